@@ -1,0 +1,103 @@
+/* The kit of `myelin bench` for drivers written in C or C++.
+ *
+ * A driver is an executable named `myelin-driver-<name>`. It supplies a table of its systems and a
+ * table of functions that open, publish, wait, take and close; the kit supplies clock, pacing,
+ * recording, the line protocol and main:
+ *
+ *     static const struct myelin_bench_driver driver = {
+ *       .abi = MYELIN_BENCH_ABI, .systems = systems, .system_count = 1, .link = { ... } };
+ *     int main(void) { return myelin_bench_main(&driver); }
+ *
+ * Link with libmyelin_bench_kit.a, -lpthread -ldl -lm. Put the executable into a folder named in
+ * MYELIN_DRIVERS (a list separated by colons) and `myelin bench list systems` shows it.
+ *
+ * Times are nanoseconds on CLOCK_MONOTONIC. All calls of a link come from one thread. Functions
+ * return a negative number for an error, after myelin_bench_error() has said which.
+ */
+#ifndef MYELIN_BENCH_KIT_H
+#define MYELIN_BENCH_KIT_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define MYELIN_BENCH_ABI 1u
+
+enum { MYELIN_BENCH_WAIT_POLL = 0, MYELIN_BENCH_WAIT_BLOCK = 1, MYELIN_BENCH_WAIT_ADAPTIVE = 2 };
+enum {
+  MYELIN_BENCH_TRANSPORT_LOOPBACK = 0,
+  MYELIN_BENCH_TRANSPORT_SHARED_MEMORY = 1,
+  MYELIN_BENCH_TRANSPORT_KERNEL = 2
+};
+
+/* One middleware with one configuration. Texts live as long as the program. */
+struct myelin_bench_system {
+  const char *name;           /* "driver.configuration" */
+  const char *about;          /* one line */
+  const char *version;        /* of the middleware; may be NULL */
+  int wait;                   /* how its subscriber waits: MYELIN_BENCH_WAIT_* */
+  int transport;              /* what it travels over: MYELIN_BENCH_TRANSPORT_* */
+  int loans;                  /* whether messages are written into loaned memory */
+  const char *missing;        /* why it cannot run here and what to install; NULL if it can */
+  uint64_t payload_bytes_max; /* 0: no limit */
+};
+
+/* What a run asks for. Texts are valid during open() only. */
+struct myelin_bench_prepare {
+  const char *system;        /* which of the driver's systems */
+  const char *run;           /* unique on this host; letters, digits and '-': names topics */
+  const char *directory;     /* where configuration files may be written */
+  const char *options_json;  /* the scenario's [options.<driver>] table */
+  int is_ping;               /* 1: ping, 0: pong */
+  uint32_t domain;           /* separates this run from other users of the middleware */
+  uint64_t payload_bytes;    /* beyond the 8 of the sequence number */
+  uint64_t message_bytes;    /* payload_bytes + 8: what publish and take move */
+  uint64_t match_timeout_ns; /* how long open() may wait for the other side */
+  uint64_t seed;
+};
+
+/* The functions of a link: both directions of one role. */
+struct myelin_bench_link {
+  /* Opens everything and returns 0 when both directions are matched. */
+  int (*open)(const struct myelin_bench_prepare *prepare, void **link);
+  /* Memory for exactly `bytes`, the caller's to write until publish_loan. NULL: no loans. */
+  int (*loan)(void *link, size_t bytes, void **memory);
+  /* Publishes the memory loaned last. NULL: no loans. */
+  int (*publish_loan)(void *link);
+  /* Publishes a copy. */
+  int (*publish)(void *link, const void *message, size_t bytes);
+  /* Waits for something to take: 1 there may be, 0 the clock reads until_ns. NULL: take waits. */
+  int (*wait)(void *link, uint64_t until_ns);
+  /* The next message: 1 and its bytes, valid until release; 0 none (until until_ns, if take
+   * waits). */
+  int (*take)(void *link, uint64_t until_ns, const void **message, size_t *bytes);
+  /* Gives back the sample taken last. May be NULL. */
+  void (*release)(void *link);
+  /* Closes everything and frees the link. */
+  void (*close)(void *link);
+};
+
+struct myelin_bench_driver {
+  uint32_t abi; /* MYELIN_BENCH_ABI */
+  const struct myelin_bench_system *systems;
+  size_t system_count;
+  struct myelin_bench_link link;
+};
+
+/* The whole main of a driver; returns the exit status. */
+int myelin_bench_main(const struct myelin_bench_driver *driver);
+
+/* Sets the text of the error about to be returned; `remedy` (may be NULL) says what to do. */
+void myelin_bench_error(const char *message, const char *remedy);
+
+/* CLOCK_MONOTONIC in nanoseconds. */
+uint64_t myelin_bench_now_ns(void);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* MYELIN_BENCH_KIT_H */

@@ -1,0 +1,282 @@
+//! The kit for C and C++: `include/myelin_bench_kit.h`. An adaptor there is a table of functions;
+//! the kit's ready-made main, [`myelin_bench_main`], does the rest.
+//!
+//! Errors cross the boundary as a negative return value and a text set by
+//! [`myelin_bench_error`]. All calls come from one thread.
+
+use std::cell::RefCell;
+use std::ffi::{CStr, CString, c_char, c_int, c_void};
+use std::process::ExitCode;
+use std::rc::Rc;
+
+use crate::clock::{self, Clock};
+use crate::driver::{Driver, Error, Link, Publisher, Subscriber};
+use crate::protocol::{self, Prepare};
+
+/// `struct myelin_bench_system`: see the header.
+#[repr(C)]
+pub struct CSystem {
+    name: *const c_char,
+    about: *const c_char,
+    version: *const c_char,
+    wait: c_int,
+    transport: c_int,
+    loans: c_int,
+    missing: *const c_char,
+    payload_bytes_max: u64,
+}
+
+/// `struct myelin_bench_prepare`: see the header.
+#[repr(C)]
+pub struct CPrepare {
+    system: *const c_char,
+    run: *const c_char,
+    directory: *const c_char,
+    options_json: *const c_char,
+    is_ping: c_int,
+    domain: u32,
+    payload_bytes: u64,
+    message_bytes: u64,
+    match_timeout_ns: u64,
+    seed: u64,
+}
+
+/// `struct myelin_bench_link`: see the header. Functions that may be missing are optional.
+#[repr(C)]
+pub struct CLink {
+    open: extern "C" fn(*const CPrepare, *mut *mut c_void) -> c_int,
+    loan: Option<extern "C" fn(*mut c_void, usize, *mut *mut c_void) -> c_int>,
+    publish_loan: Option<extern "C" fn(*mut c_void) -> c_int>,
+    publish: extern "C" fn(*mut c_void, *const c_void, usize) -> c_int,
+    wait: Option<extern "C" fn(*mut c_void, u64) -> c_int>,
+    take: extern "C" fn(*mut c_void, u64, *mut *const c_void, *mut usize) -> c_int,
+    release: Option<extern "C" fn(*mut c_void)>,
+    close: extern "C" fn(*mut c_void),
+}
+
+/// `struct myelin_bench_driver`: see the header.
+#[repr(C)]
+pub struct CDriver {
+    abi: u32,
+    systems: *const CSystem,
+    system_count: usize,
+    link: CLink,
+}
+
+// SAFETY: the tables are constant for the life of the program, as the header demands.
+unsafe impl Sync for CDriver {}
+// SAFETY: as above.
+unsafe impl Sync for CLink {}
+
+thread_local! {
+    static LAST_ERROR: RefCell<Error> = const {
+        RefCell::new(Error { message: String::new(), remedy: String::new() })
+    };
+}
+
+/// Sets the text of the error that the caller is about to return. Texts are copied.
+///
+/// # Safety
+/// Both arguments are null or NUL-terminated.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn myelin_bench_error(message: *const c_char, remedy: *const c_char) {
+    // SAFETY: the caller's promise.
+    let (message, remedy) = unsafe { (text(message), text(remedy)) };
+    LAST_ERROR.with_borrow_mut(|last| *last = Error { message, remedy });
+}
+
+/// `CLOCK_MONOTONIC` in nanoseconds.
+#[unsafe(no_mangle)]
+pub extern "C" fn myelin_bench_now_ns() -> u64 {
+    clock::monotonic_ns()
+}
+
+/// The whole `main` of a driver written in C or C++. Returns the exit status.
+///
+/// # Safety
+/// `driver` points to a table that lives as long as the program, filled in as the header says.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn myelin_bench_main(driver: *const CDriver) -> c_int {
+    // SAFETY: the caller's promise.
+    let driver = unsafe { &*driver };
+    if driver.abi != ABI {
+        eprintln!("driver built for kit ABI {}, this kit has {ABI}: rebuild it", driver.abi);
+        return 2;
+    }
+    let code = crate::main(driver);
+    c_int::from(code != ExitCode::SUCCESS)
+}
+
+impl Driver for CDriver {
+    fn systems(&self) -> Vec<protocol::System> {
+        // SAFETY: the header demands `system_count` valid entries.
+        let systems = unsafe { std::slice::from_raw_parts(self.systems, self.system_count) };
+        // SAFETY: the header demands NUL-terminated or null texts.
+        systems.iter().map(|system| unsafe { describe(system) }).collect()
+    }
+
+    fn open(&self, prepare: &Prepare) -> Result<Link, Error> {
+        let systems = self.systems();
+        let system = systems.iter().find(|system| system.name == prepare.system);
+        let system = system.ok_or_else(|| Error::new(format!("no system {}", prepare.system)))?;
+        // SAFETY: the header demands that the table lives as long as the program.
+        let table: &'static CLink = unsafe { &*std::ptr::from_ref(&self.link) };
+        open(table, prepare, system.loans)
+    }
+}
+
+/// Opens one role through a table of C functions; `loans` says whether this system writes into
+/// loaned memory.
+pub fn open(table: &'static CLink, prepare: &Prepare, loans: bool) -> Result<Link, Error> {
+    let options = serde_json::to_string(&prepare.options).expect("JSON serialises");
+    let texts = [
+        c_text(&prepare.system)?,
+        c_text(&prepare.run)?,
+        c_text(&prepare.directory.to_string_lossy())?,
+        c_text(&options)?,
+    ];
+    let c_prepare = CPrepare {
+        system: texts[0].as_ptr(),
+        run: texts[1].as_ptr(),
+        directory: texts[2].as_ptr(),
+        options_json: texts[3].as_ptr(),
+        is_ping: c_int::from(prepare.role == protocol::Role::Ping),
+        domain: prepare.domain,
+        payload_bytes: prepare.payload_bytes,
+        message_bytes: prepare.payload_bytes + crate::message::HEADER_BYTES as u64,
+        match_timeout_ns: prepare.match_timeout_ns,
+        seed: prepare.seed,
+    };
+    let mut context = std::ptr::null_mut();
+    check((table.open)(&c_prepare, &mut context), "open")?;
+    let ends = Rc::new(Ends { table, context });
+    Ok(Link {
+        publisher: Box::new(CPublisher { ends: Rc::clone(&ends), loans }),
+        subscriber: Box::new(CSubscriber(ends)),
+        clock: Clock::Monotonic,
+    })
+}
+
+struct Ends {
+    table: &'static CLink,
+    context: *mut c_void,
+}
+
+impl Drop for Ends {
+    fn drop(&mut self) {
+        (self.table.close)(self.context);
+    }
+}
+
+struct CPublisher {
+    ends: Rc<Ends>,
+    loans: bool,
+}
+
+impl Publisher for CPublisher {
+    fn has_loans(&self) -> bool {
+        self.loans
+    }
+
+    fn loan(&mut self, len: usize) -> Result<&mut [u8], Error> {
+        let loan = self.ends.table.loan.ok_or_else(|| Error::new("this system has no loans"))?;
+        let mut memory = std::ptr::null_mut();
+        check(loan(self.ends.context, len, &mut memory), "loan")?;
+        // SAFETY: the header demands `len` writable bytes, the caller's until publish_loan; the
+        // kit writes them all before it reads any.
+        Ok(unsafe { std::slice::from_raw_parts_mut(memory.cast(), len) })
+    }
+
+    fn publish_loan(&mut self) -> Result<(), Error> {
+        let publish = self.ends.table.publish_loan;
+        let publish = publish.ok_or_else(|| Error::new("this system has no loans"))?;
+        check(publish(self.ends.context), "publish_loan").map(drop)
+    }
+
+    fn publish(&mut self, message: &[u8]) -> Result<(), Error> {
+        let (bytes, len) = (message.as_ptr().cast(), message.len());
+        check((self.ends.table.publish)(self.ends.context, bytes, len), "publish").map(drop)
+    }
+}
+
+struct CSubscriber(Rc<Ends>);
+
+impl Subscriber for CSubscriber {
+    fn wait(&mut self, until_ns: u64) -> Result<Option<bool>, Error> {
+        let Some(wait) = self.0.table.wait else {
+            return Ok(None);
+        };
+        Ok(Some(check(wait(self.0.context, until_ns), "wait")? > 0))
+    }
+
+    fn take(&mut self, until_ns: u64) -> Result<Option<&[u8]>, Error> {
+        let (mut bytes, mut len) = (std::ptr::null(), 0);
+        let taken = (self.0.table.take)(self.0.context, until_ns, &mut bytes, &mut len);
+        if check(taken, "take")? == 0 {
+            return Ok(None);
+        }
+        // SAFETY: the header demands `len` readable bytes that stay valid until release.
+        Ok(Some(unsafe { std::slice::from_raw_parts(bytes.cast(), len) }))
+    }
+
+    fn release(&mut self) {
+        if let Some(release) = self.0.table.release {
+            release(self.0.context);
+        }
+    }
+}
+
+fn check(status: c_int, call: &str) -> Result<c_int, Error> {
+    if status >= 0 {
+        return Ok(status);
+    }
+    let mut error = LAST_ERROR.take();
+    if error.message.is_empty() {
+        error.message = format!("{call} failed with {status}");
+    }
+    Err(error)
+}
+
+/// # Safety
+/// The texts are null or NUL-terminated.
+unsafe fn describe(system: &CSystem) -> protocol::System {
+    // SAFETY: the caller's promise.
+    let read = |pointer| unsafe { text(pointer) };
+    protocol::System {
+        name: read(system.name),
+        about: read(system.about),
+        version: read(system.version),
+        wait: match system.wait {
+            0 => protocol::Wait::Poll,
+            2 => protocol::Wait::Adaptive,
+            _ => protocol::Wait::Block,
+        },
+        transport: match system.transport {
+            0 => protocol::Transport::Loopback,
+            1 => protocol::Transport::SharedMemory,
+            _ => protocol::Transport::Kernel,
+        },
+        loans: system.loans != 0,
+        daemon: false,
+        missing: (!system.missing.is_null()).then(|| read(system.missing)),
+        payload_bytes_max: system.payload_bytes_max,
+        floor: false,
+    }
+}
+
+/// # Safety
+/// `pointer` is null or NUL-terminated.
+unsafe fn text(pointer: *const c_char) -> String {
+    if pointer.is_null() {
+        return String::new();
+    }
+    // SAFETY: the caller's promise.
+    unsafe { CStr::from_ptr(pointer) }.to_string_lossy().into_owned()
+}
+
+fn c_text(text: &str) -> Result<CString, Error> {
+    CString::new(text).map_err(|_| Error::new("a NUL character in a text of the protocol"))
+}
+
+/// Version of the tables; `MYELIN_BENCH_ABI` in the header.
+pub const ABI: u32 = 1;

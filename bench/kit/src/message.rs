@@ -1,0 +1,133 @@
+//! What travels: an 8-byte sequence number followed by the payload.
+//!
+//! The sequence number is little-endian and counts in addition to the payload, for every system
+//! alike: a cell of 64 B moves 72 B. The payload is a fixed pattern in which every
+//! [`STAMP_BYTES`]th byte position holds a stamp of the sequence number, so that a torn, stale or
+//! overwritten sample shows at the cost of one load per KiB; the whole pattern is compared on
+//! every message of the warm-up.
+
+/// Bytes of the sequence number in front of the payload.
+pub const HEADER_BYTES: usize = 8;
+/// Distance of two stamps in the payload, in bytes. The first stands at the payload's start.
+pub const STAMP_BYTES: usize = 1024;
+
+/// The message a publisher sends again and again, stamped anew for each sequence number.
+pub struct Outgoing {
+    bytes: Vec<u64>,
+    len: usize,
+}
+
+impl Outgoing {
+    /// A message with `payload_bytes` of pattern.
+    pub fn new(payload_bytes: usize) -> Self {
+        let len = HEADER_BYTES + payload_bytes;
+        let mut bytes = vec![0u64; len.div_ceil(8)];
+        for (index, word) in bytes.iter_mut().enumerate().skip(1) {
+            *word = pattern(index);
+        }
+        Outgoing { bytes, len }
+    }
+
+    /// The message with sequence number `sequence`.
+    #[inline]
+    pub fn stamp(&mut self, sequence: u64) -> &[u8] {
+        self.bytes[0] = sequence.to_le();
+        let mut at = HEADER_BYTES;
+        while at + 8 <= self.len {
+            self.bytes[at / 8] = stamp(sequence, at);
+            at += STAMP_BYTES;
+        }
+        // SAFETY: the vector holds at least `len` initialised bytes; u8 has no alignment or
+        // validity requirement.
+        unsafe { std::slice::from_raw_parts(self.bytes.as_ptr().cast(), self.len) }
+    }
+}
+
+/// The sequence number of a received message; `None` if it is too short to hold one.
+#[inline]
+pub fn sequence(message: &[u8]) -> Option<u64> {
+    message.first_chunk().map(|head| u64::from_le_bytes(*head))
+}
+
+/// Whether a message of `payload_bytes` has the right length and every stamp of its sequence.
+#[inline]
+pub fn stamps_hold(message: &[u8], payload_bytes: usize) -> bool {
+    let Some(sequence) = sequence(message) else {
+        return false;
+    };
+    if message.len() != HEADER_BYTES + payload_bytes {
+        return false;
+    }
+    let mut at = HEADER_BYTES;
+    while at + 8 <= message.len() {
+        if word(message, at) != stamp(sequence, at) {
+            return false;
+        }
+        at += STAMP_BYTES;
+    }
+    true
+}
+
+/// [`stamps_hold`] and every byte between the stamps is as sent.
+pub fn pattern_holds(message: &[u8], payload_bytes: usize) -> bool {
+    let between_stamps = |at: usize, chunk: &[u8]| {
+        let stamped = chunk.len() == 8 && (at - HEADER_BYTES).is_multiple_of(STAMP_BYTES);
+        stamped || *chunk == pattern(at / 8).to_ne_bytes()[..chunk.len()]
+    };
+    stamps_hold(message, payload_bytes)
+        && (message[HEADER_BYTES..].chunks(8).enumerate())
+            .all(|(index, chunk)| between_stamps(HEADER_BYTES + index * 8, chunk))
+}
+
+fn word(message: &[u8], at: usize) -> u64 {
+    u64::from_ne_bytes(message[at..at + 8].try_into().expect("eight bytes"))
+}
+
+fn pattern(index: usize) -> u64 {
+    (index as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ 0x6d79_656c_696e_0000
+}
+
+fn stamp(sequence: u64, at: usize) -> u64 {
+    sequence.wrapping_mul(0xff51_afd7_ed55_8ccd) ^ at as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn what_is_stamped_holds(len in 0usize..5000, sequence_sent: u64) {
+            let mut outgoing = Outgoing::new(len);
+            let message = outgoing.stamp(sequence_sent).to_vec();
+            prop_assert_eq!(sequence(&message), Some(sequence_sent));
+            prop_assert!(stamps_hold(&message, len));
+            prop_assert!(pattern_holds(&message, len));
+        }
+
+        #[test]
+        fn any_flipped_payload_bit_shows(len in 1usize..5000, bit: usize, sequence_sent: u64) {
+            let mut message = Outgoing::new(len).stamp(sequence_sent).to_vec();
+            let bit = bit % (len * 8);
+            message[HEADER_BYTES + bit / 8] ^= 1 << (bit % 8);
+            prop_assert!(!pattern_holds(&message, len));
+        }
+    }
+
+    #[test]
+    fn a_stale_payload_under_a_new_number_shows() {
+        let mut outgoing = Outgoing::new(4096);
+        let mut message = outgoing.stamp(1).to_vec();
+        message[..8].copy_from_slice(&2u64.to_le_bytes());
+        assert!(!stamps_hold(&message, 4096));
+    }
+
+    #[test]
+    fn a_wrong_length_shows() {
+        let message = Outgoing::new(64).stamp(1).to_vec();
+        assert!(!stamps_hold(&message, 65));
+        assert!(!stamps_hold(&message[..3], 64));
+        assert!(!pattern_holds(&message[..3], 64));
+    }
+}

@@ -1,0 +1,441 @@
+//! The measuring loop of a round trip: ping sends, pong answers, one message in flight.
+//!
+//! In the path of a message stand, beyond the system under test: at ping, the clock read at
+//! `publish_entry`, two more if there is a loan, and the read at `take_return`; at pong the read
+//! at `take_return`. Recording and checking happen while nothing is in flight (ping) or after the
+//! answer has gone (pong).
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use crate::clock::{self, Clock};
+use crate::driver::{Error, Link, Publisher, Subscriber};
+use crate::message::{self, Outgoing};
+use crate::protocol::{Done, Prepare};
+use crate::samples::{CORRUPT, LATE, OUT_OF_ORDER, Record, SampleFile};
+
+/// Sends `prepare.messages` messages (or for `prepare.duration_ns`) from `start_ns` on and records
+/// each answer. Ends early when `stop` is set, when the sample file is full, or with an error when
+/// [`LOST_IN_A_ROW_MAX`] messages in a row stay unanswered.
+pub fn ping(
+    link: &mut Link,
+    prepare: &Prepare,
+    samples: &mut SampleFile,
+    start_ns: u64,
+    stop: &AtomicBool,
+) -> Result<Done, Error> {
+    let mut ping = Ping::new(link, prepare, samples);
+    ping.link.clock.sleep_until(start_ns);
+    for sequence in 0..prepare.warmup_messages {
+        if stop.load(Ordering::Relaxed) {
+            break;
+        }
+        ping.exchange(sequence, None)?;
+    }
+    ping.begin_measuring();
+    let limit = Limit::new(prepare, ping.done.begin_ns);
+    while !stop.load(Ordering::Relaxed) && !ping.is_full() {
+        let Some(intended_ns) = limit.next(ping.done.sent, &ping.link.clock) else {
+            break;
+        };
+        ping.exchange(prepare.warmup_messages + ping.done.sent, intended_ns)?;
+    }
+    ping.finish()
+}
+
+/// Answers every message until `stop` is set, and records when each was taken and answered.
+pub fn pong(
+    link: &mut Link,
+    prepare: &Prepare,
+    samples: &mut SampleFile,
+    stop: &AtomicBool,
+) -> Result<Done, Error> {
+    let clock = link.clock.clone();
+    let mut done = Done { begin_ns: clock.now(), ..Done::default() };
+    // ORDER: Relaxed, the flag carries nothing else.
+    while !stop.load(Ordering::Relaxed) {
+        let until = clock.now() + STOP_CHECK_NS;
+        let Some(arrival) = receive(link.subscriber.as_mut(), &clock, until)? else {
+            continue;
+        };
+        send(link.publisher.as_mut(), &clock, arrival.message)?;
+        let answered = Sent { return_ns: clock.now(), cpu: clock::cpu(), ..Sent::default() };
+        note_answer(&mut done, prepare, samples, &arrival, answered);
+        link.subscriber.release();
+    }
+    done.end_ns = clock.now();
+    Ok(done)
+}
+
+struct Ping<'a> {
+    link: &'a mut Link,
+    prepare: &'a Prepare,
+    samples: &'a mut SampleFile,
+    outgoing: Outgoing,
+    done: Done,
+    measuring: bool,
+    /// Sequence numbers that ran into their time limit and may still be answered; ascending.
+    overdue: Vec<u64>,
+    newest_answered: u64,
+    lost_in_a_row: u32,
+    written: usize,
+}
+
+impl<'a> Ping<'a> {
+    fn new(link: &'a mut Link, prepare: &'a Prepare, samples: &'a mut SampleFile) -> Self {
+        Ping {
+            link,
+            prepare,
+            samples,
+            outgoing: Outgoing::new(prepare.payload_bytes as usize),
+            done: Done::default(),
+            measuring: false,
+            overdue: Vec::with_capacity(OVERDUE_MAX),
+            newest_answered: 0,
+            lost_in_a_row: 0,
+            written: 0,
+        }
+    }
+
+    fn begin_measuring(&mut self) {
+        self.measuring = true;
+        self.overdue.clear();
+        self.lost_in_a_row = 0;
+        self.done = Done { begin_ns: self.link.clock.now(), ..Done::default() };
+    }
+
+    fn is_full(&self) -> bool {
+        self.written >= self.samples.capacity()
+    }
+
+    /// One message and its answer, or its loss. Answers to earlier messages that come in between
+    /// are accounted for.
+    #[inline(always)]
+    fn exchange(&mut self, sequence: u64, intended_ns: Option<u64>) -> Result<(), Error> {
+        let payload_bytes = self.prepare.payload_bytes as usize;
+        let bytes = self.outgoing.stamp(sequence);
+        let entry_ns = self.link.clock.now();
+        let mut sent = send(self.link.publisher.as_mut(), &self.link.clock, bytes)?;
+        sent.return_ns = self.link.clock.now();
+        sent.cpu = clock::cpu();
+        sent.entry_ns = entry_ns;
+        self.done.sent += 1;
+        let until = sent.return_ns + self.prepare.reply_timeout_ns;
+        let mut record = Record {
+            intended_ns: intended_ns.unwrap_or(entry_ns),
+            ..sent.record(sequence.saturating_sub(self.prepare.warmup_messages))
+        };
+        loop {
+            let clock = &self.link.clock;
+            let Some(arrival) = receive(self.link.subscriber.as_mut(), clock, until)? else {
+                self.overdue(sequence)?;
+                break;
+            };
+            let holds = if self.measuring {
+                message::stamps_hold(arrival.message, payload_bytes)
+            } else {
+                message::pattern_holds(arrival.message, payload_bytes)
+            };
+            let arrived = arrival.arrived(holds);
+            self.link.subscriber.release();
+            if arrived.sequence == sequence {
+                arrived.complete(&mut record);
+                self.answered(sequence);
+                break;
+            }
+            self.account_stray(arrived, sequence);
+        }
+        if self.measuring {
+            self.done.corrupt += u64::from(record.flags & CORRUPT != 0);
+            self.keep(record);
+        }
+        Ok(())
+    }
+
+    #[inline(always)]
+    fn answered(&mut self, sequence: u64) {
+        self.done.received += 1;
+        self.newest_answered = sequence;
+        self.lost_in_a_row = 0;
+    }
+
+    #[cold]
+    fn overdue(&mut self, sequence: u64) -> Result<(), Error> {
+        if self.overdue.len() < OVERDUE_MAX {
+            self.overdue.push(sequence);
+        }
+        self.lost_in_a_row += 1;
+        if self.lost_in_a_row < LOST_IN_A_ROW_MAX {
+            return Ok(());
+        }
+        let seconds = self.prepare.reply_timeout_ns as f64 * 1e-9;
+        Err(Error::new(format!(
+            "pong left {LOST_IN_A_ROW_MAX} messages in a row unanswered, each for {seconds} s"
+        ))
+        .remedy("see pong's log in the results folder; reply_timeout_ms sets the limit"))
+    }
+
+    /// An answer that is not the one ping waits for: late, a duplicate, or not ours.
+    #[cold]
+    fn account_stray(&mut self, arrived: Arrived, current: u64) {
+        let Some(id) = arrived.sequence.checked_sub(self.prepare.warmup_messages) else {
+            return; // of the warm-up
+        };
+        if !self.measuring {
+            return;
+        }
+        self.done.corrupt += u64::from(!arrived.holds);
+        if arrived.sequence > current {
+            self.done.corrupt += u64::from(arrived.holds);
+            return;
+        }
+        let late = self.overdue.binary_search(&arrived.sequence);
+        let out_of_order = arrived.sequence < self.newest_answered;
+        if let Ok(place) = late {
+            self.overdue.remove(place);
+            self.done.received += 1;
+            self.done.out_of_order += u64::from(out_of_order);
+            self.newest_answered = self.newest_answered.max(arrived.sequence);
+            self.lost_in_a_row = 0;
+        } else {
+            self.done.duplicates += 1;
+        }
+        let every = self.prepare.record_every;
+        if !id.is_multiple_of(every) || (id / every) as usize >= self.written {
+            return;
+        }
+        if let Some(record) = self.samples.record((id / every) as usize) {
+            if late.is_ok() {
+                arrived.complete(record);
+                record.flags |= LATE | if out_of_order { OUT_OF_ORDER } else { 0 };
+            } else {
+                record.duplicates = record.duplicates.saturating_add(1);
+            }
+        }
+    }
+
+    #[inline(always)]
+    fn keep(&mut self, record: Record) {
+        if self.prepare.record_every > 1 && !record.id.is_multiple_of(self.prepare.record_every) {
+            return;
+        }
+        if let Some(place) = self.samples.record(self.written) {
+            *place = record;
+            self.written += 1;
+            self.samples.finish(self.written);
+        }
+    }
+
+    /// Waits for answers still under way, then closes the books.
+    fn finish(mut self) -> Result<Done, Error> {
+        self.done.end_ns = self.link.clock.now();
+        let grace = if self.overdue.is_empty() { DRAIN_NS } else { self.prepare.reply_timeout_ns };
+        let until = self.done.end_ns + grace;
+        let payload_bytes = self.prepare.payload_bytes as usize;
+        while let Some(arrival) = receive(self.link.subscriber.as_mut(), &self.link.clock, until)? {
+            let holds = message::stamps_hold(arrival.message, payload_bytes);
+            let arrived = arrival.arrived(holds);
+            self.link.subscriber.release();
+            self.account_stray(arrived, self.prepare.warmup_messages + self.done.sent);
+        }
+        self.done.lost = self.done.sent - self.done.received;
+        Ok(self.done)
+    }
+}
+
+/// When to send the next message, and when to stop.
+struct Limit {
+    begin_ns: u64,
+    messages: u64,
+    end_ns: u64,
+    period_ns: Option<f64>,
+}
+
+impl Limit {
+    fn new(prepare: &Prepare, begin_ns: u64) -> Self {
+        Limit {
+            begin_ns,
+            messages: if prepare.messages == 0 { u64::MAX } else { prepare.messages },
+            end_ns: match prepare.duration_ns {
+                0 => u64::MAX,
+                duration => begin_ns + duration,
+            },
+            period_ns: prepare.rate_hz.map(|rate| 1e9 / rate),
+        }
+    }
+
+    /// `None` at the end; otherwise when message `sent` was meant to go, if there is a schedule,
+    /// once that time has come. A schedule that was missed is caught up with, not moved.
+    #[inline(always)]
+    fn next(&self, sent: u64, clock: &Clock) -> Option<Option<u64>> {
+        if sent >= self.messages {
+            return None;
+        }
+        let Some(period_ns) = self.period_ns else {
+            return (clock.now() < self.end_ns).then_some(None);
+        };
+        let intended_ns = self.begin_ns + (sent as f64 * period_ns) as u64;
+        if intended_ns >= self.end_ns {
+            return None;
+        }
+        clock.sleep_until(intended_ns);
+        Some(Some(intended_ns))
+    }
+}
+
+/// What a publish call left behind.
+#[derive(Clone, Copy, Default)]
+struct Sent {
+    entry_ns: u64,
+    loan_ns: u32,
+    fill_ns: u32,
+    return_ns: u64,
+    cpu: u16,
+}
+
+impl Sent {
+    #[inline(always)]
+    fn record(&self, id: u64) -> Record {
+        Record {
+            id,
+            publish_entry_ns: self.entry_ns,
+            publish_return_ns: self.return_ns,
+            loan_ns: self.loan_ns,
+            fill_ns: self.fill_ns,
+            publish_cpu: self.cpu,
+            ..Record::default()
+        }
+    }
+}
+
+/// Publishes `message`, through a loan where the system has them.
+#[inline(always)]
+fn send(publisher: &mut dyn Publisher, clock: &Clock, message: &[u8]) -> Result<Sent, Error> {
+    let mut sent = Sent::default();
+    if !publisher.has_loans() {
+        publisher.publish(message)?;
+        return Ok(sent);
+    }
+    let before_ns = clock.now();
+    let memory = publisher.loan(message.len())?;
+    let loaned_ns = clock.now();
+    memory.copy_from_slice(message);
+    let filled_ns = clock.now();
+    publisher.publish_loan()?;
+    sent.loan_ns = u32::try_from(loaned_ns - before_ns).unwrap_or(u32::MAX);
+    sent.fill_ns = u32::try_from(filled_ns - loaned_ns).unwrap_or(u32::MAX);
+    Ok(sent)
+}
+
+/// A message as it was taken; borrowed until it is released.
+struct Arrival<'a> {
+    message: &'a [u8],
+    wake_ns: u64,
+    return_ns: u64,
+}
+
+impl Arrival<'_> {
+    #[inline(always)]
+    fn arrived(&self, holds: bool) -> Arrived {
+        Arrived {
+            sequence: message::sequence(self.message).unwrap_or(u64::MAX),
+            wake_ns: self.wake_ns,
+            return_ns: self.return_ns,
+            cpu: clock::cpu(),
+            holds,
+        }
+    }
+}
+
+/// What is left of an arrival after the sample was given back.
+#[derive(Clone, Copy)]
+struct Arrived {
+    sequence: u64,
+    wake_ns: u64,
+    return_ns: u64,
+    cpu: u16,
+    holds: bool,
+}
+
+impl Arrived {
+    #[inline(always)]
+    fn complete(&self, record: &mut Record) {
+        record.wake_ns = self.wake_ns;
+        record.take_return_ns = self.return_ns;
+        record.take_cpu = self.cpu;
+        record.flags |= if self.holds { 0 } else { CORRUPT };
+    }
+}
+
+/// The next message, or `None` if none came until `until_ns`.
+#[inline(always)]
+fn receive<'a>(
+    subscriber: &'a mut dyn Subscriber,
+    clock: &Clock,
+    until_ns: u64,
+) -> Result<Option<Arrival<'a>>, Error> {
+    // The loop ends with the sample's borrow, which the borrow checker cannot follow through a
+    // returned reference; hence the pointer.
+    let subscriber: *mut (dyn Subscriber + 'a) = subscriber;
+    loop {
+        // SAFETY: `subscriber` comes from a unique borrow that lives for 'a; no sample of it is
+        // held when the loop comes round, as the only path that holds one returns.
+        let subscriber = unsafe { &mut *subscriber };
+        let wake_ns = match subscriber.wait(until_ns)? {
+            None => 0,
+            Some(true) => clock.now(),
+            Some(false) => return Ok(None),
+        };
+        if let Some(message) = subscriber.take(until_ns)? {
+            let return_ns = clock.now();
+            return Ok(Some(Arrival { message, wake_ns, return_ns }));
+        }
+        if clock.now() >= until_ns {
+            return Ok(None);
+        }
+    }
+}
+
+/// Books an answered message at pong. Runs after the answer has gone.
+#[inline(always)]
+fn note_answer(
+    done: &mut Done,
+    prepare: &Prepare,
+    samples: &mut SampleFile,
+    arrival: &Arrival<'_>,
+    answered: Sent,
+) {
+    let arrived =
+        arrival.arrived(message::stamps_hold(arrival.message, prepare.payload_bytes as usize));
+    let Some(id) = arrived.sequence.checked_sub(prepare.warmup_messages) else {
+        return;
+    };
+    done.received += 1;
+    done.sent += 1;
+    done.corrupt += u64::from(!arrived.holds);
+    let index = id / prepare.record_every;
+    if index >= samples.capacity() as u64 || !id.is_multiple_of(prepare.record_every) {
+        return;
+    }
+    let index = index as usize;
+    let written = samples.written().max(index + 1);
+    if let Some(place) = samples.record(index) {
+        if place.take_return_ns != 0 {
+            done.duplicates += 1;
+            place.duplicates = place.duplicates.saturating_add(1);
+            return;
+        }
+        let mut record = answered.record(id);
+        arrived.complete(&mut record);
+        *place = record;
+    }
+    samples.finish(written);
+}
+
+/// After this many unanswered messages in a row ping gives up.
+pub const LOST_IN_A_ROW_MAX: u32 = 5;
+/// How many unanswered messages are remembered in case an answer still comes.
+const OVERDUE_MAX: usize = 65_536;
+/// How often pong looks whether it should stop.
+const STOP_CHECK_NS: u64 = 100_000_000;
+/// How long ping listens for duplicates after its last message.
+const DRAIN_NS: u64 = 2_000_000;

@@ -1,0 +1,30 @@
+//! What a driver does to its own process before it measures. Affinity, scheduling class and timer
+//! slack are set by the lab before the driver starts, so that every thread of the middleware
+//! inherits them; locking and pre-faulting can only be done from within.
+
+use crate::driver::Error;
+
+/// Locks all present and future memory and touches [`STACK_BYTES`] of the stack, so that no page
+/// fault falls into the measurement.
+pub fn lock_memory() -> Result<(), Error> {
+    // SAFETY: mlockall has no preconditions.
+    if unsafe { libc::mlockall(libc::MCL_CURRENT | libc::MCL_FUTURE) } != 0 {
+        let reason = std::io::Error::last_os_error();
+        return Err(Error::new(format!("mlockall: {reason}"))
+            .remedy("needs CAP_IPC_LOCK or a higher `ulimit -l`"));
+    }
+    touch_stack();
+    Ok(())
+}
+
+#[inline(never)]
+fn touch_stack() {
+    let mut stack = [0u8; STACK_BYTES];
+    for page in stack.chunks_mut(4096) {
+        // SAFETY: a valid, writable byte; volatile so that the store is not left out.
+        unsafe { std::ptr::write_volatile(page.as_mut_ptr(), 1) };
+    }
+}
+
+/// How much of the stack is faulted in.
+pub const STACK_BYTES: usize = 512 * 1024;

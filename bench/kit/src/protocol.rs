@@ -1,0 +1,224 @@
+//! The line protocol between lab and driver: one JSON object a line.
+//!
+//! `driver describe` prints a [`Description`] and ends. `driver run` reads [`Command`]s from
+//! standard input and writes [`Event`]s to standard output:
+//!
+//! ```text
+//! lab                            driver
+//!  │ {"prepare": {...}}            │   opens the middleware, waits until matched, pre-faults
+//!  │ ────────────────────────────▶ │
+//!  │ ◀──────────────── {"ready": } │
+//!  │ {"start": {"at_ns": T}}       │   ping: warm-up, then measures; pong: answers
+//!  │ ────────────────────────────▶ │
+//!  │ ◀───────────────── {"done": } │   ping, when its messages are spent
+//!  │ "stop"                        │   pong, daemon: end; ping: leave
+//!  │ ────────────────────────────▶ │
+//!  │ ◀───────────────── {"done": } │   pong, daemon
+//! ```
+//! `{"error": {...}}` may come instead of any answer; the driver then ends with a non-zero exit
+//! status. End of input means `stop`: a driver never outlives its lab. Standard error is for
+//! people and goes into the run's log.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+
+use crate::clock::Calibration;
+
+/// Version of this protocol; lab and driver must agree.
+pub const PROTOCOL: u32 = 1;
+
+/// How a subscriber of a system comes to its next message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Wait {
+    /// Spins without limit: a core is busy all the time.
+    Poll,
+    /// Sleeps in the kernel until woken.
+    Block,
+    /// Spins for a bounded time, then sleeps.
+    Adaptive,
+    /// Simulated.
+    None,
+}
+
+/// Over what the messages of a system are supposed to travel; the lab proves it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Transport {
+    /// Loopback interface of the network stack.
+    Loopback,
+    /// Memory mapped by both processes.
+    SharedMemory,
+    /// Buffers of the kernel (pipes, UNIX sockets).
+    Kernel,
+    /// Simulated.
+    None,
+}
+
+/// One middleware with one configuration.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct System {
+    /// `driver.configuration`, for instance `cyclonedds.udp`.
+    pub name: String,
+    /// What it is, in one line.
+    pub about: String,
+    /// Version of the middleware, as it reports it.
+    #[serde(default)]
+    pub version: String,
+    /// How its subscriber waits.
+    pub wait: Wait,
+    /// What its messages travel over.
+    pub transport: Transport,
+    /// Whether publishers write into loaned memory.
+    #[serde(default)]
+    pub loans: bool,
+    /// Whether it needs a daemon ([`Role::Daemon`]) while it runs.
+    #[serde(default)]
+    pub daemon: bool,
+    /// Why it cannot run here, and what to install; `None` if it can.
+    #[serde(default)]
+    pub missing: Option<String>,
+    /// Largest payload it can carry here, in bytes; 0 if unlimited.
+    #[serde(default)]
+    pub payload_bytes_max: u64,
+    /// A bare primitive of the operating system: part of the floor.
+    #[serde(default)]
+    pub floor: bool,
+}
+
+/// The answer to `describe`.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Description {
+    /// [`PROTOCOL`].
+    pub protocol: u32,
+    /// The driver's systems.
+    pub systems: Vec<System>,
+}
+
+/// The part a process plays in a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Role {
+    /// Sends, waits for the answer, measures.
+    Ping,
+    /// Answers with the same bytes.
+    Pong,
+    /// Supervises the daemon of the middleware.
+    Daemon,
+}
+
+/// Everything a driver needs to know for one run.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Prepare {
+    /// [`PROTOCOL`].
+    pub protocol: u32,
+    /// Which of the driver's systems.
+    pub system: String,
+    /// Which part to play.
+    pub role: Role,
+    /// Name of the run, unique on this host; letters, digits and `-`. Names topics and sockets.
+    pub run: String,
+    /// A small number that separates this run from other users of the middleware (DDS domain).
+    pub domain: u32,
+    /// Bytes of payload in a message, beyond the 8 of its sequence number.
+    pub payload_bytes: u64,
+    /// Messages to measure; 0 for no limit.
+    pub messages: u64,
+    /// Time to measure for, in nanoseconds; 0 for no limit.
+    pub duration_ns: u64,
+    /// Messages to exchange before measuring.
+    pub warmup_messages: u64,
+    /// Messages a second; `None` for as fast as answers come.
+    pub rate_hz: Option<f64>,
+    /// How long an answer may take before its message counts as lost, in nanoseconds.
+    pub reply_timeout_ns: u64,
+    /// How long the two sides may take to find each other, in nanoseconds.
+    pub match_timeout_ns: u64,
+    /// Keeps the record of every n-th message only; 1 keeps all.
+    pub record_every: u64,
+    /// The sample file, already of its full size; `None` for a daemon.
+    pub samples: Option<PathBuf>,
+    /// A folder of this run in which configuration files may be written.
+    pub directory: PathBuf,
+    /// Locks all memory and pre-faults the stack.
+    pub lock_memory: bool,
+    /// For whatever is random.
+    pub seed: u64,
+    /// The scenario's `[options.<driver>]` table.
+    #[serde(default)]
+    pub options: serde_json::Map<String, serde_json::Value>,
+}
+
+/// Lab to driver.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Command {
+    /// Open everything.
+    Prepare(Box<Prepare>),
+    /// Begin.
+    Start {
+        /// When, on `CLOCK_MONOTONIC`.
+        at_ns: u64,
+    },
+    /// End.
+    Stop,
+}
+
+/// Driver to lab.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Event {
+    /// Both directions are matched (ping, pong), or the daemon answers.
+    Ready(Ready),
+    /// The role has done its part.
+    Done(Done),
+    /// It could not.
+    Error {
+        /// What went wrong.
+        message: String,
+        /// What to do about it.
+        #[serde(default)]
+        remedy: String,
+    },
+}
+
+/// What a driver says when it is ready.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct Ready {
+    /// Further processes to observe (a daemon's).
+    #[serde(default)]
+    pub pids: Vec<u32>,
+    /// The clock as this process finds it; absent for a daemon.
+    #[serde(default)]
+    pub clock: Option<Calibration>,
+    /// Remarks for the report, for instance a limit that could not be raised.
+    #[serde(default)]
+    pub notes: Vec<String>,
+}
+
+/// The counts of a run, kept by the driver for every message, recorded or not.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Done {
+    /// Messages published, the warm-up not included.
+    pub sent: u64,
+    /// Messages answered (ping) or taken (pong), each counted once.
+    pub received: u64,
+    /// Messages never answered.
+    pub lost: u64,
+    /// Answers beyond the first to the same message.
+    pub duplicates: u64,
+    /// Answers that came after the answer to a later message.
+    pub out_of_order: u64,
+    /// Messages whose payload was not as sent.
+    pub corrupt: u64,
+    /// When measuring began and ended, on the driver's clock.
+    pub begin_ns: u64,
+    /// See `begin_ns`.
+    pub end_ns: u64,
+    /// Further counts of this driver, by name.
+    #[serde(default)]
+    pub more: BTreeMap<String, u64>,
+}

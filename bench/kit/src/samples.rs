@@ -1,0 +1,228 @@
+//! The sample file: one fixed-size record per message, written by the driver, read by the lab.
+//!
+//! ```text
+//! offset 0      FileHeader, padded to HEADER_BYTES   `written` by the driver, the rest by the lab
+//! offset 4096   Record 0 │ Record 1 │ …              by the driver; the lab reads below `written`
+//! ```
+//! The file is memory that both map (a memfd: no name, so nothing can be left behind). The driver
+//! faults every page in before the run, so that recording never enters the kernel. Record n is
+//! that of message n × `record_every`, counted from the first after the warm-up, whether or not it
+//! was answered; a record is complete once `written` exceeds its index, except that a late answer
+//! may still fill in `wake_ns` and `take_return_ns`.
+
+use std::fs::File;
+use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use memmap2::MmapMut;
+
+use crate::driver::Error;
+
+/// The life of one message, in nanoseconds on the clock of the run. 64 bytes, one cache line.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Record {
+    /// Sequence number, counted from 0 after the warm-up.
+    pub id: u64,
+    /// When the schedule wanted it sent; equals `publish_entry_ns` without a rate.
+    pub intended_ns: u64,
+    /// Before loan, fill and publish. For pong: before it publishes the answer, 0 as it is not
+    /// stamped apart from `take_return_ns`.
+    pub publish_entry_ns: u64,
+    /// After publish.
+    pub publish_return_ns: u64,
+    /// The wait returned; 0 if this system waits inside its take.
+    pub wake_ns: u64,
+    /// The take returned; 0 if nothing ever came.
+    pub take_return_ns: u64,
+    /// From `publish_entry_ns` until the loan was there; 0 without loans. Saturates.
+    pub loan_ns: u32,
+    /// From the loan until it was filled; 0 without loans. Saturates.
+    pub fill_ns: u32,
+    /// CPU on which publish returned.
+    pub publish_cpu: u16,
+    /// CPU on which take returned.
+    pub take_cpu: u16,
+    /// [`CORRUPT`], [`OUT_OF_ORDER`], [`LATE`].
+    pub flags: u16,
+    /// Answers beyond the first. Saturates.
+    pub duplicates: u16,
+}
+
+/// The payload was not as sent.
+pub const CORRUPT: u16 = 1;
+/// Answered after a later message was.
+pub const OUT_OF_ORDER: u16 = 2;
+/// Answered after its time limit had passed.
+pub const LATE: u16 = 4;
+
+const _: () = assert!(size_of::<Record>() == RECORD_BYTES);
+const _: () = assert!(align_of::<Record>() == 8);
+
+/// Bytes of a [`Record`].
+pub const RECORD_BYTES: usize = 64;
+/// Where the records begin.
+pub const HEADER_BYTES: usize = 4096;
+/// First word of the file: "myelinS1" in memory order.
+pub const MAGIC: u64 = u64::from_le_bytes(*b"myelinS1");
+
+/// Start of the file. Written by the lab when it makes the file, except for `written`.
+#[repr(C)]
+struct FileHeader {
+    magic: u64,
+    capacity: u64,
+    /// Records complete so far. Written by the driver alone.
+    written: AtomicU64,
+}
+
+const _: () = assert!(size_of::<FileHeader>() <= HEADER_BYTES);
+
+/// Size of a file for `capacity` records, in bytes.
+pub fn file_bytes(capacity: u64) -> u64 {
+    HEADER_BYTES as u64 + capacity * RECORD_BYTES as u64
+}
+
+/// A mapped sample file. One process writes it; the lab reads it at any time.
+pub struct SampleFile {
+    map: MmapMut,
+    capacity: usize,
+}
+
+impl SampleFile {
+    /// Gives `file` room for `capacity` records and a header. Used by the lab.
+    pub fn create(file: &File, capacity: u64) -> Result<Self, Error> {
+        file.set_len(file_bytes(capacity))?;
+        let map = map(file)?;
+        let this = SampleFile { map, capacity: capacity as usize };
+        let header = this.map.as_ptr().cast_mut().cast::<FileHeader>();
+        // SAFETY: the map is page-aligned and at least HEADER_BYTES long; nobody else has the
+        // file yet.
+        unsafe {
+            (*header).capacity = capacity;
+            (*header).magic = MAGIC;
+        }
+        Ok(this)
+    }
+
+    /// Opens the file the lab has made, and faults every page in. Used by the driver.
+    pub fn open(path: &Path) -> Result<Self, Error> {
+        let file = File::options().read(true).write(true).open(path)?;
+        let map = map(&file)?;
+        let bytes = map.len() as u64;
+        if bytes < HEADER_BYTES as u64 {
+            return Err(Error::new(format!("{}: not a sample file: too short", path.display())));
+        }
+        let this = SampleFile { map, capacity: 0 };
+        let (magic, capacity) = (this.header().magic, this.header().capacity);
+        let fits = capacity
+            .checked_mul(RECORD_BYTES as u64)
+            .and_then(|records| records.checked_add(HEADER_BYTES as u64))
+            .is_some_and(|needed| needed <= bytes);
+        if magic != MAGIC || !fits {
+            let text = format!("{}: not a sample file of this version", path.display());
+            return Err(Error::new(text));
+        }
+        let mut this = SampleFile { capacity: capacity as usize, ..this };
+        this.fault_in();
+        Ok(this)
+    }
+
+    /// How many records fit.
+    pub fn capacity(&self) -> usize {
+        self.capacity
+    }
+
+    /// How many records are complete.
+    pub fn written(&self) -> usize {
+        // ORDER: acquire pairs with the release in `finish`; makes the record's bytes visible.
+        let written = self.header().written.load(Ordering::Acquire) as usize;
+        written.min(self.capacity)
+    }
+
+    /// The record at `index`, to be written; `None` past the capacity.
+    #[inline(always)]
+    pub fn record(&mut self, index: usize) -> Option<&mut Record> {
+        if index >= self.capacity {
+            return None;
+        }
+        let at = HEADER_BYTES + index * RECORD_BYTES;
+        // SAFETY: index < capacity, and `open`/`create` have checked that capacity records fit
+        // into the map; the offset is a multiple of 64. Any bit pattern is a valid Record. `self`
+        // is borrowed mutably, and no other process writes records.
+        Some(unsafe { &mut *self.map.as_mut_ptr().add(at).cast::<Record>() })
+    }
+
+    /// Declares all records below `written` complete.
+    #[inline(always)]
+    pub fn finish(&mut self, written: usize) {
+        // ORDER: release pairs with the acquire in `written`.
+        self.header().written.store(written as u64, Ordering::Release);
+    }
+
+    /// A copy of the records complete so far. Used by the lab.
+    pub fn records(&self) -> Vec<Record> {
+        let at = HEADER_BYTES;
+        // SAFETY: `written` is at most `capacity`, and that many records fit into the map. The
+        // driver may still patch a late answer into a record; reading it torn yields numbers that
+        // are wrong, not undefined: the lab reads the final records after the driver has ended.
+        let first = unsafe { self.map.as_ptr().add(at).cast::<Record>() };
+        (0..self.written())
+            // SAFETY: as above.
+            .map(|index| unsafe { first.add(index).read_volatile() })
+            .collect()
+    }
+
+    fn header(&self) -> &FileHeader {
+        // SAFETY: the map is page-aligned and at least HEADER_BYTES long; the only field that
+        // changes while it is shared is atomic.
+        unsafe { &*self.map.as_ptr().cast::<FileHeader>() }
+    }
+
+    fn fault_in(&mut self) {
+        for page in self.map[HEADER_BYTES..].chunks_mut(4096) {
+            // SAFETY: a valid, writable byte; volatile so that the store is not left out.
+            unsafe { std::ptr::write_volatile(page.as_mut_ptr(), 0) };
+        }
+    }
+}
+
+fn map(file: &File) -> Result<MmapMut, Error> {
+    // SAFETY: the file is memory shared with the other side of the protocol. It is never
+    // truncated, and all accesses go through `SampleFile`, which checks indices and tolerates
+    // any content.
+    Ok(unsafe { MmapMut::map_mut(file)? })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_the_driver_writes_the_lab_reads() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let lab = SampleFile::create(file.as_file(), 3).unwrap();
+        let mut driver = SampleFile::open(file.path()).unwrap();
+        assert_eq!(driver.capacity(), 3);
+        for index in 0..3 {
+            driver.record(index).unwrap().id = 10 + index as u64;
+        }
+        assert_eq!(lab.records(), []);
+        driver.finish(2);
+        let ids: Vec<u64> = lab.records().iter().map(|record| record.id).collect();
+        assert_eq!(ids, [10, 11]);
+        assert!(driver.record(3).is_none());
+    }
+
+    #[test]
+    fn a_lying_header_is_refused_or_clamped() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let mut lab = SampleFile::create(file.as_file(), 2).unwrap();
+        lab.finish(u64::MAX as usize);
+        assert_eq!(lab.records().len(), 2);
+        lab.map[8..16].copy_from_slice(&u64::MAX.to_ne_bytes());
+        assert!(SampleFile::open(file.path()).is_err());
+        lab.map[8..16].copy_from_slice(&2u64.to_ne_bytes());
+        lab.map[0] ^= 1;
+        assert!(SampleFile::open(file.path()).is_err());
+    }
+}

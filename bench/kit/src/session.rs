@@ -1,0 +1,135 @@
+//! The program around a driver: speaks the line protocol and runs the role it is given.
+
+use std::io::{BufRead, Write};
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use crate::clock;
+use crate::driver::{Driver, Error};
+use crate::protocol::{Command, Description, Done, Event, PROTOCOL, Prepare, Ready, Role};
+use crate::samples::SampleFile;
+use crate::{pingpong, process};
+
+/// The whole `main` of a driver: `describe`, `clean` or `run`.
+pub fn main(driver: &dyn Driver) -> ExitCode {
+    let verb = std::env::args().nth(1).unwrap_or_default();
+    let result = match verb.as_str() {
+        "describe" => {
+            let systems = driver.systems();
+            say(&Description { protocol: PROTOCOL, systems });
+            Ok(())
+        }
+        "clean" => driver.clean(),
+        "run" => run(driver),
+        _ => {
+            let name = std::env::args().next().unwrap_or_default();
+            eprintln!("usage: {name} describe | clean | run");
+            eprintln!("A driver of `myelin bench`; `myelin bench run` starts it.");
+            return ExitCode::from(2);
+        }
+    };
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(Error { message, remedy }) => {
+            eprintln!("{message}");
+            say(&Event::Error { message, remedy });
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(driver: &dyn Driver) -> Result<(), Error> {
+    let prepare = match next_command()? {
+        Command::Prepare(prepare) => prepare,
+        Command::Stop => return Ok(()),
+        Command::Start { .. } => return Err(Error::new("protocol: start before prepare")),
+    };
+    if prepare.protocol != PROTOCOL {
+        let theirs = prepare.protocol;
+        return Err(Error::new(format!("lab speaks protocol {theirs}, driver {PROTOCOL}"))
+            .remedy("rebuild both: make build"));
+    }
+    match prepare.role {
+        Role::Daemon => run_daemon(driver, &prepare),
+        Role::Ping | Role::Pong => run_role(driver, &prepare),
+    }
+}
+
+fn run_role(driver: &dyn Driver, prepare: &Prepare) -> Result<(), Error> {
+    let path = prepare.samples.as_ref().ok_or_else(|| Error::new("protocol: no sample file"))?;
+    let mut samples = SampleFile::open(path)?;
+    let clock = clock::calibrate();
+    if prepare.lock_memory {
+        process::lock_memory()?;
+    }
+    let mut link = driver.open(prepare)?;
+    say(&Event::Ready(Ready { clock: Some(clock), ..Ready::default() }));
+    let start_ns = match next_command()? {
+        Command::Start { at_ns } => at_ns,
+        Command::Stop => return Ok(()),
+        Command::Prepare(_) => return Err(Error::new("protocol: prepared twice")),
+    };
+    let stop = watch_for_stop(prepare.role);
+    let done = match prepare.role {
+        Role::Ping => pingpong::ping(&mut link, prepare, &mut samples, start_ns, &stop)?,
+        _ => pingpong::pong(&mut link, prepare, &mut samples, &stop)?,
+    };
+    say(&Event::Done(done));
+    // The lab observes this process until it says stop.
+    while !stop.load(Ordering::Relaxed) {
+        std::thread::park_timeout(Duration::from_millis(5));
+    }
+    Ok(())
+}
+
+fn run_daemon(driver: &dyn Driver, prepare: &Prepare) -> Result<(), Error> {
+    let mut daemon = driver.start_daemon(prepare)?;
+    say(&Event::Ready(Ready { pids: daemon.pids(), ..Ready::default() }));
+    let stop = watch_for_stop(prepare.role);
+    let mut health = Ok(());
+    while health.is_ok() && !stop.load(Ordering::Relaxed) {
+        std::thread::park_timeout(DAEMON_CHECK);
+        health = daemon.check();
+    }
+    let stopped = daemon.stop();
+    health.and(stopped)?;
+    say(&Event::Done(Done::default()));
+    Ok(())
+}
+
+/// Reads standard input in a thread of its own. At its end, a measuring role ends at once: the lab
+/// is gone. A daemon's supervisor has cleaning to do and is only told to stop.
+fn watch_for_stop(role: Role) -> Arc<AtomicBool> {
+    let stop = Arc::new(AtomicBool::new(false));
+    let flag = Arc::clone(&stop);
+    let main = std::thread::current();
+    std::thread::spawn(move || {
+        let ended = next_command().is_err();
+        if ended && role != Role::Daemon {
+            std::process::exit(1);
+        }
+        flag.store(true, Ordering::Relaxed);
+        main.unpark();
+    });
+    stop
+}
+
+fn next_command() -> Result<Command, Error> {
+    let mut line = String::new();
+    if std::io::stdin().lock().read_line(&mut line)? == 0 {
+        return Err(Error::new("the lab has closed the connection"));
+    }
+    serde_json::from_str(&line).map_err(|error| Error::new(format!("protocol: {error}: {line}")))
+}
+
+fn say(event: &impl serde::Serialize) {
+    let line = serde_json::to_string(event).expect("events serialise");
+    let mut output = std::io::stdout().lock();
+    // A lab that no longer listens will close standard input too; nothing to do here.
+    let _ = writeln!(output, "{line}").and_then(|()| output.flush());
+}
+
+/// How often a daemon is looked after.
+const DAEMON_CHECK: Duration = Duration::from_millis(20);

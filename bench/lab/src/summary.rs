@@ -1,0 +1,283 @@
+//! What an analysis yields and every report is made from.
+//!
+//! [`Summary`] is the stable file `summary.json`; units are in the names, absent means not
+//! measured, null means withheld for want of samples. [`Analysis`] adds what only the plots and
+//! the per-second tables need.
+
+use std::collections::BTreeMap;
+
+use myelin_bench_kit::protocol::{Transport, Wait};
+use serde::{Deserialize, Serialize};
+
+use crate::host::Host;
+
+/// `summary.json`.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Summary {
+    /// Version of this layout: [`SCHEMA`].
+    pub schema: u32,
+    /// The machine the figures were measured on.
+    pub host: Host,
+    /// The command that repeats the measurement.
+    pub command: String,
+    /// Every system that was asked for.
+    pub systems: Vec<SystemInfo>,
+    /// One entry per scenario × system × tuning × parameter point, in plan order.
+    pub cells: Vec<Cell>,
+    /// What a reader must know: tunings left out, limits not raised, an interrupted plan.
+    pub notes: Vec<String>,
+}
+
+/// A system as it was found.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct SystemInfo {
+    /// For instance `cyclonedds.udp`.
+    pub name: String,
+    /// In one line.
+    pub about: String,
+    /// Of the middleware; may be empty.
+    pub version: String,
+    /// How its subscriber waits.
+    pub wait: Wait,
+    /// What its messages travel over.
+    pub transport: Transport,
+    /// Whether it writes into loaned memory.
+    pub loans: bool,
+    /// Whether it is a bare primitive of the operating system.
+    pub floor: bool,
+    /// Why it did not run, and what to install; null if it did.
+    pub missing: Option<String>,
+}
+
+/// One cell of the experiment, its runs pooled.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Cell {
+    /// Name of the scenario.
+    pub scenario: String,
+    /// Name of the system.
+    pub system: String,
+    /// `default`, `tuned` or `awake`.
+    pub tuning: String,
+    /// `two-processes`.
+    pub topology: String,
+    /// The parameter point.
+    pub params: Params,
+    /// Runs the figures come from.
+    pub runs: u32,
+    /// Round trips the figures come from.
+    pub samples: u64,
+    /// Publish entry at ping until its take of the answer returns: a whole round trip.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub round_trip_us: Option<Distribution>,
+    /// Publish entry at ping until pong's take returns.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub one_way_us: Option<Distribution>,
+    /// The publish call of ping, with loan and fill where the system has loans.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub write_us: Option<Distribution>,
+    /// The take of ping; absent for systems that wait inside it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub read_us: Option<Distribution>,
+    /// Pong's publish return until ping's wait returns; absent for systems that wait inside take.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub wake_us: Option<Distribution>,
+    /// Round trips a second, back to back; at a rate, the rate reached.
+    pub throughput_per_s: f64,
+    /// CPU of ping, pong and daemons for each round trip.
+    pub cpu_us_per_message: f64,
+    /// CPU of ping, pong and daemons while measuring; 100 is one core.
+    pub cpu_percent: f64,
+    /// Of ping, pong and daemons together, at the end of the run; largest run.
+    pub rss_bytes: u64,
+    /// As `rss_bytes`, shared pages divided among those that map them.
+    pub pss_bytes: u64,
+    /// Shared segments the processes have mapped, each counted once; largest run.
+    pub shared_bytes: u64,
+    /// Ping, pong and daemons, all threads.
+    pub voluntary_switches_per_s: f64,
+    /// Ping, pong and daemons, all threads.
+    pub involuntary_switches_per_s: f64,
+    /// While measuring, ping, pong and daemons, minor and major; mean of the runs.
+    pub page_faults: f64,
+    /// From the start of the later process until both directions matched; median of the runs.
+    pub startup_ms: f64,
+    /// Messages published.
+    pub sent: u64,
+    /// Messages answered.
+    pub received: u64,
+    /// Messages never answered.
+    pub lost: u64,
+    /// Answers beyond the first.
+    pub duplicates: u64,
+    /// Answers that came after the answer to a later message.
+    pub out_of_order: u64,
+    /// Messages whose payload was not as sent.
+    pub corrupt: u64,
+    /// Whether the figures may be used. If false they come from invalid runs.
+    pub valid: bool,
+    /// What was wrong with runs of this cell, `run N: …`. May be non-empty for a valid cell whose
+    /// figures come from the other runs.
+    pub invalid_reasons: Vec<String>,
+
+    /// 95 % bootstrap interval over runs of `round_trip_us.p50`; absent with fewer than 3 runs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub round_trip_p50_interval_us: Option<[f64; 2]>,
+    /// 95 % bootstrap interval over runs of `round_trip_us.p99`; absent with fewer than 3 runs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub round_trip_p99_interval_us: Option<[f64; 2]>,
+    /// The same round trips apart by where the two sides ran. More than one entry with a share
+    /// above a few per cent means that `round_trip_us` mixes unlike things.
+    pub placements: Vec<Placement>,
+    /// Send lateness behind the schedule; absent without a rate.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lateness_us: Option<Distribution>,
+    /// Getting the loan and filling it, parts of `write_us`; absent without loans.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub loan_us: Option<Distribution>,
+    /// See `loan_us`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fill_us: Option<Distribution>,
+    /// CPU by process and thread; mean of the runs.
+    pub processes: Vec<ProcessUse>,
+    /// Bytes over the loopback interface for each byte of payload and header sent, both ways;
+    /// the transport's proof together with `loopback_packets_per_message`.
+    pub loopback_bytes_per_byte: f64,
+    /// Packets over the loopback interface for each message sent, both ways.
+    pub loopback_packets_per_message: f64,
+    /// Remarks on this cell, for instance `SCHED_FIFO left out: …`.
+    pub notes: Vec<String>,
+}
+
+/// A parameter point.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Params {
+    /// Bytes of payload, beyond the 8 of the sequence number.
+    pub payload_bytes: u64,
+    /// Messages a second; null for back to back.
+    pub rate_hz: Option<f64>,
+    /// How the subscriber waits.
+    pub wait: Wait,
+    /// Subscribers per topic.
+    pub subscribers: u32,
+}
+
+/// A distribution in microseconds. A percentile is null with fewer than ten samples beyond it.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Distribution {
+    /// Smallest.
+    pub min: f64,
+    /// Arithmetic mean.
+    pub mean: f64,
+    /// Median.
+    pub p50: Option<f64>,
+    /// 90th percentile.
+    pub p90: Option<f64>,
+    /// 99th percentile.
+    pub p99: Option<f64>,
+    /// 99.9th percentile.
+    pub p999: Option<f64>,
+    /// Largest.
+    pub max: f64,
+}
+
+/// Round trips whose two sides ran on the same CPU, or on different ones.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Placement {
+    /// Whether ping and pong took the message on the same CPU.
+    pub same_cpu: bool,
+    /// Part of all round trips, 0 to 1.
+    pub share: f64,
+    /// The round trips of this placement.
+    pub round_trip_us: Distribution,
+}
+
+/// CPU of one process of a cell.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct ProcessUse {
+    /// `ping`, `pong` or the daemon's name.
+    pub role: String,
+    /// All threads, while measuring; 100 is one core.
+    pub cpu_percent: f64,
+    /// Part of it in user mode; the split is sampled by the kernel's tick.
+    pub user_percent: f64,
+    /// Resident set at the end.
+    pub rss_bytes: u64,
+    /// Threads by name, busiest first: CPU in per cent of a core.
+    pub threads: Vec<ThreadUse>,
+}
+
+/// CPU of one thread.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct ThreadUse {
+    /// As in `/proc/PID/task/TID/comm`.
+    pub name: String,
+    /// 100 is one core.
+    pub cpu_percent: f64,
+}
+
+/// A summary with what only plots and per-second tables need; `details[i]` belongs to `cells[i]`.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Analysis {
+    /// The stable part.
+    pub summary: Summary,
+    /// One entry per cell.
+    pub details: Vec<Detail>,
+}
+
+/// The distribution of a cell in full.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct Detail {
+    /// Round trip by quantile, pooled over runs, ascending; ends where fewer than ten samples lie
+    /// beyond. A quantile of 0.99 is the 99th percentile.
+    pub curve: Vec<CurvePoint>,
+    /// Each run on its own, in the order of execution.
+    pub runs: Vec<RunPoint>,
+    /// Rows of one second each, of the first valid run; empty for runs shorter than two seconds.
+    pub seconds: Vec<Second>,
+    /// Files with the configuration the system was given, name → text.
+    pub configuration: BTreeMap<String, String>,
+}
+
+/// A point of a percentile curve.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+pub struct CurvePoint {
+    /// 0 to 1.
+    pub quantile: f64,
+    /// Pooled over runs.
+    pub us: f64,
+    /// Smallest and largest of the runs at this quantile.
+    pub low_us: f64,
+    /// See `low_us`.
+    pub high_us: f64,
+}
+
+/// One run of a cell.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct RunPoint {
+    /// Place in the order of execution of the whole plan, from 0.
+    pub order: u32,
+    /// Median round trip; null with too few samples.
+    pub p50_us: Option<f64>,
+    /// 99th percentile; null with too few samples.
+    pub p99_us: Option<f64>,
+    /// Whether it was valid.
+    pub valid: bool,
+}
+
+/// One second of a run. Whole round trips; the formats of RoundtripPing and ddsperf print halves.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+pub struct Second {
+    /// From 1.
+    pub second: u32,
+    /// Round trips in this second.
+    pub count: u64,
+    /// Round trip, in µs. Percentiles as in [`Distribution`].
+    pub round_trip_us: Distribution,
+    /// The publish call.
+    pub write_us: Distribution,
+    /// The take; absent where not measured.
+    pub read_us: Option<Distribution>,
+}
+
+/// [`Summary::schema`].
+pub const SCHEMA: u32 = 1;

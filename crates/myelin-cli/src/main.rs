@@ -1,0 +1,2 @@
+//! myelin
+fn main() {}
