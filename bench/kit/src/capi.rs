@@ -70,7 +70,7 @@ unsafe impl Sync for CLink {}
 
 thread_local! {
     static LAST_ERROR: RefCell<Error> = const {
-        RefCell::new(Error { message: String::new(), remedy: String::new() })
+        RefCell::new(Error { message: String::new(), remedy: String::new(), key: String::new() })
     };
 }
 
@@ -82,7 +82,7 @@ thread_local! {
 pub unsafe extern "C" fn myelin_bench_error(message: *const c_char, remedy: *const c_char) {
     // SAFETY: the caller's promise.
     let (message, remedy) = unsafe { (text(message), text(remedy)) };
-    LAST_ERROR.with_borrow_mut(|last| *last = Error { message, remedy });
+    LAST_ERROR.with_borrow_mut(|last| *last = Error { message, remedy, ..Error::default() });
 }
 
 /// `CLOCK_MONOTONIC` in nanoseconds.

@@ -11,18 +11,27 @@ pub struct Error {
     pub message: String,
     /// What to do about it, in one line; empty when there is nothing to say.
     pub remedy: String,
+    /// The key of the scenario's `[options.<driver>]` table that is to blame; empty if none is.
+    pub key: String,
 }
 
 impl Error {
     /// An error without a remedy.
     pub fn new(message: impl Into<String>) -> Self {
-        Error { message: message.into(), remedy: String::new() }
+        Error { message: message.into(), ..Error::default() }
     }
 
     /// The same error with a remedy.
     #[must_use]
     pub fn remedy(mut self, remedy: impl Into<String>) -> Self {
         self.remedy = remedy.into();
+        self
+    }
+
+    /// The same error, blamed on a key of the scenario's `[options.<driver>]` table.
+    #[must_use]
+    pub fn key(mut self, key: impl Into<String>) -> Self {
+        self.key = key.into();
         self
     }
 }
@@ -95,6 +104,12 @@ pub trait Daemon {
 pub trait Driver: Sync {
     /// The systems this driver knows, the ones that cannot run here included.
     fn systems(&self) -> Vec<System>;
+
+    /// Whether `prepare.options` and `prepare.payload_bytes` make sense for `prepare.system`; asked
+    /// before anything runs, so that a mistake in a scenario is found at once.
+    fn check(&self, _prepare: &Prepare) -> Result<(), Error> {
+        Ok(())
+    }
 
     /// Opens one role of `prepare.system` and returns when both directions are matched. Blocks at
     /// most until `prepare.match_timeout_ns` have passed.

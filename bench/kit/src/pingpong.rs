@@ -42,7 +42,8 @@ pub fn ping(
     ping.finish()
 }
 
-/// Answers every message until `stop` is set, and records when each was taken and answered.
+/// Answers every message until ping says [`GOODBYE`] or `stop` is set, and records when each was
+/// taken and answered.
 pub fn pong(
     link: &mut Link,
     prepare: &Prepare,
@@ -57,6 +58,10 @@ pub fn pong(
         let Some(arrival) = receive(link.subscriber.as_mut(), &clock, until)? else {
             continue;
         };
+        if message::sequence(arrival.message) == Some(GOODBYE) {
+            link.subscriber.release();
+            break;
+        }
         send(link.publisher.as_mut(), &clock, arrival.message)?;
         let answered = Sent { return_ns: clock.now(), cpu: clock::cpu(), ..Sent::default() };
         note_answer(&mut done, prepare, samples, &arrival, answered);
@@ -238,6 +243,9 @@ impl<'a> Ping<'a> {
             self.account_stray(arrived, self.prepare.warmup_messages + self.done.sent);
         }
         self.done.lost = self.done.sent - self.done.received;
+        // Should it get lost, the lab's stop ends pong a little later.
+        let goodbye = self.outgoing.stamp(GOODBYE);
+        send(self.link.publisher.as_mut(), &self.link.clock, goodbye)?;
         Ok(self.done)
     }
 }
@@ -435,7 +443,10 @@ fn note_answer(
 pub const LOST_IN_A_ROW_MAX: u32 = 5;
 /// How many unanswered messages are remembered in case an answer still comes.
 const OVERDUE_MAX: usize = 65_536;
-/// How often pong looks whether it should stop.
-const STOP_CHECK_NS: u64 = 100_000_000;
+/// The sequence number by which ping tells pong that it was the last message. It needs no answer.
+pub const GOODBYE: u64 = u64::MAX;
+/// How often a pong that hears nothing looks whether it should stop; seldom, because each look
+/// wakes a core that a slow schedule has put to sleep.
+const STOP_CHECK_NS: u64 = 1_000_000_000;
 /// How long ping listens for duplicates after its last message.
 const DRAIN_NS: u64 = 2_000_000;

@@ -1,6 +1,8 @@
 //! The line protocol between lab and driver: one JSON object a line.
 //!
-//! `driver describe` prints a [`Description`] and ends. `driver run` reads [`Command`]s from
+//! `driver describe` prints a [`Description`] and ends. `driver check` reads one `prepare` and says
+//! `ready` with nothing in it, or why the scenario cannot work. `driver clean` removes what a killed
+//! daemon has left behind. `driver run` reads [`Command`]s from
 //! standard input and writes [`Event`]s to standard output:
 //!
 //! ```text
@@ -182,6 +184,9 @@ pub enum Event {
         /// What to do about it.
         #[serde(default)]
         remedy: String,
+        /// The key of the scenario's `[options.<driver>]` table that is to blame; may be empty.
+        #[serde(default)]
+        key: String,
     },
 }
 

@@ -12,7 +12,7 @@ use crate::protocol::{Command, Description, Done, Event, PROTOCOL, Prepare, Read
 use crate::samples::SampleFile;
 use crate::{pingpong, process};
 
-/// The whole `main` of a driver: `describe`, `clean` or `run`.
+/// The whole `main` of a driver: `describe`, `check`, `clean` or `run`.
 pub fn main(driver: &dyn Driver) -> ExitCode {
     let verb = std::env::args().nth(1).unwrap_or_default();
     let result = match verb.as_str() {
@@ -21,23 +21,33 @@ pub fn main(driver: &dyn Driver) -> ExitCode {
             say(&Description { protocol: PROTOCOL, systems });
             Ok(())
         }
+        "check" => check(driver),
         "clean" => driver.clean(),
         "run" => run(driver),
         _ => {
             let name = std::env::args().next().unwrap_or_default();
-            eprintln!("usage: {name} describe | clean | run");
+            eprintln!("usage: {name} describe | check | clean | run");
             eprintln!("A driver of `myelin bench`; `myelin bench run` starts it.");
             return ExitCode::from(2);
         }
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,
-        Err(Error { message, remedy }) => {
+        Err(Error { message, remedy, key }) => {
             eprintln!("{message}");
-            say(&Event::Error { message, remedy });
+            say(&Event::Error { message, remedy, key });
             ExitCode::FAILURE
         }
     }
+}
+
+fn check(driver: &dyn Driver) -> Result<(), Error> {
+    let Command::Prepare(prepare) = next_command()? else {
+        return Err(Error::new("protocol: check takes a prepare"));
+    };
+    driver.check(&prepare)?;
+    say(&Event::Ready(Ready::default()));
+    Ok(())
 }
 
 fn run(driver: &dyn Driver) -> Result<(), Error> {

@@ -1,6 +1,10 @@
 //! The machine's fingerprint: everything about it that may change a latency.
 
+use myelin_bench_kit::clock;
+use procfs::Current as _;
 use serde::{Deserialize, Serialize};
+
+use crate::run::tuning::LatencyGuard;
 
 /// What a results folder knows about its machine. Absent values could not be read.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -58,4 +62,115 @@ pub struct IdleState {
     pub name: String,
     /// Exit latency as the driver states it.
     pub latency_us: u64,
+}
+
+impl Host {
+    /// Reads the machine this runs on.
+    pub fn read() -> Self {
+        let clock = clock::calibrate();
+        let cpu_info = procfs::CpuInfo::current().ok();
+        let processor = |key: &str| {
+            cpu_info.as_ref().and_then(|info| info.get_info(0)?.get(key).map(ToString::to_string))
+        };
+        let has_hypervisor = processor("flags")
+            .is_some_and(|flags| flags.split(' ').any(|flag| flag == "hypervisor"));
+        let memlock = rustix::process::getrlimit(rustix::process::Resource::Memlock);
+        let uname = rustix::system::uname();
+        let text = |text: &std::ffi::CStr| text.to_string_lossy().into_owned();
+        Host {
+            cpu_model: processor("model name").unwrap_or_default(),
+            cpus: cpu_info.as_ref().map_or(1, |info| info.num_cores() as u32),
+            architecture: text(uname.machine()),
+            hypervisor: has_hypervisor.then(|| {
+                line("/sys/class/dmi/id/sys_vendor").unwrap_or_else(|| "yes, unnamed".into())
+            }),
+            memory_bytes: procfs::Meminfo::current().map_or(0, |memory| memory.mem_total),
+            os: os_name(),
+            kernel: text(uname.release()),
+            preemption: preemption(&text(uname.version())),
+            kernel_command_line: kernel_command_line(),
+            clocksource: line("/sys/devices/system/clocksource/clocksource0/current_clocksource")
+                .unwrap_or_default(),
+            clock_read_ns: clock.read_ns,
+            clock_step_ns: clock.step_ns,
+            governor: line("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"),
+            idle_driver: line("/sys/devices/system/cpu/cpuidle/current_driver"),
+            idle_governor: line("/sys/devices/system/cpu/cpuidle/current_governor_ro"),
+            idle_states: idle_states(),
+            can_hold_awake: LatencyGuard::hold().is_ok(),
+            rt_runtime_us: number("/proc/sys/kernel/sched_rt_runtime_us"),
+            memlock_bytes: memlock.current,
+            socket_buffer_max_bytes: number("/proc/sys/net/core/rmem_max"),
+            huge_pages: line("/sys/kernel/mm/transparent_hugepage/enabled"),
+            steal_percent: None,
+        }
+    }
+}
+
+fn line(path: &str) -> Option<String> {
+    let text = std::fs::read_to_string(path).ok()?;
+    Some(text.trim().to_string()).filter(|text| !text.is_empty())
+}
+
+fn number<T: std::str::FromStr>(path: &str) -> Option<T> {
+    line(path)?.parse().ok()
+}
+
+fn os_name() -> String {
+    let release = line("/etc/os-release").unwrap_or_default();
+    let pretty = release.lines().find_map(|line| line.strip_prefix("PRETTY_NAME="));
+    pretty.unwrap_or("Linux").trim_matches('"').into()
+}
+
+/// As `uname -v` says it: `#1 SMP PREEMPT_DYNAMIC …`.
+fn preemption(version: &str) -> Option<String> {
+    let word = version.split(' ').find(|word| word.starts_with("PREEMPT"))?;
+    Some(word.to_string())
+}
+
+/// Without the init program's arguments and anything with an address or a device in it.
+fn kernel_command_line() -> String {
+    let whole = line("/proc/cmdline").unwrap_or_default();
+    let kernel = whole.split(" -- ").next().unwrap_or("");
+    let telling = |word: &&str| {
+        !["root=", "rdinit=", "init=", "ip=", "console=", "BOOT_IMAGE=", "UUID"]
+            .iter()
+            .any(|private| word.contains(private))
+    };
+    kernel.split(' ').filter(telling).collect::<Vec<_>>().join(" ")
+}
+
+fn idle_states() -> Vec<IdleState> {
+    (0..IDLE_STATES_MAX)
+        .map_while(|state| {
+            let read = |what: &str| {
+                line(&format!("/sys/devices/system/cpu/cpu0/cpuidle/state{state}/{what}"))
+            };
+            let latency_us = read("latency")?.parse().ok()?;
+            Some(IdleState { name: read("name")?, latency_us })
+        })
+        .collect()
+}
+
+/// The kernel's CPUIDLE_STATE_MAX.
+const IDLE_STATES_MAX: u32 = 10;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn this_machine_has_a_fingerprint() {
+        let host = Host::read();
+        assert!(host.cpus >= 1 && host.memory_bytes > 0);
+        assert!(host.clock_read_ns > 0.0);
+        assert!(!host.kernel.is_empty() && !host.os.is_empty() && !host.clocksource.is_empty());
+    }
+
+    #[test]
+    fn the_preemption_model_is_found() {
+        let model = preemption("#1 SMP PREEMPT_DYNAMIC Thu Jan 1");
+        assert_eq!(model.as_deref(), Some("PREEMPT_DYNAMIC"));
+        assert_eq!(preemption("#1 SMP Thu Jan 1"), None);
+    }
 }

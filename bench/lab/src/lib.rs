@@ -3,5 +3,16 @@
 
 #![deny(unsafe_op_in_unsafe_fn)]
 
+pub mod analyse;
 pub mod host;
+pub mod input_error;
+pub mod observe;
+pub mod plan;
+mod progress;
+pub mod record;
+pub mod registry;
+pub mod run;
+pub mod report;
+pub mod scenario;
+pub mod session;
 pub mod summary;

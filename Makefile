@@ -1,0 +1,33 @@
+# Everything from one place. `make bench` and `make test` install what they need (as root, or by
+# sudo; otherwise they print the line to type and carry on with what is there).
+
+CARGO_TARGET_DIR ?= $(CURDIR)/target
+export CARGO_TARGET_DIR
+MYELIN := $(CARGO_TARGET_DIR)/release/myelin
+
+.PHONY: bench build test lint overhead fidelity
+
+## The main job: measure CycloneDDS with and without iceoryx beside the machine's floor.
+bench: build
+	$(MYELIN) bench run quick
+
+build:
+	@scripts/setup bench
+	cargo build --release --workspace
+
+## All tests, the ones against the real middleware and the page in a browser included.
+test: lint
+	@scripts/setup test
+	cargo test --workspace
+
+lint:
+	cargo fmt --check
+	cargo clippy --workspace --all-targets -- -D warnings
+
+## What the bench itself adds to a measurement.
+overhead:
+	cargo bench -p myelin-bench-kit
+
+## Our round trips against a plain C program without our kit, alternating.
+fidelity: build
+	bench/drivers/cyclonedds/check/fidelity.sh

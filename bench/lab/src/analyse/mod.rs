@@ -1,0 +1,102 @@
+//! From a results folder to an [`Analysis`]: judge each run, pool the valid ones of each cell.
+
+pub mod bootstrap;
+mod cell;
+pub mod distribution;
+pub mod series;
+pub mod validity;
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use anyhow::Result;
+
+use cell::JudgedRun;
+
+use crate::host::Host;
+use crate::plan::Plan;
+use crate::record::{Folder, RunRecord, RunSamples};
+use crate::summary::{Analysis, SCHEMA, Summary, SystemInfo};
+
+/// Analyses everything a folder holds.
+pub fn analyse(folder: &mut Folder, plan: &Plan, host: Host) -> Result<Analysis> {
+    let records = folder.runs()?;
+    let mut summary = Summary {
+        schema: SCHEMA,
+        host,
+        command: plan.command.clone(),
+        systems: systems(plan),
+        cells: Vec::new(),
+        notes: plan.notes.clone(),
+    };
+    summary.host.steal_percent = mean_steal(&records);
+    if records.len() < plan.runs.len() {
+        let (done, all) = (records.len(), plan.runs.len());
+        summary.notes.push(format!("incomplete: {done} of {all} runs were made"));
+    }
+    let mut by_cell: BTreeMap<usize, Vec<RunRecord>> = BTreeMap::new();
+    for record in records {
+        by_cell.entry(record.plan.cell).or_default().push(record);
+    }
+    let mut details = Vec::new();
+    for (index, cell) in plan.cells.iter().enumerate() {
+        let scenario = &plan.scenarios[cell.scenario];
+        let Some(system) = plan.systems.iter().find(|system| system.name == cell.system) else {
+            continue;
+        };
+        let mut runs = Vec::new();
+        let mut configuration = BTreeMap::new();
+        for record in by_cell.remove(&index).unwrap_or_default() {
+            let samples = match record.failure {
+                None => folder.samples(&record)?,
+                Some(_) => RunSamples::default(),
+            };
+            if configuration.is_empty() {
+                configuration = configuration_files(&folder.path().join(&record.directory));
+            }
+            runs.push(JudgedRun::new(record, &samples, cell, system, scenario));
+        }
+        let (cell, detail) = cell::pool(cell, scenario, system, &runs, configuration);
+        summary.cells.push(cell);
+        details.push(detail);
+    }
+    Ok(Analysis { summary, details })
+}
+
+fn systems(plan: &Plan) -> Vec<SystemInfo> {
+    let info = |system: &myelin_bench_kit::protocol::System| SystemInfo {
+        name: system.name.clone(),
+        about: system.about.clone(),
+        version: system.version.clone(),
+        wait: system.wait,
+        transport: system.transport,
+        loans: system.loans,
+        floor: system.floor,
+        missing: system.missing.clone(),
+    };
+    plan.systems.iter().map(info).collect()
+}
+
+fn mean_steal(records: &[RunRecord]) -> Option<f64> {
+    let steal: Vec<f64> = records
+        .iter()
+        .filter_map(|record| Some(record.observation.as_ref()?.steal_percent))
+        .collect();
+    (!steal.is_empty()).then(|| steal.iter().sum::<f64>() / steal.len() as f64)
+}
+
+/// The configuration a driver has written for a run.
+fn configuration_files(directory: &Path) -> BTreeMap<String, String> {
+    let mut files = BTreeMap::new();
+    for entry in std::fs::read_dir(directory).into_iter().flatten().flatten() {
+        let path = entry.path();
+        let kind = path.extension().and_then(|kind| kind.to_str()).unwrap_or("");
+        if !matches!(kind, "xml" | "toml" | "json") {
+            continue;
+        }
+        if let Ok(text) = std::fs::read_to_string(&path) {
+            files.insert(entry.file_name().to_string_lossy().into_owned(), text);
+        }
+    }
+    files
+}

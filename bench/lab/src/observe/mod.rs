@@ -1,0 +1,119 @@
+//! What the machine and the processes of a run did while it lasted, seen from outside.
+//!
+//! Two snapshots are taken, before the start and when ping is done; nothing runs in between. CPU
+//! times are the scheduler's own (`/proc/PID/task/TID/schedstat`), in nanoseconds; the split into
+//! user and system time is the kernel's, sampled by its tick.
+
+mod machine;
+mod process;
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use machine::Machine;
+use process::ProcessSnapshot;
+
+pub use process::{Memory, SAMPLES_NAME};
+
+/// A moment of a run.
+pub struct Snapshot {
+    machine: Machine,
+    processes: BTreeMap<(String, u32), ProcessSnapshot>,
+}
+
+impl Snapshot {
+    /// Looks at the machine and at `processes`, given by name and id. Processes that are gone are
+    /// left out.
+    pub fn take(processes: &[(String, u32)]) -> Self {
+        let seen = |(name, pid): &(String, u32)| {
+            Some(((name.clone(), *pid), ProcessSnapshot::take(*pid)?))
+        };
+        Snapshot {
+            processes: processes.iter().filter_map(seen).collect(),
+            machine: Machine::look(),
+        }
+    }
+
+    /// What happened from `self` until `later`. `sample_bytes` of each process's memory are the
+    /// bench's own and left out.
+    pub fn until(&self, later: &Snapshot) -> Observation {
+        let none = ProcessSnapshot::default();
+        let memory: Vec<(&(String, u32), Memory)> =
+            later.processes.keys().filter_map(|key| Some((key, Memory::of(key.1)?))).collect();
+        let processes = later.processes.iter().map(|(key, after)| {
+            let before = self.processes.get(key).unwrap_or(&none);
+            let memory = memory.iter().find(|(owner, _)| *owner == key).map(|(_, memory)| memory);
+            ProcessObservation {
+                rss_bytes: memory.map_or(0, |memory| memory.rss_bytes),
+                pss_bytes: memory.map_or(0, |memory| memory.pss_bytes),
+                ..before.until(after, &key.0)
+            }
+        });
+        let segments = shared_segments(memory.iter().map(|(_, memory)| memory));
+        let of = |name: &str| memory.iter().find(|(key, _)| key.0 == name);
+        let common = match (of("ping"), of("pong")) {
+            (Some((_, ping)), Some((_, pong))) => {
+                ping.shared.keys().any(|segment| pong.shared.contains_key(segment))
+            }
+            _ => false,
+        };
+        Observation {
+            processes: processes.collect(),
+            shared_bytes: segments.values().sum(),
+            ping_and_pong_share_memory: common,
+            ..self.machine.until(&later.machine)
+        }
+    }
+}
+
+fn shared_segments<'a>(memories: impl Iterator<Item = &'a Memory>) -> BTreeMap<(u64, u64), u64> {
+    let mut segments = BTreeMap::new();
+    for (segment, bytes) in memories.flat_map(|memory| &memory.shared) {
+        let known = segments.entry(*segment).or_insert(0);
+        *known = (*known).max(*bytes);
+    }
+    segments
+}
+
+/// What happened between two snapshots.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct Observation {
+    /// Time between the two.
+    pub wall_ns: u64,
+    /// Ping, pong and daemons.
+    pub processes: Vec<ProcessObservation>,
+    /// Shared segments that they have mapped, each counted once, at the end.
+    pub shared_bytes: u64,
+    /// Whether ping and pong have a segment in common.
+    pub ping_and_pong_share_memory: bool,
+    /// Bytes received on the loopback interface, of the whole machine.
+    pub loopback_bytes: u64,
+    /// Packets received on the loopback interface, of the whole machine.
+    pub loopback_packets: u64,
+    /// Time the hypervisor gave to others, in per cent of all CPUs.
+    pub steal_percent: f64,
+}
+
+/// What one process did.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct ProcessObservation {
+    /// `ping`, `pong` or the daemon's name.
+    pub name: String,
+    /// All threads that lived at the end.
+    pub cpu_ns: u64,
+    /// Part of it in user mode, 0 to 1; absent with too few ticks to say.
+    pub user_share: Option<f64>,
+    /// Gave up the CPU itself.
+    pub voluntary_switches: u64,
+    /// Was made to.
+    pub involuntary_switches: u64,
+    /// Minor and major.
+    pub page_faults: u64,
+    /// Resident at the end, without the sample file.
+    pub rss_bytes: u64,
+    /// Proportional at the end, without the sample file.
+    pub pss_bytes: u64,
+    /// Name and CPU of each thread.
+    pub threads: Vec<(String, u64)>,
+}

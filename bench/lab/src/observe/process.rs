@@ -1,0 +1,162 @@
+//! CPU, switches, faults and memory of one process.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use procfs::process::{MMPermissions, MMapPath, MemoryMap, Process};
+
+use super::ProcessObservation;
+
+/// The counters of a process at one moment.
+#[derive(Default)]
+pub(super) struct ProcessSnapshot {
+    threads: BTreeMap<i32, (String, u64)>,
+    user_ticks: u64,
+    system_ticks: u64,
+    voluntary: u64,
+    involuntary: u64,
+    faults: u64,
+}
+
+impl ProcessSnapshot {
+    /// `None` if the process is gone.
+    pub(super) fn take(pid: u32) -> Option<Self> {
+        let process = Process::new(i32::try_from(pid).ok()?).ok()?;
+        let stat = process.stat().ok()?;
+        let mut snapshot = ProcessSnapshot {
+            user_ticks: stat.utime,
+            system_ticks: stat.stime,
+            faults: stat.minflt + stat.majflt,
+            ..Self::default()
+        };
+        for task in process.tasks().ok()?.flatten() {
+            // A thread may end at any moment; it then counts for nothing.
+            let (Ok(schedule), Ok(stat), Ok(status)) =
+                (task.schedstat(), task.stat(), task.status())
+            else {
+                continue;
+            };
+            snapshot.threads.insert(task.tid, (stat.comm, schedule.sum_exec_runtime));
+            snapshot.voluntary += status.voluntary_ctxt_switches.unwrap_or(0);
+            snapshot.involuntary += status.nonvoluntary_ctxt_switches.unwrap_or(0);
+        }
+        Some(snapshot)
+    }
+
+    pub(super) fn until(&self, later: &ProcessSnapshot, name: &str) -> ProcessObservation {
+        let used = |tid: &i32, after: u64| {
+            after.saturating_sub(self.threads.get(tid).map_or(0, |(_, before)| *before))
+        };
+        let threads: Vec<(String, u64)> = (later.threads.iter())
+            .map(|(tid, (name, after))| (name.clone(), used(tid, *after)))
+            .collect();
+        let user = later.user_ticks - self.user_ticks;
+        let system = later.system_ticks - self.system_ticks;
+        let enough = user + system >= TICKS_MIN;
+        ProcessObservation {
+            name: name.into(),
+            cpu_ns: threads.iter().map(|(_, used)| used).sum(),
+            user_share: enough.then(|| user as f64 / (user + system) as f64),
+            voluntary_switches: later.voluntary.saturating_sub(self.voluntary),
+            involuntary_switches: later.involuntary.saturating_sub(self.involuntary),
+            page_faults: later.faults - self.faults,
+            threads,
+            ..ProcessObservation::default()
+        }
+    }
+}
+
+/// The memory of a process, without the bench's own sample file.
+#[derive(Default)]
+pub struct Memory {
+    /// Resident set.
+    pub rss_bytes: u64,
+    /// Proportional set.
+    pub pss_bytes: u64,
+    /// Mapped bytes of shared segments (`/dev/shm`, memfd, System V), by device and inode.
+    pub shared: BTreeMap<(u64, u64), u64>,
+}
+
+impl Memory {
+    /// `None` if the process is gone.
+    pub fn of(pid: u32) -> Option<Self> {
+        let maps =
+            Process::new(i32::try_from(pid).ok()?).and_then(|process| process.smaps()).ok()?;
+        let mut memory = Memory::default();
+        for map in maps.iter().filter(|map| !is_sample_file(map)) {
+            let bytes = |key: &str| map.extension.map.get(key).copied().unwrap_or(0);
+            memory.rss_bytes += bytes("Rss");
+            memory.pss_bytes += bytes("Pss");
+            if is_shared_segment(map) {
+                let device = (map.dev.0 as u64) << 32 | map.dev.1 as u64;
+                *memory.shared.entry((device, map.inode)).or_default() +=
+                    map.address.1 - map.address.0;
+            }
+        }
+        Some(memory)
+    }
+}
+
+fn is_shared_segment(map: &MemoryMap) -> bool {
+    let kept_in_memory = |path: &Path| {
+        let path = path.to_string_lossy();
+        path.starts_with("/dev/shm/") || path.starts_with("/memfd:") || path.starts_with("/SYSV")
+    };
+    map.perms.contains(MMPermissions::SHARED)
+        && match &map.pathname {
+            MMapPath::Path(path) => kept_in_memory(path),
+            MMapPath::Vsys(_) => true,
+            _ => false,
+        }
+}
+
+fn is_sample_file(map: &MemoryMap) -> bool {
+    matches!(&map.pathname, MMapPath::Path(path) if path.to_string_lossy().contains(SAMPLES_NAME))
+}
+
+/// Name of the memfd that holds the samples of a run.
+pub const SAMPLES_NAME: &str = "myelin-bench-samples";
+/// Fewer ticks than this do not tell user from system time.
+const TICKS_MIN: u64 = 10;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cpu_of_this_process_is_seen_by_thread_and_in_sum() {
+        let pid = std::process::id();
+        let before = ProcessSnapshot::take(pid).unwrap();
+        let mut sum = 0u64;
+        for value in 0..20_000_000u64 {
+            sum = std::hint::black_box(sum.wrapping_add(value));
+        }
+        let seen = before.until(&ProcessSnapshot::take(pid).unwrap(), "self");
+        assert!(seen.cpu_ns > 1_000_000);
+        assert_eq!(seen.cpu_ns, seen.threads.iter().map(|(_, used)| used).sum::<u64>());
+    }
+
+    #[test]
+    fn a_process_that_is_gone_is_no_error() {
+        assert!(ProcessSnapshot::take(u32::MAX).is_none());
+        assert!(Memory::of(i32::MAX as u32).is_none());
+    }
+
+    #[test]
+    fn memory_of_this_process_counts_its_shared_segment() {
+        let name = c"myelin-observe-test";
+        let file = rustix::fs::memfd_create(name, rustix::fs::MemfdFlags::CLOEXEC).unwrap();
+        rustix::fs::ftruncate(&file, 1 << 20).unwrap();
+        // SAFETY: a fresh mapping of a file nobody else has; unmapped below.
+        let map = unsafe {
+            use rustix::mm::{MapFlags, ProtFlags, mmap};
+            let access = ProtFlags::READ | ProtFlags::WRITE;
+            mmap(std::ptr::null_mut(), 1 << 20, access, MapFlags::SHARED, &file, 0).unwrap()
+        };
+        let memory = Memory::of(std::process::id()).unwrap();
+        assert!(memory.shared.values().any(|bytes| *bytes == 1 << 20));
+        assert!(memory.rss_bytes >= memory.pss_bytes && memory.pss_bytes > 0);
+        // SAFETY: mapped above with this size, not used any more.
+        unsafe { rustix::mm::munmap(map, 1 << 20).unwrap() };
+    }
+}

@@ -1,0 +1,298 @@
+//! The results folder: append-only, resumable, readable without this program.
+//!
+//! ```text
+//! DIR/plan.json        what was to be done, in which order, with which seed
+//!     host.json        the machine
+//!     runs.jsonl       one line per run, appended when the run is over
+//!     runs/0007-…/     of one run: configuration files, logs, ping.samples.zst, pong.samples.zst
+//!     summary.json …   made from the above, again at any time
+//! ```
+//! A sample file is `myelin_bench_kit::samples::Record`s, 64 bytes each, compressed with zstd. A
+//! run counts once its line is complete; a crash loses at most the run in progress.
+
+use std::fs::{self, File};
+use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result};
+use myelin_bench_kit::protocol::{Done, Role};
+use myelin_bench_kit::samples::{RECORD_BYTES, Record};
+use serde::{Deserialize, Serialize};
+
+use crate::host::Host;
+use crate::input_error::InputError;
+use crate::observe::Observation;
+use crate::plan::{CellPlan, Plan, RunPlan};
+
+/// A line of `runs.jsonl`: the facts of one run, nothing derived.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct RunRecord {
+    /// Which run of the plan.
+    #[serde(flatten)]
+    pub plan: RunPlan,
+    /// Why it did not come to its end; absent if it did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub failure: Option<String>,
+    /// Remarks: what a driver or the tuning left out.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<String>,
+    /// Counts of ping; absent if it failed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ping: Option<Done>,
+    /// Counts of pong; absent if it failed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pong: Option<Done>,
+    /// From the start of the later process until both directions matched.
+    pub startup_ms: f64,
+    /// CPUs that ping and pong were pinned to.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pinned: Option<[usize; 2]>,
+    /// What happened from start to done; absent if it failed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub observation: Option<Observation>,
+    /// Folder of the run, relative to the results folder.
+    pub directory: String,
+}
+
+/// The samples of one run.
+#[derive(Clone, Debug, Default)]
+pub struct RunSamples {
+    /// Ping's records: whole round trips.
+    pub ping: Vec<Record>,
+    /// Pong's records, at the index of ping's; all zero where pong took nothing.
+    pub pong: Vec<Record>,
+}
+
+/// A results folder.
+pub struct Folder {
+    path: PathBuf,
+    runs: File,
+}
+
+impl Folder {
+    /// Makes a new folder for `plan`. An existing one is refused unless it is empty.
+    pub fn create(path: &Path, plan: &Plan, host: &Host) -> Result<Self> {
+        let taken = fs::read_dir(path).is_ok_and(|mut entries| entries.next().is_some());
+        if taken {
+            let text = format!("--out {}: the folder is not empty", path.display());
+            return Err(InputError::new(text)
+                .remedy("name a new one, or go on with it by --resume")
+                .into());
+        }
+        let make = || -> io::Result<File> {
+            fs::create_dir_all(path.join(RUNS))?;
+            write_whole(&path.join(PLAN), &to_json(plan))?;
+            write_whole(&path.join(HOST), &to_json(host))?;
+            File::options().create(true).append(true).read(true).open(path.join(LINES))
+        };
+        let runs = make().with_context(|| format!("results folder {}", path.display()))?;
+        Ok(Folder { path: path.into(), runs })
+    }
+
+    /// Opens a folder to read it or to go on with it.
+    pub fn open(path: &Path) -> Result<(Self, Plan, Host)> {
+        let read = |name: &str| -> Result<String> {
+            let file = path.join(name);
+            fs::read_to_string(&file).map_err(|error| {
+                InputError::new(format!("{}: {error}", file.display()))
+                    .remedy("name a results folder of `myelin bench run`")
+                    .into()
+            })
+        };
+        let plan = serde_json::from_str(&read(PLAN)?)
+            .with_context(|| format!("{}/{PLAN} is damaged", path.display()))?;
+        let host = serde_json::from_str(&read(HOST)?)
+            .with_context(|| format!("{}/{HOST} is damaged", path.display()))?;
+        let runs = File::options()
+            .create(true)
+            .append(true)
+            .read(true)
+            .open(path.join(LINES))
+            .with_context(|| format!("{}/{LINES}", path.display()))?;
+        Ok((Folder { path: path.into(), runs }, plan, host))
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Makes the folder of one run, or empties it if an interrupted run left one; its path
+    /// relative to the results folder.
+    pub fn run_directory(&self, run: &RunPlan, cell: &CellPlan) -> io::Result<String> {
+        let rate = cell.rate_hz.map(|rate| format!("-{rate}Hz")).unwrap_or_default();
+        let relative = format!(
+            "{RUNS}/{:04}-{}-{}-{}B{rate}",
+            run.order,
+            cell.system,
+            cell.tuning.name(),
+            cell.payload_bytes,
+        );
+        let path = self.path.join(&relative);
+        if path.exists() {
+            fs::remove_dir_all(&path)?;
+        }
+        fs::create_dir_all(&path)?;
+        Ok(relative)
+    }
+
+    /// Keeps a run: its samples, then its line. If that fails, the line is taken back, so that
+    /// earlier runs stay readable.
+    pub fn keep(&mut self, record: &RunRecord, samples: &RunSamples) -> io::Result<()> {
+        let directory = self.path.join(&record.directory);
+        if record.failure.is_none() {
+            write_samples(&directory.join(file_of(Role::Ping)), &samples.ping)?;
+            write_samples(&directory.join(file_of(Role::Pong)), &samples.pong)?;
+        }
+        let before = self.runs.seek(SeekFrom::End(0))?;
+        let mut line = serde_json::to_vec(record).expect("records serialise");
+        line.push(b'\n');
+        let kept = self.runs.write_all(&line).and_then(|()| self.runs.sync_data());
+        if kept.is_err() {
+            self.runs.set_len(before)?;
+        }
+        kept
+    }
+
+    /// The runs kept so far, in the order of execution. An incomplete last line is ignored, and
+    /// cut off so that the next line starts afresh.
+    pub fn runs(&mut self) -> Result<Vec<RunRecord>> {
+        let mut text = String::new();
+        self.runs.seek(SeekFrom::Start(0))?;
+        self.runs.read_to_string(&mut text)?;
+        let complete = text.rfind('\n').map_or(0, |at| at + 1);
+        if complete < text.len() {
+            self.runs.set_len(complete as u64)?;
+        }
+        let line = |(number, line): (usize, &str)| {
+            serde_json::from_str(line).with_context(|| format!("{LINES}:{}: not a run", number + 1))
+        };
+        text[..complete].lines().enumerate().map(line).collect()
+    }
+
+    /// The samples of a kept run.
+    pub fn samples(&self, record: &RunRecord) -> Result<RunSamples> {
+        let directory = self.path.join(&record.directory);
+        let read = |role| {
+            let file = directory.join(file_of(role));
+            read_samples(&file).with_context(|| format!("{}", file.display()))
+        };
+        Ok(RunSamples { ping: read(Role::Ping)?, pong: read(Role::Pong)? })
+    }
+}
+
+/// Writes a file so that it is there whole or not at all.
+pub fn write_whole(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let temporary = path.with_extension("part");
+    let write = || {
+        let mut file = File::create(&temporary)?;
+        file.write_all(bytes)?;
+        file.sync_data()?;
+        fs::rename(&temporary, path)
+    };
+    let written = write();
+    if written.is_err() {
+        let _ = fs::remove_file(&temporary);
+    }
+    written
+}
+
+fn to_json(value: &impl Serialize) -> Vec<u8> {
+    serde_json::to_vec_pretty(value).expect("plain data serialises")
+}
+
+fn file_of(role: Role) -> &'static str {
+    match role {
+        Role::Ping => "ping.samples.zst",
+        _ => "pong.samples.zst",
+    }
+}
+
+fn write_samples(path: &Path, records: &[Record]) -> io::Result<()> {
+    // SAFETY: Record is repr(C) without padding (asserted by its size), so its bytes are all
+    // initialised.
+    let bytes =
+        unsafe { std::slice::from_raw_parts(records.as_ptr().cast::<u8>(), size_of_val(records)) };
+    let packed = zstd::encode_all(bytes, COMPRESSION)?;
+    write_whole(path, &packed)
+}
+
+fn read_samples(path: &Path) -> io::Result<Vec<Record>> {
+    let bytes = zstd::decode_all(File::open(path)?)?;
+    if !bytes.len().is_multiple_of(RECORD_BYTES) {
+        return Err(io::Error::new(io::ErrorKind::InvalidData, "not whole records"));
+    }
+    let mut records = vec![Record::default(); bytes.len() / RECORD_BYTES];
+    // SAFETY: the target has exactly `bytes.len()` bytes, and any bit pattern is a valid Record.
+    unsafe {
+        std::ptr::copy_nonoverlapping(
+            bytes.as_ptr(),
+            records.as_mut_ptr().cast::<u8>(),
+            bytes.len(),
+        );
+    }
+    Ok(records)
+}
+
+const PLAN: &str = "plan.json";
+const HOST: &str = "host.json";
+const LINES: &str = "runs.jsonl";
+const RUNS: &str = "runs";
+/// Of zstd; 1 is fast enough to stay out of the way between two runs.
+const COMPRESSION: i32 = 1;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn folder() -> (tempfile::TempDir, Folder) {
+        let place = tempfile::tempdir().unwrap();
+        let plan = Plan::new(Vec::new(), 1, "test".into());
+        let folder = Folder::create(&place.path().join("out"), &plan, &Host::default()).unwrap();
+        (place, folder)
+    }
+
+    fn record(order: u32) -> RunRecord {
+        RunRecord {
+            plan: RunPlan { order, cell: 0, repeat: 0 },
+            failure: None,
+            notes: Vec::new(),
+            ping: None,
+            pong: None,
+            startup_ms: 1.5,
+            pinned: None,
+            observation: None,
+            directory: "runs".into(),
+        }
+    }
+
+    #[test]
+    fn what_is_kept_is_read_again() {
+        let (_place, mut folder) = folder();
+        let one = Record { id: 7, take_return_ns: 99, ..Record::default() };
+        let samples = RunSamples { ping: vec![one; 1000], pong: Vec::new() };
+        folder.keep(&record(0), &samples).unwrap();
+        let (mut again, _, _) = Folder::open(folder.path()).unwrap();
+        let runs = again.runs().unwrap();
+        assert_eq!(runs.len(), 1);
+        assert_eq!(again.samples(&runs[0]).unwrap().ping, samples.ping);
+    }
+
+    #[test]
+    fn an_incomplete_line_is_cut_off() {
+        let (_place, mut folder) = folder();
+        folder.keep(&record(0), &RunSamples::default()).unwrap();
+        folder.runs.write_all(b"{\"order\": 1, \"ce").unwrap();
+        assert_eq!(folder.runs().unwrap().len(), 1);
+        folder.keep(&record(1), &RunSamples::default()).unwrap();
+        assert_eq!(folder.runs().unwrap().len(), 2);
+    }
+
+    #[test]
+    fn a_folder_in_use_is_refused() {
+        let (_place, folder) = folder();
+        let plan = Plan::new(Vec::new(), 1, String::new());
+        let error = Folder::create(folder.path(), &plan, &Host::default()).err().unwrap();
+        assert!(error.to_string().contains("not empty"), "{error}");
+    }
+}

@@ -1,0 +1,200 @@
+//! Which drivers there are, and which systems they can run here.
+//!
+//! A driver is an executable `myelin-driver-<name>` in one of the folders of `MYELIN_DRIVERS`
+//! (separated by colons), beside the `myelin` executable, or in `../libexec/myelin` from there.
+//! The first of a name wins.
+
+use std::collections::BTreeMap;
+use std::io::Write;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use globset::Glob;
+use myelin_bench_kit::protocol::{self, Description, Event, PROTOCOL, Prepare, System};
+
+use crate::input_error::InputError;
+use crate::scenario::Scenario;
+
+/// A system and the executable that runs it.
+#[derive(Clone, Debug)]
+pub struct Entry {
+    /// As its driver describes it.
+    pub system: System,
+    /// The driver's executable.
+    pub executable: PathBuf,
+}
+
+impl Entry {
+    /// The driver's name: the key of its table of options.
+    pub fn driver(&self) -> &str {
+        let file = self.executable.file_name().and_then(|name| name.to_str()).unwrap_or("");
+        file.strip_prefix(PREFIX).unwrap_or(file)
+    }
+
+    /// Asks the driver whether the scenario's options suit this system.
+    pub fn check(&self, prepare: &Prepare) -> Result<(), protocol::Event> {
+        let line = serde_json::to_string(&protocol::Command::Prepare(Box::new(prepare.clone())))
+            .expect("commands serialise");
+        match ask(&self.executable, "check", &line) {
+            Ok(answer) => match serde_json::from_str(answer.lines().next().unwrap_or("")) {
+                Ok(error @ Event::Error { .. }) => Err(error),
+                _ => Ok(()),
+            },
+            Err(error) => Err(Event::Error {
+                message: format!("{}: {error}", self.executable.display()),
+                remedy: String::new(),
+                key: String::new(),
+            }),
+        }
+    }
+}
+
+/// All systems of all drivers, floor first, then by name.
+#[derive(Clone, Debug, Default)]
+pub struct Registry {
+    entries: Vec<Entry>,
+    /// Drivers that did not answer, and why.
+    pub broken: Vec<String>,
+}
+
+impl Registry {
+    /// Looks for drivers and asks each for its systems.
+    pub fn discover() -> Self {
+        let mut registry = Registry::default();
+        for executable in executables() {
+            match describe(&executable) {
+                Ok(systems) => registry.entries.extend(
+                    systems
+                        .into_iter()
+                        .map(|system| Entry { system, executable: executable.clone() }),
+                ),
+                Err(reason) => registry.broken.push(format!("{}: {reason}", executable.display())),
+            }
+        }
+        registry
+            .entries
+            .sort_by(|a, b| (!a.system.floor, a.driver()).cmp(&(!b.system.floor, b.driver())));
+        registry
+    }
+
+    /// Every system, in the order of reports.
+    pub fn entries(&self) -> &[Entry] {
+        &self.entries
+    }
+
+    /// The systems a scenario asks for; each pattern must match at least one.
+    pub fn select(&self, scenario: &Scenario) -> Result<Vec<Entry>, InputError> {
+        let mut chosen = vec![false; self.entries.len()];
+        for pattern in &scenario.plan.systems {
+            let found = self.mark(pattern, &mut chosen).map_err(|error| {
+                let quoted = format!("{pattern:?}");
+                error.at(&scenario.source, scenario.source.find_value("systems", &quoted))
+            });
+            found?;
+        }
+        Ok(self.chosen(&chosen))
+    }
+
+    /// Those of `entries` that one of `patterns` matches; each pattern must match at least one
+    /// system of the registry.
+    pub fn filter(
+        &self,
+        entries: Vec<Entry>,
+        patterns: &[String],
+    ) -> Result<Vec<Entry>, InputError> {
+        if patterns.is_empty() {
+            return Ok(entries);
+        }
+        let mut chosen = vec![false; self.entries.len()];
+        for pattern in patterns {
+            self.mark(pattern, &mut chosen)?;
+        }
+        Ok(self.chosen(&chosen))
+    }
+
+    fn chosen(&self, chosen: &[bool]) -> Vec<Entry> {
+        let pairs = self.entries.iter().zip(chosen);
+        pairs.filter(|(_, chosen)| **chosen).map(|(entry, _)| entry.clone()).collect()
+    }
+
+    fn mark(&self, pattern: &str, chosen: &mut [bool]) -> Result<(), InputError> {
+        let glob = Glob::new(pattern)
+            .map_err(|error| InputError::new(format!("system pattern {pattern:?}: {error}")))?
+            .compile_matcher();
+        let mut found = false;
+        for (entry, chosen) in self.entries.iter().zip(chosen) {
+            let matches = glob.is_match(&entry.system.name);
+            *chosen |= matches;
+            found |= matches;
+        }
+        if found {
+            return Ok(());
+        }
+        let known = self.entries.iter().map(|entry| entry.system.name.as_str());
+        Err(InputError::unknown("system", pattern, known)
+            .remedy("`myelin bench list systems` shows them"))
+    }
+}
+
+fn executables() -> Vec<PathBuf> {
+    let mut folders: Vec<PathBuf> = std::env::var_os("MYELIN_DRIVERS")
+        .map(|list| std::env::split_paths(&list).collect())
+        .unwrap_or_default();
+    if let Some(folder) = std::env::current_exe().ok().as_deref().and_then(Path::parent) {
+        folders.push(folder.to_path_buf());
+        folders.push(folder.join("../libexec/myelin"));
+    }
+    let mut found = BTreeMap::new();
+    for folder in folders {
+        for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
+            let name = entry.file_name().to_string_lossy().into_owned();
+            let is_driver = name.starts_with(PREFIX) && !name.contains('.');
+            if is_driver && is_executable(&entry.path()) {
+                found.entry(name).or_insert(entry.path());
+            }
+        }
+    }
+    found.into_values().collect()
+}
+
+fn is_executable(path: &Path) -> bool {
+    std::fs::metadata(path)
+        .is_ok_and(|data| data.is_file() && data.permissions().mode() & 0o111 != 0)
+}
+
+fn describe(executable: &Path) -> Result<Vec<System>, String> {
+    let answer = ask(executable, "describe", "")?;
+    let description: Description = serde_json::from_str(&answer)
+        .map_err(|error| format!("its description is not understood: {error}"))?;
+    if description.protocol != PROTOCOL {
+        let theirs = description.protocol;
+        return Err(format!("speaks protocol {theirs}, this lab {PROTOCOL}: rebuild it"));
+    }
+    Ok(description.systems)
+}
+
+/// Runs a driver's verb with one line of input; its output.
+fn ask(executable: &Path, verb: &str, line: &str) -> Result<String, String> {
+    let mut child = Command::new(executable)
+        .arg(verb)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .map_err(|error| error.to_string())?;
+    let mut input = child.stdin.take().expect("piped");
+    // A driver that does not read its input has closed it; its output says why.
+    let _ = writeln!(input, "{line}");
+    drop(input);
+    let output = child.wait_with_output().map_err(|error| error.to_string())?;
+    let answer = String::from_utf8_lossy(&output.stdout).into_owned();
+    if answer.is_empty() {
+        let complaint = String::from_utf8_lossy(&output.stderr);
+        let complaint = complaint.lines().last().unwrap_or("no answer").to_string();
+        return Err(format!("{verb}: {complaint} ({})", output.status));
+    }
+    Ok(answer)
+}
+
+const PREFIX: &str = "myelin-driver-";

@@ -1,0 +1,142 @@
+//! One driver process: started, spoken to, and gone for certain when dropped.
+
+use std::fs::File;
+use std::io::{BufRead, BufReader, Write};
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::path::Path;
+use std::process::{Command, ExitStatus, Stdio};
+use std::sync::mpsc::Sender;
+use std::time::{Duration, Instant};
+
+use myelin_bench_kit::protocol::{self, Event, Role};
+use rustix::fs::MemfdFlags;
+use rustix::process::{Pid, Signal};
+
+use super::tuning::Settings;
+use crate::observe::SAMPLES_NAME;
+
+/// What a driver process says.
+pub(super) enum Said {
+    /// A line of the protocol.
+    Event(Event),
+    /// Something else.
+    Nonsense(String),
+    /// Its output ended.
+    Closed,
+}
+
+/// A driver process playing one role.
+pub(super) struct Child {
+    process: std::process::Child,
+    /// Which part it plays.
+    pub role: Role,
+    status: Option<ExitStatus>,
+}
+
+impl Child {
+    /// Starts `executable` for `role`. What it says goes to `said`, its standard error to `log`.
+    /// `samples` stays open in the child.
+    pub fn start(
+        executable: &Path,
+        role: Role,
+        settings: Settings,
+        log: &Path,
+        samples: Option<&OwnedFd>,
+        said: Sender<(Role, Said)>,
+    ) -> std::io::Result<Self> {
+        let mut command = Command::new(executable);
+        command.arg("run").stdin(Stdio::piped()).stdout(Stdio::piped());
+        command.stderr(File::create(log)?).process_group(0);
+        settings.apply_to(&mut command);
+        let inherited = samples.map(AsRawFd::as_raw_fd);
+        // A daemon's supervisor has cleaning to do when the lab dies; the end of its input tells it.
+        let dies_with_lab = role != Role::Daemon;
+        // SAFETY: only async-signal-safe system calls between fork and exec.
+        unsafe {
+            command.pre_exec(move || {
+                if dies_with_lab {
+                    libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
+                }
+                match inherited {
+                    Some(descriptor) if libc::fcntl(descriptor, libc::F_SETFD, 0) < 0 => {
+                        Err(std::io::Error::last_os_error())
+                    }
+                    _ => Ok(()),
+                }
+            });
+        }
+        let mut process = command.spawn()?;
+        let output = BufReader::new(process.stdout.take().expect("piped"));
+        std::thread::spawn(move || {
+            for line in output.lines().map_while(Result::ok) {
+                let event = serde_json::from_str(&line).map(Said::Event);
+                let _ = said.send((role, event.unwrap_or(Said::Nonsense(line))));
+            }
+            let _ = said.send((role, Said::Closed));
+        });
+        Ok(Child { process, role, status: None })
+    }
+
+    /// Its process id.
+    pub fn pid(&self) -> u32 {
+        self.process.id()
+    }
+
+    /// Sends a command. A process that is gone shows by its closed output, not here.
+    pub fn say(&mut self, command: &protocol::Command) {
+        let line = serde_json::to_string(command).expect("commands serialise");
+        if let Some(input) = self.process.stdin.as_mut() {
+            let _ = writeln!(input, "{line}").and_then(|()| input.flush());
+        }
+    }
+
+    /// Waits until it has ended, at most `limit`.
+    pub fn wait(&mut self, limit: Duration) -> Option<ExitStatus> {
+        let deadline = Instant::now() + limit;
+        while self.status.is_none() {
+            self.status = self.process.try_wait().ok().flatten();
+            if self.status.is_some() || Instant::now() >= deadline {
+                break;
+            }
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        self.status
+    }
+
+    /// How it ended, in words.
+    pub fn ending(&mut self) -> String {
+        match self.wait(END_LIMIT) {
+            None => "closed its output and goes on".into(),
+            Some(status) => match (status.signal(), status.code()) {
+                (Some(signal), _) => format!("was killed by signal {signal}"),
+                (None, code) => format!("ended with exit status {}", code.unwrap_or(-1)),
+            },
+        }
+    }
+}
+
+impl Drop for Child {
+    fn drop(&mut self) {
+        drop(self.process.stdin.take());
+        let patience = if self.role == Role::Daemon { DAEMON_LIMIT } else { Duration::ZERO };
+        if self.wait(patience).is_some() {
+            return;
+        }
+        if let Some(group) = i32::try_from(self.pid()).ok().and_then(Pid::from_raw) {
+            // The group may be gone by now.
+            let _ = rustix::process::kill_process_group(group, Signal::KILL);
+        }
+        let _ = self.process.wait();
+    }
+}
+
+/// Anonymous memory for samples: no name, nothing to leave behind.
+pub(super) fn sample_memory() -> std::io::Result<OwnedFd> {
+    Ok(rustix::fs::memfd_create(SAMPLES_NAME, MemfdFlags::CLOEXEC)?)
+}
+
+/// How long a process whose output has ended may take to end itself.
+const END_LIMIT: Duration = Duration::from_millis(500);
+/// How long a daemon's supervisor may take to stop and clean.
+const DAEMON_LIMIT: Duration = Duration::from_secs(10);

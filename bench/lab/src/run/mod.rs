@@ -1,0 +1,5 @@
+//! Executing a plan: fresh processes for every run, watched, and never left behind.
+
+mod child;
+pub mod execute;
+pub mod tuning;

@@ -1,0 +1,473 @@
+//! A scenario is a TOML file: which workload, over which systems, with which tunings, how often.
+//!
+//! Reading one checks everything that can be checked without running; each error names file, line,
+//! key and remedy. `docs/scenarios.md` describes the keys.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+use toml::Spanned;
+
+use crate::input_error::{InputError, Source};
+
+/// A scenario, checked.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Scenario {
+    /// Names it in reports.
+    pub name: String,
+    /// In one line.
+    pub about: String,
+    /// What the processes do.
+    pub workload: Workload,
+    /// Over what, and how often.
+    pub plan: Plan,
+    /// What `tuned` means.
+    pub tuning: TuningChoice,
+    /// Tables for drivers, by the driver's name.
+    pub options: BTreeMap<String, serde_json::Map<String, serde_json::Value>>,
+    /// Where the scenario was read from, for errors found later.
+    #[serde(skip)]
+    pub source: Source,
+}
+
+/// The round-trip workload: one message in flight.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Workload {
+    /// Kind of workload.
+    pub kind: Kind,
+    /// Each is a parameter point.
+    pub payload_bytes: Vec<u64>,
+    /// Each is a parameter point; `None` is back to back.
+    pub rate_hz: Vec<Option<f64>>,
+    /// Messages to measure in a run; 0 for no limit.
+    pub messages: u64,
+    /// Time to measure for in a run; 0 for no limit.
+    pub duration_s: f64,
+    /// Messages before measuring.
+    pub warmup_messages: u64,
+    /// After which an answer counts as lost.
+    pub reply_timeout_ms: u64,
+    /// Keeps every n-th record.
+    pub record_every: u64,
+}
+
+/// What the processes do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Kind {
+    /// Ping writes, pong answers with the same payload, ping takes the answer.
+    Roundtrip,
+}
+
+/// Over what, and how often.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Plan {
+    /// Names of systems, or patterns with `*`.
+    pub systems: Vec<String>,
+    /// The columns of the experiment.
+    pub tunings: Vec<Tuning>,
+    /// Where the processes live.
+    pub topology: Topology,
+    /// Repeats of each cell in fresh processes.
+    pub runs: u32,
+}
+
+/// What is done for latency before a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Tuning {
+    /// Nothing.
+    Default,
+    /// CPU affinity, SCHED_FIFO, locked memory, 1 ns timer slack.
+    Tuned,
+    /// `tuned`, and idle cores do not sleep.
+    Awake,
+}
+
+impl Tuning {
+    /// As it is written in scenarios and reports.
+    pub fn name(self) -> &'static str {
+        match self {
+            Tuning::Default => "default",
+            Tuning::Tuned => "tuned",
+            Tuning::Awake => "awake",
+        }
+    }
+}
+
+/// Where the processes live.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Topology {
+    /// Ping and pong are processes of one host.
+    TwoProcesses,
+}
+
+/// What `tuned` means on this host.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct TuningChoice {
+    /// CPU of ping; chosen from the topology if absent.
+    pub ping_cpu: Option<usize>,
+    /// CPU of pong; chosen from the topology if absent.
+    pub pong_cpu: Option<usize>,
+    /// SCHED_FIFO priority.
+    pub priority: u32,
+}
+
+impl Scenario {
+    /// Reads a scenario by the name of a built-in one, or from a file.
+    pub fn load(name: &str) -> Result<Self, InputError> {
+        if let Some((_, text)) = BUILT_IN.iter().find(|(built_in, _)| *built_in == name) {
+            return Self::parse(Source::new(&format!("{name}.toml"), text));
+        }
+        let is_path = name.ends_with(".toml") || name.contains('/');
+        if !is_path {
+            let known = BUILT_IN.iter().map(|(name, _)| *name);
+            return Err(InputError::unknown("scenario", name, known)
+                .remedy("`myelin bench list scenarios` shows them; a file's name ends in .toml"));
+        }
+        let text = std::fs::read_to_string(Path::new(name)).map_err(|error| {
+            InputError::new(format!("{name}: {error}")).remedy("give a readable file")
+        })?;
+        Self::parse(Source::new(name, &text))
+    }
+
+    /// Checks a scenario's text.
+    pub fn parse(source: Source) -> Result<Self, InputError> {
+        let file: File =
+            toml::from_str(source.text()).map_err(|error| source.toml_error(&error))?;
+        file.check(source)
+    }
+
+    /// Names and texts of the scenarios this binary carries.
+    pub fn built_in() -> impl Iterator<Item = Scenario> {
+        BUILT_IN.iter().map(|(name, text)| {
+            Self::parse(Source::new(&format!("{name}.toml"), text)).expect("tested")
+        })
+    }
+
+    /// The same scenario, cut down to give a first impression: fewer runs, less time.
+    pub fn hasten(&mut self) {
+        self.plan.runs = self.plan.runs.min(QUICK_RUNS);
+        let messages = &mut self.workload.messages;
+        *messages = if *messages == 0 { QUICK_MESSAGES } else { (*messages).min(QUICK_MESSAGES) };
+        let duration = &mut self.workload.duration_s;
+        *duration = if *duration == 0.0 { QUICK_SECONDS } else { duration.min(QUICK_SECONDS) };
+    }
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct File {
+    name: Spanned<String>,
+    #[serde(default)]
+    about: String,
+    workload: WorkloadFile,
+    plan: PlanFile,
+    #[serde(default)]
+    tuning: TuningFile,
+    #[serde(default)]
+    options: BTreeMap<String, serde_json::Map<String, serde_json::Value>>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct WorkloadFile {
+    kind: Kind,
+    payload_bytes: Vec<Spanned<i64>>,
+    #[serde(default)]
+    rate_hz: Vec<Spanned<Rate>>,
+    messages: Option<Spanned<i64>>,
+    duration_s: Option<Spanned<f64>>,
+    warmup_messages: Option<Spanned<i64>>,
+    reply_timeout_ms: Option<Spanned<i64>>,
+    record_every: Option<Spanned<i64>>,
+}
+
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Rate {
+    Hertz(f64),
+    Word(String),
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct PlanFile {
+    systems: Vec<Spanned<String>>,
+    tunings: Vec<Tuning>,
+    topology: Topology,
+    runs: Spanned<i64>,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(deny_unknown_fields)]
+struct TuningFile {
+    ping_cpu: Option<Spanned<i64>>,
+    pong_cpu: Option<Spanned<i64>>,
+    priority: Option<Spanned<i64>>,
+}
+
+impl File {
+    fn check(self, source: Source) -> Result<Scenario, InputError> {
+        let limits = Limits { source: &source };
+        let plain = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
+        if self.name.get_ref().is_empty() || !self.name.get_ref().chars().all(plain) {
+            return Err(source
+                .error(self.name.span(), "name: not a plain word")
+                .remedy("use letters, digits, `-` and `_`: it becomes part of file names"));
+        }
+        let workload = self.workload.check(&limits)?;
+        let plan = self.plan.check(&limits)?;
+        let tuning = self.tuning.check(&limits)?;
+        Ok(Scenario {
+            name: self.name.into_inner(),
+            about: self.about,
+            workload,
+            plan,
+            tuning,
+            options: self.options,
+            source,
+        })
+    }
+}
+
+impl WorkloadFile {
+    fn check(self, limits: &Limits<'_>) -> Result<Workload, InputError> {
+        if self.payload_bytes.is_empty() {
+            return Err(limits.missing("[workload]", "payload_bytes", "name at least one size"));
+        }
+        let messages = limits.optional("messages", self.messages, 0, MESSAGES_MAX, 0)?;
+        let duration_s = limits.seconds("duration_s", self.duration_s)?;
+        if messages == 0 && duration_s == 0.0 {
+            return Err(limits.missing(
+                "[workload]",
+                "messages",
+                "give messages, duration_s or both",
+            ));
+        }
+        Ok(Workload {
+            kind: self.kind,
+            payload_bytes: (self.payload_bytes.into_iter())
+                .map(|size| limits.within("payload_bytes", size, 0, PAYLOAD_BYTES_MAX))
+                .collect::<Result<_, _>>()?,
+            rate_hz: match self.rate_hz.is_empty() {
+                true => vec![None],
+                false => (self.rate_hz.into_iter())
+                    .map(|rate| limits.rate(rate))
+                    .collect::<Result<_, _>>()?,
+            },
+            messages,
+            duration_s,
+            warmup_messages: limits.optional(
+                "warmup_messages",
+                self.warmup_messages,
+                0,
+                MESSAGES_MAX,
+                WARMUP_MESSAGES,
+            )?,
+            reply_timeout_ms: limits.optional(
+                "reply_timeout_ms",
+                self.reply_timeout_ms,
+                1,
+                60_000,
+                REPLY_TIMEOUT_MS,
+            )?,
+            record_every: limits.optional("record_every", self.record_every, 1, 1_000_000, 1)?,
+        })
+    }
+}
+
+impl PlanFile {
+    fn check(self, limits: &Limits<'_>) -> Result<Plan, InputError> {
+        if self.systems.is_empty() {
+            return Err(limits.missing("[plan]", "systems", "for instance [\"os.*\"]"));
+        }
+        if self.tunings.is_empty() {
+            return Err(limits.missing("[plan]", "tunings", "for instance [\"default\"]"));
+        }
+        let mut tunings = self.tunings;
+        tunings.sort();
+        tunings.dedup();
+        Ok(Plan {
+            systems: self.systems.into_iter().map(Spanned::into_inner).collect(),
+            tunings,
+            topology: self.topology,
+            runs: limits.within("runs", self.runs, 1, i64::from(RUNS_MAX))? as u32,
+        })
+    }
+}
+
+impl TuningFile {
+    fn check(self, limits: &Limits<'_>) -> Result<TuningChoice, InputError> {
+        let same = match (&self.ping_cpu, &self.pong_cpu) {
+            (Some(ping), Some(pong)) if ping.get_ref() == pong.get_ref() => Some(pong.span()),
+            _ => None,
+        };
+        if let Some(span) = same {
+            return Err(limits
+                .source
+                .error(span, "tuning.pong_cpu: the same as ping_cpu")
+                .remedy("`tuned` pins the two to different CPUs; use two"));
+        }
+        let cpu = |key, value: Option<Spanned<i64>>| match value {
+            Some(cpu) => limits.within(key, cpu, 0, CPU_MAX).map(|cpu| Some(cpu as usize)),
+            None => Ok(None),
+        };
+        Ok(TuningChoice {
+            ping_cpu: cpu("ping_cpu", self.ping_cpu)?,
+            pong_cpu: cpu("pong_cpu", self.pong_cpu)?,
+            priority: limits.optional("priority", self.priority, 1, 99, PRIORITY)? as u32,
+        })
+    }
+}
+
+/// Range checks that know the place of what they check.
+struct Limits<'a> {
+    source: &'a Source,
+}
+
+impl Limits<'_> {
+    fn within(
+        &self,
+        key: &str,
+        value: Spanned<i64>,
+        low: i64,
+        high: i64,
+    ) -> Result<u64, InputError> {
+        let found = *value.get_ref();
+        if (low..=high).contains(&found) {
+            return Ok(found as u64);
+        }
+        Err(self.bad(value.span(), key, found, &format!("use {low} to {high}")))
+    }
+
+    fn optional(
+        &self,
+        key: &str,
+        value: Option<Spanned<i64>>,
+        low: i64,
+        high: i64,
+        otherwise: u64,
+    ) -> Result<u64, InputError> {
+        value.map_or(Ok(otherwise), |value| self.within(key, value, low, high))
+    }
+
+    fn seconds(&self, key: &str, value: Option<Spanned<f64>>) -> Result<f64, InputError> {
+        let Some(value) = value else {
+            return Ok(0.0);
+        };
+        let found = *value.get_ref();
+        if found > 0.0 && found <= SECONDS_MAX {
+            return Ok(found);
+        }
+        let remedy = format!("use more than 0 and at most {SECONDS_MAX} seconds");
+        Err(self.bad(value.span(), key, found, &remedy))
+    }
+
+    fn rate(&self, rate: Spanned<Rate>) -> Result<Option<f64>, InputError> {
+        let remedy = "give messages a second above 0, at most 1e6, or \"max\" for back to back";
+        match rate.get_ref() {
+            Rate::Word(word) if word == "max" => Ok(None),
+            Rate::Word(word) => Err(self.bad(rate.span(), "rate_hz", format!("{word:?}"), remedy)),
+            Rate::Hertz(hertz) if *hertz > 0.0 && *hertz <= 1e6 => Ok(Some(*hertz)),
+            Rate::Hertz(hertz) => Err(self.bad(rate.span(), "rate_hz", hertz, remedy)),
+        }
+    }
+
+    fn bad(
+        &self,
+        span: Range<usize>,
+        key: &str,
+        found: impl std::fmt::Display,
+        remedy: &str,
+    ) -> InputError {
+        self.source.error(span, format!("{key}: {found} is out of range")).remedy(remedy)
+    }
+
+    fn missing(&self, table: &str, key: &str, remedy: &str) -> InputError {
+        self.source.error(self.source.find(table), format!("{key}: nothing given")).remedy(remedy)
+    }
+}
+
+const BUILT_IN: &[(&str, &str)] = &[
+    ("quick", include_str!("../../scenarios/quick.toml")),
+    ("sanity", include_str!("../../scenarios/sanity.toml")),
+    ("roundtrip-60s", include_str!("../../scenarios/roundtrip-60s.toml")),
+    ("roundtrip-sizes", include_str!("../../scenarios/roundtrip-sizes.toml")),
+    ("self-test", include_str!("../../scenarios/self-test.toml")),
+];
+
+const WARMUP_MESSAGES: u64 = 500;
+const REPLY_TIMEOUT_MS: u64 = 1_000;
+const PRIORITY: u64 = 80;
+const QUICK_RUNS: u32 = 2;
+const QUICK_MESSAGES: u64 = 2_000;
+const QUICK_SECONDS: f64 = 2.0;
+const PAYLOAD_BYTES_MAX: i64 = 1 << 30;
+const MESSAGES_MAX: i64 = 1_000_000_000;
+const SECONDS_MAX: f64 = 86_400.0;
+const RUNS_MAX: u32 = 1_000;
+const CPU_MAX: i64 = 4_095;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const GOOD: &str = "name = \"x\"\n\n[workload]\nkind = \"roundtrip\"\npayload_bytes = [0, 64]\n\
+        rate_hz = [1, \"max\"]\nmessages = 100\n\n[plan]\nsystems = [\"os.*\"]\n\
+        tunings = [\"default\"]\ntopology = \"two-processes\"\nruns = 3\n";
+
+    fn error_of(text: &str) -> String {
+        Scenario::parse(Source::new("x.toml", text)).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn every_built_in_scenario_parses() {
+        for scenario in Scenario::built_in() {
+            assert!(!scenario.about.is_empty(), "{}", scenario.name);
+        }
+    }
+
+    #[test]
+    fn a_good_scenario_is_read_whole() {
+        let scenario = Scenario::parse(Source::new("x.toml", GOOD)).unwrap();
+        assert_eq!(scenario.workload.payload_bytes, [0, 64]);
+        assert_eq!(scenario.workload.rate_hz, [Some(1.0), None]);
+        assert_eq!(scenario.plan.runs, 3);
+    }
+
+    #[test]
+    fn errors_name_file_line_key_and_remedy() {
+        let cases = [
+            ("kind = \"roundtrip\"", "kind = \"roundtrp\"", "x.toml:4: unknown variant `roundtrp`"),
+            (
+                "messages = 100",
+                "mesages = 100",
+                "x.toml:7: unknown field `mesages`; did you mean `messages`?",
+            ),
+            ("[1, \"max\"]", "[-5]", "x.toml:6: rate_hz: -5 is out of range"),
+            ("[1, \"max\"]", "[\"fast\"]", "x.toml:6: rate_hz: \"fast\" is out of range"),
+            ("[0, 64]", "[0, -1]", "x.toml:5: payload_bytes: -1 is out of range; use 0 to"),
+            ("runs = 3", "runs = 0", "x.toml:13: runs: 0 is out of range; use 1 to 1000"),
+            ("messages = 100", "", "x.toml:3: messages: nothing given"),
+            ("name = \"x\"", "name = \"a/b\"", "x.toml:1: name: not a plain word"),
+            ("[\"default\"]", "[\"fast\"]", "x.toml:11: unknown variant `fast`"),
+            ("runs = 3", "runs = \"many\"", "x.toml:13: invalid type"),
+            ("[plan]", "[plan", "x.toml:9: "),
+        ];
+        for (good, bad, expected) in cases {
+            let error = error_of(&GOOD.replace(good, bad));
+            assert!(error.starts_with(expected), "{error:?} does not start with {expected:?}");
+            assert!(!error.contains('\n'), "{error:?}");
+        }
+    }
+
+    #[test]
+    fn unknown_built_in_names_the_nearest() {
+        let error = Scenario::load("quik").unwrap_err().to_string();
+        assert!(error.contains("`quick`"), "{error}");
+    }
+}
