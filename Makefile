@@ -30,4 +30,4 @@ overhead:
 
 ## Our round trips against a plain C program without our kit, alternating.
 fidelity: build
-	bench/drivers/cyclonedds/check/fidelity.sh
+	bench/drivers/cyclonedds/check/fidelity.py

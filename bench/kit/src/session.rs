@@ -12,7 +12,8 @@ use crate::protocol::{Command, Description, Done, Event, PROTOCOL, Prepare, Read
 use crate::samples::SampleFile;
 use crate::{pingpong, process};
 
-/// The whole `main` of a driver: `describe`, `check`, `clean` or `run`.
+/// The whole `main` of a driver: `describe`, `check`, `clean` or `run`. The lab names the role after
+/// `run`, for people who look at the process list; what counts is the protocol.
 pub fn main(driver: &dyn Driver) -> ExitCode {
     let verb = std::env::args().nth(1).unwrap_or_default();
     let result = match verb.as_str() {

@@ -46,7 +46,7 @@ impl Child {
         said: Sender<(Role, Said)>,
     ) -> std::io::Result<Self> {
         let mut command = Command::new(executable);
-        command.arg("run").stdin(Stdio::piped()).stdout(Stdio::piped());
+        command.args(["run", role_name(role)]).stdin(Stdio::piped()).stdout(Stdio::piped());
         command.stderr(File::create(log)?).process_group(0);
         settings.apply_to(&mut command);
         let inherited = samples.map(AsRawFd::as_raw_fd);
@@ -128,6 +128,15 @@ impl Drop for Child {
             let _ = rustix::process::kill_process_group(group, Signal::KILL);
         }
         let _ = self.process.wait();
+    }
+}
+
+/// As messages and process lists show a role.
+pub(super) fn role_name(role: Role) -> &'static str {
+    match role {
+        Role::Ping => "ping",
+        Role::Pong => "pong",
+        Role::Daemon => "daemon",
     }
 }
 

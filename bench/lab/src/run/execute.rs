@@ -11,7 +11,7 @@ use myelin_bench_kit::clock;
 use myelin_bench_kit::protocol::{Command, Done, Event, Prepare, Ready, Role};
 use myelin_bench_kit::samples::SampleFile;
 
-use super::child::{Child, Said, sample_memory};
+use super::child::{Child, Said, role_name, sample_memory};
 use super::tuning::{self, Cpus, LatencyGuard, Settings};
 use crate::observe::{Observation, Snapshot};
 use crate::record::RunSamples;
@@ -167,7 +167,7 @@ impl<'a> Run<'a> {
         let settings =
             Settings::of(order.tuning, role, order.entry.system.wait, order.cpus, order.priority);
         let memory = self.samples.get(&role).map(|(memory, _)| memory);
-        let log = order.directory.join(format!("{}.log", name(role)));
+        let log = order.directory.join(format!("{}.log", role_name(role)));
         let executable = &order.entry.executable;
         let mut child = Child::start(executable, role, settings, &log, memory, self.sender.clone())
             .map_err(|error| Failure::Run(format!("{}: {error}", executable.display())))?;
@@ -183,7 +183,7 @@ impl<'a> Run<'a> {
 
     fn observed(&self) -> Vec<(String, u32)> {
         let of =
-            |child: &Option<Child>| child.as_ref().map(|child| (name(child.role), child.pid()));
+            |child: &Option<Child>| child.as_ref().map(|child| (role_name(child.role).into(), child.pid()));
         let mut all: Vec<(String, u32)> =
             [of(&self.ping), of(&self.pong)].into_iter().flatten().collect();
         let daemons = self.ready.get(&Role::Daemon).into_iter().flat_map(|ready| &ready.pids);
@@ -210,7 +210,7 @@ impl<'a> Run<'a> {
         let deadline = Instant::now() + limit;
         while !self.ready.contains_key(&role) {
             if Instant::now() >= deadline {
-                let text = format!("{} was not ready after {} s", name(role), limit.as_secs());
+                let text = format!("{} was not ready after {} s", role_name(role), limit.as_secs());
                 return Err(Failure::Run(text));
             }
             self.listen()?;
@@ -245,7 +245,7 @@ impl<'a> Run<'a> {
         let deadline = Instant::now() + limit;
         while !self.done.contains_key(&role) {
             if Instant::now() >= deadline {
-                return Err(Failure::Run(format!("{} {complaint}", name(role))));
+                return Err(Failure::Run(format!("{} {complaint}", role_name(role))));
             }
             self.listen()?;
         }
@@ -276,7 +276,7 @@ impl<'a> Run<'a> {
     }
 
     fn hear(&mut self, role: Role, said: Said) -> Result<(), Failure> {
-        let who = name(role);
+        let who = role_name(role);
         match said {
             Said::Event(Event::Ready(ready)) => {
                 self.ready.insert(role, ready);
@@ -358,14 +358,6 @@ fn clean(executable: &Path) {
         .output();
     if let Err(error) = cleaned {
         eprintln!("{} clean: {error}", executable.display());
-    }
-}
-
-fn name(role: Role) -> String {
-    match role {
-        Role::Ping => "ping".into(),
-        Role::Pong => "pong".into(),
-        Role::Daemon => "daemon".into(),
     }
 }
 

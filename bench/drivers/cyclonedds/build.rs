@@ -1,0 +1,67 @@
+//! Compiles the adaptor against CycloneDDS if its development package is installed. Without it the
+//! driver builds all the same and says what to install.
+
+use std::path::Path;
+
+use pkg_config::{Config, Error, Library};
+
+fn main() {
+    println!("cargo:rustc-check-cfg=cfg(have_cyclonedds)");
+    println!("cargo:rerun-if-changed=build.rs");
+    println!("cargo:rerun-if-changed=src/link.c");
+    match config().range_version("0.10".."0.11").probe("CycloneDDS") {
+        Ok(library) => compile(&library),
+        Err(error) => {
+            println!("cargo:rustc-env=CYCLONEDDS_MISSING={}", missing(&error));
+            // Does not exist, so that cargo runs this script again at every build, until it does.
+            println!("cargo:rerun-if-changed={HEADER}");
+        }
+    }
+}
+
+/// Finds a library without telling cargo to link it: ours has to come first.
+fn config() -> Config {
+    let mut config = Config::new();
+    config.cargo_metadata(false).env_metadata(true);
+    config
+}
+
+fn compile(library: &Library) {
+    println!("cargo:rustc-cfg=have_cyclonedds");
+    // pkg-config leaves out the system's own folder, hence the default.
+    let mut headers = library.include_paths.iter().map(|folder| folder.join("dds/version.h"));
+    let header = headers.find(|header| header.exists());
+    println!("cargo:rerun-if-changed={}", header.as_deref().unwrap_or(Path::new(HEADER)).display());
+    let kit = Path::new("../../kit/include");
+    println!("cargo:rerun-if-changed={}", kit.join("myelin_bench_kit.h").display());
+    cc::Build::new()
+        .file("src/link.c")
+        .includes(&library.include_paths)
+        .include(kit)
+        .std("c99")
+        // Also in a debug build: what is measured is the middleware.
+        .opt_level(2)
+        .extra_warnings(true)
+        .warnings_into_errors(true)
+        .compile("myelin_cyclonedds_link");
+    for path in &library.link_paths {
+        println!("cargo:rustc-link-search=native={}", path.display());
+    }
+    for name in &library.libs {
+        println!("cargo:rustc-link-lib={name}");
+    }
+}
+
+/// What to tell the user who has no CycloneDDS that this driver can use.
+fn missing(error: &Error) -> String {
+    match (config().probe("CycloneDDS"), error) {
+        // From 11 on, shared memory is no longer iceoryx built in but a plug-in (PSMX).
+        (Ok(library), _) => format!("needs CycloneDDS 0.10, found {}", library.version),
+        (Err(_), Error::Command { .. }) => {
+            "not installed: apt-get install pkg-config cyclonedds-dev".to_owned()
+        }
+        (Err(_), _) => "not installed: apt-get install cyclonedds-dev".to_owned(),
+    }
+}
+
+const HEADER: &str = "/usr/include/dds/version.h";
