@@ -18,7 +18,10 @@ build:
 ## All tests, the ones against the real middleware and the page in a browser included.
 test: lint
 	@scripts/setup test
+	cargo build --workspace
 	cargo test --workspace
+	RUSTFLAGS="--cfg loom" cargo test -p myelin-driver-os --lib --release \
+		--target-dir $(CARGO_TARGET_DIR)/loom
 
 lint:
 	cargo fmt --check

@@ -1,9 +1,10 @@
 //! The measuring loop of a round trip: ping sends, pong answers, one message in flight.
 //!
-//! In the path of a message stand, beyond the system under test: at ping, the clock read at
-//! `publish_entry`, two more if there is a loan, and the read at `take_return`; at pong the read
-//! at `take_return`. Recording and checking happen while nothing is in flight (ping) or after the
-//! answer has gone (pong).
+//! In the path of a message stand, beyond the system under test: at ping, the clock reads at
+//! `publish_entry` and `take_return`, and two more if there is a loan; at pong the read at
+//! `take_return`; and at both the read at `wake`, for systems whose wait and take are apart.
+//! Recording and checking happen while nothing is in flight (ping) or after the answer has gone
+//! (pong).
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -236,11 +237,12 @@ impl<'a> Ping<'a> {
         let grace = if self.overdue.is_empty() { DRAIN_NS } else { self.prepare.reply_timeout_ns };
         let until = self.done.end_ns + grace;
         let payload_bytes = self.prepare.payload_bytes as usize;
+        let last = (self.prepare.warmup_messages + self.done.sent).saturating_sub(1);
         while let Some(arrival) = receive(self.link.subscriber.as_mut(), &self.link.clock, until)? {
             let holds = message::stamps_hold(arrival.message, payload_bytes);
             let arrived = arrival.arrived(holds);
             self.link.subscriber.release();
-            self.account_stray(arrived, self.prepare.warmup_messages + self.done.sent);
+            self.account_stray(arrived, last);
         }
         self.done.lost = self.done.sent - self.done.received;
         // Should it get lost, the lab's stop ends pong a little later.
@@ -428,6 +430,7 @@ fn note_answer(
     let written = samples.written().max(index + 1);
     if let Some(place) = samples.record(index) {
         if place.take_return_ns != 0 {
+            done.received -= 1;
             done.duplicates += 1;
             place.duplicates = place.duplicates.saturating_add(1);
             return;

@@ -62,6 +62,9 @@ fn run(driver: &dyn Driver) -> Result<(), Error> {
         return Err(Error::new(format!("lab speaks protocol {theirs}, driver {PROTOCOL}"))
             .remedy("rebuild both: make build"));
     }
+    if prepare.record_every == 0 {
+        return Err(Error::new("protocol: record_every is 0").remedy("1 keeps every record"));
+    }
     match prepare.role {
         Role::Daemon => run_daemon(driver, &prepare),
         Role::Ping | Role::Pong => run_role(driver, &prepare),

@@ -1,0 +1,313 @@
+//! UNIX datagram sockets and UDP over the loopback interface. Each direction has a pair of sockets
+//! of its own, so that what flows back (credits) never meets messages.
+//!
+//! ```text
+//! small message   message                               up to FRAGMENT_BYTES: the bare datagram
+//! large message   number(4) index(4) part │ number …    parts of FRAGMENT_BYTES, the last shorter
+//! credit          number(4) index(4)                    `index` parts of message `number` are read
+//! ```
+//! A UNIX socket blocks its writer while the reader's queue is full. UDP drops instead, so after
+//! each *burst* of parts, as many as surely fit into the socket's buffer, the writer waits for a
+//! credit. A message of one burst or less needs none. Numbers tell the parts of a message that was
+//! given up from those of the next.
+//!
+//! Happens-before: the kernel orders a send before the receive that returns its bytes.
+
+use std::io::{IoSlice, IoSliceMut};
+use std::net::{Ipv4Addr, UdpSocket};
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::net::UnixDatagram;
+use std::rc::Rc;
+
+use myelin_bench_kit::{Error, Publisher, Subscriber, clock};
+use rustix::io::Errno;
+use rustix::net::sockopt;
+
+use crate::limit::{self, Patience, TimeLimit};
+use crate::peer::{Ends, Peer};
+
+/// UNIX sockets. Ends: reading, writing; ping's first.
+pub fn unix() -> Result<[Ends; 2], Error> {
+    pairs(|| {
+        let (reading, writing) = UnixDatagram::pair()?;
+        Ok([reading.into(), writing.into()])
+    })
+}
+
+/// UDP sockets. Ends: reading, writing; ping's first.
+pub fn udp() -> Result<[Ends; 2], Error> {
+    pairs(|| {
+        let reading = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0))?;
+        let writing = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0))?;
+        writing.connect(reading.local_addr()?)?;
+        reading.connect(writing.local_addr()?)?;
+        Ok([reading.into(), writing.into()])
+    })
+}
+
+fn pairs(pair: impl Fn() -> Result<[OwnedFd; 2], Error>) -> Result<[Ends; 2], Error> {
+    let [[ping_reads, pong_writes], [pong_reads, ping_writes]] = [pair()?, pair()?];
+    for socket in [&ping_reads, &pong_writes, &pong_reads, &ping_writes] {
+        enlarge_buffers(socket)?;
+        limit::limit_writes(socket)?;
+        limit::limit_reads(socket)?;
+    }
+    Ok([vec![ping_reads, ping_writes], vec![pong_reads, pong_writes]])
+}
+
+/// As far as this process may; the burst adapts to what was granted.
+fn enlarge_buffers(socket: &OwnedFd) -> Result<(), Error> {
+    if sockopt::set_socket_recv_buffer_size_force(socket, BUFFER_BYTES).is_err() {
+        sockopt::set_socket_recv_buffer_size(socket, BUFFER_BYTES).map_err(std::io::Error::from)?;
+    }
+    if sockopt::set_socket_send_buffer_size_force(socket, BUFFER_BYTES).is_err() {
+        sockopt::set_socket_send_buffer_size(socket, BUFFER_BYTES).map_err(std::io::Error::from)?;
+    }
+    Ok(())
+}
+
+/// Parts that may be under way at once. Both sockets of a pair were made alike, so both sides
+/// arrive at the same number.
+fn burst(socket: impl AsFd) -> Result<u32, Error> {
+    let unix = rustix::net::AddressFamily::UNIX;
+    if sockopt::socket_domain(&socket).map_err(std::io::Error::from)? == unix {
+        return Ok(u32::MAX);
+    }
+    let granted = sockopt::socket_recv_buffer_size(socket).map_err(std::io::Error::from)?;
+    // The kernel counts its own overhead against the buffer, at most as much again.
+    Ok(u32::try_from(granted / (2 * FRAGMENT_BYTES)).unwrap_or(u32::MAX).max(1))
+}
+
+/// Which part of which message.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Part {
+    number: u32,
+    index: u32,
+}
+
+impl Part {
+    fn to_bytes(self) -> [u8; PART_BYTES] {
+        (u64::from(self.number) << 32 | u64::from(self.index)).to_le_bytes()
+    }
+
+    fn from_bytes(bytes: [u8; PART_BYTES]) -> Self {
+        let word = u64::from_le_bytes(bytes);
+        Part { number: (word >> 32) as u32, index: word as u32 }
+    }
+}
+
+/// Bytes of a part's heading: none if the message is a single datagram.
+fn heading_bytes(message_bytes: usize) -> usize {
+    if message_bytes > FRAGMENT_BYTES { PART_BYTES } else { 0 }
+}
+
+/// Sends messages as datagrams.
+pub struct DatagramPublisher {
+    fd: OwnedFd,
+    peer: Rc<Peer>,
+    patience_ns: u64,
+    burst: u32,
+    number: u32,
+}
+
+impl DatagramPublisher {
+    /// Sends to `fd`; gives a message up when the other side has not read for `patience_ns`.
+    pub fn new(fd: OwnedFd, peer: &Rc<Peer>, patience_ns: u64) -> Result<Self, Error> {
+        let (peer, burst) = (Rc::clone(peer), burst(&fd)?);
+        Ok(DatagramPublisher { fd, peer, patience_ns, burst, number: 0 })
+    }
+
+    /// False if the part was given up.
+    fn send(&self, part: Part, heading_bytes: usize, bytes: &[u8]) -> Result<bool, Error> {
+        let heading = part.to_bytes();
+        let datagram = [IoSlice::new(&heading[..heading_bytes]), IoSlice::new(bytes)];
+        let mut patience = Patience::new(self.patience_ns);
+        loop {
+            match rustix::io::writev(&self.fd, &datagram) {
+                Ok(_) => return Ok(true),
+                Err(Errno::INTR | Errno::AGAIN) if patience.has_run_out() => return Ok(false),
+                Err(Errno::INTR | Errno::AGAIN) => {}
+                Err(error) => return self.ended("send", error),
+            }
+        }
+    }
+
+    /// Waits until the reader has read what comes before `part`; false if it does not.
+    fn await_credit(&self, part: Part) -> Result<bool, Error> {
+        let mut patience = Patience::new(self.patience_ns);
+        let mut credit = [0; PART_BYTES];
+        loop {
+            match rustix::io::read(&self.fd, &mut credit) {
+                Ok(PART_BYTES) if Part::from_bytes(credit) == part => return Ok(true),
+                Ok(_) => {} // for a message that was given up
+                Err(Errno::INTR | Errno::AGAIN) if patience.has_run_out() => return Ok(false),
+                Err(Errno::INTR | Errno::AGAIN) => {}
+                Err(error) => return self.ended("credit", error),
+            }
+        }
+    }
+
+    #[cold]
+    fn ended(&self, call: &str, error: Errno) -> Result<bool, Error> {
+        match error {
+            Errno::CONNREFUSED | Errno::CONNRESET | Errno::PIPE | Errno::NOTCONN => {
+                self.peer.writing_ended().map(|()| false)
+            }
+            _ => Err(Error::new(format!("{call}: {error}"))),
+        }
+    }
+}
+
+impl Publisher for DatagramPublisher {
+    fn publish(&mut self, message: &[u8]) -> Result<(), Error> {
+        self.number = self.number.wrapping_add(1);
+        let heading_bytes = heading_bytes(message.len());
+        for (index, bytes) in message.chunks(FRAGMENT_BYTES).enumerate() {
+            let part = Part { number: self.number, index: index as u32 };
+            let needs_credit = part.index > 0 && part.index.is_multiple_of(self.burst);
+            if needs_credit && !self.await_credit(part)? {
+                return Ok(()); // lost, as datagrams may be
+            }
+            if !self.send(part, heading_bytes, bytes)? {
+                return Ok(());
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Receives messages as datagrams.
+pub struct DatagramSubscriber {
+    fd: OwnedFd,
+    peer: Rc<Peer>,
+    limit: TimeLimit,
+    burst: u32,
+    /// The message being put together, and one byte to find out that a datagram is too long.
+    buffer: Vec<u8>,
+    /// The part that comes next.
+    next: Part,
+}
+
+impl DatagramSubscriber {
+    /// Receives messages of `message_bytes` from `fd`.
+    pub fn new(fd: OwnedFd, peer: &Rc<Peer>, message_bytes: usize) -> Result<Self, Error> {
+        let (peer, burst) = (Rc::clone(peer), burst(&fd)?);
+        let (buffer, next) = (vec![0; message_bytes + 1], Part { number: 0, index: 0 });
+        let limit = TimeLimit::of_socket();
+        Ok(DatagramSubscriber { fd, peer, limit, burst, buffer, next })
+    }
+
+    fn message_bytes(&self) -> usize {
+        self.buffer.len() - 1
+    }
+
+    /// Where the bytes of part `index` belong.
+    fn place(&self, index: u32) -> std::ops::Range<usize> {
+        let at = index as usize * FRAGMENT_BYTES;
+        at..self.message_bytes().min(at + FRAGMENT_BYTES)
+    }
+
+    /// Reads one datagram to where the next part belongs; says which part it was.
+    fn read(&mut self) -> rustix::io::Result<Option<Part>> {
+        let heading_bytes = heading_bytes(self.message_bytes());
+        let place = self.place(self.next.index);
+        let mut heading = [0; PART_BYTES];
+        let read = rustix::io::readv(
+            &self.fd,
+            &mut [
+                IoSliceMut::new(&mut heading[..heading_bytes]),
+                IoSliceMut::new(&mut self.buffer[place.start..=place.end]),
+            ],
+        )?;
+        let part = if heading_bytes == 0 { self.next } else { Part::from_bytes(heading) };
+        let first = part.index == 0;
+        let follows = part == self.next;
+        let belongs = if first { self.place(0) } else { place.clone() };
+        if !(first || follows) || read != heading_bytes + belongs.len() {
+            self.next.index = 0; // what has come so far belongs to a message given up
+            return Ok(None);
+        }
+        if first && !follows {
+            self.buffer.copy_within(place.start..place.start + belongs.len(), 0);
+        }
+        Ok(Some(part))
+    }
+
+    /// Gives credit if the writer waits for it; true if the message is complete.
+    fn advance(&mut self, part: Part) -> bool {
+        let complete = self.place(part.index).end == self.message_bytes();
+        let index = if complete { 0 } else { part.index + 1 };
+        self.next = Part { number: part.number, index };
+        if !complete && index.is_multiple_of(self.burst) {
+            // A credit that cannot be sent ends the message, which the writer will notice.
+            let _ = rustix::io::write(&self.fd, &self.next.to_bytes());
+        }
+        complete
+    }
+}
+
+impl Subscriber for DatagramSubscriber {
+    fn wait(&mut self, _until_ns: u64) -> Result<Option<bool>, Error> {
+        Ok(None)
+    }
+
+    fn take(&mut self, until_ns: u64) -> Result<Option<&[u8]>, Error> {
+        loop {
+            self.limit.arm(&self.fd, until_ns)?;
+            match self.read() {
+                Ok(Some(part)) if self.advance(part) => {
+                    return Ok(Some(&self.buffer[..self.buffer.len() - 1]));
+                }
+                Ok(_) => {}
+                Err(Errno::INTR | Errno::AGAIN) if clock::monotonic_ns() < until_ns => {}
+                Err(Errno::INTR | Errno::AGAIN) => {
+                    self.peer.check_alive()?;
+                    return Ok(None);
+                }
+                Err(Errno::CONNREFUSED | Errno::CONNRESET) => {
+                    self.peer.reading_ended(until_ns)?;
+                    return Ok(None);
+                }
+                Err(error) => return Err(Error::new(format!("receive: {error}"))),
+            }
+        }
+    }
+}
+
+/// Bytes of a message in one datagram: below the 65 507 that UDP over IPv4 can carry.
+pub const FRAGMENT_BYTES: usize = 65_000;
+const PART_BYTES: usize = 8;
+const BUFFER_BYTES: usize = 4 * 1024 * 1024;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::net::UnixStream;
+
+    #[test]
+    fn a_message_given_up_half_way_does_not_harm_the_next() {
+        let bytes = 3 * FRAGMENT_BYTES + 1;
+        let [mut pings, mut pongs] = udp().unwrap();
+        let (ping, pong) = UnixStream::pair().unwrap();
+        let ping = Rc::new(Peer::of_ping(ping));
+        let mut publisher = DatagramPublisher::new(pings.remove(1), &ping, 0).unwrap();
+        publisher.burst = 1; // as with a tiny buffer
+        // Nobody gives credit for the first part, so the others are never sent.
+        publisher.publish(&vec![1; bytes]).unwrap();
+        publisher.patience_ns = u64::MAX;
+        let reading = std::thread::spawn(move || {
+            let pong = Rc::new(Peer::of_ping(pong));
+            let mut subscriber = DatagramSubscriber::new(pongs.remove(0), &pong, bytes).unwrap();
+            subscriber.burst = 1;
+            subscriber.take(u64::MAX).unwrap().map(<[u8]>::to_vec)
+        });
+        publisher.publish(&vec![2; bytes]).unwrap();
+        assert!(reading.join().unwrap().is_some_and(|message| message == vec![2; bytes]));
+    }
+
+    #[test]
+    fn a_part_survives_its_bytes() {
+        let part = Part { number: u32::MAX - 1, index: 7 };
+        assert!(Part::from_bytes(part.to_bytes()) == part);
+    }
+}

@@ -1,0 +1,38 @@
+//! The floor: what bare primitives of the operating system cost between two processes. Nothing
+//! built on them can be faster, so every result of the lab is drawn beside these.
+//!
+//! ```text
+//! spin, futex, eventfd ─▶ slots ─▶ segment      bytes in shared memory; they differ in the wake-up
+//!                           └────▶ handover     the word with which a slot changes hands
+//! stream, datagram ─▶ limit                     bytes through the kernel, waits end in time
+//! all ─▶ peer                                   how the two find each other, and notice death
+//! ```
+//! Pong makes everything (memory, pipes, sockets) and hands it to ping as file descriptors, so
+//! nothing has a name in the file system and nothing can be left behind.
+
+#![deny(unsafe_op_in_unsafe_fn)]
+
+#[cfg(not(loom))]
+mod datagram;
+#[cfg(not(loom))]
+mod eventfd;
+#[cfg(not(loom))]
+mod futex;
+mod handover;
+#[cfg(not(loom))]
+mod limit;
+#[cfg(not(loom))]
+mod peer;
+#[cfg(not(loom))]
+mod segment;
+#[cfg(not(loom))]
+mod slots;
+#[cfg(not(loom))]
+mod spin;
+#[cfg(not(loom))]
+mod stream;
+#[cfg(not(loom))]
+mod systems;
+
+#[cfg(not(loom))]
+pub use systems::Os;

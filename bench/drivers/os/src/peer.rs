@@ -1,0 +1,243 @@
+//! How the two sides find each other, and how one notices that the other has died.
+//!
+//! ```text
+//! pong                                             ping
+//!  │ listens on @myelin-driver-os-<run>             │ connects, again and again until it can
+//!  │ ── greeting, file descriptors (SCM_RIGHTS) ──▶ │ compares the greeting with its own
+//!  │ ─────────────── one byte: mapped ────────────▶ │
+//!  │ ◀────────────── one byte: mapped ───────────── │
+//!  ┆ the socket stays open; when it ends, the other side has                                    ┆
+//! ```
+//! The name is in the abstract namespace: it goes with the process. Such names have no permissions,
+//! so each side checks that the other belongs to the same user.
+//!
+//! Happens-before: what pong does to its memory before it sends the descriptors happens before
+//! ping receives them.
+
+use std::io::{ErrorKind, IoSlice, IoSliceMut, Read, Write};
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::linux::net::SocketAddrExt;
+use std::os::unix::net::{SocketAddr, UnixListener, UnixStream};
+use std::time::Duration;
+
+use myelin_bench_kit::clock::{self, Clock};
+use myelin_bench_kit::protocol::{Prepare, Role};
+use myelin_bench_kit::{Error, message};
+use rustix::io::Errno;
+use rustix::net::{self, RecvFlags, SendFlags};
+
+/// The file descriptors of one side; their order is the mechanism's.
+pub type Ends = Vec<OwnedFd>;
+
+/// The other side.
+pub struct Peer {
+    role: Role,
+    socket: UnixStream,
+}
+
+impl Peer {
+    /// Ping's view of whoever holds the other end of `socket`.
+    #[cfg(test)]
+    pub fn of_ping(socket: UnixStream) -> Self {
+        Peer { role: Role::Ping, socket }
+    }
+
+    /// Meets the other side: pong makes both sides' ends and gives ping its own.
+    pub fn meet(
+        prepare: &Prepare,
+        make: impl FnOnce() -> Result<[Ends; 2], Error>,
+    ) -> Result<(Self, Ends), Error> {
+        let deadline = Deadline::new(prepare);
+        if prepare.role == Role::Pong {
+            let [pings, pongs] = make()?;
+            let socket = accept(prepare, &deadline)?;
+            send_ends(&socket, &greeting(prepare), &pings)?;
+            return Ok((Peer { role: prepare.role, socket }, pongs));
+        }
+        let socket = connect(prepare, &deadline)?;
+        socket.set_read_timeout(Some(deadline.remaining()?))?;
+        let ends = receive_ends(&socket, &greeting(prepare))?;
+        Ok((Peer { role: prepare.role, socket }, ends))
+    }
+
+    /// Says that this side is ready and waits for the other to say so.
+    pub fn both_ready(&self, prepare: &Prepare) -> Result<(), Error> {
+        let limit = Duration::from_nanos(prepare.match_timeout_ns.max(1));
+        self.socket.set_read_timeout(Some(limit))?;
+        let mut socket = &self.socket;
+        let exchanged = socket.write_all(&[READY]).and_then(|()| socket.read_exact(&mut [0]));
+        exchanged.map_err(|error| {
+            let other = self.other();
+            Error::new(format!("{other} did not become ready: {error}"))
+                .remedy(format!("see {other}'s log in the results folder"))
+        })
+    }
+
+    /// To be asked when nothing came in time: at ping an error if pong has died. Pong need not
+    /// know: it answers whoever asks until it is told to stop.
+    #[cold]
+    pub fn check_alive(&self) -> Result<(), Error> {
+        if self.role == Role::Ping && self.has_ended() { Err(self.closed()) } else { Ok(()) }
+    }
+
+    /// To be told when reading found the connection closed. Ping fails; for pong the run is over
+    /// but for the word to stop, so it waits until the clock reads `until_ns` as if nothing came.
+    #[cold]
+    pub fn reading_ended(&self, until_ns: u64) -> Result<(), Error> {
+        if self.role == Role::Ping {
+            return Err(self.closed());
+        }
+        Clock::Monotonic.sleep_until(until_ns);
+        Ok(())
+    }
+
+    /// To be told when writing found the connection closed. An answer to nobody is no error.
+    #[cold]
+    pub fn writing_ended(&self) -> Result<(), Error> {
+        if self.role == Role::Ping { Err(self.closed()) } else { Ok(()) }
+    }
+
+    /// What to say when the other side has kept a writer waiting for too long.
+    #[cold]
+    pub fn stuck(&self) -> Error {
+        Error::new(format!("{} does not read what is sent to it", self.other()))
+    }
+
+    fn closed(&self) -> Error {
+        let other = self.other();
+        Error::new(format!("{other} closed the connection"))
+            .remedy(format!("see {other}'s log in the results folder"))
+    }
+
+    fn has_ended(&self) -> bool {
+        let flags = RecvFlags::PEEK | RecvFlags::DONTWAIT;
+        !matches!(net::recv(&self.socket, &mut [0u8; 1], flags), Ok((1.., _)) | Err(Errno::AGAIN))
+    }
+
+    fn other(&self) -> &'static str {
+        if self.role == Role::Ping { "pong" } else { "ping" }
+    }
+}
+
+fn accept(prepare: &Prepare, deadline: &Deadline) -> Result<UnixStream, Error> {
+    let listener = UnixListener::bind_addr(&address(prepare)?).map_err(|error| {
+        Error::new(format!("cannot listen on @{}: {error}", name(prepare)))
+            .remedy("two pongs of one run? each run needs a name of its own")
+    })?;
+    listener.set_nonblocking(true)?;
+    loop {
+        match listener.accept() {
+            Ok((socket, _)) if is_ours(&socket)? => {
+                socket.set_nonblocking(false)?;
+                return Ok(socket);
+            }
+            Ok(_) => {} // somebody else's; closed by being dropped
+            Err(error) if error.kind() == ErrorKind::WouldBlock => deadline.nap("ping")?,
+            Err(error) => return Err(error.into()),
+        }
+    }
+}
+
+fn connect(prepare: &Prepare, deadline: &Deadline) -> Result<UnixStream, Error> {
+    let address = address(prepare)?;
+    loop {
+        match UnixStream::connect_addr(&address) {
+            Ok(socket) if is_ours(&socket)? => return Ok(socket),
+            Ok(_) => {
+                let text = format!("@{} belongs to another user", name(prepare));
+                return Err(Error::new(text).remedy("run ping and pong as one user"));
+            }
+            Err(error) if error.kind() == ErrorKind::ConnectionRefused => deadline.nap("pong")?,
+            Err(error) => return Err(error.into()),
+        }
+    }
+}
+
+fn name(prepare: &Prepare) -> String {
+    format!("myelin-driver-os-{}", prepare.run)
+}
+
+fn address(prepare: &Prepare) -> Result<SocketAddr, Error> {
+    Ok(SocketAddr::from_abstract_name(name(prepare))?)
+}
+
+fn is_ours(socket: &UnixStream) -> Result<bool, Error> {
+    let theirs = net::sockopt::socket_peercred(socket).map_err(std::io::Error::from)?;
+    Ok(theirs.uid == rustix::process::geteuid())
+}
+
+/// Both sides must be about to do the same.
+fn greeting(prepare: &Prepare) -> String {
+    let message_bytes = message::HEADER_BYTES as u64 + prepare.payload_bytes;
+    format!("myelin-driver-os {VERSION}, {}, messages of {message_bytes} B", prepare.system)
+}
+
+fn send_ends(socket: &UnixStream, greeting: &str, ends: &Ends) -> Result<(), Error> {
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(ENDS_MAX))];
+    let mut control = net::SendAncillaryBuffer::new(&mut space);
+    let borrowed: Vec<_> = ends.iter().map(AsFd::as_fd).collect();
+    assert!(control.push(net::SendAncillaryMessage::ScmRights(&borrowed)), "at most ENDS_MAX");
+    let text = [IoSlice::new(greeting.as_bytes())];
+    let sent = net::sendmsg(socket, &text, &mut control, SendFlags::NOSIGNAL);
+    sent.map_err(|error| Error::new(format!("cannot send to ping: {error}")))?;
+    Ok(())
+}
+
+fn receive_ends(socket: &UnixStream, expected: &str) -> Result<Ends, Error> {
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(ENDS_MAX))];
+    let mut control = net::RecvAncillaryBuffer::new(&mut space);
+    let mut text = vec![0; expected.len()];
+    let mut into = [IoSliceMut::new(&mut text)];
+    let received = net::recvmsg(socket, &mut into, &mut control, RecvFlags::CMSG_CLOEXEC)
+        .map_err(|error| Error::new(format!("pong did not send its greeting: {error}")))?;
+    let greeting = String::from_utf8_lossy(&text[..received.bytes]);
+    if greeting != expected {
+        return Err(Error::new(format!("pong says `{greeting}`, ping `{expected}`")));
+    }
+    let mut ends = Ends::new();
+    for message in control.drain() {
+        if let net::RecvAncillaryMessage::ScmRights(descriptors) = message {
+            ends.extend(descriptors);
+        }
+    }
+    Ok(ends)
+}
+
+/// The end of the time for finding each other.
+struct Deadline {
+    at_ns: u64,
+    seconds: f64,
+}
+
+impl Deadline {
+    fn new(prepare: &Prepare) -> Self {
+        let at_ns = clock::monotonic_ns().saturating_add(prepare.match_timeout_ns);
+        Deadline { at_ns, seconds: prepare.match_timeout_ns as f64 * 1e-9 }
+    }
+
+    fn remaining(&self) -> Result<Duration, Error> {
+        let remaining_ns = self.at_ns.saturating_sub(clock::monotonic_ns());
+        Ok(Duration::from_nanos(remaining_ns.max(1_000_000)))
+    }
+
+    /// Sleeps a little; an error that says who did not come when there is no time left.
+    fn nap(&self, who: &str) -> Result<(), Error> {
+        let now_ns = clock::monotonic_ns();
+        if now_ns >= self.at_ns {
+            let text = format!("{who} did not come within {} s", self.seconds);
+            return Err(Error::new(text).remedy(format!(
+                "see {who}'s log in the results folder; both must share a network namespace"
+            )));
+        }
+        Clock::Monotonic.sleep_until(now_ns + NAP_NS);
+        Ok(())
+    }
+}
+
+/// Of the greeting and of all that is shared.
+const VERSION: u32 = 1;
+/// Most file descriptors a mechanism needs on one side.
+const ENDS_MAX: usize = 3;
+const READY: u8 = b'r';
+const NAP_NS: u64 = 1_000_000;

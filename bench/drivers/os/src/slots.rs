@@ -1,0 +1,137 @@
+//! Publisher and subscriber over a [`Lane`]; how the reader learns of a message is up to a
+//! [`Wake`] and its [`Wait`].
+//!
+//! Happens-before: the writer fills the slot, then passes its turn (release); the reader sees the
+//! turn (acquire), then reads. The way back: the reader reads, counts the message as released, and
+//! that count goes out with its next message in the other lane (release); the writer takes that
+//! message (acquire) and only then writes the slot again. A writer that has not been told of a free
+//! slot drops its message, as any full queue would; in a ping-pong that takes four answers overdue.
+
+use std::cell::Cell;
+use std::rc::Rc;
+use std::sync::atomic::Ordering;
+
+use myelin_bench_kit::{Error, Publisher, Subscriber};
+
+use crate::handover::Turn;
+use crate::peer::Peer;
+use crate::segment::{Lane, SLOTS};
+
+/// The writer's half of a mechanism.
+pub trait Wake {
+    /// Passes message `count` and sees to it that the reader notices.
+    fn pass(&mut self, turn: &Turn, count: u32) -> Result<(), Error>;
+}
+
+/// The reader's half of a mechanism.
+pub trait Wait {
+    /// Waits for message `count`; false if the clock reads `until_ns` first.
+    fn wait(&mut self, turn: &Turn, count: u32, until_ns: u64) -> Result<bool, Error>;
+}
+
+/// How far this side's two lanes have come. The lanes of one side belong to one thread.
+#[derive(Default)]
+pub struct Books {
+    /// Count of the last incoming message this side has released.
+    released: Cell<u32>,
+    /// Count of the last outgoing message the other side says it has released.
+    acknowledged: Cell<u32>,
+}
+
+/// Writes messages into a lane.
+pub struct SlotPublisher<W> {
+    lane: Lane,
+    wake: W,
+    books: Rc<Books>,
+    /// Count of the last message passed.
+    count: u32,
+}
+
+impl<W: Wake> SlotPublisher<W> {
+    /// Writes into `lane`; `books` are shared with this side's subscriber.
+    pub fn new(lane: Lane, wake: W, books: &Rc<Books>) -> Self {
+        SlotPublisher { lane, wake, books: Rc::clone(books), count: 0 }
+    }
+}
+
+impl<W: Wake> Publisher for SlotPublisher<W> {
+    fn publish(&mut self, message: &[u8]) -> Result<(), Error> {
+        let (bytes, expected) = (message.len(), self.lane.message_bytes());
+        if bytes != expected {
+            return Err(Error::new(format!("message of {bytes} B in slots of {expected} B")));
+        }
+        let count = self.count.wrapping_add(1);
+        if count.wrapping_sub(self.books.acknowledged.get()) > SLOTS {
+            return Ok(()); // every slot may still be read: this message is lost
+        }
+        // SAFETY: both sides are `message_bytes` long. The slot's last message, `count - SLOTS`,
+        // has been released by the reader, which happened before we took its answer; it looks at
+        // the slot again only after the turn is passed. `message` may lie in the other lane, never
+        // in this one.
+        unsafe {
+            let slot = self.lane.message(count);
+            std::ptr::copy_nonoverlapping(message.as_ptr(), slot, expected);
+        }
+        let header = self.lane.header(count);
+        // ORDER: Relaxed, published by the release that passes the turn.
+        header.released.store(self.books.released.get(), Ordering::Relaxed);
+        self.count = count;
+        self.wake.pass(&header.turn, count)
+    }
+}
+
+/// Reads messages from a lane, in place.
+pub struct SlotSubscriber<W> {
+    lane: Lane,
+    wait: W,
+    books: Rc<Books>,
+    peer: Rc<Peer>,
+    /// Count of the message that comes next, or is held.
+    count: u32,
+    holds: bool,
+}
+
+impl<W: Wait> SlotSubscriber<W> {
+    /// Reads from `lane`; `books` are shared with this side's publisher.
+    pub fn new(lane: Lane, wait: W, books: &Rc<Books>, peer: &Rc<Peer>) -> Self {
+        let (books, peer) = (Rc::clone(books), Rc::clone(peer));
+        SlotSubscriber { lane, wait, books, peer, count: 1, holds: false }
+    }
+}
+
+impl<W: Wait> Subscriber for SlotSubscriber<W> {
+    fn wait(&mut self, until_ns: u64) -> Result<Option<bool>, Error> {
+        let turn = &self.lane.header(self.count).turn;
+        let has_come = self.wait.wait(turn, self.count, until_ns)?;
+        if !has_come {
+            self.peer.check_alive()?;
+        }
+        Ok(Some(has_come))
+    }
+
+    fn take(&mut self, _until_ns: u64) -> Result<Option<&[u8]>, Error> {
+        let header = self.lane.header(self.count);
+        if !header.turn.has_come(self.count) {
+            return Ok(None);
+        }
+        // ORDER: Relaxed, made visible by the acquire in `has_come`. Nonsense from the other side
+        // makes every slot look occupied and nothing worse.
+        self.books.acknowledged.set(header.released.load(Ordering::Relaxed));
+        self.holds = true;
+        // SAFETY: `message_bytes` mapped and initialised bytes, written before the turn was passed.
+        // The writer does not touch them until it has learnt of `release`, and the borrow ends
+        // before that is called.
+        let message = unsafe {
+            std::slice::from_raw_parts(self.lane.message(self.count), self.lane.message_bytes())
+        };
+        Ok(Some(message))
+    }
+
+    fn release(&mut self) {
+        if !std::mem::take(&mut self.holds) {
+            return;
+        }
+        self.books.released.set(self.count);
+        self.count = self.count.wrapping_add(1);
+    }
+}

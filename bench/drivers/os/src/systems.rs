@@ -1,0 +1,243 @@
+//! The systems of this driver and how each is put together.
+
+use std::os::fd::OwnedFd;
+use std::rc::Rc;
+
+use myelin_bench_kit::protocol::{Prepare, Role, System, Transport, Wait};
+use myelin_bench_kit::{Clock, Driver, Error, Link, Publisher, Subscriber, message};
+
+use crate::datagram::{self, DatagramPublisher, DatagramSubscriber};
+use crate::eventfd::{self, Listen, Ring};
+use crate::futex::{Futex, SpinFutex};
+use crate::limit::TimeLimit;
+use crate::peer::{Ends, Peer};
+use crate::segment::{self, Lane};
+use crate::slots::{self, Books, SlotPublisher, SlotSubscriber};
+use crate::spin::Spin;
+use crate::stream::{self, StreamPublisher, StreamSubscriber};
+
+/// The driver of bare primitives.
+pub struct Os;
+
+impl Driver for Os {
+    fn systems(&self) -> Vec<System> {
+        let release = rustix::system::uname().release().to_string_lossy().into_owned();
+        MECHANISMS.iter().map(|mechanism| mechanism.system(&release)).collect()
+    }
+
+    fn check(&self, prepare: &Prepare) -> Result<(), Error> {
+        Mechanism::of(prepare)?;
+        if let Some(key) = prepare.options.keys().next() {
+            return Err(Error::new(format!("os has no options, so no `{key}`")).key(key));
+        }
+        if prepare.payload_bytes > PAYLOAD_BYTES_MAX {
+            let (asked, max) = (prepare.payload_bytes, PAYLOAD_BYTES_MAX);
+            return Err(Error::new(format!("payload of {asked} B; os carries up to {max} B")));
+        }
+        Ok(())
+    }
+
+    fn open(&self, prepare: &Prepare) -> Result<Link, Error> {
+        self.check(prepare)?;
+        let mechanism = Mechanism::of(prepare)?;
+        let message_bytes = message::HEADER_BYTES + prepare.payload_bytes as usize;
+        let (peer, ends) = Peer::meet(prepare, || (mechanism.make)(message_bytes))?;
+        let side = Side { prepare, message_bytes, peer: Rc::new(peer) };
+        let (publisher, subscriber) = (mechanism.open)(&side, ends)?;
+        side.peer.both_ready(prepare)?;
+        Ok(Link { publisher, subscriber, clock: Clock::Monotonic })
+    }
+}
+
+/// One system: what it is called and how it is put together.
+struct Mechanism {
+    name: &'static str,
+    about: &'static str,
+    wait: Wait,
+    transport: Transport,
+    /// Makes both sides' ends for messages of a size, ping's first. Runs in pong.
+    make: fn(usize) -> Result<[Ends; 2], Error>,
+    /// Opens one side on its ends.
+    open: fn(&Side<'_>, Ends) -> Result<Both, Error>,
+}
+
+/// What this process needs to know to open its side.
+struct Side<'a> {
+    prepare: &'a Prepare,
+    message_bytes: usize,
+    peer: Rc<Peer>,
+}
+
+type Both = (Box<dyn Publisher>, Box<dyn Subscriber>);
+
+const MECHANISMS: &[Mechanism] = &[
+    Mechanism {
+        name: "os.spin",
+        about: "shared memory; both sides spin on the cache line: the hard floor",
+        wait: Wait::Poll,
+        transport: Transport::SharedMemory,
+        make: memory,
+        open: |side, ends| over_slots(side, &ends, Spin, Spin),
+    },
+    Mechanism {
+        name: "os.spin-futex",
+        about: "shared memory; spins for 50 us, then sleeps on a futex; only sleepers are woken",
+        wait: Wait::Adaptive,
+        transport: Transport::SharedMemory,
+        make: memory,
+        open: |side, ends| over_slots(side, &ends, SpinFutex, SpinFutex),
+    },
+    Mechanism {
+        name: "os.futex",
+        about: "shared memory; sleeps on a futex and wakes for each message",
+        wait: Wait::Block,
+        transport: Transport::SharedMemory,
+        make: memory,
+        open: |side, ends| over_slots(side, &ends, Futex, Futex),
+    },
+    Mechanism {
+        name: "os.eventfd",
+        about: "shared memory; sleeps on an eventfd and writes one for each message",
+        wait: Wait::Block,
+        transport: Transport::SharedMemory,
+        make: memory_and_eventfds,
+        open: over_eventfds,
+    },
+    Mechanism {
+        name: "os.pipe",
+        about: "a pipe for each direction",
+        wait: Wait::Block,
+        transport: Transport::Kernel,
+        make: |_| stream::pipes(),
+        open: |side, ends| over_stream(side, ends, TimeLimit::of_thread()?),
+    },
+    Mechanism {
+        name: "os.unix-stream",
+        about: "a pair of UNIX stream sockets",
+        wait: Wait::Block,
+        transport: Transport::Kernel,
+        make: |_| stream::unix(),
+        open: |side, ends| over_stream(side, ends, TimeLimit::of_socket()),
+    },
+    Mechanism {
+        name: "os.unix-dgram",
+        about: "UNIX datagram sockets; a datagram for every 65000 B",
+        wait: Wait::Block,
+        transport: Transport::Kernel,
+        make: |_| datagram::unix(),
+        open: over_datagrams,
+    },
+    Mechanism {
+        name: "os.udp",
+        about: "UDP over loopback; a datagram for every 65000 B, paced if the buffer would spill",
+        wait: Wait::Block,
+        transport: Transport::Loopback,
+        make: |_| datagram::udp(),
+        open: over_datagrams,
+    },
+    Mechanism {
+        name: "os.tcp",
+        about: "TCP over loopback with TCP_NODELAY",
+        wait: Wait::Block,
+        transport: Transport::Loopback,
+        make: |_| stream::tcp(),
+        open: |side, ends| over_stream(side, ends, TimeLimit::of_socket()),
+    },
+];
+
+impl Mechanism {
+    fn of(prepare: &Prepare) -> Result<&'static Self, Error> {
+        let found = MECHANISMS.iter().find(|mechanism| mechanism.name == prepare.system);
+        found.ok_or_else(|| Error::new(format!("os has no system `{}`", prepare.system)))
+    }
+
+    fn system(&self, kernel_release: &str) -> System {
+        System {
+            name: self.name.into(),
+            about: self.about.into(),
+            version: kernel_release.into(),
+            wait: self.wait,
+            transport: self.transport,
+            loans: false,
+            daemon: false,
+            missing: None,
+            payload_bytes_max: PAYLOAD_BYTES_MAX,
+            floor: true,
+        }
+    }
+}
+
+fn memory(message_bytes: usize) -> Result<[Ends; 2], Error> {
+    let pongs = segment::create(message_bytes)?;
+    Ok([vec![pongs.try_clone()?], vec![pongs]])
+}
+
+/// Ends: memory, ping's eventfd, pong's.
+fn memory_and_eventfds(message_bytes: usize) -> Result<[Ends; 2], Error> {
+    let mut sides = memory(message_bytes)?;
+    for _ in 0..2 {
+        let eventfd = eventfd::create()?;
+        sides[0].push(eventfd.try_clone()?);
+        sides[1].push(eventfd);
+    }
+    Ok(sides)
+}
+
+fn over_slots(
+    side: &Side<'_>,
+    memory: &[OwnedFd],
+    wake: impl slots::Wake + 'static,
+    wait: impl slots::Wait + 'static,
+) -> Result<Both, Error> {
+    let memory = memory.first().ok_or_else(too_few_ends)?;
+    let [to_pong, to_ping] = Lane::map(memory, side.message_bytes)?;
+    let (outgoing, incoming) = match side.prepare.role {
+        Role::Ping => (to_pong, to_ping),
+        _ => (to_ping, to_pong),
+    };
+    let books = Rc::new(Books::default());
+    Ok((
+        Box::new(SlotPublisher::new(outgoing, wake, &books)),
+        Box::new(SlotSubscriber::new(incoming, wait, &books, &side.peer)),
+    ))
+}
+
+fn over_eventfds(side: &Side<'_>, ends: Ends) -> Result<Both, Error> {
+    let [memory, pings, pongs] = exactly(ends)?;
+    let (ours, theirs) = match side.prepare.role {
+        Role::Ping => (pings, pongs),
+        _ => (pongs, pings),
+    };
+    let listen = Listen { eventfd: ours, limit: TimeLimit::of_thread()? };
+    over_slots(side, &[memory], Ring(theirs), listen)
+}
+
+fn over_stream(side: &Side<'_>, ends: Ends, limit: TimeLimit) -> Result<Both, Error> {
+    let [reading, writing] = exactly(ends)?;
+    let patience_ns = side.prepare.reply_timeout_ns;
+    Ok((
+        Box::new(StreamPublisher::new(writing, &side.peer, patience_ns)),
+        Box::new(StreamSubscriber::new(reading, &side.peer, limit, side.message_bytes)),
+    ))
+}
+
+fn over_datagrams(side: &Side<'_>, ends: Ends) -> Result<Both, Error> {
+    let [reading, writing] = exactly(ends)?;
+    let patience_ns = side.prepare.reply_timeout_ns;
+    Ok((
+        Box::new(DatagramPublisher::new(writing, &side.peer, patience_ns)?),
+        Box::new(DatagramSubscriber::new(reading, &side.peer, side.message_bytes)?),
+    ))
+}
+
+fn exactly<const N: usize>(ends: Ends) -> Result<[OwnedFd; N], Error> {
+    ends.try_into().map_err(|_| too_few_ends())
+}
+
+fn too_few_ends() -> Error {
+    Error::new("pong sent another number of file descriptors than ping needs")
+        .remedy("raise `ulimit -n` if it is low")
+}
+
+/// Sizes stay far below what a message's offsets can hold, and eight messages fit into memory.
+const PAYLOAD_BYTES_MAX: u64 = 64 * 1024 * 1024;

@@ -1,0 +1,75 @@
+//! How long each message takes: the quantile function, stratified or drawn.
+
+use crate::options::Options;
+
+/// The delays of a run's messages, fixed by its seed.
+pub struct Delays {
+    seed: u64,
+    /// Which stratum each message takes its delay from; empty if delays are drawn independently.
+    strata: Vec<u32>,
+}
+
+impl Delays {
+    /// For `messages` measured messages; 0 if it is not known how many.
+    pub fn new(messages: u64, seed: u64) -> Self {
+        let count = u32::try_from(messages).unwrap_or(0);
+        let mut strata: Vec<u32> = (0..count).collect();
+        for last in (1..strata.len()).rev() {
+            let other = mix(seed, last as u64) % (last as u64 + 1);
+            strata.swap(last, other as usize);
+        }
+        Delays { seed, strata }
+    }
+
+    /// The quantile of measured message `id`.
+    pub fn quantile(&self, id: u64) -> f64 {
+        match self.strata.get(id as usize) {
+            Some(stratum) => (f64::from(*stratum) + 0.5) / self.strata.len() as f64,
+            // 53 bits, as many as a double holds.
+            None => (mix(self.seed, id) >> 11) as f64 / (1u64 << 53) as f64,
+        }
+    }
+
+    /// The delay of measured message `id`, or of one of the warm-up.
+    pub fn ns(&self, id: Option<u64>, options: &Options) -> u64 {
+        options.delay_ns_at(id.map_or(MEDIAN, |id| self.quantile(id)))
+    }
+}
+
+/// SplitMix64 at place `index`: six lines that give the same numbers in every version.
+fn mix(seed: u64, index: u64) -> u64 {
+    let mut word = seed.wrapping_add((index + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15));
+    word = (word ^ (word >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    word = (word ^ (word >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    word ^ (word >> 31)
+}
+
+const MEDIAN: f64 = 0.5;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_stratum_is_taken_once_in_an_order_of_the_seed() {
+        let of_seed = |seed| {
+            let delays = Delays::new(1000, seed);
+            (0..1000).map(|id| delays.quantile(id)).collect::<Vec<f64>>()
+        };
+        let mut sorted = of_seed(7);
+        sorted.sort_by(f64::total_cmp);
+        let exact: Vec<f64> = (0..1000).map(|index| (f64::from(index) + 0.5) / 1000.0).collect();
+        assert_eq!(sorted, exact);
+        assert_eq!(of_seed(7), of_seed(7));
+        assert_ne!(of_seed(7), of_seed(8));
+        assert_ne!(of_seed(7), exact);
+    }
+
+    #[test]
+    fn without_a_number_of_messages_quantiles_are_drawn() {
+        let delays = Delays::new(0, 7);
+        let below_half = (0..10_000).filter(|id| delays.quantile(*id) < 0.5).count();
+        assert!((4_800..5_200).contains(&below_half), "{below_half}");
+        assert!((0..10_000).all(|id| (0.0..1.0).contains(&delays.quantile(id))));
+    }
+}

@@ -1,0 +1,40 @@
+//! The driver's one system.
+
+use myelin_bench_kit::protocol::{Prepare, Role, System, Transport, Wait};
+use myelin_bench_kit::{Clock, Driver, Error, Link};
+
+use crate::options::Options;
+use crate::simulate::{self, Mute, Silence};
+
+/// The driver of the middleware that does not exist.
+pub struct Synthetic;
+
+impl Driver for Synthetic {
+    fn systems(&self) -> Vec<System> {
+        vec![System {
+            name: "synthetic".into(),
+            about: "delivers with the delays and faults that [options.synthetic] states".into(),
+            version: env!("CARGO_PKG_VERSION").into(),
+            wait: Wait::None,
+            transport: Transport::None,
+            loans: false,
+            daemon: false,
+            missing: None,
+            payload_bytes_max: 0,
+            floor: false,
+        }]
+    }
+
+    fn check(&self, prepare: &Prepare) -> Result<(), Error> {
+        Options::of(prepare).map(drop)
+    }
+
+    fn open(&self, prepare: &Prepare) -> Result<Link, Error> {
+        let options = Options::of(prepare)?;
+        if prepare.role == Role::Ping {
+            return Ok(simulate::open(options, prepare));
+        }
+        let (publisher, subscriber) = (Box::new(Mute), Box::new(Silence));
+        Ok(Link { publisher, subscriber, clock: Clock::Monotonic })
+    }
+}

@@ -1,0 +1,23 @@
+//! A middleware that does not exist: it delivers with the delays, stalls, loss, duplicates,
+//! reordering and corruption that the scenario asks for ([`Options`]). What the bench then reports
+//! can be compared with what is known to be true ([`expected`], [`Options::delay_ns_at`]).
+//!
+//! Ping simulates the whole round trip inside its own process. Pong is a real process that opens,
+//! idles until it is told to stop, and answers nothing: its sample file stays empty and its counts
+//! are zero.
+//!
+//! ```text
+//! options ─▶ fate      what becomes of each message, and the counts that follow from it
+//!        └─▶ delay     how long each takes
+//!              └─▶ simulate      publisher and subscriber on a virtual or the real clock
+//! ```
+
+mod delay;
+mod driver;
+mod fate;
+mod options;
+mod simulate;
+
+pub use driver::Synthetic;
+pub use fate::{Expected, Fate, expected};
+pub use options::{Options, Time};

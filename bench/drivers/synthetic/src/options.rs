@@ -1,0 +1,192 @@
+//! The scenario's `[options.synthetic]` table.
+
+use myelin_bench_kit::Error;
+use myelin_bench_kit::protocol::Prepare;
+use serde::Deserialize;
+use serde_json::{Map, Value};
+
+/// Which clock time passes on.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Time {
+    /// A clock that jumps: delays are exact and a run takes no time.
+    #[default]
+    Virtual,
+    /// `CLOCK_MONOTONIC`: delays are spun through, and only ever longer than asked for.
+    Real,
+}
+
+/// What to inject. `…_every = n` names every n-th measured message, 0 none; the warm-up is spared.
+///
+/// Each message has one [`Fate`](crate::Fate): the first of `lose`, `reorder`, `duplicate` and
+/// `corrupt` that names it. A stall lengthens the delay of any message that is answered in time.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Options {
+    /// Which clock time passes on.
+    pub clock: Time,
+    /// The round trip's quantile function as `[quantile, microseconds]` points from 0 to 1, both
+    /// ascending, linear in between. With a given number of messages n, the delays injected are
+    /// its values at (i + 0.5) / n in random order, so their distribution is exact; without, they
+    /// are drawn independently. Messages of the warm-up take the median.
+    pub delay_us: Vec<[f64; 2]>,
+    /// Messages that take `stall_ms` longer.
+    pub stall_every: u64,
+    /// How much longer, in milliseconds.
+    pub stall_ms: f64,
+    /// Messages that are never answered.
+    pub lose_every: u64,
+    /// Messages whose answer misses ping's time limit. It comes right behind the answer to the
+    /// next message if that one is in time, else half a time limit late.
+    pub reorder_every: u64,
+    /// Messages that are answered twice.
+    pub duplicate_every: u64,
+    /// Messages whose answer is not what was sent: a bit is flipped, or if the payload is too
+    /// short to hold a stamp, a byte is added.
+    pub corrupt_every: u64,
+    /// The part of the delay that the publish call takes, in nanoseconds.
+    pub write_ns: u64,
+    /// The part of the delay that the take takes, in nanoseconds.
+    pub read_ns: u64,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Options {
+            clock: Time::Virtual,
+            delay_us: DELAY_US.to_vec(),
+            stall_every: 0,
+            stall_ms: 0.0,
+            lose_every: 0,
+            reorder_every: 0,
+            duplicate_every: 0,
+            corrupt_every: 0,
+            write_ns: 0,
+            read_ns: 0,
+        }
+    }
+}
+
+impl Options {
+    /// Reads the options of a run. An error names the key that is to blame.
+    pub fn of(prepare: &Prepare) -> Result<Self, Error> {
+        // One at a time, as a type error does not say in which key it is.
+        for (key, value) in &prepare.options {
+            let alone = Map::from_iter([(key.clone(), value.clone())]);
+            parse(alone).map_err(|text| Error::new(format!("{key}: {text}")).key(key))?;
+        }
+        let options = parse(prepare.options.clone()).map_err(Error::new)?;
+        options.check(prepare.reply_timeout_ns)?;
+        Ok(options)
+    }
+
+    /// The value of the quantile function at `quantile`, between 0 and 1, in nanoseconds.
+    pub fn delay_ns_at(&self, quantile: f64) -> u64 {
+        let above = self.delay_us.partition_point(|[at, _]| *at < quantile);
+        let above = above.clamp(1, self.delay_us.len() - 1);
+        let ([from, low_us], [to, high_us]) = (self.delay_us[above - 1], self.delay_us[above]);
+        let share = ((quantile - from) / (to - from)).clamp(0.0, 1.0);
+        ((low_us + share * (high_us - low_us)) * 1e3).round() as u64
+    }
+
+    /// How much longer a stalled message takes.
+    pub fn stall_ns(&self) -> u64 {
+        (self.stall_ms * 1e6).round() as u64
+    }
+
+    fn check(&self, reply_timeout_ns: u64) -> Result<(), Error> {
+        if !is_quantile_function(&self.delay_us) {
+            return Err(Error::new(
+                "delay_us: expected [quantile, microseconds] points, quantiles rising from 0 to 1, \
+                 delays not falling",
+            )
+            .remedy("for instance [[0, 10], [0.5, 20], [1, 500]]")
+            .key("delay_us"));
+        }
+        if !(0.0..1e9).contains(&self.stall_ms) {
+            let text = format!("stall_ms: {} is no duration", self.stall_ms);
+            return Err(Error::new(text).key("stall_ms"));
+        }
+        let (write_ns, read_ns, least_ns) = (self.write_ns, self.read_ns, self.delay_ns_at(0.0));
+        if write_ns.saturating_add(read_ns) > least_ns {
+            let text = format!(
+                "write_ns, read_ns: {write_ns} ns and {read_ns} ns do not fit into the shortest \
+                 delay, {least_ns} ns"
+            );
+            return Err(Error::new(text).key(if read_ns > 0 { "read_ns" } else { "write_ns" }));
+        }
+        let most_ns = self.delay_ns_at(1.0) + self.stall_ns();
+        if most_ns >= reply_timeout_ns {
+            let text = format!(
+                "delay_us, stall_ms: answers of up to {most_ns} ns miss the limit of \
+                 {reply_timeout_ns} ns"
+            );
+            let key = if self.stall_ns() > 0 { "stall_ms" } else { "delay_us" };
+            return Err(Error::new(text).remedy("use lose_every or reorder_every").key(key));
+        }
+        Ok(())
+    }
+}
+
+fn parse(options: Map<String, Value>) -> Result<Options, String> {
+    serde_json::from_value(Value::Object(options)).map_err(|error| error.to_string())
+}
+
+fn is_quantile_function(points: &[[f64; 2]]) -> bool {
+    let ends = points.first().zip(points.last());
+    ends.is_some_and(|(first, last)| first[0] == 0.0 && first[1] >= 0.0 && last[0] == 1.0)
+        && points.iter().all(|[_, us]| us.is_finite() && *us < 1e12)
+        && points.windows(2).all(|pair| pair[0][0] < pair[1][0] && pair[0][1] <= pair[1][1])
+}
+
+/// The default: a body of some ten microseconds and a tail.
+const DELAY_US: [[f64; 2]; 6] =
+    [[0.0, 10.0], [0.5, 20.0], [0.9, 40.0], [0.99, 80.0], [0.999, 200.0], [1.0, 500.0]];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_quantile_function_is_linear_between_its_points() {
+        let options = Options::default();
+        for [quantile, us] in DELAY_US {
+            assert_eq!(options.delay_ns_at(quantile), (us * 1e3) as u64);
+        }
+        assert_eq!(options.delay_ns_at(0.25), 15_000);
+        assert_eq!(options.delay_ns_at(0.7), 30_000);
+    }
+
+    #[test]
+    fn what_is_no_quantile_function_is_refused() {
+        let wrong: [&[[f64; 2]]; 6] = [
+            &[],
+            &[[0.0, 1.0]],
+            &[[0.1, 1.0], [1.0, 2.0]],
+            &[[0.0, 1.0], [0.9, 2.0]],
+            &[[0.0, 2.0], [1.0, 1.0]],
+            &[[0.0, 1.0], [0.5, f64::NAN], [1.0, 2.0]],
+        ];
+        for points in wrong {
+            let options = Options { delay_us: points.to_vec(), ..Options::default() };
+            assert_eq!(options.check(u64::MAX).unwrap_err().key, "delay_us", "{points:?}");
+        }
+    }
+
+    #[test]
+    fn what_cannot_fit_is_blamed_on_its_key() {
+        let whole = Options::default;
+        let refused = [
+            (Options { write_ns: 10_001, ..whole() }, "write_ns"),
+            (Options { write_ns: 5_001, read_ns: 5_000, ..whole() }, "read_ns"),
+            (Options { stall_ms: 2.0, ..whole() }, "stall_ms"),
+            (Options { stall_ms: -1.0, ..whole() }, "stall_ms"),
+            (Options { delay_us: vec![[0.0, 1.0], [1.0, 1000.0]], ..whole() }, "delay_us"),
+        ];
+        for (options, key) in refused {
+            assert_eq!(options.check(1_000_000).unwrap_err().key, key, "{options:?}");
+        }
+        let write_and_read = Options { write_ns: 5_000, read_ns: 5_000, ..whole() };
+        assert!(write_and_read.check(1_000_000).is_ok());
+    }
+}

@@ -1,0 +1,180 @@
+//! Ping's two ends: what is published comes back to the same process, later, or not at all.
+
+use std::cell::RefCell;
+use std::collections::VecDeque;
+use std::rc::Rc;
+
+use myelin_bench_kit::pingpong::GOODBYE;
+use myelin_bench_kit::protocol::Prepare;
+use myelin_bench_kit::{Clock, Error, Link, Publisher, Subscriber, clock, message};
+
+use crate::delay::Delays;
+use crate::fate::{self, Fate};
+use crate::options::{Options, Time};
+
+/// Opens ping's side of a run.
+pub fn open(options: Options, prepare: &Prepare) -> Link {
+    let clock = match options.clock {
+        Time::Virtual => Clock::virtual_at(clock::monotonic_ns()),
+        Time::Real => Clock::Monotonic,
+    };
+    let way = Rc::new(RefCell::new(Way::default()));
+    let publisher = Sender {
+        way: Rc::clone(&way),
+        clock: clock.clone(),
+        delays: Delays::new(prepare.messages, prepare.seed),
+        warmup_messages: prepare.warmup_messages,
+        reply_timeout_ns: prepare.reply_timeout_ns,
+        options: options.clone(),
+    };
+    let subscriber = Receiver { way, clock: clock.clone(), read_ns: options.read_ns, taken: None };
+    Link { publisher: Box::new(publisher), subscriber: Box::new(subscriber), clock }
+}
+
+/// Answers under way.
+#[derive(Default)]
+struct Way {
+    /// In the order in which they are delivered.
+    answers: VecDeque<Answer>,
+    /// The answer to the newest reordered message, as long as nothing overtook it.
+    held: Option<Answer>,
+}
+
+impl Way {
+    fn next(&self) -> Option<&Answer> {
+        self.answers.front().or(self.held.as_ref())
+    }
+
+    fn pop(&mut self) -> Option<Answer> {
+        self.answers.pop_front().or_else(|| self.held.take())
+    }
+}
+
+#[derive(Clone)]
+struct Answer {
+    due_ns: u64,
+    bytes: Vec<u8>,
+}
+
+struct Sender {
+    way: Rc<RefCell<Way>>,
+    clock: Clock,
+    delays: Delays,
+    warmup_messages: u64,
+    reply_timeout_ns: u64,
+    options: Options,
+}
+
+impl Publisher for Sender {
+    fn publish(&mut self, message: &[u8]) -> Result<(), Error> {
+        let entry_ns = self.clock.now();
+        let sequence = message::sequence(message).ok_or_else(|| Error::new("no sequence"))?;
+        if sequence == GOODBYE {
+            return Ok(()); // meant for pong, which hears nothing
+        }
+        let id = sequence.checked_sub(self.warmup_messages);
+        let fate = id.map_or(Fate::Whole, |id| Fate::of(id, &self.options));
+        let stalled = id.is_some_and(|id| fate::is_stalled(id, &self.options));
+        let stall_ns = if stalled { self.options.stall_ns() } else { 0 };
+        let due_ns = entry_ns + self.delays.ns(id, &self.options) + stall_ns;
+        self.deliver(fate, Answer { due_ns, bytes: message.to_vec() }, entry_ns);
+        pass_until(&self.clock, entry_ns + self.options.write_ns);
+        Ok(())
+    }
+}
+
+impl Sender {
+    fn deliver(&self, fate: Fate, mut answer: Answer, entry_ns: u64) {
+        let mut way = self.way.borrow_mut();
+        match fate {
+            Fate::Lost => return,
+            Fate::Reordered => {
+                // Beyond the time limit of this message, within that of the next or of the end.
+                answer.due_ns = entry_ns + self.reply_timeout_ns + self.reply_timeout_ns / 2;
+                let earlier = way.held.replace(answer);
+                way.answers.extend(earlier);
+                return;
+            }
+            Fate::Corrupted => corrupt(&mut answer.bytes),
+            Fate::Duplicated => way.answers.push_back(answer.clone()),
+            Fate::Whole => {}
+        }
+        let due_ns = answer.due_ns;
+        way.answers.push_back(answer);
+        let overtaken = way.held.take();
+        way.answers.extend(overtaken.map(|held| Answer { due_ns, ..held }));
+    }
+}
+
+/// So that it shows: in the payload's first stamp, or if there is none, in the length.
+fn corrupt(message: &mut Vec<u8>) {
+    match message.get_mut(message::HEADER_BYTES..message::HEADER_BYTES + 8) {
+        Some(stamp) => stamp[0] ^= 1,
+        None => message.push(0),
+    }
+}
+
+struct Receiver {
+    way: Rc<RefCell<Way>>,
+    clock: Clock,
+    read_ns: u64,
+    taken: Option<Answer>,
+}
+
+impl Subscriber for Receiver {
+    fn wait(&mut self, until_ns: u64) -> Result<Option<bool>, Error> {
+        let due_ns = self.way.borrow().next().map(|answer| answer.due_ns);
+        match due_ns.filter(|due_ns| *due_ns <= until_ns) {
+            Some(due_ns) => pass_until(&self.clock, due_ns - self.read_ns),
+            None => self.clock.sleep_until(until_ns),
+        }
+        Ok(Some(due_ns.is_some_and(|due_ns| due_ns <= until_ns)))
+    }
+
+    fn take(&mut self, _until_ns: u64) -> Result<Option<&[u8]>, Error> {
+        self.taken = self.way.borrow_mut().pop();
+        if let Some(answer) = &self.taken {
+            pass_until(&self.clock, answer.due_ns);
+        }
+        Ok(self.taken.as_ref().map(|answer| answer.bytes.as_slice()))
+    }
+
+    fn release(&mut self) {
+        self.taken = None;
+    }
+}
+
+/// To the nanosecond: the virtual clock jumps, the real one is watched.
+fn pass_until(clock: &Clock, at_ns: u64) {
+    match clock {
+        Clock::Virtual(_) => clock.sleep_until(at_ns),
+        Clock::Monotonic => {
+            while clock.now() < at_ns {
+                std::hint::spin_loop();
+            }
+        }
+    }
+}
+
+/// Pong's subscriber: nothing ever comes, and waiting for it costs nothing.
+pub struct Silence;
+
+impl Subscriber for Silence {
+    fn wait(&mut self, until_ns: u64) -> Result<Option<bool>, Error> {
+        Clock::Monotonic.sleep_until(until_ns);
+        Ok(Some(false))
+    }
+
+    fn take(&mut self, _until_ns: u64) -> Result<Option<&[u8]>, Error> {
+        Ok(None)
+    }
+}
+
+/// Pong's publisher: as nothing comes, nothing is answered.
+pub struct Mute;
+
+impl Publisher for Mute {
+    fn publish(&mut self, _message: &[u8]) -> Result<(), Error> {
+        Err(Error::new("the synthetic pong answers nothing"))
+    }
+}

@@ -1,0 +1,238 @@
+//! A small lab for tests: starts a driver's executable and speaks the line protocol with it.
+//!
+//! Shared by the tests of the kit and of the drivers (`#[path]`); not every test uses all of it.
+//! Every wait ends: what does not come within [`WATCHDOG`] fails the test.
+
+#![allow(dead_code)]
+
+use std::fs::File;
+use std::io::{BufRead, BufReader, Write};
+use std::os::fd::AsRawFd;
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdin, Command as Program, ExitStatus, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::time::{Duration, Instant};
+
+use myelin_bench_kit::clock;
+use myelin_bench_kit::protocol::{Command, Description, Done, Event, PROTOCOL, Prepare, Role};
+use myelin_bench_kit::samples::{Record, SampleFile};
+
+/// How long anything may take that is waited for.
+pub const WATCHDOG: Duration = Duration::from_secs(60);
+
+/// A run's `prepare` with values that suit most tests.
+pub fn prepare(system: &str, role: Role) -> Prepare {
+    Prepare {
+        protocol: PROTOCOL,
+        system: system.into(),
+        role,
+        run: "test".into(),
+        domain: 0,
+        payload_bytes: 64,
+        messages: 100,
+        duration_ns: 0,
+        warmup_messages: 10,
+        rate_hz: None,
+        reply_timeout_ns: 10_000_000_000,
+        match_timeout_ns: 10_000_000_000,
+        record_every: 1,
+        samples: None,
+        directory: ".".into(),
+        lock_memory: false,
+        seed: 1,
+        options: serde_json::Map::new(),
+    }
+}
+
+/// A name that no other test of this host uses now.
+pub fn unique_run() -> String {
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    let number = NEXT.fetch_add(1, Ordering::Relaxed);
+    format!("test-{}-{number}", std::process::id())
+}
+
+/// The systems an executable says it has.
+pub fn describe(executable: &Path) -> Description {
+    let output = Program::new(executable).arg("describe").output().expect("the driver starts");
+    assert!(output.status.success());
+    serde_json::from_slice(&output.stdout).expect("a description")
+}
+
+/// A sample file without a name, as the lab makes them.
+pub struct Samples {
+    file: File,
+    map: SampleFile,
+}
+
+impl Samples {
+    pub fn new(capacity: u64) -> Self {
+        let file = tempfile::tempfile().expect("a temporary file");
+        let map = SampleFile::create(&file, capacity).expect("a sample file");
+        Samples { file, map }
+    }
+
+    /// Where another process finds it while this one lives.
+    pub fn path(&self) -> PathBuf {
+        format!("/proc/{}/fd/{}", std::process::id(), self.file.as_raw_fd()).into()
+    }
+
+    pub fn records(&self) -> Vec<Record> {
+        self.map.records()
+    }
+
+    /// Waits until at least one record is there: messages go back and forth.
+    pub fn await_first(&self) {
+        let give_up = Instant::now() + WATCHDOG;
+        while self.map.written() == 0 {
+            assert!(Instant::now() < give_up, "no message was answered");
+            std::thread::yield_now();
+        }
+    }
+}
+
+/// A driver's process in one role. Killed when dropped.
+pub struct Process {
+    child: Child,
+    commands: Option<ChildStdin>,
+    events: Receiver<Event>,
+}
+
+impl Process {
+    /// Starts the executable and tells it to prepare.
+    pub fn start(executable: &Path, prepare: &Prepare) -> Self {
+        let mut child = Program::new(executable)
+            .arg("run")
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .expect("the driver starts");
+        let output = BufReader::new(child.stdout.take().expect("piped"));
+        let (sender, events) = channel();
+        std::thread::spawn(move || {
+            for line in output.lines().map_while(Result::ok) {
+                let event = serde_json::from_str(&line).unwrap_or_else(|error| {
+                    panic!("not an event: {error}: {line}");
+                });
+                if sender.send(event).is_err() {
+                    return;
+                }
+            }
+        });
+        let commands = child.stdin.take();
+        let mut this = Process { child, commands, events };
+        this.say(&Command::Prepare(Box::new(prepare.clone())));
+        this
+    }
+
+    pub fn say(&mut self, command: &Command) {
+        let line = serde_json::to_string(command).expect("commands serialise");
+        let commands = self.commands.as_mut().expect("not hung up");
+        // A driver that has ended says why by its last event.
+        let _ = writeln!(commands, "{line}").and_then(|()| commands.flush());
+    }
+
+    /// The next event; `None` if the driver has ended.
+    pub fn event(&self) -> Option<Event> {
+        match self.events.recv_timeout(WATCHDOG) {
+            Ok(event) => Some(event),
+            Err(RecvTimeoutError::Disconnected) => None,
+            Err(RecvTimeoutError::Timeout) => panic!("the driver says nothing"),
+        }
+    }
+
+    pub fn expect_ready(&self) {
+        match self.event() {
+            Some(Event::Ready(_)) => {}
+            other => panic!("expected ready, got {other:?}"),
+        }
+    }
+
+    pub fn expect_done(&self) -> Done {
+        match self.event() {
+            Some(Event::Done(done)) => done,
+            other => panic!("expected done, got {other:?}"),
+        }
+    }
+
+    /// Message, remedy and key of the error that must come now.
+    pub fn expect_error(&self) -> [String; 3] {
+        match self.event() {
+            Some(Event::Error { message, remedy, key }) => [message, remedy, key],
+            other => panic!("expected an error, got {other:?}"),
+        }
+    }
+
+    pub fn go(&mut self) {
+        self.say(&Command::Start { at_ns: clock::monotonic_ns() });
+    }
+
+    /// Closes the driver's standard input, as the end of the lab would.
+    pub fn hang_up(&mut self) {
+        self.commands = None;
+    }
+
+    /// SIGKILL.
+    pub fn kill(&mut self) {
+        self.child.kill().expect("the driver can be killed");
+        self.child.wait().expect("the driver can be waited for");
+    }
+
+    /// Waits for the end of the process.
+    pub fn expect_end(&mut self) -> ExitStatus {
+        let give_up = Instant::now() + WATCHDOG;
+        loop {
+            if let Some(status) = self.child.try_wait().expect("the driver can be waited for") {
+                return status;
+            }
+            assert!(Instant::now() < give_up, "the driver does not end");
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Ping and pong of one run, both ready.
+pub struct Pair {
+    pub ping: Process,
+    pub pong: Process,
+    pub ping_samples: Samples,
+    pub pong_samples: Samples,
+}
+
+impl Pair {
+    /// Starts both roles of `prepare` with room for `capacity` records each.
+    pub fn open(executable: &Path, prepare: &Prepare, capacity: u64) -> Self {
+        let (ping_samples, pong_samples) = (Samples::new(capacity), Samples::new(capacity));
+        let run = unique_run();
+        let start = |role, samples: &Samples| {
+            let (run, samples) = (run.clone(), Some(samples.path()));
+            Process::start(executable, &Prepare { role, run, samples, ..prepare.clone() })
+        };
+        let ping = start(Role::Ping, &ping_samples);
+        let pong = start(Role::Pong, &pong_samples);
+        ping.expect_ready();
+        pong.expect_ready();
+        Pair { ping, pong, ping_samples, pong_samples }
+    }
+
+    /// Runs to the end and stops both in order.
+    pub fn finish(&mut self) -> (Done, Done) {
+        self.pong.go();
+        self.ping.go();
+        let ping_done = self.ping.expect_done();
+        self.ping.say(&Command::Stop);
+        assert!(self.ping.expect_end().success());
+        self.pong.say(&Command::Stop);
+        let pong_done = self.pong.expect_done();
+        assert!(self.pong.expect_end().success());
+        (ping_done, pong_done)
+    }
+}
