@@ -53,6 +53,18 @@ pub struct Workload {
     pub record_every: u64,
 }
 
+impl Workload {
+    /// More records than this a run cannot yield.
+    pub fn records_at_most(&self, rate_hz: Option<f64>) -> u64 {
+        let by_count = if self.messages == 0 { u64::MAX } else { self.messages };
+        let by_time = match self.duration_s {
+            0.0 => u64::MAX,
+            seconds => (seconds * rate_hz.unwrap_or(ROUND_TRIPS_PER_S_MAX)).ceil() as u64,
+        };
+        by_count.min(by_time) / self.record_every + 1
+    }
+}
+
 /// What the processes do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -400,6 +412,8 @@ const BUILT_IN: &[(&str, &str)] = &[
     ("self-test", include_str!("../../scenarios/self-test.toml")),
 ];
 
+/// A cache line crosses between two cores and back in no less than 100 ns.
+const ROUND_TRIPS_PER_S_MAX: f64 = 1e7;
 const WARMUP_MESSAGES: u64 = 500;
 const REPLY_TIMEOUT_MS: u64 = 1_000;
 const PRIORITY: u64 = 80;

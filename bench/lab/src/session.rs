@@ -217,7 +217,6 @@ fn one_run(
     })?;
     let tuned = cell.tuning != Tuning::Default;
     let cpus = tuned.then(|| Cpus::choose(&scenario.tuning)).transpose()?;
-    let messages = scenario.workload.messages / scenario.workload.record_every;
     let order = Order {
         entry,
         prepare: plan.prepare(cell, run),
@@ -225,7 +224,7 @@ fn one_run(
         cpus,
         priority: scenario.tuning.priority,
         directory: std::path::absolute(folder.path())?.join(&directory),
-        capacity: if messages == 0 { RECORDS_MAX } else { (messages + 1).min(RECORDS_MAX) },
+        capacity: scenario.workload.records_at_most(cell.rate_hz).min(RECORDS_MAX),
         interrupted,
     };
     progress.begin_run(&cell.system, cell.tuning.name(), cell.payload_bytes);
@@ -248,6 +247,11 @@ fn one_run(
         }
         Ok(outcome) => {
             let samples = fill(&mut record, outcome);
+            if samples.ping.len() as u64 == RECORDS_MAX {
+                record
+                    .notes
+                    .push(format!("ended after {RECORDS_MAX} records, all there is room for"));
+            }
             Ok(Some((record, samples)))
         }
     }
@@ -311,5 +315,5 @@ fn seed_from_time() -> u64 {
     now.as_nanos() as u64 % 1_000_000
 }
 
-/// Room for records where a scenario sets no number of messages: 256 MB at each side.
+/// Room for records in one run: 256 MB at each side.
 const RECORDS_MAX: u64 = 4_000_000;

@@ -334,5 +334,5 @@ fn curve(pooled: &Sorted, runs: &[Sorted]) -> Vec<CurvePoint> {
 
 const CURVE_NINES_MAX: u32 = 6;
 const CURVE_POINTS_PER_NINE: u32 = 20;
-/// More stolen time than this is remarked.
-const STEAL_PERCENT_MAX: f64 = 2.0;
+/// More stolen time than this is remarked; one tick of the kernel in a short run is 2 %.
+const STEAL_PERCENT_MAX: f64 = 5.0;

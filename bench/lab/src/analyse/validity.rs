@@ -151,6 +151,8 @@ mod tests {
         system: System,
     }
 
+    type Spoil<'a> = &'a dyn Fn(&mut Case);
+
     fn good() -> Case {
         let counts = Done { sent: 1000, received: 1000, end_ns: 1_000_000_000, ..Done::default() };
         let observation = Observation {
@@ -208,7 +210,7 @@ mod tests {
             (observation.loopback_packets, observation.loopback_bytes) = (packets, bytes);
         };
         let ping = |case: &mut Case| case.record.ping.take().unwrap();
-        let cases: [(&str, &dyn Fn(&mut Case)); 9] = [
+        let cases: [(&str, Spoil); 9] = [
             ("killed", &|case| case.record.failure = Some("pong was killed by signal 9".into())),
             ("hears itself", &|case| case.record.pong.as_mut().unwrap().received = 500),
             ("were not as sent", &|case| case.record.pong.as_mut().unwrap().corrupt = 1),

@@ -182,8 +182,9 @@ impl<'a> Run<'a> {
     }
 
     fn observed(&self) -> Vec<(String, u32)> {
-        let of =
-            |child: &Option<Child>| child.as_ref().map(|child| (role_name(child.role).into(), child.pid()));
+        let of = |child: &Option<Child>| {
+            child.as_ref().map(|child| (role_name(child.role).into(), child.pid()))
+        };
         let mut all: Vec<(String, u32)> =
             [of(&self.ping), of(&self.pong)].into_iter().flatten().collect();
         let daemons = self.ready.get(&Role::Daemon).into_iter().flat_map(|ready| &ready.pids);

@@ -1,0 +1,112 @@
+//! `summary.csv`: one row for each cell, one flat column for each figure, units in the names.
+//! Empty means not measured or withheld; `summary.json` tells the two apart.
+
+use crate::summary::{Cell, Distribution, Summary};
+
+/// The whole file.
+pub(super) fn render(summary: &Summary) -> String {
+    let mut writer = ::csv::Writer::from_writer(Vec::new());
+    let written = write(summary, &mut writer);
+    let bytes = written.and_then(|()| Ok(writer.into_inner().map_err(|e| e.into_error())?));
+    let bytes = bytes.expect("writing to memory does not fail");
+    String::from_utf8(bytes).expect("every field was text")
+}
+
+fn write(summary: &Summary, writer: &mut ::csv::Writer<Vec<u8>>) -> Result<(), ::csv::Error> {
+    let plain = COLUMNS.iter().map(|(name, _)| (*name).to_owned());
+    let figures = DISTRIBUTIONS.iter().flat_map(|(name, _)| {
+        PERCENTILES.iter().map(move |(percentile, _)| format!("{name}_{percentile}"))
+    });
+    writer.write_record(plain.chain(figures))?;
+    for cell in &summary.cells {
+        let plain = COLUMNS.iter().map(|(_, of)| of(cell));
+        let figures = DISTRIBUTIONS.iter().flat_map(|(_, of)| {
+            PERCENTILES.iter().map(move |(_, percentile)| optional(of(cell).and_then(percentile)))
+        });
+        writer.write_record(plain.chain(figures))?;
+    }
+    Ok(())
+}
+
+fn optional(value: Option<f64>) -> String {
+    value.map(|value| value.to_string()).unwrap_or_default()
+}
+
+fn low(interval: Option<[f64; 2]>) -> String {
+    optional(interval.map(|[low, _]| low))
+}
+
+fn high(interval: Option<[f64; 2]>) -> String {
+    optional(interval.map(|[_, high]| high))
+}
+
+/// The name of an enum as JSON has it.
+fn word(value: impl serde::Serialize) -> String {
+    let word = serde_json::to_value(value).ok();
+    word.and_then(|word| word.as_str().map(str::to_owned)).unwrap_or_default()
+}
+
+type Of<T> = fn(&Cell) -> T;
+type Percentile = fn(Distribution) -> Option<f64>;
+
+const COLUMNS: &[(&str, Of<String>)] = &[
+    ("scenario", |cell| cell.scenario.clone()),
+    ("system", |cell| cell.system.clone()),
+    ("tuning", |cell| cell.tuning.clone()),
+    ("topology", |cell| cell.topology.clone()),
+    ("payload_bytes", |cell| cell.params.payload_bytes.to_string()),
+    ("rate_hz", |cell| optional(cell.params.rate_hz)),
+    ("wait", |cell| word(cell.params.wait)),
+    ("subscribers", |cell| cell.params.subscribers.to_string()),
+    ("runs", |cell| cell.runs.to_string()),
+    ("samples", |cell| cell.samples.to_string()),
+    ("valid", |cell| cell.valid.to_string()),
+    ("invalid_reasons", |cell| cell.invalid_reasons.join("; ")),
+    ("round_trip_us_p50_low", |cell| low(cell.round_trip_p50_interval_us)),
+    ("round_trip_us_p50_high", |cell| high(cell.round_trip_p50_interval_us)),
+    ("round_trip_us_p99_low", |cell| low(cell.round_trip_p99_interval_us)),
+    ("round_trip_us_p99_high", |cell| high(cell.round_trip_p99_interval_us)),
+    ("same_cpu_share", |cell| {
+        let same = cell.placements.iter().find(|placement| placement.same_cpu);
+        optional(same.map(|placement| placement.share))
+    }),
+    ("throughput_per_s", |cell| cell.throughput_per_s.to_string()),
+    ("cpu_us_per_message", |cell| cell.cpu_us_per_message.to_string()),
+    ("cpu_percent", |cell| cell.cpu_percent.to_string()),
+    ("rss_bytes", |cell| cell.rss_bytes.to_string()),
+    ("pss_bytes", |cell| cell.pss_bytes.to_string()),
+    ("shared_bytes", |cell| cell.shared_bytes.to_string()),
+    ("voluntary_switches_per_s", |cell| cell.voluntary_switches_per_s.to_string()),
+    ("involuntary_switches_per_s", |cell| cell.involuntary_switches_per_s.to_string()),
+    ("page_faults", |cell| cell.page_faults.to_string()),
+    ("startup_ms", |cell| cell.startup_ms.to_string()),
+    ("sent", |cell| cell.sent.to_string()),
+    ("received", |cell| cell.received.to_string()),
+    ("lost", |cell| cell.lost.to_string()),
+    ("duplicates", |cell| cell.duplicates.to_string()),
+    ("out_of_order", |cell| cell.out_of_order.to_string()),
+    ("corrupt", |cell| cell.corrupt.to_string()),
+    ("loopback_bytes_per_byte", |cell| cell.loopback_bytes_per_byte.to_string()),
+    ("loopback_packets_per_message", |cell| cell.loopback_packets_per_message.to_string()),
+];
+
+const DISTRIBUTIONS: &[(&str, Of<Option<Distribution>>)] = &[
+    ("round_trip_us", |cell| cell.round_trip_us),
+    ("one_way_us", |cell| cell.one_way_us),
+    ("write_us", |cell| cell.write_us),
+    ("read_us", |cell| cell.read_us),
+    ("wake_us", |cell| cell.wake_us),
+    ("loan_us", |cell| cell.loan_us),
+    ("fill_us", |cell| cell.fill_us),
+    ("lateness_us", |cell| cell.lateness_us),
+];
+
+const PERCENTILES: &[(&str, Percentile)] = &[
+    ("min", |distribution| Some(distribution.min)),
+    ("mean", |distribution| Some(distribution.mean)),
+    ("p50", |distribution| distribution.p50),
+    ("p90", |distribution| distribution.p90),
+    ("p99", |distribution| distribution.p99),
+    ("p999", |distribution| distribution.p999),
+    ("max", |distribution| Some(distribution.max)),
+];

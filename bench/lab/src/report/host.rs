@@ -1,0 +1,72 @@
+//! The machine in words.
+
+use super::words;
+use crate::host::Host;
+
+/// The machine in one line.
+pub(super) fn line(host: &Host) -> String {
+    let place = host
+        .hypervisor
+        .as_ref()
+        .map_or_else(|| "bare metal".to_owned(), |hypervisor| format!("virtual ({hypervisor})"));
+    let parts = [
+        host.cpu_model.clone(),
+        format!("{} CPUs", host.cpus),
+        place,
+        format!("{} of memory", words::bytes(host.memory_bytes)),
+        host.os.clone(),
+        format!("Linux {}", host.kernel),
+    ];
+    let said: Vec<_> = parts.into_iter().filter(|part| !part.is_empty()).collect();
+    said.join(" · ")
+}
+
+/// Everything known of the machine: what, value.
+pub(super) fn rows(host: &Host) -> Vec<(&'static str, String)> {
+    let text = |value: &Option<String>| value.clone().unwrap_or_else(unknown);
+    let state = |state: &crate::host::IdleState| format!("{} {} µs", state.name, state.latency_us);
+    let idle_states = host.idle_states.iter().map(state).collect::<Vec<_>>().join(", ");
+    let bytes = |value: Option<u64>| value.map(words::bytes);
+    vec![
+        ("processor", host.cpu_model.clone()),
+        ("CPUs online", host.cpus.to_string()),
+        ("architecture", host.architecture.clone()),
+        ("hypervisor", host.hypervisor.clone().unwrap_or_else(|| "none".to_owned())),
+        ("memory", words::bytes(host.memory_bytes)),
+        ("distribution", host.os.clone()),
+        ("kernel", host.kernel.clone()),
+        ("preemption", text(&host.preemption)),
+        ("kernel command line", host.kernel_command_line.clone()),
+        ("clock source", host.clocksource.clone()),
+        ("clock reading", format!("{:.1} ns", host.clock_read_ns)),
+        ("smallest clock step", format!("{} ns", host.clock_step_ns)),
+        ("frequency governor", text(&host.governor)),
+        ("idle driver", text(&host.idle_driver)),
+        ("idle governor", text(&host.idle_governor)),
+        ("idle states", if idle_states.is_empty() { unknown() } else { idle_states }),
+        ("idle cores can be kept awake", yes(host.can_hold_awake)),
+        (
+            "real-time throttling",
+            match host.rt_runtime_us {
+                Some(-1) => "none".to_owned(),
+                Some(us) => format!("{us} µs of each period"),
+                None => unknown(),
+            },
+        ),
+        ("lockable memory", bytes(host.memlock_bytes).unwrap_or_else(|| "unlimited".to_owned())),
+        ("largest socket buffer", bytes(host.socket_buffer_max_bytes).unwrap_or_else(unknown)),
+        ("transparent huge pages", text(&host.huge_pages)),
+        (
+            "steal while measuring",
+            host.steal_percent.map_or_else(unknown, |percent| format!("{percent:.2} %")),
+        ),
+    ]
+}
+
+fn yes(value: bool) -> String {
+    if value { "yes" } else { "no" }.to_owned()
+}
+
+fn unknown() -> String {
+    "unknown".to_owned()
+}

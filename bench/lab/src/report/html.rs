@@ -1,0 +1,232 @@
+//! `report.html`: one file that needs nothing else, by the template `assets/report.html`.
+//!
+//! Tables are HTML already and can be read without scripts; plots are drawn by `assets/report.js`
+//! from the JSON of `plots`. A content security policy forbids the page every request.
+
+use minijinja::{Environment, UndefinedBehavior, context};
+use serde::Serialize;
+
+use super::host;
+use super::lines::{Line, lines};
+use super::plots::{self, Palette};
+use super::published::{self, comparisons};
+use super::rows::{self, section};
+use super::table::{Table, TableCell, Tone, tables};
+use super::terminal::superscript;
+use super::validity::{Check, checks};
+use super::view::View;
+
+/// The whole file.
+pub(super) fn render(view: &View) -> String {
+    let summary = &view.analysis.summary;
+    let palette = Palette::new(view);
+    let (headlines, further): (Vec<_>, Vec<_>) =
+        lines(view).into_iter().partition(|line| line.headline);
+    let verdicts = |lines: &[Line]| lines.iter().map(VerdictItem::new).collect::<Vec<_>>();
+    let context = context! {
+        title => view.scenarios().join(", "),
+        host_line => host::line(&summary.host),
+        headlines => verdicts(&headlines),
+        further => verdicts(&further),
+        checks => checks(view).iter().map(CheckItem::new).collect::<Vec<_>>(),
+        glances => view.groups.iter().map(Glance::new).collect::<Vec<_>>(),
+        heads => rows::HEADS,
+        latencies => rows::LATENCIES,
+        sections => view.groups.iter().map(|group| section(group, &palette)).collect::<Vec<_>>(),
+        tunings => view.tunings(),
+        systems => palette.drawn(view),
+        published => comparisons(view),
+        published_remark => published::REMARK,
+        command => summary.command,
+        host_rows => host::rows(&summary.host),
+        about => summary.systems.iter().map(About::new).collect::<Vec<_>>(),
+        configurations => configurations(view),
+        version => env!("CARGO_PKG_VERSION"),
+        data => plots::json(view, &palette),
+        css => include_str!("assets/report.css"),
+        js => include_str!("assets/report.js"),
+        d3 => include_str!("assets/vendor/d3.min.js"),
+        plot => include_str!("assets/vendor/plot.umd.min.js"),
+        d3_licence => include_str!("assets/vendor/d3.LICENSE.txt"),
+        plot_licence => include_str!("assets/vendor/plot.LICENSE.txt"),
+    };
+    let mut environment = Environment::new();
+    environment.set_undefined_behavior(UndefinedBehavior::Strict);
+    environment.set_trim_blocks(true);
+    environment.set_lstrip_blocks(true);
+    let template = environment.template_from_named_str("report.html", TEMPLATE);
+    let page = template.and_then(|template| template.render(context));
+    page.expect("the template is part of the program, and a test renders it")
+}
+
+/// A verdict, its parts apart so that the decisive one can be coloured.
+#[derive(Serialize)]
+struct VerdictItem {
+    kind: &'static str,
+    subject: String,
+    median: String,
+    finding: String,
+    reference: String,
+    rest: Vec<String>,
+}
+
+impl VerdictItem {
+    fn new(line: &Line) -> Self {
+        let outcome = line.outcome.as_ref();
+        Self {
+            kind: outcome.map_or("not compared", |outcome| outcome.kind.words()),
+            subject: line.subject.clone(),
+            median: line.median.clone(),
+            finding: outcome.map(|outcome| outcome.finding.clone()).unwrap_or_default(),
+            reference: outcome.map(|outcome| outcome.reference.clone()).unwrap_or_default(),
+            rest: [&line.floor, &line.caution].into_iter().flatten().cloned().collect(),
+        }
+    }
+}
+
+#[derive(Serialize)]
+struct CheckItem {
+    level: &'static str,
+    title: &'static str,
+    finding: String,
+    particulars: Vec<String>,
+}
+
+impl CheckItem {
+    fn new(check: &Check) -> Self {
+        Self {
+            level: check.level.words(),
+            title: check.title,
+            finding: check.finding.clone(),
+            particulars: check.particulars.clone(),
+        }
+    }
+}
+
+/// The small tables of a group.
+#[derive(Serialize)]
+struct Glance {
+    title: String,
+    tables: Vec<GlanceTable>,
+}
+
+#[derive(Serialize)]
+struct GlanceTable {
+    caption: String,
+    /// Headings and how many columns each spans.
+    spans: Vec<(String, usize)>,
+    heads: Vec<String>,
+    rows: Vec<(String, Vec<GlanceCell>)>,
+    notes: Vec<(String, String)>,
+}
+
+#[derive(Serialize)]
+struct GlanceCell {
+    tone: &'static str,
+    main: String,
+    mark: String,
+    side: String,
+    small: String,
+    title: String,
+}
+
+impl Glance {
+    fn new(group: &super::view::Group) -> Self {
+        Self { title: group.title(), tables: tables(group).iter().map(GlanceTable::new).collect() }
+    }
+}
+
+impl GlanceTable {
+    fn new(table: &Table) -> Self {
+        let mut spans: Vec<(String, usize)> = Vec::new();
+        for column in &table.columns {
+            match spans.last_mut().filter(|(heading, _)| *heading == column.group) {
+                Some((_, width)) => *width += 1,
+                None => spans.push((column.group.clone(), 1)),
+            }
+        }
+        let cells = |cells: &[TableCell]| cells.iter().map(GlanceCell::new).collect();
+        let notes = table.notes.iter().enumerate();
+        Self {
+            caption: table.caption.clone(),
+            spans,
+            heads: table.columns.iter().map(|column| column.head.clone()).collect(),
+            rows: table.rows.iter().map(|row| (row.label.clone(), cells(&row.cells))).collect(),
+            notes: notes.map(|(place, note)| (superscript(place + 1), note.clone())).collect(),
+        }
+    }
+}
+
+impl GlanceCell {
+    fn new(cell: &TableCell) -> Self {
+        Self {
+            tone: match cell.tone {
+                Tone::Plain => "plain",
+                Tone::Better => "better",
+                Tone::Worse => "worse",
+                Tone::Invalid => "invalid",
+                Tone::Faint => "faint",
+            },
+            main: cell.main.clone(),
+            mark: cell.mark.map(superscript).unwrap_or_default(),
+            side: cell.side.clone(),
+            small: cell.small.clone(),
+            title: cell.title.clone(),
+        }
+    }
+}
+
+/// A system as it was found.
+#[derive(Serialize)]
+struct About {
+    name: String,
+    about: String,
+    version: String,
+    wait: &'static str,
+    missing: String,
+}
+
+impl About {
+    fn new(system: &crate::summary::SystemInfo) -> Self {
+        Self {
+            name: system.name.clone(),
+            about: system.about.clone(),
+            version: system.version.clone(),
+            wait: super::words::wait(system.wait),
+            missing: system.missing.clone().unwrap_or_default(),
+        }
+    }
+}
+
+/// Configuration files, each text once, with the cells that were given it.
+#[derive(Serialize)]
+struct Configuration {
+    system: String,
+    file: String,
+    text: String,
+    cells: Vec<String>,
+}
+
+fn configurations(view: &View) -> Vec<Configuration> {
+    let mut found: Vec<Configuration> = Vec::new();
+    for entry in view.entries() {
+        for (file, text) in &entry.detail.configuration {
+            let cell = entry.name();
+            let same = found.iter_mut().find(|known| {
+                known.system == entry.system.name && known.file == *file && known.text == *text
+            });
+            match same {
+                Some(known) => known.cells.push(cell),
+                None => found.push(Configuration {
+                    system: entry.system.name.to_owned(),
+                    file: file.clone(),
+                    text: text.clone(),
+                    cells: vec![cell],
+                }),
+            }
+        }
+    }
+    found
+}
+
+const TEMPLATE: &str = include_str!("assets/report.html");

@@ -1,0 +1,148 @@
+//! Verdicts as sentences: one for each comparison that a reader may want to quote.
+
+use super::verdict::{Kind, Verdict};
+use super::view::{Entry, Group, View, tuning_rank};
+use super::words;
+
+/// One comparison in words.
+pub(super) struct Line {
+    /// `cyclonedds.iceoryx, 64 KiB, tuned`.
+    pub subject: String,
+    /// `p50 91.2 µs [88.1, 95.0]`.
+    pub median: String,
+    /// What the subject was compared with, and what came of it; absent if nothing was there.
+    pub outcome: Option<Outcome>,
+    /// `1.5× the floor (os.futex)`: the fastest primitive that waits in the same manner.
+    pub floor: Option<String>,
+    /// What to bear in mind: bimodal figures, a reference that cannot be used.
+    pub caution: Option<String>,
+    /// Whether the line belongs to the few that open a report.
+    pub headline: bool,
+}
+
+/// The end of a sentence.
+pub(super) struct Outcome {
+    pub kind: Kind,
+    /// `1.4× [1.3, 1.5] lower than`.
+    pub finding: String,
+    pub reference: String,
+}
+
+impl Line {
+    /// The whole sentence.
+    pub(super) fn text(&self) -> String {
+        let mut text = format!("{}: {}", self.subject, self.median);
+        if let Some(outcome) = &self.outcome {
+            text += &format!(", {} {}", outcome.finding, outcome.reference);
+        }
+        for part in [&self.floor, &self.caution].into_iter().flatten() {
+            text += &format!("; {part}");
+        }
+        text
+    }
+}
+
+/// Every sentence the analysis supports, the headlines of each group first.
+pub(super) fn lines(view: &View) -> Vec<Line> {
+    view.groups
+        .iter()
+        .flat_map(|group| {
+            let mut lines = of_group(group);
+            lines.sort_by_key(|line| !line.headline);
+            lines
+        })
+        .collect()
+}
+
+fn of_group(group: &Group) -> Vec<Line> {
+    let ends = group.ends();
+    let mut lines = Vec::new();
+    for &payload in &group.payloads {
+        let at_end = ends.contains(&payload);
+        for tuning in &group.tunings {
+            let lone = group.peers().count() == 1;
+            lines.extend(group.peers().filter_map(|system| {
+                let subject = group.entry(system.name, tuning, payload)?;
+                let reference = group.reference(system);
+                let reference = reference.and_then(|peer| group.entry(peer.name, tuning, payload));
+                let headline = at_end && (reference.is_some() || lone);
+                line(group, subject, reference, headline)
+            }));
+        }
+    }
+    for &payload in &group.payloads {
+        lines.extend(group.peers().flat_map(|system| {
+            let tunings = group.tunings.iter().filter(|tuning| tuning_rank(tuning) > 0);
+            tunings.filter_map(move |tuning| {
+                let subject = group.entry(system.name, tuning, payload)?;
+                let reference = group.entry(system.name, "default", payload)?;
+                line(group, subject, Some(reference), payload == group.payloads[0])
+            })
+        }));
+    }
+    lines
+}
+
+fn line(group: &Group, subject: &Entry, reference: Option<&Entry>, headline: bool) -> Option<Line> {
+    let median = subject.p50().filter(|_| subject.cell.valid)?;
+    let interval = subject.p50_interval().map(|ends| format!(" {}", words::interval_us(ends)));
+    let outcome = reference.and_then(|reference| {
+        let verdict = subject.against(reference)?;
+        let reference = rival(subject, reference);
+        Some(Outcome { kind: verdict.kind, finding: finding(verdict), reference })
+    });
+    Some(Line {
+        subject: subject.name(),
+        median: format!("p50 {} µs{}", words::us(median), interval.unwrap_or_default()),
+        outcome,
+        floor: over_floor(group, subject),
+        caution: caution(subject, reference),
+        headline,
+    })
+}
+
+/// Names the reference by what tells it from the subject.
+fn rival(subject: &Entry, reference: &Entry) -> String {
+    match subject.system.name == reference.system.name {
+        true => reference.cell.tuning.clone(),
+        false => reference.system.name.to_owned(),
+    }
+}
+
+fn caution(subject: &Entry, reference: Option<&Entry>) -> Option<String> {
+    if subject.is_bimodal() {
+        return Some(format!("bimodal: {}", words::placements(subject.cell)));
+    }
+    let reference = reference?;
+    let why = reference.estimate().err()?;
+    Some(format!("not compared with {}, which is {why} here", rival(subject, reference)))
+}
+
+/// The verdict up to the name of the reference.
+pub(super) fn finding(verdict: Verdict) -> String {
+    let inverse = |[low, high]: [f64; 2]| [1.0 / high, 1.0 / low];
+    let upwards = verdict.ratio < 1.0;
+    let ratio = if upwards { 1.0 / verdict.ratio } else { verdict.ratio };
+    let interval = verdict.interval.map(|ends| if upwards { inverse(ends) } else { ends });
+    let direction = if upwards { "higher" } else { "lower" };
+    let ratio = words::factor(ratio);
+    match (verdict.kind, interval) {
+        (Kind::Better | Kind::Worse, Some(ends)) => {
+            format!("{ratio} {} {direction} than", words::factor_interval(ends))
+        }
+        (Kind::NoDifference, Some(ends)) => {
+            format!("no difference ({ratio} {} {direction}) from", words::factor_interval(ends))
+        }
+        (_, Some(ends)) => {
+            format!("too noisy ({ratio} {} {direction}) to tell from", words::factor_interval(ends))
+        }
+        (_, None) => format!("too few runs ({ratio} {direction}, no interval) to tell from"),
+    }
+}
+
+fn over_floor(group: &Group, subject: &Entry) -> Option<String> {
+    let cell = subject.cell;
+    let floor = group.floor(&cell.tuning, cell.params.payload_bytes, subject.system.wait)?;
+    let ratio = subject.estimate().ok()?.value / floor.floor_p50()?;
+    Some(format!("{} the floor ({})", words::factor(ratio), floor.floor_name()))
+}

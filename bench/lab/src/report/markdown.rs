@@ -1,0 +1,171 @@
+//! `report.md`: the report as a code host renders it.
+
+use super::host;
+use super::lines::{Line, lines};
+use super::published::{self, Comparison, comparisons};
+use super::table::{Table, TableCell, Tone, tables};
+use super::terminal::superscript;
+use super::validity::{Level, checks};
+use super::verdict::Kind;
+use super::view::View;
+use super::words;
+
+/// The whole file.
+pub(super) fn render(view: &View) -> String {
+    let summary = &view.analysis.summary;
+    let mut text = format!(
+        "# Myelin bench: {}\n\n{}\n\n",
+        escape(&view.scenarios().join(", ")),
+        escape(&host::line(&summary.host))
+    );
+    text += &verdicts(view);
+    text += &validity(view);
+    text += "## Figures\n\nEvery latency is a whole round trip unless it says otherwise.\n\n";
+    for group in &view.groups {
+        text += &format!("### {}\n\n", escape(&group.title()));
+        for table in tables(group) {
+            text += &print(&table);
+        }
+    }
+    text += &beside_published(&comparisons(view));
+    text += &format!("## How to repeat\n\n```sh\n{}\n```\n\n", summary.command);
+    text += "## Host\n\n";
+    let rows = host::rows(&summary.host).into_iter();
+    text += &grid(&["what", "value"], rows.map(|(name, value)| vec![name.to_owned(), value]));
+    text
+}
+
+fn verdicts(view: &View) -> String {
+    let (headlines, further): (Vec<_>, Vec<_>) =
+        lines(view).into_iter().partition(|line| line.headline);
+    let mut text = "## Verdicts\n\n".to_owned();
+    text += &headlines.iter().map(bullet).collect::<String>();
+    if headlines.is_empty() {
+        text += "Nothing to compare.\n";
+    }
+    if !further.is_empty() {
+        text += &format!(
+            "\n<details><summary>{}</summary>\n\n{}\n</details>\n",
+            words::plural(further.len(), "further comparison"),
+            further.iter().map(bullet).collect::<String>()
+        );
+    }
+    text + "\n"
+}
+
+fn bullet(line: &Line) -> String {
+    let sign = match line.outcome.as_ref().map(|outcome| outcome.kind) {
+        Some(Kind::Better) => "🟢 ",
+        Some(Kind::Worse) => "🔴 ",
+        _ => "",
+    };
+    format!("- {sign}{}\n", escape(&line.text()))
+}
+
+fn validity(view: &View) -> String {
+    let rows = checks(view).into_iter().map(|check| {
+        let sign = match check.level {
+            Level::Good => "🟢",
+            Level::Caution => "🟡",
+            Level::Bad => "🔴",
+        };
+        let particulars = check.particulars.iter().map(|line| format!("<br>{}", escape(line)));
+        vec![
+            format!("{sign} {}", check.level.words()),
+            check.title.to_owned(),
+            escape(&check.finding) + &particulars.collect::<String>(),
+        ]
+    });
+    format!("## Validity\n\n{}", raw_grid(&["", "what", "finding"], rows))
+}
+
+fn print(table: &Table) -> String {
+    let heads = table.columns.iter().map(|column| match column.head.is_empty() {
+        true => escape(&column.group),
+        false => format!("{}<br>{}", escape(&column.group), escape(&column.head)),
+    });
+    let heads: Vec<_> = std::iter::once(String::new()).chain(heads).collect();
+    let heads: Vec<_> = heads.iter().map(String::as_str).collect();
+    let rows = table
+        .rows
+        .iter()
+        .map(|row| std::iter::once(escape(&row.label)).chain(row.cells.iter().map(cell)).collect());
+    let mut text = format!("{}\n\n{}", escape(&table.caption), raw_grid(&heads, rows));
+    for (place, note) in table.notes.iter().enumerate() {
+        text += &format!("{} {}  \n", superscript(place + 1), escape(note));
+    }
+    if !table.notes.is_empty() {
+        text.push('\n');
+    }
+    text
+}
+
+fn cell(cell: &TableCell) -> String {
+    let mark = cell.mark.map(superscript).unwrap_or_default();
+    let side = if cell.side.is_empty() { String::new() } else { format!(" · {}", cell.side) };
+    let main = match cell.tone {
+        Tone::Invalid => format!("~~{}{}~~{mark}", escape(&cell.main), escape(&side)),
+        Tone::Better | Tone::Worse => format!("**{}**{mark}{}", escape(&cell.main), escape(&side)),
+        Tone::Plain | Tone::Faint => format!("{}{mark}{}", escape(&cell.main), escape(&side)),
+    };
+    match cell.small.is_empty() {
+        true => main,
+        false => format!("{main}<br><sub>{}</sub>", escape(&cell.small)),
+    }
+}
+
+fn beside_published(comparisons: &[Comparison]) -> String {
+    if comparisons.is_empty() {
+        return String::new();
+    }
+    let mut text = format!("## Published figures beside these\n\n{}\n\n", published::REMARK);
+    for comparison in comparisons {
+        let heads: Vec<_> = comparison
+            .labels
+            .iter()
+            .map(|label| (*label).to_owned())
+            .chain(comparison.pairs.iter().map(|pair| format!("{pair}: published → here")))
+            .collect();
+        let heads: Vec<_> = heads.iter().map(String::as_str).collect();
+        let rows = comparison.rows.iter().map(|row| {
+            let pairs = row.pairs.iter().map(|(published, here)| format!("{published} → {here}"));
+            row.labels.iter().cloned().chain(pairs).collect()
+        });
+        text += &format!("### {}\n\n{}", escape(&comparison.caption), grid(&heads, rows));
+        text += "Doubts about the published figures:\n\n";
+        for doubt in &comparison.doubts {
+            text += &format!("- {}\n", escape(doubt));
+        }
+        text.push('\n');
+    }
+    text
+}
+
+fn grid(heads: &[&str], rows: impl Iterator<Item = Vec<String>>) -> String {
+    raw_grid(heads, rows.map(|row| row.iter().map(|text| escape(text)).collect()))
+}
+
+/// A table of cells that are Markdown already.
+fn raw_grid(heads: &[&str], rows: impl Iterator<Item = Vec<String>>) -> String {
+    let line = |cells: &[String]| format!("| {} |\n", cells.join(" | "));
+    let heads: Vec<_> = heads.iter().map(|head| (*head).to_owned()).collect();
+    let rule = vec!["---".to_owned(); heads.len()];
+    let rows: String = rows.map(|row| line(&row)).collect();
+    format!("{}{}{rows}\n", line(&heads), line(&rule))
+}
+
+/// Keeps text from being taken for markup.
+fn escape(text: &str) -> String {
+    let mut escaped = String::with_capacity(text.len());
+    for character in text.chars() {
+        match character {
+            '<' => escaped.push_str("&lt;"),
+            '>' => escaped.push_str("&gt;"),
+            '&' => escaped.push_str("&amp;"),
+            '\n' => escaped.push(' '),
+            '|' | '*' | '_' | '`' | '~' | '\\' => escaped.extend(['\\', character]),
+            _ => escaped.push(character),
+        }
+    }
+    escaped
+}

@@ -1,0 +1,102 @@
+//! Everything a person sees of a results folder.
+//!
+//! [`write_all`] makes the files `report.html`, `report.md`, `summary.csv` and `summary.json`;
+//! [`terminal`] makes a text. All of them show the same tables, verdicts and doubts: `view` sorts
+//! the cells, `verdict` compares, `lines`, `validity` and `table` put it in words, and one module
+//! for each format prints.
+
+mod csv;
+mod ddsperf_format;
+mod host;
+mod html;
+mod lines;
+mod markdown;
+mod plots;
+pub mod published;
+mod roundtrip_format;
+mod rows;
+mod table;
+mod terminal;
+mod validity;
+pub mod verdict;
+mod view;
+mod words;
+
+use std::fs::File;
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
+
+pub use terminal::Screen;
+
+use crate::summary::Analysis;
+use view::View;
+
+/// How figures are printed on a terminal.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Format {
+    /// Tables of sizes by system and tuning, verdicts and doubts; whole round trips.
+    #[default]
+    Table,
+    /// As CycloneDDS's RoundtripPing prints; half round trips.
+    Roundtrip,
+    /// As ddsperf of CycloneDDS 0.10.2 prints; half round trips.
+    Ddsperf,
+}
+
+/// Why a report could not be written.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The file could not be written; its former version, if any, is untouched.
+    #[error("cannot write {}: {source}; make sure the folder exists and has room", path.display())]
+    Write {
+        /// What was to be written.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+}
+
+/// Writes every report file into the folder, each at once or not at all.
+pub fn write_all(analysis: &Analysis, directory: &Path) -> Result<(), Error> {
+    let view = View::new(analysis);
+    let json = serde_json::to_string_pretty(&analysis.summary)
+        .expect("a summary has text keys and finite numbers")
+        + "\n";
+    let files = [
+        ("summary.json", json),
+        ("summary.csv", csv::render(&analysis.summary)),
+        ("report.md", markdown::render(&view)),
+        ("report.html", html::render(&view)),
+    ];
+    for (name, text) in files {
+        let path = directory.join(name);
+        replace(&path, &text).map_err(|source| Error::Write { path, source })?;
+    }
+    Ok(())
+}
+
+/// The figures as a text for a terminal.
+pub fn terminal(analysis: &Analysis, format: Format, screen: Screen) -> String {
+    let view = View::new(analysis);
+    match format {
+        Format::Table => terminal::render(&view, screen),
+        Format::Roundtrip => roundtrip_format::render(&view),
+        Format::Ddsperf => ddsperf_format::render(&view),
+    }
+}
+
+/// Writes beside the file, then takes its place: a reader sees the old text or the new one.
+fn replace(path: &Path, text: &str) -> io::Result<()> {
+    let mut name = path.file_name().unwrap_or_default().to_owned();
+    name.push(format!(".{}.new", std::process::id()));
+    let beside = path.with_file_name(name);
+    let written = File::create(&beside)
+        .and_then(|mut file| file.write_all(text.as_bytes()).and_then(|()| file.sync_all()))
+        .and_then(|()| std::fs::rename(&beside, path));
+    if written.is_err() {
+        // The error at hand says more than a failure to clean up would.
+        let _ = std::fs::remove_file(&beside);
+    }
+    written
+}

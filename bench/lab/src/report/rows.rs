@@ -1,0 +1,216 @@
+//! The summary table of the page: one row for each cell, every figure of it.
+
+use serde::Serialize;
+
+use super::plots::Palette;
+use super::validity;
+use super::view::{Entry, Group, tuning_rank};
+use super::words;
+use crate::summary::{Distribution, Placement};
+
+/// The rows of one group, by payload.
+#[derive(Serialize)]
+pub(super) struct Section {
+    pub id: String,
+    pub title: String,
+    /// What p50 to max are percentiles of.
+    pub metric: &'static str,
+    pub bodies: Vec<Body>,
+}
+
+/// The rows of one payload, the floor first.
+#[derive(Serialize)]
+pub(super) struct Body {
+    pub payload_bytes: u64,
+    pub label: String,
+    pub rows: Vec<Row>,
+}
+
+/// One cell.
+#[derive(Serialize)]
+pub(super) struct Row {
+    pub index: usize,
+    pub system: String,
+    pub tuning: String,
+    /// How it waits, where that sets it apart.
+    pub note: &'static str,
+    pub colour: String,
+    pub floor: bool,
+    pub valid: bool,
+    pub reasons: String,
+    pub figures: Vec<Figure>,
+    /// The same cell by placement, if it is bimodal.
+    pub placements: Vec<PlacementRow>,
+}
+
+/// Round trips of one placement.
+#[derive(Serialize)]
+pub(super) struct PlacementRow {
+    pub label: String,
+    pub figures: Vec<Figure>,
+}
+
+/// A figure with what explains it.
+#[derive(Default, Serialize)]
+pub(super) struct Figure {
+    pub text: String,
+    /// In small type: the interval.
+    pub small: String,
+    pub title: String,
+}
+
+/// Headings and explanations of [`Row::figures`].
+pub(super) const HEADS: &[(&str, &str)] = &[
+    ("p50 µs", "median, and its 95 % bootstrap interval over runs"),
+    ("p90 µs", "90th percentile"),
+    ("p99 µs", "99th percentile, and its 95 % bootstrap interval over runs"),
+    ("p99.9 µs", "99.9th percentile"),
+    ("max µs", "largest"),
+    ("write µs", "write access: the publish call of ping, with loan and fill; median"),
+    ("read µs", "read access: the take of ping; median"),
+    ("wake µs", "from the end of pong's publish until ping runs; median"),
+    ("per second", "round trips a second, or the rate reached"),
+    ("lost", "messages never answered"),
+    ("CPU µs/msg", "CPU of ping, pong and daemons for each round trip"),
+    ("switches/s", "voluntary context switches a second, all threads"),
+    ("faults", "page faults while measuring"),
+    ("RSS", "resident memory of ping, pong and daemons"),
+    ("shared", "shared segments mapped, each counted once"),
+    ("start ms", "from the start of the later process until both directions matched"),
+    ("runs × n", "runs, and round trips in all of them"),
+];
+
+/// How many of [`Row::figures`] are latencies, which [`PlacementRow::figures`] has too.
+pub(super) const LATENCIES: usize = 5;
+
+/// The section of a group.
+pub(super) fn section(group: &Group, palette: &Palette) -> Section {
+    let body = |&payload: &u64| {
+        let mut entries: Vec<_> = group
+            .entries
+            .iter()
+            .filter(|entry| entry.cell.params.payload_bytes == payload)
+            .collect();
+        let rank = |entry: &Entry| group.systems.iter().position(|it| *it == entry.system);
+        entries.sort_by_key(|entry| (rank(entry), tuning_rank(&entry.cell.tuning)));
+        Body {
+            payload_bytes: payload,
+            label: words::bytes(payload),
+            rows: entries.into_iter().map(|entry| row(entry, palette)).collect(),
+        }
+    };
+    Section {
+        id: group.id.clone(),
+        title: group.title(),
+        metric: group.metric.words(),
+        bodies: group.payloads.iter().map(body).collect(),
+    }
+}
+
+fn row(entry: &Entry, palette: &Palette) -> Row {
+    let placement = |placement: &Placement| PlacementRow {
+        label: format!(
+            "{} {}",
+            if placement.same_cpu { "same core" } else { "across cores" },
+            words::share_percent(placement.share)
+        ),
+        figures: latencies(Some(&placement.round_trip_us), None, None),
+    };
+    let placements = entry.cell.placements.iter().filter(|_| entry.is_bimodal());
+    Row {
+        index: entry.index,
+        system: entry.system.name.to_owned(),
+        tuning: entry.cell.tuning.clone(),
+        note: words::wait_remark(entry.system.wait),
+        colour: palette.colour(entry.system.name),
+        floor: entry.system.floor,
+        valid: entry.cell.valid,
+        reasons: if entry.cell.valid { String::new() } else { validity::reasons(entry) },
+        figures: figures(entry),
+        placements: placements.map(placement).collect(),
+    }
+}
+
+fn figures(entry: &Entry) -> Vec<Figure> {
+    let cell = entry.cell;
+    let mut figures = latencies(entry.latency(), entry.p50_interval(), entry.p99_interval());
+    figures.extend([
+        access(cell.write_us.as_ref()),
+        access(cell.read_us.as_ref()),
+        access(cell.wake_us.as_ref()),
+        plain(words::amount(cell.throughput_per_s)),
+        Figure {
+            title: format!(
+                "sent {}, duplicates {}, out of order {}, corrupt {}",
+                cell.sent, cell.duplicates, cell.out_of_order, cell.corrupt
+            ),
+            ..plain(words::count(cell.lost))
+        },
+        Figure {
+            title: format!("{:.1} % of a core", cell.cpu_percent),
+            ..plain(words::us(cell.cpu_us_per_message))
+        },
+        Figure {
+            title: format!("and {:.0} involuntary", cell.involuntary_switches_per_s),
+            ..plain(words::amount(cell.voluntary_switches_per_s))
+        },
+        plain(words::amount(cell.page_faults)),
+        Figure {
+            title: format!("{} proportionally", words::bytes(cell.pss_bytes)),
+            ..plain(words::bytes(cell.rss_bytes))
+        },
+        plain(words::bytes(cell.shared_bytes)),
+        plain(words::amount(cell.startup_ms)),
+        plain(format!("{} × {}", cell.runs, words::count(per_run(cell.samples, cell.runs)))),
+    ]);
+    figures
+}
+
+fn latencies(
+    latency: Option<&Distribution>,
+    p50: Option<[f64; 2]>,
+    p99: Option<[f64; 2]>,
+) -> Vec<Figure> {
+    let Some(latency) = latency else {
+        return std::iter::repeat_with(not_measured).take(LATENCIES).collect();
+    };
+    let with = |figure: Figure, interval: Option<[f64; 2]>| Figure {
+        small: interval.map(words::interval_us).unwrap_or_default(),
+        ..figure
+    };
+    vec![
+        with(percentile(latency.p50), p50),
+        percentile(latency.p90),
+        with(percentile(latency.p99), p99),
+        percentile(latency.p999),
+        plain(words::us(latency.max)),
+    ]
+}
+
+fn percentile(value: Option<f64>) -> Figure {
+    match value {
+        Some(value) => plain(words::us(value)),
+        None => Figure {
+            title: "withheld: fewer than ten samples lie beyond it".to_owned(),
+            ..plain(words::WITHHELD.to_owned())
+        },
+    }
+}
+
+fn access(distribution: Option<&Distribution>) -> Figure {
+    let Some(distribution) = distribution else { return not_measured() };
+    let p99 = words::us_or_dash(distribution.p99);
+    Figure { title: format!("p99 {p99} µs"), ..percentile(distribution.p50) }
+}
+
+fn not_measured() -> Figure {
+    Figure { title: "not measured".to_owned(), ..Figure::default() }
+}
+
+fn plain(text: String) -> Figure {
+    Figure { text, ..Figure::default() }
+}
+
+fn per_run(samples: u64, runs: u32) -> u64 {
+    samples / u64::from(runs.max(1))
+}

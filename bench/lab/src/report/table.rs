@@ -1,0 +1,337 @@
+//! The tables of sizes, free of any format: terminal, Markdown and page print the same ones.
+//!
+//! Rows are payloads, columns are systems × tunings: the layout in which users of RoundtripPing
+//! write down their results.
+
+use super::lines;
+use super::validity;
+use super::verdict::{Kind, Verdict};
+use super::view::{Entry, Group, Traits};
+use super::words;
+
+/// A table with one heading above several columns.
+pub(super) struct Table {
+    pub caption: String,
+    pub columns: Vec<Column>,
+    pub rows: Vec<Row>,
+    /// Footnotes; a cell's mark is the place of its note, from 1.
+    pub notes: Vec<String>,
+}
+
+/// A column and the heading it shares with its neighbours.
+pub(super) struct Column {
+    pub group: String,
+    pub head: String,
+}
+
+/// A row: one payload, or a figure across payloads.
+pub(super) struct Row {
+    pub label: String,
+    pub cells: Vec<TableCell>,
+}
+
+/// What stands in one place of the table.
+#[derive(Default)]
+pub(super) struct TableCell {
+    /// The figure: the median, where nothing else is said.
+    pub main: String,
+    /// A second figure, smaller: the 99th percentile.
+    pub side: String,
+    /// In small type below: the interval, or a name.
+    pub small: String,
+    pub tone: Tone,
+    pub mark: Option<usize>,
+    /// The long form, for those who ask.
+    pub title: String,
+}
+
+/// How a cell is set off.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Tone {
+    #[default]
+    Plain,
+    Better,
+    Worse,
+    Invalid,
+    /// Context, not a result: the floor, or the reason why something is not there.
+    Faint,
+}
+
+/// Every table of a group that has something to show.
+pub(super) fn tables(group: &Group) -> Vec<Table> {
+    let tables = [latencies(group), changes(group), best(group)];
+    tables.into_iter().filter(|table| !table.columns.is_empty()).collect()
+}
+
+/// Medians and 99th percentiles of every configuration, the floor last.
+fn latencies(group: &Group) -> Table {
+    let peers: Vec<_> = group.peers().collect();
+    let shown = if peers.is_empty() { &group.systems } else { &peers };
+    let columns: Vec<_> = pairs(shown, &group.tunings)
+        .filter(|(system, tuning)| is_used(group, *system, tuning))
+        .collect();
+    let floors: Vec<_> = group
+        .waits()
+        .into_iter()
+        .flat_map(|wait| group.tunings.iter().map(move |&tuning| (wait, tuning)))
+        .filter(|(wait, tuning)| {
+            group.payloads.iter().any(|&payload| group.floor(tuning, payload, *wait).is_some())
+        })
+        .collect();
+    let mut notes = Notes::default();
+    let mut rows: Vec<_> = group
+        .payloads
+        .iter()
+        .map(|&payload| {
+            let measured = columns.iter().map(|(system, tuning)| {
+                let entry = group.entry(system.name, tuning, payload);
+                entry.map_or_else(absent, |entry| latency(group, entry, &mut notes))
+            });
+            let measured: Vec<_> = measured.collect();
+            let floor = floors.iter().map(|(wait, tuning)| {
+                group.floor(tuning, payload, *wait).map_or_else(absent, floor_cell)
+            });
+            let cells = measured.into_iter().chain(floor).collect();
+            Row { label: words::bytes(payload), cells }
+        })
+        .collect();
+    rows.extend(growth(group, &columns, floors.len()));
+    let heads = columns.iter().map(|(system, tuning)| column(&system.label(), tuning));
+    let floor_heads = floors.iter().map(|(wait, tuning)| {
+        column(&format!("fastest floor that {}", words::wait(*wait)), tuning)
+    });
+    Table {
+        caption: caption(group),
+        columns: heads.chain(floor_heads).collect(),
+        rows,
+        notes: notes.0,
+    }
+}
+
+fn caption(group: &Group) -> String {
+    let growth = match group.ends()[..] {
+        [small, large] => {
+            format!("; growth: p50 of {} over that of {}", words::bytes(large), words::bytes(small))
+        }
+        _ => String::new(),
+    };
+    format!("{}, µs: p50, p99 and [95 % interval of p50]{growth}", group.metric.words())
+}
+
+/// Largest payload over smallest, by configuration.
+fn growth(group: &Group, columns: &[(Traits, &str)], floors: usize) -> Option<Row> {
+    let [small, large] = group.ends()[..] else { return None };
+    let ratio = |(system, tuning): &(Traits, &str)| {
+        let p50 = |payload| group.entry(system.name, tuning, payload)?.estimate().ok();
+        Some(p50(large)?.value / p50(small)?.value)
+    };
+    let cell = |column| TableCell {
+        main: ratio(column).map_or_else(|| words::WITHHELD.to_owned(), words::factor),
+        ..TableCell::default()
+    };
+    let blank = std::iter::repeat_with(TableCell::default).take(floors);
+    Some(Row { label: "growth".to_owned(), cells: columns.iter().map(cell).chain(blank).collect() })
+}
+
+/// The gain of one system over another at the same tuning, and of tunings over the default.
+fn changes(group: &Group) -> Table {
+    let peers: Vec<_> = group.peers().collect();
+    let mut columns: Vec<(String, String, Pair)> = Vec::new();
+    for system in &peers {
+        let Some(reference) = group.reference(*system) else { continue };
+        for &tuning in &group.tunings {
+            let pair = [(system.name, tuning), (reference.name, tuning)];
+            let heading = format!("over {}", reference.name);
+            columns.push((heading, format!("{} {tuning}", system.short(&peers)), pair));
+        }
+    }
+    for &tuning in group.tunings.iter().filter(|tuning| **tuning != "default") {
+        for system in &peers {
+            let pair = [(system.name, tuning), (system.name, "default")];
+            let heading = format!("{tuning} over default");
+            columns.push((heading, system.short(&peers).to_owned(), pair));
+        }
+    }
+    let verdict = |[subject, reference]: Pair, payload| {
+        let subject = group.entry(subject.0, subject.1, payload)?;
+        subject.against(group.entry(reference.0, reference.1, payload)?)
+    };
+    columns
+        .retain(|(_, _, pair)| group.payloads.iter().any(|&size| verdict(*pair, size).is_some()));
+    let why_not = |pair: Pair, payload| {
+        pair.iter()
+            .find_map(|(system, tuning)| group.entry(system, tuning, payload)?.estimate().err())
+    };
+    let row = |&payload: &u64| Row {
+        label: words::bytes(payload),
+        cells: columns
+            .iter()
+            .map(|(_, _, pair)| match verdict(*pair, payload) {
+                Some(verdict) => change(verdict),
+                None => why_not(*pair, payload).map_or_else(absent, void),
+            })
+            .collect(),
+    };
+    Table {
+        caption: "change of p50: below zero is faster; ≈ no difference, ? too noisy to tell"
+            .to_owned(),
+        rows: group.payloads.iter().map(row).collect(),
+        columns: columns.into_iter().map(|(group, head, _)| Column { group, head }).collect(),
+        notes: vec![],
+    }
+}
+
+/// The configuration with the lowest median for each payload, among those that wait alike.
+fn best(group: &Group) -> Table {
+    let contenders = |polls: &bool| {
+        let ours = |entry: &&Entry| !entry.system.floor && entry.system.polls() == *polls;
+        group.entries.iter().filter(ours).count()
+    };
+    let manners: Vec<_> = [false, true]
+        .into_iter()
+        .filter(|polls| contenders(polls) > group.payloads.len())
+        .collect();
+    let row = |&payload: &u64| Row {
+        label: words::bytes(payload),
+        cells: manners
+            .iter()
+            .map(|&polls| best_cell(group, payload, &group.best(payload, polls)))
+            .collect(),
+    };
+    let head = |&polls: &bool| {
+        column("lowest p50", if polls { "of those that poll" } else { "of those that sleep" })
+    };
+    Table {
+        caption: "best configuration by payload, among systems that wait alike".to_owned(),
+        columns: manners.iter().map(head).collect(),
+        rows: group.payloads.iter().map(row).collect(),
+        notes: vec![],
+    }
+}
+
+fn best_cell(group: &Group, payload: u64, best: &[&Entry]) -> TableCell {
+    let Some((first, tied)) = best.split_first() else { return absent() };
+    let floor = group.floor(&first.cell.tuning, payload, first.system.wait);
+    let over_floor = floor.and_then(|floor| {
+        let ratio = first.p50()? / floor.floor_p50()?;
+        Some(format!("{} the floor ({})", words::factor(ratio), floor.floor_name()))
+    });
+    let names = tied.iter().map(|entry| entry.configuration()).collect::<Vec<_>>().join(", ");
+    let ties = match tied.len() {
+        0 => String::new(),
+        1 => format!("not told from {names}"),
+        number => format!("not told from {number} others"),
+    };
+    TableCell {
+        main: first.configuration(),
+        side: words::us_or_dash(first.p50()),
+        small: [over_floor.unwrap_or_default(), ties]
+            .into_iter()
+            .filter(|part| !part.is_empty())
+            .collect::<Vec<_>>()
+            .join("; "),
+        title: if names.is_empty() { names } else { format!("not told from {names}") },
+        ..TableCell::default()
+    }
+}
+
+fn latency(group: &Group, entry: &Entry, notes: &mut Notes) -> TableCell {
+    let latency = entry.latency();
+    let name = entry.name();
+    let mark = if !entry.cell.valid {
+        Some(notes.add(format!("invalid: {name}: {}", validity::reasons(entry))))
+    } else if entry.is_bimodal() {
+        Some(notes.add(format!("bimodal: {name}: {}", words::placements(entry.cell))))
+    } else {
+        None
+    };
+    let reference = group.reference(entry.system);
+    let reference = reference.and_then(|system| {
+        group.entry(system.name, &entry.cell.tuning, entry.cell.params.payload_bytes)
+    });
+    let verdict = reference.and_then(|reference| entry.against(reference));
+    let sentence = verdict.zip(reference).map(|(verdict, reference)| {
+        format!(": {} {}", lines::finding(verdict), reference.system.name)
+    });
+    TableCell {
+        main: words::us_or_dash(entry.p50()),
+        side: words::us_or_dash(latency.and_then(|latency| latency.p99)),
+        small: entry.p50_interval().map(words::interval_us).unwrap_or_default(),
+        tone: if entry.cell.valid { tone(verdict) } else { Tone::Invalid },
+        mark,
+        title: format!("{name}{}", sentence.unwrap_or_default()),
+    }
+}
+
+fn floor_cell(entry: &Entry) -> TableCell {
+    TableCell {
+        main: words::us_or_dash(entry.floor_p50()),
+        side: words::us_or_dash(entry.floor_p99()),
+        small: entry.floor_name(),
+        tone: Tone::Faint,
+        title: entry.name(),
+        ..TableCell::default()
+    }
+}
+
+fn change(verdict: Verdict) -> TableCell {
+    let change = words::change_percent(1.0 / verdict.ratio - 1.0);
+    let main = match verdict.kind {
+        Kind::Better | Kind::Worse => change,
+        Kind::NoDifference => format!("≈ {change}"),
+        Kind::TooNoisy => format!("? {change}"),
+    };
+    let title = verdict.kind.words().to_owned();
+    TableCell { main, tone: tone(Some(verdict)), title, ..TableCell::default() }
+}
+
+/// Stands where a comparison would, and says why there is none.
+fn void(why: &str) -> TableCell {
+    TableCell {
+        main: why.to_owned(),
+        tone: Tone::Faint,
+        title: format!("not compared: {why}"),
+        ..TableCell::default()
+    }
+}
+
+fn tone(verdict: Option<Verdict>) -> Tone {
+    match verdict.map(|verdict| verdict.kind) {
+        Some(Kind::Better) => Tone::Better,
+        Some(Kind::Worse) => Tone::Worse,
+        _ => Tone::Plain,
+    }
+}
+
+fn absent() -> TableCell {
+    TableCell { title: "not measured".to_owned(), ..TableCell::default() }
+}
+
+fn column(group: &str, head: &str) -> Column {
+    Column { group: group.to_owned(), head: head.to_owned() }
+}
+
+fn pairs<'a, 't>(
+    systems: &'t [Traits<'a>],
+    tunings: &'t [&'a str],
+) -> impl Iterator<Item = (Traits<'a>, &'a str)> + 't {
+    systems.iter().flat_map(move |&system| tunings.iter().map(move |&tuning| (system, tuning)))
+}
+
+fn is_used(group: &Group, system: Traits, tuning: &str) -> bool {
+    group.entries.iter().any(|e| e.system.name == system.name && e.cell.tuning == tuning)
+}
+
+/// Footnotes in the order of their marks.
+#[derive(Default)]
+struct Notes(Vec<String>);
+
+impl Notes {
+    fn add(&mut self, note: String) -> usize {
+        self.0.push(note);
+        self.0.len()
+    }
+}
+
+/// Subject and reference, each a system and a tuning.
+type Pair<'a> = [(&'a str, &'a str); 2];

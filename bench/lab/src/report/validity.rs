@@ -1,0 +1,252 @@
+//! What a reader must know before believing a figure: one item for each doubt, good or bad.
+
+use serde::Serialize;
+
+use super::view::{Entry, View};
+use super::words;
+use crate::summary::Distribution;
+
+/// One item of the validity strip.
+pub(super) struct Check {
+    pub level: Level,
+    /// What was examined.
+    pub title: &'static str,
+    /// What was found, in one line.
+    pub finding: String,
+    /// Particulars, one line each.
+    pub particulars: Vec<String>,
+}
+
+/// How grave a finding is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum Level {
+    Good,
+    Caution,
+    Bad,
+}
+
+impl Level {
+    /// The word that goes with the colour.
+    pub(super) fn words(self) -> &'static str {
+        match self {
+            Level::Good => "good",
+            Level::Caution => "caution",
+            Level::Bad => "bad",
+        }
+    }
+
+    fn of(value: f64, caution: f64, bad: f64) -> Self {
+        match value {
+            v if v >= bad => Level::Bad,
+            v if v >= caution => Level::Caution,
+            _ => Level::Good,
+        }
+    }
+}
+
+/// All items, in the order they are shown.
+pub(super) fn checks(view: &View) -> Vec<Check> {
+    let mut checks = vec![cells(view), delivery(view)];
+    checks.extend(floor_stability(view));
+    checks.extend([steal(view), repeats(view), withheld(view), placements(view), clock(view)]);
+    checks.extend(remarks(view));
+    checks.extend(missing(view));
+    checks
+}
+
+fn cells(view: &View) -> Check {
+    let invalid: Vec<_> = view.entries().filter(|entry| !entry.cell.valid).collect();
+    let total = view.entries().count();
+    let is_repaired = |entry: &&Entry| entry.cell.valid && !entry.cell.invalid_reasons.is_empty();
+    let repaired: Vec<_> = view.entries().filter(is_repaired).collect();
+    let level = match (invalid.len(), repaired.len()) {
+        (0, 0) => Level::Good,
+        (0, _) => Level::Caution,
+        _ => Level::Bad,
+    };
+    let line = |entry: &&Entry| format!("{}: {}", name(view, entry), reasons(entry));
+    let particulars = invalid.iter().chain(&repaired).map(line).collect();
+    let finding = format!("{} of {total} valid", total - invalid.len());
+    Check { level, title: "Cells", finding, particulars }
+}
+
+fn delivery(view: &View) -> Check {
+    let sum = |of: fn(&Entry) -> u64| view.entries().map(of).sum::<u64>();
+    let kinds = [
+        ("lost", sum(|entry| entry.cell.lost)),
+        ("corrupt", sum(|entry| entry.cell.corrupt)),
+        ("duplicate", sum(|entry| entry.cell.duplicates)),
+        ("out of order", sum(|entry| entry.cell.out_of_order)),
+    ];
+    let sent = words::count(sum(|entry| entry.cell.sent));
+    let amiss: Vec<_> = kinds.iter().filter(|(_, number)| *number > 0).collect();
+    let words = match amiss.is_empty() {
+        true => "all answered once, in order, unaltered".to_owned(),
+        false => amiss
+            .iter()
+            .map(|(kind, number)| format!("{} {kind}", words::count(*number)))
+            .collect::<Vec<_>>()
+            .join(", "),
+    };
+    let level = if amiss.is_empty() { Level::Good } else { Level::Caution };
+    Check {
+        level,
+        title: "Messages",
+        finding: format!("{sent} sent: {words}"),
+        particulars: vec![],
+    }
+}
+
+/// How far the medians of the floor spread over its runs. Bimodal cells spread for a known reason
+/// and are left out.
+fn floor_stability(view: &View) -> Option<Check> {
+    let steady = |entry: &&Entry| entry.system.floor && entry.cell.valid && !entry.is_bimodal();
+    let mut spreads: Vec<_> = view
+        .entries()
+        .filter(steady)
+        .filter_map(|entry| {
+            let medians = entry.detail.runs.iter().filter(|run| run.valid);
+            let medians: Vec<_> = medians.filter_map(|run| run.p50_us).collect();
+            let low = medians.iter().copied().min_by(f64::total_cmp)?;
+            let high = medians.iter().copied().max_by(f64::total_cmp)?;
+            (medians.len() > 1 && low > 0.0).then_some((high / low - 1.0, low, high, entry))
+        })
+        .collect();
+    spreads.sort_by(|a, b| b.0.total_cmp(&a.0));
+    let (middle, worst) = (spreads.get(spreads.len() / 2)?, spreads.first()?);
+    let line = |(spread, low, high, entry): &(f64, f64, f64, &Entry)| {
+        let (low, high) = (words::us(*low), words::us(*high));
+        format!("{}: {low} to {high} µs, {}", name(view, entry), words::share_percent(*spread))
+    };
+    Some(Check {
+        level: Level::of(middle.0, 0.15, 0.4).max(Level::of(worst.0, 0.5, 2.0)),
+        title: "Floor",
+        finding: format!(
+            "medians spread over runs by {} typically, {} at worst",
+            words::share_percent(middle.0),
+            words::share_percent(worst.0)
+        ),
+        particulars: spreads.iter().filter(|spread| spread.0 >= 0.15).take(5).map(line).collect(),
+    })
+}
+
+fn steal(view: &View) -> Check {
+    let percent = view.analysis.summary.host.steal_percent;
+    let (level, finding) = match percent {
+        Some(percent) => {
+            (Level::of(percent, 0.5, 3.0), format!("{percent:.1} % of CPU time taken by the host"))
+        }
+        None => (Level::Caution, "not recorded".to_owned()),
+    };
+    Check { level, title: "Steal", finding, particulars: vec![] }
+}
+
+fn repeats(view: &View) -> Check {
+    let runs = || view.entries().filter(|entry| entry.cell.valid).map(|entry| entry.cell.runs);
+    let (least, most) = (runs().min().unwrap_or(0), runs().max().unwrap_or(0));
+    let number = match least == most {
+        true => words::plural(least as usize, "run"),
+        false => format!("{least} to {most} runs"),
+    };
+    let (level, consequence) = match least {
+        3.. => (Level::Good, "intervals are 95 % bootstraps over runs"),
+        _ if most >= 3 => (Level::Caution, "cells with fewer than 3 have no interval"),
+        _ => (Level::Caution, "fewer than 3: no intervals, hence no verdicts"),
+    };
+    let finding = format!("{number} of each cell; {consequence}");
+    Check { level, title: "Repeats", finding, particulars: vec![] }
+}
+
+fn withheld(view: &View) -> Check {
+    type Percentile = fn(&Distribution) -> Option<f64>;
+    let percentiles: [(&str, Percentile); 4] =
+        [("p50", |d| d.p50), ("p90", |d| d.p90), ("p99", |d| d.p99), ("p99.9", |d| d.p999)];
+    let counts: Vec<_> = percentiles
+        .iter()
+        .filter_map(|(name, of)| {
+            let withheld = |entry: &&Entry| entry.latency().is_some_and(|d| of(d).is_none());
+            let number = view.entries().filter(withheld).count();
+            (number > 0).then(|| format!("{name} of {}", words::plural(number, "cell")))
+        })
+        .collect();
+    let (level, finding) = match counts.is_empty() {
+        true => (Level::Good, "none withheld".to_owned()),
+        false => (
+            Level::Caution,
+            format!("{} withheld: fewer than ten samples lie beyond", counts.join(", ")),
+        ),
+    };
+    Check { level, title: "Percentiles", finding, particulars: vec![] }
+}
+
+fn placements(view: &View) -> Check {
+    let bimodal: Vec<_> = view.entries().filter(|entry| entry.is_bimodal()).collect();
+    let (level, finding) = match bimodal.len() {
+        0 => (Level::Good, "no cell mixes same-core with cross-core round trips".to_owned()),
+        n => (
+            Level::Caution,
+            format!("{} bimodal: same-core and cross-core mixed", words::plural(n, "cell")),
+        ),
+    };
+    let line = |entry: &&Entry| format!("{}: {}", name(view, entry), words::placements(entry.cell));
+    Check { level, title: "Placement", finding, particulars: bimodal.iter().map(line).collect() }
+}
+
+fn clock(view: &View) -> Check {
+    let host = &view.analysis.summary.host;
+    let finding = format!(
+        "{}; a reading costs {:.0} ns, the smallest step is {} ns",
+        if host.clocksource.is_empty() { "source unknown" } else { &host.clocksource },
+        host.clock_read_ns,
+        host.clock_step_ns
+    );
+    Check {
+        level: Level::of(host.clock_read_ns, 200.0, 2000.0),
+        title: "Clock",
+        finding,
+        particulars: vec![],
+    }
+}
+
+/// Notes of the analysis and of its cells, each once.
+fn remarks(view: &View) -> Option<Check> {
+    let mut particulars = view.analysis.summary.notes.clone();
+    for entry in view.entries() {
+        for note in &entry.cell.notes {
+            let line = format!("{}: {note}", entry.configuration());
+            if !particulars.contains(&line) {
+                particulars.push(line);
+            }
+        }
+    }
+    let finding = words::plural(particulars.len(), "thing") + " left out or not as asked";
+    let check = Check { level: Level::Caution, title: "Remarks", finding, particulars };
+    (!check.particulars.is_empty()).then_some(check)
+}
+
+fn missing(view: &View) -> Option<Check> {
+    let line = |(system, remedy): (&crate::summary::SystemInfo, &str)| {
+        format!("{}: {remedy}", system.name)
+    };
+    let particulars: Vec<_> = view.missing().map(line).collect();
+    let finding = words::plural(particulars.len(), "system") + " could not run";
+    let check = Check { level: Level::Caution, title: "Missing", finding, particulars };
+    (!check.particulars.is_empty()).then_some(check)
+}
+
+/// The reasons of a cell in one line.
+pub(super) fn reasons(entry: &Entry) -> String {
+    match entry.cell.invalid_reasons.is_empty() {
+        true => "no reason recorded".to_owned(),
+        false => entry.cell.invalid_reasons.join("; "),
+    }
+}
+
+/// A cell by name, with its scenario where there are several.
+fn name(view: &View, entry: &Entry) -> String {
+    match view.groups.len() {
+        1 => entry.name(),
+        _ => format!("{} ({})", entry.name(), entry.circumstances()),
+    }
+}

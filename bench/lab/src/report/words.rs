@@ -1,0 +1,193 @@
+//! How quantities are written, the same in every format.
+
+use myelin_bench_kit::protocol::Wait;
+
+use crate::summary::{Cell, Distribution, Params};
+
+/// Microseconds with three significant figures, without unit.
+pub(super) fn us(value: f64) -> String {
+    match value.abs() {
+        v if v < 0.0995 => format!("{value:.3}"),
+        v if v < 9.995 => format!("{value:.2}"),
+        v if v < 99.95 => format!("{value:.1}"),
+        _ => format!("{value:.0}"),
+    }
+}
+
+/// As [`us`]; a dash for a percentile that was withheld.
+pub(super) fn us_or_dash(value: Option<f64>) -> String {
+    value.map_or_else(|| WITHHELD.to_owned(), us)
+}
+
+/// `[88.1, 95.0]`.
+pub(super) fn interval_us([low, high]: [f64; 2]) -> String {
+    format!("[{}, {}]", us(low), us(high))
+}
+
+/// A factor: `1.42×` below ten, `12×` above.
+pub(super) fn factor(value: f64) -> String {
+    format!("{}×", factor_digits(value))
+}
+
+/// `[1.31, 1.52]`.
+pub(super) fn factor_interval([low, high]: [f64; 2]) -> String {
+    format!("[{}, {}]", factor_digits(low), factor_digits(high))
+}
+
+/// A change with its sign: `−47 %`, `+3.1 %`.
+pub(super) fn change_percent(fraction: f64) -> String {
+    let percent = (100.0 * fraction).abs();
+    let digits = if percent < 9.95 { format!("{percent:.1}") } else { format!("{percent:.0}") };
+    let sign = match fraction {
+        _ if digits == "0.0" => "±",
+        f if f < 0.0 => "−",
+        _ => "+",
+    };
+    format!("{sign}{digits} %")
+}
+
+/// A share of one: `62 %`.
+pub(super) fn share_percent(share: f64) -> String {
+    format!("{:.0} %", 100.0 * share)
+}
+
+/// A payload or an amount of memory: `0 B`, `64 KiB`, `6.6 MiB`.
+pub(super) fn bytes(value: u64) -> String {
+    const KIB: u64 = 1 << 10;
+    const MIB: u64 = 1 << 20;
+    const GIB: u64 = 1 << 30;
+    let (unit, name) = match value {
+        0..KIB => return format!("{value} B"),
+        KIB..MIB => (KIB, "KiB"),
+        MIB..GIB => (MIB, "MiB"),
+        _ => (GIB, "GiB"),
+    };
+    if value.is_multiple_of(unit) {
+        format!("{} {name}", value / unit)
+    } else {
+        format!("{:.1} {name}", value as f64 / unit as f64)
+    }
+}
+
+/// A rate or a count that may be small or large: `0.42`, `28.3`, `12 345`.
+pub(super) fn amount(value: f64) -> String {
+    match value.abs() {
+        0.0 => "0".to_owned(),
+        v if v < 0.995 => format!("{value:.2}"),
+        v if v < 99.95 => format!("{value:.1}"),
+        _ => count(value.round() as u64),
+    }
+}
+
+/// Digits in groups of three from 10 000 on, divided by a no-break space.
+pub(super) fn count(value: u64) -> String {
+    let digits = value.to_string();
+    if digits.len() < 5 {
+        return digits;
+    }
+    let mut grouped = String::with_capacity(digits.len() * 2);
+    for (place, digit) in digits.chars().enumerate() {
+        if place > 0 && (digits.len() - place).is_multiple_of(3) {
+            grouped.push('\u{a0}');
+        }
+        grouped.push(digit);
+    }
+    grouped
+}
+
+/// `1 system`, `3 systems`.
+pub(super) fn plural(number: usize, noun: &str) -> String {
+    format!("{} {noun}{}", count(number as u64), if number == 1 { "" } else { "s" })
+}
+
+/// `100 Hz`, or `back to back` without a rate.
+pub(super) fn rate(rate_hz: Option<f64>) -> String {
+    rate_hz.map_or_else(|| "back to back".to_owned(), |hz| format!("{hz} Hz"))
+}
+
+/// How a subscriber waits, as an adjective to its system.
+pub(super) fn wait(wait: Wait) -> &'static str {
+    match wait {
+        Wait::Poll => "polls",
+        Wait::Block => "blocks",
+        Wait::Adaptive => "spins, then blocks",
+        Wait::None => "simulated",
+    }
+}
+
+/// As [`wait`], of those that do not simply sleep.
+pub(super) fn wait_remark(manner: Wait) -> &'static str {
+    match manner {
+        Wait::Poll | Wait::Adaptive => wait(manner),
+        Wait::Block | Wait::None => "",
+    }
+}
+
+/// What of the two placements a bimodal cell consists of:
+/// `1.90 same core 62 % | 60.1 cross 38 %`.
+pub(super) fn placements(cell: &Cell) -> String {
+    let one = |placement: &crate::summary::Placement| {
+        format!(
+            "{} {} {}",
+            us_or_dash(placement.round_trip_us.p50),
+            if placement.same_cpu { "same core" } else { "cross" },
+            share_percent(placement.share)
+        )
+    };
+    cell.placements.iter().map(one).collect::<Vec<_>>().join(" | ")
+}
+
+/// The parameters a table cannot show as a column.
+pub(super) fn circumstances(topology: &str, params: &Params) -> String {
+    let mut words = vec![topology.replace('-', " "), rate(params.rate_hz)];
+    if params.subscribers != 1 {
+        words.push(format!("{} subscribers", params.subscribers));
+    }
+    words.join(" · ")
+}
+
+/// The median of a distribution that may be absent, or withheld.
+pub(super) fn median(distribution: Option<&Distribution>) -> Option<f64> {
+    distribution.and_then(|distribution| distribution.p50)
+}
+
+fn factor_digits(value: f64) -> String {
+    match value {
+        v if v < 9.95 => format!("{v:.2}"),
+        v if v < 99.5 => format!("{v:.1}"),
+        v => format!("{v:.0}"),
+    }
+}
+
+/// Stands for a percentile with fewer than ten samples beyond it.
+pub(super) const WITHHELD: &str = "–";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn microseconds_keep_three_figures() {
+        let written: Vec<_> = [0.0421, 1.9, 9.996, 60.07, 99.96, 1204.4].map(us).into();
+        assert_eq!(written, ["0.042", "1.90", "10.0", "60.1", "100", "1204"]);
+    }
+
+    #[test]
+    fn sizes_are_binary() {
+        let written: Vec<_> = [0, 1000, 1024, 65536, 5_000_000, 3 << 30].map(bytes).into();
+        assert_eq!(written, ["0 B", "1000 B", "1 KiB", "64 KiB", "4.8 MiB", "3 GiB"]);
+    }
+
+    #[test]
+    fn changes_carry_their_sign() {
+        let written: Vec<_> = [-0.471, 0.031, 0.0, -0.0001].map(change_percent).into();
+        assert_eq!(written, ["−47 %", "+3.1 %", "±0.0 %", "±0.0 %"]);
+    }
+
+    #[test]
+    fn digits_are_grouped() {
+        assert_eq!(count(9999), "9999");
+        assert_eq!(count(1_189_497), "1\u{a0}189\u{a0}497");
+        assert_eq!(amount(12_345.4), "12\u{a0}345");
+    }
+}

@@ -1,0 +1,214 @@
+//! The texts of a report: files, terminal tables, the formats of other tools.
+
+use myelin_bench_lab::report::{Format, Screen, terminal, write_all};
+use myelin_bench_lab::{host, summary};
+use summary::{Analysis, Distribution, Second, Summary};
+
+#[path = "page/fixture.rs"]
+mod fixture;
+
+fn table(screen: Screen) -> String {
+    terminal(&fixture::analysis(), Format::Table, screen)
+}
+
+/// One cell with round figures and two seconds.
+fn one_cell() -> Analysis {
+    let mut analysis = fixture::analysis();
+    let wanted =
+        |cell: &summary::Cell| cell.system == "cyclonedds.udp" && cell.scenario == "sanity";
+    let index = analysis.summary.cells.iter().position(wanted).unwrap();
+    let mut cell = analysis.summary.cells.swap_remove(index);
+    let mut detail = analysis.details.swap_remove(index);
+    let distribution = |min: f64, p50: f64, p99: Option<f64>, max: f64| Distribution {
+        min,
+        mean: p50 + 1.0,
+        p50: Some(p50),
+        p90: Some(p50 + 10.0),
+        p99,
+        p999: None,
+        max,
+    };
+    cell.samples = 46_911;
+    cell.round_trip_us = Some(distribution(45.9, 149.7, Some(273.2), 1267.0));
+    cell.write_us = Some(distribution(20.0, 28.9, None, 90.0));
+    cell.read_us = None;
+    let second = |second, count, p99| Second {
+        second,
+        count,
+        round_trip_us: distribution(47.2, 148.0, p99, 700.1),
+        write_us: distribution(21.0, 28.2, None, 80.0),
+        read_us: Some(distribution(1.0, 2.4, None, 9.0)),
+    };
+    detail.seconds = vec![second(1, 23_455, Some(266.0)), second(2, 12, None)];
+    let summary = Summary { cells: vec![cell], ..analysis.summary };
+    Analysis { summary, details: vec![detail] }
+}
+
+#[test]
+fn roundtrip_format_is_that_of_roundtrip_ping() {
+    let text = terminal(&one_cell(), Format::Roundtrip, Screen::default());
+    let golden = "\
+# cyclonedds.udp default 12 B, sanity, 1 Hz
+# These are half round trips, as RoundtripPing prints them; everything else in Myelin prints whole ones.
+# Seconds: the first valid run. Overall: all valid runs. -: too few samples, or not measured.
+# payloadSize: 12 | numSamples: 46911 | timeOut: 0
+
+# Latency measurements (in us)
+#             Latency [us]                                   Write-access time [us]       Read-access time [us]
+# Seconds     Count   median      min      99%      max      Count   median      min      Count   median      min
+        1     23455       74       23      133      350      23455       28       21      23455        2        1
+        2        12       74       23        -      350         12       28       21         12        2        1
+
+# Overall     46911       74       22      136      633      46911       28       20          -        -        -
+";
+    assert_eq!(text, golden);
+}
+
+#[test]
+fn ddsperf_format_is_that_of_ddsperf_ping() {
+    let text = terminal(&one_cell(), Format::Ddsperf, Screen::default());
+    let golden = "\
+# cyclonedds.udp default 12 B, sanity, 1 Hz
+# These are half round trips, as ddsperf prints them; everything else in Myelin prints whole ones.
+# Process numbers are unknown here and printed as 0. Resident memory and switches: all processes.
+[0] 1.000  pong:0 size 12 mean 74.500us min 23.600us 50% 74.000us 90% 79.000us 99% 133.000us max 350.050us cnt 23455
+[0] 2.000  pong:0 size 12 mean 74.500us min 23.600us 50% 74.000us 90% 79.000us 99% - max 350.050us cnt 12
+# all valid runs
+[0] 2.000  pong:0 size 12 mean 75.350us min 22.950us 50% 74.850us 90% 79.850us 99% 136.600us max 633.500us cnt 46911
+[0] 2.000  rss:23.0MB vcsw:2 ivcsw:11 ping:11%+25% ping/recvUC:25% ping/main:10% pong:11%+25% pong/recvUC:25% pong/main:10%
+";
+    assert_eq!(text, golden);
+}
+
+#[test]
+fn every_cell_has_its_block() {
+    let analysis = fixture::analysis();
+    let text = terminal(&analysis, Format::Roundtrip, Screen::default());
+    let blocks = text.lines().filter(|line| line.starts_with("# payloadSize:")).count();
+    assert_eq!(blocks, analysis.summary.cells.len());
+    assert_eq!(text.lines().filter(|line| line.starts_with("# INVALID: run 2:")).count(), 1);
+}
+
+#[test]
+fn tables_fit_the_terminal() {
+    for width in [80, 100, 160] {
+        let text = table(Screen { width, colour: false });
+        let widest = text.lines().max_by_key(|line| line.chars().count()).unwrap();
+        assert!(widest.chars().count() <= width, "{} > {width}: {widest}", widest.chars().count());
+        assert!(!text.contains('\x1b'));
+    }
+}
+
+#[test]
+fn table_shows_what_a_reader_asks_for() {
+    let text = table(Screen::default());
+    for wanted in [
+        "whole round trip, µs",
+        "over cyclonedds.udp",
+        "tuned over default",
+        "fastest floor that blocks",
+        "os.futex, cross",
+        "bimodal: cyclonedds.iceoryx, 64 B, default: 2.51 same core 62 % | 78.5 cross 38 %",
+        "✗229²",
+        "not told from cyclonedds.iceoryx tuned",
+        "iceoryx2.poll: not installed; cargo install iceoryx2-driver",
+    ] {
+        assert!(text.contains(wanted), "{wanted:?} is not in\n{text}");
+    }
+    assert!(!text.contains("os.cacheline"), "the polling floor has no peer to be compared with");
+}
+
+#[test]
+fn colour_strikes_what_is_invalid() {
+    let text = table(Screen { width: 100, colour: true });
+    assert!(text.contains("\x1b[9;31m✗229² 502\x1b[0m"), "{text}");
+}
+
+#[test]
+fn verdicts_never_rest_on_invalid_or_mixed_cells() {
+    let text = table(Screen { width: 400, colour: false });
+    let line = |start: &str| text.lines().find(|line| line.contains(start)).unwrap().to_owned();
+    assert!(line("cyclonedds.iceoryx, 64 KiB, default").contains("which is invalid here"));
+    assert!(line("cyclonedds.iceoryx, 12 B, default").starts_with("? "), "one run, no interval");
+    assert!(!text.contains("875"), "a mixture's median was compared");
+}
+
+#[test]
+fn polling_systems_are_compared_with_their_like_alone() {
+    let mut analysis = fixture::analysis();
+    for system in &mut analysis.summary.systems {
+        if system.name == "cyclonedds.iceoryx-loan" {
+            system.wait = myelin_bench_kit::protocol::Wait::Poll;
+        }
+    }
+    let text = terminal(&analysis, Format::Table, Screen { width: 400, colour: false });
+    assert!(text.contains("cyclonedds.iceoryx-loan (polls)"), "{text}");
+    assert!(text.contains("fastest floor that polls") && text.contains("os.cacheline"), "{text}");
+    assert!(text.contains("iceoryx tuned") && !text.contains("iceoryx-loan tuned  "), "{text}");
+    let line = text.lines().find(|line| line.contains("cyclonedds.iceoryx-loan (polls), 0 B"));
+    assert!(!line.unwrap().contains("cyclonedds.udp"), "{line:?}");
+}
+
+#[test]
+fn all_files_are_written_at_once() {
+    let directory = tempfile::tempdir().unwrap();
+    let analysis = fixture::analysis();
+    write_all(&analysis, directory.path()).unwrap();
+    write_all(&analysis, directory.path()).unwrap();
+    let mut names: Vec<_> = std::fs::read_dir(directory.path())
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .collect();
+    names.sort();
+    assert_eq!(names, ["report.html", "report.md", "summary.csv", "summary.json"]);
+
+    let json = std::fs::read_to_string(directory.path().join("summary.json")).unwrap();
+    let summary: Summary = serde_json::from_str(&json).unwrap();
+    assert_eq!(summary.cells.len(), analysis.summary.cells.len());
+
+    let mut rows = csv::Reader::from_path(directory.path().join("summary.csv")).unwrap();
+    let heads = rows.headers().unwrap().clone();
+    let at = |name: &str| heads.iter().position(|head| head == name).unwrap();
+    let (reasons, p99) = (at("invalid_reasons"), at("round_trip_us_p99"));
+    let records: Vec<_> = rows.records().map(Result::unwrap).collect();
+    assert_eq!(records.len(), analysis.summary.cells.len());
+    assert!(records.iter().any(|record| record[reasons].contains(fixture::HOSTILE)));
+    assert!(records.iter().any(|record| record[p99].is_empty()), "withheld is empty");
+}
+
+#[test]
+fn markdown_tables_are_rectangular_and_escaped() {
+    let directory = tempfile::tempdir().unwrap();
+    write_all(&fixture::analysis(), directory.path()).unwrap();
+    let text = std::fs::read_to_string(directory.path().join("report.md")).unwrap();
+    assert!(!text.contains("<img") && !text.contains("</script>"), "hostile text was not escaped");
+    let mut width = None;
+    for line in text.lines() {
+        if !line.starts_with('|') {
+            width = None;
+            continue;
+        }
+        let bars = line.replace("\\|", "").matches('|').count();
+        assert_eq!(*width.get_or_insert(bars), bars, "{line}");
+    }
+    assert!(text.contains("~~229 · 502~~²"), "{text}");
+    assert!(text.contains("published → here"));
+}
+
+#[test]
+fn a_missing_folder_is_a_plain_error() {
+    let error = write_all(&fixture::analysis(), std::path::Path::new("no/such/folder"));
+    let text = error.unwrap_err().to_string();
+    assert!(text.starts_with("cannot write no/such/folder/summary.json"), "{text}");
+}
+
+#[test]
+fn an_empty_analysis_makes_a_report() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut analysis = fixture::analysis();
+    analysis.summary.cells.clear();
+    analysis.summary.systems.clear();
+    analysis.details.clear();
+    write_all(&analysis, directory.path()).unwrap();
+    assert!(terminal(&analysis, Format::Table, Screen::default()).contains("0 of 0 valid"));
+}

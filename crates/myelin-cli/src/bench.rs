@@ -1,0 +1,201 @@
+//! `myelin bench`: run, list, report.
+
+use std::io::IsTerminal;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use anyhow::{Context, Result};
+use clap::{Args, Subcommand, ValueEnum};
+use myelin_bench_lab::report::{self, Format, Screen};
+use myelin_bench_lab::scenario::{Scenario, Tuning};
+use myelin_bench_lab::session::{self, Request};
+use myelin_bench_lab::summary::Analysis;
+
+/// The verbs of `myelin bench`.
+#[derive(Subcommand)]
+pub enum Verb {
+    /// Run scenarios and write a results folder with reports.
+    Run(Box<Run>),
+    /// List what there is, what is installed, and how to install the rest.
+    List {
+        /// What to list; both by default.
+        what: Option<Listed>,
+    },
+    /// (Re)make report.html, report.md and summary.csv from the records of a results folder.
+    Report {
+        /// The results folder.
+        directory: PathBuf,
+        /// How to print it here.
+        #[arg(long, value_enum, default_value_t)]
+        format: Print,
+        /// Open the page in a browser.
+        #[arg(long)]
+        open: bool,
+    },
+}
+
+/// Arguments of `myelin bench run`.
+#[derive(Args)]
+pub struct Run {
+    /// Names of built-in scenarios, or files ending in .toml.
+    #[arg(required_unless_present = "resume", conflicts_with = "resume")]
+    scenarios: Vec<String>,
+    /// Only these systems; a pattern such as `os.*`. May be repeated.
+    #[arg(long, value_name = "GLOB")]
+    system: Vec<String>,
+    /// Only these tunings. May be repeated.
+    #[arg(long, value_enum)]
+    tuning: Vec<TuningName>,
+    /// Repeats of each cell in fresh processes.
+    #[arg(long, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    runs: Option<u32>,
+    /// Cut the scenarios down to a first impression.
+    #[arg(long)]
+    quick: bool,
+    /// The results folder; by default a new one under results/.
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
+    /// Go on with an interrupted results folder.
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["system", "tuning", "runs", "quick", "out", "seed"])]
+    resume: Option<PathBuf>,
+    /// Of the random order; the same seed gives the same order.
+    #[arg(long)]
+    seed: Option<u64>,
+    /// How to print the results here.
+    #[arg(long, value_enum, default_value_t)]
+    format: Print,
+}
+
+/// What `list` lists.
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Listed {
+    /// Experiments.
+    Scenarios,
+    /// Middlewares and configurations.
+    Systems,
+}
+
+/// How results are printed.
+#[derive(Clone, Copy, Default, ValueEnum)]
+pub enum Print {
+    /// Tables of whole round trips.
+    #[default]
+    Table,
+    /// As RoundtripPing prints them: half round trips.
+    Roundtrip,
+    /// As ddsperf prints them: half round trips.
+    Ddsperf,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum TuningName {
+    /// Nothing is done.
+    Default,
+    /// Pinned CPUs, SCHED_FIFO, locked memory.
+    Tuned,
+    /// `tuned`, and idle cores do not sleep.
+    Awake,
+}
+
+/// Executes a verb.
+pub fn run(verb: Verb) -> Result<ExitCode> {
+    match verb {
+        Verb::Run(arguments) => run_scenarios(*arguments),
+        Verb::List { what } => {
+            list(what);
+            Ok(ExitCode::SUCCESS)
+        }
+        Verb::Report { directory, format, open } => {
+            let analysis = session::read(&directory)?;
+            report(&analysis, &directory, format)?;
+            if open {
+                let page = directory.join("report.html");
+                std::process::Command::new("xdg-open")
+                    .arg(&page)
+                    .spawn()
+                    .with_context(|| format!("xdg-open; open {} yourself", page.display()))?;
+            }
+            Ok(ExitCode::SUCCESS)
+        }
+    }
+}
+
+fn run_scenarios(arguments: Run) -> Result<ExitCode> {
+    let tunings = arguments.tuning.iter().map(|name| match name {
+        TuningName::Default => Tuning::Default,
+        TuningName::Tuned => Tuning::Tuned,
+        TuningName::Awake => Tuning::Awake,
+    });
+    let finished = session::run(&Request {
+        tunings: tunings.collect(),
+        scenarios: arguments.scenarios,
+        systems: arguments.system,
+        runs: arguments.runs,
+        quick: arguments.quick,
+        out: arguments.out,
+        resume: arguments.resume,
+        seed: arguments.seed,
+    })?;
+    report(&finished.analysis, &finished.folder, arguments.format)?;
+    if finished.interrupted {
+        let folder = finished.folder.display();
+        eprintln!("interrupted; go on with: myelin bench run --resume {folder}");
+        return Ok(ExitCode::from(INTERRUPTED));
+    }
+    if !finished.all_valid() {
+        eprintln!("some cells have no valid run; the report says which and why");
+        return Ok(ExitCode::FAILURE);
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn report(analysis: &Analysis, folder: &std::path::Path, format: Print) -> Result<()> {
+    let format = match format {
+        Print::Table => Format::Table,
+        Print::Roundtrip => Format::Roundtrip,
+        Print::Ddsperf => Format::Ddsperf,
+    };
+    print!("{}", report::terminal(analysis, format, screen()));
+    report::write_all(analysis, folder)
+        .with_context(|| format!("reports in {}; the records are intact", folder.display()))?;
+    println!("report: {}", folder.join("report.html").display());
+    Ok(())
+}
+
+/// The terminal this prints to; something narrow and plain if it is none.
+fn screen() -> Screen {
+    let output = std::io::stdout();
+    if !output.is_terminal() {
+        return Screen::default();
+    }
+    let width = rustix::termios::tcgetwinsize(&output).map_or(0, |size| usize::from(size.ws_col));
+    let wanted = std::env::var_os("NO_COLOR").is_none();
+    Screen { width: width.max(Screen::default().width), colour: wanted }
+}
+
+fn list(what: Option<Listed>) {
+    if what != Some(Listed::Systems) {
+        println!("scenarios (myelin bench run NAME, or a file of your own):");
+        for scenario in Scenario::built_in() {
+            println!("  {:<18} {}", scenario.name, scenario.about);
+        }
+    }
+    if what != Some(Listed::Scenarios) {
+        let registry = session::registry();
+        println!("systems:");
+        for entry in registry.entries() {
+            let system = &entry.system;
+            let state = match &system.missing {
+                None => system.version.clone(),
+                Some(reason) => reason.clone(),
+            };
+            println!("  {:<24} {:<60} {state}", system.name, system.about);
+        }
+        for broken in &registry.broken {
+            println!("  driver left out: {broken}");
+        }
+    }
+}
+
+/// As a shell reports a program that SIGINT has ended.
+const INTERRUPTED: u8 = 130;

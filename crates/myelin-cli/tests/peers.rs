@@ -1,0 +1,78 @@
+//! Every installed system, for real: valid, its transport proven, its resources counted.
+
+mod support;
+
+use support::{Traces, alone, bench, complaint, finish, summary};
+
+const SCENARIO: &str = "name = \"peers\"\nabout = \"all of them, briefly\"\n\n[workload]\n\
+    kind = \"roundtrip\"\npayload_bytes = [0, 1024, 65536]\nmessages = 400\nduration_s = 5\n\n[plan]\n\
+    systems = [\"os.*\", \"cyclonedds.*\"]\ntunings = [\"default\"]\ntopology = \"two-processes\"\n\
+    runs = 1\n";
+
+#[test]
+fn every_installed_system_yields_valid_cells() {
+    let _alone = alone();
+    let (folder, before) = (tempfile::tempdir().unwrap(), Traces::look());
+    let file = folder.path().join("peers.toml");
+    std::fs::write(&file, SCENARIO).unwrap();
+    let out = folder.path().join("out");
+    let arguments = ["run", file.to_str().unwrap(), "--out", out.to_str().unwrap()];
+    let output = finish(&mut bench(&arguments));
+    assert_eq!(output.status.code(), Some(0), "{}", complaint(&output));
+    before.assert_unchanged();
+
+    let summary = summary(&out);
+    assert_eq!(summary["schema"], 1);
+    let cells = summary["cells"].as_array().unwrap();
+    assert!(cells.len() >= 9 * 3, "{} cells", cells.len());
+    for cell in cells {
+        check_cell(cell);
+    }
+    let missing = summary["systems"].as_array().unwrap().iter();
+    for system in missing.filter(|system| !system["missing"].is_null()) {
+        assert!(system["missing"].as_str().unwrap().contains("install"), "{system}");
+    }
+    the_formats_of_others_print_halves(&out, cells);
+}
+
+fn check_cell(cell: &serde_json::Value) {
+    let number = |key: &str| cell[key].as_f64().unwrap_or_else(|| panic!("{key} in {cell}"));
+    let system = cell["system"].as_str().unwrap();
+    assert_eq!(cell["valid"], true, "{cell}");
+    assert_eq!(number("sent"), number("received") + number("lost"), "{cell}");
+    assert_eq!((number("corrupt"), number("duplicates")), (0.0, 0.0), "{cell}");
+    let round_trip = &cell["round_trip_us"];
+    let at = |key: &str| round_trip[key].as_f64().unwrap();
+    assert!(0.0 < at("min") && at("min") <= at("p50") && at("p50") <= at("max"), "{cell}");
+    assert!(round_trip["p999"].is_null(), "400 samples bear no 99.9th percentile: {cell}");
+    for key in ["cpu_us_per_message", "rss_bytes", "pss_bytes", "startup_ms", "throughput_per_s"] {
+        assert!(number(key) > 0.0, "{key} in {cell}");
+    }
+    let processes = cell["processes"].as_array().unwrap();
+    let roles: Vec<&str> = processes.iter().map(|one| one["role"].as_str().unwrap()).collect();
+    let packets = number("loopback_packets_per_message");
+    match system {
+        "os.udp" | "os.tcp" | "cyclonedds.udp" => assert!(packets >= 0.9, "{cell}"),
+        _ => assert!(packets < 0.5, "{cell}"),
+    }
+    if system.starts_with("cyclonedds.iceoryx") {
+        assert!(roles.contains(&"iox-roudi"), "the daemon counts: {roles:?}");
+        assert!(number("shared_bytes") > 1e6, "{cell}");
+    } else {
+        assert_eq!(roles, ["ping", "pong"]);
+    }
+    assert_eq!(cell["loan_us"].is_object(), system == "cyclonedds.iceoryx", "{cell}");
+}
+
+fn the_formats_of_others_print_halves(out: &std::path::Path, cells: &[serde_json::Value]) {
+    for format in ["roundtrip", "ddsperf"] {
+        let output = finish(&mut bench(&["report", out.to_str().unwrap(), "--format", format]));
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        assert_eq!(output.status.code(), Some(0), "{}", complaint(&output));
+        assert!(text.to_lowercase().contains("half"), "{text}");
+        if format == "roundtrip" {
+            let rows = text.lines().filter(|line| line.starts_with("# Overall")).count();
+            assert_eq!(rows, cells.len(), "{text}");
+        }
+    }
+}

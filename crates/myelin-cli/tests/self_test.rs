@@ -1,0 +1,57 @@
+//! The bench against the truth: what the synthetic driver injects, the summary must show.
+
+mod support;
+
+use support::{alone, bench, complaint, finish, summary};
+
+/// `bench/scenarios/self-test.toml`: the quantile function of the delays, in µs.
+const DELAYS_US: [(f64, f64); 6] =
+    [(0.0, 10.0), (0.5, 20.0), (0.9, 40.0), (0.99, 80.0), (0.999, 200.0), (1.0, 500.0)];
+const MESSAGES: u64 = 100_000;
+const RUNS: u64 = 3;
+
+#[test]
+fn injected_percentiles_loss_duplicates_and_reorderings_are_recovered() {
+    let _alone = alone();
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().join("out");
+    let output = finish(&mut bench(&["run", "self-test", "--out", out.to_str().unwrap()]));
+    assert_eq!(output.status.code(), Some(0), "{}", complaint(&output));
+    let cell = &summary(&out)["cells"][0];
+    assert_eq!(cell["valid"], true, "{cell}");
+
+    let every = |n: u64| MESSAGES / n;
+    let both = |a: u64, b: u64| MESSAGES / (a * b);
+    // Every n-th message suffers; a message that is lost suffers nothing else, and one held back
+    // is not doubled. 997, 1009, 10007 and 20011 are primes: two fates meet at their product.
+    let lost = every(1009);
+    let reordered = every(20011) - both(20011, 1009);
+    let duplicates = every(997) - both(997, 1009) - both(997, 20011);
+    assert_eq!(cell["sent"], RUNS * MESSAGES);
+    assert_eq!(cell["lost"], RUNS * lost, "{cell}");
+    assert_eq!(cell["out_of_order"], RUNS * reordered, "{cell}");
+    assert_eq!(cell["duplicates"], RUNS * duplicates, "{cell}");
+    assert_eq!(cell["corrupt"], 0);
+    assert_eq!(cell["received"], RUNS * (MESSAGES - lost));
+
+    // Messages that are stalled or held back lie beyond all delays, so the quantiles of the delays
+    // move up by their share of what was received.
+    let beyond = reordered + every(10007);
+    let within = 1.0 - beyond as f64 / (MESSAGES - lost) as f64;
+    for (name, at) in [("p50", 0.5), ("p90", 0.9), ("p99", 0.99), ("p999", 0.999)] {
+        let found = cell["round_trip_us"][name].as_f64().unwrap();
+        let expected = quantile(at / within);
+        let tolerance = (expected * 0.01).max(1.0);
+        assert!(
+            (found - expected).abs() <= tolerance,
+            "{name}: found {found}, injected {expected}"
+        );
+    }
+}
+
+/// The injected quantile function between its points.
+fn quantile(at: f64) -> f64 {
+    let next = DELAYS_US.iter().position(|(q, _)| *q >= at).expect("a quantile").max(1);
+    let ((q0, v0), (q1, v1)) = (DELAYS_US[next - 1], DELAYS_US[next]);
+    v0 + (v1 - v0) * (at - q0) / (q1 - q0)
+}
