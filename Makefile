@@ -33,4 +33,4 @@ overhead:
 
 ## Our round trips against a plain C program without our kit, alternating.
 fidelity: build
-	bench/drivers/cyclonedds/check/fidelity.py
+	$(MAKE) -C bench/drivers/cyclonedds/check fidelity

@@ -82,7 +82,7 @@ impl Host {
             cpus: cpu_info.as_ref().map_or(1, |info| info.num_cores() as u32),
             architecture: text(uname.machine()),
             hypervisor: has_hypervisor.then(|| {
-                line("/sys/class/dmi/id/sys_vendor").unwrap_or_else(|| "yes, unnamed".into())
+                line("/sys/class/dmi/id/sys_vendor").unwrap_or_else(|| "unnamed hypervisor".into())
             }),
             memory_bytes: procfs::Meminfo::current().map_or(0, |memory| memory.mem_total),
             os: os_name(),

@@ -35,7 +35,8 @@ impl Source {
     /// Where the value `value` of the array or scalar `key` stands: for values that pass a parser
     /// and fail later. Falls back to the key.
     pub fn find_value(&self, key: &str, value: &str) -> Range<usize> {
-        let key_at = self.find(key);
+        let key_at = self.find_after(0, &format!("\n{key} =")).unwrap_or_else(|| self.find(key));
+        let key_at = key_at.end..key_at.end;
         self.find_after(key_at.end, value).unwrap_or(key_at)
     }
 

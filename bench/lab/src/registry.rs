@@ -32,6 +32,13 @@ impl Entry {
         file.strip_prefix(PREFIX).unwrap_or(file)
     }
 
+    /// Has the driver remove what a killed daemon of its middleware has left on this host.
+    pub fn clean(&self) {
+        if let Err(error) = ask(&self.executable, "clean", "") {
+            eprintln!("{error}");
+        }
+    }
+
     /// Asks the driver whether the scenario's options suit this system.
     pub fn check(&self, prepare: &Prepare) -> Result<(), protocol::Event> {
         let line = serde_json::to_string(&protocol::Command::Prepare(Box::new(prepare.clone())))
@@ -189,7 +196,7 @@ fn ask(executable: &Path, verb: &str, line: &str) -> Result<String, String> {
     drop(input);
     let output = child.wait_with_output().map_err(|error| error.to_string())?;
     let answer = String::from_utf8_lossy(&output.stdout).into_owned();
-    if answer.is_empty() {
+    if answer.is_empty() && !output.status.success() {
         let complaint = String::from_utf8_lossy(&output.stderr);
         let complaint = complaint.lines().last().unwrap_or("no answer").to_string();
         return Err(format!("{verb}: {complaint} ({})", output.status));

@@ -168,6 +168,7 @@ fn execute_plan(
 ) -> Result<()> {
     let finished: Vec<RunPlan> = folder.runs()?.iter().map(|record| record.plan).collect();
     let open: Vec<&RunPlan> = plan.runs.iter().filter(|run| !finished.contains(run)).collect();
+    clean_up_after_others(plan, registry);
     let mut progress = Progress::new(plan.runs.len(), finished.len());
     for run in open {
         if interrupted.load(Ordering::Relaxed) {
@@ -197,6 +198,21 @@ fn execute_plan(
     }
     progress.end();
     Ok(())
+}
+
+/// A session that was killed may have left a daemon's segments behind.
+fn clean_up_after_others(plan: &Plan, registry: &Registry) {
+    let planned = |entry: &&Entry| {
+        let name = &entry.system.name;
+        entry.system.daemon && plan.cells.iter().any(|cell| cell.system == *name)
+    };
+    let mut cleaned = Vec::new();
+    for entry in registry.entries().iter().filter(planned) {
+        if !cleaned.contains(&&entry.executable) {
+            entry.clean();
+            cleaned.push(&entry.executable);
+        }
+    }
 }
 
 /// One run and its samples; `None` if it was interrupted.

@@ -200,8 +200,12 @@ pub struct ProcessUse {
     pub cpu_percent: f64,
     /// Part of it in user mode; the split is sampled by the kernel's tick.
     pub user_percent: f64,
-    /// Resident set at the end.
+    /// Resident set at the end; largest run.
     pub rss_bytes: u64,
+    /// Gave up the CPU itself, all threads.
+    pub voluntary_switches_per_s: f64,
+    /// Was made to, all threads.
+    pub involuntary_switches_per_s: f64,
     /// Threads by name, busiest first: CPU in per cent of a core.
     pub threads: Vec<ThreadUse>,
 }

@@ -70,12 +70,13 @@ fn ddsperf_format_is_that_of_ddsperf_ping() {
     let golden = "\
 # cyclonedds.udp default 12 B, sanity, 1 Hz
 # These are half round trips, as ddsperf prints them; everything else in Myelin prints whole ones.
-# Process numbers are unknown here and printed as 0. Resident memory and switches: all processes.
+# Process numbers are unknown here and printed as 0; a thread's CPU is not divided.
 [0] 1.000  pong:0 size 12 mean 74.500us min 23.600us 50% 74.000us 90% 79.000us 99% 133.000us max 350.050us cnt 23455
 [0] 2.000  pong:0 size 12 mean 74.500us min 23.600us 50% 74.000us 90% 79.000us 99% - max 350.050us cnt 12
 # all valid runs
 [0] 2.000  pong:0 size 12 mean 75.350us min 22.950us 50% 74.850us 90% 79.850us 99% 136.600us max 633.500us cnt 46911
-[0] 2.000  rss:23.0MB vcsw:2 ivcsw:11 ping:11%+25% ping/recvUC:25% ping/main:10% pong:11%+25% pong/recvUC:25% pong/main:10%
+[0] 2.000  rss:10.0MB vcsw:2 ivcsw:11 ping:11%+25% recvUC:25% main:10%
+[0] 2.000  rss:9.0MB vcsw:2 ivcsw:11 pong:11%+25% recvUC:25% main:10%
 ";
     assert_eq!(text, golden);
 }

@@ -185,11 +185,10 @@ fn list(what: Option<Listed>) {
         println!("systems:");
         for entry in registry.entries() {
             let system = &entry.system;
-            let state = match &system.missing {
-                None => system.version.clone(),
-                Some(reason) => reason.clone(),
-            };
-            println!("  {:<24} {:<60} {state}", system.name, system.about);
+            match &system.missing {
+                None => println!("  {:<24} {} ({})", system.name, system.about, system.version),
+                Some(reason) => println!("  {:<24} {reason}", system.name),
+            }
         }
         for broken in &registry.broken {
             println!("  driver left out: {broken}");

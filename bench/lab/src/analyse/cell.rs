@@ -252,6 +252,10 @@ impl<'a> Totals<'a> {
             .map(|(name, used)| ThreadUse { name: name.into(), cpu_percent: percent(used) })
             .collect();
         threads.sort_by(|a, b| b.cpu_percent.total_cmp(&a.cpu_percent));
+        let rate = |of: fn(&ProcessObservation) -> u64| {
+            let all: u64 = same.iter().map(|process| of(process)).sum();
+            self.per_second(all as f64, self.observed_s)
+        };
         let user = |process: &&ProcessObservation| {
             process.user_share.map(|share| (share * process.cpu_ns as f64) as u64)
         };
@@ -260,6 +264,8 @@ impl<'a> Totals<'a> {
             cpu_percent: percent(same.iter().map(|process| process.cpu_ns).sum()),
             user_percent: percent(same.iter().filter_map(user).sum()),
             rss_bytes: same.iter().map(|process| process.rss_bytes).max().unwrap_or(0),
+            voluntary_switches_per_s: rate(|process| process.voluntary_switches),
+            involuntary_switches_per_s: rate(|process| process.involuntary_switches),
             threads,
         }
     }

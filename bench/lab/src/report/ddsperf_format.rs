@@ -50,29 +50,24 @@ fn latency(at: f64, size: u64, round_trip: &Distribution, count: u64) -> String 
     )
 }
 
-/// Memory and switches of all processes together, then CPU: each process divided into user and
-/// system, each thread of note as a whole.
+/// A line for each process: memory, switches, CPU in user and system mode, and the threads of note.
 fn usage(entry: &Entry, at: f64) -> String {
-    let cell = entry.cell;
-    let mut text = format!("[0] {at:.3}  rss:{}", memory(cell.rss_bytes));
-    text += &format!(
-        " vcsw:{:.0} ivcsw:{:.0}",
-        cell.voluntary_switches_per_s, cell.involuntary_switches_per_s
-    );
-    for process in &cell.processes {
-        let system = (process.cpu_percent - process.user_percent).max(0.0);
-        text += &format!(" {}:{:.0}%+{system:.0}%", process.role, process.user_percent);
-        text += &threads(process);
-    }
-    text.push('\n');
-    text
+    entry.cell.processes.iter().map(|process| line_of(process, at)).collect()
 }
 
-fn threads(process: &ProcessUse) -> String {
+fn line_of(process: &ProcessUse, at: f64) -> String {
+    let system = (process.cpu_percent - process.user_percent).max(0.0);
     let shown = process.threads.iter().filter(|thread| thread.cpu_percent >= CPU_PERCENT_SHOWN);
-    shown
-        .map(|thread| format!(" {}/{}:{:.0}%", process.role, thread.name, thread.cpu_percent))
-        .collect()
+    let threads: String =
+        shown.map(|thread| format!(" {}:{:.0}%", thread.name, thread.cpu_percent)).collect();
+    format!(
+        "[0] {at:.3}  rss:{} vcsw:{:.0} ivcsw:{:.0} {}:{:.0}%+{system:.0}%{threads}\n",
+        memory(process.rss_bytes),
+        process.voluntary_switches_per_s,
+        process.involuntary_switches_per_s,
+        process.role,
+        process.user_percent,
+    )
 }
 
 fn memory(bytes: u64) -> String {
@@ -84,7 +79,7 @@ fn memory(bytes: u64) -> String {
 
 const REMARK: &str = "\
 # These are half round trips, as ddsperf prints them; everything else in Myelin prints whole ones.
-# Process numbers are unknown here and printed as 0. Resident memory and switches: all processes.";
+# Process numbers are unknown here and printed as 0; a thread's CPU is not divided.";
 
 /// As in ddsperf, threads below half a per cent are left out.
 const CPU_PERCENT_SHOWN: f64 = 0.5;

@@ -143,6 +143,6 @@ pub(super) fn finding(verdict: Verdict) -> String {
 fn over_floor(group: &Group, subject: &Entry) -> Option<String> {
     let cell = subject.cell;
     let floor = group.floor(&cell.tuning, cell.params.payload_bytes, subject.system.wait)?;
-    let ratio = subject.estimate().ok()?.value / floor.floor_p50()?;
+    let ratio = subject.estimate().ok()?.value / floor.typical_p50()?;
     Some(format!("{} the floor ({})", words::factor(ratio), floor.floor_name()))
 }

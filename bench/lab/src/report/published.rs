@@ -196,15 +196,16 @@ fn sanity(published: &CycloneddsOrin, group: &Group) -> Comparison {
 }
 
 fn sanity_figure(entry: &Entry, metric: &str) -> Option<f64> {
-    let resident = |role: &str| {
-        let process = entry.cell.processes.iter().find(|process| process.role == role)?;
-        Some(process.rss_bytes as f64 / f64::from(1 << 20))
-    };
+    let process = |role: &str| entry.cell.processes.iter().find(|process| process.role == role);
+    let resident = |role| Some(process(role)?.rss_bytes as f64 / f64::from(1 << 20));
+    let switches = |role| Some(process(role)?.voluntary_switches_per_s);
     match metric {
         "half_rtt_min_us" => entry.latency().map(|latency| latency.min),
         "half_rtt_max_us" => entry.latency().map(|latency| latency.max),
         "rss_ping_MB" => resident("ping"),
         "rss_pong_MB" => resident("pong"),
+        "vcsw_per_s_ping_min" | "vcsw_per_s_ping_max" => switches("ping"),
+        "vcsw_per_s_pong_min" | "vcsw_per_s_pong_max" => switches("pong"),
         _ => None,
     }
 }

@@ -74,7 +74,7 @@ pub(super) const HEADS: &[(&str, &str)] = &[
     ("CPU µs/msg", "CPU of ping, pong and daemons for each round trip"),
     ("switches/s", "voluntary context switches a second, all threads"),
     ("faults", "page faults while measuring"),
-    ("RSS", "resident memory of ping, pong and daemons"),
+    ("PSS", "memory of ping, pong and daemons, shared pages counted once; tuned locks all of it"),
     ("shared", "shared segments mapped, each counted once"),
     ("start ms", "from the start of the later process until both directions matched"),
     ("runs × n", "runs, and round trips in all of them"),
@@ -156,8 +156,8 @@ fn figures(entry: &Entry) -> Vec<Figure> {
         },
         plain(words::amount(cell.page_faults)),
         Figure {
-            title: format!("{} proportionally", words::bytes(cell.pss_bytes)),
-            ..plain(words::bytes(cell.rss_bytes))
+            title: format!("RSS, shared pages counted for each: {}", words::bytes(cell.rss_bytes)),
+            ..plain(words::bytes(cell.pss_bytes))
         },
         plain(words::bytes(cell.shared_bytes)),
         plain(words::amount(cell.startup_ms)),

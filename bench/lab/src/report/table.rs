@@ -213,7 +213,7 @@ fn best_cell(group: &Group, payload: u64, best: &[&Entry]) -> TableCell {
     let Some((first, tied)) = best.split_first() else { return absent() };
     let floor = group.floor(&first.cell.tuning, payload, first.system.wait);
     let over_floor = floor.and_then(|floor| {
-        let ratio = first.p50()? / floor.floor_p50()?;
+        let ratio = first.p50()? / floor.typical_p50()?;
         Some(format!("{} the floor ({})", words::factor(ratio), floor.floor_name()))
     });
     let names = tied.iter().map(|entry| entry.configuration()).collect::<Vec<_>>().join(", ");
@@ -265,8 +265,8 @@ fn latency(group: &Group, entry: &Entry, notes: &mut Notes) -> TableCell {
 
 fn floor_cell(entry: &Entry) -> TableCell {
     TableCell {
-        main: words::us_or_dash(entry.floor_p50()),
-        side: words::us_or_dash(entry.floor_p99()),
+        main: words::us_or_dash(entry.typical_p50()),
+        side: words::us_or_dash(entry.typical_p99()),
         small: entry.floor_name(),
         tone: Tone::Faint,
         title: entry.name(),

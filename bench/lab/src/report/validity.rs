@@ -101,7 +101,14 @@ fn delivery(view: &View) -> Check {
 /// How far the medians of the floor spread over its runs. Bimodal cells spread for a known reason
 /// and are left out.
 fn floor_stability(view: &View) -> Option<Check> {
-    let steady = |entry: &&Entry| entry.system.floor && entry.cell.valid && !entry.is_bimodal();
+    // Where the kernel is free to move processes, runs differ by where it has put them, not by the
+    // machine's state.
+    let is_pinned = |entry: &Entry| entry.cell.tuning != "default";
+    let any_pinned = view.entries().any(is_pinned);
+    let steady = |entry: &&Entry| {
+        let comparable = entry.cell.valid && !entry.is_bimodal();
+        entry.system.floor && comparable && is_pinned(entry) == any_pinned
+    };
     let mut spreads: Vec<_> = view
         .entries()
         .filter(steady)

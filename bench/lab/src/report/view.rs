@@ -167,7 +167,7 @@ impl<'a> Group<'a> {
                     && entry.cell.params.payload_bytes == payload
                     && entry.cell.valid
             });
-            let by_median = eligible.filter_map(|entry| Some((entry.floor_p50()?, entry)));
+            let by_median = eligible.filter_map(|entry| Some((entry.typical_p50()?, entry)));
             by_median.min_by(|a, b| a.0.total_cmp(&b.0)).map(|(_, entry)| entry)
         };
         fastest(wait).or_else(|| fastest(Wait::Block).filter(|_| wait == Wait::Adaptive))
@@ -237,16 +237,22 @@ impl<'a> Entry<'a> {
         self.cell.round_trip_p99_interval_us.filter(|_| self.metric == Metric::RoundTrip)
     }
 
-    /// The median if it may be compared; else why not.
+    /// The median if it may be compared; else why not. Where two unlike placements are mixed it is
+    /// that of the round trips across cores, and the interval spans both, for the next run may be
+    /// either.
     pub(super) fn estimate(&self) -> Result<Estimate, &'static str> {
         if !self.cell.valid {
             return Err("invalid");
         }
-        if self.is_mixed() {
-            return Err("bimodal");
-        }
-        let value = self.p50().ok_or("withheld")?;
-        Ok(Estimate { value, interval: self.p50_interval() })
+        let value = self.typical_p50().ok_or("withheld")?;
+        let interval = self.p50_interval().map(|[low, high]| match self.is_mixed() {
+            true => [
+                self.placement_p50s().fold(low, f64::min),
+                self.placement_p50s().fold(high, f64::max),
+            ],
+            false => [low, high],
+        });
+        Ok(Estimate { value, interval })
     }
 
     pub(super) fn against(&self, reference: &Entry) -> Option<Verdict> {
@@ -262,16 +268,19 @@ impl<'a> Entry<'a> {
     /// Whether the median is an accident of the shares of two unlike placements. If one placement
     /// dominates, the median is the dominant one's, not far from its own median.
     pub(super) fn is_mixed(&self) -> bool {
-        let placements = &self.cell.placements;
-        let dominated = placements.iter().any(|placement| placement.share >= SHARE_DOMINATES);
-        let medians = || placements.iter().filter_map(|placement| placement.round_trip_us.p50);
-        let low = medians().fold(f64::INFINITY, f64::min);
-        let high = medians().fold(0.0, f64::max);
+        let mut placements = self.cell.placements.iter();
+        let dominated = placements.any(|placement| placement.share >= SHARE_DOMINATES);
+        let low = self.placement_p50s().fold(f64::INFINITY, f64::min);
+        let high = self.placement_p50s().fold(0.0, f64::max);
         self.is_bimodal() && !dominated && high > low * verdict::RATIO_EQUAL
     }
 
-    /// The median as a floor: of the round trips across cores, if placements are mixed.
-    pub(super) fn floor_p50(&self) -> Option<f64> {
+    fn placement_p50s(&self) -> impl Iterator<Item = f64> {
+        self.cell.placements.iter().filter_map(|placement| placement.round_trip_us.p50)
+    }
+
+    /// The median; of the round trips across cores, if placements are mixed.
+    pub(super) fn typical_p50(&self) -> Option<f64> {
         let across = || self.cell.placements.iter().find(|placement| !placement.same_cpu);
         match self.is_mixed() {
             true => across()?.round_trip_us.p50,
@@ -279,8 +288,8 @@ impl<'a> Entry<'a> {
         }
     }
 
-    /// As [`Entry::floor_p50`], of the 99th percentile.
-    pub(super) fn floor_p99(&self) -> Option<f64> {
+    /// As [`Entry::typical_p50`], of the 99th percentile.
+    pub(super) fn typical_p99(&self) -> Option<f64> {
         let across = || self.cell.placements.iter().find(|placement| !placement.same_cpu);
         match self.is_mixed() {
             true => across()?.round_trip_us.p99,

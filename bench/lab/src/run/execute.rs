@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::os::fd::{AsRawFd, OwnedFd};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::time::{Duration, Instant};
@@ -81,7 +81,7 @@ pub fn execute(order: &Order<'_>, watch: &mut dyn FnMut(f64)) -> Result<Outcome,
     drop(run);
     drop(guard);
     if has_failed && order.entry.system.daemon {
-        clean(&order.entry.executable);
+        order.entry.clean();
     }
     outcome
 }
@@ -350,16 +350,6 @@ pub fn tuning_notes(order: &Order<'_>) -> Vec<String> {
     let tuned = order.tuning != Tuning::Default;
     let remark = tuned.then(|| tuning::fifo_remark(order.entry.system.wait)).flatten();
     remark.into_iter().collect()
-}
-
-fn clean(executable: &Path) {
-    let cleaned = std::process::Command::new(executable)
-        .arg("clean")
-        .stdin(std::process::Stdio::null())
-        .output();
-    if let Err(error) = cleaned {
-        eprintln!("{} clean: {error}", executable.display());
-    }
 }
 
 fn daemon_name(pid: u32) -> String {

@@ -277,6 +277,8 @@ fn processes(model: &Model) -> Vec<ProcessUse> {
         cpu_percent: threads.iter().map(|thread| thread.1).sum(),
         user_percent: threads.iter().map(|thread| thread.1).sum::<f64>() * 0.3,
         rss_bytes: rss,
+        voluntary_switches_per_s: 1.5,
+        involuntary_switches_per_s: 11.0,
         threads: threads
             .iter()
             .map(|(name, cpu_percent)| ThreadUse {
