@@ -12,16 +12,7 @@ pub(super) fn render(view: &View) -> String {
 fn block(entry: &Entry) -> Option<String> {
     let overall = entry.cell.round_trip_us?;
     let cell = entry.cell;
-    let mut text = format!(
-        "# {} {} {} B, {}\n{REMARK}\n",
-        cell.system,
-        cell.tuning,
-        cell.params.payload_bytes,
-        entry.circumstances()
-    );
-    for reason in cell.invalid_reasons.iter().filter(|_| !cell.valid) {
-        text += &format!("# INVALID: {reason}\n");
-    }
+    let mut text = entry.comment(REMARK);
     let seconds = &entry.detail.seconds;
     for second in seconds {
         let at = f64::from(second.second);

@@ -7,6 +7,7 @@
 
 mod csv;
 mod ddsperf_format;
+mod entry;
 mod host;
 mod html;
 mod lines;
@@ -22,12 +23,12 @@ pub mod verdict;
 mod view;
 mod words;
 
-use std::fs::File;
-use std::io::{self, Write as _};
+use std::io;
 use std::path::{Path, PathBuf};
 
 pub use terminal::Screen;
 
+use crate::record::write_whole;
 use crate::summary::Analysis;
 use view::View;
 
@@ -71,7 +72,7 @@ pub fn write_all(analysis: &Analysis, directory: &Path) -> Result<(), Error> {
     ];
     for (name, text) in files {
         let path = directory.join(name);
-        replace(&path, &text).map_err(|source| Error::Write { path, source })?;
+        write_whole(&path, text.as_bytes()).map_err(|source| Error::Write { path, source })?;
     }
     Ok(())
 }
@@ -84,19 +85,4 @@ pub fn terminal(analysis: &Analysis, format: Format, screen: Screen) -> String {
         Format::Roundtrip => roundtrip_format::render(&view),
         Format::Ddsperf => ddsperf_format::render(&view),
     }
-}
-
-/// Writes beside the file, then takes its place: a reader sees the old text or the new one.
-fn replace(path: &Path, text: &str) -> io::Result<()> {
-    let mut name = path.file_name().unwrap_or_default().to_owned();
-    name.push(format!(".{}.new", std::process::id()));
-    let beside = path.with_file_name(name);
-    let written = File::create(&beside)
-        .and_then(|mut file| file.write_all(text.as_bytes()).and_then(|()| file.sync_all()))
-        .and_then(|()| std::fs::rename(&beside, path));
-    if written.is_err() {
-        // The error at hand says more than a failure to clean up would.
-        let _ = std::fs::remove_file(&beside);
-    }
-    written
 }

@@ -17,16 +17,7 @@ pub(super) fn render(view: &View) -> String {
 fn block(entry: &Entry) -> Option<String> {
     let round_trip = entry.cell.round_trip_us?;
     let cell = entry.cell;
-    let mut text = format!(
-        "# {} {} {} B, {}\n{REMARK}\n",
-        cell.system,
-        cell.tuning,
-        cell.params.payload_bytes,
-        entry.circumstances()
-    );
-    for reason in cell.invalid_reasons.iter().filter(|_| !cell.valid) {
-        text += &format!("# INVALID: {reason}\n");
-    }
+    let mut text = entry.comment(REMARK);
     let payload = cell.params.payload_bytes;
     text += &format!("# payloadSize: {payload} | numSamples: {} | timeOut: 0\n\n", cell.samples);
     text += HEADER;

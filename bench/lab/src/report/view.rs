@@ -5,9 +5,10 @@ use std::collections::BTreeMap;
 
 use myelin_bench_kit::protocol::{Transport, Wait};
 
-use super::verdict::{self, Estimate, Verdict};
+use super::entry::traits;
+pub(super) use super::entry::{Entry, Metric, Traits};
 use super::words;
-use crate::summary::{Analysis, Cell, Detail, Distribution, Placement, SystemInfo};
+use crate::summary::{Analysis, Cell, SystemInfo};
 
 /// An analysis, sorted.
 pub(super) struct View<'a> {
@@ -31,33 +32,6 @@ pub(super) struct Group<'a> {
     pub tunings: Vec<&'a str>,
     /// Floor first, then as listed in the summary.
     pub systems: Vec<Traits<'a>>,
-}
-
-/// A cell with all that belongs to it.
-#[derive(Clone, Copy)]
-pub(super) struct Entry<'a> {
-    /// Place in the summary.
-    pub index: usize,
-    pub cell: &'a Cell,
-    pub detail: &'a Detail,
-    pub system: Traits<'a>,
-    metric: Metric,
-}
-
-/// What comparisons need to know of a system.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Traits<'a> {
-    pub name: &'a str,
-    pub wait: Wait,
-    pub transport: Transport,
-    pub floor: bool,
-}
-
-/// What the latency columns of a group hold.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Metric {
-    RoundTrip,
-    OneWay,
 }
 
 impl<'a> View<'a> {
@@ -207,155 +181,6 @@ impl<'a> Group<'a> {
     }
 }
 
-impl<'a> Entry<'a> {
-    fn new(analysis: &'a Analysis, index: usize, metric: Metric) -> Self {
-        let cell = &analysis.summary.cells[index];
-        let detail = analysis.details.get(index).unwrap_or(&NO_DETAIL);
-        let system = traits(&analysis.summary.systems, &cell.system);
-        Self { index, cell, detail, system, metric }
-    }
-
-    /// The latency that the group compares.
-    pub(super) fn latency(&self) -> Option<&'a Distribution> {
-        match self.metric {
-            Metric::RoundTrip => self.cell.round_trip_us.as_ref(),
-            Metric::OneWay => self.cell.one_way_us.as_ref(),
-        }
-    }
-
-    pub(super) fn p50(&self) -> Option<f64> {
-        words::median(self.latency())
-    }
-
-    /// The interval of the median over runs, where one is known.
-    pub(super) fn p50_interval(&self) -> Option<[f64; 2]> {
-        self.cell.round_trip_p50_interval_us.filter(|_| self.metric == Metric::RoundTrip)
-    }
-
-    /// As [`Entry::p50_interval`], of the 99th percentile.
-    pub(super) fn p99_interval(&self) -> Option<[f64; 2]> {
-        self.cell.round_trip_p99_interval_us.filter(|_| self.metric == Metric::RoundTrip)
-    }
-
-    /// The median if it may be compared; else why not. Where two unlike placements are mixed it is
-    /// that of the round trips across cores, and the interval spans both, for the next run may be
-    /// either.
-    pub(super) fn estimate(&self) -> Result<Estimate, &'static str> {
-        if !self.cell.valid {
-            return Err("invalid");
-        }
-        let value = self.typical_p50().ok_or("withheld")?;
-        let interval = self.p50_interval().map(|[low, high]| match self.is_mixed() {
-            true => [
-                self.placement_p50s().fold(low, f64::min),
-                self.placement_p50s().fold(high, f64::max),
-            ],
-            false => [low, high],
-        });
-        Ok(Estimate { value, interval })
-    }
-
-    pub(super) fn against(&self, reference: &Entry) -> Option<Verdict> {
-        verdict::compare(self.estimate().ok()?, reference.estimate().ok()?)
-    }
-
-    /// Whether there are round trips of both placements, on one core and across cores.
-    pub(super) fn is_bimodal(&self) -> bool {
-        let counts = |placement: &&Placement| placement.share >= SHARE_COUNTS;
-        self.cell.placements.iter().filter(counts).count() > 1
-    }
-
-    /// Whether the median is an accident of the shares of two unlike placements. If one placement
-    /// dominates, the median is the dominant one's, not far from its own median.
-    pub(super) fn is_mixed(&self) -> bool {
-        let mut placements = self.cell.placements.iter();
-        let dominated = placements.any(|placement| placement.share >= SHARE_DOMINATES);
-        let low = self.placement_p50s().fold(f64::INFINITY, f64::min);
-        let high = self.placement_p50s().fold(0.0, f64::max);
-        self.is_bimodal() && !dominated && high > low * verdict::RATIO_EQUAL
-    }
-
-    fn placement_p50s(&self) -> impl Iterator<Item = f64> {
-        self.cell.placements.iter().filter_map(|placement| placement.round_trip_us.p50)
-    }
-
-    /// The median; of the round trips across cores, if placements are mixed.
-    pub(super) fn typical_p50(&self) -> Option<f64> {
-        let across = || self.cell.placements.iter().find(|placement| !placement.same_cpu);
-        match self.is_mixed() {
-            true => across()?.round_trip_us.p50,
-            false => self.p50(),
-        }
-    }
-
-    /// As [`Entry::typical_p50`], of the 99th percentile.
-    pub(super) fn typical_p99(&self) -> Option<f64> {
-        let across = || self.cell.placements.iter().find(|placement| !placement.same_cpu);
-        match self.is_mixed() {
-            true => across()?.round_trip_us.p99,
-            false => self.latency()?.p99,
-        }
-    }
-
-    /// The name, with the placement that a floor is taken of.
-    pub(super) fn floor_name(&self) -> String {
-        let note = if self.is_mixed() { ", cross" } else { "" };
-        format!("{}{note}", self.system.name)
-    }
-
-    /// Scenario and rate.
-    pub(super) fn circumstances(&self) -> String {
-        format!("{}, {}", self.cell.scenario, words::rate(self.cell.params.rate_hz))
-    }
-
-    /// `cyclonedds.udp tuned`.
-    pub(super) fn configuration(&self) -> String {
-        format!("{} {}", self.system.name, self.cell.tuning)
-    }
-
-    /// `cyclonedds.udp, 64 KiB, tuned`, and how it waits unless it simply sleeps.
-    pub(super) fn name(&self) -> String {
-        let payload = words::bytes(self.cell.params.payload_bytes);
-        format!("{}, {payload}, {}", self.system.label(), self.cell.tuning)
-    }
-}
-
-impl Traits<'_> {
-    /// Whether its subscriber keeps a core busy: such systems are compared with their like only.
-    pub(super) fn polls(self) -> bool {
-        self.wait == Wait::Poll
-    }
-
-    /// The name without that of the driver, if the driver is common to all that are shown.
-    pub(super) fn short(&self, peers: &[Self]) -> &str {
-        let common = peers.iter().all(|peer| peer.family() == self.family());
-        let rest = self.name.split_once('.').map(|(_, rest)| rest);
-        rest.filter(|_| common).unwrap_or(self.name)
-    }
-
-    /// The name, and how it waits unless it simply sleeps.
-    pub(super) fn label(self) -> String {
-        match words::wait_remark(self.wait) {
-            "" => self.name.to_owned(),
-            remark => format!("{} ({remark})", self.name),
-        }
-    }
-
-    fn family(&self) -> &str {
-        self.name.split('.').next().unwrap_or(self.name)
-    }
-}
-
-impl Metric {
-    /// In words, as a heading.
-    pub(super) fn words(self) -> &'static str {
-        match self {
-            Metric::RoundTrip => "whole round trip",
-            Metric::OneWay => "one-way latency",
-        }
-    }
-}
-
 /// The order in which tunings are shown.
 pub(super) fn tuning_rank(tuning: &str) -> usize {
     TUNINGS.iter().position(|known| *known == tuning).unwrap_or(TUNINGS.len())
@@ -371,16 +196,6 @@ pub(super) fn distinct<T: PartialEq>(items: impl Iterator<Item = T>) -> Vec<T> {
     })
 }
 
-fn traits<'a>(systems: &'a [SystemInfo], name: &'a str) -> Traits<'a> {
-    let known = systems.iter().find(|system| system.name == name);
-    Traits {
-        name,
-        wait: known.map_or(Wait::None, |system| system.wait),
-        transport: known.map_or(Transport::None, |system| system.transport),
-        floor: known.is_some_and(|system| system.floor),
-    }
-}
-
 fn comparable(a: &Cell, b: &Cell) -> bool {
     a.scenario == b.scenario
         && a.topology == b.topology
@@ -388,18 +203,4 @@ fn comparable(a: &Cell, b: &Cell) -> bool {
         && a.params.subscribers == b.params.subscribers
 }
 
-static NO_DETAIL: Detail = Detail {
-    curve: Vec::new(),
-    runs: Vec::new(),
-    seconds: Vec::new(),
-    configuration: BTreeMap::new(),
-};
-
 const TUNINGS: [&str; 3] = ["default", "tuned", "awake"];
-
-/// A placement below this part of the round trips does not make a cell bimodal.
-const SHARE_COUNTS: f64 = 0.05;
-
-/// From this part on, a placement determines the median: it is then the placement's own 17th to
-/// 67th percentile at worst, inside its body.
-const SHARE_DOMINATES: f64 = 0.75;
