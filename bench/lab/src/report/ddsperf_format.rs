@@ -22,7 +22,7 @@ fn block(entry: &Entry) -> Option<String> {
         text += "# all valid runs\n";
     }
     let end = seconds.last().map_or(0.0, |second| f64::from(second.second));
-    text += &latency(end, cell.params.payload_bytes, &overall, cell.samples);
+    text += &latency(end, cell.params.payload_bytes, &overall, cell.received);
     text += &usage(entry, end);
     Some(text)
 }

@@ -19,13 +19,13 @@ fn block(entry: &Entry) -> Option<String> {
     let cell = entry.cell;
     let mut text = entry.comment(REMARK);
     let payload = cell.params.payload_bytes;
-    text += &format!("# payloadSize: {payload} | numSamples: {} | timeOut: 0\n\n", cell.samples);
+    text += &format!("# payloadSize: {payload} | numSamples: {} | timeOut: 0\n\n", cell.received);
     text += HEADER;
     for second in &entry.detail.seconds {
         text += &row(&format!("{:9}", second.second), &Figures::of_second(second));
     }
     let overall =
-        Figures { count: cell.samples, round_trip, write: cell.write_us, read: cell.read_us };
+        Figures { count: cell.received, round_trip, write: cell.write_us, read: cell.read_us };
     text.push('\n');
     text += &row("# Overall", &overall);
     Some(text)
