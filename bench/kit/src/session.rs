@@ -4,6 +4,7 @@ use std::io::{BufRead, Write};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 
 use crate::clock;
@@ -78,14 +79,14 @@ fn run_role(driver: &dyn Driver, prepare: &Prepare) -> Result<(), Error> {
     if prepare.lock_memory {
         process::lock_memory()?;
     }
+    // Before the lab's first look, so that the thread's stack is not part of what it sees.
+    let commands = listen(prepare.role);
     let mut link = driver.open(prepare)?;
     say(&Event::Ready(Ready { clock: Some(clock), ..Ready::default() }));
-    let start_ns = match next_command()? {
-        Command::Start { at_ns } => at_ns,
-        Command::Stop => return Ok(()),
-        Command::Prepare(_) => return Err(Error::new("protocol: prepared twice")),
+    let Ok(start_ns) = commands.start.recv() else {
+        return Ok(());
     };
-    let stop = watch_for_stop(prepare.role);
+    let stop = commands.stop;
     let done = match prepare.role {
         Role::Ping => pingpong::ping(&mut link, prepare, &mut samples, start_ns, &stop)?,
         _ => pingpong::pong(&mut link, prepare, &mut samples, &stop)?,
@@ -101,7 +102,7 @@ fn run_role(driver: &dyn Driver, prepare: &Prepare) -> Result<(), Error> {
 fn run_daemon(driver: &dyn Driver, prepare: &Prepare) -> Result<(), Error> {
     let mut daemon = driver.start_daemon(prepare)?;
     say(&Event::Ready(Ready { pids: daemon.pids(), ..Ready::default() }));
-    let stop = watch_for_stop(prepare.role);
+    let stop = listen(prepare.role).stop;
     let mut health = Ok(());
     while health.is_ok() && !stop.load(Ordering::Relaxed) {
         std::thread::park_timeout(DAEMON_CHECK);
@@ -113,21 +114,36 @@ fn run_daemon(driver: &dyn Driver, prepare: &Prepare) -> Result<(), Error> {
     Ok(())
 }
 
+/// What the lab says after `prepare`.
+struct Commands {
+    /// When to begin; closed without a word if it is to end instead.
+    start: Receiver<u64>,
+    /// Set when it is to end.
+    stop: Arc<AtomicBool>,
+}
+
 /// Reads standard input in a thread of its own. At its end, a measuring role ends at once: the lab
 /// is gone. A daemon's supervisor has cleaning to do and is only told to stop.
-fn watch_for_stop(role: Role) -> Arc<AtomicBool> {
+fn listen(role: Role) -> Commands {
+    let (sender, start) = channel();
     let stop = Arc::new(AtomicBool::new(false));
     let flag = Arc::clone(&stop);
     let main = std::thread::current();
     std::thread::spawn(move || {
-        let ended = next_command().is_err();
-        if ended && role != Role::Daemon {
+        let ending = loop {
+            match next_command() {
+                Ok(Command::Start { at_ns }) => drop(sender.send(at_ns)),
+                other => break other,
+            }
+        };
+        if ending.is_err() && role != Role::Daemon {
             std::process::exit(1);
         }
+        // ORDER: Relaxed, the flag carries nothing else.
         flag.store(true, Ordering::Relaxed);
         main.unpark();
     });
-    stop
+    Commands { start, stop }
 }
 
 fn next_command() -> Result<Command, Error> {
