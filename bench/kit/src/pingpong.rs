@@ -445,7 +445,7 @@ fn note_answer(
 /// After this many unanswered messages in a row ping gives up.
 pub const LOST_IN_A_ROW_MAX: u32 = 5;
 /// How many unanswered messages are remembered in case an answer still comes.
-const OVERDUE_MAX: usize = 65_536;
+const OVERDUE_MAX: usize = 4_096;
 /// The sequence number by which ping tells pong that it was the last message. It needs no answer.
 pub const GOODBYE: u64 = u64::MAX;
 /// How often a pong that hears nothing looks whether it should stop; seldom, because each look

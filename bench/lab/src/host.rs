@@ -1,5 +1,7 @@
 //! The machine's fingerprint: everything about it that may change a latency.
 
+use std::time::Duration;
+
 use myelin_bench_kit::clock;
 use procfs::Current as _;
 use serde::{Deserialize, Serialize};
@@ -51,6 +53,12 @@ pub struct Host {
     pub socket_buffer_max_bytes: Option<u64>,
     /// Transparent huge pages setting.
     pub huge_pages: Option<String>,
+    /// How busy all CPUs were before the session, in per cent.
+    #[serde(default)]
+    pub busy_percent: f64,
+    /// Loopback packets a second of other programs, before the session.
+    #[serde(default)]
+    pub loopback_packets_per_s: f64,
     /// Steal time while measuring, in per cent of all CPUs; absent before the first run.
     pub steal_percent: Option<f64>,
 }
@@ -65,8 +73,9 @@ pub struct IdleState {
 }
 
 impl Host {
-    /// Reads the machine this runs on.
+    /// Reads the machine this runs on, and watches what others do on it for [`AMBIENT_TIME`].
     pub fn read() -> Self {
+        let (busy_percent, loopback_packets_per_s) = ambient();
         let clock = clock::calibrate();
         let cpu_info = procfs::CpuInfo::current().ok();
         let processor = |key: &str| {
@@ -102,9 +111,45 @@ impl Host {
             memlock_bytes: memlock.current,
             socket_buffer_max_bytes: number("/proc/sys/net/core/rmem_max"),
             huge_pages: line("/sys/kernel/mm/transparent_hugepage/enabled"),
+            busy_percent,
+            loopback_packets_per_s,
             steal_percent: None,
         }
     }
+
+    /// Remarks on what else this machine is doing, for the report.
+    pub fn disturbances(&self) -> Vec<String> {
+        let busy = (self.busy_percent > BUSY_PERCENT_MAX).then(|| {
+            let percent = self.busy_percent;
+            format!(
+                "the CPUs were {percent:.0} % busy before the start: other work is measured too"
+            )
+        });
+        let loud = (self.loopback_packets_per_s > BACKGROUND_PACKETS_PER_S).then(|| {
+            let packets = self.loopback_packets_per_s;
+            format!("other programs send {packets:.0} packets a second over the loopback interface")
+        });
+        busy.into_iter().chain(loud).collect()
+    }
+}
+
+/// How busy the CPUs are, in per cent, and loopback packets a second.
+fn ambient() -> (f64, f64) {
+    let look = || {
+        let stats =
+            <procfs::KernelStats as procfs::CurrentSI>::current().ok().map(|stats| stats.total);
+        let idle = stats.as_ref().map_or(0, |cpu| cpu.idle + cpu.iowait.unwrap_or(0));
+        let used = stats.map_or(0, |cpu| cpu.user + cpu.nice + cpu.system);
+        let loopback = procfs::net::dev_status().ok().and_then(|mut all| all.remove("lo"));
+        (used as f64, idle as f64, loopback.map_or(0, |lo| lo.recv_packets) as f64)
+    };
+    let (used, idle, packets) = look();
+    std::thread::sleep(AMBIENT_TIME);
+    let (used, idle, packets) = {
+        let later = look();
+        (later.0 - used, later.1 - idle, later.2 - packets)
+    };
+    (100.0 * used / (used + idle).max(1.0), packets / AMBIENT_TIME.as_secs_f64())
 }
 
 fn line(path: &str) -> Option<String> {
@@ -152,6 +197,11 @@ fn idle_states() -> Vec<IdleState> {
         .collect()
 }
 
+/// How long the machine is watched before a session.
+pub const AMBIENT_TIME: Duration = Duration::from_millis(500);
+/// Loopback packets a second that may always come from others: discovery, heartbeats.
+pub const BACKGROUND_PACKETS_PER_S: f64 = 500.0;
+const BUSY_PERCENT_MAX: f64 = 10.0;
 /// The kernel's CPUIDLE_STATE_MAX.
 const IDLE_STATES_MAX: u32 = 10;
 

@@ -109,8 +109,9 @@ impl Plan {
             system: cell.system.clone(),
             role: Role::Ping,
             run: format!("myelin-bench-{}-{}", std::process::id(), run.order),
-            // 232 is the highest domain whose ports fit; leave low ones to the user.
-            domain: 100 + (std::process::id() + run.order) % 120,
+            // One for the session, so that its runs are configured alike; 232 is the highest whose
+            // ports fit, and low ones are left to the user.
+            domain: 100 + std::process::id() % 120,
             payload_bytes: cell.payload_bytes,
             messages: workload.messages,
             duration_ns: (workload.duration_s * 1e9) as u64,

@@ -77,7 +77,7 @@ pub fn run(request: &Request) -> Result<Finished> {
             (Folder::create(&path, &plan, &host)?, plan, host)
         }
     };
-    for note in &plan.notes {
+    for note in plan.notes.iter().chain(&host.disturbances()) {
         eprintln!("note: {note}");
     }
     execute_plan(&mut folder, &plan, &registry, &interrupted)?;

@@ -8,6 +8,7 @@ use super::bootstrap;
 use super::distribution::{Sorted, us};
 use super::series::{Series, seconds};
 use super::validity::{Evidence, faults, loopback_per_message};
+use crate::host::Host;
 use crate::observe::{Observation, ProcessObservation};
 use crate::plan::CellPlan;
 use crate::record::{RunRecord, RunSamples};
@@ -33,6 +34,7 @@ impl JudgedRun {
         plan: &CellPlan,
         system: &System,
         scenario: &Scenario,
+        host: &Host,
     ) -> Self {
         let workload = &scenario.workload;
         let faults = faults(&Evidence {
@@ -43,6 +45,7 @@ impl JudgedRun {
             rate_hz: plan.rate_hz,
             warmup_messages: workload.warmup_messages,
             record_every: workload.record_every,
+            others_packets_per_s: host.loopback_packets_per_s,
         });
         JudgedRun {
             series: Series::of(samples, system.loans, plan.rate_hz.is_some()),

@@ -30,6 +30,7 @@ pub fn analyse(folder: &mut Folder, plan: &Plan, host: Host) -> Result<Analysis>
         notes: plan.notes.clone(),
     };
     summary.host.steal_percent = mean_steal(&records);
+    summary.notes.extend(summary.host.disturbances());
     if records.len() < plan.runs.len() {
         let (done, all) = (records.len(), plan.runs.len());
         summary.notes.push(format!("incomplete: {done} of {all} runs were made"));
@@ -54,7 +55,8 @@ pub fn analyse(folder: &mut Folder, plan: &Plan, host: Host) -> Result<Analysis>
             if configuration.is_empty() {
                 configuration = configuration_files(&folder.path().join(&record.directory));
             }
-            runs.push(JudgedRun::new(record, &samples, cell, system, scenario));
+            let host = &summary.host;
+            runs.push(JudgedRun::new(record, &samples, cell, system, scenario, host));
         }
         let (cell, detail) = cell::pool(cell, scenario, system, &runs, configuration);
         summary.cells.push(cell);

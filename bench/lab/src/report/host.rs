@@ -56,6 +56,11 @@ pub(super) fn rows(host: &Host) -> Vec<(&'static str, String)> {
         ("lockable memory", bytes(host.memlock_bytes).unwrap_or_else(|| "unlimited".to_owned())),
         ("largest socket buffer", bytes(host.socket_buffer_max_bytes).unwrap_or_else(unknown)),
         ("transparent huge pages", text(&host.huge_pages)),
+        ("CPUs busy before the start", format!("{:.0} %", host.busy_percent)),
+        (
+            "loopback traffic of others",
+            format!("{:.0} packets a second", host.loopback_packets_per_s),
+        ),
         (
             "steal while measuring",
             host.steal_percent.map_or_else(unknown, |percent| format!("{percent:.2} %")),

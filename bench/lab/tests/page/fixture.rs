@@ -345,6 +345,8 @@ fn host() -> Host {
         memlock_bytes: Some(8 << 20),
         socket_buffer_max_bytes: Some(212_992),
         huge_pages: Some("madvise".to_owned()),
+        busy_percent: 2.0,
+        loopback_packets_per_s: 14.0,
         steal_percent: Some(0.7),
     }
 }
