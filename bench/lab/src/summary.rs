@@ -62,6 +62,10 @@ pub struct Cell {
     pub topology: String,
     /// The parameter point.
     pub params: Params,
+    /// Messages a run was asked for; 0 for no limit.
+    pub messages_asked: u64,
+    /// Seconds a run was asked for; 0 for no limit.
+    pub duration_asked_s: f64,
     /// Runs the figures come from.
     pub runs: u32,
     /// Round trips the figures come from.

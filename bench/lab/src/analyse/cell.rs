@@ -106,6 +106,8 @@ pub fn pool(
             wait: system.wait,
             subscribers: 1,
         },
+        messages_asked: scenario.workload.messages,
+        duration_asked_s: scenario.workload.duration_s,
         runs: used.len() as u32,
         samples: round_trip.len() as u64,
         round_trip_us: round_trip.distribution(),

@@ -19,7 +19,8 @@ fn block(entry: &Entry) -> Option<String> {
     let cell = entry.cell;
     let mut text = entry.comment(REMARK);
     let payload = cell.params.payload_bytes;
-    text += &format!("# payloadSize: {payload} | numSamples: {} | timeOut: 0\n\n", cell.received);
+    let (samples, seconds) = (cell.messages_asked, cell.duration_asked_s.ceil());
+    text += &format!("# payloadSize: {payload} | numSamples: {samples} | timeOut: {seconds}\n\n");
     text += HEADER;
     for second in &entry.detail.seconds {
         text += &row(&format!("{:9}", second.second), &Figures::of_second(second));

@@ -120,6 +120,8 @@ impl Maker {
                 wait: model.wait,
                 subscribers: 1,
             },
+            messages_asked: 0,
+            duration_asked_s: 60.0,
             runs,
             samples,
             round_trip_us: Some(round_trip),
