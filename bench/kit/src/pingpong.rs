@@ -11,6 +11,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use crate::clock::{self, Clock};
 use crate::driver::{Error, Link, Publisher, Subscriber};
 use crate::message::{self, Outgoing};
+use crate::process;
 use crate::protocol::{Done, Prepare};
 use crate::samples::{CORRUPT, LATE, OUT_OF_ORDER, Record, SampleFile};
 
@@ -59,16 +60,21 @@ pub fn pong(
         let Some(arrival) = receive(link.subscriber.as_mut(), &clock, until)? else {
             continue;
         };
-        if message::sequence(arrival.message) == Some(GOODBYE) {
+        let sequence = message::sequence(arrival.message).unwrap_or(0);
+        if sequence == GOODBYE {
             link.subscriber.release();
             break;
         }
-        send(link.publisher.as_mut(), &clock, arrival.message)?;
+        if done.cpu_ns.is_none() && sequence >= prepare.warmup_messages {
+            done.cpu_ns = Some(process::cpu_ns());
+        }
+        send(link.publisher.as_mut(), arrival.message, None)?;
         let answered = Sent { return_ns: clock.now(), cpu: clock::cpu(), ..Sent::default() };
         note_answer(&mut done, prepare, samples, &arrival, answered);
         link.subscriber.release();
     }
     done.end_ns = clock.now();
+    done.cpu_ns = done.cpu_ns.map(|before| process::cpu_ns() - before);
     Ok(done)
 }
 
@@ -84,6 +90,8 @@ struct Ping<'a> {
     newest_answered: u64,
     lost_in_a_row: u32,
     written: usize,
+    /// The warm-up's included.
+    exchanges: u64,
 }
 
 impl<'a> Ping<'a> {
@@ -99,14 +107,18 @@ impl<'a> Ping<'a> {
             newest_answered: 0,
             lost_in_a_row: 0,
             written: 0,
+            exchanges: 0,
         }
     }
 
+    /// What the warm-up counted is forgotten, but not that it saw a damaged payload.
     fn begin_measuring(&mut self) {
         self.measuring = true;
         self.overdue.clear();
         self.lost_in_a_row = 0;
-        self.done = Done { begin_ns: self.link.clock.now(), ..Done::default() };
+        let corrupt = self.done.corrupt;
+        let cpu_ns = Some(process::cpu_ns());
+        self.done = Done { begin_ns: self.link.clock.now(), corrupt, cpu_ns, ..Done::default() };
     }
 
     fn is_full(&self) -> bool {
@@ -120,7 +132,8 @@ impl<'a> Ping<'a> {
         let payload_bytes = self.prepare.payload_bytes as usize;
         let bytes = self.outgoing.stamp(sequence);
         let entry_ns = self.link.clock.now();
-        let mut sent = send(self.link.publisher.as_mut(), &self.link.clock, bytes)?;
+        let stamps = Some((entry_ns, &self.link.clock));
+        let mut sent = send(self.link.publisher.as_mut(), bytes, stamps)?;
         sent.return_ns = self.link.clock.now();
         sent.cpu = clock::cpu();
         sent.entry_ns = entry_ns;
@@ -150,8 +163,10 @@ impl<'a> Ping<'a> {
             }
             self.account_stray(arrived, sequence);
         }
+        self.done.corrupt += u64::from(record.flags & CORRUPT != 0);
+        self.exchanges += 1;
+        self.samples.beat(self.exchanges);
         if self.measuring {
-            self.done.corrupt += u64::from(record.flags & CORRUPT != 0);
             self.keep(record);
         }
         Ok(())
@@ -186,7 +201,7 @@ impl<'a> Ping<'a> {
         let Some(id) = arrived.sequence.checked_sub(self.prepare.warmup_messages) else {
             return; // of the warm-up
         };
-        if !self.measuring {
+        if !self.measuring || arrived.sequence == GOODBYE {
             return;
         }
         self.done.corrupt += u64::from(!arrived.holds);
@@ -234,6 +249,10 @@ impl<'a> Ping<'a> {
     /// Waits for answers still under way, then closes the books.
     fn finish(mut self) -> Result<Done, Error> {
         self.done.end_ns = self.link.clock.now();
+        self.done.cpu_ns = self.done.cpu_ns.map(|before| process::cpu_ns() - before);
+        if self.overdue.is_empty() {
+            self.say_goodbye()?;
+        }
         let grace = if self.overdue.is_empty() { DRAIN_NS } else { self.prepare.reply_timeout_ns };
         let until = self.done.end_ns + grace;
         let payload_bytes = self.prepare.payload_bytes as usize;
@@ -245,10 +264,16 @@ impl<'a> Ping<'a> {
             self.account_stray(arrived, last);
         }
         self.done.lost = self.done.sent - self.done.received;
-        // Should it get lost, the lab's stop ends pong a little later.
-        let goodbye = self.outgoing.stamp(GOODBYE);
-        send(self.link.publisher.as_mut(), &self.link.clock, goodbye)?;
+        if !self.overdue.is_empty() {
+            self.say_goodbye()?;
+        }
         Ok(self.done)
+    }
+
+    /// Should it get lost, the lab's stop ends pong a little later.
+    fn say_goodbye(&mut self) -> Result<(), Error> {
+        let goodbye = self.outgoing.stamp(GOODBYE);
+        send(self.link.publisher.as_mut(), goodbye, None).map(drop)
     }
 }
 
@@ -317,16 +342,24 @@ impl Sent {
     }
 }
 
-/// Publishes `message`, through a loan where the system has them.
+/// Publishes `message`, through a loan where the system has them. With `stamps`, the time before
+/// and a clock, the loan and its filling are timed apart.
 #[inline(always)]
-fn send(publisher: &mut dyn Publisher, clock: &Clock, message: &[u8]) -> Result<Sent, Error> {
+fn send(
+    publisher: &mut dyn Publisher,
+    message: &[u8],
+    stamps: Option<(u64, &Clock)>,
+) -> Result<Sent, Error> {
     let mut sent = Sent::default();
     if !publisher.has_loans() {
         publisher.publish(message)?;
         return Ok(sent);
     }
-    let before_ns = clock.now();
     let memory = publisher.loan(message.len())?;
+    let Some((before_ns, clock)) = stamps else {
+        memory.copy_from_slice(message);
+        return publisher.publish_loan().map(|()| sent);
+    };
     let loaned_ns = clock.now();
     memory.copy_from_slice(message);
     let filled_ns = clock.now();
@@ -414,11 +447,13 @@ fn note_answer(
     arrival: &Arrival<'_>,
     answered: Sent,
 ) {
-    let arrived =
-        arrival.arrived(message::stamps_hold(arrival.message, prepare.payload_bytes as usize));
-    let Some(id) = arrived.sequence.checked_sub(prepare.warmup_messages) else {
+    let payload_bytes = prepare.payload_bytes as usize;
+    let sequence = message::sequence(arrival.message).unwrap_or(u64::MAX);
+    let Some(id) = sequence.checked_sub(prepare.warmup_messages) else {
+        done.corrupt += u64::from(!message::pattern_holds(arrival.message, payload_bytes));
         return;
     };
+    let arrived = arrival.arrived(message::stamps_hold(arrival.message, payload_bytes));
     done.received += 1;
     done.sent += 1;
     done.corrupt += u64::from(!arrived.holds);

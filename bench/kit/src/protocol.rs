@@ -196,6 +196,9 @@ pub struct Ready {
     /// Further processes to observe (a daemon's).
     #[serde(default)]
     pub pids: Vec<u32>,
+    /// When both directions were matched, on `CLOCK_MONOTONIC`; 0 if the driver does not say.
+    #[serde(default)]
+    pub matched_ns: u64,
     /// The clock as this process finds it; absent for a daemon.
     #[serde(default)]
     pub clock: Option<Calibration>,
@@ -223,6 +226,10 @@ pub struct Done {
     pub begin_ns: u64,
     /// See `begin_ns`.
     pub end_ns: u64,
+    /// CPU time of this process, all threads, from the first measured message to the last, in
+    /// nanoseconds; absent if the driver does not know it.
+    #[serde(default)]
+    pub cpu_ns: Option<u64>,
     /// Further counts of this driver, by name.
     #[serde(default)]
     pub more: BTreeMap<String, u64>,

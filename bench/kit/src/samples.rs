@@ -63,8 +63,8 @@ const _: () = assert!(align_of::<Record>() == 8);
 pub const RECORD_BYTES: usize = 64;
 /// Where the records begin.
 pub const HEADER_BYTES: usize = 4096;
-/// First word of the file: "myelinS1" in memory order.
-pub const MAGIC: u64 = u64::from_le_bytes(*b"myelinS1");
+/// First word of the file: "myelinS2" in memory order.
+pub const MAGIC: u64 = u64::from_le_bytes(*b"myelinS2");
 
 /// Start of the file. Written by the lab when it makes the file, except for `written`.
 #[repr(C)]
@@ -73,6 +73,9 @@ struct FileHeader {
     capacity: u64,
     /// Records complete so far. Written by the driver alone.
     written: AtomicU64,
+    /// Messages exchanged so far, recorded or not, the warm-up's included: the sign of life.
+    /// Written by the driver alone.
+    exchanges: AtomicU64,
 }
 
 const _: () = assert!(size_of::<FileHeader>() <= HEADER_BYTES);
@@ -157,6 +160,19 @@ impl SampleFile {
     pub fn finish(&mut self, written: usize) {
         // ORDER: release pairs with the acquire in `written`.
         self.header().written.store(written as u64, Ordering::Release);
+    }
+
+    /// Shows the lab that messages are being exchanged.
+    #[inline(always)]
+    pub fn beat(&self, exchanges: u64) {
+        // ORDER: Relaxed, it publishes nothing else.
+        self.header().exchanges.store(exchanges, Ordering::Relaxed);
+    }
+
+    /// How many messages have been exchanged.
+    pub fn exchanges(&self) -> u64 {
+        // ORDER: Relaxed, as in `beat`.
+        self.header().exchanges.load(Ordering::Relaxed)
     }
 
     /// A copy of the records complete so far. Used by the lab.

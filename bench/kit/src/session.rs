@@ -74,15 +74,16 @@ fn run(driver: &dyn Driver) -> Result<(), Error> {
 
 fn run_role(driver: &dyn Driver, prepare: &Prepare) -> Result<(), Error> {
     let path = prepare.samples.as_ref().ok_or_else(|| Error::new("protocol: no sample file"))?;
-    let mut samples = SampleFile::open(path)?;
-    let clock = clock::calibrate();
     if prepare.lock_memory {
         process::lock_memory()?;
     }
     // Before the lab's first look, so that the thread's stack is not part of what it sees.
     let commands = listen(prepare.role);
     let mut link = driver.open(prepare)?;
-    say(&Event::Ready(Ready { clock: Some(clock), ..Ready::default() }));
+    let matched_ns = clock::monotonic_ns();
+    let mut samples = SampleFile::open(path)?;
+    let clock = Some(clock::calibrate());
+    say(&Event::Ready(Ready { matched_ns, clock, ..Ready::default() }));
     let Ok(start_ns) = commands.start.recv() else {
         return Ok(());
     };

@@ -10,6 +10,7 @@
 //! A sample file is `myelin_bench_kit::samples::Record`s, 64 bytes each, compressed with zstd. A
 //! run counts once its line is complete; a crash loses at most the run in progress.
 
+use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
@@ -85,8 +86,13 @@ impl Folder {
             write_whole(&path.join(HOST), &to_json(host))?;
             File::options().create(true).append(true).read(true).open(path.join(LINES))
         };
-        let runs = make().with_context(|| format!("results folder {}", path.display()))?;
-        Ok(Folder { path: path.into(), runs })
+        let runs = make().map_err(|error| {
+            InputError::new(format!("--out {}: {error}", path.display()))
+                .remedy("name a folder that can be made and written")
+        })?;
+        let mut folder = Folder { path: path.into(), runs };
+        folder.claim()?;
+        Ok(folder)
     }
 
     /// Opens a folder to read it or to go on with it.
@@ -103,13 +109,28 @@ impl Folder {
             .with_context(|| format!("{}/{PLAN} is damaged", path.display()))?;
         let host = serde_json::from_str(&read(HOST)?)
             .with_context(|| format!("{}/{HOST} is damaged", path.display()))?;
-        let runs = File::options()
-            .create(true)
-            .append(true)
-            .read(true)
-            .open(path.join(LINES))
-            .with_context(|| format!("{}/{LINES}", path.display()))?;
+        read(LINES)?;
+        let lines = path.join(LINES);
+        // To read a folder, no right to write it is needed.
+        let runs = File::options().append(true).read(true).open(&lines);
+        let runs =
+            runs.or_else(|_| File::open(&lines)).with_context(|| lines.display().to_string())?;
         Ok((Folder { path: path.into(), runs }, plan, host))
+    }
+
+    /// Takes the folder for this session, until it ends in whatever way, and cuts off a line that
+    /// was not finished.
+    pub fn claim(&mut self) -> Result<()> {
+        if self.runs.try_lock().is_err() {
+            let text = format!("{}: another session is using this folder", self.path.display());
+            return Err(InputError::new(text).remedy("wait until it has ended").into());
+        }
+        let text = fs::read(self.path.join(LINES))?;
+        let complete = text.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
+        if complete < text.len() {
+            self.runs.set_len(complete as u64)?;
+        }
+        Ok(())
     }
 
     /// Where it is.
@@ -154,20 +175,23 @@ impl Folder {
         kept
     }
 
-    /// The runs kept so far, in the order of execution. An incomplete last line is ignored, and
-    /// cut off so that the next line starts afresh.
+    /// The runs kept so far, in the order of execution; of a run that was repeated, the last. An
+    /// incomplete last line is ignored.
     pub fn runs(&mut self) -> Result<Vec<RunRecord>> {
         let mut text = String::new();
         self.runs.seek(SeekFrom::Start(0))?;
         self.runs.read_to_string(&mut text)?;
         let complete = text.rfind('\n').map_or(0, |at| at + 1);
-        if complete < text.len() {
-            self.runs.set_len(complete as u64)?;
+        let mut runs = BTreeMap::new();
+        for (number, line) in text[..complete].lines().enumerate() {
+            let run: RunRecord = serde_json::from_str(line).map_err(|error| {
+                let place = self.path.join(LINES);
+                InputError::new(format!("{}:{}: {error}", place.display(), number + 1))
+                    .remedy("delete the line, and measure that run again by --resume")
+            })?;
+            runs.insert(run.plan.order, run);
         }
-        let line = |(number, line): (usize, &str)| {
-            serde_json::from_str(line).with_context(|| format!("{LINES}:{}: not a run", number + 1))
-        };
-        text[..complete].lines().enumerate().map(line).collect()
+        Ok(runs.into_values().collect())
     }
 
     /// The samples of a kept run.
@@ -284,8 +308,29 @@ mod tests {
         folder.keep(&record(0), &RunSamples::default()).unwrap();
         folder.runs.write_all(b"{\"order\": 1, \"ce").unwrap();
         assert_eq!(folder.runs().unwrap().len(), 1);
+        folder.claim().unwrap();
         folder.keep(&record(1), &RunSamples::default()).unwrap();
         assert_eq!(folder.runs().unwrap().len(), 2);
+    }
+
+    #[test]
+    fn one_session_at_a_time_goes_on_with_a_folder() {
+        let (_place, folder) = folder();
+        let (mut second, _, _) = Folder::open(folder.path()).unwrap();
+        assert!(second.claim().unwrap_err().to_string().contains("another session"));
+        drop(folder);
+        second.claim().unwrap();
+    }
+
+    #[test]
+    fn of_a_run_that_was_repeated_the_last_counts() {
+        let (_place, mut folder) = folder();
+        let failed = RunRecord { failure: Some("died".into()), ..record(0) };
+        folder.keep(&failed, &RunSamples::default()).unwrap();
+        folder.keep(&record(0), &RunSamples::default()).unwrap();
+        let runs = folder.runs().unwrap();
+        assert_eq!(runs.len(), 1);
+        assert_eq!(runs[0].failure, None);
     }
 
     #[test]

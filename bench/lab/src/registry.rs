@@ -5,10 +5,13 @@
 //! The first of a name wins.
 
 use std::collections::BTreeMap;
-use std::io::Write;
+use std::io::{Read, Write};
 use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::mpsc;
+use std::time::{Duration, Instant};
 
 use globset::Glob;
 use myelin_bench_kit::protocol::{self, Description, Event, PROTOCOL, Prepare, System};
@@ -181,27 +184,61 @@ fn describe(executable: &Path) -> Result<Vec<System>, String> {
     Ok(description.systems)
 }
 
-/// Runs a driver's verb with one line of input; its output.
+/// Runs a driver's verb with one line of input; its output. The driver gets [`ANSWER_LIMIT`] and
+/// [`ANSWER_BYTES_MAX`], and a process group of its own, out of reach of a Ctrl-C meant for the lab.
 fn ask(executable: &Path, verb: &str, line: &str) -> Result<String, String> {
     let mut child = Command::new(executable)
         .arg(verb)
+        .process_group(0)
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
+        .stderr(Stdio::null())
         .spawn()
         .map_err(|error| error.to_string())?;
     let mut input = child.stdin.take().expect("piped");
     // A driver that does not read its input has closed it; its output says why.
     let _ = writeln!(input, "{line}");
     drop(input);
-    let output = child.wait_with_output().map_err(|error| error.to_string())?;
-    let answer = String::from_utf8_lossy(&output.stdout).into_owned();
-    if answer.is_empty() && !output.status.success() {
-        let complaint = String::from_utf8_lossy(&output.stderr);
-        let complaint = complaint.lines().last().unwrap_or("no answer").to_string();
-        return Err(format!("{verb}: {complaint} ({})", output.status));
+    let output = child.stdout.take().expect("piped");
+    let (sender, answer) = mpsc::channel();
+    std::thread::spawn(move || {
+        let mut text = String::new();
+        let read = output.take(ANSWER_BYTES_MAX).read_to_string(&mut text);
+        let _ = sender.send(read.map(|_| text));
+    });
+    let answer = answer.recv_timeout(ANSWER_LIMIT);
+    // It has answered, or it never will.
+    let status = match answer {
+        Ok(Ok(_)) => wait_briefly(&mut child),
+        _ => None,
+    };
+    if status.is_none() {
+        let _ = child.kill();
+        let _ = child.wait();
     }
-    Ok(answer)
+    match answer {
+        Err(_) => Err(format!("{verb}: no answer in {} s", ANSWER_LIMIT.as_secs())),
+        Ok(Err(error)) => Err(format!("{verb}: {error}")),
+        Ok(Ok(text)) if text.is_empty() && !status.is_some_and(|status| status.success()) => {
+            Err(format!("{verb}: ended without an answer"))
+        }
+        Ok(Ok(text)) => Ok(text),
+    }
 }
 
+fn wait_briefly(child: &mut std::process::Child) -> Option<std::process::ExitStatus> {
+    let deadline = Instant::now() + ANSWER_LIMIT;
+    loop {
+        let status = child.try_wait().ok().flatten();
+        if status.is_some() || Instant::now() >= deadline {
+            return status;
+        }
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
+/// How long a driver may take to describe, check or clean.
+const ANSWER_LIMIT: Duration = Duration::from_secs(10);
+/// Longer than any description.
+const ANSWER_BYTES_MAX: u64 = 1 << 20;
 const PREFIX: &str = "myelin-driver-";

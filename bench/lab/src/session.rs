@@ -69,7 +69,7 @@ pub fn run(request: &Request) -> Result<Finished> {
         eprintln!("driver left out: {broken}");
     }
     let (mut folder, plan, host) = match &request.resume {
-        Some(path) => Folder::open(path)?,
+        Some(path) => resume(path)?,
         None => {
             let plan = make_plan(request, &registry)?;
             let host = Host::read();
@@ -87,6 +87,21 @@ pub fn run(request: &Request) -> Result<Finished> {
         analysis,
         interrupted: interrupted.load(Ordering::Relaxed),
     })
+}
+
+/// A folder to go on with: of this machine, and of nobody else. Runs that failed are repeated.
+fn resume(path: &Path) -> Result<(Folder, Plan, Host)> {
+    let (mut folder, plan, host) = Folder::open(path)?;
+    folder.claim()?;
+    let now = Host::read();
+    let same = |of: fn(&Host) -> (&str, &str, u32)| of(&host) == of(&now);
+    if !same(|host| (&host.cpu_model, &host.kernel, host.cpus)) {
+        let text = format!("--resume {}: begun on another machine or kernel", path.display());
+        return Err(InputError::new(text)
+            .remedy("figures of two machines are not pooled; start anew")
+            .into());
+    }
+    Ok((folder, plan, host))
 }
 
 /// Reads a results folder again.
@@ -166,7 +181,9 @@ fn execute_plan(
     registry: &Registry,
     interrupted: &AtomicBool,
 ) -> Result<()> {
-    let finished: Vec<RunPlan> = folder.runs()?.iter().map(|record| record.plan).collect();
+    let records = folder.runs()?;
+    let is_kept = |record: &&RunRecord| record.failure.is_none() && folder.samples(record).is_ok();
+    let finished: Vec<RunPlan> = records.iter().filter(is_kept).map(|record| record.plan).collect();
     let open: Vec<&RunPlan> = plan.runs.iter().filter(|run| !finished.contains(run)).collect();
     clean_up_after_others(plan, registry);
     let mut progress = Progress::new(plan.runs.len(), finished.len());

@@ -87,7 +87,7 @@ pub struct Cell {
     pub wake_us: Option<Distribution>,
     /// Round trips a second, back to back; at a rate, the rate reached.
     pub throughput_per_s: f64,
-    /// CPU of ping, pong and daemons for each round trip.
+    /// CPU of ping, pong and daemons for each round trip, from the first measured to the last.
     pub cpu_us_per_message: f64,
     /// CPU of ping, pong and daemons while measuring; 100 is one core.
     pub cpu_percent: f64,
@@ -123,10 +123,10 @@ pub struct Cell {
     /// figures come from the other runs.
     pub invalid_reasons: Vec<String>,
 
-    /// 95 % bootstrap interval over runs of `round_trip_us.p50`; absent with fewer than 3 runs.
+    /// 95 % bootstrap interval over runs of `round_trip_us.p50`; absent with fewer than 5 runs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub round_trip_p50_interval_us: Option<[f64; 2]>,
-    /// 95 % bootstrap interval over runs of `round_trip_us.p99`; absent with fewer than 3 runs.
+    /// 95 % bootstrap interval over runs of `round_trip_us.p99`; absent with fewer than 5 runs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub round_trip_p99_interval_us: Option<[f64; 2]>,
     /// The same round trips apart by where the two sides ran. More than one entry with a share
@@ -202,8 +202,9 @@ pub struct ProcessUse {
     pub role: String,
     /// All threads, while measuring; 100 is one core.
     pub cpu_percent: f64,
-    /// Part of it in user mode; the split is sampled by the kernel's tick.
-    pub user_percent: f64,
+    /// Part of it in user mode; the split is sampled by the kernel's tick, and null where runs were
+    /// too short for it.
+    pub user_percent: Option<f64>,
     /// Resident set at the end; largest run.
     pub rss_bytes: u64,
     /// Gave up the CPU itself, all threads.

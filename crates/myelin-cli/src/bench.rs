@@ -1,6 +1,6 @@
 //! `myelin bench`: run, list, report.
 
-use std::io::IsTerminal;
+use std::io::{IsTerminal, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -108,6 +108,7 @@ pub fn run(verb: Verb) -> Result<ExitCode> {
         Verb::Report { directory, format, open } => {
             let analysis = session::read(&directory)?;
             report(&analysis, &directory, format)?;
+            let all_valid = analysis.summary.cells.iter().all(|cell| cell.valid);
             if open {
                 let page = directory.join("report.html");
                 std::process::Command::new("xdg-open")
@@ -115,7 +116,7 @@ pub fn run(verb: Verb) -> Result<ExitCode> {
                     .spawn()
                     .with_context(|| format!("xdg-open; open {} yourself", page.display()))?;
             }
-            Ok(ExitCode::SUCCESS)
+            Ok(if all_valid { ExitCode::SUCCESS } else { ExitCode::FAILURE })
         }
     }
 }
@@ -155,10 +156,9 @@ fn report(analysis: &Analysis, folder: &std::path::Path, format: Print) -> Resul
         Print::Roundtrip => Format::Roundtrip,
         Print::Ddsperf => Format::Ddsperf,
     };
-    print!("{}", report::terminal(analysis, format, screen()));
-    report::write_all(analysis, folder)
-        .with_context(|| format!("reports in {}; the records are intact", folder.display()))?;
-    println!("report: {}", folder.join("report.html").display());
+    report::write_all(analysis, folder).context("the records are intact")?;
+    let page = folder.join("report.html");
+    say(&format!("{}report: {}\n", report::terminal(analysis, format, screen()), page.display()));
     Ok(())
 }
 
@@ -174,26 +174,35 @@ fn screen() -> Screen {
 }
 
 fn list(what: Option<Listed>) {
+    let mut text = String::new();
     if what != Some(Listed::Systems) {
-        println!("scenarios (myelin bench run NAME, or a file of your own):");
+        text += "scenarios (myelin bench run NAME, or a file of your own):\n";
         for scenario in Scenario::built_in() {
-            println!("  {:<18} {}", scenario.name, scenario.about);
+            text += &format!("  {:<18} {}\n", scenario.name, scenario.about);
         }
     }
     if what != Some(Listed::Scenarios) {
         let registry = session::registry();
-        println!("systems:");
+        text += "systems:\n";
         for entry in registry.entries() {
             let system = &entry.system;
-            match &system.missing {
-                None => println!("  {:<24} {} ({})", system.name, system.about, system.version),
-                Some(reason) => println!("  {:<24} {reason}", system.name),
-            }
+            let what = match &system.missing {
+                None => format!("{} ({})", system.about, system.version),
+                Some(reason) => reason.clone(),
+            };
+            text += &format!("  {:<24} {what}\n", system.name);
         }
         for broken in &registry.broken {
-            println!("  driver left out: {broken}");
+            text += &format!("  driver left out: {broken}\n");
         }
     }
+    say(&text);
+}
+
+/// Prints; a reader that has gone away (`| head`, a closed terminal) is not our failure.
+fn say(text: &str) {
+    let mut output = std::io::stdout().lock();
+    let _ = output.write_all(text.as_bytes()).and_then(|()| output.flush());
 }
 
 /// As a shell reports a program that SIGINT has ended.

@@ -62,6 +62,13 @@ fn a_killed_ping_costs_its_run() {
     let output = second_run_harmed("os.pipe", folder.path(), harm_role("ping", SIGKILL));
     assert_one_run_failed(folder.path(), &output, "ping was killed by signal 9");
     before.assert_unchanged();
+
+    let out = folder.path().join("out");
+    let output = finish(&mut bench(&["run", "--resume", out.to_str().unwrap()]));
+    assert_eq!(output.status.code(), Some(0), "{}", complaint(&output));
+    let cell = &summary(&out)["cells"][0];
+    assert_eq!(cell["runs"], 3, "the failed run is made up for: {cell}");
+    assert_eq!(cell["invalid_reasons"].as_array().unwrap().len(), 0);
 }
 
 #[test]

@@ -21,13 +21,18 @@ use myelin_bench_kit::Error;
 /// The RouDi that lives on this host, ours or another's: its process id, 0 if it cannot be seen
 /// from here.
 pub fn living_daemon() -> Option<u32> {
-    let lock = Path::new(DAEMON_LOCK);
-    let inode = fs::metadata(lock).ok()?.ino();
-    if let Some(pid) = flock_owner(&fs::read_to_string("/proc/locks").unwrap_or_default(), inode) {
-        return Some(pid);
-    }
-    let file = File::open(lock).ok()?;
-    matches!(file.try_lock(), Err(TryLockError::WouldBlock)).then_some(0)
+    let file = File::open(DAEMON_LOCK).ok()?;
+    // The lock decides; who holds it is only looked up to be named.
+    matches!(file.try_lock(), Err(TryLockError::WouldBlock)).then(|| {
+        let inode = file.metadata().map(|data| data.ino()).unwrap_or(0);
+        let locks = fs::read_to_string("/proc/locks").unwrap_or_default();
+        let owner = flock_owner(&locks, inode).filter(|pid| is_roudi(*pid));
+        owner.unwrap_or(0)
+    })
+}
+
+fn is_roudi(pid: u32) -> bool {
+    fs::read_to_string(format!("/proc/{pid}/comm")).is_ok_and(|name| name.contains("roudi"))
 }
 
 /// Removes what dead processes of iceoryx have left, if no RouDi lives.

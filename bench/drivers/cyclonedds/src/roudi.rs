@@ -44,8 +44,13 @@ impl RouDi {
         let until = Instant::now() + Duration::from_nanos(prepare.match_timeout_ns);
         let pools = pools::of(prepare, true)?;
         let program = program().ok_or_else(|| Error::new(format!("iox-roudi: {NOT_INSTALLED}")))?;
-        if let Some(pid) = leftovers::living_daemon() {
-            return Err(another_lives(pid));
+        // That of a session which was killed takes a moment to end.
+        let patience = Instant::now() + STOPS_WITHIN;
+        while let Some(pid) = leftovers::living_daemon() {
+            if Instant::now() >= patience {
+                return Err(another_lives(pid));
+            }
+            std::thread::sleep(STOP_CHECK);
         }
         leftovers::clean()?;
         let configuration = prepare.directory.join("roudi.toml");

@@ -10,10 +10,9 @@ use rand::{RngExt, SeedableRng};
 use super::distribution::{Sorted, us};
 
 /// 95 % interval of the pooled quantile of `runs`, in microseconds; `None` with fewer than
-/// [`RUNS_MIN`] runs or where a run is too short for the quantile.
+/// [`RUNS_MIN`] runs or where a run has no values.
 pub fn interval(runs: &[Sorted], quantile: f64) -> Option<[f64; 2]> {
-    let pooled: usize = runs.iter().map(Sorted::len).sum();
-    if runs.len() < RUNS_MIN || pooled == 0 {
+    if runs.len() < RUNS_MIN || runs.iter().any(Sorted::is_empty) {
         return None;
     }
     let mut random = StdRng::seed_from_u64(SEED);
@@ -48,8 +47,8 @@ fn pooled_quantile(runs: &[&Sorted], quantile: f64) -> i64 {
     low
 }
 
-/// Fewer runs say nothing about their spread.
-const RUNS_MIN: usize = 3;
+/// With fewer runs the interval covers the truth far less often than it says: of three, 74 %.
+pub const RUNS_MIN: usize = 5;
 const RESAMPLES: usize = 400;
 /// Fixed, so that a report made again says the same.
 const SEED: u64 = 0x6d79_656c_696e;
@@ -75,11 +74,12 @@ mod tests {
     #[test]
     fn equal_runs_leave_no_doubt_and_unlike_runs_do() {
         let run = |offset: i64| Sorted::new((0..1000).map(|value| value + offset).collect());
-        let equal = interval(&[run(0), run(0), run(0)], 0.5).unwrap();
+        let equal = interval(&[run(0), run(0), run(0), run(0), run(0)], 0.5).unwrap();
         assert_eq!(equal[0], equal[1]);
-        let unlike = interval(&[run(0), run(10_000), run(20_000)], 0.5).unwrap();
-        assert!(unlike[0] <= 1.0 && unlike[1] >= 20.0, "{unlike:?}");
-        assert_eq!(interval(&[run(0), run(0)], 0.5), None);
+        let unlike =
+            interval(&[run(0), run(10_000), run(20_000), run(30_000), run(40_000)], 0.5).unwrap();
+        assert!(unlike[0] <= 11.0 && unlike[1] >= 30.0, "{unlike:?}");
+        assert_eq!(interval(&[run(0), run(0), run(0), run(0)], 0.5), None);
     }
 
     #[test]

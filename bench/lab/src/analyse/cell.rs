@@ -116,7 +116,7 @@ pub fn pool(
         read_us: pooled(|series| &series.read),
         wake_us: pooled(|series| &series.wake),
         throughput_per_s: total.per_second(total.counts.received as f64, total.measured_s),
-        cpu_us_per_message: total.cpu_us / total.messages.max(1.0),
+        cpu_us_per_message: total.exchange_cpu_us / (total.counts.sent as f64).max(1.0),
         cpu_percent: 100.0 * total.per_second(total.cpu_us * 1e-6, total.observed_s),
         rss_bytes: total.largest(|observed| sum(observed, |process| process.rss_bytes)),
         pss_bytes: total.largest(|observed| sum(observed, |process| process.pss_bytes)),
@@ -172,6 +172,8 @@ struct Totals<'a> {
     measured_s: f64,
     observed_s: f64,
     cpu_us: f64,
+    /// From the first measured message to the last, without the bench's own start and end.
+    exchange_cpu_us: f64,
     loopback_bytes: f64,
     loopback_packets: f64,
 }
@@ -185,6 +187,7 @@ impl<'a> Totals<'a> {
             measured_s: 0.0,
             observed_s: 0.0,
             cpu_us: 0.0,
+            exchange_cpu_us: 0.0,
             loopback_bytes: 0.0,
             loopback_packets: 0.0,
         };
@@ -201,6 +204,7 @@ impl<'a> Totals<'a> {
             if let Some(observed) = &run.record.observation {
                 total.observed_s += observed.wall_ns as f64 * 1e-9;
                 total.cpu_us += sum(observed, |process| process.cpu_ns) as f64 / 1e3;
+                total.exchange_cpu_us += exchange_cpu_ns(&run.record, observed) / 1e3;
                 total.loopback_bytes += observed.loopback_bytes as f64;
                 total.loopback_packets += observed.loopback_packets as f64;
                 total.observations.push(observed);
@@ -267,13 +271,34 @@ impl<'a> Totals<'a> {
         ProcessUse {
             role: name.into(),
             cpu_percent: percent(same.iter().map(|process| process.cpu_ns).sum()),
-            user_percent: percent(same.iter().filter_map(user).sum()),
+            user_percent: same
+                .iter()
+                .all(|process| process.user_share.is_some())
+                .then(|| percent(same.iter().filter_map(user).sum())),
             rss_bytes: same.iter().map(|process| process.rss_bytes).max().unwrap_or(0),
             voluntary_switches_per_s: rate(|process| process.voluntary_switches),
             involuntary_switches_per_s: rate(|process| process.involuntary_switches),
             threads,
         }
     }
+}
+
+/// CPU of the exchange alone: by ping's and pong's own account, where they keep one; the rest, daemons
+/// and drivers that do not, by the observation's.
+fn exchange_cpu_ns(record: &RunRecord, observed: &Observation) -> f64 {
+    let own = |name: &str| match name {
+        "ping" => record.ping.as_ref()?.cpu_ns,
+        "pong" => record.pong.as_ref()?.cpu_ns,
+        _ => None,
+    };
+    let measured_ns =
+        record.ping.as_ref().map_or(0, |ping| ping.end_ns.saturating_sub(ping.begin_ns));
+    let part = measured_ns as f64 / (observed.wall_ns as f64).max(1.0);
+    let used = |process: &ProcessObservation| match own(&process.name) {
+        Some(cpu_ns) => cpu_ns as f64,
+        None => process.cpu_ns as f64 * part.min(1.0),
+    };
+    observed.processes.iter().map(used).sum()
 }
 
 fn sum(observed: &Observation, of: impl Fn(&ProcessObservation) -> u64) -> u64 {
@@ -307,6 +332,13 @@ fn notes(runs: &[JudgedRun], used: &[&JudgedRun], steal_percent: f64) -> Vec<Str
         notes.push(format!("the hypervisor took {steal_percent:.1} % of the CPUs meanwhile"));
     }
     let lost: u64 = used.iter().map(|run| run.counts().lost).sum();
+    let lateness = used.iter().flat_map(|run| run.series.lateness.iter().copied()).max();
+    if let Some(late_ns) = lateness.filter(|late_ns| *late_ns > LATE_NS_MAX) {
+        let late_us = us(late_ns);
+        notes.push(format!(
+            "sent up to {late_us:.0} µs behind schedule; round trips count from the actual sending"
+        ));
+    }
     if lost > 0 {
         notes.push(format!("{lost} messages lost; they have no round trip"));
     }
@@ -343,6 +375,8 @@ fn curve(pooled: &Sorted, runs: &[Sorted]) -> Vec<CurvePoint> {
         .collect()
 }
 
+/// Sending later than this is remarked.
+const LATE_NS_MAX: i64 = 1_000_000;
 const CURVE_NINES_MAX: u32 = 6;
 const CURVE_POINTS_PER_NINE: u32 = 20;
 /// More stolen time than this is remarked; one tick of the kernel in a short run is 2 %.

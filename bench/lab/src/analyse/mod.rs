@@ -47,11 +47,12 @@ pub fn analyse(folder: &mut Folder, plan: &Plan, host: Host) -> Result<Analysis>
         };
         let mut runs = Vec::new();
         let mut configuration = BTreeMap::new();
-        for record in by_cell.remove(&index).unwrap_or_default() {
-            let samples = match record.failure {
-                None => folder.samples(&record)?,
-                Some(_) => RunSamples::default(),
-            };
+        for mut record in by_cell.remove(&index).unwrap_or_default() {
+            let samples = folder.samples(&record).unwrap_or_else(|error| {
+                let reason = format!("{error:#}; --resume measures it again");
+                record.failure.get_or_insert(reason);
+                RunSamples::default()
+            });
             if configuration.is_empty() {
                 configuration = configuration_files(&folder.path().join(&record.directory));
             }

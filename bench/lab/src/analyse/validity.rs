@@ -39,6 +39,7 @@ pub fn faults(evidence: &Evidence<'_>) -> Vec<String> {
     };
     let mut faults = Vec::new();
     faults.extend(books_do_not_balance(ping, pong, evidence));
+    faults.extend(answered_by_another(evidence));
     faults.extend(payload_damaged(ping, pong));
     faults.extend(rate_missed(ping, evidence.rate_hz));
     faults.extend(left_its_cpu(evidence));
@@ -73,6 +74,21 @@ fn books_do_not_balance(ping: &Done, pong: &Done, evidence: &Evidence<'_>) -> Op
         return Some(format!("{recorded} answers recorded ≠ {received} counted"));
     }
     None
+}
+
+/// A message is taken by pong after ping has begun to publish it, and answered before ping takes the
+/// answer. All times are of one clock, so a violation proves that ping took something else.
+fn answered_by_another(evidence: &Evidence<'_>) -> Option<String> {
+    if evidence.system.transport == Transport::None {
+        return None;
+    }
+    let pairs = evidence.samples.ping.iter().zip(&evidence.samples.pong);
+    let both = pairs.filter(|(ping, pong)| ping.take_return_ns != 0 && pong.take_return_ns != 0);
+    let wrong = both.filter(|(ping, pong)| {
+        pong.take_return_ns < ping.publish_entry_ns || ping.take_return_ns < pong.take_return_ns
+    });
+    let count = wrong.count();
+    (count > 0).then(|| format!("{count} answers came before pong had the message: not its own"))
 }
 
 fn payload_damaged(ping: &Done, pong: &Done) -> Option<String> {
@@ -122,6 +138,7 @@ fn wrong_transport(
     let seconds = observation.wall_ns as f64 * 1e-9;
     let others = BACKGROUND_PACKETS_PER_S.max(2.0 * evidence.others_packets_per_s);
     let background = (others * seconds) as u64;
+    // The interface takes packets of up to 64 KiB whole.
     match evidence.system.transport {
         Transport::None => None,
         Transport::Loopback => (packets < messages / 2 || observation.loopback_bytes < bytes / 2)
@@ -133,7 +150,7 @@ fn wrong_transport(
             // Discovery, heartbeats and other programs of this host use it too, at a low rate.
             let many_packets = packets > messages / 2 + background;
             let many_bytes = evidence.payload_bytes >= 1024
-                && observation.loopback_bytes > bytes / 2 + background * 1500;
+                && observation.loopback_bytes > bytes / 2 + background * 65_536;
             (many_packets || many_bytes).then(|| {
                 format!("went over the network stack, or other programs began to use it: {seen}")
             })
@@ -215,9 +232,10 @@ mod tests {
             (observation.loopback_packets, observation.loopback_bytes) = (packets, bytes);
         };
         let ping = |case: &mut Case| case.record.ping.take().unwrap();
-        let cases: [(&str, Spoil); 9] = [
+        let cases: [(&str, Spoil); 10] = [
             ("killed", &|case| case.record.failure = Some("pong was killed by signal 9".into())),
             ("hears itself", &|case| case.record.pong.as_mut().unwrap().received = 500),
+            ("not its own", &|case| case.samples.pong[7].take_return_ns = 3),
             ("were not as sent", &|case| case.record.pong.as_mut().unwrap().corrupt = 1),
             ("≠ received", &|case| {
                 case.record.ping = Some(Done { received: 999, ..ping(case) });

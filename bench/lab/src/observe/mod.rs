@@ -1,7 +1,7 @@
 //! What the machine and the processes of a run did while it lasted, seen from outside.
 //!
 //! Two snapshots are taken, before the start and when ping is done; nothing runs in between. CPU
-//! times are the scheduler's own (`/proc/PID/task/TID/schedstat`), in nanoseconds; the split into
+//! times are the scheduler's own (the CPU clock of a process, `schedstat` of a thread), in ns; the split into
 //! user and system time is the kernel's, sampled by its tick.
 
 mod machine;
@@ -100,7 +100,7 @@ pub struct Observation {
 pub struct ProcessObservation {
     /// `ping`, `pong` or the daemon's name.
     pub name: String,
-    /// All threads that lived at the end.
+    /// All threads, ended ones included.
     pub cpu_ns: u64,
     /// Part of it in user mode, 0 to 1; absent with too few ticks to say.
     pub user_share: Option<f64>,

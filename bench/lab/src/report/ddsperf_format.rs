@@ -47,17 +47,19 @@ fn usage(entry: &Entry, at: f64) -> String {
 }
 
 fn line_of(process: &ProcessUse, at: f64) -> String {
-    let system = (process.cpu_percent - process.user_percent).max(0.0);
+    let split = process.user_percent.map_or_else(
+        || format!("{:.0}%", process.cpu_percent),
+        |user| format!("{user:.0}%+{:.0}%", (process.cpu_percent - user).max(0.0)),
+    );
     let shown = process.threads.iter().filter(|thread| thread.cpu_percent >= CPU_PERCENT_SHOWN);
     let threads: String =
         shown.map(|thread| format!(" {}:{:.0}%", thread.name, thread.cpu_percent)).collect();
     format!(
-        "[0] {at:.3}  rss:{} vcsw:{:.0} ivcsw:{:.0} {}:{:.0}%+{system:.0}%{threads}\n",
+        "[0] {at:.3}  rss:{} vcsw:{:.0} ivcsw:{:.0} {}:{split}{threads}\n",
         memory(process.rss_bytes),
         process.voluntary_switches_per_s,
         process.involuntary_switches_per_s,
         process.role,
-        process.user_percent,
     )
 }
 

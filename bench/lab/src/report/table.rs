@@ -213,7 +213,7 @@ fn best_cell(group: &Group, payload: u64, best: &[&Entry]) -> TableCell {
     let Some((first, tied)) = best.split_first() else { return absent() };
     let floor = group.floor(&first.cell.tuning, payload, first.system.wait);
     let over_floor = floor.and_then(|floor| {
-        let ratio = first.p50()? / floor.typical_p50()?;
+        let ratio = first.typical_p50()? / floor.typical_p50()?;
         Some(format!("{} the floor ({})", words::factor(ratio), floor.floor_name()))
     });
     let names = tied.iter().map(|entry| entry.configuration()).collect::<Vec<_>>().join(", ");
@@ -224,7 +224,7 @@ fn best_cell(group: &Group, payload: u64, best: &[&Entry]) -> TableCell {
     };
     TableCell {
         main: first.configuration(),
-        side: words::us_or_dash(first.p50()),
+        side: words::us_or_dash(first.typical_p50()),
         small: [over_floor.unwrap_or_default(), ties]
             .into_iter()
             .filter(|part| !part.is_empty())

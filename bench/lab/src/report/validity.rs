@@ -4,6 +4,7 @@ use serde::Serialize;
 
 use super::view::{Entry, View};
 use super::words;
+use crate::analyse::bootstrap::RUNS_MIN;
 use crate::summary::Distribution;
 
 /// One item of the validity strip.
@@ -156,10 +157,11 @@ fn repeats(view: &View) -> Check {
         true => words::plural(least as usize, "run"),
         false => format!("{least} to {most} runs"),
     };
+    let enough = |runs: u32| runs as usize >= RUNS_MIN;
     let (level, consequence) = match least {
-        3.. => (Level::Good, "intervals are 95 % bootstraps over runs"),
-        _ if most >= 3 => (Level::Caution, "cells with fewer than 3 have no interval"),
-        _ => (Level::Caution, "fewer than 3: no intervals, hence no verdicts"),
+        _ if enough(least) => (Level::Good, "intervals are 95 % bootstraps over runs"),
+        _ if enough(most) => (Level::Caution, "cells with fewer than 5 have no interval"),
+        _ => (Level::Caution, "fewer than 5: no intervals, hence no verdicts"),
     };
     let finding = format!("{number} of each cell; {consequence}");
     Check { level, title: "Repeats", finding, particulars: vec![] }

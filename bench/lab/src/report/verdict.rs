@@ -13,7 +13,7 @@ use serde::Serialize;
 pub struct Estimate {
     /// Pooled over runs.
     pub value: f64,
-    /// Low and high end; absent with fewer than three runs.
+    /// Low and high end; absent with fewer than five runs.
     pub interval: Option<[f64; 2]>,
 }
 
@@ -76,7 +76,7 @@ fn judge(ratio: f64, [low, high]: [f64; 2]) -> Kind {
         Kind::Better
     } else if apart && ratio < 1.0 / RATIO_MATERIAL {
         Kind::Worse
-    } else if apart || (low >= 1.0 / RATIO_EQUAL && high <= RATIO_EQUAL) {
+    } else if low >= 1.0 / RATIO_EQUAL && high <= RATIO_EQUAL {
         Kind::NoDifference
     } else {
         Kind::TooNoisy

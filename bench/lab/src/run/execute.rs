@@ -129,11 +129,12 @@ impl<'a> Run<'a> {
             self.wait_ready(Role::Daemon)?;
         }
         self.pong = Some(self.start(Role::Pong)?);
-        let later_start = Instant::now();
+        let later_start_ns = clock::monotonic_ns();
         self.ping = Some(self.start(Role::Ping)?);
         self.wait_ready(Role::Pong)?;
         self.wait_ready(Role::Ping)?;
-        let startup_ms = later_start.elapsed().as_secs_f64() * 1e3;
+        let matched_ns = self.ready.values().map(|ready| ready.matched_ns).max().unwrap_or(0);
+        let startup_ms = matched_ns.saturating_sub(later_start_ns) as f64 * 1e-6;
 
         let before = Snapshot::take(&self.observed());
         let at_ns = clock::monotonic_ns() + START_DELAY_NS;
@@ -219,24 +220,24 @@ impl<'a> Run<'a> {
         Ok(())
     }
 
-    /// Until ping is done; a ping that records nothing for too long is given up.
+    /// Until ping is done; a ping that exchanges nothing for too long is given up.
     fn wait_done(&mut self, watch: &mut dyn FnMut(f64)) -> Result<(), Failure> {
         let prepare = &self.order.prepare;
         let period = Duration::from_secs_f64(prepare.rate_hz.map_or(0.0, |rate| 1.0 / rate));
         let answers = Duration::from_nanos(prepare.reply_timeout_ns);
         let patience = STALL_LIMIT + period * 2 + answers * LOST_LIMIT;
         let expected = Expected::new(prepare);
-        let (mut written, mut since) = (0, Instant::now());
+        let (mut exchanges, mut since) = (0, Instant::now());
         let begin = Instant::now();
         while !self.done.contains_key(&Role::Ping) {
-            let now_written = self.samples[&Role::Ping].1.written();
-            if now_written != written {
-                (written, since) = (now_written, Instant::now());
+            let now_exchanges = self.samples[&Role::Ping].1.exchanges();
+            if now_exchanges != exchanges {
+                (exchanges, since) = (now_exchanges, Instant::now());
             } else if since.elapsed() > patience {
-                let text = format!("ping has recorded nothing for {} s", patience.as_secs());
+                let text = format!("ping has exchanged nothing for {} s", patience.as_secs());
                 return Err(Failure::Run(text));
             }
-            watch(expected.part(written as u64, begin.elapsed()));
+            watch(expected.part(exchanges, begin.elapsed()));
             self.listen()?;
         }
         Ok(())
@@ -325,23 +326,23 @@ impl<'a> Run<'a> {
 
 /// How far a run is.
 struct Expected {
-    records: Option<u64>,
+    exchanges: Option<u64>,
     duration: Option<Duration>,
 }
 
 impl Expected {
     fn new(prepare: &Prepare) -> Self {
-        let records = (prepare.messages / prepare.record_every).max(1);
+        let exchanges = prepare.warmup_messages + prepare.messages;
         Expected {
-            records: (prepare.messages > 0).then_some(records),
+            exchanges: (prepare.messages > 0).then_some(exchanges),
             duration: (prepare.duration_ns > 0).then(|| Duration::from_nanos(prepare.duration_ns)),
         }
     }
 
-    fn part(&self, records: u64, elapsed: Duration) -> f64 {
-        let by_records = self.records.map_or(0.0, |all| records as f64 / all as f64);
+    fn part(&self, exchanges: u64, elapsed: Duration) -> f64 {
+        let by_count = self.exchanges.map_or(0.0, |all| exchanges as f64 / all as f64);
         let by_time = self.duration.map_or(0.0, |all| elapsed.as_secs_f64() / all.as_secs_f64());
-        by_records.max(by_time).min(1.0)
+        by_count.max(by_time).min(1.0)
     }
 }
 
@@ -360,10 +361,10 @@ fn daemon_name(pid: u32) -> String {
 /// How often the lab looks around while a run lasts. Each look costs the run a wake-up.
 const TICK: Duration = Duration::from_millis(250);
 /// Between the command and the first message, so that both have read theirs.
-const START_DELAY_NS: u64 = 10_000_000;
+const START_DELAY_NS: u64 = 2_000_000;
 /// What opening may take beyond the time limit for matching.
 const READY_SLACK: Duration = Duration::from_secs(5);
-/// Without a record for so long, beyond what lost answers take, ping is given up.
+/// Without an exchange for so long, beyond what lost answers take, ping is given up.
 const STALL_LIMIT: Duration = Duration::from_secs(10);
 /// As many answers in a row may be lost before ping gives up itself.
 const LOST_LIMIT: u32 = myelin_bench_kit::pingpong::LOST_IN_A_ROW_MAX + 1;

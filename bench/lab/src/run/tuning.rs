@@ -32,17 +32,20 @@ impl Cpus {
                 return Err(InputError::new(text).remedy(format!("it may use {allowed:?}")));
             }
         }
-        let pair = pick(&allowed.iter().map(|cpu| (*cpu, core_of(*cpu))).collect::<Vec<_>>());
-        let (ping, pong) = match (choice.ping_cpu, choice.pong_cpu, pair) {
-            (Some(ping), Some(pong), _) => (ping, pong),
-            (ping, pong, Some((one, other))) => {
-                let free = |taken: usize| if taken == one { other } else { one };
-                let ping = ping.unwrap_or_else(|| pong.map_or(one, free));
-                (ping, pong.unwrap_or_else(|| free(ping)))
-            }
-            _ => return Err(InputError::new("`tuned` needs two cores and this host offers one")),
+        let all: Vec<(usize, (i64, i64))> =
+            allowed.iter().map(|cpu| (*cpu, core_of(*cpu))).collect();
+        let partner = |taken: usize| {
+            let elsewhere = |(_, core): &&(usize, (i64, i64))| *core != core_of(taken);
+            all.iter().rev().find(elsewhere).map(|(cpu, _)| *cpu)
         };
-        Ok(Cpus { ping, pong })
+        let pair = match (choice.ping_cpu, choice.pong_cpu) {
+            (Some(ping), Some(pong)) => Some((ping, pong)),
+            (Some(ping), None) => partner(ping).map(|pong| (ping, pong)),
+            (None, Some(pong)) => partner(pong).map(|ping| (ping, pong)),
+            (None, None) => pick(&all),
+        };
+        let one_core = || InputError::new("`tuned` needs two cores and this host offers one");
+        pair.map(|(ping, pong)| Cpus { ping, pong }).ok_or_else(one_core)
     }
 
     /// The CPU of a role; daemons are left alone.
@@ -135,6 +138,13 @@ pub fn unavailable(tuning: Tuning, choice: &TuningChoice) -> Option<String> {
                 .into(),
         );
     }
+    if tuning == Tuning::Awake && !has_idle_driver() {
+        return Some(
+            "this kernel has no cpuidle driver, so nothing here keeps a core from sleeping: \
+                     the hypervisor or the firmware decides"
+                .into(),
+        );
+    }
     match LatencyGuard::hold() {
         Err(error) if tuning == Tuning::Awake => Some(format!(
             "/dev/cpu_dma_latency cannot be held at 0 ({error}): needs write permission on it \
@@ -175,6 +185,11 @@ fn pick(cpus: &[(usize, (i64, i64))]) -> Option<(usize, usize)> {
         [.., other, one] => Some((one, other)),
         _ => None,
     }
+}
+
+fn has_idle_driver() -> bool {
+    std::fs::read_to_string("/sys/devices/system/cpu/cpuidle/current_driver")
+        .is_ok_and(|driver| driver.trim() != "none")
 }
 
 fn core_of(cpu: usize) -> (i64, i64) {

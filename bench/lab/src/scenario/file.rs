@@ -67,10 +67,11 @@ impl File {
     pub(super) fn check(self, source: Source) -> Result<Scenario, InputError> {
         let limits = Limits { source: &source };
         let plain = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
-        if self.name.get_ref().is_empty() || !self.name.get_ref().chars().all(plain) {
-            return Err(source
-                .error(self.name.span(), "name: not a plain word")
-                .remedy("use letters, digits, `-` and `_`: it becomes part of file names"));
+        let length = self.name.get_ref().len();
+        if !(1..=NAME_MAX).contains(&length) || !self.name.get_ref().chars().all(plain) {
+            return Err(source.error(self.name.span(), "name: not a plain word").remedy(format!(
+                "use up to {NAME_MAX} letters, digits, `-` and `_`: it becomes part of file names"
+            )));
         }
         let workload = self.workload.check(&limits)?;
         let plan = self.plan.check(&limits)?;
@@ -103,14 +104,13 @@ impl WorkloadFile {
         }
         Ok(Workload {
             kind: self.kind,
-            payload_bytes: (self.payload_bytes.into_iter())
-                .map(|size| limits.within("payload_bytes", size, 0, PAYLOAD_BYTES_MAX))
-                .collect::<Result<_, _>>()?,
+            payload_bytes: each_once(
+                (self.payload_bytes.into_iter())
+                    .map(|size| limits.within("payload_bytes", size, 0, PAYLOAD_BYTES_MAX)),
+            )?,
             rate_hz: match self.rate_hz.is_empty() {
                 true => vec![None],
-                false => (self.rate_hz.into_iter())
-                    .map(|rate| limits.rate(rate))
-                    .collect::<Result<_, _>>()?,
+                false => each_once(self.rate_hz.into_iter().map(|rate| limits.rate(rate)))?,
             },
             messages,
             duration_s,
@@ -131,6 +131,20 @@ impl WorkloadFile {
             record_every: limits.optional("record_every", self.record_every, 1, 1_000_000, 1)?,
         })
     }
+}
+
+/// A parameter point named twice is one.
+fn each_once<T: PartialEq>(
+    values: impl Iterator<Item = Result<T, InputError>>,
+) -> Result<Vec<T>, InputError> {
+    let mut kept = Vec::new();
+    for value in values {
+        let value = value?;
+        if !kept.contains(&value) {
+            kept.push(value);
+        }
+    }
+    Ok(kept)
 }
 
 impl PlanFile {
@@ -221,11 +235,12 @@ impl Limits<'_> {
     }
 
     fn rate(&self, rate: Spanned<Rate>) -> Result<Option<f64>, InputError> {
-        let remedy = "give messages a second above 0, at most 1e6, or \"max\" for back to back";
+        let remedy =
+            "give messages a second, above 0: 0.001 to 1000000, or \"max\" for back to back";
         match rate.get_ref() {
             Rate::Word(word) if word == "max" => Ok(None),
             Rate::Word(word) => Err(self.bad(rate.span(), "rate_hz", format!("{word:?}"), remedy)),
-            Rate::Hertz(hertz) if *hertz > 0.0 && *hertz <= 1e6 => Ok(Some(*hertz)),
+            Rate::Hertz(hertz) if (1e-3..=1e6).contains(hertz) => Ok(Some(*hertz)),
             Rate::Hertz(hertz) => Err(self.bad(rate.span(), "rate_hz", hertz, remedy)),
         }
     }
@@ -245,6 +260,7 @@ impl Limits<'_> {
     }
 }
 
+const NAME_MAX: usize = 64;
 const WARMUP_MESSAGES: u64 = 500;
 const REPLY_TIMEOUT_MS: u64 = 1_000;
 const PRIORITY: u64 = 80;

@@ -62,7 +62,7 @@ impl Workload {
             0.0 => u64::MAX,
             seconds => (seconds * rate_hz.unwrap_or(ROUND_TRIPS_PER_S_MAX)).ceil() as u64,
         };
-        by_count.min(by_time) / self.record_every + 1
+        (by_count.min(by_time) / self.record_every).saturating_add(2)
     }
 }
 

@@ -277,7 +277,7 @@ fn processes(model: &Model) -> Vec<ProcessUse> {
     let process = |role: &str, rss: u64, threads: &[(&str, f64)]| ProcessUse {
         role: role.to_owned(),
         cpu_percent: threads.iter().map(|thread| thread.1).sum(),
-        user_percent: threads.iter().map(|thread| thread.1).sum::<f64>() * 0.3,
+        user_percent: Some(threads.iter().map(|thread| thread.1).sum::<f64>() * 0.3),
         rss_bytes: rss,
         voluntary_switches_per_s: 1.5,
         involuntary_switches_per_s: 11.0,
