@@ -63,8 +63,8 @@ const _: () = assert!(align_of::<Record>() == 8);
 pub const RECORD_BYTES: usize = 64;
 /// Where the records begin.
 pub const HEADER_BYTES: usize = 4096;
-/// First word of the file: "myelinS2" in memory order.
-pub const MAGIC: u64 = u64::from_le_bytes(*b"myelinS2");
+/// First word of the file: "myelinS1" in memory order.
+pub const MAGIC: u64 = u64::from_le_bytes(*b"myelinS1");
 
 /// Start of the file. Written by the lab when it makes the file, except for `written`.
 #[repr(C)]
