@@ -106,16 +106,8 @@ impl Registry {
         Ok(self.chosen(&chosen))
     }
 
-    /// Those of `entries` that one of `patterns` matches; each pattern must match at least one
-    /// system of the registry.
-    pub fn filter(
-        &self,
-        entries: Vec<Entry>,
-        patterns: &[String],
-    ) -> Result<Vec<Entry>, InputError> {
-        if patterns.is_empty() {
-            return Ok(entries);
-        }
+    /// The systems that one of `patterns` matches; each pattern must match at least one.
+    pub fn matching(&self, patterns: &[String]) -> Result<Vec<Entry>, InputError> {
         let mut chosen = vec![false; self.entries.len()];
         for pattern in patterns {
             self.mark(pattern, &mut chosen)?;

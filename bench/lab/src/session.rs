@@ -25,7 +25,7 @@ use crate::summary::Analysis;
 pub struct Request {
     /// Names of built-in scenarios, or files.
     pub scenarios: Vec<String>,
-    /// Patterns; narrows what the scenarios ask for, or adds to it.
+    /// Patterns; replace the scenarios' systems.
     pub systems: Vec<String>,
     /// Replaces the scenarios' tunings.
     pub tunings: Vec<Tuning>,
@@ -49,13 +49,6 @@ pub struct Finished {
     pub analysis: Analysis,
     /// Whether the user interrupted it.
     pub interrupted: bool,
-}
-
-impl Finished {
-    /// Whether every planned cell has a valid run.
-    pub fn all_valid(&self) -> bool {
-        self.analysis.summary.cells.iter().all(|cell| cell.valid)
-    }
 }
 
 /// Runs, records and analyses. Reports are the caller's to write.
@@ -110,11 +103,6 @@ pub fn read(path: &Path) -> Result<Analysis> {
     analyse(&mut folder, &plan, host)
 }
 
-/// What the drivers of this host can run, and the scenarios this binary carries.
-pub fn registry() -> Registry {
-    Registry::discover()
-}
-
 fn make_plan(request: &Request, registry: &Registry) -> Result<Plan> {
     if request.scenarios.is_empty() {
         return Err(InputError::new("no scenario given")
@@ -132,7 +120,10 @@ fn make_plan(request: &Request, registry: &Registry) -> Result<Plan> {
             scenario.plan.tunings.clone_from(&request.tunings);
         }
         scenario.plan.runs = request.runs.unwrap_or(scenario.plan.runs);
-        let entries = registry.filter(registry.select(&scenario)?, &request.systems)?;
+        let mut entries = registry.select(&scenario)?;
+        if !request.systems.is_empty() {
+            entries = registry.matching(&request.systems)?;
+        }
         plan::check(&scenario, &entries)?;
         drop_unavailable_tunings(&mut scenario, &mut notes)?;
         chosen.push((scenario, entries));

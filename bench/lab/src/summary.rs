@@ -28,6 +28,13 @@ pub struct Summary {
     pub notes: Vec<String>,
 }
 
+impl Summary {
+    /// Whether every planned cell has a valid run.
+    pub fn all_valid(&self) -> bool {
+        self.cells.iter().all(|cell| cell.valid)
+    }
+}
+
 /// A system as it was found.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct SystemInfo {

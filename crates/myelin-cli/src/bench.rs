@@ -6,6 +6,7 @@ use std::process::ExitCode;
 
 use anyhow::{Context, Result};
 use clap::{Args, Subcommand, ValueEnum};
+use myelin_bench_lab::registry::Registry;
 use myelin_bench_lab::report::{self, Format, Screen};
 use myelin_bench_lab::scenario::{Scenario, Tuning};
 use myelin_bench_lab::session::{self, Request};
@@ -108,7 +109,7 @@ pub fn run(verb: Verb) -> Result<ExitCode> {
         Verb::Report { directory, format, open } => {
             let analysis = session::read(&directory)?;
             report(&analysis, &directory, format)?;
-            let all_valid = analysis.summary.cells.iter().all(|cell| cell.valid);
+            let all_valid = analysis.summary.all_valid();
             if open {
                 let page = directory.join("report.html");
                 std::process::Command::new("xdg-open")
@@ -143,7 +144,7 @@ fn run_scenarios(arguments: Run) -> Result<ExitCode> {
         eprintln!("interrupted; go on with: myelin bench run --resume {folder}");
         return Ok(ExitCode::from(INTERRUPTED));
     }
-    if !finished.all_valid() {
+    if !finished.analysis.summary.all_valid() {
         eprintln!("some cells have no valid run; the report says which and why");
         return Ok(ExitCode::FAILURE);
     }
@@ -182,7 +183,7 @@ fn list(what: Option<Listed>) {
         }
     }
     if what != Some(Listed::Scenarios) {
-        let registry = session::registry();
+        let registry = Registry::discover();
         text += "systems:\n";
         for entry in registry.entries() {
             let system = &entry.system;

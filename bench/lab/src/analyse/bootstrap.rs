@@ -4,6 +4,8 @@
 //! not samples, are drawn with replacement (cluster bootstrap; Davison and Hinkley, "Bootstrap
 //! Methods and their Application", 1997, section 3.8). The interval is the percentile interval.
 
+use std::borrow::Borrow;
+
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 
@@ -11,15 +13,16 @@ use super::distribution::{Sorted, us};
 
 /// 95 % interval of the pooled quantile of `runs`, in microseconds; `None` with fewer than
 /// [`RUNS_MIN`] runs or where a run has no values.
-pub fn interval(runs: &[Sorted], quantile: f64) -> Option<[f64; 2]> {
-    if runs.len() < RUNS_MIN || runs.iter().any(Sorted::is_empty) {
+pub fn interval(runs: &[impl Borrow<Sorted>], quantile: f64) -> Option<[f64; 2]> {
+    if runs.len() < RUNS_MIN || runs.iter().any(|run| run.borrow().is_empty()) {
         return None;
     }
     let mut random = StdRng::seed_from_u64(SEED);
     let mut found: Vec<i64> = (0..RESAMPLES)
         .map(|_| {
-            let drawn: Vec<&Sorted> =
-                (0..runs.len()).map(|_| &runs[random.random_range(0..runs.len())]).collect();
+            let drawn: Vec<&Sorted> = (0..runs.len())
+                .map(|_| runs[random.random_range(0..runs.len())].borrow())
+                .collect();
             pooled_quantile(&drawn, quantile)
         })
         .collect();

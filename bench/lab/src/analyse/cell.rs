@@ -7,7 +7,7 @@ use myelin_bench_kit::protocol::{Done, System};
 use super::bootstrap;
 use super::distribution::{Sorted, us};
 use super::series::{Series, seconds};
-use super::validity::{Evidence, faults, loopback_per_message};
+use super::validity::{Evidence, faults};
 use crate::host::Host;
 use crate::observe::{Observation, ProcessObservation};
 use crate::plan::CellPlan;
@@ -88,8 +88,8 @@ pub fn pool(
         .iter()
         .filter(|run| run.is_valid() == any_valid && run.record.failure.is_none())
         .collect();
-    let round_trips: Vec<Sorted> = used.iter().map(|run| run.series.round_trip.clone()).collect();
-    let round_trip = Sorted::pooled(round_trips.iter());
+    let round_trips: Vec<&Sorted> = used.iter().map(|run| &run.series.round_trip).collect();
+    let round_trip = Sorted::pooled(round_trips.iter().copied());
     let pooled = |series: fn(&Series) -> &Vec<i64>| {
         let values = used.iter().flat_map(|run| series(&run.series).iter().copied());
         Sorted::new(values.collect()).distribution()
@@ -144,11 +144,7 @@ pub fn pool(
         processes: total.processes(),
         loopback_bytes_per_byte: total.loopback_bytes
             / (2.0 * total.messages * (plan.payload_bytes + 8) as f64).max(1.0),
-        loopback_packets_per_message: loopback_per_message(
-            total.messages as u64,
-            0,
-            total.loopback_packets as u64,
-        ),
+        loopback_packets_per_message: total.loopback_packets / (2.0 * total.messages).max(1.0),
         notes: notes(runs, &used, total.steal_percent()),
     };
     let detail = Detail {
@@ -362,7 +358,7 @@ fn placements(runs: &[&JudgedRun]) -> Vec<Placement> {
 }
 
 /// Points evenly spaced in −log10(1 − quantile), the axis they are drawn on.
-fn curve(pooled: &Sorted, runs: &[Sorted]) -> Vec<CurvePoint> {
+fn curve(pooled: &Sorted, runs: &[&Sorted]) -> Vec<CurvePoint> {
     (0..=CURVE_NINES_MAX * CURVE_POINTS_PER_NINE)
         .map(|step| 1.0 - 10f64.powf(-f64::from(step) / f64::from(CURVE_POINTS_PER_NINE)))
         .map_while(|quantile| {

@@ -47,11 +47,6 @@ pub fn faults(evidence: &Evidence<'_>) -> Vec<String> {
     faults
 }
 
-/// Received on loopback for each message sent, both directions, the warm-up included.
-pub fn loopback_per_message(sent: u64, warmup: u64, packets: u64) -> f64 {
-    packets as f64 / (2 * (sent + warmup)).max(1) as f64
-}
-
 fn books_do_not_balance(ping: &Done, pong: &Done, evidence: &Evidence<'_>) -> Option<String> {
     if ping.received == 0 {
         return Some("no message was answered".into());
