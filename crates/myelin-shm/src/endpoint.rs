@@ -1,0 +1,109 @@
+//! The handles of publishers and subscribers: the hot path in front, and what the node knows.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::event::{Event, Inbox};
+use crate::node::Node;
+use crate::publication::Writer;
+use crate::subscription::Reader;
+use crate::topic::EndpointId;
+
+/// What both kinds of handle do alike. In a child of `fork` there are no matches and no events.
+macro_rules! endpoint {
+    ($handle:ident) => {
+        impl std::fmt::Debug for $handle {
+            fn fmt(&self, to: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                to.debug_struct(stringify!($handle)).field("id", &self.id).finish_non_exhaustive()
+            }
+        }
+
+        impl $handle {
+            /// Its endpoint id.
+            pub fn id(&self) -> EndpointId {
+                self.id
+            }
+
+            /// How many endpoints of the other side it is matched with.
+            pub fn matched(&self) -> usize {
+                self.inbox().map_or(0, Inbox::matched)
+            }
+
+            /// Waits until there are at least `count` matches. False if there are not after `limit`.
+            pub fn wait_for_match(&self, count: usize, limit: Duration) -> bool {
+                self.inbox().is_some_and(|inbox| inbox.wait_for_match(count, limit))
+            }
+
+            /// Takes all events since the last call, oldest first.
+            pub fn events(&self) -> Vec<Event> {
+                self.inbox().map_or_else(Vec::new, Inbox::drain)
+            }
+
+            /// Events that went because nobody took them: beyond 1,024 the oldest go.
+            pub fn events_lost(&self) -> u64 {
+                self.inbox().map_or(0, Inbox::lost)
+            }
+
+            /// The lock in it may have been held when the process forked.
+            fn inbox(&self) -> Option<&Inbox> {
+                (!self.node.core().is_forked()).then_some(&self.inbox)
+            }
+        }
+    };
+}
+
+/// A publisher of a node. Dropping it ends its matches.
+pub struct Publisher {
+    /// The hot path.
+    pub writer: Writer,
+    id: EndpointId,
+    node: Node,
+    inbox: Arc<Inbox>,
+}
+
+/// A subscriber of a node. Dropping it ends its matches when its last sample has been dropped too.
+pub struct Subscriber {
+    /// The hot path.
+    pub reader: Reader,
+    id: EndpointId,
+    // Dropped after the reader and before the node.
+    _settled: Settled,
+    node: Node,
+    inbox: Arc<Inbox>,
+}
+
+endpoint!(Publisher);
+endpoint!(Subscriber);
+
+impl Publisher {
+    pub(crate) fn new(writer: Writer, id: EndpointId, node: Node, inbox: Arc<Inbox>) -> Self {
+        Publisher { writer, id, node, inbox }
+    }
+}
+
+impl Subscriber {
+    pub(crate) fn new(reader: Reader, id: EndpointId, node: Node, inbox: Arc<Inbox>) -> Self {
+        Subscriber { reader, id, _settled: Settled(node.clone()), node, inbox }
+    }
+}
+
+/// Waits until the node's thread has let go of a subscriber it may have been looking at. Otherwise it
+/// could be the one that drops the last handle of the node, and a process that ends now would leave
+/// its socket behind.
+struct Settled(Node);
+
+impl Drop for Settled {
+    fn drop(&mut self) {
+        if !self.0.core().is_forked() {
+            drop(self.0.core().lock());
+        }
+    }
+}
+
+impl Drop for Publisher {
+    fn drop(&mut self) {
+        if !self.node.core().is_forked() {
+            self.node.core().change(|state| state.remove_publication(self.id));
+        }
+    }
+}

@@ -1,0 +1,164 @@
+//! What can go wrong, in words that say what to do.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// Any error of the shared-memory route. Nothing has happened when a call returns one: no sample
+/// was published or taken, nothing was left behind.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The payload is beyond what the publisher may use.
+    #[error(
+        "a payload of {bytes} B is over the limit of {limit} B; raise the publisher's \
+         payload_bytes_max, or send it in parts"
+    )]
+    PayloadTooLarge {
+        /// Asked for.
+        bytes: u64,
+        /// Allowed.
+        limit: u64,
+    },
+    /// The publisher's slots would need more memory than it may use.
+    #[error(
+        "the publisher's slots would take {wanted} B, over its memory_max of {limit} B: its \
+         subscribers hold or have not read {out} samples; release samples sooner, lower the history \
+         depth, or raise memory_max"
+    )]
+    MemoryLimit {
+        /// Bytes after the growth.
+        wanted: u64,
+        /// The publisher's limit, in bytes.
+        limit: u64,
+        /// Slots that cannot be reused now.
+        out: usize,
+    },
+    /// The kernel has no memory for a segment.
+    #[error(
+        "no memory for a shared segment of {bytes} B; free some, give this container more, or lower \
+         the payload or the history depth"
+    )]
+    NoMemory {
+        /// Size of the segment, in bytes.
+        bytes: u64,
+    },
+    /// The file system of the sockets is full.
+    #[error(
+        "no space left in {path}; remove files there, or mount it larger (mount -o remount,size=…)"
+    )]
+    NoSpace {
+        /// The folder.
+        path: PathBuf,
+    },
+    /// Someone else's folder, or a folder open to others.
+    #[error("no permission for {path}: {reason}")]
+    NoPermission {
+        /// The folder or socket.
+        path: PathBuf,
+        /// Whose it is or what is wrong with it, and what to do.
+        reason: String,
+    },
+    /// Two endpoints of a topic do not agree on its type.
+    #[error(
+        "topic {topic:?} carries {theirs} (process {pid}), not {ours}; use the same type on both \
+         sides, or another topic name"
+    )]
+    TypeMismatch {
+        /// The topic's name.
+        topic: String,
+        /// The type asked for, with its layout hash.
+        ours: String,
+        /// The type the other endpoint has, with its layout hash.
+        theirs: String,
+        /// The other endpoint's process.
+        pid: u32,
+    },
+    /// A segment or a peer of another version of this layout.
+    #[error(
+        "the other side uses shared-memory layout {theirs}, this program {ours}; build both with \
+         the same version of Myelin"
+    )]
+    LayoutVersion {
+        /// This library's version of the layout.
+        ours: u64,
+        /// The other's.
+        theirs: u64,
+    },
+    /// A peer wrote nonsense; it has been disconnected.
+    #[error("a peer's shared memory or message is corrupt ({what}); it has been disconnected")]
+    PeerCorrupt {
+        /// What was found.
+        what: &'static str,
+    },
+    /// The subscriber holds as many samples as it may.
+    #[error(
+        "this subscriber already holds {held} samples, its limit; drop some before taking more, or \
+         raise held_max"
+    )]
+    TooManyHeld {
+        /// The limit.
+        held: u32,
+    },
+    /// The publisher has as many loans out as it may.
+    #[error("this publisher already has {loans} loans out, its limit; publish or drop some first")]
+    TooManyLoans {
+        /// The limit.
+        loans: u32,
+    },
+    /// A reliable publisher waited in vain for a subscriber.
+    #[error(
+        "subscriber {subscriber:#x} (process {pid}) has not read for {waited:?} and the history is \
+         full; it is too slow or stopped: raise depth or the time limit, or make it best effort"
+    )]
+    ReliableTimeout {
+        /// The slowest subscriber's endpoint id.
+        subscriber: u64,
+        /// Its process.
+        pid: u32,
+        /// The time limit.
+        waited: Duration,
+    },
+    /// A setting is out of range.
+    #[error("{field} is {value}: {remedy}")]
+    Setting {
+        /// The field.
+        field: &'static str,
+        /// What it was set to.
+        value: String,
+        /// What it may be.
+        remedy: &'static str,
+    },
+    /// A table is full.
+    #[error("{what}: at most {limit}")]
+    TooMany {
+        /// Of what.
+        what: &'static str,
+        /// The limit.
+        limit: u64,
+    },
+    /// Too many open files.
+    #[error("too many open files; raise the limit (ulimit -n, LimitNOFILE=)")]
+    TooManyFiles,
+    /// The handle was made before a `fork`, and this is the child.
+    #[error("this handle belongs to the parent process; open a node of the child's own after fork")]
+    Forked,
+    /// Any other failure of the operating system.
+    #[error("{doing}: {source}")]
+    System {
+        /// What was being done.
+        doing: &'static str,
+        /// The system's answer.
+        source: std::io::Error,
+    },
+}
+
+impl Error {
+    /// An error of the operating system while `doing` something.
+    pub fn system(doing: &'static str, error: impl Into<std::io::Error>) -> Self {
+        let source = error.into();
+        match source.raw_os_error() {
+            Some(libc::EMFILE | libc::ENFILE) => Error::TooManyFiles,
+            _ => Error::System { doing, source },
+        }
+    }
+}

@@ -1,0 +1,158 @@
+//! What an endpoint's user learns about the other side, and the queue it waits in.
+
+use std::collections::VecDeque;
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use crate::limits::EVENTS_MAX;
+use crate::topic::EndpointId;
+
+/// Something happened to a match. `endpoint` is the other side's id, `pid` its process: 0 if that
+/// is in a process namespace we cannot see.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Event {
+    /// Samples flow from now on.
+    Matched {
+        /// The other side.
+        endpoint: EndpointId,
+        /// Its process.
+        pid: u32,
+    },
+    /// No more samples flow.
+    Unmatched {
+        /// The other side.
+        endpoint: EndpointId,
+        /// Its process.
+        pid: u32,
+        /// It ended without saying so: it crashed or was killed.
+        died: bool,
+    },
+    /// The other side is on the same topic and cannot be matched.
+    Incompatible {
+        /// The other side; its node if that is of another version.
+        endpoint: EndpointId,
+        /// Its process.
+        pid: u32,
+        /// Why, and what to do.
+        reason: String,
+    },
+    /// Nothing was published for the time the deadline gives. Once a silence. At a publisher, the
+    /// endpoint is the publisher itself.
+    DeadlineMissed {
+        /// The publisher.
+        endpoint: EndpointId,
+    },
+    /// The publisher has neither published nor asserted itself for the time agreed. Once a silence.
+    LivelinessLost {
+        /// The publisher.
+        endpoint: EndpointId,
+    },
+    /// The publisher is back.
+    LivelinessRegained {
+        /// The publisher.
+        endpoint: EndpointId,
+    },
+    /// The other side wrote nonsense and has been disconnected.
+    Corrupt {
+        /// The other side.
+        endpoint: EndpointId,
+    },
+}
+
+/// An endpoint's events and the number of its matches. Any thread may call it.
+#[derive(Debug, Default)]
+pub(crate) struct Inbox {
+    content: Mutex<Content>,
+    changed: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct Content {
+    events: VecDeque<Event>,
+    lost: u64,
+    matched: usize,
+}
+
+impl Inbox {
+    /// Adds an event; a match or its end is counted as well.
+    pub(crate) fn push(&self, event: Event) {
+        let mut content = self.content();
+        match event {
+            Event::Matched { .. } => content.matched += 1,
+            Event::Unmatched { .. } => {
+                content.matched = content.matched.checked_sub(1).expect("matched before");
+            }
+            _ => {}
+        }
+        if content.events.len() == EVENTS_MAX {
+            content.events.pop_front();
+            content.lost += 1;
+        }
+        content.events.push_back(event);
+        drop(content);
+        self.changed.notify_all();
+    }
+
+    /// Takes all events, oldest first.
+    pub(crate) fn drain(&self) -> Vec<Event> {
+        self.content().events.drain(..).collect()
+    }
+
+    /// How many events went because nobody took them.
+    pub(crate) fn lost(&self) -> u64 {
+        self.content().lost
+    }
+
+    /// Matches there are now.
+    pub(crate) fn matched(&self) -> usize {
+        self.content().matched
+    }
+
+    /// Waits until there are `count` matches. False if there are not after `limit`.
+    pub(crate) fn wait_for_match(&self, count: usize, limit: Duration) -> bool {
+        let begin = Instant::now();
+        let mut content = self.content();
+        while content.matched < count {
+            let Some(left) = limit.checked_sub(begin.elapsed()).filter(|left| !left.is_zero())
+            else {
+                return false;
+            };
+            let waited = self.changed.wait_timeout(content, left);
+            content = waited.unwrap_or_else(PoisonError::into_inner).0;
+        }
+        true
+    }
+
+    fn content(&self) -> MutexGuard<'_, Content> {
+        self.content.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_oldest_events_go_and_are_counted() {
+        let inbox = Inbox::default();
+        for endpoint in 0..EVENTS_MAX as u64 + 3 {
+            inbox.push(Event::Corrupt { endpoint });
+        }
+        assert_eq!(inbox.lost(), 3);
+        let events = inbox.drain();
+        assert_eq!(events.len(), EVENTS_MAX);
+        assert_eq!(events[0], Event::Corrupt { endpoint: 3 });
+        assert!(inbox.drain().is_empty());
+    }
+
+    #[test]
+    fn matches_are_counted_whether_or_not_events_are_taken() {
+        let inbox = Inbox::default();
+        assert!(!inbox.wait_for_match(1, Duration::ZERO));
+        inbox.push(Event::Matched { endpoint: 1, pid: 1 });
+        assert!(inbox.wait_for_match(1, Duration::ZERO));
+        inbox.push(Event::Unmatched { endpoint: 1, pid: 1, died: false });
+        assert_eq!(inbox.matched(), 0);
+    }
+}

@@ -1,0 +1,177 @@
+//! What lies where in shared memory; `docs/shared-memory.md` section 3 draws it. Layout only: the
+//! algorithms are in `ring`, `reclaim` and `bell`.
+
+use crate::sync::{AtomicU32, AtomicU64};
+
+/// Version of everything in this file; raised with any change.
+pub const VERSION: u64 = 1;
+/// First word of a publication segment, stored last: `myelinP1`.
+pub const PUBLICATION_MAGIC: u64 = u64::from_le_bytes(*b"myelinP1");
+/// First word of a subscription segment, stored last: `myelinS1`.
+pub const SUBSCRIPTION_MAGIC: u64 = u64::from_le_bytes(*b"myelinS1");
+
+/// [`Cell::sequence`] before the first sample.
+pub const EMPTY: u64 = 0;
+/// [`Cell::sequence`] while the publisher writes the cell.
+pub const WRITING: u64 = u64::MAX;
+/// [`Cell::place`] of a payload inside the cell.
+pub const INLINE: u64 = u64::MAX;
+/// [`Connection::reading`] before the subscriber has begun.
+pub const NOT_BEGUN: u64 = u64::MAX - 1;
+/// [`Connection::reading`] of a subscriber that will read nothing more.
+pub const FINISHED: u64 = u64::MAX;
+/// Words of payload inside a cell.
+pub const INLINE_WORDS: usize = 13;
+/// Bytes of payload inside a cell.
+pub const INLINE_BYTES_MAX: usize = INLINE_WORDS * 8;
+
+/// One sample of a ring: written by its publisher alone, read by all its subscribers.
+#[repr(C, align(128))]
+#[derive(Debug)]
+pub struct Cell {
+    /// [`EMPTY`], [`WRITING`], or the sample's sequence + 1. Guards the rest of the cell.
+    pub sequence: AtomicU64,
+    /// Bytes of the payload.
+    pub length: AtomicU64,
+    /// [`INLINE`], or `segment << 32 | slot`.
+    pub place: AtomicU64,
+    /// The payload, if it lies here.
+    pub inline: [AtomicU64; INLINE_WORDS],
+}
+
+/// Head of a publication segment; the cells follow it.
+#[repr(C, align(128))]
+#[derive(Debug)]
+pub struct PublicationHead {
+    /// [`PUBLICATION_MAGIC`], stored last.
+    pub magic: AtomicU64,
+    /// [`VERSION`].
+    pub version: AtomicU64,
+    /// Size of the segment in bytes.
+    pub bytes: AtomicU64,
+    /// Whose it is.
+    pub endpoint: AtomicU64,
+    /// Hash of the topic's type.
+    pub type_hash: AtomicU64,
+    /// How many cells follow.
+    pub cells: AtomicU64,
+    /// How far a subscriber can be behind.
+    pub depth: AtomicU64,
+    /// Samples kept for subscribers that come later.
+    pub history: AtomicU64,
+    _once: [u8; 64],
+    /// Samples published so far. The publisher's, for each sample; on a line of its own.
+    pub published: AtomicU64,
+    _published: [u8; 120],
+    /// 1 while a reliable publisher is blocked.
+    pub waiting: AtomicU64,
+    /// The CPU the publisher last ran on.
+    pub cpu: AtomicU64,
+    /// How often the publisher has asserted that it lives.
+    pub asserted: AtomicU64,
+    _seldom: [u8; 104],
+}
+
+/// Head of a subscription segment; the holds follow it, then the connections.
+#[repr(C, align(128))]
+#[derive(Debug)]
+pub struct SubscriptionHead {
+    /// [`SUBSCRIPTION_MAGIC`], stored last.
+    pub magic: AtomicU64,
+    /// [`VERSION`].
+    pub version: AtomicU64,
+    /// Size of the segment in bytes.
+    pub bytes: AtomicU64,
+    /// Whose it is.
+    pub endpoint: AtomicU64,
+    /// Hash of the topic's type.
+    pub type_hash: AtomicU64,
+    /// How many connections there are.
+    pub connections: AtomicU64,
+    /// How many holds there are.
+    pub holds: AtomicU64,
+    _once: [u8; 72],
+    /// 0, or 1 + the bell's count at which the subscriber fell asleep. Does not change while the
+    /// subscriber polls, so that publishers find it in their own cache.
+    pub asleep: AtomicU64,
+    _asleep: [u8; 120],
+}
+
+/// What a subscriber announces about one publisher.
+#[repr(C, align(64))]
+#[derive(Debug)]
+pub struct Connection {
+    /// The publisher's endpoint id; 0 if free.
+    pub publisher: AtomicU64,
+    /// Sequence of the next sample to read; all before are read. [`NOT_BEGUN`], [`FINISHED`].
+    pub reading: AtomicU64,
+}
+
+/// The word a subscriber sleeps on; the only word with several writers.
+#[repr(C, align(64))]
+#[derive(Debug)]
+pub struct Bell {
+    /// Counts the wake-ups; a futex.
+    pub rings: AtomicU32,
+}
+
+/// A hold: the connection in the upper 8 bits, the sample's sequence + 1 below; 0 is no hold.
+#[inline]
+pub fn hold_word(connection: u32, sequence: u64) -> u64 {
+    u64::from(connection) << 56 | (sequence + 1)
+}
+
+/// Bytes of a publication segment with `cells` cells.
+pub fn publication_bytes(cells: u64) -> u64 {
+    PUBLICATION_HEAD_BYTES + cells * CELL_BYTES
+}
+
+/// Offset of the connections in a subscription segment with `holds` holds.
+pub fn connections_offset(holds: u64) -> u64 {
+    SUBSCRIPTION_HEAD_BYTES + (holds * 8).next_multiple_of(128)
+}
+
+/// Bytes of a subscription segment.
+pub fn subscription_bytes(holds: u64, connections: u64) -> u64 {
+    connections_offset(holds) + connections * CONNECTION_BYTES
+}
+
+/// Bytes of a [`Cell`].
+pub const CELL_BYTES: u64 = 128;
+/// Bytes of a [`PublicationHead`].
+pub const PUBLICATION_HEAD_BYTES: u64 = 384;
+/// Bytes of a [`SubscriptionHead`].
+pub const SUBSCRIPTION_HEAD_BYTES: u64 = 256;
+/// Bytes of a [`Connection`].
+pub const CONNECTION_BYTES: u64 = 64;
+/// Bytes of a bell's segment.
+pub const BELL_BYTES: u64 = 64;
+
+#[cfg(not(loom))]
+const _: () = {
+    use std::mem::{offset_of, size_of};
+    assert!(size_of::<Cell>() as u64 == CELL_BYTES);
+    assert!(offset_of!(Cell, length) == 8);
+    assert!(offset_of!(Cell, place) == 16);
+    assert!(offset_of!(Cell, inline) == 24);
+    assert!(size_of::<PublicationHead>() as u64 == PUBLICATION_HEAD_BYTES);
+    assert!(offset_of!(PublicationHead, version) == 8);
+    assert!(offset_of!(PublicationHead, bytes) == 16);
+    assert!(offset_of!(PublicationHead, endpoint) == 24);
+    assert!(offset_of!(PublicationHead, type_hash) == 32);
+    assert!(offset_of!(PublicationHead, cells) == 40);
+    assert!(offset_of!(PublicationHead, depth) == 48);
+    assert!(offset_of!(PublicationHead, history) == 56);
+    assert!(offset_of!(PublicationHead, published) == 128);
+    assert!(offset_of!(PublicationHead, waiting) == 256);
+    assert!(offset_of!(PublicationHead, cpu) == 264);
+    assert!(offset_of!(PublicationHead, asserted) == 272);
+    assert!(size_of::<SubscriptionHead>() as u64 == SUBSCRIPTION_HEAD_BYTES);
+    assert!(offset_of!(SubscriptionHead, type_hash) == 32);
+    assert!(offset_of!(SubscriptionHead, connections) == 40);
+    assert!(offset_of!(SubscriptionHead, holds) == 48);
+    assert!(offset_of!(SubscriptionHead, asleep) == 128);
+    assert!(size_of::<Connection>() as u64 == CONNECTION_BYTES);
+    assert!(offset_of!(Connection, reading) == 8);
+    assert!(size_of::<Bell>() as u64 == BELL_BYTES);
+};

@@ -1,0 +1,365 @@
+//! Which publisher serves which subscriber: the steps of `docs/shared-memory.md` section 8, from the
+//! publisher's side and the subscriber's. Both sides of a match within one node go the same way;
+//! their messages pass through a queue instead of a socket.
+
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::Arc;
+
+use crate::descriptor::with_more_files;
+use crate::error::Error;
+use crate::event::Event;
+use crate::limits::MESSAGE_SEGMENTS_MAX;
+use crate::link::Descriptors;
+use crate::local::Match;
+use crate::message::{Message, SegmentSize};
+use crate::publication::{PublicationShared, SlotSegment, SubscriberView};
+use crate::state::{Kind, Known, State};
+use crate::subscription::SubscriptionShared;
+use crate::topic::{EndpointId, Reliability, SubscriberQos, Topic};
+use crate::vigil::Vigil;
+use crate::wait::now_ns;
+
+impl State {
+    /// A publisher has appeared: here, or at a peer.
+    pub(crate) fn published(&mut self, id: EndpointId, known: Known) {
+        for subscription in self.subscriptions.values() {
+            if let Some(reason) = mismatch(&subscription.topic, &known.topic) {
+                subscription.inbox.push(incompatible(id, known.pid, reason));
+            }
+        }
+        self.known.insert(id, known);
+    }
+
+    /// A subscriber has appeared: its publishers here make an offer.
+    pub(crate) fn subscribed(&mut self, id: EndpointId, known: Known) {
+        let mut fitting = Vec::new();
+        for (publisher, publication) in &self.publications {
+            let topic = publication.shared.topic();
+            if let Some(reason) = mismatch(topic, &known.topic) {
+                publication.inbox.push(incompatible(id, known.pid, reason));
+            } else if topic.name == known.topic.name {
+                fitting.push(*publisher);
+            }
+        }
+        self.known.insert(id, known);
+        for publisher in fitting {
+            self.offer(publisher, id);
+        }
+    }
+
+    /// Offers a publisher of ours to all subscribers that fit.
+    pub(crate) fn offer_to_all(&mut self, publisher: EndpointId) {
+        let topic = self.publications[&publisher].shared.topic().clone();
+        let is_subscriber = |known: &Known| matches!(known.kind, Kind::Subscriber { .. });
+        let same = self.known.iter().filter(|(_, known)| known.topic.name == topic.name);
+        let subscribers: Vec<_> =
+            same.filter(|(_, known)| is_subscriber(known)).map(|(id, _)| *id).collect();
+        for subscriber in subscribers {
+            self.offer(publisher, subscriber);
+        }
+    }
+
+    fn offer(&mut self, publisher: EndpointId, subscriber: EndpointId) {
+        let Some(known) = self.known.get(&subscriber) else { return };
+        let Some(publication) = self.publications.get_mut(&publisher) else { return };
+        if publication.matches.contains_key(&subscriber)
+            || publication.shared.topic().type_hash != known.topic.type_hash
+        {
+            return;
+        }
+        let descriptor = with_more_files(|| publication.shared.descriptor().try_clone_to_owned());
+        let descriptor = match descriptor {
+            Ok(descriptor) => Arc::new(descriptor),
+            Err(error) => {
+                let reason = Error::system("passing a publisher on", error).to_string();
+                publication.inbox.push(incompatible(subscriber, known.pid, reason));
+                return;
+            }
+        };
+        let via = known.via;
+        let begun = Match { via, pid: known.pid, complete: false, vigil: None };
+        publication.matches.insert(subscriber, begun);
+        // The match is entered before the segments are listed: one that is made meanwhile is sent
+        // by `grown` once we let go of the state, perhaps for the second time.
+        let segments = publication.shared.segments();
+        self.post(via, Message::Offer { publisher, subscriber }, vec![descriptor]);
+        self.send_segments(via, publisher, &segments);
+    }
+
+    /// The arena of a publisher of ours has grown.
+    pub(crate) fn grown(&mut self, publisher: EndpointId, segment: SlotSegment) {
+        let Some(publication) = self.publications.get(&publisher) else { return };
+        let mut links: Vec<_> = publication.matches.values().map(|each| each.via).collect();
+        links.sort_unstable();
+        links.dedup();
+        for via in links {
+            self.send_segments(via, publisher, std::slice::from_ref(&segment));
+        }
+    }
+
+    fn send_segments(&mut self, via: u64, publisher: EndpointId, segments: &[SlotSegment]) {
+        for some in segments.chunks(MESSAGE_SEGMENTS_MAX) {
+            let size = |segment: &SlotSegment| SegmentSize {
+                number: segment.number,
+                slots: segment.slots,
+                slot_bytes: segment.slot_bytes,
+            };
+            let segments = some.iter().map(size).collect();
+            let descriptors = some.iter().map(|segment| segment.fd.clone()).collect();
+            self.post(via, Message::Segments { publisher, segments }, descriptors);
+        }
+    }
+
+    /// At the subscriber: a publisher offers itself.
+    pub(crate) fn offered(
+        &mut self,
+        publisher: EndpointId,
+        subscriber: EndpointId,
+        descriptors: Vec<OwnedFd>,
+    ) {
+        let Some(known) = self.known.get(&publisher) else { return };
+        let (via, pid) = (known.via, known.pid);
+        let Some(subscription) = self.subscriptions.get_mut(&subscriber) else { return };
+        if subscription.matches.contains_key(&publisher) {
+            return;
+        }
+        // None: it is being dropped and will be unsubscribed in a moment.
+        let Some(shared) = subscription.shared.upgrade() else { return };
+        match accept(&shared, publisher, descriptors) {
+            Ok((connection, descriptors)) => {
+                let begun = Match { via, pid, complete: false, vigil: None };
+                subscription.matches.insert(publisher, begun);
+                let event = descriptors.len() == 3;
+                let accept = Message::Accept { publisher, subscriber, connection, event };
+                self.post(via, accept, descriptors);
+            }
+            Err(error) => {
+                subscription.inbox.push(refusal(publisher, pid, &error));
+                let reason = error.to_string();
+                self.post(via, Message::Declined { publisher, subscriber, reason }, Vec::new());
+            }
+        }
+    }
+
+    /// At the subscriber: a publisher has further slot segments.
+    pub(crate) fn segments_came(
+        &mut self,
+        publisher: EndpointId,
+        segments: &[SegmentSize],
+        descriptors: Vec<OwnedFd>,
+    ) {
+        let matched = self.subscriptions.values().filter(|it| it.matches.contains_key(&publisher));
+        let mut failed = Vec::new();
+        for subscription in matched {
+            let Some(shared) = subscription.shared.upgrade() else { continue };
+            if let Err(error) = add_segments(&shared, publisher, segments, &descriptors) {
+                failed.push((subscription.id, error));
+            }
+        }
+        for (subscriber, error) in failed {
+            self.decline(publisher, subscriber, &error);
+        }
+    }
+
+    /// At the publisher: a subscriber has accepted the offer.
+    pub(crate) fn accepted(
+        &mut self,
+        publisher: EndpointId,
+        subscriber: EndpointId,
+        connection: u32,
+        descriptors: Vec<OwnedFd>,
+    ) {
+        let Some(known) = self.known.get(&subscriber) else { return };
+        let Some(publication) = self.publications.get_mut(&publisher) else { return };
+        let Some(begun) = publication.matches.get_mut(&subscriber) else { return };
+        if begun.complete {
+            return;
+        }
+        let (via, pid) = (begun.via, begun.pid);
+        let view = view(&publication.shared, subscriber, known, connection, descriptors);
+        match view.and_then(|view| publication.shared.attach(view)) {
+            Ok(start) => {
+                begun.complete = true;
+                publication.inbox.push(Event::Matched { endpoint: subscriber, pid });
+                self.post(via, Message::Matched { publisher, subscriber, start }, Vec::new());
+            }
+            Err(error) => {
+                publication.matches.remove(&subscriber);
+                publication.inbox.push(refusal(subscriber, pid, &error));
+                let reason = error.to_string();
+                self.post(via, Message::Withdrawn { publisher, subscriber, reason }, Vec::new());
+            }
+        }
+    }
+
+    /// At the subscriber: the publisher looks at it now.
+    pub(crate) fn matched(&mut self, publisher: EndpointId, subscriber: EndpointId, start: u64) {
+        let Some(subscription) = self.subscriptions.get_mut(&subscriber) else { return };
+        let Some(begun) = subscription.matches.get_mut(&publisher) else { return };
+        let Some(shared) = subscription.shared.upgrade() else { return };
+        if begun.complete {
+            return;
+        }
+        shared.start(publisher, start);
+        begun.complete = true;
+        let progress = shared.progress(publisher).unwrap_or_default();
+        let SubscriberQos { deadline, liveliness, .. } = subscription.qos;
+        begun.vigil = Vigil::new(deadline, liveliness, progress, now_ns());
+        let pid = begun.pid;
+        if begun.vigil.is_some() {
+            self.poll.wake();
+        }
+        subscription.inbox.push(Event::Matched { endpoint: publisher, pid });
+    }
+
+    /// A subscriber of ours ends its match with a publisher.
+    pub(crate) fn decline(&mut self, publisher: EndpointId, subscriber: EndpointId, error: &Error) {
+        let Some(subscription) = self.subscriptions.get_mut(&subscriber) else { return };
+        let Some(via) = subscription.matches.get(&publisher).map(|each| each.via) else { return };
+        let pid = subscription.matches[&publisher].pid;
+        subscription.inbox.push(refusal(publisher, pid, error));
+        subscription.lose(publisher, false);
+        let reason = error.to_string();
+        self.post(via, Message::Declined { publisher, subscriber, reason }, Vec::new());
+    }
+
+    /// At the publisher: the subscriber's side has ended the match, or not begun it.
+    pub(crate) fn declined(
+        &mut self,
+        publisher: EndpointId,
+        subscriber: EndpointId,
+        reason: String,
+    ) {
+        let Some(publication) = self.publications.get_mut(&publisher) else { return };
+        if let Some(pid) = publication.matches.get(&subscriber).map(|each| each.pid) {
+            publication.inbox.push(incompatible(subscriber, pid, reason));
+            publication.lose(subscriber, false);
+        }
+    }
+
+    /// At the subscriber: the publisher's side has not begun the match after all.
+    pub(crate) fn withdrawn(
+        &mut self,
+        publisher: EndpointId,
+        subscriber: EndpointId,
+        reason: String,
+    ) {
+        let Some(subscription) = self.subscriptions.get_mut(&subscriber) else { return };
+        if let Some(pid) = subscription.matches.get(&publisher).map(|each| each.pid) {
+            subscription.inbox.push(incompatible(publisher, pid, reason));
+            subscription.lose(publisher, false);
+        }
+    }
+
+    /// An endpoint has left or died, here or at a peer: all its matches end.
+    pub(crate) fn forget(&mut self, endpoint: EndpointId, died: bool) {
+        let Some(known) = self.known.remove(&endpoint) else { return };
+        match known.kind {
+            Kind::Publisher => {
+                self.subscriptions.values_mut().for_each(|it| it.lose(endpoint, died));
+            }
+            Kind::Subscriber { .. } => {
+                self.publications.values_mut().for_each(|it| it.lose(endpoint, died));
+            }
+        }
+    }
+}
+
+/// Why two endpoints do not match, if they are on one topic and do not.
+fn mismatch(ours: &Topic, theirs: &Topic) -> Option<String> {
+    (ours.name == theirs.name && ours.type_hash != theirs.type_hash).then(|| {
+        format!(
+            "it has {} on topic {:?}, not {}; use the same type on both sides, or another topic \
+             name",
+            type_text(theirs),
+            ours.name,
+            type_text(ours)
+        )
+    })
+}
+
+/// A topic's type, for people.
+pub(crate) fn type_text(topic: &Topic) -> String {
+    format!("{} (layout {:016x})", topic.type_name, topic.type_hash)
+}
+
+fn incompatible(endpoint: EndpointId, pid: u32, reason: String) -> Event {
+    Event::Incompatible { endpoint, pid, reason }
+}
+
+/// The event for a match that ended with an error on our side.
+fn refusal(endpoint: EndpointId, pid: u32, error: &Error) -> Event {
+    match error {
+        Error::PeerCorrupt { .. } => Event::Corrupt { endpoint },
+        error => incompatible(endpoint, pid, error.to_string()),
+    }
+}
+
+fn accept(
+    shared: &SubscriptionShared,
+    publisher: EndpointId,
+    descriptors: Vec<OwnedFd>,
+) -> Result<(u32, Descriptors), Error> {
+    let [publication] = exactly(descriptors)?;
+    let (subscription, bell, event) = shared.descriptors();
+    let own = |fd: std::os::fd::BorrowedFd<'_>| {
+        let fd = with_more_files(|| fd.try_clone_to_owned());
+        fd.map(Arc::new).map_err(|error| Error::system("passing a subscriber on", error))
+    };
+    let ours = [Some(subscription), Some(bell), event].into_iter().flatten().map(own);
+    let ours = ours.collect::<Result<_, _>>()?;
+    Ok((shared.reserve(publisher, publication, Vec::new())?, ours))
+}
+
+fn add_segments(
+    shared: &SubscriptionShared,
+    publisher: EndpointId,
+    segments: &[SegmentSize],
+    descriptors: &[OwnedFd],
+) -> Result<(), Error> {
+    if descriptors.len() != segments.len() {
+        return Err(Error::TooManyFiles);
+    }
+    for (size, fd) in segments.iter().zip(descriptors) {
+        let fd = with_more_files(|| fd.as_fd().try_clone_to_owned());
+        let fd = fd.map_err(|error| Error::system("mapping a publisher's slots", error))?;
+        shared.add_segment(publisher, size.number, size.slot_bytes, size.slots, fd)?;
+    }
+    Ok(())
+}
+
+fn view(
+    publication: &PublicationShared,
+    subscriber: EndpointId,
+    known: &Known,
+    connection: u32,
+    mut descriptors: Vec<OwnedFd>,
+) -> Result<SubscriberView, Error> {
+    let Kind::Subscriber { reliable, history } = known.kind else {
+        return Err(Error::PeerCorrupt { what: "an answer of a publisher" });
+    };
+    let event = if descriptors.len() == 3 { descriptors.pop() } else { None };
+    let [subscription, bell] = exactly(descriptors)?;
+    SubscriberView::map(
+        subscriber,
+        known.pid,
+        publication.topic(),
+        reliable,
+        history,
+        connection,
+        publication.id(),
+        subscription,
+        bell,
+        event,
+    )
+}
+
+/// The descriptors of a message; they lack only if this process could open no more.
+fn exactly<const N: usize>(descriptors: Vec<OwnedFd>) -> Result<[OwnedFd; N], Error> {
+    descriptors.try_into().map_err(|_| Error::TooManyFiles)
+}
+
+/// Whether a subscriber's settings ask publishers to wait for it.
+pub(crate) fn is_reliable(qos: &SubscriberQos) -> bool {
+    qos.reliability == Reliability::Reliable
+}

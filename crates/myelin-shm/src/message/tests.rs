@@ -1,0 +1,113 @@
+//! What is encoded is decoded, and nothing else is.
+
+use super::*;
+use proptest::prelude::*;
+
+fn topic() -> impl Strategy<Value = Topic> {
+    ("[a-z/ä]{1,100}", "[A-Za-z:]{0,255}", any::<u64>())
+        .prop_map(|(name, type_name, type_hash)| Topic { name, type_name, type_hash })
+}
+
+fn segment() -> impl Strategy<Value = SegmentSize> {
+    any::<(u32, u32, u64)>().prop_map(|(number, slots, slot_bytes)| SegmentSize {
+        number,
+        slots,
+        slot_bytes,
+    })
+}
+
+fn message() -> impl Strategy<Value = Message> {
+    let pair = any::<(u64, u64)>();
+    prop_oneof![
+        (any::<u64>(), "\\PC{0,60}").prop_map(|(node, name)| Message::Hello { node, name }),
+        Just(Message::Ready),
+        Just(Message::Leaving),
+        (any::<u64>(), topic())
+            .prop_map(|(publisher, topic)| Message::Published { publisher, topic }),
+        (any::<u64>(), topic(), any::<bool>(), any::<u32>()).prop_map(
+            |(subscriber, topic, reliable, history)| Message::Subscribed {
+                subscriber,
+                topic,
+                reliable,
+                history
+            }
+        ),
+        any::<u64>().prop_map(|publisher| Message::Unpublished { publisher }),
+        any::<u64>().prop_map(|subscriber| Message::Unsubscribed { subscriber }),
+        pair.prop_map(|(publisher, subscriber)| Message::Offer { publisher, subscriber }),
+        (any::<u64>(), proptest::collection::vec(segment(), 1..=MESSAGE_SEGMENTS_MAX))
+            .prop_map(|(publisher, segments)| Message::Segments { publisher, segments }),
+        (any::<(u64, u64, u32, bool)>()).prop_map(|(publisher, subscriber, connection, event)| {
+            Message::Accept { publisher, subscriber, connection, event }
+        }),
+        any::<(u64, u64, u64)>().prop_map(|(publisher, subscriber, start)| {
+            Message::Matched { publisher, subscriber, start }
+        }),
+        (any::<u64>(), any::<u64>(), "\\PC{0,60}").prop_map(|(publisher, subscriber, reason)| {
+            Message::Withdrawn { publisher, subscriber, reason }
+        }),
+        (any::<u64>(), any::<u64>(), "\\PC{0,60}").prop_map(|(publisher, subscriber, reason)| {
+            Message::Declined { publisher, subscriber, reason }
+        }),
+    ]
+}
+
+proptest! {
+    #[test]
+    fn what_is_said_is_what_is_heard(message in message()) {
+        let bytes = message.encode();
+        prop_assert!(bytes.len() <= MESSAGE_BYTES_MAX);
+        prop_assert_eq!(Message::decode(&bytes).unwrap(), message);
+    }
+
+    #[test]
+    fn a_message_cut_short_or_drawn_out_is_refused(message in message(), cut in any::<usize>()) {
+        let mut bytes = message.encode();
+        prop_assert!(Message::decode(&bytes[..cut % bytes.len()]).is_err());
+        bytes.push(0);
+        prop_assert!(Message::decode(&bytes).is_err());
+    }
+
+    #[test]
+    fn nonsense_is_an_error_or_a_message_that_encodes_to_it(
+        mut bytes in proptest::collection::vec(any::<u8>(), 0..MESSAGE_BYTES_MAX),
+        kind in 0u8..16,
+    ) {
+        if let Some(first) = bytes.first_mut() {
+            *first = kind;
+        }
+        if let Ok(message) = Message::decode(&bytes) {
+            prop_assert_eq!(message.encode(), bytes);
+        }
+    }
+
+    #[test]
+    fn one_changed_byte_never_panics(
+        message in message(), at in any::<usize>(), to in any::<u8>(),
+    ) {
+        let mut bytes = message.encode();
+        let at = at % bytes.len();
+        bytes[at] = to;
+        if let Ok(message) = Message::decode(&bytes) {
+            prop_assert_eq!(message.encode(), bytes);
+        }
+    }
+}
+
+#[test]
+fn a_greeting_of_another_version_names_it() {
+    let mut bytes = Message::Hello { node: 1, name: String::new() }.encode();
+    bytes[9..17].copy_from_slice(&77u64.to_le_bytes());
+    let error = Message::decode(&bytes).unwrap_err();
+    assert!(matches!(error, Error::LayoutVersion { theirs: 77, .. }), "{error}");
+}
+
+#[test]
+fn a_long_reason_is_cut_between_characters() {
+    let reason = "ä".repeat(200);
+    let message = Message::Declined { publisher: 1, subscriber: 2, reason };
+    let Ok(Message::Declined { reason, .. }) = Message::decode(&message.encode()) else {
+        panic!("it is a message");
+    };
+    assert_eq!(reason, "ä".repeat(127));
+}

@@ -1,0 +1,238 @@
+//! A process's part in a domain.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use crate::attendant::{self, Core, Notice};
+use crate::descriptor::NodeFd;
+pub use crate::endpoint::{Publisher, Subscriber};
+use crate::error::Error;
+use crate::event::Inbox;
+use crate::fork;
+use crate::limits::NAME_BYTES_MAX;
+pub use crate::peers::RefusedPeer;
+use crate::poll::Poll;
+use crate::publication::Writer;
+use crate::registry::Registry;
+use crate::state::{Kind, LISTENER, State};
+use crate::subscription::Reader;
+use crate::topic::{PublisherQos, SubscriberQos, Topic};
+
+/// How to open a [`Node`].
+#[derive(Clone, Debug, Default)]
+pub struct NodeOptions {
+    /// Nodes of different domains do not see each other.
+    pub domain: u32,
+    /// The id of a group whose members share the domain; `None`: the user's own processes.
+    pub group: Option<u32>,
+    /// For people; at most 255 bytes without control characters.
+    pub name: String,
+    /// Where the folders of the sockets are, instead of `/dev/shm`.
+    pub folder: Option<PathBuf>,
+}
+
+/// A topic that somebody publishes or subscribes to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TopicInfo {
+    /// The topic's name.
+    pub name: String,
+    /// The type's name. Endpoints of different types are listed apart.
+    pub type_name: String,
+    /// How many publishers there are.
+    pub publishers: usize,
+    /// How many subscribers there are.
+    pub subscribers: usize,
+}
+
+/// Another node of the domain.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PeerInfo {
+    /// Its id.
+    pub node: u64,
+    /// Its name.
+    pub name: String,
+    /// Its process; 0 if that is in a process namespace we cannot see.
+    pub pid: u32,
+}
+
+/// A node; clones are the same one. It leaves when the last clone and all its publishers,
+/// subscribers and samples are gone. Any thread may call it; none of its calls waits for another
+/// process except [`open`](Node::open), which waits at most 10 ms.
+///
+/// In a child of `fork` every call is [`Error::Forked`] or says that there is nothing.
+#[derive(Clone)]
+pub struct Node(Arc<Handle>);
+
+/// Ends the thread when the last handle is dropped.
+struct Handle {
+    core: Arc<Core>,
+    thread: Mutex<Option<JoinHandle<()>>>,
+}
+
+impl Node {
+    /// Enters a domain. On return all endpoints of nodes that answer within 10 ms are known.
+    ///
+    /// # Errors
+    /// [`Error::NoPermission`] and [`Error::NoSpace`] name the folder of the sockets;
+    /// [`Error::TooManyFiles`], [`Error::Setting`].
+    pub fn open(options: NodeOptions) -> Result<Node, Error> {
+        if options.name.len() > NAME_BYTES_MAX || options.name.chars().any(char::is_control) {
+            let remedy = "a node's name has at most 255 bytes and no control characters";
+            return Err(Error::Setting { field: "name", value: options.name, remedy });
+        }
+        let base = options.folder.as_deref().unwrap_or(Path::new(FOLDER));
+        let registry = Registry::new(base, options.domain, options.group);
+        let mark = fork::mark();
+        let poll = Arc::new(Poll::new()?);
+        let (listener, id) = registry.enter()?;
+        let state = State::new(id, options.name, registry.clone(), poll, NodeFd::new(listener));
+        let opened = Node::start(state, mark);
+        if opened.is_err() {
+            registry.leave(id);
+        }
+        opened
+    }
+
+    fn start(state: State, mark: u32) -> Result<Node, Error> {
+        let listener = state.listener.as_ref().expect("it is new");
+        state.poll.add(std::os::fd::AsFd::as_fd(listener), LISTENER)?;
+        let core = Arc::new(Core::new(state, mark));
+        let thread = Mutex::new(Some(attendant::start(&core)?));
+        let node = Node(Arc::new(Handle { core, thread }));
+        node.core().change(State::call_all)?;
+        let told =
+            node.core()
+                .acted
+                .wait_timeout_while(node.core().lock(), ANSWER_LIMIT, |state| !state.is_settled());
+        drop(told.unwrap_or_else(PoisonError::into_inner));
+        Ok(node)
+    }
+
+    /// Its id.
+    pub fn id(&self) -> Result<u64, Error> {
+        Ok(self.checked()?.lock().node)
+    }
+
+    /// A publisher of a topic.
+    ///
+    /// # Errors
+    /// [`Error::TypeMismatch`] if an endpoint of the topic is known that has another type.
+    pub fn publisher(&self, topic: Topic, qos: PublisherQos) -> Result<Publisher, Error> {
+        let core = self.checked()?;
+        topic.check()?;
+        let id = core.lock().new_endpoint(&topic)?;
+        let (writer, shared) = Writer::create(id, &topic, qos)?;
+        let (inbox, weak) = (Arc::new(Inbox::default()), Arc::downgrade(core));
+        shared.on_growth(Box::new(move |segment| {
+            if let Some(core) = weak.upgrade().filter(|core| !core.is_forked()) {
+                core.change(|state| state.grown(id, segment));
+            }
+        }));
+        core.change(|state| {
+            state.check_type(&topic)?; // once more: others may have come meanwhile
+            state.add_publication(shared, inbox.clone());
+            Ok(())
+        })?;
+        Ok(Publisher::new(writer, id, self.clone(), inbox))
+    }
+
+    /// A subscriber of a topic.
+    ///
+    /// # Errors
+    /// [`Error::TypeMismatch`] if an endpoint of the topic is known that has another type.
+    pub fn subscriber(&self, topic: Topic, qos: SubscriberQos) -> Result<Subscriber, Error> {
+        let core = self.checked()?;
+        topic.check()?;
+        let id = core.lock().new_endpoint(&topic)?;
+        let (reader, shared) = Reader::create(id, &topic, qos)?;
+        let (inbox, weak) = (Arc::new(Inbox::default()), Arc::downgrade(core));
+        shared.on_corrupt(Box::new(move |publisher| {
+            if let Some(core) = weak.upgrade().filter(|core| !core.is_forked()) {
+                core.notify(Notice::Corrupt { publisher, subscriber: id });
+            }
+        }));
+        core.change(|state| {
+            state.check_type(&topic)?;
+            state.add_subscription(&shared, inbox.clone());
+            Ok(())
+        })?;
+        // The samples keep the node: were it to leave, publishers would reuse their memory.
+        let node = self.clone();
+        shared.on_last_drop(Box::new(move || node.core().notify(Notice::Gone { subscriber: id })));
+        Ok(Subscriber::new(reader, id, self.clone(), inbox))
+    }
+
+    /// The topics of the domain, by name.
+    pub fn topics(&self) -> Result<Vec<TopicInfo>, Error> {
+        let state = self.checked()?.lock();
+        let mut topics = BTreeMap::new();
+        for known in state.known.values() {
+            let Topic { name, type_name, type_hash } = known.topic.clone();
+            let info = TopicInfo { name: name.clone(), type_name, publishers: 0, subscribers: 0 };
+            let info = topics.entry((name, type_hash)).or_insert(info);
+            match known.kind {
+                Kind::Publisher => info.publishers += 1,
+                Kind::Subscriber { .. } => info.subscribers += 1,
+            }
+        }
+        Ok(topics.into_values().collect())
+    }
+
+    /// The other nodes of the domain.
+    pub fn peers(&self) -> Result<Vec<PeerInfo>, Error> {
+        let state = self.checked()?.lock();
+        let greeted = state.peers.values().filter(|peer| peer.greeted);
+        let info = |peer: &crate::peers::Peer| {
+            let node = peer.node?;
+            Some(PeerInfo { node, name: peer.name.clone(), pid: peer.pid })
+        };
+        Ok(greeted.filter_map(info).collect())
+    }
+
+    /// Peers that could not be taken on because they are of another version; the newest 64.
+    pub fn refused(&self) -> Result<Vec<RefusedPeer>, Error> {
+        Ok(self.checked()?.lock().refused.iter().cloned().collect())
+    }
+
+    pub(crate) fn core(&self) -> &Arc<Core> {
+        &self.0.core
+    }
+
+    fn checked(&self) -> Result<&Arc<Core>, Error> {
+        match self.core().is_forked() {
+            true => Err(Error::Forked),
+            false => Ok(self.core()),
+        }
+    }
+}
+
+impl std::fmt::Debug for Node {
+    fn fmt(&self, to: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        to.debug_struct("Node").finish_non_exhaustive()
+    }
+}
+
+impl Drop for Handle {
+    fn drop(&mut self) {
+        let thread = self.thread.get_mut().unwrap_or_else(PoisonError::into_inner).take();
+        if self.core.is_forked() {
+            std::mem::forget(thread); // there is no such thread here
+            return;
+        }
+        self.core.stop();
+        // The thread itself may drop the last handle, with the last sample.
+        if let Some(thread) = thread
+            && thread.thread().id() != std::thread::current().id()
+        {
+            // It does not panic; if it did, there is nothing left to do.
+            let _ = thread.join();
+        }
+    }
+}
+
+const FOLDER: &str = "/dev/shm";
+/// How long [`Node::open`] waits for others to tell their endpoints.
+const ANSWER_LIMIT: Duration = Duration::from_millis(10);

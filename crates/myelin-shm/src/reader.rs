@@ -1,0 +1,270 @@
+//! A subscriber's taking side: its publishers in turn, and the ways to wait for a sample.
+
+use std::hint::spin_loop;
+use std::os::fd::BorrowedFd;
+use std::sync::Arc;
+use std::sync::atomic::{Ordering, fence};
+
+use crate::bell;
+use crate::error::Error;
+use crate::incoming::Incoming;
+use crate::source::Source;
+use crate::subscription::SubscriptionShared;
+use crate::taken::Taken;
+use crate::topic::{EndpointId, SubscriberQos, Topic};
+use crate::wait::{self, Habit, LOOKS_PER_CLOCK_READ, NEVER, SPIN_NS, Wait};
+
+/// The taking side. Used by one thread at a time.
+pub struct Reader {
+    shared: Arc<SubscriptionShared>,
+    connections: Vec<Incoming>,
+    /// Publishers that are gone and of which something is still held.
+    lingering: Vec<Arc<Source>>,
+    /// Where the next take begins to look.
+    turn: usize,
+    lost: u64,
+    habit: Habit,
+    /// The bell's count when the descriptor was armed last.
+    armed: u32,
+}
+
+impl Reader {
+    /// A subscriber of `topic` without publishers.
+    pub fn create(
+        id: EndpointId,
+        topic: &Topic,
+        qos: SubscriberQos,
+    ) -> Result<(Reader, Arc<SubscriptionShared>), Error> {
+        let shared = SubscriptionShared::create(id, topic, qos)?;
+        let reader = Reader {
+            shared: shared.clone(),
+            connections: Vec::new(),
+            lingering: Vec::new(),
+            turn: 0,
+            lost: 0,
+            habit: Habit::NEW,
+            armed: 0,
+        };
+        Ok((reader, shared))
+    }
+
+    /// What its node shares with it.
+    pub fn shared(&self) -> &Arc<SubscriptionShared> {
+        &self.shared
+    }
+
+    /// Samples lost so far, of all publishers; counted when the next sample is taken.
+    pub fn lost(&self) -> u64 {
+        self.lost
+    }
+
+    /// Readable when there may be a sample; see [`SubscriberQos::descriptor`]. Take until there is
+    /// none, then wait for it again.
+    pub fn event(&self) -> Option<BorrowedFd<'_>> {
+        self.shared.event()
+    }
+
+    /// The next sample, if there is one. Publishers take turns; of each, samples come in order.
+    ///
+    /// # Errors
+    /// [`Error::TooManyHeld`]: the sample stays where it is. [`Error::PeerCorrupt`]: its publisher
+    /// is disconnected.
+    #[inline]
+    pub fn take(&mut self) -> Result<Option<Taken>, Error> {
+        if let Some(taken) = self.take_now()? {
+            return Ok(Some(taken));
+        }
+        if self.shared.event().is_none() || !self.arm() {
+            return Ok(None);
+        }
+        self.take_now()
+    }
+
+    /// Waits until there is a sample to take; false once `CLOCK_MONOTONIC` reads `until_ns`
+    /// ([`NEVER`] for no limit).
+    #[inline]
+    pub fn wait(&mut self, how: Wait, until_ns: u64) -> Result<bool, Error> {
+        if self.shared.is_forked() {
+            return Err(Error::Forked);
+        }
+        match how {
+            Wait::Poll => Ok(self.spin(until_ns)),
+            Wait::Block => Ok(self.is_ready(false) || self.sleep(until_ns)),
+            Wait::Adaptive => Ok(self.is_ready(false) || self.spin_then_sleep(until_ns)),
+        }
+    }
+
+    #[inline(always)]
+    fn take_now(&mut self) -> Result<Option<Taken>, Error> {
+        if self.shared.is_forked() {
+            return Err(Error::Forked);
+        }
+        // ORDER: Relaxed: the lock in `absorb` acquires.
+        if self.shared.changed.load(Ordering::Relaxed) {
+            self.absorb();
+        }
+        for _ in 0..self.connections.len() {
+            if self.turn >= self.connections.len() {
+                self.turn = 0;
+            }
+            let at = self.turn;
+            self.turn += 1;
+            let publisher = &mut self.connections[at];
+            match publisher.take(&self.shared) {
+                Ok(None) => {}
+                Ok(Some(taken)) => {
+                    self.lost = self.lost.saturating_add(taken.lost_before);
+                    return Ok(Some(taken));
+                }
+                Err(error) => return Err(self.failed(at, error)),
+            }
+        }
+        Ok(None)
+    }
+
+    /// Ends the match with a publisher whose samples are not what they should be.
+    pub fn reject(&mut self, publisher: EndpointId) {
+        let is_it = |incoming: &Incoming| incoming.source.id == publisher;
+        if let Some(at) = self.connections.iter().position(is_it) {
+            self.disconnect(at);
+        }
+    }
+
+    #[cold]
+    fn failed(&mut self, at: usize, error: Error) -> Error {
+        if matches!(error, Error::TooManyHeld { .. }) {
+            self.turn = at;
+            return error;
+        }
+        self.disconnect(at);
+        error
+    }
+
+    fn disconnect(&mut self, at: usize) {
+        let publisher = self.connections.remove(at);
+        publisher.source.gone.store(true, Ordering::Relaxed);
+        self.shared.tell_corrupt(publisher.source.id);
+        self.lingering.push(publisher.source);
+    }
+
+    /// Whether a take would find something. `again`: it found nothing a moment ago.
+    #[inline(always)]
+    fn is_ready(&mut self, again: bool) -> bool {
+        if self.shared.changed.load(Ordering::Relaxed) {
+            self.absorb();
+        }
+        self.connections.iter_mut().any(|publisher| publisher.is_ready(again))
+    }
+
+    #[inline(always)]
+    fn spin(&mut self, until_ns: u64) -> bool {
+        if self.is_ready(false) {
+            return true;
+        }
+        loop {
+            for _ in 0..LOOKS_PER_CLOCK_READ {
+                if self.is_ready(true) {
+                    return true;
+                }
+                spin_loop();
+            }
+            if (until_ns != NEVER && wait::now_ns() >= until_ns) || self.shared.is_interrupted() {
+                return self.is_ready(false);
+            }
+        }
+    }
+
+    fn spin_then_sleep(&mut self, until_ns: u64) -> bool {
+        let began_ns = wait::now_ns();
+        let spins = self.habit.spins() && !self.shares_a_core();
+        let came = spins && self.spin(until_ns.min(began_ns + SPIN_NS));
+        let came_late = !came && self.sleep(until_ns);
+        self.habit.note(wait::now_ns() - began_ns, !came);
+        came || came_late
+    }
+
+    /// Whether a publisher last ran on the CPU we are on: it cannot publish while we spin.
+    fn shares_a_core(&self) -> bool {
+        // SAFETY: no preconditions.
+        let cpu = unsafe { libc::sched_getcpu() } as u64;
+        let cpu_of = |publisher: &Incoming| publisher.source.head().cpu.load(Ordering::Relaxed);
+        self.connections.iter().any(|publisher| cpu_of(publisher) == cpu)
+    }
+
+    /// S1 to S3.
+    fn sleep(&mut self, until_ns: u64) -> bool {
+        loop {
+            let shared = self.shared.clone();
+            let (asleep, rings) = (&shared.head().asleep, &shared.bell().rings);
+            let count = bell::fall_asleep(asleep, rings);
+            let came = self.is_ready(false);
+            let stop = shared.is_interrupted();
+            let in_time = came || (!stop && wait::sleep(rings, count, until_ns));
+            bell::wake_up(asleep);
+            if came || self.is_ready(false) {
+                return true;
+            }
+            let in_time = in_time && (until_ns == NEVER || wait::now_ns() < until_ns);
+            if !in_time || self.shared.is_forked() {
+                return false;
+            }
+        }
+    }
+
+    /// Empties the descriptor and has it written to at the next sample. True if one has come
+    /// meanwhile.
+    fn arm(&mut self) -> bool {
+        let shared = self.shared.clone();
+        let (asleep, rings) = (&shared.head().asleep, &shared.bell().rings);
+        let is_armed = asleep.load(Ordering::Relaxed) == u64::from(self.armed) + 1
+            && rings.load(Ordering::Relaxed) == self.armed;
+        if is_armed {
+            return false;
+        }
+        if let Some(event) = shared.event() {
+            let _ = rustix::io::read(event, &mut [0; 8]);
+        }
+        self.armed = bell::fall_asleep(asleep, rings);
+        self.is_ready(false)
+    }
+
+    /// Takes up publishers that have come and lets go of those that are gone and read to the end.
+    #[cold]
+    fn absorb(&mut self) {
+        self.shared.changed.store(false, Ordering::Relaxed);
+        // ORDER: a change after this sets the flag again.
+        fence(Ordering::SeqCst);
+        let begun = std::mem::take(&mut self.shared.sources().begun);
+        for source in begun {
+            let publisher = Incoming::begin(source, &self.shared);
+            self.connections.push(publisher);
+        }
+        let Reader { shared, connections, lingering, .. } = self;
+        connections.retain_mut(|publisher| {
+            let gone = publisher.source.gone.load(Ordering::Acquire);
+            let finished = gone && !publisher.is_ready(false);
+            if finished {
+                lingering.push(publisher.source.clone());
+            }
+            !finished
+        });
+        lingering.retain(|source| !shared.forget(source));
+    }
+}
+
+impl Drop for Reader {
+    fn drop(&mut self) {
+        if !self.shared.is_forked() {
+            self.shared.finish();
+            self.shared.abandon();
+        }
+    }
+}
+
+/// The topic and settings of a reader, for messages.
+impl std::fmt::Debug for Reader {
+    fn fmt(&self, to: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let topic: &Topic = self.shared.topic();
+        to.debug_struct("Reader").field("topic", topic).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,391 @@
+//! What a subscriber announces, and what its node and its samples share with it. The taking itself
+//! is in `reader`.
+
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+
+use rustix::event::EventfdFlags;
+
+use crate::bell;
+use crate::descriptor::with_more_files;
+use crate::error::Error;
+use crate::fork;
+use crate::layout::{
+    BELL_BYTES, Bell, Connection, FINISHED, NOT_BEGUN, SUBSCRIPTION_HEAD_BYTES, SUBSCRIPTION_MAGIC,
+    SubscriptionHead, VERSION, connections_offset, subscription_bytes,
+};
+pub use crate::reader::Reader;
+use crate::reclaim;
+use crate::segment::{Segment, Writers};
+use crate::source::Source;
+pub use crate::taken::Taken;
+use crate::topic::{EndpointId, SubscriberQos, Topic};
+use crate::wait;
+
+type OnCorrupt = Box<dyn Fn(EndpointId) + Send + Sync>;
+type OnLastDrop = Box<dyn FnOnce() + Send + Sync>;
+
+/// What the node, the reader and the samples that are held share. Any thread may call it.
+pub struct SubscriptionShared {
+    id: EndpointId,
+    topic: Topic,
+    qos: SubscriberQos,
+    segment: Segment,
+    fd: OwnedFd,
+    bell: Segment,
+    bell_fd: OwnedFd,
+    event: Option<OwnedFd>,
+    sources: Mutex<Sources>,
+    /// Set when the reader has to look at `sources`.
+    pub(crate) changed: AtomicBool,
+    /// The wait under way, or the next one, is to end.
+    interrupted: AtomicBool,
+    /// For each hold: 0 if it is free, 1 while it is being released, else 1 + the clones of its
+    /// sample. [`ORPHAN`] is added when the reader has gone: the sample then owns a strong reference
+    /// to this object, before that the reader's own keeps it alive.
+    clones: Box<[AtomicU32]>,
+    on_corrupt: OnceLock<OnCorrupt>,
+    on_last_drop: Mutex<Option<OnLastDrop>>,
+    fork: u32,
+}
+
+#[derive(Default)]
+pub(crate) struct Sources {
+    /// All that are mapped, the ones not yet matched included.
+    pub(crate) known: Vec<Arc<Source>>,
+    /// Matched since the reader last looked.
+    pub(crate) begun: Vec<Arc<Source>>,
+    finished: bool,
+}
+
+impl SubscriptionShared {
+    pub(crate) fn create(
+        id: EndpointId,
+        topic: &Topic,
+        qos: SubscriberQos,
+    ) -> Result<Arc<SubscriptionShared>, Error> {
+        topic.check()?;
+        qos.check()?;
+        let (holds, connections) = (u64::from(qos.held_max), u64::from(qos.publishers_max));
+        let bytes = subscription_bytes(holds, connections);
+        let (segment, fd) = Segment::create("myelin-subscription", bytes, Writers::Owner)?;
+        let (bell, bell_fd) = Segment::create("myelin-bell", BELL_BYTES, Writers::Everyone)?;
+        let flags = EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK;
+        let event = match qos.descriptor {
+            false => None,
+            true => Some(
+                with_more_files(|| rustix::event::eventfd(0, flags))
+                    .map_err(|error| Error::system("making an eventfd", error))?,
+            ),
+        };
+        let shared = SubscriptionShared {
+            id,
+            topic: topic.clone(),
+            qos,
+            segment,
+            fd,
+            bell,
+            bell_fd,
+            event,
+            sources: Mutex::default(),
+            changed: AtomicBool::new(false),
+            interrupted: AtomicBool::new(false),
+            clones: (0..holds).map(|_| AtomicU32::new(0)).collect(),
+            on_corrupt: OnceLock::new(),
+            on_last_drop: Mutex::new(None),
+            fork: fork::mark(),
+        };
+        let head = shared.head();
+        head.version.store(VERSION, Ordering::Relaxed);
+        head.bytes.store(bytes, Ordering::Relaxed);
+        head.endpoint.store(id, Ordering::Relaxed);
+        head.type_hash.store(topic.type_hash, Ordering::Relaxed);
+        head.connections.store(connections, Ordering::Relaxed);
+        head.holds.store(holds, Ordering::Relaxed);
+        // ORDER: last, as in a publication.
+        head.magic.store(SUBSCRIPTION_MAGIC, Ordering::Release);
+        Ok(Arc::new(shared))
+    }
+
+    /// Its endpoint id.
+    pub fn id(&self) -> EndpointId {
+        self.id
+    }
+
+    /// Its topic.
+    pub fn topic(&self) -> &Topic {
+        &self.topic
+    }
+
+    /// Its settings.
+    pub fn qos(&self) -> &SubscriberQos {
+        &self.qos
+    }
+
+    /// Subscription segment, bell and eventfd, to be passed to publishers.
+    pub fn descriptors(&self) -> (BorrowedFd<'_>, BorrowedFd<'_>, Option<BorrowedFd<'_>>) {
+        (self.fd.as_fd(), self.bell_fd.as_fd(), self.event())
+    }
+
+    /// Readable when there may be a sample to take; if the settings ask for it.
+    pub fn event(&self) -> Option<BorrowedFd<'_>> {
+        self.event.as_ref().map(AsFd::as_fd)
+    }
+
+    /// A publisher offers itself: maps its memory and returns the number of the connection.
+    pub fn reserve(
+        &self,
+        publisher: EndpointId,
+        publication: OwnedFd,
+        segments: Vec<(u32, u64, u32, OwnedFd)>,
+    ) -> Result<u32, Error> {
+        let mut sources = self.sources();
+        if let Some(known) = sources.known.iter().find(|source| source.id == publisher) {
+            return match known.gone.load(Ordering::Relaxed) {
+                false => Ok(known.connection),
+                true => Err(Error::PeerCorrupt { what: "an offer of a publisher that was gone" }),
+            };
+        }
+        let is_free = |number: &u32| sources.known.iter().all(|known| known.connection != *number);
+        let connection = (0..self.qos.publishers_max).find(is_free).ok_or(Error::TooMany {
+            what: "publishers of one subscriber (publishers_max)",
+            limit: u64::from(self.qos.publishers_max),
+        })?;
+        let source = Source::map(publisher, &self.topic, connection, publication)?;
+        for (number, slot_bytes, slots, fd) in segments {
+            source.add_segment(number, slot_bytes, slots, fd)?;
+        }
+        let words = self.connection(connection);
+        let reading = if sources.finished { FINISHED } else { NOT_BEGUN };
+        words.reading.store(reading, Ordering::Relaxed);
+        words.publisher.store(publisher, Ordering::Release);
+        sources.known.push(Arc::new(source));
+        Ok(connection)
+    }
+
+    /// The publisher now looks at this subscriber: samples from `start` on are its to read.
+    pub fn start(&self, publisher: EndpointId, start: u64) {
+        let mut sources = self.sources();
+        let Some(source) = sources.known.iter().find(|source| source.id == publisher) else {
+            return;
+        };
+        source.live_from.store(start, Ordering::Relaxed);
+        let source = source.clone();
+        sources.begun.push(source);
+        drop(sources);
+        self.look_again();
+    }
+
+    /// The publisher has a further slot segment.
+    pub fn add_segment(
+        &self,
+        publisher: EndpointId,
+        number: u32,
+        slot_bytes: u64,
+        slots: u32,
+        fd: OwnedFd,
+    ) -> Result<(), Error> {
+        let known = self.sources().known.iter().find(|source| source.id == publisher).cloned();
+        if let Some(source) = known {
+            source.add_segment(number, slot_bytes, slots, fd)?;
+            self.look_again();
+        }
+        Ok(())
+    }
+
+    /// The publisher has left or died. What it published can still be read.
+    pub fn publisher_gone(&self, publisher: EndpointId) {
+        let sources = self.sources();
+        for source in sources.known.iter().filter(|source| source.id == publisher) {
+            source.gone.store(true, Ordering::Release);
+        }
+        drop(sources);
+        self.look_again();
+    }
+
+    /// Calls `tell` from the taking thread for a publisher that wrote nonsense.
+    pub fn on_corrupt(&self, tell: OnCorrupt) {
+        let _ = self.on_corrupt.set(tell);
+    }
+
+    /// Calls `tell` when the reader and all samples that are held are gone.
+    pub fn on_last_drop(&self, tell: OnLastDrop) {
+        *self.on_last_drop.lock().unwrap_or_else(PoisonError::into_inner) = Some(tell);
+    }
+
+    /// How many samples the publisher has published, and how often it has asserted itself.
+    pub fn progress(&self, publisher: EndpointId) -> Option<(u64, u64)> {
+        let sources = self.sources();
+        let source = sources.known.iter().find(|source| source.id == publisher)?;
+        let head = source.head();
+        let asserted = head.asserted.load(Ordering::Relaxed);
+        Some((head.published.load(Ordering::Relaxed), asserted))
+    }
+
+    /// Ends the wait that is under way in another thread, or else the next one: it returns false.
+    pub fn interrupt(&self) {
+        self.interrupted.store(true, Ordering::Release);
+        self.look_again();
+    }
+
+    /// Whether somebody has asked for the end of the wait; once.
+    #[inline(always)]
+    pub(crate) fn is_interrupted(&self) -> bool {
+        self.interrupted.load(Ordering::Relaxed) && self.interrupted.swap(false, Ordering::Acquire)
+    }
+
+    /// Samples in slots that are held now.
+    pub fn held(&self) -> usize {
+        let is_held = |clones: &&AtomicU32| clones.load(Ordering::Relaxed) & !ORPHAN != 0;
+        self.clones.iter().filter(is_held).count()
+    }
+
+    /// A hold nobody uses. Only the reader calls it, so it stays free until `take_hold`.
+    #[inline(always)]
+    pub(crate) fn free_hold(&self) -> Option<u32> {
+        // ORDER: acquire pairs with the release in `drop_clone`: the hold's word is 0 again.
+        let free = |clones: &AtomicU32| clones.load(Ordering::Acquire) == 0;
+        self.clones.iter().position(free).map(|at| at as u32)
+    }
+
+    #[inline(always)]
+    pub(crate) fn take_hold(&self, hold: u32, connection: u32, sequence: u64) {
+        self.clones[hold as usize].store(2, Ordering::Relaxed);
+        reclaim::hold(&self.holds()[hold as usize], connection, sequence);
+    }
+
+    pub(crate) fn clone_hold(&self, hold: u32) {
+        // ORDER: Relaxed, as for any reference count: the clone comes from a live one.
+        let before = self.clones[hold as usize].fetch_add(1, Ordering::Relaxed) & !ORPHAN;
+        assert!((2..ORPHAN / 2).contains(&before), "a clone comes from a live sample");
+    }
+
+    /// Drops one clone of the sample in `hold`; the last releases it.
+    ///
+    /// # Safety
+    /// `this` must come from the `Arc` of the reader that took the sample, and the clone be dropped
+    /// only once.
+    #[inline]
+    pub(crate) unsafe fn drop_clone(this: *const Self, hold: u32) {
+        // SAFETY: the sample is not yet released, so the reader or the sample itself keeps it alive.
+        let shared = unsafe { &*this };
+        let clones = &shared.clones[hold as usize];
+        // ORDER: acquire: if it is the only one, every other clone's reads came before its end.
+        if clones.load(Ordering::Acquire) != 2 {
+            // ORDER: what any clone read comes before the release of the slot.
+            if clones.fetch_sub(1, Ordering::AcqRel) & !ORPHAN != 2 {
+                return;
+            }
+        }
+        reclaim::release(&shared.holds()[hold as usize]);
+        // ORDER: release, after the word is 0, see `free_hold`; acquire pairs with `abandon`.
+        if clones.swap(0, Ordering::AcqRel) & ORPHAN != 0 {
+            // SAFETY: `abandon` has counted this sample in, once.
+            unsafe { Arc::decrement_strong_count(this) };
+        }
+        // From here on the object may be gone.
+    }
+
+    /// The reader goes: every sample that is held keeps the object alive from now on.
+    pub(crate) fn abandon(self: &Arc<Self>) {
+        for clones in &self.clones {
+            let own = Arc::clone(self);
+            // ORDER: release pairs with the acquire of the swap in `drop_clone`.
+            if clones.fetch_or(ORPHAN, Ordering::AcqRel) != 0 {
+                std::mem::forget(own); // the sample's now
+            }
+        }
+    }
+
+    pub(crate) fn tell_corrupt(&self, publisher: EndpointId) {
+        if let Some(tell) = self.on_corrupt.get() {
+            tell(publisher);
+        }
+    }
+
+    /// Forgets a publisher that is gone and of which nothing is held.
+    pub(crate) fn forget(&self, source: &Source) -> bool {
+        let holds_some = |word: &AtomicU64| {
+            let word = word.load(Ordering::Relaxed);
+            word != 0 && word >> 56 == u64::from(source.connection)
+        };
+        if self.holds().iter().any(holds_some) {
+            return false;
+        }
+        let mut sources = self.sources();
+        sources.known.retain(|known| known.id != source.id);
+        self.connection(source.connection).publisher.store(0, Ordering::Relaxed);
+        true
+    }
+
+    /// No more reading: reliable publishers need not wait. What is held stays announced.
+    pub(crate) fn finish(&self) {
+        let mut sources = self.sources();
+        sources.finished = true;
+        for source in &sources.known {
+            let reading = &self.connection(source.connection).reading;
+            reading.store(FINISHED, Ordering::Release);
+            wait::wake(wait::low_half(reading));
+        }
+    }
+
+    pub(crate) fn sources(&self) -> MutexGuard<'_, Sources> {
+        self.sources.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn head(&self) -> &SubscriptionHead {
+        // SAFETY: atomics and padding in our own mapping.
+        unsafe { self.segment.at(0) }
+    }
+
+    pub(crate) fn bell(&self) -> &Bell {
+        // SAFETY: as above.
+        unsafe { self.bell.at(0) }
+    }
+
+    pub(crate) fn holds(&self) -> &[AtomicU64] {
+        // SAFETY: as above; the segment was made for so many.
+        unsafe { self.segment.array(SUBSCRIPTION_HEAD_BYTES, u64::from(self.qos.held_max)) }
+    }
+
+    pub(crate) fn connection(&self, number: u32) -> &Connection {
+        assert!(number < self.qos.publishers_max);
+        let offset = connections_offset(u64::from(self.qos.held_max))
+            + u64::from(number) * size_of::<Connection>() as u64;
+        // SAFETY: as above.
+        unsafe { self.segment.at(offset) }
+    }
+
+    pub(crate) fn is_forked(&self) -> bool {
+        fork::is_forked(self.fork)
+    }
+
+    /// Makes the reader look at its publishers, and wakes it if it sleeps.
+    fn look_again(&self) {
+        self.changed.store(true, Ordering::Release);
+        // ORDER: pairs with the fence in `fall_asleep`.
+        std::sync::atomic::fence(Ordering::SeqCst);
+        // Rings even if a publisher has claimed the ring before: it may have died before waking.
+        bell::must_wake(&self.head().asleep, &self.bell().rings);
+        wait::wake(&self.bell().rings);
+        if let Some(event) = &self.event {
+            let _ = rustix::io::write(event, &1u64.to_ne_bytes());
+        }
+    }
+}
+
+/// See [`SubscriptionShared::clones`].
+const ORPHAN: u32 = 1 << 31;
+
+impl Drop for SubscriptionShared {
+    fn drop(&mut self) {
+        if self.is_forked() {
+            return;
+        }
+        let tell = self.on_last_drop.get_mut().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(tell) = tell {
+            tell();
+        }
+    }
+}

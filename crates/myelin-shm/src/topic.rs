@@ -1,0 +1,150 @@
+//! What two endpoints must agree on, and what each may choose.
+
+use std::time::Duration;
+
+use crate::error::Error;
+use crate::limits::{CELLS_MAX, CONNECTIONS_MAX, HOLDS_MAX, NAME_BYTES_MAX, PAYLOAD_BYTES_MAX};
+
+/// Names an endpoint on its host: random in the upper 40 bits (those of its node), counted below.
+pub type EndpointId = u64;
+
+/// Name and type of a topic.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Topic {
+    /// The topic's name, 1 to 255 bytes.
+    pub name: String,
+    /// The type's name, at most 255 bytes; for people.
+    pub type_name: String,
+    /// Hash of the type's layout; endpoints with different hashes do not match.
+    pub type_hash: u64,
+}
+
+impl Topic {
+    /// Fails if a name is empty, too long or has control characters.
+    pub fn check(&self) -> Result<(), Error> {
+        let bad = |name: &str| name.len() > NAME_BYTES_MAX || name.chars().any(char::is_control);
+        if self.name.is_empty() || bad(&self.name) || bad(&self.type_name) {
+            let value = format!("{:?} of type {:?}", self.name, self.type_name);
+            let remedy = "a name has 1 to 255 bytes and no control characters";
+            return Err(Error::Setting { field: "topic", value, remedy });
+        }
+        Ok(())
+    }
+}
+
+/// Whether the publisher waits for a subscriber that is behind.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reliability {
+    /// The oldest sample goes, the subscriber learns how many it lost, the publisher never waits.
+    BestEffort,
+    /// The publisher waits for the slowest subscriber that asks for it, up to its time limit.
+    Reliable,
+}
+
+/// What a publisher chooses.
+#[derive(Clone, Copy, Debug)]
+pub struct PublisherQos {
+    /// How many of the newest samples a subscriber can be behind without a loss; 1 to 65,535.
+    pub depth: u32,
+    /// Whether to wait for reliable subscribers.
+    pub reliability: Reliability,
+    /// How long a reliable publish waits at most.
+    pub block_max: Duration,
+    /// How many of the newest samples are kept for subscribers that come later; at most `depth`.
+    pub history: u32,
+    /// Loans that may be out at once, 1 to 4,096.
+    pub loans_max: u32,
+    /// Largest payload, in bytes.
+    pub payload_bytes_max: u64,
+    /// Largest sum of slot segments, in bytes.
+    pub memory_max: u64,
+    /// The publisher means to publish at least once in this time; `None` for no promise.
+    pub deadline: Option<Duration>,
+}
+
+impl Default for PublisherQos {
+    fn default() -> Self {
+        PublisherQos {
+            depth: 8,
+            reliability: Reliability::BestEffort,
+            block_max: Duration::from_secs(1),
+            history: 0,
+            loans_max: 8,
+            payload_bytes_max: PAYLOAD_BYTES_MAX,
+            memory_max: 1 << 40,
+            deadline: None,
+        }
+    }
+}
+
+impl PublisherQos {
+    /// Fails with the name of a field that is out of range.
+    pub fn check(&self) -> Result<(), Error> {
+        range("depth", u64::from(self.depth), 1..CELLS_MAX, "1 to 65,535")?;
+        let kept = 0..u64::from(self.depth) + 1;
+        range("history", u64::from(self.history), kept, "0 to depth")?;
+        range("loans_max", u64::from(self.loans_max), 1..4_097, "1 to 4,096")?;
+        let payload = 0..PAYLOAD_BYTES_MAX + 1;
+        range("payload_bytes_max", self.payload_bytes_max, payload, "at most 2^40 − 1")
+    }
+}
+
+/// What a subscriber chooses.
+#[derive(Clone, Copy, Debug)]
+pub struct SubscriberQos {
+    /// How many of the newest samples of each publisher it wants to be able to be behind; the
+    /// publisher's depth bounds it.
+    pub depth: u32,
+    /// Whether publishers that are reliable wait for it.
+    pub reliability: Reliability,
+    /// How many samples published before the match it wants, as far as the publisher keeps them.
+    pub history: u32,
+    /// Samples in slots it may hold at once, 1 to 4,096.
+    pub held_max: u32,
+    /// Publishers it may be matched with, 1 to 64.
+    pub publishers_max: u32,
+    /// An event is raised for a publisher that publishes nothing for this long.
+    pub deadline: Option<Duration>,
+    /// An event is raised for a publisher that neither publishes nor asserts itself for this long.
+    pub liveliness: Option<Duration>,
+    /// Whether the subscriber has a file descriptor that becomes readable when there is a sample.
+    pub descriptor: bool,
+}
+
+impl Default for SubscriberQos {
+    fn default() -> Self {
+        SubscriberQos {
+            depth: 8,
+            reliability: Reliability::BestEffort,
+            history: 0,
+            held_max: 16,
+            publishers_max: 16,
+            deadline: None,
+            liveliness: None,
+            descriptor: false,
+        }
+    }
+}
+
+impl SubscriberQos {
+    /// Fails with the name of a field that is out of range.
+    pub fn check(&self) -> Result<(), Error> {
+        range("depth", u64::from(self.depth), 1..CELLS_MAX, "1 to 65,535")?;
+        let held = 1..u64::from(HOLDS_MAX) + 1;
+        range("held_max", u64::from(self.held_max), held, "1 to 4,096")?;
+        let publishers = 1..u64::from(CONNECTIONS_MAX) + 1;
+        range("publishers_max", u64::from(self.publishers_max), publishers, "1 to 64")
+    }
+}
+
+fn range(
+    field: &'static str,
+    value: u64,
+    allowed: std::ops::Range<u64>,
+    remedy: &'static str,
+) -> Result<(), Error> {
+    if allowed.contains(&value) {
+        return Ok(());
+    }
+    Err(Error::Setting { field, value: value.to_string(), remedy })
+}

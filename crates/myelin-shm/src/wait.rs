@@ -1,0 +1,108 @@
+//! The clock and the futex.
+
+use std::num::NonZeroU32;
+use std::sync::atomic::{AtomicU32, AtomicU64};
+
+use rustix::io::Errno;
+use rustix::thread::futex::{self, Flags, Timespec};
+
+/// `CLOCK_MONOTONIC` in nanoseconds.
+#[inline]
+pub fn now_ns() -> u64 {
+    let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
+    now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
+}
+
+/// The lower half of a word, as a futex. Only its address and, in the kernel, its value are used.
+pub(crate) fn low_half(word: &AtomicU64) -> &AtomicU32 {
+    // SAFETY: the first four bytes of an aligned word are an aligned half (little-endian: the lower
+    // one); it is never accessed through this reference but by the kernel.
+    unsafe { &*std::ptr::from_ref(word).cast::<AtomicU32>() }
+}
+
+/// Sleeps while the word in memory is `value`. False once the clock reads `until_ns`.
+pub(crate) fn sleep(word: &AtomicU32, value: u32, until_ns: u64) -> bool {
+    let until = Timespec {
+        tv_sec: (until_ns / 1_000_000_000) as i64,
+        tv_nsec: (until_ns % 1_000_000_000) as _,
+    };
+    let until = (until_ns != NEVER).then_some(&until);
+    // Shared, not private: the word is mapped by other processes.
+    let slept = futex::wait_bitset(word, Flags::empty(), value, until, NonZeroU32::MAX);
+    slept != Err(Errno::TIMEDOUT)
+}
+
+/// Wakes who sleeps on `word`.
+pub(crate) fn wake(word: &AtomicU32) {
+    // It fails only for an address that is not mapped.
+    let _ = futex::wake(word, Flags::empty(), u32::MAX >> 1);
+}
+
+/// A time limit that never comes.
+pub const NEVER: u64 = u64::MAX;
+
+/// How a subscriber waits.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Wait {
+    /// Spins until a sample comes: the lowest latency, at the price of a core.
+    Poll,
+    /// Sleeps in the kernel.
+    Block,
+    /// Spins for as long as that has been paying, then sleeps; never spins on the core where the
+    /// publisher last ran.
+    #[default]
+    Adaptive,
+}
+
+/// Whether spinning has been paying. After Karlin, Li, Manasse and Owicki, *Empirical studies of
+/// competitive spinning for a shared-memory multiprocessor*, SOSP 1991: who spins for as long as a
+/// sleep costs pays at most twice the optimum, and the recent past tells which of both to begin
+/// with. A wait that was slept through is counted too, so nothing has to be tried out.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Habit {
+    credit: i8,
+}
+
+impl Habit {
+    pub(crate) const NEW: Habit = Habit { credit: CREDIT_MAX };
+
+    pub(crate) fn spins(&self) -> bool {
+        self.credit > 0
+    }
+
+    /// A wait took `waited_ns`, the wake-up included if it was slept through.
+    pub(crate) fn note(&mut self, waited_ns: u64, slept: bool) {
+        let limit = if slept { 2 * SPIN_NS } else { SPIN_NS };
+        let step = if waited_ns <= limit { 1 } else { -1 };
+        self.credit = (self.credit + step).clamp(-CREDIT_MAX, CREDIT_MAX);
+    }
+}
+
+/// About what it costs to sleep and be woken where an idle core is halted by a hypervisor.
+pub(crate) const SPIN_NS: u64 = 50_000;
+/// Looks between two readings of the clock.
+pub(crate) const LOOKS_PER_CLOCK_READ: u32 = 128;
+const CREDIT_MAX: i8 = 4;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn spinning_stops_when_it_does_not_pay_and_resumes_when_it_would() {
+        let mut habit = Habit::NEW;
+        assert!(habit.spins());
+        for _ in 0..4 {
+            habit.note(10_000_000, true);
+        }
+        assert!(!habit.spins());
+        for _ in 0..4 {
+            habit.note(10_000_000, true);
+        }
+        for _ in 0..5 {
+            assert!(!habit.spins());
+            habit.note(60_000, true);
+        }
+        assert!(habit.spins());
+    }
+}

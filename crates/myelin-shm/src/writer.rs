@@ -1,0 +1,408 @@
+//! Publishing: P1 to P8 of `docs/shared-memory.md` section 4, and the reclaiming of section 5.
+
+use std::sync::Arc;
+use std::sync::atomic::{Ordering, fence};
+use std::time::Duration;
+
+use crate::arena::{Arena, Slot};
+use crate::error::Error;
+use crate::fork;
+use crate::layout::{Cell, INLINE_BYTES_MAX};
+use crate::limits::SEGMENTS_MAX;
+use crate::publication::{PublicationShared, SlotSegment};
+use crate::reclaim::Protected;
+use crate::ring::{self, Inline};
+use crate::segment::{Segment, Writers};
+use crate::subscriber_view::SubscriberView;
+use crate::topic::{EndpointId, PublisherQos, Reliability, Topic};
+use crate::wait;
+
+/// Memory for one sample: the caller's until it is published or discarded.
+#[derive(Debug)]
+pub struct RawLoan {
+    length: u64,
+    slot: Option<Slot>,
+    inline: Inline,
+}
+
+// SAFETY: a loan is exclusive memory; the slot's pointer is valid in every thread.
+unsafe impl Send for RawLoan {}
+
+impl RawLoan {
+    /// Bytes of the payload.
+    pub fn length(&self) -> u64 {
+        self.length
+    }
+
+    /// The payload. Aligned to 64 bytes. Zeros, or what an earlier sample of this publisher left.
+    ///
+    /// # Safety
+    /// The loan's [`Writer`] must still exist.
+    #[inline]
+    pub unsafe fn bytes_mut(&mut self) -> &mut [u8] {
+        match self.slot {
+            None => self.inline.bytes_mut(self.length as usize),
+            // SAFETY: the slot is at least `length` long and this loan's alone: it left the free
+            // list, and its segment is mapped as long as the writer lives.
+            Some(slot) => unsafe {
+                std::slice::from_raw_parts_mut(slot.pointer, self.length as usize)
+            },
+        }
+    }
+}
+
+/// Counts of a publisher's slots.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SlotCounts {
+    /// In all.
+    pub total: usize,
+    /// Free now.
+    pub free: usize,
+    /// Bytes of their segments.
+    pub bytes: u64,
+}
+
+/// The publishing side. Used by one thread at a time.
+pub struct Writer {
+    shared: Arc<PublicationShared>,
+    views: Vec<Arc<SubscriberView>>,
+    /// Sequence of the next sample, and its cell.
+    next: u64,
+    at: usize,
+    arena: Arena,
+    cells: u64,
+    /// Samples in slots that were not free when last looked at, with their sequences.
+    out: Vec<(u64, Slot)>,
+    slot_segments: Vec<Segment>,
+    protected: Protected,
+    least_reading: u64,
+    loans: u32,
+    cpu: u64,
+    fork: u32,
+}
+
+// SAFETY: the pointers in the slots lead into segments that the writer owns.
+unsafe impl Send for Writer {}
+
+impl Writer {
+    /// A publisher of `topic` without subscribers.
+    pub fn create(
+        id: EndpointId,
+        topic: &Topic,
+        qos: PublisherQos,
+    ) -> Result<(Writer, Arc<PublicationShared>), Error> {
+        let shared = PublicationShared::create(id, topic, qos)?;
+        let writer = Writer {
+            shared: shared.clone(),
+            views: Vec::new(),
+            next: 0,
+            at: 0,
+            arena: Arena::default(),
+            cells: u64::from(qos.depth) + 1,
+            out: Vec::new(),
+            slot_segments: Vec::new(),
+            protected: Protected::with_capacity(0),
+            least_reading: 0,
+            loans: 0,
+            cpu: u64::MAX,
+            fork: fork::mark(),
+        };
+        Ok((writer, shared))
+    }
+
+    /// What the node shares with it.
+    pub fn shared(&self) -> &Arc<PublicationShared> {
+        &self.shared
+    }
+
+    /// Memory for a payload of `length` bytes.
+    #[inline]
+    pub fn loan(&mut self, length: u64) -> Result<RawLoan, Error> {
+        self.check_loan(length)?;
+        let slot = match length <= INLINE_BYTES_MAX as u64 {
+            true => None,
+            false => Some(self.slot(length)?),
+        };
+        self.loans += 1;
+        Ok(RawLoan { length, slot, inline: Inline::ZERO })
+    }
+
+    /// Publishes a loan of this writer; returns the sample's sequence.
+    ///
+    /// # Errors
+    /// A reliable publisher's time limit; the loan is then discarded.
+    #[inline]
+    pub fn publish(&mut self, loan: RawLoan) -> Result<u64, Error> {
+        if let Err(error) = self.make_room() {
+            self.discard(loan);
+            return Err(error);
+        }
+        self.loans -= 1;
+        match loan.slot {
+            None => Ok(self.publish_inline(loan.inline.bytes(loan.length as usize))),
+            Some(slot) => Ok(self.publish_slot(loan.length, slot)),
+        }
+    }
+
+    /// Publishes a copy of `payload`; returns the sample's sequence.
+    #[inline]
+    pub fn publish_copy(&mut self, payload: &[u8]) -> Result<u64, Error> {
+        if payload.len() > INLINE_BYTES_MAX {
+            let mut loan = self.loan(payload.len() as u64)?;
+            // SAFETY: `self` is the loan's writer.
+            unsafe { loan.bytes_mut() }.copy_from_slice(payload);
+            return self.publish(loan);
+        }
+        self.check_payload(payload.len() as u64)?;
+        self.make_room()?;
+        Ok(self.publish_inline(payload))
+    }
+
+    /// Gives a loan of this writer back unpublished.
+    pub fn discard(&mut self, loan: RawLoan) {
+        self.loans -= 1;
+        if let (Some(slot), false) = (loan.slot, fork::is_forked(self.fork)) {
+            self.arena.give_back(slot);
+        }
+    }
+
+    /// Tells subscribers with a liveliness limit that the publisher lives.
+    pub fn assert_liveliness(&mut self) -> Result<(), Error> {
+        if fork::is_forked(self.fork) {
+            return Err(Error::Forked);
+        }
+        let asserted = &self.shared.head().asserted;
+        asserted.store(asserted.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// The state of its slots, after looking which are free.
+    pub fn slot_counts(&mut self) -> SlotCounts {
+        self.reclaim();
+        SlotCounts { total: self.arena.slots(), free: self.arena.free(), bytes: self.arena.bytes() }
+    }
+
+    #[inline(always)]
+    fn publish_inline(&mut self, payload: &[u8]) -> u64 {
+        let cell = self.begin();
+        ring::write_inline(cell, payload);
+        ring::finish(cell, &self.shared.head().published, self.next);
+        self.finish()
+    }
+
+    #[inline(always)]
+    fn publish_slot(&mut self, length: u64, slot: Slot) -> u64 {
+        let cell = self.begin();
+        ring::write_place(cell, length, slot.place());
+        ring::finish(cell, &self.shared.head().published, self.next);
+        self.out.push((self.next, slot));
+        let sequence = self.finish();
+        if self.arena.is_used_up(&slot) {
+            // For the next loan, while this sample is under way.
+            self.reclaim();
+        }
+        sequence
+    }
+
+    /// P2 and P3.
+    #[inline(always)]
+    fn begin(&mut self) -> &'static Cell {
+        let cell = &self.shared.cells()[self.at];
+        ring::begin(cell);
+        // SAFETY: the cell lives as long as `self.shared`, which outlives the callers; the lifetime
+        // is cut loose from `self` only so that they can read its other fields.
+        unsafe { &*std::ptr::from_ref(cell) }
+    }
+
+    /// P7 and P8.
+    #[inline(always)]
+    fn finish(&mut self) -> u64 {
+        // ORDER: pairs with the fence in `bell::fall_asleep` and with the one in `attach`.
+        fence(Ordering::SeqCst);
+        let sequence = self.next;
+        self.next += 1;
+        self.at = if self.at + 1 == self.cells as usize { 0 } else { self.at + 1 };
+        // ORDER: Relaxed after the fence; `refresh` acquires by taking the lock.
+        if self.shared.changed.load(Ordering::Relaxed) {
+            self.refresh();
+        }
+        for view in &self.views {
+            view.ring();
+        }
+        self.note_cpu();
+        sequence
+    }
+
+    /// For subscribers that should not spin while we need their core.
+    #[inline(always)]
+    fn note_cpu(&mut self) {
+        // SAFETY: no preconditions.
+        let cpu = unsafe { libc::sched_getcpu() } as u64;
+        if cpu != self.cpu {
+            self.cpu = cpu;
+            self.shared.head().cpu.store(cpu, Ordering::Relaxed);
+        }
+    }
+
+    #[inline(always)]
+    fn check_payload(&self, length: u64) -> Result<(), Error> {
+        if fork::is_forked(self.fork) {
+            return Err(Error::Forked);
+        }
+        if length > self.shared.qos().payload_bytes_max {
+            let limit = self.shared.qos().payload_bytes_max;
+            return Err(Error::PayloadTooLarge { bytes: length, limit });
+        }
+        Ok(())
+    }
+
+    #[inline(always)]
+    fn check_loan(&self, length: u64) -> Result<(), Error> {
+        self.check_payload(length)?;
+        if self.loans >= self.shared.qos().loans_max {
+            return Err(Error::TooManyLoans { loans: self.loans });
+        }
+        Ok(())
+    }
+
+    #[inline]
+    fn slot(&mut self, length: u64) -> Result<Slot, Error> {
+        if let Some(slot) = self.arena.take(length) {
+            return Ok(slot);
+        }
+        self.reclaim();
+        match self.arena.take(length) {
+            Some(slot) => Ok(slot),
+            None => self.grow(length),
+        }
+    }
+
+    #[cold]
+    fn grow(&mut self, length: u64) -> Result<Slot, Error> {
+        let growth = self.arena.growth(length);
+        let wanted = self.arena.bytes() + growth.bytes();
+        if wanted > self.shared.qos().memory_max {
+            let out = self.arena.slots() - self.arena.free();
+            return Err(Error::MemoryLimit { wanted, limit: self.shared.qos().memory_max, out });
+        }
+        if growth.segment >= SEGMENTS_MAX {
+            let limit = u64::from(SEGMENTS_MAX);
+            return Err(Error::TooMany { what: "slot segments of one publisher", limit });
+        }
+        let (segment, fd) = Segment::create("myelin-slots", growth.bytes(), Writers::Owner)?;
+        self.arena.add(growth, segment.pointer());
+        self.slot_segments.push(segment);
+        self.out.reserve(self.arena.slots() - self.out.len());
+        let (number, slot_bytes, slots) = (growth.segment, growth.slot_bytes, growth.slots);
+        let made = SlotSegment { number, slot_bytes, slots, fd: Arc::new(fd) };
+        self.shared.grown(made);
+        Ok(self.arena.take(length).expect("the arena has just grown"))
+    }
+
+    /// R1 to R3.
+    fn reclaim(&mut self) {
+        // ORDER: R1, pairs with the subscriber's fence T1 and with the one in `attach`.
+        fence(Ordering::SeqCst);
+        if self.shared.changed.load(Ordering::Relaxed) {
+            self.refresh();
+        }
+        self.protected.collect(self.views.iter().map(|view| view.announced()));
+        let kept_from = self.next.saturating_sub(u64::from(self.shared.qos().history));
+        let Writer { out, arena, protected, next, cells, .. } = self;
+        out.retain(|(sequence, slot)| {
+            let overwritten = sequence + *cells < *next;
+            let free = protected.is_free(*sequence, overwritten, *sequence >= kept_from);
+            if free {
+                arena.give_back(*slot);
+            }
+            !free
+        });
+    }
+
+    #[cold]
+    fn refresh(&mut self) {
+        // ORDER: Relaxed: cleared before the list is read under its lock; a change after that
+        // sets it again.
+        self.shared.changed.store(false, Ordering::Relaxed);
+        fence(Ordering::SeqCst);
+        self.views = self.shared.views();
+        let words = self.views.iter().map(|view| view.announcements()).sum();
+        self.protected.reserve(words);
+        self.least_reading = 0;
+    }
+
+    /// P1.
+    #[inline(always)]
+    fn make_room(&mut self) -> Result<(), Error> {
+        if fork::is_forked(self.fork) {
+            return Err(Error::Forked);
+        }
+        if self.shared.qos().reliability == Reliability::BestEffort {
+            return Ok(());
+        }
+        if self.shared.changed.load(Ordering::Relaxed) {
+            self.refresh();
+        }
+        match self.has_room(self.least_reading) {
+            true => Ok(()),
+            false => self.wait_for_room(),
+        }
+    }
+
+    /// Whether the cell of the next sample may be written if `least_reading` is next to be read.
+    /// The newest `depth` samples stay, so the ring is full one cell early.
+    fn has_room(&self, least_reading: u64) -> bool {
+        self.next - least_reading.min(self.next) < u64::from(self.shared.qos().depth)
+    }
+
+    #[cold]
+    fn wait_for_room(&mut self) -> Result<(), Error> {
+        let limit = self.shared.qos().block_max;
+        let until_ns = wait::now_ns().saturating_add(limit.as_nanos() as u64);
+        loop {
+            let Some((slowest, reading)) = self.slowest() else {
+                self.least_reading = u64::MAX;
+                return Ok(());
+            };
+            self.least_reading = reading;
+            if self.has_room(reading) {
+                return Ok(());
+            }
+            let waiting = &self.shared.head().waiting;
+            let waits_for = &self.shared.waits_for;
+            waiting.store(1, Ordering::Relaxed);
+            waits_for.store(slowest.id(), Ordering::Relaxed);
+            // ORDER: pairs with the subscriber's fence T8 and with the one in `detach`.
+            fence(Ordering::SeqCst);
+            let word = slowest.reading().load(Ordering::Relaxed);
+            let changed = self.shared.changed.load(Ordering::Relaxed);
+            let in_time = slowest.announced().reading() != reading
+                || changed
+                || wait::sleep(wait::low_half(slowest.reading()), word as u32, until_ns);
+            waiting.store(0, Ordering::Relaxed);
+            waits_for.store(0, Ordering::Relaxed);
+            let changed = self.shared.changed.load(Ordering::Relaxed);
+            if changed {
+                self.refresh();
+            } else if !in_time || wait::now_ns() >= until_ns {
+                return Err(self.timed_out(&slowest, limit));
+            }
+        }
+    }
+
+    fn slowest(&self) -> Option<(Arc<SubscriberView>, u64)> {
+        let reliable = self.views.iter().filter(|view| view.is_reliable());
+        let read = reliable.map(|view| (view, view.announced().reading()));
+        read.min_by_key(|(_, reading)| *reading).map(|(view, reading)| (view.clone(), reading))
+    }
+
+    fn timed_out(&self, slowest: &SubscriberView, waited: Duration) -> Error {
+        Error::ReliableTimeout { subscriber: slowest.id(), pid: slowest.pid(), waited }
+    }
+}
+
+impl std::fmt::Debug for Writer {
+    fn fmt(&self, to: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        to.debug_struct("Writer").field("topic", self.shared.topic()).finish_non_exhaustive()
+    }
+}

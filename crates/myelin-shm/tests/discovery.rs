@@ -1,0 +1,451 @@
+//! Nodes find each other, across processes, users and deaths. Each test has a folder of its own; the
+//! other processes are this binary again, in the role of `helper`.
+//!
+//! Nothing is timed: conditions are waited for under a watchdog.
+
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::process::Command;
+use std::time::Duration;
+
+use myelin_shm::Error;
+use myelin_shm::event::Event;
+use myelin_shm::leftovers;
+use myelin_shm::node::{Node, NodeOptions, Publisher, Subscriber};
+use myelin_shm::topic::{PublisherQos, Reliability, SubscriberQos, Topic};
+
+use discovery_support::{Helper, ROLE, WATCHDOG, is_root, until};
+
+mod discovery_support;
+
+fn topic() -> Topic {
+    Topic { name: "image".into(), type_name: "Image".into(), type_hash: 1 }
+}
+
+fn node(folder: &Path) -> Node {
+    Node::open(options(folder)).unwrap()
+}
+
+fn options(folder: &Path) -> NodeOptions {
+    let folder = Some(folder.to_owned());
+    NodeOptions { name: "test".into(), folder, ..NodeOptions::default() }
+}
+
+fn publisher(node: &Node) -> Publisher {
+    node.publisher(topic(), PublisherQos::default()).unwrap()
+}
+
+fn subscriber(node: &Node) -> Subscriber {
+    node.subscriber(topic(), SubscriberQos::default()).unwrap()
+}
+
+/// A folder and what is in it.
+fn folder() -> tempfile::TempDir {
+    tempfile::tempdir().unwrap()
+}
+
+fn assert_empty(folder: &Path) {
+    let left: Vec<_> = std::fs::read_dir(folder).unwrap().collect();
+    assert!(left.is_empty(), "{left:?}");
+}
+
+/// Publishes until the subscriber has taken a sample of that length.
+fn passes(publisher: &mut Publisher, subscriber: &mut Subscriber, length: usize) {
+    let payload = vec![7; length];
+    until("a sample", || {
+        publisher.writer.publish_copy(&payload).unwrap();
+        subscriber.reader.take().unwrap().is_some_and(|taken| taken.bytes() == payload)
+    });
+}
+
+#[test]
+fn endpoints_of_one_node_match() {
+    let folder = folder();
+    let node = node(folder.path());
+    let mut publisher = publisher(&node);
+    let mut subscriber = subscriber(&node);
+    assert_eq!((publisher.matched(), subscriber.matched()), (1, 1), "at once: no thread is asked");
+    for length in [8, 100_000, 1_000_000] {
+        passes(&mut publisher, &mut subscriber, length);
+    }
+    let pid = std::process::id();
+    assert_eq!(publisher.events(), [Event::Matched { endpoint: subscriber.id(), pid }]);
+    let endpoint = publisher.id();
+    drop(publisher);
+    let gone = Event::Unmatched { endpoint, pid, died: false };
+    assert_eq!(subscriber.events(), [Event::Matched { endpoint, pid }, gone]);
+    drop((subscriber, node));
+    assert_empty(folder.path());
+}
+
+#[test]
+fn nodes_of_one_process_match() {
+    let folder = folder();
+    let (one, other) = (node(folder.path()), node(folder.path()));
+    let mut subscriber = subscriber(&one);
+    let mut publisher = publisher(&other);
+    assert!(publisher.wait_for_match(1, WATCHDOG) && subscriber.wait_for_match(1, WATCHDOG));
+    for length in [8, 100_000, 1_000_000, 5_000_000] {
+        passes(&mut publisher, &mut subscriber, length);
+    }
+    assert_eq!(one.peers().unwrap().len(), 1);
+    let topics = other.topics().unwrap();
+    assert_eq!((topics.len(), topics[0].publishers, topics[0].subscribers), (1, 1, 1));
+    drop((subscriber, publisher, one, other));
+    assert_empty(folder.path());
+}
+
+#[test]
+fn a_sample_outlives_its_subscriber_and_both_nodes_handles() {
+    let folder = folder();
+    let (one, other) = (node(folder.path()), node(folder.path()));
+    let mut subscriber = subscriber(&one);
+    let mut publisher = publisher(&other);
+    assert!(publisher.wait_for_match(1, WATCHDOG) && subscriber.wait_for_match(1, WATCHDOG));
+    publisher.writer.publish_copy(&[1; 1000]).unwrap();
+    let mut taken = None;
+    until("the sample", || {
+        taken = taken.take().or(subscriber.reader.take().unwrap());
+        taken.is_some()
+    });
+    drop((subscriber, one));
+    for _ in 0..100 {
+        publisher.writer.publish_copy(&[2; 1000]).unwrap();
+    }
+    assert_eq!(taken.as_ref().unwrap().bytes(), [1; 1000]);
+    assert_eq!(publisher.matched(), 1, "what is held is not reused");
+    drop(taken);
+    until("the subscriber to be forgotten", || publisher.matched() == 0);
+    drop((publisher, other));
+    assert_empty(folder.path());
+}
+
+#[test]
+fn processes_find_each_other_whoever_comes_first() {
+    let folder = folder();
+    let early = Helper::start("subscriber", folder.path());
+    early.expect("open");
+    let node = node(folder.path());
+    let mut publisher = publisher(&node);
+    assert!(publisher.wait_for_match(1, WATCHDOG));
+    let late = Helper::start("subscriber", folder.path());
+    assert!(publisher.wait_for_match(2, WATCHDOG));
+    let pids: Vec<u32> = publisher.events().iter().map(pid_matched).collect();
+    assert_eq!(pids, [early.pid(), late.pid()]);
+    for helper in [&early, &late] {
+        helper.expect("matched");
+        until("it to take", || {
+            publisher.writer.publish_copy(&[3; 5000]).unwrap();
+            helper.has_said("took 5000")
+        });
+    }
+    early.stop();
+    late.stop();
+    until("them to leave", || publisher.matched() == 0);
+    let events = publisher.events();
+    assert!(events.iter().all(|event| matches!(event, Event::Unmatched { died: false, .. })));
+    drop((publisher, node));
+    assert_empty(folder.path());
+}
+
+fn pid_matched(event: &Event) -> u32 {
+    match event {
+        Event::Matched { pid, .. } => *pid,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn a_killed_process_is_told_as_dead_and_its_socket_removed_by_the_next() {
+    let folder = folder();
+    let ours = node(folder.path());
+    let mut subscriber = subscriber(&ours);
+    let publisher = publisher(&ours);
+    let mut helper = Helper::start("both", folder.path());
+    assert!(subscriber.wait_for_match(2, WATCHDOG) && publisher.wait_for_match(2, WATCHDOG));
+    let mut held = None;
+    until("a sample of its", || {
+        held = held.take().or(subscriber.reader.take().unwrap());
+        held.is_some()
+    });
+    helper.kill();
+    until("the ends", || publisher.matched() == 1 && subscriber.matched() == 1);
+    let pid = helper.pid();
+    let is_death = |event: &Event| matches!(event, Event::Unmatched { died: true, pid: its, .. } if *its == pid);
+    assert!(publisher.events().iter().any(is_death) && subscriber.events().iter().any(is_death));
+    assert_eq!(held.unwrap().bytes(), [9; 1000], "what is held outlives its publisher");
+    let found = leftovers::survey(Some(folder.path())).unwrap();
+    assert_eq!((found.live.len(), found.dead.len()), (1, 1));
+    let next = node(folder.path());
+    assert!(leftovers::survey(Some(folder.path())).unwrap().dead.is_empty());
+    drop((publisher, subscriber, next, ours));
+    assert_empty(folder.path());
+}
+
+#[test]
+fn a_reliable_publisher_is_freed_by_the_death_of_whom_it_waits_for() {
+    let folder = folder();
+    let node = node(folder.path());
+    let block_max = WATCHDOG;
+    let qos = PublisherQos {
+        reliability: Reliability::Reliable,
+        depth: 2,
+        block_max,
+        ..PublisherQos::default()
+    };
+    let mut publisher = node.publisher(topic(), qos).unwrap();
+    let mut helper = Helper::start("idle", folder.path());
+    assert!(publisher.wait_for_match(1, WATCHDOG));
+    let publishing = std::thread::spawn(move || {
+        for _ in 0..10 {
+            publisher.writer.publish_copy(&[1]).unwrap();
+        }
+    });
+    helper.kill();
+    publishing.join().unwrap();
+}
+
+#[test]
+fn domains_do_not_see_each_other() {
+    let folder = folder();
+    let (zero, one) =
+        (node(folder.path()), Node::open(NodeOptions { domain: 1, ..options(folder.path()) }));
+    let one = one.unwrap();
+    let (publisher, subscriber) = (publisher(&zero), subscriber(&one));
+    let witness = node(folder.path());
+    until("a node of its own domain", || zero.peers().unwrap().len() == 1);
+    assert!(one.peers().unwrap().is_empty());
+    assert_eq!((publisher.matched(), subscriber.matched()), (0, 0));
+    drop((publisher, subscriber, zero, one, witness));
+    assert_empty(folder.path());
+}
+
+#[test]
+fn another_type_is_an_error_that_names_both_and_an_event_at_the_first() {
+    let folder = folder();
+    let helper = Helper::start("subscriber", folder.path());
+    helper.expect("open");
+    let node = node(folder.path());
+    until("its endpoints", || !node.topics().unwrap().is_empty());
+    let other = Topic { type_name: "Cloud".into(), type_hash: 2, ..topic() };
+    let error = node.publisher(other.clone(), PublisherQos::default()).unwrap_err();
+    assert!(matches!(error, Error::TypeMismatch { pid, .. } if pid == helper.pid()));
+    let text = error.to_string();
+    assert!(text.contains("Image") && text.contains("Cloud"), "{text}");
+    // A publisher of the first type and a subscriber of the second on one node are no better.
+    let first = publisher(&node);
+    assert!(node.subscriber(other, SubscriberQos::default()).is_err());
+    drop(first);
+}
+
+#[test]
+fn two_types_that_come_at_once_raise_events_on_both_sides() {
+    let folder = folder();
+    // They have not heard of each other's endpoints when they make them only by chance; so try.
+    until("a race that both lose", || {
+        let (one, other) = (node(folder.path()), node(folder.path()));
+        let cloud = Topic { type_name: "Cloud".into(), type_hash: 2, ..topic() };
+        let made = std::thread::scope(|scope| {
+            let there = scope.spawn(|| other.subscriber(cloud, SubscriberQos::default()));
+            (one.publisher(topic(), PublisherQos::default()), there.join().unwrap())
+        });
+        let (Ok(publisher), Ok(subscriber)) = made else { return false };
+        let is_told = |events: Vec<Event>| {
+            events.iter().any(|event| matches!(event, Event::Incompatible { .. }))
+        };
+        let mut told = (false, false);
+        until("both events", || {
+            told = (told.0 || is_told(publisher.events()), told.1 || is_told(subscriber.events()));
+            told == (true, true)
+        });
+        true
+    });
+}
+
+#[test]
+fn a_folder_that_is_not_ours_alone_is_refused() {
+    let folder = folder();
+    let own = folder.path().join(format!("myelin-{}", rustix::process::geteuid().as_raw()));
+    std::fs::create_dir(&own).unwrap();
+    std::fs::set_permissions(&own, std::fs::Permissions::from_mode(0o755)).unwrap();
+    let error = Node::open(options(folder.path())).unwrap_err();
+    assert!(error.to_string().contains("0755"), "{error}");
+    if !is_root("a folder of another user") {
+        return;
+    }
+    std::fs::set_permissions(&own, std::fs::Permissions::from_mode(0o700)).unwrap();
+    std::os::unix::fs::chown(&own, Some(65534), None).unwrap();
+    let error = Node::open(options(folder.path())).unwrap_err();
+    assert!(matches!(error, Error::NoPermission { .. }));
+    assert!(error.to_string().contains("65534"), "{error}");
+}
+
+#[test]
+fn a_full_folder_is_an_error_that_names_it() {
+    if !is_root("a full file system") {
+        return;
+    }
+    let folder = folder();
+    for inodes in 1..=4 {
+        // A mount of the helper's own, gone with it.
+        let script = format!(
+            "mount -t tmpfs -o size=4k,nr_inodes={inodes} none {0} && exec \"$@\"",
+            folder.path().display()
+        );
+        let mut command = Command::new("unshare");
+        command.args(["--mount", "sh", "-c", &script, "sh"]);
+        let helper = Helper::start_by(command, "idle", folder.path());
+        match inodes {
+            4 => helper.expect("open"),
+            _ => helper.expect("error no space left in"),
+        }
+    }
+}
+
+#[test]
+fn users_meet_in_a_groups_domain_and_nowhere_else() {
+    if !is_root("two users") {
+        return;
+    }
+    let folder = folder();
+    std::fs::set_permissions(folder.path(), std::fs::Permissions::from_mode(0o1777)).unwrap();
+    let group = 4_242;
+    let ours = Node::open(NodeOptions { group: Some(group), ..options(folder.path()) }).unwrap();
+    let alone = node(folder.path());
+    let (mut shared, private) = (publisher(&ours), publisher(&alone));
+    let member = Helper::start_as("subscriber", folder.path(), 65_534, group, Some(group));
+    member.expect("matched");
+    until("it to take", || {
+        shared.writer.publish_copy(&[3; 5000]).unwrap();
+        member.has_said("took 5000")
+    });
+    let apart = Helper::start_as("subscriber", folder.path(), 65_534, group, None);
+    apart.expect("open");
+    let outsider = Helper::start_as("subscriber", folder.path(), 65_534, 65_534, Some(group));
+    outsider.expect("error no permission");
+    apart.stop();
+    member.stop();
+    assert_eq!(private.matched(), 0);
+    assert!(private.events().is_empty());
+    drop((shared, private, ours, alone));
+    assert_empty(folder.path());
+}
+
+#[test]
+fn many_that_come_at_once_all_see_each_other_exactly_once() {
+    let folder = folder();
+    let helpers: Vec<_> = (0..20).map(|_| Helper::start("one_of_20", folder.path())).collect();
+    helpers.iter().for_each(|helper| helper.expect("complete"));
+    helpers.iter().for_each(Helper::stop);
+    drop(helpers);
+    assert_empty(folder.path());
+}
+
+#[test]
+fn a_stopped_process_does_not_delay_others_and_is_met_when_it_goes_on() {
+    let folder = folder();
+    let helper = Helper::start("subscriber", folder.path());
+    helper.expect("open");
+    helper.signal(libc::SIGSTOP);
+    let node = node(folder.path());
+    let publisher = publisher(&node);
+    assert_eq!(publisher.matched(), 0);
+    helper.signal(libc::SIGCONT);
+    assert!(publisher.wait_for_match(1, WATCHDOG));
+}
+
+#[test]
+fn a_child_of_fork_has_no_part_in_its_parents_node() {
+    let folder = folder();
+    let helper = Helper::start("forker", folder.path());
+    helper.expect("child forked");
+    let node = node(folder.path());
+    let publisher = publisher(&node);
+    assert!(publisher.wait_for_match(1, WATCHDOG));
+    drop(helper); // kills the parent; the child lives on and must not keep the links open
+    until("the end of the match", || publisher.matched() == 0);
+}
+
+#[test]
+fn a_process_out_of_descriptors_raises_its_limit_and_goes_on() {
+    let folder = folder();
+    let poor = Helper::start("poor", folder.path());
+    poor.expect("poor");
+    let node = node(folder.path());
+    let mut publisher = publisher(&node);
+    assert!(publisher.wait_for_match(1, WATCHDOG));
+    until("it to take", || {
+        publisher.writer.publish_copy(&[3; 5000]).unwrap();
+        poor.has_said("took 5000")
+    });
+}
+
+#[test]
+fn an_offer_that_lost_its_descriptors_is_declined_and_the_next_accepted() {
+    let folder = folder();
+    let poor = Helper::start("poor_when_linked", folder.path());
+    poor.expect("open");
+    let node = node(folder.path());
+    poor.expect("poor");
+    let first = publisher(&node);
+    let mut reason = None;
+    until("the refusal", || {
+        reason = reason.take().or(first.events().into_iter().find_map(|event| match event {
+            Event::Incompatible { reason, .. } => Some(reason),
+            _ => None,
+        }));
+        reason.is_some()
+    });
+    assert!(reason.unwrap().contains("too many open files"));
+    assert!(publisher(&node).wait_for_match(1, WATCHDOG));
+}
+
+#[test]
+fn silence_is_told_and_its_end_too() {
+    let folder = folder();
+    let node = node(folder.path());
+    let limit = Some(Duration::from_millis(20));
+    let qos = SubscriberQos { deadline: limit, liveliness: limit, ..SubscriberQos::default() };
+    let mut publisher = publisher(&node);
+    let subscriber = node.subscriber(topic(), qos).unwrap();
+    let endpoint = publisher.id();
+    let mut events = Vec::new();
+    let mut has = |event: Event| {
+        until("an event", || {
+            events.extend(subscriber.events());
+            events.contains(&event)
+        });
+    };
+    has(Event::DeadlineMissed { endpoint });
+    has(Event::LivelinessLost { endpoint });
+    publisher.writer.assert_liveliness().unwrap();
+    has(Event::LivelinessRegained { endpoint });
+}
+
+#[test]
+fn nonsense_and_other_versions_end_the_link_and_nothing_else() {
+    use std::io::Write;
+    let folder = folder();
+    let node = node(folder.path());
+    let mut publisher = publisher(&node);
+    let mut subscriber = subscriber(&node);
+    for greeting in [&b"\xff nonsense"[..], b"\x01myelinH1\x63\0\0\0\0\0\0\0", b"\x02"] {
+        let path = leftovers::survey(Some(folder.path())).unwrap().live[0].path.clone();
+        let mut socket = discovery_support::seqpacket(&path);
+        socket.write_all(greeting).unwrap();
+        discovery_support::read_to_end(&mut socket);
+    }
+    let refused = node.refused().unwrap();
+    assert_eq!(refused.len(), 1);
+    assert_eq!(refused[0].pid, std::process::id());
+    assert!(refused[0].reason.contains("layout 99"), "{refused:?}");
+    passes(&mut publisher, &mut subscriber, 1000);
+}
+
+/// What the other processes do; does nothing when it is run as a test.
+#[test]
+fn helper() {
+    if let Some(role) = std::env::var_os(ROLE) {
+        discovery_support::play(role.to_str().unwrap(), topic());
+    }
+}

@@ -1,0 +1,286 @@
+//! Other processes for the tests, and what they do.
+
+use std::fs::File;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdin, Command, Stdio};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+
+use myelin_shm::Error;
+use myelin_shm::node::{Node, NodeOptions, Publisher, Subscriber};
+use myelin_shm::topic::{PublisherQos, Reliability, SubscriberQos, Topic};
+
+/// Longer than anything takes.
+pub const WATCHDOG: Duration = Duration::from_secs(60);
+/// Environment: what a helper is to do.
+pub const ROLE: &str = "MYELIN_TEST_ROLE";
+const FOLDER: &str = "MYELIN_TEST_FOLDER";
+const GROUP: &str = "MYELIN_TEST_GROUP";
+
+/// Waits for a condition.
+pub fn until(what: &str, mut condition: impl FnMut() -> bool) {
+    let begin = Instant::now();
+    while !condition() {
+        assert!(begin.elapsed() < WATCHDOG, "waited in vain for {what}");
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
+/// Whether the tests may act for other users; says so if not.
+pub fn is_root(what: &str) -> bool {
+    let root = rustix::process::geteuid().is_root();
+    if !root {
+        println!("skipped: {what} needs root");
+    }
+    root
+}
+
+/// A process; killed when dropped.
+pub struct Helper {
+    child: Mutex<Child>,
+    pid: u32,
+    stdin: Mutex<Option<ChildStdin>>,
+    said: Arc<Mutex<Vec<String>>>,
+}
+
+impl Helper {
+    pub fn start(role: &str, folder: &Path) -> Helper {
+        Self::spawn(Self::command(None, role, folder))
+    }
+
+    /// `command` runs what is appended to it.
+    pub fn start_by(command: Command, role: &str, folder: &Path) -> Helper {
+        Self::spawn(Self::command(Some(command), role, folder))
+    }
+
+    pub fn start_as(role: &str, folder: &Path, uid: u32, gid: u32, group: Option<u32>) -> Helper {
+        let mut command = Self::command(None, role, folder);
+        if let Some(group) = group {
+            command.env(GROUP, group.to_string());
+        }
+        command.uid(uid).gid(gid);
+        Self::spawn(command)
+    }
+
+    fn command(by: Option<Command>, role: &str, folder: &Path) -> Command {
+        let mut command = match by {
+            // Not by its path: another user may not pass the folders on the way to it.
+            None => Command::new("/proc/self/exe"),
+            Some(mut by) => {
+                by.arg(std::env::current_exe().unwrap());
+                by
+            }
+        };
+        command.args(["--exact", "helper", "--nocapture"]).env(ROLE, role).env(FOLDER, folder);
+        command
+    }
+
+    fn spawn(mut command: Command) -> Helper {
+        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+        let said = Arc::new(Mutex::new(Vec::new()));
+        let (output, heard) = (BufReader::new(child.stdout.take().unwrap()), said.clone());
+        std::thread::spawn(move || {
+            for line in output.lines().map_while(Result::ok) {
+                if let Some((_, said)) = line.split_once("@ ") {
+                    heard.lock().unwrap().push(said.to_owned());
+                }
+            }
+        });
+        let (pid, stdin) = (child.id(), Mutex::new(child.stdin.take()));
+        Helper { child: Mutex::new(child), pid, stdin, said }
+    }
+
+    pub fn pid(&self) -> u32 {
+        self.pid
+    }
+
+    pub fn has_said(&self, beginning: &str) -> bool {
+        self.said.lock().unwrap().iter().any(|said| said.starts_with(beginning))
+    }
+
+    pub fn expect(&self, beginning: &str) {
+        until(&format!("{beginning:?}"), || {
+            let ended = self.child.lock().unwrap().try_wait().unwrap();
+            let has = self.has_said(beginning);
+            let said = &self.said;
+            assert!(
+                has || ended.is_none_or(|status| status.success()),
+                "{status:?} {said:?}",
+                status = ended
+            );
+            has
+        });
+    }
+
+    /// Makes it leave in good order.
+    pub fn stop(&self) {
+        self.stdin.lock().unwrap().take();
+        let status = self.child.lock().unwrap().wait().unwrap();
+        assert!(status.success(), "{status:?} {:?}", self.said);
+    }
+
+    pub fn kill(&mut self) {
+        let child = self.child.get_mut().unwrap();
+        child.kill().unwrap();
+        child.wait().unwrap();
+    }
+
+    pub fn signal(&self, signal: i32) {
+        // SAFETY: no memory is concerned; the process is our child, not yet waited for.
+        assert_eq!(unsafe { libc::kill(self.pid as i32, signal) }, 0);
+    }
+}
+
+impl Drop for Helper {
+    fn drop(&mut self) {
+        let child = self.child.get_mut().unwrap();
+        let _ = child.kill();
+        let _ = child.wait();
+    }
+}
+
+/// A socket connected to a node.
+pub fn seqpacket(path: &Path) -> File {
+    use rustix::net::{self, AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
+    let (family, kind) = (AddressFamily::UNIX, SocketType::SEQPACKET);
+    let socket = net::socket_with(family, kind, SocketFlags::CLOEXEC, None).unwrap();
+    net::connect(&socket, &SocketAddrUnix::new(path).unwrap()).unwrap();
+    File::from(socket)
+}
+
+/// Reads until the other end has closed the socket.
+pub fn read_to_end(socket: &mut File) {
+    let mut bytes = [0; 2048];
+    while socket.read(&mut bytes).is_ok_and(|bytes| bytes > 0) {}
+}
+
+fn say(text: impl std::fmt::Display) {
+    println!("@ {text}");
+    std::io::stdout().flush().unwrap();
+}
+
+/// Does what a helper is to do, until its input is closed.
+pub fn play(role: &str, topic: Topic) {
+    let folder = std::env::var_os(FOLDER).map(PathBuf::from);
+    let group = std::env::var(GROUP).ok().map(|group| group.parse().unwrap());
+    let options = NodeOptions { domain: 0, group, name: role.to_owned(), folder };
+    let node = match Node::open(options) {
+        Ok(node) => node,
+        Err(error) => return say(format_args!("error {error}")),
+    };
+    match role {
+        "subscriber" => subscribe(&mut make_subscriber(&node, topic)),
+        "poor" => poor(&node, topic, 0),
+        "poor_when_linked" => poor(&node, topic, 1),
+        "both" => both(&node, topic),
+        "idle" => idle(&node, topic),
+        "one_of_20" => one_of(20, &node, topic),
+        "forker" => fork(&node, topic),
+        _ => panic!("no such role"),
+    }
+}
+
+fn is_open() -> bool {
+    static CLOSED: std::sync::OnceLock<Arc<std::sync::atomic::AtomicBool>> =
+        std::sync::OnceLock::new();
+    let closed = CLOSED.get_or_init(|| {
+        let closed = Arc::new(std::sync::atomic::AtomicBool::new(false));
+        let to_set = closed.clone();
+        std::thread::spawn(move || {
+            let _ = std::io::stdin().read_to_end(&mut Vec::new());
+            to_set.store(true, std::sync::atomic::Ordering::Relaxed);
+        });
+        closed
+    });
+    std::thread::sleep(Duration::from_millis(1));
+    !closed.load(std::sync::atomic::Ordering::Relaxed)
+}
+
+fn make_subscriber(node: &Node, topic: Topic) -> Subscriber {
+    let qos = SubscriberQos { reliability: Reliability::Reliable, ..SubscriberQos::default() };
+    node.subscriber(topic, qos).unwrap()
+}
+
+fn make_publisher(node: &Node, topic: Topic) -> Publisher {
+    node.publisher(topic, PublisherQos::default()).unwrap()
+}
+
+fn subscribe(subscriber: &mut Subscriber) {
+    say("open");
+    let mut matched = false;
+    while is_open() {
+        if !matched && subscriber.matched() > 0 {
+            matched = true;
+            say("matched");
+        }
+        while let Some(taken) = subscriber.reader.take().unwrap() {
+            say(format_args!("took {}", taken.bytes().len()));
+        }
+    }
+}
+
+/// May open no further descriptor once it has so many peers.
+fn poor(node: &Node, topic: Topic, peers: usize) {
+    let mut subscriber = make_subscriber(node, topic);
+    is_open(); // starts what listens to us
+    say("open");
+    until("its peers", || node.peers().unwrap().len() == peers);
+    let maximum = getrlimit(Resource::Nofile).maximum;
+    setrlimit(Resource::Nofile, Rlimit { current: Some(3), maximum }).unwrap();
+    say("poor");
+    subscribe(&mut subscriber);
+}
+
+fn both(node: &Node, topic: Topic) {
+    let mut subscriber = make_subscriber(node, topic.clone());
+    let mut publisher = make_publisher(node, topic);
+    say("open");
+    while is_open() {
+        publisher.writer.publish_copy(&[9; 1000]).unwrap();
+        while subscriber.reader.take().unwrap().is_some() {}
+    }
+}
+
+/// Never reads.
+fn idle(node: &Node, topic: Topic) {
+    let _subscriber = make_subscriber(node, topic);
+    say("open");
+    while is_open() {}
+}
+
+fn one_of(count: usize, node: &Node, topic: Topic) {
+    let qos = SubscriberQos { publishers_max: 64, ..SubscriberQos::default() };
+    let subscriber = node.subscriber(topic.clone(), qos).unwrap();
+    let publisher = make_publisher(node, topic);
+    assert!(publisher.wait_for_match(count, WATCHDOG));
+    assert!(subscriber.wait_for_match(count, WATCHDOG));
+    assert_eq!((publisher.events().len(), subscriber.events().len()), (count, count));
+    until("all peers", || node.peers().unwrap().len() == count - 1);
+    let mut nodes: Vec<_> = node.peers().unwrap().iter().map(|peer| peer.node).collect();
+    nodes.sort_unstable();
+    nodes.dedup();
+    assert_eq!(nodes.len(), count - 1);
+    say("complete");
+    while is_open() {}
+}
+
+fn fork(node: &Node, topic: Topic) {
+    let subscriber = make_subscriber(node, topic.clone());
+    // SAFETY: the child calls what this test is about, and ends without running the parent's code.
+    let child = unsafe { libc::fork() };
+    if child == 0 {
+        let refused = node.publisher(topic, PublisherQos::default());
+        let forked = matches!(refused, Err(Error::Forked)) && subscriber.matched() == 0;
+        drop(subscriber);
+        say(if forked { "child forked" } else { "child speaks" });
+        // It outlives its parent for a while, as a bystander.
+        std::thread::sleep(WATCHDOG / 2);
+        // SAFETY: ends the process.
+        unsafe { libc::_exit(0) };
+    }
+    while is_open() {}
+}

@@ -1,0 +1,316 @@
+//! Whatever a peer writes into its memory, we get a value or an error: no panic, no fault, no wait
+//! beyond its limit. The fuzz targets in `fuzz/` have the same body.
+
+mod hostile_peer;
+
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use hostile_peer::{Memory, SUBSCRIBER, TYPE_HASH, bell_of, publishers, subscriber, topic};
+use myelin_shm::Error;
+use myelin_shm::layout::{PUBLICATION_HEAD_BYTES, connections_offset};
+use myelin_shm::publication::{SubscriberView, Writer};
+use myelin_shm::segment::{Segment, Writers};
+use myelin_shm::source::Source;
+use myelin_shm::subscription::Reader;
+use myelin_shm::topic::{PublisherQos, Reliability, SubscriberQos};
+use myelin_shm::wait::{Wait, now_ns};
+use proptest::prelude::*;
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn a_reader_survives_any_publisher(bytes in prop::collection::vec(any::<u8>(), 0..600)) {
+        publishers(&bytes);
+    }
+
+    #[test]
+    fn a_writer_survives_any_subscriber(bytes in prop::collection::vec(any::<u8>(), 0..400)) {
+        subscriber(&bytes);
+    }
+}
+
+const PUBLISHED: usize = 16;
+const CELLS: usize = PUBLICATION_HEAD_BYTES as usize / 8;
+
+fn what(error: Error) -> &'static str {
+    match error {
+        Error::PeerCorrupt { what } => what,
+        other => panic!("{other}"),
+    }
+}
+
+fn map_publication(change: impl FnOnce(&Memory)) -> Result<Source, Error> {
+    let memory = Memory::publication(1, 4);
+    change(&memory);
+    Source::map(1, &topic(), 0, memory.descriptor())
+}
+
+fn map_subscription(
+    connection: u32,
+    change: impl FnOnce(&Memory),
+) -> Result<SubscriberView, Error> {
+    let memory = Memory::subscription();
+    change(&memory);
+    view(&memory, &Memory::new(Writers::Everyone), connection, false)
+}
+
+fn view(
+    memory: &Memory,
+    bell: &Memory,
+    connection: u32,
+    reliable: bool,
+) -> Result<SubscriberView, Error> {
+    let (memory, bell) = (memory.descriptor(), bell.descriptor());
+    SubscriberView::map(SUBSCRIBER, 1, &topic(), reliable, 0, connection, 1, memory, bell, None)
+}
+
+#[test]
+fn a_wrong_head_of_a_publication_is_an_error_that_says_what_is_wrong() {
+    assert!(map_publication(|_| ()).is_ok());
+    let no_publication = map_publication(|memory| memory.set(0, 0)).unwrap_err();
+    assert_eq!(what(no_publication), "a segment that is no publication");
+    let other_version = map_publication(|memory| memory.set(1, 2)).unwrap_err();
+    assert!(matches!(other_version, Error::LayoutVersion { theirs: 2, .. }), "{other_version}");
+    for (at, value) in [
+        (3, 5),
+        (4, TYPE_HASH + 1),
+        (5, 1),
+        (5, 30),
+        (5, u64::MAX),
+        (6, 0),
+        (6, 4),
+        (6, u64::MAX),
+        (7, 4),
+    ] {
+        let error = map_publication(|memory| memory.set(at, value)).unwrap_err();
+        assert_eq!(what(error), "a publication's head", "word {at} is {value}");
+    }
+}
+
+#[test]
+fn a_wrong_head_of_a_subscription_is_an_error_that_says_what_is_wrong() {
+    assert!(map_subscription(0, |_| ()).is_ok());
+    let no_subscription = map_subscription(0, |memory| memory.set(0, 0)).unwrap_err();
+    assert_eq!(what(no_subscription), "a segment that is no subscription");
+    let other_version = map_subscription(0, |memory| memory.set(1, 2)).unwrap_err();
+    assert!(matches!(other_version, Error::LayoutVersion { theirs: 2, .. }), "{other_version}");
+    for (at, value) in [
+        (3, 5),
+        (4, TYPE_HASH + 1),
+        (5, 0),
+        (5, 65),
+        (5, u64::MAX),
+        (6, 0),
+        (6, 500),
+        (6, 4_097),
+        (6, u64::MAX),
+    ] {
+        let error = map_subscription(0, |memory| memory.set(at, value)).unwrap_err();
+        assert_eq!(what(error), "a subscription's head", "word {at} is {value}");
+    }
+    assert_eq!(what(map_subscription(2, |_| ()).unwrap_err()), "a subscription's head");
+    let other = map_subscription(1, |_| ()).unwrap_err();
+    assert_eq!(what(other), "a connection with another publisher");
+}
+
+#[test]
+fn an_unsealed_or_short_segment_is_refused() {
+    let flags = rustix::fs::MemfdFlags::CLOEXEC | rustix::fs::MemfdFlags::ALLOW_SEALING;
+    let unsealed = || -> OwnedFd {
+        let fd = rustix::fs::memfd_create("loose", flags).unwrap();
+        rustix::fs::ftruncate(&fd, 4096).unwrap();
+        fd
+    };
+    let error = Source::map(1, &topic(), 0, unsealed()).unwrap_err();
+    assert_eq!(what(error), "a segment that is not sealed");
+    let source = map_publication(|_| ()).unwrap();
+    let error = source.add_segment(0, 256, 16, unsealed()).unwrap_err();
+    assert_eq!(what(error), "a segment that is not sealed");
+    let slots = Memory::new(Writers::Owner);
+    let error = source.add_segment(0, 256, 17, slots.descriptor()).unwrap_err();
+    assert_eq!(what(error), "a segment shorter than its content");
+    for (slot_bytes, slots) in [(0, 1), (64, 0), (100, 1), (u64::MAX / 2 + 1, 2)] {
+        let memory = Memory::new(Writers::Owner);
+        let error = source.add_segment(0, slot_bytes, slots, memory.descriptor()).unwrap_err();
+        assert_eq!(what(error), "the size of a slot segment");
+    }
+    let file: OwnedFd = tempfile::tempfile().unwrap().into();
+    assert_eq!(
+        what(Source::map(1, &topic(), 0, file).unwrap_err()),
+        "a segment that is not sealed"
+    );
+}
+
+/// A hole is filled by whoever reads it: with our memory, or with a SIGBUS if there is none.
+#[test]
+fn a_segment_without_memory_is_refused() {
+    use rustix::fs::{MemfdFlags, SealFlags};
+    let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
+    let fd = rustix::fs::memfd_create("hole", flags).unwrap();
+    rustix::fs::ftruncate(&fd, 32 << 20).unwrap();
+    let seals = SealFlags::SHRINK | SealFlags::GROW | SealFlags::FUTURE_WRITE | SealFlags::SEAL;
+    rustix::fs::fcntl_add_seals(&fd, seals).unwrap();
+    let mapped = Segment::map_theirs(fd.as_fd(), 4096).is_ok();
+    let kib = rustix::fs::fstat(&fd).unwrap().st_blocks / 2;
+    assert!(!mapped, "mapped, and now takes {kib} KiB");
+}
+
+/// Each publisher says that 2^63 samples were lost.
+#[test]
+fn losses_that_cannot_be_do_not_overflow() {
+    let (mut reader, shared) =
+        Reader::create(SUBSCRIBER, &topic(), SubscriberQos::default()).unwrap();
+    let _peers = [1, 2].map(|id| {
+        let memory = Memory::publication(id, 4);
+        let next: u64 = (1 << 63) + 1000;
+        memory.set(PUBLISHED, next);
+        for sequence in next - 3..next {
+            let cell = CELLS + sequence as usize % 4 * 16;
+            memory.set(cell, sequence + 1);
+            memory.set(cell + 2, u64::MAX);
+        }
+        memory.set(CELLS, u64::MAX - 8);
+        shared.reserve(id, memory.descriptor(), Vec::new()).unwrap();
+        shared.start(id, 0);
+        memory
+    });
+    for _ in 0..8 {
+        let _ = reader.take();
+    }
+}
+
+/// A sequence of 2^56 and more does not fit into a hold: it must not spill into the connection.
+#[test]
+fn a_hold_never_names_another_connection() {
+    let (mut reader, shared) =
+        Reader::create(SUBSCRIBER, &topic(), SubscriberQos::default()).unwrap();
+    let memory = Memory::publication(1, 4);
+    let slots = Memory::new(Writers::Owner);
+    let sequence: u64 = (3 << 56) + 41;
+    let cell = CELLS + (sequence % 4) as usize * 16;
+    for (at, value) in [(1, 200), (2, 0), (0, sequence + 1)] {
+        memory.set(cell + at, value);
+    }
+    memory.set(PUBLISHED, sequence + 1);
+    let segments = vec![(0, 256, 16, slots.descriptor())];
+    let connection = shared.reserve(1, memory.descriptor(), segments).unwrap();
+    shared.start(1, sequence);
+    let taken = reader.take();
+    let (fd, _, _) = shared.descriptors();
+    let announced = Segment::map_theirs(fd, 4096).unwrap();
+    // SAFETY: atomics, and only loaded.
+    let holds = unsafe { announced.array::<AtomicU64>(256, 16) };
+    for hold in holds.iter().map(|hold| hold.load(Ordering::Relaxed)).filter(|hold| *hold != 0) {
+        assert_eq!(hold >> 56, u64::from(connection), "a hold of a stranger's sample");
+    }
+    drop(taken);
+}
+
+/// Calls `storm` again and again in a thread of its own while `body` runs.
+fn during(storm: impl Fn() + Sync, body: impl FnOnce()) {
+    let done = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let storming = scope.spawn(|| {
+            while !done.load(Ordering::Relaxed) {
+                storm();
+            }
+        });
+        let ended = std::panic::catch_unwind(std::panic::AssertUnwindSafe(body));
+        done.store(true, Ordering::Relaxed);
+        storming.join().unwrap();
+        ended.unwrap();
+    });
+}
+
+const LIMIT: Duration = Duration::from_millis(20);
+const PATIENCE: Duration = Duration::from_secs(2);
+
+#[test]
+fn a_bell_that_never_stops_does_not_extend_a_wait() {
+    let (mut reader, shared) =
+        Reader::create(SUBSCRIBER, &topic(), SubscriberQos::default()).unwrap();
+    let (_, bell, _) = shared.descriptors();
+    let bell = Segment::map_shared(bell, 64).unwrap();
+    // SAFETY: a bell is an atomic.
+    let bell: &myelin_shm::layout::Bell = unsafe { bell.at(0) };
+    let storm = || {
+        bell.rings.fetch_add(1, Ordering::Relaxed);
+    };
+    during(storm, || {
+        for _ in 0..10 {
+            let began = Instant::now();
+            assert!(!reader.wait(Wait::Block, now_ns() + LIMIT.as_nanos() as u64).unwrap());
+            assert!(began.elapsed() < PATIENCE, "waited {:?}", began.elapsed());
+        }
+    });
+}
+
+#[test]
+fn a_reading_that_never_stops_does_not_extend_a_publish() {
+    let qos = PublisherQos {
+        depth: 2,
+        reliability: Reliability::Reliable,
+        block_max: LIMIT,
+        ..PublisherQos::default()
+    };
+    let (mut writer, shared) = Writer::create(1, &topic(), qos).unwrap();
+    let (memory, bell) = (Memory::subscription(), Memory::new(Writers::Everyone));
+    let reading = connections_offset(4) as usize / 8 + 1;
+    shared.attach(view(&memory, &bell, 0, true).unwrap()).unwrap();
+    for next in 0..6 {
+        memory.set(reading, next.min(4));
+        writer.publish_copy(&[0; 8]).unwrap();
+    }
+    memory.set(reading, 0);
+    let storm = || {
+        for low in 0..1024 {
+            memory.set(reading, low % 2);
+        }
+    };
+    during(storm, || {
+        for _ in 0..10 {
+            let began = Instant::now();
+            let error = writer.publish_copy(&[0; 8]).unwrap_err();
+            assert!(matches!(error, Error::ReliableTimeout { .. }), "{error}");
+            assert!(began.elapsed() < PATIENCE, "waited {:?}", began.elapsed());
+        }
+    });
+    bell_of(&bell).rings.store(0, Ordering::Relaxed);
+}
+
+/// While its cells change all the time, under a reader that takes and waits.
+#[test]
+fn a_ring_that_changes_under_the_reader_ends_no_take() {
+    let qos = SubscriberQos { held_max: 4, ..SubscriberQos::default() };
+    let (mut reader, shared) = Reader::create(SUBSCRIBER, &topic(), qos).unwrap();
+    let memory = Memory::publication(1, 4);
+    let segments = vec![(0, 256, 16, Memory::new(Writers::Owner).descriptor())];
+    shared.reserve(1, memory.descriptor(), segments).unwrap();
+    shared.start(1, 0);
+    let turn = AtomicU64::new(0);
+    let storm = || {
+        let turn = turn.fetch_add(1, Ordering::Relaxed);
+        let cell = CELLS + (turn % 4) as usize * 16;
+        memory.set(cell + 2, if turn.is_multiple_of(3) { u64::MAX } else { turn % 16 });
+        memory.set(cell + 1, turn % 200);
+        memory.set(cell, turn + turn % 2);
+        memory.set(PUBLISHED, turn - (turn % 5).min(turn));
+    };
+    during(storm, || {
+        let began = Instant::now();
+        let mut held = Vec::new();
+        while began.elapsed() < Duration::from_millis(200) {
+            match reader.take() {
+                Ok(Some(taken)) => held.push(taken),
+                Ok(None) => drop(reader.wait(Wait::Adaptive, now_ns() + 10_000)),
+                Err(_) => held.clear(),
+            }
+            if held.len() == 4 {
+                held.clear();
+            }
+        }
+    });
+}

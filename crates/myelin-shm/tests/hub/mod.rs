@@ -1,0 +1,76 @@
+//! One publisher and any number of subscribers that come and go, matched without a node.
+
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::{Arc, Mutex, Weak};
+
+use myelin_shm::publication::{PublicationShared, SlotSegment, SubscriberView, Writer};
+use myelin_shm::subscription::SubscriptionShared;
+use myelin_shm::topic::{PublisherQos, Reliability, Topic};
+
+type Matched = Arc<Mutex<Vec<Weak<SubscriptionShared>>>>;
+
+/// A publisher's part of a node.
+pub struct Hub {
+    publication: Arc<PublicationShared>,
+    matched: Matched,
+}
+
+pub fn topic() -> Topic {
+    Topic { name: "test".into(), type_name: "bytes".into(), type_hash: 7 }
+}
+
+impl Hub {
+    pub fn create(id: u64, qos: PublisherQos) -> (Writer, Hub) {
+        let (writer, publication) = Writer::create(id, &topic(), qos).unwrap();
+        let matched = Matched::default();
+        let told = matched.clone();
+        publication.on_growth(Box::new(move |slots| {
+            for subscription in told.lock().unwrap().iter().filter_map(Weak::upgrade) {
+                let (number, slot_bytes, count, fd) = parts(&slots);
+                subscription.add_segment(id, number, slot_bytes, count, fd).unwrap();
+            }
+        }));
+        (writer, Hub { publication, matched })
+    }
+
+    /// The four messages of `docs/shared-memory.md` section 8.
+    pub fn connect(&self, subscription: &Arc<SubscriptionShared>) {
+        let id = self.publication.id();
+        self.matched.lock().unwrap().push(Arc::downgrade(subscription));
+        let segments = self.publication.segments().iter().map(parts).collect();
+        let publication = dup(self.publication.descriptor());
+        let connection = subscription.reserve(id, publication, segments).unwrap();
+        // What the arena grew by meanwhile; a segment that is known already is ignored.
+        for (number, slot_bytes, slots, fd) in self.publication.segments().iter().map(parts) {
+            subscription.add_segment(id, number, slot_bytes, slots, fd).unwrap();
+        }
+        let (segment, bell, event) = subscription.descriptors();
+        let view = SubscriberView::map(
+            subscription.id(),
+            std::process::id(),
+            &topic(),
+            subscription.qos().reliability == Reliability::Reliable,
+            subscription.qos().history,
+            connection,
+            id,
+            dup(segment),
+            dup(bell),
+            event.map(dup),
+        );
+        let start = self.publication.attach(view.unwrap()).unwrap();
+        subscription.start(id, start);
+    }
+
+    /// The subscriber has left or died.
+    pub fn disconnect(&self, subscriber: u64) {
+        self.publication.detach(subscriber);
+    }
+}
+
+fn parts(slots: &SlotSegment) -> (u32, u64, u32, OwnedFd) {
+    (slots.number, slots.slot_bytes, slots.slots, dup(slots.fd.as_fd()))
+}
+
+fn dup(fd: BorrowedFd<'_>) -> OwnedFd {
+    fd.try_clone_to_owned().unwrap()
+}

@@ -1,0 +1,400 @@
+//! Any order of calls on one writer and up to four readers does what a list of everything published
+//! says: the same samples, the same bytes, the same losses; and every slot comes back.
+
+mod hub;
+
+use std::time::Duration;
+
+use hub::{Hub, topic};
+use myelin_shm::Error;
+use myelin_shm::layout::INLINE_BYTES_MAX;
+use myelin_shm::publication::{RawLoan, Writer};
+use myelin_shm::subscription::{Reader, Taken};
+use myelin_shm::topic::{PublisherQos, Reliability, SubscriberQos};
+use proptest::prelude::*;
+use proptest::sample::Index;
+
+const READERS_MAX: usize = 4;
+const LENGTH_MAX: usize = 1 << 20;
+
+#[derive(Clone, Debug)]
+enum Op {
+    Loan(usize),
+    Publish(Index),
+    PublishCopy(usize),
+    Discard(Index),
+    /// Takes and drops.
+    Take(Index),
+    /// Takes and keeps.
+    Hold(Index),
+    Clone(Index),
+    Release(Index),
+    /// Its depth, history, most held, and whether it is reliable.
+    NewReader(u32, u32, u32, bool),
+    DropReader(Index),
+    DropWriter,
+}
+
+fn ops() -> impl Strategy<Value = Vec<Op>> {
+    let length = || {
+        prop_oneof![
+            4 => 0..=INLINE_BYTES_MAX,
+            4 => INLINE_BYTES_MAX + 1..3000usize,
+            1 => 3000..=LENGTH_MAX
+        ]
+    };
+    let index = any::<Index>;
+    let reader = (1..12u32, 0..6u32, 1..6u32, any::<bool>());
+    let op = prop_oneof![
+        2 => length().prop_map(Op::Loan),
+        3 => index().prop_map(Op::Publish),
+        8 => length().prop_map(Op::PublishCopy),
+        1 => index().prop_map(Op::Discard),
+        6 => index().prop_map(Op::Take),
+        3 => index().prop_map(Op::Hold),
+        1 => index().prop_map(Op::Clone),
+        3 => index().prop_map(Op::Release),
+        2 => reader.prop_map(|(depth, history, held, reliable)| {
+            Op::NewReader(depth, history, held, reliable)
+        }),
+        1 => index().prop_map(Op::DropReader),
+    ];
+    // The writer goes at the end, if at all: what comes after it is only reading.
+    let (before, after) =
+        (prop::collection::vec(op.clone(), 1..80), prop::collection::vec(op, 0..12));
+    (before, any::<bool>(), after).prop_map(|(mut ops, dies, after)| {
+        if dies {
+            ops.push(Op::DropWriter);
+            ops.extend(after);
+        }
+        ops
+    })
+}
+
+/// What `published` says is in the sample with this sequence.
+fn payload(sequence: u64, length: usize) -> Vec<u8> {
+    (0..length).map(|at| (at as u64 * 31 + sequence * 7 + length as u64) as u8).collect()
+}
+
+/// A reader, and what it must find.
+struct Both {
+    name: u64,
+    reader: Reader,
+    next: u64,
+    /// `published` as it knows it.
+    seen: u64,
+    live_from: u64,
+    depth: u64,
+    held_max: u32,
+    reliable: bool,
+    /// Sequences in slots that it holds, with the clones of each.
+    holds: Vec<(u64, usize)>,
+    lost: u64,
+    lost_in_all: u64,
+}
+
+struct World {
+    writer: Option<Writer>,
+    hub: Hub,
+    qos: PublisherQos,
+    loans: Vec<(RawLoan, usize)>,
+    /// The lengths of all samples published.
+    published: Vec<usize>,
+    readers: Vec<Both>,
+    /// Kept samples, with the number of their reader (which may be gone).
+    held: Vec<(Taken, u64)>,
+    names: u64,
+}
+
+impl Both {
+    /// What `take` must yield: a sequence and its loss, and whether it needs a hold.
+    fn expect(&mut self, published: &[usize], cells: u64) -> Result<Option<(u64, u64)>, Error> {
+        let newest = published.len() as u64;
+        let out_of_the_ring = |next: u64| next + cells < newest;
+        if self.next >= newest {
+            return Ok(None);
+        }
+        // It looks how far the publisher is when it has read all it knows of, and when it is passed.
+        if self.next >= self.seen || out_of_the_ring(self.next) {
+            self.seen = newest;
+            let oldest = newest.saturating_sub(self.depth);
+            if oldest > self.next {
+                self.lost += oldest.saturating_sub(self.next.max(self.live_from));
+                self.next = oldest;
+            }
+        }
+        let in_a_slot = published[self.next as usize] > INLINE_BYTES_MAX;
+        if in_a_slot && self.holds.len() == self.held_max as usize {
+            return Err(Error::TooManyHeld { held: self.held_max });
+        }
+        self.next += 1;
+        let lost = std::mem::take(&mut self.lost);
+        self.lost_in_all += lost;
+        Ok(Some((self.next - 1, lost)))
+    }
+
+    fn take(&mut self, published: &[usize], cells: u64) -> Option<Taken> {
+        let expected = self.expect(published, cells);
+        let found = self.reader.take();
+        assert_eq!(self.reader.lost(), self.lost_in_all);
+        match (expected, found) {
+            (Ok(None), Ok(None)) => None,
+            (Err(_), Err(Error::TooManyHeld { held })) if held == self.held_max => None,
+            (Ok(Some(expected)), Ok(Some(taken))) => {
+                assert_eq!((taken.sequence, taken.lost_before), expected);
+                check(&taken, published);
+                Some(taken)
+            }
+            (expected, found) => {
+                let found = found.map(|taken| taken.map(|taken| taken.sequence));
+                panic!("expected {expected:?}, found {found:?}");
+            }
+        }
+    }
+
+    fn count(&mut self, sequence: u64, by: isize) {
+        match self.holds.iter_mut().find(|(held, _)| *held == sequence) {
+            None => self.holds.push((sequence, by as usize)),
+            Some((_, clones)) => *clones = clones.wrapping_add_signed(by),
+        }
+        self.holds.retain(|(_, clones)| *clones != 0);
+        assert_eq!(self.reader.shared().held(), self.holds.len());
+    }
+}
+
+fn check(taken: &Taken, published: &[usize]) {
+    let length = published[taken.sequence as usize];
+    assert!(taken.bytes() == payload(taken.sequence, length), "sample {}", taken.sequence);
+    assert!(taken.bytes().as_ptr().addr().is_multiple_of(if length == 0 { 1 } else { 8 }));
+}
+
+impl World {
+    fn new(qos: PublisherQos) -> Self {
+        let (writer, hub) = Hub::create(1, qos);
+        World {
+            writer: Some(writer),
+            hub,
+            qos,
+            loans: Vec::new(),
+            published: Vec::new(),
+            readers: Vec::new(),
+            held: Vec::new(),
+            names: 2,
+        }
+    }
+
+    fn cells(&self) -> u64 {
+        u64::from(self.qos.depth) + 1
+    }
+
+    /// Whether a publish must run into the time limit.
+    fn is_full(&self) -> bool {
+        let next = self.published.len() as u64;
+        let waited_for = self.readers.iter().filter(|both| both.reliable);
+        self.qos.reliability == Reliability::Reliable
+            && waited_for.map(|both| next - both.next).max() >= Some(u64::from(self.qos.depth))
+    }
+
+    fn is_done(&mut self, published: Result<u64, Error>, length: usize, full: bool) {
+        match published {
+            Ok(sequence) => {
+                assert!(!full, "published over a sample that a reliable subscriber has not read");
+                assert_eq!(sequence, self.published.len() as u64);
+                self.published.push(length);
+            }
+            Err(error) => {
+                assert!(full && matches!(error, Error::ReliableTimeout { .. }), "{error}");
+            }
+        }
+    }
+
+    fn apply(&mut self, op: &Op) {
+        match op {
+            Op::Loan(length) => self.loan(*length),
+            Op::Publish(which) if !self.loans.is_empty() => self.publish(*which),
+            Op::PublishCopy(length) => self.publish_copy(*length),
+            Op::Discard(which) if !self.loans.is_empty() => {
+                let (loan, _) = self.loans.remove(which.index(self.loans.len()));
+                self.writer.as_mut().unwrap().discard(loan);
+            }
+            Op::Take(which) | Op::Hold(which) if !self.readers.is_empty() => {
+                let keep = matches!(op, Op::Hold(_));
+                self.take(which.index(self.readers.len()), keep);
+            }
+            Op::Clone(which) if !self.held.is_empty() => {
+                let (taken, name) = self.held[which.index(self.held.len())].clone();
+                self.count(&taken, name, 1);
+                self.held.push((taken, name));
+            }
+            Op::Release(which) if !self.held.is_empty() => {
+                let at = which.index(self.held.len());
+                self.release(at);
+            }
+            Op::NewReader(depth, history, held_max, reliable) => {
+                self.new_reader(*depth, *history, *held_max, *reliable);
+            }
+            Op::DropReader(which) if !self.readers.is_empty() => {
+                let at = which.index(self.readers.len());
+                let both = self.readers.remove(at);
+                drop(both.reader);
+                // Its samples stay until the last is gone.
+                self.left(both.name);
+            }
+            Op::DropWriter => {
+                self.loans.clear();
+                self.writer = None;
+                for both in &self.readers {
+                    both.reader.shared().publisher_gone(1);
+                }
+            }
+            _ => {}
+        }
+        for (taken, _) in &self.held {
+            check(taken, &self.published);
+        }
+    }
+
+    fn loan(&mut self, length: usize) {
+        let Some(writer) = &mut self.writer else { return };
+        match writer.loan(length as u64) {
+            Ok(loan) => self.loans.push((loan, length)),
+            Err(error) => {
+                assert!(matches!(error, Error::TooManyLoans { .. }), "{error}");
+                assert_eq!(self.loans.len(), self.qos.loans_max as usize);
+            }
+        }
+    }
+
+    fn publish(&mut self, which: Index) {
+        let (mut loan, length) = self.loans.remove(which.index(self.loans.len()));
+        let full = self.is_full();
+        let writer = self.writer.as_mut().unwrap();
+        // SAFETY: the loan's writer exists.
+        unsafe { loan.bytes_mut() }.copy_from_slice(&payload(self.published.len() as u64, length));
+        let published = writer.publish(loan);
+        self.is_done(published, length, full);
+    }
+
+    fn publish_copy(&mut self, length: usize) {
+        let full = self.is_full();
+        let too_many = length > INLINE_BYTES_MAX && self.loans.len() == self.qos.loans_max as usize;
+        let Some(writer) = &mut self.writer else { return };
+        let published = writer.publish_copy(&payload(self.published.len() as u64, length));
+        if too_many {
+            assert!(matches!(published, Err(Error::TooManyLoans { .. })));
+            return;
+        }
+        self.is_done(published, length, full);
+    }
+
+    fn take(&mut self, at: usize, keep: bool) {
+        let cells = self.cells();
+        let Some(taken) = self.readers[at].take(&self.published, cells) else { return };
+        let name = self.readers[at].name;
+        if keep {
+            self.count(&taken, name, 1);
+            self.held.push((taken, name));
+        }
+    }
+
+    fn count(&mut self, taken: &Taken, name: u64, by: isize) {
+        if taken.bytes().len() <= INLINE_BYTES_MAX {
+            return;
+        }
+        if let Some(both) = self.readers.iter_mut().find(|both| both.name == name) {
+            both.count(taken.sequence, by);
+        }
+    }
+
+    fn release(&mut self, at: usize) {
+        let (taken, name) = self.held.swap_remove(at);
+        let (sequence, length) = (taken.sequence, taken.bytes().len());
+        drop(taken);
+        match self.readers.iter_mut().find(|both| both.name == name) {
+            Some(both) if length > INLINE_BYTES_MAX => both.count(sequence, -1),
+            Some(_) => {}
+            None => self.left(name),
+        }
+    }
+
+    /// What its node does once a reader and all its samples are gone.
+    fn left(&self, name: u64) {
+        if self.held.iter().all(|(_, known)| *known != name) {
+            self.hub.disconnect(name);
+        }
+    }
+
+    fn new_reader(&mut self, depth: u32, history: u32, held_max: u32, reliable: bool) {
+        if self.readers.len() == READERS_MAX || self.writer.is_none() {
+            return;
+        }
+        let reliability = if reliable { Reliability::Reliable } else { Reliability::BestEffort };
+        let qos =
+            SubscriberQos { depth, history, held_max, reliability, ..SubscriberQos::default() };
+        let name = self.names;
+        self.names += 1;
+        let (reader, subscription) = Reader::create(name, &topic(), qos).unwrap();
+        self.hub.connect(&subscription);
+        let live_from = self.published.len() as u64;
+        let next = live_from.saturating_sub(u64::from(history.min(self.qos.history)));
+        self.readers.push(Both {
+            name,
+            reader,
+            next,
+            seen: next,
+            live_from,
+            depth: u64::from(if reliable { self.qos.depth } else { depth.min(self.qos.depth) }),
+            held_max,
+            reliable,
+            holds: Vec::new(),
+            lost: 0,
+            lost_in_all: 0,
+        });
+    }
+
+    /// All is read and released: every slot is free but those kept as history.
+    fn end(mut self) {
+        while !self.held.is_empty() {
+            self.release(0);
+        }
+        let cells = self.cells();
+        for both in &mut self.readers {
+            while both.take(&self.published, cells).is_some() {}
+        }
+        let Some(mut writer) = self.writer.take() else { return };
+        for (loan, _) in self.loans.drain(..) {
+            writer.discard(loan);
+        }
+        let kept = self.published.iter().rev().take(self.qos.history as usize);
+        let kept = kept.filter(|length| **length > INLINE_BYTES_MAX).count();
+        let counts = writer.slot_counts();
+        assert_eq!(counts.free + kept, counts.total, "every slot is back");
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn every_call_does_what_the_list_of_samples_says(
+        depth in 1..9u32,
+        history in 0..9u32,
+        loans_max in 1..4u32,
+        reliable in any::<bool>(),
+        ops in ops(),
+    ) {
+        let reliability = if reliable { Reliability::Reliable } else { Reliability::BestEffort };
+        let mut world = World::new(PublisherQos {
+            depth,
+            history: history.min(depth),
+            loans_max,
+            reliability,
+            block_max: Duration::from_micros(200),
+            ..PublisherQos::default()
+        });
+        for op in &ops {
+            world.apply(op);
+        }
+        world.end();
+    }
+}

@@ -1,0 +1,55 @@
+//! Writers and readers matched without a node: what the messages of `docs/shared-memory.md`
+//! section 8 do, by plain calls.
+#![allow(dead_code, reason = "each test file uses its own part")]
+
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::Arc;
+
+use myelin_shm::publication::{PublicationShared, SlotSegment, SubscriberView, Writer};
+use myelin_shm::subscription::{Reader, SubscriptionShared};
+use myelin_shm::topic::{PublisherQos, Reliability, SubscriberQos, Topic};
+
+pub fn topic() -> Topic {
+    Topic { name: "test".into(), type_name: "bytes".into(), type_hash: 7 }
+}
+
+pub fn pair(publisher: PublisherQos, subscriber: SubscriberQos) -> (Writer, Reader) {
+    let (writer, publication) = Writer::create(1, &topic(), publisher).unwrap();
+    let (reader, subscription) = Reader::create(2, &topic(), subscriber).unwrap();
+    matched(&publication, &subscription);
+    (writer, reader)
+}
+
+fn dup(fd: BorrowedFd<'_>) -> OwnedFd {
+    fd.try_clone_to_owned().unwrap()
+}
+
+pub fn matched(publication: &Arc<PublicationShared>, subscription: &Arc<SubscriptionShared>) {
+    let of =
+        |slots: SlotSegment| (slots.number, slots.slot_bytes, slots.slots, dup(slots.fd.as_fd()));
+    let weak = Arc::downgrade(subscription);
+    let id = publication.id();
+    publication.on_growth(Box::new(move |slots| {
+        if let Some(subscription) = weak.upgrade() {
+            let (number, slot_bytes, count, fd) = of(slots);
+            subscription.add_segment(id, number, slot_bytes, count, fd).unwrap();
+        }
+    }));
+    let segments = publication.segments().into_iter().map(of).collect();
+    let connection = subscription.reserve(id, dup(publication.descriptor()), segments).unwrap();
+    let (segment, bell, event) = subscription.descriptors();
+    let view = SubscriberView::map(
+        subscription.id(),
+        std::process::id(),
+        publication.topic(),
+        subscription.qos().reliability == Reliability::Reliable,
+        subscription.qos().history,
+        connection,
+        id,
+        dup(segment),
+        dup(bell),
+        event.map(dup),
+    );
+    let start = publication.attach(view.unwrap()).unwrap();
+    subscription.start(id, start);
+}
