@@ -1,0 +1,121 @@
+//! The number two programs compare to know that they mean the same bytes.
+
+use crate::plain_data::PlainData;
+
+/// Computes a type's layout hash at compile time: 64-bit FNV-1a over a description of the type.
+///
+/// `#[derive(PlainData)]` uses it; you need it only to implement [`PlainData`] by hand, or to speak
+/// to a Myelin topic from another language. The description, byte by byte, numbers as 8 bytes
+/// little-endian:
+///
+/// | type | what is hashed |
+/// |---|---|
+/// | `u8` … `i128`, `usize`, `isize`, `f32`, `f64`, `()` | its Rust name, as `f64` |
+/// | `[T; N]` | `[`, the hash of `T`, `N` |
+/// | a struct | `{`, then for each field in order: its name, a zero byte, the hash of its type, its offset, its size; then `}`, the struct's size, its alignment |
+/// | the topic `[T]` | `[]`, the hash of `T` |
+///
+/// A struct's own name is not in it: what counts is that both sides read the same fields at the
+/// same places. The fields of a tuple struct are called `0`, `1`, ….
+///
+/// ```
+/// use myelin::{LayoutHash, PlainData};
+///
+/// #[derive(Clone, Copy, PlainData)]
+/// #[repr(C)]
+/// struct Point { x: f32, y: f32 }
+///
+/// const BY_HAND: u64 = LayoutHash::of_struct()
+///     .field::<f32>("x", 0)
+///     .field::<f32>("y", 4)
+///     .end_struct::<Point>();
+/// assert_eq!(Point::LAYOUT_HASH, BY_HAND);
+/// ```
+#[derive(Clone, Copy, Debug)]
+pub struct LayoutHash(u64);
+
+impl LayoutHash {
+    /// The hash of a type that is only a name, as `f64`.
+    pub const fn of_scalar(name: &str) -> u64 {
+        LayoutHash(OFFSET_BASIS).bytes(name.as_bytes()).0
+    }
+
+    /// The hash of `[T; N]`.
+    pub const fn of_array<T: PlainData>(length: usize) -> u64 {
+        LayoutHash(OFFSET_BASIS).bytes(b"[").number(T::LAYOUT_HASH).number(length as u64).0
+    }
+
+    /// The hash of the topic type `[T]`.
+    pub const fn of_slice<T: PlainData>() -> u64 {
+        LayoutHash(OFFSET_BASIS).bytes(b"[]").number(T::LAYOUT_HASH).0
+    }
+
+    /// Begins a struct.
+    pub const fn of_struct() -> Self {
+        LayoutHash(OFFSET_BASIS).bytes(b"{")
+    }
+
+    /// Adds the next field: its name, its type, its offset in bytes.
+    pub const fn field<T: PlainData>(self, name: &str, offset: usize) -> Self {
+        self.bytes(name.as_bytes())
+            .bytes(&[0])
+            .number(T::LAYOUT_HASH)
+            .number(offset as u64)
+            .number(size_of::<T>() as u64)
+    }
+
+    /// Ends the struct `T`.
+    pub const fn end_struct<T>(self) -> u64 {
+        self.bytes(b"}").number(size_of::<T>() as u64).number(align_of::<T>() as u64).0
+    }
+
+    const fn number(self, number: u64) -> Self {
+        self.bytes(&number.to_le_bytes())
+    }
+
+    const fn bytes(mut self, bytes: &[u8]) -> Self {
+        let mut at = 0;
+        while at < bytes.len() {
+            self.0 = (self.0 ^ bytes[at] as u64).wrapping_mul(PRIME);
+            at += 1;
+        }
+        self
+    }
+}
+
+const OFFSET_BASIS: u64 = 0xcbf2_9ce4_8422_2325;
+const PRIME: u64 = 0x0000_0100_0000_01b3;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn it_is_fnv_1a() {
+        // From the test vectors of the authors, http://www.isthe.com/chongo/tech/comp/fnv/.
+        assert_eq!(LayoutHash::of_scalar(""), 0xcbf2_9ce4_8422_2325);
+        assert_eq!(LayoutHash::of_scalar("a"), 0xaf63_dc4c_8601_ec8c);
+        assert_eq!(LayoutHash::of_scalar("foobar"), 0x8594_4171_f739_67e8);
+    }
+
+    #[test]
+    fn what_differs_in_memory_differs_in_hash() {
+        let hashes = [
+            u8::LAYOUT_HASH,
+            i8::LAYOUT_HASH,
+            u64::LAYOUT_HASH,
+            f64::LAYOUT_HASH,
+            <[f64; 1]>::LAYOUT_HASH,
+            <[f64; 2]>::LAYOUT_HASH,
+            <[[f64; 2]; 1]>::LAYOUT_HASH,
+            LayoutHash::of_slice::<f64>(),
+            LayoutHash::of_struct().field::<u32>("a", 0).end_struct::<u32>(),
+            LayoutHash::of_struct().field::<u32>("b", 0).end_struct::<u32>(),
+            LayoutHash::of_struct().field::<u32>("a", 4).end_struct::<u32>(),
+            LayoutHash::of_struct().field::<i32>("a", 0).end_struct::<u32>(),
+            LayoutHash::of_struct().field::<u32>("a", 0).end_struct::<u64>(),
+        ];
+        let distinct: std::collections::HashSet<_> = hashes.into_iter().collect();
+        assert_eq!(distinct.len(), hashes.len());
+    }
+}

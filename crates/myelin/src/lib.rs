@@ -1,0 +1,78 @@
+//! Topics from process to process on one host, without a copy and without a daemon.
+//!
+//! A publisher writes a sample once, into shared memory; every subscriber reads it there. A payload
+//! is a value of a plain type or a slice of any length, so an image of 10 MB costs as little to
+//! hand over as 8 bytes.
+//!
+//! ```
+//! use myelin::{Node, PlainData};
+//!
+//! #[derive(Clone, Copy, PlainData)]
+//! #[repr(C)]
+//! struct Imu {
+//!     stamp_ns: u64,
+//!     acceleration: [f64; 3],
+//! }
+//!
+//! # fn main() -> Result<(), myelin::Error> {
+//! # use std::time::Duration;
+//! # let folder = tempfile::tempdir().unwrap();
+//! # let node = Node::builder("doc").folder(folder.path()).open()?;
+//! # if false {
+//! let node = Node::new("imu-driver")?;
+//! # }
+//! let publisher = node.topic::<Imu>("imu").publisher()?;
+//!
+//! // In this process or in another one:
+//! let mut subscriber = node.topic::<Imu>("imu").subscriber()?;
+//! # publisher.wait_for_match(1, Duration::from_secs(60));
+//!
+//! publisher.publish_copy(&Imu { stamp_ns: 1, acceleration: [0.0, 0.0, 9.81] })?;
+//! if let Some(imu) = subscriber.receive(Duration::from_secs(1))? {
+//!     println!("{} ns: {:?}", imu.stamp_ns, imu.acceleration);
+//! }
+//! # Ok(()) }
+//! ```
+//!
+//! | to | call |
+//! |---|---|
+//! | take part | [`Node::new`] |
+//! | name what is carried, and how | [`Node::topic`], then [`Topic`]'s settings |
+//! | send | [`Publisher::publish_copy`], or [`loan`](Publisher::loan), write, [`publish`](Loan::publish) |
+//! | receive | [`Subscriber::take`], [`receive`](Subscriber::receive), [`on_sample`](Subscriber::on_sample), or [`FdSubscriber`] in an epoll loop |
+//! | know | [`events`](Subscriber::events), [`lost`](Subscriber::lost), [`matched`](Subscriber::matched) |
+//!
+//! The guide is `docs/library.md`; what happens inside, `docs/shared-memory.md`.
+
+// The derive speaks of `::myelin`, also in this crate's own tests.
+#[cfg(test)]
+extern crate self as myelin;
+
+mod callback;
+mod group;
+mod layout_hash;
+mod loan;
+mod node;
+mod payload;
+mod plain_data;
+mod publisher;
+mod sample;
+mod subscriber;
+mod topic;
+
+pub use callback::Callback;
+pub use group::Group;
+pub use layout_hash::LayoutHash;
+pub use loan::Loan;
+pub use myelin_derive::PlainData;
+pub use myelin_shm::Error;
+pub use myelin_shm::event::Event;
+pub use myelin_shm::topic::EndpointId;
+pub use myelin_shm::wait::Wait;
+pub use node::{Node, NodeBuilder};
+pub use payload::Payload;
+pub use plain_data::PlainData;
+pub use publisher::Publisher;
+pub use sample::Sample;
+pub use subscriber::{FdSubscriber, Subscriber};
+pub use topic::Topic;

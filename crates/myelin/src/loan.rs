@@ -1,0 +1,123 @@
+//! Memory for one sample, the user's until it is published or dropped.
+
+use std::fmt;
+use std::mem::ManuallyDrop;
+use std::ops::{Deref, DerefMut};
+
+use myelin_shm::layout::INLINE_BYTES_MAX;
+use myelin_shm::publication::RawLoan;
+use myelin_shm::ring::Inline;
+
+use crate::Error;
+use crate::payload::Payload;
+use crate::publisher::Publisher;
+
+/// Memory for one sample: dereferences to the payload, `T` or `[T]`. Made by
+/// [`Publisher::loan`](Publisher::loan).
+///
+/// [`publish`](Loan::publish) hands it to the subscribers as it is, without a copy (of up to 104
+/// bytes a copy is made); dropped instead, it is discarded. It belongs to the thread of its
+/// publisher. Leaked (`mem::forget`), its memory is lost to the publisher until that is dropped.
+pub struct Loan<'p, T: Payload + ?Sized> {
+    publisher: &'p Publisher<T>,
+    bytes: usize,
+    memory: Memory,
+}
+
+enum Memory {
+    /// A payload that will lie in the ring: private until it is published.
+    Private(Inline),
+    /// A slot, of which `pointer` is the beginning.
+    Slot { raw: ManuallyDrop<RawLoan>, pointer: *mut u8 },
+}
+
+impl<'p, T: Payload + ?Sized> Loan<'p, T> {
+    #[inline]
+    pub(crate) fn new(publisher: &'p Publisher<T>, bytes: usize) -> Result<Self, Error> {
+        let limit = publisher.payload_bytes_max;
+        if bytes as u64 > limit {
+            return Err(Error::PayloadTooLarge { bytes: bytes as u64, limit });
+        }
+        let memory = match bytes <= INLINE_BYTES_MAX {
+            true => Memory::Private(Inline::ZERO),
+            false => {
+                let mut raw = publisher.with_writer(|writer| writer.loan(bytes as u64))?;
+                // SAFETY: the writer lives as long as the publisher, which this loan borrows.
+                let pointer = unsafe { raw.bytes_mut() }.as_mut_ptr();
+                Memory::Slot { raw: ManuallyDrop::new(raw), pointer }
+            }
+        };
+        Ok(Loan { publisher, bytes, memory })
+    }
+
+    /// Publishes it and returns the sample's sequence: how many its publisher published before.
+    ///
+    /// # Errors
+    /// [`Error::ReliableTimeout`], [`Error::Forked`]; the sample is then discarded.
+    #[inline]
+    pub fn publish(self) -> Result<u64, Error> {
+        let mut loan = ManuallyDrop::new(self);
+        let (publisher, bytes) = (loan.publisher, loan.bytes);
+        publisher.with_writer(|writer| match &mut loan.memory {
+            Memory::Private(inline) => writer.publish_copy(inline.bytes(bytes)),
+            // SAFETY: `loan` is not dropped, so this is the only time.
+            Memory::Slot { raw, .. } => writer.publish(unsafe { ManuallyDrop::take(raw) }),
+        })
+    }
+
+    /// The payload's bytes, aligned to 64; for serialised formats, prefer a topic of `[u8]`.
+    pub fn as_bytes_mut(&mut self) -> &mut [u8] {
+        let (pointer, bytes) = (self.pointer_mut(), self.bytes);
+        // SAFETY: as in `deref_mut`; any bytes are a value of `T`, so these may be set at will.
+        unsafe { std::slice::from_raw_parts_mut(pointer, bytes) }
+    }
+
+    #[inline(always)]
+    fn pointer_mut(&mut self) -> *mut u8 {
+        match &mut self.memory {
+            Memory::Private(inline) => inline.0.as_mut_ptr().cast(),
+            Memory::Slot { pointer, .. } => *pointer,
+        }
+    }
+}
+
+impl<T: Payload + ?Sized> Deref for Loan<'_, T> {
+    type Target = T;
+
+    #[inline(always)]
+    fn deref(&self) -> &T {
+        let pointer = match &self.memory {
+            Memory::Private(inline) => inline.0.as_ptr().cast(),
+            Memory::Slot { pointer, .. } => pointer.cast_const(),
+        };
+        // SAFETY: as in `deref_mut`.
+        unsafe { &*T::view(pointer, self.bytes) }
+    }
+}
+
+impl<T: Payload + ?Sized> DerefMut for Loan<'_, T> {
+    #[inline(always)]
+    fn deref_mut(&mut self) -> &mut T {
+        let bytes = self.bytes;
+        // SAFETY: `bytes` bytes, a size of `T`, lie at the pointer, aligned to 64, initialised, and
+        // this loan's alone; any bytes are a value of `T`.
+        unsafe { &mut *T::view_mut(self.pointer_mut(), bytes) }
+    }
+}
+
+impl<T: Payload + ?Sized> Drop for Loan<'_, T> {
+    #[inline]
+    fn drop(&mut self) {
+        if let Memory::Slot { raw, .. } = &mut self.memory {
+            // SAFETY: `publish` does not drop the loan it takes from, so this is the only time.
+            let raw = unsafe { ManuallyDrop::take(raw) };
+            self.publisher.with_writer(|writer| writer.discard(raw));
+        }
+    }
+}
+
+impl<T: Payload + ?Sized + fmt::Debug> fmt::Debug for Loan<'_, T> {
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        to.debug_tuple("Loan").field(&&**self).finish()
+    }
+}

@@ -1,0 +1,157 @@
+//! A process's part in a domain.
+
+use std::path::PathBuf;
+
+use myelin_shm::node as shm;
+
+use crate::Error;
+use crate::group::Group;
+use crate::payload::Payload;
+use crate::topic::Topic;
+
+/// A process's part in a domain: where topics, publishers and subscribers come from.
+///
+/// A process usually has one; cloning it is cheap and gives the same node. It has one socket and
+/// one thread, which sleeps unless somebody comes or goes; publishing and taking do not involve it.
+/// Its publishers and subscribers keep it open after the last `Node` is dropped. Any thread may use
+/// it.
+///
+/// In a child of `fork` every call of an inherited handle is [`Error::Forked`]: open a node of the
+/// child's own.
+///
+/// ```
+/// # fn main() -> Result<(), myelin::Error> {
+/// # let folder = tempfile::tempdir().unwrap();
+/// # if false {
+/// let node = myelin::Node::new("camera")?;
+/// # }
+/// # let node = myelin::Node::builder("camera").folder(folder.path()).open()?;
+/// let publisher = node.topic::<f64>("temperature").publisher()?;
+/// publisher.publish_copy(&21.5)?;
+/// # Ok(()) }
+/// ```
+#[derive(Clone)]
+pub struct Node {
+    inner: shm::Node,
+    name: String,
+}
+
+impl Node {
+    /// Opens a node in the domain that the environment variable `MYELIN_DOMAIN` gives, or in domain
+    /// 0, among the programs of the same user. `name` is for people: `myelin topics` shows it.
+    ///
+    /// # Errors
+    /// [`Error::Setting`] if `MYELIN_DOMAIN` is not a number; what the folder of the sockets, the
+    /// limit of open files or of memory forbids.
+    pub fn new(name: &str) -> Result<Node, Error> {
+        Node::builder(name).open()
+    }
+
+    /// A node with settings.
+    pub fn builder(name: &str) -> NodeBuilder {
+        NodeBuilder { name: name.to_string(), domain: None, group: None, folder: None }
+    }
+
+    /// A topic of this name; nothing happens until a publisher or subscriber is made of it.
+    ///
+    /// `T` is what a sample carries: a type that is [`PlainData`](crate::PlainData), as
+    /// `topic::<Imu>("imu")`, or a slice with a length of each sample's own, as
+    /// `topic::<[Point]>("points")` or `topic::<[u8]>("image")`.
+    pub fn topic<T: Payload + ?Sized>(&self, name: &str) -> Topic<T> {
+        Topic::new(self.inner.clone(), name)
+    }
+
+    /// Its name.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+}
+
+impl std::fmt::Debug for Node {
+    fn fmt(&self, to: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        to.debug_struct("Node").field("name", &self.name).finish_non_exhaustive()
+    }
+}
+
+/// Settings of a [`Node`] to be opened.
+///
+/// ```
+/// # let folder = tempfile::tempdir().unwrap();
+/// let node = myelin::Node::builder("lidar").domain(3).folder(folder.path()).open()?;
+/// # Ok::<(), myelin::Error>(())
+/// ```
+#[derive(Clone, Debug)]
+#[must_use = "nothing happens before `open`"]
+pub struct NodeBuilder {
+    name: String,
+    domain: Option<u32>,
+    group: Option<Group>,
+    folder: Option<PathBuf>,
+}
+
+impl NodeBuilder {
+    /// Nodes of different domains do not see each other. Without this call `MYELIN_DOMAIN` decides,
+    /// and without that it is 0.
+    pub fn domain(mut self, domain: u32) -> Self {
+        self.domain = Some(domain);
+        self
+    }
+
+    /// Meets the programs of all members of a group, by gid or name, instead of the user's own
+    /// alone. All of them must ask for the same group.
+    pub fn group(mut self, group: impl Into<Group>) -> Self {
+        self.group = Some(group.into());
+        self
+    }
+
+    /// The folder of the sockets, instead of the one in `/dev/shm`; nodes in different folders do
+    /// not see each other. For tests and for containers that share a folder alone.
+    pub fn folder(mut self, folder: impl Into<PathBuf>) -> Self {
+        self.folder = Some(folder.into());
+        self
+    }
+
+    /// Opens the node.
+    ///
+    /// # Errors
+    /// As [`Node::new`]; [`Error::Setting`] for a group that does not exist;
+    /// [`Error::NoPermission`] if the folder belongs to someone else or is open to others.
+    pub fn open(self) -> Result<Node, Error> {
+        let domain = match self.domain {
+            Some(domain) => domain,
+            None => domain_from(std::env::var_os(DOMAIN_VARIABLE).as_deref())?,
+        };
+        let group = self.group.as_ref().map(Group::id).transpose()?;
+        let name = self.name.clone();
+        let options = shm::NodeOptions { domain, group, name: self.name, folder: self.folder };
+        Ok(Node { inner: shm::Node::open(options)?, name })
+    }
+}
+
+fn domain_from(variable: Option<&std::ffi::OsStr>) -> Result<u32, Error> {
+    let Some(value) = variable.filter(|value| !value.is_empty()) else { return Ok(0) };
+    let number = value.to_str().and_then(|text| text.parse().ok());
+    number.ok_or_else(|| Error::Setting {
+        field: DOMAIN_VARIABLE,
+        value: format!("{value:?}"),
+        remedy: "set it to a number from 0 to 4,294,967,295, or unset it for 0",
+    })
+}
+
+const DOMAIN_VARIABLE: &str = "MYELIN_DOMAIN";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_domain_comes_from_the_environment() {
+        assert_eq!(domain_from(None).unwrap(), 0);
+        assert_eq!(domain_from(Some("".as_ref())).unwrap(), 0);
+        assert_eq!(domain_from(Some("17".as_ref())).unwrap(), 17);
+        for wrong in ["-1", "robots", "4294967296", "1 "] {
+            let error = domain_from(Some(wrong.as_ref())).unwrap_err().to_string();
+            assert!(error.contains("MYELIN_DOMAIN") && error.contains(wrong), "{error}");
+        }
+    }
+}

@@ -1,0 +1,153 @@
+//! The publishing side of a topic.
+
+use std::cell::UnsafeCell;
+use std::marker::PhantomData;
+use std::time::Duration;
+
+use myelin_shm::node as shm;
+use myelin_shm::publication::Writer;
+
+use crate::loan::Loan;
+use crate::payload::Payload;
+use crate::plain_data::PlainData;
+use crate::{Error, Event};
+
+/// Publishes samples of a topic. Made by [`Topic::publisher`](crate::Topic::publisher).
+///
+/// One thread at a time uses it: it can be sent to another thread, but not shared; make a publisher
+/// for each thread. Once it has the memory it needs, publishing neither allocates nor locks, and is
+/// without a system call unless a subscriber sleeps. Dropping it leaves what was published to the
+/// subscribers that have it in reach.
+///
+/// ```compile_fail
+/// # fn not_shared(publisher: myelin::Publisher<u64>) {
+/// std::thread::scope(|scope| {
+///     scope.spawn(|| publisher.publish_copy(&1)); // `UnsafeCell` cannot be shared between threads
+/// });
+/// # }
+/// ```
+pub struct Publisher<T: Payload + ?Sized> {
+    /// Borrowed mutably only within a method that calls nothing of the user's: see `writer`.
+    inner: UnsafeCell<shm::Publisher>,
+    pub(crate) payload_bytes_max: u64,
+    payload: PhantomData<fn() -> PhantomData<T>>,
+}
+
+impl<T: Payload + ?Sized> Publisher<T> {
+    pub(crate) fn new(inner: shm::Publisher, payload_bytes_max: u64) -> Self {
+        Publisher { inner: UnsafeCell::new(inner), payload_bytes_max, payload: PhantomData }
+    }
+
+    /// Publishes a copy of `payload` and returns the sample's sequence: how many this publisher
+    /// published before. For payloads of up to 104 bytes this is the fastest way; write larger ones
+    /// into a loan.
+    ///
+    /// # Errors
+    /// [`Error::PayloadTooLarge`]; [`Error::MemoryLimit`], [`Error::NoMemory`];
+    /// [`Error::ReliableTimeout`]; [`Error::Forked`]. Nothing was published then.
+    #[inline]
+    pub fn publish_copy(&self, payload: &T) -> Result<u64, Error> {
+        self.with_writer(|writer| writer.publish_copy(payload.as_bytes()))
+    }
+
+    /// How many subscribers it is matched with now.
+    pub fn matched(&self) -> usize {
+        self.inner().matched()
+    }
+
+    /// Waits until it is matched with at least `subscribers`, for `limit` at most. False if they
+    /// have not come by then.
+    pub fn wait_for_match(&self, subscribers: usize, limit: Duration) -> bool {
+        self.inner().wait_for_match(subscribers, limit)
+    }
+
+    /// Tells subscribers with a [`liveliness`](crate::Topic::liveliness) lease that it lives, though
+    /// it publishes nothing. Publishing does so too.
+    ///
+    /// # Errors
+    /// [`Error::Forked`].
+    pub fn assert_liveliness(&self) -> Result<(), Error> {
+        self.with_writer(Writer::assert_liveliness)
+    }
+
+    /// What has happened to its matches since the last call, oldest first; at most 1,024, of more
+    /// the oldest go.
+    pub fn events(&self) -> Vec<Event> {
+        self.inner().events()
+    }
+
+    pub(crate) fn loan_bytes(&self, bytes: usize) -> Result<Loan<'_, T>, Error> {
+        Loan::new(self, bytes)
+    }
+
+    /// Lends the writer to `act`, which must not call anything of the user's.
+    #[inline(always)]
+    pub(crate) fn with_writer<R>(&self, act: impl FnOnce(&mut Writer) -> R) -> R {
+        // SAFETY: the cell makes this type `!Sync`, so no other thread is in a method of it, and
+        // neither is this one: the closures of this crate call the writer alone, which does not
+        // come back here.
+        act(unsafe { &mut (*self.inner.get()).writer })
+    }
+
+    fn inner(&self) -> &shm::Publisher {
+        // SAFETY: as in `with_writer`; no method returns while it borrows mutably, and the callers
+        // do not keep this reference.
+        unsafe { &*self.inner.get() }
+    }
+}
+
+impl<T: PlainData> Publisher<T> {
+    /// Memory for the next sample, in place: zeros, or what an earlier sample of this publisher
+    /// left. Write to it and [`publish`](Loan::publish) it; dropped, it is discarded.
+    ///
+    /// # Errors
+    /// As [`publish_copy`](Publisher::publish_copy), and [`Error::TooManyLoans`].
+    ///
+    /// ```
+    /// # fn main() -> Result<(), myelin::Error> {
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let node = myelin::Node::builder("doc").folder(folder.path()).open()?;
+    /// let publisher = node.topic::<[f32; 3]>("position").publisher()?;
+    /// let mut loan = publisher.loan()?;
+    /// *loan = [1.0, 2.0, 3.0];
+    /// assert_eq!(loan.publish()?, 0);
+    /// # Ok(()) }
+    /// ```
+    #[inline]
+    pub fn loan(&self) -> Result<Loan<'_, T>, Error> {
+        self.loan_bytes(size_of::<T>())
+    }
+}
+
+impl<T: PlainData> Publisher<[T]> {
+    /// Memory for the next sample of `len` elements, in place: zeros, or what an earlier sample of
+    /// this publisher left. Write to it and [`publish`](Loan::publish) it; dropped, it is discarded.
+    ///
+    /// # Errors
+    /// As [`publish_copy`](Publisher::publish_copy), and [`Error::TooManyLoans`].
+    ///
+    /// ```
+    /// # fn main() -> Result<(), myelin::Error> {
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let node = myelin::Node::builder("doc").folder(folder.path()).open()?;
+    /// let publisher = node.topic::<[u8]>("image").publisher()?;
+    /// let mut next = publisher.loan(320 * 240 * 3)?;
+    /// let mut after = publisher.loan(10)?; // several may be out at once
+    /// next.fill(128);
+    /// after.fill(0);
+    /// next.publish()?;
+    /// after.publish()?;
+    /// # Ok(()) }
+    /// ```
+    #[inline]
+    pub fn loan(&self, len: usize) -> Result<Loan<'_, [T]>, Error> {
+        // Too many bytes for a number are too many for the limit as well.
+        self.loan_bytes(len.saturating_mul(size_of::<T>()))
+    }
+}
+
+impl<T: Payload + ?Sized> std::fmt::Debug for Publisher<T> {
+    fn fmt(&self, to: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        to.debug_struct("Publisher").field("type", &T::type_name()).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,104 @@
+//! A sample in the hands of a subscriber.
+
+use std::fmt;
+use std::marker::PhantomData;
+use std::ops::Deref;
+
+use myelin_shm::subscription::Taken;
+use myelin_shm::topic::EndpointId;
+
+use crate::payload::Payload;
+
+/// What was published, where it was written: dereferences to the payload, `T` or `[T]`.
+///
+/// It stays as it is until its last clone is dropped; cloning copies no payload of more than 104
+/// bytes. Any thread may hold or drop it, also after the subscriber is gone. Until then the
+/// publisher cannot reuse its memory, so a subscriber holds at most
+/// [`held_max`](crate::Topic::held_max) samples of more than 104 bytes.
+///
+/// In a child of `fork`, the payload of such a sample is not mapped: reading it is a SIGSEGV.
+///
+/// ```
+/// # fn main() -> Result<(), myelin::Error> {
+/// # let folder = tempfile::tempdir().unwrap();
+/// # let node = myelin::Node::builder("doc").folder(folder.path()).open()?;
+/// let topic = node.topic::<[u8]>("image");
+/// let (publisher, mut subscriber) = (topic.publisher()?, topic.subscriber()?);
+/// # publisher.wait_for_match(1, std::time::Duration::from_secs(60));
+/// publisher.publish_copy(&[7; 1000])?;
+///
+/// let sample = subscriber.receive(std::time::Duration::MAX)?.expect("there is no time limit");
+/// assert_eq!(sample.len(), 1000);
+/// let other_thread = sample.clone();
+/// let sum = std::thread::spawn(move || other_thread.iter().map(|byte| u32::from(*byte)).sum::<u32>());
+/// assert_eq!(sum.join().unwrap(), 7000);
+/// # Ok(()) }
+/// ```
+#[repr(transparent)]
+pub struct Sample<T: Payload + ?Sized> {
+    taken: Taken,
+    payload: PhantomData<fn() -> PhantomData<T>>,
+}
+
+impl<T: Payload + ?Sized> Sample<T> {
+    /// `taken` must have a length that fits `T`.
+    #[inline(always)]
+    pub(crate) fn new(taken: Taken) -> Self {
+        debug_assert!(T::fits(taken.bytes().len()));
+        Sample { taken, payload: PhantomData }
+    }
+
+    /// How many samples its publisher published before it.
+    pub fn sequence(&self) -> u64 {
+        self.taken.sequence
+    }
+
+    /// How many samples of its publisher were lost between the one taken before and this one.
+    pub fn lost_before(&self) -> u64 {
+        self.taken.lost_before
+    }
+
+    /// Its publisher's endpoint id, as in [`Event`](crate::Event)s.
+    pub fn publisher(&self) -> EndpointId {
+        self.taken.publisher
+    }
+
+    /// The payload's bytes, aligned to 64.
+    pub fn as_bytes(&self) -> &[u8] {
+        self.taken.bytes()
+    }
+}
+
+impl<T: Payload + ?Sized> Deref for Sample<T> {
+    type Target = T;
+
+    #[inline(always)]
+    fn deref(&self) -> &T {
+        let bytes = self.taken.bytes();
+        // SAFETY: `new` has checked the length; the bytes are aligned to 64, which is enough for
+        // `T`; any bytes are a value of `T`; nobody writes to them while `self.taken` lives.
+        unsafe { &*T::view(bytes.as_ptr(), bytes.len()) }
+    }
+}
+
+impl<T: Payload + ?Sized> AsRef<T> for Sample<T> {
+    fn as_ref(&self) -> &T {
+        self
+    }
+}
+
+impl<T: Payload + ?Sized> Clone for Sample<T> {
+    fn clone(&self) -> Self {
+        Sample { taken: self.taken.clone(), payload: PhantomData }
+    }
+}
+
+impl<T: Payload + ?Sized + fmt::Debug> fmt::Debug for Sample<T> {
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        to.debug_struct("Sample")
+            .field("sequence", &self.sequence())
+            .field("lost_before", &self.lost_before())
+            .field("payload", &&**self)
+            .finish_non_exhaustive()
+    }
+}

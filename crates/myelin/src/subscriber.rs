@@ -1,0 +1,201 @@
+//! The taking side of a topic: polled, waited on, called back, or in someone else's epoll loop.
+
+use std::marker::PhantomData;
+use std::ops::{Deref, DerefMut};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
+use std::sync::Arc;
+use std::time::Duration;
+
+use myelin_shm::node as shm;
+use myelin_shm::subscription::SubscriptionShared;
+use myelin_shm::wait;
+
+use crate::callback::Callback;
+use crate::payload::Payload;
+use crate::sample::Sample;
+use crate::{Error, Event, Wait};
+
+/// Takes samples of a topic. Made by [`Topic::subscriber`](crate::Topic::subscriber).
+///
+/// One thread at a time uses it, and it can be sent to another. Taking neither allocates nor locks
+/// nor makes a system call. Publishers take turns; of each, samples come in order. Dropping it
+/// leaves the samples that are held as they are.
+pub struct Subscriber<T: Payload + ?Sized> {
+    inner: shm::Subscriber,
+    wait: Wait,
+    payload: PhantomData<fn() -> PhantomData<T>>,
+}
+
+impl<T: Payload + ?Sized> Subscriber<T> {
+    pub(crate) fn new(inner: shm::Subscriber) -> Self {
+        Subscriber { inner, wait: Wait::default(), payload: PhantomData }
+    }
+
+    pub(crate) fn subscription(&self) -> &Arc<SubscriptionShared> {
+        self.inner.reader.shared()
+    }
+
+    /// The next sample, if there is one. Never waits.
+    ///
+    /// # Errors
+    /// [`Error::TooManyHeld`]: the sample stays where it is, and can be taken once another is
+    /// dropped. [`Error::PeerCorrupt`]: its publisher wrote what cannot be; others go on.
+    /// [`Error::Forked`].
+    #[inline(always)]
+    pub fn take(&mut self) -> Result<Option<Sample<T>>, Error> {
+        let taken = self.inner.reader.take()?;
+        if let Some(misfit) = taken.as_ref().filter(|taken| !T::fits(taken.bytes().len())) {
+            self.inner.reader.reject(misfit.publisher);
+            return Err(Error::PeerCorrupt { what: "a sample's length does not fit its type" });
+        }
+        Ok(taken.map(Sample::new))
+    }
+
+    /// Waits until there is a sample to take, for `limit` at most (`Duration::MAX`: for ever). False
+    /// if there is none by then.
+    ///
+    /// # Errors
+    /// [`Error::Forked`].
+    #[inline]
+    pub fn wait(&mut self, limit: Duration) -> Result<bool, Error> {
+        self.inner.reader.wait(self.wait, until_ns(limit))
+    }
+
+    /// Takes the next sample; waits for it for `limit` at most (`Duration::MAX`: for ever). `None`
+    /// if there is none by then.
+    ///
+    /// # Errors
+    /// As [`take`](Subscriber::take).
+    #[inline]
+    pub fn receive(&mut self, limit: Duration) -> Result<Option<Sample<T>>, Error> {
+        if let Some(sample) = self.take()? {
+            return Ok(Some(sample));
+        }
+        let until_ns = until_ns(limit);
+        while self.inner.reader.wait(self.wait, until_ns)? {
+            if let Some(sample) = self.take()? {
+                return Ok(Some(sample));
+            }
+        }
+        Ok(None)
+    }
+
+    /// How [`wait`](Subscriber::wait), [`receive`](Subscriber::receive) and callbacks wait; by
+    /// default [`Wait::Adaptive`].
+    pub fn set_wait(&mut self, wait: Wait) {
+        self.wait = wait;
+    }
+
+    /// Starts a thread that takes every sample and calls `call` with it. It ends when the returned
+    /// handle is dropped.
+    ///
+    /// # Errors
+    /// [`Error::System`] if there can be no further thread.
+    ///
+    /// ```
+    /// # fn main() -> Result<(), myelin::Error> {
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let node = myelin::Node::builder("doc").folder(folder.path()).open()?;
+    /// let topic = node.topic::<u64>("count");
+    /// let (publisher, subscriber) = (topic.publisher()?, topic.subscriber()?);
+    /// # publisher.wait_for_match(1, std::time::Duration::from_secs(60));
+    /// let (to, from) = std::sync::mpsc::channel();
+    /// let callback = subscriber.on_sample(move |sample| to.send(*sample).unwrap())?;
+    /// publisher.publish_copy(&42)?;
+    /// assert_eq!(from.recv().unwrap(), 42);
+    /// drop(callback); // no call is under way afterwards
+    /// # Ok(()) }
+    /// ```
+    pub fn on_sample<F>(self, call: F) -> Result<Callback, Error>
+    where
+        F: FnMut(Sample<T>) + Send + 'static,
+        T: 'static,
+    {
+        Callback::start(self, call)
+    }
+
+    /// Samples lost so far, of all publishers, because the subscriber was further behind than its
+    /// depth; counted when the next sample is taken. [`Sample::lost_before`] says where.
+    pub fn lost(&self) -> u64 {
+        self.inner.reader.lost()
+    }
+
+    /// How many publishers it is matched with now.
+    pub fn matched(&self) -> usize {
+        self.inner.matched()
+    }
+
+    /// Waits until it is matched with at least `publishers`, for `limit` at most. False if they have
+    /// not come by then.
+    pub fn wait_for_match(&self, publishers: usize, limit: Duration) -> bool {
+        self.inner.wait_for_match(publishers, limit)
+    }
+
+    /// What has happened to its matches since the last call, oldest first; at most 1,024, of more
+    /// the oldest go.
+    pub fn events(&self) -> Vec<Event> {
+        self.inner.events()
+    }
+}
+
+impl<T: Payload + ?Sized> std::fmt::Debug for Subscriber<T> {
+    fn fmt(&self, to: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        to.debug_struct("Subscriber")
+            .field("type", &T::type_name())
+            .field("wait", &self.wait)
+            .finish_non_exhaustive()
+    }
+}
+
+/// A [`Subscriber`] with a file descriptor, for an epoll loop. Made by
+/// [`Topic::subscriber_with_fd`](crate::Topic::subscriber_with_fd).
+///
+/// The descriptor is readable when there may be a sample. Take until there is none, then wait for
+/// the descriptor again; level- and edge-triggered both work. Never read from it yourself.
+pub struct FdSubscriber<T: Payload + ?Sized>(Subscriber<T>);
+
+impl<T: Payload + ?Sized> FdSubscriber<T> {
+    pub(crate) fn new(subscriber: Subscriber<T>) -> Self {
+        FdSubscriber(subscriber)
+    }
+}
+
+impl<T: Payload + ?Sized> AsFd for FdSubscriber<T> {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.inner.reader.event().expect("`subscriber_with_fd` asks for a descriptor")
+    }
+}
+
+impl<T: Payload + ?Sized> AsRawFd for FdSubscriber<T> {
+    fn as_raw_fd(&self) -> RawFd {
+        self.as_fd().as_raw_fd()
+    }
+}
+
+impl<T: Payload + ?Sized> Deref for FdSubscriber<T> {
+    type Target = Subscriber<T>;
+
+    fn deref(&self) -> &Subscriber<T> {
+        &self.0
+    }
+}
+
+impl<T: Payload + ?Sized> DerefMut for FdSubscriber<T> {
+    fn deref_mut(&mut self) -> &mut Subscriber<T> {
+        &mut self.0
+    }
+}
+
+impl<T: Payload + ?Sized> std::fmt::Debug for FdSubscriber<T> {
+    fn fmt(&self, to: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        to.debug_tuple("FdSubscriber").field(&self.0).finish()
+    }
+}
+
+/// `limit` from now on the monotonic clock; [`wait::NEVER`] if that is centuries away.
+fn until_ns(limit: Duration) -> u64 {
+    match u64::try_from(limit.as_nanos()) {
+        Ok(limit_ns) => wait::now_ns().saturating_add(limit_ns),
+        Err(_) => wait::NEVER,
+    }
+}

@@ -1,0 +1,71 @@
+//! Once warm, publishing and taking allocate nothing. One test, for the count is the process's.
+
+mod support;
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::Cell;
+
+use myelin::Wait;
+use support::{WATCHDOG, ends, node};
+
+/// Counts what the calling thread allocates.
+struct Counting;
+
+thread_local! {
+    static ALLOCATIONS: Cell<u64> = const { Cell::new(0) };
+}
+
+// SAFETY: it is the system's allocator.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        ALLOCATIONS.set(ALLOCATIONS.get() + 1);
+        // SAFETY: as demanded of our caller.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
+        // SAFETY: as demanded of our caller.
+        unsafe { System.dealloc(pointer, layout) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+#[test]
+fn nothing_is_allocated_after_warming_up() {
+    let (_folder, node) = node();
+    let (small, mut small_taker) = ends(&node.topic::<[f64; 4]>("small"));
+    let (large, mut large_taker) = ends(&node.topic::<[u8]>("large"));
+    let fd_topic = node.topic::<u64>("fd");
+    let (with_fd, mut fd_taker) =
+        (fd_topic.publisher().unwrap(), fd_topic.subscriber_with_fd().unwrap());
+    assert!(with_fd.wait_for_match(1, WATCHDOG));
+    large_taker.set_wait(Wait::Block);
+    let mut held = std::collections::VecDeque::with_capacity(8);
+    let mut round = |number: u64| {
+        small.publish_copy(&[1.0; 4]).unwrap();
+        assert_eq!(small_taker.receive(WATCHDOG).unwrap().unwrap()[3], 1.0);
+        assert!(small_taker.take().unwrap().is_none());
+
+        let mut loan = large.loan(10_000 + number as usize % 3).unwrap();
+        loan[0] = number as u8;
+        drop(large.loan(5_000).unwrap());
+        loan.publish().unwrap();
+        let sample = large_taker.receive(WATCHDOG).unwrap().unwrap();
+        assert_eq!(sample[0], number as u8);
+        held.push_back(sample.clone());
+        if held.len() > 4 {
+            held.pop_front();
+        }
+
+        with_fd.publish_copy(&number).unwrap();
+        assert_eq!(*fd_taker.take().unwrap().unwrap(), number);
+        assert!(fd_taker.take().unwrap().is_none());
+        assert!(large.events().len() + large_taker.events().len() <= 2);
+    };
+    (0..100).for_each(&mut round);
+    let before = ALLOCATIONS.get();
+    (100..10_100).for_each(&mut round);
+    assert_eq!(ALLOCATIONS.get() - before, 0, "allocations in 10,000 rounds");
+}

@@ -1,0 +1,368 @@
+//! What the API promises, both ends in one process.
+
+mod support;
+
+use std::time::Duration;
+
+use myelin::{Error, Event, Node, PlainData, Sample, Wait};
+use support::{WATCHDOG, ends, node, until};
+
+#[derive(Clone, Copy, Debug, PartialEq, PlainData)]
+#[repr(C)]
+struct Point {
+    x: f64,
+    y: f64,
+    label: u64,
+}
+
+#[derive(Clone, Copy, PlainData)]
+#[repr(C)]
+struct Large {
+    head: Point,
+    cells: [[u16; 64]; 8],
+}
+
+#[test]
+fn a_value_arrives_by_copy_and_by_loan() {
+    let (_folder, node) = node();
+    let (publisher, mut subscriber) = ends(&node.topic::<Point>("point"));
+    let point = Point { x: 1.5, y: -2.5, label: 7 };
+    assert_eq!(publisher.publish_copy(&point).unwrap(), 0);
+    let mut loan = publisher.loan().unwrap();
+    assert_eq!(loan.label, 0);
+    loan.label = 8;
+    assert_eq!(loan.label, 8);
+    assert_eq!(loan.publish().unwrap(), 1);
+
+    let first = subscriber.take().unwrap().unwrap();
+    assert_eq!((*first, first.sequence(), first.lost_before()), (point, 0, 0));
+    let second = subscriber.take().unwrap().unwrap();
+    assert_eq!((second.label, second.sequence()), (8, 1));
+    assert_eq!(first.publisher(), second.publisher());
+    assert!(subscriber.take().unwrap().is_none());
+}
+
+#[test]
+fn a_large_value_arrives_where_it_was_written() {
+    let (_folder, node) = node();
+    let (publisher, mut subscriber) = ends(&node.topic::<Large>("large"));
+    let mut loan = publisher.loan().unwrap();
+    loan.cells[7][63] = 9;
+    loan.as_bytes_mut()[24] = 4;
+    assert_eq!(loan.cells[0][0], 4);
+    loan.publish().unwrap();
+    let sample = subscriber.receive(WATCHDOG).unwrap().unwrap();
+    assert_eq!((sample.cells[7][63], sample.cells[0][0]), (9, 4));
+    assert_eq!(sample.as_bytes().len(), size_of::<Large>());
+}
+
+#[test]
+fn a_slice_has_a_length_of_each_sample_s_own() {
+    let (_folder, node) = node();
+    let (publisher, mut subscriber) = ends(&node.topic::<[Point]>("points").depth(16));
+    for length in [0, 1, 4, 5, 1000] {
+        let mut loan = publisher.loan(length).unwrap();
+        assert_eq!(loan.len(), length);
+        for (at, point) in loan.iter_mut().enumerate() {
+            *point = Point { x: at as f64, y: 0.0, label: at as u64 };
+        }
+        loan.publish().unwrap();
+        let sample = subscriber.receive(WATCHDOG).unwrap().unwrap();
+        assert_eq!(sample.len(), length);
+        assert!(sample.iter().enumerate().all(|(at, point)| point.label == at as u64));
+    }
+    publisher.publish_copy(&[]).unwrap();
+    assert!(subscriber.receive(WATCHDOG).unwrap().unwrap().is_empty());
+}
+
+#[test]
+fn a_signal_without_content_arrives() {
+    let (_folder, node) = node();
+    let (publisher, mut subscriber) = ends(&node.topic::<()>("tick"));
+    publisher.publish_copy(&()).unwrap();
+    publisher.loan().unwrap().publish().unwrap();
+    assert_eq!(subscriber.receive(WATCHDOG).unwrap().unwrap().sequence(), 0);
+    assert_eq!(subscriber.receive(WATCHDOG).unwrap().unwrap().sequence(), 1);
+}
+
+#[test]
+fn several_loans_are_out_at_once_and_a_dropped_one_is_discarded() {
+    let (_folder, node) = node();
+    let (publisher, mut subscriber) = ends(&node.topic::<[u8]>("image").loans_max(3));
+    let mut loans: Vec<_> = (0..3).map(|_| publisher.loan(1000).unwrap()).collect();
+    let error = publisher.loan(1000).unwrap_err();
+    assert!(matches!(error, Error::TooManyLoans { loans: 3 }), "{error}");
+    for (at, loan) in loans.iter_mut().enumerate() {
+        loan.fill(at as u8);
+    }
+    drop(loans.remove(1));
+    publisher.publish_copy(&[9]).unwrap();
+    for loan in loans.into_iter().rev() {
+        loan.publish().unwrap();
+    }
+    for expected in [&[9][..], &[2; 1000], &[0; 1000]] {
+        assert_eq!(*subscriber.receive(WATCHDOG).unwrap().unwrap(), *expected);
+    }
+    assert!(subscriber.take().unwrap().is_none());
+}
+
+#[test]
+fn a_payload_over_the_limit_is_refused_whatever_its_size() {
+    let (_folder, node) = node();
+    let publisher = node.topic::<[u64]>("limited").payload_bytes_max(64).publisher().unwrap();
+    for length in [9, 1000, usize::MAX / 8, usize::MAX] {
+        let error = publisher.loan(length).unwrap_err();
+        assert!(matches!(error, Error::PayloadTooLarge { limit: 64, .. }), "{error}");
+    }
+    publisher.loan(8).unwrap().publish().unwrap();
+    let error = publisher.publish_copy(&[0; 9]).unwrap_err();
+    assert!(matches!(error, Error::PayloadTooLarge { bytes: 72, limit: 64 }), "{error}");
+}
+
+#[test]
+fn memory_has_a_limit() {
+    let (_folder, node) = node();
+    let publisher = node.topic::<[u8]>("image").memory_max(1 << 20).publisher().unwrap();
+    let error = publisher.loan(2 << 20).unwrap_err();
+    assert!(matches!(error, Error::MemoryLimit { limit: 1_048_576, .. }), "{error}");
+    // The default is half of the machine's memory, and asking for more costs nothing.
+    let publisher = node.topic::<[u8]>("image").publisher().unwrap();
+    let error = publisher.loan(1 << 39).unwrap_err();
+    assert!(matches!(error, Error::MemoryLimit { .. }), "{error}");
+}
+
+#[test]
+fn samples_held_have_a_limit_outlive_the_subscriber_and_cross_threads() {
+    let (_folder, node) = node();
+    let (publisher, mut subscriber) = ends(&node.topic::<[u8]>("image").held_max(2));
+    for value in 0..3 {
+        publisher.publish_copy(&[value; 5000]).unwrap();
+    }
+    let first = subscriber.receive(WATCHDOG).unwrap().unwrap();
+    let second = subscriber.receive(WATCHDOG).unwrap().unwrap();
+    let error = subscriber.take().unwrap_err();
+    assert!(matches!(error, Error::TooManyHeld { held: 2 }), "{error}");
+    drop(first);
+    let third = subscriber.take().unwrap().unwrap();
+    drop((subscriber, publisher, node));
+    let clone = second.clone();
+    drop(second);
+    let checked = std::thread::spawn(move || {
+        assert!(clone.iter().all(|byte| *byte == 1));
+        assert!(third.iter().all(|byte| *byte == 2));
+    });
+    checked.join().unwrap();
+}
+
+#[test]
+fn who_falls_behind_is_told_how_many_it_lost() {
+    let (_folder, node) = node();
+    let (publisher, mut subscriber) = ends(&node.topic::<u32>("count").depth(4));
+    for count in 0..10 {
+        publisher.publish_copy(&count).unwrap();
+    }
+    let sample = subscriber.take().unwrap().unwrap();
+    assert_eq!((*sample, sample.lost_before(), subscriber.lost()), (6, 6, 6));
+}
+
+#[test]
+fn who_comes_late_gets_the_history() {
+    let (_folder, node) = node();
+    let topic = node.topic::<u32>("map").history(2);
+    let publisher = topic.publisher().unwrap();
+    for count in 0..5 {
+        publisher.publish_copy(&count).unwrap();
+    }
+    let mut subscriber = topic.subscriber().unwrap();
+    assert_eq!(*subscriber.receive(WATCHDOG).unwrap().unwrap(), 3);
+    assert_eq!(*subscriber.receive(WATCHDOG).unwrap().unwrap(), 4);
+}
+
+#[test]
+fn a_reliable_publisher_gives_up_after_its_limit() {
+    let (_folder, node) = node();
+    let topic = node.topic::<u32>("queue").depth(2).reliable(Duration::from_millis(1));
+    let (publisher, mut subscriber) = ends(&topic);
+    publisher.publish_copy(&0).unwrap();
+    publisher.publish_copy(&1).unwrap();
+    let error = publisher.publish_copy(&2).unwrap_err();
+    assert!(matches!(error, Error::ReliableTimeout { .. }), "{error}");
+    assert_eq!(*subscriber.take().unwrap().unwrap(), 0);
+    publisher.publish_copy(&3).unwrap();
+    assert_eq!(*subscriber.take().unwrap().unwrap(), 1);
+    assert_eq!(*subscriber.take().unwrap().unwrap(), 3);
+    assert_eq!(subscriber.lost(), 0);
+}
+
+#[test]
+fn every_way_to_wait_ends_with_a_sample_or_at_the_limit() {
+    let (_folder, node) = node();
+    let (publisher, mut subscriber) = ends(&node.topic::<u64>("count"));
+    for wait in [Wait::Poll, Wait::Block, Wait::Adaptive] {
+        subscriber.set_wait(wait);
+        assert!(!subscriber.wait(Duration::ZERO).unwrap());
+        assert!(subscriber.receive(Duration::from_millis(1)).unwrap().is_none());
+        std::thread::scope(|scope| {
+            let taker = scope.spawn(|| *subscriber.receive(Duration::MAX).unwrap().unwrap());
+            publisher.publish_copy(&5).unwrap();
+            assert_eq!(taker.join().unwrap(), 5);
+        });
+    }
+}
+
+#[test]
+fn matches_come_go_and_are_events() {
+    let (_folder, node) = node();
+    let topic = node.topic::<u64>("count");
+    let publisher = topic.publisher().unwrap();
+    assert_eq!(publisher.matched(), 0);
+    assert!(!publisher.wait_for_match(1, Duration::ZERO));
+    let subscriber = topic.subscriber().unwrap();
+    assert!(publisher.wait_for_match(1, WATCHDOG) && subscriber.wait_for_match(1, WATCHDOG));
+    assert_eq!((publisher.matched(), subscriber.matched()), (1, 1));
+    assert!(matches!(publisher.events()[..], [Event::Matched { .. }]));
+    drop(subscriber);
+    until("the end of the match", || publisher.matched() == 0);
+    let events = publisher.events();
+    assert!(matches!(events[..], [Event::Unmatched { died: false, .. }]), "{events:?}");
+}
+
+#[test]
+fn a_silent_publisher_is_an_event_and_asserting_counts() {
+    let (_folder, node) = node();
+    let lease = Duration::from_millis(20);
+    let (publisher, subscriber) = ends(&node.topic::<u64>("count").liveliness(lease));
+    let seen = |wanted: fn(&Event) -> bool| subscriber.events().iter().any(wanted);
+    until("the loss", || seen(|event| matches!(event, Event::LivelinessLost { .. })));
+    until("the return", || {
+        publisher.assert_liveliness().unwrap();
+        seen(|event| matches!(event, Event::LivelinessRegained { .. }))
+    });
+}
+
+#[test]
+fn another_type_is_an_error_that_names_both() {
+    let (_folder, node) = node();
+    let _publisher = node.topic::<Point>("point").publisher().unwrap();
+    let error = node.topic::<[f32; 3]>("point").subscriber().unwrap_err();
+    assert!(matches!(error, Error::TypeMismatch { .. }), "{error:?}");
+    let text = error.to_string();
+    for part in ["\"point\"", "Point", "[f32; 3]", &std::process::id().to_string()] {
+        assert!(text.contains(part), "{text}");
+    }
+}
+
+#[test]
+fn the_same_name_with_another_layout_does_not_match() {
+    mod other {
+        #[derive(Clone, Copy, myelin::PlainData)]
+        #[repr(C)]
+        pub struct Point {
+            pub y: f64,
+            pub x: f64,
+            pub label: u64,
+        }
+    }
+    let (_folder, node) = node();
+    let _publisher = node.topic::<Point>("point").publisher().unwrap();
+    let error = node.topic::<other::Point>("point").subscriber().unwrap_err();
+    assert!(matches!(error, Error::TypeMismatch { .. }), "{error:?}");
+}
+
+#[test]
+fn settings_out_of_range_are_named() {
+    let (_folder, node) = node();
+    let named = |error: Error, field: &str| assert!(error.to_string().contains(field), "{error}");
+    named(node.topic::<u8>("t").depth(0).publisher().unwrap_err(), "depth");
+    named(node.topic::<u8>("t").depth(70_000).subscriber().unwrap_err(), "depth");
+    named(node.topic::<u8>("t").history(9).publisher().unwrap_err(), "history");
+    named(node.topic::<u8>("t").held_max(0).subscriber().unwrap_err(), "held_max");
+    named(node.topic::<u8>("t").loans_max(0).publisher().unwrap_err(), "loans_max");
+    named(node.topic::<u8>("").publisher().unwrap_err(), "topic");
+}
+
+#[test]
+fn endpoints_keep_their_node_open_and_nothing_is_left() {
+    let (folder, node) = node();
+    let (publisher, mut subscriber) = ends(&node.topic::<[u8]>("image"));
+    drop(node);
+    publisher.publish_copy(&[1; 500]).unwrap();
+    let sample: Sample<[u8]> = subscriber.receive(WATCHDOG).unwrap().unwrap();
+    drop((publisher, subscriber, sample));
+    until("an empty folder", || folder.path().read_dir().unwrap().next().is_none());
+}
+
+#[test]
+fn domains_do_not_see_each_other() {
+    let folder = tempfile::tempdir().unwrap();
+    let node = |domain| Node::builder("test").folder(folder.path()).domain(domain).open().unwrap();
+    let (three, four) = (node(3), node(4));
+    let _subscriber = four.topic::<u64>("count").subscriber().unwrap();
+    let publisher = three.topic::<u64>("count").publisher().unwrap();
+    let _other = three.topic::<u64>("count").subscriber().unwrap();
+    assert!(publisher.wait_for_match(1, WATCHDOG));
+    assert_eq!(publisher.matched(), 1);
+}
+
+#[test]
+fn a_peer_s_sample_of_a_wrong_length_is_an_error_and_ends_the_match() {
+    let (folder, node) = node();
+    let options = myelin_shm::node::NodeOptions {
+        folder: Some(folder.path().to_owned()),
+        ..Default::default()
+    };
+    let peer = myelin_shm::node::Node::open(options).unwrap();
+    let topic = |name: &str, type_hash| myelin_shm::topic::Topic {
+        name: name.to_owned(),
+        type_name: "theirs".to_owned(),
+        type_hash,
+    };
+    for length in [0, 23, 25, 48, 1000] {
+        let one = topic("one", Point::LAYOUT_HASH);
+        let mut one = peer.publisher(one, Default::default()).unwrap();
+        let mut taker = node.topic::<Point>("one").subscriber().unwrap();
+        assert!(taker.wait_for_match(1, WATCHDOG));
+        one.writer.publish_copy(&vec![1; length]).unwrap();
+        let error = taker.receive(WATCHDOG).unwrap_err();
+        assert!(matches!(error, Error::PeerCorrupt { .. }), "{error}");
+        until("the match ends", || taker.matched() == 0 && one.matched() == 0);
+    }
+    for length in [1, 23, 1000] {
+        let many = topic("many", myelin::LayoutHash::of_slice::<Point>());
+        let mut many = peer.publisher(many, Default::default()).unwrap();
+        let mut taker = node.topic::<[Point]>("many").subscriber().unwrap();
+        assert!(taker.wait_for_match(1, WATCHDOG));
+        many.writer.publish_copy(&vec![1; length]).unwrap();
+        let error = taker.receive(WATCHDOG).unwrap_err();
+        assert!(matches!(error, Error::PeerCorrupt { .. }), "{error}");
+    }
+}
+
+#[test]
+fn members_of_a_group_meet() {
+    let folder = tempfile::tempdir().unwrap();
+    let group = rustix::process::getegid().as_raw();
+    let node = || Node::builder("test").folder(folder.path()).group(group).open().unwrap();
+    let (here, there) = (node(), node());
+    let publisher = here.topic::<u64>("count").publisher().unwrap();
+    let mut subscriber = there.topic::<u64>("count").subscriber().unwrap();
+    assert!(publisher.wait_for_match(1, WATCHDOG));
+    publisher.publish_copy(&1).unwrap();
+    assert_eq!(*subscriber.receive(WATCHDOG).unwrap().unwrap(), 1);
+    let error = Node::builder("test").group("no-such-group-here").open().unwrap_err();
+    assert!(matches!(error, Error::Setting { field: "group", .. }), "{error}");
+}
+
+#[test]
+fn what_can_be_sent_and_shared_between_threads() {
+    fn sent<T: Send>() {}
+    fn shared<T: Send + Sync>() {}
+    sent::<myelin::Publisher<Point>>();
+    sent::<myelin::Publisher<[u8]>>();
+    sent::<myelin::Subscriber<[u8]>>();
+    sent::<myelin::FdSubscriber<Point>>();
+    shared::<Sample<[u8]>>();
+    shared::<Node>();
+    shared::<myelin::Topic<[u8]>>();
+    shared::<myelin::Callback>();
+}

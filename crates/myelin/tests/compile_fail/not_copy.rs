@@ -1,0 +1,5 @@
+#[derive(myelin::PlainData)]
+#[repr(C)]
+struct Moved(u32);
+
+fn main() {}

@@ -1,0 +1,33 @@
+//! What the tests share: a node in a folder of its own, a watchdog, conditions.
+#![allow(dead_code, reason = "each test file uses its own part")]
+
+use std::time::{Duration, Instant};
+
+use myelin::{Node, Payload, Publisher, Subscriber, Topic};
+use tempfile::TempDir;
+
+/// A node that no other test sees. The folder goes with the returned guard.
+pub fn node() -> (TempDir, Node) {
+    let folder = tempfile::tempdir().unwrap();
+    let node = Node::builder("test").folder(folder.path()).open().unwrap();
+    (folder, node)
+}
+
+/// Both ends of a topic, matched.
+pub fn ends<T: Payload + ?Sized>(topic: &Topic<T>) -> (Publisher<T>, Subscriber<T>) {
+    let (publisher, subscriber) = (topic.publisher().unwrap(), topic.subscriber().unwrap());
+    assert!(publisher.wait_for_match(1, WATCHDOG) && subscriber.wait_for_match(1, WATCHDOG));
+    (publisher, subscriber)
+}
+
+/// Waits for a condition; fails the test if it does not come true.
+pub fn until(what: &str, mut is_so: impl FnMut() -> bool) {
+    let begun = Instant::now();
+    while !is_so() {
+        assert!(begun.elapsed() < WATCHDOG, "waited in vain for: {what}");
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
+/// Nothing in these tests takes nearly so long.
+pub const WATCHDOG: Duration = Duration::from_secs(60);

@@ -1,0 +1,169 @@
+//! What the API promises across processes: the test starts itself again as the other side.
+
+mod support;
+
+use std::path::Path;
+use std::process::{Child, Command};
+
+use myelin::{Error, Event, Node, PlainData};
+use support::{WATCHDOG, until};
+
+#[derive(Clone, Copy, Debug, PartialEq, PlainData)]
+#[repr(C)]
+struct Ball {
+    hits: u64,
+    cells: [u64; 64],
+}
+
+#[test]
+fn a_ball_goes_to_and_fro() {
+    let (folder, node) = support::node();
+    let _other = other_side("return_the_ball", folder.path());
+    let there = node.topic::<Ball>("there").publisher().unwrap();
+    let mut back = node.topic::<Ball>("back").subscriber().unwrap();
+    assert!(there.wait_for_match(1, WATCHDOG) && back.wait_for_match(1, WATCHDOG));
+    for round in 0..BALLS {
+        there.publish_copy(&Ball { hits: 2 * round, cells: [round; 64] }).unwrap();
+        let ball = back.receive(WATCHDOG).unwrap().expect("the ball comes back");
+        assert_eq!(*ball, Ball { hits: 2 * round + 1, cells: [round; 64] });
+    }
+}
+
+fn return_the_ball(node: &Node) {
+    let mut there = node.topic::<Ball>("there").subscriber().unwrap();
+    let back = node.topic::<Ball>("back").publisher().unwrap();
+    while let Some(ball) = there.receive(WATCHDOG).unwrap() {
+        let mut hit = back.loan().unwrap();
+        *hit = *ball;
+        hit.hits += 1;
+        hit.publish().unwrap();
+    }
+}
+
+#[test]
+fn what_was_published_before_a_kill_can_be_taken_and_the_death_is_an_event() {
+    let (folder, node) = support::node();
+    let mut subscriber = node.topic::<[u8]>("image").subscriber().unwrap();
+    let mut other = other_side("publish_and_wait", folder.path());
+    assert!(subscriber.wait(WATCHDOG).unwrap());
+    until("the third image", || {
+        let third = node.topic::<u8>("third").subscriber().unwrap();
+        third.wait_for_match(1, WATCHDOG)
+    });
+    other.0.kill().unwrap();
+    until("the end of the match", || subscriber.matched() == 0);
+    let mut died = false;
+    for event in subscriber.events() {
+        died |= matches!(event, Event::Unmatched { died: true, pid, .. } if pid == other.0.id());
+    }
+    assert!(died);
+    for value in 0..3 {
+        let sample = subscriber.take().unwrap().expect("it was published");
+        assert!(sample.len() == 100_000 && sample.iter().all(|byte| *byte == value));
+    }
+    assert!(subscriber.take().unwrap().is_none());
+}
+
+fn publish_and_wait(node: &Node) {
+    let publisher = node.topic::<[u8]>("image").publisher().unwrap();
+    assert!(publisher.wait_for_match(1, WATCHDOG));
+    for value in 0..3 {
+        publisher.publish_copy(&[value; 100_000]).unwrap();
+    }
+    let _third = node.topic::<u8>("third").publisher().unwrap();
+    std::thread::sleep(WATCHDOG);
+}
+
+#[test]
+fn another_type_in_another_process_is_an_error_that_names_both() {
+    let (folder, node) = support::node();
+    let other = other_side("publish_balls", folder.path());
+    let known = node.topic::<u8>("ready").subscriber().unwrap();
+    assert!(known.wait_for_match(1, WATCHDOG));
+    let error = node.topic::<[Ball]>("ball").subscriber().unwrap_err();
+    assert!(matches!(error, Error::TypeMismatch { .. }), "{error:?}");
+    let text = error.to_string();
+    for part in ["carries Ball", "[Ball]", &other.0.id().to_string()] {
+        assert!(text.contains(part), "{text}");
+    }
+}
+
+fn publish_balls(node: &Node) {
+    let _ball = node.topic::<Ball>("ball").publisher().unwrap();
+    let _ready = node.topic::<u8>("ready").publisher().unwrap();
+    std::thread::sleep(WATCHDOG);
+}
+
+#[test]
+fn in_a_child_of_fork_every_call_is_an_error_and_the_parent_goes_on() {
+    let (_folder, node) = support::node();
+    let topic = node.topic::<[u8]>("image");
+    let (publisher, mut subscriber) = support::ends(&topic);
+    let loan = publisher.loan(1000).unwrap();
+    publisher.publish_copy(&[0; 500]).unwrap();
+    let sample = subscriber.take().unwrap().unwrap();
+
+    // SAFETY: the child calls this library and `_exit`.
+    let child = unsafe { libc::fork() };
+    if child == 0 {
+        let forked = [
+            matches!(publisher.publish_copy(&[1]), Err(Error::Forked)),
+            matches!(publisher.publish_copy(&[1; 500]), Err(Error::Forked)),
+            matches!(publisher.loan(500), Err(Error::Forked)),
+            matches!(loan.publish(), Err(Error::Forked)),
+            matches!(publisher.assert_liveliness(), Err(Error::Forked)),
+            matches!(subscriber.take(), Err(Error::Forked)),
+            matches!(subscriber.receive(WATCHDOG), Err(Error::Forked)),
+            matches!(topic.publisher(), Err(Error::Forked)),
+            matches!(topic.subscriber(), Err(Error::Forked)),
+        ];
+        drop((sample, publisher, subscriber, topic, node));
+        let wrong = forked.iter().position(|forked| !forked).map_or(0, |at| at as i32 + 1);
+        // SAFETY: it ends the child.
+        unsafe { libc::_exit(wrong) };
+    }
+    let mut status = -1;
+    // SAFETY: the pointer is valid.
+    assert_eq!(unsafe { libc::waitpid(child, &raw mut status, 0) }, child);
+    assert_eq!(status >> 8, 0, "call number {} of the list is no error", status >> 8);
+    assert_eq!(status, 0);
+
+    assert!(sample.iter().all(|byte| *byte == 0));
+    loan.publish().unwrap();
+    assert_eq!(subscriber.receive(WATCHDOG).unwrap().unwrap().len(), 1000);
+}
+
+/// This test's other side, killed with it.
+struct Other(Child);
+
+impl Drop for Other {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+fn other_side(role: &str, folder: &Path) -> Other {
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    command.args(["--exact", "the_other_side", "--nocapture"]);
+    command.env(ROLE, role).env(FOLDER, folder);
+    command.stdout(std::process::Stdio::null());
+    Other(command.spawn().unwrap())
+}
+
+#[test]
+fn the_other_side() {
+    let Ok(role) = std::env::var(ROLE) else { return };
+    let folder = std::env::var_os(FOLDER).unwrap();
+    let node = Node::builder(&role).folder(folder).open().unwrap();
+    match role.as_str() {
+        "return_the_ball" => return_the_ball(&node),
+        "publish_and_wait" => publish_and_wait(&node),
+        "publish_balls" => publish_balls(&node),
+        _ => panic!("{role}"),
+    }
+}
+
+const ROLE: &str = "MYELIN_TEST_ROLE";
+const FOLDER: &str = "MYELIN_TEST_FOLDER";
+const BALLS: u64 = 2_000;

@@ -1,0 +1,1 @@
+//! The programs are in `examples/`; `tests/pairs.rs` runs each of them.

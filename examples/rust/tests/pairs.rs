@@ -1,0 +1,117 @@
+//! Each example's two programs together: both end by themselves and say what they should.
+
+use std::path::PathBuf;
+use std::process::{Child, Command, Output, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::mpsc;
+use std::time::Duration;
+
+#[test]
+fn hello() {
+    let said = pair("hello");
+    assert_eq!(said.lines().count(), 5, "{said}");
+    assert!(said.ends_with("4: hello, number 5\n"), "{said}");
+}
+
+#[test]
+fn image() {
+    let said = pair("image");
+    assert_eq!(said.lines().count(), 10, "{said}");
+    assert!(said.ends_with("image 9: 4665600 B, brightness 9\n"), "{said}");
+}
+
+#[test]
+fn typed() {
+    let said = pair("typed");
+    assert_eq!(said.lines().count(), 5, "{said}");
+    assert!(said.contains("40000000 ns: [0.0, 0.0, 9.81] m/s², 21.5 °C"), "{said}");
+}
+
+#[test]
+fn typed_with_another_idea_of_the_type() {
+    let domain = Domain::new();
+    let subscriber = program("typed", "subscribe", &domain).spawn().unwrap();
+    let refusal = loop {
+        let wrong = end(program("typed", "subscribe-wrong", &domain).spawn().unwrap());
+        let said = String::from_utf8(wrong.stdout).unwrap();
+        if !said.contains("no other program") {
+            break said;
+        }
+    };
+    assert!(refusal.contains("carries Imu") && refusal.contains("not [f32; 3]"), "{refusal}");
+    let published = end(program("typed", "publish", &domain).spawn().unwrap());
+    assert!(published.status.success() && end(subscriber).status.success());
+}
+
+#[test]
+fn queue() {
+    assert_eq!(pair("queue"), "did 100000 jobs, lost 0, sum 4999950000\n");
+}
+
+#[test]
+fn epoll() {
+    let said = pair("epoll");
+    assert_eq!(said.lines().count(), 10, "{said}");
+    assert!(said.ends_with("at 9 m, 0.5 m/s\n"), "{said}");
+}
+
+#[test]
+fn without_a_word_what_to_do_it_says_how_to_call_it() {
+    let output = end(program("hello", "", &Domain::new()).spawn().unwrap());
+    assert_eq!(output.status.code(), Some(2));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("publish|subscribe"));
+}
+
+/// Runs both programs of an example in a domain of their own; what the subscriber printed.
+fn pair(example: &str) -> String {
+    let domain = Domain::new();
+    let subscriber = program(example, "subscribe", &domain).spawn().unwrap();
+    let publisher = program(example, "publish", &domain).spawn().unwrap();
+    let (published, taken) = (end(publisher), end(subscriber));
+    let said = String::from_utf8_lossy(&published.stdout);
+    assert!(published.status.success() && said.contains("published"), "{published:?}");
+    assert!(taken.status.success(), "{taken:?}");
+    String::from_utf8(taken.stdout).unwrap()
+}
+
+/// A domain that nobody else uses. Its folder goes with it: a program that the watchdog kills leaves
+/// its socket, and no other node comes that would remove it.
+struct Domain(u32);
+
+impl Domain {
+    fn new() -> Domain {
+        static NEXT: AtomicU32 = AtomicU32::new(0);
+        Domain(std::process::id() * 16 + NEXT.fetch_add(1, Ordering::Relaxed))
+    }
+}
+
+impl Drop for Domain {
+    fn drop(&mut self) {
+        let user = format!("/dev/shm/myelin-{}", rustix::process::geteuid().as_raw());
+        let _ = std::fs::remove_dir_all(format!("{user}/{}", self.0));
+        let _ = std::fs::remove_dir(user); // unless there are others
+    }
+}
+
+/// `cargo test` builds the examples beside this test.
+fn program(example: &str, role: &str, domain: &Domain) -> Command {
+    let test = std::env::current_exe().unwrap();
+    let folder: PathBuf = test.parent().unwrap().parent().unwrap().join("examples");
+    let mut program = Command::new(folder.join(example));
+    program.arg(role).env("MYELIN_DOMAIN", domain.0.to_string());
+    program.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    program
+}
+
+/// Waits for its end; fails the test if that does not come.
+fn end(child: Child) -> Output {
+    let pid = rustix::process::Pid::from_child(&child);
+    let (to, from) = mpsc::channel();
+    std::thread::spawn(move || to.send(child.wait_with_output().unwrap()));
+    from.recv_timeout(WATCHDOG).unwrap_or_else(|_| {
+        let _ = rustix::process::kill_process(pid, rustix::process::Signal::KILL);
+        panic!("the example has not ended after {WATCHDOG:?}: {:?}", from.recv());
+    })
+}
+
+const WATCHDOG: Duration = Duration::from_secs(120);
