@@ -6,7 +6,7 @@
 
 use std::sync::atomic::AtomicBool;
 
-use myelin_bench_kit::protocol::{PROTOCOL, Prepare, Role};
+use myelin_bench_kit::protocol::{PROTOCOL, Prepare, Role, Touch, Workload};
 use myelin_bench_kit::samples::SampleFile;
 use myelin_bench_kit::{Clock, Error, Link, Publisher, Subscriber, clock, pingpong};
 
@@ -94,6 +94,9 @@ fn prepare(messages: u64) -> Prepare {
         directory: ".".into(),
         lock_memory: false,
         seed: 0,
+        workload: Workload::Roundtrip,
+        touch: Touch::Stamps,
+        subscribers: 1,
         options: Default::default(),
     }
 }

@@ -183,7 +183,7 @@ impl Publisher for CPublisher {
         let mut memory = std::ptr::null_mut();
         check(loan(self.ends.context, len, &mut memory), "loan")?;
         // SAFETY: the header demands `len` writable bytes, the caller's until publish_loan; the
-        // kit writes them all before it reads any.
+        // kit writes into them and reads none.
         Ok(unsafe { std::slice::from_raw_parts_mut(memory.cast(), len) })
     }
 
@@ -261,6 +261,7 @@ unsafe fn describe(system: &CSystem) -> protocol::System {
         missing: (!system.missing.is_null()).then(|| read(system.missing)),
         payload_bytes_max: system.payload_bytes_max,
         floor: false,
+        workloads: protocol::Workload::roundtrip_only(),
     }
 }
 

@@ -1,6 +1,8 @@
 //! What a driver supplies: its systems, how to open the two ends, and a daemon if it needs one.
 
 use crate::clock::Clock;
+#[cfg(doc)]
+use crate::protocol::Workload;
 use crate::protocol::{Prepare, System};
 
 /// Why something failed, and what the user can do about it.
@@ -50,7 +52,7 @@ pub trait Publisher {
     }
 
     /// Memory of the middleware for a message of exactly `len` bytes: the caller's to write until
-    /// [`publish_loan`](Self::publish_loan). Called only if [`has_loans`](Self::has_loans).
+    /// [`publish_loan`](Self::publish_loan), in whole or in part. Called only if [`has_loans`](Self::has_loans).
     fn loan(&mut self, _len: usize) -> Result<&mut [u8], Error> {
         Err(Error::new("this system has no loans"))
     }
@@ -90,6 +92,29 @@ pub struct Link {
     pub clock: Clock,
 }
 
+/// One role's end of a publish run, matched with the other side's. Either the publisher is there or
+/// the subscribers are.
+pub struct Fan {
+    /// Ping's; `None` for pong.
+    pub publisher: Option<Box<dyn Publisher>>,
+    /// Pong's: as many as `prepare.subscribers`, all on the topic ping publishes to. None for ping.
+    pub subscribers: Vec<Box<dyn Subscriber>>,
+    /// The clock to measure with; [`Clock::Monotonic`] for every real system.
+    pub clock: Clock,
+}
+
+impl Fan {
+    /// Ping's end.
+    pub fn ping(publisher: Box<dyn Publisher>) -> Self {
+        Fan { publisher: Some(publisher), subscribers: Vec::new(), clock: Clock::Monotonic }
+    }
+
+    /// Pong's end.
+    pub fn pong(subscribers: Vec<Box<dyn Subscriber>>) -> Self {
+        Fan { publisher: None, subscribers, clock: Clock::Monotonic }
+    }
+}
+
 /// A daemon that the driver has started and that answers.
 pub trait Daemon {
     /// The daemon's processes, to be observed by the lab.
@@ -115,12 +140,25 @@ pub trait Driver: Sync {
     /// most until `prepare.match_timeout_ns` have passed.
     fn open(&self, prepare: &Prepare) -> Result<Link, Error>;
 
+    /// Opens one role of `prepare.system` for [`Workload::Publish`]: ping's publisher, or pong's
+    /// `prepare.subscribers` subscribers on the same topic. Returns when they are matched, at once
+    /// for 0 subscribers. Asked only of systems whose [`System::workloads`] name it.
+    ///
+    /// Delivery is best effort: publishing never waits for a subscriber, and one that lags loses
+    /// messages. Pong never calls [`Subscriber::wait`]; it calls [`Subscriber::take`] with 0, a time
+    /// that has passed, and expects the next message or `None` at once.
+    fn open_publish(&self, prepare: &Prepare) -> Result<Fan, Error> {
+        Err(Error::new(format!("{}: publish is not supported by this driver", prepare.system))
+            .remedy("leave the system out of plan.systems"))
+    }
+
     /// Starts the daemon `prepare.system` needs and returns when it answers.
     fn start_daemon(&self, prepare: &Prepare) -> Result<Box<dyn Daemon>, Error> {
         Err(Error::new(format!("{} needs no daemon", prepare.system)))
     }
 
-    /// Removes what a daemon of this driver that was killed has left behind.
+    /// Removes what processes of this driver or its daemon that were killed have left behind, and
+    /// nothing that the living use. Asked before a session and after a run that failed.
     fn clean(&self) -> Result<(), Error> {
         Ok(())
     }

@@ -6,8 +6,8 @@
 //! drivers do the same through `include/myelin_bench_kit.h`.
 //!
 //! ```text
-//! lab ──JSON line on stdin──▶ session ─▶ pingpong ─▶ Publisher / Subscriber (the adaptor)
-//! lab ◀─JSON line on stdout── session      └─▶ sample file (memory the lab has mapped too)
+//! lab ──JSON line on stdin──▶ session ─▶ pingpong, fan ─▶ Publisher / Subscriber (the adaptor)
+//! lab ◀─JSON line on stdout── session         └─▶ sample file (memory the lab has mapped too)
 //! ```
 
 #![deny(unsafe_op_in_unsafe_fn)]
@@ -15,13 +15,15 @@
 pub mod capi;
 pub mod clock;
 pub mod driver;
+pub mod fan;
 pub mod message;
 pub mod pingpong;
 pub mod process;
 pub mod protocol;
 pub mod samples;
 mod session;
+mod transfer;
 
 pub use clock::Clock;
-pub use driver::{Daemon, Driver, Error, Link, Publisher, Subscriber};
+pub use driver::{Daemon, Driver, Error, Fan, Link, Publisher, Subscriber};
 pub use session::main;

@@ -4,7 +4,10 @@
 //! alike: a cell of 64 B moves 72 B. The payload is a fixed pattern in which every
 //! [`STAMP_BYTES`]th byte position holds a stamp of the sequence number, so that a torn, stale or
 //! overwritten sample shows at the cost of one load per KiB; the whole pattern is compared on
-//! every message of the warm-up.
+//! every message of the warm-up. With [`Touch::Header`], what follows the sequence number is neither
+//! written nor read after the warm-up.
+
+use crate::protocol::Touch;
 
 /// Bytes of the sequence number in front of the payload.
 pub const HEADER_BYTES: usize = 8;
@@ -28,7 +31,19 @@ impl Outgoing {
         Outgoing { bytes, len }
     }
 
-    /// The message with sequence number `sequence`.
+    /// The message with sequence number `sequence`, as far as `touch` says.
+    #[inline]
+    pub fn renew(&mut self, sequence: u64, touch: Touch) -> &[u8] {
+        match touch {
+            Touch::Stamps => self.stamp(sequence),
+            Touch::Header => {
+                self.bytes[0] = sequence.to_le();
+                self.whole()
+            }
+        }
+    }
+
+    /// The message with sequence number `sequence`, stamped throughout.
     #[inline]
     pub fn stamp(&mut self, sequence: u64) -> &[u8] {
         self.bytes[0] = sequence.to_le();
@@ -37,6 +52,11 @@ impl Outgoing {
             self.bytes[at / 8] = stamp(sequence, at);
             at += STAMP_BYTES;
         }
+        self.whole()
+    }
+
+    #[inline]
+    fn whole(&self) -> &[u8] {
         // SAFETY: the vector holds at least `len` initialised bytes; u8 has no alignment or
         // validity requirement.
         unsafe { std::slice::from_raw_parts(self.bytes.as_ptr().cast(), self.len) }
@@ -47,6 +67,25 @@ impl Outgoing {
 #[inline]
 pub fn sequence(message: &[u8]) -> Option<u64> {
     message.first_chunk().map(|head| u64::from_le_bytes(*head))
+}
+
+/// How many bytes of `message`, from its first, are written into a loan.
+#[inline]
+pub fn filled(message: &[u8], touch: Touch) -> usize {
+    match touch {
+        Touch::Stamps => message.len(),
+        Touch::Header => message.len().min(HEADER_BYTES),
+    }
+}
+
+/// Whether a message of `payload_bytes` is as sent, as far as `touch` says: by its stamps, or by its
+/// length alone.
+#[inline]
+pub fn holds(message: &[u8], payload_bytes: usize, touch: Touch) -> bool {
+    match touch {
+        Touch::Stamps => stamps_hold(message, payload_bytes),
+        Touch::Header => message.len() == HEADER_BYTES + payload_bytes,
+    }
 }
 
 /// Whether a message of `payload_bytes` has the right length and every stamp of its sequence.
@@ -121,6 +160,18 @@ mod tests {
         let mut message = outgoing.stamp(1).to_vec();
         message[..8].copy_from_slice(&2u64.to_le_bytes());
         assert!(!stamps_hold(&message, 4096));
+    }
+
+    #[test]
+    fn a_header_alone_is_renewed_and_checked_if_no_more_is_touched() {
+        let mut outgoing = Outgoing::new(4096);
+        outgoing.stamp(1);
+        let message = outgoing.renew(2, Touch::Header).to_vec();
+        assert_eq!(sequence(&message), Some(2));
+        assert_eq!(filled(&message, Touch::Header), HEADER_BYTES);
+        assert_eq!(filled(&message, Touch::Stamps), message.len());
+        assert!(holds(&message, 4096, Touch::Header) && !holds(&message, 4096, Touch::Stamps));
+        assert!(!holds(&message[..64], 4096, Touch::Header));
     }
 
     #[test]

@@ -8,12 +8,13 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use crate::clock::{self, Clock};
-use crate::driver::{Error, Link, Publisher, Subscriber};
+use crate::clock;
+use crate::driver::{Error, Link};
 use crate::message::{self, Outgoing};
 use crate::process;
-use crate::protocol::{Done, Prepare};
+use crate::protocol::{Done, Prepare, Touch};
 use crate::samples::{CORRUPT, LATE, OUT_OF_ORDER, Record, SampleFile};
+use crate::transfer::{Arrival, Arrived, Limit, Sent, receive, send};
 
 /// Sends `prepare.messages` messages (or for `prepare.duration_ns`) from `start_ns` on and records
 /// each answer. Ends early when `stop` is set, when the sample file is full, or with an error when
@@ -68,7 +69,11 @@ pub fn pong(
         if done.cpu_ns.is_none() && sequence >= prepare.warmup_messages {
             done.cpu_ns = Some(process::cpu_ns());
         }
-        send(link.publisher.as_mut(), arrival.message, None)?;
+        let filled = match sequence < prepare.warmup_messages {
+            true => arrival.message.len(),
+            false => message::filled(arrival.message, prepare.touch),
+        };
+        send(link.publisher.as_mut(), arrival.message, filled, None)?;
         let answered = Sent { return_ns: clock.now(), cpu: clock::cpu(), ..Sent::default() };
         note_answer(&mut done, prepare, samples, &arrival, answered);
         link.subscriber.release();
@@ -130,10 +135,12 @@ impl<'a> Ping<'a> {
     #[inline(always)]
     fn exchange(&mut self, sequence: u64, intended_ns: Option<u64>) -> Result<(), Error> {
         let payload_bytes = self.prepare.payload_bytes as usize;
-        let bytes = self.outgoing.stamp(sequence);
+        let touch = if self.measuring { self.prepare.touch } else { Touch::Stamps };
+        let bytes = self.outgoing.renew(sequence, touch);
+        let filled = message::filled(bytes, touch);
         let entry_ns = self.link.clock.now();
         let stamps = Some((entry_ns, &self.link.clock));
-        let mut sent = send(self.link.publisher.as_mut(), bytes, stamps)?;
+        let mut sent = send(self.link.publisher.as_mut(), bytes, filled, stamps)?;
         sent.return_ns = self.link.clock.now();
         sent.cpu = clock::cpu();
         sent.entry_ns = entry_ns;
@@ -150,7 +157,7 @@ impl<'a> Ping<'a> {
                 break;
             };
             let holds = if self.measuring {
-                message::stamps_hold(arrival.message, payload_bytes)
+                message::holds(arrival.message, payload_bytes, touch)
             } else {
                 message::pattern_holds(arrival.message, payload_bytes)
             };
@@ -258,7 +265,7 @@ impl<'a> Ping<'a> {
         let payload_bytes = self.prepare.payload_bytes as usize;
         let last = (self.prepare.warmup_messages + self.done.sent).saturating_sub(1);
         while let Some(arrival) = receive(self.link.subscriber.as_mut(), &self.link.clock, until)? {
-            let holds = message::stamps_hold(arrival.message, payload_bytes);
+            let holds = message::holds(arrival.message, payload_bytes, self.prepare.touch);
             let arrived = arrival.arrived(holds);
             self.link.subscriber.release();
             self.account_stray(arrived, last);
@@ -273,168 +280,7 @@ impl<'a> Ping<'a> {
     /// Should it get lost, the lab's stop ends pong a little later.
     fn say_goodbye(&mut self) -> Result<(), Error> {
         let goodbye = self.outgoing.stamp(GOODBYE);
-        send(self.link.publisher.as_mut(), goodbye, None).map(drop)
-    }
-}
-
-/// When to send the next message, and when to stop.
-struct Limit {
-    begin_ns: u64,
-    messages: u64,
-    end_ns: u64,
-    period_ns: Option<f64>,
-}
-
-impl Limit {
-    fn new(prepare: &Prepare, begin_ns: u64) -> Self {
-        Limit {
-            begin_ns,
-            messages: if prepare.messages == 0 { u64::MAX } else { prepare.messages },
-            end_ns: match prepare.duration_ns {
-                0 => u64::MAX,
-                duration => begin_ns + duration,
-            },
-            period_ns: prepare.rate_hz.map(|rate| 1e9 / rate),
-        }
-    }
-
-    /// `None` at the end; otherwise when message `sent` was meant to go, if there is a schedule,
-    /// once that time has come. A schedule that was missed is caught up with, not moved.
-    #[inline(always)]
-    fn next(&self, sent: u64, clock: &Clock) -> Option<Option<u64>> {
-        if sent >= self.messages {
-            return None;
-        }
-        let Some(period_ns) = self.period_ns else {
-            return (clock.now() < self.end_ns).then_some(None);
-        };
-        let intended_ns = self.begin_ns + (sent as f64 * period_ns) as u64;
-        if intended_ns >= self.end_ns {
-            return None;
-        }
-        clock.sleep_until(intended_ns);
-        Some(Some(intended_ns))
-    }
-}
-
-/// What a publish call left behind.
-#[derive(Clone, Copy, Default)]
-struct Sent {
-    entry_ns: u64,
-    loan_ns: u32,
-    fill_ns: u32,
-    return_ns: u64,
-    cpu: u16,
-}
-
-impl Sent {
-    #[inline(always)]
-    fn record(&self, id: u64) -> Record {
-        Record {
-            id,
-            publish_entry_ns: self.entry_ns,
-            publish_return_ns: self.return_ns,
-            loan_ns: self.loan_ns,
-            fill_ns: self.fill_ns,
-            publish_cpu: self.cpu,
-            ..Record::default()
-        }
-    }
-}
-
-/// Publishes `message`, through a loan where the system has them. With `stamps`, the time before
-/// and a clock, the loan and its filling are timed apart.
-#[inline(always)]
-fn send(
-    publisher: &mut dyn Publisher,
-    message: &[u8],
-    stamps: Option<(u64, &Clock)>,
-) -> Result<Sent, Error> {
-    let mut sent = Sent::default();
-    if !publisher.has_loans() {
-        publisher.publish(message)?;
-        return Ok(sent);
-    }
-    let memory = publisher.loan(message.len())?;
-    let Some((before_ns, clock)) = stamps else {
-        memory.copy_from_slice(message);
-        return publisher.publish_loan().map(|()| sent);
-    };
-    let loaned_ns = clock.now();
-    memory.copy_from_slice(message);
-    let filled_ns = clock.now();
-    publisher.publish_loan()?;
-    sent.loan_ns = u32::try_from(loaned_ns - before_ns).unwrap_or(u32::MAX);
-    sent.fill_ns = u32::try_from(filled_ns - loaned_ns).unwrap_or(u32::MAX);
-    Ok(sent)
-}
-
-/// A message as it was taken; borrowed until it is released.
-struct Arrival<'a> {
-    message: &'a [u8],
-    wake_ns: u64,
-    return_ns: u64,
-}
-
-impl Arrival<'_> {
-    #[inline(always)]
-    fn arrived(&self, holds: bool) -> Arrived {
-        Arrived {
-            sequence: message::sequence(self.message).unwrap_or(u64::MAX),
-            wake_ns: self.wake_ns,
-            return_ns: self.return_ns,
-            cpu: clock::cpu(),
-            holds,
-        }
-    }
-}
-
-/// What is left of an arrival after the sample was given back.
-#[derive(Clone, Copy)]
-struct Arrived {
-    sequence: u64,
-    wake_ns: u64,
-    return_ns: u64,
-    cpu: u16,
-    holds: bool,
-}
-
-impl Arrived {
-    #[inline(always)]
-    fn complete(&self, record: &mut Record) {
-        record.wake_ns = self.wake_ns;
-        record.take_return_ns = self.return_ns;
-        record.take_cpu = self.cpu;
-        record.flags |= if self.holds { 0 } else { CORRUPT };
-    }
-}
-
-/// The next message, or `None` if none came until `until_ns`.
-#[inline(always)]
-fn receive<'a>(
-    subscriber: &'a mut dyn Subscriber,
-    clock: &Clock,
-    until_ns: u64,
-) -> Result<Option<Arrival<'a>>, Error> {
-    // The loop ends with the sample's borrow, which the borrow checker cannot follow through a
-    // returned reference; hence the pointer.
-    let subscriber: *mut (dyn Subscriber + 'a) = subscriber;
-    loop {
-        // SAFETY: `subscriber` comes from a unique borrow that lives for 'a; no sample of it is
-        // held when the loop comes round, as the only path that holds one returns.
-        let subscriber = unsafe { &mut *subscriber };
-        let wake_ns = match subscriber.wait(until_ns)? {
-            None => 0,
-            Some(true) => clock.now(),
-            Some(false) => return Ok(None),
-        };
-        if let Some(message) = subscriber.take(until_ns)? {
-            let return_ns = clock.now();
-            return Ok(Some(Arrival { message, wake_ns, return_ns }));
-        }
-        if clock.now() >= until_ns {
-            return Ok(None);
-        }
+        send(self.link.publisher.as_mut(), goodbye, goodbye.len(), None).map(drop)
     }
 }
 
@@ -453,7 +299,7 @@ fn note_answer(
         done.corrupt += u64::from(!message::pattern_holds(arrival.message, payload_bytes));
         return;
     };
-    let arrived = arrival.arrived(message::stamps_hold(arrival.message, payload_bytes));
+    let arrived = arrival.arrived(message::holds(arrival.message, payload_bytes, prepare.touch));
     done.received += 1;
     done.sent += 1;
     done.corrupt += u64::from(!arrived.holds);

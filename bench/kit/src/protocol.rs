@@ -1,8 +1,8 @@
 //! The line protocol between lab and driver: one JSON object a line.
 //!
 //! `driver describe` prints a [`Description`] and ends. `driver check` reads one `prepare` and says
-//! `ready` with nothing in it, or why the scenario cannot work. `driver clean` removes what a killed
-//! daemon has left behind. `driver run` reads [`Command`]s from
+//! `ready` with nothing in it, or why the scenario cannot work. `driver clean` removes what killed
+//! processes of the driver have left behind. `driver run` reads [`Command`]s from
 //! standard input and writes [`Event`]s to standard output:
 //!
 //! ```text
@@ -59,6 +59,59 @@ pub enum Transport {
     None,
 }
 
+/// What the processes of a run do.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Workload {
+    /// Ping writes, pong answers with the same payload, ping takes the answer.
+    #[default]
+    Roundtrip,
+    /// Ping publishes and is not answered; pong holds the subscribers and polls them.
+    Publish,
+}
+
+impl Workload {
+    /// As it is written in scenarios and on the wire.
+    pub fn name(self) -> &'static str {
+        match self {
+            Workload::Roundtrip => "roundtrip",
+            Workload::Publish => "publish",
+        }
+    }
+
+    /// What a driver can run that says nothing else.
+    pub fn roundtrip_only() -> Vec<Workload> {
+        vec![Workload::Roundtrip]
+    }
+}
+
+/// How much of a message is written before it is published, and read after it was taken.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Touch {
+    /// All of it is written; a stamp in every KiB is renewed and checked for each message.
+    #[default]
+    Stamps,
+    /// Into a loan only the sequence number is written, and only it and the length are checked.
+    /// The warm-up is as with `Stamps`. A system without loans copies what it always copies.
+    Header,
+}
+
+impl Touch {
+    /// As it is written in scenarios and on the wire.
+    pub fn name(self) -> &'static str {
+        match self {
+            Touch::Stamps => "stamps",
+            Touch::Header => "header",
+        }
+    }
+
+    /// Whether this is what a scenario means that does not say.
+    pub fn is_default(&self) -> bool {
+        *self == Touch::default()
+    }
+}
+
 /// One middleware with one configuration.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -89,6 +142,9 @@ pub struct System {
     /// A bare primitive of the operating system: part of the floor.
     #[serde(default)]
     pub floor: bool,
+    /// The workloads it can run; round trips alone if the driver does not say.
+    #[serde(default = "Workload::roundtrip_only")]
+    pub workloads: Vec<Workload>,
 }
 
 /// The answer to `describe`.
@@ -104,9 +160,9 @@ pub struct Description {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Role {
-    /// Sends, waits for the answer, measures.
+    /// Publishes and measures; waits for the answer if it is to be answered.
     Ping,
-    /// Answers with the same bytes.
+    /// Answers with the same bytes, or takes what its subscribers get.
     Pong,
     /// Supervises the daemon of the middleware.
     Daemon,
@@ -149,9 +205,23 @@ pub struct Prepare {
     pub lock_memory: bool,
     /// For whatever is random.
     pub seed: u64,
+    /// What the two roles do.
+    #[serde(default)]
+    pub workload: Workload,
+    /// How much of a message is written and read.
+    #[serde(default)]
+    pub touch: Touch,
+    /// Subscribers of the topic that ping publishes to, all of them pong's: 1 for round trips, 0 or
+    /// more for [`Workload::Publish`].
+    #[serde(default = "one")]
+    pub subscribers: u32,
     /// The scenario's `[options.<driver>]` table.
     #[serde(default)]
     pub options: serde_json::Map<String, serde_json::Value>,
+}
+
+fn one() -> u32 {
+    1
 }
 
 /// Lab to driver.

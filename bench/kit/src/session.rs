@@ -8,10 +8,12 @@ use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 
 use crate::clock;
-use crate::driver::{Driver, Error};
-use crate::protocol::{Command, Description, Done, Event, PROTOCOL, Prepare, Ready, Role};
+use crate::driver::{Driver, Error, Fan, Link};
+use crate::protocol::{
+    Command, Description, Done, Event, PROTOCOL, Prepare, Ready, Role, Workload,
+};
 use crate::samples::SampleFile;
-use crate::{pingpong, process};
+use crate::{fan, pingpong, process};
 
 /// The whole `main` of a driver: `describe`, `check`, `clean` or `run`. The lab names the role after
 /// `run`, for people who look at the process list; what counts is the protocol.
@@ -79,7 +81,10 @@ fn run_role(driver: &dyn Driver, prepare: &Prepare) -> Result<(), Error> {
     }
     // Before the lab's first look, so that the thread's stack is not part of what it sees.
     let commands = listen(prepare.role);
-    let mut link = driver.open(prepare)?;
+    let mut ends = match prepare.workload {
+        Workload::Roundtrip => Ends::Link(driver.open(prepare)?),
+        Workload::Publish => Ends::Fan(driver.open_publish(prepare)?),
+    };
     let matched_ns = clock::monotonic_ns();
     let mut samples = SampleFile::open(path)?;
     let clock = Some(clock::calibrate());
@@ -88,9 +93,13 @@ fn run_role(driver: &dyn Driver, prepare: &Prepare) -> Result<(), Error> {
         return Ok(());
     };
     let stop = commands.stop;
-    let done = match prepare.role {
-        Role::Ping => pingpong::ping(&mut link, prepare, &mut samples, start_ns, &stop)?,
-        _ => pingpong::pong(&mut link, prepare, &mut samples, &stop)?,
+    let done = match (&mut ends, prepare.role) {
+        (Ends::Link(link), Role::Ping) => {
+            pingpong::ping(link, prepare, &mut samples, start_ns, &stop)?
+        }
+        (Ends::Link(link), _) => pingpong::pong(link, prepare, &mut samples, &stop)?,
+        (Ends::Fan(fan), Role::Ping) => fan::ping(fan, prepare, &mut samples, start_ns, &stop)?,
+        (Ends::Fan(fan), _) => fan::pong(fan, prepare, &stop)?,
     };
     say(&Event::Done(done));
     // The lab observes this process until it says stop.
@@ -98,6 +107,12 @@ fn run_role(driver: &dyn Driver, prepare: &Prepare) -> Result<(), Error> {
         std::thread::park_timeout(Duration::from_millis(5));
     }
     Ok(())
+}
+
+/// What a role has opened; kept until the lab says stop.
+enum Ends {
+    Link(Link),
+    Fan(Fan),
 }
 
 fn run_daemon(driver: &dyn Driver, prepare: &Prepare) -> Result<(), Error> {

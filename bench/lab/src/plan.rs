@@ -27,6 +27,13 @@ pub struct CellPlan {
     pub payload_bytes: u64,
     /// Messages a second; `None` for back to back.
     pub rate_hz: Option<f64>,
+    /// Subscribers of the topic that ping publishes to; 1 for round trips.
+    #[serde(default = "one")]
+    pub subscribers: u32,
+}
+
+fn one() -> u32 {
+    1
 }
 
 /// One execution of a cell.
@@ -124,9 +131,27 @@ impl Plan {
             directory: std::path::PathBuf::new(),
             lock_memory: cell.tuning != Tuning::Default,
             seed: self.seed ^ u64::from(run.order),
+            workload: workload.kind,
+            touch: workload.touch,
+            subscribers: cell.subscribers,
             options: options.cloned().unwrap_or_default(),
         }
     }
+}
+
+/// Takes out of `entries` the systems that cannot run the scenario's workload; which, and why, for
+/// the report.
+pub fn leave_out_unsupported(scenario: &Scenario, entries: &mut Vec<Entry>) -> Option<String> {
+    let kind = scenario.workload.kind;
+    let (kept, left_out): (Vec<Entry>, Vec<Entry>) =
+        entries.drain(..).partition(|entry| entry.system.workloads.contains(&kind));
+    *entries = kept;
+    let names: Vec<&str> = left_out.iter().map(|entry| entry.system.name.as_str()).collect();
+    (!names.is_empty()).then(|| {
+        let (name, kind) = (&scenario.name, kind.name());
+        let names = names.join(", ");
+        format!("{names} left out of `{name}`: workload `{kind}` is not supported by the driver")
+    })
 }
 
 /// Finds the mistakes in a scenario that only its drivers can see: payloads a system cannot carry,
@@ -187,14 +212,16 @@ fn cells_of(scenario: &Scenario, index: usize, system: &str) -> Vec<CellPlan> {
     for &tuning in &scenario.plan.tunings {
         for &payload_bytes in &scenario.workload.payload_bytes {
             for &rate_hz in &scenario.workload.rate_hz {
-                cells.push(CellPlan {
+                let cell = |&subscribers: &u32| CellPlan {
                     scenario: index,
                     system: system.into(),
                     tuning,
                     topology: scenario.plan.topology,
                     payload_bytes,
                     rate_hz,
-                });
+                    subscribers,
+                };
+                cells.extend(scenario.workload.subscribers.iter().map(cell));
             }
         }
     }
@@ -206,6 +233,7 @@ const MATCH_TIMEOUT_NS: u64 = 10_000_000_000;
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::scenario::Kind;
 
     fn plan(seed: u64) -> Plan {
         let systems: Vec<Entry> = ["a.x", "b.y"].into_iter().map(entry).collect();
@@ -243,6 +271,23 @@ mod tests {
     fn the_seed_alone_decides_the_order() {
         assert_eq!(plan(7).runs, plan(7).runs);
         assert_ne!(plan(7).runs, plan(8).runs);
+    }
+
+    #[test]
+    fn systems_that_cannot_run_the_workload_are_left_out_and_named() {
+        let mut able = entry("a.x");
+        able.system.workloads.push(Kind::Publish);
+        let mut entries = vec![able, entry("b.y"), entry("c.z")];
+        let scenario = Scenario::load("publish").unwrap();
+        let note = leave_out_unsupported(&scenario, &mut entries).unwrap();
+        assert!(note.starts_with("b.y, c.z left out of `publish`: workload `publish`"), "{note}");
+        assert_eq!(entries.len(), 1);
+        assert_eq!(leave_out_unsupported(&scenario, &mut entries), None);
+        let plan = Plan::new(vec![(scenario, entries)], 0, String::new());
+        let subscribers: Vec<u32> = plan.cells.iter().map(|cell| cell.subscribers).collect();
+        assert_eq!(subscribers, [0, 1, 8, 64, 0, 1, 8, 64], "for each of two rates");
+        let prepare = plan.prepare(&plan.cells[3], &plan.runs[0]);
+        assert_eq!((prepare.workload, prepare.subscribers), (Kind::Publish, 64));
     }
 
     #[test]

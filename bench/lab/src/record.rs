@@ -58,9 +58,10 @@ pub struct RunRecord {
 /// The samples of one run.
 #[derive(Clone, Debug, Default)]
 pub struct RunSamples {
-    /// Ping's records: whole round trips.
+    /// Ping's records: whole round trips, or publish calls.
     pub ping: Vec<Record>,
-    /// Pong's records, at the index of ping's; all zero where pong took nothing.
+    /// Pong's records, at the index of ping's; all zero where pong took nothing. None of a publish
+    /// run.
     pub pong: Vec<Record>,
 }
 
@@ -142,8 +143,12 @@ impl Folder {
     /// relative to the results folder.
     pub fn run_directory(&self, run: &RunPlan, cell: &CellPlan) -> io::Result<String> {
         let rate = cell.rate_hz.map(|rate| format!("-{rate}Hz")).unwrap_or_default();
+        let fan = match cell.subscribers {
+            1 => String::new(),
+            number => format!("-{number}subscribers"),
+        };
         let relative = format!(
-            "{RUNS}/{:04}-{}-{}-{}B{rate}",
+            "{RUNS}/{:04}-{}-{}-{}B{rate}{fan}",
             run.order,
             cell.system,
             cell.tuning.name(),

@@ -17,7 +17,7 @@ use crate::record::{Folder, RunRecord, RunSamples};
 use crate::registry::{Entry, Registry};
 use crate::run::execute::{Failure, Order, Outcome, execute, tuning_notes};
 use crate::run::tuning::{self, Cpus};
-use crate::scenario::{Scenario, Tuning};
+use crate::scenario::{Kind, Scenario, Tuning};
 use crate::summary::Analysis;
 
 /// What the user asked for.
@@ -124,6 +124,7 @@ fn make_plan(request: &Request, registry: &Registry) -> Result<Plan> {
         if !request.systems.is_empty() {
             entries = registry.matching(&request.systems)?;
         }
+        notes.extend(plan::leave_out_unsupported(&scenario, &mut entries));
         plan::check(&scenario, &entries)?;
         drop_unavailable_tunings(&mut scenario, &mut notes)?;
         chosen.push((scenario, entries));
@@ -132,12 +133,10 @@ fn make_plan(request: &Request, registry: &Registry) -> Result<Plan> {
     let mut plan = Plan::new(chosen, seed, command(request, seed));
     plan.notes = notes;
     if plan.runs.is_empty() {
-        let missing: Vec<String> = plan
-            .systems
-            .iter()
-            .filter_map(|system| Some(format!("{}: {}", system.name, system.missing.as_ref()?)))
-            .collect();
-        anyhow::bail!("nothing to run: {}", missing.join("; "));
+        let missing = (plan.systems.iter())
+            .filter_map(|system| Some(format!("{}: {}", system.name, system.missing.as_ref()?)));
+        let reasons: Vec<String> = missing.chain(plan.notes.iter().cloned()).collect();
+        anyhow::bail!("nothing to run: {}", reasons.join("; "));
     }
     Ok(plan)
 }
@@ -189,7 +188,11 @@ fn execute_plan(
         };
         if let Some(failure) = &record.failure {
             let cell = &plan.cells[run.cell];
-            let what = format!("{} {} {} B", cell.system, cell.tuning.name(), cell.payload_bytes);
+            let mut what =
+                format!("{} {} {} B", cell.system, cell.tuning.name(), cell.payload_bytes);
+            if plan.scenarios[cell.scenario].workload.kind == Kind::Publish {
+                what += &format!(", {} subscribers", cell.subscribers);
+            }
             progress.complain(&format!("run {} of {what}: {failure}", run.repeat + 1));
         }
         folder.keep(&record, &samples).with_context(|| {
@@ -208,11 +211,11 @@ fn execute_plan(
     Ok(())
 }
 
-/// A session that was killed may have left a daemon's segments behind.
+/// A session that was killed may have left segments and daemons' files behind.
 fn clean_up_after_others(plan: &Plan, registry: &Registry) {
     let planned = |entry: &&Entry| {
         let name = &entry.system.name;
-        entry.system.daemon && plan.cells.iter().any(|cell| cell.system == *name)
+        plan.cells.iter().any(|cell| cell.system == *name)
     };
     let mut cleaned = Vec::new();
     for entry in registry.entries().iter().filter(planned) {

@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 
-use myelin_bench_kit::protocol::{Transport, Wait};
+use myelin_bench_kit::protocol::{Touch, Transport, Wait, Workload};
 use serde::{Deserialize, Serialize};
 
 use crate::host::Host;
@@ -61,6 +61,9 @@ pub struct SystemInfo {
 pub struct Cell {
     /// Name of the scenario.
     pub scenario: String,
+    /// What its processes do; absent for round trips.
+    #[serde(default, skip_serializing_if = "is_roundtrip")]
+    pub workload: Workload,
     /// Name of the system.
     pub system: String,
     /// `default`, `tuned` or `awake`.
@@ -75,7 +78,7 @@ pub struct Cell {
     pub duration_asked_s: f64,
     /// Runs the figures come from.
     pub runs: u32,
-    /// Round trips the figures come from.
+    /// Round trips, or publish calls, the figures come from.
     pub samples: u64,
     /// Publish entry at ping until its take of the answer returns: a whole round trip.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -92,9 +95,9 @@ pub struct Cell {
     /// Pong's publish return until ping's wait returns; absent for systems that wait inside take.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wake_us: Option<Distribution>,
-    /// Round trips a second, back to back; at a rate, the rate reached.
+    /// Round trips, or publish calls, a second, back to back; at a rate, the rate reached.
     pub throughput_per_s: f64,
-    /// CPU of ping, pong and daemons for each round trip, from the first measured to the last.
+    /// CPU of ping, pong and daemons for each round trip or publish call, from the first measured to the last.
     pub cpu_us_per_message: f64,
     /// CPU of ping, pong and daemons while measuring; 100 is one core.
     pub cpu_percent: f64,
@@ -114,13 +117,13 @@ pub struct Cell {
     pub startup_ms: f64,
     /// Messages published.
     pub sent: u64,
-    /// Messages answered.
+    /// Messages answered; of a publish run, those taken, by all subscribers together.
     pub received: u64,
-    /// Messages never answered.
+    /// Messages never answered; of a publish run, those that were to be taken and were not.
     pub lost: u64,
-    /// Answers beyond the first.
+    /// Answers beyond the first; of a publish run, messages taken again.
     pub duplicates: u64,
-    /// Answers that came after the answer to a later message.
+    /// Answers that came after the answer to a later message, or messages taken so.
     pub out_of_order: u64,
     /// Messages whose payload was not as sent.
     pub corrupt: u64,
@@ -136,6 +139,14 @@ pub struct Cell {
     /// 95 % bootstrap interval over runs of `round_trip_us.p99`; absent with fewer than 5 runs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub round_trip_p99_interval_us: Option<[f64; 2]>,
+    /// 95 % bootstrap interval over runs of `write_us.p50`; of publish runs alone, absent with fewer
+    /// than 5 of them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub write_p50_interval_us: Option<[f64; 2]>,
+    /// What each subscriber beyond the first adds to the median publish call; of publish runs with
+    /// two subscribers or more, if one alone was measured too.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub further_subscriber: Option<FurtherSubscriber>,
     /// The same round trips apart by where the two sides ran. More than one entry with a share
     /// above a few per cent means that `round_trip_us` mixes unlike things.
     pub placements: Vec<Placement>,
@@ -170,6 +181,22 @@ pub struct Params {
     pub wait: Wait,
     /// Subscribers per topic.
     pub subscribers: u32,
+    /// How much of a message is written and read; absent for `stamps`, the default.
+    #[serde(default, skip_serializing_if = "Touch::is_default")]
+    pub touch: Touch,
+}
+
+/// The slope of the median publish call from one subscriber to several.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct FurtherSubscriber {
+    /// (p50 here − p50 at one subscriber) / (subscribers − 1).
+    pub ns: f64,
+    /// 95 % bootstrap interval over runs; null with fewer than 5 runs of either.
+    pub interval_ns: Option<[f64; 2]>,
+}
+
+fn is_roundtrip(workload: &Workload) -> bool {
+    *workload == Workload::Roundtrip
 }
 
 /// A distribution in microseconds. A percentile is null with fewer than ten samples beyond it.
@@ -243,7 +270,7 @@ pub struct Analysis {
 /// The distribution of a cell in full.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Detail {
-    /// Round trip by quantile, pooled over runs, ascending; ends where fewer than ten samples lie
+    /// Round trip, or publish call, by quantile, pooled over runs, ascending; ends where fewer than ten samples lie
     /// beyond. A quantile of 0.99 is the 99th percentile.
     pub curve: Vec<CurvePoint>,
     /// Each run on its own, in the order of execution.
@@ -272,7 +299,7 @@ pub struct CurvePoint {
 pub struct RunPoint {
     /// Place in the order of execution of the whole plan, from 0.
     pub order: u32,
-    /// Median round trip; null with too few samples.
+    /// Median round trip, or publish call; null with too few samples.
     pub p50_us: Option<f64>,
     /// 99th percentile; null with too few samples.
     pub p99_us: Option<f64>,

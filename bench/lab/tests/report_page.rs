@@ -10,32 +10,45 @@ use std::time::{Duration, Instant};
 
 use myelin_bench_lab::report::write_all;
 use myelin_bench_lab::{host, summary};
+use summary::Analysis;
 use tempfile::TempDir;
 
 #[path = "page/dom.rs"]
 mod dom;
+#[path = "page/fan.rs"]
+mod fan;
 #[path = "page/fixture.rs"]
 mod fixture;
 
 use dom::{attribute, elements};
 
 /// The page as it was written, and the folder it stands in.
-fn page() -> &'static (TempDir, PathBuf, String) {
-    static PAGE: OnceLock<(TempDir, PathBuf, String)> = OnceLock::new();
+type Page = (TempDir, PathBuf, String);
+
+fn page() -> &'static Page {
+    static PAGE: OnceLock<Page> = OnceLock::new();
     PAGE.get_or_init(|| {
-        let directory = tempfile::tempdir().unwrap();
-        write_all(&fixture::analysis(), directory.path()).unwrap();
         if let Some(folder) = std::env::var_os("MYELIN_KEEP_REPORT") {
             write_all(&fixture::analysis(), Path::new(&folder)).unwrap();
         }
-        let path = directory.path().join("report.html");
-        let source = std::fs::read_to_string(&path).unwrap();
-        (directory, path, source)
+        write(&fixture::analysis())
     })
+}
+
+fn write(analysis: &Analysis) -> Page {
+    let directory = tempfile::tempdir().unwrap();
+    write_all(analysis, directory.path()).unwrap();
+    let path = directory.path().join("report.html");
+    let source = std::fs::read_to_string(&path).unwrap();
+    (directory, path, source)
 }
 
 /// The document after its scripts have run; `None`, and loudly so, without a browser.
 fn dump(hash: &str) -> Option<String> {
+    dump_of(page(), hash)
+}
+
+fn dump_of(page: &Page, hash: &str) -> Option<String> {
     let Some(browser) = ["chromium", "chromium-browser", "google-chrome"].into_iter().find(exists)
     else {
         eprintln!("SKIPPED: no Chromium here, so the page was not opened; apt install chromium");
@@ -49,7 +62,7 @@ fn dump(hash: &str) -> Option<String> {
         .args(["--disable-sync", "--window-size=1400,1200", "--virtual-time-budget=10000"])
         .arg(format!("--user-data-dir={}", profile.path().display()))
         .arg("--dump-dom")
-        .arg(format!("file://{}{hash}", page().1.display()))
+        .arg(format!("file://{}{hash}", page.1.display()))
         .stdin(Stdio::null())
         .stdout(File::create(&output).unwrap())
         .stderr(Stdio::null())
@@ -123,6 +136,32 @@ fn every_plot_has_its_curves() {
 }
 
 #[test]
+fn publish_runs_have_a_curve_against_subscribers() {
+    let mut analysis = fan::analysis();
+    let alone = write(&analysis);
+    assert!(!alone.2.contains("<section id=\"sizes\">") && alone.2.contains("By subscribers"));
+    let round_trips = fixture::analysis();
+    analysis.summary.cells.extend(round_trips.summary.cells);
+    analysis.details.extend(round_trips.details);
+    for page in [alone, write(&analysis)] {
+        let Some(dom) = dump_of(&page, "") else { return };
+        let root = elements(&dom, "html").next().unwrap();
+        assert_eq!(attribute(root, "data-errors"), Some("0"), "{root}");
+        for (system, tuning, points) in [
+            ("cyclonedds.udp", "default", 3),
+            ("cyclonedds.udp", "tuned", 4),
+            ("cyclonedds.iceoryx-loan", "default", 4),
+        ] {
+            assert_eq!(curves(&dom, &format!("publish {system}, {tuning}")), [points]);
+            assert_eq!(curves(&dom, &format!("publish p99 {system}, {tuning}")), [points]);
+        }
+        let hidden = dump_of(&page, "#hide=cyclonedds.udp&without=default").unwrap();
+        assert!(curves(&hidden, "publish cyclonedds.udp, tuned").is_empty());
+        assert_eq!(curves(&hidden, "publish cyclonedds.iceoryx-loan, tuned"), [4]);
+    }
+}
+
+#[test]
 fn a_hidden_system_has_no_curve() {
     let Some(dom) = dump("#hide=os.pipe&without=tuned&sizes=64") else { return };
     assert!(curves(&dom, "curve os.pipe, default").is_empty());
@@ -178,5 +217,11 @@ fn the_page_asks_nothing_of_a_network() {
     for style in ["@import", "url("] {
         assert!(!include_str!("../src/report/assets/report.css").contains(style));
     }
-    assert!(!include_str!("../src/report/assets/report.js").contains("http"));
+    for script in [
+        include_str!("../src/report/assets/scales.js"),
+        include_str!("../src/report/assets/publish.js"),
+        include_str!("../src/report/assets/report.js"),
+    ] {
+        assert!(!script.contains("http"));
+    }
 }

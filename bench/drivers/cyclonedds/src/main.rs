@@ -19,7 +19,7 @@ mod roudi;
 
 use std::process::ExitCode;
 
-use myelin_bench_kit::protocol::{Prepare, System, Transport, Wait};
+use myelin_bench_kit::protocol::{Prepare, System, Transport, Wait, Workload};
 use myelin_bench_kit::{Daemon, Driver, Error, Link};
 
 fn main() -> ExitCode {
@@ -123,6 +123,7 @@ impl Variant {
             missing,
             payload_bytes_max: PAYLOAD_BYTES_MAX,
             floor: false,
+            workloads: Workload::roundtrip_only(),
         }
     }
 

@@ -3,7 +3,7 @@
 use std::os::fd::OwnedFd;
 use std::rc::Rc;
 
-use myelin_bench_kit::protocol::{Prepare, Role, System, Transport, Wait};
+use myelin_bench_kit::protocol::{Prepare, Role, System, Transport, Wait, Workload};
 use myelin_bench_kit::{Clock, Driver, Error, Link, Publisher, Subscriber, message};
 
 use crate::datagram::{self, DatagramPublisher, DatagramSubscriber};
@@ -163,6 +163,7 @@ impl Mechanism {
             missing: None,
             payload_bytes_max: PAYLOAD_BYTES_MAX,
             floor: true,
+            workloads: Workload::roundtrip_only(),
         }
     }
 }

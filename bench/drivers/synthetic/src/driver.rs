@@ -1,8 +1,9 @@
 //! The driver's one system.
 
-use myelin_bench_kit::protocol::{Prepare, Role, System, Transport, Wait};
-use myelin_bench_kit::{Clock, Driver, Error, Link};
+use myelin_bench_kit::protocol::{Prepare, Role, System, Transport, Wait, Workload};
+use myelin_bench_kit::{Clock, Driver, Error, Fan, Link};
 
+use crate::fan;
 use crate::options::Options;
 use crate::simulate::{self, Mute, Silence};
 
@@ -22,11 +23,16 @@ impl Driver for Synthetic {
             missing: None,
             payload_bytes_max: 0,
             floor: false,
+            workloads: vec![Workload::Roundtrip, Workload::Publish],
         }]
     }
 
     fn check(&self, prepare: &Prepare) -> Result<(), Error> {
-        Options::of(prepare).map(drop)
+        let options = Options::of(prepare)?;
+        match prepare.workload {
+            Workload::Roundtrip => Ok(()),
+            Workload::Publish => fan::check(&options, prepare),
+        }
     }
 
     fn open(&self, prepare: &Prepare) -> Result<Link, Error> {
@@ -36,5 +42,11 @@ impl Driver for Synthetic {
         }
         let (publisher, subscriber) = (Box::new(Mute), Box::new(Silence));
         Ok(Link { publisher, subscriber, clock: Clock::Monotonic })
+    }
+
+    fn open_publish(&self, prepare: &Prepare) -> Result<Fan, Error> {
+        let options = Options::of(prepare)?;
+        fan::check(&options, prepare)?;
+        Ok(fan::open(&options, prepare))
     }
 }

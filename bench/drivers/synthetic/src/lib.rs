@@ -11,9 +11,12 @@
 //!        └─▶ delay     how long each takes
 //!              └─▶ simulate      publisher and subscriber on a virtual or the real clock
 //! ```
+//! Of publish runs, ping simulates the publish call, and pong's subscribers take what they know to have
+//! been published.
 
 mod delay;
 mod driver;
+mod fan;
 mod fate;
 mod options;
 mod simulate;

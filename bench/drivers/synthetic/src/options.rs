@@ -46,6 +46,8 @@ pub struct Options {
     pub corrupt_every: u64,
     /// The part of the delay that the publish call takes, in nanoseconds.
     pub write_ns: u64,
+    /// Of publish runs: what each subscriber adds to the publish call, in nanoseconds.
+    pub write_per_subscriber_ns: u64,
     /// The part of the delay that the take takes, in nanoseconds.
     pub read_ns: u64,
 }
@@ -62,6 +64,7 @@ impl Default for Options {
             duplicate_every: 0,
             corrupt_every: 0,
             write_ns: 0,
+            write_per_subscriber_ns: 0,
             read_ns: 0,
         }
     }

@@ -145,7 +145,7 @@ impl Subscriber for Receiver {
 }
 
 /// To the nanosecond: the virtual clock jumps, the real one is watched.
-fn pass_until(clock: &Clock, at_ns: u64) {
+pub(crate) fn pass_until(clock: &Clock, at_ns: u64) {
     match clock {
         Clock::Virtual(_) => clock.sleep_until(at_ns),
         Clock::Monotonic => {

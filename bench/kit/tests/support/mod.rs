@@ -15,7 +15,9 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
 use myelin_bench_kit::clock;
-use myelin_bench_kit::protocol::{Command, Description, Done, Event, PROTOCOL, Prepare, Role};
+use myelin_bench_kit::protocol::{
+    Command, Description, Done, Event, PROTOCOL, Prepare, Role, Touch, Workload,
+};
 use myelin_bench_kit::samples::{Record, SampleFile};
 
 /// How long anything may take that is waited for.
@@ -41,6 +43,9 @@ pub fn prepare(system: &str, role: Role) -> Prepare {
         directory: ".".into(),
         lock_memory: false,
         seed: 1,
+        workload: Workload::Roundtrip,
+        touch: Touch::Stamps,
+        subscribers: 1,
         options: serde_json::Map::new(),
     }
 }

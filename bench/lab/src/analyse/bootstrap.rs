@@ -14,21 +14,43 @@ use super::distribution::{Sorted, us};
 /// 95 % interval of the pooled quantile of `runs`, in microseconds; `None` with fewer than
 /// [`RUNS_MIN`] runs or where a run has no values.
 pub fn interval(runs: &[impl Borrow<Sorted>], quantile: f64) -> Option<[f64; 2]> {
-    if runs.len() < RUNS_MIN || runs.iter().any(|run| run.borrow().is_empty()) {
+    if !suffice(runs) {
         return None;
     }
     let mut random = StdRng::seed_from_u64(SEED);
-    let mut found: Vec<i64> = (0..RESAMPLES)
-        .map(|_| {
-            let drawn: Vec<&Sorted> = (0..runs.len())
-                .map(|_| runs[random.random_range(0..runs.len())].borrow())
-                .collect();
-            pooled_quantile(&drawn, quantile)
-        })
-        .collect();
+    Some(middle(|| draw(runs, quantile, &mut random)))
+}
+
+/// 95 % interval of the pooled quantile of `runs` less that of `base`, in microseconds; the runs of
+/// either are drawn apart. `None` as for [`interval`].
+pub fn difference(
+    runs: &[impl Borrow<Sorted>],
+    base: &[impl Borrow<Sorted>],
+    quantile: f64,
+) -> Option<[f64; 2]> {
+    if !suffice(runs) || !suffice(base) {
+        return None;
+    }
+    let mut random = StdRng::seed_from_u64(SEED);
+    Some(middle(|| draw(runs, quantile, &mut random) - draw(base, quantile, &mut random)))
+}
+
+fn suffice(runs: &[impl Borrow<Sorted>]) -> bool {
+    runs.len() >= RUNS_MIN && runs.iter().all(|run| !run.borrow().is_empty())
+}
+
+/// The pooled quantile of as many runs, drawn with replacement.
+fn draw(runs: &[impl Borrow<Sorted>], quantile: f64, random: &mut StdRng) -> i64 {
+    let one = |_| runs[random.random_range(0..runs.len())].borrow();
+    let drawn: Vec<&Sorted> = (0..runs.len()).map(one).collect();
+    pooled_quantile(&drawn, quantile)
+}
+
+/// What 95 % of [`RESAMPLES`] drawn values lie between, in microseconds.
+fn middle(draw: impl FnMut() -> i64) -> [f64; 2] {
+    let mut found: Vec<i64> = std::iter::repeat_with(draw).take(RESAMPLES).collect();
     found.sort_unstable();
-    let at = |part: f64| us(found[((RESAMPLES - 1) as f64 * part).round() as usize]);
-    Some([at(0.025), at(0.975)])
+    [0.025, 0.975].map(|part| us(found[((RESAMPLES - 1) as f64 * part).round() as usize]))
 }
 
 /// The quantile of all values of `runs` together, found by bisection of the value: a run may be
@@ -83,6 +105,17 @@ mod tests {
             interval(&[run(0), run(10_000), run(20_000), run(30_000), run(40_000)], 0.5).unwrap();
         assert!(unlike[0] <= 11.0 && unlike[1] >= 30.0, "{unlike:?}");
         assert_eq!(interval(&[run(0), run(0), run(0), run(0)], 0.5), None);
+    }
+
+    #[test]
+    fn a_difference_has_the_doubts_of_both() {
+        let run = |offset: i64| Sorted::new((0..1000).map(|value| value + offset).collect());
+        let runs = |offsets: [i64; 5]| offsets.map(run).to_vec();
+        let (steady, shaky) = (runs([0; 5]), runs([5000, 5100, 5200, 5300, 5400]));
+        assert_eq!(difference(&runs([5000; 5]), &steady, 0.5), Some([5.0, 5.0]));
+        let [low, high] = difference(&shaky, &steady, 0.5).unwrap();
+        assert!((5.0..5.2).contains(&low) && (5.2..=5.4).contains(&high), "{low} {high}");
+        assert_eq!(difference(&shaky, &steady[1..], 0.5), None);
     }
 
     #[test]

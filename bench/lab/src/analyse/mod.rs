@@ -3,7 +3,9 @@
 pub mod bootstrap;
 mod cell;
 pub mod distribution;
+mod publish;
 pub mod series;
+mod totals;
 pub mod validity;
 
 use std::collections::BTreeMap;
@@ -12,10 +14,12 @@ use std::path::Path;
 use anyhow::Result;
 
 use cell::JudgedRun;
+use distribution::Sorted;
 
 use crate::host::Host;
 use crate::plan::Plan;
 use crate::record::{Folder, RunRecord, RunSamples};
+use crate::scenario::{Kind, Scenario, Touch};
 use crate::summary::{Analysis, SCHEMA, Summary, SystemInfo};
 
 /// Analyses everything a folder holds.
@@ -31,6 +35,7 @@ pub fn analyse(folder: &mut Folder, plan: &Plan, host: Host) -> Result<Analysis>
     };
     summary.host.steal_percent = mean_steal(&records);
     summary.notes.extend(summary.host.disturbances());
+    summary.notes.extend(plan.scenarios.iter().filter_map(touch_remark));
     if records.len() < plan.runs.len() {
         let (done, all) = (records.len(), plan.runs.len());
         summary.notes.push(format!("incomplete: {done} of {all} runs were made"));
@@ -40,6 +45,7 @@ pub fn analyse(folder: &mut Folder, plan: &Plan, host: Host) -> Result<Analysis>
         by_cell.entry(record.plan.cell).or_default().push(record);
     }
     let mut details = Vec::new();
+    let mut writes = Vec::new();
     for (index, cell) in plan.cells.iter().enumerate() {
         let scenario = &plan.scenarios[cell.scenario];
         let Some(system) = plan.systems.iter().find(|system| system.name == cell.system) else {
@@ -62,8 +68,30 @@ pub fn analyse(folder: &mut Folder, plan: &Plan, host: Host) -> Result<Analysis>
         let (cell, detail) = cell::pool(cell, scenario, system, &runs, configuration);
         summary.cells.push(cell);
         details.push(detail);
+        writes.push(publish_calls(&runs, scenario));
     }
+    publish::compare_subscribers(&mut summary.cells, &writes);
     Ok(Analysis { summary, details })
+}
+
+/// The publish calls of each run that is used; nothing for round trips, where nobody asks.
+fn publish_calls(runs: &[JudgedRun], scenario: &Scenario) -> Vec<Sorted> {
+    match scenario.workload.kind {
+        Kind::Roundtrip => Vec::new(),
+        Kind::Publish => cell::used(runs).iter().map(|run| run.series.write.clone()).collect(),
+    }
+}
+
+/// What a scenario leaves unwritten and unchecked, so that nobody takes its figures for more.
+fn touch_remark(scenario: &Scenario) -> Option<String> {
+    (scenario.workload.touch == Touch::Header).then(|| {
+        format!(
+            "{}: touch = \"header\": after the warm-up only the 8 bytes of the sequence number are \
+             written into a loan, and only they and the length are checked; the payload is neither \
+             written nor read; systems without loans copy all of it",
+            scenario.name
+        )
+    })
 }
 
 fn systems(plan: &Plan) -> Vec<SystemInfo> {

@@ -1,6 +1,7 @@
 //! Whether a run may be believed, and why not.
 
-use myelin_bench_kit::protocol::{Done, System, Transport};
+use myelin_bench_kit::fan::SILENT;
+use myelin_bench_kit::protocol::{Done, System, Transport, Workload};
 use myelin_bench_kit::samples::Record;
 
 use crate::host::BACKGROUND_PACKETS_PER_S;
@@ -23,6 +24,10 @@ pub struct Evidence<'a> {
     pub warmup_messages: u64,
     /// Every n-th record was kept.
     pub record_every: u64,
+    /// What its processes did.
+    pub workload: Workload,
+    /// How many subscribers pong had.
+    pub subscribers: u32,
     /// Loopback packets a second of other programs, seen before the session.
     pub others_packets_per_s: f64,
 }
@@ -38,8 +43,13 @@ pub fn faults(evidence: &Evidence<'_>) -> Vec<String> {
         return vec!["its line in runs.jsonl is incomplete".into()];
     };
     let mut faults = Vec::new();
-    faults.extend(books_do_not_balance(ping, pong, evidence));
-    faults.extend(answered_by_another(evidence));
+    match evidence.workload {
+        Workload::Roundtrip => {
+            faults.extend(books_do_not_balance(ping, pong, evidence));
+            faults.extend(answered_by_another(evidence));
+        }
+        Workload::Publish => faults.extend(not_what_was_published(ping, pong, evidence)),
+    }
     faults.extend(payload_damaged(ping, pong));
     faults.extend(rate_missed(ping, evidence.rate_hz));
     faults.extend(left_its_cpu(evidence));
@@ -86,6 +96,27 @@ fn answered_by_another(evidence: &Evidence<'_>) -> Option<String> {
     (count > 0).then(|| format!("{count} answers came before pong had the message: not its own"))
 }
 
+/// Loss is a result, but a subscriber that took nothing at all was none, and one that took more than
+/// was published heard something else.
+fn not_what_was_published(ping: &Done, pong: &Done, evidence: &Evidence<'_>) -> Option<String> {
+    if ping.sent == 0 {
+        return Some("nothing was published".into());
+    }
+    let recorded = evidence.samples.ping.len() as u64;
+    if evidence.record_every == 1 && recorded != ping.sent {
+        return Some(format!("{recorded} calls recorded ≠ {} counted", ping.sent));
+    }
+    let all = ping.sent * u64::from(evidence.subscribers);
+    if pong.received > all {
+        let received = pong.received;
+        return Some(format!("{received} messages taken of {all}: they hear something else"));
+    }
+    let silent = pong.more.get(SILENT).copied().unwrap_or(0);
+    let simulated = evidence.system.transport == Transport::None;
+    (silent > 0 && !simulated)
+        .then(|| format!("{silent} of {} subscribers took nothing", evidence.subscribers))
+}
+
 fn payload_damaged(ping: &Done, pong: &Done) -> Option<String> {
     let damaged = ping.corrupt + pong.corrupt;
     (damaged > 0).then(|| format!("{damaged} payloads were not as sent"))
@@ -103,11 +134,12 @@ fn rate_missed(ping: &Done, rate_hz: Option<f64>) -> Option<String> {
 
 fn left_its_cpu(evidence: &Evidence<'_>) -> Option<String> {
     let [ping, pong] = evidence.record.pinned?;
+    let cpu_of = |record: &Record| match evidence.workload {
+        Workload::Roundtrip => (record.take_return_ns != 0).then_some(record.take_cpu),
+        Workload::Publish => Some(record.publish_cpu),
+    };
     let strayed = |records: &[Record], cpu: usize| {
-        records
-            .iter()
-            .find(|record| record.take_return_ns != 0 && usize::from(record.take_cpu) != cpu)
-            .map(|record| record.take_cpu)
+        records.iter().filter_map(cpu_of).find(|found| usize::from(*found) != cpu)
     };
     let found = [("ping", &evidence.samples.ping, ping), ("pong", &evidence.samples.pong, pong)]
         .into_iter()
@@ -122,7 +154,13 @@ fn wrong_transport(
     ping: &Done,
     observation: &Observation,
 ) -> Option<String> {
-    let messages = 2 * (ping.sent + evidence.warmup_messages);
+    let directions = match evidence.workload {
+        Workload::Roundtrip => 2,
+        // Without a subscriber nothing need travel, and pong has nothing open.
+        Workload::Publish if evidence.subscribers == 0 => return None,
+        Workload::Publish => 1,
+    };
+    let messages = directions * (ping.sent + evidence.warmup_messages);
     let bytes = messages * (evidence.payload_bytes + 8);
     let packets = observation.loopback_packets;
     let seen = format!(
@@ -162,6 +200,7 @@ mod tests {
     use crate::plan::RunPlan;
 
     struct Case {
+        workload: Workload,
         record: RunRecord,
         samples: RunSamples,
         system: System,
@@ -179,6 +218,7 @@ mod tests {
         };
         let answered = Record { take_return_ns: 1, take_cpu: 1, ..Record::default() };
         Case {
+            workload: Workload::Roundtrip,
             record: RunRecord {
                 plan: RunPlan { order: 0, cell: 0, repeat: 0 },
                 failure: None,
@@ -210,6 +250,8 @@ mod tests {
             rate_hz: Some(1000.0),
             warmup_messages: 100,
             record_every: 1,
+            workload: case.workload,
+            subscribers: 2,
             others_packets_per_s: 0.0,
         })
         .join("; ")
@@ -250,6 +292,44 @@ mod tests {
         ];
         for (expected, spoil) in cases {
             let mut case = good();
+            spoil(&mut case);
+            let found = judge(&case);
+            assert!(found.contains(expected), "{expected:?} not in {found:?}");
+        }
+    }
+
+    /// A thousand messages to two subscribers, of which one missed a hundred.
+    fn good_publish() -> Case {
+        let mut case = good();
+        case.workload = Workload::Publish;
+        case.record.ping.as_mut().unwrap().received = 0;
+        case.record.pong.as_mut().unwrap().received = 1900;
+        let call = Record {
+            publish_entry_ns: 5,
+            publish_return_ns: 9,
+            publish_cpu: 1,
+            ..Record::default()
+        };
+        case.samples = RunSamples { ping: vec![call; 1000], pong: Vec::new() };
+        case
+    }
+
+    #[test]
+    fn loss_is_a_result_of_a_publish_run_and_what_cannot_be_is_a_fault() {
+        assert_eq!(judge(&good_publish()), "");
+        let cases: [(&str, Spoil); 6] = [
+            ("hear something else", &|case| case.record.pong.as_mut().unwrap().received = 2001),
+            ("1 of 2 subscribers took nothing", &|case| {
+                let more = &mut case.record.pong.as_mut().unwrap().more;
+                more.insert(SILENT.into(), 1);
+            }),
+            ("999 calls recorded", &|case| case.samples.ping.truncate(999)),
+            ("nothing was published", &|case| case.record.ping.as_mut().unwrap().sent = 0),
+            ("ping ran on CPU 0", &|case| case.samples.ping[500].publish_cpu = 0),
+            ("were not as sent", &|case| case.record.pong.as_mut().unwrap().corrupt = 1),
+        ];
+        for (expected, spoil) in cases {
+            let mut case = good_publish();
             spoil(&mut case);
             let found = judge(&case);
             assert!(found.contains(expected), "{expected:?} not in {found:?}");

@@ -1,6 +1,8 @@
 //! `summary.csv`: one row for each cell, one flat column for each figure, units in the names.
 //! Empty means not measured or withheld; `summary.json` tells the two apart.
 
+use myelin_bench_kit::protocol::Workload;
+
 use crate::summary::{Cell, Distribution, Summary};
 
 /// The whole file.
@@ -13,19 +15,33 @@ pub(super) fn render(summary: &Summary) -> String {
 }
 
 fn write(summary: &Summary, writer: &mut ::csv::Writer<Vec<u8>>) -> Result<(), ::csv::Error> {
-    let plain = COLUMNS.iter().map(|(name, _)| (*name).to_owned());
+    let columns = columns(summary);
+    let plain = columns.iter().map(|(name, _)| (*name).to_owned());
     let figures = DISTRIBUTIONS.iter().flat_map(|(name, _)| {
         PERCENTILES.iter().map(move |(percentile, _)| format!("{name}_{percentile}"))
     });
     writer.write_record(plain.chain(figures))?;
     for cell in &summary.cells {
-        let plain = COLUMNS.iter().map(|(_, of)| of(cell));
+        let plain = columns.iter().map(|(_, of)| of(cell));
         let figures = DISTRIBUTIONS.iter().flat_map(|(_, of)| {
             PERCENTILES.iter().map(move |(_, percentile)| optional(of(cell).and_then(percentile)))
         });
         writer.write_record(plain.chain(figures))?;
     }
     Ok(())
+}
+
+/// Columns that would say the same of every cell are left out.
+fn columns(summary: &Summary) -> Vec<(&'static str, Of<String>)> {
+    let any = |is: fn(&Cell) -> bool| summary.cells.iter().any(is);
+    let mut columns = COLUMNS.to_vec();
+    if any(|cell| !cell.params.touch.is_default()) {
+        columns.push(("touch", |cell| word(cell.params.touch)));
+    }
+    if any(|cell| cell.workload == Workload::Publish) {
+        columns.extend(PUBLISH_COLUMNS);
+    }
+    columns
 }
 
 fn optional(value: Option<f64>) -> String {
@@ -89,6 +105,19 @@ const COLUMNS: &[(&str, Of<String>)] = &[
     ("loopback_bytes_per_byte", |cell| cell.loopback_bytes_per_byte.to_string()),
     ("loopback_packets_per_message", |cell| cell.loopback_packets_per_message.to_string()),
 ];
+
+const PUBLISH_COLUMNS: &[(&str, Of<String>)] = &[
+    ("workload", |cell| word(cell.workload)),
+    ("write_us_p50_low", |cell| low(cell.write_p50_interval_us)),
+    ("write_us_p50_high", |cell| high(cell.write_p50_interval_us)),
+    ("further_subscriber_ns", |cell| optional(cell.further_subscriber.map(|slope| slope.ns))),
+    ("further_subscriber_ns_low", |cell| low(slope_interval(cell))),
+    ("further_subscriber_ns_high", |cell| high(slope_interval(cell))),
+];
+
+fn slope_interval(cell: &Cell) -> Option<[f64; 2]> {
+    cell.further_subscriber.and_then(|slope| slope.interval_ns)
+}
 
 const DISTRIBUTIONS: &[(&str, Of<Option<Distribution>>)] = &[
     ("round_trip_us", |cell| cell.round_trip_us),

@@ -33,6 +33,7 @@ pub(super) struct Traits<'a> {
 pub(super) enum Metric {
     RoundTrip,
     OneWay,
+    Publish,
 }
 
 impl<'a> Entry<'a> {
@@ -48,6 +49,7 @@ impl<'a> Entry<'a> {
         match self.metric {
             Metric::RoundTrip => self.cell.round_trip_us.as_ref(),
             Metric::OneWay => self.cell.one_way_us.as_ref(),
+            Metric::Publish => self.cell.write_us.as_ref(),
         }
     }
 
@@ -57,7 +59,11 @@ impl<'a> Entry<'a> {
 
     /// The interval of the median over runs, where one is known.
     pub(super) fn p50_interval(&self) -> Option<[f64; 2]> {
-        self.cell.round_trip_p50_interval_us.filter(|_| self.metric == Metric::RoundTrip)
+        match self.metric {
+            Metric::RoundTrip => self.cell.round_trip_p50_interval_us,
+            Metric::OneWay => None,
+            Metric::Publish => self.cell.write_p50_interval_us,
+        }
     }
 
     /// As [`Entry::p50_interval`], of the 99th percentile.
@@ -131,9 +137,12 @@ impl<'a> Entry<'a> {
         format!("{}{note}", self.system.name)
     }
 
-    /// Scenario and rate.
+    /// Scenario and rate, and what is not touched.
     pub(super) fn circumstances(&self) -> String {
-        format!("{}, {}", self.cell.scenario, words::rate(self.cell.params.rate_hz))
+        let params = &self.cell.params;
+        let touch = words::touch(params.touch).map(|words| format!(", {words}"));
+        let rate = words::rate(params.rate_hz);
+        format!("{}, {rate}{}", self.cell.scenario, touch.unwrap_or_default())
     }
 
     /// What opens a block in the formats of other tools: the cell, a remark, why it is invalid.
@@ -156,7 +165,13 @@ impl<'a> Entry<'a> {
     /// `cyclonedds.udp, 64 KiB, tuned`, and how it waits unless it simply sleeps.
     pub(super) fn name(&self) -> String {
         let payload = words::bytes(self.cell.params.payload_bytes);
-        format!("{}, {payload}, {}", self.system.label(), self.cell.tuning)
+        let fan = match self.metric {
+            Metric::Publish => {
+                format!(", {}", words::plural(self.cell.params.subscribers as usize, "subscriber"))
+            }
+            Metric::RoundTrip | Metric::OneWay => String::new(),
+        };
+        format!("{}, {payload}{fan}, {}", self.system.label(), self.cell.tuning)
     }
 }
 
@@ -192,6 +207,7 @@ impl Metric {
         match self {
             Metric::RoundTrip => "whole round trip",
             Metric::OneWay => "one-way latency",
+            Metric::Publish => "publish call",
         }
     }
 }

@@ -6,11 +6,12 @@
 use minijinja::{Environment, UndefinedBehavior, context};
 use serde::Serialize;
 
+use super::fan::{self, Fan};
 use super::host;
 use super::lines::{Line, lines};
 use super::plots::{self, Palette};
 use super::published::{self, comparisons};
-use super::rows::{self, section};
+use super::rows;
 use super::table::{Table, TableCell, Tone, tables};
 use super::terminal::superscript;
 use super::validity::{Check, checks};
@@ -30,9 +31,10 @@ pub(super) fn render(view: &View) -> String {
         further => verdicts(&further),
         checks => checks(view).iter().map(CheckItem::new).collect::<Vec<_>>(),
         glances => view.groups.iter().map(Glance::new).collect::<Vec<_>>(),
+        fans => view.fans.iter().map(Glance::of_fan).collect::<Vec<_>>(),
         heads => rows::HEADS,
         latencies => rows::LATENCIES,
-        sections => view.groups.iter().map(|group| section(group, &palette)).collect::<Vec<_>>(),
+        sections => sections(view, &palette),
         tunings => view.tunings(),
         systems => palette.drawn(view),
         published => comparisons(view),
@@ -44,7 +46,11 @@ pub(super) fn render(view: &View) -> String {
         version => env!("CARGO_PKG_VERSION"),
         data => plots::json(view, &palette),
         css => include_str!("assets/report.css"),
-        js => include_str!("assets/report.js"),
+        js => concat!(
+            include_str!("assets/scales.js"),
+            include_str!("assets/publish.js"),
+            include_str!("assets/report.js"),
+        ),
         d3 => include_str!("assets/vendor/d3.min.js"),
         plot => include_str!("assets/vendor/plot.umd.min.js"),
         d3_licence => include_str!("assets/vendor/d3.LICENSE.txt"),
@@ -57,6 +63,11 @@ pub(super) fn render(view: &View) -> String {
     let template = environment.template_from_named_str("report.html", TEMPLATE);
     let page = template.and_then(|template| template.render(context));
     page.expect("the template is part of the program, and a test renders it")
+}
+
+fn sections(view: &View, palette: &Palette) -> Vec<rows::Section> {
+    let groups = view.groups.iter().map(|group| rows::section(group, palette));
+    groups.chain(view.fans.iter().map(|fan| rows::fan_section(fan, palette))).collect()
 }
 
 /// A verdict, its parts apart so that the decisive one can be coloured.
@@ -133,6 +144,11 @@ struct GlanceCell {
 impl Glance {
     fn new(group: &super::view::Group) -> Self {
         Self { title: group.title(), tables: tables(group).iter().map(GlanceTable::new).collect() }
+    }
+
+    fn of_fan(fan: &Fan) -> Self {
+        let tables = fan::tables(fan);
+        Self { title: fan.title(), tables: tables.iter().map(GlanceTable::new).collect() }
     }
 }
 

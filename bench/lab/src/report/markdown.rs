@@ -1,5 +1,6 @@
 //! `report.md`: the report as a code host renders it.
 
+use super::fan;
 use super::host;
 use super::lines::{Line, lines};
 use super::published::{self, Comparison, comparisons};
@@ -24,6 +25,12 @@ pub(super) fn render(view: &View) -> String {
     for group in &view.groups {
         text += &format!("### {}\n\n", escape(&group.title()));
         for table in tables(group) {
+            text += &print(&table);
+        }
+    }
+    for fan in &view.fans {
+        text += &format!("### {}\n\n", escape(&fan.title()));
+        for table in fan::tables(fan) {
             text += &print(&table);
         }
     }

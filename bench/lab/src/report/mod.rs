@@ -8,6 +8,7 @@
 mod csv;
 mod ddsperf_format;
 mod entry;
+mod fan;
 mod host;
 mod html;
 mod lines;

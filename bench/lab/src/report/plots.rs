@@ -2,6 +2,7 @@
 
 use serde::Serialize;
 
+use super::fan::Fan;
 use super::view::{Entry, Group, View};
 use super::words;
 use crate::summary::{CurvePoint, Distribution};
@@ -11,6 +12,8 @@ use crate::summary::{CurvePoint, Distribution};
 pub(super) struct Data<'a> {
     systems: Vec<Drawn<'a>>,
     groups: Vec<PlotGroup<'a>>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    fans: Vec<PlotFan<'a>>,
 }
 
 /// A system as every plot shows it.
@@ -39,6 +42,26 @@ struct PlotGroup<'a> {
     payloads: &'a [u64],
     payload_labels: Vec<String>,
     cells: Vec<PlotCell<'a>>,
+}
+
+/// Publish runs; latencies are in µs here, too.
+#[derive(Serialize)]
+struct PlotFan<'a> {
+    id: &'a str,
+    title: String,
+    tunings: &'a [&'a str],
+    subscribers: &'a [u32],
+    payloads: &'a [u64],
+    payload_labels: Vec<String>,
+    clock_read_ns: f64,
+    cells: Vec<FanCell<'a>>,
+}
+
+#[derive(Serialize)]
+struct FanCell<'a> {
+    subscribers: u32,
+    #[serde(flatten)]
+    cell: PlotCell<'a>,
 }
 
 #[derive(Serialize)]
@@ -136,8 +159,11 @@ impl Palette {
 
 /// The document as text that may stand inside a `<script>` element.
 pub(super) fn json(view: &View, palette: &Palette) -> String {
-    let data =
-        Data { systems: palette.drawn(view), groups: view.groups.iter().map(group).collect() };
+    let data = Data {
+        systems: palette.drawn(view),
+        groups: view.groups.iter().map(group).collect(),
+        fans: view.fans.iter().map(fan).collect(),
+    };
     let text = serde_json::to_string(&data).expect("numbers and texts can be written");
     // Inside JSON, `<` stands in strings alone; escaped, nothing can end the element early.
     text.replace('<', "\\u003c")
@@ -152,6 +178,23 @@ fn group<'a>(group: &'a Group<'a>) -> PlotGroup<'a> {
         payloads: &group.payloads,
         payload_labels: group.payloads.iter().copied().map(words::bytes).collect(),
         cells: group.entries.iter().map(cell).collect(),
+    }
+}
+
+fn fan<'a>(fan: &'a Fan<'a>) -> PlotFan<'a> {
+    let cell = |entry: &Entry<'a>| FanCell {
+        subscribers: entry.cell.params.subscribers,
+        cell: cell(entry),
+    };
+    PlotFan {
+        id: &fan.id,
+        title: fan.title(),
+        tunings: &fan.tunings,
+        subscribers: &fan.subscribers,
+        payloads: &fan.payloads,
+        payload_labels: fan.payloads.iter().copied().map(words::bytes).collect(),
+        clock_read_ns: short(fan.clock_read_ns),
+        cells: fan.entries.iter().map(cell).collect(),
     }
 }
 

@@ -2,9 +2,10 @@
 
 use serde::Serialize;
 
+use super::fan::Fan;
 use super::plots::Palette;
 use super::validity;
-use super::view::{Entry, Group, tuning_rank};
+use super::view::{Entry, Group, Metric, tuning_rank};
 use super::words;
 use crate::summary::{Distribution, Placement};
 
@@ -104,6 +105,27 @@ pub(super) fn section(group: &Group, palette: &Palette) -> Section {
         title: group.title(),
         metric: group.metric.words(),
         bodies: group.payloads.iter().map(body).collect(),
+    }
+}
+
+/// The section of publish runs: a body for each number of subscribers.
+pub(super) fn fan_section(fan: &Fan, palette: &Palette) -> Section {
+    let body = |point: (u64, u32)| {
+        let is_here = |entry: &&Entry| {
+            let params = &entry.cell.params;
+            (params.payload_bytes, params.subscribers) == point
+        };
+        Body {
+            payload_bytes: point.0,
+            label: fan.label(point),
+            rows: fan.entries.iter().filter(is_here).map(|entry| row(entry, palette)).collect(),
+        }
+    };
+    Section {
+        id: fan.id.clone(),
+        title: fan.title(),
+        metric: Metric::Publish.words(),
+        bodies: fan.points().map(body).collect(),
     }
 }
 

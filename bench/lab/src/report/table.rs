@@ -303,7 +303,8 @@ fn tone(verdict: Option<Verdict>) -> Tone {
     }
 }
 
-fn absent() -> TableCell {
+/// Stands where nothing was measured.
+pub(super) fn absent() -> TableCell {
     TableCell { title: "not measured".to_owned(), ..TableCell::default() }
 }
 

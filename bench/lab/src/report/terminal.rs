@@ -1,5 +1,6 @@
 //! Tables for a terminal, of a given width, with or without colour.
 
+use super::fan;
 use super::lines::{Line, lines};
 use super::table::{Column, Row, Table, TableCell, Tone, tables};
 use super::validity::{Level, checks};
@@ -28,6 +29,14 @@ pub(super) fn render(view: &View, screen: Screen) -> String {
         text += &screen.paint(&group.title(), BOLD);
         text += "\n\n";
         for table in tables(group) {
+            text += &print(&table, screen);
+            text.push('\n');
+        }
+    }
+    for fan in &view.fans {
+        text += &screen.paint(&fan.title(), BOLD);
+        text += "\n\n";
+        for table in fan::tables(fan) {
             text += &print(&table, screen);
             text.push('\n');
         }

@@ -83,7 +83,8 @@ fn delivery(view: &View) -> Check {
     let sent = words::count(sum(|entry| entry.cell.sent));
     let amiss: Vec<_> = kinds.iter().filter(|(_, number)| *number > 0).collect();
     let words = match amiss.is_empty() {
-        true => "all answered once, in order, unaltered".to_owned(),
+        true if view.fans.is_empty() => "all answered once, in order, unaltered".to_owned(),
+        true => "all delivered once, in order, unaltered".to_owned(),
         false => amiss
             .iter()
             .map(|(kind, number)| format!("{} {kind}", words::count(*number)))
@@ -254,7 +255,7 @@ pub(super) fn reasons(entry: &Entry) -> String {
 
 /// A cell by name, with its scenario where there are several.
 fn name(view: &View, entry: &Entry) -> String {
-    match view.groups.len() {
+    match view.groups.len() + view.fans.len() {
         1 => entry.name(),
         _ => format!("{} ({})", entry.name(), entry.circumstances()),
     }

@@ -3,10 +3,11 @@
 
 use std::collections::BTreeMap;
 
-use myelin_bench_kit::protocol::{Transport, Wait};
+use myelin_bench_kit::protocol::{Transport, Wait, Workload};
 
 use super::entry::traits;
 pub(super) use super::entry::{Entry, Metric, Traits};
+use super::fan::Fan;
 use super::words;
 use crate::summary::{Analysis, Cell, SystemInfo};
 
@@ -14,6 +15,8 @@ use crate::summary::{Analysis, Cell, SystemInfo};
 pub(super) struct View<'a> {
     pub analysis: &'a Analysis,
     pub groups: Vec<Group<'a>>,
+    /// What was published without an answer.
+    pub fans: Vec<Fan<'a>>,
 }
 
 /// Cells that differ in system, tuning and payload alone.
@@ -42,23 +45,28 @@ impl<'a> View<'a> {
             let first = (0..index).find(|&other| comparable(&cells[other], &cells[index]));
             keyed.entry(first.unwrap_or(index)).or_default().push(index);
         }
-        let group = |indices: Vec<usize>| Group::new(analysis, &indices);
-        Self { analysis, groups: keyed.into_values().map(group).collect() }
+        let is_fan = |indices: &Vec<usize>| cells[indices[0]].workload == Workload::Publish;
+        let (fans, groups): (Vec<_>, Vec<_>) = keyed.into_values().partition(is_fan);
+        let groups = groups.iter().map(|indices| Group::new(analysis, indices));
+        let fans = fans.iter().map(|indices| Fan::new(analysis, indices));
+        Self { analysis, groups: groups.collect(), fans: fans.collect() }
     }
 
-    /// All cells, in the order of the groups.
+    /// All cells, in the order of the groups, then of the fans.
     pub(super) fn entries(&self) -> impl Iterator<Item = &Entry<'a>> {
-        self.groups.iter().flat_map(|group| &group.entries)
+        let groups = self.groups.iter().flat_map(|group| &group.entries);
+        groups.chain(self.fans.iter().flat_map(|fan| &fan.entries))
     }
 
     /// Names of the scenarios, each once, in plan order.
     pub(super) fn scenarios(&self) -> Vec<&'a str> {
-        distinct(self.groups.iter().map(|group| group.scenario))
+        distinct(self.analysis.summary.cells.iter().map(|cell| cell.scenario.as_str()))
     }
 
     /// Tunings of all groups, each once.
     pub(super) fn tunings(&self) -> Vec<&'a str> {
-        distinct(self.groups.iter().flat_map(|group| group.tunings.iter().copied()))
+        let groups = self.groups.iter().map(|group| &group.tunings);
+        distinct(groups.chain(self.fans.iter().map(|fan| &fan.tunings)).flatten().copied())
     }
 
     /// Systems that could not run.
@@ -199,8 +207,11 @@ pub(super) fn distinct<T: PartialEq>(items: impl Iterator<Item = T>) -> Vec<T> {
 fn comparable(a: &Cell, b: &Cell) -> bool {
     a.scenario == b.scenario
         && a.topology == b.topology
+        && a.workload == b.workload
         && a.params.rate_hz == b.params.rate_hz
-        && a.params.subscribers == b.params.subscribers
+        && a.params.touch == b.params.touch
+        // Of what is published without an answer they are the rows of one table.
+        && (a.params.subscribers == b.params.subscribers || a.workload == Workload::Publish)
 }
 
 const TUNINGS: [&str; 3] = ["default", "tuned", "awake"];

@@ -1,8 +1,8 @@
 //! How quantities are written, the same in every format.
 
-use myelin_bench_kit::protocol::Wait;
+use myelin_bench_kit::protocol::{Touch, Wait};
 
-use crate::summary::{Cell, Distribution, Params};
+use crate::summary::{Cell, Distribution, FurtherSubscriber, Params};
 
 /// Microseconds with three significant figures, without unit.
 pub(super) fn us(value: f64) -> String {
@@ -17,6 +17,23 @@ pub(super) fn us(value: f64) -> String {
 /// As [`us`]; a dash for a percentile that was withheld.
 pub(super) fn us_or_dash(value: Option<f64>) -> String {
     value.map_or_else(|| WITHHELD.to_owned(), us)
+}
+
+/// Microseconds as whole nanoseconds; a dash for what was withheld.
+pub(super) fn ns_or_dash(us: Option<f64>) -> String {
+    us.map_or_else(|| WITHHELD.to_owned(), |us| format!("{:.0}", us * 1e3))
+}
+
+/// Microseconds as nanoseconds: `[88, 95]`.
+pub(super) fn interval_ns([low, high]: [f64; 2]) -> String {
+    format!("[{:.0}, {:.0}]", low * 1e3, high * 1e3)
+}
+
+/// `+1.23 each [1.10, 1.40]`.
+pub(super) fn further_subscriber(slope: FurtherSubscriber) -> String {
+    let minus = |text: String| text.replace('-', "−");
+    let interval = slope.interval_ns.map(|[low, high]| format!(" [{low:.2}, {high:.2}]"));
+    minus(format!("{:+.2} each{}", slope.ns, interval.unwrap_or_default()))
 }
 
 /// `[88.1, 95.0]`.
@@ -143,7 +160,13 @@ pub(super) fn circumstances(topology: &str, params: &Params) -> String {
     if params.subscribers != 1 {
         words.push(format!("{} subscribers", params.subscribers));
     }
+    words.extend(touch(params.touch).map(str::to_owned));
     words.join(" · ")
+}
+
+/// What is left out of a message's way, unless it is the default.
+pub(super) fn touch(touch: Touch) -> Option<&'static str> {
+    (touch == Touch::Header).then_some("header only: payload neither written nor checked")
 }
 
 /// The median of a distribution that may be absent, or withheld.
@@ -182,6 +205,16 @@ mod tests {
     fn changes_carry_their_sign() {
         let written: Vec<_> = [-0.471, 0.031, 0.0, -0.0001].map(change_percent).into();
         assert_eq!(written, ["−47 %", "+3.1 %", "±0.0 %", "±0.0 %"]);
+    }
+
+    #[test]
+    fn nanoseconds_are_whole_and_slopes_are_not() {
+        assert_eq!(ns_or_dash(Some(0.1234)), "123");
+        assert_eq!(ns_or_dash(None), WITHHELD);
+        assert_eq!(interval_ns([0.09, 1.2]), "[90, 1200]");
+        let slope = |ns, interval_ns| further_subscriber(FurtherSubscriber { ns, interval_ns });
+        assert_eq!(slope(1.234, Some([-0.1, 2.0])), "+1.23 each [−0.10, 2.00]");
+        assert_eq!(slope(-0.5, None), "−0.50 each");
     }
 
     #[test]

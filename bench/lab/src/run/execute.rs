@@ -8,7 +8,7 @@ use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::time::{Duration, Instant};
 
 use myelin_bench_kit::clock;
-use myelin_bench_kit::protocol::{Command, Done, Event, Prepare, Ready, Role};
+use myelin_bench_kit::protocol::{Command, Done, Event, Prepare, Ready, Role, Wait, Workload};
 use myelin_bench_kit::samples::SampleFile;
 
 use super::child::{Child, Said, role_name, sample_memory};
@@ -36,6 +36,17 @@ pub struct Order<'a> {
     pub capacity: u64,
     /// Set when the user has had enough.
     pub interrupted: &'a AtomicBool,
+}
+
+impl Order<'_> {
+    fn is_publish(&self) -> bool {
+        self.prepare.workload == Workload::Publish
+    }
+
+    /// How the receiving side waits: in a publish run it polls, whatever the system would do.
+    fn wait(&self) -> Wait {
+        if self.is_publish() { Wait::Poll } else { self.entry.system.wait }
+    }
 }
 
 /// What a run that came to its end has yielded.
@@ -80,7 +91,7 @@ pub fn execute(order: &Order<'_>, watch: &mut dyn FnMut(f64)) -> Result<Outcome,
     let has_failed = outcome.is_err();
     drop(run);
     drop(guard);
-    if has_failed && order.entry.system.daemon {
+    if has_failed {
         order.entry.clean();
     }
     outcome
@@ -103,10 +114,12 @@ impl<'a> Run<'a> {
     fn new(order: &'a Order<'a>) -> Result<Self, Failure> {
         let (sender, said) = mpsc::channel();
         let mut samples = BTreeMap::new();
-        for role in [Role::Ping, Role::Pong] {
+        // Who polls subscribers counts, and records nothing.
+        let pongs = if order.is_publish() { 0 } else { order.capacity };
+        for (role, capacity) in [(Role::Ping, order.capacity), (Role::Pong, pongs)] {
             let memory = sample_memory()?;
             let file = std::fs::File::from(memory.try_clone()?);
-            let mapped = SampleFile::create(&file, order.capacity)
+            let mapped = SampleFile::create(&file, capacity)
                 .map_err(|error| Failure::Run(format!("sample memory: {error}")))?;
             samples.insert(role, (memory, mapped));
         }
@@ -165,8 +178,7 @@ impl<'a> Run<'a> {
 
     fn start(&self, role: Role) -> Result<Child, Failure> {
         let order = self.order;
-        let settings =
-            Settings::of(order.tuning, role, order.entry.system.wait, order.cpus, order.priority);
+        let settings = Settings::of(order.tuning, role, order.wait(), order.cpus, order.priority);
         let memory = self.samples.get(&role).map(|(memory, _)| memory);
         let log = order.directory.join(format!("{}.log", role_name(role)));
         let executable = &order.entry.executable;
@@ -349,7 +361,7 @@ impl Expected {
 /// The remarks a tuning makes on a system, for the report.
 pub fn tuning_notes(order: &Order<'_>) -> Vec<String> {
     let tuned = order.tuning != Tuning::Default;
-    let remark = tuned.then(|| tuning::fifo_remark(order.entry.system.wait)).flatten();
+    let remark = tuned.then(|| tuning::fifo_remark(order.wait())).flatten();
     remark.into_iter().collect()
 }
 

@@ -6,7 +6,7 @@ use std::ops::Range;
 use serde::Deserialize;
 use toml::Spanned;
 
-use super::{Kind, Plan, Scenario, Topology, Tuning, TuningChoice, Workload};
+use super::{Kind, Plan, Scenario, Topology, Touch, Tuning, TuningChoice, Workload};
 use crate::input_error::{InputError, Source};
 
 /// The tables and keys of a scenario file.
@@ -28,7 +28,9 @@ pub(super) struct File {
 #[serde(deny_unknown_fields)]
 struct WorkloadFile {
     kind: Kind,
+    touch: Option<Spanned<Touch>>,
     payload_bytes: Vec<Spanned<i64>>,
+    subscribers: Option<Spanned<Vec<Spanned<i64>>>>,
     #[serde(default)]
     rate_hz: Vec<Spanned<Rate>>,
     messages: Option<Spanned<i64>>,
@@ -93,6 +95,7 @@ impl WorkloadFile {
         if self.payload_bytes.is_empty() {
             return Err(limits.missing("[workload]", "payload_bytes", "name at least one size"));
         }
+        self.check_kind(limits)?;
         let messages = limits.optional("messages", self.messages, 0, MESSAGES_MAX, 0)?;
         let duration_s = limits.seconds("duration_s", self.duration_s)?;
         if messages == 0 && duration_s == 0.0 {
@@ -104,12 +107,21 @@ impl WorkloadFile {
         }
         Ok(Workload {
             kind: self.kind,
+            touch: self.touch.map(Spanned::into_inner).unwrap_or_default(),
+            subscribers: match self.subscribers {
+                None => vec![1],
+                Some(counts) => each_once(
+                    (counts.into_inner().into_iter())
+                        .map(|count| limits.within("subscribers", count, 0, SUBSCRIBERS_MAX))
+                        .map(|count| count.map(|count| count as u32)),
+                )?,
+            },
             payload_bytes: each_once(
                 (self.payload_bytes.into_iter())
                     .map(|size| limits.within("payload_bytes", size, 0, PAYLOAD_BYTES_MAX)),
             )?,
             rate_hz: match self.rate_hz.is_empty() {
-                true => vec![None],
+                true => vec![(self.kind == Kind::Publish).then_some(PUBLISH_RATE_HZ)],
                 false => each_once(self.rate_hz.into_iter().map(|rate| limits.rate(rate)))?,
             },
             messages,
@@ -130,6 +142,29 @@ impl WorkloadFile {
             )?,
             record_every: limits.optional("record_every", self.record_every, 1, 1_000_000, 1)?,
         })
+    }
+
+    /// Keys that belong to the other kind are mistakes, not to be passed over.
+    fn check_kind(&self, limits: &Limits<'_>) -> Result<(), InputError> {
+        let misplaced = |place: Range<usize>, key: &str, remedy: &str| {
+            let kind = self.kind.name();
+            Err(limits
+                .source
+                .error(place, format!("{key}: not a key of kind \"{kind}\""))
+                .remedy(remedy))
+        };
+        match (self.kind, &self.subscribers, &self.reply_timeout_ms) {
+            (Kind::Roundtrip, Some(counts), _) => {
+                misplaced(counts.span(), "subscribers", "leave it out, or use kind = \"publish\"")
+            }
+            (Kind::Publish, Some(counts), _) if counts.get_ref().is_empty() => {
+                Err(limits.missing("[workload]", "subscribers", "name at least one number"))
+            }
+            (Kind::Publish, _, Some(limit)) => {
+                misplaced(limit.span(), "reply_timeout_ms", "leave it out: nothing is answered")
+            }
+            _ => Ok(()),
+        }
     }
 }
 
@@ -264,6 +299,9 @@ const NAME_MAX: usize = 64;
 const WARMUP_MESSAGES: u64 = 500;
 const REPLY_TIMEOUT_MS: u64 = 1_000;
 const PRIORITY: u64 = 80;
+/// Of kind `publish`, where none is given: as fast as a sensor is read, and slow enough to be kept.
+const PUBLISH_RATE_HZ: f64 = 20_000.0;
+const SUBSCRIBERS_MAX: i64 = 4_096;
 const PAYLOAD_BYTES_MAX: i64 = 1 << 30;
 const MESSAGES_MAX: i64 = 1_000_000_000;
 const SECONDS_MAX: f64 = 86_400.0;

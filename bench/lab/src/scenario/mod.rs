@@ -8,6 +8,9 @@ mod file;
 use std::collections::BTreeMap;
 use std::path::Path;
 
+pub use myelin_bench_kit::protocol::Touch;
+/// What the processes do.
+pub use myelin_bench_kit::protocol::Workload as Kind;
 use serde::{Deserialize, Serialize};
 
 use crate::input_error::{InputError, Source};
@@ -33,13 +36,19 @@ pub struct Scenario {
     pub source: Source,
 }
 
-/// The round-trip workload: one message in flight.
+/// What the processes do, how often, and with what.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Workload {
     /// Kind of workload.
     pub kind: Kind,
+    /// How much of a message is written and read.
+    #[serde(default)]
+    pub touch: Touch,
     /// Each is a parameter point.
     pub payload_bytes: Vec<u64>,
+    /// Each is a parameter point; 1 alone for round trips.
+    #[serde(default = "one_subscriber")]
+    pub subscribers: Vec<u32>,
     /// Each is a parameter point; `None` is back to back.
     pub rate_hz: Vec<Option<f64>>,
     /// Messages to measure in a run; 0 for no limit.
@@ -60,18 +69,14 @@ impl Workload {
         let by_count = if self.messages == 0 { u64::MAX } else { self.messages };
         let by_time = match self.duration_s {
             0.0 => u64::MAX,
-            seconds => (seconds * rate_hz.unwrap_or(ROUND_TRIPS_PER_S_MAX)).ceil() as u64,
+            seconds => (seconds * rate_hz.unwrap_or(MESSAGES_PER_S_MAX)).ceil() as u64,
         };
         (by_count.min(by_time) / self.record_every).saturating_add(2)
     }
 }
 
-/// What the processes do.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Kind {
-    /// Ping writes, pong answers with the same payload, ping takes the answer.
-    Roundtrip,
+fn one_subscriber() -> Vec<u32> {
+    vec![1]
 }
 
 /// Over what, and how often.
@@ -176,11 +181,15 @@ const BUILT_IN: &[(&str, &str)] = &[
     ("sanity", include_str!("../../../scenarios/sanity.toml")),
     ("roundtrip-60s", include_str!("../../../scenarios/roundtrip-60s.toml")),
     ("roundtrip-sizes", include_str!("../../../scenarios/roundtrip-sizes.toml")),
+    ("shm-roundtrip", include_str!("../../../scenarios/shm-roundtrip.toml")),
+    ("shm-untouched", include_str!("../../../scenarios/shm-untouched.toml")),
+    ("publish", include_str!("../../../scenarios/publish.toml")),
     ("self-test", include_str!("../../../scenarios/self-test.toml")),
 ];
 
-/// A cache line crosses between two cores and back in no less than 100 ns.
-const ROUND_TRIPS_PER_S_MAX: f64 = 1e7;
+/// A cache line crosses between two cores and back in no less than 100 ns; a publish run that is
+/// faster ends when its records are full.
+const MESSAGES_PER_S_MAX: f64 = 1e7;
 const QUICK_RUNS: u32 = 2;
 const QUICK_MESSAGES: u64 = 2_000;
 const QUICK_SECONDS: f64 = 2.0;
@@ -236,6 +245,51 @@ mod tests {
             assert!(error.starts_with(expected), "{error:?} does not start with {expected:?}");
             assert!(!error.contains('\n'), "{error:?}");
         }
+    }
+
+    #[test]
+    fn a_publish_scenario_has_subscribers_and_a_rate_of_its_own() {
+        let text = GOOD.replace("\"roundtrip\"", "\"publish\"\nsubscribers = [0, 8, 8]");
+        let scenario = Scenario::parse(Source::new("x.toml", &text)).unwrap();
+        assert_eq!(scenario.workload.kind, Kind::Publish);
+        assert_eq!(scenario.workload.subscribers, [0, 8]);
+        let text = text.replace("rate_hz = [1, \"max\"]\n", "");
+        let scenario = Scenario::parse(Source::new("x.toml", &text)).unwrap();
+        assert_eq!(scenario.workload.rate_hz, [Some(20_000.0)]);
+        assert!(error_of(&text.replace("[0, 8, 8]", "[-1]")).contains("subscribers: -1 is out"));
+        assert!(error_of(&text.replace("[0, 8, 8]", "[]")).contains("subscribers: nothing given"));
+    }
+
+    #[test]
+    fn a_key_of_another_kind_is_a_mistake() {
+        let with = |keys: &str| error_of(&GOOD.replace("messages = 100", keys));
+        let error = with("messages = 100\nsubscribers = [1]");
+        assert!(
+            error.starts_with("x.toml:8: subscribers: not a key of kind \"roundtrip\""),
+            "{error}"
+        );
+        let text = GOOD.replace("\"roundtrip\"", "\"publish\"\nreply_timeout_ms = 10");
+        assert!(error_of(&text).starts_with("x.toml:5: reply_timeout_ms: not a key"));
+        let error = with("messages = 100\ntouch = \"headers\"");
+        assert!(error.contains("did you mean `header`?"), "{error}");
+    }
+
+    #[test]
+    fn what_is_touched_is_everything_unless_said() {
+        let touch =
+            |text: &str| Scenario::parse(Source::new("x.toml", text)).unwrap().workload.touch;
+        assert_eq!(touch(GOOD), Touch::Stamps);
+        assert_eq!(touch(&GOOD.replace("[plan]", "touch = \"header\"\n[plan]")), Touch::Header);
+    }
+
+    #[test]
+    fn a_plan_written_before_there_were_kinds_is_read() {
+        let scenario = Scenario::parse(Source::new("x.toml", GOOD)).unwrap();
+        let mut json = serde_json::to_value(scenario).unwrap();
+        let workload = json["workload"].as_object_mut().unwrap();
+        assert!(workload.remove("touch").is_some() && workload.remove("subscribers").is_some());
+        let scenario: Scenario = serde_json::from_value(json).unwrap();
+        assert_eq!(scenario.workload.subscribers, [1]);
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! A results folder that was never measured: plausible, deterministic, with everything in it that
 //! a report must cope with. Whoever includes this file supplies `super::{host, summary}`.
 
-use myelin_bench_kit::protocol::{Transport, Wait};
+use myelin_bench_kit::protocol::{Touch, Transport, Wait, Workload};
 
 use super::host::{Host, IdleState};
 use super::summary::*;
@@ -111,6 +111,7 @@ impl Maker {
         let round_trip = law.distribution(samples);
         self.cells.push(Cell {
             scenario: scenario.to_owned(),
+            workload: Workload::Roundtrip,
             system: model.name.to_owned(),
             tuning: tuning.to_owned(),
             topology: "two-processes".to_owned(),
@@ -119,6 +120,7 @@ impl Maker {
                 rate_hz: rate,
                 wait: model.wait,
                 subscribers: 1,
+                touch: Touch::Stamps,
             },
             messages_asked: 0,
             duration_asked_s: 60.0,
@@ -154,6 +156,8 @@ impl Maker {
             },
             round_trip_p50_interval_us: interval(|run| run.p50_us),
             round_trip_p99_interval_us: interval(|run| run.p99_us),
+            write_p50_interval_us: None,
+            further_subscriber: None,
             placements: law.placements(samples),
             lateness_us: None,
             loan_us: None,

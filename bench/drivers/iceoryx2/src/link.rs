@@ -1,0 +1,202 @@
+//! Opens one role: node, services, ports; returns when the other role's ports are there too.
+
+use std::fmt::Debug;
+use std::rc::Rc;
+use std::time::Duration;
+
+use iceoryx2::port::listener::Listener;
+use iceoryx2::port::notifier::Notifier;
+use iceoryx2::port::publisher::Publisher;
+use iceoryx2::port::subscriber::Subscriber;
+use iceoryx2::port::update_connections::UpdateConnections;
+use iceoryx2::prelude::{Node, NodeBuilder, PortFactory, ServiceName, SignalHandlingMode, ipc};
+use iceoryx2::service::port_factory::{event, publish_subscribe};
+use myelin_bench_kit::protocol::{Prepare, Role, Wait};
+use myelin_bench_kit::{Clock, Error, Link, clock, message};
+
+use crate::place::{self, Place};
+use crate::ports::{Blocking, Inbox, Outbox, Polling};
+
+/// Opens `prepare.role`; with [`Wait::Block`] there is an event for each direction as well.
+pub fn open(prepare: &Prepare, wait: Wait) -> Result<Link, Error> {
+    let until_ns = clock::monotonic_ns().saturating_add(prepare.match_timeout_ns);
+    let message_bytes = message::HEADER_BYTES + prepare.payload_bytes as usize;
+    place::check_room(DIRECTIONS * CHUNKS * (message_bytes as u64 + CHUNK_OVERHEAD_BYTES))?;
+    let place = Rc::new(Place::enter(&prepare.run)?);
+    let Some(opened) = Opened::new(prepare, wait, message_bytes, &place)? else {
+        return Err(Error::new(format!("iceoryx2 has no way to wait by {wait:?}")));
+    };
+    opened.await_other(prepare, until_ns)?;
+    opened.connect()?;
+    Ok(opened.into_link(place, absent(prepare.role)))
+}
+
+/// Everything of one role. A direction's first service is ping's to pong.
+struct Opened {
+    topics: [Topic; 2],
+    events: Option<[event::PortFactory<ipc::Service>; 2]>,
+    publisher: Publisher<ipc::Service, [u8], ()>,
+    subscriber: Subscriber<ipc::Service, [u8], ()>,
+    notifier: Option<Notifier<ipc::Service>>,
+    listener: Option<Listener<ipc::Service>>,
+}
+
+type Topic = publish_subscribe::PortFactory<ipc::Service, [u8], ()>;
+
+impl Opened {
+    /// `None` for a way to wait that is not iceoryx2's.
+    fn new(
+        prepare: &Prepare,
+        wait: Wait,
+        message_bytes: usize,
+        place: &Place,
+    ) -> Result<Option<Self>, Error> {
+        let has_events = match wait {
+            Wait::Poll => false,
+            Wait::Block => true,
+            _ => return Ok(None),
+        };
+        // Ping and pong one after the other: two that create the same service at the same time may
+        // get errors.
+        let _gate = place.gate()?;
+        let node = NodeBuilder::new()
+            .config(&place.config()?)
+            .signal_handling_mode(SignalHandlingMode::Disabled)
+            .create::<ipc::Service>()
+            .map_err(|error| failed("its node", error))?;
+        let (outgoing, incoming) = if prepare.role == Role::Ping { (0, 1) } else { (1, 0) };
+        let [to_pong, to_ping] = DIRECTION_NAMES.map(|direction| service_name(prepare, direction));
+        let (to_pong, to_ping) = (to_pong?, to_ping?);
+        let topics = [topic(&node, &to_pong)?, topic(&node, &to_ping)?];
+        // First what receives: whoever finds our publisher finds our subscriber too.
+        let subscriber = topics[incoming]
+            .subscriber_builder()
+            .create()
+            .map_err(|error| failed("its subscriber", error))?;
+        let mut opened = (None, None, None);
+        if has_events {
+            let events = [event(&node, &to_pong)?, event(&node, &to_ping)?];
+            let listener = events[incoming].listener_builder().create();
+            opened.0 = Some(listener.map_err(|error| failed("its listener", error))?);
+            let notifier = events[outgoing].notifier_builder().create();
+            opened.1 = Some(notifier.map_err(|error| failed("its notifier", error))?);
+            opened.2 = Some(events);
+        }
+        let publisher = topics[outgoing]
+            .publisher_builder()
+            .initial_max_slice_len(message_bytes)
+            .max_loaned_samples(LOANED)
+            .create()
+            .map_err(|error| failed("its publisher", error))?;
+        let (listener, notifier, events) = opened;
+        Ok(Some(Opened { topics, events, publisher, subscriber, notifier, listener }))
+    }
+
+    /// Waits until the services count both ends of both directions.
+    fn await_other(&self, prepare: &Prepare, until_ns: u64) -> Result<(), Error> {
+        while !self.is_matched() {
+            if clock::monotonic_ns() >= until_ns {
+                let who = absent(prepare.role);
+                let seconds = prepare.match_timeout_ns as f64 * 1e-9;
+                return Err(Error::new(format!("{who} did not come within {seconds} s"))
+                    .remedy(format!("see {who}'s log in the results folder")));
+            }
+            std::thread::sleep(LOOK_AGAIN);
+        }
+        Ok(())
+    }
+
+    fn is_matched(&self) -> bool {
+        let topics = self.topics.iter().all(|topic| {
+            let ports = topic.dynamic_config();
+            ports.number_of_publishers() == 1 && ports.number_of_subscribers() == 1
+        });
+        topics
+            && self.events.iter().flatten().all(|event| {
+                let ports = event.dynamic_config();
+                ports.number_of_notifiers() == 1 && ports.number_of_listeners() == 1
+            })
+    }
+
+    /// iceoryx2 connects ports when they are next used; here, so that no message pays for it.
+    fn connect(&self) -> Result<(), Error> {
+        let connect = || -> Result<(), _> {
+            self.publisher.update_connections()?;
+            self.subscriber.update_connections()
+        };
+        connect().map_err(|error| failed("the connection", error))
+    }
+
+    fn into_link(self, place: Rc<Place>, other: &'static str) -> Link {
+        let inbox = Inbox::new(self.subscriber, &place);
+        Link {
+            publisher: Box::new(Outbox::new(self.publisher, self.notifier, other, place)),
+            subscriber: match self.listener {
+                None => Box::new(Polling::new(inbox)),
+                Some(listener) => Box::new(Blocking::new(inbox, listener)),
+            },
+            clock: Clock::Monotonic,
+        }
+    }
+}
+
+/// One publisher, one subscriber, and the smallest numbers that a ping-pong needs. Safe overflow
+/// stays on, as iceoryx2 has it by default: with one message in flight nothing overflows, and
+/// without it a publisher would wait forever, spinning, for a reader that has died.
+fn topic(node: &Node<ipc::Service>, name: &ServiceName) -> Result<Topic, Error> {
+    node.service_builder(name)
+        .publish_subscribe::<[u8]>()
+        .max_publishers(1)
+        .max_subscribers(1)
+        .max_nodes(NODES)
+        .subscriber_max_buffer_size(BUFFERED)
+        .subscriber_max_borrowed_samples(BORROWED)
+        .history_size(0)
+        .enable_safe_overflow(true)
+        .open_or_create()
+        .map_err(|error| failed("a publish-subscribe service", error))
+}
+
+fn event(
+    node: &Node<ipc::Service>,
+    name: &ServiceName,
+) -> Result<event::PortFactory<ipc::Service>, Error> {
+    node.service_builder(name)
+        .event()
+        .max_notifiers(1)
+        .max_listeners(1)
+        .max_nodes(NODES)
+        .event_id_max_value(0)
+        .open_or_create()
+        .map_err(|error| failed("an event service", error))
+}
+
+fn service_name(prepare: &Prepare, direction: &str) -> Result<ServiceName, Error> {
+    let name = format!("{}/{}/{direction}", prepare.system, prepare.run);
+    ServiceName::new(&name).map_err(|error| failed("a service's name", error))
+}
+
+fn absent(role: Role) -> &'static str {
+    if role == Role::Ping { "pong" } else { "ping" }
+}
+
+fn failed(what: &str, error: impl Debug) -> Error {
+    Error::new(format!("iceoryx2 could not make {what}: {error:?}"))
+        .remedy("two runs of one name? see also the space left in /tmp and /dev/shm")
+}
+
+const DIRECTION_NAMES: [&str; 2] = ["ping-to-pong", "pong-to-ping"];
+const DIRECTIONS: u64 = 2;
+const NODES: usize = 2;
+/// Messages that wait for a subscriber.
+const BUFFERED: usize = 2;
+/// Messages that a subscriber holds: the kit releases one before it takes the next.
+const BORROWED: usize = 1;
+/// Messages that a publisher holds.
+const LOANED: usize = 1;
+/// iceoryx2 makes as many.
+const CHUNKS: u64 = (BUFFERED + BORROWED + LOANED) as u64;
+/// More than iceoryx2's header and alignment take.
+const CHUNK_OVERHEAD_BYTES: u64 = 256;
+/// Between two looks whether the other role has come.
+const LOOK_AGAIN: Duration = Duration::from_micros(200);

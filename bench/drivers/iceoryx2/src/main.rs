@@ -1,0 +1,106 @@
+//! Driver of `myelin bench` for iceoryx2: zero-copy publish-subscribe between two processes, once
+//! polled, once woken by its events.
+//!
+//! ```text
+//! main.rs   the systems and what the kit calls
+//! link.rs   node, services and ports of one role; waits until both roles are there
+//! ports.rs  publisher and subscribers as the kit wants them
+//! place.rs  where a run's files lie, and their removal
+//! ```
+//! iceoryx2 has no daemon and starts no threads.
+
+mod link;
+mod place;
+mod ports;
+
+use std::process::ExitCode;
+
+use iceoryx2::prelude::{LogLevel, set_log_level};
+use iceoryx2_bb_elementary::package_version::PackageVersion;
+use myelin_bench_kit::protocol::{Prepare, System, Transport, Wait, Workload};
+use myelin_bench_kit::{Driver, Error, Link};
+
+fn main() -> ExitCode {
+    // What matters comes back as an error; iceoryx2 would tell it a second time, and the expected
+    // (a peer that has gone) as well.
+    set_log_level(LogLevel::Fatal);
+    myelin_bench_kit::main(&Iceoryx2)
+}
+
+struct Iceoryx2;
+
+impl Driver for Iceoryx2 {
+    fn systems(&self) -> Vec<System> {
+        let version = PackageVersion::get();
+        let version = format!("{}.{}.{}", version.major(), version.minor(), version.patch());
+        VARIANTS.iter().map(|variant| variant.system(&version)).collect()
+    }
+
+    fn check(&self, prepare: &Prepare) -> Result<(), Error> {
+        Variant::of(prepare)?;
+        if let Some(key) = prepare.options.keys().next() {
+            return Err(Error::new(format!("iceoryx2 has no options, so no `{key}`")).key(key));
+        }
+        if prepare.payload_bytes > PAYLOAD_BYTES_MAX {
+            let (asked, max) = (prepare.payload_bytes, PAYLOAD_BYTES_MAX);
+            let text = format!("payload of {asked} B; this driver carries up to {max} B");
+            return Err(Error::new(text));
+        }
+        Ok(())
+    }
+
+    fn open(&self, prepare: &Prepare) -> Result<Link, Error> {
+        self.check(prepare)?;
+        link::open(prepare, Variant::of(prepare)?.wait)
+    }
+
+    fn clean(&self) -> Result<(), Error> {
+        place::clean()
+    }
+}
+
+/// A way to use the middleware that is a system of its own.
+struct Variant {
+    name: &'static str,
+    about: &'static str,
+    wait: Wait,
+}
+
+const VARIANTS: [Variant; 2] = [
+    Variant {
+        name: "iceoryx2.poll",
+        about: "iceoryx2, zero-copy, written into loans; the subscriber polls without limit",
+        wait: Wait::Poll,
+    },
+    Variant {
+        name: "iceoryx2.event",
+        about: "iceoryx2, zero-copy, written into loans; an event wakes the subscriber",
+        wait: Wait::Block,
+    },
+];
+
+impl Variant {
+    fn of(prepare: &Prepare) -> Result<&'static Variant, Error> {
+        let variant = VARIANTS.iter().find(|variant| variant.name == prepare.system);
+        variant.ok_or_else(|| Error::new(format!("iceoryx2 has no system `{}`", prepare.system)))
+    }
+
+    fn system(&self, version: &str) -> System {
+        System {
+            name: self.name.into(),
+            about: self.about.into(),
+            version: version.into(),
+            wait: self.wait,
+            transport: Transport::SharedMemory,
+            loans: true,
+            daemon: false,
+            missing: place::missing(),
+            payload_bytes_max: PAYLOAD_BYTES_MAX,
+            floor: false,
+            workloads: Workload::roundtrip_only(),
+        }
+    }
+}
+
+/// As the floor's: comparable, and a run's chunks fit into memory.
+const PAYLOAD_BYTES_MAX: u64 = 64 * 1024 * 1024;

@@ -1,0 +1,99 @@
+//! One direction's ends.
+
+use std::time::Duration;
+
+use myelin_bench_kit::{Error, Publisher, Subscriber};
+use myelin_shm::node::{self, Node};
+use myelin_shm::publication::RawLoan;
+use myelin_shm::subscription::Taken;
+use myelin_shm::topic::{PublisherQos, SubscriberQos, Topic};
+use myelin_shm::wait::Wait;
+
+/// Publishes from loans, or by copy.
+pub struct LoanPublisher {
+    publisher: node::Publisher,
+    loans: bool,
+    loan: Option<RawLoan>,
+}
+
+impl LoanPublisher {
+    /// A publisher of `topic`, not yet matched.
+    pub fn open(node: &Node, topic: Topic, loans: bool) -> Result<Self, Error> {
+        let publisher = node.publisher(topic, PublisherQos::default()).map_err(said)?;
+        Ok(LoanPublisher { publisher, loans, loan: None })
+    }
+
+    /// Whether `count` subscribers were there in time.
+    pub fn wait_for_match(&self, count: usize, limit: Duration) -> bool {
+        self.publisher.wait_for_match(count, limit)
+    }
+}
+
+impl Publisher for LoanPublisher {
+    fn has_loans(&self) -> bool {
+        self.loans
+    }
+
+    #[inline]
+    fn loan(&mut self, len: usize) -> Result<&mut [u8], Error> {
+        let loan = self.publisher.writer.loan(len as u64).map_err(said)?;
+        // SAFETY: the writer is a field of ours, and lives as long as the borrow of `self`.
+        Ok(unsafe { self.loan.insert(loan).bytes_mut() })
+    }
+
+    #[inline]
+    fn publish_loan(&mut self) -> Result<(), Error> {
+        let loan = self.loan.take().ok_or_else(|| Error::new("nothing is loaned"))?;
+        self.publisher.writer.publish(loan).map(drop).map_err(said)
+    }
+
+    #[inline]
+    fn publish(&mut self, message: &[u8]) -> Result<(), Error> {
+        self.publisher.writer.publish_copy(message).map(drop).map_err(said)
+    }
+}
+
+/// Takes samples one at a time.
+pub struct Taker {
+    subscriber: node::Subscriber,
+    wait: Wait,
+    taken: Option<Taken>,
+}
+
+impl Taker {
+    /// A subscriber of `topic`, not yet matched.
+    pub fn open(node: &Node, topic: Topic, wait: Wait) -> Result<Self, Error> {
+        let subscriber = node.subscriber(topic, SubscriberQos::default()).map_err(said)?;
+        Ok(Taker { subscriber, wait, taken: None })
+    }
+
+    /// Whether the publisher was there in time.
+    pub fn wait_for_match(&self, limit: Duration) -> bool {
+        self.subscriber.wait_for_match(1, limit)
+    }
+}
+
+impl Subscriber for Taker {
+    #[inline]
+    fn wait(&mut self, until_ns: u64) -> Result<Option<bool>, Error> {
+        self.subscriber.reader.wait(self.wait, until_ns).map(Some).map_err(said)
+    }
+
+    #[inline]
+    fn take(&mut self, _until_ns: u64) -> Result<Option<&[u8]>, Error> {
+        self.taken = None;
+        self.taken = self.subscriber.reader.take().map_err(said)?;
+        Ok(self.taken.as_ref().map(Taken::bytes))
+    }
+
+    #[inline]
+    fn release(&mut self) {
+        self.taken = None;
+    }
+}
+
+/// The wire's errors say what to do themselves.
+#[cold]
+pub fn said(error: myelin_shm::Error) -> Error {
+    Error::new(error.to_string())
+}

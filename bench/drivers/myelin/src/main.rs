@@ -1,0 +1,156 @@
+//! `myelin-driver-myelin`: Myelin's shared-memory route, waiting in three ways.
+//!
+//! Everything is as a user has it who changes nothing but the depth: loans of run-time size on a
+//! topic of bytes, best effort; copies for messages of up to 104 B, which are copied in any case. `docs/shared-memory.md` says what happens inside.
+
+mod link;
+
+use std::process::ExitCode;
+use std::time::Duration;
+
+use myelin_bench_kit::driver::Fan;
+use myelin_bench_kit::protocol::{Prepare, Role, System, Touch, Transport, Workload};
+use myelin_bench_kit::{Clock, Driver, Error, Link, Publisher, Subscriber, message, protocol};
+use myelin_shm::layout::INLINE_BYTES_MAX;
+use myelin_shm::leftovers;
+use myelin_shm::node::{Node, NodeOptions};
+use myelin_shm::topic::Topic;
+use myelin_shm::wait::Wait;
+
+use link::{LoanPublisher, Taker};
+
+fn main() -> ExitCode {
+    myelin_bench_kit::main(&Myelin)
+}
+
+struct Myelin;
+
+/// A system: its name, how its subscriber waits, and what that is.
+struct Kind {
+    name: &'static str,
+    about: &'static str,
+    wait: Wait,
+    tells: protocol::Wait,
+}
+
+const KINDS: [Kind; 3] = [
+    Kind {
+        name: "myelin.shm-poll",
+        about: "Myelin's shared-memory route; the subscriber spins",
+        wait: Wait::Poll,
+        tells: protocol::Wait::Poll,
+    },
+    Kind {
+        name: "myelin.shm-block",
+        about: "Myelin's shared-memory route; the subscriber sleeps on a futex",
+        wait: Wait::Block,
+        tells: protocol::Wait::Block,
+    },
+    Kind {
+        name: "myelin.shm-adaptive",
+        about: "Myelin's shared-memory route; the subscriber spins while that pays, then sleeps",
+        wait: Wait::Adaptive,
+        tells: protocol::Wait::Adaptive,
+    },
+];
+
+impl Driver for Myelin {
+    fn systems(&self) -> Vec<System> {
+        let system = |kind: &Kind| System {
+            name: kind.name.into(),
+            about: kind.about.into(),
+            version: env!("CARGO_PKG_VERSION").into(),
+            wait: kind.tells,
+            transport: Transport::SharedMemory,
+            loans: true,
+            daemon: false,
+            missing: None,
+            payload_bytes_max: 0,
+            floor: false,
+            workloads: vec![Workload::Roundtrip, Workload::Publish],
+        };
+        KINDS.iter().map(system).collect()
+    }
+
+    fn check(&self, prepare: &Prepare) -> Result<(), Error> {
+        kind(prepare)?;
+        match prepare.options.keys().next() {
+            None => Ok(()),
+            Some(key) => {
+                Err(Error::new(format!("myelin has no options, so no `{key}`")).key(key.clone()))
+            }
+        }
+    }
+
+    fn open(&self, prepare: &Prepare) -> Result<Link, Error> {
+        let (ours, theirs) = match prepare.role {
+            Role::Ping => ("ping", "pong"),
+            _ => ("pong", "ping"),
+        };
+        let node = node(prepare)?;
+        let publisher = LoanPublisher::open(&node, topic(prepare, ours), loans(prepare))?;
+        let subscriber = Taker::open(&node, topic(prepare, theirs), kind(prepare)?.wait)?;
+        let limit = Duration::from_nanos(prepare.match_timeout_ns);
+        if !publisher.wait_for_match(1, limit) || !subscriber.wait_for_match(limit) {
+            return Err(unmatched(limit));
+        }
+        let publisher: Box<dyn Publisher> = Box::new(publisher);
+        let subscriber: Box<dyn Subscriber> = Box::new(subscriber);
+        Ok(Link { publisher, subscriber, clock: Clock::Monotonic })
+    }
+
+    fn open_publish(&self, prepare: &Prepare) -> Result<Fan, Error> {
+        let node = node(prepare)?;
+        let limit = Duration::from_nanos(prepare.match_timeout_ns);
+        if prepare.role == Role::Ping {
+            let publisher = LoanPublisher::open(&node, topic(prepare, "fan"), loans(prepare))?;
+            if !publisher.wait_for_match(prepare.subscribers as usize, limit) {
+                return Err(unmatched(limit));
+            }
+            return Ok(Fan::ping(Box::new(publisher)));
+        }
+        let mut subscribers: Vec<Box<dyn Subscriber>> = Vec::new();
+        for _ in 0..prepare.subscribers {
+            let subscriber = Taker::open(&node, topic(prepare, "fan"), Wait::Poll)?;
+            if !subscriber.wait_for_match(limit) {
+                return Err(unmatched(limit));
+            }
+            subscribers.push(Box::new(subscriber));
+        }
+        Ok(Fan::pong(subscribers))
+    }
+
+    fn clean(&self) -> Result<(), Error> {
+        let survey = leftovers::survey(None).map_err(link::said)?;
+        let mut dead = survey.dead.iter();
+        dead.try_for_each(|left| leftovers::remove(left).map(drop)).map_err(link::said)
+    }
+}
+
+fn unmatched(limit: Duration) -> Error {
+    Error::new(format!("the other role was not found within {limit:?}"))
+        .remedy("see its log in the results folder")
+}
+
+fn kind(prepare: &Prepare) -> Result<&'static Kind, Error> {
+    let known = KINDS.iter().find(|kind| kind.name == prepare.system);
+    known.ok_or_else(|| Error::new(format!("no system {:?} in this driver", prepare.system)))
+}
+
+fn node(prepare: &Prepare) -> Result<Node, Error> {
+    let name = format!("bench-{}", prepare.run);
+    Node::open(NodeOptions { domain: prepare.domain, name, ..NodeOptions::default() })
+        .map_err(link::said)
+}
+
+/// One topic a direction, of this run alone.
+fn topic(prepare: &Prepare, direction: &str) -> Topic {
+    let name = format!("bench/{}/{direction}", prepare.run);
+    Topic { name, type_name: "bytes".into(), type_hash: 0 }
+}
+
+/// Whether to write into loans: not what is copied in any case, unless loans are what is measured.
+fn loans(prepare: &Prepare) -> bool {
+    let bytes = message::HEADER_BYTES as u64 + prepare.payload_bytes;
+    bytes > INLINE_BYTES_MAX as u64 || prepare.touch == Touch::Header
+}

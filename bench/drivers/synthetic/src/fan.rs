@@ -1,0 +1,102 @@
+//! Publish runs: publishing takes as long as it is told, and every subscriber takes what was
+//! published, by knowing it, but for what is to be lost.
+
+use myelin_bench_kit::message::Outgoing;
+use myelin_bench_kit::protocol::{Prepare, Role};
+use myelin_bench_kit::{Clock, Error, Fan, Publisher, Subscriber, clock};
+
+use crate::fate::Fate;
+use crate::options::{Options, Time};
+use crate::simulate::pass_until;
+
+/// Whether the options mean anything for a publish run.
+pub fn check(options: &Options, prepare: &Prepare) -> Result<(), Error> {
+    let answered = [
+        (options.reorder_every, "reorder_every"),
+        (options.corrupt_every, "corrupt_every"),
+        (options.stall_every, "stall_every"),
+    ];
+    if let Some((_, key)) = answered.iter().find(|(every, _)| *every > 0) {
+        let text = format!("{key}: not simulated for publish runs");
+        return Err(Error::new(text).remedy("lose_every and duplicate_every are").key(*key));
+    }
+    match prepare.messages {
+        0 => Err(Error::new("messages: a simulated publish run needs a number of them")),
+        _ => Ok(()),
+    }
+}
+
+/// Opens one role.
+pub fn open(options: &Options, prepare: &Prepare) -> Fan {
+    if prepare.role == Role::Ping {
+        let clock = match options.clock {
+            Time::Virtual => Clock::virtual_at(clock::monotonic_ns()),
+            Time::Real => Clock::Monotonic,
+        };
+        let further_ns = options.write_per_subscriber_ns * u64::from(prepare.subscribers);
+        let call_ns = options.write_ns + further_ns;
+        let publisher = Box::new(Speaker { clock: clock.clone(), call_ns });
+        return Fan { clock, ..Fan::ping(publisher) };
+    }
+    let listener = |_| -> Box<dyn Subscriber> { Box::new(Listener::new(options, prepare)) };
+    Fan::pong((0..prepare.subscribers).map(listener).collect())
+}
+
+struct Speaker {
+    clock: Clock,
+    call_ns: u64,
+}
+
+impl Publisher for Speaker {
+    fn publish(&mut self, _message: &[u8]) -> Result<(), Error> {
+        pass_until(&self.clock, self.clock.now() + self.call_ns);
+        Ok(())
+    }
+}
+
+struct Listener {
+    next: u64,
+    /// Whether `next` has been taken and is to be taken again.
+    again: bool,
+    warmup_messages: u64,
+    end: u64,
+    outgoing: Outgoing,
+    options: Options,
+}
+
+impl Listener {
+    fn new(options: &Options, prepare: &Prepare) -> Self {
+        Listener {
+            next: 0,
+            again: false,
+            warmup_messages: prepare.warmup_messages,
+            end: prepare.warmup_messages + prepare.messages,
+            outgoing: Outgoing::new(prepare.payload_bytes as usize),
+            options: options.clone(),
+        }
+    }
+
+    fn fate(&self) -> Fate {
+        let id = self.next.checked_sub(self.warmup_messages);
+        id.map_or(Fate::Whole, |id| Fate::of(id, &self.options))
+    }
+}
+
+impl Subscriber for Listener {
+    fn wait(&mut self, _until_ns: u64) -> Result<Option<bool>, Error> {
+        Ok(Some(self.next < self.end))
+    }
+
+    fn take(&mut self, _until_ns: u64) -> Result<Option<&[u8]>, Error> {
+        while self.next < self.end && self.fate() == Fate::Lost {
+            self.next += 1;
+        }
+        if self.next == self.end {
+            return Ok(None);
+        }
+        let taken = self.next;
+        self.again = self.fate() == Fate::Duplicated && !self.again;
+        self.next += u64::from(!self.again);
+        Ok(Some(self.outgoing.stamp(taken)))
+    }
+}

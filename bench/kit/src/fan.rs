@@ -1,0 +1,188 @@
+//! The measuring loop of a publish run: ping publishes and is not answered, pong polls all
+//! subscribers in turn and takes everything they get.
+//!
+//! Between the two stamps of a record stands the publish call alone, with loan and fill where the
+//! system has loans; not timed apart, so that one clock read, half of it at each end, is all the
+//! bench adds (see `docs/measurement.md`). Pong records nothing: it counts.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use crate::clock::{self, Clock};
+use crate::driver::{Error, Fan, Publisher, Subscriber};
+use crate::message::{self, Outgoing};
+use crate::process;
+use crate::protocol::{Done, Prepare, Touch};
+use crate::samples::SampleFile;
+use crate::transfer::{Limit, Sent, send};
+
+/// Publishes `prepare.messages` messages (or for `prepare.duration_ns`) from `start_ns` on, and
+/// records each call. Ends early when `stop` is set or when the sample file is full.
+pub fn ping(
+    fan: &mut Fan,
+    prepare: &Prepare,
+    samples: &mut SampleFile,
+    start_ns: u64,
+    stop: &AtomicBool,
+) -> Result<Done, Error> {
+    let clock = fan.clock.clone();
+    let publisher = fan.publisher.as_deref_mut();
+    let publisher = publisher.ok_or_else(|| Error::new("this driver opened no publisher"))?;
+    let mut outgoing = Outgoing::new(prepare.payload_bytes as usize);
+    clock.sleep_until(start_ns);
+    // ORDER: Relaxed, the flag carries nothing else; so in the loops below.
+    for sequence in 0..prepare.warmup_messages {
+        if stop.load(Ordering::Relaxed) {
+            break;
+        }
+        publish(publisher, &mut outgoing, sequence, Touch::Stamps, &clock)?;
+        samples.beat(sequence + 1);
+    }
+    let cpu_before_ns = process::cpu_ns();
+    let mut done = Done { begin_ns: clock.now(), ..Done::default() };
+    let limit = Limit::new(prepare, done.begin_ns);
+    let mut written = 0;
+    while !stop.load(Ordering::Relaxed) && written < samples.capacity() {
+        let Some(intended_ns) = limit.next(done.sent, &clock) else {
+            break;
+        };
+        let sequence = prepare.warmup_messages + done.sent;
+        let sent = publish(publisher, &mut outgoing, sequence, prepare.touch, &clock)?;
+        let id = done.sent;
+        done.sent += 1;
+        samples.beat(prepare.warmup_messages + done.sent);
+        if id.is_multiple_of(prepare.record_every)
+            && let Some(place) = samples.record(written)
+        {
+            *place = sent.record(id);
+            place.intended_ns = intended_ns.unwrap_or(sent.entry_ns);
+            written += 1;
+            samples.finish(written);
+        }
+    }
+    done.end_ns = clock.now();
+    done.cpu_ns = Some(process::cpu_ns() - cpu_before_ns);
+    Ok(done)
+}
+
+/// Takes what comes until `stop` is set and nothing more comes. What a subscriber misses is not an
+/// error. [`SILENT`] of the counts says how many subscribers never took anything.
+pub fn pong(fan: &mut Fan, prepare: &Prepare, stop: &AtomicBool) -> Result<Done, Error> {
+    let (found, asked) = (fan.subscribers.len(), prepare.subscribers as usize);
+    if found != asked {
+        return Err(Error::new(format!("this driver opened {found} subscribers, not {asked}")));
+    }
+    let clock = fan.clock.clone();
+    let mut crowd = Crowd::new(fan, prepare);
+    crowd.done.begin_ns = clock.now();
+    // ORDER: Relaxed, the flag carries nothing else.
+    while !stop.load(Ordering::Relaxed) {
+        if asked == 0 {
+            std::thread::park_timeout(STOP_CHECK);
+        } else if !crowd.take_from_each()? {
+            std::hint::spin_loop();
+        }
+    }
+    crowd.drain(&clock)?;
+    let mut done = crowd.done;
+    done.end_ns = clock.now();
+    done.cpu_ns = done.cpu_ns.map(|before| process::cpu_ns() - before);
+    let silent = crowd.next.iter().filter(|next| **next == 0).count();
+    done.more.insert(SILENT.into(), silent as u64);
+    Ok(done)
+}
+
+/// One publish call between its two stamps.
+#[inline(always)]
+fn publish(
+    publisher: &mut dyn Publisher,
+    outgoing: &mut Outgoing,
+    sequence: u64,
+    touch: Touch,
+    clock: &Clock,
+) -> Result<Sent, Error> {
+    let bytes = outgoing.renew(sequence, touch);
+    let filled = message::filled(bytes, touch);
+    let entry_ns = clock.now();
+    let mut sent = send(publisher, bytes, filled, None)?;
+    sent.return_ns = clock.now();
+    sent.entry_ns = entry_ns;
+    sent.cpu = clock::cpu();
+    Ok(sent)
+}
+
+/// All subscribers of a run.
+struct Crowd<'a> {
+    subscribers: &'a mut [Box<dyn Subscriber>],
+    /// By subscriber: one more than the highest sequence number taken; 0 for none.
+    next: Vec<u64>,
+    prepare: &'a Prepare,
+    done: Done,
+}
+
+impl<'a> Crowd<'a> {
+    fn new(fan: &'a mut Fan, prepare: &'a Prepare) -> Self {
+        let next = vec![0; fan.subscribers.len()];
+        Crowd { subscribers: &mut fan.subscribers, next, prepare, done: Done::default() }
+    }
+
+    /// One message of each subscriber that has one; whether any had.
+    #[inline(always)]
+    fn take_from_each(&mut self) -> Result<bool, Error> {
+        let mut any = false;
+        for (subscriber, next) in self.subscribers.iter_mut().zip(&mut self.next) {
+            if let Some(message) = subscriber.take(0)? {
+                note(&mut self.done, self.prepare, message, next);
+                subscriber.release();
+                any = true;
+            }
+        }
+        Ok(any)
+    }
+
+    /// What was published last may still be under way.
+    fn drain(&mut self, clock: &Clock) -> Result<(), Error> {
+        let (mut quiet_since_ns, end_ns) = (clock.now(), clock.now() + DRAIN_NS_MAX);
+        while clock.now() < end_ns && clock.now() < quiet_since_ns + QUIET_NS {
+            if self.take_from_each()? {
+                quiet_since_ns = clock.now();
+            } else {
+                clock.sleep_until(clock.now() + QUIET_NS / 10);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Books a message of one subscriber, whose next expected sequence number is `next`.
+#[inline(always)]
+fn note(done: &mut Done, prepare: &Prepare, message: &[u8], next: &mut u64) {
+    let payload_bytes = prepare.payload_bytes as usize;
+    let Some(sequence) = message::sequence(message).filter(|number| *number < u64::MAX) else {
+        done.corrupt += 1;
+        return;
+    };
+    let newest = sequence >= *next;
+    let again = sequence + 1 == *next;
+    *next = (*next).max(sequence + 1);
+    if sequence < prepare.warmup_messages {
+        done.corrupt += u64::from(!message::pattern_holds(message, payload_bytes));
+        return;
+    }
+    if done.cpu_ns.is_none() {
+        done.cpu_ns = Some(process::cpu_ns());
+    }
+    done.corrupt += u64::from(!message::holds(message, payload_bytes, prepare.touch));
+    done.duplicates += u64::from(again);
+    done.received += u64::from(!again);
+    done.out_of_order += u64::from(!newest && !again);
+}
+
+/// In pong's `more`: subscribers that took nothing at all, not even of the warm-up.
+pub const SILENT: &str = "silent_subscribers";
+/// Without anything to take for so long, pong has everything.
+const QUIET_NS: u64 = 2_000_000;
+/// For so long at most pong goes on taking after it was told to stop.
+const DRAIN_NS_MAX: u64 = 1_000_000_000;
+/// How often a pong without subscribers looks whether it should stop.
+const STOP_CHECK: Duration = Duration::from_millis(100);

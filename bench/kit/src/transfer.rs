@@ -1,0 +1,170 @@
+//! What both workloads are made of: when to send, how a message goes out, how one comes in.
+
+use crate::clock::{self, Clock};
+use crate::driver::{Error, Publisher, Subscriber};
+use crate::message;
+use crate::protocol::Prepare;
+use crate::samples::{CORRUPT, Record};
+
+/// When to send the next message, and when to stop.
+pub(crate) struct Limit {
+    begin_ns: u64,
+    messages: u64,
+    end_ns: u64,
+    period_ns: Option<f64>,
+}
+
+impl Limit {
+    pub(crate) fn new(prepare: &Prepare, begin_ns: u64) -> Self {
+        Limit {
+            begin_ns,
+            messages: if prepare.messages == 0 { u64::MAX } else { prepare.messages },
+            end_ns: match prepare.duration_ns {
+                0 => u64::MAX,
+                duration => begin_ns + duration,
+            },
+            period_ns: prepare.rate_hz.map(|rate| 1e9 / rate),
+        }
+    }
+
+    /// `None` at the end; otherwise when message `sent` was meant to go, if there is a schedule,
+    /// once that time has come. A schedule that was missed is caught up with, not moved.
+    #[inline(always)]
+    pub(crate) fn next(&self, sent: u64, clock: &Clock) -> Option<Option<u64>> {
+        if sent >= self.messages {
+            return None;
+        }
+        let Some(period_ns) = self.period_ns else {
+            return (clock.now() < self.end_ns).then_some(None);
+        };
+        let intended_ns = self.begin_ns + (sent as f64 * period_ns) as u64;
+        if intended_ns >= self.end_ns {
+            return None;
+        }
+        clock.sleep_until(intended_ns);
+        Some(Some(intended_ns))
+    }
+}
+
+/// What a publish call left behind.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Sent {
+    pub(crate) entry_ns: u64,
+    pub(crate) loan_ns: u32,
+    pub(crate) fill_ns: u32,
+    pub(crate) return_ns: u64,
+    pub(crate) cpu: u16,
+}
+
+impl Sent {
+    #[inline(always)]
+    pub(crate) fn record(&self, id: u64) -> Record {
+        Record {
+            id,
+            publish_entry_ns: self.entry_ns,
+            publish_return_ns: self.return_ns,
+            loan_ns: self.loan_ns,
+            fill_ns: self.fill_ns,
+            publish_cpu: self.cpu,
+            ..Record::default()
+        }
+    }
+}
+
+/// Publishes `message`, through a loan where the system has them, of which the first `filled` bytes
+/// are written. With `stamps`, the time before and a clock, the loan and its filling are timed
+/// apart.
+#[inline(always)]
+pub(crate) fn send(
+    publisher: &mut dyn Publisher,
+    message: &[u8],
+    filled: usize,
+    stamps: Option<(u64, &Clock)>,
+) -> Result<Sent, Error> {
+    let mut sent = Sent::default();
+    if !publisher.has_loans() {
+        publisher.publish(message)?;
+        return Ok(sent);
+    }
+    let memory = publisher.loan(message.len())?;
+    let Some((before_ns, clock)) = stamps else {
+        memory[..filled].copy_from_slice(&message[..filled]);
+        return publisher.publish_loan().map(|()| sent);
+    };
+    let loaned_ns = clock.now();
+    memory[..filled].copy_from_slice(&message[..filled]);
+    let filled_ns = clock.now();
+    publisher.publish_loan()?;
+    sent.loan_ns = u32::try_from(loaned_ns - before_ns).unwrap_or(u32::MAX);
+    sent.fill_ns = u32::try_from(filled_ns - loaned_ns).unwrap_or(u32::MAX);
+    Ok(sent)
+}
+
+/// A message as it was taken; borrowed until it is released.
+pub(crate) struct Arrival<'a> {
+    pub(crate) message: &'a [u8],
+    wake_ns: u64,
+    return_ns: u64,
+}
+
+impl Arrival<'_> {
+    #[inline(always)]
+    pub(crate) fn arrived(&self, holds: bool) -> Arrived {
+        Arrived {
+            sequence: message::sequence(self.message).unwrap_or(u64::MAX),
+            wake_ns: self.wake_ns,
+            return_ns: self.return_ns,
+            cpu: clock::cpu(),
+            holds,
+        }
+    }
+}
+
+/// What is left of an arrival after the sample was given back.
+#[derive(Clone, Copy)]
+pub(crate) struct Arrived {
+    pub(crate) sequence: u64,
+    wake_ns: u64,
+    return_ns: u64,
+    cpu: u16,
+    pub(crate) holds: bool,
+}
+
+impl Arrived {
+    #[inline(always)]
+    pub(crate) fn complete(&self, record: &mut Record) {
+        record.wake_ns = self.wake_ns;
+        record.take_return_ns = self.return_ns;
+        record.take_cpu = self.cpu;
+        record.flags |= if self.holds { 0 } else { CORRUPT };
+    }
+}
+
+/// The next message, or `None` if none came until `until_ns`.
+#[inline(always)]
+pub(crate) fn receive<'a>(
+    subscriber: &'a mut dyn Subscriber,
+    clock: &Clock,
+    until_ns: u64,
+) -> Result<Option<Arrival<'a>>, Error> {
+    // The loop ends with the sample's borrow, which the borrow checker cannot follow through a
+    // returned reference; hence the pointer.
+    let subscriber: *mut (dyn Subscriber + 'a) = subscriber;
+    loop {
+        // SAFETY: `subscriber` comes from a unique borrow that lives for 'a; no sample of it is
+        // held when the loop comes round, as the only path that holds one returns.
+        let subscriber = unsafe { &mut *subscriber };
+        let wake_ns = match subscriber.wait(until_ns)? {
+            None => 0,
+            Some(true) => clock.now(),
+            Some(false) => return Ok(None),
+        };
+        if let Some(message) = subscriber.take(until_ns)? {
+            let return_ns = clock.now();
+            return Ok(Some(Arrival { message, wake_ns, return_ns }));
+        }
+        if clock.now() >= until_ns {
+            return Ok(None);
+        }
+    }
+}

@@ -1,0 +1,95 @@
+//! What only publish runs have: counts of two sides that do not answer each other, and the cost of
+//! each further subscriber.
+
+use myelin_bench_kit::protocol::Done;
+
+use super::bootstrap;
+use super::distribution::Sorted;
+use crate::record::RunRecord;
+use crate::scenario::Kind;
+use crate::summary::{Cell, FurtherSubscriber};
+
+/// The counts of a run: ping knows what was sent, pong what was taken.
+pub(super) fn counts(record: &RunRecord, subscribers: u32) -> Done {
+    let ping = record.ping.clone().unwrap_or_default();
+    let pong = record.pong.clone().unwrap_or_default();
+    let expected = ping.sent * u64::from(subscribers);
+    Done {
+        received: pong.received,
+        lost: expected.saturating_sub(pong.received),
+        duplicates: pong.duplicates,
+        out_of_order: pong.out_of_order,
+        corrupt: pong.corrupt,
+        ..ping
+    }
+}
+
+/// Fills in what each subscriber beyond the first adds. `writes[i]` are the publish calls of the runs
+/// that `cells[i]` comes from.
+pub(super) fn compare_subscribers(cells: &mut [Cell], writes: &[Vec<Sorted>]) {
+    let slopes: Vec<_> = (0..cells.len())
+        .map(|index| {
+            let base = (0..cells.len()).find(|&other| is_base(&cells[other], &cells[index]))?;
+            slope(&cells[index], &cells[base], &writes[index], &writes[base])
+        })
+        .collect();
+    for (cell, slope) in cells.iter_mut().zip(slopes) {
+        cell.further_subscriber = slope;
+    }
+}
+
+/// Whether `base` is the same but for its one subscriber, and `cell` has more.
+fn is_base(base: &Cell, cell: &Cell) -> bool {
+    let alike = |a: &Cell, b: &Cell| {
+        let (one, other) = (&a.params, &b.params);
+        (&a.scenario, &a.system, &a.tuning, &a.topology)
+            == (&b.scenario, &b.system, &b.tuning, &b.topology)
+            && one.payload_bytes == other.payload_bytes
+            && one.rate_hz == other.rate_hz
+    };
+    cell.workload == Kind::Publish
+        && cell.params.subscribers > 1
+        && base.params.subscribers == 1
+        && alike(base, cell)
+}
+
+fn slope(
+    cell: &Cell,
+    base: &Cell,
+    runs: &[Sorted],
+    base_runs: &[Sorted],
+) -> Option<FurtherSubscriber> {
+    let further = f64::from(cell.params.subscribers - 1);
+    let per_subscriber_ns = |us: f64| us * 1e3 / further;
+    let median = |cell: &Cell| cell.write_us?.p50.filter(|_| cell.valid);
+    Some(FurtherSubscriber {
+        ns: per_subscriber_ns(median(cell)? - median(base)?),
+        interval_ns: bootstrap::difference(runs, base_runs, 0.5)
+            .map(|ends| ends.map(per_subscriber_ns)),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::RunPlan;
+
+    #[test]
+    fn what_pong_did_not_take_is_lost() {
+        let record = |sent, received| RunRecord {
+            plan: RunPlan { order: 0, cell: 0, repeat: 0 },
+            failure: None,
+            notes: Vec::new(),
+            ping: Some(Done { sent, end_ns: 9, ..Done::default() }),
+            pong: Some(Done { received, duplicates: 2, ..Done::default() }),
+            startup_ms: 0.0,
+            pinned: None,
+            observation: None,
+            directory: String::new(),
+        };
+        let found = counts(&record(100, 750), 8);
+        assert_eq!((found.sent, found.received, found.lost), (100, 750, 50));
+        assert_eq!((found.duplicates, found.end_ns), (2, 9));
+        assert_eq!(counts(&record(100, 0), 0).lost, 0);
+    }
+}

@@ -1,0 +1,160 @@
+//! What the runs of a cell add up to: counts, CPU, memory, switches, traffic.
+
+use std::collections::BTreeMap;
+
+use myelin_bench_kit::protocol::Done;
+
+use super::cell::JudgedRun;
+use crate::observe::{Observation, ProcessObservation};
+use crate::record::RunRecord;
+use crate::scenario::Kind;
+use crate::summary::{ProcessUse, ThreadUse};
+
+/// Sums over the runs that are used.
+pub(super) struct Totals<'a> {
+    pub(super) counts: Done,
+    pub(super) observations: Vec<&'a Observation>,
+    pub(super) messages: f64,
+    pub(super) measured_s: f64,
+    pub(super) observed_s: f64,
+    pub(super) cpu_us: f64,
+    /// From the first measured message to the last, without the bench's own start and end.
+    pub(super) exchange_cpu_us: f64,
+    pub(super) loopback_bytes: f64,
+    pub(super) loopback_packets: f64,
+}
+
+impl<'a> Totals<'a> {
+    pub(super) fn of(runs: &[&'a JudgedRun], warmup_messages: u64) -> Self {
+        let mut total = Totals {
+            counts: Done::default(),
+            observations: Vec::new(),
+            messages: 0.0,
+            measured_s: 0.0,
+            observed_s: 0.0,
+            cpu_us: 0.0,
+            exchange_cpu_us: 0.0,
+            loopback_bytes: 0.0,
+            loopback_packets: 0.0,
+        };
+        for run in runs {
+            let counts = &run.counts;
+            total.counts.sent += counts.sent;
+            total.counts.received += counts.received;
+            total.counts.lost += counts.lost;
+            total.counts.duplicates += counts.duplicates;
+            total.counts.out_of_order += counts.out_of_order;
+            total.counts.corrupt += counts.corrupt;
+            total.messages += (counts.sent + warmup_messages) as f64;
+            total.measured_s += counts.end_ns.saturating_sub(counts.begin_ns) as f64 * 1e-9;
+            if let Some(observed) = &run.record.observation {
+                total.observed_s += observed.wall_ns as f64 * 1e-9;
+                total.cpu_us += sum(observed, |process| process.cpu_ns) as f64 / 1e3;
+                total.exchange_cpu_us += exchange_cpu_ns(&run.record, observed) / 1e3;
+                total.loopback_bytes += observed.loopback_bytes as f64;
+                total.loopback_packets += observed.loopback_packets as f64;
+                total.observations.push(observed);
+            }
+        }
+        total
+    }
+
+    /// What the rate counts: messages answered, or published.
+    pub(super) fn exchanges(&self, kind: Kind) -> u64 {
+        match kind {
+            Kind::Roundtrip => self.counts.received,
+            Kind::Publish => self.counts.sent,
+        }
+    }
+
+    pub(super) fn runs(&self) -> f64 {
+        self.observations.len().max(1) as f64
+    }
+
+    pub(super) fn per_second(&self, amount: f64, seconds: f64) -> f64 {
+        if seconds > 0.0 { amount / seconds } else { 0.0 }
+    }
+
+    pub(super) fn sum(&self, of: fn(&ProcessObservation) -> u64) -> f64 {
+        self.observations.iter().map(|observed| sum(observed, of)).sum::<u64>() as f64
+    }
+
+    pub(super) fn rate(&self, of: fn(&ProcessObservation) -> u64) -> f64 {
+        self.per_second(self.sum(of), self.observed_s)
+    }
+
+    pub(super) fn largest(&self, of: impl Fn(&Observation) -> u64) -> u64 {
+        self.observations.iter().map(|observed| of(observed)).max().unwrap_or(0)
+    }
+
+    pub(super) fn steal_percent(&self) -> f64 {
+        self.observations.iter().map(|observed| observed.steal_percent).sum::<f64>() / self.runs()
+    }
+
+    /// CPU by process and thread name, added up over runs; threads that share a name are one.
+    pub(super) fn processes(&self) -> Vec<ProcessUse> {
+        let mut names: Vec<&str> = Vec::new();
+        for process in self.observations.iter().flat_map(|observed| &observed.processes) {
+            if !names.contains(&process.name.as_str()) {
+                names.push(&process.name);
+            }
+        }
+        names.into_iter().map(|name| self.process(name)).collect()
+    }
+
+    fn process(&self, name: &str) -> ProcessUse {
+        let percent = |ns: u64| 100.0 * self.per_second(ns as f64 * 1e-9, self.observed_s);
+        let all = self.observations.iter().flat_map(|observed| &observed.processes);
+        let same: Vec<&ProcessObservation> = all.filter(|process| process.name == name).collect();
+        let mut threads: BTreeMap<&str, u64> = BTreeMap::new();
+        for (thread, used) in same.iter().flat_map(|process| &process.threads) {
+            *threads.entry(thread).or_default() += used;
+        }
+        let mut threads: Vec<ThreadUse> = threads
+            .into_iter()
+            .map(|(name, used)| ThreadUse { name: name.into(), cpu_percent: percent(used) })
+            .collect();
+        threads.sort_by(|a, b| b.cpu_percent.total_cmp(&a.cpu_percent));
+        let rate = |of: fn(&ProcessObservation) -> u64| {
+            let all: u64 = same.iter().map(|process| of(process)).sum();
+            self.per_second(all as f64, self.observed_s)
+        };
+        let user = |process: &&ProcessObservation| {
+            process.user_share.map(|share| (share * process.cpu_ns as f64) as u64)
+        };
+        ProcessUse {
+            role: name.into(),
+            cpu_percent: percent(same.iter().map(|process| process.cpu_ns).sum()),
+            user_percent: same
+                .iter()
+                .all(|process| process.user_share.is_some())
+                .then(|| percent(same.iter().filter_map(user).sum())),
+            rss_bytes: same.iter().map(|process| process.rss_bytes).max().unwrap_or(0),
+            voluntary_switches_per_s: rate(|process| process.voluntary_switches),
+            involuntary_switches_per_s: rate(|process| process.involuntary_switches),
+            threads,
+        }
+    }
+}
+
+/// CPU of the exchange alone: by ping's and pong's own account, where they keep one; the rest, daemons
+/// and drivers that do not, by the observation's.
+fn exchange_cpu_ns(record: &RunRecord, observed: &Observation) -> f64 {
+    let own = |name: &str| match name {
+        "ping" => record.ping.as_ref()?.cpu_ns,
+        "pong" => record.pong.as_ref()?.cpu_ns,
+        _ => None,
+    };
+    let measured_ns =
+        record.ping.as_ref().map_or(0, |ping| ping.end_ns.saturating_sub(ping.begin_ns));
+    let part = measured_ns as f64 / (observed.wall_ns as f64).max(1.0);
+    let used = |process: &ProcessObservation| match own(&process.name) {
+        Some(cpu_ns) => cpu_ns as f64,
+        None => process.cpu_ns as f64 * part.min(1.0),
+    };
+    observed.processes.iter().map(used).sum()
+}
+
+pub(super) fn sum(observed: &Observation, of: impl Fn(&ProcessObservation) -> u64) -> u64 {
+    observed.processes.iter().map(of).sum()
+}
