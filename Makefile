@@ -5,9 +5,9 @@ CARGO_TARGET_DIR ?= $(CURDIR)/target
 export CARGO_TARGET_DIR
 MYELIN := $(CARGO_TARGET_DIR)/release/myelin
 
-.PHONY: bench build test lint overhead fidelity
+.PHONY: bench build test lint overhead fidelity shm sanitize
 
-## The main job: measure CycloneDDS with and without iceoryx beside the machine's floor.
+## The main job: Myelin, and CycloneDDS with and without iceoryx, beside the machine's floor.
 bench: build
 	$(MYELIN) bench run quick
 
@@ -22,6 +22,8 @@ test: lint
 	cargo test --workspace
 	RUSTFLAGS="--cfg loom" cargo test -p myelin-driver-os --lib --release \
 		--target-dir $(CARGO_TARGET_DIR)/loom
+	RUSTFLAGS="--cfg loom" cargo test -p myelin-shm --test model_loom --release \
+		--target-dir $(CARGO_TARGET_DIR)/loom
 
 lint:
 	cargo fmt --check
@@ -34,3 +36,11 @@ overhead:
 ## Our round trips against a plain C program without our kit, alternating.
 fidelity: build
 	$(MAKE) -C bench/drivers/cyclonedds/check fidelity
+
+## Myelin's shared-memory route against iceoryx2, CycloneDDS and the floor; needs a quiet machine.
+shm: build
+	$(MYELIN) bench run shm-roundtrip shm-untouched publish
+
+## The thread sanitizer, Miri and the fuzzer, where the nightly toolchain has them.
+sanitize:
+	scripts/sanitize

@@ -1,6 +1,7 @@
 //! The command `myelin`. Thin: every verb is a call into a library.
 
 mod bench;
+mod doctor;
 
 use std::process::ExitCode;
 
@@ -20,11 +21,16 @@ enum Verb {
     /// Measure middlewares: round trips, latency percentiles, CPU and memory.
     #[command(subcommand)]
     Bench(bench::Verb),
+    /// Say what killed processes have left behind on this host, and remove it.
+    Doctor(doctor::Options),
 }
 
 fn main() -> ExitCode {
-    let Verb::Bench(verb) = Arguments::parse().verb;
-    match bench::run(verb) {
+    let done = match Arguments::parse().verb {
+        Verb::Bench(verb) => bench::run(verb),
+        Verb::Doctor(options) => doctor::run(&options),
+    };
+    match done {
         Ok(code) => code,
         Err(error) if error.is::<InputError>() => {
             eprintln!("error: {error}");

@@ -2,29 +2,24 @@
 
 mod support;
 
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
 use support::{Traces, alone, bench, complaint, finish, summary};
 
 const SCENARIO: &str = "name = \"peers\"\nabout = \"all of them, briefly\"\n\n[workload]\n\
     kind = \"roundtrip\"\npayload_bytes = [0, 1024, 65536]\nmessages = 400\nduration_s = 5\n\n[plan]\n\
-    systems = [\"os.*\", \"cyclonedds.*\"]\ntunings = [\"default\"]\ntopology = \"two-processes\"\n\
+    systems = [\"os.*\", \"cyclonedds.*\", \"iceoryx2.*\", \"myelin.*\"]\ntunings = [\"default\"]\ntopology = \"two-processes\"\n\
     runs = 1\n";
 
 #[test]
 fn every_installed_system_yields_valid_cells() {
     let _alone = alone();
-    let (folder, before) = (tempfile::tempdir().unwrap(), Traces::look());
-    let file = folder.path().join("peers.toml");
-    std::fs::write(&file, SCENARIO).unwrap();
-    let out = folder.path().join("out");
-    let arguments = ["run", file.to_str().unwrap(), "--out", out.to_str().unwrap()];
-    let output = finish(&mut bench(&arguments));
-    assert_eq!(output.status.code(), Some(0), "{}", complaint(&output));
-    before.assert_unchanged();
-
-    let summary = summary(&out);
+    let folder = tempfile::tempdir().unwrap();
+    let (out, summary) = measured(folder.path(), SCENARIO);
     assert_eq!(summary["schema"], 1);
     let cells = summary["cells"].as_array().unwrap();
-    assert!(cells.len() >= 9 * 3, "{} cells", cells.len());
+    assert!(cells.len() >= (9 + 2 + 3) * 3, "{} cells", cells.len());
     for cell in cells {
         check_cell(cell);
     }
@@ -61,7 +56,9 @@ fn check_cell(cell: &serde_json::Value) {
     } else {
         assert_eq!(roles, ["ping", "pong"]);
     }
-    assert_eq!(cell["loan_us"].is_object(), system == "cyclonedds.iceoryx", "{cell}");
+    let loans = ["cyclonedds.iceoryx", "iceoryx2.poll", "iceoryx2.event"].contains(&system)
+        || (system.starts_with("myelin.") && cell["params"]["payload_bytes"] != 0);
+    assert_eq!(cell["loan_us"].is_object(), loans, "{cell}");
 }
 
 fn the_formats_of_others_print_halves(out: &std::path::Path, cells: &[serde_json::Value]) {
@@ -75,4 +72,34 @@ fn the_formats_of_others_print_halves(out: &std::path::Path, cells: &[serde_json
             assert_eq!(rows, cells.len(), "{text}");
         }
     }
+}
+
+#[test]
+fn myelin_publishes_to_any_number_of_subscribers() {
+    let _alone = alone();
+    let folder = tempfile::tempdir().unwrap();
+    let scenario = "name = \"fan\"\nabout = \"to 0, 1 and 40 subscribers\"\n\n[workload]\n\
+        kind = \"publish\"\npayload_bytes = [64, 4096]\nsubscribers = [0, 1, 40]\nmessages = 2000\n\n\
+        [plan]\nsystems = [\"myelin.shm-poll\"]\ntunings = [\"default\"]\n\
+        topology = \"two-processes\"\nruns = 1\n";
+    let (_, summary) = measured(folder.path(), scenario);
+    let cells = summary["cells"].as_array().unwrap();
+    assert_eq!(cells.len(), 6);
+    for cell in cells {
+        assert_eq!(cell["valid"], true, "{cell}");
+        assert!(cell["write_us"]["p50"].as_f64().unwrap() > 0.0, "{cell}");
+    }
+}
+
+/// Runs a scenario to its end; returns the results folder and its summary. Nothing may be left
+/// behind.
+fn measured(folder: &Path, scenario: &str) -> (PathBuf, Value) {
+    let (file, out, before) = (folder.join("it.toml"), folder.join("out"), Traces::look());
+    std::fs::write(&file, scenario).unwrap();
+    let arguments = ["run", file.to_str().unwrap(), "--out", out.to_str().unwrap()];
+    let output = finish(&mut bench(&arguments));
+    assert_eq!(output.status.code(), Some(0), "{}", complaint(&output));
+    before.assert_unchanged();
+    let summary = summary(&out);
+    (out, summary)
 }
