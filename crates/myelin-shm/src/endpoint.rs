@@ -1,5 +1,6 @@
 //! The handles of publishers and subscribers: the hot path in front, and what the node knows.
 
+use std::ops::Deref;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -9,87 +10,110 @@ use crate::publication::Writer;
 use crate::subscription::Reader;
 use crate::topic::EndpointId;
 
-/// What both kinds of handle do alike. In a child of `fork` there are no matches and no events.
-macro_rules! endpoint {
-    ($handle:ident) => {
-        impl std::fmt::Debug for $handle {
-            fn fmt(&self, to: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-                to.debug_struct(stringify!($handle)).field("id", &self.id).finish_non_exhaustive()
-            }
-        }
+/// What the node knows of a publisher or subscriber: its matches, and what has happened to them.
+/// Clones tell of the same endpoint, also after it is gone. Any thread may use it.
+///
+/// In a child of `fork` there are no matches and no events.
+#[derive(Clone)]
+pub struct Observer {
+    id: EndpointId,
+    node: Node,
+    inbox: Arc<Inbox>,
+}
 
-        impl $handle {
-            /// Its endpoint id.
-            pub fn id(&self) -> EndpointId {
-                self.id
-            }
+impl Observer {
+    /// The endpoint's id.
+    pub fn id(&self) -> EndpointId {
+        self.id
+    }
 
-            /// How many endpoints of the other side it is matched with.
-            pub fn matched(&self) -> usize {
-                self.inbox().map_or(0, Inbox::matched)
-            }
+    /// How many endpoints of the other side it is matched with.
+    pub fn matched(&self) -> usize {
+        self.inbox().map_or(0, Inbox::matched)
+    }
 
-            /// Waits until there are at least `count` matches. False if there are not after `limit`.
-            pub fn wait_for_match(&self, count: usize, limit: Duration) -> bool {
-                self.inbox().is_some_and(|inbox| inbox.wait_for_match(count, limit))
-            }
+    /// Waits until there are at least `count` matches. False if there are not after `limit`.
+    pub fn wait_for_match(&self, count: usize, limit: Duration) -> bool {
+        self.inbox().is_some_and(|inbox| inbox.wait_for_match(count, limit))
+    }
 
-            /// Takes all events since the last call, oldest first.
-            pub fn events(&self) -> Vec<Event> {
-                self.inbox().map_or_else(Vec::new, Inbox::drain)
-            }
+    /// Takes all events since the last call, oldest first.
+    pub fn events(&self) -> Vec<Event> {
+        self.inbox().map_or_else(Vec::new, Inbox::drain)
+    }
 
-            /// Events that went because nobody took them: beyond 1,024 the oldest go.
-            pub fn events_lost(&self) -> u64 {
-                self.inbox().map_or(0, Inbox::lost)
-            }
+    /// Events that went because nobody took them: beyond 1,024 the oldest go.
+    pub fn events_lost(&self) -> u64 {
+        self.inbox().map_or(0, Inbox::lost)
+    }
 
-            /// The lock in it may have been held when the process forked.
-            fn inbox(&self) -> Option<&Inbox> {
-                (!self.node.core().is_forked()).then_some(&self.inbox)
-            }
-        }
-    };
+    pub(crate) fn node(&self) -> &Node {
+        &self.node
+    }
+
+    /// The lock in it may have been held when the process forked.
+    fn inbox(&self) -> Option<&Inbox> {
+        (!self.node.core().is_forked()).then_some(&self.inbox)
+    }
+}
+
+impl std::fmt::Debug for Observer {
+    fn fmt(&self, to: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        to.debug_struct("Observer").field("id", &self.id).finish_non_exhaustive()
+    }
 }
 
 /// A publisher of a node. Dropping it ends its matches.
+#[derive(Debug)]
 pub struct Publisher {
     /// The hot path.
     pub writer: Writer,
-    id: EndpointId,
-    node: Node,
-    inbox: Arc<Inbox>,
+    observer: Observer,
 }
 
 /// A subscriber of a node. Dropping it ends its matches when its last sample has been dropped too.
+#[derive(Debug)]
 pub struct Subscriber {
     /// The hot path.
     pub reader: Reader,
-    id: EndpointId,
-    // Dropped after the reader and before the node.
+    // Dropped after the reader and before the observer, which has the node.
     _settled: Settled,
-    node: Node,
-    inbox: Arc<Inbox>,
+    observer: Observer,
 }
-
-endpoint!(Publisher);
-endpoint!(Subscriber);
 
 impl Publisher {
     pub(crate) fn new(writer: Writer, id: EndpointId, node: Node, inbox: Arc<Inbox>) -> Self {
-        Publisher { writer, id, node, inbox }
+        Publisher { writer, observer: Observer { id, node, inbox } }
     }
 }
 
 impl Subscriber {
     pub(crate) fn new(reader: Reader, id: EndpointId, node: Node, inbox: Arc<Inbox>) -> Self {
-        Subscriber { reader, id, _settled: Settled(node.clone()), node, inbox }
+        let _settled = Settled(node.clone());
+        Subscriber { reader, _settled, observer: Observer { id, node, inbox } }
+    }
+}
+
+impl Deref for Publisher {
+    type Target = Observer;
+
+    fn deref(&self) -> &Observer {
+        &self.observer
+    }
+}
+
+impl Deref for Subscriber {
+    type Target = Observer;
+
+    fn deref(&self) -> &Observer {
+        &self.observer
     }
 }
 
 /// Waits until the node's thread has let go of a subscriber it may have been looking at. Otherwise it
 /// could be the one that drops the last handle of the node, and a process that ends now would leave
 /// its socket behind.
+#[derive(Debug)]
 struct Settled(Node);
 
 impl Drop for Settled {
@@ -102,8 +126,9 @@ impl Drop for Settled {
 
 impl Drop for Publisher {
     fn drop(&mut self) {
-        if !self.node.core().is_forked() {
-            self.node.core().change(|state| state.remove_publication(self.id));
+        let Observer { id, node, .. } = &self.observer;
+        if !node.core().is_forked() {
+            node.core().change(|state| state.remove_publication(*id));
         }
     }
 }

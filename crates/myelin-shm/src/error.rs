@@ -33,6 +33,12 @@ pub enum Error {
         /// Slots that cannot be reused now.
         out: usize,
     },
+    /// A callback that a publish runs has come back to the same publisher.
+    #[error(
+        "this publisher is publishing just now, and a callback inside that publish uses it again; \
+         make a publisher for the callback"
+    )]
+    Reentered,
     /// The kernel has no memory for a segment.
     #[error(
         "no memory for a shared segment of {bytes} B; free some, give this container more, or lower \

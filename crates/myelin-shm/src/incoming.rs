@@ -4,6 +4,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering, fence};
 
+use crate::callback::Fresh;
 use crate::error::Error;
 use crate::layout::{Cell, INLINE_BYTES_MAX};
 use crate::limits::{LAPS_MAX, SEQUENCE_MAX};
@@ -13,14 +14,21 @@ use crate::source::{SlotView, Source};
 use crate::subscription::SubscriptionShared;
 use crate::sync::load_acquire;
 use crate::taken::{Payload, Taken};
-use crate::topic::Reliability;
+use crate::topic::{EndpointId, Reliability};
 use crate::wait;
+
+// SAFETY: `reading` leads into a mapping, which belongs to the process.
+unsafe impl Send for Incoming {}
 
 /// One publisher, as the reader keeps track of it.
 pub(crate) struct Incoming {
     pub(crate) source: Arc<Source>,
+    publisher: EndpointId,
     next: u64,
     at: usize,
+    cells: usize,
+    /// Where `next` is announced: a word of the subscription, which the reader keeps.
+    reading: *const AtomicU64,
     /// `published` when it was last looked at; a lower bound.
     published: u64,
     /// T1 is due before the next look.
@@ -43,8 +51,11 @@ impl Incoming {
         // Nothing of a reliable subscriber's is passed over, so its own depth does not bound it.
         let depth = if reliable { u64::MAX } else { u64::from(shared.qos().depth) };
         let mut incoming = Incoming {
+            publisher: source.id,
             next,
             at: (next % source.cells) as usize,
+            cells: source.cells as usize,
+            reading: &raw const shared.connection(source.connection).reading,
             published: next,
             fence_due: true,
             reliable,
@@ -54,7 +65,7 @@ impl Incoming {
             missing_at: None,
             source,
         };
-        incoming.announce(shared);
+        incoming.announce();
         incoming
     }
 
@@ -92,14 +103,14 @@ impl Incoming {
                 return Ok(None);
             }
             if self.next >= self.published {
-                self.skip_to_depth(shared)?;
+                self.skip_to_depth()?;
             }
             match ring::look(self.cell(), self.next, &mut inline) {
                 Look::NotYet => return Ok(None),
-                Look::Passed if !self.skip_to_depth(shared)? => return Ok(None),
+                Look::Passed if !self.skip_to_depth()? => return Ok(None),
                 Look::Passed => {}
                 Look::Inline { length } => {
-                    return Ok(Some(self.taken(length, Payload::Inline(inline), shared)));
+                    return Ok(Some(self.taken(length, Payload::Inline(inline))));
                 }
                 Look::Slot { length, place } => return self.take_slot(length, place, shared),
                 Look::Corrupt => {
@@ -108,6 +119,33 @@ impl Incoming {
             }
         }
         Ok(None)
+    }
+
+    /// Whether this sample comes next, with nothing lost before it.
+    #[inline(always)]
+    pub(crate) fn is_next(&self, fresh: &Fresh) -> bool {
+        self.publisher == fresh.publisher && self.next == fresh.sequence && self.lost == 0
+    }
+
+    /// The sample that comes next has been handed over by its publisher.
+    #[inline(always)]
+    pub(crate) fn go_on(&mut self) {
+        self.step();
+        // Its publisher is not waiting: it is here.
+        reclaim::go_on(self.reading(), self.next);
+        self.fence_due = true;
+    }
+
+    /// Where a payload lies that its publisher, in this thread, has just published; `None` if the
+    /// segment is not mapped here yet.
+    #[inline(always)]
+    pub(crate) fn slot(&mut self, length: u64, place: u64) -> Option<*const u8> {
+        let (number, slot) = ((place >> 32) as u32, place as u32);
+        let view = self.slot_view(number)?;
+        if slot >= view.slots || length > view.slot_bytes {
+            return None;
+        }
+        Some(view.pointer.wrapping_add((u64::from(slot) * view.slot_bytes) as usize))
     }
 
     fn take_slot(
@@ -131,7 +169,7 @@ impl Incoming {
         let hold = shared.free_hold().ok_or(Error::TooManyHeld { held: shared.qos().held_max })?;
         shared.take_hold(hold, self.source.connection, self.next);
         let payload = Payload::Slot { pointer, hold, shared: Arc::as_ptr(shared) };
-        Ok(Some(self.taken(length as usize, payload, shared)))
+        Ok(Some(self.taken(length as usize, payload)))
     }
 
     /// Where the slots of segment `number` lie; `None` if its descriptor has not come yet.
@@ -158,26 +196,30 @@ impl Incoming {
 
     /// T7 and T8.
     #[inline(always)]
-    fn taken(&mut self, length: usize, payload: Payload, shared: &SubscriptionShared) -> Taken {
+    fn taken(&mut self, length: usize, payload: Payload) -> Taken {
         let lost_before = std::mem::take(&mut self.lost);
-        let publisher = self.source.id;
+        let publisher = self.publisher;
         let taken = Taken { publisher, sequence: self.next, lost_before, length, payload };
-        self.next += 1;
-        self.at = if self.at + 1 == self.source.cells as usize { 0 } else { self.at + 1 };
-        self.announce(shared);
+        self.step();
+        self.announce();
         taken
     }
 
     #[inline(always)]
-    fn announce(&mut self, shared: &SubscriptionShared) {
-        let reading = self.reading(shared);
-        reclaim::go_on(reading, self.next);
+    fn step(&mut self) {
+        self.next += 1;
+        self.at = if self.at + 1 == self.cells { 0 } else { self.at + 1 };
+    }
+
+    #[inline(always)]
+    fn announce(&mut self) {
+        reclaim::go_on(self.reading(), self.next);
         self.fence_due = true;
         if self.reliable {
             // ORDER: T8, pairs with the fence in the publisher's `wait_for_room`.
             self.fence_if_due();
             if self.source.head().waiting.load(Ordering::Relaxed) != 0 {
-                wait::wake(wait::low_half(reading));
+                wait::wake(wait::low_half(self.reading()));
             }
         }
     }
@@ -195,7 +237,7 @@ impl Incoming {
 
     /// Goes on at the oldest sample within the depth and counts what lies before it as lost. False
     /// if the next sample is not there yet.
-    fn skip_to_depth(&mut self, shared: &SubscriptionShared) -> Result<bool, Error> {
+    fn skip_to_depth(&mut self) -> Result<bool, Error> {
         self.published = load_acquire(&self.source.head().published);
         if self.published > SEQUENCE_MAX {
             return Err(Error::PeerCorrupt { what: "a count of samples that cannot be" });
@@ -209,15 +251,16 @@ impl Incoming {
             self.lost += oldest.saturating_sub(self.next.max(live_from));
             self.next = oldest;
             self.at = (self.next % self.source.cells) as usize;
-            self.announce(shared);
+            self.announce();
             self.fence_if_due();
         }
         Ok(true)
     }
 
     #[inline(always)]
-    fn reading<'a>(&self, shared: &'a SubscriptionShared) -> &'a AtomicU64 {
-        &shared.connection(self.source.connection).reading
+    fn reading(&self) -> &AtomicU64 {
+        // SAFETY: the reader that this is a part of keeps the subscription mapped.
+        unsafe { &*self.reading }
     }
 }
 

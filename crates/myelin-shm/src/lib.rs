@@ -22,6 +22,8 @@ pub mod topic;
 #[cfg(not(loom))]
 mod attendant;
 #[cfg(not(loom))]
+pub mod callback;
+#[cfg(not(loom))]
 mod descriptor;
 #[cfg(not(loom))]
 mod endpoint;
@@ -61,6 +63,8 @@ mod registry;
 pub mod segment;
 #[cfg(not(loom))]
 pub mod source;
+#[cfg(not(loom))]
+mod stage;
 #[cfg(not(loom))]
 mod state;
 #[cfg(not(loom))]

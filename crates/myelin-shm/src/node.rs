@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use crate::attendant::{self, Core, Notice};
 use crate::descriptor::NodeFd;
-pub use crate::endpoint::{Publisher, Subscriber};
+pub use crate::endpoint::{Observer, Publisher, Subscriber};
 use crate::error::Error;
 use crate::event::Inbox;
 use crate::fork;
@@ -17,6 +17,7 @@ pub use crate::peers::RefusedPeer;
 use crate::poll::Poll;
 use crate::publication::Writer;
 use crate::registry::Registry;
+use crate::stage::Stage;
 use crate::state::{Kind, LISTENER, State};
 use crate::subscription::Reader;
 use crate::topic::{PublisherQos, SubscriberQos, Topic};
@@ -70,6 +71,8 @@ pub struct Node(Arc<Handle>);
 struct Handle {
     core: Arc<Core>,
     thread: Mutex<Option<JoinHandle<()>>>,
+    /// The folder of its sockets.
+    domain: PathBuf,
 }
 
 impl Node {
@@ -99,9 +102,10 @@ impl Node {
     fn start(state: State, mark: u32) -> Result<Node, Error> {
         let listener = state.listener.as_ref().expect("it is new");
         state.poll.add(std::os::fd::AsFd::as_fd(listener), LISTENER)?;
+        let domain = state.registry.folder.clone();
         let core = Arc::new(Core::new(state, mark));
         let thread = Mutex::new(Some(attendant::start(&core)?));
-        let node = Node(Arc::new(Handle { core, thread }));
+        let node = Node(Arc::new(Handle { core, thread, domain }));
         node.core().change(State::call_all)?;
         let told =
             node.core()
@@ -124,7 +128,8 @@ impl Node {
         let core = self.checked()?;
         topic.check()?;
         let id = core.lock().new_endpoint(&topic)?;
-        let (writer, shared) = Writer::create(id, &topic, qos)?;
+        let (mut writer, shared) = Writer::create(id, &topic, qos)?;
+        writer.enter_on(self.stage(&topic));
         let (inbox, weak) = (Arc::new(Inbox::default()), Arc::downgrade(core));
         shared.on_growth(Box::new(move |segment| {
             if let Some(core) = weak.upgrade().filter(|core| !core.is_forked()) {
@@ -195,6 +200,11 @@ impl Node {
     /// Peers that could not be taken on because they are of another version; the newest 64.
     pub fn refused(&self) -> Result<Vec<RefusedPeer>, Error> {
         Ok(self.checked()?.lock().refused.iter().cloned().collect())
+    }
+
+    /// Where the publishers and callbacks of a topic in this process and domain meet.
+    pub(crate) fn stage(&self, topic: &Topic) -> Arc<Stage> {
+        Stage::of(&self.0.domain, topic)
     }
 
     pub(crate) fn core(&self) -> &Arc<Core> {

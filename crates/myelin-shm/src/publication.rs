@@ -172,6 +172,11 @@ impl PublicationShared {
         self.head().asserted.load(Ordering::Relaxed)
     }
 
+    /// Makes the writer look again at its subscribers, at its next publish.
+    pub(crate) fn look_again(&self) {
+        self.changed.store(true, Ordering::Release);
+    }
+
     /// The subscribers there are now.
     pub(crate) fn views(&self) -> Vec<Arc<SubscriberView>> {
         lock(&self.subscribers).clone()

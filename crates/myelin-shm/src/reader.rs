@@ -1,5 +1,7 @@
 //! A subscriber's taking side: its publishers in turn, and the ways to wait for a sample.
 
+mod handover;
+
 use std::hint::spin_loop;
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
@@ -26,6 +28,8 @@ pub struct Reader {
     habit: Habit,
     /// The bell's count when the descriptor was armed last.
     armed: u32,
+    /// Counts the changes to `connections`.
+    changes: u32,
 }
 
 impl Reader {
@@ -44,6 +48,7 @@ impl Reader {
             lost: 0,
             habit: Habit::NEW,
             armed: 0,
+            changes: 0,
         };
         Ok((reader, shared))
     }
@@ -87,11 +92,15 @@ impl Reader {
         if self.shared.is_forked() {
             return Err(Error::Forked);
         }
-        match how {
-            Wait::Poll => Ok(self.spin(until_ns)),
-            Wait::Block => Ok(self.is_ready(false) || self.sleep(until_ns)),
-            Wait::Adaptive => Ok(self.is_ready(false) || self.spin_then_sleep(until_ns)),
+        let came = match how {
+            Wait::Poll => self.spin(until_ns),
+            Wait::Block => self.is_ready(false) || self.sleep(until_ns),
+            Wait::Adaptive => self.is_ready(false) || self.spin_then_sleep(until_ns),
+        };
+        if !came {
+            self.shared.end_interrupt();
         }
+        Ok(came)
     }
 
     #[inline(always)]
@@ -111,6 +120,10 @@ impl Reader {
             self.turn += 1;
             let publisher = &mut self.connections[at];
             match publisher.take(&self.shared) {
+                // Read to the end: its connection can be used again.
+                Ok(None) if publisher.source.gone.load(Ordering::Relaxed) => {
+                    self.shared.changed.store(true, Ordering::Relaxed);
+                }
                 Ok(None) => {}
                 Ok(Some(taken)) => {
                     self.lost = self.lost.saturating_add(taken.lost_before);
@@ -142,6 +155,7 @@ impl Reader {
 
     fn disconnect(&mut self, at: usize) {
         let publisher = self.connections.remove(at);
+        self.changes = self.changes.wrapping_add(1);
         publisher.source.gone.store(true, Ordering::Relaxed);
         self.shared.tell_corrupt(publisher.source.id);
         self.lingering.push(publisher.source);
@@ -231,6 +245,7 @@ impl Reader {
     /// Takes up publishers that have come and lets go of those that are gone and read to the end.
     #[cold]
     fn absorb(&mut self) {
+        self.changes = self.changes.wrapping_add(1);
         self.shared.changed.store(false, Ordering::Relaxed);
         // ORDER: a change after this sets the flag again.
         fence(Ordering::SeqCst);

@@ -1,6 +1,8 @@
 //! What a subscriber announces, and what its node and its samples share with it. The taking itself
 //! is in `reader`.
 
+mod holds;
+
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -16,7 +18,6 @@ use crate::layout::{
     SubscriptionHead, VERSION, connections_offset, subscription_bytes,
 };
 pub use crate::reader::Reader;
-use crate::reclaim;
 use crate::segment::{Segment, Writers};
 use crate::source::Source;
 pub use crate::taken::Taken;
@@ -41,8 +42,10 @@ pub struct SubscriptionShared {
     pub(crate) changed: AtomicBool,
     /// The wait under way, or the next one, is to end.
     interrupted: AtomicBool,
+    /// A publisher that comes ends the wait too.
+    interrupted_by_matches: AtomicBool,
     /// For each hold: 0 if it is free, 1 while it is being released, else 1 + the clones of its
-    /// sample. [`ORPHAN`] is added when the reader has gone: the sample then owns a strong reference
+    /// sample. `ORPHAN` is added when the reader has gone: the sample then owns a strong reference
     /// to this object, before that the reader's own keeps it alive.
     clones: Box<[AtomicU32]>,
     on_corrupt: OnceLock<OnCorrupt>,
@@ -91,6 +94,7 @@ impl SubscriptionShared {
             sources: Mutex::default(),
             changed: AtomicBool::new(false),
             interrupted: AtomicBool::new(false),
+            interrupted_by_matches: AtomicBool::new(false),
             clones: (0..holds).map(|_| AtomicU32::new(0)).collect(),
             on_corrupt: OnceLock::new(),
             on_last_drop: Mutex::new(None),
@@ -174,6 +178,9 @@ impl SubscriptionShared {
         let source = source.clone();
         sources.begun.push(source);
         drop(sources);
+        if self.interrupted_by_matches.load(Ordering::Relaxed) {
+            self.interrupted.store(true, Ordering::Release);
+        }
         self.look_again();
     }
 
@@ -229,72 +236,31 @@ impl SubscriptionShared {
         self.look_again();
     }
 
-    /// Whether somebody has asked for the end of the wait; once.
+    /// Sleeps until the bell has rung since it counted `count`.
+    pub(crate) fn sleep(&self, count: u32) {
+        wait::sleep(&self.bell().rings, count, wait::NEVER);
+    }
+
+    /// The subscriber's thread runs again after [`Reader::fall_asleep`].
+    pub(crate) fn wake_up(&self) {
+        bell::wake_up(&self.head().asleep);
+    }
+
+    /// From now on a wait ends when a publisher comes.
+    pub(crate) fn interrupt_by_matches(&self) {
+        self.interrupted_by_matches.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether somebody has asked for the end of the wait.
     #[inline(always)]
     pub(crate) fn is_interrupted(&self) -> bool {
-        self.interrupted.load(Ordering::Relaxed) && self.interrupted.swap(false, Ordering::Acquire)
+        self.interrupted.load(Ordering::Acquire)
     }
 
-    /// Samples in slots that are held now.
-    pub fn held(&self) -> usize {
-        let is_held = |clones: &&AtomicU32| clones.load(Ordering::Relaxed) & !ORPHAN != 0;
-        self.clones.iter().filter(is_held).count()
-    }
-
-    /// A hold nobody uses. Only the reader calls it, so it stays free until `take_hold`.
-    #[inline(always)]
-    pub(crate) fn free_hold(&self) -> Option<u32> {
-        // ORDER: acquire pairs with the release in `drop_clone`: the hold's word is 0 again.
-        let free = |clones: &AtomicU32| clones.load(Ordering::Acquire) == 0;
-        self.clones.iter().position(free).map(|at| at as u32)
-    }
-
-    #[inline(always)]
-    pub(crate) fn take_hold(&self, hold: u32, connection: u32, sequence: u64) {
-        self.clones[hold as usize].store(2, Ordering::Relaxed);
-        reclaim::hold(&self.holds()[hold as usize], connection, sequence);
-    }
-
-    pub(crate) fn clone_hold(&self, hold: u32) {
-        // ORDER: Relaxed, as for any reference count: the clone comes from a live one.
-        let before = self.clones[hold as usize].fetch_add(1, Ordering::Relaxed) & !ORPHAN;
-        assert!((2..ORPHAN / 2).contains(&before), "a clone comes from a live sample");
-    }
-
-    /// Drops one clone of the sample in `hold`; the last releases it.
-    ///
-    /// # Safety
-    /// `this` must come from the `Arc` of the reader that took the sample, and the clone be dropped
-    /// only once.
-    #[inline]
-    pub(crate) unsafe fn drop_clone(this: *const Self, hold: u32) {
-        // SAFETY: the sample is not yet released, so the reader or the sample itself keeps it alive.
-        let shared = unsafe { &*this };
-        let clones = &shared.clones[hold as usize];
-        // ORDER: acquire: if it is the only one, every other clone's reads came before its end.
-        if clones.load(Ordering::Acquire) != 2 {
-            // ORDER: what any clone read comes before the release of the slot.
-            if clones.fetch_sub(1, Ordering::AcqRel) & !ORPHAN != 2 {
-                return;
-            }
-        }
-        reclaim::release(&shared.holds()[hold as usize]);
-        // ORDER: release, after the word is 0, see `free_hold`; acquire pairs with `abandon`.
-        if clones.swap(0, Ordering::AcqRel) & ORPHAN != 0 {
-            // SAFETY: `abandon` has counted this sample in, once.
-            unsafe { Arc::decrement_strong_count(this) };
-        }
-        // From here on the object may be gone.
-    }
-
-    /// The reader goes: every sample that is held keeps the object alive from now on.
-    pub(crate) fn abandon(self: &Arc<Self>) {
-        for clones in &self.clones {
-            let own = Arc::clone(self);
-            // ORDER: release pairs with the acquire of the swap in `drop_clone`.
-            if clones.fetch_or(ORPHAN, Ordering::AcqRel) != 0 {
-                std::mem::forget(own); // the sample's now
-            }
+    /// The wait has ended in vain; the next one is another.
+    pub(crate) fn end_interrupt(&self) {
+        if self.is_interrupted() {
+            self.interrupted.store(false, Ordering::Relaxed);
         }
     }
 
@@ -374,9 +340,6 @@ impl SubscriptionShared {
         }
     }
 }
-
-/// See [`SubscriptionShared::clones`].
-const ORPHAN: u32 = 1 << 31;
 
 impl Drop for SubscriptionShared {
     fn drop(&mut self) {

@@ -34,6 +34,20 @@ unsafe impl Send for Taken {}
 unsafe impl Sync for Taken {}
 
 impl Taken {
+    /// A sample without a payload.
+    pub(crate) fn empty(publisher: EndpointId) -> Taken {
+        let payload = Payload::Inline(Inline::ZERO);
+        Taken { publisher, sequence: 0, lost_before: 0, length: 0, payload }
+    }
+
+    /// Makes it another sample of the same publisher, with a payload of up to 104 B.
+    #[inline(always)]
+    pub(crate) fn renew(&mut self, sequence: u64, bytes: &[u8]) {
+        let Payload::Inline(inline) = &mut self.payload else { return };
+        inline.bytes_mut(bytes.len()).copy_from_slice(bytes);
+        (self.sequence, self.length) = (sequence, bytes.len());
+    }
+
     /// The payload. Aligned to 64 bytes.
     #[inline]
     pub fn bytes(&self) -> &[u8] {

@@ -1,8 +1,10 @@
 //! Publishing: P1 to P8 of `docs/shared-memory.md` section 4, and the reclaiming of section 5.
 
+mod callbacks;
+mod room;
+
 use std::sync::Arc;
 use std::sync::atomic::{Ordering, fence};
-use std::time::Duration;
 
 use crate::arena::{Arena, Slot};
 use crate::error::Error;
@@ -13,9 +15,10 @@ use crate::publication::{PublicationShared, SlotSegment};
 use crate::reclaim::Protected;
 use crate::ring::{self, Inline};
 use crate::segment::{Segment, Writers};
+use crate::stage::Stage;
 use crate::subscriber_view::SubscriberView;
-use crate::topic::{EndpointId, PublisherQos, Reliability, Topic};
-use crate::wait;
+use crate::taken::Taken;
+use crate::topic::{EndpointId, PublisherQos, Topic};
 
 /// Memory for one sample: the caller's until it is published or discarded.
 #[derive(Debug)]
@@ -51,6 +54,13 @@ impl RawLoan {
     }
 }
 
+/// A sample that has been published, for callbacks of this process.
+#[derive(Clone, Copy)]
+enum Published<'a> {
+    Inline(&'a [u8]),
+    Slot { length: u64, place: u64 },
+}
+
 /// Counts of a publisher's slots.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SlotCounts {
@@ -65,7 +75,13 @@ pub struct SlotCounts {
 /// The publishing side. Used by one thread at a time.
 pub struct Writer {
     shared: Arc<PublicationShared>,
+    /// First those that are rung for, then the callbacks of this process.
     views: Vec<Arc<SubscriberView>>,
+    rung: usize,
+    /// Where the callbacks of this process are; none without a node.
+    stage: Option<Arc<Stage>>,
+    /// The newest sample of up to 104 B, for callbacks.
+    copy: Box<Taken>,
     /// Sequence of the next sample, and its cell.
     next: u64,
     at: usize,
@@ -95,6 +111,9 @@ impl Writer {
         let writer = Writer {
             shared: shared.clone(),
             views: Vec::new(),
+            rung: 0,
+            stage: None,
+            copy: Box::new(Taken::empty(id)),
             next: 0,
             at: 0,
             arena: Arena::default(),
@@ -108,6 +127,12 @@ impl Writer {
             fork: fork::mark(),
         };
         Ok((writer, shared))
+    }
+
+    /// From now on runs the callbacks of subscribers that are on the same stage.
+    pub(crate) fn enter_on(&mut self, stage: Arc<Stage>) {
+        stage.add_publisher(&self.shared);
+        self.stage = Some(stage);
     }
 
     /// What the node shares with it.
@@ -187,7 +212,7 @@ impl Writer {
         let cell = self.begin();
         ring::write_inline(cell, payload);
         ring::finish(cell, &self.shared.head().published, self.next);
-        self.finish()
+        self.finish(Published::Inline(payload))
     }
 
     #[inline(always)]
@@ -196,7 +221,7 @@ impl Writer {
         ring::write_place(cell, length, slot.place());
         ring::finish(cell, &self.shared.head().published, self.next);
         self.out.push((self.next, slot));
-        let sequence = self.finish();
+        let sequence = self.finish(Published::Slot { length, place: slot.place() });
         if self.arena.is_used_up(&slot) {
             // For the next loan, while this sample is under way.
             self.reclaim();
@@ -216,18 +241,22 @@ impl Writer {
 
     /// P7 and P8.
     #[inline(always)]
-    fn finish(&mut self) -> u64 {
-        // ORDER: pairs with the fence in `bell::fall_asleep` and with the one in `attach`.
-        fence(Ordering::SeqCst);
+    fn finish(&mut self, payload: Published<'_>) -> u64 {
         let sequence = self.next;
         self.next += 1;
         self.at = if self.at + 1 == self.cells as usize { 0 } else { self.at + 1 };
-        // ORDER: Relaxed after the fence; `refresh` acquires by taking the lock.
-        if self.shared.changed.load(Ordering::Relaxed) {
-            self.refresh();
+        if self.rung == self.views.len() {
+            // ORDER: pairs with the fence in `bell::fall_asleep` and with the one in `attach`.
+            fence(Ordering::SeqCst);
+            // ORDER: Relaxed after the fence; `refresh` acquires by taking the lock.
+            if self.shared.changed.load(Ordering::Relaxed) {
+                self.refresh();
+            }
         }
-        for view in &self.views {
-            view.ring();
+        if self.rung == self.views.len() {
+            self.views.iter().for_each(|view| view.ring());
+        } else {
+            self.call_back(sequence, payload);
         }
         self.note_cpu();
         sequence
@@ -321,83 +350,21 @@ impl Writer {
 
     #[cold]
     fn refresh(&mut self) {
-        // ORDER: Relaxed: cleared before the list is read under its lock; a change after that
+        // ORDER: Relaxed: cleared before the lists are read under their locks; a change after that
         // sets it again.
         self.shared.changed.store(false, Ordering::Relaxed);
         fence(Ordering::SeqCst);
         self.views = self.shared.views();
+        let callers = self.stage.as_ref().map(|stage| stage.callers());
+        let is_called = |view: &Arc<SubscriberView>| {
+            let is_caller = callers.as_ref().is_some_and(|callers| callers.contains(&view.id()));
+            is_caller && view.pid() == std::process::id()
+        };
+        self.views.sort_by_key(is_called);
+        self.rung = self.views.partition_point(|view| !is_called(view));
         let words = self.views.iter().map(|view| view.announcements()).sum();
         self.protected.reserve(words);
         self.least_reading = 0;
-    }
-
-    /// P1.
-    #[inline(always)]
-    fn make_room(&mut self) -> Result<(), Error> {
-        if fork::is_forked(self.fork) {
-            return Err(Error::Forked);
-        }
-        if self.shared.qos().reliability == Reliability::BestEffort {
-            return Ok(());
-        }
-        if self.shared.changed.load(Ordering::Relaxed) {
-            self.refresh();
-        }
-        match self.has_room(self.least_reading) {
-            true => Ok(()),
-            false => self.wait_for_room(),
-        }
-    }
-
-    /// Whether the cell of the next sample may be written if `least_reading` is next to be read.
-    /// The newest `depth` samples stay, so the ring is full one cell early.
-    fn has_room(&self, least_reading: u64) -> bool {
-        self.next - least_reading.min(self.next) < u64::from(self.shared.qos().depth)
-    }
-
-    #[cold]
-    fn wait_for_room(&mut self) -> Result<(), Error> {
-        let limit = self.shared.qos().block_max;
-        let until_ns = wait::now_ns().saturating_add(limit.as_nanos() as u64);
-        loop {
-            let Some((slowest, reading)) = self.slowest() else {
-                self.least_reading = u64::MAX;
-                return Ok(());
-            };
-            self.least_reading = reading;
-            if self.has_room(reading) {
-                return Ok(());
-            }
-            let waiting = &self.shared.head().waiting;
-            let waits_for = &self.shared.waits_for;
-            waiting.store(1, Ordering::Relaxed);
-            waits_for.store(slowest.id(), Ordering::Relaxed);
-            // ORDER: pairs with the subscriber's fence T8 and with the one in `detach`.
-            fence(Ordering::SeqCst);
-            let word = slowest.reading().load(Ordering::Relaxed);
-            let changed = self.shared.changed.load(Ordering::Relaxed);
-            let in_time = slowest.announced().reading() != reading
-                || changed
-                || wait::sleep(wait::low_half(slowest.reading()), word as u32, until_ns);
-            waiting.store(0, Ordering::Relaxed);
-            waits_for.store(0, Ordering::Relaxed);
-            let changed = self.shared.changed.load(Ordering::Relaxed);
-            if changed {
-                self.refresh();
-            } else if !in_time || wait::now_ns() >= until_ns {
-                return Err(self.timed_out(&slowest, limit));
-            }
-        }
-    }
-
-    fn slowest(&self) -> Option<(Arc<SubscriberView>, u64)> {
-        let reliable = self.views.iter().filter(|view| view.is_reliable());
-        let read = reliable.map(|view| (view, view.announced().reading()));
-        read.min_by_key(|(_, reading)| *reading).map(|(view, reading)| (view.clone(), reading))
-    }
-
-    fn timed_out(&self, slowest: &SubscriberView, waited: Duration) -> Error {
-        Error::ReliableTimeout { subscriber: slowest.id(), pid: slowest.pid(), waited }
     }
 }
 

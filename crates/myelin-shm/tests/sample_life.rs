@@ -5,6 +5,7 @@ mod support;
 use std::time::Duration;
 
 use myelin_shm::Error;
+use myelin_shm::publication::Writer;
 use myelin_shm::subscription::Reader;
 use myelin_shm::topic::{PublisherQos, Reliability, SubscriberQos};
 use myelin_shm::wait::{NEVER, Wait};
@@ -202,5 +203,23 @@ fn a_wait_ends_at_its_time_limit() {
         let until_ns = myelin_shm::wait::now_ns() + 2_000_000;
         assert!(!reader.wait(how, until_ns).unwrap());
         assert!(myelin_shm::wait::now_ns() >= until_ns);
+    }
+}
+
+#[test]
+fn a_publisher_that_is_gone_makes_room_when_it_is_read_to_the_end() {
+    let qos = SubscriberQos { publishers_max: 1, ..SubscriberQos::default() };
+    let (mut reader, subscription) = Reader::create(2, &topic(), qos).unwrap();
+    for publisher in 10..20 {
+        let (mut writer, publication) =
+            Writer::create(publisher, &topic(), PublisherQos::default()).unwrap();
+        matched(&publication, &subscription);
+        writer.publish_copy(&publisher.to_le_bytes()).unwrap();
+        subscription.publisher_gone(publisher);
+        // Its end is seen before its sample is taken.
+        assert!(reader.wait(Wait::Poll, 0).unwrap());
+        assert_eq!(reader.take().unwrap().unwrap().bytes(), publisher.to_le_bytes());
+        assert!(reader.take().unwrap().is_none());
+        assert!(!reader.wait(Wait::Poll, 0).unwrap());
     }
 }

@@ -111,7 +111,11 @@ impl<T: Payload + ?Sized> Drop for Loan<'_, T> {
         if let Memory::Slot { raw, .. } = &mut self.memory {
             // SAFETY: `publish` does not drop the loan it takes from, so this is the only time.
             let raw = unsafe { ManuallyDrop::take(raw) };
-            self.publisher.with_writer(|writer| writer.discard(raw));
+            // Within a publish of the same publisher it is lost until that is dropped.
+            let _ = self.publisher.with_writer(|writer| {
+                writer.discard(raw);
+                Ok(())
+            });
         }
     }
 }

@@ -17,6 +17,8 @@ impl<T: PlainData> Payload for T {}
 impl<T: PlainData> Payload for [T] {}
 
 pub(crate) mod sealed {
+    use myelin_shm::callback::Lengths;
+
     use crate::layout_hash::LayoutHash;
     use crate::plain_data::PlainData;
 
@@ -25,6 +27,9 @@ pub(crate) mod sealed {
         fn type_name() -> String;
 
         fn layout_hash() -> u64;
+
+        /// Which samples are of this type.
+        const LENGTHS: Lengths;
 
         /// Whether a sample of this type can have so many bytes.
         fn fits(bytes: usize) -> bool;
@@ -38,6 +43,8 @@ pub(crate) mod sealed {
     }
 
     impl<T: PlainData> Raw for T {
+        const LENGTHS: Lengths = Lengths::Exactly(size_of::<T>());
+
         fn type_name() -> String {
             T::type_name().into_owned()
         }
@@ -72,6 +79,8 @@ pub(crate) mod sealed {
     }
 
     impl<T: PlainData> Raw for [T] {
+        const LENGTHS: Lengths = Lengths::Such(Self::fits);
+
         fn type_name() -> String {
             format!("[{}]", T::type_name())
         }

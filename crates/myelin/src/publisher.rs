@@ -1,6 +1,6 @@
 //! The publishing side of a topic.
 
-use std::cell::UnsafeCell;
+use std::cell::{Cell, UnsafeCell};
 use std::marker::PhantomData;
 use std::time::Duration;
 
@@ -22,20 +22,25 @@ use crate::{Error, Event};
 /// ```compile_fail
 /// # fn not_shared(publisher: myelin::Publisher<u64>) {
 /// std::thread::scope(|scope| {
-///     scope.spawn(|| publisher.publish_copy(&1)); // `UnsafeCell` cannot be shared between threads
+///     scope.spawn(|| publisher.publish_copy(&1)); // `Cell` cannot be shared between threads
 /// });
 /// # }
 /// ```
 pub struct Publisher<T: Payload + ?Sized> {
-    /// Borrowed mutably only within a method that calls nothing of the user's: see `writer`.
+    /// Its writer is borrowed mutably within `with_writer` alone.
     inner: UnsafeCell<shm::Publisher>,
+    /// Within `with_writer`: callbacks that a publish runs may come back.
+    busy: Cell<bool>,
+    observer: shm::Observer,
     pub(crate) payload_bytes_max: u64,
     payload: PhantomData<fn() -> PhantomData<T>>,
 }
 
 impl<T: Payload + ?Sized> Publisher<T> {
     pub(crate) fn new(inner: shm::Publisher, payload_bytes_max: u64) -> Self {
-        Publisher { inner: UnsafeCell::new(inner), payload_bytes_max, payload: PhantomData }
+        let observer = shm::Observer::clone(&inner);
+        let (inner, busy) = (UnsafeCell::new(inner), Cell::new(false));
+        Publisher { inner, busy, observer, payload_bytes_max, payload: PhantomData }
     }
 
     /// Publishes a copy of `payload` and returns the sample's sequence: how many this publisher
@@ -52,13 +57,13 @@ impl<T: Payload + ?Sized> Publisher<T> {
 
     /// How many subscribers it is matched with now.
     pub fn matched(&self) -> usize {
-        self.inner().matched()
+        self.observer.matched()
     }
 
     /// Waits until it is matched with at least `subscribers`, for `limit` at most. False if they
     /// have not come by then.
     pub fn wait_for_match(&self, subscribers: usize, limit: Duration) -> bool {
-        self.inner().wait_for_match(subscribers, limit)
+        self.observer.wait_for_match(subscribers, limit)
     }
 
     /// Tells subscribers with a [`liveliness`](crate::Topic::liveliness) lease that it lives, though
@@ -73,26 +78,35 @@ impl<T: Payload + ?Sized> Publisher<T> {
     /// What has happened to its matches since the last call, oldest first; at most 1,024, of more
     /// the oldest go.
     pub fn events(&self) -> Vec<Event> {
-        self.inner().events()
+        self.observer.events()
     }
 
     pub(crate) fn loan_bytes(&self, bytes: usize) -> Result<Loan<'_, T>, Error> {
         Loan::new(self, bytes)
     }
 
-    /// Lends the writer to `act`, which must not call anything of the user's.
     #[inline(always)]
-    pub(crate) fn with_writer<R>(&self, act: impl FnOnce(&mut Writer) -> R) -> R {
-        // SAFETY: the cell makes this type `!Sync`, so no other thread is in a method of it, and
-        // neither is this one: the closures of this crate call the writer alone, which does not
-        // come back here.
+    pub(crate) fn with_writer<R>(
+        &self,
+        act: impl FnOnce(&mut Writer) -> Result<R, Error>,
+    ) -> Result<R, Error> {
+        if self.busy.replace(true) {
+            return Err(Error::Reentered);
+        }
+        let _idle = Idle(&self.busy);
+        // SAFETY: the cell makes this type `!Sync`, so no other thread is in a method of it; if this
+        // thread is in this one already, `busy` is set. Nothing else borrows the writer.
         act(unsafe { &mut (*self.inner.get()).writer })
     }
+}
 
-    fn inner(&self) -> &shm::Publisher {
-        // SAFETY: as in `with_writer`; no method returns while it borrows mutably, and the callers
-        // do not keep this reference.
-        unsafe { &*self.inner.get() }
+/// Ends the use of the writer, also when a callback's panic goes through.
+struct Idle<'a>(&'a Cell<bool>);
+
+impl Drop for Idle<'_> {
+    #[inline(always)]
+    fn drop(&mut self) {
+        self.0.set(false);
     }
 }
 

@@ -48,6 +48,14 @@ impl<T: Payload + ?Sized> Sample<T> {
         Sample { taken, payload: PhantomData }
     }
 
+    /// As [`new`](Self::new), of a sample that stays another's.
+    #[inline(always)]
+    pub(crate) fn borrow(taken: &Taken) -> &Self {
+        debug_assert!(T::fits(taken.bytes().len()));
+        // SAFETY: a sample is a `Taken` and nothing else (`repr(transparent)`).
+        unsafe { &*std::ptr::from_ref(taken).cast() }
+    }
+
     /// How many samples its publisher published before it.
     pub fn sequence(&self) -> u64 {
         self.taken.sequence

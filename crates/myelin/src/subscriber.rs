@@ -3,11 +3,11 @@
 use std::marker::PhantomData;
 use std::ops::{Deref, DerefMut};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
-use std::sync::Arc;
 use std::time::Duration;
 
+use myelin_shm::callback::Function;
 use myelin_shm::node as shm;
-use myelin_shm::subscription::SubscriptionShared;
+use myelin_shm::subscription::Taken;
 use myelin_shm::wait;
 
 use crate::callback::Callback;
@@ -29,10 +29,6 @@ pub struct Subscriber<T: Payload + ?Sized> {
 impl<T: Payload + ?Sized> Subscriber<T> {
     pub(crate) fn new(inner: shm::Subscriber) -> Self {
         Subscriber { inner, wait: Wait::default(), payload: PhantomData }
-    }
-
-    pub(crate) fn subscription(&self) -> &Arc<SubscriptionShared> {
-        self.inner.reader.shared()
     }
 
     /// The next sample, if there is one. Never waits.
@@ -86,8 +82,9 @@ impl<T: Payload + ?Sized> Subscriber<T> {
         self.wait = wait;
     }
 
-    /// Starts a thread that takes every sample and calls `call` with it. It ends when the returned
-    /// handle is dropped.
+    /// Calls `call` with every sample from now on, until the returned handle is dropped: see
+    /// [`Callback`] for when and where. A sample is lent for the length of the call; to keep it,
+    /// clone it.
     ///
     /// # Errors
     /// [`Error::System`] if there can be no further thread.
@@ -100,18 +97,20 @@ impl<T: Payload + ?Sized> Subscriber<T> {
     /// let (publisher, subscriber) = (topic.publisher()?, topic.subscriber()?);
     /// # publisher.wait_for_match(1, std::time::Duration::from_secs(60));
     /// let (to, from) = std::sync::mpsc::channel();
-    /// let callback = subscriber.on_sample(move |sample| to.send(*sample).unwrap())?;
+    /// let callback = subscriber.on_sample(move |sample| to.send(**sample).unwrap())?;
     /// publisher.publish_copy(&42)?;
     /// assert_eq!(from.recv().unwrap(), 42);
     /// drop(callback); // no call is under way afterwards
     /// # Ok(()) }
     /// ```
-    pub fn on_sample<F>(self, call: F) -> Result<Callback, Error>
+    pub fn on_sample<F>(self, mut call: F) -> Result<Callback, Error>
     where
-        F: FnMut(Sample<T>) + Send + 'static,
+        F: FnMut(&Sample<T>) + Send + 'static,
         T: 'static,
     {
-        Callback::start(self, call)
+        let call = Box::new(move |taken: &Taken| call(Sample::borrow(taken)));
+        let function = Function { call, lengths: T::LENGTHS };
+        myelin_shm::callback::Callback::start(self.inner, self.wait, function).map(Callback::new)
     }
 
     /// Samples lost so far, of all publishers, because the subscriber was further behind than its

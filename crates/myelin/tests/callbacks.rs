@@ -16,7 +16,7 @@ fn every_sample_is_delivered_in_order_whatever_the_wait() {
         let (publisher, mut subscriber) = ends(&topic);
         subscriber.set_wait(wait);
         let (to, from) = mpsc::channel();
-        let callback = subscriber.on_sample(move |sample| to.send(*sample).unwrap()).unwrap();
+        let callback = subscriber.on_sample(move |sample| to.send(**sample).unwrap()).unwrap();
         for count in 0..1_000 {
             publisher.publish_copy(&count).unwrap();
         }
@@ -33,12 +33,12 @@ fn a_panic_is_contained_and_counted() {
     let (_folder, node) = node();
     let (publisher, subscriber) = ends(&node.topic::<u64>("count"));
     let (to, from) = mpsc::channel();
-    let callback = subscriber.on_sample(move |sample: Sample<u64>| {
-        if *sample == 1 {
+    let callback = subscriber.on_sample(move |sample: &Sample<u64>| {
+        if **sample == 1 {
             // Not `panic!`, whose message would look like this test's failure.
             std::panic::resume_unwind(Box::new("odd"));
         }
-        to.send(*sample).unwrap();
+        to.send(**sample).unwrap();
     });
     let callback = callback.unwrap();
     for count in 0..3 {
@@ -62,11 +62,15 @@ fn dropping_the_handle_waits_for_the_call_and_ends_the_thread() {
         may_go_on.recv().unwrap();
         its.store(true, Ordering::Release);
     });
-    publisher.publish_copy(&0).unwrap();
+    let publishing = std::thread::spawn(move || {
+        publisher.publish_copy(&0).unwrap();
+        publisher
+    });
     has_entered.recv_timeout(WATCHDOG).unwrap();
     let dropper = std::thread::spawn(move || drop(callback.unwrap()));
     go_on.send(()).unwrap();
     dropper.join().unwrap();
+    let publisher = publishing.join().unwrap();
     assert!(finished.load(Ordering::Acquire));
     assert!(has_entered.recv_timeout(WATCHDOG).is_err(), "the function is dropped");
     until("the end of the match", || publisher.matched() == 0);
@@ -91,7 +95,8 @@ fn who_keeps_too_many_is_told_and_goes_on_when_it_lets_go() {
     let (publisher, subscriber) = ends(&node.topic::<[u8]>("image").held_max(2));
     let kept: Arc<Mutex<Vec<Sample<[u8]>>>> = Arc::default();
     let its = kept.clone();
-    let callback = subscriber.on_sample(move |sample| its.lock().unwrap().push(sample)).unwrap();
+    let callback =
+        subscriber.on_sample(move |sample| its.lock().unwrap().push(sample.clone())).unwrap();
     for value in 0..3 {
         publisher.publish_copy(&[value; 1000]).unwrap();
     }
@@ -124,7 +129,7 @@ fn two_callbacks_play_ping_pong() {
     let (back, mut back_taker) = ends(&node.topic::<u64>("back"));
     let _pong = there_taker
         .on_sample(move |sample| {
-            back.publish_copy(&(*sample + 1)).unwrap();
+            back.publish_copy(&(**sample + 1)).unwrap();
         })
         .unwrap();
     for count in 0..1_000 {

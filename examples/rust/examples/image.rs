@@ -41,7 +41,7 @@ fn subscribe() -> Result<(), Error> {
     let node = Node::new("viewer")?;
     let subscriber = node.topic::<[u8]>("image").reliable(Duration::from_secs(10)).subscriber()?;
     let (finished, all) = mpsc::channel();
-    let _callback = subscriber.on_sample(move |image: Sample<[u8]>| {
+    let _callback = subscriber.on_sample(move |image: &Sample<[u8]>| {
         let brightness =
             image.iter().map(|byte| u64::from(*byte)).sum::<u64>() / image.len() as u64;
         println!("image {}: {} B, brightness {brightness}", image.sequence(), image.len());

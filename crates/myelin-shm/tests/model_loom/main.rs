@@ -12,6 +12,7 @@ mod hold;
 mod reclaim;
 mod reliable;
 mod ring;
+mod stage;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64 as Count, Ordering as Counting};

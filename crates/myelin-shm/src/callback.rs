@@ -1,0 +1,184 @@
+//! A function that is called with every sample of a subscriber: inside the publish of a publisher of
+//! this process, otherwise in a thread of its own. Who runs it when: see `stage`.
+
+mod attendant;
+mod body;
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use attendant::Attendant;
+pub(crate) use body::{Body, Fresh, Handed, Payload};
+
+use crate::endpoint::{Observer, Subscriber};
+use crate::error::Error;
+use crate::stage;
+use crate::subscription::{SubscriptionShared, Taken};
+use crate::wait::Wait;
+
+/// A function of samples, and which payloads are for it.
+pub struct Function {
+    /// Called with every sample that fits, never twice at once.
+    pub call: Box<dyn FnMut(&Taken) + Send>,
+    /// A publisher that sends one that does not fit is disconnected.
+    pub lengths: Lengths,
+}
+
+/// How many bytes a payload may have.
+#[derive(Clone, Copy)]
+pub enum Lengths {
+    /// So many.
+    Exactly(usize),
+    /// Those for which the function is true.
+    Such(fn(usize) -> bool),
+}
+
+impl Lengths {
+    #[inline(always)]
+    fn fit(self, bytes: usize) -> bool {
+        match self {
+            Lengths::Exactly(expected) => bytes == expected,
+            Lengths::Such(fits) => fits(bytes),
+        }
+    }
+}
+
+/// The handle of a function that is being called. Dropping it ends the calls: it waits for the one
+/// that is under way, unless it is dropped by a callback. Any thread may use it.
+pub struct Callback {
+    shared: Arc<Shared>,
+    subscription: Arc<SubscriptionShared>,
+    observer: Observer,
+    thread: Option<JoinHandle<()>>,
+}
+
+/// What a callback's runners tell its handle.
+#[derive(Default)]
+pub(crate) struct Shared {
+    stopping: AtomicBool,
+    calls: AtomicU64,
+    panics: AtomicU64,
+    lost: AtomicU64,
+    error: Mutex<Option<Error>>,
+    stopped: Condvar,
+}
+
+impl Callback {
+    /// From now on calls `function` with every sample of `subscriber`. Its thread waits for other
+    /// processes' samples as `wait` says.
+    ///
+    /// # Errors
+    /// [`Error::System`] if there can be no further thread.
+    pub fn start(
+        subscriber: Subscriber,
+        wait: Wait,
+        function: Function,
+    ) -> Result<Callback, Error> {
+        let shared = Arc::new(Shared::default());
+        let subscription = subscriber.reader.shared().clone();
+        subscription.interrupt_by_matches();
+        let observer = Observer::clone(&subscriber);
+        let stage = observer.node().stage(subscription.topic());
+        let body = Body::new(subscriber, function, shared.clone());
+        let mut attendant = Attendant::new(&stage, &subscription, &shared, wait);
+        // So that the very next publish here runs it. If the stage is taken, the thread enters it
+        // later: one callback may register another.
+        let begin = attendant.begin(body);
+        let has_joined = attendant.has_joined();
+        let thread = thread::Builder::new().name("myelin-callback".to_string());
+        let thread = thread.spawn(move || attendant.attend(begin)).map_err(|error| {
+            if has_joined {
+                stage.enter().leave(&stage, observer.id());
+            }
+            Error::system("starting a callback's thread", error)
+        })?;
+        Ok(Callback { shared, subscription, observer, thread: Some(thread) })
+    }
+
+    /// Calls that have returned or panicked so far.
+    pub fn calls(&self) -> u64 {
+        self.shared.calls.load(Ordering::Acquire)
+    }
+
+    /// Calls that have panicked so far.
+    pub fn panics(&self) -> u64 {
+        self.shared.panics.load(Ordering::Acquire)
+    }
+
+    /// Samples lost so far, counted when the next one is taken.
+    pub fn lost(&self) -> u64 {
+        self.shared.lost.load(Ordering::Acquire)
+    }
+
+    /// The latest error of taking, once; the calls go on after it.
+    pub fn error(&self) -> Option<Error> {
+        // In a child of `fork` the lock may be held for ever.
+        let is_ours = !self.subscription.is_forked();
+        is_ours.then(|| self.shared.error().take()).flatten()
+    }
+
+    /// The subscriber's matches.
+    pub fn observer(&self) -> &Observer {
+        &self.observer
+    }
+}
+
+impl Drop for Callback {
+    fn drop(&mut self) {
+        let Some(thread) = self.thread.take() else { return };
+        if self.subscription.is_forked() {
+            std::mem::forget(thread); // there is no such thread here
+            return;
+        }
+        self.shared.stop();
+        self.subscription.interrupt();
+        let is_callback = thread.thread().id() == thread::current().id() || stage::is_inside();
+        if !is_callback {
+            let _ = thread.join(); // a panic of the function's own `Drop` ends here
+        }
+    }
+}
+
+impl std::fmt::Debug for Callback {
+    fn fmt(&self, to: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        to.debug_struct("Callback")
+            .field("calls", &self.calls())
+            .field("panics", &self.panics())
+            .finish_non_exhaustive()
+    }
+}
+
+impl Shared {
+    fn stop(&self) {
+        // Under the lock, so that `note` either sees it or is woken.
+        let error = self.error();
+        // ORDER: SeqCst: followed by the bell's fence, see `Attendant::put_down`.
+        self.stopping.store(true, Ordering::SeqCst);
+        drop(error);
+        self.stopped.notify_all();
+    }
+
+    #[inline(always)]
+    fn is_stopping(&self) -> bool {
+        self.stopping.load(Ordering::Acquire)
+    }
+
+    /// Keeps the error for the user, and pauses: it is likely to come again at once.
+    fn note(&self, error: Error) {
+        let mut kept = self.error();
+        *kept = Some(error);
+        if !self.is_stopping() {
+            let waited = self.stopped.wait_timeout(kept, PAUSE);
+            drop(waited.unwrap_or_else(PoisonError::into_inner));
+        }
+    }
+
+    fn error(&self) -> MutexGuard<'_, Option<Error>> {
+        self.error.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// How long the thread pauses after an error.
+const PAUSE: Duration = Duration::from_millis(1);

@@ -1,0 +1,115 @@
+//! A callback's thread: it takes what no publisher of this process delivers.
+
+use std::sync::Arc;
+
+use super::{Body, Shared};
+use crate::stage::{Entered, Stage};
+use crate::subscription::SubscriptionShared;
+use crate::wait::Wait;
+
+/// A callback's thread.
+pub(super) struct Attendant {
+    stage: Arc<Stage>,
+    shared: Arc<Shared>,
+    subscription: Arc<SubscriptionShared>,
+    wait: Wait,
+    has_joined: bool,
+}
+
+/// Where the body is while its thread runs.
+pub(super) enum At {
+    /// With the thread.
+    Hand(Body),
+    /// In its place; the thread sleeps on this count of the bell.
+    Place(u32),
+}
+
+impl Attendant {
+    pub(super) fn new(
+        stage: &Arc<Stage>,
+        subscription: &Arc<SubscriptionShared>,
+        shared: &Arc<Shared>,
+        wait: Wait,
+    ) -> Attendant {
+        let (stage, subscription, shared) = (stage.clone(), subscription.clone(), shared.clone());
+        Attendant { stage, shared, subscription, wait, has_joined: false }
+    }
+
+    /// Whether its place on the stage has been made.
+    pub(super) fn has_joined(&self) -> bool {
+        self.has_joined
+    }
+
+    /// Leaves the body to the publishers of this process, if there are any and they allow it.
+    pub(super) fn begin(&mut self, body: Body) -> At {
+        let stage = self.stage.clone();
+        match stage.try_enter() {
+            None => At::Hand(body),
+            Some(entered) => self.put_down(body, entered),
+        }
+    }
+
+    pub(super) fn attend(mut self, mut at: At) {
+        let stage = self.stage.clone();
+        while !self.shared.is_stopping() {
+            at = match at {
+                At::Place(count) => {
+                    self.subscription.sleep(count);
+                    At::Hand(self.pick_up())
+                }
+                At::Hand(mut body) => {
+                    let found = match body.deliver() {
+                        Ok(()) if body.meets_locals(&stage) => {
+                            at = self.put_down(body, stage.enter());
+                            continue;
+                        }
+                        Ok(()) => body.wait(self.wait),
+                        Err(error) => Err(error),
+                    };
+                    if let Err(error) = found {
+                        self.shared.note(error);
+                    }
+                    At::Hand(body)
+                }
+            };
+        }
+        let body = match at {
+            At::Hand(body) => body,
+            At::Place(_) => self.pick_up(),
+        };
+        if self.has_joined {
+            stage.enter().leave(&stage, self.subscription.id());
+        }
+        drop(body); // outside the stage: the function's own `Drop` may do what it likes
+    }
+
+    /// Leaves the body to the publishers, unless there is something to do.
+    fn put_down(&mut self, mut body: Body, mut entered: Entered<'_>) -> At {
+        let id = self.subscription.id();
+        if !self.has_joined {
+            entered.join(&self.stage, id);
+            self.has_joined = true;
+        }
+        if !body.meets_locals(&self.stage) {
+            return At::Hand(body);
+        }
+        // ORDER: its fence pairs with those of publishers and of `interrupt`, so that whoever does
+        // not see us asleep is seen by us.
+        match body.fall_asleep() {
+            Some(count) if !self.shared.is_stopping() => {
+                entered.put(id, body);
+                At::Place(count)
+            }
+            _ => {
+                self.subscription.wake_up();
+                At::Hand(body)
+            }
+        }
+    }
+
+    fn pick_up(&self) -> Body {
+        let body = self.stage.enter().fetch(self.subscription.id());
+        self.subscription.wake_up();
+        body
+    }
+}

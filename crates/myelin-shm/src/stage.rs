@@ -1,0 +1,232 @@
+//! The callbacks of a topic in this process, as its publishers here find them: `docs/shared-memory.md`
+//! section 12.
+//!
+//! A callback's body is either in its place, while its thread sleeps, or with that thread. A
+//! publisher that enters the stage runs the bodies that are in their places; one that finds the
+//! stage taken, or a body away, leaves the sample in its ring, where the callback's thread finds it.
+//! So a body is run by one thread at a time, and no publisher waits for another.
+
+use std::cell::Cell;
+use std::collections::BTreeMap;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicPtr, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError, Weak};
+
+use crate::callback::{Body, Fresh, Handed, Payload};
+use crate::fork;
+use crate::publication::PublicationShared;
+use crate::topic::{EndpointId, Topic};
+
+/// Where the publishers and the callbacks of a topic in this process meet, whatever their nodes.
+pub(crate) struct Stage {
+    key: Key,
+    /// In the order of registration. Locked by a publisher while it runs them, by a callback's
+    /// thread for a moment.
+    places: Mutex<Vec<Place>>,
+    /// The subscribers that have a place.
+    callers: Mutex<Vec<EndpointId>>,
+    publishers: Mutex<Vec<Weak<PublicationShared>>>,
+}
+
+/// The folder of a domain, and a topic's name and type hash.
+type Key = (PathBuf, String, u64);
+
+struct Place {
+    subscriber: EndpointId,
+    /// `None` while its thread has it.
+    body: Option<Body>,
+}
+
+/// A stage that is entered: the bodies stay in their places, and nobody else runs them.
+pub(crate) struct Entered<'a>(MutexGuard<'a, Vec<Place>>);
+
+impl Stage {
+    /// The stage of a topic in the domain of this folder.
+    pub(crate) fn of(domain: &Path, topic: &Topic) -> Arc<Stage> {
+        let key = (domain.to_owned(), topic.name.clone(), topic.type_hash);
+        let mut stages = lock(&registry().stages);
+        if let Some(stage) = stages.get(&key).and_then(Weak::upgrade) {
+            return stage;
+        }
+        let stage = Arc::new(Stage {
+            key: key.clone(),
+            places: Mutex::default(),
+            callers: Mutex::default(),
+            publishers: Mutex::default(),
+        });
+        stages.insert(key, Arc::downgrade(&stage));
+        stage
+    }
+
+    /// A publisher of the topic in this process.
+    pub(crate) fn add_publisher(&self, publisher: &Arc<PublicationShared>) {
+        let mut publishers = lock(&self.publishers);
+        publishers.retain(|known| known.strong_count() > 0);
+        publishers.push(Arc::downgrade(publisher));
+    }
+
+    /// Whether this publisher is one of this process.
+    pub(crate) fn has_publisher(&self, id: EndpointId) -> bool {
+        let publishers = lock(&self.publishers);
+        publishers.iter().filter_map(Weak::upgrade).any(|publisher| publisher.id() == id)
+    }
+
+    /// The subscribers whose callbacks are run here.
+    pub(crate) fn callers(&self) -> MutexGuard<'_, Vec<EndpointId>> {
+        lock(&self.callers)
+    }
+
+    /// `None` if somebody else is there, be it a publisher further down this thread's stack.
+    #[inline(always)]
+    pub(crate) fn try_enter(&self) -> Option<Entered<'_>> {
+        match self.places.try_lock() {
+            Ok(places) => Some(Entered(places)),
+            Err(TryLockError::Poisoned(places)) => Some(Entered(places.into_inner())),
+            Err(TryLockError::WouldBlock) => None,
+        }
+    }
+
+    /// Waits until nobody else is there.
+    pub(crate) fn enter(&self) -> Entered<'_> {
+        Entered(lock(&self.places))
+    }
+
+    fn tell_publishers(&self) {
+        for publisher in lock(&self.publishers).iter().filter_map(Weak::upgrade) {
+            publisher.look_again();
+        }
+    }
+}
+
+impl Drop for Stage {
+    fn drop(&mut self) {
+        let mut stages = lock(&registry().stages);
+        // Another may have been made since the last handle of this one went.
+        if stages.get(&self.key).is_some_and(|stage| stage.strong_count() == 0) {
+            stages.remove(&self.key);
+        }
+    }
+}
+
+impl Entered<'_> {
+    /// A place for a subscriber's callback, its body still away.
+    pub(crate) fn join(&mut self, stage: &Stage, subscriber: EndpointId) {
+        self.0.push(Place { subscriber, body: None });
+        stage.callers().push(subscriber);
+        stage.tell_publishers();
+    }
+
+    /// The end of a place.
+    pub(crate) fn leave(&mut self, stage: &Stage, subscriber: EndpointId) {
+        self.0.retain(|place| place.subscriber != subscriber);
+        stage.callers().retain(|caller| *caller != subscriber);
+        stage.tell_publishers();
+    }
+
+    /// From now on publishers may run it.
+    pub(crate) fn put(&mut self, subscriber: EndpointId, body: Body) {
+        let place = self.0.iter_mut().find(|place| place.subscriber == subscriber);
+        place.expect("it has joined").body = Some(body);
+    }
+
+    /// From now on it is the caller's.
+    pub(crate) fn fetch(&mut self, subscriber: EndpointId) -> Body {
+        let place = self.0.iter_mut().find(|place| place.subscriber == subscriber);
+        place.and_then(|place| place.body.take()).expect("its thread has put it here")
+    }
+
+    /// Runs all bodies that are here with a sample that has just been published. `defer` is told of
+    /// those that could not take it: their threads have to be woken.
+    #[inline(always)]
+    pub(crate) fn run(
+        &mut self,
+        fresh: &Fresh,
+        payload: Payload<'_>,
+        mut defer: impl FnMut(EndpointId),
+    ) {
+        let _inside = Inside::new();
+        let places = &mut *self.0;
+        let mut at = 0;
+        while at < places.len() {
+            let ran = catch_unwind(AssertUnwindSafe(|| {
+                while let Some(place) = places.get_mut(at) {
+                    if let Some(body) = &mut place.body
+                        && let Handed::Deferred = body.hand_over(fresh, payload)
+                    {
+                        defer(place.subscriber);
+                    }
+                    at += 1;
+                }
+            }));
+            if ran.is_err() {
+                let place = &mut places[at];
+                place.body.iter_mut().for_each(Body::count_panic);
+                defer(place.subscriber); // there may be more for it
+                at += 1;
+            }
+        }
+    }
+}
+
+/// Marks this thread as one that runs callbacks inside a publish.
+struct Inside;
+
+impl Inside {
+    #[inline(always)]
+    fn new() -> Inside {
+        DEPTH.set(DEPTH.get() + 1);
+        Inside
+    }
+}
+
+impl Drop for Inside {
+    #[inline(always)]
+    fn drop(&mut self) {
+        DEPTH.set(DEPTH.get() - 1);
+    }
+}
+
+/// Whether the caller is a callback that is run inside a publish. Such a one must not wait for a
+/// callback's thread, which may be waiting for the stage.
+pub(crate) fn is_inside() -> bool {
+    DEPTH.get() > 0
+}
+
+thread_local! {
+    static DEPTH: Cell<u32> = const { Cell::new(0) };
+}
+
+/// The stages of this process.
+struct Registry {
+    generation: u32,
+    stages: Mutex<BTreeMap<Key, Weak<Stage>>>,
+}
+
+/// A child of `fork` gets one of its own: a lock in its parent's may have been held.
+fn registry() -> &'static Registry {
+    static CURRENT: AtomicPtr<Registry> = AtomicPtr::new(std::ptr::null_mut());
+    let generation = fork::mark();
+    // ORDER: acquire pairs with the release below: the registry is complete.
+    let mut current = CURRENT.load(Ordering::Acquire);
+    loop {
+        // SAFETY: null, or a registry that was leaked below.
+        if let Some(known) = unsafe { current.as_ref() }.filter(|it| it.generation == generation) {
+            return known;
+        }
+        let made = Box::into_raw(Box::new(Registry { generation, stages: Mutex::default() }));
+        let (done, seen) = (Ordering::AcqRel, Ordering::Acquire);
+        match CURRENT.compare_exchange(current, made, done, seen) {
+            Ok(_) => current = made,
+            Err(theirs) => {
+                // SAFETY: it was made above and nobody else has seen it.
+                drop(unsafe { Box::from_raw(made) });
+                current = theirs;
+            }
+        }
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
