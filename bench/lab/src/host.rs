@@ -6,6 +6,7 @@ use myelin_bench_kit::clock;
 use procfs::Current as _;
 use serde::{Deserialize, Serialize};
 
+use crate::root::Root;
 use crate::run::tuning::LatencyGuard;
 
 /// What a results folder knows about its machine. Absent values could not be read.
@@ -75,14 +76,14 @@ pub struct IdleState {
 impl Host {
     /// Reads the machine this runs on, and watches what others do on it for [`AMBIENT_TIME`].
     pub fn read() -> Self {
+        let root = &Root::machine();
+        let line = |path: &str| root.line(path);
         let (busy_percent, loopback_packets_per_s) = ambient();
         let clock = clock::calibrate();
         let cpu_info = procfs::CpuInfo::current().ok();
         let processor = |key: &str| {
             cpu_info.as_ref().and_then(|info| info.get_info(0)?.get(key).map(ToString::to_string))
         };
-        let has_hypervisor = processor("flags")
-            .is_some_and(|flags| flags.split(' ').any(|flag| flag == "hypervisor"));
         let memlock = rustix::process::getrlimit(rustix::process::Resource::Memlock);
         let uname = rustix::system::uname();
         let text = |text: &std::ffi::CStr| text.to_string_lossy().into_owned();
@@ -90,14 +91,12 @@ impl Host {
             cpu_model: processor("model name").unwrap_or_default(),
             cpus: cpu_info.as_ref().map_or(1, |info| info.num_cores() as u32),
             architecture: text(uname.machine()),
-            hypervisor: has_hypervisor.then(|| {
-                line("/sys/class/dmi/id/sys_vendor").unwrap_or_else(|| "unnamed hypervisor".into())
-            }),
+            hypervisor: hypervisor(root),
             memory_bytes: procfs::Meminfo::current().map_or(0, |memory| memory.mem_total),
-            os: os_name(),
+            os: os_name(root),
             kernel: text(uname.release()),
             preemption: preemption(&text(uname.version())),
-            kernel_command_line: kernel_command_line(),
+            kernel_command_line: kernel_command_line(root),
             clocksource: line("/sys/devices/system/clocksource/clocksource0/current_clocksource")
                 .unwrap_or_default(),
             clock_read_ns: clock.read_ns,
@@ -105,11 +104,11 @@ impl Host {
             governor: line("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"),
             idle_driver: line("/sys/devices/system/cpu/cpuidle/current_driver"),
             idle_governor: line("/sys/devices/system/cpu/cpuidle/current_governor_ro"),
-            idle_states: idle_states(),
+            idle_states: idle_states(root, 0),
             can_hold_awake: LatencyGuard::hold().is_ok(),
-            rt_runtime_us: number("/proc/sys/kernel/sched_rt_runtime_us"),
+            rt_runtime_us: root.number("/proc/sys/kernel/sched_rt_runtime_us").ok(),
             memlock_bytes: memlock.current,
-            socket_buffer_max_bytes: number("/proc/sys/net/core/rmem_max"),
+            socket_buffer_max_bytes: root.number("/proc/sys/net/core/rmem_max").ok(),
             huge_pages: line("/sys/kernel/mm/transparent_hugepage/enabled"),
             busy_percent,
             loopback_packets_per_s,
@@ -152,30 +151,42 @@ fn ambient() -> (f64, f64) {
     (100.0 * used / (used + idle).max(1.0), packets / AMBIENT_TIME.as_secs_f64())
 }
 
-fn line(path: &str) -> Option<String> {
-    let text = std::fs::read_to_string(path).ok()?;
-    Some(text.trim().to_string()).filter(|text| !text.is_empty())
+/// The DMI vendor of a machine whose processor says it is a guest; `None` on bare metal.
+pub fn hypervisor(root: &Root) -> Option<String> {
+    let processors = root.line("/proc/cpuinfo")?;
+    let flags = processors.lines().find(|line| line.starts_with("flags"))?;
+    let guest = flags.split_whitespace().any(|flag| flag == "hypervisor");
+    let vendor = || root.line("/sys/class/dmi/id/sys_vendor");
+    guest.then(|| vendor().unwrap_or_else(|| "unnamed hypervisor".into()))
 }
 
-fn number<T: std::str::FromStr>(path: &str) -> Option<T> {
-    line(path)?.parse().ok()
+/// The idle states of a CPU in order of depth; none if it has no cpuidle driver.
+pub fn idle_states(root: &Root, cpu: usize) -> Vec<IdleState> {
+    (0..IDLE_STATES_MAX)
+        .map_while(|state| {
+            let folder = format!("/sys/devices/system/cpu/cpu{cpu}/cpuidle/state{state}");
+            let read = |what: &str| root.line(&format!("{folder}/{what}"));
+            let latency_us = read("latency")?.parse().ok()?;
+            Some(IdleState { name: read("name")?, latency_us })
+        })
+        .collect()
 }
 
-fn os_name() -> String {
-    let release = line("/etc/os-release").unwrap_or_default();
-    let pretty = release.lines().find_map(|line| line.strip_prefix("PRETTY_NAME="));
-    pretty.unwrap_or("Linux").trim_matches('"').into()
-}
-
-/// As `uname -v` says it: `#1 SMP PREEMPT_DYNAMIC …`.
-fn preemption(version: &str) -> Option<String> {
+/// The preemption model as `uname -v` says it: `#1 SMP PREEMPT_DYNAMIC …`.
+pub fn preemption(version: &str) -> Option<String> {
     let word = version.split(' ').find(|word| word.starts_with("PREEMPT"))?;
     Some(word.to_string())
 }
 
+fn os_name(root: &Root) -> String {
+    let release = root.line("/etc/os-release").unwrap_or_default();
+    let pretty = release.lines().find_map(|line| line.strip_prefix("PRETTY_NAME="));
+    pretty.unwrap_or("Linux").trim_matches('"').into()
+}
+
 /// Without the init program's arguments and anything with an address or a device in it.
-fn kernel_command_line() -> String {
-    let whole = line("/proc/cmdline").unwrap_or_default();
+fn kernel_command_line(root: &Root) -> String {
+    let whole = root.line("/proc/cmdline").unwrap_or_default();
     let kernel = whole.split(" -- ").next().unwrap_or("");
     let telling = |word: &&str| {
         !["root=", "rdinit=", "init=", "ip=", "console=", "BOOT_IMAGE=", "UUID"]
@@ -183,18 +194,6 @@ fn kernel_command_line() -> String {
             .any(|private| word.contains(private))
     };
     kernel.split(' ').filter(telling).collect::<Vec<_>>().join(" ")
-}
-
-fn idle_states() -> Vec<IdleState> {
-    (0..IDLE_STATES_MAX)
-        .map_while(|state| {
-            let read = |what: &str| {
-                line(&format!("/sys/devices/system/cpu/cpu0/cpuidle/state{state}/{what}"))
-            };
-            let latency_us = read("latency")?.parse().ok()?;
-            Some(IdleState { name: read("name")?, latency_us })
-        })
-        .collect()
 }
 
 /// How long the machine is watched before a session.

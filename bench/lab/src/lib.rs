@@ -12,6 +12,7 @@ mod progress;
 pub mod record;
 pub mod registry;
 pub mod report;
+pub mod root;
 pub mod run;
 pub mod scenario;
 pub mod session;

@@ -1,6 +1,6 @@
 //! `myelin bench`: run, list, report.
 
-use std::io::{IsTerminal, Write};
+use std::io::IsTerminal;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -11,6 +11,8 @@ use myelin_bench_lab::report::{self, Format, Screen};
 use myelin_bench_lab::scenario::{Scenario, Tuning};
 use myelin_bench_lab::session::{self, Request};
 use myelin_bench_lab::summary::Analysis;
+
+use crate::say;
 
 /// The verbs of `myelin bench`.
 #[derive(Subcommand)]
@@ -198,12 +200,6 @@ fn list(what: Option<Listed>) {
         }
     }
     say(&text);
-}
-
-/// Prints; a reader that has gone away (`| head`, a closed terminal) is not our failure.
-fn say(text: &str) {
-    let mut output = std::io::stdout().lock();
-    let _ = output.write_all(text.as_bytes()).and_then(|()| output.flush());
 }
 
 /// As a shell reports a program that SIGINT has ended.

@@ -3,6 +3,7 @@
 mod bench;
 mod doctor;
 
+use std::io::Write;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
@@ -21,7 +22,7 @@ enum Verb {
     /// Measure middlewares: round trips, latency percentiles, CPU and memory.
     #[command(subcommand)]
     Bench(bench::Verb),
-    /// Say what killed processes have left behind on this host, and remove it.
+    /// Say what on this host costs latency, and what killed processes have left behind.
     Doctor(doctor::Options),
 }
 
@@ -41,6 +42,12 @@ fn main() -> ExitCode {
             ExitCode::FAILURE
         }
     }
+}
+
+/// Prints; a reader that has gone away (`| head`, a closed terminal) is not our failure.
+fn say(text: &str) {
+    let mut output = std::io::stdout().lock();
+    let _ = output.write_all(text.as_bytes()).and_then(|()| output.flush());
 }
 
 /// Exit status for what the user gave and cannot be used.

@@ -36,6 +36,11 @@ fn names_and_removes_what_the_dead_have_left() {
     assert_eq!(found.status.code(), Some(1), "{found:?}");
     assert!(text(&found).contains("dead") && text(&found).contains(".sock"), "{found:?}");
     assert!(text(&found).contains("myelin doctor --fix"), "{found:?}");
+    let report = json(folder.path());
+    let dead = &report["leftovers"]["dead"];
+    assert_eq!((&report["wrong"], dead.as_array().unwrap().len()), (&true.into(), 1), "{report}");
+    assert_eq!((&dead[0]["removed"], &dead[0]["domain"]), (&false.into(), &0.into()), "{report}");
+    assert!(report.get("findings").is_none() && report.get("measured").is_none(), "{report}");
     let fixed = doctor(folder.path(), true);
     assert!(fixed.status.success(), "{fixed:?}");
     assert!(std::fs::read_dir(folder.path()).unwrap().next().is_none());
@@ -52,11 +57,17 @@ fn open(folder: &Path) -> Node {
 
 fn doctor(folder: &Path, fix: bool) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_myelin"));
-    command.arg("doctor").arg("--folder").arg(folder);
+    command.args(["doctor", "--only", "leftovers", "--folder"]).arg(folder);
     if fix {
         command.arg("--fix");
     }
     command.output().unwrap()
+}
+
+fn json(folder: &Path) -> serde_json::Value {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_myelin"));
+    command.args(["doctor", "--only", "leftovers", "--json", "--folder"]).arg(folder);
+    serde_json::from_slice(&command.output().unwrap().stdout).unwrap()
 }
 
 fn text(output: &Output) -> String {

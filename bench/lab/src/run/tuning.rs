@@ -210,13 +210,15 @@ fn allowed_cpus() -> Vec<usize> {
     (0..rustix::thread::CpuSet::MAX_CPU).filter(|cpu| set.is_set(*cpu)).collect()
 }
 
-fn pin_this_thread(cpu: usize) -> std::io::Result<()> {
+/// Binds the calling thread to a CPU.
+pub fn pin_this_thread(cpu: usize) -> std::io::Result<()> {
     let mut set = rustix::thread::CpuSet::new();
     set.set(cpu);
     Ok(rustix::thread::sched_setaffinity(None, &set)?)
 }
 
-fn set_fifo(priority: u32) -> std::io::Result<()> {
+/// Gives the calling thread SCHED_FIFO.
+pub fn set_fifo(priority: u32) -> std::io::Result<()> {
     let parameter = libc::sched_param { sched_priority: priority as libc::c_int };
     // SAFETY: `parameter` is valid; 0 is the calling thread.
     check(unsafe { libc::sched_setscheduler(0, libc::SCHED_FIFO, &parameter) })

@@ -1,0 +1,111 @@
+//! Causes in the kernel's settings: throttling of real-time threads, limits of socket buffers.
+
+use super::finding::{Finding, State};
+use super::host::{Host, Judged};
+use super::preemption::KernelConfig;
+
+/// Whether a thread under SCHED_FIFO or SCHED_RR that does not sleep is stopped for a while.
+pub fn rt_throttling(host: &Host) -> Judged {
+    let runtime_us: i64 = host.root.number("/proc/sys/kernel/sched_rt_runtime_us")?;
+    let period_us: i64 = host.root.number("/proc/sys/kernel/sched_rt_period_us")?;
+    let values = |finding: Finding| {
+        finding.value("sched_rt_runtime_us", runtime_us).value("sched_rt_period_us", period_us)
+    };
+    if runtime_us < 0 || runtime_us >= period_us {
+        return Ok(values(Finding::new(State::Ok, "real-time threads are not throttled")));
+    }
+    let pause_us = period_us - runtime_us;
+    let text = format!("real-time threads get {runtime_us} µs of each {period_us} µs");
+    if has_fair_server(host) {
+        let text = format!(
+            "{text}; this kernel throttles by its fair server, only while ordinary threads wait"
+        );
+        return Ok(values(Finding::new(State::Note, text)).expects(
+            "a thread that spins under SCHED_FIFO shares its CPU with ordinary threads that are \
+             ready there: leave it a CPU of its own",
+            None,
+            "Linux 6.12 and newer without RT_GROUP_SCHED",
+        ));
+    }
+    Ok(values(Finding::new(State::Costs, text))
+        .expects(
+            format!(
+                "a thread that spins under SCHED_FIFO or SCHED_RR is stopped for {pause_us} µs of \
+                 each {period_us} µs; one that sleeps between samples is not"
+            ),
+            Some(pause_us as f64),
+            "the limits themselves (kernel: scheduler/sched-rt-group)",
+        )
+        .mend(
+            "sudo sysctl -w kernel.sched_rt_runtime_us=-1",
+            Some(in_sysctl_d("rt", &["kernel.sched_rt_runtime_us=-1"])),
+        )
+        .remark("a real-time thread that never sleeps then keeps its CPU for ever"))
+}
+
+/// Limits of the socket buffers that a DDS may ask for.
+pub fn socket_buffers(host: &Host) -> Judged {
+    let receive: u64 = host.root.number("/proc/sys/net/core/rmem_max")?;
+    let send: u64 = host.root.number("/proc/sys/net/core/wmem_max")?;
+    let text = format!("rmem_max {}, wmem_max {}", size(receive), size(send));
+    let state = if receive < DDS_RECEIVE_BYTES || send < DDS_SEND_BYTES {
+        State::Costs
+    } else if receive < LARGE_SAMPLE_BYTES {
+        State::Note
+    } else {
+        State::Ok
+    };
+    let finding =
+        Finding::new(state, text).value("rmem_max_bytes", receive).value("wmem_max_bytes", send);
+    if state == State::Ok {
+        return Ok(finding);
+    }
+    let largest = size(receive);
+    Ok(finding
+        .expects(
+            format!(
+                "samples above {largest} sent by UDP overflow the receiver's buffer: loss, or \
+                 resending and its delay; shared memory is not concerned"
+            ),
+            None,
+            "ROS 2 guide \"DDS tuning\"; CycloneDDS asks for 1 MiB unless configured",
+        )
+        .mend(
+            &format!("sudo sysctl -w {} {}", BUFFER_SETTINGS[0], BUFFER_SETTINGS[1]),
+            Some(in_sysctl_d("net", &BUFFER_SETTINGS)),
+        )
+        .remark("limits, not allocations: the DDS must ask for more in its own configuration too"))
+}
+
+/// From Linux 6.12 on the fair server stands for throttling, except for groups.
+fn has_fair_server(host: &Host) -> bool {
+    let release = host.root.line("/proc/sys/kernel/osrelease").unwrap_or_default();
+    let mut numbers = release.split(['.', '-']).map(|part| part.parse::<u32>().unwrap_or(0));
+    let version = (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0));
+    let groups = KernelConfig::read(&host.root).map(|config| config.has("RT_GROUP_SCHED"));
+    version >= (6, 12) && matches!(groups, Ok(false))
+}
+
+/// The command that makes settings of sysctl outlast a reboot.
+fn in_sysctl_d(name: &str, settings: &[&str]) -> String {
+    let lines = settings.join("\\n");
+    format!("printf '{lines}\\n' | sudo tee /etc/sysctl.d/60-myelin-{name}.conf")
+}
+
+/// Bytes for people.
+pub fn size(bytes: u64) -> String {
+    match bytes {
+        0..1_048_576 => format!("{} KiB", bytes >> 10),
+        1_048_576..1_073_741_824 => format!("{} MiB", bytes >> 20),
+        _ => format!("{:.1} GiB", bytes as f64 / (1u64 << 30) as f64),
+    }
+}
+
+/// The largest value there is, as the ROS 2 guide recommends for CycloneDDS.
+const BUFFER_SETTINGS: [&str; 2] = ["net.core.rmem_max=2147483647", "net.core.wmem_max=2147483647"];
+/// What CycloneDDS asks for by default.
+const DDS_RECEIVE_BYTES: u64 = 1 << 20;
+/// What CycloneDDS asks for by default.
+const DDS_SEND_BYTES: u64 = 64 << 10;
+/// A sample of 10 MiB with room: what cameras and lidars send.
+const LARGE_SAMPLE_BYTES: u64 = 16 << 20;

@@ -1,0 +1,104 @@
+//! `myelin doctor`: what on this host costs latency, the command that mends it, and what killed
+//! processes have left behind.
+//!
+//! `host` reads and judges (each cause in a file of its subject), `measure` measures, `finding` is
+//! the result, `render` its text. docs/doctor.md says what each finding means.
+
+mod cpu;
+mod finding;
+mod host;
+mod idle;
+mod kernel;
+mod leftovers;
+mod measure;
+mod memory;
+mod preemption;
+mod render;
+mod rights;
+mod wake_up;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use anyhow::Result;
+use clap::{Args, ValueEnum};
+use myelin_bench_lab::input_error::InputError;
+use myelin_bench_lab::root::Root;
+
+use finding::{Finding, Report, SCHEMA, State};
+use host::Host;
+use leftovers::Leftovers;
+
+/// What to look at, and whether to mend it.
+#[derive(Args)]
+pub struct Options {
+    /// Remove what dead nodes have left behind. Nothing else of the system is changed.
+    #[arg(long)]
+    fix: bool,
+    /// Where the sockets of nodes lie, if not in /dev/shm.
+    #[arg(long, value_name = "DIR")]
+    folder: Option<PathBuf>,
+    /// Look at this alone.
+    #[arg(long, value_enum)]
+    only: Option<Part>,
+    /// Print one JSON object and nothing else; docs/doctor.md names its fields.
+    #[arg(long)]
+    json: bool,
+    /// Read /proc, /sys, /dev and /boot below this folder, and measure nothing: for tests.
+    #[arg(long, value_name = "DIR", hide = true)]
+    root: Option<PathBuf>,
+}
+
+/// A part of the examination.
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Part {
+    /// What on this host costs latency.
+    Host,
+    /// What dead nodes have left behind.
+    Leftovers,
+}
+
+/// Exit status 1 if something costs latency, or is left that should not be.
+pub fn run(options: &Options) -> Result<ExitCode> {
+    check(options)?;
+    let report = examine(options)?;
+    if options.json {
+        crate::say(&format!("{}\n", serde_json::to_string_pretty(&report)?));
+    } else {
+        crate::say(&render::text(&report));
+    }
+    Ok(if report.wrong { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+}
+
+fn examine(options: &Options) -> Result<Report> {
+    let (mut findings, mut measured, mut leftovers) = (None, None, None);
+    if options.only != Some(Part::Leftovers) {
+        let host = match &options.root {
+            Some(root) => Host { root: Root::at(root), measured: None },
+            None => Host { root: Root::machine(), measured: Some(measure::measure()) },
+        };
+        findings = Some(host.examine());
+        measured = host.measured;
+    }
+    if options.only != Some(Part::Host) {
+        leftovers = Some(Leftovers::examine(options.folder.as_deref(), options.fix)?);
+    }
+    let costs = |finding: &Finding| finding.state == State::Costs;
+    let wrong = findings.iter().flatten().any(costs)
+        || leftovers.as_ref().is_some_and(|leftovers| leftovers.left() > 0);
+    Ok(Report { schema: SCHEMA, wrong, findings, measured, leftovers })
+}
+
+fn check(options: &Options) -> Result<(), InputError> {
+    let about_leftovers = options.fix || options.folder.is_some();
+    if options.only == Some(Part::Host) && about_leftovers {
+        let error = InputError::new("--fix and --folder concern leftovers alone");
+        return Err(error.remedy("leave out --only host"));
+    }
+    match &options.root {
+        Some(root) if !root.is_dir() => {
+            Err(InputError::new(format!("--root {}: no such folder", root.display())))
+        }
+        _ => Ok(()),
+    }
+}
