@@ -3,6 +3,7 @@
 
 mod attendant;
 mod body;
+mod concurrent;
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -11,6 +12,7 @@ use std::time::Duration;
 
 use attendant::Attendant;
 pub(crate) use body::{Body, Fresh, Handed, Payload};
+pub(crate) use concurrent::Concurrent;
 
 use crate::endpoint::{Observer, Subscriber};
 use crate::error::Error;
@@ -87,13 +89,34 @@ impl Callback {
         // later: one callback may register another.
         let begin = attendant.begin(body);
         let has_joined = attendant.has_joined();
-        let thread = thread::Builder::new().name("myelin-callback".to_string());
-        let thread = thread.spawn(move || attendant.attend(begin)).map_err(|error| {
+        let thread = spawn(move || attendant.attend(begin)).inspect_err(|_| {
             if has_joined {
                 stage.enter().leave(&stage, observer.id());
             }
-            Error::system("starting a callback's thread", error)
         })?;
+        Ok(Callback { shared, subscription, observer, thread: Some(thread) })
+    }
+
+    /// As [`start`](Self::start), with a function that may run several times at once: every publisher
+    /// of this process runs it in its own thread. The callback's thread, for other processes'
+    /// samples, sleeps in the kernel.
+    ///
+    /// # Errors
+    /// As [`start`](Self::start).
+    pub fn start_concurrent(
+        subscriber: Subscriber,
+        call: Box<dyn Fn(&Taken) + Send + Sync>,
+        lengths: Lengths,
+    ) -> Result<Callback, Error> {
+        let shared = Arc::new(Shared::default());
+        let subscription = subscriber.reader.shared().clone();
+        let observer = Observer::clone(&subscriber);
+        let stage = observer.node().stage(subscription.topic());
+        let concurrent = Concurrent::new(subscriber, call, lengths, shared.clone());
+        stage.add_concurrent(&concurrent);
+        let its = (stage.clone(), subscription.clone());
+        let thread = spawn(move || concurrent.attend(&its.0, &its.1))
+            .inspect_err(|_| stage.remove_concurrent(observer.id()))?;
         Ok(Callback { shared, subscription, observer, thread: Some(thread) })
     }
 
@@ -123,6 +146,11 @@ impl Callback {
     pub fn observer(&self) -> &Observer {
         &self.observer
     }
+}
+
+fn spawn(run: impl FnOnce() + Send + 'static) -> Result<JoinHandle<()>, Error> {
+    let thread = thread::Builder::new().name("myelin-callback".to_string());
+    thread.spawn(run).map_err(|error| Error::system("starting a callback's thread", error))
 }
 
 impl Drop for Callback {
@@ -163,6 +191,11 @@ impl Shared {
     #[inline(always)]
     fn is_stopping(&self) -> bool {
         self.stopping.load(Ordering::Acquire)
+    }
+
+    /// Keeps the error for the user.
+    fn keep(&self, error: Error) {
+        *self.error() = Some(error);
     }
 
     /// Keeps the error for the user, and pauses: it is likely to come again at once.

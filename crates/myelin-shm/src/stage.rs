@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicPtr, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError, Weak};
 
-use crate::callback::{Body, Fresh, Handed, Payload};
+use crate::callback::{Body, Concurrent, Fresh, Handed, Payload};
 use crate::fork;
 use crate::publication::PublicationShared;
 use crate::topic::{EndpointId, Topic};
@@ -26,6 +26,7 @@ pub(crate) struct Stage {
     places: Mutex<Vec<Place>>,
     /// The subscribers that have a place.
     callers: Mutex<Vec<EndpointId>>,
+    concurrent: Mutex<Vec<Arc<Concurrent>>>,
     publishers: Mutex<Vec<Weak<PublicationShared>>>,
 }
 
@@ -53,6 +54,7 @@ impl Stage {
             key: key.clone(),
             places: Mutex::default(),
             callers: Mutex::default(),
+            concurrent: Mutex::default(),
             publishers: Mutex::default(),
         });
         stages.insert(key, Arc::downgrade(&stage));
@@ -75,6 +77,21 @@ impl Stage {
     /// The subscribers whose callbacks are run here.
     pub(crate) fn callers(&self) -> MutexGuard<'_, Vec<EndpointId>> {
         lock(&self.callers)
+    }
+
+    /// The callbacks that may run several times at once.
+    pub(crate) fn concurrent(&self) -> Vec<Arc<Concurrent>> {
+        lock(&self.concurrent).clone()
+    }
+
+    pub(crate) fn add_concurrent(&self, callback: &Arc<Concurrent>) {
+        lock(&self.concurrent).push(callback.clone());
+        self.tell_publishers();
+    }
+
+    pub(crate) fn remove_concurrent(&self, subscriber: EndpointId) {
+        lock(&self.concurrent).retain(|callback| callback.id() != subscriber);
+        self.tell_publishers();
     }
 
     /// `None` if somebody else is there, be it a publisher further down this thread's stack.
@@ -161,8 +178,12 @@ impl Entered<'_> {
             }));
             if ran.is_err() {
                 let place = &mut places[at];
-                place.body.iter_mut().for_each(Body::count_panic);
-                defer(place.subscriber); // there may be more for it
+                if let Some(body) = &mut place.body {
+                    body.count_panic();
+                    if body.has_more() {
+                        defer(place.subscriber);
+                    }
+                }
                 at += 1;
             }
         }
@@ -170,11 +191,11 @@ impl Entered<'_> {
 }
 
 /// Marks this thread as one that runs callbacks inside a publish.
-struct Inside;
+pub(crate) struct Inside;
 
 impl Inside {
     #[inline(always)]
-    fn new() -> Inside {
+    pub(crate) fn new() -> Inside {
         DEPTH.set(DEPTH.get() + 1);
         Inside
     }

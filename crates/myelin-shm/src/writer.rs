@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{Ordering, fence};
 
 use crate::arena::{Arena, Slot};
+use crate::callback::Concurrent;
 use crate::error::Error;
 use crate::fork;
 use crate::layout::{Cell, INLINE_BYTES_MAX};
@@ -75,9 +76,12 @@ pub struct SlotCounts {
 /// The publishing side. Used by one thread at a time.
 pub struct Writer {
     shared: Arc<PublicationShared>,
-    /// First those that are rung for, then the callbacks of this process.
+    /// First those that are rung for, then the callbacks of this process: those of the stage, and
+    /// from `exclusive` on those of `concurrent`.
     views: Vec<Arc<SubscriberView>>,
     rung: usize,
+    exclusive: usize,
+    concurrent: Vec<Arc<Concurrent>>,
     /// Where the callbacks of this process are; none without a node.
     stage: Option<Arc<Stage>>,
     /// The newest sample of up to 104 B, for callbacks.
@@ -112,6 +116,8 @@ impl Writer {
             shared: shared.clone(),
             views: Vec::new(),
             rung: 0,
+            exclusive: 0,
+            concurrent: Vec::new(),
             stage: None,
             copy: Box::new(Taken::empty(id)),
             next: 0,
@@ -355,13 +361,7 @@ impl Writer {
         self.shared.changed.store(false, Ordering::Relaxed);
         fence(Ordering::SeqCst);
         self.views = self.shared.views();
-        let callers = self.stage.as_ref().map(|stage| stage.callers());
-        let is_called = |view: &Arc<SubscriberView>| {
-            let is_caller = callers.as_ref().is_some_and(|callers| callers.contains(&view.id()));
-            is_caller && view.pid() == std::process::id()
-        };
-        self.views.sort_by_key(is_called);
-        self.rung = self.views.partition_point(|view| !is_called(view));
+        self.sort_views();
         let words = self.views.iter().map(|view| view.announcements()).sum();
         self.protected.reserve(words);
         self.least_reading = 0;

@@ -18,6 +18,9 @@ use crate::{Error, Event};
 /// one after the other inside a publish, in the order they were made, and the publish lasts as long
 /// as they do.
 ///
+/// One that may run several times at once is made by
+/// [`Subscriber::on_sample_concurrent`](crate::Subscriber::on_sample_concurrent).
+///
 /// In the function you may publish, make and drop publishers, subscribers and callbacks, this one
 /// included. Do not wait there for another sample of the same topic.
 ///

@@ -5,7 +5,7 @@ use std::ops::{Deref, DerefMut};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
 use std::time::Duration;
 
-use myelin_shm::callback::Function;
+use myelin_shm::callback::{self as shm_callback, Function};
 use myelin_shm::node as shm;
 use myelin_shm::subscription::Taken;
 use myelin_shm::wait;
@@ -110,7 +110,24 @@ impl<T: Payload + ?Sized> Subscriber<T> {
     {
         let call = Box::new(move |taken: &Taken| call(Sample::borrow(taken)));
         let function = Function { call, lengths: T::LENGTHS };
-        myelin_shm::callback::Callback::start(self.inner, self.wait, function).map(Callback::new)
+        shm_callback::Callback::start(self.inner, self.wait, function).map(Callback::new)
+    }
+
+    /// As [`on_sample`](Subscriber::on_sample), for a function that may run several times at once:
+    /// each publisher of this process calls it in its own thread, without waiting for others, also
+    /// from within itself. Samples then come in no particular order. Other processes' samples are
+    /// delivered by the callback's thread, which sleeps in the kernel.
+    ///
+    /// # Errors
+    /// As [`on_sample`](Subscriber::on_sample).
+    pub fn on_sample_concurrent<F>(self, call: F) -> Result<Callback, Error>
+    where
+        F: Fn(&Sample<T>) + Send + Sync + 'static,
+        T: 'static,
+    {
+        let call = Box::new(move |taken: &Taken| call(Sample::borrow(taken)));
+        let callback = shm_callback::Callback::start_concurrent(self.inner, call, T::LENGTHS);
+        callback.map(Callback::new)
     }
 
     /// Samples lost so far, of all publishers, because the subscriber was further behind than its

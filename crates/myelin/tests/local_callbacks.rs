@@ -334,3 +334,55 @@ fn publishers_come_and_go_while_others_publish() {
     until("all calls", || callback.calls() == 20_050);
     assert_eq!((sum.load(Ordering::Relaxed), callback.lost(), callback.panics()), (expected, 0, 0));
 }
+
+#[test]
+fn a_callback_that_asks_for_it_is_run_by_several_publishers_at_once() {
+    let (_folder, node) = node();
+    let topic = node.topic::<u64>("count");
+    let publishers = [topic.publisher().unwrap(), topic.publisher().unwrap()];
+    let subscriber = topic.subscriber().unwrap();
+    assert!(subscriber.wait_for_match(2, WATCHDOG));
+    // Each call waits for the other publisher's.
+    let meeting = std::sync::Barrier::new(2);
+    let callback = subscriber.on_sample_concurrent(move |_| {
+        meeting.wait();
+    });
+    let callback = callback.unwrap();
+    thread::scope(|scope| {
+        for publisher in publishers {
+            scope.spawn(move || {
+                for count in 0..100 {
+                    publisher.publish_copy(&count).unwrap();
+                }
+            });
+        }
+    });
+    assert_eq!((callback.calls(), callback.panics(), callback.lost()), (200, 0, 0));
+}
+
+#[test]
+fn a_concurrent_callback_may_publish_to_its_own_topic_and_drop_itself() {
+    let (_folder, node) = node();
+    let topic = node.topic::<u64>("count");
+    let first = topic.publisher().unwrap();
+    let again = Mutex::new((0..3).map(|_| topic.publisher().unwrap()).collect::<Vec<_>>());
+    let subscriber = topic.subscriber().unwrap();
+    assert!(subscriber.wait_for_match(4, WATCHDOG));
+    let seen: Arc<Mutex<Vec<u64>>> = Arc::default();
+    let handle: Arc<Mutex<Option<Callback>>> = Arc::default();
+    let (its, its_handle) = (seen.clone(), handle.clone());
+    let callback = subscriber.on_sample_concurrent(move |sample| {
+        its.lock().unwrap().push(**sample);
+        let publisher = again.lock().unwrap().pop();
+        match publisher {
+            Some(publisher) => drop(publisher.publish_copy(&(**sample + 1)).unwrap()),
+            None => drop(its_handle.lock().unwrap().take()),
+        }
+    });
+    *handle.lock().unwrap() = Some(callback.unwrap());
+    first.publish_copy(&0).unwrap();
+    assert_eq!(*seen.lock().unwrap(), [0, 1, 2, 3], "each within the one before");
+    until("the end of the match", || first.matched() == 0);
+    first.publish_copy(&4).unwrap();
+    assert_eq!(seen.lock().unwrap().len(), 4);
+}

@@ -91,7 +91,7 @@ impl Body {
                 Ok(Some(taken)) => self.call(&taken),
                 Ok(None) => return Handed::Done,
                 Err(error) => {
-                    *self.shared.error() = Some(error);
+                    self.shared.keep(error);
                     return Handed::Deferred; // the thread can pause
                 }
             }
@@ -119,6 +119,11 @@ impl Body {
     /// Says that the subscriber sleeps: the count of the bell to sleep on, `None` if there is a sample.
     pub(super) fn fall_asleep(&mut self) -> Option<u32> {
         self.subscriber.reader.fall_asleep()
+    }
+
+    /// Whether there is something left to deliver.
+    pub(crate) fn has_more(&mut self) -> bool {
+        self.subscriber.reader.has_more()
     }
 
     fn take(&mut self) -> Result<Option<Taken>, Error> {

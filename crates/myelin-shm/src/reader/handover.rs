@@ -73,6 +73,11 @@ impl Reader {
         self.shared.changed.load(Ordering::Acquire)
     }
 
+    /// Whether a take would find something.
+    pub(crate) fn has_more(&mut self) -> bool {
+        self.is_ready(false)
+    }
+
     /// Says that the subscriber sleeps; the count of the bell to sleep on. `None` if there is a
     /// sample.
     pub(crate) fn fall_asleep(&mut self) -> Option<u32> {
