@@ -243,6 +243,7 @@ unsafe fn describe(system: &CSystem) -> protocol::System {
     // SAFETY: the caller's promise.
     let read = |pointer| unsafe { text(pointer) };
     protocol::System {
+        topology: protocol::Topology::TwoProcesses,
         name: read(system.name),
         about: read(system.about),
         version: read(system.version),

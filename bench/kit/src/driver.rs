@@ -115,6 +115,36 @@ impl Fan {
     }
 }
 
+/// The receiving end of a stream.
+pub enum Receiver {
+    /// The kit's own thread waits and takes.
+    Takes(Box<dyn Subscriber + Send>),
+    /// The system calls a function with each message, in whatever thread.
+    Calls(Box<dyn CallSource>),
+}
+
+/// A subscriber that calls a function.
+pub trait CallSource: Send {
+    /// From now on calls `call` with each message, never twice at once. The bytes are valid during
+    /// the call. What is returned keeps it so; when it has been dropped, `call` is no longer running
+    /// and will not be called again.
+    fn start(
+        self: Box<Self>,
+        call: Box<dyn FnMut(&[u8]) + Send>,
+    ) -> Result<Box<dyn std::any::Any>, Error>;
+}
+
+/// One role's end of a stream or image run, or of any run in one process, matched.
+pub struct Stream {
+    /// Ping's; `None` for pong.
+    pub publisher: Option<Box<dyn Publisher>>,
+    /// Pong's; in one process, ping's: as many as `prepare.subscribers`, all on the topic that is
+    /// published to.
+    pub receivers: Vec<Receiver>,
+    /// The clock to measure with; [`Clock::Monotonic`] for every real system.
+    pub clock: Clock,
+}
+
 /// A daemon that the driver has started and that answers.
 pub trait Daemon {
     /// The daemon's processes, to be observed by the lab.
@@ -149,6 +179,16 @@ pub trait Driver: Sync {
     /// that has passed, and expects the next message or `None` at once.
     fn open_publish(&self, prepare: &Prepare) -> Result<Fan, Error> {
         Err(Error::new(format!("{}: publish is not supported by this driver", prepare.system))
+            .remedy("leave the system out of plan.systems"))
+    }
+
+    /// Opens one role of `prepare.system` for [`Workload::Stream`] and [`Workload::Image`], and for
+    /// [`Workload::Publish`] of a system in one process: ping's publisher, pong's receivers, or in
+    /// one process both. Returns when they are matched. Asked only of systems whose
+    /// [`System::workloads`] name the workload. Delivery is best effort, as for
+    /// [`open_publish`](Self::open_publish).
+    fn open_stream(&self, prepare: &Prepare) -> Result<Stream, Error> {
+        Err(Error::new(format!("{}: streams are not supported by this driver", prepare.system))
             .remedy("leave the system out of plan.systems"))
     }
 

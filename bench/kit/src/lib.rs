@@ -25,5 +25,7 @@ mod session;
 mod transfer;
 
 pub use clock::Clock;
-pub use driver::{Daemon, Driver, Error, Fan, Link, Publisher, Subscriber};
+pub use driver::{
+    CallSource, Daemon, Driver, Error, Fan, Link, Publisher, Receiver, Stream, Subscriber,
+};
 pub use session::main;

@@ -84,6 +84,9 @@ fn run_role(driver: &dyn Driver, prepare: &Prepare) -> Result<(), Error> {
     let mut ends = match prepare.workload {
         Workload::Roundtrip => Ends::Link(driver.open(prepare)?),
         Workload::Publish => Ends::Fan(driver.open_publish(prepare)?),
+        Workload::Stream | Workload::Image => {
+            return Err(Error::new("streams are not supported yet"));
+        }
     };
     let matched_ns = clock::monotonic_ns();
     let mut samples = SampleFile::open(path)?;

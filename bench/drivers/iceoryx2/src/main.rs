@@ -92,6 +92,7 @@ impl Variant {
             version: version.into(),
             wait: self.wait,
             transport: Transport::SharedMemory,
+            topology: Default::default(),
             loans: true,
             daemon: false,
             missing: place::missing(),

@@ -62,6 +62,7 @@ impl Driver for Myelin {
             version: env!("CARGO_PKG_VERSION").into(),
             wait: kind.tells,
             transport: Transport::SharedMemory,
+            topology: Default::default(),
             loans: true,
             daemon: false,
             missing: None,

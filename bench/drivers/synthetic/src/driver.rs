@@ -18,6 +18,7 @@ impl Driver for Synthetic {
             version: env!("CARGO_PKG_VERSION").into(),
             wait: Wait::None,
             transport: Transport::None,
+            topology: Default::default(),
             loans: false,
             daemon: false,
             missing: None,

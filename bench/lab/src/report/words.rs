@@ -128,6 +128,8 @@ pub(super) fn wait(wait: Wait) -> &'static str {
         Wait::Poll => "polls",
         Wait::Block => "blocks",
         Wait::Adaptive => "spins, then blocks",
+        Wait::Predictive => "predicts",
+        Wait::Callback => "is called",
         Wait::None => "simulated",
     }
 }
@@ -135,8 +137,8 @@ pub(super) fn wait(wait: Wait) -> &'static str {
 /// As [`wait`], of those that do not simply sleep.
 pub(super) fn wait_remark(manner: Wait) -> &'static str {
     match manner {
-        Wait::Poll | Wait::Adaptive => wait(manner),
-        Wait::Block | Wait::None => "",
+        Wait::Poll | Wait::Adaptive | Wait::Predictive => wait(manner),
+        Wait::Block | Wait::Callback | Wait::None => "",
     }
 }
 

@@ -318,6 +318,7 @@ fn systems() -> Vec<SystemInfo> {
         version: String::new(),
         wait: Wait::Poll,
         transport: Transport::SharedMemory,
+        topology: Default::default(),
         loans: true,
         floor: false,
         missing: Some("not installed; cargo install iceoryx2-driver".to_owned()),
