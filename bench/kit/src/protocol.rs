@@ -10,14 +10,14 @@
 //!  │ {"prepare": {...}}            │   opens the middleware, waits until matched, pre-faults
 //!  │ ────────────────────────────▶ │
 //!  │ ◀──────────────── {"ready": } │
-//!  │ {"start": {"at_ns": T}}       │   ping: warm-up, then measures; pong: answers
+//!  │ {"start": {"at_ns": T}}       │   ping: warm-up, then measures; pong: answers or takes
 //!  │ ────────────────────────────▶ │
 //!  │ ◀───────────────── {"done": } │   ping, when its messages are spent
 //!  │ "stop"                        │   pong, daemon: end; ping: leave
 //!  │ ────────────────────────────▶ │
 //!  │ ◀───────────────── {"done": } │   pong, daemon
 //! ```
-//! `{"error": {...}}` may come instead of any answer; the driver then ends with a non-zero exit
+//! Of a system in one process there is only ping. `{"error": {...}}` may come instead of any answer; the driver then ends with a non-zero exit
 //! status. End of input means `stop`: a driver never outlives its lab. Standard error is for
 //! people and goes into the run's log.
 
@@ -260,6 +260,14 @@ pub struct Prepare {
     /// One process only: the sample file of the receiving end, which is pong's where there are two.
     #[serde(default)]
     pub pong_samples: Option<PathBuf>,
+    /// One process only: the CPU on which the thread named `pong` takes; `None` leaves it where
+    /// the lab has put ping's process. The lab cannot do it: the thread begins with the run.
+    #[serde(default)]
+    pub pong_cpu: Option<u32>,
+    /// One process only: `SCHED_FIFO` with this priority for the thread named `pong`; `None` leaves
+    /// it in the class of ping's process. Callbacks run where the system calls them.
+    #[serde(default)]
+    pub pong_fifo: Option<u32>,
     /// Subscribers of the topic that ping publishes to, all of them pong's (in one process,
     /// ping's): 1 for round trips, streams and images, 0 or more for [`Workload::Publish`].
     #[serde(default = "one")]
@@ -366,7 +374,9 @@ pub struct Done {
     pub sent: u64,
     /// Messages answered (ping) or taken (pong), each counted once.
     pub received: u64,
-    /// Messages never answered.
+    /// Messages never answered. At the receiving end of a stream: those missing below the highest
+    /// number that came, so not the last ones; the lab, which has both ends, takes sent less
+    /// received. In one process it is the latter.
     pub lost: u64,
     /// Answers beyond the first to the same message.
     pub duplicates: u64,
@@ -385,4 +395,8 @@ pub struct Done {
     /// Further counts of this driver, by name.
     #[serde(default)]
     pub more: BTreeMap<String, u64>,
+    /// One process only: the counts of the receiving end, which pong has where there are two. Its
+    /// `cpu_ns` is absent: ping's is that of the process.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pong: Option<Box<Done>>,
 }

@@ -39,8 +39,9 @@ pub struct Record {
     /// images it precedes `publish_entry_ns`, which is the message's stamp. At the receiving end of
     /// images: the `memcpy` of the frame.
     pub loan_ns: u32,
-    /// From the loan until it was filled; 0 without loans. Saturates. As `loan_ns`; at the receiving
-    /// end of images: the streaming copy of the frame.
+    /// From the loan until it was filled; 0 without loans, except that a frame is filled in either
+    /// case. Saturates. Of streams and images as `loan_ns`; at the receiving end of images: the
+    /// streaming copy of the frame.
     pub fill_ns: u32,
     /// CPU on which publish returned.
     pub publish_cpu: u16,

@@ -118,6 +118,7 @@ impl Variant {
                 true => Transport::SharedMemory,
                 false => Transport::Loopback,
             },
+            topology: Default::default(),
             loans: self.loans,
             daemon: self.shared_memory,
             missing,

@@ -33,6 +33,7 @@ impl Driver for Synthetic {
         match prepare.workload {
             Workload::Roundtrip => Ok(()),
             Workload::Publish => fan::check(&options, prepare),
+            Workload::Stream | Workload::Image => Err(Error::new("not yet")),
         }
     }
 
