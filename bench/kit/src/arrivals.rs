@@ -31,6 +31,8 @@ pub struct Schedule {
     sent: u64,
     /// When the next place is due but for its jitter, after the beginning of the measured part.
     due_ns: f64,
+    /// The period before that.
+    last_step_ns: f64,
 }
 
 impl Schedule {
@@ -51,6 +53,7 @@ impl Schedule {
             place: 0,
             sent: 0,
             due_ns: -(prepare.warmup_messages as f64 * period_ns),
+            last_step_ns: period_ns,
         })
     }
 
@@ -64,9 +67,11 @@ impl Schedule {
         if self.arrivals.jitter_percent > 0.0 { self.period_ns / 2.0 } else { 0.0 }
     }
 
-    fn jitter_ns(&self) -> f64 {
-        let sigma_ns = self.arrivals.jitter_percent / 100.0 * self.period_ns;
-        let half_ns = self.period_ns / 2.0;
+    /// Of a place with a period of `step_ns` behind it.
+    fn jitter_ns(&self, step_ns: f64) -> f64 {
+        let sigma_ns = self.arrivals.jitter_percent / 100.0 * step_ns;
+        // Half of the shorter period: no message overtakes the one before or behind.
+        let half_ns = step_ns.min(self.last_step_ns) / 2.0;
         match sigma_ns > 0.0 {
             true => (sigma_ns * self.normal()).clamp(-half_ns, half_ns),
             false => 0.0,
@@ -108,9 +113,11 @@ impl Iterator for Schedule {
 
     fn next(&mut self) -> Option<u64> {
         while self.sent < self.messages && self.due_ns < self.duration_ns {
-            let at_ns = self.begin_ns() as f64 + self.due_ns + self.jitter_ns();
+            let step_ns = self.step_ns();
+            let at_ns = self.begin_ns() as f64 + self.due_ns + self.jitter_ns(step_ns);
             let missing = self.is_missing();
-            self.due_ns += self.step_ns();
+            self.due_ns += step_ns;
+            self.last_step_ns = step_ns;
             self.place += 1;
             if !missing {
                 self.sent += 1;
@@ -154,3 +161,6 @@ fn mix(seed: u64, index: u64) -> u64 {
 /// However a drift shortens the period, time goes on.
 const PERIOD_NS_MIN: f64 = 1.0;
 const RATE_HZ_MAX: f64 = 1e9;
+
+#[cfg(test)]
+mod tests;
