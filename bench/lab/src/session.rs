@@ -17,7 +17,7 @@ use crate::record::{Folder, RunRecord, RunSamples};
 use crate::registry::{Entry, Registry};
 use crate::run::execute::{Failure, Order, Outcome, execute, tuning_notes};
 use crate::run::tuning::{self, Cpus};
-use crate::scenario::{Kind, Scenario, Tuning};
+use crate::scenario::{Scenario, Tuning};
 use crate::summary::Analysis;
 
 /// What the user asked for.
@@ -70,6 +70,7 @@ pub fn run(request: &Request) -> Result<Finished> {
             (Folder::create(&path, &plan, &host)?, plan, host)
         }
     };
+    eprintln!("{}", plan.size());
     for note in plan.notes.iter().chain(&host.disturbances()) {
         eprintln!("note: {note}");
     }
@@ -188,11 +189,7 @@ fn execute_plan(
         };
         if let Some(failure) = &record.failure {
             let cell = &plan.cells[run.cell];
-            let mut what =
-                format!("{} {} {} B", cell.system, cell.tuning.name(), cell.payload_bytes);
-            if plan.scenarios[cell.scenario].workload.kind == Kind::Publish {
-                what += &format!(", {} subscribers", cell.subscribers);
-            }
+            let what = format!("{} {} {}", cell.system, cell.tuning.name(), cell.point());
             progress.complain(&format!("run {} of {what}: {failure}", run.repeat + 1));
         }
         folder.keep(&record, &samples).with_context(|| {
@@ -254,7 +251,7 @@ fn one_run(
         capacity: scenario.workload.records_at_most(cell.rate_hz).min(RECORDS_MAX),
         interrupted,
     };
-    progress.begin_run(&cell.system, cell.tuning.name(), cell.payload_bytes);
+    progress.begin_run(&cell.system, cell.tuning.name(), &cell.point());
     let mut record = RunRecord {
         plan: *run,
         failure: None,

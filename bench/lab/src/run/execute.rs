@@ -8,7 +8,9 @@ use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::time::{Duration, Instant};
 
 use myelin_bench_kit::clock;
-use myelin_bench_kit::protocol::{Command, Done, Event, Prepare, Ready, Role, Wait, Workload};
+use myelin_bench_kit::protocol::{
+    Command, Done, Event, Prepare, Ready, Role, System, Topology, Wait, Workload,
+};
 use myelin_bench_kit::samples::SampleFile;
 
 use super::child::{Child, Said, role_name, sample_memory};
@@ -43,9 +45,19 @@ impl Order<'_> {
         self.prepare.workload == Workload::Publish
     }
 
-    /// How the receiving side waits: in a publish run it polls, whatever the system would do.
+    /// Whether ping's process has both ends, and there is no pong.
+    fn is_one_process(&self) -> bool {
+        self.entry.system.topology == Topology::OneProcess
+    }
+
+    /// How the receiving side waits.
     fn wait(&self) -> Wait {
-        if self.is_publish() { Wait::Poll } else { self.entry.system.wait }
+        waits(&self.entry.system, self.prepare.workload)
+    }
+
+    /// What a role's process is started with.
+    fn settings(&self, role: Role) -> Settings {
+        Settings::of(self.tuning, role, self.wait(), self.cpus, self.priority)
     }
 }
 
@@ -141,10 +153,14 @@ impl<'a> Run<'a> {
             self.daemon = Some(self.start(Role::Daemon)?);
             self.wait_ready(Role::Daemon)?;
         }
-        self.pong = Some(self.start(Role::Pong)?);
+        if !self.order.is_one_process() {
+            self.pong = Some(self.start(Role::Pong)?);
+        }
         let later_start_ns = clock::monotonic_ns();
         self.ping = Some(self.start(Role::Ping)?);
-        self.wait_ready(Role::Pong)?;
+        if self.pong.is_some() {
+            self.wait_ready(Role::Pong)?;
+        }
         self.wait_ready(Role::Ping)?;
         let matched_ns = self.ready.values().map(|ready| ready.matched_ns).max().unwrap_or(0);
         let startup_ms = matched_ns.saturating_sub(later_start_ns) as f64 * 1e-6;
@@ -156,16 +172,23 @@ impl<'a> Run<'a> {
         self.wait_done(watch)?;
         let observation = before.until(&Snapshot::take(&self.observed()));
 
-        self.say(Role::Pong, &Command::Stop);
-        self.collect(Role::Pong, DONE_LIMIT, "did not stop")?;
+        if self.pong.is_some() {
+            self.say(Role::Pong, &Command::Stop);
+            self.collect(Role::Pong, DONE_LIMIT, "did not stop")?;
+        }
         self.say(Role::Ping, &Command::Stop);
         for child in [&mut self.ping, &mut self.pong].into_iter().flatten() {
             child.wait(DONE_LIMIT);
         }
         self.stop_daemon()?;
+        let mut ping = self.done.remove(&Role::Ping).unwrap_or_default();
+        let pong = match ping.pong.take() {
+            Some(pong) if self.order.is_one_process() => *pong,
+            _ => self.done.remove(&Role::Pong).unwrap_or_default(),
+        };
         Ok(Outcome {
-            ping: self.done.remove(&Role::Ping).unwrap_or_default(),
-            pong: self.done.remove(&Role::Pong).unwrap_or_default(),
+            ping,
+            pong,
             notes: self.ready.values().flat_map(|ready| ready.notes.clone()).collect(),
             startup_ms,
             observation,
@@ -178,15 +201,24 @@ impl<'a> Run<'a> {
 
     fn start(&self, role: Role) -> Result<Child, Failure> {
         let order = self.order;
-        let settings = Settings::of(order.tuning, role, order.wait(), order.cpus, order.priority);
-        let memory = self.samples.get(&role).map(|(memory, _)| memory);
+        let memory = |role: Role| self.samples.get(&role).map(|(memory, _)| memory);
+        let path = |memory: &OwnedFd| format!("/proc/self/fd/{}", memory.as_raw_fd()).into();
+        // Where there is no pong, its records are ping's to write and its thread ping's to place.
+        let other = if order.is_one_process() { memory(Role::Pong) } else { None };
+        let pong = order.is_one_process().then(|| order.settings(Role::Pong)).unwrap_or_default();
         let log = order.directory.join(format!("{}.log", role_name(role)));
         let executable = &order.entry.executable;
-        let mut child = Child::start(executable, role, settings, &log, memory, self.sender.clone())
-            .map_err(|error| Failure::Run(format!("{}: {error}", executable.display())))?;
+        let own: Vec<&OwnedFd> = memory(role).into_iter().chain(other).collect();
+        let settings = order.settings(role);
+        let mut child =
+            Child::start(executable, role, settings, &log, &own, self.sender.clone())
+                .map_err(|error| Failure::Run(format!("{}: {error}", executable.display())))?;
         let prepare = Prepare {
             role,
-            samples: memory.map(|memory| format!("/proc/self/fd/{}", memory.as_raw_fd()).into()),
+            samples: memory(role).map(path),
+            pong_samples: other.map(path),
+            pong_cpu: pong.cpu.and_then(|cpu| u32::try_from(cpu).ok()),
+            pong_fifo: pong.priority,
             directory: order.directory.clone(),
             ..order.prepare.clone()
         };
@@ -355,6 +387,16 @@ impl Expected {
         let by_count = self.exchanges.map_or(0.0, |all| exchanges as f64 / all as f64);
         let by_time = self.duration.map_or(0.0, |all| elapsed.as_secs_f64() / all.as_secs_f64());
         by_count.max(by_time).min(1.0)
+    }
+}
+
+/// How the receiving end of `system` comes to its messages: in a publish run it polls, whatever the
+/// system would do; in one process it is called then.
+pub fn waits(system: &System, workload: Workload) -> Wait {
+    match (workload, system.topology) {
+        (Workload::Publish, Topology::TwoProcesses) => Wait::Poll,
+        (Workload::Publish, Topology::OneProcess) => Wait::Callback,
+        _ => system.wait,
     }
 }
 

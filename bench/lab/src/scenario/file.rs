@@ -6,7 +6,8 @@ use std::ops::Range;
 use serde::Deserialize;
 use toml::Spanned;
 
-use super::{Kind, Plan, Scenario, Topology, Touch, Tuning, TuningChoice, Workload};
+use super::stream::{ArrivalsFile, Schedules};
+use super::{Kind, Plan, Scenario, Topology, Touch, Tuning, TuningChoice, Workload, stream};
 use crate::input_error::{InputError, Source};
 
 /// The tables and keys of a scenario file.
@@ -29,7 +30,9 @@ pub(super) struct File {
 struct WorkloadFile {
     kind: Kind,
     touch: Option<Spanned<Touch>>,
-    payload_bytes: Vec<Spanned<i64>>,
+    payload_bytes: Option<Spanned<Vec<Spanned<i64>>>>,
+    frames: Option<Spanned<Vec<Spanned<String>>>>,
+    arrivals: Option<Spanned<Vec<Spanned<ArrivalsFile>>>>,
     subscribers: Option<Spanned<Vec<Spanned<i64>>>>,
     #[serde(default)]
     rate_hz: Vec<Spanned<Rate>>,
@@ -52,8 +55,15 @@ enum Rate {
 struct PlanFile {
     systems: Vec<Spanned<String>>,
     tunings: Vec<Tuning>,
-    topology: Topology,
+    topology: Spanned<TopologyFile>,
     runs: Spanned<i64>,
+}
+
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum TopologyFile {
+    Word(String),
+    Words(Vec<String>),
 }
 
 #[derive(Deserialize, Default)]
@@ -92,9 +102,6 @@ impl File {
 
 impl WorkloadFile {
     fn check(self, limits: &Limits<'_>) -> Result<Workload, InputError> {
-        if self.payload_bytes.is_empty() {
-            return Err(limits.missing("[workload]", "payload_bytes", "name at least one size"));
-        }
         self.check_kind(limits)?;
         let messages = limits.optional("messages", self.messages, 0, MESSAGES_MAX, 0)?;
         let duration_s = limits.seconds("duration_s", self.duration_s)?;
@@ -105,6 +112,8 @@ impl WorkloadFile {
                 "give messages, duration_s or both",
             ));
         }
+        let frames = stream::frames(limits, self.frames)?;
+        let rate_hz = rates(limits, self.kind, self.rate_hz)?;
         Ok(Workload {
             kind: self.kind,
             touch: self.touch.map(Spanned::into_inner).unwrap_or_default(),
@@ -116,14 +125,13 @@ impl WorkloadFile {
                         .map(|count| count.map(|count| count as u32)),
                 )?,
             },
-            payload_bytes: each_once(
-                (self.payload_bytes.into_iter())
-                    .map(|size| limits.within("payload_bytes", size, 0, PAYLOAD_BYTES_MAX)),
-            )?,
-            rate_hz: match self.rate_hz.is_empty() {
-                true => vec![(self.kind == Kind::Publish).then_some(PUBLISH_RATE_HZ)],
-                false => each_once(self.rate_hz.into_iter().map(|rate| limits.rate(rate)))?,
+            payload_bytes: match frames.is_empty() {
+                true => payloads(limits, self.payload_bytes)?,
+                false => frames.iter().map(|frame| frame.bytes()).collect(),
             },
+            frames,
+            arrivals: Schedules { limits, rates_hz: &rate_hz }.read(self.arrivals)?,
+            rate_hz,
             messages,
             duration_s,
             warmup_messages: limits.optional(
@@ -144,28 +152,89 @@ impl WorkloadFile {
         })
     }
 
-    /// Keys that belong to the other kind are mistakes, not to be passed over.
+    /// Keys that belong to another kind are mistakes, not to be passed over.
     fn check_kind(&self, limits: &Limits<'_>) -> Result<(), InputError> {
-        let misplaced = |place: Range<usize>, key: &str, remedy: &str| {
-            let kind = self.kind.name();
-            Err(limits
-                .source
-                .error(place, format!("{key}: not a key of kind \"{kind}\""))
-                .remedy(remedy))
-        };
-        match (self.kind, &self.subscribers, &self.reply_timeout_ms) {
-            (Kind::Roundtrip, Some(counts), _) => {
-                misplaced(counts.span(), "subscribers", "leave it out, or use kind = \"publish\"")
-            }
-            (Kind::Publish, Some(counts), _) if counts.get_ref().is_empty() => {
-                Err(limits.missing("[workload]", "subscribers", "name at least one number"))
-            }
-            (Kind::Publish, _, Some(limit)) => {
-                misplaced(limit.span(), "reply_timeout_ms", "leave it out: nothing is answered")
-            }
-            _ => Ok(()),
+        let kind = self.kind;
+        let unanswered = kind != Kind::Roundtrip;
+        let streams = matches!(kind, Kind::Stream | Kind::Image);
+        let span_of = |wrong: bool, span: Option<Range<usize>>| span.filter(|_| wrong);
+        let span = |value: &Option<Spanned<i64>>| value.as_ref().map(Spanned::span);
+        let misplaced = [
+            (
+                span_of(kind != Kind::Publish, self.subscribers.as_ref().map(Spanned::span)),
+                "subscribers",
+                "leave it out, or use kind = \"publish\"",
+            ),
+            (
+                span_of(unanswered, span(&self.reply_timeout_ms)),
+                "reply_timeout_ms",
+                "leave it out: nothing is answered",
+            ),
+            (
+                span_of(kind != Kind::Image, self.frames.as_ref().map(Spanned::span)),
+                "frames",
+                "leave it out, or use kind = \"image\"",
+            ),
+            (
+                span_of(kind == Kind::Image, self.payload_bytes.as_ref().map(Spanned::span)),
+                "payload_bytes",
+                "leave it out: it follows from frames",
+            ),
+            (
+                span_of(kind == Kind::Image, self.touch.as_ref().map(Spanned::span)),
+                "touch",
+                "leave it out: a frame is filled and copied whole",
+            ),
+            (
+                span_of(!streams, self.arrivals.as_ref().map(Spanned::span)),
+                "arrivals",
+                "leave it out, or use kind = \"stream\"",
+            ),
+        ];
+        if let Some((Some(place), key, remedy)) =
+            misplaced.into_iter().find(|(place, ..)| place.is_some())
+        {
+            let text = format!("{key}: not a key of kind \"{}\"", kind.name());
+            return Err(limits.source.error(place, text).remedy(remedy));
         }
+        if self.subscribers.as_ref().is_some_and(|counts| counts.get_ref().is_empty()) {
+            return Err(limits.missing("[workload]", "subscribers", "name at least one number"));
+        }
+        if kind == Kind::Image && self.frames.as_ref().is_none_or(|them| them.get_ref().is_empty())
+        {
+            return Err(limits.missing("[workload]", "frames", "for instance [\"1440x1080\"]"));
+        }
+        Ok(())
     }
+}
+
+fn payloads(
+    limits: &Limits<'_>,
+    sizes: Option<Spanned<Vec<Spanned<i64>>>>,
+) -> Result<Vec<u64>, InputError> {
+    let sizes = sizes.map(Spanned::into_inner).unwrap_or_default();
+    if sizes.is_empty() {
+        return Err(limits.missing("[workload]", "payload_bytes", "name at least one size"));
+    }
+    each_once(
+        sizes.into_iter().map(|size| limits.within("payload_bytes", size, 0, PAYLOAD_BYTES_MAX)),
+    )
+}
+
+fn rates(
+    limits: &Limits<'_>,
+    kind: Kind,
+    rates: Vec<Spanned<Rate>>,
+) -> Result<Vec<Option<f64>>, InputError> {
+    if rates.is_empty() {
+        return Ok(vec![match kind {
+            Kind::Roundtrip => None,
+            Kind::Publish => Some(PUBLISH_RATE_HZ),
+            Kind::Stream => Some(STREAM_RATE_HZ),
+            Kind::Image => Some(IMAGE_RATE_HZ),
+        }]);
+    }
+    each_once(rates.into_iter().map(|rate| limits.rate(rate)))
 }
 
 /// A parameter point named twice is one.
@@ -196,10 +265,32 @@ impl PlanFile {
         Ok(Plan {
             systems: self.systems.into_iter().map(Spanned::into_inner).collect(),
             tunings,
-            topology: self.topology,
+            topology: topologies(limits, self.topology)?,
             runs: limits.within("runs", self.runs, 1, i64::from(RUNS_MAX))? as u32,
         })
     }
+}
+
+fn topologies(
+    limits: &Limits<'_>,
+    wanted: Spanned<TopologyFile>,
+) -> Result<Vec<Topology>, InputError> {
+    let span = wanted.span();
+    let words = match wanted.into_inner() {
+        TopologyFile::Word(word) if word == "any" => return Ok(TOPOLOGIES.to_vec()),
+        TopologyFile::Word(word) => vec![word],
+        TopologyFile::Words(words) => words,
+    };
+    let remedy = "use \"two-processes\", \"one-process\", a list of them, or \"any\"";
+    if words.is_empty() {
+        return Err(limits.source.error(span, "topology: nothing given").remedy(remedy));
+    }
+    each_once(words.into_iter().map(|word| {
+        let known = TOPOLOGIES.into_iter().find(|topology| topology.name() == word);
+        known.ok_or_else(|| {
+            limits.source.error(span.clone(), format!("topology: unknown {word:?}")).remedy(remedy)
+        })
+    }))
 }
 
 impl TuningFile {
@@ -227,12 +318,12 @@ impl TuningFile {
 }
 
 /// Range checks that know the place of what they check.
-struct Limits<'a> {
-    source: &'a Source,
+pub(super) struct Limits<'a> {
+    pub(super) source: &'a Source,
 }
 
 impl Limits<'_> {
-    fn within(
+    pub(super) fn within(
         &self,
         key: &str,
         value: Spanned<i64>,
@@ -280,7 +371,7 @@ impl Limits<'_> {
         }
     }
 
-    fn bad(
+    pub(super) fn bad(
         &self,
         span: Range<usize>,
         key: &str,
@@ -290,7 +381,7 @@ impl Limits<'_> {
         self.source.error(span, format!("{key}: {found} is out of range")).remedy(remedy)
     }
 
-    fn missing(&self, table: &str, key: &str, remedy: &str) -> InputError {
+    pub(super) fn missing(&self, table: &str, key: &str, remedy: &str) -> InputError {
         self.source.error(self.source.find(table), format!("{key}: nothing given")).remedy(remedy)
     }
 }
@@ -301,6 +392,11 @@ const REPLY_TIMEOUT_MS: u64 = 1_000;
 const PRIORITY: u64 = 80;
 /// Of kind `publish`, where none is given: as fast as a sensor is read, and slow enough to be kept.
 const PUBLISH_RATE_HZ: f64 = 20_000.0;
+/// Of kind `stream`, where none is given: a control loop's.
+const STREAM_RATE_HZ: f64 = 100.0;
+/// Of kind `image`, where none is given: a camera's.
+const IMAGE_RATE_HZ: f64 = 30.0;
+const TOPOLOGIES: [Topology; 2] = [Topology::TwoProcesses, Topology::OneProcess];
 const SUBSCRIBERS_MAX: i64 = 4_096;
 const PAYLOAD_BYTES_MAX: i64 = 1 << 30;
 const MESSAGES_MAX: i64 = 1_000_000_000;
