@@ -260,12 +260,11 @@ pub struct Prepare {
     /// One process only: the sample file of the receiving end, which is pong's where there are two.
     #[serde(default)]
     pub pong_samples: Option<PathBuf>,
-    /// One process only: the CPU on which the thread named `pong` takes; `None` leaves it where
-    /// the lab has put ping's process. The lab cannot do it: the thread begins with the run.
+    /// One process only: the CPU on which the thread named `pong` takes; `None` leaves it where the
+    /// lab has put ping's process. The thread begins with the run.
     #[serde(default)]
     pub pong_cpu: Option<u32>,
-    /// One process only: `SCHED_FIFO` with this priority for the thread named `pong`; `None` leaves
-    /// it in the class of ping's process. Callbacks run where the system calls them.
+    /// One process only: `SCHED_FIFO` with this priority for that thread; `None` leaves its class.
     #[serde(default)]
     pub pong_fifo: Option<u32>,
     /// Subscribers of the topic that ping publishes to, all of them pong's (in one process,
@@ -375,8 +374,7 @@ pub struct Done {
     /// Messages answered (ping) or taken (pong), each counted once.
     pub received: u64,
     /// Messages never answered. At the receiving end of a stream: those missing below the highest
-    /// number that came, so not the last ones; the lab, which has both ends, takes sent less
-    /// received. In one process it is the latter.
+    /// number that came; in one process, of all that were sent.
     pub lost: u64,
     /// Answers beyond the first to the same message.
     pub duplicates: u64,

@@ -142,3 +142,6 @@ impl Drop for SetOnDrop<'_> {
 
 /// The name of the taking thread, for those who look at the threads of the process.
 pub(crate) const THREAD: &str = "pong";
+
+#[cfg(test)]
+mod tests;
