@@ -15,7 +15,8 @@ use crate::plan::{self, Plan, RunPlan};
 use crate::progress::Progress;
 use crate::record::{Folder, RunRecord, RunSamples};
 use crate::registry::{Entry, Registry};
-use crate::run::execute::{Failure, Order, Outcome, execute, tuning_notes};
+use crate::run::execute::{Failure, Outcome, execute};
+use crate::run::order::{Order, tuning_notes};
 use crate::run::tuning::{self, Cpus};
 use crate::scenario::{Scenario, Tuning};
 use crate::summary::Analysis;
@@ -121,10 +122,10 @@ fn make_plan(request: &Request, registry: &Registry) -> Result<Plan> {
             scenario.plan.tunings.clone_from(&request.tunings);
         }
         scenario.plan.runs = request.runs.unwrap_or(scenario.plan.runs);
-        let mut entries = registry.select(&scenario)?;
-        if !request.systems.is_empty() {
-            entries = registry.matching(&request.systems)?;
-        }
+        let mut entries = match request.systems.is_empty() {
+            true => registry.select(&scenario)?,
+            false => registry.matching(&request.systems)?,
+        };
         notes.extend(plan::leave_out_unsupported(&scenario, &mut entries));
         plan::check(&scenario, &entries)?;
         drop_unavailable_tunings(&mut scenario, &mut notes)?;

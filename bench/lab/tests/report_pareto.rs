@@ -119,6 +119,22 @@ fn marks_of_frames_are_where_the_summary_has_them() {
 }
 
 #[test]
+fn each_schedule_has_a_figure_of_its_own() {
+    let analysis = flow::streams();
+    let Some(dom) = dump_of(&write(&analysis), "#cpu=receiver") else { return };
+    without_errors(&dom);
+    let of = |arrivals: &&str| -> Vec<&Cell> {
+        let here = |cell: &&Cell| cell.params.arrivals.as_deref() == Some(*arrivals);
+        analysis.summary.cells.iter().filter(here).collect()
+    };
+    let groups: Vec<_> = flow::ARRIVALS.iter().map(of).collect();
+    assert_drawn(&dom, &groups, |cell| Some((cell.receiver_cpu_percent?, cell.one_way_us?.p50?)));
+    for arrivals in flow::ARRIVALS {
+        assert!(dom.contains(&format!("periodic · two processes · 100 Hz · {arrivals}")));
+    }
+}
+
+#[test]
 fn the_front_leaves_out_what_is_beaten() {
     let Some(dom) = dump_of(&write(&flow::images()), "") else { return };
     let ours = |tag: &&str| attribute(tag, "aria-label") == Some("front two-processes, tuned");

@@ -9,6 +9,8 @@ const DELAYS_US: [(f64, f64); 6] =
     [(0.0, 10.0), (0.5, 20.0), (0.9, 40.0), (0.99, 80.0), (0.999, 200.0), (1.0, 500.0)];
 const MESSAGES: u64 = 100_000;
 const RUNS: u64 = 3;
+/// `bench/scenarios/self-test-stream.toml`.
+const STREAM_RUNS: u64 = 5;
 
 #[test]
 fn injected_percentiles_loss_duplicates_and_reorderings_are_recovered() {
@@ -47,6 +49,49 @@ fn injected_percentiles_loss_duplicates_and_reorderings_are_recovered() {
             "{name}: found {found}, injected {expected}"
         );
     }
+}
+
+#[test]
+fn injected_one_way_latency_loss_and_duplicates_of_a_stream_are_recovered() {
+    let _alone = alone();
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().join("out");
+    let output = finish(&mut bench(&["run", "self-test-stream", "--out", out.to_str().unwrap()]));
+    assert_eq!(output.status.code(), Some(0), "{}", complaint(&output));
+    let summary = summary(&out);
+    let cells = summary["cells"].as_array().unwrap();
+    assert_eq!(cells.len(), 4, "two topologies by two schedules");
+    for cell in cells {
+        assert_eq!((&cell["valid"], &cell["workload"]), (&true.into(), &"stream".into()), "{cell}");
+        assert_eq!(cell["sent"], STREAM_RUNS * MESSAGES);
+        assert_eq!(cell["corrupt"], 0);
+        let count = |name: &str| cell[name].as_u64().unwrap();
+        assert_eq!(count("received") + count("lost"), count("sent"), "{cell}");
+        assert!(cell["round_trip_us"].is_null() && cell["memcpy_us"].is_null(), "{cell}");
+        for (name, at) in [("p50", 0.5), ("p90", 0.9), ("p99", 0.99)] {
+            let found = cell["one_way_us"][name].as_f64().unwrap();
+            let expected = quantile(at);
+            let tolerance = expected * 0.02;
+            assert!(
+                (found - expected).abs() <= tolerance,
+                "{} {name}: found {found}, injected {expected}",
+                cell["system"]
+            );
+        }
+        let interval = cell["one_way_p50_interval_us"].as_array().unwrap();
+        let p50 = cell["one_way_us"]["p50"].as_f64().unwrap();
+        assert!(interval[0].as_f64() <= Some(p50) && Some(p50) <= interval[1].as_f64(), "{cell}");
+    }
+    // In one process the two ends share a clock and an end, so every count is exact.
+    let exact = cells.iter().filter(|cell| cell["topology"] == "one-process");
+    let mut schedules = Vec::new();
+    for cell in exact {
+        assert_eq!(cell["lost"], STREAM_RUNS * (MESSAGES / 1009), "{cell}");
+        assert_eq!(cell["duplicates"], STREAM_RUNS * (MESSAGES / 997), "{cell}");
+        schedules.push(cell["params"]["arrivals"].as_str().unwrap());
+        assert!(cell["receiver_cpu_percent"].is_null(), "one process has one account: {cell}");
+    }
+    assert_eq!(schedules, ["even", "jitter"]);
 }
 
 /// The injected quantile function between its points.

@@ -12,7 +12,7 @@ use super::{bootstrap, publish, stream};
 use crate::host::Host;
 use crate::plan::CellPlan;
 use crate::record::{RunRecord, RunSamples};
-use crate::run::execute::waits;
+use crate::run::order::waits;
 use crate::scenario::{Kind, Scenario, frame_name};
 use crate::summary::{Cell, CurvePoint, Detail, Distribution, Params, Placement, RunPoint, Second};
 

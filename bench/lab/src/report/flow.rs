@@ -2,6 +2,8 @@
 //! the transport does apart from what a user does with the payload; and the schedules beside each
 //! other.
 
+use myelin_bench_kit::protocol::Topology;
+
 use super::entry::Entry;
 use super::table::{Column, Notes, Row, Table, TableCell, Tone, absent, latency};
 use super::view::{Group, View, distinct, tuning_rank};
@@ -15,10 +17,15 @@ pub(super) fn tables(group: &Group) -> Vec<Table> {
 
 fn figures(group: &Group, payload: u64) -> Table {
     let entries = ordered(group, payload);
-    let columns = columns(&entries);
+    let columns = columns(group, &entries);
     let mut notes = Notes::default();
+    let is_mixed = distinct(entries.iter().map(|entry| entry.system.topology)).len() > 1;
+    let place = |entry: &Entry| match entry.system.topology {
+        Topology::OneProcess if is_mixed => ", one process",
+        _ => "",
+    };
     let mut row = |entry: &&Entry| Row {
-        label: format!("{} {}", entry.system.label(), entry.cell.tuning),
+        label: format!("{}{}", entry.configuration(), place(entry)),
         cells: columns.iter().map(|figure| figure.cell(group, entry, &mut notes)).collect(),
     };
     let rows = entries.iter().map(&mut row).collect();
@@ -64,19 +71,20 @@ impl Figure {
     }
 
     /// Whether a table of these is the poorer without it.
-    fn is_measured(&self, entries: &[&Entry]) -> bool {
+    fn is_measured(&self, group: &Group, entries: &[&Entry]) -> bool {
         let any = |is: &dyn Fn(&Cell) -> bool| entries.iter().any(|entry| is(entry.cell));
         match &self.2 {
             What::Median(of) => any(&|cell| of(cell).is_some()),
             What::ReceiverCpu => any(&|cell| cell.receiver_cpu_percent.is_some()),
-            What::OneWay | What::Max | What::OverFloor | What::Cpu | What::Lost => true,
+            What::OverFloor => entries.iter().any(|entry| over_floor(group, entry).is_some()),
+            What::OneWay | What::Max | What::Cpu | What::Lost => true,
         }
     }
 
     fn cell(&self, group: &Group, entry: &Entry, notes: &mut Notes) -> TableCell {
         let cell = entry.cell;
         let percent = |percent| plain(words::cpu_percent(percent));
-        match &self.2 {
+        let figure = match &self.2 {
             What::OneWay => latency(group, entry, notes),
             What::Max => entry.latency().map_or_else(absent, |it| plain(words::us(it.max))),
             What::OverFloor => over_floor(group, entry).map_or_else(absent, plain),
@@ -87,12 +95,16 @@ impl Figure {
                 title: format!("{} sent, {} taken", cell.sent, cell.received),
                 ..plain(words::count(cell.lost))
             },
+        };
+        match entry.system.floor && cell.valid {
+            true => TableCell { tone: Tone::Faint, ..figure },
+            false => figure,
         }
     }
 }
 
-fn columns(entries: &[&Entry]) -> Vec<&'static Figure> {
-    FIGURES.iter().filter(|figure| figure.is_measured(entries)).collect()
+fn columns(group: &Group, entries: &[&Entry]) -> Vec<&'static Figure> {
+    FIGURES.iter().filter(|figure| figure.is_measured(group, entries)).collect()
 }
 
 /// Of a scenario with several rates or schedules: p50 and p99 of each beside the others.
@@ -140,7 +152,10 @@ fn overview(scenario: &str, groups: &[&Group]) -> Table {
         rows: rows.collect(),
         columns: columns
             .iter()
-            .map(|(system, tuning)| Column { group: system.label(), head: (*tuning).to_owned() })
+            .map(|(system, tuning)| Column {
+                group: system.name.to_owned(),
+                head: (*tuning).to_owned(),
+            })
             .collect(),
         notes: vec![],
     }
@@ -178,7 +193,7 @@ fn median(distribution: &Distribution) -> TableCell {
 }
 
 fn plain(main: String) -> TableCell {
-    TableCell { main, ..TableCell::default() }
+    TableCell { main, tone: Tone::Minor, ..TableCell::default() }
 }
 
 const ONE_WAY: &str = "one way";

@@ -187,6 +187,7 @@ impl GlanceCell {
                 Tone::Worse => "worse",
                 Tone::Invalid => "invalid",
                 Tone::Faint => "faint",
+                Tone::Minor => "minor",
             },
             main: cell.main.clone(),
             mark: cell.mark.map(superscript).unwrap_or_default(),

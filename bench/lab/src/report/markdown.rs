@@ -117,7 +117,9 @@ fn cell(cell: &TableCell) -> String {
     let main = match cell.tone {
         Tone::Invalid => format!("~~{}{}~~{mark}", escape(&cell.main), escape(&side)),
         Tone::Better | Tone::Worse => format!("**{}**{mark}{}", escape(&cell.main), escape(&side)),
-        Tone::Plain | Tone::Faint => format!("{}{mark}{}", escape(&cell.main), escape(&side)),
+        Tone::Plain | Tone::Faint | Tone::Minor => {
+            format!("{}{mark}{}", escape(&cell.main), escape(&side))
+        }
     };
     match cell.small.is_empty() {
         true => main,

@@ -56,6 +56,8 @@ pub(super) enum Tone {
     Invalid,
     /// Context, not a result: the floor, or the reason why something is not there.
     Faint,
+    /// A figure beside the one that matters.
+    Minor,
 }
 
 /// Every table of a group that has something to show.

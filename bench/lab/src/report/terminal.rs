@@ -184,7 +184,7 @@ impl Layout {
             Tone::Worse => padding + &screen.paint(&main, RED) + &side,
             Tone::Invalid => padding + &screen.paint(&(main + &side), STRUCK),
             Tone::Faint => padding + &screen.paint(&(main + &side), DIM),
-            Tone::Plain => padding + &main + &side,
+            Tone::Plain | Tone::Minor => padding + &main + &side,
         }
     }
 }

@@ -154,8 +154,9 @@ impl<'a> Group<'a> {
     }
 
     /// The fastest usable primitive of the operating system at this tuning and payload, among
-    /// those that wait in the very same manner; a system that spins before it sleeps, or predicts, is
-    /// measured by those that sleep if no primitive does as it does.
+    /// those that wait in the very same manner; a system that spins before it sleeps is measured by
+    /// those that sleep if no primitive does as it does, and one that predicts, which spins when its
+    /// message comes, by those that poll.
     pub(super) fn floor(&self, tuning: &str, payload: u64, wait: Wait) -> Option<&Entry<'a>> {
         let fastest = |wait: Wait| {
             let eligible = self.entries.iter().filter(|entry| {
@@ -168,8 +169,12 @@ impl<'a> Group<'a> {
             let by_median = eligible.filter_map(|entry| Some((entry.typical_p50()?, entry)));
             by_median.min_by(|a, b| a.0.total_cmp(&b.0)).map(|(_, entry)| entry)
         };
-        let sleeps_at_last = matches!(wait, Wait::Adaptive | Wait::Predictive);
-        fastest(wait).or_else(|| fastest(Wait::Block).filter(|_| sleeps_at_last))
+        let likest = match wait {
+            Wait::Adaptive => Wait::Block,
+            Wait::Predictive => Wait::Poll,
+            _ => wait,
+        };
+        fastest(wait).or_else(|| fastest(likest))
     }
 
     /// The configurations under test with the lowest median at this payload, among those that wait

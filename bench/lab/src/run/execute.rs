@@ -2,64 +2,20 @@
 
 use std::collections::BTreeMap;
 use std::os::fd::{AsRawFd, OwnedFd};
-use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::time::{Duration, Instant};
 
 use myelin_bench_kit::clock;
-use myelin_bench_kit::protocol::{
-    Command, Done, Event, Prepare, Ready, Role, System, Topology, Wait, Workload,
-};
+use myelin_bench_kit::protocol::{Command, Done, Event, Prepare, Ready, Role, Workload};
 use myelin_bench_kit::samples::SampleFile;
 
 use super::child::{Child, Said, role_name, sample_memory};
-use super::tuning::{self, Cpus, LatencyGuard, Settings};
+use super::order::Order;
+use super::tuning::{LatencyGuard, Settings};
 use crate::observe::{Observation, Snapshot};
 use crate::record::RunSamples;
-use crate::registry::Entry;
 use crate::scenario::Tuning;
-
-/// What a run is made of.
-pub struct Order<'a> {
-    /// The system and its driver.
-    pub entry: &'a Entry,
-    /// What the driver is told; role and files are filled in here.
-    pub prepare: Prepare,
-    /// What is done for latency.
-    pub tuning: Tuning,
-    /// The CPUs of `tuned`; absent for `default`.
-    pub cpus: Option<Cpus>,
-    /// SCHED_FIFO priority of `tuned`.
-    pub priority: u32,
-    /// Folder of the run, absolute.
-    pub directory: PathBuf,
-    /// Records to make room for.
-    pub capacity: u64,
-    /// Set when the user has had enough.
-    pub interrupted: &'a AtomicBool,
-}
-
-impl Order<'_> {
-    fn is_publish(&self) -> bool {
-        self.prepare.workload == Workload::Publish
-    }
-
-    /// Whether ping's process has both ends, and there is no pong.
-    fn is_one_process(&self) -> bool {
-        self.entry.system.topology == Topology::OneProcess
-    }
-
-    /// How the receiving side waits.
-    fn wait(&self) -> Wait {
-        waits(&self.entry.system, self.prepare.workload)
-    }
-
-    /// What a role's process is started with.
-    fn settings(&self, role: Role) -> Settings {
-        Settings::of(self.tuning, role, self.wait(), self.cpus, self.priority)
-    }
-}
 
 /// What a run that came to its end has yielded.
 pub struct Outcome {
@@ -173,6 +129,7 @@ impl<'a> Run<'a> {
         let observation = before.until(&Snapshot::take(&self.observed()));
 
         if self.pong.is_some() {
+            self.await_goodbye()?;
             self.say(Role::Pong, &Command::Stop);
             self.collect(Role::Pong, DONE_LIMIT, "did not stop")?;
         }
@@ -205,7 +162,10 @@ impl<'a> Run<'a> {
         let path = |memory: &OwnedFd| format!("/proc/self/fd/{}", memory.as_raw_fd()).into();
         // Where there is no pong, its records are ping's to write and its thread ping's to place.
         let other = if order.is_one_process() { memory(Role::Pong) } else { None };
-        let pong = order.is_one_process().then(|| order.settings(Role::Pong)).unwrap_or_default();
+        let pong = match order.is_one_process() {
+            true => order.settings(Role::Pong),
+            false => Settings::default(),
+        };
         let log = order.directory.join(format!("{}.log", role_name(role)));
         let executable = &order.entry.executable;
         let own: Vec<&OwnedFd> = memory(role).into_iter().chain(other).collect();
@@ -282,6 +242,17 @@ impl<'a> Run<'a> {
                 return Err(Failure::Run(text));
             }
             watch(expected.part(exchanges, begin.elapsed()));
+            self.listen()?;
+        }
+        Ok(())
+    }
+
+    /// The last thing ping publishes in a stream tells pong that it was the last. Until pong has
+    /// heard it, what is on its way is not lost; but it may have been lost itself.
+    fn await_goodbye(&mut self) -> Result<(), Failure> {
+        let is_stream = matches!(self.order.prepare.workload, Workload::Stream | Workload::Image);
+        let deadline = Instant::now() + GOODBYE_LIMIT;
+        while is_stream && !self.done.contains_key(&Role::Pong) && Instant::now() < deadline {
             self.listen()?;
         }
         Ok(())
@@ -390,23 +361,6 @@ impl Expected {
     }
 }
 
-/// How the receiving end of `system` comes to its messages: in a publish run it polls, whatever the
-/// system would do; in one process it is called then.
-pub fn waits(system: &System, workload: Workload) -> Wait {
-    match (workload, system.topology) {
-        (Workload::Publish, Topology::TwoProcesses) => Wait::Poll,
-        (Workload::Publish, Topology::OneProcess) => Wait::Callback,
-        _ => system.wait,
-    }
-}
-
-/// The remarks a tuning makes on a system, for the report.
-pub fn tuning_notes(order: &Order<'_>) -> Vec<String> {
-    let tuned = order.tuning != Tuning::Default;
-    let remark = tuned.then(|| tuning::fifo_remark(order.wait())).flatten();
-    remark.into_iter().collect()
-}
-
 fn daemon_name(pid: u32) -> String {
     std::fs::read_to_string(format!("/proc/{pid}/comm"))
         .map_or_else(|_| "daemon".into(), |name| name.trim().into())
@@ -422,6 +376,8 @@ const READY_SLACK: Duration = Duration::from_secs(5);
 const STALL_LIMIT: Duration = Duration::from_secs(10);
 /// As many answers in a row may be lost before ping gives up itself.
 const LOST_LIMIT: u32 = myelin_bench_kit::pingpong::LOST_IN_A_ROW_MAX + 1;
+/// How long a stream's last message may take to be heard.
+const GOODBYE_LIMIT: Duration = Duration::from_secs(1);
 const DONE_LIMIT: Duration = Duration::from_secs(2);
 const DAEMON_LIMIT: Duration = Duration::from_secs(10);
 const EXPLAIN_TIME: Duration = Duration::from_millis(300);

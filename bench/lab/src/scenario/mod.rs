@@ -4,6 +4,7 @@
 //! key and remedy. `docs/scenarios.md` describes the keys.
 
 mod file;
+mod limits;
 mod stream;
 
 use std::collections::BTreeMap;

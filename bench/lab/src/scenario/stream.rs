@@ -3,7 +3,7 @@
 use serde::Deserialize;
 use toml::Spanned;
 
-use super::file::Limits;
+use super::limits::Limits;
 use super::{Arrivals, ArrivalsCase, Frame};
 use crate::input_error::InputError;
 
