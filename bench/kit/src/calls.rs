@@ -77,7 +77,7 @@ impl<T: Send + 'static> Lent<T> {
     /// What was lent. The system must have dropped the function, or be about to.
     pub(crate) fn back(self) -> Result<T, Error> {
         self.returned.recv_timeout(BACK_MAX).map_err(|_| {
-            Error::new("this driver keeps the function that it was to call, or has called it badly")
+            Error::new("this driver keeps the function that it was to call")
                 .remedy("`CallSource::start` says when it must be dropped")
         })
     }
