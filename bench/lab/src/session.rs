@@ -123,7 +123,7 @@ fn make_plan(request: &Request, registry: &Registry) -> Result<Plan> {
         }
         scenario.plan.runs = request.runs.unwrap_or(scenario.plan.runs);
         let mut entries = match request.systems.is_empty() {
-            true => registry.select(&scenario)?,
+            true => registry.select(&scenario, &mut notes)?,
             false => registry.matching(&request.systems)?,
         };
         notes.extend(plan::leave_out_unsupported(&scenario, &mut entries));

@@ -57,7 +57,8 @@ fn what_lives_or_waits_otherwise_is_not_compared() {
         "{verdicts}"
     );
     assert!(verdicts.contains("65.0× [63.7, 66.3] lower than myelin.shm-block"), "{verdicts}");
-    assert!(verdicts.contains("0.02× the floor (os.futex)"), "{verdicts}");
+    assert!(verdicts.contains("1.11× the floor (os.futex)"), "{verdicts}");
+    assert!(!verdicts.contains("0.02×"), "one that predicts spins: its floor is none that sleeps");
     for reference in ["than myelin.local-callback", "than myelin.shm-poll", "from myelin.shm-poll"]
     {
         assert!(!verdicts.contains(reference), "{verdicts}");

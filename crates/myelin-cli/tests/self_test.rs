@@ -65,13 +65,18 @@ fn injected_one_way_latency_loss_and_duplicates_of_a_stream_are_recovered() {
         assert_eq!((&cell["valid"], &cell["workload"]), (&true.into(), &"stream".into()), "{cell}");
         assert_eq!(cell["sent"], STREAM_RUNS * MESSAGES);
         assert_eq!(cell["corrupt"], 0);
-        let count = |name: &str| cell[name].as_u64().unwrap();
-        assert_eq!(count("received") + count("lost"), count("sent"), "{cell}");
+        // 997 and 1009 are primes whose product exceeds the messages: no fate meets another.
+        let lost = STREAM_RUNS * (MESSAGES / 1009);
+        assert_eq!(cell["lost"], lost, "{cell}");
+        assert_eq!(cell["received"], STREAM_RUNS * MESSAGES - lost, "{cell}");
+        assert_eq!(cell["duplicates"], STREAM_RUNS * (MESSAGES / 997), "{cell}");
+        let has_own_account = cell["topology"] == "two-processes";
+        assert_eq!(cell["receiver_cpu_percent"].is_number(), has_own_account, "{cell}");
         assert!(cell["round_trip_us"].is_null() && cell["memcpy_us"].is_null(), "{cell}");
         for (name, at) in [("p50", 0.5), ("p90", 0.9), ("p99", 0.99)] {
             let found = cell["one_way_us"][name].as_f64().unwrap();
             let expected = quantile(at);
-            let tolerance = expected * 0.02;
+            let tolerance = expected * 0.01;
             assert!(
                 (found - expected).abs() <= tolerance,
                 "{} {name}: found {found}, injected {expected}",
@@ -82,16 +87,12 @@ fn injected_one_way_latency_loss_and_duplicates_of_a_stream_are_recovered() {
         let p50 = cell["one_way_us"]["p50"].as_f64().unwrap();
         assert!(interval[0].as_f64() <= Some(p50) && Some(p50) <= interval[1].as_f64(), "{cell}");
     }
-    // In one process the two ends share a clock and an end, so every count is exact.
-    let exact = cells.iter().filter(|cell| cell["topology"] == "one-process");
-    let mut schedules = Vec::new();
-    for cell in exact {
-        assert_eq!(cell["lost"], STREAM_RUNS * (MESSAGES / 1009), "{cell}");
-        assert_eq!(cell["duplicates"], STREAM_RUNS * (MESSAGES / 997), "{cell}");
-        schedules.push(cell["params"]["arrivals"].as_str().unwrap());
-        assert!(cell["receiver_cpu_percent"].is_null(), "one process has one account: {cell}");
-    }
-    assert_eq!(schedules, ["even", "jitter"]);
+    let of = |topology: &str| -> Vec<&str> {
+        let cells = cells.iter().filter(|cell| cell["topology"] == topology);
+        cells.map(|cell| cell["params"]["arrivals"].as_str().unwrap()).collect()
+    };
+    assert_eq!(of("one-process"), ["even", "jitter"]);
+    assert_eq!(of("two-processes"), ["even", "jitter"]);
 }
 
 /// The injected quantile function between its points.

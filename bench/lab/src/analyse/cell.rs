@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use myelin_bench_kit::protocol::{Done, System};
+use myelin_bench_kit::protocol::{Done, System, Transport};
 
 use super::distribution::{Sorted, us};
 use super::series::{Series, seconds};
@@ -180,7 +180,11 @@ pub fn pool(
         one_way_p50_interval_us: interval_of(is_stream, 0.5),
         one_way_p99_interval_us: interval_of(is_stream, 0.99),
         further_subscriber: None,
-        placements: placements(&used, is_stream),
+        placements: match system.transport {
+            // Where nothing travels it does not matter where the ends are.
+            Transport::None => Vec::new(),
+            _ => placements(&used, is_stream),
+        },
         lateness_us: pooled(|series| &series.lateness),
         loan_us: pooled(|series| &series.loan),
         fill_us: pooled(|series| &series.fill),

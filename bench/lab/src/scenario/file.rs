@@ -90,6 +90,7 @@ impl File {
             tuning,
             options: self.options,
             source,
+            is_built_in: false,
         })
     }
 }

@@ -37,6 +37,9 @@ pub struct Scenario {
     /// Where the scenario was read from, for errors found later.
     #[serde(skip)]
     pub source: Source,
+    /// Whether this program carries it: it may then name systems whose drivers are not here.
+    #[serde(skip)]
+    pub is_built_in: bool,
 }
 
 /// What the processes do, how often, and with what.
@@ -191,7 +194,8 @@ impl Scenario {
     /// Reads a scenario by the name of a built-in one, or from a file.
     pub fn load(name: &str) -> Result<Self, InputError> {
         if let Some((_, text)) = BUILT_IN.iter().find(|(built_in, _)| *built_in == name) {
-            return Self::parse(Source::new(&format!("{name}.toml"), text));
+            let scenario = Self::parse(Source::new(&format!("{name}.toml"), text))?;
+            return Ok(Scenario { is_built_in: true, ..scenario });
         }
         let is_path = name.ends_with(".toml") || name.contains('/');
         if !is_path {
