@@ -96,6 +96,11 @@ fn prepare(messages: u64) -> Prepare {
         seed: 0,
         workload: Workload::Roundtrip,
         touch: Touch::Stamps,
+        arrivals: Default::default(),
+        frame: None,
+        pong_samples: None,
+        pong_cpu: None,
+        pong_fifo: None,
         subscribers: 1,
         options: Default::default(),
     }

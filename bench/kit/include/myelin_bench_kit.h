@@ -24,7 +24,7 @@
 extern "C" {
 #endif
 
-#define MYELIN_BENCH_ABI 1u
+#define MYELIN_BENCH_ABI 2u
 
 enum { MYELIN_BENCH_WAIT_POLL = 0, MYELIN_BENCH_WAIT_BLOCK = 1, MYELIN_BENCH_WAIT_ADAPTIVE = 2 };
 enum {
@@ -43,6 +43,7 @@ struct myelin_bench_system {
   int loans;                  /* whether messages are written into loaned memory */
   const char *missing;        /* why it cannot run here and what to install; NULL if it can */
   uint64_t payload_bytes_max; /* 0: no limit */
+  int streams;                /* 1: open() knows one_way; 0: round trips alone */
 };
 
 /* What a run asks for. Texts are valid during open() only. */
@@ -57,11 +58,13 @@ struct myelin_bench_prepare {
   uint64_t message_bytes;    /* payload_bytes + 8: what publish and take move */
   uint64_t match_timeout_ns; /* how long open() may wait for the other side */
   uint64_t seed;
+  int one_way;               /* 1: a stream, best effort: ping publishes, pong waits and takes, and
+                                neither does the other; publishing never waits for pong */
 };
 
-/* The functions of a link: both directions of one role. */
+/* The functions of a link: both directions of one role, or the one of a stream. */
 struct myelin_bench_link {
-  /* Opens everything and returns 0 when both directions are matched. */
+  /* Opens everything and returns 0 when all directions there are have matched. */
   int (*open)(const struct myelin_bench_prepare *prepare, void **link);
   /* Memory for exactly `bytes`, the caller's to write until publish_loan. NULL: no loans. */
   int (*loan)(void *link, size_t bytes, void **memory);

@@ -10,7 +10,7 @@ use std::process::ExitCode;
 use std::rc::Rc;
 
 use crate::clock::{self, Clock};
-use crate::driver::{Driver, Error, Link, Publisher, Subscriber};
+use crate::driver::{Driver, Error, Link, Publisher, Stream, Subscriber};
 use crate::protocol::{self, Prepare};
 
 /// `struct myelin_bench_system`: see the header.
@@ -24,6 +24,7 @@ pub struct CSystem {
     loans: c_int,
     missing: *const c_char,
     payload_bytes_max: u64,
+    streams: c_int,
 }
 
 /// `struct myelin_bench_prepare`: see the header.
@@ -39,6 +40,7 @@ pub struct CPrepare {
     message_bytes: u64,
     match_timeout_ns: u64,
     seed: u64,
+    one_way: c_int,
 }
 
 /// `struct myelin_bench_link`: see the header. Functions that may be missing are optional.
@@ -116,13 +118,39 @@ impl Driver for CDriver {
     }
 
     fn open(&self, prepare: &Prepare) -> Result<Link, Error> {
-        let systems = self.systems();
-        let system = systems.iter().find(|system| system.name == prepare.system);
-        let system = system.ok_or_else(|| Error::new(format!("no system {}", prepare.system)))?;
-        // SAFETY: the header demands that the table lives as long as the program.
-        let table: &'static CLink = unsafe { &*std::ptr::from_ref(&self.link) };
-        open(table, prepare, system.loans)
+        let system = self.system(prepare)?;
+        open(self.table(), prepare, system.loans)
     }
+
+    fn open_stream(&self, prepare: &Prepare) -> Result<Stream, Error> {
+        let system = self.system(prepare)?;
+        if !system.workloads.contains(&protocol::Workload::Stream) {
+            return Err(Error::new(format!("{}: no streams in this driver", prepare.system))
+                .remedy("leave the system out of plan.systems"));
+        }
+        open_stream(self.table(), prepare, system.loans)
+    }
+}
+
+impl CDriver {
+    fn system(&self, prepare: &Prepare) -> Result<protocol::System, Error> {
+        let found = self.systems().into_iter().find(|system| system.name == prepare.system);
+        found.ok_or_else(|| Error::new(format!("no system {}", prepare.system)))
+    }
+
+    fn table(&self) -> &'static CLink {
+        // SAFETY: the header demands that the table lives as long as the program.
+        unsafe { &*std::ptr::from_ref(&self.link) }
+    }
+}
+
+/// Opens one role of a stream through a table of C functions: ping's publisher or pong's subscriber.
+pub fn open_stream(table: &'static CLink, prepare: &Prepare, loans: bool) -> Result<Stream, Error> {
+    let Link { publisher, subscriber, clock } = open(table, prepare, loans)?;
+    Ok(match prepare.role {
+        protocol::Role::Ping => Stream { clock, ..Stream::ping(publisher) },
+        _ => Stream { clock, ..Stream::pong(subscriber) },
+    })
 }
 
 /// Opens one role through a table of C functions; `loans` says whether this system writes into
@@ -146,6 +174,7 @@ pub fn open(table: &'static CLink, prepare: &Prepare, loans: bool) -> Result<Lin
         message_bytes: prepare.payload_bytes + crate::message::HEADER_BYTES as u64,
         match_timeout_ns: prepare.match_timeout_ns,
         seed: prepare.seed,
+        one_way: c_int::from(is_one_way(prepare)),
     };
     let mut context = std::ptr::null_mut();
     check((table.open)(&c_prepare, &mut context), "open")?;
@@ -243,6 +272,7 @@ unsafe fn describe(system: &CSystem) -> protocol::System {
     // SAFETY: the caller's promise.
     let read = |pointer| unsafe { text(pointer) };
     protocol::System {
+        topology: protocol::Topology::TwoProcesses,
         name: read(system.name),
         about: read(system.about),
         version: read(system.version),
@@ -261,8 +291,19 @@ unsafe fn describe(system: &CSystem) -> protocol::System {
         missing: (!system.missing.is_null()).then(|| read(system.missing)),
         payload_bytes_max: system.payload_bytes_max,
         floor: false,
-        workloads: protocol::Workload::roundtrip_only(),
+        workloads: match system.streams {
+            0 => protocol::Workload::roundtrip_only(),
+            _ => vec![
+                protocol::Workload::Roundtrip,
+                protocol::Workload::Stream,
+                protocol::Workload::Image,
+            ],
+        },
     }
+}
+
+fn is_one_way(prepare: &Prepare) -> bool {
+    matches!(prepare.workload, protocol::Workload::Stream | protocol::Workload::Image)
 }
 
 /// # Safety
@@ -280,4 +321,4 @@ fn c_text(text: &str) -> Result<CString, Error> {
 }
 
 /// Version of the tables; `MYELIN_BENCH_ABI` in the header.
-pub const ABI: u32 = 1;
+pub const ABI: u32 = 2;

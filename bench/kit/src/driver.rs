@@ -115,6 +115,60 @@ impl Fan {
     }
 }
 
+/// The receiving end of a stream.
+pub enum Receiver {
+    /// The kit waits and takes, in one process in a thread of its own.
+    Takes(Box<dyn Subscriber + Send>),
+    /// As `Takes`, of a role that is a process by itself: in the thread that has opened it.
+    TakesHere(Box<dyn Subscriber>),
+    /// The system calls a function with each message, in whatever thread.
+    Calls(Box<dyn CallSource>),
+}
+
+/// What a [`CallSource`] calls with each message.
+pub type Call = Box<dyn FnMut(&[u8]) + Send>;
+
+/// A subscriber that calls a function.
+pub trait CallSource {
+    /// From now on calls `call` with each message, never twice at once. The bytes are valid during
+    /// the call. What is returned keeps it so; when it has been dropped, `call` is no longer running,
+    /// will not be called again, and has been dropped as well.
+    fn start(self: Box<Self>, call: Call) -> Result<Box<dyn std::any::Any>, Error>;
+}
+
+/// One role's end of a stream or image run, or of any run in one process, matched.
+///
+/// The last thing ping publishes has the sequence number
+/// [`GOODBYE`](crate::pingpong::GOODBYE): a receiving end that waits need not be woken to find that
+/// it was told to stop.
+pub struct Stream {
+    /// Ping's; `None` for pong.
+    pub publisher: Option<Box<dyn Publisher>>,
+    /// Pong's; in one process, ping's: as many as `prepare.subscribers`, all on the topic that is
+    /// published to.
+    pub receivers: Vec<Receiver>,
+    /// The clock to measure with; [`Clock::Monotonic`] for every real system.
+    pub clock: Clock,
+}
+
+impl Stream {
+    /// Ping's end.
+    pub fn ping(publisher: Box<dyn Publisher>) -> Self {
+        Stream::one_process(publisher, Vec::new())
+    }
+
+    /// Pong's end, of a process by itself.
+    pub fn pong(subscriber: Box<dyn Subscriber>) -> Self {
+        let receivers = vec![Receiver::TakesHere(subscriber)];
+        Stream { publisher: None, receivers, clock: Clock::Monotonic }
+    }
+
+    /// Both ends in one process.
+    pub fn one_process(publisher: Box<dyn Publisher>, receivers: Vec<Receiver>) -> Self {
+        Stream { publisher: Some(publisher), receivers, clock: Clock::Monotonic }
+    }
+}
+
 /// A daemon that the driver has started and that answers.
 pub trait Daemon {
     /// The daemon's processes, to be observed by the lab.
@@ -149,6 +203,16 @@ pub trait Driver: Sync {
     /// that has passed, and expects the next message or `None` at once.
     fn open_publish(&self, prepare: &Prepare) -> Result<Fan, Error> {
         Err(Error::new(format!("{}: publish is not supported by this driver", prepare.system))
+            .remedy("leave the system out of plan.systems"))
+    }
+
+    /// Opens one role of `prepare.system` for [`Workload::Stream`] and [`Workload::Image`], and for
+    /// [`Workload::Publish`] of a system in one process: ping's publisher, pong's receivers, or in
+    /// one process both. Returns when they are matched. Asked only of systems whose
+    /// [`System::workloads`] name the workload. Delivery is best effort, as for
+    /// [`open_publish`](Self::open_publish).
+    fn open_stream(&self, prepare: &Prepare) -> Result<Stream, Error> {
+        Err(Error::new(format!("{}: streams are not supported by this driver", prepare.system))
             .remedy("leave the system out of plan.systems"))
     }
 

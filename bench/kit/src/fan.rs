@@ -116,14 +116,15 @@ struct Crowd<'a> {
     subscribers: &'a mut [Box<dyn Subscriber>],
     /// By subscriber: one more than the highest sequence number taken; 0 for none.
     next: Vec<u64>,
-    prepare: &'a Prepare,
+    expected: Expected,
     done: Done,
 }
 
 impl<'a> Crowd<'a> {
     fn new(fan: &'a mut Fan, prepare: &'a Prepare) -> Self {
         let next = vec![0; fan.subscribers.len()];
-        Crowd { subscribers: &mut fan.subscribers, next, prepare, done: Done::default() }
+        let expected = Expected::of(prepare);
+        Crowd { subscribers: &mut fan.subscribers, next, expected, done: Done::default() }
     }
 
     /// One message of each subscriber that has one; whether any had.
@@ -132,7 +133,7 @@ impl<'a> Crowd<'a> {
         let mut any = false;
         for (subscriber, next) in self.subscribers.iter_mut().zip(&mut self.next) {
             if let Some(message) = subscriber.take(0)? {
-                note(&mut self.done, self.prepare, message, next);
+                note(&mut self.done, &self.expected, message, next);
                 subscriber.release();
                 any = true;
             }
@@ -154,10 +155,28 @@ impl<'a> Crowd<'a> {
     }
 }
 
+/// What messages must be like.
+#[derive(Clone, Copy)]
+pub(crate) struct Expected {
+    warmup_messages: u64,
+    payload_bytes: usize,
+    touch: Touch,
+}
+
+impl Expected {
+    pub(crate) fn of(prepare: &Prepare) -> Self {
+        Expected {
+            warmup_messages: prepare.warmup_messages,
+            payload_bytes: prepare.payload_bytes as usize,
+            touch: prepare.touch,
+        }
+    }
+}
+
 /// Books a message of one subscriber, whose next expected sequence number is `next`.
 #[inline(always)]
-fn note(done: &mut Done, prepare: &Prepare, message: &[u8], next: &mut u64) {
-    let payload_bytes = prepare.payload_bytes as usize;
+pub(crate) fn note(done: &mut Done, expected: &Expected, message: &[u8], next: &mut u64) {
+    let payload_bytes = expected.payload_bytes;
     let Some(sequence) = message::sequence(message).filter(|number| *number < u64::MAX) else {
         done.corrupt += 1;
         return;
@@ -165,14 +184,14 @@ fn note(done: &mut Done, prepare: &Prepare, message: &[u8], next: &mut u64) {
     let newest = sequence >= *next;
     let again = sequence + 1 == *next;
     *next = (*next).max(sequence + 1);
-    if sequence < prepare.warmup_messages {
+    if sequence < expected.warmup_messages {
         done.corrupt += u64::from(!message::pattern_holds(message, payload_bytes));
         return;
     }
     if done.cpu_ns.is_none() {
         done.cpu_ns = Some(process::cpu_ns());
     }
-    done.corrupt += u64::from(!message::holds(message, payload_bytes, prepare.touch));
+    done.corrupt += u64::from(!message::holds(message, payload_bytes, expected.touch));
     done.duplicates += u64::from(again);
     done.received += u64::from(!again);
     done.out_of_order += u64::from(!newest && !again);
@@ -181,7 +200,7 @@ fn note(done: &mut Done, prepare: &Prepare, message: &[u8], next: &mut u64) {
 /// In pong's `more`: subscribers that took nothing at all, not even of the warm-up.
 pub const SILENT: &str = "silent_subscribers";
 /// Without anything to take for so long, pong has everything.
-const QUIET_NS: u64 = 2_000_000;
+pub(crate) const QUIET_NS: u64 = 2_000_000;
 /// For so long at most pong goes on taking after it was told to stop.
 const DRAIN_NS_MAX: u64 = 1_000_000_000;
 /// How often a pong without subscribers looks whether it should stop.

@@ -6,24 +6,42 @@
 //! drivers do the same through `include/myelin_bench_kit.h`.
 //!
 //! ```text
-//! lab ──JSON line on stdin──▶ session ─▶ pingpong, fan ─▶ Publisher / Subscriber (the adaptor)
-//! lab ◀─JSON line on stdout── session         └─▶ sample file (memory the lab has mapped too)
+//! lab ──JSON line on stdin──▶ session ─▶ a workload ─▶ Publisher / Subscriber (the adaptor)
+//! lab ◀─JSON line on stdout── session        └─▶ sample file (memory the lab has mapped too)
+//!
+//! workloads  pingpong      round trips
+//!            fan           publish; calls: the same to callbacks of one process
+//!            stream        streams and images between processes; together: within one
+//!              ├─ arrivals   when messages are due
+//!              ├─ outgoing   fills, stamps and publishes
+//!              └─ hearing    books what arrives: seen, copies
 //! ```
 
 #![deny(unsafe_op_in_unsafe_fn)]
 
+pub mod arrivals;
+mod calls;
 pub mod capi;
 pub mod clock;
+mod copies;
 pub mod driver;
 pub mod fan;
+mod hearing;
 pub mod message;
+mod outgoing;
+mod part;
 pub mod pingpong;
 pub mod process;
 pub mod protocol;
 pub mod samples;
+mod seen;
 mod session;
+pub mod stream;
+mod together;
 mod transfer;
 
 pub use clock::Clock;
-pub use driver::{Daemon, Driver, Error, Fan, Link, Publisher, Subscriber};
+pub use driver::{
+    Call, CallSource, Daemon, Driver, Error, Fan, Link, Publisher, Receiver, Stream, Subscriber,
+};
 pub use session::main;

@@ -118,6 +118,36 @@ pub fn pattern_holds(message: &[u8], payload_bytes: usize) -> bool {
             .all(|(index, chunk)| between_stamps(HEADER_BYTES + index * 8, chunk))
 }
 
+/// Writes a whole message as a camera's driver writes a frame: every byte anew, with the stamps of
+/// `sequence`.
+#[inline]
+pub fn fill_frame(memory: &mut [u8], sequence: u64) {
+    memory.fill(shade(sequence));
+    if let Some(head) = memory.first_chunk_mut() {
+        *head = sequence.to_le_bytes();
+    }
+    let mut at = HEADER_BYTES;
+    while at + 8 <= memory.len() {
+        memory[at..at + 8].copy_from_slice(&stamp(sequence, at).to_ne_bytes());
+        at += STAMP_BYTES;
+    }
+}
+
+/// [`stamps_hold`] and every byte between the stamps is as [`fill_frame`] wrote it.
+pub fn frame_holds(message: &[u8], payload_bytes: usize) -> bool {
+    let Some(shade) = sequence(message).map(shade) else {
+        return false;
+    };
+    let between_stamps = |chunk: &[u8]| chunk.iter().skip(8).all(|byte| *byte == shade);
+    stamps_hold(message, payload_bytes)
+        && message[HEADER_BYTES..].chunks(STAMP_BYTES).all(between_stamps)
+}
+
+/// What a frame is filled with; 251 is prime, so no two frames of a short queue are alike.
+fn shade(sequence: u64) -> u8 {
+    (sequence % 251) as u8
+}
+
 fn word(message: &[u8], at: usize) -> u64 {
     u64::from_ne_bytes(message[at..at + 8].try_into().expect("eight bytes"))
 }
@@ -172,6 +202,22 @@ mod tests {
         assert_eq!(filled(&message, Touch::Stamps), message.len());
         assert!(holds(&message, 4096, Touch::Header) && !holds(&message, 4096, Touch::Stamps));
         assert!(!holds(&message[..64], 4096, Touch::Header));
+    }
+
+    #[test]
+    fn a_frame_torn_at_any_kib_shows() {
+        let mut frames = [vec![0; HEADER_BYTES + 5000], vec![0; HEADER_BYTES + 5000]];
+        fill_frame(&mut frames[0], 7);
+        fill_frame(&mut frames[1], 8);
+        assert!(frames.iter().all(|frame| frame_holds(frame, 5000) && stamps_hold(frame, 5000)));
+        for torn_at in (HEADER_BYTES..HEADER_BYTES + 4096).step_by(STAMP_BYTES) {
+            let mut torn = frames[0].clone();
+            torn[torn_at..].copy_from_slice(&frames[1][torn_at..]);
+            assert!(!stamps_hold(&torn, 5000), "at {torn_at}");
+        }
+        frames[0][3000] ^= 1;
+        assert!(stamps_hold(&frames[0], 5000) && !frame_holds(&frames[0], 5000));
+        assert!(!frame_holds(&frames[0][..4], 5000));
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! What a driver does to its own process before it measures. Affinity, scheduling class and timer
 //! slack are set by the lab before the driver starts, so that every thread of the middleware
-//! inherits them; locking and pre-faulting can only be done from within.
+//! inherits them; locking and pre-faulting can only be done from within, and so can what concerns a
+//! thread of the kit's own.
 
 use crate::driver::Error;
 
@@ -22,6 +23,38 @@ pub fn lock_memory() -> Result<(), Error> {
             .remedy("needs CAP_IPC_LOCK or a higher `ulimit -l`"));
     }
     touch_stack();
+    Ok(())
+}
+
+/// Has this thread run on `cpu` alone.
+pub fn pin_thread(cpu: u32) -> Result<(), Error> {
+    // SAFETY: all-zero bytes are an empty set of CPUs.
+    let mut set: libc::cpu_set_t = unsafe { std::mem::zeroed() };
+    if cpu as usize >= 8 * size_of::<libc::cpu_set_t>() {
+        return Err(Error::new(format!("pong_cpu: there is no CPU {cpu}")));
+    }
+    // SAFETY: the set is valid and has room for the CPU, as checked above.
+    unsafe { libc::CPU_SET(cpu as usize, &mut set) };
+    // SAFETY: the set is valid and of this size; 0 is the calling thread.
+    if unsafe { libc::sched_setaffinity(0, size_of::<libc::cpu_set_t>(), &set) } != 0 {
+        let reason = std::io::Error::last_os_error();
+        return Err(Error::new(format!("pinning pong's thread to CPU {cpu}: {reason}"))
+            .remedy("name a CPU that this process may use"));
+    }
+    Ok(())
+}
+
+/// Puts this thread into `SCHED_FIFO`.
+pub fn set_thread_fifo(priority: u32) -> Result<(), Error> {
+    // SAFETY: all-zero bytes are a valid sched_param.
+    let mut parameters: libc::sched_param = unsafe { std::mem::zeroed() };
+    parameters.sched_priority = priority as libc::c_int;
+    // SAFETY: the parameters are valid; 0 is the calling thread.
+    if unsafe { libc::sched_setscheduler(0, libc::SCHED_FIFO, &parameters) } != 0 {
+        let reason = std::io::Error::last_os_error();
+        return Err(Error::new(format!("SCHED_FIFO {priority} for pong's thread: {reason}"))
+            .remedy("needs CAP_SYS_NICE or a higher `ulimit -r`"));
+    }
     Ok(())
 }
 

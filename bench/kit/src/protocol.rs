@@ -10,14 +10,14 @@
 //!  │ {"prepare": {...}}            │   opens the middleware, waits until matched, pre-faults
 //!  │ ────────────────────────────▶ │
 //!  │ ◀──────────────── {"ready": } │
-//!  │ {"start": {"at_ns": T}}       │   ping: warm-up, then measures; pong: answers
+//!  │ {"start": {"at_ns": T}}       │   ping: warm-up, then measures; pong: answers or takes
 //!  │ ────────────────────────────▶ │
 //!  │ ◀───────────────── {"done": } │   ping, when its messages are spent
 //!  │ "stop"                        │   pong, daemon: end; ping: leave
 //!  │ ────────────────────────────▶ │
 //!  │ ◀───────────────── {"done": } │   pong, daemon
 //! ```
-//! `{"error": {...}}` may come instead of any answer; the driver then ends with a non-zero exit
+//! Of a system in one process there is only ping. `{"error": {...}}` may come instead of any answer; the driver then ends with a non-zero exit
 //! status. End of input means `stop`: a driver never outlives its lab. Standard error is for
 //! people and goes into the run's log.
 
@@ -41,6 +41,11 @@ pub enum Wait {
     Block,
     /// Spins for a bounded time, then sleeps.
     Adaptive,
+    /// Sleeps on a timer until just before the next message is expected, spins for a moment, then
+    /// sleeps.
+    Predictive,
+    /// Does not wait: the system calls a function.
+    Callback,
     /// Simulated.
     None,
 }
@@ -55,8 +60,31 @@ pub enum Transport {
     SharedMemory,
     /// Buffers of the kernel (pipes, UNIX sockets).
     Kernel,
+    /// Memory of one process: a function call, or a hand-over between its threads.
+    Process,
     /// Simulated.
     None,
+}
+
+/// Where the ends of a system live.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Topology {
+    /// Ping and pong are processes of their own.
+    #[default]
+    TwoProcesses,
+    /// There is no pong: ping's process has both ends.
+    OneProcess,
+}
+
+impl Topology {
+    /// As it is written in reports and on the wire.
+    pub fn name(self) -> &'static str {
+        match self {
+            Topology::TwoProcesses => "two-processes",
+            Topology::OneProcess => "one-process",
+        }
+    }
 }
 
 /// What the processes of a run do.
@@ -66,8 +94,15 @@ pub enum Workload {
     /// Ping writes, pong answers with the same payload, ping takes the answer.
     #[default]
     Roundtrip,
-    /// Ping publishes and is not answered; pong holds the subscribers and polls them.
+    /// Ping publishes and is not answered; pong holds the subscribers and polls them. In one process
+    /// the subscribers are callbacks, and the publish call lasts until all have been called.
     Publish,
+    /// Ping publishes by a schedule and is not answered; the other end takes each message as its
+    /// system waits, or is called with it. One way.
+    Stream,
+    /// As `Stream`, with frames of a camera: filled, then stamped, then published; the other end
+    /// copies each frame by `memcpy` and by streaming stores, timed apart from the way.
+    Image,
 }
 
 impl Workload {
@@ -76,6 +111,8 @@ impl Workload {
         match self {
             Workload::Roundtrip => "roundtrip",
             Workload::Publish => "publish",
+            Workload::Stream => "stream",
+            Workload::Image => "image",
         }
     }
 
@@ -127,6 +164,9 @@ pub struct System {
     pub wait: Wait,
     /// What its messages travel over.
     pub transport: Transport,
+    /// Where its ends live.
+    #[serde(default)]
+    pub topology: Topology,
     /// Whether publishers write into loaned memory.
     #[serde(default)]
     pub loans: bool,
@@ -211,8 +251,24 @@ pub struct Prepare {
     /// How much of a message is written and read.
     #[serde(default)]
     pub touch: Touch,
-    /// Subscribers of the topic that ping publishes to, all of them pong's: 1 for round trips, 0 or
-    /// more for [`Workload::Publish`].
+    /// How the schedule of a stream departs from its rate.
+    #[serde(default)]
+    pub arrivals: Arrivals,
+    /// The frame of an image run; `payload_bytes` is its size. `None` for other workloads.
+    #[serde(default)]
+    pub frame: Option<Frame>,
+    /// One process only: the sample file of the receiving end, which is pong's where there are two.
+    #[serde(default)]
+    pub pong_samples: Option<PathBuf>,
+    /// One process only: the CPU on which the thread named `pong` takes; `None` leaves it where the
+    /// lab has put ping's process. The thread begins with the run.
+    #[serde(default)]
+    pub pong_cpu: Option<u32>,
+    /// One process only: `SCHED_FIFO` with this priority for that thread; `None` leaves its class.
+    #[serde(default)]
+    pub pong_fifo: Option<u32>,
+    /// Subscribers of the topic that ping publishes to, all of them pong's (in one process,
+    /// ping's): 1 for round trips, streams and images, 0 or more for [`Workload::Publish`].
     #[serde(default = "one")]
     pub subscribers: u32,
     /// The scenario's `[options.<driver>]` table.
@@ -222,6 +278,39 @@ pub struct Prepare {
 
 fn one() -> u32 {
     1
+}
+
+/// An uncompressed camera frame, rgb8: three bytes a pixel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Frame {
+    /// Pixels in a row.
+    pub width: u32,
+    /// Rows.
+    pub height: u32,
+}
+
+impl Frame {
+    /// Its size.
+    pub fn bytes(self) -> u64 {
+        3 * u64::from(self.width) * u64::from(self.height)
+    }
+}
+
+/// How the schedule of a stream departs from its rate. Everything is drawn from the run's seed
+/// before the run, so two systems with one seed see the same schedule.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Arrivals {
+    /// Each message is moved by a normally distributed time with this standard deviation, in per
+    /// cent of the period, cut off at half a period.
+    pub jitter_percent: f64,
+    /// The period grows by this much over a second, in parts per million of itself: a publisher
+    /// whose clock drifts.
+    pub drift_ppm_per_s: f64,
+    /// One message in so many is not sent, drawn at random; 0 for none.
+    pub missing_one_in: u32,
+    /// From the middle of the run on the period is this times as long; 1 or 0 for no change.
+    pub period_factor: f64,
 }
 
 /// Lab to driver.
@@ -284,7 +373,8 @@ pub struct Done {
     pub sent: u64,
     /// Messages answered (ping) or taken (pong), each counted once.
     pub received: u64,
-    /// Messages never answered.
+    /// Messages never answered. At the receiving end of a stream: those missing below the highest
+    /// number that came; in one process, of all that were sent.
     pub lost: u64,
     /// Answers beyond the first to the same message.
     pub duplicates: u64,
@@ -303,4 +393,8 @@ pub struct Done {
     /// Further counts of this driver, by name.
     #[serde(default)]
     pub more: BTreeMap<String, u64>,
+    /// One process only: the counts of the receiving end, which pong has where there are two. Its
+    /// `cpu_ns` is absent: ping's is that of the process.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pong: Option<Box<Done>>,
 }

@@ -35,9 +35,13 @@ pub struct Record {
     pub wake_ns: u64,
     /// The take returned; 0 if nothing ever came.
     pub take_return_ns: u64,
-    /// From `publish_entry_ns` until the loan was there; 0 without loans. Saturates.
+    /// From `publish_entry_ns` until the loan was there; 0 without loans. Saturates. Of streams and
+    /// images it precedes `publish_entry_ns`, which is the message's stamp. At the receiving end of
+    /// images: the `memcpy` of the frame.
     pub loan_ns: u32,
-    /// From the loan until it was filled; 0 without loans. Saturates.
+    /// From the loan until it was filled; 0 without loans, except that a frame is filled in either
+    /// case. Saturates. Of streams and images as `loan_ns`; at the receiving end of images: the
+    /// streaming copy of the frame.
     pub fill_ns: u32,
     /// CPU on which publish returned.
     pub publish_cpu: u16,

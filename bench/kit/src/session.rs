@@ -8,12 +8,11 @@ use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 
 use crate::clock;
-use crate::driver::{Driver, Error, Fan, Link};
-use crate::protocol::{
-    Command, Description, Done, Event, PROTOCOL, Prepare, Ready, Role, Workload,
-};
+use crate::driver::{Driver, Error};
+use crate::part::{self, Opened, Part};
+use crate::process;
+use crate::protocol::{Command, Description, Done, Event, PROTOCOL, Prepare, Ready, Role};
 use crate::samples::SampleFile;
-use crate::{fan, pingpong, process};
 
 /// The whole `main` of a driver: `describe`, `check`, `clean` or `run`. The lab names the role after
 /// `run`, for people who look at the process list; what counts is the protocol.
@@ -49,6 +48,7 @@ fn check(driver: &dyn Driver) -> Result<(), Error> {
     let Command::Prepare(prepare) = next_command()? else {
         return Err(Error::new("protocol: check takes a prepare"));
     };
+    part::check(driver, &prepare)?;
     driver.check(&prepare)?;
     say(&Event::Ready(Ready::default()));
     Ok(())
@@ -81,38 +81,27 @@ fn run_role(driver: &dyn Driver, prepare: &Prepare) -> Result<(), Error> {
     }
     // Before the lab's first look, so that the thread's stack is not part of what it sees.
     let commands = listen(prepare.role);
-    let mut ends = match prepare.workload {
-        Workload::Roundtrip => Ends::Link(driver.open(prepare)?),
-        Workload::Publish => Ends::Fan(driver.open_publish(prepare)?),
-    };
+    let opened = Opened::new(driver, prepare)?;
     let matched_ns = clock::monotonic_ns();
-    let mut samples = SampleFile::open(path)?;
+    let mut part = Part::new(opened, prepare, SampleFile::open(path)?)?;
     let clock = Some(clock::calibrate());
-    say(&Event::Ready(Ready { matched_ns, clock, ..Ready::default() }));
+    say(&Event::Ready(Ready {
+        matched_ns,
+        clock,
+        notes: part::notes(prepare),
+        ..Ready::default()
+    }));
     let Ok(start_ns) = commands.start.recv() else {
         return Ok(());
     };
     let stop = commands.stop;
-    let done = match (&mut ends, prepare.role) {
-        (Ends::Link(link), Role::Ping) => {
-            pingpong::ping(link, prepare, &mut samples, start_ns, &stop)?
-        }
-        (Ends::Link(link), _) => pingpong::pong(link, prepare, &mut samples, &stop)?,
-        (Ends::Fan(fan), Role::Ping) => fan::ping(fan, prepare, &mut samples, start_ns, &stop)?,
-        (Ends::Fan(fan), _) => fan::pong(fan, prepare, &stop)?,
-    };
+    let done = part.run(prepare, start_ns, &stop)?;
     say(&Event::Done(done));
     // The lab observes this process until it says stop.
     while !stop.load(Ordering::Relaxed) {
         std::thread::park_timeout(Duration::from_millis(5));
     }
     Ok(())
-}
-
-/// What a role has opened; kept until the lab says stop.
-enum Ends {
-    Link(Link),
-    Fan(Fan),
 }
 
 fn run_daemon(driver: &dyn Driver, prepare: &Prepare) -> Result<(), Error> {

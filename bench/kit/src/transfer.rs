@@ -1,4 +1,4 @@
-//! What both workloads are made of: when to send, how a message goes out, how one comes in.
+//! What the workloads are made of: when to send, how a message goes out, how one comes in.
 
 use crate::clock::{self, Clock};
 use crate::driver::{Error, Publisher, Subscriber};
@@ -103,8 +103,8 @@ pub(crate) fn send(
 /// A message as it was taken; borrowed until it is released.
 pub(crate) struct Arrival<'a> {
     pub(crate) message: &'a [u8],
-    wake_ns: u64,
-    return_ns: u64,
+    pub(crate) wake_ns: u64,
+    pub(crate) return_ns: u64,
 }
 
 impl Arrival<'_> {

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command as Program;
 use std::sync::OnceLock;
 
-use myelin_bench_kit::protocol::{Command, Prepare, Role, Transport, Wait};
+use myelin_bench_kit::protocol::{Command, Prepare, Role, Transport, Wait, Workload};
 use support::{Process, Samples, describe, prepare};
 
 #[test]
@@ -37,6 +37,31 @@ fn a_driver_in_c_runs_through_the_protocol() {
     assert_eq!(samples.records().len(), 1000);
     ping.say(&Command::Stop);
     assert!(ping.expect_end().success());
+}
+
+/// Its pong hears nothing, as the messages do not leave ping's process.
+#[test]
+fn a_stream_of_a_driver_in_c_has_two_ends() {
+    let Some(executable) = echo_driver() else { return };
+    let samples = [Samples::new(50), Samples::new(50)];
+    let start = |role, samples: &Samples| {
+        let (workload, rate_hz) = (Workload::Stream, Some(10_000.0));
+        let (samples, messages) = (Some(samples.path()), 50);
+        let plain = prepare("echo.memory", role);
+        let mut process =
+            Process::start(executable, &Prepare { samples, messages, workload, rate_hz, ..plain });
+        process.expect_ready();
+        process.go();
+        process
+    };
+    let mut pong = start(Role::Pong, &samples[1]);
+    let mut ping = start(Role::Ping, &samples[0]);
+    assert_eq!((ping.expect_done().sent, samples[0].records().len()), (50, 50));
+    ping.say(&Command::Stop);
+    assert!(ping.expect_end().success());
+    pong.say(&Command::Stop);
+    assert_eq!((pong.expect_done().received, samples[1].records().len()), (0, 0));
+    assert!(pong.expect_end().success());
 }
 
 #[test]

@@ -63,6 +63,7 @@ static const struct myelin_bench_system systems[] = {{
     .wait = MYELIN_BENCH_WAIT_POLL,
     .transport = MYELIN_BENCH_TRANSPORT_SHARED_MEMORY,
     .payload_bytes_max = 1048576,
+    .streams = 1,
 }};
 
 static const struct myelin_bench_driver driver = {

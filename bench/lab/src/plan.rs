@@ -3,14 +3,16 @@
 //! Blocks are interleaved so that whatever drifts on the machine drifts under all cells alike; the
 //! order within a block is random so that no cell always follows the same neighbour.
 
+mod check;
+
+pub use check::check;
 use myelin_bench_kit::protocol::{PROTOCOL, Prepare, Role, System};
 use rand::seq::SliceRandom;
 use rand::{SeedableRng, rngs::StdRng};
 use serde::{Deserialize, Serialize};
 
-use crate::input_error::InputError;
 use crate::registry::Entry;
-use crate::scenario::{Scenario, Topology, Tuning};
+use crate::scenario::{ArrivalsCase, Frame, Scenario, Topology, Tuning, frame_name};
 
 /// One combination of scenario, system, tuning and parameter point.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -30,6 +32,26 @@ pub struct CellPlan {
     /// Subscribers of the topic that ping publishes to; 1 for round trips.
     #[serde(default = "one")]
     pub subscribers: u32,
+    /// Of images; `payload_bytes` is its size.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub frame: Option<Frame>,
+    /// Of streams and images: the schedule, if the scenario names any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub arrivals: Option<ArrivalsCase>,
+}
+
+impl CellPlan {
+    /// What sets the cell apart within its scenario, for messages and names of folders.
+    pub fn point(&self) -> String {
+        let mut parts = vec![match self.frame {
+            Some(frame) => frame_name(frame),
+            None => format!("{}B", self.payload_bytes),
+        }];
+        parts.extend(self.rate_hz.map(|rate| format!("{rate}Hz")));
+        parts.extend(self.arrivals.as_ref().map(|case| case.name.clone()));
+        parts.extend((self.subscribers != 1).then(|| format!("{}subscribers", self.subscribers)));
+        parts.join("-")
+    }
 }
 
 fn one() -> u32 {
@@ -86,6 +108,21 @@ impl Plan {
         plan
     }
 
+    /// How many runs, and how long they last at most, as far as that is known beforehand.
+    pub fn size(&self) -> String {
+        let seconds = self.runs.iter().map(|run| {
+            let cell = &self.cells[run.cell];
+            self.scenarios[cell.scenario].workload.seconds_at_most(cell.rate_hz)
+        });
+        let known: Option<f64> = seconds.sum();
+        let runs = self.runs.len();
+        match known.map(|seconds| seconds + runs as f64 * RUN_OVERHEAD_S) {
+            Some(seconds) if seconds < 90.0 => format!("{runs} runs, some {seconds:.0} s at most"),
+            Some(seconds) => format!("{runs} runs, some {:.0} min at most", seconds / 60.0),
+            None => format!("{runs} runs"),
+        }
+    }
+
     fn add(&mut self, scenario: Scenario, entries: &[Entry], random: &mut StdRng) {
         let first = self.cells.len();
         for entry in entries {
@@ -93,7 +130,7 @@ impl Plan {
                 self.systems.push(entry.system.clone());
             }
             if entry.system.missing.is_none() {
-                self.cells.extend(cells_of(&scenario, self.scenarios.len(), &entry.system.name));
+                self.cells.extend(cells_of(&scenario, self.scenarios.len(), &entry.system));
             }
         }
         for repeat in 0..scenario.plan.runs {
@@ -133,101 +170,78 @@ impl Plan {
             seed: self.seed ^ u64::from(run.order),
             workload: workload.kind,
             touch: workload.touch,
+            arrivals: cell.arrivals.as_ref().map(|case| case.arrivals).unwrap_or_default(),
+            frame: cell.frame,
+            pong_samples: None,
+            pong_cpu: None,
+            pong_fifo: None,
             subscribers: cell.subscribers,
             options: options.cloned().unwrap_or_default(),
         }
     }
 }
 
-/// Takes out of `entries` the systems that cannot run the scenario's workload; which, and why, for
-/// the report.
-pub fn leave_out_unsupported(scenario: &Scenario, entries: &mut Vec<Entry>) -> Option<String> {
+/// Takes out of `entries` the systems that cannot run the scenario's workload, or live otherwise
+/// than it wants; which, and why, for the report. Systems that are missing stay, to be listed.
+pub fn leave_out_unsupported(scenario: &Scenario, entries: &mut Vec<Entry>) -> Vec<String> {
     let kind = scenario.workload.kind;
+    let topologies = &scenario.plan.topology;
+    let able = leave_out(scenario, entries, |entry| entry.system.workloads.contains(&kind));
+    let placed = leave_out(scenario, entries, |entry| topologies.contains(&entry.system.topology));
+    let kind = kind.name();
+    let wanted: Vec<&str> = topologies.iter().map(|topology| topology.name()).collect();
+    let wanted = wanted.join(", ");
+    let able =
+        able.map(|which| format!("{which}: workload `{kind}` is not supported by the driver"));
+    let placed = placed.map(|which| format!("{which}: topology is {wanted} and theirs is not"));
+    able.into_iter().chain(placed).collect()
+}
+
+/// `a.x, b.y left out of `scenario``, of those present that are not to stay.
+fn leave_out(
+    scenario: &Scenario,
+    entries: &mut Vec<Entry>,
+    stays: impl Fn(&Entry) -> bool,
+) -> Option<String> {
     let (kept, left_out): (Vec<Entry>, Vec<Entry>) =
-        entries.drain(..).partition(|entry| entry.system.workloads.contains(&kind));
+        entries.drain(..).partition(|entry| entry.system.missing.is_some() || stays(entry));
     *entries = kept;
     let names: Vec<&str> = left_out.iter().map(|entry| entry.system.name.as_str()).collect();
-    (!names.is_empty()).then(|| {
-        let (name, kind) = (&scenario.name, kind.name());
-        let names = names.join(", ");
-        format!("{names} left out of `{name}`: workload `{kind}` is not supported by the driver")
-    })
+    (!names.is_empty()).then(|| format!("{} left out of `{}`", names.join(", "), scenario.name))
 }
 
-/// Finds the mistakes in a scenario that only its drivers can see: payloads a system cannot carry,
-/// options it does not know.
-pub fn check(scenario: &Scenario, entries: &[Entry]) -> Result<(), InputError> {
-    for driver in scenario.options.keys() {
-        if !entries.iter().any(|entry| entry.driver() == driver) {
-            let known = entries.iter().map(Entry::driver);
-            return Err(InputError::unknown("driver", driver, known)
-                .at(&scenario.source, scenario.source.find(&format!("[options.{driver}]")))
-                .remedy("a table of options belongs to the driver of a system in plan.systems"));
-        }
-    }
-    let present = entries.iter().filter(|entry| entry.system.missing.is_none());
-    for entry in present {
-        for &payload_bytes in &scenario.workload.payload_bytes {
-            check_size(scenario, &entry.system, payload_bytes)?;
-            if scenario.options.contains_key(entry.driver()) {
-                check_options(scenario, entry, payload_bytes)?;
-            }
-        }
-    }
-    Ok(())
-}
-
-fn check_size(scenario: &Scenario, system: &System, size: u64) -> Result<(), InputError> {
-    let limit = system.payload_bytes_max;
-    if limit == 0 || size <= limit {
-        return Ok(());
-    }
-    let place = scenario.source.find_value("payload_bytes", &size.to_string());
-    let message = format!("payload_bytes: {size} is more than {} carries", system.name);
-    Err(scenario
-        .source
-        .error(place, message)
-        .remedy(format!("use at most {limit}, or leave the system out of plan.systems")))
-}
-
-fn check_options(scenario: &Scenario, entry: &Entry, size: u64) -> Result<(), InputError> {
-    let alone = Plan::new(vec![(scenario.clone(), vec![entry.clone()])], 0, String::new());
-    let Some(cell) = alone.cells.iter().find(|cell| cell.payload_bytes == size) else {
-        return Ok(());
+fn cells_of(scenario: &Scenario, index: usize, system: &System) -> Vec<CellPlan> {
+    let workload = &scenario.workload;
+    let cases: Vec<Option<&ArrivalsCase>> = match workload.arrivals.is_empty() {
+        true => vec![None],
+        false => workload.arrivals.iter().map(Some).collect(),
     };
-    let prepare = alone.prepare(cell, &RunPlan { order: 0, cell: 0, repeat: 0 });
-    let Err(event) = entry.check(&prepare) else {
-        return Ok(());
-    };
-    let myelin_bench_kit::protocol::Event::Error { message, remedy, key } = event else {
-        return Ok(());
-    };
-    let table = scenario.source.find(&format!("[options.{}]", entry.driver()));
-    let place = scenario.source.find_after(table.end, &key).unwrap_or(table);
-    Err(scenario.source.error(place, format!("{}: {message}", entry.system.name)).remedy(remedy))
-}
-
-fn cells_of(scenario: &Scenario, index: usize, system: &str) -> Vec<CellPlan> {
     let mut cells = Vec::new();
     for &tuning in &scenario.plan.tunings {
-        for &payload_bytes in &scenario.workload.payload_bytes {
-            for &rate_hz in &scenario.workload.rate_hz {
-                let cell = |&subscribers: &u32| CellPlan {
-                    scenario: index,
-                    system: system.into(),
-                    tuning,
-                    topology: scenario.plan.topology,
-                    payload_bytes,
-                    rate_hz,
-                    subscribers,
-                };
-                cells.extend(scenario.workload.subscribers.iter().map(cell));
+        for (place, &payload_bytes) in workload.payload_bytes.iter().enumerate() {
+            for &rate_hz in &workload.rate_hz {
+                for case in &cases {
+                    let cell = |&subscribers: &u32| CellPlan {
+                        scenario: index,
+                        system: system.name.clone(),
+                        tuning,
+                        topology: system.topology,
+                        payload_bytes,
+                        rate_hz,
+                        subscribers,
+                        frame: workload.frames.get(place).copied(),
+                        arrivals: case.cloned(),
+                    };
+                    cells.extend(workload.subscribers.iter().map(cell));
+                }
             }
         }
     }
     cells
 }
 
+/// Starting, matching and stopping, keeping the samples.
+const RUN_OVERHEAD_S: f64 = 0.4;
 const MATCH_TIMEOUT_NS: u64 = 10_000_000_000;
 
 #[cfg(test)]
@@ -279,15 +293,52 @@ mod tests {
         able.system.workloads.push(Kind::Publish);
         let mut entries = vec![able, entry("b.y"), entry("c.z")];
         let scenario = Scenario::load("publish").unwrap();
-        let note = leave_out_unsupported(&scenario, &mut entries).unwrap();
-        assert!(note.starts_with("b.y, c.z left out of `publish`: workload `publish`"), "{note}");
+        let notes = leave_out_unsupported(&scenario, &mut entries);
+        assert_eq!(notes.len(), 1, "{notes:?}");
+        assert!(notes[0].starts_with("b.y, c.z left out of `publish`: workload"), "{notes:?}");
         assert_eq!(entries.len(), 1);
-        assert_eq!(leave_out_unsupported(&scenario, &mut entries), None);
+        assert!(leave_out_unsupported(&scenario, &mut entries).is_empty());
         let plan = Plan::new(vec![(scenario, entries)], 0, String::new());
         let subscribers: Vec<u32> = plan.cells.iter().map(|cell| cell.subscribers).collect();
         assert_eq!(subscribers, [0, 1, 8, 64, 0, 1, 8, 64], "for each of two rates");
         let prepare = plan.prepare(&plan.cells[3], &plan.runs[0]);
         assert_eq!((prepare.workload, prepare.subscribers), (Kind::Publish, 64));
+    }
+
+    #[test]
+    fn a_scenario_names_the_topologies_and_a_system_has_its_own() {
+        let able = |name: &str, topology| {
+            let mut entry = entry(name);
+            entry.system.workloads.push(Kind::Image);
+            entry.system.topology = topology;
+            entry
+        };
+        let both = || vec![able("a.x", Topology::OneProcess), able("b.y", Topology::TwoProcesses)];
+        let mut scenario = Scenario::load("image-30hz").unwrap();
+        let mut entries = both();
+        assert!(leave_out_unsupported(&scenario, &mut entries).is_empty());
+        let plan = Plan::new(vec![(scenario.clone(), entries)], 0, String::new());
+        let places: Vec<_> = plan.cells.iter().map(|cell| (cell.topology, cell.point())).collect();
+        assert!(places.contains(&(Topology::OneProcess, "1440x1080-30Hz".into())), "{places:?}");
+        assert!(places.contains(&(Topology::TwoProcesses, "320x240-30Hz".into())), "{places:?}");
+        let prepare = plan.prepare(&plan.cells[0], &plan.runs[0]);
+        assert_eq!(prepare.frame.map(Frame::bytes), Some(prepare.payload_bytes));
+        scenario.plan.topology = vec![Topology::TwoProcesses];
+        let mut entries = both();
+        let notes = leave_out_unsupported(&scenario, &mut entries);
+        assert_eq!(entries.len(), 1);
+        assert!(notes[0].contains("a.x left out of `image-30hz`: topology"), "{notes:?}");
+    }
+
+    #[test]
+    fn each_schedule_is_a_cell_and_drivers_are_told_of_it() {
+        let scenario = Scenario::load("periodic").unwrap();
+        let cases = scenario.workload.arrivals.len();
+        let plan = Plan::new(vec![(scenario, vec![entry("a.x")])], 0, String::new());
+        assert_eq!(plan.cells.len(), 2 * cases, "for each of two rates");
+        let jitter = plan.cells.iter().find(|cell| cell.point() == "65536B-30Hz-jitter").unwrap();
+        let told = plan.prepare(jitter, &plan.runs[0]).arrivals;
+        assert_eq!((told.jitter_percent, told.missing_one_in), (5.0, 0));
     }
 
     #[test]

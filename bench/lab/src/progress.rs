@@ -31,10 +31,10 @@ impl Progress {
     }
 
     /// A run begins.
-    pub fn begin_run(&mut self, system: &str, tuning: &str, payload_bytes: u64) {
+    pub fn begin_run(&mut self, system: &str, tuning: &str, point: &str) {
         if let Some(bar) = &self.bar {
             let (next, all) = (self.done + 1, self.all);
-            bar.set_message(format!("{next}/{all} {system} {tuning} {payload_bytes} B"));
+            bar.set_message(format!("{next}/{all} {system} {tuning} {point}"));
         }
     }
 

@@ -60,8 +60,8 @@ pub struct RunRecord {
 pub struct RunSamples {
     /// Ping's records: whole round trips, or publish calls.
     pub ping: Vec<Record>,
-    /// Pong's records, at the index of ping's; all zero where pong took nothing. None of a publish
-    /// run.
+    /// Pong's records: of round trips at the index of ping's, all zero where pong took nothing; of
+    /// streams and images by id, in the order of taking. None of a publish run.
     pub pong: Vec<Record>,
 }
 
@@ -142,17 +142,12 @@ impl Folder {
     /// Makes the folder of one run, or empties it if an interrupted run left one; its path
     /// relative to the results folder.
     pub fn run_directory(&self, run: &RunPlan, cell: &CellPlan) -> io::Result<String> {
-        let rate = cell.rate_hz.map(|rate| format!("-{rate}Hz")).unwrap_or_default();
-        let fan = match cell.subscribers {
-            1 => String::new(),
-            number => format!("-{number}subscribers"),
-        };
         let relative = format!(
-            "{RUNS}/{:04}-{}-{}-{}B{rate}{fan}",
+            "{RUNS}/{:04}-{}-{}-{}",
             run.order,
             cell.system,
             cell.tuning.name(),
-            cell.payload_bytes,
+            cell.point(),
         );
         let path = self.path.join(&relative);
         if path.exists() {

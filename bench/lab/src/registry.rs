@@ -93,15 +93,25 @@ impl Registry {
         &self.entries
     }
 
-    /// The systems a scenario asks for; each pattern must match at least one.
-    pub fn select(&self, scenario: &Scenario) -> Result<Vec<Entry>, InputError> {
+    /// The systems a scenario asks for; each pattern must match at least one. Of a scenario that
+    /// this program carries, patterns whose drivers are not here are left out, and added to `notes`.
+    pub fn select(
+        &self,
+        scenario: &Scenario,
+        notes: &mut Vec<String>,
+    ) -> Result<Vec<Entry>, InputError> {
         let mut chosen = vec![false; self.entries.len()];
         for pattern in &scenario.plan.systems {
-            let found = self.mark(pattern, &mut chosen).map_err(|error| {
+            let Err(error) = self.mark(pattern, &mut chosen) else {
+                continue;
+            };
+            if !scenario.is_built_in {
                 let quoted = format!("{pattern:?}");
-                error.at(&scenario.source, scenario.source.find_value("systems", &quoted))
-            });
-            found?;
+                let place = scenario.source.find_value("systems", &quoted);
+                return Err(error.at(&scenario.source, place));
+            }
+            let name = &scenario.name;
+            notes.push(format!("{pattern} left out of `{name}`: no driver here has such a system"));
         }
         Ok(self.chosen(&chosen))
     }
@@ -234,3 +244,33 @@ const ANSWER_LIMIT: Duration = Duration::from_secs(10);
 /// Longer than any description.
 const ANSWER_BYTES_MAX: u64 = 1 << 20;
 const PREFIX: &str = "myelin-driver-";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn registry(names: &[&str]) -> Registry {
+        let entry = |name: &&str| {
+            let text = format!(
+                r#"{{"name": "{name}", "about": "", "wait": "block", "transport": "kernel"}}"#
+            );
+            let system = serde_json::from_str(&text).unwrap();
+            Entry { system, executable: "myelin-driver-a".into() }
+        };
+        Registry { entries: names.iter().map(entry).collect(), broken: Vec::new() }
+    }
+
+    #[test]
+    fn a_scenario_of_ours_may_name_systems_whose_drivers_are_not_here() {
+        let here = registry(&["os.call", "os.futex"]);
+        let mut scenario = Scenario::load("callback").unwrap();
+        let mut notes = Vec::new();
+        let chosen = here.select(&scenario, &mut notes).unwrap();
+        assert_eq!(chosen.len(), 1);
+        assert_eq!(notes.len(), scenario.plan.systems.len() - 1, "{notes:?}");
+        assert!(notes.iter().any(|note| note.starts_with("libxr.* left out of `callback`")));
+        scenario.is_built_in = false;
+        let error = here.select(&scenario, &mut notes).unwrap_err().to_string();
+        assert!(error.contains("callback.toml:") && error.contains("no system"), "{error}");
+    }
+}

@@ -15,9 +15,10 @@ use crate::plan::{self, Plan, RunPlan};
 use crate::progress::Progress;
 use crate::record::{Folder, RunRecord, RunSamples};
 use crate::registry::{Entry, Registry};
-use crate::run::execute::{Failure, Order, Outcome, execute, tuning_notes};
+use crate::run::execute::{Failure, Outcome, execute};
+use crate::run::order::{Order, tuning_notes};
 use crate::run::tuning::{self, Cpus};
-use crate::scenario::{Kind, Scenario, Tuning};
+use crate::scenario::{Scenario, Tuning};
 use crate::summary::Analysis;
 
 /// What the user asked for.
@@ -70,6 +71,7 @@ pub fn run(request: &Request) -> Result<Finished> {
             (Folder::create(&path, &plan, &host)?, plan, host)
         }
     };
+    eprintln!("{}", plan.size());
     for note in plan.notes.iter().chain(&host.disturbances()) {
         eprintln!("note: {note}");
     }
@@ -120,10 +122,10 @@ fn make_plan(request: &Request, registry: &Registry) -> Result<Plan> {
             scenario.plan.tunings.clone_from(&request.tunings);
         }
         scenario.plan.runs = request.runs.unwrap_or(scenario.plan.runs);
-        let mut entries = registry.select(&scenario)?;
-        if !request.systems.is_empty() {
-            entries = registry.matching(&request.systems)?;
-        }
+        let mut entries = match request.systems.is_empty() {
+            true => registry.select(&scenario, &mut notes)?,
+            false => registry.matching(&request.systems)?,
+        };
         notes.extend(plan::leave_out_unsupported(&scenario, &mut entries));
         plan::check(&scenario, &entries)?;
         drop_unavailable_tunings(&mut scenario, &mut notes)?;
@@ -188,11 +190,7 @@ fn execute_plan(
         };
         if let Some(failure) = &record.failure {
             let cell = &plan.cells[run.cell];
-            let mut what =
-                format!("{} {} {} B", cell.system, cell.tuning.name(), cell.payload_bytes);
-            if plan.scenarios[cell.scenario].workload.kind == Kind::Publish {
-                what += &format!(", {} subscribers", cell.subscribers);
-            }
+            let what = format!("{} {} {}", cell.system, cell.tuning.name(), cell.point());
             progress.complain(&format!("run {} of {what}: {failure}", run.repeat + 1));
         }
         folder.keep(&record, &samples).with_context(|| {
@@ -254,7 +252,7 @@ fn one_run(
         capacity: scenario.workload.records_at_most(cell.rate_hz).min(RECORDS_MAX),
         interrupted,
     };
-    progress.begin_run(&cell.system, cell.tuning.name(), cell.payload_bytes);
+    progress.begin_run(&cell.system, cell.tuning.name(), &cell.point());
     let mut record = RunRecord {
         plan: *run,
         failure: None,

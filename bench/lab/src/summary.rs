@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 
-use myelin_bench_kit::protocol::{Touch, Transport, Wait, Workload};
+use myelin_bench_kit::protocol::{Topology, Touch, Transport, Wait, Workload};
 use serde::{Deserialize, Serialize};
 
 use crate::host::Host;
@@ -48,6 +48,9 @@ pub struct SystemInfo {
     pub wait: Wait,
     /// What its messages travel over.
     pub transport: Transport,
+    /// Where its ends live.
+    #[serde(default)]
+    pub topology: Topology,
     /// Whether it writes into loaned memory.
     pub loans: bool,
     /// Whether it is a bare primitive of the operating system.
@@ -68,7 +71,7 @@ pub struct Cell {
     pub system: String,
     /// `default`, `tuned` or `awake`.
     pub tuning: String,
-    /// `two-processes`.
+    /// `two-processes` or `one-process`.
     pub topology: String,
     /// The parameter point.
     pub params: Params,
@@ -78,29 +81,37 @@ pub struct Cell {
     pub duration_asked_s: f64,
     /// Runs the figures come from.
     pub runs: u32,
-    /// Round trips, or publish calls, the figures come from.
+    /// Round trips, publish calls, or messages taken, that the figures come from.
     pub samples: u64,
     /// Publish entry at ping until its take of the answer returns: a whole round trip.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub round_trip_us: Option<Distribution>,
-    /// Publish entry at ping until pong's take returns.
+    /// Publish entry at ping until pong's take returns. Of streams and images from the message's
+    /// stamp, taken after loan and fill, until the payload is in hand or the callback is entered.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub one_way_us: Option<Distribution>,
-    /// The publish call of ping, with loan and fill where the system has loans.
+    /// The publish call of ping, with loan and fill where the system has loans; of streams and
+    /// images without them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub write_us: Option<Distribution>,
-    /// The take of ping; absent for systems that wait inside it.
+    /// The take of ping, or of the receiving end of a stream; absent for systems that wait inside it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub read_us: Option<Distribution>,
-    /// Pong's publish return until ping's wait returns; absent for systems that wait inside take.
+    /// Pong's publish return until ping's wait returns, or of a stream ping's until pong's; absent
+    /// for systems that wait inside take.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wake_us: Option<Distribution>,
     /// Round trips, or publish calls, a second, back to back; at a rate, the rate reached.
     pub throughput_per_s: f64,
-    /// CPU of ping, pong and daemons for each round trip or publish call, from the first measured to the last.
+    /// CPU of ping, pong and daemons for each message published, from the first measured to the last.
     pub cpu_us_per_message: f64,
-    /// CPU of ping, pong and daemons while measuring; 100 is one core.
+    /// CPU of ping, pong and daemons while measuring; 100 is one core. Of streams and images from
+    /// the first measured message to the last, by the processes' own CPU clocks.
     pub cpu_percent: f64,
+    /// As `cpu_percent`, of the receiving end's process alone, copies of frames included; of streams
+    /// and images in two processes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub receiver_cpu_percent: Option<f64>,
     /// Of ping, pong and daemons together, at the end of the run; largest run.
     pub rss_bytes: u64,
     /// As `rss_bytes`, shared pages divided among those that map them.
@@ -143,22 +154,37 @@ pub struct Cell {
     /// than 5 of them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub write_p50_interval_us: Option<[f64; 2]>,
+    /// 95 % bootstrap interval over runs of `one_way_us.p50`; of streams and images alone, absent
+    /// with fewer than 5 runs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub one_way_p50_interval_us: Option<[f64; 2]>,
+    /// As `one_way_p50_interval_us`, of `one_way_us.p99`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub one_way_p99_interval_us: Option<[f64; 2]>,
     /// What each subscriber beyond the first adds to the median publish call; of publish runs with
     /// two subscribers or more, if one alone was measured too.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub further_subscriber: Option<FurtherSubscriber>,
-    /// The same round trips apart by where the two sides ran. More than one entry with a share
-    /// above a few per cent means that `round_trip_us` mixes unlike things.
+    /// The same latencies apart by where the two sides ran. More than one entry with a share above
+    /// a few per cent means that `round_trip_us`, or `one_way_us` of a stream, mixes unlike things.
     pub placements: Vec<Placement>,
-    /// Send lateness behind the schedule; absent without a rate.
+    /// Send lateness behind the schedule, of streams and images until the loan is asked for; absent
+    /// without a rate.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lateness_us: Option<Distribution>,
-    /// Getting the loan and filling it, parts of `write_us`; absent without loans.
+    /// Getting the loan and filling it; absent without loans, except that a frame is filled in
+    /// either case. Parts of `write_us`, but of streams and images before it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub loan_us: Option<Distribution>,
     /// See `loan_us`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fill_us: Option<Distribution>,
+    /// Of images: copying the frame with `memcpy`, after it was taken: no part of the way.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub memcpy_us: Option<Distribution>,
+    /// Of images: copying the frame once more with streaming stores, after `memcpy_us`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stream_copy_us: Option<Distribution>,
     /// CPU by process and thread; mean of the runs.
     pub processes: Vec<ProcessUse>,
     /// Bytes over the loopback interface for each byte of payload and header sent, both ways;
@@ -184,6 +210,12 @@ pub struct Params {
     /// How much of a message is written and read; absent for `stamps`, the default.
     #[serde(default, skip_serializing_if = "Touch::is_default")]
     pub touch: Touch,
+    /// Of images, in pixels, for instance `1440x1080`; three bytes each.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub frame: Option<String>,
+    /// Of streams and images: the name of the schedule, if the scenario names any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub arrivals: Option<String>,
 }
 
 /// The slope of the median publish call from one subscriber to several.
@@ -218,15 +250,32 @@ pub struct Distribution {
     pub max: f64,
 }
 
-/// Round trips whose two sides ran on the same CPU, or on different ones.
+/// Messages whose two sides ran on the same CPU, or on different ones.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Placement {
-    /// Whether ping and pong took the message on the same CPU.
+    /// Whether ping and pong took the message on the same CPU; of a stream, whether it was
+    /// published and taken on one.
     pub same_cpu: bool,
-    /// Part of all round trips, 0 to 1.
+    /// Part of all messages, 0 to 1.
     pub share: f64,
-    /// The round trips of this placement.
-    pub round_trip_us: Distribution,
+    /// The round trips of this placement; absent of streams and images.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub round_trip_us: Option<Distribution>,
+    /// The one-way latencies of this placement; of streams and images alone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub one_way_us: Option<Distribution>,
+}
+
+impl Placement {
+    /// What is compared of this placement.
+    pub fn latency(&self) -> Option<&Distribution> {
+        self.round_trip_us.as_ref().or(self.one_way_us.as_ref())
+    }
+
+    /// Its median; `None` where that was withheld.
+    pub fn p50(&self) -> Option<f64> {
+        self.latency()?.p50
+    }
 }
 
 /// CPU of one process of a cell.
@@ -270,8 +319,8 @@ pub struct Analysis {
 /// The distribution of a cell in full.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Detail {
-    /// Round trip, or publish call, by quantile, pooled over runs, ascending; ends where fewer than ten samples lie
-    /// beyond. A quantile of 0.99 is the 99th percentile.
+    /// Round trip, publish call or one-way latency by quantile, pooled over runs, ascending; ends
+    /// where fewer than ten samples lie beyond. A quantile of 0.99 is the 99th percentile.
     pub curve: Vec<CurvePoint>,
     /// Each run on its own, in the order of execution.
     pub runs: Vec<RunPoint>,
@@ -299,7 +348,7 @@ pub struct CurvePoint {
 pub struct RunPoint {
     /// Place in the order of execution of the whole plan, from 0.
     pub order: u32,
-    /// Median round trip, or publish call; null with too few samples.
+    /// Median round trip, publish call or one-way latency; null with too few samples.
     pub p50_us: Option<f64>,
     /// 99th percentile; null with too few samples.
     pub p99_us: Option<f64>,

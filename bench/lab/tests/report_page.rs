@@ -2,17 +2,14 @@
 //!
 //! `MYELIN_KEEP_REPORT=FOLDER` leaves the page of the fixture in that folder, to look at.
 
-use std::fs::File;
-use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::path::Path;
 use std::sync::OnceLock;
-use std::time::{Duration, Instant};
 
 use myelin_bench_lab::report::write_all;
 use myelin_bench_lab::{host, summary};
-use summary::Analysis;
-use tempfile::TempDir;
 
+#[path = "page/browser.rs"]
+mod browser;
 #[path = "page/dom.rs"]
 mod dom;
 #[path = "page/fan.rs"]
@@ -20,10 +17,8 @@ mod fan;
 #[path = "page/fixture.rs"]
 mod fixture;
 
+use browser::{Page, dump_of, write};
 use dom::{attribute, elements};
-
-/// The page as it was written, and the folder it stands in.
-type Page = (TempDir, PathBuf, String);
 
 fn page() -> &'static Page {
     static PAGE: OnceLock<Page> = OnceLock::new();
@@ -35,57 +30,8 @@ fn page() -> &'static Page {
     })
 }
 
-fn write(analysis: &Analysis) -> Page {
-    let directory = tempfile::tempdir().unwrap();
-    write_all(analysis, directory.path()).unwrap();
-    let path = directory.path().join("report.html");
-    let source = std::fs::read_to_string(&path).unwrap();
-    (directory, path, source)
-}
-
-/// The document after its scripts have run; `None`, and loudly so, without a browser.
 fn dump(hash: &str) -> Option<String> {
     dump_of(page(), hash)
-}
-
-fn dump_of(page: &Page, hash: &str) -> Option<String> {
-    let Some(browser) = ["chromium", "chromium-browser", "google-chrome"].into_iter().find(exists)
-    else {
-        eprintln!("SKIPPED: no Chromium here, so the page was not opened; apt install chromium");
-        return None;
-    };
-    let profile = tempfile::tempdir().unwrap();
-    let output = profile.path().join("dom.html");
-    let mut child = Command::new(browser)
-        .args(["--headless", "--no-sandbox", "--disable-gpu", "--no-first-run"])
-        .args(["--disable-background-networking", "--disable-component-update"])
-        .args(["--disable-sync", "--window-size=1400,1200", "--virtual-time-budget=10000"])
-        .arg(format!("--user-data-dir={}", profile.path().display()))
-        .arg("--dump-dom")
-        .arg(format!("file://{}{hash}", page.1.display()))
-        .stdin(Stdio::null())
-        .stdout(File::create(&output).unwrap())
-        .stderr(Stdio::null())
-        .spawn()
-        .unwrap();
-    let watchdog = Instant::now() + Duration::from_secs(120);
-    while child.try_wait().unwrap().is_none() {
-        if Instant::now() > watchdog {
-            child.kill().unwrap();
-            child.wait().unwrap();
-            panic!("the browser did not come to an end");
-        }
-        std::thread::sleep(Duration::from_millis(20));
-    }
-    let dom = std::fs::read_to_string(&output).unwrap();
-    assert!(dom.contains("data-drawn=\"yes\""), "the script did not come to its end");
-    Some(dom)
-}
-
-fn exists(browser: &&str) -> bool {
-    let mut version = Command::new(browser);
-    version.arg("--version").stdout(Stdio::null()).stderr(Stdio::null());
-    version.status().is_ok_and(|status| status.success())
 }
 
 /// Points of every curve with this label.
@@ -209,7 +155,7 @@ fn the_page_asks_nothing_of_a_network() {
     let policy = elements(source, "meta").find(|tag| tag.contains("Content-Security-Policy"));
     let policy = policy.and_then(|tag| attribute(tag, "content")).unwrap();
     assert!(policy.contains("default-src 'none'") && !policy.contains("http"), "{policy}");
-    let outside = dom::without(dom::without(source.clone(), "script"), "style");
+    let outside = without(without(source.clone(), "script"), "style");
     for reference in ["http:", "https:", "<link", "<iframe", " src="] {
         let escaped = outside.replace("img src=", "");
         assert!(!escaped.contains(reference), "{reference} in the page");
@@ -220,8 +166,22 @@ fn the_page_asks_nothing_of_a_network() {
     for script in [
         include_str!("../src/report/assets/scales.js"),
         include_str!("../src/report/assets/publish.js"),
+        include_str!("../src/report/assets/pareto.js"),
         include_str!("../src/report/assets/report.js"),
     ] {
         assert!(!script.contains("http"));
     }
+}
+
+/// The text without any element of this name.
+fn without(html: String, name: &str) -> String {
+    let (open, close) = (format!("<{name}"), format!("</{name}>"));
+    let mut kept = String::new();
+    let mut rest = html.as_str();
+    while let Some(start) = rest.find(&open) {
+        kept.push_str(&rest[..start]);
+        let Some(end) = rest[start..].find(&close) else { return kept };
+        rest = &rest[start + end + close.len()..];
+    }
+    kept + rest
 }

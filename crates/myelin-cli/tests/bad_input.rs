@@ -48,6 +48,46 @@ fn mistakes_in_a_scenario_name_file_line_and_remedy() {
 }
 
 #[test]
+fn mistakes_in_frames_schedules_and_topologies_are_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let image = GOOD
+        .replace("\"roundtrip\"", "\"image\"")
+        .replace("payload_bytes = [64]", "frames = [\"320x240\"]")
+        .replace("[\"max\"]", "[30]");
+    let stream = GOOD
+        .replace("\"roundtrip\"", "\"stream\"")
+        .replace("[\"max\"]", "[30]\narrivals = [{ name = \"even\" }]");
+    let refuse = |text: &str, good: &str, bad: &str, expected: &[&str]| {
+        assert!(text.contains(good), "{good}");
+        refuse(folder.path(), &text.replace(good, bad), expected);
+    };
+    refuse(&image, "320x240", "320*240", &["mine.toml:5:", "frames", "width x height"]);
+    refuse(&image, "frames", "payload_bytes = [9]\nframes", &["mine.toml:5:", "payload_bytes"]);
+    refuse(&image, "image", "stream", &["mine.toml:5:", "frames: not a key of kind \"stream\""]);
+    refuse(&image, "two-processes", "two", &["mine.toml:12:", "topology", "\"one-process\""]);
+    refuse(&stream, "name = \"even\"", "nam = \"even\"", &["mine.toml:7:", "did you mean `name`"]);
+    refuse(
+        &stream,
+        "name = \"even\"",
+        "name = \"late\", jitter_percent = 90.0",
+        &["mine.toml:7:", "jitter_percent: 90", "use 0 to 50"],
+    );
+    refuse(&stream, "messages", "reply_timeout_ms = 5\nmessages", &["mine.toml:8:", "not a key"]);
+    refuse(GOOD, "rate_hz", "arrivals = []\nrate_hz", &["mine.toml:6:"]);
+}
+
+#[test]
+fn a_topology_that_no_system_has_is_nothing_to_run() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("mine.toml");
+    std::fs::write(&file, GOOD.replace("two-processes", "one-process")).unwrap();
+    let output = finish(&mut bench(&["run", file.to_str().unwrap()]));
+    assert_eq!(output.status.code(), Some(1));
+    let said = complaint(&output);
+    assert!(said.contains("os.futex left out of `mine`: topology is one-process"), "{said}");
+}
+
+#[test]
 fn a_wrong_key_for_a_driver_is_found_before_anything_runs() {
     let folder = tempfile::tempdir().unwrap();
     let text = GOOD.replace("os.futex", "synthetic") + "\n[options.synthetic]\ndelay = 3\n";

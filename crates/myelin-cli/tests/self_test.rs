@@ -9,6 +9,8 @@ const DELAYS_US: [(f64, f64); 6] =
     [(0.0, 10.0), (0.5, 20.0), (0.9, 40.0), (0.99, 80.0), (0.999, 200.0), (1.0, 500.0)];
 const MESSAGES: u64 = 100_000;
 const RUNS: u64 = 3;
+/// `bench/scenarios/self-test-stream.toml`.
+const STREAM_RUNS: u64 = 5;
 
 #[test]
 fn injected_percentiles_loss_duplicates_and_reorderings_are_recovered() {
@@ -47,6 +49,50 @@ fn injected_percentiles_loss_duplicates_and_reorderings_are_recovered() {
             "{name}: found {found}, injected {expected}"
         );
     }
+}
+
+#[test]
+fn injected_one_way_latency_loss_and_duplicates_of_a_stream_are_recovered() {
+    let _alone = alone();
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().join("out");
+    let output = finish(&mut bench(&["run", "self-test-stream", "--out", out.to_str().unwrap()]));
+    assert_eq!(output.status.code(), Some(0), "{}", complaint(&output));
+    let summary = summary(&out);
+    let cells = summary["cells"].as_array().unwrap();
+    assert_eq!(cells.len(), 4, "two topologies by two schedules");
+    for cell in cells {
+        assert_eq!((&cell["valid"], &cell["workload"]), (&true.into(), &"stream".into()), "{cell}");
+        assert_eq!(cell["sent"], STREAM_RUNS * MESSAGES);
+        assert_eq!(cell["corrupt"], 0);
+        // 997 and 1009 are primes whose product exceeds the messages: no fate meets another.
+        let lost = STREAM_RUNS * (MESSAGES / 1009);
+        assert_eq!(cell["lost"], lost, "{cell}");
+        assert_eq!(cell["received"], STREAM_RUNS * MESSAGES - lost, "{cell}");
+        assert_eq!(cell["duplicates"], STREAM_RUNS * (MESSAGES / 997), "{cell}");
+        let has_own_account = cell["topology"] == "two-processes";
+        assert_eq!(cell["receiver_cpu_percent"].is_number(), has_own_account, "{cell}");
+        assert!(cell["round_trip_us"].is_null() && cell["memcpy_us"].is_null(), "{cell}");
+        for (name, at) in [("p50", 0.5), ("p90", 0.9), ("p99", 0.99)] {
+            let found = cell["one_way_us"][name].as_f64().unwrap();
+            let expected = quantile(at);
+            let tolerance = expected * 0.01;
+            assert!(
+                (found - expected).abs() <= tolerance,
+                "{} {name}: found {found}, injected {expected}",
+                cell["system"]
+            );
+        }
+        let interval = cell["one_way_p50_interval_us"].as_array().unwrap();
+        let p50 = cell["one_way_us"]["p50"].as_f64().unwrap();
+        assert!(interval[0].as_f64() <= Some(p50) && Some(p50) <= interval[1].as_f64(), "{cell}");
+    }
+    let of = |topology: &str| -> Vec<&str> {
+        let cells = cells.iter().filter(|cell| cell["topology"] == topology);
+        cells.map(|cell| cell["params"]["arrivals"].as_str().unwrap()).collect()
+    };
+    assert_eq!(of("one-process"), ["even", "jitter"]);
+    assert_eq!(of("two-processes"), ["even", "jitter"]);
 }
 
 /// The injected quantile function between its points.

@@ -1,7 +1,8 @@
-/* The adaptor: one role of a round trip over CycloneDDS 0.10, in the form of the kit's table.
+/* The adaptor: one role of a round trip or of a stream over CycloneDDS 0.10, in the form of the kit's
+ * table.
  *
- * Ping writes topic `ping_<run>` and reads `pong_<run>`, pong the other way round. There are two
- * topics, not one topic in two partitions, because 0.10 ignores partitions over shared memory and
+ * Ping writes topic `ping_<run>` and reads `pong_<run>`, pong the other way round; of a stream there
+ * is `ping_<run>` alone, best effort. There are two topics, not one topic in two partitions, because 0.10 ignores partitions over shared memory and
  * each side would then read its own writes. In the run's name `_` stands for `-`, which CycloneDDS
  * does not allow and which the protocol's names have instead of `_`.
  *
@@ -25,6 +26,9 @@
  * gives the iceoryx queue, so it bounds how many chunks of shared memory a direction can hold. */
 enum { HISTORY_DEPTH = 16 };
 
+/* Of streams: the depth of ROS 2's quality of service for sensors, which is best effort, too. */
+enum { STREAM_DEPTH = 5 };
+
 /* How long a write may block on a full writer history: RoundtripPing's value. */
 static const dds_duration_t WRITE_BLOCKS_MAX = DDS_SECS(10);
 
@@ -34,8 +38,8 @@ enum { TOPIC_NAME_MAX = 100 };
 
 struct link {
   dds_entity_t domain;
-  dds_entity_t writer;
-  dds_entity_t reader;
+  dds_entity_t writer;  /* 0 for pong of a stream */
+  dds_entity_t reader;  /* 0 for ping of a stream, as is the waitset */
   dds_entity_t waitset;
   size_t message_bytes; /* 8 + N */
   size_t type_bytes;    /* sizeof of the type: message_bytes rounded up to 8 */
@@ -110,30 +114,40 @@ static dds_entity_t create_topic(dds_entity_t participant, const struct link *li
   return dds_create_topic(participant, &descriptor, topic_name, NULL, NULL);
 }
 
-static int create_endpoints(struct link *link, const struct myelin_bench_prepare *prepare)
+static dds_qos_t *create_qos(const struct myelin_bench_prepare *prepare)
 {
-  const char *out = prepare->is_ping ? "ping" : "pong";
-  const char *in = prepare->is_ping ? "pong" : "ping";
-  const dds_entity_t participant = dds_create_participant(prepare->domain, NULL, NULL);
-  if (participant < 0)
-    return fail("creating the participant", participant, NULL);
-  const dds_entity_t out_topic = create_topic(participant, link, prepare->run, out);
-  const dds_entity_t in_topic = create_topic(participant, link, prepare->run, in);
-  if (out_topic < 0 || in_topic < 0)
-    return fail("creating the topics", out_topic < 0 ? out_topic : in_topic, NULL);
-
   dds_qos_t *qos = dds_create_qos();
-  dds_qset_reliability(qos, DDS_RELIABILITY_RELIABLE, WRITE_BLOCKS_MAX);
-  dds_qset_history(qos, DDS_HISTORY_KEEP_LAST, HISTORY_DEPTH);
+  if (prepare->one_way)
+    dds_qset_reliability(qos, DDS_RELIABILITY_BEST_EFFORT, 0);
+  else
+    dds_qset_reliability(qos, DDS_RELIABILITY_RELIABLE, WRITE_BLOCKS_MAX);
+  const int depth = prepare->one_way ? STREAM_DEPTH : HISTORY_DEPTH;
+  dds_qset_history(qos, DDS_HISTORY_KEEP_LAST, depth);
   dds_qset_durability(qos, DDS_DURABILITY_VOLATILE);
-  link->reader = dds_create_reader(participant, in_topic, qos, NULL);
-  link->writer = dds_create_writer(participant, out_topic, qos, NULL);
-  dds_delete_qos(qos);
+  return qos;
+}
+
+static int create_writer(struct link *link, dds_entity_t participant, const dds_qos_t *qos,
+                         const struct myelin_bench_prepare *prepare)
+{
+  const char *direction = prepare->is_ping ? "ping" : "pong";
+  const dds_entity_t topic = create_topic(participant, link, prepare->run, direction);
+  if (topic < 0)
+    return fail("creating the outgoing topic", topic, NULL);
+  link->writer = dds_create_writer(participant, topic, qos, NULL);
+  return link->writer < 0 ? fail("creating the writer", link->writer, NULL) : 0;
+}
+
+static int create_reader(struct link *link, dds_entity_t participant, const dds_qos_t *qos,
+                         const struct myelin_bench_prepare *prepare)
+{
+  const char *direction = prepare->is_ping ? "pong" : "ping";
+  const dds_entity_t topic = create_topic(participant, link, prepare->run, direction);
+  if (topic < 0)
+    return fail("creating the incoming topic", topic, NULL);
+  link->reader = dds_create_reader(participant, topic, qos, NULL);
   if (link->reader < 0)
     return fail("creating the reader", link->reader, NULL);
-  if (link->writer < 0)
-    return fail("creating the writer", link->writer, NULL);
-
   const dds_entity_t condition = dds_create_readcondition(link->reader, DDS_ANY_STATE);
   link->waitset = dds_create_waitset(participant);
   dds_return_t code = condition < 0 ? condition : link->waitset;
@@ -142,25 +156,60 @@ static int create_endpoints(struct link *link, const struct myelin_bench_prepare
   return code < 0 ? fail("creating the waitset", code, NULL) : 0;
 }
 
+static int create_endpoints(struct link *link, const struct myelin_bench_prepare *prepare)
+{
+  const dds_entity_t participant = dds_create_participant(prepare->domain, NULL, NULL);
+  if (participant < 0)
+    return fail("creating the participant", participant, NULL);
+  dds_qos_t *qos = create_qos(prepare);
+  /* First what receives: whoever finds our writer finds our reader too. */
+  int status = 0;
+  if (!prepare->one_way || !prepare->is_ping)
+    status = create_reader(link, participant, qos, prepare);
+  if (status == 0 && (!prepare->one_way || prepare->is_ping))
+    status = create_writer(link, participant, qos, prepare);
+  dds_delete_qos(qos);
+  return status;
+}
+
+/* How many others the writer (reader) is matched with; 1 where there is none. */
+static dds_return_t count_readers(const struct link *link, uint32_t *count)
+{
+  dds_publication_matched_status_t status = {.current_count = 1};
+  const dds_return_t code =
+      link->writer > 0 ? dds_get_publication_matched_status(link->writer, &status) : 0;
+  *count = status.current_count;
+  return code;
+}
+
+static dds_return_t count_writers(const struct link *link, uint32_t *count)
+{
+  dds_subscription_matched_status_t status = {.current_count = 1};
+  const dds_return_t code =
+      link->reader > 0 ? dds_get_subscription_matched_status(link->reader, &status) : 0;
+  *count = status.current_count;
+  return code;
+}
+
 /* Waits on the status events of writer and reader until each has its one counterpart. */
 static int wait_until_matched(struct link *link, dds_entity_t waitset, uint64_t until_ns)
 {
   for (;;) {
-    dds_publication_matched_status_t out;
-    dds_subscription_matched_status_t in;
-    dds_return_t code = dds_get_publication_matched_status(link->writer, &out);
+    uint32_t readers = 0;
+    uint32_t writers = 0;
+    dds_return_t code = count_readers(link, &readers);
     if (code >= 0)
-      code = dds_get_subscription_matched_status(link->reader, &in);
+      code = count_writers(link, &writers);
     if (code < 0)
       return fail("reading the matched status", code, NULL);
-    if (out.current_count > 0 && in.current_count > 0)
+    if (readers > 0 && writers > 0)
       return 0;
     const uint64_t now_ns = myelin_bench_now_ns();
     if (now_ns >= until_ns) {
       const char *what = "timeout: no other side in either direction";
-      if (in.current_count > 0)
+      if (writers > 0)
         what = "timeout: nobody reads what this side writes";
-      else if (out.current_count > 0)
+      else if (readers > 0)
         what = "timeout: nobody writes for this side";
       return fail(what, 0, "see the other side's log; match_timeout_ms sets the limit");
     }
@@ -170,43 +219,54 @@ static int wait_until_matched(struct link *link, dds_entity_t waitset, uint64_t 
   }
 }
 
+/* Has `waitset` wait for a change of the status `mask` of `entity`, if there is such an entity; what
+ * its mask was before goes to `before`. */
+static dds_return_t watch(dds_entity_t waitset, dds_entity_t entity, uint32_t mask,
+                          uint32_t *before)
+{
+  if (entity <= 0)
+    return 0;
+  (void)dds_get_status_mask(entity, before);
+  const dds_return_t code = dds_set_status_mask(entity, mask);
+  return code < 0 ? code : dds_waitset_attach(waitset, entity, 0);
+}
+
 static int match(struct link *link, uint64_t until_ns)
 {
-  const dds_entity_t waitset = dds_create_waitset(dds_get_participant(link->writer));
+  const dds_entity_t some = link->writer > 0 ? link->writer : link->reader;
+  const dds_entity_t waitset = dds_create_waitset(dds_get_participant(some));
   if (waitset < 0)
     return fail("creating the waitset", waitset, NULL);
   uint32_t writer_mask = 0;
   uint32_t reader_mask = 0;
-  (void)dds_get_status_mask(link->writer, &writer_mask);
-  (void)dds_get_status_mask(link->reader, &reader_mask);
-  dds_return_t code = dds_set_status_mask(link->writer, DDS_PUBLICATION_MATCHED_STATUS);
+  dds_return_t code = watch(waitset, link->writer, DDS_PUBLICATION_MATCHED_STATUS, &writer_mask);
   if (code >= 0)
-    code = dds_set_status_mask(link->reader, DDS_SUBSCRIPTION_MATCHED_STATUS);
-  if (code >= 0)
-    code = dds_waitset_attach(waitset, link->writer, 0);
-  if (code >= 0)
-    code = dds_waitset_attach(waitset, link->reader, 0);
+    code = watch(waitset, link->reader, DDS_SUBSCRIPTION_MATCHED_STATUS, &reader_mask);
   const int status = code < 0 ? fail("attaching to the waitset", code, NULL)
                               : wait_until_matched(link, waitset, until_ns);
   /* The measured path is to be as it would be without this. */
   (void)dds_delete(waitset);
-  (void)dds_set_status_mask(link->writer, writer_mask);
-  (void)dds_set_status_mask(link->reader, reader_mask);
+  if (link->writer > 0)
+    (void)dds_set_status_mask(link->writer, writer_mask);
+  if (link->reader > 0)
+    (void)dds_set_status_mask(link->reader, reader_mask);
   return status;
 }
 
 /* CycloneDDS falls back to UDP without a word when shared memory cannot be used. */
 static int prove_transport(const struct link *link)
 {
-  const bool writer = dds_is_loan_available(link->writer);
-  const bool reader = dds_is_loan_available(link->reader);
+  const bool writer = link->writer > 0 && dds_is_loan_available(link->writer);
+  const bool reader = link->reader > 0 && dds_is_loan_available(link->reader);
   if (!wants_shared_memory)
     return writer || reader ? fail("uses shared memory although it is switched off", 0, NULL) : 0;
-  if (writer && reader)
-    return 0;
-  return fail(writer ? "the reader does not use shared memory"
-                     : "the writer does not use shared memory",
-              0, "needs a libddsc with shared memory: apt-get install --reinstall libddsc0debian");
+  const char *remedy = "needs a libddsc with shared memory: "
+                       "apt-get install --reinstall libddsc0debian";
+  if (link->reader > 0 && !reader)
+    return fail("the reader does not use shared memory", 0, remedy);
+  if (link->writer > 0 && !writer)
+    return fail("the writer does not use shared memory", 0, remedy);
+  return 0;
 }
 
 static int open_link(const struct myelin_bench_prepare *prepare, void **context)

@@ -1,7 +1,7 @@
 //! The Rust side of `link.c`; without CycloneDDS at build time, the reason why there is none.
 
 use myelin_bench_kit::protocol::Prepare;
-use myelin_bench_kit::{Error, Link};
+use myelin_bench_kit::{Error, Link, Stream};
 
 /// Version of the CycloneDDS that this driver was compiled against; empty without.
 pub fn version() -> String {
@@ -18,12 +18,22 @@ pub fn open(prepare: &Prepare, xml: &str, shared_memory: bool, loans: bool) -> R
     imp::open(prepare, xml, shared_memory, loans)
 }
 
+/// As [`open`], for a stream.
+pub fn open_stream(
+    prepare: &Prepare,
+    xml: &str,
+    shared_memory: bool,
+    loans: bool,
+) -> Result<Stream, Error> {
+    imp::open_stream(prepare, xml, shared_memory, loans)
+}
+
 #[cfg(have_cyclonedds)]
 mod imp {
     use std::ffi::{CStr, CString, c_char, c_int};
 
     use myelin_bench_kit::protocol::Prepare;
-    use myelin_bench_kit::{Error, Link, capi};
+    use myelin_bench_kit::{Error, Link, Stream, capi};
 
     unsafe extern "C" {
         static myelin_cyclonedds_link: capi::CLink;
@@ -47,19 +57,35 @@ mod imp {
         shared_memory: bool,
         loans: bool,
     ) -> Result<Link, Error> {
+        configured(xml, shared_memory, |table| capi::open(table, prepare, loans))
+    }
+
+    pub fn open_stream(
+        prepare: &Prepare,
+        xml: &str,
+        shared_memory: bool,
+        loans: bool,
+    ) -> Result<Stream, Error> {
+        configured(xml, shared_memory, |table| capi::open_stream(table, prepare, loans))
+    }
+
+    fn configured<T>(
+        xml: &str,
+        shared_memory: bool,
+        open: impl FnOnce(&'static capi::CLink) -> Result<T, Error>,
+    ) -> Result<T, Error> {
         let xml = CString::new(xml).map_err(|_| Error::new("a NUL character in the XML"))?;
         // SAFETY: `xml` outlives the open below, the only one to read it; one thread.
         unsafe { myelin_cyclonedds_configure(xml.as_ptr(), c_int::from(shared_memory)) };
         // SAFETY: a constant of link.c in the layout of the kit's header.
-        let table = unsafe { &myelin_cyclonedds_link };
-        capi::open(table, prepare, loans)
+        open(unsafe { &myelin_cyclonedds_link })
     }
 }
 
 #[cfg(not(have_cyclonedds))]
 mod imp {
     use myelin_bench_kit::protocol::Prepare;
-    use myelin_bench_kit::{Error, Link};
+    use myelin_bench_kit::{Error, Link, Stream};
 
     pub fn version() -> String {
         String::new()
@@ -70,6 +96,10 @@ mod imp {
     }
 
     pub fn open(_: &Prepare, _: &str, _: bool, _: bool) -> Result<Link, Error> {
+        Err(Error::new(env!("CYCLONEDDS_MISSING")))
+    }
+
+    pub fn open_stream(_: &Prepare, _: &str, _: bool, _: bool) -> Result<Stream, Error> {
         Err(Error::new(env!("CYCLONEDDS_MISSING")))
     }
 }

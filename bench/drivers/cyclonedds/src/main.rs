@@ -20,7 +20,7 @@ mod roudi;
 use std::process::ExitCode;
 
 use myelin_bench_kit::protocol::{Prepare, System, Transport, Wait, Workload};
-use myelin_bench_kit::{Daemon, Driver, Error, Link};
+use myelin_bench_kit::{Daemon, Driver, Error, Link, Stream};
 
 fn main() -> ExitCode {
     myelin_bench_kit::main(&CycloneDds)
@@ -41,16 +41,13 @@ impl Driver for CycloneDds {
     }
 
     fn open(&self, prepare: &Prepare) -> Result<Link, Error> {
-        let variant = Variant::of(prepare)?;
-        variant.check_payload(prepare)?;
-        if variant.shared_memory && leftovers::living_daemon().is_none() {
-            // CycloneDDS would wait for it for a minute and then abort the process.
-            return Err(Error::new("RouDi, the daemon of iceoryx, is not running")
-                .remedy("the lab starts it as the daemon role; by hand: iox-roudi"));
-        }
-        let xml = config::xml(prepare.domain, variant.shared_memory);
-        config::write(&prepare.directory, &xml)?;
+        let (variant, xml) = Variant::configured(prepare)?;
         link::open(prepare, &xml, variant.shared_memory, variant.loans)
+    }
+
+    fn open_stream(&self, prepare: &Prepare) -> Result<Stream, Error> {
+        let (variant, xml) = Variant::configured(prepare)?;
+        link::open_stream(prepare, &xml, variant.shared_memory, variant.loans)
     }
 
     fn start_daemon(&self, prepare: &Prepare) -> Result<Box<dyn Daemon>, Error> {
@@ -100,6 +97,20 @@ impl Variant {
         variant.ok_or_else(|| Error::new(format!("no system {}", prepare.system)))
     }
 
+    /// The variant of a run that can be opened, and CycloneDDS's configuration for it.
+    fn configured(prepare: &Prepare) -> Result<(&'static Variant, String), Error> {
+        let variant = Variant::of(prepare)?;
+        variant.check_payload(prepare)?;
+        if variant.shared_memory && leftovers::living_daemon().is_none() {
+            // CycloneDDS would wait for it for a minute and then abort the process.
+            return Err(Error::new("RouDi, the daemon of iceoryx, is not running")
+                .remedy("the lab starts it as the daemon role; by hand: iox-roudi"));
+        }
+        let xml = config::xml(prepare.domain, variant.shared_memory);
+        config::write(&prepare.directory, &xml)?;
+        Ok((variant, xml))
+    }
+
     fn system(&self, iceoryx: &Result<String, String>) -> System {
         let mut version = link::version();
         let mut missing = link::missing();
@@ -118,12 +129,13 @@ impl Variant {
                 true => Transport::SharedMemory,
                 false => Transport::Loopback,
             },
+            topology: Default::default(),
             loans: self.loans,
             daemon: self.shared_memory,
             missing,
             payload_bytes_max: PAYLOAD_BYTES_MAX,
             floor: false,
-            workloads: Workload::roundtrip_only(),
+            workloads: vec![Workload::Roundtrip, Workload::Stream, Workload::Image],
         }
     }
 

@@ -107,7 +107,8 @@ pub fn toml(pools: &[Pool]) -> String {
 
 /// Chunks of the pool a run gets by itself. A direction holds at most the 5 messages after whose
 /// loss the kit gives up, one on loan, and one that iceoryx's publisher keeps for reuse: 7, twice,
-/// and two to spare. RouDi touches every page of its pools, so more would only be memory.
+/// and two to spare. A stream holds less: 5 that its reader has yet to take, one it takes, and those
+/// two. RouDi touches every page of its pools, so more would only be memory.
 const CHUNKS: u32 = 16;
 /// Most pools in a segment (iceoryx's MAX_NUMBER_OF_MEMPOOLS).
 const POOLS_MAX: usize = 32;

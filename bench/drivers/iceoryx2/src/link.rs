@@ -41,7 +41,8 @@ struct Opened {
     listener: Option<Listener<ipc::Service>>,
 }
 
-type Topic = publish_subscribe::PortFactory<ipc::Service, [u8], ()>;
+/// Messages of one direction.
+pub type Topic = publish_subscribe::PortFactory<ipc::Service, [u8], ()>;
 
 impl Opened {
     /// `None` for a way to wait that is not iceoryx2's.
@@ -59,11 +60,7 @@ impl Opened {
         // Ping and pong one after the other: two that create the same service at the same time may
         // get errors.
         let _gate = place.gate()?;
-        let node = NodeBuilder::new()
-            .config(&place.config()?)
-            .signal_handling_mode(SignalHandlingMode::Disabled)
-            .create::<ipc::Service>()
-            .map_err(|error| failed("its node", error))?;
+        let node = new_node(place)?;
         let (outgoing, incoming) = if prepare.role == Role::Ping { (0, 1) } else { (1, 0) };
         let [to_pong, to_ping] = DIRECTION_NAMES.map(|direction| service_name(prepare, direction));
         let (to_pong, to_ping) = (to_pong?, to_ping?);
@@ -96,10 +93,7 @@ impl Opened {
     fn await_other(&self, prepare: &Prepare, until_ns: u64) -> Result<(), Error> {
         while !self.is_matched() {
             if clock::monotonic_ns() >= until_ns {
-                let who = absent(prepare.role);
-                let seconds = prepare.match_timeout_ns as f64 * 1e-9;
-                return Err(Error::new(format!("{who} did not come within {seconds} s"))
-                    .remedy(format!("see {who}'s log in the results folder")));
+                return Err(timeout(prepare));
             }
             std::thread::sleep(LOOK_AGAIN);
         }
@@ -140,10 +134,28 @@ impl Opened {
     }
 }
 
+/// A node whose files are in `place`.
+pub fn new_node(place: &Place) -> Result<Node<ipc::Service>, Error> {
+    NodeBuilder::new()
+        .config(&place.config()?)
+        .signal_handling_mode(SignalHandlingMode::Disabled)
+        .create::<ipc::Service>()
+        .map_err(|error| failed("its node", error))
+}
+
+/// The other role did not come.
+pub fn timeout(prepare: &Prepare) -> Error {
+    let who = absent(prepare.role);
+    let seconds = prepare.match_timeout_ns as f64 * 1e-9;
+    Error::new(format!("{who} did not come within {seconds} s"))
+        .remedy(format!("see {who}'s log in the results folder"))
+}
+
 /// One publisher, one subscriber, and the smallest numbers that a ping-pong needs. Safe overflow
 /// stays on, as iceoryx2 has it by default: with one message in flight nothing overflows, and
-/// without it a publisher would wait forever, spinning, for a reader that has died.
-fn topic(node: &Node<ipc::Service>, name: &ServiceName) -> Result<Topic, Error> {
+/// without it a publisher would wait forever, spinning, for a reader that has died. A stream's reader
+/// that lags loses the oldest.
+pub fn topic(node: &Node<ipc::Service>, name: &ServiceName) -> Result<Topic, Error> {
     node.service_builder(name)
         .publish_subscribe::<[u8]>()
         .max_publishers(1)
@@ -157,7 +169,8 @@ fn topic(node: &Node<ipc::Service>, name: &ServiceName) -> Result<Topic, Error> 
         .map_err(|error| failed("a publish-subscribe service", error))
 }
 
-fn event(
+/// An event with one notifier and one listener.
+pub fn event(
     node: &Node<ipc::Service>,
     name: &ServiceName,
 ) -> Result<event::PortFactory<ipc::Service>, Error> {
@@ -171,21 +184,25 @@ fn event(
         .map_err(|error| failed("an event service", error))
 }
 
-fn service_name(prepare: &Prepare, direction: &str) -> Result<ServiceName, Error> {
+/// The name of a direction's services.
+pub fn service_name(prepare: &Prepare, direction: &str) -> Result<ServiceName, Error> {
     let name = format!("{}/{}/{direction}", prepare.system, prepare.run);
     ServiceName::new(&name).map_err(|error| failed("a service's name", error))
 }
 
-fn absent(role: Role) -> &'static str {
+/// The other role.
+pub fn absent(role: Role) -> &'static str {
     if role == Role::Ping { "pong" } else { "ping" }
 }
 
-fn failed(what: &str, error: impl Debug) -> Error {
+/// What iceoryx2 refused.
+pub fn failed(what: &str, error: impl Debug) -> Error {
     Error::new(format!("iceoryx2 could not make {what}: {error:?}"))
         .remedy("two runs of one name? see also the space left in /tmp and /dev/shm")
 }
 
-const DIRECTION_NAMES: [&str; 2] = ["ping-to-pong", "pong-to-ping"];
+/// Ping's to pong first.
+pub const DIRECTION_NAMES: [&str; 2] = ["ping-to-pong", "pong-to-ping"];
 const DIRECTIONS: u64 = 2;
 const NODES: usize = 2;
 /// Messages that wait for a subscriber.
@@ -193,10 +210,10 @@ const BUFFERED: usize = 2;
 /// Messages that a subscriber holds: the kit releases one before it takes the next.
 const BORROWED: usize = 1;
 /// Messages that a publisher holds.
-const LOANED: usize = 1;
+pub const LOANED: usize = 1;
 /// iceoryx2 makes as many.
-const CHUNKS: u64 = (BUFFERED + BORROWED + LOANED) as u64;
+pub const CHUNKS: u64 = (BUFFERED + BORROWED + LOANED) as u64;
 /// More than iceoryx2's header and alignment take.
-const CHUNK_OVERHEAD_BYTES: u64 = 256;
+pub const CHUNK_OVERHEAD_BYTES: u64 = 256;
 /// Between two looks whether the other role has come.
-const LOOK_AGAIN: Duration = Duration::from_micros(200);
+pub const LOOK_AGAIN: Duration = Duration::from_micros(200);

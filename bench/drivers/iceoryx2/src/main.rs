@@ -4,6 +4,7 @@
 //! ```text
 //! main.rs   the systems and what the kit calls
 //! link.rs   node, services and ports of one role; waits until both roles are there
+//! stream.rs the same of streams, which have one direction
 //! ports.rs  publisher and subscribers as the kit wants them
 //! place.rs  where a run's files lie, and their removal
 //! ```
@@ -12,13 +13,14 @@
 mod link;
 mod place;
 mod ports;
+mod stream;
 
 use std::process::ExitCode;
 
 use iceoryx2::prelude::{LogLevel, set_log_level};
 use iceoryx2_bb_elementary::package_version::PackageVersion;
 use myelin_bench_kit::protocol::{Prepare, System, Transport, Wait, Workload};
-use myelin_bench_kit::{Driver, Error, Link};
+use myelin_bench_kit::{Driver, Error, Link, Stream};
 
 fn main() -> ExitCode {
     // What matters comes back as an error; iceoryx2 would tell it a second time, and the expected
@@ -52,6 +54,11 @@ impl Driver for Iceoryx2 {
     fn open(&self, prepare: &Prepare) -> Result<Link, Error> {
         self.check(prepare)?;
         link::open(prepare, Variant::of(prepare)?.wait)
+    }
+
+    fn open_stream(&self, prepare: &Prepare) -> Result<Stream, Error> {
+        self.check(prepare)?;
+        stream::open(prepare, Variant::of(prepare)?.wait)
     }
 
     fn clean(&self) -> Result<(), Error> {
@@ -92,12 +99,13 @@ impl Variant {
             version: version.into(),
             wait: self.wait,
             transport: Transport::SharedMemory,
+            topology: Default::default(),
             loans: true,
             daemon: false,
             missing: place::missing(),
             payload_bytes_max: PAYLOAD_BYTES_MAX,
             floor: false,
-            workloads: Workload::roundtrip_only(),
+            workloads: vec![Workload::Roundtrip, Workload::Stream, Workload::Image],
         }
     }
 }

@@ -8,8 +8,9 @@ use std::path::Path;
 use std::process::Command;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use myelin_bench_kit::protocol::{Prepare, Role};
+use myelin_bench_kit::protocol::{Prepare, Role, Topology};
 use myelin_bench_kit::samples::Record;
+use support::streams::{across, at_rate, frames, one_way_systems};
 use support::{Pair, Process, Samples, prepare};
 
 const EXECUTABLE: &str = env!("CARGO_BIN_EXE_myelin-driver-iceoryx2");
@@ -22,6 +23,21 @@ fn every_payload_comes_back_as_sent() {
             exchange(&system, payload_bytes, 200);
             assert_eq!(left_behind(), NOTHING, "{system} with {payload_bytes} B");
         }
+    }
+}
+
+#[test]
+fn streams_and_frames_arrive_as_sent() {
+    let _alone = alone();
+    let systems = one_way_systems(Path::new(EXECUTABLE), Topology::TwoProcesses);
+    for name in systems.into_iter().map(|system| system.name) {
+        for payload_bytes in [0, 64, 70_000] {
+            let ran = across(Path::new(EXECUTABLE), &Prepare { payload_bytes, ..at_rate(&name) });
+            assert!(ran.pongs.iter().all(|pong| pong.wake_ns > 0), "{name}");
+        }
+        let ran = across(Path::new(EXECUTABLE), &frames(&name));
+        assert!(ran.pings.iter().all(|ping| ping.loan_ns > 0), "{name}: loans");
+        assert_eq!(left_behind(), NOTHING, "{name}");
     }
 }
 

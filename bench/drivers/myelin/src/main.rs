@@ -1,16 +1,29 @@
-//! `myelin-driver-myelin`: Myelin's shared-memory route, waiting in three ways.
+//! `myelin-driver-myelin`: Myelin's shared-memory route, waiting in several ways, and within one
+//! process by callback and by a waiting thread.
 //!
-//! Everything is as a user has it who changes nothing but the depth: loans of run-time size on a
-//! topic of bytes, best effort; copies for messages of up to 104 B, which are copied in any case. `docs/shared-memory.md` says what happens inside.
+//! Everything is as a user has it who changes nothing: loans of run-time size on a topic of bytes,
+//! best effort; copies for messages of up to 104 B, which are copied in any case.
+//! `docs/shared-memory.md` says what happens inside.
+//!
+//! ```text
+//! main.rs     the systems between processes; round trips and publish
+//! stream.rs   streams and frames, from process to process and to a waiting thread
+//! local.rs    callbacks in one process
+//! link.rs     publisher and subscriber as the kit wants them
+//! ```
 
 mod link;
+mod local;
+mod stream;
 
 use std::process::ExitCode;
 use std::time::Duration;
 
 use myelin_bench_kit::driver::Fan;
 use myelin_bench_kit::protocol::{Prepare, Role, System, Touch, Transport, Workload};
-use myelin_bench_kit::{Clock, Driver, Error, Link, Publisher, Subscriber, message, protocol};
+use myelin_bench_kit::{
+    Clock, Driver, Error, Link, Publisher, Stream, Subscriber, message, protocol,
+};
 use myelin_shm::layout::INLINE_BYTES_MAX;
 use myelin_shm::leftovers;
 use myelin_shm::node::{Node, NodeOptions};
@@ -62,18 +75,27 @@ impl Driver for Myelin {
             version: env!("CARGO_PKG_VERSION").into(),
             wait: kind.tells,
             transport: Transport::SharedMemory,
+            topology: Default::default(),
             loans: true,
             daemon: false,
             missing: None,
             payload_bytes_max: 0,
             floor: false,
-            workloads: vec![Workload::Roundtrip, Workload::Publish],
+            workloads: vec![
+                Workload::Roundtrip,
+                Workload::Publish,
+                Workload::Stream,
+                Workload::Image,
+            ],
         };
-        KINDS.iter().map(system).collect()
+        let between_processes = KINDS.iter().map(system);
+        between_processes.chain([local::system(), stream::local_wait()]).collect()
     }
 
     fn check(&self, prepare: &Prepare) -> Result<(), Error> {
-        kind(prepare)?;
+        if ![local::NAME, stream::LOCAL_WAIT].contains(&prepare.system.as_str()) {
+            kind(prepare)?;
+        }
         match prepare.options.keys().next() {
             None => Ok(()),
             Some(key) => {
@@ -118,6 +140,14 @@ impl Driver for Myelin {
             subscribers.push(Box::new(subscriber));
         }
         Ok(Fan::pong(subscribers))
+    }
+
+    fn open_stream(&self, prepare: &Prepare) -> Result<Stream, Error> {
+        match prepare.system.as_str() {
+            local::NAME => local::open(prepare),
+            stream::LOCAL_WAIT => stream::open_local_wait(prepare),
+            _ => stream::open(prepare, kind(prepare)?.wait),
+        }
     }
 
     fn clean(&self) -> Result<(), Error> {

@@ -5,13 +5,17 @@
 //! spin, futex, eventfd ─▶ slots ─▶ segment      bytes in shared memory; they differ in the wake-up
 //!                           └────▶ handover     the word with which a slot changes hands
 //! stream, datagram ─▶ limit                     bytes through the kernel, waits end in time
-//! all ─▶ peer                                   how the two find each other, and notice death
+//! oneway ─▶ slots                               the same for streams, which nobody answers
+//! call                                          one process: a function is called
+//! all else ─▶ peer                              how the two find each other, and notice death
 //! ```
 //! Pong makes everything (memory, pipes, sockets) and hands it to ping as file descriptors, so
 //! nothing has a name in the file system and nothing can be left behind.
 
 #![deny(unsafe_op_in_unsafe_fn)]
 
+#[cfg(not(loom))]
+mod call;
 #[cfg(not(loom))]
 mod datagram;
 #[cfg(not(loom))]
@@ -21,6 +25,8 @@ mod futex;
 mod handover;
 #[cfg(not(loom))]
 mod limit;
+#[cfg(not(loom))]
+mod oneway;
 #[cfg(not(loom))]
 mod peer;
 #[cfg(not(loom))]

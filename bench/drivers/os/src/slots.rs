@@ -33,9 +33,9 @@ pub trait Wait {
 #[derive(Default)]
 pub struct Books {
     /// Count of the last incoming message this side has released.
-    released: Cell<u32>,
+    pub(crate) released: Cell<u32>,
     /// Count of the last outgoing message the other side says it has released.
-    acknowledged: Cell<u32>,
+    pub(crate) acknowledged: Cell<u32>,
 }
 
 /// Writes messages into a lane.
@@ -60,10 +60,10 @@ impl<W: Wake> Publisher for SlotPublisher<W> {
         if bytes != expected {
             return Err(Error::new(format!("message of {bytes} B in slots of {expected} B")));
         }
-        let count = self.count.wrapping_add(1);
-        if count.wrapping_sub(self.books.acknowledged.get()) > SLOTS {
+        if self.is_full() {
             return Ok(()); // every slot may still be read: this message is lost
         }
+        let count = self.count.wrapping_add(1);
         // SAFETY: both sides are `message_bytes` long. The slot's last message, `count - SLOTS`,
         // has been released by the reader, which happened before we took its answer; it looks at
         // the slot again only after the turn is passed. `message` may lie in the other lane, never
@@ -77,6 +77,14 @@ impl<W: Wake> Publisher for SlotPublisher<W> {
         header.released.store(self.books.released.get(), Ordering::Relaxed);
         self.count = count;
         self.wake.pass(&header.turn, count)
+    }
+}
+
+impl<W> SlotPublisher<W> {
+    /// Whether the slot of the next message may still be read, as far as is known.
+    #[inline(always)]
+    pub fn is_full(&self) -> bool {
+        self.count.wrapping_add(1).wrapping_sub(self.books.acknowledged.get()) > SLOTS
     }
 }
 

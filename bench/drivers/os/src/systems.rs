@@ -3,13 +3,15 @@
 use std::os::fd::OwnedFd;
 use std::rc::Rc;
 
-use myelin_bench_kit::protocol::{Prepare, Role, System, Transport, Wait, Workload};
-use myelin_bench_kit::{Clock, Driver, Error, Link, Publisher, Subscriber, message};
+use myelin_bench_kit::protocol::{Prepare, Role, System, Topology, Transport, Wait, Workload};
+use myelin_bench_kit::{Clock, Driver, Error, Link, Publisher, Stream, Subscriber, message};
 
+use crate::call;
 use crate::datagram::{self, DatagramPublisher, DatagramSubscriber};
 use crate::eventfd::{self, Listen, Ring};
 use crate::futex::{Futex, SpinFutex};
 use crate::limit::TimeLimit;
+use crate::oneway::{OneWayPublisher, OneWaySubscriber};
 use crate::peer::{Ends, Peer};
 use crate::segment::{self, Lane};
 use crate::slots::{self, Books, SlotPublisher, SlotSubscriber};
@@ -22,11 +24,16 @@ pub struct Os;
 impl Driver for Os {
     fn systems(&self) -> Vec<System> {
         let release = rustix::system::uname().release().to_string_lossy().into_owned();
-        MECHANISMS.iter().map(|mechanism| mechanism.system(&release)).collect()
+        let mut systems: Vec<System> =
+            MECHANISMS.iter().map(|mechanism| mechanism.system(&release)).collect();
+        systems.push(callback(&release));
+        systems
     }
 
     fn check(&self, prepare: &Prepare) -> Result<(), Error> {
-        Mechanism::of(prepare)?;
+        if prepare.system != CALLBACK {
+            Mechanism::of(prepare)?;
+        }
         if let Some(key) = prepare.options.keys().next() {
             return Err(Error::new(format!("os has no options, so no `{key}`")).key(key));
         }
@@ -47,6 +54,43 @@ impl Driver for Os {
         side.peer.both_ready(prepare)?;
         Ok(Link { publisher, subscriber, clock: Clock::Monotonic })
     }
+
+    fn open_stream(&self, prepare: &Prepare) -> Result<Stream, Error> {
+        self.check(prepare)?;
+        if prepare.system == CALLBACK {
+            return Ok(call::open(prepare.subscribers));
+        }
+        let mechanism = Mechanism::of(prepare)?;
+        let Some(open) = mechanism.one_way else {
+            let name = mechanism.name;
+            return Err(Error::new(format!("{name} would make its publisher wait"))
+                .remedy("leave the system out of plan.systems"));
+        };
+        let message_bytes = message::HEADER_BYTES + prepare.payload_bytes as usize;
+        let (peer, ends) = Peer::meet(prepare, || (mechanism.make)(message_bytes))?;
+        let side = Side { prepare, message_bytes, peer: Rc::new(peer) };
+        let stream = open(&side, ends)?;
+        side.peer.both_ready(prepare)?;
+        Ok(stream)
+    }
+}
+
+/// `os.call`, which has no other side to meet.
+fn callback(kernel_release: &str) -> System {
+    System {
+        name: CALLBACK.into(),
+        about: "a call of the receiver's function: the floor of every callback".into(),
+        version: kernel_release.into(),
+        wait: Wait::Callback,
+        transport: Transport::Process,
+        topology: Topology::OneProcess,
+        loans: false,
+        daemon: false,
+        missing: None,
+        payload_bytes_max: PAYLOAD_BYTES_MAX,
+        floor: true,
+        workloads: vec![Workload::Stream, Workload::Image, Workload::Publish],
+    }
 }
 
 /// One system: what it is called and how it is put together.
@@ -59,7 +103,12 @@ struct Mechanism {
     make: fn(usize) -> Result<[Ends; 2], Error>,
     /// Opens one side on its ends.
     open: fn(&Side<'_>, Ends) -> Result<Both, Error>,
+    /// As `open`, for streams from ping to pong: `None` where a reader that lags would make the
+    /// writer wait.
+    one_way: Option<OpenOneWay>,
 }
+
+type OpenOneWay = fn(&Side<'_>, Ends) -> Result<Stream, Error>;
 
 /// What this process needs to know to open its side.
 struct Side<'a> {
@@ -78,6 +127,7 @@ const MECHANISMS: &[Mechanism] = &[
         transport: Transport::SharedMemory,
         make: memory,
         open: |side, ends| over_slots(side, &ends, Spin, Spin),
+        one_way: Some(|side, ends| one_way_over_slots(side, &ends, Spin, Spin)),
     },
     Mechanism {
         name: "os.spin-futex",
@@ -86,6 +136,7 @@ const MECHANISMS: &[Mechanism] = &[
         transport: Transport::SharedMemory,
         make: memory,
         open: |side, ends| over_slots(side, &ends, SpinFutex, SpinFutex),
+        one_way: Some(|side, ends| one_way_over_slots(side, &ends, SpinFutex, SpinFutex)),
     },
     Mechanism {
         name: "os.futex",
@@ -94,6 +145,7 @@ const MECHANISMS: &[Mechanism] = &[
         transport: Transport::SharedMemory,
         make: memory,
         open: |side, ends| over_slots(side, &ends, Futex, Futex),
+        one_way: Some(|side, ends| one_way_over_slots(side, &ends, Futex, Futex)),
     },
     Mechanism {
         name: "os.eventfd",
@@ -102,6 +154,7 @@ const MECHANISMS: &[Mechanism] = &[
         transport: Transport::SharedMemory,
         make: memory_and_eventfds,
         open: over_eventfds,
+        one_way: None,
     },
     Mechanism {
         name: "os.pipe",
@@ -110,6 +163,7 @@ const MECHANISMS: &[Mechanism] = &[
         transport: Transport::Kernel,
         make: |_| stream::pipes(),
         open: |side, ends| over_stream(side, ends, TimeLimit::of_thread()?),
+        one_way: None,
     },
     Mechanism {
         name: "os.unix-stream",
@@ -118,6 +172,7 @@ const MECHANISMS: &[Mechanism] = &[
         transport: Transport::Kernel,
         make: |_| stream::unix(),
         open: |side, ends| over_stream(side, ends, TimeLimit::of_socket()),
+        one_way: None,
     },
     Mechanism {
         name: "os.unix-dgram",
@@ -126,6 +181,7 @@ const MECHANISMS: &[Mechanism] = &[
         transport: Transport::Kernel,
         make: |_| datagram::unix(),
         open: over_datagrams,
+        one_way: None,
     },
     Mechanism {
         name: "os.udp",
@@ -134,6 +190,7 @@ const MECHANISMS: &[Mechanism] = &[
         transport: Transport::Loopback,
         make: |_| datagram::udp(),
         open: over_datagrams,
+        one_way: Some(one_way_over_datagrams),
     },
     Mechanism {
         name: "os.tcp",
@@ -142,6 +199,7 @@ const MECHANISMS: &[Mechanism] = &[
         transport: Transport::Loopback,
         make: |_| stream::tcp(),
         open: |side, ends| over_stream(side, ends, TimeLimit::of_socket()),
+        one_way: None,
     },
 ];
 
@@ -159,11 +217,15 @@ impl Mechanism {
             wait: self.wait,
             transport: self.transport,
             loans: false,
+            topology: Default::default(),
             daemon: false,
             missing: None,
             payload_bytes_max: PAYLOAD_BYTES_MAX,
             floor: true,
-            workloads: Workload::roundtrip_only(),
+            workloads: match self.one_way {
+                Some(_) => vec![Workload::Roundtrip, Workload::Stream, Workload::Image],
+                None => Workload::roundtrip_only(),
+            },
         }
     }
 }
@@ -203,6 +265,21 @@ fn over_slots(
     ))
 }
 
+/// Ping's outgoing lane carries the messages; in the other, pong says what it has released.
+fn one_way_over_slots(
+    side: &Side<'_>,
+    memory: &[OwnedFd],
+    wake: impl slots::Wake + 'static,
+    wait: impl slots::Wait + 'static,
+) -> Result<Stream, Error> {
+    let memory = memory.first().ok_or_else(too_few_ends)?;
+    let [to_pong, back] = Lane::map(memory, side.message_bytes)?;
+    Ok(match side.prepare.role {
+        Role::Ping => Stream::ping(Box::new(OneWayPublisher::new(to_pong, back, wake))),
+        _ => Stream::pong(Box::new(OneWaySubscriber::new(to_pong, back, wait, &side.peer))),
+    })
+}
+
 fn over_eventfds(side: &Side<'_>, ends: Ends) -> Result<Both, Error> {
     let [memory, pings, pongs] = exactly(ends)?;
     let (ours, theirs) = match side.prepare.role {
@@ -231,6 +308,14 @@ fn over_datagrams(side: &Side<'_>, ends: Ends) -> Result<Both, Error> {
     ))
 }
 
+fn one_way_over_datagrams(side: &Side<'_>, ends: Ends) -> Result<Stream, Error> {
+    let (publisher, subscriber) = over_datagrams(side, ends)?;
+    Ok(match side.prepare.role {
+        Role::Ping => Stream::ping(publisher),
+        _ => Stream::pong(subscriber),
+    })
+}
+
 fn exactly<const N: usize>(ends: Ends) -> Result<[OwnedFd; N], Error> {
     ends.try_into().map_err(|_| too_few_ends())
 }
@@ -240,5 +325,6 @@ fn too_few_ends() -> Error {
         .remedy("raise `ulimit -n` if it is low")
 }
 
+const CALLBACK: &str = "os.call";
 /// Sizes stay far below what a message's offsets can hold, and eight messages fit into memory.
 const PAYLOAD_BYTES_MAX: u64 = 64 * 1024 * 1024;

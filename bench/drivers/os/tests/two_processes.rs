@@ -6,7 +6,7 @@ mod support;
 use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use myelin_bench_kit::protocol::{Prepare, Role, System, Transport};
+use myelin_bench_kit::protocol::{Prepare, Role, System, Topology, Transport};
 use myelin_bench_kit::samples::Record;
 use support::{Pair, Process, Samples, prepare};
 
@@ -162,9 +162,10 @@ fn two_sides_of_different_cells_do_not_match() {
 
 fn systems() -> Vec<System> {
     let description = support::describe(Path::new(EXECUTABLE));
-    assert_eq!(description.systems.len(), 9);
+    assert_eq!(description.systems.len(), 10);
     assert!(description.systems.iter().all(|system| system.floor && system.missing.is_none()));
-    description.systems
+    let of_two = |system: &System| system.topology == Topology::TwoProcesses;
+    description.systems.into_iter().filter(of_two).collect()
 }
 
 /// What lies in the folder of POSIX shared memory that could be ours.

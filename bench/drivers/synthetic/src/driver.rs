@@ -1,30 +1,45 @@
-//! The driver's one system.
+//! The driver's two systems.
 
-use myelin_bench_kit::protocol::{Prepare, Role, System, Transport, Wait, Workload};
-use myelin_bench_kit::{Clock, Driver, Error, Fan, Link};
+use myelin_bench_kit::protocol::{Prepare, Role, System, Topology, Transport, Wait, Workload};
+use myelin_bench_kit::{Clock, Driver, Error, Fan, Link, Stream};
 
-use crate::fan;
 use crate::options::Options;
 use crate::simulate::{self, Mute, Silence};
+use crate::{fan, stream};
 
 /// The driver of the middleware that does not exist.
 pub struct Synthetic;
 
 impl Driver for Synthetic {
     fn systems(&self) -> Vec<System> {
-        vec![System {
+        let two_processes = System {
             name: "synthetic".into(),
             about: "delivers with the delays and faults that [options.synthetic] states".into(),
             version: env!("CARGO_PKG_VERSION").into(),
             wait: Wait::None,
             transport: Transport::None,
+            topology: Topology::TwoProcesses,
             loans: false,
             daemon: false,
             missing: None,
             payload_bytes_max: 0,
             floor: false,
-            workloads: vec![Workload::Roundtrip, Workload::Publish],
-        }]
+            workloads: vec![
+                Workload::Roundtrip,
+                Workload::Publish,
+                Workload::Stream,
+                Workload::Image,
+            ],
+        };
+        let one_process = System {
+            name: CALLS.into(),
+            about: "the same within one process, by calling a function".into(),
+            wait: Wait::Callback,
+            topology: Topology::OneProcess,
+            workloads: stream::CALL_WORKLOADS.to_vec(),
+            ..two_processes.clone()
+        };
+        vec![two_processes, one_process]
     }
 
     fn check(&self, prepare: &Prepare) -> Result<(), Error> {
@@ -32,6 +47,8 @@ impl Driver for Synthetic {
         match prepare.workload {
             Workload::Roundtrip => Ok(()),
             Workload::Publish => fan::check(&options, prepare),
+            Workload::Stream | Workload::Image if prepare.system == CALLS => Ok(()),
+            Workload::Stream | Workload::Image => stream::check(&options),
         }
     }
 
@@ -49,4 +66,16 @@ impl Driver for Synthetic {
         fan::check(&options, prepare)?;
         Ok(fan::open(&options, prepare))
     }
+
+    fn open_stream(&self, prepare: &Prepare) -> Result<Stream, Error> {
+        self.check(prepare)?;
+        let options = Options::of(prepare)?;
+        Ok(match prepare.system == CALLS {
+            true => stream::open_calls(&options, prepare),
+            false => stream::open(&options, prepare),
+        })
+    }
 }
+
+/// The system in one process.
+const CALLS: &str = "synthetic.call";

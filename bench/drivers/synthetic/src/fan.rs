@@ -3,10 +3,10 @@
 
 use myelin_bench_kit::message::Outgoing;
 use myelin_bench_kit::protocol::{Prepare, Role};
-use myelin_bench_kit::{Clock, Error, Fan, Publisher, Subscriber, clock};
+use myelin_bench_kit::{Clock, Error, Fan, Publisher, Subscriber};
 
 use crate::fate::Fate;
-use crate::options::{Options, Time};
+use crate::options::Options;
 use crate::simulate::pass_until;
 
 /// Whether the options mean anything for a publish run.
@@ -29,22 +29,24 @@ pub fn check(options: &Options, prepare: &Prepare) -> Result<(), Error> {
 /// Opens one role.
 pub fn open(options: &Options, prepare: &Prepare) -> Fan {
     if prepare.role == Role::Ping {
-        let clock = match options.clock {
-            Time::Virtual => Clock::virtual_at(clock::monotonic_ns()),
-            Time::Real => Clock::Monotonic,
-        };
-        let further_ns = options.write_per_subscriber_ns * u64::from(prepare.subscribers);
-        let call_ns = options.write_ns + further_ns;
-        let publisher = Box::new(Speaker { clock: clock.clone(), call_ns });
+        let clock = options.clock();
+        let publisher = Box::new(Speaker::new(options, prepare, clock.clone()));
         return Fan { clock, ..Fan::ping(publisher) };
     }
     let listener = |_| -> Box<dyn Subscriber> { Box::new(Listener::new(options, prepare)) };
     Fan::pong((0..prepare.subscribers).map(listener).collect())
 }
 
-struct Speaker {
+/// Publishes to nobody, and takes its time.
+pub(crate) struct Speaker {
     clock: Clock,
     call_ns: u64,
+}
+
+impl Speaker {
+    pub(crate) fn new(options: &Options, prepare: &Prepare, clock: Clock) -> Self {
+        Speaker { clock, call_ns: options.call_ns(prepare) }
+    }
 }
 
 impl Publisher for Speaker {

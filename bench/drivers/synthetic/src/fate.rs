@@ -98,6 +98,24 @@ pub fn expected(messages: u64, options: &Options) -> Expected {
     counts
 }
 
+/// What a stream of `messages` measured messages must report. A reordered message arrives behind the
+/// next that arrives by itself.
+pub fn expected_of_stream(messages: u64, options: &Options) -> Expected {
+    let mut counts = Expected { sent: messages, ..Expected::default() };
+    let mut held = false;
+    for id in 0..messages {
+        let fate = Fate::of(id, options);
+        counts.received += u64::from(fate != Fate::Lost);
+        counts.lost += u64::from(fate == Fate::Lost);
+        counts.duplicates += u64::from(fate == Fate::Duplicated);
+        counts.corrupt += u64::from(fate == Fate::Corrupted);
+        counts.stalled += u64::from(is_stalled(id, options));
+        counts.out_of_order += u64::from(held && fate.is_in_time());
+        held = fate == Fate::Reordered || held && fate == Fate::Lost;
+    }
+    counts
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

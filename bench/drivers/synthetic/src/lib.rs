@@ -12,15 +12,17 @@
 //!              └─▶ simulate      publisher and subscriber on a virtual or the real clock
 //! ```
 //! Of publish runs, ping simulates the publish call, and pong's subscribers take what they know to have
-//! been published.
+//! been published. Of streams likewise, when it is due; in one process, ping calls the receivers.
 
 mod delay;
 mod driver;
 mod fan;
 mod fate;
 mod options;
+mod route;
 mod simulate;
+mod stream;
 
 pub use driver::Synthetic;
-pub use fate::{Expected, Fate, expected};
+pub use fate::{Expected, Fate, expected, expected_of_stream};
 pub use options::{Options, Time};

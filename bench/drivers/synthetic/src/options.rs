@@ -1,7 +1,7 @@
 //! The scenario's `[options.synthetic]` table.
 
-use myelin_bench_kit::Error;
 use myelin_bench_kit::protocol::Prepare;
+use myelin_bench_kit::{Clock, Error, clock};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
@@ -25,7 +25,8 @@ pub enum Time {
 pub struct Options {
     /// Which clock time passes on.
     pub clock: Time,
-    /// The round trip's quantile function as `[quantile, microseconds]` points from 0 to 1, both
+    /// The round trip's quantile function (a stream's: of the way from the stamp until the take has
+    /// returned) as `[quantile, microseconds]` points from 0 to 1, both
     /// ascending, linear in between. With a given number of messages n, the delays injected are
     /// its values at (i + 0.5) / n in random order, so their distribution is exact; without, they
     /// are drawn independently. Messages of the warm-up take the median.
@@ -90,6 +91,19 @@ impl Options {
         let ([from, low_us], [to, high_us]) = (self.delay_us[above - 1], self.delay_us[above]);
         let share = ((quantile - from) / (to - from)).clamp(0.0, 1.0);
         ((low_us + share * (high_us - low_us)) * 1e3).round() as u64
+    }
+
+    /// The clock that time passes on, from now.
+    pub fn clock(&self) -> Clock {
+        match self.clock {
+            Time::Virtual => Clock::virtual_at(clock::monotonic_ns()),
+            Time::Real => Clock::Monotonic,
+        }
+    }
+
+    /// How long a publish call takes that nobody answers.
+    pub fn call_ns(&self, prepare: &Prepare) -> u64 {
+        self.write_ns + self.write_per_subscriber_ns * u64::from(prepare.subscribers)
     }
 
     /// How much longer a stalled message takes.

@@ -6,18 +6,15 @@ use std::rc::Rc;
 
 use myelin_bench_kit::pingpong::GOODBYE;
 use myelin_bench_kit::protocol::Prepare;
-use myelin_bench_kit::{Clock, Error, Link, Publisher, Subscriber, clock, message};
+use myelin_bench_kit::{Clock, Error, Link, Publisher, Subscriber, message};
 
 use crate::delay::Delays;
 use crate::fate::{self, Fate};
-use crate::options::{Options, Time};
+use crate::options::Options;
 
 /// Opens ping's side of a run.
 pub fn open(options: Options, prepare: &Prepare) -> Link {
-    let clock = match options.clock {
-        Time::Virtual => Clock::virtual_at(clock::monotonic_ns()),
-        Time::Real => Clock::Monotonic,
-    };
+    let clock = options.clock();
     let way = Rc::new(RefCell::new(Way::default()));
     let publisher = Sender {
         way: Rc::clone(&way),
@@ -107,7 +104,7 @@ impl Sender {
 }
 
 /// So that it shows: in the payload's first stamp, or if there is none, in the length.
-fn corrupt(message: &mut Vec<u8>) {
+pub(crate) fn corrupt(message: &mut Vec<u8>) {
     match message.get_mut(message::HEADER_BYTES..message::HEADER_BYTES + 8) {
         Some(stamp) => stamp[0] ^= 1,
         None => message.push(0),

@@ -5,6 +5,8 @@
 
 #![allow(dead_code)]
 
+pub mod streams;
+
 use std::fs::File;
 use std::io::{BufRead, BufReader, Write};
 use std::os::fd::AsRawFd;
@@ -16,7 +18,7 @@ use std::time::{Duration, Instant};
 
 use myelin_bench_kit::clock;
 use myelin_bench_kit::protocol::{
-    Command, Description, Done, Event, PROTOCOL, Prepare, Role, Touch, Workload,
+    Arrivals, Command, Description, Done, Event, PROTOCOL, Prepare, Role, Touch, Workload,
 };
 use myelin_bench_kit::samples::{Record, SampleFile};
 
@@ -45,6 +47,11 @@ pub fn prepare(system: &str, role: Role) -> Prepare {
         seed: 1,
         workload: Workload::Roundtrip,
         touch: Touch::Stamps,
+        arrivals: Arrivals::default(),
+        frame: None,
+        pong_samples: None,
+        pong_cpu: None,
+        pong_fifo: None,
         subscribers: 1,
         options: serde_json::Map::new(),
     }
@@ -178,6 +185,14 @@ impl Process {
         self.commands = None;
     }
 
+    /// The names of its threads.
+    pub fn threads(&self) -> Vec<String> {
+        let tasks = std::fs::read_dir(format!("/proc/{}/task", self.child.id())).expect("it runs");
+        let name = |task: std::fs::DirEntry| std::fs::read_to_string(task.path().join("comm"));
+        let names = tasks.map_while(Result::ok).map(name).map_while(Result::ok);
+        names.map(|name| name.trim().to_owned()).collect()
+    }
+
     /// SIGKILL.
     pub fn kill(&mut self) {
         self.child.kill().expect("the driver can be killed");
@@ -239,5 +254,46 @@ impl Pair {
         let pong_done = self.pong.expect_done();
         assert!(self.pong.expect_end().success());
         (ping_done, pong_done)
+    }
+}
+
+/// The one process of a run in one process, ready.
+pub struct Solo {
+    pub ping: Process,
+    pub ping_samples: Samples,
+    pub pong_samples: Samples,
+}
+
+impl Solo {
+    /// Starts `prepare` with room for `capacity` records at each end.
+    pub fn open(executable: &Path, prepare: &Prepare, capacity: u64) -> Self {
+        let solo = Solo::start(executable, prepare, capacity);
+        solo.ping.expect_ready();
+        solo
+    }
+
+    /// As `open`, but whatever it says first is still to be heard.
+    pub fn start(executable: &Path, prepare: &Prepare, capacity: u64) -> Self {
+        let (ping_samples, pong_samples) = (Samples::new(capacity), Samples::new(capacity));
+        let prepare = Prepare {
+            run: unique_run(),
+            samples: Some(ping_samples.path()),
+            pong_samples: Some(pong_samples.path()),
+            ..prepare.clone()
+        };
+        let ping = Process::start(executable, &prepare);
+        Solo { ping, ping_samples, pong_samples }
+    }
+
+    /// Runs to the end; the counts of both ends.
+    pub fn finish(&mut self) -> (Done, Done) {
+        self.ping.go();
+        let mut done = self.ping.expect_done();
+        let threads = self.ping.threads();
+        assert!(!threads.iter().any(|name| name == "pong"), "{threads:?}");
+        self.ping.say(&Command::Stop);
+        assert!(self.ping.expect_end().success());
+        let pong = done.pong.take().expect("both ends are in one process");
+        (done, *pong)
     }
 }

@@ -2,17 +2,18 @@
 
 use std::collections::BTreeMap;
 
-use myelin_bench_kit::protocol::{Done, System, Wait};
+use myelin_bench_kit::protocol::{Done, System, Transport};
 
 use super::distribution::{Sorted, us};
 use super::series::{Series, seconds};
 use super::totals::{Totals, sum};
 use super::validity::{Evidence, faults};
-use super::{bootstrap, publish};
+use super::{bootstrap, publish, stream};
 use crate::host::Host;
 use crate::plan::CellPlan;
 use crate::record::{RunRecord, RunSamples};
-use crate::scenario::{Kind, Scenario};
+use crate::run::order::waits;
+use crate::scenario::{Kind, Scenario, frame_name};
 use crate::summary::{Cell, CurvePoint, Detail, Distribution, Params, Placement, RunPoint, Second};
 
 /// One run of a cell, judged.
@@ -36,13 +37,15 @@ impl JudgedRun {
         host: &Host,
     ) -> Self {
         let workload = &scenario.workload;
-        let is_publish = workload.kind == Kind::Publish;
+        let kind = workload.kind;
+        let has_rate = plan.rate_hz.is_some();
         let faults = faults(&Evidence {
             record: &record,
             samples,
             system,
             payload_bytes: plan.payload_bytes,
             rate_hz: plan.rate_hz,
+            arrivals: plan.arrivals.as_ref().map(|case| case.arrivals).unwrap_or_default(),
             warmup_messages: workload.warmup_messages,
             record_every: workload.record_every,
             workload: workload.kind,
@@ -50,23 +53,32 @@ impl JudgedRun {
             others_packets_per_s: host.loopback_packets_per_s,
         });
         JudgedRun {
-            // A publish call is not timed in parts.
-            series: Series::of(samples, system.loans && !is_publish, plan.rate_hz.is_some()),
+            series: match kind {
+                Kind::Roundtrip => Series::of(samples, system.loans, has_rate),
+                // A publish call is not timed in parts.
+                Kind::Publish => Series::of(samples, false, has_rate),
+                Kind::Stream | Kind::Image => {
+                    stream::series(samples, has_rate, kind == Kind::Image)
+                }
+            },
             seconds: seconds(&samples.ping, workload.record_every),
-            counts: match is_publish {
-                true => publish::counts(&record, plan.subscribers),
-                false => record.ping.clone().unwrap_or_default(),
+            counts: match kind {
+                Kind::Roundtrip => record.ping.clone().unwrap_or_default(),
+                Kind::Publish | Kind::Stream | Kind::Image => {
+                    publish::counts(&record, plan.subscribers)
+                }
             },
             record,
             faults,
         }
     }
 
-    /// What percentiles are of: round trips, or publish calls.
+    /// What percentiles are of: round trips, publish calls, or one-way latencies.
     fn latency(&self, kind: Kind) -> &Sorted {
         match kind {
             Kind::Roundtrip => &self.series.round_trip,
             Kind::Publish => &self.series.write,
+            Kind::Stream | Kind::Image => &self.series.one_way,
         }
     }
 
@@ -108,32 +120,45 @@ pub fn pool(
     let writes = || used.iter().map(|run| &run.series.write);
     let latency = Sorted::pooled(latencies.iter().copied());
     let total = Totals::of(&used, scenario.workload.warmup_messages);
-    let directions = if kind == Kind::Publish { 1.0 } else { 2.0 };
+    let is_stream = matches!(kind, Kind::Stream | Kind::Image);
+    let directions = if kind == Kind::Roundtrip { 2.0 } else { 1.0 };
+    let interval_of = |wanted: bool, quantile| match wanted && latency.supported(quantile).is_some()
+    {
+        true => bootstrap::interval(&latencies, quantile),
+        false => None,
+    };
+    let one_ways = Sorted::pooled(used.iter().map(|run| &run.series.one_way));
     let cell = Cell {
         scenario: scenario.name.clone(),
         workload: kind,
         system: system.name.clone(),
         tuning: plan.tuning.name().into(),
-        topology: "two-processes".into(),
+        topology: plan.topology.name().into(),
         params: Params {
             payload_bytes: plan.payload_bytes,
             rate_hz: plan.rate_hz,
-            wait: if kind == Kind::Publish { Wait::Poll } else { system.wait },
+            wait: waits(system, kind),
             subscribers: plan.subscribers,
             touch: scenario.workload.touch,
+            frame: plan.frame.map(frame_name),
+            arrivals: plan.arrivals.as_ref().map(|case| case.name.clone()),
         },
         messages_asked: scenario.workload.messages,
         duration_asked_s: scenario.workload.duration_s,
         runs: used.len() as u32,
         samples: latency.len() as u64,
         round_trip_us: round_trip.distribution(),
-        one_way_us: pooled(|series| &series.one_way),
+        one_way_us: one_ways.distribution(),
         write_us: Sorted::pooled(writes()).distribution(),
         read_us: pooled(|series| &series.read),
         wake_us: pooled(|series| &series.wake),
         throughput_per_s: total.per_second(total.exchanges(kind) as f64, total.measured_s),
         cpu_us_per_message: total.exchange_cpu_us / (total.counts.sent as f64).max(1.0),
-        cpu_percent: 100.0 * total.per_second(total.cpu_us * 1e-6, total.observed_s),
+        cpu_percent: match is_stream {
+            true => 100.0 * total.per_second(total.exchange_cpu_us * 1e-6, total.measured_s),
+            false => 100.0 * total.per_second(total.cpu_us * 1e-6, total.observed_s),
+        },
+        receiver_cpu_percent: total.receiver_cpu_percent().filter(|_| is_stream),
         rss_bytes: total.largest(|observed| sum(observed, |process| process.rss_bytes)),
         pss_bytes: total.largest(|observed| sum(observed, |process| process.pss_bytes)),
         shared_bytes: total.largest(|observed| observed.shared_bytes),
@@ -149,18 +174,22 @@ pub fn pool(
         corrupt: total.counts.corrupt,
         valid: any_valid,
         invalid_reasons: reasons(runs),
-        round_trip_p50_interval_us: bootstrap::interval(&round_trips, 0.5),
-        round_trip_p99_interval_us: round_trip
-            .supported(0.99)
-            .and_then(|_| bootstrap::interval(&round_trips, 0.99)),
-        write_p50_interval_us: (kind == Kind::Publish)
-            .then(|| bootstrap::interval(&latencies, 0.5))
-            .flatten(),
+        round_trip_p50_interval_us: interval_of(kind == Kind::Roundtrip, 0.5),
+        round_trip_p99_interval_us: interval_of(kind == Kind::Roundtrip, 0.99),
+        write_p50_interval_us: interval_of(kind == Kind::Publish, 0.5),
+        one_way_p50_interval_us: interval_of(is_stream, 0.5),
+        one_way_p99_interval_us: interval_of(is_stream, 0.99),
         further_subscriber: None,
-        placements: placements(&used),
+        placements: match system.transport {
+            // Where nothing travels it does not matter where the ends are.
+            Transport::None => Vec::new(),
+            _ => placements(&used, is_stream),
+        },
         lateness_us: pooled(|series| &series.lateness),
         loan_us: pooled(|series| &series.loan),
         fill_us: pooled(|series| &series.fill),
+        memcpy_us: pooled(|series| &series.memcpy),
+        stream_copy_us: pooled(|series| &series.stream_copy),
         processes: total.processes(),
         loopback_bytes_per_byte: total.loopback_bytes
             / (directions * total.messages * (plan.payload_bytes + 8) as f64).max(1.0),
@@ -208,6 +237,7 @@ fn notes(runs: &[JudgedRun], used: &[&JudgedRun], kind: Kind, steal_percent: f64
     let (what, loss) = match kind {
         Kind::Roundtrip => ("round trips", "messages lost; they have no round trip"),
         Kind::Publish => ("publish calls", "messages not taken by a subscriber that was to"),
+        Kind::Stream | Kind::Image => ("latencies", "messages lost; they have no latency"),
     };
     let mut notes: Vec<String> = Vec::new();
     for note in runs.iter().flat_map(|run| &run.record.notes) {
@@ -233,7 +263,7 @@ fn notes(runs: &[JudgedRun], used: &[&JudgedRun], kind: Kind, steal_percent: f64
 }
 
 /// The two placements, if either occurred; the order is same CPU first.
-fn placements(runs: &[&JudgedRun]) -> Vec<Placement> {
+fn placements(runs: &[&JudgedRun], is_stream: bool) -> Vec<Placement> {
     let gather = |of: fn(&Series) -> &Vec<i64>| -> Vec<i64> {
         runs.iter().flat_map(|run| of(&run.series).iter().copied()).collect()
     };
@@ -242,8 +272,9 @@ fn placements(runs: &[&JudgedRun]) -> Vec<Placement> {
     let all: usize = sides.iter().map(|(_, values)| values.len()).sum();
     let placement = |(same_cpu, values): (bool, Vec<i64>)| {
         let share = values.len() as f64 / all as f64;
-        let round_trip_us: Option<Distribution> = Sorted::new(values).distribution();
-        Some(Placement { same_cpu, share, round_trip_us: round_trip_us? })
+        let latency: Option<Distribution> = Some(Sorted::new(values).distribution()?);
+        let (round_trip_us, one_way_us) = if is_stream { (None, latency) } else { (latency, None) };
+        Some(Placement { same_cpu, share, round_trip_us, one_way_us })
     };
     sides.into_iter().filter_map(placement).collect()
 }

@@ -1,10 +1,12 @@
 //! From a results folder to an [`Analysis`]: judge each run, pool the valid ones of each cell.
 
+mod books;
 pub mod bootstrap;
 mod cell;
 pub mod distribution;
 mod publish;
 pub mod series;
+mod stream;
 mod totals;
 pub mod validity;
 
@@ -74,10 +76,10 @@ pub fn analyse(folder: &mut Folder, plan: &Plan, host: Host) -> Result<Analysis>
     Ok(Analysis { summary, details })
 }
 
-/// The publish calls of each run that is used; nothing for round trips, where nobody asks.
+/// The publish calls of each run that is used; nothing for others, where nobody asks.
 fn publish_calls(runs: &[JudgedRun], scenario: &Scenario) -> Vec<Sorted> {
     match scenario.workload.kind {
-        Kind::Roundtrip => Vec::new(),
+        Kind::Roundtrip | Kind::Stream | Kind::Image => Vec::new(),
         Kind::Publish => cell::used(runs).iter().map(|run| run.series.write.clone()).collect(),
     }
 }
@@ -101,6 +103,7 @@ fn systems(plan: &Plan) -> Vec<SystemInfo> {
         version: system.version.clone(),
         wait: system.wait,
         transport: system.transport,
+        topology: system.topology,
         loans: system.loans,
         floor: system.floor,
         missing: system.missing.clone(),

@@ -11,8 +11,8 @@ use crate::summary::Second;
 pub struct Series {
     /// Publish entry until the answer is taken; ascending.
     pub round_trip: Sorted,
-    /// Publish entry until pong has taken the message.
-    pub one_way: Vec<i64>,
+    /// Publish entry until pong has taken the message; ascending.
+    pub one_way: Sorted,
     /// The publish call; ascending.
     pub write: Sorted,
     /// The take, apart from the wait.
@@ -25,7 +25,11 @@ pub struct Series {
     pub loan: Vec<i64>,
     /// Filling it.
     pub fill: Vec<i64>,
-    /// Round trips with both sides on one CPU, and on two.
+    /// At the receiving end of images: `memcpy` of the frame.
+    pub memcpy: Vec<i64>,
+    /// At the receiving end of images: the streaming copy of the frame.
+    pub stream_copy: Vec<i64>,
+    /// Round trips, or one-way latencies, with both sides on one CPU, and on two.
     pub same_cpu: Vec<i64>,
     /// See `same_cpu`.
     pub cross_cpu: Vec<i64>,
@@ -40,6 +44,7 @@ impl Series {
             has_loans && samples.ping.iter().any(|it| it.loan_ns != 0 || it.fill_ns != 0);
         let mut round_trip = Vec::with_capacity(samples.ping.len());
         let mut write = Vec::with_capacity(samples.ping.len());
+        let mut one_way = Vec::with_capacity(samples.ping.len());
         for (index, ping) in samples.ping.iter().enumerate() {
             write.push(span(ping.publish_entry_ns, ping.publish_return_ns));
             if has_loans {
@@ -57,16 +62,17 @@ impl Series {
                 series.read.push(span(ping.wake_ns, ping.take_return_ns));
             }
             if let Some(pong) = samples.pong.get(index).filter(|pong| pong.take_return_ns != 0) {
+                one_way.push(span(ping.publish_entry_ns, pong.take_return_ns));
                 series.join(ping, pong);
             }
         }
         series.round_trip = Sorted::new(round_trip);
         series.write = Sorted::new(write);
+        series.one_way = Sorted::new(one_way);
         series
     }
 
     fn join(&mut self, ping: &Record, pong: &Record) {
-        self.one_way.push(span(ping.publish_entry_ns, pong.take_return_ns));
         if ping.wake_ns != 0 {
             self.wake.push(span(pong.publish_return_ns, ping.wake_ns));
         }
@@ -105,7 +111,7 @@ fn row(second: u32, records: &[&Record], record_every: u64) -> Option<Second> {
     })
 }
 
-fn span(from_ns: u64, until_ns: u64) -> i64 {
+pub(super) fn span(from_ns: u64, until_ns: u64) -> i64 {
     until_ns as i64 - from_ns as i64
 }
 
@@ -137,7 +143,7 @@ mod tests {
         assert_eq!(series.round_trip.len(), 1);
         assert_eq!((series.write.len(), series.write.range()), (2, Some((10, 10))));
         assert_eq!(series.lateness, [5, 5]);
-        assert_eq!(series.one_way, [40]);
+        assert_eq!(series.one_way.range(), Some((40, 40)));
         assert_eq!(series.wake, [1097 - 1060]);
         assert_eq!((series.same_cpu.len(), series.cross_cpu.len()), (1, 0));
         assert!(series.loan.is_empty());

@@ -20,6 +20,9 @@ pub(super) struct Totals<'a> {
     pub(super) cpu_us: f64,
     /// From the first measured message to the last, without the bench's own start and end.
     pub(super) exchange_cpu_us: f64,
+    /// Pong's CPU and the time it is of, over the runs in which it is known.
+    receiver_cpu_ns: f64,
+    receiver_ns: f64,
     pub(super) loopback_bytes: f64,
     pub(super) loopback_packets: f64,
 }
@@ -34,6 +37,8 @@ impl<'a> Totals<'a> {
             observed_s: 0.0,
             cpu_us: 0.0,
             exchange_cpu_us: 0.0,
+            receiver_cpu_ns: 0.0,
+            receiver_ns: 0.0,
             loopback_bytes: 0.0,
             loopback_packets: 0.0,
         };
@@ -46,7 +51,12 @@ impl<'a> Totals<'a> {
             total.counts.out_of_order += counts.out_of_order;
             total.counts.corrupt += counts.corrupt;
             total.messages += (counts.sent + warmup_messages) as f64;
-            total.measured_s += counts.end_ns.saturating_sub(counts.begin_ns) as f64 * 1e-9;
+            let measured_ns = counts.end_ns.saturating_sub(counts.begin_ns) as f64;
+            total.measured_s += measured_ns * 1e-9;
+            if let Some(cpu_ns) = run.record.pong.as_ref().and_then(|pong| pong.cpu_ns) {
+                total.receiver_cpu_ns += cpu_ns as f64;
+                total.receiver_ns += measured_ns;
+            }
             if let Some(observed) = &run.record.observation {
                 total.observed_s += observed.wall_ns as f64 * 1e-9;
                 total.cpu_us += sum(observed, |process| process.cpu_ns) as f64 / 1e3;
@@ -59,12 +69,17 @@ impl<'a> Totals<'a> {
         total
     }
 
-    /// What the rate counts: messages answered, or published.
+    /// What the rate counts: messages answered, published, or taken.
     pub(super) fn exchanges(&self, kind: Kind) -> u64 {
         match kind {
-            Kind::Roundtrip => self.counts.received,
+            Kind::Roundtrip | Kind::Stream | Kind::Image => self.counts.received,
             Kind::Publish => self.counts.sent,
         }
+    }
+
+    /// CPU of pong alone, in per cent of a core; `None` if it keeps no account, as in one process.
+    pub(super) fn receiver_cpu_percent(&self) -> Option<f64> {
+        (self.receiver_ns > 0.0).then(|| 100.0 * self.receiver_cpu_ns / self.receiver_ns)
     }
 
     pub(super) fn runs(&self) -> f64 {

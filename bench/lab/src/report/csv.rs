@@ -17,13 +17,14 @@ pub(super) fn render(summary: &Summary) -> String {
 fn write(summary: &Summary, writer: &mut ::csv::Writer<Vec<u8>>) -> Result<(), ::csv::Error> {
     let columns = columns(summary);
     let plain = columns.iter().map(|(name, _)| (*name).to_owned());
-    let figures = DISTRIBUTIONS.iter().flat_map(|(name, _)| {
+    let distributions = distributions(summary);
+    let figures = distributions.iter().flat_map(|(name, _)| {
         PERCENTILES.iter().map(move |(percentile, _)| format!("{name}_{percentile}"))
     });
     writer.write_record(plain.chain(figures))?;
     for cell in &summary.cells {
         let plain = columns.iter().map(|(_, of)| of(cell));
-        let figures = DISTRIBUTIONS.iter().flat_map(|(_, of)| {
+        let figures = distributions.iter().flat_map(|(_, of)| {
             PERCENTILES.iter().map(move |(_, percentile)| optional(of(cell).and_then(percentile)))
         });
         writer.write_record(plain.chain(figures))?;
@@ -38,10 +39,21 @@ fn columns(summary: &Summary) -> Vec<(&'static str, Of<String>)> {
     if any(|cell| !cell.params.touch.is_default()) {
         columns.push(("touch", |cell| word(cell.params.touch)));
     }
+    if any(|cell| cell.workload != Workload::Roundtrip) {
+        columns.push(("workload", |cell| word(cell.workload)));
+    }
     if any(|cell| cell.workload == Workload::Publish) {
         columns.extend(PUBLISH_COLUMNS);
     }
+    if any(is_flow) {
+        columns.extend(FLOW_COLUMNS);
+    }
     columns
+}
+
+fn distributions(summary: &Summary) -> Vec<(&'static str, Of<Option<Distribution>>)> {
+    let more: &[_] = if summary.cells.iter().any(is_flow) { FLOW_DISTRIBUTIONS } else { &[] };
+    DISTRIBUTIONS.iter().chain(more).copied().collect()
 }
 
 fn optional(value: Option<f64>) -> String {
@@ -107,13 +119,26 @@ const COLUMNS: &[(&str, Of<String>)] = &[
 ];
 
 const PUBLISH_COLUMNS: &[(&str, Of<String>)] = &[
-    ("workload", |cell| word(cell.workload)),
     ("write_us_p50_low", |cell| low(cell.write_p50_interval_us)),
     ("write_us_p50_high", |cell| high(cell.write_p50_interval_us)),
     ("further_subscriber_ns", |cell| optional(cell.further_subscriber.map(|slope| slope.ns))),
     ("further_subscriber_ns_low", |cell| low(slope_interval(cell))),
     ("further_subscriber_ns_high", |cell| high(slope_interval(cell))),
 ];
+
+const FLOW_COLUMNS: &[(&str, Of<String>)] = &[
+    ("frame", |cell| cell.params.frame.clone().unwrap_or_default()),
+    ("arrivals", |cell| cell.params.arrivals.clone().unwrap_or_default()),
+    ("receiver_cpu_percent", |cell| optional(cell.receiver_cpu_percent)),
+    ("one_way_us_p50_low", |cell| low(cell.one_way_p50_interval_us)),
+    ("one_way_us_p50_high", |cell| high(cell.one_way_p50_interval_us)),
+    ("one_way_us_p99_low", |cell| low(cell.one_way_p99_interval_us)),
+    ("one_way_us_p99_high", |cell| high(cell.one_way_p99_interval_us)),
+];
+
+fn is_flow(cell: &Cell) -> bool {
+    matches!(cell.workload, Workload::Stream | Workload::Image)
+}
 
 fn slope_interval(cell: &Cell) -> Option<[f64; 2]> {
     cell.further_subscriber.and_then(|slope| slope.interval_ns)
@@ -129,6 +154,9 @@ const DISTRIBUTIONS: &[(&str, Of<Option<Distribution>>)] = &[
     ("fill_us", |cell| cell.fill_us),
     ("lateness_us", |cell| cell.lateness_us),
 ];
+
+const FLOW_DISTRIBUTIONS: &[(&str, Of<Option<Distribution>>)] =
+    &[("memcpy_us", |cell| cell.memcpy_us), ("stream_copy_us", |cell| cell.stream_copy_us)];
 
 const PERCENTILES: &[(&str, Percentile)] = &[
     ("min", |distribution| Some(distribution.min)),

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use myelin_bench_kit::protocol::{Transport, Wait};
+use myelin_bench_kit::protocol::{Topology, Transport, Wait};
 
 use super::verdict::{self, Estimate, Verdict};
 use super::words;
@@ -25,7 +25,24 @@ pub(super) struct Traits<'a> {
     pub name: &'a str,
     pub wait: Wait,
     pub transport: Transport,
+    pub topology: Topology,
     pub floor: bool,
+}
+
+/// Systems that are compared with each other: those that live alike, and keep a core busy or not,
+/// or are called.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Kin {
+    pub topology: Topology,
+    pub manner: Manner,
+}
+
+/// In what way a receiving end comes to its messages.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Manner {
+    Sleeps,
+    Polls,
+    IsCalled,
 }
 
 /// What the latency columns of a group hold.
@@ -61,14 +78,18 @@ impl<'a> Entry<'a> {
     pub(super) fn p50_interval(&self) -> Option<[f64; 2]> {
         match self.metric {
             Metric::RoundTrip => self.cell.round_trip_p50_interval_us,
-            Metric::OneWay => None,
+            Metric::OneWay => self.cell.one_way_p50_interval_us,
             Metric::Publish => self.cell.write_p50_interval_us,
         }
     }
 
     /// As [`Entry::p50_interval`], of the 99th percentile.
     pub(super) fn p99_interval(&self) -> Option<[f64; 2]> {
-        self.cell.round_trip_p99_interval_us.filter(|_| self.metric == Metric::RoundTrip)
+        match self.metric {
+            Metric::RoundTrip => self.cell.round_trip_p99_interval_us,
+            Metric::OneWay => self.cell.one_way_p99_interval_us,
+            Metric::Publish => None,
+        }
     }
 
     /// The median if it may be compared; else why not. Where two unlike placements are mixed it is
@@ -110,14 +131,14 @@ impl<'a> Entry<'a> {
     }
 
     fn placement_p50s(&self) -> impl Iterator<Item = f64> {
-        self.cell.placements.iter().filter_map(|placement| placement.round_trip_us.p50)
+        self.cell.placements.iter().filter_map(Placement::p50)
     }
 
     /// The median; of the round trips across cores, if placements are mixed.
     pub(super) fn typical_p50(&self) -> Option<f64> {
         let across = || self.cell.placements.iter().find(|placement| !placement.same_cpu);
         match self.is_mixed() {
-            true => across()?.round_trip_us.p50,
+            true => across()?.p50(),
             false => self.p50(),
         }
     }
@@ -126,7 +147,7 @@ impl<'a> Entry<'a> {
     pub(super) fn typical_p99(&self) -> Option<f64> {
         let across = || self.cell.placements.iter().find(|placement| !placement.same_cpu);
         match self.is_mixed() {
-            true => across()?.round_trip_us.p99,
+            true => across()?.latency()?.p99,
             false => self.latency()?.p99,
         }
     }
@@ -142,7 +163,9 @@ impl<'a> Entry<'a> {
         let params = &self.cell.params;
         let touch = words::touch(params.touch).map(|words| format!(", {words}"));
         let rate = words::rate(params.rate_hz);
-        format!("{}, {rate}{}", self.cell.scenario, touch.unwrap_or_default())
+        let arrivals = params.arrivals.as_ref().map(|name| format!(", {name}"));
+        let more = arrivals.into_iter().chain(touch).collect::<String>();
+        format!("{}, {rate}{more}", self.cell.scenario)
     }
 
     /// What opens a block in the formats of other tools: the cell, a remark, why it is invalid.
@@ -157,6 +180,11 @@ impl<'a> Entry<'a> {
         text
     }
 
+    /// `64 KiB`, or `1440x1080 rgb8` of a frame.
+    pub(super) fn size(&self) -> String {
+        words::size(&self.cell.params)
+    }
+
     /// `cyclonedds.udp tuned`.
     pub(super) fn configuration(&self) -> String {
         format!("{} {}", self.system.name, self.cell.tuning)
@@ -164,7 +192,7 @@ impl<'a> Entry<'a> {
 
     /// `cyclonedds.udp, 64 KiB, tuned`, and how it waits unless it simply sleeps.
     pub(super) fn name(&self) -> String {
-        let payload = words::bytes(self.cell.params.payload_bytes);
+        let payload = self.size();
         let fan = match self.metric {
             Metric::Publish => {
                 format!(", {}", words::plural(self.cell.params.subscribers as usize, "subscriber"))
@@ -176,9 +204,14 @@ impl<'a> Entry<'a> {
 }
 
 impl Traits<'_> {
-    /// Whether its subscriber keeps a core busy: such systems are compared with their like only.
-    pub(super) fn polls(self) -> bool {
-        self.wait == Wait::Poll
+    /// With whom it is compared.
+    pub(super) fn kin(self) -> Kin {
+        let manner = match self.wait {
+            Wait::Poll => Manner::Polls,
+            Wait::Callback => Manner::IsCalled,
+            Wait::Block | Wait::Adaptive | Wait::Predictive | Wait::None => Manner::Sleeps,
+        };
+        Kin { topology: self.topology, manner }
     }
 
     /// The name without that of the driver, if the driver is common to all that are shown.
@@ -196,6 +229,15 @@ impl Traits<'_> {
         }
     }
 
+    /// How it waits and where it lives, where that sets it apart.
+    pub(super) fn note(self) -> &'static str {
+        match (self.topology, self.wait) {
+            (Topology::OneProcess, Wait::Callback) => "is called, one process",
+            (Topology::OneProcess, _) => "one process",
+            (Topology::TwoProcesses, wait) => words::wait_remark(wait),
+        }
+    }
+
     pub(super) fn family(&self) -> &str {
         self.name.split('.').next().unwrap_or(self.name)
     }
@@ -210,6 +252,15 @@ impl Metric {
             Metric::Publish => "publish call",
         }
     }
+
+    /// What it is a figure of, in the plural.
+    pub(super) fn noun(self) -> &'static str {
+        match self {
+            Metric::RoundTrip => "round trips",
+            Metric::OneWay => "messages",
+            Metric::Publish => "publish calls",
+        }
+    }
 }
 
 /// What comparisons need to know of the system called `name`.
@@ -219,6 +270,7 @@ pub(super) fn traits<'a>(systems: &'a [SystemInfo], name: &'a str) -> Traits<'a>
         name,
         wait: known.map_or(Wait::None, |system| system.wait),
         transport: known.map_or(Transport::None, |system| system.transport),
+        topology: known.map(|system| system.topology).unwrap_or_default(),
         floor: known.is_some_and(|system| system.floor),
     }
 }

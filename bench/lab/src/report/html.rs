@@ -7,6 +7,7 @@ use minijinja::{Environment, UndefinedBehavior, context};
 use serde::Serialize;
 
 use super::fan::{self, Fan};
+use super::flow;
 use super::host;
 use super::lines::{Line, lines};
 use super::plots::{self, Palette};
@@ -30,11 +31,14 @@ pub(super) fn render(view: &View) -> String {
         headlines => verdicts(&headlines),
         further => verdicts(&further),
         checks => checks(view).iter().map(CheckItem::new).collect::<Vec<_>>(),
-        glances => view.groups.iter().map(Glance::new).collect::<Vec<_>>(),
+        glances => glances(view, false),
+        flows => glances(view, true),
+        overviews => flow::overviews(view).iter().map(GlanceTable::new).collect::<Vec<_>>(),
+        has_groups => !view.groups.is_empty() || view.fans.is_empty(),
         fans => view.fans.iter().map(Glance::of_fan).collect::<Vec<_>>(),
-        heads => rows::HEADS,
+        heads => rows::heads(view),
         latencies => rows::LATENCIES,
-        sections => sections(view, &palette),
+        sections => rows::sections(view, &palette),
         tunings => view.tunings(),
         systems => palette.drawn(view),
         published => comparisons(view),
@@ -49,6 +53,7 @@ pub(super) fn render(view: &View) -> String {
         js => concat!(
             include_str!("assets/scales.js"),
             include_str!("assets/publish.js"),
+            include_str!("assets/pareto.js"),
             include_str!("assets/report.js"),
         ),
         d3 => include_str!("assets/vendor/d3.min.js"),
@@ -65,9 +70,9 @@ pub(super) fn render(view: &View) -> String {
     page.expect("the template is part of the program, and a test renders it")
 }
 
-fn sections(view: &View, palette: &Palette) -> Vec<rows::Section> {
-    let groups = view.groups.iter().map(|group| rows::section(group, palette));
-    groups.chain(view.fans.iter().map(|fan| rows::fan_section(fan, palette))).collect()
+fn glances(view: &View, are_flows: bool) -> Vec<Glance> {
+    let wanted = view.groups.iter().filter(|group| group.is_flow == are_flows);
+    wanted.map(Glance::new).collect()
 }
 
 /// A verdict, its parts apart so that the decisive one can be coloured.
@@ -182,6 +187,7 @@ impl GlanceCell {
                 Tone::Worse => "worse",
                 Tone::Invalid => "invalid",
                 Tone::Faint => "faint",
+                Tone::Minor => "minor",
             },
             main: cell.main.clone(),
             mark: cell.mark.map(superscript).unwrap_or_default(),

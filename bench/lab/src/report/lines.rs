@@ -48,6 +48,10 @@ pub(super) fn lines(view: &View) -> Vec<Line> {
         .iter()
         .flat_map(|group| {
             let mut lines = of_group(group);
+            // Of schedules, the first speaks for its scenario.
+            for line in lines.iter_mut().filter(|_| group.is_flow && !view.leads(group)) {
+                line.headline = false;
+            }
             lines.sort_by_key(|line| !line.headline);
             lines
         })

@@ -1,6 +1,7 @@
 //! `report.md`: the report as a code host renders it.
 
 use super::fan;
+use super::flow;
 use super::host;
 use super::lines::{Line, lines};
 use super::published::{self, Comparison, comparisons};
@@ -27,6 +28,9 @@ pub(super) fn render(view: &View) -> String {
         for table in tables(group) {
             text += &print(&table);
         }
+    }
+    for table in flow::overviews(view) {
+        text += &print(&table);
     }
     for fan in &view.fans {
         text += &format!("### {}\n\n", escape(&fan.title()));
@@ -113,7 +117,9 @@ fn cell(cell: &TableCell) -> String {
     let main = match cell.tone {
         Tone::Invalid => format!("~~{}{}~~{mark}", escape(&cell.main), escape(&side)),
         Tone::Better | Tone::Worse => format!("**{}**{mark}{}", escape(&cell.main), escape(&side)),
-        Tone::Plain | Tone::Faint => format!("{}{mark}{}", escape(&cell.main), escape(&side)),
+        Tone::Plain | Tone::Faint | Tone::Minor => {
+            format!("{}{mark}{}", escape(&cell.main), escape(&side))
+        }
     };
     match cell.small.is_empty() {
         true => main,
@@ -138,7 +144,8 @@ fn beside_published(comparisons: &[Comparison]) -> String {
             let pairs = row.pairs.iter().map(|(published, here)| format!("{published} → {here}"));
             row.labels.iter().cloned().chain(pairs).collect()
         });
-        text += &format!("### {}\n\n{}", escape(&comparison.caption), grid(&heads, rows));
+        let (caption, remark) = (escape(&comparison.caption), comparison.remark);
+        text += &format!("### {caption}\n\n{remark}\n\n{}", grid(&heads, rows));
         text += "Doubts about the published figures:\n\n";
         for doubt in &comparison.doubts {
             text += &format!("- {}\n", escape(doubt));

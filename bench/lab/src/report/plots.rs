@@ -38,6 +38,9 @@ struct PlotGroup<'a> {
     id: &'a str,
     title: String,
     metric: &'static str,
+    /// What percentiles are of, in the plural.
+    noun: &'static str,
+    is_flow: bool,
     tunings: &'a [&'a str],
     payloads: &'a [u64],
     payload_labels: Vec<String>,
@@ -69,7 +72,13 @@ struct PlotCell<'a> {
     system: &'a str,
     tuning: &'a str,
     payload: u64,
+    topology: &'a str,
     valid: bool,
+    /// CPU of all processes, and of the receiving end alone, in per cent of a core.
+    cpu: f64,
+    receiver_cpu: Option<f64>,
+    /// CPU of all processes for each message, µs.
+    cpu_us: f64,
     /// Whether the median is an accident of two placements.
     mixed: bool,
     p50: Option<f64>,
@@ -174,9 +183,11 @@ fn group<'a>(group: &'a Group<'a>) -> PlotGroup<'a> {
         id: &group.id,
         title: group.title(),
         metric: group.metric.words(),
+        noun: group.metric.noun(),
+        is_flow: group.is_flow,
         tunings: &group.tunings,
         payloads: &group.payloads,
-        payload_labels: group.payloads.iter().copied().map(words::bytes).collect(),
+        payload_labels: group.payloads.iter().map(|&payload| group.size(payload)).collect(),
         cells: group.entries.iter().map(cell).collect(),
     }
 }
@@ -212,7 +223,11 @@ fn cell<'a>(entry: &Entry<'a>) -> PlotCell<'a> {
         system: entry.system.name,
         tuning: &entry.cell.tuning,
         payload: entry.cell.params.payload_bytes,
+        topology: &entry.cell.topology,
         valid: entry.cell.valid,
+        cpu: short(entry.cell.cpu_percent),
+        receiver_cpu: entry.cell.receiver_cpu_percent.map(short),
+        cpu_us: short(entry.cell.cpu_us_per_message),
         mixed: entry.is_mixed(),
         p50: of(|latency| latency.p50).map(short),
         p99: of(|latency| latency.p99).map(short),
@@ -225,8 +240,8 @@ fn cell<'a>(entry: &Entry<'a>) -> PlotCell<'a> {
                 same_cpu: placement.same_cpu,
                 label: if placement.same_cpu { "same core" } else { "across cores" }.to_owned(),
                 share: short(placement.share),
-                p50: placement.round_trip_us.p50.map(short),
-                p99: placement.round_trip_us.p99.map(short),
+                p50: placement.p50().map(short),
+                p99: placement.latency().and_then(|it| it.p99).map(short),
             })
             .collect(),
     }

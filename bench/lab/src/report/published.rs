@@ -1,4 +1,4 @@
-//! Published figures of CycloneDDS beside the measured ones.
+//! Published figures beside the measured ones; here those of CycloneDDS.
 //!
 //! They come from another machine: shapes and ratios may be compared, values not. RoundtripPing
 //! and ddsperf print half round trips; those are doubled here, and minimum and percentiles are
@@ -6,6 +6,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::published_images;
 use super::view::{Entry, Group, Metric, View};
 use super::words;
 
@@ -96,6 +97,8 @@ pub(super) struct Comparison {
     /// Headings of the pairs (published, measured here).
     pub pairs: Vec<&'static str>,
     pub rows: Vec<ComparisonRow>,
+    /// What the figures are.
+    pub remark: &'static str,
     /// What to bear in mind.
     pub doubts: Vec<String>,
 }
@@ -129,6 +132,7 @@ pub(super) fn comparisons(view: &View) -> Vec<Comparison> {
     if let Some(group) = group(&|group| group.scenario == "sanity" && !unpaced(group)) {
         comparisons.extend([sanity(&published, group), scorecard(&published)]);
     }
+    comparisons.extend(published_images::comparisons(view));
     comparisons
 }
 
@@ -147,6 +151,7 @@ fn by_size(published: &CycloneddsOrin, group: &Group) -> Comparison {
         labels: vec!["system", "tuning", "payload"],
         pairs: ROUND_TRIP_PAIRS.to_vec(),
         rows: rows.collect(),
+        remark: HALVES,
         doubts: doubts(published, "roundtrip_by_size"),
     }
 }
@@ -166,6 +171,7 @@ fn minute(published: &CycloneddsOrin, group: &Group) -> Comparison {
         labels: vec!["system", "tuning"],
         pairs: [&["round trips"], &ROUND_TRIP_PAIRS[..]].concat(),
         rows: rows.collect(),
+        remark: HALVES,
         doubts: doubts(published, "roundtrip_60s_0B_shm"),
     }
 }
@@ -191,6 +197,7 @@ fn sanity(published: &CycloneddsOrin, group: &Group) -> Comparison {
         labels: vec!["metric"],
         pairs: vec!["with shared memory", "without"],
         rows: rows.collect(),
+        remark: HALVES,
         doubts: doubts(published, "sanity_12B_1Hz"),
     }
 }
@@ -223,6 +230,7 @@ fn scorecard(published: &CycloneddsOrin) -> Comparison {
         labels: vec!["criterion", "weight"],
         pairs: vec!["with shared memory", "without"],
         rows: rows.collect(),
+        remark: HALVES,
         doubts: doubts(published, "scorecard"),
     }
 }
@@ -281,10 +289,12 @@ fn dash() -> String {
 const ROUND_TRIP_PAIRS: [&str; 6] =
     ["min", "p50", "p99", "max", "write access p50", "read access p50"];
 
-/// What every reader of the published tables must be told.
-pub(super) const REMARK: &str = "\
-Another machine: compare shapes and ratios, not values. Latencies were published as half round \
-trips in whole microseconds and are doubled here; write and read access were published whole.";
+/// What every reader of published tables must be told.
+pub(super) const REMARK: &str =
+    "Measured on other machines: compare shapes and ratios, not values. Microseconds.";
+
+const HALVES: &str = "Latencies were published as half round trips in whole microseconds and are \
+doubled here; write and read access were published whole.";
 
 #[cfg(test)]
 mod tests {

@@ -5,9 +5,9 @@ use serde::Serialize;
 use super::fan::Fan;
 use super::plots::Palette;
 use super::validity;
-use super::view::{Entry, Group, Metric, tuning_rank};
+use super::view::{Entry, Group, Metric, View, tuning_rank};
 use super::words;
-use crate::summary::{Distribution, Placement};
+use crate::summary::{Cell, Distribution, Placement};
 
 /// The rows of one group, by payload.
 #[derive(Serialize)]
@@ -61,99 +61,134 @@ pub(super) struct Figure {
 }
 
 /// Headings and explanations of [`Row::figures`].
-pub(super) const HEADS: &[(&str, &str)] = &[
+const HEADS: &[(&str, &str)] = &[
     ("p50 µs", "median, and its 95 % bootstrap interval over runs"),
     ("p90 µs", "90th percentile"),
     ("p99 µs", "99th percentile, and its 95 % bootstrap interval over runs"),
     ("p99.9 µs", "99.9th percentile"),
     ("max µs", "largest"),
-    ("write µs", "write access: the publish call of ping, with loan and fill; median"),
-    ("read µs", "read access: the take of ping; median"),
-    ("wake µs", "from the end of pong's publish until ping runs; median"),
-    ("per second", "round trips a second, or the rate reached"),
-    ("lost", "messages never answered"),
-    ("CPU µs/msg", "CPU of ping, pong and daemons for each round trip"),
+    (
+        "write µs",
+        "write access: the publish call of ping, with loan and fill unless they stand apart; median",
+    ),
+    ("read µs", "read access: the take of ping, or of a stream's receiver; median"),
+    ("wake µs", "from the end of publish until the one who waits for it runs; median"),
+    ("per second", "round trips, publish calls or messages taken a second, or the rate reached"),
+    ("lost", "messages never answered, or never taken"),
+    ("CPU µs/msg", "CPU of ping, pong and daemons for each message"),
     ("switches/s", "voluntary context switches a second, all threads"),
     ("faults", "page faults while measuring"),
     ("PSS", "memory of ping, pong and daemons, shared pages counted once; tuned locks all of it"),
     ("shared", "shared segments mapped, each counted once"),
     ("start ms", "from the start of the later process until both directions matched"),
-    ("runs × n", "runs, and round trips in all of them"),
+    ("runs × n", "runs, and figures in each of them"),
 ];
+
+/// What streams and images have beyond [`HEADS`].
+const FLOW_HEADS: &[(&str, &str)] = &[
+    ("late µs", "behind the schedule when the loan is asked for; median"),
+    ("loan µs", "getting the loan, before the stamp; median"),
+    ("fill µs", "filling it, before the stamp; median"),
+    ("memcpy µs", "the receiver's memcpy of the frame, after it was taken; median"),
+    ("streaming µs", "the receiver's streaming copy of the frame, after memcpy; median"),
+    ("CPU %", "of a core: ping, pong and daemons, from the first measured message to the last"),
+    ("receiver %", "of a core: the receiving process alone, its copies included"),
+];
+
+/// The headings of a report.
+pub(super) fn heads(view: &View) -> Vec<(&'static str, &'static str)> {
+    let more: &[_] = if view.has_flows() { FLOW_HEADS } else { &[] };
+    HEADS.iter().chain(more).copied().collect()
+}
+
+/// The sections of a report.
+pub(super) fn sections(view: &View, palette: &Palette) -> Vec<Section> {
+    let page = Page { palette, has_flows: view.has_flows() };
+    let groups = view.groups.iter().map(|group| page.section(group));
+    groups.chain(view.fans.iter().map(|fan| page.fan_section(fan))).collect()
+}
+
+/// What all rows depend on.
+struct Page<'a> {
+    palette: &'a Palette,
+    has_flows: bool,
+}
 
 /// How many of [`Row::figures`] are latencies, which [`PlacementRow::figures`] has too.
 pub(super) const LATENCIES: usize = 5;
 
-/// The section of a group.
-pub(super) fn section(group: &Group, palette: &Palette) -> Section {
-    let body = |&payload: &u64| {
-        let mut entries: Vec<_> = group
-            .entries
-            .iter()
-            .filter(|entry| entry.cell.params.payload_bytes == payload)
-            .collect();
-        let rank = |entry: &Entry| group.systems.iter().position(|it| *it == entry.system);
-        entries.sort_by_key(|entry| (rank(entry), tuning_rank(&entry.cell.tuning)));
-        Body {
-            payload_bytes: payload,
-            label: words::bytes(payload),
-            rows: entries.into_iter().map(|entry| row(entry, palette)).collect(),
-        }
-    };
-    Section {
-        id: group.id.clone(),
-        title: group.title(),
-        metric: group.metric.words(),
-        bodies: group.payloads.iter().map(body).collect(),
-    }
-}
-
-/// The section of publish runs: a body for each number of subscribers.
-pub(super) fn fan_section(fan: &Fan, palette: &Palette) -> Section {
-    let body = |point: (u64, u32)| {
-        let is_here = |entry: &&Entry| {
-            let params = &entry.cell.params;
-            (params.payload_bytes, params.subscribers) == point
+impl Page<'_> {
+    /// The section of a group.
+    fn section(&self, group: &Group) -> Section {
+        let body = |&payload: &u64| {
+            let mut entries: Vec<_> = group
+                .entries
+                .iter()
+                .filter(|entry| entry.cell.params.payload_bytes == payload)
+                .collect();
+            let rank = |entry: &Entry| group.systems.iter().position(|it| *it == entry.system);
+            entries.sort_by_key(|entry| (rank(entry), tuning_rank(&entry.cell.tuning)));
+            Body {
+                payload_bytes: payload,
+                label: group.size(payload),
+                rows: entries.into_iter().map(|entry| self.row(entry)).collect(),
+            }
         };
-        Body {
-            payload_bytes: point.0,
-            label: fan.label(point),
-            rows: fan.entries.iter().filter(is_here).map(|entry| row(entry, palette)).collect(),
+        Section {
+            id: group.id.clone(),
+            title: group.title(),
+            metric: group.metric.words(),
+            bodies: group.payloads.iter().map(body).collect(),
         }
-    };
-    Section {
-        id: fan.id.clone(),
-        title: fan.title(),
-        metric: Metric::Publish.words(),
-        bodies: fan.points().map(body).collect(),
+    }
+
+    /// The section of publish runs: a body for each number of subscribers.
+    fn fan_section(&self, fan: &Fan) -> Section {
+        let body = |point: (u64, u32)| {
+            let is_here = |entry: &&Entry| {
+                let params = &entry.cell.params;
+                (params.payload_bytes, params.subscribers) == point
+            };
+            Body {
+                payload_bytes: point.0,
+                label: fan.label(point),
+                rows: fan.entries.iter().filter(is_here).map(|entry| self.row(entry)).collect(),
+            }
+        };
+        Section {
+            id: fan.id.clone(),
+            title: fan.title(),
+            metric: Metric::Publish.words(),
+            bodies: fan.points().map(body).collect(),
+        }
+    }
+
+    fn row(&self, entry: &Entry) -> Row {
+        let placement = |placement: &Placement| PlacementRow {
+            label: format!(
+                "{} {}",
+                if placement.same_cpu { "same core" } else { "across cores" },
+                words::share_percent(placement.share)
+            ),
+            figures: latencies(placement.latency(), None, None),
+        };
+        let placements = entry.cell.placements.iter().filter(|_| entry.is_bimodal());
+        Row {
+            index: entry.index,
+            system: entry.system.name.to_owned(),
+            tuning: entry.cell.tuning.clone(),
+            note: entry.system.note(),
+            colour: self.palette.colour(entry.system.name),
+            floor: entry.system.floor,
+            valid: entry.cell.valid,
+            reasons: if entry.cell.valid { String::new() } else { validity::reasons(entry) },
+            figures: figures(entry, self.has_flows),
+            placements: placements.map(placement).collect(),
+        }
     }
 }
 
-fn row(entry: &Entry, palette: &Palette) -> Row {
-    let placement = |placement: &Placement| PlacementRow {
-        label: format!(
-            "{} {}",
-            if placement.same_cpu { "same core" } else { "across cores" },
-            words::share_percent(placement.share)
-        ),
-        figures: latencies(Some(&placement.round_trip_us), None, None),
-    };
-    let placements = entry.cell.placements.iter().filter(|_| entry.is_bimodal());
-    Row {
-        index: entry.index,
-        system: entry.system.name.to_owned(),
-        tuning: entry.cell.tuning.clone(),
-        note: words::wait_remark(entry.system.wait),
-        colour: palette.colour(entry.system.name),
-        floor: entry.system.floor,
-        valid: entry.cell.valid,
-        reasons: if entry.cell.valid { String::new() } else { validity::reasons(entry) },
-        figures: figures(entry),
-        placements: placements.map(placement).collect(),
-    }
-}
-
-fn figures(entry: &Entry) -> Vec<Figure> {
+fn figures(entry: &Entry, has_flows: bool) -> Vec<Figure> {
     let cell = entry.cell;
     let mut figures = latencies(entry.latency(), entry.p50_interval(), entry.p99_interval());
     figures.extend([
@@ -169,7 +204,7 @@ fn figures(entry: &Entry) -> Vec<Figure> {
             ..plain(words::count(cell.lost))
         },
         Figure {
-            title: format!("{:.1} % of a core", cell.cpu_percent),
+            title: format!("{} % of a core", words::cpu_percent(cell.cpu_percent)),
             ..plain(words::us(cell.cpu_us_per_message))
         },
         Figure {
@@ -185,7 +220,25 @@ fn figures(entry: &Entry) -> Vec<Figure> {
         plain(words::amount(cell.startup_ms)),
         plain(format!("{} × {}", cell.runs, words::count(per_run(cell.samples, cell.runs)))),
     ]);
+    if has_flows {
+        figures.extend(flow_figures(cell));
+    }
     figures
+}
+
+fn flow_figures(cell: &Cell) -> [Figure; FLOW_HEADS.len()] {
+    let percent = |percent: Option<f64>| {
+        percent.map_or_else(not_measured, |percent| plain(words::cpu_percent(percent)))
+    };
+    [
+        access(cell.lateness_us.as_ref()),
+        access(cell.loan_us.as_ref()),
+        access(cell.fill_us.as_ref()),
+        access(cell.memcpy_us.as_ref()),
+        access(cell.stream_copy_us.as_ref()),
+        percent(Some(cell.cpu_percent)),
+        percent(cell.receiver_cpu_percent),
+    ]
 }
 
 fn latencies(

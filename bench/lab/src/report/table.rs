@@ -3,10 +3,11 @@
 //! Rows are payloads, columns are systems × tunings: the layout in which users of RoundtripPing
 //! write down their results.
 
+use super::flow;
 use super::lines;
 use super::validity;
 use super::verdict::{Kind, Verdict};
-use super::view::{Entry, Group, Traits};
+use super::view::{Entry, Group, Kin, Manner, Traits, distinct};
 use super::words;
 
 /// A table with one heading above several columns.
@@ -55,10 +56,15 @@ pub(super) enum Tone {
     Invalid,
     /// Context, not a result: the floor, or the reason why something is not there.
     Faint,
+    /// A figure beside the one that matters.
+    Minor,
 }
 
 /// Every table of a group that has something to show.
 pub(super) fn tables(group: &Group) -> Vec<Table> {
+    if group.is_flow {
+        return flow::tables(group);
+    }
     let tables = [latencies(group), changes(group), best(group)];
     tables.into_iter().filter(|table| !table.columns.is_empty()).collect()
 }
@@ -92,7 +98,7 @@ fn latencies(group: &Group) -> Table {
                 group.floor(tuning, payload, *wait).map_or_else(absent, floor_cell)
             });
             let cells = measured.into_iter().chain(floor).collect();
-            Row { label: words::bytes(payload), cells }
+            Row { label: group.size(payload), cells }
         })
         .collect();
     rows.extend(growth(group, &columns, floors.len()));
@@ -111,7 +117,7 @@ fn latencies(group: &Group) -> Table {
 fn caption(group: &Group) -> String {
     let growth = match group.ends()[..] {
         [small, large] => {
-            format!("; growth: p50 of {} over that of {}", words::bytes(large), words::bytes(small))
+            format!("; growth: p50 of {} over that of {}", group.size(large), group.size(small))
         }
         _ => String::new(),
     };
@@ -163,7 +169,7 @@ fn changes(group: &Group) -> Table {
             .find_map(|(system, tuning)| group.entry(system, tuning, payload)?.estimate().err())
     };
     let row = |&payload: &u64| Row {
-        label: words::bytes(payload),
+        label: group.size(payload),
         cells: columns
             .iter()
             .map(|(_, _, pair)| match verdict(*pair, payload) {
@@ -183,27 +189,31 @@ fn changes(group: &Group) -> Table {
 
 /// The configuration with the lowest median for each payload, among those that wait alike.
 fn best(group: &Group) -> Table {
-    let contenders = |polls: &bool| {
-        let ours = |entry: &&Entry| !entry.system.floor && entry.system.polls() == *polls;
+    let contenders = |kin: &Kin| {
+        let ours = |entry: &&Entry| !entry.system.floor && entry.system.kin() == *kin;
         group.entries.iter().filter(ours).count()
     };
-    let manners: Vec<_> = [false, true]
-        .into_iter()
-        .filter(|polls| contenders(polls) > group.payloads.len())
-        .collect();
+    let mut kins: Vec<Kin> = distinct(group.peers().map(Traits::kin));
+    kins.retain(|kin| contenders(kin) > group.payloads.len());
+    kins.sort_by_key(|kin| kin.manner == Manner::Polls);
     let row = |&payload: &u64| Row {
-        label: words::bytes(payload),
-        cells: manners
+        label: group.size(payload),
+        cells: kins
             .iter()
-            .map(|&polls| best_cell(group, payload, &group.best(payload, polls)))
+            .map(|&kin| best_cell(group, payload, &group.best(payload, kin)))
             .collect(),
     };
-    let head = |&polls: &bool| {
-        column("lowest p50", if polls { "of those that poll" } else { "of those that sleep" })
+    let head = |kin: &Kin| {
+        let manner = match kin.manner {
+            Manner::Polls => "of those that poll",
+            Manner::Sleeps => "of those that sleep",
+            Manner::IsCalled => "of those that are called",
+        };
+        column("lowest p50", manner)
     };
     Table {
         caption: "best configuration by payload, among systems that wait alike".to_owned(),
-        columns: manners.iter().map(head).collect(),
+        columns: kins.iter().map(head).collect(),
         rows: group.payloads.iter().map(row).collect(),
         notes: vec![],
     }
@@ -235,7 +245,7 @@ fn best_cell(group: &Group, payload: u64, best: &[&Entry]) -> TableCell {
     }
 }
 
-fn latency(group: &Group, entry: &Entry, notes: &mut Notes) -> TableCell {
+pub(super) fn latency(group: &Group, entry: &Entry, notes: &mut Notes) -> TableCell {
     let latency = entry.latency();
     let name = entry.name();
     let mark = if !entry.cell.valid {
@@ -325,7 +335,7 @@ fn is_used(group: &Group, system: Traits, tuning: &str) -> bool {
 
 /// Footnotes in the order of their marks.
 #[derive(Default)]
-struct Notes(Vec<String>);
+pub(super) struct Notes(pub Vec<String>);
 
 impl Notes {
     fn add(&mut self, note: String) -> usize {

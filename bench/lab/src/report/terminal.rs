@@ -1,6 +1,7 @@
 //! Tables for a terminal, of a given width, with or without colour.
 
 use super::fan;
+use super::flow;
 use super::lines::{Line, lines};
 use super::table::{Column, Row, Table, TableCell, Tone, tables};
 use super::validity::{Level, checks};
@@ -32,6 +33,10 @@ pub(super) fn render(view: &View, screen: Screen) -> String {
             text += &print(&table, screen);
             text.push('\n');
         }
+    }
+    for table in flow::overviews(view) {
+        text += &print(&table, screen);
+        text.push('\n');
     }
     for fan in &view.fans {
         text += &screen.paint(&fan.title(), BOLD);
@@ -179,7 +184,7 @@ impl Layout {
             Tone::Worse => padding + &screen.paint(&main, RED) + &side,
             Tone::Invalid => padding + &screen.paint(&(main + &side), STRUCK),
             Tone::Faint => padding + &screen.paint(&(main + &side), DIM),
-            Tone::Plain => padding + &main + &side,
+            Tone::Plain | Tone::Minor => padding + &main + &side,
         }
     }
 }

@@ -83,7 +83,9 @@ fn delivery(view: &View) -> Check {
     let sent = words::count(sum(|entry| entry.cell.sent));
     let amiss: Vec<_> = kinds.iter().filter(|(_, number)| *number > 0).collect();
     let words = match amiss.is_empty() {
-        true if view.fans.is_empty() => "all answered once, in order, unaltered".to_owned(),
+        true if view.fans.is_empty() && !view.has_flows() => {
+            "all answered once, in order, unaltered".to_owned()
+        }
         true => "all delivered once, in order, unaltered".to_owned(),
         false => amiss
             .iter()
@@ -193,7 +195,7 @@ fn withheld(view: &View) -> Check {
 fn placements(view: &View) -> Check {
     let bimodal: Vec<_> = view.entries().filter(|entry| entry.is_bimodal()).collect();
     let (level, finding) = match bimodal.len() {
-        0 => (Level::Good, "no cell mixes same-core with cross-core round trips".to_owned()),
+        0 => (Level::Good, "no cell mixes same-core with cross-core messages".to_owned()),
         n => (
             Level::Caution,
             format!("{} bimodal: same-core and cross-core mixed", words::plural(n, "cell")),

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use myelin_bench_kit::protocol::{Transport, Wait, Workload};
 
 use super::entry::traits;
-pub(super) use super::entry::{Entry, Metric, Traits};
+pub(super) use super::entry::{Entry, Kin, Manner, Metric, Traits};
 use super::fan::Fan;
 use super::words;
 use crate::summary::{Analysis, Cell, SystemInfo};
@@ -19,13 +19,16 @@ pub(super) struct View<'a> {
     pub fans: Vec<Fan<'a>>,
 }
 
-/// Cells that differ in system, tuning and payload alone.
+/// Cells that differ in system, tuning and payload alone; of streams and images in topology, too,
+/// which is each system's own.
 pub(super) struct Group<'a> {
     /// Unique within the report, fit for an HTML id.
     pub id: String,
     pub scenario: &'a str,
     /// Topology, rate, subscribers in words.
     pub circumstances: String,
+    /// Whether it is of streams or images: one way, in one process and in two.
+    pub is_flow: bool,
     pub metric: Metric,
     /// In plan order.
     pub entries: Vec<Entry<'a>>,
@@ -50,6 +53,17 @@ impl<'a> View<'a> {
         let groups = groups.iter().map(|indices| Group::new(analysis, indices));
         let fans = fans.iter().map(|indices| Fan::new(analysis, indices));
         Self { analysis, groups: groups.collect(), fans: fans.collect() }
+    }
+
+    /// Whether there are streams or images.
+    pub(super) fn has_flows(&self) -> bool {
+        self.groups.iter().any(|group| group.is_flow)
+    }
+
+    /// Whether this group is the first of its scenario: the one whose verdicts open a report.
+    pub(super) fn leads(&self, group: &Group) -> bool {
+        let first = self.groups.iter().find(|other| other.scenario == group.scenario);
+        first.is_some_and(|first| first.id == group.id)
     }
 
     /// All cells, in the order of the groups, then of the fans.
@@ -93,10 +107,12 @@ impl<'a> Group<'a> {
             (!system.floor, listed.iter().position(|info| info.name == system.name))
         });
         let first = cells().next().expect("a group is made of at least one cell");
+        let topologies = distinct(cells().map(|cell| cell.topology.as_str())).join(" and ");
         Self {
             id: format!("group-{}", indices[0]),
             scenario: &first.scenario,
-            circumstances: words::circumstances(&first.topology, &first.params),
+            circumstances: words::circumstances(&topologies, &first.params),
+            is_flow: is_flow(first),
             metric,
             entries,
             payloads,
@@ -125,9 +141,9 @@ impl<'a> Group<'a> {
 
     /// What a system's gain is measured against: the system of the same driver that goes through
     /// the network stack, else the first of all that does, else the first of all; never one that
-    /// waits in another manner.
+    /// waits in another manner, or lives elsewhere.
     pub(super) fn reference(&self, system: Traits) -> Option<Traits<'a>> {
-        let equals: Vec<_> = self.peers().filter(|peer| peer.polls() == system.polls()).collect();
+        let equals: Vec<_> = self.peers().filter(|peer| peer.kin() == system.kin()).collect();
         let networked = || equals.iter().filter(|peer| peer.transport == Transport::Loopback);
         let anchor = networked().next().or(equals.first())?;
         let family = networked()
@@ -139,7 +155,8 @@ impl<'a> Group<'a> {
 
     /// The fastest usable primitive of the operating system at this tuning and payload, among
     /// those that wait in the very same manner; a system that spins before it sleeps is measured by
-    /// those that sleep if no primitive does as it does.
+    /// those that sleep if no primitive does as it does, and one that predicts, which spins when its
+    /// message comes, by those that poll.
     pub(super) fn floor(&self, tuning: &str, payload: u64, wait: Wait) -> Option<&Entry<'a>> {
         let fastest = |wait: Wait| {
             let eligible = self.entries.iter().filter(|entry| {
@@ -152,16 +169,21 @@ impl<'a> Group<'a> {
             let by_median = eligible.filter_map(|entry| Some((entry.typical_p50()?, entry)));
             by_median.min_by(|a, b| a.0.total_cmp(&b.0)).map(|(_, entry)| entry)
         };
-        fastest(wait).or_else(|| fastest(Wait::Block).filter(|_| wait == Wait::Adaptive))
+        let likest = match wait {
+            Wait::Adaptive => Wait::Block,
+            Wait::Predictive => Wait::Poll,
+            _ => wait,
+        };
+        fastest(wait).or_else(|| fastest(likest))
     }
 
     /// The configurations under test with the lowest median at this payload, among those that wait
-    /// in the same manner: the lowest, and all that cannot be told from it.
-    pub(super) fn best(&self, payload: u64, polls: bool) -> Vec<&Entry<'a>> {
+    /// alike: the lowest, and all that cannot be told from it.
+    pub(super) fn best(&self, payload: u64, kin: Kin) -> Vec<&Entry<'a>> {
         let contenders = || {
             let eligible = self.entries.iter().filter(|entry| {
                 !entry.system.floor
-                    && entry.system.polls() == polls
+                    && entry.system.kin() == kin
                     && entry.cell.params.payload_bytes == payload
             });
             eligible.filter_map(|entry| Some((entry.estimate().ok()?.value, entry)))
@@ -180,6 +202,12 @@ impl<'a> Group<'a> {
     /// The manners in which systems under test wait.
     pub(super) fn waits(&self) -> Vec<Wait> {
         distinct(self.peers().map(|peer| peer.wait))
+    }
+
+    /// A payload as tables name it.
+    pub(super) fn size(&self, payload: u64) -> String {
+        let of = |entry: &&Entry| entry.cell.params.payload_bytes == payload;
+        self.entries.iter().find(of).map_or_else(|| words::bytes(payload), Entry::size)
     }
 
     /// Smallest and largest payload.
@@ -206,12 +234,17 @@ pub(super) fn distinct<T: PartialEq>(items: impl Iterator<Item = T>) -> Vec<T> {
 
 fn comparable(a: &Cell, b: &Cell) -> bool {
     a.scenario == b.scenario
-        && a.topology == b.topology
+        && (a.topology == b.topology || is_flow(a))
         && a.workload == b.workload
         && a.params.rate_hz == b.params.rate_hz
         && a.params.touch == b.params.touch
+        && a.params.arrivals == b.params.arrivals
         // Of what is published without an answer they are the rows of one table.
         && (a.params.subscribers == b.params.subscribers || a.workload == Workload::Publish)
+}
+
+fn is_flow(cell: &Cell) -> bool {
+    matches!(cell.workload, Workload::Stream | Workload::Image)
 }
 
 const TUNINGS: [&str; 3] = ["default", "tuned", "awake"];

@@ -128,6 +128,8 @@ pub(super) fn wait(wait: Wait) -> &'static str {
         Wait::Poll => "polls",
         Wait::Block => "blocks",
         Wait::Adaptive => "spins, then blocks",
+        Wait::Predictive => "predicts",
+        Wait::Callback => "is called",
         Wait::None => "simulated",
     }
 }
@@ -135,8 +137,8 @@ pub(super) fn wait(wait: Wait) -> &'static str {
 /// As [`wait`], of those that do not simply sleep.
 pub(super) fn wait_remark(manner: Wait) -> &'static str {
     match manner {
-        Wait::Poll | Wait::Adaptive => wait(manner),
-        Wait::Block | Wait::None => "",
+        Wait::Poll | Wait::Adaptive | Wait::Predictive => wait(manner),
+        Wait::Block | Wait::Callback | Wait::None => "",
     }
 }
 
@@ -146,7 +148,7 @@ pub(super) fn placements(cell: &Cell) -> String {
     let one = |placement: &crate::summary::Placement| {
         format!(
             "{} {} {}",
-            us_or_dash(placement.round_trip_us.p50),
+            us_or_dash(placement.p50()),
             if placement.same_cpu { "same core" } else { "cross" },
             share_percent(placement.share)
         )
@@ -154,9 +156,24 @@ pub(super) fn placements(cell: &Cell) -> String {
     cell.placements.iter().map(one).collect::<Vec<_>>().join(" | ")
 }
 
+/// A payload, or the frame that it is.
+pub(super) fn size(params: &Params) -> String {
+    match &params.frame {
+        Some(frame) => format!("{frame} rgb8"),
+        None => bytes(params.payload_bytes),
+    }
+}
+
+/// CPU in per cent of a core: two digits behind the point below ten, where most of the differences
+/// between manners of waiting lie.
+pub(super) fn cpu_percent(value: f64) -> String {
+    if value < 9.995 { format!("{value:.2}") } else { format!("{value:.1}") }
+}
+
 /// The parameters a table cannot show as a column.
 pub(super) fn circumstances(topology: &str, params: &Params) -> String {
     let mut words = vec![topology.replace('-', " "), rate(params.rate_hz)];
+    words.extend(params.arrivals.clone());
     if params.subscribers != 1 {
         words.push(format!("{} subscribers", params.subscribers));
     }

@@ -36,20 +36,20 @@ pub(super) struct Child {
 
 impl Child {
     /// Starts `executable` for `role`. What it says goes to `said`, its standard error to `log`.
-    /// `samples` stays open in the child.
+    /// Each of `samples` stays open in the child.
     pub fn start(
         executable: &Path,
         role: Role,
         settings: Settings,
         log: &Path,
-        samples: Option<&OwnedFd>,
+        samples: &[&OwnedFd],
         said: Sender<(Role, Said)>,
     ) -> std::io::Result<Self> {
         let mut command = Command::new(executable);
         command.args(["run", role_name(role)]).stdin(Stdio::piped()).stdout(Stdio::piped());
         command.stderr(File::create(log)?).process_group(0);
         settings.apply_to(&mut command);
-        let inherited = samples.map(AsRawFd::as_raw_fd);
+        let inherited: Vec<_> = samples.iter().map(|samples| samples.as_raw_fd()).collect();
         // A daemon's supervisor has cleaning to do when the lab dies; the end of its input tells it.
         let dies_with_lab = role != Role::Daemon;
         // SAFETY: only async-signal-safe system calls between fork and exec.
@@ -58,12 +58,12 @@ impl Child {
                 if dies_with_lab {
                     libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
                 }
-                match inherited {
-                    Some(descriptor) if libc::fcntl(descriptor, libc::F_SETFD, 0) < 0 => {
-                        Err(std::io::Error::last_os_error())
+                for &descriptor in &inherited {
+                    if libc::fcntl(descriptor, libc::F_SETFD, 0) < 0 {
+                        return Err(std::io::Error::last_os_error());
                     }
-                    _ => Ok(()),
                 }
+                Ok(())
             });
         }
         let mut process = command.spawn()?;

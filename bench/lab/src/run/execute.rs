@@ -2,52 +2,20 @@
 
 use std::collections::BTreeMap;
 use std::os::fd::{AsRawFd, OwnedFd};
-use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::time::{Duration, Instant};
 
 use myelin_bench_kit::clock;
-use myelin_bench_kit::protocol::{Command, Done, Event, Prepare, Ready, Role, Wait, Workload};
+use myelin_bench_kit::protocol::{Command, Done, Event, Prepare, Ready, Role, Workload};
 use myelin_bench_kit::samples::SampleFile;
 
 use super::child::{Child, Said, role_name, sample_memory};
-use super::tuning::{self, Cpus, LatencyGuard, Settings};
+use super::order::Order;
+use super::tuning::{LatencyGuard, Settings};
 use crate::observe::{Observation, Snapshot};
 use crate::record::RunSamples;
-use crate::registry::Entry;
 use crate::scenario::Tuning;
-
-/// What a run is made of.
-pub struct Order<'a> {
-    /// The system and its driver.
-    pub entry: &'a Entry,
-    /// What the driver is told; role and files are filled in here.
-    pub prepare: Prepare,
-    /// What is done for latency.
-    pub tuning: Tuning,
-    /// The CPUs of `tuned`; absent for `default`.
-    pub cpus: Option<Cpus>,
-    /// SCHED_FIFO priority of `tuned`.
-    pub priority: u32,
-    /// Folder of the run, absolute.
-    pub directory: PathBuf,
-    /// Records to make room for.
-    pub capacity: u64,
-    /// Set when the user has had enough.
-    pub interrupted: &'a AtomicBool,
-}
-
-impl Order<'_> {
-    fn is_publish(&self) -> bool {
-        self.prepare.workload == Workload::Publish
-    }
-
-    /// How the receiving side waits: in a publish run it polls, whatever the system would do.
-    fn wait(&self) -> Wait {
-        if self.is_publish() { Wait::Poll } else { self.entry.system.wait }
-    }
-}
 
 /// What a run that came to its end has yielded.
 pub struct Outcome {
@@ -141,10 +109,14 @@ impl<'a> Run<'a> {
             self.daemon = Some(self.start(Role::Daemon)?);
             self.wait_ready(Role::Daemon)?;
         }
-        self.pong = Some(self.start(Role::Pong)?);
+        if !self.order.is_one_process() {
+            self.pong = Some(self.start(Role::Pong)?);
+        }
         let later_start_ns = clock::monotonic_ns();
         self.ping = Some(self.start(Role::Ping)?);
-        self.wait_ready(Role::Pong)?;
+        if self.pong.is_some() {
+            self.wait_ready(Role::Pong)?;
+        }
         self.wait_ready(Role::Ping)?;
         let matched_ns = self.ready.values().map(|ready| ready.matched_ns).max().unwrap_or(0);
         let startup_ms = matched_ns.saturating_sub(later_start_ns) as f64 * 1e-6;
@@ -156,16 +128,24 @@ impl<'a> Run<'a> {
         self.wait_done(watch)?;
         let observation = before.until(&Snapshot::take(&self.observed()));
 
-        self.say(Role::Pong, &Command::Stop);
-        self.collect(Role::Pong, DONE_LIMIT, "did not stop")?;
+        if self.pong.is_some() {
+            self.await_goodbye()?;
+            self.say(Role::Pong, &Command::Stop);
+            self.collect(Role::Pong, DONE_LIMIT, "did not stop")?;
+        }
         self.say(Role::Ping, &Command::Stop);
         for child in [&mut self.ping, &mut self.pong].into_iter().flatten() {
             child.wait(DONE_LIMIT);
         }
         self.stop_daemon()?;
+        let mut ping = self.done.remove(&Role::Ping).unwrap_or_default();
+        let pong = match ping.pong.take() {
+            Some(pong) if self.order.is_one_process() => *pong,
+            _ => self.done.remove(&Role::Pong).unwrap_or_default(),
+        };
         Ok(Outcome {
-            ping: self.done.remove(&Role::Ping).unwrap_or_default(),
-            pong: self.done.remove(&Role::Pong).unwrap_or_default(),
+            ping,
+            pong,
             notes: self.ready.values().flat_map(|ready| ready.notes.clone()).collect(),
             startup_ms,
             observation,
@@ -178,15 +158,27 @@ impl<'a> Run<'a> {
 
     fn start(&self, role: Role) -> Result<Child, Failure> {
         let order = self.order;
-        let settings = Settings::of(order.tuning, role, order.wait(), order.cpus, order.priority);
-        let memory = self.samples.get(&role).map(|(memory, _)| memory);
+        let memory = |role: Role| self.samples.get(&role).map(|(memory, _)| memory);
+        let path = |memory: &OwnedFd| format!("/proc/self/fd/{}", memory.as_raw_fd()).into();
+        // Where there is no pong, its records are ping's to write and its thread ping's to place.
+        let other = if order.is_one_process() { memory(Role::Pong) } else { None };
+        let pong = match order.is_one_process() {
+            true => order.settings(Role::Pong),
+            false => Settings::default(),
+        };
         let log = order.directory.join(format!("{}.log", role_name(role)));
         let executable = &order.entry.executable;
-        let mut child = Child::start(executable, role, settings, &log, memory, self.sender.clone())
-            .map_err(|error| Failure::Run(format!("{}: {error}", executable.display())))?;
+        let own: Vec<&OwnedFd> = memory(role).into_iter().chain(other).collect();
+        let settings = order.settings(role);
+        let mut child =
+            Child::start(executable, role, settings, &log, &own, self.sender.clone())
+                .map_err(|error| Failure::Run(format!("{}: {error}", executable.display())))?;
         let prepare = Prepare {
             role,
-            samples: memory.map(|memory| format!("/proc/self/fd/{}", memory.as_raw_fd()).into()),
+            samples: memory(role).map(path),
+            pong_samples: other.map(path),
+            pong_cpu: pong.cpu.and_then(|cpu| u32::try_from(cpu).ok()),
+            pong_fifo: pong.priority,
             directory: order.directory.clone(),
             ..order.prepare.clone()
         };
@@ -250,6 +242,17 @@ impl<'a> Run<'a> {
                 return Err(Failure::Run(text));
             }
             watch(expected.part(exchanges, begin.elapsed()));
+            self.listen()?;
+        }
+        Ok(())
+    }
+
+    /// The last thing ping publishes in a stream tells pong that it was the last. Until pong has
+    /// heard it, what is on its way is not lost; but it may have been lost itself.
+    fn await_goodbye(&mut self) -> Result<(), Failure> {
+        let is_stream = matches!(self.order.prepare.workload, Workload::Stream | Workload::Image);
+        let deadline = Instant::now() + GOODBYE_LIMIT;
+        while is_stream && !self.done.contains_key(&Role::Pong) && Instant::now() < deadline {
             self.listen()?;
         }
         Ok(())
@@ -358,13 +361,6 @@ impl Expected {
     }
 }
 
-/// The remarks a tuning makes on a system, for the report.
-pub fn tuning_notes(order: &Order<'_>) -> Vec<String> {
-    let tuned = order.tuning != Tuning::Default;
-    let remark = tuned.then(|| tuning::fifo_remark(order.wait())).flatten();
-    remark.into_iter().collect()
-}
-
 fn daemon_name(pid: u32) -> String {
     std::fs::read_to_string(format!("/proc/{pid}/comm"))
         .map_or_else(|_| "daemon".into(), |name| name.trim().into())
@@ -380,6 +376,8 @@ const READY_SLACK: Duration = Duration::from_secs(5);
 const STALL_LIMIT: Duration = Duration::from_secs(10);
 /// As many answers in a row may be lost before ping gives up itself.
 const LOST_LIMIT: u32 = myelin_bench_kit::pingpong::LOST_IN_A_ROW_MAX + 1;
+/// How long a stream's last message may take to be heard.
+const GOODBYE_LIMIT: Duration = Duration::from_secs(1);
 const DONE_LIMIT: Duration = Duration::from_secs(2);
 const DAEMON_LIMIT: Duration = Duration::from_secs(10);
 const EXPLAIN_TIME: Duration = Duration::from_millis(300);

@@ -2,4 +2,5 @@
 
 mod child;
 pub mod execute;
+pub mod order;
 pub mod tuning;

@@ -6,7 +6,9 @@ use std::ops::Range;
 use serde::Deserialize;
 use toml::Spanned;
 
-use super::{Kind, Plan, Scenario, Topology, Touch, Tuning, TuningChoice, Workload};
+use super::limits::{Limits, Rate};
+use super::stream::{ArrivalsFile, Schedules};
+use super::{Kind, Plan, Scenario, Topology, Touch, Tuning, TuningChoice, Workload, stream};
 use crate::input_error::{InputError, Source};
 
 /// The tables and keys of a scenario file.
@@ -29,7 +31,9 @@ pub(super) struct File {
 struct WorkloadFile {
     kind: Kind,
     touch: Option<Spanned<Touch>>,
-    payload_bytes: Vec<Spanned<i64>>,
+    payload_bytes: Option<Spanned<Vec<Spanned<i64>>>>,
+    frames: Option<Spanned<Vec<Spanned<String>>>>,
+    arrivals: Option<Spanned<Vec<Spanned<ArrivalsFile>>>>,
     subscribers: Option<Spanned<Vec<Spanned<i64>>>>,
     #[serde(default)]
     rate_hz: Vec<Spanned<Rate>>,
@@ -41,19 +45,19 @@ struct WorkloadFile {
 }
 
 #[derive(Deserialize)]
-#[serde(untagged)]
-enum Rate {
-    Hertz(f64),
-    Word(String),
-}
-
-#[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct PlanFile {
     systems: Vec<Spanned<String>>,
     tunings: Vec<Tuning>,
-    topology: Topology,
+    topology: Spanned<TopologyFile>,
     runs: Spanned<i64>,
+}
+
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum TopologyFile {
+    Word(String),
+    Words(Vec<String>),
 }
 
 #[derive(Deserialize, Default)]
@@ -86,15 +90,13 @@ impl File {
             tuning,
             options: self.options,
             source,
+            is_built_in: false,
         })
     }
 }
 
 impl WorkloadFile {
     fn check(self, limits: &Limits<'_>) -> Result<Workload, InputError> {
-        if self.payload_bytes.is_empty() {
-            return Err(limits.missing("[workload]", "payload_bytes", "name at least one size"));
-        }
         self.check_kind(limits)?;
         let messages = limits.optional("messages", self.messages, 0, MESSAGES_MAX, 0)?;
         let duration_s = limits.seconds("duration_s", self.duration_s)?;
@@ -105,6 +107,8 @@ impl WorkloadFile {
                 "give messages, duration_s or both",
             ));
         }
+        let frames = stream::frames(limits, self.frames)?;
+        let rate_hz = rates(limits, self.kind, self.rate_hz)?;
         Ok(Workload {
             kind: self.kind,
             touch: self.touch.map(Spanned::into_inner).unwrap_or_default(),
@@ -116,14 +120,13 @@ impl WorkloadFile {
                         .map(|count| count.map(|count| count as u32)),
                 )?,
             },
-            payload_bytes: each_once(
-                (self.payload_bytes.into_iter())
-                    .map(|size| limits.within("payload_bytes", size, 0, PAYLOAD_BYTES_MAX)),
-            )?,
-            rate_hz: match self.rate_hz.is_empty() {
-                true => vec![(self.kind == Kind::Publish).then_some(PUBLISH_RATE_HZ)],
-                false => each_once(self.rate_hz.into_iter().map(|rate| limits.rate(rate)))?,
+            payload_bytes: match frames.is_empty() {
+                true => payloads(limits, self.payload_bytes)?,
+                false => frames.iter().map(|frame| frame.bytes()).collect(),
             },
+            frames,
+            arrivals: Schedules { limits, rates_hz: &rate_hz }.read(self.arrivals)?,
+            rate_hz,
             messages,
             duration_s,
             warmup_messages: limits.optional(
@@ -144,28 +147,89 @@ impl WorkloadFile {
         })
     }
 
-    /// Keys that belong to the other kind are mistakes, not to be passed over.
+    /// Keys that belong to another kind are mistakes, not to be passed over.
     fn check_kind(&self, limits: &Limits<'_>) -> Result<(), InputError> {
-        let misplaced = |place: Range<usize>, key: &str, remedy: &str| {
-            let kind = self.kind.name();
-            Err(limits
-                .source
-                .error(place, format!("{key}: not a key of kind \"{kind}\""))
-                .remedy(remedy))
-        };
-        match (self.kind, &self.subscribers, &self.reply_timeout_ms) {
-            (Kind::Roundtrip, Some(counts), _) => {
-                misplaced(counts.span(), "subscribers", "leave it out, or use kind = \"publish\"")
-            }
-            (Kind::Publish, Some(counts), _) if counts.get_ref().is_empty() => {
-                Err(limits.missing("[workload]", "subscribers", "name at least one number"))
-            }
-            (Kind::Publish, _, Some(limit)) => {
-                misplaced(limit.span(), "reply_timeout_ms", "leave it out: nothing is answered")
-            }
-            _ => Ok(()),
+        let kind = self.kind;
+        let unanswered = kind != Kind::Roundtrip;
+        let streams = matches!(kind, Kind::Stream | Kind::Image);
+        let span_of = |wrong: bool, span: Option<Range<usize>>| span.filter(|_| wrong);
+        let span = |value: &Option<Spanned<i64>>| value.as_ref().map(Spanned::span);
+        let misplaced = [
+            (
+                span_of(kind != Kind::Publish, self.subscribers.as_ref().map(Spanned::span)),
+                "subscribers",
+                "leave it out, or use kind = \"publish\"",
+            ),
+            (
+                span_of(unanswered, span(&self.reply_timeout_ms)),
+                "reply_timeout_ms",
+                "leave it out: nothing is answered",
+            ),
+            (
+                span_of(kind != Kind::Image, self.frames.as_ref().map(Spanned::span)),
+                "frames",
+                "leave it out, or use kind = \"image\"",
+            ),
+            (
+                span_of(kind == Kind::Image, self.payload_bytes.as_ref().map(Spanned::span)),
+                "payload_bytes",
+                "leave it out: it follows from frames",
+            ),
+            (
+                span_of(kind == Kind::Image, self.touch.as_ref().map(Spanned::span)),
+                "touch",
+                "leave it out: a frame is filled and copied whole",
+            ),
+            (
+                span_of(!streams, self.arrivals.as_ref().map(Spanned::span)),
+                "arrivals",
+                "leave it out, or use kind = \"stream\"",
+            ),
+        ];
+        if let Some((Some(place), key, remedy)) =
+            misplaced.into_iter().find(|(place, ..)| place.is_some())
+        {
+            let text = format!("{key}: not a key of kind \"{}\"", kind.name());
+            return Err(limits.source.error(place, text).remedy(remedy));
         }
+        if self.subscribers.as_ref().is_some_and(|counts| counts.get_ref().is_empty()) {
+            return Err(limits.missing("[workload]", "subscribers", "name at least one number"));
+        }
+        if kind == Kind::Image && self.frames.as_ref().is_none_or(|them| them.get_ref().is_empty())
+        {
+            return Err(limits.missing("[workload]", "frames", "for instance [\"1440x1080\"]"));
+        }
+        Ok(())
     }
+}
+
+fn payloads(
+    limits: &Limits<'_>,
+    sizes: Option<Spanned<Vec<Spanned<i64>>>>,
+) -> Result<Vec<u64>, InputError> {
+    let sizes = sizes.map(Spanned::into_inner).unwrap_or_default();
+    if sizes.is_empty() {
+        return Err(limits.missing("[workload]", "payload_bytes", "name at least one size"));
+    }
+    each_once(
+        sizes.into_iter().map(|size| limits.within("payload_bytes", size, 0, PAYLOAD_BYTES_MAX)),
+    )
+}
+
+fn rates(
+    limits: &Limits<'_>,
+    kind: Kind,
+    rates: Vec<Spanned<Rate>>,
+) -> Result<Vec<Option<f64>>, InputError> {
+    if rates.is_empty() {
+        return Ok(vec![match kind {
+            Kind::Roundtrip => None,
+            Kind::Publish => Some(PUBLISH_RATE_HZ),
+            Kind::Stream => Some(STREAM_RATE_HZ),
+            Kind::Image => Some(IMAGE_RATE_HZ),
+        }]);
+    }
+    each_once(rates.into_iter().map(|rate| limits.rate(rate)))
 }
 
 /// A parameter point named twice is one.
@@ -196,10 +260,32 @@ impl PlanFile {
         Ok(Plan {
             systems: self.systems.into_iter().map(Spanned::into_inner).collect(),
             tunings,
-            topology: self.topology,
+            topology: topologies(limits, self.topology)?,
             runs: limits.within("runs", self.runs, 1, i64::from(RUNS_MAX))? as u32,
         })
     }
+}
+
+fn topologies(
+    limits: &Limits<'_>,
+    wanted: Spanned<TopologyFile>,
+) -> Result<Vec<Topology>, InputError> {
+    let span = wanted.span();
+    let words = match wanted.into_inner() {
+        TopologyFile::Word(word) if word == "any" => return Ok(TOPOLOGIES.to_vec()),
+        TopologyFile::Word(word) => vec![word],
+        TopologyFile::Words(words) => words,
+    };
+    let remedy = "use \"two-processes\", \"one-process\", a list of them, or \"any\"";
+    if words.is_empty() {
+        return Err(limits.source.error(span, "topology: nothing given").remedy(remedy));
+    }
+    each_once(words.into_iter().map(|word| {
+        let known = TOPOLOGIES.into_iter().find(|topology| topology.name() == word);
+        known.ok_or_else(|| {
+            limits.source.error(span.clone(), format!("topology: unknown {word:?}")).remedy(remedy)
+        })
+    }))
 }
 
 impl TuningFile {
@@ -226,84 +312,19 @@ impl TuningFile {
     }
 }
 
-/// Range checks that know the place of what they check.
-struct Limits<'a> {
-    source: &'a Source,
-}
-
-impl Limits<'_> {
-    fn within(
-        &self,
-        key: &str,
-        value: Spanned<i64>,
-        low: i64,
-        high: i64,
-    ) -> Result<u64, InputError> {
-        let found = *value.get_ref();
-        if (low..=high).contains(&found) {
-            return Ok(found as u64);
-        }
-        Err(self.bad(value.span(), key, found, &format!("use {low} to {high}")))
-    }
-
-    fn optional(
-        &self,
-        key: &str,
-        value: Option<Spanned<i64>>,
-        low: i64,
-        high: i64,
-        otherwise: u64,
-    ) -> Result<u64, InputError> {
-        value.map_or(Ok(otherwise), |value| self.within(key, value, low, high))
-    }
-
-    fn seconds(&self, key: &str, value: Option<Spanned<f64>>) -> Result<f64, InputError> {
-        let Some(value) = value else {
-            return Ok(0.0);
-        };
-        let found = *value.get_ref();
-        if found > 0.0 && found <= SECONDS_MAX {
-            return Ok(found);
-        }
-        let remedy = format!("use more than 0 and at most {SECONDS_MAX} seconds");
-        Err(self.bad(value.span(), key, found, &remedy))
-    }
-
-    fn rate(&self, rate: Spanned<Rate>) -> Result<Option<f64>, InputError> {
-        let remedy =
-            "give messages a second, above 0: 0.001 to 1000000, or \"max\" for back to back";
-        match rate.get_ref() {
-            Rate::Word(word) if word == "max" => Ok(None),
-            Rate::Word(word) => Err(self.bad(rate.span(), "rate_hz", format!("{word:?}"), remedy)),
-            Rate::Hertz(hertz) if (1e-3..=1e6).contains(hertz) => Ok(Some(*hertz)),
-            Rate::Hertz(hertz) => Err(self.bad(rate.span(), "rate_hz", hertz, remedy)),
-        }
-    }
-
-    fn bad(
-        &self,
-        span: Range<usize>,
-        key: &str,
-        found: impl std::fmt::Display,
-        remedy: &str,
-    ) -> InputError {
-        self.source.error(span, format!("{key}: {found} is out of range")).remedy(remedy)
-    }
-
-    fn missing(&self, table: &str, key: &str, remedy: &str) -> InputError {
-        self.source.error(self.source.find(table), format!("{key}: nothing given")).remedy(remedy)
-    }
-}
-
 const NAME_MAX: usize = 64;
 const WARMUP_MESSAGES: u64 = 500;
 const REPLY_TIMEOUT_MS: u64 = 1_000;
 const PRIORITY: u64 = 80;
 /// Of kind `publish`, where none is given: as fast as a sensor is read, and slow enough to be kept.
 const PUBLISH_RATE_HZ: f64 = 20_000.0;
+/// Of kind `stream`, where none is given: a control loop's.
+const STREAM_RATE_HZ: f64 = 100.0;
+/// Of kind `image`, where none is given: a camera's.
+const IMAGE_RATE_HZ: f64 = 30.0;
+const TOPOLOGIES: [Topology; 2] = [Topology::TwoProcesses, Topology::OneProcess];
 const SUBSCRIBERS_MAX: i64 = 4_096;
 const PAYLOAD_BYTES_MAX: i64 = 1 << 30;
 const MESSAGES_MAX: i64 = 1_000_000_000;
-const SECONDS_MAX: f64 = 86_400.0;
 const RUNS_MAX: u32 = 1_000;
 const CPU_MAX: i64 = 4_095;

@@ -4,17 +4,20 @@
 //! key and remedy. `docs/scenarios.md` describes the keys.
 
 mod file;
+mod limits;
+mod stream;
 
 use std::collections::BTreeMap;
 use std::path::Path;
 
-pub use myelin_bench_kit::protocol::Touch;
 /// What the processes do.
 pub use myelin_bench_kit::protocol::Workload as Kind;
+pub use myelin_bench_kit::protocol::{Arrivals, Frame, Topology, Touch};
 use serde::{Deserialize, Serialize};
 
 use crate::input_error::{InputError, Source};
 use file::File;
+pub use stream::frame_name;
 
 /// A scenario, checked.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -34,6 +37,9 @@ pub struct Scenario {
     /// Where the scenario was read from, for errors found later.
     #[serde(skip)]
     pub source: Source,
+    /// Whether this program carries it: it may then name systems whose drivers are not here.
+    #[serde(skip)]
+    pub is_built_in: bool,
 }
 
 /// What the processes do, how often, and with what.
@@ -44,8 +50,14 @@ pub struct Workload {
     /// How much of a message is written and read.
     #[serde(default)]
     pub touch: Touch,
-    /// Each is a parameter point.
+    /// Each is a parameter point; those of `frames`, if there are any.
     pub payload_bytes: Vec<u64>,
+    /// Of images: each is a parameter point.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub frames: Vec<Frame>,
+    /// Of streams and images: each is a parameter point; none is an even schedule without a name.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub arrivals: Vec<ArrivalsCase>,
     /// Each is a parameter point; 1 alone for round trips.
     #[serde(default = "one_subscriber")]
     pub subscribers: Vec<u32>,
@@ -67,11 +79,48 @@ impl Workload {
     /// More records than this a run cannot yield.
     pub fn records_at_most(&self, rate_hz: Option<f64>) -> u64 {
         let by_count = if self.messages == 0 { u64::MAX } else { self.messages };
+        let densest = self.arrivals.iter().map(ArrivalsCase::density).fold(1.0, f64::max);
         let by_time = match self.duration_s {
             0.0 => u64::MAX,
-            seconds => (seconds * rate_hz.unwrap_or(MESSAGES_PER_S_MAX)).ceil() as u64,
+            seconds => (seconds * densest * rate_hz.unwrap_or(MESSAGES_PER_S_MAX)).ceil() as u64,
         };
         (by_count.min(by_time) / self.record_every).saturating_add(2)
+    }
+}
+
+impl Workload {
+    /// How long a run lasts at most, warm-up included; `None` if nothing given says so.
+    pub fn seconds_at_most(&self, rate_hz: Option<f64>) -> Option<f64> {
+        let longest = self.arrivals.iter().map(|case| case.arrivals.period_factor);
+        let longest = longest.fold(1.0, f64::max);
+        let by_rate = |messages: u64| rate_hz.map(|rate| messages as f64 / rate);
+        let by_count = by_rate(self.messages).filter(|_| self.messages > 0);
+        let by_time = (self.duration_s > 0.0).then_some(self.duration_s);
+        let measured = match (by_count.map(|seconds| seconds * (1.0 + longest) / 2.0), by_time) {
+            (Some(count), Some(time)) => Some(count.min(time)),
+            (count, time) => count.or(time),
+        };
+        Some(measured? + by_rate(self.warmup_messages).unwrap_or(0.0))
+    }
+}
+
+/// A schedule of a stream, with the name that reports give it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ArrivalsCase {
+    /// A plain word.
+    pub name: String,
+    /// How it departs from the rate.
+    #[serde(flatten)]
+    pub arrivals: Arrivals,
+}
+
+impl ArrivalsCase {
+    /// How many times as many messages there may be as at an even rate.
+    fn density(&self) -> f64 {
+        match self.arrivals.period_factor {
+            factor if factor > 0.0 => (1.0 / factor).max(1.0),
+            _ => 1.0,
+        }
     }
 }
 
@@ -86,8 +135,9 @@ pub struct Plan {
     pub systems: Vec<String>,
     /// The columns of the experiment.
     pub tunings: Vec<Tuning>,
-    /// Where the processes live.
-    pub topology: Topology,
+    /// Systems that live otherwise are left out; each has one topology, which is its cells'.
+    #[serde(deserialize_with = "one_or_many")]
+    pub topology: Vec<Topology>,
     /// Repeats of each cell in fresh processes.
     pub runs: u32,
 }
@@ -115,12 +165,18 @@ impl Tuning {
     }
 }
 
-/// Where the processes live.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Topology {
-    /// Ping and pong are processes of one host.
-    TwoProcesses,
+/// A plan written before systems lived in one process names one topology.
+fn one_or_many<'de, D: serde::Deserializer<'de>>(input: D) -> Result<Vec<Topology>, D::Error> {
+    #[derive(Deserialize)]
+    #[serde(untagged)]
+    enum Written {
+        One(Topology),
+        Many(Vec<Topology>),
+    }
+    Ok(match Written::deserialize(input)? {
+        Written::One(topology) => vec![topology],
+        Written::Many(topologies) => topologies,
+    })
 }
 
 /// What `tuned` means on this host.
@@ -138,7 +194,8 @@ impl Scenario {
     /// Reads a scenario by the name of a built-in one, or from a file.
     pub fn load(name: &str) -> Result<Self, InputError> {
         if let Some((_, text)) = BUILT_IN.iter().find(|(built_in, _)| *built_in == name) {
-            return Self::parse(Source::new(&format!("{name}.toml"), text));
+            let scenario = Self::parse(Source::new(&format!("{name}.toml"), text))?;
+            return Ok(Scenario { is_built_in: true, ..scenario });
         }
         let is_path = name.ends_with(".toml") || name.contains('/');
         if !is_path {
@@ -184,7 +241,13 @@ const BUILT_IN: &[(&str, &str)] = &[
     ("shm-roundtrip", include_str!("../../../scenarios/shm-roundtrip.toml")),
     ("shm-untouched", include_str!("../../../scenarios/shm-untouched.toml")),
     ("publish", include_str!("../../../scenarios/publish.toml")),
+    ("image-30hz", include_str!("../../../scenarios/image-30hz.toml")),
+    ("periodic", include_str!("../../../scenarios/periodic.toml")),
+    ("callback", include_str!("../../../scenarios/callback.toml")),
+    ("callback-sizes", include_str!("../../../scenarios/callback-sizes.toml")),
+    ("callbacks", include_str!("../../../scenarios/callbacks.toml")),
     ("self-test", include_str!("../../../scenarios/self-test.toml")),
+    ("self-test-stream", include_str!("../../../scenarios/self-test-stream.toml")),
 ];
 
 /// A cache line crosses between two cores and back in no less than 100 ns; a publish run that is
@@ -288,8 +351,11 @@ mod tests {
         let mut json = serde_json::to_value(scenario).unwrap();
         let workload = json["workload"].as_object_mut().unwrap();
         assert!(workload.remove("touch").is_some() && workload.remove("subscribers").is_some());
+        json["plan"]["topology"] = "two-processes".into();
         let scenario: Scenario = serde_json::from_value(json).unwrap();
         assert_eq!(scenario.workload.subscribers, [1]);
+        assert_eq!(scenario.plan.topology, [Topology::TwoProcesses]);
+        assert!(scenario.workload.frames.is_empty() && scenario.workload.arrivals.is_empty());
     }
 
     #[test]

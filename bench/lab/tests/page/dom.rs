@@ -15,16 +15,3 @@ pub fn attribute<'a>(tag: &'a str, name: &str) -> Option<&'a str> {
     let (_, rest) = tag.split_once(&format!(" {name}=\""))?;
     rest.split('"').next()
 }
-
-/// The text without any element of this name.
-pub fn without(html: String, name: &str) -> String {
-    let (open, close) = (format!("<{name}"), format!("</{name}>"));
-    let mut kept = String::new();
-    let mut rest = html.as_str();
-    while let Some(start) = rest.find(&open) {
-        kept.push_str(&rest[..start]);
-        let Some(end) = rest[start..].find(&close) else { return kept };
-        rest = &rest[start + end + close.len()..];
-    }
-    kept + rest
-}

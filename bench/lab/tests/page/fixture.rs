@@ -121,6 +121,8 @@ impl Maker {
                 wait: model.wait,
                 subscribers: 1,
                 touch: Touch::Stamps,
+                frame: None,
+                arrivals: None,
             },
             messages_asked: 0,
             duration_asked_s: 60.0,
@@ -157,6 +159,11 @@ impl Maker {
             round_trip_p50_interval_us: interval(|run| run.p50_us),
             round_trip_p99_interval_us: interval(|run| run.p99_us),
             write_p50_interval_us: None,
+            one_way_p50_interval_us: None,
+            one_way_p99_interval_us: None,
+            receiver_cpu_percent: None,
+            memcpy_us: None,
+            stream_copy_us: None,
             further_subscriber: None,
             placements: law.placements(samples),
             lateness_us: None,
@@ -253,7 +260,8 @@ impl Law {
         let placement = |same_cpu, share, median| Placement {
             same_cpu,
             share,
-            round_trip_us: Law::plain(median, self.spread).distribution(samples),
+            round_trip_us: Some(Law::plain(median, self.spread).distribution(samples)),
+            one_way_us: None,
         };
         match self.bimodal {
             true => vec![
@@ -308,6 +316,7 @@ fn systems() -> Vec<SystemInfo> {
         version: if model.floor { String::new() } else { "0.10.2".to_owned() },
         wait: model.wait,
         transport: model.transport,
+        topology: Default::default(),
         loans: model.name.contains("loan"),
         floor: model.floor,
         missing: None,
@@ -318,6 +327,7 @@ fn systems() -> Vec<SystemInfo> {
         version: String::new(),
         wait: Wait::Poll,
         transport: Transport::SharedMemory,
+        topology: Default::default(),
         loans: true,
         floor: false,
         missing: Some("not installed; cargo install iceoryx2-driver".to_owned()),

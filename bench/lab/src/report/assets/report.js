@@ -1,5 +1,5 @@
 // Draws the plots of a report from the JSON inside it, and keeps what is shown in the URL's hash:
-// #hide=os.pipe,os.tcp&without=awake&sizes=0,65536&statistic=p99 for the plots,
+// #hide=os.pipe,os.tcp&without=awake&sizes=0,65536&statistic=p99&cpu=receiver for the plots,
 // &group=group-0&tuning=tuned&payload=64 for the table.
 "use strict";
 (() => {
@@ -9,7 +9,7 @@
 
   // ------------------------------------------------------------------ what is shown
 
-  const state = { hide: new Set(), without: new Set(), sizes: null, statistic: "p50", group: "", tuning: "", payload: "" };
+  const state = { hide: new Set(), without: new Set(), sizes: null, statistic: "p50", cpu: "all", group: "", tuning: "", payload: "" };
 
   // A floor that spins says little about systems that sleep, and would flatten their curves.
   const peers = data.systems.filter((system) => !system.floor);
@@ -26,6 +26,7 @@
     state.tuning = given.get("tuning") || "";
     state.payload = given.get("payload") || "";
     state.statistic = given.get("statistic") === "p99" ? "p99" : "p50";
+    state.cpu = given.get("cpu") === "receiver" ? "receiver" : "all";
   }
 
   function writeHash() {
@@ -38,6 +39,7 @@
     if (state.tuning) put("tuning", state.tuning);
     if (state.payload) put("payload", state.payload);
     if (state.statistic !== "p50") put("statistic", state.statistic);
+    if (state.cpu !== "all") put("cpu", state.cpu);
     const hash = "#" + parts.join("&");
     if (hash !== (location.hash || "#")) location.replace(hash);
   }
@@ -115,11 +117,22 @@
     const nines = NINES.filter(([x]) => x <= domains.x[1] + 0.01);
     return {
       height: 340,
-      x: { domain: domains.x, ticks: nines.map(([x]) => x), tickFormat: (x) => nines.find(([at]) => at === x)[1], label: "per cent of round trips →", grid: true },
+      x: { domain: domains.x, ticks: nines.map(([x]) => x), tickFormat: (x) => nines.find(([at]) => at === x)[1], label: `per cent of ${group.noun} →`, grid: true },
       y: { type: "log", domain: domains.y },
       fx: { domain: shownTunings(group) },
       marks: [microseconds(domains.y, `↑ ${group.metric}, µs`), ...marks],
     };
+  }
+
+  /** Draws the plots of the payloads that are wanted, and hides the others. */
+  function drawSizes(group, holder, name, options) {
+    const wanted = shownSizes(group);
+    for (const plot of all(".plot", holder)) {
+      const size = Number(plot.dataset.payload);
+      plot.parentElement.hidden = !wanted.includes(size);
+      if (plot.parentElement.hidden) continue;
+      draw(plot, `${name}, ${group.title}, ${plot.dataset.label}`, options(size));
+    }
   }
 
   function drawPercentiles(group, holder) {
@@ -130,13 +143,7 @@
       // From the 10th percentile: the luckiest few would take half the height.
       y: logDomain(points.filter((point) => point[0] > 0.045).flatMap((point) => [point[1], point[3]])),
     };
-    const wanted = shownSizes(group);
-    for (const plot of all(".plot", holder)) {
-      const size = Number(plot.dataset.payload);
-      plot.parentElement.hidden = !wanted.includes(size);
-      if (plot.parentElement.hidden) continue;
-      draw(plot, `Percentiles, ${group.title}, ${plot.dataset.label}`, percentilePlot(group, size, domains));
-    }
+    drawSizes(group, holder, "Percentiles", (size) => percentilePlot(group, size, domains));
   }
 
   // ------------------------------------------------------------------ latency against size
@@ -265,8 +272,15 @@
   const drawings = [];
 
   function build() {
+    const page = { shownSystems, isShown, shownTunings, lineOf, tip, cpu: () => state.cpu };
     for (const group of data.groups) {
       const heading = () => (data.groups.length > 1 ? [element("h3", { textContent: group.title })] : []);
+      const costs = element("div", {}, ...heading());
+      if (group.payloads.length > 2) costs.append(sizeChoice(group));
+      group.payloads.forEach((payload, place) => holder(costs, group, { payload, label: group.payload_labels[place] }));
+      document.getElementById("pareto").append(costs);
+      drawings.push(() => drawSizes(group, costs, "CPU against latency", (size) => paretoPlot(group, size, page)));
+
       const percentiles = element("div", {}, ...heading());
       if (group.payloads.length > 2) percentiles.append(sizeChoice(group));
       group.payloads.forEach((payload, place) => holder(percentiles, group, { payload, label: group.payload_labels[place] }));
@@ -296,7 +310,6 @@
       section.append(element("h3", { textContent: fan.title }));
       fan.payloads.forEach((payload, place) => {
         const plot = holder(section, fan, { payload, label: fan.payload_labels[place] });
-        const page = { shownSystems, isShown, shownTunings, lineOf, tip };
         drawings.push(() => draw(plot, `Publish time, ${fan.title}, ${fan.payload_labels[place]}`, publishPlot(fan, payload, page)));
       });
     }
@@ -323,6 +336,7 @@
       for (const box of all(`fieldset[data-group="${group.id}"] input`)) box.checked = wanted.includes(Number(box.value));
     }
     for (const button of all("#statistics input")) button.checked = button.value === state.statistic;
+    for (const button of all("#cpu-of input")) button.checked = button.value === state.cpu;
     for (const key of ["group", "tuning", "payload"]) {
       const select = document.getElementById(`filter-${key}`);
       if (select) select.value = state[key];
@@ -350,6 +364,7 @@
     if (name === "system") toggle(state.hide);
     else if (name === "tuning") toggle(state.without);
     else if (name === "statistic") state.statistic = value;
+    else if (name === "cpu") state.cpu = value;
     else if (id.startsWith("filter-")) state[id.slice("filter-".length)] = value;
     else if (name === "size") {
       const field = event.target.closest("fieldset");

@@ -1,0 +1,88 @@
+//! Streams, frames and publish calls of every system that has them, through the real executable.
+
+#[path = "../../../kit/tests/support/mod.rs"]
+mod support;
+
+use std::path::Path;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use myelin_bench_kit::protocol::{Prepare, Role, Topology, Workload};
+use support::streams::{across, at_rate, frames, one_way_systems, within};
+use support::{Solo, prepare};
+
+const EXECUTABLE: &str = env!("CARGO_BIN_EXE_myelin-driver-myelin");
+
+#[test]
+fn streams_and_frames_between_two_processes_arrive_as_sent() {
+    let _alone = alone();
+    let systems = one_way_systems(executable(), Topology::TwoProcesses);
+    assert!(systems.len() >= 3);
+    for system in systems {
+        for payload_bytes in [0, 64, 200, 70_000] {
+            let ran = across(executable(), &Prepare { payload_bytes, ..at_rate(&system.name) });
+            assert!(ran.pongs.iter().all(|pong| pong.wake_ns > 0), "{}", system.name);
+        }
+        let ran = across(executable(), &frames(&system.name));
+        assert!(ran.pings.iter().all(|ping| ping.loan_ns > 0), "{}: loans", system.name);
+    }
+}
+
+#[test]
+fn streams_and_frames_within_a_process_arrive_as_sent() {
+    let _alone = alone();
+    let systems = one_way_systems(executable(), Topology::OneProcess);
+    assert_eq!(systems.len(), 2);
+    for system in systems {
+        for payload_bytes in [0, 64, 200, 70_000] {
+            within(executable(), &Prepare { payload_bytes, ..at_rate(&system.name) });
+        }
+        within(executable(), &frames(&system.name));
+    }
+}
+
+#[test]
+fn the_taking_thread_runs_where_it_is_told_to() {
+    let _alone = alone();
+    let cpu = first_cpu();
+    let pinned = Prepare { pong_cpu: Some(cpu), ..at_rate("myelin.local-wait") };
+    let ran = within(executable(), &pinned);
+    assert!(ran.pongs.iter().all(|pong| u32::from(pong.take_cpu) == cpu));
+    let nowhere = Prepare { pong_cpu: Some(100_000), ..pinned };
+    let mut solo = Solo::open(executable(), &nowhere, 100);
+    solo.ping.go();
+    let [message, ..] = solo.ping.expect_error();
+    assert_eq!(message, "pong_cpu: there is no CPU 100000");
+    assert!(!solo.ping.expect_end().success());
+}
+
+/// A CPU that this process may use.
+fn first_cpu() -> u32 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap();
+    let list = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:")).unwrap();
+    let first = list.trim().split([',', '-']).next().unwrap();
+    first.parse().unwrap()
+}
+
+#[test]
+fn publishing_calls_the_subscribers() {
+    let _alone = alone();
+    for subscribers in [0, 1, 3] {
+        let (workload, messages, rate_hz) = (Workload::Publish, 100, Some(1000.0));
+        let plain = prepare("myelin.local-callback", Role::Ping);
+        let prepare = Prepare { workload, messages, rate_hz, subscribers, ..plain };
+        let mut solo = Solo::open(executable(), &prepare, messages);
+        let (ping, pong) = solo.finish();
+        assert_eq!((ping.sent, pong.received), (messages, messages * u64::from(subscribers)));
+        assert_eq!((pong.corrupt, pong.duplicates, pong.more["silent_subscribers"]), (0, 0, 0));
+    }
+}
+
+fn executable() -> &'static Path {
+    Path::new(EXECUTABLE)
+}
+
+/// Spinning pairs need two cores each: one test of them at a time.
+fn alone() -> MutexGuard<'static, ()> {
+    static TURN: Mutex<()> = Mutex::new(());
+    TURN.lock().unwrap_or_else(PoisonError::into_inner)
+}

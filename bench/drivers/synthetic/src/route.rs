@@ -1,0 +1,100 @@
+//! What becomes of a stream's messages: which are delivered, when, and in which order.
+
+use std::collections::VecDeque;
+
+use myelin_bench_kit::message::{self, HEADER_BYTES, Outgoing};
+use myelin_bench_kit::protocol::{Prepare, Workload};
+
+use crate::delay::Delays;
+use crate::fate::{self, Fate};
+use crate::options::Options;
+use crate::simulate::corrupt;
+
+/// A message about to arrive.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Delivery {
+    /// Its sequence number.
+    pub sequence: u64,
+    /// When its take returns, or the call begins.
+    pub due_ns: u64,
+    /// It arrives other than it was sent.
+    pub damaged: bool,
+}
+
+/// The way from one end to the other.
+pub struct Route {
+    options: Options,
+    /// `None` if messages take no time.
+    delays: Option<Delays>,
+    warmup_messages: u64,
+    /// A reordered message, until another has overtaken it.
+    held: Option<Delivery>,
+}
+
+impl Route {
+    /// With the delays of the options, but for publish runs, of which the call alone is simulated.
+    pub fn new(options: &Options, prepare: &Prepare) -> Self {
+        let is_stream = prepare.workload != Workload::Publish;
+        let delays = is_stream.then(|| Delays::new(prepare.messages, prepare.seed));
+        let warmup_messages = prepare.warmup_messages;
+        Route { options: options.clone(), delays, warmup_messages, held: None }
+    }
+
+    /// Message `sequence` leaves at `entry_ns`; what arrives because of that goes to `to`.
+    pub fn send(&mut self, sequence: u64, entry_ns: u64, to: &mut VecDeque<Delivery>) {
+        let id = sequence.checked_sub(self.warmup_messages);
+        let fate = id.map_or(Fate::Whole, |id| Fate::of(id, &self.options));
+        let stalled = id.is_some_and(|id| fate::is_stalled(id, &self.options));
+        let stall_ns = if stalled { self.options.stall_ns() } else { 0 };
+        let delay_ns = self.delays.as_ref().map_or(0, |delays| delays.ns(id, &self.options));
+        let due_ns = entry_ns + delay_ns + stall_ns;
+        let delivery = Delivery { sequence, due_ns, damaged: fate == Fate::Corrupted };
+        match fate {
+            Fate::Lost => return,
+            Fate::Reordered => {
+                to.extend(self.held.replace(delivery));
+                return;
+            }
+            Fate::Duplicated => to.push_back(delivery),
+            Fate::Corrupted | Fate::Whole => {}
+        }
+        to.push_back(delivery);
+        to.extend(self.held.take().map(|held| Delivery { due_ns, ..held }));
+    }
+
+    /// After the last message.
+    pub fn end(&mut self, to: &mut VecDeque<Delivery>) {
+        to.extend(self.held.take());
+    }
+}
+
+/// Makes a message from what is known of it.
+pub struct Forge {
+    pattern: Option<Outgoing>,
+    bytes: Vec<u8>,
+    message_bytes: usize,
+}
+
+impl Forge {
+    /// For the messages of a run.
+    pub fn new(prepare: &Prepare) -> Self {
+        let payload_bytes = prepare.payload_bytes as usize;
+        let pattern = prepare.workload != Workload::Image;
+        let pattern = pattern.then(|| Outgoing::new(payload_bytes));
+        let message_bytes = HEADER_BYTES + payload_bytes;
+        Forge { pattern, bytes: vec![0; message_bytes], message_bytes }
+    }
+
+    /// The message that arrives.
+    pub fn make(&mut self, delivery: Delivery) -> &[u8] {
+        self.bytes.truncate(self.message_bytes);
+        match &mut self.pattern {
+            Some(pattern) => self.bytes.copy_from_slice(pattern.stamp(delivery.sequence)),
+            None => message::fill_frame(&mut self.bytes, delivery.sequence),
+        }
+        if delivery.damaged {
+            corrupt(&mut self.bytes);
+        }
+        &self.bytes
+    }
+}

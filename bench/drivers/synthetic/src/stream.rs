@@ -1,0 +1,203 @@
+//! Streams on the virtual clock: publishing takes as long as it is told. In two processes pong
+//! computes when each message left, by the schedule and from the same start, and takes it when it is
+//! due; in one process the publisher calls the receivers when it is due.
+
+use std::any::Any;
+use std::cell::RefCell;
+use std::collections::VecDeque;
+use std::rc::Rc;
+use std::time::Duration;
+
+use myelin_bench_kit::arrivals::Schedule;
+use myelin_bench_kit::pingpong::GOODBYE;
+use myelin_bench_kit::protocol::{Prepare, Role, Workload};
+use myelin_bench_kit::{
+    Call, CallSource, Clock, Error, Publisher, Receiver, Stream, Subscriber, clock, message,
+};
+
+use crate::fan::Speaker;
+use crate::options::{Options, Time};
+use crate::route::{Delivery, Forge, Route};
+use crate::simulate::pass_until;
+
+/// Whether the options mean anything for a stream between two processes.
+pub fn check(options: &Options) -> Result<(), Error> {
+    match options.clock {
+        Time::Virtual => Ok(()),
+        Time::Real => Err(Error::new("clock: streams are simulated on the virtual clock alone")
+            .remedy("clock = \"virtual\"")
+            .key("clock")),
+    }
+}
+
+/// Opens one role of a stream between two processes.
+pub fn open(options: &Options, prepare: &Prepare) -> Stream {
+    let clock = Clock::virtual_at(clock::monotonic_ns());
+    match prepare.role {
+        Role::Ping => {
+            let publisher = Speaker::new(options, prepare, clock.clone());
+            Stream { clock, ..Stream::ping(Box::new(publisher)) }
+        }
+        _ => {
+            let listener = Listener::new(options, prepare, clock.clone());
+            Stream { clock, ..Stream::pong(Box::new(listener)) }
+        }
+    }
+}
+
+/// Opens both ends of a system that calls, for any workload it has.
+pub fn open_calls(options: &Options, prepare: &Prepare) -> Stream {
+    let clock = options.clock();
+    let slots: Vec<Slot> = (0..prepare.subscribers).map(|_| Slot::default()).collect();
+    let source = |slot: &Slot| Receiver::Calls(Box::new(Source(Rc::clone(slot))));
+    let sources = slots.iter().map(source).collect();
+    let caller = Caller {
+        clock: clock.clone(),
+        route: Route::new(options, prepare),
+        forge: Forge::new(prepare),
+        call_ns: options.call_ns(prepare),
+        arriving: VecDeque::new(),
+        slots,
+    };
+    Stream { clock, ..Stream::one_process(Box::new(caller), sources) }
+}
+
+/// Takes what it knows to have been published.
+struct Listener {
+    clock: Clock,
+    schedule: Option<Schedule>,
+    /// When the schedule began: known once the run has.
+    origin_ns: Option<u64>,
+    /// When publishing has returned from the message before.
+    free_ns: u64,
+    call_ns: u64,
+    read_ns: u64,
+    sequence: u64,
+    route: Route,
+    forge: Forge,
+    arriving: VecDeque<Delivery>,
+}
+
+impl Listener {
+    fn new(options: &Options, prepare: &Prepare, clock: Clock) -> Self {
+        Listener {
+            clock,
+            schedule: Schedule::new(prepare),
+            origin_ns: None,
+            free_ns: 0,
+            call_ns: options.call_ns(prepare),
+            read_ns: options.read_ns,
+            sequence: 0,
+            route: Route::new(options, prepare),
+            forge: Forge::new(prepare),
+            arriving: VecDeque::new(),
+        }
+    }
+
+    fn next(&mut self) -> Option<Delivery> {
+        let origin_ns = *self.origin_ns.get_or_insert_with(|| self.clock.now());
+        while self.arriving.is_empty() {
+            match self.schedule.as_mut()?.next() {
+                Some(offset_ns) => {
+                    let entry_ns = self.free_ns.max(origin_ns + offset_ns);
+                    self.free_ns = entry_ns + self.call_ns;
+                    self.route.send(self.sequence, entry_ns, &mut self.arriving);
+                    self.sequence += 1;
+                }
+                None => {
+                    self.route.end(&mut self.arriving);
+                    self.arriving.push_back(goodbye(self.free_ns));
+                    self.schedule = None;
+                }
+            }
+        }
+        self.arriving.front().copied()
+    }
+}
+
+impl Subscriber for Listener {
+    fn wait(&mut self, until_ns: u64) -> Result<Option<bool>, Error> {
+        let Some(next) = self.next() else {
+            // All is said; the real clock must go on as well, for the word to stop.
+            std::thread::sleep(NAP);
+            self.clock.sleep_until(until_ns);
+            return Ok(Some(false));
+        };
+        let in_time = next.due_ns <= until_ns;
+        self.clock.sleep_until(until_ns.min(next.due_ns.saturating_sub(self.read_ns)));
+        Ok(Some(in_time))
+    }
+
+    fn take(&mut self, _until_ns: u64) -> Result<Option<&[u8]>, Error> {
+        let Some(delivery) = self.arriving.pop_front() else {
+            return Ok(None);
+        };
+        self.clock.sleep_until(delivery.due_ns);
+        Ok(Some(self.forge.make(delivery)))
+    }
+}
+
+/// Publishes by calling.
+struct Caller {
+    clock: Clock,
+    route: Route,
+    forge: Forge,
+    call_ns: u64,
+    arriving: VecDeque<Delivery>,
+    slots: Vec<Slot>,
+}
+
+/// A receiver's function once it is set; everything is in one thread.
+type Slot = Rc<RefCell<Option<Call>>>;
+
+impl Publisher for Caller {
+    fn publish(&mut self, message: &[u8]) -> Result<(), Error> {
+        let entry_ns = self.clock.now();
+        let sequence = message::sequence(message).ok_or_else(|| Error::new("no sequence"))?;
+        if sequence == GOODBYE {
+            self.route.end(&mut self.arriving);
+            self.arriving.push_back(goodbye(entry_ns));
+        } else {
+            self.route.send(sequence, entry_ns, &mut self.arriving);
+        }
+        while let Some(delivery) = self.arriving.pop_front() {
+            pass_until(&self.clock, delivery.due_ns);
+            let as_sent = delivery.sequence == sequence && !delivery.damaged;
+            let arriving = if as_sent { message } else { self.forge.make(delivery) };
+            for slot in &self.slots {
+                if let Some(call) = &mut *slot.borrow_mut() {
+                    call(arriving);
+                }
+            }
+        }
+        pass_until(&self.clock, entry_ns + self.call_ns);
+        Ok(())
+    }
+}
+
+fn goodbye(due_ns: u64) -> Delivery {
+    Delivery { sequence: GOODBYE, due_ns, damaged: false }
+}
+
+struct Source(Slot);
+
+impl CallSource for Source {
+    fn start(self: Box<Self>, call: Call) -> Result<Box<dyn Any>, Error> {
+        *self.0.borrow_mut() = Some(call);
+        Ok(Box::new(Calling(self.0)))
+    }
+}
+
+/// Empties the slot when it is dropped.
+struct Calling(Slot);
+
+impl Drop for Calling {
+    fn drop(&mut self) {
+        *self.0.borrow_mut() = None;
+    }
+}
+
+/// What systems that call can run.
+pub const CALL_WORKLOADS: [Workload; 3] = [Workload::Stream, Workload::Image, Workload::Publish];
+/// Between two looks, once all messages are spent.
+const NAP: Duration = Duration::from_millis(1);

@@ -1,0 +1,169 @@
+//! Functions for systems that call, and the publish workload of a system in one process.
+//!
+//! A function owns what it writes to, so that a call takes no lock and allocates nothing; when the
+//! system has dropped it, what it owned comes back.
+
+use std::any::Any;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver as Returned, Sender, channel};
+use std::time::Duration;
+
+use crate::clock::Clock;
+use crate::driver::{Call, Error, Fan, Receiver, Stream};
+use crate::fan::{self, Expected, QUIET_NS, SILENT};
+use crate::hearing::{Heard, Hearing};
+use crate::message;
+use crate::pingpong::GOODBYE;
+use crate::protocol::{Done, Prepare};
+use crate::samples::SampleFile;
+
+/// Something a function owns until it is dropped.
+pub(crate) struct Lent<T> {
+    returned: Returned<T>,
+    over: Arc<AtomicBool>,
+}
+
+impl Lent<Hearing> {
+    /// A function that books each message. The first thing it does is to read the clock.
+    pub(crate) fn listening(hearing: Hearing, clock: &Clock) -> (Call, Self) {
+        let clock = clock.clone();
+        Lent::new(hearing, move |hearing, message| {
+            let entry_ns = clock.now();
+            hearing.hear(message, 0, entry_ns) == Heard::Goodbye
+        })
+    }
+}
+
+impl Lent<Tally> {
+    /// A function that counts.
+    fn counting(expected: Expected) -> (Call, Self) {
+        // Without CPU time: it is ping's process, which counts that.
+        let done = Done { cpu_ns: Some(0), ..Done::default() };
+        Lent::new(Tally { done, next: 0, expected }, |tally, message| {
+            fan::note(&mut tally.done, &tally.expected, message, &mut tally.next);
+            message::sequence(message) == Some(GOODBYE)
+        })
+    }
+}
+
+impl<T: Send + 'static> Lent<T> {
+    /// `call` says whether a message was the last.
+    fn new(owned: T, mut call: impl FnMut(&mut T, &[u8]) -> bool + Send + 'static) -> (Call, Self) {
+        let (sender, returned) = channel();
+        let over = Arc::new(AtomicBool::new(false));
+        let its_over = Arc::clone(&over);
+        let mut keeper = Keeper { owned: Some(owned), sender };
+        let function = move |message: &[u8]| {
+            if let Some(owned) = &mut keeper.owned
+                && call(owned, message)
+            {
+                // ORDER: Relaxed, what was written comes back through the channel.
+                its_over.store(true, Ordering::Relaxed);
+            }
+        };
+        (Box::new(function), Lent { returned, over })
+    }
+
+    /// Waits until the last message has come, or long enough.
+    pub(crate) fn await_last(&self, clock: &Clock) {
+        let until_ns = clock.now() + LAST_NS_MAX;
+        // ORDER: Relaxed, see above.
+        while !self.over.load(Ordering::Relaxed) && clock.now() < until_ns {
+            clock.sleep_until(clock.now() + LOOK_AGAIN_NS);
+        }
+    }
+
+    /// What was lent. The system must have dropped the function, or be about to.
+    pub(crate) fn back(self) -> Result<T, Error> {
+        self.returned.recv_timeout(BACK_MAX).map_err(|_| {
+            Error::new("this driver keeps the function that it was to call")
+                .remedy("`CallSource::start` says when it must be dropped")
+        })
+    }
+}
+
+/// Gives back what it keeps when it is dropped.
+struct Keeper<T> {
+    owned: Option<T>,
+    sender: Sender<T>,
+}
+
+impl<T> Drop for Keeper<T> {
+    fn drop(&mut self) {
+        if let Some(owned) = self.owned.take() {
+            // Nobody waits for it once the run has failed.
+            let _ = self.sender.send(owned);
+        }
+    }
+}
+
+/// The counts of one subscriber.
+struct Tally {
+    done: Done,
+    /// One more than the highest sequence number that came; 0 for none.
+    next: u64,
+    expected: Expected,
+}
+
+/// A publish run in one process: the publish call lasts until all subscribers have been called.
+pub(crate) struct Audience {
+    // Dropped in this order: first the calls end.
+    calling: Vec<Box<dyn Any>>,
+    fan: Fan,
+    lent: Vec<Lent<Tally>>,
+}
+
+impl Audience {
+    pub(crate) fn new(stream: Stream, prepare: &Prepare) -> Result<Self, Error> {
+        let (found, asked) = (stream.receivers.len(), prepare.subscribers as usize);
+        if found != asked {
+            return Err(Error::new(format!("this driver opened {found} receivers, not {asked}")));
+        }
+        let fan = Fan { publisher: stream.publisher, subscribers: Vec::new(), clock: stream.clock };
+        let mut audience = Audience { calling: Vec::new(), fan, lent: Vec::new() };
+        for receiver in stream.receivers {
+            let Receiver::Calls(source) = receiver else {
+                return Err(Error::new(
+                    "publish in one process is for subscribers that are called",
+                ));
+            };
+            let (call, lent) = Lent::counting(Expected::of(prepare));
+            audience.calling.push(source.start(call)?);
+            audience.lent.push(lent);
+        }
+        Ok(audience)
+    }
+
+    /// As [`fan::ping`], with the subscribers' counts in [`Done::pong`].
+    pub(crate) fn run(
+        &mut self,
+        prepare: &Prepare,
+        samples: &mut SampleFile,
+        start_ns: u64,
+        stop: &AtomicBool,
+    ) -> Result<Done, Error> {
+        let mut done = fan::ping(&mut self.fan, prepare, samples, start_ns, stop)?;
+        self.fan.clock.sleep_until(self.fan.clock.now() + QUIET_NS);
+        drop(std::mem::take(&mut self.calling));
+        let mut pong = Done { begin_ns: done.begin_ns, end_ns: done.end_ns, ..Done::default() };
+        let mut silent = 0;
+        for lent in self.lent.drain(..) {
+            let Tally { done: one, next, .. } = lent.back()?;
+            silent += u64::from(next == 0);
+            pong.received += one.received;
+            pong.duplicates += one.duplicates;
+            pong.out_of_order += one.out_of_order;
+            pong.corrupt += one.corrupt;
+        }
+        pong.more.insert(SILENT.into(), silent);
+        done.pong = Some(Box::new(pong));
+        Ok(done)
+    }
+}
+
+/// How long the last message of a run may be under way.
+const LAST_NS_MAX: u64 = 1_000_000_000;
+const LOOK_AGAIN_NS: u64 = 200_000;
+/// How long a driver may take to let go of a function.
+const BACK_MAX: Duration = Duration::from_secs(5);

@@ -1,0 +1,121 @@
+//! What ping does with each message of a stream: loan, fill, stamp, publish.
+//!
+//! The stamp, `publish_entry_ns`, is the clock read that ends the filling: nothing stands between
+//! it and the call. So a one-way time holds the publish call and all that follows, and neither loan
+//! nor fill, which are timed by themselves.
+
+use crate::clock::{self, Clock};
+use crate::driver::{Error, Publisher};
+use crate::message::{self, HEADER_BYTES};
+use crate::pingpong::GOODBYE;
+use crate::protocol::{Prepare, Touch, Workload};
+use crate::transfer::Sent;
+
+/// A publisher and what it sends.
+pub(crate) struct Outgoing {
+    publisher: Box<dyn Publisher>,
+    content: Content,
+    message_bytes: usize,
+    has_loans: bool,
+}
+
+enum Content {
+    /// One message, stamped anew.
+    Pattern(message::Outgoing),
+    /// Memory of the size of a message, filled anew; empty if loans are filled.
+    Frame(Vec<u8>),
+}
+
+impl Outgoing {
+    pub(crate) fn new(publisher: Box<dyn Publisher>, prepare: &Prepare) -> Self {
+        let payload_bytes = prepare.payload_bytes as usize;
+        let (message_bytes, has_loans) = (HEADER_BYTES + payload_bytes, publisher.has_loans());
+        let content = match prepare.workload {
+            Workload::Image if has_loans => Content::Frame(Vec::new()),
+            // Ones, as zeros would be left to the kernel to map later.
+            Workload::Image => Content::Frame(vec![1; message_bytes]),
+            _ => Content::Pattern(message::Outgoing::new(payload_bytes)),
+        };
+        Outgoing { publisher, content, message_bytes, has_loans }
+    }
+
+    #[inline(always)]
+    pub(crate) fn publish(
+        &mut self,
+        sequence: u64,
+        touch: Touch,
+        clock: &Clock,
+    ) -> Result<Sent, Error> {
+        let mut sent = match self.has_loans {
+            true => self.publish_loan(sequence, touch, clock)?,
+            false => self.publish_own(sequence, touch, clock)?,
+        };
+        sent.return_ns = clock.now();
+        sent.cpu = clock::cpu();
+        Ok(sent)
+    }
+
+    #[inline(always)]
+    fn publish_loan(&mut self, sequence: u64, touch: Touch, clock: &Clock) -> Result<Sent, Error> {
+        let before_ns = clock.now();
+        let memory = self.publisher.loan(self.message_bytes)?;
+        let loaned_ns = clock.now();
+        match &mut self.content {
+            Content::Pattern(pattern) => {
+                let bytes = pattern.renew(sequence, touch);
+                let filled = message::filled(bytes, touch);
+                memory[..filled].copy_from_slice(&bytes[..filled]);
+            }
+            Content::Frame(_) => message::fill_frame(memory, sequence),
+        }
+        let entry_ns = clock.now();
+        self.publisher.publish_loan()?;
+        let (loan_ns, fill_ns) = (interval(before_ns, loaned_ns), interval(loaned_ns, entry_ns));
+        Ok(Sent { entry_ns, loan_ns, fill_ns, ..Sent::default() })
+    }
+
+    #[inline(always)]
+    fn publish_own(&mut self, sequence: u64, touch: Touch, clock: &Clock) -> Result<Sent, Error> {
+        match &mut self.content {
+            Content::Pattern(pattern) => {
+                let bytes = pattern.renew(sequence, touch);
+                let entry_ns = clock.now();
+                self.publisher.publish(bytes)?;
+                Ok(Sent { entry_ns, ..Sent::default() })
+            }
+            Content::Frame(frame) => {
+                let before_ns = clock.now();
+                message::fill_frame(frame, sequence);
+                let entry_ns = clock.now();
+                self.publisher.publish(frame)?;
+                let fill_ns = interval(before_ns, entry_ns);
+                Ok(Sent { entry_ns, fill_ns, ..Sent::default() })
+            }
+        }
+    }
+
+    /// Tells the receiving end that this was all. Should it get lost, the lab's stop ends that a
+    /// little later.
+    pub(crate) fn say_goodbye(&mut self) -> Result<(), Error> {
+        let header = GOODBYE.to_le_bytes();
+        if self.has_loans {
+            let memory = self.publisher.loan(self.message_bytes)?;
+            memory[..HEADER_BYTES].copy_from_slice(&header);
+            return self.publisher.publish_loan();
+        }
+        match &mut self.content {
+            Content::Pattern(pattern) => {
+                self.publisher.publish(pattern.renew(GOODBYE, Touch::Header))
+            }
+            Content::Frame(frame) => {
+                frame[..HEADER_BYTES].copy_from_slice(&header);
+                self.publisher.publish(frame)
+            }
+        }
+    }
+}
+
+#[inline(always)]
+fn interval(from_ns: u64, until_ns: u64) -> u32 {
+    u32::try_from(until_ns - from_ns).unwrap_or(u32::MAX)
+}

@@ -1,0 +1,116 @@
+//! What a measuring process opens and runs, by workload, role and topology.
+
+use std::sync::atomic::AtomicBool;
+
+use crate::calls::Audience;
+use crate::copies::Streaming;
+use crate::driver::{Driver, Error, Fan, Link, Stream};
+use crate::protocol::{Done, Prepare, Role, System, Topology, Workload};
+use crate::samples::SampleFile;
+use crate::together::Together;
+use crate::{arrivals, fan, pingpong, stream};
+
+/// Whether the kit can run `prepare`; the driver is asked apart.
+pub(crate) fn check(driver: &dyn Driver, prepare: &Prepare) -> Result<(), Error> {
+    match (prepare.workload, system(driver, prepare)) {
+        (Workload::Stream | Workload::Image, Some(system)) => stream::check(prepare, &system),
+        _ => Ok(()),
+    }
+}
+
+fn system(driver: &dyn Driver, prepare: &Prepare) -> Option<System> {
+    driver.systems().into_iter().find(|system| system.name == prepare.system)
+}
+
+/// What the report should know of this process.
+pub(crate) fn notes(prepare: &Prepare) -> Vec<String> {
+    match prepare.workload == Workload::Image && Streaming::best() == Streaming::Memcpy {
+        true => vec!["no streaming stores here: both copies of a frame are memcpy".into()],
+        false => Vec::new(),
+    }
+}
+
+/// What the driver has opened, matched.
+pub(crate) enum Opened {
+    Link(Link),
+    Fan(Fan),
+    Stream(Stream),
+}
+
+impl Opened {
+    pub(crate) fn new(driver: &dyn Driver, prepare: &Prepare) -> Result<Self, Error> {
+        let is_one_process = || {
+            let system = system(driver, prepare);
+            system.is_some_and(|system| system.topology == Topology::OneProcess)
+        };
+        match prepare.workload {
+            Workload::Roundtrip => driver.open(prepare).map(Opened::Link),
+            Workload::Publish if !is_one_process() => driver.open_publish(prepare).map(Opened::Fan),
+            Workload::Publish => driver.open_stream(prepare).map(Opened::Stream),
+            Workload::Stream | Workload::Image => {
+                match prepare.rate_hz {
+                    Some(_) => arrivals::check(prepare)?,
+                    None => check(driver, prepare)?,
+                }
+                driver.open_stream(prepare).map(Opened::Stream)
+            }
+        }
+    }
+}
+
+/// A part with all that it needs. Kept until the lab says stop, so that what the lab sees of this
+/// process is what ran.
+pub(crate) enum Part {
+    Link(Link, SampleFile),
+    Fan(Fan, SampleFile),
+    Audience(Audience, SampleFile),
+    Ping(stream::Ping, SampleFile),
+    Pong(Box<stream::Pong>),
+    Together(Box<Together>, SampleFile),
+}
+
+impl Part {
+    pub(crate) fn new(
+        opened: Opened,
+        prepare: &Prepare,
+        samples: SampleFile,
+    ) -> Result<Self, Error> {
+        let is_together = |stream: &Stream| !stream.receivers.is_empty();
+        Ok(match opened {
+            Opened::Link(link) => Part::Link(link, samples),
+            Opened::Fan(fan) => Part::Fan(fan, samples),
+            Opened::Stream(stream) if prepare.workload == Workload::Publish => {
+                Part::Audience(Audience::new(stream, prepare)?, samples)
+            }
+            Opened::Stream(stream) if prepare.role != Role::Ping => {
+                Part::Pong(Box::new(stream::Pong::new(stream, prepare, samples)?))
+            }
+            Opened::Stream(stream) if is_together(&stream) => {
+                Part::Together(Box::new(Together::new(stream, prepare)?), samples)
+            }
+            Opened::Stream(stream) => Part::Ping(stream::Ping::new(stream, prepare)?, samples),
+        })
+    }
+
+    pub(crate) fn run(
+        &mut self,
+        prepare: &Prepare,
+        start_ns: u64,
+        stop: &AtomicBool,
+    ) -> Result<Done, Error> {
+        match self {
+            Part::Link(link, samples) if prepare.role == Role::Ping => {
+                pingpong::ping(link, prepare, samples, start_ns, stop)
+            }
+            Part::Link(link, samples) => pingpong::pong(link, prepare, samples, stop),
+            Part::Fan(fan, samples) if prepare.role == Role::Ping => {
+                fan::ping(fan, prepare, samples, start_ns, stop)
+            }
+            Part::Fan(fan, _) => fan::pong(fan, prepare, stop),
+            Part::Audience(audience, samples) => audience.run(prepare, samples, start_ns, stop),
+            Part::Ping(ping, samples) => ping.run(prepare, samples, start_ns, stop),
+            Part::Pong(pong) => pong.run(start_ns, stop),
+            Part::Together(together, samples) => together.run(prepare, samples, start_ns, stop),
+        }
+    }
+}

@@ -1,0 +1,252 @@
+//! The two ends of a stream or image run in processes of their own: ping publishes by a schedule
+//! and is not answered, pong takes, or is called.
+//!
+//! Each end is made before the lab is told that it is ready, with all the memory it will need, and
+//! then run. For both ends in one process see `together`.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use crate::arrivals::{self, Schedule};
+use crate::calls::Lent;
+use crate::clock::Clock;
+use crate::driver::{Error, Publisher, Receiver, Stream, Subscriber};
+use crate::fan::QUIET_NS;
+use crate::hearing::{Heard, Hearing};
+use crate::outgoing::Outgoing;
+use crate::process;
+use crate::protocol::{Done, Prepare, System, Topology, Wait};
+use crate::samples::SampleFile;
+use crate::transfer::{Limit, Sent, receive};
+
+/// Whether `prepare` asks for something that `system` can do.
+pub fn check(prepare: &Prepare, system: &System) -> Result<(), Error> {
+    arrivals::check(prepare)?;
+    let is_called = system.wait == Wait::Callback && system.topology == Topology::OneProcess;
+    check_rate(prepare, is_called)
+}
+
+/// Back to back, a stream is bounded by what the receiving end takes; only the call of a function
+/// in the publishing thread has no such bound.
+pub(crate) fn check_rate(prepare: &Prepare, is_called: bool) -> Result<(), Error> {
+    if is_called || prepare.rate_hz.is_some() {
+        return Ok(());
+    }
+    let system = &prepare.system;
+    Err(Error::new(format!(
+        "rate_hz: {system} takes its messages, so a stream to it needs a rate; only callbacks in \
+         one process can be called back to back"
+    ))
+    .remedy("set workload.rate_hz to a number, or leave the system out of plan.systems"))
+}
+
+/// Ping's end.
+pub struct Ping {
+    outgoing: Outgoing,
+    clock: Clock,
+    schedule: Option<Schedule>,
+}
+
+impl Ping {
+    /// The publishing end of `stream`.
+    pub fn new(stream: Stream, prepare: &Prepare) -> Result<Self, Error> {
+        check_rate(prepare, false)?;
+        let publisher = stream.publisher;
+        let publisher = publisher.ok_or_else(|| Error::new("this driver opened no publisher"))?;
+        Ok(Ping::with(publisher, stream.clock, prepare))
+    }
+
+    pub(crate) fn with(publisher: Box<dyn Publisher>, clock: Clock, prepare: &Prepare) -> Self {
+        let outgoing = Outgoing::new(publisher, prepare);
+        Ping { outgoing, clock, schedule: Schedule::new(prepare) }
+    }
+
+    /// Publishes `prepare.messages` messages (or for `prepare.duration_ns`) from `start_ns` on, and
+    /// records each. Ends early when `stop` is set or when the sample file is full.
+    pub fn run(
+        &mut self,
+        prepare: &Prepare,
+        samples: &mut SampleFile,
+        start_ns: u64,
+        stop: &AtomicBool,
+    ) -> Result<Done, Error> {
+        self.clock.sleep_until(start_ns);
+        let origin_ns = self.clock.now();
+        self.warm_up(prepare, samples, origin_ns, stop)?;
+        let cpu_before_ns = process::cpu_ns();
+        let now_ns = self.clock.now();
+        let begin_ns = self.schedule.as_ref().map_or(now_ns, |s| origin_ns + s.begin_ns());
+        let mut done = Done { begin_ns, ..Done::default() };
+        let limit = Limit::new(prepare, begin_ns);
+        let mut written = 0;
+        // ORDER: Relaxed, the flag carries nothing else.
+        while !stop.load(Ordering::Relaxed) && written < samples.capacity() {
+            let Some(intended_ns) = self.next(origin_ns, done.sent, &limit) else {
+                break;
+            };
+            let sequence = prepare.warmup_messages + done.sent;
+            let sent = self.outgoing.publish(sequence, prepare.touch, &self.clock)?;
+            keep(samples, &mut written, prepare, done.sent, &sent, intended_ns);
+            done.sent += 1;
+            samples.beat(sequence + 1);
+        }
+        done.end_ns = self.clock.now();
+        done.cpu_ns = Some(process::cpu_ns() - cpu_before_ns);
+        self.outgoing.say_goodbye()?;
+        Ok(done)
+    }
+
+    fn warm_up(
+        &mut self,
+        prepare: &Prepare,
+        samples: &SampleFile,
+        origin_ns: u64,
+        stop: &AtomicBool,
+    ) -> Result<(), Error> {
+        for sequence in 0..prepare.warmup_messages {
+            let due_ns = self.schedule.as_mut().and_then(Iterator::next);
+            // ORDER: Relaxed, the flag carries nothing else.
+            if stop.load(Ordering::Relaxed) {
+                break;
+            }
+            self.clock.sleep_until(origin_ns + due_ns.unwrap_or(0));
+            self.outgoing.publish(sequence, Default::default(), &self.clock)?;
+            samples.beat(sequence + 1);
+        }
+        Ok(())
+    }
+
+    /// As [`Limit::next`], by the schedule if there is one.
+    #[inline(always)]
+    fn next(&mut self, origin_ns: u64, sent: u64, limit: &Limit) -> Option<Option<u64>> {
+        let Some(schedule) = &mut self.schedule else {
+            return limit.next(sent, &self.clock);
+        };
+        let intended_ns = origin_ns + schedule.next()?;
+        self.clock.sleep_until(intended_ns);
+        Some(Some(intended_ns))
+    }
+}
+
+#[inline(always)]
+fn keep(
+    samples: &mut SampleFile,
+    written: &mut usize,
+    prepare: &Prepare,
+    id: u64,
+    sent: &Sent,
+    intended_ns: Option<u64>,
+) {
+    if prepare.record_every > 1 && !id.is_multiple_of(prepare.record_every) {
+        return;
+    }
+    if let Some(place) = samples.record(*written) {
+        *place = sent.record(id);
+        place.intended_ns = intended_ns.unwrap_or(sent.entry_ns);
+        *written += 1;
+        samples.finish(*written);
+    }
+}
+
+/// Pong's end, in a process by itself.
+pub struct Pong {
+    /// Until it is to call; one that takes stays here until the process ends.
+    receiver: Option<Receiver>,
+    /// Until the run.
+    hearing: Option<Hearing>,
+    clock: Clock,
+}
+
+impl Pong {
+    /// The receiving end of `stream`; `samples` is pong's.
+    pub fn new(stream: Stream, prepare: &Prepare, samples: SampleFile) -> Result<Self, Error> {
+        let receiver = Some(the_one(stream.receivers)?);
+        let hearing = Some(Hearing::new(prepare, samples, stream.clock.clone()));
+        Ok(Pong { receiver, hearing, clock: stream.clock })
+    }
+
+    /// Takes what comes, until ping says goodbye or `stop` is set, and nothing more comes. To be
+    /// called once.
+    pub fn run(&mut self, start_ns: u64, stop: &AtomicBool) -> Result<Done, Error> {
+        let Some(mut hearing) = self.hearing.take() else {
+            return Err(Error::new("a receiving end runs once"));
+        };
+        self.clock.jump_to(start_ns);
+        match self.receiver.take() {
+            Some(Receiver::Calls(source)) => {
+                let (call, lent) = Lent::listening(hearing, &self.clock);
+                let calling = source.start(call)?;
+                // ORDER: Relaxed, the flag carries nothing else.
+                while !stop.load(Ordering::Relaxed) {
+                    std::thread::park_timeout(STOP_CHECK);
+                }
+                self.clock.sleep_until(self.clock.now() + QUIET_NS);
+                drop(calling);
+                return lent.back().map(Hearing::close);
+            }
+            other => self.receiver = other,
+        }
+        match &mut self.receiver {
+            Some(Receiver::Takes(taker)) => {
+                listen(taker.as_mut(), &mut hearing, &self.clock, stop)?
+            }
+            Some(Receiver::TakesHere(taker)) => {
+                listen(taker.as_mut(), &mut hearing, &self.clock, stop)?
+            }
+            _ => {}
+        }
+        Ok(hearing.close())
+    }
+}
+
+pub(crate) fn the_one(mut receivers: Vec<Receiver>) -> Result<Receiver, Error> {
+    let found = receivers.len();
+    match (receivers.pop(), found) {
+        (Some(receiver), 1) => Ok(receiver),
+        _ => Err(Error::new(format!("this driver opened {found} receivers, not 1"))),
+    }
+}
+
+/// Waits and takes until ping says goodbye or `stop` is set, and then until nothing more comes.
+pub(crate) fn listen(
+    subscriber: &mut dyn Subscriber,
+    hearing: &mut Hearing,
+    clock: &Clock,
+    stop: &AtomicBool,
+) -> Result<(), Error> {
+    // ORDER: Relaxed, the flag carries nothing else.
+    while !stop.load(Ordering::Relaxed) {
+        let until_ns = clock.now() + STOP_CHECK.as_nanos() as u64;
+        if hear_next(subscriber, hearing, clock, until_ns)? == Some(Heard::Goodbye) {
+            break;
+        }
+    }
+    let end_ns = clock.now() + DRAIN_NS_MAX;
+    while clock.now() < end_ns {
+        if hear_next(subscriber, hearing, clock, clock.now() + QUIET_NS)?.is_none() {
+            break;
+        }
+    }
+    Ok(())
+}
+
+#[inline(always)]
+fn hear_next(
+    subscriber: &mut dyn Subscriber,
+    hearing: &mut Hearing,
+    clock: &Clock,
+    until_ns: u64,
+) -> Result<Option<Heard>, Error> {
+    let Some(arrival) = receive(subscriber, clock, until_ns)? else {
+        return Ok(None);
+    };
+    let heard = hearing.hear(arrival.message, arrival.wake_ns, arrival.return_ns);
+    subscriber.release();
+    Ok(Some(heard))
+}
+
+/// How often a receiving end that hears nothing looks whether it should stop; seldom, because each
+/// look wakes a core that a slow schedule has put to sleep.
+const STOP_CHECK: Duration = Duration::from_secs(1);
+/// For so long at most it goes on taking after the end.
+const DRAIN_NS_MAX: u64 = 1_000_000_000;

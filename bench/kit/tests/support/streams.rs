@@ -1,0 +1,85 @@
+//! What every driver's streams and frames must be like, whatever the system. On a machine that is
+//! busy a system may lose messages; none may be damaged, or come twice, or before it was sent.
+
+use std::path::Path;
+
+use myelin_bench_kit::protocol::{Done, Frame, Prepare, Role, System, Topology, Workload};
+use myelin_bench_kit::samples::Record;
+
+use super::{Pair, Solo, describe, prepare};
+
+/// Both ends' counts, and the records of what arrived.
+pub struct Ran {
+    pub ping: Done,
+    pub pong: Done,
+    pub pings: Vec<Record>,
+    pub pongs: Vec<Record>,
+}
+
+/// A stream of 64 B at 2 kHz.
+pub fn at_rate(system: &str) -> Prepare {
+    let (workload, rate_hz, warmup_messages) = (Workload::Stream, Some(2000.0), 3);
+    Prepare { workload, rate_hz, warmup_messages, ..prepare(system, Role::Ping) }
+}
+
+/// Small frames at 200 Hz.
+pub fn frames(system: &str) -> Prepare {
+    let frame = Frame { width: 320, height: 240 };
+    let (payload_bytes, rate_hz, messages) = (frame.bytes(), Some(200.0), 20);
+    let (workload, frame) = (Workload::Image, Some(frame));
+    Prepare { workload, frame, payload_bytes, rate_hz, messages, ..at_rate(system) }
+}
+
+/// The systems that can run here and have both workloads; whoever has one has the other.
+pub fn one_way_systems(executable: &Path, topology: Topology) -> Vec<System> {
+    let has = |system: &System| {
+        let streams = system.workloads.contains(&Workload::Stream);
+        assert_eq!(streams, system.workloads.contains(&Workload::Image));
+        streams && system.topology == topology && system.missing.is_none()
+    };
+    describe(executable).systems.into_iter().filter(has).collect()
+}
+
+/// A run between two processes.
+pub fn across(executable: &Path, prepare: &Prepare) -> Ran {
+    let mut pair = Pair::open(executable, prepare, prepare.messages);
+    let (ping, pong) = pair.finish();
+    assert!(ping.pong.is_none() && pong.cpu_ns.is_some());
+    checked(prepare, ping, pong, pair.ping_samples.records(), pair.pong_samples.records())
+}
+
+/// A run in one process.
+pub fn within(executable: &Path, prepare: &Prepare) -> Ran {
+    let mut solo = Solo::open(executable, prepare, prepare.messages);
+    let (ping, pong) = solo.finish();
+    assert!(ping.cpu_ns.is_some() && pong.cpu_ns.is_none());
+    assert_eq!(pong.lost, ping.sent - pong.received);
+    checked(prepare, ping, pong, solo.ping_samples.records(), solo.pong_samples.records())
+}
+
+fn checked(
+    prepare: &Prepare,
+    ping: Done,
+    pong: Done,
+    pings: Vec<Record>,
+    pongs: Vec<Record>,
+) -> Ran {
+    let (messages, is_image) = (prepare.messages, prepare.workload == Workload::Image);
+    let what = format!("{} with {} B: {pong:?}", prepare.system, prepare.payload_bytes);
+    assert_eq!((ping.sent, ping.received, pings.len() as u64), (messages, 0, messages), "{what}");
+    assert!(pong.received > 0 && pong.received <= messages, "{what}");
+    assert_eq!((pong.duplicates, pong.out_of_order, pong.corrupt), (0, 0, 0), "{what}");
+    let both = pings.into_iter().zip(pongs).filter(|(_, pong)| pong.take_return_ns != 0);
+    let (pings, pongs): (Vec<_>, Vec<_>) = both.unzip();
+    assert_eq!(pongs.len() as u64, pong.received, "{what}");
+    for (ping, pong) in pings.iter().zip(&pongs) {
+        let arrived_ns = if pong.wake_ns == 0 { pong.take_return_ns } else { pong.wake_ns };
+        let times = [ping.intended_ns, ping.publish_entry_ns, arrived_ns, pong.take_return_ns];
+        assert!(times.is_sorted(), "{what}: {ping:?} {pong:?}");
+        assert!(ping.publish_entry_ns <= ping.publish_return_ns, "{what}");
+        assert_eq!((ping.id, pong.flags, pong.duplicates), (pong.id, 0, 0), "{what}");
+        assert_eq!(is_image, pong.loan_ns > 0 && pong.fill_ns > 0, "{what}: {pong:?}");
+        assert!(!is_image || ping.fill_ns > 0, "{what}: {ping:?}");
+    }
+    Ran { ping, pong, pings, pongs }
+}

@@ -1,0 +1,155 @@
+//! From the records of the two ends of a stream to the quantities of the report.
+//!
+//! ```text
+//!  ping                                                   receiving end
+//!  intended ─ lateness ─ loan ─ fill ─ stamp ─ write ─┐
+//!                                        │            └ wake ─ wait returns
+//!                                        └── one way ───────── payload in hand ─ memcpy ─ copy
+//! ```
+//! The ends are joined by the message's number: either may lack records that the other has.
+
+use std::collections::HashMap;
+
+use myelin_bench_kit::samples::Record;
+
+use super::distribution::Sorted;
+use super::series::{Series, span};
+use crate::record::RunSamples;
+
+/// Derives everything from a run's records. `has_rate` says whether there was a schedule, `copies`
+/// whether the receiving end has copied each message.
+pub fn series(samples: &RunSamples, has_rate: bool, copies: bool) -> Series {
+    let mut series = Series::default();
+    let has_loans = samples.ping.iter().any(|ping| ping.loan_ns != 0);
+    let has_fills = samples.ping.iter().any(|ping| ping.fill_ns != 0);
+    for ping in &samples.ping {
+        if has_loans {
+            series.loan.push(i64::from(ping.loan_ns));
+        }
+        if has_fills {
+            series.fill.push(i64::from(ping.fill_ns));
+        }
+        if has_rate {
+            // The stamp is taken after loan and fill, which are no lateness of the schedule's.
+            let before = i64::from(ping.loan_ns) + i64::from(ping.fill_ns);
+            series.lateness.push(span(ping.intended_ns, ping.publish_entry_ns) - before);
+        }
+    }
+    let mut one_way = Vec::with_capacity(samples.pong.len());
+    for (ping, pong) in joined(samples) {
+        let way = span(ping.publish_entry_ns, pong.take_return_ns);
+        one_way.push(way);
+        if pong.wake_ns != 0 {
+            series.wake.push(span(ping.publish_return_ns, pong.wake_ns));
+            series.read.push(span(pong.wake_ns, pong.take_return_ns));
+        }
+        if copies {
+            series.memcpy.push(i64::from(pong.loan_ns));
+            series.stream_copy.push(i64::from(pong.fill_ns));
+        }
+        let is_same = ping.publish_cpu == pong.take_cpu;
+        let side = if is_same { &mut series.same_cpu } else { &mut series.cross_cpu };
+        side.push(way);
+    }
+    series.one_way = Sorted::new(one_way);
+    let write = |ping: &Record| span(ping.publish_entry_ns, ping.publish_return_ns);
+    series.write = Sorted::new(samples.ping.iter().map(write).collect());
+    series
+}
+
+/// Each message that was taken, at both ends, by number; of a number taken twice, the first.
+pub fn joined(samples: &RunSamples) -> impl Iterator<Item = (&Record, &Record)> {
+    let mut taken: HashMap<u64, &Record> = HashMap::with_capacity(samples.pong.len());
+    for pong in samples.pong.iter().filter(|pong| pong.take_return_ns != 0) {
+        taken.entry(pong.id).or_insert(pong);
+    }
+    samples.ping.iter().filter_map(move |ping| Some((ping, *taken.get(&ping.id)?)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn sent(id: u64, entry_ns: u64) -> Record {
+        Record {
+            id,
+            intended_ns: entry_ns - 100,
+            publish_entry_ns: entry_ns,
+            publish_return_ns: entry_ns + 10,
+            loan_ns: 20,
+            fill_ns: 50,
+            publish_cpu: 1,
+            ..Record::default()
+        }
+    }
+
+    fn taken(id: u64, at_ns: u64) -> Record {
+        Record {
+            id,
+            wake_ns: at_ns - 3,
+            take_return_ns: at_ns,
+            loan_ns: 700,
+            fill_ns: 900,
+            ..Record::default()
+        }
+    }
+
+    #[test]
+    fn stamp_wake_copies_and_lateness_are_apart() {
+        let samples = RunSamples {
+            ping: vec![sent(0, 1000), sent(1, 2000), sent(2, 3000)],
+            pong: vec![taken(2, 3050), taken(0, 1040), Record::default()],
+        };
+        let series = series(&samples, true, true);
+        assert_eq!((series.one_way.len(), series.one_way.range()), (2, Some((40, 50))));
+        assert_eq!(series.write.range(), Some((10, 10)));
+        assert_eq!(series.lateness, [30, 30, 30], "100 ns less loan and fill");
+        assert_eq!(series.wake, [1037 - 1010, 3047 - 3010]);
+        assert_eq!(series.read, [3, 3]);
+        assert_eq!((series.memcpy, series.stream_copy), (vec![700; 2], vec![900; 2]));
+        assert_eq!((series.same_cpu.len(), series.cross_cpu.len()), (0, 2));
+        assert_eq!(series.round_trip.len(), 0);
+    }
+
+    #[test]
+    fn what_is_not_measured_is_absent() {
+        let bare = |record: Record| Record { loan_ns: 0, fill_ns: 0, wake_ns: 0, ..record };
+        let samples = RunSamples {
+            ping: vec![bare(sent(0, 1000))],
+            pong: vec![bare(taken(0, 1040)), bare(taken(0, 1090))],
+        };
+        let series = series(&samples, false, false);
+        assert_eq!(series.one_way.range(), Some((40, 40)), "of two, the first");
+        let absent = [&series.loan, &series.fill, &series.wake, &series.memcpy, &series.lateness];
+        assert!(absent.into_iter().all(Vec::is_empty));
+    }
+
+    proptest! {
+        #[test]
+        fn the_order_of_taking_and_what_was_lost_change_nothing(
+            ways in prop::collection::vec(1u64..1_000_000, 1..200),
+            lost in prop::collection::vec(any::<bool>(), 200),
+            seed in any::<u64>(),
+        ) {
+            let ping: Vec<Record> =
+                (0..ways.len() as u64).map(|id| sent(id, 1_000_000 + id * 1000)).collect();
+            let mut pong: Vec<Record> = (ping.iter().zip(&ways).zip(&lost))
+                .filter(|(_, lost)| !**lost)
+                .map(|((ping, way), _)| taken(ping.id, ping.publish_entry_ns + way))
+                .collect();
+            let mut expected: Vec<i64> = (ways.iter().zip(&lost))
+                .filter(|(_, lost)| !**lost)
+                .map(|(way, _)| *way as i64)
+                .collect();
+            pong.sort_by_key(|record| (record.id ^ seed).wrapping_mul(0x9e37_79b9_7f4a_7c15));
+            let found = series(&RunSamples { ping, pong }, true, true);
+            expected.sort_unstable();
+            let values: Vec<i64> = (0..expected.len())
+                .map(|at| found.one_way.quantile((at as f64 + 0.5) / expected.len() as f64).unwrap())
+                .collect();
+            prop_assert_eq!(values, expected);
+            prop_assert_eq!(found.write.len(), ways.len());
+        }
+    }
+}

@@ -1,0 +1,61 @@
+//! What only the drivers can find wrong with a scenario.
+
+use myelin_bench_kit::protocol::{Event, System};
+
+use super::{Plan, RunPlan};
+use crate::input_error::InputError;
+use crate::registry::Entry;
+use crate::scenario::Scenario;
+
+/// Finds the mistakes in a scenario that only its drivers can see: payloads a system cannot carry,
+/// options it does not know.
+pub fn check(scenario: &Scenario, entries: &[Entry]) -> Result<(), InputError> {
+    for driver in scenario.options.keys() {
+        if !entries.iter().any(|entry| entry.driver() == driver) {
+            let known = entries.iter().map(Entry::driver);
+            return Err(InputError::unknown("driver", driver, known)
+                .at(&scenario.source, scenario.source.find(&format!("[options.{driver}]")))
+                .remedy("a table of options belongs to the driver of a system in plan.systems"));
+        }
+    }
+    let present = entries.iter().filter(|entry| entry.system.missing.is_none());
+    for entry in present {
+        for &payload_bytes in &scenario.workload.payload_bytes {
+            check_size(scenario, &entry.system, payload_bytes)?;
+            if scenario.options.contains_key(entry.driver()) {
+                check_options(scenario, entry, payload_bytes)?;
+            }
+        }
+    }
+    Ok(())
+}
+
+fn check_size(scenario: &Scenario, system: &System, size: u64) -> Result<(), InputError> {
+    let limit = system.payload_bytes_max;
+    if limit == 0 || size <= limit {
+        return Ok(());
+    }
+    let place = scenario.source.find_value("payload_bytes", &size.to_string());
+    let message = format!("payload_bytes: {size} is more than {} carries", system.name);
+    Err(scenario
+        .source
+        .error(place, message)
+        .remedy(format!("use at most {limit}, or leave the system out of plan.systems")))
+}
+
+fn check_options(scenario: &Scenario, entry: &Entry, size: u64) -> Result<(), InputError> {
+    let alone = Plan::new(vec![(scenario.clone(), vec![entry.clone()])], 0, String::new());
+    let Some(cell) = alone.cells.iter().find(|cell| cell.payload_bytes == size) else {
+        return Ok(());
+    };
+    let prepare = alone.prepare(cell, &RunPlan { order: 0, cell: 0, repeat: 0 });
+    let Err(event) = entry.check(&prepare) else {
+        return Ok(());
+    };
+    let Event::Error { message, remedy, key } = event else {
+        return Ok(());
+    };
+    let table = scenario.source.find(&format!("[options.{}]", entry.driver()));
+    let place = scenario.source.find_after(table.end, &key).unwrap_or(table);
+    Err(scenario.source.error(place, format!("{}: {message}", entry.system.name)).remedy(remedy))
+}

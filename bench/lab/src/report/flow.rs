@@ -1,0 +1,219 @@
+//! Streams and images as a reader meets them: for each size a row for every configuration, with what
+//! the transport does apart from what a user does with the payload; and the schedules beside each
+//! other.
+
+use myelin_bench_kit::protocol::Topology;
+
+use super::entry::Entry;
+use super::table::{Column, Notes, Row, Table, TableCell, Tone, absent, latency};
+use super::view::{Group, View, distinct, tuning_rank};
+use super::words;
+use crate::summary::{Cell, Distribution};
+
+/// One table for each size.
+pub(super) fn tables(group: &Group) -> Vec<Table> {
+    group.payloads.iter().map(|&payload| figures(group, payload)).collect()
+}
+
+fn figures(group: &Group, payload: u64) -> Table {
+    let entries = ordered(group, payload);
+    let columns = columns(group, &entries);
+    let mut notes = Notes::default();
+    let is_mixed = distinct(entries.iter().map(|entry| entry.system.topology)).len() > 1;
+    let place = |entry: &Entry| match entry.system.topology {
+        Topology::OneProcess if is_mixed => ", one process",
+        _ => "",
+    };
+    let mut row = |entry: &&Entry| Row {
+        label: format!("{}{}", entry.configuration(), place(entry)),
+        cells: columns.iter().map(|figure| figure.cell(group, entry, &mut notes)).collect(),
+    };
+    let rows = entries.iter().map(&mut row).collect();
+    Table {
+        caption: format!(
+            "{}: from the stamp until the payload is in hand, µs",
+            group.size(payload)
+        ),
+        columns: columns.iter().map(|figure| figure.column()).collect(),
+        rows,
+        notes: notes.0,
+    }
+}
+
+/// The systems under test as the summary lists them, then the floor.
+fn ordered<'v, 'a>(group: &'v Group<'a>, payload: u64) -> Vec<&'v Entry<'a>> {
+    let here = |entry: &&Entry| entry.cell.params.payload_bytes == payload;
+    let mut entries: Vec<&Entry> = group.entries.iter().filter(here).collect();
+    let rank = |entry: &Entry| group.systems.iter().position(|system| *system == entry.system);
+    entries.sort_by_key(|entry| {
+        let topology = entry.system.topology.name();
+        (entry.system.floor, topology, rank(entry), tuning_rank(&entry.cell.tuning))
+    });
+    entries
+}
+
+/// A column: the heading it shares, its own, and what stands below.
+struct Figure(&'static str, &'static str, What);
+
+enum What {
+    OneWay,
+    Max,
+    OverFloor,
+    Median(fn(&Cell) -> Option<&Distribution>),
+    Cpu,
+    ReceiverCpu,
+    Lost,
+}
+
+impl Figure {
+    fn column(&self) -> Column {
+        Column { group: self.0.to_owned(), head: self.1.to_owned() }
+    }
+
+    /// Whether a table of these is the poorer without it.
+    fn is_measured(&self, group: &Group, entries: &[&Entry]) -> bool {
+        let any = |is: &dyn Fn(&Cell) -> bool| entries.iter().any(|entry| is(entry.cell));
+        match &self.2 {
+            What::Median(of) => any(&|cell| of(cell).is_some()),
+            What::ReceiverCpu => any(&|cell| cell.receiver_cpu_percent.is_some()),
+            What::OverFloor => entries.iter().any(|entry| over_floor(group, entry).is_some()),
+            What::OneWay | What::Max | What::Cpu | What::Lost => true,
+        }
+    }
+
+    fn cell(&self, group: &Group, entry: &Entry, notes: &mut Notes) -> TableCell {
+        let cell = entry.cell;
+        let percent = |percent| plain(words::cpu_percent(percent));
+        let figure = match &self.2 {
+            What::OneWay => latency(group, entry, notes),
+            What::Max => entry.latency().map_or_else(absent, |it| plain(words::us(it.max))),
+            What::OverFloor => over_floor(group, entry).map_or_else(absent, plain),
+            What::Median(of) => of(cell).map_or_else(absent, median),
+            What::Cpu => percent(cell.cpu_percent),
+            What::ReceiverCpu => cell.receiver_cpu_percent.map_or_else(absent, percent),
+            What::Lost => TableCell {
+                title: format!("{} sent, {} taken", cell.sent, cell.received),
+                ..plain(words::count(cell.lost))
+            },
+        };
+        match entry.system.floor && cell.valid {
+            true => TableCell { tone: Tone::Faint, ..figure },
+            false => figure,
+        }
+    }
+}
+
+fn columns(group: &Group, entries: &[&Entry]) -> Vec<&'static Figure> {
+    FIGURES.iter().filter(|figure| figure.is_measured(group, entries)).collect()
+}
+
+/// Of a scenario with several rates or schedules: p50 and p99 of each beside the others.
+pub(super) fn overviews(view: &View) -> Vec<Table> {
+    let flows: Vec<&Group> = view.groups.iter().filter(|group| group.is_flow).collect();
+    let scenarios = distinct(flows.iter().map(|group| group.scenario));
+    let of = |scenario: &str| {
+        let groups: Vec<&Group> =
+            flows.iter().copied().filter(|group| group.scenario == scenario).collect();
+        (groups.len() > 1).then(|| overview(scenario, &groups))
+    };
+    scenarios.into_iter().filter_map(of).collect()
+}
+
+fn overview(scenario: &str, groups: &[&Group]) -> Table {
+    let all = || groups.iter().flat_map(|group| &group.entries);
+    let mut columns = distinct(all().map(|entry| (entry.system, entry.cell.tuning.as_str())));
+    columns.sort_by_key(|(system, _)| system.floor);
+    let cell = |group: &Group, (system, tuning): (&str, &str), payload| {
+        let entry = group.entry(system, tuning, payload);
+        entry.map_or_else(absent, |entry| TableCell {
+            main: words::us_or_dash(entry.p50()),
+            side: words::us_or_dash(entry.latency().and_then(|latency| latency.p99)),
+            small: format!("{} %", words::cpu_percent(cpu(entry.cell))),
+            tone: if entry.cell.valid { Tone::Plain } else { Tone::Invalid },
+            title: entry.name(),
+            ..TableCell::default()
+        })
+    };
+    let rows = groups.iter().flat_map(|group| {
+        let columns = &columns;
+        group.payloads.iter().map(move |&payload| Row {
+            label: label(group, payload, groups),
+            cells: (columns.iter())
+                .map(|(system, tuning)| cell(group, (system.name, tuning), payload))
+                .collect(),
+        })
+    });
+    let whose = match all().any(|entry| entry.cell.receiver_cpu_percent.is_some()) {
+        true => "of the receiving end",
+        false => "of the process",
+    };
+    Table {
+        caption: format!("{scenario}: one way p50 and p99, µs; CPU {whose}, % of a core"),
+        rows: rows.collect(),
+        columns: columns
+            .iter()
+            .map(|(system, tuning)| Column {
+                group: system.name.to_owned(),
+                head: (*tuning).to_owned(),
+            })
+            .collect(),
+        notes: vec![],
+    }
+}
+
+/// `30 Hz, jitter`, with the payload where there are several.
+fn label(group: &Group, payload: u64, groups: &[&Group]) -> String {
+    let first = group.entries.first().map(|entry| &entry.cell.params);
+    let mut parts: Vec<String> = Vec::new();
+    if groups.iter().any(|group| group.payloads.len() > 1) {
+        parts.push(group.size(payload));
+    }
+    parts.extend(first.map(|params| words::rate(params.rate_hz)));
+    parts.extend(first.and_then(|params| params.arrivals.clone()));
+    parts.join(", ")
+}
+
+/// CPU of the receiving end where it is a process of its own, else of the one that there is.
+fn cpu(cell: &Cell) -> f64 {
+    cell.receiver_cpu_percent.unwrap_or(cell.cpu_percent)
+}
+
+fn over_floor(group: &Group, entry: &Entry) -> Option<String> {
+    let cell = entry.cell;
+    let floor = group.floor(&cell.tuning, cell.params.payload_bytes, entry.system.wait)?;
+    let ratio = entry.estimate().ok()?.value / floor.typical_p50()?;
+    (!entry.system.floor).then(|| words::factor(ratio))
+}
+
+fn median(distribution: &Distribution) -> TableCell {
+    TableCell {
+        title: format!("p99 {} µs", words::us_or_dash(distribution.p99)),
+        ..plain(words::us_or_dash(distribution.p50))
+    }
+}
+
+fn plain(main: String) -> TableCell {
+    TableCell { main, tone: Tone::Minor, ..TableCell::default() }
+}
+
+const ONE_WAY: &str = "one way";
+const PUBLISHER: &str = "publisher, p50";
+const BUSINESS: &str = "user's copies, p50";
+const CPU: &str = "CPU, % of a core";
+
+/// What the transport does, what is done before and after it, and what all of it costs.
+const FIGURES: &[Figure] = &[
+    Figure(ONE_WAY, "p50 p99", What::OneWay),
+    Figure(ONE_WAY, "max", What::Max),
+    Figure(ONE_WAY, "÷ floor", What::OverFloor),
+    Figure(ONE_WAY, "wake", What::Median(|cell| cell.wake_us.as_ref())),
+    Figure(PUBLISHER, "late", What::Median(|cell| cell.lateness_us.as_ref())),
+    Figure(PUBLISHER, "loan", What::Median(|cell| cell.loan_us.as_ref())),
+    Figure(PUBLISHER, "fill", What::Median(|cell| cell.fill_us.as_ref())),
+    Figure(PUBLISHER, "publish", What::Median(|cell| cell.write_us.as_ref())),
+    Figure(BUSINESS, "memcpy", What::Median(|cell| cell.memcpy_us.as_ref())),
+    Figure(BUSINESS, "streaming", What::Median(|cell| cell.stream_copy_us.as_ref())),
+    Figure(CPU, "all", What::Cpu),
+    Figure(CPU, "receiver", What::ReceiverCpu),
+    Figure("messages", "lost", What::Lost),
+];

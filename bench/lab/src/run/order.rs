@@ -1,0 +1,68 @@
+//! What a run is made of, and what follows from it.
+
+use std::path::PathBuf;
+use std::sync::atomic::AtomicBool;
+
+use myelin_bench_kit::protocol::{Prepare, Role, System, Topology, Wait, Workload};
+
+use super::tuning::{self, Cpus, Settings};
+use crate::registry::Entry;
+use crate::scenario::Tuning;
+
+/// What a run is made of.
+pub struct Order<'a> {
+    /// The system and its driver.
+    pub entry: &'a Entry,
+    /// What the driver is told; role and files are filled in here.
+    pub prepare: Prepare,
+    /// What is done for latency.
+    pub tuning: Tuning,
+    /// The CPUs of `tuned`; absent for `default`.
+    pub cpus: Option<Cpus>,
+    /// SCHED_FIFO priority of `tuned`.
+    pub priority: u32,
+    /// Folder of the run, absolute.
+    pub directory: PathBuf,
+    /// Records to make room for.
+    pub capacity: u64,
+    /// Set when the user has had enough.
+    pub interrupted: &'a AtomicBool,
+}
+
+impl Order<'_> {
+    pub(super) fn is_publish(&self) -> bool {
+        self.prepare.workload == Workload::Publish
+    }
+
+    /// Whether ping's process has both ends, and there is no pong.
+    pub(super) fn is_one_process(&self) -> bool {
+        self.entry.system.topology == Topology::OneProcess
+    }
+
+    /// How the receiving side waits.
+    fn wait(&self) -> Wait {
+        waits(&self.entry.system, self.prepare.workload)
+    }
+
+    /// What a role's process is started with.
+    pub(super) fn settings(&self, role: Role) -> Settings {
+        Settings::of(self.tuning, role, self.wait(), self.cpus, self.priority)
+    }
+}
+
+/// How the receiving end of `system` comes to its messages: in a publish run it polls, whatever the
+/// system would do; in one process it is called then.
+pub fn waits(system: &System, workload: Workload) -> Wait {
+    match (workload, system.topology) {
+        (Workload::Publish, Topology::TwoProcesses) => Wait::Poll,
+        (Workload::Publish, Topology::OneProcess) => Wait::Callback,
+        _ => system.wait,
+    }
+}
+
+/// The remarks a tuning makes on a system, for the report.
+pub fn tuning_notes(order: &Order<'_>) -> Vec<String> {
+    let tuned = order.tuning != Tuning::Default;
+    let remark = tuned.then(|| tuning::fifo_remark(order.wait())).flatten();
+    remark.into_iter().collect()
+}
