@@ -144,7 +144,8 @@ impl CDriver {
     }
 }
 
-/// Opens one role of a stream through a table of C functions: ping's publisher or pong's subscriber.
+/// Opens one role of a stream through a table of C functions: ping's publisher or pong's
+/// subscriber.
 pub fn open_stream(table: &'static CLink, prepare: &Prepare, loans: bool) -> Result<Stream, Error> {
     let Link { publisher, subscriber, clock } = open(table, prepare, loans)?;
     Ok(match prepare.role {

@@ -131,8 +131,8 @@ pub type Call = Box<dyn FnMut(&[u8]) + Send>;
 /// A subscriber that calls a function.
 pub trait CallSource {
     /// From now on calls `call` with each message, never twice at once. The bytes are valid during
-    /// the call. What is returned keeps it so; when it has been dropped, `call` is no longer running,
-    /// will not be called again, and has been dropped as well.
+    /// the call. What is returned keeps it so; when it has been dropped, `call` is no longer
+    /// running, will not be called again, and has been dropped as well.
     fn start(self: Box<Self>, call: Call) -> Result<Box<dyn std::any::Any>, Error>;
 }
 

@@ -1,10 +1,11 @@
-/* The adaptor: one role of a round trip or of a stream over CycloneDDS 0.10, in the form of the kit's
- * table.
+/* The adaptor: one role of a round trip or of a stream over CycloneDDS 0.10, in the form of the
+ * kit's table.
  *
- * Ping writes topic `ping_<run>` and reads `pong_<run>`, pong the other way round; of a stream there
- * is `ping_<run>` alone, best effort. There are two topics, not one topic in two partitions, because 0.10 ignores partitions over shared memory and
- * each side would then read its own writes. In the run's name `_` stands for `-`, which CycloneDDS
- * does not allow and which the protocol's names have instead of `_`.
+ * Ping writes topic `ping_<run>` and reads `pong_<run>`, pong the other way round; of a stream
+ * there is `ping_<run>` alone, best effort. There are two topics, not one topic in two partitions,
+ * because 0.10 ignores partitions over shared memory and each side would then read its own writes.
+ * In the run's name `_` stands for `-`, which CycloneDDS does not allow and which the protocol's
+ * names have instead of `_`.
  *
  * The type is `struct { unsigned long long sequence; octet payload[N]; }` without `payload` if N
  * is 0: its memory layout is the kit's message, byte for byte. The descriptor is what idlc 0.10.2
@@ -219,8 +220,8 @@ static int wait_until_matched(struct link *link, dds_entity_t waitset, uint64_t 
   }
 }
 
-/* Has `waitset` wait for a change of the status `mask` of `entity`, if there is such an entity; what
- * its mask was before goes to `before`. */
+/* Has `waitset` wait for a change of the status `mask` of `entity`, if there is such an entity;
+ * what its mask was before goes to `before`. */
 static dds_return_t watch(dds_entity_t waitset, dds_entity_t entity, uint32_t mask,
                           uint32_t *before)
 {

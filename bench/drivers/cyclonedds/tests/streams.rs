@@ -1,5 +1,5 @@
-//! Streams and frames of every system, through the real executable. Skips, with a line that says so,
-//! what is not installed.
+//! Streams and frames of every system, through the real executable. Skips, with a line that says
+//! so, what is not installed.
 
 #[path = "../../../kit/tests/support/mod.rs"]
 mod support;

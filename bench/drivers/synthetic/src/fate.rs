@@ -98,8 +98,8 @@ pub fn expected(messages: u64, options: &Options) -> Expected {
     counts
 }
 
-/// What a stream of `messages` measured messages must report. A reordered message arrives behind the
-/// next that arrives by itself.
+/// What a stream of `messages` measured messages must report. A reordered message arrives behind
+/// the next that arrives by itself.
 pub fn expected_of_stream(messages: u64, options: &Options) -> Expected {
     let mut counts = Expected { sent: messages, ..Expected::default() };
     let mut held = false;

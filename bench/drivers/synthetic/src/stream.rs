@@ -1,6 +1,6 @@
 //! Streams on the virtual clock: publishing takes as long as it is told. In two processes pong
-//! computes when each message left, by the schedule and from the same start, and takes it when it is
-//! due; in one process the publisher calls the receivers when it is due.
+//! computes when each message left, by the schedule and from the same start, and takes it when it
+//! is due; in one process the publisher calls the receivers when it is due.
 
 use std::any::Any;
 use std::cell::RefCell;
