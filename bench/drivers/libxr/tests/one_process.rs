@@ -95,8 +95,9 @@ fn a_handle_may_be_dropped_in_another_thread_at_any_time() {
     let (mut publisher, sources) = callbacks(open("libxr.callback", "dropped-elsewhere", 64, 200));
     let over = Arc::new(AtomicBool::new(false));
     let flag = Arc::clone(&over);
+    let elsewhere = Elsewhere(sources);
     let dropping = std::thread::spawn(move || {
-        for source in sources {
+        for source in elsewhere.sources() {
             let alive = Arc::new(Mutex::new(true));
             let seen = Arc::clone(&alive);
             let call = move |_: &[u8]| assert!(*seen.lock().unwrap(), "called after the drop");
@@ -253,9 +254,21 @@ fn send(publisher: &mut dyn Publisher, payload_bytes: u64, sequence: u64) {
 fn callbacks(stream: Stream) -> (Box<dyn Publisher>, Vec<Box<dyn CallSource>>) {
     let sources = stream.receivers.into_iter().map(|receiver| match receiver {
         Receiver::Calls(source) => source,
-        Receiver::Takes(_) => panic!("a callback was asked for"),
+        _ => panic!("a callback was asked for"),
     });
     (stream.publisher.expect("ping publishes"), sources.collect())
+}
+
+/// Sources for another thread.
+struct Elsewhere(Vec<Box<dyn CallSource>>);
+
+// SAFETY: they are LibXR's, which are of no thread's own; the trait alone leaves that open.
+unsafe impl Send for Elsewhere {}
+
+impl Elsewhere {
+    fn sources(self) -> Vec<Box<dyn CallSource>> {
+        self.0
+    }
 }
 
 fn taken(stream: Stream) -> Box<dyn Subscriber + Send> {

@@ -57,7 +57,7 @@ struct Source(myelin::Subscriber<[u8]>);
 
 impl CallSource for Source {
     fn start(self: Box<Self>, mut call: Call) -> Result<Box<dyn Any>, Error> {
-        let callback = self.0.on_sample(move |sample: Sample<[u8]>| call(&sample));
+        let callback = self.0.on_sample(move |sample: &Sample<[u8]>| call(sample));
         Ok(Box::new(callback.map_err(said)?))
     }
 }
