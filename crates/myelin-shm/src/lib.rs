@@ -34,6 +34,8 @@ mod fork;
 #[cfg(not(loom))]
 mod incoming;
 #[cfg(not(loom))]
+mod latency_guard;
+#[cfg(not(loom))]
 pub mod leftovers;
 #[cfg(not(loom))]
 mod link;
