@@ -54,6 +54,8 @@ mod peers;
 #[cfg(not(loom))]
 mod poll;
 #[cfg(not(loom))]
+mod predict;
+#[cfg(not(loom))]
 pub mod publication;
 #[cfg(not(loom))]
 mod reader;
