@@ -1,4 +1,4 @@
-//! `myelin-driver-myelin`: Myelin's shared-memory route, waiting in three ways.
+//! `myelin-driver-myelin`: Myelin's shared-memory route, waiting in four ways.
 //!
 //! Everything is as a user has it who changes nothing but the depth: loans of run-time size on a
 //! topic of bytes, best effort; copies for messages of up to 104 B, which are copied in any case. `docs/shared-memory.md` says what happens inside.
@@ -33,7 +33,7 @@ struct Kind {
     tells: protocol::Wait,
 }
 
-const KINDS: [Kind; 3] = [
+const KINDS: [Kind; 4] = [
     Kind {
         name: "myelin.shm-poll",
         about: "Myelin's shared-memory route; the subscriber spins",
@@ -50,6 +50,12 @@ const KINDS: [Kind; 3] = [
         name: "myelin.shm-adaptive",
         about: "Myelin's shared-memory route; the subscriber spins while that pays, then sleeps",
         wait: Wait::Adaptive,
+        tells: protocol::Wait::Adaptive,
+    },
+    Kind {
+        name: "myelin.shm-predictive",
+        about: "Myelin's shared-memory route; the subscriber is awake when a periodic sample is due",
+        wait: Wait::Predictive,
         tells: protocol::Wait::Adaptive,
     },
 ];
