@@ -145,6 +145,14 @@ pub enum Error {
     /// Too many open files.
     #[error("too many open files; raise the limit (ulimit -n, LimitNOFILE=)")]
     TooManyFiles,
+    /// The latency guard cannot be had.
+    #[error("the latency guard cannot hold /dev/cpu_dma_latency at 0 µs ({source}); {remedy}")]
+    LatencyGuard {
+        /// What to do.
+        remedy: &'static str,
+        /// The system's answer.
+        source: std::io::Error,
+    },
     /// The handle was made before a `fork`, and this is the child.
     #[error("this handle belongs to the parent process; open a node of the child's own after fork")]
     Forked,

@@ -36,6 +36,8 @@ mod fork;
 #[cfg(not(loom))]
 mod incoming;
 #[cfg(not(loom))]
+mod latency_guard;
+#[cfg(not(loom))]
 pub mod leftovers;
 #[cfg(not(loom))]
 mod link;
@@ -53,6 +55,8 @@ pub mod node;
 mod peers;
 #[cfg(not(loom))]
 mod poll;
+#[cfg(not(loom))]
+mod predict;
 #[cfg(not(loom))]
 pub mod publication;
 #[cfg(not(loom))]

@@ -12,6 +12,8 @@ pub use crate::endpoint::{Observer, Publisher, Subscriber};
 use crate::error::Error;
 use crate::event::Inbox;
 use crate::fork;
+pub use crate::latency_guard::LATENCY_DEVICE;
+use crate::latency_guard::LatencyGuard;
 use crate::limits::NAME_BYTES_MAX;
 pub use crate::peers::RefusedPeer;
 use crate::poll::Poll;
@@ -33,6 +35,9 @@ pub struct NodeOptions {
     pub name: String,
     /// Where the folders of the sockets are, instead of `/dev/shm`.
     pub folder: Option<PathBuf>,
+    /// Keeps all CPUs of the machine from sleeping deeply while the node lives; see
+    /// `docs/library.md`.
+    pub latency_guard: bool,
 }
 
 /// A topic that somebody publishes or subscribes to.
@@ -73,6 +78,7 @@ struct Handle {
     thread: Mutex<Option<JoinHandle<()>>>,
     /// The folder of its sockets.
     domain: PathBuf,
+    _latency_guard: Option<LatencyGuard>,
 }
 
 impl Node {
@@ -80,32 +86,35 @@ impl Node {
     ///
     /// # Errors
     /// [`Error::NoPermission`] and [`Error::NoSpace`] name the folder of the sockets;
-    /// [`Error::TooManyFiles`], [`Error::Setting`].
+    /// [`Error::TooManyFiles`], [`Error::Setting`]; [`Error::LatencyGuard`] if it is asked for and
+    /// cannot be had.
     pub fn open(options: NodeOptions) -> Result<Node, Error> {
         if options.name.len() > NAME_BYTES_MAX || options.name.chars().any(char::is_control) {
             let remedy = "a node's name has at most 255 bytes and no control characters";
             return Err(Error::Setting { field: "name", value: options.name, remedy });
         }
+        let latency_guard = options.latency_guard.then(LatencyGuard::hold).transpose()?;
         let base = options.folder.as_deref().unwrap_or(Path::new(FOLDER));
         let registry = Registry::new(base, options.domain, options.group);
         let mark = fork::mark();
         let poll = Arc::new(Poll::new()?);
         let (listener, id) = registry.enter()?;
         let state = State::new(id, options.name, registry.clone(), poll, NodeFd::new(listener));
-        let opened = Node::start(state, mark);
+        let opened = Node::start(state, mark, latency_guard);
         if opened.is_err() {
             registry.leave(id);
         }
         opened
     }
 
-    fn start(state: State, mark: u32) -> Result<Node, Error> {
+    fn start(state: State, mark: u32, guard: Option<LatencyGuard>) -> Result<Node, Error> {
         let listener = state.listener.as_ref().expect("it is new");
         state.poll.add(std::os::fd::AsFd::as_fd(listener), LISTENER)?;
         let domain = state.registry.folder.clone();
         let core = Arc::new(Core::new(state, mark));
         let thread = Mutex::new(Some(attendant::start(&core)?));
-        let node = Node(Arc::new(Handle { core, thread, domain }));
+        let handle = Handle { core, thread, domain, _latency_guard: guard };
+        let node = Node(Arc::new(handle));
         node.core().change(State::call_all)?;
         let told =
             node.core()

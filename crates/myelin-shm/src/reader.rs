@@ -10,11 +10,14 @@ use std::sync::atomic::{Ordering, fence};
 use crate::bell;
 use crate::error::Error;
 use crate::incoming::Incoming;
+use crate::predict::{self, Ended, Predictor, Waiter};
 use crate::source::Source;
 use crate::subscription::SubscriptionShared;
 use crate::taken::Taken;
 use crate::topic::{EndpointId, SubscriberQos, Topic};
-use crate::wait::{self, Habit, LOOKS_PER_CLOCK_READ, NEVER, SPIN_NS, Wait};
+use crate::wait::{
+    self, Habit, LOOKS_PER_CLOCK_READ, NEVER, PREDICTIVE_CPU_PERMILLE, SPIN_NS, Wait,
+};
 
 /// The taking side. Used by one thread at a time.
 pub struct Reader {
@@ -26,6 +29,8 @@ pub struct Reader {
     turn: usize,
     lost: u64,
     habit: Habit,
+    /// Since the first predictive wait.
+    predictor: Option<Box<Predictor>>,
     /// The bell's count when the descriptor was armed last.
     armed: u32,
     /// Counts the changes to `connections`.
@@ -47,6 +52,7 @@ impl Reader {
             turn: 0,
             lost: 0,
             habit: Habit::NEW,
+            predictor: None,
             armed: 0,
             changes: 0,
         };
@@ -93,9 +99,11 @@ impl Reader {
             return Err(Error::Forked);
         }
         let came = match how {
-            Wait::Poll => self.spin(until_ns),
-            Wait::Block => self.is_ready(false) || self.sleep(until_ns),
+            Wait::Poll => self.spin(until_ns).is_sample(),
+            Wait::Block => self.is_ready(false) || self.sleep(until_ns).is_sample(),
             Wait::Adaptive => self.is_ready(false) || self.spin_then_sleep(until_ns),
+            Wait::Predictive => self.predict(PREDICTIVE_CPU_PERMILLE, until_ns),
+            Wait::PredictiveWithin { cpu_permille } => self.predict(cpu_permille, until_ns),
         };
         if !came {
             self.shared.end_interrupt();
@@ -171,19 +179,21 @@ impl Reader {
     }
 
     #[inline(always)]
-    fn spin(&mut self, until_ns: u64) -> bool {
+    fn spin(&mut self, until_ns: u64) -> Ended {
         if self.is_ready(false) {
-            return true;
+            return Ended::Sample;
         }
         loop {
             for _ in 0..LOOKS_PER_CLOCK_READ {
                 if self.is_ready(true) {
-                    return true;
+                    return Ended::Sample;
                 }
                 spin_loop();
             }
-            if (until_ns != NEVER && wait::now_ns() >= until_ns) || self.shared.is_interrupted() {
-                return self.is_ready(false);
+            let is_late = until_ns != NEVER && wait::now_ns() >= until_ns;
+            let ended = if self.shared.is_interrupted() { Ended::Stopped } else { Ended::Time };
+            if is_late || ended == Ended::Stopped {
+                return if self.is_ready(false) { Ended::Sample } else { ended };
             }
         }
     }
@@ -191,10 +201,27 @@ impl Reader {
     fn spin_then_sleep(&mut self, until_ns: u64) -> bool {
         let began_ns = wait::now_ns();
         let spins = self.habit.spins() && !self.shares_a_core();
-        let came = spins && self.spin(until_ns.min(began_ns + SPIN_NS));
-        let came_late = !came && self.sleep(until_ns);
-        self.habit.note(wait::now_ns() - began_ns, !came);
-        came || came_late
+        let spun = match spins {
+            true => self.spin(until_ns.min(began_ns + SPIN_NS)),
+            false => Ended::Time,
+        };
+        let ended = if spun == Ended::Time { self.sleep(until_ns) } else { spun };
+        self.habit.note(wait::now_ns() - began_ns, spun == Ended::Time);
+        ended.is_sample()
+    }
+
+    /// A sample that is there already says little about when it came, so nothing is learnt from it.
+    fn predict(&mut self, cpu_permille: u16, until_ns: u64) -> bool {
+        if self.is_ready(false) {
+            return true;
+        }
+        wait::exact_timers();
+        let new = || Box::new(Predictor::new(cpu_permille));
+        let mut predictor = self.predictor.take().unwrap_or_else(new);
+        predictor.set_budget(cpu_permille);
+        let came = predict::wait(&mut predictor, self, until_ns);
+        self.predictor = Some(predictor);
+        came
     }
 
     /// Whether a publisher last ran on the CPU we are on: it cannot publish while we spin.
@@ -206,21 +233,23 @@ impl Reader {
     }
 
     /// S1 to S3.
-    fn sleep(&mut self, until_ns: u64) -> bool {
+    fn sleep(&mut self, until_ns: u64) -> Ended {
         loop {
             let shared = self.shared.clone();
             let (asleep, rings) = (&shared.head().asleep, &shared.bell().rings);
             let count = bell::fall_asleep(asleep, rings);
             let came = self.is_ready(false);
             let stop = shared.is_interrupted();
-            let in_time = came || (!stop && wait::sleep(rings, count, until_ns));
+            let timer = !came && !stop && !wait::sleep(rings, count, until_ns);
             bell::wake_up(asleep);
             if came || self.is_ready(false) {
-                return true;
+                return if timer { Ended::SampleAtTime } else { Ended::Sample };
             }
-            let in_time = in_time && (until_ns == NEVER || wait::now_ns() < until_ns);
-            if !in_time || self.shared.is_forked() {
-                return false;
+            if stop || self.shared.is_forked() {
+                return Ended::Stopped;
+            }
+            if timer || (until_ns != NEVER && wait::now_ns() >= until_ns) {
+                return Ended::Time;
             }
         }
     }
@@ -264,6 +293,25 @@ impl Reader {
             !finished
         });
         lingering.retain(|source| !shared.forget(source));
+    }
+}
+
+/// What a prediction is carried out with.
+impl Waiter for Reader {
+    fn now_ns(&self) -> u64 {
+        wait::now_ns()
+    }
+
+    fn sleep(&mut self, until_ns: u64) -> Ended {
+        Reader::sleep(self, until_ns)
+    }
+
+    fn spin(&mut self, until_ns: u64) -> Ended {
+        Reader::spin(self, until_ns)
+    }
+
+    fn may_spin(&self) -> bool {
+        !self.shares_a_core()
     }
 }
 

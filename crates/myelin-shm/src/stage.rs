@@ -1,5 +1,5 @@
 //! The callbacks of a topic in this process, as its publishers here find them: `docs/shared-memory.md`
-//! section 12.
+//! section 13.
 //!
 //! A callback's body is either in its place, while its thread sleeps, or with that thread. A
 //! publisher that enters the stage runs the bodies that are in their places; one that finds the

@@ -20,7 +20,7 @@ pub(crate) fn low_half(word: &AtomicU64) -> &AtomicU32 {
     unsafe { &*std::ptr::from_ref(word).cast::<AtomicU32>() }
 }
 
-/// Sleeps while the word in memory is `value`. False once the clock reads `until_ns`.
+/// Sleeps while the word in memory is `value`. False if the timer ended it at `until_ns`.
 pub(crate) fn sleep(word: &AtomicU32, value: u32, until_ns: u64) -> bool {
     let until = Timespec {
         tv_sec: (until_ns / 1_000_000_000) as i64,
@@ -30,6 +30,18 @@ pub(crate) fn sleep(word: &AtomicU32, value: u32, until_ns: u64) -> bool {
     // Shared, not private: the word is mapped by other processes.
     let slept = futex::wait_bitset(word, Flags::empty(), value, until, NonZeroU32::MAX);
     slept != Err(Errno::TIMEDOUT)
+}
+
+/// Has timers of this thread end when they should, not up to 50 µs later. The kernel asks for it to
+/// be done thread by thread; threads of real-time classes have no slack in any case.
+pub(crate) fn exact_timers() {
+    thread_local! {
+        static ARE_EXACT: std::cell::Cell<bool> = const { std::cell::Cell::new(false) };
+    }
+    if !ARE_EXACT.replace(true) {
+        // SAFETY: integers only. Were it to fail, the predictor would learn how late timers are.
+        unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, 1) };
+    }
 }
 
 /// Wakes who sleeps on `word`.
@@ -52,7 +64,24 @@ pub enum Wait {
     /// publisher last ran.
     #[default]
     Adaptive,
+    /// For samples that come periodically: learns period and jitter, sleeps until just before the
+    /// next sample is due, then spins; at most 2 % of a core ([`PREDICTIVE_CPU_PERMILLE`]) goes into
+    /// spinning. A sample that comes early or late wakes it as with `Block`, and while nothing can
+    /// be predicted it waits as `Adaptive` does, within the same 2 %.
+    ///
+    /// It sets the timer slack of the thread that waits to 1 ns (`PR_SET_TIMERSLACK`), for good: a
+    /// timer of its own would otherwise end up to 50 µs late.
+    Predictive,
+    /// [`Predictive`](Wait::Predictive) with a budget of its own: samples over 500 Hz need more
+    /// than 2 %, and jitter is covered the better, the more there is.
+    PredictiveWithin {
+        /// Thousandths of a core that may be spun, on average over a few periods; at most 1000.
+        cpu_permille: u16,
+    },
 }
+
+/// What [`Wait::Predictive`] may spin, in thousandths of a core.
+pub const PREDICTIVE_CPU_PERMILLE: u16 = 20;
 
 /// Whether spinning has been paying. After Karlin, Li, Manasse and Owicki, *Empirical studies of
 /// competitive spinning for a shared-memory multiprocessor*, SOSP 1991: who spins for as long as a

@@ -177,7 +177,7 @@ fn no_memory_is_an_error_and_not_a_signal() {
 
 #[test]
 fn a_sleeper_is_woken_however_it_waits() {
-    for how in [Wait::Poll, Wait::Block, Wait::Adaptive] {
+    for how in [Wait::Poll, Wait::Block, Wait::Adaptive, Wait::Predictive] {
         let publisher = PublisherQos { depth: 200, ..PublisherQos::default() };
         let subscriber = SubscriberQos { depth: 200, ..SubscriberQos::default() };
         let (mut writer, mut reader) = pair(publisher, subscriber);
@@ -199,7 +199,7 @@ fn a_sleeper_is_woken_however_it_waits() {
 #[test]
 fn a_wait_ends_at_its_time_limit() {
     let (_writer, mut reader) = pair(PublisherQos::default(), SubscriberQos::default());
-    for how in [Wait::Poll, Wait::Block, Wait::Adaptive] {
+    for how in [Wait::Poll, Wait::Block, Wait::Adaptive, Wait::Predictive] {
         let until_ns = myelin_shm::wait::now_ns() + 2_000_000;
         assert!(!reader.wait(how, until_ns).unwrap());
         assert!(myelin_shm::wait::now_ns() >= until_ns);

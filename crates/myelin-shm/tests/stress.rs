@@ -120,7 +120,8 @@ fn read(
             }
             Ok(None) if was_done => break,
             Ok(None) => {
-                let how = [Wait::Poll, Wait::Block, Wait::Adaptive][random.below(3) as usize];
+                let how = [Wait::Poll, Wait::Block, Wait::Adaptive, Wait::Predictive];
+                let how = how[random.below(4) as usize];
                 reader.wait(how, now_ns() + 1_000_000).unwrap();
             }
             Err(Error::TooManyHeld { .. }) => {

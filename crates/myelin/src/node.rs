@@ -49,7 +49,8 @@ impl Node {
 
     /// A node with settings.
     pub fn builder(name: &str) -> NodeBuilder {
-        NodeBuilder { name: name.to_string(), domain: None, group: None, folder: None }
+        let name = name.to_string();
+        NodeBuilder { name, domain: None, group: None, folder: None, latency_guard: false }
     }
 
     /// A topic of this name; nothing happens until a publisher or subscriber is made of it.
@@ -87,6 +88,7 @@ pub struct NodeBuilder {
     domain: Option<u32>,
     group: Option<Group>,
     folder: Option<PathBuf>,
+    latency_guard: bool,
 }
 
 impl NodeBuilder {
@@ -111,10 +113,23 @@ impl NodeBuilder {
         self
     }
 
+    /// Keeps the CPUs from sleeping deeply while the node lives: waking one then takes a few µs
+    /// instead of up to hundreds. It does so for *all* CPUs of the machine, and costs power, heat
+    /// and with it the turbo of those that work.
+    ///
+    /// Holds `/dev/cpu_dma_latency` open, on which the node's user must be able to write. The
+    /// kernel ends it with the node's last handle or the process, whatever that dies of. A child of
+    /// `fork` does not hold it.
+    pub fn latency_guard(mut self, hold: bool) -> Self {
+        self.latency_guard = hold;
+        self
+    }
+
     /// Opens the node.
     ///
     /// # Errors
     /// As [`Node::new`]; [`Error::Setting`] for a group that does not exist;
+    /// [`Error::LatencyGuard`], with the remedy, if it is asked for and cannot be had;
     /// [`Error::NoPermission`] if the folder belongs to someone else or is open to others.
     pub fn open(self) -> Result<Node, Error> {
         let domain = match self.domain {
@@ -122,8 +137,8 @@ impl NodeBuilder {
             None => domain_from(std::env::var_os(DOMAIN_VARIABLE).as_deref())?,
         };
         let group = self.group.as_ref().map(Group::id).transpose()?;
-        let name = self.name.clone();
-        let options = shm::NodeOptions { domain, group, name: self.name, folder: self.folder };
+        let NodeBuilder { name, folder, latency_guard, .. } = self;
+        let options = shm::NodeOptions { domain, group, name: name.clone(), folder, latency_guard };
         Ok(Node { inner: shm::Node::open(options)?, name })
     }
 }

@@ -198,7 +198,7 @@ fn a_reliable_publisher_gives_up_after_its_limit() {
 fn every_way_to_wait_ends_with_a_sample_or_at_the_limit() {
     let (_folder, node) = node();
     let (publisher, mut subscriber) = ends(&node.topic::<u64>("count"));
-    for wait in [Wait::Poll, Wait::Block, Wait::Adaptive] {
+    for wait in [Wait::Poll, Wait::Block, Wait::Adaptive, Wait::Predictive] {
         subscriber.set_wait(wait);
         assert!(!subscriber.wait(Duration::ZERO).unwrap());
         assert!(subscriber.receive(Duration::from_millis(1)).unwrap().is_none());

@@ -11,7 +11,7 @@ use support::{WATCHDOG, ends, node, until};
 #[test]
 fn every_sample_is_delivered_in_order_whatever_the_wait() {
     let (_folder, node) = node();
-    for wait in [Wait::Poll, Wait::Block, Wait::Adaptive] {
+    for wait in [Wait::Poll, Wait::Block, Wait::Adaptive, Wait::Predictive] {
         let topic = node.topic::<u64>("count").reliable(WATCHDOG);
         let (publisher, mut subscriber) = ends(&topic);
         subscriber.set_wait(wait);

@@ -46,7 +46,7 @@ struct Kind {
     tells: protocol::Wait,
 }
 
-const KINDS: [Kind; 3] = [
+const KINDS: [Kind; 4] = [
     Kind {
         name: "myelin.shm-poll",
         about: "Myelin's shared-memory route; the subscriber spins",
@@ -64,6 +64,12 @@ const KINDS: [Kind; 3] = [
         about: "Myelin's shared-memory route; the subscriber spins while that pays, then sleeps",
         wait: Wait::Adaptive,
         tells: protocol::Wait::Adaptive,
+    },
+    Kind {
+        name: "myelin.shm-predictive",
+        about: "Myelin's shared-memory route; the subscriber is awake when a periodic sample is due",
+        wait: Wait::Predictive,
+        tells: protocol::Wait::Predictive,
     },
 ];
 
