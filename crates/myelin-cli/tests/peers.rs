@@ -79,7 +79,8 @@ fn myelin_publishes_to_any_number_of_subscribers() {
     let _alone = alone();
     let folder = tempfile::tempdir().unwrap();
     let scenario = "name = \"fan\"\nabout = \"to 0, 1 and 40 subscribers\"\n\n[workload]\n\
-        kind = \"publish\"\npayload_bytes = [64, 4096]\nsubscribers = [0, 1, 40]\nmessages = 2000\n\n\
+        kind = \"publish\"\npayload_bytes = [64, 4096]\nsubscribers = [0, 1, 40]\nrate_hz = [\"max\"]\n\
+        messages = 2000\n\n\
         [plan]\nsystems = [\"myelin.shm-poll\"]\ntunings = [\"default\"]\n\
         topology = \"two-processes\"\nruns = 1\n";
     let (_, summary) = measured(folder.path(), scenario);

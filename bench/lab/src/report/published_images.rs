@@ -110,7 +110,7 @@ fn copies(published: &Images, group: &Group) -> Comparison {
         labels: vec!["published", "frame", "here"],
         pairs: vec!["mean", "min", "max"],
         rows: rows.collect(),
-        remark: REMARK,
+        remark: COPIES,
         doubts: doubts(published),
     }
 }
@@ -154,6 +154,8 @@ const COPIERS: &[&str] =
 
 const REMARK: &str = "One way, from the stamp of a frame that is filled; means, for nothing else \
 was published.";
+
+const COPIES: &str = "What a user does with a frame once it was taken: no part of its way; means.";
 
 #[cfg(test)]
 mod tests {
