@@ -26,6 +26,8 @@ pub struct Function {
     pub call: Box<dyn FnMut(&Taken) + Send>,
     /// A publisher that sends one that does not fit is disconnected.
     pub lengths: Lengths,
+    /// What a payload is to be aligned to: a power of two up to 64.
+    pub align: usize,
 }
 
 /// How many bytes a payload may have.

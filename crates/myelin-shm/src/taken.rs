@@ -19,6 +19,10 @@ pub struct Taken {
 
 pub(crate) enum Payload {
     Inline(Inline),
+    /// A payload of up to 104 B where its publisher has it: see [`Taken::lent`].
+    Lent {
+        pointer: *const u8,
+    },
     /// `shared` is alive until the hold is released, see [`SubscriptionShared::drop_clone`].
     Slot {
         pointer: *const u8,
@@ -27,35 +31,37 @@ pub(crate) enum Payload {
     },
 }
 
-// SAFETY: an inline payload is plain data; a slot is mapped as long as the hold (the subscription
+// SAFETY: an inline payload is plain data; one that is lent is not moved anywhere (`Taken::lent`); a slot is mapped as long as the hold (the subscription
 // keeps the source), and nobody writes to it meanwhile.
 unsafe impl Send for Taken {}
 // SAFETY: as above; `&Taken` gives out `&[u8]` alone.
 unsafe impl Sync for Taken {}
 
 impl Taken {
-    /// A sample without a payload.
-    pub(crate) fn empty(publisher: EndpointId) -> Taken {
-        let payload = Payload::Inline(Inline::ZERO);
-        Taken { publisher, sequence: 0, lost_before: 0, length: 0, payload }
-    }
-
-    /// Makes it another sample of the same publisher, with a payload of up to 104 B.
+    /// A sample of up to 104 B where its publisher has it, to be lent out by reference until
+    /// `payload` goes.
     #[inline(always)]
-    pub(crate) fn renew(&mut self, sequence: u64, bytes: &[u8]) {
-        let Payload::Inline(inline) = &mut self.payload else { return };
-        inline.bytes_mut(bytes.len()).copy_from_slice(bytes);
-        (self.sequence, self.length) = (sequence, bytes.len());
+    pub(crate) fn lent(publisher: EndpointId, sequence: u64, payload: &[u8]) -> Taken {
+        let (length, pointer) = (payload.len(), payload.as_ptr());
+        Taken { publisher, sequence, lost_before: 0, length, payload: Payload::Lent { pointer } }
     }
 
-    /// The payload. Aligned to 64 bytes.
+    /// Where the payload lies.
+    #[inline(always)]
+    pub(crate) fn address(&self) -> usize {
+        self.bytes().as_ptr().addr()
+    }
+
+    /// The payload. Aligned to 64 bytes, except in a callback, where it is aligned as the function
+    /// asked for.
     #[inline]
     pub fn bytes(&self) -> &[u8] {
         match &self.payload {
             Payload::Inline(inline) => inline.bytes(self.length),
             // SAFETY: pointer and length were checked against the slot; the hold keeps the publisher
             // from writing to it.
-            Payload::Slot { pointer, .. } => unsafe {
+            // One that is lent is only reached through references that end before it does.
+            Payload::Slot { pointer, .. } | Payload::Lent { pointer } => unsafe {
                 std::slice::from_raw_parts(*pointer, self.length)
             },
         }
@@ -66,6 +72,11 @@ impl Clone for Taken {
     fn clone(&self) -> Self {
         let payload = match &self.payload {
             Payload::Inline(inline) => Payload::Inline(*inline),
+            Payload::Lent { .. } => {
+                let mut inline = Inline::ZERO;
+                inline.bytes_mut(self.length).copy_from_slice(self.bytes());
+                Payload::Inline(inline)
+            }
             Payload::Slot { pointer, hold, shared } => {
                 // SAFETY: this sample has not been released.
                 unsafe { &**shared }.clone_hold(*hold);

@@ -18,15 +18,20 @@ use crate::ring::{self, Inline};
 use crate::segment::{Segment, Writers};
 use crate::stage::Stage;
 use crate::subscriber_view::SubscriberView;
-use crate::taken::Taken;
 use crate::topic::{EndpointId, PublisherQos, Topic};
 
 /// Memory for one sample: the caller's until it is published or discarded.
 #[derive(Debug)]
 pub struct RawLoan {
     length: u64,
-    slot: Option<Slot>,
-    inline: Inline,
+    memory: Memory,
+}
+
+#[derive(Debug)]
+enum Memory {
+    /// A payload that will be copied into the ring.
+    Private(Box<Inline>),
+    Slot(Slot),
 }
 
 // SAFETY: a loan is exclusive memory; the slot's pointer is valid in every thread.
@@ -44,11 +49,11 @@ impl RawLoan {
     /// The loan's [`Writer`] must still exist.
     #[inline]
     pub unsafe fn bytes_mut(&mut self) -> &mut [u8] {
-        match self.slot {
-            None => self.inline.bytes_mut(self.length as usize),
+        match &mut self.memory {
+            Memory::Private(inline) => inline.bytes_mut(self.length as usize),
             // SAFETY: the slot is at least `length` long and this loan's alone: it left the free
             // list, and its segment is mapped as long as the writer lives.
-            Some(slot) => unsafe {
+            Memory::Slot(slot) => unsafe {
                 std::slice::from_raw_parts_mut(slot.pointer, self.length as usize)
             },
         }
@@ -84,8 +89,6 @@ pub struct Writer {
     concurrent: Vec<Arc<Concurrent>>,
     /// Where the callbacks of this process are; none without a node.
     stage: Option<Arc<Stage>>,
-    /// The newest sample of up to 104 B, for callbacks.
-    copy: Box<Taken>,
     /// Sequence of the next sample, and its cell.
     next: u64,
     at: usize,
@@ -97,6 +100,9 @@ pub struct Writer {
     protected: Protected,
     least_reading: u64,
     loans: u32,
+    /// Memory of loans that are not out.
+    #[expect(clippy::vec_box, reason = "they are handed out, and do not move")]
+    private: Vec<Box<Inline>>,
     cpu: u64,
     fork: u32,
 }
@@ -119,7 +125,6 @@ impl Writer {
             exclusive: 0,
             concurrent: Vec::new(),
             stage: None,
-            copy: Box::new(Taken::empty(id)),
             next: 0,
             at: 0,
             arena: Arena::default(),
@@ -129,6 +134,7 @@ impl Writer {
             protected: Protected::with_capacity(0),
             least_reading: 0,
             loans: 0,
+            private: Vec::new(),
             cpu: u64::MAX,
             fork: fork::mark(),
         };
@@ -146,16 +152,20 @@ impl Writer {
         &self.shared
     }
 
-    /// Memory for a payload of `length` bytes.
+    /// Memory for a payload of `length` bytes; of up to 104 B, any number at once.
     #[inline]
     pub fn loan(&mut self, length: u64) -> Result<RawLoan, Error> {
-        self.check_loan(length)?;
-        let slot = match length <= INLINE_BYTES_MAX as u64 {
-            true => None,
-            false => Some(self.slot(length)?),
-        };
+        self.check_payload(length)?;
+        if length <= INLINE_BYTES_MAX as u64 {
+            let inline = self.private.pop().unwrap_or_else(|| Box::new(Inline::ZERO));
+            return Ok(RawLoan { length, memory: Memory::Private(inline) });
+        }
+        if self.loans >= self.shared.qos().loans_max {
+            return Err(Error::TooManyLoans { loans: self.loans });
+        }
+        let slot = self.slot(length)?;
         self.loans += 1;
-        Ok(RawLoan { length, slot, inline: Inline::ZERO })
+        Ok(RawLoan { length, memory: Memory::Slot(slot) })
     }
 
     /// Publishes a loan of this writer; returns the sample's sequence.
@@ -168,10 +178,16 @@ impl Writer {
             self.discard(loan);
             return Err(error);
         }
-        self.loans -= 1;
-        match loan.slot {
-            None => Ok(self.publish_inline(loan.inline.bytes(loan.length as usize))),
-            Some(slot) => Ok(self.publish_slot(loan.length, slot)),
+        match loan.memory {
+            Memory::Private(inline) => {
+                let sequence = self.publish_inline(inline.bytes(loan.length as usize));
+                self.private.push(inline);
+                Ok(sequence)
+            }
+            Memory::Slot(slot) => {
+                self.loans -= 1;
+                Ok(self.publish_slot(loan.length, slot))
+            }
         }
     }
 
@@ -191,9 +207,14 @@ impl Writer {
 
     /// Gives a loan of this writer back unpublished.
     pub fn discard(&mut self, loan: RawLoan) {
-        self.loans -= 1;
-        if let (Some(slot), false) = (loan.slot, fork::is_forked(self.fork)) {
-            self.arena.give_back(slot);
+        match loan.memory {
+            Memory::Private(inline) => self.private.push(inline),
+            Memory::Slot(slot) => {
+                self.loans -= 1;
+                if !fork::is_forked(self.fork) {
+                    self.arena.give_back(slot);
+                }
+            }
         }
     }
 
@@ -287,15 +308,6 @@ impl Writer {
         if length > self.shared.qos().payload_bytes_max {
             let limit = self.shared.qos().payload_bytes_max;
             return Err(Error::PayloadTooLarge { bytes: length, limit });
-        }
-        Ok(())
-    }
-
-    #[inline(always)]
-    fn check_loan(&self, length: u64) -> Result<(), Error> {
-        self.check_payload(length)?;
-        if self.loans >= self.shared.qos().loans_max {
-            return Err(Error::TooManyLoans { loans: self.loans });
         }
         Ok(())
     }

@@ -159,12 +159,14 @@ fn limits_are_errors_that_change_nothing() {
     let (mut writer, _reader) = pair(publisher, SubscriberQos::default());
     assert!(matches!(writer.loan((1 << 20) + 1), Err(Error::PayloadTooLarge { .. })));
     assert!(matches!(writer.loan(1 << 20), Err(Error::MemoryLimit { .. })));
-    let first = writer.loan(10).unwrap();
+    let first = writer.loan(300).unwrap();
     let second = writer.loan(200).unwrap();
-    assert!(matches!(writer.loan(10), Err(Error::TooManyLoans { loans: 2 })));
+    assert!(matches!(writer.loan(200), Err(Error::TooManyLoans { loans: 2 })));
+    let small: Vec<_> = (0..10).map(|_| writer.loan(10).unwrap()).collect();
+    small.into_iter().for_each(|loan| writer.discard(loan));
     writer.discard(first);
     writer.publish(second).unwrap();
-    writer.loan(10).unwrap();
+    writer.loan(200).unwrap();
 }
 
 #[test]

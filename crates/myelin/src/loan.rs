@@ -4,9 +4,7 @@ use std::fmt;
 use std::mem::ManuallyDrop;
 use std::ops::{Deref, DerefMut};
 
-use myelin_shm::layout::INLINE_BYTES_MAX;
 use myelin_shm::publication::RawLoan;
-use myelin_shm::ring::Inline;
 
 use crate::Error;
 use crate::payload::Payload;
@@ -21,33 +19,18 @@ use crate::publisher::Publisher;
 pub struct Loan<'p, T: Payload + ?Sized> {
     publisher: &'p Publisher<T>,
     bytes: usize,
-    memory: Memory,
-}
-
-enum Memory {
-    /// A payload that will lie in the ring: private until it is published.
-    Private(Inline),
-    /// A slot, of which `pointer` is the beginning.
-    Slot { raw: ManuallyDrop<RawLoan>, pointer: *mut u8 },
+    /// Its first byte.
+    pointer: *mut u8,
+    raw: ManuallyDrop<RawLoan>,
 }
 
 impl<'p, T: Payload + ?Sized> Loan<'p, T> {
     #[inline]
     pub(crate) fn new(publisher: &'p Publisher<T>, bytes: usize) -> Result<Self, Error> {
-        let limit = publisher.payload_bytes_max;
-        if bytes as u64 > limit {
-            return Err(Error::PayloadTooLarge { bytes: bytes as u64, limit });
-        }
-        let memory = match bytes <= INLINE_BYTES_MAX {
-            true => Memory::Private(Inline::ZERO),
-            false => {
-                let mut raw = publisher.with_writer(|writer| writer.loan(bytes as u64))?;
-                // SAFETY: the writer lives as long as the publisher, which this loan borrows.
-                let pointer = unsafe { raw.bytes_mut() }.as_mut_ptr();
-                Memory::Slot { raw: ManuallyDrop::new(raw), pointer }
-            }
-        };
-        Ok(Loan { publisher, bytes, memory })
+        let mut raw = publisher.with_writer(|writer| writer.loan(bytes as u64))?;
+        // SAFETY: the writer lives as long as the publisher, which this loan borrows.
+        let pointer = unsafe { raw.bytes_mut() }.as_mut_ptr();
+        Ok(Loan { publisher, bytes, pointer, raw: ManuallyDrop::new(raw) })
     }
 
     /// Publishes it and returns the sample's sequence: how many its publisher published before.
@@ -57,27 +40,15 @@ impl<'p, T: Payload + ?Sized> Loan<'p, T> {
     #[inline]
     pub fn publish(self) -> Result<u64, Error> {
         let mut loan = ManuallyDrop::new(self);
-        let (publisher, bytes) = (loan.publisher, loan.bytes);
-        publisher.with_writer(|writer| match &mut loan.memory {
-            Memory::Private(inline) => writer.publish_copy(inline.bytes(bytes)),
-            // SAFETY: `loan` is not dropped, so this is the only time.
-            Memory::Slot { raw, .. } => writer.publish(unsafe { ManuallyDrop::take(raw) }),
-        })
+        // SAFETY: `loan` is not dropped, so this is the only time.
+        let raw = unsafe { ManuallyDrop::take(&mut loan.raw) };
+        loan.publisher.with_writer(|writer| writer.publish(raw))
     }
 
     /// The payload's bytes, aligned to 64; for serialised formats, prefer a topic of `[u8]`.
     pub fn as_bytes_mut(&mut self) -> &mut [u8] {
-        let (pointer, bytes) = (self.pointer_mut(), self.bytes);
         // SAFETY: as in `deref_mut`; any bytes are a value of `T`, so these may be set at will.
-        unsafe { std::slice::from_raw_parts_mut(pointer, bytes) }
-    }
-
-    #[inline(always)]
-    fn pointer_mut(&mut self) -> *mut u8 {
-        match &mut self.memory {
-            Memory::Private(inline) => inline.0.as_mut_ptr().cast(),
-            Memory::Slot { pointer, .. } => *pointer,
-        }
+        unsafe { std::slice::from_raw_parts_mut(self.pointer, self.bytes) }
     }
 }
 
@@ -86,12 +57,8 @@ impl<T: Payload + ?Sized> Deref for Loan<'_, T> {
 
     #[inline(always)]
     fn deref(&self) -> &T {
-        let pointer = match &self.memory {
-            Memory::Private(inline) => inline.0.as_ptr().cast(),
-            Memory::Slot { pointer, .. } => pointer.cast_const(),
-        };
         // SAFETY: as in `deref_mut`.
-        unsafe { &*T::view(pointer, self.bytes) }
+        unsafe { &*T::view(self.pointer, self.bytes) }
     }
 }
 
@@ -101,22 +68,20 @@ impl<T: Payload + ?Sized> DerefMut for Loan<'_, T> {
         let bytes = self.bytes;
         // SAFETY: `bytes` bytes, a size of `T`, lie at the pointer, aligned to 64, initialised, and
         // this loan's alone; any bytes are a value of `T`.
-        unsafe { &mut *T::view_mut(self.pointer_mut(), bytes) }
+        unsafe { &mut *T::view_mut(self.pointer, bytes) }
     }
 }
 
 impl<T: Payload + ?Sized> Drop for Loan<'_, T> {
     #[inline]
     fn drop(&mut self) {
-        if let Memory::Slot { raw, .. } = &mut self.memory {
-            // SAFETY: `publish` does not drop the loan it takes from, so this is the only time.
-            let raw = unsafe { ManuallyDrop::take(raw) };
-            // Within a publish of the same publisher it is lost until that is dropped.
-            let _ = self.publisher.with_writer(|writer| {
-                writer.discard(raw);
-                Ok(())
-            });
-        }
+        // SAFETY: `publish` does not drop the loan it takes from, so this is the only time.
+        let raw = unsafe { ManuallyDrop::take(&mut self.raw) };
+        // Within a publish of the same publisher it is lost until that is dropped.
+        let _ = self.publisher.with_writer(|writer| {
+            writer.discard(raw);
+            Ok(())
+        });
     }
 }
 

@@ -31,6 +31,9 @@ pub(crate) mod sealed {
         /// Which samples are of this type.
         const LENGTHS: Lengths;
 
+        /// What they are aligned to.
+        const ALIGN: usize;
+
         /// Whether a sample of this type can have so many bytes.
         fn fits(bytes: usize) -> bool;
 
@@ -44,6 +47,7 @@ pub(crate) mod sealed {
 
     impl<T: PlainData> Raw for T {
         const LENGTHS: Lengths = Lengths::Exactly(size_of::<T>());
+        const ALIGN: usize = align_of::<T>();
 
         fn type_name() -> String {
             T::type_name().into_owned()
@@ -80,6 +84,7 @@ pub(crate) mod sealed {
 
     impl<T: PlainData> Raw for [T] {
         const LENGTHS: Lengths = Lengths::Such(Self::fits);
+        const ALIGN: usize = align_of::<T>();
 
         fn type_name() -> String {
             format!("[{}]", T::type_name())

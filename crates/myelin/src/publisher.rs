@@ -32,15 +32,14 @@ pub struct Publisher<T: Payload + ?Sized> {
     /// Within `with_writer`: callbacks that a publish runs may come back.
     busy: Cell<bool>,
     observer: shm::Observer,
-    pub(crate) payload_bytes_max: u64,
     payload: PhantomData<fn() -> PhantomData<T>>,
 }
 
 impl<T: Payload + ?Sized> Publisher<T> {
-    pub(crate) fn new(inner: shm::Publisher, payload_bytes_max: u64) -> Self {
+    pub(crate) fn new(inner: shm::Publisher) -> Self {
         let observer = shm::Observer::clone(&inner);
         let (inner, busy) = (UnsafeCell::new(inner), Cell::new(false));
-        Publisher { inner, busy, observer, payload_bytes_max, payload: PhantomData }
+        Publisher { inner, busy, observer, payload: PhantomData }
     }
 
     /// Publishes a copy of `payload` and returns the sample's sequence: how many this publisher

@@ -109,7 +109,7 @@ impl<T: Payload + ?Sized> Subscriber<T> {
         T: 'static,
     {
         let call = Box::new(move |taken: &Taken| call(Sample::borrow(taken)));
-        let function = Function { call, lengths: T::LENGTHS };
+        let function = Function { call, lengths: T::LENGTHS, align: T::ALIGN };
         shm_callback::Callback::start(self.inner, self.wait, function).map(Callback::new)
     }
 

@@ -139,7 +139,7 @@ impl<T: Payload + ?Sized> Topic<T> {
     /// [`Error::NoMemory`], [`Error::TooManyFiles`]; [`Error::Forked`].
     pub fn publisher(&self) -> Result<Publisher<T>, Error> {
         let inner = self.node.publisher(self.wire_topic(), self.publisher)?;
-        Ok(Publisher::new(inner, self.publisher.payload_bytes_max))
+        Ok(Publisher::new(inner))
     }
 
     /// Makes a subscriber with these settings. It gets what is published from the match on, and the

@@ -33,7 +33,7 @@ pub(crate) struct Fresh {
 /// Its payload.
 #[derive(Clone, Copy)]
 pub(crate) enum Payload<'a> {
-    /// Copied, as everybody gets it.
+    /// Up to 104 B, where the publisher has it.
     Inline(&'a Taken),
     /// In a slot.
     Slot { length: u64, place: u64 },
@@ -63,7 +63,10 @@ impl Body {
         }
         match payload {
             Payload::Inline(taken) => {
-                if !self.function.lengths.fit(taken.bytes().len()) || !reader.pass(fresh) {
+                let fits = self.function.lengths.fit(taken.bytes().len());
+                // Misaligned for us, it is copied from the ring.
+                let is_aligned = taken.address() & (self.function.align - 1) == 0;
+                if !fits || !is_aligned || !reader.pass(fresh) {
                     return self.catch_up();
                 }
                 (self.function.call)(taken);

@@ -54,7 +54,7 @@ impl Account {
 }
 
 /// Of the budget; the rest pays for setting timers and making plans.
-const SPINNING: f64 = 0.875;
+const SPINNING: f64 = 0.75;
 const PERIODS_SAVED: f64 = 16.0;
 /// Kept in any case: four spins of [`Wait::Adaptive`](crate::wait::Wait::Adaptive).
 const SPARE_NS: f64 = 4.0 * crate::wait::SPIN_NS as f64;

@@ -7,15 +7,21 @@ use super::{Published, Writer};
 use crate::callback::{Fresh, Handed, Payload};
 use crate::stage::Entered;
 use crate::subscriber_view::SubscriberView;
+use crate::taken::Taken;
 use crate::topic::EndpointId;
 
 impl Writer {
     /// P7 and P8 with callbacks in this process: they are called, all others are rung for.
     #[inline(never)]
     pub(super) fn call_back(&mut self, sequence: u64, published: Published<'_>) {
-        if let Published::Inline(bytes) = published {
-            self.copy.renew(sequence, bytes);
-        }
+        let lent;
+        let payload = match published {
+            Published::Slot { length, place } => Payload::Slot { length, place },
+            Published::Inline(bytes) => {
+                lent = Taken::lent(self.shared.id(), sequence, bytes);
+                Payload::Inline(&lent)
+            }
+        };
         loop {
             let has_exclusive = self.rung < self.exclusive;
             let stage = self.stage.as_ref().filter(|_| has_exclusive);
@@ -31,10 +37,6 @@ impl Writer {
             self.views[..rung].iter().for_each(|view| view.ring());
             if let Some(mut entered) = entered {
                 let fresh = Fresh { publisher: self.shared.id(), sequence };
-                let payload = match published {
-                    Published::Inline(_) => Payload::Inline(&self.copy),
-                    Published::Slot { length, place } => Payload::Slot { length, place },
-                };
                 entered.run(&fresh, payload, |subscriber| self.ring(subscriber));
             }
             break;
