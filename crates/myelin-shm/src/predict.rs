@@ -56,6 +56,9 @@ pub(crate) fn wait(predictor: &mut Predictor, waiter: &mut impl Waiter, until_ns
     let mut now_ns = began_ns;
     loop {
         let plan = predictor.plan(now_ns, waiter.may_spin());
+        let planned_ns = waiter.now_ns();
+        predictor.account.spend_on_planning(planned_ns.saturating_sub(now_ns));
+        now_ns = planned_ns;
         let (ended, at_ns) = follow(plan, predictor, waiter, now_ns, until_ns);
         if ended != Ended::Time || at_ns >= until_ns {
             let slept = plan.sleep_until_ns == NEVER;

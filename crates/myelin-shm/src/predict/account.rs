@@ -48,13 +48,19 @@ impl Account {
         until_ns.min(now_ns + self.credit_ns.max(0.0) as u64)
     }
 
+    /// Making a plan costs CPU too; if it took much longer, the thread was not running.
+    pub(super) fn spend_on_planning(&mut self, took_ns: u64) {
+        self.spend(took_ns.min(PLANNING_NS_MAX));
+    }
+
     pub(super) fn spend(&mut self, spun_ns: u64) {
         self.credit_ns -= spun_ns as f64;
     }
 }
 
-/// Of the budget; the rest pays for setting timers and making plans.
-const SPINNING: f64 = 0.75;
+/// Of the budget; the rest pays for setting timers.
+const SPINNING: f64 = 0.875;
+const PLANNING_NS_MAX: u64 = 30_000;
 const PERIODS_SAVED: f64 = 16.0;
 /// Kept in any case: four spins of [`Wait::Adaptive`](crate::wait::Wait::Adaptive).
 const SPARE_NS: f64 = 4.0 * crate::wait::SPIN_NS as f64;
