@@ -19,7 +19,7 @@ mod roudi;
 
 use std::process::ExitCode;
 
-use myelin_bench_kit::protocol::{Prepare, System, Transport, Wait, Workload};
+use myelin_bench_kit::protocol::{Prepare, System, Topology, Transport, Wait, Workload};
 use myelin_bench_kit::{Daemon, Driver, Error, Link, Stream};
 
 fn main() -> ExitCode {
@@ -129,7 +129,7 @@ impl Variant {
                 true => Transport::SharedMemory,
                 false => Transport::Loopback,
             },
-            topology: Default::default(),
+            topology: Topology::TwoProcesses,
             loans: self.loans,
             daemon: self.shared_memory,
             missing,

@@ -19,7 +19,7 @@ use std::process::ExitCode;
 
 use iceoryx2::prelude::{LogLevel, set_log_level};
 use iceoryx2_bb_elementary::package_version::PackageVersion;
-use myelin_bench_kit::protocol::{Prepare, System, Transport, Wait, Workload};
+use myelin_bench_kit::protocol::{Prepare, System, Topology, Transport, Wait, Workload};
 use myelin_bench_kit::{Driver, Error, Link, Stream};
 
 fn main() -> ExitCode {
@@ -99,7 +99,7 @@ impl Variant {
             version: version.into(),
             wait: self.wait,
             transport: Transport::SharedMemory,
-            topology: Default::default(),
+            topology: Topology::TwoProcesses,
             loans: true,
             daemon: false,
             missing: place::missing(),

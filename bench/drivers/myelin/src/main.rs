@@ -20,7 +20,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use myelin_bench_kit::driver::Fan;
-use myelin_bench_kit::protocol::{Prepare, Role, System, Touch, Transport, Workload};
+use myelin_bench_kit::protocol::{Prepare, Role, System, Topology, Touch, Transport, Workload};
 use myelin_bench_kit::{
     Clock, Driver, Error, Link, Publisher, Stream, Subscriber, message, protocol,
 };
@@ -44,32 +44,51 @@ struct Kind {
     about: &'static str,
     wait: Wait,
     tells: protocol::Wait,
+    topology: Topology,
 }
 
-const KINDS: [Kind; 4] = [
+const KINDS: [Kind; 6] = [
     Kind {
         name: "myelin.shm-poll",
         about: "Myelin's shared-memory route; the subscriber spins",
         wait: Wait::Poll,
         tells: protocol::Wait::Poll,
+        topology: Topology::TwoProcesses,
     },
     Kind {
         name: "myelin.shm-block",
         about: "Myelin's shared-memory route; the subscriber sleeps on a futex",
         wait: Wait::Block,
         tells: protocol::Wait::Block,
+        topology: Topology::TwoProcesses,
     },
     Kind {
         name: "myelin.shm-adaptive",
         about: "Myelin's shared-memory route; the subscriber spins while that pays, then sleeps",
         wait: Wait::Adaptive,
         tells: protocol::Wait::Adaptive,
+        topology: Topology::TwoProcesses,
     },
     Kind {
         name: "myelin.shm-predictive",
         about: "Myelin's shared-memory route; the subscriber is awake when a periodic sample is due",
         wait: Wait::Predictive,
         tells: protocol::Wait::Predictive,
+        topology: Topology::TwoProcesses,
+    },
+    Kind {
+        name: "myelin.local-wait",
+        about: "Myelin in one process; a thread spins while that pays, then sleeps",
+        wait: Wait::Adaptive,
+        tells: protocol::Wait::Adaptive,
+        topology: Topology::OneProcess,
+    },
+    Kind {
+        name: "myelin.local-predictive",
+        about: "Myelin in one process; a thread sleeps until just before a sample is due, then spins",
+        wait: Wait::Predictive,
+        tells: protocol::Wait::Predictive,
+        topology: Topology::OneProcess,
     },
 ];
 
@@ -80,26 +99,28 @@ impl Driver for Myelin {
             about: kind.about.into(),
             version: env!("CARGO_PKG_VERSION").into(),
             wait: kind.tells,
-            transport: Transport::SharedMemory,
-            topology: Default::default(),
+            transport: match kind.topology {
+                Topology::TwoProcesses => Transport::SharedMemory,
+                Topology::OneProcess => Transport::Process,
+            },
+            topology: kind.topology,
             loans: true,
             daemon: false,
             missing: None,
             payload_bytes_max: 0,
             floor: false,
-            workloads: vec![
-                Workload::Roundtrip,
-                Workload::Publish,
-                Workload::Stream,
-                Workload::Image,
-            ],
+            workloads: match kind.topology {
+                Topology::TwoProcesses => {
+                    vec![Workload::Roundtrip, Workload::Publish, Workload::Stream, Workload::Image]
+                }
+                Topology::OneProcess => vec![Workload::Stream, Workload::Image],
+            },
         };
-        let between_processes = KINDS.iter().map(system);
-        between_processes.chain([local::system(), stream::local_wait()]).collect()
+        KINDS.iter().map(system).chain([local::system()]).collect()
     }
 
     fn check(&self, prepare: &Prepare) -> Result<(), Error> {
-        if ![local::NAME, stream::LOCAL_WAIT].contains(&prepare.system.as_str()) {
+        if prepare.system != local::NAME {
             kind(prepare)?;
         }
         match prepare.options.keys().next() {
@@ -149,10 +170,13 @@ impl Driver for Myelin {
     }
 
     fn open_stream(&self, prepare: &Prepare) -> Result<Stream, Error> {
-        match prepare.system.as_str() {
-            local::NAME => local::open(prepare),
-            stream::LOCAL_WAIT => stream::open_local_wait(prepare),
-            _ => stream::open(prepare, kind(prepare)?.wait),
+        if prepare.system == local::NAME {
+            return local::open(prepare);
+        }
+        let kind = kind(prepare)?;
+        match kind.topology {
+            Topology::TwoProcesses => stream::open(prepare, kind.wait),
+            Topology::OneProcess => stream::open_in_one_process(prepare, kind.wait),
         }
     }
 

@@ -217,7 +217,7 @@ impl Mechanism {
             wait: self.wait,
             transport: self.transport,
             loans: false,
-            topology: Default::default(),
+            topology: Topology::TwoProcesses,
             daemon: false,
             missing: None,
             payload_bytes_max: PAYLOAD_BYTES_MAX,

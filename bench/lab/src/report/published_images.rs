@@ -121,7 +121,7 @@ fn counterparts(system: &str, path: &str) -> &'static [&'static str] {
         ("ros2", "two processes") => &["cyclonedds.udp", "myelin.shm-block"],
         ("ros2", "intra-process") => &["myelin.local-wait"],
         ("libxr", "callback entry") => &["libxr.callback", "myelin.local-callback"],
-        ("libxr", "sync wait") => &["libxr.wait", "myelin.local-wait"],
+        ("libxr", "sync wait") => &["libxr.sync", "myelin.local-wait"],
         _ => &[],
     }
 }

@@ -1,7 +1,7 @@
 //! A results folder that was never measured: plausible, deterministic, with everything in it that
 //! a report must cope with. Whoever includes this file supplies `super::{host, summary}`.
 
-use myelin_bench_kit::protocol::{Touch, Transport, Wait, Workload};
+use myelin_bench_kit::protocol::{Topology, Touch, Transport, Wait, Workload};
 
 use super::host::{Host, IdleState};
 use super::summary::*;
@@ -316,7 +316,7 @@ fn systems() -> Vec<SystemInfo> {
         version: if model.floor { String::new() } else { "0.10.2".to_owned() },
         wait: model.wait,
         transport: model.transport,
-        topology: Default::default(),
+        topology: Topology::TwoProcesses,
         loans: model.name.contains("loan"),
         floor: model.floor,
         missing: None,
@@ -327,7 +327,7 @@ fn systems() -> Vec<SystemInfo> {
         version: String::new(),
         wait: Wait::Poll,
         transport: Transport::SharedMemory,
-        topology: Default::default(),
+        topology: Topology::TwoProcesses,
         loans: true,
         floor: false,
         missing: Some("not installed; cargo install iceoryx2-driver".to_owned()),
