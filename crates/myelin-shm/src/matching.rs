@@ -148,12 +148,16 @@ impl State {
         segments: &[SegmentSize],
         descriptors: Vec<OwnedFd>,
     ) {
+        // One of this node publishes only when we are done, so nobody waits for its segment.
+        let is_ours = self.publications.contains_key(&publisher);
         let matched = self.subscriptions.values().filter(|it| it.matches.contains_key(&publisher));
         let mut failed = Vec::new();
         for subscription in matched {
             let Some(shared) = subscription.shared.upgrade() else { continue };
-            if let Err(error) = add_segments(&shared, publisher, segments, &descriptors) {
-                failed.push((subscription.id, error));
+            match add_segments(&shared, publisher, segments, &descriptors) {
+                Err(error) => failed.push((subscription.id, error)),
+                Ok(()) if is_ours => {}
+                Ok(()) => shared.look_again(),
             }
         }
         for (subscriber, error) in failed {
@@ -323,7 +327,7 @@ fn add_segments(
     for (size, fd) in segments.iter().zip(descriptors) {
         let fd = with_more_files(|| fd.as_fd().try_clone_to_owned());
         let fd = fd.map_err(|error| Error::system("mapping a publisher's slots", error))?;
-        shared.add_segment(publisher, size.number, size.slot_bytes, size.slots, fd)?;
+        shared.map_segment(publisher, size.number, size.slot_bytes, size.slots, fd)?;
     }
     Ok(())
 }

@@ -193,12 +193,22 @@ impl SubscriptionShared {
         slots: u32,
         fd: OwnedFd,
     ) -> Result<(), Error> {
-        let known = self.sources().known.iter().find(|source| source.id == publisher).cloned();
-        if let Some(source) = known {
-            source.add_segment(number, slot_bytes, slots, fd)?;
-            self.look_again();
-        }
+        self.map_segment(publisher, number, slot_bytes, slots, fd)?;
+        self.look_again();
         Ok(())
+    }
+
+    /// As [`add_segment`](Self::add_segment), without a word to the reader.
+    pub(crate) fn map_segment(
+        &self,
+        publisher: EndpointId,
+        number: u32,
+        slot_bytes: u64,
+        slots: u32,
+        fd: OwnedFd,
+    ) -> Result<(), Error> {
+        let known = self.sources().known.iter().find(|source| source.id == publisher).cloned();
+        known.map_or(Ok(()), |source| source.add_segment(number, slot_bytes, slots, fd))
     }
 
     /// The publisher has left or died. What it published can still be read.
@@ -328,7 +338,7 @@ impl SubscriptionShared {
     }
 
     /// Makes the reader look at its publishers, and wakes it if it sleeps.
-    fn look_again(&self) {
+    pub(crate) fn look_again(&self) {
         self.changed.store(true, Ordering::Release);
         // ORDER: pairs with the fence in `fall_asleep`.
         std::sync::atomic::fence(Ordering::SeqCst);

@@ -188,7 +188,7 @@ fn a_callback_that_uses_the_publisher_that_runs_it_is_told_so() {
 #[test]
 fn a_panic_ends_neither_the_publish_nor_the_other_calls() {
     let (_folder, node) = node();
-    let topic = node.topic::<[u8]>("image");
+    let topic = node.topic::<[u8]>("image").reliable(WATCHDOG);
     let publisher = topic.publisher().unwrap();
     let callbacks: Vec<_> = (0..3)
         .map(|number| {
