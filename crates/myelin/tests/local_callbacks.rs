@@ -338,14 +338,16 @@ fn publishers_come_and_go_while_others_publish() {
 #[test]
 fn a_callback_that_asks_for_it_is_run_by_several_publishers_at_once() {
     let (_folder, node) = node();
-    let topic = node.topic::<u64>("count");
+    let topic = node.topic::<u64>("count").depth(100);
     let publishers = [topic.publisher().unwrap(), topic.publisher().unwrap()];
     let subscriber = topic.subscriber().unwrap();
     assert!(subscriber.wait_for_match(2, WATCHDOG));
-    // Each call waits for the other publisher's.
-    let meeting = std::sync::Barrier::new(2);
+    // The first call waits until there is another at the same time.
+    let (calls, met) = (AtomicU32::new(0), AtomicBool::new(false));
     let callback = subscriber.on_sample_concurrent(move |_| {
-        meeting.wait();
+        met.fetch_or(calls.fetch_add(1, Ordering::SeqCst) > 0, Ordering::SeqCst);
+        until("another call", || met.load(Ordering::SeqCst));
+        calls.fetch_sub(1, Ordering::SeqCst);
     });
     let callback = callback.unwrap();
     thread::scope(|scope| {
@@ -357,7 +359,8 @@ fn a_callback_that_asks_for_it_is_run_by_several_publishers_at_once() {
             });
         }
     });
-    assert_eq!((callback.calls(), callback.panics(), callback.lost()), (200, 0, 0));
+    until("all calls", || callback.calls() == 200);
+    assert_eq!((callback.panics(), callback.lost()), (0, 0));
 }
 
 #[test]
