@@ -31,7 +31,7 @@ fn streams_and_frames_between_two_processes_arrive_as_sent() {
 fn streams_and_frames_within_a_process_arrive_as_sent() {
     let _alone = alone();
     let systems = one_way_systems(executable(), Topology::OneProcess);
-    assert_eq!(systems.len(), 2);
+    assert_eq!(systems.len(), 3);
     for system in systems {
         for payload_bytes in [0, 64, 200, 70_000] {
             within(executable(), &Prepare { payload_bytes, ..at_rate(&system.name) });
