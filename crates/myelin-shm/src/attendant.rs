@@ -2,13 +2,14 @@
 //! only while a deadline or liveliness is to be watched or something is to be tried again.
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::thread::JoinHandle;
 
 use crate::error::Error;
 use crate::fork;
 use crate::poll::{Poll, WAKER};
 use crate::state::{LISTENER, State};
+use crate::sync::lock;
 use crate::topic::EndpointId;
 
 /// What a node's handles and its thread share.
@@ -50,7 +51,7 @@ impl Core {
     }
 
     pub(crate) fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.state)
     }
 
     /// Changes the state, and sees to what follows from it.
@@ -63,7 +64,7 @@ impl Core {
 
     /// Leaves word for the thread.
     pub(crate) fn notify(&self, notice: Notice) {
-        self.notices.lock().unwrap_or_else(PoisonError::into_inner).push(notice);
+        lock(&self.notices).push(notice);
         self.poll.wake();
     }
 
@@ -101,8 +102,7 @@ impl Core {
     }
 
     fn act_on_notices(&self, state: &mut State) {
-        let notices =
-            std::mem::take(&mut *self.notices.lock().unwrap_or_else(PoisonError::into_inner));
+        let notices = std::mem::take(&mut *lock(&self.notices));
         for notice in notices {
             match notice {
                 Notice::Gone { subscriber } => state.remove_subscription(subscriber),

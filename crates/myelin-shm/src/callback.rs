@@ -17,7 +17,8 @@ pub(crate) use concurrent::Concurrent;
 use crate::endpoint::{Observer, Subscriber};
 use crate::error::Error;
 use crate::stage;
-use crate::subscription::{SubscriptionShared, Taken};
+use crate::subscription::{Reader, SubscriptionShared, Taken};
+use crate::sync::lock;
 use crate::wait::Wait;
 
 /// A function of samples, and which payloads are for it.
@@ -195,6 +196,17 @@ impl Shared {
         self.stopping.load(Ordering::Acquire)
     }
 
+    /// The next sample, if there is one. A publisher of one that does not fit is disconnected.
+    fn take(&self, reader: &mut Reader, lengths: Lengths) -> Result<Option<Taken>, Error> {
+        let Some(taken) = reader.take()? else { return Ok(None) };
+        self.lost.store(reader.lost(), Ordering::Release);
+        if !lengths.fit(taken.bytes().len()) {
+            reader.reject(taken.publisher);
+            return Err(Error::PeerCorrupt { what: "a sample's length does not fit its type" });
+        }
+        Ok(Some(taken))
+    }
+
     /// Keeps the error for the user.
     fn keep(&self, error: Error) {
         *self.error() = Some(error);
@@ -211,7 +223,7 @@ impl Shared {
     }
 
     fn error(&self) -> MutexGuard<'_, Option<Error>> {
-        self.error.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.error)
     }
 }
 

@@ -5,6 +5,7 @@ use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use crate::limits::EVENTS_MAX;
+use crate::sync::lock;
 use crate::topic::EndpointId;
 
 /// Something happened to a match. `endpoint` is the other side's id, `pid` its process: 0 if that
@@ -125,7 +126,7 @@ impl Inbox {
     }
 
     fn content(&self) -> MutexGuard<'_, Content> {
-        self.content.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.content)
     }
 }
 

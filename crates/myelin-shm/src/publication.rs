@@ -4,7 +4,7 @@
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering, fence};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
 use crate::error::Error;
@@ -14,6 +14,7 @@ use crate::layout::{
 use crate::limits::SUBSCRIBERS_MAX;
 use crate::segment::{Segment, Writers};
 pub use crate::subscriber_view::SubscriberView;
+use crate::sync::lock;
 use crate::topic::{EndpointId, PublisherQos, Topic};
 use crate::wait;
 pub use crate::writer::{RawLoan, SlotCounts, Writer};
@@ -201,10 +202,6 @@ impl PublicationShared {
         // SAFETY: as for the head.
         unsafe { self.segment.array(PUBLICATION_HEAD_BYTES, u64::from(self.qos.depth) + 1) }
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Between two attempts to wake a writer that is about to sleep.

@@ -116,10 +116,7 @@ impl Reader {
         if self.shared.is_forked() {
             return Err(Error::Forked);
         }
-        // ORDER: Relaxed: the lock in `absorb` acquires.
-        if self.shared.changed.load(Ordering::Relaxed) {
-            self.absorb();
-        }
+        self.keep_up();
         for _ in 0..self.connections.len() {
             if self.turn >= self.connections.len() {
                 self.turn = 0;
@@ -172,9 +169,7 @@ impl Reader {
     /// Whether a take would find something. `again`: it found nothing a moment ago.
     #[inline(always)]
     fn is_ready(&mut self, again: bool) -> bool {
-        if self.shared.changed.load(Ordering::Relaxed) {
-            self.absorb();
-        }
+        self.keep_up();
         self.connections.iter_mut().any(|publisher| publisher.is_ready(again))
     }
 
@@ -269,6 +264,15 @@ impl Reader {
         }
         self.armed = bell::fall_asleep(asleep, rings);
         self.is_ready(false)
+    }
+
+    /// Takes note of publishers that have come or gone.
+    #[inline(always)]
+    fn keep_up(&mut self) {
+        // ORDER: Relaxed: the lock in `absorb` acquires.
+        if self.shared.changed.load(Ordering::Relaxed) {
+            self.absorb();
+        }
     }
 
     /// Takes up publishers that have come and lets go of those that are gone and read to the end.

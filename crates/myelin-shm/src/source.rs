@@ -1,8 +1,8 @@
 //! A publisher as its subscriber sees it: its ring and its slots, mapped read-only.
 
 use std::os::fd::{AsFd, OwnedFd};
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
 
 use crate::error::Error;
 use crate::layout::{
@@ -10,6 +10,7 @@ use crate::layout::{
 };
 use crate::limits::{CELLS_MAX, SEGMENTS_MAX};
 use crate::segment::Segment;
+use crate::sync::lock;
 use crate::topic::{EndpointId, Topic};
 
 /// One publisher of a subscriber's topic. The geometry is checked once and kept here.
@@ -99,7 +100,7 @@ impl Source {
         slots: u32,
         fd: OwnedFd,
     ) -> Result<(), Error> {
-        let mut known = self.slots.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = lock(&self.slots);
         if known.iter().any(|map| map.number == number) {
             return Ok(());
         }
@@ -118,7 +119,7 @@ impl Source {
     }
 
     pub(crate) fn slot_view(&self, number: u32) -> Option<SlotView> {
-        let known = self.slots.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = lock(&self.slots);
         known.iter().find(|map| map.number == number).map(|map| map.view)
     }
 

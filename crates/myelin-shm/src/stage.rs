@@ -11,11 +11,12 @@ use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicPtr, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, TryLockError, Weak};
 
 use crate::callback::{Body, Concurrent, Fresh, Handed, Payload};
 use crate::fork;
 use crate::publication::PublicationShared;
+use crate::sync::lock;
 use crate::topic::{EndpointId, Topic};
 
 /// Where the publishers and the callbacks of a topic in this process meet, whatever their nodes.
@@ -246,8 +247,4 @@ fn registry() -> &'static Registry {
             }
         }
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

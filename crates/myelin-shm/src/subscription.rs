@@ -20,6 +20,7 @@ use crate::layout::{
 pub use crate::reader::Reader;
 use crate::segment::{Segment, Writers};
 use crate::source::Source;
+use crate::sync::lock;
 pub use crate::taken::Taken;
 use crate::topic::{EndpointId, SubscriberQos, Topic};
 use crate::wait;
@@ -228,7 +229,7 @@ impl SubscriptionShared {
 
     /// Calls `tell` when the reader and all samples that are held are gone.
     pub fn on_last_drop(&self, tell: OnLastDrop) {
-        *self.on_last_drop.lock().unwrap_or_else(PoisonError::into_inner) = Some(tell);
+        *lock(&self.on_last_drop) = Some(tell);
     }
 
     /// How many samples the publisher has published, and how often it has asserted itself.
@@ -307,7 +308,7 @@ impl SubscriptionShared {
     }
 
     pub(crate) fn sources(&self) -> MutexGuard<'_, Sources> {
-        self.sources.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.sources)
     }
 
     pub(crate) fn head(&self) -> &SubscriptionHead {

@@ -14,3 +14,9 @@ pub fn load_acquire(word: &AtomicU64) -> u64 {
     fence(Ordering::Acquire);
     value
 }
+
+/// Locks a mutex, whether or not a thread has panicked under it.
+#[cfg(not(loom))]
+pub fn lock<T: ?Sized>(mutex: &std::sync::Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+}

@@ -26,7 +26,7 @@ pub fn open(prepare: &Prepare, wait: Wait) -> Result<Link, Error> {
     let Some(opened) = Opened::new(prepare, wait, message_bytes, &place)? else {
         return Err(Error::new(format!("iceoryx2 has no way to wait by {wait:?}")));
     };
-    opened.await_other(prepare, until_ns)?;
+    await_match(prepare, until_ns, || opened.is_matched())?;
     opened.connect()?;
     Ok(opened.into_link(place, absent(prepare.role)))
 }
@@ -89,27 +89,10 @@ impl Opened {
         Ok(Some(Opened { topics, events, publisher, subscriber, notifier, listener }))
     }
 
-    /// Waits until the services count both ends of both directions.
-    fn await_other(&self, prepare: &Prepare, until_ns: u64) -> Result<(), Error> {
-        while !self.is_matched() {
-            if clock::monotonic_ns() >= until_ns {
-                return Err(timeout(prepare));
-            }
-            std::thread::sleep(LOOK_AGAIN);
-        }
-        Ok(())
-    }
-
+    /// Whether the services count both ends of both directions.
     fn is_matched(&self) -> bool {
-        let topics = self.topics.iter().all(|topic| {
-            let ports = topic.dynamic_config();
-            ports.number_of_publishers() == 1 && ports.number_of_subscribers() == 1
-        });
-        topics
-            && self.events.iter().flatten().all(|event| {
-                let ports = event.dynamic_config();
-                ports.number_of_notifiers() == 1 && ports.number_of_listeners() == 1
-            })
+        let mut events = self.events.iter().flatten();
+        self.topics.iter().all(has_both_ends) && events.all(has_both_event_ends)
     }
 
     /// iceoryx2 connects ports when they are next used; here, so that no message pays for it.
@@ -143,8 +126,35 @@ pub fn new_node(place: &Place) -> Result<Node<ipc::Service>, Error> {
         .map_err(|error| failed("its node", error))
 }
 
+/// Waits until both ends are there, at most until the clock reads `until_ns`.
+pub fn await_match(
+    prepare: &Prepare,
+    until_ns: u64,
+    is_matched: impl Fn() -> bool,
+) -> Result<(), Error> {
+    while !is_matched() {
+        if clock::monotonic_ns() >= until_ns {
+            return Err(timeout(prepare));
+        }
+        std::thread::sleep(LOOK_AGAIN);
+    }
+    Ok(())
+}
+
+/// Whether a topic has its publisher and its subscriber.
+pub fn has_both_ends(topic: &Topic) -> bool {
+    let ports = topic.dynamic_config();
+    ports.number_of_publishers() == 1 && ports.number_of_subscribers() == 1
+}
+
+/// Whether an event service has its notifier and its listener.
+pub fn has_both_event_ends(event: &event::PortFactory<ipc::Service>) -> bool {
+    let ports = event.dynamic_config();
+    ports.number_of_notifiers() == 1 && ports.number_of_listeners() == 1
+}
+
 /// The other role did not come.
-pub fn timeout(prepare: &Prepare) -> Error {
+fn timeout(prepare: &Prepare) -> Error {
     let who = absent(prepare.role);
     let seconds = prepare.match_timeout_ns as f64 * 1e-9;
     Error::new(format!("{who} did not come within {seconds} s"))
@@ -216,4 +226,4 @@ pub const CHUNKS: u64 = (BUFFERED + BORROWED + LOANED) as u64;
 /// More than iceoryx2's header and alignment take.
 pub const CHUNK_OVERHEAD_BYTES: u64 = 256;
 /// Between two looks whether the other role has come.
-pub const LOOK_AGAIN: Duration = Duration::from_micros(200);
+const LOOK_AGAIN: Duration = Duration::from_micros(200);

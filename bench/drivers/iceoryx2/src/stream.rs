@@ -3,14 +3,14 @@
 use std::rc::Rc;
 
 use iceoryx2::port::update_connections::UpdateConnections;
-use iceoryx2::prelude::{PortFactory, ipc};
+use iceoryx2::prelude::ipc;
 use iceoryx2::service::port_factory::event;
 use myelin_bench_kit::protocol::{Prepare, Role, Wait};
 use myelin_bench_kit::{Error, Stream, clock, message};
 
 use crate::link::{
-    CHUNK_OVERHEAD_BYTES, CHUNKS, DIRECTION_NAMES, LOANED, LOOK_AGAIN, Topic, absent, event,
-    failed, new_node, service_name, timeout, topic,
+    CHUNK_OVERHEAD_BYTES, CHUNKS, DIRECTION_NAMES, LOANED, Topic, absent, await_match, event,
+    failed, has_both_ends, has_both_event_ends, new_node, service_name, topic,
 };
 use crate::place::{self, Place};
 use crate::ports::{Blocking, Inbox, Outbox, Polling};
@@ -42,7 +42,7 @@ fn open_ping(
     let notifier = services.event.as_ref().map(|event| event.notifier_builder().create());
     let notifier = notifier.transpose().map_err(|error| failed("its notifier", error))?;
     drop(gate);
-    services.await_other(prepare, until_ns)?;
+    await_match(prepare, until_ns, || services.is_matched())?;
     publisher.update_connections().map_err(|error| failed("the connection", error))?;
     let other = absent(prepare.role);
     Ok(Stream::ping(Box::new(Outbox::new(publisher, notifier, other, place))))
@@ -60,7 +60,7 @@ fn open_pong(
     let listener = services.event.as_ref().map(|event| event.listener_builder().create());
     let listener = listener.transpose().map_err(|error| failed("its listener", error))?;
     drop(gate);
-    services.await_other(prepare, until_ns)?;
+    await_match(prepare, until_ns, || services.is_matched())?;
     subscriber.update_connections().map_err(|error| failed("the connection", error))?;
     let inbox = Inbox::new(subscriber, place);
     Ok(match listener {
@@ -85,23 +85,8 @@ impl Services {
         Ok(Services { topic: topic(&node, &name)?, event })
     }
 
-    /// Waits until the services count both ends.
-    fn await_other(&self, prepare: &Prepare, until_ns: u64) -> Result<(), Error> {
-        while !self.is_matched() {
-            if clock::monotonic_ns() >= until_ns {
-                return Err(timeout(prepare));
-            }
-            std::thread::sleep(LOOK_AGAIN);
-        }
-        Ok(())
-    }
-
+    /// Whether the services count both ends.
     fn is_matched(&self) -> bool {
-        let ports = self.topic.dynamic_config();
-        let event = self.event.as_ref().is_none_or(|event| {
-            let ports = event.dynamic_config();
-            ports.number_of_notifiers() == 1 && ports.number_of_listeners() == 1
-        });
-        ports.number_of_publishers() == 1 && ports.number_of_subscribers() == 1 && event
+        has_both_ends(&self.topic) && self.event.as_ref().is_none_or(has_both_event_ends)
     }
 }

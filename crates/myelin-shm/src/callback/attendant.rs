@@ -57,20 +57,14 @@ impl Attendant {
                     self.subscription.sleep(count);
                     At::Hand(self.pick_up())
                 }
-                At::Hand(mut body) => {
-                    let found = match body.deliver() {
-                        Ok(()) if body.meets_locals(&stage) => {
-                            at = self.put_down(body, stage.enter());
-                            continue;
-                        }
-                        Ok(()) => body.wait(self.wait),
-                        Err(error) => Err(error),
-                    };
-                    if let Err(error) = found {
-                        self.shared.note(error);
+                At::Hand(mut body) => match body.deliver() {
+                    Ok(()) if body.meets_locals(&stage) => self.put_down(body, stage.enter()),
+                    delivered => {
+                        let waited = delivered.and_then(|()| body.wait(self.wait));
+                        waited.unwrap_or_else(|error| self.shared.note(error));
+                        At::Hand(body)
                     }
-                    At::Hand(body)
-                }
+                },
             };
         }
         let body = match at {

@@ -130,14 +130,7 @@ impl Body {
     }
 
     fn take(&mut self) -> Result<Option<Taken>, Error> {
-        let reader = &mut self.subscriber.reader;
-        let Some(taken) = reader.take()? else { return Ok(None) };
-        self.shared.lost.store(reader.lost(), Ordering::Release);
-        if !self.function.lengths.fit(taken.bytes().len()) {
-            reader.reject(taken.publisher);
-            return Err(Error::PeerCorrupt { what: "a sample's length does not fit its type" });
-        }
-        Ok(Some(taken))
+        self.shared.take(&mut self.subscriber.reader, self.function.lengths)
     }
 
     fn call(&mut self, taken: &Taken) {

@@ -9,6 +9,7 @@ use crate::endpoint::Subscriber;
 use crate::error::Error;
 use crate::stage::{Inside, Stage};
 use crate::subscription::{SubscriptionShared, Taken};
+use crate::sync::lock;
 use crate::topic::EndpointId;
 
 /// The function with its subscriber. Whoever has published takes under the lock, and calls without.
@@ -102,17 +103,12 @@ impl Concurrent {
             return Ok(None);
         }
         let Some(Subscriber { reader, .. }) = &mut taking.subscriber else { return Ok(None) };
-        let Some(taken) = reader.take()? else { return Ok(None) };
-        self.shared.lost.store(reader.lost(), Ordering::Release);
-        if !self.lengths.fit(taken.bytes().len()) {
-            reader.reject(taken.publisher);
-            return Err(Error::PeerCorrupt { what: "a sample's length does not fit its type" });
-        }
-        taking.calls += 1;
-        Ok(Some(taken))
+        let taken = self.shared.take(reader, self.lengths)?;
+        taking.calls += u32::from(taken.is_some());
+        Ok(taken)
     }
 
     fn taking(&self) -> MutexGuard<'_, Taking> {
-        self.taking.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.taking)
     }
 }

@@ -88,9 +88,7 @@ impl Reader {
 
     /// Takes note of publishers that have come or gone; a number that changes when they do.
     pub(crate) fn look_at_publishers(&mut self) -> u32 {
-        if self.has_news() {
-            self.absorb();
-        }
+        self.keep_up();
         self.changes
     }
 
