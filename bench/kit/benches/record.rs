@@ -6,7 +6,7 @@
 
 use std::sync::atomic::AtomicBool;
 
-use myelin_bench_kit::protocol::{PROTOCOL, Prepare, Role, Touch, Workload};
+use myelin_bench_kit::protocol::{DEPTH_DEFAULT, PROTOCOL, Prepare, Role, Touch, Workload};
 use myelin_bench_kit::samples::SampleFile;
 use myelin_bench_kit::{Clock, Error, Link, Publisher, Subscriber, clock, pingpong};
 
@@ -102,6 +102,12 @@ fn prepare(messages: u64) -> Prepare {
         pong_cpu: None,
         pong_fifo: None,
         subscribers: 1,
+        publishers: 1,
+        index: 0,
+        topics: 1,
+        reliability: Default::default(),
+        depth: DEPTH_DEFAULT,
+        heard: None,
         options: Default::default(),
     }
 }

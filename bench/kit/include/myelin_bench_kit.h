@@ -24,7 +24,7 @@
 extern "C" {
 #endif
 
-#define MYELIN_BENCH_ABI 2u
+#define MYELIN_BENCH_ABI 3u
 
 enum { MYELIN_BENCH_WAIT_POLL = 0, MYELIN_BENCH_WAIT_BLOCK = 1, MYELIN_BENCH_WAIT_ADAPTIVE = 2 };
 enum {
@@ -32,6 +32,9 @@ enum {
   MYELIN_BENCH_TRANSPORT_SHARED_MEMORY = 1,
   MYELIN_BENCH_TRANSPORT_KERNEL = 2
 };
+
+/* What a system offers of streams; may be or-ed together. */
+enum { MYELIN_BENCH_BEST_EFFORT = 1, MYELIN_BENCH_RELIABLE = 2 };
 
 /* One middleware with one configuration. Texts live as long as the program. */
 struct myelin_bench_system {
@@ -44,6 +47,11 @@ struct myelin_bench_system {
   const char *missing;        /* why it cannot run here and what to install; NULL if it can */
   uint64_t payload_bytes_max; /* 0: no limit */
   int streams;                /* 1: open() knows one_way; 0: round trips alone */
+  /* Of streams. */
+  int reliability;            /* MYELIN_BENCH_BEST_EFFORT, MYELIN_BENCH_RELIABLE or both; 0: the first */
+  uint32_t publishers_max;    /* of a topic, each a process; 0: one; UINT32_MAX: no limit */
+  uint32_t subscribers_max;   /* as publishers_max */
+  uint32_t topics_max;        /* between two processes; as publishers_max */
 };
 
 /* What a run asks for. Texts are valid during open() only. */
@@ -58,8 +66,15 @@ struct myelin_bench_prepare {
   uint64_t message_bytes;    /* payload_bytes + 8: what publish and take move */
   uint64_t match_timeout_ns; /* how long open() may wait for the other side */
   uint64_t seed;
-  int one_way;               /* 1: a stream, best effort: ping publishes, pong waits and takes, and
-                                neither does the other; publishing never waits for pong */
+  int one_way;               /* 1: a stream: ping publishes, pong waits and takes, and neither does
+                                the other */
+  /* Of streams; within what the system offers. */
+  int reliable;              /* 0: publishing never waits for pong; 1: it does, and nothing is lost */
+  uint32_t depth;            /* messages of a topic kept for a pong that lags */
+  uint32_t publishers;       /* pings, each a process: pong matches so many */
+  uint32_t subscribers;      /* pongs, each a process: ping matches so many */
+  uint32_t index;            /* which of them this is, from 0 */
+  uint32_t topics;           /* from ping to pong; see select */
 };
 
 /* The functions of a link: both directions of one role, or the one of a stream. */
@@ -81,6 +96,9 @@ struct myelin_bench_link {
   void (*release)(void *link);
   /* Closes everything and frees the link. */
   void (*close)(void *link);
+  /* What is loaned or published next goes to topic `topic`. Called only if there are several; the
+   * first is 0. NULL: there is only one. */
+  void (*select)(void *link, uint32_t topic);
 };
 
 struct myelin_bench_driver {

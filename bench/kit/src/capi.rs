@@ -11,7 +11,7 @@ use std::rc::Rc;
 
 use crate::clock::{self, Clock};
 use crate::driver::{Driver, Error, Link, Publisher, Stream, Subscriber};
-use crate::protocol::{self, Prepare};
+use crate::protocol::{self, Prepare, Reliability};
 
 /// `struct myelin_bench_system`: see the header.
 #[repr(C)]
@@ -25,6 +25,10 @@ pub struct CSystem {
     missing: *const c_char,
     payload_bytes_max: u64,
     streams: c_int,
+    reliability: c_int,
+    publishers_max: u32,
+    subscribers_max: u32,
+    topics_max: u32,
 }
 
 /// `struct myelin_bench_prepare`: see the header.
@@ -41,6 +45,12 @@ pub struct CPrepare {
     match_timeout_ns: u64,
     seed: u64,
     one_way: c_int,
+    reliable: c_int,
+    depth: u32,
+    publishers: u32,
+    subscribers: u32,
+    index: u32,
+    topics: u32,
 }
 
 /// `struct myelin_bench_link`: see the header. Functions that may be missing are optional.
@@ -54,6 +64,7 @@ pub struct CLink {
     take: extern "C" fn(*mut c_void, u64, *mut *const c_void, *mut usize) -> c_int,
     release: Option<extern "C" fn(*mut c_void)>,
     close: extern "C" fn(*mut c_void),
+    select: Option<extern "C" fn(*mut c_void, u32)>,
 }
 
 /// `struct myelin_bench_driver`: see the header.
@@ -175,7 +186,13 @@ pub fn open(table: &'static CLink, prepare: &Prepare, loans: bool) -> Result<Lin
         message_bytes: prepare.payload_bytes + crate::message::HEADER_BYTES as u64,
         match_timeout_ns: prepare.match_timeout_ns,
         seed: prepare.seed,
-        one_way: c_int::from(is_one_way(prepare)),
+        one_way: c_int::from(prepare.workload.is_one_way()),
+        reliable: c_int::from(prepare.reliability == Reliability::Reliable),
+        depth: prepare.depth,
+        publishers: prepare.publishers,
+        subscribers: prepare.subscribers,
+        index: prepare.index,
+        topics: prepare.topics,
     };
     let mut context = std::ptr::null_mut();
     check((table.open)(&c_prepare, &mut context), "open")?;
@@ -226,6 +243,12 @@ impl Publisher for CPublisher {
     fn publish(&mut self, message: &[u8]) -> Result<(), Error> {
         let (bytes, len) = (message.as_ptr().cast(), message.len());
         check((self.ends.table.publish)(self.ends.context, bytes, len), "publish").map(drop)
+    }
+
+    fn select(&mut self, topic: u32) {
+        if let Some(select) = self.ends.table.select {
+            select(self.ends.context, topic);
+        }
     }
 }
 
@@ -294,17 +317,32 @@ unsafe fn describe(system: &CSystem) -> protocol::System {
         floor: false,
         workloads: match system.streams {
             0 => protocol::Workload::roundtrip_only(),
-            _ => vec![
-                protocol::Workload::Roundtrip,
-                protocol::Workload::Stream,
-                protocol::Workload::Image,
-            ],
+            _ => {
+                let mut all = protocol::Workload::roundtrip_only();
+                all.extend(protocol::Workload::streams());
+                all
+            }
+        },
+        streams: protocol::Streams {
+            reliability: match system.reliability {
+                2 => vec![Reliability::Reliable],
+                3 => vec![Reliability::BestEffort, Reliability::Reliable],
+                _ => vec![Reliability::BestEffort],
+            },
+            publishers_max: most(system.publishers_max),
+            subscribers_max: most(system.subscribers_max),
+            topics_max: most(system.topics_max),
         },
     }
 }
 
-fn is_one_way(prepare: &Prepare) -> bool {
-    matches!(prepare.workload, protocol::Workload::Stream | protocol::Workload::Image)
+/// A limit as the header has it, as the protocol has it.
+fn most(limit: u32) -> u32 {
+    match limit {
+        0 => 1,
+        u32::MAX => 0,
+        limit => limit,
+    }
 }
 
 /// # Safety
@@ -322,4 +360,4 @@ fn c_text(text: &str) -> Result<CString, Error> {
 }
 
 /// Version of the tables; `MYELIN_BENCH_ABI` in the header.
-pub const ABI: u32 = 2;
+pub const ABI: u32 = 3;

@@ -64,6 +64,10 @@ pub trait Publisher {
 
     /// Publishes a copy of `message`.
     fn publish(&mut self, message: &[u8]) -> Result<(), Error>;
+
+    /// What is loaned or published next goes to topic `topic`, below `prepare.topics`. Called only
+    /// if there are several; the first is 0.
+    fn select(&mut self, _topic: u32) {}
 }
 
 /// Receives messages from the other side. Used by one thread.
@@ -206,11 +210,15 @@ pub trait Driver: Sync {
             .remedy("leave the system out of plan.systems"))
     }
 
-    /// Opens one role of `prepare.system` for [`Workload::Stream`] and [`Workload::Image`], and for
+    /// Opens one role of `prepare.system` for all workloads that go one way, and for
     /// [`Workload::Publish`] of a system in one process: ping's publisher, pong's receivers, or in
-    /// one process both. Returns when they are matched. Asked only of systems whose
-    /// [`System::workloads`] name the workload. Delivery is best effort, as for
-    /// [`open_publish`](Self::open_publish).
+    /// one process both. Returns when they are matched: ping's with `prepare.subscribers`, pong's
+    /// with `prepare.publishers`, on each of `prepare.topics`. Asked only of systems whose
+    /// [`System::workloads`] name the workload, and within what [`System::streams`] offers.
+    ///
+    /// With [`Reliability::BestEffort`](crate::protocol::Reliability) publishing never waits for a
+    /// subscriber, and one that lags by more than `prepare.depth` messages loses some; with
+    /// `Reliable` publishing waits for it.
     fn open_stream(&self, prepare: &Prepare) -> Result<Stream, Error> {
         Err(Error::new(format!("{}: streams are not supported by this driver", prepare.system))
             .remedy("leave the system out of plan.systems"))

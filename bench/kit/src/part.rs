@@ -13,7 +13,7 @@ use crate::{arrivals, fan, pingpong, stream};
 /// Whether the kit can run `prepare`; the driver is asked apart.
 pub(crate) fn check(driver: &dyn Driver, prepare: &Prepare) -> Result<(), Error> {
     match (prepare.workload, system(driver, prepare)) {
-        (Workload::Stream | Workload::Image, Some(system)) => stream::check(prepare, &system),
+        (workload, Some(system)) if workload.is_one_way() => stream::check(prepare, &system),
         _ => Ok(()),
     }
 }
@@ -47,7 +47,7 @@ impl Opened {
             Workload::Roundtrip => driver.open(prepare).map(Opened::Link),
             Workload::Publish if !is_one_process() => driver.open_publish(prepare).map(Opened::Fan),
             Workload::Publish => driver.open_stream(prepare).map(Opened::Stream),
-            Workload::Stream | Workload::Image => {
+            Workload::Stream | Workload::Image | Workload::Flood | Workload::Startup => {
                 match prepare.rate_hz {
                     Some(_) => arrivals::check(prepare)?,
                     None => check(driver, prepare)?,

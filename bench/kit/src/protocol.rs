@@ -103,6 +103,10 @@ pub enum Workload {
     /// As `Stream`, with frames of a camera: filled, then stamped, then published; the other end
     /// copies each frame by `memcpy` and by streaming stores, timed apart from the way.
     Image,
+    /// Ping publishes back to back; then it searches for the highest rate of which nothing is lost.
+    Flood,
+    /// Ping publishes as soon as its end has matched, until pong has taken something.
+    Startup,
 }
 
 impl Workload {
@@ -113,7 +117,19 @@ impl Workload {
             Workload::Publish => "publish",
             Workload::Stream => "stream",
             Workload::Image => "image",
+            Workload::Flood => "flood",
+            Workload::Startup => "startup",
         }
+    }
+
+    /// Whether messages go one way, by [`Driver::open_stream`](crate::Driver::open_stream).
+    pub fn is_one_way(self) -> bool {
+        !matches!(self, Workload::Roundtrip | Workload::Publish)
+    }
+
+    /// All that a system does whose ends are streams, besides round trips.
+    pub fn streams() -> Vec<Workload> {
+        vec![Workload::Stream, Workload::Image, Workload::Flood, Workload::Startup]
     }
 
     /// What a driver can run that says nothing else.
@@ -146,6 +162,58 @@ impl Touch {
     /// Whether this is what a scenario means that does not say.
     pub fn is_default(&self) -> bool {
         *self == Touch::default()
+    }
+}
+
+/// What becomes of a message for which a subscriber has no room.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Reliability {
+    /// Publishing never waits: the subscriber loses a message, the oldest or the newest.
+    #[default]
+    BestEffort,
+    /// Publishing waits, and nothing is lost.
+    Reliable,
+}
+
+impl Reliability {
+    /// As it is written in scenarios and on the wire.
+    pub fn name(self) -> &'static str {
+        match self {
+            Reliability::BestEffort => "best-effort",
+            Reliability::Reliable => "reliable",
+        }
+    }
+
+    fn best_effort_only() -> Vec<Reliability> {
+        vec![Reliability::BestEffort]
+    }
+}
+
+/// What the streams of a system can be, beyond one publisher, one subscriber and one topic at best
+/// effort.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Streams {
+    /// What it offers; a scenario that asks for something else gets the first of these, and the
+    /// report says so.
+    pub reliability: Vec<Reliability>,
+    /// Most publishers of a topic, each a process; 0 for no limit.
+    pub publishers_max: u32,
+    /// Most subscribers of a topic, each a process; 0 for no limit.
+    pub subscribers_max: u32,
+    /// Most topics between two processes; 0 for no limit.
+    pub topics_max: u32,
+}
+
+impl Default for Streams {
+    fn default() -> Self {
+        Streams {
+            reliability: Reliability::best_effort_only(),
+            publishers_max: 1,
+            subscribers_max: 1,
+            topics_max: 1,
+        }
     }
 }
 
@@ -185,6 +253,9 @@ pub struct System {
     /// The workloads it can run; round trips alone if the driver does not say.
     #[serde(default = "Workload::roundtrip_only")]
     pub workloads: Vec<Workload>,
+    /// What its streams can be.
+    #[serde(default)]
+    pub streams: Streams,
 }
 
 /// The answer to `describe`.
@@ -267,10 +338,32 @@ pub struct Prepare {
     /// One process only: `SCHED_FIFO` with this priority for that thread; `None` leaves its class.
     #[serde(default)]
     pub pong_fifo: Option<u32>,
-    /// Subscribers of the topic that ping publishes to, all of them pong's (in one process,
-    /// ping's): 1 for round trips, streams and images, 0 or more for [`Workload::Publish`].
+    /// Subscribers of each topic that ping publishes to. For [`Workload::Publish`] 0 or more, all of
+    /// them pong's; in one process, ping's. For streams each is the pong of a process of its own:
+    /// ping waits until so many have matched.
     #[serde(default = "one")]
     pub subscribers: u32,
+    /// Of streams: publishers of each topic, each the ping of a process of its own. Pong waits until
+    /// so many have matched.
+    #[serde(default = "one")]
+    pub publishers: u32,
+    /// Which of the processes of this role, from 0.
+    #[serde(default)]
+    pub index: u32,
+    /// Of streams: topics between ping and pong; messages go to them in turn.
+    #[serde(default = "one")]
+    pub topics: u32,
+    /// Of streams: what becomes of a message for which a subscriber has no room.
+    #[serde(default)]
+    pub reliability: Reliability,
+    /// Of streams: how many messages of a topic are kept for a subscriber that lags (history
+    /// depth, KEEP_LAST).
+    #[serde(default = "depth_default")]
+    pub depth: u32,
+    /// Of [`Workload::Flood`] and [`Workload::Startup`], ping alone: the sample file of pong, whose
+    /// [`exchanges`](crate::samples::SampleFile::exchanges) are what it has taken.
+    #[serde(default)]
+    pub heard: Option<PathBuf>,
     /// The scenario's `[options.<driver>]` table.
     #[serde(default)]
     pub options: serde_json::Map<String, serde_json::Value>,
@@ -279,6 +372,13 @@ pub struct Prepare {
 fn one() -> u32 {
     1
 }
+
+fn depth_default() -> u32 {
+    DEPTH_DEFAULT
+}
+
+/// [`Prepare::depth`] where nothing is said.
+pub const DEPTH_DEFAULT: u32 = 16;
 
 /// An uncompressed camera frame, rgb8: three bytes a pixel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -358,6 +458,10 @@ pub struct Ready {
     /// When both directions were matched, on `CLOCK_MONOTONIC`; 0 if the driver does not say.
     #[serde(default)]
     pub matched_ns: u64,
+    /// Of [`Workload::Startup`], pong alone: when the first message was taken, on
+    /// `CLOCK_MONOTONIC`; 0 otherwise.
+    #[serde(default)]
+    pub first_ns: u64,
     /// The clock as this process finds it; absent for a daemon.
     #[serde(default)]
     pub clock: Option<Calibration>,

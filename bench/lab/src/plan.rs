@@ -6,7 +6,7 @@
 mod check;
 
 pub use check::check;
-use myelin_bench_kit::protocol::{PROTOCOL, Prepare, Role, System};
+use myelin_bench_kit::protocol::{DEPTH_DEFAULT, PROTOCOL, Prepare, Role, System};
 use rand::seq::SliceRandom;
 use rand::{SeedableRng, rngs::StdRng};
 use serde::{Deserialize, Serialize};
@@ -176,6 +176,12 @@ impl Plan {
             pong_cpu: None,
             pong_fifo: None,
             subscribers: cell.subscribers,
+            publishers: 1,
+            index: 0,
+            topics: 1,
+            reliability: Default::default(),
+            depth: DEPTH_DEFAULT,
+            heard: None,
             options: options.cloned().unwrap_or_default(),
         }
     }

@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 
-use myelin_bench_kit::protocol::{Topology, Touch, Transport, Wait, Workload};
+use myelin_bench_kit::protocol::{Reliability, Topology, Touch, Transport, Wait, Workload};
 use serde::{Deserialize, Serialize};
 
 use crate::host::Host;
@@ -86,10 +86,16 @@ pub struct Cell {
     /// Publish entry at ping until its take of the answer returns: a whole round trip.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub round_trip_us: Option<Distribution>,
-    /// Publish entry at ping until pong's take returns. Of streams and images from the message's
-    /// stamp, taken after loan and fill, until the payload is in hand or the callback is entered.
+    /// Publish entry at ping until pong's take returns. Of streams with a rate from the time the
+    /// message was due, so that whatever holds ping up counts for every message that had to wait
+    /// for it; of other workloads that go one way as `service_us`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub one_way_us: Option<Distribution>,
+    /// Of workloads that go one way: from the message's stamp, taken after loan and fill, until the
+    /// payload is in hand or the callback is entered. What a closed loop would report: the naive
+    /// figure, which a publisher that is held up leaves as it was.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub service_us: Option<Distribution>,
     /// The publish call of ping, with loan and fill where the system has loans; of streams and
     /// images without them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -103,6 +109,13 @@ pub struct Cell {
     pub wake_us: Option<Distribution>,
     /// Round trips, or publish calls, a second, back to back; at a rate, the rate reached.
     pub throughput_per_s: f64,
+    /// Of floods: messages taken a second while ping published back to back; median of the runs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub taken_per_s: Option<f64>,
+    /// Of floods: the highest rate found at which nothing was lost and the schedule was kept;
+    /// median of the runs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lossless_per_s: Option<f64>,
     /// CPU of ping, pong and daemons for each message published, from the first measured to the last.
     pub cpu_us_per_message: f64,
     /// CPU of ping, pong and daemons while measuring; 100 is one core. Of streams and images from
@@ -126,6 +139,17 @@ pub struct Cell {
     pub page_faults: f64,
     /// From the start of the later process until both directions matched; median of the runs.
     pub startup_ms: f64,
+    /// Of startup runs: from the start of the later process until both ends had matched; over runs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub matched_us: Option<Distribution>,
+    /// Of startup runs: from the start of the later process until pong had taken a message; over
+    /// runs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub first_sample_us: Option<Distribution>,
+    /// Of systems with a daemon: from its start until it answers, before the processes are started;
+    /// median of the runs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub daemon_ms: Option<f64>,
     /// Messages published.
     pub sent: u64,
     /// Messages answered; of a publish run, those taken, by all subscribers together.
@@ -161,6 +185,13 @@ pub struct Cell {
     /// As `one_way_p50_interval_us`, of `one_way_us.p99`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub one_way_p99_interval_us: Option<[f64; 2]>,
+    /// Whether the repeats have made the interval of the median as narrow as the scenario asks;
+    /// absent if it does not ask.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub repeats: Option<Repeats>,
+    /// Runs, of those the figures come from, whose latency went on drifting until their end.
+    #[serde(default)]
+    pub unsettled_runs: u32,
     /// What each subscriber beyond the first adds to the median publish call; of publish runs with
     /// two subscribers or more, if one alone was measured too.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -216,6 +247,40 @@ pub struct Params {
     /// Of streams and images: the name of the schedule, if the scenario names any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub arrivals: Option<String>,
+    /// Publishers of the topic, each a process; absent for 1.
+    #[serde(default = "one", skip_serializing_if = "is_one")]
+    pub publishers: u32,
+    /// Topics that messages go to in turn; absent for 1.
+    #[serde(default = "one", skip_serializing_if = "is_one")]
+    pub topics: u32,
+    /// Of workloads that go one way: what the system was set to, whatever the scenario asks.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reliability: Option<Reliability>,
+    /// Of workloads that go one way: messages kept for a subscriber that lags.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub depth: Option<u32>,
+    /// What a module of a robot sends so, for instance `localisation`; if the scenario names any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub module: Option<String>,
+}
+
+fn one() -> u32 {
+    1
+}
+
+fn is_one(count: &u32) -> bool {
+    *count == 1
+}
+
+/// How repeating a cell ended.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Repeats {
+    /// The width of the median's 95 % interval asked for, in per cent of the median.
+    pub asked_percent: f64,
+    /// The width reached; null where there is no interval.
+    pub reached_percent: Option<f64>,
+    /// Whether that is narrow enough; if not, the limit of runs was reached.
+    pub is_narrow: bool,
 }
 
 /// The slope of the median publish call from one subscriber to several.

@@ -19,7 +19,7 @@ mod roudi;
 
 use std::process::ExitCode;
 
-use myelin_bench_kit::protocol::{Prepare, System, Topology, Transport, Wait, Workload};
+use myelin_bench_kit::protocol::{Prepare, Streams, System, Topology, Transport, Wait, Workload};
 use myelin_bench_kit::{Daemon, Driver, Error, Link, Stream};
 
 fn main() -> ExitCode {
@@ -135,7 +135,8 @@ impl Variant {
             missing,
             payload_bytes_max: PAYLOAD_BYTES_MAX,
             floor: false,
-            workloads: vec![Workload::Roundtrip, Workload::Stream, Workload::Image],
+            workloads: [Workload::roundtrip_only(), Workload::streams()].concat(),
+            streams: Streams::default(),
         }
     }
 

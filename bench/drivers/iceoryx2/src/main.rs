@@ -19,7 +19,7 @@ use std::process::ExitCode;
 
 use iceoryx2::prelude::{LogLevel, set_log_level};
 use iceoryx2_bb_elementary::package_version::PackageVersion;
-use myelin_bench_kit::protocol::{Prepare, System, Topology, Transport, Wait, Workload};
+use myelin_bench_kit::protocol::{Prepare, Streams, System, Topology, Transport, Wait, Workload};
 use myelin_bench_kit::{Driver, Error, Link, Stream};
 
 fn main() -> ExitCode {
@@ -105,7 +105,8 @@ impl Variant {
             missing: place::missing(),
             payload_bytes_max: PAYLOAD_BYTES_MAX,
             floor: false,
-            workloads: vec![Workload::Roundtrip, Workload::Stream, Workload::Image],
+            workloads: [Workload::roundtrip_only(), Workload::streams()].concat(),
+            streams: Streams::default(),
         }
     }
 }

@@ -1,6 +1,8 @@
 //! The systems of this driver and what the kit calls.
 
-use myelin_bench_kit::protocol::{Prepare, Role, System, Topology, Transport, Wait, Workload};
+use myelin_bench_kit::protocol::{
+    Prepare, Role, Streams, System, Topology, Transport, Wait, Workload,
+};
 use myelin_bench_kit::{Clock, Driver, Error, Link, Receiver, Stream};
 
 use crate::ends::Topic;
@@ -89,6 +91,7 @@ impl Variant {
             payload_bytes_max: largest as u64,
             floor: false,
             workloads: self.workloads.to_vec(),
+            streams: Streams::default(),
         }
     }
 

@@ -5,7 +5,7 @@ use std::any::Any;
 use std::time::Duration;
 
 use myelin::{Loan, Node, Sample};
-use myelin_bench_kit::protocol::{Prepare, System, Topology, Transport, Wait, Workload};
+use myelin_bench_kit::protocol::{Prepare, Streams, System, Topology, Transport, Wait, Workload};
 use myelin_bench_kit::{Call, CallSource, Error, Publisher, Receiver, Stream};
 
 use crate::link::said;
@@ -29,6 +29,7 @@ pub fn system() -> System {
         payload_bytes_max: 0,
         floor: false,
         workloads: vec![Workload::Stream, Workload::Image, Workload::Publish],
+        streams: Streams::default(),
     }
 }
 

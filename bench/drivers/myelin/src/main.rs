@@ -20,7 +20,9 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use myelin_bench_kit::driver::Fan;
-use myelin_bench_kit::protocol::{Prepare, Role, System, Topology, Touch, Transport, Workload};
+use myelin_bench_kit::protocol::{
+    Prepare, Role, Streams, System, Topology, Touch, Transport, Workload,
+};
 use myelin_bench_kit::{
     Clock, Driver, Error, Link, Publisher, Stream, Subscriber, message, protocol,
 };
@@ -111,10 +113,11 @@ impl Driver for Myelin {
             floor: false,
             workloads: match kind.topology {
                 Topology::TwoProcesses => {
-                    vec![Workload::Roundtrip, Workload::Publish, Workload::Stream, Workload::Image]
+                    [vec![Workload::Roundtrip, Workload::Publish], Workload::streams()].concat()
                 }
                 Topology::OneProcess => vec![Workload::Stream, Workload::Image],
             },
+            streams: Streams::default(),
         };
         KINDS.iter().map(system).chain([local::system()]).collect()
     }

@@ -3,7 +3,9 @@
 use std::os::fd::OwnedFd;
 use std::rc::Rc;
 
-use myelin_bench_kit::protocol::{Prepare, Role, System, Topology, Transport, Wait, Workload};
+use myelin_bench_kit::protocol::{
+    Prepare, Role, Streams, System, Topology, Transport, Wait, Workload,
+};
 use myelin_bench_kit::{Clock, Driver, Error, Link, Publisher, Stream, Subscriber, message};
 
 use crate::call;
@@ -90,6 +92,7 @@ fn callback(kernel_release: &str) -> System {
         payload_bytes_max: PAYLOAD_BYTES_MAX,
         floor: true,
         workloads: vec![Workload::Stream, Workload::Image, Workload::Publish],
+        streams: Streams::default(),
     }
 }
 
@@ -223,9 +226,10 @@ impl Mechanism {
             payload_bytes_max: PAYLOAD_BYTES_MAX,
             floor: true,
             workloads: match self.one_way {
-                Some(_) => vec![Workload::Roundtrip, Workload::Stream, Workload::Image],
+                Some(_) => [Workload::roundtrip_only(), Workload::streams()].concat(),
                 None => Workload::roundtrip_only(),
             },
+            streams: Streams::default(),
         }
     }
 }

@@ -1,6 +1,8 @@
 //! The driver's two systems.
 
-use myelin_bench_kit::protocol::{Prepare, Role, System, Topology, Transport, Wait, Workload};
+use myelin_bench_kit::protocol::{
+    Prepare, Role, Streams, System, Topology, Transport, Wait, Workload,
+};
 use myelin_bench_kit::{Clock, Driver, Error, Fan, Link, Stream};
 
 use crate::options::Options;
@@ -30,6 +32,7 @@ impl Driver for Synthetic {
                 Workload::Stream,
                 Workload::Image,
             ],
+            streams: Streams::default(),
         };
         let one_process = System {
             name: CALLS.into(),
@@ -47,8 +50,8 @@ impl Driver for Synthetic {
         match prepare.workload {
             Workload::Roundtrip => Ok(()),
             Workload::Publish => fan::check(&options, prepare),
-            Workload::Stream | Workload::Image if prepare.system == CALLS => Ok(()),
-            Workload::Stream | Workload::Image => stream::check(&options),
+            _ if prepare.system == CALLS => Ok(()),
+            _ => stream::check(&options),
         }
     }
 

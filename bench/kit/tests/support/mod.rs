@@ -18,7 +18,8 @@ use std::time::{Duration, Instant};
 
 use myelin_bench_kit::clock;
 use myelin_bench_kit::protocol::{
-    Arrivals, Command, Description, Done, Event, PROTOCOL, Prepare, Role, Touch, Workload,
+    Arrivals, Command, DEPTH_DEFAULT, Description, Done, Event, PROTOCOL, Prepare, Role, Touch,
+    Workload,
 };
 use myelin_bench_kit::samples::{Record, SampleFile};
 
@@ -53,6 +54,12 @@ pub fn prepare(system: &str, role: Role) -> Prepare {
         pong_cpu: None,
         pong_fifo: None,
         subscribers: 1,
+        publishers: 1,
+        index: 0,
+        topics: 1,
+        reliability: Default::default(),
+        depth: DEPTH_DEFAULT,
+        heard: None,
         options: serde_json::Map::new(),
     }
 }

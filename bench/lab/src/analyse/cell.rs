@@ -57,16 +57,12 @@ impl JudgedRun {
                 Kind::Roundtrip => Series::of(samples, system.loans, has_rate),
                 // A publish call is not timed in parts.
                 Kind::Publish => Series::of(samples, false, has_rate),
-                Kind::Stream | Kind::Image => {
-                    stream::series(samples, has_rate, kind == Kind::Image)
-                }
+                _ => stream::series(samples, has_rate, kind == Kind::Image),
             },
             seconds: seconds(&samples.ping, workload.record_every),
             counts: match kind {
                 Kind::Roundtrip => record.ping.clone().unwrap_or_default(),
-                Kind::Publish | Kind::Stream | Kind::Image => {
-                    publish::counts(&record, plan.subscribers)
-                }
+                _ => publish::counts(&record, plan.subscribers),
             },
             record,
             faults,
@@ -78,7 +74,7 @@ impl JudgedRun {
         match kind {
             Kind::Roundtrip => &self.series.round_trip,
             Kind::Publish => &self.series.write,
-            Kind::Stream | Kind::Image => &self.series.one_way,
+            _ => &self.series.one_way,
         }
     }
 
@@ -120,7 +116,7 @@ pub fn pool(
     let writes = || used.iter().map(|run| &run.series.write);
     let latency = Sorted::pooled(latencies.iter().copied());
     let total = Totals::of(&used, scenario.workload.warmup_messages);
-    let is_stream = matches!(kind, Kind::Stream | Kind::Image);
+    let is_stream = kind.is_one_way();
     let directions = if kind == Kind::Roundtrip { 2.0 } else { 1.0 };
     let interval_of = |wanted: bool, quantile| match wanted && latency.supported(quantile).is_some()
     {
@@ -142,6 +138,11 @@ pub fn pool(
             touch: scenario.workload.touch,
             frame: plan.frame.map(frame_name),
             arrivals: plan.arrivals.as_ref().map(|case| case.name.clone()),
+            publishers: 1,
+            topics: 1,
+            reliability: None,
+            depth: None,
+            module: None,
         },
         messages_asked: scenario.workload.messages,
         duration_asked_s: scenario.workload.duration_s,
@@ -149,10 +150,13 @@ pub fn pool(
         samples: latency.len() as u64,
         round_trip_us: round_trip.distribution(),
         one_way_us: one_ways.distribution(),
+        service_us: None,
         write_us: Sorted::pooled(writes()).distribution(),
         read_us: pooled(|series| &series.read),
         wake_us: pooled(|series| &series.wake),
         throughput_per_s: total.per_second(total.exchanges(kind) as f64, total.measured_s),
+        taken_per_s: None,
+        lossless_per_s: None,
         cpu_us_per_message: total.exchange_cpu_us / (total.counts.sent as f64).max(1.0),
         cpu_percent: match is_stream {
             true => 100.0 * total.per_second(total.exchange_cpu_us * 1e-6, total.measured_s),
@@ -166,6 +170,9 @@ pub fn pool(
         involuntary_switches_per_s: total.rate(|process| process.involuntary_switches),
         page_faults: total.sum(|process| process.page_faults) / total.runs(),
         startup_ms: median(used.iter().map(|run| run.record.startup_ms).collect()),
+        matched_us: None,
+        first_sample_us: None,
+        daemon_ms: None,
         sent: total.counts.sent,
         received: total.counts.received,
         lost: total.counts.lost,
@@ -179,6 +186,8 @@ pub fn pool(
         write_p50_interval_us: interval_of(kind == Kind::Publish, 0.5),
         one_way_p50_interval_us: interval_of(is_stream, 0.5),
         one_way_p99_interval_us: interval_of(is_stream, 0.99),
+        repeats: None,
+        unsettled_runs: 0,
         further_subscriber: None,
         placements: match system.transport {
             // Where nothing travels it does not matter where the ends are.
@@ -237,7 +246,7 @@ fn notes(runs: &[JudgedRun], used: &[&JudgedRun], kind: Kind, steal_percent: f64
     let (what, loss) = match kind {
         Kind::Roundtrip => ("round trips", "messages lost; they have no round trip"),
         Kind::Publish => ("publish calls", "messages not taken by a subscriber that was to"),
-        Kind::Stream | Kind::Image => ("latencies", "messages lost; they have no latency"),
+        _ => ("latencies", "messages lost; they have no latency"),
     };
     let mut notes: Vec<String> = Vec::new();
     for note in runs.iter().flat_map(|run| &run.record.notes) {

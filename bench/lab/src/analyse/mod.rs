@@ -79,8 +79,8 @@ pub fn analyse(folder: &mut Folder, plan: &Plan, host: Host) -> Result<Analysis>
 /// The publish calls of each run that is used; nothing for others, where nobody asks.
 fn publish_calls(runs: &[JudgedRun], scenario: &Scenario) -> Vec<Sorted> {
     match scenario.workload.kind {
-        Kind::Roundtrip | Kind::Stream | Kind::Image => Vec::new(),
         Kind::Publish => cell::used(runs).iter().map(|run| run.series.write.clone()).collect(),
+        _ => Vec::new(),
     }
 }
 

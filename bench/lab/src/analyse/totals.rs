@@ -72,8 +72,8 @@ impl<'a> Totals<'a> {
     /// What the rate counts: messages answered, published, or taken.
     pub(super) fn exchanges(&self, kind: Kind) -> u64 {
         match kind {
-            Kind::Roundtrip | Kind::Stream | Kind::Image => self.counts.received,
             Kind::Publish => self.counts.sent,
+            _ => self.counts.received,
         }
     }
 

@@ -51,7 +51,7 @@ pub fn faults(evidence: &Evidence<'_>) -> Vec<String> {
             faults.extend(books::answered_by_another(evidence));
         }
         Workload::Publish => faults.extend(books::not_what_was_published(ping, pong, evidence)),
-        Workload::Stream | Workload::Image => {
+        _ => {
             faults.extend(books::not_what_was_published(ping, pong, evidence));
             faults.extend(books::not_the_stream(pong, evidence));
         }
@@ -125,7 +125,7 @@ fn wrong_transport(
         Workload::Roundtrip => 2,
         // Without a subscriber nothing need travel, and pong has nothing open.
         Workload::Publish if evidence.subscribers == 0 => return None,
-        Workload::Publish | Workload::Stream | Workload::Image => 1,
+        _ => 1,
     };
     let messages = directions * (ping.sent + evidence.warmup_messages);
     let bytes = messages * (evidence.payload_bytes + 8);

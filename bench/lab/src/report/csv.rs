@@ -137,7 +137,7 @@ const FLOW_COLUMNS: &[(&str, Of<String>)] = &[
 ];
 
 fn is_flow(cell: &Cell) -> bool {
-    matches!(cell.workload, Workload::Stream | Workload::Image)
+    cell.workload.is_one_way()
 }
 
 fn slope_interval(cell: &Cell) -> Option<[f64; 2]> {

@@ -244,7 +244,7 @@ fn comparable(a: &Cell, b: &Cell) -> bool {
 }
 
 fn is_flow(cell: &Cell) -> bool {
-    matches!(cell.workload, Workload::Stream | Workload::Image)
+    cell.workload.is_one_way()
 }
 
 const TUNINGS: [&str; 3] = ["default", "tuned", "awake"];

@@ -7,7 +7,7 @@ use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::time::{Duration, Instant};
 
 use myelin_bench_kit::clock;
-use myelin_bench_kit::protocol::{Command, Done, Event, Prepare, Ready, Role, Workload};
+use myelin_bench_kit::protocol::{Command, Done, Event, Prepare, Ready, Role};
 use myelin_bench_kit::samples::SampleFile;
 
 use super::child::{Child, Said, role_name, sample_memory};
@@ -250,7 +250,7 @@ impl<'a> Run<'a> {
     /// The last thing ping publishes in a stream tells pong that it was the last. Until pong has
     /// heard it, what is on its way is not lost; but it may have been lost itself.
     fn await_goodbye(&mut self) -> Result<(), Failure> {
-        let is_stream = matches!(self.order.prepare.workload, Workload::Stream | Workload::Image);
+        let is_stream = self.order.prepare.workload.is_one_way();
         let deadline = Instant::now() + GOODBYE_LIMIT;
         while is_stream && !self.done.contains_key(&Role::Pong) && Instant::now() < deadline {
             self.listen()?;

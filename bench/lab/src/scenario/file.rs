@@ -227,6 +227,7 @@ fn rates(
             Kind::Publish => Some(PUBLISH_RATE_HZ),
             Kind::Stream => Some(STREAM_RATE_HZ),
             Kind::Image => Some(IMAGE_RATE_HZ),
+            Kind::Flood | Kind::Startup => None,
         }]);
     }
     each_once(rates.into_iter().map(|rate| limits.rate(rate)))
