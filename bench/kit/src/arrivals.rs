@@ -13,11 +13,14 @@ use crate::protocol::{Arrivals, Prepare};
 
 /// Iterates over the times at which messages are due, in nanoseconds after the first message of the
 /// warm-up (with jitter: half a period after that, so that no time is negative). Missing messages
-/// are left out; the warm-up has none, nor drift. Times never fall.
+/// are left out; the warm-up has none, nor drift. Times never fall. Of several publishers each is a
+/// part of the period behind the one before.
 #[derive(Clone)]
 pub struct Schedule {
     arrivals: Arrivals,
     period_ns: f64,
+    /// By so much this publisher is behind the first, so that several do not publish at once.
+    phase_ns: f64,
     seed: u64,
     warmup_messages: u64,
     /// To be sent, warm-up included.
@@ -45,7 +48,8 @@ impl Schedule {
         Some(Schedule {
             arrivals: prepare.arrivals,
             period_ns,
-            seed: prepare.seed,
+            phase_ns: period_ns * f64::from(prepare.index) / f64::from(prepare.publishers.max(1)),
+            seed: prepare.seed ^ u64::from(prepare.index) << 48,
             warmup_messages: prepare.warmup_messages,
             messages: messages.saturating_add(prepare.warmup_messages),
             duration_ns,
@@ -59,7 +63,7 @@ impl Schedule {
 
     /// When the measured part begins; the first measured message is due then, but for its jitter.
     pub fn begin_ns(&self) -> u64 {
-        (self.warmup_messages as f64 * self.period_ns + self.room_ns()) as u64
+        (self.warmup_messages as f64 * self.period_ns + self.room_ns() + self.phase_ns) as u64
     }
 
     /// Jitter may move a message forward by so much.

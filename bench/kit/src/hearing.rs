@@ -7,6 +7,7 @@
 use crate::clock::{self, Clock};
 use crate::copies::Copies;
 use crate::message;
+use crate::numbers::{self, PROBES};
 use crate::pingpong::GOODBYE;
 use crate::process;
 use crate::protocol::{Done, Prepare, Touch, Workload};
@@ -18,7 +19,7 @@ use crate::seen::{Came, Seen};
 pub(crate) enum Heard {
     /// One of the run.
     Message,
-    /// It was the last thing ping publishes.
+    /// It was the last thing that the last of the pings publishes.
     Goodbye,
 }
 
@@ -28,14 +29,20 @@ pub(crate) struct Hearing {
     samples: SampleFile,
     /// Of image runs.
     copies: Option<Copies>,
-    seen: Seen,
+    lanes: Lanes,
     done: Done,
     written: usize,
+    /// All that was taken: of the warm-up, measured, and what a flood searches with.
+    taken: u64,
+    /// How many pings have not said goodbye.
+    publishing: u32,
     /// Whether the CPU time from the first measured message on is counted here.
     counts_cpu: bool,
     warmup_messages: u64,
     payload_bytes: usize,
     record_every: u64,
+    /// Places in the sample file for each publisher.
+    places: usize,
     touch: Touch,
 }
 
@@ -46,10 +53,13 @@ impl Hearing {
         Hearing {
             done: Done { begin_ns: clock.now(), ..Done::default() },
             clock,
+            places: samples.capacity() / prepare.publishers.max(1) as usize,
             samples,
             copies: is_image.then(|| Copies::new(message_bytes)),
-            seen: Seen::new(),
+            lanes: Lanes::new(prepare),
             written: 0,
+            taken: 0,
+            publishing: prepare.publishers.max(1),
             counts_cpu: prepare.pong_samples.is_none(),
             warmup_messages: prepare.warmup_messages,
             payload_bytes: prepare.payload_bytes as usize,
@@ -62,22 +72,30 @@ impl Hearing {
     #[inline(always)]
     pub(crate) fn hear(&mut self, message: &[u8], wake_ns: u64, return_ns: u64) -> Heard {
         let cpu = clock::cpu();
-        let sequence = message::sequence(message).unwrap_or(u64::MAX - 1);
-        if sequence == GOODBYE {
-            return Heard::Goodbye;
+        let number = message::sequence(message).unwrap_or(u64::MAX - 1);
+        if number == GOODBYE {
+            self.publishing = self.publishing.saturating_sub(1);
+            return if self.publishing == 0 { Heard::Goodbye } else { Heard::Message };
         }
         let copied_ns = match &mut self.copies {
             Some(copies) => copies.time(message, &self.clock),
             None => (0, 0),
         };
-        let Some(id) = sequence.checked_sub(self.warmup_messages) else {
-            self.warm_up(message, sequence);
+        self.taken += 1;
+        self.samples.beat(self.taken);
+        let (publisher, count) = numbers::split(number);
+        let Some(count) = count.checked_sub(self.warmup_messages) else {
+            self.warm_up(message, number);
             return Heard::Message;
         };
+        if count >= PROBES {
+            self.probe();
+            return Heard::Message;
+        }
         let holds = message::holds(message, self.payload_bytes, self.touch);
-        let came = self.count(sequence, holds);
+        let came = self.count(number, holds);
         let record = Record {
-            id,
+            id: number - self.warmup_messages,
             wake_ns,
             take_return_ns: return_ns,
             loan_ns: copied_ns.0,
@@ -87,29 +105,34 @@ impl Hearing {
                 | if came == Came::Late { OUT_OF_ORDER } else { 0 },
             ..Record::default()
         };
-        self.keep(record, came);
+        self.keep(record, publisher, count, came);
         Heard::Message
     }
 
     #[cold]
-    fn warm_up(&mut self, message: &[u8], sequence: u64) {
+    fn warm_up(&mut self, message: &[u8], number: u64) {
         let holds = match self.copies {
             Some(_) => message::frame_holds(message, self.payload_bytes),
             None => message::pattern_holds(message, self.payload_bytes),
         };
         self.done.corrupt += u64::from(!holds);
-        self.seen.note(sequence);
+        self.lanes.note(number, holds);
+    }
+
+    /// What a flood measures is over once its search begins.
+    fn probe(&mut self) {
+        if self.done.end_ns == 0 {
+            self.end();
+        }
     }
 
     #[inline(always)]
-    fn count(&mut self, sequence: u64, holds: bool) -> Came {
+    fn count(&mut self, number: u64, holds: bool) -> Came {
         if self.done.cpu_ns.is_none() && self.counts_cpu {
             self.done.cpu_ns = Some(process::cpu_ns());
         }
         self.done.corrupt += u64::from(!holds);
-        // The number of a damaged message may be damaged: it must not make others seem late.
-        let is_likely = sequence - self.seen.next().min(sequence) < GAP_MAX;
-        let came = if holds || is_likely { self.seen.note(sequence) } else { Came::Newest };
+        let came = self.lanes.note(number, holds);
         self.done.received += u64::from(came != Came::Again);
         self.done.duplicates += u64::from(came == Came::Again);
         self.done.out_of_order += u64::from(came == Came::Late);
@@ -117,13 +140,17 @@ impl Hearing {
     }
 
     #[inline(always)]
-    fn keep(&mut self, record: Record, came: Came) {
+    fn keep(&mut self, record: Record, publisher: usize, count: u64, came: Came) {
         // A division is more than all the rest costs.
-        let index = match self.record_every {
-            1 => record.id,
-            every if record.id.is_multiple_of(every) => record.id / every,
+        let place = match self.record_every {
+            1 => count,
+            every if count.is_multiple_of(every) => count / every,
             _ => return,
         } as usize;
+        if place >= self.places {
+            return;
+        }
+        let index = publisher * self.places + place;
         let Some(place) = self.samples.record(index) else {
             return;
         };
@@ -136,15 +163,104 @@ impl Hearing {
         self.samples.finish(self.written);
     }
 
-    /// Closes the books.
-    pub(crate) fn close(mut self) -> Done {
-        let begun = self.seen.next().saturating_sub(self.warmup_messages);
-        self.done.lost = begun.saturating_sub(self.done.received);
+    fn end(&mut self) {
         self.done.end_ns = self.clock.now();
         self.done.cpu_ns = self.done.cpu_ns.map(|before| process::cpu_ns() - before);
+    }
+
+    /// Closes the books.
+    pub(crate) fn close(mut self) -> Done {
+        let begun = self.lanes.begun(self.warmup_messages);
+        self.done.lost = begun.saturating_sub(self.done.received);
+        if self.done.end_ns == 0 {
+            self.end();
+        }
         self.done
+    }
+}
+
+/// What has come, by publisher and topic: only within a topic of a publisher is there an order.
+struct Lanes {
+    lanes: Vec<Seen>,
+    publishers: usize,
+    topics: u64,
+}
+
+impl Lanes {
+    fn new(prepare: &Prepare) -> Self {
+        let publishers = prepare.publishers.max(1) as usize;
+        let topics = prepare.topics.max(1) as usize;
+        let lanes = (0..publishers * topics).map(|_| Seen::new()).collect();
+        Lanes { lanes, publishers, topics: topics as u64 }
+    }
+
+    /// `holds` is whether the message is undamaged.
+    #[inline(always)]
+    fn note(&mut self, number: u64, holds: bool) -> Came {
+        let (publisher, count) = numbers::split(number);
+        if publisher >= self.publishers {
+            return Came::Newest;
+        }
+        let (lane, place) = match self.topics {
+            1 => (publisher, count),
+            topics => (publisher * topics as usize + (count % topics) as usize, count / topics),
+        };
+        let seen = &mut self.lanes[lane];
+        // The number of a damaged message may be damaged: it must not make others seem late.
+        let is_likely = place - seen.next().min(place) < GAP_MAX;
+        if holds || is_likely { seen.note(place) } else { Came::Newest }
+    }
+
+    /// How many messages there are below the highest of each lane, without the warm-up's.
+    fn begun(&self, warmup_messages: u64) -> u64 {
+        let begun = |(lane, seen): (usize, &Seen)| {
+            let topic = lane as u64 % self.topics;
+            let warm_ups = warmup_messages.saturating_sub(topic).div_ceil(self.topics);
+            seen.next().saturating_sub(warm_ups)
+        };
+        self.lanes.iter().enumerate().map(begun).sum()
     }
 }
 
 /// More messages than this are never lost in a row, as far as damaged ones are concerned.
 const GAP_MAX: u64 = 1 << 20;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::numbers::number;
+
+    fn lanes(publishers: usize, topics: u64) -> Lanes {
+        let lanes = (0..publishers * topics as usize).map(|_| Seen::new()).collect();
+        Lanes { lanes, publishers, topics }
+    }
+
+    #[test]
+    fn order_is_that_of_a_topic_of_a_publisher() {
+        let mut lanes = lanes(2, 3);
+        for (publisher, count, came) in [
+            (0, 4, Came::Newest),
+            (0, 2, Came::Newest),
+            (1, 1, Came::Newest),
+            (0, 1, Came::Late),
+            (0, 4, Came::Again),
+            (1, 4, Came::Newest),
+            (1, 1, Came::Again),
+        ] {
+            assert_eq!(lanes.note(number(publisher, count), true), came, "{publisher} {count}");
+        }
+        assert_eq!(lanes.note(number(7, 0), true), Came::Newest, "there is no such publisher");
+    }
+
+    #[test]
+    fn what_has_begun_is_counted_without_the_warm_up() {
+        for (topics, warm_ups) in [(1, 0), (1, 5), (3, 0), (3, 5), (7, 2)] {
+            let mut lanes = lanes(2, topics);
+            for count in 0..20 {
+                lanes.note(number(0, count), true);
+                lanes.note(number(1, count), true);
+            }
+            assert_eq!(lanes.begun(warm_ups), 2 * (20 - warm_ups), "{topics} {warm_ups}");
+        }
+    }
+}

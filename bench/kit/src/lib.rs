@@ -14,7 +14,10 @@
 //!            stream        streams and images between processes; together: within one
 //!              ├─ arrivals   when messages are due
 //!              ├─ outgoing   fills, stamps and publishes
-//!              └─ hearing    books what arrives: seen, copies
+//!              ├─ pace       waits until they are
+//!              └─ hearing    books what arrives: numbers, seen, copies
+//!            flood         as fast as it goes, and the highest rate of which nothing is lost
+//!            startup       from nothing to the first message
 //! ```
 
 #![deny(unsafe_op_in_unsafe_fn)]
@@ -26,9 +29,12 @@ pub mod clock;
 mod copies;
 pub mod driver;
 pub mod fan;
+pub mod flood;
 mod hearing;
 pub mod message;
+pub mod numbers;
 mod outgoing;
+mod pace;
 mod part;
 pub mod pingpong;
 pub mod process;
@@ -36,6 +42,7 @@ pub mod protocol;
 pub mod samples;
 mod seen;
 mod session;
+mod startup;
 pub mod stream;
 mod together;
 mod transfer;

@@ -7,6 +7,7 @@
 use crate::clock::{self, Clock};
 use crate::driver::{Error, Publisher};
 use crate::message::{self, HEADER_BYTES};
+use crate::numbers::number;
 use crate::pingpong::GOODBYE;
 use crate::protocol::{Prepare, Touch, Workload};
 use crate::transfer::Sent;
@@ -17,6 +18,9 @@ pub(crate) struct Outgoing {
     content: Content,
     message_bytes: usize,
     has_loans: bool,
+    /// Which of the publishers this is.
+    index: u32,
+    topics: u32,
 }
 
 enum Content {
@@ -36,16 +40,22 @@ impl Outgoing {
             Workload::Image => Content::Frame(vec![1; message_bytes]),
             _ => Content::Pattern(message::Outgoing::new(payload_bytes)),
         };
-        Outgoing { publisher, content, message_bytes, has_loans }
+        let (index, topics) = (prepare.index, prepare.topics.max(1));
+        Outgoing { publisher, content, message_bytes, has_loans, index, topics }
     }
 
+    /// Publishes message `count`, the warm-up's included, to the topic whose turn it is.
     #[inline(always)]
     pub(crate) fn publish(
         &mut self,
-        sequence: u64,
+        count: u64,
         touch: Touch,
         clock: &Clock,
     ) -> Result<Sent, Error> {
+        if self.topics > 1 {
+            self.publisher.select((count % u64::from(self.topics)) as u32);
+        }
+        let sequence = number(self.index, count);
         let mut sent = match self.has_loans {
             true => self.publish_loan(sequence, touch, clock)?,
             false => self.publish_own(sequence, touch, clock)?,
@@ -98,6 +108,9 @@ impl Outgoing {
     /// little later.
     pub(crate) fn say_goodbye(&mut self) -> Result<(), Error> {
         let header = GOODBYE.to_le_bytes();
+        if self.topics > 1 {
+            self.publisher.select(0);
+        }
         if self.has_loans {
             let memory = self.publisher.loan(self.message_bytes)?;
             memory[..HEADER_BYTES].copy_from_slice(&header);

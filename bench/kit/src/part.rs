@@ -5,8 +5,10 @@ use std::sync::atomic::AtomicBool;
 use crate::calls::Audience;
 use crate::copies::Streaming;
 use crate::driver::{Driver, Error, Fan, Link, Stream};
+use crate::flood::Flood;
 use crate::protocol::{Done, Prepare, Role, System, Topology, Workload};
 use crate::samples::SampleFile;
+use crate::startup::{self, Started};
 use crate::together::Together;
 use crate::{arrivals, fan, pingpong, stream};
 
@@ -47,7 +49,7 @@ impl Opened {
             Workload::Roundtrip => driver.open(prepare).map(Opened::Link),
             Workload::Publish if !is_one_process() => driver.open_publish(prepare).map(Opened::Fan),
             Workload::Publish => driver.open_stream(prepare).map(Opened::Stream),
-            Workload::Stream | Workload::Image | Workload::Flood | Workload::Startup => {
+            _ => {
                 match prepare.rate_hz {
                     Some(_) => arrivals::check(prepare)?,
                     None => check(driver, prepare)?,
@@ -66,6 +68,8 @@ pub(crate) enum Part {
     Audience(Audience, SampleFile),
     Ping(stream::Ping, SampleFile),
     Pong(Box<stream::Pong>),
+    Flood(Box<Flood>, SampleFile),
+    Started(Started),
     Together(Box<Together>, SampleFile),
 }
 
@@ -82,14 +86,28 @@ impl Part {
             Opened::Stream(stream) if prepare.workload == Workload::Publish => {
                 Part::Audience(Audience::new(stream, prepare)?, samples)
             }
+            Opened::Stream(stream) if prepare.workload == Workload::Startup => {
+                Part::Started(startup::start(stream, prepare, &samples)?)
+            }
             Opened::Stream(stream) if prepare.role != Role::Ping => {
                 Part::Pong(Box::new(stream::Pong::new(stream, prepare, samples)?))
             }
             Opened::Stream(stream) if is_together(&stream) => {
                 Part::Together(Box::new(Together::new(stream, prepare)?), samples)
             }
+            Opened::Stream(stream) if prepare.workload == Workload::Flood => {
+                Part::Flood(Box::new(Flood::new(stream, prepare)?), samples)
+            }
             Opened::Stream(stream) => Part::Ping(stream::Ping::new(stream, prepare)?, samples),
         })
+    }
+
+    /// When the first message had come, of a start-up; 0 otherwise.
+    pub(crate) fn first_ns(&self) -> u64 {
+        match self {
+            Part::Started(started) => started.first_ns,
+            _ => 0,
+        }
     }
 
     pub(crate) fn run(
@@ -110,6 +128,8 @@ impl Part {
             Part::Audience(audience, samples) => audience.run(prepare, samples, start_ns, stop),
             Part::Ping(ping, samples) => ping.run(prepare, samples, start_ns, stop),
             Part::Pong(pong) => pong.run(start_ns, stop),
+            Part::Flood(flood, samples) => flood.run(prepare, samples, start_ns, stop),
+            Part::Started(started) => Ok(started.done(prepare.role)),
             Part::Together(together, samples) => together.run(prepare, samples, start_ns, stop),
         }
     }

@@ -113,6 +113,13 @@ impl SampleFile {
 
     /// Opens the file the lab has made, and faults every page in. Used by the driver.
     pub fn open(path: &Path) -> Result<Self, Error> {
+        let mut this = SampleFile::look(path)?;
+        this.fault_in();
+        Ok(this)
+    }
+
+    /// Opens the file of another driver process, to see what it has done.
+    pub fn look(path: &Path) -> Result<Self, Error> {
         let file = File::options().read(true).write(true).open(path)?;
         let map = map(&file)?;
         let bytes = map.len() as u64;
@@ -129,9 +136,7 @@ impl SampleFile {
             let text = format!("{}: not a sample file of this version", path.display());
             return Err(Error::new(text));
         }
-        let mut this = SampleFile { capacity: capacity as usize, ..this };
-        this.fault_in();
-        Ok(this)
+        Ok(SampleFile { capacity: capacity as usize, ..this })
     }
 
     /// How many records fit.

@@ -89,6 +89,7 @@ fn run_role(driver: &dyn Driver, prepare: &Prepare) -> Result<(), Error> {
         matched_ns,
         clock,
         notes: part::notes(prepare),
+        first_ns: part.first_ns(),
         ..Ready::default()
     }));
     let Ok(start_ns) = commands.start.recv() else {

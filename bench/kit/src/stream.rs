@@ -13,15 +13,24 @@ use crate::clock::Clock;
 use crate::driver::{Error, Publisher, Receiver, Stream, Subscriber};
 use crate::fan::QUIET_NS;
 use crate::hearing::{Heard, Hearing};
+use crate::numbers::{PUBLISHERS_MAX, number};
 use crate::outgoing::Outgoing;
+use crate::pace::Pace;
 use crate::process;
-use crate::protocol::{Done, Prepare, System, Topology, Wait};
+use crate::protocol::{Done, Prepare, System, Topology, Wait, Workload};
 use crate::samples::SampleFile;
 use crate::transfer::{Limit, Sent, receive};
 
 /// Whether `prepare` asks for something that `system` can do.
 pub fn check(prepare: &Prepare, system: &System) -> Result<(), Error> {
     arrivals::check(prepare)?;
+    if prepare.publishers > PUBLISHERS_MAX {
+        return Err(Error::new(format!("publishers: {} are too many", prepare.publishers))
+            .remedy(format!("at most {PUBLISHERS_MAX}")));
+    }
+    if matches!(prepare.workload, Workload::Flood | Workload::Startup) {
+        return Ok(());
+    }
     let is_called = system.wait == Wait::Callback && system.topology == Topology::OneProcess;
     check_rate(prepare, is_called)
 }
@@ -45,6 +54,7 @@ pub struct Ping {
     outgoing: Outgoing,
     clock: Clock,
     schedule: Option<Schedule>,
+    pace: Pace,
 }
 
 impl Ping {
@@ -58,11 +68,13 @@ impl Ping {
 
     pub(crate) fn with(publisher: Box<dyn Publisher>, clock: Clock, prepare: &Prepare) -> Self {
         let outgoing = Outgoing::new(publisher, prepare);
-        Ping { outgoing, clock, schedule: Schedule::new(prepare) }
+        let pace = Pace::new(clock.clone(), prepare.rate_hz.map_or(0.0, |rate| 1e9 / rate));
+        Ping { outgoing, clock, schedule: Schedule::new(prepare), pace }
     }
 
     /// Publishes `prepare.messages` messages (or for `prepare.duration_ns`) from `start_ns` on, and
-    /// records each. Ends early when `stop` is set or when the sample file is full.
+    /// records each. Ends early when `stop` is set, when the sample file is full, or when it is so
+    /// far behind the schedule that it will not catch up: what is left of the schedule was not sent.
     pub fn run(
         &mut self,
         prepare: &Prepare,
@@ -73,25 +85,33 @@ impl Ping {
         self.clock.sleep_until(start_ns);
         let origin_ns = self.clock.now();
         self.warm_up(prepare, samples, origin_ns, stop)?;
-        let cpu_before_ns = process::cpu_ns();
+        let (cpu_before_ns, awake_before_ns) = (process::cpu_ns(), self.pace.awake_ns());
         let now_ns = self.clock.now();
         let begin_ns = self.schedule.as_ref().map_or(now_ns, |s| origin_ns + s.begin_ns());
         let mut done = Done { begin_ns, ..Done::default() };
         let limit = Limit::new(prepare, begin_ns);
+        let over_ns = match prepare.duration_ns {
+            0 => u64::MAX,
+            duration_ns => begin_ns + duration_ns + duration_ns / 10 + GRACE_NS,
+        };
         let mut written = 0;
         // ORDER: Relaxed, the flag carries nothing else.
         while !stop.load(Ordering::Relaxed) && written < samples.capacity() {
             let Some(intended_ns) = self.next(origin_ns, done.sent, &limit) else {
                 break;
             };
-            let sequence = prepare.warmup_messages + done.sent;
-            let sent = self.outgoing.publish(sequence, prepare.touch, &self.clock)?;
+            let count = prepare.warmup_messages + done.sent;
+            let sent = self.outgoing.publish(count, prepare.touch, &self.clock)?;
             keep(samples, &mut written, prepare, done.sent, &sent, intended_ns);
             done.sent += 1;
-            samples.beat(sequence + 1);
+            samples.beat(count + 1);
+            if sent.return_ns > over_ns {
+                break;
+            }
         }
         done.end_ns = self.clock.now();
-        done.cpu_ns = Some(process::cpu_ns() - cpu_before_ns);
+        let awake_ns = self.pace.awake_ns() - awake_before_ns;
+        done.cpu_ns = Some((process::cpu_ns() - cpu_before_ns).saturating_sub(awake_ns));
         self.outgoing.say_goodbye()?;
         Ok(done)
     }
@@ -103,15 +123,15 @@ impl Ping {
         origin_ns: u64,
         stop: &AtomicBool,
     ) -> Result<(), Error> {
-        for sequence in 0..prepare.warmup_messages {
+        for count in 0..prepare.warmup_messages {
             let due_ns = self.schedule.as_mut().and_then(Iterator::next);
             // ORDER: Relaxed, the flag carries nothing else.
             if stop.load(Ordering::Relaxed) {
                 break;
             }
-            self.clock.sleep_until(origin_ns + due_ns.unwrap_or(0));
-            self.outgoing.publish(sequence, Default::default(), &self.clock)?;
-            samples.beat(sequence + 1);
+            self.pace.wait_until(origin_ns + due_ns.unwrap_or(0));
+            self.outgoing.publish(count, Default::default(), &self.clock)?;
+            samples.beat(count + 1);
         }
         Ok(())
     }
@@ -123,13 +143,14 @@ impl Ping {
             return limit.next(sent, &self.clock);
         };
         let intended_ns = origin_ns + schedule.next()?;
-        self.clock.sleep_until(intended_ns);
+        self.pace.wait_until(intended_ns);
         Some(Some(intended_ns))
     }
 }
 
+/// Records message `id` of this publisher, if it is one that is to be kept and there is room.
 #[inline(always)]
-fn keep(
+pub(crate) fn keep(
     samples: &mut SampleFile,
     written: &mut usize,
     prepare: &Prepare,
@@ -141,7 +162,7 @@ fn keep(
         return;
     }
     if let Some(place) = samples.record(*written) {
-        *place = sent.record(id);
+        *place = sent.record(number(prepare.index, id));
         place.intended_ns = intended_ns.unwrap_or(sent.entry_ns);
         *written += 1;
         samples.finish(*written);
@@ -245,6 +266,8 @@ fn hear_next(
     Ok(Some(heard))
 }
 
+/// So far behind the end of the schedule ping gives up, a tenth of the run's length added.
+const GRACE_NS: u64 = 100_000_000;
 /// How often a receiving end that hears nothing looks whether it should stop; seldom, because each
 /// look wakes a core that a slow schedule has put to sleep.
 const STOP_CHECK: Duration = Duration::from_secs(1);

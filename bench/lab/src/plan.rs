@@ -3,60 +3,21 @@
 //! Blocks are interleaved so that whatever drifts on the machine drifts under all cells alike; the
 //! order within a block is random so that no cell always follows the same neighbour.
 
+mod cells;
 mod check;
+mod leave_out;
 
+pub use cells::CellPlan;
+use cells::cells_of;
 pub use check::check;
-use myelin_bench_kit::protocol::{DEPTH_DEFAULT, PROTOCOL, Prepare, Role, System};
+pub use leave_out::leave_out_unsupported;
+use myelin_bench_kit::protocol::{PROTOCOL, Prepare, Role, System};
 use rand::seq::SliceRandom;
 use rand::{SeedableRng, rngs::StdRng};
 use serde::{Deserialize, Serialize};
 
 use crate::registry::Entry;
-use crate::scenario::{ArrivalsCase, Frame, Scenario, Topology, Tuning, frame_name};
-
-/// One combination of scenario, system, tuning and parameter point.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct CellPlan {
-    /// Index into the plan's scenarios.
-    pub scenario: usize,
-    /// Name of the system.
-    pub system: String,
-    /// What is done for latency.
-    pub tuning: Tuning,
-    /// Where the processes live.
-    pub topology: Topology,
-    /// Bytes of payload.
-    pub payload_bytes: u64,
-    /// Messages a second; `None` for back to back.
-    pub rate_hz: Option<f64>,
-    /// Subscribers of the topic that ping publishes to; 1 for round trips.
-    #[serde(default = "one")]
-    pub subscribers: u32,
-    /// Of images; `payload_bytes` is its size.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub frame: Option<Frame>,
-    /// Of streams and images: the schedule, if the scenario names any.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub arrivals: Option<ArrivalsCase>,
-}
-
-impl CellPlan {
-    /// What sets the cell apart within its scenario, for messages and names of folders.
-    pub fn point(&self) -> String {
-        let mut parts = vec![match self.frame {
-            Some(frame) => frame_name(frame),
-            None => format!("{}B", self.payload_bytes),
-        }];
-        parts.extend(self.rate_hz.map(|rate| format!("{rate}Hz")));
-        parts.extend(self.arrivals.as_ref().map(|case| case.name.clone()));
-        parts.extend((self.subscribers != 1).then(|| format!("{}subscribers", self.subscribers)));
-        parts.join("-")
-    }
-}
-
-fn one() -> u32 {
-    1
-}
+use crate::scenario::{Scenario, Tuning};
 
 /// One execution of a cell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -159,7 +120,7 @@ impl Plan {
             payload_bytes: cell.payload_bytes,
             messages: workload.messages,
             duration_ns: (workload.duration_s * 1e9) as u64,
-            warmup_messages: workload.warmup_messages,
+            warmup_messages: workload.warmup_at(cell.rate_hz),
             rate_hz: cell.rate_hz,
             reply_timeout_ns: workload.reply_timeout_ms * 1_000_000,
             match_timeout_ns: MATCH_TIMEOUT_NS,
@@ -176,74 +137,15 @@ impl Plan {
             pong_cpu: None,
             pong_fifo: None,
             subscribers: cell.subscribers,
-            publishers: 1,
+            publishers: cell.publishers,
             index: 0,
-            topics: 1,
-            reliability: Default::default(),
-            depth: DEPTH_DEFAULT,
+            topics: cell.topics,
+            reliability: cell.reliability,
+            depth: workload.depth,
             heard: None,
             options: options.cloned().unwrap_or_default(),
         }
     }
-}
-
-/// Takes out of `entries` the systems that cannot run the scenario's workload, or live otherwise
-/// than it wants; which, and why, for the report. Systems that are missing stay, to be listed.
-pub fn leave_out_unsupported(scenario: &Scenario, entries: &mut Vec<Entry>) -> Vec<String> {
-    let kind = scenario.workload.kind;
-    let topologies = &scenario.plan.topology;
-    let able = leave_out(scenario, entries, |entry| entry.system.workloads.contains(&kind));
-    let placed = leave_out(scenario, entries, |entry| topologies.contains(&entry.system.topology));
-    let kind = kind.name();
-    let wanted: Vec<&str> = topologies.iter().map(|topology| topology.name()).collect();
-    let wanted = wanted.join(", ");
-    let able =
-        able.map(|which| format!("{which}: workload `{kind}` is not supported by the driver"));
-    let placed = placed.map(|which| format!("{which}: topology is {wanted} and theirs is not"));
-    able.into_iter().chain(placed).collect()
-}
-
-/// `a.x, b.y left out of `scenario``, of those present that are not to stay.
-fn leave_out(
-    scenario: &Scenario,
-    entries: &mut Vec<Entry>,
-    stays: impl Fn(&Entry) -> bool,
-) -> Option<String> {
-    let (kept, left_out): (Vec<Entry>, Vec<Entry>) =
-        entries.drain(..).partition(|entry| entry.system.missing.is_some() || stays(entry));
-    *entries = kept;
-    let names: Vec<&str> = left_out.iter().map(|entry| entry.system.name.as_str()).collect();
-    (!names.is_empty()).then(|| format!("{} left out of `{}`", names.join(", "), scenario.name))
-}
-
-fn cells_of(scenario: &Scenario, index: usize, system: &System) -> Vec<CellPlan> {
-    let workload = &scenario.workload;
-    let cases: Vec<Option<&ArrivalsCase>> = match workload.arrivals.is_empty() {
-        true => vec![None],
-        false => workload.arrivals.iter().map(Some).collect(),
-    };
-    let mut cells = Vec::new();
-    for &tuning in &scenario.plan.tunings {
-        for (place, &payload_bytes) in workload.payload_bytes.iter().enumerate() {
-            for &rate_hz in &workload.rate_hz {
-                for case in &cases {
-                    let cell = |&subscribers: &u32| CellPlan {
-                        scenario: index,
-                        system: system.name.clone(),
-                        tuning,
-                        topology: system.topology,
-                        payload_bytes,
-                        rate_hz,
-                        subscribers,
-                        frame: workload.frames.get(place).copied(),
-                        arrivals: case.cloned(),
-                    };
-                    cells.extend(workload.subscribers.iter().map(cell));
-                }
-            }
-        }
-    }
-    cells
 }
 
 /// Starting, matching and stopping, keeping the samples.
@@ -253,7 +155,7 @@ const MATCH_TIMEOUT_NS: u64 = 10_000_000_000;
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::scenario::Kind;
+    use crate::scenario::{Frame, Kind, Topology};
 
     fn plan(seed: u64) -> Plan {
         let systems: Vec<Entry> = ["a.x", "b.y"].into_iter().map(entry).collect();

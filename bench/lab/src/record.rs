@@ -45,6 +45,12 @@ pub struct RunRecord {
     pub pong: Option<Done>,
     /// From the start of the later process until both directions matched.
     pub startup_ms: f64,
+    /// From the start of the later process until pong had taken a message; of start-ups alone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub first_sample_ms: Option<f64>,
+    /// From the daemon's start until it answered; of systems with a daemon.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub daemon_ms: Option<f64>,
     /// CPUs that ping and pong were pinned to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pinned: Option<[usize; 2]>,
@@ -284,6 +290,8 @@ mod tests {
             ping: None,
             pong: None,
             startup_ms: 1.5,
+            first_sample_ms: None,
+            daemon_ms: None,
             pinned: None,
             observation: None,
             directory: "runs".into(),

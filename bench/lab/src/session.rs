@@ -260,6 +260,8 @@ fn one_run(
         ping: None,
         pong: None,
         startup_ms: 0.0,
+        first_sample_ms: None,
+        daemon_ms: None,
         pinned: cpus.map(|cpus| [cpus.ping, cpus.pong]),
         observation: None,
         directory,
@@ -286,7 +288,9 @@ fn fill(record: &mut RunRecord, outcome: Outcome) -> RunSamples {
     record.notes.extend(outcome.notes);
     record.ping = Some(outcome.ping);
     record.pong = Some(outcome.pong);
-    record.startup_ms = outcome.startup_ms;
+    record.startup_ms = outcome.startup.matched_ms;
+    record.first_sample_ms = outcome.startup.first_sample_ms;
+    record.daemon_ms = outcome.startup.daemon_ms;
     record.observation = Some(outcome.observation);
     outcome.samples
 }

@@ -60,7 +60,7 @@ pub(super) fn not_what_was_published(
         return Some("nothing was published".into());
     }
     let recorded = evidence.samples.ping.len() as u64;
-    if evidence.record_every == 1 && recorded != ping.sent {
+    if evidence.keeps_all() && recorded != ping.sent {
         return Some(format!("{recorded} calls recorded ≠ {} counted", ping.sent));
     }
     let all = ping.sent * u64::from(evidence.subscribers);
@@ -81,7 +81,7 @@ pub(super) fn not_the_stream(pong: &Done, evidence: &Evidence<'_>) -> Option<Str
         return Some("no message was taken".into());
     }
     let taken = evidence.samples.pong.iter().filter(|record| record.take_return_ns != 0).count();
-    if evidence.record_every == 1 && taken as u64 != pong.received {
+    if evidence.keeps_all() && taken as u64 != pong.received {
         return Some(format!("{taken} messages taken recorded ≠ {} counted", pong.received));
     }
     let (mut known, mut early) = (0, 0);

@@ -7,8 +7,8 @@ use myelin_bench_kit::protocol::{Done, System, Transport};
 use super::distribution::{Sorted, us};
 use super::series::{Series, seconds};
 use super::totals::{Totals, sum};
-use super::validity::{Evidence, faults};
-use super::{bootstrap, publish, stream};
+use super::validity::{Evidence, faults, saturation};
+use super::{bootstrap, flood, publish, start, stream};
 use crate::host::Host;
 use crate::plan::CellPlan;
 use crate::record::{RunRecord, RunSamples};
@@ -22,6 +22,8 @@ pub struct JudgedRun {
     pub(super) series: Series,
     seconds: Vec<Second>,
     faults: Vec<String>,
+    /// That a stream fell short of its rate.
+    saturation: Option<String>,
     /// Ping's; of a publish run, ping's and pong's together.
     pub(super) counts: Done,
 }
@@ -39,24 +41,27 @@ impl JudgedRun {
         let workload = &scenario.workload;
         let kind = workload.kind;
         let has_rate = plan.rate_hz.is_some();
-        let faults = faults(&Evidence {
+        let evidence = Evidence {
             record: &record,
             samples,
             system,
             payload_bytes: plan.payload_bytes,
             rate_hz: plan.rate_hz,
             arrivals: plan.arrivals.as_ref().map(|case| case.arrivals).unwrap_or_default(),
-            warmup_messages: workload.warmup_messages,
+            warmup_messages: workload.warmup_at(plan.rate_hz),
             record_every: workload.record_every,
             workload: workload.kind,
             subscribers: plan.subscribers,
+            publishers: plan.publishers,
             others_packets_per_s: host.loopback_packets_per_s,
-        });
+        };
+        let (faults, saturation) = (faults(&evidence), saturation(&evidence));
         JudgedRun {
             series: match kind {
                 Kind::Roundtrip => Series::of(samples, system.loans, has_rate),
                 // A publish call is not timed in parts.
                 Kind::Publish => Series::of(samples, false, has_rate),
+                Kind::Startup => start::series(&record),
                 _ => stream::series(samples, has_rate, kind == Kind::Image),
             },
             seconds: seconds(&samples.ping, workload.record_every),
@@ -66,6 +71,7 @@ impl JudgedRun {
             },
             record,
             faults,
+            saturation,
         }
     }
 
@@ -115,7 +121,8 @@ pub fn pool(
     };
     let writes = || used.iter().map(|run| &run.series.write);
     let latency = Sorted::pooled(latencies.iter().copied());
-    let total = Totals::of(&used, scenario.workload.warmup_messages);
+    let warmup_messages = scenario.workload.warmup_at(plan.rate_hz);
+    let total = Totals::of(&used, warmup_messages * u64::from(plan.publishers));
     let is_stream = kind.is_one_way();
     let directions = if kind == Kind::Roundtrip { 2.0 } else { 1.0 };
     let interval_of = |wanted: bool, quantile| match wanted && latency.supported(quantile).is_some()
@@ -138,25 +145,25 @@ pub fn pool(
             touch: scenario.workload.touch,
             frame: plan.frame.map(frame_name),
             arrivals: plan.arrivals.as_ref().map(|case| case.name.clone()),
-            publishers: 1,
-            topics: 1,
-            reliability: None,
-            depth: None,
-            module: None,
+            publishers: plan.publishers,
+            topics: plan.topics,
+            reliability: is_stream.then_some(plan.reliability),
+            depth: is_stream.then_some(scenario.workload.depth),
+            module: plan.module.clone(),
         },
         messages_asked: scenario.workload.messages,
         duration_asked_s: scenario.workload.duration_s,
         runs: used.len() as u32,
         samples: latency.len() as u64,
         round_trip_us: round_trip.distribution(),
-        one_way_us: one_ways.distribution(),
-        service_us: None,
+        one_way_us: one_ways.distribution().filter(|_| kind != Kind::Startup),
+        service_us: Sorted::pooled(used.iter().map(|run| &run.series.service)).distribution(),
         write_us: Sorted::pooled(writes()).distribution(),
         read_us: pooled(|series| &series.read),
         wake_us: pooled(|series| &series.wake),
         throughput_per_s: total.per_second(total.exchanges(kind) as f64, total.measured_s),
-        taken_per_s: None,
-        lossless_per_s: None,
+        taken_per_s: flood::taken_per_s(&used),
+        lossless_per_s: flood::lossless_per_s(&used),
         cpu_us_per_message: total.exchange_cpu_us / (total.counts.sent as f64).max(1.0),
         cpu_percent: match is_stream {
             true => 100.0 * total.per_second(total.exchange_cpu_us * 1e-6, total.measured_s),
@@ -169,10 +176,10 @@ pub fn pool(
         voluntary_switches_per_s: total.rate(|process| process.voluntary_switches),
         involuntary_switches_per_s: total.rate(|process| process.involuntary_switches),
         page_faults: total.sum(|process| process.page_faults) / total.runs(),
-        startup_ms: median(used.iter().map(|run| run.record.startup_ms).collect()),
-        matched_us: None,
-        first_sample_us: None,
-        daemon_ms: None,
+        startup_ms: median(used.iter().map(|run| run.record.startup_ms).collect()).unwrap_or(0.0),
+        matched_us: start::matched(&used, kind),
+        first_sample_us: start::first_sample(&used, kind),
+        daemon_ms: start::daemon_ms(&used),
         sent: total.counts.sent,
         received: total.counts.received,
         lost: total.counts.lost,
@@ -226,9 +233,10 @@ pub(super) fn used(runs: &[JudgedRun]) -> Vec<&JudgedRun> {
     runs.iter().filter(counts).collect()
 }
 
-fn median(mut values: Vec<f64>) -> f64 {
+/// `None` of nothing.
+pub(super) fn median(mut values: Vec<f64>) -> Option<f64> {
     values.sort_by(f64::total_cmp);
-    values.get(values.len() / 2).copied().unwrap_or(0.0)
+    values.get(values.len() / 2).copied()
 }
 
 fn reasons(runs: &[JudgedRun]) -> Vec<String> {
@@ -260,11 +268,15 @@ fn notes(runs: &[JudgedRun], used: &[&JudgedRun], kind: Kind, steal_percent: f64
     let lost: u64 = used.iter().map(|run| run.counts.lost).sum();
     let lateness = used.iter().flat_map(|run| run.series.lateness.iter().copied()).max();
     if let Some(late_ns) = lateness.filter(|late_ns| *late_ns > LATE_NS_MAX) {
+        let from = match kind {
+            Kind::Stream => "the time a message was due",
+            _ => "the actual sending",
+        };
         let late_us = us(late_ns);
-        notes.push(format!(
-            "sent up to {late_us:.0} µs behind schedule; {what} count from the actual sending"
-        ));
+        notes.push(format!("sent up to {late_us:.0} µs behind schedule; {what} count from {from}"));
     }
+    let saturated = used.iter().filter_map(|run| run.saturation.as_ref());
+    notes.extend(saturated.take(1).map(|run| format!("saturated: {run}")));
     if lost > 0 {
         notes.push(format!("{lost} {loss}"));
     }

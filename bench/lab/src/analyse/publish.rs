@@ -83,6 +83,8 @@ mod tests {
             ping: Some(Done { sent, end_ns: 9, ..Done::default() }),
             pong: Some(Done { received, duplicates: 2, ..Done::default() }),
             startup_ms: 0.0,
+            first_sample_ms: None,
+            daemon_ms: None,
             pinned: None,
             observation: None,
             directory: String::new(),

@@ -11,8 +11,11 @@ use crate::summary::Second;
 pub struct Series {
     /// Publish entry until the answer is taken; ascending.
     pub round_trip: Sorted,
-    /// Publish entry until pong has taken the message; ascending.
+    /// Publish entry until pong has taken the message; of streams with a rate from when it was due;
+    /// of a start-up until the first message was taken; ascending.
     pub one_way: Sorted,
+    /// Of what goes one way: from the stamp, whenever it was due; ascending.
+    pub service: Sorted,
     /// The publish call; ascending.
     pub write: Sorted,
     /// The take, apart from the wait.

@@ -3,12 +3,14 @@
 //! ```text
 //!  ping                                                   receiving end
 //!  intended ─ lateness ─ loan ─ fill ─ stamp ─ write ─┐
-//!                                        │            └ wake ─ wait returns
-//!                                        └── one way ───────── payload in hand ─ memcpy ─ copy
+//!  │                                     │            └ wake ─ wait returns
+//!  │                                     └── service ───────── payload in hand ─ memcpy ─ copy
+//!  └── one way ─────────────────────────────────────────────── payload in hand
 //! ```
-//! The ends are joined by the message's number: either may lack records that the other has.
-
-use std::collections::HashMap;
+//! One way counts from when the message was due, so that a stall counts for every message that had
+//! to wait for its end, not for the one alone that met it (the coordinated omission of closed loops;
+//! Tene, "How NOT to Measure Latency", 2013). The ends are joined by the message's number: either may
+//! lack records that the other has.
 
 use myelin_bench_kit::samples::Record;
 
@@ -17,7 +19,8 @@ use super::series::{Series, span};
 use crate::record::RunSamples;
 
 /// Derives everything from a run's records. `has_rate` says whether there was a schedule, `copies`
-/// whether the receiving end has copied each message.
+/// whether messages are frames: the receiving end has copied each, and a frame is not due before it
+/// is filled, so one way counts from its stamp.
 pub fn series(samples: &RunSamples, has_rate: bool, copies: bool) -> Series {
     let mut series = Series::default();
     let has_loans = samples.ping.iter().any(|ping| ping.loan_ns != 0);
@@ -36,9 +39,15 @@ pub fn series(samples: &RunSamples, has_rate: bool, copies: bool) -> Series {
         }
     }
     let mut one_way = Vec::with_capacity(samples.pong.len());
+    let mut service = Vec::with_capacity(samples.pong.len());
     for (ping, pong) in joined(samples) {
-        let way = span(ping.publish_entry_ns, pong.take_return_ns);
+        let served = span(ping.publish_entry_ns, pong.take_return_ns);
+        let way = match has_rate && !copies {
+            true => span(ping.intended_ns, pong.take_return_ns),
+            false => served,
+        };
         one_way.push(way);
+        service.push(served);
         if pong.wake_ns != 0 {
             series.wake.push(span(ping.publish_return_ns, pong.wake_ns));
             series.read.push(span(pong.wake_ns, pong.take_return_ns));
@@ -52,18 +61,20 @@ pub fn series(samples: &RunSamples, has_rate: bool, copies: bool) -> Series {
         side.push(way);
     }
     series.one_way = Sorted::new(one_way);
+    series.service = Sorted::new(service);
     let write = |ping: &Record| span(ping.publish_entry_ns, ping.publish_return_ns);
     series.write = Sorted::new(samples.ping.iter().map(write).collect());
     series
 }
 
-/// Each message that was taken, at both ends, by number; of a number taken twice, the first.
+/// Each message that was taken, at both ends, once for each pong that took it. Ping's records are in
+/// the order of their ids.
 pub fn joined(samples: &RunSamples) -> impl Iterator<Item = (&Record, &Record)> {
-    let mut taken: HashMap<u64, &Record> = HashMap::with_capacity(samples.pong.len());
-    for pong in samples.pong.iter().filter(|pong| pong.take_return_ns != 0) {
-        taken.entry(pong.id).or_insert(pong);
-    }
-    samples.ping.iter().filter_map(move |ping| Some((ping, *taken.get(&ping.id)?)))
+    let taken = samples.pong.iter().filter(|pong| pong.take_return_ns != 0);
+    taken.filter_map(|pong| {
+        let place = samples.ping.binary_search_by_key(&pong.id, |ping| ping.id).ok()?;
+        Some((&samples.ping[place], pong))
+    })
 }
 
 #[cfg(test)]
@@ -105,7 +116,8 @@ mod tests {
         assert_eq!((series.one_way.len(), series.one_way.range()), (2, Some((40, 50))));
         assert_eq!(series.write.range(), Some((10, 10)));
         assert_eq!(series.lateness, [30, 30, 30], "100 ns less loan and fill");
-        assert_eq!(series.wake, [1037 - 1010, 3047 - 3010]);
+        assert_eq!(series.service.range(), Some((40, 50)));
+        assert_eq!(series.wake, [3047 - 3010, 1037 - 1010], "in the order of taking");
         assert_eq!(series.read, [3, 3]);
         assert_eq!((series.memcpy, series.stream_copy), (vec![700; 2], vec![900; 2]));
         assert_eq!((series.same_cpu.len(), series.cross_cpu.len()), (0, 2));
@@ -120,9 +132,17 @@ mod tests {
             pong: vec![bare(taken(0, 1040)), bare(taken(0, 1090))],
         };
         let series = series(&samples, false, false);
-        assert_eq!(series.one_way.range(), Some((40, 40)), "of two, the first");
+        assert_eq!(series.one_way.range(), Some((40, 90)), "taken by two");
         let absent = [&series.loan, &series.fill, &series.wake, &series.memcpy, &series.lateness];
         assert!(absent.into_iter().all(Vec::is_empty));
+    }
+
+    #[test]
+    fn a_stream_counts_from_when_its_messages_were_due() {
+        let samples = RunSamples { ping: vec![sent(0, 1000)], pong: vec![taken(0, 1040)] };
+        let series = series(&samples, true, false);
+        assert_eq!(series.one_way.range(), Some((140, 140)));
+        assert_eq!(series.service.range(), Some((40, 40)));
     }
 
     proptest! {

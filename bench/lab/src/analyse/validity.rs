@@ -28,10 +28,20 @@ pub struct Evidence<'a> {
     pub record_every: u64,
     /// What its processes did.
     pub workload: Workload,
-    /// How many subscribers pong had.
+    /// How many subscribers a topic had.
     pub subscribers: u32,
+    /// How many publishers a topic had.
+    pub publishers: u32,
     /// Loopback packets a second of other programs, seen before the session.
     pub others_packets_per_s: f64,
+}
+
+impl Evidence<'_> {
+    /// Whether every message that was counted has a record. A flood's are cut off where its sample
+    /// file ends.
+    pub(super) fn keeps_all(&self) -> bool {
+        self.record_every == 1 && self.workload != Workload::Flood
+    }
 }
 
 /// Everything that is wrong with a run; empty if it is valid.
@@ -51,20 +61,35 @@ pub fn faults(evidence: &Evidence<'_>) -> Vec<String> {
             faults.extend(books::answered_by_another(evidence));
         }
         Workload::Publish => faults.extend(books::not_what_was_published(ping, pong, evidence)),
-        _ => {
+        Workload::Startup => {
+            if evidence.record.first_sample_ms.is_none() {
+                faults.push("no first message".into());
+            }
+        }
+        Workload::Stream | Workload::Image | Workload::Flood => {
             faults.extend(books::not_what_was_published(ping, pong, evidence));
             faults.extend(books::not_the_stream(pong, evidence));
         }
     }
     faults.extend(books::payload_damaged(ping, pong));
-    faults.extend(rate_missed(ping, evidence));
+    if evidence.workload != Workload::Stream {
+        faults.extend(rate_missed(ping, evidence));
+    }
     faults.extend(left_its_cpu(evidence));
     faults.extend(wrong_transport(evidence, ping, observation));
     faults
 }
 
+/// Of a stream: that it fell short of its rate. Its latencies count from when messages were due, so
+/// they tell the truth, and what a system cannot carry is a result.
+pub fn saturation(evidence: &Evidence<'_>) -> Option<String> {
+    let ping = evidence.record.ping.as_ref()?;
+    let is_stream = evidence.workload == Workload::Stream;
+    is_stream.then(|| rate_missed(ping, evidence)).flatten()
+}
+
 fn rate_missed(ping: &Done, evidence: &Evidence<'_>) -> Option<String> {
-    let asked = evidence.rate_hz?;
+    let asked = evidence.rate_hz? * f64::from(evidence.publishers);
     if evidence.arrivals != Arrivals::default() {
         return schedule_missed(&evidence.samples.ping);
     }
@@ -121,13 +146,17 @@ fn wrong_transport(
     ping: &Done,
     observation: &Observation,
 ) -> Option<String> {
-    let directions = match evidence.workload {
-        Workload::Roundtrip => 2,
+    let taken = evidence.record.pong.as_ref().map_or(0, |pong| pong.received);
+    let messages = match evidence.workload {
+        Workload::Roundtrip => 2 * (ping.sent + evidence.warmup_messages),
         // Without a subscriber nothing need travel, and pong has nothing open.
         Workload::Publish if evidence.subscribers == 0 => return None,
-        _ => 1,
+        Workload::Publish => ping.sent + evidence.warmup_messages,
+        // All of it was over when observing began.
+        Workload::Startup => 0,
+        // What is not taken need not have left; one that leaves once may be taken by several.
+        _ => taken / u64::from(evidence.subscribers.max(1)),
     };
-    let messages = directions * (ping.sent + evidence.warmup_messages);
     let bytes = messages * (evidence.payload_bytes + 8);
     let packets = observation.loopback_packets;
     let seen = format!(
@@ -141,6 +170,12 @@ fn wrong_transport(
     // The interface takes packets of up to 64 KiB whole.
     match evidence.system.transport {
         Transport::None => None,
+        // Where nothing sets a pace, small messages travel several in a packet.
+        Transport::Loopback
+            if evidence.workload == Workload::Flood && observation.loopback_bytes >= bytes / 2 =>
+        {
+            None
+        }
         Transport::Loopback => (packets < messages / 2 || observation.loopback_bytes < bytes / 2)
             .then(|| format!("did not use the loopback interface: {seen}")),
         Transport::SharedMemory if !has_segment(evidence.system, observation) => {
@@ -148,10 +183,12 @@ fn wrong_transport(
         }
         Transport::SharedMemory | Transport::Kernel | Transport::Process => {
             // Discovery, heartbeats and other programs of this host use it too, at a low rate.
-            let many_packets = packets > messages / 2 + background;
-            let many_bytes = evidence.payload_bytes >= 1024
-                && observation.loopback_bytes > bytes / 2 + background * 65_536;
-            (many_packets || many_bytes).then(|| {
+            // Where the payload is worth telling from it, word that there is a message may, too.
+            let went_over = match evidence.payload_bytes >= 1024 {
+                true => observation.loopback_bytes > bytes / 2 + background * 65_536,
+                false => packets > messages / 2 + background,
+            };
+            (went_over && messages > 0).then(|| {
                 format!("went over the network stack, or other programs began to use it: {seen}")
             })
         }

@@ -1,5 +1,6 @@
 //! One driver process: started, spoken to, and gone for certain when dropped.
 
+use std::fmt;
 use std::fs::File;
 use std::io::{BufRead, BufReader, Write};
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -26,32 +27,50 @@ pub(super) enum Said {
     Closed,
 }
 
+/// Who plays a role; several may play the same.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Player {
+    /// Which part.
+    pub role: Role,
+    /// Which of those that play it, from 0.
+    pub index: u32,
+}
+
+impl fmt::Display for Player {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.index {
+            0 => write!(f, "{}", role_name(self.role)),
+            index => write!(f, "{}-{index}", role_name(self.role)),
+        }
+    }
+}
+
 /// A driver process playing one role.
 pub(super) struct Child {
     process: std::process::Child,
     /// Which part it plays.
-    pub role: Role,
+    pub player: Player,
     status: Option<ExitStatus>,
 }
 
 impl Child {
-    /// Starts `executable` for `role`. What it says goes to `said`, its standard error to `log`.
+    /// Starts `executable` for `player`. What it says goes to `said`, its standard error to `log`.
     /// Each of `samples` stays open in the child.
     pub fn start(
         executable: &Path,
-        role: Role,
+        player: Player,
         settings: Settings,
         log: &Path,
         samples: &[&OwnedFd],
-        said: Sender<(Role, Said)>,
+        said: Sender<(Player, Said)>,
     ) -> std::io::Result<Self> {
         let mut command = Command::new(executable);
-        command.args(["run", role_name(role)]).stdin(Stdio::piped()).stdout(Stdio::piped());
+        command.args(["run", role_name(player.role)]).stdin(Stdio::piped()).stdout(Stdio::piped());
         command.stderr(File::create(log)?).process_group(0);
         settings.apply_to(&mut command);
         let inherited: Vec<_> = samples.iter().map(|samples| samples.as_raw_fd()).collect();
         // A daemon's supervisor has cleaning to do when the lab dies; the end of its input tells it.
-        let dies_with_lab = role != Role::Daemon;
+        let dies_with_lab = player.role != Role::Daemon;
         // SAFETY: only async-signal-safe system calls between fork and exec.
         unsafe {
             command.pre_exec(move || {
@@ -71,11 +90,11 @@ impl Child {
         std::thread::spawn(move || {
             for line in output.lines().map_while(Result::ok) {
                 let event = serde_json::from_str(&line).map(Said::Event);
-                let _ = said.send((role, event.unwrap_or(Said::Nonsense(line))));
+                let _ = said.send((player, event.unwrap_or(Said::Nonsense(line))));
             }
-            let _ = said.send((role, Said::Closed));
+            let _ = said.send((player, Said::Closed));
         });
-        Ok(Child { process, role, status: None })
+        Ok(Child { process, player, status: None })
     }
 
     /// Its process id.
@@ -119,7 +138,7 @@ impl Child {
 impl Drop for Child {
     fn drop(&mut self) {
         drop(self.process.stdin.take());
-        let patience = if self.role == Role::Daemon { DAEMON_LIMIT } else { Duration::ZERO };
+        let patience = if self.player.role == Role::Daemon { DAEMON_LIMIT } else { Duration::ZERO };
         if self.wait(patience).is_some() {
             return;
         }
@@ -132,7 +151,7 @@ impl Drop for Child {
 }
 
 /// As messages and process lists show a role.
-pub(super) fn role_name(role: Role) -> &'static str {
+fn role_name(role: Role) -> &'static str {
     match role {
         Role::Ping => "ping",
         Role::Pong => "pong",

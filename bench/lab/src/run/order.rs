@@ -5,6 +5,7 @@ use std::sync::atomic::AtomicBool;
 
 use myelin_bench_kit::protocol::{Prepare, Role, System, Topology, Wait, Workload};
 
+use super::child::Player;
 use super::tuning::{self, Cpus, Settings};
 use crate::registry::Entry;
 use crate::scenario::Tuning;
@@ -23,15 +24,32 @@ pub struct Order<'a> {
     pub priority: u32,
     /// Folder of the run, absolute.
     pub directory: PathBuf,
-    /// Records to make room for.
+    /// Records to make room for, of each publisher.
     pub capacity: u64,
     /// Set when the user has had enough.
     pub interrupted: &'a AtomicBool,
 }
 
 impl Order<'_> {
-    pub(super) fn is_publish(&self) -> bool {
-        self.prepare.workload == Workload::Publish
+    /// All that play `role`; in one process pong is played by ping's.
+    pub(super) fn players(&self, role: Role) -> impl Iterator<Item = Player> + use<> {
+        let one_way = self.prepare.workload.is_one_way() && !self.is_one_process();
+        let count = match role {
+            Role::Ping if one_way => self.prepare.publishers,
+            Role::Pong if one_way => self.prepare.subscribers,
+            _ => 1,
+        };
+        (0..count).map(move |index| Player { role, index })
+    }
+
+    /// Records that one process of `role` has room for.
+    pub(super) fn capacity_of(&self, role: Role) -> u64 {
+        match (role, self.prepare.workload) {
+            // Who polls subscribers counts, and records nothing.
+            (Role::Pong, Workload::Publish) => 0,
+            (Role::Pong, _) => self.capacity * u64::from(self.prepare.publishers),
+            _ => self.capacity,
+        }
     }
 
     /// Whether ping's process has both ends, and there is no pong.

@@ -3,12 +3,17 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
+use myelin_bench_kit::protocol::DEPTH_DEFAULT;
 use serde::Deserialize;
 use toml::Spanned;
 
 use super::limits::{Limits, Rate};
+use super::modules::ModuleFile;
 use super::stream::{ArrivalsFile, Schedules};
-use super::{Kind, Plan, Scenario, Topology, Touch, Tuning, TuningChoice, Workload, stream};
+use super::{
+    Kind, Plan, Reliability, Scenario, Topology, Touch, Tuning, TuningChoice, Workload, kind,
+    modules, stream,
+};
 use crate::input_error::{InputError, Source};
 
 /// The tables and keys of a scenario file.
@@ -28,18 +33,24 @@ pub(super) struct File {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct WorkloadFile {
+pub(super) struct WorkloadFile {
     kind: Kind,
     touch: Option<Spanned<Touch>>,
-    payload_bytes: Option<Spanned<Vec<Spanned<i64>>>>,
+    pub(super) payload_bytes: Option<Spanned<Vec<Spanned<i64>>>>,
     frames: Option<Spanned<Vec<Spanned<String>>>>,
     arrivals: Option<Spanned<Vec<Spanned<ArrivalsFile>>>>,
     subscribers: Option<Spanned<Vec<Spanned<i64>>>>,
+    publishers: Option<Spanned<Vec<Spanned<i64>>>>,
+    topics: Option<Spanned<Vec<Spanned<i64>>>>,
+    reliability: Option<Spanned<Reliability>>,
+    depth: Option<Spanned<i64>>,
+    pub(super) modules: Option<Spanned<Vec<Spanned<ModuleFile>>>>,
     #[serde(default)]
-    rate_hz: Vec<Spanned<Rate>>,
+    pub(super) rate_hz: Vec<Spanned<Rate>>,
     messages: Option<Spanned<i64>>,
     duration_s: Option<Spanned<f64>>,
     warmup_messages: Option<Spanned<i64>>,
+    warmup_s: Option<Spanned<f64>>,
     reply_timeout_ms: Option<Spanned<i64>>,
     record_every: Option<Spanned<i64>>,
 }
@@ -98,32 +109,37 @@ impl File {
 impl WorkloadFile {
     fn check(self, limits: &Limits<'_>) -> Result<Workload, InputError> {
         self.check_kind(limits)?;
+        let modules = modules::read(limits, &self)?;
         let messages = limits.optional("messages", self.messages, 0, MESSAGES_MAX, 0)?;
         let duration_s = limits.seconds("duration_s", self.duration_s)?;
-        if messages == 0 && duration_s == 0.0 {
-            return Err(limits.missing(
-                "[workload]",
-                "messages",
-                "give messages, duration_s or both",
-            ));
+        if messages == 0 && duration_s == 0.0 && self.kind != Kind::Startup {
+            let remedy = "give messages, duration_s or both";
+            return Err(limits.missing("[workload]", "messages", remedy));
         }
         let frames = stream::frames(limits, self.frames)?;
-        let rate_hz = rates(limits, self.kind, self.rate_hz)?;
+        let rate_hz = match modules.is_empty() {
+            true => rates(limits, self.kind, self.rate_hz)?,
+            false => modules.iter().map(|module| Some(module.rate_hz)).collect(),
+        };
+        let (fewest, most) = match self.kind {
+            Kind::Publish => (0, SUBSCRIBERS_MAX),
+            _ => (1, PROCESSES_MAX),
+        };
         Ok(Workload {
             kind: self.kind,
             touch: self.touch.map(Spanned::into_inner).unwrap_or_default(),
-            subscribers: match self.subscribers {
-                None => vec![1],
-                Some(counts) => each_once(
-                    (counts.into_inner().into_iter())
-                        .map(|count| limits.within("subscribers", count, 0, SUBSCRIBERS_MAX))
-                        .map(|count| count.map(|count| count as u32)),
-                )?,
+            subscribers: Self::counts(limits, "subscribers", self.subscribers, fewest, most)?,
+            publishers: Self::counts(limits, "publishers", self.publishers, 1, PROCESSES_MAX)?,
+            topics: Self::counts(limits, "topics", self.topics, 1, TOPICS_MAX)?,
+            reliability: self.reliability.map(Spanned::into_inner).unwrap_or_default(),
+            depth: limits.optional("depth", self.depth, 1, DEPTH_MAX, DEPTH_DEFAULT.into())? as u32,
+            payload_bytes: match (modules.is_empty(), frames.is_empty()) {
+                (false, _) => modules.iter().map(|module| module.payload_bytes).collect(),
+                (true, false) => frames.iter().map(|frame| frame.bytes()).collect(),
+                (true, true) => payloads(limits, self.payload_bytes)?,
             },
-            payload_bytes: match frames.is_empty() {
-                true => payloads(limits, self.payload_bytes)?,
-                false => frames.iter().map(|frame| frame.bytes()).collect(),
-            },
+            modules,
+            warmup_s: limits.seconds("warmup_s", self.warmup_s)?,
             frames,
             arrivals: Schedules { limits, rates_hz: &rate_hz }.read(self.arrivals)?,
             rate_hz,
@@ -149,49 +165,30 @@ impl WorkloadFile {
 
     /// Keys that belong to another kind are mistakes, not to be passed over.
     fn check_kind(&self, limits: &Limits<'_>) -> Result<(), InputError> {
-        let kind = self.kind;
-        let unanswered = kind != Kind::Roundtrip;
-        let streams = matches!(kind, Kind::Stream | Kind::Image);
-        let span_of = |wrong: bool, span: Option<Range<usize>>| span.filter(|_| wrong);
-        let span = |value: &Option<Spanned<i64>>| value.as_ref().map(Spanned::span);
-        let misplaced = [
-            (
-                span_of(kind != Kind::Publish, self.subscribers.as_ref().map(Spanned::span)),
-                "subscribers",
-                "leave it out, or use kind = \"publish\"",
-            ),
-            (
-                span_of(unanswered, span(&self.reply_timeout_ms)),
-                "reply_timeout_ms",
-                "leave it out: nothing is answered",
-            ),
-            (
-                span_of(kind != Kind::Image, self.frames.as_ref().map(Spanned::span)),
-                "frames",
-                "leave it out, or use kind = \"image\"",
-            ),
-            (
-                span_of(kind == Kind::Image, self.payload_bytes.as_ref().map(Spanned::span)),
-                "payload_bytes",
-                "leave it out: it follows from frames",
-            ),
-            (
-                span_of(kind == Kind::Image, self.touch.as_ref().map(Spanned::span)),
-                "touch",
-                "leave it out: a frame is filled and copied whole",
-            ),
-            (
-                span_of(!streams, self.arrivals.as_ref().map(Spanned::span)),
-                "arrivals",
-                "leave it out, or use kind = \"stream\"",
-            ),
-        ];
-        if let Some((Some(place), key, remedy)) =
-            misplaced.into_iter().find(|(place, ..)| place.is_some())
-        {
-            let text = format!("{key}: not a key of kind \"{}\"", kind.name());
-            return Err(limits.source.error(place, text).remedy(remedy));
+        fn place<T>(value: &Option<Spanned<T>>) -> Option<Range<usize>> {
+            value.as_ref().map(Spanned::span)
         }
+        let kind = self.kind;
+        let given = [
+            ("subscribers", place(&self.subscribers)),
+            ("publishers", place(&self.publishers)),
+            ("topics", place(&self.topics)),
+            ("reliability", place(&self.reliability)),
+            ("depth", place(&self.depth)),
+            ("modules", place(&self.modules)),
+            ("reply_timeout_ms", place(&self.reply_timeout_ms)),
+            ("frames", place(&self.frames)),
+            ("payload_bytes", place(&self.payload_bytes)),
+            ("touch", place(&self.touch)),
+            ("arrivals", place(&self.arrivals)),
+            ("rate_hz", self.rate_hz.first().map(Spanned::span)),
+            ("messages", place(&self.messages)),
+            ("duration_s", place(&self.duration_s)),
+            ("warmup_messages", place(&self.warmup_messages)),
+            ("warmup_s", place(&self.warmup_s)),
+            ("record_every", place(&self.record_every)),
+        ];
+        kind::check(limits, kind, &given)?;
         if self.subscribers.as_ref().is_some_and(|counts| counts.get_ref().is_empty()) {
             return Err(limits.missing("[workload]", "subscribers", "name at least one number"));
         }
@@ -199,7 +196,33 @@ impl WorkloadFile {
         {
             return Err(limits.missing("[workload]", "frames", "for instance [\"1440x1080\"]"));
         }
+        if let (Some(_), Some(warmup_s)) = (&self.warmup_messages, &self.warmup_s) {
+            let text = "warmup_s: warmup_messages is given as well";
+            return Err(limits.source.error(warmup_s.span(), text).remedy("leave one out"));
+        }
         Ok(())
+    }
+
+    /// `subscribers`, `publishers` or `topics`, each a parameter point.
+    fn counts(
+        limits: &Limits<'_>,
+        key: &str,
+        counts: Option<Spanned<Vec<Spanned<i64>>>>,
+        low: i64,
+        high: i64,
+    ) -> Result<Vec<u32>, InputError> {
+        let Some(counts) = counts else {
+            return Ok(vec![1]);
+        };
+        let counts = counts.into_inner();
+        if counts.is_empty() {
+            return Err(limits.missing("[workload]", key, "name at least one number"));
+        }
+        each_once(
+            (counts.into_iter())
+                .map(|count| limits.within(key, count, low, high))
+                .map(|count| count.map(|count| count as u32)),
+        )
     }
 }
 
@@ -325,7 +348,11 @@ const STREAM_RATE_HZ: f64 = 100.0;
 const IMAGE_RATE_HZ: f64 = 30.0;
 const TOPOLOGIES: [Topology; 2] = [Topology::TwoProcesses, Topology::OneProcess];
 const SUBSCRIBERS_MAX: i64 = 4_096;
-const PAYLOAD_BYTES_MAX: i64 = 1 << 30;
+/// Publishers or subscribers of a stream: each is a process.
+const PROCESSES_MAX: i64 = 256;
+const TOPICS_MAX: i64 = 10_000;
+const DEPTH_MAX: i64 = 1_000_000;
+pub(super) const PAYLOAD_BYTES_MAX: i64 = 1 << 30;
 const MESSAGES_MAX: i64 = 1_000_000_000;
 const RUNS_MAX: u32 = 1_000;
 const CPU_MAX: i64 = 4_095;

@@ -88,4 +88,21 @@ impl Limits<'_> {
     }
 }
 
+/// A name of something in the list `key`.
+pub(super) fn plain_name(
+    limits: &Limits<'_>,
+    key: &str,
+    name: &Spanned<String>,
+) -> Result<String, InputError> {
+    let plain = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
+    let found = name.get_ref();
+    if !(1..=NAME_MAX).contains(&found.len()) || !found.chars().all(plain) {
+        let text = format!("{key}: name {found:?} is not a plain word");
+        let remedy = format!("use up to {NAME_MAX} letters, digits, `-` and `_`");
+        return Err(limits.source.error(name.span(), text).remedy(remedy));
+    }
+    Ok(found.clone())
+}
+
+const NAME_MAX: usize = 32;
 const SECONDS_MAX: f64 = 86_400.0;

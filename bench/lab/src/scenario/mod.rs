@@ -3,20 +3,22 @@
 //! Reading one checks everything that can be checked without running; each error names file, line,
 //! key and remedy. `docs/scenarios.md` describes the keys.
 
+mod built_in;
 mod file;
+mod kind;
 mod limits;
+mod modules;
 mod stream;
 
 use std::collections::BTreeMap;
-use std::path::Path;
 
 /// What the processes do.
 pub use myelin_bench_kit::protocol::Workload as Kind;
-pub use myelin_bench_kit::protocol::{Arrivals, Frame, Topology, Touch};
+pub use myelin_bench_kit::protocol::{Arrivals, Frame, Reliability, Topology, Touch};
 use serde::{Deserialize, Serialize};
 
-use crate::input_error::{InputError, Source};
-use file::File;
+use crate::input_error::Source;
+use myelin_bench_kit::protocol::DEPTH_DEFAULT;
 pub use stream::frame_name;
 
 /// A scenario, checked.
@@ -58,9 +60,24 @@ pub struct Workload {
     /// Of streams and images: each is a parameter point; none is an even schedule without a name.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub arrivals: Vec<ArrivalsCase>,
+    /// Of streams: named pairs of a size and a rate, which are the parameter points then.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub modules: Vec<Module>,
     /// Each is a parameter point; 1 alone for round trips.
-    #[serde(default = "one_subscriber")]
+    #[serde(default = "one_alone")]
     pub subscribers: Vec<u32>,
+    /// Of streams: each is a parameter point.
+    #[serde(default = "one_alone")]
+    pub publishers: Vec<u32>,
+    /// Of streams and start-ups: each is a parameter point.
+    #[serde(default = "one_alone")]
+    pub topics: Vec<u32>,
+    /// Of what goes one way: what is asked of systems that have the choice.
+    #[serde(default)]
+    pub reliability: Reliability,
+    /// Of what goes one way: messages kept for a subscriber that lags.
+    #[serde(default = "depth_default")]
+    pub depth: u32,
     /// Each is a parameter point; `None` is back to back.
     pub rate_hz: Vec<Option<f64>>,
     /// Messages to measure in a run; 0 for no limit.
@@ -69,6 +86,9 @@ pub struct Workload {
     pub duration_s: f64,
     /// Messages before measuring.
     pub warmup_messages: u64,
+    /// Of streams: time before measuring, at the rate; 0 for `warmup_messages`.
+    #[serde(default)]
+    pub warmup_s: f64,
     /// After which an answer counts as lost.
     pub reply_timeout_ms: u64,
     /// Keeps every n-th record.
@@ -76,6 +96,14 @@ pub struct Workload {
 }
 
 impl Workload {
+    /// Messages before measuring at `rate_hz`.
+    pub fn warmup_at(&self, rate_hz: Option<f64>) -> u64 {
+        match rate_hz {
+            Some(rate_hz) if self.warmup_s > 0.0 => (self.warmup_s * rate_hz).ceil() as u64,
+            _ => self.warmup_messages,
+        }
+    }
+
     /// More records than this a run cannot yield.
     pub fn records_at_most(&self, rate_hz: Option<f64>) -> u64 {
         let by_count = if self.messages == 0 { u64::MAX } else { self.messages };
@@ -100,7 +128,7 @@ impl Workload {
             (Some(count), Some(time)) => Some(count.min(time)),
             (count, time) => count.or(time),
         };
-        Some(measured? + by_rate(self.warmup_messages).unwrap_or(0.0))
+        Some(measured? + by_rate(self.warmup_at(rate_hz)).unwrap_or(0.0))
     }
 }
 
@@ -124,8 +152,23 @@ impl ArrivalsCase {
     }
 }
 
-fn one_subscriber() -> Vec<u32> {
+fn one_alone() -> Vec<u32> {
     vec![1]
+}
+
+fn depth_default() -> u32 {
+    DEPTH_DEFAULT
+}
+
+/// What a module of a robot sends.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Module {
+    /// A plain word.
+    pub name: String,
+    /// Of each message.
+    pub payload_bytes: u64,
+    /// Messages a second.
+    pub rate_hz: f64,
 }
 
 /// Over what, and how often.
@@ -190,73 +233,9 @@ pub struct TuningChoice {
     pub priority: u32,
 }
 
-impl Scenario {
-    /// Reads a scenario by the name of a built-in one, or from a file.
-    pub fn load(name: &str) -> Result<Self, InputError> {
-        if let Some((_, text)) = BUILT_IN.iter().find(|(built_in, _)| *built_in == name) {
-            let scenario = Self::parse(Source::new(&format!("{name}.toml"), text))?;
-            return Ok(Scenario { is_built_in: true, ..scenario });
-        }
-        let is_path = name.ends_with(".toml") || name.contains('/');
-        if !is_path {
-            let known = BUILT_IN.iter().map(|(name, _)| *name);
-            return Err(InputError::unknown("scenario", name, known)
-                .remedy("`myelin bench list scenarios` shows them; a file's name ends in .toml"));
-        }
-        let text = std::fs::read_to_string(Path::new(name)).map_err(|error| {
-            InputError::new(format!("{name}: {error}")).remedy("give a readable file")
-        })?;
-        Self::parse(Source::new(name, &text))
-    }
-
-    /// Checks a scenario's text.
-    pub fn parse(source: Source) -> Result<Self, InputError> {
-        let file: File =
-            toml::from_str(source.text()).map_err(|error| source.toml_error(&error))?;
-        file.check(source)
-    }
-
-    /// Names and texts of the scenarios this binary carries.
-    pub fn built_in() -> impl Iterator<Item = Scenario> {
-        BUILT_IN.iter().map(|(name, text)| {
-            Self::parse(Source::new(&format!("{name}.toml"), text)).expect("tested")
-        })
-    }
-
-    /// The same scenario, cut down to give a first impression: fewer runs, less time.
-    pub fn hasten(&mut self) {
-        self.plan.runs = self.plan.runs.min(QUICK_RUNS);
-        let messages = &mut self.workload.messages;
-        *messages = if *messages == 0 { QUICK_MESSAGES } else { (*messages).min(QUICK_MESSAGES) };
-        let duration = &mut self.workload.duration_s;
-        *duration = if *duration == 0.0 { QUICK_SECONDS } else { duration.min(QUICK_SECONDS) };
-    }
-}
-
-const BUILT_IN: &[(&str, &str)] = &[
-    ("quick", include_str!("../../../scenarios/quick.toml")),
-    ("sanity", include_str!("../../../scenarios/sanity.toml")),
-    ("roundtrip-60s", include_str!("../../../scenarios/roundtrip-60s.toml")),
-    ("roundtrip-sizes", include_str!("../../../scenarios/roundtrip-sizes.toml")),
-    ("shm-roundtrip", include_str!("../../../scenarios/shm-roundtrip.toml")),
-    ("shm-untouched", include_str!("../../../scenarios/shm-untouched.toml")),
-    ("publish", include_str!("../../../scenarios/publish.toml")),
-    ("image-30hz", include_str!("../../../scenarios/image-30hz.toml")),
-    ("periodic", include_str!("../../../scenarios/periodic.toml")),
-    ("callback", include_str!("../../../scenarios/callback.toml")),
-    ("callback-sizes", include_str!("../../../scenarios/callback-sizes.toml")),
-    ("callbacks", include_str!("../../../scenarios/callbacks.toml")),
-    ("self-test", include_str!("../../../scenarios/self-test.toml")),
-    ("self-test-stream", include_str!("../../../scenarios/self-test-stream.toml")),
-];
-
 /// A cache line crosses between two cores and back in no less than 100 ns; a publish run that is
 /// faster ends when its records are full.
 const MESSAGES_PER_S_MAX: f64 = 1e7;
-const QUICK_RUNS: u32 = 2;
-const QUICK_MESSAGES: u64 = 2_000;
-const QUICK_SECONDS: f64 = 2.0;
-
 #[cfg(test)]
 mod tests {
     use super::*;

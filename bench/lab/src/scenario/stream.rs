@@ -3,7 +3,7 @@
 use serde::Deserialize;
 use toml::Spanned;
 
-use super::limits::Limits;
+use super::limits::{Limits, plain_name};
 use super::{Arrivals, ArrivalsCase, Frame};
 use crate::input_error::InputError;
 
@@ -51,13 +51,7 @@ impl Schedules<'_> {
     }
 
     fn case(&self, case: ArrivalsFile) -> Result<ArrivalsCase, InputError> {
-        let plain = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
-        let name = case.name.get_ref();
-        if !(1..=NAME_MAX).contains(&name.len()) || !name.chars().all(plain) {
-            let text = format!("arrivals: name {name:?} is not a plain word");
-            let remedy = format!("use up to {NAME_MAX} letters, digits, `-` and `_`");
-            return Err(self.limits.source.error(case.name.span(), text).remedy(remedy));
-        }
+        let name = plain_name(self.limits, "arrivals", &case.name)?;
         let missing_one_in = match case.missing_one_in {
             None => 0,
             Some(number) => {
@@ -65,7 +59,7 @@ impl Schedules<'_> {
             }
         };
         Ok(ArrivalsCase {
-            name: name.clone(),
+            name,
             arrivals: Arrivals {
                 jitter_percent: self.real("jitter_percent", case.jitter_percent, 0.0, 50.0)?,
                 drift_ppm_per_s: self.real(
@@ -136,7 +130,6 @@ fn read_frame(text: &str) -> Option<Frame> {
     Some(Frame { width: side(width)?, height: side(height)? })
 }
 
-const NAME_MAX: usize = 32;
 /// A frame of both sides at most is 805 MB.
 const SIDE_MAX: u32 = 16_384;
 const MISSING_ONE_IN_MAX: i64 = 1_000_000;
@@ -207,7 +200,8 @@ mod tests {
                 "x.toml:6: payload_bytes: not a key",
             ),
             (image("messages", "touch = \"header\"\nmessages"), "x.toml:6: touch: not a key of"),
-            (image("messages", "subscribers = [1]\nmessages"), "x.toml:6: subscribers: not a key"),
+            (image("messages", "publishers = [1]\nmessages"), "x.toml:6: publishers: not a key"),
+            (image("messages", "subscribers = [0]\nmessages"), "x.toml:6: subscribers: 0 is out"),
             (image("\"image\"", "\"stream\""), "x.toml:5: frames: not a key of kind \"stream\""),
             (image("\"any\"", "\"three\""), "x.toml:11: topology: unknown \"three\"; use \"two-"),
             (image("\"any\"", "[]"), "x.toml:11: topology: nothing given"),

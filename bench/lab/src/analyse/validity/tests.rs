@@ -33,6 +33,8 @@ fn good() -> Case {
             ping: Some(counts.clone()),
             pong: Some(counts),
             startup_ms: 1.0,
+            first_sample_ms: None,
+            daemon_ms: None,
             pinned: Some([1, 0]),
             observation: Some(observation),
             directory: String::new(),
@@ -50,7 +52,11 @@ fn good() -> Case {
 }
 
 fn judge(case: &Case) -> String {
-    faults(&Evidence {
+    faults(&evidence(case)).join("; ")
+}
+
+fn evidence(case: &Case) -> Evidence<'_> {
+    Evidence {
         record: &case.record,
         samples: &case.samples,
         system: &case.system,
@@ -61,9 +67,9 @@ fn judge(case: &Case) -> String {
         record_every: 1,
         workload: case.workload,
         subscribers: if case.workload == Workload::Publish { 2 } else { 1 },
+        publishers: 1,
         others_packets_per_s: 0.0,
-    })
-    .join("; ")
+    }
 }
 
 #[test]
@@ -246,11 +252,16 @@ fn an_uneven_schedule_is_kept_or_missed_as_a_whole() {
     let mut case = good_stream();
     case.arrivals = Arrivals { missing_one_in: 10, ..Arrivals::default() };
     assert_eq!(judge(&case), "");
+    assert_eq!(saturation(&evidence(&case)), None);
     for (place, record) in case.samples.ping.iter_mut().enumerate() {
         record.publish_entry_ns += place as u64 * 2_000_000;
     }
     for (pong, ping) in case.samples.pong.iter_mut().zip(&case.samples.ping) {
         pong.take_return_ns = ping.publish_entry_ns + 70;
     }
+    assert_eq!(judge(&case), "", "latencies count from when messages were due");
+    let said = saturation(&evidence(&case)).unwrap_or_default();
+    assert!(said.contains("over a schedule of 99.900 s"), "{said}");
+    case.workload = Workload::Image;
     assert!(judge(&case).contains("over a schedule of 99.900 s"), "{}", judge(&case));
 }

@@ -1,0 +1,291 @@
+//! Ping's end of a flood: it publishes back to back, and then searches for the highest rate of which
+//! nothing is lost.
+//!
+//! How many messages pong has taken ping reads from the head of pong's sample file, memory that both
+//! have mapped: the answer takes no way that is measured. Pong's end is that of any stream.
+//!
+//! ```text
+//! warm-up │ back to back, recorded │ quiet │ a rate on trial │ quiet │ another │ … │ the best, confirmed
+//! ```
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use crate::clock::Clock;
+use crate::driver::{Error, Stream};
+use crate::numbers::PROBES;
+use crate::outgoing::Outgoing;
+use crate::pace::Pace;
+use crate::process;
+use crate::protocol::{Done, Prepare};
+use crate::samples::SampleFile;
+use crate::stream::keep;
+use crate::transfer::Limit;
+
+/// See the module.
+pub(crate) struct Flood {
+    outgoing: Outgoing,
+    clock: Clock,
+    heard: SampleFile,
+    /// Messages of the search so far.
+    probes: u64,
+}
+
+impl Flood {
+    pub(crate) fn new(stream: Stream, prepare: &Prepare) -> Result<Self, Error> {
+        let publisher = stream.publisher;
+        let publisher = publisher.ok_or_else(|| Error::new("this driver opened no publisher"))?;
+        let path = prepare.heard.as_ref();
+        let path = path.ok_or_else(|| Error::new("protocol: no `heard` for a flood"))?;
+        let outgoing = Outgoing::new(publisher, prepare);
+        Ok(Flood { outgoing, clock: stream.clock, heard: SampleFile::look(path)?, probes: 0 })
+    }
+
+    /// Publishes from `start_ns` on for `prepare.duration_ns` or `prepare.messages`, searches, and
+    /// says goodbye. Ends early when `stop` is set.
+    pub(crate) fn run(
+        &mut self,
+        prepare: &Prepare,
+        samples: &mut SampleFile,
+        start_ns: u64,
+        stop: &AtomicBool,
+    ) -> Result<Done, Error> {
+        self.clock.sleep_until(start_ns);
+        for count in 0..prepare.warmup_messages {
+            self.outgoing.publish(count, Default::default(), &self.clock)?;
+            samples.beat(count + 1);
+        }
+        self.quiet(stop);
+        let mut done = self.saturate(prepare, samples, stop)?;
+        self.quiet(stop);
+        let seconds = (done.end_ns - done.begin_ns) as f64 * 1e-9;
+        let taken = done.more[TAKEN];
+        let mut search = Search::new(taken as f64 / seconds);
+        while let Some(rate_hz) = search.next() {
+            // ORDER: Relaxed, the flag carries nothing else.
+            if stop.load(Ordering::Relaxed) {
+                break;
+            }
+            let holds = self.hold(prepare, samples, rate_hz, search.seconds(), stop)?;
+            search.note(holds);
+        }
+        done.more.insert(LOSSLESS.into(), (search.found() * 1e3) as u64);
+        self.outgoing.say_goodbye()?;
+        Ok(done)
+    }
+
+    fn saturate(
+        &mut self,
+        prepare: &Prepare,
+        samples: &mut SampleFile,
+        stop: &AtomicBool,
+    ) -> Result<Done, Error> {
+        let cpu_before_ns = process::cpu_ns();
+        let taken_before = self.heard.exchanges();
+        let mut done = Done { begin_ns: self.clock.now(), ..Done::default() };
+        let limit = Limit::new(prepare, done.begin_ns);
+        let mut written = 0;
+        // ORDER: Relaxed, the flag carries nothing else.
+        while !stop.load(Ordering::Relaxed) && limit.next(done.sent, &self.clock).is_some() {
+            let count = prepare.warmup_messages + done.sent;
+            let sent = self.outgoing.publish(count, prepare.touch, &self.clock)?;
+            keep(samples, &mut written, prepare, done.sent, &sent, None);
+            done.sent += 1;
+            samples.beat(count + 1);
+        }
+        let taken = self.heard.exchanges() - taken_before;
+        done.end_ns = self.clock.now();
+        done.cpu_ns = Some(process::cpu_ns() - cpu_before_ns);
+        done.more.insert(TAKEN.into(), taken);
+        Ok(done)
+    }
+
+    /// Whether the system keeps up with `rate_hz` for `seconds`: the schedule is kept, and nothing
+    /// is lost.
+    fn hold(
+        &mut self,
+        prepare: &Prepare,
+        samples: &mut SampleFile,
+        rate_hz: f64,
+        seconds: f64,
+        stop: &AtomicBool,
+    ) -> Result<bool, Error> {
+        let messages = ((rate_hz * seconds) as u64).max(TRIAL_MESSAGES_MIN);
+        let period_ns = 1e9 / rate_hz;
+        let mut pace = Pace::new(self.clock.clone(), period_ns);
+        let (taken_before, begin_ns) = (self.heard.exchanges(), self.clock.now());
+        let over_ns = begin_ns + (messages as f64 * period_ns * LATE_MAX) as u64 + LATE_NS_MAX;
+        for message in 0..messages {
+            pace.wait_until(begin_ns + (message as f64 * period_ns) as u64);
+            let count = prepare.warmup_messages + PROBES + self.probes;
+            let sent = self.outgoing.publish(count, prepare.touch, &self.clock)?;
+            self.probes += 1;
+            samples.beat(count);
+            // ORDER: Relaxed, the flag carries nothing else.
+            if sent.return_ns > over_ns || stop.load(Ordering::Relaxed) {
+                self.quiet(stop);
+                return Ok(false);
+            }
+        }
+        self.quiet(stop);
+        Ok(self.heard.exchanges() - taken_before >= messages)
+    }
+
+    /// Waits until pong has taken all that it will take.
+    fn quiet(&self, stop: &AtomicBool) {
+        let (mut taken, mut since_ns) = (self.heard.exchanges(), self.clock.now());
+        let end_ns = since_ns + QUIET_NS_MAX;
+        // ORDER: Relaxed, the flag carries nothing else.
+        while !stop.load(Ordering::Relaxed) && self.clock.now() < end_ns {
+            self.clock.sleep_until(self.clock.now() + QUIET_NS / 10);
+            let now_taken = self.heard.exchanges();
+            if now_taken != taken {
+                (taken, since_ns) = (now_taken, self.clock.now());
+            } else if self.clock.now() >= since_ns + QUIET_NS {
+                break;
+            }
+        }
+    }
+}
+
+/// Finds the highest rate that holds, by bisection of its logarithm, beginning at what was taken of
+/// the flood: a system may hold less than that, or, unless it is flooded, more.
+struct Search {
+    /// Known to hold; 0 for none.
+    low_hz: f64,
+    /// Known not to; infinite for none.
+    high_hz: f64,
+    next_hz: f64,
+    trials: u32,
+    /// How often the best was tried once more, for longer.
+    confirmations: u32,
+    is_confirmed: bool,
+}
+
+impl Search {
+    fn new(first_hz: f64) -> Self {
+        Search {
+            low_hz: 0.0,
+            high_hz: f64::INFINITY,
+            // What was not taken of a flood at all is not worth a search.
+            next_hz: if first_hz > 0.0 { first_hz.max(RATE_HZ_MIN) } else { 0.0 },
+            trials: 0,
+            confirmations: 0,
+            is_confirmed: false,
+        }
+    }
+
+    /// The rate to try; `None` at the end.
+    fn next(&self) -> Option<f64> {
+        let is_over = self.is_confirmed
+            || self.next_hz < RATE_HZ_MIN
+            || self.confirmations > CONFIRMATIONS_MAX;
+        (!is_over).then_some(self.next_hz)
+    }
+
+    /// How long to try it.
+    fn seconds(&self) -> f64 {
+        if self.is_narrow() { CONFIRMATION_S } else { TRIAL_S }
+    }
+
+    /// Whether the last rate asked for held.
+    fn note(&mut self, holds: bool) {
+        if self.is_narrow() {
+            self.confirmations += 1;
+            self.is_confirmed = holds;
+            self.low_hz = if holds { self.next_hz } else { self.next_hz * STEP_BACK };
+            self.next_hz = self.low_hz;
+            return;
+        }
+        self.trials += 1;
+        if holds {
+            self.low_hz = self.next_hz
+        } else {
+            self.high_hz = self.next_hz
+        }
+        self.next_hz = match (self.low_hz > 0.0, self.high_hz.is_finite()) {
+            _ if self.is_narrow() => self.low_hz,
+            (true, true) => (self.low_hz * self.high_hz).sqrt(),
+            (true, false) => self.low_hz * STEP_UP,
+            (false, _) => self.high_hz * STEP_DOWN,
+        };
+    }
+
+    /// What is left to do is to confirm.
+    fn is_narrow(&self) -> bool {
+        self.low_hz > 0.0 && (self.high_hz < self.low_hz * NARROW || self.trials >= TRIALS_MAX)
+    }
+
+    /// The highest rate that has held for as long as a confirmation takes; 0 for none.
+    fn found(&self) -> f64 {
+        if self.is_confirmed { self.low_hz } else { 0.0 }
+    }
+}
+
+/// In ping's `more`: messages that pong has taken while ping published back to back.
+pub const TAKEN: &str = "taken_meanwhile";
+/// In ping's `more`: the highest rate that holds, in messages per 1000 s; 0 if none was found.
+pub const LOSSLESS: &str = "lossless_per_1000_s";
+
+const TRIAL_S: f64 = 0.25;
+const CONFIRMATION_S: f64 = 0.75;
+const TRIAL_MESSAGES_MIN: u64 = 10;
+/// A trial that takes so many times as long as it should, and a moment, has failed.
+const LATE_MAX: f64 = 1.01;
+const LATE_NS_MAX: u64 = 10_000_000;
+const STEP_UP: f64 = 1.5;
+const STEP_DOWN: f64 = 0.5;
+/// After a confirmation that failed.
+const STEP_BACK: f64 = 0.9;
+/// The search ends when the highest rate that holds and the lowest that does not are so near.
+const NARROW: f64 = 1.05;
+const TRIALS_MAX: u32 = 24;
+const CONFIRMATIONS_MAX: u32 = 12;
+const RATE_HZ_MIN: f64 = 0.5;
+/// Without anything taken for so long, pong has everything.
+const QUIET_NS: u64 = 20_000_000;
+/// However much is under way.
+const QUIET_NS_MAX: u64 = 2_000_000_000;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// What is found where every rate up to `capacity_hz` holds.
+    fn found(first_hz: f64, capacity_hz: f64) -> f64 {
+        let mut search = Search::new(first_hz);
+        while let Some(rate_hz) = search.next() {
+            search.note(rate_hz <= capacity_hz);
+        }
+        search.found()
+    }
+
+    proptest! {
+        #[test]
+        fn it_finds_what_holds(
+            capacity in 0.0f64..6.0,
+            first in -1.0f64..1.0,
+        ) {
+            let capacity_hz = 10f64.powf(capacity) * 2.0;
+            let found = found(capacity_hz * 10f64.powf(first), capacity_hz);
+            prop_assert!(found <= capacity_hz && found * NARROW >= capacity_hz,
+                "{found} of {capacity_hz}");
+        }
+    }
+
+    #[test]
+    fn a_rate_that_holds_for_a_moment_alone_is_not_the_answer() {
+        let mut search = Search::new(1000.0);
+        while let Some(rate_hz) = search.next() {
+            let capacity_hz = if search.seconds() > TRIAL_S { 700.0 } else { 1000.0 };
+            search.note(rate_hz <= capacity_hz);
+        }
+        assert!((600.0..=700.0).contains(&search.found()), "{}", search.found());
+    }
+
+    #[test]
+    fn what_holds_nothing_ends() {
+        assert_eq!(found(1e6, 0.0), 0.0);
+        assert_eq!(found(0.0, 100.0), 0.0, "nothing was taken of the flood");
+    }
+}

@@ -1,0 +1,132 @@
+//! From nothing to the first message: ping publishes from the moment its end has matched, until pong
+//! has taken something. What a middleware calls matched may be early, so that first messages are
+//! lost; that shows in the time.
+
+use std::any::Any;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use crate::clock::{self, Clock};
+use crate::driver::{Error, Publisher, Receiver, Stream, Subscriber};
+use crate::outgoing::Outgoing;
+use crate::protocol::{Done, Prepare, Role};
+use crate::samples::SampleFile;
+use crate::stream::the_one;
+use crate::transfer::receive;
+
+/// One end after its part; kept until the lab says stop.
+pub(crate) struct Started {
+    /// When pong had taken the first message; 0 of ping.
+    pub(crate) first_ns: u64,
+    /// How many messages ping has published, or pong taken.
+    pub(crate) messages: u64,
+    _kept: Box<dyn Any>,
+}
+
+impl Started {
+    /// The counts of a run that is over when it begins.
+    pub(crate) fn done(&self, role: Role) -> Done {
+        let now_ns = clock::monotonic_ns();
+        let (sent, received) = match role {
+            Role::Ping => (self.messages, 0),
+            _ => (0, self.messages),
+        };
+        Done { sent, received, begin_ns: now_ns, end_ns: now_ns, ..Done::default() }
+    }
+}
+
+/// Plays `prepare.role`; `samples` is this role's.
+pub(crate) fn start(
+    stream: Stream,
+    prepare: &Prepare,
+    samples: &SampleFile,
+) -> Result<Started, Error> {
+    let until_ns = clock::monotonic_ns().saturating_add(prepare.match_timeout_ns);
+    match prepare.role {
+        Role::Ping => {
+            let publisher = stream.publisher;
+            let none = || Error::new("this driver opened no publisher");
+            ping(publisher.ok_or_else(none)?, &stream.clock, prepare, until_ns)
+        }
+        _ => pong(the_one(stream.receivers)?, &stream.clock, samples, until_ns),
+    }
+}
+
+fn ping(
+    publisher: Box<dyn Publisher>,
+    clock: &Clock,
+    prepare: &Prepare,
+    until_ns: u64,
+) -> Result<Started, Error> {
+    let path = prepare.heard.as_ref();
+    let path = path.ok_or_else(|| Error::new("protocol: no `heard` for a start-up"))?;
+    let heard = SampleFile::look(path)?;
+    let mut outgoing = Outgoing::new(publisher, prepare);
+    let mut messages = 0;
+    while heard.exchanges() == 0 {
+        if clock::monotonic_ns() > until_ns {
+            return Err(silence(prepare));
+        }
+        outgoing.publish(messages, prepare.touch, clock)?;
+        messages += 1;
+        clock.sleep_until(clock.now() + AGAIN_NS);
+    }
+    Ok(Started { first_ns: 0, messages, _kept: Box::new(outgoing) })
+}
+
+fn pong(
+    receiver: Receiver,
+    clock: &Clock,
+    samples: &SampleFile,
+    until_ns: u64,
+) -> Result<Started, Error> {
+    let (first_ns, kept): (u64, Box<dyn Any>) = match receiver {
+        Receiver::Takes(subscriber) => {
+            let mut subscriber: Box<dyn Subscriber> = subscriber;
+            (take(subscriber.as_mut(), clock, until_ns)?, Box::new(subscriber))
+        }
+        Receiver::TakesHere(mut subscriber) => {
+            (take(subscriber.as_mut(), clock, until_ns)?, Box::new(subscriber))
+        }
+        Receiver::Calls(source) => {
+            let first = Arc::new(AtomicU64::new(0));
+            let (its_first, its_clock) = (Arc::clone(&first), clock.clone());
+            let calling = source.start(Box::new(move |_| {
+                // ORDER: Relaxed, the number is all there is.
+                let _ = its_first.compare_exchange(
+                    0,
+                    its_clock.now(),
+                    Ordering::Relaxed,
+                    Ordering::Relaxed,
+                );
+            }))?;
+            // ORDER: Relaxed, see above.
+            while first.load(Ordering::Relaxed) == 0 && clock::monotonic_ns() < until_ns {
+                std::thread::sleep(LOOK_AGAIN);
+            }
+            (first.load(Ordering::Relaxed), calling)
+        }
+    };
+    if first_ns == 0 {
+        return Err(Error::new("nothing came although both ends had matched"));
+    }
+    samples.beat(1);
+    Ok(Started { first_ns, messages: 1, _kept: kept })
+}
+
+/// When the first message was taken; 0 if none came in time.
+fn take(subscriber: &mut dyn Subscriber, clock: &Clock, until_ns: u64) -> Result<u64, Error> {
+    let first_ns = receive(subscriber, clock, until_ns)?.map_or(0, |arrival| arrival.return_ns);
+    subscriber.release();
+    Ok(first_ns)
+}
+
+fn silence(prepare: &Prepare) -> Error {
+    let seconds = prepare.match_timeout_ns as f64 * 1e-9;
+    Error::new(format!("pong took nothing for {seconds:.0} s although both ends had matched"))
+}
+
+/// How often ping publishes.
+const AGAIN_NS: u64 = 200_000;
+const LOOK_AGAIN: Duration = Duration::from_micros(100);

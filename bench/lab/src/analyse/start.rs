@@ -1,0 +1,42 @@
+//! What only start-ups have: one figure a run, and the daemon's.
+
+use super::cell::{JudgedRun, median};
+use super::distribution::Sorted;
+use super::series::Series;
+use crate::record::RunRecord;
+use crate::scenario::Kind;
+use crate::summary::Distribution;
+
+/// What a start-up measures: how long until the first message was taken.
+pub(super) fn series(record: &RunRecord) -> Series {
+    let first = record.first_sample_ms.map(ns).into_iter().collect();
+    Series { one_way: Sorted::new(first), ..Series::default() }
+}
+
+/// Until both ends had matched.
+pub(super) fn matched(runs: &[&JudgedRun], kind: Kind) -> Option<Distribution> {
+    over(runs, kind, |record| Some(record.startup_ms))
+}
+
+/// Until pong had taken a message.
+pub(super) fn first_sample(runs: &[&JudgedRun], kind: Kind) -> Option<Distribution> {
+    over(runs, kind, |record| record.first_sample_ms)
+}
+
+/// Until the daemon answered, in milliseconds; median of the runs.
+pub(super) fn daemon_ms(runs: &[&JudgedRun]) -> Option<f64> {
+    median(runs.iter().filter_map(|run| run.record.daemon_ms).collect())
+}
+
+fn over(
+    runs: &[&JudgedRun],
+    kind: Kind,
+    of: impl Fn(&RunRecord) -> Option<f64>,
+) -> Option<Distribution> {
+    let values = runs.iter().filter_map(|run| of(&run.record)).map(ns).collect();
+    Sorted::new(values).distribution().filter(|_| kind == Kind::Startup)
+}
+
+fn ns(ms: f64) -> i64 {
+    (ms * 1e6).round() as i64
+}
