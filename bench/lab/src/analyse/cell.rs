@@ -67,6 +67,7 @@ impl JudgedRun {
             seconds: seconds(&samples.ping, workload.record_every),
             counts: match kind {
                 Kind::Roundtrip => record.ping.clone().unwrap_or_default(),
+                Kind::Startup => start::counts(&record),
                 _ => publish::counts(&record, plan.subscribers),
             },
             record,

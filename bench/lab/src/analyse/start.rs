@@ -1,5 +1,7 @@
 //! What only start-ups have: one figure a run, and the daemon's.
 
+use myelin_bench_kit::protocol::Done;
+
 use super::cell::{JudgedRun, median};
 use super::distribution::Sorted;
 use super::series::Series;
@@ -11,6 +13,13 @@ use crate::summary::Distribution;
 pub(super) fn series(record: &RunRecord) -> Series {
     let first = record.first_sample_ms.map(ns).into_iter().collect();
     Series { one_way: Sorted::new(first), ..Series::default() }
+}
+
+/// The counts of a start-up: of the messages sent until one was taken, none is lost.
+pub(super) fn counts(record: &RunRecord) -> Done {
+    let ping = record.ping.clone().unwrap_or_default();
+    let received = u64::from(record.first_sample_ms.is_some());
+    Done { received, lost: 0, ..ping }
 }
 
 /// Until both ends had matched.

@@ -106,6 +106,9 @@ impl Workload {
 
     /// More records than this a run cannot yield.
     pub fn records_at_most(&self, rate_hz: Option<f64>) -> u64 {
+        if self.kind == Kind::Startup {
+            return 1;
+        }
         let by_count = if self.messages == 0 { u64::MAX } else { self.messages };
         let densest = self.arrivals.iter().map(ArrivalsCase::density).fold(1.0, f64::max);
         let by_time = match self.duration_s {
