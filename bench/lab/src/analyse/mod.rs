@@ -4,6 +4,7 @@ mod books;
 pub mod bootstrap;
 mod cell;
 pub mod distribution;
+mod observed;
 mod publish;
 pub mod series;
 mod stream;
@@ -61,6 +62,7 @@ pub fn analyse(folder: &mut Folder, plan: &Plan, host: Host) -> Result<Analysis>
                 record.failure.get_or_insert(reason);
                 RunSamples::default()
             });
+            observed::attach(&mut record, folder);
             if configuration.is_empty() {
                 configuration = configuration_files(&folder.path().join(&record.directory));
             }

@@ -109,6 +109,14 @@ pub struct Observation {
     pub series: Option<Series>,
 }
 
+impl Observation {
+    /// Adds what was seen over time, if anything was.
+    pub fn with(self, series: Series) -> Self {
+        let series = Some(series).filter(|series| !series.moments.is_empty());
+        Observation { series, ..self }
+    }
+}
+
 /// What one process did.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct ProcessObservation {

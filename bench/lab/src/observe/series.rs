@@ -36,6 +36,14 @@ impl Series {
     pub fn duration_s(&self) -> f64 {
         self.moments.last().map_or(0.0, |last| last.at_ns as f64 * 1e-9)
     }
+
+    /// Whether time goes on from moment to moment and every process is one of the series. One that
+    /// was stored may be damaged.
+    pub fn is_sound(&self) -> bool {
+        let known = |seen: &ProcessMoment| (seen.process as usize) < self.processes.len();
+        self.moments.is_sorted_by_key(|moment| moment.at_ns)
+            && self.moments.iter().flat_map(|moment| &moment.processes).all(known)
+    }
 }
 
 fn is_zero(count: &u32) -> bool {
