@@ -13,7 +13,7 @@ use myelin_bench_kit::samples::SampleFile;
 use super::child::{Child, Said, role_name, sample_memory};
 use super::order::Order;
 use super::tuning::{LatencyGuard, Settings};
-use crate::observe::{Observation, Snapshot};
+use crate::observe::{Observation, Sampler, Snapshot};
 use crate::record::RunSamples;
 use crate::scenario::Tuning;
 
@@ -121,12 +121,13 @@ impl<'a> Run<'a> {
         let matched_ns = self.ready.values().map(|ready| ready.matched_ns).max().unwrap_or(0);
         let startup_ms = matched_ns.saturating_sub(later_start_ns) as f64 * 1e-6;
 
+        let sampler = Sampler::start(self.observed());
         let before = Snapshot::take(&self.observed());
         let at_ns = clock::monotonic_ns() + START_DELAY_NS;
         self.say(Role::Pong, &Command::Start { at_ns });
         self.say(Role::Ping, &Command::Start { at_ns });
         self.wait_done(watch)?;
-        let observation = before.until(&Snapshot::take(&self.observed()));
+        let observation = before.until(&Snapshot::take(&self.observed())).with(sampler.stop());
 
         if self.pong.is_some() {
             self.await_goodbye()?;
