@@ -1,8 +1,8 @@
 //! The thread of the lab that observes a run: wakes up ten times a second, looks, sleeps.
 //!
-//! It is an ordinary thread, so it never keeps a real-time thread from running; and it stays off
-//! the CPUs that real-time threads are pinned to, if there are others. What it costs is its own CPU
-//! time, which it measures around each dear reading and over all, and keeps below
+//! It runs under SCHED_IDLE, so whoever is observed takes the CPU from it at once when he wakes up;
+//! and it stays off the CPUs that real-time threads are pinned to, if there are others. What it costs
+//! is its own CPU time, which it measures around each dear reading and over all, and keeps below
 //! [`COST_PERCENT_MAX`].
 
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
@@ -36,7 +36,7 @@ impl Default for Sources {
 /// A run under observation. Dropped without [`Sampler::stop`], it ends by itself.
 pub struct Sampler {
     stop: Sender<()>,
-    thread: Option<JoinHandle<Series>>,
+    thread: Option<JoinHandle<Observer>>,
 }
 
 impl Sampler {
@@ -54,7 +54,7 @@ impl Sampler {
             let mut observer = Observer::begin(&processes, sources);
             let _ = begun.send(());
             observer.watch(&stopped);
-            observer.end()
+            observer
         };
         let thread = std::thread::Builder::new().name("observer".into()).spawn(observe).ok();
         // Fails at once if there is no thread.
@@ -66,7 +66,9 @@ impl Sampler {
     /// memory for a thread.
     pub fn stop(self) -> Series {
         drop(self.stop);
-        self.thread.and_then(|thread| thread.join().ok()).unwrap_or_default()
+        // The last look is the caller's: nobody waits for a thread that comes last.
+        let observer = self.thread.and_then(|thread| thread.join().ok());
+        observer.map(Observer::end).unwrap_or_default()
     }
 }
 
@@ -98,7 +100,7 @@ struct Observer {
     last_loopback: [u64; 2],
     stat: Option<ProcFile>,
     last_steal: u64,
-    /// CPU time of this thread when it began to watch.
+    /// CPU time of the observing thread when it began to watch.
     cpu_begin_ns: u64,
     /// Of the last look at all that is read at every tick.
     base_cost_ns: u64,
@@ -152,6 +154,7 @@ impl Observer {
         for index in 0..this.dear.len() {
             this.read_dear(index, 0, &mut first);
         }
+        come_last();
         this.cpu_begin_ns = thread_cpu_ns();
         this.series.begin_ns = clock::monotonic_ns();
         this
@@ -164,6 +167,8 @@ impl Observer {
             let due_ns = self.series.begin_ns + tick * TICK_NS;
             let left = Duration::from_nanos(due_ns.saturating_sub(clock::monotonic_ns()));
             if stopped.recv_timeout(left) != Err(RecvTimeoutError::Timeout) {
+                let wall_ns = clock::monotonic_ns() - self.series.begin_ns;
+                self.series.cost_percent = 100.0 * self.spent_ns() as f64 / wall_ns.max(1) as f64;
                 return;
             }
             if self.spent_ns() + self.base_cost_ns <= limit_ns(tick) {
@@ -175,10 +180,8 @@ impl Observer {
         }
     }
 
-    /// The last look, which is not part of the run any more.
+    /// The last look, which is not part of the run any more, nor of its cost.
     fn end(mut self) -> Series {
-        let wall_ns = clock::monotonic_ns() - self.series.begin_ns;
-        self.series.cost_percent = 100.0 * self.spent_ns() as f64 / wall_ns.max(1) as f64;
         self.look(0, true);
         for (seen, process) in self.series.processes.iter_mut().zip(&mut self.processes) {
             seen.threads = process.take_names();
@@ -269,6 +272,13 @@ fn cpus() -> u32 {
     // SAFETY: a call without pointers.
     let online = unsafe { libc::sysconf(libc::_SC_NPROCESSORS_ONLN) };
     u32::try_from(online).unwrap_or(1).max(1)
+}
+
+/// Has this thread run only where nobody else wants to. There is no way back without privileges.
+fn come_last() {
+    let parameter = libc::sched_param { sched_priority: 0 };
+    // SAFETY: the parameter is valid for the call. If it fails, the thread stays an ordinary one.
+    unsafe { libc::sched_setscheduler(0, libc::SCHED_IDLE, &parameter) };
 }
 
 /// Leaves the CPUs alone to which a thread under SCHED_FIFO is pinned, unless no other is left.

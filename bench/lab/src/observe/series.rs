@@ -150,7 +150,7 @@ impl From<ThreadMoment> for (u32, u64, u64, u64) {
 pub struct ProportionalMemory {
     /// All of it.
     pub pss_bytes: u64,
-    /// Pages of shared memory in it (`/dev/shm`, memfd, System V); absent before Linux 5.8.
+    /// Pages of shared memory in it (`/dev/shm`, memfd, System V); absent before Linux 5.3.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shared_bytes: Option<u64>,
 }

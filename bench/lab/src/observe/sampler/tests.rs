@@ -123,7 +123,7 @@ fn touch(name: Option<&str>, mib: usize) {
     let bytes = mib << 20;
     let name = name.map(|name| rustix::fs::memfd_create(name, rustix::fs::MemfdFlags::CLOEXEC));
     let file = name.map(|file| std::fs::File::from(file.unwrap()));
-    let mut map = match &file {
+    let map = match &file {
         None => vec![0u8; bytes].leak(),
         Some(file) => {
             use rustix::mm::{MapFlags, ProtFlags, mmap};
@@ -136,13 +136,11 @@ fn touch(name: Option<&str>, mib: usize) {
             }
         }
     };
-    for page in (&mut map).chunks_mut(4096) {
-        page[0] = 1;
-    }
-    std::hint::black_box(&map);
+    map.chunks_mut(4096).for_each(|page| page[0] = 1);
+    std::hint::black_box(map);
 }
 
-fn of<'a>(series: &'a Series, process: u32) -> impl Iterator<Item = (u64, &'a ProcessMoment)> {
+fn of(series: &Series, process: u32) -> impl Iterator<Item = (u64, &ProcessMoment)> {
     series.moments.iter().flat_map(move |moment| {
         let same = moment.processes.iter().filter(move |seen| seen.process == process);
         same.map(|seen| (moment.at_ns, seen))
