@@ -4,10 +4,11 @@
 //! DIR/plan.json        what was to be done, in which order, with which seed
 //!     host.json        the machine
 //!     runs.jsonl       one line per run, appended when the run is over
-//!     runs/0007-…/     of one run: configuration files, logs, ping.samples.zst, pong.samples.zst
+//!     runs/0007-…/     of one run: configuration files, logs, ping.samples.zst, pong.samples.zst,
+//!                      observed.json.zst
 //!     summary.json …   made from the above, again at any time
 //! ```
-//! A sample file is `myelin_bench_kit::samples::Record`s, 64 bytes each, compressed with zstd. A
+//! `observed.json.zst` is a [`Series`]; folders of earlier versions lack it. A sample file is `myelin_bench_kit::samples::Record`s, 64 bytes each, compressed with zstd. A
 //! run counts once its line is complete; a crash loses at most the run in progress.
 
 use std::collections::BTreeMap;
@@ -23,6 +24,7 @@ use serde::{Deserialize, Serialize};
 use crate::host::Host;
 use crate::input_error::InputError;
 use crate::observe::Observation;
+use crate::observe::series::Series;
 use crate::plan::{CellPlan, Plan, RunPlan};
 
 /// A line of `runs.jsonl`: the facts of one run, nothing derived.
@@ -163,13 +165,17 @@ impl Folder {
         Ok(relative)
     }
 
-    /// Keeps a run: its samples, then its line. If that fails, the line is taken back, so that
+    /// Keeps a run: its samples, what was observed over time, then its line. If that fails, the line is taken back, so that
     /// earlier runs stay readable.
     pub fn keep(&mut self, record: &RunRecord, samples: &RunSamples) -> io::Result<()> {
         let directory = self.path.join(&record.directory);
         if record.failure.is_none() {
             write_samples(&directory.join(file_of(Role::Ping)), &samples.ping)?;
             write_samples(&directory.join(file_of(Role::Pong)), &samples.pong)?;
+        }
+        if let Some(series) = record.observation.as_ref().and_then(|seen| seen.series.as_ref()) {
+            let text = serde_json::to_vec(series).expect("plain data serialises");
+            write_whole(&directory.join(OBSERVED), &zstd::encode_all(&*text, COMPRESSION)?)?;
         }
         let before = self.runs.seek(SeekFrom::End(0))?;
         let mut line = serde_json::to_vec(record).expect("records serialise");
@@ -208,6 +214,21 @@ impl Folder {
             read_samples(&file).with_context(|| format!("{}", file.display()))
         };
         Ok(RunSamples { ping: read(Role::Ping)?, pong: read(Role::Pong)? })
+    }
+
+    /// What was observed of a kept run over time; `None` if nothing was.
+    pub fn series(&self, record: &RunRecord) -> Result<Option<Series>> {
+        let path = self.path.join(&record.directory).join(OBSERVED);
+        let file = match File::open(&path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            opened => opened,
+        };
+        let read = || -> Result<Series> {
+            let series: Series = serde_json::from_slice(&zstd::decode_all(file?)?)?;
+            anyhow::ensure!(series.is_sound(), "its moments are out of order");
+            Ok(series)
+        };
+        read().map(Some).with_context(|| path.display().to_string())
     }
 }
 
@@ -268,6 +289,7 @@ const PLAN: &str = "plan.json";
 const HOST: &str = "host.json";
 const LINES: &str = "runs.jsonl";
 const RUNS: &str = "runs";
+const OBSERVED: &str = "observed.json.zst";
 /// Of zstd; 1 is fast enough to stay out of the way between two runs.
 const COMPRESSION: i32 = 1;
 
@@ -308,6 +330,23 @@ mod tests {
         let runs = again.runs().unwrap();
         assert_eq!(runs.len(), 1);
         assert_eq!(again.samples(&runs[0]).unwrap().ping, samples.ping);
+    }
+
+    #[test]
+    fn a_series_is_kept_beside_the_line_and_may_be_missing() {
+        let (_place, mut folder) = folder();
+        let series = Series { begin_ns: 5, cost_percent: 0.25, ..Series::default() };
+        let observation = Observation { series: Some(series.clone()), ..Observation::default() };
+        folder.keep(&record(0), &RunSamples::default()).unwrap();
+        let without = folder.runs().unwrap().remove(0);
+        assert_eq!(folder.series(&without).unwrap(), None);
+        let seen = RunRecord { observation: Some(observation), ..record(0) };
+        folder.keep(&seen, &RunSamples::default()).unwrap();
+        let kept = folder.runs().unwrap().remove(0);
+        assert_eq!(kept.observation.as_ref().unwrap().series, None);
+        assert_eq!(folder.series(&kept).unwrap(), Some(series));
+        fs::write(folder.path().join("runs").join(OBSERVED), b"no").unwrap();
+        assert!(folder.series(&kept).unwrap_err().to_string().contains(OBSERVED));
     }
 
     #[test]

@@ -4,12 +4,16 @@
 //! measured, null means withheld for want of samples. [`Analysis`] adds what only the plots and
 //! the per-second tables need.
 
+mod observed;
+
 use std::collections::BTreeMap;
 
 use myelin_bench_kit::protocol::{Reliability, Topology, Touch, Transport, Wait, Workload};
 use serde::{Deserialize, Serialize};
 
 use crate::host::Host;
+
+pub use observed::{ObservedColumns, ObservedFigures};
 
 /// `summary.json`.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -223,6 +227,9 @@ pub struct Cell {
     pub loopback_bytes_per_byte: f64,
     /// Packets over the loopback interface for each message sent, both ways.
     pub loopback_packets_per_message: f64,
+    /// What was observed over time; its figures stand beside the others in the file.
+    #[serde(flatten)]
+    pub observed: ObservedFigures,
     /// Remarks on this cell, for instance `SCHED_FIFO left out: …`.
     pub notes: Vec<String>,
 }
@@ -391,6 +398,9 @@ pub struct Detail {
     pub runs: Vec<RunPoint>,
     /// Rows of one second each, of the first valid run; empty for runs shorter than two seconds.
     pub seconds: Vec<Second>,
+    /// What was observed over time, of the first valid run; absent if nothing was.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub series: Option<ObservedColumns>,
     /// Files with the configuration the system was given, name → text.
     pub configuration: BTreeMap<String, String>,
 }

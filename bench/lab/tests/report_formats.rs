@@ -2,7 +2,7 @@
 
 use myelin_bench_lab::report::{Format, Screen, terminal, write_all};
 use myelin_bench_lab::{host, summary};
-use summary::{Analysis, Distribution, Second, Summary};
+use summary::{Analysis, Cell, Distribution, Second, Summary};
 
 #[path = "page/fixture.rs"]
 mod fixture;
@@ -168,6 +168,9 @@ fn all_files_are_written_at_once() {
     let json = std::fs::read_to_string(directory.path().join("summary.json")).unwrap();
     let summary: Summary = serde_json::from_str(&json).unwrap();
     assert_eq!(summary.cells.len(), analysis.summary.cells.len());
+    let observed = |cells: &[Cell]| cells.iter().map(|it| it.observed.clone()).collect::<Vec<_>>();
+    assert_eq!(observed(&summary.cells), observed(&analysis.summary.cells));
+    assert!(json.contains("\n      \"pss_peak_bytes\": 18874368"), "beside the other figures");
 
     let mut rows = csv::Reader::from_path(directory.path().join("summary.csv")).unwrap();
     let heads = rows.headers().unwrap().clone();
@@ -177,6 +180,10 @@ fn all_files_are_written_at_once() {
     assert_eq!(records.len(), analysis.summary.cells.len());
     assert!(records.iter().any(|record| record[reasons].contains(fixture::HOSTILE)));
     assert!(records.iter().any(|record| record[p99].is_empty()), "withheld is empty");
+    let wait = at("runqueue_wait_percent");
+    assert!(records.iter().any(|record| &record[wait] == "2.25"));
+    assert!(records.iter().any(|record| record[wait].is_empty()), "not observed is empty");
+    assert!(records.iter().all(|record| record[at("cycles_per_message")].is_empty()));
 }
 
 #[test]

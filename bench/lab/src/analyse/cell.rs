@@ -8,7 +8,7 @@ use super::distribution::{Sorted, us};
 use super::series::{Series, seconds};
 use super::totals::{Totals, sum};
 use super::validity::{Evidence, faults, saturation};
-use super::{bootstrap, flood, publish, start, stream};
+use super::{bootstrap, flood, observed, publish, start, stream};
 use crate::host::Host;
 use crate::plan::CellPlan;
 use crate::record::{RunRecord, RunSamples};
@@ -212,6 +212,7 @@ pub fn pool(
             / (directions * total.messages * (plan.payload_bytes + 8) as f64).max(1.0),
         loopback_packets_per_message: total.loopback_packets
             / (directions * total.messages).max(1.0),
+        observed: observed::figures(&used, scenario.workload.warmup_messages),
         notes: notes(runs, &used, kind, total.steal_percent()),
     };
     let detail = Detail {
@@ -222,6 +223,7 @@ pub fn pool(
             .map(|run| run.seconds.clone())
             .filter(|rows| rows.len() > 1)
             .unwrap_or_default(),
+        series: used.first().copied().and_then(observed::columns),
         configuration,
     };
     (cell, detail)

@@ -5,6 +5,7 @@ pub mod bootstrap;
 mod cell;
 pub mod distribution;
 mod flood;
+mod observed;
 mod publish;
 pub mod series;
 mod start;
@@ -63,6 +64,7 @@ pub fn analyse(folder: &mut Folder, plan: &Plan, host: Host) -> Result<Analysis>
                 record.failure.get_or_insert(reason);
                 RunSamples::default()
             });
+            observed::attach(&mut record, folder);
             if configuration.is_empty() {
                 configuration = configuration_files(&folder.path().join(&record.directory));
             }

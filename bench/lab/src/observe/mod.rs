@@ -1,11 +1,19 @@
 //! What the machine and the processes of a run did while it lasted, seen from outside.
 //!
-//! Two snapshots are taken, before the start and when ping is done; nothing runs in between. CPU
-//! times are the scheduler's own (the CPU clock of a process, `schedstat` of a thread), in ns; the split into
-//! user and system time is the kernel's, sampled by its tick.
+//! Two snapshots are taken, before the start and when ping is done: the sums. CPU times are the
+//! scheduler's own (the CPU clock of a process, `schedstat` of a thread), in ns; the split into user
+//! and system time is the kernel's, sampled by its tick. In between a [`Sampler`] looks ten times a
+//! second: the course of things.
 
+mod budget;
+mod counters;
 mod machine;
 mod process;
+mod procfile;
+pub mod sampler;
+pub mod series;
+mod thread;
+mod watched;
 
 use std::collections::BTreeMap;
 
@@ -15,6 +23,8 @@ use machine::Machine;
 use process::ProcessSnapshot;
 
 pub use process::{Memory, SAMPLES_NAME};
+pub use sampler::Sampler;
+use series::Series;
 
 /// A moment of a run.
 pub struct Snapshot {
@@ -93,6 +103,18 @@ pub struct Observation {
     pub loopback_packets: u64,
     /// Time the hypervisor gave to others, in per cent of all CPUs.
     pub steal_percent: f64,
+    /// The same over time; kept in a file of its own (see [`crate::record::Folder::series`]), absent
+    /// from runs that have none.
+    #[serde(skip)]
+    pub series: Option<Series>,
+}
+
+impl Observation {
+    /// Adds what was seen over time, if anything was.
+    pub fn with(self, series: Series) -> Self {
+        let series = Some(series).filter(|series| !series.moments.is_empty());
+        Observation { series, ..self }
+    }
 }
 
 /// What one process did.

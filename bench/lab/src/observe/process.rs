@@ -70,7 +70,7 @@ impl ProcessSnapshot {
 
 /// CPU time of all threads of a process, ended ones included, in nanoseconds. The clock's id is made
 /// as clock_getcpuclockid(3) of glibc makes it.
-fn cpu_ns(pid: u32) -> Option<u64> {
+pub(super) fn cpu_ns(pid: u32) -> Option<u64> {
     let clock = (!(pid as libc::clockid_t)) << 3 | CPUCLOCK_SCHED;
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: `time` is a valid timespec; an unknown clock is an error.
@@ -107,6 +107,22 @@ impl Memory {
         }
         Some(memory)
     }
+}
+
+/// Resident and proportional bytes of the bench's own samples in a process; zero if it has none or
+/// is gone. The driver has touched every page of them before it is ready.
+pub(super) fn sample_memory(pid: u32) -> (u64, u64) {
+    let Ok(pid) = i32::try_from(pid) else {
+        return (0, 0);
+    };
+    let Ok(maps) = Process::new(pid).and_then(|process| process.smaps()) else {
+        return (0, 0);
+    };
+    let of = |key: &str| {
+        let samples = maps.iter().filter(|map| is_sample_file(map));
+        samples.filter_map(|map| map.extension.map.get(key)).sum()
+    };
+    (of("Rss"), of("Pss"))
 }
 
 fn is_shared_segment(map: &MemoryMap) -> bool {

@@ -21,13 +21,19 @@ fn write(summary: &Summary, writer: &mut ::csv::Writer<Vec<u8>>) -> Result<(), :
     let figures = distributions.iter().flat_map(|(name, _)| {
         PERCENTILES.iter().map(move |(percentile, _)| format!("{name}_{percentile}"))
     });
-    writer.write_record(plain.chain(figures))?;
+    let observed: &[(_, Of<String>)] = match summary.cells.iter().any(is_observed) {
+        true => OBSERVED_COLUMNS,
+        false => &[],
+    };
+    let last = observed.iter().map(|(name, _)| (*name).to_owned());
+    writer.write_record(plain.chain(figures).chain(last))?;
     for cell in &summary.cells {
         let plain = columns.iter().map(|(_, of)| of(cell));
         let figures = distributions.iter().flat_map(|(_, of)| {
             PERCENTILES.iter().map(move |(_, percentile)| optional(of(cell).and_then(percentile)))
         });
-        writer.write_record(plain.chain(figures))?;
+        let last = observed.iter().map(|(_, of)| of(cell));
+        writer.write_record(plain.chain(figures).chain(last))?;
     }
     Ok(())
 }
@@ -135,6 +141,22 @@ const FLOW_COLUMNS: &[(&str, Of<String>)] = &[
     ("one_way_us_p99_low", |cell| low(cell.one_way_p99_interval_us)),
     ("one_way_us_p99_high", |cell| high(cell.one_way_p99_interval_us)),
 ];
+
+const OBSERVED_COLUMNS: &[(&str, Of<String>)] = &[
+    ("runqueue_wait_percent", |cell| optional(cell.observed.runqueue_wait_percent)),
+    ("migrations_per_s", |cell| optional(cell.observed.migrations_per_s)),
+    ("pss_peak_bytes", |cell| {
+        cell.observed.pss_peak_bytes.map(|bytes| bytes.to_string()).unwrap_or_default()
+    }),
+    ("cycles_per_message", |cell| optional(cell.observed.cycles_per_message)),
+    ("instructions_per_message", |cell| optional(cell.observed.instructions_per_message)),
+    ("cache_misses_per_message", |cell| optional(cell.observed.cache_misses_per_message)),
+    ("observation_cpu_percent", |cell| optional(cell.observed.observation_cpu_percent)),
+];
+
+fn is_observed(cell: &Cell) -> bool {
+    cell.observed.observation_cpu_percent.is_some()
+}
 
 fn is_flow(cell: &Cell) -> bool {
     cell.workload.is_one_way()

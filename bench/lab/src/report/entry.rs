@@ -279,6 +279,7 @@ static NO_DETAIL: Detail = Detail {
     curve: Vec::new(),
     runs: Vec::new(),
     seconds: Vec::new(),
+    series: None,
     configuration: BTreeMap::new(),
 };
 

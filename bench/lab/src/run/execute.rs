@@ -9,7 +9,7 @@ use super::cast::Cast;
 use super::child::Player;
 use super::order::Order;
 use super::tuning::LatencyGuard;
-use crate::observe::{Observation, Snapshot};
+use crate::observe::{Observation, Sampler, Snapshot};
 use crate::record::RunSamples;
 use crate::scenario::Tuning;
 
@@ -78,12 +78,13 @@ fn go(
     watch: &mut dyn FnMut(f64),
 ) -> Result<Outcome, Failure> {
     let startup = start(order, cast)?;
+    let sampler = Sampler::start(cast.observed());
     let before = Snapshot::take(&cast.observed());
     let at_ns = clock::monotonic_ns() + START_DELAY_NS;
     cast.say(Role::Pong, &Command::Start { at_ns });
     cast.say(Role::Ping, &Command::Start { at_ns });
     wait_done(order, cast, watch)?;
-    let observation = before.until(&Snapshot::take(&cast.observed()));
+    let observation = before.until(&Snapshot::take(&cast.observed())).with(sampler.stop());
 
     if !order.is_one_process() {
         await_goodbye(order, cast)?;

@@ -1,0 +1,227 @@
+//! From what was observed over time to figures of a cell and columns of a run.
+
+use super::cell::JudgedRun;
+use crate::observe::series::{Counted, Hardware, Moment, ProcessMoment, Series};
+use crate::record::{Folder, RunRecord};
+use crate::summary::{ObservedColumns, ObservedFigures};
+
+/// Adds to the record of a run what is kept of it over time. What cannot be read is remarked.
+pub(super) fn attach(record: &mut RunRecord, folder: &Folder) {
+    let series = folder.series(record).unwrap_or_else(|error| {
+        record.notes.push(format!("{error:#}: left out"));
+        None
+    });
+    if series.as_ref().is_some_and(|series| series.counted.is_some()) {
+        let note = "the processor's counters were on, which costs each context switch some time";
+        record.notes.push(note.into());
+    }
+    if series.as_ref().is_some_and(|series| series.counted == Some(Counted::User)) {
+        let note = "the processor's counters leave the kernel out: kernel.perf_event_paranoid";
+        record.notes.push(note.into());
+    }
+    if let Some(observation) = &mut record.observation {
+        observation.series = series;
+    }
+}
+
+/// The figures of a cell, of the runs that are used.
+pub(super) fn figures(runs: &[&JudgedRun], warmup_messages: u64) -> ObservedFigures {
+    let observed: Vec<(&Series, f64)> = runs
+        .iter()
+        .filter_map(|run| Some((series_of(run)?, (run.counts.sent + warmup_messages) as f64)))
+        .collect();
+    figures_of(&observed)
+}
+
+fn series_of(run: &JudgedRun) -> Option<&Series> {
+    let series = run.record.observation.as_ref()?.series.as_ref()?;
+    series.moments.last().is_some().then_some(series)
+}
+
+/// Of series with the messages published meanwhile.
+fn figures_of(runs: &[(&Series, f64)]) -> ObservedFigures {
+    if runs.is_empty() {
+        return ObservedFigures::default();
+    }
+    let all_s: f64 = runs.iter().map(|(series, _)| series.duration_s()).sum();
+    let wait_ns: u64 = runs.iter().flat_map(|(series, _)| looks(series)).map(wait_ns).sum();
+    let migrations = |seen: &ProcessMoment| seen.switches?.migrations;
+    let costs: f64 = runs.iter().map(|(series, _)| series.cost_percent).sum();
+    let per_message = |of: fn(&Hardware) -> Option<u64>| {
+        ratio(runs, |seen| of(&seen.hardware?), |(_, messages)| *messages)
+    };
+    ObservedFigures {
+        runqueue_wait_percent: (all_s > 0.0).then(|| 100.0 * wait_ns as f64 * 1e-9 / all_s),
+        migrations_per_s: ratio(runs, migrations, |(series, _)| series.duration_s()),
+        pss_peak_bytes: runs.iter().filter_map(|(series, _)| pss_peak(series)).max(),
+        cycles_per_message: per_message(|hardware| Some(hardware.cycles)),
+        instructions_per_message: per_message(|hardware| hardware.instructions),
+        cache_misses_per_message: per_message(|hardware| hardware.cache_misses),
+        observation_cpu_percent: Some(costs / runs.len() as f64),
+    }
+}
+
+fn looks(series: &Series) -> impl Iterator<Item = &ProcessMoment> {
+    series.moments.iter().flat_map(|moment| &moment.processes)
+}
+
+fn wait_ns(seen: &ProcessMoment) -> u64 {
+    seen.threads.iter().map(|thread| thread.wait_ns).sum()
+}
+
+/// The sum of a count over that of `base`, of the runs in which it is known.
+fn ratio(
+    runs: &[(&Series, f64)],
+    count: impl Fn(&ProcessMoment) -> Option<u64>,
+    base: impl Fn(&(&Series, f64)) -> f64,
+) -> Option<f64> {
+    let (mut counts, mut bases) = (0.0, 0.0);
+    for run in runs {
+        let known: Vec<u64> = looks(run.0).filter_map(&count).collect();
+        if !known.is_empty() {
+            counts += known.iter().sum::<u64>() as f64;
+            bases += base(run);
+        }
+    }
+    (bases > 0.0).then(|| counts / bases)
+}
+
+fn pss_peak(series: &Series) -> Option<u64> {
+    held(series, |seen| Some(seen.memory?.pss_bytes)).into_iter().flatten().max()
+}
+
+/// The columns of a run; `None` if it was not observed over time.
+pub(super) fn columns(run: &JudgedRun) -> Option<ObservedColumns> {
+    series_of(run).map(columns_of)
+}
+
+fn columns_of(series: &Series) -> ObservedColumns {
+    let every = |of: &dyn Fn(&ProcessMoment) -> f64| sums(series, |_| true, of);
+    let percent = 1e-7;
+    let is_receiver = |process: u32| series.processes[process as usize].name.starts_with("pong");
+    let any_receiver = (0..series.processes.len()).any(|process| is_receiver(process as u32));
+    let receiver = sums(series, is_receiver, |seen| seen.cpu_ns as f64 * percent);
+    let steal_percent = 100.0 / (series.ticks_per_s.max(1) * u64::from(series.cpus.max(1))) as f64;
+    let mut columns = ObservedColumns {
+        t_s: series.moments.iter().map(|moment| moment.at_ns as f64 * 1e-9).collect(),
+        cpu_percent: every(&|seen| seen.cpu_ns as f64 * percent),
+        receiver_cpu_percent: if any_receiver { receiver } else { Vec::new() },
+        runqueue_wait_percent: every(&|seen| wait_ns(seen) as f64 * percent),
+        pss_bytes: known(held(series, |seen| Some(seen.memory?.pss_bytes))),
+        shared_bytes: known(held(series, |seen| seen.memory?.shared_bytes)),
+        switches_per_s: every(&|seen| seen.threads.iter().map(|it| it.slices as f64).sum()),
+        faults_per_s: every(&|seen| seen.faults as f64),
+        migrations_per_s: known(migrations_per_s(series)),
+        loopback_bytes_per_s: known(rates(series, |it| Some(it.loopback?.bytes as f64))),
+        steal_percent: known(rates(series, |it| Some(it.steal_ticks? as f64 * steal_percent))),
+    };
+    if last_is_short(series) {
+        forget_last(&mut columns);
+    }
+    columns
+}
+
+/// Whether the last row is so short that its rates mean nothing.
+fn last_is_short(series: &Series) -> bool {
+    match series.moments.as_slice() {
+        [.., before, last] => last.at_ns - before.at_ns < SPAN_MIN_NS,
+        _ => false,
+    }
+}
+
+fn forget_last(columns: &mut ObservedColumns) {
+    for column in [
+        &mut columns.t_s,
+        &mut columns.cpu_percent,
+        &mut columns.receiver_cpu_percent,
+        &mut columns.runqueue_wait_percent,
+        &mut columns.switches_per_s,
+        &mut columns.faults_per_s,
+    ] {
+        column.pop();
+    }
+    for column in [&mut columns.pss_bytes, &mut columns.shared_bytes] {
+        column.pop();
+    }
+    for column in [
+        &mut columns.migrations_per_s,
+        &mut columns.loopback_bytes_per_s,
+        &mut columns.steal_percent,
+    ] {
+        column.pop();
+    }
+}
+
+/// For each moment, what the processes did since the one before, a second.
+fn sums(
+    series: &Series,
+    is_wanted: impl Fn(u32) -> bool,
+    of: impl Fn(&ProcessMoment) -> f64,
+) -> Vec<f64> {
+    let mut before_ns = 0;
+    let rate = |moment: &Moment| {
+        let wanted = moment.processes.iter().filter(|seen| is_wanted(seen.process));
+        let span_s = (moment.at_ns - before_ns).max(1) as f64 * 1e-9;
+        before_ns = moment.at_ns;
+        wanted.map(&of).sum::<f64>() / span_s
+    };
+    series.moments.iter().map(rate).collect()
+}
+
+/// For each moment the sum over processes of what was last read of each; nothing until something of
+/// all that are alive has been read.
+fn held(series: &Series, of: impl Fn(&ProcessMoment) -> Option<u64>) -> Vec<Option<u64>> {
+    let mut last: Vec<Option<u64>> = vec![None; series.processes.len()];
+    let sum = |moment: &Moment| {
+        for seen in &moment.processes {
+            let known = &mut last[seen.process as usize];
+            *known = of(seen).or(*known);
+        }
+        moment.processes.iter().map(|seen| last[seen.process as usize]).sum::<Option<u64>>()
+    };
+    let sums: Vec<Option<u64>> = series.moments.iter().map(sum).collect();
+    // With nobody alive the sum of nothing is no reading.
+    let alive = series.moments.iter().map(|moment| !moment.processes.is_empty());
+    sums.into_iter().zip(alive).map(|(sum, alive)| sum.filter(|_| alive)).collect()
+}
+
+/// For each moment the mean rate between the readings around it, a second.
+fn rates(series: &Series, of: impl Fn(&Moment) -> Option<f64>) -> Vec<Option<f64>> {
+    let mut rates = Vec::with_capacity(series.moments.len());
+    let mut before_ns = 0;
+    for (index, moment) in series.moments.iter().enumerate() {
+        let Some(count) = of(moment) else {
+            continue;
+        };
+        let span_s = (moment.at_ns - before_ns).max(1) as f64 * 1e-9;
+        rates.resize(index + 1, Some(count / span_s));
+        before_ns = moment.at_ns;
+    }
+    rates.resize(series.moments.len(), None);
+    rates
+}
+
+fn migrations_per_s(series: &Series) -> Vec<Option<f64>> {
+    let mut sum: Vec<Option<f64>> = vec![None; series.moments.len()];
+    for process in 0..series.processes.len() as u32 {
+        let of_process = rates(series, |moment| {
+            let seen = moment.processes.iter().find(|seen| seen.process == process)?;
+            Some(seen.switches?.migrations? as f64)
+        });
+        for (sum, rate) in sum.iter_mut().zip(of_process) {
+            *sum = rate.map(|rate| rate + sum.unwrap_or(0.0)).or(*sum);
+        }
+    }
+    sum
+}
+
+/// Empty if nothing is known.
+fn known<T>(column: Vec<Option<T>>) -> Vec<Option<T>> {
+    if column.iter().all(Option::is_none) { Vec::new() } else { column }
+}
+
+/// The last look comes whenever the run ends; a shorter span than this before it says nothing.
+const SPAN_MIN_NS: u64 = 20_000_000;
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,81 @@
+//! How often what is dear to read may be read, so that observing costs no more than it may.
+//!
+//! Each reading has a cost, measured when it was made last, and may be due at every tick or at every
+//! n-th. What a tick may cost is shared out evenly; readings that need less than their share leave
+//! the rest to the others, so that nothing starves.
+
+/// How long to leave a reading alone after it has been made, in ticks: for each cost in ns, when a
+/// tick may cost `allowance_ns` in all. `u64::MAX` where there is nothing to spend.
+pub(super) fn period_ticks(cost_ns: u64, share_ns: u64) -> u64 {
+    match share_ns {
+        0 => u64::MAX,
+        share => cost_ns.div_ceil(share).max(1),
+    }
+}
+
+/// What each reading may cost for each tick: the level up to which all can be served, if those that
+/// need less take only what they need. `u64::MAX` if there is enough for all.
+pub(super) fn share_ns(costs: impl Iterator<Item = u64> + Clone, allowance_ns: u64) -> u64 {
+    let mut share = 0;
+    loop {
+        let (mut small_sum, mut large) = (0u64, 0u64);
+        for cost in costs.clone() {
+            match cost <= share {
+                true => small_sum = small_sum.saturating_add(cost),
+                false => large += 1,
+            }
+        }
+        if large == 0 {
+            return u64::MAX;
+        }
+        let level = allowance_ns.saturating_sub(small_sum) / large;
+        if level <= share {
+            return level;
+        }
+        share = level;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_cheap_leaves_its_rest_to_what_is_dear() {
+        let costs = [10u64, 20, 500, 5000];
+        let share = share_ns(costs.iter().copied(), 230);
+        assert_eq!(share, 100);
+        let periods = costs.map(|cost| period_ticks(cost, share));
+        assert_eq!(periods, [1, 1, 5, 50]);
+        let per_tick: u64 = costs.iter().zip(periods).map(|(cost, period)| cost / period).sum();
+        assert!(per_tick <= 230);
+    }
+
+    #[test]
+    fn with_enough_for_all_everything_is_read_at_every_tick() {
+        let share = share_ns([3, 4].into_iter(), 7);
+        assert_eq!([3, 4].map(|cost| period_ticks(cost, share)), [1, 1]);
+        assert_eq!(share_ns(std::iter::empty(), 0), u64::MAX);
+    }
+
+    #[test]
+    fn with_nothing_to_spend_nothing_is_read() {
+        let share = share_ns([3, 4].into_iter(), 0);
+        assert_eq!(period_ticks(3, share), u64::MAX);
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn the_allowance_is_kept(
+            costs in proptest::collection::vec(1u64..1_000_000, 0..30),
+            allowance in 0u64..1_000_000,
+        ) {
+            let share = share_ns(costs.iter().copied(), allowance);
+            let per_tick: f64 = costs
+                .iter()
+                .map(|cost| *cost as f64 / period_ticks(*cost, share) as f64)
+                .sum();
+            proptest::prop_assert!(per_tick <= allowance as f64 + 1e-6);
+        }
+    }
+}

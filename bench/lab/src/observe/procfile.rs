@@ -1,0 +1,121 @@
+//! Files of `/proc` that are kept open and read again and again, into memory that is there already.
+
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+
+/// Room for what is read of one file: a page of text, and more than any of these needs. The kernel
+/// composes the text anew at each reading from the beginning.
+pub(super) type Page = [u8; 4096];
+
+/// An open file of `/proc`. It belongs to the task it was opened for: once that is gone it yields
+/// nothing, also if another takes its number.
+pub(super) struct ProcFile(File);
+
+impl ProcFile {
+    /// `None` if there is no such file, no right to read it, or no room for another open file.
+    pub(super) fn open(path: &str) -> Option<Self> {
+        File::open(path).ok().map(ProcFile)
+    }
+
+    /// The text as it is now, up to a page; `None` once the task is gone.
+    pub(super) fn read<'a>(&self, page: &'a mut Page) -> Option<&'a [u8]> {
+        let length = self.0.read_at(page, 0).ok().filter(|length| *length > 0)?;
+        Some(&page[..length])
+    }
+}
+
+/// The first numbers of a text of numbers and blanks.
+pub(super) fn numbers<const N: usize>(text: &[u8]) -> Option<[u64; N]> {
+    let mut words = text.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty());
+    let mut found = [0; N];
+    for number in &mut found {
+        *number = number_at(words.next()?)?;
+    }
+    Some(found)
+}
+
+/// The first number in the line that begins with `key`, blanks before it aside.
+pub(super) fn value(text: &[u8], key: &[u8]) -> Option<u64> {
+    number_at(rest_of_line(text, key)?)
+}
+
+/// What follows `key` in the line that begins with it, without blanks and colons in front.
+pub(super) fn rest_of_line<'a>(text: &'a [u8], key: &[u8]) -> Option<&'a [u8]> {
+    let mut lines = text.split(|byte| *byte == b'\n').map(<[u8]>::trim_ascii_start);
+    let rest = lines.find_map(|line| line.strip_prefix(key))?;
+    let begin = rest.iter().position(|byte| !matches!(byte, b' ' | b'\t' | b':'))?;
+    Some(&rest[begin..])
+}
+
+fn number_at(text: &[u8]) -> Option<u64> {
+    let digits = text.iter().take_while(|byte| byte.is_ascii_digit());
+    let mut number = None;
+    for digit in digits {
+        let before: u64 = number.unwrap_or(0);
+        number = Some(before.checked_mul(10)?.checked_add(u64::from(digit - b'0'))?);
+    }
+    number
+}
+
+/// What is wanted of `/proc/PID/stat`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Stat {
+    /// It has ended and is still to be waited for.
+    pub(super) is_dead: bool,
+    /// Page faults, minor and major.
+    pub(super) faults: u64,
+    /// Living threads.
+    pub(super) threads: u64,
+    /// Resident.
+    pub(super) rss_pages: u64,
+}
+
+impl Stat {
+    /// Of the text of `/proc/PID/stat`. The name in brackets may hold anything, brackets too.
+    pub(super) fn parse(text: &[u8]) -> Option<Self> {
+        let name_end = text.iter().rposition(|byte| *byte == b')')?;
+        let mut stat = Stat { is_dead: false, faults: 0, threads: 0, rss_pages: 0 };
+        // Numbered as in proc_pid_stat(5): the state, behind the name, is 3.
+        let words = text[name_end + 1..].split(|byte| *byte == b' ').filter(|it| !it.is_empty());
+        let mut last = 0;
+        for (field, word) in (3..).zip(words) {
+            match field {
+                3 => stat.is_dead = matches!(word, b"Z" | b"X"),
+                10 | 12 => stat.faults += number_at(word)?,
+                20 => stat.threads = number_at(word)?,
+                24 => stat.rss_pages = number_at(word)?,
+                _ => {}
+            }
+            last = field;
+        }
+        (last >= 24).then_some(stat)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn stat_is_read_behind_a_name_with_brackets() {
+        let text = b"7 (a) R) b) S 1 7 7 0 -1 4194560 100 9 3 8 5 6 0 0 20 0 12 0 99 1000 256 18\n";
+        let expected = Stat { is_dead: false, faults: 103, threads: 12, rss_pages: 256 };
+        assert_eq!(Stat::parse(text), Some(expected));
+        assert!(Stat::parse(b"7 (x) Z 1 7").is_none());
+        let own = std::fs::read("/proc/self/stat").unwrap();
+        assert!(Stat::parse(&own).unwrap().rss_pages > 0);
+    }
+
+    #[test]
+    fn values_are_found_by_the_beginning_of_their_line() {
+        let text = b"se.nr_migrations    :    12\nnr_involuntary_switches : 3\nnr_switches: 4\n";
+        assert_eq!(value(text, b"se.nr_migrations"), Some(12));
+        assert_eq!(value(text, b"nr_switches"), Some(4));
+        assert_eq!(value(text, b"voluntary_switches"), None);
+        assert_eq!(value(b"Pss: x", b"Pss:"), None);
+        let interfaces = b"  eth0: 1 2\n    lo: 340 5 0 0\n";
+        assert_eq!(rest_of_line(interfaces, b"lo:").and_then(numbers), Some([340, 5]));
+        assert_eq!(numbers::<3>(b"1 2\n"), None);
+        assert_eq!(number_at(b"99999999999999999999999"), None);
+    }
+}

@@ -1,0 +1,307 @@
+//! Processes that do what they are told, seen from outside. They are this very executable, started
+//! again with one test that is no test.
+
+use std::io::{BufRead, BufReader, Write};
+use std::process::{Child, Command, Stdio};
+
+use super::*;
+use crate::observe::series::ProcessMoment;
+use crate::observe::{SAMPLES_NAME, series::Counted};
+
+/// A process to be observed. Killed when dropped.
+struct Puppet {
+    child: Child,
+    answers: BufReader<std::process::ChildStdout>,
+}
+
+impl Puppet {
+    fn start() -> Self {
+        let mut child = Command::new(std::env::current_exe().unwrap())
+            .args(["--exact", PUPPET, "--ignored", "--nocapture", "--test-threads=1"])
+            .env("MYELIN_PUPPET", "1")
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let answers = BufReader::new(child.stdout.take().unwrap());
+        let mut this = Puppet { child, answers };
+        this.await_answer();
+        this
+    }
+
+    /// Returns when it has been done.
+    fn tell(&mut self, order: &str) {
+        writeln!(self.child.stdin.as_mut().unwrap(), "{order}").unwrap();
+        self.await_answer();
+    }
+
+    fn await_answer(&mut self) {
+        let mut line = String::new();
+        while !line.trim_end().ends_with("done") {
+            line.clear();
+            assert!(self.answers.read_line(&mut line).unwrap() > 0, "the puppet has died");
+        }
+    }
+
+    fn observed(&self, name: &str) -> (String, u32) {
+        (name.into(), self.child.id())
+    }
+}
+
+impl Drop for Puppet {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+const PUPPET: &str = "observe::sampler::tests::a_process_that_does_as_it_is_told";
+
+#[test]
+#[ignore = "started by the tests that observe it"]
+fn a_process_that_does_as_it_is_told() {
+    if std::env::var_os("MYELIN_PUPPET").is_none() {
+        return;
+    }
+    println!("done");
+    let mut ends: Vec<Sender<()>> = Vec::new();
+    for line in std::io::stdin().lines().map_while(Result::ok) {
+        let words: Vec<&str> = line.split(' ').collect();
+        let number = |at: usize| words[at].parse::<u64>().unwrap();
+        match words[0] {
+            "threads" => ends.extend((0..number(1)).map(|at| begin(&format!("idle-{at}"), || {}))),
+            "end" => ends.clear(),
+            "burn" => {
+                let cpu_ns = number(2) * 1_000_000;
+                ends.push(begin(words[1], move || burn(cpu_ns)));
+            }
+            "contend" => {
+                let cpu_ns = number(1) * 1_000_000;
+                pin_to_one_cpu();
+                let two = [0, 1].map(|_| std::thread::spawn(move || burn(cpu_ns)));
+                two.into_iter().for_each(|thread| thread.join().unwrap());
+            }
+            "map" => touch(None, number(1) as usize),
+            "samples" => touch(Some(SAMPLES_NAME), number(1) as usize),
+            other => panic!("{other}"),
+        }
+        println!("done");
+    }
+}
+
+/// Starts a thread that does `work` and then waits to be dropped; returns once the work is done.
+fn begin(name: &str, work: impl FnOnce() + Send + 'static) -> Sender<()> {
+    let (end, ended) = mpsc::channel::<()>();
+    let (ready, is_ready) = mpsc::channel();
+    let live = move || {
+        work();
+        ready.send(()).unwrap();
+        let _ = ended.recv();
+    };
+    std::thread::Builder::new().name(name.into()).spawn(live).unwrap();
+    is_ready.recv().unwrap();
+    end
+}
+
+fn burn(cpu_ns: u64) {
+    let begin_ns = thread_cpu_ns();
+    while thread_cpu_ns() - begin_ns < cpu_ns {
+        std::hint::black_box((0..10_000u64).sum::<u64>());
+    }
+}
+
+fn pin_to_one_cpu() {
+    let all = rustix::thread::sched_getaffinity(None).unwrap();
+    let cpu = (0..CpuSet::MAX_CPU).find(|cpu| all.is_set(*cpu)).unwrap();
+    let mut one = CpuSet::new();
+    one.set(cpu);
+    rustix::thread::sched_setaffinity(None, &one).unwrap();
+}
+
+/// Maps memory for the rest of the process's life, and writes to each page of it.
+fn touch(name: Option<&str>, mib: usize) {
+    let bytes = mib << 20;
+    let name = name.map(|name| rustix::fs::memfd_create(name, rustix::fs::MemfdFlags::CLOEXEC));
+    let file = name.map(|file| std::fs::File::from(file.unwrap()));
+    let map = match &file {
+        None => vec![0u8; bytes].leak(),
+        Some(file) => {
+            use rustix::mm::{MapFlags, ProtFlags, mmap};
+            file.set_len(bytes as u64).unwrap();
+            let access = ProtFlags::READ | ProtFlags::WRITE;
+            // SAFETY: a fresh mapping of `bytes` bytes that nobody else knows, never unmapped.
+            unsafe {
+                let map = mmap(std::ptr::null_mut(), bytes, access, MapFlags::SHARED, file, 0);
+                std::slice::from_raw_parts_mut(map.unwrap().cast::<u8>(), bytes)
+            }
+        }
+    };
+    map.chunks_mut(4096).for_each(|page| page[0] = 1);
+    std::hint::black_box(map);
+}
+
+fn of(series: &Series, process: u32) -> impl Iterator<Item = (u64, &ProcessMoment)> {
+    series.moments.iter().flat_map(move |moment| {
+        let same = moment.processes.iter().filter(move |seen| seen.process == process);
+        same.map(|seen| (moment.at_ns, seen))
+    })
+}
+
+fn pss(series: &Series) -> u64 {
+    of(series, 0).last().unwrap().1.memory.unwrap().pss_bytes
+}
+
+/// Some ticks; nothing depends on how many.
+fn some_time() {
+    std::thread::sleep(Duration::from_nanos(4 * TICK_NS));
+}
+
+#[test]
+fn a_thread_that_burns_is_seen_when_it_burns() {
+    let mut puppet = Puppet::start();
+    let sampler = Sampler::start(vec![puppet.observed("ping")]);
+    some_time();
+    let began_ns = clock::monotonic_ns();
+    puppet.tell("burn burner 300");
+    let ended_ns = clock::monotonic_ns();
+    some_time();
+    let series = sampler.stop();
+    let names = &series.processes[0].threads;
+    let index = names.iter().position(|name| name == "burner").unwrap() as u32;
+    let (mut used_ns, mut before_ns) = (0, series.begin_ns);
+    for (at_ns, seen) in of(&series, 0) {
+        let at_ns = series.begin_ns + at_ns;
+        let burner = seen.threads.iter().find(|thread| thread.thread == index);
+        let cpu_ns = burner.map_or(0, |thread| thread.cpu_ns);
+        if at_ns < began_ns || before_ns > ended_ns {
+            // What comes after is going to sleep.
+            assert!(cpu_ns < 20_000_000, "{cpu_ns} ns while it did not burn");
+        }
+        assert!(seen.cpu_ns + 20_000_000 >= cpu_ns);
+        (used_ns, before_ns) = (used_ns + cpu_ns, at_ns);
+    }
+    assert!((290_000_000..400_000_000).contains(&used_ns), "{used_ns}");
+    assert!(series.moments.is_sorted_by_key(|moment| moment.at_ns));
+    assert!(series.cpus > 0 && series.ticks_per_s > 0);
+}
+
+#[test]
+fn a_process_that_dies_is_seen_no_more() {
+    let (doomed, other) = (Puppet::start(), Puppet::start());
+    let sampler = Sampler::start(vec![doomed.observed("ping"), other.observed("pong")]);
+    some_time();
+    drop(doomed);
+    some_time();
+    let series = sampler.stop();
+    assert!(of(&series, 0).count() < series.moments.len());
+    assert_eq!(of(&series, 1).count(), series.moments.len());
+    let last = series.moments.last().unwrap();
+    assert_eq!(last.processes.iter().map(|seen| seen.process).collect::<Vec<_>>(), [1]);
+    let nobody = Sampler::start(vec![("ping".into(), i32::MAX as u32)]).stop();
+    assert!(nobody.moments[0].processes.is_empty());
+}
+
+#[test]
+fn threads_come_and_go() {
+    let mut puppet = Puppet::start();
+    puppet.tell("threads 2");
+    let sampler = Sampler::start(vec![puppet.observed("ping")]);
+    puppet.tell("burn late 30");
+    some_time();
+    puppet.tell("end");
+    some_time();
+    puppet.tell("threads 30");
+    puppet.tell("burn later 30");
+    let series = sampler.stop();
+    let names = &series.processes[0].threads;
+    let used = |name: &str| {
+        let index = names.iter().position(|other| other == name)? as u32;
+        let threads = of(&series, 0).flat_map(|(_, seen)| &seen.threads);
+        Some(threads.filter(|seen| seen.thread == index).map(|seen| seen.cpu_ns).sum::<u64>())
+    };
+    assert!(used("later").unwrap() >= 29_000_000, "{names:?}");
+    // Those of the beginning, and those of the end.
+    assert!(names.iter().filter(|name| *name == "idle-1").count() >= 2, "{names:?}");
+    assert_eq!(series.threads_left_out, 0);
+}
+
+#[test]
+fn who_waits_for_a_cpu_is_seen_waiting() {
+    let mut puppet = Puppet::start();
+    puppet.tell("threads 1");
+    let sampler = Sampler::start(vec![puppet.observed("ping")]);
+    puppet.tell("contend 400");
+    let series = sampler.stop();
+    let threads = of(&series, 0).flat_map(|(_, seen)| &seen.threads);
+    let (wait_ns, slices) = threads.fold((0, 0), |sum, it| (sum.0 + it.wait_ns, sum.1 + it.slices));
+    assert!(wait_ns > 50_000_000, "{wait_ns} ns");
+    assert!(slices > 0);
+}
+
+#[test]
+fn memory_rises_by_what_is_touched_and_not_by_samples() {
+    let mut puppet = Puppet::start();
+    let before = Sampler::start(vec![puppet.observed("ping")]).stop();
+    puppet.tell("samples 64");
+    let sampled = Sampler::start(vec![puppet.observed("ping")]).stop();
+    assert!(pss(&sampled).abs_diff(pss(&before)) < 4 << 20, "{} {}", pss(&before), pss(&sampled));
+    let sampler = Sampler::start(vec![puppet.observed("ping")]);
+    puppet.tell("map 64");
+    let after = sampler.stop();
+    let rise = (pss(&after) - pss(&before)) as f64 / f64::from(1 << 20);
+    assert!((60.0..68.0).contains(&rise), "{rise} MiB");
+    let (_, last) = of(&after, 0).last().unwrap();
+    assert!(last.rss_bytes >= 64 << 20 && last.rss_bytes < 100 << 20, "{}", last.rss_bytes);
+    assert!(of(&after, 0).map(|(_, seen)| seen.faults).sum::<u64>() > 0);
+}
+
+#[test]
+fn where_sources_are_missing_figures_are_absent_and_others_stay() {
+    let mut puppet = Puppet::start();
+    let none = Sources { hardware: false, sched: false };
+    let sampler = Sampler::with(vec![puppet.observed("ping")], none);
+    puppet.tell("burn burner 50");
+    let series = sampler.stop();
+    assert_eq!(series.counted, None);
+    assert!(of(&series, 0).all(|(_, seen)| seen.hardware.is_none()));
+    let switches: Vec<_> = of(&series, 0).filter_map(|(_, seen)| seen.switches).collect();
+    assert!(switches.iter().all(|seen| seen.migrations.is_none()));
+    assert!(switches.iter().map(|seen| seen.voluntary + seen.involuntary).sum::<u64>() > 0);
+}
+
+#[test]
+fn where_the_processor_counts_the_counts_rise() {
+    let mut puppet = Puppet::start();
+    let sampler = Sampler::start(vec![puppet.observed("ping")]);
+    puppet.tell("burn burner 50");
+    let series = sampler.stop();
+    let cycles: u64 =
+        of(&series, 0).filter_map(|(_, seen)| seen.hardware).map(|seen| seen.cycles).sum();
+    match series.counted {
+        Some(Counted::User | Counted::UserAndKernel) => assert!(cycles > 0),
+        None => assert_eq!(cycles, 0),
+    }
+}
+
+#[test]
+fn observing_a_hundred_threads_keeps_to_its_budget() {
+    let mut puppets: Vec<Puppet> = (0..10).map(|_| Puppet::start()).collect();
+    for puppet in &mut puppets {
+        puppet.tell("threads 9");
+    }
+    let observed: Vec<_> =
+        (0..).zip(&puppets).map(|(at, puppet)| puppet.observed(&format!("pong-{at}"))).collect();
+    let sampler = Sampler::start(observed);
+    for _ in 0..5 {
+        some_time();
+    }
+    let series = sampler.stop();
+    assert!(series.processes.iter().all(|process| process.threads.len() >= 10));
+    let last = series.moments.last().unwrap();
+    assert_eq!(last.processes.len(), 10);
+    assert!(last.processes.iter().all(|seen| seen.memory.is_some() && seen.switches.is_some()));
+    // One look may turn out dearer than foreseen; the next ones make up for it.
+    assert!(series.cost_percent > 0.0, "the cost is not stated");
+    assert!(series.cost_percent < 1.5 * COST_PERCENT_MAX, "{} %", series.cost_percent);
+    eprintln!("{} moments, {:.3} % of a core", series.moments.len(), series.cost_percent);
+}

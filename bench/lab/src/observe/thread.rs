@@ -1,0 +1,98 @@
+//! One thread that is observed: its account with the scheduler.
+
+use super::procfile::{Page, ProcFile, numbers, value};
+use super::series::{Switches, ThreadMoment};
+
+/// A thread, with what was read of it last.
+pub(super) struct Thread {
+    pub(super) tid: u32,
+    /// Index in [`super::series::ObservedProcess::threads`].
+    index: u32,
+    /// Nanoseconds run, nanoseconds waited in a run queue, times it was given a CPU.
+    schedstat: ProcFile,
+    last: [u64; 3],
+    switches: Option<SwitchFile>,
+    last_switches: Switches,
+}
+
+impl Thread {
+    /// Counts from the thread's birth. `None` if it is gone, or no more files can be opened.
+    pub(super) fn open(pid: u32, tid: u32, index: u32, may_read_sched: bool) -> Option<Self> {
+        Some(Thread {
+            tid,
+            index,
+            schedstat: ProcFile::open(&format!("/proc/{pid}/task/{tid}/schedstat"))?,
+            last: [0; 3],
+            switches: SwitchFile::open(pid, tid, may_read_sched),
+            last_switches: Switches::default(),
+        })
+    }
+
+    /// See [`ThreadMoment::thread`].
+    pub(super) fn index(&self) -> usize {
+        self.index as usize
+    }
+
+    /// What happened since the last time; `None` once it has ended.
+    pub(super) fn look(&mut self, page: &mut Page) -> Option<ThreadMoment> {
+        let now: [u64; 3] = numbers(self.schedstat.read(page)?)?;
+        let [cpu_ns, wait_ns, slices] = [0, 1, 2].map(|at| now[at].saturating_sub(self.last[at]));
+        self.last = now;
+        Some(ThreadMoment { thread: self.index, cpu_ns, wait_ns, slices })
+    }
+
+    /// Adds to `sum` what happened since the last time. Nothing once it has ended.
+    pub(super) fn add_switches(&mut self, page: &mut Page, sum: &mut Option<Switches>) {
+        let Some(now) = self.switches.as_ref().and_then(|file| file.read(page)) else {
+            return;
+        };
+        let last = std::mem::replace(&mut self.last_switches, now);
+        let before = sum.unwrap_or_default();
+        let migrations = now.migrations.map(|migrations| {
+            let more = migrations.saturating_sub(last.migrations.unwrap_or(0));
+            before.migrations.unwrap_or(0) + more
+        });
+        *sum = Some(Switches {
+            voluntary: before.voluntary + now.voluntary.saturating_sub(last.voluntary),
+            involuntary: before.involuntary + now.involuntary.saturating_sub(last.involuntary),
+            migrations,
+        });
+    }
+}
+
+/// Where the kernel tells voluntary switches from others.
+enum SwitchFile {
+    /// `sched`: migrations, too. Missing from kernels before 6.15 without CONFIG_SCHED_DEBUG.
+    Sched(ProcFile),
+    /// `status`: without migrations.
+    Status(ProcFile),
+}
+
+impl SwitchFile {
+    fn open(pid: u32, tid: u32, may_read_sched: bool) -> Option<Self> {
+        let open = |name: &str| ProcFile::open(&format!("/proc/{pid}/task/{tid}/{name}"));
+        let sched = may_read_sched.then(|| open("sched")).flatten();
+        sched.map(Self::Sched).or_else(|| open("status").map(Self::Status))
+    }
+
+    fn read(&self, page: &mut Page) -> Option<Switches> {
+        match self {
+            Self::Sched(file) => {
+                let text = file.read(page)?;
+                Some(Switches {
+                    voluntary: value(text, b"nr_voluntary_switches")?,
+                    involuntary: value(text, b"nr_involuntary_switches")?,
+                    migrations: value(text, b"se.nr_migrations"),
+                })
+            }
+            Self::Status(file) => {
+                let text = file.read(page)?;
+                Some(Switches {
+                    voluntary: value(text, b"voluntary_ctxt_switches")?,
+                    involuntary: value(text, b"nonvoluntary_ctxt_switches")?,
+                    migrations: None,
+                })
+            }
+        }
+    }
+}

@@ -1,0 +1,211 @@
+//! One process that is observed: what is cheap to read of it, and what is dear.
+
+use super::counters::Counters;
+use super::process::{cpu_ns, sample_memory};
+use super::procfile::{Page, ProcFile, Stat, value};
+use super::sampler::Sources;
+use super::series::{Counted, Hardware, ProcessMoment, ProportionalMemory, Switches};
+use super::thread::Thread;
+
+/// A process, with what was read of it last.
+pub(super) struct Watched {
+    pid: u32,
+    /// Index in [`super::series::Series::processes`].
+    index: u32,
+    sources: Sources,
+    stat: Option<ProcFile>,
+    rollup: Option<ProcFile>,
+    counters: Option<Counters>,
+    threads: Vec<Thread>,
+    /// Of all threads that were seen, by [`super::series::ThreadMoment::thread`].
+    names: Vec<String>,
+    threads_at_scan: u64,
+    /// Resident and proportional bytes of the bench's own samples: all there from the beginning.
+    samples: (u64, u64),
+    page_bytes: u64,
+    last_cpu_ns: u64,
+    last_faults: u64,
+    last_hardware: Hardware,
+    left_out: u32,
+}
+
+impl Watched {
+    /// Opens everything and takes note of where all counts stand. `room` is for how many threads
+    /// there is room, and what is left of it after.
+    pub(super) fn begin(
+        pid: u32,
+        index: u32,
+        sources: Sources,
+        room: &mut usize,
+        page: &mut Page,
+    ) -> Self {
+        let mut this = Watched {
+            pid,
+            index,
+            sources,
+            stat: ProcFile::open(&format!("/proc/{pid}/stat")),
+            rollup: ProcFile::open(&format!("/proc/{pid}/smaps_rollup")),
+            counters: None,
+            threads: Vec::new(),
+            names: Vec::new(),
+            threads_at_scan: 0,
+            samples: sample_memory(pid),
+            page_bytes: rustix::param::page_size() as u64,
+            last_cpu_ns: 0,
+            last_faults: 0,
+            last_hardware: Hardware::default(),
+            left_out: 0,
+        };
+        this.scan(room);
+        if sources.hardware {
+            let tids: Vec<u32> = this.threads.iter().map(|thread| thread.tid).collect();
+            this.counters = (this.left_out == 0).then(|| Counters::open(&tids)).flatten();
+        }
+        this.look(page, room, false);
+        this.switches(page);
+        this.hardware();
+        this
+    }
+
+    /// What can be read at every moment; `None` once it has ended. `rescan` looks for new threads in
+    /// any case, not only if their number has changed.
+    pub(super) fn look(
+        &mut self,
+        page: &mut Page,
+        room: &mut usize,
+        rescan: bool,
+    ) -> Option<ProcessMoment> {
+        let stat = self.stat.as_ref().and_then(|file| Stat::parse(file.read(page)?));
+        let Some(stat) = stat.filter(|stat| !stat.is_dead) else {
+            self.end(room);
+            return None;
+        };
+        if rescan || stat.threads != self.threads_at_scan {
+            self.scan(room);
+        }
+        let now_cpu_ns = cpu_ns(self.pid)?;
+        let mut moment = ProcessMoment {
+            process: self.index,
+            cpu_ns: now_cpu_ns.saturating_sub(self.last_cpu_ns),
+            threads: Vec::with_capacity(self.threads.len()),
+            faults: stat.faults.saturating_sub(self.last_faults),
+            rss_bytes: (stat.rss_pages * self.page_bytes).saturating_sub(self.samples.0),
+            ..ProcessMoment::default()
+        };
+        self.last_cpu_ns = now_cpu_ns;
+        self.last_faults = stat.faults;
+        self.threads.retain_mut(|thread| match thread.look(page) {
+            Some(seen) => {
+                if (seen.cpu_ns, seen.wait_ns, seen.slices) != (0, 0, 0) {
+                    moment.threads.push(seen);
+                }
+                true
+            }
+            None => {
+                *room += 1;
+                false
+            }
+        });
+        Some(moment)
+    }
+
+    /// Dear: a walk through all page tables, under the read lock of the memory map.
+    pub(super) fn memory(&self, page: &mut Page) -> Option<ProportionalMemory> {
+        let text = self.rollup.as_ref()?.read(page)?;
+        let bytes = |key: &[u8]| Some((value(text, key)? * 1024).saturating_sub(self.samples.1));
+        Some(ProportionalMemory { pss_bytes: bytes(b"Pss:")?, shared_bytes: bytes(b"Pss_Shmem:") })
+    }
+
+    /// Dear: the kernel composes a page of text for each thread.
+    pub(super) fn switches(&mut self, page: &mut Page) -> Option<Switches> {
+        let mut sum = None;
+        for thread in &mut self.threads {
+            thread.add_switches(page, &mut sum);
+        }
+        sum
+    }
+
+    /// Dear: interrupts each CPU that runs one of the threads.
+    pub(super) fn hardware(&mut self) -> Option<Hardware> {
+        let now = self.counters.as_mut()?.read()?;
+        let last = std::mem::replace(&mut self.last_hardware, now);
+        let since = |now: Option<u64>, last: Option<u64>| {
+            now.map(|now| now.saturating_sub(last.unwrap_or(0)))
+        };
+        Some(Hardware {
+            cycles: now.cycles.saturating_sub(last.cycles),
+            instructions: since(now.instructions, last.instructions),
+            cache_misses: since(now.cache_misses, last.cache_misses),
+        })
+    }
+
+    /// What the counters count, if there are any.
+    pub(super) fn counted(&self) -> Option<Counted> {
+        self.counters.as_ref().map(Counters::counted)
+    }
+
+    pub(super) fn has_ended(&self) -> bool {
+        self.stat.is_none()
+    }
+
+    /// Threads there was no room for.
+    pub(super) fn left_out(&self) -> u32 {
+        self.left_out
+    }
+
+    pub(super) fn tids(&self) -> impl Iterator<Item = u32> {
+        self.threads.iter().map(|thread| thread.tid)
+    }
+
+    /// The names of all threads seen. Many name themselves after they were first seen.
+    pub(super) fn take_names(&mut self) -> Vec<String> {
+        for thread in &self.threads {
+            if let Some(name) = name_of(self.pid, thread.tid) {
+                self.names[thread.index()] = name;
+            }
+        }
+        std::mem::take(&mut self.names)
+    }
+
+    fn end(&mut self, room: &mut usize) {
+        *room += self.threads.len();
+        self.threads.clear();
+        self.stat = None;
+        self.rollup = None;
+    }
+
+    /// Opens the files of threads that are new. Those that have ended are noticed when they are read.
+    fn scan(&mut self, room: &mut usize) {
+        let entries = std::fs::read_dir(format!("/proc/{}/task", self.pid));
+        self.threads_at_scan = 0;
+        self.left_out = 0;
+        for entry in entries.into_iter().flatten().flatten() {
+            let Some(tid) = entry.file_name().to_str().and_then(|name| name.parse().ok()) else {
+                continue;
+            };
+            self.threads_at_scan += 1;
+            if self.threads.iter().any(|thread| thread.tid == tid) {
+                continue;
+            }
+            if *room == 0 || self.names.len() == NAMES_MAX {
+                self.left_out += 1;
+                continue;
+            }
+            let index = self.names.len() as u32;
+            if let Some(thread) = Thread::open(self.pid, tid, index, self.sources.sched) {
+                *room -= 1;
+                self.threads.push(thread);
+                self.names.push(name_of(self.pid, tid).unwrap_or_default());
+            }
+        }
+    }
+}
+
+fn name_of(pid: u32, tid: u32) -> Option<String> {
+    let name = std::fs::read(format!("/proc/{pid}/task/{tid}/comm")).ok()?;
+    Some(String::from_utf8_lossy(&name).trim_end().to_owned())
+}
+
+/// Threads of a process that a series tells apart: one that begins a thread for each message would
+/// fill the memory with their names.
+const NAMES_MAX: usize = 4096;
