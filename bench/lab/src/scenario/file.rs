@@ -8,7 +8,9 @@ use toml::Spanned;
 
 use super::limits::{Limits, Rate};
 use super::stream::{ArrivalsFile, Schedules};
-use super::{Kind, Plan, Scenario, Topology, Touch, Tuning, TuningChoice, Workload, stream};
+use super::{
+    Kind, Plan, Scenario, Topology, Touch, Tuning, TuningChoice, Workload, precision, stream,
+};
 use crate::input_error::{InputError, Source};
 
 /// The tables and keys of a scenario file.
@@ -51,6 +53,8 @@ struct PlanFile {
     tunings: Vec<Tuning>,
     topology: Spanned<TopologyFile>,
     runs: Spanned<i64>,
+    runs_max: Option<Spanned<i64>>,
+    interval_percent: Option<Spanned<f64>>,
 }
 
 #[derive(Deserialize)]
@@ -258,11 +262,13 @@ impl PlanFile {
         let mut tunings = self.tunings;
         tunings.sort();
         tunings.dedup();
+        let runs = limits.within("runs", self.runs, 1, i64::from(RUNS_MAX))? as u32;
         Ok(Plan {
             systems: self.systems.into_iter().map(Spanned::into_inner).collect(),
             tunings,
             topology: topologies(limits, self.topology)?,
-            runs: limits.within("runs", self.runs, 1, i64::from(RUNS_MAX))? as u32,
+            runs,
+            precision: precision::check(limits, runs, self.runs_max, self.interval_percent)?,
         })
     }
 }
@@ -327,5 +333,5 @@ const TOPOLOGIES: [Topology; 2] = [Topology::TwoProcesses, Topology::OneProcess]
 const SUBSCRIBERS_MAX: i64 = 4_096;
 const PAYLOAD_BYTES_MAX: i64 = 1 << 30;
 const MESSAGES_MAX: i64 = 1_000_000_000;
-const RUNS_MAX: u32 = 1_000;
+pub(super) const RUNS_MAX: u32 = 1_000;
 const CPU_MAX: i64 = 4_095;

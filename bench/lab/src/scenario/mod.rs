@@ -5,6 +5,7 @@
 
 mod file;
 mod limits;
+mod precision;
 mod stream;
 
 use std::collections::BTreeMap;
@@ -17,6 +18,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::input_error::{InputError, Source};
 use file::File;
+pub use precision::Precision;
 pub use stream::frame_name;
 
 /// A scenario, checked.
@@ -138,8 +140,11 @@ pub struct Plan {
     /// Systems that live otherwise are left out; each has one topology, which is its cells'.
     #[serde(deserialize_with = "one_or_many")]
     pub topology: Vec<Topology>,
-    /// Repeats of each cell in fresh processes.
+    /// Repeats of each cell in fresh processes; with `precision`, at least.
     pub runs: u32,
+    /// When further repeats are made; absent: never.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub precision: Option<Precision>,
 }
 
 /// What is done for latency before a run.
@@ -226,6 +231,7 @@ impl Scenario {
     /// The same scenario, cut down to give a first impression: fewer runs, less time.
     pub fn hasten(&mut self) {
         self.plan.runs = self.plan.runs.min(QUICK_RUNS);
+        self.plan.precision = None;
         let messages = &mut self.workload.messages;
         *messages = if *messages == 0 { QUICK_MESSAGES } else { (*messages).min(QUICK_MESSAGES) };
         let duration = &mut self.workload.duration_s;
