@@ -21,13 +21,16 @@ fn write(summary: &Summary, writer: &mut ::csv::Writer<Vec<u8>>) -> Result<(), :
     let figures = distributions.iter().flat_map(|(name, _)| {
         PERCENTILES.iter().map(move |(percentile, _)| format!("{name}_{percentile}"))
     });
-    writer.write_record(plain.chain(figures))?;
+    let last = last_columns(summary);
+    let ends = last.iter().map(|(name, _)| (*name).to_owned());
+    writer.write_record(plain.chain(figures).chain(ends))?;
     for cell in &summary.cells {
         let plain = columns.iter().map(|(_, of)| of(cell));
         let figures = distributions.iter().flat_map(|(_, of)| {
             PERCENTILES.iter().map(move |(_, percentile)| optional(of(cell).and_then(percentile)))
         });
-        writer.write_record(plain.chain(figures))?;
+        let ends = last.iter().map(|(_, of)| of(cell));
+        writer.write_record(plain.chain(figures).chain(ends))?;
     }
     Ok(())
 }
@@ -47,6 +50,19 @@ fn columns(summary: &Summary) -> Vec<(&'static str, Of<String>)> {
     }
     if any(is_flow) {
         columns.extend(FLOW_COLUMNS);
+    }
+    columns
+}
+
+/// As [`columns`], behind the figures.
+fn last_columns(summary: &Summary) -> Vec<(&'static str, Of<String>)> {
+    let any = |is: fn(&Cell) -> bool| summary.cells.iter().any(is);
+    let mut columns: Vec<(&'static str, Of<String>)> = Vec::new();
+    if any(|cell| cell.repeats.is_some()) {
+        columns.extend(REPEATS_COLUMNS);
+    }
+    if any(|cell| cell.unsettled_runs > 0) {
+        columns.push(("unsettled_runs", |cell| cell.unsettled_runs.to_string()));
     }
     columns
 }
@@ -134,6 +150,16 @@ const FLOW_COLUMNS: &[(&str, Of<String>)] = &[
     ("one_way_us_p50_high", |cell| high(cell.one_way_p50_interval_us)),
     ("one_way_us_p99_low", |cell| low(cell.one_way_p99_interval_us)),
     ("one_way_us_p99_high", |cell| high(cell.one_way_p99_interval_us)),
+];
+
+const REPEATS_COLUMNS: &[(&str, Of<String>)] = &[
+    ("interval_asked_percent", |cell| optional(cell.repeats.map(|it| it.asked_percent))),
+    ("interval_reached_percent", |cell| {
+        optional(cell.repeats.and_then(|repeats| repeats.reached_percent))
+    }),
+    ("interval_is_narrow", |cell| {
+        cell.repeats.map(|repeats| repeats.is_narrow.to_string()).unwrap_or_default()
+    }),
 ];
 
 fn is_flow(cell: &Cell) -> bool {
