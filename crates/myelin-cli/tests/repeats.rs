@@ -4,7 +4,7 @@
 mod support;
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Output;
 use std::sync::OnceLock;
 
@@ -144,7 +144,7 @@ fn whole(file: &str) -> Vec<[u64; 3]> {
 }
 
 /// Starts or resumes, and sends `end` once `after` runs are kept.
-fn cut_off(file: &str, out: &PathBuf, after: usize, end: i32) {
+fn cut_off(file: &str, out: &Path, after: usize, end: i32) {
     let path = out.to_str().unwrap();
     let mut command = match out.exists() {
         true => bench(&["run", "--resume", path]),

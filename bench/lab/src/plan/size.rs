@@ -108,7 +108,7 @@ fn short(seconds: f64) -> String {
 /// Starting, matching and stopping, keeping the samples.
 const RUN_OVERHEAD_S: f64 = 0.4;
 /// Starting a daemon, waiting for its answer and stopping it.
-const DAEMON_S: f64 = 1.0;
+const DAEMON_S: f64 = 0.5;
 /// A message back to back, where nobody spins: there and back by way of the scheduler.
 const MESSAGE_S: f64 = 50e-6;
 /// A byte of it: written, copied in and out, and checked, at either end.
@@ -138,7 +138,7 @@ mod tests {
         // 106 messages at 10 Hz and 0.4 s, six times.
         assert_eq!(plan(|_, _| ()).size(), "6 runs, some 66 s");
         let daemon = plan(|_, entry| entry.system.daemon = true);
-        assert_eq!(daemon.size(), "6 runs, some 72 s");
+        assert_eq!(daemon.size(), "6 runs, some 69 s");
         let wide = plan(|scenario, _| {
             scenario.plan.precision = Some(Precision { interval_percent: 5.0, runs_max: 60 });
         });
