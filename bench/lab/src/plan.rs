@@ -1,11 +1,14 @@
 //! What will be run, in which order: every cell once per block, each block in an order of its own.
 //!
 //! Blocks are interleaved so that whatever drifts on the machine drifts under all cells alike; the
-//! order within a block is random so that no cell always follows the same neighbour.
+//! order within a block is random so that no cell always follows the same neighbour. Cells whose
+//! scenario asks for it are repeated beyond the plan, in blocks of the same kind (`repeats`).
 
 mod cells;
 mod check;
 mod leave_out;
+mod repeats;
+pub(crate) mod size;
 
 pub use cells::CellPlan;
 use cells::cells_of;
@@ -67,21 +70,6 @@ impl Plan {
             plan.add(scenario, &entries, &mut random);
         }
         plan
-    }
-
-    /// How many runs, and how long they last at most, as far as that is known beforehand.
-    pub fn size(&self) -> String {
-        let seconds = self.runs.iter().map(|run| {
-            let cell = &self.cells[run.cell];
-            self.scenarios[cell.scenario].workload.seconds_at_most(cell.rate_hz)
-        });
-        let known: Option<f64> = seconds.sum();
-        let runs = self.runs.len();
-        match known.map(|seconds| seconds + runs as f64 * RUN_OVERHEAD_S) {
-            Some(seconds) if seconds < 90.0 => format!("{runs} runs, some {seconds:.0} s at most"),
-            Some(seconds) => format!("{runs} runs, some {:.0} min at most", seconds / 60.0),
-            None => format!("{runs} runs"),
-        }
     }
 
     fn add(&mut self, scenario: Scenario, entries: &[Entry], random: &mut StdRng) {
@@ -148,8 +136,6 @@ impl Plan {
     }
 }
 
-/// Starting, matching and stopping, keeping the samples.
-const RUN_OVERHEAD_S: f64 = 0.4;
 const MATCH_TIMEOUT_NS: u64 = 10_000_000_000;
 
 #[cfg(test)]

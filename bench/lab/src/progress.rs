@@ -1,70 +1,76 @@
 //! What the user sees while it runs: a bar on a terminal, plain lines elsewhere.
 
 use std::io::IsTerminal;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
-use indicatif::{ProgressBar, ProgressStyle};
+use indicatif::{HumanDuration, ProgressBar, ProgressStyle};
 
-/// The progress of a plan.
+use crate::plan::size::{Durations, words};
+
+/// The progress of a session.
 pub struct Progress {
     bar: Option<ProgressBar>,
-    all: usize,
-    done: usize,
-    at_start: usize,
+    course: Course,
     begin: Instant,
     said: usize,
 }
 
 impl Progress {
-    /// Of `all` runs, `done` are finished already.
-    pub fn new(all: usize, done: usize) -> Self {
+    /// Of runs that are still to be named, by [`made_before`](Self::made_before) and
+    /// [`add`](Self::add).
+    pub fn new(durations: Durations) -> Self {
         let bar = std::io::stderr().is_terminal().then(|| {
             let style = ProgressStyle::with_template(
-                "{bar:30} {percent:>3} %  {elapsed_precise} done, {eta_precise} left  {msg}",
+                "{bar:30} {percent:>3} %  {elapsed_precise} done, {prefix} left  {msg}",
             );
-            let bar = ProgressBar::new(all as u64 * STEPS);
-            bar.set_position(done as u64 * STEPS);
-            bar.reset_eta();
-            bar.with_style(style.expect("a valid template"))
+            ProgressBar::new(STEPS).with_style(style.expect("a valid template"))
         });
-        Progress { bar, all, done, at_start: done, begin: Instant::now(), said: 0 }
+        Progress { bar, course: Course::new(durations), begin: Instant::now(), said: 0 }
     }
 
-    /// A run begins.
-    pub fn begin_run(&mut self, system: &str, tuning: &str, point: &str) {
+    /// A run of `cell` was made in an earlier session, and took so long.
+    pub fn made_before(&mut self, cell: usize, seconds: f64) {
+        self.course.made_before(cell, seconds);
+        self.said = self.course.tenth();
+    }
+
+    /// Runs of `cells` are to come; those that were are still.
+    pub fn add(&mut self, cells: impl Iterator<Item = usize>) {
+        self.course.left.extend(cells);
+        self.said = self.course.tenth();
+        self.show(0.0);
+    }
+
+    /// A run of `cell` begins.
+    pub fn begin_run(&mut self, cell: usize, what: &str) {
+        self.course.begin(cell);
         if let Some(bar) = &self.bar {
-            let (next, all) = (self.done + 1, self.all);
-            bar.set_message(format!("{next}/{all} {system} {tuning} {point}"));
+            let (next, all) = (self.course.done + 1, self.course.all());
+            bar.set_message(format!("{next}/{all} {what}"));
         }
+        self.show(0.0);
     }
 
     /// The run in progress is done to this part, 0 to 1.
     pub fn within_run(&mut self, part: f64) {
-        if let Some(bar) = &self.bar {
-            bar.set_position(self.done as u64 * STEPS + (part * STEPS as f64) as u64);
+        self.show(part);
+    }
+
+    /// The run in progress, of `cell`, is over and has taken so long.
+    pub fn finish_run(&mut self, cell: usize, seconds: f64) {
+        self.course.finish(cell, seconds);
+        self.show(0.0);
+        if self.bar.is_none() && self.course.tenth() > self.said {
+            self.said = self.course.tenth();
+            let (done, all) = (self.course.done, self.course.all());
+            let elapsed = words(self.begin.elapsed().as_secs_f64());
+            let left = words(self.course.left_s(0.0));
+            eprintln!("{done}/{all} runs, {elapsed} done, {left} left");
         }
     }
 
-    /// The run in progress is over.
-    pub fn finish_run(&mut self) {
-        self.done += 1;
-        if let Some(bar) = &self.bar {
-            bar.set_position(self.done as u64 * STEPS);
-            return;
-        }
-        let tenth = self.done * 10 / self.all;
-        if tenth > self.said {
-            self.said = tenth;
-            let elapsed = self.begin.elapsed().as_secs_f64();
-            let made = (self.done - self.at_start).max(1) as f64;
-            let left = elapsed / made * (self.all - self.done) as f64;
-            let (done, all) = (self.done, self.all);
-            eprintln!("{done}/{all} runs, {elapsed:.0} s done, {left:.0} s left");
-        }
-    }
-
-    /// Says what went wrong without tearing the bar.
-    pub fn complain(&self, text: &str) {
+    /// Says something without tearing the bar.
+    pub fn say(&self, text: &str) {
         match &self.bar {
             Some(bar) => bar.suspend(|| eprintln!("{text}")),
             None => eprintln!("{text}"),
@@ -77,7 +83,124 @@ impl Progress {
             bar.finish_and_clear();
         }
     }
+
+    fn show(&self, part: f64) {
+        if let Some(bar) = &self.bar {
+            let left = Duration::from_secs_f64(self.course.left_s(part).round());
+            bar.set_prefix(HumanDuration(left).to_string());
+            bar.set_position((self.course.part_done(part) * STEPS as f64) as u64);
+        }
+    }
 }
 
-/// Positions of the bar within one run.
-const STEPS: u64 = 100;
+/// How far a session is, in time: the runs of one cell may last a hundred times as long as another's.
+struct Course {
+    durations: Durations,
+    /// Cells of the runs to come, the one in progress not among them.
+    left: Vec<usize>,
+    now: Option<usize>,
+    done: usize,
+    done_s: f64,
+}
+
+impl Course {
+    fn new(durations: Durations) -> Self {
+        Course { durations, left: Vec::new(), now: None, done: 0, done_s: 0.0 }
+    }
+
+    fn made_before(&mut self, cell: usize, seconds: f64) {
+        self.durations.learn(cell, seconds);
+        self.done += 1;
+        self.done_s += seconds;
+    }
+
+    fn begin(&mut self, cell: usize) {
+        if let Some(place) = self.left.iter().position(|left| *left == cell) {
+            self.left.swap_remove(place);
+        }
+        self.now = Some(cell);
+    }
+
+    fn finish(&mut self, cell: usize, seconds: f64) {
+        self.made_before(cell, seconds);
+        self.now = None;
+    }
+
+    fn all(&self) -> usize {
+        self.done + self.left.len() + usize::from(self.now.is_some())
+    }
+
+    /// Tenths of the runs that are over.
+    fn tenth(&self) -> usize {
+        self.done * 10 / self.all().max(1)
+    }
+
+    /// Seconds left, if the run in progress is done to `part`.
+    fn left_s(&self, part: f64) -> f64 {
+        let now = self.now.map_or(0.0, |cell| self.durations.of(cell) * (1.0 - part));
+        now + self.left.iter().map(|cell| self.durations.of(*cell)).sum::<f64>()
+    }
+
+    /// 0 to 1.
+    fn part_done(&self, part: f64) -> f64 {
+        let done = self.done_s + self.now.map_or(0.0, |cell| self.durations.of(cell) * part);
+        done / (done + self.left_s(part)).max(f64::MIN_POSITIVE)
+    }
+}
+
+/// Positions of the bar.
+const STEPS: u64 = 1_000;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::Plan;
+    use crate::registry::Entry;
+    use crate::scenario::Scenario;
+
+    /// Two cells whose runs are expected to last 1.4 s and 10.4 s.
+    fn course() -> Course {
+        let text = r#"{"name": "a.x", "about": "", "wait": "block", "transport": "kernel"}"#;
+        let system = serde_json::from_str(text).unwrap();
+        let entry = Entry { system, executable: "myelin-driver-a".into() };
+        let mut scenario = Scenario::load("quick").unwrap();
+        let workload = &mut scenario.workload;
+        (workload.payload_bytes, workload.rate_hz) = (vec![64], vec![Some(100.0), Some(10.0)]);
+        (workload.messages, workload.duration_s, workload.warmup_messages) = (100, 0.0, 0);
+        scenario.plan.tunings.truncate(1);
+        Course::new(Durations::new(&Plan::new(vec![(scenario, vec![entry])], 1, String::new())))
+    }
+
+    fn is_near(one: f64, other: f64) -> bool {
+        (one - other).abs() < 1e-9
+    }
+
+    #[test]
+    fn time_left_is_that_of_each_run_and_grows_with_further_blocks() {
+        let mut course = course();
+        course.left.extend([0, 1]);
+        assert!(is_near(course.left_s(0.0), 11.8));
+        course.begin(1);
+        assert!(is_near(course.left_s(0.5), 5.2 + 1.4));
+        assert!(is_near(course.part_done(0.5), 5.2 / 11.8));
+        course.finish(1, 20.8);
+        assert!(is_near(course.left_s(0.0), 2.8), "the other is expected to be as slow");
+        course.begin(0);
+        course.finish(0, 1.2);
+        assert!(is_near(course.left_s(0.0), 0.0) && is_near(course.part_done(0.0), 1.0));
+        assert_eq!((course.done, course.all(), course.tenth()), (2, 2, 10));
+        course.left.push(1);
+        assert!(is_near(course.left_s(0.0), 20.8), "as long as the last of its kind");
+        assert!(is_near(course.part_done(0.0), 22.0 / 42.8));
+        assert_eq!((course.all(), course.tenth()), (3, 6));
+    }
+
+    #[test]
+    fn what_an_earlier_session_made_counts_as_done() {
+        let mut course = course();
+        course.made_before(1, 30.0);
+        course.left.extend([1, 1]);
+        assert!(is_near(course.left_s(0.0), 60.0) && is_near(course.part_done(0.0), 1.0 / 3.0));
+        assert_eq!((course.done, course.all(), course.tenth()), (1, 3, 3));
+    }
+}

@@ -1,25 +1,25 @@
 //! A session of `myelin bench run`: from what the user asked for to a results folder with reports.
 
+mod measure;
+
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
 use crate::analyse::analyse;
 use crate::host::Host;
 use crate::input_error::InputError;
-use crate::plan::{self, Plan, RunPlan};
-use crate::progress::Progress;
-use crate::record::{Folder, RunRecord, RunSamples};
-use crate::registry::{Entry, Registry};
-use crate::run::execute::{Failure, Outcome, execute};
-use crate::run::order::{Order, tuning_notes};
+use crate::plan::{self, Plan};
+use crate::record::Folder;
+use crate::registry::Registry;
 use crate::run::tuning::{self, Cpus};
 use crate::scenario::{Scenario, Tuning};
 use crate::summary::Analysis;
+use measure::Measuring;
 
 /// What the user asked for.
 #[derive(Clone, Debug, Default)]
@@ -30,7 +30,7 @@ pub struct Request {
     pub systems: Vec<String>,
     /// Replaces the scenarios' tunings.
     pub tunings: Vec<Tuning>,
-    /// Replaces the scenarios' number of runs.
+    /// Replaces the scenarios' number of runs: exactly so many, however wide the intervals are.
     pub runs: Option<u32>,
     /// Cuts every scenario down.
     pub quick: bool,
@@ -72,10 +72,13 @@ pub fn run(request: &Request) -> Result<Finished> {
         }
     };
     eprintln!("{}", plan.size());
+    for warm_up in plan.warm_ups() {
+        eprintln!("{warm_up}");
+    }
     for note in plan.notes.iter().chain(&host.disturbances()) {
         eprintln!("note: {note}");
     }
-    execute_plan(&mut folder, &plan, &registry, &interrupted)?;
+    let host = Measuring::new(&mut folder, &plan, &registry, host, &interrupted)?.finish()?;
     let analysis = analyse(&mut folder, &plan, host)?;
     Ok(Finished {
         folder: folder.path().into(),
@@ -121,7 +124,9 @@ fn make_plan(request: &Request, registry: &Registry) -> Result<Plan> {
         if !request.tunings.is_empty() {
             scenario.plan.tunings.clone_from(&request.tunings);
         }
-        scenario.plan.runs = request.runs.unwrap_or(scenario.plan.runs);
+        if let Some(runs) = request.runs {
+            (scenario.plan.runs, scenario.plan.precision) = (runs, None);
+        }
         let mut entries = match request.systems.is_empty() {
             true => registry.select(&scenario, &mut notes)?,
             false => registry.matching(&request.systems)?,
@@ -167,142 +172,6 @@ fn drop_unavailable_tunings(scenario: &mut Scenario, notes: &mut Vec<String>) ->
     Ok(())
 }
 
-fn execute_plan(
-    folder: &mut Folder,
-    plan: &Plan,
-    registry: &Registry,
-    interrupted: &AtomicBool,
-) -> Result<()> {
-    let records = folder.runs()?;
-    let is_kept = |record: &&RunRecord| record.failure.is_none() && folder.samples(record).is_ok();
-    let finished: Vec<RunPlan> = records.iter().filter(is_kept).map(|record| record.plan).collect();
-    let open: Vec<&RunPlan> = plan.runs.iter().filter(|run| !finished.contains(run)).collect();
-    clean_up_after_others(plan, registry);
-    let mut progress = Progress::new(plan.runs.len(), finished.len());
-    for run in open {
-        if interrupted.load(Ordering::Relaxed) {
-            break;
-        }
-        let Some((record, samples)) =
-            one_run(folder, plan, run, registry, interrupted, &mut progress)?
-        else {
-            break;
-        };
-        if let Some(failure) = &record.failure {
-            let cell = &plan.cells[run.cell];
-            let what = format!("{} {} {}", cell.system, cell.tuning.name(), cell.point());
-            progress.complain(&format!("run {} of {what}: {failure}", run.repeat + 1));
-        }
-        folder.keep(&record, &samples).with_context(|| {
-            format!(
-                "run {} could not be kept in {}; the {} before it are intact: make room and go \
-                 on with `myelin bench run --resume {}`",
-                run.order,
-                folder.path().display(),
-                run.order,
-                folder.path().display()
-            )
-        })?;
-        progress.finish_run();
-    }
-    progress.end();
-    Ok(())
-}
-
-/// A session that was killed may have left segments and daemons' files behind.
-fn clean_up_after_others(plan: &Plan, registry: &Registry) {
-    let planned = |entry: &&Entry| {
-        let name = &entry.system.name;
-        plan.cells.iter().any(|cell| cell.system == *name)
-    };
-    let mut cleaned = Vec::new();
-    for entry in registry.entries().iter().filter(planned) {
-        if !cleaned.contains(&&entry.executable) {
-            entry.clean();
-            cleaned.push(&entry.executable);
-        }
-    }
-}
-
-/// One run and its samples; `None` if it was interrupted.
-fn one_run(
-    folder: &Folder,
-    plan: &Plan,
-    run: &RunPlan,
-    registry: &Registry,
-    interrupted: &AtomicBool,
-    progress: &mut Progress,
-) -> Result<Option<(RunRecord, RunSamples)>> {
-    let cell = &plan.cells[run.cell];
-    let scenario = &plan.scenarios[cell.scenario];
-    let entry = entry_of(registry, &cell.system)?;
-    let directory = folder.run_directory(run, cell).with_context(|| {
-        let path = folder.path().display();
-        format!("{path}: earlier runs are intact: make room and go on with --resume {path}")
-    })?;
-    let tuned = cell.tuning != Tuning::Default;
-    let cpus = tuned.then(|| Cpus::choose(&scenario.tuning)).transpose()?;
-    let order = Order {
-        entry,
-        prepare: plan.prepare(cell, run),
-        tuning: cell.tuning,
-        cpus,
-        priority: scenario.tuning.priority,
-        directory: std::path::absolute(folder.path())?.join(&directory),
-        capacity: scenario.workload.records_at_most(cell.rate_hz).min(RECORDS_MAX),
-        interrupted,
-    };
-    progress.begin_run(&cell.system, cell.tuning.name(), &cell.point());
-    let mut record = RunRecord {
-        plan: *run,
-        failure: None,
-        notes: tuning_notes(&order),
-        ping: None,
-        pong: None,
-        startup_ms: 0.0,
-        first_sample_ms: None,
-        daemon_ms: None,
-        pinned: cpus.map(|cpus| [cpus.ping, cpus.pong]),
-        observation: None,
-        directory,
-    };
-    match execute(&order, &mut |part| progress.within_run(part)) {
-        Err(Failure::Interrupted) => Ok(None),
-        Err(Failure::Run(reason)) => {
-            record.failure = Some(reason);
-            Ok(Some((record, RunSamples::default())))
-        }
-        Ok(outcome) => {
-            let samples = fill(&mut record, outcome);
-            if samples.ping.len() as u64 == RECORDS_MAX {
-                record
-                    .notes
-                    .push(format!("ended after {RECORDS_MAX} records, all there is room for"));
-            }
-            Ok(Some((record, samples)))
-        }
-    }
-}
-
-fn fill(record: &mut RunRecord, outcome: Outcome) -> RunSamples {
-    record.notes.extend(outcome.notes);
-    record.ping = Some(outcome.ping);
-    record.pong = Some(outcome.pong);
-    record.startup_ms = outcome.startup.matched_ms;
-    record.first_sample_ms = outcome.startup.first_sample_ms;
-    record.daemon_ms = outcome.startup.daemon_ms;
-    record.observation = Some(outcome.observation);
-    outcome.samples
-}
-
-fn entry_of<'a>(registry: &'a Registry, system: &str) -> Result<&'a Entry> {
-    registry
-        .entries()
-        .iter()
-        .find(|entry| entry.system.name == system && entry.system.missing.is_none())
-        .with_context(|| format!("{system} was there when the plan was made and is gone"))
-}
-
 fn command(request: &Request, seed: u64) -> String {
     let mut words = vec!["myelin bench run".to_string()];
     words.extend(request.scenarios.iter().cloned());
@@ -343,6 +212,3 @@ fn seed_from_time() -> u64 {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     now.as_nanos() as u64 % 1_000_000
 }
-
-/// Room for records in one run: 256 MB at each side.
-const RECORDS_MAX: u64 = 4_000_000;

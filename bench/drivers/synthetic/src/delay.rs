@@ -32,7 +32,11 @@ impl Delays {
 
     /// The delay of measured message `id`, or of one of the warm-up.
     pub fn ns(&self, id: Option<u64>, options: &Options) -> u64 {
-        options.delay_ns_at(id.map_or(MEDIAN, |id| self.quantile(id)))
+        let Some(id) = id else {
+            return options.delay_ns_at(MEDIAN);
+        };
+        let part = id as f64 / self.strata.len().max(1) as f64;
+        (options.delay_ns_at(self.quantile(id)) as f64 * options.drift_at(part)).round() as u64
     }
 }
 
@@ -63,6 +67,19 @@ mod tests {
         assert_eq!(of_seed(7), of_seed(7));
         assert_ne!(of_seed(7), of_seed(8));
         assert_ne!(of_seed(7), exact);
+    }
+
+    #[test]
+    fn a_drift_lengthens_each_message_by_its_place() {
+        let drifting = Options {
+            delay_us: vec![[0.0, 10.0], [1.0, 10.0]],
+            drift_percent: 50.0,
+            ..Options::default()
+        };
+        let delays = Delays::new(1000, 7);
+        let ns = |id| delays.ns(id, &drifting);
+        assert_eq!([ns(None), ns(Some(0)), ns(Some(500))], [10_000, 10_000, 12_500]);
+        assert_eq!(ns(Some(999)), 14_995);
     }
 
     #[test]

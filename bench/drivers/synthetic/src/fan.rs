@@ -20,6 +20,10 @@ pub fn check(options: &Options, prepare: &Prepare) -> Result<(), Error> {
         let text = format!("{key}: not simulated for publish runs");
         return Err(Error::new(text).remedy("lose_every and duplicate_every are").key(*key));
     }
+    if options.drift_percent > 0.0 {
+        let text = "drift_percent: not simulated for publish runs";
+        return Err(Error::new(text).remedy("leave it out").key("drift_percent"));
+    }
     match prepare.messages {
         0 => Err(Error::new("messages: a simulated publish run needs a number of them")),
         _ => Ok(()),

@@ -31,6 +31,9 @@ pub struct Options {
     /// its values at (i + 0.5) / n in random order, so their distribution is exact; without, they
     /// are drawn independently. Messages of the warm-up take the median.
     pub delay_us: Vec<[f64; 2]>,
+    /// How much longer the last message takes than the first, in per cent, growing evenly: a run
+    /// that never settles. Needs a given number of messages; the warm-up is spared.
+    pub drift_percent: f64,
     /// Messages that take `stall_ms` longer.
     pub stall_every: u64,
     /// How much longer, in milliseconds.
@@ -58,6 +61,7 @@ impl Default for Options {
         Options {
             clock: Time::Virtual,
             delay_us: DELAY_US.to_vec(),
+            drift_percent: 0.0,
             stall_every: 0,
             stall_ms: 0.0,
             lose_every: 0,
@@ -81,6 +85,10 @@ impl Options {
         }
         let options = parse(prepare.options.clone()).map_err(Error::new)?;
         options.check(prepare.reply_timeout_ns)?;
+        if options.drift_percent > 0.0 && prepare.messages == 0 {
+            let text = "drift_percent: nothing says when the run ends";
+            return Err(Error::new(text).remedy("give messages").key("drift_percent"));
+        }
         Ok(options)
     }
 
@@ -106,6 +114,11 @@ impl Options {
         self.write_ns + self.write_per_subscriber_ns * u64::from(prepare.subscribers)
     }
 
+    /// How many times as long a message takes when `part` of the run is done, 0 to 1.
+    pub fn drift_at(&self, part: f64) -> f64 {
+        1.0 + self.drift_percent / 100.0 * part
+    }
+
     /// How much longer a stalled message takes.
     pub fn stall_ns(&self) -> u64 {
         (self.stall_ms * 1e6).round() as u64
@@ -124,6 +137,11 @@ impl Options {
             let text = format!("stall_ms: {} is no duration", self.stall_ms);
             return Err(Error::new(text).key("stall_ms"));
         }
+        if !(0.0..=DRIFT_PERCENT_MAX).contains(&self.drift_percent) {
+            let text = format!("drift_percent: {} is out of range", self.drift_percent);
+            let remedy = format!("use 0 to {DRIFT_PERCENT_MAX}");
+            return Err(Error::new(text).remedy(remedy).key("drift_percent"));
+        }
         let (write_ns, read_ns, least_ns) = (self.write_ns, self.read_ns, self.delay_ns_at(0.0));
         if write_ns.saturating_add(read_ns) > least_ns {
             let text = format!(
@@ -132,7 +150,8 @@ impl Options {
             );
             return Err(Error::new(text).key(if read_ns > 0 { "read_ns" } else { "write_ns" }));
         }
-        let most_ns = self.delay_ns_at(1.0) + self.stall_ns();
+        let longest_ns = self.delay_ns_at(1.0) as f64 * self.drift_at(1.0);
+        let most_ns = longest_ns as u64 + self.stall_ns();
         if most_ns >= reply_timeout_ns {
             let text = format!(
                 "delay_us, stall_ms: answers of up to {most_ns} ns miss the limit of \
@@ -156,6 +175,7 @@ fn is_quantile_function(points: &[[f64; 2]]) -> bool {
         && points.windows(2).all(|pair| pair[0][0] < pair[1][0] && pair[0][1] <= pair[1][1])
 }
 
+const DRIFT_PERCENT_MAX: f64 = 1_000.0;
 /// The default: a body of some ten microseconds and a tail.
 const DELAY_US: [[f64; 2]; 6] =
     [[0.0, 10.0], [0.5, 20.0], [0.9, 40.0], [0.99, 80.0], [0.999, 200.0], [1.0, 500.0]];
@@ -199,6 +219,8 @@ mod tests {
             (Options { stall_ms: 2.0, ..whole() }, "stall_ms"),
             (Options { stall_ms: -1.0, ..whole() }, "stall_ms"),
             (Options { delay_us: vec![[0.0, 1.0], [1.0, 1000.0]], ..whole() }, "delay_us"),
+            (Options { drift_percent: 100.0, ..whole() }, "delay_us"),
+            (Options { drift_percent: -1.0, ..whole() }, "drift_percent"),
         ];
         for (options, key) in refused {
             assert_eq!(options.check(1_000_000).unwrap_err().key, key, "{options:?}");

@@ -8,7 +8,7 @@ use super::distribution::{Sorted, us};
 use super::series::{Series, seconds};
 use super::totals::{Totals, sum};
 use super::validity::{Evidence, faults, saturation};
-use super::{bootstrap, flood, observed, publish, start, stream};
+use super::{bootstrap, flood, observed, publish, repeats, start, steady, stream};
 use crate::host::Host;
 use crate::plan::CellPlan;
 use crate::record::{RunRecord, RunSamples};
@@ -26,6 +26,7 @@ pub struct JudgedRun {
     saturation: Option<String>,
     /// Ping's; of a publish run, ping's and pong's together.
     pub(super) counts: Done,
+    pub(super) settling: steady::Settling,
 }
 
 impl JudgedRun {
@@ -65,6 +66,10 @@ impl JudgedRun {
                 _ => stream::series(samples, has_rate, kind == Kind::Image),
             },
             seconds: seconds(&samples.ping, workload.record_every),
+            settling: steady::settling(
+                &steady::in_order(samples, kind, has_rate),
+                host.clock_step_ns,
+            ),
             counts: match kind {
                 Kind::Roundtrip => record.ping.clone().unwrap_or_default(),
                 Kind::Startup => start::counts(&record),
@@ -77,7 +82,7 @@ impl JudgedRun {
     }
 
     /// What percentiles are of: round trips, publish calls, or one-way latencies.
-    fn latency(&self, kind: Kind) -> &Sorted {
+    pub(super) fn latency(&self, kind: Kind) -> &Sorted {
         match kind {
             Kind::Roundtrip => &self.series.round_trip,
             Kind::Publish => &self.series.write,
@@ -194,8 +199,8 @@ pub fn pool(
         write_p50_interval_us: interval_of(kind == Kind::Publish, 0.5),
         one_way_p50_interval_us: interval_of(is_stream, 0.5),
         one_way_p99_interval_us: interval_of(is_stream, 0.99),
-        repeats: None,
-        unsettled_runs: 0,
+        repeats: repeats::of(runs, scenario),
+        unsettled_runs: steady::remarks(&used).len() as u32,
         further_subscriber: None,
         placements: match system.transport {
             // Where nothing travels it does not matter where the ends are.
@@ -212,8 +217,8 @@ pub fn pool(
             / (directions * total.messages * (plan.payload_bytes + 8) as f64).max(1.0),
         loopback_packets_per_message: total.loopback_packets
             / (directions * total.messages).max(1.0),
-        observed: observed::figures(&used, scenario.workload.warmup_messages),
-        notes: notes(runs, &used, kind, total.steal_percent()),
+        observed: observed::figures(&used, warmup_messages),
+        notes: [notes(runs, &used, kind, total.steal_percent()), steady::remarks(&used)].concat(),
     };
     let detail = Detail {
         curve: curve(&latency, &latencies),

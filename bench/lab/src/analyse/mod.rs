@@ -7,8 +7,10 @@ pub mod distribution;
 mod flood;
 mod observed;
 mod publish;
+mod repeats;
 pub mod series;
 mod start;
+pub mod steady;
 mod stream;
 mod totals;
 pub mod validity;
@@ -20,9 +22,10 @@ use anyhow::Result;
 
 use cell::JudgedRun;
 use distribution::Sorted;
+use myelin_bench_kit::protocol::System;
 
 use crate::host::Host;
-use crate::plan::Plan;
+use crate::plan::{Plan, RunPlan};
 use crate::record::{Folder, RunRecord, RunSamples};
 use crate::scenario::{Kind, Scenario, Touch};
 use crate::summary::{Analysis, SCHEMA, Summary, SystemInfo};
@@ -41,10 +44,12 @@ pub fn analyse(folder: &mut Folder, plan: &Plan, host: Host) -> Result<Analysis>
     summary.host.steal_percent = mean_steal(&records);
     summary.notes.extend(summary.host.disturbances());
     summary.notes.extend(plan.scenarios.iter().filter_map(touch_remark));
-    if records.len() < plan.runs.len() {
-        let (done, all) = (records.len(), plan.runs.len());
+    let planned = records.iter().filter(|record| (record.plan.order as usize) < plan.runs.len());
+    let (done, all) = (planned.count(), plan.runs.len());
+    if done < all {
         summary.notes.push(format!("incomplete: {done} of {all} runs were made"));
     }
+    let made: Vec<RunPlan> = records.iter().map(|record| record.plan).collect();
     let mut by_cell: BTreeMap<usize, Vec<RunRecord>> = BTreeMap::new();
     for record in records {
         by_cell.entry(record.plan.cell).or_default().push(record);
@@ -56,28 +61,66 @@ pub fn analyse(folder: &mut Folder, plan: &Plan, host: Host) -> Result<Analysis>
         let Some(system) = plan.systems.iter().find(|system| system.name == cell.system) else {
             continue;
         };
-        let mut runs = Vec::new();
-        let mut configuration = BTreeMap::new();
-        for mut record in by_cell.remove(&index).unwrap_or_default() {
-            let samples = folder.samples(&record).unwrap_or_else(|error| {
-                let reason = format!("{error:#}; --resume measures it again");
-                record.failure.get_or_insert(reason);
-                RunSamples::default()
-            });
-            observed::attach(&mut record, folder);
-            if configuration.is_empty() {
-                configuration = configuration_files(&folder.path().join(&record.directory));
-            }
-            let host = &summary.host;
-            runs.push(JudgedRun::new(record, &samples, cell, system, scenario, host));
-        }
+        let records = by_cell.remove(&index).unwrap_or_default();
+        let configuration = configuration_of(folder, &records);
+        let runs = judge(folder, plan, index, system, records, &summary.host);
         let (cell, detail) = cell::pool(cell, scenario, system, &runs, configuration);
         summary.cells.push(cell);
         details.push(detail);
         writes.push(publish_calls(&runs, scenario));
     }
     publish::compare_subscribers(&mut summary.cells, &writes);
+    let is_narrow = |cell: usize| {
+        let repeats = summary.cells.get(cell).and_then(|cell| cell.repeats);
+        repeats.is_none_or(|repeats| repeats.is_narrow)
+    };
+    if done == all && !plan.further(&made, is_narrow).is_empty() {
+        let text = "incomplete: intervals are wider than asked and runs are left; --resume goes on";
+        summary.notes.push(text.into());
+    }
     Ok(Analysis { summary, details })
+}
+
+/// Whether the runs of a cell made so far determine its median as narrowly as its scenario asks;
+/// true if it does not ask.
+pub fn is_narrow(
+    folder: &Folder,
+    plan: &Plan,
+    cell: usize,
+    records: &[RunRecord],
+    host: &Host,
+) -> bool {
+    let scenario = &plan.scenarios[plan.cells[cell].scenario];
+    let name = &plan.cells[cell].system;
+    let Some(system) = plan.systems.iter().find(|system| system.name == *name) else {
+        return true;
+    };
+    let own = records.iter().filter(|record| record.plan.cell == cell).cloned().collect();
+    let runs = judge(folder, plan, cell, system, own, host);
+    repeats::of(&runs, scenario).is_none_or(|repeats| repeats.is_narrow)
+}
+
+/// The runs of a cell, judged.
+fn judge(
+    folder: &Folder,
+    plan: &Plan,
+    cell: usize,
+    system: &System,
+    records: Vec<RunRecord>,
+    host: &Host,
+) -> Vec<JudgedRun> {
+    let cell = &plan.cells[cell];
+    let scenario = &plan.scenarios[cell.scenario];
+    let one = |mut record: RunRecord| {
+        let samples = folder.samples(&record).unwrap_or_else(|error| {
+            let reason = format!("{error:#}; --resume measures it again");
+            record.failure.get_or_insert(reason);
+            RunSamples::default()
+        });
+        observed::attach(&mut record, folder);
+        JudgedRun::new(record, &samples, cell, system, scenario, host)
+    };
+    records.into_iter().map(one).collect()
 }
 
 /// The publish calls of each run that is used; nothing for others, where nobody asks.
@@ -121,6 +164,12 @@ fn mean_steal(records: &[RunRecord]) -> Option<f64> {
         .filter_map(|record| Some(record.observation.as_ref()?.steal_percent))
         .collect();
     (!steal.is_empty()).then(|| steal.iter().sum::<f64>() / steal.len() as f64)
+}
+
+/// The configuration of the first run that has one.
+fn configuration_of(folder: &Folder, records: &[RunRecord]) -> BTreeMap<String, String> {
+    let of = |record: &RunRecord| configuration_files(&folder.path().join(&record.directory));
+    records.iter().map(of).find(|files| !files.is_empty()).unwrap_or_default()
 }
 
 /// The configuration a driver has written for a run.

@@ -21,19 +21,16 @@ fn write(summary: &Summary, writer: &mut ::csv::Writer<Vec<u8>>) -> Result<(), :
     let figures = distributions.iter().flat_map(|(name, _)| {
         PERCENTILES.iter().map(move |(percentile, _)| format!("{name}_{percentile}"))
     });
-    let observed: &[(_, Of<String>)] = match summary.cells.iter().any(is_observed) {
-        true => OBSERVED_COLUMNS,
-        false => &[],
-    };
-    let last = observed.iter().map(|(name, _)| (*name).to_owned());
-    writer.write_record(plain.chain(figures).chain(last))?;
+    let last = last_columns(summary);
+    let ends = last.iter().map(|(name, _)| (*name).to_owned());
+    writer.write_record(plain.chain(figures).chain(ends))?;
     for cell in &summary.cells {
         let plain = columns.iter().map(|(_, of)| of(cell));
         let figures = distributions.iter().flat_map(|(_, of)| {
             PERCENTILES.iter().map(move |(_, percentile)| optional(of(cell).and_then(percentile)))
         });
-        let last = observed.iter().map(|(_, of)| of(cell));
-        writer.write_record(plain.chain(figures).chain(last))?;
+        let ends = last.iter().map(|(_, of)| of(cell));
+        writer.write_record(plain.chain(figures).chain(ends))?;
     }
     Ok(())
 }
@@ -53,6 +50,22 @@ fn columns(summary: &Summary) -> Vec<(&'static str, Of<String>)> {
     }
     if any(is_flow) {
         columns.extend(FLOW_COLUMNS);
+    }
+    columns
+}
+
+/// As [`columns`], behind the figures.
+fn last_columns(summary: &Summary) -> Vec<(&'static str, Of<String>)> {
+    let any = |is: fn(&Cell) -> bool| summary.cells.iter().any(is);
+    let mut columns: Vec<(&'static str, Of<String>)> = Vec::new();
+    if any(|cell| cell.repeats.is_some()) {
+        columns.extend(REPEATS_COLUMNS);
+    }
+    if any(|cell| cell.unsettled_runs > 0) {
+        columns.push(("unsettled_runs", |cell| cell.unsettled_runs.to_string()));
+    }
+    if any(is_observed) {
+        columns.extend(OBSERVED_COLUMNS);
     }
     columns
 }
@@ -157,6 +170,16 @@ const OBSERVED_COLUMNS: &[(&str, Of<String>)] = &[
 fn is_observed(cell: &Cell) -> bool {
     cell.observed.observation_cpu_percent.is_some()
 }
+
+const REPEATS_COLUMNS: &[(&str, Of<String>)] = &[
+    ("interval_asked_percent", |cell| optional(cell.repeats.map(|it| it.asked_percent))),
+    ("interval_reached_percent", |cell| {
+        optional(cell.repeats.and_then(|repeats| repeats.reached_percent))
+    }),
+    ("interval_is_narrow", |cell| {
+        cell.repeats.map(|repeats| repeats.is_narrow.to_string()).unwrap_or_default()
+    }),
+];
 
 fn is_flow(cell: &Cell) -> bool {
     cell.workload.is_one_way()

@@ -5,11 +5,12 @@ use super::flow;
 use super::host;
 use super::lines::{Line, lines};
 use super::published::{self, Comparison, comparisons};
+use super::repeats;
 use super::table::{Table, TableCell, Tone, tables};
 use super::terminal::superscript;
 use super::validity::{Level, checks};
 use super::verdict::Kind;
-use super::view::View;
+use super::view::{Entry, View};
 use super::words;
 
 /// The whole file.
@@ -28,6 +29,7 @@ pub(super) fn render(view: &View) -> String {
         for table in tables(group) {
             text += &print(&table);
         }
+        text += &wide(&group.entries);
     }
     for table in flow::overviews(view) {
         text += &print(&table);
@@ -37,6 +39,7 @@ pub(super) fn render(view: &View) -> String {
         for table in fan::tables(fan) {
             text += &print(&table);
         }
+        text += &wide(&fan.entries);
     }
     text += &beside_published(&comparisons(view));
     text += &format!("## How to repeat\n\n```sh\n{}\n```\n\n", summary.command);
@@ -44,6 +47,11 @@ pub(super) fn render(view: &View) -> String {
     let rows = host::rows(&summary.host).into_iter();
     text += &grid(&["what", "value"], rows.map(|(name, value)| vec![name.to_owned(), value]));
     text
+}
+
+/// Cells that were repeated up to the limit, below their tables.
+fn wide(entries: &[Entry]) -> String {
+    repeats::wide(entries).iter().map(|line| format!("{}\n\n", escape(line))).collect()
 }
 
 fn verdicts(view: &View) -> String {

@@ -17,6 +17,7 @@ mod markdown;
 mod plots;
 pub mod published;
 pub mod published_images;
+mod repeats;
 mod roundtrip_format;
 mod rows;
 mod table;

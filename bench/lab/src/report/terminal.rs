@@ -3,10 +3,11 @@
 use super::fan;
 use super::flow;
 use super::lines::{Line, lines};
+use super::repeats;
 use super::table::{Column, Row, Table, TableCell, Tone, tables};
 use super::validity::{Level, checks};
 use super::verdict::Kind;
-use super::view::View;
+use super::view::{Entry, View};
 
 /// What the terminal is able to show.
 #[derive(Clone, Copy, Debug)]
@@ -33,6 +34,7 @@ pub(super) fn render(view: &View, screen: Screen) -> String {
             text += &print(&table, screen);
             text.push('\n');
         }
+        text += &wide(&group.entries, screen);
     }
     for table in flow::overviews(view) {
         text += &print(&table, screen);
@@ -45,10 +47,18 @@ pub(super) fn render(view: &View, screen: Screen) -> String {
             text += &print(&table, screen);
             text.push('\n');
         }
+        text += &wide(&fan.entries, screen);
     }
     text += &verdicts(view, screen);
     text += &doubts(view, screen);
     text
+}
+
+/// Cells that were repeated up to the limit, below their tables.
+fn wide(entries: &[Entry], screen: Screen) -> String {
+    let lines = repeats::wide(entries);
+    let text: String = lines.iter().map(|line| screen.wrap(line, YELLOW)).collect();
+    if lines.is_empty() { text } else { text + "\n" }
 }
 
 fn verdicts(view: &View, screen: Screen) -> String {

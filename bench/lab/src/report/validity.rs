@@ -3,8 +3,7 @@
 use serde::Serialize;
 
 use super::view::{Entry, View};
-use super::words;
-use crate::analyse::bootstrap::RUNS_MIN;
+use super::{repeats, words};
 use crate::summary::Distribution;
 
 /// One item of the validity strip.
@@ -50,7 +49,8 @@ impl Level {
 pub(super) fn checks(view: &View) -> Vec<Check> {
     let mut checks = vec![cells(view), delivery(view)];
     checks.extend(floor_stability(view));
-    checks.extend([steal(view), repeats(view), withheld(view), placements(view), clock(view)]);
+    checks.extend([steal(view), repeats::check(view), repeats::steadiness(view)]);
+    checks.extend([withheld(view), placements(view), clock(view)]);
     checks.extend(remarks(view));
     checks.extend(missing(view));
     checks
@@ -151,23 +151,6 @@ fn steal(view: &View) -> Check {
         None => (Level::Caution, "not recorded".to_owned()),
     };
     Check { level, title: "Steal", finding, particulars: vec![] }
-}
-
-fn repeats(view: &View) -> Check {
-    let runs = || view.entries().filter(|entry| entry.cell.valid).map(|entry| entry.cell.runs);
-    let (least, most) = (runs().min().unwrap_or(0), runs().max().unwrap_or(0));
-    let number = match least == most {
-        true => words::plural(least as usize, "run"),
-        false => format!("{least} to {most} runs"),
-    };
-    let enough = |runs: u32| runs as usize >= RUNS_MIN;
-    let (level, consequence) = match least {
-        _ if enough(least) => (Level::Good, "intervals are 95 % bootstraps over runs"),
-        _ if enough(most) => (Level::Caution, "cells with fewer than 5 have no interval"),
-        _ => (Level::Caution, "fewer than 5: no intervals, hence no verdicts"),
-    };
-    let finding = format!("{number} of each cell; {consequence}");
-    Check { level, title: "Repeats", finding, particulars: vec![] }
 }
 
 fn withheld(view: &View) -> Check {

@@ -42,6 +42,7 @@ impl Scenario {
     /// The same scenario, cut down to give a first impression: fewer runs, less time.
     pub fn hasten(&mut self) {
         self.plan.runs = self.plan.runs.min(QUICK_RUNS);
+        self.plan.precision = None;
         let messages = &mut self.workload.messages;
         *messages = if *messages == 0 { QUICK_MESSAGES } else { (*messages).min(QUICK_MESSAGES) };
         let duration = &mut self.workload.duration_s;

@@ -12,7 +12,7 @@ use super::modules::ModuleFile;
 use super::stream::{ArrivalsFile, Schedules};
 use super::{
     Kind, Plan, Reliability, Scenario, Topology, Touch, Tuning, TuningChoice, Workload, kind,
-    modules, stream,
+    modules, precision, stream,
 };
 use crate::input_error::{InputError, Source};
 
@@ -62,6 +62,8 @@ struct PlanFile {
     tunings: Vec<Tuning>,
     topology: Spanned<TopologyFile>,
     runs: Spanned<i64>,
+    runs_max: Option<Spanned<i64>>,
+    interval_percent: Option<Spanned<f64>>,
 }
 
 #[derive(Deserialize)]
@@ -281,11 +283,13 @@ impl PlanFile {
         let mut tunings = self.tunings;
         tunings.sort();
         tunings.dedup();
+        let runs = limits.within("runs", self.runs, 1, i64::from(RUNS_MAX))? as u32;
         Ok(Plan {
             systems: self.systems.into_iter().map(Spanned::into_inner).collect(),
             tunings,
             topology: topologies(limits, self.topology)?,
-            runs: limits.within("runs", self.runs, 1, i64::from(RUNS_MAX))? as u32,
+            runs,
+            precision: precision::check(limits, runs, self.runs_max, self.interval_percent)?,
         })
     }
 }
@@ -354,5 +358,5 @@ const TOPICS_MAX: i64 = 10_000;
 const DEPTH_MAX: i64 = 1_000_000;
 pub(super) const PAYLOAD_BYTES_MAX: i64 = 1 << 30;
 const MESSAGES_MAX: i64 = 1_000_000_000;
-const RUNS_MAX: u32 = 1_000;
+pub(super) const RUNS_MAX: u32 = 1_000;
 const CPU_MAX: i64 = 4_095;

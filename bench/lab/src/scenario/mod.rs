@@ -8,6 +8,7 @@ mod file;
 mod kind;
 mod limits;
 mod modules;
+mod precision;
 mod stream;
 
 use std::collections::BTreeMap;
@@ -19,6 +20,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::input_error::Source;
 use myelin_bench_kit::protocol::DEPTH_DEFAULT;
+pub use precision::Precision;
 pub use stream::frame_name;
 
 /// A scenario, checked.
@@ -184,8 +186,11 @@ pub struct Plan {
     /// Systems that live otherwise are left out; each has one topology, which is its cells'.
     #[serde(deserialize_with = "one_or_many")]
     pub topology: Vec<Topology>,
-    /// Repeats of each cell in fresh processes.
+    /// Repeats of each cell in fresh processes; with `precision`, at least.
     pub runs: u32,
+    /// When further repeats are made; absent: never.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub precision: Option<Precision>,
 }
 
 /// What is done for latency before a run.

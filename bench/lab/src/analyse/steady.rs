@@ -1,0 +1,179 @@
+//! Whether a run had settled: a test of stationarity on its latencies in the order of sending.
+//!
+//! The warm-up is fixed before a run, so somebody must ask afterwards whether it was long enough.
+//! The run is cut into [`PARTS`] equal parts and the median of each is taken, which makes of skewed,
+//! dependent latencies a short series without outliers. Two rank tests look at that series, each at
+//! 0.5 %, so that a run of independent latencies is accused in one case of a hundred at most:
+//!
+//! - Mann-Kendall with the correction for ties (Mann, "Nonparametric tests against trend",
+//!   Econometrica 13, 1945; Kendall, "Rank Correlation Methods", 1975): a drift one way;
+//! - Pettitt ("A non-parametric approach to the change-point problem", Applied Statistics 28,
+//!   1979): a step, as when a clock, a placement or a size of pool changes in the middle of a run.
+//!   Of a clean step Mann-Kendall sees only that many pairs are ordered and as many are not.
+//!
+//! Either must be joined by an effect that matters: the medians of the first and of the last third
+//! of the run differ by more than 10 %, and by more than a step of the clock.
+//!
+//! Barrett et al. ("Virtual machine warmup blows hot and cold", OOPSLA 2017) segment the whole
+//! series by change points (PELT) and call a program steady if its last 500 iterations are one
+//! segment. Their question is where the steady state begins, so that a person can choose the
+//! warm-up; penalties are tuned to their machines. Here the question is only whether this warm-up
+//! will do, asked of every run by a program that nobody watches. That wants a stated rate of false
+//! alarms, which rank tests have whatever the distribution. What is given up: a run that departs and
+//! comes back within the middle third is not accused (its median hardly moves, and the spread over
+//! runs shows it), nor one whose first sixth alone differs.
+//!
+//! Noise that remembers counts as independent as long as its memory is short against a part. With
+//! first-order autoregressive noise whose memory is a tenth of a part, false alarms stay below 1 %;
+//! with a whole part some 8 % are accused, with a third of the run half: one run cannot tell
+//! such a wander from a drift, and its median is as little to be relied on.
+
+use super::cell::JudgedRun;
+use super::distribution::us;
+use super::series::span;
+use super::stream::joined;
+use crate::record::RunSamples;
+use crate::scenario::Kind;
+
+/// What a run's latencies did while it lasted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Settling {
+    /// Too few latencies to tell: fewer than [`PARTS`] × [`PART_SAMPLES_MIN`], or a workload whose
+    /// latency changes by design.
+    Unknown,
+    /// Neither trend nor step that matters.
+    Settled,
+    /// The medians of the first and of the last third of the run, in nanoseconds.
+    Drifted {
+        /// First third.
+        from_ns: i64,
+        /// Last third.
+        to_ns: i64,
+    },
+}
+
+/// Judges latencies in the order of sending, in nanoseconds; `step_ns` is the clock's.
+pub fn settling(latencies_ns: &[i64], step_ns: u64) -> Settling {
+    if latencies_ns.len() < PARTS * PART_SAMPLES_MIN {
+        return Settling::Unknown;
+    }
+    let third = latencies_ns.len() / 3;
+    let from_ns = median(&latencies_ns[..third]);
+    let to_ns = median(&latencies_ns[latencies_ns.len() - third..]);
+    let (change_ns, least_ns) = (to_ns.abs_diff(from_ns), from_ns.abs().min(to_ns.abs()));
+    let matters = change_ns as f64 > CHANGE_MIN * least_ns as f64 && change_ns > step_ns;
+    match matters && is_unsteady(&part_medians(latencies_ns)) {
+        true => Settling::Drifted { from_ns, to_ns },
+        false => Settling::Settled,
+    }
+}
+
+/// Whether runs of a workload with so many latencies have a verdict.
+pub fn can_tell(kind: Kind, latencies: u64) -> bool {
+    let varies = matches!(kind, Kind::Flood | Kind::Startup);
+    !varies && latencies >= (PARTS * PART_SAMPLES_MIN) as u64
+}
+
+/// A remark on each run that had not settled.
+pub(super) fn remarks(runs: &[&JudgedRun]) -> Vec<String> {
+    let remark = |run: &&JudgedRun| match run.settling {
+        Settling::Drifted { from_ns, to_ns } => Some(format!(
+            "run {} never settled: median drifted from {} to {} µs",
+            run.record.plan.repeat + 1,
+            us(from_ns),
+            us(to_ns)
+        )),
+        Settling::Settled | Settling::Unknown => None,
+    };
+    runs.iter().filter_map(remark).collect()
+}
+
+/// The latencies that a run's percentiles are of, in the order of sending. None of floods, whose
+/// rate is varied, and of start-ups.
+pub(super) fn in_order(samples: &RunSamples, kind: Kind, has_rate: bool) -> Vec<i64> {
+    let ping = || samples.ping.iter();
+    match kind {
+        Kind::Roundtrip => ping()
+            .filter(|record| record.take_return_ns != 0)
+            .map(|record| span(record.publish_entry_ns, record.take_return_ns))
+            .collect(),
+        Kind::Publish => {
+            ping().map(|record| span(record.publish_entry_ns, record.publish_return_ns)).collect()
+        }
+        Kind::Stream | Kind::Image => {
+            let from = |intended_ns, stamp_ns| if has_rate { intended_ns } else { stamp_ns };
+            let mut ways: Vec<(u64, i64)> = joined(samples)
+                .map(|(ping, pong)| (from(ping.intended_ns, ping.publish_entry_ns), pong))
+                .map(|(from_ns, pong)| (from_ns, span(from_ns, pong.take_return_ns)))
+                .collect();
+            ways.sort_by_key(|(from_ns, _)| *from_ns);
+            ways.into_iter().map(|(_, way)| way).collect()
+        }
+        Kind::Flood | Kind::Startup => Vec::new(),
+    }
+}
+
+fn part_medians(values: &[i64]) -> Vec<i64> {
+    let edge = |part: usize| part * values.len() / PARTS;
+    (0..PARTS).map(|part| median(&values[edge(part)..edge(part + 1)])).collect()
+}
+
+/// By nearest rank, as percentiles are.
+fn median(values: &[i64]) -> i64 {
+    let mut values = values.to_vec();
+    let middle = (values.len() - 1) / 2;
+    *values.select_nth_unstable(middle).1
+}
+
+/// Whether either test refuses to call the series stationary.
+fn is_unsteady(series: &[i64]) -> bool {
+    mann_kendall_z(series).abs() > Z_MAX || pettitt_p(series) < EACH_TEST
+}
+
+/// Mann-Kendall's S divided by its deviation under no trend, less one for continuity; positive for
+/// a rise. 0 if all values are equal.
+fn mann_kendall_z(series: &[i64]) -> f64 {
+    let spread = |n: f64| n * (n - 1.0) * (2.0 * n + 5.0);
+    let mut sorted = series.to_vec();
+    sorted.sort_unstable();
+    let ties: f64 = sorted.chunk_by(|a, b| a == b).map(|tied| spread(tied.len() as f64)).sum();
+    let variance = (spread(series.len() as f64) - ties) / 18.0;
+    let later = |at: usize| series[at + 1..].iter().map(move |value| sign(series[at], *value));
+    let s: i64 = (0..series.len()).flat_map(later).sum();
+    match variance > 0.0 {
+        true => (s.abs() - 1).max(0) as f64 * s.signum() as f64 / variance.sqrt(),
+        false => 0.0,
+    }
+}
+
+/// The probability, as Pettitt approximates it from above, that a series without a step has one as
+/// clear as the clearest of this one.
+fn pettitt_p(series: &[i64]) -> f64 {
+    let across = |at: usize| -> i64 {
+        let (before, after) = series.split_at(at);
+        before.iter().flat_map(|one| after.iter().map(|other| sign(*one, *other))).sum()
+    };
+    let clearest = (1..series.len()).map(|at| across(at).abs()).max().unwrap_or(0) as f64;
+    let n = series.len() as f64;
+    (2.0 * (-6.0 * clearest.powi(2) / (n.powi(3) + n.powi(2))).exp()).min(1.0)
+}
+
+/// 1 if the later value is the greater.
+fn sign(earlier: i64, later: i64) -> i64 {
+    later.cmp(&earlier) as i64
+}
+
+/// Parts of a run. Of ten, a clean step in the middle would not reach 1 % in either test; of thirty
+/// it does from a quarter of the run to three quarters.
+pub const PARTS: usize = 30;
+/// Latencies in a part.
+pub const PART_SAMPLES_MIN: usize = 10;
+/// Part of the smaller median by which the thirds must differ.
+const CHANGE_MIN: f64 = 0.1;
+/// False alarms of either test.
+const EACH_TEST: f64 = 0.005;
+/// What a normal deviate exceeds in magnitude with that probability.
+const Z_MAX: f64 = 2.807;
+
+#[cfg(test)]
+mod tests;

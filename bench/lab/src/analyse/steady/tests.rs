@@ -1,0 +1,187 @@
+//! The test of stationarity against simulated runs of known kinds. All seeds are fixed.
+
+use myelin_bench_kit::samples::Record;
+use proptest::prelude::*;
+use rand::rngs::StdRng;
+use rand::{RngExt, SeedableRng};
+
+use super::*;
+
+/// What a latency is multiplied by, from the part of the run done.
+type Shape = fn(f64) -> f64;
+
+/// A run of skewed latencies around 20 µs. `memory` is the correlation of neighbours.
+fn run(seed: u64, len: usize, deviation: f64, memory: f64, shape: Shape) -> Vec<i64> {
+    let mut random = StdRng::seed_from_u64(seed);
+    let mut normal = || {
+        let (radius, turn): (f64, f64) = (random.random(), random.random());
+        (-2.0 * (1.0 - radius).ln()).sqrt() * (std::f64::consts::TAU * turn).cos()
+    };
+    let mut state = normal();
+    let one = |index: usize| {
+        state = memory * state + (1.0 - memory * memory).sqrt() * normal();
+        let factor = shape(index as f64 / len as f64) * (deviation * state).exp();
+        (20_000.0 * factor) as i64
+    };
+    (0..len).map(one).collect()
+}
+
+fn accused(runs: u64, judge: impl Fn(u64) -> Settling) -> u64 {
+    (0..runs).filter(|seed| matches!(judge(*seed), Settling::Drifted { .. })).count() as u64
+}
+
+fn steady(_: f64) -> f64 {
+    1.0
+}
+
+#[test]
+fn independent_noise_is_accused_in_one_case_of_a_hundred_at_most() {
+    // Ten latencies a part and a deviation of e: a change of 10 % between the thirds is then
+    // common, so it is the tests that must hold.
+    let judge = |seed| settling(&run(seed, 300, 1.0, 0.0, steady), 1);
+    let false_alarms = accused(2000, judge);
+    assert!((1..=20).contains(&false_alarms), "{false_alarms} of 2000");
+}
+
+#[test]
+fn each_test_alone_keeps_its_half_of_the_false_alarms() {
+    let series = |seed| run(seed, PARTS, 1.0, 0.0, steady);
+    let trends = (0..4000).filter(|seed| mann_kendall_z(&series(*seed)).abs() > Z_MAX).count();
+    let steps = (0..4000).filter(|seed| pettitt_p(&series(*seed)) < EACH_TEST).count();
+    assert!((8..=30).contains(&trends), "{trends} of 4000, 20 expected");
+    assert!((1..=25).contains(&steps), "{steps} of 4000; the approximation is from above");
+}
+
+#[test]
+fn noise_that_remembers_less_than_a_part_is_accused_as_rarely() {
+    // The memory is 10 latencies, a part 100.
+    let judge = |seed| settling(&run(seed, 3000, 1.0, 0.9, steady), 1);
+    let false_alarms = accused(300, judge);
+    assert!(false_alarms <= 6, "{false_alarms} of 300, 2 expected");
+}
+
+#[test]
+fn noise_that_remembers_for_a_part_is_accused_as_often_as_is_said() {
+    let judge = |seed| settling(&run(seed, 3000, 1.0, 0.99, steady), 1);
+    let alarms = accused(200, judge);
+    assert!((5..=35).contains(&alarms), "{alarms} of 200, 16 expected");
+}
+
+#[test]
+fn a_drift_a_decay_and_a_step_are_found() {
+    let shapes: [(&str, Shape); 5] = [
+        ("drift by 30 %", |at| 1.0 + 0.3 * at),
+        ("drift down", |at| 1.0 - 0.25 * at),
+        ("a warm-up too short by half of the run", |at| 1.0 + (-6.0 * at).exp()),
+        ("step up in the middle", |at| if at < 0.5 { 1.0 } else { 1.3 }),
+        ("step down at three tenths", |at| if at < 0.3 { 1.3 } else { 1.0 }),
+    ];
+    for (name, shape) in shapes {
+        let found = accused(50, |seed| settling(&run(seed, 3000, 0.3, 0.5, shape), 1));
+        assert!(found >= 49, "{name}: {found} of 50");
+    }
+}
+
+#[test]
+fn a_step_in_the_middle_needs_pettitt_and_a_drift_does_not() {
+    // Two levels, each ordered against the trend: half of all pairs speak against it.
+    let step: Vec<i64> = (0..PARTS as i64).map(|at| if at < 15 { -at } else { 90 - at }).collect();
+    assert!(mann_kendall_z(&step).abs() < Z_MAX && pettitt_p(&step) < EACH_TEST);
+    let drift: Vec<i64> = (0..PARTS as i64).collect();
+    assert!(mann_kendall_z(&drift) > 7.0);
+}
+
+#[test]
+fn what_is_too_small_to_matter_is_settled() {
+    let small = |at: f64| 1.0 + 0.05 * at;
+    assert_eq!(accused(50, |seed| settling(&run(seed, 3000, 0.3, 0.0, small), 1)), 0);
+    // 10 ns to 20 ns on a clock of 15 ns steps is one step.
+    let ticks: Vec<i64> = (0..3000).map(|at| if at < 1500 { 10 } else { 20 }).collect();
+    assert_eq!(settling(&ticks, 15), Settling::Settled);
+    assert_eq!(settling(&ticks, 1), Settling::Drifted { from_ns: 10, to_ns: 20 });
+}
+
+#[test]
+fn a_pulse_that_passes_is_no_drift() {
+    let pulse = |at: f64| if (0.4..0.6).contains(&at) { 3.0 } else { 1.0 };
+    assert_eq!(accused(50, |seed| settling(&run(seed, 3000, 0.3, 0.0, pulse), 1)), 0);
+}
+
+#[test]
+fn ties_take_from_the_variance_as_kendall_has_it() {
+    // Ten values, two groups of five ties in order: S = 25, Var = (2250 - 2 * 300) / 18.
+    let series = [1, 1, 1, 1, 1, 2, 2, 2, 2, 2];
+    let expected = 24.0 / (1650.0f64 / 18.0).sqrt();
+    assert!((mann_kendall_z(&series) - expected).abs() < 1e-12);
+    assert!((pettitt_p(&series) - 2.0 * (-6.0 * 625.0 / 1100.0f64).exp()).abs() < 1e-12);
+    assert_eq!(mann_kendall_z(&[7; 30]), 0.0);
+    assert_eq!(pettitt_p(&[7; 30]), 1.0);
+}
+
+#[test]
+fn few_latencies_have_no_verdict() {
+    let rising: Vec<i64> = (1..=300).collect();
+    assert_eq!(settling(&rising[..299], 0), Settling::Unknown);
+    assert_eq!(settling(&rising, 0), Settling::Drifted { from_ns: 50, to_ns: 250 });
+    assert_eq!(settling(&[], 0), Settling::Unknown);
+}
+
+#[test]
+fn each_workload_has_its_latency_in_the_order_of_sending() {
+    let sent = |id: u64, entry_ns: u64, taken_ns: u64| Record {
+        id,
+        intended_ns: entry_ns - 5,
+        publish_entry_ns: entry_ns,
+        publish_return_ns: entry_ns + 10 + id,
+        take_return_ns: taken_ns,
+        ..Record::default()
+    };
+    let ping = vec![sent(0, 1000, 1100), sent(1, 2000, 0), sent(2, 3000, 3300)];
+    let pong = vec![sent(2, 9, 3030), sent(0, 9, 1050)];
+    let samples = RunSamples { ping, pong };
+    assert_eq!(in_order(&samples, Kind::Roundtrip, true), [100, 300]);
+    assert_eq!(in_order(&samples, Kind::Publish, true), [10, 11, 12]);
+    assert_eq!(in_order(&samples, Kind::Stream, false), [50, 30]);
+    assert_eq!(in_order(&samples, Kind::Image, true), [55, 35]);
+    assert!(in_order(&samples, Kind::Flood, false).is_empty());
+}
+
+proptest! {
+    #[test]
+    fn backwards_it_drifts_the_other_way(
+        values in prop::collection::vec(1_000i64..3_000, 300..600),
+        slope in 0i64..20,
+    ) {
+        let forth: Vec<i64> =
+            values.iter().enumerate().map(|(at, value)| value + at as i64 * slope).collect();
+        let back: Vec<i64> = forth.iter().rev().copied().collect();
+        match (settling(&forth, 1), settling(&back, 1)) {
+            (Settling::Drifted { from_ns, to_ns }, Settling::Drifted { from_ns: later, to_ns: earlier }) =>
+                prop_assert_eq!((from_ns, to_ns), (earlier, later)),
+            // The parts are cut from the front: on the verge the verdicts may part.
+            (one, other) => prop_assert!(slope < 10, "{:?} {:?}", one, other),
+        }
+    }
+
+    #[test]
+    fn units_change_nothing_but_the_figures(
+        values in prop::collection::vec(1i64..1_000_000, 300..400),
+        factor in 1i64..1000,
+    ) {
+        let scaled: Vec<i64> = values.iter().map(|value| value * factor).collect();
+        let expected = match settling(&values, 0) {
+            Settling::Drifted { from_ns, to_ns } =>
+                Settling::Drifted { from_ns: from_ns * factor, to_ns: to_ns * factor },
+            other => other,
+        };
+        prop_assert_eq!(settling(&scaled, 0), expected);
+    }
+
+    #[test]
+    fn the_statistics_turn_with_the_series(series in prop::collection::vec(-50i64..50, 2..40)) {
+        let back: Vec<i64> = series.iter().rev().copied().collect();
+        prop_assert!((mann_kendall_z(&series) + mann_kendall_z(&back)).abs() < 1e-9);
+        prop_assert!((pettitt_p(&series) - pettitt_p(&back)).abs() < 1e-9);
+        prop_assert!((0.0..=1.0).contains(&pettitt_p(&series)));
+    }
+}

@@ -1,0 +1,162 @@
+//! Further blocks, beyond the plan: which cells are repeated again, in which order.
+//!
+//! The plan is written once, at the start. What comes after it follows from the plan and the runs
+//! made so far alone, so a session that was cut off anywhere, in the middle of a block too, goes on
+//! with the run that would have come next.
+
+use rand::seq::SliceRandom;
+use rand::{SeedableRng, rngs::StdRng};
+
+use super::{Plan, RunPlan};
+
+impl Plan {
+    /// What is left of the block in progress, or the next block: a run of every cell whose interval
+    /// is wider than its scenario asks and that has not had its limit of runs. Empty if there is no
+    /// such cell. `made` are the runs so far, failed ones included; all of the plan's are among them.
+    pub fn further(&self, made: &[RunPlan], is_narrow: impl Fn(usize) -> bool) -> Vec<RunPlan> {
+        let mut runs = vec![0; self.cells.len()];
+        for run in made {
+            runs[run.cell] += 1;
+        }
+        let is_open = |cell: &usize| {
+            let precision = self.scenarios[self.cells[*cell].scenario].plan.precision;
+            precision.is_some_and(|asked| runs[*cell] < asked.runs_max) && !is_narrow(*cell)
+        };
+        // How many further blocks a cell has been in.
+        let blocks = |cell: usize| {
+            let least = self.scenarios[self.cells[cell].scenario].plan.runs;
+            u32::saturating_sub(runs[cell], least)
+        };
+        let open: Vec<usize> = (0..self.cells.len()).filter(is_open).collect();
+        let Some(block) = open.iter().map(|cell| blocks(*cell)).min() else {
+            return Vec::new();
+        };
+        let after = made.iter().map(|run| run.order + 1).max().unwrap_or(0);
+        let first = after.max(self.runs.len() as u32);
+        let mut ordered = self.order_of_block(block);
+        ordered.retain(|cell| open.contains(cell) && blocks(*cell) == block);
+        let run = |(order, cell)| RunPlan { order, cell, repeat: runs[cell] };
+        (first..).zip(ordered).map(run).collect()
+    }
+
+    /// Runs there may be at most.
+    pub fn runs_at_most(&self) -> impl Iterator<Item = (usize, u32)> {
+        self.cells.iter().enumerate().map(|(index, cell)| {
+            let plan = &self.scenarios[cell.scenario].plan;
+            (index, plan.precision.map_or(plan.runs, |asked| asked.runs_max))
+        })
+    }
+
+    /// All cells, in the order that the seed gives them in a further block.
+    fn order_of_block(&self, block: u32) -> Vec<usize> {
+        let mut key = [0; 32];
+        key[..8].copy_from_slice(&self.seed.to_le_bytes());
+        key[8..12].copy_from_slice(&block.to_le_bytes());
+        let mut cells: Vec<usize> = (0..self.cells.len()).collect();
+        cells.shuffle(&mut StdRng::from_seed(key));
+        cells
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::registry::Entry;
+    use crate::scenario::{Precision, Scenario};
+
+    fn plan(seed: u64, runs: u32, runs_max: u32) -> Plan {
+        let text = r#"{"name": "a.x", "about": "", "wait": "block", "transport": "kernel"}"#;
+        let system = serde_json::from_str(text).unwrap();
+        let entry = Entry { system, executable: "myelin-driver-a".into() };
+        let mut scenario = Scenario::load("quick").unwrap();
+        scenario.plan.runs = runs;
+        scenario.plan.precision = Some(Precision { interval_percent: 5.0, runs_max });
+        let mut steady = scenario.clone();
+        steady.plan.precision = None;
+        Plan::new(vec![(scenario, vec![entry.clone()]), (steady, vec![entry])], seed, String::new())
+    }
+
+    /// Goes on until nothing is left; a cell is narrow once it has as many runs as `enough` says.
+    /// `cut` is asked before each run whether the session is killed and resumed there.
+    fn session(
+        plan: &Plan,
+        enough: impl Fn(usize) -> u32,
+        mut cut: impl FnMut() -> bool,
+    ) -> Vec<RunPlan> {
+        let mut made = plan.runs.clone();
+        loop {
+            let counts = made.clone();
+            let count = |cell| counts.iter().filter(|run| run.cell == cell).count() as u32;
+            let block = plan.further(&made, |cell| count(cell) >= enough(cell));
+            if block.is_empty() {
+                return made;
+            }
+            for run in block {
+                if cut() {
+                    break;
+                }
+                made.push(run);
+            }
+        }
+    }
+
+    #[test]
+    fn only_open_cells_of_scenarios_that_ask_are_repeated_up_to_the_limit() {
+        let plan = plan(7, 5, 9);
+        let asking = plan.cells.iter().filter(|cell| cell.scenario == 0).count();
+        let never = session(&plan, |_| u32::MAX, || false);
+        assert_eq!(never.len(), plan.runs.len() + 4 * asking);
+        let at_once = session(&plan, |_| 5, || false);
+        assert_eq!(at_once, plan.runs, "narrow after the planned runs");
+        let one = session(&plan, |cell| if cell == 2 { 7 } else { 5 }, || false);
+        let further: Vec<(usize, u32)> =
+            one[plan.runs.len()..].iter().map(|run| (run.cell, run.repeat)).collect();
+        assert_eq!(further, [(2, 5), (2, 6)]);
+        let most: u32 = plan.runs_at_most().map(|(_, runs)| runs).sum();
+        assert_eq!(most as usize, never.len());
+    }
+
+    #[test]
+    fn blocks_have_orders_of_their_own_that_the_seed_decides() {
+        let cells = |seed: u64| -> Vec<Vec<usize>> {
+            let plan = plan(seed, 5, 9);
+            let asking = plan.cells.iter().filter(|cell| cell.scenario == 0).count();
+            let made = session(&plan, |_| u32::MAX, || false);
+            let blocks = made[plan.runs.len()..].chunks(asking);
+            blocks.map(|block| block.iter().map(|run| run.cell).collect()).collect()
+        };
+        assert_eq!(cells(7), cells(7));
+        assert_ne!(cells(7), cells(8));
+        for block in &cells(7) {
+            let mut sorted = block.clone();
+            sorted.sort_unstable();
+            assert_eq!(sorted, (0..block.len()).collect::<Vec<_>>(), "each cell once");
+        }
+        assert_ne!(cells(7)[0], cells(7)[1]);
+    }
+
+    proptest! {
+        #[test]
+        fn a_session_cut_off_anywhere_makes_the_same_runs(
+            seed in any::<u64>(),
+            enough in prop::collection::vec(5u32..12, 40),
+            cuts in prop::collection::vec(0u32..4, 1..60),
+        ) {
+            let plan = plan(seed, 5, 10);
+            let whole = session(&plan, |cell| enough[cell], || false);
+            let mut cuts = cuts.into_iter();
+            let parts = session(&plan, |cell| enough[cell], || cuts.next() == Some(0));
+            prop_assert_eq!(&parts, &whole);
+            let orders: Vec<u32> = whole.iter().map(|run| run.order).collect();
+            prop_assert_eq!(orders, (0..whole.len() as u32).collect::<Vec<_>>());
+            for (cell, most) in plan.runs_at_most() {
+                let repeats: Vec<u32> =
+                    whole.iter().filter(|run| run.cell == cell).map(|run| run.repeat).collect();
+                prop_assert!(repeats.len() as u32 <= most);
+                prop_assert_eq!(&repeats, &(0..repeats.len() as u32).collect::<Vec<_>>());
+            }
+        }
+    }
+}

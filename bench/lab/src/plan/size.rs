@@ -1,0 +1,188 @@
+//! How long a plan takes: said before it starts, and made better with every run.
+
+use super::{CellPlan, Plan};
+use crate::scenario::Kind;
+
+impl Plan {
+    /// How many runs, and how long they take, as far as that is known beforehand.
+    pub fn size(&self) -> String {
+        let durations = Durations::new(self);
+        let planned: f64 = self.runs.iter().map(|run| durations.of(run.cell)).sum();
+        let runs = self.runs.len() as u32;
+        let size = format!("{runs} runs, some {}", words(planned));
+        let most: u32 = self.runs_at_most().map(|(_, runs)| runs).sum();
+        if most <= runs {
+            return size;
+        }
+        let seconds = |(cell, runs): (usize, u32)| durations.of(cell) * f64::from(runs);
+        let longest: f64 = self.runs_at_most().map(seconds).sum();
+        format!("{size}; up to {most} runs, {}, if intervals stay wide", words(longest))
+    }
+
+    /// The warm-up of each scenario, fixed before it starts.
+    pub fn warm_ups(&self) -> Vec<String> {
+        let of = |scenario: &crate::scenario::Scenario| {
+            let (name, messages) = (&scenario.name, scenario.workload.warmup_messages);
+            let rates = scenario.workload.rate_hz.iter().map(|rate| match rate {
+                Some(rate) => format!("{} at {rate} Hz", short(messages as f64 / rate)),
+                None => "back to back".into(),
+            });
+            let warmup_s = scenario.workload.warmup_s;
+            match messages {
+                _ if warmup_s > 0.0 => {
+                    format!("{name}: warm-up {} before each run, at its rate", short(warmup_s))
+                }
+                _ if scenario.workload.kind == Kind::Startup => format!("{name}: no warm-up"),
+                0 => format!("{name}: no warm-up"),
+                _ => {
+                    let rates = rates.collect::<Vec<_>>().join(", ");
+                    format!("{name}: warm-up {messages} messages before each run: {rates}")
+                }
+            }
+        };
+        self.scenarios.iter().map(of).collect()
+    }
+
+    /// What a run of `cell` lasts, in seconds: from the rate where there is one, from a guess where
+    /// messages go back to back.
+    fn seconds_expected(&self, cell: &CellPlan) -> f64 {
+        let workload = &self.scenarios[cell.scenario].workload;
+        let guess = 1.0 / (MESSAGE_S + BYTE_S * cell.payload_bytes as f64);
+        let measured = workload.seconds_at_most(cell.rate_hz.or(Some(guess)));
+        let search_s = if workload.kind == Kind::Flood { SEARCH_S } else { 0.0 };
+        let system = self.systems.iter().find(|system| system.name == cell.system);
+        let daemon_s = system.filter(|system| system.daemon).map_or(0.0, |_| DAEMON_S);
+        RUN_OVERHEAD_S + daemon_s + search_s + measured.unwrap_or(0.0)
+    }
+}
+
+/// How long the runs of each cell take: as expected, until some were made.
+#[derive(Clone, Debug, Default)]
+pub struct Durations {
+    expected_s: Vec<f64>,
+    /// In sum, and how many.
+    made: Vec<(f64, u32)>,
+}
+
+impl Durations {
+    /// What is known beforehand.
+    pub fn new(plan: &Plan) -> Self {
+        let expected_s: Vec<f64> =
+            plan.cells.iter().map(|cell| plan.seconds_expected(cell)).collect();
+        Durations { made: vec![(0.0, 0); expected_s.len()], expected_s }
+    }
+
+    /// A run of `cell` has taken so long, in seconds.
+    pub fn learn(&mut self, cell: usize, seconds: f64) {
+        let (sum, count) = &mut self.made[cell];
+        *sum += seconds;
+        *count += 1;
+    }
+
+    /// What a run of `cell` takes, in seconds: the mean of those made; if there are none, what was
+    /// expected, corrected by what the others have shown.
+    pub fn of(&self, cell: usize) -> f64 {
+        match self.made[cell] {
+            (_, 0) => self.expected_s[cell] * self.correction(),
+            (sum, count) => sum / f64::from(count),
+        }
+    }
+
+    fn correction(&self) -> f64 {
+        let pairs = self.made.iter().zip(&self.expected_s);
+        let (made, expected) =
+            pairs.fold((0.0, 0.0), |(made, expected), ((sum, count), of_one)| {
+                (made + sum, expected + of_one * f64::from(*count))
+            });
+        if expected > 0.0 { made / expected } else { 1.0 }
+    }
+}
+
+/// `40 s`, `12 min`, `2.5 h`.
+pub(crate) fn words(seconds: f64) -> String {
+    match seconds {
+        s if s < 90.0 => format!("{s:.0} s"),
+        s if s < 5_400.0 => format!("{:.0} min", s / 60.0),
+        s => format!("{:.1} h", s / 3_600.0),
+    }
+}
+
+/// As [`words`], to three digits below ten seconds.
+fn short(seconds: f64) -> String {
+    if seconds < 9.5 { format!("{} s", (seconds * 1e3).round() / 1e3) } else { words(seconds) }
+}
+
+/// Starting, matching and stopping, keeping the samples.
+const RUN_OVERHEAD_S: f64 = 0.4;
+/// Starting a daemon, waiting for its answer and stopping it.
+const DAEMON_S: f64 = 0.5;
+/// What a flood searches for, beyond what it measures.
+const SEARCH_S: f64 = 5.0;
+/// A message back to back, where nobody spins: there and back by way of the scheduler.
+const MESSAGE_S: f64 = 50e-6;
+/// A byte of it: written, copied in and out, and checked, at either end.
+const BYTE_S: f64 = 2e-9;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::registry::Entry;
+    use crate::scenario::{Precision, Scenario};
+
+    fn plan(change: impl FnOnce(&mut Scenario, &mut Entry)) -> Plan {
+        let text = r#"{"name": "a.x", "about": "", "wait": "block", "transport": "kernel"}"#;
+        let system = serde_json::from_str(text).unwrap();
+        let mut entry = Entry { system, executable: "myelin-driver-a".into() };
+        let mut scenario = Scenario::load("quick").unwrap();
+        let workload = &mut scenario.workload;
+        (workload.payload_bytes, workload.rate_hz) = (vec![64], vec![Some(10.0)]);
+        (workload.messages, workload.duration_s, workload.warmup_messages) = (96, 0.0, 10);
+        (scenario.plan.runs, scenario.plan.tunings) = (6, scenario.plan.tunings[..1].to_vec());
+        change(&mut scenario, &mut entry);
+        Plan::new(vec![(scenario, vec![entry])], 1, String::new())
+    }
+
+    #[test]
+    fn runs_warm_up_start_and_repeats_all_take_their_time() {
+        // 106 messages at 10 Hz and 0.4 s, six times.
+        assert_eq!(plan(|_, _| ()).size(), "6 runs, some 66 s");
+        let daemon = plan(|_, entry| entry.system.daemon = true);
+        assert_eq!(daemon.size(), "6 runs, some 69 s");
+        let wide = plan(|scenario, _| {
+            scenario.plan.precision = Some(Precision { interval_percent: 5.0, runs_max: 60 });
+        });
+        assert_eq!(wide.size(), "6 runs, some 66 s; up to 60 runs, 11 min, if intervals stay wide");
+        let unpaced = plan(|scenario, _| scenario.workload.rate_hz = vec![None]);
+        assert_eq!(unpaced.size(), "6 runs, some 2 s");
+    }
+
+    #[test]
+    fn the_warm_up_is_stated_in_messages_and_seconds() {
+        let stated = |rates: Vec<Option<f64>>, messages| {
+            let plan = plan(|scenario, _| {
+                scenario.workload.rate_hz = rates;
+                scenario.workload.warmup_messages = messages;
+            });
+            plan.warm_ups().join("\n")
+        };
+        assert_eq!(
+            stated(vec![Some(30.0), Some(1000.0), None], 500),
+            "quick: warm-up 500 messages before each run: 17 s at 30 Hz, 0.5 s at 1000 Hz, back to \
+             back"
+        );
+        assert_eq!(stated(vec![None], 0), "quick: no warm-up");
+    }
+
+    #[test]
+    fn what_was_made_corrects_what_was_expected() {
+        let plan = plan(|scenario, _| scenario.workload.payload_bytes = vec![0, 64, 128]);
+        let mut durations = Durations::new(&plan);
+        assert!((durations.of(0) - 11.0).abs() < 1e-9);
+        durations.learn(0, 20.0);
+        durations.learn(0, 24.0);
+        assert!((durations.of(0) - 22.0).abs() < 1e-9);
+        assert!((durations.of(1) - 22.0).abs() < 1e-9, "twice as slow, as the others are");
+        durations.learn(1, 11.0);
+        assert!((durations.of(2) - 11.0 * 55.0 / 33.0).abs() < 1e-9);
+    }
+}

@@ -1,0 +1,232 @@
+//! The runs of a session: those of the plan that are not finished, then further blocks for as long
+//! as intervals are wide.
+
+use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Instant;
+
+use anyhow::{Context, Result};
+
+use crate::analyse::is_narrow;
+use crate::host::Host;
+use crate::plan::size::Durations;
+use crate::plan::{Plan, RunPlan};
+use crate::progress::Progress;
+use crate::record::{Folder, RunRecord, RunSamples};
+use crate::registry::{Entry, Registry};
+use crate::run::execute::{Failure, Outcome, execute};
+use crate::run::order::{Order, tuning_notes};
+use crate::run::tuning::Cpus;
+use crate::scenario::Tuning;
+
+/// What measuring needs, for as long as it lasts.
+pub(super) struct Measuring<'a> {
+    folder: &'a mut Folder,
+    plan: &'a Plan,
+    registry: &'a Registry,
+    host: Host,
+    interrupted: &'a AtomicBool,
+    progress: Progress,
+    /// Cells whose interval is as narrow as asked: without further runs it stays so.
+    narrow: BTreeSet<usize>,
+}
+
+impl<'a> Measuring<'a> {
+    /// Goes on from what `folder` holds.
+    pub(super) fn new(
+        folder: &'a mut Folder,
+        plan: &'a Plan,
+        registry: &'a Registry,
+        host: Host,
+        interrupted: &'a AtomicBool,
+    ) -> Result<Self> {
+        clean_up_after_others(plan, registry);
+        let progress = Progress::new(Durations::new(plan));
+        let narrow = BTreeSet::new();
+        Ok(Measuring { folder, plan, registry, host, interrupted, progress, narrow })
+    }
+
+    /// Measures until nothing is left to be done or the user has had enough.
+    pub(super) fn finish(mut self) -> Result<Host> {
+        let mut block = self.unfinished()?;
+        while self.make(&block)? {
+            block = self.further()?;
+            if block.is_empty() {
+                break;
+            }
+            let (wide, all) = (block.len(), self.plan.cells.len());
+            self.progress.say(&format!(
+                "interval wider than asked for {wide} of {all} cells: another block of {wide}"
+            ));
+            self.progress.add(block.iter().map(|run| run.cell));
+        }
+        self.progress.end();
+        Ok(self.host)
+    }
+
+    /// The runs of the plan, and of further blocks, that have failed, have lost their samples or
+    /// were never made.
+    fn unfinished(&mut self) -> Result<Vec<RunPlan>> {
+        let records = self.folder.runs()?;
+        let folder = &*self.folder;
+        let is_kept =
+            |record: &&RunRecord| record.failure.is_none() && folder.samples(record).is_ok();
+        let finished: Vec<&RunRecord> = records.iter().filter(is_kept).collect();
+        let orders: BTreeSet<u32> = finished.iter().map(|record| record.plan.order).collect();
+        for record in &finished {
+            self.progress.made_before(record.plan.cell, seconds_of(record));
+        }
+        let beyond = records.iter().map(|record| record.plan);
+        let beyond = beyond.filter(|run| run.order as usize >= self.plan.runs.len());
+        let all = self.plan.runs.iter().copied().chain(beyond);
+        let open: Vec<RunPlan> = all.filter(|run| !orders.contains(&run.order)).collect();
+        self.progress.add(open.iter().map(|run| run.cell));
+        Ok(open)
+    }
+
+    /// The next block beyond the plan.
+    fn further(&mut self) -> Result<Vec<RunPlan>> {
+        if self.plan.scenarios.iter().all(|scenario| scenario.plan.precision.is_none()) {
+            return Ok(Vec::new());
+        }
+        let records = self.folder.runs()?;
+        for cell in 0..self.plan.cells.len() {
+            let is_known = self.narrow.contains(&cell);
+            if !is_known && is_narrow(self.folder, self.plan, cell, &records, &self.host) {
+                self.narrow.insert(cell);
+            }
+        }
+        let made: Vec<RunPlan> = records.iter().map(|record| record.plan).collect();
+        Ok(self.plan.further(&made, |cell| self.narrow.contains(&cell)))
+    }
+
+    /// Makes the runs, one after the other; false if the user has interrupted.
+    fn make(&mut self, runs: &[RunPlan]) -> Result<bool> {
+        for run in runs {
+            if self.interrupted.load(Ordering::Relaxed) {
+                return Ok(false);
+            }
+            let begin = Instant::now();
+            let Some((record, samples)) = self.one_run(run)? else {
+                return Ok(false);
+            };
+            if let Some(failure) = &record.failure {
+                let cell = &self.plan.cells[run.cell];
+                let what = format!("{} {} {}", cell.system, cell.tuning.name(), cell.point());
+                self.progress.say(&format!("run {} of {what}: {failure}", run.repeat + 1));
+            }
+            self.folder.keep(&record, &samples).with_context(|| {
+                format!(
+                    "run {} could not be kept in {}; the {} before it are intact: make room and go \
+                     on with `myelin bench run --resume {}`",
+                    run.order,
+                    self.folder.path().display(),
+                    run.order,
+                    self.folder.path().display()
+                )
+            })?;
+            self.progress.finish_run(run.cell, begin.elapsed().as_secs_f64());
+        }
+        Ok(true)
+    }
+
+    /// One run and its samples; `None` if it was interrupted.
+    fn one_run(&mut self, run: &RunPlan) -> Result<Option<(RunRecord, RunSamples)>> {
+        let cell = &self.plan.cells[run.cell];
+        let scenario = &self.plan.scenarios[cell.scenario];
+        let entry = entry_of(self.registry, &cell.system)?;
+        let directory = self.folder.run_directory(run, cell).with_context(|| {
+            let path = self.folder.path().display();
+            format!("{path}: earlier runs are intact: make room and go on with --resume {path}")
+        })?;
+        let tuned = cell.tuning != Tuning::Default;
+        let cpus = tuned.then(|| Cpus::choose(&scenario.tuning)).transpose()?;
+        let order = Order {
+            entry,
+            prepare: self.plan.prepare(cell, run),
+            tuning: cell.tuning,
+            cpus,
+            priority: scenario.tuning.priority,
+            directory: std::path::absolute(self.folder.path())?.join(&directory),
+            capacity: scenario.workload.records_at_most(cell.rate_hz).min(RECORDS_MAX),
+            interrupted: self.interrupted,
+        };
+        let what = format!("{} {} {}", cell.system, cell.tuning.name(), cell.point());
+        self.progress.begin_run(run.cell, &what);
+        let mut record = RunRecord {
+            plan: *run,
+            failure: None,
+            notes: tuning_notes(&order),
+            ping: None,
+            pong: None,
+            startup_ms: 0.0,
+            first_sample_ms: None,
+            daemon_ms: None,
+            pinned: cpus.map(|cpus| [cpus.ping, cpus.pong]),
+            observation: None,
+            directory,
+        };
+        let progress = &mut self.progress;
+        match execute(&order, &mut |part| progress.within_run(part)) {
+            Err(Failure::Interrupted) => Ok(None),
+            Err(Failure::Run(reason)) => {
+                record.failure = Some(reason);
+                Ok(Some((record, RunSamples::default())))
+            }
+            Ok(outcome) => {
+                let samples = fill(&mut record, outcome);
+                if samples.ping.len() as u64 == RECORDS_MAX {
+                    record
+                        .notes
+                        .push(format!("ended after {RECORDS_MAX} records, all there is room for"));
+                }
+                Ok(Some((record, samples)))
+            }
+        }
+    }
+}
+
+/// What a run has taken, as far as its record says.
+fn seconds_of(record: &RunRecord) -> f64 {
+    let observed_ns = record.observation.as_ref().map_or(0, |observed| observed.wall_ns);
+    record.startup_ms * 1e-3 + observed_ns as f64 * 1e-9 + KEEPING_S
+}
+
+/// A session that was killed may have left segments and daemons' files behind.
+fn clean_up_after_others(plan: &Plan, registry: &Registry) {
+    let planned = |entry: &&Entry| {
+        let name = &entry.system.name;
+        plan.cells.iter().any(|cell| cell.system == *name)
+    };
+    let mut cleaned = Vec::new();
+    for entry in registry.entries().iter().filter(planned) {
+        if !cleaned.contains(&&entry.executable) {
+            entry.clean();
+            cleaned.push(&entry.executable);
+        }
+    }
+}
+
+fn fill(record: &mut RunRecord, outcome: Outcome) -> RunSamples {
+    record.notes.extend(outcome.notes);
+    record.ping = Some(outcome.ping);
+    record.pong = Some(outcome.pong);
+    record.startup_ms = outcome.startup.matched_ms;
+    record.first_sample_ms = outcome.startup.first_sample_ms;
+    record.daemon_ms = outcome.startup.daemon_ms;
+    record.observation = Some(outcome.observation);
+    outcome.samples
+}
+
+fn entry_of<'a>(registry: &'a Registry, system: &str) -> Result<&'a Entry> {
+    registry
+        .entries()
+        .iter()
+        .find(|entry| entry.system.name == system && entry.system.missing.is_none())
+        .with_context(|| format!("{system} was there when the plan was made and is gone"))
+}
+
+/// Stopping processes and keeping samples, which records do not time.
+const KEEPING_S: f64 = 0.2;
+/// Room for records in one run: 256 MB at each side.
+const RECORDS_MAX: u64 = 4_000_000;
