@@ -4,16 +4,17 @@
 //! measured, null means withheld for want of samples. [`Analysis`] adds what only the plots and
 //! the per-second tables need.
 
+mod detail;
 mod observed;
+mod params;
 
-use std::collections::BTreeMap;
-
-use myelin_bench_kit::protocol::{Reliability, Topology, Touch, Transport, Wait, Workload};
+use myelin_bench_kit::protocol::{Topology, Transport, Wait, Workload};
 use serde::{Deserialize, Serialize};
 
 use crate::host::Host;
-
+pub use detail::{Analysis, CurvePoint, Detail, RunPoint, Second};
 pub use observed::{ObservedColumns, ObservedFigures};
+pub use params::{Params, Repeats};
 
 /// `summary.json`.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -234,62 +235,6 @@ pub struct Cell {
     pub notes: Vec<String>,
 }
 
-/// A parameter point.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Params {
-    /// Bytes of payload, beyond the 8 of the sequence number.
-    pub payload_bytes: u64,
-    /// Messages a second; null for back to back.
-    pub rate_hz: Option<f64>,
-    /// How the subscriber waits.
-    pub wait: Wait,
-    /// Subscribers per topic.
-    pub subscribers: u32,
-    /// How much of a message is written and read; absent for `stamps`, the default.
-    #[serde(default, skip_serializing_if = "Touch::is_default")]
-    pub touch: Touch,
-    /// Of images, in pixels, for instance `1440x1080`; three bytes each.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub frame: Option<String>,
-    /// Of streams and images: the name of the schedule, if the scenario names any.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub arrivals: Option<String>,
-    /// Publishers of the topic, each a process; absent for 1.
-    #[serde(default = "one", skip_serializing_if = "is_one")]
-    pub publishers: u32,
-    /// Topics that messages go to in turn; absent for 1.
-    #[serde(default = "one", skip_serializing_if = "is_one")]
-    pub topics: u32,
-    /// Of workloads that go one way: what the system was set to, whatever the scenario asks.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub reliability: Option<Reliability>,
-    /// Of workloads that go one way: messages kept for a subscriber that lags.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub depth: Option<u32>,
-    /// What a module of a robot sends so, for instance `localisation`; if the scenario names any.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub module: Option<String>,
-}
-
-fn one() -> u32 {
-    1
-}
-
-fn is_one(count: &u32) -> bool {
-    *count == 1
-}
-
-/// How repeating a cell ended.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Repeats {
-    /// The width of the median's 95 % interval asked for, in per cent of the median.
-    pub asked_percent: f64,
-    /// The width reached; null where there is no interval.
-    pub reached_percent: Option<f64>,
-    /// Whether that is narrow enough; if not, the limit of runs was reached.
-    pub is_narrow: bool,
-}
-
 /// The slope of the median publish call from one subscriber to several.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct FurtherSubscriber {
@@ -377,73 +322,6 @@ pub struct ThreadUse {
     pub name: String,
     /// 100 is one core.
     pub cpu_percent: f64,
-}
-
-/// A summary with what only plots and per-second tables need; `details[i]` belongs to `cells[i]`.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Analysis {
-    /// The stable part.
-    pub summary: Summary,
-    /// One entry per cell.
-    pub details: Vec<Detail>,
-}
-
-/// The distribution of a cell in full.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
-pub struct Detail {
-    /// Round trip, publish call or one-way latency by quantile, pooled over runs, ascending; ends
-    /// where fewer than ten samples lie beyond. A quantile of 0.99 is the 99th percentile.
-    pub curve: Vec<CurvePoint>,
-    /// Each run on its own, in the order of execution.
-    pub runs: Vec<RunPoint>,
-    /// Rows of one second each, of the first valid run; empty for runs shorter than two seconds.
-    pub seconds: Vec<Second>,
-    /// What was observed over time, of the first valid run; absent if nothing was.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub series: Option<ObservedColumns>,
-    /// Files with the configuration the system was given, name → text.
-    pub configuration: BTreeMap<String, String>,
-}
-
-/// A point of a percentile curve.
-#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
-pub struct CurvePoint {
-    /// 0 to 1.
-    pub quantile: f64,
-    /// Pooled over runs.
-    pub us: f64,
-    /// Smallest and largest of the runs at this quantile.
-    pub low_us: f64,
-    /// See `low_us`.
-    pub high_us: f64,
-}
-
-/// One run of a cell.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct RunPoint {
-    /// Place in the order of execution of the whole plan, from 0.
-    pub order: u32,
-    /// Median round trip, publish call or one-way latency; null with too few samples.
-    pub p50_us: Option<f64>,
-    /// 99th percentile; null with too few samples.
-    pub p99_us: Option<f64>,
-    /// Whether it was valid.
-    pub valid: bool,
-}
-
-/// One second of a run. Whole round trips; the formats of RoundtripPing and ddsperf print halves.
-#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
-pub struct Second {
-    /// From 1.
-    pub second: u32,
-    /// Round trips in this second.
-    pub count: u64,
-    /// Round trip, in µs. Percentiles as in [`Distribution`].
-    pub round_trip_us: Distribution,
-    /// The publish call.
-    pub write_us: Distribution,
-    /// The take; absent where not measured.
-    pub read_us: Option<Distribution>,
 }
 
 /// [`Summary::schema`].
