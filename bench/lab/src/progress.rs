@@ -93,7 +93,7 @@ impl Progress {
     }
 }
 
-/// How far a session is, in time: the runs of one cell may last a hundred times as long as another's.
+/// How far a session is, in time: runs of one cell may last a hundred times as long as another's.
 struct Course {
     durations: Durations,
     /// Cells of the runs to come, the one in progress not among them.

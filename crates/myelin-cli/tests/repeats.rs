@@ -1,5 +1,5 @@
 //! Repeats that go on until medians are known, and sessions that are cut off while they do. The
-//! synthetic driver's delays follow from the seed alone, so what a session must do is known exactly.
+//! synthetic driver's delays follow from the seed, so what a session must do is known exactly.
 
 mod support;
 
@@ -18,8 +18,8 @@ fn scenario(folder: &Path, extent: &str, plan: &str) -> String {
     let text = format!(
         "name = \"test\"\nabout = \"a test\"\n\n[workload]\nkind = \"roundtrip\"\n\
          payload_bytes = [0, 64, 128]\n{extent}\nwarmup_messages = 10\n\n[plan]\n\
-         systems = [\"synthetic\"]\ntunings = [\"default\"]\ntopology = \"two-processes\"\n{plan}\n\n\
-         [options.synthetic]\nclock = \"virtual\"\n"
+         systems = [\"synthetic\"]\ntunings = [\"default\"]\ntopology = \"two-processes\"\n{plan}\n\
+         \n[options.synthetic]\nclock = \"virtual\"\n"
     );
     fs::write(&path, text).expect("a scenario file");
     path.to_string_lossy().into_owned()

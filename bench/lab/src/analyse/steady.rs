@@ -1,9 +1,10 @@
 //! Whether a run had settled: a test of stationarity on its latencies in the order of sending.
 //!
 //! The warm-up is fixed before a run, so somebody must ask afterwards whether it was long enough.
-//! The run is cut into [`PARTS`] equal parts and the median of each is taken, which makes of skewed,
-//! dependent latencies a short series without outliers. Two rank tests look at that series, each at
-//! 0.5 %, so that a run of independent latencies is accused in one case of a hundred at most:
+//! The run is cut into [`PARTS`] equal parts and the median of each is taken, which makes of
+//! skewed, dependent latencies a short series without outliers. Two rank tests look at that
+//! series, each at 0.5 %, so that a run of independent latencies is accused in one
+//! case of a hundred at most:
 //!
 //! - Mann-Kendall with the correction for ties (Mann, "Nonparametric tests against trend",
 //!   Econometrica 13, 1945; Kendall, "Rank Correlation Methods", 1975): a drift one way;
@@ -19,9 +20,9 @@
 //! segment. Their question is where the steady state begins, so that a person can choose the
 //! warm-up; penalties are tuned to their machines. Here the question is only whether this warm-up
 //! will do, asked of every run by a program that nobody watches. That wants a stated rate of false
-//! alarms, which rank tests have whatever the distribution. What is given up: a run that departs and
-//! comes back within the middle third is not accused (its median hardly moves, and the spread over
-//! runs shows it), nor one whose first sixth alone differs.
+//! alarms, which rank tests have whatever the distribution. What is given up: a run that departs
+//! and comes back within the middle third is not accused (its median hardly moves, and the spread
+//! over runs shows it), nor one whose first sixth alone differs.
 //!
 //! Noise that remembers counts as independent as long as its memory is short against a part. With
 //! first-order autoregressive noise whose memory is a tenth of a part, false alarms stay below 1 %;

@@ -12,7 +12,7 @@ use super::{Plan, RunPlan};
 impl Plan {
     /// What is left of the block in progress, or the next block: a run of every cell whose interval
     /// is wider than its scenario asks and that has not had its limit of runs. Empty if there is no
-    /// such cell. `made` are the runs so far, failed ones included; all of the plan's are among them.
+    /// such cell. `made` are the runs so far, failed ones included, and all of the plan's.
     pub fn further(&self, made: &[RunPlan], is_narrow: impl Fn(usize) -> bool) -> Vec<RunPlan> {
         let mut runs = vec![0; self.cells.len()];
         for run in made {

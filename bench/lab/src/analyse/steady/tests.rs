@@ -156,8 +156,10 @@ proptest! {
             values.iter().enumerate().map(|(at, value)| value + at as i64 * slope).collect();
         let back: Vec<i64> = forth.iter().rev().copied().collect();
         match (settling(&forth, 1), settling(&back, 1)) {
-            (Settling::Drifted { from_ns, to_ns }, Settling::Drifted { from_ns: later, to_ns: earlier }) =>
-                prop_assert_eq!((from_ns, to_ns), (earlier, later)),
+            (
+                Settling::Drifted { from_ns, to_ns },
+                Settling::Drifted { from_ns: later, to_ns: earlier },
+            ) => prop_assert_eq!((from_ns, to_ns), (earlier, later)),
             // The parts are cut from the front: on the verge the verdicts may part.
             (one, other) => prop_assert!(slope < 10, "{:?} {:?}", one, other),
         }
