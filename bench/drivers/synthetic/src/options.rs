@@ -31,7 +31,8 @@ pub struct Options {
     /// its values at (i + 0.5) / n in random order, so their distribution is exact; without, they
     /// are drawn independently. Messages of the warm-up take the median.
     pub delay_us: Vec<[f64; 2]>,
-    /// Messages that take `stall_ms` longer.
+    /// Messages that take `stall_ms` longer. Of a stream it is the publish call that does, so that
+    /// the messages behind are sent late.
     pub stall_every: u64,
     /// How much longer, in milliseconds.
     pub stall_ms: f64,
