@@ -12,11 +12,11 @@
  *
  *   best effort   KEEP_LAST(depth): a reader that lags loses its oldest samples
  *   reliable      KEEP_ALL, and the reader takes in no more than `depth` samples. With KEEP_LAST a
- *                 reliable writer of 0.10 overwrites what has not been acknowledged, and a reliable
- *                 reader what has not been taken: nobody is told. A KEEP_ALL writer of 0.10 heeds no
- *                 resource limit; it blocks when Watermarks/WhcHigh bytes are unacknowledged. A full
- *                 KEEP_ALL reader holds up the thread that receives, 10 ms at a time, so that the
- *                 rest stays in the socket's buffer and unacknowledged.
+ *                 reliable writer of 0.10 overwrites what is not acknowledged yet, and a reliable
+ *                 reader what is not taken yet: nobody is told. A KEEP_ALL writer of 0.10 heeds no
+ *                 resource limit; it blocks when Watermarks/WhcHigh bytes are unacknowledged. A
+ *                 full KEEP_ALL reader holds up the thread that receives, 10 ms at a time, so that
+ *                 the rest stays in the socket's buffer and unacknowledged.
  *
  * The type is `struct { unsigned long long sequence; octet payload[N]; }` without `payload` if N
  * is 0: its memory layout is the kit's message, byte for byte. The descriptor is what idlc 0.10.2

@@ -11,15 +11,15 @@
 //! leftovers.rs  what a killed daemon leaves on the host
 //! ```
 //! Limits: a domain has room for 120 participants, of which those that start at once need twice as
-//! many as they are; hence [`PEERS_MAX`] publishers and as many subscribers. Over iceoryx a stream is best effort alone: CycloneDDS 0.10 leaves iceoryx to discard
-//! the oldest of a full queue, whatever the reliability, and takes KEEP_ALL off shared memory. Its
-//! queues have room for 256 samples, and one thread of a process waits for at most
-//! [`SHARED_TOPICS_MAX`] readers.
+//! many as they are; hence [`PEERS_MAX`] publishers and as many subscribers. Over iceoryx a stream
+//! is best effort alone: CycloneDDS 0.10 leaves iceoryx to discard the oldest of a full queue,
+//! whatever the reliability, and takes KEEP_ALL off shared memory. Its queues have room for 256
+//! samples, and one thread of a process waits for at most 127 readers.
 //!
 //! `udp` is CycloneDDS with the receive buffer it asks for by itself (1 MiB), `udp-tuned` with the
 //! largest the kernel grants. On a virtual machine with two cores (`net.core.rmem_max` of 4 MiB) 20
-//! reliable messages of 10 MiB took 19 s with the former, nearly all of it for fragments sent again,
-//! and 0.8 s with the latter.
+//! reliable messages of 10 MiB took 19 s with the former, nearly all of it for fragments sent
+//! again, and 0.8 s with the latter.
 //!
 //! `check/` holds a round trip written without the kit, and compares the two.
 
@@ -110,7 +110,7 @@ const VARIANTS: [Variant; 4] = [
     },
     Variant {
         name: "cyclonedds.udp-tuned",
-        about: "the same with the largest receive buffer the kernel grants, fragments of a datagram",
+        about: "the same with the largest receive buffer the kernel grants and large fragments",
         shared_memory: false,
         loans: false,
         tuned: true,
@@ -218,10 +218,10 @@ impl Variant {
 const PAYLOAD_BYTES_MAX: u64 = 16 << 20;
 /// Publishers of a topic, and subscribers: together they fit into a domain.
 const PEERS_MAX: u32 = config::PROCESSES_MAX / 4;
-/// Readers that CycloneDDS 0.10 attaches to iceoryx's listener in a process.
+/// Topics over iceoryx: below what CycloneDDS 0.10 attaches to iceoryx's listener in a process.
 const SHARED_TOPICS_MAX: u32 = 100;
 /// iceoryx 2 cuts a queue off there, and a reader may hold one sample less.
 const SHARED_DEPTH_MAX: u32 = 255;
 /// For the report.
-const FULL_READER: &str = "reliable: a reader that has `depth` samples to take holds up CycloneDDS's \
-                           receiving thread for 10 ms at a time; a larger depth avoids that";
+const FULL_READER: &str = "reliable: a reader that has `depth` samples to take holds up the \
+                           receiving thread of CycloneDDS, 10 ms at a time";

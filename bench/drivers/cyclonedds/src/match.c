@@ -39,8 +39,9 @@ static int wait_until_matched(const struct end *end, dds_entity_t waitset, uint6
     const uint64_t now_ns = myelin_bench_now_ns();
     if (now_ns >= until_ns) {
       char what[64];
-      (void)snprintf(what, sizeof what, "timeout: %" PRIu32 " of %" PRIu32 " %s", count, end->wanted,
-                     end->is_writer ? "read what this side writes" : "write for this side");
+      const char *do_what = end->is_writer ? "read what this side writes" : "write for this side";
+      (void)snprintf(what, sizeof what, "timeout: %" PRIu32 " of %" PRIu32 " %s", count,
+                     end->wanted, do_what);
       return fail(what, 0, "see the other side's log; match_timeout_ms sets the limit");
     }
     code = dds_waitset_wait(waitset, NULL, 0, (dds_duration_t)(until_ns - now_ns));

@@ -201,8 +201,8 @@ impl myelin_bench_kit::Subscriber for Polling {
 /// and wait set took 10.5 and 11.7 µs; `poll` was not measured quietly enough to rank. The simplest
 /// is used here.
 ///
-/// All topics of a stream share one event service, with an event for each topic: a listener for each
-/// would take a socket for each, and a wait set over them one look at each for every wake-up.
+/// All topics of a stream share one event service, with an event for each topic: a listener for
+/// each would take a socket for each, and a wait set over them a look at each for every wake-up.
 pub struct Blocking {
     // Dropped in this order.
     listener: Listener<ipc::Service>,

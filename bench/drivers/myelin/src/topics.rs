@@ -49,8 +49,8 @@ impl Publisher for PublishedTopics {
     }
 }
 
-/// Looks at one topic after the other, without pause. The library's look is a take, so what is found
-/// is held from the wait on, and the take has only to hand it over.
+/// Looks at one topic after the other, without pause. The library's look is a take, so what is
+/// found is held from the wait on, and the take has only to hand it over.
 pub struct PolledTopics {
     takers: Vec<Taker>,
     /// The one looked at last.
