@@ -8,7 +8,6 @@ use pkg_config::{Config, Error, Library};
 fn main() {
     println!("cargo:rustc-check-cfg=cfg(have_cyclonedds)");
     println!("cargo:rerun-if-changed=build.rs");
-    println!("cargo:rerun-if-changed=src/link.c");
     match config().range_version("0.10".."0.11").probe("CycloneDDS") {
         Ok(library) => compile(&library),
         Err(error) => {
@@ -34,8 +33,11 @@ fn compile(library: &Library) {
     println!("cargo:rerun-if-changed={}", header.as_deref().unwrap_or(Path::new(HEADER)).display());
     let kit = Path::new("../../kit/include");
     println!("cargo:rerun-if-changed={}", kit.join("myelin_bench_kit.h").display());
+    for source in SOURCES.iter().chain(&["src/link.h"]) {
+        println!("cargo:rerun-if-changed={source}");
+    }
     cc::Build::new()
-        .file("src/link.c")
+        .files(SOURCES)
         .includes(&library.include_paths)
         .include(kit)
         .std("c99")
@@ -64,4 +66,5 @@ fn missing(error: &Error) -> String {
     }
 }
 
+const SOURCES: [&str; 2] = ["src/link.c", "src/match.c"];
 const HEADER: &str = "/usr/include/dds/version.h";

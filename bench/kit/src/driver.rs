@@ -224,6 +224,12 @@ pub trait Driver: Sync {
             .remedy("leave the system out of plan.systems"))
     }
 
+    /// Remarks for the report on the role that has been opened, for instance a limit that could not
+    /// be raised.
+    fn notes(&self, _prepare: &Prepare) -> Vec<String> {
+        Vec::new()
+    }
+
     /// Starts the daemon `prepare.system` needs and returns when it answers.
     fn start_daemon(&self, prepare: &Prepare) -> Result<Box<dyn Daemon>, Error> {
         Err(Error::new(format!("{} needs no daemon", prepare.system)))

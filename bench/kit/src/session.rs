@@ -88,7 +88,7 @@ fn run_role(driver: &dyn Driver, prepare: &Prepare) -> Result<(), Error> {
     say(&Event::Ready(Ready {
         matched_ns,
         clock,
-        notes: part::notes(prepare),
+        notes: [part::notes(prepare), driver.notes(prepare)].concat(),
         first_ns: part.first_ns(),
         ..Ready::default()
     }));

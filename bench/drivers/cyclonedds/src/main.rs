@@ -5,10 +5,22 @@
 //! main.rs       the systems and what the kit calls
 //! config.rs     CycloneDDS's configuration (XML)
 //! link.rs, link.c   the adaptor against the DDS C API
+//! match.c       waits for the other side
 //! roudi.rs      iceoryx's daemon: start, watch, stop
 //! pools.rs      the daemon's memory pools (TOML)
 //! leftovers.rs  what a killed daemon leaves on the host
 //! ```
+//! Limits: a domain has room for 120 participants, of which those that start at once need twice as
+//! many as they are; hence [`PEERS_MAX`] publishers and as many subscribers. Over iceoryx a stream
+//! is best effort alone: CycloneDDS 0.10 leaves iceoryx to discard the oldest of a full queue,
+//! whatever the reliability, and takes KEEP_ALL off shared memory. Its queues have room for 256
+//! samples, and one thread of a process waits for at most 127 readers.
+//!
+//! `udp` is CycloneDDS with the receive buffer it asks for by itself (1 MiB), `udp-tuned` with the
+//! largest the kernel grants. On a virtual machine with two cores (`net.core.rmem_max` of 4 MiB) 20
+//! reliable messages of 10 MiB took 19 s with the former, nearly all of it for fragments sent
+//! again, and 0.8 s with the latter.
+//!
 //! `check/` holds a round trip written without the kit, and compares the two.
 
 mod config;
@@ -19,7 +31,10 @@ mod roudi;
 
 use std::process::ExitCode;
 
-use myelin_bench_kit::protocol::{Prepare, Streams, System, Topology, Transport, Wait, Workload};
+use config::Config;
+use myelin_bench_kit::protocol::{
+    Prepare, Reliability, Streams, System, Topology, Transport, Wait, Workload,
+};
 use myelin_bench_kit::{Daemon, Driver, Error, Link, Stream};
 
 fn main() -> ExitCode {
@@ -37,6 +52,7 @@ impl Driver for CycloneDds {
     fn check(&self, prepare: &Prepare) -> Result<(), Error> {
         let variant = Variant::of(prepare)?;
         variant.check_payload(prepare)?;
+        variant.check_depth(prepare)?;
         pools::of(prepare, variant.shared_memory).map(drop)
     }
 
@@ -48,6 +64,18 @@ impl Driver for CycloneDds {
     fn open_stream(&self, prepare: &Prepare) -> Result<Stream, Error> {
         let (variant, xml) = Variant::configured(prepare)?;
         link::open_stream(prepare, &xml, variant.shared_memory, variant.loans)
+    }
+
+    fn notes(&self, prepare: &Prepare) -> Vec<String> {
+        let Ok(variant) = Variant::of(prepare) else { return Vec::new() };
+        if variant.shared_memory {
+            return Vec::new();
+        }
+        let mut notes = vec![config::buffer_note(&variant.config(prepare))];
+        if prepare.workload.is_one_way() && prepare.reliability == Reliability::Reliable {
+            notes.push(FULL_READER.to_owned());
+        }
+        notes
     }
 
     fn start_daemon(&self, prepare: &Prepare) -> Result<Box<dyn Daemon>, Error> {
@@ -68,26 +96,38 @@ struct Variant {
     about: &'static str,
     shared_memory: bool,
     loans: bool,
+    /// Larger buffers and fragments than CycloneDDS has by default.
+    tuned: bool,
 }
 
-const VARIANTS: [Variant; 3] = [
+const VARIANTS: [Variant; 4] = [
     Variant {
         name: "cyclonedds.udp",
         about: "CycloneDDS, serialised, UDP on the loopback interface, waitset",
         shared_memory: false,
         loans: false,
+        tuned: false,
+    },
+    Variant {
+        name: "cyclonedds.udp-tuned",
+        about: "the same with the largest receive buffer the kernel grants and large fragments",
+        shared_memory: false,
+        loans: false,
+        tuned: true,
     },
     Variant {
         name: "cyclonedds.iceoryx",
         about: "CycloneDDS over iceoryx shared memory, written into loans, read by copy, waitset",
         shared_memory: true,
         loans: true,
+        tuned: false,
     },
     Variant {
         name: "cyclonedds.iceoryx-copy",
         about: "CycloneDDS over iceoryx shared memory, written from own memory, waitset",
         shared_memory: true,
         loans: false,
+        tuned: false,
     },
 ];
 
@@ -101,14 +141,19 @@ impl Variant {
     fn configured(prepare: &Prepare) -> Result<(&'static Variant, String), Error> {
         let variant = Variant::of(prepare)?;
         variant.check_payload(prepare)?;
+        variant.check_depth(prepare)?;
         if variant.shared_memory && leftovers::living_daemon().is_none() {
             // CycloneDDS would wait for it for a minute and then abort the process.
             return Err(Error::new("RouDi, the daemon of iceoryx, is not running")
                 .remedy("the lab starts it as the daemon role; by hand: iox-roudi"));
         }
-        let xml = config::xml(prepare.domain, variant.shared_memory);
+        let xml = config::xml(&variant.config(prepare));
         config::write(&prepare.directory, &xml)?;
         Ok((variant, xml))
+    }
+
+    fn config(&self, prepare: &Prepare) -> Config {
+        Config::of(prepare, self.shared_memory, self.tuned)
     }
 
     fn system(&self, iceoryx: &Result<String, String>) -> System {
@@ -136,8 +181,26 @@ impl Variant {
             payload_bytes_max: PAYLOAD_BYTES_MAX,
             floor: false,
             workloads: [Workload::roundtrip_only(), Workload::streams()].concat(),
-            streams: Streams::default(),
+            streams: Streams {
+                reliability: match self.shared_memory {
+                    true => vec![Reliability::BestEffort],
+                    false => vec![Reliability::BestEffort, Reliability::Reliable],
+                },
+                publishers_max: PEERS_MAX,
+                subscribers_max: PEERS_MAX,
+                topics_max: if self.shared_memory { SHARED_TOPICS_MAX } else { 0 },
+            },
         }
+    }
+
+    fn check_depth(&self, prepare: &Prepare) -> Result<(), Error> {
+        let (name, depth) = (self.name, prepare.depth);
+        let max = if self.shared_memory { SHARED_DEPTH_MAX } else { i32::MAX as u32 };
+        if prepare.workload.is_one_way() && !(1..=max).contains(&depth) {
+            return Err(Error::new(format!("depth: {depth} for {name}"))
+                .remedy(format!("from 1 to {max}; with UDP there is no such limit")));
+        }
+        Ok(())
     }
 
     fn check_payload(&self, prepare: &Prepare) -> Result<(), Error> {
@@ -153,3 +216,12 @@ impl Variant {
 /// touches 16 chunks of this size, and UDP loses so many of a sample's fragments that one round
 /// trip takes 0.2 s.
 const PAYLOAD_BYTES_MAX: u64 = 16 << 20;
+/// Publishers of a topic, and subscribers: together they fit into a domain.
+const PEERS_MAX: u32 = config::PROCESSES_MAX / 4;
+/// Topics over iceoryx: below what CycloneDDS 0.10 attaches to iceoryx's listener in a process.
+const SHARED_TOPICS_MAX: u32 = 100;
+/// iceoryx 2 cuts a queue off there, and a reader may hold one sample less.
+const SHARED_DEPTH_MAX: u32 = 255;
+/// For the report.
+const FULL_READER: &str = "reliable: a reader that has `depth` samples to take holds up the \
+                           receiving thread of CycloneDDS, 10 ms at a time";

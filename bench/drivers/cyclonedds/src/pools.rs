@@ -41,7 +41,7 @@ pub fn of(prepare: &Prepare, shared_memory: bool) -> Result<Vec<Pool>, Error> {
     })?;
     let needed = pool_bytes(prepare.payload_bytes)?;
     let Some(pools) = options.pools else {
-        return Ok(vec![Pool { bytes: needed, count: CHUNKS }]);
+        return Ok(vec![Pool { bytes: needed, count: chunks(prepare) }]);
     };
     check(&pools).map_err(|error| error.key("pools"))?;
     if shared_memory {
@@ -94,6 +94,19 @@ fn pool_bytes(payload_bytes: u64) -> Result<u32, Error> {
     bytes.ok_or_else(|| Error::new(format!("{payload_bytes} B do not fit into a chunk of iceoryx")))
 }
 
+/// Chunks of the pool a run gets by itself. Of a stream each subscriber can lag by a full queue of
+/// iceoryx and a full history of its reader, each of `depth` samples, and have one more in its
+/// hands; each publisher has one on loan and one that iceoryx keeps for reuse.
+fn chunks(prepare: &Prepare) -> u32 {
+    if !prepare.workload.is_one_way() {
+        return CHUNKS;
+    }
+    let lagging = prepare.depth.saturating_mul(2).saturating_add(1);
+    let held = prepare.subscribers.saturating_mul(lagging);
+    let held = held.saturating_add(prepare.publishers.saturating_mul(2));
+    held.saturating_mul(prepare.topics).max(CHUNKS)
+}
+
 /// RouDi's configuration file.
 pub fn toml(pools: &[Pool]) -> String {
     let mut text = "# Written by myelin-driver-cyclonedds for `iox-roudi -c`.\n\
@@ -105,10 +118,9 @@ pub fn toml(pools: &[Pool]) -> String {
     text
 }
 
-/// Chunks of the pool a run gets by itself. A direction holds at most the 5 messages after whose
-/// loss the kit gives up, one on loan, and one that iceoryx's publisher keeps for reuse: 7, twice,
-/// and two to spare. A stream holds less: 5 that its reader has yet to take, one it takes, and those
-/// two. RouDi touches every page of its pools, so more would only be memory.
+/// Chunks of a round trip. A direction holds at most the 5 messages after whose loss the kit gives
+/// up, one on loan, and one that iceoryx's publisher keeps for reuse: 7, twice, and two to spare.
+/// RouDi touches every page of its pools, so more would only be memory.
 const CHUNKS: u32 = 16;
 /// Most pools in a segment (iceoryx's MAX_NUMBER_OF_MEMPOOLS).
 const POOLS_MAX: usize = 32;

@@ -21,7 +21,8 @@ use crate::ports::{Blocking, Inbox, Outbox, Polling};
 pub fn open(prepare: &Prepare, wait: Wait) -> Result<Link, Error> {
     let until_ns = clock::monotonic_ns().saturating_add(prepare.match_timeout_ns);
     let message_bytes = message::HEADER_BYTES + prepare.payload_bytes as usize;
-    place::check_room(DIRECTIONS * CHUNKS * (message_bytes as u64 + CHUNK_OVERHEAD_BYTES))?;
+    let chunks = DIRECTIONS * Shape::ROUNDTRIP.chunks();
+    place::check_room(chunks * (message_bytes as u64 + CHUNK_OVERHEAD_BYTES))?;
     let place = Rc::new(Place::enter(&prepare.run)?);
     let Some(opened) = Opened::new(prepare, wait, message_bytes, &place)? else {
         return Err(Error::new(format!("iceoryx2 has no way to wait by {wait:?}")));
@@ -64,7 +65,8 @@ impl Opened {
         let (outgoing, incoming) = if prepare.role == Role::Ping { (0, 1) } else { (1, 0) };
         let [to_pong, to_ping] = DIRECTION_NAMES.map(|direction| service_name(prepare, direction));
         let (to_pong, to_ping) = (to_pong?, to_ping?);
-        let topics = [topic(&node, &to_pong)?, topic(&node, &to_ping)?];
+        let shape = &Shape::ROUNDTRIP;
+        let topics = [topic(&node, &to_pong, shape)?, topic(&node, &to_ping, shape)?];
         // First what receives: whoever finds our publisher finds our subscriber too.
         let subscriber = topics[incoming]
             .subscriber_builder()
@@ -72,7 +74,7 @@ impl Opened {
             .map_err(|error| failed("its subscriber", error))?;
         let mut opened = (None, None, None);
         if has_events {
-            let events = [event(&node, &to_pong)?, event(&node, &to_ping)?];
+            let events = [event(&node, &to_pong, shape)?, event(&node, &to_ping, shape)?];
             let listener = events[incoming].listener_builder().create();
             opened.0 = Some(listener.map_err(|error| failed("its listener", error))?);
             let notifier = events[outgoing].notifier_builder().create();
@@ -91,8 +93,9 @@ impl Opened {
 
     /// Whether the services count both ends of both directions.
     fn is_matched(&self) -> bool {
-        let mut events = self.events.iter().flatten();
-        self.topics.iter().all(has_both_ends) && events.all(has_both_event_ends)
+        let (shape, mut events) = (&Shape::ROUNDTRIP, self.events.iter().flatten());
+        self.topics.iter().all(|topic| shape.has_ends(topic))
+            && events.all(|event| shape.has_event_ends(event))
     }
 
     /// iceoryx2 connects ports when they are next used; here, so that no message pays for it.
@@ -105,9 +108,9 @@ impl Opened {
     }
 
     fn into_link(self, place: Rc<Place>, other: &'static str) -> Link {
-        let inbox = Inbox::new(self.subscriber, &place);
+        let inbox = Inbox::new(vec![self.subscriber], &place);
         Link {
-            publisher: Box::new(Outbox::new(self.publisher, self.notifier, other, place)),
+            publisher: Box::new(Outbox::new(vec![self.publisher], self.notifier, other, place)),
             subscriber: match self.listener {
                 None => Box::new(Polling::new(inbox)),
                 Some(listener) => Box::new(Blocking::new(inbox, listener)),
@@ -141,16 +144,46 @@ pub fn await_match(
     Ok(())
 }
 
-/// Whether a topic has its publisher and its subscriber.
-pub fn has_both_ends(topic: &Topic) -> bool {
-    let ports = topic.dynamic_config();
-    ports.number_of_publishers() == 1 && ports.number_of_subscribers() == 1
+/// How many ends a topic has, and how much it keeps for a subscriber that lags.
+#[derive(Clone, Copy, Debug)]
+pub struct Shape {
+    /// Publishers of a topic.
+    pub publishers: usize,
+    /// Subscribers of a topic.
+    pub subscribers: usize,
+    /// Topics that share an event service.
+    pub topics: usize,
+    /// Messages that wait for a subscriber.
+    pub depth: usize,
+    /// Whether the oldest of them goes when there is no room.
+    pub overflows: bool,
 }
 
-/// Whether an event service has its notifier and its listener.
-pub fn has_both_event_ends(event: &event::PortFactory<ipc::Service>) -> bool {
-    let ports = event.dynamic_config();
-    ports.number_of_notifiers() == 1 && ports.number_of_listeners() == 1
+impl Shape {
+    /// Of a direction of a round trip: one publisher, one subscriber, and the smallest numbers that
+    /// it needs. Safe overflow stays on, as iceoryx2 has it by default: with one message in flight
+    /// nothing overflows, and without it a publisher would wait for a reader that has died.
+    pub const ROUNDTRIP: Shape =
+        Shape { publishers: 1, subscribers: 1, topics: 1, depth: BUFFERED, overflows: true };
+
+    /// Whether a topic has all its publishers and subscribers.
+    pub fn has_ends(&self, topic: &Topic) -> bool {
+        let ports = topic.dynamic_config();
+        ports.number_of_publishers() == self.publishers
+            && ports.number_of_subscribers() == self.subscribers
+    }
+
+    /// Whether an event service has all its notifiers and listeners.
+    pub fn has_event_ends(&self, event: &event::PortFactory<ipc::Service>) -> bool {
+        let ports = event.dynamic_config();
+        ports.number_of_notifiers() == self.publishers
+            && ports.number_of_listeners() == self.subscribers
+    }
+
+    /// Messages for which iceoryx2 makes memory, for each publisher of a topic.
+    pub fn chunks(&self) -> u64 {
+        self.subscribers as u64 * (self.depth + BORROWED) as u64 + LOANED as u64
+    }
 }
 
 /// The other role did not come.
@@ -161,35 +194,33 @@ fn timeout(prepare: &Prepare) -> Error {
         .remedy(format!("see {who}'s log in the results folder"))
 }
 
-/// One publisher, one subscriber, and the smallest numbers that a ping-pong needs. Safe overflow
-/// stays on, as iceoryx2 has it by default: with one message in flight nothing overflows, and
-/// without it a publisher would wait forever, spinning, for a reader that has died. A stream's reader
-/// that lags loses the oldest.
-pub fn topic(node: &Node<ipc::Service>, name: &ServiceName) -> Result<Topic, Error> {
+/// A topic of that shape.
+pub fn topic(node: &Node<ipc::Service>, name: &ServiceName, shape: &Shape) -> Result<Topic, Error> {
     node.service_builder(name)
         .publish_subscribe::<[u8]>()
-        .max_publishers(1)
-        .max_subscribers(1)
-        .max_nodes(NODES)
-        .subscriber_max_buffer_size(BUFFERED)
+        .max_publishers(shape.publishers)
+        .max_subscribers(shape.subscribers)
+        .max_nodes(shape.publishers + shape.subscribers)
+        .subscriber_max_buffer_size(shape.depth)
         .subscriber_max_borrowed_samples(BORROWED)
         .history_size(0)
-        .enable_safe_overflow(true)
+        .enable_safe_overflow(shape.overflows)
         .open_or_create()
         .map_err(|error| failed("a publish-subscribe service", error))
 }
 
-/// An event with one notifier and one listener.
+/// An event service for topics of that shape, with an event for each.
 pub fn event(
     node: &Node<ipc::Service>,
     name: &ServiceName,
+    shape: &Shape,
 ) -> Result<event::PortFactory<ipc::Service>, Error> {
     node.service_builder(name)
         .event()
-        .max_notifiers(1)
-        .max_listeners(1)
-        .max_nodes(NODES)
-        .event_id_max_value(0)
+        .max_notifiers(shape.publishers)
+        .max_listeners(shape.subscribers)
+        .max_nodes(shape.publishers + shape.subscribers)
+        .event_id_max_value(shape.topics - 1)
         .open_or_create()
         .map_err(|error| failed("an event service", error))
 }
@@ -214,15 +245,12 @@ pub fn failed(what: &str, error: impl Debug) -> Error {
 /// Ping's to pong first.
 pub const DIRECTION_NAMES: [&str; 2] = ["ping-to-pong", "pong-to-ping"];
 const DIRECTIONS: u64 = 2;
-const NODES: usize = 2;
 /// Messages that wait for a subscriber.
 const BUFFERED: usize = 2;
 /// Messages that a subscriber holds: the kit releases one before it takes the next.
 const BORROWED: usize = 1;
 /// Messages that a publisher holds.
 pub const LOANED: usize = 1;
-/// iceoryx2 makes as many.
-pub const CHUNKS: u64 = (BUFFERED + BORROWED + LOANED) as u64;
 /// More than iceoryx2's header and alignment take.
 pub const CHUNK_OVERHEAD_BYTES: u64 = 256;
 /// Between two looks whether the other role has come.

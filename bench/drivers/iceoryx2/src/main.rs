@@ -19,7 +19,9 @@ use std::process::ExitCode;
 
 use iceoryx2::prelude::{LogLevel, set_log_level};
 use iceoryx2_bb_elementary::package_version::PackageVersion;
-use myelin_bench_kit::protocol::{Prepare, Streams, System, Topology, Transport, Wait, Workload};
+use myelin_bench_kit::protocol::{
+    Prepare, Reliability, Streams, System, Topology, Transport, Wait, Workload,
+};
 use myelin_bench_kit::{Driver, Error, Link, Stream};
 
 fn main() -> ExitCode {
@@ -106,10 +108,20 @@ impl Variant {
             payload_bytes_max: PAYLOAD_BYTES_MAX,
             floor: false,
             workloads: [Workload::roundtrip_only(), Workload::streams()].concat(),
-            streams: Streams::default(),
+            streams: Streams {
+                reliability: vec![Reliability::BestEffort, Reliability::Reliable],
+                publishers_max: PEERS_MAX,
+                subscribers_max: PEERS_MAX,
+                topics_max: TOPICS_MAX,
+            },
         }
     }
 }
 
 /// As the floor's: comparable, and a run's chunks fit into memory.
 const PAYLOAD_BYTES_MAX: u64 = 64 * 1024 * 1024;
+/// Tried with so many.
+const PEERS_MAX: u32 = 32;
+/// Tried with so many. A service takes some milliseconds to make, and both roles wait for the last:
+/// 1,000 need a `match_timeout_ms` of more than 10 s, 44 s in a debug build on a busy machine.
+const TOPICS_MAX: u32 = 1000;

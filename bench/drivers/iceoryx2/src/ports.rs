@@ -1,26 +1,33 @@
 //! iceoryx2's ports as the kit wants them.
 
+use std::collections::VecDeque;
 use std::mem::MaybeUninit;
 use std::rc::Rc;
 use std::time::Duration;
 
+use iceoryx2::port::SendError;
 use iceoryx2::port::listener::{Listener, ListenerWaitError};
 use iceoryx2::port::notifier::Notifier;
 use iceoryx2::port::publisher::Publisher;
 use iceoryx2::port::subscriber::Subscriber;
-use iceoryx2::prelude::ipc;
+use iceoryx2::prelude::{EventActivation, EventId, ipc};
 use iceoryx2::sample::Sample;
 use iceoryx2::sample_mut_uninit::SampleMutUninit;
 use myelin_bench_kit::{Error, clock};
 
 use crate::place::Place;
 
+type Port = Publisher<ipc::Service, [u8], ()>;
+
 /// Publishes, and notifies if the other side sleeps.
 pub struct Outbox {
     // Dropped in this order; the place when nothing of iceoryx2 is left.
     loan: Option<SampleMutUninit<ipc::Service, [MaybeUninit<u8>], ()>>,
-    publisher: Publisher<ipc::Service, [u8], ()>,
+    /// One for each topic.
+    publishers: Vec<Port>,
     notifier: Option<Notifier<ipc::Service>>,
+    /// The topic that the next loan is for; also the number of its event.
+    topic: usize,
     other: &'static str,
     _place: Rc<Place>,
 }
@@ -28,12 +35,12 @@ pub struct Outbox {
 impl Outbox {
     /// `other` is the role that receives.
     pub fn new(
-        publisher: Publisher<ipc::Service, [u8], ()>,
+        publishers: Vec<Port>,
         notifier: Option<Notifier<ipc::Service>>,
         other: &'static str,
         place: Rc<Place>,
     ) -> Self {
-        Outbox { loan: None, publisher, notifier, other, _place: place }
+        Outbox { loan: None, publishers, notifier, topic: 0, other, _place: place }
     }
 
     #[cold]
@@ -41,6 +48,14 @@ impl Outbox {
         let other = self.other;
         Error::new(format!("{other} has left the service"))
             .remedy(format!("see {other}'s log in the results folder"))
+    }
+
+    #[cold]
+    fn stuck(&self) -> Error {
+        let other = self.other;
+        Error::new(format!("{other} takes nothing and keeps a reliable publisher waiting")).remedy(
+            format!("see {other}'s log in the results folder; reply_timeout_ms sets the limit"),
+        )
     }
 }
 
@@ -53,7 +68,7 @@ impl myelin_bench_kit::Publisher for Outbox {
     fn loan(&mut self, len: usize) -> Result<&mut [u8], Error> {
         // One that was never published goes back first: only one is ours at a time.
         self.loan = None;
-        let sample = self.publisher.loan_slice_uninit(len);
+        let sample = self.publishers[self.topic].loan_slice_uninit(len);
         let sample = sample.map_err(|error| Error::new(format!("iceoryx2: loan: {error:?}")))?;
         let memory = self.loan.insert(sample).payload_mut();
         // SAFETY: the bytes are shared memory, mapped and thus of some value each; any is a valid
@@ -69,9 +84,11 @@ impl myelin_bench_kit::Publisher for Outbox {
         match sample.send() {
             Ok(0) => return Err(self.gone()),
             Ok(_) => {}
+            Err(SendError::UnableToDeliver) => return Err(self.stuck()),
             Err(error) => return Err(Error::new(format!("iceoryx2: send: {error:?}"))),
         }
-        match self.notifier.as_ref().map(Notifier::notify) {
+        let event = EventId::new(self.topic);
+        match self.notifier.as_ref().map(|to| to.notify_with_custom_event_id(event)) {
             Some(Ok(0)) => Err(self.gone()),
             Some(Err(error)) => Err(Error::new(format!("iceoryx2: notify: {error:?}"))),
             Some(Ok(_)) | None => Ok(()),
@@ -82,31 +99,51 @@ impl myelin_bench_kit::Publisher for Outbox {
         self.loan(message.len())?.copy_from_slice(message);
         self.publish_loan()
     }
+
+    #[inline]
+    fn select(&mut self, topic: u32) {
+        self.topic = topic as usize;
+    }
 }
 
 /// What both ways to wait have in common: samples are read where they lie.
 pub struct Inbox {
     // Dropped in this order.
     sample: Option<Sample<ipc::Service, [u8], ()>>,
-    subscriber: Subscriber<ipc::Service, [u8], ()>,
+    /// One for each topic.
+    subscribers: Vec<Subscriber<ipc::Service, [u8], ()>>,
+    /// The topic to take from.
+    topic: usize,
     _place: Rc<Place>,
 }
 
 impl Inbox {
-    /// Around `subscriber`.
-    pub fn new(subscriber: Subscriber<ipc::Service, [u8], ()>, place: &Rc<Place>) -> Self {
-        Inbox { sample: None, subscriber, _place: Rc::clone(place) }
+    /// Around `subscribers`.
+    pub fn new(subscribers: Vec<Subscriber<ipc::Service, [u8], ()>>, place: &Rc<Place>) -> Self {
+        Inbox { sample: None, subscribers, topic: 0, _place: Rc::clone(place) }
     }
 
     #[inline(always)]
-    fn has_samples(&self) -> Result<bool, Error> {
-        let has = self.subscriber.has_samples();
+    fn has_samples(&self, topic: usize) -> Result<bool, Error> {
+        let has = self.subscribers[topic].has_samples();
         has.map_err(|error| Error::new(format!("iceoryx2: has_samples: {error:?}")))
+    }
+
+    /// Finds a topic with a sample, beginning behind the one taken from last: they take turns.
+    #[inline(always)]
+    fn look(&mut self) -> Result<bool, Error> {
+        for _ in 0..self.subscribers.len() {
+            self.topic = if self.topic + 1 < self.subscribers.len() { self.topic + 1 } else { 0 };
+            if self.has_samples(self.topic)? {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 
     #[inline(always)]
     fn take(&mut self) -> Result<Option<&[u8]>, Error> {
-        let sample = self.subscriber.receive();
+        let sample = self.subscribers[self.topic].receive();
         self.sample =
             sample.map_err(|error| Error::new(format!("iceoryx2: receive: {error:?}")))?;
         Ok(self.sample.as_ref().map(|sample| sample.payload()))
@@ -118,7 +155,7 @@ impl Inbox {
     }
 }
 
-/// `iceoryx2.poll`: looks without pause.
+/// `iceoryx2.poll`: looks without pause, at one topic after the other.
 pub struct Polling {
     inbox: Inbox,
 }
@@ -135,7 +172,7 @@ impl myelin_bench_kit::Subscriber for Polling {
     fn wait(&mut self, until_ns: u64) -> Result<Option<bool>, Error> {
         loop {
             for _ in 0..LOOKS_PER_CLOCK {
-                if self.inbox.has_samples()? {
+                if self.inbox.look()? {
                     return Ok(Some(true));
                 }
                 std::hint::spin_loop();
@@ -163,40 +200,71 @@ impl myelin_bench_kit::Subscriber for Polling {
 /// set each time), by a wait set 4, by `poll` on the listener's socket 3. With cores awake timed wait
 /// and wait set took 10.5 and 11.7 µs; `poll` was not measured quietly enough to rank. The simplest
 /// is used here.
+///
+/// All topics of a stream share one event service, with an event for each topic: a listener for
+/// each would take a socket for each, and a wait set over them a look at each for every wake-up.
 pub struct Blocking {
     // Dropped in this order.
     listener: Listener<ipc::Service>,
     inbox: Inbox,
+    /// Topics that were notified of and that may have more samples.
+    pending: VecDeque<usize>,
+    is_pending: Vec<bool>,
 }
 
 impl Blocking {
     /// Around `inbox`, woken through `listener`.
     pub fn new(inbox: Inbox, listener: Listener<ipc::Service>) -> Self {
-        Blocking { listener, inbox }
+        let topics = inbox.subscribers.len();
+        let pending = VecDeque::with_capacity(topics);
+        Blocking { listener, inbox, pending, is_pending: vec![false; topics] }
+    }
+
+    /// Whether a topic that was notified of has a sample; it is the one to take from.
+    #[inline(always)]
+    fn look(&mut self) -> Result<bool, Error> {
+        while let Some(topic) = self.pending.pop_front() {
+            if self.inbox.has_samples(topic)? {
+                self.pending.push_back(topic);
+                self.inbox.topic = topic;
+                return Ok(true);
+            }
+            self.is_pending[topic] = false;
+        }
+        Ok(false)
+    }
+
+    /// Sleeps until there are notifications, at most for `limit`.
+    fn sleep(&mut self, limit: Duration) -> Result<(), Error> {
+        let Blocking { listener, pending, is_pending, .. } = self;
+        let note = |event: EventActivation| {
+            let topic = event.id.as_value();
+            if is_pending.get(topic).is_some_and(|is| !is) {
+                is_pending[topic] = true;
+                pending.push_back(topic);
+            }
+        };
+        match listener.timed_wait(note, limit) {
+            Ok(_) | Err(ListenerWaitError::InterruptSignal) => Ok(()),
+            Err(error) => Err(Error::new(format!("iceoryx2: wait: {error:?}"))),
+        }
     }
 }
 
 impl myelin_bench_kit::Subscriber for Blocking {
-    /// Notifications do not count messages: iceoryx2 merges those that nobody has collected. So a
-    /// message that is already there is found before the sleep, and a notification whose message
-    /// has been taken ends the wait for nothing, which the kit repeats.
+    /// Notifications do not count messages: iceoryx2 merges those that nobody has collected. So what
+    /// is already there is found before the sleep, and a notification whose message has been taken
+    /// leads back to it.
     #[inline]
     fn wait(&mut self, until_ns: u64) -> Result<Option<bool>, Error> {
-        if self.inbox.has_samples()? {
-            return Ok(Some(true));
-        }
-        loop {
+        while !self.look()? {
             let left_ns = until_ns.saturating_sub(clock::monotonic_ns());
             if left_ns == 0 {
                 return Ok(Some(false));
             }
-            let limit = Duration::from_nanos(left_ns.max(SLEEP_NS_MIN));
-            match self.listener.timed_wait(|_| (), limit) {
-                Ok(0) | Err(ListenerWaitError::InterruptSignal) => {}
-                Ok(_) => return Ok(Some(true)),
-                Err(error) => return Err(Error::new(format!("iceoryx2: wait: {error:?}"))),
-            }
+            self.sleep(Duration::from_nanos(left_ns.max(SLEEP_NS_MIN)))?;
         }
+        Ok(Some(true))
     }
 
     #[inline]

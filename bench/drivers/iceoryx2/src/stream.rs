@@ -1,30 +1,49 @@
-//! Opens one role of a stream: the one service from ping to pong, and ping's or pong's ports.
+//! Opens one role of a stream: a service for each topic from ping to pong, and ping's or pong's
+//! ports. Best effort is iceoryx2's safe overflow: the oldest sample of a full queue goes. Reliable
+//! is a queue that does not overflow and a publisher that retries until there is room; it gives up
+//! when a subscriber has taken nothing for as long as an answer may take.
 
+use std::cell::Cell;
 use std::rc::Rc;
+use std::time::Duration;
 
 use iceoryx2::port::update_connections::UpdateConnections;
-use iceoryx2::prelude::ipc;
+use iceoryx2::port::{BackpressureAction, publisher, subscriber};
+use iceoryx2::prelude::{BackpressureStrategy, ipc};
 use iceoryx2::service::port_factory::event;
-use myelin_bench_kit::protocol::{Prepare, Role, Wait};
+use myelin_bench_kit::protocol::{Prepare, Reliability, Role, Wait};
 use myelin_bench_kit::{Error, Stream, clock, message};
 
 use crate::link::{
-    CHUNK_OVERHEAD_BYTES, CHUNKS, DIRECTION_NAMES, LOANED, Topic, absent, await_match, event,
-    failed, has_both_ends, has_both_event_ends, new_node, service_name, topic,
+    CHUNK_OVERHEAD_BYTES, DIRECTION_NAMES, LOANED, Shape, Topic, absent, await_match, event,
+    failed, new_node, service_name, topic,
 };
 use crate::place::{self, Place};
 use crate::ports::{Blocking, Inbox, Outbox, Polling};
 
-/// Opens `prepare.role`; unless it polls, there is an event as well.
+/// Opens `prepare.role`; unless it polls, there is an event service as well.
 pub fn open(prepare: &Prepare, wait: Wait) -> Result<Stream, Error> {
     let until_ns = clock::monotonic_ns().saturating_add(prepare.match_timeout_ns);
     let message_bytes = message::HEADER_BYTES + prepare.payload_bytes as usize;
-    place::check_room(CHUNKS * (message_bytes as u64 + CHUNK_OVERHEAD_BYTES))?;
+    let shape = shape(prepare);
+    let publishers = u64::from(prepare.publishers) * u64::from(prepare.topics);
+    let chunk_bytes = message_bytes as u64 + CHUNK_OVERHEAD_BYTES;
+    place::check_room(publishers.saturating_mul(shape.chunks()).saturating_mul(chunk_bytes))?;
     let place = Rc::new(Place::enter(&prepare.run)?);
-    let services = Services::new(prepare, wait, &place)?;
+    let services = Services::new(prepare, wait, &place, shape)?;
     match prepare.role {
         Role::Ping => open_ping(services, prepare, message_bytes, place, until_ns),
         _ => open_pong(services, prepare, &place, until_ns),
+    }
+}
+
+fn shape(prepare: &Prepare) -> Shape {
+    Shape {
+        publishers: prepare.publishers as usize,
+        subscribers: prepare.subscribers as usize,
+        topics: prepare.topics as usize,
+        depth: prepare.depth as usize,
+        overflows: prepare.reliability == Reliability::BestEffort,
     }
 }
 
@@ -36,16 +55,37 @@ fn open_ping(
     until_ns: u64,
 ) -> Result<Stream, Error> {
     let gate = place.gate()?;
-    let publisher = services.topic.publisher_builder().initial_max_slice_len(message_bytes);
-    let publisher = publisher.max_loaned_samples(LOANED).create();
-    let publisher = publisher.map_err(|error| failed("its publisher", error))?;
+    let patience = Duration::from_nanos(prepare.reply_timeout_ns);
+    let publisher = |topic: &Topic| new_publisher(topic, message_bytes, patience);
+    let publishers: Vec<_> = services.topics.iter().map(publisher).collect::<Result<_, _>>()?;
     let notifier = services.event.as_ref().map(|event| event.notifier_builder().create());
     let notifier = notifier.transpose().map_err(|error| failed("its notifier", error))?;
     drop(gate);
-    await_match(prepare, until_ns, || services.is_matched())?;
-    publisher.update_connections().map_err(|error| failed("the connection", error))?;
+    services.await_match(prepare, until_ns)?;
+    for publisher in &publishers {
+        publisher.update_connections().map_err(|error| failed("the connection", error))?;
+    }
     let other = absent(prepare.role);
-    Ok(Stream::ping(Box::new(Outbox::new(publisher, notifier, other, place))))
+    Ok(Stream::ping(Box::new(Outbox::new(publishers, notifier, other, place))))
+}
+
+fn new_publisher(
+    topic: &Topic,
+    message_bytes: usize,
+    patience: Duration,
+) -> Result<publisher::Publisher<ipc::Service, [u8], ()>, Error> {
+    topic
+        .publisher_builder()
+        .initial_max_slice_len(message_bytes)
+        .max_loaned_samples(LOANED)
+        // Both concern a service without safe overflow alone.
+        .backpressure_strategy(BackpressureStrategy::RetryUntilDelivered)
+        .set_backpressure_handler(move |full| match full.elapsed_time < patience {
+            true => BackpressureAction::Retry,
+            false => BackpressureAction::DiscardDataAndFail,
+        })
+        .create()
+        .map_err(|error| failed("a publisher", error))
 }
 
 fn open_pong(
@@ -55,14 +95,18 @@ fn open_pong(
     until_ns: u64,
 ) -> Result<Stream, Error> {
     let gate = place.gate()?;
-    let subscriber = services.topic.subscriber_builder().create();
-    let subscriber = subscriber.map_err(|error| failed("its subscriber", error))?;
+    let subscriber = |topic: &Topic| topic.subscriber_builder().create();
+    let subscribers: Result<Vec<_>, _> = services.topics.iter().map(subscriber).collect();
+    let subscribers: Vec<subscriber::Subscriber<_, _, _>> =
+        subscribers.map_err(|error| failed("a subscriber", error))?;
     let listener = services.event.as_ref().map(|event| event.listener_builder().create());
     let listener = listener.transpose().map_err(|error| failed("its listener", error))?;
     drop(gate);
-    await_match(prepare, until_ns, || services.is_matched())?;
-    subscriber.update_connections().map_err(|error| failed("the connection", error))?;
-    let inbox = Inbox::new(subscriber, place);
+    services.await_match(prepare, until_ns)?;
+    for subscriber in &subscribers {
+        subscriber.update_connections().map_err(|error| failed("the connection", error))?;
+    }
+    let inbox = Inbox::new(subscribers, place);
     Ok(match listener {
         None => Stream::pong(Box::new(Polling::new(inbox))),
         Some(listener) => Stream::pong(Box::new(Blocking::new(inbox, listener))),
@@ -71,22 +115,39 @@ fn open_pong(
 
 /// What both roles open.
 struct Services {
-    topic: Topic,
+    topics: Vec<Topic>,
     event: Option<event::PortFactory<ipc::Service>>,
+    shape: Shape,
 }
 
 impl Services {
-    fn new(prepare: &Prepare, wait: Wait, place: &Place) -> Result<Self, Error> {
-        // Ping and pong one after the other, as for a link.
+    fn new(prepare: &Prepare, wait: Wait, place: &Place, shape: Shape) -> Result<Self, Error> {
+        // One process after the other, as for a link.
         let _gate = place.gate()?;
         let node = new_node(place)?;
         let name = service_name(prepare, DIRECTION_NAMES[0])?;
-        let event = (wait != Wait::Poll).then(|| event(&node, &name)).transpose()?;
-        Ok(Services { topic: topic(&node, &name)?, event })
+        let event = (wait != Wait::Poll).then(|| event(&node, &name, &shape)).transpose()?;
+        let new_topic = |index: u32| {
+            let name = match index {
+                0 => name,
+                _ => service_name(prepare, &format!("{}/{index}", DIRECTION_NAMES[0]))?,
+            };
+            topic(&node, &name, &shape)
+        };
+        let topics = (0..prepare.topics).map(new_topic).collect::<Result<_, _>>()?;
+        Ok(Services { topics, event, shape })
     }
 
-    /// Whether the services count both ends.
-    fn is_matched(&self) -> bool {
-        has_both_ends(&self.topic) && self.event.as_ref().is_none_or(has_both_event_ends)
+    /// Waits until the services count all ends.
+    fn await_match(&self, prepare: &Prepare, until_ns: u64) -> Result<(), Error> {
+        // Those before have theirs and are not asked again.
+        let next = Cell::new(0);
+        await_match(prepare, until_ns, || {
+            while self.topics.get(next.get()).is_some_and(|topic| self.shape.has_ends(topic)) {
+                next.set(next.get() + 1);
+            }
+            let mut events = self.event.iter();
+            next.get() == self.topics.len() && events.all(|event| self.shape.has_event_ends(event))
+        })
     }
 }

@@ -1,5 +1,6 @@
 //! One direction's ends.
 
+use std::os::fd::BorrowedFd;
 use std::time::Duration;
 
 use myelin_bench_kit::{Error, Publisher, Subscriber};
@@ -19,7 +20,12 @@ pub struct LoanPublisher {
 impl LoanPublisher {
     /// A publisher of `topic`, not yet matched.
     pub fn open(node: &Node, topic: Topic, loans: bool) -> Result<Self, Error> {
-        let publisher = node.publisher(topic, PublisherQos::default()).map_err(said)?;
+        LoanPublisher::with(node, topic, PublisherQos::default(), loans)
+    }
+
+    /// The same with a quality of service of its own.
+    pub fn with(node: &Node, topic: Topic, qos: PublisherQos, loans: bool) -> Result<Self, Error> {
+        let publisher = node.publisher(topic, qos).map_err(said)?;
         Ok(LoanPublisher { publisher, loans, loan: None })
     }
 
@@ -63,13 +69,37 @@ pub struct Taker {
 impl Taker {
     /// A subscriber of `topic`, not yet matched.
     pub fn open(node: &Node, topic: Topic, wait: Wait) -> Result<Self, Error> {
-        let subscriber = node.subscriber(topic, SubscriberQos::default()).map_err(said)?;
+        Taker::with(node, topic, SubscriberQos::default(), wait)
+    }
+
+    /// The same with a quality of service of its own.
+    pub fn with(node: &Node, topic: Topic, qos: SubscriberQos, wait: Wait) -> Result<Self, Error> {
+        let subscriber = node.subscriber(topic, qos).map_err(said)?;
         Ok(Taker { subscriber, wait, taken: None })
     }
 
-    /// Whether the publisher was there in time.
-    pub fn wait_for_match(&self, limit: Duration) -> bool {
-        self.subscriber.wait_for_match(1, limit)
+    /// Whether `count` publishers were there in time.
+    pub fn wait_for_match(&self, count: usize, limit: Duration) -> bool {
+        self.subscriber.wait_for_match(count, limit)
+    }
+
+    /// Readable when there may be a sample, if it was opened with a descriptor.
+    pub fn event(&self) -> Option<BorrowedFd<'_>> {
+        self.subscriber.reader.event()
+    }
+
+    /// Takes the next sample, if there is one, and holds it.
+    #[inline]
+    pub fn take_and_hold(&mut self) -> Result<bool, Error> {
+        self.taken = None;
+        self.taken = self.subscriber.reader.take().map_err(said)?;
+        Ok(self.taken.is_some())
+    }
+
+    /// The sample it holds.
+    #[inline]
+    pub fn held(&self) -> Option<&[u8]> {
+        self.taken.as_ref().map(Taken::bytes)
     }
 }
 
@@ -81,9 +111,8 @@ impl Subscriber for Taker {
 
     #[inline]
     fn take(&mut self, _until_ns: u64) -> Result<Option<&[u8]>, Error> {
-        self.taken = None;
-        self.taken = self.subscriber.reader.take().map_err(said)?;
-        Ok(self.taken.as_ref().map(Taken::bytes))
+        self.take_and_hold()?;
+        Ok(self.held())
     }
 
     #[inline]

@@ -2,12 +2,19 @@
 //! process by callback and by a waiting thread.
 //!
 //! Everything is as a user has it who changes nothing: loans of run-time size on a topic of bytes,
-//! best effort; copies for messages of up to 104 B, which are copied in any case.
+//! best effort; copies for messages of up to 104 B, which are copied in any case. Streams have the
+//! depth and the reliability of their scenario; a reliable publisher gives up when a subscriber has
+//! taken nothing for as long as an answer may take (`block_max`).
+//!
+//! Limits: a subscriber is matched with up to 64 publishers, a publisher with up to 1,024
+//! subscribers. The library waits for one topic at a time, or by a file descriptor for each; so
+//! several topics are for the systems that sleep (by epoll) and that poll (one after the other).
 //! `docs/shared-memory.md` says what happens inside.
 //!
 //! ```text
 //! main.rs     the systems between processes; round trips and publish
 //! stream.rs   streams and frames, from process to process and to a waiting thread
+//! topics.rs   the ends of streams of several topics
 //! local.rs    callbacks in one process
 //! link.rs     publisher and subscriber as the kit wants them
 //! ```
@@ -15,14 +22,13 @@
 mod link;
 mod local;
 mod stream;
+mod topics;
 
 use std::process::ExitCode;
 use std::time::Duration;
 
 use myelin_bench_kit::driver::Fan;
-use myelin_bench_kit::protocol::{
-    Prepare, Role, Streams, System, Topology, Touch, Transport, Workload,
-};
+use myelin_bench_kit::protocol::{Prepare, Role, System, Topology, Touch, Transport, Workload};
 use myelin_bench_kit::{
     Clock, Driver, Error, Link, Publisher, Stream, Subscriber, message, protocol,
 };
@@ -117,7 +123,7 @@ impl Driver for Myelin {
                 }
                 Topology::OneProcess => vec![Workload::Stream, Workload::Image],
             },
-            streams: Streams::default(),
+            streams: stream::offered(kind.topology, kind.wait),
         };
         KINDS.iter().map(system).chain([local::system()]).collect()
     }
@@ -143,7 +149,7 @@ impl Driver for Myelin {
         let publisher = LoanPublisher::open(&node, topic(prepare, ours), loans(prepare))?;
         let subscriber = Taker::open(&node, topic(prepare, theirs), kind(prepare)?.wait)?;
         let limit = Duration::from_nanos(prepare.match_timeout_ns);
-        if !publisher.wait_for_match(1, limit) || !subscriber.wait_for_match(limit) {
+        if !publisher.wait_for_match(1, limit) || !subscriber.wait_for_match(1, limit) {
             return Err(unmatched(limit));
         }
         let publisher: Box<dyn Publisher> = Box::new(publisher);
@@ -164,7 +170,7 @@ impl Driver for Myelin {
         let mut subscribers: Vec<Box<dyn Subscriber>> = Vec::new();
         for _ in 0..prepare.subscribers {
             let subscriber = Taker::open(&node, topic(prepare, "fan"), Wait::Poll)?;
-            if !subscriber.wait_for_match(limit) {
+            if !subscriber.wait_for_match(1, limit) {
                 return Err(unmatched(limit));
             }
             subscribers.push(Box::new(subscriber));

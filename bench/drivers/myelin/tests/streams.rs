@@ -6,7 +6,10 @@ mod support;
 use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use myelin_bench_kit::protocol::{Prepare, Role, Topology, Workload};
+use myelin_bench_kit::protocol::{Prepare, Reliability, Role, Topology, Workload};
+use support::crowd::{
+    a_best_effort_publisher_goes_on, a_reliable_publisher_waits, everybody_hears_everything,
+};
 use support::streams::{across, at_rate, frames, one_way_systems, within};
 use support::{Solo, prepare};
 
@@ -24,6 +27,63 @@ fn streams_and_frames_between_two_processes_arrive_as_sent() {
         }
         let ran = across(executable(), &frames(&system.name));
         assert!(ran.pings.iter().all(|ping| ping.loan_ns > 0), "{}: loans", system.name);
+    }
+}
+
+#[test]
+fn several_publishers_subscribers_and_topics_are_all_heard() {
+    let _alone = alone();
+    for system in one_way_systems(executable(), Topology::TwoProcesses) {
+        // As deep as the stream is long, so that a busy machine loses nothing either.
+        let plain = Prepare { messages: 100, depth: 128, ..at_rate(&system.name) };
+        for (publishers, subscribers, topics) in [(1, 3, 1), (3, 1, 1), (2, 2, 5)] {
+            if topics <= system.streams.topics_max {
+                let prepare = Prepare { publishers, subscribers, topics, ..plain.clone() };
+                everybody_hears_everything(executable(), &prepare);
+            }
+        }
+        let topics = system.streams.topics_max.min(200);
+        let many = Prepare { topics, messages: 400, depth: 400 / topics + 2, ..plain };
+        everybody_hears_everything(executable(), &many);
+    }
+}
+
+#[test]
+fn a_reliable_publisher_waits_for_its_slowest_subscriber() {
+    let _alone = alone();
+    for system in one_way_systems(executable(), Topology::TwoProcesses) {
+        let flood = Prepare { rate_hz: Some(100_000.0), messages: 3000, ..at_rate(&system.name) };
+        for (publishers, subscribers, topics) in [(1, 1, 1), (2, 2, 1), (1, 2, 3)] {
+            if topics <= system.streams.topics_max {
+                let prepare = Prepare { publishers, subscribers, topics, ..flood.clone() };
+                a_reliable_publisher_waits(executable(), &prepare);
+            }
+        }
+        let reliability = Reliability::Reliable;
+        let large = Prepare { payload_bytes: 10 << 20, messages: 20, reliability, ..flood };
+        everybody_hears_everything(executable(), &large);
+    }
+}
+
+#[test]
+fn a_best_effort_publisher_waits_for_nobody() {
+    let _alone = alone();
+    for system in one_way_systems(executable(), Topology::TwoProcesses) {
+        let flood = Prepare { rate_hz: Some(100_000.0), messages: 3000, ..at_rate(&system.name) };
+        a_best_effort_publisher_goes_on(executable(), &Prepare { depth: 4, ..flood });
+    }
+}
+
+#[test]
+fn nothing_is_lost_within_a_process_either() {
+    let _alone = alone();
+    for system in one_way_systems(executable(), Topology::OneProcess) {
+        if system.streams.reliability.contains(&Reliability::Reliable) {
+            let (rate_hz, reliability) = (Some(100_000.0), Reliability::Reliable);
+            let plain = Prepare { rate_hz, reliability, messages: 3000, ..at_rate(&system.name) };
+            let ran = within(executable(), &Prepare { depth: 1, ..plain });
+            assert_eq!((ran.pong.received, ran.pong.lost), (3000, 0), "{}", system.name);
+        }
     }
 }
 

@@ -1,6 +1,7 @@
 //! Slots for streams. As nobody answers, what the reader has released cannot travel in answers: it
 //! stands in the first slot of the lane that leads back, which carries no messages, and the writer
-//! looks there when it knows of no free slot. A writer that finds none drops its message.
+//! looks there when it knows of no free slot. A best-effort writer that finds none drops its message:
+//! the newest is lost. A reliable one looks again, without pause or after a nap, until there is one.
 //!
 //! Happens-before: the reader reads, then stores the count it has released (release); the writer
 //! loads the count (acquire) and only then writes the slot again. The rest is as in `slots`.
@@ -8,8 +9,9 @@
 use std::rc::Rc;
 use std::sync::atomic::Ordering;
 
-use myelin_bench_kit::{Error, Publisher, Subscriber};
+use myelin_bench_kit::{Clock, Error, Publisher, Subscriber};
 
+use crate::limit::Patience;
 use crate::peer::Peer;
 use crate::segment::Lane;
 use crate::slots::{Books, SlotPublisher, SlotSubscriber, Wait, Wake};
@@ -19,24 +21,59 @@ pub struct OneWayPublisher<W> {
     publisher: SlotPublisher<W>,
     books: Rc<Books>,
     back: Lane,
+    peer: Rc<Peer>,
+    /// How long to wait for a reader that lags; `None` if it loses messages instead.
+    patience_ns: Option<u64>,
 }
 
 impl<W: Wake> OneWayPublisher<W> {
-    /// Writes into `lane`; the reader's count comes through `back`.
-    pub fn new(lane: Lane, back: Lane, wake: W) -> Self {
+    /// Writes into `lane`; the reader's count comes through `back`. With `patience_ns` a message
+    /// waits for a free slot, at most for so long.
+    pub fn new(lane: Lane, back: Lane, wake: W, peer: &Rc<Peer>, patience_ns: Option<u64>) -> Self {
         let books = Rc::new(Books::default());
-        OneWayPublisher { publisher: SlotPublisher::new(lane, wake, &books), books, back }
+        let publisher = SlotPublisher::new(lane, wake, &books);
+        OneWayPublisher { publisher, books, back, peer: Rc::clone(peer), patience_ns }
+    }
+
+    /// Whether, by the reader's count, there is no free slot.
+    #[inline]
+    fn is_full(&self) -> bool {
+        // ORDER: acquire pairs with the release in `release`: the reader has read. Nonsense makes
+        // every slot look occupied and nothing worse.
+        let released = self.back.header(0).released.load(Ordering::Acquire);
+        self.books.acknowledged.set(released);
+        self.publisher.is_full()
+    }
+
+    fn await_slot(&self, patience_ns: u64) -> Result<(), Error> {
+        let mut patience = Patience::new(patience_ns);
+        while self.is_full() {
+            if patience.has_run_out() {
+                return Err(self.peer.stuck());
+            }
+            self.peer.check_alive()?;
+            for _ in 0..LOOKS {
+                if !self.is_full() {
+                    return Ok(());
+                }
+                std::hint::spin_loop();
+            }
+            if !W::SPINS {
+                Clock::Monotonic.sleep_until(Clock::Monotonic.now() + NAP_NS);
+            }
+        }
+        Ok(())
     }
 }
 
 impl<W: Wake> Publisher for OneWayPublisher<W> {
     #[inline]
     fn publish(&mut self, message: &[u8]) -> Result<(), Error> {
-        if self.publisher.is_full() {
-            // ORDER: acquire pairs with the release in `release`: the reader has read. Nonsense
-            // makes every slot look occupied and nothing worse.
-            let released = self.back.header(0).released.load(Ordering::Acquire);
-            self.books.acknowledged.set(released);
+        if self.publisher.is_full()
+            && self.is_full()
+            && let Some(patience_ns) = self.patience_ns
+        {
+            self.await_slot(patience_ns)?;
         }
         self.publisher.publish(message)
     }
@@ -75,3 +112,8 @@ impl<W: Wait> Subscriber for OneWaySubscriber<W> {
         self.back.header(0).released.store(self.books.released.get(), Ordering::Release);
     }
 }
+
+/// Looks of a writer that waits, between two looks at the clock.
+const LOOKS: u32 = 1024;
+/// Between the looks of one that does not spin.
+const NAP_NS: u64 = 50_000;

@@ -1,8 +1,10 @@
-//! The shared memory of one run: two lanes, one for each direction, of [`SLOTS`] slots each.
+//! The shared memory of one run: two lanes, one for each direction. Those of a round trip have
+//! [`SLOTS`] slots each; of a stream the first has room for its depth, and the second carries no
+//! messages and has one.
 //!
 //! ```text
 //! segment  lane 0: ping ─▶ pong                │ lane 1: pong ─▶ ping
-//! lane     slot 0 │ slot 1 │ slot 2 │ slot 3     message n travels in slot n mod 4
+//! lane     slot 0 │ slot 1 │ slot 2 │ slot 3     message n travels in slot n mod slots
 //! slot     turn(4) released(4) message           a message of up to 56 B shares the cache line
 //!          turn(4) released(4) pad(56) message   a larger one begins on its own
 //! ```
@@ -19,6 +21,7 @@ use std::sync::atomic::AtomicU32;
 
 use memmap2::{MmapOptions, MmapRaw};
 use myelin_bench_kit::Error;
+use myelin_bench_kit::protocol::Prepare;
 use rustix::fs::{MemfdFlags, SealFlags};
 
 use crate::handover::Turn;
@@ -41,31 +44,41 @@ pub struct Layout {
     message_bytes: usize,
     message_at: usize,
     slot_bytes: usize,
+    /// Messages that may be under way.
+    capacity: u32,
+    /// Slots, less one: their number is a power of two, so that counts may wrap.
+    mask: u32,
 }
 
 impl Layout {
-    /// For messages of exactly `message_bytes`.
-    pub fn new(message_bytes: usize) -> Self {
+    /// For messages of exactly `message_bytes`, of which `capacity` may be under way.
+    pub fn new(message_bytes: usize, capacity: u32) -> Self {
         let shares_line = size_of::<Header>() + message_bytes <= LINE_BYTES;
         let message_at = if shares_line { size_of::<Header>() } else { LINE_BYTES };
         let slot_bytes = (message_at + message_bytes).next_multiple_of(SLOT_ALIGN_BYTES);
-        Layout { message_bytes, message_at, slot_bytes }
+        let mask = capacity.next_power_of_two() - 1;
+        Layout { message_bytes, message_at, slot_bytes, capacity, mask }
     }
 
-    fn lane_bytes(&self) -> usize {
-        self.slot_bytes * SLOTS as usize
+    /// Of both lanes of a run whose messages have `message_bytes`.
+    pub fn both(prepare: &Prepare, message_bytes: usize) -> [Layout; 2] {
+        match prepare.workload.is_one_way() {
+            true => [Layout::new(message_bytes, prepare.depth), Layout::new(0, 1)],
+            false => [Layout::new(message_bytes, SLOTS); 2],
+        }
     }
 
-    fn segment_bytes(&self) -> usize {
-        2 * self.lane_bytes()
+    /// Bytes of a lane.
+    pub fn lane_bytes(&self) -> usize {
+        self.slot_bytes * (self.mask as usize + 1)
     }
 }
 
-/// Makes the memory for messages of `message_bytes`.
-pub fn create(message_bytes: usize) -> Result<OwnedFd, Error> {
+/// Makes the memory for two lanes.
+pub fn create(layouts: &[Layout; 2]) -> Result<OwnedFd, Error> {
     let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
     let file = rustix::fs::memfd_create("myelin-driver-os", flags).map_err(std::io::Error::from)?;
-    let bytes = Layout::new(message_bytes).segment_bytes();
+    let bytes: usize = layouts.iter().map(Layout::lane_bytes).sum();
     rustix::fs::ftruncate(&file, bytes as u64).map_err(std::io::Error::from)?;
     rustix::fs::fcntl_add_seals(&file, SEALS).map_err(std::io::Error::from)?;
     Ok(file)
@@ -81,20 +94,21 @@ pub struct Lane {
 
 impl Lane {
     /// Maps the memory that [`create`] made; both lanes, ping's outgoing one first.
-    pub fn map(file: impl AsFd, message_bytes: usize) -> Result<[Self; 2], Error> {
-        let layout = Layout::new(message_bytes);
+    pub fn map(file: impl AsFd, layouts: &[Layout; 2]) -> Result<[Self; 2], Error> {
         let status = rustix::fs::fstat(&file).map_err(std::io::Error::from)?;
         let seals = rustix::fs::fcntl_get_seals(&file).map_err(std::io::Error::from)?;
-        let (theirs, ours) = (status.st_size as u64, layout.segment_bytes());
+        let (theirs, ours) =
+            (status.st_size as u64, layouts.iter().map(Layout::lane_bytes).sum::<usize>());
         if theirs != ours as u64 || !seals.contains(SEALS) {
             let text = format!("pong's shared memory has {theirs} B, expected {ours} B, sealed");
             return Err(Error::new(text).remedy("use one build of myelin-driver-os for both"));
         }
         let file = file.as_fd().try_clone_to_owned()?;
         let segment = Rc::new(MmapOptions::new().len(ours).populate().map_raw(&file)?);
+        let begins = [0, layouts[0].lane_bytes()];
         Ok([0, 1].map(|index| Lane {
-            layout,
-            first: segment.as_mut_ptr().wrapping_add(index * layout.lane_bytes()),
+            layout: layouts[index],
+            first: segment.as_mut_ptr().wrapping_add(begins[index]),
             _segment: Rc::clone(&segment),
         }))
     }
@@ -104,10 +118,16 @@ impl Lane {
         self.layout.message_bytes
     }
 
+    /// Messages that may be under way at once.
+    #[inline(always)]
+    pub fn capacity(&self) -> u32 {
+        self.layout.capacity
+    }
+
     /// The header of the slot in which message `count` travels.
     #[inline(always)]
     pub fn header(&self, count: u32) -> &Header {
-        // SAFETY: slot index < SLOTS, so the header lies within the segment, whose size `map` has
+        // SAFETY: slot index < slots, so the header lies within the segment, whose size `map` has
         // checked; slots are aligned to SLOT_ALIGN_BYTES; atomics may be shared with a process that
         // changes them, and any bit pattern is valid.
         unsafe { &*self.slot(count).cast::<Header>() }
@@ -121,15 +141,12 @@ impl Lane {
 
     #[inline(always)]
     fn slot(&self, count: u32) -> *mut u8 {
-        self.first.wrapping_add((count % SLOTS) as usize * self.layout.slot_bytes)
+        self.first.wrapping_add((count & self.layout.mask) as usize * self.layout.slot_bytes)
     }
 }
 
-/// Slots of a lane: messages that may be under way at once, which in a ping-pong is one unless
-/// answers are late. A power of two, so that counts may wrap.
-pub const SLOTS: u32 = 4;
-
-const _: () = assert!(SLOTS.is_power_of_two());
+/// Messages of a round trip that may be under way at once, which is one unless answers are late.
+const SLOTS: u32 = 4;
 
 const LINE_BYTES: usize = 64;
 /// Two lines: the neighbouring line is fetched along.
@@ -142,19 +159,20 @@ mod tests {
 
     #[test]
     fn a_small_message_shares_the_line_of_its_turn() {
-        assert_eq!(Layout::new(56).message_at, 8);
-        assert_eq!(Layout::new(56).slot_bytes, 128);
-        assert_eq!(Layout::new(57).message_at, 64);
-        assert_eq!(Layout::new(65).slot_bytes, 256);
+        assert_eq!(Layout::new(56, 4).message_at, 8);
+        assert_eq!(Layout::new(56, 4).slot_bytes, 128);
+        assert_eq!(Layout::new(57, 4).message_at, 64);
+        assert_eq!(Layout::new(65, 4).slot_bytes, 256);
     }
 
     #[test]
     fn memory_of_another_size_or_unsealed_is_refused() {
-        let file = create(100).unwrap();
-        assert!(Lane::map(&file, 100).is_ok());
-        assert!(Lane::map(&file, 1000).is_err());
+        let [fits, other] = [100, 1000].map(|bytes| [Layout::new(bytes, 4); 2]);
+        let file = create(&fits).unwrap();
+        assert!(Lane::map(&file, &fits).is_ok());
+        assert!(Lane::map(&file, &other).is_err());
         let unsealed = rustix::fs::memfd_create("test", MemfdFlags::ALLOW_SEALING).unwrap();
-        rustix::fs::ftruncate(&unsealed, Layout::new(100).segment_bytes() as u64).unwrap();
-        assert!(Lane::map(&unsealed, 100).is_err());
+        rustix::fs::ftruncate(&unsealed, 2 * fits[0].lane_bytes() as u64).unwrap();
+        assert!(Lane::map(&unsealed, &fits).is_err());
     }
 }

@@ -15,10 +15,13 @@ use myelin_bench_kit::{Error, Publisher, Subscriber};
 
 use crate::handover::Turn;
 use crate::peer::Peer;
-use crate::segment::{Lane, SLOTS};
+use crate::segment::Lane;
 
 /// The writer's half of a mechanism.
 pub trait Wake {
+    /// Whether a writer that waits for a free slot spins; it naps otherwise.
+    const SPINS: bool = false;
+
     /// Passes message `count` and sees to it that the reader notices.
     fn pass(&mut self, turn: &Turn, count: u32) -> Result<(), Error>;
 }
@@ -64,7 +67,7 @@ impl<W: Wake> Publisher for SlotPublisher<W> {
             return Ok(()); // every slot may still be read: this message is lost
         }
         let count = self.count.wrapping_add(1);
-        // SAFETY: both sides are `message_bytes` long. The slot's last message, `count - SLOTS`,
+        // SAFETY: both sides are `message_bytes` long. The slot's last message, `count - slots`,
         // has been released by the reader, which happened before we took its answer; it looks at
         // the slot again only after the turn is passed. `message` may lie in the other lane, never
         // in this one.
@@ -84,7 +87,8 @@ impl<W> SlotPublisher<W> {
     /// Whether the slot of the next message may still be read, as far as is known.
     #[inline(always)]
     pub fn is_full(&self) -> bool {
-        self.count.wrapping_add(1).wrapping_sub(self.books.acknowledged.get()) > SLOTS
+        self.count.wrapping_add(1).wrapping_sub(self.books.acknowledged.get())
+            > self.lane.capacity()
     }
 }
 

@@ -10,6 +10,8 @@ use crate::slots::{Wait, Wake};
 pub struct Spin;
 
 impl Wake for Spin {
+    const SPINS: bool = true;
+
     #[inline(always)]
     fn pass(&mut self, turn: &Turn, count: u32) -> Result<(), Error> {
         turn.pass(count);

@@ -4,7 +4,7 @@ use std::os::fd::OwnedFd;
 use std::rc::Rc;
 
 use myelin_bench_kit::protocol::{
-    Prepare, Role, Streams, System, Topology, Transport, Wait, Workload,
+    Prepare, Reliability, Role, Streams, System, Topology, Transport, Wait, Workload,
 };
 use myelin_bench_kit::{Clock, Driver, Error, Link, Publisher, Stream, Subscriber, message};
 
@@ -15,7 +15,7 @@ use crate::futex::{Futex, SpinFutex};
 use crate::limit::TimeLimit;
 use crate::oneway::{OneWayPublisher, OneWaySubscriber};
 use crate::peer::{Ends, Peer};
-use crate::segment::{self, Lane};
+use crate::segment::{self, Lane, Layout};
 use crate::slots::{self, Books, SlotPublisher, SlotSubscriber};
 use crate::spin::Spin;
 use crate::stream::{self, StreamPublisher, StreamSubscriber};
@@ -43,6 +43,18 @@ impl Driver for Os {
             let (asked, max) = (prepare.payload_bytes, PAYLOAD_BYTES_MAX);
             return Err(Error::new(format!("payload of {asked} B; os carries up to {max} B")));
         }
+        let message_bytes = message::HEADER_BYTES + prepare.payload_bytes as usize;
+        let slots = u64::from(prepare.depth.max(1)).next_power_of_two();
+        let is_one_way = prepare.workload.is_one_way();
+        if is_one_way
+            && (prepare.depth == 0 || slots.saturating_mul(message_bytes as u64) > LANE_BYTES_MAX)
+        {
+            return Err(Error::new(format!(
+                "depth: {} messages of {message_bytes} B in memory",
+                prepare.depth
+            ))
+            .remedy(format!("at least 1, and at most {LANE_BYTES_MAX} B of them")));
+        }
         Ok(())
     }
 
@@ -50,7 +62,8 @@ impl Driver for Os {
         self.check(prepare)?;
         let mechanism = Mechanism::of(prepare)?;
         let message_bytes = message::HEADER_BYTES + prepare.payload_bytes as usize;
-        let (peer, ends) = Peer::meet(prepare, || (mechanism.make)(message_bytes))?;
+        let (peer, ends) =
+            Peer::meet(prepare, || (mechanism.make)(&Layout::both(prepare, message_bytes)))?;
         let side = Side { prepare, message_bytes, peer: Rc::new(peer) };
         let (publisher, subscriber) = (mechanism.open)(&side, ends)?;
         side.peer.both_ready(prepare)?;
@@ -63,15 +76,17 @@ impl Driver for Os {
             return Ok(call::open(prepare.subscribers));
         }
         let mechanism = Mechanism::of(prepare)?;
-        let Some(open) = mechanism.one_way else {
-            let name = mechanism.name;
-            return Err(Error::new(format!("{name} would make its publisher wait"))
-                .remedy("leave the system out of plan.systems"));
-        };
+        if !mechanism.reliability.contains(&prepare.reliability) {
+            let (name, asked) = (mechanism.name, prepare.reliability.name());
+            let offered = mechanism.reliability[0].name();
+            return Err(Error::new(format!("{name} is not {asked}"))
+                .remedy(format!("reliability = {offered:?}, or leave it out of plan.systems")));
+        }
         let message_bytes = message::HEADER_BYTES + prepare.payload_bytes as usize;
-        let (peer, ends) = Peer::meet(prepare, || (mechanism.make)(message_bytes))?;
+        let (peer, ends) =
+            Peer::meet(prepare, || (mechanism.make)(&Layout::both(prepare, message_bytes)))?;
         let side = Side { prepare, message_bytes, peer: Rc::new(peer) };
-        let stream = open(&side, ends)?;
+        let stream = (mechanism.one_way)(&side, ends)?;
         side.peer.both_ready(prepare)?;
         Ok(stream)
     }
@@ -102,22 +117,31 @@ struct Mechanism {
     about: &'static str,
     wait: Wait,
     transport: Transport,
-    /// Makes both sides' ends for messages of a size, ping's first. Runs in pong.
-    make: fn(usize) -> Result<[Ends; 2], Error>,
+    /// Makes both sides' ends, ping's first, with memory for these lanes. Runs in pong.
+    make: fn(&[Layout; 2]) -> Result<[Ends; 2], Error>,
     /// Opens one side on its ends.
     open: fn(&Side<'_>, Ends) -> Result<Both, Error>,
-    /// As `open`, for streams from ping to pong: `None` where a reader that lags would make the
-    /// writer wait.
-    one_way: Option<OpenOneWay>,
+    /// As `open`, for streams from ping to pong.
+    one_way: fn(&Side<'_>, Ends) -> Result<Stream, Error>,
+    /// Slots can be either; what has a queue of its own is what the kernel makes of that.
+    reliability: &'static [Reliability],
 }
 
-type OpenOneWay = fn(&Side<'_>, Ends) -> Result<Stream, Error>;
+const EITHER: &[Reliability] = &[Reliability::BestEffort, Reliability::Reliable];
+const BEST_EFFORT: &[Reliability] = &[Reliability::BestEffort];
+const RELIABLE: &[Reliability] = &[Reliability::Reliable];
 
 /// What this process needs to know to open its side.
 struct Side<'a> {
     prepare: &'a Prepare,
     message_bytes: usize,
     peer: Rc<Peer>,
+}
+
+impl Side<'_> {
+    fn layouts(&self) -> [Layout; 2] {
+        Layout::both(self.prepare, self.message_bytes)
+    }
 }
 
 type Both = (Box<dyn Publisher>, Box<dyn Subscriber>);
@@ -130,7 +154,8 @@ const MECHANISMS: &[Mechanism] = &[
         transport: Transport::SharedMemory,
         make: memory,
         open: |side, ends| over_slots(side, &ends, Spin, Spin),
-        one_way: Some(|side, ends| one_way_over_slots(side, &ends, Spin, Spin)),
+        one_way: |side, ends| one_way_over_slots(side, &ends, Spin, Spin),
+        reliability: EITHER,
     },
     Mechanism {
         name: "os.spin-futex",
@@ -139,7 +164,8 @@ const MECHANISMS: &[Mechanism] = &[
         transport: Transport::SharedMemory,
         make: memory,
         open: |side, ends| over_slots(side, &ends, SpinFutex, SpinFutex),
-        one_way: Some(|side, ends| one_way_over_slots(side, &ends, SpinFutex, SpinFutex)),
+        one_way: |side, ends| one_way_over_slots(side, &ends, SpinFutex, SpinFutex),
+        reliability: EITHER,
     },
     Mechanism {
         name: "os.futex",
@@ -148,7 +174,8 @@ const MECHANISMS: &[Mechanism] = &[
         transport: Transport::SharedMemory,
         make: memory,
         open: |side, ends| over_slots(side, &ends, Futex, Futex),
-        one_way: Some(|side, ends| one_way_over_slots(side, &ends, Futex, Futex)),
+        one_way: |side, ends| one_way_over_slots(side, &ends, Futex, Futex),
+        reliability: EITHER,
     },
     Mechanism {
         name: "os.eventfd",
@@ -157,7 +184,8 @@ const MECHANISMS: &[Mechanism] = &[
         transport: Transport::SharedMemory,
         make: memory_and_eventfds,
         open: over_eventfds,
-        one_way: None,
+        one_way: one_way_over_eventfds,
+        reliability: EITHER,
     },
     Mechanism {
         name: "os.pipe",
@@ -166,7 +194,8 @@ const MECHANISMS: &[Mechanism] = &[
         transport: Transport::Kernel,
         make: |_| stream::pipes(),
         open: |side, ends| over_stream(side, ends, TimeLimit::of_thread()?),
-        one_way: None,
+        one_way: |side, ends| one_way_of(side, over_stream(side, ends, TimeLimit::of_thread()?)?),
+        reliability: RELIABLE,
     },
     Mechanism {
         name: "os.unix-stream",
@@ -175,7 +204,8 @@ const MECHANISMS: &[Mechanism] = &[
         transport: Transport::Kernel,
         make: |_| stream::unix(),
         open: |side, ends| over_stream(side, ends, TimeLimit::of_socket()),
-        one_way: None,
+        one_way: |side, ends| one_way_of(side, over_stream(side, ends, TimeLimit::of_socket())?),
+        reliability: RELIABLE,
     },
     Mechanism {
         name: "os.unix-dgram",
@@ -184,7 +214,8 @@ const MECHANISMS: &[Mechanism] = &[
         transport: Transport::Kernel,
         make: |_| datagram::unix(),
         open: over_datagrams,
-        one_way: None,
+        one_way: |side, ends| one_way_of(side, over_datagrams(side, ends)?),
+        reliability: RELIABLE,
     },
     Mechanism {
         name: "os.udp",
@@ -193,7 +224,8 @@ const MECHANISMS: &[Mechanism] = &[
         transport: Transport::Loopback,
         make: |_| datagram::udp(),
         open: over_datagrams,
-        one_way: Some(one_way_over_datagrams),
+        one_way: |side, ends| one_way_of(side, over_datagrams(side, ends)?),
+        reliability: BEST_EFFORT,
     },
     Mechanism {
         name: "os.tcp",
@@ -202,7 +234,8 @@ const MECHANISMS: &[Mechanism] = &[
         transport: Transport::Loopback,
         make: |_| stream::tcp(),
         open: |side, ends| over_stream(side, ends, TimeLimit::of_socket()),
-        one_way: None,
+        one_way: |side, ends| one_way_of(side, over_stream(side, ends, TimeLimit::of_socket())?),
+        reliability: RELIABLE,
     },
 ];
 
@@ -225,23 +258,20 @@ impl Mechanism {
             missing: None,
             payload_bytes_max: PAYLOAD_BYTES_MAX,
             floor: true,
-            workloads: match self.one_way {
-                Some(_) => [Workload::roundtrip_only(), Workload::streams()].concat(),
-                None => Workload::roundtrip_only(),
-            },
-            streams: Streams::default(),
+            workloads: [Workload::roundtrip_only(), Workload::streams()].concat(),
+            streams: Streams { reliability: self.reliability.to_vec(), ..Streams::default() },
         }
     }
 }
 
-fn memory(message_bytes: usize) -> Result<[Ends; 2], Error> {
-    let pongs = segment::create(message_bytes)?;
+fn memory(layouts: &[Layout; 2]) -> Result<[Ends; 2], Error> {
+    let pongs = segment::create(layouts)?;
     Ok([vec![pongs.try_clone()?], vec![pongs]])
 }
 
 /// Ends: memory, ping's eventfd, pong's.
-fn memory_and_eventfds(message_bytes: usize) -> Result<[Ends; 2], Error> {
-    let mut sides = memory(message_bytes)?;
+fn memory_and_eventfds(layouts: &[Layout; 2]) -> Result<[Ends; 2], Error> {
+    let mut sides = memory(layouts)?;
     for _ in 0..2 {
         let eventfd = eventfd::create()?;
         sides[0].push(eventfd.try_clone()?);
@@ -257,7 +287,7 @@ fn over_slots(
     wait: impl slots::Wait + 'static,
 ) -> Result<Both, Error> {
     let memory = memory.first().ok_or_else(too_few_ends)?;
-    let [to_pong, to_ping] = Lane::map(memory, side.message_bytes)?;
+    let [to_pong, to_ping] = Lane::map(memory, &side.layouts())?;
     let (outgoing, incoming) = match side.prepare.role {
         Role::Ping => (to_pong, to_ping),
         _ => (to_ping, to_pong),
@@ -277,9 +307,14 @@ fn one_way_over_slots(
     wait: impl slots::Wait + 'static,
 ) -> Result<Stream, Error> {
     let memory = memory.first().ok_or_else(too_few_ends)?;
-    let [to_pong, back] = Lane::map(memory, side.message_bytes)?;
+    let [to_pong, back] = Lane::map(memory, &side.layouts())?;
     Ok(match side.prepare.role {
-        Role::Ping => Stream::ping(Box::new(OneWayPublisher::new(to_pong, back, wake))),
+        Role::Ping => {
+            let is_reliable = side.prepare.reliability == Reliability::Reliable;
+            let patience_ns = is_reliable.then_some(side.prepare.reply_timeout_ns);
+            let peer = &side.peer;
+            Stream::ping(Box::new(OneWayPublisher::new(to_pong, back, wake, peer, patience_ns)))
+        }
         _ => Stream::pong(Box::new(OneWaySubscriber::new(to_pong, back, wait, &side.peer))),
     })
 }
@@ -292,6 +327,16 @@ fn over_eventfds(side: &Side<'_>, ends: Ends) -> Result<Both, Error> {
     };
     let listen = Listen { eventfd: ours, limit: TimeLimit::of_thread()? };
     over_slots(side, &[memory], Ring(theirs), listen)
+}
+
+fn one_way_over_eventfds(side: &Side<'_>, ends: Ends) -> Result<Stream, Error> {
+    let [memory, pings, pongs] = exactly(ends)?;
+    let (ours, theirs) = match side.prepare.role {
+        Role::Ping => (pings, pongs),
+        _ => (pongs, pings),
+    };
+    let listen = Listen { eventfd: ours, limit: TimeLimit::of_thread()? };
+    one_way_over_slots(side, &[memory], Ring(theirs), listen)
 }
 
 fn over_stream(side: &Side<'_>, ends: Ends, limit: TimeLimit) -> Result<Both, Error> {
@@ -312,8 +357,9 @@ fn over_datagrams(side: &Side<'_>, ends: Ends) -> Result<Both, Error> {
     ))
 }
 
-fn one_way_over_datagrams(side: &Side<'_>, ends: Ends) -> Result<Stream, Error> {
-    let (publisher, subscriber) = over_datagrams(side, ends)?;
+/// The half of a link that `side` has of a stream.
+fn one_way_of(side: &Side<'_>, both: Both) -> Result<Stream, Error> {
+    let (publisher, subscriber) = both;
     Ok(match side.prepare.role {
         Role::Ping => Stream::ping(publisher),
         _ => Stream::pong(subscriber),
@@ -330,5 +376,7 @@ fn too_few_ends() -> Error {
 }
 
 const CALLBACK: &str = "os.call";
+/// Of the messages that a stream's depth keeps: memory that is faulted in before the run.
+const LANE_BYTES_MAX: u64 = 4 << 30;
 /// Sizes stay far below what a message's offsets can hold, and eight messages fit into memory.
 const PAYLOAD_BYTES_MAX: u64 = 64 * 1024 * 1024;

@@ -6,7 +6,12 @@ mod support;
 use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use myelin_bench_kit::protocol::{Command, Prepare, Role, Topology, Wait, Workload};
+use myelin_bench_kit::protocol::{
+    Command, Prepare, Reliability, Role, System, Topology, Wait, Workload,
+};
+use support::crowd::{
+    a_best_effort_publisher_goes_on, a_reliable_publisher_waits, everybody_hears_everything,
+};
 use support::streams::{across, at_rate, frames, one_way_systems, within};
 use support::{Solo, prepare};
 
@@ -16,15 +21,17 @@ const EXECUTABLE: &str = env!("CARGO_BIN_EXE_myelin-driver-os");
 fn streams_and_frames_between_two_processes_arrive_as_sent() {
     let _alone = alone();
     let systems = one_way_systems(executable(), Topology::TwoProcesses);
-    assert_eq!(systems.len(), 4);
+    assert_eq!(systems.len(), 9);
     for system in systems {
         assert_ne!(system.wait, Wait::Callback);
+        let reliability = system.streams.reliability[0];
+        let plain = Prepare { reliability, ..at_rate(&system.name) };
         for payload_bytes in [0, 64, 70_000] {
-            let ran = across(executable(), &Prepare { payload_bytes, ..at_rate(&system.name) });
+            let ran = across(executable(), &Prepare { payload_bytes, ..plain.clone() });
             let last = ran.pongs.last().expect("something was received").id;
             assert_eq!(ran.pong.lost, last + 1 - ran.pong.received, "{}", system.name);
         }
-        let ran = across(executable(), &frames(&system.name));
+        let ran = across(executable(), &Prepare { reliability, ..frames(&system.name) });
         assert!(ran.pings.iter().all(|ping| ping.loan_ns == 0), "{}: no loans", system.name);
     }
 }
@@ -81,11 +88,55 @@ fn only_calls_in_one_process_can_be_made_back_to_back() {
 }
 
 #[test]
-fn a_system_that_would_wait_for_its_reader_has_no_streams() {
-    let mut refused = Solo::start(executable(), &at_rate("os.tcp"), 1);
+fn a_system_of_another_reliability_is_refused() {
+    for (system, reliability, said) in [
+        ("os.tcp", Reliability::BestEffort, "os.tcp is not best-effort"),
+        ("os.udp", Reliability::Reliable, "os.udp is not reliable"),
+    ] {
+        let mut refused = Solo::start(executable(), &Prepare { reliability, ..at_rate(system) }, 1);
+        let [message, ..] = refused.ping.expect_error();
+        assert_eq!(message, said);
+        assert!(!refused.ping.expect_end().success());
+    }
+}
+
+#[test]
+fn a_depth_beyond_memory_is_refused() {
+    let deep = Prepare { depth: 1 << 20, payload_bytes: 1 << 20, ..at_rate("os.spin") };
+    let mut refused = Solo::start(executable(), &deep, 1);
     let [message, ..] = refused.ping.expect_error();
-    assert_eq!(message, "os.tcp would make its publisher wait");
+    assert!(message.starts_with("depth: 1048576 messages"), "{message}");
     assert!(!refused.ping.expect_end().success());
+}
+
+#[test]
+fn a_reliable_publisher_waits_for_its_subscriber() {
+    let _alone = alone();
+    for system in offering(Reliability::Reliable) {
+        // More than the buffers of the kernel hold.
+        let (messages, payload_bytes, depth) = (1000, 60_000, 5);
+        let flood = Prepare { rate_hz: Some(100_000.0), messages, depth, ..at_rate(&system.name) };
+        let flood = Prepare { payload_bytes, ..flood };
+        a_reliable_publisher_waits(executable(), &flood);
+        let (reliability, payload_bytes, messages) = (Reliability::Reliable, 10 << 20, 10);
+        let large = Prepare { reliability, payload_bytes, messages, ..flood };
+        everybody_hears_everything(executable(), &large);
+    }
+}
+
+#[test]
+fn a_best_effort_publisher_waits_for_nobody() {
+    let _alone = alone();
+    for system in offering(Reliability::BestEffort) {
+        let flood = Prepare { rate_hz: Some(100_000.0), messages: 3000, ..at_rate(&system.name) };
+        a_best_effort_publisher_goes_on(executable(), &Prepare { depth: 4, ..flood });
+    }
+}
+
+fn offering(reliability: Reliability) -> Vec<System> {
+    let mut systems = one_way_systems(executable(), Topology::TwoProcesses);
+    systems.retain(|system| system.streams.reliability.contains(&reliability));
+    systems
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! The driver's two systems.
 
 use myelin_bench_kit::protocol::{
-    Prepare, Role, Streams, System, Topology, Transport, Wait, Workload,
+    Prepare, Reliability, Role, Streams, System, Topology, Transport, Wait, Workload,
 };
 use myelin_bench_kit::{Clock, Driver, Error, Fan, Link, Stream};
 
@@ -32,7 +32,14 @@ impl Driver for Synthetic {
                 Workload::Stream,
                 Workload::Image,
             ],
-            streams: Streams::default(),
+            // Pong knows one publisher's schedule; each pong by itself, whatever the topics. Nothing
+            // is lost but what is to be, and no publisher waits but where it is to.
+            streams: Streams {
+                reliability: vec![Reliability::BestEffort, Reliability::Reliable],
+                subscribers_max: 0,
+                topics_max: 0,
+                ..Streams::default()
+            },
         };
         let one_process = System {
             name: CALLS.into(),
@@ -40,6 +47,10 @@ impl Driver for Synthetic {
             wait: Wait::Callback,
             topology: Topology::OneProcess,
             workloads: stream::CALL_WORKLOADS.to_vec(),
+            streams: Streams {
+                reliability: two_processes.streams.reliability.clone(),
+                ..Streams::default()
+            },
             ..two_processes.clone()
         };
         vec![two_processes, one_process]

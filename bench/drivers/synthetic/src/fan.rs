@@ -3,9 +3,9 @@
 
 use myelin_bench_kit::message::Outgoing;
 use myelin_bench_kit::protocol::{Prepare, Role};
-use myelin_bench_kit::{Clock, Error, Fan, Publisher, Subscriber};
+use myelin_bench_kit::{Clock, Error, Fan, Publisher, Subscriber, message};
 
-use crate::fate::Fate;
+use crate::fate::{self, Fate};
 use crate::options::Options;
 use crate::simulate::pass_until;
 
@@ -41,21 +41,27 @@ pub fn open(options: &Options, prepare: &Prepare) -> Fan {
     Fan::pong((0..prepare.subscribers).map(listener).collect())
 }
 
-/// Publishes to nobody, and takes its time.
+/// Publishes to nobody, and takes its time; a stalled message longer.
 pub(crate) struct Speaker {
     clock: Clock,
     call_ns: u64,
+    warmup_messages: u64,
+    options: Options,
 }
 
 impl Speaker {
     pub(crate) fn new(options: &Options, prepare: &Prepare, clock: Clock) -> Self {
-        Speaker { clock, call_ns: options.call_ns(prepare) }
+        let (call_ns, warmup_messages) = (options.call_ns(prepare), prepare.warmup_messages);
+        Speaker { clock, call_ns, warmup_messages, options: options.clone() }
     }
 }
 
 impl Publisher for Speaker {
-    fn publish(&mut self, _message: &[u8]) -> Result<(), Error> {
-        pass_until(&self.clock, self.clock.now() + self.call_ns);
+    fn publish(&mut self, message: &[u8]) -> Result<(), Error> {
+        let entry_ns = self.clock.now();
+        let id = message::sequence(message).and_then(|it| it.checked_sub(self.warmup_messages));
+        let stall_ns = id.map_or(0, |id| fate::stall_ns(id, &self.options));
+        pass_until(&self.clock, entry_ns + self.call_ns + stall_ns);
         Ok(())
     }
 }

@@ -43,6 +43,11 @@ pub fn is_stalled(id: u64, options: &Options) -> bool {
     is_named(id, options.stall_every) && Fate::of(id, options).is_in_time()
 }
 
+/// How much longer measured message `id` takes.
+pub fn stall_ns(id: u64, options: &Options) -> u64 {
+    if is_stalled(id, options) { options.stall_ns() } else { 0 }
+}
+
 fn is_named(id: u64, every: u64) -> bool {
     every > 0 && (id + 1).is_multiple_of(every)
 }

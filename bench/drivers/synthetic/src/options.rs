@@ -34,7 +34,8 @@ pub struct Options {
     /// How much longer the last message takes than the first, in per cent, growing evenly: a run
     /// that never settles. Needs a given number of messages; the warm-up is spared.
     pub drift_percent: f64,
-    /// Messages that take `stall_ms` longer.
+    /// Messages that take `stall_ms` longer. Of a stream it is the publish call that does, so that
+    /// the messages behind are sent late.
     pub stall_every: u64,
     /// How much longer, in milliseconds.
     pub stall_ms: f64,

@@ -44,8 +44,7 @@ impl Route {
     pub fn send(&mut self, sequence: u64, entry_ns: u64, to: &mut VecDeque<Delivery>) {
         let id = sequence.checked_sub(self.warmup_messages);
         let fate = id.map_or(Fate::Whole, |id| Fate::of(id, &self.options));
-        let stalled = id.is_some_and(|id| fate::is_stalled(id, &self.options));
-        let stall_ns = if stalled { self.options.stall_ns() } else { 0 };
+        let stall_ns = self.stall_ns(sequence);
         let delay_ns = self.delays.as_ref().map_or(0, |delays| delays.ns(id, &self.options));
         let due_ns = entry_ns + delay_ns + stall_ns;
         let delivery = Delivery { sequence, due_ns, damaged: fate == Fate::Corrupted };
@@ -60,6 +59,12 @@ impl Route {
         }
         to.push_back(delivery);
         to.extend(self.held.take().map(|held| Delivery { due_ns, ..held }));
+    }
+
+    /// How much longer the publish call of message `sequence` lasts.
+    pub fn stall_ns(&self, sequence: u64) -> u64 {
+        let id = sequence.checked_sub(self.warmup_messages);
+        id.map_or(0, |id| fate::stall_ns(id, &self.options))
     }
 
     /// After the last message.

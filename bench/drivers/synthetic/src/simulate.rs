@@ -71,8 +71,7 @@ impl Publisher for Sender {
         }
         let id = sequence.checked_sub(self.warmup_messages);
         let fate = id.map_or(Fate::Whole, |id| Fate::of(id, &self.options));
-        let stalled = id.is_some_and(|id| fate::is_stalled(id, &self.options));
-        let stall_ns = if stalled { self.options.stall_ns() } else { 0 };
+        let stall_ns = id.map_or(0, |id| fate::stall_ns(id, &self.options));
         let due_ns = entry_ns + self.delays.ns(id, &self.options) + stall_ns;
         self.deliver(fate, Answer { due_ns, bytes: message.to_vec() }, entry_ns);
         pass_until(&self.clock, entry_ns + self.options.write_ns);

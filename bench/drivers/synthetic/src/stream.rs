@@ -1,6 +1,7 @@
 //! Streams on the virtual clock: publishing takes as long as it is told. In two processes pong
 //! computes when each message left, by the schedule and from the same start, and takes it when it
-//! is due; in one process the publisher calls the receivers when it is due.
+//! is due; in one process the publisher calls the receivers when it is due, on the real clock as
+//! well. A stall holds up the publisher, as a middleware does that blocks, and so the messages behind.
 
 use std::any::Any;
 use std::cell::RefCell;
@@ -100,7 +101,8 @@ impl Listener {
             match self.schedule.as_mut()?.next() {
                 Some(offset_ns) => {
                     let entry_ns = self.free_ns.max(origin_ns + offset_ns);
-                    self.free_ns = entry_ns + self.call_ns;
+                    let stall_ns = self.route.stall_ns(self.sequence);
+                    self.free_ns = entry_ns + self.call_ns + stall_ns;
                     self.route.send(self.sequence, entry_ns, &mut self.arriving);
                     self.sequence += 1;
                 }
@@ -170,7 +172,8 @@ impl Publisher for Caller {
                 }
             }
         }
-        pass_until(&self.clock, entry_ns + self.call_ns);
+        let stall_ns = self.route.stall_ns(sequence);
+        pass_until(&self.clock, entry_ns + self.call_ns + stall_ns);
         Ok(())
     }
 }

@@ -10,6 +10,7 @@ use myelin_bench_kit::protocol::{Arrivals, Done, Prepare, Role, Workload};
 use myelin_bench_kit::samples::{CORRUPT, OUT_OF_ORDER, Record};
 use myelin_driver_synthetic::{Expected, Fate, Options, expected_of_stream};
 use serde_json::{Value, json};
+use support::crowd::everybody_hears_everything;
 use support::{Pair, Process, Samples, Solo, prepare};
 
 const EXECUTABLE: &str = env!("CARGO_BIN_EXE_myelin-driver-synthetic");
@@ -121,6 +122,65 @@ fn assert_records(ran: &Ran, counts: &Expected, options: &Options) {
         assert_eq!(pong.take_return_ns == 0, fate == Fate::Lost, "{id}");
         assert_eq!(pong.duplicates == 1, fate == Fate::Duplicated, "{id}");
         assert_eq!(pong.flags & CORRUPT != 0, fate == Fate::Corrupted, "{id}");
+    }
+}
+
+/// A publisher that is held up sends what is behind late: what a benchmark without coordinated
+/// omission must show, known to the nanosecond.
+#[test]
+fn a_stall_holds_up_the_publisher_and_delays_what_is_behind() {
+    let delay_us = json!([[0.0, 10.0], [1.0, 10.0]]);
+    let table = json!({"stall_every": 500, "stall_ms": 50.0, "delay_us": delay_us});
+    let prepare = with(table, 2000);
+    // In one process the call lasts until it has been delivered.
+    for (ran, call_ns) in [(in_two_processes(&prepare), 0), (in_one_process(&prepare), DELAY_NS)] {
+        assert_eq!((ran.pings.len(), ran.pongs.len()), (2000, 2000));
+        for (id, late_ns) in (0..).zip(lateness(2000, 500, 50_000_000, call_ns)) {
+            let (ping, pong) = (&ran.pings[id], &ran.pongs[id]);
+            assert_eq!(ping.publish_entry_ns - ping.intended_ns, late_ns, "{id}");
+            let stall_ns = if (id + 1) % 500 == 0 { 50_000_000 } else { 0 };
+            let latency_ns = late_ns + DELAY_NS + stall_ns;
+            assert_eq!(pong.take_return_ns - ping.intended_ns, latency_ns, "{id}");
+        }
+    }
+}
+
+/// On the real clock nothing comes earlier than it must.
+#[test]
+fn a_stall_on_the_real_clock_delays_what_is_behind_at_least_as_much() {
+    let delay_us = json!([[0.0, 10.0], [1.0, 10.0]]);
+    let table =
+        json!({"clock": "real", "stall_every": 100, "stall_ms": 20.0, "delay_us": delay_us});
+    let ran = in_one_process(&with(table, 400));
+    assert_eq!((ran.pings.len(), ran.pongs.len()), (400, 400));
+    for (id, late_ns) in (0..).zip(lateness(400, 100, 20_000_000, DELAY_NS)) {
+        let (ping, pong) = (&ran.pings[id], &ran.pongs[id]);
+        assert!(ping.publish_entry_ns - ping.intended_ns >= late_ns, "{id}: {late_ns}");
+        assert!(pong.take_return_ns - ping.intended_ns >= late_ns + DELAY_NS, "{id}: {late_ns}");
+    }
+}
+
+/// How late each message of a stream at 1 kHz is sent, of which every `every`-th holds the publisher
+/// up for `stall_ns`.
+fn lateness(messages: u64, every: u64, stall_ns: u64, call_ns: u64) -> Vec<u64> {
+    let mut free_ns = 0;
+    let send = |id: u64| {
+        let intended_ns = id * 1_000_000;
+        let entry_ns = intended_ns.max(free_ns);
+        let stalled = (id + 1).is_multiple_of(every);
+        free_ns = entry_ns + call_ns + if stalled { stall_ns } else { 0 };
+        entry_ns - intended_ns
+    };
+    (0..messages).map(send).collect()
+}
+
+const DELAY_NS: u64 = 10_000;
+
+#[test]
+fn several_subscribers_and_topics_hear_everything() {
+    for (subscribers, topics) in [(3, 1), (1, 7), (2, 1000)] {
+        let prepare = Prepare { subscribers, topics, ..with(json!({}), 500) };
+        everybody_hears_everything(Path::new(EXECUTABLE), &prepare);
     }
 }
 

@@ -5,6 +5,7 @@
 
 #![allow(dead_code)]
 
+pub mod crowd;
 pub mod streams;
 
 use std::fs::File;
@@ -98,6 +99,11 @@ impl Samples {
 
     pub fn records(&self) -> Vec<Record> {
         self.map.records()
+    }
+
+    /// How many records are there.
+    pub fn written(&self) -> u64 {
+        self.map.written() as u64
     }
 
     /// Waits until at least one record is there: messages go back and forth.
@@ -198,6 +204,28 @@ impl Process {
         let name = |task: std::fs::DirEntry| std::fs::read_to_string(task.path().join("comm"));
         let names = tasks.map_while(Result::ok).map(name).map_while(Result::ok);
         names.map(|name| name.trim().to_owned()).collect()
+    }
+
+    /// SIGSTOP: it stands still until it is resumed.
+    pub fn pause(&self) {
+        self.signal("STOP");
+    }
+
+    /// SIGCONT.
+    pub fn resume(&self) {
+        self.signal("CONT");
+    }
+
+    fn signal(&self, name: &str) {
+        let kill = format!("kill -{name} {}", self.child.id());
+        let status = Program::new("sh").args(["-c", &kill]).status().expect("there is a shell");
+        assert!(status.success());
+    }
+
+    /// Tells it to stop and waits for its end.
+    pub fn stop_and_expect_end(&mut self) {
+        self.say(&Command::Stop);
+        assert!(self.expect_end().success());
     }
 
     /// SIGKILL.

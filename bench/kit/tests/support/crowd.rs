@@ -1,0 +1,143 @@
+//! Streams of several publishers, subscribers and topics, and subscribers that lag. What a run with
+//! nothing lost must be like, whatever the system.
+
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use myelin_bench_kit::protocol::{Done, Prepare, Reliability, Role};
+
+use super::{Process, Samples, WATCHDOG, unique_run};
+
+/// All processes of one run, ready.
+pub struct Crowd {
+    pub pings: Vec<Process>,
+    pub pongs: Vec<Process>,
+    pub ping_samples: Vec<Samples>,
+    /// Kept while pongs write into them.
+    pub pong_samples: Vec<Samples>,
+}
+
+impl Crowd {
+    /// Starts `prepare.publishers` pings and `prepare.subscribers` pongs.
+    pub fn open(executable: &Path, prepare: &Prepare) -> Self {
+        let run = unique_run();
+        let start = |role: Role, count: u32, capacity: u64| {
+            let start = |index| {
+                let samples = Samples::new(capacity);
+                let (run, path) = (run.clone(), Some(samples.path()));
+                let prepare = Prepare { role, run, index, samples: path, ..prepare.clone() };
+                (Process::start(executable, &prepare), samples)
+            };
+            (0..count).map(start).collect::<Vec<_>>()
+        };
+        let pings = start(Role::Ping, prepare.publishers, prepare.messages);
+        let all = prepare.messages * u64::from(prepare.publishers);
+        let pongs = start(Role::Pong, prepare.subscribers, all);
+        let (pings, ping_samples) = pings.into_iter().unzip();
+        let (pongs, pong_samples) = pongs.into_iter().unzip();
+        let crowd = Crowd { pings, pongs, ping_samples, pong_samples };
+        crowd.pings.iter().chain(&crowd.pongs).for_each(Process::expect_ready);
+        crowd
+    }
+
+    pub fn go(&mut self) {
+        // Whoever takes is there before anything is sent.
+        self.pongs.iter_mut().chain(&mut self.pings).for_each(Process::go);
+    }
+
+    /// Waits for all pings, then stops everybody in order; the counts of both sides.
+    pub fn finish(&mut self) -> (Vec<Done>, Vec<Done>) {
+        let pings = self.pings.iter().map(Process::expect_done).collect();
+        self.stop_pings();
+        (pings, self.stop_pongs())
+    }
+
+    fn stop_pings(&mut self) {
+        for ping in &mut self.pings {
+            ping.stop_and_expect_end();
+        }
+    }
+
+    fn stop_pongs(&mut self) -> Vec<Done> {
+        let stop = |pong: &mut Process| {
+            pong.say(&myelin_bench_kit::protocol::Command::Stop);
+            let done = pong.expect_done();
+            assert!(pong.expect_end().success());
+            done
+        };
+        self.pongs.iter_mut().map(stop).collect()
+    }
+
+    /// Until ping publishes no more.
+    fn await_standstill(&self) {
+        let samples = &self.ping_samples[0];
+        let (mut written, mut since) = (samples.written(), Instant::now());
+        let give_up = Instant::now() + WATCHDOG;
+        while since.elapsed() < STANDSTILL {
+            assert!(Instant::now() < give_up, "ping goes on and on");
+            std::thread::sleep(Duration::from_millis(5));
+            let now = samples.written();
+            if now != written {
+                (written, since) = (now, Instant::now());
+            }
+        }
+    }
+}
+
+/// Every subscriber gets every message of every publisher once, undamaged.
+pub fn everybody_hears_everything(executable: &Path, prepare: &Prepare) {
+    let mut crowd = Crowd::open(executable, prepare);
+    crowd.go();
+    let (pings, pongs) = crowd.finish();
+    assert_complete(prepare, &pings, &pongs);
+}
+
+/// A subscriber that stands still keeps a reliable publisher from publishing, and loses nothing.
+pub fn a_reliable_publisher_waits(executable: &Path, prepare: &Prepare) {
+    let prepare = Prepare { reliability: Reliability::Reliable, ..prepare.clone() };
+    let mut crowd = Crowd::open(executable, &prepare);
+    crowd.pongs.iter_mut().for_each(Process::go);
+    crowd.pongs[0].pause();
+    crowd.pings.iter_mut().for_each(Process::go);
+    crowd.await_standstill();
+    let published = crowd.ping_samples[0].written();
+    crowd.pongs[0].resume();
+    let (pings, pongs) = crowd.finish();
+    assert_complete(&prepare, &pings, &pongs);
+    let (name, messages) = (&prepare.system, prepare.messages);
+    assert!(published < messages, "{name}: published {published} of {messages} to nobody");
+}
+
+/// A subscriber that stands still does not keep a best-effort publisher from publishing.
+pub fn a_best_effort_publisher_goes_on(executable: &Path, prepare: &Prepare) {
+    let prepare = Prepare { reliability: Reliability::BestEffort, ..prepare.clone() };
+    let mut crowd = Crowd::open(executable, &prepare);
+    crowd.pongs.iter_mut().for_each(Process::go);
+    crowd.pongs[0].pause();
+    crowd.pings.iter_mut().for_each(Process::go);
+    for ping in &crowd.pings {
+        assert_eq!(ping.expect_done().sent, prepare.messages, "{}", prepare.system);
+    }
+    crowd.pongs[0].resume();
+    crowd.stop_pings();
+    for pong in crowd.stop_pongs() {
+        assert_eq!(pong.corrupt, 0, "{}: {pong:?}", prepare.system);
+    }
+}
+
+fn assert_complete(prepare: &Prepare, pings: &[Done], pongs: &[Done]) {
+    let all = prepare.messages * u64::from(prepare.publishers);
+    let Prepare { system, payload_bytes, publishers, subscribers, topics, .. } = prepare;
+    let what = format!("{system}, {payload_bytes} B, {publishers}:{subscribers}, {topics} topics");
+    for ping in pings {
+        assert_eq!(ping.sent, prepare.messages, "{what}");
+    }
+    for pong in pongs {
+        assert_eq!(pong.received + pong.duplicates, all, "{what}: {pong:?}");
+        assert_eq!((pong.lost, pong.corrupt), (0, 0), "{what}: {pong:?}");
+    }
+}
+
+/// Ping has not published for so long: it waits, or is not run by a busy machine, which then only
+/// makes the test weaker.
+const STANDSTILL: Duration = Duration::from_millis(500);
