@@ -5,22 +5,18 @@
 //! main.rs       the systems and what the kit calls
 //! config.rs     CycloneDDS's configuration (XML)
 //! link.rs, link.c   the adaptor against the DDS C API
-//! roudi.rs      iceoryx's daemon: start, watch, stop
-//! pools.rs      the daemon's memory pools (TOML)
-//! leftovers.rs  what a killed daemon leaves on the host
 //! ```
+//! iceoryx's daemon, its pools and what it leaves behind are the crate `myelin-bench-roudi`'s.
 //! `check/` holds a round trip written without the kit, and compares the two.
 
 mod config;
-mod leftovers;
 mod link;
-mod pools;
-mod roudi;
 
 use std::process::ExitCode;
 
 use myelin_bench_kit::protocol::{Prepare, Streams, System, Topology, Transport, Wait, Workload};
 use myelin_bench_kit::{Daemon, Driver, Error, Link, Stream};
+use myelin_bench_roudi::{self as roudi, Need, RouDi};
 
 fn main() -> ExitCode {
     myelin_bench_kit::main(&CycloneDds)
@@ -37,7 +33,7 @@ impl Driver for CycloneDds {
     fn check(&self, prepare: &Prepare) -> Result<(), Error> {
         let variant = Variant::of(prepare)?;
         variant.check_payload(prepare)?;
-        pools::of(prepare, variant.shared_memory).map(drop)
+        variant.need().pools(prepare).map(drop)
     }
 
     fn open(&self, prepare: &Prepare) -> Result<Link, Error> {
@@ -51,14 +47,16 @@ impl Driver for CycloneDds {
     }
 
     fn start_daemon(&self, prepare: &Prepare) -> Result<Box<dyn Daemon>, Error> {
-        if !Variant::of(prepare)?.shared_memory {
+        let variant = Variant::of(prepare)?;
+        if !variant.shared_memory {
             return Err(Error::new(format!("{} needs no daemon", prepare.system)));
         }
-        Ok(Box::new(roudi::RouDi::start(prepare)?))
+        let pools = variant.need().pools(prepare)?;
+        Ok(Box::new(RouDi::start(prepare, &pools)?))
     }
 
     fn clean(&self) -> Result<(), Error> {
-        leftovers::clean()
+        roudi::clean()
     }
 }
 
@@ -101,7 +99,7 @@ impl Variant {
     fn configured(prepare: &Prepare) -> Result<(&'static Variant, String), Error> {
         let variant = Variant::of(prepare)?;
         variant.check_payload(prepare)?;
-        if variant.shared_memory && leftovers::living_daemon().is_none() {
+        if variant.shared_memory && roudi::living_daemon().is_none() {
             // CycloneDDS would wait for it for a minute and then abort the process.
             return Err(Error::new("RouDi, the daemon of iceoryx, is not running")
                 .remedy("the lab starts it as the daemon role; by hand: iox-roudi"));
@@ -109,6 +107,16 @@ impl Variant {
         let xml = config::xml(prepare.domain, variant.shared_memory);
         config::write(&prepare.directory, &xml)?;
         Ok((variant, xml))
+    }
+
+    /// What a run needs of RouDi's pools.
+    fn need(&self) -> Need {
+        Need {
+            driver: "cyclonedds",
+            around_bytes: AROUND_BYTES,
+            chunks: CHUNKS,
+            shared_memory: self.shared_memory,
+        }
     }
 
     fn system(&self, iceoryx: &Result<String, String>) -> System {
@@ -153,3 +161,17 @@ impl Variant {
 /// touches 16 chunks of this size, and UDP loses so many of a sample's fragments that one round
 /// trip takes 0.2 s.
 const PAYLOAD_BYTES_MAX: u64 = 16 << 20;
+
+/// Chunks of the pool a run gets by itself. A direction holds at most the 5 messages after whose
+/// loss the kit gives up, one on loan, and one that iceoryx's publisher keeps for reuse: 7, twice,
+/// and two to spare. A stream holds less: 5 that its reader has yet to take, one it takes, and
+/// those two. RouDi touches every page of its pools, so more would only be memory.
+const CHUNKS: u32 = 16;
+
+/// CycloneDDS's header in a chunk (its `iceoryx_header`), and the padding that iceoryx reserves
+/// between it and a message of alignment 8:
+///
+/// ```text
+/// │ iceoryx 40 B │ CycloneDDS 56 B │ padding 8 B │ message, rounded up to 8 B │
+/// ```
+const AROUND_BYTES: u64 = 56 + 8;
