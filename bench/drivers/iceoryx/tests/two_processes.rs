@@ -79,7 +79,7 @@ fn several_subscribers_publishers_and_topics() {
         let prepare = Prepare { reliability, ..within(&folder, at_rate(&system)) };
         many::reach_every_subscriber(Path::new(EXECUTABLE), &prepare);
         many::hear_every_publisher(Path::new(EXECUTABLE), &prepare);
-        many::serve_every_topic(Path::new(EXECUTABLE), &prepare);
+        many::serve_every_topic(Path::new(EXECUTABLE), &prepare, 128);
     }
     assert_eq!(left_behind(), NOTHING);
 }

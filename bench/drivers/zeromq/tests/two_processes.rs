@@ -63,7 +63,7 @@ fn several_subscribers_publishers_and_topics() {
     let prepare = Prepare { reliability: Reliability::Reliable, ..at_rate(IPC) };
     many::reach_every_subscriber(Path::new(EXECUTABLE), &prepare);
     many::hear_every_publisher(Path::new(EXECUTABLE), &prepare);
-    many::serve_every_topic(Path::new(EXECUTABLE), &prepare);
+    many::serve_every_topic(Path::new(EXECUTABLE), &prepare, 300);
     let all = Prepare { publishers: 2, subscribers: 2, topics: 3, ..prepare };
     let (_, pongs) = Many::open(Path::new(EXECUTABLE), &all).finish();
     assert!(pongs.iter().all(|pong| pong.received > 0 && pong.corrupt == 0), "{pongs:?}");

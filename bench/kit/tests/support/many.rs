@@ -108,9 +108,9 @@ pub fn hear_every_publisher(executable: &Path, prepare: &Prepare) {
     assert_eq!(pongs[0].corrupt, 0);
 }
 
-/// Several topics between one ping and one pong.
-pub fn serve_every_topic(executable: &Path, prepare: &Prepare) {
-    let prepare = Prepare { topics: 5, ..prepare.clone() };
+/// So many topics between one ping and one pong.
+pub fn serve_every_topic(executable: &Path, prepare: &Prepare, topics: u32) {
+    let prepare = Prepare { topics, ..prepare.clone() };
     let (_, pongs) = Many::open(executable, &prepare).finish();
     check_taken(&prepare, &pongs[0]);
 }
