@@ -149,12 +149,14 @@ fn need(prepare: &Prepare) -> Need {
     Need { driver: "iceoryx", around_bytes: 0, chunks, shared_memory: true }
 }
 
-/// Chunks that a stream can hold at once: on each topic each subscriber's queue, the one it has
-/// taken, and for each publisher the one on loan and the last one, kept for reuse.
+/// Chunks that a stream can hold at once, on each topic: what the subscribers' queues keep, the one
+/// that each subscriber has taken, and for each publisher the one on loan and the last one, kept for
+/// reuse. Of one publisher each queue keeps the same last samples, more or fewer of them, so further
+/// subscribers need no more chunks for their queues.
 fn stream_chunks(prepare: &Prepare) -> u32 {
     let [pings, pongs, topics, depth] =
         [prepare.publishers, prepare.subscribers, prepare.topics, prepare.depth].map(u64::from);
-    let of_a_topic = pongs.saturating_mul(depth + 1).saturating_add(2 * pings);
+    let of_a_topic = pings.min(pongs) * depth + pongs + 2 * pings;
     let all = topics.saturating_mul(of_a_topic).saturating_add(CHUNKS_TO_SPARE);
     u32::try_from(all).unwrap_or(u32::MAX)
 }
@@ -167,9 +169,8 @@ const PAYLOAD_BYTES_MAX: u64 = 64 << 20;
 const DEPTH_MAX: u32 = 256;
 /// Subscribers that a WaitSet is given.
 const TOPICS_MAX: u32 = 128;
-/// Processes of a role. iceoryx has 300 in all, 256 subscribers of a publisher, and the publishers
-/// below; so many of both leave room for topics.
-const PROCESSES_MAX: u32 = 8;
+/// Processes of a role. iceoryx has 300 in all, and the publishers below.
+const PROCESSES_MAX: u32 = 64;
 /// iceoryx's MAX_PUBLISHERS is 512, of which RouDi's introspection takes some.
 const PUBLISHER_PORTS_MAX: u64 = 500;
 /// A direction of a round trip holds at most the 5 messages after whose loss the kit gives up, one

@@ -24,20 +24,18 @@ const WAITSET: &str = "iceoryx.waitset";
 fn every_payload_comes_back_as_sent() {
     let _alone = alone();
     for system in systems() {
-        for payload_bytes in [0, 13, 65_536, 1 << 20] {
-            exchange(&system, payload_bytes, 200);
+        for payload_bytes in [0, 13, 1 << 20] {
+            exchange(&system, payload_bytes, 50);
         }
-    }
-    for system in systems() {
-        exchange(&system, 10 << 20, 20);
+        exchange(&system, 10 << 20, 3);
     }
     assert_eq!(left_behind(), NOTHING);
 }
 
 fn exchange(system: &str, payload_bytes: u64, messages: u64) {
     let folder = tempfile::tempdir().unwrap();
-    let prepare =
-        Prepare { payload_bytes, messages, ..within(&folder, prepare(system, Role::Ping)) };
+    let of_ping = Prepare { warmup_messages: 2, ..prepare(system, Role::Ping) };
+    let prepare = Prepare { payload_bytes, messages, ..within(&folder, of_ping) };
     let daemon = start_daemon(Path::new(EXECUTABLE), &prepare);
     let mut pair = Pair::open(Path::new(EXECUTABLE), &prepare, messages);
     let (ping, pong) = pair.finish();
