@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 fn main() {
     println!("cargo:rustc-check-cfg=cfg(have_iceoryx)");
     println!("cargo:rerun-if-changed=build.rs");
-    println!("cargo:rerun-if-changed=src/link.c");
+    println!("cargo:rerun-if-changed=src/link.cpp");
     // Changes with its content, so that cargo runs this script again when the package comes.
     println!("cargo:rerun-if-changed=/usr/include");
     println!("cargo:rerun-if-changed={ROOT}");
@@ -41,22 +41,25 @@ fn compile(headers: &Path) {
     let kit = Path::new("../../kit/include");
     println!("cargo:rerun-if-changed={}", kit.join("myelin_bench_kit.h").display());
     cc::Build::new()
-        .file("src/link.c")
+        .file("src/link.cpp")
         .include(kit)
         // As the system's, so that their warnings are not ours.
         .flag("-isystem")
         .flag(headers)
-        .std("c11")
-        .define("_POSIX_C_SOURCE", "200809L")
+        .cpp(true)
+        .std("c++17")
+        .flag("-fno-exceptions")
         // Also in a debug build: what is measured is the middleware.
         .opt_level(2)
         .extra_warnings(true)
         .warnings_into_errors(true)
         .compile("myelin_iceoryx_link");
-    println!("cargo:rustc-link-lib=iceoryx_binding_c");
+    for library in ["iceoryx_posh", "iceoryx_hoofs", "iceoryx_platform"] {
+        println!("cargo:rustc-link-lib={library}");
+    }
 }
 
 const ROOT: &str = "/usr/include/iceoryx";
 const VERSION: &str = "v2.0.";
-const HEADER: &str = "iceoryx_binding_c/api.h";
-const NOT_INSTALLED: &str = "not installed: apt-get install iceoryx libiceoryx-binding-c-dev";
+const HEADER: &str = "iceoryx_posh/runtime/posh_runtime.hpp";
+const NOT_INSTALLED: &str = "not installed: apt-get install iceoryx libiceoryx-posh-dev";

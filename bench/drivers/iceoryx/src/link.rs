@@ -1,4 +1,4 @@
-//! The Rust side of `link.c`; without iceoryx at build time, the reason why there is none.
+//! The Rust side of `link.cpp`; without iceoryx at build time, the reason why there is none.
 
 use myelin_bench_kit::protocol::Prepare;
 use myelin_bench_kit::{Error, Link, Stream};
@@ -46,7 +46,7 @@ mod imp {
     fn configured(waits: bool) -> &'static capi::CLink {
         // SAFETY: sets a number that only the open that follows reads, in this thread.
         unsafe { myelin_iceoryx_configure(c_int::from(waits)) };
-        // SAFETY: a constant of link.c in the layout of the kit's header.
+        // SAFETY: a constant of link.cpp in the layout of the kit's header.
         unsafe { &myelin_iceoryx_link }
     }
 }

@@ -2,8 +2,8 @@
 //! is polled without limit, and with one that sleeps on a WaitSet.
 //!
 //! ```text
-//! main.rs           the systems, what they need of RouDi, and what the kit calls
-//! link.rs, link.c   the adaptor against iceoryx's C binding
+//! main.rs             the systems, what they need of RouDi, and what the kit calls
+//! link.rs, link.cpp   the adaptor against iceoryx's C++ API
 //! ```
 //! RouDi, its pools and what it leaves behind are the crate `myelin-bench-roudi`'s. `README.md`
 //! says what was chosen, why, and what limits there are.
@@ -133,7 +133,7 @@ fn check_limits(prepare: &Prepare) -> Result<(), Error> {
 }
 
 /// iceoryx's publishers in a stream: each ping's, one a topic, and what either side finds the other
-/// by (see `match` in link.c).
+/// by (see `match` in link.cpp).
 fn publisher_ports(prepare: &Prepare) -> u64 {
     let [pings, pongs, topics] =
         [prepare.publishers, prepare.subscribers, prepare.topics].map(u64::from);

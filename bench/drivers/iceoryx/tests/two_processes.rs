@@ -6,14 +6,16 @@ mod many;
 #[path = "../../../kit/tests/support/mod.rs"]
 mod support;
 
+use std::fs::File;
 use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
 use many::{Many, start_daemon};
 use myelin_bench_kit::protocol::{Command, Prepare, Reliability, Role, Topology, Workload};
 use serde_json::json;
 use support::streams::{across, at_rate, frames, one_way_systems};
-use support::{Pair, Process, Samples, describe, prepare, unique_run};
+use support::{Pair, Process, Samples, WATCHDOG, describe, prepare, unique_run};
 use tempfile::TempDir;
 
 const EXECUTABLE: &str = env!("CARGO_BIN_EXE_myelin-driver-iceoryx");
@@ -117,12 +119,10 @@ fn a_killed_daemon_leaves_nothing() {
     let prepare = within(&folder, at_rate(&system));
     let mut supervisor = start_daemon(Path::new(EXECUTABLE), &prepare).expect("it has a daemon");
     supervisor.kill();
-    let until = std::time::Instant::now() + support::WATCHDOG;
-    while left_behind() != NOTHING {
-        assert!(std::time::Instant::now() < until, "left behind: {:?}", left_behind());
-        // RouDi ends a moment after its supervisor; until then cleaning leaves it alone.
-        clean();
-    }
+    // RouDi ends a moment after its supervisor; until then cleaning leaves it alone.
+    await_no_roudi();
+    clean();
+    assert_eq!(left_behind(), NOTHING);
 }
 
 #[test]
@@ -245,8 +245,10 @@ fn systems() -> Vec<String> {
     here.map(|system| system.name).collect()
 }
 
-/// What iceoryx has on this host: names in /dev/shm and /tmp.
+/// What iceoryx has on this host: names in /dev/shm and /tmp. Of a RouDi that lives, nothing is left
+/// behind yet: it may be another program's.
 fn left_behind() -> Vec<String> {
+    await_no_roudi();
     // SAFETY: no preconditions.
     let group = unsafe { libc::getegid() };
     let group =
@@ -266,10 +268,22 @@ fn left_behind() -> Vec<String> {
     shared.chain(temporary).collect()
 }
 
+/// Other programs of this host may have one for a while; one of these tests' would stay.
+fn await_no_roudi() {
+    let until = Instant::now() + WATCHDOG;
+    // A living RouDi has its lock file locked.
+    while File::open("/tmp/iox-unique-roudi.lock").is_ok_and(|file| file.try_lock().is_err()) {
+        assert!(Instant::now() < until, "a RouDi goes on running");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
 /// There is one RouDi on a host: its tests take turns.
 fn alone() -> MutexGuard<'static, ()> {
     static TURN: Mutex<()> = Mutex::new(());
-    TURN.lock().unwrap_or_else(PoisonError::into_inner)
+    let turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+    await_no_roudi();
+    turn
 }
 
 const NOTHING: Vec<String> = Vec::new();
