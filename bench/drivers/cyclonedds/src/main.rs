@@ -6,10 +6,9 @@
 //! config.rs     CycloneDDS's configuration (XML)
 //! link.rs, link.c   the adaptor against the DDS C API
 //! match.c       waits for the other side
-//! roudi.rs      iceoryx's daemon: start, watch, stop
-//! pools.rs      the daemon's memory pools (TOML)
-//! leftovers.rs  what a killed daemon leaves on the host
 //! ```
+//! iceoryx's daemon, its pools and what it leaves behind are the crate `myelin-bench-roudi`'s.
+//!
 //! Limits: a domain has room for 120 participants, of which those that start at once need twice as
 //! many as they are; hence [`PEERS_MAX`] publishers and as many subscribers. Over iceoryx a stream
 //! is best effort alone: CycloneDDS 0.10 leaves iceoryx to discard the oldest of a full queue,
@@ -24,10 +23,7 @@
 //! `check/` holds a round trip written without the kit, and compares the two.
 
 mod config;
-mod leftovers;
 mod link;
-mod pools;
-mod roudi;
 
 use std::process::ExitCode;
 
@@ -36,6 +32,7 @@ use myelin_bench_kit::protocol::{
     Prepare, Reliability, Streams, System, Topology, Transport, Wait, Workload,
 };
 use myelin_bench_kit::{Daemon, Driver, Error, Link, Stream};
+use myelin_bench_roudi::{self as roudi, Need, RouDi};
 
 fn main() -> ExitCode {
     myelin_bench_kit::main(&CycloneDds)
@@ -53,7 +50,7 @@ impl Driver for CycloneDds {
         let variant = Variant::of(prepare)?;
         variant.check_payload(prepare)?;
         variant.check_depth(prepare)?;
-        pools::of(prepare, variant.shared_memory).map(drop)
+        variant.need(prepare).pools(prepare).map(drop)
     }
 
     fn open(&self, prepare: &Prepare) -> Result<Link, Error> {
@@ -79,14 +76,16 @@ impl Driver for CycloneDds {
     }
 
     fn start_daemon(&self, prepare: &Prepare) -> Result<Box<dyn Daemon>, Error> {
-        if !Variant::of(prepare)?.shared_memory {
+        let variant = Variant::of(prepare)?;
+        if !variant.shared_memory {
             return Err(Error::new(format!("{} needs no daemon", prepare.system)));
         }
-        Ok(Box::new(roudi::RouDi::start(prepare)?))
+        let pools = variant.need(prepare).pools(prepare)?;
+        Ok(Box::new(RouDi::start(prepare, &pools)?))
     }
 
     fn clean(&self) -> Result<(), Error> {
-        leftovers::clean()
+        roudi::clean()
     }
 }
 
@@ -142,7 +141,7 @@ impl Variant {
         let variant = Variant::of(prepare)?;
         variant.check_payload(prepare)?;
         variant.check_depth(prepare)?;
-        if variant.shared_memory && leftovers::living_daemon().is_none() {
+        if variant.shared_memory && roudi::living_daemon().is_none() {
             // CycloneDDS would wait for it for a minute and then abort the process.
             return Err(Error::new("RouDi, the daemon of iceoryx, is not running")
                 .remedy("the lab starts it as the daemon role; by hand: iox-roudi"));
@@ -154,6 +153,16 @@ impl Variant {
 
     fn config(&self, prepare: &Prepare) -> Config {
         Config::of(prepare, self.shared_memory, self.tuned)
+    }
+
+    /// What a run needs of RouDi's pools.
+    fn need(&self, prepare: &Prepare) -> Need {
+        Need {
+            driver: "cyclonedds",
+            around_bytes: AROUND_BYTES,
+            chunks: chunks(prepare),
+            shared_memory: self.shared_memory,
+        }
     }
 
     fn system(&self, iceoryx: &Result<String, String>) -> System {
@@ -225,3 +234,31 @@ const SHARED_DEPTH_MAX: u32 = 255;
 /// For the report.
 const FULL_READER: &str = "reliable: a reader that has `depth` samples to take holds up the \
                            receiving thread of CycloneDDS, 10 ms at a time";
+
+/// Chunks of the pool a run gets by itself. Of a stream: what the queues of iceoryx and the histories
+/// of the readers keep, which of one publisher are the same last samples for all subscribers; the one
+/// that each subscriber has in its hands; and for each publisher the one on loan and the one that
+/// iceoryx keeps for reuse.
+fn chunks(prepare: &Prepare) -> u32 {
+    if !prepare.workload.is_one_way() {
+        return CHUNKS;
+    }
+    let [pings, pongs, topics, depth] =
+        [prepare.publishers, prepare.subscribers, prepare.topics, prepare.depth].map(u64::from);
+    let of_a_topic = pings.min(pongs) * 2 * depth + pongs + 2 * pings;
+    let all = topics.saturating_mul(of_a_topic);
+    u32::try_from(all).unwrap_or(u32::MAX).max(CHUNKS)
+}
+
+/// Chunks of a round trip. A direction holds at most the 5 messages after whose loss the kit gives
+/// up, one on loan, and one that iceoryx's publisher keeps for reuse: 7, twice, and two to spare.
+/// RouDi touches every page of its pools, so more would only be memory.
+const CHUNKS: u32 = 16;
+
+/// CycloneDDS's header in a chunk (its `iceoryx_header`), and the padding that iceoryx reserves
+/// between it and a message of alignment 8:
+///
+/// ```text
+/// │ iceoryx 40 B │ CycloneDDS 56 B │ padding 8 B │ message, rounded up to 8 B │
+/// ```
+const AROUND_BYTES: u64 = 56 + 8;

@@ -18,9 +18,10 @@ use std::time::{Duration, Instant};
 use myelin_bench_kit::protocol::Prepare;
 use myelin_bench_kit::{Daemon, Error};
 
-use crate::{leftovers, pools};
+use crate::leftovers;
+use crate::pools::{self, Pool};
 
-/// Version of the installed RouDi as it reports it, or what is missing.
+/// Version of the installed RouDi as it reports it; otherwise what is missing.
 pub fn version() -> Result<String, String> {
     let program = program().ok_or(NOT_INSTALLED)?;
     let output = Command::new(&program).arg("--version").stdin(Stdio::null()).output();
@@ -39,10 +40,11 @@ pub struct RouDi {
 }
 
 impl RouDi {
-    /// Starts it with the pools of this run and returns when it says that it is ready.
-    pub fn start(prepare: &Prepare) -> Result<RouDi, Error> {
+    /// Starts it with `pools` and returns when it says that it is ready. Its configuration and its
+    /// output go into the run's folder.
+    pub fn start(prepare: &Prepare, pools: &[Pool]) -> Result<RouDi, Error> {
         let until = Instant::now() + Duration::from_nanos(prepare.match_timeout_ns);
-        let pools = pools::of(prepare, true)?;
+        pools::check_room(pools)?;
         let program = program().ok_or_else(|| Error::new(format!("iox-roudi: {NOT_INSTALLED}")))?;
         // That of a session which was killed takes a moment to end.
         let patience = Instant::now() + STOPS_WITHIN;
@@ -54,7 +56,7 @@ impl RouDi {
         }
         leftovers::clean()?;
         let configuration = prepare.directory.join("roudi.toml");
-        std::fs::write(&configuration, pools::toml(&pools))?;
+        std::fs::write(&configuration, pools::toml(pools))?;
         let log = File::create(prepare.directory.join("roudi.log"))?;
         let (output, child) = spawn(&program, &configuration)?;
         let (ready, is_ready) = channel();

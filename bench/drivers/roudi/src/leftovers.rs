@@ -6,10 +6,11 @@
 //! /tmp/roudi, /tmp/roudi.lock  its socket, and the lock of it
 //! /dev/shm/iceoryx_mgmt        its 63 MiB of bookkeeping
 //! /dev/shm/<group>             the pools, named after the group of its user
-//! /tmp/iceoryx_rt_<pid>_<time>, ….lock   socket of a CycloneDDS process, and the lock of it
+//! /tmp/iceoryx_rt_<name>, ….lock   socket of one of its processes, and the lock of it
 //! ```
-//! RouDi and CycloneDDS remove these when they end by themselves. A lock dies with its process, so
-//! it tells the dead from the living.
+//! RouDi and its processes remove these when they end by themselves. A lock dies with its process,
+//! so it tells the dead from the living. The sockets are named by their processes: CycloneDDS calls
+//! its own so, and whoever uses [`APPLICATION`] is cleaned up after, too.
 
 use std::ffi::CStr;
 use std::fs::{self, File, TryLockError};
@@ -17,6 +18,9 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 use myelin_bench_kit::Error;
+
+/// What the runtime names of processes begin with that [`clean`] cleans up after.
+pub const APPLICATION: &str = "iceoryx_rt_";
 
 /// The RouDi that lives on this host, ours or another's: its process id, 0 if it cannot be seen
 /// from here.
@@ -67,7 +71,7 @@ fn remove_daemon() -> Result<(), Error> {
     }
 }
 
-/// Removes the sockets of CycloneDDS processes that have died.
+/// Removes the sockets of RouDi's processes that have died.
 fn remove_dead_applications(folder: &Path) -> Result<(), Error> {
     let entries = fs::read_dir(folder)?.filter_map(Result::ok);
     let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
@@ -120,7 +124,6 @@ fn group() -> Option<String> {
 }
 
 const DAEMON_LOCK: &str = "/tmp/iox-unique-roudi.lock";
-const APPLICATION: &str = "iceoryx_rt_";
 const LOCK: &str = ".lock";
 
 #[cfg(test)]

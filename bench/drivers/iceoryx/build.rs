@@ -1,0 +1,65 @@
+//! Compiles the adaptor against iceoryx if its development package is installed. Without it the
+//! driver builds all the same and says what to install.
+
+use std::path::{Path, PathBuf};
+
+fn main() {
+    println!("cargo:rustc-check-cfg=cfg(have_iceoryx)");
+    println!("cargo:rerun-if-changed=build.rs");
+    println!("cargo:rerun-if-changed=src/link.cpp");
+    // Changes with its content, so that cargo runs this script again when the package comes.
+    println!("cargo:rerun-if-changed=/usr/include");
+    println!("cargo:rerun-if-changed={ROOT}");
+    match find() {
+        Ok(headers) => compile(&headers),
+        Err(missing) => println!("cargo:rustc-env=ICEORYX_MISSING={missing}"),
+    }
+}
+
+/// The folder of the headers. iceoryx has no pkg-config file; each of its versions has a folder.
+fn find() -> Result<PathBuf, String> {
+    let folders = std::fs::read_dir(ROOT).into_iter().flatten().map_while(Result::ok);
+    let versions = folders.filter_map(|folder| folder.file_name().into_string().ok());
+    let mut versions: Vec<_> = versions.filter(|name| name.starts_with('v')).collect();
+    versions.sort();
+    let ours = versions.iter().rev().find(|version| version.starts_with(VERSION));
+    match (ours, versions.last()) {
+        (Some(version), _) => {
+            let folder = Path::new(ROOT).join(version);
+            match folder.join(HEADER).is_file() {
+                true => Ok(folder),
+                false => Err(NOT_INSTALLED.to_owned()),
+            }
+        }
+        (None, Some(other)) => Err(format!("needs iceoryx {}0, found {other}", &VERSION[1..])),
+        (None, None) => Err(NOT_INSTALLED.to_owned()),
+    }
+}
+
+fn compile(headers: &Path) {
+    println!("cargo:rustc-cfg=have_iceoryx");
+    let kit = Path::new("../../kit/include");
+    println!("cargo:rerun-if-changed={}", kit.join("myelin_bench_kit.h").display());
+    cc::Build::new()
+        .file("src/link.cpp")
+        .include(kit)
+        // As the system's, so that their warnings are not ours.
+        .flag("-isystem")
+        .flag(headers)
+        .cpp(true)
+        .std("c++17")
+        .flag("-fno-exceptions")
+        // Also in a debug build: what is measured is the middleware.
+        .opt_level(2)
+        .extra_warnings(true)
+        .warnings_into_errors(true)
+        .compile("myelin_iceoryx_link");
+    for library in ["iceoryx_posh", "iceoryx_hoofs", "iceoryx_platform"] {
+        println!("cargo:rustc-link-lib={library}");
+    }
+}
+
+const ROOT: &str = "/usr/include/iceoryx";
+const VERSION: &str = "v2.0.";
+const HEADER: &str = "iceoryx_posh/runtime/posh_runtime.hpp";
+const NOT_INSTALLED: &str = "not installed: apt-get install iceoryx libiceoryx-posh-dev";

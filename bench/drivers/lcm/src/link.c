@@ -1,0 +1,326 @@
+/* The adaptor: one role of a round trip or of a stream over LCM's UDP multicast, in the form of the
+ * kit's table.
+ *
+ * Topic n is the channel `<run>_ping<n>`, what pong answers is `<run>_pong0`. The data's LCM object
+ * of a ping that only publishes has no receiving socket and no thread; who is there is found out
+ * over another, see match().
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <poll.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include <lcm/lcm.h>
+
+#include "loopback.h"
+#include "myelin_bench_kit.h"
+
+enum {
+  /* LCM's limit is 63, of which `_ping` and a number take some. */
+  RUN_CHARACTERS_MAX = 48,
+  CHANNEL_BYTES = 64,
+  URL_BYTES = 128,
+  /* LCM's own port; the domain is added to it. */
+  PORT = 7667,
+  /* Between two calls into the dark. Who hears one answers at once. */
+  CALL_EVERY_MS = 10,
+  /* The last call says that all have been heard; should it get lost, nobody asks again. */
+  LAST_CALLS = 3
+};
+
+/* What an end says of itself while they look for each other; both are processes of one host. */
+struct hello {
+  uint32_t is_ping;
+  uint32_t index;
+  uint64_t heard; /* Of the other side: bit n for index n. */
+};
+
+struct matching {
+  lcm_t *lcm;
+  char channel[CHANNEL_BYTES];
+  struct hello mine;
+  uint64_t expected; /* Bits of all of the other side. */
+  uint64_t heard_by; /* Those that have heard this end. */
+  bool news;
+};
+
+struct link {
+  lcm_t *lcm;
+  int ready_fd; /* Readable when there is something to take; -1 for ping of a stream. */
+  bool is_ready;
+  char (*channels)[CHANNEL_BYTES]; /* What this end publishes to, by topic. */
+  uint32_t selected;
+  size_t message_bytes;
+  void *received;
+  bool has_received;
+  bool is_foreign; /* A message of another size has come. */
+};
+
+static int fail(const char *what, const char *remedy)
+{
+  char text[256];
+  (void)snprintf(text, sizeof text, "LCM: %s", what);
+  myelin_bench_error(text, remedy);
+  return -1;
+}
+
+static void close_link(void *context)
+{
+  struct link *link = context;
+  if (link == NULL)
+    return;
+  if (link->lcm != NULL)
+    lcm_destroy(link->lcm);
+  free(link->channels);
+  free(link->received);
+  free(link);
+}
+
+/* The most that the kernel lets any process have as a receive buffer; 0 if it does not say. */
+static unsigned long receive_buffer_max(void)
+{
+  unsigned long bytes = 0;
+  FILE *file = fopen("/proc/sys/net/core/rmem_max", "r");
+  if (file == NULL)
+    return 0;
+  if (fscanf(file, "%lu", &bytes) != 1)
+    bytes = 0;
+  (void)fclose(file);
+  return bytes;
+}
+
+/* An LCM object whose packets stay on this host (ttl=0) and on its loopback interface. */
+static lcm_t *create_lcm(uint32_t domain)
+{
+  char url[URL_BYTES];
+  (void)snprintf(url, sizeof url, "udpm://239.255.76.67:%u?ttl=0&recv_buf_size=%lu",
+                 PORT + domain, receive_buffer_max());
+  const unsigned before = myelin_lcm_joined_on_loopback();
+  lcm_t *lcm = lcm_create(url);
+  if (lcm == NULL) {
+    (void)fail("it could not be created",
+               "see this run's log; if it has no route: ip route add 239.255.76.67 dev lo");
+    return NULL;
+  }
+  if (myelin_lcm_joined_on_loopback() == before) {
+    (void)fail("its sockets are not on the loopback interface", NULL);
+    lcm_destroy(lcm);
+    return NULL;
+  }
+  return lcm;
+}
+
+/* A message lives as long as this call does, hence the copy. A decoder by lcm-gen makes one as
+ * well. */
+static void on_message(const lcm_recv_buf_t *buffer, const char *channel, void *context)
+{
+  struct link *link = context;
+  (void)channel;
+  if (buffer->data_size != link->message_bytes) {
+    link->is_foreign = true;
+    return;
+  }
+  memcpy(link->received, buffer->data, link->message_bytes);
+  link->has_received = true;
+}
+
+static int subscribe(struct link *link, const struct myelin_bench_prepare *prepare)
+{
+  const unsigned before = myelin_lcm_joined_on_loopback();
+  link->received = calloc(1, link->message_bytes);
+  if (link->received == NULL)
+    return fail("out of memory", NULL);
+  for (uint32_t topic = 0; topic < prepare->topics; topic++) {
+    char channel[CHANNEL_BYTES];
+    (void)snprintf(channel, sizeof channel, "%s_%s%" PRIu32, prepare->run,
+                   prepare->is_ping ? "pong" : "ping", topic);
+    lcm_subscription_t *subscription = lcm_subscribe(link->lcm, channel, on_message, link);
+    if (subscription == NULL)
+      return fail("subscribing", "its own words are in this run's log");
+    if (prepare->one_way)
+      (void)lcm_subscription_set_queue_capacity(subscription, (int)prepare->depth);
+  }
+  if (myelin_lcm_joined_on_loopback() == before)
+    return fail("its receiving socket is not on the loopback interface", NULL);
+  link->ready_fd = lcm_get_fileno(link->lcm);
+  return 0;
+}
+
+static int name_channels(struct link *link, const struct myelin_bench_prepare *prepare)
+{
+  link->channels = calloc(prepare->topics, sizeof *link->channels);
+  if (link->channels == NULL)
+    return fail("out of memory", NULL);
+  for (uint32_t topic = 0; topic < prepare->topics; topic++)
+    (void)snprintf(link->channels[topic], CHANNEL_BYTES, "%s_%s%" PRIu32, prepare->run,
+                   prepare->is_ping ? "ping" : "pong", topic);
+  return 0;
+}
+
+static void on_hello(const lcm_recv_buf_t *buffer, const char *channel, void *context)
+{
+  struct matching *matching = context;
+  struct hello hello;
+  (void)channel;
+  if (buffer->data_size != sizeof hello)
+    return;
+  memcpy(&hello, buffer->data, sizeof hello);
+  if (hello.is_ping == matching->mine.is_ping || hello.index >= 64)
+    return;
+  const uint64_t bit = (uint64_t)1 << hello.index & matching->expected;
+  const uint64_t me = (uint64_t)1 << matching->mine.index;
+  const uint64_t heard_by = hello.heard & me ? bit : 0;
+  /* Answered until it has heard the answer. */
+  matching->news |= bit != 0 && heard_by == 0;
+  matching->mine.heard |= bit;
+  matching->heard_by |= heard_by;
+}
+
+static int say_hello(struct matching *matching)
+{
+  const int status =
+      lcm_publish(matching->lcm, matching->channel, &matching->mine, sizeof matching->mine);
+  return status == 0 ? 0 : fail("publishing", strerror(errno));
+}
+
+static int timed_out(const struct matching *matching)
+{
+  char text[128];
+  const uint64_t missing = matching->expected & ~(matching->mine.heard & matching->heard_by);
+  unsigned index = 0;
+  while ((missing >> index & 1) == 0)
+    index++;
+  (void)snprintf(text, sizeof text, "timeout: %s%u %s", matching->mine.is_ping ? "pong" : "ping",
+                 index, matching->mine.heard >> index & 1 ? "does not hear this side"
+                                                          : "did not come");
+  return fail(text, "see the other side's log; match_timeout_ms sets the limit");
+}
+
+/* Calls until each of the other side has been heard, and has said that it hears this end. */
+static int call(struct matching *matching, uint64_t until_ns)
+{
+  struct pollfd ready = {.fd = lcm_get_fileno(matching->lcm), .events = POLLIN};
+  int status = say_hello(matching);
+  while (status == 0 && (matching->mine.heard & matching->heard_by) != matching->expected) {
+    if (myelin_bench_now_ns() >= until_ns)
+      return timed_out(matching);
+    matching->news = poll(&ready, 1, CALL_EVERY_MS) == 0;
+    if ((ready.revents & POLLIN) != 0 && lcm_handle(matching->lcm) != 0)
+      return fail("handling a message", NULL);
+    if (matching->news)
+      status = say_hello(matching);
+  }
+  for (int calls = 0; status == 0 && calls < LAST_CALLS; calls++)
+    status = say_hello(matching);
+  return status;
+}
+
+/* LCM has no discovery: its publishers know of no subscribers. So each end, once it has subscribed
+ * to its topics, calls over a channel of the run's that none of the data goes over, until all of
+ * the other side have answered. The object that does so is gone before anything is measured. */
+static int match(const struct myelin_bench_prepare *prepare, uint64_t until_ns)
+{
+  const uint32_t count =
+      prepare->one_way ? (prepare->is_ping ? prepare->subscribers : prepare->publishers) : 1;
+  struct matching matching = {.mine = {.is_ping = prepare->is_ping != 0,
+                                       .index = prepare->one_way ? prepare->index : 0}};
+  if (count > 64 || matching.mine.index >= 64)
+    return fail("more than 64 processes of a role", NULL);
+  matching.expected = count == 64 ? UINT64_MAX : ((uint64_t)1 << count) - 1;
+  (void)snprintf(matching.channel, sizeof matching.channel, "%s_here", prepare->run);
+  matching.lcm = create_lcm(prepare->domain);
+  if (matching.lcm == NULL)
+    return -1;
+  int status = 0;
+  if (lcm_subscribe(matching.lcm, matching.channel, on_hello, &matching) == NULL)
+    status = fail("subscribing", "its own words are in this run's log");
+  if (status == 0)
+    status = call(&matching, until_ns);
+  lcm_destroy(matching.lcm);
+  return status;
+}
+
+static int open_link(const struct myelin_bench_prepare *prepare, void **context)
+{
+  const uint64_t until_ns = myelin_bench_now_ns() + prepare->match_timeout_ns;
+  if (strlen(prepare->run) > RUN_CHARACTERS_MAX)
+    return fail("the run's name is too long for a channel", "at most 48 characters");
+  struct link *link = calloc(1, sizeof *link);
+  if (link == NULL)
+    return fail("out of memory", NULL);
+  link->ready_fd = -1;
+  link->message_bytes = (size_t)prepare->message_bytes;
+  link->lcm = create_lcm(prepare->domain);
+  int status = link->lcm == NULL ? -1 : name_channels(link, prepare);
+  if (status == 0 && (!prepare->one_way || !prepare->is_ping))
+    status = subscribe(link, prepare);
+  if (status == 0)
+    status = match(prepare, until_ns);
+  if (status != 0) {
+    close_link(link);
+    return status;
+  }
+  *context = link;
+  return 0;
+}
+
+static void select_topic(void *context, uint32_t topic)
+{
+  struct link *link = context;
+  link->selected = topic;
+}
+
+static int publish(void *context, const void *message, size_t bytes)
+{
+  struct link *link = context;
+  const char *channel = link->channels[link->selected];
+  const int status = lcm_publish(link->lcm, channel, message, (unsigned)bytes);
+  return status == 0 ? 0 : fail("publishing", strerror(errno));
+}
+
+/* What lcm_handle_timeout does before it handles, with nanoseconds. */
+static int wait_for_message(void *context, uint64_t until_ns)
+{
+  struct link *link = context;
+  const uint64_t now_ns = myelin_bench_now_ns();
+  const uint64_t left_ns = until_ns > now_ns ? until_ns - now_ns : 0;
+  const struct timespec left = {.tv_sec = (time_t)(left_ns / 1000000000u),
+                                .tv_nsec = (long)(left_ns % 1000000000u)};
+  struct pollfd ready = {.fd = link->ready_fd, .events = POLLIN};
+  const int found = ppoll(&ready, 1, &left, NULL);
+  if (found < 0 && errno != EINTR)
+    return fail("waiting", strerror(errno));
+  link->is_ready = found > 0;
+  return link->is_ready;
+}
+
+static int take(void *context, uint64_t until_ns, const void **message, size_t *bytes)
+{
+  struct link *link = context;
+  (void)until_ns;
+  if (!link->is_ready) /* lcm_handle would wait. */
+    return 0;
+  link->is_ready = false;
+  link->has_received = false;
+  if (lcm_handle(link->lcm) != 0)
+    return fail("handling a message", "its own words are in this run's log");
+  if (link->is_foreign)
+    return fail("a message of another size than prepared", NULL);
+  *message = link->received;
+  *bytes = link->message_bytes;
+  return link->has_received;
+}
+
+const struct myelin_bench_link myelin_lcm_link = {.open = open_link,
+                                                  .loan = NULL,
+                                                  .publish_loan = NULL,
+                                                  .publish = publish,
+                                                  .wait = wait_for_message,
+                                                  .take = take,
+                                                  .release = NULL,
+                                                  .close = close_link,
+                                                  .select = select_topic};

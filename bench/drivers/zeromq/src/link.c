@@ -1,0 +1,400 @@
+/* The adaptor: one role of a round trip or of a stream over ZeroMQ's PUB and SUB, in the form of
+ * the kit's table.
+ *
+ * Each end that publishes binds a socket of its own, each that takes connects to those of all the
+ * others. The endpoints have abstract names (`ipc://@…`), so that nothing is left in the file
+ * system. With one topic a message is one frame; with several it is preceded by a frame that holds
+ * the topic's number, by which ZeroMQ filters.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <zmq.h>
+
+#include "myelin_bench_kit.h"
+
+enum {
+  ENDPOINT_BYTES = 128,
+  /* An abstract name has at most 107 characters. */
+  RUN_CHARACTERS_MAX = 72,
+  TOPIC_BYTES = 4,
+  /* ZeroMQ's own, for round trips. It must not be as small as one message under way would allow: a
+   * PUB looks once in some 3 million cycles (1 ms) whether its queue has been read, and drops what
+   * is sent meanwhile to one that it takes for full. */
+  ROUND_TRIP_HWM = 1000,
+  /* Until a connection that was refused is tried anew; by default 100. */
+  RECONNECT_MS = 1,
+  /* What is still to be sent when the publisher is closed has so long; by default for ever. */
+  LINGER_MS = 5000,
+  /* Longest wait in one call, so that the time limit of a socket need not be set for each. */
+  RECEIVE_MS_MAX = 1000
+};
+
+static const char MONITOR[] = "inproc://matching";
+
+struct link {
+  void *context;
+  void *publisher;  /* XPUB; NULL for pong of a stream */
+  void *subscriber; /* SUB; NULL for ping of a stream */
+  size_t message_bytes;
+  uint32_t topics;
+  uint32_t selected;
+  int receive_ms; /* The subscriber's time limit as it is set. */
+  zmq_msg_t outgoing;
+  bool has_loan;
+  zmq_msg_t incoming;
+};
+
+const char *myelin_zeromq_version(void)
+{
+  static char text[32];
+  int major = 0;
+  int minor = 0;
+  int patch = 0;
+  zmq_version(&major, &minor, &patch);
+  (void)snprintf(text, sizeof text, "%d.%d.%d", major, minor, patch);
+  return text;
+}
+
+static int fail(const char *what, const char *remedy)
+{
+  char text[256];
+  (void)snprintf(text, sizeof text, "ZeroMQ: %s", what);
+  myelin_bench_error(text, remedy);
+  return -1;
+}
+
+/* As fail, with what ZeroMQ says of its last error. */
+static int fail_by(const char *what)
+{
+  char text[200];
+  (void)snprintf(text, sizeof text, "%s: %s", what, zmq_strerror(zmq_errno()));
+  return fail(text, NULL);
+}
+
+static void close_link(void *context)
+{
+  struct link *link = context;
+  if (link == NULL)
+    return;
+  (void)zmq_msg_close(&link->outgoing);
+  (void)zmq_msg_close(&link->incoming);
+  if (link->subscriber != NULL)
+    (void)zmq_close(link->subscriber);
+  if (link->publisher != NULL)
+    (void)zmq_close(link->publisher);
+  if (link->context != NULL)
+    (void)zmq_ctx_term(link->context);
+  free(link);
+}
+
+static bool set(void *socket, int option, int value)
+{
+  return zmq_setsockopt(socket, option, &value, sizeof value) == 0;
+}
+
+static void endpoint(char *text, const char *run, const char *role, uint32_t index)
+{
+  (void)snprintf(text, ENDPOINT_BYTES, "ipc://@myelin-zeromq-%s-%s%" PRIu32, run, role, index);
+}
+
+static void write_topic(uint8_t *bytes, uint32_t topic)
+{
+  for (int index = 0; index < TOPIC_BYTES; index++)
+    bytes[index] = (uint8_t)(topic >> (8 * index));
+}
+
+static uint32_t read_topic(const uint8_t *bytes)
+{
+  uint32_t topic = 0;
+  for (int index = 0; index < TOPIC_BYTES; index++)
+    topic |= (uint32_t)bytes[index] << (8 * index);
+  return topic;
+}
+
+static int high_water_mark(const struct myelin_bench_prepare *prepare)
+{
+  return prepare->one_way ? (int)prepare->depth : ROUND_TRIP_HWM;
+}
+
+/* An XPUB: a PUB that shows who subscribes. VERBOSE: also who is not the first of a topic. */
+static int create_publisher(struct link *link, const struct myelin_bench_prepare *prepare)
+{
+  char address[ENDPOINT_BYTES];
+  endpoint(address, prepare->run, prepare->is_ping ? "ping" : "pong", prepare->index);
+  link->publisher = zmq_socket(link->context, ZMQ_XPUB);
+  if (link->publisher == NULL)
+    return fail_by("creating the publisher");
+  const bool reliable = prepare->one_way && prepare->reliable;
+  const bool is_set = set(link->publisher, ZMQ_XPUB_VERBOSE, 1) &&
+                      set(link->publisher, ZMQ_XPUB_NODROP, reliable) &&
+                      set(link->publisher, ZMQ_SNDHWM, high_water_mark(prepare)) &&
+                      set(link->publisher, ZMQ_LINGER, LINGER_MS);
+  if (!is_set)
+    return fail_by("setting an option of the publisher");
+  if (zmq_bind(link->publisher, address) != 0)
+    return fail_by("binding the publisher");
+  return 0;
+}
+
+static int subscribe(struct link *link)
+{
+  if (link->topics == 1)
+    return zmq_setsockopt(link->subscriber, ZMQ_SUBSCRIBE, "", 0);
+  int status = 0;
+  for (uint32_t topic = 0; status == 0 && topic < link->topics; topic++) {
+    uint8_t prefix[TOPIC_BYTES];
+    write_topic(prefix, topic);
+    status = zmq_setsockopt(link->subscriber, ZMQ_SUBSCRIBE, prefix, sizeof prefix);
+  }
+  return status;
+}
+
+/* Subscribed before it is connected: the publisher hears of all topics at once. */
+static int create_subscriber(struct link *link, const struct myelin_bench_prepare *prepare,
+                             void **monitor)
+{
+  link->subscriber = zmq_socket(link->context, ZMQ_SUB);
+  if (link->subscriber == NULL)
+    return fail_by("creating the subscriber");
+  if (!set(link->subscriber, ZMQ_RCVHWM, high_water_mark(prepare)) ||
+      !set(link->subscriber, ZMQ_RECONNECT_IVL, RECONNECT_MS) ||
+      !set(link->subscriber, ZMQ_LINGER, 0))
+    return fail_by("setting an option of the subscriber");
+  if (subscribe(link) != 0)
+    return fail_by("subscribing");
+  *monitor = zmq_socket(link->context, ZMQ_PAIR);
+  if (*monitor == NULL ||
+      zmq_socket_monitor(link->subscriber, MONITOR, ZMQ_EVENT_HANDSHAKE_SUCCEEDED) != 0 ||
+      zmq_connect(*monitor, MONITOR) != 0)
+    return fail_by("monitoring the subscriber");
+  const uint32_t count = prepare->one_way ? prepare->publishers : 1;
+  for (uint32_t index = 0; index < count; index++) {
+    char address[ENDPOINT_BYTES];
+    endpoint(address, prepare->run, prepare->is_ping ? "pong" : "ping", index);
+    if (zmq_connect(link->subscriber, address) != 0)
+      return fail_by("connecting the subscriber");
+  }
+  return 0;
+}
+
+/* The next message of a socket that is waited for while matching: 1, or 0 after until_ns. */
+static int receive_until(void *socket, zmq_msg_t *message, uint64_t until_ns)
+{
+  for (;;) {
+    const uint64_t now_ns = myelin_bench_now_ns();
+    const uint64_t left_ms = until_ns > now_ns ? (until_ns - now_ns + 999999u) / 1000000u : 0;
+    if (!set(socket, ZMQ_RCVTIMEO, (int)(left_ms < RECEIVE_MS_MAX ? left_ms : RECEIVE_MS_MAX)))
+      return fail_by("setting a time limit");
+    if (zmq_msg_recv(message, socket, 0) >= 0)
+      return 1;
+    if (zmq_errno() != EAGAIN && zmq_errno() != EINTR)
+      return fail_by("matching");
+    if (left_ms == 0)
+      return 0;
+  }
+}
+
+/* What the matching of one end has counted, for the error if it does not come about. */
+static int timed_out(const char *what, uint64_t found, uint64_t expected)
+{
+  char text[160];
+  (void)snprintf(text, sizeof text, "timeout: %" PRIu64 " of %" PRIu64 " %s", found, expected,
+                 what);
+  return fail(text, "see the other side's log; match_timeout_ms sets the limit");
+}
+
+/* Reads subscriptions until each of the others has subscribed to each topic. */
+static int await_subscriptions(struct link *link, uint32_t others, uint64_t until_ns)
+{
+  const uint64_t expected = (uint64_t)others * link->topics;
+  for (uint64_t found = 0; found < expected;) {
+    zmq_msg_t message;
+    (void)zmq_msg_init(&message);
+    const int status = receive_until(link->publisher, &message, until_ns);
+    const uint8_t *bytes = zmq_msg_data(&message);
+    /* 1: subscribed, 0: no longer. */
+    const bool is_one = status > 0 && zmq_msg_size(&message) > 0 && bytes[0] <= 1;
+    if (is_one)
+      found = bytes[0] == 1 ? found + 1 : found - (found > 0);
+    (void)zmq_msg_close(&message);
+    if (status < 0)
+      return status;
+    if (status == 0)
+      return timed_out("subscriptions have come", found, expected);
+  }
+  return 0;
+}
+
+/* Reads the monitor's events until the subscriber is connected to each of the others. */
+static int await_connections(void *monitor, uint32_t others, uint64_t until_ns)
+{
+  for (uint32_t found = 0; found < others;) {
+    zmq_msg_t message;
+    (void)zmq_msg_init(&message);
+    const int status = receive_until(monitor, &message, until_ns);
+    /* An event has two frames, of which the other is the endpoint. */
+    if (status > 0 && zmq_msg_more(&message))
+      found++;
+    (void)zmq_msg_close(&message);
+    if (status < 0)
+      return status;
+    if (status == 0)
+      return timed_out("publishers are connected", found, others);
+  }
+  return 0;
+}
+
+static int open_ends(struct link *link, const struct myelin_bench_prepare *prepare,
+                     uint64_t until_ns, void **monitor)
+{
+  link->context = zmq_ctx_new();
+  if (link->context == NULL)
+    return fail_by("creating the context");
+  const bool publishes = !prepare->one_way || prepare->is_ping;
+  const bool takes = !prepare->one_way || !prepare->is_ping;
+  int status = publishes ? create_publisher(link, prepare) : 0;
+  if (status == 0 && takes)
+    status = create_subscriber(link, prepare, monitor);
+  if (status == 0 && publishes)
+    status = await_subscriptions(link, prepare->one_way ? prepare->subscribers : 1, until_ns);
+  if (status == 0 && takes)
+    status = await_connections(*monitor, prepare->one_way ? prepare->publishers : 1, until_ns);
+  return status;
+}
+
+static int open_link(const struct myelin_bench_prepare *prepare, void **context)
+{
+  const uint64_t until_ns = myelin_bench_now_ns() + prepare->match_timeout_ns;
+  if (strlen(prepare->run) > RUN_CHARACTERS_MAX)
+    return fail("the run's name is too long", "at most 72 characters");
+  struct link *link = calloc(1, sizeof *link);
+  if (link == NULL)
+    return fail("out of memory", NULL);
+  link->message_bytes = (size_t)prepare->message_bytes;
+  link->topics = prepare->topics;
+  link->receive_ms = -1;
+  (void)zmq_msg_init(&link->outgoing);
+  (void)zmq_msg_init(&link->incoming);
+  void *monitor = NULL;
+  const int status = open_ends(link, prepare, until_ns, &monitor);
+  /* The measured path is to be as it would be without it. */
+  if (link->subscriber != NULL)
+    (void)zmq_socket_monitor(link->subscriber, NULL, 0);
+  if (monitor != NULL) {
+    (void)set(monitor, ZMQ_LINGER, 0);
+    (void)zmq_close(monitor);
+  }
+  if (status != 0) {
+    if (link->publisher != NULL)
+      (void)set(link->publisher, ZMQ_LINGER, 0);
+    close_link(link);
+    return status;
+  }
+  *context = link;
+  return 0;
+}
+
+static void select_topic(void *context, uint32_t topic)
+{
+  struct link *link = context;
+  link->selected = topic;
+}
+
+/* A message of ZeroMQ's, to be filled in place and handed over. */
+static int loan(void *context, size_t bytes, void **memory)
+{
+  struct link *link = context;
+  (void)zmq_msg_close(&link->outgoing);
+  if (zmq_msg_init_size(&link->outgoing, bytes) != 0) {
+    (void)zmq_msg_init(&link->outgoing);
+    return fail_by("no memory for a message");
+  }
+  *memory = zmq_msg_data(&link->outgoing);
+  return 0;
+}
+
+static int publish_loan(void *context)
+{
+  struct link *link = context;
+  if (link->topics > 1) {
+    uint8_t prefix[TOPIC_BYTES];
+    write_topic(prefix, link->selected);
+    while (zmq_send(link->publisher, prefix, sizeof prefix, ZMQ_SNDMORE) < 0)
+      if (zmq_errno() != EINTR)
+        return fail_by("sending the topic");
+  }
+  while (zmq_msg_send(&link->outgoing, link->publisher, 0) < 0)
+    if (zmq_errno() != EINTR)
+      return fail_by("sending");
+  return 0;
+}
+
+static int publish(void *context, const void *message, size_t bytes)
+{
+  void *memory = NULL;
+  const int status = loan(context, bytes, &memory);
+  if (status != 0)
+    return status;
+  memcpy(memory, message, bytes);
+  return publish_loan(context);
+}
+
+/* 1: the next frame is in link->incoming; 0: none until until_ns. */
+static int receive(struct link *link, uint64_t until_ns)
+{
+  for (;;) {
+    const uint64_t now_ns = myelin_bench_now_ns();
+    const uint64_t left_ms = until_ns > now_ns ? (until_ns - now_ns + 999999u) / 1000000u : 0;
+    const int limit_ms = (int)(left_ms < RECEIVE_MS_MAX ? left_ms : RECEIVE_MS_MAX);
+    if (limit_ms != link->receive_ms && !set(link->subscriber, ZMQ_RCVTIMEO, limit_ms))
+      return fail_by("setting a time limit");
+    link->receive_ms = limit_ms;
+    if (zmq_msg_recv(&link->incoming, link->subscriber, 0) >= 0)
+      return 1;
+    if (zmq_errno() != EAGAIN && zmq_errno() != EINTR)
+      return fail_by("receiving");
+    if (left_ms == 0)
+      return 0;
+  }
+}
+
+static int take(void *context, uint64_t until_ns, const void **message, size_t *bytes)
+{
+  struct link *link = context;
+  int status = receive(link, until_ns);
+  if (status > 0 && link->topics > 1) {
+    const bool is_topic = zmq_msg_size(&link->incoming) == TOPIC_BYTES &&
+                          read_topic(zmq_msg_data(&link->incoming)) < link->topics;
+    if (!is_topic || !zmq_msg_more(&link->incoming))
+      return fail("a message without a topic", NULL);
+    status = receive(link, until_ns); /* All frames of a message come at once. */
+  }
+  if (status <= 0)
+    return status;
+  *message = zmq_msg_data(&link->incoming);
+  *bytes = zmq_msg_size(&link->incoming);
+  return 1;
+}
+
+/* Gives the memory back now, not within the next take. */
+static void release(void *context)
+{
+  struct link *link = context;
+  (void)zmq_msg_close(&link->incoming);
+  (void)zmq_msg_init(&link->incoming);
+}
+
+const struct myelin_bench_link myelin_zeromq_link = {.open = open_link,
+                                                     .loan = loan,
+                                                     .publish_loan = publish_loan,
+                                                     .publish = publish,
+                                                     .wait = NULL, /* zmq_msg_recv waits */
+                                                     .take = take,
+                                                     .release = release,
+                                                     .close = close_link,
+                                                     .select = select_topic};

@@ -1,0 +1,181 @@
+//! ZeroMQ between processes of the real executable, and what they leave behind: nothing, even when
+//! they are killed. Skips, with a line that says so, if it is not installed.
+
+#[path = "../../../kit/tests/support/many.rs"]
+mod many;
+#[path = "../../../kit/tests/support/mod.rs"]
+mod support;
+
+use std::path::Path;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use many::Many;
+use myelin_bench_kit::protocol::{Prepare, Reliability, Role, Topology, Transport};
+use support::streams::{across, at_rate, frames, one_way_systems};
+use support::{Pair, Process, Samples, describe, prepare, unique_run};
+
+const EXECUTABLE: &str = env!("CARGO_BIN_EXE_myelin-driver-zeromq");
+const IPC: &str = "zeromq.ipc";
+
+#[test]
+fn every_payload_comes_back_as_sent() {
+    let _alone = alone();
+    if !is_installed() {
+        return;
+    }
+    for (payload_bytes, messages) in [(0, 200), (13, 200), (65_536, 200), (1 << 20, 100)] {
+        exchange(payload_bytes, messages);
+    }
+    exchange(10 << 20, 10);
+}
+
+fn exchange(payload_bytes: u64, messages: u64) {
+    let prepare = Prepare { payload_bytes, messages, ..prepare(IPC, Role::Ping) };
+    let mut pair = Pair::open(Path::new(EXECUTABLE), &prepare, messages);
+    let (ping, pong) = pair.finish();
+    let what = format!("{payload_bytes} B");
+    assert_eq!((ping.sent, ping.received, ping.lost), (messages, messages, 0), "{what}");
+    assert_eq!((ping.duplicates, ping.out_of_order, ping.corrupt), (0, 0, 0), "{what}");
+    assert_eq!((pong.received, pong.corrupt), (messages, 0), "{what}");
+}
+
+#[test]
+fn streams_and_frames_arrive_as_sent() {
+    let _alone = alone();
+    for system in one_way_systems(Path::new(EXECUTABLE), Topology::TwoProcesses) {
+        for prepare in [
+            Prepare { payload_bytes: 0, ..at_rate(&system.name) },
+            Prepare { payload_bytes: 70_000, ..at_rate(&system.name) },
+            frames(&system.name),
+        ] {
+            let ran = across(Path::new(EXECUTABLE), &prepare);
+            assert!(ran.pings.iter().all(|ping| ping.loan_ns > 0), "filled in place");
+        }
+    }
+}
+
+#[test]
+fn several_subscribers_publishers_and_topics() {
+    let _alone = alone();
+    if !is_installed() {
+        return;
+    }
+    let prepare = Prepare { reliability: Reliability::Reliable, ..at_rate(IPC) };
+    many::reach_every_subscriber(Path::new(EXECUTABLE), &prepare);
+    many::hear_every_publisher(Path::new(EXECUTABLE), &prepare);
+    many::serve_every_topic(Path::new(EXECUTABLE), &prepare, 300);
+    let all = Prepare { publishers: 2, subscribers: 2, topics: 3, ..prepare };
+    let (_, pongs) = Many::open(Path::new(EXECUTABLE), &all).finish();
+    assert!(pongs.iter().all(|pong| pong.received > 0 && pong.corrupt == 0), "{pongs:?}");
+}
+
+#[test]
+fn a_slow_subscriber_loses_only_what_is_best_effort() {
+    let _alone = alone();
+    if !is_installed() {
+        return;
+    }
+    for reliability in [Reliability::BestEffort, Reliability::Reliable] {
+        let prepare = Prepare { reliability, ..at_rate(IPC) };
+        many::face_a_slow_subscriber(Path::new(EXECUTABLE), &prepare);
+    }
+}
+
+#[test]
+fn killed_roles_leave_nothing() {
+    let _alone = alone();
+    if !is_installed() {
+        return;
+    }
+    let mut many = Many::open(Path::new(EXECUTABLE), &at_rate(IPC));
+    assert_ne!(sockets(), NOTHING, "the endpoints have our name");
+    many.pings[0].kill();
+    many.pongs[0].kill();
+    assert_eq!(sockets(), NOTHING);
+    let files = std::fs::read_dir("/dev/shm").unwrap().map_while(Result::ok);
+    assert!(!files.into_iter().any(|file| file.file_name().to_string_lossy().contains("zeromq")));
+}
+
+#[test]
+fn a_publisher_survives_the_end_of_its_subscriber() {
+    let _alone = alone();
+    if !is_installed() {
+        return;
+    }
+    // A queue that is full for ever must not hold a reliable publisher that has nobody left.
+    let reliability = Reliability::Reliable;
+    let prepare = Prepare { reliability, depth: 1, messages: 300, ..at_rate(IPC) };
+    let mut many = Many::open(Path::new(EXECUTABLE), &prepare);
+    many.pings[0].go();
+    many.samples[0].await_first();
+    many.pongs[0].kill();
+    assert_eq!(many.end_pings()[0].sent, 300);
+}
+
+#[test]
+fn a_side_that_stays_alone_says_what_did_not_come() {
+    let _alone = alone();
+    if !is_installed() {
+        return;
+    }
+    let topics = Prepare { topics: 3, subscribers: 2, publishers: 2, ..at_rate(IPC) };
+    for (role, expected) in [
+        (Role::Ping, "ZeroMQ: timeout: 0 of 6 subscriptions have come"),
+        (Role::Pong, "ZeroMQ: timeout: 0 of 2 publishers are connected"),
+    ] {
+        let [message, remedy, _] = refused(&Prepare { role, ..topics.clone() });
+        assert_eq!(message, expected);
+        assert!(remedy.contains("match_timeout_ms"), "{remedy}");
+    }
+}
+
+#[test]
+fn what_it_does_not_know_is_refused() {
+    if !is_installed() {
+        return;
+    }
+    let mut with_option = at_rate(IPC);
+    with_option.options.insert("io_threads".into(), 2.into());
+    let [message, remedy, key] = refused(&with_option);
+    assert!(message.contains("no such option") && remedy.contains("leave it out"), "{message}");
+    assert_eq!(key, "io_threads");
+    let [message, remedy, _] = refused(&Prepare { depth: 0, ..at_rate(IPC) });
+    assert!(message.contains("depth of 0") && remedy.contains("at least 1"), "{message}");
+}
+
+fn refused(prepare: &Prepare) -> [String; 3] {
+    let samples = Samples::new(1);
+    let (run, path) = (unique_run(), Some(samples.path()));
+    let prepare = Prepare { run, samples: path, match_timeout_ns: 300_000_000, ..prepare.clone() };
+    let mut process = Process::start(Path::new(EXECUTABLE), &prepare);
+    let error = process.expect_error();
+    assert!(!process.expect_end().success());
+    error
+}
+
+fn is_installed() -> bool {
+    let systems = describe(Path::new(EXECUTABLE)).systems;
+    assert_eq!(systems.len(), 1);
+    let system = &systems[0];
+    assert_eq!((system.name.as_str(), system.transport), (IPC, Transport::Kernel));
+    match &system.missing {
+        Some(missing) => eprintln!("skipped: {IPC}: {missing}"),
+        None => assert_eq!(system.version.split('.').count(), 3, "{}", system.version),
+    }
+    system.missing.is_none()
+}
+
+/// The abstract names of this test's runs: sockets that somebody still has open.
+fn sockets() -> Vec<String> {
+    let all = std::fs::read_to_string("/proc/net/unix").unwrap();
+    let ours = format!("@myelin-zeromq-test-{}-", std::process::id());
+    all.lines().filter(|line| line.contains(&ours)).map(str::to_owned).collect()
+}
+
+/// One test at a time: each looks for what is left behind.
+fn alone() -> MutexGuard<'static, ()> {
+    static TURN: Mutex<()> = Mutex::new(());
+    TURN.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+const NOTHING: Vec<String> = Vec::new();
