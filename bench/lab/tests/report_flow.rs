@@ -8,6 +8,8 @@ use summary::Analysis;
 mod fixture;
 #[path = "page/flow.rs"]
 mod flow;
+#[path = "page/maker.rs"]
+mod maker;
 
 fn table(analysis: &Analysis) -> String {
     terminal(analysis, Format::Table, Screen { width: 200, colour: false })
