@@ -112,7 +112,8 @@ pub struct Cell {
     /// for systems that wait inside take.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wake_us: Option<Distribution>,
-    /// Round trips, or publish calls, a second, back to back; at a rate, the rate reached.
+    /// Round trips, or messages published, a second, back to back; at a rate, the rate reached, of
+    /// each publisher.
     pub throughput_per_s: f64,
     /// Of floods: messages taken a second while ping published back to back; median of the runs.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -8,6 +8,8 @@ use summary::Analysis;
 mod fixture;
 #[path = "page/flow.rs"]
 mod flow;
+#[path = "page/maker.rs"]
+mod maker;
 
 fn table(analysis: &Analysis) -> String {
     terminal(analysis, Format::Table, Screen { width: 200, colour: false })
@@ -33,13 +35,13 @@ fn frames_have_the_way_apart_from_what_is_done_with_them() {
     ] {
         assert!(text.contains(wanted), "{wanted:?} is not in\n{text}");
     }
-    // p50 p99, max, over the floor of os.futex, late, loan, fill, publish, memcpy, streaming, CPU
-    // of all and of the receiver, lost.
+    // p50 p99, p99.9, max, over the floor of os.futex, late p50 p99, loan, fill, publish, memcpy,
+    // streaming, CPU of all and of the receiver, PSS, lost, a second.
     let block = row(&text, "myelin.shm-block tuned");
     let words: Vec<&str> = block.split_whitespace().skip(2).collect();
     let expected = [
-        "52.0", "156", "468", "1.11×", "60.0", "0.20", "51.2", "0.30", "25.6", "20.5", "1.50",
-        "0.60", "0",
+        "52.0", "156", "–", "468", "1.11×", "60.0", "180", "0.20", "51.2", "0.30", "25.6", "20.5",
+        "1.50", "0.60", "17.8", "0", "30.0",
     ];
     assert_eq!(words, expected, "{block}");
     let callback = row(&text, "myelin.local-callback tuned");

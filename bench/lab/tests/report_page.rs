@@ -167,6 +167,8 @@ fn the_page_asks_nothing_of_a_network() {
         include_str!("../src/report/assets/scales.js"),
         include_str!("../src/report/assets/publish.js"),
         include_str!("../src/report/assets/pareto.js"),
+        include_str!("../src/report/assets/sizes.js"),
+        include_str!("../src/report/assets/sweep.js"),
         include_str!("../src/report/assets/report.js"),
     ] {
         assert!(!script.contains("http"));

@@ -17,49 +17,19 @@ mod dom;
 mod fixture;
 #[path = "page/flow.rs"]
 mod flow;
+#[path = "page/maker.rs"]
+mod maker;
+#[path = "page/marks.rs"]
+mod marks;
 
 use browser::{dump_of, write};
 use dom::{attribute, elements};
+use marks::{Mark, assert_scale};
 
-/// A mark by its label, and where it is drawn.
-struct Mark {
-    label: String,
-    x: f64,
-    y: f64,
-}
-
-/// Every sign whose label begins with `pareto `, figure by figure.
+/// Every sign of a system, figure by figure.
 fn figures(dom: &str) -> Vec<Vec<Mark>> {
-    let plots = dom.split("<figure").skip(1);
-    let marks = plots.map(|figure| {
-        let figure = figure.split("</figure>").next().unwrap();
-        let signs = ["circle", "path"].into_iter().flat_map(|name| elements(figure, name));
-        signs.filter_map(mark).collect()
-    });
-    marks.filter(|marks: &Vec<Mark>| !marks.is_empty()).collect()
-}
-
-fn mark(tag: &str) -> Option<Mark> {
-    let label = attribute(tag, "aria-label")?.strip_prefix("pareto ")?.to_owned();
-    let (x, y) = match attribute(tag, "transform") {
-        Some(moved) => moved.strip_prefix("translate(")?.strip_suffix(')')?.split_once(',')?,
-        None => (attribute(tag, "cx")?, attribute(tag, "cy")?),
-    };
-    Some(Mark { label, x: x.parse().unwrap(), y: y.parse().unwrap() })
-}
-
-/// Of a logarithmic axis: that all places lie on one line over the logarithms of the values, and
-/// that it rises or falls.
-fn assert_scale(pairs: &[(f64, f64)]) {
-    let by_value = |a: &&(f64, f64), b: &&(f64, f64)| a.0.total_cmp(&b.0);
-    let low = pairs.iter().min_by(by_value).unwrap();
-    let high = pairs.iter().max_by(by_value).unwrap();
-    let slope = (high.1 - low.1) / (high.0 / low.0).ln();
-    assert!(slope.abs() > 5.0, "values {low:?} and {high:?} are drawn in one place");
-    for (value, place) in pairs {
-        let expected = low.1 + slope * (value / low.0).ln();
-        assert!((place - expected).abs() < 0.6, "{value} is drawn at {place}, not at {expected}");
-    }
+    let figures = marks::figures(dom).map(|figure| marks::signs(figure, "pareto "));
+    figures.filter(|marks| !marks.is_empty()).collect()
 }
 
 /// What the figures of a page show, of the cells that belong to each: CPU and latency by place.
@@ -83,8 +53,8 @@ fn assert_drawn(dom: &str, groups: &[Vec<&Cell>], figures_of: fn(&Cell) -> Optio
             across.push(xs);
             up.extend(ys);
         }
-        across.iter().filter(|pairs| pairs.len() > 1).for_each(|pairs| assert_scale(pairs));
-        assert_scale(&up);
+        across.iter().filter(|pairs| pairs.len() > 1).for_each(|pairs| assert_scale(pairs, true));
+        assert_scale(&up, true);
         assert!(across.iter().map(Vec::len).sum::<usize>() > 2);
     }
 }

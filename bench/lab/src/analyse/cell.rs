@@ -167,7 +167,8 @@ pub fn pool(
         write_us: Sorted::pooled(writes()).distribution(),
         read_us: pooled(|series| &series.read),
         wake_us: pooled(|series| &series.wake),
-        throughput_per_s: total.per_second(total.exchanges(kind) as f64, total.measured_s),
+        throughput_per_s: total
+            .per_second(total.exchanges(kind, plan.publishers), total.measured_s),
         taken_per_s: flood::taken_per_s(&used),
         lossless_per_s: flood::lossless_per_s(&used),
         cpu_us_per_message: total.exchange_cpu_us / (total.counts.sent as f64).max(1.0),

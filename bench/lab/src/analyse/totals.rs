@@ -69,11 +69,11 @@ impl<'a> Totals<'a> {
         total
     }
 
-    /// What the rate counts: messages answered, published, or taken.
-    pub(super) fn exchanges(&self, kind: Kind) -> u64 {
+    /// What the rate counts: messages answered, or published. Of `publishers` each has the rate.
+    pub(super) fn exchanges(&self, kind: Kind, publishers: u32) -> f64 {
         match kind {
-            Kind::Publish => self.counts.sent,
-            _ => self.counts.received,
+            Kind::Roundtrip => self.counts.received as f64,
+            _ => self.counts.sent as f64 / f64::from(publishers.max(1)),
         }
     }
 

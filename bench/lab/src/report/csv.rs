@@ -51,6 +51,12 @@ fn columns(summary: &Summary) -> Vec<(&'static str, Of<String>)> {
     if any(is_flow) {
         columns.extend(FLOW_COLUMNS);
     }
+    if any(|cell| cell.workload == Workload::Flood) {
+        columns.extend(FLOOD_COLUMNS);
+    }
+    if any(|cell| cell.workload == Workload::Startup) {
+        columns.push(("daemon_ms", |cell| optional(cell.daemon_ms)));
+    }
     columns
 }
 
@@ -71,8 +77,11 @@ fn last_columns(summary: &Summary) -> Vec<(&'static str, Of<String>)> {
 }
 
 fn distributions(summary: &Summary) -> Vec<(&'static str, Of<Option<Distribution>>)> {
-    let more: &[_] = if summary.cells.iter().any(is_flow) { FLOW_DISTRIBUTIONS } else { &[] };
-    DISTRIBUTIONS.iter().chain(more).copied().collect()
+    let any = |is: fn(&Cell) -> bool| summary.cells.iter().any(is);
+    let is_startup = |cell: &Cell| cell.workload == Workload::Startup;
+    let of_flows: &[_] = if any(is_flow) { FLOW_DISTRIBUTIONS } else { &[] };
+    let of_startups: &[_] = if any(is_startup) { STARTUP_DISTRIBUTIONS } else { &[] };
+    [DISTRIBUTIONS, of_flows, of_startups].concat()
 }
 
 fn optional(value: Option<f64>) -> String {
@@ -146,6 +155,11 @@ const PUBLISH_COLUMNS: &[(&str, Of<String>)] = &[
 ];
 
 const FLOW_COLUMNS: &[(&str, Of<String>)] = &[
+    ("publishers", |cell| cell.params.publishers.to_string()),
+    ("topics", |cell| cell.params.topics.to_string()),
+    ("reliability", |cell| cell.params.reliability.map(word).unwrap_or_default()),
+    ("depth", |cell| cell.params.depth.map(|depth| depth.to_string()).unwrap_or_default()),
+    ("module", |cell| cell.params.module.clone().unwrap_or_default()),
     ("frame", |cell| cell.params.frame.clone().unwrap_or_default()),
     ("arrivals", |cell| cell.params.arrivals.clone().unwrap_or_default()),
     ("receiver_cpu_percent", |cell| optional(cell.receiver_cpu_percent)),
@@ -200,8 +214,19 @@ const DISTRIBUTIONS: &[(&str, Of<Option<Distribution>>)] = &[
     ("lateness_us", |cell| cell.lateness_us),
 ];
 
-const FLOW_DISTRIBUTIONS: &[(&str, Of<Option<Distribution>>)] =
-    &[("memcpy_us", |cell| cell.memcpy_us), ("stream_copy_us", |cell| cell.stream_copy_us)];
+const FLOW_DISTRIBUTIONS: &[(&str, Of<Option<Distribution>>)] = &[
+    ("service_us", |cell| cell.service_us),
+    ("memcpy_us", |cell| cell.memcpy_us),
+    ("stream_copy_us", |cell| cell.stream_copy_us),
+];
+
+const FLOOD_COLUMNS: &[(&str, Of<String>)] = &[
+    ("taken_per_s", |cell| optional(cell.taken_per_s)),
+    ("lossless_per_s", |cell| optional(cell.lossless_per_s)),
+];
+
+const STARTUP_DISTRIBUTIONS: &[(&str, Of<Option<Distribution>>)] =
+    &[("matched_us", |cell| cell.matched_us), ("first_sample_us", |cell| cell.first_sample_us)];
 
 const PERCENTILES: &[(&str, Percentile)] = &[
     ("min", |distribution| Some(distribution.min)),

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use myelin_bench_kit::protocol::{Topology, Transport, Wait};
+use myelin_bench_kit::protocol::{Reliability, Topology, Transport, Wait, Workload};
 
 use super::verdict::{self, Estimate, Verdict};
 use super::words;
@@ -27,14 +27,17 @@ pub(super) struct Traits<'a> {
     pub transport: Transport,
     pub topology: Topology,
     pub floor: bool,
+    /// What it was set to; of what goes one way.
+    pub reliability: Option<Reliability>,
 }
 
-/// Systems that are compared with each other: those that live alike, and keep a core busy or not,
-/// or are called.
+/// Systems that are compared with each other: those that live alike, keep a core busy or not, or
+/// are called, and promise the same to a subscriber that lags.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Kin {
     pub topology: Topology,
     pub manner: Manner,
+    pub reliability: Option<Reliability>,
 }
 
 /// In what way a receiving end comes to its messages.
@@ -51,13 +54,15 @@ pub(super) enum Metric {
     RoundTrip,
     OneWay,
     Publish,
+    /// Of start-ups.
+    FirstSample,
 }
 
 impl<'a> Entry<'a> {
     pub(super) fn new(analysis: &'a Analysis, index: usize, metric: Metric) -> Self {
         let cell = &analysis.summary.cells[index];
         let detail = analysis.details.get(index).unwrap_or(&NO_DETAIL);
-        let system = traits(&analysis.summary.systems, &cell.system);
+        let system = traits(&analysis.summary.systems, cell);
         Self { index, cell, detail, system, metric }
     }
 
@@ -67,6 +72,7 @@ impl<'a> Entry<'a> {
             Metric::RoundTrip => self.cell.round_trip_us.as_ref(),
             Metric::OneWay => self.cell.one_way_us.as_ref(),
             Metric::Publish => self.cell.write_us.as_ref(),
+            Metric::FirstSample => self.cell.first_sample_us.as_ref(),
         }
     }
 
@@ -80,6 +86,7 @@ impl<'a> Entry<'a> {
             Metric::RoundTrip => self.cell.round_trip_p50_interval_us,
             Metric::OneWay => self.cell.one_way_p50_interval_us,
             Metric::Publish => self.cell.write_p50_interval_us,
+            Metric::FirstSample => None,
         }
     }
 
@@ -88,7 +95,7 @@ impl<'a> Entry<'a> {
         match self.metric {
             Metric::RoundTrip => self.cell.round_trip_p99_interval_us,
             Metric::OneWay => self.cell.one_way_p99_interval_us,
-            Metric::Publish => None,
+            Metric::Publish | Metric::FirstSample => None,
         }
     }
 
@@ -98,6 +105,9 @@ impl<'a> Entry<'a> {
     pub(super) fn estimate(&self) -> Result<Estimate, &'static str> {
         if !self.cell.valid {
             return Err("invalid");
+        }
+        if self.short_of_rate().is_some() {
+            return Err("short of its rate");
         }
         let value = self.typical_p50().ok_or("withheld")?;
         let interval = self.p50_interval().map(|[low, high]| match self.is_mixed() {
@@ -112,6 +122,28 @@ impl<'a> Entry<'a> {
 
     pub(super) fn against(&self, reference: &Entry) -> Option<Verdict> {
         verdict::compare(self.estimate().ok()?, reference.estimate().ok()?)
+    }
+
+    /// Whether its latency says something of the system: not that of a flood, which is the depth of
+    /// a queue, nor of a start-up.
+    pub(super) fn is_steady(&self) -> bool {
+        !matches!(self.cell.workload, Workload::Flood | Workload::Startup)
+    }
+
+    /// The rate reached and the rate asked for, of a stream that fell behind: its latency grows for
+    /// as long as it lasts. A schedule with a name may depart from its rate.
+    pub(super) fn short_of_rate(&self) -> Option<(f64, f64)> {
+        let params = &self.cell.params;
+        let is_even = self.cell.workload == Workload::Stream && params.arrivals.is_none();
+        let asked = params.rate_hz.filter(|_| is_even)?;
+        let reached = self.cell.throughput_per_s;
+        (reached < asked * (1.0 - RATE_TOLERANCE)).then_some((reached, asked))
+    }
+
+    /// Of messages that were to be taken, those that were not, in per cent; `None` if none were.
+    pub(super) fn loss_percent(&self) -> Option<f64> {
+        let expected = self.cell.lost + self.cell.received;
+        (expected > 0).then(|| 100.0 * self.cell.lost as f64 / expected as f64)
     }
 
     /// Whether there are round trips of both placements, on one core and across cores.
@@ -162,10 +194,19 @@ impl<'a> Entry<'a> {
     pub(super) fn circumstances(&self) -> String {
         let params = &self.cell.params;
         let touch = words::touch(params.touch).map(|words| format!(", {words}"));
-        let rate = words::rate(params.rate_hz);
-        let arrivals = params.arrivals.as_ref().map(|name| format!(", {name}"));
-        let more = arrivals.into_iter().chain(touch).collect::<String>();
-        format!("{}, {rate}{more}", self.cell.scenario)
+        let rate = match self.cell.workload {
+            Workload::Startup => String::new(),
+            _ => format!(", {}", words::rate(params.rate_hz)),
+        };
+        let names = [&params.module, &params.arrivals].into_iter().flatten();
+        let names = names.map(|name| format!(", {name}"));
+        let counts = words::counts(params)
+            .into_iter()
+            .filter(|(number, _)| *number != 1 && self.cell.workload.is_one_way());
+        let counts =
+            counts.map(|(number, noun)| format!(", {}", words::plural(number as usize, noun)));
+        let more = names.chain(counts).chain(touch).collect::<String>();
+        format!("{}{rate}{more}", self.cell.scenario)
     }
 
     /// What opens a block in the formats of other tools: the cell, a remark, why it is invalid.
@@ -197,7 +238,7 @@ impl<'a> Entry<'a> {
             Metric::Publish => {
                 format!(", {}", words::plural(self.cell.params.subscribers as usize, "subscriber"))
             }
-            Metric::RoundTrip | Metric::OneWay => String::new(),
+            Metric::RoundTrip | Metric::OneWay | Metric::FirstSample => String::new(),
         };
         format!("{}, {payload}{fan}, {}", self.system.label(), self.cell.tuning)
     }
@@ -211,7 +252,7 @@ impl Traits<'_> {
             Wait::Callback => Manner::IsCalled,
             Wait::Block | Wait::Adaptive | Wait::Predictive | Wait::None => Manner::Sleeps,
         };
-        Kin { topology: self.topology, manner }
+        Kin { topology: self.topology, manner, reliability: self.reliability }
     }
 
     /// The name without that of the driver, if the driver is common to all that are shown.
@@ -250,6 +291,7 @@ impl Metric {
             Metric::RoundTrip => "whole round trip",
             Metric::OneWay => "one-way latency",
             Metric::Publish => "publish call",
+            Metric::FirstSample => "from a process's start to its first sample",
         }
     }
 
@@ -259,19 +301,21 @@ impl Metric {
             Metric::RoundTrip => "round trips",
             Metric::OneWay => "messages",
             Metric::Publish => "publish calls",
+            Metric::FirstSample => "runs",
         }
     }
 }
 
-/// What comparisons need to know of the system called `name`.
-pub(super) fn traits<'a>(systems: &'a [SystemInfo], name: &'a str) -> Traits<'a> {
-    let known = systems.iter().find(|system| system.name == name);
+/// What comparisons need to know of the system of a cell.
+pub(super) fn traits<'a>(systems: &'a [SystemInfo], cell: &'a Cell) -> Traits<'a> {
+    let known = systems.iter().find(|system| system.name == cell.system);
     Traits {
-        name,
+        name: &cell.system,
         wait: known.map_or(Wait::None, |system| system.wait),
         transport: known.map_or(Transport::None, |system| system.transport),
         topology: known.map(|system| system.topology).unwrap_or_default(),
         floor: known.is_some_and(|system| system.floor),
+        reliability: cell.params.reliability,
     }
 }
 
@@ -282,6 +326,9 @@ static NO_DETAIL: Detail = Detail {
     series: None,
     configuration: BTreeMap::new(),
 };
+
+/// A stream that misses its rate by more is short of it; a run of another kind is then invalid.
+const RATE_TOLERANCE: f64 = 0.01;
 
 /// A placement below this part of the round trips does not make a cell bimodal.
 const SHARE_COUNTS: f64 = 0.05;

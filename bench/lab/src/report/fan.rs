@@ -45,12 +45,12 @@ impl<'a> Fan<'a> {
         Self {
             id: format!("fan-{}", indices[0]),
             scenario: &first.scenario,
-            circumstances: words::circumstances(&first.topology, &params),
+            circumstances: words::circumstances(&first.topology, first.workload, &params),
             entries: indices.iter().map(entry).collect(),
             payloads,
             subscribers,
             tunings,
-            systems: distinct(cells().map(|cell| traits(&summary.systems, &cell.system))),
+            systems: distinct(cells().map(|cell| traits(&summary.systems, cell))),
             clock_read_ns: summary.host.clock_read_ns,
         }
     }

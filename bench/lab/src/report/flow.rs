@@ -2,7 +2,7 @@
 //! the transport does apart from what a user does with the payload; and the schedules beside each
 //! other.
 
-use myelin_bench_kit::protocol::Topology;
+use myelin_bench_kit::protocol::{Topology, Workload};
 
 use super::entry::Entry;
 use super::table::{Column, Notes, Row, Table, TableCell, Tone, absent, latency};
@@ -19,20 +19,16 @@ fn figures(group: &Group, payload: u64) -> Table {
     let entries = ordered(group, payload);
     let columns = columns(group, &entries);
     let mut notes = Notes::default();
-    let is_mixed = distinct(entries.iter().map(|entry| entry.system.topology)).len() > 1;
-    let place = |entry: &Entry| match entry.system.topology {
-        Topology::OneProcess if is_mixed => ", one process",
-        _ => "",
-    };
     let mut row = |entry: &&Entry| Row {
-        label: format!("{}{}", entry.configuration(), place(entry)),
+        label: label(entry, &entries),
         cells: columns.iter().map(|figure| figure.cell(group, entry, &mut notes)).collect(),
     };
     let rows = entries.iter().map(&mut row).collect();
     Table {
         caption: format!(
-            "{}: from the stamp until the payload is in hand, µs",
-            group.size(payload)
+            "{}: from {}",
+            group.size(payload),
+            if is_from_due(group) { FROM_DUE } else { FROM_STAMP }
         ),
         columns: columns.iter().map(|figure| figure.column()).collect(),
         rows,
@@ -40,8 +36,23 @@ fn figures(group: &Group, payload: u64) -> Table {
     }
 }
 
+/// Whether latencies count from the schedule: a publisher that falls behind is then late to all.
+fn is_from_due(group: &Group) -> bool {
+    group.workload == Workload::Stream && group.params().rate_hz.is_some()
+}
+
+/// `myelin.shm-block tuned`, and where it lives if that differs.
+pub(super) fn label(entry: &Entry, entries: &[&Entry]) -> String {
+    let is_mixed = distinct(entries.iter().map(|entry| entry.system.topology)).len() > 1;
+    let place = match entry.system.topology {
+        Topology::OneProcess if is_mixed => ", one process",
+        _ => "",
+    };
+    format!("{}{place}", entry.configuration())
+}
+
 /// The systems under test as the summary lists them, then the floor.
-fn ordered<'v, 'a>(group: &'v Group<'a>, payload: u64) -> Vec<&'v Entry<'a>> {
+pub(super) fn ordered<'v, 'a>(group: &'v Group<'a>, payload: u64) -> Vec<&'v Entry<'a>> {
     let here = |entry: &&Entry| entry.cell.params.payload_bytes == payload;
     let mut entries: Vec<&Entry> = group.entries.iter().filter(here).collect();
     let rank = |entry: &Entry| group.systems.iter().position(|system| *system == entry.system);
@@ -60,9 +71,17 @@ enum What {
     Max,
     OverFloor,
     Median(fn(&Cell) -> Option<&Distribution>),
+    /// Median and 99th percentile.
+    Both(fn(&Cell) -> Option<&Distribution>),
+    Rarest,
+    /// The 99.9th percentile from the stamp, where `Rarest` counts from the schedule.
+    Naive,
     Cpu,
     ReceiverCpu,
+    Memory,
     Lost,
+    Rate,
+    Qos,
 }
 
 impl Figure {
@@ -74,10 +93,14 @@ impl Figure {
     fn is_measured(&self, group: &Group, entries: &[&Entry]) -> bool {
         let any = |is: &dyn Fn(&Cell) -> bool| entries.iter().any(|entry| is(entry.cell));
         match &self.2 {
-            What::Median(of) => any(&|cell| of(cell).is_some()),
+            What::Median(of) | What::Both(of) => any(&|cell| of(cell).is_some()),
+            What::Naive => is_from_due(group) && any(&|cell| cell.service_us.is_some()),
+            What::Qos => any(&|cell| !words::qos(&cell.params).is_empty()),
+            What::Memory => any(&|cell| cell.pss_bytes > 0),
             What::ReceiverCpu => any(&|cell| cell.receiver_cpu_percent.is_some()),
             What::OverFloor => entries.iter().any(|entry| over_floor(group, entry).is_some()),
-            What::OneWay | What::Max | What::Cpu | What::Lost => true,
+            What::OneWay | What::Max | What::Rarest => true,
+            What::Cpu | What::Lost | What::Rate => true,
         }
     }
 
@@ -89,12 +112,23 @@ impl Figure {
             What::Max => entry.latency().map_or_else(absent, |it| plain(words::us(it.max))),
             What::OverFloor => over_floor(group, entry).map_or_else(absent, plain),
             What::Median(of) => of(cell).map_or_else(absent, median),
+            What::Both(of) => of(cell).map_or_else(absent, |it| TableCell {
+                side: words::us_or_dash(it.p99),
+                ..median(it)
+            }),
+            What::Rarest => rarest(entry.latency()),
+            What::Naive => rarest(cell.service_us.as_ref()),
             What::Cpu => percent(cell.cpu_percent),
             What::ReceiverCpu => cell.receiver_cpu_percent.map_or_else(absent, percent),
-            What::Lost => TableCell {
-                title: format!("{} sent, {} taken", cell.sent, cell.received),
-                ..plain(words::count(cell.lost))
+            What::Memory => plain(words::megabytes(cell.pss_bytes)),
+            What::Lost => lost(entry),
+            What::Rate => TableCell {
+                title: entry
+                    .short_of_rate()
+                    .map_or_else(String::new, |(got, asked)| words::reached(got, asked)),
+                ..plain(words::amount(cell.throughput_per_s))
             },
+            What::Qos => plain(words::qos(&cell.params)),
         };
         match entry.system.floor && cell.valid {
             true => TableCell { tone: Tone::Faint, ..figure },
@@ -107,14 +141,15 @@ fn columns(group: &Group, entries: &[&Entry]) -> Vec<&'static Figure> {
     FIGURES.iter().filter(|figure| figure.is_measured(group, entries)).collect()
 }
 
-/// Of a scenario with several rates or schedules: p50 and p99 of each beside the others.
+/// Of a scenario with several rates, schedules or sizes: p50 and p99 of each beside the others.
 pub(super) fn overviews(view: &View) -> Vec<Table> {
-    let flows: Vec<&Group> = view.groups.iter().filter(|group| group.is_flow).collect();
+    let flows: Vec<&Group> = view.groups.iter().filter(|group| group.is_flow()).collect();
     let scenarios = distinct(flows.iter().map(|group| group.scenario));
     let of = |scenario: &str| {
         let groups: Vec<&Group> =
             flows.iter().copied().filter(|group| group.scenario == scenario).collect();
-        (groups.len() > 1).then(|| overview(scenario, &groups))
+        let rows: usize = groups.iter().map(|group| group.payloads.len()).sum();
+        (groups.len() > 1 || rows > 2).then(|| overview(scenario, &groups))
     };
     scenarios.into_iter().filter_map(of).collect()
 }
@@ -128,7 +163,7 @@ fn overview(scenario: &str, groups: &[&Group]) -> Table {
         entry.map_or_else(absent, |entry| TableCell {
             main: words::us_or_dash(entry.p50()),
             side: words::us_or_dash(entry.latency().and_then(|latency| latency.p99)),
-            small: format!("{} %", words::cpu_percent(cpu(entry.cell))),
+            small: format!("{} %{}", words::cpu_percent(cpu(entry.cell)), short(entry)),
             tone: if entry.cell.valid { Tone::Plain } else { Tone::Invalid },
             title: entry.name(),
             ..TableCell::default()
@@ -137,7 +172,7 @@ fn overview(scenario: &str, groups: &[&Group]) -> Table {
     let rows = groups.iter().flat_map(|group| {
         let columns = &columns;
         group.payloads.iter().map(move |&payload| Row {
-            label: label(group, payload, groups),
+            label: point(group, payload, groups),
             cells: (columns.iter())
                 .map(|(system, tuning)| cell(group, (system.name, tuning), payload))
                 .collect(),
@@ -148,7 +183,13 @@ fn overview(scenario: &str, groups: &[&Group]) -> Table {
         false => "of the process",
     };
     Table {
-        caption: format!("{scenario}: one way p50 and p99, µs; CPU {whose}, % of a core"),
+        caption: format!(
+            "{scenario}: one way p50 and p99, µs; CPU {whose}, % of a core{}",
+            match all().any(|entry| entry.short_of_rate().is_some()) {
+                true => "; the rate reached where it was less than asked for",
+                false => "",
+            }
+        ),
         rows: rows.collect(),
         columns: columns
             .iter()
@@ -162,15 +203,17 @@ fn overview(scenario: &str, groups: &[&Group]) -> Table {
 }
 
 /// `30 Hz, jitter`, with the payload where there are several.
-fn label(group: &Group, payload: u64, groups: &[&Group]) -> String {
-    let first = group.entries.first().map(|entry| &entry.cell.params);
-    let mut parts: Vec<String> = Vec::new();
-    if groups.iter().any(|group| group.payloads.len() > 1) {
-        parts.push(group.size(payload));
-    }
-    parts.extend(first.map(|params| words::rate(params.rate_hz)));
-    parts.extend(first.and_then(|params| params.arrivals.clone()));
-    parts.join(", ")
+fn point(group: &Group, payload: u64, groups: &[&Group]) -> String {
+    let has_sizes = distinct(groups.iter().flat_map(|group| &group.payloads)).len() > 1;
+    let size = has_sizes.then(|| group.size(payload));
+    let point = Some(group.point.clone()).filter(|point| !point.is_empty());
+    size.into_iter().chain(point).collect::<Vec<_>>().join(", ")
+}
+
+/// `, 8 200/s` where that is less than was asked for.
+fn short(entry: &Entry) -> String {
+    let reached = entry.short_of_rate().map(|(reached, _)| words::amount(reached));
+    reached.map_or_else(String::new, |reached| format!(", {reached}/s"))
 }
 
 /// CPU of the receiving end where it is a process of its own, else of the one that there is.
@@ -192,22 +235,43 @@ fn median(distribution: &Distribution) -> TableCell {
     }
 }
 
-fn plain(main: String) -> TableCell {
+fn rarest(distribution: Option<&Distribution>) -> TableCell {
+    distribution.map_or_else(absent, |it| plain(words::us_or_dash(it.p999)))
+}
+
+/// Of the messages that were to be taken, those that were not.
+pub(super) fn lost(entry: &Entry) -> TableCell {
+    let cell = entry.cell;
+    let counts = [cell.sent, cell.received, cell.lost].map(words::count);
+    TableCell {
+        title: format!("{} sent, {} taken, {} lost", counts[0], counts[1], counts[2]),
+        ..entry.loss_percent().map_or_else(absent, |share| plain(words::percent(share)))
+    }
+}
+
+pub(super) fn plain(main: String) -> TableCell {
     TableCell { main, tone: Tone::Minor, ..TableCell::default() }
 }
 
+const FROM_DUE: &str = "the time a message was due until the payload is in hand, µs; naive: from \
+its stamp";
+const FROM_STAMP: &str = "the stamp until the payload is in hand, µs";
+
 const ONE_WAY: &str = "one way";
-const PUBLISHER: &str = "publisher, p50";
+const PUBLISHER: &str = "p50 of";
+const MESSAGES: &str = "messages";
 const BUSINESS: &str = "user's copies, p50";
 const CPU: &str = "CPU, % of a core";
 
 /// What the transport does, what is done before and after it, and what all of it costs.
 const FIGURES: &[Figure] = &[
     Figure(ONE_WAY, "p50 p99", What::OneWay),
+    Figure(ONE_WAY, "p99.9", What::Rarest),
     Figure(ONE_WAY, "max", What::Max),
     Figure(ONE_WAY, "÷ floor", What::OverFloor),
     Figure(ONE_WAY, "wake", What::Median(|cell| cell.wake_us.as_ref())),
-    Figure(PUBLISHER, "late", What::Median(|cell| cell.lateness_us.as_ref())),
+    Figure("naive", "p99.9", What::Naive),
+    Figure("late", "p50 p99", What::Both(|cell| cell.lateness_us.as_ref())),
     Figure(PUBLISHER, "loan", What::Median(|cell| cell.loan_us.as_ref())),
     Figure(PUBLISHER, "fill", What::Median(|cell| cell.fill_us.as_ref())),
     Figure(PUBLISHER, "publish", What::Median(|cell| cell.write_us.as_ref())),
@@ -215,5 +279,8 @@ const FIGURES: &[Figure] = &[
     Figure(BUSINESS, "streaming", What::Median(|cell| cell.stream_copy_us.as_ref())),
     Figure(CPU, "all", What::Cpu),
     Figure(CPU, "receiver", What::ReceiverCpu),
-    Figure("messages", "lost", What::Lost),
+    Figure("PSS", "MB", What::Memory),
+    Figure(MESSAGES, "lost %", What::Lost),
+    Figure(MESSAGES, "a second", What::Rate),
+    Figure("QoS", "and depth", What::Qos),
 ];

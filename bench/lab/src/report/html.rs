@@ -4,6 +4,7 @@
 //! from the JSON of `plots`. A content security policy forbids the page every request.
 
 use minijinja::{Environment, UndefinedBehavior, context};
+use myelin_bench_kit::protocol::Workload;
 use serde::Serialize;
 
 use super::fan::{self, Fan};
@@ -13,10 +14,11 @@ use super::lines::{Line, lines};
 use super::plots::{self, Palette};
 use super::published::{self, comparisons};
 use super::rows;
+use super::sweep;
 use super::table::{Table, TableCell, Tone, tables};
 use super::terminal::superscript;
 use super::validity::{Check, checks};
-use super::view::View;
+use super::view::{Group, View};
 
 /// The whole file.
 pub(super) fn render(view: &View) -> String {
@@ -31,10 +33,13 @@ pub(super) fn render(view: &View) -> String {
         headlines => verdicts(&headlines),
         further => verdicts(&further),
         checks => checks(view).iter().map(CheckItem::new).collect::<Vec<_>>(),
-        glances => glances(view, false),
-        flows => glances(view, true),
+        glances => glances(view, |group| !group.workload.is_one_way()),
+        flows => glances(view, |group| group.is_flow()),
+        floods => glances(view, |group| group.workload == Workload::Flood),
+        startups => glances(view, |group| group.workload == Workload::Startup),
+        has_sweeps => !sweep::sweeps(view).is_empty(),
         overviews => flow::overviews(view).iter().map(GlanceTable::new).collect::<Vec<_>>(),
-        has_groups => !view.groups.is_empty() || view.fans.is_empty(),
+        has_groups => view.groups.iter().any(Group::is_steady) || view.entries().next().is_none(),
         fans => view.fans.iter().map(Glance::of_fan).collect::<Vec<_>>(),
         heads => rows::heads(view),
         latencies => rows::LATENCIES,
@@ -54,6 +59,8 @@ pub(super) fn render(view: &View) -> String {
             include_str!("assets/scales.js"),
             include_str!("assets/publish.js"),
             include_str!("assets/pareto.js"),
+            include_str!("assets/sizes.js"),
+            include_str!("assets/sweep.js"),
             include_str!("assets/report.js"),
         ),
         d3 => include_str!("assets/vendor/d3.min.js"),
@@ -70,9 +77,20 @@ pub(super) fn render(view: &View) -> String {
     page.expect("the template is part of the program, and a test renders it")
 }
 
-fn glances(view: &View, are_flows: bool) -> Vec<Glance> {
-    let wanted = view.groups.iter().filter(|group| group.is_flow == are_flows);
-    wanted.map(Glance::new).collect()
+fn glances(view: &View, are_wanted: fn(&Group) -> bool) -> Vec<Glance> {
+    let wanted: Vec<_> = view.groups.iter().filter(|group| are_wanted(group)).collect();
+    let glance = |group: &&Group| {
+        let kin: Vec<_> = wanted.iter().filter(|it| it.scenario == group.scenario).collect();
+        let place = kin.iter().position(|it| it.id == group.id).unwrap_or_default();
+        let is_folded = group.is_flow() && is_inner(place, kin.len());
+        Glance { is_folded, ..Glance::new(group) }
+    };
+    wanted.iter().map(glance).collect()
+}
+
+/// Of many, all but the first and the last.
+fn is_inner(place: usize, number: usize) -> bool {
+    number > MANY && place > 0 && place + 1 < number
 }
 
 /// A verdict, its parts apart so that the decisive one can be coloured.
@@ -123,12 +141,16 @@ impl CheckItem {
 #[derive(Serialize)]
 struct Glance {
     title: String,
+    /// Whether a reader has to open it: one of many that differ in one parameter, not at its ends.
+    is_folded: bool,
     tables: Vec<GlanceTable>,
 }
 
 #[derive(Serialize)]
 struct GlanceTable {
     caption: String,
+    /// As of [`Glance`].
+    is_folded: bool,
     /// Headings and how many columns each spans.
     spans: Vec<(String, usize)>,
     heads: Vec<String>,
@@ -147,13 +169,22 @@ struct GlanceCell {
 }
 
 impl Glance {
-    fn new(group: &super::view::Group) -> Self {
-        Self { title: group.title(), tables: tables(group).iter().map(GlanceTable::new).collect() }
+    fn new(group: &Group) -> Self {
+        let mut tables: Vec<_> = tables(group).iter().map(GlanceTable::new).collect();
+        let number = tables.len();
+        for (place, table) in tables.iter_mut().enumerate() {
+            table.is_folded = group.is_flow() && is_inner(place, number);
+        }
+        Self { title: group.title(), is_folded: false, tables }
     }
 
     fn of_fan(fan: &Fan) -> Self {
         let tables = fan::tables(fan);
-        Self { title: fan.title(), tables: tables.iter().map(GlanceTable::new).collect() }
+        Self {
+            title: fan.title(),
+            is_folded: false,
+            tables: tables.iter().map(GlanceTable::new).collect(),
+        }
     }
 }
 
@@ -170,6 +201,7 @@ impl GlanceTable {
         let notes = table.notes.iter().enumerate();
         Self {
             caption: table.caption.clone(),
+            is_folded: false,
             spans,
             heads: table.columns.iter().map(|column| column.head.clone()).collect(),
             rows: table.rows.iter().map(|row| (row.label.clone(), cells(&row.cells))).collect(),
@@ -250,5 +282,8 @@ fn configurations(view: &View) -> Vec<Configuration> {
     }
     found
 }
+
+/// So many tables of one kind are read one below the other.
+const MANY: usize = 4;
 
 const TEMPLATE: &str = include_str!("assets/report.html");

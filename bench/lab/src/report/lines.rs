@@ -44,12 +44,13 @@ impl Line {
 
 /// Every sentence the analysis supports, the headlines of each group first.
 pub(super) fn lines(view: &View) -> Vec<Line> {
-    view.groups
-        .iter()
+    // A flood's latency is the depth of a queue: which is lower says nothing.
+    let groups = view.groups.iter().filter(|group| group.is_steady());
+    groups
         .flat_map(|group| {
             let mut lines = of_group(group);
             // Of schedules, the first speaks for its scenario.
-            for line in lines.iter_mut().filter(|_| group.is_flow && !view.leads(group)) {
+            for line in lines.iter_mut().filter(|_| group.is_flow() && !view.leads(group)) {
                 line.headline = false;
             }
             lines.sort_by_key(|line| !line.headline);
@@ -96,7 +97,10 @@ fn line(group: &Group, subject: &Entry, reference: Option<&Entry>, headline: boo
         Some(Outcome { kind: verdict.kind, finding: finding(verdict), reference })
     });
     Some(Line {
-        subject: subject.name(),
+        subject: match group.is_flow() && !group.point.is_empty() {
+            true => format!("{}, {}", subject.name(), group.point),
+            false => subject.name(),
+        },
         median: format!("p50 {} µs{}", words::us(median), interval.unwrap_or_default()),
         outcome,
         floor: over_floor(group, subject),
@@ -114,6 +118,9 @@ fn rival(subject: &Entry, reference: &Entry) -> String {
 }
 
 fn caution(subject: &Entry, reference: Option<&Entry>) -> Option<String> {
+    if let Some((reached, asked)) = subject.short_of_rate() {
+        return Some(words::reached(reached, asked));
+    }
     if subject.is_bimodal() {
         return Some(format!("bimodal: {}", words::placements(subject.cell)));
     }

@@ -3,6 +3,7 @@
 use serde::Serialize;
 
 use super::fan::Fan;
+use super::sweep::{self, Sweep};
 use super::view::{Entry, Group, View};
 use super::words;
 use crate::summary::{CurvePoint, Distribution};
@@ -12,6 +13,8 @@ use crate::summary::{CurvePoint, Distribution};
 pub(super) struct Data<'a> {
     systems: Vec<Drawn<'a>>,
     groups: Vec<PlotGroup<'a>>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    sweeps: Vec<Sweep<'a>>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     fans: Vec<PlotFan<'a>>,
 }
@@ -41,6 +44,13 @@ struct PlotGroup<'a> {
     /// What percentiles are of, in the plural.
     noun: &'static str,
     is_flow: bool,
+    scenario: &'a str,
+    /// What sets it apart from the others of its scenario.
+    point: &'a str,
+    /// Whether it is one value of a sweep: the first and the last are drawn at first.
+    is_swept: bool,
+    /// Whether it has a plot against size.
+    has_sizes: bool,
     tunings: &'a [&'a str],
     payloads: &'a [u64],
     payload_labels: Vec<String>,
@@ -79,6 +89,9 @@ struct PlotCell<'a> {
     receiver_cpu: Option<f64>,
     /// CPU of all processes for each message, µs.
     cpu_us: f64,
+    /// Whether it fell short of its rate, so that its latency says how long the run was.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    short: bool,
     /// Whether the median is an accident of two placements.
     mixed: bool,
     p50: Option<f64>,
@@ -168,9 +181,12 @@ impl Palette {
 
 /// The document as text that may stand inside a `<script>` element.
 pub(super) fn json(view: &View, palette: &Palette) -> String {
+    let sweeps = sweep::sweeps(view);
+    let groups = view.groups.iter().enumerate().filter(|(_, group)| group.is_steady());
     let data = Data {
         systems: palette.drawn(view),
-        groups: view.groups.iter().map(group).collect(),
+        groups: groups.map(|(place, it)| group(it, place, &sweeps)).collect(),
+        sweeps,
         fans: view.fans.iter().map(fan).collect(),
     };
     let text = serde_json::to_string(&data).expect("numbers and texts can be written");
@@ -178,13 +194,18 @@ pub(super) fn json(view: &View, palette: &Palette) -> String {
     text.replace('<', "\\u003c")
 }
 
-fn group<'a>(group: &'a Group<'a>) -> PlotGroup<'a> {
+fn group<'a>(group: &'a Group<'a>, place: usize, sweeps: &[Sweep]) -> PlotGroup<'a> {
     PlotGroup {
         id: &group.id,
         title: group.title(),
         metric: group.metric.words(),
         noun: group.metric.noun(),
-        is_flow: group.is_flow,
+        is_flow: group.is_flow(),
+        scenario: group.scenario,
+        point: &group.point,
+        is_swept: sweeps.iter().any(|sweep| sweep.groups.contains(&place)),
+        has_sizes: group.payloads.len() > 1
+            && !sweeps.iter().any(|sweep| sweep.sized.contains(&place)),
         tunings: &group.tunings,
         payloads: &group.payloads,
         payload_labels: group.payloads.iter().map(|&payload| group.size(payload)).collect(),
@@ -228,6 +249,7 @@ fn cell<'a>(entry: &Entry<'a>) -> PlotCell<'a> {
         cpu: short(entry.cell.cpu_percent),
         receiver_cpu: entry.cell.receiver_cpu_percent.map(short),
         cpu_us: short(entry.cell.cpu_us_per_message),
+        short: entry.short_of_rate().is_some(),
         mixed: entry.is_mixed(),
         p50: of(|latency| latency.p50).map(short),
         p99: of(|latency| latency.p99).map(short),
@@ -270,7 +292,7 @@ fn thin(curve: &[CurvePoint]) -> Vec<[f64; 4]> {
 }
 
 /// Five significant figures: finer than a pixel, and half the bytes.
-fn short(value: f64) -> f64 {
+pub(super) fn short(value: f64) -> f64 {
     format!("{value:.4e}").parse().unwrap_or(value)
 }
 

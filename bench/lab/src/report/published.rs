@@ -7,6 +7,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::published_images;
+use super::published_modules;
 use super::view::{Entry, Group, Metric, View};
 use super::words;
 
@@ -133,6 +134,7 @@ pub(super) fn comparisons(view: &View) -> Vec<Comparison> {
         comparisons.extend([sanity(&published, group), scorecard(&published)]);
     }
     comparisons.extend(published_images::comparisons(view));
+    comparisons.extend(published_modules::comparisons(view));
     comparisons
 }
 

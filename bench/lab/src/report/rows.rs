@@ -1,5 +1,6 @@
 //! The summary table of the page: one row for each cell, every figure of it.
 
+use myelin_bench_kit::protocol::Workload;
 use serde::Serialize;
 
 use super::fan::Fan;
@@ -7,7 +8,7 @@ use super::plots::Palette;
 use super::validity;
 use super::view::{Entry, Group, Metric, View, tuning_rank};
 use super::words;
-use crate::summary::{Cell, Distribution, Placement};
+use crate::summary::{Distribution, Placement};
 
 /// The rows of one group, by payload.
 #[derive(Serialize)]
@@ -84,8 +85,14 @@ const HEADS: &[(&str, &str)] = &[
     ("runs × n", "runs, and figures in each of them"),
 ];
 
-/// What streams and images have beyond [`HEADS`].
+/// What goes one way has beyond [`HEADS`].
 const FLOW_HEADS: &[(&str, &str)] = &[
+    (
+        "naive p99.9 µs",
+        "from the stamp instead of the time the message was due: what a publisher that is held up \
+         does not show; of streams with a rate",
+    ),
+    ("late p99 µs", "behind the schedule when the loan is asked for; 99th percentile"),
     ("late µs", "behind the schedule when the loan is asked for; median"),
     ("loan µs", "getting the loan, before the stamp; median"),
     ("fill µs", "filling it, before the stamp; median"),
@@ -93,17 +100,19 @@ const FLOW_HEADS: &[(&str, &str)] = &[
     ("streaming µs", "the receiver's streaming copy of the frame, after memcpy; median"),
     ("CPU %", "of a core: ping, pong and daemons, from the first measured message to the last"),
     ("receiver %", "of a core: the receiving process alone, its copies included"),
+    ("lost %", "of the messages that were to be taken"),
+    ("QoS, depth", "what the system was set to: reliability, and messages kept for one who lags"),
 ];
 
 /// The headings of a report.
 pub(super) fn heads(view: &View) -> Vec<(&'static str, &'static str)> {
-    let more: &[_] = if view.has_flows() { FLOW_HEADS } else { &[] };
+    let more: &[_] = if view.has_one_way() { FLOW_HEADS } else { &[] };
     HEADS.iter().chain(more).copied().collect()
 }
 
 /// The sections of a report.
 pub(super) fn sections(view: &View, palette: &Palette) -> Vec<Section> {
-    let page = Page { palette, has_flows: view.has_flows() };
+    let page = Page { palette, has_one_way: view.has_one_way() };
     let groups = view.groups.iter().map(|group| page.section(group));
     groups.chain(view.fans.iter().map(|fan| page.fan_section(fan))).collect()
 }
@@ -111,7 +120,7 @@ pub(super) fn sections(view: &View, palette: &Palette) -> Vec<Section> {
 /// What all rows depend on.
 struct Page<'a> {
     palette: &'a Palette,
-    has_flows: bool,
+    has_one_way: bool,
 }
 
 /// How many of [`Row::figures`] are latencies, which [`PlacementRow::figures`] has too.
@@ -137,7 +146,10 @@ impl Page<'_> {
         Section {
             id: group.id.clone(),
             title: group.title(),
-            metric: group.metric.words(),
+            metric: match group.workload {
+                Workload::Flood => "one-way latency, which is the depth of a queue",
+                _ => group.metric.words(),
+            },
             bodies: group.payloads.iter().map(body).collect(),
         }
     }
@@ -182,13 +194,13 @@ impl Page<'_> {
             floor: entry.system.floor,
             valid: entry.cell.valid,
             reasons: if entry.cell.valid { String::new() } else { validity::reasons(entry) },
-            figures: figures(entry, self.has_flows),
+            figures: figures(entry, self.has_one_way),
             placements: placements.map(placement).collect(),
         }
     }
 }
 
-fn figures(entry: &Entry, has_flows: bool) -> Vec<Figure> {
+fn figures(entry: &Entry, has_one_way: bool) -> Vec<Figure> {
     let cell = entry.cell;
     let mut figures = latencies(entry.latency(), entry.p50_interval(), entry.p99_interval());
     figures.extend([
@@ -220,24 +232,32 @@ fn figures(entry: &Entry, has_flows: bool) -> Vec<Figure> {
         plain(words::amount(cell.startup_ms)),
         plain(format!("{} × {}", cell.runs, words::count(per_run(cell.samples, cell.runs)))),
     ]);
-    if has_flows {
-        figures.extend(flow_figures(cell));
+    if has_one_way {
+        figures.extend(flow_figures(entry));
     }
     figures
 }
 
-fn flow_figures(cell: &Cell) -> [Figure; FLOW_HEADS.len()] {
+fn flow_figures(entry: &Entry) -> [Figure; FLOW_HEADS.len()] {
+    let cell = entry.cell;
+    let late = cell.lateness_us;
     let percent = |percent: Option<f64>| {
         percent.map_or_else(not_measured, |percent| plain(words::cpu_percent(percent)))
     };
+    let has_rate = cell.workload == Workload::Stream && cell.params.rate_hz.is_some();
+    let naive = cell.service_us.filter(|_| has_rate);
     [
-        access(cell.lateness_us.as_ref()),
+        naive.map_or_else(not_measured, |naive| percentile(naive.p999)),
+        late.map_or_else(not_measured, |late| percentile(late.p99)),
+        access(late.as_ref()),
         access(cell.loan_us.as_ref()),
         access(cell.fill_us.as_ref()),
         access(cell.memcpy_us.as_ref()),
         access(cell.stream_copy_us.as_ref()),
         percent(Some(cell.cpu_percent)),
         percent(cell.receiver_cpu_percent),
+        entry.loss_percent().map_or_else(not_measured, |share| plain(words::percent(share))),
+        plain(words::qos(&cell.params)),
     ]
 }
 

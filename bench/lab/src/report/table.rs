@@ -3,6 +3,9 @@
 //! Rows are payloads, columns are systems × tunings: the layout in which users of RoundtripPing
 //! write down their results.
 
+use myelin_bench_kit::protocol::Workload;
+
+use super::flood;
 use super::flow;
 use super::lines;
 use super::validity;
@@ -62,8 +65,11 @@ pub(super) enum Tone {
 
 /// Every table of a group that has something to show.
 pub(super) fn tables(group: &Group) -> Vec<Table> {
-    if group.is_flow {
-        return flow::tables(group);
+    match group.workload {
+        Workload::Stream | Workload::Image => return flow::tables(group),
+        Workload::Flood => return flood::floods(group),
+        Workload::Startup => return flood::startups(group),
+        Workload::Roundtrip | Workload::Publish => {}
     }
     let tables = [latencies(group), changes(group), best(group)];
     tables.into_iter().filter(|table| !table.columns.is_empty()).collect()
@@ -250,6 +256,8 @@ pub(super) fn latency(group: &Group, entry: &Entry, notes: &mut Notes) -> TableC
     let name = entry.name();
     let mark = if !entry.cell.valid {
         Some(notes.add(format!("invalid: {name}: {}", validity::reasons(entry))))
+    } else if let Some((reached, asked)) = entry.short_of_rate() {
+        Some(notes.add(format!("{name}: {}", words::reached(reached, asked))))
     } else if entry.is_bimodal() {
         Some(notes.add(format!("bimodal: {name}: {}", words::placements(entry.cell))))
     } else {
@@ -338,7 +346,7 @@ fn is_used(group: &Group, system: Traits, tuning: &str) -> bool {
 pub(super) struct Notes(pub Vec<String>);
 
 impl Notes {
-    fn add(&mut self, note: String) -> usize {
+    pub(super) fn add(&mut self, note: String) -> usize {
         self.0.push(note);
         self.0.len()
     }

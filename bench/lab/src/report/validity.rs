@@ -47,7 +47,8 @@ impl Level {
 
 /// All items, in the order they are shown.
 pub(super) fn checks(view: &View) -> Vec<Check> {
-    let mut checks = vec![cells(view), delivery(view)];
+    let mut checks = vec![cells(view)];
+    checks.extend(delivery(view));
     checks.extend(floor_stability(view));
     checks.extend([steal(view), repeats::check(view), repeats::steadiness(view)]);
     checks.extend([withheld(view), placements(view), clock(view)]);
@@ -72,8 +73,11 @@ fn cells(view: &View) -> Check {
     Check { level, title: "Cells", finding, particulars }
 }
 
-fn delivery(view: &View) -> Check {
-    let sum = |of: fn(&Entry) -> u64| view.entries().map(of).sum::<u64>();
+/// Floods, which are to lose, and start-ups, in which most is sent to nobody, are left out.
+fn delivery(view: &View) -> Option<Check> {
+    view.entries().find(|entry| entry.is_steady())?;
+    let steady = || view.entries().filter(|entry| entry.is_steady());
+    let sum = |of: fn(&Entry) -> u64| steady().map(of).sum::<u64>();
     let kinds = [
         ("lost", sum(|entry| entry.cell.lost)),
         ("corrupt", sum(|entry| entry.cell.corrupt)),
@@ -83,7 +87,7 @@ fn delivery(view: &View) -> Check {
     let sent = words::count(sum(|entry| entry.cell.sent));
     let amiss: Vec<_> = kinds.iter().filter(|(_, number)| *number > 0).collect();
     let words = match amiss.is_empty() {
-        true if view.fans.is_empty() && !view.has_flows() => {
+        true if view.fans.is_empty() && !view.has_one_way() => {
             "all answered once, in order, unaltered".to_owned()
         }
         true => "all delivered once, in order, unaltered".to_owned(),
@@ -94,12 +98,8 @@ fn delivery(view: &View) -> Check {
             .join(", "),
     };
     let level = if amiss.is_empty() { Level::Good } else { Level::Caution };
-    Check {
-        level,
-        title: "Messages",
-        finding: format!("{sent} sent: {words}"),
-        particulars: vec![],
-    }
+    let finding = format!("{sent} sent: {words}");
+    Some(Check { level, title: "Messages", finding, particulars: vec![] })
 }
 
 /// How far the medians of the floor spread over its runs. Bimodal cells spread for a known reason
@@ -110,7 +110,7 @@ fn floor_stability(view: &View) -> Option<Check> {
     let is_pinned = |entry: &Entry| entry.cell.tuning != "default";
     let any_pinned = view.entries().any(is_pinned);
     let steady = |entry: &&Entry| {
-        let comparable = entry.cell.valid && !entry.is_bimodal();
+        let comparable = entry.cell.valid && entry.is_steady() && !entry.is_bimodal();
         entry.system.floor && comparable && is_pinned(entry) == any_pinned
     };
     let mut spreads: Vec<_> = view
@@ -160,7 +160,9 @@ fn withheld(view: &View) -> Check {
     let counts: Vec<_> = percentiles
         .iter()
         .filter_map(|(name, of)| {
-            let withheld = |entry: &&Entry| entry.latency().is_some_and(|d| of(d).is_none());
+            let withheld = |entry: &&Entry| {
+                entry.is_steady() && entry.latency().is_some_and(|d| of(d).is_none())
+            };
             let number = view.entries().filter(withheld).count();
             (number > 0).then(|| format!("{name} of {}", words::plural(number, "cell")))
         })
@@ -176,7 +178,8 @@ fn withheld(view: &View) -> Check {
 }
 
 fn placements(view: &View) -> Check {
-    let bimodal: Vec<_> = view.entries().filter(|entry| entry.is_bimodal()).collect();
+    let bimodal: Vec<_> =
+        view.entries().filter(|entry| entry.is_steady() && entry.is_bimodal()).collect();
     let (level, finding) = match bimodal.len() {
         0 => (Level::Good, "no cell mixes same-core with cross-core messages".to_owned()),
         n => (

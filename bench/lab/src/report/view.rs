@@ -9,7 +9,7 @@ use super::entry::traits;
 pub(super) use super::entry::{Entry, Kin, Manner, Metric, Traits};
 use super::fan::Fan;
 use super::words;
-use crate::summary::{Analysis, Cell, SystemInfo};
+use crate::summary::{Analysis, Cell, Params, SystemInfo};
 
 /// An analysis, sorted.
 pub(super) struct View<'a> {
@@ -27,8 +27,10 @@ pub(super) struct Group<'a> {
     pub scenario: &'a str,
     /// Topology, rate, subscribers in words.
     pub circumstances: String,
-    /// Whether it is of streams or images: one way, in one process and in two.
-    pub is_flow: bool,
+    /// What sets it apart from the other groups of its scenario: rate, schedule, module, numbers of
+    /// publishers, subscribers and topics; empty if it is the only one.
+    pub point: String,
+    pub workload: Workload,
     pub metric: Metric,
     /// In plan order.
     pub entries: Vec<Entry<'a>>,
@@ -51,13 +53,18 @@ impl<'a> View<'a> {
         let is_fan = |indices: &Vec<usize>| cells[indices[0]].workload == Workload::Publish;
         let (fans, groups): (Vec<_>, Vec<_>) = keyed.into_values().partition(is_fan);
         let groups = groups.iter().map(|indices| Group::new(analysis, indices));
+        let mut groups: Vec<_> = groups.collect();
+        let points: Vec<String> = groups.iter().map(|group| point(group, &groups)).collect();
+        for (group, point) in groups.iter_mut().zip(points) {
+            group.point = point;
+        }
         let fans = fans.iter().map(|indices| Fan::new(analysis, indices));
-        Self { analysis, groups: groups.collect(), fans: fans.collect() }
+        Self { analysis, groups, fans: fans.collect() }
     }
 
-    /// Whether there are streams or images.
-    pub(super) fn has_flows(&self) -> bool {
-        self.groups.iter().any(|group| group.is_flow)
+    /// Whether anything goes one way: streams, images, floods, start-ups.
+    pub(super) fn has_one_way(&self) -> bool {
+        self.groups.iter().any(|group| group.workload.is_one_way())
     }
 
     /// Whether this group is the first of its scenario: the one whose verdicts open a report.
@@ -94,31 +101,50 @@ impl<'a> Group<'a> {
     fn new(analysis: &'a Analysis, indices: &[usize]) -> Self {
         let cells = || indices.iter().map(|&index| &analysis.summary.cells[index]);
         let one_way = cells().all(|cell| cell.round_trip_us.is_none());
-        let metric = if one_way { Metric::OneWay } else { Metric::RoundTrip };
+        let first = cells().next().expect("a group is made of at least one cell");
+        let metric = match first.workload {
+            Workload::Startup => Metric::FirstSample,
+            _ if one_way => Metric::OneWay,
+            _ => Metric::RoundTrip,
+        };
         let entries = indices.iter().map(|&index| Entry::new(analysis, index, metric)).collect();
         let mut payloads = distinct(cells().map(|cell| cell.params.payload_bytes));
         payloads.sort_unstable();
         let mut tunings = distinct(cells().map(|cell| cell.tuning.as_str()));
         tunings.sort_by_key(|tuning| tuning_rank(tuning));
-        let mut systems =
-            distinct(cells().map(|cell| traits(&analysis.summary.systems, &cell.system)));
+        let mut systems = distinct(cells().map(|cell| traits(&analysis.summary.systems, cell)));
         let listed = &analysis.summary.systems;
         systems.sort_by_key(|system| {
             (!system.floor, listed.iter().position(|info| info.name == system.name))
         });
-        let first = cells().next().expect("a group is made of at least one cell");
         let topologies = distinct(cells().map(|cell| cell.topology.as_str())).join(" and ");
         Self {
             id: format!("group-{}", indices[0]),
             scenario: &first.scenario,
-            circumstances: words::circumstances(&topologies, &first.params),
-            is_flow: is_flow(first),
+            circumstances: words::circumstances(&topologies, first.workload, &first.params),
+            point: String::new(),
+            workload: first.workload,
             metric,
             entries,
             payloads,
             tunings,
             systems,
         }
+    }
+
+    /// The parameters that all its cells share.
+    pub(super) fn params(&self) -> &'a Params {
+        &self.entries.first().expect("a group is made of at least one cell").cell.params
+    }
+
+    /// Whether it is of streams or images: one way, in one process and in two.
+    pub(super) fn is_flow(&self) -> bool {
+        matches!(self.workload, Workload::Stream | Workload::Image)
+    }
+
+    /// Whether its latencies may be compared and drawn.
+    pub(super) fn is_steady(&self) -> bool {
+        self.entries.iter().all(Entry::is_steady)
     }
 
     /// `roundtrip-sizes · two processes · back to back`.
@@ -234,17 +260,36 @@ pub(super) fn distinct<T: PartialEq>(items: impl Iterator<Item = T>) -> Vec<T> {
 
 fn comparable(a: &Cell, b: &Cell) -> bool {
     a.scenario == b.scenario
-        && (a.topology == b.topology || is_flow(a))
+        && (a.topology == b.topology || a.workload.is_one_way())
         && a.workload == b.workload
         && a.params.rate_hz == b.params.rate_hz
         && a.params.touch == b.params.touch
         && a.params.arrivals == b.params.arrivals
+        && a.params.module == b.params.module
+        && (a.params.publishers, a.params.topics) == (b.params.publishers, b.params.topics)
         // Of what is published without an answer they are the rows of one table.
         && (a.params.subscribers == b.params.subscribers || a.workload == Workload::Publish)
 }
 
-fn is_flow(cell: &Cell) -> bool {
-    cell.workload.is_one_way()
+/// See [`Group::point`].
+fn point(group: &Group, all: &[Group]) -> String {
+    let params = group.params();
+    let kin = || all.iter().filter(|other| other.scenario == group.scenario);
+    if kin().count() == 1 {
+        return String::new();
+    }
+    let mut words: Vec<String> = params.module.iter().cloned().collect();
+    if group.workload != Workload::Startup {
+        words.push(words::rate(params.rate_hz));
+    }
+    words.extend(params.arrivals.clone());
+    for (place, (number, noun)) in words::counts(params).into_iter().enumerate() {
+        let numbers = distinct(kin().map(|other| words::counts(other.params())[place].0));
+        if numbers.len() > 1 {
+            words.push(words::plural(number as usize, noun));
+        }
+    }
+    words.join(", ")
 }
 
 const TUNINGS: [&str; 3] = ["default", "tuned", "awake"];

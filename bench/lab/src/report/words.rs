@@ -1,6 +1,6 @@
 //! How quantities are written, the same in every format.
 
-use myelin_bench_kit::protocol::{Touch, Wait};
+use myelin_bench_kit::protocol::{Reliability, Touch, Wait, Workload};
 
 use crate::summary::{Cell, Distribution, FurtherSubscriber, Params};
 
@@ -170,15 +170,57 @@ pub(super) fn cpu_percent(value: f64) -> String {
     if value < 9.995 { format!("{value:.2}") } else { format!("{value:.1}") }
 }
 
+/// A share in per cent without its sign: `0`, `<0.01`, `0.25`, `12.5`.
+pub(super) fn percent(value: f64) -> String {
+    match value {
+        0.0 => "0".to_owned(),
+        v if v < 0.01 => "<0.01".to_owned(),
+        v if v < 9.995 => format!("{v:.2}"),
+        v => format!("{v:.1}"),
+    }
+}
+
+/// Memory in MB, which are millions of bytes: `6.6`, `262`.
+pub(super) fn megabytes(bytes: u64) -> String {
+    let value = bytes as f64 / 1e6;
+    if value < 99.95 { format!("{value:.1}") } else { format!("{value:.0}") }
+}
+
+/// What a system was set to: `best effort, 16`; empty where that is not known.
+pub(super) fn qos(params: &Params) -> String {
+    let reliability = params.reliability.map(|reliability| match reliability {
+        Reliability::BestEffort => "best effort".to_owned(),
+        Reliability::Reliable => "reliable".to_owned(),
+    });
+    let depth = params.depth.map(|depth| depth.to_string());
+    reliability.into_iter().chain(depth).collect::<Vec<_>>().join(", ")
+}
+
+/// `reached 8 200 of 10 000 messages a second`.
+pub(super) fn reached(reached: f64, asked: f64) -> String {
+    format!("reached {} of {} messages a second", amount(reached), amount(asked))
+}
+
 /// The parameters a table cannot show as a column.
-pub(super) fn circumstances(topology: &str, params: &Params) -> String {
-    let mut words = vec![topology.replace('-', " "), rate(params.rate_hz)];
+pub(super) fn circumstances(topology: &str, workload: Workload, params: &Params) -> String {
+    let mut words = vec![topology.replace('-', " ")];
+    if workload != Workload::Startup {
+        words.push(rate(params.rate_hz));
+    }
+    words.extend(params.module.clone());
     words.extend(params.arrivals.clone());
-    if params.subscribers != 1 {
-        words.push(format!("{} subscribers", params.subscribers));
+    for (number, noun) in counts(params) {
+        if number != 1 {
+            words.push(plural(number as usize, noun));
+        }
     }
     words.extend(touch(params.touch).map(str::to_owned));
     words.join(" · ")
+}
+
+/// How many of each take part, and what they are.
+pub(super) fn counts(params: &Params) -> [(u32, &'static str); 3] {
+    [(params.publishers, "publisher"), (params.subscribers, "subscriber"), (params.topics, "topic")]
 }
 
 /// What is left out of a message's way, unless it is the default.
@@ -232,6 +274,14 @@ mod tests {
         let slope = |ns, interval_ns| further_subscriber(FurtherSubscriber { ns, interval_ns });
         assert_eq!(slope(1.234, Some([-0.1, 2.0])), "+1.23 each [−0.10, 2.00]");
         assert_eq!(slope(-0.5, None), "−0.50 each");
+    }
+
+    #[test]
+    fn shares_and_memory_are_short() {
+        let written: Vec<_> = [0.0, 0.004, 0.25, 12.54, 100.0].map(percent).into();
+        assert_eq!(written, ["0", "<0.01", "0.25", "12.5", "100.0"]);
+        let written: Vec<_> = [6_600_000, 99_960_000, 262_144_000].map(megabytes).into();
+        assert_eq!(written, ["6.6", "100", "262"]);
     }
 
     #[test]

@@ -24,6 +24,11 @@ pub fn write(analysis: &Analysis) -> Page {
 
 /// The document after its scripts have run; `None`, and loudly so, without a browser.
 pub fn dump_of(page: &Page, hash: &str) -> Option<String> {
+    dump_at(page, hash, 1400)
+}
+
+/// As [`dump_of`], in a window of this width, in pixels.
+pub fn dump_at(page: &Page, hash: &str, width: u32) -> Option<String> {
     let Some(browser) = ["chromium", "chromium-browser", "google-chrome"].into_iter().find(exists)
     else {
         eprintln!("SKIPPED: no Chromium here, so the page was not opened; apt install chromium");
@@ -34,7 +39,8 @@ pub fn dump_of(page: &Page, hash: &str) -> Option<String> {
     let mut child = Command::new(browser)
         .args(["--headless", "--no-sandbox", "--disable-gpu", "--no-first-run"])
         .args(["--disable-background-networking", "--disable-component-update"])
-        .args(["--disable-sync", "--window-size=1400,1200", "--virtual-time-budget=10000"])
+        .args(["--disable-sync", "--virtual-time-budget=10000"])
+        .arg(format!("--window-size={width},1200"))
         .arg(format!("--user-data-dir={}", profile.path().display()))
         .arg("--dump-dom")
         .arg(format!("file://{}{hash}", page.1.display()))

@@ -29,7 +29,7 @@ function paretoPlot(group, payload, page) {
   const isFloor = new Set(systems.filter((system) => system.floor).map((system) => system.name));
   const marks = [];
   for (const topology of new Set(points.map((point) => point.cell.topology))) {
-    const rivals = points.filter((point) => point.cell.topology === topology && point.cell.valid && !isFloor.has(point.cell.system));
+    const rivals = points.filter((point) => point.cell.topology === topology && point.cell.valid && !point.cell.short && !isFloor.has(point.cell.system));
     const front = page.shownTunings(group).flatMap((tuning) => paretoFront(rivals.filter((point) => point.tuning === tuning)));
     marks.push(Plot.line(front, {
       x: "x", y: "y", fx: "tuning", z: "tuning", curve: "step-after", stroke: "var(--muted)", strokeWidth: 1.2,
@@ -44,7 +44,7 @@ function paretoPlot(group, payload, page) {
     marks.push(Plot.ruleX(sound.filter((point) => point.top != null), { ...common, y1: "y", y2: "top", stroke: system.colour, strokeWidth: 1.4, ariaLabel: (d) => `pareto p99 ${label(d)}` }));
     const look = system.floor ? { fill: "var(--paper)", stroke: system.colour, strokeWidth: 1.6 } : { fill: system.colour, symbol: system.symbol };
     marks.push(Plot.dot(sound, { ...common, y: "y", r: system.floor ? 3.6 : 5, ...look, ariaLabel: (d) => `pareto ${label(d)}` }));
-    marks.push(Plot.text(sound, { ...common, y: "y", text: () => system.name, textAnchor: system.floor ? "end" : "start", dx: system.floor ? -8 : 8, dy: 1, fontSize: 10.5, fill: system.floor ? "var(--muted)" : system.colour, stroke: "var(--paper)", strokeWidth: 3, ariaLabel: () => `name ${system.name}` }));
+    marks.push(Plot.text(sound, { ...common, y: "y", text: (d) => system.name + (d.cell.short ? ", short of its rate" : ""), textAnchor: system.floor ? "end" : "start", dx: system.floor ? -8 : 8, dy: 1, fontSize: 10.5, fill: system.floor ? "var(--muted)" : system.colour, stroke: "var(--paper)", strokeWidth: 3, ariaLabel: () => `name ${system.name}` }));
     marks.push(Plot.text(own.filter((point) => !point.cell.valid), { ...common, y: "y", text: () => "×", fontSize: 17, fontWeight: 700, fill: system.colour, ariaLabel: (d) => `invalid pareto ${label(d)}` }));
   }
   const unit = group.is_flow ? "% of a core" : "µs for each round trip";

@@ -1,5 +1,6 @@
 // Draws the plots of a report from the JSON inside it, and keeps what is shown in the URL's hash:
-// #hide=os.pipe,os.tcp&without=awake&sizes=0,65536&statistic=p99&cpu=receiver for the plots,
+// #hide=os.pipe,os.tcp&without=awake&sizes=0,65536&points=group-8&statistic=p99&cpu=receiver for the
+// plots,
 // &group=group-0&tuning=tuned&payload=64 for the table.
 "use strict";
 (() => {
@@ -9,7 +10,7 @@
 
   // ------------------------------------------------------------------ what is shown
 
-  const state = { hide: new Set(), without: new Set(), sizes: null, statistic: "p50", cpu: "all", group: "", tuning: "", payload: "" };
+  const state = { hide: new Set(), without: new Set(), sizes: null, points: null, statistic: "p50", cpu: "all", group: "", tuning: "", payload: "" };
 
   // A floor that spins says little about systems that sleep, and would flatten their curves.
   const peers = data.systems.filter((system) => !system.floor);
@@ -22,6 +23,7 @@
     state.hide = new Set(given.has("hide") ? list("hide") : asideAtFirst);
     state.without = new Set(list("without"));
     state.sizes = given.has("sizes") ? new Set(list("sizes").map(Number)) : null;
+    state.points = given.has("points") ? new Set(list("points")) : null;
     state.group = given.get("group") || "";
     state.tuning = given.get("tuning") || "";
     state.payload = given.get("payload") || "";
@@ -35,6 +37,7 @@
     if ([...state.hide].join() !== asideAtFirst.join()) put("hide", [...state.hide].join(","));
     if (state.without.size) put("without", [...state.without].join(","));
     if (state.sizes) put("sizes", [...state.sizes].join(","));
+    if (state.points) put("points", [...state.points].join(","));
     if (state.group) put("group", state.group);
     if (state.tuning) put("tuning", state.tuning);
     if (state.payload) put("payload", state.payload);
@@ -51,6 +54,17 @@
   function shownSizes(group) {
     const ends = [group.payloads[0], group.payloads[group.payloads.length - 1]];
     return group.payloads.filter((size) => (state.sizes ? state.sizes.has(size) : ends.includes(size)));
+  }
+
+  /** The groups that differ from this one in the value of a swept parameter. */
+  const siblings = (group) => data.groups.filter((other) => other.is_swept && other.scenario === group.scenario);
+
+  /** Of a swept parameter, the first and the last value at first: all of them would fill pages. */
+  function isPointShown(group) {
+    if (!group.is_swept) return true;
+    const kin = siblings(group);
+    const chosen = kin.filter((other) => state.points?.has(other.id));
+    return (chosen.length ? chosen : [kin[0], kin[kin.length - 1]]).includes(group);
   }
 
   // ------------------------------------------------------------------ drawing
@@ -146,69 +160,6 @@
     drawSizes(group, holder, "Percentiles", (size) => percentilePlot(group, size, domains));
   }
 
-  // ------------------------------------------------------------------ latency against size
-
-  /** The median of a mixture is an accident: a line has a gap there, a floor its part across cores. */
-  function apart(cell, key) {
-    const across = cell.placements.find((part) => !part.same_cpu);
-    return systems.get(cell.system).floor ? (across?.[key] ?? NaN) : NaN;
-  }
-
-  function sizePlot(group) {
-    const key = state.statistic;
-    const positive = group.payloads.filter((size) => size > 0);
-    const first = positive.length ? Math.log2(positive[0]) : 0;
-    const at = (size) => (size > 0 ? Math.log2(size) : first - 2);
-    const labels = new Map(group.payloads.map((size, place) => [at(size), size === 0 ? "0" : group.payload_labels[place]]));
-    const cells = group.cells.filter((cell) => isShown(cell) && cell[key] != null);
-    if (cells.length === 0) return null;
-    const points = cells.map((cell) => ({
-      joined: cell.mixed ? apart(cell, key) : cell[key],
-      x: at(cell.payload), y: cell[key], interval: cell[`${key}_interval`], cell, tuning: cell.tuning,
-    })).sort((a, b) => a.x - b.x);
-    const marks = [];
-    if (group.payloads[0] === 0 && positive.length) {
-      marks.push(Plot.ruleX([first - 1], { stroke: "var(--rule)", strokeDasharray: "1 3", ariaLabel: () => "break of the axis" }));
-    }
-    for (const system of shownSystems()) {
-      const own = points.filter((point) => point.cell.system === system.name);
-      const sound = own.filter((point) => point.cell.valid);
-      const common = { x: "x", fx: "tuning" };
-      marks.push(Plot.line(sound, { ...common, y: "joined", z: "tuning", ...lineOf(system), ariaLabel: (d) => `curve ${system.name}, ${d.tuning}` }));
-      if (system.floor) continue;
-      const parts = sound.filter((point) => point.cell.mixed).flatMap((point) => point.cell.placements.map((part) => ({ ...point, y: part[key] })));
-      marks.push(Plot.dot(parts.filter((part) => part.y != null), { ...common, y: "y", r: 4.6, symbol: system.symbol, stroke: system.colour, strokeWidth: 1.3, ariaLabel: () => `placement ${system.name}` }));
-      const ranged = sound.filter((point) => point.interval && !point.cell.mixed);
-      marks.push(Plot.ruleX(ranged, { ...common, y1: (d) => d.interval[0], y2: (d) => d.interval[1], stroke: system.colour, strokeWidth: 5, strokeOpacity: 0.35, ariaLabel: () => `interval ${system.name}` }));
-      const runs = own.flatMap((point) => point.cell.runs.filter((run) => run[key] != null).map((run) => ({ x: point.x, y: run[key], tuning: point.tuning })));
-      marks.push(Plot.dot(runs, { ...common, y: "y", r: 1.7, fill: system.colour, fillOpacity: 0.45, dx: 7, ariaLabel: () => `runs ${system.name}` }));
-      marks.push(Plot.dot(sound.filter((point) => !point.cell.mixed), { ...common, y: "y", r: 3.8, symbol: system.symbol, fill: system.colour, ariaLabel: () => `point ${system.name}` }));
-      const unsound = own.filter((point) => !point.cell.valid);
-      marks.push(Plot.text(unsound, { ...common, y: "y", text: () => "×", fontSize: 17, fontWeight: 700, fill: system.colour, ariaLabel: () => `invalid ${system.name}` }));
-    }
-    marks.push(tip(points, {
-      x: "x", y: "y", fx: "tuning",
-      title: (d) => [
-        `${d.cell.system}, ${labels.get(d.x)}${d.x === first - 2 ? " B" : ""}, ${d.cell.tuning}${d.cell.valid ? "" : " (invalid)"}`,
-        `${key} ${us(d.y)} µs${d.interval ? ` [${us(d.interval[0])}, ${us(d.interval[1])}]` : ""}`,
-        ...d.cell.placements.map((part) => `${Math.round(100 * part.share)} % ${part.label}: ${us(part[key])} µs`),
-      ].join("\n"),
-    }));
-    const values = points.flatMap((point) => {
-      if (!point.cell.mixed) return [point.y, ...(point.interval || [])];
-      return systems.get(point.cell.system).floor ? [point.joined] : point.cell.placements.map((part) => part[key]);
-    });
-    const places = [...labels.keys()];
-    const domain = logDomain(values);
-    return {
-      height: 380,
-      x: { domain: [Math.min(...places) - 0.5, Math.max(...places) + 0.7], ticks: places, tickFormat: (x) => labels.get(x), label: "payload, bytes →" },
-      y: { type: "log", domain },
-      fx: { domain: shownTunings(group) },
-      marks: [microseconds(domain, `↑ ${key} of ${group.metric}, µs`), ...marks],
-    };
-  }
-
   // ------------------------------------------------------------------ run by run
 
   const middle = (values) => {
@@ -272,39 +223,47 @@
   const drawings = [];
 
   function build() {
-    const page = { shownSystems, isShown, shownTunings, lineOf, tip, cpu: () => state.cpu };
+    const page = { systems, shownSystems, isShown, shownTunings, lineOf, tip, cpu: () => state.cpu, statistic: () => state.statistic };
+    buildSweeps(page);
     for (const group of data.groups) {
       const heading = () => (data.groups.length > 1 ? [element("h3", { textContent: group.title })] : []);
+      const drawing = (part, drawn) => drawings.push(() => {
+        part.hidden = !isPointShown(group);
+        if (!part.hidden) drawn();
+      });
+      if (group.is_swept && siblings(group)[0] === group) {
+        for (const id of ["pareto", "percentiles", "runs"]) document.getElementById(id).append(pointChoice(group));
+      }
       const costs = element("div", {}, ...heading());
       if (group.payloads.length > 2) costs.append(sizeChoice(group));
       group.payloads.forEach((payload, place) => holder(costs, group, { payload, label: group.payload_labels[place] }));
       document.getElementById("pareto").append(costs);
-      drawings.push(() => drawSizes(group, costs, "CPU against latency", (size) => paretoPlot(group, size, page)));
+      drawing(costs, () => drawSizes(group, costs, "CPU against latency", (size) => paretoPlot(group, size, page)));
 
       const percentiles = element("div", {}, ...heading());
       if (group.payloads.length > 2) percentiles.append(sizeChoice(group));
       group.payloads.forEach((payload, place) => holder(percentiles, group, { payload, label: group.payload_labels[place] }));
       document.getElementById("percentiles").append(percentiles);
-      drawings.push(() => drawPercentiles(group, percentiles));
+      drawing(percentiles, () => drawPercentiles(group, percentiles));
 
-      const sizes = document.getElementById("sizes");
-      sizes.append(...heading());
-      if (group.payloads.length > 1) {
+      if (group.has_sizes) {
+        const sizes = document.getElementById("sizes");
+        sizes.append(...heading());
         const plot = holder(sizes, group);
-        drawings.push(() => draw(plot, `Latency against size, ${group.title}`, sizePlot(group)));
-      } else {
-        sizes.append(element("p", { className: "remark", textContent: "One size alone: see the tables." }));
+        drawings.push(() => draw(plot, `Latency against size, ${group.title}`, sizePlot(group, page)));
       }
 
-      const runs = document.getElementById("runs");
-      runs.append(...heading());
+      const runs = element("div", {}, ...heading());
+      document.getElementById("runs").append(runs);
       if (group.cells.some((cell) => cell.runs.length > 1)) {
         const plot = holder(runs, group);
-        drawings.push(() => draw(plot, `Run by run, ${group.title}`, runPlot(group)));
+        drawing(runs, () => draw(plot, `Run by run, ${group.title}`, runPlot(group)));
       } else {
+        drawing(runs, () => {});
         runs.append(element("p", { className: "remark", textContent: "One run of each cell: no spread to show." }));
       }
     }
+    if (!data.groups.some((group) => group.has_sizes)) document.getElementById("sizes")?.remove();
     for (const fan of data.fans || []) {
       const section = document.getElementById("publish");
       section.append(element("h3", { textContent: fan.title }));
@@ -318,6 +277,24 @@
     for (const [size, label] of [...sizes].sort((a, b) => a[0] - b[0])) select.append(element("option", { value: size, textContent: label }));
   }
 
+  function buildSweeps(page) {
+    for (const sweep of data.sweeps || []) {
+      const rows = element("div", { className: "sweep" });
+      document.getElementById("sweeps").append(element("h3", { textContent: sweep.title }), rows);
+      drawings.push(() => drawSweep(rows, sweep, page, element));
+    }
+  }
+
+  function pointChoice(group) {
+    const boxes = siblings(group).map((other) => {
+      const box = element("input", { type: "checkbox", name: "point", value: other.id });
+      return element("label", {}, box, " " + other.point);
+    });
+    const field = element("fieldset", { className: "controls" }, element("legend", { textContent: `${group.scenario}, drawn` }), ...boxes);
+    field.dataset.scenario = group.scenario;
+    return field;
+  }
+
   function sizeChoice(group) {
     const boxes = group.payloads.map((size, place) => {
       const box = element("input", { type: "checkbox", name: "size", value: size });
@@ -329,12 +306,13 @@
   }
 
   function showControls() {
-    for (const box of all("#legend input")) box.checked = !state.hide.has(box.value);
-    for (const box of all("#tunings input")) box.checked = !state.without.has(box.value);
+    for (const box of all("input[name=system]")) box.checked = !state.hide.has(box.value);
+    for (const box of all("input[name=tuning]")) box.checked = !state.without.has(box.value);
     for (const group of data.groups) {
       const wanted = shownSizes(group);
       for (const box of all(`fieldset[data-group="${group.id}"] input`)) box.checked = wanted.includes(Number(box.value));
     }
+    for (const box of all("input[name=point]")) box.checked = isPointShown(data.groups.find((group) => group.id === box.value));
     for (const button of all("#statistics input")) button.checked = button.value === state.statistic;
     for (const button of all("#cpu-of input")) button.checked = button.value === state.cpu;
     for (const key of ["group", "tuning", "payload"]) {
@@ -369,6 +347,10 @@
     else if (name === "size") {
       const field = event.target.closest("fieldset");
       state.sizes = new Set(all("input:checked", field).map((box) => Number(box.value)));
+    } else if (name === "point") {
+      // What other scenarios show stays as it is.
+      const others = data.groups.filter((group) => group.is_swept && group.id !== value && isPointShown(group)).map((group) => group.id);
+      state.points = new Set(checked ? [...others, value] : others);
     } else return;
     writeHash();
     show();

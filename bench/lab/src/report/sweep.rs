@@ -1,0 +1,360 @@
+//! Figures against a parameter: of each scenario in which payload, rate, or the number of
+//! publishers, subscribers or topics takes three values or more, small multiples of latency, CPU,
+//! memory and loss. The page draws them by `assets/sweep.js`.
+
+use myelin_bench_kit::protocol::Workload;
+use serde::Serialize;
+
+use super::plots::short;
+use super::published_modules::CyberRt;
+use super::view::{Entry, View, distinct, tuning_rank};
+use super::words;
+use crate::summary::{Cell, Distribution, Params};
+
+/// What one row of panels shows: cells that differ in system, tuning and one parameter alone.
+#[derive(Serialize)]
+pub(super) struct Sweep<'a> {
+    id: String,
+    title: String,
+    /// As the axis names it.
+    parameter: &'static str,
+    /// Whether the values span more than a decade.
+    log: bool,
+    /// Ascending.
+    values: Vec<f64>,
+    labels: Vec<String>,
+    tunings: Vec<&'a str>,
+    panels: &'static [Panel],
+    cells: Vec<Point<'a>>,
+    published: Vec<PublishedPoint>,
+    /// Groups of the view whose other plots show one value each; empty where the parameter is the
+    /// payload, by which those plots are chosen already.
+    #[serde(skip)]
+    pub groups: Vec<usize>,
+    /// Groups that have no need of a plot of their own against size.
+    #[serde(skip)]
+    pub sized: Vec<usize>,
+}
+
+/// One of the small multiples.
+#[derive(Serialize)]
+struct Panel {
+    title: &'static str,
+    /// `us`, `percent`, `MB`, `per_s` or `MB_per_s`: how ticks are written.
+    unit: &'static str,
+    /// Names of [`Figures`], the one with signs first, the others as lighter lines.
+    keys: &'static [&'static str],
+}
+
+/// A cell, at the value of its parameter.
+#[derive(Serialize)]
+struct Point<'a> {
+    x: f64,
+    system: &'a str,
+    tuning: &'a str,
+    valid: bool,
+    /// Rate reached and rate asked for, of a stream that fell short.
+    short: Option<(f64, f64)>,
+    #[serde(flatten)]
+    figures: Figures,
+}
+
+/// Null: withheld or not measured.
+#[derive(Default, Serialize)]
+struct Figures {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    p50: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    p99: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    p999: Option<f64>,
+    cpu: Option<f64>,
+    memory: Option<f64>,
+    lost: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    taken: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    lossless: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    bytes: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cpu_us: Option<f64>,
+}
+
+/// A published figure; its latency is a mean.
+#[derive(Serialize)]
+struct PublishedPoint {
+    x: f64,
+    /// Stands beside its sign.
+    name: &'static str,
+    label: String,
+    #[serde(flatten)]
+    figures: Figures,
+}
+
+/// What a sweep goes along.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Parameter {
+    Payload,
+    Rate,
+    Subscribers,
+    Publishers,
+    Topics,
+}
+
+impl Parameter {
+    const ALL: [Parameter; 5] = [
+        Parameter::Payload,
+        Parameter::Rate,
+        Parameter::Subscribers,
+        Parameter::Publishers,
+        Parameter::Topics,
+    ];
+
+    fn name(self) -> &'static str {
+        match self {
+            Parameter::Payload => "payload",
+            Parameter::Rate => "rate",
+            Parameter::Subscribers => "subscribers",
+            Parameter::Publishers => "publishers",
+            Parameter::Topics => "topics",
+        }
+    }
+
+    /// `None` for back to back, which lies on no axis.
+    fn of(self, params: &Params) -> Option<f64> {
+        match self {
+            Parameter::Payload => Some(params.payload_bytes as f64),
+            Parameter::Rate => params.rate_hz,
+            Parameter::Subscribers => Some(f64::from(params.subscribers)),
+            Parameter::Publishers => Some(f64::from(params.publishers)),
+            Parameter::Topics => Some(f64::from(params.topics)),
+        }
+    }
+
+    /// The parameters without this one, and without what only describes a system.
+    fn rest(self, params: &Params) -> Params {
+        let mut rest = params.clone();
+        (rest.reliability, rest.depth) = (None, None);
+        rest.wait = myelin_bench_kit::protocol::Wait::None;
+        match self {
+            Parameter::Payload => (rest.payload_bytes, rest.frame) = (0, None),
+            Parameter::Rate => rest.rate_hz = None,
+            Parameter::Subscribers => rest.subscribers = 1,
+            Parameter::Publishers => rest.publishers = 1,
+            Parameter::Topics => rest.topics = 1,
+        }
+        rest
+    }
+
+    fn label(self, cell: &Cell, value: f64) -> String {
+        match self {
+            Parameter::Payload => words::size(&cell.params),
+            Parameter::Rate if value >= 1e3 => format!("{} kHz", value / 1e3),
+            Parameter::Rate => format!("{value} Hz"),
+            _ => format!("{value}"),
+        }
+    }
+}
+
+/// Every sweep of a report, in plan order.
+pub(super) fn sweeps<'a>(view: &View<'a>) -> Vec<Sweep<'a>> {
+    let mut found = Vec::new();
+    for scenario in view.scenarios() {
+        for parameter in Parameter::ALL {
+            // A module is a pair of payload and rate: neither goes alone.
+            let is_swept = |entry: &&Entry<'a>| {
+                entry.cell.scenario == scenario
+                    && panels(parameter, entry.cell.workload).is_some()
+                    && entry.cell.params.module.is_none()
+                    && parameter.of(&entry.cell.params).is_some()
+            };
+            let entries: Vec<Entry<'a>> = view.entries().filter(is_swept).copied().collect();
+            let rest = |entry: &Entry| (entry.cell.workload, parameter.rest(&entry.cell.params));
+            for (workload, params) in distinct(entries.iter().map(rest)) {
+                let here = |entry: &&Entry| rest(entry) == (workload, params.clone());
+                let entries: Vec<Entry<'a>> = entries.iter().filter(here).copied().collect();
+                found.extend(sweep(view, parameter, &entries));
+            }
+        }
+    }
+    found
+}
+
+fn sweep<'a>(view: &View<'a>, parameter: Parameter, entries: &[Entry<'a>]) -> Option<Sweep<'a>> {
+    let first = entries.first()?;
+    let value = |entry: &Entry| parameter.of(&entry.cell.params);
+    let mut values = distinct(entries.iter().filter_map(value));
+    values.sort_by(f64::total_cmp);
+    if values.len() < VALUES_MIN {
+        return None;
+    }
+    let (low, high) = (values[0], values[values.len() - 1]);
+    let label = |&wanted: &f64| {
+        let cell = entries.iter().find(|entry| value(entry) == Some(wanted));
+        cell.map(|entry| parameter.label(entry.cell, wanted)).unwrap_or_default()
+    };
+    let mut tunings = distinct(entries.iter().map(|entry| entry.cell.tuning.as_str()));
+    tunings.sort_by_key(|tuning| tuning_rank(tuning));
+    let is_ours = |index: usize| entries.iter().any(|entry| entry.index == index);
+    let groups = view.groups.iter().enumerate();
+    let groups = groups
+        .filter(|(_, group)| group.entries.iter().any(|entry| is_ours(entry.index)))
+        .map(|(place, _)| place)
+        .collect();
+    let (groups, sized) = match parameter {
+        Parameter::Payload => (vec![], groups),
+        _ => (groups, vec![]),
+    };
+    Some(Sweep {
+        id: format!("sweep-{}-{}", parameter.name(), first.index),
+        title: title(parameter, first),
+        parameter: parameter.name(),
+        // Payloads of 0 B stand apart on a logarithmic axis, as in the other plots.
+        log: high > 10.0 * low,
+        labels: values.iter().map(label).collect(),
+        tunings,
+        panels: panels(parameter, first.cell.workload)?,
+        cells: entries.iter().filter_map(|entry| point(value(entry)?, entry)).collect(),
+        published: published(parameter, first.cell, low..=high),
+        groups,
+        sized,
+        values,
+    })
+}
+
+/// `fan-out · 8 MiB · 30 Hz`.
+fn title(parameter: Parameter, first: &Entry) -> String {
+    let params = &first.cell.params;
+    let mut words = vec![first.cell.scenario.clone()];
+    if parameter != Parameter::Payload {
+        words.push(words::size(params));
+    }
+    if parameter != Parameter::Rate {
+        words.push(words::rate(params.rate_hz));
+    }
+    words.extend(params.arrivals.clone());
+    let swept = [Parameter::Publishers, Parameter::Subscribers, Parameter::Topics];
+    for ((number, noun), counted) in words::counts(params).into_iter().zip(swept) {
+        if number != 1 && counted != parameter {
+            words.push(words::plural(number as usize, noun));
+        }
+    }
+    format!("{}: against {}", words.join(" · "), parameter.name())
+}
+
+fn point<'a>(x: f64, entry: &Entry<'a>) -> Option<Point<'a>> {
+    let cell = entry.cell;
+    let of = |of: fn(&Distribution) -> Option<f64>| entry.latency().and_then(of).map(short);
+    let is_flood = cell.workload == Workload::Flood;
+    let bytes = cell.params.payload_bytes as f64 / 1e6;
+    let figures = match is_flood {
+        true => Figures {
+            taken: cell.taken_per_s.map(short),
+            lossless: cell.lossless_per_s.map(short),
+            bytes: cell.taken_per_s.map(|rate| short(rate * bytes)),
+            cpu_us: Some(short(cell.cpu_us_per_message)),
+            ..Figures::default()
+        },
+        false => Figures { p50: of(|it| it.p50), p99: of(|it| it.p99), ..Figures::default() },
+    };
+    let figures = Figures {
+        p999: of(|it| it.p999).filter(|_| !is_flood),
+        cpu: Some(short(cell.cpu_percent)),
+        // No process is without memory: nobody has looked.
+        memory: (cell.pss_bytes > 0).then(|| short(cell.pss_bytes as f64 / 1e6)),
+        lost: entry.loss_percent().map(short),
+        ..figures
+    };
+    Some(Point {
+        x,
+        system: entry.system.name,
+        tuning: &cell.tuning,
+        valid: cell.valid,
+        short: entry.short_of_rate(),
+        figures,
+    })
+}
+
+/// What CyberRT published of this payload or rate, between two processes, one to one.
+fn published(
+    parameter: Parameter,
+    cell: &Cell,
+    shown: std::ops::RangeInclusive<f64>,
+) -> Vec<PublishedPoint> {
+    let params = &cell.params;
+    let is_plain = cell.workload == Workload::Stream
+        && words::counts(params).iter().all(|(number, _)| *number == 1)
+        && params.arrivals.is_none();
+    let rows = CyberRt::load().across_processes_platform1.rows.into_iter();
+    let points = rows.filter_map(|row| {
+        let payload = row.payload_bytes()?;
+        let x = match parameter {
+            Parameter::Payload if params.rate_hz == Some(row.rate_hz) => payload as f64,
+            Parameter::Rate if params.payload_bytes == payload => row.rate_hz,
+            _ => return None,
+        };
+        let label = format!("CyberRT 10.0, published: {}", row.module);
+        let figures = Figures {
+            p50: Some(row.latency_us),
+            cpu: Some(row.cpu_percent),
+            memory: Some(row.memory_mb),
+            lost: Some(row.loss_percent),
+            ..Figures::default()
+        };
+        (is_plain && shown.contains(&x)).then_some(PublishedPoint {
+            x,
+            name: "CyberRT",
+            label,
+            figures,
+        })
+    });
+    points.collect()
+}
+
+/// What is drawn of a workload; nothing of those that have figures of their own.
+fn panels(parameter: Parameter, workload: Workload) -> Option<&'static [Panel]> {
+    match workload {
+        Workload::Stream | Workload::Image if parameter == Parameter::Rate => Some(RATE_PANELS),
+        Workload::Stream | Workload::Image => Some(PANELS),
+        Workload::Flood => Some(FLOOD_PANELS),
+        Workload::Roundtrip | Workload::Publish | Workload::Startup => None,
+    }
+}
+
+/// Fewer values than these are seen in the tables.
+const VALUES_MIN: usize = 3;
+
+const CPU: Panel =
+    Panel { title: "CPU of all processes (100 %: a core)", unit: "percent", keys: &["cpu"] };
+const MEMORY: Panel = Panel { title: "memory (PSS)", unit: "MB", keys: &["memory"] };
+const LOST: Panel = Panel { title: "messages lost", unit: "percent", keys: &["lost"] };
+
+const PANELS: &[Panel] = &[
+    Panel { title: "one way: p50, light p99", unit: "us", keys: &["p50", "p99"] },
+    CPU,
+    MEMORY,
+    LOST,
+];
+
+const RATE_PANELS: &[Panel] = &[
+    Panel {
+        title: "one way: p50, light p99, dotted p99.9",
+        unit: "us",
+        keys: &["p50", "p99", "p999"],
+    },
+    CPU,
+    MEMORY,
+    LOST,
+];
+
+const FLOOD_PANELS: &[Panel] = &[
+    Panel {
+        title: "messages taken; light: most without loss",
+        unit: "per_s",
+        keys: &["taken", "lossless"],
+    },
+    Panel { title: "payload taken", unit: "MB_per_s", keys: &["bytes"] },
+    Panel { title: "CPU for each message", unit: "us", keys: &["cpu_us"] },
+    LOST,
+];
