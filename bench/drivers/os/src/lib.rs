@@ -9,11 +9,11 @@
 //! call                                          one process: a function is called
 //! all else ─▶ peer                              how the two find each other, and notice death
 //! ```
-//! Streams have one publisher, one subscriber and one topic. In shared memory they have room for their
-//! depth, and a writer without a free slot drops its message or waits, as asked. Pipes, TCP and UNIX
-//! sockets are reliable: the kernel makes the writer wait, and its buffer, in bytes, is the depth.
-//! UDP is best effort: what does not fit into the socket's buffer is lost; only a message of more
-//! parts than that holds waits for credits of its reader.
+//! Streams have one publisher, one subscriber and one topic. In shared memory they have room for
+//! their depth, and a writer without a free slot drops its message or waits, as asked. Pipes, TCP
+//! and UNIX sockets are reliable: the kernel makes the writer wait, and its buffer, in bytes, is
+//! the depth. UDP is best effort: what does not fit into the socket's buffer is lost; only a
+//! message of more parts than that holds waits for credits of its reader.
 //!
 //! Pong makes everything (memory, pipes, sockets) and hands it to ping as file descriptors, so
 //! nothing has a name in the file system and nothing can be left behind.

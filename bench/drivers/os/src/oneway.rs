@@ -1,7 +1,8 @@
 //! Slots for streams. As nobody answers, what the reader has released cannot travel in answers: it
 //! stands in the first slot of the lane that leads back, which carries no messages, and the writer
-//! looks there when it knows of no free slot. A best-effort writer that finds none drops its message:
-//! the newest is lost. A reliable one looks again, without pause or after a nap, until there is one.
+//! looks there when it knows of no free slot. A best-effort writer that finds none drops its
+//! message: the newest is lost. A reliable one looks again, without pause or after a nap, until
+//! there is one.
 //!
 //! Happens-before: the reader reads, then stores the count it has released (release); the writer
 //! loads the count (acquire) and only then writes the slot again. The rest is as in `slots`.
