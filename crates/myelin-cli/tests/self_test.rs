@@ -101,3 +101,35 @@ fn quantile(at: f64) -> f64 {
     let ((q0, v0), (q1, v1)) = (DELAYS_US[next - 1], DELAYS_US[next]);
     v0 + (v1 - v0) * (at - q0) / (q1 - q0)
 }
+
+#[test]
+fn stalls_count_for_every_message_that_waits_for_their_end() {
+    let _alone = alone();
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().join("out");
+    let output = finish(&mut bench(&["run", "self-test-omission", "--out", out.to_str().unwrap()]));
+    assert_eq!(output.status.code(), Some(0), "{}", complaint(&output));
+    let cell = &summary(&out)["cells"][0];
+    assert_eq!(cell["valid"], true, "{cell}");
+    // `bench/scenarios/self-test-omission.toml`: every 5000th of 60,000 messages at 1 kHz holds the
+    // publisher up for 50 ms, and is itself as late; all take 20 µs.
+    let (mut free_us, mut injected) = (0.0f64, Vec::new());
+    for id in 0..60_000u32 {
+        let due_us = f64::from(id) * 1e3;
+        let stall_us = if (id + 1) % 5_000 == 0 { 50_000.0 } else { 0.0 };
+        let sent_us = due_us.max(free_us);
+        free_us = sent_us + stall_us;
+        injected.push(sent_us - due_us + stall_us + 20.0);
+    }
+    injected.sort_by(f64::total_cmp);
+    let expected = injected[(injected.len() as f64 * 0.999).ceil() as usize - 1];
+    assert!(expected > 40_000.0, "{expected}");
+    let p999 = |of: &str| cell[of]["p999"].as_f64().unwrap();
+    let found = p999("one_way_us");
+    assert!((found / expected - 1.0).abs() < 0.02, "found {found}, injected {expected}");
+    assert!(p999("service_us") < 100.0, "the naive figure shows none of it: {cell}");
+    assert!(p999("lateness_us") > 40_000.0, "{cell}");
+    let page = std::fs::read_to_string(out.join("report.md")).unwrap_or_default()
+        + &String::from_utf8_lossy(&output.stdout);
+    assert!(page.to_lowercase().contains("naive"), "the naive figure stands beside it: {page}");
+}
