@@ -158,10 +158,11 @@ mod tests {
             return;
         };
         let before = counters.read().unwrap();
-        let pages = 300;
+        // More than the allocator ever takes from memory it has, so that the pages are new.
+        let pages = 10_000;
         std::thread::spawn(move || {
             let mut memory = vec![0u8; pages * 4096];
-            for page in memory.chunks_mut(4096) {
+            for page in memory.chunks_mut(4096).take(300) {
                 // SAFETY: a valid byte; volatile so that the store is not left out.
                 unsafe { std::ptr::write_volatile(page.as_mut_ptr(), 1) };
             }

@@ -64,14 +64,14 @@ fn columns(summary: &Summary) -> Vec<(&'static str, Of<String>)> {
 fn last_columns(summary: &Summary) -> Vec<(&'static str, Of<String>)> {
     let any = |is: fn(&Cell) -> bool| summary.cells.iter().any(is);
     let mut columns: Vec<(&'static str, Of<String>)> = Vec::new();
+    if any(is_observed) {
+        columns.extend(OBSERVED_COLUMNS);
+    }
     if any(|cell| cell.repeats.is_some()) {
         columns.extend(REPEATS_COLUMNS);
     }
     if any(|cell| cell.unsettled_runs > 0) {
         columns.push(("unsettled_runs", |cell| cell.unsettled_runs.to_string()));
-    }
-    if any(is_observed) {
-        columns.extend(OBSERVED_COLUMNS);
     }
     columns
 }
