@@ -1,0 +1,395 @@
+//! Fast DDS's configuration: profiles made here, handed to the library, and left in the run's
+//! folder so that anyone can repeat the run with `FASTRTPS_DEFAULT_PROFILES_FILE=…/fastdds.xml`.
+
+use std::fmt::Write;
+use std::path::Path;
+
+use myelin_bench_kit::Error;
+
+/// What samples travel over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Route {
+    /// UDP on the loopback interface.
+    Udp,
+    /// Fast DDS's shared memory transport.
+    SharedMemory,
+    /// The publisher's memory itself, which subscribers have mapped; the shared memory transport
+    /// carries discovery and acknowledgements.
+    DataSharing,
+}
+
+/// What is kept of a topic, and what becomes of a sample for which there is no room.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum History {
+    /// Nothing overtakes anything: one message is in flight.
+    RoundTrip,
+    /// The oldest sample goes.
+    BestEffort {
+        /// In samples.
+        depth: u32,
+    },
+    /// Publishing waits.
+    Reliable {
+        /// In samples.
+        depth: u32,
+    },
+}
+
+impl History {
+    fn depth(self) -> u64 {
+        match self {
+            History::RoundTrip => ROUND_TRIP_DEPTH,
+            History::BestEffort { depth } | History::Reliable { depth } => depth.max(1).into(),
+        }
+    }
+
+    fn reliability(self) -> &'static str {
+        if matches!(self, History::BestEffort { .. }) { "BEST_EFFORT" } else { "RELIABLE" }
+    }
+
+    fn kind(self) -> &'static str {
+        if matches!(self, History::Reliable { .. }) { "KEEP_ALL" } else { "KEEP_LAST" }
+    }
+}
+
+/// What the profiles of a run follow from. Both roles of a run have the same.
+#[derive(Clone, Copy, Debug)]
+pub struct Profiles {
+    /// What samples travel over.
+    pub route: Route,
+    /// What is kept.
+    pub history: History,
+    /// Of every sample.
+    pub message_bytes: u64,
+    /// Of each topic, each a process.
+    pub publishers: u32,
+    /// Of each topic, each a process.
+    pub subscribers: u32,
+    /// Between ping and pong.
+    pub topics: u32,
+}
+
+impl Profiles {
+    /// What the histories of all writers of one end can hold, in bytes.
+    pub fn history_bytes(&self) -> u64 {
+        let samples = self.history.depth() + EXTRA_SAMPLES;
+        samples.saturating_mul(self.serialised_bytes()).saturating_mul(self.topics.into())
+    }
+
+    /// The whole file.
+    pub fn xml(&self) -> String {
+        let (writer, reader) = (self.writer(), self.reader());
+        let (transport, peers) = match self.route {
+            Route::Udp => (self.udp(), PEERS),
+            Route::SharedMemory | Route::DataSharing => (self.shared_memory(), ""),
+        };
+        format!(
+            r#"<?xml version="1.0" encoding="UTF-8"?>
+<dds xmlns="http://www.eprosima.com/XMLSchemas/fastRTPS_Profiles">
+  <profiles>
+    <transport_descriptors>
+{transport}    </transport_descriptors>
+    <participant profile_name="myelin" is_default_profile="true">
+      <rtps>
+        <builtin>
+          <discovery_config>
+            <!-- A run is short: whoever comes says so at once and often. -->
+            <initialAnnouncements>
+              <count>20</count>
+              <period><nanosec>10000000</nanosec></period>
+            </initialAnnouncements>
+          </discovery_config>
+{peers}        </builtin>
+        <!-- This transport and no other: there is nothing to fall back to. -->
+        <userTransports><transport_id>myelin</transport_id></userTransports>
+        <useBuiltinTransports>false</useBuiltinTransports>
+      </rtps>
+    </participant>
+    <data_writer profile_name="myelin" is_default_profile="true">
+{writer}    </data_writer>
+    <data_reader profile_name="myelin" is_default_profile="true">
+{reader}    </data_reader>
+  </profiles>
+</dds>
+"#
+        )
+    }
+
+    fn udp(&self) -> String {
+        let peers = self.publishers + self.subscribers + SPARE_PEERS;
+        let wanted = self.serialised_bytes().saturating_mul(2).max(SOCKET_BYTES_MIN);
+        let [send, receive] = ["wmem_max", "rmem_max"].map(|limit| wanted.min(kernel_limit(limit)));
+        format!(
+            r#"      <transport_descriptor>
+        <transport_id>myelin</transport_id>
+        <type>UDPv4</type>
+        <!-- Two samples, at least 1 MiB, at most what the kernel allows: net.core.wmem_max and
+             net.core.rmem_max. -->
+        <sendBufferSize>{send}</sendBufferSize>
+        <receiveBufferSize>{receive}</receiveBufferSize>
+        <!-- The largest datagram that UDP can carry: larger samples go in fragments. -->
+        <maxMessageSize>65500</maxMessageSize>
+        <!-- The ports of so many processes are asked. -->
+        <maxInitialPeersRange>{peers}</maxInitialPeersRange>
+        <!-- Nothing of a run leaves the host, no other host disturbs it. -->
+        <interfaceWhiteList><address>127.0.0.1</address></interfaceWhiteList>
+      </transport_descriptor>
+"#
+        )
+    }
+
+    fn shared_memory(&self) -> String {
+        let samples = self.history.depth().saturating_mul(self.topics.into());
+        // Each subscriber has a port of its own; acknowledgements come to it, too.
+        let queue = samples.saturating_mul(2).clamp(PORT_QUEUE_MIN, PORT_QUEUE_MAX);
+        // For discovery and acknowledgements.
+        let base = SEGMENT_BYTES_MIN + SEGMENT_BYTES_OF_TOPIC * u64::from(self.topics);
+        let (segment, message) = match self.route {
+            // A sample goes whole, and a history of them has room.
+            Route::SharedMemory => {
+                let message = self.serialised_bytes() + RTPS_BYTES_MAX;
+                let few = SPARE_SAMPLES * message;
+                let history = match self.history {
+                    // One message is in flight, and segments are slow to make.
+                    History::RoundTrip => few,
+                    _ => (samples + SPARE_SAMPLES).saturating_mul(message),
+                };
+                (base + history.min(few.max(SEGMENT_BYTES_MAX)), message.max(MESSAGE_BYTES_MIN))
+            }
+            _ => (base, MESSAGE_BYTES_MIN),
+        };
+        format!(
+            r#"      <transport_descriptor>
+        <transport_id>myelin</transport_id>
+        <type>SHM</type>
+        <segment_size>{segment}</segment_size>
+        <port_queue_capacity>{queue}</port_queue_capacity>
+        <maxMessageSize>{message}</maxMessageSize>
+      </transport_descriptor>
+"#
+        )
+    }
+
+    fn writer(&self) -> String {
+        let qos = self.qos(
+            "
+          <!-- The publishing thread itself sends: no hand-over to another. -->
+          <publishMode><kind>SYNCHRONOUS</kind></publishMode>",
+        );
+        let depth = self.history.depth();
+        let topic = self.topic(depth, depth);
+        let (seconds, nanoseconds) = self.heartbeat();
+        format!(
+            r#"{topic}{qos}      <times>
+        <!-- Lost or refused samples are asked for this often, and sent at once. -->
+        <heartbeatPeriod>
+          <sec>{seconds}</sec><nanosec>{nanoseconds}</nanosec>
+        </heartbeatPeriod>
+        <nackResponseDelay><nanosec>0</nanosec></nackResponseDelay>
+      </times>
+      <historyMemoryPolicy>PREALLOCATED</historyMemoryPolicy>
+"#
+        )
+    }
+
+    fn reader(&self) -> String {
+        let qos = self.qos("");
+        let is_shared = self.route == Route::DataSharing;
+        let samples = match self.history {
+            History::Reliable { depth } => {
+                // By data sharing a reader whose history is full spins; so it never is: publishers
+                // wait for what has not been taken.
+                let spare = if is_shared { EXTRA_SAMPLES } else { 0 };
+                (u64::from(depth.max(1)) + spare) * u64::from(self.publishers)
+            }
+            _ => self.history.depth(),
+        };
+        // Samples that are shared need no memory of the reader's.
+        let allocated = if is_shared { 1 } else { samples };
+        let topic = self.topic(samples, allocated);
+        format!(
+            r#"{topic}{qos}      <times>
+        <heartbeatResponseDelay><nanosec>0</nanosec></heartbeatResponseDelay>
+      </times>
+      <historyMemoryPolicy>PREALLOCATED</historyMemoryPolicy>
+"#
+        )
+    }
+
+    fn topic(&self, samples: u64, allocated: u64) -> String {
+        let (kind, depth) = (self.history.kind(), self.history.depth());
+        let mut text = format!(
+            r#"      <topic>
+        <historyQos>
+          <kind>{kind}</kind>
+          <depth>{depth}</depth>
+        </historyQos>
+        <resourceLimitsQos>
+"#
+        );
+        for (name, value) in [
+            ("max_samples", samples),
+            ("max_instances", 1),
+            ("max_samples_per_instance", samples),
+            ("allocated_samples", allocated),
+            ("extra_samples", EXTRA_SAMPLES),
+        ] {
+            writeln!(text, "          <{name}>{value}</{name}>").expect("writing to a String");
+        }
+        text + "        </resourceLimitsQos>\n      </topic>\n"
+    }
+
+    fn qos(&self, more: &str) -> String {
+        let reliability = self.history.reliability();
+        let sharing = if self.route == Route::DataSharing { "ON" } else { "OFF" };
+        format!(
+            r#"      <qos>
+        <reliability>
+          <kind>{reliability}</kind>
+          <max_blocking_time><sec>{WRITE_BLOCKS_S_MAX}</sec></max_blocking_time>
+        </reliability>
+        <durability><kind>VOLATILE</kind></durability>
+        <data_sharing><kind>{sharing}</kind></data_sharing>{more}
+      </qos>
+"#
+        )
+    }
+
+    /// Seconds and nanoseconds between two heartbeats while something is not acknowledged. What is
+    /// refused because the reader is full is sent anew after each: not before all of it could be.
+    fn heartbeat(&self) -> (u64, u64) {
+        let nanoseconds = match self.history {
+            History::Reliable { depth } => 1_000_000 + u64::from(depth) * self.message_bytes,
+            _ => 20_000_000 + self.message_bytes,
+        };
+        (nanoseconds / 1_000_000_000, nanoseconds % 1_000_000_000)
+    }
+
+    /// A sample with its encapsulation.
+    fn serialised_bytes(&self) -> u64 {
+        self.message_bytes + 4
+    }
+}
+
+/// A limit of the kernel on socket buffers, in bytes; where it cannot be read, there is none.
+fn kernel_limit(name: &str) -> u64 {
+    let text = std::fs::read_to_string(format!("/proc/sys/net/core/{name}"));
+    text.ok().and_then(|text| text.trim().parse().ok()).unwrap_or(u64::MAX)
+}
+
+/// Writes `xml` into the run's folder.
+pub fn write(directory: &Path, xml: &str) -> Result<(), Error> {
+    let path = directory.join(FILE);
+    std::fs::write(&path, xml)
+        .map_err(|error| Error::new(format!("writing {}: {error}", path.display())))
+}
+
+const FILE: &str = "fastdds.xml";
+const PEERS: &str = r#"          <!-- No multicast: all are at the first ports of this domain. -->
+          <metatrafficUnicastLocatorList>
+            <locator><udpv4><address>127.0.0.1</address></udpv4></locator>
+          </metatrafficUnicastLocatorList>
+          <initialPeersList>
+            <locator><udpv4><address>127.0.0.1</address></udpv4></locator>
+          </initialPeersList>
+"#;
+/// Samples that writer and reader keep of a round trip. One message is in flight, up to 5 when
+/// answers fail to come (then the kit gives up), so 8 never overwrites one.
+const ROUND_TRIP_DEPTH: u64 = 8;
+/// Beyond the history: the publisher's loan, and the sample that a subscriber reads in place while
+/// it has already acknowledged it.
+const EXTRA_SAMPLES: u64 = 2;
+/// How long a write waits for a full history: RoundtripPing's value.
+const WRITE_BLOCKS_S_MAX: u64 = 10;
+/// Ports beyond those of a run's own processes that are asked.
+const SPARE_PEERS: u32 = 2;
+const SOCKET_BYTES_MIN: u64 = 1 << 20;
+/// What RTPS adds to a sample, with room.
+const RTPS_BYTES_MAX: u64 = 512;
+/// Fast DDS's default.
+const MESSAGE_BYTES_MIN: u64 = 65_500;
+/// Of the segment, beyond a history: heartbeats and what is being resent.
+const SPARE_SAMPLES: u64 = 4;
+const SEGMENT_BYTES_MIN: u64 = 1 << 20;
+const SEGMENT_BYTES_OF_TOPIC: u64 = 4096;
+/// A segment of more is not made for the sake of a deep history alone.
+const SEGMENT_BYTES_MAX: u64 = 512 << 20;
+/// Fast DDS's default.
+const PORT_QUEUE_MIN: u64 = 512;
+const PORT_QUEUE_MAX: u64 = 32_768;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn profiles(route: Route, history: History, message_bytes: u64) -> Profiles {
+        Profiles { route, history, message_bytes, publishers: 1, subscribers: 1, topics: 1 }
+    }
+
+    #[test]
+    fn each_route_has_its_own_transport_and_no_other() {
+        let xml = |route| profiles(route, History::RoundTrip, 72).xml();
+        let udp = xml(Route::Udp);
+        assert!(udp.contains("<type>UDPv4</type>") && !udp.contains("<type>SHM</type>"));
+        assert!(udp.contains("127.0.0.1") && udp.contains("<kind>OFF</kind>"));
+        let shared = xml(Route::SharedMemory);
+        assert!(shared.contains("<type>SHM</type>") && !shared.contains("UDPv4"));
+        assert!(shared.contains("<kind>OFF</kind>"));
+        let sharing = xml(Route::DataSharing);
+        assert!(sharing.contains("<type>SHM</type>") && sharing.contains("<kind>ON</kind>"));
+    }
+
+    #[test]
+    fn a_history_is_kept_as_its_reliability_wants() {
+        let xml = |history| profiles(Route::SharedMemory, history, 72).xml();
+        let reliable = xml(History::Reliable { depth: 3 });
+        assert!(reliable.contains("<kind>KEEP_ALL</kind>") && reliable.contains("RELIABLE"));
+        assert!(reliable.contains("<max_samples>3</max_samples>"));
+        let best_effort = xml(History::BestEffort { depth: 5 });
+        assert!(best_effort.contains("<kind>BEST_EFFORT</kind>"));
+        assert!(best_effort.contains("<depth>5</depth>") && !best_effort.contains("KEEP_ALL"));
+    }
+
+    #[test]
+    fn a_sample_goes_whole_through_a_segment_that_holds_a_history_of_it() {
+        let history = History::BestEffort { depth: 16 };
+        for message_bytes in [8, 70_000, 10 << 20, 64 << 20] {
+            let xml = profiles(Route::SharedMemory, history, message_bytes).xml();
+            let [segment, message] =
+                ["segment_size", "maxMessageSize"].map(|tag| number(&xml, tag));
+            assert!(message >= message_bytes + 4 + 256, "{message_bytes}: {message}");
+            let samples = if message_bytes < 20 << 20 { 16 } else { 4 };
+            assert!(segment >= samples * message, "{message_bytes}: {segment}");
+        }
+    }
+
+    #[test]
+    fn elements_are_closed_in_order() {
+        for route in [Route::Udp, Route::SharedMemory, Route::DataSharing] {
+            let text = profiles(route, History::Reliable { depth: 2 }, 72).xml();
+            let mut open = Vec::new();
+            for tag in text.split('<').skip(1).map(|rest| rest.split_once('>').unwrap().0) {
+                match tag.strip_prefix('/') {
+                    Some(name) => assert_eq!(open.pop(), Some(name)),
+                    None if tag.starts_with(['?', '!']) || tag.ends_with('/') => {}
+                    None => open.push(tag.split(' ').next().unwrap()),
+                }
+            }
+            assert!(open.is_empty());
+        }
+    }
+
+    #[test]
+    fn the_file_is_what_was_used() {
+        let folder = tempfile::tempdir().unwrap();
+        let xml = profiles(Route::Udp, History::RoundTrip, 72).xml();
+        write(folder.path(), &xml).unwrap();
+        assert_eq!(std::fs::read_to_string(folder.path().join(FILE)).unwrap(), xml);
+        assert!(write(&folder.path().join("none"), "").is_err());
+    }
+
+    fn number(xml: &str, tag: &str) -> u64 {
+        let (_, rest) = xml.split_once(&format!("<{tag}>")).unwrap();
+        rest.split_once('<').unwrap().0.parse().unwrap()
+    }
+}

@@ -1,0 +1,352 @@
+/* The adaptor: one role of a round trip or of a stream over Fast DDS 2.9, in the form of the kit's
+ * table.
+ *
+ * Ping writes topic `ping_<run>` and reads `pong_<run>`, pong the other way round; of a stream
+ * there is `ping_<run>` alone, or `ping_<run>_0` and so on. What Fast DDS is told is in the
+ * profiles that myelin_fastdds_configure() is given. No exception leaves this file.
+ */
+#include <algorithm>
+#include <cstdlib>
+#include <memory>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include <fastdds/dds/core/LoanableSequence.hpp>
+#include <fastdds/dds/domain/DomainParticipantFactory.hpp>
+#include <fastdds/dds/log/Log.hpp>
+#include <fastdds/dds/log/StdoutErrConsumer.hpp>
+#include <fastdds/dds/subscriber/SampleInfo.hpp>
+#include <fastrtps/config.h>
+
+#include "endpoints.hpp"
+
+namespace {
+
+using namespace eprosima::fastdds::dds;
+using eprosima::fastrtps::Duration_t;
+using myelin::Endpoints;
+using myelin::Failure;
+using myelin::Instant;
+
+/* Set by myelin_fastdds_configure for the open that follows. */
+struct Configuration {
+  const char *profiles = nullptr;
+  myelin::Transport transport{};
+  bool copies = false;
+} configuration;
+
+/* A wait ends after this at the latest and is begun anew: what std::condition_variable can add to
+ * the present without overflow. */
+constexpr std::uint64_t WAIT_NS_MAX = 3'600'000'000'000;
+
+/* The profiles' max_blocking_time. */
+constexpr std::chrono::seconds WRITE_BLOCKS_MAX(10);
+
+/* A publisher that leaves takes shared data along: 2.9 unmaps it and frees its books under the
+ * loans of subscribers, who crash. They acknowledge a sample when they take it, so nothing tells
+ * when they have given it back; this is far longer than they keep one. Nothing is measured then. */
+constexpr std::chrono::milliseconds LINGER(100);
+
+struct Link {
+  explicit Link(const myelin_bench_prepare &prepare)
+      : endpoints(prepare), message_bytes(prepare.message_bytes)
+  {
+  }
+
+  Endpoints endpoints;
+  std::size_t message_bytes;
+  bool acknowledged_at_close = false;
+  bool lingers_at_close = false;
+  std::uint32_t selected = 0;         /* writer of the next loan or publish */
+  void *loan = nullptr;               /* of that writer, between loan and publish_loan */
+  DataReader *taken_from = nullptr;   /* between take and release, if the sample is a loan */
+  LoanableSequence<std::uint8_t> data;
+  SampleInfoSeq infos;
+  std::vector<std::uint8_t> copy;     /* message_bytes; where take copies to, if it copies */
+};
+
+/* Runs `act`; an exception becomes the kit's error and -1. */
+template <typename Act> int guarded(Act act) noexcept
+{
+  try {
+    return act();
+  } catch (const Failure &failure) {
+    const std::string text = std::string("Fast DDS: ") + failure.what();
+    myelin_bench_error(text.c_str(), failure.remedy().c_str());
+  } catch (const std::exception &error) {
+    myelin_bench_error((std::string("Fast DDS: ") + error.what()).c_str(), nullptr);
+  } catch (...) {
+    myelin_bench_error("Fast DDS: an exception that is no std::exception", nullptr);
+  }
+  return -1;
+}
+
+const char *name(const ReturnCode_t &code)
+{
+  switch (code()) {
+  case ReturnCode_t::RETCODE_TIMEOUT:
+    return "timeout";
+  case ReturnCode_t::RETCODE_OUT_OF_RESOURCES:
+    return "out of resources";
+  case ReturnCode_t::RETCODE_ILLEGAL_OPERATION:
+    return "illegal operation";
+  case ReturnCode_t::RETCODE_BAD_PARAMETER:
+    return "bad parameter";
+  case ReturnCode_t::RETCODE_PRECONDITION_NOT_MET:
+    return "precondition not met";
+  default:
+    return "error";
+  }
+}
+
+void check(const ReturnCode_t &code, const char *what, const char *remedy = "")
+{
+  if (code != ReturnCode_t::RETCODE_OK)
+    throw Failure(std::string(what) + ": " + name(code), remedy);
+}
+
+/* Standard output belongs to the kit's protocol: what Fast DDS has to say goes to the log. */
+void log_to_standard_error()
+{
+  auto consumer = std::make_unique<StdoutErrConsumer>();
+  consumer->stderr_threshold(Log::Kind::Info);
+  Log::ClearConsumers();
+  Log::RegisterConsumer(std::move(consumer));
+}
+
+/* A run is what its profiles say, not what the environment or the folder adds to them. */
+void load_profiles()
+{
+  for (const char *variable : {"FASTRTPS_DEFAULT_PROFILES_FILE", "FASTDDS_ENVIRONMENT_FILE",
+                               "FASTDDS_STATISTICS", "ROS_DISCOVERY_SERVER"})
+    (void)unsetenv(variable);
+  (void)setenv("SKIP_DEFAULT_XML_FILE", "1", 1);
+  const std::string profiles = configuration.profiles;
+  auto *factory = DomainParticipantFactory::get_instance();
+  check(factory->load_XML_profiles_string(profiles.data(), profiles.size()),
+        "loading the profiles", "its own words are in this run's log");
+}
+
+Instant now()
+{
+  return std::chrono::steady_clock::now();
+}
+
+std::uint64_t left_ns(std::uint64_t until_ns)
+{
+  const std::uint64_t now_ns = myelin_bench_now_ns();
+  return std::min(until_ns > now_ns ? until_ns - now_ns : 0, WAIT_NS_MAX);
+}
+
+int open_link(const myelin_bench_prepare *prepare, void **context)
+{
+  return guarded([&] {
+    const Instant until =
+        now() + std::chrono::nanoseconds(std::min(prepare->match_timeout_ns, WAIT_NS_MAX));
+    log_to_standard_error();
+    load_profiles();
+    auto link = std::make_unique<Link>(*prepare);
+    link->acknowledged_at_close = prepare->one_way && prepare->is_ping && prepare->reliable;
+    link->lingers_at_close = prepare->is_ping && configuration.transport.data_sharing;
+    if (configuration.copies)
+      link->copy.resize(link->message_bytes);
+    link->endpoints.wait_until_matched(until);
+    link->endpoints.prove(configuration.transport);
+    *context = link.release();
+    return 0;
+  });
+}
+
+void close_link(void *context)
+{
+  (void)guarded([&] {
+    const std::unique_ptr<Link> link(static_cast<Link *>(context));
+    if (link->taken_from != nullptr)
+      (void)link->taken_from->return_loan(link->data, link->infos);
+    if (link->loan != nullptr)
+      (void)link->endpoints.writers[link->selected]->discard_loan(link->loan);
+    /* What was written last is reliable, too. */
+    if (link->acknowledged_at_close)
+      link->endpoints.wait_for_acknowledgments();
+    if (link->lingers_at_close)
+      std::this_thread::sleep_for(LINGER);
+    return 0;
+  });
+}
+
+void check_size(const Link &link, std::size_t bytes)
+{
+  if (bytes != link.message_bytes)
+    throw Failure("a message of another size than prepared");
+}
+
+/* With KEEP_ALL, 2.9 says `timeout` at once where one acknowledgement has emptied a history that
+ * was full: it looks for the oldest sample in order to remove it, and finds none. There is room
+ * then. */
+ReturnCode_t write_again(DataWriter *writer, void *message)
+{
+  const Instant until = now() + WRITE_BLOCKS_MAX;
+  ReturnCode_t code = ReturnCode_t::RETCODE_TIMEOUT;
+  while (code == ReturnCode_t::RETCODE_TIMEOUT && now() < until)
+    code = writer->write(message, HANDLE_NIL);
+  return code;
+}
+
+void write(Link &link, void *message)
+{
+  DataWriter *writer = link.endpoints.writers[link.selected];
+  ReturnCode_t code = writer->write(message, HANDLE_NIL);
+  if (code == ReturnCode_t::RETCODE_TIMEOUT)
+    code = write_again(writer, message);
+  check(code, "writing", "reliable: a subscriber has taken nothing for max_blocking_time");
+}
+
+int loan(void *context, std::size_t bytes, void **memory)
+{
+  return guarded([&] {
+    Link &link = *static_cast<Link *>(context);
+    check_size(link, bytes);
+    check(link.endpoints.writers[link.selected]->loan_sample(link.loan), "no memory to loan");
+    *memory = link.loan;
+    return 0;
+  });
+}
+
+int publish_loan(void *context)
+{
+  return guarded([&] {
+    Link &link = *static_cast<Link *>(context);
+    write(link, link.loan);
+    link.loan = nullptr;
+    return 0;
+  });
+}
+
+int publish(void *context, const void *message, std::size_t bytes)
+{
+  return guarded([&] {
+    Link &link = *static_cast<Link *>(context);
+    check_size(link, bytes);
+    /* Not written to: `serialize` alone gets it. */
+    write(link, const_cast<void *>(message));
+    return 0;
+  });
+}
+
+void select_topic(void *context, std::uint32_t topic)
+{
+  static_cast<Link *>(context)->selected = topic;
+}
+
+int wait_for_sample(void *context, std::uint64_t until_ns)
+{
+  return guarded([&] {
+    Link &link = *static_cast<Link *>(context);
+    const std::uint64_t left = left_ns(until_ns);
+    if (link.endpoints.readers.size() > 1)
+      return int(link.endpoints.inbox.wait_until(now() + std::chrono::nanoseconds(left)));
+    constexpr std::uint64_t SECOND_NS = 1'000'000'000;
+    const Duration_t limit(static_cast<std::int32_t>(left / SECOND_NS),
+                           static_cast<std::uint32_t>(left % SECOND_NS));
+    return int(link.endpoints.readers.front()->wait_for_unread_message(limit));
+  });
+}
+
+/* The next sample of `reader`, as a loan. */
+bool take_loan(Link &link, DataReader *reader)
+{
+  for (;;) {
+    const ReturnCode_t code = reader->take(link.data, link.infos, 1);
+    if (code == ReturnCode_t::RETCODE_NO_DATA)
+      return false;
+    check(code, "taking");
+    link.taken_from = reader;
+    if (link.infos[0].valid_data)
+      return true;
+    /* Not a sample but word of a writer that has gone. */
+    link.taken_from = nullptr;
+    check(reader->return_loan(link.data, link.infos), "returning a loan");
+  }
+}
+
+/* As take_loan, copied: Fast DDS looks before and after whether the writer has overwritten it. */
+bool take_copy(Link &link, DataReader *reader)
+{
+  for (;;) {
+    SampleInfo info;
+    const ReturnCode_t code = reader->take_next_sample(link.copy.data(), &info);
+    if (code == ReturnCode_t::RETCODE_NO_DATA)
+      return false;
+    check(code, "taking");
+    if (info.valid_data)
+      return true;
+  }
+}
+
+bool take_from(Link &link, DataReader *reader)
+{
+  return link.copy.empty() ? take_loan(link, reader) : take_copy(link, reader);
+}
+
+bool take_any(Link &link)
+{
+  if (link.endpoints.readers.size() == 1)
+    return take_from(link, link.endpoints.readers.front());
+  std::uint32_t number = 0;
+  while (link.endpoints.inbox.pop(number)) {
+    DataReader *reader = link.endpoints.readers[number];
+    if (!take_from(link, reader))
+      continue;
+    /* What comes from now on announces itself; what was there already does not. */
+    if (reader->get_unread_count() > 0)
+      link.endpoints.inbox.push(number);
+    return true;
+  }
+  return false;
+}
+
+int take(void *context, std::uint64_t, const void **message, std::size_t *bytes)
+{
+  return guarded([&] {
+    Link &link = *static_cast<Link *>(context);
+    if (!take_any(link))
+      return 0;
+    *message = link.copy.empty() ? &link.data[0] : link.copy.data();
+    *bytes = link.message_bytes;
+    return 1;
+  });
+}
+
+void release(void *context)
+{
+  (void)guarded([&] {
+    Link &link = *static_cast<Link *>(context);
+    if (DataReader *reader = std::exchange(link.taken_from, nullptr))
+      check(reader->return_loan(link.data, link.infos), "returning a loan");
+    return 0;
+  });
+}
+
+} // namespace
+
+extern "C" {
+
+/* `profiles` lives until the open that follows has returned. */
+void myelin_fastdds_configure(const char *profiles, int shared_memory, int data_sharing, int copies)
+{
+  configuration.profiles = profiles;
+  configuration.transport = {shared_memory != 0, data_sharing != 0};
+  configuration.copies = copies != 0;
+}
+
+const char *myelin_fastdds_version(void)
+{
+  return FASTRTPS_VERSION_STR;
+}
+
+extern const struct myelin_bench_link myelin_fastdds_link = {
+    open_link, loan, publish_loan, publish, wait_for_sample, take, release, close_link,
+    select_topic};
+}
