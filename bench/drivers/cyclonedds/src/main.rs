@@ -9,7 +9,7 @@
 //! pools.rs      the daemon's memory pools (TOML)
 //! leftovers.rs  what a killed daemon leaves on the host
 //! ```
-//! `check/` holds a round trip written without the kit, and compares the two.
+//! `check/` holds a round trip written without the kit; `bench/check/fidelity.py` compares the two.
 
 mod config;
 mod leftovers;
