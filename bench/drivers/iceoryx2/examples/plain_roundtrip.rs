@@ -1,7 +1,7 @@
 //! A round trip over iceoryx2 written straight against its API, without the kit and without the
-//! driver's adaptor: what they are checked against (`bench/check/fidelity.py`). As in iceoryx2's own
-//! benchmarks the subscriber polls without pause, or sleeps until an event wakes it; other than
-//! theirs, every message is written and copied. Services are the driver's.
+//! driver's adaptor: what they are checked against (`bench/check/fidelity.py`). As in iceoryx2's
+//! own benchmarks the subscriber polls without pause, or sleeps until an event wakes it; other
+//! than theirs, every message is written and copied. Services are the driver's.
 //!
 //! ```text
 //! plain_roundtrip pong DOMAIN RUN PAYLOAD poll|event

@@ -1,7 +1,8 @@
 //! A round trip over Zenoh written straight against its API, without the kit and without the
-//! driver's adaptor: what they are checked against. As Zenoh's own `z_ping` and `z_pong`, ping waits
-//! in a channel and pong answers in its callback; other than theirs, every message is another, and
-//! pong copies it, as the kit does. The configuration is the file that ZENOH_CONFIG names.
+//! driver's adaptor: what they are checked against. As Zenoh's own `z_ping` and `z_pong`, ping
+//! waits in a channel and pong answers in its callback; other than theirs, every message is
+//! another, and pong copies it, as the kit does. The configuration is the file that ZENOH_CONFIG
+//! names.
 //!
 //! ```text
 //! roundtrip pong DOMAIN RUN PAYLOAD tcp|shm
