@@ -14,11 +14,13 @@ bench: build
 build:
 	@scripts/setup bench
 	cargo build --release --workspace
+	@scripts/build-zenoh
 
 ## All tests, the ones against the real middleware and the page in a browser included.
 test: lint
 	@scripts/setup test
 	cargo build --workspace
+	@scripts/build-zenoh test
 	cargo test --workspace
 	RUSTFLAGS="--cfg loom" cargo test -p myelin-driver-os --lib --release \
 		--target-dir $(CARGO_TARGET_DIR)/loom
@@ -33,9 +35,13 @@ lint:
 overhead:
 	cargo bench -p myelin-bench-kit
 
-## Our round trips against a plain C program without our kit, alternating.
+## Our round trips against plain programs without our kit, alternating. What is not installed is
+## said to be skipped; FIDELITY takes options of bench/check/fidelity.py.
 fidelity: build
-	$(MAKE) -C bench/drivers/cyclonedds/check fidelity
+	-@for check in $(wildcard bench/drivers/*/check/Makefile); do \
+		$(MAKE) -C $$(dirname $$check) || true; done
+	cargo build --release --package myelin-driver-iceoryx2 --examples
+	bench/check/fidelity.py $(FIDELITY)
 
 ## Myelin's shared-memory route against iceoryx2, CycloneDDS and the floor; needs a quiet machine.
 shm: build

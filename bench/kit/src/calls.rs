@@ -49,7 +49,10 @@ impl Lent<Tally> {
 
 impl<T: Send + 'static> Lent<T> {
     /// `call` says whether a message was the last.
-    fn new(owned: T, mut call: impl FnMut(&mut T, &[u8]) -> bool + Send + 'static) -> (Call, Self) {
+    pub(crate) fn new(
+        owned: T,
+        mut call: impl FnMut(&mut T, &[u8]) -> bool + Send + 'static,
+    ) -> (Call, Self) {
         let (sender, returned) = channel();
         let over = Arc::new(AtomicBool::new(false));
         let its_over = Arc::clone(&over);
@@ -68,10 +71,15 @@ impl<T: Send + 'static> Lent<T> {
     /// Waits until the last message has come, or long enough.
     pub(crate) fn await_last(&self, clock: &Clock) {
         let until_ns = clock.now() + LAST_NS_MAX;
-        // ORDER: Relaxed, see above.
-        while !self.over.load(Ordering::Relaxed) && clock.now() < until_ns {
+        while !self.is_over() && clock.now() < until_ns {
             clock.sleep_until(clock.now() + LOOK_AGAIN_NS);
         }
+    }
+
+    /// Whether the last message has come.
+    pub(crate) fn is_over(&self) -> bool {
+        // ORDER: Relaxed, see above.
+        self.over.load(Ordering::Relaxed)
     }
 
     /// What was lent. The system must have dropped the function, or be about to.

@@ -96,6 +96,17 @@ pub struct Link {
     pub clock: Clock,
 }
 
+/// Pong of a round trip where the system calls a function with each message: it answers in the call,
+/// as a user of such a system would.
+pub struct Answerer {
+    /// Pong's answers; used by whatever thread calls.
+    pub publisher: Box<dyn Publisher + Send>,
+    /// What calls with ping's messages.
+    pub source: Box<dyn CallSource>,
+    /// The clock to measure with; [`Clock::Monotonic`] for every real system.
+    pub clock: Clock,
+}
+
 /// One role's end of a publish run, matched with the other side's. Either the publisher is there or
 /// the subscribers are.
 pub struct Fan {
@@ -197,6 +208,12 @@ pub trait Driver: Sync {
     /// Opens one role of `prepare.system` and returns when both directions are matched. Blocks at
     /// most until `prepare.match_timeout_ns` have passed.
     fn open(&self, prepare: &Prepare) -> Result<Link, Error>;
+
+    /// Pong of a round trip that answers in a call, instead of [`open`](Self::open), which is asked
+    /// if there is `None`. Matched as `open` says.
+    fn open_answerer(&self, _prepare: &Prepare) -> Result<Option<Answerer>, Error> {
+        Ok(None)
+    }
 
     /// Opens one role of `prepare.system` for [`Workload::Publish`]: ping's publisher, or pong's
     /// `prepare.subscribers` subscribers on the same topic. Returns when they are matched, at once

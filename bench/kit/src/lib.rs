@@ -9,7 +9,7 @@
 //! lab ──JSON line on stdin──▶ session ─▶ a workload ─▶ Publisher / Subscriber (the adaptor)
 //! lab ◀─JSON line on stdout── session        └─▶ sample file (memory the lab has mapped too)
 //!
-//! workloads  pingpong      round trips
+//! workloads  pingpong      round trips; answering: pong's end where it is called
 //!            fan           publish; calls: the same to callbacks of one process
 //!            stream        streams and images between processes; together: within one
 //!              ├─ arrivals   when messages are due
@@ -22,6 +22,7 @@
 
 #![deny(unsafe_op_in_unsafe_fn)]
 
+mod answering;
 pub mod arrivals;
 mod calls;
 pub mod capi;
@@ -49,6 +50,7 @@ mod transfer;
 
 pub use clock::Clock;
 pub use driver::{
-    Call, CallSource, Daemon, Driver, Error, Fan, Link, Publisher, Receiver, Stream, Subscriber,
+    Answerer, Call, CallSource, Daemon, Driver, Error, Fan, Link, Publisher, Receiver, Stream,
+    Subscriber,
 };
 pub use session::main;

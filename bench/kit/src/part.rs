@@ -2,9 +2,10 @@
 
 use std::sync::atomic::AtomicBool;
 
+use crate::answering::Answering;
 use crate::calls::Audience;
 use crate::copies::Streaming;
-use crate::driver::{Driver, Error, Fan, Link, Stream};
+use crate::driver::{Answerer, Driver, Error, Fan, Link, Stream};
 use crate::flood::Flood;
 use crate::protocol::{Done, Prepare, Role, System, Topology, Workload};
 use crate::samples::SampleFile;
@@ -35,6 +36,7 @@ pub(crate) fn notes(prepare: &Prepare) -> Vec<String> {
 /// What the driver has opened, matched.
 pub(crate) enum Opened {
     Link(Link),
+    Answerer(Answerer),
     Fan(Fan),
     Stream(Stream),
 }
@@ -46,6 +48,12 @@ impl Opened {
             system.is_some_and(|system| system.topology == Topology::OneProcess)
         };
         match prepare.workload {
+            Workload::Roundtrip if prepare.role == Role::Pong => {
+                match driver.open_answerer(prepare)? {
+                    Some(answerer) => Ok(Opened::Answerer(answerer)),
+                    None => driver.open(prepare).map(Opened::Link),
+                }
+            }
             Workload::Roundtrip => driver.open(prepare).map(Opened::Link),
             Workload::Publish if !is_one_process() => driver.open_publish(prepare).map(Opened::Fan),
             Workload::Publish => driver.open_stream(prepare).map(Opened::Stream),
@@ -64,6 +72,7 @@ impl Opened {
 /// process is what ran.
 pub(crate) enum Part {
     Link(Link, SampleFile),
+    Answering(Box<Answering>),
     Fan(Fan, SampleFile),
     Audience(Audience, SampleFile),
     Ping(stream::Ping, SampleFile),
@@ -82,6 +91,9 @@ impl Part {
         let is_together = |stream: &Stream| !stream.receivers.is_empty();
         Ok(match opened {
             Opened::Link(link) => Part::Link(link, samples),
+            Opened::Answerer(answerer) => {
+                Part::Answering(Box::new(Answering::new(answerer, prepare, samples)))
+            }
             Opened::Fan(fan) => Part::Fan(fan, samples),
             Opened::Stream(stream) if prepare.workload == Workload::Publish => {
                 Part::Audience(Audience::new(stream, prepare)?, samples)
@@ -121,6 +133,7 @@ impl Part {
                 pingpong::ping(link, prepare, samples, start_ns, stop)
             }
             Part::Link(link, samples) => pingpong::pong(link, prepare, samples, stop),
+            Part::Answering(answering) => answering.run(stop),
             Part::Fan(fan, samples) if prepare.role == Role::Ping => {
                 fan::ping(fan, prepare, samples, start_ns, stop)
             }

@@ -8,8 +8,8 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use crate::clock;
-use crate::driver::{Error, Link};
+use crate::clock::{self, Clock};
+use crate::driver::{Error, Link, Publisher};
 use crate::message::{self, Outgoing};
 use crate::process;
 use crate::protocol::{Done, Prepare, Touch};
@@ -61,26 +61,43 @@ pub fn pong(
         let Some(arrival) = receive(link.subscriber.as_mut(), &clock, until)? else {
             continue;
         };
-        let sequence = message::sequence(arrival.message).unwrap_or(0);
-        if sequence == GOODBYE {
-            link.subscriber.release();
+        let publisher = link.publisher.as_mut();
+        let is_last = !answer(publisher, &arrival, &mut done, prepare, samples, &clock)?;
+        link.subscriber.release();
+        if is_last {
             break;
         }
-        if done.cpu_ns.is_none() && sequence >= prepare.warmup_messages {
-            done.cpu_ns = Some(process::cpu_ns());
-        }
-        let filled = match sequence < prepare.warmup_messages {
-            true => arrival.message.len(),
-            false => message::filled(arrival.message, prepare.touch),
-        };
-        send(link.publisher.as_mut(), arrival.message, filled, None)?;
-        let answered = Sent { return_ns: clock.now(), cpu: clock::cpu(), ..Sent::default() };
-        note_answer(&mut done, prepare, samples, &arrival, answered);
-        link.subscriber.release();
     }
     done.end_ns = clock.now();
     done.cpu_ns = done.cpu_ns.map(|before| process::cpu_ns() - before);
     Ok(done)
+}
+
+/// Answers a message and books it; `false` for [`GOODBYE`], which is not answered.
+#[inline(always)]
+pub(crate) fn answer(
+    publisher: &mut dyn Publisher,
+    arrival: &Arrival<'_>,
+    done: &mut Done,
+    prepare: &Prepare,
+    samples: &mut SampleFile,
+    clock: &Clock,
+) -> Result<bool, Error> {
+    let sequence = message::sequence(arrival.message).unwrap_or(0);
+    if sequence == GOODBYE {
+        return Ok(false);
+    }
+    if done.cpu_ns.is_none() && sequence >= prepare.warmup_messages {
+        done.cpu_ns = Some(process::cpu_ns());
+    }
+    let filled = match sequence < prepare.warmup_messages {
+        true => arrival.message.len(),
+        false => message::filled(arrival.message, prepare.touch),
+    };
+    send(publisher, arrival.message, filled, None)?;
+    let answered = Sent { return_ns: clock.now(), cpu: clock::cpu(), ..Sent::default() };
+    note_answer(done, prepare, samples, arrival, answered);
+    Ok(true)
 }
 
 struct Ping<'a> {

@@ -201,6 +201,8 @@ impl Pong {
                 while !stop.load(Ordering::Relaxed) {
                     std::thread::park_timeout(STOP_CHECK);
                 }
+                // What is under way when the lab says stop still counts.
+                lent.await_last(&self.clock);
                 self.clock.sleep_until(self.clock.now() + QUIET_NS);
                 drop(calling);
                 return lent.back().map(Hearing::close);

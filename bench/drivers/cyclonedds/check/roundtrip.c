@@ -32,6 +32,7 @@ static const struct type {
   const dds_topic_descriptor_t *descriptor;
 } types[] = {
     {0, sizeof(Roundtrip_Message0), &Roundtrip_Message0_desc},
+    {64, sizeof(Roundtrip_Message64), &Roundtrip_Message64_desc},
     {1024, sizeof(Roundtrip_Message1024), &Roundtrip_Message1024_desc},
     {65536, sizeof(Roundtrip_Message65536), &Roundtrip_Message65536_desc},
 };
@@ -215,7 +216,7 @@ static const struct type *find_type(size_t payload_bytes)
   for (size_t index = 0; index < sizeof types / sizeof *types; index++)
     if (types[index].payload_bytes == payload_bytes)
       return &types[index];
-  die("PAYLOAD is 0, 1024 or 65536");
+  die("PAYLOAD is 0, 64, 1024 or 65536");
   return NULL;
 }
 

@@ -20,7 +20,7 @@
 //! reliable messages of 10 MiB took 19 s with the former, nearly all of it for fragments sent
 //! again, and 0.8 s with the latter.
 //!
-//! `check/` holds a round trip written without the kit, and compares the two.
+//! `check/` holds a round trip written without the kit; `bench/check/fidelity.py` compares the two.
 
 mod config;
 mod link;

@@ -1,16 +1,23 @@
 #!/usr/bin/env python3
-"""Does the driver measure what a plain program measures?
+"""Does a driver measure what a plain program measures?
 
-Alternates round trips of the driver (spoken to in the kit's line protocol) with round trips of
-check/roundtrip (plain DDS API), both with the configuration file that the driver writes, with
-ping on CPU 1 and pong on CPU 0, all under SCHED_FIFO 80. Prints a table; exits with 1 if a median
-differs by more than the limit. Medians are over the alternations, of each run's percentile.
+Alternates round trips of each driver (spoken to in the kit's line protocol) with round trips of a
+program written straight against the middleware's API, both configured by what the driver writes,
+with ping on CPU 1 and pong on CPU 0, all under SCHED_FIFO 80. Prints a table; exits with 1 if a
+median differs by more than the limit. Medians are over the alternations, of each run's percentile.
+
+A plain program is started as `PROGRAM pong|ping DOMAIN RUN PAYLOAD [EXTRA…]`, ping with
+`MESSAGES WARMUP` behind. Both print `ready` when matched; ping then waits for a line on standard
+input, measures, and prints `p50 N p99 N`, in nanoseconds. Pong ends when its standard input closes
+or ping has gone.
 """
 
 import argparse
+import dataclasses
 import json
 import math
 import os
+import pathlib
 import statistics
 import struct
 import subprocess
@@ -23,36 +30,89 @@ DOMAIN = 77
 FIFO_PRIORITY = 80
 PING_CPU, PONG_CPU = 1, 0
 SAMPLES_HEADER_BYTES, RECORD_BYTES = 4096, 64  # bench/kit/src/samples.rs
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+
+
+@dataclasses.dataclass
+class System:
+    """What differs between systems. Paths are below cargo's target folder; in the values of
+    `environment`, {directory} is where the driver writes its configuration, {role} ping or pong."""
+
+    driver: str
+    plain: str
+    extra: tuple = ()
+    environment: dict = dataclasses.field(default_factory=dict)
+    daemon: bool = False
+
+
+CYCLONEDDS = {"CYCLONEDDS_URI": "file://{directory}/cyclonedds.xml"}
+FASTDDS = {"FASTRTPS_DEFAULT_PROFILES_FILE": "{directory}/fastdds.xml"}
+ZENOH = {"ZENOH_CONFIG": "{directory}/zenoh-{role}.json"}
+SYSTEMS = {
+    "cyclonedds.udp": System("cyclonedds", "check-cyclonedds/roundtrip", (), CYCLONEDDS),
+    "cyclonedds.iceoryx":
+        System("cyclonedds", "check-cyclonedds/roundtrip", ("loan",), CYCLONEDDS, daemon=True),
+    "fastdds.udp": System("fastdds", "check-fastdds/roundtrip", (), FASTDDS),
+    "fastdds.shm": System("fastdds", "check-fastdds/roundtrip", (), FASTDDS),
+    "fastdds.datasharing": System("fastdds", "check-fastdds/roundtrip", ("loan",), FASTDDS),
+    "iceoryx2.poll": System("iceoryx2", "release/examples/plain_roundtrip", ("poll",)),
+    "iceoryx2.event": System("iceoryx2", "release/examples/plain_roundtrip", ("event",)),
+    "zenoh.tcp": System("zenoh", "check-zenoh/roundtrip", ("tcp",), ZENOH),
+    "zenoh.shm": System("zenoh", "check-zenoh/roundtrip", ("shm",), ZENOH),
+    "zeromq.ipc": System("zeromq", "check-zeromq/roundtrip"),
+}
 
 
 def main():
     arguments = parse_arguments()
     guard = hold_cpus_awake() if arguments.awake else None
-    failures = 0
+    failures, skipped = 0, []
     print("| system | payload | plain p50 | kit p50 | ratio | plain p99 | kit p99 | ratio |")
-    print("|---|---|---|---|---|---|---|---|")
-    for system in arguments.systems.split(","):
+    print("|---|---|---|---|---|---|---|---|", flush=True)
+    for name in arguments.systems.split(","):
+        reason = why_not(arguments, name)
+        if reason:
+            skipped.append(f"skipped: {name}: {reason}")
+            continue
         for payload in map(int, arguments.payloads.split(",")):
-            plain, kit = compare(arguments, system, payload)
-            failures += report(system, payload, plain, kit)
+            plain, kit = compare(arguments, name, payload)
+            failures += report(name, payload, plain, kit)
     if guard is not None:
         os.close(guard)
     print(f"times in µs, {arguments.alternations} alternations of {arguments.messages} messages")
-    return 1 if failures else 0
+    for line in skipped:
+        print(line)
+    return 1 if failures or (skipped and arguments.require) else 0
 
 
 def parse_arguments():
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--plain", required=True, help="check/roundtrip, built by the Makefile")
-    parser.add_argument("--driver", required=True, help="myelin-driver-cyclonedds")
-    parser.add_argument("--systems", default="cyclonedds.udp,cyclonedds.iceoryx")
-    parser.add_argument("--payloads", default="0,1024,65536")
+    parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
+    target = os.environ.get("CARGO_TARGET_DIR", ROOT / "target")
+    parser.add_argument("--target", type=pathlib.Path, default=target, help="cargo's target folder")
+    parser.add_argument("--systems", default=",".join(SYSTEMS))
+    parser.add_argument("--payloads", default="64,65536")
     parser.add_argument("--alternations", type=int, default=9)
     parser.add_argument("--messages", type=int, default=5000)
     parser.add_argument("--warmup", type=int, default=1000)
+    parser.add_argument("--require", action="store_true", help="a skipped system is a failure")
     parser.add_argument("--unpinned", action="store_true", help="as the scheduler likes")
     parser.add_argument("--awake", action="store_true", help="hold /dev/cpu_dma_latency at 0")
-    return parser.parse_args()
+    arguments = parser.parse_args()
+    unknown = [name for name in arguments.systems.split(",") if name not in SYSTEMS]
+    if unknown:
+        parser.error(f"--systems: no {', '.join(unknown)}; there are {', '.join(SYSTEMS)}")
+    if not arguments.unpinned and not may_be_real_time():
+        parser.error("SCHED_FIFO needs root or `ulimit -r 80`; without either: --unpinned")
+    return arguments
+
+
+def may_be_real_time():
+    """Whether children may have what `Process` gives them; tried in one."""
+    try:
+        Process(["true"], PING_CPU).child.communicate()
+    except subprocess.SubprocessError:
+        return False
+    return True
 
 
 def hold_cpus_awake():
@@ -61,11 +121,27 @@ def hold_cpus_awake():
     return guard
 
 
-def compare(arguments, system, payload):
+def why_not(arguments, name):
+    """Why the system cannot be compared; None if it can."""
+    system = SYSTEMS[name]
+    for path in (driver_of(arguments, system), arguments.target / system.plain):
+        if not path.exists():
+            return f"not built: {path}"
+    answer = subprocess.run([driver_of(arguments, system), "describe"], check=True,
+                            stdout=subprocess.PIPE)
+    found = [one for one in json.loads(answer.stdout)["systems"] if one["name"] == name]
+    return found[0]["missing"] if found else "its driver does not know it"
+
+
+def driver_of(arguments, system):
+    return arguments.target / "release" / f"myelin-driver-{system.driver}"
+
+
+def compare(arguments, name, payload):
     """p50 and p99 of each run of either kind: two lists of pairs."""
     with tempfile.TemporaryDirectory() as directory:
-        bench = Bench(arguments, system, payload, directory)
-        daemon = bench.start_daemon() if "iceoryx" in system else None
+        bench = Bench(arguments, name, payload, directory)
+        daemon = bench.start_daemon() if SYSTEMS[name].daemon else None
         try:
             bench.kit()  # Writes the configuration that the plain program needs; not counted.
             plain, kit = [], []
@@ -81,7 +157,7 @@ def compare(arguments, system, payload):
     return plain, kit
 
 
-def report(system, payload, plain, kit):
+def report(name, payload, plain, kit):
     """Prints one line of the table; 1 if the medians do not agree."""
     medians = [statistics.median(run[rank] for run in runs) / 1e3
                for rank in (0, 1) for runs in (plain, kit)]
@@ -89,31 +165,30 @@ def report(system, payload, plain, kit):
     failed = abs(ratios[0] - 1) > LIMIT
     cells = [f"{medians[0]:.2f}", f"{medians[1]:.2f}", f"{ratios[0]:.3f}{' !' if failed else ''}",
              f"{medians[2]:.2f}", f"{medians[3]:.2f}", f"{ratios[1]:.3f}"]
-    print(f"| {system} | {payload} | " + " | ".join(cells) + " |", flush=True)
+    print(f"| {name} | {payload} | " + " | ".join(cells) + " |", flush=True)
     return int(failed)
 
 
 class Bench:
     """One cell: a system and a payload."""
 
-    def __init__(self, arguments, system, payload, directory):
-        self.arguments, self.system, self.payload = arguments, system, payload
-        self.directory = directory
-        self.loans = system == "cyclonedds.iceoryx"
+    def __init__(self, arguments, name, payload, directory):
+        self.arguments, self.system, self.payload = arguments, SYSTEMS[name], payload
+        self.name, self.directory = name, directory
         self.runs = 0
 
-    def name(self):
+    def next_run(self):
         self.runs += 1
         return f"check{os.getpid()}r{self.runs}"
 
     def start_daemon(self):
-        daemon = Process([self.arguments.driver, "run"], None)
-        daemon.say({"prepare": self.prepare("daemon", self.name(), None)})
+        daemon = Process([driver_of(self.arguments, self.system), "run"], None)
+        daemon.say({"prepare": self.prepare("daemon", self.next_run(), None)})
         daemon.hear("ready")
         return daemon
 
     def kit(self):
-        run = self.name()
+        run = self.next_run()
         pong, ping = (self.start_driver(role, run) for role in ("pong", "ping"))
         pong.hear("ready")
         ping.hear("ready")
@@ -127,20 +202,20 @@ class Bench:
         for process in (pong, ping):
             process.end()
         if done["received"] != self.arguments.messages or done["lost"] or done["corrupt"]:
-            sys.exit(f"{self.system}: not a clean run: {done}")
+            sys.exit(f"{self.name}: not a clean run: {done}")
         return percentiles(read_round_trips(self.samples("ping")))
 
     def start_driver(self, role, run):
         with open(self.samples(role), "wb") as file:
             file.truncate(SAMPLES_HEADER_BYTES + RECORD_BYTES * self.arguments.messages)
             file.write(b"myelinS1" + struct.pack("<QQ", self.arguments.messages, 0))
-        process = Process([self.arguments.driver, "run"], self.cpu(role))
+        process = Process([driver_of(self.arguments, self.system), "run"], self.cpu(role))
         process.say({"prepare": self.prepare(role, run, self.samples(role))})
         return process
 
     def prepare(self, role, run, samples):
         return {
-            "protocol": 1, "system": self.system, "role": role, "run": run, "domain": DOMAIN,
+            "protocol": 1, "system": self.name, "role": role, "run": run, "domain": DOMAIN,
             "payload_bytes": self.payload, "messages": self.arguments.messages, "duration_ns": 0,
             "warmup_messages": self.arguments.warmup, "rate_hz": None,
             "reply_timeout_ns": 2_000_000_000, "match_timeout_ns": 10_000_000_000,
@@ -149,12 +224,9 @@ class Bench:
         }
 
     def plain(self):
-        run = self.name()
-        uri = f"file://{self.directory}/cyclonedds.xml"
-        common = [str(DOMAIN), run, str(self.payload)] + ["loan"] * self.loans
+        run = self.next_run()
         numbers = [str(self.arguments.messages), str(self.arguments.warmup)]
-        pong = Process([self.arguments.plain, "pong", *common], self.cpu("pong"), uri)
-        ping = Process([self.arguments.plain, "ping", *common, *numbers], self.cpu("ping"), uri)
+        pong, ping = self.start_plain("pong", run, []), self.start_plain("ping", run, numbers)
         for process in (pong, ping):
             process.hear_line("ready")
         ping.write("go")
@@ -162,6 +234,13 @@ class Bench:
         ping.end()
         pong.end()
         return int(words[1]), int(words[3])
+
+    def start_plain(self, role, run, numbers):
+        program = self.arguments.target / self.system.plain
+        command = [program, role, str(DOMAIN), run, str(self.payload), *self.system.extra, *numbers]
+        environment = {key: value.format(directory=self.directory, role=role)
+                       for key, value in self.system.environment.items()}
+        return Process(command, self.cpu(role), environment)
 
     def samples(self, role):
         return os.path.join(self.directory, role + ".samples")
@@ -175,13 +254,13 @@ class Bench:
 class Process:
     """A child that talks in lines, on its CPU if it has one."""
 
-    def __init__(self, command, cpu, uri=None):
+    def __init__(self, command, cpu, environment=None):
         def take_place():
             if cpu is not None:
                 os.sched_setaffinity(0, {cpu})
                 os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(FIFO_PRIORITY))
 
-        environment = dict(os.environ, **({"CYCLONEDDS_URI": uri} if uri else {}))
+        environment = dict(os.environ, **(environment or {}))
         self.child = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                                       text=True, preexec_fn=take_place, env=environment)
 

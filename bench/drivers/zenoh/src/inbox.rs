@@ -1,0 +1,187 @@
+//! Zenoh's subscribers as the kit wants them: a channel for the answers that ping waits for, a
+//! callback for what pong gets.
+
+use std::any::Any;
+use std::collections::VecDeque;
+use std::mem;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use myelin_bench_kit::{Call, CallSource, Error, clock};
+use zenoh::bytes::ZBytes;
+use zenoh::handlers::FifoChannelHandler;
+use zenoh::pubsub::Subscriber;
+use zenoh::sample::Sample;
+use zenoh::{Session, Wait};
+
+use crate::peer::{Presence, failed};
+
+/// A subscriber that waits in a channel, as Zenoh's own `z_ping` does.
+pub struct Inbox {
+    // Dropped in this order.
+    taken: Option<ZBytes>,
+    joined: Vec<u8>,
+    subscriber: Subscriber<FifoChannelHandler<Sample>>,
+    _session: Session,
+}
+
+impl Inbox {
+    /// Around `subscriber`.
+    pub fn new(session: &Session, subscriber: Subscriber<FifoChannelHandler<Sample>>) -> Self {
+        Inbox { taken: None, joined: Vec::new(), subscriber, _session: session.clone() }
+    }
+}
+
+impl myelin_bench_kit::Subscriber for Inbox {
+    fn wait(&mut self, _until_ns: u64) -> Result<Option<bool>, Error> {
+        Ok(None)
+    }
+
+    #[inline]
+    fn take(&mut self, until_ns: u64) -> Result<Option<&[u8]>, Error> {
+        let left = Duration::from_nanos(until_ns.saturating_sub(clock::monotonic_ns()));
+        let sample = self.subscriber.recv_deadline(Instant::now() + left);
+        let Some(sample) = sample.map_err(|error| failed("receive", error))? else {
+            return Ok(None);
+        };
+        let payload = self.taken.insert(sample.payload().clone());
+        Ok(is_valid(payload).then(|| whole(payload, &mut self.joined)))
+    }
+
+    #[inline]
+    fn release(&mut self) {
+        self.taken = None;
+    }
+}
+
+/// False for shared memory that Zenoh has taken back from a process that did not run for 100 ms.
+#[inline]
+fn is_valid(payload: &ZBytes) -> bool {
+    use zenoh::shm::ShmBuf;
+    payload.as_shm().is_none_or(|memory| memory.is_valid())
+}
+
+/// The payload in one piece: as it lies, or, if it came in fragments, put together in `joined`.
+#[inline]
+fn whole<'a>(payload: &'a ZBytes, joined: &'a mut Vec<u8>) -> &'a [u8] {
+    let mut slices = payload.slices();
+    match (slices.next(), slices.next()) {
+        (None, _) => &[],
+        (Some(one), None) => one,
+        _ => {
+            joined.clear();
+            payload.slices().for_each(|slice| joined.extend_from_slice(slice));
+            joined
+        }
+    }
+}
+
+/// Subscribers that call, from a thread of Zenoh.
+pub struct Source {
+    // Dropped in this order.
+    _subscribers: Vec<Subscriber<()>>,
+    desk: Arc<Desk>,
+    _presence: Option<Presence>,
+    _session: Session,
+}
+
+/// Where all subscribers of a process call; one at a time.
+pub struct Desk {
+    state: Mutex<State>,
+}
+
+enum State {
+    /// Nobody is called yet: the newest messages are kept, or all of them.
+    Early {
+        kept: VecDeque<ZBytes>,
+        kept_max: usize,
+    },
+    Calling {
+        call: Call,
+        joined: Vec<u8>,
+    },
+    Over,
+}
+
+impl Desk {
+    /// Keeps up to `kept_max` messages until there is a function to call.
+    pub fn new(kept_max: usize) -> Arc<Self> {
+        let state = Mutex::new(State::Early { kept: VecDeque::new(), kept_max });
+        Arc::new(Desk { state })
+    }
+
+    /// Declares a subscriber that calls here.
+    pub fn subscriber(
+        self: &Arc<Self>,
+        session: &Session,
+        key: String,
+    ) -> Result<Subscriber<()>, Error> {
+        let desk = Arc::clone(self);
+        let subscriber =
+            session.declare_subscriber(key).callback(move |sample| desk.deliver(sample.payload()));
+        subscriber.wait().map_err(|error| failed("declare a subscriber", error))
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    #[inline]
+    fn deliver(&self, payload: &ZBytes) {
+        match &mut *self.lock() {
+            State::Calling { call, joined } => {
+                if is_valid(payload) {
+                    call(whole(payload, joined));
+                }
+            }
+            State::Early { kept, kept_max } => {
+                kept.push_back(payload.clone());
+                if kept.len() > *kept_max {
+                    kept.pop_front();
+                }
+            }
+            State::Over => {}
+        }
+    }
+}
+
+impl Source {
+    /// Of `subscribers`, declared by `desk`; `presence` is elsewhere if there is a publisher.
+    pub fn new(
+        session: &Session,
+        subscribers: Vec<Subscriber<()>>,
+        desk: Arc<Desk>,
+        presence: Option<Presence>,
+    ) -> Self {
+        let _session = session.clone();
+        Source { _subscribers: subscribers, desk, _presence: presence, _session }
+    }
+}
+
+impl CallSource for Source {
+    fn start(self: Box<Self>, mut call: Call) -> Result<Box<dyn Any>, Error> {
+        let mut state = self.desk.lock();
+        let mut joined = Vec::new();
+        if let State::Early { kept, .. } = &mut *state {
+            for payload in kept.drain(..) {
+                call(whole(&payload, &mut joined));
+            }
+        }
+        *state = State::Calling { call, joined };
+        drop(state);
+        Ok(Box::new(Calling { source: *self }))
+    }
+}
+
+/// Subscribers that are calling.
+struct Calling {
+    source: Source,
+}
+
+impl Drop for Calling {
+    fn drop(&mut self) {
+        // Out of the lock before the function is dropped.
+        let state = mem::replace(&mut *self.source.desk.lock(), State::Over);
+        drop(state);
+    }
+}

@@ -1,0 +1,147 @@
+//! Driver of `myelin bench` for Zenoh, peer to peer: over TCP on the loopback interface, and over
+//! shared memory.
+//!
+//! ```text
+//! main.rs      the systems and what the kit calls
+//! config.rs    Zenoh's configuration (JSON)
+//! meet.rs      how pings learn where pongs listen; the removal of what killed ones leave
+//! peer.rs      a session, and the count of those that have matched
+//! link.rs      the ends of round trips and of streams
+//! outbox.rs    publisher, with loans from shared memory
+//! inbox.rs     subscribers: a channel for ping, a callback for pong
+//! ```
+//! `check/` holds a round trip written without the kit; `README.md` says what was chosen and why.
+//! Streams have several publishers, subscribers and topics, best effort and reliable, without
+//! limits of ours.
+
+mod config;
+mod inbox;
+mod link;
+mod meet;
+mod outbox;
+mod peer;
+
+use std::process::ExitCode;
+
+use myelin_bench_kit::protocol::{
+    Prepare, Reliability, Streams, System, Topology, Transport, Wait, Workload,
+};
+use myelin_bench_kit::{Answerer, Driver, Error, Link, Stream};
+
+fn main() -> ExitCode {
+    // What matters comes back as an error; what Zenoh itself finds worth an error goes to the log.
+    zenoh::init_log_from_env_or("error");
+    myelin_bench_kit::main(&Zenoh)
+}
+
+struct Zenoh;
+
+impl Driver for Zenoh {
+    fn systems(&self) -> Vec<System> {
+        VARIANTS.iter().map(Variant::system).collect()
+    }
+
+    fn check(&self, prepare: &Prepare) -> Result<(), Error> {
+        Variant::of(prepare)?;
+        if let Some(key) = prepare.options.keys().next() {
+            let text = format!("{} has no options, so no `{key}`", prepare.system);
+            return Err(Error::new(text).key(key).remedy("remove it from [options.zenoh]"));
+        }
+        let (asked, max) = (prepare.payload_bytes, PAYLOAD_BYTES_MAX);
+        if asked > max {
+            let text = format!("payload of {asked} B; this driver carries up to {max} B");
+            return Err(Error::new(text).remedy("use a smaller payload_bytes"));
+        }
+        Ok(())
+    }
+
+    fn open(&self, prepare: &Prepare) -> Result<Link, Error> {
+        self.check(prepare)?;
+        link::open(prepare, Variant::of(prepare)?)
+    }
+
+    fn open_answerer(&self, prepare: &Prepare) -> Result<Option<Answerer>, Error> {
+        self.check(prepare)?;
+        link::open_answerer(prepare, Variant::of(prepare)?).map(Some)
+    }
+
+    fn open_stream(&self, prepare: &Prepare) -> Result<Stream, Error> {
+        self.check(prepare)?;
+        link::open_stream(prepare, Variant::of(prepare)?)
+    }
+
+    fn clean(&self) -> Result<(), Error> {
+        meet::clean()
+    }
+}
+
+/// A way to use the middleware that is a system of its own.
+struct Variant {
+    name: &'static str,
+    about: &'static str,
+    /// Payloads lie in shared memory and what announces them goes through UNIX sockets.
+    shared_memory: bool,
+}
+
+const VARIANTS: [Variant; 2] = [
+    Variant {
+        name: "zenoh.tcp",
+        about: "Zenoh, peer to peer over TCP on the loopback interface, callbacks",
+        shared_memory: false,
+    },
+    Variant {
+        name: "zenoh.shm",
+        about: "Zenoh over shared memory, written into loans, announced by UNIX socket, callbacks",
+        shared_memory: true,
+    },
+];
+
+impl Variant {
+    fn of(prepare: &Prepare) -> Result<&'static Variant, Error> {
+        let variant = VARIANTS.iter().find(|variant| variant.name == prepare.system);
+        variant.ok_or_else(|| Error::new(format!("zenoh has no system `{}`", prepare.system)))
+    }
+
+    fn system(&self) -> System {
+        System {
+            name: self.name.into(),
+            about: self.about.into(),
+            version: ZENOH_VERSION.into(),
+            // A thread of Zenoh sleeps in the kernel until woken, and calls.
+            wait: Wait::Block,
+            transport: match self.shared_memory {
+                true => Transport::SharedMemory,
+                false => Transport::Loopback,
+            },
+            topology: Topology::TwoProcesses,
+            loans: self.shared_memory,
+            daemon: false,
+            missing: None,
+            payload_bytes_max: PAYLOAD_BYTES_MAX,
+            floor: false,
+            workloads: [Workload::roundtrip_only(), Workload::streams()].concat(),
+            streams: Streams {
+                reliability: vec![Reliability::BestEffort, Reliability::Reliable],
+                publishers_max: 0,
+                subscribers_max: 0,
+                topics_max: 0,
+            },
+        }
+    }
+}
+
+/// As Cargo.toml has it, exactly; the crate does not tell.
+const ZENOH_VERSION: &str = "1.10.2";
+/// As the floor's: comparable, and a run's samples fit into memory.
+const PAYLOAD_BYTES_MAX: u64 = 64 << 20;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_version_is_that_of_the_manifest() {
+        let manifest = include_str!("../Cargo.toml");
+        assert!(manifest.contains(&format!("version = \"={ZENOH_VERSION}\"")));
+    }
+}

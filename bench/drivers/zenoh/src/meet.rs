@@ -1,0 +1,148 @@
+//! How pings learn where pongs listen, and the removal of what killed ones leave.
+//!
+//! A pong lets Zenoh choose a free port, so that runs side by side do not collide, and tells it to
+//! each ping through an abstract socket, which ends with the process. Over shared memory it listens
+//! at a socket with a path:
+//!
+//! ```text
+//! @myelin-zenoh-<tag>-<index>                  where pong <index> of a run tells its endpoint
+//! /tmp/myelin-zenoh-<pid>-<tag>.sock, ….lock   Zenoh's socket and its lock; removed once matched
+//! /dev/shm/<number>.zenoh                      Zenoh's memory, locked while anyone has it mapped
+//! ```
+
+use std::fs::{self, File};
+use std::io::{ErrorKind, Read, Write};
+use std::os::linux::net::SocketAddrExt;
+use std::os::unix::net::{SocketAddr, UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use myelin_bench_kit::protocol::Prepare;
+use myelin_bench_kit::{Error, clock};
+
+/// Tells `endpoint` to as many pings as pong `prepare.index` has, from a thread that then ends.
+pub fn tell(prepare: &Prepare, endpoint: String) -> Result<(), Error> {
+    let listener = UnixListener::bind_addr(&address(prepare, prepare.index)?)
+        .map_err(|error| Error::new(format!("two pongs of run {}? {error}", prepare.run)))?;
+    let pings = prepare.publishers;
+    let serve = move || {
+        for _ in 0..pings {
+            // A ping that has gone meanwhile is missed when matching.
+            let told = listener.accept().map(|(mut ping, _)| ping.write_all(endpoint.as_bytes()));
+            drop(told);
+        }
+    };
+    std::thread::Builder::new().name("meet".into()).spawn(serve)?;
+    Ok(())
+}
+
+/// Where pong `index` listens; asked until the clock reads `until_ns`. `None` if it does not come.
+pub fn ask(prepare: &Prepare, index: u32, until_ns: u64) -> Result<Option<String>, Error> {
+    let address = address(prepare, index)?;
+    while clock::monotonic_ns() < until_ns {
+        match UnixStream::connect_addr(&address) {
+            Ok(mut pong) => {
+                let mut endpoint = String::new();
+                pong.read_to_string(&mut endpoint)?;
+                return Ok(Some(endpoint));
+            }
+            Err(error) if error.kind() == ErrorKind::ConnectionRefused => {
+                std::thread::sleep(LOOK_AGAIN);
+            }
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Ok(None)
+}
+
+fn address(prepare: &Prepare, index: u32) -> Result<SocketAddr, Error> {
+    Ok(SocketAddr::from_abstract_name(format!("{PREFIX}{}-{index}", tag(prepare)))?)
+}
+
+/// The socket of this process, of which Zenoh makes two files.
+pub fn socket_path(prepare: &Prepare) -> PathBuf {
+    Path::new(SOCKETS).join(format!("{PREFIX}{}-{}{SOCKET}", std::process::id(), tag(prepare)))
+}
+
+/// Nobody comes any more: nothing with a name need stay.
+pub fn remove_socket(path: &Path) -> Result<(), Error> {
+    remove(path)?;
+    remove(&lock_of(path))
+}
+
+/// From now on this process leaves no shared memory behind when it ends, unless it is killed. Zenoh
+/// itself leaves what two that end at the same time have both locked.
+pub fn leave_nothing() {
+    // SAFETY: the handler is a function of this program and has no preconditions.
+    unsafe { libc::atexit(at_exit) };
+}
+
+extern "C" fn at_exit() {
+    for entry in fs::read_dir("/proc/self/fd").into_iter().flatten().map_while(Result::ok) {
+        let is_memory = fs::read_link(entry.path()).is_ok_and(|file| {
+            file.starts_with("/dev/shm") && file.extension().is_some_and(|it| it == "zenoh")
+        });
+        let descriptor = entry.file_name().to_str().and_then(|name| name.parse().ok());
+        if let (true, Some(descriptor)) = (is_memory, descriptor) {
+            // SAFETY: only the lock is given up; whatever the number stands for now, no memory
+            // depends on it.
+            unsafe { libc::flock(descriptor, libc::LOCK_UN) };
+        }
+    }
+    // Of several that end at once, the one that unlocks last finds no lock.
+    zenoh::shm::cleanup_orphaned_shm_segments();
+}
+
+/// Removes what processes have left that no longer live.
+pub fn clean() -> Result<(), Error> {
+    zenoh::shm::cleanup_orphaned_shm_segments();
+    let entries = fs::read_dir(SOCKETS)?.filter_map(Result::ok);
+    let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
+    let (is_gone, socket) = (
+        |pid| !Path::new("/proc").join(pid).exists(),
+        |name: &String| {
+            let name = name.strip_suffix(LOCK).unwrap_or(name);
+            let pid = name.strip_prefix(PREFIX)?.split('-').next()?;
+            name.ends_with(SOCKET).then(|| (Path::new(SOCKETS).join(name), pid.to_owned()))
+        },
+    );
+    for (path, pid) in names.filter_map(|name| socket(&name)) {
+        // The lock tells of owners that are not to be seen from here (containers with one /tmp).
+        let is_held = File::open(lock_of(&path)).is_ok_and(|lock| lock.try_lock().is_err());
+        if is_gone(pid) && !is_held {
+            remove_socket(&path)?;
+        }
+    }
+    Ok(())
+}
+
+fn lock_of(path: &Path) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(LOCK);
+    name.into()
+}
+
+fn remove(path: &Path) -> Result<(), Error> {
+    match fs::remove_file(path) {
+        Err(error)
+            if !matches!(error.kind(), ErrorKind::NotFound | ErrorKind::PermissionDenied) =>
+        {
+            Err(Error::new(format!("removing {}: {error}", path.display())))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// FNV-1a of system and run: a run's name is longer than an address allows.
+fn tag(prepare: &Prepare) -> String {
+    let step = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
+    let name = prepare.system.bytes().chain([b'/']).chain(prepare.run.bytes());
+    format!("{:016x}", name.fold(0xcbf2_9ce4_8422_2325, step))
+}
+
+const PREFIX: &str = "myelin-zenoh-";
+const SOCKETS: &str = "/tmp";
+const SOCKET: &str = ".sock";
+/// As Zenoh names it.
+const LOCK: &str = ".lock";
+const LOOK_AGAIN: Duration = Duration::from_micros(200);

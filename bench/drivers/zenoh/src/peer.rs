@@ -1,0 +1,171 @@
+//! A session with Zenoh, and the count of the processes at the other end.
+//!
+//! A publisher's matching status says whether there is a subscriber, not how many, and a subscriber
+//! is told of no publishers. So each process declares a liveliness token after all else that it
+//! declares; Zenoh delivers declarations in order, so whoever sees the token has seen the rest.
+
+use std::collections::BTreeSet;
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::time::Duration;
+
+use myelin_bench_kit::protocol::{Prepare, Role};
+use myelin_bench_kit::{Error, clock};
+use zenoh::liveliness::LivelinessToken;
+use zenoh::pubsub::{Publisher, Subscriber};
+use zenoh::sample::SampleKind;
+use zenoh::{Session, Wait};
+
+use crate::config::{self, Endpoints};
+use crate::{Variant, meet};
+
+/// A session that has not matched yet.
+pub struct Peer<'a> {
+    /// To be kept as long as anything that was declared on it.
+    pub session: Session,
+    prepare: &'a Prepare,
+    variant: &'a Variant,
+    until_ns: u64,
+}
+
+/// Keeps this process visible to those at the other end.
+pub struct Presence {
+    _token: LivelinessToken,
+    _others: Subscriber<()>,
+}
+
+impl<'a> Peer<'a> {
+    /// Opens the session of `prepare.role`: pong listens, ping connects to all pongs.
+    pub fn open(prepare: &'a Prepare, variant: &'a Variant) -> Result<Self, Error> {
+        meet::clean()?;
+        meet::leave_nothing();
+        let until_ns = clock::monotonic_ns().saturating_add(prepare.match_timeout_ns);
+        let mut endpoints = Endpoints::default();
+        if prepare.role == Role::Ping {
+            for index in 0..prepare.subscribers {
+                let Some(endpoint) = meet::ask(prepare, index, until_ns)? else {
+                    return Err(absent(prepare, index as usize));
+                };
+                endpoints.connect.push(endpoint);
+            }
+        } else {
+            endpoints.listen.push(match variant.shared_memory {
+                true => format!("unixsock-stream/{}", meet::socket_path(prepare).display()),
+                false => "tcp/127.0.0.1:0".into(),
+            });
+        }
+        let config = config::of(prepare, variant.shared_memory, &endpoints);
+        let session = zenoh::open(config::parse(&config)?).wait();
+        let session = session.map_err(|error| failed("open its session", error))?;
+        if prepare.role != Role::Ping {
+            // The port is known now.
+            let locators = session.info().locators().wait();
+            endpoints.listen = locators.iter().map(ToString::to_string).collect();
+            let endpoint = endpoints.listen.first().cloned();
+            let endpoint = endpoint.ok_or_else(|| Error::new("Zenoh listens nowhere"))?;
+            meet::tell(prepare, endpoint)?;
+        }
+        let config = config::of(prepare, variant.shared_memory, &endpoints);
+        config::write(prepare, &config)?;
+        Ok(Peer { session, prepare, variant, until_ns })
+    }
+
+    /// Declares the token and returns when all others have declared theirs.
+    pub fn matched(&self, publishers: &[Publisher<'_>]) -> Result<Presence, Error> {
+        let prepare = self.prepare;
+        let (own, other, expected) = match prepare.role {
+            Role::Ping => (PING, PONG, prepare.subscribers as usize),
+            _ => (PONG, PING, prepare.publishers as usize),
+        };
+        let seen = Arc::new((Mutex::new(BTreeSet::new()), Condvar::new()));
+        let theirs = Arc::clone(&seen);
+        let liveliness = self.session.liveliness();
+        let others = liveliness
+            .declare_subscriber(key(prepare, other, "*"))
+            .history(true)
+            .callback(move |sample| {
+                let name = sample.key_expr().to_string();
+                let mut names = theirs.0.lock().unwrap_or_else(PoisonError::into_inner);
+                match sample.kind() {
+                    SampleKind::Put => names.insert(name),
+                    SampleKind::Delete => names.remove(&name),
+                };
+                theirs.1.notify_one();
+            })
+            .wait()
+            .map_err(|error| failed("watch for the other end", error))?;
+        let token = liveliness
+            .declare_token(key(prepare, own, prepare.index))
+            .wait()
+            .map_err(|error| failed("declare that it is there", error))?;
+        let mut names = seen.0.lock().unwrap_or_else(PoisonError::into_inner);
+        while names.len() < expected || !have_subscribers(publishers, expected)? {
+            let left_ns = self.until_ns.saturating_sub(clock::monotonic_ns());
+            if left_ns == 0 {
+                return Err(absent(prepare, names.len()));
+            }
+            let limit = Duration::from_nanos(left_ns).min(LOOK_AGAIN);
+            let waited = seen.1.wait_timeout(names, limit);
+            names = waited.unwrap_or_else(PoisonError::into_inner).0;
+        }
+        drop(names);
+        self.check_transport()?;
+        Ok(Presence { _token: token, _others: others })
+    }
+
+    /// Zenoh falls back to the socket in silence if the two do not agree on shared memory.
+    fn check_transport(&self) -> Result<(), Error> {
+        if !self.variant.shared_memory {
+            return Ok(());
+        }
+        meet::remove_socket(&meet::socket_path(self.prepare))?;
+        // Asked outside of Tokio, Zenoh 1.10 panics when its transport is the low-latency one.
+        let tokio = tokio::runtime::Builder::new_multi_thread().worker_threads(1).build()?;
+        let _inside = tokio.enter();
+        match self.session.info().transports().wait().all(|transport| transport.is_shm()) {
+            true => Ok(()),
+            false => Err(Error::new("Zenoh has not agreed on shared memory with the other end")
+                .remedy("room in /dev/shm? ulimit -l?")),
+        }
+    }
+}
+
+/// The key expression of `what`, this run's.
+pub fn key(prepare: &Prepare, what: &str, index: impl std::fmt::Display) -> String {
+    format!("myelin/{}/{}/{what}/{index}", prepare.system, prepare.run)
+}
+
+/// By Zenoh's matching status, unless there are to be none.
+fn have_subscribers(publishers: &[Publisher<'_>], expected: usize) -> Result<bool, Error> {
+    for publisher in publishers {
+        let status = publisher.matching_status().wait();
+        let status = status.map_err(|error| failed("say who matches", error))?;
+        if expected > 0 && !status.matching() {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+/// Fewer have come than should.
+fn absent(prepare: &Prepare, found: usize) -> Error {
+    let (who, expected) = match prepare.role {
+        Role::Ping => (PONG, prepare.subscribers),
+        _ => (PING, prepare.publishers),
+    };
+    let seconds = prepare.match_timeout_ns as f64 * 1e-9;
+    let text = match expected {
+        1 => format!("{who} did not come within {seconds} s"),
+        _ => format!("{found} of {expected} {who}s came within {seconds} s"),
+    };
+    Error::new(text).remedy(format!("see {who}'s log in the results folder"))
+}
+
+/// What Zenoh could not do.
+pub fn failed(what: &str, error: impl std::fmt::Display) -> Error {
+    Error::new(format!("Zenoh could not {what}: {error}"))
+}
+
+const PING: &str = "ping";
+const PONG: &str = "pong";
+/// A change wakes; this only bounds what a missed one costs.
+const LOOK_AGAIN: Duration = Duration::from_millis(1);
