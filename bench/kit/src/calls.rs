@@ -56,6 +56,8 @@ impl<T: Send + 'static> Lent<T> {
         let (sender, returned) = channel();
         let over = Arc::new(AtomicBool::new(false));
         let its_over = Arc::clone(&over);
+        // Whoever waits for the last message is who has asked for the function.
+        let waiting = std::thread::current();
         let mut keeper = Keeper { owned: Some(owned), sender };
         let function = move |message: &[u8]| {
             if let Some(owned) = &mut keeper.owned
@@ -63,6 +65,7 @@ impl<T: Send + 'static> Lent<T> {
             {
                 // ORDER: Relaxed, what was written comes back through the channel.
                 its_over.store(true, Ordering::Relaxed);
+                waiting.unpark();
             }
         };
         (Box::new(function), Lent { returned, over })

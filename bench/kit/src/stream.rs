@@ -198,7 +198,7 @@ impl Pong {
                 let (call, lent) = Lent::listening(hearing, &self.clock);
                 let calling = source.start(call)?;
                 // ORDER: Relaxed, the flag carries nothing else.
-                while !stop.load(Ordering::Relaxed) {
+                while !stop.load(Ordering::Relaxed) && !lent.is_over() {
                     std::thread::park_timeout(STOP_CHECK);
                 }
                 // What is under way when the lab says stop still counts.
