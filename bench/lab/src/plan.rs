@@ -160,7 +160,7 @@ mod tests {
     #[test]
     fn every_block_has_every_cell_once_in_an_order_of_its_own() {
         let plan = plan(7);
-        assert_eq!(plan.cells.len(), 2 * 5 * 2);
+        assert_eq!(plan.cells.len(), 2 * 2 * 2);
         let blocks: Vec<Vec<usize>> = plan
             .runs
             .chunks(plan.cells.len())
