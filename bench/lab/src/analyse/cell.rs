@@ -130,6 +130,8 @@ pub fn pool(
     let warmup_messages = scenario.workload.warmup_at(plan.rate_hz);
     let total = Totals::of(&used, warmup_messages * u64::from(plan.publishers));
     let is_stream = kind.is_one_way();
+    // The last message ends a run one period early.
+    let unsent_s = plan.rate_hz.map_or(0.0, |rate_hz| used.len() as f64 / rate_hz);
     let directions = if kind == Kind::Roundtrip { 2.0 } else { 1.0 };
     let interval_of = |wanted: bool, quantile| match wanted && latency.supported(quantile).is_some()
     {
@@ -168,7 +170,7 @@ pub fn pool(
         read_us: pooled(|series| &series.read),
         wake_us: pooled(|series| &series.wake),
         throughput_per_s: total
-            .per_second(total.exchanges(kind, plan.publishers), total.measured_s),
+            .per_second(total.exchanges(kind, plan.publishers), total.measured_s + unsent_s),
         taken_per_s: flood::taken_per_s(&used),
         lossless_per_s: flood::lossless_per_s(&used),
         cpu_us_per_message: total.exchange_cpu_us / (total.counts.sent as f64).max(1.0),
