@@ -3,7 +3,6 @@
 //! What is timed and recorded is as in `pingpong`; there is no wait, so no `wake_ns`.
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread::Thread;
 use std::time::Duration;
 
 use crate::calls::Lent;
@@ -29,15 +28,13 @@ struct Desk {
     prepare: Prepare,
     done: Done,
     failed: Option<Error>,
-    /// Woken after the last message.
-    main: Option<Thread>,
 }
 
 impl Answering {
     pub(crate) fn new(answerer: Answerer, prepare: &Prepare, samples: SampleFile) -> Self {
         let Answerer { publisher, source, clock } = answerer;
         let (prepare, done) = (prepare.clone(), Done::default());
-        let desk = Desk { publisher, clock, samples, prepare, done, failed: None, main: None };
+        let desk = Desk { publisher, clock, samples, prepare, done, failed: None };
         Answering { ready: Some((source, desk)) }
     }
 
@@ -47,7 +44,6 @@ impl Answering {
             return Err(Error::new("an answering end runs once"));
         };
         desk.done.begin_ns = desk.clock.now();
-        desk.main = Some(std::thread::current());
         let (call, lent) = Lent::new(desk, Desk::answer);
         let calling = source.start(call)?;
         // ORDER: Relaxed, the flag carries nothing else.
@@ -68,9 +64,6 @@ impl Desk {
             Ok(true) => return false,
             Ok(false) => {}
             Err(error) => self.failed = Some(error),
-        }
-        if let Some(main) = &self.main {
-            main.unpark();
         }
         true
     }

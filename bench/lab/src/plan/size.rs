@@ -32,7 +32,6 @@ impl Plan {
                 _ if warmup_s > 0.0 => {
                     format!("{name}: warm-up {} before each run, at its rate", short(warmup_s))
                 }
-                _ if scenario.workload.kind == Kind::Startup => format!("{name}: no warm-up"),
                 0 => format!("{name}: no warm-up"),
                 _ => {
                     let rates = rates.collect::<Vec<_>>().join(", ");

@@ -152,7 +152,8 @@ impl WorkloadFile {
                 self.warmup_messages,
                 0,
                 MESSAGES_MAX,
-                WARMUP_MESSAGES,
+                // A start-up is measured cold.
+                if self.kind == Kind::Startup { 0 } else { WARMUP_MESSAGES },
             )?,
             reply_timeout_ms: limits.optional(
                 "reply_timeout_ms",
@@ -191,9 +192,6 @@ impl WorkloadFile {
             ("record_every", place(&self.record_every)),
         ];
         kind::check(limits, kind, &given)?;
-        if self.subscribers.as_ref().is_some_and(|counts| counts.get_ref().is_empty()) {
-            return Err(limits.missing("[workload]", "subscribers", "name at least one number"));
-        }
         if kind == Kind::Image && self.frames.as_ref().is_none_or(|them| them.get_ref().is_empty())
         {
             return Err(limits.missing("[workload]", "frames", "for instance [\"1440x1080\"]"));
