@@ -200,8 +200,8 @@ impl Maker {
             curve: law.curve(samples),
             runs: points,
             seconds: if rate.is_some() { seconds(&law, 10) } else { vec![] },
-            series: None,
             configuration,
+            ..Detail::default()
         });
     }
 
