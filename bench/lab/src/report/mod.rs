@@ -5,6 +5,7 @@
 //! the cells, `verdict` compares, `lines`, `validity` and `table` put it in words, and one module
 //! for each format prints.
 
+mod course;
 mod csv;
 mod ddsperf_format;
 mod entry;
@@ -15,6 +16,8 @@ mod host;
 mod html;
 mod lines;
 mod markdown;
+mod packed;
+mod palette;
 mod plots;
 pub mod published;
 pub mod published_images;
