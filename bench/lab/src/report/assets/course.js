@@ -58,12 +58,12 @@ function drawCourse(holder, data, page) {
     holder.append(element("figure", {}, element("figcaption", { textContent: caption }), plot));
     const x = extra.x || domain;
     const svg = Plot.plot({
-      width: room, height, marginLeft: 62, marginRight: 14, marginTop: 10, marginBottom: 34,
+      width: room, height, marginLeft: 62, marginRight: 14, marginTop: 10, marginBottom: height > 150 ? 36 : 24,
       x: { domain: x, label: null }, y: { ...y.options, label: null },
       marks: [
         ...(x[0] < 0 ? [Plot.rectX([x], { x1: x[0], x2: 0, fill: "var(--muted)", fillOpacity: 0.12, ariaLabel: () => "warm-up" })] : []),
         ...y.marks.filter(Boolean),
-        Plot.axisX(extra.ticks || ticks, { text: (value) => (value < 0 ? `−${quantity(-value, "s")}` : quantity(value, "s")), tickSize: 4, label: "since the first measured message →" }),
+        Plot.axisX(extra.ticks || ticks, { text: (value) => (value < 0 ? `−${quantity(-value, "s")}` : quantity(value, "s")), tickSize: 4, label: height > 150 ? "since the first measured message →" : null }),
         ...marks,
       ],
     });
@@ -71,12 +71,13 @@ function drawCourse(holder, data, page) {
     plot.append(svg);
   };
   const colour = system.colour;
-  const steps = (rows, key) => rows.filter((row) => row[key] != null).flatMap((row) => [{ x: row.x1, y: row[key] }, { x: row.x2, y: row[key] }]);
+  // What is not known interrupts the line.
+  const steps = (rows, key) => rows.flatMap((row) => [{ x: row.x1, y: row[key] ?? NaN }, { x: row.x2, y: row[key] ?? NaN }]);
   const line = (rows, key, look) => Plot.line(steps(rows, key), { x: "x", y: "y", clip: true, stroke: colour, strokeWidth: 1.7, ariaLabel: () => `course ${key}`, ...look });
   const tell = (rows, key, text) => page.tip(rows.filter((row) => row[key] != null).map((row) => ({ ...row, x: (row.x1 + row.x2) / 2, y: row[key] })), { x: "x", y: "y", title: (d) => `${quantity(Math.max(d.x1, domain[0]), "s")} to ${quantity(d.x2, "s")}\n${text(d)}` });
 
   const shown = course.rows.flatMap((row) => [row.p50, row.p99, row.max]).filter((value) => value != null);
-  const latency = latencyAxis(shown, page.scale(), "");
+  const latency = latencyAxis(shown, page.scale(), null);
   const withheld = course.rows.every((row) => row.p99 == null) ? "; p99 is withheld: fewer than ten messages of a window lie beyond it" : "";
   panel(`${metric}: p50 (line), p99 (dashed), slowest message (dots) of ${course.windows} windows${withheld}`,
     `Latency over time of ${cellName(chosen)}: medians of windows ${extremes(course.rows.map((row) => ({ name: `at ${quantity(row.x1, "s")}`, value: row.p50 })), (value) => `${us(value)} µs`)}`,

@@ -19,22 +19,22 @@ function makeQueue() {
     for (const job of jobs) if (job.due && near.has(job.part)) draw(job);
   }, { rootMargin: "400px" });
   let waiting = false;
-  const idle = window.requestIdleCallback || ((work) => setTimeout(() => work({ timeRemaining: () => 8 }), 30));
   function later() {
     if (waiting) return;
     waiting = true;
-    idle((deadline) => {
+    // In slices, so that the page answers in between.
+    setTimeout(() => {
       waiting = false;
-      do {
+      for (const until = performance.now() + 12; performance.now() < until;) {
         const job = jobs.find((job) => job.due);
         if (!job) {
           document.documentElement.dataset.drawn = "yes";
           return;
         }
         draw(job);
-      } while (deadline.timeRemaining() > 12);
+      }
       later();
-    });
+    }, 10);
   }
   return {
     add(part, run) {
@@ -65,20 +65,20 @@ function element(tag, properties, ...children) {
 const remark = (text) => element("p", { className: "remark", textContent: text });
 
 /** A plot with a sentence for those who hear it. `made` are options for Plot, or null. */
-function fillPlot(holder, sentence, made, widest = 1280) {
+function fillPlot(holder, sentence, made) {
   holder.replaceChildren();
   if (made === null) {
     holder.append(remark("Nothing to show."));
     return;
   }
-  const { facets = made.fx?.domain || [], ...options } = made;
+  const facets = made.fx?.domain || [];
   const room = holder.clientWidth || 1100;
   // Side by side they would be too narrow to read.
   const rows = facets.length > 1 && room < 300 * facets.length ? facets.map((facet) => [facet]) : [facets];
   for (const row of rows) {
     const svg = Plot.plot({
-      width: Math.min(room, row.length < 2 ? Math.min(760, widest) : widest), marginLeft: 52, marginRight: 14, marginTop: 34, marginBottom: 40, ...options,
-      ...(row.length ? { fx: { label: null, padding: 0.05, ...options.fx, domain: row } } : {}),
+      width: Math.min(room, row.length < 2 ? 760 : 1280), marginLeft: 52, marginRight: 14, marginTop: 34, marginBottom: 40, ...made,
+      ...(row.length ? { fx: { label: null, padding: 0.05, ...made.fx, domain: row } } : {}),
     });
     describe(svg, sentence);
     holder.append(svg);

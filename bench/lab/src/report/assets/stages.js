@@ -33,40 +33,31 @@ function stageBar(cell, which, isShare) {
   return { total, end: within.length ? total * scale : null, bars: bars.map((bar) => ({ ...bar, cell, which, total, share: total > 0 ? bar.us / total : 0 })) };
 }
 
-/** Options for Plot of one tuning, or null if nothing is shown. */
-function stagePlot(group, payload, tuning, page, room) {
+/** Options for Plot of the bars of `cells`, in their order; `room` is what they have in pixels. */
+function stagePlot(cells, which, page, room) {
   const isShare = page.bars() === "share";
-  const cells = group.cells.filter((cell) => cell.payload === payload && cell.tuning === tuning && page.isShown(cell) && cell.stages);
-  if (cells.length === 0) return null;
-  const order = [...cells].sort((a, b) => stageBar(a, ALL_MESSAGES).total - stageBar(b, ALL_MESSAGES).total);
-  const names = order.map((cell) => cell.system);
-  const facets = [ALL_MESSAGES, SLOW_MESSAGES];
-  const made = facets.flatMap((which) => order.map((cell) => ({ cell, which, ...stageBar(cell, which, isShare) })));
+  const made = cells.map((cell) => ({ cell, ...stageBar(cell, which, isShare) }));
   const bars = made.flatMap((one) => one.bars.filter((bar) => bar.x2 > bar.x1));
-  const longest = Math.max(...made.map((one) => one.end ?? 0)), first = Math.min(0, ...bars.map((bar) => bar.x1));
-  const isNarrow = room < 620;
-  const marginLeft = 12 + Math.max(...names.map((name) => name.length)) * (isNarrow ? 5.6 : 6.4);
-  // Beside the longest bar there is room for its sum; what is before zero takes a third at most.
-  const domain = [Math.max(first, -longest / 2), longest * (isNarrow ? 1.5 : 1.22)];
-  const width = (room - marginLeft) / (isNarrow ? 1 : 2.1);
-  const pixels = (bar) => ((bar.x2 - bar.x1) / (domain[1] - domain[0])) * width;
-  const common = { y: (d) => d.cell.system, fx: "which" };
-  const roomy = bars.filter((bar) => pixels(bar) > 6.4 * STAGES[bar.stage].name.length + 8 && bar.x1 >= domain[0]);
+  const longest = Math.max(...made.map((one) => one.end ?? 0)) || 1, first = Math.min(0, ...bars.map((bar) => bar.x1));
+  const names = cells.map((cell) => cell.system);
+  const marginLeft = 14 + 6.3 * Math.max(...names.map((name) => name.length)), marginRight = 82;
+  // What is before zero takes a third at most.
+  const domain = [Math.max(first, -longest / 2), longest];
+  const pixels = (bar) => ((bar.x2 - bar.x1) / (domain[1] - domain[0])) * (room - marginLeft - marginRight);
+  const y = (d) => d.cell.system;
+  const named = bars.filter((bar) => pixels(bar) > 6.4 * STAGES[bar.stage].name.length + 8 && bar.x1 >= domain[0]);
   const words = (bar) => `${STAGES[bar.stage].name}${bar.isBefore ? " (before the latency begins)" : ""}: ${us(bar.us)} µs${bar.isBefore ? "" : `, ${(100 * bar.share).toFixed(1)} %`}`;
+  const tick = (value) => (isShare ? `${value} %` : value < 0 ? `−${quantity(-value, "us")}` : quantity(value, "us"));
   return {
-    width: room,
-    facets: isNarrow ? facets : undefined,
-    height: 44 + 20 * names.length + 40,
-    marginLeft, marginRight: 10,
+    width: room, height: 34 + 19 * names.length, marginLeft, marginRight, marginTop: 4, marginBottom: 26,
     x: { domain, label: null },
-    y: { domain: names, label: null, padding: 0.22 },
-    fx: { domain: facets },
+    y: { domain: names, label: null, padding: 0.2 },
     marks: [
-      Plot.axisX(d3.ticks(...domain, isNarrow ? 3 : 5).filter((tick) => tick <= longest), { text: (value) => (isShare ? `${value} %` : value < 0 ? `−${quantity(-value, "us")}` : quantity(value, "us")), tickSize: 4, label: null }),
-      Plot.axisY({ tickSize: 0, fontSize: isNarrow ? 10 : 11.5 }),
-      Plot.barX(bars, { ...common, x1: "x1", x2: "x2", clip: true, fill: (d) => stageColour(d.stage), fillOpacity: (d) => stageOpacity(d.stage), stroke: "var(--paper)", strokeWidth: 0.6, title: (d) => `${d.cell.system}, ${tuning}, ${d.which}\n${words(d)}`, ariaLabel: (d) => `stage ${STAGES[d.stage].name} of ${d.cell.system}, ${d.which}` }),
-      Plot.text(roomy, { ...common, x: (d) => (d.x1 + d.x2) / 2, text: (d) => STAGES[d.stage].name, fontSize: 10.5, fill: (d) => (STAGES[d.stage].pale ? "var(--ink)" : "var(--on-stage)"), ariaLabel: () => "part" }),
-      Plot.text(made, { ...common, x: (d) => d.end ?? 0, text: (d) => (d.end == null ? "p99 withheld" : `${us(d.total)} µs`), textAnchor: "start", dx: 5, fontSize: 11, fill: "var(--muted)", ariaLabel: () => "sum" }),
+      Plot.axisX(d3.ticks(...domain, room < 480 ? 3 : 5), { text: tick, tickSize: 4, label: null }),
+      Plot.axisY({ tickSize: 0 }),
+      Plot.barX(bars, { y, x1: "x1", x2: "x2", clip: true, fill: (d) => stageColour(d.stage), fillOpacity: (d) => stageOpacity(d.stage), stroke: "var(--paper)", strokeWidth: 0.6, title: (d) => `${d.cell.system}, ${d.cell.tuning}, ${which}\n${words(d)}`, ariaLabel: (d) => `stage ${STAGES[d.stage].name} of ${d.cell.system}, ${d.cell.tuning}, ${which}` }),
+      Plot.text(named, { y, x: (d) => (d.x1 + d.x2) / 2, text: (d) => STAGES[d.stage].name, fontSize: 10.5, fill: (d) => (STAGES[d.stage].pale ? "var(--ink)" : "var(--on-stage)"), ariaLabel: () => "part" }),
+      Plot.text(made, { y, x: (d) => d.end ?? 0, text: (d) => (d.end == null ? "p99 withheld" : `${us(d.total)} µs`), textAnchor: "start", dx: 5, fontSize: 11, fill: "var(--muted)", ariaLabel: () => "sum" }),
       Plot.ruleX([0], { stroke: "var(--muted)" }),
     ],
   };
@@ -76,9 +67,10 @@ function stagePlot(group, payload, tuning, page, room) {
 function stageRemarks(cells) {
   const has = (cell, stage) => cell.stages.parts.some((part) => part[0] === stage);
   const names = (wanted) => [...new Set(cells.filter(wanted).map((cell) => cell.system))];
+  const every = names(() => true).length;
   const remarks = [];
-  const say = (systems, text) => { if (systems.length) remarks.push(`${systems.join(", ")}: ${text}`); };
-  say(names((cell) => !has(cell, 1) && !has(cell, 2)), "no loan to be had or filled; what is written is copied within publish.");
+  const say = (systems, text) => { if (systems.length) remarks.push(`${systems.length === every ? "All" : systems.join(", ")}: ${text}`); };
+  say(names((cell) => !has(cell, 1) && !has(cell, 2)), "without loans; what is written is copied within publish.");
   say(names((cell) => has(cell, 6) || has(cell, 10)), "waits inside its take, or is called: wake and take are one.");
   say(names((cell) => !has(cell, 0)), "no schedule, hence no lateness.");
   return remarks;
@@ -93,14 +85,18 @@ function drawStages(holder, group, payload, page) {
     return;
   }
   for (const tuning of page.shownTunings(group)) {
-    const own = shown.filter((cell) => cell.tuning === tuning);
+    const total = (cell) => stageBar(cell, ALL_MESSAGES).total;
+    const own = shown.filter((cell) => cell.tuning === tuning).sort((a, b) => total(a) - total(b));
     if (own.length === 0) continue;
-    if (group.tunings.length > 1) holder.append(element("h4", { textContent: tuning }));
-    const part = element("div", {});
-    holder.append(part);
-    const sums = own.map((cell) => ({ name: cell.system, value: stageBar(cell, ALL_MESSAGES).total }));
-    const sentence = `Mean composition of the latency, ${group.title}, ${tuning}: ${extremes(sums, (value) => `${us(value)} µs`)}`;
-    fillPlot(part, sentence, stagePlot(group, payload, tuning, page, room));
+    const pair = element("div", { className: "pair" });
+    for (const which of [ALL_MESSAGES, SLOW_MESSAGES]) {
+      const part = element("div", {});
+      pair.append(element("div", {}, element("h4", { textContent: `${group.tunings.length > 1 ? `${tuning}: ` : ""}${which}` }), part));
+      const sums = own.map((cell) => ({ name: cell.system, value: stageBar(cell, which).end }));
+      const sentence = `Mean composition of the latency, ${group.title}, ${tuning}, ${which}: ${extremes(sums, (value) => `${us(value)} µs`)}`;
+      fillPlot(part, sentence, stagePlot(own, which, page, room < 760 ? room : (room - 24) / 2));
+    }
+    holder.append(pair);
   }
   const remarks = stageRemarks(shown);
   if (remarks.length) holder.append(element("ul", { className: "notes" }, ...remarks.map((text) => element("li", { textContent: text }))));
