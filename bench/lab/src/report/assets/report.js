@@ -39,7 +39,7 @@
     queue.add(plot, () => { if (!figure.hidden) run(); });
   };
 
-  /** A plot for each payload; `sentence` says what it shows. */
+  /** A plot for each payload; `what` says what it shows. */
   function sized(id, group, what, options) {
     const section = byId(id);
     if (!section) return;
@@ -54,7 +54,7 @@
       job(plot, isWanted, () => {
         const cells = group.cells.filter((cell) => cell.payload === payload && view.isShown(cell));
         const ends = (key) => extremes(cells.map((cell) => ({ name: `${cell.system} ${cell.tuning}`, value: cell[key] })), (value) => `${us(value)} µs`);
-        options(plot, payload, `${what}, ${group.title}, ${label}. p50: ${ends("p50")}. p99: ${ends("p99")}`);
+        options(plot, payload, `${what()}, ${group.title}, ${label}. p50: ${ends("p50")}. p99: ${ends("p99")}`);
       });
     });
   }
@@ -69,13 +69,13 @@
       if (group.is_swept && view.siblings(group)[0] === group) {
         for (const id of ["pareto", "percentiles", "runs", "stages"]) byId(id)?.append(pointChoice(group));
       }
-      sized("percentiles", group, "Distribution", (plot, payload, sentence) => {
+      sized("percentiles", group, () => (state.axis === "ecdf" ? "ECDF" : "Percentiles"), (plot, payload, sentence) => {
         const drawn = state.axis === "ecdf" ? ecdfPlot : percentilePlot;
         fillPlot(plot, sentence, drawn(group, payload, percentileDomains(group, page), page));
       });
-      sized("pareto", group, "CPU against latency", (plot, payload, sentence) => fillPlot(plot, sentence, paretoPlot(group, payload, page)));
+      sized("pareto", group, () => "CPU against latency", (plot, payload, sentence) => fillPlot(plot, sentence, paretoPlot(group, payload, page)));
       if (group.cells.some((cell) => cell.stages)) {
-        sized("stages", group, "", (plot, payload) => drawStages(plot, group, payload, page));
+        sized("stages", group, () => "Where the time goes", (plot, payload) => drawStages(plot, group, payload, page));
       }
       if (group.has_sizes) {
         byId("sizes").append(...heading(group.title, data.groups.length));
