@@ -342,6 +342,9 @@ pub struct Done {
     /// Further counts of this driver, by name.
     #[serde(default)]
     pub more: BTreeMap<String, u64>,
+    /// Remarks for the report that are known at the end alone, for instance why messages were lost.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<String>,
     /// One process only: the counts of the receiving end, which pong has where there are two. Its
     /// `cpu_ns` is absent: ping's is that of the process.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -96,7 +96,8 @@ fn run_role(driver: &dyn Driver, prepare: &Prepare) -> Result<(), Error> {
         return Ok(());
     };
     let stop = commands.stop;
-    let done = part.run(prepare, start_ns, &stop)?;
+    let mut done = part.run(prepare, start_ns, &stop)?;
+    done.notes = driver.notes_at_end();
     say(&Event::Done(done));
     // The lab observes this process until it says stop.
     while !stop.load(Ordering::Relaxed) {
