@@ -132,10 +132,15 @@ impl Inbox {
     /// Whether [`Self::topic`] had a sample, which is kept now.
     #[inline(always)]
     fn receive(&mut self) -> Result<bool, Error> {
-        let sample = self.subscribers[self.topic].receive();
-        self.sample =
-            sample.map_err(|error| Error::new(format!("iceoryx2: receive: {error:?}")))?;
-        Ok(self.sample.is_some())
+        match self.subscribers[self.topic].receive() {
+            // Most often, so nothing is moved.
+            Ok(None) => Ok(false),
+            Ok(Some(sample)) => {
+                self.sample = Some(sample);
+                Ok(true)
+            }
+            Err(error) => Err(Error::new(format!("iceoryx2: receive: {error:?}"))),
+        }
     }
 
     /// As [`Self::receive`], from the first topic that has one, beginning behind the one taken from
