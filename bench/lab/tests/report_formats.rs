@@ -163,7 +163,7 @@ fn all_files_are_written_at_once() {
         .map(|entry| entry.unwrap().file_name().into_string().unwrap())
         .collect();
     names.sort();
-    assert_eq!(names, ["report.html", "report.md", "summary.csv", "summary.json"]);
+    assert_eq!(names, ["hgrm", "report.html", "report.md", "summary.csv", "summary.json"]);
 
     let json = std::fs::read_to_string(directory.path().join("summary.json")).unwrap();
     let summary: Summary = serde_json::from_str(&json).unwrap();

@@ -1,7 +1,7 @@
 //! `myelin bench`: run, list, report.
 
 use std::io::IsTerminal;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::{Context, Result};
@@ -90,6 +90,16 @@ pub enum Print {
     Ddsperf,
 }
 
+impl From<Print> for Format {
+    fn from(print: Print) -> Self {
+        match print {
+            Print::Table => Format::Table,
+            Print::Roundtrip => Format::Roundtrip,
+            Print::Ddsperf => Format::Ddsperf,
+        }
+    }
+}
+
 #[derive(Clone, Copy, ValueEnum)]
 enum TuningName {
     /// Nothing is done.
@@ -108,19 +118,50 @@ pub fn run(verb: Verb) -> Result<ExitCode> {
             list(what);
             Ok(ExitCode::SUCCESS)
         }
-        Verb::Report { directory, format, open } => {
-            let analysis = session::read(&directory)?;
-            report(&analysis, &directory, format)?;
-            let all_valid = analysis.summary.all_valid();
-            if open {
-                let page = directory.join("report.html");
-                std::process::Command::new("xdg-open")
-                    .arg(&page)
-                    .spawn()
-                    .with_context(|| format!("xdg-open; open {} yourself", page.display()))?;
-            }
-            Ok(if all_valid { ExitCode::SUCCESS } else { ExitCode::FAILURE })
-        }
+        Verb::Report { directory, format, open } => report_again(&directory, format, open),
+    }
+}
+
+fn report_again(directory: &Path, format: Print, open: bool) -> Result<ExitCode> {
+    let analysis = match session::read(directory) {
+        Ok(analysis) => analysis,
+        Err(error) => return report_earlier(directory, format, error),
+    };
+    report(&analysis, directory, format)?;
+    if open {
+        let page = directory.join("report.html");
+        std::process::Command::new("xdg-open")
+            .arg(&page)
+            .spawn()
+            .with_context(|| format!("xdg-open; open {} yourself", page.display()))?;
+    }
+    Ok(status(&analysis))
+}
+
+/// The tables of a folder whose records lead nowhere, and the error. Reports made when they still
+/// did are left as they are.
+fn report_earlier(directory: &Path, format: Print, error: anyhow::Error) -> Result<ExitCode> {
+    let Ok(earlier) = session::read_earlier(directory) else {
+        return Err(error);
+    };
+    say(&report::terminal(&earlier, format.into(), screen()));
+    Err(error.context(format!(
+        "the tables are those of {0}/summary.json, and the report files in {0} were not made again",
+        directory.display()
+    )))
+}
+
+/// Says what is wrong with the records or the figures; 0 if nothing is.
+fn status(analysis: &Analysis) -> ExitCode {
+    for damage in &analysis.summary.damage {
+        eprintln!("damaged: {damage}");
+    }
+    if !analysis.summary.all_valid() {
+        eprintln!("some cells have no valid run; the report says which and why");
+    }
+    match analysis.summary.damage.is_empty() && analysis.summary.all_valid() {
+        true => ExitCode::SUCCESS,
+        false => ExitCode::FAILURE,
     }
 }
 
@@ -146,22 +187,15 @@ fn run_scenarios(arguments: Run) -> Result<ExitCode> {
         eprintln!("interrupted; go on with: myelin bench run --resume {folder}");
         return Ok(ExitCode::from(INTERRUPTED));
     }
-    if !finished.analysis.summary.all_valid() {
-        eprintln!("some cells have no valid run; the report says which and why");
-        return Ok(ExitCode::FAILURE);
-    }
-    Ok(ExitCode::SUCCESS)
+    Ok(status(&finished.analysis))
 }
 
-fn report(analysis: &Analysis, folder: &std::path::Path, format: Print) -> Result<()> {
-    let format = match format {
-        Print::Table => Format::Table,
-        Print::Roundtrip => Format::Roundtrip,
-        Print::Ddsperf => Format::Ddsperf,
-    };
-    report::write_all(analysis, folder).context("the records are intact")?;
-    let page = folder.join("report.html");
-    say(&format!("{}report: {}\n", report::terminal(analysis, format, screen()), page.display()));
+/// Writes the report files, and prints the tables whether or not that succeeds.
+fn report(analysis: &Analysis, folder: &Path, format: Print) -> Result<()> {
+    let written = report::write_all(analysis, folder);
+    say(&report::terminal(analysis, format.into(), screen()));
+    written.context("the records are intact")?;
+    say(&format!("report: {}\n", folder.join("report.html").display()));
     Ok(())
 }
 
