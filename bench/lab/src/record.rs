@@ -239,21 +239,29 @@ impl Folder {
 
 /// Writes a file so that it is there whole or not at all.
 pub fn write_whole(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    make_whole(path, |mut file| file.write_all(bytes))
+}
+
+/// Has `write` make a file so that it is there whole or not at all.
+pub fn make_whole<E: From<io::Error>>(
+    path: &Path,
+    write: impl FnOnce(&File) -> Result<(), E>,
+) -> Result<(), E> {
     // Two programs may make the same file at once: a session, and somebody who looks at it.
     let mut name = path.file_name().unwrap_or_default().to_owned();
     name.push(format!(".{}.part", std::process::id()));
     let temporary = path.with_file_name(name);
-    let write = || {
-        let mut file = File::create(&temporary)?;
-        file.write_all(bytes)?;
+    let make = || {
+        let file = File::create(&temporary)?;
+        write(&file)?;
         file.sync_data()?;
-        fs::rename(&temporary, path)
+        Ok(fs::rename(&temporary, path)?)
     };
-    let written = write();
-    if written.is_err() {
+    let made = make();
+    if made.is_err() {
         let _ = fs::remove_file(&temporary);
     }
-    written
+    made
 }
 
 /// Reads a JSON file of the folder, of this layout or an older one.

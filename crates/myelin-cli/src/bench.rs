@@ -1,4 +1,4 @@
-//! `myelin bench`: run, list, report.
+//! `myelin bench`: run, list, report, export.
 
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
@@ -6,6 +6,7 @@ use std::process::ExitCode;
 
 use anyhow::{Context, Result};
 use clap::{Args, Subcommand, ValueEnum};
+use myelin_bench_lab::export::{self, export};
 use myelin_bench_lab::registry::Registry;
 use myelin_bench_lab::report::{self, Format, Screen};
 use myelin_bench_lab::scenario::{Scenario, Tuning};
@@ -34,6 +35,19 @@ pub enum Verb {
         /// Open the page in a browser.
         #[arg(long)]
         open: bool,
+    },
+    /// Write the samples of a results folder as a Parquet file for pandas, polars and the like: a row
+    /// for each message.
+    Export {
+        /// The results folder.
+        directory: PathBuf,
+        /// The file to write; samples.parquet in the folder by default.
+        #[arg(long, value_name = "FILE")]
+        out: Option<PathBuf>,
+        /// Only these cells, named as the files in the folder's hgrm/; a pattern such as
+        /// '*os.futex*'. May be repeated.
+        #[arg(long, value_name = "GLOB")]
+        cell: Vec<String>,
     },
 }
 
@@ -119,6 +133,12 @@ pub fn run(verb: Verb) -> Result<ExitCode> {
             Ok(ExitCode::SUCCESS)
         }
         Verb::Report { directory, format, open } => report_again(&directory, format, open),
+        Verb::Export { directory, out, cell } => {
+            let done = export(&export::Request { directory, out, cells: cell })?;
+            let (rows, runs, path) = (done.rows, done.runs, done.path.display());
+            say(&format!("{rows} rows of {runs} runs: {path}\n"));
+            Ok(if is_whole(&done.analysis) { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+        }
     }
 }
 
@@ -153,16 +173,19 @@ fn report_earlier(directory: &Path, format: Print, error: anyhow::Error) -> Resu
 
 /// Says what is wrong with the records or the figures; 0 if nothing is.
 fn status(analysis: &Analysis) -> ExitCode {
+    let (is_whole, is_valid) = (is_whole(analysis), analysis.summary.all_valid());
+    if !is_valid {
+        eprintln!("some cells have no valid run; the report says which and why");
+    }
+    if is_whole && is_valid { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+/// Whether all of the folder could be read; says what could not.
+fn is_whole(analysis: &Analysis) -> bool {
     for damage in &analysis.summary.damage {
         eprintln!("damaged: {damage}");
     }
-    if !analysis.summary.all_valid() {
-        eprintln!("some cells have no valid run; the report says which and why");
-    }
-    match analysis.summary.damage.is_empty() && analysis.summary.all_valid() {
-        true => ExitCode::SUCCESS,
-        false => ExitCode::FAILURE,
-    }
+    analysis.summary.damage.is_empty()
 }
 
 fn run_scenarios(arguments: Run) -> Result<ExitCode> {

@@ -224,7 +224,7 @@ pub fn pool(
         notes: [notes(runs, &used, kind, total.steal_percent()), steady::remarks(&used)].concat(),
     };
     let detail = Detail {
-        point: plan.point(),
+        name: String::new(),
         histogram: latency.histogram(),
         curve: curve(&latency, &latencies),
         runs: runs.iter().map(|run| run.point(kind)).collect(),

@@ -320,7 +320,7 @@ pub(super) fn traits<'a>(systems: &'a [SystemInfo], cell: &'a Cell) -> Traits<'a
 }
 
 static NO_DETAIL: Detail = Detail {
-    point: String::new(),
+    name: String::new(),
     histogram: Vec::new(),
     curve: Vec::new(),
     runs: Vec::new(),

@@ -18,7 +18,7 @@ pub(super) fn files(analysis: &Analysis) -> Vec<(String, String)> {
     let mut files = BTreeMap::new();
     let cells = analysis.summary.cells.iter().zip(&analysis.details);
     for (cell, detail) in cells.filter(|(_, detail)| !detail.histogram.is_empty()) {
-        let mut name = name(cell, detail);
+        let mut name = detail.name.clone();
         // Two scenarios of a session may have one name.
         while files.contains_key(&name) {
             name += "-again";
@@ -26,11 +26,6 @@ pub(super) fn files(analysis: &Analysis) -> Vec<(String, String)> {
         files.insert(name, render(cell, detail));
     }
     files.into_iter().map(|(name, text)| (name + ".hgrm", text)).collect()
-}
-
-/// `quick-os.futex-default-64B`.
-fn name(cell: &Cell, detail: &Detail) -> String {
-    [&cell.scenario, &cell.system, &cell.tuning, &detail.point].map(String::as_str).join("-")
 }
 
 fn render(cell: &Cell, detail: &Detail) -> String {
@@ -44,7 +39,7 @@ fn render(cell: &Cell, detail: &Detail) -> String {
         Workload::Startup => Metric::FirstSample,
         Workload::Stream | Workload::Image | Workload::Flood => Metric::OneWay,
     };
-    let mut text = format!("# {}, in µs: {}\n", metric.words(), name(cell, detail));
+    let mut text = format!("# {}, in µs: {}\n", metric.words(), detail.name);
     if !cell.valid {
         text += "# no valid run: these figures are of invalid ones\n";
     }

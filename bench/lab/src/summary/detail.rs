@@ -18,10 +18,9 @@ pub struct Analysis {
 /// The distribution of a cell in full.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Detail {
-    /// What sets the cell apart within its scenario, system and tuning, as in the names of the runs'
-    /// folders: `64B-100Hz`.
+    /// Of the cell, for names of files: `quick-os.futex-default-64B`.
     #[serde(default)]
-    pub point: String,
+    pub name: String,
     /// The latencies of `curve`, all of them: HdrHistogram's buckets of three significant digits, as
     /// the largest value in ns and the count, ascending.
     #[serde(default)]

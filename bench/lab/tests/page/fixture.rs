@@ -198,7 +198,7 @@ impl Maker {
             .into(),
         };
         self.details.push(Detail {
-            point: String::new(),
+            name: String::new(),
             histogram: Vec::new(),
             curve: law.curve(samples),
             runs: points,
