@@ -103,12 +103,16 @@ fn print(table: &Table) -> String {
         true => escape(&column.group),
         false => format!("{}, {}", escape(&column.group), escape(&column.head)),
     });
-    let heads: Vec<_> = std::iter::once(String::new()).chain(heads).collect();
-    let heads: Vec<_> = heads.iter().map(String::as_str).collect();
-    let rows = table
-        .rows
-        .iter()
-        .map(|row| std::iter::once(escape(&row.label)).chain(row.cells.iter().map(cell)).collect());
+    let mut lines: Vec<Vec<String>> = vec![std::iter::once(String::new()).chain(heads).collect()];
+    lines.extend(table.rows.iter().map(|row| {
+        std::iter::once(escape(&row.label)).chain(row.cells.iter().map(cell)).collect()
+    }));
+    if lines[0].len() > COLUMNS_MAX.max(lines.len()) {
+        let columns = 0..lines[0].len();
+        lines = columns.map(|at| lines.iter().map(|line| line[at].clone()).collect()).collect();
+    }
+    let heads: Vec<_> = lines[0].iter().map(String::as_str).collect();
+    let rows = lines[1..].iter().cloned();
     let mut text = format!("{}\n\n{}", escape(&table.caption), raw_grid(&heads, rows));
     for (place, note) in table.notes.iter().enumerate() {
         text += &format!("{} {}  \n", superscript(place + 1), escape(note));
@@ -191,3 +195,6 @@ fn escape(text: &str) -> String {
     }
     escaped
 }
+
+/// Of a table; one with more, and fewer rows, is turned on its side.
+const COLUMNS_MAX: usize = 16;
