@@ -165,10 +165,11 @@ fn report_earlier(directory: &Path, format: Print, error: anyhow::Error) -> Resu
         return Err(error);
     };
     say(&report::terminal(&earlier, format.into(), screen()));
-    Err(error.context(format!(
-        "the tables are those of {0}/summary.json, and the report files in {0} were not made again",
-        directory.display()
-    )))
+    let folder = directory.display();
+    eprintln!(
+        "the tables are those of {folder}/summary.json; the report files were not made again"
+    );
+    Err(error)
 }
 
 /// Says what is wrong with the records or the figures; 0 if nothing is.
