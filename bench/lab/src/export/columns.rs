@@ -127,3 +127,17 @@ fn moment(at_ns: u64) -> Option<i64> {
 fn word(value: impl serde::Serialize) -> Option<String> {
     serde_json::to_value(value).ok()?.as_str().map(str::to_owned)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_column_is_described() {
+        let guide = include_str!("../../../../docs/results.md");
+        let (_, of_this_file) = guide.split_once("## samples.parquet").unwrap();
+        for (name, _) in COLUMNS {
+            assert!(of_this_file.contains(&format!("`{name}`")), "docs/results.md lacks {name}");
+        }
+    }
+}
