@@ -92,7 +92,7 @@ fn on_paper_everything_is_drawn_and_open() {
     let early = "
         const count = () => document.querySelectorAll('#plots svg[role=img]').length;
         dispatchEvent(new Event('beforeprint'));
-        const open = [...document.querySelectorAll('details')].every((details) => details.open);
+        const open = [...document.querySelectorAll('details:not(.file)')].every((details) => details.open);
         const waiting = document.querySelectorAll('[data-waiting]').length;
         answer([count(), open, waiting].join(' '));";
     let page = write(&analysis);

@@ -47,10 +47,12 @@
     const part = element("div", {}, ...heading(group.title, data.groups.length));
     if (group.payloads.length > 2) part.append(sizeChoice(group));
     section.append(part);
+    const figures = element("div", { className: group.tunings.length > 1 ? "" : "columns" });
+    part.append(figures);
     hideable.push(() => { part.hidden = !view.isPointShown(group); });
     group.payloads.forEach((payload, place) => {
       const label = group.payload_labels[place];
-      const plot = holder(part, group, { payload, label });
+      const plot = holder(figures, group, { payload, label });
       const isWanted = () => view.isPointShown(group) && view.shownSizes(group).includes(payload);
       job(plot, isWanted, () => {
         const cells = group.cells.filter((cell) => cell.payload === payload && view.isShown(cell));
@@ -267,7 +269,8 @@
     resizing = setTimeout(show, 150);
   });
   addEventListener("beforeprint", () => {
-    for (const details of all("details")) details.open = true;
+    // Files would fill a hundred sheets.
+    for (const details of all("details:not(.file)")) details.open = true;
     queue.all();
   });
 })();

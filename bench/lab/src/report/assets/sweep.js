@@ -66,7 +66,7 @@ function sweepMarks(sweep, panel, tuning, at, page) {
   }
   const theirs = sweep.published.filter((point) => point[main] != null).map((point) => ({ x: at(point.x), y: point[main], theirs: point }));
   marks.push(Plot.dot(theirs, { x: "x", y: "y", r: 5, symbol: "square2", stroke: "var(--muted)", strokeWidth: 2, ariaLabel: (point) => `published ${main} ${point.theirs.label}` }));
-  marks.push(Plot.text(theirs.slice(-1), { x: "x", y: "y", dy: -12, text: (point) => point.theirs.name, fontSize: 10.5, fill: "var(--muted)", stroke: "var(--paper)", strokeWidth: 3, ariaLabel: "names of published figures" }));
+  marks.push(Plot.text(theirs.slice(-1), { x: "x", y: "y", text: (point) => point.theirs.name, fontSize: 10.5, fill: "var(--muted)", stroke: "var(--paper)", strokeWidth: 3, ariaLabel: (point) => `name ${point.theirs.name}` }));
   return { marks, points: [...points, ...theirs] };
 }
 
@@ -121,6 +121,7 @@ function drawSweep(rows, sweep, page) {
       const ends = points.filter((point) => point.cell).map((point) => ({ name: `${point.cell.system} at ${sweep.labels[sweep.values.indexOf(point.cell.x)]}`, value: point.y }));
       describe(svg, `${sweep.title}, ${tuning}: ${panel.title}: ${extremes(ends, (value) => quantity(value, panel.unit))}`);
       plot.append(svg);
+      placeNames(svg);
     }
   }
 }
