@@ -14,11 +14,13 @@ use super::lines::{Line, lines};
 use super::plots::{self, Palette};
 use super::published::{self, comparisons};
 use super::rows;
+use super::section::{Part, Section};
 use super::sweep;
 use super::table::{Table, TableCell, Tone, tables};
 use super::terminal::superscript;
 use super::validity::{Check, checks};
 use super::view::{Group, View};
+use super::{advice, scorecard};
 
 /// The whole file.
 pub(super) fn render(view: &View) -> String {
@@ -46,6 +48,7 @@ pub(super) fn render(view: &View) -> String {
         sections => rows::sections(view, &palette),
         tunings => view.tunings(),
         systems => palette.drawn(view),
+        extras => [scorecard::section(view), advice::section(view)].map(Extra::new),
         published => comparisons(view),
         published_remark => published::REMARK,
         command => summary.command,
@@ -72,6 +75,9 @@ pub(super) fn render(view: &View) -> String {
     environment.set_undefined_behavior(UndefinedBehavior::Strict);
     environment.set_trim_blocks(true);
     environment.set_lstrip_blocks(true);
+    environment
+        .add_template("sections.html", SECTIONS)
+        .expect("the template is part of the program");
     let template = environment.template_from_named_str("report.html", TEMPLATE);
     let page = template.and_then(|template| template.render(context));
     page.expect("the template is part of the program, and a test renders it")
@@ -188,6 +194,36 @@ impl Glance {
     }
 }
 
+/// A section of sentences and tables.
+#[derive(Serialize)]
+struct Extra {
+    id: &'static str,
+    title: &'static str,
+    remark: String,
+    parts: Vec<ExtraPart>,
+}
+
+#[derive(Serialize)]
+struct ExtraPart {
+    title: String,
+    is_folded: bool,
+    lines: Vec<String>,
+    tables: Vec<GlanceTable>,
+}
+
+impl Extra {
+    fn new(section: Section) -> Self {
+        let Section { id, title, remark, parts } = section;
+        let part = |part: Part| ExtraPart {
+            title: part.title,
+            is_folded: part.is_detail,
+            lines: part.lines,
+            tables: part.tables.iter().map(GlanceTable::new).collect(),
+        };
+        Self { id, title, remark, parts: parts.into_iter().map(part).collect() }
+    }
+}
+
 impl GlanceTable {
     fn new(table: &Table) -> Self {
         let mut spans: Vec<(String, usize)> = Vec::new();
@@ -287,3 +323,4 @@ fn configurations(view: &View) -> Vec<Configuration> {
 const MANY: usize = 4;
 
 const TEMPLATE: &str = include_str!("assets/report.html");
+const SECTIONS: &str = include_str!("assets/sections.html");

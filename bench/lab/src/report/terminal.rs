@@ -8,6 +8,7 @@ use super::table::{Column, Row, Table, TableCell, Tone, tables};
 use super::validity::{Level, checks};
 use super::verdict::Kind;
 use super::view::{Entry, View};
+use super::{advice, scorecard};
 
 /// What the terminal is able to show.
 #[derive(Clone, Copy, Debug)]
@@ -49,6 +50,8 @@ pub(super) fn render(view: &View, screen: Screen) -> String {
         }
         text += &wide(&fan.entries, screen);
     }
+    text += &scorecard::section(view).terminal(screen);
+    text += &advice::section(view).terminal(screen);
     text += &verdicts(view, screen);
     text += &doubts(view, screen);
     text
@@ -94,8 +97,18 @@ fn doubts(view: &View, screen: Screen) -> String {
     text
 }
 
+/// A heading with a line of its own.
+pub(super) fn heading(text: &str, screen: Screen) -> String {
+    screen.paint(text, BOLD) + "\n"
+}
+
+/// A sentence, in as many lines as the width demands.
+pub(super) fn line(text: &str, screen: Screen) -> String {
+    screen.wrap(text, "")
+}
+
 /// A table in as many blocks as the width demands; columns under one heading stay together.
-fn print(table: &Table, screen: Screen) -> String {
+pub(super) fn print(table: &Table, screen: Screen) -> String {
     let label_width = table.rows.iter().map(|row| width(&row.label)).max().unwrap_or(0);
     let mut text = screen.wrap(&table.caption, DIM);
     let room = screen.width.saturating_sub(label_width);

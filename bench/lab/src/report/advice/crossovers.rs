@@ -1,0 +1,92 @@
+//! The size from which shared memory pays against the network stack of the same middleware.
+
+use myelin_bench_kit::protocol::Transport;
+
+use super::super::section::Part;
+use super::super::table::{Row, Table, TableCell, absent};
+use super::super::view::{Group, View};
+use super::super::words;
+use super::plain_columns;
+use crate::advise::crossover::{Crossover, From, Point, crossover};
+use crate::analyse::bootstrap::RUNS_MIN;
+
+pub(super) fn crossovers(view: &View) -> Vec<Part> {
+    let part = |group: &Group| {
+        let pairs = pairs(group);
+        let row = |(shared, network): &(&str, &str)| {
+            let found: Vec<_> = group
+                .tunings
+                .iter()
+                .map(|tuning| crossover(&points(group, shared, network, tuning)))
+                .collect();
+            let cell = |found: &Option<Crossover>| found.map_or_else(absent, |it| begin(group, it));
+            found.iter().any(Option::is_some).then(|| Row {
+                label: format!("{shared} over {network}"),
+                cells: found.iter().map(cell).collect(),
+            })
+        };
+        let rows: Vec<Row> = pairs.iter().filter_map(row).collect();
+        (!rows.is_empty()).then(|| Part {
+            title: format!("Where shared memory begins to pay: {}", group.title()),
+            tables: vec![Table {
+                caption:
+                    "payload from which its p50 is the lower, and 95 % of a bootstrap over runs"
+                        .to_owned(),
+                columns: plain_columns(&group.tunings),
+                rows,
+                notes: vec![],
+            }],
+            ..Part::default()
+        })
+    };
+    view.groups.iter().filter(|group| group.is_steady()).filter_map(part).collect()
+}
+
+/// Systems over shared memory with those of the same middleware over the network stack that live,
+/// wait and deliver alike.
+fn pairs<'a>(group: &Group<'a>) -> Vec<(&'a str, &'a str)> {
+    let over = |transport| group.peers().filter(move |peer| peer.transport == transport);
+    let pairs = over(Transport::SharedMemory).flat_map(|shared| {
+        over(Transport::Loopback)
+            .filter(move |it| it.family() == shared.family() && it.kin() == shared.kin())
+            .map(move |network| (shared.name, network.name))
+    });
+    pairs.collect()
+}
+
+/// At the sizes at which both may be compared.
+fn points(group: &Group, shared: &str, network: &str, tuning: &str) -> Vec<Point> {
+    let runs = |system: &str, payload: u64| -> Option<Vec<f64>> {
+        let entry = group.entry(system, tuning, payload)?;
+        entry.estimate().ok()?;
+        let runs = entry.detail.runs.iter().filter(|run| run.valid);
+        let medians: Vec<f64> = runs.filter_map(|run| run.p50_us).collect();
+        (!medians.is_empty() && medians.iter().all(|us| *us > 0.0)).then_some(medians)
+    };
+    let point = |&payload_bytes: &u64| {
+        let network = runs(network, payload_bytes)?;
+        Some(Point { payload_bytes, network, shared: runs(shared, payload_bytes)? })
+    };
+    group.payloads.iter().filter_map(point).collect()
+}
+
+fn begin(group: &Group, found: Crossover) -> TableCell {
+    let ends = group.ends();
+    let size = |from: From| match from {
+        From::Everywhere => format!("≤ {}", words::bytes(ends[0])),
+        From::Bytes(bytes) => words::bytes(bytes.round() as u64),
+        From::Nowhere => format!("> {}", words::bytes(ends[ends.len() - 1])),
+    };
+    TableCell {
+        main: match found.from {
+            From::Everywhere => "at all sizes measured".to_owned(),
+            From::Nowhere => "at no size up to the largest".to_owned(),
+            from @ From::Bytes(_) => format!("from {}", size(from)),
+        },
+        small: match found.interval {
+            Some([low, high]) => format!("[{}, {}]", size(low), size(high)),
+            None => format!("fewer than {RUNS_MIN} runs: no interval"),
+        },
+        ..TableCell::default()
+    }
+}
