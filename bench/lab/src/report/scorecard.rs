@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use super::section::{Part, Section};
-use super::table::{Column, Row, Table, TableCell, Tone};
+use super::table::{Column, Row, Table, TableCell};
 use super::view::{Entry, View, distinct};
 use super::words;
 use crate::score::{Card, Contender, Criterion, End, first_shares, swings};
@@ -243,8 +243,7 @@ fn scores(card: &Card, shares: &[f64]) -> Table {
         group: criterion.words().to_owned(),
         head: words::share_percent(*weight),
     });
-    let whole = |group: &str| Column { group: group.to_owned(), head: String::new() };
-    let total = Column { group: "total".to_owned(), head: "of 10".to_owned() };
+    let total = Column { group: "total".to_owned(), head: "first by".to_owned() };
     let row = |(row, share): (&crate::score::Row, &f64)| {
         let scored = row.points.iter().zip(&row.figures).zip(&card.criteria);
         let points = scored.map(|((points, figure), criterion)| TableCell {
@@ -252,20 +251,17 @@ fn scores(card: &Card, shares: &[f64]) -> Table {
             small: amount(*criterion, *figure),
             ..TableCell::default()
         });
-        let ends = [
-            TableCell { main: format!("{:.2}", row.total), ..TableCell::default() },
-            TableCell {
-                main: words::share_percent(*share),
-                tone: Tone::Minor,
-                title: "of all weights there are".to_owned(),
-                ..TableCell::default()
-            },
-        ];
-        Row { label: row.name.clone(), cells: points.chain(ends).collect() }
+        let total = TableCell {
+            main: format!("{:.2}", row.total),
+            small: words::share_percent(*share),
+            title: "of 10; first by this share of all weights there are".to_owned(),
+            ..TableCell::default()
+        };
+        Row { label: row.name.clone(), cells: points.chain([total]).collect() }
     };
     Table {
         caption: "scores of 10 by weight, and what they are scored by; the best first".to_owned(),
-        columns: weighed.chain([total, whole("first by")]).collect(),
+        columns: weighed.chain([total]).collect(),
         rows: card.rows.iter().zip(shares).map(row).collect(),
         notes: vec![],
     }

@@ -135,7 +135,10 @@ fn print_block(table: &Table, block: &[Span], label_width: usize, screen: Screen
             names += &format!("{GAP}{:>width$}", layout.head, width = layout.width);
         }
     }
-    let mut text = format!("{}\n{}\n", screen.paint(heads.trim_end(), BOLD), names.trim_end());
+    let mut text = screen.paint(heads.trim_end(), BOLD) + "\n";
+    if !names.trim().is_empty() {
+        text += &format!("{}\n", names.trim_end());
+    }
     text += &screen.paint(&"─".repeat(names.chars().count()), DIM);
     text.push('\n');
     let shown = || block.iter().flat_map(|span| &span.columns);

@@ -78,7 +78,7 @@ impl Advised<'_> {
     }
 }
 
-/// The points of several, each once.
+/// The points of several, each once, as far as a line has room for.
 fn points<'a>(advised: impl Iterator<Item = &'a Advised<'a>>) -> String {
     let mut points: Vec<String> = Vec::new();
     for one in advised {
@@ -87,8 +87,14 @@ fn points<'a>(advised: impl Iterator<Item = &'a Advised<'a>>) -> String {
             points.push(point);
         }
     }
-    points.join("; ")
+    let more = points.len().saturating_sub(POINTS_MAX);
+    points.truncate(POINTS_MAX);
+    let more = if more > 0 { format!("; and {more} more") } else { String::new() };
+    points.join("; ") + &more
 }
+
+/// More are counted.
+const POINTS_MAX: usize = 3;
 
 /// In every file, so that a report made again knows its own.
 pub const MARK: &str = "Written by `myelin bench report`";

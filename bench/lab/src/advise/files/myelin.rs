@@ -72,14 +72,15 @@ impl Qos {
         };
         format!(
             "
-/// {points}: the publisher.
+/// Of {points}.
 pub fn publisher_{name}(node: &Node, topic: &str) -> Result<Publisher<[u8]>, Error> {{
     {topic}.publisher()
 }}
 
-/// {points}: the subscriber.
+/// Of {points}.
 pub fn subscriber_{name}(node: &Node, topic: &str) -> Result<Subscriber<[u8]>, Error> {{
-    let mut subscriber = {topic}.subscriber()?;
+    let topic = {topic};
+    let mut subscriber = topic.subscriber()?;
     subscriber.set_wait({wait});
     Ok(subscriber)
 }}
@@ -120,7 +121,7 @@ pub fn node(name: &str) -> Result<Node, Error> {{
 fn callback(points: &str) -> String {
     format!(
         "
-/// {points}: a function that is called with each sample.
+/// A function that is called with each sample, of {points}.
 pub fn is_called(
     node: &Node,
     topic: &str,

@@ -77,16 +77,27 @@ pub(super) fn file(advised: &[Advised]) -> Result<Option<File>, String> {
     }))
 }
 
-/// iceoryx takes so many pools: beyond, the smallest become part of the next.
-fn merged(mut pools: BTreeMap<u32, Pooled>) -> BTreeMap<u32, Pooled> {
-    while pools.len() > POOLS_MAX {
-        let (_, smallest) = pools.pop_first().expect("there are more than none");
-        let mut next = pools.first_entry().expect("there are more than one");
+/// Pools whose sizes differ by no more than what CycloneDDS adds are one, for programs use iceoryx by
+/// themselves or below CycloneDDS; and iceoryx takes so many, beyond which the smallest become part of
+/// the next.
+fn merged(pools: BTreeMap<u32, Pooled>) -> BTreeMap<u32, Pooled> {
+    let mut kept: BTreeMap<u32, Pooled> = BTreeMap::new();
+    for (size, mut pooled) in pools {
+        let near = kept.last_entry().filter(|last| size - last.key() <= AROUND_BYTES);
+        if let Some(smaller) = near.map(|last| last.remove()) {
+            pooled.count = pooled.count.max(smaller.count);
+            pooled.of.extend(smaller.of);
+        }
+        kept.insert(size, pooled);
+    }
+    while kept.len() > POOLS_MAX {
+        let (_, smallest) = kept.pop_first().expect("there are more than none");
+        let mut next = kept.first_entry().expect("there are more than one");
         let next = next.get_mut();
         next.count = next.count.saturating_add(smallest.count);
         next.of.extend(smallest.of);
     }
-    pools
+    kept
 }
 
 fn distinct<'a>(names: impl Iterator<Item = &'a str>) -> Vec<String> {
@@ -99,5 +110,7 @@ fn distinct<'a>(names: impl Iterator<Item = &'a str>) -> Vec<String> {
 const RECORDED: &str = "roudi.toml";
 /// iceoryx's own header, which RouDi adds to a pool's `size`.
 const CHUNK_HEADER_BYTES: u64 = 40;
+/// CycloneDDS's header in a chunk, with its padding.
+const AROUND_BYTES: u32 = 64;
 /// iceoryx's MAX_NUMBER_OF_MEMPOOLS.
 const POOLS_MAX: usize = 32;

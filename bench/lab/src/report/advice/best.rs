@@ -10,7 +10,7 @@ use crate::analyse::bootstrap::RUNS_MIN;
 
 pub(super) fn best(view: &View, places: &[Place]) -> Vec<Part> {
     let budget = &view.wishes.budget;
-    let heads = ["best", "p50, µs", "p99, µs", "CPU", "memory", "told by", "cannot be told from"];
+    let heads = ["best", "p50, µs", "p99, µs", "CPU", "memory", "cannot be told from"];
     let row = |place: &Place| {
         let cells = match place.choose(budget, |_| true) {
             Ok((entry, choice, ties)) => chosen(entry, &choice, &ties),
@@ -39,19 +39,25 @@ fn chosen(entry: &Entry, choice: &Choice, ties: &[&Entry]) -> Vec<TableCell> {
     let text = |main: String| TableCell { main, ..TableCell::default() };
     let told = match choice.by {
         Told::Alone => "the only one",
-        Told::P99 => "p99",
-        Told::P50 => "p50",
-        Told::Nothing => "lowest p50 only",
+        Told::P99 => "by p99",
+        Told::P50 => "by p50",
+        Told::Nothing => "lowest p50, not told",
     };
+    let qos = words::qos(&entry.cell.params);
+    let small = [told.to_owned(), qos].into_iter().filter(|part| !part.is_empty());
     let names: Vec<String> = ties.iter().map(|tie| tie.configuration()).collect();
     let cost = |entry: &Entry| entry.cell.cpu_percent;
     let cheapest = ties.iter().min_by(|a, b| cost(a).total_cmp(&cost(b)));
     let cheaper = cheapest.filter(|tie| cost(tie) < cost(entry)).map(|tie| {
         let cpu = words::cpu_percent(cost(tie));
-        format!("{} takes the least CPU: {cpu} %", tie.configuration())
+        format!("least CPU: {}, {cpu} %", tie.configuration())
     });
     vec![
-        text(entry.configuration()),
+        TableCell {
+            main: entry.configuration(),
+            small: small.collect::<Vec<_>>().join("; "),
+            ..TableCell::default()
+        },
         TableCell {
             main: words::us_or_dash(entry.typical_p50()),
             small: entry.p50_interval().map(words::interval_us).unwrap_or_default(),
@@ -64,7 +70,6 @@ fn chosen(entry: &Entry, choice: &Choice, ties: &[&Entry]) -> Vec<TableCell> {
         },
         text(format!("{} %", words::cpu_percent(entry.cell.cpu_percent))),
         text(format!("{} MB", words::megabytes(entry.cell.pss_bytes))),
-        text(told.to_owned()),
         TableCell {
             main: match names.len() {
                 0 => String::new(),

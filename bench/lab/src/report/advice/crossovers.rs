@@ -4,7 +4,7 @@ use myelin_bench_kit::protocol::Transport;
 
 use super::super::section::Part;
 use super::super::table::{Row, Table, TableCell, absent};
-use super::super::view::{Group, View};
+use super::super::view::{Group, Traits, View};
 use super::super::words;
 use super::plain_columns;
 use crate::advise::crossover::{Crossover, From, Point, crossover};
@@ -13,15 +13,15 @@ use crate::analyse::bootstrap::RUNS_MIN;
 pub(super) fn crossovers(view: &View) -> Vec<Part> {
     let part = |group: &Group| {
         let pairs = pairs(group);
-        let row = |(shared, network): &(&str, &str)| {
+        let row = |&(shared, network): &(Traits, Traits)| {
             let found: Vec<_> = group
                 .tunings
                 .iter()
-                .map(|tuning| crossover(&points(group, shared, network, tuning)))
+                .map(|tuning| crossover(&points(group, [shared.name, network.name], tuning)))
                 .collect();
             let cell = |found: &Option<Crossover>| found.map_or_else(absent, |it| begin(group, it));
             found.iter().any(Option::is_some).then(|| Row {
-                label: format!("{shared} over {network}"),
+                label: label((shared, network)),
                 cells: found.iter().map(cell).collect(),
             })
         };
@@ -42,20 +42,33 @@ pub(super) fn crossovers(view: &View) -> Vec<Part> {
     view.groups.iter().filter(|group| group.is_steady()).filter_map(part).collect()
 }
 
-/// Systems over shared memory with those of the same middleware over the network stack that live,
-/// wait and deliver alike.
-fn pairs<'a>(group: &Group<'a>) -> Vec<(&'a str, &'a str)> {
+/// Systems over shared memory with those of the same middleware over the network stack that live and
+/// wait alike. Where they promise unlike things, the label says so.
+fn pairs<'a>(group: &Group<'a>) -> Vec<(Traits<'a>, Traits<'a>)> {
     let over = |transport| group.peers().filter(move |peer| peer.transport == transport);
+    let alike = |a: Traits, b: Traits| {
+        let way = |system: Traits| (system.kin().topology, system.kin().manner);
+        a.family() == b.family() && way(a) == way(b)
+    };
     let pairs = over(Transport::SharedMemory).flat_map(|shared| {
-        over(Transport::Loopback)
-            .filter(move |it| it.family() == shared.family() && it.kin() == shared.kin())
-            .map(move |network| (shared.name, network.name))
+        let networks = over(Transport::Loopback).filter(move |network| alike(shared, *network));
+        networks.map(move |network| (shared, network))
     });
     pairs.collect()
 }
 
+fn label((shared, network): (Traits, Traits)) -> String {
+    let promise = |system: Traits| match system.reliability {
+        Some(reliability) if shared.reliability != network.reliability => {
+            format!(" ({})", words::reliability(reliability))
+        }
+        _ => String::new(),
+    };
+    format!("{}{} over {}{}", shared.name, promise(shared), network.name, promise(network))
+}
+
 /// At the sizes at which both may be compared.
-fn points(group: &Group, shared: &str, network: &str, tuning: &str) -> Vec<Point> {
+fn points(group: &Group, [shared, network]: [&str; 2], tuning: &str) -> Vec<Point> {
     let runs = |system: &str, payload: u64| -> Option<Vec<f64>> {
         let entry = group.entry(system, tuning, payload)?;
         entry.estimate().ok()?;
@@ -79,6 +92,9 @@ fn begin(group: &Group, found: Crossover) -> TableCell {
     };
     TableCell {
         main: match found.from {
+            _ if found.interval == Some([From::Everywhere, From::Nowhere]) => {
+                "cannot be told".to_owned()
+            }
             From::Everywhere => "at all sizes measured".to_owned(),
             From::Nowhere => "at no size up to the largest".to_owned(),
             from @ From::Bytes(_) => format!("from {}", size(from)),
