@@ -257,11 +257,11 @@ fn scores(card: &Card, shares: &[f64]) -> Table {
             title: "of 10; first by this share of all weights there are".to_owned(),
             ..TableCell::default()
         };
-        Row { label: row.name.clone(), cells: points.chain([total]).collect() }
+        Row { label: row.name.clone(), cells: std::iter::once(total).chain(points).collect() }
     };
     Table {
         caption: "scores of 10 by weight, and what they are scored by; the best first".to_owned(),
-        columns: weighed.chain([total]).collect(),
+        columns: std::iter::once(total).chain(weighed).collect(),
         rows: card.rows.iter().zip(shares).map(row).collect(),
         notes: vec![],
     }
