@@ -51,10 +51,10 @@ pub struct File {
 
 /// Every file that `advised` needs, and why others could not be made.
 pub fn files(advised: &[Advised], host: &Host) -> (Vec<File>, Vec<String>) {
-    let (mut files, failures) = peers::files(advised);
+    let (mut files, mut failures) = peers::files(advised);
     match roudi::file(advised) {
         Ok(file) => files.extend(file),
-        Err(failure) => return (files, [failures, vec![failure]].concat()),
+        Err(failure) => failures.push(failure),
     }
     files.extend(kernel::sysctl(advised, host));
     files.extend(systemd::files(advised, host));
