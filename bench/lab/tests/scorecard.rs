@@ -186,6 +186,19 @@ fn the_published_scores_stand_beside_ours() {
 }
 
 #[test]
+fn the_page_has_scorecard_and_advice_as_sections_of_their_own() {
+    let folder = tempfile::tempdir().unwrap();
+    write_for(&unlike(), folder.path(), &Wishes::default()).unwrap();
+    let page = std::fs::read_to_string(folder.path().join("report.html")).unwrap();
+    for section in ["<section id=\"scorecard\">", "<section id=\"advice\">"] {
+        let (_, section) = page.split_once(section).unwrap_or_else(|| panic!("no {section}"));
+        let section = &section[..section.find("</section>").unwrap()];
+        assert!(section.contains("<table class=\"glance\">"), "{section}");
+        assert!(section.contains("cyclonedds.iceoryx-loan"), "{section}");
+    }
+}
+
+#[test]
 fn a_terminal_shows_one_card_and_says_that_there_is_more() {
     let screen = Screen { width: 160, colour: false };
     let text = terminal_for(&unlike(), Format::Table, screen, &Wishes::default());
