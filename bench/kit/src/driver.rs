@@ -247,6 +247,11 @@ pub trait Driver: Sync {
         Vec::new()
     }
 
+    /// Remarks for the report on what happened until now; asked when the last message has come.
+    fn notes_at_end(&self) -> Vec<String> {
+        Vec::new()
+    }
+
     /// Starts the daemon `prepare.system` needs and returns when it answers.
     fn start_daemon(&self, prepare: &Prepare) -> Result<Box<dyn Daemon>, Error> {
         Err(Error::new(format!("{} needs no daemon", prepare.system)))

@@ -47,7 +47,7 @@ pub struct Record {
     pub publish_cpu: u16,
     /// CPU on which take returned.
     pub take_cpu: u16,
-    /// [`CORRUPT`], [`OUT_OF_ORDER`], [`LATE`].
+    /// [`CORRUPT`], [`OUT_OF_ORDER`], [`LATE`], [`LEAN`].
     pub flags: u16,
     /// Answers beyond the first. Saturates.
     pub duplicates: u16,
@@ -59,6 +59,9 @@ pub const CORRUPT: u16 = 1;
 pub const OUT_OF_ORDER: u16 = 2;
 /// Answered after its time limit had passed.
 pub const LATE: u16 = 4;
+/// The parts of this message are not stamped: `wake_ns`, `loan_ns` and `fill_ns` are 0, and pong's
+/// `take_return_ns` is its `publish_return_ns`. So nothing of the kit stands in its path.
+pub const LEAN: u16 = 8;
 
 const _: () = assert!(size_of::<Record>() == RECORD_BYTES);
 const _: () = assert!(align_of::<Record>() == 8);

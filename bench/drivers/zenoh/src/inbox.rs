@@ -4,6 +4,7 @@
 use std::any::Any;
 use std::collections::VecDeque;
 use std::mem;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -54,12 +55,31 @@ impl myelin_bench_kit::Subscriber for Inbox {
     }
 }
 
-/// False for shared memory that Zenoh has taken back from a process that did not run for 100 ms.
+/// False for shared memory that Zenoh has taken back, which is counted.
 #[inline]
 fn is_valid(payload: &ZBytes) -> bool {
     use zenoh::shm::ShmBuf;
-    payload.as_shm().is_none_or(|memory| memory.is_valid())
+    let is_valid = payload.as_shm().is_none_or(|memory| memory.is_valid());
+    if !is_valid {
+        // ORDER: Relaxed, a count that guards nothing.
+        TAKEN_BACK.fetch_add(1, Ordering::Relaxed);
+    }
+    is_valid
 }
+
+/// Why messages were lost that Zenoh had delivered, if any were.
+pub fn taken_back() -> Option<String> {
+    match TAKEN_BACK.load(Ordering::Relaxed) {
+        0 => None,
+        count => Some(format!(
+            "{count} messages lost, reliable or not: Zenoh's watchdog took back their shared memory, \
+             as this process had not run for some 100 ms"
+        )),
+    }
+}
+
+/// Messages of this process whose memory came back invalid.
+static TAKEN_BACK: AtomicU64 = AtomicU64::new(0);
 
 /// The payload in one piece: as it lies, or, if it came in fragments, put together in `joined`.
 #[inline]
@@ -163,7 +183,7 @@ impl CallSource for Source {
         let mut state = self.desk.lock();
         let mut joined = Vec::new();
         if let State::Early { kept, .. } = &mut *state {
-            for payload in kept.drain(..) {
+            for payload in kept.drain(..).filter(is_valid) {
                 call(whole(&payload, &mut joined));
             }
         }

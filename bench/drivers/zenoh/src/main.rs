@@ -70,6 +70,10 @@ impl Driver for Zenoh {
         link::open_stream(prepare, Variant::of(prepare)?)
     }
 
+    fn notes_at_end(&self) -> Vec<String> {
+        inbox::taken_back().into_iter().collect()
+    }
+
     fn clean(&self) -> Result<(), Error> {
         meet::clean()
     }

@@ -43,6 +43,7 @@ pub fn prepare(system: &str, role: Role) -> Prepare {
         reply_timeout_ns: 10_000_000_000,
         match_timeout_ns: 10_000_000_000,
         record_every: 1,
+        parts_every: 1,
         samples: None,
         directory: ".".into(),
         lock_memory: false,
@@ -278,16 +279,17 @@ impl Pair {
         Pair { ping, pong, ping_samples, pong_samples }
     }
 
-    /// Runs to the end and stops both in order.
+    /// Runs to the end and stops both in the lab's order: what pong has not read yet may go with
+    /// ping.
     pub fn finish(&mut self) -> (Done, Done) {
         self.pong.go();
         self.ping.go();
         let ping_done = self.ping.expect_done();
-        self.ping.say(&Command::Stop);
-        assert!(self.ping.expect_end().success());
         self.pong.say(&Command::Stop);
         let pong_done = self.pong.expect_done();
         assert!(self.pong.expect_end().success());
+        self.ping.say(&Command::Stop);
+        assert!(self.ping.expect_end().success());
         (ping_done, pong_done)
     }
 }

@@ -123,6 +123,19 @@ impl<'a> Cast<'a> {
         all
     }
 
+    /// What the processes have to say to the report, each remark once.
+    pub(super) fn notes(&self) -> Vec<String> {
+        let at_start = self.ready.values().flat_map(|ready| &ready.notes);
+        let at_end = self.done.values().flat_map(|done| &done.notes);
+        let mut notes: Vec<String> = Vec::new();
+        for note in at_start.chain(at_end) {
+            if !notes.contains(note) {
+                notes.push(note.clone());
+            }
+        }
+        notes
+    }
+
     /// What all of `role` have recorded, one process after the other.
     pub(super) fn records(&self, role: Role) -> Vec<myelin_bench_kit::samples::Record> {
         let files = self.samples.iter().filter(|(player, _)| player.role == role);

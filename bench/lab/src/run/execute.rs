@@ -105,12 +105,7 @@ fn go(
         _ => cast.counts(Role::Pong),
     };
     let samples = RunSamples { ping: cast.records(Role::Ping), pong: cast.records(Role::Pong) };
-    let mut notes: Vec<String> = Vec::new();
-    for note in cast.ready().values().flat_map(|ready| &ready.notes) {
-        if !notes.contains(note) {
-            notes.push(note.clone());
-        }
-    }
+    let notes = cast.notes();
     Ok(Outcome { ping, pong, notes, startup, observation, samples })
 }
 
