@@ -3,9 +3,9 @@
 //! It pays from the size after which it was faster at every size measured. Between the last size at
 //! which it was not and the next, the difference of the medians is taken to be a straight line over
 //! the size, as it is where a byte costs each system a constant time; the answer is where that line
-//! crosses zero. (Over the logarithm of the size such lines are bent, and the answer is too small by
-//! a factor of 1.7 between sizes 16 times apart.) The interval is a bootstrap over runs: at each size,
-//! runs of either system are drawn with replacement and the crossing is found anew.
+//! crosses zero. (Over the logarithm of the size such lines are bent, and the answer is too small
+//! by a factor of 1.7 between sizes 16 times apart.) The interval is a bootstrap over runs: at each
+//! size, runs of either system are drawn with replacement and the crossing is found anew.
 
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};

@@ -14,7 +14,7 @@ use super::lines::{Line, lines};
 use super::plots::{self, Palette};
 use super::published::{self, comparisons};
 use super::rows;
-use super::section::{Part, Section};
+use super::section::OnPage;
 use super::sweep;
 use super::table::{Table, TableCell, Tone, tables};
 use super::terminal::superscript;
@@ -48,7 +48,7 @@ pub(super) fn render(view: &View) -> String {
         sections => rows::sections(view, &palette),
         tunings => view.tunings(),
         systems => palette.drawn(view),
-        extras => [scorecard::section(view), advice::section(view)].map(Extra::new),
+        extras => [scorecard::section(view), advice::section(view)].map(OnPage::new),
         published => comparisons(view),
         published_remark => published::REMARK,
         command => summary.command,
@@ -153,7 +153,7 @@ struct Glance {
 }
 
 #[derive(Serialize)]
-struct GlanceTable {
+pub(super) struct GlanceTable {
     caption: String,
     /// As of [`Glance`].
     is_folded: bool,
@@ -194,38 +194,8 @@ impl Glance {
     }
 }
 
-/// A section of sentences and tables.
-#[derive(Serialize)]
-struct Extra {
-    id: &'static str,
-    title: &'static str,
-    remark: String,
-    parts: Vec<ExtraPart>,
-}
-
-#[derive(Serialize)]
-struct ExtraPart {
-    title: String,
-    is_folded: bool,
-    lines: Vec<String>,
-    tables: Vec<GlanceTable>,
-}
-
-impl Extra {
-    fn new(section: Section) -> Self {
-        let Section { id, title, remark, parts } = section;
-        let part = |part: Part| ExtraPart {
-            title: part.title,
-            is_folded: part.is_detail,
-            lines: part.lines,
-            tables: part.tables.iter().map(GlanceTable::new).collect(),
-        };
-        Self { id, title, remark, parts: parts.into_iter().map(part).collect() }
-    }
-}
-
 impl GlanceTable {
-    fn new(table: &Table) -> Self {
+    pub(super) fn new(table: &Table) -> Self {
         let mut spans: Vec<(String, usize)> = Vec::new();
         for column in &table.columns {
             match spans.last_mut().filter(|(heading, _)| *heading == column.group) {

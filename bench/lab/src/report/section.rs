@@ -1,5 +1,8 @@
 //! Parts of the report that are the same sentences and tables in every format.
 
+use serde::Serialize;
+
+use super::html::GlanceTable;
 use super::markdown;
 use super::table::Table;
 use super::terminal::{self, Screen};
@@ -68,5 +71,35 @@ impl Section {
             text += &part.tables.iter().map(markdown::print).collect::<String>();
         }
         text
+    }
+}
+
+/// A section as `assets/sections.html` wants it.
+#[derive(Serialize)]
+pub(super) struct OnPage {
+    id: &'static str,
+    title: &'static str,
+    remark: String,
+    parts: Vec<PartOnPage>,
+}
+
+#[derive(Serialize)]
+struct PartOnPage {
+    title: String,
+    is_folded: bool,
+    lines: Vec<String>,
+    tables: Vec<GlanceTable>,
+}
+
+impl OnPage {
+    pub(super) fn new(section: Section) -> Self {
+        let Section { id, title, remark, parts } = section;
+        let part = |part: Part| PartOnPage {
+            title: part.title,
+            is_folded: part.is_detail,
+            lines: part.lines,
+            tables: part.tables.iter().map(GlanceTable::new).collect(),
+        };
+        Self { id, title, remark, parts: parts.into_iter().map(part).collect() }
     }
 }

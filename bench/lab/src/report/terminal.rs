@@ -97,9 +97,9 @@ fn doubts(view: &View, screen: Screen) -> String {
     text
 }
 
-/// A heading with a line of its own.
+/// A heading with lines of its own.
 pub(super) fn heading(text: &str, screen: Screen) -> String {
-    screen.paint(text, BOLD) + "\n"
+    screen.wrap(text, BOLD)
 }
 
 /// A sentence, in as many lines as the width demands.

@@ -3,7 +3,8 @@
 //! Two answers: how far a single weight may move, the others in proportion, before another system
 //! is first; and how often each is first if nothing is known of the weights. The latter is the rank
 //! acceptability index of the first rank in SMAA-2 (R. Lahdelma, P. Salminen, "SMAA-2: Stochastic
-//! Multicriteria Acceptability Analysis for Group Decision Making", Operations Research 49(3), 2001,
+//! Multicriteria Acceptability Analysis for Group Decision Making", Operations Research 49(3),
+//! 2001,
 //! 444–454): weights are drawn evenly from all that are not negative and add up to 1, which is the
 //! Dirichlet distribution with parameters of 1.
 

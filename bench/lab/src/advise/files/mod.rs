@@ -1,7 +1,7 @@
 //! The files to use what is advised, made of the configuration that the measured runs were given.
 //!
-//! Of peers it is their drivers' own, which is recorded with every run: what was measured is what is
-//! handed over, but for what concerns the run alone. What differs is said in each file.
+//! Of peers it is their drivers' own, which is recorded with every run: what was measured is what
+//! is handed over, but for what concerns the run alone. What differs is said in each file.
 
 mod kernel;
 mod myelin;

@@ -56,11 +56,11 @@ pub(super) fn file(advised: &[Advised]) -> Result<Option<File>, String> {
     let mib = pools.iter().map(bytes).sum::<u64>().div_ceil(1 << 20);
     let mut text = format!(
         "# {MARK} for `iox-roudi -c`.\n\
-         # Chunks take a payload with its headers; there are as many as the measured run could hold:\n\
-         # what the queues of all its subscribers keep, what each has in its hands, and each\n\
+         # Chunks take a payload with its headers; there are as many as the measured run could\n\
+         # hold: what the queues of all its subscribers keep, what each has in its hands, and each\n\
          # publisher's loan. They are for one such run: with several topics of a size, multiply\n\
-         # `count`. RouDi reserves all of it at its start: {mib} MiB of /dev/shm, and some 63 MiB for\n\
-         # itself.\n\
+         # `count`. RouDi reserves all of it at its start: {mib} MiB of /dev/shm, and some 63 MiB\n\
+         # for itself.\n\
          [general]\nversion = 1\n\n[[segment]]\n"
     );
     for (size, Pooled { count, of }) in &pools {
@@ -77,9 +77,9 @@ pub(super) fn file(advised: &[Advised]) -> Result<Option<File>, String> {
     }))
 }
 
-/// Pools whose sizes differ by no more than what CycloneDDS adds are one, for programs use iceoryx by
-/// themselves or below CycloneDDS; and iceoryx takes so many, beyond which the smallest become part of
-/// the next.
+/// Pools whose sizes differ by no more than what CycloneDDS adds are one, for programs use iceoryx
+/// by themselves or below CycloneDDS; and iceoryx takes so many, beyond which the smallest become
+/// part of the next.
 fn merged(pools: BTreeMap<u32, Pooled>) -> BTreeMap<u32, Pooled> {
     let mut kept: BTreeMap<u32, Pooled> = BTreeMap::new();
     for (size, mut pooled) in pools {

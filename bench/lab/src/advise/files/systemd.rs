@@ -67,9 +67,9 @@ fn awake(advised: &[Advised]) -> Option<File> {
     awake().next()?;
     let name = "cpu-awake.service".to_owned();
     let text = format!(
-        "# {MARK}: idle CPUs do not sleep while this runs. Of all CPUs: it costs power and heat, and\n\
-         # on a virtual machine the host's time. A node of Myelin can ask for it by itself:\n\
-         # latency_guard(true).\n\
+        "# {MARK}: idle CPUs do not sleep while this runs.\n\
+         # Of all CPUs: it costs power and heat, and on a virtual machine the host's time. A node\n\
+         # of Myelin can ask for it by itself: latency_guard(true).\n\
          [Unit]\n\
          Description=Keep idle CPUs from sleeping\n\
          \n\

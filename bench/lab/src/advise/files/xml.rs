@@ -43,7 +43,8 @@ impl<'a> Edits<'a> {
         });
     }
 
-    /// The number in an attribute of an element, without its unit; the largest if there are several.
+    /// The number in an attribute of an element, without its unit; the largest if there are
+    /// several.
     pub fn attribute_number(&self, element: &str, name: &str) -> Option<u64> {
         let values = self.elements(element).into_iter().filter_map(|node| node.attribute(name));
         values.filter_map(number).max()

@@ -48,10 +48,8 @@ fn chosen(entry: &Entry, choice: &Choice, ties: &[&Entry]) -> Vec<TableCell> {
     let names: Vec<String> = ties.iter().map(|tie| tie.configuration()).collect();
     let cost = |entry: &Entry| entry.cell.cpu_percent;
     let cheapest = ties.iter().min_by(|a, b| cost(a).total_cmp(&cost(b)));
-    let cheaper = cheapest.filter(|tie| cost(tie) < cost(entry)).map(|tie| {
-        let cpu = words::cpu_percent(cost(tie));
-        format!("least CPU: {}, {cpu} %", tie.configuration())
-    });
+    let cheaper = cheapest.filter(|tie| cost(tie) < cost(entry));
+    let cheaper = cheaper.map(|tie| format!("least CPU: {}", tie.configuration()));
     vec![
         TableCell {
             main: entry.configuration(),
@@ -73,8 +71,8 @@ fn chosen(entry: &Entry, choice: &Choice, ties: &[&Entry]) -> Vec<TableCell> {
         TableCell {
             main: match names.len() {
                 0 => String::new(),
-                1 | 2 => names.join(", "),
-                number => format!("{}, {} and {} more", names[0], names[1], number - 2),
+                1 => names[0].clone(),
+                number => format!("{} and {} more", names[0], number - 1),
             },
             small: cheaper.unwrap_or_default(),
             title: names.join(", "),

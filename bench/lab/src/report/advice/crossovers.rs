@@ -29,9 +29,10 @@ pub(super) fn crossovers(view: &View) -> Vec<Part> {
         (!rows.is_empty()).then(|| Part {
             title: format!("Where shared memory begins to pay: {}", group.title()),
             tables: vec![Table {
-                caption:
-                    "payload from which its p50 is the lower, and 95 % of a bootstrap over runs"
-                        .to_owned(),
+                caption: format!(
+                    "payload from which its p50 is the lower at all sizes measured, and 95 % of a \
+                     bootstrap over runs, of which it takes {RUNS_MIN}"
+                ),
                 columns: plain_columns(&group.tunings),
                 rows,
                 notes: vec![],
@@ -64,7 +65,11 @@ fn label((shared, network): (Traits, Traits)) -> String {
         }
         _ => String::new(),
     };
-    format!("{}{} over {}{}", shared.name, promise(shared), network.name, promise(network))
+    let name = |system: Traits| {
+        let (_, rest) = system.name.split_once('.').unwrap_or(("", system.name));
+        format!("{rest}{}", promise(system))
+    };
+    format!("{}: {} over {}", shared.family(), name(shared), name(network))
 }
 
 /// At the sizes at which both may be compared.
@@ -95,13 +100,13 @@ fn begin(group: &Group, found: Crossover) -> TableCell {
             _ if found.interval == Some([From::Everywhere, From::Nowhere]) => {
                 "cannot be told".to_owned()
             }
-            From::Everywhere => "at all sizes measured".to_owned(),
-            From::Nowhere => "at no size up to the largest".to_owned(),
+            From::Everywhere => "at all sizes".to_owned(),
+            From::Nowhere => "not at the largest".to_owned(),
             from @ From::Bytes(_) => format!("from {}", size(from)),
         },
         small: match found.interval {
             Some([low, high]) => format!("[{}, {}]", size(low), size(high)),
-            None => format!("fewer than {RUNS_MIN} runs: no interval"),
+            None => "no interval".to_owned(),
         },
         ..TableCell::default()
     }
