@@ -46,6 +46,11 @@ pub struct CellPlan {
 }
 
 impl CellPlan {
+    /// System, tuning and parameter point, for messages.
+    pub fn name(&self) -> String {
+        format!("{} {} {}", self.system, self.tuning.name(), self.point())
+    }
+
     /// What sets the cell apart within its scenario, for messages and names of folders.
     pub fn point(&self) -> String {
         let mut parts = vec![match self.frame {

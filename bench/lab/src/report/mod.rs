@@ -28,7 +28,7 @@ mod terminal;
 mod validity;
 pub mod verdict;
 mod view;
-mod words;
+pub(crate) mod words;
 
 use std::io;
 use std::path::{Path, PathBuf};
