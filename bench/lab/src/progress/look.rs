@@ -179,3 +179,6 @@ impl Look {
 const FIGURES: u8 = 3;
 /// Taken in by one look: 256 KiB, what a second-level cache forgets without harm.
 const RECORDS_PER_LOOK: usize = 4096;
+
+#[cfg(test)]
+mod tests;

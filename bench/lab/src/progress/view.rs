@@ -266,7 +266,7 @@ fn fit(text: &str, columns: usize) -> String {
     console::truncate_str(text, columns, "…").into_owned()
 }
 
-/// As [`fit`], in the middle.
+/// As [`fit`], cut in the middle.
 fn fit_end(text: &str, columns: usize) -> String {
     let (wide, tail) = (width(text), columns * 2 / 3);
     if wide <= columns {

@@ -62,8 +62,8 @@ last runs                            p50 µs   p99 µs    CPU %     lost
 fn in_forty_columns_figures_wrap_and_the_table_has_fewer() {
     let expected = "\
 last runs                 p50 µs  p99 µs
-  os.pipe default 64B 2/3   9.41       –
-! os.udp…B-1000Hz 1/3       9.41       –
+  os.pi… default 64B 2/3    9.41       –
+! os.ud…8576B-1000Hz 1/3    9.41       –
 
 ▸ quick iceoryx.udp-shm awake 64B-100Hz…
   p50 19.2 µs  p99 –  of each round trip
@@ -71,8 +71,7 @@ last runs                 p50 µs  p99 µs
   messages 9000 of 20\u{a0}000
   CPU ping 44.1 %  pong 3.46 %
   iox-roudi 1.00 %
-  25 %  2/9 runs
-  12 s done, 6 min left";
+  25 %  2/9 runs  12 s done, 6 min left";
     assert_eq!(text(&state(), 24, 40), expected);
 }
 
