@@ -84,6 +84,9 @@ pub struct Run {
     /// How to print the results here.
     #[arg(long, value_enum, default_value_t)]
     format: Print,
+    /// Show progress in plain lines, also on a terminal.
+    #[arg(long)]
+    plain: bool,
     #[command(flatten)]
     wishes: Wishes,
 }
@@ -222,6 +225,7 @@ fn run_scenarios(arguments: Run) -> Result<ExitCode> {
         out: arguments.out,
         resume: arguments.resume,
         seed: arguments.seed,
+        plain: arguments.plain,
     })?;
     report(&finished.analysis, &finished.folder, arguments.format, &wishes)?;
     if finished.interrupted {

@@ -28,7 +28,7 @@ use crate::host::Host;
 use crate::plan::{Plan, RunPlan};
 use crate::record::{Folder, Lines, RunRecord, RunSamples};
 use crate::scenario::{Kind, Scenario, Touch};
-use crate::summary::{Analysis, Detail, SCHEMA, Summary, SystemInfo};
+use crate::summary::{Analysis, Cell, Detail, SCHEMA, Summary, SystemInfo};
 
 /// Analyses everything a folder holds.
 pub fn analyse(folder: &mut Folder, plan: &Plan, host: Host) -> Result<Analysis> {
@@ -103,6 +103,15 @@ pub fn is_narrow(
     let own = records.iter().filter(|record| record.plan.cell == cell).cloned().collect();
     let runs = judge(folder, plan, cell, system, own, host, &mut Vec::new());
     repeats::of(&runs, scenario).is_none_or(|repeats| repeats.is_narrow)
+}
+
+/// What a report would show of one run by itself; `None` if its system is unknown.
+pub fn alone(plan: &Plan, record: RunRecord, samples: &RunSamples, host: &Host) -> Option<Cell> {
+    let cell = &plan.cells[record.plan.cell];
+    let scenario = &plan.scenarios[cell.scenario];
+    let system = plan.systems.iter().find(|system| system.name == cell.system)?;
+    let run = JudgedRun::new(record, samples, cell, system, scenario, host);
+    Some(cell::pool(cell, scenario, system, &[run], BTreeMap::new()).0)
 }
 
 /// The runs of a cell, judged; what cannot be read is added to `damage`.

@@ -47,6 +47,11 @@ pub struct CellPlan {
 }
 
 impl CellPlan {
+    /// System, tuning and parameter point, for messages.
+    pub fn label(&self) -> String {
+        format!("{} {} {}", self.system, self.tuning.name(), self.point())
+    }
+
     /// What sets the cell apart within `plan`, its own, for names of files: its scenario's name,
     /// system, tuning and [`Self::point`], as `quick-os.futex-default-64B`.
     pub fn name(&self, plan: &Plan) -> String {

@@ -33,7 +33,7 @@ mod terminal;
 mod validity;
 pub mod verdict;
 mod view;
-mod words;
+pub(crate) mod words;
 
 use std::fs;
 use std::io;

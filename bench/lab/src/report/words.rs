@@ -15,7 +15,7 @@ pub(super) fn us(value: f64) -> String {
 }
 
 /// As [`us`]; a dash for a percentile that was withheld.
-pub(super) fn us_or_dash(value: Option<f64>) -> String {
+pub(crate) fn us_or_dash(value: Option<f64>) -> String {
     value.map_or_else(|| WITHHELD.to_owned(), us)
 }
 
@@ -97,7 +97,7 @@ pub(super) fn amount(value: f64) -> String {
 }
 
 /// Digits in groups of three from 10 000 on, divided by a no-break space.
-pub(super) fn count(value: u64) -> String {
+pub(crate) fn count(value: u64) -> String {
     let digits = value.to_string();
     if digits.len() < 5 {
         return digits;
@@ -166,7 +166,7 @@ pub(super) fn size(params: &Params) -> String {
 
 /// CPU in per cent of a core: two digits behind the point below ten, where most of the differences
 /// between manners of waiting lie.
-pub(super) fn cpu_percent(value: f64) -> String {
+pub(crate) fn cpu_percent(value: f64) -> String {
     if value < 9.995 { format!("{value:.2}") } else { format!("{value:.1}") }
 }
 
