@@ -1,4 +1,6 @@
-//! `myelin bench`: run, list, report.
+//! `myelin bench`: run, list, report, compare.
+
+mod compare;
 
 use std::io::IsTerminal;
 use std::path::PathBuf;
@@ -35,6 +37,9 @@ pub enum Verb {
         #[arg(long)]
         open: bool,
     },
+    /// Compare two results folders: what differs around them, then in each cell, and whether that
+    /// is more than chance.
+    Compare(compare::Options),
 }
 
 /// Arguments of `myelin bench run`.
@@ -104,6 +109,7 @@ enum TuningName {
 pub fn run(verb: Verb) -> Result<ExitCode> {
     match verb {
         Verb::Run(arguments) => run_scenarios(*arguments),
+        Verb::Compare(options) => compare::run(&options),
         Verb::List { what } => {
             list(what);
             Ok(ExitCode::SUCCESS)

@@ -7,11 +7,11 @@
 
 mod csv;
 mod ddsperf_format;
-mod entry;
+pub(crate) mod entry;
 mod fan;
 mod flood;
 mod flow;
-mod host;
+pub(crate) mod host;
 mod html;
 mod lines;
 mod markdown;
@@ -23,12 +23,12 @@ mod repeats;
 mod roundtrip_format;
 mod rows;
 mod sweep;
-mod table;
-mod terminal;
+pub(crate) mod table;
+pub(crate) mod terminal;
 mod validity;
 pub mod verdict;
 mod view;
-mod words;
+pub(crate) mod words;
 
 use std::io;
 use std::path::{Path, PathBuf};

@@ -1,0 +1,183 @@
+//! Which of many differences between two sets of runs are more than chance: a permutation test with
+//! a correction for their number.
+//!
+//! If nothing differs between A and B, the runs of a cell would be as likely in any other division
+//! into so many of A and so many of B. So the statistic of a comparison, Welch's t of the logarithms
+//! of its runs, is compared with those of all divisions (of [`DIVISIONS_MAX`] random ones, where
+//! there are more): exact for any distribution of runs, with any outliers, and robust where A and B
+//! differ in spread alone (Chung and Romano, "Exact and asymptotically robust permutation tests",
+//! Annals of Statistics 41, 2013).
+//!
+//! The p of one such test is never below 2 / 252 with five runs and five, so Holm's and
+//! Benjamini-Hochberg's corrections, which multiply p by the number of comparisons, would find
+//! nothing among more than six. Instead the largest statistic is compared with those that *any*
+//! of the comparisons has in its own divisions, the second largest with those of all but the first, and so on:
+//! the step-down procedure of Westfall and Young ("Resampling-Based Multiple Testing", 1993),
+//! with the probabilities of the single comparisons added up, which needs no
+//! assumption on how they depend on each other (Westfall and Wolfinger, "Multiple tests with
+//! discrete distributions", The American Statistician 51, 1997). It holds the family-wise error
+//! rate: the probability that one or more of the true equalities is called a difference.
+//!
+//! What it presumes is that runs are exchangeable: that a run of B could have been one of A. Between
+//! two sessions that is what is in question: the machine may differ as well as what was measured
+//! on it, and no test on the runs of two sessions can tell these apart.
+
+use rand::SeedableRng;
+use rand::rngs::StdRng;
+use rand::seq::SliceRandom;
+
+/// The logarithms of one figure of each run, of A and of B; at least two of each.
+#[derive(Clone, Debug)]
+pub struct Sides {
+    /// Of A.
+    pub a: Vec<f64>,
+    /// Of B.
+    pub b: Vec<f64>,
+}
+
+/// What a comparison came to.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Chance {
+    /// Positive where B is larger.
+    pub statistic: f64,
+    /// The probability of a statistic as large in either direction if nothing differs, of this
+    /// comparison alone.
+    pub p: f64,
+    /// As `p`, of all comparisons together: differences below a limit are called wrongly, one or
+    /// more of them, with at most the probability of that limit.
+    pub p_adjusted: f64,
+}
+
+/// Tests all comparisons of a family.
+pub fn test(family: &[Sides]) -> Vec<Chance> {
+    let statistics: Vec<f64> = family.iter().map(Sides::statistic).collect();
+    let tails: Vec<Tail> = family.iter().map(Tail::of).collect();
+    let mut order: Vec<usize> = (0..family.len()).collect();
+    order.sort_by(|&a, &b| statistics[b].abs().total_cmp(&statistics[a].abs()));
+    let mut chances: Vec<Chance> = statistics
+        .iter()
+        .zip(&tails)
+        .map(|(&statistic, tail)| Chance { statistic, p: tail.beyond(statistic), p_adjusted: 1.0 })
+        .collect();
+    let mut adjusted = 0.0f64;
+    for (place, &index) in order.iter().enumerate() {
+        let any = order[place..].iter().map(|&other| tails[other].beyond(statistics[index]));
+        // An easier one is not refused after a harder one was.
+        adjusted = adjusted.max(any.sum());
+        if adjusted >= 1.0 {
+            break;
+        }
+        chances[index].p_adjusted = adjusted;
+    }
+    chances
+}
+
+/// How many runs of each side let any one of so many comparisons be told, however many of the
+/// others divide as clearly by chance.
+pub fn runs_to_tell_any(comparisons: usize) -> usize {
+    let suffice = |runs: &usize| comparisons as f64 * 2.0 <= RATE * divisions(2 * runs, *runs);
+    (2..).find(suffice).expect("divisions grow without bound")
+}
+
+impl Sides {
+    fn statistic(&self) -> f64 {
+        let all: Vec<f64> = self.a.iter().chain(&self.b).copied().collect();
+        let of_a: Vec<usize> = (0..self.a.len()).collect();
+        Division::new(all).statistic(&of_a)
+    }
+}
+
+/// The statistics that one comparison has in its divisions, without their sign, ascending.
+struct Tail(Vec<f32>);
+
+impl Tail {
+    fn of(sides: &Sides) -> Self {
+        let all: Vec<f64> = sides.a.iter().chain(&sides.b).copied().collect();
+        let (total, of_a) = (all.len(), sides.a.len());
+        let division = Division::new(all);
+        let mut found = Vec::new();
+        let mut note = |chosen: &[usize]| found.push(division.statistic(chosen).abs() as f32);
+        if divisions(total, of_a) <= DIVISIONS_MAX as f64 {
+            each_division(total, of_a, &mut note);
+        } else {
+            let mut random = StdRng::seed_from_u64(SEED);
+            let mut places: Vec<usize> = (0..total).collect();
+            note(&places[..of_a]);
+            for _ in 1..DIVISIONS_MAX {
+                note(places.partial_shuffle(&mut random, of_a).0);
+            }
+        }
+        found.sort_unstable_by(f32::total_cmp);
+        Tail(found)
+    }
+
+    /// The part of divisions whose statistic is at least as far from zero.
+    fn beyond(&self, statistic: f64) -> f64 {
+        let limit = statistic.abs() as f32 * (1.0 - ROUNDING);
+        let below = self.0.partition_point(|found| *found < limit);
+        (self.0.len() - below) as f64 / self.0.len() as f64
+    }
+}
+
+/// Values that are divided in many ways, less their mean, so that sums of squares stay exact.
+struct Division {
+    values: Vec<f64>,
+    sum_of_squares: f64,
+}
+
+impl Division {
+    fn new(values: Vec<f64>) -> Self {
+        let mean = values.iter().sum::<f64>() / values.len() as f64;
+        let values: Vec<f64> = values.iter().map(|value| value - mean).collect();
+        let sum_of_squares = values.iter().map(|value| value * value).sum();
+        Self { values, sum_of_squares }
+    }
+
+    /// Welch's t of the rest less the chosen. [`SPREAD_MIN`] is added to the standard error, so that
+    /// runs that agree to the last digit do not make a difference of nothing infinitely clear
+    /// (Tusher, Tibshirani and Chu, PNAS 98, 2001).
+    fn statistic(&self, chosen: &[usize]) -> f64 {
+        let (a, b) = (chosen.len() as f64, (self.values.len() - chosen.len()) as f64);
+        let sum: f64 = chosen.iter().map(|&place| self.values[place]).sum();
+        let squares: f64 = chosen.iter().map(|&place| self.values[place].powi(2)).sum();
+        // All sum up to zero.
+        let variance = |squares: f64, number: f64| {
+            ((squares - sum * sum / number) / (number - 1.0)).max(0.0) / number
+        };
+        let error = (variance(squares, a) + variance(self.sum_of_squares - squares, b)).sqrt();
+        (-sum / b - sum / a) / (error + SPREAD_MIN)
+    }
+}
+
+/// Every choice of `wanted` places of `total`, the first ones first.
+fn each_division(total: usize, wanted: usize, note: &mut impl FnMut(&[usize])) {
+    let mut chosen: Vec<usize> = (0..wanted).collect();
+    loop {
+        note(&chosen);
+        let movable = (0..wanted).rev().find(|&at| chosen[at] < total - wanted + at);
+        let Some(at) = movable else { return };
+        chosen[at] += 1;
+        for next in at + 1..wanted {
+            chosen[next] = chosen[next - 1] + 1;
+        }
+    }
+}
+
+/// In how many ways so many can be chosen.
+fn divisions(total: usize, wanted: usize) -> f64 {
+    (0..wanted).map(|at| (total - at) as f64 / (at + 1) as f64).product()
+}
+
+/// The family-wise error rate that verdicts hold.
+pub const RATE: f64 = 0.05;
+/// All divisions of eight runs and eight.
+const DIVISIONS_MAX: usize = 12_870;
+/// A tenth of the ratio that matters, 2 %, as a logarithm.
+const SPREAD_MIN: f64 = 0.002;
+/// Statistics that differ by less are equal: they are sums in another order.
+const ROUNDING: f32 = 1e-5;
+/// Fixed, so that a comparison made again says the same.
+const SEED: u64 = 0x636f_6d70_6172_65;
+
+#[cfg(test)]
+mod tests;
