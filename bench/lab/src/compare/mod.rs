@@ -31,7 +31,7 @@ pub use figures::{FIGURES, Figure};
 pub use html::page;
 pub use judge::FigureComparison;
 pub use shift::ShiftPoint;
-pub use terminal::render as terminal;
+pub use terminal::{Found, render as terminal};
 
 use crate::report::verdict::Kind;
 

@@ -129,7 +129,7 @@ impl Comparison {
     }
 
     /// The figures that are wanted, those that are the most higher first.
-    pub(super) fn figures(&self, wanted: impl Fn(Option<Kind>) -> bool) -> Vec<Found<'_>> {
+    pub fn figures(&self, wanted: impl Fn(Option<Kind>) -> bool) -> Vec<Found<'_>> {
         let all = self.cells.iter().flat_map(|cell| cell.figures.iter().map(move |it| (cell, it)));
         let mut found: Vec<_> = all.filter(|(_, it)| wanted(it.verdict)).collect();
         found.sort_by(|(_, a), (_, b)| b.ratio.unwrap_or(1.0).total_cmp(&a.ratio.unwrap_or(1.0)));
@@ -145,7 +145,7 @@ impl Comparison {
 }
 
 /// A figure with its cell.
-type Found<'a> = (&'a CellComparison, &'a FigureComparison);
+pub type Found<'a> = (&'a CellComparison, &'a FigureComparison);
 
 fn differing(comparison: &Comparison, screen: Screen) -> String {
     let worse = comparison.figures(|verdict| verdict == Some(Kind::Worse));
@@ -229,7 +229,7 @@ fn table(caption: &str, comparison: &Comparison, figures: &[Found]) -> Table {
 }
 
 /// What must be borne in mind of a figure.
-fn note(cell: &CellComparison, figure: &FigureComparison) -> Option<String> {
+pub(super) fn note(cell: &CellComparison, figure: &FigureComparison) -> Option<String> {
     let remarks = cell.remarks.iter().filter(|_| figure.figure.is_latency()).cloned();
     let all: Vec<String> = remarks.chain(figure.reason.clone()).collect();
     (!all.is_empty()).then(|| all.join("; "))
@@ -276,7 +276,7 @@ pub(super) fn probability(p: f64) -> String {
     if p < 0.0005 { "<0.001".to_owned() } else { format!("{p:.3}") }
 }
 
-fn full(name: &CellName) -> String {
+pub(super) fn full(name: &CellName) -> String {
     format!("{}, {}", name.name, name.circumstances)
 }
 
