@@ -6,6 +6,7 @@ use myelin_bench_lab::{host, summary};
 
 #[path = "page/fixture.rs"]
 mod fixture;
+#[allow(dead_code, reason = "the page's test alone needs curves")]
 #[path = "page/sides.rs"]
 mod sides;
 
@@ -31,6 +32,7 @@ fn ten_equal_folders_raise_no_more_false_alarms_than_stated() {
     assert!(all.iter().all(|it| it.comparisons == 14 * 4), "{}", all[0].comparisons);
     let raised = |it: &&Comparison| it.verdicts.worse + it.verdicts.better > 0;
     let alarms = all.iter().filter(raised).count();
+    println!("{alarms} of 45 pairs raised an alarm, at most {stated} stated");
     assert!(alarms as f64 <= stated, "{alarms} alarms, {stated} stated");
 
     // The same folders with each comparison looked at alone: there is something to be held back.
@@ -39,11 +41,12 @@ fn ten_equal_folders_raise_no_more_false_alarms_than_stated() {
         figures.filter_map(|it| it.p).any(|p| p <= 0.05)
     };
     let alarms = all.iter().filter(alone).count();
+    println!("{alarms} would without the correction");
     assert!(alarms > 30, "{alarms} of 45 without the correction");
 }
 
-/// In how many of ten pairs the tenth more that B takes is found, and nothing else.
-fn found(runs: u32) -> usize {
+/// In how many of so many pairs the tenth more that B takes is found, and nothing else.
+fn found(pairs: u64, runs: u32) -> usize {
     let pair = |seed: u64| {
         let usual = sides::side("usual", seed, runs, 64);
         let mut slow = sides::side("slow", seed + 100, runs, 64);
@@ -59,12 +62,13 @@ fn found(runs: u32) -> usize {
             == ("os.pipe", "tuned", Figure::P50)
             && it.interval.is_some_and(|[low, high]| low > 1.0 && low < 1.1 && high > 1.1))
     };
-    (0..FOLDERS).map(pair).filter(is_found).count()
+    (0..pairs).map(pair).filter(is_found).count()
 }
 
 /// One run of twenty is disturbed. With five runs it hides much; of ten it is trimmed.
 #[test]
 fn ten_per_cent_more_is_worse_and_nothing_else_is() {
-    let [five, ten] = [found(5), found(10)];
-    assert!(five >= 4 && ten >= 7, "{five} of 10 with five runs, {ten} with ten");
+    let (five, ten) = (found(10, 5), found(4, 10));
+    println!("found in {five} of 10 pairs with five runs, in {ten} of 4 with ten");
+    assert!(five >= 4 && ten >= 3, "{five} of 10 with five runs, {ten} of 4 with ten");
 }

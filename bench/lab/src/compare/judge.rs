@@ -72,9 +72,9 @@ pub(super) fn cell(a: Entry, b: Entry) -> CellComparison {
 /// Tests everything that can be tested and gives the verdicts; how many were tested.
 /// `clock_step_ns` is the coarser clock's of the two hosts.
 pub(super) fn family(cells: &mut [CellComparison], clock_step_ns: u64) -> usize {
-    let figures = || cells.iter().flat_map(|cell| &cell.figures);
-    let tested: Vec<Sides> = figures().filter(|it| it.reason.is_none()).map(sides).collect();
-    let asked = runs_asked(figures().count());
+    let figures = cells.iter().flat_map(|cell| &cell.figures);
+    let tested: Vec<Sides> = figures.filter(|it| it.reason.is_none()).map(sides).collect();
+    let asked = runs_asked(cells);
     let chances = permutation::test(&tested);
     let mut left = chances.iter().zip(&tested);
     let figures = cells.iter_mut().flat_map(|cell| &mut cell.figures);
@@ -83,7 +83,7 @@ pub(super) fn family(cells: &mut [CellComparison], clock_step_ns: u64) -> usize 
             None => {
                 let (chance, sides) = left.next().expect("a chance for each that was tested");
                 judge(figure, *chance, clock_step_ns);
-                explain(figure, sides, tested.len());
+                explain(figure, sides, tested.len(), asked);
             }
             Some(reason) if reason.starts_with(TOO_FEW) => {
                 let (a, b) = (figure.runs_a.len(), figure.runs_b.len());
@@ -95,9 +95,10 @@ pub(super) fn family(cells: &mut [CellComparison], clock_step_ns: u64) -> usize 
     tested.len()
 }
 
-/// The runs that a user is told to make.
-pub(super) fn runs_asked(comparisons: usize) -> usize {
-    permutation::runs_to_tell_any(comparisons.max(1)).max(RUNS_MIN)
+/// The runs that a user is told to make: enough for every figure of these cells.
+pub(super) fn runs_asked(cells: &[CellComparison]) -> usize {
+    let figures: usize = cells.iter().map(|cell| cell.figures.len()).sum();
+    permutation::runs_to_tell_any(figures.max(1)).max(RUNS_MIN)
 }
 
 /// The least number of runs behind anything that was tested; 0 if nothing was.
@@ -123,15 +124,14 @@ fn judge(figure: &mut FigureComparison, chance: Chance, clock_step_ns: u64) {
 }
 
 /// Says so where runs are apart, and yet too few among so many comparisons.
-fn explain(figure: &mut FigureComparison, sides: &Sides, number: usize) {
+fn explain(figure: &mut FigureComparison, sides: &Sides, number: usize, asked: usize) {
     if figure.verdict != Some(Kind::TooNoisy) || !are_apart(sides) {
         return;
     }
     let (a, b) = (sides.a.len(), sides.b.len());
     figure.reason = Some(format!(
         "the runs of A and of B do not overlap, but of {number} comparisons {a} and {b} runs cannot \
-         tell that from chance; --runs {}",
-        runs_asked(number)
+         tell that from chance; --runs {asked}"
     ));
 }
 

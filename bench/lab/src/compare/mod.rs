@@ -181,7 +181,7 @@ pub fn compare(a: &Side, b: &Side) -> Result<Comparison> {
         host_facts: environment::host_facts(a),
         error_rate: permutation::RATE,
         comparisons,
-        runs_to_tell_any: judge::runs_asked(comparisons),
+        runs_to_tell_any: judge::runs_asked(&cells),
         runs_least: judge::runs_least(&cells),
         verdicts: Counts::of(cells.iter()),
         floor: Counts::of(cells.iter().filter(|cell| cell.floor)),
