@@ -4,7 +4,9 @@
 Alternates round trips of each driver (spoken to in the kit's line protocol) with round trips of a
 program written straight against the middleware's API, both configured by what the driver writes,
 with ping on CPU 1 and pong on CPU 0, all under SCHED_FIFO 80. Prints a table; exits with 1 if a
-median differs by more than the limit. Medians are over the alternations, of each run's percentile.
+median differs by more than the limit. Medians are over the alternations, of each run's percentile;
+a ratio is the median of those within the alternations, so that a machine that drifts or changes its
+mode from one to the next counts for both alike.
 
 A plain program is started as `PROGRAM pong|ping DOMAIN RUN PAYLOAD [EXTRA…]`, ping with
 `MESSAGES WARMUP` behind. Both print `ready` when matched; ping then waits for a line on standard
@@ -29,7 +31,8 @@ LIMIT = 0.05
 DOMAIN = 77
 FIFO_PRIORITY = 80
 PING_CPU, PONG_CPU = 1, 0
-SAMPLES_HEADER_BYTES, RECORD_BYTES = 4096, 64  # bench/kit/src/samples.rs
+SAMPLES_HEADER_BYTES, RECORD_BYTES, LEAN = 4096, 64, 8  # bench/kit/src/samples.rs
+PARTS_EVERY_POLLED = 16  # bench/lab/src/plan.rs
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 
 
@@ -127,10 +130,16 @@ def why_not(arguments, name):
     for path in (driver_of(arguments, system), arguments.target / system.plain):
         if not path.exists():
             return f"not built: {path}"
-    answer = subprocess.run([driver_of(arguments, system), "describe"], check=True,
+    found = describe(arguments, name)
+    return found["missing"] if found else "its driver does not know it"
+
+
+def describe(arguments, name):
+    """What the driver says of the system; None if it does not know it."""
+    answer = subprocess.run([driver_of(arguments, SYSTEMS[name]), "describe"], check=True,
                             stdout=subprocess.PIPE)
-    found = [one for one in json.loads(answer.stdout)["systems"] if one["name"] == name]
-    return found[0]["missing"] if found else "its driver does not know it"
+    systems = json.loads(answer.stdout)["systems"]
+    return next((one for one in systems if one["name"] == name), None)
 
 
 def driver_of(arguments, system):
@@ -161,7 +170,8 @@ def report(name, payload, plain, kit):
     """Prints one line of the table; 1 if the medians do not agree."""
     medians = [statistics.median(run[rank] for run in runs) / 1e3
                for rank in (0, 1) for runs in (plain, kit)]
-    ratios = [medians[1] / medians[0], medians[3] / medians[2]]
+    ratios = [statistics.median(ours[rank] / theirs[rank] for theirs, ours in zip(plain, kit))
+              for rank in (0, 1)]
     failed = abs(ratios[0] - 1) > LIMIT
     cells = [f"{medians[0]:.2f}", f"{medians[1]:.2f}", f"{ratios[0]:.3f}{' !' if failed else ''}",
              f"{medians[2]:.2f}", f"{medians[3]:.2f}", f"{ratios[1]:.3f}"]
@@ -175,6 +185,8 @@ class Bench:
     def __init__(self, arguments, name, payload, directory):
         self.arguments, self.system, self.payload = arguments, SYSTEMS[name], payload
         self.name, self.directory = name, directory
+        # As the lab does.
+        self.parts_every = PARTS_EVERY_POLLED if describe(arguments, name)["wait"] == "poll" else 1
         self.runs = 0
 
     def next_run(self):
@@ -203,7 +215,9 @@ class Bench:
             process.end()
         if done["received"] != self.arguments.messages or done["lost"] or done["corrupt"]:
             sys.exit(f"{self.name}: not a clean run: {done}")
-        return percentiles(read_round_trips(self.samples("ping")))
+        round_trips = list(read_round_trips(self.samples("ping")))
+        lean = [took for flags, took in round_trips if flags & LEAN]
+        return percentiles(lean or [took for _, took in round_trips])
 
     def start_driver(self, role, run):
         with open(self.samples(role), "wb") as file:
@@ -219,7 +233,7 @@ class Bench:
             "payload_bytes": self.payload, "messages": self.arguments.messages, "duration_ns": 0,
             "warmup_messages": self.arguments.warmup, "rate_hz": None,
             "reply_timeout_ns": 2_000_000_000, "match_timeout_ns": 10_000_000_000,
-            "record_every": 1, "samples": samples, "directory": self.directory,
+            "record_every": 1, "parts_every": self.parts_every, "samples": samples, "directory": self.directory,
             "lock_memory": False, "seed": 1, "options": {},
         }
 
@@ -288,12 +302,13 @@ class Process:
 
 
 def read_round_trips(path):
+    """Flags and round trip, in ns, of each message."""
     with open(path, "rb") as file:
         data = file.read()
     written = struct.unpack_from("<Q", data, 16)[0]
     for index in range(written):
-        record = struct.unpack_from("<6Q", data, SAMPLES_HEADER_BYTES + index * RECORD_BYTES)
-        yield record[5] - record[2]  # take_return_ns - publish_entry_ns
+        record = struct.unpack_from("<6Q12xH", data, SAMPLES_HEADER_BYTES + index * RECORD_BYTES)
+        yield record[6], record[5] - record[2]  # take_return_ns - publish_entry_ns
 
 
 def percentiles(values):

@@ -153,6 +153,10 @@ pub struct Prepare {
     pub match_timeout_ns: u64,
     /// Keeps the record of every n-th message only; 1 keeps all.
     pub record_every: u64,
+    /// Of round trips: the parts of a message (loan, fill, wake, take of pong) are stamped in every
+    /// n-th record only, and the others bear [`LEAN`](crate::samples::LEAN); 1 stamps all.
+    #[serde(default = "all")]
+    pub parts_every: u64,
     /// The sample file, already of its full size; `None` for a daemon.
     pub samples: Option<PathBuf>,
     /// A folder of this run in which configuration files may be written.
@@ -212,6 +216,10 @@ pub struct Prepare {
     /// The scenario's `[options.<driver>]` table.
     #[serde(default)]
     pub options: serde_json::Map<String, serde_json::Value>,
+}
+
+fn all() -> u64 {
+    1
 }
 
 fn one() -> u32 {

@@ -65,8 +65,9 @@ fn run(driver: &dyn Driver) -> Result<(), Error> {
         return Err(Error::new(format!("lab speaks protocol {theirs}, driver {PROTOCOL}"))
             .remedy("rebuild both: make build"));
     }
-    if prepare.record_every == 0 {
-        return Err(Error::new("protocol: record_every is 0").remedy("1 keeps every record"));
+    if prepare.record_every == 0 || prepare.parts_every == 0 {
+        let text = "protocol: record_every or parts_every is 0";
+        return Err(Error::new(text).remedy("1 keeps every record with all its parts"));
     }
     match prepare.role {
         Role::Daemon => run_daemon(driver, &prepare),

@@ -13,7 +13,7 @@ use crate::outgoing::Outgoing;
 use crate::protocol::{Done, Prepare, Role};
 use crate::samples::SampleFile;
 use crate::stream::the_one;
-use crate::transfer::receive;
+use crate::transfer::{Stamps, receive};
 
 /// One end after its part; kept until the lab says stop.
 pub(crate) struct Started {
@@ -117,7 +117,8 @@ fn pong(
 
 /// When the first message was taken; 0 if none came in time.
 fn take(subscriber: &mut dyn Subscriber, clock: &Clock, until_ns: u64) -> Result<u64, Error> {
-    let first_ns = receive(subscriber, clock, until_ns)?.map_or(0, |arrival| arrival.return_ns);
+    let arrival = receive(subscriber, clock, until_ns, Stamps::Return)?;
+    let first_ns = arrival.map_or(0, |arrival| arrival.return_ns);
     subscriber.release();
     Ok(first_ns)
 }

@@ -19,7 +19,7 @@ use crate::pace::Pace;
 use crate::process;
 use crate::protocol::{Done, Prepare, System, Topology, Wait, Workload};
 use crate::samples::SampleFile;
-use crate::transfer::{Limit, Sent, receive};
+use crate::transfer::{Limit, Sent, Stamps, receive};
 
 /// Whether `prepare` asks for something that `system` can do.
 pub fn check(prepare: &Prepare, system: &System) -> Result<(), Error> {
@@ -260,7 +260,7 @@ fn hear_next(
     clock: &Clock,
     until_ns: u64,
 ) -> Result<Option<Heard>, Error> {
-    let Some(arrival) = receive(subscriber, clock, until_ns)? else {
+    let Some(arrival) = receive(subscriber, clock, until_ns, Stamps::All)? else {
         return Ok(None);
     };
     let heard = hearing.hear(arrival.message, arrival.wake_ns, arrival.return_ns);

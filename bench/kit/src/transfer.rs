@@ -86,11 +86,10 @@ pub(crate) fn send(
         publisher.publish(message)?;
         return Ok(sent);
     }
-    let memory = publisher.loan(message.len())?;
     let Some((before_ns, clock)) = stamps else {
-        memory[..filled].copy_from_slice(&message[..filled]);
-        return publisher.publish_loan().map(|()| sent);
+        return publisher.publish_by_loan(message, filled).map(|()| sent);
     };
+    let memory = publisher.loan(message.len())?;
     let loaned_ns = clock.now();
     memory[..filled].copy_from_slice(&message[..filled]);
     let filled_ns = clock.now();
@@ -131,6 +130,12 @@ pub(crate) struct Arrived {
 }
 
 impl Arrived {
+    /// Whether it was received without stamps.
+    #[inline(always)]
+    pub(crate) fn is_unstamped(&self) -> bool {
+        self.return_ns == 0
+    }
+
     #[inline(always)]
     pub(crate) fn complete(&self, record: &mut Record) {
         record.wake_ns = self.wake_ns;
@@ -140,12 +145,25 @@ impl Arrived {
     }
 }
 
-/// The next message, or `None` if none came until `until_ns`.
+/// Which clock reads there are while a message is received. Each also keeps the processor from
+/// going on with what comes next.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Stamps {
+    /// When the wait and when the take returned.
+    All,
+    /// When the take returned.
+    Return,
+    /// None.
+    None,
+}
+
+/// The next message, or `None` if none came until `until_ns`. What is not stamped is 0.
 #[inline(always)]
 pub(crate) fn receive<'a>(
     subscriber: &'a mut dyn Subscriber,
     clock: &Clock,
     until_ns: u64,
+    stamps: Stamps,
 ) -> Result<Option<Arrival<'a>>, Error> {
     // The loop ends with the sample's borrow, which the borrow checker cannot follow through a
     // returned reference; hence the pointer.
@@ -155,12 +173,12 @@ pub(crate) fn receive<'a>(
         // held when the loop comes round, as the only path that holds one returns.
         let subscriber = unsafe { &mut *subscriber };
         let wake_ns = match subscriber.wait(until_ns)? {
-            None => 0,
-            Some(true) => clock.now(),
+            Some(true) if stamps == Stamps::All => clock.now(),
+            None | Some(true) => 0,
             Some(false) => return Ok(None),
         };
         if let Some(message) = subscriber.take(until_ns)? {
-            let return_ns = clock.now();
+            let return_ns = if stamps == Stamps::None { 0 } else { clock.now() };
             return Ok(Some(Arrival { message, wake_ns, return_ns }));
         }
         if clock.now() >= until_ns {

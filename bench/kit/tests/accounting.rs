@@ -11,7 +11,7 @@ use std::sync::atomic::AtomicBool;
 use myelin_bench_kit::message::{HEADER_BYTES, sequence};
 use myelin_bench_kit::pingpong::{self, GOODBYE, LOST_IN_A_ROW_MAX};
 use myelin_bench_kit::protocol::{Done, Prepare, Role};
-use myelin_bench_kit::samples::{CORRUPT, LATE, OUT_OF_ORDER, Record, SampleFile};
+use myelin_bench_kit::samples::{CORRUPT, LATE, LEAN, OUT_OF_ORDER, Record, SampleFile};
 use myelin_bench_kit::{Clock, Error, Link, Publisher, Subscriber};
 use proptest::prelude::*;
 use support::{Samples, prepare};
@@ -204,11 +204,16 @@ impl Model {
 
 /// A record as far as the model knows it: when a late answer came it leaves open.
 fn as_modelled(record: &Record) -> Record {
-    assert_eq!(record.wake_ns, record.take_return_ns, "the fake wakes and takes at once");
+    let is_lean = record.flags & LEAN != 0;
+    if record.flags & LATE == 0 {
+        let woken_ns = if is_lean { 0 } else { record.take_return_ns };
+        assert_eq!(record.wake_ns, woken_ns, "the fake wakes and takes at once");
+    }
     let late = record.flags & LATE != 0;
     assert!(!late || record.take_return_ns > record.publish_return_ns + TIMEOUT_NS);
     Record {
         wake_ns: 0,
+        flags: record.flags & !LEAN,
         publish_cpu: 0,
         take_cpu: 0,
         take_return_ns: if late { LATER } else { record.take_return_ns },
@@ -238,8 +243,10 @@ proptest! {
         capacity in 1u64..60,
         rate_hz in prop::option::of(100.0f64..1e6),
         warmup_messages in 0u64..4,
+        parts_every in 1u64..4,
     ) {
-        let prepare = Prepare { record_every, rate_hz, warmup_messages, ..no_warmup() };
+        let prepare =
+            Prepare { record_every, rate_hz, warmup_messages, parts_every, ..no_warmup() };
         let outcome = ping(&script, prepare, capacity);
         // The run ends with the message that takes the last place in the file.
         let sent = script.len().min(((capacity - 1) * record_every + 1) as usize);
@@ -254,6 +261,12 @@ proptest! {
                     model.records.into_iter().step_by(record_every as usize).collect();
                 let found: Vec<Record> = outcome.records.iter().map(as_modelled).collect();
                 prop_assert_eq!(found, kept);
+                for record in &outcome.records {
+                    let place = (record.id + warmup_messages) / record_every;
+                    prop_assert_eq!(
+                        record.flags & LEAN != 0, !place.is_multiple_of(parts_every)
+                    );
+                }
             }
             Err(error) => prop_assert!(model.gives_up, "{error}"),
         }

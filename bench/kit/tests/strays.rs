@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use myelin_bench_kit::message::Outgoing;
 use myelin_bench_kit::pingpong::{self, GOODBYE};
 use myelin_bench_kit::protocol::{Done, Prepare, Role};
-use myelin_bench_kit::samples::SampleFile;
+use myelin_bench_kit::samples::{LEAN, Record, SampleFile};
 use myelin_bench_kit::{Clock, Error, Link, Publisher, Subscriber};
 use support::{Samples, prepare};
 
@@ -109,6 +109,21 @@ fn pong_answers_all_and_counts_each_once() {
     let seen: Vec<(u64, u16)> =
         samples.records().iter().map(|record| (record.id, record.duplicates)).collect();
     assert_eq!(seen, [(0, 0), (1, 1), (2, 0), (3, 0)]);
+}
+
+#[test]
+fn pong_stamps_the_parts_of_the_message_whose_turn_it_is() {
+    let clock = Clock::virtual_at(BEGIN_NS);
+    let (mut link, stop) = scripted(&clock, &[0, 1, 2, 3, 4, 5, 6, 7], &[]);
+    let prepare = Prepare { warmup_messages: 1, parts_every: 3, ..prepare("fake", Role::Pong) };
+    let samples = Samples::new(7);
+    let mut file = SampleFile::open(&samples.path()).unwrap();
+    pingpong::pong(&mut link, &prepare, &mut file, &stop).unwrap();
+    let stamped = |record: &Record| (record.wake_ns != 0, record.flags & LEAN == 0);
+    let found: Vec<_> = samples.records().iter().map(stamped).collect();
+    let expected: Vec<_> = (1..8).map(|sequence| (sequence % 3 == 0, sequence % 3 == 0)).collect();
+    assert_eq!(found, expected);
+    assert!(samples.records().iter().all(|record| record.take_return_ns >= BEGIN_NS));
 }
 
 #[test]

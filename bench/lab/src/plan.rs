@@ -14,13 +14,13 @@ pub use cells::CellPlan;
 use cells::cells_of;
 pub use check::check;
 pub use leave_out::leave_out_unsupported;
-use myelin_bench_kit::protocol::{PROTOCOL, Prepare, Role, System};
+use myelin_bench_kit::protocol::{PROTOCOL, Prepare, Role, System, Wait};
 use rand::seq::SliceRandom;
 use rand::{SeedableRng, rngs::StdRng};
 use serde::{Deserialize, Serialize};
 
 use crate::registry::Entry;
-use crate::scenario::{Scenario, Tuning};
+use crate::scenario::{Kind, Scenario, Tuning};
 
 /// One execution of a cell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -92,6 +92,17 @@ impl Plan {
         self.scenarios.push(scenario);
     }
 
+    /// Where nothing sleeps a hop takes less than a microsecond, and stamps within it would be a
+    /// fifth of that (docs/measurement.md).
+    fn parts_every(&self, cell: &CellPlan) -> u64 {
+        let system = self.systems.iter().find(|system| system.name == cell.system);
+        let is_polled = system.is_some_and(|system| system.wait == Wait::Poll);
+        match self.scenarios[cell.scenario].workload.kind {
+            Kind::Roundtrip if is_polled => PARTS_EVERY_POLLED,
+            _ => 1,
+        }
+    }
+
     /// What the driver of a run is told; role and files are filled in by the runner.
     pub fn prepare(&self, cell: &CellPlan, run: &RunPlan) -> Prepare {
         let workload = &self.scenarios[cell.scenario].workload;
@@ -113,6 +124,7 @@ impl Plan {
             reply_timeout_ns: workload.reply_timeout_ms * 1_000_000,
             match_timeout_ns: MATCH_TIMEOUT_NS,
             record_every: workload.record_every,
+            parts_every: self.parts_every(cell),
             samples: None,
             directory: std::path::PathBuf::new(),
             lock_memory: cell.tuning != Tuning::Default,
@@ -137,6 +149,8 @@ impl Plan {
 }
 
 const MATCH_TIMEOUT_NS: u64 = 10_000_000_000;
+/// Seldom enough that those in between are undisturbed, often enough for percentiles of the parts.
+const PARTS_EVERY_POLLED: u64 = 16;
 
 #[cfg(test)]
 mod tests {

@@ -43,6 +43,7 @@ pub fn prepare(system: &str, role: Role) -> Prepare {
         reply_timeout_ns: 10_000_000_000,
         match_timeout_ns: 10_000_000_000,
         record_every: 1,
+        parts_every: 1,
         samples: None,
         directory: ".".into(),
         lock_memory: false,

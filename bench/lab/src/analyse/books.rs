@@ -2,6 +2,7 @@
 
 use myelin_bench_kit::fan::SILENT;
 use myelin_bench_kit::protocol::{Done, Transport};
+use myelin_bench_kit::samples::LEAN;
 
 use super::stream::joined;
 use super::validity::Evidence;
@@ -43,7 +44,10 @@ pub(super) fn answered_by_another(evidence: &Evidence<'_>) -> Option<String> {
     let pairs = evidence.samples.ping.iter().zip(&evidence.samples.pong);
     let both = pairs.filter(|(ping, pong)| ping.take_return_ns != 0 && pong.take_return_ns != 0);
     let wrong = both.filter(|(ping, pong)| {
-        pong.take_return_ns < ping.publish_entry_ns || ping.take_return_ns < pong.take_return_ns
+        // Without stamps in its path a message was taken some time before its answer had gone.
+        let is_stamped = pong.flags & LEAN == 0;
+        pong.take_return_ns < ping.publish_entry_ns
+            || (is_stamped && ping.take_return_ns < pong.take_return_ns)
     });
     let count = wrong.count();
     (count > 0).then(|| format!("{count} answers came before pong had the message: not its own"))

@@ -1,6 +1,6 @@
 //! From the records of one run to the quantities of the report, in nanoseconds.
 
-use myelin_bench_kit::samples::Record;
+use myelin_bench_kit::samples::{LEAN, Record};
 
 use super::distribution::Sorted;
 use crate::record::RunSamples;
@@ -48,9 +48,13 @@ impl Series {
         let mut round_trip = Vec::with_capacity(samples.ping.len());
         let mut write = Vec::with_capacity(samples.ping.len());
         let mut one_way = Vec::with_capacity(samples.ping.len());
+        let counted = counted(&samples.ping);
         for (index, ping) in samples.ping.iter().enumerate() {
-            write.push(span(ping.publish_entry_ns, ping.publish_return_ns));
-            if has_loans {
+            let is_counted = counted(ping);
+            if is_counted {
+                write.push(span(ping.publish_entry_ns, ping.publish_return_ns));
+            }
+            if has_loans && has_parts(ping) {
                 series.loan.push(i64::from(ping.loan_ns));
                 series.fill.push(i64::from(ping.fill_ns));
             }
@@ -60,13 +64,26 @@ impl Series {
             if ping.take_return_ns == 0 {
                 continue;
             }
-            round_trip.push(span(ping.publish_entry_ns, ping.take_return_ns));
+            let whole = span(ping.publish_entry_ns, ping.take_return_ns);
+            if is_counted {
+                round_trip.push(whole);
+            }
             if ping.wake_ns != 0 {
                 series.read.push(span(ping.wake_ns, ping.take_return_ns));
             }
-            if let Some(pong) = samples.pong.get(index).filter(|pong| pong.take_return_ns != 0) {
+            let Some(pong) = samples.pong.get(index).filter(|pong| pong.take_return_ns != 0) else {
+                continue;
+            };
+            if has_parts(pong) {
                 one_way.push(span(ping.publish_entry_ns, pong.take_return_ns));
-                series.join(ping, pong);
+            }
+            if ping.wake_ns != 0 {
+                series.wake.push(span(pong.publish_return_ns, ping.wake_ns));
+            }
+            if is_counted {
+                let is_same = ping.take_cpu == pong.take_cpu;
+                let side = if is_same { &mut series.same_cpu } else { &mut series.cross_cpu };
+                side.push(whole);
             }
         }
         series.round_trip = Sorted::new(round_trip);
@@ -74,15 +91,17 @@ impl Series {
         series.one_way = Sorted::new(one_way);
         series
     }
+}
 
-    fn join(&mut self, ping: &Record, pong: &Record) {
-        if ping.wake_ns != 0 {
-            self.wake.push(span(pong.publish_return_ns, ping.wake_ns));
-        }
-        let side =
-            if ping.take_cpu == pong.take_cpu { &mut self.same_cpu } else { &mut self.cross_cpu };
-        side.push(span(ping.publish_entry_ns, ping.take_return_ns));
-    }
+/// Whether the parts of a message were stamped, at its end.
+fn has_parts(record: &Record) -> bool {
+    record.flags & LEAN == 0
+}
+
+/// Which messages a run's latencies are of: where most have no stamps in their path, those alone.
+pub(super) fn counted(records: &[Record]) -> impl Fn(&Record) -> bool + use<> {
+    let any_lean = records.iter().any(|record| !has_parts(record));
+    move |record| !(any_lean && has_parts(record))
 }
 
 /// One row for each second of a run, as RoundtripPing prints them.
@@ -103,14 +122,14 @@ fn row(second: u32, records: &[&Record], record_every: u64) -> Option<Second> {
     let of = |value: &dyn Fn(&Record) -> i64| {
         Sorted::new(records.iter().map(|record| value(record)).collect()).distribution()
     };
-    let waits_apart = records.iter().all(|record| record.wake_ns != 0);
-    let read = of(&|record| span(record.wake_ns, record.take_return_ns));
+    let read = records.iter().filter(|record| record.wake_ns != 0);
+    let read = read.map(|record| span(record.wake_ns, record.take_return_ns)).collect();
     Some(Second {
         second,
         count: records.len() as u64 * record_every,
         round_trip_us: of(&|record| span(record.publish_entry_ns, record.take_return_ns))?,
         write_us: of(&|record| span(record.publish_entry_ns, record.publish_return_ns))?,
-        read_us: read.filter(|_| waits_apart),
+        read_us: Sorted::new(read).distribution(),
     })
 }
 
@@ -150,6 +169,29 @@ mod tests {
         assert_eq!(series.wake, [1097 - 1060]);
         assert_eq!((series.same_cpu.len(), series.cross_cpu.len()), (1, 0));
         assert!(series.loan.is_empty());
+    }
+
+    #[test]
+    fn latencies_are_of_lean_messages_and_parts_of_the_others() {
+        let lean = |record: Record| Record { flags: LEAN, wake_ns: 0, ..record };
+        let with_loan = Record { loan_ns: 3, fill_ns: 4, ..record(0, 1000, 1900, 0) };
+        let samples = RunSamples {
+            ping: vec![with_loan, lean(record(1, 2000, 2100, 0)), lean(record(2, 3000, 3120, 1))],
+            pong: vec![
+                record(0, 1050, 1500, 0),
+                lean(record(1, 2050, 2060, 0)),
+                // One that was lost made the two ends disagree on which are lean.
+                record(2, 3050, 3055, 0),
+            ],
+        };
+        let series = Series::of(&samples, true, false);
+        assert_eq!((series.round_trip.len(), series.round_trip.range()), (2, Some((100, 120))));
+        assert_eq!((&series.same_cpu, &series.cross_cpu), (&vec![100], &vec![120]));
+        assert_eq!(series.write.len(), 2);
+        assert_eq!((series.loan, series.fill, series.read), (vec![3], vec![4], vec![3]));
+        assert_eq!((series.one_way.len(), series.one_way.range()), (2, Some((55, 500))));
+        let row = seconds(&samples.ping, 1)[0];
+        assert_eq!((row.count, row.read_us.map(|read| read.max)), (3, Some(0.003)));
     }
 
     #[test]

@@ -31,7 +31,7 @@
 
 use super::cell::JudgedRun;
 use super::distribution::us;
-use super::series::span;
+use super::series::{counted, span};
 use super::stream::joined;
 use crate::record::RunSamples;
 use crate::scenario::Kind;
@@ -93,9 +93,10 @@ pub(super) fn remarks(runs: &[&JudgedRun]) -> Vec<String> {
 /// rate is varied, and of start-ups.
 pub(super) fn in_order(samples: &RunSamples, kind: Kind, has_rate: bool) -> Vec<i64> {
     let ping = || samples.ping.iter();
+    let counted = counted(&samples.ping);
     match kind {
         Kind::Roundtrip => ping()
-            .filter(|record| record.take_return_ns != 0)
+            .filter(|record| record.take_return_ns != 0 && counted(record))
             .map(|record| span(record.publish_entry_ns, record.take_return_ns))
             .collect(),
         Kind::Publish => {
