@@ -24,12 +24,13 @@ pub fn page(comparison: &Comparison) -> String {
     let is_different = |kind: Option<Kind>| kind.is_some_and(Kind::is_significant);
     let rows = |wanted: &dyn Fn(Option<Kind>) -> bool| -> Vec<TableRow> {
         let found = comparison.figures(wanted);
-        found.into_iter().map(|(cell, it)| TableRow::new(cell, it)).collect()
+        found.into_iter().map(|(cell, it)| TableRow::new(comparison, cell, it)).collect()
     };
     let names = |cells: &[super::CellName]| cells.iter().map(full).collect::<Vec<_>>();
     let context = context! {
         a => comparison.a,
         b => comparison.b,
+        common => comparison.common().unwrap_or_default(),
         is_same => lasting.is_empty(),
         environment => lasting,
         session => session.collect::<Vec<_>>(),
@@ -65,11 +66,11 @@ struct TableRow {
 }
 
 impl TableRow {
-    fn new(cell: &CellComparison, it: &FigureComparison) -> Self {
+    fn new(comparison: &Comparison, cell: &CellComparison, it: &FigureComparison) -> Self {
         let text =
             |value: Option<f64>| value.map(|value| it.figure.text(value)).unwrap_or_default();
         Self {
-            cell: full(&cell.name),
+            cell: comparison.label(cell),
             figure: it.figure.words(),
             unit: it.figure.unit(),
             a: text(it.a),
@@ -118,24 +119,23 @@ struct PlotRatio {
 }
 
 fn data(comparison: &Comparison) -> String {
-    let is_common = comparison.common().is_some();
     let figure = |figure: Figure| PlotFigure { figure, words: figure.words(), unit: figure.unit() };
     embedded(&Data {
         figures: FIGURES.map(figure).into(),
-        cells: comparison.cells.iter().map(|cell| plot_cell(cell, is_common)).collect(),
+        cells: comparison.cells.iter().map(|cell| plot_cell(comparison, cell)).collect(),
     })
 }
 
-fn plot_cell(cell: &CellComparison, is_common: bool) -> PlotCell<'_> {
+fn plot_cell<'a>(comparison: &Comparison, cell: &'a CellComparison) -> PlotCell<'a> {
     PlotCell {
-        name: if is_common { cell.name.name.clone() } else { full(&cell.name) },
-        figures: cell.figures.iter().map(|it| plot_ratio(cell, it)).collect(),
+        name: comparison.label(cell),
+        figures: cell.figures.iter().map(|it| plot_ratio(comparison, cell, it)).collect(),
         shift: &cell.shift,
     }
 }
 
-fn plot_ratio(cell: &CellComparison, it: &FigureComparison) -> PlotRatio {
-    let row = TableRow::new(cell, it);
+fn plot_ratio(comparison: &Comparison, cell: &CellComparison, it: &FigureComparison) -> PlotRatio {
+    let row = TableRow::new(comparison, cell, it);
     PlotRatio {
         figure: it.figure,
         ratio: it.ratio,

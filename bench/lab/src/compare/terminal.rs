@@ -71,6 +71,7 @@ fn verdicts(comparison: &Comparison, screen: Screen) -> String {
     };
     let mut text = screen.wrap(&comparison.counts(), style);
     text += &screen.wrap(&comparison.rate_in_words(), DIM);
+    text += &screen.wrap(LEGEND, DIM);
     if let Some(line) = comparison.floor_in_words() {
         text += &screen.wrap(&line, YELLOW);
     }
@@ -122,7 +123,7 @@ impl Comparison {
         let (worse, better) = (self.floor.worse, self.floor.better);
         (worse + better > 0).then(|| {
             format!(
-                "the floor moved: of bare primitives of the operating system, {worse} worse and \
+                "The floor moved: of bare primitives of the operating system, {worse} worse and \
                  {better} better. That is the machine, and may be so in the other cells"
             )
         })
@@ -141,6 +142,11 @@ impl Comparison {
         let first = &self.cells.first()?.name.circumstances;
         let is_same = |cell: &CellComparison| cell.name.circumstances == *first;
         self.cells.iter().all(is_same).then_some(first)
+    }
+
+    /// What tells a cell from the others.
+    pub(super) fn label(&self, cell: &CellComparison) -> String {
+        if self.common().is_some() { cell.name.name.clone() } else { full(&cell.name) }
     }
 }
 
@@ -205,24 +211,15 @@ fn reasons(figures: &[Found], screen: Screen) -> String {
 fn table(caption: &str, comparison: &Comparison, figures: &[Found]) -> Table {
     let heads = ["", "A", "B", "B/A [95 %]", "p"];
     let column = |head: &str| Column { group: String::new(), head: head.to_owned() };
-    let common = comparison.common();
-    let label = |cell: &CellComparison| match common {
-        Some(_) => cell.name.name.clone(),
-        None => full(&cell.name),
-    };
     let mut notes: Vec<String> = Vec::new();
     let rows = figures.iter().map(|(cell, figure)| Row {
-        label: format!("{}  {}", label(cell), figure.figure.words()),
+        label: format!("{}  {}", comparison.label(cell), figure.figure.words()),
         cells: cells(figure, note(cell, figure).map(|text| mark(&mut notes, text))),
     });
-    let common = common.map(|common| format!(" ({common})")).unwrap_or_default();
+    let common = comparison.common().map(|common| format!(" ({common})")).unwrap_or_default();
     Table {
         rows: rows.collect(),
-        caption: format!(
-            "{caption}{common}. Medians of the runs: latencies and CPU for each message in µs, \
-             memory in MB (PSS); the interval of their ratio is a bootstrap over runs, of each \
-             alone; p is corrected for their number"
-        ),
+        caption: format!("{caption}{common}"),
         columns: heads.map(column).into(),
         notes,
     }
@@ -298,5 +295,8 @@ fn alone(comparison: &Comparison, screen: Screen) -> String {
     text
 }
 
+const LEGEND: &str = "A and B are medians of the runs: latencies and CPU for each message in µs, \
+                      memory in MB (PSS). The interval of B/A is a bootstrap over runs, of each \
+                      figure alone; p is corrected for their number.";
 const REASONS_MAX: usize = 6;
 const ALONE_MAX: usize = 12;
