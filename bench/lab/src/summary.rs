@@ -12,7 +12,7 @@ use myelin_bench_kit::protocol::{Topology, Transport, Wait, Workload};
 use serde::{Deserialize, Serialize};
 
 use crate::host::Host;
-pub use detail::{Analysis, CurvePoint, Detail, Pinned, RunPoint, Second};
+pub use detail::{Analysis, CurvePoint, Detail, Pinned, RUN_QUANTILES, RunPoint, Second};
 pub use observed::{ObservedColumns, ObservedFigures};
 pub use params::{Params, Repeats};
 

@@ -1,4 +1,6 @@
-//! `myelin bench`: run, list, report, export.
+//! `myelin bench`: run, list, report, compare, export.
+
+mod compare;
 
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
@@ -39,6 +41,9 @@ pub enum Verb {
         #[arg(long)]
         open: bool,
     },
+    /// Compare two results folders: what differs around them, then in each cell, and whether that
+    /// is more than chance.
+    Compare(compare::Options),
     /// Write the samples of a results folder as a Parquet file for pandas, polars and the like: a row
     /// for each message.
     Export {
@@ -136,6 +141,7 @@ enum TuningName {
 pub fn run(verb: Verb) -> Result<ExitCode> {
     match verb {
         Verb::Run(arguments) => run_scenarios(*arguments),
+        Verb::Compare(options) => compare::run(&options),
         Verb::List { what } => {
             list(what);
             Ok(ExitCode::SUCCESS)

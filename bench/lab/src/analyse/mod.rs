@@ -21,6 +21,7 @@ use std::path::Path;
 use anyhow::Result;
 
 use cell::JudgedRun;
+pub(crate) use cell::median;
 use distribution::Sorted;
 use myelin_bench_kit::protocol::System;
 

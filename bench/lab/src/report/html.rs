@@ -3,7 +3,7 @@
 //! Tables are HTML already and can be read without scripts; plots are drawn by `assets/report.js`
 //! from the JSON of `plots`. A content security policy forbids the page every request.
 
-use minijinja::{Environment, UndefinedBehavior, context};
+use minijinja::{Environment, UndefinedBehavior, Value, context};
 use myelin_bench_kit::protocol::Workload;
 use serde::Serialize;
 
@@ -55,7 +55,6 @@ pub(super) fn render(view: &View) -> String {
         host_rows => host::rows(&summary.host),
         about => summary.systems.iter().map(About::new).collect::<Vec<_>>(),
         configurations => configurations(view),
-        version => env!("CARGO_PKG_VERSION"),
         data => plots::json(view, &palette),
         css => include_str!("assets/report.css"),
         js => concat!(
@@ -66,11 +65,25 @@ pub(super) fn render(view: &View) -> String {
             include_str!("assets/sweep.js"),
             include_str!("assets/report.js"),
         ),
+        ..essentials()
+    };
+    rendered("report.html", TEMPLATE, context)
+}
+
+/// What every page of plots needs.
+pub(crate) fn essentials() -> Value {
+    context! {
+        version => env!("CARGO_PKG_VERSION"),
+        errors => include_str!("assets/errors.js"),
         d3 => include_str!("assets/vendor/d3.min.js"),
         plot => include_str!("assets/vendor/plot.umd.min.js"),
         d3_licence => include_str!("assets/vendor/d3.LICENSE.txt"),
         plot_licence => include_str!("assets/vendor/plot.LICENSE.txt"),
-    };
+    }
+}
+
+/// A page by its template, which is part of this program; names ending in `.html` escape.
+pub(crate) fn rendered(name: &str, template: &str, context: Value) -> String {
     let mut environment = Environment::new();
     environment.set_undefined_behavior(UndefinedBehavior::Strict);
     environment.set_trim_blocks(true);
@@ -78,7 +91,7 @@ pub(super) fn render(view: &View) -> String {
     environment
         .add_template("sections.html", SECTIONS)
         .expect("the template is part of the program");
-    let template = environment.template_from_named_str("report.html", TEMPLATE);
+    let template = environment.template_from_named_str(name, template);
     let page = template.and_then(|template| template.render(context));
     page.expect("the template is part of the program, and a test renders it")
 }

@@ -222,6 +222,7 @@ impl Maker {
                     p50_us: distribution.p50,
                     p99_us: distribution.p99,
                     valid: !(invalid && run == 1),
+                    ..RunPoint::default()
                 }
             })
             .collect()
