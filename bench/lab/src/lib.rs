@@ -3,6 +3,7 @@
 
 #![deny(unsafe_op_in_unsafe_fn)]
 
+pub mod advise;
 pub mod analyse;
 pub mod host;
 pub mod input_error;
@@ -15,5 +16,6 @@ pub mod report;
 pub mod root;
 pub mod run;
 pub mod scenario;
+pub mod score;
 pub mod session;
 pub mod summary;

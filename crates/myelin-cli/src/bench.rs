@@ -1,7 +1,7 @@
 //! `myelin bench`: run, list, report.
 
 use std::io::IsTerminal;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::{Context, Result};
@@ -13,6 +13,7 @@ use myelin_bench_lab::session::{self, Request};
 use myelin_bench_lab::summary::Analysis;
 
 use crate::say;
+use crate::wishes::Wishes;
 
 /// The verbs of `myelin bench`.
 #[derive(Subcommand)]
@@ -31,6 +32,8 @@ pub enum Verb {
         /// How to print it here.
         #[arg(long, value_enum, default_value_t)]
         format: Print,
+        #[command(flatten)]
+        wishes: Wishes,
         /// Open the page in a browser.
         #[arg(long)]
         open: bool,
@@ -67,6 +70,8 @@ pub struct Run {
     /// How to print the results here.
     #[arg(long, value_enum, default_value_t)]
     format: Print,
+    #[command(flatten)]
+    wishes: Wishes,
 }
 
 /// What `list` lists.
@@ -108,9 +113,10 @@ pub fn run(verb: Verb) -> Result<ExitCode> {
             list(what);
             Ok(ExitCode::SUCCESS)
         }
-        Verb::Report { directory, format, open } => {
+        Verb::Report { directory, format, wishes, open } => {
+            let wishes = wishes.read()?;
             let analysis = session::read(&directory)?;
-            report(&analysis, &directory, format)?;
+            report(&analysis, &directory, format, &wishes)?;
             let all_valid = analysis.summary.all_valid();
             if open {
                 let page = directory.join("report.html");
@@ -125,6 +131,7 @@ pub fn run(verb: Verb) -> Result<ExitCode> {
 }
 
 fn run_scenarios(arguments: Run) -> Result<ExitCode> {
+    let wishes = arguments.wishes.read()?;
     let tunings = arguments.tuning.iter().map(|name| match name {
         TuningName::Default => Tuning::Default,
         TuningName::Tuned => Tuning::Tuned,
@@ -140,7 +147,7 @@ fn run_scenarios(arguments: Run) -> Result<ExitCode> {
         resume: arguments.resume,
         seed: arguments.seed,
     })?;
-    report(&finished.analysis, &finished.folder, arguments.format)?;
+    report(&finished.analysis, &finished.folder, arguments.format, &wishes)?;
     if finished.interrupted {
         let folder = finished.folder.display();
         eprintln!("interrupted; go on with: myelin bench run --resume {folder}");
@@ -153,15 +160,21 @@ fn run_scenarios(arguments: Run) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn report(analysis: &Analysis, folder: &std::path::Path, format: Print) -> Result<()> {
+fn report(
+    analysis: &Analysis,
+    folder: &Path,
+    format: Print,
+    wishes: &report::Wishes,
+) -> Result<()> {
     let format = match format {
         Print::Table => Format::Table,
         Print::Roundtrip => Format::Roundtrip,
         Print::Ddsperf => Format::Ddsperf,
     };
-    report::write_all(analysis, folder).context("the records are intact")?;
+    report::write_for(analysis, folder, wishes).context("the records are intact")?;
     let page = folder.join("report.html");
-    say(&format!("{}report: {}\n", report::terminal(analysis, format, screen()), page.display()));
+    let text = report::terminal_for(analysis, format, screen(), wishes);
+    say(&format!("{text}report: {}\n", page.display()));
     Ok(())
 }
 

@@ -18,7 +18,7 @@ pub fn interval(runs: &[impl Borrow<Sorted>], quantile: f64) -> Option<[f64; 2]>
         return None;
     }
     let mut random = StdRng::seed_from_u64(SEED);
-    Some(middle(|| draw(runs, quantile, &mut random)))
+    Some(middle(|| us(draw(runs, quantile, &mut random))))
 }
 
 /// 95 % interval of the pooled quantile of `runs` less that of `base`, in microseconds; the runs of
@@ -32,7 +32,7 @@ pub fn difference(
         return None;
     }
     let mut random = StdRng::seed_from_u64(SEED);
-    Some(middle(|| draw(runs, quantile, &mut random) - draw(base, quantile, &mut random)))
+    Some(middle(|| us(draw(runs, quantile, &mut random) - draw(base, quantile, &mut random))))
 }
 
 fn suffice(runs: &[impl Borrow<Sorted>]) -> bool {
@@ -46,11 +46,11 @@ fn draw(runs: &[impl Borrow<Sorted>], quantile: f64, random: &mut StdRng) -> i64
     pooled_quantile(&drawn, quantile)
 }
 
-/// What 95 % of [`RESAMPLES`] drawn values lie between, in microseconds.
-fn middle(draw: impl FnMut() -> i64) -> [f64; 2] {
-    let mut found: Vec<i64> = std::iter::repeat_with(draw).take(RESAMPLES).collect();
-    found.sort_unstable();
-    [0.025, 0.975].map(|part| us(found[((RESAMPLES - 1) as f64 * part).round() as usize]))
+/// What 95 % of [`RESAMPLES`] drawn values lie between.
+pub(crate) fn middle(draw: impl FnMut() -> f64) -> [f64; 2] {
+    let mut found: Vec<f64> = std::iter::repeat_with(draw).take(RESAMPLES).collect();
+    found.sort_unstable_by(f64::total_cmp);
+    [0.025, 0.975].map(|part| found[((RESAMPLES - 1) as f64 * part).round() as usize])
 }
 
 /// The quantile of all values of `runs` together, found by bisection of the value: a run may be
@@ -76,7 +76,7 @@ fn pooled_quantile(runs: &[&Sorted], quantile: f64) -> i64 {
 pub const RUNS_MIN: usize = 5;
 const RESAMPLES: usize = 400;
 /// Fixed, so that a report made again says the same.
-const SEED: u64 = 0x6d79_656c_696e;
+pub(crate) const SEED: u64 = 0x6d79_656c_696e;
 
 #[cfg(test)]
 mod tests {

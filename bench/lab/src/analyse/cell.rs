@@ -14,7 +14,9 @@ use crate::plan::CellPlan;
 use crate::record::{RunRecord, RunSamples};
 use crate::run::order::waits;
 use crate::scenario::{Kind, Scenario, frame_name};
-use crate::summary::{Cell, CurvePoint, Detail, Distribution, Params, Placement, RunPoint, Second};
+use crate::summary::{
+    Cell, CurvePoint, Detail, Distribution, Params, Pinned, Placement, RunPoint, Second,
+};
 
 /// One run of a cell, judged.
 pub struct JudgedRun {
@@ -233,6 +235,10 @@ pub fn pool(
             .unwrap_or_default(),
         series: used.first().copied().and_then(observed::columns),
         configuration,
+        pinned: used.iter().find_map(|run| {
+            let cpus = run.record.pinned?;
+            Some(Pinned { cpus, priority: scenario.tuning.priority })
+        }),
     };
     (cell, detail)
 }

@@ -325,6 +325,7 @@ static NO_DETAIL: Detail = Detail {
     seconds: Vec::new(),
     series: None,
     configuration: BTreeMap::new(),
+    pinned: None,
 };
 
 /// A stream that misses its rate by more is short of it; a run of another kind is then invalid.

@@ -12,6 +12,7 @@ use super::validity::{Level, checks};
 use super::verdict::Kind;
 use super::view::{Entry, View};
 use super::words;
+use super::{advice, scorecard};
 
 /// The whole file.
 pub(super) fn render(view: &View) -> String {
@@ -41,6 +42,8 @@ pub(super) fn render(view: &View) -> String {
         }
         text += &wide(&fan.entries);
     }
+    text += &scorecard::section(view).markdown();
+    text += &advice::section(view).markdown();
     text += &beside_published(&comparisons(view));
     text += &format!("## How to repeat\n\n```sh\n{}\n```\n\n", summary.command);
     text += "## Host\n\n";
@@ -98,7 +101,7 @@ fn validity(view: &View) -> String {
     format!("## Validity\n\n{}", raw_grid(&["", "what", "finding"], rows))
 }
 
-fn print(table: &Table) -> String {
+pub(super) fn print(table: &Table) -> String {
     let heads = table.columns.iter().map(|column| match column.head.is_empty() {
         true => escape(&column.group),
         false => format!("{}<br>{}", escape(&column.group), escape(&column.head)),
@@ -177,7 +180,7 @@ fn raw_grid(heads: &[&str], rows: impl Iterator<Item = Vec<String>>) -> String {
 }
 
 /// Keeps text from being taken for markup.
-fn escape(text: &str) -> String {
+pub(super) fn escape(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for character in text.chars() {
         match character {

@@ -30,6 +30,18 @@ pub struct Detail {
     pub series: Option<ObservedColumns>,
     /// Files with the configuration the system was given, name → text.
     pub configuration: BTreeMap<String, String>,
+    /// Where the tuned runs had their place; absent if they were not pinned.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pinned: Option<Pinned>,
+}
+
+/// What tuned processes are given.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Pinned {
+    /// The CPUs of ping and pong.
+    pub cpus: [usize; 2],
+    /// Of SCHED_FIFO, where the system's manner of waiting allows it.
+    pub priority: u32,
 }
 
 /// A point of a percentile curve.

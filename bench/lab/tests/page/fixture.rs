@@ -202,6 +202,7 @@ impl Maker {
             seconds: if rate.is_some() { seconds(&law, 10) } else { vec![] },
             series: None,
             configuration,
+            pinned: (tuned == 1).then_some(Pinned { cpus: [1, 0], priority: 80 }),
         });
     }
 
@@ -308,6 +309,7 @@ fn processes(model: &Model) -> Vec<ProcessUse> {
         rss_bytes: rss,
         voluntary_switches_per_s: 1.5,
         involuntary_switches_per_s: 11.0,
+        thread_count: threads.len() as u32,
         threads: threads
             .iter()
             .map(|(name, cpu_percent)| ThreadUse {
