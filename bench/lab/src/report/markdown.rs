@@ -4,7 +4,7 @@ use super::fan;
 use super::flow;
 use super::host;
 use super::lines::{Line, lines};
-use super::published::{self, Comparison, comparisons};
+use super::published;
 use super::repeats;
 use super::table::{Table, TableCell, Tone, tables};
 use super::terminal::superscript;
@@ -44,7 +44,7 @@ pub(super) fn render(view: &View) -> String {
     }
     text += &scorecard::section(view).markdown();
     text += &advice::section(view).markdown();
-    text += &beside_published(&comparisons(view));
+    text += &published::markdown(view);
     text += &format!("## How to repeat\n\n```sh\n{}\n```\n\n", summary.command);
     text += "## Host\n\n";
     let rows = host::rows(&summary.host).into_iter();
@@ -142,35 +142,7 @@ fn cell(cell: &TableCell) -> String {
     }
 }
 
-fn beside_published(comparisons: &[Comparison]) -> String {
-    if comparisons.is_empty() {
-        return String::new();
-    }
-    let mut text = format!("## Published figures beside these\n\n{}\n\n", published::REMARK);
-    for comparison in comparisons {
-        let heads: Vec<_> = comparison
-            .labels
-            .iter()
-            .map(|label| (*label).to_owned())
-            .chain(comparison.pairs.iter().map(|pair| format!("{pair}: published → here")))
-            .collect();
-        let heads: Vec<_> = heads.iter().map(String::as_str).collect();
-        let rows = comparison.rows.iter().map(|row| {
-            let pairs = row.pairs.iter().map(|(published, here)| format!("{published} → {here}"));
-            row.labels.iter().cloned().chain(pairs).collect()
-        });
-        let (caption, remark) = (escape(&comparison.caption), comparison.remark);
-        text += &format!("### {caption}\n\n{remark}\n\n{}", grid(&heads, rows));
-        text += "Doubts about the published figures:\n\n";
-        for doubt in &comparison.doubts {
-            text += &format!("- {}\n", escape(doubt));
-        }
-        text.push('\n');
-    }
-    text
-}
-
-fn grid(heads: &[&str], rows: impl Iterator<Item = Vec<String>>) -> String {
+pub(super) fn grid(heads: &[&str], rows: impl Iterator<Item = Vec<String>>) -> String {
     raw_grid(heads, rows.map(|row| row.iter().map(|text| escape(text)).collect()))
 }
 

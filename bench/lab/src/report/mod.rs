@@ -20,8 +20,6 @@ mod lines;
 mod markdown;
 pub(crate) mod plots;
 pub mod published;
-pub mod published_images;
-pub mod published_modules;
 mod repeats;
 mod roundtrip_format;
 mod rows;

@@ -292,7 +292,7 @@ fn floor_cell(entry: &Entry) -> TableCell {
     }
 }
 
-fn change(verdict: Verdict) -> TableCell {
+pub(super) fn change(verdict: Verdict) -> TableCell {
     let change = words::change_percent(1.0 / verdict.ratio - 1.0);
     let main = match verdict.kind {
         Kind::Better | Kind::Worse => change,
