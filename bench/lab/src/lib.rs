@@ -4,6 +4,7 @@
 #![deny(unsafe_op_in_unsafe_fn)]
 
 pub mod analyse;
+pub mod export;
 pub mod host;
 pub mod input_error;
 pub mod observe;

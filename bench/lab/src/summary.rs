@@ -31,6 +31,10 @@ pub struct Summary {
     pub cells: Vec<Cell>,
     /// What a reader must know: tunings left out, limits not raised, an interrupted plan.
     pub notes: Vec<String>,
+    /// What of the results folder could not be read or was not its own: file, reason and remedy.
+    /// The rest of the summary is of what is whole. Absent if everything is.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub damage: Vec<String>,
 }
 
 impl Summary {

@@ -224,6 +224,8 @@ pub fn pool(
         notes: [notes(runs, &used, kind, total.steal_percent()), steady::remarks(&used)].concat(),
     };
     let detail = Detail {
+        name: String::new(),
+        histogram: latency.histogram(),
         curve: curve(&latency, &latencies),
         runs: runs.iter().map(|run| run.point(kind)).collect(),
         seconds: used

@@ -320,6 +320,8 @@ pub(super) fn traits<'a>(systems: &'a [SystemInfo], cell: &'a Cell) -> Traits<'a
 }
 
 static NO_DETAIL: Detail = Detail {
+    name: String::new(),
+    histogram: Vec::new(),
     curve: Vec::new(),
     runs: Vec::new(),
     seconds: Vec::new(),

@@ -1,6 +1,7 @@
 //! Everything a person sees of a results folder.
 //!
-//! [`write_all`] makes the files `report.html`, `report.md`, `summary.csv` and `summary.json`;
+//! [`write_all`] makes the files `report.html`, `report.md`, `summary.csv`, `summary.json` and
+//! `hgrm/*.hgrm`;
 //! [`terminal`] makes a text. All of them show the same tables, verdicts and doubts: `view` sorts
 //! the cells, `verdict` compares, `lines`, `validity` and `table` put it in words, and one module
 //! for each format prints.
@@ -11,6 +12,7 @@ mod entry;
 mod fan;
 mod flood;
 mod flow;
+mod hgrm;
 mod host;
 mod html;
 mod lines;
@@ -30,6 +32,7 @@ pub mod verdict;
 mod view;
 pub(crate) mod words;
 
+use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -71,15 +74,23 @@ pub fn write_all(analysis: &Analysis, directory: &Path) -> Result<(), Error> {
     let json = serde_json::to_string_pretty(&analysis.summary)
         .expect("a summary has text keys and finite numbers")
         + "\n";
-    let files = [
+    let reports = [
         ("summary.json", json),
         ("summary.csv", csv::render(&analysis.summary)),
         ("report.md", markdown::render(&view)),
         ("report.html", html::render(&view)),
     ];
-    for (name, text) in files {
-        let path = directory.join(name);
-        write_whole(&path, text.as_bytes()).map_err(|source| Error::Write { path, source })?;
+    let write = |path: PathBuf, text: &str| {
+        write_whole(&path, text.as_bytes()).map_err(|source| Error::Write { path, source })
+    };
+    for (name, text) in reports {
+        write(directory.join(name), &text)?;
+    }
+    let histograms = directory.join("hgrm");
+    fs::create_dir_all(&histograms)
+        .map_err(|source| Error::Write { path: histograms.clone(), source })?;
+    for (name, text) in hgrm::files(analysis) {
+        write(histograms.join(name), &text)?;
     }
     Ok(())
 }

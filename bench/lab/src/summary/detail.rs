@@ -18,6 +18,13 @@ pub struct Analysis {
 /// The distribution of a cell in full.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Detail {
+    /// Of the cell, for names of files: `quick-os.futex-default-64B`.
+    #[serde(default)]
+    pub name: String,
+    /// The latencies of `curve`, all of them: HdrHistogram's buckets of three significant digits, as
+    /// the largest value in ns and the count, ascending.
+    #[serde(default)]
+    pub histogram: Vec<(u64, u64)>,
     /// Round trip, publish call or one-way latency by quantile, pooled over runs, ascending; ends
     /// where fewer than ten samples lie beyond. A quantile of 0.99 is the 99th percentile.
     pub curve: Vec<CurvePoint>,

@@ -32,6 +32,7 @@ pub fn analysis() -> Analysis {
         systems: systems(),
         cells: made.cells,
         notes: vec![format!("awake left out: /dev/cpu_dma_latency may not be opened {HOSTILE}")],
+        damage: vec![],
     };
     Analysis { summary, details: made.details }
 }
@@ -197,6 +198,8 @@ impl Maker {
             .into(),
         };
         self.details.push(Detail {
+            name: String::new(),
+            histogram: Vec::new(),
             curve: law.curve(samples),
             runs: points,
             seconds: if rate.is_some() { seconds(&law, 10) } else { vec![] },
@@ -373,6 +376,7 @@ fn host() -> Host {
         memory_bytes: 8 << 30,
         os: "Debian GNU/Linux 12 (bookworm)".to_owned(),
         kernel: "6.18.44".to_owned(),
+        machine: None,
         preemption: Some("voluntary".to_owned()),
         kernel_command_line: "console=ttyS0 panic=1".to_owned(),
         clocksource: "tsc".to_owned(),
