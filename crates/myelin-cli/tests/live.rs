@@ -1,9 +1,10 @@
-//! The live view, on a terminal as a user has it: a pseudo-terminal, whose screen an emulator draws.
+//! The live view, as a user has it: on a pseudo-terminal, whose screen an emulator draws.
 
 mod support;
 
 use std::fs::File;
 use std::io::{Read, Write};
+use std::num::NonZero;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -12,8 +13,8 @@ use std::time::{Duration, Instant};
 
 use support::{Traces, alone, bench, runs, scenario};
 
-/// As [`support::wait_for`], far longer: the thread that draws comes last, and has to wait for whatever
-/// else runs.
+/// As [`support::wait_for`], far longer: the thread that draws comes last, and has to wait for
+/// whatever else runs.
 fn wait_for<T>(what: &str, mut condition: impl FnMut() -> Option<T>) -> T {
     let deadline = Instant::now() + Duration::from_secs(600);
     loop {
@@ -53,7 +54,8 @@ impl Session {
         }
         let begin = settings(&slave);
         let lab = command.spawn().expect("myelin starts");
-        let screen = Arc::new(Mutex::new(vt100::Parser::new(rows, columns, 1000)));
+        let (height, width) = (number(rows), number(columns));
+        let screen = Arc::new(Mutex::new(vt100::Parser::new(height, width, SCROLLED_MAX)));
         let raw = Arc::new(Mutex::new(Vec::new()));
         let mut output = master.try_clone().unwrap();
         let (shown, kept) = (Arc::clone(&screen), Arc::clone(&raw));
@@ -76,8 +78,8 @@ impl Session {
         String::from_utf8_lossy(&self.raw.lock().unwrap()).into_owned()
     }
 
-    /// Until the lab has ended, `last` is on the screen and a prompt would begin a line. The terminal
-    /// is as it was.
+    /// Until the lab has ended, `last` is on the screen and a prompt would begin a line. The
+    /// terminal is as it was.
     fn finish(&mut self, last: &str) -> ExitStatus {
         let status = wait_for("the end of the lab", || self.lab.try_wait().unwrap());
         // What it has written takes a moment to arrive here.
@@ -98,6 +100,11 @@ impl Drop for Session {
     }
 }
 
+fn number(count: u16) -> NonZero<u16> {
+    NonZero::new(count).expect("a screen has a size")
+}
+
+/// The two ends of a pseudo-terminal.
 fn terminal(rows: u16, columns: u16) -> (File, OwnedFd) {
     let size = libc::winsize { ws_row: rows, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0 };
     let (mut master, mut slave) = (-1, -1);
@@ -158,7 +165,7 @@ fn figures_so_far_are_seen_and_ctrl_c_leaves_the_terminal_as_it_was() {
     assert!(text.contains("3 runs, some "), "the log stays above:\n{text}");
 
     resize(&session.master, 12, 40);
-    session.screen.lock().unwrap().screen_mut().set_size(12, 40);
+    session.screen.lock().unwrap().screen_mut().set_size(number(12), number(40));
     wait_for("the figures in 40 columns", || {
         let text = session.text();
         let is_narrow = |line: &str| line.contains("p99 ") && !line.contains("of each");
@@ -227,3 +234,6 @@ fn plain_lines_are_asked_for_or_all_that_a_terminal_can_do() {
         assert!(raw.contains("1/2 runs, ") && raw.contains("2/2 runs, "), "{kind}: {raw:?}");
     }
 }
+
+/// Lines kept above the screen.
+const SCROLLED_MAX: usize = 1000;

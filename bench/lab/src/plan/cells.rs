@@ -48,7 +48,7 @@ pub struct CellPlan {
 
 impl CellPlan {
     /// System, tuning and parameter point, for messages.
-    pub fn label(&self) -> String {
+    pub fn title(&self) -> String {
         format!("{} {} {}", self.system, self.tuning.name(), self.point())
     }
 

@@ -1,8 +1,8 @@
 //! Figures of a run so far, from the records that its processes have written up to now.
 //!
 //! Each look takes in the records that were complete at the look before: answers and messages that
-//! were on their way then have arrived by now, or are lost. Of very many it takes every n-th, so that
-//! a look costs the same at any rate.
+//! were on their way then have arrived by now, or are lost. Of very many it takes every n-th, so
+//! that a look costs the same at any rate.
 
 use std::time::Instant;
 
@@ -23,8 +23,8 @@ pub(super) struct Figures {
     pub(super) p50_us: Option<f64>,
     /// See `p50_us`.
     pub(super) p99_us: Option<f64>,
-    /// Messages that were looked at, and those of them that have been lost; `None` where the records
-    /// do not say.
+    /// Messages that were looked at, and those of them that have been lost; `None` where the
+    /// records do not say.
     pub(super) lost: Option<(u64, u64)>,
     /// Messages so far, without the warm-up's.
     pub(super) messages: u64,

@@ -2,8 +2,8 @@
 //!
 //! The view stands below the log and is drawn anew in place: no alternate screen, no raw mode, and
 //! the cursor stays visible. So there is nothing to restore, however the lab ends, and what it has
-//! said can be scrolled back to. While a run lasts, a thread that comes last looks at it (`viewer`);
-//! between runs the lab draws itself.
+//! said can be scrolled back to. While a run lasts, a thread that comes last looks at it
+//! (`viewer`); between runs the lab draws itself.
 
 mod course;
 mod look;

@@ -132,8 +132,8 @@ pub(super) struct Line {
     pub(super) tone: Tone,
 }
 
-/// The lines of a screen with so many rows and columns. Where there is little room, how far it is and
-/// which run it is stay longest.
+/// The lines of a screen with so many rows and columns. Where there is little room, how far it is
+/// and which run it is stay longest.
 pub(super) fn lines(state: &State, rows: usize, columns: usize) -> Vec<Line> {
     let fitting = |text: String, tone| Line { text: fit(&text, columns), tone };
     let bar = bar(&state.time, columns);

@@ -1,8 +1,8 @@
 //! The thread that looks at a run in progress and draws what it sees.
 //!
 //! It runs under SCHED_IDLE and stays off the CPUs of real-time threads, as the one that observes
-//! (`observe::sampler`). A run that is over before its first look is not looked at. What looks cost is
-//! measured: after a dear one it sleeps so much longer that all of them stay below
+//! (`observe::sampler`). A run that is over before its first look is not looked at. What looks cost
+//! is measured: after a dear one it sleeps so much longer that all of them stay below
 //! [`COST_PERCENT_MAX`].
 
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};

@@ -115,7 +115,7 @@ impl<'a> Measuring<'a> {
                 return Ok(false);
             };
             if let Some(failure) = &record.failure {
-                let what = self.plan.cells[run.cell].label();
+                let what = self.plan.cells[run.cell].title();
                 self.progress.say(&format!("run {} of {what}: {failure}", run.repeat + 1));
             }
             self.folder.keep(&record, &samples).with_context(|| {
@@ -141,7 +141,7 @@ impl<'a> Measuring<'a> {
         let cell = alone(self.plan, record, samples, &self.host)?;
         // Why a run has failed has been said.
         if !cell.valid && !has_failed {
-            let what = self.plan.cells[run.cell].label();
+            let what = self.plan.cells[run.cell].title();
             let reasons = cell.invalid_reasons.iter().map(|reason| {
                 let reason = reason.strip_prefix(&format!("run {}: ", run.repeat + 1));
                 reason.unwrap_or_default()
@@ -175,7 +175,7 @@ impl<'a> Measuring<'a> {
         };
         let title = Title {
             scenario: scenario.name.clone(),
-            cell: cell.label(),
+            cell: cell.title(),
             run: run.repeat + 1,
             // Further blocks go beyond the plan.
             runs: scenario.plan.runs.max(run.repeat + 1),
