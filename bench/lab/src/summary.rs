@@ -4,6 +4,7 @@
 //! measured, null means withheld for want of samples. [`Analysis`] adds what only the plots and
 //! the per-second tables need.
 
+mod course;
 mod detail;
 mod observed;
 mod params;
@@ -12,6 +13,7 @@ use myelin_bench_kit::protocol::{Topology, Transport, Wait, Workload};
 use serde::{Deserialize, Serialize};
 
 use crate::host::Host;
+pub use course::{Around, Course, Field, HeatMap, SlowMessage, Stage, StageMean, Stages, Window};
 pub use detail::{Analysis, CurvePoint, Detail, Pinned, RUN_QUANTILES, RunPoint, Second};
 pub use observed::{ObservedColumns, ObservedFigures};
 pub use params::{Params, Repeats};

@@ -5,10 +5,13 @@ use std::collections::BTreeMap;
 use myelin_bench_kit::protocol::{Done, System, Transport};
 
 use super::distribution::{Sorted, us};
+use super::messages::Messages;
 use super::series::{Series, seconds};
 use super::totals::{Totals, exchange_cpu_ns, sum};
 use super::validity::{Evidence, faults, saturation};
-use super::{bootstrap, flood, observed, publish, repeats, start, steady, stream};
+use super::{
+    bootstrap, course, flood, observed, publish, repeats, slowest, stages, start, steady, stream,
+};
 use crate::host::Host;
 use crate::plan::CellPlan;
 use crate::record::{RunRecord, RunSamples};
@@ -23,6 +26,7 @@ use crate::summary::{
 pub struct JudgedRun {
     pub(super) record: RunRecord,
     pub(super) series: Series,
+    pub(super) messages: Messages,
     seconds: Vec<Second>,
     faults: Vec<String>,
     /// That a stream fell short of its rate.
@@ -68,6 +72,7 @@ impl JudgedRun {
                 Kind::Startup => start::series(&record),
                 _ => stream::series(samples, has_rate, kind == Kind::Image),
             },
+            messages: Messages::of(samples, kind, system.loans, has_rate),
             seconds: seconds(&samples.ping, workload.record_every),
             settling: steady::settling(
                 &steady::in_order(samples, kind, has_rate),
@@ -240,6 +245,7 @@ pub fn pool(
         name: String::new(),
         histogram: latency.histogram(),
         curve: curve(&latency, &latencies),
+        even_us: even(&latency),
         runs: runs.iter().map(|run| run.point(kind)).collect(),
         seconds: used
             .first()
@@ -247,6 +253,9 @@ pub fn pool(
             .filter(|rows| rows.len() > 1)
             .unwrap_or_default(),
         series: used.first().copied().and_then(observed::columns),
+        course: used.first().and_then(|run| course::of(run, scenario.workload.record_every)),
+        stages: stages::of(&used, &latency),
+        slowest: slowest::of(&used),
         configuration,
         pinned: used.iter().find_map(|run| {
             let cpus = run.record.pinned?;
@@ -344,9 +353,16 @@ fn curve(pooled: &Sorted, runs: &[&Sorted]) -> Vec<CurvePoint> {
         .collect()
 }
 
+/// Points evenly spaced in the quantile.
+fn even(pooled: &Sorted) -> Vec<f64> {
+    let quantiles = (0..EVEN_POINTS).map(|step| (f64::from(step) + 0.5) / f64::from(EVEN_POINTS));
+    quantiles.map_while(|quantile| pooled.supported(quantile).map(us)).collect()
+}
+
 /// Sending later than this is remarked.
 const LATE_NS_MAX: i64 = 1_000_000;
 const CURVE_NINES_MAX: u32 = 6;
 const CURVE_POINTS_PER_NINE: u32 = 20;
+const EVEN_POINTS: u32 = 200;
 /// More stolen time than this is remarked; one tick of the kernel in a short run is 2 %.
 const STEAL_PERCENT_MAX: f64 = 5.0;

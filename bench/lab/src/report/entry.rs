@@ -1,6 +1,6 @@
 //! A cell with all that belongs to it, and what may be said of it and compared.
 
-use std::collections::BTreeMap;
+use std::sync::LazyLock;
 
 use myelin_bench_kit::protocol::{Reliability, Topology, Transport, Wait, Workload};
 
@@ -329,16 +329,7 @@ pub(super) fn traits<'a>(systems: &'a [SystemInfo], cell: &'a Cell) -> Traits<'a
     }
 }
 
-static NO_DETAIL: Detail = Detail {
-    name: String::new(),
-    histogram: Vec::new(),
-    curve: Vec::new(),
-    runs: Vec::new(),
-    seconds: Vec::new(),
-    series: None,
-    configuration: BTreeMap::new(),
-    pinned: None,
-};
+static NO_DETAIL: LazyLock<Detail> = LazyLock::new(Detail::default);
 
 /// A stream that misses its rate by more is short of it; a run of another kind is then invalid.
 const RATE_TOLERANCE: f64 = 0.01;

@@ -7,6 +7,7 @@
 //! for each format prints.
 
 mod advice;
+mod course;
 mod csv;
 mod ddsperf_format;
 pub(crate) mod entry;
@@ -18,6 +19,8 @@ pub(crate) mod host;
 pub(crate) mod html;
 mod lines;
 mod markdown;
+mod packed;
+pub(crate) mod palette;
 pub(crate) mod plots;
 pub mod published;
 mod repeats;

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Distribution, ObservedColumns, Summary};
+use super::{Course, Distribution, ObservedColumns, SlowMessage, Stages, Summary};
 
 /// A summary with what only plots and per-second tables need; `details[i]` belongs to `cells[i]`.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -28,6 +28,10 @@ pub struct Detail {
     /// Round trip, publish call or one-way latency by quantile, pooled over runs, ascending; ends
     /// where fewer than ten samples lie beyond. A quantile of 0.99 is the 99th percentile.
     pub curve: Vec<CurvePoint>,
+    /// The same at the quantiles 1/400, 3/400, 5/400 …, in µs, ends where `curve` does: fine where
+    /// most messages are, to see modes.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub even_us: Vec<f64>,
     /// Each run on its own, in the order of execution.
     pub runs: Vec<RunPoint>,
     /// Rows of one second each, of the first valid run; empty for runs shorter than two seconds.
@@ -35,6 +39,15 @@ pub struct Detail {
     /// What was observed over time, of the first valid run; absent if nothing was.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub series: Option<ObservedColumns>,
+    /// Messages over time, of the run that `series` is of; absent of floods and start-ups.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub course: Option<Course>,
+    /// Where the time of the messages goes; absent where it is not divided.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stages: Option<Stages>,
+    /// The ten slowest messages of all runs that are used, the slowest first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub slowest: Vec<SlowMessage>,
     /// Files with the configuration the system was given, name → text.
     pub configuration: BTreeMap<String, String>,
     /// Where the tuned runs had their place; absent if they were not pinned.

@@ -203,9 +203,9 @@ impl Maker {
             curve: law.curve(samples),
             runs: points,
             seconds: if rate.is_some() { seconds(&law, 10) } else { vec![] },
-            series: None,
             configuration,
             pinned: (tuned == 1).then_some(Pinned { cpus: [1, 0], priority: 80 }),
+            ..Detail::default()
         });
     }
 
