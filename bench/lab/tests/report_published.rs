@@ -12,10 +12,12 @@ use toml::{Table, Value};
 #[path = "page/fixture.rs"]
 mod fixture;
 #[path = "page/flow.rs"]
+#[allow(dead_code, reason = "other tests use the rest")]
 mod flow;
 #[path = "page/maker.rs"]
 mod maker;
 #[path = "page/robot.rs"]
+#[allow(dead_code, reason = "other tests use the rest")]
 mod robot;
 
 const ORIN: &str = include_str!("../../published/cyclonedds-orin.toml");

@@ -94,7 +94,7 @@ impl Series {
 }
 
 /// Whether the parts of a message were stamped, at its end.
-fn has_parts(record: &Record) -> bool {
+pub(super) fn has_parts(record: &Record) -> bool {
     record.flags & LEAN == 0
 }
 
