@@ -115,7 +115,8 @@ def check(folder, cell, scenario, runs):
     values = numpy.concatenate(pooled)
     found = {"runs": len(pooled), "samples": len(values)}
     there = {name: cell[name] for name in found}
-    if taken is not None and scenario["workload"].get("record_every", 1) == 1 and workload != "flood":
+    keeps_all = scenario["workload"].get("record_every", 1) == 1 and workload != "flood"
+    if taken is not None and keeps_all:
         takers = 1 if workload == "roundtrip" else cell["params"]["subscribers"]
         found |= {"sent": sent, "lost": sent * takers - taken}
         there |= {name: cell[name] for name in ("sent", "lost")}
