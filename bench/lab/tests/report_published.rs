@@ -20,6 +20,8 @@ mod maker;
 #[allow(dead_code, reason = "other tests use the rest")]
 mod robot;
 
+type Load<'a> = &'a dyn Fn(&str) -> Result<(), toml::de::Error>;
+
 const ORIN: &str = include_str!("../../published/cyclonedds-orin.toml");
 const CYBERRT: &str = include_str!("../../published/cyberrt-apollo10.toml");
 const IMAGES: &str = include_str!("../../published/image-ros2-libxr.toml");
@@ -226,8 +228,7 @@ fn what_has_no_place_cannot_be_loaded() {
     let orin = |text: &str| toml::from_str::<CycloneddsOrin>(text).map(drop);
     let cyberrt = |text: &str| toml::from_str::<CyberRt>(text).map(drop);
     let images = |text: &str| toml::from_str::<Images>(text).map(drop);
-    let loads: [(&str, &dyn Fn(&str) -> Result<(), toml::de::Error>); 3] =
-        [(ORIN, &orin), (CYBERRT, &cyberrt), (IMAGES, &images)];
+    let loads: [(&str, Load<'_>); 3] = [(ORIN, &orin), (CYBERRT, &cyberrt), (IMAGES, &images)];
     for (text, load) in loads {
         load(text).unwrap();
         let more = format!("{text}\n[latency_by_moon]\ncolumns = [\"x\"]\nrows = [[1]]\n");

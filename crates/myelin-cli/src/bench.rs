@@ -28,7 +28,7 @@ pub enum Verb {
         /// What to list; both by default.
         what: Option<Listed>,
     },
-    /// (Re)make report.html, report.md and summary.csv from the records of a results folder.
+    /// (Re)make report.html, report.md, summary.csv and hgrm/ from the records of a results folder.
     Report {
         /// The results folder.
         directory: PathBuf,

@@ -27,6 +27,8 @@ fn whole() -> &'static Path {
     })
 }
 
+type Harm<Of> = fn(&Of);
+
 /// A copy of a whole folder, to be harmed.
 struct Copy(tempfile::TempDir);
 
@@ -97,9 +99,6 @@ fn runs_of(summary: &Value) -> Vec<u64> {
     let cells = summary["cells"].as_array().unwrap().iter();
     cells.map(|cell| cell["runs"].as_u64().unwrap()).collect()
 }
-
-/// Damages what it is given.
-type Harm<T> = fn(&T);
 
 #[test]
 fn a_sample_file_that_is_cut_off_unreadable_or_gone_costs_its_run() {

@@ -242,7 +242,7 @@ pub fn pool(
         notes: [notes(runs, &used, kind, total.steal_percent()), steady::remarks(&used)].concat(),
     };
     let detail = Detail {
-        name: String::new(),
+        name: plan.name(&scenario.name),
         histogram: latency.histogram(),
         curve: curve(&latency, &latencies),
         even_us: even(&latency),

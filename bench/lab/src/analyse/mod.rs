@@ -33,7 +33,7 @@ use crate::host::Host;
 use crate::plan::{Plan, RunPlan};
 use crate::record::{Folder, Lines, RunRecord, RunSamples};
 use crate::scenario::{Kind, Scenario, Touch};
-use crate::summary::{Analysis, Cell, Detail, SCHEMA, Summary, SystemInfo};
+use crate::summary::{Analysis, Cell, SCHEMA, Summary, SystemInfo};
 
 /// Analyses everything a folder holds.
 pub fn analyse(folder: &mut Folder, plan: &Plan, host: Host) -> Result<Analysis> {
@@ -72,10 +72,9 @@ pub fn analyse(folder: &mut Folder, plan: &Plan, host: Host) -> Result<Analysis>
         let records = by_cell.remove(&index).unwrap_or_default();
         let configuration = configuration_of(folder, &records);
         let runs = judge(folder, plan, index, system, records, &summary.host, &mut damage);
-        let name = cell.name(plan);
         let (cell, detail) = cell::pool(cell, scenario, system, &runs, configuration);
         summary.cells.push(cell);
-        details.push(Detail { name, ..detail });
+        details.push(detail);
         writes.push(publish_calls(&runs, scenario));
     }
     publish::compare_subscribers(&mut summary.cells, &writes);

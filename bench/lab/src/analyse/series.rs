@@ -99,7 +99,7 @@ pub(super) fn has_parts(record: &Record) -> bool {
 }
 
 /// Which messages a run's latencies are of: where most have no stamps in their path, those alone.
-pub(super) fn counted(records: &[Record]) -> impl Fn(&Record) -> bool + use<> {
+pub(crate) fn counted(records: &[Record]) -> impl Fn(&Record) -> bool + use<> {
     let any_lean = records.iter().any(|record| !has_parts(record));
     move |record| !(any_lean && has_parts(record))
 }
