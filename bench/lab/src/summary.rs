@@ -4,6 +4,7 @@
 //! measured, null means withheld for want of samples. [`Analysis`] adds what only the plots and
 //! the per-second tables need.
 
+mod course;
 mod detail;
 mod observed;
 mod params;
@@ -12,7 +13,8 @@ use myelin_bench_kit::protocol::{Topology, Transport, Wait, Workload};
 use serde::{Deserialize, Serialize};
 
 use crate::host::Host;
-pub use detail::{Analysis, CurvePoint, Detail, RunPoint, Second};
+pub use course::{Around, Course, Field, HeatMap, SlowMessage, Stage, StageMean, Stages, Window};
+pub use detail::{Analysis, CurvePoint, Detail, Pinned, RUN_QUANTILES, RunPoint, Second};
 pub use observed::{ObservedColumns, ObservedFigures};
 pub use params::{Params, Repeats};
 
@@ -316,6 +318,9 @@ pub struct ProcessUse {
     pub voluntary_switches_per_s: f64,
     /// Was made to, all threads.
     pub involuntary_switches_per_s: f64,
+    /// How many threads; largest run. 0 in a file of an earlier version.
+    #[serde(default)]
+    pub thread_count: u32,
     /// Threads by name, busiest first: CPU in per cent of a core.
     pub threads: Vec<ThreadUse>,
 }

@@ -3,12 +3,16 @@
 mod books;
 pub mod bootstrap;
 mod cell;
+mod course;
 pub mod distribution;
 mod flood;
+mod messages;
 mod observed;
 mod publish;
 mod repeats;
 pub mod series;
+mod slowest;
+mod stages;
 mod start;
 pub mod steady;
 pub(crate) mod stream;
@@ -21,6 +25,7 @@ use std::path::Path;
 use anyhow::Result;
 
 use cell::JudgedRun;
+pub(crate) use cell::median;
 use distribution::Sorted;
 use myelin_bench_kit::protocol::System;
 

@@ -1,0 +1,399 @@
+//! The tables of the published reports: every published row has its place in the page and in
+//! `report.md`, and what is derived follows from the rows.
+
+use std::collections::BTreeSet;
+
+use myelin_bench_lab::report::published::{CyberRt, CycloneddsOrin, Images};
+use myelin_bench_lab::report::write_all;
+use myelin_bench_lab::{host, summary};
+use summary::{Analysis, Cell};
+use toml::{Table, Value};
+
+#[path = "page/fixture.rs"]
+mod fixture;
+#[path = "page/flow.rs"]
+mod flow;
+#[path = "page/maker.rs"]
+mod maker;
+#[path = "page/robot.rs"]
+mod robot;
+
+const ORIN: &str = include_str!("../../published/cyclonedds-orin.toml");
+const CYBERRT: &str = include_str!("../../published/cyberrt-apollo10.toml");
+const IMAGES: &str = include_str!("../../published/image-ros2-libxr.toml");
+
+/// Every scenario that stands beside published figures.
+fn all() -> Analysis {
+    let mut all = fixture::analysis();
+    again(&mut all, "roundtrip-sizes", |cell| {
+        cell.scenario = "roundtrip-60s".to_owned();
+        cell.params.payload_bytes == 0
+    });
+    let mut rates = robot::sizes();
+    for rate in [20.0, 50.0, 100.0] {
+        again(&mut rates, "sizes-100hz", |cell| {
+            cell.scenario = "rates-1mb".to_owned();
+            cell.params.rate_hz = Some(rate);
+            cell.params.payload_bytes == 1 << 20
+        });
+    }
+    again(&mut rates, "rates-1mb", |cell| {
+        let is_first = cell.params.rate_hz.replace(10.0) == Some(20.0);
+        cell.one_way_us.as_mut().unwrap().mean = 77.0;
+        is_first
+    });
+    for more in [rates, robot::modules(), flow::images()] {
+        all.details.extend(more.details);
+        all.summary.cells.extend(more.summary.cells);
+        for system in more.summary.systems {
+            if !all.summary.systems.iter().any(|known| known.name == system.name) {
+                all.summary.systems.push(system);
+            }
+        }
+    }
+    all
+}
+
+/// Adds the cells of a scenario once more, as `change` has them, if it says so.
+fn again(analysis: &mut Analysis, scenario: &str, change: impl Fn(&mut Cell) -> bool) {
+    for index in 0..analysis.summary.cells.len() {
+        let mut cell = analysis.summary.cells[index].clone();
+        if cell.scenario == scenario && change(&mut cell) {
+            analysis.summary.cells.push(cell);
+            analysis.details.push(analysis.details[index].clone());
+        }
+    }
+}
+
+fn file(analysis: &Analysis, name: &str) -> String {
+    let directory = tempfile::tempdir().unwrap();
+    write_all(analysis, directory.path()).unwrap();
+    std::fs::read_to_string(directory.path().join(name)).unwrap()
+}
+
+/// The rows of the table that follows this caption in `report.md`: what stands between the bars.
+fn markdown_rows(text: &str, caption: &str) -> Vec<Vec<String>> {
+    let (_, rest) = text.split_once(caption).unwrap_or_else(|| panic!("no {caption:?} in\n{text}"));
+    let lines = rest.lines().skip_while(|line| !line.starts_with('|'));
+    let lines = lines.take_while(|line| line.starts_with('|')).skip(2);
+    let cells = |line: &str| {
+        let inner = line.trim_start_matches("| ").trim_end_matches(" |");
+        inner.split(" | ").map(str::to_owned).collect()
+    };
+    lines.map(cells).collect()
+}
+
+/// The rows of the table that follows this caption on the page: the text of each cell.
+fn page_rows(text: &str, caption: &str) -> Vec<Vec<String>> {
+    let (_, section) = text.split_once("<section id=\"published\">").unwrap();
+    let caption = caption.replace('\'', "&#x27;");
+    let (_, rest) = section.split_once(&caption).unwrap_or_else(|| panic!("no {caption:?}"));
+    let body = rest.split_once("<tbody>").unwrap().1.split_once("</tbody>").unwrap().0;
+    let cell = |piece: &str| {
+        let inner = piece.split_once('>').unwrap().1;
+        let mut text = String::new();
+        for (place, part) in inner.split('<').enumerate() {
+            text += if place == 0 { part } else { part.split_once('>').unwrap().1 };
+        }
+        text.trim().replace("&#x27;", "'")
+    };
+    let cells = |row: &str| {
+        let cells = row.split("<t").skip(1).filter(|piece| piece.starts_with(['d', 'h']));
+        cells.map(cell).collect()
+    };
+    body.split("<tr>").skip(1).map(cells).collect()
+}
+
+/// A published table, and where its rows are to be found.
+struct Place {
+    text: &'static str,
+    table: &'static str,
+    caption: &'static str,
+    /// How many of the columns, from the left, tell rows apart.
+    keys: usize,
+}
+
+const fn place(
+    text: &'static str,
+    table: &'static str,
+    caption: &'static str,
+    keys: usize,
+) -> Place {
+    Place { text, table, caption, keys }
+}
+
+const PLACES: [Place; 8] = [
+    place(ORIN, "sanity_12B_1Hz", "ddsperf, 12 B, one ping a second", 1),
+    place(ORIN, "scorecard", "Scorecard: the scores its author gave", 2),
+    place(ORIN, "roundtrip_60s_0B_shm", "Round trips without payload for 60 s", 1),
+    place(ORIN, "roundtrip_by_size", "Round trips by size, write and read access", 3),
+    place(CYBERRT, "across_processes_platform1", "Modules across processes", 3),
+    place(CYBERRT, "across_hosts_platform1", "Modules across hosts", 3),
+    place(IMAGES, "one_way", "Frames one way: callback and sync", 3),
+    place(IMAGES, "copy_in_callback", "The user's copies in the callback", 2),
+];
+
+fn tables(text: &str) -> Vec<(String, Table)> {
+    let parsed: Table = text.parse().unwrap();
+    let tables = parsed.into_iter().filter_map(|(name, value)| match value {
+        Value::Table(table) => Some((name, table)),
+        _ => None,
+    });
+    tables.collect()
+}
+
+fn number(value: &Value) -> Option<f64> {
+    value.as_float().or_else(|| value.as_integer().map(|it| it as f64))
+}
+
+/// What identifies a row, as the report words it.
+fn key(column: &str, value: &Value) -> String {
+    match (column, value) {
+        ("transport", Value::String(name)) if name == "shm" => "cyclonedds.iceoryx".to_owned(),
+        ("transport", _) => "cyclonedds.udp".to_owned(),
+        ("payload_B", Value::Integer(bytes)) if *bytes >= 1024 => format!("{} KiB", bytes / 1024),
+        ("payload_B", Value::Integer(bytes)) => format!("{bytes} B"),
+        ("rate_Hz", Value::Integer(rate)) => format!("{rate} Hz"),
+        ("weight", value) => format!("{:.2}", number(value).unwrap()),
+        ("metric", Value::String(name)) => name.replace("half_rtt", "round_trip"),
+        (_, Value::String(text)) => text.clone(),
+        (column, value) => panic!("{column}: {value}"),
+    }
+}
+
+/// Whether a figure of the report is the published one, to the three figures that reports have;
+/// halves of round trips twice.
+fn is_shown(shown: &str, table: &str, row_key: &str, column: &str, value: &Value) -> bool {
+    let is_half = row_key.starts_with("round_trip")
+        || (table.starts_with("roundtrip") && column.ends_with("_us") && !column.contains('e'))
+        || (table.starts_with("roundtrip") && column == "median_us");
+    let expected = number(value).unwrap() * if is_half { 2.0 } else { 1.0 };
+    let shown: String = shown.chars().filter(|it| *it != '\u{a0}').collect();
+    shown.parse::<f64>().is_ok_and(|it| (it - expected).abs() <= 0.006 * expected.abs())
+}
+
+#[test]
+fn every_published_row_has_its_place() {
+    let analysis = all();
+    let (markdown, page) = (file(&analysis, "report.md"), file(&analysis, "report.html"));
+    let known: BTreeSet<&str> = PLACES.iter().map(|place| place.table).collect();
+    for text in [ORIN, CYBERRT, IMAGES] {
+        for (name, _) in tables(text) {
+            assert!(known.contains(name.as_str()), "{name} has no place in the report");
+        }
+    }
+    for Place { text, table, caption, keys } in PLACES {
+        let (_, published) = tables(text).into_iter().find(|(name, _)| name == table).unwrap();
+        let columns = published["columns"].as_array().unwrap();
+        let columns: Vec<&str> = columns.iter().map(|it| it.as_str().unwrap()).collect();
+        let in_markdown = markdown_rows(&markdown, caption);
+        let in_page = page_rows(&page, caption);
+        for row in published["rows"].as_array().unwrap() {
+            let row = row.as_array().unwrap();
+            assert_eq!(row.len(), columns.len(), "{table}: {row:?}");
+            let named: Vec<String> =
+                columns.iter().zip(row).take(keys).map(|(name, it)| key(name, it)).collect();
+            let is_it = |cells: &&Vec<String>| named.iter().all(|name| cells.contains(name));
+            let of_markdown: Vec<_> = in_markdown.iter().filter(is_it).collect();
+            let of_page: Vec<_> = in_page.iter().filter(is_it).collect();
+            assert!(!of_markdown.is_empty(), "{table}: no row {named:?} in {in_markdown:?}");
+            assert!(!of_page.is_empty(), "{table}: no row {named:?} in {in_page:?}");
+            for cells in of_markdown {
+                let theirs: Vec<&str> =
+                    cells.iter().filter_map(|it| Some(it.split_once(" → ")?.0)).collect();
+                assert_figures(table, &columns[keys..], &row[keys..], &named, &theirs);
+            }
+            for cells in of_page {
+                let pairs: Vec<&str> = cells.iter().map(String::as_str).collect();
+                assert_figures(table, &columns[keys..], &row[keys..], &named, &pairs);
+            }
+        }
+    }
+}
+
+/// That all figures of a published row are among those that are shown.
+fn assert_figures(table: &str, columns: &[&str], row: &[Value], named: &[String], shown: &[&str]) {
+    for (column, value) in columns.iter().zip(row) {
+        let is_there = shown.iter().any(|it| is_shown(it, table, &named[0], column, value));
+        assert!(is_there, "{table}, {named:?}: {column} = {value} is not in {shown:?}");
+    }
+}
+
+#[test]
+fn what_has_no_place_cannot_be_loaded() {
+    let orin = |text: &str| toml::from_str::<CycloneddsOrin>(text).map(drop);
+    let cyberrt = |text: &str| toml::from_str::<CyberRt>(text).map(drop);
+    let images = |text: &str| toml::from_str::<Images>(text).map(drop);
+    let loads: [(&str, &dyn Fn(&str) -> Result<(), toml::de::Error>); 3] =
+        [(ORIN, &orin), (CYBERRT, &cyberrt), (IMAGES, &images)];
+    for (text, load) in loads {
+        load(text).unwrap();
+        let more = format!("{text}\n[latency_by_moon]\ncolumns = [\"x\"]\nrows = [[1]]\n");
+        let error = load(&more).unwrap_err().to_string();
+        assert!(error.contains("latency_by_moon"), "{error}");
+        let wrong = text.replacen("rows = [", "rows = [[true],", 1);
+        assert!(load(&wrong).is_err(), "a row of another kind");
+    }
+}
+
+#[test]
+fn gains_growth_and_tiers_follow_from_the_rows() {
+    let text = file(&all(), "report.md");
+    let theirs = |caption: &str, labels: &[&str]| -> Vec<String> {
+        let rows = markdown_rows(&text, caption);
+        let row = rows.iter().find(|row| row.iter().zip(labels).all(|(a, b)| a == b)).unwrap();
+        row.iter().filter_map(|it| Some(it.split_once(" → ")?.0.to_owned())).collect()
+    };
+    // 39 of 74, 12 of 24, 24 of 74, 12 of 39; of 64 KiB over UDP untuned nothing was published.
+    let gains = theirs("Gains in per cent by size", &["0 B"]);
+    assert_eq!(gains, ["−47 %", "−50 %", "−68 %", "−69 %"]);
+    let gains = theirs("Gains in per cent by size", &["64 KiB"]);
+    assert_eq!(gains, ["–", "−56 %", "–", "−72 %"]);
+    // From 0 B, 64 B and 1 KiB: 33 over 12, 12 and 13.
+    let growth = theirs("Growth with size", &["cyclonedds.iceoryx", "tuned"]);
+    assert_eq!(growth, ["2.75×", "2.75×", "2.54×"]);
+    assert_eq!(theirs("Growth with size", &["cyclonedds.udp", "default"]), ["–", "–", "–"]);
+    let tiers = theirs("Best configuration and tiers by size", &["0 B"]);
+    let expected = ["shm tuned 24.0", "shm tuned", "udp tuned", "shm default", "udp default"];
+    assert_eq!(tiers, expected);
+}
+
+#[test]
+fn ours_go_through_the_same_formulas() {
+    let mut analysis = all();
+    // 100 and 50, 40 and 38: the last two cannot be told apart.
+    for (system, tuning, p50, ends) in [
+        ("cyclonedds.udp", "default", 100.0, [98.0, 102.0]),
+        ("cyclonedds.udp", "tuned", 40.0, [38.5, 42.0]),
+        ("cyclonedds.iceoryx", "default", 50.0, [49.0, 51.0]),
+        ("cyclonedds.iceoryx", "tuned", 38.0, [36.0, 39.5]),
+    ] {
+        let cell = analysis.summary.cells.iter_mut().find(|cell| {
+            cell.scenario == "roundtrip-sizes"
+                && (cell.system.as_str(), cell.tuning.as_str()) == (system, tuning)
+                && cell.params.payload_bytes == 1024
+        });
+        let cell = cell.unwrap();
+        cell.round_trip_us.as_mut().unwrap().p50 = Some(p50);
+        cell.round_trip_p50_interval_us = Some(ends);
+        cell.placements.clear();
+    }
+    let text = file(&analysis, "report.md");
+    let row = |caption: &str| {
+        let rows = markdown_rows(&text, caption);
+        rows.into_iter().find(|row| row[0] == "1 KiB").unwrap()
+    };
+    let gains = row("Gains in per cent by size");
+    // 49/102 and 51/98; 36/42 and 39.5/38.5.
+    assert_eq!(gains[1], "−47 % → −50 % [−52 %, −48 %]");
+    assert!(gains[2].ends_with("→ ? −5.0 % [−14 %, +2.6 %]"), "{}", gains[2]);
+    let tiers = row("Best configuration and tiers by size");
+    let ours: Vec<&str> = tiers[1..].iter().map(|it| it.split_once(" → ").unwrap().1).collect();
+    let expected = ["shm tuned 38.0", "shm tuned, udp tuned", "shm default", "udp default", "–"];
+    assert_eq!(ours, expected);
+    // Invalid in the fixture: named in the table of latencies, struck, and out of the tiers.
+    let rows = markdown_rows(&text, "Round trips by size, write and read access");
+    let invalid = rows
+        .iter()
+        .find(|row| row[..3] == ["cyclonedds.udp", "default", "64 KiB"].map(str::to_owned));
+    assert!(invalid.unwrap()[4].starts_with("– → ✗ "), "{invalid:?}");
+    let tiers = markdown_rows(&text, "Best configuration and tiers by size");
+    assert!(tiers[6][1..].iter().all(|it| !it.contains("udp default")), "{:?}", tiers[6]);
+}
+
+#[test]
+fn costs_are_told_by_process_and_thread() {
+    let rows = markdown_rows(&file(&all(), "report.md"), "Memory, CPU by thread and context");
+    assert_eq!(rows.len(), 28, "two systems, two tunings, seven sizes");
+    let expected = [
+        "cyclonedds.udp",
+        "default",
+        "0 B",
+        "10.5",
+        "9.4",
+        "0.0",
+        "35.1: recvUC 25.0, main 10.0",
+        "35.1: recvUC 25.0, main 10.0",
+        "0.00",
+        "13\u{a0}514",
+        "11.0",
+    ];
+    assert_eq!(rows[0], expected.map(str::to_owned));
+}
+
+#[test]
+fn sweeps_have_published_modules_above_ours() {
+    let page = file(&all(), "report.html");
+    let latency = page_rows(&page, "latency one way, µs: mean, and of ours p50");
+    assert_eq!(latency[0][0], "CyberRT 10.0 across processes, published");
+    // 16 B, 1 KiB, 64 KiB …: the module that sends 64 KB at 100 Hz.
+    assert_eq!(latency[0][1..5], ["", "", "69.54", ""].map(str::to_owned));
+    assert_eq!(latency[1][3], "369");
+    assert_eq!(latency.last().unwrap()[0], "os.unix", "the floor last");
+    let (_, rates) = page.split_once("against rate (rates-1mb)").unwrap();
+    let rates = page_rows(&format!("<section id=\"published\">{rates}"), "latency one way, µs");
+    assert_eq!(rates[0][1..], ["82.29", "", "", ""].map(str::to_owned), "10 Hz alone");
+    let ours = rates.iter().find(|row| row[0] == "iceoryx2.event").unwrap();
+    assert!(ours[1].starts_with("77.0 ") && ours[2].starts_with("134 "), "{ours:?}");
+}
+
+#[test]
+fn what_was_not_measured_says_how_to_measure_it() {
+    let gaps = |analysis: &Analysis| {
+        let text = file(analysis, "report.md");
+        let (_, section) = text.split_once("## Published figures beside these").unwrap();
+        let section = section.split_once("## How to repeat").unwrap().0.to_owned();
+        let lines = section.lines().filter(|line| line.contains(": `myelin bench run "));
+        (lines.map(str::to_owned).collect::<Vec<_>>(), section)
+    };
+    let (found, section) = gaps(&robot::fan_out());
+    for scenario in [
+        "roundtrip-sizes",
+        "roundtrip-60s",
+        "sanity",
+        "modules",
+        "sizes-100hz",
+        "rates-1mb",
+        "image-30hz",
+    ] {
+        let command = format!("`myelin bench run {scenario}`");
+        let lines = found.iter().filter(|line| line.contains(&command));
+        assert_eq!(lines.count(), 1, "{scenario}: {found:?}");
+    }
+    assert!(!section.contains('|'), "no table of published figures alone:\n{section}");
+
+    let (found, _) = gaps(&all());
+    let images = ["cyclonedds.udp", "myelin.local-wait", "libxr.callback", "libxr.sync"];
+    let expected = images.map(|system| {
+        format!("- {system} of image-30hz: `myelin bench run image-30hz --system {system}`")
+    });
+    assert_eq!(found, expected, "all else is there");
+
+    // Two sizes, and a system that did not run.
+    let mut quick = fixture::analysis();
+    let mut keep = Vec::new();
+    for cell in &mut quick.summary.cells {
+        keep.push(
+            cell.scenario == "roundtrip-sizes"
+                && cell.system != "cyclonedds.iceoryx"
+                && [64, 65536].contains(&cell.params.payload_bytes),
+        );
+        cell.scenario = "quick".to_owned();
+    }
+    let mut kept = keep.iter();
+    quick.summary.cells.retain(|_| *kept.next().unwrap());
+    let mut kept = keep.iter();
+    quick.details.retain(|_| *kept.next().unwrap());
+    let systems = &mut quick.summary.systems;
+    let iceoryx = systems.iter_mut().find(|system| system.name == "cyclonedds.iceoryx").unwrap();
+    iceoryx.missing = Some("no RouDi".to_owned());
+    let (found, section) = gaps(&quick);
+    for wanted in [
+        "- cyclonedds.iceoryx, tuned of quick, which did not run: no RouDi: `myelin bench run quick \
+         --system cyclonedds.iceoryx --tuning tuned`",
+        "- round trips of 0 B, 256 B, 1 KiB, 4 KiB, 16 KiB: `myelin bench run roundtrip-sizes`",
+    ] {
+        assert!(found.iter().any(|line| line == wanted), "{wanted}: {found:?}");
+    }
+    assert_eq!(markdown_rows(&section, "Gains in per cent by size").len(), 2, "two sizes");
+}
