@@ -154,7 +154,8 @@ fn key(column: &str, value: &Value) -> String {
     }
 }
 
-/// Whether a figure of the report is the published one, rounded as reports do; halves of round trips twice.
+/// Whether a figure of the report is the published one, rounded as reports do; halves of round trips
+/// twice.
 fn is_shown(shown: &str, is_half: bool, value: &Value) -> bool {
     let expected = number(value).unwrap() * if is_half { 2.0 } else { 1.0 };
     let shown: String = shown.chars().filter(|it| *it != '\u{a0}').collect();
