@@ -5,6 +5,8 @@
 
 pub mod advise;
 pub mod analyse;
+pub mod compare;
+pub mod export;
 pub mod host;
 pub mod input_error;
 pub mod observe;

@@ -4,6 +4,7 @@
 //! measured, null means withheld for want of samples. [`Analysis`] adds what only the plots and
 //! the per-second tables need.
 
+mod course;
 mod detail;
 mod observed;
 mod params;
@@ -12,7 +13,8 @@ use myelin_bench_kit::protocol::{Topology, Transport, Wait, Workload};
 use serde::{Deserialize, Serialize};
 
 use crate::host::Host;
-pub use detail::{Analysis, CurvePoint, Detail, Pinned, RunPoint, Second};
+pub use course::{Around, Course, Field, HeatMap, SlowMessage, Stage, StageMean, Stages, Window};
+pub use detail::{Analysis, CurvePoint, Detail, Pinned, RUN_QUANTILES, RunPoint, Second};
 pub use observed::{ObservedColumns, ObservedFigures};
 pub use params::{Params, Repeats};
 
@@ -31,6 +33,10 @@ pub struct Summary {
     pub cells: Vec<Cell>,
     /// What a reader must know: tunings left out, limits not raised, an interrupted plan.
     pub notes: Vec<String>,
+    /// What of the results folder could not be read or was not its own: file, reason and remedy.
+    /// The rest of the summary is of what is whole. Absent if everything is.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub damage: Vec<String>,
 }
 
 impl Summary {

@@ -9,6 +9,7 @@ use std::borrow::Borrow;
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 
+use super::cell::median;
 use super::distribution::{Sorted, us};
 
 /// 95 % interval of the pooled quantile of `runs`, in microseconds; `None` with fewer than
@@ -33,6 +34,22 @@ pub fn difference(
     }
     let mut random = StdRng::seed_from_u64(SEED);
     Some(middle(|| us(draw(runs, quantile, &mut random) - draw(base, quantile, &mut random))))
+}
+
+/// 95 % interval of what `of` makes of the medians of `a` and of `b`, one figure a run; `None` as
+/// for [`interval`]. The median of five runs has few values to take, which makes this interval a
+/// little too wide (95 to 97 % of them cover the truth), where that of a mean would be too narrow
+/// (87 %): see the tests.
+pub fn of_medians(a: &[f64], b: &[f64], of: fn(f64, f64) -> f64) -> Option<[f64; 2]> {
+    if a.len().min(b.len()) < RUNS_MIN {
+        return None;
+    }
+    let mut random = StdRng::seed_from_u64(SEED);
+    let mut median_of = |runs: &[f64]| {
+        let drawn = runs.iter().map(|_| runs[random.random_range(0..runs.len())]);
+        median(drawn.collect()).unwrap_or(f64::NAN)
+    };
+    Some(middle(|| of(median_of(a), median_of(b))))
 }
 
 fn suffice(runs: &[impl Borrow<Sorted>]) -> bool {
@@ -134,5 +151,23 @@ mod tests {
         });
         let covered = covered.count();
         assert!((160..=200).contains(&covered), "{covered} of 200");
+    }
+
+    #[test]
+    fn the_interval_of_a_ratio_of_medians_covers_the_truth_as_often_as_it_says() {
+        let mut random = StdRng::seed_from_u64(2);
+        let mut runs = |number: usize| -> Vec<f64> {
+            let offset = || (0..12).map(|_| random.random_range(-0.01..0.01)).sum::<f64>().exp();
+            std::iter::repeat_with(offset).take(number).collect()
+        };
+        for number in [5, 10] {
+            let covers = |_: &i32| {
+                let found = of_medians(&runs(number), &runs(number), |a, b| b / a).unwrap();
+                (found[0]..=found[1]).contains(&1.0)
+            };
+            let covered = (0..1000).filter(covers).count();
+            assert!((935..=985).contains(&covered), "{covered} of 1000, {number} runs");
+        }
+        assert_eq!(of_medians(&[1.0; 4], &[1.0; 5], |a, b| b / a), None);
     }
 }

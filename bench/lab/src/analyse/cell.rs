@@ -5,23 +5,28 @@ use std::collections::BTreeMap;
 use myelin_bench_kit::protocol::{Done, System, Transport};
 
 use super::distribution::{Sorted, us};
+use super::messages::Messages;
 use super::series::{Series, seconds};
-use super::totals::{Totals, sum};
+use super::totals::{Totals, exchange_cpu_ns, sum};
 use super::validity::{Evidence, faults, saturation};
-use super::{bootstrap, flood, observed, publish, repeats, start, steady, stream};
+use super::{
+    bootstrap, course, flood, observed, publish, repeats, slowest, stages, start, steady, stream,
+};
 use crate::host::Host;
 use crate::plan::CellPlan;
 use crate::record::{RunRecord, RunSamples};
 use crate::run::order::waits;
 use crate::scenario::{Kind, Scenario, frame_name};
 use crate::summary::{
-    Cell, CurvePoint, Detail, Distribution, Params, Pinned, Placement, RunPoint, Second,
+    Cell, CurvePoint, Detail, Distribution, Params, Pinned, Placement, RUN_QUANTILES, RunPoint,
+    Second,
 };
 
 /// One run of a cell, judged.
 pub struct JudgedRun {
     pub(super) record: RunRecord,
     pub(super) series: Series,
+    pub(super) messages: Messages,
     seconds: Vec<Second>,
     faults: Vec<String>,
     /// That a stream fell short of its rate.
@@ -67,6 +72,7 @@ impl JudgedRun {
                 Kind::Startup => start::series(&record),
                 _ => stream::series(samples, has_rate, kind == Kind::Image),
             },
+            messages: Messages::of(samples, kind, system.loans, has_rate),
             seconds: seconds(&samples.ping, workload.record_every),
             settling: steady::settling(
                 &steady::in_order(samples, kind, has_rate),
@@ -99,11 +105,21 @@ impl JudgedRun {
 
     fn point(&self, kind: Kind) -> RunPoint {
         let at = |quantile| self.latency(kind).supported(quantile).map(us);
+        let across = Sorted::new(self.series.cross_cpu.clone());
+        let observed = self.record.observation.as_ref();
         RunPoint {
             order: self.record.plan.order,
             p50_us: at(0.5),
             p99_us: at(0.99),
             valid: self.is_valid(),
+            curve_us: RUN_QUANTILES.into_iter().map_while(at).collect(),
+            cross_p50_us: across.supported(0.5).map(us),
+            cross_p99_us: across.supported(0.99).map(us),
+            first_sample_us: self.record.first_sample_ms.map(|ms| ms * 1e3),
+            cpu_us_per_message: observed
+                .filter(|_| self.counts.sent > 0)
+                .map(|seen| exchange_cpu_ns(&self.record, seen) / 1e3 / self.counts.sent as f64),
+            pss_bytes: observed.map(|seen| sum(seen, |process| process.pss_bytes)),
         }
     }
 }
@@ -226,7 +242,10 @@ pub fn pool(
         notes: [notes(runs, &used, kind, total.steal_percent()), steady::remarks(&used)].concat(),
     };
     let detail = Detail {
+        name: String::new(),
+        histogram: latency.histogram(),
         curve: curve(&latency, &latencies),
+        even_us: even(&latency),
         runs: runs.iter().map(|run| run.point(kind)).collect(),
         seconds: used
             .first()
@@ -234,6 +253,9 @@ pub fn pool(
             .filter(|rows| rows.len() > 1)
             .unwrap_or_default(),
         series: used.first().copied().and_then(observed::columns),
+        course: used.first().and_then(|run| course::of(run, scenario.workload.record_every)),
+        stages: stages::of(&used, &latency),
+        slowest: slowest::of(&used),
         configuration,
         pinned: used.iter().find_map(|run| {
             let cpus = run.record.pinned?;
@@ -251,7 +273,7 @@ pub(super) fn used(runs: &[JudgedRun]) -> Vec<&JudgedRun> {
 }
 
 /// `None` of nothing.
-pub(super) fn median(mut values: Vec<f64>) -> Option<f64> {
+pub(crate) fn median(mut values: Vec<f64>) -> Option<f64> {
     values.sort_by(f64::total_cmp);
     values.get(values.len() / 2).copied()
 }
@@ -331,9 +353,16 @@ fn curve(pooled: &Sorted, runs: &[&Sorted]) -> Vec<CurvePoint> {
         .collect()
 }
 
+/// Points evenly spaced in the quantile.
+fn even(pooled: &Sorted) -> Vec<f64> {
+    let quantiles = (0..EVEN_POINTS).map(|step| (f64::from(step) + 0.5) / f64::from(EVEN_POINTS));
+    quantiles.map_while(|quantile| pooled.supported(quantile).map(us)).collect()
+}
+
 /// Sending later than this is remarked.
 const LATE_NS_MAX: i64 = 1_000_000;
 const CURVE_NINES_MAX: u32 = 6;
 const CURVE_POINTS_PER_NINE: u32 = 20;
+const EVEN_POINTS: u32 = 200;
 /// More stolen time than this is remarked; one tick of the kernel in a short run is 2 %.
 const STEAL_PERCENT_MAX: f64 = 5.0;

@@ -155,7 +155,7 @@ impl<'a> Totals<'a> {
 
 /// CPU of the exchange alone: by ping's and pong's own account, where they keep one; the rest, daemons
 /// and drivers that do not, by the observation's.
-fn exchange_cpu_ns(record: &RunRecord, observed: &Observation) -> f64 {
+pub(super) fn exchange_cpu_ns(record: &RunRecord, observed: &Observation) -> f64 {
     // Of several that play a role, the first is named as the role, and its account is of all.
     let own = |name: &str| match name.split_once('-').unwrap_or((name, "")) {
         ("ping", "") => record.ping.as_ref()?.cpu_ns,

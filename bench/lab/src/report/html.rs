@@ -3,15 +3,17 @@
 //! Tables are HTML already and can be read without scripts; plots are drawn by `assets/report.js`
 //! from the JSON of `plots`. A content security policy forbids the page every request.
 
-use minijinja::{Environment, UndefinedBehavior, context};
+use minijinja::{Environment, UndefinedBehavior, Value, context};
 use myelin_bench_kit::protocol::Workload;
 use serde::Serialize;
 
+use super::course::Room;
 use super::fan::{self, Fan};
 use super::flow;
 use super::host;
 use super::lines::{Line, lines};
-use super::plots::{self, Palette};
+use super::palette::Palette;
+use super::plots;
 use super::published::{self, comparisons};
 use super::rows;
 use super::section::OnPage;
@@ -22,8 +24,19 @@ use super::validity::{Check, checks};
 use super::view::{Group, View};
 use super::{advice, scorecard};
 
-/// The whole file.
+/// The whole file, with as much as there is room for.
 pub(super) fn render(view: &View) -> String {
+    let mut page = String::new();
+    for room in Room::ALL {
+        page = with(view, room);
+        if page.len() < PAGE_BYTES_MAX {
+            break;
+        }
+    }
+    page
+}
+
+fn with(view: &View, room: Room) -> String {
     let summary = &view.analysis.summary;
     let palette = Palette::new(view);
     let (headlines, further): (Vec<_>, Vec<_>) =
@@ -47,38 +60,47 @@ pub(super) fn render(view: &View) -> String {
         latencies => rows::LATENCIES,
         sections => rows::sections(view, &palette),
         tunings => view.tunings(),
-        systems => palette.drawn(view),
+        families => plots::families(view, &palette),
         extras => [scorecard::section(view), advice::section(view)].map(OnPage::new),
+        has_courses => view.entries().any(|entry| entry.detail.course.is_some()),
+        has_stages => view.entries().any(|entry| entry.detail.stages.is_some()),
+        left_out => room.words(),
         published => comparisons(view),
         published_remark => published::REMARK,
         command => summary.command,
         host_rows => host::rows(&summary.host),
         about => summary.systems.iter().map(About::new).collect::<Vec<_>>(),
         configurations => configurations(view),
-        version => env!("CARGO_PKG_VERSION"),
-        data => plots::json(view, &palette),
+        data => plots::json(view, &palette, room),
         css => include_str!("assets/report.css"),
-        js => concat!(
-            include_str!("assets/scales.js"),
-            include_str!("assets/publish.js"),
-            include_str!("assets/pareto.js"),
-            include_str!("assets/sizes.js"),
-            include_str!("assets/sweep.js"),
-            include_str!("assets/report.js"),
-        ),
+        js => SCRIPTS.concat(),
+        ..essentials()
+    };
+    rendered("report.html", TEMPLATE, context)
+}
+
+/// What every page of plots needs.
+pub(crate) fn essentials() -> Value {
+    context! {
+        version => env!("CARGO_PKG_VERSION"),
+        errors => include_str!("assets/errors.js"),
         d3 => include_str!("assets/vendor/d3.min.js"),
         plot => include_str!("assets/vendor/plot.umd.min.js"),
         d3_licence => include_str!("assets/vendor/d3.LICENSE.txt"),
         plot_licence => include_str!("assets/vendor/plot.LICENSE.txt"),
-    };
+    }
+}
+
+/// A page by its template, which is part of this program; names ending in `.html` escape.
+pub(crate) fn rendered(name: &str, template: &str, context: Value) -> String {
     let mut environment = Environment::new();
     environment.set_undefined_behavior(UndefinedBehavior::Strict);
     environment.set_trim_blocks(true);
     environment.set_lstrip_blocks(true);
-    environment
-        .add_template("sections.html", SECTIONS)
-        .expect("the template is part of the program");
-    let template = environment.template_from_named_str("report.html", TEMPLATE);
+    for (name, text) in INCLUDED {
+        environment.add_template(name, text).expect("templates are part of the program");
+    }
+    let template = environment.template_from_named_str(name, template);
     let page = template.and_then(|template| template.render(context));
     page.expect("the template is part of the program, and a test renders it")
 }
@@ -292,5 +314,32 @@ fn configurations(view: &View) -> Vec<Configuration> {
 /// So many tables of one kind are read one below the other.
 const MANY: usize = 4;
 
+/// A page above this is slow to send and to open.
+const PAGE_BYTES_MAX: usize = 5_000_000;
+
 const TEMPLATE: &str = include_str!("assets/report.html");
-const SECTIONS: &str = include_str!("assets/sections.html");
+
+/// What the template includes, by the names it has there.
+const INCLUDED: [(&str, &str); 3] = [
+    ("controls.html", include_str!("assets/controls.html")),
+    ("plots.html", include_str!("assets/plots.html")),
+    ("sections.html", include_str!("assets/sections.html")),
+];
+
+/// In this order: the last one draws, with what the others define.
+const SCRIPTS: [&str; 14] = [
+    include_str!("assets/scales.js"),
+    include_str!("assets/packed.js"),
+    include_str!("assets/view.js"),
+    include_str!("assets/drawing.js"),
+    include_str!("assets/percentiles.js"),
+    include_str!("assets/runs.js"),
+    include_str!("assets/publish.js"),
+    include_str!("assets/pareto.js"),
+    include_str!("assets/sizes.js"),
+    include_str!("assets/sweep.js"),
+    include_str!("assets/stages.js"),
+    include_str!("assets/course.js"),
+    include_str!("assets/slowest.js"),
+    include_str!("assets/report.js"),
+];

@@ -1,22 +1,27 @@
 //! Everything a person sees of a results folder.
 //!
-//! [`write_all`] makes the files `report.html`, `report.md`, `summary.csv` and `summary.json`;
+//! [`write_all`] makes the files `report.html`, `report.md`, `summary.csv`, `summary.json` and
+//! `hgrm/*.hgrm`;
 //! [`terminal`] makes a text. All of them show the same tables, verdicts and doubts: `view` sorts
 //! the cells, `verdict` compares, `lines`, `validity` and `table` put it in words, and one module
 //! for each format prints.
 
 mod advice;
+mod course;
 mod csv;
 mod ddsperf_format;
-mod entry;
+pub(crate) mod entry;
 mod fan;
 mod flood;
 mod flow;
-mod host;
-mod html;
+mod hgrm;
+pub(crate) mod host;
+pub(crate) mod html;
 mod lines;
 mod markdown;
-mod plots;
+mod packed;
+pub(crate) mod palette;
+pub(crate) mod plots;
 pub mod published;
 mod repeats;
 mod roundtrip_format;
@@ -24,13 +29,14 @@ mod rows;
 mod scorecard;
 mod section;
 mod sweep;
-mod table;
-mod terminal;
+pub(crate) mod table;
+pub(crate) mod terminal;
 mod validity;
 pub mod verdict;
 mod view;
-mod words;
+pub(crate) mod words;
 
+use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -89,15 +95,23 @@ pub fn write_for(analysis: &Analysis, directory: &Path, wishes: &Wishes) -> Resu
     let json = serde_json::to_string_pretty(&analysis.summary)
         .expect("a summary has text keys and finite numbers")
         + "\n";
-    let files = [
+    let reports = [
         ("summary.json", json),
         ("summary.csv", csv::render(&analysis.summary)),
         ("report.md", markdown::render(&view)),
         ("report.html", html::render(&view)),
     ];
-    for (name, text) in files {
-        let path = directory.join(name);
-        write_whole(&path, text.as_bytes()).map_err(|source| Error::Write { path, source })?;
+    let write = |path: PathBuf, text: &str| {
+        write_whole(&path, text.as_bytes()).map_err(|source| Error::Write { path, source })
+    };
+    for (name, text) in reports {
+        write(directory.join(name), &text)?;
+    }
+    let histograms = directory.join("hgrm");
+    fs::create_dir_all(&histograms)
+        .map_err(|source| Error::Write { path: histograms.clone(), source })?;
+    for (name, text) in hgrm::files(analysis) {
+        write(histograms.join(name), &text)?;
     }
     advice::write(&view, &directory.join("advice"))
 }

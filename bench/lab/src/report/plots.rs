@@ -1,12 +1,17 @@
 //! What the plots of the page are drawn from: one JSON document inside it.
 
+use std::collections::BTreeMap;
+
 use serde::Serialize;
 
+use super::course::{self, PlotCourse, Room};
 use super::fan::Fan;
+use super::packed::logarithms;
+use super::palette::{Look, Palette};
 use super::sweep::{self, Sweep};
 use super::view::{Entry, Group, View};
 use super::words;
-use crate::summary::{CurvePoint, Distribution};
+use crate::summary::{CurvePoint, Distribution, StageMean, Stages};
 
 /// The document.
 #[derive(Serialize)]
@@ -17,23 +22,40 @@ pub(super) struct Data<'a> {
     sweeps: Vec<Sweep<'a>>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     fans: Vec<PlotFan<'a>>,
+    /// By the index of the cell.
+    courses: BTreeMap<usize, PlotCourse<'a>>,
 }
 
-/// A system as every plot shows it.
+/// A system as every plot shows it; see [`Look`].
 #[derive(Serialize)]
 pub(super) struct Drawn<'a> {
-    pub name: &'a str,
-    pub floor: bool,
+    name: &'a str,
+    floor: bool,
+    family: &'a str,
     /// How it waits, unless it simply sleeps.
-    pub wait: &'static str,
-    /// A CSS colour.
-    pub colour: String,
-    /// A symbol by the name that Plot gives it.
-    pub symbol: &'static str,
-    /// The same symbol as a character; of no use to the floor, which is drawn as dashed lines.
-    pub sign: &'static str,
-    /// A dash pattern, for the floor.
-    pub dash: &'static str,
+    wait: &'static str,
+    colour: &'a str,
+    symbol: &'static str,
+    sign: &'static str,
+    dash: &'static str,
+}
+
+/// Every system that was measured.
+pub(super) fn drawn<'a>(view: &View<'a>, palette: &'a Palette) -> Vec<Drawn<'a>> {
+    let one = |look: &'a Look| {
+        let entry = view.entries().find(|entry| entry.system.name == look.name)?;
+        Some(Drawn {
+            name: &look.name,
+            floor: look.floor,
+            family: &look.family,
+            wait: words::wait_remark(entry.system.wait),
+            colour: &look.colour,
+            symbol: look.symbol,
+            sign: look.sign,
+            dash: look.dash,
+        })
+    };
+    palette.looks().iter().filter_map(one).collect()
 }
 
 #[derive(Serialize)]
@@ -79,6 +101,8 @@ struct FanCell<'a> {
 
 #[derive(Serialize)]
 struct PlotCell<'a> {
+    /// In the summary.
+    index: usize,
     system: &'a str,
     tuning: &'a str,
     payload: u64,
@@ -100,9 +124,27 @@ struct PlotCell<'a> {
     p99_interval: Option<[f64; 2]>,
     /// Quantile as a number of nines, µs, lowest and highest run.
     curve: Vec<[f64; 4]>,
+    /// The quantiles 1/400, 3/400 … in µs, packed.
+    even: String,
     runs: Vec<PlotRun>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    stages: Option<PlotStages>,
+    /// PSS of all processes in MB, and messages lost in per cent; absent where not known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    memory: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    lost: Option<f64>,
     /// Only of bimodal cells.
     placements: Vec<PlotPlacement>,
+}
+
+#[derive(Serialize)]
+struct PlotStages {
+    messages: u64,
+    slow_messages: u64,
+    /// Stage by its number, whether it passes before the latency begins, mean µs, and that of the
+    /// messages above the 99th percentile.
+    parts: Vec<(u8, bool, f64, Option<f64>)>,
 }
 
 #[derive(Serialize)]
@@ -122,74 +164,38 @@ struct PlotPlacement {
     p99: Option<f64>,
 }
 
-/// Which colour belongs to which system, in every plot and table of a page.
-pub(super) struct Palette {
-    /// Colour, symbol and dash by system, in the order of the summary.
-    places: Vec<(String, bool, usize)>,
-}
-
-impl Palette {
-    pub(super) fn new(view: &View) -> Self {
-        let (mut peers, mut floors) = (0, 0);
-        let mut places: Vec<(String, bool, usize)> = Vec::new();
-        let listed = view.analysis.summary.systems.iter().map(|system| system.name.as_str());
-        for name in listed.chain(view.entries().map(|entry| entry.system.name)) {
-            let known = places.iter().any(|(other, ..)| other == name);
-            let Some(entry) = view.entries().find(|entry| entry.system.name == name) else {
-                continue;
-            };
-            if !known {
-                let next = if entry.system.floor { &mut floors } else { &mut peers };
-                places.push((name.to_owned(), entry.system.floor, *next));
-                *next += 1;
-            }
-        }
-        Self { places }
-    }
-
-    /// A CSS colour that suits light and dark.
-    pub(super) fn colour(&self, system: &str) -> String {
-        match self.place(system) {
-            (true, _) => "var(--floor)".to_owned(),
-            (false, place) => format!("var(--system-{})", place % COLOURS),
+/// The same by family, in the order of the first of each.
+pub(super) fn families<'a>(
+    view: &View<'a>,
+    palette: &'a Palette,
+) -> Vec<(&'a str, Vec<Drawn<'a>>)> {
+    let mut families: Vec<(&str, Vec<Drawn>)> = Vec::new();
+    for system in drawn(view, palette) {
+        match families.iter_mut().find(|(name, _)| *name == system.family) {
+            Some((_, members)) => members.push(system),
+            None => families.push((system.family, vec![system])),
         }
     }
-
-    /// Every system that was measured.
-    pub(super) fn drawn<'a>(&self, view: &View<'a>) -> Vec<Drawn<'a>> {
-        let one = |(name, floor, place): &(String, bool, usize)| {
-            let entry = view.entries().find(|entry| entry.system.name == name)?;
-            let (symbol, sign) = SYMBOLS[place % SYMBOLS.len()];
-            Some(Drawn {
-                name: entry.system.name,
-                floor: *floor,
-                wait: words::wait_remark(entry.system.wait),
-                colour: self.colour(name),
-                symbol,
-                sign,
-                dash: DASHES[place % DASHES.len()],
-            })
-        };
-        self.places.iter().filter_map(one).collect()
-    }
-
-    fn place(&self, system: &str) -> (bool, usize) {
-        let found = self.places.iter().find(|(name, ..)| name == system);
-        found.map_or((true, 0), |(_, floor, place)| (*floor, *place))
-    }
+    families
 }
 
 /// The document as text that may stand inside a `<script>` element.
-pub(super) fn json(view: &View, palette: &Palette) -> String {
+pub(super) fn json(view: &View, palette: &Palette, room: Room) -> String {
     let sweeps = sweep::sweeps(view);
     let groups = view.groups.iter().enumerate().filter(|(_, group)| group.is_steady());
     let data = Data {
-        systems: palette.drawn(view),
+        systems: drawn(view, palette),
         groups: groups.map(|(place, it)| group(it, place, &sweeps)).collect(),
         sweeps,
         fans: view.fans.iter().map(fan).collect(),
+        courses: course::courses(view, room),
     };
-    let text = serde_json::to_string(&data).expect("numbers and texts can be written");
+    embedded(&data)
+}
+
+/// A document to stand inside a page.
+pub(crate) fn embedded(data: &impl Serialize) -> String {
+    let text = serde_json::to_string(data).expect("numbers and texts can be written");
     // Inside JSON, `<` stands in strings alone; escaped, nothing can end the element early.
     text.replace('<', "\\u003c")
 }
@@ -241,6 +247,7 @@ fn cell<'a>(entry: &Entry<'a>) -> PlotCell<'a> {
     });
     let placements = entry.cell.placements.iter().filter(|_| entry.is_bimodal());
     PlotCell {
+        index: entry.index,
         system: entry.system.name,
         tuning: &entry.cell.tuning,
         payload: entry.cell.params.payload_bytes,
@@ -256,7 +263,11 @@ fn cell<'a>(entry: &Entry<'a>) -> PlotCell<'a> {
         p50_interval: entry.p50_interval().map(|ends| ends.map(short)),
         p99_interval: entry.p99_interval().map(|ends| ends.map(short)),
         curve: thin(&entry.detail.curve),
+        even: logarithms(entry.detail.even_us.iter().copied().map(Some)),
         runs: runs.collect(),
+        stages: entry.detail.stages.as_ref().map(stages),
+        memory: memory_mb(entry),
+        lost: entry.loss_percent().map(short),
         placements: placements
             .map(|placement| PlotPlacement {
                 same_cpu: placement.same_cpu,
@@ -267,6 +278,23 @@ fn cell<'a>(entry: &Entry<'a>) -> PlotCell<'a> {
             })
             .collect(),
     }
+}
+
+fn stages(stages: &Stages) -> PlotStages {
+    let part = |part: &StageMean| {
+        let slow = part.slow_us.map(short);
+        (part.stage as u8, part.is_before, short(part.mean_us), slow)
+    };
+    PlotStages {
+        messages: stages.messages,
+        slow_messages: stages.slow_messages,
+        parts: stages.parts.iter().map(part).collect(),
+    }
+}
+
+/// No process is without memory: at zero nobody has looked.
+pub(super) fn memory_mb(entry: &Entry) -> Option<f64> {
+    (entry.cell.pss_bytes > 0).then(|| short(entry.cell.pss_bytes as f64 / 1e6))
 }
 
 /// Leaves out points that would lie within a fraction of a pixel of the one before, along both
@@ -295,22 +323,6 @@ fn thin(curve: &[CurvePoint]) -> Vec<[f64; 4]> {
 pub(super) fn short(value: f64) -> f64 {
     format!("{value:.4e}").parse().unwrap_or(value)
 }
-
-/// Colours defined by the style sheet as `--system-0` and on.
-const COLOURS: usize = 8;
-
-/// Names in Plot, and the same as characters.
-const SYMBOLS: [(&str, &str); 7] = [
-    ("circle", "●"),
-    ("square", "■"),
-    ("triangle", "▲"),
-    ("diamond", "◆"),
-    ("star", "★"),
-    ("cross", "✚"),
-    ("wye", "▼"),
-];
-
-const DASHES: [&str; 6] = ["5 3", "1.5 2.5", "8 3 1.5 3", "3 2", "10 4", "6 2 1.5 2 1.5 2"];
 
 #[cfg(test)]
 mod tests {

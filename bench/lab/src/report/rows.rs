@@ -4,7 +4,7 @@ use myelin_bench_kit::protocol::Workload;
 use serde::Serialize;
 
 use super::fan::Fan;
-use super::plots::Palette;
+use super::palette::Palette;
 use super::validity;
 use super::view::{Entry, Group, Metric, View, tuning_rank};
 use super::words;

@@ -5,7 +5,7 @@
 use myelin_bench_kit::protocol::Workload;
 use serde::Serialize;
 
-use super::plots::short;
+use super::plots::{memory_mb, short};
 use super::published::CyberRt;
 use super::view::{Entry, View, distinct, tuning_rank};
 use super::words;
@@ -202,7 +202,9 @@ fn sweep<'a>(view: &View<'a>, parameter: Parameter, entries: &[Entry<'a>]) -> Op
         .filter(|(_, group)| group.entries.iter().any(|entry| is_ours(entry.index)))
         .map(|(place, _)| place)
         .collect();
+    let has_latency = panels(parameter, first.cell.workload)?.iter().any(|it| it.keys[0] == "p50");
     let (groups, sized) = match parameter {
+        Parameter::Payload if !has_latency => (vec![], vec![]),
         Parameter::Payload => (vec![], groups),
         _ => (groups, vec![]),
     };
@@ -253,7 +255,6 @@ fn point<'a>(x: f64, entry: &Entry<'a>) -> Option<Point<'a>> {
             taken: cell.taken_per_s.map(short),
             lossless: cell.lossless_per_s.map(short),
             bytes: cell.taken_per_s.map(|rate| short(rate * bytes)),
-            cpu_us: Some(short(cell.cpu_us_per_message)),
             ..Figures::default()
         },
         false => Figures { p50: of(|it| it.p50), p99: of(|it| it.p99), ..Figures::default() },
@@ -261,8 +262,8 @@ fn point<'a>(x: f64, entry: &Entry<'a>) -> Option<Point<'a>> {
     let figures = Figures {
         p999: of(|it| it.p999).filter(|_| !is_flood),
         cpu: Some(short(cell.cpu_percent)),
-        // No process is without memory: nobody has looked.
-        memory: (cell.pss_bytes > 0).then(|| short(cell.pss_bytes as f64 / 1e6)),
+        cpu_us: Some(short(cell.cpu_us_per_message)),
+        memory: memory_mb(entry),
         lost: entry.loss_percent().map(short),
         ..figures
     };
@@ -318,6 +319,8 @@ fn panels(parameter: Parameter, workload: Workload) -> Option<&'static [Panel]> 
         Workload::Stream | Workload::Image if parameter == Parameter::Rate => Some(RATE_PANELS),
         Workload::Stream | Workload::Image => Some(PANELS),
         Workload::Flood => Some(FLOOD_PANELS),
+        // Their latency has a plot of its own, with intervals and placements.
+        Workload::Roundtrip if parameter == Parameter::Payload => Some(ROUND_TRIP_PANELS),
         Workload::Roundtrip | Workload::Publish | Workload::Startup => None,
     }
 }
@@ -329,6 +332,12 @@ const CPU: Panel =
     Panel { title: "CPU of all processes (100 %: a core)", unit: "percent", keys: &["cpu"] };
 const MEMORY: Panel = Panel { title: "memory (PSS)", unit: "MB", keys: &["memory"] };
 const LOST: Panel = Panel { title: "messages lost", unit: "percent", keys: &["lost"] };
+
+const ROUND_TRIP_PANELS: &[Panel] = &[
+    Panel { title: "CPU of all processes for each round trip", unit: "us", keys: &["cpu_us"] },
+    MEMORY,
+    LOST,
+];
 
 const PANELS: &[Panel] = &[
     Panel { title: "one way: p50, light p99", unit: "us", keys: &["p50", "p99"] },

@@ -108,7 +108,7 @@ pub(super) fn line(text: &str, screen: Screen) -> String {
 }
 
 /// A table in as many blocks as the width demands; columns under one heading stay together.
-pub(super) fn print(table: &Table, screen: Screen) -> String {
+pub(crate) fn print(table: &Table, screen: Screen) -> String {
     let label_width = table.rows.iter().map(|row| width(&row.label)).max().unwrap_or(0);
     let mut text = screen.wrap(&table.caption, DIM);
     let room = screen.width.saturating_sub(label_width);
@@ -258,7 +258,7 @@ fn blocks(spans: &[Span], room: usize) -> Vec<&[Span]> {
 }
 
 impl Screen {
-    fn paint(self, text: &str, style: &str) -> String {
+    pub(crate) fn paint(self, text: &str, style: &str) -> String {
         match self.colour && !style.is_empty() {
             true => format!("\x1b[{style}m{text}\x1b[0m"),
             false => text.to_owned(),
@@ -266,7 +266,7 @@ impl Screen {
     }
 
     /// Breaks text at spaces; what follows the first line is indented like it, and by two more.
-    fn wrap(self, text: &str, style: &str) -> String {
+    pub(crate) fn wrap(self, text: &str, style: &str) -> String {
         let indent = text.len() - text.trim_start().len();
         let mut lines = vec![" ".repeat(indent)];
         for word in text.split_whitespace() {
@@ -318,9 +318,9 @@ const PARTICULARS_MAX: usize = 6;
 
 const GAP: &str = "   ";
 
-const BOLD: &str = "1";
-const DIM: &str = "2";
+pub(crate) const BOLD: &str = "1";
+pub(crate) const DIM: &str = "2";
 const STRUCK: &str = "9;31";
-const RED: &str = "31";
-const GREEN: &str = "32";
-const YELLOW: &str = "33";
+pub(crate) const RED: &str = "31";
+pub(crate) const GREEN: &str = "32";
+pub(crate) const YELLOW: &str = "33";

@@ -103,11 +103,7 @@ impl<'a> Group<'a> {
         let cells = || indices.iter().map(|&index| &analysis.summary.cells[index]);
         let one_way = cells().all(|cell| cell.round_trip_us.is_none());
         let first = cells().next().expect("a group is made of at least one cell");
-        let metric = match first.workload {
-            Workload::Startup => Metric::FirstSample,
-            _ if one_way => Metric::OneWay,
-            _ => Metric::RoundTrip,
-        };
+        let metric = Metric::of(first.workload, one_way);
         let entries = indices.iter().map(|&index| Entry::new(analysis, index, metric)).collect();
         let mut payloads = distinct(cells().map(|cell| cell.params.payload_bytes));
         payloads.sort_unstable();

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Distribution, ObservedColumns, Summary};
+use super::{Course, Distribution, ObservedColumns, SlowMessage, Stages, Summary};
 
 /// A summary with what only plots and per-second tables need; `details[i]` belongs to `cells[i]`.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -18,9 +18,20 @@ pub struct Analysis {
 /// The distribution of a cell in full.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Detail {
+    /// Of the cell, for names of files: `quick-os.futex-default-64B`.
+    #[serde(default)]
+    pub name: String,
+    /// The latencies of `curve`, all of them: HdrHistogram's buckets of three significant digits, as
+    /// the largest value in ns and the count, ascending.
+    #[serde(default)]
+    pub histogram: Vec<(u64, u64)>,
     /// Round trip, publish call or one-way latency by quantile, pooled over runs, ascending; ends
     /// where fewer than ten samples lie beyond. A quantile of 0.99 is the 99th percentile.
     pub curve: Vec<CurvePoint>,
+    /// The same at the quantiles 1/400, 3/400, 5/400 …, in µs, ends where `curve` does: fine where
+    /// most messages are, to see modes.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub even_us: Vec<f64>,
     /// Each run on its own, in the order of execution.
     pub runs: Vec<RunPoint>,
     /// Rows of one second each, of the first valid run; empty for runs shorter than two seconds.
@@ -28,6 +39,15 @@ pub struct Detail {
     /// What was observed over time, of the first valid run; absent if nothing was.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub series: Option<ObservedColumns>,
+    /// Messages over time, of the run that `series` is of; absent of floods and start-ups.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub course: Option<Course>,
+    /// Where the time of the messages goes; absent where it is not divided.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stages: Option<Stages>,
+    /// The ten slowest messages of all runs that are used, the slowest first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub slowest: Vec<SlowMessage>,
     /// Files with the configuration the system was given, name → text.
     pub configuration: BTreeMap<String, String>,
     /// Where the tuned runs had their place; absent if they were not pinned.
@@ -58,7 +78,7 @@ pub struct CurvePoint {
 }
 
 /// One run of a cell.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct RunPoint {
     /// Place in the order of execution of the whole plan, from 0.
     pub order: u32,
@@ -68,7 +88,31 @@ pub struct RunPoint {
     pub p99_us: Option<f64>,
     /// Whether it was valid.
     pub valid: bool,
+    /// The latency at each of [`RUN_QUANTILES`] that has ten samples beyond it, from the first on.
+    #[serde(default)]
+    pub curve_us: Vec<f64>,
+    /// As `p50_us`, of the messages whose two ends were on different CPUs.
+    #[serde(default)]
+    pub cross_p50_us: Option<f64>,
+    /// As `p99_us`, of the messages whose two ends were on different CPUs.
+    #[serde(default)]
+    pub cross_p99_us: Option<f64>,
+    /// Of start-ups: until pong had taken a message.
+    #[serde(default)]
+    pub first_sample_us: Option<f64>,
+    /// CPU of ping, pong and daemons for each message published; null if not observed.
+    #[serde(default)]
+    pub cpu_us_per_message: Option<f64>,
+    /// Proportional memory of ping, pong and daemons at the end; null if not observed.
+    #[serde(default)]
+    pub pss_bytes: Option<u64>,
 }
+
+/// Of [`RunPoint::curve_us`]: tenths up to p90, then half a step or less of a nine at a time.
+pub const RUN_QUANTILES: [f64; 19] = [
+    0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.98, 0.99, 0.995, 0.998, 0.999,
+    0.9995, 0.9998, 0.9999,
+];
 
 /// One second of a run. Whole round trips; the formats of RoundtripPing and ddsperf print halves.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]

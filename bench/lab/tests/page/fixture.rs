@@ -32,6 +32,7 @@ pub fn analysis() -> Analysis {
         systems: systems(),
         cells: made.cells,
         notes: vec![format!("awake left out: /dev/cpu_dma_latency may not be opened {HOSTILE}")],
+        damage: vec![],
     };
     Analysis { summary, details: made.details }
 }
@@ -197,12 +198,14 @@ impl Maker {
             .into(),
         };
         self.details.push(Detail {
+            name: String::new(),
+            histogram: Vec::new(),
             curve: law.curve(samples),
             runs: points,
             seconds: if rate.is_some() { seconds(&law, 10) } else { vec![] },
-            series: None,
             configuration,
             pinned: (tuned == 1).then_some(Pinned { cpus: [1, 0], priority: 80 }),
+            ..Detail::default()
         });
     }
 
@@ -219,6 +222,7 @@ impl Maker {
                     p50_us: distribution.p50,
                     p99_us: distribution.p99,
                     valid: !(invalid && run == 1),
+                    ..RunPoint::default()
                 }
             })
             .collect()
@@ -375,6 +379,7 @@ fn host() -> Host {
         memory_bytes: 8 << 30,
         os: "Debian GNU/Linux 12 (bookworm)".to_owned(),
         kernel: "6.18.44".to_owned(),
+        machine: None,
         preemption: Some("voluntary".to_owned()),
         kernel_command_line: "console=ttyS0 panic=1".to_owned(),
         clocksource: "tsc".to_owned(),

@@ -44,7 +44,7 @@ function paretoPlot(group, payload, page) {
     marks.push(Plot.ruleX(sound.filter((point) => point.top != null), { ...common, y1: "y", y2: "top", stroke: system.colour, strokeWidth: 1.4, ariaLabel: (d) => `pareto p99 ${label(d)}` }));
     const look = system.floor ? { fill: "var(--paper)", stroke: system.colour, strokeWidth: 1.6 } : { fill: system.colour, symbol: system.symbol };
     marks.push(Plot.dot(sound, { ...common, y: "y", r: system.floor ? 3.6 : 5, ...look, ariaLabel: (d) => `pareto ${label(d)}` }));
-    marks.push(Plot.text(sound, { ...common, y: "y", text: (d) => system.name + (d.cell.short ? ", short of its rate" : ""), textAnchor: system.floor ? "end" : "start", dx: system.floor ? -8 : 8, dy: 1, fontSize: 10.5, fill: system.floor ? "var(--muted)" : system.colour, stroke: "var(--paper)", strokeWidth: 3, ariaLabel: () => `name ${system.name}` }));
+    marks.push(Plot.text(sound, { ...common, y: "y", text: (d) => system.name + (d.cell.short ? ", short of its rate" : ""), fontSize: 10.5, fill: system.floor ? "var(--muted)" : system.colour, stroke: "var(--paper)", strokeWidth: 3, ariaLabel: () => `name ${system.name}` }));
     marks.push(Plot.text(own.filter((point) => !point.cell.valid), { ...common, y: "y", text: () => "×", fontSize: 17, fontWeight: 700, fill: system.colour, ariaLabel: (d) => `invalid pareto ${label(d)}` }));
   }
   const unit = group.is_flow ? "% of a core" : "µs for each round trip";
@@ -57,7 +57,7 @@ function paretoPlot(group, payload, page) {
     ].join("\n"),
   }));
   const x = logDomain(points.map((point) => point.x));
-  const y = logDomain(points.flatMap((point) => [point.y, point.top ?? point.y]));
+  const y = latencyAxis(points.flatMap((point) => [point.y, point.top ?? point.y]), page.scale(), `↑ ${group.is_flow ? "p50 to p99" : "p99"} of ${group.metric}`);
   // Room for the names of the outermost, of the floor at the left, of others at the right.
   const room = x[1] / x[0];
   x[0] /= points.some((point) => isFloor.has(point.cell.system)) ? room ** 0.14 : 1;
@@ -65,10 +65,11 @@ function paretoPlot(group, payload, page) {
   const whose = group.is_flow ? (page.cpu() === "receiver" ? "CPU of the receiving process, % of a core →" : "CPU of all processes, % of a core →") : "CPU of all processes for each round trip, µs →";
   const text = (d) => String(+d.toPrecision(3));
   return {
-    height: 360,
-    x: { type: "log", domain: x, ticks: logTicks(x), tickFormat: text, label: whose, grid: true },
-    y: { type: "log", domain: y },
+    height: 380,
+    marginLeft: 62,
+    x: { type: "log", domain: x, ticks: roomy(logTicks(x), true), tickFormat: text, label: whose, grid: true },
+    y: y.options,
     fx: { domain: page.shownTunings(group) },
-    marks: [microseconds(y, `↑ ${group.is_flow ? "p50 to p99" : "p99"} of ${group.metric}, µs`), ...marks],
+    marks: [...y.marks, ...marks],
   };
 }

@@ -45,14 +45,14 @@ function publishPlot(fan, payload, page) {
       ...(d.p99 == null ? [] : [`p99 ${d.p99.toFixed(0)} ns`]),
     ].join("\n"),
   }));
-  const domain = logDomain([...points.flatMap((point) => [point.y, point.p99 ?? point.y, ...(point.interval || [])]), fan.clock_read_ns]);
-  const ticks = logTicks(domain);
+  const y = latencyAxis([...points.flatMap((point) => [point.y, point.p99 ?? point.y, ...(point.interval || [])]), fan.clock_read_ns], page.scale(), "↑ publish call", "ns");
   const places = [...labels.keys()];
   return {
     height: 340,
+    marginLeft: 62,
     x: { domain: [Math.min(...places) - 0.5, Math.max(...places) + 0.7], ticks: places, tickFormat: (x) => labels.get(x), label: "subscribers →" },
-    y: { type: "log", domain },
+    y: y.options,
     fx: { domain: page.shownTunings(fan) },
-    marks: [logMarks(ticks, "↑ publish call, ns", (d) => String(+d.toPrecision(3))), ...marks],
+    marks: [...y.marks, ...marks],
   };
 }

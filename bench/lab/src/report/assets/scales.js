@@ -34,7 +34,37 @@ const logMarks = (ticks, label, text) => [
   Plot.gridY(ticks),
   Plot.axisY(ticks, { label, text, tickSize: 4 }),
 ];
-const microseconds = (domain, label) => {
-  const ticks = logTicks(domain);
-  return logMarks(ticks, label, (d) => String(+d.toPrecision(3)));
-};
+
+/** A vertical axis of latencies in µs, logarithmic or linear from zero: its scale, grid and ticks. */
+function latencyAxis(values, scale, label, unit = "us") {
+  const text = (value) => quantity(value, unit);
+  if (scale === "log") {
+    const domain = logDomain(values);
+    return { options: { type: "log", domain, label: null }, marks: logMarks(logTicks(domain), label, text) };
+  }
+  const domain = [0, Math.max(0, ...values) * 1.06 || 1];
+  return { options: { type: "linear", domain, label: null }, marks: logMarks(d3.ticks(...domain, 5), label, text) };
+}
+
+/** Ticks whose labels have room beside each other: of many decades only whole ones. */
+function roomy(ticks, isLog) {
+  const decades = ticks.filter((tick) => Number.isInteger(+Math.log10(tick).toFixed(9)));
+  return isLog && ticks.length > 7 && decades.length > 1 ? decades : ticks;
+}
+
+/** A quantity with its unit, as a tick or a tip has it. */
+function quantity(value, unit) {
+  const short = (scaled) => String(+scaled.toPrecision(3));
+  const steps = {
+    us: [[1e6, "s"], [1e3, "ms"], [1, "µs"], [1e-3, "ns"]],
+    ns: [[1e9, "s"], [1e6, "ms"], [1e3, "µs"], [1, "ns"]],
+    s: [[1, "s"], [1e-3, "ms"], [1e-6, "µs"]],
+    MB: [[1e3, "GB"], [1, "MB"], [1e-3, "kB"]],
+    MB_per_s: [[1e3, "GB/s"], [1, "MB/s"], [1e-3, "kB/s"], [1e-6, "B/s"]],
+    per_s: [[1e6, "M/s"], [1e3, "k/s"], [1, "/s"]],
+    percent: [[1, "%"]],
+  }[unit];
+  if (value === 0 && unit !== "percent") return "0";
+  const [scale, name] = steps.find(([least]) => Math.abs(value) >= least * 0.9999) || steps.at(-1);
+  return `${short(value / scale)} ${name}`;
+}

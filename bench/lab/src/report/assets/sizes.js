@@ -54,12 +54,13 @@ function sizePlot(group, page) {
     return isFloor(point.cell.system) ? [point.joined] : point.cell.placements.map((part) => part[key]);
   });
   const places = [...labels.keys()];
-  const domain = logDomain(values);
+  const y = latencyAxis(values, page.scale(), `↑ ${key} of ${group.metric}`);
   return {
     height: 380,
+    marginLeft: 62,
     x: { domain: [Math.min(...places) - 0.5, Math.max(...places) + 0.7], ticks: places, tickFormat: (x) => labels.get(x), label: "payload, bytes →" },
-    y: { type: "log", domain },
+    y: y.options,
     fx: { domain: page.shownTunings(group) },
-    marks: [microseconds(domain, `↑ ${key} of ${group.metric}, µs`), ...marks],
+    marks: [...y.marks, ...marks],
   };
 }

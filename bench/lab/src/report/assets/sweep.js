@@ -1,21 +1,6 @@
 // Small multiples against one parameter: a row of panels for each tuning, a line for each system.
 "use strict";
 
-/** A quantity with its unit, as a tick or a tip has it. */
-function quantity(value, unit) {
-  const short = (scaled) => String(+scaled.toPrecision(3));
-  const steps = {
-    us: [[1e6, "s"], [1e3, "ms"], [1, "µs"], [1e-3, "ns"]],
-    MB: [[1e3, "GB"], [1, "MB"], [1e-3, "kB"]],
-    MB_per_s: [[1e3, "GB/s"], [1, "MB/s"], [1e-3, "kB/s"], [1e-6, "B/s"]],
-    per_s: [[1e6, "M/s"], [1e3, "k/s"], [1, "/s"]],
-    percent: [[1, "%"]],
-  }[unit];
-  if (value === 0 && unit !== "percent") return "0";
-  const [scale, name] = steps.find(([least]) => Math.abs(value) >= least * 0.9999) || steps.at(-1);
-  return `${short(value / scale)} ${name}`;
-}
-
 /** Where the values of the parameter lie; on a logarithmic axis nothing at all stands apart. */
 function sweepPlaces(sweep) {
   if (!sweep.log) return (value) => value;
@@ -42,7 +27,8 @@ function sweepScale(sweep, panel, page) {
   const values = shown.flatMap((cell) => panel.keys.map((key) => cell[key])).filter((value) => value != null);
   if (values.length === 0) return null;
   const low = Math.min(...values), high = Math.max(...values);
-  if (low > 0 && high > 10 * low) {
+  const isLatency = panel.keys[0] === "p50";
+  if (low > 0 && high > 10 * low && !(isLatency && page.scale() === "linear")) {
     const domain = logDomain(values);
     const ticks = logTicks(domain);
     const decades = ticks.filter((tick) => Number.isInteger(+Math.log10(tick).toFixed(9)));
@@ -96,8 +82,8 @@ function sweepTip(sweep, panel, tuning, point) {
 }
 
 /** Fills `rows` with the panels of every tuning that is shown. `page` is what the page has for all
-    plots, `element` makes one. */
-function drawSweep(rows, sweep, page, element) {
+    plots. */
+function drawSweep(rows, sweep, page) {
   rows.replaceChildren();
   const at = sweepPlaces(sweep);
   const places = sweep.values.map(at);
@@ -120,9 +106,8 @@ function drawSweep(rows, sweep, page, element) {
       const { marks, points } = sweepMarks(sweep, panel, tuning, at, page);
       const kept = roomyTicks(sweep, at, (width - marginLeft - marginRight) / 1.08);
       marks.push(page.tip(points, { x: "x", y: "y", title: (point) => sweepTip(sweep, panel, tuning, point) }));
-      plot.append(Plot.plot({
+      const svg = Plot.plot({
         width, height: 230, marginLeft, marginRight, marginTop: 10, marginBottom: 36,
-        ariaLabel: `${sweep.title}, ${tuning}: ${panel.title}`,
         x: { domain: [places[0] - air, places.at(-1) + air], label: null },
         y: { type: scale.type, domain: scale.domain, label: null },
         marks: [
@@ -132,7 +117,10 @@ function drawSweep(rows, sweep, page, element) {
           Plot.axisY(scale.ticks, { text: (value) => quantity(value, panel.unit), label: null, tickSize: 4 }),
           ...marks,
         ],
-      }));
+      });
+      const ends = points.filter((point) => point.cell).map((point) => ({ name: `${point.cell.system} at ${sweep.labels[sweep.values.indexOf(point.cell.x)]}`, value: point.y }));
+      describe(svg, `${sweep.title}, ${tuning}: ${panel.title}: ${extremes(ends, (value) => quantity(value, panel.unit))}`);
+      plot.append(svg);
     }
   }
 }

@@ -1,0 +1,151 @@
+//! A run over time: windows with their percentiles, and a map of time and latency.
+
+use std::collections::BTreeMap;
+
+use super::cell::JudgedRun;
+use super::distribution::{Sorted, us};
+use super::messages::Message;
+use crate::summary::{Course, Field, HeatMap, Window};
+
+/// Of one run; `record_every` says how many messages a record stands for. `None` without messages.
+pub(super) fn of(run: &JudgedRun, record_every: u64) -> Option<Course> {
+    let messages = &run.messages.all;
+    let span = Span::of(messages)?;
+    let series = run.record.observation.as_ref().and_then(|seen| seen.series.as_ref());
+    Some(Course {
+        run: run.record.plan.repeat + 1,
+        duration_s: span.duration_ns as f64 * 1e-9,
+        observed_from_s: series.map(|series| span.seconds_at(series.begin_ns)),
+        windows: windows(messages, span, record_every),
+        map: map(messages, span),
+    })
+}
+
+/// From the first message's begin to the last one's.
+#[derive(Clone, Copy)]
+pub(super) struct Span {
+    begin_ns: u64,
+    duration_ns: u64,
+}
+
+impl Span {
+    /// `None` of no messages.
+    pub(super) fn of(messages: &[Message]) -> Option<Self> {
+        let begins = || messages.iter().map(|message| message.begin_ns);
+        let begin_ns = begins().min()?;
+        Some(Span { begin_ns, duration_ns: begins().max()?.saturating_sub(begin_ns).max(1) })
+    }
+
+    /// A time of the run's clock, in seconds from the first message's begin.
+    pub(super) fn seconds_at(self, at_ns: u64) -> f64 {
+        (at_ns as i64 - self.begin_ns as i64) as f64 * 1e-9
+    }
+
+    /// Of `parts` of equal length, the one a message began in.
+    fn part(self, message: &Message, parts: usize) -> usize {
+        let share = (message.begin_ns - self.begin_ns) as f64 / self.duration_ns as f64;
+        ((share * parts as f64) as usize).min(parts - 1)
+    }
+}
+
+fn windows(messages: &[Message], span: Span, record_every: u64) -> Vec<Window> {
+    let number = (messages.len() / WINDOW_MESSAGES_MIN).clamp(1, PARTS);
+    let mut latencies: Vec<Vec<i64>> = vec![Vec::new(); number];
+    for message in messages {
+        latencies[span.part(message, number)].push(message.latency_ns);
+    }
+    let seconds = span.duration_ns as f64 * 1e-9 / number as f64;
+    let window = |latencies: Vec<i64>| {
+        let sorted = Sorted::new(latencies);
+        Window {
+            rate_per_s: (sorted.len() as u64 * record_every) as f64 / seconds,
+            p50_us: sorted.supported(0.5).map(us),
+            p99_us: sorted.supported(0.99).map(us),
+            max_us: sorted.range().map(|(_, max)| us(max)),
+        }
+    };
+    latencies.into_iter().map(window).collect()
+}
+
+fn map(messages: &[Message], span: Span) -> HeatMap {
+    let mut counts: BTreeMap<(u16, u16), u32> = BTreeMap::new();
+    for message in messages {
+        let column = span.part(message, PARTS) as u16;
+        *counts.entry((column, row(message.latency_ns))).or_default() += 1;
+    }
+    let field = |((column, row), count)| Field { column, row, count };
+    HeatMap { columns: PARTS as u32, fields: counts.into_iter().map(field).collect() }
+}
+
+/// What is not above 1 ns is in row 0.
+fn row(latency_ns: i64) -> u16 {
+    let rows = f64::from(HeatMap::ROWS_PER_DECADE) * (latency_ns.max(1) as f64).log10();
+    // An exact power of ten may fall short of its row by rounding.
+    (rows + 1e-9) as u16
+}
+
+/// So many parts of a run can be told apart on a page.
+const PARTS: usize = 60;
+/// A median needs so many (ten beyond it); fewer windows are made where there are too few.
+const WINDOW_MESSAGES_MIN: usize = 20;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn message(begin_ns: u64, latency_ns: i64) -> Message {
+        Message { id: 0, begin_ns, latency_ns, parts: None, cpus: [None; 3] }
+    }
+
+    fn made(messages: &[Message]) -> (Vec<Window>, HeatMap) {
+        let span = Span::of(messages).unwrap();
+        (windows(messages, span, 2), map(messages, span))
+    }
+
+    #[test]
+    fn every_message_is_in_a_window_and_in_a_field() {
+        let messages: Vec<Message> = (0..6000u64)
+            .map(|n| message(1_000_000 + n * 1_000_000, 1000 + 9 * (n as i64 % 7000)))
+            .collect();
+        let (windows, map) = made(&messages);
+        assert_eq!(windows.len(), 60);
+        assert!(windows.iter().all(|it| it.p50_us.is_some() && it.p99_us.is_none()));
+        assert!((windows[7].rate_per_s - 2000.0).abs() < 40.0, "{:?}", windows[7]);
+        assert_eq!(map.fields.iter().map(|field| field.count).sum::<u32>(), 6000);
+        assert!(map.fields.iter().all(|field| field.column < 60));
+        let halved = map.coarser();
+        assert_eq!(halved.fields.iter().map(|field| field.count).sum::<u32>(), 6000);
+        assert!(halved.columns == 30 && halved.fields.len() < map.fields.len());
+    }
+
+    #[test]
+    fn a_stall_is_where_it_was() {
+        let mut messages: Vec<Message> =
+            (0..1200u64).map(|n| message(n * 10_000_000, 20_000)).collect();
+        messages[600].latency_ns = 50_000_000;
+        let (windows, map) = made(&messages);
+        let slow: Vec<usize> = (0..60).filter(|&at| windows[at].max_us > Some(1000.0)).collect();
+        assert_eq!(slow, [30]);
+        let above = map.fields.iter().filter(|field| field.row > row(1_000_000));
+        assert_eq!(
+            above.copied().collect::<Vec<_>>(),
+            [Field { column: 30, row: row(50_000_000), count: 1 }]
+        );
+    }
+
+    #[test]
+    fn few_messages_make_few_windows() {
+        let (windows, _) = made(&(0..39).map(|n| message(n, 5)).collect::<Vec<_>>());
+        assert_eq!(windows.len(), 1);
+        assert_eq!(windows[0].p50_us, Some(0.005));
+        let (windows, map) = made(&[message(7, -3)]);
+        assert_eq!((windows.len(), map.fields[0].row), (1, 0));
+    }
+
+    #[test]
+    fn rows_begin_at_powers_of_ten() {
+        for power in 0..9u32 {
+            assert_eq!(row(10i64.pow(power)), (12 * power) as u16);
+        }
+    }
+}

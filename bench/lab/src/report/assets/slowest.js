@@ -1,0 +1,81 @@
+// The slowest messages of the chosen cell: what their time went to, and what happened around them.
+"use strict";
+
+const AROUND = ["CPU", "run-queue wait", "switches", "faults", "migrations", "steal"];
+const AROUND_UNITS = ["percent", "percent", "per_s", "per_s", "per_s", "percent"];
+
+function drawSlowest(title, holder, data, page) {
+  holder.replaceChildren();
+  const chosen = page.chosen();
+  title.textContent = chosen ? `${cellName(chosen)} · ${chosen.group.title}` : "";
+  const slowest = chosen ? data.courses[chosen.cell.index].slowest : [];
+  if (slowest.length === 0) {
+    holder.append(remark("None to show."));
+    return;
+  }
+  const { group, cell } = chosen;
+  const isRoundTrip = slowest.some((message) => message.cpus.length > 2);
+  const hasParts = slowest.some((message) => message.parts.length);
+  const heads = ["latency", "× p50", "run", "at", "message", ...(hasParts ? ["parts", "most of it"] : []), "CPUs", ...(slowest.some((message) => message.around) ? AROUND : [])];
+  const rows = slowest.map((message) => {
+    const within = message.parts.filter(([stage]) => !isBefore(cell, stage));
+    const total = within.reduce((sum, [, us]) => sum + us, 0);
+    const cells = [
+      element("th", { scope: "row", textContent: `${us(message.us)} µs` }),
+      cellOf(cell.p50 ? `${+(message.us / cell.p50).toPrecision(2)}` : "–"),
+      cellOf(String(message.run)), cellOf(message.at_s < 0 ? `−${quantity(-message.at_s, "s")}` : quantity(message.at_s, "s")), cellOf(String(message.id)),
+    ];
+    if (hasParts) cells.push(partsOf(within, total), cellOf(mostOf(within, total), "word"));
+    cells.push(cellOf(message.cpus.join(" → ") + (isRoundTrip && message.cpus[0] !== message.cpus[2] ? " (moved)" : ""), "word"));
+    if (heads.includes(AROUND[0])) {
+      cells.push(...AROUND.map((_, place) => {
+        const value = message.around?.[place + 1];
+        const made = cellOf(value == null ? "–" : quantity(value, AROUND_UNITS[place]));
+        if (message.around) made.title = `in the ${quantity(message.around[0], "s")} in which it ended`;
+        return made;
+      }));
+    }
+    return element("tr", {}, ...cells);
+  });
+  const head = element("thead", {}, element("tr", {}, ...heads.map((text) => element("th", { scope: "col", textContent: text, className: ["parts", "most of it", "CPUs"].includes(text) ? "word" : "" }))));
+  holder.append(element("div", { className: "scroll" }, element("table", { className: "slowest" }, head, element("tbody", {}, ...rows))));
+  holder.append(remark(floorRemark(chosen, slowest, data, page)));
+  if (!heads.includes(AROUND[0])) holder.append(remark("What the machine did meanwhile was not observed over time."));
+}
+
+const isBefore = (cell, stage) => cell.stages?.parts.some((part) => part[0] === stage && part[1]) || false;
+
+const cellOf = (text, className = "") => element("td", { textContent: text, className });
+
+/** A small bar of the parts. */
+function partsOf(parts, total) {
+  const words = parts.map(([stage, value]) => `${STAGES[stage].name} ${us(value)} µs`).join(", ");
+  const bar = element("span", { className: "parts-bar", title: words });
+  bar.setAttribute("role", "img");
+  bar.setAttribute("aria-label", words || "not known");
+  for (const [stage, value] of parts) {
+    const piece = element("i", {});
+    piece.style.width = `${total > 0 ? (100 * value) / total : 0}%`;
+    piece.style.background = stageColour(stage);
+    piece.style.opacity = stageOpacity(stage);
+    bar.append(piece);
+  }
+  return element("td", {}, bar);
+}
+
+function mostOf(parts, total) {
+  if (!(total > 0)) return "–";
+  const [stage, value] = parts.reduce((a, b) => (b[1] > a[1] ? b : a));
+  return `${STAGES[stage].name}, ${Math.round((100 * value) / total)} %`;
+}
+
+/** Whether the floor had as slow ones: then the machine is suspect, not the system. */
+function floorRemark({ cell }, slowest, data, page) {
+  const index = data.courses[cell.index].floor;
+  const theirs = index == null ? null : data.courses[index]?.slowest;
+  if (!theirs?.length) return page.systems.get(cell.system).floor ? "This is a bare primitive of the operating system: what is slow here, the machine made slow." : "No floor of this payload and tuning waits in the same manner.";
+  const worst = theirs[0].us;
+  const beyond = slowest.filter((message) => message.us > worst).length;
+  const name = page.withCourse.find((other) => other.cell.index === index).cell.system;
+  return `The floor of this payload and tuning, ${name}, had messages of up to ${us(worst)} µs in its own runs: ${beyond} of these ${slowest.length} took longer. What the floor has too, the machine did.`;
+}

@@ -1,0 +1,104 @@
+// What the page shows, kept in the URL's hash, so that a link reproduces it:
+// #hide=os.pipe,os.tcp&without=awake&sizes=0,65536&points=group-8&statistic=p99&cpu=receiver
+// &axis=ecdf&scale=linear&bars=share&cell=12&at=stages for the plots,
+// &group=group-0&tuning=tuned&payload=64 for the table.
+"use strict";
+
+/** One of a few words each; the first is what is shown at first. */
+const CHOICES = { statistic: ["p50", "p99"], cpu: ["all", "receiver"], axis: ["nines", "ecdf"], scale: ["log", "linear"], bars: ["time", "share"] };
+const FILTERS = ["group", "tuning", "payload"];
+
+function makeView(data) {
+  const state = { hide: new Set(), without: new Set(), sizes: null, points: null, cell: null };
+  const cells = [...data.groups, ...(data.fans || [])].flatMap((group) => group.cells.map((cell) => ({ group, cell })));
+  const withCourse = cells.filter(({ cell }) => data.courses[cell.index]);
+
+  // A floor that spins says little about systems that sleep, and would flatten their curves.
+  const peers = data.systems.filter((system) => !system.floor);
+  const isAlone = (system) => system.wait !== "" && !peers.some((peer) => peer.wait === system.wait);
+  const asideAtFirst = data.systems.filter((system) => system.floor && peers.length > 0 && isAlone(system)).map((system) => system.name);
+  const floors = new Set(data.systems.filter((system) => system.floor).map((system) => system.name));
+  const firstCell = (withCourse.find(({ cell }) => !floors.has(cell.system)) || withCourse[0])?.cell.index ?? null;
+
+  function read() {
+    const given = new URLSearchParams(location.hash.slice(1));
+    const list = (key) => (given.get(key) || "").split(",").filter(Boolean);
+    state.hide = new Set(given.has("hide") ? list("hide") : asideAtFirst);
+    state.without = new Set(list("without"));
+    state.sizes = given.has("sizes") ? new Set(list("sizes").map(Number)) : null;
+    state.points = given.has("points") ? new Set(list("points")) : null;
+    for (const key of FILTERS) state[key] = given.get(key) || "";
+    for (const [key, words] of Object.entries(CHOICES)) state[key] = words.includes(given.get(key)) ? given.get(key) : words[0];
+    const wanted = given.has("cell") ? Number(given.get("cell")) : null;
+    state.cell = withCourse.some(({ cell }) => cell.index === wanted) ? wanted : firstCell;
+    return given.get("at");
+  }
+
+  /** The hash of what is shown; `at` names the section to begin at. */
+  function hash(at) {
+    const parts = [];
+    const put = (key, value) => parts.push(`${key}=${encodeURIComponent(value).replaceAll("%2C", ",")}`);
+    if ([...state.hide].join() !== asideAtFirst.join()) put("hide", [...state.hide].join(","));
+    if (state.without.size) put("without", [...state.without].join(","));
+    if (state.sizes) put("sizes", [...state.sizes].join(","));
+    if (state.points) put("points", [...state.points].join(","));
+    if (state.cell !== firstCell) put("cell", state.cell);
+    for (const key of FILTERS) if (state[key]) put(key, state[key]);
+    for (const [key, words] of Object.entries(CHOICES)) if (state[key] !== words[0]) put(key, state[key]);
+    if (at) put("at", at);
+    return "#" + parts.join("&");
+  }
+
+  function write() {
+    if (hash() !== (location.hash || "#")) history.replaceState(null, "", hash());
+  }
+
+  /** The groups that differ from this one in the value of a swept parameter. */
+  const siblings = (group) => data.groups.filter((other) => other.is_swept && other.scenario === group.scenario);
+
+  return {
+    state, read, write, hash, siblings, cells, withCourse,
+    isShown: (cell) => !state.hide.has(cell.system) && !state.without.has(cell.tuning),
+    shownTunings: (group) => group.tunings.filter((tuning) => !state.without.has(tuning)),
+    shownSystems: () => data.systems.filter((system) => !state.hide.has(system.name)),
+
+    shownSizes(group) {
+      const ends = [group.payloads[0], group.payloads[group.payloads.length - 1]];
+      return group.payloads.filter((size) => (state.sizes ? state.sizes.has(size) : ends.includes(size)));
+    },
+
+    /** Of a swept parameter, the first and the last value at first: all of them would fill pages. */
+    isPointShown(group) {
+      if (!group.is_swept) return true;
+      const kin = siblings(group);
+      const chosen = kin.filter((other) => state.points?.has(other.id));
+      return (chosen.length ? chosen : [kin[0], kin[kin.length - 1]]).includes(group);
+    },
+
+    /** The chosen cell with its group. */
+    chosen: () => withCourse.find(({ cell }) => cell.index === state.cell),
+
+    /** Goes to a cell before or after the chosen one. */
+    step(number) {
+      const place = withCourse.findIndex(({ cell }) => cell.index === state.cell);
+      const next = withCourse[Math.max(0, Math.min(withCourse.length - 1, place + number))];
+      if (next) state.cell = next.cell.index;
+    },
+  };
+}
+
+/** Copies a text, also from a page that was opened as a file; false if the browser refuses. */
+async function copyText(text) {
+  try {
+    await navigator.clipboard.writeText(text);
+    return true;
+  } catch {
+    const field = Object.assign(document.createElement("textarea"), { value: text });
+    field.style.position = "fixed";
+    document.body.append(field);
+    field.select();
+    const copied = document.execCommand("copy");
+    field.remove();
+    return copied;
+  }
+}

@@ -1,0 +1,229 @@
+//! The one look of each system, the same on every page: a hue for its family, and a sign, a dash
+//! and a shade for the variant.
+//!
+//! Eyes that confuse hues have the signs and dashes; no two systems of the tables share hue, sign
+//! and dash. What the tables do not list comes after them: variants in the order of the page,
+//! families all in the last hue.
+
+use super::view::View;
+
+/// How one system is drawn.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Look {
+    pub name: String,
+    pub floor: bool,
+    /// Up to the first dot.
+    pub family: String,
+    /// A CSS colour that suits light and dark.
+    pub colour: String,
+    /// A symbol by the name that Plot gives it.
+    pub symbol: &'static str,
+    /// The same symbol as a character; of no use to the floor, which is drawn as dashed lines.
+    pub sign: &'static str,
+    /// A dash pattern; empty for a solid line.
+    pub dash: &'static str,
+}
+
+/// The looks of all systems that were measured, in the order of the summary.
+pub(super) struct Palette {
+    looks: Vec<Look>,
+}
+
+impl Palette {
+    pub(super) fn new(view: &View) -> Self {
+        let mut names: Vec<(&str, bool)> = Vec::new();
+        let listed = view.analysis.summary.systems.iter().map(|system| system.name.as_str());
+        for name in listed.chain(view.entries().map(|entry| entry.system.name)) {
+            let measured = view.entries().find(|entry| entry.system.name == name);
+            if let Some(entry) = measured.filter(|_| names.iter().all(|(known, _)| *known != name))
+            {
+                names.push((name, entry.system.floor));
+            }
+        }
+        Self { looks: looks(&names) }
+    }
+
+    /// A CSS colour that suits light and dark.
+    pub(super) fn colour(&self, system: &str) -> String {
+        let look = self.looks.iter().find(|look| look.name == system);
+        look.map_or_else(|| FLOOR.to_owned(), |look| look.colour.clone())
+    }
+
+    pub(super) fn looks(&self) -> &[Look] {
+        &self.looks
+    }
+}
+
+fn looks(names: &[(&str, bool)]) -> Vec<Look> {
+    // Variants beyond the tables, by hue; all floors are of one.
+    let mut further: Vec<(Option<usize>, usize)> = Vec::new();
+    let one = |&(name, floor): &(&str, bool)| {
+        let (family, variant) = name.split_once('.').unwrap_or((name, ""));
+        let listed = FAMILIES.iter().position(|(known, _)| *known == family);
+        let listed = listed.filter(|&hue| floor == (FAMILIES[hue].0 == FLOORS));
+        let variants = listed.map_or(&[][..], |hue| FAMILIES[hue].1);
+        let hue = (!floor).then_some(listed.unwrap_or(FAMILIES.len()));
+        let place = variants.iter().position(|known| *known == variant).unwrap_or_else(|| {
+            let first = match floor {
+                true => FAMILIES[0].1.len(),
+                false => variants.len(),
+            };
+            match further.iter_mut().find(|(known, _)| *known == hue) {
+                Some((_, next)) => {
+                    *next += 1;
+                    *next
+                }
+                None => {
+                    further.push((hue, first));
+                    first
+                }
+            }
+        });
+        let (symbol, sign) = SYMBOLS[place % SYMBOLS.len()];
+        Look {
+            name: name.to_owned(),
+            floor,
+            family: family.to_owned(),
+            colour: hue.map_or_else(|| FLOOR.to_owned(), |hue| shade(hue - 1, place)),
+            symbol,
+            sign,
+            dash: match floor {
+                true => FLOOR_DASHES[place % FLOOR_DASHES.len()],
+                false => DASHES[place % DASHES.len()],
+            },
+        }
+    };
+    names.iter().map(one).collect()
+}
+
+fn shade(hue: usize, place: usize) -> String {
+    match place % 3 {
+        0 => format!("var(--system-{hue})"),
+        1 => format!("color-mix(in oklab, var(--system-{hue}) 68%, var(--ink))"),
+        _ => format!("color-mix(in oklab, var(--system-{hue}) 74%, var(--paper))"),
+    }
+}
+
+const FLOOR: &str = "var(--floor)";
+/// The family of the floor, first of [`FAMILIES`].
+const FLOORS: &str = "os";
+
+/// Families with their variants; the style sheet has the hue of the first after the floor as
+/// `--system-0`, and one more for all that are not listed. Append, never insert: a place is a look.
+const FAMILIES: [(&str, &[&str]); 10] = [
+    (
+        FLOORS,
+        &[
+            "futex",
+            "spin",
+            "pipe",
+            "udp",
+            "tcp",
+            "unix-stream",
+            "unix-dgram",
+            "eventfd",
+            "spin-futex",
+            "call",
+        ],
+    ),
+    (
+        "myelin",
+        &[
+            "shm-block",
+            "shm-poll",
+            "shm-predictive",
+            "shm-adaptive",
+            "local-callback",
+            "local-wait",
+            "local-predictive",
+        ],
+    ),
+    ("cyclonedds", &["udp", "iceoryx", "iceoryx-copy", "udp-tuned", "iceoryx-loan"]),
+    ("iceoryx2", &["event", "poll"]),
+    ("fastdds", &["udp", "shm", "datasharing"]),
+    ("zenoh", &["tcp", "shm"]),
+    ("lcm", &["udpm"]),
+    ("zeromq", &["ipc"]),
+    ("iceoryx", &["waitset", "poll"]),
+    ("libxr", &["callback", "sync"]),
+];
+
+/// Names in Plot, and the same as characters.
+const SYMBOLS: [(&str, &str); 7] = [
+    ("circle", "●"),
+    ("square", "■"),
+    ("triangle", "▲"),
+    ("diamond", "◆"),
+    ("star", "★"),
+    ("cross", "✚"),
+    ("wye", "▼"),
+];
+
+const DASHES: [&str; 4] = ["", "7 2.5", "2.5 2", "10 2.5 2.5 2.5"];
+
+const FLOOR_DASHES: [&str; 11] = [
+    "5 3",
+    "1.5 2.5",
+    "8 3 1.5 3",
+    "3 2",
+    "10 4",
+    "6 2 1.5 2 1.5 2",
+    "1 4",
+    "4 5",
+    "12 2 2 2",
+    "2 1.2",
+    "9 2 1.5 2 1.5 2 1.5 2",
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn all() -> Vec<(String, bool)> {
+        let variants = |(family, variants): &(&'static str, &'static [&'static str])| {
+            let floor = *family == FLOORS;
+            let name = move |variant: &&str| (format!("{family}.{variant}"), floor);
+            variants.iter().map(name).collect::<Vec<_>>()
+        };
+        FAMILIES.iter().flat_map(variants).collect()
+    }
+
+    fn of(names: &[(String, bool)]) -> Vec<Look> {
+        looks(&names.iter().map(|(name, floor)| (name.as_str(), *floor)).collect::<Vec<_>>())
+    }
+
+    #[test]
+    fn no_two_systems_look_alike_even_without_shades() {
+        let mut names = all();
+        names.extend(["x.a", "x.b", "y.a", "myelin.new", "synthetic"].map(|it| (it.into(), false)));
+        names.push(("os.new".to_owned(), true));
+        let looks = of(&names);
+        for (place, one) in looks.iter().enumerate() {
+            for other in &looks[..place] {
+                let hue = |look: &Look| {
+                    look.colour.split("--").nth(1).and_then(|it| Some(it.get(..8)?.to_owned()))
+                };
+                let alike = hue(one) == hue(other)
+                    && one.dash == other.dash
+                    && (one.floor || one.sign == other.sign);
+                assert!(!alike, "{one:?} {other:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_look_does_not_depend_on_what_else_is_on_the_page() {
+        let all = all();
+        for (place, look) in of(&all).into_iter().enumerate() {
+            assert_eq!(of(&all[place..=place]), [look]);
+        }
+    }
+
+    #[test]
+    fn every_hue_is_in_the_style_sheet() {
+        let css = include_str!("assets/report.css");
+        for hue in 0..FAMILIES.len() {
+            assert_eq!(css.matches(&format!("--system-{hue}: #")).count(), 2, "light and dark");
+        }
+    }
+}
