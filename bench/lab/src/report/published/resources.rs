@@ -6,7 +6,7 @@
 use super::super::view::{Entry, Group};
 use super::super::words;
 use super::cyclonedds::Configuration;
-use super::{Comparison, ComparisonRow, struck};
+use super::{Comparison, ComparisonRow, dash, struck};
 use crate::summary::ProcessUse;
 
 /// Each configuration that was measured, at each of these sizes.
@@ -18,14 +18,13 @@ pub(super) fn comparison(group: &Group, payloads: &[u64]) -> Comparison {
         let cell = entry.cell;
         let labels = vec![entry.system.name.to_owned(), cell.tuning.clone(), entry.size()];
         let of = |role: &'static str| cell.processes.iter().filter(move |it| is_of(it, role));
-        let resident = |role| words::megabytes(of(role).map(|it| it.rss_bytes).sum());
+        let any = |role, text: String| if of(role).count() > 0 { text } else { dash() };
+        let resident = |role| any(role, words::megabytes(of(role).map(|it| it.rss_bytes).sum()));
         let cpu = |role| {
-            let threads = of(role).map(threads).filter(|text| !text.is_empty());
             let total = words::cpu_percent(of(role).map(|it| it.cpu_percent).sum());
-            match threads.collect::<Vec<_>>().join(", ").as_str() {
-                "" => total,
-                threads => format!("{total}: {threads}"),
-            }
+            let threads: Vec<_> = of(role).flat_map(threads).collect();
+            let colon = if threads.is_empty() { "" } else { ": " };
+            any(role, total + colon + &threads.join(", "))
         };
         let roles = ["ping", "pong", DAEMON];
         let figures = roles.map(resident).into_iter().chain(roles.map(cpu)).chain([
@@ -62,11 +61,10 @@ fn is_of(process: &ProcessUse, role: &str) -> bool {
     }
 }
 
-/// `recvUC 18.2, main 7.02`: those that use a hundredth of a core.
-fn threads(process: &ProcessUse) -> String {
+/// `recvUC 18.2`, `main 7.02`: those that use a hundredth of a core.
+fn threads(process: &ProcessUse) -> impl Iterator<Item = String> {
     let busy = process.threads.iter().filter(|thread| thread.cpu_percent >= BUSY_PERCENT);
-    let named = busy.map(|it| format!("{} {}", it.name, words::cpu_percent(it.cpu_percent)));
-    named.collect::<Vec<_>>().join(", ")
+    busy.map(|it| format!("{} {}", it.name, words::cpu_percent(it.cpu_percent)))
 }
 
 /// Stands for every role that is neither of the two ends.

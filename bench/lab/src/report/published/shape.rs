@@ -55,7 +55,9 @@ impl Shape<'_, '_> {
             caption: format!("Gains in per cent by size ({})", self.group.scenario),
             remark: "Change of p50, below zero is faster: p50 of the first over that of the second, \
                      less one. Of ours with the bounds that the 95 % intervals leave; ≈ no \
-                     difference, ? too noisy or too few runs to tell.",
+                     difference, ? too noisy or too few runs to tell. Where round trips on one core \
+                     and across cores are mixed here, p50 is that across cores, here and in the two \
+                     tables that follow.",
             labels: vec!["payload"],
             pairs: columns.map(|(head, ..)| head.to_owned()).into(),
             rows: payloads.iter().map(row).collect(),
