@@ -1,5 +1,7 @@
 //! The machine's fingerprint: everything about it that may change a latency.
 
+mod identity;
+
 use std::time::Duration;
 
 use myelin_bench_kit::clock;
@@ -8,6 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::root::Root;
 use crate::run::tuning::LatencyGuard;
+pub use identity::Identity;
 
 /// What a results folder knows about its machine. Absent values could not be read.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -26,6 +29,9 @@ pub struct Host {
     pub os: String,
     /// `uname -r`.
     pub kernel: String,
+    /// See [`Identity::machine`]; absent in folders of earlier versions.
+    #[serde(default)]
+    pub machine: Option<String>,
     /// Preemption model of the kernel, where it says so.
     pub preemption: Option<String>,
     /// `/proc/cmdline`, without what names devices or addresses.
@@ -80,21 +86,19 @@ impl Host {
         let line = |path: &str| root.line(path);
         let (busy_percent, loopback_packets_per_s) = ambient();
         let clock = clock::calibrate();
-        let cpu_info = procfs::CpuInfo::current().ok();
-        let processor = |key: &str| {
-            cpu_info.as_ref().and_then(|info| info.get_info(0)?.get(key).map(ToString::to_string))
-        };
+        let Identity { cpu_model, cpus, kernel, machine } = Identity::read(root);
         let memlock = rustix::process::getrlimit(rustix::process::Resource::Memlock);
         let uname = rustix::system::uname();
         let text = |text: &std::ffi::CStr| text.to_string_lossy().into_owned();
         Host {
-            cpu_model: processor("model name").unwrap_or_default(),
-            cpus: cpu_info.as_ref().map_or(1, |info| info.num_cores() as u32),
+            cpu_model,
+            cpus,
             architecture: text(uname.machine()),
             hypervisor: hypervisor(root),
             memory_bytes: procfs::Meminfo::current().map_or(0, |memory| memory.mem_total),
             os: os_name(root),
-            kernel: text(uname.release()),
+            kernel,
+            machine,
             preemption: preemption(&text(uname.version())),
             kernel_command_line: kernel_command_line(root),
             clocksource: line("/sys/devices/system/clocksource/clocksource0/current_clocksource")
@@ -113,6 +117,16 @@ impl Host {
             busy_percent,
             loopback_packets_per_s,
             steal_percent: None,
+        }
+    }
+
+    /// What tells it from other machines.
+    pub fn identity(&self) -> Identity {
+        Identity {
+            cpu_model: self.cpu_model.clone(),
+            cpus: self.cpus,
+            kernel: self.kernel.clone(),
+            machine: self.machine.clone(),
         }
     }
 

@@ -19,6 +19,7 @@ use rand::seq::SliceRandom;
 use rand::{SeedableRng, rngs::StdRng};
 use serde::{Deserialize, Serialize};
 
+use crate::record;
 use crate::registry::Entry;
 use crate::scenario::{Kind, Scenario, Tuning};
 
@@ -36,6 +37,9 @@ pub struct RunPlan {
 /// Everything a session will do.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Plan {
+    /// Version of the layout of the results folder.
+    #[serde(default = "record::first_schema")]
+    pub schema: u32,
     /// What was asked for, resolved.
     pub scenarios: Vec<Scenario>,
     /// In the order of reports.
@@ -57,6 +61,7 @@ impl Plan {
     /// here are listed but not planned.
     pub fn new(scenarios: Vec<(Scenario, Vec<Entry>)>, seed: u64, command: String) -> Self {
         let mut plan = Plan {
+            schema: record::SCHEMA,
             scenarios: Vec::new(),
             cells: Vec::new(),
             runs: Vec::new(),

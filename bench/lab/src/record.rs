@@ -8,24 +8,34 @@
 //!                      observed.json.zst
 //!     summary.json …   made from the above, again at any time
 //! ```
-//! `observed.json.zst` is a [`Series`]; folders of earlier versions lack it. A sample file is `myelin_bench_kit::samples::Record`s, 64 bytes each, compressed with zstd. A
-//! run counts once its line is complete; a crash loses at most the run in progress.
+//! `observed.json.zst` is a [`Series`]; folders of earlier versions lack it. A sample file is
+//! `myelin_bench_kit::samples::Record`s, 64 bytes each, compressed with zstd. A run counts once its
+//! line is complete; a crash loses at most the run in progress. What each file holds, for those who
+//! read it with programs of their own: `docs/results.md`.
 
-use std::collections::BTreeMap;
-use std::fs::{self, File};
+mod lines;
+mod samples;
+#[cfg(test)]
+mod tests;
+
+use std::fs::{self, File, TryLockError};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, anyhow};
 use myelin_bench_kit::protocol::{Done, Role};
-use myelin_bench_kit::samples::{RECORD_BYTES, Record};
+use myelin_bench_kit::samples::Record;
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use crate::host::Host;
+use crate::host::{Host, Identity};
 use crate::input_error::InputError;
 use crate::observe::Observation;
 use crate::observe::series::Series;
 use crate::plan::{CellPlan, Plan, RunPlan};
+pub use lines::Lines;
+use lines::Origin;
+use samples::file_of;
 
 /// A line of `runs.jsonl`: the facts of one run, nothing derived.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -59,6 +69,9 @@ pub struct RunRecord {
     /// What happened from start to done; absent if it failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub observation: Option<Observation>,
+    /// The machine that measured it; absent in folders of earlier versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub host: Option<Identity>,
     /// Folder of the run, relative to the results folder.
     pub directory: String,
 }
@@ -77,6 +90,9 @@ pub struct RunSamples {
 pub struct Folder {
     path: PathBuf,
     runs: File,
+    origin: Origin,
+    /// Whether this session holds it.
+    is_ours: bool,
 }
 
 impl Folder {
@@ -99,32 +115,23 @@ impl Folder {
             InputError::new(format!("--out {}: {error}", path.display()))
                 .remedy("name a folder that can be made and written")
         })?;
-        let mut folder = Folder { path: path.into(), runs };
+        let origin = Origin::new(plan, Some(host.identity()));
+        let mut folder = Folder { path: path.into(), runs, origin, is_ours: false };
         folder.claim()?;
         Ok(folder)
     }
 
-    /// Opens a folder to read it or to go on with it.
-    pub fn open(path: &Path) -> Result<(Self, Plan, Host)> {
-        let read = |name: &str| -> Result<String> {
-            let file = path.join(name);
-            fs::read_to_string(&file).map_err(|error| {
-                InputError::new(format!("{}: {error}", file.display()))
-                    .remedy("name a results folder of `myelin bench run`")
-                    .into()
-            })
-        };
-        let plan = serde_json::from_str(&read(PLAN)?)
-            .with_context(|| format!("{}/{PLAN} is damaged", path.display()))?;
-        let host = serde_json::from_str(&read(HOST)?)
-            .with_context(|| format!("{}/{HOST} is damaged", path.display()))?;
-        read(LINES)?;
+    /// Opens a folder to read it or to go on with it. The machine's file may be missing or damaged
+    /// where the rest can be read.
+    pub fn open(path: &Path) -> Result<(Self, Plan, Result<Host>)> {
+        let plan: Plan = read_json(path, PLAN)?;
+        let host = read_json::<Host>(path, HOST);
         let lines = path.join(LINES);
         // To read a folder, no right to write it is needed.
         let runs = File::options().append(true).read(true).open(&lines);
-        let runs =
-            runs.or_else(|_| File::open(&lines)).with_context(|| lines.display().to_string())?;
-        Ok((Folder { path: path.into(), runs }, plan, host))
+        let runs = runs.or_else(|_| File::open(&lines)).map_err(|error| missing(&lines, &error))?;
+        let origin = Origin::new(&plan, host.as_ref().ok().map(Host::identity));
+        Ok((Folder { path: path.into(), runs, origin, is_ours: false }, plan, host))
     }
 
     /// Takes the folder for this session, until it ends in whatever way, and cuts off a line that
@@ -139,7 +146,15 @@ impl Folder {
         if complete < text.len() {
             self.runs.set_len(complete as u64)?;
         }
+        self.is_ours = true;
         Ok(())
+    }
+
+    /// Whether another session is measuring into this folder.
+    pub fn in_progress(&self) -> bool {
+        // A lock of its own: one taken through `self.runs` would replace a claim.
+        let look = || File::open(self.path.join(LINES)).ok()?.try_lock_shared().err();
+        !self.is_ours && matches!(look(), Some(TryLockError::WouldBlock))
     }
 
     /// Where it is.
@@ -165,17 +180,17 @@ impl Folder {
         Ok(relative)
     }
 
-    /// Keeps a run: its samples, what was observed over time, then its line. If that fails, the line is taken back, so that
-    /// earlier runs stay readable.
+    /// Keeps a run: its samples, what was observed over time, then its line. If that fails, the line
+    /// is taken back, so that earlier runs stay readable.
     pub fn keep(&mut self, record: &RunRecord, samples: &RunSamples) -> io::Result<()> {
         let directory = self.path.join(&record.directory);
         if record.failure.is_none() {
-            write_samples(&directory.join(file_of(Role::Ping)), &samples.ping)?;
-            write_samples(&directory.join(file_of(Role::Pong)), &samples.pong)?;
+            samples::write(&directory.join(file_of(Role::Ping)), &samples.ping)?;
+            samples::write(&directory.join(file_of(Role::Pong)), &samples.pong)?;
         }
         if let Some(series) = record.observation.as_ref().and_then(|seen| seen.series.as_ref()) {
             let text = serde_json::to_vec(series).expect("plain data serialises");
-            write_whole(&directory.join(OBSERVED), &zstd::encode_all(&*text, COMPRESSION)?)?;
+            write_whole(&directory.join(OBSERVED), &samples::pack(&text)?)?;
         }
         let before = self.runs.seek(SeekFrom::End(0))?;
         let mut line = serde_json::to_vec(record).expect("records serialise");
@@ -187,23 +202,13 @@ impl Folder {
         kept
     }
 
-    /// The runs kept so far, in the order of execution; of a run that was repeated, the last. An
-    /// incomplete last line is ignored.
-    pub fn runs(&mut self) -> Result<Vec<RunRecord>> {
-        let mut text = String::new();
+    /// The runs kept so far.
+    pub fn runs(&mut self) -> Result<Lines> {
+        let mut bytes = Vec::new();
         self.runs.seek(SeekFrom::Start(0))?;
-        self.runs.read_to_string(&mut text)?;
-        let complete = text.rfind('\n').map_or(0, |at| at + 1);
-        let mut runs = BTreeMap::new();
-        for (number, line) in text[..complete].lines().enumerate() {
-            let run: RunRecord = serde_json::from_str(line).map_err(|error| {
-                let place = self.path.join(LINES);
-                InputError::new(format!("{}:{}: {error}", place.display(), number + 1))
-                    .remedy("delete the line, and measure that run again by --resume")
-            })?;
-            runs.insert(run.plan.order, run);
-        }
-        Ok(runs.into_values().collect())
+        self.runs.read_to_end(&mut bytes)?;
+        // Bytes that are no text make their own line unreadable, not the file.
+        Ok(self.origin.read(&String::from_utf8_lossy(&bytes), &self.path.join(LINES)))
     }
 
     /// The samples of a kept run.
@@ -211,7 +216,7 @@ impl Folder {
         let directory = self.path.join(&record.directory);
         let read = |role| {
             let file = directory.join(file_of(role));
-            read_samples(&file).with_context(|| format!("{}", file.display()))
+            samples::read(&file).with_context(|| format!("{}", file.display()))
         };
         Ok(RunSamples { ping: read(Role::Ping)?, pong: read(Role::Pong)? })
     }
@@ -234,157 +239,78 @@ impl Folder {
 
 /// Writes a file so that it is there whole or not at all.
 pub fn write_whole(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    let temporary = path.with_extension("part");
-    let write = || {
-        let mut file = File::create(&temporary)?;
-        file.write_all(bytes)?;
+    make_whole(path, |mut file| file.write_all(bytes))
+}
+
+/// Has `write` make a file so that it is there whole or not at all.
+pub fn make_whole<E: From<io::Error>>(
+    path: &Path,
+    write: impl FnOnce(&File) -> Result<(), E>,
+) -> Result<(), E> {
+    // Two programs may make the same file at once: a session, and somebody who looks at it.
+    let mut name = path.file_name().unwrap_or_default().to_owned();
+    name.push(format!(".{}.part", std::process::id()));
+    let temporary = path.with_file_name(name);
+    let make = || {
+        let file = File::create(&temporary)?;
+        write(&file)?;
         file.sync_data()?;
-        fs::rename(&temporary, path)
+        Ok(fs::rename(&temporary, path)?)
     };
-    let written = write();
-    if written.is_err() {
+    let made = make();
+    if made.is_err() {
         let _ = fs::remove_file(&temporary);
     }
-    written
+    made
+}
+
+/// Reads a JSON file of the folder, of this layout or an older one.
+fn read_json<T: DeserializeOwned>(folder: &Path, name: &str) -> Result<T> {
+    let path = folder.join(name);
+    let text = fs::read_to_string(&path).map_err(|error| match error.kind() {
+        io::ErrorKind::InvalidData => anyhow!(error).context(damaged(&path)),
+        _ => missing(&path, &error).into(),
+    })?;
+    let layout: Layout = serde_json::from_str(&text).with_context(|| damaged(&path))?;
+    anyhow::ensure!(
+        layout.schema == SCHEMA,
+        "{}: schema {}, where this program reads {SCHEMA}; read the folder with the version of \
+         myelin that made it",
+        path.display(),
+        layout.schema
+    );
+    serde_json::from_str(&text).with_context(|| damaged(&path))
+}
+
+fn missing(path: &Path, error: &io::Error) -> InputError {
+    InputError::new(format!("{}: {error}", path.display()))
+        .remedy("name a results folder of `myelin bench run`")
+}
+
+fn damaged(path: &Path) -> String {
+    format!("{} is damaged or of another version; put back a copy of it", path.display())
+}
+
+/// What all layouts of a file have in common.
+#[derive(Deserialize)]
+struct Layout {
+    #[serde(default = "first_schema")]
+    schema: u32,
+}
+
+/// Of files written before they said it.
+pub(crate) fn first_schema() -> u32 {
+    1
 }
 
 fn to_json(value: &impl Serialize) -> Vec<u8> {
     serde_json::to_vec_pretty(value).expect("plain data serialises")
 }
 
-fn file_of(role: Role) -> &'static str {
-    match role {
-        Role::Ping => "ping.samples.zst",
-        _ => "pong.samples.zst",
-    }
-}
-
-fn write_samples(path: &Path, records: &[Record]) -> io::Result<()> {
-    // SAFETY: Record is repr(C) without padding (asserted by its size), so its bytes are all
-    // initialised.
-    let bytes =
-        unsafe { std::slice::from_raw_parts(records.as_ptr().cast::<u8>(), size_of_val(records)) };
-    let packed = zstd::encode_all(bytes, COMPRESSION)?;
-    write_whole(path, &packed)
-}
-
-fn read_samples(path: &Path) -> io::Result<Vec<Record>> {
-    let bytes = zstd::decode_all(File::open(path)?)?;
-    if !bytes.len().is_multiple_of(RECORD_BYTES) {
-        return Err(io::Error::new(io::ErrorKind::InvalidData, "not whole records"));
-    }
-    let mut records = vec![Record::default(); bytes.len() / RECORD_BYTES];
-    // SAFETY: the target has exactly `bytes.len()` bytes, and any bit pattern is a valid Record.
-    unsafe {
-        std::ptr::copy_nonoverlapping(
-            bytes.as_ptr(),
-            records.as_mut_ptr().cast::<u8>(),
-            bytes.len(),
-        );
-    }
-    Ok(records)
-}
-
+/// Version of the layout of the folder, in `plan.json`.
+pub(crate) const SCHEMA: u32 = 1;
 const PLAN: &str = "plan.json";
 const HOST: &str = "host.json";
 const LINES: &str = "runs.jsonl";
 const RUNS: &str = "runs";
 const OBSERVED: &str = "observed.json.zst";
-/// Of zstd; 1 is fast enough to stay out of the way between two runs.
-const COMPRESSION: i32 = 1;
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn folder() -> (tempfile::TempDir, Folder) {
-        let place = tempfile::tempdir().unwrap();
-        let plan = Plan::new(Vec::new(), 1, "test".into());
-        let folder = Folder::create(&place.path().join("out"), &plan, &Host::default()).unwrap();
-        (place, folder)
-    }
-
-    fn record(order: u32) -> RunRecord {
-        RunRecord {
-            plan: RunPlan { order, cell: 0, repeat: 0 },
-            failure: None,
-            notes: Vec::new(),
-            ping: None,
-            pong: None,
-            startup_ms: 1.5,
-            first_sample_ms: None,
-            daemon_ms: None,
-            pinned: None,
-            observation: None,
-            directory: "runs".into(),
-        }
-    }
-
-    #[test]
-    fn what_is_kept_is_read_again() {
-        let (_place, mut folder) = folder();
-        let one = Record { id: 7, take_return_ns: 99, ..Record::default() };
-        let samples = RunSamples { ping: vec![one; 1000], pong: Vec::new() };
-        folder.keep(&record(0), &samples).unwrap();
-        let (mut again, _, _) = Folder::open(folder.path()).unwrap();
-        let runs = again.runs().unwrap();
-        assert_eq!(runs.len(), 1);
-        assert_eq!(again.samples(&runs[0]).unwrap().ping, samples.ping);
-    }
-
-    #[test]
-    fn a_series_is_kept_beside_the_line_and_may_be_missing() {
-        let (_place, mut folder) = folder();
-        let series = Series { begin_ns: 5, cost_percent: 0.25, ..Series::default() };
-        let observation = Observation { series: Some(series.clone()), ..Observation::default() };
-        folder.keep(&record(0), &RunSamples::default()).unwrap();
-        let without = folder.runs().unwrap().remove(0);
-        assert_eq!(folder.series(&without).unwrap(), None);
-        let seen = RunRecord { observation: Some(observation), ..record(0) };
-        folder.keep(&seen, &RunSamples::default()).unwrap();
-        let kept = folder.runs().unwrap().remove(0);
-        assert_eq!(kept.observation.as_ref().unwrap().series, None);
-        assert_eq!(folder.series(&kept).unwrap(), Some(series));
-        fs::write(folder.path().join("runs").join(OBSERVED), b"no").unwrap();
-        assert!(folder.series(&kept).unwrap_err().to_string().contains(OBSERVED));
-    }
-
-    #[test]
-    fn an_incomplete_line_is_cut_off() {
-        let (_place, mut folder) = folder();
-        folder.keep(&record(0), &RunSamples::default()).unwrap();
-        folder.runs.write_all(b"{\"order\": 1, \"ce").unwrap();
-        assert_eq!(folder.runs().unwrap().len(), 1);
-        folder.claim().unwrap();
-        folder.keep(&record(1), &RunSamples::default()).unwrap();
-        assert_eq!(folder.runs().unwrap().len(), 2);
-    }
-
-    #[test]
-    fn one_session_at_a_time_goes_on_with_a_folder() {
-        let (_place, folder) = folder();
-        let (mut second, _, _) = Folder::open(folder.path()).unwrap();
-        assert!(second.claim().unwrap_err().to_string().contains("another session"));
-        drop(folder);
-        second.claim().unwrap();
-    }
-
-    #[test]
-    fn of_a_run_that_was_repeated_the_last_counts() {
-        let (_place, mut folder) = folder();
-        let failed = RunRecord { failure: Some("died".into()), ..record(0) };
-        folder.keep(&failed, &RunSamples::default()).unwrap();
-        folder.keep(&record(0), &RunSamples::default()).unwrap();
-        let runs = folder.runs().unwrap();
-        assert_eq!(runs.len(), 1);
-        assert_eq!(runs[0].failure, None);
-    }
-
-    #[test]
-    fn a_folder_in_use_is_refused() {
-        let (_place, folder) = folder();
-        let plan = Plan::new(Vec::new(), 1, String::new());
-        let error = Folder::create(folder.path(), &plan, &Host::default()).err().unwrap();
-        assert!(error.to_string().contains("not empty"), "{error}");
-    }
-}

@@ -7,18 +7,19 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use anyhow::Result;
+use anyhow::{Context, Result, ensure};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
 use crate::analyse::analyse;
-use crate::host::Host;
+use crate::host::{Host, Identity};
 use crate::input_error::InputError;
 use crate::plan::{self, Plan};
 use crate::record::Folder;
 use crate::registry::Registry;
+use crate::root::Root;
 use crate::run::tuning::{self, Cpus};
 use crate::scenario::{Scenario, Tuning};
-use crate::summary::Analysis;
+use crate::summary::{self, Analysis, Summary};
 use measure::Measuring;
 
 /// What the user asked for.
@@ -90,11 +91,13 @@ pub fn run(request: &Request) -> Result<Finished> {
 /// A folder to go on with: of this machine, and of nobody else. Runs that failed are repeated.
 fn resume(path: &Path) -> Result<(Folder, Plan, Host)> {
     let (mut folder, plan, host) = Folder::open(path)?;
+    let host = host?;
     folder.claim()?;
-    let now = Host::read();
-    let same = |of: fn(&Host) -> (&str, &str, u32)| of(&host) == of(&now);
-    if !same(|host| (&host.cpu_model, &host.kernel, host.cpus)) {
-        let text = format!("--resume {}: begun on another machine or kernel", path.display());
+    let (begun, now) = (host.identity(), Identity::read(&Root::machine()));
+    if begun.differs(&now) {
+        let path = path.display();
+        let text =
+            format!("--resume {path}: begun on another machine or kernel: {begun}; here: {now}");
         return Err(InputError::new(text)
             .remedy("figures of two machines are not pooled; start anew")
             .into());
@@ -102,10 +105,33 @@ fn resume(path: &Path) -> Result<(Folder, Plan, Host)> {
     Ok((folder, plan, host))
 }
 
-/// Reads a results folder again.
+/// Reads a results folder again, as far as it is whole: [`Summary::damage`] says what is not.
 pub fn read(path: &Path) -> Result<Analysis> {
     let (mut folder, plan, host) = Folder::open(path)?;
-    analyse(&mut folder, &plan, host)
+    let (host, damage) = match host {
+        Ok(host) => (host, None),
+        Err(error) => {
+            let earlier = read_earlier(path).map(|earlier| earlier.summary.host);
+            let unknown = || Host { cpu_model: "unknown machine".into(), ..Host::default() };
+            let text = format!("{error:#}: the machine is that of summary.json, if there is one");
+            (earlier.unwrap_or_else(|_| unknown()), Some(text))
+        }
+    };
+    let mut analysis = analyse(&mut folder, &plan, host)?;
+    analysis.summary.damage.extend(damage);
+    Ok(analysis)
+}
+
+/// The figures that were last derived from a folder, for one whose plan or list of runs is lost.
+/// There is nothing to be drawn in them.
+pub fn read_earlier(path: &Path) -> Result<Analysis> {
+    let file = path.join("summary.json");
+    let text = std::fs::read_to_string(&file).with_context(|| file.display().to_string())?;
+    let summary: Summary =
+        serde_json::from_str(&text).with_context(|| file.display().to_string())?;
+    let (found, here) = (summary.schema, summary::SCHEMA);
+    ensure!(found == here, "{}: schema {found}, this program reads {here}", file.display());
+    Ok(Analysis { summary, details: Vec::new() })
 }
 
 fn make_plan(request: &Request, registry: &Registry) -> Result<Plan> {

@@ -12,7 +12,7 @@ use myelin_bench_kit::protocol::{Topology, Transport, Wait, Workload};
 use serde::{Deserialize, Serialize};
 
 use crate::host::Host;
-pub use detail::{Analysis, CurvePoint, Detail, RUN_QUANTILES, RunPoint, Second};
+pub use detail::{Analysis, CurvePoint, Detail, Pinned, RUN_QUANTILES, RunPoint, Second};
 pub use observed::{ObservedColumns, ObservedFigures};
 pub use params::{Params, Repeats};
 
@@ -31,6 +31,10 @@ pub struct Summary {
     pub cells: Vec<Cell>,
     /// What a reader must know: tunings left out, limits not raised, an interrupted plan.
     pub notes: Vec<String>,
+    /// What of the results folder could not be read or was not its own: file, reason and remedy.
+    /// The rest of the summary is of what is whole. Absent if everything is.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub damage: Vec<String>,
 }
 
 impl Summary {
@@ -312,6 +316,9 @@ pub struct ProcessUse {
     pub voluntary_switches_per_s: f64,
     /// Was made to, all threads.
     pub involuntary_switches_per_s: f64,
+    /// How many threads; largest run. 0 in a file of an earlier version.
+    #[serde(default)]
+    pub thread_count: u32,
     /// Threads by name, busiest first: CPU in per cent of a core.
     pub threads: Vec<ThreadUse>,
 }

@@ -114,7 +114,7 @@ fn files_have_the_figures_and_their_parameters() {
     assert_eq!((&row[at("one_way_us_p50_low")], &row[at("memcpy_us_p50")]), ("51.48", "518.4"));
 
     let markdown = read("report.md");
-    assert!(markdown.contains("| myelin.shm-block tuned | 52.0 · 156<br>"), "{markdown}");
+    assert!(markdown.contains("| myelin.shm-block tuned | 52.0 · 156; "), "{markdown}");
     assert!(
         markdown.contains("| libxr | callback entry | 320x240 | myelin.local-callback default |")
     );

@@ -144,11 +144,13 @@ fn polling_systems_are_compared_with_their_like_alone() {
             system.wait = myelin_bench_kit::protocol::Wait::Poll;
         }
     }
-    let text = terminal(&analysis, Format::Table, Screen { width: 400, colour: false });
+    let whole = terminal(&analysis, Format::Table, Screen { width: 400, colour: false });
+    // What is advised may wait in any manner: what that costs is in the CPU.
+    let text = whole.split("\nScorecard\n").next().unwrap();
     assert!(text.contains("cyclonedds.iceoryx-loan (polls)"), "{text}");
     assert!(text.contains("fastest floor that polls") && text.contains("os.cacheline"), "{text}");
     assert!(text.contains("iceoryx tuned") && !text.contains("iceoryx-loan tuned  "), "{text}");
-    let line = text.lines().find(|line| line.contains("cyclonedds.iceoryx-loan (polls), 0 B"));
+    let line = whole.lines().find(|line| line.contains("cyclonedds.iceoryx-loan (polls), 0 B"));
     assert!(!line.unwrap().contains("cyclonedds.udp"), "{line:?}");
 }
 
@@ -163,7 +165,10 @@ fn all_files_are_written_at_once() {
         .map(|entry| entry.unwrap().file_name().into_string().unwrap())
         .collect();
     names.sort();
-    assert_eq!(names, ["report.html", "report.md", "summary.csv", "summary.json"]);
+    assert_eq!(
+        names,
+        ["advice", "hgrm", "report.html", "report.md", "summary.csv", "summary.json"]
+    );
 
     let json = std::fs::read_to_string(directory.path().join("summary.json")).unwrap();
     let summary: Summary = serde_json::from_str(&json).unwrap();
@@ -187,11 +192,87 @@ fn all_files_are_written_at_once() {
 }
 
 #[test]
+fn every_figure_of_a_cell_has_a_column() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut analysis = fixture::analysis();
+    let cell = &mut analysis.summary.cells[0];
+    (cell.daemon_ms, cell.unsettled_runs) = (Some(7.5), 1);
+    let mut one_more = cell.processes[0].clone();
+    (one_more.role, one_more.cpu_percent) = (format!("{}-1", one_more.role), 1000.0);
+    cell.processes.push(one_more);
+    write_all(&analysis, directory.path()).unwrap();
+    let mut rows = csv::Reader::from_path(directory.path().join("summary.csv")).unwrap();
+    let heads: Vec<String> = rows.headers().unwrap().iter().map(str::to_owned).collect();
+    let first = rows.records().next().unwrap().unwrap();
+    let column = |name: &str| &first[heads.iter().position(|head| head == name).expect(name)];
+    let whole = serde_json::to_value(&analysis.summary.cells[0]).unwrap();
+    for (name, value) in whole.as_object().unwrap() {
+        // An interval's ends stand behind the name of its percentile; lists are told apart.
+        let stem = name.replace("_interval_us", "");
+        let has = |head: &String| head == name || head.starts_with(&format!("{stem}_"));
+        let interval = name.replace("_p50_interval_us", "_us_p50_low");
+        let interval = interval.replace("_p99_interval_us", "_us_p99_low");
+        let is_told = matches!(name.as_str(), "params" | "placements" | "processes");
+        assert!(is_told || heads.iter().any(has) || heads.contains(&interval), "{name}: {value}");
+    }
+    let guide = include_str!("../../../docs/results.md");
+    for head in &heads {
+        let (stem, _) = head.split_once("_us_").unwrap_or((head, ""));
+        let ways = [format!("`{head}`"), format!("`{stem}_us_…`")];
+        assert!(ways.iter().any(|way| guide.contains(way)), "docs/results.md lacks {head}");
+    }
+    assert_eq!(column("daemon_ms"), "7.5");
+    assert!(column("ping_cpu_percent").parse::<f64>().unwrap() >= 1000.0, "both of two pings");
+    assert_eq!(column("daemon_cpu_percent"), "", "there is none");
+}
+
+#[test]
+fn each_latency_has_a_file_for_the_plotter() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut analysis = fixture::analysis();
+    for detail in &mut analysis.details[..2] {
+        detail.name = "quick-a-default-64B".into();
+        detail.histogram = (1..=1000).map(|us| (us * 1000, 2)).collect();
+    }
+    write_all(&analysis, directory.path()).unwrap();
+    let folder = directory.path().join("hgrm");
+    assert_eq!(std::fs::read_dir(&folder).unwrap().count(), 2, "two of one name, others have none");
+    assert!(folder.join("quick-a-default-64B-again.hgrm").exists());
+    let text = std::fs::read_to_string(folder.join("quick-a-default-64B.hgrm")).unwrap();
+    let words = |line: &str| line.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
+    let heads = text.lines().find(|line| !line.starts_with('#')).unwrap();
+    assert_eq!(words(heads), ["Value", "Percentile", "TotalCount", "1/(1-Percentile)"]);
+    let rows: Vec<Vec<f64>> = (text.lines().filter(|line| !line.starts_with('#')).skip(2))
+        .map(|line| words(line).iter().map(|word| word.parse().expect("a number")).collect())
+        .collect();
+    assert!(rows.len() > 20 && rows.is_sorted_by(|a, b| a[0] <= b[0] && a[2] <= b[2]), "{text}");
+    for row in rows.iter().filter(|row| row[1] > 0.0) {
+        let [value, quantile, count, beyond] = row[..] else { panic!("{row:?}") };
+        assert!((value / (count / 2.0) - 1.0).abs() < 2e-3, "two of each value: {row:?}");
+        let short = count - quantile * 2000.0;
+        assert!((-1e-6..4.1).contains(&short), "the first value that reaches it: {row:?}");
+        assert!(beyond.is_infinite() || (beyond * (1.0 - quantile) - 1.0).abs() < 0.01, "{row:?}");
+    }
+    assert!(rows.last().unwrap()[3].is_infinite());
+    let footer: Vec<&str> = text.lines().filter(|line| line.starts_with("#[")).collect();
+    assert!(footer[0].contains("Mean    =      500.") && footer[0].contains("StdDeviation"));
+    assert!(footer[1].contains("Total count    =         2000]"), "{footer:?}");
+}
+
+#[test]
 fn markdown_tables_are_rectangular_and_escaped() {
     let directory = tempfile::tempdir().unwrap();
     write_all(&fixture::analysis(), directory.path()).unwrap();
     let text = std::fs::read_to_string(directory.path().join("report.md")).unwrap();
-    assert!(!text.contains("<img") && !text.contains("</script>"), "hostile text was not escaped");
+    assert!(!text.contains('<'), "HTML, or hostile text that was not escaped");
+    let lines: Vec<&str> = text.lines().collect();
+    let is_row = |line: &str| line.starts_with('|');
+    let heads: Vec<_> = lines.windows(3).filter(|it| !is_row(it[0]) && is_row(it[1])).collect();
+    assert!(heads.len() > 3, "{text}");
+    for head in heads {
+        let is_rule = !head[2].is_empty() && head[2].chars().all(|it| "|- ".contains(it));
+        assert!(head[0].is_empty() && is_rule, "a blank line, heads and a rule: {head:?}");
+    }
     let mut width = None;
     for line in text.lines() {
         if !line.starts_with('|') {

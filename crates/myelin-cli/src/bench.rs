@@ -1,13 +1,14 @@
-//! `myelin bench`: run, list, report, compare.
+//! `myelin bench`: run, list, report, compare, export.
 
 mod compare;
 
 use std::io::IsTerminal;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::{Context, Result};
 use clap::{Args, Subcommand, ValueEnum};
+use myelin_bench_lab::export::{self, export};
 use myelin_bench_lab::registry::Registry;
 use myelin_bench_lab::report::{self, Format, Screen};
 use myelin_bench_lab::scenario::{Scenario, Tuning};
@@ -15,6 +16,7 @@ use myelin_bench_lab::session::{self, Request};
 use myelin_bench_lab::summary::Analysis;
 
 use crate::say;
+use crate::wishes::Wishes;
 
 /// The verbs of `myelin bench`.
 #[derive(Subcommand)]
@@ -33,6 +35,8 @@ pub enum Verb {
         /// How to print it here.
         #[arg(long, value_enum, default_value_t)]
         format: Print,
+        #[command(flatten)]
+        wishes: Wishes,
         /// Open the page in a browser.
         #[arg(long)]
         open: bool,
@@ -40,6 +44,19 @@ pub enum Verb {
     /// Compare two results folders: what differs around them, then in each cell, and whether that
     /// is more than chance.
     Compare(compare::Options),
+    /// Write the samples of a results folder as a Parquet file for pandas, polars and the like: a row
+    /// for each message.
+    Export {
+        /// The results folder.
+        directory: PathBuf,
+        /// The file to write; samples.parquet in the folder by default.
+        #[arg(long, value_name = "FILE")]
+        out: Option<PathBuf>,
+        /// Only these cells, named as the files in the folder's hgrm/; a pattern such as
+        /// '*os.futex*'. May be repeated.
+        #[arg(long, value_name = "GLOB")]
+        cell: Vec<String>,
+    },
 }
 
 /// Arguments of `myelin bench run`.
@@ -72,6 +89,8 @@ pub struct Run {
     /// How to print the results here.
     #[arg(long, value_enum, default_value_t)]
     format: Print,
+    #[command(flatten)]
+    wishes: Wishes,
 }
 
 /// What `list` lists.
@@ -95,6 +114,16 @@ pub enum Print {
     Ddsperf,
 }
 
+impl From<Print> for Format {
+    fn from(print: Print) -> Self {
+        match print {
+            Print::Table => Format::Table,
+            Print::Roundtrip => Format::Roundtrip,
+            Print::Ddsperf => Format::Ddsperf,
+        }
+    }
+}
+
 #[derive(Clone, Copy, ValueEnum)]
 enum TuningName {
     /// Nothing is done.
@@ -114,23 +143,77 @@ pub fn run(verb: Verb) -> Result<ExitCode> {
             list(what);
             Ok(ExitCode::SUCCESS)
         }
-        Verb::Report { directory, format, open } => {
-            let analysis = session::read(&directory)?;
-            report(&analysis, &directory, format)?;
-            let all_valid = analysis.summary.all_valid();
-            if open {
-                let page = directory.join("report.html");
-                std::process::Command::new("xdg-open")
-                    .arg(&page)
-                    .spawn()
-                    .with_context(|| format!("xdg-open; open {} yourself", page.display()))?;
-            }
-            Ok(if all_valid { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+        Verb::Report { directory, format, wishes, open } => {
+            report_again(&directory, format, &wishes.read()?, open)
+        }
+        Verb::Export { directory, out, cell } => {
+            let done = export(&export::Request { directory, out, cells: cell })?;
+            let (rows, runs, path) = (done.rows, done.runs, done.path.display());
+            say(&format!("{rows} rows of {runs} runs: {path}\n"));
+            Ok(if is_whole(&done.analysis) { ExitCode::SUCCESS } else { ExitCode::FAILURE })
         }
     }
 }
 
+fn report_again(
+    directory: &Path,
+    format: Print,
+    wishes: &report::Wishes,
+    open: bool,
+) -> Result<ExitCode> {
+    let analysis = match session::read(directory) {
+        Ok(analysis) => analysis,
+        Err(error) => return report_earlier(directory, format, wishes, error),
+    };
+    report(&analysis, directory, format, wishes)?;
+    if open {
+        let page = directory.join("report.html");
+        std::process::Command::new("xdg-open")
+            .arg(&page)
+            .spawn()
+            .with_context(|| format!("xdg-open; open {} yourself", page.display()))?;
+    }
+    Ok(status(&analysis))
+}
+
+/// The tables of a folder whose records lead nowhere, and the error. Reports made when they still
+/// did are left as they are.
+fn report_earlier(
+    directory: &Path,
+    format: Print,
+    wishes: &report::Wishes,
+    error: anyhow::Error,
+) -> Result<ExitCode> {
+    let Ok(earlier) = session::read_earlier(directory) else {
+        return Err(error);
+    };
+    say(&report::terminal_for(&earlier, format.into(), screen(), wishes));
+    let folder = directory.display();
+    eprintln!(
+        "the tables are those of {folder}/summary.json; the report files were not made again"
+    );
+    Err(error)
+}
+
+/// Says what is wrong with the records or the figures; 0 if nothing is.
+fn status(analysis: &Analysis) -> ExitCode {
+    let (is_whole, is_valid) = (is_whole(analysis), analysis.summary.all_valid());
+    if !is_valid {
+        eprintln!("some cells have no valid run; the report says which and why");
+    }
+    if is_whole && is_valid { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+/// Whether all of the folder could be read; says what could not.
+fn is_whole(analysis: &Analysis) -> bool {
+    for damage in &analysis.summary.damage {
+        eprintln!("damaged: {damage}");
+    }
+    analysis.summary.damage.is_empty()
+}
+
 fn run_scenarios(arguments: Run) -> Result<ExitCode> {
+    let wishes = arguments.wishes.read()?;
     let tunings = arguments.tuning.iter().map(|name| match name {
         TuningName::Default => Tuning::Default,
         TuningName::Tuned => Tuning::Tuned,
@@ -146,28 +229,25 @@ fn run_scenarios(arguments: Run) -> Result<ExitCode> {
         resume: arguments.resume,
         seed: arguments.seed,
     })?;
-    report(&finished.analysis, &finished.folder, arguments.format)?;
+    report(&finished.analysis, &finished.folder, arguments.format, &wishes)?;
     if finished.interrupted {
         let folder = finished.folder.display();
         eprintln!("interrupted; go on with: myelin bench run --resume {folder}");
         return Ok(ExitCode::from(INTERRUPTED));
     }
-    if !finished.analysis.summary.all_valid() {
-        eprintln!("some cells have no valid run; the report says which and why");
-        return Ok(ExitCode::FAILURE);
-    }
-    Ok(ExitCode::SUCCESS)
+    Ok(status(&finished.analysis))
 }
 
-fn report(analysis: &Analysis, folder: &std::path::Path, format: Print) -> Result<()> {
-    let format = match format {
-        Print::Table => Format::Table,
-        Print::Roundtrip => Format::Roundtrip,
-        Print::Ddsperf => Format::Ddsperf,
-    };
-    report::write_all(analysis, folder).context("the records are intact")?;
-    let page = folder.join("report.html");
-    say(&format!("{}report: {}\n", report::terminal(analysis, format, screen()), page.display()));
+fn report(
+    analysis: &Analysis,
+    folder: &Path,
+    format: Print,
+    wishes: &report::Wishes,
+) -> Result<()> {
+    let written = report::write_for(analysis, folder, wishes);
+    say(&report::terminal_for(analysis, format.into(), screen(), wishes));
+    written.context("the records are intact")?;
+    say(&format!("report: {}\n", folder.join("report.html").display()));
     Ok(())
 }
 

@@ -5,7 +5,6 @@
 //! Methods and their Application", 1997, section 3.8). The interval is the percentile interval.
 
 use std::borrow::Borrow;
-use std::cmp::Ordering;
 
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
@@ -20,7 +19,7 @@ pub fn interval(runs: &[impl Borrow<Sorted>], quantile: f64) -> Option<[f64; 2]>
         return None;
     }
     let mut random = StdRng::seed_from_u64(SEED);
-    Some(middle(|| draw(runs, quantile, &mut random), i64::cmp).map(us))
+    Some(middle(|| us(draw(runs, quantile, &mut random))))
 }
 
 /// 95 % interval of the pooled quantile of `runs` less that of `base`, in microseconds; the runs of
@@ -34,8 +33,7 @@ pub fn difference(
         return None;
     }
     let mut random = StdRng::seed_from_u64(SEED);
-    let drawn = || draw(runs, quantile, &mut random) - draw(base, quantile, &mut random);
-    Some(middle(drawn, i64::cmp).map(us))
+    Some(middle(|| us(draw(runs, quantile, &mut random) - draw(base, quantile, &mut random))))
 }
 
 /// 95 % interval of what `of` makes of the medians of `a` and of `b`, one figure a run; `None` as
@@ -51,7 +49,7 @@ pub fn of_medians(a: &[f64], b: &[f64], of: fn(f64, f64) -> f64) -> Option<[f64;
         let drawn = runs.iter().map(|_| runs[random.random_range(0..runs.len())]);
         median(drawn.collect()).unwrap_or(f64::NAN)
     };
-    Some(middle(|| of(median_of(a), median_of(b)), f64::total_cmp))
+    Some(middle(|| of(median_of(a), median_of(b))))
 }
 
 fn suffice(runs: &[impl Borrow<Sorted>]) -> bool {
@@ -66,9 +64,9 @@ fn draw(runs: &[impl Borrow<Sorted>], quantile: f64, random: &mut StdRng) -> i64
 }
 
 /// What 95 % of [`RESAMPLES`] drawn values lie between.
-fn middle<T: Copy>(draw: impl FnMut() -> T, order: fn(&T, &T) -> Ordering) -> [T; 2] {
-    let mut found: Vec<T> = std::iter::repeat_with(draw).take(RESAMPLES).collect();
-    found.sort_unstable_by(order);
+pub(crate) fn middle(draw: impl FnMut() -> f64) -> [f64; 2] {
+    let mut found: Vec<f64> = std::iter::repeat_with(draw).take(RESAMPLES).collect();
+    found.sort_unstable_by(f64::total_cmp);
     [0.025, 0.975].map(|part| found[((RESAMPLES - 1) as f64 * part).round() as usize])
 }
 
@@ -95,7 +93,7 @@ fn pooled_quantile(runs: &[&Sorted], quantile: f64) -> i64 {
 pub const RUNS_MIN: usize = 5;
 const RESAMPLES: usize = 400;
 /// Fixed, so that a report made again says the same.
-const SEED: u64 = 0x6d79_656c_696e;
+pub(crate) const SEED: u64 = 0x6d79_656c_696e;
 
 #[cfg(test)]
 mod tests {

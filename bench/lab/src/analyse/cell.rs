@@ -15,7 +15,8 @@ use crate::record::{RunRecord, RunSamples};
 use crate::run::order::waits;
 use crate::scenario::{Kind, Scenario, frame_name};
 use crate::summary::{
-    Cell, CurvePoint, Detail, Distribution, Params, Placement, RUN_QUANTILES, RunPoint, Second,
+    Cell, CurvePoint, Detail, Distribution, Params, Pinned, Placement, RUN_QUANTILES, RunPoint,
+    Second,
 };
 
 /// One run of a cell, judged.
@@ -236,6 +237,8 @@ pub fn pool(
         notes: [notes(runs, &used, kind, total.steal_percent()), steady::remarks(&used)].concat(),
     };
     let detail = Detail {
+        name: String::new(),
+        histogram: latency.histogram(),
         curve: curve(&latency, &latencies),
         runs: runs.iter().map(|run| run.point(kind)).collect(),
         seconds: used
@@ -245,6 +248,10 @@ pub fn pool(
             .unwrap_or_default(),
         series: used.first().copied().and_then(observed::columns),
         configuration,
+        pinned: used.iter().find_map(|run| {
+            let cpus = run.record.pinned?;
+            Some(Pinned { cpus, priority: scenario.tuning.priority })
+        }),
     };
     (cell, detail)
 }

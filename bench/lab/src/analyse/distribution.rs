@@ -1,5 +1,7 @@
 //! Percentiles that are exact, and withheld where the samples do not bear them.
 
+use hdrhistogram::Histogram;
+
 use crate::summary::Distribution;
 
 /// Values of one quantity in nanoseconds, ascending.
@@ -49,6 +51,19 @@ impl Sorted {
     pub fn supported(&self, quantile: f64) -> Option<i64> {
         let rank = (quantile * self.0.len() as f64).ceil() as usize;
         (self.0.len() >= rank + BEYOND_MIN).then(|| self.quantile(quantile)).flatten()
+    }
+
+    /// As an HdrHistogram of three significant digits: the largest value of each bucket in use, and
+    /// how many values it has. A negative value, which no clock should yield, counts as 0.
+    pub fn histogram(&self) -> Vec<(u64, u64)> {
+        let mut histogram = Histogram::<u64>::new(3).expect("3 digits are within 0 to 5");
+        for equal in self.0.chunk_by(|one, other| one == other) {
+            let value = equal[0].max(0) as u64;
+            let recorded = histogram.record_n(value, equal.len() as u64);
+            recorded.expect("it grows as needed");
+        }
+        let buckets = histogram.iter_recorded();
+        buckets.map(|bucket| (bucket.value_iterated_to(), bucket.count_at_value())).collect()
     }
 
     /// In microseconds, as reports show it; `None` if there are no values.

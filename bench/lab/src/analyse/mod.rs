@@ -11,7 +11,7 @@ mod repeats;
 pub mod series;
 mod start;
 pub mod steady;
-mod stream;
+pub(crate) mod stream;
 mod totals;
 pub mod validity;
 
@@ -27,13 +27,13 @@ use myelin_bench_kit::protocol::System;
 
 use crate::host::Host;
 use crate::plan::{Plan, RunPlan};
-use crate::record::{Folder, RunRecord, RunSamples};
+use crate::record::{Folder, Lines, RunRecord, RunSamples};
 use crate::scenario::{Kind, Scenario, Touch};
-use crate::summary::{Analysis, SCHEMA, Summary, SystemInfo};
+use crate::summary::{Analysis, Detail, SCHEMA, Summary, SystemInfo};
 
 /// Analyses everything a folder holds.
 pub fn analyse(folder: &mut Folder, plan: &Plan, host: Host) -> Result<Analysis> {
-    let records = folder.runs()?;
+    let Lines { runs: records, mut damage } = folder.runs()?;
     let mut summary = Summary {
         schema: SCHEMA,
         host,
@@ -41,13 +41,16 @@ pub fn analyse(folder: &mut Folder, plan: &Plan, host: Host) -> Result<Analysis>
         systems: systems(plan),
         cells: Vec::new(),
         notes: plan.notes.clone(),
+        damage: Vec::new(),
     };
     summary.host.steal_percent = mean_steal(&records);
     summary.notes.extend(summary.host.disturbances());
     summary.notes.extend(plan.scenarios.iter().filter_map(touch_remark));
     let planned = records.iter().filter(|record| (record.plan.order as usize) < plan.runs.len());
     let (done, all) = (planned.count(), plan.runs.len());
-    if done < all {
+    if folder.in_progress() {
+        summary.notes.push(format!("in progress: {done} of {all} runs are made"));
+    } else if done < all {
         summary.notes.push(format!("incomplete: {done} of {all} runs were made"));
     }
     let made: Vec<RunPlan> = records.iter().map(|record| record.plan).collect();
@@ -64,10 +67,11 @@ pub fn analyse(folder: &mut Folder, plan: &Plan, host: Host) -> Result<Analysis>
         };
         let records = by_cell.remove(&index).unwrap_or_default();
         let configuration = configuration_of(folder, &records);
-        let runs = judge(folder, plan, index, system, records, &summary.host);
+        let runs = judge(folder, plan, index, system, records, &summary.host, &mut damage);
+        let name = cell.name(plan);
         let (cell, detail) = cell::pool(cell, scenario, system, &runs, configuration);
         summary.cells.push(cell);
-        details.push(detail);
+        details.push(Detail { name, ..detail });
         writes.push(publish_calls(&runs, scenario));
     }
     publish::compare_subscribers(&mut summary.cells, &writes);
@@ -75,10 +79,11 @@ pub fn analyse(folder: &mut Folder, plan: &Plan, host: Host) -> Result<Analysis>
         let repeats = summary.cells.get(cell).and_then(|cell| cell.repeats);
         repeats.is_none_or(|repeats| repeats.is_narrow)
     };
-    if done == all && !plan.further(&made, is_narrow).is_empty() {
+    if done == all && !folder.in_progress() && !plan.further(&made, is_narrow).is_empty() {
         let text = "incomplete: intervals are wider than asked and runs are left; --resume goes on";
         summary.notes.push(text.into());
     }
+    summary.damage = damage;
     Ok(Analysis { summary, details })
 }
 
@@ -97,11 +102,11 @@ pub fn is_narrow(
         return true;
     };
     let own = records.iter().filter(|record| record.plan.cell == cell).cloned().collect();
-    let runs = judge(folder, plan, cell, system, own, host);
+    let runs = judge(folder, plan, cell, system, own, host, &mut Vec::new());
     repeats::of(&runs, scenario).is_none_or(|repeats| repeats.is_narrow)
 }
 
-/// The runs of a cell, judged.
+/// The runs of a cell, judged; what cannot be read is added to `damage`.
 fn judge(
     folder: &Folder,
     plan: &Plan,
@@ -109,16 +114,21 @@ fn judge(
     system: &System,
     records: Vec<RunRecord>,
     host: &Host,
+    damage: &mut Vec<String>,
 ) -> Vec<JudgedRun> {
     let cell = &plan.cells[cell];
     let scenario = &plan.scenarios[cell.scenario];
     let one = |mut record: RunRecord| {
+        if record.failure.is_some() {
+            return JudgedRun::new(record, &RunSamples::default(), cell, system, scenario, host);
+        }
         let samples = folder.samples(&record).unwrap_or_else(|error| {
             let reason = format!("{error:#}; --resume measures it again");
-            record.failure.get_or_insert(reason);
+            damage.push(reason.clone());
+            record.failure = Some(reason);
             RunSamples::default()
         });
-        observed::attach(&mut record, folder);
+        damage.extend(observed::attach(&mut record, folder));
         JudgedRun::new(record, &samples, cell, system, scenario, host)
     };
     records.into_iter().map(one).collect()

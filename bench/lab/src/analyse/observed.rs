@@ -5,10 +5,14 @@ use crate::observe::series::{Counted, Hardware, Moment, ProcessMoment, Series};
 use crate::record::{Folder, RunRecord};
 use crate::summary::{ObservedColumns, ObservedFigures};
 
-/// Adds to the record of a run what is kept of it over time. What cannot be read is remarked.
-pub(super) fn attach(record: &mut RunRecord, folder: &Folder) {
+/// Adds to the record of a run what is kept of it over time. What cannot be read is remarked, and
+/// said.
+pub(super) fn attach(record: &mut RunRecord, folder: &Folder) -> Option<String> {
+    let mut damage = None;
     let series = folder.series(record).unwrap_or_else(|error| {
-        record.notes.push(format!("{error:#}: left out"));
+        let text = format!("{error:#}: left out; the run has no figures over time");
+        record.notes.push(text.clone());
+        damage = Some(text);
         None
     });
     if series.as_ref().is_some_and(|series| series.counted.is_some()) {
@@ -22,6 +26,7 @@ pub(super) fn attach(record: &mut RunRecord, folder: &Folder) {
     if let Some(observation) = &mut record.observation {
         observation.series = series;
     }
+    damage
 }
 
 /// The figures of a cell, of the runs that are used.

@@ -87,6 +87,7 @@ mod tests {
             daemon_ms: None,
             pinned: None,
             observation: None,
+            host: None,
             directory: String::new(),
         };
         let found = counts(&record(100, 750), 8);

@@ -133,7 +133,7 @@ fn row(second: u32, records: &[&Record], record_every: u64) -> Option<Second> {
     })
 }
 
-pub(super) fn span(from_ns: u64, until_ns: u64) -> i64 {
+pub(crate) fn span(from_ns: u64, until_ns: u64) -> i64 {
     until_ns as i64 - from_ns as i64
 }
 

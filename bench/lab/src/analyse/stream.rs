@@ -33,21 +33,15 @@ pub fn series(samples: &RunSamples, has_rate: bool, copies: bool) -> Series {
             series.fill.push(i64::from(ping.fill_ns));
         }
         if has_rate {
-            // The stamp is taken after loan and fill, which are no lateness of the schedule's.
-            let before = i64::from(ping.loan_ns) + i64::from(ping.fill_ns);
-            series.lateness.push(span(ping.intended_ns, ping.publish_entry_ns) - before);
+            series.lateness.push(lateness(ping));
         }
     }
     let mut one_way = Vec::with_capacity(samples.pong.len());
     let mut service = Vec::with_capacity(samples.pong.len());
     for (ping, pong) in joined(samples) {
-        let served = span(ping.publish_entry_ns, pong.take_return_ns);
-        let way = match has_rate && !copies {
-            true => span(ping.intended_ns, pong.take_return_ns),
-            false => served,
-        };
+        let way = way(ping, pong, has_rate && !copies);
         one_way.push(way);
-        service.push(served);
+        service.push(span(ping.publish_entry_ns, pong.take_return_ns));
         if pong.wake_ns != 0 {
             series.wake.push(span(ping.publish_return_ns, pong.wake_ns));
             series.read.push(span(pong.wake_ns, pong.take_return_ns));
@@ -65,6 +59,19 @@ pub fn series(samples: &RunSamples, has_rate: bool, copies: bool) -> Series {
     let write = |ping: &Record| span(ping.publish_entry_ns, ping.publish_return_ns);
     series.write = Sorted::new(samples.ping.iter().map(write).collect());
     series
+}
+
+/// From when a message was due, or from its stamp, until its payload is in hand.
+pub(crate) fn way(ping: &Record, pong: &Record, from_due: bool) -> i64 {
+    let from_ns = if from_due { ping.intended_ns } else { ping.publish_entry_ns };
+    span(from_ns, pong.take_return_ns)
+}
+
+/// Behind the schedule. The stamp is taken after loan and fill, which are no lateness of the
+/// schedule's.
+pub(crate) fn lateness(ping: &Record) -> i64 {
+    let before = i64::from(ping.loan_ns) + i64::from(ping.fill_ns);
+    span(ping.intended_ns, ping.publish_entry_ns) - before
 }
 
 /// Each message that was taken, at both ends, once for each pong that took it. Ping's records are in

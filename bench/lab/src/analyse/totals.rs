@@ -147,6 +147,7 @@ impl<'a> Totals<'a> {
             rss_bytes: same.iter().map(|process| process.rss_bytes).max().unwrap_or(0),
             voluntary_switches_per_s: rate(|process| process.voluntary_switches),
             involuntary_switches_per_s: rate(|process| process.involuntary_switches),
+            thread_count: same.iter().map(|it| it.threads.len()).max().unwrap_or(0) as u32,
             threads,
         }
     }

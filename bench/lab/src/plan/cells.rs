@@ -3,6 +3,7 @@
 use myelin_bench_kit::protocol::System;
 use serde::{Deserialize, Serialize};
 
+use super::Plan;
 use crate::scenario::{
     ArrivalsCase, Frame, Module, Reliability, Scenario, Topology, Tuning, Workload, frame_name,
 };
@@ -46,6 +47,13 @@ pub struct CellPlan {
 }
 
 impl CellPlan {
+    /// What sets the cell apart within `plan`, its own, for names of files: its scenario's name,
+    /// system, tuning and [`Self::point`], as `quick-os.futex-default-64B`.
+    pub fn name(&self, plan: &Plan) -> String {
+        let scenario = &plan.scenarios[self.scenario].name;
+        format!("{scenario}-{}-{}-{}", self.system, self.tuning.name(), self.point())
+    }
+
     /// What sets the cell apart within its scenario, for messages and names of folders.
     pub fn point(&self) -> String {
         let mut parts = vec![match self.frame {

@@ -3,7 +3,7 @@
 
 use myelin_bench_kit::protocol::Workload;
 
-use crate::summary::{Cell, Distribution, Summary};
+use crate::summary::{Cell, Distribution, Placement, ProcessUse, Summary};
 
 /// The whole file.
 pub(super) fn render(summary: &Summary) -> String {
@@ -54,7 +54,7 @@ fn columns(summary: &Summary) -> Vec<(&'static str, Of<String>)> {
     if any(|cell| cell.workload == Workload::Flood) {
         columns.extend(FLOOD_COLUMNS);
     }
-    if any(|cell| cell.workload == Workload::Startup) {
+    if any(|cell| cell.daemon_ms.is_some()) {
         columns.push(("daemon_ms", |cell| optional(cell.daemon_ms)));
     }
     columns
@@ -63,7 +63,7 @@ fn columns(summary: &Summary) -> Vec<(&'static str, Of<String>)> {
 /// As [`columns`], behind the figures.
 fn last_columns(summary: &Summary) -> Vec<(&'static str, Of<String>)> {
     let any = |is: fn(&Cell) -> bool| summary.cells.iter().any(is);
-    let mut columns: Vec<(&'static str, Of<String>)> = Vec::new();
+    let mut columns = FURTHER_COLUMNS.to_vec();
     if any(is_observed) {
         columns.extend(OBSERVED_COLUMNS);
     }
@@ -83,6 +83,28 @@ fn distributions(summary: &Summary) -> Vec<(&'static str, Of<Option<Distribution
     let of_startups: &[_] = if any(is_startup) { STARTUP_DISTRIBUTIONS } else { &[] };
     [DISTRIBUTIONS, of_flows, of_startups].concat()
 }
+
+fn placement_p50(cell: &Cell, same_cpu: bool) -> String {
+    let placement = cell.placements.iter().find(|placement| placement.same_cpu == same_cpu);
+    optional(placement.and_then(Placement::p50))
+}
+
+/// The sum over the processes of a role; empty if there is none or one does not know.
+fn of_role(cell: &Cell, role: Role, of: fn(&ProcessUse) -> Option<f64>) -> String {
+    let own: Vec<_> = cell.processes.iter().filter(|process| role(&process.role)).collect();
+    let sum = own.iter().map(|process| of(process)).sum::<Option<f64>>();
+    optional(sum.filter(|_| !own.is_empty()))
+}
+
+fn rss_bytes(process: &ProcessUse) -> Option<f64> {
+    Some(process.rss_bytes as f64)
+}
+
+/// Of several that play a role the others are called `ping-1`, `ping-2` and so on.
+type Role = fn(&str) -> bool;
+const PING: Role = |name| name.split('-').next() == Some("ping");
+const PONG: Role = |name| name.split('-').next() == Some("pong");
+const DAEMON: Role = |name| !PING(name) && !PONG(name);
 
 fn optional(value: Option<f64>) -> String {
     value.map(|value| value.to_string()).unwrap_or_default()
@@ -144,6 +166,24 @@ const COLUMNS: &[(&str, Of<String>)] = &[
     ("corrupt", |cell| cell.corrupt.to_string()),
     ("loopback_bytes_per_byte", |cell| cell.loopback_bytes_per_byte.to_string()),
     ("loopback_packets_per_message", |cell| cell.loopback_packets_per_message.to_string()),
+];
+
+/// Behind the figures, so that earlier columns stay where they were.
+const FURTHER_COLUMNS: &[(&str, Of<String>)] = &[
+    ("messages_asked", |cell| cell.messages_asked.to_string()),
+    ("duration_asked_s", |cell| cell.duration_asked_s.to_string()),
+    ("same_cpu_p50_us", |cell| placement_p50(cell, true)),
+    ("cross_cpu_p50_us", |cell| placement_p50(cell, false)),
+    ("ping_cpu_percent", |cell| of_role(cell, PING, |process| Some(process.cpu_percent))),
+    ("ping_user_percent", |cell| of_role(cell, PING, |process| process.user_percent)),
+    ("ping_rss_bytes", |cell| of_role(cell, PING, rss_bytes)),
+    ("pong_cpu_percent", |cell| of_role(cell, PONG, |process| Some(process.cpu_percent))),
+    ("pong_user_percent", |cell| of_role(cell, PONG, |process| process.user_percent)),
+    ("pong_rss_bytes", |cell| of_role(cell, PONG, rss_bytes)),
+    ("daemon_cpu_percent", |cell| of_role(cell, DAEMON, |process| Some(process.cpu_percent))),
+    ("daemon_user_percent", |cell| of_role(cell, DAEMON, |process| process.user_percent)),
+    ("daemon_rss_bytes", |cell| of_role(cell, DAEMON, rss_bytes)),
+    ("notes", |cell| cell.notes.join("; ")),
 ];
 
 const PUBLISH_COLUMNS: &[(&str, Of<String>)] = &[

@@ -330,11 +330,14 @@ pub(super) fn traits<'a>(systems: &'a [SystemInfo], cell: &'a Cell) -> Traits<'a
 }
 
 static NO_DETAIL: Detail = Detail {
+    name: String::new(),
+    histogram: Vec::new(),
     curve: Vec::new(),
     runs: Vec::new(),
     seconds: Vec::new(),
     series: None,
     configuration: BTreeMap::new(),
+    pinned: None,
 };
 
 /// A stream that misses its rate by more is short of it; a run of another kind is then invalid.

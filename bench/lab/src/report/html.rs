@@ -14,11 +14,13 @@ use super::lines::{Line, lines};
 use super::plots::{self, Palette};
 use super::published::{self, comparisons};
 use super::rows;
+use super::section::OnPage;
 use super::sweep;
 use super::table::{Table, TableCell, Tone, tables};
 use super::terminal::superscript;
 use super::validity::{Check, checks};
 use super::view::{Group, View};
+use super::{advice, scorecard};
 
 /// The whole file.
 pub(super) fn render(view: &View) -> String {
@@ -46,6 +48,7 @@ pub(super) fn render(view: &View) -> String {
         sections => rows::sections(view, &palette),
         tunings => view.tunings(),
         systems => palette.drawn(view),
+        extras => [scorecard::section(view), advice::section(view)].map(OnPage::new),
         published => comparisons(view),
         published_remark => published::REMARK,
         command => summary.command,
@@ -85,6 +88,9 @@ pub(crate) fn rendered(name: &str, template: &str, context: Value) -> String {
     environment.set_undefined_behavior(UndefinedBehavior::Strict);
     environment.set_trim_blocks(true);
     environment.set_lstrip_blocks(true);
+    environment
+        .add_template("sections.html", SECTIONS)
+        .expect("the template is part of the program");
     let template = environment.template_from_named_str(name, template);
     let page = template.and_then(|template| template.render(context));
     page.expect("the template is part of the program, and a test renders it")
@@ -160,7 +166,7 @@ struct Glance {
 }
 
 #[derive(Serialize)]
-struct GlanceTable {
+pub(super) struct GlanceTable {
     caption: String,
     /// As of [`Glance`].
     is_folded: bool,
@@ -202,7 +208,7 @@ impl Glance {
 }
 
 impl GlanceTable {
-    fn new(table: &Table) -> Self {
+    pub(super) fn new(table: &Table) -> Self {
         let mut spans: Vec<(String, usize)> = Vec::new();
         for column in &table.columns {
             match spans.last_mut().filter(|(heading, _)| *heading == column.group) {
@@ -300,3 +306,4 @@ fn configurations(view: &View) -> Vec<Configuration> {
 const MANY: usize = 4;
 
 const TEMPLATE: &str = include_str!("assets/report.html");
+const SECTIONS: &str = include_str!("assets/sections.html");

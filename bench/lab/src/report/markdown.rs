@@ -1,4 +1,4 @@
-//! `report.md`: the report as a code host renders it.
+//! `report.md`: the report as a code host renders it. Without HTML, which some of them show as text.
 
 use super::fan;
 use super::flow;
@@ -12,6 +12,7 @@ use super::validity::{Level, checks};
 use super::verdict::Kind;
 use super::view::{Entry, View};
 use super::words;
+use super::{advice, scorecard};
 
 /// The whole file.
 pub(super) fn render(view: &View) -> String {
@@ -41,6 +42,8 @@ pub(super) fn render(view: &View) -> String {
         }
         text += &wide(&fan.entries);
     }
+    text += &scorecard::section(view).markdown();
+    text += &advice::section(view).markdown();
     text += &beside_published(&comparisons(view));
     text += &format!("## How to repeat\n\n```sh\n{}\n```\n\n", summary.command);
     text += "## Host\n\n";
@@ -64,7 +67,7 @@ fn verdicts(view: &View) -> String {
     }
     if !further.is_empty() {
         text += &format!(
-            "\n<details><summary>{}</summary>\n\n{}\n</details>\n",
+            "\n### {}\n\n{}",
             words::plural(further.len(), "further comparison"),
             further.iter().map(bullet).collect::<String>()
         );
@@ -88,7 +91,7 @@ fn validity(view: &View) -> String {
             Level::Caution => "🟡",
             Level::Bad => "🔴",
         };
-        let particulars = check.particulars.iter().map(|line| format!("<br>{}", escape(line)));
+        let particulars = check.particulars.iter().map(|line| format!(" · {}", escape(line)));
         vec![
             format!("{sign} {}", check.level.words()),
             check.title.to_owned(),
@@ -98,17 +101,21 @@ fn validity(view: &View) -> String {
     format!("## Validity\n\n{}", raw_grid(&["", "what", "finding"], rows))
 }
 
-fn print(table: &Table) -> String {
+pub(super) fn print(table: &Table) -> String {
     let heads = table.columns.iter().map(|column| match column.head.is_empty() {
         true => escape(&column.group),
-        false => format!("{}<br>{}", escape(&column.group), escape(&column.head)),
+        false => format!("{}, {}", escape(&column.group), escape(&column.head)),
     });
-    let heads: Vec<_> = std::iter::once(String::new()).chain(heads).collect();
-    let heads: Vec<_> = heads.iter().map(String::as_str).collect();
-    let rows = table
-        .rows
-        .iter()
-        .map(|row| std::iter::once(escape(&row.label)).chain(row.cells.iter().map(cell)).collect());
+    let mut lines: Vec<Vec<String>> = vec![std::iter::once(String::new()).chain(heads).collect()];
+    lines.extend(table.rows.iter().map(|row| {
+        std::iter::once(escape(&row.label)).chain(row.cells.iter().map(cell)).collect()
+    }));
+    if lines[0].len() > COLUMNS_MAX.max(lines.len()) {
+        let columns = 0..lines[0].len();
+        lines = columns.map(|at| lines.iter().map(|line| line[at].clone()).collect()).collect();
+    }
+    let heads: Vec<_> = lines[0].iter().map(String::as_str).collect();
+    let rows = lines[1..].iter().cloned();
     let mut text = format!("{}\n\n{}", escape(&table.caption), raw_grid(&heads, rows));
     for (place, note) in table.notes.iter().enumerate() {
         text += &format!("{} {}  \n", superscript(place + 1), escape(note));
@@ -131,7 +138,7 @@ fn cell(cell: &TableCell) -> String {
     };
     match cell.small.is_empty() {
         true => main,
-        false => format!("{main}<br><sub>{}</sub>", escape(&cell.small)),
+        false => format!("{main}; {}", escape(&cell.small)),
     }
 }
 
@@ -177,7 +184,7 @@ fn raw_grid(heads: &[&str], rows: impl Iterator<Item = Vec<String>>) -> String {
 }
 
 /// Keeps text from being taken for markup.
-fn escape(text: &str) -> String {
+pub(super) fn escape(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for character in text.chars() {
         match character {
@@ -191,3 +198,6 @@ fn escape(text: &str) -> String {
     }
     escaped
 }
+
+/// Of a table; one with more, and fewer rows, is turned on its side.
+const COLUMNS_MAX: usize = 16;

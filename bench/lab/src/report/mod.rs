@@ -1,16 +1,19 @@
 //! Everything a person sees of a results folder.
 //!
-//! [`write_all`] makes the files `report.html`, `report.md`, `summary.csv` and `summary.json`;
+//! [`write_all`] makes the files `report.html`, `report.md`, `summary.csv`, `summary.json` and
+//! `hgrm/*.hgrm`;
 //! [`terminal`] makes a text. All of them show the same tables, verdicts and doubts: `view` sorts
 //! the cells, `verdict` compares, `lines`, `validity` and `table` put it in words, and one module
 //! for each format prints.
 
+mod advice;
 mod csv;
 mod ddsperf_format;
 pub(crate) mod entry;
 mod fan;
 mod flood;
 mod flow;
+mod hgrm;
 pub(crate) mod host;
 pub(crate) mod html;
 mod lines;
@@ -22,6 +25,8 @@ pub mod published_modules;
 mod repeats;
 mod roundtrip_format;
 mod rows;
+mod scorecard;
+mod section;
 mod sweep;
 pub(crate) mod table;
 pub(crate) mod terminal;
@@ -30,12 +35,15 @@ pub mod verdict;
 mod view;
 pub(crate) mod words;
 
+use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
 pub use terminal::Screen;
 
+use crate::advise::choice::Budget;
 use crate::record::write_whole;
+use crate::score::Weights;
 use crate::summary::Analysis;
 use view::View;
 
@@ -49,6 +57,15 @@ pub enum Format {
     Roundtrip,
     /// As ddsperf of CycloneDDS 0.10.2 prints; half round trips.
     Ddsperf,
+}
+
+/// What the reader of a report holds to be worth how much, and can spend.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Wishes {
+    /// Of the scorecard's criteria.
+    pub weights: Weights,
+    /// Of the configurations that are advised.
+    pub budget: Budget,
 }
 
 /// Why a report could not be written.
@@ -67,26 +84,50 @@ pub enum Error {
 
 /// Writes every report file into the folder, each at once or not at all.
 pub fn write_all(analysis: &Analysis, directory: &Path) -> Result<(), Error> {
-    let view = View::new(analysis);
+    write_for(analysis, directory, &Wishes::default())
+}
+
+/// As [`write_all`], for a reader with wishes; the files to use what is advised go into the
+/// folder's `advice`.
+pub fn write_for(analysis: &Analysis, directory: &Path, wishes: &Wishes) -> Result<(), Error> {
+    let view = View { wishes: *wishes, ..View::new(analysis) };
     let json = serde_json::to_string_pretty(&analysis.summary)
         .expect("a summary has text keys and finite numbers")
         + "\n";
-    let files = [
+    let reports = [
         ("summary.json", json),
         ("summary.csv", csv::render(&analysis.summary)),
         ("report.md", markdown::render(&view)),
         ("report.html", html::render(&view)),
     ];
-    for (name, text) in files {
-        let path = directory.join(name);
-        write_whole(&path, text.as_bytes()).map_err(|source| Error::Write { path, source })?;
+    let write = |path: PathBuf, text: &str| {
+        write_whole(&path, text.as_bytes()).map_err(|source| Error::Write { path, source })
+    };
+    for (name, text) in reports {
+        write(directory.join(name), &text)?;
     }
-    Ok(())
+    let histograms = directory.join("hgrm");
+    fs::create_dir_all(&histograms)
+        .map_err(|source| Error::Write { path: histograms.clone(), source })?;
+    for (name, text) in hgrm::files(analysis) {
+        write(histograms.join(name), &text)?;
+    }
+    advice::write(&view, &directory.join("advice"))
 }
 
 /// The figures as a text for a terminal.
 pub fn terminal(analysis: &Analysis, format: Format, screen: Screen) -> String {
-    let view = View::new(analysis);
+    terminal_for(analysis, format, screen, &Wishes::default())
+}
+
+/// As [`terminal`], for a reader with wishes.
+pub fn terminal_for(
+    analysis: &Analysis,
+    format: Format,
+    screen: Screen,
+    wishes: &Wishes,
+) -> String {
+    let view = View { wishes: *wishes, ..View::new(analysis) };
     match format {
         Format::Table => terminal::render(&view, screen),
         Format::Roundtrip => roundtrip_format::render(&view),

@@ -8,6 +8,7 @@ use super::table::{Column, Row, Table, TableCell, Tone, tables};
 use super::validity::{Level, checks};
 use super::verdict::Kind;
 use super::view::{Entry, View};
+use super::{advice, scorecard};
 
 /// What the terminal is able to show.
 #[derive(Clone, Copy, Debug)]
@@ -49,6 +50,8 @@ pub(super) fn render(view: &View, screen: Screen) -> String {
         }
         text += &wide(&fan.entries, screen);
     }
+    text += &scorecard::section(view).terminal(screen);
+    text += &advice::section(view).terminal(screen);
     text += &verdicts(view, screen);
     text += &doubts(view, screen);
     text
@@ -94,6 +97,16 @@ fn doubts(view: &View, screen: Screen) -> String {
     text
 }
 
+/// A heading with lines of its own.
+pub(super) fn heading(text: &str, screen: Screen) -> String {
+    screen.wrap(text, BOLD)
+}
+
+/// A sentence, in as many lines as the width demands.
+pub(super) fn line(text: &str, screen: Screen) -> String {
+    screen.wrap(text, "")
+}
+
 /// A table in as many blocks as the width demands; columns under one heading stay together.
 pub(crate) fn print(table: &Table, screen: Screen) -> String {
     let label_width = table.rows.iter().map(|row| width(&row.label)).max().unwrap_or(0);
@@ -122,7 +135,10 @@ fn print_block(table: &Table, block: &[Span], label_width: usize, screen: Screen
             names += &format!("{GAP}{:>width$}", layout.head, width = layout.width);
         }
     }
-    let mut text = format!("{}\n{}\n", screen.paint(heads.trim_end(), BOLD), names.trim_end());
+    let mut text = screen.paint(heads.trim_end(), BOLD) + "\n";
+    if !names.trim().is_empty() {
+        text += &format!("{}\n", names.trim_end());
+    }
     text += &screen.paint(&"─".repeat(names.chars().count()), DIM);
     text.push('\n');
     let shown = || block.iter().flat_map(|span| &span.columns);

@@ -47,7 +47,8 @@ impl Level {
 
 /// All items, in the order they are shown.
 pub(super) fn checks(view: &View) -> Vec<Check> {
-    let mut checks = vec![cells(view)];
+    let mut checks: Vec<Check> = damage(view).into_iter().collect();
+    checks.push(cells(view));
     checks.extend(delivery(view));
     checks.extend(floor_stability(view));
     checks.extend([steal(view), repeats::check(view), repeats::steadiness(view)]);
@@ -55,6 +56,16 @@ pub(super) fn checks(view: &View) -> Vec<Check> {
     checks.extend(remarks(view));
     checks.extend(missing(view));
     checks
+}
+
+fn damage(view: &View) -> Option<Check> {
+    let particulars = view.analysis.summary.damage.clone();
+    let finding = format!(
+        "{} damaged, not to be read, or not this folder's own: figures are of the rest",
+        words::plural(particulars.len(), "place")
+    );
+    let check = Check { level: Level::Bad, title: "Records", finding, particulars };
+    (!check.particulars.is_empty()).then_some(check)
 }
 
 fn cells(view: &View) -> Check {

@@ -188,12 +188,17 @@ pub(crate) fn megabytes(bytes: u64) -> String {
 
 /// What a system was set to: `best effort, 16`; empty where that is not known.
 pub(super) fn qos(params: &Params) -> String {
-    let reliability = params.reliability.map(|reliability| match reliability {
-        Reliability::BestEffort => "best effort".to_owned(),
-        Reliability::Reliable => "reliable".to_owned(),
-    });
+    let reliability = params.reliability.map(|it| reliability(it).to_owned());
     let depth = params.depth.map(|depth| depth.to_string());
     reliability.into_iter().chain(depth).collect::<Vec<_>>().join(", ")
+}
+
+/// What a publisher promises.
+pub(super) fn reliability(reliability: Reliability) -> &'static str {
+    match reliability {
+        Reliability::BestEffort => "best effort",
+        Reliability::Reliable => "reliable",
+    }
 }
 
 /// `reached 8 200 of 10 000 messages a second`.

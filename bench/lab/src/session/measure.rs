@@ -8,12 +8,13 @@ use std::time::Instant;
 use anyhow::{Context, Result};
 
 use crate::analyse::is_narrow;
-use crate::host::Host;
+use crate::host::{Host, Identity};
 use crate::plan::size::Durations;
 use crate::plan::{Plan, RunPlan};
 use crate::progress::Progress;
 use crate::record::{Folder, RunRecord, RunSamples};
 use crate::registry::{Entry, Registry};
+use crate::root::Root;
 use crate::run::execute::{Failure, Outcome, execute};
 use crate::run::order::{Order, tuning_notes};
 use crate::run::tuning::Cpus;
@@ -25,6 +26,7 @@ pub(super) struct Measuring<'a> {
     plan: &'a Plan,
     registry: &'a Registry,
     host: Host,
+    identity: Identity,
     interrupted: &'a AtomicBool,
     progress: Progress,
     /// Cells whose interval is as narrow as asked: without further runs it stays so.
@@ -43,7 +45,8 @@ impl<'a> Measuring<'a> {
         clean_up_after_others(plan, registry);
         let progress = Progress::new(Durations::new(plan));
         let narrow = BTreeSet::new();
-        Ok(Measuring { folder, plan, registry, host, interrupted, progress, narrow })
+        let identity = Identity::read(&Root::machine());
+        Ok(Measuring { folder, plan, registry, host, identity, interrupted, progress, narrow })
     }
 
     /// Measures until nothing is left to be done or the user has had enough.
@@ -67,7 +70,7 @@ impl<'a> Measuring<'a> {
     /// The runs of the plan, and of further blocks, that have failed, have lost their samples or
     /// were never made.
     fn unfinished(&mut self) -> Result<Vec<RunPlan>> {
-        let records = self.folder.runs()?;
+        let records = self.folder.runs()?.runs;
         let folder = &*self.folder;
         let is_kept =
             |record: &&RunRecord| record.failure.is_none() && folder.samples(record).is_ok();
@@ -89,7 +92,7 @@ impl<'a> Measuring<'a> {
         if self.plan.scenarios.iter().all(|scenario| scenario.plan.precision.is_none()) {
             return Ok(Vec::new());
         }
-        let records = self.folder.runs()?;
+        let records = self.folder.runs()?.runs;
         for cell in 0..self.plan.cells.len() {
             let is_known = self.narrow.contains(&cell);
             if !is_known && is_narrow(self.folder, self.plan, cell, &records, &self.host) {
@@ -164,6 +167,7 @@ impl<'a> Measuring<'a> {
             daemon_ms: None,
             pinned: cpus.map(|cpus| [cpus.ping, cpus.pong]),
             observation: None,
+            host: Some(self.identity.clone()),
             directory,
         };
         let progress = &mut self.progress;

@@ -18,6 +18,13 @@ pub struct Analysis {
 /// The distribution of a cell in full.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Detail {
+    /// Of the cell, for names of files: `quick-os.futex-default-64B`.
+    #[serde(default)]
+    pub name: String,
+    /// The latencies of `curve`, all of them: HdrHistogram's buckets of three significant digits, as
+    /// the largest value in ns and the count, ascending.
+    #[serde(default)]
+    pub histogram: Vec<(u64, u64)>,
     /// Round trip, publish call or one-way latency by quantile, pooled over runs, ascending; ends
     /// where fewer than ten samples lie beyond. A quantile of 0.99 is the 99th percentile.
     pub curve: Vec<CurvePoint>,
@@ -30,6 +37,18 @@ pub struct Detail {
     pub series: Option<ObservedColumns>,
     /// Files with the configuration the system was given, name → text.
     pub configuration: BTreeMap<String, String>,
+    /// Where the tuned runs had their place; absent if they were not pinned.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pinned: Option<Pinned>,
+}
+
+/// What tuned processes are given.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Pinned {
+    /// The CPUs of ping and pong.
+    pub cpus: [usize; 2],
+    /// Of SCHED_FIFO, where the system's manner of waiting allows it.
+    pub priority: u32,
 }
 
 /// A point of a percentile curve.

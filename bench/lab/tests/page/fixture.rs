@@ -32,6 +32,7 @@ pub fn analysis() -> Analysis {
         systems: systems(),
         cells: made.cells,
         notes: vec![format!("awake left out: /dev/cpu_dma_latency may not be opened {HOSTILE}")],
+        damage: vec![],
     };
     Analysis { summary, details: made.details }
 }
@@ -197,11 +198,14 @@ impl Maker {
             .into(),
         };
         self.details.push(Detail {
+            name: String::new(),
+            histogram: Vec::new(),
             curve: law.curve(samples),
             runs: points,
             seconds: if rate.is_some() { seconds(&law, 10) } else { vec![] },
             series: None,
             configuration,
+            pinned: (tuned == 1).then_some(Pinned { cpus: [1, 0], priority: 80 }),
         });
     }
 
@@ -309,6 +313,7 @@ fn processes(model: &Model) -> Vec<ProcessUse> {
         rss_bytes: rss,
         voluntary_switches_per_s: 1.5,
         involuntary_switches_per_s: 11.0,
+        thread_count: threads.len() as u32,
         threads: threads
             .iter()
             .map(|(name, cpu_percent)| ThreadUse {
@@ -374,6 +379,7 @@ fn host() -> Host {
         memory_bytes: 8 << 30,
         os: "Debian GNU/Linux 12 (bookworm)".to_owned(),
         kernel: "6.18.44".to_owned(),
+        machine: None,
         preemption: Some("voluntary".to_owned()),
         kernel_command_line: "console=ttyS0 panic=1".to_owned(),
         clocksource: "tsc".to_owned(),

@@ -37,6 +37,7 @@ fn good() -> Case {
             daemon_ms: None,
             pinned: Some([1, 0]),
             observation: Some(observation),
+            host: None,
             directory: String::new(),
         },
         samples: RunSamples {

@@ -1,0 +1,155 @@
+#!/usr/bin/env python3
+"""Are the figures of a report those of the samples?
+
+Recomputes cells drawn at random from the sample files of a results folder, as docs/results.md
+describes them, with numpy and nothing of Myelin's, and compares them with summary.json: counts and
+percentiles exactly, means to rounding. Prints a line for each cell; exits with 1 if one differs.
+
+Loss is recomputed where every message has a record, which is everywhere but with `record_every` and
+in floods. Needs numpy and zstandard.
+"""
+
+import argparse
+import json
+import math
+import pathlib
+import random
+import sys
+
+import numpy
+import zstandard
+
+RECORD = numpy.dtype(
+    [
+        ("id", "<u8"),
+        ("intended_ns", "<u8"),
+        ("publish_entry_ns", "<u8"),
+        ("publish_return_ns", "<u8"),
+        ("wake_ns", "<u8"),
+        ("take_return_ns", "<u8"),
+        ("loan_ns", "<u4"),
+        ("fill_ns", "<u4"),
+        ("publish_cpu", "<u2"),
+        ("take_cpu", "<u2"),
+        ("flags", "<u2"),
+        ("duplicates", "<u2"),
+    ]
+)
+PERCENTILES = {"p50": 0.5, "p90": 0.9, "p99": 0.99, "p999": 0.999}
+BEYOND_MIN = 10
+QUANTITIES = {"roundtrip": "round_trip_us", "publish": "write_us"}
+
+
+def samples(folder, run, role):
+    path = folder / run["directory"] / f"{role}.samples.zst"
+    with path.open("rb") as file:
+        return numpy.frombuffer(zstandard.ZstdDecompressor().stream_reader(file).read(), RECORD)
+
+
+def signed(moments):
+    return moments.astype(numpy.int64)
+
+
+def latencies(workload, rate_hz, ping, pong):
+    """Of one run in ns, and how many messages were taken."""
+    entry = signed(ping["publish_entry_ns"])
+    if workload == "publish":
+        return signed(ping["publish_return_ns"]) - entry, None
+    if workload == "roundtrip":
+        answered = ping["take_return_ns"] != 0
+        return (signed(ping["take_return_ns"]) - entry)[answered], int(answered.sum())
+    taken = pong[pong["take_return_ns"] != 0]
+    place = numpy.searchsorted(ping["id"], taken["id"])
+    known = place < len(ping)
+    known[known] = ping["id"][place[known]] == taken["id"][known]
+    sent = ping[place[known]]
+    # A stream's messages count from when they were due, a frame from its stamp.
+    from_due = workload == "stream" and rate_hz is not None
+    begin = signed(sent["intended_ns" if from_due else "publish_entry_ns"])
+    return signed(taken["take_return_ns"][known]) - begin, len(taken)
+
+
+def distribution(values):
+    """As summary.json has it; nearest rank, null with fewer than ten values beyond."""
+    values = numpy.sort(values)
+    found = {
+        "min": int(values[0]) / 1e3,
+        "mean": float(values.astype(numpy.float64).mean()) / 1e3,
+        "max": int(values[-1]) / 1e3,
+    }
+    for name, quantile in PERCENTILES.items():
+        rank = math.ceil(quantile * len(values))
+        borne = len(values) >= rank + BEYOND_MIN
+        found[name] = int(values[max(rank, 1) - 1]) / 1e3 if borne else None
+    return found
+
+
+def is_same(name, here, there):
+    if name == "mean":
+        return math.isclose(here, there, rel_tol=1e-9)
+    return here == there
+
+
+def used(cell, runs):
+    """Valid runs, or, of a cell without one, all that came to their end."""
+    numbers = {int(reason.split(":")[0].split()[1]) for reason in cell["invalid_reasons"]
+               if reason.startswith("run ")}
+    ended = [run for run in runs if "failure" not in run]
+    valid = [run for run in ended if run["repeat"] + 1 not in numbers]
+    return valid if cell["valid"] else ended
+
+
+def check(folder, cell, scenario, runs):
+    """What differs; empty if nothing does."""
+    workload = cell.get("workload", "roundtrip")
+    pooled, sent, taken = [], 0, 0
+    for run in used(cell, runs):
+        ping, pong = samples(folder, run, "ping"), samples(folder, run, "pong")
+        values, taken_here = latencies(workload, cell["params"]["rate_hz"], ping, pong)
+        pooled.append(values)
+        sent += len(ping)
+        taken = None if taken_here is None else taken + taken_here
+    values = numpy.concatenate(pooled)
+    found = {"runs": len(pooled), "samples": len(values)}
+    there = {name: cell[name] for name in found}
+    if taken is not None and scenario["workload"].get("record_every", 1) == 1 and workload != "flood":
+        takers = 1 if workload == "roundtrip" else cell["params"]["subscribers"]
+        found |= {"sent": sent, "lost": sent * takers - taken}
+        there |= {name: cell[name] for name in ("sent", "lost")}
+    found |= distribution(values)
+    there |= cell[QUANTITIES.get(workload, "one_way_us")]
+    return {name: (found[name], there[name]) for name in found
+            if not is_same(name, found[name], there[name])}, found
+
+
+def main():
+    options = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    options.add_argument("folder", type=pathlib.Path)
+    options.add_argument("--cells", type=int, default=10, help="how many are drawn")
+    options.add_argument("--seed", type=int, default=random.randrange(10**6))
+    given = options.parse_args()
+
+    summary = json.loads((given.folder / "summary.json").read_text())
+    plan = json.loads((given.folder / "plan.json").read_text())
+    lines = (given.folder / "runs.jsonl").read_text().splitlines()
+    # Of a run that was repeated, the last counts.
+    runs = {run["order"]: run for run in map(json.loads, lines)}.values()
+
+    cells = [index for index, cell in enumerate(summary["cells"])
+             if cell["samples"] and cell.get("workload") != "startup"]
+    drawn = random.Random(given.seed).sample(cells, min(given.cells, len(cells)))
+    print(f"seed {given.seed}: {len(drawn)} of {len(cells)} cells")
+    failed = 0
+    for index in drawn:
+        cell, planned = summary["cells"][index], plan["cells"][index]
+        name = [cell["scenario"], cell["system"], cell["tuning"], json.dumps(cell["params"])]
+        own = [run for run in runs if run["cell"] == index]
+        differs, found = check(given.folder, cell, plan["scenarios"][planned["scenario"]], own)
+        print("differs" if differs else "same   ", *name, differs or found)
+        failed += bool(differs)
+    print(f"{len(drawn) - failed} same, {failed} different")
+    return 1 if failed or not drawn else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

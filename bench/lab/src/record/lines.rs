@@ -1,0 +1,87 @@
+//! `runs.jsonl`, one line per run. A line that cannot be used is left out and said: the others are as
+//! good as they were.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use super::RunRecord;
+use crate::host::Identity;
+use crate::plan::Plan;
+
+/// What `runs.jsonl` holds.
+#[derive(Debug, Default)]
+pub struct Lines {
+    /// The runs kept so far, in the order of execution; of a run that was repeated, the last.
+    pub runs: Vec<RunRecord>,
+    /// What was left out, where, why, and what to do about it.
+    pub damage: Vec<String>,
+}
+
+/// What tells the lines of a folder from those of others.
+#[derive(Debug)]
+pub(super) struct Origin {
+    /// The machine; `None` if `host.json` is lost.
+    host: Option<Identity>,
+    /// The cell of each run of the plan.
+    cell_of: Vec<usize>,
+    cells: usize,
+}
+
+impl Origin {
+    pub(super) fn new(plan: &Plan, host: Option<Identity>) -> Self {
+        let cell_of = plan.runs.iter().map(|run| run.cell).collect();
+        Origin { host, cell_of, cells: plan.cells.len() }
+    }
+
+    /// Reads the text of the file at `place`. A last line that is not finished is ignored: that run
+    /// is in progress, or was when the session died.
+    pub(super) fn read(&self, text: &str, place: &Path) -> Lines {
+        let complete = text.rfind('\n').map_or(0, |at| at + 1);
+        let mut runs = BTreeMap::new();
+        let mut left_out: Vec<(String, Vec<usize>)> = Vec::new();
+        for (number, line) in (1..).zip(text[..complete].lines()) {
+            match self.run(line) {
+                Ok(run) => {
+                    runs.insert(run.plan.order, run);
+                }
+                Err(reason) => match left_out.iter_mut().find(|(known, _)| *known == reason) {
+                    Some((_, numbers)) => numbers.push(number),
+                    None => left_out.push((reason, vec![number])),
+                },
+            }
+        }
+        let say = |(reason, numbers): (String, Vec<usize>)| {
+            let further = match numbers.len() - 1 {
+                0 => String::new(),
+                1 => " and one more line".into(),
+                more => format!(" and {more} more lines"),
+            };
+            format!("{}:{}{further}: {reason}", place.display(), numbers[0])
+        };
+        Lines {
+            runs: runs.into_values().collect(),
+            damage: left_out.into_iter().map(say).collect(),
+        }
+    }
+
+    fn run(&self, line: &str) -> Result<RunRecord, String> {
+        let run: RunRecord = serde_json::from_str(line).map_err(|error| {
+            format!("{error}: left out; delete it, and measure that run again by --resume")
+        })?;
+        if let (Some(here), Some(there)) = (&self.host, &run.host)
+            && here.differs(there)
+        {
+            return Err(format!(
+                "measured on another machine or kernel ({there}; host.json: {here}): left out, as \
+                 figures of two machines are not pooled; delete it, and compare two folders instead"
+            ));
+        }
+        let planned = self.cell_of.get(run.plan.order as usize);
+        if run.plan.cell >= self.cells || planned.is_some_and(|cell| *cell != run.plan.cell) {
+            let text = "a run of another plan than plan.json: left out; delete it, and measure what \
+                        is missing by --resume";
+            return Err(text.into());
+        }
+        Ok(run)
+    }
+}

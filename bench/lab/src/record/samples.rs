@@ -1,0 +1,93 @@
+//! Sample files: records as the drivers wrote them, compressed.
+
+use std::fs::File;
+use std::io::{self, BufReader, Read};
+use std::path::Path;
+
+use myelin_bench_kit::protocol::Role;
+use myelin_bench_kit::samples::{RECORD_BYTES, Record};
+
+use super::write_whole;
+
+pub(super) fn file_of(role: Role) -> &'static str {
+    match role {
+        Role::Ping => "ping.samples.zst",
+        _ => "pong.samples.zst",
+    }
+}
+
+pub(super) fn write(path: &Path, records: &[Record]) -> io::Result<()> {
+    // SAFETY: Record is repr(C) without padding (asserted by its size), so its bytes are all
+    // initialised.
+    let bytes =
+        unsafe { std::slice::from_raw_parts(records.as_ptr().cast::<u8>(), size_of_val(records)) };
+    write_whole(path, &pack(bytes)?)
+}
+
+/// Compressed, with a checksum: a bit that has turned over is found when it is read.
+pub(super) fn pack(bytes: &[u8]) -> io::Result<Vec<u8>> {
+    let mut packer = zstd::Encoder::new(Vec::new(), COMPRESSION)?;
+    packer.include_checksum(true)?;
+    io::copy(&mut &*bytes, &mut packer)?;
+    packer.finish()
+}
+
+/// Needs memory for the records and a little more, not for their bytes twice.
+pub(super) fn read(path: &Path) -> io::Result<Vec<Record>> {
+    let mut bytes = BufReader::new(zstd::Decoder::new(File::open(path)?)?);
+    let mut records = Vec::new();
+    let mut one = [0; RECORD_BYTES];
+    while let Some(first) = next_byte(&mut bytes)? {
+        one[0] = first;
+        bytes.read_exact(&mut one[1..]).map_err(|error| match error.kind() {
+            io::ErrorKind::UnexpectedEof => {
+                io::Error::new(io::ErrorKind::InvalidData, "not whole records")
+            }
+            _ => error,
+        })?;
+        // SAFETY: `one` has the bytes of one Record, and any bit pattern is a valid Record.
+        records.push(unsafe { one.as_ptr().cast::<Record>().read_unaligned() });
+    }
+    Ok(records)
+}
+
+/// `None` at the end of a file that is whole.
+fn next_byte(from: &mut impl Read) -> io::Result<Option<u8>> {
+    let mut byte = [0];
+    Ok((from.read(&mut byte)? == 1).then_some(byte[0]))
+}
+
+/// Of zstd; 1 is fast enough to stay out of the way between two runs.
+const COMPRESSION: i32 = 1;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn file(bytes: &[u8]) -> tempfile::NamedTempFile {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(file.path(), bytes).unwrap();
+        file
+    }
+
+    #[test]
+    fn whatever_damages_a_sample_file_is_found() {
+        let records: Vec<Record> =
+            (0..5000).map(|id| Record { id, wake_ns: id * id, ..Record::default() }).collect();
+        let whole = tempfile::NamedTempFile::new().unwrap();
+        write(whole.path(), &records).unwrap();
+        assert_eq!(read(whole.path()).unwrap(), records);
+        let bytes = std::fs::read(whole.path()).unwrap();
+        for kept in [0, 1, 8, bytes.len() / 2, bytes.len() - 1] {
+            read(file(&bytes[..kept]).path()).expect_err(&format!("{kept} bytes kept"));
+        }
+        for place in (0..bytes.len()).step_by(97) {
+            let mut turned = bytes.clone();
+            turned[place] ^= 0x10;
+            let found = read(file(&turned).path());
+            assert!(found.is_err() || found.unwrap() == records, "byte {place}");
+        }
+        let part = read(file(&pack(&[7; RECORD_BYTES + 1]).unwrap()).path()).unwrap_err();
+        assert_eq!(part.to_string(), "not whole records");
+    }
+}

@@ -1,0 +1,154 @@
+use super::*;
+
+fn folder() -> (tempfile::TempDir, Folder) {
+    let place = tempfile::tempdir().unwrap();
+    let folder = Folder::create(&place.path().join("out"), &plan(), &host("a")).unwrap();
+    (place, folder)
+}
+
+/// Of one cell, and no run but those beyond the plan.
+fn plan() -> Plan {
+    let cell = r#"{"scenario": 0, "system": "a.x", "tuning": "default", "payload_bytes": 8,
+        "topology": "two-processes", "rate_hz": null}"#;
+    let mut plan = Plan::new(Vec::new(), 1, "test".into());
+    plan.cells.push(serde_json::from_str(cell).unwrap());
+    plan
+}
+
+fn host(cpu_model: &str) -> Host {
+    Host { cpu_model: cpu_model.into(), ..Host::default() }
+}
+
+fn record(order: u32) -> RunRecord {
+    RunRecord {
+        plan: RunPlan { order, cell: 0, repeat: 0 },
+        failure: None,
+        notes: Vec::new(),
+        ping: None,
+        pong: None,
+        startup_ms: 1.5,
+        first_sample_ms: None,
+        daemon_ms: None,
+        pinned: None,
+        observation: None,
+        host: None,
+        directory: "runs".into(),
+    }
+}
+
+#[test]
+fn what_is_kept_is_read_again() {
+    let (_place, mut folder) = folder();
+    let one = Record { id: 7, take_return_ns: 99, ..Record::default() };
+    let samples = RunSamples { ping: vec![one; 1000], pong: Vec::new() };
+    folder.keep(&record(0), &samples).unwrap();
+    let (mut again, _, _) = Folder::open(folder.path()).unwrap();
+    let runs = again.runs().unwrap().runs;
+    assert_eq!(runs.len(), 1);
+    assert_eq!(again.samples(&runs[0]).unwrap().ping, samples.ping);
+}
+
+#[test]
+fn a_series_is_kept_beside_the_line_and_may_be_missing() {
+    let (_place, mut folder) = folder();
+    let series = Series { begin_ns: 5, cost_percent: 0.25, ..Series::default() };
+    let observation = Observation { series: Some(series.clone()), ..Observation::default() };
+    folder.keep(&record(0), &RunSamples::default()).unwrap();
+    let without = folder.runs().unwrap().runs.remove(0);
+    assert_eq!(folder.series(&without).unwrap(), None);
+    let seen = RunRecord { observation: Some(observation), ..record(0) };
+    folder.keep(&seen, &RunSamples::default()).unwrap();
+    let kept = folder.runs().unwrap().runs.remove(0);
+    assert_eq!(kept.observation.as_ref().unwrap().series, None);
+    assert_eq!(folder.series(&kept).unwrap(), Some(series));
+    fs::write(folder.path().join("runs").join(OBSERVED), b"no").unwrap();
+    assert!(folder.series(&kept).unwrap_err().to_string().contains(OBSERVED));
+}
+
+#[test]
+fn an_incomplete_line_is_cut_off() {
+    let (_place, mut folder) = folder();
+    folder.keep(&record(0), &RunSamples::default()).unwrap();
+    folder.runs.write_all(b"{\"order\": 1, \"ce").unwrap();
+    assert_eq!(folder.runs().unwrap().runs.len(), 1);
+    folder.claim().unwrap();
+    folder.keep(&record(1), &RunSamples::default()).unwrap();
+    assert_eq!(folder.runs().unwrap().runs.len(), 2);
+}
+
+#[test]
+fn one_session_at_a_time_goes_on_with_a_folder() {
+    let (_place, folder) = folder();
+    let (mut second, _, _) = Folder::open(folder.path()).unwrap();
+    assert!(second.claim().unwrap_err().to_string().contains("another session"));
+    drop(folder);
+    second.claim().unwrap();
+}
+
+#[test]
+fn of_a_run_that_was_repeated_the_last_counts() {
+    let (_place, mut folder) = folder();
+    let failed = RunRecord { failure: Some("died".into()), ..record(0) };
+    folder.keep(&failed, &RunSamples::default()).unwrap();
+    folder.keep(&record(0), &RunSamples::default()).unwrap();
+    let runs = folder.runs().unwrap().runs;
+    assert_eq!(runs.len(), 1);
+    assert_eq!(runs[0].failure, None);
+}
+
+#[test]
+fn lines_of_others_and_of_nobody_are_left_out_and_the_rest_is_read() {
+    let (_place, mut folder) = folder();
+    let of = |order, cpu_model: &str| {
+        let identity = host(cpu_model).identity();
+        RunRecord { host: Some(identity), ..record(order) }
+    };
+    let mut other_plan = of(3, "a");
+    other_plan.plan.cell = 7;
+    for run in [of(0, "a"), of(0, "b"), of(1, "b"), other_plan] {
+        folder.keep(&run, &RunSamples::default()).unwrap();
+    }
+    folder.runs.write_all(b"{\"order\": \xff\n").unwrap();
+    folder.keep(&of(4, "a"), &RunSamples::default()).unwrap();
+    let Lines { runs, damage } = folder.runs().unwrap();
+    let orders: Vec<u32> = runs.iter().map(|run| run.plan.order).collect();
+    assert_eq!(orders, [0, 4]);
+    assert_eq!(runs[0].host.as_ref().unwrap().cpu_model, "a", "not replaced by the other's");
+    assert_eq!(damage.len(), 3, "{damage:?}");
+    let is_of = |at: usize, words: [&str; 2]| words.iter().all(|it| damage[at].contains(it));
+    assert!(is_of(0, ["runs.jsonl:2 and one more line:", "another machine"]), "{damage:?}");
+    assert!(is_of(1, ["runs.jsonl:4:", "another plan"]), "{damage:?}");
+    assert!(is_of(2, ["runs.jsonl:5:", "--resume"]), "{damage:?}");
+}
+
+#[test]
+fn a_session_that_measures_is_seen_by_others_alone() {
+    let (_place, folder) = folder();
+    let (reader, _, _) = Folder::open(folder.path()).unwrap();
+    assert!(reader.in_progress() && !folder.in_progress());
+    drop(folder);
+    assert!(!reader.in_progress());
+}
+
+#[test]
+fn a_folder_of_another_layout_is_named() {
+    let (_place, folder) = folder();
+    let path = folder.path().join(PLAN);
+    let text = fs::read_to_string(&path).unwrap();
+    let write = |from: &str, to: &str| {
+        assert!(text.contains(from));
+        fs::write(&path, text.replace(from, to)).unwrap();
+    };
+    write("\"schema\": 1,", "\"schema\": 9,");
+    let error = format!("{:#}", Folder::open(folder.path()).err().unwrap());
+    assert!(error.contains("plan.json: schema 9") && error.contains("reads 1"), "{error}");
+    write("\"schema\": 1,", "");
+    assert!(Folder::open(folder.path()).is_ok(), "before plans said it");
+}
+
+#[test]
+fn a_folder_in_use_is_refused() {
+    let (_place, folder) = folder();
+    let error = Folder::create(folder.path(), &plan(), &host("a")).err().unwrap();
+    assert!(error.to_string().contains("not empty"), "{error}");
+}

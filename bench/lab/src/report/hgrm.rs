@@ -1,0 +1,74 @@
+//! `hgrm/*.hgrm`: each cell's latencies as HdrHistogram's percentile distribution, for its plotter
+//! and for whoever reads the output of wrk2.
+//!
+//! Columns and footer are those of `HistogramLogProcessor` and of wrk2, in microseconds; lines that
+//! begin with `#` are no data to any reader. Values have three significant digits, as HdrHistogram
+//! is set most often; `summary.json` has the exact ones.
+
+use std::collections::BTreeMap;
+
+use hdrhistogram::Histogram;
+use myelin_bench_kit::protocol::Workload;
+
+use super::entry::Metric;
+use crate::summary::{Analysis, Cell, Detail};
+
+/// Name, without its folder, and text of each file; cells without a latency have none.
+pub(super) fn files(analysis: &Analysis) -> Vec<(String, String)> {
+    let mut files = BTreeMap::new();
+    let cells = analysis.summary.cells.iter().zip(&analysis.details);
+    for (cell, detail) in cells.filter(|(_, detail)| !detail.histogram.is_empty()) {
+        let mut name = detail.name.clone();
+        // Two scenarios of a session may have one name.
+        while files.contains_key(&name) {
+            name += "-again";
+        }
+        files.insert(name, render(cell, detail));
+    }
+    files.into_iter().map(|(name, text)| (name + ".hgrm", text)).collect()
+}
+
+fn render(cell: &Cell, detail: &Detail) -> String {
+    let mut histogram = Histogram::<u64>::new(DIGITS).expect("3 digits are within 0 to 5");
+    for &(ns, count) in &detail.histogram {
+        histogram.record_n(ns, count).expect("it grows as needed");
+    }
+    let metric = match cell.workload {
+        Workload::Roundtrip => Metric::RoundTrip,
+        Workload::Publish => Metric::Publish,
+        Workload::Startup => Metric::FirstSample,
+        Workload::Stream | Workload::Image | Workload::Flood => Metric::OneWay,
+    };
+    let mut text = format!("# {}, in µs: {}\n", metric.words(), detail.name);
+    if !cell.valid {
+        text += "# no valid run: these figures are of invalid ones\n";
+    }
+    text += &format!(
+        "{:>12} {:>14} {:>10} {:>14}\n\n",
+        "Value", "Percentile", "TotalCount", "1/(1-Percentile)"
+    );
+    let mut count = 0;
+    for step in histogram.iter_quantiles(TICKS_PER_HALF_DISTANCE) {
+        count += step.count_since_last_iteration();
+        let (value, quantile) = (us(step.value_iterated_to() as f64), step.quantile_iterated_to());
+        let beyond = 1.0 / (1.0 - quantile);
+        text += &format!("{value:12.3} {quantile:2.12} {count:10} {beyond:14.2}\n");
+    }
+    let (mean, deviation) = (us(histogram.mean()), us(histogram.stdev()));
+    let (max, total) = (us(histogram.max() as f64), histogram.len());
+    let buckets = histogram.buckets();
+    text += &format!("#[Mean    = {mean:12.3}, StdDeviation   = {deviation:12.3}]\n");
+    text += &format!("#[Max     = {max:12.3}, Total count    = {total:12}]\n");
+    text + &format!("#[Buckets = {buckets:12}, SubBuckets     = {SUB_BUCKETS:12}]\n")
+}
+
+fn us(ns: f64) -> f64 {
+    ns / 1e3
+}
+
+/// As HdrHistogram's own tools and wrk2 have it.
+const TICKS_PER_HALF_DISTANCE: u32 = 5;
+/// Significant digits.
+const DIGITS: u8 = 3;
+/// Of so many digits.
+const SUB_BUCKETS: u32 = 2048;

@@ -1,0 +1,33 @@
+//! The Python of the tests' own environment, which `scripts/setup test` makes.
+
+#![allow(dead_code)]
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// A script of this repository, to be run; `None`, and said, where its packages are not there.
+pub fn python(script: &str) -> Option<Command> {
+    let interpreter = cache()?.join("venv/bin/python");
+    let is_whole = cache()?.join("venv/requirements-test.txt").exists();
+    if !is_whole {
+        let text = "the Python packages are missing: run `scripts/setup test`";
+        assert!(std::env::var_os("CI").is_none(), "{text}");
+        println!("skipped: {text}");
+        return None;
+    }
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let mut command = Command::new(interpreter);
+    command.arg(root.join(script));
+    Some(command)
+}
+
+/// As in `scripts/setup`.
+fn cache() -> Option<PathBuf> {
+    let of = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty());
+    let own = of("MYELIN_CACHE").map(PathBuf::from);
+    let users = || {
+        let home = || Some(PathBuf::from(of("HOME")?).join(".cache"));
+        Some(of("XDG_CACHE_HOME").map(PathBuf::from).or_else(home)?.join("myelin"))
+    };
+    own.or_else(users)
+}
