@@ -20,11 +20,11 @@ use std::path::Path;
 use anyhow::Result;
 use serde::Serialize;
 
-use crate::analyse::analyse;
 use crate::input_error::InputError;
 use crate::plan::Plan;
 use crate::record::Folder;
 use crate::report::entry::{Entry, Metric};
+use crate::session;
 use crate::summary::{Analysis, Params};
 pub use environment::{Difference, Part};
 pub use figures::{FIGURES, Figure};
@@ -86,7 +86,8 @@ pub struct FolderInfo {
     pub folder: String,
     /// The command that repeats it.
     pub command: String,
-    /// What its report remarks on the whole, where the other's does not.
+    /// What of its records is damaged or missing, and what its report remarks on the whole where the
+    /// other's does not.
     pub notes: Vec<String>,
 }
 
@@ -194,9 +195,8 @@ pub fn compare(a: &Side, b: &Side) -> Result<Comparison> {
 /// A folder as the reports see it.
 fn side(path: &Path) -> Result<Side> {
     let read = || -> Result<Side> {
-        let (mut folder, plan, host) = Folder::open(path)?;
-        let analysis = analyse(&mut folder, &plan, host?)?;
-        Ok(Side { name: path.display().to_string(), plan, analysis })
+        let (_, plan, _) = Folder::open(path)?;
+        Ok(Side { name: path.display().to_string(), plan, analysis: session::read(path)? })
     };
     read().map_err(|error| match error.is::<InputError>() {
         true => error,
@@ -228,10 +228,11 @@ impl FolderInfo {
     fn of(side: &Side, other: &Side) -> Self {
         let summary = &side.analysis.summary;
         let is_own = |note: &&String| !other.analysis.summary.notes.contains(note);
+        let own = summary.notes.iter().filter(is_own);
         Self {
             folder: side.name.clone(),
             command: summary.command.clone(),
-            notes: summary.notes.iter().filter(is_own).cloned().collect(),
+            notes: summary.damage.iter().chain(own).cloned().collect(),
         }
     }
 }
