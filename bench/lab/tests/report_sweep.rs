@@ -17,6 +17,8 @@ mod browser;
 mod dom;
 #[path = "page/fixture.rs"]
 mod fixture;
+#[path = "page/lines.rs"]
+mod lines;
 #[path = "page/maker.rs"]
 mod maker;
 #[path = "page/marks.rs"]
@@ -26,6 +28,7 @@ mod robot;
 
 use browser::{Page, dump_at, dump_of, write};
 use dom::{attribute, elements};
+use lines::lines;
 use marks::{assert_scale, figures, signs};
 
 /// The page of an analysis, kept if somebody wants to look at it.
@@ -41,18 +44,6 @@ fn page_of(name: &str, analysis: &Analysis) -> Page {
 fn without_errors(dom: &str) {
     let root = elements(dom, "html").next().unwrap();
     assert_eq!(attribute(root, "data-errors"), Some("0"), "{root}");
-}
-
-/// Points of every line with this label, each piece of it apart.
-fn lines(html: &str, label: &str) -> Vec<Vec<(f64, f64)>> {
-    let ours = |tag: &&str| attribute(tag, "aria-label") == Some(label);
-    let paths = elements(html, "path").filter(ours);
-    let pieces = paths.flat_map(|tag| attribute(tag, "d").unwrap_or_default().split('M').skip(1));
-    let point = |text: &str| {
-        let (x, y) = text.split_once(',')?;
-        Some((x.parse().ok()?, y.trim_end_matches('Z').parse().ok()?))
-    };
-    pieces.map(|piece| piece.split('L').filter_map(point).collect()).collect()
 }
 
 /// A panel as the test expects it.

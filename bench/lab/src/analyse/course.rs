@@ -86,8 +86,8 @@ fn row(latency_ns: i64) -> u16 {
 
 /// So many parts of a run can be told apart on a page.
 const PARTS: usize = 60;
-/// A median needs so many (ten beyond it); fewer windows are made where there are too few.
-const WINDOW_MESSAGES_MIN: usize = 20;
+/// In the mean; a median needs twenty (ten beyond it), and messages do not come evenly.
+const WINDOW_MESSAGES_MIN: usize = 40;
 
 #[cfg(test)]
 mod tests {
@@ -135,7 +135,7 @@ mod tests {
 
     #[test]
     fn few_messages_make_few_windows() {
-        let (windows, _) = made(&(0..39).map(|n| message(n, 5)).collect::<Vec<_>>());
+        let (windows, _) = made(&(0..79).map(|n| message(n, 5)).collect::<Vec<_>>());
         assert_eq!(windows.len(), 1);
         assert_eq!(windows[0].p50_us, Some(0.005));
         let (windows, map) = made(&[message(7, -3)]);

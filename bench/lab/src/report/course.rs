@@ -14,18 +14,20 @@ use crate::summary::{Around, Course, HeatMap, ObservedColumns, SlowMessage};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Room {
     Ample,
+    NoConfigurations,
     CoarseMaps,
     NoMaps,
     Nothing,
 }
 
 impl Room {
-    pub(super) const ALL: [Room; 4] = [Room::Ample, Room::CoarseMaps, Room::NoMaps, Room::Nothing];
+    pub(super) const ALL: [Room; 5] =
+        [Room::Ample, Room::NoConfigurations, Room::CoarseMaps, Room::NoMaps, Room::Nothing];
 
-    /// What was left out, for the reader; empty if nothing was.
+    /// What was left out of it, for the reader; empty if nothing was.
     pub(super) fn words(self) -> &'static str {
         match self {
-            Room::Ample => "",
+            Room::Ample | Room::NoConfigurations => "",
             Room::CoarseMaps => {
                 "There are so many cells that heat maps have half their columns and rows, to keep \
                  the page below 5 MB."
@@ -142,7 +144,7 @@ fn course<'a>(entry: &Entry<'a>, floor: Option<usize>, room: Room) -> Option<Plo
 fn map(course: &Course, room: Room) -> Option<PlotMap> {
     let coarse;
     let (map, height) = match room {
-        Room::Ample => (&course.map, 1),
+        Room::Ample | Room::NoConfigurations => (&course.map, 1),
         Room::CoarseMaps => {
             coarse = course.map.coarser();
             (&coarse, 2)

@@ -70,7 +70,11 @@ fn with(view: &View, room: Room) -> String {
         command => summary.command,
         host_rows => host::rows(&summary.host),
         about => summary.systems.iter().map(About::new).collect::<Vec<_>>(),
-        configurations => configurations(view),
+        has_configurations => room < Room::NoConfigurations,
+        configurations => match room < Room::NoConfigurations {
+            true => configurations(view),
+            false => Vec::new(),
+        },
         data => plots::json(view, &palette, room),
         css => include_str!("assets/report.css"),
         js => SCRIPTS.concat(),

@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use super::course::{self, PlotCourse, Room};
 use super::fan::Fan;
-use super::packed::logarithms;
+use super::packed::{integers, logarithms};
 use super::palette::{Look, Palette};
 use super::sweep::{self, Sweep};
 use super::view::{Entry, Group, View};
@@ -122,8 +122,8 @@ struct PlotCell<'a> {
     p99: Option<f64>,
     p50_interval: Option<[f64; 2]>,
     p99_interval: Option<[f64; 2]>,
-    /// Quantile as a number of nines, µs, lowest and highest run.
-    curve: Vec<[f64; 4]>,
+    /// Quantile as a number of nines × 10,000, µs, lowest and highest run: packed columns.
+    curve: [String; 4],
     /// The quantiles 1/400, 3/400 … in µs, packed.
     even: String,
     runs: Vec<PlotRun>,
@@ -262,7 +262,7 @@ fn cell<'a>(entry: &Entry<'a>) -> PlotCell<'a> {
         p99: of(|latency| latency.p99).map(short),
         p50_interval: entry.p50_interval().map(|ends| ends.map(short)),
         p99_interval: entry.p99_interval().map(|ends| ends.map(short)),
-        curve: thin(&entry.detail.curve),
+        curve: packed(&thin(&entry.detail.curve)),
         even: logarithms(entry.detail.even_us.iter().copied().map(Some)),
         runs: runs.collect(),
         stages: entry.detail.stages.as_ref().map(stages),
@@ -308,15 +308,16 @@ fn thin(curve: &[CurvePoint]) -> Vec<[f64; 4]> {
             nines - previous[0] < 0.004 && (point.us / previous[1]).ln().abs() < 0.004
         });
         if !near || place == last {
-            kept.push([
-                (nines * 1e4).round() / 1e4,
-                short(point.us),
-                short(point.low_us),
-                short(point.high_us),
-            ]);
+            kept.push([nines, point.us, point.low_us, point.high_us]);
         }
     }
     kept
+}
+
+fn packed(curve: &[[f64; 4]]) -> [String; 4] {
+    let column = |place: usize| logarithms(curve.iter().map(|point| Some(point[place])));
+    let nines = integers(curve.iter().map(|point| (point[0] * 1e4).round() as i64));
+    [nines, column(1), column(2), column(3)]
 }
 
 /// Five significant figures: finer than a pixel, and half the bytes.

@@ -283,23 +283,17 @@ fn latencies(
 }
 
 fn percentile(value: Option<f64>) -> Figure {
-    match value {
-        Some(value) => plain(words::us(value)),
-        None => Figure {
-            title: "withheld: fewer than ten samples lie beyond it".to_owned(),
-            ..plain(words::WITHHELD.to_owned())
-        },
-    }
+    plain(value.map_or_else(|| words::WITHHELD.to_owned(), words::us))
 }
 
 fn access(distribution: Option<&Distribution>) -> Figure {
     let Some(distribution) = distribution else { return not_measured() };
-    let p99 = words::us_or_dash(distribution.p99);
-    Figure { title: format!("p99 {p99} µs"), ..percentile(distribution.p50) }
+    let title = distribution.p99.map(|p99| format!("p99 {} µs", words::us(p99)));
+    Figure { title: title.unwrap_or_default(), ..percentile(distribution.p50) }
 }
 
 fn not_measured() -> Figure {
-    Figure { title: "not measured".to_owned(), ..Figure::default() }
+    Figure::default()
 }
 
 fn plain(text: String) -> Figure {

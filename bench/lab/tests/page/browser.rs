@@ -1,7 +1,7 @@
 //! A page, written and opened. Whoever includes this file supplies `super::summary`.
 
 use std::fs::File;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -29,6 +29,11 @@ pub fn dump_of(page: &Page, hash: &str) -> Option<String> {
 
 /// As [`dump_of`], in a window of this width, in pixels.
 pub fn dump_at(page: &Page, hash: &str, width: u32) -> Option<String> {
+    open(&page.1, hash, width)
+}
+
+/// As [`dump_at`], of any file.
+pub fn open(path: &Path, hash: &str, width: u32) -> Option<String> {
     let Some(browser) = ["chromium", "chromium-browser", "google-chrome"].into_iter().find(exists)
     else {
         eprintln!("SKIPPED: no Chromium here, so the page was not opened; apt install chromium");
@@ -43,7 +48,7 @@ pub fn dump_at(page: &Page, hash: &str, width: u32) -> Option<String> {
         .arg(format!("--window-size={width},1200"))
         .arg(format!("--user-data-dir={}", profile.path().display()))
         .arg("--dump-dom")
-        .arg(format!("file://{}{hash}", page.1.display()))
+        .arg(format!("file://{}{hash}", path.display()))
         .stdin(Stdio::null())
         .stdout(File::create(&output).unwrap())
         .stderr(Stdio::null())

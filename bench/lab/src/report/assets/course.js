@@ -52,18 +52,18 @@ function drawCourse(holder, data, page) {
   const begin = Math.max(course.observed_from_s ?? 0, -course.duration_s / 2, -5);
   const domain = [Math.min(0, begin), course.duration_s];
   holder.append(element("h3", { textContent: `${cellName(chosen)}${cell.valid ? "" : " (invalid)"}` }), remark(`${group.title} · run ${course.run} of its cell`));
-  const ticks = d3.ticks(...domain, room < 620 ? 4 : 9);
-  const panel = (caption, sentence, height, y, marks, extra = {}) => {
+  const seconds = (value) => (value < 0 ? `−${quantity(-value, "s")}` : quantity(value, "s"));
+  const ticksOf = (x) => roomyLinear(x, room - 76, seconds);
+  const panel = (caption, sentence, height, y, marks, x = domain) => {
     const plot = element("div", { className: "plot" });
     holder.append(element("figure", {}, element("figcaption", { textContent: caption }), plot));
-    const x = extra.x || domain;
     const svg = Plot.plot({
       width: room, height, marginLeft: 62, marginRight: 14, marginTop: 10, marginBottom: height > 150 ? 36 : 24,
       x: { domain: x, label: null }, y: { ...y.options, label: null },
       marks: [
         ...(x[0] < 0 ? [Plot.rectX([x], { x1: x[0], x2: 0, fill: "var(--muted)", fillOpacity: 0.12, ariaLabel: () => "warm-up" })] : []),
         ...y.marks.filter(Boolean),
-        Plot.axisX(extra.ticks || ticks, { text: (value) => (value < 0 ? `−${quantity(-value, "s")}` : quantity(value, "s")), tickSize: 4, label: height > 150 ? "since the first measured message →" : null }),
+        Plot.axisX(ticksOf(x), { text: seconds, tickSize: 4, label: height > 150 ? "since the first measured message →" : null }),
         ...marks,
       ],
     });
@@ -101,10 +101,10 @@ function drawCourse(holder, data, page) {
   figure("CPU of all processes (100 %: a core)", course.seen, "cpu", "percent");
   figure("waiting in a run queue (100 %: one thread always)", course.seen, "wait", "percent");
   figure("memory (PSS)", course.seen, "pss", "MB");
-  drawMaps(chosen, course, data, page, panel, domain, ticks);
+  drawMaps(chosen, course, data, page, panel, domain);
 }
 
-function drawMaps(chosen, course, data, page, panel, domain, ticks) {
+function drawMaps(chosen, course, data, page, panel, domain) {
   if (course.fields.length === 0) return;
   const floor = course.floor == null ? null : courseOf(data, course.floor);
   const both = [...course.fields, ...(floor?.fields || [])];
@@ -118,7 +118,7 @@ function drawMaps(chosen, course, data, page, panel, domain, ticks) {
     ariaLabel: (field) => `${whose} field ${field.count}`,
   })];
   const sum = (fields) => fields.reduce((total, field) => total + field.count, 0);
-  panel(`all ${sum(course.fields)} messages of the run by time and latency; darkest: ${most} in a field`,
+  panel(`all ${sum(course.fields)} messages of the run by time and latency; strongest colour: ${most} in a field`,
     `Heat map of ${cellName(chosen)}: ${sum(course.fields)} messages between ${quantity(d3.min(course.fields, (field) => field.y1), "us")} and ${quantity(d3.max(course.fields, (field) => field.y2), "us")}`,
     240, y, marks(course.fields, "map"));
   if (!floor?.fields.length) return;
@@ -129,5 +129,5 @@ function drawMaps(chosen, course, data, page, panel, domain, ticks) {
   const own = isAlike ? "" : `; its run took ${quantity(floor.duration_s, "s")}, so the axis of time is its own`;
   panel(`the floor in its own run: ${cellName(owner)}${own}`,
     `Heat map of the floor, ${cellName(owner)}: ${sum(floor.fields)} messages between ${quantity(d3.min(floor.fields, (field) => field.y1), "us")} and ${quantity(d3.max(floor.fields, (field) => field.y2), "us")}`,
-    240, y, marks(floor.fields, "floor"), isAlike ? {} : { x, ticks: d3.ticks(...x, ticks.length) });
+    240, y, marks(floor.fields, "floor"), x);
 }

@@ -2,7 +2,7 @@
 "use strict";
 
 const PACKED_DIGITS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
-const PACKED_UNKNOWN = -200000, PACKED_ZERO = -199999, PACKED_STEPS = 200;
+const PACKED_UNKNOWN = -1000000, PACKED_ZERO = -999999, PACKED_STEPS = 1000;
 
 /** Integers; each was written as its difference to the one before. */
 function integers(text) {

@@ -15,6 +15,13 @@ function percentileDomains(group, page) {
   };
 }
 
+/** Reads the columns of a cell's curve into points. */
+function unpackCurve(cell) {
+  const [nines, ...columns] = cell.curve;
+  const values = columns.map(logarithms);
+  cell.curve = integers(nines).map((at, place) => [at / 1e4, ...values.map((column) => column[place])]);
+}
+
 const evenOf = (cell) => (cell.evenly ??= logarithms(cell.even));
 
 /** How a system's lines look over facets of tunings; `invalid` ones are dotted. */
@@ -79,7 +86,7 @@ function ecdfPlot(group, size, domains, page) {
     for (const isValid of [true, false]) {
       const drawn = own.filter((cell) => cell.valid === isValid).flatMap(points);
       const kind = isValid ? "ecdf" : "invalid ecdf";
-      marks.push(Plot.line(drawn, { x: "x", y: "y", fx: "tuning", z: "tuning", clip: true, curve: "step-before", ...lineLook(page, system, isValid), ariaLabel: (d) => `${kind} ${system.name}, ${d.tuning}` }));
+      marks.push(Plot.line(drawn, { x: "x", y: "y", fx: "tuning", z: "tuning", clip: true, ...lineLook(page, system, isValid), ariaLabel: (d) => `${kind} ${system.name}, ${d.tuning}` }));
       everything.push(...drawn);
     }
     // Signs lie apart, so that lines of one hue can be told.

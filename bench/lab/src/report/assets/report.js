@@ -4,6 +4,7 @@
   const data = JSON.parse(document.getElementById("data").textContent);
   const all = (selector, root = document) => [...root.querySelectorAll(selector)];
   const byId = (id) => document.getElementById(id);
+  for (const group of [...data.groups, ...(data.fans || [])]) group.cells.forEach(unpackCurve);
   const view = makeView(data), queue = makeQueue(), { state } = view;
 
   const lineOf = (system) => ({

@@ -68,3 +68,11 @@ function quantity(value, unit) {
   const [scale, name] = steps.find(([least]) => Math.abs(value) >= least * 0.9999) || steps.at(-1);
   return `${short(value / scale)} ${name}`;
 }
+
+/** Ticks of a linear scale, as many as have room for their labels on so many pixels. */
+function roomyLinear(domain, pixels, text) {
+  const half = (tick) => 3.5 * text(tick).length + 4;
+  const at = (tick) => ((tick - domain[0]) / (domain[1] - domain[0])) * pixels;
+  const fits = (ticks) => ticks.every((tick, place) => place === 0 || at(tick) - at(ticks[place - 1]) > half(tick) + half(ticks[place - 1]));
+  return [9, 7, 5, 4, 3, 2].map((number) => d3.ticks(...domain, number)).find(fits) || [domain[0]];
+}

@@ -53,7 +53,7 @@ function stagePlot(cells, which, page, room) {
     x: { domain, label: null },
     y: { domain: names, label: null, padding: 0.2 },
     marks: [
-      Plot.axisX(d3.ticks(...domain, room < 480 ? 3 : 5), { text: tick, tickSize: 4, label: null }),
+      Plot.axisX(roomyLinear(domain, room - marginLeft - marginRight, tick), { text: tick, tickSize: 4, label: null }),
       Plot.axisY({ tickSize: 0 }),
       Plot.barX(bars, { y, x1: "x1", x2: "x2", clip: true, fill: (d) => stageColour(d.stage), fillOpacity: (d) => stageOpacity(d.stage), stroke: "var(--paper)", strokeWidth: 0.6, title: (d) => `${d.cell.system}, ${d.cell.tuning}, ${which}\n${words(d)}`, ariaLabel: (d) => `stage ${STAGES[d.stage].name} of ${d.cell.system}, ${d.cell.tuning}, ${which}` }),
       Plot.text(named, { y, x: (d) => (d.x1 + d.x2) / 2, text: (d) => STAGES[d.stage].name, fontSize: 10.5, fill: (d) => (STAGES[d.stage].pale ? "var(--ink)" : "var(--on-stage)"), ariaLabel: () => "part" }),
