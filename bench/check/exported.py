@@ -16,7 +16,8 @@ import polars
 
 def median(values):
     """Nearest rank."""
-    return values.sort()[math.ceil(len(values) / 2) - 1] / 1e3
+    values = values.drop_nulls().sort()
+    return values[math.ceil(len(values) / 2) - 1] / 1e3
 
 
 def key(cell):

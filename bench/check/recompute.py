@@ -37,6 +37,7 @@ RECORD = numpy.dtype(
 )
 PERCENTILES = {"p50": 0.5, "p90": 0.9, "p99": 0.99, "p999": 0.999}
 BEYOND_MIN = 10
+LEAN = 8
 QUANTITIES = {"roundtrip": "round_trip_us", "publish": "write_us"}
 
 
@@ -57,7 +58,9 @@ def latencies(workload, rate_hz, ping, pong):
         return signed(ping["publish_return_ns"]) - entry, None
     if workload == "roundtrip":
         answered = ping["take_return_ns"] != 0
-        return (signed(ping["take_return_ns"]) - entry)[answered], int(answered.sum())
+        lean = ping["flags"] & LEAN != 0
+        counted = answered & (lean if lean.any() else True)
+        return (signed(ping["take_return_ns"]) - entry)[counted], int(answered.sum())
     taken = pong[pong["take_return_ns"] != 0]
     place = numpy.searchsorted(ping["id"], taken["id"])
     known = place < len(ping)
@@ -112,7 +115,8 @@ def check(folder, cell, scenario, runs):
     values = numpy.concatenate(pooled)
     found = {"runs": len(pooled), "samples": len(values)}
     there = {name: cell[name] for name in found}
-    if taken is not None and scenario["workload"].get("record_every", 1) == 1 and workload != "flood":
+    keeps_all = scenario["workload"].get("record_every", 1) == 1 and workload != "flood"
+    if taken is not None and keeps_all:
         takers = 1 if workload == "roundtrip" else cell["params"]["subscribers"]
         found |= {"sent": sent, "lost": sent * takers - taken}
         there |= {name: cell[name] for name in ("sent", "lost")}

@@ -90,6 +90,7 @@ fn prepare(messages: u64) -> Prepare {
         reply_timeout_ns: 10_000_000_000,
         match_timeout_ns: 0,
         record_every: 1,
+        parts_every: 1,
         samples: None,
         directory: ".".into(),
         lock_memory: false,

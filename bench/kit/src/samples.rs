@@ -200,15 +200,20 @@ impl SampleFile {
 
     /// A copy of the records complete so far. Used by the lab.
     pub fn records(&self) -> Vec<Record> {
-        let at = HEADER_BYTES;
-        // SAFETY: `written` is at most `capacity`, and that many records fit into the map. The
-        // driver may still patch a late answer into a record; reading it torn yields numbers that
-        // are wrong, not undefined: the lab reads the final records after the driver has ended.
-        let first = unsafe { self.map.as_ptr().add(at).cast::<Record>() };
-        (0..self.written())
-            // SAFETY: as above.
-            .map(|index| unsafe { first.add(index).read_volatile() })
-            .collect()
+        (0..self.written()).filter_map(|index| self.copy(index)).collect()
+    }
+
+    /// A copy of the record at `index`, complete or not; `None` past the capacity. Used by the lab.
+    pub fn copy(&self, index: usize) -> Option<Record> {
+        if index >= self.capacity {
+            return None;
+        }
+        let at = HEADER_BYTES + index * RECORD_BYTES;
+        // SAFETY: index < capacity, and that many records fit into the map; the offset is a multiple
+        // of 64. The driver may still patch a late answer into a record; reading it torn yields
+        // numbers that are wrong, not undefined: what the lab keeps it reads after the driver has
+        // ended.
+        Some(unsafe { self.map.as_ptr().add(at).cast::<Record>().read_volatile() })
     }
 
     fn header(&self) -> &FileHeader {

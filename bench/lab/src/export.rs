@@ -108,7 +108,8 @@ fn add(
 
 /// Which cells of the plan are wanted.
 fn choose(plan: &Plan, patterns: &[String]) -> Result<Vec<bool>> {
-    let names: Vec<String> = plan.cells.iter().map(|cell| cell.name(plan)).collect();
+    let name = |cell: &CellPlan| cell.name(&plan.scenarios[cell.scenario].name);
+    let names: Vec<String> = plan.cells.iter().map(name).collect();
     if patterns.is_empty() {
         return Ok(vec![true; names.len()]);
     }

@@ -3,7 +3,9 @@
 
 #![deny(unsafe_op_in_unsafe_fn)]
 
+pub mod advise;
 pub mod analyse;
+pub mod compare;
 pub mod export;
 pub mod host;
 pub mod input_error;
@@ -16,5 +18,6 @@ pub mod report;
 pub mod root;
 pub mod run;
 pub mod scenario;
+pub mod score;
 pub mod session;
 pub mod summary;

@@ -14,6 +14,7 @@ use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
 use globset::Glob;
+use myelin_bench_kit::Error;
 use myelin_bench_kit::protocol::{self, Description, Event, PROTOCOL, Prepare, System};
 
 use crate::input_error::InputError;
@@ -43,19 +44,15 @@ impl Entry {
     }
 
     /// Asks the driver whether the scenario's options suit this system.
-    pub fn check(&self, prepare: &Prepare) -> Result<(), protocol::Event> {
+    pub fn check(&self, prepare: &Prepare) -> Result<(), Error> {
         let line = serde_json::to_string(&protocol::Command::Prepare(Box::new(prepare.clone())))
             .expect("commands serialise");
         match ask(&self.executable, "check", &line) {
             Ok(answer) => match serde_json::from_str(answer.lines().next().unwrap_or("")) {
-                Ok(error @ Event::Error { .. }) => Err(error),
+                Ok(Event::Error { message, remedy, key }) => Err(Error { message, remedy, key }),
                 _ => Ok(()),
             },
-            Err(error) => Err(Event::Error {
-                message: format!("{}: {error}", self.executable.display()),
-                remedy: String::new(),
-                key: String::new(),
-            }),
+            Err(error) => Err(Error::new(format!("{}: {error}", self.executable.display()))),
         }
     }
 }

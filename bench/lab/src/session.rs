@@ -41,6 +41,8 @@ pub struct Request {
     pub resume: Option<PathBuf>,
     /// Of the order; drawn from the time if absent.
     pub seed: Option<u64>,
+    /// Progress in plain lines, even on a terminal.
+    pub plain: bool,
 }
 
 /// How a session ended.
@@ -79,7 +81,9 @@ pub fn run(request: &Request) -> Result<Finished> {
     for note in plan.notes.iter().chain(&host.disturbances()) {
         eprintln!("note: {note}");
     }
-    let host = Measuring::new(&mut folder, &plan, &registry, host, &interrupted)?.finish()?;
+    let plain = request.plain;
+    let host =
+        Measuring::new(&mut folder, &plan, &registry, host, &interrupted, plain)?.finish()?;
     let analysis = analyse(&mut folder, &plan, host)?;
     Ok(Finished {
         folder: folder.path().into(),

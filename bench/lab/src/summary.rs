@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::host::Host;
 pub use course::{Around, Course, Field, HeatMap, SlowMessage, Stage, StageMean, Stages, Window};
-pub use detail::{Analysis, CurvePoint, Detail, RunPoint, Second};
+pub use detail::{Analysis, CurvePoint, Detail, Pinned, RUN_QUANTILES, RunPoint, Second};
 pub use observed::{ObservedColumns, ObservedFigures};
 pub use params::{Params, Repeats};
 
@@ -318,6 +318,9 @@ pub struct ProcessUse {
     pub voluntary_switches_per_s: f64,
     /// Was made to, all threads.
     pub involuntary_switches_per_s: f64,
+    /// How many threads; largest run. 0 in a file of an earlier version.
+    #[serde(default)]
+    pub thread_count: u32,
     /// Threads by name, busiest first: CPU in per cent of a core.
     pub threads: Vec<ThreadUse>,
 }

@@ -1,6 +1,6 @@
 //! What a report says of streams at a robot's rates, of floods and of start-ups, as text.
 
-use myelin_bench_lab::report::published_modules::CyberRt;
+use myelin_bench_lab::report::published::CyberRt;
 use myelin_bench_lab::report::{Format, Screen, terminal, write_all};
 use myelin_bench_lab::{host, summary};
 use summary::Analysis;

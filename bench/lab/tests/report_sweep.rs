@@ -6,7 +6,7 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use myelin_bench_lab::report::published_modules::CyberRt;
+use myelin_bench_lab::report::published::CyberRt;
 use myelin_bench_lab::report::write_all;
 use myelin_bench_lab::{host, summary};
 use summary::{Analysis, Cell};

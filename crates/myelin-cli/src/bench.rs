@@ -1,4 +1,6 @@
-//! `myelin bench`: run, list, report, export.
+//! `myelin bench`: run, list, report, compare, export.
+
+mod compare;
 
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
@@ -14,6 +16,7 @@ use myelin_bench_lab::session::{self, Request};
 use myelin_bench_lab::summary::Analysis;
 
 use crate::say;
+use crate::wishes::Wishes;
 
 /// The verbs of `myelin bench`.
 #[derive(Subcommand)]
@@ -25,17 +28,22 @@ pub enum Verb {
         /// What to list; both by default.
         what: Option<Listed>,
     },
-    /// (Re)make report.html, report.md and summary.csv from the records of a results folder.
+    /// (Re)make report.html, report.md, summary.csv and hgrm/ from the records of a results folder.
     Report {
         /// The results folder.
         directory: PathBuf,
         /// How to print it here.
         #[arg(long, value_enum, default_value_t)]
         format: Print,
+        #[command(flatten)]
+        wishes: Wishes,
         /// Open the page in a browser.
         #[arg(long)]
         open: bool,
     },
+    /// Compare two results folders: what differs around them, then in each cell, and whether that
+    /// is more than chance.
+    Compare(compare::Options),
     /// Write the samples of a results folder as a Parquet file for pandas, polars and the like: a row
     /// for each message.
     Export {
@@ -81,6 +89,11 @@ pub struct Run {
     /// How to print the results here.
     #[arg(long, value_enum, default_value_t)]
     format: Print,
+    /// Show progress in plain lines, also on a terminal.
+    #[arg(long)]
+    plain: bool,
+    #[command(flatten)]
+    wishes: Wishes,
 }
 
 /// What `list` lists.
@@ -128,11 +141,14 @@ enum TuningName {
 pub fn run(verb: Verb) -> Result<ExitCode> {
     match verb {
         Verb::Run(arguments) => run_scenarios(*arguments),
+        Verb::Compare(options) => compare::run(&options),
         Verb::List { what } => {
             list(what);
             Ok(ExitCode::SUCCESS)
         }
-        Verb::Report { directory, format, open } => report_again(&directory, format, open),
+        Verb::Report { directory, format, wishes, open } => {
+            report_again(&directory, format, &wishes.read()?, open)
+        }
         Verb::Export { directory, out, cell } => {
             let done = export(&export::Request { directory, out, cells: cell })?;
             let (rows, runs, path) = (done.rows, done.runs, done.path.display());
@@ -142,12 +158,17 @@ pub fn run(verb: Verb) -> Result<ExitCode> {
     }
 }
 
-fn report_again(directory: &Path, format: Print, open: bool) -> Result<ExitCode> {
+fn report_again(
+    directory: &Path,
+    format: Print,
+    wishes: &report::Wishes,
+    open: bool,
+) -> Result<ExitCode> {
     let analysis = match session::read(directory) {
         Ok(analysis) => analysis,
-        Err(error) => return report_earlier(directory, format, error),
+        Err(error) => return report_earlier(directory, format, wishes, error),
     };
-    report(&analysis, directory, format)?;
+    report(&analysis, directory, format, wishes)?;
     if open {
         let page = directory.join("report.html");
         std::process::Command::new("xdg-open")
@@ -160,11 +181,16 @@ fn report_again(directory: &Path, format: Print, open: bool) -> Result<ExitCode>
 
 /// The tables of a folder whose records lead nowhere, and the error. Reports made when they still
 /// did are left as they are.
-fn report_earlier(directory: &Path, format: Print, error: anyhow::Error) -> Result<ExitCode> {
+fn report_earlier(
+    directory: &Path,
+    format: Print,
+    wishes: &report::Wishes,
+    error: anyhow::Error,
+) -> Result<ExitCode> {
     let Ok(earlier) = session::read_earlier(directory) else {
         return Err(error);
     };
-    say(&report::terminal(&earlier, format.into(), screen()));
+    say(&report::terminal_for(&earlier, format.into(), screen(), wishes));
     let folder = directory.display();
     eprintln!(
         "the tables are those of {folder}/summary.json; the report files were not made again"
@@ -190,6 +216,7 @@ fn is_whole(analysis: &Analysis) -> bool {
 }
 
 fn run_scenarios(arguments: Run) -> Result<ExitCode> {
+    let wishes = arguments.wishes.read()?;
     let tunings = arguments.tuning.iter().map(|name| match name {
         TuningName::Default => Tuning::Default,
         TuningName::Tuned => Tuning::Tuned,
@@ -204,8 +231,9 @@ fn run_scenarios(arguments: Run) -> Result<ExitCode> {
         out: arguments.out,
         resume: arguments.resume,
         seed: arguments.seed,
+        plain: arguments.plain,
     })?;
-    report(&finished.analysis, &finished.folder, arguments.format)?;
+    report(&finished.analysis, &finished.folder, arguments.format, &wishes)?;
     if finished.interrupted {
         let folder = finished.folder.display();
         eprintln!("interrupted; go on with: myelin bench run --resume {folder}");
@@ -214,10 +242,14 @@ fn run_scenarios(arguments: Run) -> Result<ExitCode> {
     Ok(status(&finished.analysis))
 }
 
-/// Writes the report files, and prints the tables whether or not that succeeds.
-fn report(analysis: &Analysis, folder: &Path, format: Print) -> Result<()> {
-    let written = report::write_all(analysis, folder);
-    say(&report::terminal(analysis, format.into(), screen()));
+fn report(
+    analysis: &Analysis,
+    folder: &Path,
+    format: Print,
+    wishes: &report::Wishes,
+) -> Result<()> {
+    let written = report::write_for(analysis, folder, wishes);
+    say(&report::terminal_for(analysis, format.into(), screen(), wishes));
     written.context("the records are intact")?;
     say(&format!("report: {}\n", folder.join("report.html").display()));
     Ok(())

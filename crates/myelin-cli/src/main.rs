@@ -2,6 +2,7 @@
 
 mod bench;
 mod doctor;
+mod wishes;
 
 use std::io::Write;
 use std::process::ExitCode;

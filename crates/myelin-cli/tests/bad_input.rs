@@ -133,3 +133,39 @@ fn a_folder_in_use_is_not_overwritten() {
     assert!(complaint(&output).contains("not empty"));
     assert_eq!(std::fs::read_to_string(precious).unwrap(), "mine");
 }
+
+#[test]
+fn weights_and_budgets_that_mean_nothing_are_refused_before_anything_runs() {
+    let folder = tempfile::tempdir().unwrap();
+    let weights = folder.path().join("weights.toml");
+    let out = folder.path().join("out");
+    let refuse = |arguments: &[&str], expected: &[&str]| {
+        let out = out.to_str().unwrap();
+        for verb in [vec!["run", "self-test", "--out", out], vec!["report", "nowhere"]] {
+            let output = finish(&mut bench(&[&verb[..], arguments].concat()));
+            let complaint = complaint(&output);
+            assert_eq!(output.status.code(), Some(2), "{complaint}");
+            for part in expected {
+                assert!(complaint.contains(part), "{part:?} is not in {complaint:?}");
+            }
+        }
+    };
+    let given = ["--weights", weights.to_str().unwrap()];
+    refuse(&given, &["weights.toml", "No such file", "memory = 30"]);
+    for (text, expected) in [
+        ("memory = 1\ncpus = 2\n", ["weights.toml:2:", "did you mean `cpu`?"]),
+        ("memory = 1\ncpu = -2\n", ["weights.toml:2:", "cpu: -2 is no weight"]),
+        ("start_up = nan\n", ["weights.toml:1:", "start_up: NaN is no weight"]),
+        ("memory = 0\n", ["weights.toml:1:", "start_up is 0"]),
+    ] {
+        std::fs::write(&weights, text).unwrap();
+        refuse(&given, &expected);
+    }
+    for budget in ["--cpu-budget", "--memory-budget"] {
+        for nonsense in ["0", "nan", "inf", "much"] {
+            refuse(&[budget, nonsense], &[budget, "use a number above 0"]);
+        }
+        refuse(&[&format!("{budget}=-1")], &[budget, "use a number above 0"]);
+    }
+    assert!(!out.exists(), "a results folder was made");
+}

@@ -27,6 +27,8 @@ fn whole() -> &'static Path {
     })
 }
 
+type Harm<Of> = fn(&Of);
+
 /// A copy of a whole folder, to be harmed.
 struct Copy(tempfile::TempDir);
 
@@ -101,7 +103,7 @@ fn runs_of(summary: &Value) -> Vec<u64> {
 #[test]
 fn a_sample_file_that_is_cut_off_unreadable_or_gone_costs_its_run() {
     let _alone = alone();
-    let harms: [(&str, fn(&Path)); 3] = [
+    let harms: [(&str, Harm<Path>); 3] = [
         ("incomplete frame", |file| {
             let bytes = fs::read(file).unwrap();
             fs::write(file, &bytes[..bytes.len() / 2]).unwrap();
@@ -194,7 +196,7 @@ fn without_its_machine_a_folder_is_reported_and_not_gone_on_with() {
 #[test]
 fn without_its_plan_or_of_another_layout_a_folder_shows_the_figures_it_had() {
     let _alone = alone();
-    let harms: [(&str, &str, fn(&Copy)); 4] = [
+    let harms: [(&str, &str, Harm<Copy>); 4] = [
         ("plan.json", "No such file", |it| fs::remove_file(it.path("plan.json")).unwrap()),
         ("plan.json", "damaged", |it| fs::write(it.path("plan.json"), "{\"cells\": [").unwrap()),
         ("runs.jsonl", "No such file", |it| fs::remove_file(it.path("runs.jsonl")).unwrap()),

@@ -35,7 +35,7 @@ fn measure(folder: &Path) -> std::path::PathBuf {
         "there-and-back",
         "roundtrip",
         "payload_bytes = [64, 4096]\nreply_timeout_ms = 200\nmessages = 700",
-        &["os.pipe", "os.futex", "myelin.shm-block", "synthetic"],
+        &["os.pipe", "os.spin", "myelin.shm-block", "synthetic"],
     );
     let streams = scenario(
         "flow",

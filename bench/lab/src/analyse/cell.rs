@@ -7,7 +7,7 @@ use myelin_bench_kit::protocol::{Done, System, Transport};
 use super::distribution::{Sorted, us};
 use super::messages::Messages;
 use super::series::{Series, seconds};
-use super::totals::{Totals, sum};
+use super::totals::{Totals, exchange_cpu_ns, sum};
 use super::validity::{Evidence, faults, saturation};
 use super::{
     bootstrap, course, flood, observed, publish, repeats, slowest, stages, start, steady, stream,
@@ -17,7 +17,10 @@ use crate::plan::CellPlan;
 use crate::record::{RunRecord, RunSamples};
 use crate::run::order::waits;
 use crate::scenario::{Kind, Scenario, frame_name};
-use crate::summary::{Cell, CurvePoint, Detail, Distribution, Params, Placement, RunPoint, Second};
+use crate::summary::{
+    Cell, CurvePoint, Detail, Distribution, Params, Pinned, Placement, RUN_QUANTILES, RunPoint,
+    Second,
+};
 
 /// One run of a cell, judged.
 pub struct JudgedRun {
@@ -102,11 +105,21 @@ impl JudgedRun {
 
     fn point(&self, kind: Kind) -> RunPoint {
         let at = |quantile| self.latency(kind).supported(quantile).map(us);
+        let across = Sorted::new(self.series.cross_cpu.clone());
+        let observed = self.record.observation.as_ref();
         RunPoint {
             order: self.record.plan.order,
             p50_us: at(0.5),
             p99_us: at(0.99),
             valid: self.is_valid(),
+            curve_us: RUN_QUANTILES.into_iter().map_while(at).collect(),
+            cross_p50_us: across.supported(0.5).map(us),
+            cross_p99_us: across.supported(0.99).map(us),
+            first_sample_us: self.record.first_sample_ms.map(|ms| ms * 1e3),
+            cpu_us_per_message: observed
+                .filter(|_| self.counts.sent > 0)
+                .map(|seen| exchange_cpu_ns(&self.record, seen) / 1e3 / self.counts.sent as f64),
+            pss_bytes: observed.map(|seen| sum(seen, |process| process.pss_bytes)),
         }
     }
 }
@@ -229,7 +242,7 @@ pub fn pool(
         notes: [notes(runs, &used, kind, total.steal_percent()), steady::remarks(&used)].concat(),
     };
     let detail = Detail {
-        name: String::new(),
+        name: plan.name(&scenario.name),
         histogram: latency.histogram(),
         curve: curve(&latency, &latencies),
         even_us: even(&latency),
@@ -244,6 +257,10 @@ pub fn pool(
         stages: stages::of(&used, &latency),
         slowest: slowest::of(&used),
         configuration,
+        pinned: used.iter().find_map(|run| {
+            let cpus = run.record.pinned?;
+            Some(Pinned { cpus, priority: scenario.tuning.priority })
+        }),
     };
     (cell, detail)
 }
@@ -256,7 +273,7 @@ pub(super) fn used(runs: &[JudgedRun]) -> Vec<&JudgedRun> {
 }
 
 /// `None` of nothing.
-pub(super) fn median(mut values: Vec<f64>) -> Option<f64> {
+pub(crate) fn median(mut values: Vec<f64>) -> Option<f64> {
     values.sort_by(f64::total_cmp);
     values.get(values.len() / 2).copied()
 }

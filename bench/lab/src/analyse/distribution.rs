@@ -49,8 +49,7 @@ impl Sorted {
 
     /// The quantile, unless fewer than [`BEYOND_MIN`] values lie beyond it.
     pub fn supported(&self, quantile: f64) -> Option<i64> {
-        let rank = (quantile * self.0.len() as f64).ceil() as usize;
-        (self.0.len() >= rank + BEYOND_MIN).then(|| self.quantile(quantile)).flatten()
+        is_supported(self.0.len(), quantile).then(|| self.quantile(quantile)).flatten()
     }
 
     /// As an HdrHistogram of three significant digits: the largest value of each bucket in use, and
@@ -81,6 +80,11 @@ impl Sorted {
             max: us(max),
         })
     }
+}
+
+/// Whether at least [`BEYOND_MIN`] of `count` values lie beyond the quantile.
+pub fn is_supported(count: usize, quantile: f64) -> bool {
+    count >= (quantile * count as f64).ceil() as usize + BEYOND_MIN
 }
 
 /// Nanoseconds to microseconds.

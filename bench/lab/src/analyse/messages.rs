@@ -6,10 +6,12 @@
 //! image        [lateness ─ loan ─ fill]  publish ─ wake ─ take
 //! ```
 //! What stands in brackets passes before the latency begins. The others add up to it: stamps that
-//! overlap (a receiver may be awake before publish returns) are cut where the next part begins.
+//! overlap (a receiver may be awake before publish returns) are cut where the next part begins. Lean
+//! messages have no parts.
 
 use myelin_bench_kit::samples::Record;
 
+use super::series::has_parts;
 use super::stream::joined;
 use crate::record::RunSamples;
 use crate::scenario::Kind;
@@ -74,7 +76,9 @@ fn round_trips(samples: &RunSamples, has_loans: bool) -> impl Iterator<Item = Me
             id: ping.id,
             begin_ns: ping.publish_entry_ns,
             latency_ns: ping.take_return_ns as i64 - ping.publish_entry_ns as i64,
-            parts: pong.map(|pong| round_trip(ping, pong, has_loans)),
+            parts: pong
+                .filter(|pong| has_parts(ping) && has_parts(pong))
+                .map(|pong| round_trip(ping, pong, has_loans)),
             cpus: [Some(ping.publish_cpu), pong.map(|pong| pong.take_cpu), Some(ping.take_cpu)],
         }
     })
@@ -178,7 +182,8 @@ fn measured(
 ) -> [Option<Part>; STAGES] {
     let is_waited = |records: &[Record]| records.iter().any(|record| record.wake_ns != 0);
     let is_taken_at_once = |records: &[Record]| {
-        records.iter().any(|record| record.take_return_ns != 0 && record.wake_ns == 0)
+        let mut taken = records.iter().filter(|record| record.take_return_ns != 0);
+        taken.any(|record| record.wake_ns == 0 && has_parts(record))
     };
     let answers: &[Record] = if kind == Kind::Roundtrip { &samples.ping } else { &[] };
     let any = |stage: Stage| {
@@ -208,6 +213,7 @@ fn measured(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use myelin_bench_kit::samples::LEAN;
     use proptest::prelude::*;
 
     fn ping(stamps: [u64; 5]) -> Record {
@@ -244,6 +250,20 @@ mod tests {
         let measured = messages.measured.unwrap();
         assert_eq!(measured[0], Some(Part::Before), "it counts from the actual sending");
         assert_eq!(measured.iter().filter(|part| part.is_none()).count(), 2, "{measured:?}");
+    }
+
+    #[test]
+    fn a_lean_round_trip_has_no_parts_and_hides_none() {
+        let lean = |record: Record| Record { flags: LEAN, wake_ns: 0, ..record };
+        let sent = ping([1000, 1000, 1100, 1500, 1520]);
+        let pong = Record { wake_ns: 1250, take_return_ns: 1260, ..ping([0, 0, 1400, 0, 0]) };
+        let samples = RunSamples { ping: vec![sent, lean(sent)], pong: vec![pong, lean(pong)] };
+        let messages = Messages::of(&samples, Kind::Roundtrip, true, false);
+        let has: Vec<bool> = messages.all.iter().map(|message| message.parts.is_some()).collect();
+        assert_eq!(has, [true, false]);
+        let measured = messages.measured.unwrap();
+        assert_eq!(measured[Stage::WakeAndTake as usize], None, "they wait apart");
+        assert!(measured[Stage::WakeBack as usize].is_some());
     }
 
     #[test]

@@ -25,6 +25,7 @@ use std::path::Path;
 use anyhow::Result;
 
 use cell::JudgedRun;
+pub(crate) use cell::median;
 use distribution::Sorted;
 use myelin_bench_kit::protocol::System;
 
@@ -32,7 +33,7 @@ use crate::host::Host;
 use crate::plan::{Plan, RunPlan};
 use crate::record::{Folder, Lines, RunRecord, RunSamples};
 use crate::scenario::{Kind, Scenario, Touch};
-use crate::summary::{Analysis, Detail, SCHEMA, Summary, SystemInfo};
+use crate::summary::{Analysis, Cell, SCHEMA, Summary, SystemInfo};
 
 /// Analyses everything a folder holds.
 pub fn analyse(folder: &mut Folder, plan: &Plan, host: Host) -> Result<Analysis> {
@@ -71,10 +72,9 @@ pub fn analyse(folder: &mut Folder, plan: &Plan, host: Host) -> Result<Analysis>
         let records = by_cell.remove(&index).unwrap_or_default();
         let configuration = configuration_of(folder, &records);
         let runs = judge(folder, plan, index, system, records, &summary.host, &mut damage);
-        let name = cell.name(plan);
         let (cell, detail) = cell::pool(cell, scenario, system, &runs, configuration);
         summary.cells.push(cell);
-        details.push(Detail { name, ..detail });
+        details.push(detail);
         writes.push(publish_calls(&runs, scenario));
     }
     publish::compare_subscribers(&mut summary.cells, &writes);
@@ -107,6 +107,15 @@ pub fn is_narrow(
     let own = records.iter().filter(|record| record.plan.cell == cell).cloned().collect();
     let runs = judge(folder, plan, cell, system, own, host, &mut Vec::new());
     repeats::of(&runs, scenario).is_none_or(|repeats| repeats.is_narrow)
+}
+
+/// What a report would show of one run by itself; `None` if its system is unknown.
+pub fn alone(plan: &Plan, record: RunRecord, samples: &RunSamples, host: &Host) -> Option<Cell> {
+    let cell = &plan.cells[record.plan.cell];
+    let scenario = &plan.scenarios[cell.scenario];
+    let system = plan.systems.iter().find(|system| system.name == cell.system)?;
+    let run = JudgedRun::new(record, samples, cell, system, scenario, host);
+    Some(cell::pool(cell, scenario, system, &[run], BTreeMap::new()).0)
 }
 
 /// The runs of a cell, judged; what cannot be read is added to `damage`.

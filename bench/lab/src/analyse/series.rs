@@ -94,12 +94,12 @@ impl Series {
 }
 
 /// Whether the parts of a message were stamped, at its end.
-fn has_parts(record: &Record) -> bool {
+pub(super) fn has_parts(record: &Record) -> bool {
     record.flags & LEAN == 0
 }
 
 /// Which messages a run's latencies are of: where most have no stamps in their path, those alone.
-pub(super) fn counted(records: &[Record]) -> impl Fn(&Record) -> bool + use<> {
+pub(crate) fn counted(records: &[Record]) -> impl Fn(&Record) -> bool + use<> {
     let any_lean = records.iter().any(|record| !has_parts(record));
     move |record| !(any_lean && has_parts(record))
 }

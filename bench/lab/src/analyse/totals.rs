@@ -147,6 +147,7 @@ impl<'a> Totals<'a> {
             rss_bytes: same.iter().map(|process| process.rss_bytes).max().unwrap_or(0),
             voluntary_switches_per_s: rate(|process| process.voluntary_switches),
             involuntary_switches_per_s: rate(|process| process.involuntary_switches),
+            thread_count: same.iter().map(|it| it.threads.len()).max().unwrap_or(0) as u32,
             threads,
         }
     }
@@ -154,7 +155,7 @@ impl<'a> Totals<'a> {
 
 /// CPU of the exchange alone: by ping's and pong's own account, where they keep one; the rest, daemons
 /// and drivers that do not, by the observation's.
-fn exchange_cpu_ns(record: &RunRecord, observed: &Observation) -> f64 {
+pub(super) fn exchange_cpu_ns(record: &RunRecord, observed: &Observation) -> f64 {
     // Of several that play a role, the first is named as the role, and its account is of all.
     let own = |name: &str| match name.split_once('-').unwrap_or((name, "")) {
         ("ping", "") => record.ping.as_ref()?.cpu_ns,

@@ -1,7 +1,7 @@
 //! The columns of the file. `docs/results.md` describes each; names that end in `_ns` without
 //! saying what they span are moments of CLOCK_MONOTONIC.
 
-use myelin_bench_kit::samples::{CORRUPT, LATE, OUT_OF_ORDER, Record};
+use myelin_bench_kit::samples::{CORRUPT, LATE, LEAN, OUT_OF_ORDER, Record};
 
 use super::Source;
 use super::rows::Row;
@@ -46,10 +46,10 @@ pub(super) const COLUMNS: &[(&str, Of)] = &[
     ("valid", Flag(|of| of.valid)),
     ("id", Nanoseconds(|_, row| i64::try_from(row.ping.id).ok())),
     ("latency_ns", Nanoseconds(latency)),
-    ("write_ns", Nanoseconds(|_, row| Some(write(&row.ping)))),
+    ("write_ns", Nanoseconds(|_, row| Some(write(&row.ping)).filter(|_| row.is_counted))),
     ("lateness_ns", Nanoseconds(lateness)),
-    ("loan_ns", Nanoseconds(|_, row| Some(row.ping.loan_ns.into()))),
-    ("fill_ns", Nanoseconds(|_, row| Some(row.ping.fill_ns.into()))),
+    ("loan_ns", Nanoseconds(|_, row| Some(stamped(&row.ping)?.loan_ns.into()))),
+    ("fill_ns", Nanoseconds(|_, row| Some(stamped(&row.ping)?.fill_ns.into()))),
     ("memcpy_ns", Nanoseconds(|of, row| copied(of, row, |pong| pong.loan_ns))),
     ("stream_copy_ns", Nanoseconds(|of, row| copied(of, row, |pong| pong.fill_ns))),
     ("intended_ns", Nanoseconds(|_, row| moment(row.ping.intended_ns))),
@@ -57,7 +57,7 @@ pub(super) const COLUMNS: &[(&str, Of)] = &[
     ("publish_return_ns", Nanoseconds(|_, row| moment(row.ping.publish_return_ns))),
     ("publish_cpu", Number(|_, row| Some(row.ping.publish_cpu.into()))),
     ("wake_ns", Nanoseconds(|_, row| moment(row.pong?.wake_ns))),
-    ("take_return_ns", Nanoseconds(|_, row| moment(row.pong?.take_return_ns))),
+    ("take_return_ns", Nanoseconds(|_, row| moment(stamped(&row.pong?)?.take_return_ns))),
     ("take_cpu", Number(|_, row| Some(row.pong?.take_cpu.into()))),
     ("answer_publish_return_ns", Nanoseconds(|of, row| answer(of, row.pong?.publish_return_ns))),
     ("answer_wake_ns", Nanoseconds(|of, row| answer(of, row.ping.wake_ns))),
@@ -67,6 +67,7 @@ pub(super) const COLUMNS: &[(&str, Of)] = &[
     ("corrupt", RowFlag(|of, row| flagged(of, row).flags & CORRUPT != 0)),
     ("out_of_order", RowFlag(|of, row| flagged(of, row).flags & OUT_OF_ORDER != 0)),
     ("late", RowFlag(|of, row| flagged(of, row).flags & LATE != 0)),
+    ("lean", RowFlag(|_, row| stamped(&row.ping).is_none())),
 ];
 
 /// What the percentiles of a report are of.
@@ -74,7 +75,7 @@ fn latency(of: &Source<'_>, row: &Row) -> Option<i64> {
     let from_due = of.cell.rate_hz.is_some();
     match of.scenario.workload.kind {
         Kind::Roundtrip => {
-            let taken_ns = answer(of, row.ping.take_return_ns)?;
+            let taken_ns = answer(of, row.ping.take_return_ns).filter(|_| row.is_counted)?;
             Some(taken_ns - row.ping.publish_entry_ns as i64)
         }
         Kind::Publish => Some(write(&row.ping)),
@@ -116,6 +117,11 @@ fn answer(of: &Source<'_>, at_ns: u64) -> Option<i64> {
 
 fn answer_cpu(of: &Source<'_>, row: &Row) -> Option<i32> {
     answer(of, row.ping.take_return_ns).map(|_| row.ping.take_cpu.into())
+}
+
+/// A record that has the stamps of the message's parts.
+fn stamped(record: &Record) -> Option<&Record> {
+    Some(record).filter(|record| record.flags & LEAN == 0)
 }
 
 /// A moment that was recorded: 0 is none.

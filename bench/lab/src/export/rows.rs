@@ -2,6 +2,7 @@
 
 use myelin_bench_kit::samples::Record;
 
+use crate::analyse::series::counted;
 use crate::record::RunSamples;
 use crate::scenario::Kind;
 
@@ -11,6 +12,8 @@ pub(super) struct Row {
     pub ping: Record,
     /// Of the subscriber; `None` if it took nothing.
     pub pong: Option<Record>,
+    /// Whether the report's latencies have it.
+    pub is_counted: bool,
 }
 
 /// In the order of sending. What was taken without having been sent, which no valid run has, is left
@@ -23,8 +26,10 @@ pub(super) fn rows_of(kind: Kind, samples: RunSamples) -> Vec<Row> {
 }
 
 fn by_index(samples: RunSamples) -> Vec<Row> {
+    let counted = counted(&samples.ping);
     let pong = samples.pong.into_iter().map(taken).chain(std::iter::repeat(None));
-    samples.ping.into_iter().zip(pong).map(|(ping, pong)| Row { ping, pong }).collect()
+    let row = |(ping, pong)| Row { ping, pong, is_counted: counted(&ping) };
+    samples.ping.into_iter().zip(pong).map(row).collect()
 }
 
 fn by_id(samples: RunSamples) -> Vec<Row> {
@@ -36,9 +41,10 @@ fn by_id(samples: RunSamples) -> Vec<Row> {
         let before = rest.partition_point(|pong| pong.id < ping.id);
         let own = rest[before..].partition_point(|pong| pong.id == ping.id);
         let (pongs, later) = rest[before..].split_at(own);
-        rows.extend(pongs.iter().map(|pong| Row { ping, pong: Some(*pong) }));
+        let row = |pong| Row { ping, pong, is_counted: true };
+        rows.extend(pongs.iter().copied().map(Some).map(row));
         if pongs.is_empty() {
-            rows.push(Row { ping, pong: None });
+            rows.push(row(None));
         }
         rest = later;
     }

@@ -115,7 +115,7 @@ impl Observer {
             .zip(processes)
             .map(|(index, (_, pid))| Watched::begin(*pid, index, sources, &mut room, &mut page))
             .collect();
-        stay_off_real_time_cpus(&watched);
+        stay_off_real_time_cpus(watched.iter().flat_map(Watched::tids));
         let of_process = |index| [What::Memory(index), What::Switches(index)];
         let counted = |index: &usize| watched[*index].counted().is_some();
         let dear = (0..watched.len())
@@ -263,7 +263,8 @@ fn limit_ns(tick: u64) -> u64 {
     tick * (TICK_NS as f64 * COST_PERCENT_MAX / 100.0) as u64
 }
 
-fn thread_cpu_ns() -> u64 {
+/// CPU time of the calling thread.
+pub(crate) fn thread_cpu_ns() -> u64 {
     let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
@@ -275,18 +276,19 @@ fn cpus() -> u32 {
 }
 
 /// Has this thread run only where nobody else wants to. There is no way back without privileges.
-fn come_last() {
+pub(crate) fn come_last() {
     let parameter = libc::sched_param { sched_priority: 0 };
     // SAFETY: the parameter is valid for the call. If it fails, the thread stays an ordinary one.
     unsafe { libc::sched_setscheduler(0, libc::SCHED_IDLE, &parameter) };
 }
 
-/// Leaves the CPUs alone to which a thread under SCHED_FIFO is pinned, unless no other is left.
-fn stay_off_real_time_cpus(processes: &[Watched]) {
+/// Leaves the CPUs alone to which one of `threads` is pinned under SCHED_FIFO, unless no other is
+/// left.
+pub(crate) fn stay_off_real_time_cpus(threads: impl Iterator<Item = u32>) {
     let Ok(mut own) = rustix::thread::sched_getaffinity(None) else {
         return;
     };
-    for tid in processes.iter().flat_map(Watched::tids) {
+    for tid in threads {
         let task = i32::try_from(tid).ok().and_then(Pid::from_raw);
         // SAFETY: a call without pointers; an unknown thread is an error.
         let policy = unsafe { libc::sched_getscheduler(tid as libc::pid_t) };

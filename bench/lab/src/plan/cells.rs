@@ -3,7 +3,6 @@
 use myelin_bench_kit::protocol::System;
 use serde::{Deserialize, Serialize};
 
-use super::Plan;
 use crate::scenario::{
     ArrivalsCase, Frame, Module, Reliability, Scenario, Topology, Tuning, Workload, frame_name,
 };
@@ -47,10 +46,13 @@ pub struct CellPlan {
 }
 
 impl CellPlan {
-    /// What sets the cell apart within `plan`, its own, for names of files: its scenario's name,
-    /// system, tuning and [`Self::point`], as `quick-os.futex-default-64B`.
-    pub fn name(&self, plan: &Plan) -> String {
-        let scenario = &plan.scenarios[self.scenario].name;
+    /// System, tuning and parameter point, for messages.
+    pub fn title(&self) -> String {
+        format!("{} {} {}", self.system, self.tuning.name(), self.point())
+    }
+
+    /// For names of files, with that of its scenario: `quick-os.futex-default-64B`.
+    pub fn name(&self, scenario: &str) -> String {
         format!("{scenario}-{}-{}-{}", self.system, self.tuning.name(), self.point())
     }
 

@@ -1,7 +1,7 @@
 //! Sample files: records as the drivers wrote them, compressed.
 
 use std::fs::File;
-use std::io::{self, BufReader, Read};
+use std::io::{self, BufReader, Read, Write};
 use std::path::Path;
 
 use myelin_bench_kit::protocol::Role;
@@ -28,7 +28,7 @@ pub(super) fn write(path: &Path, records: &[Record]) -> io::Result<()> {
 pub(super) fn pack(bytes: &[u8]) -> io::Result<Vec<u8>> {
     let mut packer = zstd::Encoder::new(Vec::new(), COMPRESSION)?;
     packer.include_checksum(true)?;
-    io::copy(&mut &*bytes, &mut packer)?;
+    packer.write_all(bytes)?;
     packer.finish()
 }
 

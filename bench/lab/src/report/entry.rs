@@ -10,7 +10,7 @@ use crate::summary::{Analysis, Cell, Detail, Distribution, Placement, SystemInfo
 
 /// A cell with all that belongs to it.
 #[derive(Clone, Copy)]
-pub(super) struct Entry<'a> {
+pub(crate) struct Entry<'a> {
     /// Place in the summary.
     pub index: usize,
     pub cell: &'a Cell,
@@ -21,7 +21,7 @@ pub(super) struct Entry<'a> {
 
 /// What comparisons need to know of a system.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Traits<'a> {
+pub(crate) struct Traits<'a> {
     pub name: &'a str,
     pub wait: Wait,
     pub transport: Transport,
@@ -50,7 +50,7 @@ pub(super) enum Manner {
 
 /// What the latency columns of a group hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Metric {
+pub(crate) enum Metric {
     RoundTrip,
     OneWay,
     Publish,
@@ -59,7 +59,7 @@ pub(super) enum Metric {
 }
 
 impl<'a> Entry<'a> {
-    pub(super) fn new(analysis: &'a Analysis, index: usize, metric: Metric) -> Self {
+    pub(crate) fn new(analysis: &'a Analysis, index: usize, metric: Metric) -> Self {
         let cell = &analysis.summary.cells[index];
         let detail = analysis.details.get(index).unwrap_or(&NO_DETAIL);
         let system = traits(&analysis.summary.systems, cell);
@@ -126,13 +126,13 @@ impl<'a> Entry<'a> {
 
     /// Whether its latency says something of the system: not that of a flood, which is the depth of
     /// a queue, nor of a start-up.
-    pub(super) fn is_steady(&self) -> bool {
+    pub(crate) fn is_steady(&self) -> bool {
         !matches!(self.cell.workload, Workload::Flood | Workload::Startup)
     }
 
     /// The rate reached and the rate asked for, of a stream that fell behind: its latency grows for
     /// as long as it lasts. A schedule with a name may depart from its rate.
-    pub(super) fn short_of_rate(&self) -> Option<(f64, f64)> {
+    pub(crate) fn short_of_rate(&self) -> Option<(f64, f64)> {
         let params = &self.cell.params;
         let is_even = self.cell.workload == Workload::Stream && params.arrivals.is_none();
         let asked = params.rate_hz.filter(|_| is_even)?;
@@ -154,7 +154,7 @@ impl<'a> Entry<'a> {
 
     /// Whether the median is an accident of the shares of two unlike placements. If one placement
     /// dominates, the median is the dominant one's, not far from its own median.
-    pub(super) fn is_mixed(&self) -> bool {
+    pub(crate) fn is_mixed(&self) -> bool {
         let mut placements = self.cell.placements.iter();
         let dominated = placements.any(|placement| placement.share >= SHARE_DOMINATES);
         let low = self.placement_p50s().fold(f64::INFINITY, f64::min);
@@ -191,7 +191,7 @@ impl<'a> Entry<'a> {
     }
 
     /// Scenario and rate, and what is not touched.
-    pub(super) fn circumstances(&self) -> String {
+    pub(crate) fn circumstances(&self) -> String {
         let params = &self.cell.params;
         let touch = words::touch(params.touch).map(|words| format!(", {words}"));
         let rate = match self.cell.workload {
@@ -232,7 +232,7 @@ impl<'a> Entry<'a> {
     }
 
     /// `cyclonedds.udp, 64 KiB, tuned`, and how it waits unless it simply sleeps.
-    pub(super) fn name(&self) -> String {
+    pub(crate) fn name(&self) -> String {
         let payload = self.size();
         let fan = match self.metric {
             Metric::Publish => {
@@ -285,6 +285,16 @@ impl Traits<'_> {
 }
 
 impl Metric {
+    /// What is compared of cells of this workload; `one_way` says that they have no round trips.
+    pub(crate) fn of(workload: Workload, one_way: bool) -> Self {
+        match workload {
+            Workload::Startup => Metric::FirstSample,
+            Workload::Publish => Metric::Publish,
+            _ if one_way => Metric::OneWay,
+            _ => Metric::RoundTrip,
+        }
+    }
+
     /// In words, as a heading.
     pub(super) fn words(self) -> &'static str {
         match self {

@@ -22,7 +22,7 @@ pub(super) fn line(host: &Host) -> String {
 }
 
 /// Everything known of the machine: what, value.
-pub(super) fn rows(host: &Host) -> Vec<(&'static str, String)> {
+pub(crate) fn rows(host: &Host) -> Vec<(&'static str, String)> {
     let text = |value: &Option<String>| value.clone().unwrap_or_else(unknown);
     let state = |state: &crate::host::IdleState| format!("{} {} µs", state.name, state.latency_us);
     let idle_states = host.idle_states.iter().map(state).collect::<Vec<_>>().join(", ");

@@ -3,7 +3,7 @@
 //! Tables are HTML already and can be read without scripts; plots are drawn by `assets/report.js`
 //! from the JSON of `plots`. A content security policy forbids the page every request.
 
-use minijinja::{Environment, UndefinedBehavior, context};
+use minijinja::{Environment, UndefinedBehavior, Value, context};
 use myelin_bench_kit::protocol::Workload;
 use serde::Serialize;
 
@@ -16,11 +16,13 @@ use super::palette::Palette;
 use super::plots;
 use super::published::{self, comparisons};
 use super::rows;
+use super::section::OnPage;
 use super::sweep;
 use super::table::{Table, TableCell, Tone, tables};
 use super::terminal::superscript;
 use super::validity::{Check, checks};
 use super::view::{Group, View};
+use super::{advice, scorecard};
 
 /// The whole file, with as much as there is room for.
 pub(super) fn render(view: &View) -> String {
@@ -59,6 +61,7 @@ fn with(view: &View, room: Room) -> String {
         sections => rows::sections(view, &palette),
         tunings => view.tunings(),
         families => plots::families(view, &palette),
+        extras => [scorecard::section(view), advice::section(view)].map(OnPage::new),
         has_courses => view.entries().any(|entry| entry.detail.course.is_some()),
         has_stages => view.entries().any(|entry| entry.detail.stages.is_some()),
         left_out => room.words(),
@@ -72,15 +75,28 @@ fn with(view: &View, room: Room) -> String {
             true => configurations(view),
             false => Vec::new(),
         },
-        version => env!("CARGO_PKG_VERSION"),
         data => plots::json(view, &palette, room),
         css => include_str!("assets/report.css"),
         js => SCRIPTS.concat(),
+        ..essentials()
+    };
+    rendered("report.html", TEMPLATE, context)
+}
+
+/// What every page of plots needs.
+pub(crate) fn essentials() -> Value {
+    context! {
+        version => env!("CARGO_PKG_VERSION"),
+        errors => include_str!("assets/errors.js"),
         d3 => include_str!("assets/vendor/d3.min.js"),
         plot => include_str!("assets/vendor/plot.umd.min.js"),
         d3_licence => include_str!("assets/vendor/d3.LICENSE.txt"),
         plot_licence => include_str!("assets/vendor/plot.LICENSE.txt"),
-    };
+    }
+}
+
+/// A page by its template, which is part of this program; names ending in `.html` escape.
+pub(crate) fn rendered(name: &str, template: &str, context: Value) -> String {
     let mut environment = Environment::new();
     environment.set_undefined_behavior(UndefinedBehavior::Strict);
     environment.set_trim_blocks(true);
@@ -88,7 +104,7 @@ fn with(view: &View, room: Room) -> String {
     for (name, text) in INCLUDED {
         environment.add_template(name, text).expect("templates are part of the program");
     }
-    let template = environment.template_from_named_str("report.html", TEMPLATE);
+    let template = environment.template_from_named_str(name, template);
     let page = template.and_then(|template| template.render(context));
     page.expect("the template is part of the program, and a test renders it")
 }
@@ -163,7 +179,7 @@ struct Glance {
 }
 
 #[derive(Serialize)]
-struct GlanceTable {
+pub(super) struct GlanceTable {
     caption: String,
     /// As of [`Glance`].
     is_folded: bool,
@@ -205,7 +221,7 @@ impl Glance {
 }
 
 impl GlanceTable {
-    fn new(table: &Table) -> Self {
+    pub(super) fn new(table: &Table) -> Self {
         let mut spans: Vec<(String, usize)> = Vec::new();
         for column in &table.columns {
             match spans.last_mut().filter(|(heading, _)| *heading == column.group) {
@@ -308,9 +324,10 @@ const PAGE_BYTES_MAX: usize = 5_000_000;
 const TEMPLATE: &str = include_str!("assets/report.html");
 
 /// What the template includes, by the names it has there.
-const INCLUDED: [(&str, &str); 2] = [
+const INCLUDED: [(&str, &str); 3] = [
     ("controls.html", include_str!("assets/controls.html")),
     ("plots.html", include_str!("assets/plots.html")),
+    ("sections.html", include_str!("assets/sections.html")),
 ];
 
 /// In this order: the last one draws, with what the others define.

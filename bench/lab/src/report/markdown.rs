@@ -4,7 +4,7 @@ use super::fan;
 use super::flow;
 use super::host;
 use super::lines::{Line, lines};
-use super::published::{self, Comparison, comparisons};
+use super::published;
 use super::repeats;
 use super::table::{Table, TableCell, Tone, tables};
 use super::terminal::superscript;
@@ -12,6 +12,7 @@ use super::validity::{Level, checks};
 use super::verdict::Kind;
 use super::view::{Entry, View};
 use super::words;
+use super::{advice, scorecard};
 
 /// The whole file.
 pub(super) fn render(view: &View) -> String {
@@ -41,7 +42,9 @@ pub(super) fn render(view: &View) -> String {
         }
         text += &wide(&fan.entries);
     }
-    text += &beside_published(&comparisons(view));
+    text += &scorecard::section(view).markdown();
+    text += &advice::section(view).markdown();
+    text += &published::markdown(view);
     text += &format!("## How to repeat\n\n```sh\n{}\n```\n\n", summary.command);
     text += "## Host\n\n";
     let rows = host::rows(&summary.host).into_iter();
@@ -98,7 +101,7 @@ fn validity(view: &View) -> String {
     format!("## Validity\n\n{}", raw_grid(&["", "what", "finding"], rows))
 }
 
-fn print(table: &Table) -> String {
+pub(super) fn print(table: &Table) -> String {
     let heads = table.columns.iter().map(|column| match column.head.is_empty() {
         true => escape(&column.group),
         false => format!("{}, {}", escape(&column.group), escape(&column.head)),
@@ -139,35 +142,7 @@ fn cell(cell: &TableCell) -> String {
     }
 }
 
-fn beside_published(comparisons: &[Comparison]) -> String {
-    if comparisons.is_empty() {
-        return String::new();
-    }
-    let mut text = format!("## Published figures beside these\n\n{}\n\n", published::REMARK);
-    for comparison in comparisons {
-        let heads: Vec<_> = comparison
-            .labels
-            .iter()
-            .map(|label| (*label).to_owned())
-            .chain(comparison.pairs.iter().map(|pair| format!("{pair}: published → here")))
-            .collect();
-        let heads: Vec<_> = heads.iter().map(String::as_str).collect();
-        let rows = comparison.rows.iter().map(|row| {
-            let pairs = row.pairs.iter().map(|(published, here)| format!("{published} → {here}"));
-            row.labels.iter().cloned().chain(pairs).collect()
-        });
-        let (caption, remark) = (escape(&comparison.caption), comparison.remark);
-        text += &format!("### {caption}\n\n{remark}\n\n{}", grid(&heads, rows));
-        text += "Doubts about the published figures:\n\n";
-        for doubt in &comparison.doubts {
-            text += &format!("- {}\n", escape(doubt));
-        }
-        text.push('\n');
-    }
-    text
-}
-
-fn grid(heads: &[&str], rows: impl Iterator<Item = Vec<String>>) -> String {
+pub(super) fn grid(heads: &[&str], rows: impl Iterator<Item = Vec<String>>) -> String {
     raw_grid(heads, rows.map(|row| row.iter().map(|text| escape(text)).collect()))
 }
 
@@ -181,7 +156,7 @@ fn raw_grid(heads: &[&str], rows: impl Iterator<Item = Vec<String>>) -> String {
 }
 
 /// Keeps text from being taken for markup.
-fn escape(text: &str) -> String {
+pub(super) fn escape(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for character in text.chars() {
         match character {

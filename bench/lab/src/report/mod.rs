@@ -6,34 +6,35 @@
 //! the cells, `verdict` compares, `lines`, `validity` and `table` put it in words, and one module
 //! for each format prints.
 
+mod advice;
 mod course;
 mod csv;
 mod ddsperf_format;
-mod entry;
+pub(crate) mod entry;
 mod fan;
 mod flood;
 mod flow;
 mod hgrm;
-mod host;
-mod html;
+pub(crate) mod host;
+pub(crate) mod html;
 mod lines;
 mod markdown;
 mod packed;
-mod palette;
-mod plots;
+pub(crate) mod palette;
+pub(crate) mod plots;
 pub mod published;
-pub mod published_images;
-pub mod published_modules;
 mod repeats;
 mod roundtrip_format;
 mod rows;
+mod scorecard;
+mod section;
 mod sweep;
-mod table;
-mod terminal;
+pub(crate) mod table;
+pub(crate) mod terminal;
 mod validity;
 pub mod verdict;
 mod view;
-mod words;
+pub(crate) mod words;
 
 use std::fs;
 use std::io;
@@ -41,7 +42,9 @@ use std::path::{Path, PathBuf};
 
 pub use terminal::Screen;
 
+use crate::advise::choice::Budget;
 use crate::record::write_whole;
+use crate::score::Weights;
 use crate::summary::Analysis;
 use view::View;
 
@@ -55,6 +58,15 @@ pub enum Format {
     Roundtrip,
     /// As ddsperf of CycloneDDS 0.10.2 prints; half round trips.
     Ddsperf,
+}
+
+/// What the reader of a report holds to be worth how much, and can spend.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Wishes {
+    /// Of the scorecard's criteria.
+    pub weights: Weights,
+    /// Of the configurations that are advised.
+    pub budget: Budget,
 }
 
 /// Why a report could not be written.
@@ -73,7 +85,13 @@ pub enum Error {
 
 /// Writes every report file into the folder, each at once or not at all.
 pub fn write_all(analysis: &Analysis, directory: &Path) -> Result<(), Error> {
-    let view = View::new(analysis);
+    write_for(analysis, directory, &Wishes::default())
+}
+
+/// As [`write_all`], for a reader with wishes; the files to use what is advised go into the
+/// folder's `advice`.
+pub fn write_for(analysis: &Analysis, directory: &Path, wishes: &Wishes) -> Result<(), Error> {
+    let view = View { wishes: *wishes, ..View::new(analysis) };
     let json = serde_json::to_string_pretty(&analysis.summary)
         .expect("a summary has text keys and finite numbers")
         + "\n";
@@ -95,12 +113,22 @@ pub fn write_all(analysis: &Analysis, directory: &Path) -> Result<(), Error> {
     for (name, text) in hgrm::files(analysis) {
         write(histograms.join(name), &text)?;
     }
-    Ok(())
+    advice::write(&view, &directory.join("advice"))
 }
 
 /// The figures as a text for a terminal.
 pub fn terminal(analysis: &Analysis, format: Format, screen: Screen) -> String {
-    let view = View::new(analysis);
+    terminal_for(analysis, format, screen, &Wishes::default())
+}
+
+/// As [`terminal`], for a reader with wishes.
+pub fn terminal_for(
+    analysis: &Analysis,
+    format: Format,
+    screen: Screen,
+    wishes: &Wishes,
+) -> String {
+    let view = View { wishes: *wishes, ..View::new(analysis) };
     match format {
         Format::Table => terminal::render(&view, screen),
         Format::Roundtrip => roundtrip_format::render(&view),

@@ -190,7 +190,12 @@ pub(super) fn json(view: &View, palette: &Palette, room: Room) -> String {
         fans: view.fans.iter().map(fan).collect(),
         courses: course::courses(view, room),
     };
-    let text = serde_json::to_string(&data).expect("numbers and texts can be written");
+    embedded(&data)
+}
+
+/// A document to stand inside a page.
+pub(crate) fn embedded(data: &impl Serialize) -> String {
+    let text = serde_json::to_string(data).expect("numbers and texts can be written");
     // Inside JSON, `<` stands in strings alone; escaped, nothing can end the element early.
     text.replace('<', "\\u003c")
 }

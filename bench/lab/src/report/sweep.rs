@@ -6,7 +6,7 @@ use myelin_bench_kit::protocol::Workload;
 use serde::Serialize;
 
 use super::plots::{memory_mb, short};
-use super::published_modules::CyberRt;
+use super::published::CyberRt;
 use super::view::{Entry, View, distinct, tuning_rank};
 use super::words;
 use crate::summary::{Cell, Distribution, Params};

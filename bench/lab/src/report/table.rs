@@ -14,7 +14,7 @@ use super::view::{Entry, Group, Kin, Manner, Traits, distinct};
 use super::words;
 
 /// A table with one heading above several columns.
-pub(super) struct Table {
+pub(crate) struct Table {
     pub caption: String,
     pub columns: Vec<Column>,
     pub rows: Vec<Row>,
@@ -23,20 +23,20 @@ pub(super) struct Table {
 }
 
 /// A column and the heading it shares with its neighbours.
-pub(super) struct Column {
+pub(crate) struct Column {
     pub group: String,
     pub head: String,
 }
 
 /// A row: one payload, or a figure across payloads.
-pub(super) struct Row {
+pub(crate) struct Row {
     pub label: String,
     pub cells: Vec<TableCell>,
 }
 
 /// What stands in one place of the table.
 #[derive(Default)]
-pub(super) struct TableCell {
+pub(crate) struct TableCell {
     /// The figure: the median, where nothing else is said.
     pub main: String,
     /// A second figure, smaller: the 99th percentile.
@@ -51,7 +51,7 @@ pub(super) struct TableCell {
 
 /// How a cell is set off.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) enum Tone {
+pub(crate) enum Tone {
     #[default]
     Plain,
     Better,
@@ -292,7 +292,7 @@ fn floor_cell(entry: &Entry) -> TableCell {
     }
 }
 
-fn change(verdict: Verdict) -> TableCell {
+pub(super) fn change(verdict: Verdict) -> TableCell {
     let change = words::change_percent(1.0 / verdict.ratio - 1.0);
     let main = match verdict.kind {
         Kind::Better | Kind::Worse => change,

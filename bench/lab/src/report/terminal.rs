@@ -8,6 +8,7 @@ use super::table::{Column, Row, Table, TableCell, Tone, tables};
 use super::validity::{Level, checks};
 use super::verdict::Kind;
 use super::view::{Entry, View};
+use super::{advice, scorecard};
 
 /// What the terminal is able to show.
 #[derive(Clone, Copy, Debug)]
@@ -49,6 +50,8 @@ pub(super) fn render(view: &View, screen: Screen) -> String {
         }
         text += &wide(&fan.entries, screen);
     }
+    text += &scorecard::section(view).terminal(screen);
+    text += &advice::section(view).terminal(screen);
     text += &verdicts(view, screen);
     text += &doubts(view, screen);
     text
@@ -94,8 +97,18 @@ fn doubts(view: &View, screen: Screen) -> String {
     text
 }
 
+/// A heading with lines of its own.
+pub(super) fn heading(text: &str, screen: Screen) -> String {
+    screen.wrap(text, BOLD)
+}
+
+/// A sentence, in as many lines as the width demands.
+pub(super) fn line(text: &str, screen: Screen) -> String {
+    screen.wrap(text, "")
+}
+
 /// A table in as many blocks as the width demands; columns under one heading stay together.
-fn print(table: &Table, screen: Screen) -> String {
+pub(crate) fn print(table: &Table, screen: Screen) -> String {
     let label_width = table.rows.iter().map(|row| width(&row.label)).max().unwrap_or(0);
     let mut text = screen.wrap(&table.caption, DIM);
     let room = screen.width.saturating_sub(label_width);
@@ -122,7 +135,10 @@ fn print_block(table: &Table, block: &[Span], label_width: usize, screen: Screen
             names += &format!("{GAP}{:>width$}", layout.head, width = layout.width);
         }
     }
-    let mut text = format!("{}\n{}\n", screen.paint(heads.trim_end(), BOLD), names.trim_end());
+    let mut text = screen.paint(heads.trim_end(), BOLD) + "\n";
+    if !names.trim().is_empty() {
+        text += &format!("{}\n", names.trim_end());
+    }
     text += &screen.paint(&"─".repeat(names.chars().count()), DIM);
     text.push('\n');
     let shown = || block.iter().flat_map(|span| &span.columns);
@@ -242,7 +258,7 @@ fn blocks(spans: &[Span], room: usize) -> Vec<&[Span]> {
 }
 
 impl Screen {
-    fn paint(self, text: &str, style: &str) -> String {
+    pub(crate) fn paint(self, text: &str, style: &str) -> String {
         match self.colour && !style.is_empty() {
             true => format!("\x1b[{style}m{text}\x1b[0m"),
             false => text.to_owned(),
@@ -250,7 +266,7 @@ impl Screen {
     }
 
     /// Breaks text at spaces; what follows the first line is indented like it, and by two more.
-    fn wrap(self, text: &str, style: &str) -> String {
+    pub(crate) fn wrap(self, text: &str, style: &str) -> String {
         let indent = text.len() - text.trim_start().len();
         let mut lines = vec![" ".repeat(indent)];
         for word in text.split_whitespace() {
@@ -302,9 +318,9 @@ const PARTICULARS_MAX: usize = 6;
 
 const GAP: &str = "   ";
 
-const BOLD: &str = "1";
-const DIM: &str = "2";
+pub(crate) const BOLD: &str = "1";
+pub(crate) const DIM: &str = "2";
 const STRUCK: &str = "9;31";
-const RED: &str = "31";
-const GREEN: &str = "32";
-const YELLOW: &str = "33";
+pub(crate) const RED: &str = "31";
+pub(crate) const GREEN: &str = "32";
+pub(crate) const YELLOW: &str = "33";

@@ -71,7 +71,12 @@ pub fn compare(subject: Estimate, reference: Estimate) -> Option<Verdict> {
 }
 
 fn judge(ratio: f64, [low, high]: [f64; 2]) -> Kind {
-    let apart = low > 1.0 || high < 1.0;
+    name(low > 1.0 || high < 1.0, ratio, [low, high])
+}
+
+/// The word for a ratio with these bounds, of reference over subject, that was found to be `apart`
+/// from 1, or was not.
+pub fn name(apart: bool, ratio: f64, [low, high]: [f64; 2]) -> Kind {
     if apart && ratio > RATIO_MATERIAL {
         Kind::Better
     } else if apart && ratio < 1.0 / RATIO_MATERIAL {

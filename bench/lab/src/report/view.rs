@@ -8,12 +8,13 @@ use myelin_bench_kit::protocol::{Transport, Wait, Workload};
 use super::entry::traits;
 pub(super) use super::entry::{Entry, Kin, Manner, Metric, Traits};
 use super::fan::Fan;
-use super::words;
+use super::{Wishes, words};
 use crate::summary::{Analysis, Cell, Params, SystemInfo};
 
 /// An analysis, sorted.
 pub(super) struct View<'a> {
     pub analysis: &'a Analysis,
+    pub wishes: Wishes,
     pub groups: Vec<Group<'a>>,
     /// What was published without an answer.
     pub fans: Vec<Fan<'a>>,
@@ -59,7 +60,7 @@ impl<'a> View<'a> {
             group.point = point;
         }
         let fans = fans.iter().map(|indices| Fan::new(analysis, indices));
-        Self { analysis, groups, fans: fans.collect() }
+        Self { analysis, wishes: Wishes::default(), groups, fans: fans.collect() }
     }
 
     /// Whether anything goes one way: streams, images, floods, start-ups.
@@ -102,11 +103,7 @@ impl<'a> Group<'a> {
         let cells = || indices.iter().map(|&index| &analysis.summary.cells[index]);
         let one_way = cells().all(|cell| cell.round_trip_us.is_none());
         let first = cells().next().expect("a group is made of at least one cell");
-        let metric = match first.workload {
-            Workload::Startup => Metric::FirstSample,
-            _ if one_way => Metric::OneWay,
-            _ => Metric::RoundTrip,
-        };
+        let metric = Metric::of(first.workload, one_way);
         let entries = indices.iter().map(|&index| Entry::new(analysis, index, metric)).collect();
         let mut payloads = distinct(cells().map(|cell| cell.params.payload_bytes));
         payloads.sort_unstable();

@@ -5,7 +5,7 @@ use myelin_bench_kit::protocol::{Reliability, Touch, Wait, Workload};
 use crate::summary::{Cell, Distribution, FurtherSubscriber, Params};
 
 /// Microseconds with three significant figures, without unit.
-pub(super) fn us(value: f64) -> String {
+pub(crate) fn us(value: f64) -> String {
     match value.abs() {
         v if v < 0.0995 => format!("{value:.3}"),
         v if v < 9.995 => format!("{value:.2}"),
@@ -15,7 +15,7 @@ pub(super) fn us(value: f64) -> String {
 }
 
 /// As [`us`]; a dash for a percentile that was withheld.
-pub(super) fn us_or_dash(value: Option<f64>) -> String {
+pub(crate) fn us_or_dash(value: Option<f64>) -> String {
     value.map_or_else(|| WITHHELD.to_owned(), us)
 }
 
@@ -42,12 +42,12 @@ pub(super) fn interval_us([low, high]: [f64; 2]) -> String {
 }
 
 /// A factor: `1.42×` below ten, `12×` above.
-pub(super) fn factor(value: f64) -> String {
+pub(crate) fn factor(value: f64) -> String {
     format!("{}×", factor_digits(value))
 }
 
 /// `[1.31, 1.52]`.
-pub(super) fn factor_interval([low, high]: [f64; 2]) -> String {
+pub(crate) fn factor_interval([low, high]: [f64; 2]) -> String {
     format!("[{}, {}]", factor_digits(low), factor_digits(high))
 }
 
@@ -64,7 +64,7 @@ pub(super) fn change_percent(fraction: f64) -> String {
 }
 
 /// A share of one: `62 %`.
-pub(super) fn share_percent(share: f64) -> String {
+pub(crate) fn share_percent(share: f64) -> String {
     format!("{:.0} %", 100.0 * share)
 }
 
@@ -97,7 +97,7 @@ pub(super) fn amount(value: f64) -> String {
 }
 
 /// Digits in groups of three from 10 000 on, divided by a no-break space.
-pub(super) fn count(value: u64) -> String {
+pub(crate) fn count(value: u64) -> String {
     let digits = value.to_string();
     if digits.len() < 5 {
         return digits;
@@ -113,7 +113,7 @@ pub(super) fn count(value: u64) -> String {
 }
 
 /// `1 system`, `3 systems`.
-pub(super) fn plural(number: usize, noun: &str) -> String {
+pub(crate) fn plural(number: usize, noun: &str) -> String {
     format!("{} {noun}{}", count(number as u64), if number == 1 { "" } else { "s" })
 }
 
@@ -166,7 +166,7 @@ pub(super) fn size(params: &Params) -> String {
 
 /// CPU in per cent of a core: two digits behind the point below ten, where most of the differences
 /// between manners of waiting lie.
-pub(super) fn cpu_percent(value: f64) -> String {
+pub(crate) fn cpu_percent(value: f64) -> String {
     if value < 9.995 { format!("{value:.2}") } else { format!("{value:.1}") }
 }
 
@@ -181,23 +181,28 @@ pub(super) fn percent(value: f64) -> String {
 }
 
 /// Memory in MB, which are millions of bytes: `6.6`, `262`.
-pub(super) fn megabytes(bytes: u64) -> String {
+pub(crate) fn megabytes(bytes: u64) -> String {
     let value = bytes as f64 / 1e6;
     if value < 99.95 { format!("{value:.1}") } else { format!("{value:.0}") }
 }
 
 /// What a system was set to: `best effort, 16`; empty where that is not known.
 pub(super) fn qos(params: &Params) -> String {
-    let reliability = params.reliability.map(|reliability| match reliability {
-        Reliability::BestEffort => "best effort".to_owned(),
-        Reliability::Reliable => "reliable".to_owned(),
-    });
+    let reliability = params.reliability.map(|it| reliability(it).to_owned());
     let depth = params.depth.map(|depth| depth.to_string());
     reliability.into_iter().chain(depth).collect::<Vec<_>>().join(", ")
 }
 
+/// What a publisher promises.
+pub(super) fn reliability(reliability: Reliability) -> &'static str {
+    match reliability {
+        Reliability::BestEffort => "best effort",
+        Reliability::Reliable => "reliable",
+    }
+}
+
 /// `reached 8 200 of 10 000 messages a second`.
-pub(super) fn reached(reached: f64, asked: f64) -> String {
+pub(crate) fn reached(reached: f64, asked: f64) -> String {
     format!("reached {} of {} messages a second", amount(reached), amount(asked))
 }
 
@@ -242,7 +247,7 @@ fn factor_digits(value: f64) -> String {
 }
 
 /// Stands for a percentile with fewer than ten samples beyond it.
-pub(super) const WITHHELD: &str = "–";
+pub(crate) const WITHHELD: &str = "–";
 
 #[cfg(test)]
 mod tests {

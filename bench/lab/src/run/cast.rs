@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::time::{Duration, Instant};
@@ -14,6 +15,7 @@ use super::child::{Child, Player, Said, sample_memory};
 use super::execute::Failure;
 use super::order::Order;
 use super::tuning::Settings;
+use super::watch::Running;
 
 /// All processes of a run. When it is dropped, none is left.
 pub(super) struct Cast<'a> {
@@ -24,7 +26,7 @@ pub(super) struct Cast<'a> {
     sender: Sender<(Player, Said)>,
     ready: BTreeMap<Player, Ready>,
     done: BTreeMap<Player, Done>,
-    samples: BTreeMap<Player, (OwnedFd, SampleFile)>,
+    samples: BTreeMap<Player, (OwnedFd, Arc<SampleFile>)>,
 }
 
 impl Drop for Cast<'_> {
@@ -43,7 +45,7 @@ impl<'a> Cast<'a> {
             let file = std::fs::File::from(memory.try_clone()?);
             let mapped = SampleFile::create(&file, order.capacity_of(player.role))
                 .map_err(|error| Failure::Run(format!("sample memory: {error}")))?;
-            samples.insert(player, (memory, mapped));
+            samples.insert(player, (memory, Arc::new(mapped)));
         }
         Ok(Cast {
             order,
@@ -136,16 +138,30 @@ impl<'a> Cast<'a> {
         notes
     }
 
+    /// What all of `role` write.
+    fn files(&self, role: Role) -> impl Iterator<Item = &Arc<SampleFile>> {
+        let files = self.samples.iter().filter(move |(player, _)| player.role == role);
+        files.map(|(_, (_, file))| file)
+    }
+
     /// What all of `role` have recorded, one process after the other.
     pub(super) fn records(&self, role: Role) -> Vec<myelin_bench_kit::samples::Record> {
-        let files = self.samples.iter().filter(|(player, _)| player.role == role);
-        files.flat_map(|(_, (_, file))| file.records()).collect()
+        self.files(role).flat_map(|file| file.records()).collect()
     }
 
     /// Messages that the pings have exchanged so far.
     pub(super) fn exchanges(&self) -> u64 {
-        let pings = self.samples.iter().filter(|(player, _)| player.role == Role::Ping);
-        pings.map(|(_, (_, file))| file.exchanges()).sum()
+        self.files(Role::Ping).map(|file| file.exchanges()).sum()
+    }
+
+    /// What can be seen of the run while it lasts.
+    pub(super) fn running(&self) -> Running {
+        Running {
+            prepare: self.order.prepare.clone(),
+            pings: self.files(Role::Ping).cloned().collect(),
+            pongs: self.files(Role::Pong).cloned().collect(),
+            processes: self.observed(),
+        }
     }
 
     /// Says `command` to all of `role`.

@@ -3,12 +3,13 @@
 use std::time::{Duration, Instant};
 
 use myelin_bench_kit::clock;
-use myelin_bench_kit::protocol::{Command, Done, Prepare, Role, Workload};
+use myelin_bench_kit::protocol::{Command, Done, Role, Workload};
 
 use super::cast::Cast;
 use super::child::Player;
 use super::order::Order;
 use super::tuning::LatencyGuard;
+use super::watch::Watch;
 use crate::observe::{Observation, Sampler, Snapshot};
 use crate::record::RunSamples;
 use crate::scenario::Tuning;
@@ -57,12 +58,14 @@ impl From<std::io::Error> for Failure {
     }
 }
 
-/// Executes one run. `watch` is called a few times a second with the part done, 0 to 1. When it
-/// returns, no process of the run is left.
-pub fn execute(order: &Order<'_>, watch: &mut dyn FnMut(f64)) -> Result<Outcome, Failure> {
+/// Executes one run, for `watch` to see. When it returns, no process of the run is left.
+pub fn execute(order: &Order<'_>, watch: &mut dyn Watch) -> Result<Outcome, Failure> {
     let guard = (order.tuning == Tuning::Awake).then(LatencyGuard::hold).transpose()?;
     let mut cast = Cast::new(order)?;
-    let outcome = go(order, &mut cast, watch).map_err(|failure| cast.explain(failure));
+    let outcome = go(order, &mut cast, watch).map_err(|failure| {
+        watch.end();
+        cast.explain(failure)
+    });
     let has_failed = outcome.is_err();
     drop(cast);
     drop(guard);
@@ -72,19 +75,20 @@ pub fn execute(order: &Order<'_>, watch: &mut dyn FnMut(f64)) -> Result<Outcome,
     outcome
 }
 
-fn go(
-    order: &Order<'_>,
-    cast: &mut Cast<'_>,
-    watch: &mut dyn FnMut(f64),
-) -> Result<Outcome, Failure> {
+fn go(order: &Order<'_>, cast: &mut Cast<'_>, watch: &mut dyn Watch) -> Result<Outcome, Failure> {
     let startup = start(order, cast)?;
     let sampler = Sampler::start(cast.observed());
     let before = Snapshot::take(&cast.observed());
+    watch.begin(cast.running());
     let at_ns = clock::monotonic_ns() + START_DELAY_NS;
     cast.say(Role::Pong, &Command::Start { at_ns });
     cast.say(Role::Ping, &Command::Start { at_ns });
-    wait_done(order, cast, watch)?;
-    let observation = before.until(&Snapshot::take(&cast.observed())).with(sampler.stop());
+    wait_done(order, cast)?;
+    let observation = before.until(&Snapshot::take(&cast.observed()));
+    let mut series = sampler.stop();
+    // Whoever watches is part of what observing costs.
+    series.cost_percent += 100.0 * watch.end() as f64 / observation.wall_ns.max(1) as f64;
+    let observation = observation.with(series);
 
     if !order.is_one_process() {
         await_goodbye(order, cast)?;
@@ -139,18 +143,12 @@ fn start(order: &Order<'_>, cast: &mut Cast<'_>) -> Result<Startup, Failure> {
 }
 
 /// Until all pings are done; pings that exchange nothing for too long are given up.
-fn wait_done(
-    order: &Order<'_>,
-    cast: &mut Cast<'_>,
-    watch: &mut dyn FnMut(f64),
-) -> Result<(), Failure> {
+fn wait_done(order: &Order<'_>, cast: &mut Cast<'_>) -> Result<(), Failure> {
     let prepare = &order.prepare;
     let period = Duration::from_secs_f64(prepare.rate_hz.map_or(0.0, |rate| 1.0 / rate));
     let answers = Duration::from_nanos(prepare.reply_timeout_ns);
     let patience = STALL_LIMIT + period * 2 + answers * LOST_LIMIT;
-    let expected = Expected::new(prepare);
     let (mut exchanges, mut since) = (0, Instant::now());
-    let begin = Instant::now();
     while !cast.are_done(Role::Ping) {
         let now_exchanges = cast.exchanges();
         if now_exchanges != exchanges {
@@ -159,7 +157,6 @@ fn wait_done(
             let text = format!("ping has exchanged nothing for {} s", patience.as_secs());
             return Err(Failure::Run(text));
         }
-        watch(expected.part(exchanges, begin.elapsed()));
         cast.listen()?;
     }
     Ok(())
@@ -174,29 +171,6 @@ fn await_goodbye(order: &Order<'_>, cast: &mut Cast<'_>) -> Result<(), Failure> 
         cast.listen()?;
     }
     Ok(())
-}
-
-/// How far a run is.
-struct Expected {
-    exchanges: Option<u64>,
-    duration: Option<Duration>,
-}
-
-impl Expected {
-    fn new(prepare: &Prepare) -> Self {
-        let exchanges = prepare.warmup_messages + prepare.messages;
-        let exchanges = exchanges * u64::from(prepare.publishers);
-        Expected {
-            exchanges: (prepare.messages > 0).then_some(exchanges),
-            duration: (prepare.duration_ns > 0).then(|| Duration::from_nanos(prepare.duration_ns)),
-        }
-    }
-
-    fn part(&self, exchanges: u64, elapsed: Duration) -> f64 {
-        let by_count = self.exchanges.map_or(0.0, |all| exchanges as f64 / all as f64);
-        let by_time = self.duration.map_or(0.0, |all| elapsed.as_secs_f64() / all.as_secs_f64());
-        by_count.max(by_time).min(1.0)
-    }
 }
 
 /// Between the command and the first message, so that all have read theirs.

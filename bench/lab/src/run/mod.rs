@@ -5,3 +5,4 @@ mod child;
 pub mod execute;
 pub mod order;
 pub mod tuning;
+pub mod watch;

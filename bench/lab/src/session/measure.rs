@@ -7,11 +7,11 @@ use std::time::Instant;
 
 use anyhow::{Context, Result};
 
-use crate::analyse::is_narrow;
+use crate::analyse::{alone, is_narrow};
 use crate::host::{Host, Identity};
 use crate::plan::size::Durations;
 use crate::plan::{Plan, RunPlan};
-use crate::progress::Progress;
+use crate::progress::{Finished, Progress, Title};
 use crate::record::{Folder, RunRecord, RunSamples};
 use crate::registry::{Entry, Registry};
 use crate::root::Root;
@@ -34,16 +34,17 @@ pub(super) struct Measuring<'a> {
 }
 
 impl<'a> Measuring<'a> {
-    /// Goes on from what `folder` holds.
+    /// Goes on from what `folder` holds. `plain` is progress in lines, even on a terminal.
     pub(super) fn new(
         folder: &'a mut Folder,
         plan: &'a Plan,
         registry: &'a Registry,
         host: Host,
         interrupted: &'a AtomicBool,
+        plain: bool,
     ) -> Result<Self> {
         clean_up_after_others(plan, registry);
-        let progress = Progress::new(Durations::new(plan));
+        let progress = Progress::new(Durations::new(plan), plain);
         let narrow = BTreeSet::new();
         let identity = Identity::read(&Root::machine());
         Ok(Measuring { folder, plan, registry, host, identity, interrupted, progress, narrow })
@@ -114,8 +115,7 @@ impl<'a> Measuring<'a> {
                 return Ok(false);
             };
             if let Some(failure) = &record.failure {
-                let cell = &self.plan.cells[run.cell];
-                let what = format!("{} {} {}", cell.system, cell.tuning.name(), cell.point());
+                let what = self.plan.cells[run.cell].title();
                 self.progress.say(&format!("run {} of {what}: {failure}", run.repeat + 1));
             }
             self.folder.keep(&record, &samples).with_context(|| {
@@ -128,9 +128,28 @@ impl<'a> Measuring<'a> {
                     self.folder.path().display()
                 )
             })?;
-            self.progress.finish_run(run.cell, begin.elapsed().as_secs_f64());
+            let finished =
+                self.progress.is_live().then(|| self.figures(record, &samples)).flatten();
+            self.progress.finish_run(run.cell, begin.elapsed().as_secs_f64(), finished);
         }
         Ok(true)
+    }
+
+    /// What a run has yielded, for the live view; says why it is not valid.
+    fn figures(&mut self, record: RunRecord, samples: &RunSamples) -> Option<Finished> {
+        let (run, has_failed) = (record.plan, record.failure.is_some());
+        let cell = alone(self.plan, record, samples, &self.host)?;
+        // Why a run has failed has been said.
+        if !cell.valid && !has_failed {
+            let what = self.plan.cells[run.cell].title();
+            let reasons = cell.invalid_reasons.iter().map(|reason| {
+                let reason = reason.strip_prefix(&format!("run {}: ", run.repeat + 1));
+                reason.unwrap_or_default()
+            });
+            let reasons = reasons.collect::<Vec<_>>().join("; ");
+            self.progress.say(&format!("run {} of {what} is not valid: {reasons}", run.repeat + 1));
+        }
+        Some(Finished::of(&cell, has_failed))
     }
 
     /// One run and its samples; `None` if it was interrupted.
@@ -154,8 +173,14 @@ impl<'a> Measuring<'a> {
             capacity: scenario.workload.records_at_most(cell.rate_hz).min(RECORDS_MAX),
             interrupted: self.interrupted,
         };
-        let what = format!("{} {} {}", cell.system, cell.tuning.name(), cell.point());
-        self.progress.begin_run(run.cell, &what);
+        let title = Title {
+            scenario: scenario.name.clone(),
+            cell: cell.title(),
+            run: run.repeat + 1,
+            // Further blocks go beyond the plan.
+            runs: scenario.plan.runs.max(run.repeat + 1),
+        };
+        self.progress.begin_run(run.cell, title);
         let mut record = RunRecord {
             plan: *run,
             failure: None,
@@ -170,8 +195,7 @@ impl<'a> Measuring<'a> {
             host: Some(self.identity.clone()),
             directory,
         };
-        let progress = &mut self.progress;
-        match execute(&order, &mut |part| progress.within_run(part)) {
+        match execute(&order, &mut self.progress) {
             Err(Failure::Interrupted) => Ok(None),
             Err(Failure::Run(reason)) => {
                 record.failure = Some(reason);

@@ -50,6 +50,18 @@ pub struct Detail {
     pub slowest: Vec<SlowMessage>,
     /// Files with the configuration the system was given, name → text.
     pub configuration: BTreeMap<String, String>,
+    /// Where the tuned runs had their place; absent if they were not pinned.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pinned: Option<Pinned>,
+}
+
+/// What tuned processes are given.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Pinned {
+    /// The CPUs of ping and pong.
+    pub cpus: [usize; 2],
+    /// Of SCHED_FIFO, where the system's manner of waiting allows it.
+    pub priority: u32,
 }
 
 /// A point of a percentile curve.
@@ -66,7 +78,7 @@ pub struct CurvePoint {
 }
 
 /// One run of a cell.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct RunPoint {
     /// Place in the order of execution of the whole plan, from 0.
     pub order: u32,
@@ -76,7 +88,31 @@ pub struct RunPoint {
     pub p99_us: Option<f64>,
     /// Whether it was valid.
     pub valid: bool,
+    /// The latency at each of [`RUN_QUANTILES`] that has ten samples beyond it, from the first on.
+    #[serde(default)]
+    pub curve_us: Vec<f64>,
+    /// As `p50_us`, of the messages whose two ends were on different CPUs.
+    #[serde(default)]
+    pub cross_p50_us: Option<f64>,
+    /// As `p99_us`, of the messages whose two ends were on different CPUs.
+    #[serde(default)]
+    pub cross_p99_us: Option<f64>,
+    /// Of start-ups: until pong had taken a message.
+    #[serde(default)]
+    pub first_sample_us: Option<f64>,
+    /// CPU of ping, pong and daemons for each message published; null if not observed.
+    #[serde(default)]
+    pub cpu_us_per_message: Option<f64>,
+    /// Proportional memory of ping, pong and daemons at the end; null if not observed.
+    #[serde(default)]
+    pub pss_bytes: Option<u64>,
 }
+
+/// Of [`RunPoint::curve_us`]: tenths up to p90, then half a step or less of a nine at a time.
+pub const RUN_QUANTILES: [f64; 19] = [
+    0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.98, 0.99, 0.995, 0.998, 0.999,
+    0.9995, 0.9998, 0.9999,
+];
 
 /// One second of a run. Whole round trips; the formats of RoundtripPing and ddsperf print halves.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]

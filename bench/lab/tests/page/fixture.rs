@@ -204,6 +204,7 @@ impl Maker {
             runs: points,
             seconds: if rate.is_some() { seconds(&law, 10) } else { vec![] },
             configuration,
+            pinned: (tuned == 1).then_some(Pinned { cpus: [1, 0], priority: 80 }),
             ..Detail::default()
         });
     }
@@ -221,6 +222,7 @@ impl Maker {
                     p50_us: distribution.p50,
                     p99_us: distribution.p99,
                     valid: !(invalid && run == 1),
+                    ..RunPoint::default()
                 }
             })
             .collect()
@@ -311,6 +313,7 @@ fn processes(model: &Model) -> Vec<ProcessUse> {
         rss_bytes: rss,
         voluntary_switches_per_s: 1.5,
         involuntary_switches_per_s: 11.0,
+        thread_count: threads.len() as u32,
         threads: threads
             .iter()
             .map(|(name, cpu_percent)| ThreadUse {

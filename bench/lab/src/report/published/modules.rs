@@ -6,9 +6,9 @@
 
 use serde::Deserialize;
 
-use super::published::{Comparison, ComparisonRow, Published};
-use super::view::{Entry, Group, View};
-use super::words;
+use super::super::view::{Entry, Group, View};
+use super::super::words;
+use super::{Beside, Comparison, ComparisonRow, Published, dash, struck, sweeps};
 
 /// `bench/published/cyberrt-apollo10.toml`.
 #[derive(Debug, Deserialize)]
@@ -53,7 +53,7 @@ pub struct Module {
 impl CyberRt {
     /// The figures this program was built with.
     pub fn load() -> Self {
-        toml::from_str(include_str!("../../../published/cyberrt-apollo10.toml"))
+        toml::from_str(include_str!("../../../../published/cyberrt-apollo10.toml"))
             .expect("a test reads the published figures")
     }
 }
@@ -71,22 +71,25 @@ impl Module {
     }
 }
 
-/// A table for each of the published ones, if there are modules in this report.
-pub(super) fn comparisons(view: &View) -> Vec<Comparison> {
+/// The modules, if any was measured, and the sweeps against size and rate.
+pub(super) fn beside(view: &View) -> Beside {
+    let published = CyberRt::load();
+    let CyberRt { title, doubts, notes, .. } = &published;
+    let mut beside = Beside::new(title.clone(), doubts, notes);
     let is_module = |group: &&Group| group.is_flow() && group.params().module.is_some();
     let groups: Vec<&Group> = view.groups.iter().filter(is_module).collect();
     if groups.is_empty() {
-        return Vec::new();
+        beside.not_measured("the four modules of a car", "modules");
+    } else {
+        let rows = &published.across_processes_platform1.rows;
+        let here = rows.iter().flat_map(|row| measured_beside(row, &groups)).collect();
+        let rows = &published.across_hosts_platform1.rows;
+        let elsewhere = rows.iter().map(|row| compared(row, Err(TWO_HOSTS))).collect();
+        beside.tables.push(comparison(&published, "across processes", HERE, here));
+        beside.tables.push(comparison(&published, "across hosts", ELSEWHERE, elsewhere));
     }
-    let published = CyberRt::load();
-    let rows = &published.across_processes_platform1.rows;
-    let here = rows.iter().flat_map(|row| beside(row, &groups)).collect();
-    let rows = &published.across_hosts_platform1.rows;
-    let elsewhere = rows.iter().map(|row| compared(row, Err(TWO_HOSTS))).collect();
-    vec![
-        comparison(&published, "across processes", HERE, here),
-        comparison(&published, "across hosts", ELSEWHERE, elsewhere),
-    ]
+    sweeps::add(&mut beside, view, &published);
+    beside
 }
 
 fn comparison(
@@ -96,18 +99,19 @@ fn comparison(
     rows: Vec<ComparisonRow>,
 ) -> Comparison {
     let platform = published.platform.split("; ").next().unwrap_or_default();
+    let pairs = ["CPU %", "latency, mean", "p50", "lost %", "memory, MB", "shared, MB"];
     Comparison {
-        caption: format!("{}: {what}, on platform {platform}", published.title),
-        labels: vec!["module", "payload", "rate", "here"],
-        pairs: vec!["CPU %", "latency, mean", "p50", "lost %", "memory, MB", "shared, MB"],
-        rows,
+        caption: format!("Modules {what}, on platform {platform}"),
         remark,
-        doubts: published.doubts.iter().chain([&published.notes]).cloned().collect(),
+        labels: vec!["module", "payload", "rate", "here"],
+        pairs: pairs.map(str::to_owned).into(),
+        rows,
+        ..Comparison::default()
     }
 }
 
 /// A row for each system that was measured with this payload and rate.
-fn beside(row: &Module, groups: &[&Group]) -> Vec<ComparisonRow> {
+fn measured_beside(row: &Module, groups: &[&Group]) -> Vec<ComparisonRow> {
     let sends_so = |group: &&&Group| group.params().rate_hz == Some(row.rate_hz);
     let entries = groups.iter().filter(sends_so).flat_map(|group| measured(row, group));
     let rows: Vec<_> = entries.map(|entry| compared(row, Ok(entry))).collect();
@@ -134,8 +138,7 @@ fn compared(row: &Module, here: Result<&Entry, &str>) -> ComparisonRow {
     let entry = here.ok();
     let latency = entry.and_then(Entry::latency);
     let of = |figure: fn(&Entry) -> Option<String>| {
-        let text = entry.and_then(|entry| Some((entry.cell.valid, figure(entry)?)));
-        text.map_or_else(dash, |(valid, text)| if valid { text } else { format!("✗ {text}") })
+        struck(entry, entry.and_then(figure).unwrap_or_else(dash))
     };
     ComparisonRow {
         labels: vec![
@@ -155,16 +158,13 @@ fn compared(row: &Module, here: Result<&Entry, &str>) -> ComparisonRow {
                 of(|it| Some(words::megabytes(it.cell.shared_bytes))),
             ),
         ],
+        alone: vec![],
     }
 }
 
 /// As it was published.
-fn plain(value: f64) -> String {
+pub(super) fn plain(value: f64) -> String {
     value.to_string()
-}
-
-fn dash() -> String {
-    words::WITHHELD.to_owned()
 }
 
 const TWO_HOSTS: &str = "not measured: two hosts";

@@ -5,9 +5,9 @@
 
 use serde::Deserialize;
 
-use super::published::{Comparison, ComparisonRow, Published};
-use super::view::{Entry, Group, View};
-use super::words;
+use super::super::view::{Entry, Group, View, distinct};
+use super::super::words;
+use super::{Beside, Comparison, ComparisonRow, Published, dash, struck};
 
 /// `bench/published/image-ros2-libxr.toml`.
 #[derive(Debug, Deserialize)]
@@ -34,20 +34,29 @@ pub struct Images {
 impl Images {
     /// The figures this program was built with.
     pub fn load() -> Self {
-        toml::from_str(include_str!("../../../published/image-ros2-libxr.toml"))
+        toml::from_str(include_str!("../../../../published/image-ros2-libxr.toml"))
             .expect("a test reads the published figures")
     }
 }
 
 /// The tables beside the first group of frames, if there is one.
-pub(super) fn comparisons(view: &View) -> Vec<Comparison> {
+pub(super) fn beside(view: &View) -> Beside {
+    let published = Images::load();
+    let Images { title, platform, doubts, notes, .. } = &published;
+    let mut beside = Beside::new(format!("{title}, on {platform}"), doubts, notes);
     let is_image =
         |group: &&Group| group.entries.iter().any(|entry| entry.cell.params.frame.is_some());
-    let Some(group) = view.groups.iter().find(is_image) else {
-        return Vec::new();
-    };
-    let published = Images::load();
-    vec![ways(&published, group), copies(&published, group)]
+    match view.groups.iter().find(is_image) {
+        Some(group) => {
+            beside.tables.extend([ways(&published, group), copies(&published, group)]);
+            let rows = published.one_way.rows.iter();
+            let systems = rows.flat_map(|(system, path, ..)| counterparts(system, path));
+            let systems: Vec<_> = distinct(systems).into_iter().map(|name| (*name, None)).collect();
+            beside.expect(view, group, &systems);
+        }
+        None => beside.not_measured("camera frames: their way, and copies of them", "image-30hz"),
+    }
+    beside
 }
 
 fn ways(published: &Images, group: &Group) -> Comparison {
@@ -66,24 +75,25 @@ fn ways(published: &Images, group: &Group) -> Comparison {
                     theirs.clone(),
                     path.clone(),
                     frame.clone(),
-                    here.map_or_else(dash, Entry::configuration),
+                    here.map_or_else(|| NOT_MEASURED.to_owned(), Entry::configuration),
                 ],
                 pairs: vec![
-                    (words::us(*mean), way.map_or_else(dash, |way| words::us(way.mean))),
-                    (words::us(*min), way.map_or_else(dash, |way| words::us(way.min))),
-                    (words::us(*max), way.map_or_else(dash, |way| words::us(way.max))),
-                    (words::cpu_percent(*cpu), cpu_here.unwrap_or_else(dash)),
+                    (words::us(*mean), us(here, way.map(|way| way.mean))),
+                    (words::us(*min), us(here, way.map(|way| way.min))),
+                    (words::us(*max), us(here, way.map(|way| way.max))),
+                    (words::cpu_percent(*cpu), struck(here, cpu_here.unwrap_or_else(dash))),
                 ],
+                alone: vec![],
             }
         })
     });
     Comparison {
-        caption: format!("{}, one way", title(published)),
-        labels: vec!["published", "path", "frame", "here"],
-        pairs: vec!["mean", "min", "max", "CPU %"],
-        rows: rows.collect(),
+        caption: format!("Frames one way: callback and sync ({})", group.scenario),
         remark: REMARK,
-        doubts: doubts(published),
+        labels: vec!["published", "path", "frame", "here"],
+        pairs: ["mean", "min", "max", "CPU %"].map(str::to_owned).into(),
+        rows: rows.collect(),
+        ..Comparison::default()
     }
 }
 
@@ -97,21 +107,26 @@ fn copies(published: &Images, group: &Group) -> Comparison {
         let label = |kind: &str| here.map(|entry| format!("{kind}, {}", entry.configuration()));
         let ours = label(if copy == "memcpy" { "memcpy" } else { "streaming copy" });
         ComparisonRow {
-            labels: vec![copy.clone(), frame.clone(), ours.unwrap_or_else(dash)],
-            pairs: vec![
-                (words::us(*mean), copied.map_or_else(dash, |copied| words::us(copied.mean))),
-                (words::us(*min), copied.map_or_else(dash, |copied| words::us(copied.min))),
-                (words::us(*max), copied.map_or_else(dash, |copied| words::us(copied.max))),
+            labels: vec![
+                copy.clone(),
+                frame.clone(),
+                ours.unwrap_or_else(|| NOT_MEASURED.to_owned()),
             ],
+            pairs: vec![
+                (words::us(*mean), us(here, copied.map(|copied| copied.mean))),
+                (words::us(*min), us(here, copied.map(|copied| copied.min))),
+                (words::us(*max), us(here, copied.map(|copied| copied.max))),
+            ],
+            alone: vec![],
         }
     });
     Comparison {
-        caption: format!("{}, the user's copies in the callback", title(published)),
-        labels: vec!["published", "frame", "here"],
-        pairs: vec!["mean", "min", "max"],
-        rows: rows.collect(),
+        caption: format!("The user's copies in the callback ({})", group.scenario),
         remark: COPIES,
-        doubts: doubts(published),
+        labels: vec!["published", "frame", "here"],
+        pairs: ["mean", "min", "max"].map(str::to_owned).into(),
+        rows: rows.collect(),
+        ..Comparison::default()
     }
 }
 
@@ -136,21 +151,15 @@ fn find<'v, 'a>(group: &'v Group<'a>, system: &str, frame: &str) -> Option<&'v E
     })
 }
 
-fn title(published: &Images) -> String {
-    format!("{}, on {}", published.title, published.platform)
-}
-
-fn doubts(published: &Images) -> Vec<String> {
-    published.doubts.iter().chain([&published.notes]).cloned().collect()
-}
-
-fn dash() -> String {
-    words::WITHHELD.to_owned()
+fn us(here: Option<&Entry>, value: Option<f64>) -> String {
+    struck(here, value.map_or_else(dash, words::us))
 }
 
 /// Those whose copies stand beside the published ones, the likest first.
 const COPIERS: &[&str] =
     &["libxr.callback", "myelin.local-callback", "os.call", "myelin.shm-block"];
+
+const NOT_MEASURED: &str = "not measured";
 
 const REMARK: &str = "One way, from the stamp of a frame that is filled; means, for nothing else \
 was published.";

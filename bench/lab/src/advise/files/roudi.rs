@@ -1,0 +1,116 @@
+//! RouDi's pools: those that the measured runs had, of all sizes in one file, for a host has one
+//! RouDi.
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+
+use super::{Advised, File, MARK, points};
+
+/// What a run's `roudi.toml` says.
+#[derive(Deserialize)]
+struct Recorded {
+    segment: Vec<Segment>,
+}
+
+#[derive(Deserialize)]
+struct Segment {
+    mempool: Vec<Pool>,
+}
+
+#[derive(Deserialize)]
+struct Pool {
+    /// Bytes of a chunk without iceoryx's own header, the middleware's header included.
+    size: u32,
+    count: u32,
+}
+
+/// Chunks of one size, and what they are for.
+#[derive(Default)]
+struct Pooled<'a> {
+    count: u32,
+    of: Vec<&'a Advised<'a>>,
+}
+
+/// The file; `None` if nothing that is advised has been given pools.
+pub(super) fn file(advised: &[Advised]) -> Result<Option<File>, String> {
+    let mut pools: BTreeMap<u32, Pooled> = BTreeMap::new();
+    for one in advised {
+        let Some(text) = one.configuration.get(RECORDED) else { continue };
+        let recorded: Recorded = toml::from_str(text).map_err(|error| {
+            format!("{}: the recorded {RECORDED} cannot be read: {}", one.system, error.message())
+        })?;
+        for pool in recorded.segment.into_iter().flat_map(|segment| segment.mempool) {
+            let pooled = pools.entry(pool.size).or_default();
+            pooled.count = pooled.count.max(pool.count);
+            pooled.of.push(one);
+        }
+    }
+    let pools = merged(pools);
+    if pools.is_empty() {
+        return Ok(None);
+    }
+    let bytes = |(size, pooled): (&u32, &Pooled)| {
+        (u64::from(*size) + CHUNK_HEADER_BYTES) * u64::from(pooled.count)
+    };
+    let mib = pools.iter().map(bytes).sum::<u64>().div_ceil(1 << 20);
+    let mut text = format!(
+        "# {MARK} for `iox-roudi -c`.\n\
+         # Chunks take a payload with its headers; there are as many as the measured run could\n\
+         # hold: what the queues of all its subscribers keep, what each has in its hands, and each\n\
+         # publisher's loan. They are for one such run: with several topics of a size, multiply\n\
+         # `count`. RouDi reserves all of it at its start: {mib} MiB of /dev/shm, and some 63 MiB\n\
+         # for itself.\n\
+         [general]\nversion = 1\n\n[[segment]]\n"
+    );
+    for (size, Pooled { count, of }) in &pools {
+        let what: Vec<String> = distinct(of.iter().map(|one| one.system));
+        let what = format!("{}: {}", what.join(", "), points(of.iter().copied()));
+        text += &format!("\n# {what}\n[[segment.mempool]]\nsize = {size}\ncount = {count}\n");
+    }
+    let all = pools.values().flat_map(|pooled| &pooled.of).copied();
+    Ok(Some(File {
+        name: RECORDED.to_owned(),
+        about: format!("pools of iceoryx for: {}", points(all)),
+        usage: "iox-roudi -c …/roudi.toml".to_owned(),
+        text,
+    }))
+}
+
+/// Pools whose sizes differ by no more than what CycloneDDS adds are one, for programs use iceoryx
+/// by themselves or below CycloneDDS; and iceoryx takes so many, beyond which the smallest become
+/// part of the next.
+fn merged(pools: BTreeMap<u32, Pooled>) -> BTreeMap<u32, Pooled> {
+    let mut kept: BTreeMap<u32, Pooled> = BTreeMap::new();
+    for (size, mut pooled) in pools {
+        let near = kept.last_entry().filter(|last| size - last.key() <= AROUND_BYTES);
+        if let Some(smaller) = near.map(|last| last.remove()) {
+            pooled.count = pooled.count.max(smaller.count);
+            pooled.of.extend(smaller.of);
+        }
+        kept.insert(size, pooled);
+    }
+    while kept.len() > POOLS_MAX {
+        let (_, smallest) = kept.pop_first().expect("there are more than none");
+        let mut next = kept.first_entry().expect("there are more than one");
+        let next = next.get_mut();
+        next.count = next.count.saturating_add(smallest.count);
+        next.of.extend(smallest.of);
+    }
+    kept
+}
+
+fn distinct<'a>(names: impl Iterator<Item = &'a str>) -> Vec<String> {
+    let mut names: Vec<String> = names.map(str::to_owned).collect();
+    names.sort_unstable();
+    names.dedup();
+    names
+}
+
+const RECORDED: &str = "roudi.toml";
+/// iceoryx's own header, which RouDi adds to a pool's `size`.
+const CHUNK_HEADER_BYTES: u64 = 40;
+/// CycloneDDS's header in a chunk, with its padding.
+const AROUND_BYTES: u32 = 64;
+/// iceoryx's MAX_NUMBER_OF_MEMPOOLS.
+const POOLS_MAX: usize = 32;

@@ -1,0 +1,195 @@
+//! What else differs between two results folders than what was measured: read this first.
+
+use serde::Serialize;
+use serde_json::Value;
+
+use super::Side;
+use crate::report::host;
+use crate::report::words::plural;
+use crate::scenario::Scenario;
+
+/// Something that is not the same in both folders.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Difference {
+    /// What it belongs to.
+    pub of: Part,
+    /// For instance `kernel`, `cyclonedds.udp, version`, `quick, workload.messages`.
+    pub what: String,
+    /// In A.
+    pub a: String,
+    /// In B.
+    pub b: String,
+}
+
+/// The parts of an environment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Part {
+    /// The machine and what is set on it.
+    Host,
+    /// Versions and traits of systems.
+    System,
+    /// What was asked for.
+    Scenario,
+    /// What a driver wrote for its system, line by line.
+    Configuration,
+    /// Never quite the same in two sessions: the seed, what was measured of the machine before.
+    Session,
+}
+
+impl Part {
+    /// As a heading.
+    pub fn words(self) -> &'static str {
+        match self {
+            Part::Host => "host",
+            Part::System => "systems",
+            Part::Scenario => "scenarios",
+            Part::Configuration => "configuration",
+            Part::Session => "session",
+        }
+    }
+}
+
+/// Every difference, those that matter first.
+pub(super) fn differences(a: &Side, b: &Side) -> Vec<Difference> {
+    let mut found = of_hosts(a, b);
+    found.extend(of_systems(a, b));
+    found.extend(of_scenarios(a, b));
+    found.extend(of_configurations(a, b));
+    let seeds = [a, b].map(|side| side.plan.seed.to_string());
+    found.extend(difference(Part::Session, "seed".to_owned(), seeds));
+    found.sort_by_key(|difference| difference.of);
+    found
+}
+
+/// How many things are known of either machine.
+pub(super) fn host_facts(side: &Side) -> usize {
+    host::rows(&side.analysis.summary.host).len()
+}
+
+fn difference(of: Part, what: String, [a, b]: [String; 2]) -> Option<Difference> {
+    (a != b).then_some(Difference { of, what, a, b })
+}
+
+fn of_hosts(a: &Side, b: &Side) -> Vec<Difference> {
+    let [a, b] = [a, b].map(|side| host::rows(&side.analysis.summary.host));
+    let rows = a.into_iter().zip(b);
+    let differing = rows.filter_map(|((what, a), (_, b))| {
+        let of = if PASSING.contains(&what) { Part::Session } else { Part::Host };
+        difference(of, what.to_owned(), [a, b])
+    });
+    differing.collect()
+}
+
+fn of_systems(a: &Side, b: &Side) -> Vec<Difference> {
+    let mut found = Vec::new();
+    for system in &a.analysis.summary.systems {
+        let others = &b.analysis.summary.systems;
+        let Some(other) = others.iter().find(|other| other.name == system.name) else { continue };
+        let facts = [system, other].map(|it| serde_json::to_value(it).expect("plain data"));
+        found.extend(leaves(Part::System, &system.name, &facts[0], &facts[1]));
+    }
+    // What a system says of itself changes with its driver, and is no difference in what it does.
+    found.retain(|difference| !difference.what.ends_with(", about"));
+    found
+}
+
+fn of_scenarios(a: &Side, b: &Side) -> Vec<Difference> {
+    let mut found = Vec::new();
+    for scenario in &a.plan.scenarios {
+        let is_same = |other: &&Scenario| other.name == scenario.name;
+        let Some(other) = b.plan.scenarios.iter().find(is_same) else { continue };
+        let facts = [scenario, other].map(|it| serde_json::to_value(it).expect("plain data"));
+        found.extend(leaves(Part::Scenario, &scenario.name, &facts[0], &facts[1]));
+    }
+    found.retain(|difference| !difference.what.ends_with(", about"));
+    found
+}
+
+/// Where two documents differ; lists are compared as a whole.
+fn leaves(of: Part, name: &str, a: &Value, b: &Value) -> Vec<Difference> {
+    let mut found = Vec::new();
+    walk("", a, b, &mut |path, a, b| {
+        let texts = [a, b].map(|value| value.map_or_else(|| "–".to_owned(), text));
+        found.extend(difference(of, format!("{name}, {path}"), texts));
+    });
+    found
+}
+
+fn walk(
+    path: &str,
+    a: &Value,
+    b: &Value,
+    note: &mut impl FnMut(&str, Option<&Value>, Option<&Value>),
+) {
+    let (Value::Object(of_a), Value::Object(of_b)) = (a, b) else {
+        if a != b {
+            note(path, Some(a), Some(b));
+        }
+        return;
+    };
+    let only_b = of_b.keys().filter(|key| !of_a.contains_key(*key));
+    for key in of_a.keys().chain(only_b) {
+        let path = if path.is_empty() { key.clone() } else { format!("{path}.{key}") };
+        match (of_a.get(key), of_b.get(key)) {
+            (Some(a), Some(b)) => walk(&path, a, b, note),
+            (a, b) => note(&path, a, b),
+        }
+    }
+}
+
+fn text(value: &Value) -> String {
+    match value {
+        Value::String(text) => text.clone(),
+        Value::Null => "–".to_owned(),
+        other => other.to_string(),
+    }
+}
+
+/// Lines that one side's configuration has and the other's has not, by system and file.
+fn of_configurations(a: &Side, b: &Side) -> Vec<Difference> {
+    let mut found: Vec<Difference> = Vec::new();
+    let cells = a.analysis.summary.cells.iter().zip(&a.analysis.details);
+    for (cell, detail) in cells {
+        let others = b.analysis.summary.cells.iter().zip(&b.analysis.details);
+        let is_same = |other: &crate::summary::Cell| {
+            (&other.system, &other.scenario, &other.params)
+                == (&cell.system, &cell.scenario, &cell.params)
+                && other.tuning == cell.tuning
+        };
+        let other = others.into_iter().find(|(other, _)| is_same(other));
+        let Some((_, other)) = other else { continue };
+        for (file, text) in &detail.configuration {
+            let Some(other) = other.configuration.get(file) else { continue };
+            let what = format!("{}, {file}", cell.system);
+            let lines = [unlike(text, other), unlike(other, text)];
+            let new = difference(Part::Configuration, what, lines);
+            found.extend(new.filter(|new| !found.contains(new)));
+        }
+    }
+    found
+}
+
+/// The lines of `text` that `other` lacks; of many, the first ones.
+fn unlike(text: &str, other: &str) -> String {
+    // A session's own: it takes a domain that nobody else is in, and names its sockets.
+    let is_own = |line: &str| line.contains("<Domain Id=") || line.contains("/myelin-");
+    let known: Vec<&str> = other.lines().map(str::trim).collect();
+    let lines = text.lines().map(str::trim).filter(|line| !is_own(line) && !known.contains(line));
+    let lines: Vec<&str> = lines.collect();
+    let shown = lines[..lines.len().min(LINES_MAX)].join(" | ");
+    match lines.len().checked_sub(LINES_MAX + 1) {
+        Some(more) => format!("{shown} | and {}", plural(more + 1, "more line")),
+        None => shown,
+    }
+}
+
+/// Rows of the host that were measured, and that no two sessions have in common.
+const PASSING: [&str; 5] = [
+    "clock reading",
+    "smallest clock step",
+    "CPUs busy before the start",
+    "loopback traffic of others",
+    "steal while measuring",
+];
+const LINES_MAX: usize = 3;

@@ -1,0 +1,267 @@
+//! The figures of one cell side by side, and the verdicts on all of them.
+//!
+//! A verdict of better or worse needs a difference that the permutation test, corrected for the
+//! number of comparisons, calls more than chance, *and* a ratio beyond 2 %, *and* more than
+//! [`Figure::immaterial`]; the rest is "no difference" or "too noisy" by the interval of the ratio,
+//! as everywhere ([`verdict::name`]).
+
+use serde::Serialize;
+
+use super::figures::{FIGURES, Figure};
+use super::permutation::{self, Chance, RATE, Sides};
+use super::{CellComparison, CellName, shift};
+use crate::analyse::bootstrap::{RUNS_MIN, of_medians};
+use crate::analyse::median;
+use crate::report::entry::Entry;
+use crate::report::verdict::{self, Kind, RATIO_EQUAL};
+use crate::report::words;
+use crate::summary::{Cell, RunPoint};
+
+/// A figure of a cell in both folders. Its name has the unit.
+#[derive(Clone, Debug, Serialize)]
+pub struct FigureComparison {
+    /// Which.
+    pub figure: Figure,
+    /// Median of the runs of A; null where none has it.
+    pub a: Option<f64>,
+    /// Median of the runs of B.
+    pub b: Option<f64>,
+    /// B over A: above 1, B is worse.
+    pub ratio: Option<f64>,
+    /// 95 % bootstrap interval of the ratio over runs, of this comparison alone; null with fewer
+    /// than five runs of either.
+    pub interval: Option<[f64; 2]>,
+    /// By permutation of the runs, of this comparison alone; null where nothing was tested.
+    pub p: Option<f64>,
+    /// As `p`, of all comparisons together.
+    pub p_adjusted: Option<f64>,
+    /// Null where nothing was tested.
+    pub verdict: Option<Kind>,
+    /// Why there is no verdict, or none that decides.
+    pub reason: Option<String>,
+    /// The figure of each valid run of A.
+    pub runs_a: Vec<f64>,
+    /// The figure of each valid run of B.
+    pub runs_b: Vec<f64>,
+}
+
+/// Puts the figures of a cell side by side; [`family`] gives the verdicts.
+pub(super) fn cell(a: Entry, b: Entry) -> CellComparison {
+    let placing = Placing::of(&a, &b);
+    let figures = FIGURES.into_iter().filter(|figure| figure.is_of(&a));
+    let figures = figures.map(|figure| {
+        let across = figure.is_latency() && placing.across;
+        let runs = [&a, &b].map(|entry| values(entry, figure, across));
+        let too_few = || too_few(&runs, across);
+        let reason = unusable(&a, &b, figure).or_else(too_few).or_else(|| no_ratio(&runs));
+        side_by_side(figure, runs, reason)
+    });
+    CellComparison {
+        name: CellName::of(&a),
+        floor: a.system.floor,
+        no_longer_valid: a.cell.valid && !b.cell.valid,
+        figures: figures.collect(),
+        shift: match a.is_steady() && a.cell.valid && b.cell.valid {
+            true => shift::points(&runs(&a), &runs(&b)),
+            false => Vec::new(),
+        },
+        remarks: placing.remark.into_iter().collect(),
+    }
+}
+
+/// Tests everything that can be tested and gives the verdicts; how many were tested.
+/// `clock_step_ns` is the coarser clock's of the two hosts.
+pub(super) fn family(cells: &mut [CellComparison], clock_step_ns: u64) -> usize {
+    let figures = cells.iter().flat_map(|cell| &cell.figures);
+    let tested: Vec<Sides> = figures.filter(|it| it.reason.is_none()).map(sides).collect();
+    let asked = runs_asked(cells);
+    let chances = permutation::test(&tested);
+    let mut left = chances.iter().zip(&tested);
+    let figures = cells.iter_mut().flat_map(|cell| &mut cell.figures);
+    for figure in figures {
+        match &mut figure.reason {
+            None => {
+                let (chance, sides) = left.next().expect("a chance for each that was tested");
+                judge(figure, *chance, clock_step_ns);
+                explain(figure, sides, tested.len(), asked);
+            }
+            Some(reason) if reason.starts_with(TOO_FEW) => {
+                let (a, b) = (figure.runs_a.len(), figure.runs_b.len());
+                *reason += &format!(": {a} and {b}; --runs {asked}");
+            }
+            Some(_) => {}
+        }
+    }
+    tested.len()
+}
+
+/// The runs that a user is told to make: enough for every figure of these cells.
+pub(super) fn runs_asked(cells: &[CellComparison]) -> usize {
+    let figures: usize = cells.iter().map(|cell| cell.figures.len()).sum();
+    permutation::runs_to_tell_any(figures.max(1)).max(RUNS_MIN)
+}
+
+/// The least number of runs behind anything that was tested; 0 if nothing was.
+pub(super) fn runs_least(cells: &[CellComparison]) -> usize {
+    let tested = cells.iter().flat_map(|cell| &cell.figures).filter(|it| it.p.is_some());
+    tested.map(|it| it.runs_a.len().min(it.runs_b.len())).min().unwrap_or(0)
+}
+
+fn judge(figure: &mut FigureComparison, chance: Chance, clock_step_ns: u64) {
+    let (Some(a), Some(ratio), Some(ends)) = (figure.a, figure.ratio, figure.interval) else {
+        return;
+    };
+    let immaterial = figure.figure.immaterial(clock_step_ns);
+    let matters = |ratio: f64| (ratio - 1.0).abs() * a > immaterial;
+    let same_way = (chance.statistic > 0.0) == (ratio > 1.0);
+    let apart = chance.p_adjusted <= RATE && same_way && matters(ratio);
+    figure.p = Some(chance.p);
+    figure.p_adjusted = Some(chance.p_adjusted);
+    figure.verdict = Some(match ends.iter().any(|end| matters(*end)) {
+        true => verdict::name(apart, 1.0 / ratio, [1.0 / ends[1], 1.0 / ends[0]]),
+        false => Kind::NoDifference,
+    });
+}
+
+/// Says so where runs are apart, and yet too few among so many comparisons.
+fn explain(figure: &mut FigureComparison, sides: &Sides, number: usize, asked: usize) {
+    if figure.verdict != Some(Kind::TooNoisy) || !are_apart(sides) {
+        return;
+    }
+    let (a, b) = (sides.a.len(), sides.b.len());
+    figure.reason = Some(format!(
+        "the runs of A and of B do not overlap, but of {number} comparisons {a} and {b} runs cannot \
+         tell that from chance; --runs {asked}"
+    ));
+}
+
+/// Whether no run of one side lies within those of the other.
+fn are_apart(sides: &Sides) -> bool {
+    let ends = |runs: &[f64]| {
+        let low = runs.iter().copied().fold(f64::INFINITY, f64::min);
+        (low, runs.iter().copied().fold(f64::NEG_INFINITY, f64::max))
+    };
+    let (a, b) = (ends(&sides.a), ends(&sides.b));
+    a.1 < b.0 || b.1 < a.0
+}
+
+fn sides(figure: &FigureComparison) -> Sides {
+    let logarithms = |runs: &[f64]| runs.iter().map(|value| value.ln()).collect();
+    Sides { a: logarithms(&figure.runs_a), b: logarithms(&figure.runs_b) }
+}
+
+fn side_by_side(
+    figure: Figure,
+    [runs_a, runs_b]: [Vec<f64>; 2],
+    reason: Option<String>,
+) -> FigureComparison {
+    let (a, b) = (median(runs_a.clone()), median(runs_b.clone()));
+    let ratio = a.zip(b).map(|(a, b)| b / a);
+    let interval = of_medians(&runs_a, &runs_b, |a, b| b / a);
+    FigureComparison {
+        figure,
+        a,
+        b,
+        ratio: ratio.filter(|ratio| ratio.is_finite()),
+        interval: interval.filter(|ends| ends.iter().all(|end| end.is_finite())),
+        p: None,
+        p_adjusted: None,
+        verdict: None,
+        reason,
+        runs_a,
+        runs_b,
+    }
+}
+
+fn too_few([a, b]: &[Vec<f64>; 2], across: bool) -> Option<String> {
+    let which = if across { " with messages across cores" } else { "" };
+    (a.len().min(b.len()) < RUNS_MIN).then(|| format!("{TOO_FEW}{which}"))
+}
+
+fn no_ratio(runs: &[Vec<f64>; 2]) -> Option<String> {
+    let any_nothing = runs.iter().flatten().any(|value| *value <= 0.0);
+    any_nothing.then(|| "not above zero in every run: it has no ratio".to_owned())
+}
+
+/// The valid runs of a cell.
+fn runs<'a>(entry: &Entry<'a>) -> Vec<&'a RunPoint> {
+    entry.detail.runs.iter().filter(|run| run.valid).collect()
+}
+
+fn values(entry: &Entry, figure: Figure, across: bool) -> Vec<f64> {
+    runs(entry).iter().filter_map(|run| figure.of(run, across)).collect()
+}
+
+/// Why a figure may not be compared, whatever its runs are.
+fn unusable(a: &Entry, b: &Entry, figure: Figure) -> Option<String> {
+    let sides = [("A", a), ("B", b)];
+    let invalid: Vec<_> = sides.iter().filter(|(_, it)| !it.cell.valid).map(|it| it.0).collect();
+    if !invalid.is_empty() {
+        return Some(format!("invalid in {}", invalid.join(" and ")));
+    }
+    if !figure.is_latency() {
+        return None;
+    }
+    let short = sides.iter().find_map(|(name, entry)| {
+        let (reached, asked) = entry.short_of_rate()?;
+        Some(format!("{name} {}", words::reached(reached, asked)))
+    });
+    short.or_else(|| {
+        let withheld = |(_, entry): &&(&str, &Entry)| {
+            let runs = runs(entry);
+            runs.len() >= RUNS_MIN && runs.iter().all(|run| figure.of(run, false).is_none())
+        };
+        let (name, _) = sides.iter().find(withheld)?;
+        let what = figure.words();
+        Some(format!("withheld: in {name}, fewer than ten messages of a run lie beyond its {what}"))
+    })
+}
+
+/// Where the two ends of messages ran. A median over messages on one core and messages across
+/// cores says how many were which; a shift of that share is no change of either.
+struct Placing {
+    /// Whether latencies are those across cores alone.
+    across: bool,
+    remark: Option<String>,
+}
+
+impl Placing {
+    fn of(a: &Entry, b: &Entry) -> Self {
+        let shares = [a, b].map(|entry| share_on_one_core(entry.cell));
+        let [Some(in_a), Some(in_b)] = shares else { return Self { across: false, remark: None } };
+        let are_unlike = [a, b].iter().any(|entry| unlike_placements(entry.cell));
+        let shifted = (in_a - in_b).abs();
+        let across = a.is_mixed() || b.is_mixed() || (are_unlike && shifted > SHARE_SHIFTED);
+        let shown = across || (are_unlike && shifted > SHARE_REMARKED);
+        let share = words::share_percent;
+        let text = || {
+            let kept = if across { "; p50 and p99 are of those across cores alone" } else { "" };
+            let (in_a, in_b) = (share(in_a), share(in_b));
+            format!("on one core ran {in_a} of the messages of A, {in_b} of B{kept}")
+        };
+        Self { across, remark: shown.then(text) }
+    }
+}
+
+/// `None` where messages have no places.
+fn share_on_one_core(cell: &Cell) -> Option<f64> {
+    let of_one_core = cell.placements.iter().find(|placement| placement.same_cpu);
+    (!cell.placements.is_empty()).then(|| of_one_core.map_or(0.0, |placement| placement.share))
+}
+
+/// Whether messages of the two placements take unlike times. Where one of them is absent or rare,
+/// nobody knows.
+fn unlike_placements(cell: &Cell) -> bool {
+    let medians: Vec<f64> = cell.placements.iter().filter_map(|it| it.p50()).collect();
+    match medians[..] {
+        [one, other] => one.max(other) > one.min(other) * RATIO_EQUAL,
+        _ => true,
+    }
+}
+
+/// Stands for a reason that is put in words when the number of comparisons is known.
+const TOO_FEW: &str = "too few runs";
+/// From this on a share of placements is another mixture: 10 of 100 messages.
+const SHARE_SHIFTED: f64 = 0.1;
+/// From this on it is remarked: where p99 lies, one of 100 messages decides.
+const SHARE_REMARKED: f64 = 0.005;

@@ -1,0 +1,181 @@
+//! The rate that is stated, counted; and that the test still finds what is there.
+
+use rand::RngExt;
+
+use super::*;
+
+/// How the runs of a cell spread.
+#[derive(Clone, Copy)]
+enum Law {
+    /// Normal, with this standard deviation.
+    Normal(f64),
+    /// Skewed, with a long tail.
+    Skewed(f64),
+    /// Every second run, at random, takes half as long again.
+    TwoModes,
+    /// One run of ten is disturbed.
+    Outliers,
+    /// Whole steps, as of memory in pages.
+    Steps,
+    /// All runs alike, as of memory that is allocated at the start.
+    Constant,
+}
+
+const LAWS: [Law; 8] = [
+    Law::Normal(0.005),
+    Law::Normal(0.02),
+    Law::Normal(0.1),
+    Law::Skewed(0.02),
+    Law::TwoModes,
+    Law::Outliers,
+    Law::Steps,
+    Law::Constant,
+];
+
+fn normal(random: &mut StdRng) -> f64 {
+    (0..12).map(|_| random.random_range(-0.5..0.5)).sum()
+}
+
+fn run(law: Law, random: &mut StdRng) -> f64 {
+    match law {
+        Law::Normal(deviation) => deviation * normal(random),
+        Law::Skewed(scale) => scale * normal(random).exp(),
+        Law::TwoModes => {
+            let mode = if random.random_bool(0.5) { 0.4 } else { 0.0 };
+            mode + 0.005 * normal(random)
+        }
+        Law::Outliers => {
+            let disturbed =
+                if random.random_bool(0.1) { random.random_range(0.0..1.0) } else { 0.0 };
+            0.01 * normal(random) + disturbed
+        }
+        Law::Steps => 0.002 * f64::from(random.random_range(0..4)),
+        Law::Constant => 3.0,
+    }
+}
+
+/// Comparisons of like with like; `shared` is the deviation of what disturbs all cells of a run.
+fn family(random: &mut StdRng, size: usize, runs: [usize; 2], shared: f64) -> Vec<Sides> {
+    let blocks: Vec<f64> = (0..runs[0] + runs[1]).map(|_| shared * normal(random)).collect();
+    let cell = |at: usize| {
+        let all: Vec<f64> = blocks.iter().map(|block| block + run(LAWS[at % 8], random)).collect();
+        Sides { a: all[..runs[0]].to_vec(), b: all[runs[0]..].to_vec() }
+    };
+    (0..size).map(cell).collect()
+}
+
+fn alarms(trials: usize, size: usize, runs: [usize; 2], shared: f64) -> usize {
+    let mut random = StdRng::seed_from_u64(size as u64 ^ runs[0] as u64);
+    let is_alarm = |_: &usize| {
+        let family = family(&mut random, size, runs, shared);
+        test(&family).iter().any(|chance| chance.p_adjusted <= RATE)
+    };
+    (0..trials).filter(is_alarm).count()
+}
+
+#[test]
+fn equals_are_called_different_no_more_often_than_stated() {
+    // 200 trials at 5 %: 10 expected at most; 21 or more would be a chance of two in a thousand.
+    for (size, runs, shared) in
+        [(4, [5, 5], 0.0), (40, [5, 5], 0.0), (40, [5, 5], 0.03), (24, [5, 6], 0.0)]
+    {
+        let found = alarms(200, size, runs, shared);
+        assert!(found <= 20, "{found} of 200 with {size} comparisons of {runs:?} runs");
+    }
+    // Drawn divisions in place of all of them.
+    let found = alarms(40, 8, [9, 9], 0.0);
+    assert!(found <= 8, "{found} of 40 with nine runs");
+}
+
+/// The check of the check: what looks at each comparison alone is wrong in most families.
+#[test]
+fn without_the_correction_there_would_be_false_alarms() {
+    let mut random = StdRng::seed_from_u64(3);
+    let is_alarm = |_: &usize| {
+        let family = family(&mut random, 40, [5, 5], 0.0);
+        test(&family).iter().any(|chance| chance.p <= RATE)
+    };
+    let found = (0..100).filter(is_alarm).count();
+    assert!(found > 60, "{found} of 100");
+}
+
+#[test]
+fn a_difference_of_ten_per_cent_is_found_and_its_direction() {
+    let mut random = StdRng::seed_from_u64(4);
+    for factor in [1.1f64, 1.0 / 1.1] {
+        let is_found = |_: &usize| {
+            let mut family = family(&mut random, 40, [5, 5], 0.0);
+            family[0].b.iter_mut().for_each(|run| *run += factor.ln());
+            let chance = test(&family)[0];
+            chance.p_adjusted <= RATE && chance.statistic.signum() == factor.ln().signum()
+        };
+        let found = (0..100).filter(is_found).count();
+        assert!(found >= 95, "{found} of 100");
+    }
+}
+
+#[test]
+fn what_is_found_first_does_not_hide_the_rest() {
+    let mut random = StdRng::seed_from_u64(5);
+    let mut family: Vec<Sides> = (0..30)
+        .map(|_| Sides {
+            a: (0..5).map(|_| run(Law::Normal(0.005), &mut random)).collect(),
+            b: (0..5).map(|_| run(Law::Normal(0.005), &mut random)).collect(),
+        })
+        .collect();
+    for sides in &mut family[..20] {
+        sides.b.iter_mut().for_each(|run| *run += 0.2);
+    }
+    let found = test(&family);
+    assert!(found[..20].iter().all(|chance| chance.p_adjusted <= RATE), "{found:?}");
+    assert!(found[20..].iter().all(|chance| chance.p_adjusted > RATE), "{found:?}");
+}
+
+#[test]
+fn a_mean_is_trimmed_at_both_ends_and_its_error_is_of_what_is_drawn_in() {
+    let values: Vec<f64> = [-90.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 900.0].into();
+    let (mean, error) = trimmed(&values, 2);
+    assert_eq!(mean, 4.5);
+    // 2, 2, 2, 3, 4, 5, 6, 7, 7, 7: squares about 4.5 over 6 × 5.
+    assert!((error - 42.5 / 30.0).abs() < 1e-12, "{error}");
+    let (mean, error) = trimmed(&[1.0, 2.0, 3.0], 0);
+    assert_eq!((mean, error), (2.0, 2.0 / 6.0));
+}
+
+#[test]
+fn a_disturbed_run_hides_a_difference_no_more_from_eight_runs_on() {
+    let mut random = StdRng::seed_from_u64(6);
+    let mut is_found = |runs: usize| {
+        let mut side = |offset: f64| -> Vec<f64> {
+            let usual = std::iter::repeat_with(|| offset + 0.005 * normal(&mut random));
+            usual.take(runs - 1).chain([offset + 1.0]).collect()
+        };
+        test(&[Sides { a: side(0.0), b: side(0.1) }])[0].p_adjusted <= RATE
+    };
+    assert!((0..20).all(|_| is_found(8)));
+}
+
+#[test]
+fn a_test_of_one_comparison_is_that_of_fisher_and_pitman() {
+    let apart = Sides { a: vec![0.0, 0.1, 0.2, 0.3, 0.4], b: vec![1.0, 1.1, 1.2, 1.3, 1.4] };
+    let [chance] = test(&[apart])[..] else { panic!("one") };
+    assert_eq!((chance.p, chance.p_adjusted), (2.0 / 252.0, 2.0 / 252.0));
+    assert!(chance.statistic > 0.0);
+    let equal = Sides { a: vec![1.0; 5], b: vec![1.0; 5] };
+    assert_eq!(test(&[equal])[0].p, 1.0);
+    assert_eq!(test(&[]), []);
+}
+
+#[test]
+fn divisions_are_all_there_once() {
+    let mut seen = std::collections::BTreeSet::new();
+    each_division(9, 4, &mut |chosen| assert!(seen.insert(chosen.to_vec())));
+    assert_eq!(seen.len() as f64, divisions(9, 4));
+    assert_eq!(divisions(14, 7), 3432.0);
+}
+
+#[test]
+fn more_comparisons_ask_for_more_runs() {
+    let needed: Vec<usize> = [1, 6, 7, 448, 1000].map(runs_to_tell_any).into();
+    assert_eq!(needed, [4, 5, 6, 9, 9]);
+}

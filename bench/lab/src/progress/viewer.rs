@@ -1,0 +1,76 @@
+//! The thread that looks at a run in progress and draws what it sees.
+//!
+//! It runs under SCHED_IDLE and stays off the CPUs of real-time threads, as the one that observes
+//! (`observe::sampler`). A run that is over before its first look is not looked at. What looks cost
+//! is measured: after a dear one it sleeps so much longer that all of them stay below
+//! [`COST_PERCENT_MAX`].
+
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use super::Live;
+use super::course::Course;
+use super::look::Look;
+use crate::observe::sampler::{come_last, stay_off_real_time_cpus, thread_cpu_ns};
+use crate::run::watch::Running;
+
+/// See the module.
+pub(super) struct Viewer {
+    stop: Sender<()>,
+    thread: JoinHandle<(Live, u64)>,
+}
+
+impl Viewer {
+    /// Shows `running` in `live`, until it is told to stop or dropped; `course` and `begin` are the
+    /// session's. `None` if there is no memory for a thread.
+    pub(super) fn start(
+        live: Live,
+        running: Running,
+        course: Course,
+        begin: Instant,
+    ) -> Option<Self> {
+        let (stop, stopped) = mpsc::channel();
+        let view = move || {
+            stay_off_real_time_cpus(running.processes.iter().map(|(_, pid)| *pid));
+            come_last();
+            view(live, Look::new(running), &course, begin, &stopped)
+        };
+        let thread = std::thread::Builder::new().name("view".into()).spawn(view).ok()?;
+        Some(Viewer { stop, thread })
+    }
+
+    /// What it was given, and the CPU time that it took, in ns; `None` if it has panicked.
+    pub(super) fn stop(self) -> Option<(Live, u64)> {
+        drop(self.stop);
+        self.thread.join().ok()
+    }
+}
+
+fn view(
+    mut live: Live,
+    mut look: Look,
+    course: &Course,
+    begin: Instant,
+    stopped: &Receiver<()>,
+) -> (Live, u64) {
+    let mut pause = FIRST_LOOK;
+    while stopped.recv_timeout(pause) == Err(RecvTimeoutError::Timeout) {
+        let before_ns = thread_cpu_ns();
+        let figures = look.look();
+        live.state.time = course.time(figures.part, begin);
+        live.state.figures = Some(figures);
+        live.draw();
+        let cost_ns = thread_cpu_ns() - before_ns;
+        let cheap_ns = cost_ns as f64 * 100.0 / COST_PERCENT_MAX;
+        pause = PAUSE.max(Duration::from_nanos(cheap_ns as u64));
+    }
+    (live, thread_cpu_ns())
+}
+
+/// Runs shorter than this are not disturbed at all.
+const FIRST_LOOK: Duration = Duration::from_millis(500);
+/// Between two looks, at least.
+const PAUSE: Duration = Duration::from_millis(250);
+/// What looking may cost, in per cent of a core.
+const COST_PERCENT_MAX: f64 = 0.4;

@@ -1,0 +1,330 @@
+//! The scorecard: for each scenario, topology and tuning, the systems scored by criteria with
+//! weights, and how far the order depends on these. Arithmetic is `score`'s.
+
+use std::collections::BTreeMap;
+
+use super::section::{Part, Section};
+use super::table::{Column, Row, Table, TableCell};
+use super::view::{Entry, View, distinct};
+use super::words;
+use crate::score::{Card, Contender, Criterion, End, first_shares, swings};
+
+/// Systems of one scenario that live alike, at one tuning.
+pub(super) struct Field<'a> {
+    scenario: &'a str,
+    topology: &'a str,
+    tuning: &'a str,
+    contenders: Vec<Contender>,
+    /// Systems that have not all cells of the others, and why.
+    left_out: Vec<String>,
+    /// What to bear in mind of those that are scored.
+    cautions: Vec<String>,
+}
+
+/// Of everything that has a steady latency.
+pub(super) fn section(view: &View) -> Section {
+    let weights = &view.wishes.weights;
+    let mut parts: Vec<Part> = Vec::new();
+    for field in fields(view) {
+        let Some(card) = Card::new(&field.contenders, weights) else {
+            parts.extend(field.nothing());
+            continue;
+        };
+        let is_first = parts.iter().all(|part| part.is_detail);
+        parts.push(field.part(&card, !is_first));
+    }
+    Section { id: "scorecard", title: "Scorecard", remark: REMARK.to_owned(), parts }
+}
+
+/// The score of a system, at a tuning of a scenario, by a criterion as the scorecard published with
+/// CycloneDDS's figures names it; `None` where it has none.
+pub(super) fn beside(
+    view: &View,
+    [scenario, tuning, system]: [&str; 3],
+    published: &str,
+) -> Option<f64> {
+    let fields = fields(view);
+    let field = fields.iter().find(|it| it.scenario == scenario && it.tuning == tuning)?;
+    let card = Card::new(&field.contenders, &view.wishes.weights)?;
+    let row = card.rows.iter().find(|row| row.name == system)?;
+    if published == "total" {
+        return Some(row.total);
+    }
+    let (_, criterion) = PUBLISHED.iter().find(|(name, _)| *name == published)?;
+    let place = card.criteria.iter().position(|it| it == criterion)?;
+    Some(row.points[place])
+}
+
+fn fields<'a>(view: &View<'a>) -> Vec<Field<'a>> {
+    let steady = || view.groups.iter().filter(|group| group.is_steady());
+    let entries = || steady().flat_map(|group| group.entries.iter().map(move |it| (group, it)));
+    let keys =
+        distinct(entries().filter(|(_, it)| !it.system.floor).map(|(group, it)| {
+            (group.scenario, it.cell.topology.as_str(), it.cell.tuning.as_str())
+        }));
+    keys.into_iter()
+        .map(|(scenario, topology, tuning)| {
+            let of = entries().filter(|(group, it)| {
+                group.scenario == scenario
+                    && it.cell.topology == topology
+                    && it.cell.tuning == tuning
+            });
+            let mut cells: BTreeMap<(usize, u64), Vec<&Entry>> = BTreeMap::new();
+            for (group, entry) in of {
+                let place = view.groups.iter().position(|it| it.id == group.id).unwrap_or(0);
+                cells.entry((place, entry.cell.params.payload_bytes)).or_default().push(entry);
+            }
+            Field::new(scenario, topology, tuning, &cells.into_values().collect::<Vec<_>>())
+        })
+        .collect()
+}
+
+impl<'a> Field<'a> {
+    /// Of `cells`: one for each parameter point, with the entries of all systems.
+    fn new(
+        scenario: &'a str,
+        topology: &'a str,
+        tuning: &'a str,
+        cells: &[Vec<&Entry<'a>>],
+    ) -> Self {
+        let mut field = Field {
+            scenario,
+            topology,
+            tuning,
+            contenders: Vec::new(),
+            left_out: Vec::new(),
+            cautions: Vec::new(),
+        };
+        let peers = cells.iter().flatten().map(|entry| entry.system).filter(|it| !it.floor);
+        for system in distinct(peers.map(|system| system.name)) {
+            let faults: Vec<String> =
+                cells.iter().filter_map(|it| fault(of(it, system), it[0])).collect();
+            if !faults.is_empty() {
+                field.left_out.push(format!("{system}: {}", few(&faults)));
+                continue;
+            }
+            let own: Vec<&Entry> = cells.iter().filter_map(|it| of(it, system)).collect();
+            field.cautions.extend(caution(system, &own));
+            let figures = Criterion::ALL.map(|criterion| geometric_mean(&own, criterion));
+            field.contenders.push(Contender { name: system.to_owned(), figures });
+        }
+        field
+    }
+
+    fn title(&self) -> String {
+        format!("{}, {}, {}", self.scenario, self.topology.replace('-', " "), self.tuning)
+    }
+
+    fn part(&self, card: &Card, is_detail: bool) -> Part {
+        let shares = first_shares(card);
+        Part {
+            title: self.title(),
+            lines: [vec![verdict(card, &shares)], self.remarks(card)].concat(),
+            tables: vec![scores(card, &shares), sensitivity(card)],
+            is_detail,
+        }
+    }
+
+    /// Stands where nobody can be scored.
+    fn nothing(&self) -> Option<Part> {
+        let lines: Vec<String> = std::iter::once("no system can be scored".to_owned())
+            .chain(self.left_out.iter().map(|line| format!("not scored: {line}")))
+            .collect();
+        Some(Part { title: self.title(), lines, is_detail: true, ..Part::default() })
+    }
+
+    fn remarks(&self, card: &Card) -> Vec<String> {
+        let mut lines = Vec::new();
+        for criterion in &card.dropped {
+            lines.push(format!(
+                "{} is not scored, for no system has all of its figures here; its weight is shared \
+                 out among the others",
+                criterion.words()
+            ));
+        }
+        for (system, lacks) in &card.unscored {
+            let lacks: Vec<&str> = lacks.iter().map(|criterion| criterion.words()).collect();
+            lines.push(format!("not scored: {system}: no figure of {}", lacks.join(", ")));
+        }
+        lines.extend(self.left_out.iter().map(|line| format!("not scored: {line}")));
+        lines.extend(self.cautions.iter().cloned());
+        lines
+    }
+}
+
+fn of<'v, 'a>(entries: &[&'v Entry<'a>], system: &str) -> Option<&'v Entry<'a>> {
+    entries.iter().copied().find(|entry| entry.system.name == system)
+}
+
+/// Why a cell may not be used.
+fn fault(entry: Option<&Entry>, any: &Entry) -> Option<String> {
+    let point = format!("{}, {}", any.size(), words::rate(any.cell.params.rate_hz));
+    match entry {
+        None => Some(format!("not measured at {point}")),
+        Some(entry) => entry.estimate().err().map(|why| format!("{why} at {point}")),
+    }
+}
+
+fn caution(system: &str, cells: &[&Entry]) -> Option<String> {
+    let lost: Vec<String> =
+        cells.iter().filter(|entry| entry.cell.lost > 0).map(|entry| entry.size()).collect();
+    (!lost.is_empty()).then(|| {
+        format!("{system} lost messages at {}: its scores are of those that came", few(&lost))
+    })
+}
+
+/// The first few, and how many more.
+fn few(items: &[String]) -> String {
+    let shown = items.iter().take(FEW).cloned().collect::<Vec<_>>().join("; ");
+    match items.len().saturating_sub(FEW) {
+        0 => shown,
+        more => format!("{shown}; and {more} more"),
+    }
+}
+
+/// Over all cells: a ratio between two systems is then the same in whichever unit.
+fn geometric_mean(cells: &[&Entry], criterion: Criterion) -> Option<f64> {
+    let figures: Option<Vec<f64>> = cells.iter().map(|entry| figure(entry, criterion)).collect();
+    let figures = figures.filter(|them| !them.is_empty())?;
+    let sum: f64 = figures.iter().map(|figure| figure.ln()).sum();
+    Some((sum / figures.len() as f64).exp())
+}
+
+fn figure(entry: &Entry, criterion: Criterion) -> Option<f64> {
+    let cell = entry.cell;
+    let value = match criterion {
+        Criterion::Memory => cell.pss_bytes as f64,
+        Criterion::Stability => entry.typical_p99()? / entry.typical_p50()?,
+        Criterion::Cpu => cell.cpu_us_per_message,
+        Criterion::Simplicity => {
+            let threads: u32 = cell.processes.iter().map(|process| process.thread_count).sum();
+            let lines = configuration_lines(entry) as f64 + 1.0;
+            (cell.processes.len() as f64 * f64::from(threads) * lines).cbrt()
+        }
+        Criterion::StartUp => cell.startup_ms + cell.daemon_ms.unwrap_or(0.0),
+    };
+    (value.is_finite() && value > 0.0).then_some(value)
+}
+
+/// Lines of the files that a run was given, without blank ones and comments.
+fn configuration_lines(entry: &Entry) -> usize {
+    let of = |text: &String| {
+        let mut parts = text.split("<!--");
+        let first = parts.next().unwrap_or_default().to_owned();
+        let text = parts
+            .fold(first, |text, part| text + part.split_once("-->").map_or("", |(_, after)| after));
+        let counts = |line: &&str| !line.trim().is_empty() && !line.trim_start().starts_with('#');
+        text.lines().filter(counts).count()
+    };
+    entry.detail.configuration.values().map(of).sum()
+}
+
+/// Who is first, and how surely.
+fn verdict(card: &Card, shares: &[f64]) -> String {
+    let first = &card.rows[0];
+    let lead = card
+        .rows
+        .get(1)
+        .map(|second| format!(", {:.2} before {}", first.total - second.total, second.name));
+    let share = match card.rows.len() {
+        1 => String::new(),
+        _ => format!("; first by {} of all weights there are", words::share_percent(shares[0])),
+    };
+    format!(
+        "{} is first with {:.2} of 10{}{share}",
+        first.name,
+        first.total,
+        lead.unwrap_or_default()
+    )
+}
+
+fn scores(card: &Card, shares: &[f64]) -> Table {
+    let weighed = card.criteria.iter().zip(&card.weights).map(|(criterion, weight)| Column {
+        group: criterion.words().to_owned(),
+        head: words::share_percent(*weight),
+    });
+    let total = Column { group: "total".to_owned(), head: "first by".to_owned() };
+    let row = |(row, share): (&crate::score::Row, &f64)| {
+        let scored = row.points.iter().zip(&row.figures).zip(&card.criteria);
+        let points = scored.map(|((points, figure), criterion)| TableCell {
+            main: format!("{points:.1}"),
+            small: amount(*criterion, *figure),
+            ..TableCell::default()
+        });
+        let total = TableCell {
+            main: format!("{:.2}", row.total),
+            small: words::share_percent(*share),
+            title: "of 10; first by this share of all weights there are".to_owned(),
+            ..TableCell::default()
+        };
+        Row { label: row.name.clone(), cells: std::iter::once(total).chain(points).collect() }
+    };
+    Table {
+        caption: "scores of 10 by weight, and what they are scored by; the best first".to_owned(),
+        columns: std::iter::once(total).chain(weighed).collect(),
+        rows: card.rows.iter().zip(shares).map(row).collect(),
+        notes: vec![],
+    }
+}
+
+fn sensitivity(card: &Card) -> Table {
+    let heads = ["weight", "first down to", "below it", "first up to", "above it"];
+    let columns = heads.map(|head| Column { group: head.to_owned(), head: String::new() });
+    let text = |main: String| TableCell { main, ..TableCell::default() };
+    let beyond = |end: End| {
+        end.beyond.map_or_else(|| words::WITHHELD.to_owned(), |row| card.rows[row].name.clone())
+    };
+    let rows = card.criteria.iter().zip(&card.weights).zip(swings(card));
+    let rows = rows.map(|((criterion, weight), swing)| Row {
+        label: criterion.words().to_owned(),
+        cells: vec![
+            text(words::share_percent(*weight)),
+            text(words::share_percent(swing.low.weight)),
+            text(beyond(swing.low)),
+            text(words::share_percent(swing.high.weight)),
+            text(beyond(swing.high)),
+        ],
+    });
+    Table {
+        caption: format!(
+            "how far one weight may move, the others in proportion, before {} is first no more",
+            card.rows[0].name
+        ),
+        columns: columns.into(),
+        rows: rows.collect(),
+        notes: vec![],
+    }
+}
+
+/// A figure with its unit.
+fn amount(criterion: Criterion, figure: f64) -> String {
+    match criterion {
+        Criterion::Memory => format!("{} MB", words::megabytes(figure as u64)),
+        Criterion::Stability => words::factor(figure),
+        Criterion::Cpu => format!("{} µs", words::us(figure)),
+        Criterion::Simplicity => format!("{figure:.1} parts"),
+        Criterion::StartUp => format!("{} ms", words::us(figure)),
+    }
+}
+
+/// The criteria of `published/cyclonedds-orin.toml`.
+const PUBLISHED: [(&str, Criterion); 5] = [
+    ("memory efficiency", Criterion::Memory),
+    ("latency stability", Criterion::Stability),
+    ("cpu efficiency", Criterion::Cpu),
+    ("simplicity of architecture", Criterion::Simplicity),
+    ("startup speed", Criterion::StartUp),
+];
+
+const FEW: usize = 3;
+
+const REMARK: &str = "Each score is 10 less one for each doubling of the system’s figure over the \
+best’s, 10 − log₂(figure / best), and no less than 0; the total is their mean by weight. Figures are \
+geometric means over all cells of the scenario: memory, PSS of all processes with daemons; latency \
+stability, p99 over p50; CPU, of all processes for each message; simplicity, the geometric mean of \
+the numbers of processes, of threads, and of lines of configuration plus one; start-up, until the \
+processes have found each other, with the daemon’s own. How low a latency is, is no criterion: see \
+the advice. By the logarithm a system that comes or goes reorders none of the others. “First by” is \
+the share of all weights there are by which a system is first (SMAA-2, Lahdelma and Salminen 2001: \
+10,000 draws, every set of weights as likely as any other); it holds the figures to be exact. Other \
+weights: myelin bench report DIR --weights FILE.";

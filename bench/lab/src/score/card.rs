@@ -1,0 +1,177 @@
+//! Scores, totals, and the order that follows.
+
+use super::{Criterion, Weights};
+
+/// A system with its figures.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Contender {
+    /// Of the system.
+    pub name: String,
+    /// For each of [`Criterion::ALL`]; above 0, less is better. `None` is not known.
+    pub figures: [Option<f64>; Criterion::ALL.len()],
+}
+
+/// Scores of systems, the first in the ranking first.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Card {
+    /// What is scored: criteria with a figure of at least one system.
+    pub criteria: Vec<Criterion>,
+    /// Of `criteria`; their sum is 1.
+    pub weights: Vec<f64>,
+    /// Systems with all figures of `criteria`.
+    pub rows: Vec<Row>,
+    /// Systems that have some of the figures, and what they lack: not scored.
+    pub unscored: Vec<(String, Vec<Criterion>)>,
+    /// Criteria that no system has a figure of: their weights are shared out among the others.
+    pub dropped: Vec<Criterion>,
+}
+
+/// A scored system.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Row {
+    /// Of the system.
+    pub name: String,
+    /// By [`Card::criteria`].
+    pub figures: Vec<f64>,
+    /// By [`Card::criteria`], 0 to 10.
+    pub points: Vec<f64>,
+    /// The mean of the points by weight.
+    pub total: f64,
+}
+
+impl Card {
+    /// Scores `contenders`; `None` if none can be.
+    pub fn new(contenders: &[Contender], weights: &Weights) -> Option<Self> {
+        let has = |contender: &Contender, criterion: &Criterion| {
+            contender.figures[*criterion as usize].is_some()
+        };
+        let (criteria, dropped): (Vec<Criterion>, Vec<_>) = Criterion::ALL
+            .into_iter()
+            .partition(|criterion| contenders.iter().any(|one| has(one, criterion)));
+        let sum: f64 = criteria.iter().map(|criterion| weights.of(*criterion)).sum();
+        if sum <= 0.0 {
+            return None;
+        }
+        let weights: Vec<f64> = criteria.iter().map(|it| weights.of(*it) / sum).collect();
+        let mut unscored = Vec::new();
+        let mut known: Vec<(&str, Vec<f64>)> = Vec::new();
+        for contender in contenders {
+            let figures: Option<Vec<f64>> =
+                criteria.iter().map(|it| contender.figures[*it as usize]).collect();
+            match figures {
+                Some(figures) => known.push((&contender.name, figures)),
+                None => {
+                    let lacks = criteria.iter().filter(|it| !has(contender, it)).copied();
+                    unscored.push((contender.name.clone(), lacks.collect()));
+                }
+            }
+        }
+        let best: Vec<f64> = (0..criteria.len())
+            .map(|place| known.iter().map(|(_, them)| them[place]).fold(f64::INFINITY, f64::min))
+            .collect();
+        let row = |(name, figures): (&str, Vec<f64>)| {
+            let points: Vec<f64> =
+                figures.iter().zip(&best).map(|(figure, best)| points(*figure, *best)).collect();
+            let total = dot(&points, &weights);
+            Row { name: name.to_owned(), figures, points, total }
+        };
+        let mut rows: Vec<Row> = known.into_iter().map(row).collect();
+        rows.sort_by(|a, b| b.total.total_cmp(&a.total));
+        (!rows.is_empty()).then_some(Card { criteria, weights, rows, unscored, dropped })
+    }
+}
+
+/// The score of a figure: 10 for the best, one less for each doubling, no less than 0.
+pub fn points(figure: f64, best: f64) -> f64 {
+    (POINTS_MAX - (figure / best).log2()).clamp(0.0, POINTS_MAX)
+}
+
+pub(super) fn dot(points: &[f64], weights: &[f64]) -> f64 {
+    points.iter().zip(weights).map(|(points, weight)| points * weight).sum()
+}
+
+const POINTS_MAX: f64 = 10.0;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn contender(name: &str, figures: [f64; 5]) -> Contender {
+        Contender { name: name.to_owned(), figures: figures.map(Some) }
+    }
+
+    fn order(card: &Card) -> Vec<&str> {
+        card.rows.iter().map(|row| row.name.as_str()).collect()
+    }
+
+    #[test]
+    fn each_doubling_costs_a_point_and_totals_are_weighted_means() {
+        let a = contender("a", [1e6, 2.0, 5.0, 3.0, 10.0]);
+        let b = contender("b", [4e6, 1.0, 5.0, 3.0, 80.0]);
+        let card = Card::new(&[b, a], &Weights::default()).unwrap();
+        assert_eq!(order(&card), ["a", "b"]);
+        assert_eq!(card.rows[0].points, [10.0, 9.0, 10.0, 10.0, 10.0]);
+        assert_eq!(card.rows[1].points, [8.0, 10.0, 10.0, 10.0, 7.0]);
+        assert!((card.rows[0].total - (10.0 - 0.25)).abs() < 1e-12);
+        assert!((card.rows[1].total - (10.0 - 2.0 * 0.30 - 3.0 * 0.10)).abs() < 1e-12);
+        assert_eq!(points(5000.0, 1.0), 0.0, "cut off");
+    }
+
+    #[test]
+    fn what_is_not_known_is_said_and_is_no_zero() {
+        let mut partial = contender("partial", [1.0; 5]);
+        partial.figures[Criterion::Stability as usize] = None;
+        let whole = contender("whole", [2.0; 5]);
+        let card = Card::new(&[partial.clone(), whole], &Weights::default()).unwrap();
+        assert_eq!(order(&card), ["whole"]);
+        assert_eq!(card.rows[0].total, 10.0, "the best of those that are scored");
+        assert_eq!(card.unscored, [("partial".to_owned(), vec![Criterion::Stability])]);
+
+        let card = Card::new(&[partial], &Weights::default()).unwrap();
+        assert_eq!(card.dropped, [Criterion::Stability]);
+        assert_eq!(card.criteria.len(), 4);
+        assert!((card.weights[0] - 0.30 / 0.75).abs() < 1e-12, "its weight is shared out");
+        assert_eq!(Card::new(&[], &Weights::default()), None);
+    }
+
+    proptest! {
+        /// Independence of irrelevant alternatives: whoever comes, the others keep their order.
+        #[test]
+        fn a_newcomer_reorders_nobody(
+            all in prop::collection::vec(prop::array::uniform5(1.0f64..30.0), 3..9),
+            factor in 0.1f64..30.0,
+        ) {
+            let mut all: Vec<Contender> = all
+                .into_iter()
+                .enumerate()
+                .map(|(place, figures)| contender(&format!("s{place}"), figures))
+                .collect();
+            let without = Card::new(&all, &Weights::default()).unwrap();
+            let mut newcomer = all[0].clone();
+            newcomer.name = "new".to_owned();
+            newcomer.figures = newcomer.figures.map(|figure| figure.map(|it| it * factor));
+            all.push(newcomer);
+            let with = Card::new(&all, &Weights::default()).unwrap();
+            let kept: Vec<&str> = order(&with).into_iter().filter(|name| *name != "new").collect();
+            prop_assert_eq!(kept, order(&without));
+        }
+
+        /// Units do not matter.
+        #[test]
+        fn a_scale_changes_nothing(
+            figures in prop::collection::vec(prop::array::uniform5(1.0f64..900.0), 2..6),
+            scale in 0.001f64..1000.0,
+        ) {
+            let card = |scale: f64| {
+                let contenders: Vec<Contender> = (figures.iter().enumerate())
+                    .map(|(place, them)| contender(&place.to_string(), them.map(|it| it * scale)))
+                    .collect();
+                Card::new(&contenders, &Weights::default()).unwrap()
+            };
+            for (a, b) in card(1.0).rows.iter().zip(&card(scale).rows) {
+                prop_assert!((a.total - b.total).abs() < 1e-9);
+            }
+        }
+    }
+}

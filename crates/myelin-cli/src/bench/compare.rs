@@ -1,0 +1,60 @@
+//! `myelin bench compare`: two results folders.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use anyhow::Result;
+use clap::{Args, ValueEnum};
+use myelin_bench_lab::compare;
+use myelin_bench_lab::input_error::InputError;
+use myelin_bench_lab::record::write_whole;
+
+/// Arguments of `myelin bench compare`.
+#[derive(Args)]
+pub struct Options {
+    /// The results folder to compare with: what was.
+    directory_a: PathBuf,
+    /// The results folder that is compared: what is.
+    directory_b: PathBuf,
+    /// Exit with status 1 if anything is worse in DIRECTORY_B.
+    #[arg(long, value_enum)]
+    fail_on: Option<FailOn>,
+    /// List every figure, not only those that differ.
+    #[arg(long, conflicts_with = "json")]
+    all: bool,
+    /// Print one JSON object and nothing else; docs/compare.md names its fields.
+    #[arg(long)]
+    json: bool,
+    /// Write the difference plots: one page that works offline.
+    #[arg(long, value_name = "FILE")]
+    html: Option<PathBuf>,
+}
+
+/// What a script wants to be stopped by.
+#[derive(Clone, Copy, ValueEnum)]
+enum FailOn {
+    /// A figure is worse, or a cell has no valid run any more.
+    Worse,
+}
+
+/// Compares, prints, and writes the page if one is wanted.
+pub fn run(options: &Options) -> Result<ExitCode> {
+    let comparison = compare::read(&options.directory_a, &options.directory_b)?;
+    if let Some(path) = &options.html {
+        write_whole(path, compare::page(&comparison).as_bytes()).map_err(|error| {
+            InputError::new(format!("--html {}: {error}", path.display()))
+                .remedy("name a file in a folder that exists and can be written")
+        })?;
+    }
+    crate::say(&match options.json {
+        true => serde_json::to_string_pretty(&comparison)? + "\n",
+        false => compare::terminal(&comparison, super::screen(), options.all),
+    });
+    if let Some(path) = options.html.as_ref().filter(|_| !options.json) {
+        crate::say(&format!("page: {}\n", path.display()));
+    }
+    Ok(match options.fail_on {
+        Some(FailOn::Worse) if comparison.is_worse() => ExitCode::FAILURE,
+        _ => ExitCode::SUCCESS,
+    })
+}
