@@ -1,5 +1,9 @@
 //! How the page lies in wide and narrow windows, and on paper: nothing overlaps, nothing passes the
 //! edge, everything is drawn and has a name.
+//!
+//! `MYELIN_KEEP_REPORT=FOLDER` leaves large pages in that folder, to time their opening.
+
+use std::path::Path;
 
 use myelin_bench_lab::{host, summary};
 use summary::Analysis;
@@ -121,6 +125,10 @@ fn a_thousand_cells_stay_below_five_megabytes() {
     for (cells, is_ample) in [(304, true), (1000, false)] {
         let large = repeated(&analysis, cells);
         let page = write(&large);
+        if let Some(folder) = std::env::var_os("MYELIN_KEEP_REPORT") {
+            let place = Path::new(&folder).join(format!("{cells}-cells.html"));
+            std::fs::copy(&page.1, place).unwrap();
+        }
         assert!(page.2.len() < 5_000_000, "{cells} cells: {} bytes", page.2.len());
         let is_said = page.2.contains("to keep the page below 5 MB");
         assert_eq!(is_said, !is_ample, "{cells} cells: {} bytes", page.2.len());

@@ -92,6 +92,10 @@ function drawStages(holder, group, payload, page) {
     for (const which of [ALL_MESSAGES, SLOW_MESSAGES]) {
       const part = element("div", {});
       pair.append(element("div", {}, element("h4", { textContent: `${group.tunings.length > 1 ? `${tuning}: ` : ""}${which}` }), part));
+      if (which === SLOW_MESSAGES && own.every((cell) => cell.stages.slow_messages === 0)) {
+        part.append(remark("p99 is withheld in every cell: fewer than ten messages lie beyond."));
+        continue;
+      }
       const sums = own.map((cell) => ({ name: cell.system, value: stageBar(cell, which).end }));
       const sentence = `Mean composition of the latency, ${group.title}, ${tuning}, ${which}: ${extremes(sums, (value) => `${us(value)} µs`)}`;
       fillPlot(part, sentence, stagePlot(own, which, page, room < 760 ? room : (room - 24) / 2));
