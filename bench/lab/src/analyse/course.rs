@@ -121,8 +121,8 @@ mod tests {
     #[test]
     fn a_stall_is_where_it_was() {
         let mut messages: Vec<Message> =
-            (0..1200u64).map(|n| message(n * 10_000_000, 20_000)).collect();
-        messages[600].latency_ns = 50_000_000;
+            (0..2400u64).map(|n| message(n * 10_000_000, 20_000)).collect();
+        messages[1200].latency_ns = 50_000_000;
         let (windows, map) = made(&messages);
         let slow: Vec<usize> = (0..60).filter(|&at| windows[at].max_us > Some(1000.0)).collect();
         assert_eq!(slow, [30]);
