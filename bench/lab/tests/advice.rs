@@ -5,7 +5,7 @@ use std::path::Path;
 use myelin_bench_kit::protocol::{Reliability, Transport, Wait};
 use myelin_bench_lab::advise::choice::Budget;
 use myelin_bench_lab::report::{Wishes, write_for};
-use myelin_bench_lab::{host, summary};
+use myelin_bench_lab::summary;
 use summary::{Analysis, Cell, Detail};
 
 #[path = "page/fixture.rs"]

@@ -7,7 +7,7 @@ use myelin_bench_lab::compare::{
 use myelin_bench_lab::report::Screen;
 use myelin_bench_lab::report::verdict::Kind;
 use myelin_bench_lab::scenario::Scenario;
-use myelin_bench_lab::{host, summary};
+use myelin_bench_lab::summary;
 use summary::Placement;
 
 #[path = "page/fixture.rs"]

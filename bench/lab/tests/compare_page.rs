@@ -2,7 +2,7 @@
 //! figures.
 
 use myelin_bench_lab::compare::{Comparison, Figure, compare, page};
-use myelin_bench_lab::{host, summary};
+use myelin_bench_lab::summary;
 
 #[allow(dead_code, reason = "the page is another one than the report's")]
 #[path = "page/browser.rs"]

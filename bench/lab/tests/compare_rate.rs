@@ -2,7 +2,7 @@
 
 use myelin_bench_lab::compare::{Comparison, Figure, Side, compare};
 use myelin_bench_lab::report::verdict::Kind;
-use myelin_bench_lab::{host, summary};
+use myelin_bench_lab::summary;
 
 #[path = "page/fixture.rs"]
 mod fixture;

@@ -7,7 +7,7 @@ use std::path::Path;
 use std::sync::OnceLock;
 
 use myelin_bench_lab::report::write_all;
-use myelin_bench_lab::{host, summary};
+use myelin_bench_lab::summary;
 use summary::{Analysis, Cell, Course, Detail, HeatMap, Stage, StageMean};
 
 #[path = "page/ask.rs"]

@@ -1,7 +1,7 @@
 //! Curves and signs of the page, read back from a browser and compared with the summary:
 //! percentiles, latency against size, run by run, publish time against subscribers.
 
-use myelin_bench_lab::{host, summary};
+use myelin_bench_lab::summary;
 use summary::{Analysis, Cell, Detail};
 
 #[path = "page/browser.rs"]

@@ -1,7 +1,7 @@
 //! What a report says of streams and images, in every format.
 
 use myelin_bench_lab::report::{Format, Screen, terminal, write_all};
-use myelin_bench_lab::{host, summary};
+use myelin_bench_lab::summary;
 use summary::Analysis;
 
 #[path = "page/fixture.rs"]

@@ -1,7 +1,7 @@
 //! The texts of a report: files, terminal tables, the formats of other tools.
 
 use myelin_bench_lab::report::{Format, Screen, terminal, write_all};
-use myelin_bench_lab::{host, summary};
+use myelin_bench_lab::summary;
 use summary::{Analysis, Cell, Distribution, Second, Summary};
 
 #[path = "page/fixture.rs"]

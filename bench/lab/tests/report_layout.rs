@@ -5,7 +5,7 @@
 
 use std::path::Path;
 
-use myelin_bench_lab::{host, summary};
+use myelin_bench_lab::summary;
 use summary::Analysis;
 
 #[path = "page/ask.rs"]

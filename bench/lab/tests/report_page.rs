@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::OnceLock;
 
 use myelin_bench_lab::report::write_all;
-use myelin_bench_lab::{host, summary};
+use myelin_bench_lab::summary;
 
 #[path = "page/browser.rs"]
 mod browser;

@@ -6,7 +6,7 @@
 use std::path::Path;
 
 use myelin_bench_lab::report::write_all;
-use myelin_bench_lab::{host, summary};
+use myelin_bench_lab::summary;
 use summary::{Analysis, Cell};
 
 #[path = "page/browser.rs"]

@@ -9,7 +9,7 @@ use std::sync::LazyLock;
 
 use myelin_bench_lab::report::published::{CyberRt, CycloneddsOrin, Images};
 use myelin_bench_lab::report::write_all;
-use myelin_bench_lab::{host, summary};
+use myelin_bench_lab::summary;
 use summary::{Analysis, Cell};
 use toml::{Table, Value};
 

@@ -2,7 +2,7 @@
 //! was reached, and of runs that never settled.
 
 use myelin_bench_lab::report::{Format, Screen, terminal, write_all};
-use myelin_bench_lab::{host, summary};
+use myelin_bench_lab::summary;
 use summary::{Analysis, Repeats};
 
 #[path = "page/fixture.rs"]

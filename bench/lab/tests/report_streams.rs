@@ -2,7 +2,7 @@
 
 use myelin_bench_lab::report::published::CyberRt;
 use myelin_bench_lab::report::{Format, Screen, terminal, write_all};
-use myelin_bench_lab::{host, summary};
+use myelin_bench_lab::summary;
 use summary::Analysis;
 
 #[path = "page/fixture.rs"]

@@ -4,7 +4,7 @@
 use myelin_bench_lab::input_error::Source;
 use myelin_bench_lab::report::{Format, Screen, Wishes, terminal_for, write_for};
 use myelin_bench_lab::score::Weights;
-use myelin_bench_lab::{host, summary};
+use myelin_bench_lab::summary;
 use summary::{Analysis, Cell};
 
 #[path = "page/fixture.rs"]

@@ -1,10 +1,12 @@
 //! A results folder that was never measured: plausible, deterministic, with everything in it that
-//! a report must cope with. Whoever includes this file supplies `super::{host, summary}`.
+//! a report must cope with. Whoever includes this file supplies `super::summary`.
 
 use myelin_bench_kit::protocol::{Topology, Touch, Transport, Wait, Workload};
 
-use super::host::{Host, IdleState};
 use super::summary::*;
+
+#[path = "machine.rs"]
+mod machine;
 
 /// Sizes of the scenario `roundtrip-sizes`.
 pub const PAYLOADS: [u64; 7] = [0, 64, 256, 1024, 4096, 16384, 65536];
@@ -27,7 +29,7 @@ pub fn analysis() -> Analysis {
     }
     let summary = Summary {
         schema: SCHEMA,
-        host: host(),
+        host: machine::host(),
         command: "myelin bench run roundtrip-sizes sanity --runs 5 --seed 7".to_owned(),
         systems: systems(),
         cells: made.cells,
@@ -368,37 +370,4 @@ fn systems() -> Vec<SystemInfo> {
         missing: Some("not installed; cargo install iceoryx2-driver".to_owned()),
     };
     MODELS.iter().map(info).chain([missing]).collect()
-}
-
-fn host() -> Host {
-    Host {
-        cpu_model: "Imaginary 9000 @ 2.90GHz".to_owned(),
-        cpus: 2,
-        architecture: "x86_64".to_owned(),
-        hypervisor: Some("KVM".to_owned()),
-        memory_bytes: 8 << 30,
-        os: "Debian GNU/Linux 12 (bookworm)".to_owned(),
-        kernel: "6.18.44".to_owned(),
-        machine: None,
-        preemption: Some("voluntary".to_owned()),
-        kernel_command_line: "console=ttyS0 panic=1".to_owned(),
-        clocksource: "tsc".to_owned(),
-        clock_read_ns: 18.2,
-        clock_step_ns: 16,
-        governor: None,
-        idle_driver: Some("haltpoll".to_owned()),
-        idle_governor: Some("haltpoll".to_owned()),
-        idle_states: vec![
-            IdleState { name: "POLL".to_owned(), latency_us: 0 },
-            IdleState { name: "haltpoll".to_owned(), latency_us: 1 },
-        ],
-        can_hold_awake: false,
-        rt_runtime_us: Some(950_000),
-        memlock_bytes: Some(8 << 20),
-        socket_buffer_max_bytes: Some(212_992),
-        huge_pages: Some("madvise".to_owned()),
-        busy_percent: 2.0,
-        loopback_packets_per_s: 14.0,
-        steal_percent: Some(0.7),
-    }
 }
