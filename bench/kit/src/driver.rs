@@ -62,14 +62,6 @@ pub trait Publisher {
         Err(Error::new("this system has no loans"))
     }
 
-    /// [`loan`](Self::loan) and [`publish_loan`](Self::publish_loan) in one call, where nothing is to
-    /// be stamped between them: of `message` the first `filled` bytes are written. Called only if
-    /// [`has_loans`](Self::has_loans); an adaptor has its own if that spares it keeping the loan.
-    fn publish_by_loan(&mut self, message: &[u8], filled: usize) -> Result<(), Error> {
-        self.loan(message.len())?[..filled].copy_from_slice(&message[..filled]);
-        self.publish_loan()
-    }
-
     /// Publishes a copy of `message`.
     fn publish(&mut self, message: &[u8]) -> Result<(), Error>;
 

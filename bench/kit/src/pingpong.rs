@@ -175,7 +175,6 @@ impl<'a> Ping<'a> {
         sent.return_ns = self.link.clock.now();
         sent.cpu = clock::cpu();
         sent.entry_ns = entry_ns;
-        self.samples.fetch(self.written);
         self.done.sent += 1;
         let until = sent.return_ns + self.prepare.reply_timeout_ns;
         let mut record = Record {

@@ -167,17 +167,6 @@ impl SampleFile {
         Some(unsafe { &mut *self.map.as_mut_ptr().add(at).cast::<Record>() })
     }
 
-    /// Brings the record at `index`, not yet written, into this core's cache. Stores become visible
-    /// in the order in which they were made, so a message published right after a record was written
-    /// would wait for that record's memory.
-    #[inline(always)]
-    pub fn fetch(&mut self, index: usize) {
-        if let Some(record) = self.record(index) {
-            // SAFETY: the place is this borrow's; volatile, so that it is stored now.
-            unsafe { std::ptr::write_volatile(&mut record.id, 0) };
-        }
-    }
-
     /// Declares all records below `written` complete.
     #[inline(always)]
     pub fn finish(&mut self, written: usize) {

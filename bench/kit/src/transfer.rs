@@ -86,10 +86,11 @@ pub(crate) fn send(
         publisher.publish(message)?;
         return Ok(sent);
     }
-    let Some((before_ns, clock)) = stamps else {
-        return publisher.publish_by_loan(message, filled).map(|()| sent);
-    };
     let memory = publisher.loan(message.len())?;
+    let Some((before_ns, clock)) = stamps else {
+        memory[..filled].copy_from_slice(&message[..filled]);
+        return publisher.publish_loan().map(|()| sent);
+    };
     let loaned_ns = clock.now();
     memory[..filled].copy_from_slice(&message[..filled]);
     let filled_ns = clock.now();

@@ -18,12 +18,11 @@ use myelin_bench_kit::{Error, clock};
 use crate::place::Place;
 
 type Port = Publisher<ipc::Service, [u8], ()>;
-type Uninit = SampleMutUninit<ipc::Service, [MaybeUninit<u8>], ()>;
 
 /// Publishes, and notifies if the other side sleeps.
 pub struct Outbox {
     // Dropped in this order; the place when nothing of iceoryx2 is left.
-    loan: Option<Uninit>,
+    loan: Option<SampleMutUninit<ipc::Service, [MaybeUninit<u8>], ()>>,
     /// One for each topic.
     publishers: Vec<Port>,
     notifier: Option<Notifier<ipc::Service>>,
@@ -58,17 +57,31 @@ impl Outbox {
             format!("see {other}'s log in the results folder; reply_timeout_ms sets the limit"),
         )
     }
+}
 
-    #[inline(always)]
-    fn fresh_loan(&self, len: usize) -> Result<Uninit, Error> {
-        let loan = self.publishers[self.topic].loan_slice_uninit(len);
-        loan.map_err(|error| Error::new(format!("iceoryx2: loan: {error:?}")))
+impl myelin_bench_kit::Publisher for Outbox {
+    fn has_loans(&self) -> bool {
+        true
     }
 
-    #[inline(always)]
-    fn send(&self, loan: Uninit) -> Result<(), Error> {
-        // SAFETY: as in `bytes_of`: every byte has a value, the kit's or one of an earlier message.
-        match unsafe { loan.assume_init() }.send() {
+    #[inline]
+    fn loan(&mut self, len: usize) -> Result<&mut [u8], Error> {
+        // One that was never published goes back first: only one is ours at a time.
+        self.loan = None;
+        let sample = self.publishers[self.topic].loan_slice_uninit(len);
+        let sample = sample.map_err(|error| Error::new(format!("iceoryx2: loan: {error:?}")))?;
+        let memory = self.loan.insert(sample).payload_mut();
+        // SAFETY: the bytes are shared memory, mapped and thus of some value each; any is a valid
+        // u8. The borrow is that of the slice it replaces.
+        Ok(unsafe { &mut *(std::ptr::from_mut(memory) as *mut [u8]) })
+    }
+
+    #[inline]
+    fn publish_loan(&mut self) -> Result<(), Error> {
+        let sample = self.loan.take().ok_or_else(|| Error::new("nothing is on loan"))?;
+        // SAFETY: as in `loan`: every byte has a value, the kit's or one of an earlier message.
+        let sample = unsafe { sample.assume_init() };
+        match sample.send() {
             Ok(0) => return Err(self.gone()),
             Ok(_) => {}
             Err(SendError::UnableToDeliver) => return Err(self.stuck()),
@@ -81,45 +94,10 @@ impl Outbox {
             Some(Ok(_)) | None => Ok(()),
         }
     }
-}
-
-/// The memory of a loan.
-#[inline(always)]
-fn bytes_of(loan: &mut Uninit) -> &mut [u8] {
-    // SAFETY: the bytes are shared memory, mapped and thus of some value each; any is a valid u8.
-    // The borrow is that of the slice it replaces.
-    unsafe { &mut *(std::ptr::from_mut(loan.payload_mut()) as *mut [u8]) }
-}
-
-impl myelin_bench_kit::Publisher for Outbox {
-    fn has_loans(&self) -> bool {
-        true
-    }
-
-    #[inline]
-    fn loan(&mut self, len: usize) -> Result<&mut [u8], Error> {
-        // One that was never published goes back first: only one is ours at a time.
-        self.loan = None;
-        let loan = self.fresh_loan(len)?;
-        Ok(bytes_of(self.loan.insert(loan)))
-    }
-
-    #[inline]
-    fn publish_loan(&mut self) -> Result<(), Error> {
-        let loan = self.loan.take().ok_or_else(|| Error::new("nothing is on loan"))?;
-        self.send(loan)
-    }
-
-    #[inline]
-    fn publish_by_loan(&mut self, message: &[u8], filled: usize) -> Result<(), Error> {
-        // A loan is 200 B: keeping it in between would cost more than the copy of a small message.
-        let mut loan = self.fresh_loan(message.len())?;
-        bytes_of(&mut loan)[..filled].copy_from_slice(&message[..filled]);
-        self.send(loan)
-    }
 
     fn publish(&mut self, message: &[u8]) -> Result<(), Error> {
-        self.publish_by_loan(message, message.len())
+        self.loan(message.len())?.copy_from_slice(message);
+        self.publish_loan()
     }
 
     #[inline]
@@ -127,6 +105,7 @@ impl myelin_bench_kit::Publisher for Outbox {
         self.topic = topic as usize;
     }
 }
+
 /// What both ways to wait have in common: samples are read where they lie.
 pub struct Inbox {
     // Dropped in this order.
@@ -189,7 +168,7 @@ impl Inbox {
 }
 
 /// `iceoryx2.poll`: receives without pause, from one topic after the other, as iceoryx2's own
-/// benchmark does: to ask `has_samples` first would make every hop dearer.
+/// benchmark does.
 pub struct Polling {
     inbox: Inbox,
 }
