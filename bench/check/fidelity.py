@@ -239,8 +239,8 @@ class Bench:
             "payload_bytes": self.payload, "messages": self.arguments.messages, "duration_ns": 0,
             "warmup_messages": self.arguments.warmup, "rate_hz": None,
             "reply_timeout_ns": 2_000_000_000, "match_timeout_ns": 10_000_000_000,
-            "record_every": 1, "parts_every": self.parts_every, "samples": samples, "directory": self.directory,
-            "lock_memory": False, "seed": 1, "options": {},
+            "record_every": 1, "parts_every": self.parts_every, "samples": samples,
+            "directory": self.directory, "lock_memory": False, "seed": 1, "options": {},
         }
 
     def plain(self):

@@ -23,7 +23,7 @@ use globset::{Glob, GlobSet, GlobSetBuilder};
 
 use crate::input_error::InputError;
 use crate::plan::{CellPlan, Plan};
-use crate::record::{Folder, RunRecord, RunSamples, make_whole};
+use crate::record::{RunRecord, RunSamples, make_whole};
 use crate::scenario::Scenario;
 use crate::session;
 use crate::summary::Analysis;
@@ -65,8 +65,7 @@ struct Source<'a> {
 
 /// Writes the file, whole or not at all.
 pub fn export(request: &Request) -> Result<Exported> {
-    let analysis = session::read(&request.directory)?;
-    let (mut folder, plan, _) = Folder::open(&request.directory)?;
+    let (mut folder, plan, analysis) = session::open(&request.directory)?;
     let runs = folder.runs()?.runs;
     let chosen = choose(&plan, &request.cells)?;
     let path = request.out.clone().unwrap_or_else(|| request.directory.join("samples.parquet"));

@@ -97,11 +97,15 @@ impl Plan {
         self.scenarios.push(scenario);
     }
 
+    /// The system of one of its cells; `None` if it is unknown.
+    pub fn system(&self, cell: &CellPlan) -> Option<&System> {
+        self.systems.iter().find(|system| system.name == cell.system)
+    }
+
     /// Where nothing sleeps a hop takes less than a microsecond, and stamps within it would be a
     /// fifth of that (docs/measurement.md).
     fn parts_every(&self, cell: &CellPlan) -> u64 {
-        let system = self.systems.iter().find(|system| system.name == cell.system);
-        let is_polled = system.is_some_and(|system| system.wait == Wait::Poll);
+        let is_polled = self.system(cell).is_some_and(|system| system.wait == Wait::Poll);
         match self.scenarios[cell.scenario].workload.kind {
             Kind::Roundtrip if is_polled => PARTS_EVERY_POLLED,
             _ => 1,

@@ -111,6 +111,11 @@ fn resume(path: &Path) -> Result<(Folder, Plan, Host)> {
 
 /// Reads a results folder again, as far as it is whole: [`Summary::damage`] says what is not.
 pub fn read(path: &Path) -> Result<Analysis> {
+    open(path).map(|(.., analysis)| analysis)
+}
+
+/// As [`read`], with the folder and what was planned.
+pub(crate) fn open(path: &Path) -> Result<(Folder, Plan, Analysis)> {
     let (mut folder, plan, host) = Folder::open(path)?;
     let (host, damage) = match host {
         Ok(host) => (host, None),
@@ -123,7 +128,7 @@ pub fn read(path: &Path) -> Result<Analysis> {
     };
     let mut analysis = analyse(&mut folder, &plan, host)?;
     analysis.summary.damage.extend(damage);
-    Ok(analysis)
+    Ok((folder, plan, analysis))
 }
 
 /// The figures that were last derived from a folder, for one whose plan or list of runs is lost.

@@ -7,10 +7,10 @@
 //! by a factor of 1.7 between sizes 16 times apart.) The interval is a bootstrap over runs: at each
 //! size, runs of either system are drawn with replacement and the crossing is found anew.
 
+use rand::SeedableRng;
 use rand::rngs::StdRng;
-use rand::{RngExt, SeedableRng};
 
-use crate::analyse::bootstrap::{RUNS_MIN, SEED, middle};
+use crate::analyse::bootstrap::{RUNS_MIN, SEED, middle, resample};
 
 /// Both systems at one size.
 #[derive(Clone, Debug, PartialEq)]
@@ -95,13 +95,10 @@ fn median(mut values: Vec<f64>) -> f64 {
     }
 }
 
-fn resample(values: &[f64], random: &mut StdRng) -> Vec<f64> {
-    (0..values.len()).map(|_| values[random.random_range(0..values.len())]).collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use rand::RngExt;
 
     const SIZES: [u64; 6] = [0, 64, 1024, 16 << 10, 64 << 10, 1 << 20];
 

@@ -45,11 +45,13 @@ pub fn of_medians(a: &[f64], b: &[f64], of: fn(f64, f64) -> f64) -> Option<[f64;
         return None;
     }
     let mut random = StdRng::seed_from_u64(SEED);
-    let mut median_of = |runs: &[f64]| {
-        let drawn = runs.iter().map(|_| runs[random.random_range(0..runs.len())]);
-        median(drawn.collect()).unwrap_or(f64::NAN)
-    };
+    let mut median_of = |runs: &[f64]| median(resample(runs, &mut random)).unwrap_or(f64::NAN);
     Some(middle(|| of(median_of(a), median_of(b))))
+}
+
+/// As many of them, drawn with replacement.
+pub(crate) fn resample(runs: &[f64], random: &mut StdRng) -> Vec<f64> {
+    runs.iter().map(|_| runs[random.random_range(0..runs.len())]).collect()
 }
 
 fn suffice(runs: &[impl Borrow<Sorted>]) -> bool {

@@ -66,7 +66,7 @@ pub fn analyse(folder: &mut Folder, plan: &Plan, host: Host) -> Result<Analysis>
     let mut writes = Vec::new();
     for (index, cell) in plan.cells.iter().enumerate() {
         let scenario = &plan.scenarios[cell.scenario];
-        let Some(system) = plan.systems.iter().find(|system| system.name == cell.system) else {
+        let Some(system) = plan.system(cell) else {
             continue;
         };
         let records = by_cell.remove(&index).unwrap_or_default();
@@ -100,8 +100,7 @@ pub fn is_narrow(
     host: &Host,
 ) -> bool {
     let scenario = &plan.scenarios[plan.cells[cell].scenario];
-    let name = &plan.cells[cell].system;
-    let Some(system) = plan.systems.iter().find(|system| system.name == *name) else {
+    let Some(system) = plan.system(&plan.cells[cell]) else {
         return true;
     };
     let own = records.iter().filter(|record| record.plan.cell == cell).cloned().collect();
@@ -113,7 +112,7 @@ pub fn is_narrow(
 pub fn alone(plan: &Plan, record: RunRecord, samples: &RunSamples, host: &Host) -> Option<Cell> {
     let cell = &plan.cells[record.plan.cell];
     let scenario = &plan.scenarios[cell.scenario];
-    let system = plan.systems.iter().find(|system| system.name == cell.system)?;
+    let system = plan.system(cell)?;
     let run = JudgedRun::new(record, samples, cell, system, scenario, host);
     Some(cell::pool(cell, scenario, system, &[run], BTreeMap::new()).0)
 }

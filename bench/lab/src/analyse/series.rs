@@ -94,7 +94,7 @@ impl Series {
 }
 
 /// Whether the parts of a message were stamped, at its end.
-pub(super) fn has_parts(record: &Record) -> bool {
+pub(crate) fn has_parts(record: &Record) -> bool {
     record.flags & LEAN == 0
 }
 

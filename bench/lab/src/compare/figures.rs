@@ -1,8 +1,9 @@
 //! The figures of a cell that are compared, run by run.
 
+use myelin_bench_kit::protocol::Workload;
 use serde::Serialize;
 
-use crate::report::entry::{Entry, Metric};
+use crate::report::entry::Entry;
 use crate::report::words;
 use crate::summary::RunPoint;
 
@@ -35,7 +36,7 @@ impl Figure {
     /// Whether cells of this kind have it. The latency of a flood is the depth of a queue; CPU for
     /// each message means nothing where only the first counts.
     pub(super) fn is_of(self, entry: &Entry) -> bool {
-        let is_startup = Metric::of(entry.cell.workload, true) == Metric::FirstSample;
+        let is_startup = entry.cell.workload == Workload::Startup;
         match self {
             Figure::P50 | Figure::P99 => entry.is_steady(),
             Figure::FirstSample => is_startup,

@@ -22,7 +22,6 @@ use serde::Serialize;
 
 use crate::input_error::InputError;
 use crate::plan::Plan;
-use crate::record::Folder;
 use crate::report::entry::{Entry, Metric};
 use crate::session;
 use crate::summary::{Analysis, Params};
@@ -195,8 +194,8 @@ pub fn compare(a: &Side, b: &Side) -> Result<Comparison> {
 /// A folder as the reports see it.
 fn side(path: &Path) -> Result<Side> {
     let read = || -> Result<Side> {
-        let (_, plan, _) = Folder::open(path)?;
-        Ok(Side { name: path.display().to_string(), plan, analysis: session::read(path)? })
+        let (_, plan, analysis) = session::open(path)?;
+        Ok(Side { name: path.display().to_string(), plan, analysis })
     };
     read().map_err(|error| match error.is::<InputError>() {
         true => error,

@@ -1,11 +1,11 @@
 //! The columns of the file. `docs/results.md` describes each; names that end in `_ns` without
 //! saying what they span are moments of CLOCK_MONOTONIC.
 
-use myelin_bench_kit::samples::{CORRUPT, LATE, LEAN, OUT_OF_ORDER, Record};
+use myelin_bench_kit::samples::{CORRUPT, LATE, OUT_OF_ORDER, Record};
 
 use super::Source;
 use super::rows::Row;
-use crate::analyse::series::span;
+use crate::analyse::series::{has_parts, span};
 use crate::analyse::stream;
 use crate::scenario::{Kind, frame_name};
 
@@ -121,7 +121,7 @@ fn answer_cpu(of: &Source<'_>, row: &Row) -> Option<i32> {
 
 /// A record that has the stamps of the message's parts.
 fn stamped(record: &Record) -> Option<&Record> {
-    Some(record).filter(|record| record.flags & LEAN == 0)
+    Some(record).filter(|record| has_parts(record))
 }
 
 /// A moment that was recorded: 0 is none.

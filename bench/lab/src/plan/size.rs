@@ -49,8 +49,7 @@ impl Plan {
         let guess = 1.0 / (MESSAGE_S + BYTE_S * cell.payload_bytes as f64);
         let measured = workload.seconds_at_most(cell.rate_hz.or(Some(guess)));
         let search_s = if workload.kind == Kind::Flood { SEARCH_S } else { 0.0 };
-        let system = self.systems.iter().find(|system| system.name == cell.system);
-        let daemon_s = system.filter(|system| system.daemon).map_or(0.0, |_| DAEMON_S);
+        let daemon_s = self.system(cell).filter(|system| system.daemon).map_or(0.0, |_| DAEMON_S);
         RUN_OVERHEAD_S + daemon_s + search_s + measured.unwrap_or(0.0)
     }
 }

@@ -8,9 +8,10 @@ use std::time::Instant;
 
 use hdrhistogram::Histogram;
 use myelin_bench_kit::protocol::Workload;
-use myelin_bench_kit::samples::{LEAN, Record};
+use myelin_bench_kit::samples::Record;
 
 use crate::analyse::distribution::{is_supported, us};
+use crate::analyse::series::has_parts;
 use crate::observe::cpu_ns;
 use crate::run::watch::Running;
 
@@ -148,8 +149,7 @@ impl Look {
             self.lost += 1;
             return;
         }
-        let is_lean = ping.flags & LEAN != 0;
-        let histogram = if is_lean { &mut self.lean } else { &mut self.stamped };
+        let histogram = if has_parts(ping) { &mut self.stamped } else { &mut self.lean };
         // No memory for a latency beyond all before is one sample less.
         let _ = histogram.record(until_ns.saturating_sub(from_ns));
     }

@@ -8,7 +8,6 @@
 use std::collections::BTreeMap;
 
 use hdrhistogram::Histogram;
-use myelin_bench_kit::protocol::Workload;
 
 use super::entry::Metric;
 use crate::summary::{Analysis, Cell, Detail};
@@ -33,12 +32,7 @@ fn render(cell: &Cell, detail: &Detail) -> String {
     for &(ns, count) in &detail.histogram {
         histogram.record_n(ns, count).expect("it grows as needed");
     }
-    let metric = match cell.workload {
-        Workload::Roundtrip => Metric::RoundTrip,
-        Workload::Publish => Metric::Publish,
-        Workload::Startup => Metric::FirstSample,
-        Workload::Stream | Workload::Image | Workload::Flood => Metric::OneWay,
-    };
+    let metric = Metric::of(cell.workload, cell.workload.is_one_way());
     let mut text = format!("# {}, in µs: {}\n", metric.words(), detail.name);
     if !cell.valid {
         text += "# no valid run: these figures are of invalid ones\n";

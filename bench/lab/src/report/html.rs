@@ -323,11 +323,12 @@ const PAGE_BYTES_MAX: usize = 5_000_000;
 
 const TEMPLATE: &str = include_str!("assets/report.html");
 
-/// What the template includes, by the names it has there.
-const INCLUDED: [(&str, &str); 3] = [
+/// What the templates include, by the names it has there.
+const INCLUDED: [(&str, &str); 4] = [
     ("controls.html", include_str!("assets/controls.html")),
     ("plots.html", include_str!("assets/plots.html")),
     ("sections.html", include_str!("assets/sections.html")),
+    ("end.html", include_str!("assets/end.html")),
 ];
 
 /// In this order: the last one draws, with what the others define.

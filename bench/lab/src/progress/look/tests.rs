@@ -1,7 +1,7 @@
 use std::sync::Arc;
 
 use myelin_bench_kit::protocol::{Command, Prepare};
-use myelin_bench_kit::samples::SampleFile;
+use myelin_bench_kit::samples::{LEAN, SampleFile};
 use tempfile::NamedTempFile;
 
 use super::*;
