@@ -6,7 +6,6 @@ use serde_json::Value;
 use super::Side;
 use crate::report::host;
 use crate::report::words::plural;
-use crate::scenario::Scenario;
 
 /// Something that is not the same in both folders.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -53,8 +52,10 @@ impl Part {
 /// Every difference, those that matter first.
 pub(super) fn differences(a: &Side, b: &Side) -> Vec<Difference> {
     let mut found = of_hosts(a, b);
-    found.extend(of_systems(a, b));
-    found.extend(of_scenarios(a, b));
+    let [systems_a, systems_b] = [a, b].map(|side| &side.analysis.summary.systems);
+    found.extend(of_named(Part::System, systems_a, systems_b, |system| &system.name));
+    let [scenarios_a, scenarios_b] = [a, b].map(|side| &side.plan.scenarios);
+    found.extend(of_named(Part::Scenario, scenarios_a, scenarios_b, |scenario| &scenario.name));
     found.extend(of_configurations(a, b));
     let seeds = [a, b].map(|side| side.plan.seed.to_string());
     found.extend(difference(Part::Session, "seed".to_owned(), seeds));
@@ -81,27 +82,15 @@ fn of_hosts(a: &Side, b: &Side) -> Vec<Difference> {
     differing.collect()
 }
 
-fn of_systems(a: &Side, b: &Side) -> Vec<Difference> {
+/// What differs between those of one name that both have.
+fn of_named<T: Serialize>(of: Part, a: &[T], b: &[T], name: fn(&T) -> &str) -> Vec<Difference> {
     let mut found = Vec::new();
-    for system in &a.analysis.summary.systems {
-        let others = &b.analysis.summary.systems;
-        let Some(other) = others.iter().find(|other| other.name == system.name) else { continue };
-        let facts = [system, other].map(|it| serde_json::to_value(it).expect("plain data"));
-        found.extend(leaves(Part::System, &system.name, &facts[0], &facts[1]));
+    for one in a {
+        let Some(other) = b.iter().find(|other| name(other) == name(one)) else { continue };
+        let facts = [one, other].map(|it| serde_json::to_value(it).expect("plain data"));
+        found.extend(leaves(of, name(one), &facts[0], &facts[1]));
     }
     // What a system says of itself changes with its driver, and is no difference in what it does.
-    found.retain(|difference| !difference.what.ends_with(", about"));
-    found
-}
-
-fn of_scenarios(a: &Side, b: &Side) -> Vec<Difference> {
-    let mut found = Vec::new();
-    for scenario in &a.plan.scenarios {
-        let is_same = |other: &&Scenario| other.name == scenario.name;
-        let Some(other) = b.plan.scenarios.iter().find(is_same) else { continue };
-        let facts = [scenario, other].map(|it| serde_json::to_value(it).expect("plain data"));
-        found.extend(leaves(Part::Scenario, &scenario.name, &facts[0], &facts[1]));
-    }
     found.retain(|difference| !difference.what.ends_with(", about"));
     found
 }

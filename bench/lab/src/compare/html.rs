@@ -44,7 +44,11 @@ pub fn page(comparison: &Comparison) -> String {
         alone => [("A", names(&comparison.only_in_a)), ("B", names(&comparison.only_in_b))],
         data => data(comparison),
         css => concat!(include_str!("../report/assets/report.css"), include_str!("assets/compare.css")),
-        js => concat!(include_str!("../report/assets/scales.js"), include_str!("assets/compare.js")),
+        js => concat!(
+            include_str!("../report/assets/scales.js"),
+            include_str!("../report/assets/drawing.js"),
+            include_str!("assets/compare.js"),
+        ),
         ..essentials()
     };
     rendered("compare.html", include_str!("assets/compare.html"), context)

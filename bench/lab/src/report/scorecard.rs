@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use super::section::{Part, Section};
 use super::table::{Column, Row, Table, TableCell};
-use super::view::{Entry, View, distinct};
+use super::view::{Entry, Group, View, distinct};
 use super::words;
 use crate::score::{Card, Contender, Criterion, End, first_shares, swings};
 
@@ -27,7 +27,7 @@ pub(super) fn section(view: &View) -> Section {
     let mut parts: Vec<Part> = Vec::new();
     for field in fields(view) {
         let Some(card) = Card::new(&field.contenders, weights) else {
-            parts.extend(field.nothing());
+            parts.push(field.nothing());
             continue;
         };
         let is_first = parts.iter().all(|part| part.is_detail);
@@ -36,44 +36,41 @@ pub(super) fn section(view: &View) -> Section {
     Section { id: "scorecard", title: "Scorecard", remark: REMARK.to_owned(), parts }
 }
 
-/// The score of a system, at a tuning of a scenario, by a criterion as the scorecard published with
-/// CycloneDDS's figures names it; `None` where it has none.
-pub(super) fn beside(
-    view: &View,
-    [scenario, tuning, system]: [&str; 3],
-    published: &str,
-) -> Option<f64> {
+/// The card of a scenario at a tuning; `None` where nothing is scored.
+pub(super) fn card(view: &View, scenario: &str, tuning: &str) -> Option<Card> {
     let fields = fields(view);
     let field = fields.iter().find(|it| it.scenario == scenario && it.tuning == tuning)?;
-    let card = Card::new(&field.contenders, &view.wishes.weights)?;
+    Card::new(&field.contenders, &view.wishes.weights)
+}
+
+/// The score that stands beside a published one, of `criterion` as it was published, or `total`.
+pub(super) fn beside(card: &Card, system: &str, criterion: &str) -> Option<f64> {
     let row = card.rows.iter().find(|row| row.name == system)?;
-    if published == "total" {
+    if criterion == "total" {
         return Some(row.total);
     }
-    let (_, criterion) = PUBLISHED.iter().find(|(name, _)| *name == published)?;
+    let (_, criterion) = PUBLISHED.iter().find(|(name, _)| *name == criterion)?;
     let place = card.criteria.iter().position(|it| it == criterion)?;
     Some(row.points[place])
 }
 
 fn fields<'a>(view: &View<'a>) -> Vec<Field<'a>> {
-    let steady = || view.groups.iter().filter(|group| group.is_steady());
-    let entries = || steady().flat_map(|group| group.entries.iter().map(move |it| (group, it)));
-    let keys =
-        distinct(entries().filter(|(_, it)| !it.system.floor).map(|(group, it)| {
-            (group.scenario, it.cell.topology.as_str(), it.cell.tuning.as_str())
-        }));
+    let steady = || view.groups.iter().enumerate().filter(|(_, group)| group.is_steady());
+    let entries = || {
+        steady().flat_map(|(place, group)| group.entries.iter().map(move |it| (place, group, it)))
+    };
+    let key = |group: &Group<'a>, it: &Entry<'a>| {
+        (group.scenario, it.cell.topology.as_str(), it.cell.tuning.as_str())
+    };
+    let peers = entries().filter(|(.., it)| !it.system.floor);
+    let keys = distinct(peers.map(|(_, group, it)| key(group, it)));
     keys.into_iter()
-        .map(|(scenario, topology, tuning)| {
-            let of = entries().filter(|(group, it)| {
-                group.scenario == scenario
-                    && it.cell.topology == topology
-                    && it.cell.tuning == tuning
-            });
+        .map(|own| {
             let mut cells: BTreeMap<(usize, u64), Vec<&Entry>> = BTreeMap::new();
-            for (group, entry) in of {
-                let place = view.groups.iter().position(|it| it.id == group.id).unwrap_or(0);
-                cells.entry((place, entry.cell.params.payload_bytes)).or_default().push(entry);
+            for (place, _, it) in entries().filter(|(_, group, it)| key(group, it) == own) {
+                cells.entry((place, it.cell.params.payload_bytes)).or_default().push(it);
             }
+            let (scenario, topology, tuning) = own;
             Field::new(scenario, topology, tuning, &cells.into_values().collect::<Vec<_>>())
         })
         .collect()
@@ -126,11 +123,11 @@ impl<'a> Field<'a> {
     }
 
     /// Stands where nobody can be scored.
-    fn nothing(&self) -> Option<Part> {
+    fn nothing(&self) -> Part {
         let lines: Vec<String> = std::iter::once("no system can be scored".to_owned())
             .chain(self.left_out.iter().map(|line| format!("not scored: {line}")))
             .collect();
-        Some(Part { title: self.title(), lines, is_detail: true, ..Part::default() })
+        Part { title: self.title(), lines, is_detail: true, ..Part::default() }
     }
 
     fn remarks(&self, card: &Card) -> Vec<String> {

@@ -109,15 +109,13 @@
     for (const { group, points } of groups) {
       if (points.length === 0) continue;
       any = true;
-      const figure = document.createElement("figure");
-      const caption = Object.assign(document.createElement("figcaption"), { textContent: `${group.words}: B over A` });
-      const plot = Object.assign(document.createElement("div"), { className: "plot" });
-      figure.append(caption, plot);
+      const plot = element("div", { className: "plot" });
+      const figure = element("figure", {}, element("figcaption", { textContent: `${group.words}: B over A` }), plot);
       figure.dataset.figure = group.figure;
       holder.append(figure);
       dots(plot, group, points, extent);
     }
-    if (!any) holder.append(Object.assign(document.createElement("p"), { className: "remark", textContent: "No cell differs." }));
+    if (!any) holder.append(remark("No cell differs."));
   }
 
   // ------------------------------------------------------------------ the shift function
@@ -131,7 +129,7 @@
     holder.replaceChildren();
     const cell = state.cell === null ? null : data.cells[state.cell];
     if (cell === null) {
-      holder.append(Object.assign(document.createElement("p"), { className: "remark", textContent: "No cell has latencies in both folders." }));
+      holder.append(remark("No cell has latencies in both folders."));
       return;
     }
     const percent = state.as === "percent";
@@ -176,7 +174,7 @@
   const select = document.getElementById("cell");
   for (const cell of shiftable) {
     const text = cell.name + (isDifferent(cell) ? " (differs)" : "");
-    select.append(Object.assign(document.createElement("option"), { value: String(cell.place), textContent: text }));
+    select.append(element("option", { value: String(cell.place), textContent: text }));
   }
   document.addEventListener("change", ({ target }) => {
     if (!(target.name in state)) return;

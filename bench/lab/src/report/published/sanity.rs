@@ -1,6 +1,6 @@
 //! ddsperf's table at one ping a second, and the scorecard its author gave.
 
-use super::super::scorecard::beside;
+use super::super::scorecard::{self, beside};
 use super::super::view::{Entry, Group, View};
 use super::super::words;
 use super::cyclonedds::{CycloneddsOrin, system};
@@ -55,9 +55,10 @@ fn figure(entry: &Entry, metric: &str) -> Option<f64> {
 /// Beside the scores of this report.
 pub(super) fn scorecard(published: &CycloneddsOrin, view: &View, group: &Group) -> Comparison {
     let tuning = group.tunings.first().copied().unwrap_or_default();
+    let card = scorecard::card(view, group.scenario, tuning);
     let rows = published.scorecard.rows.iter().map(|(criterion, weight, with, without)| {
         let pair = |score: &f64, shared| {
-            let here = beside(view, [group.scenario, tuning, system(shared)], criterion);
+            let here = card.as_ref().and_then(|card| beside(card, system(shared), criterion));
             (format!("{score:.1}"), here.map_or_else(dash, |score| format!("{score:.1}")))
         };
         ComparisonRow {
