@@ -109,6 +109,7 @@ fn prepare(messages: u64) -> Prepare {
         reliability: Default::default(),
         depth: DEPTH_DEFAULT,
         heard: None,
+        network: None,
         options: Default::default(),
     }
 }

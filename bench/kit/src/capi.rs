@@ -314,6 +314,7 @@ unsafe fn describe(system: &CSystem) -> protocol::System {
         daemon: false,
         missing: (!system.missing.is_null()).then(|| read(system.missing)),
         payload_bytes_max: system.payload_bytes_max,
+        across_hosts: false,
         floor: false,
         workloads: match system.streams {
             0 => protocol::Workload::roundtrip_only(),

@@ -24,6 +24,7 @@
 mod system;
 
 use std::collections::BTreeMap;
+use std::net::IpAddr;
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
@@ -213,10 +214,30 @@ pub struct Prepare {
     /// [`exchanges`](crate::samples::SampleFile::exchanges) are what it has taken.
     #[serde(default)]
     pub heard: Option<PathBuf>,
+    /// The way to the other process where it is on another host; `None` where it is on this one.
+    #[serde(default)]
+    pub network: Option<Network>,
     /// The scenario's `[options.<driver>]` table.
     #[serde(default)]
     pub options: serde_json::Map<String, serde_json::Value>,
 }
+
+/// The way between two hosts, seen from one of them. All addresses are of one family.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Network {
+    /// The interface of this host that leads to the other.
+    pub interface: String,
+    /// Its address.
+    pub own: IpAddr,
+    /// The other host's address.
+    pub peer: IpAddr,
+    /// The first of [`PORTS`] ports, TCP and UDP, that are this run's on both hosts.
+    pub port: u16,
+}
+
+/// How many ports a run across hosts has.
+pub const PORTS: u16 = 16;
 
 fn all() -> u64 {
     1

@@ -152,6 +152,7 @@ impl Plan {
             reliability: cell.reliability,
             depth: workload.depth,
             heard: None,
+            network: None,
             options: options.cloned().unwrap_or_default(),
         }
     }

@@ -188,6 +188,7 @@ impl Variant {
             daemon: self.shared_memory,
             missing,
             payload_bytes_max: PAYLOAD_BYTES_MAX,
+            across_hosts: false,
             floor: false,
             workloads: [Workload::roundtrip_only(), Workload::streams()].concat(),
             streams: Streams {

@@ -72,6 +72,7 @@ fn system(name: &str, wait: Wait, roudi: &Result<String, String>) -> System {
         daemon: true,
         missing: link::missing().or_else(|| roudi.clone().err()),
         payload_bytes_max: PAYLOAD_BYTES_MAX,
+        across_hosts: false,
         floor: false,
         workloads: [Workload::roundtrip_only(), Workload::streams()].concat(),
         streams: Streams {

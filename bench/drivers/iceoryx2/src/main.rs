@@ -106,6 +106,7 @@ impl Variant {
             daemon: false,
             missing: place::missing(),
             payload_bytes_max: PAYLOAD_BYTES_MAX,
+            across_hosts: false,
             floor: false,
             workloads: [Workload::roundtrip_only(), Workload::streams()].concat(),
             streams: Streams {

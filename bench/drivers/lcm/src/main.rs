@@ -37,6 +37,7 @@ impl Driver for Lcm {
             daemon: false,
             missing: link::missing().or_else(no_route),
             payload_bytes_max: PAYLOAD_BYTES_MAX,
+            across_hosts: false,
             floor: false,
             workloads: [Workload::roundtrip_only(), Workload::streams()].concat(),
             streams: Streams {

@@ -89,6 +89,7 @@ impl Variant {
             daemon: false,
             missing: link::missing().map(str::to_owned),
             payload_bytes_max: largest as u64,
+            across_hosts: false,
             floor: false,
             workloads: self.workloads.to_vec(),
             streams: Streams::default(),

@@ -27,6 +27,7 @@ pub fn system() -> System {
         daemon: false,
         missing: None,
         payload_bytes_max: 0,
+        across_hosts: false,
         floor: false,
         workloads: vec![Workload::Stream, Workload::Image, Workload::Publish],
         streams: Streams::default(),

@@ -108,7 +108,7 @@ impl Driver for Myelin {
             version: env!("CARGO_PKG_VERSION").into(),
             wait: kind.tells,
             transport: match kind.topology {
-                Topology::TwoProcesses => Transport::SharedMemory,
+                Topology::TwoProcesses | Topology::TwoHosts => Transport::SharedMemory,
                 Topology::OneProcess => Transport::Process,
             },
             topology: kind.topology,
@@ -116,9 +116,10 @@ impl Driver for Myelin {
             daemon: false,
             missing: None,
             payload_bytes_max: 0,
+            across_hosts: false,
             floor: false,
             workloads: match kind.topology {
-                Topology::TwoProcesses => {
+                Topology::TwoProcesses | Topology::TwoHosts => {
                     [vec![Workload::Roundtrip, Workload::Publish], Workload::streams()].concat()
                 }
                 Topology::OneProcess => vec![Workload::Stream, Workload::Image],
@@ -184,7 +185,7 @@ impl Driver for Myelin {
         }
         let kind = kind(prepare)?;
         match kind.topology {
-            Topology::TwoProcesses => stream::open(prepare, kind.wait),
+            Topology::TwoProcesses | Topology::TwoHosts => stream::open(prepare, kind.wait),
             Topology::OneProcess => stream::open_in_one_process(prepare, kind.wait),
         }
     }

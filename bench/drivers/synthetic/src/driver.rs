@@ -25,6 +25,7 @@ impl Driver for Synthetic {
             daemon: false,
             missing: None,
             payload_bytes_max: 0,
+            across_hosts: false,
             floor: false,
             workloads: vec![
                 Workload::Roundtrip,

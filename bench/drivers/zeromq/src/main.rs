@@ -35,6 +35,7 @@ impl Driver for ZeroMq {
             daemon: false,
             missing: link::missing(),
             payload_bytes_max: 0,
+            across_hosts: false,
             floor: false,
             workloads: [Workload::roundtrip_only(), Workload::streams()].concat(),
             streams: Streams {

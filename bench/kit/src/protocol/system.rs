@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::Workload;
 #[cfg(doc)]
-use super::{PROTOCOL, Role};
+use super::{PROTOCOL, Prepare, Role};
 
 /// How a subscriber of a system comes to its next message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -50,6 +50,9 @@ pub enum Topology {
     TwoProcesses,
     /// There is no pong: ping's process has both ends.
     OneProcess,
+    /// Ping and pong are processes on two hosts. No system lives so by itself: those of two
+    /// processes that are [`across_hosts`](System::across_hosts) can be run so.
+    TwoHosts,
 }
 
 impl Topology {
@@ -58,6 +61,7 @@ impl Topology {
         match self {
             Topology::TwoProcesses => "two-processes",
             Topology::OneProcess => "one-process",
+            Topology::TwoHosts => "two-hosts",
         }
     }
 }
@@ -132,6 +136,9 @@ pub struct System {
     /// Where its ends live.
     #[serde(default)]
     pub topology: Topology,
+    /// Whether its two processes may be on two hosts ([`Prepare::network`]).
+    #[serde(default)]
+    pub across_hosts: bool,
     /// Whether publishers write into loaned memory.
     #[serde(default)]
     pub loans: bool,

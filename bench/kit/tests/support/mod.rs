@@ -62,6 +62,7 @@ pub fn prepare(system: &str, role: Role) -> Prepare {
         reliability: Default::default(),
         depth: DEPTH_DEFAULT,
         heard: None,
+        network: None,
         options: serde_json::Map::new(),
     }
 }

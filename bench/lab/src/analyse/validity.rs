@@ -197,7 +197,7 @@ fn wrong_transport(
 
 fn has_segment(system: &System, observation: &Observation) -> bool {
     match system.topology {
-        Topology::TwoProcesses => observation.ping_and_pong_share_memory,
+        Topology::TwoProcesses | Topology::TwoHosts => observation.ping_and_pong_share_memory,
         Topology::OneProcess => observation.shared_bytes > 0,
     }
 }

@@ -275,7 +275,7 @@ impl Traits<'_> {
         match (self.topology, self.wait) {
             (Topology::OneProcess, Wait::Callback) => "is called, one process",
             (Topology::OneProcess, _) => "one process",
-            (Topology::TwoProcesses, wait) => words::wait_remark(wait),
+            (Topology::TwoProcesses | Topology::TwoHosts, wait) => words::wait_remark(wait),
         }
     }
 

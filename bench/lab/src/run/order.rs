@@ -72,7 +72,7 @@ impl Order<'_> {
 /// system would do; in one process it is called then.
 pub fn waits(system: &System, workload: Workload) -> Wait {
     match (workload, system.topology) {
-        (Workload::Publish, Topology::TwoProcesses) => Wait::Poll,
+        (Workload::Publish, Topology::TwoProcesses | Topology::TwoHosts) => Wait::Poll,
         (Workload::Publish, Topology::OneProcess) => Wait::Callback,
         _ => system.wait,
     }
