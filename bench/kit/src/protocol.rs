@@ -123,6 +123,9 @@ pub enum Role {
     Pong,
     /// Supervises the daemon of the middleware.
     Daemon,
+    /// Across hosts only, one process on each: that of index 0, on ping's host, asks that of index
+    /// 1, on pong's, what its clock reads, until it is told to stop.
+    Clock,
 }
 
 /// Everything a driver needs to know for one run.
@@ -234,6 +237,20 @@ pub struct Network {
     pub peer: IpAddr,
     /// The first of [`PORTS`] ports, TCP and UDP, that are this run's on both hosts.
     pub port: u16,
+}
+
+/// A question to the other host's clock and its answer: four stamps in ns, the outer two of the
+/// clock of ping's host, the inner two of pong's (as NTP's, RFC 5905 section 8).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Exchange {
+    /// Before the question was sent.
+    pub asked_ns: u64,
+    /// After the other side had received it.
+    pub heard_ns: u64,
+    /// Before the other side sent the answer.
+    pub answered_ns: u64,
+    /// After the answer was received.
+    pub returned_ns: u64,
 }
 
 /// How many ports a run across hosts has.
@@ -374,6 +391,9 @@ pub struct Done {
     /// Remarks for the report that are known at the end alone, for instance why messages were lost.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
+    /// Of [`Role::Clock`] with index 0: what it has asked, in order.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub exchanges: Vec<Exchange>,
     /// One process only: the counts of the receiving end, which pong has where there are two. Its
     /// `cpu_ns` is absent: ping's is that of the process.
     #[serde(default, skip_serializing_if = "Option::is_none")]

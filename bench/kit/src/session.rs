@@ -71,6 +71,7 @@ fn run(driver: &dyn Driver) -> Result<(), Error> {
     }
     match prepare.role {
         Role::Daemon => run_daemon(driver, &prepare),
+        Role::Clock => Err(Error::new("protocol: no clock yet")),
         Role::Ping | Role::Pong => run_role(driver, &prepare),
     }
 }

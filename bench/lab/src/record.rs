@@ -23,7 +23,7 @@ use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, anyhow};
-use myelin_bench_kit::protocol::{Done, Role};
+use myelin_bench_kit::protocol::{Done, Exchange, Role};
 use myelin_bench_kit::samples::Record;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -84,6 +84,8 @@ pub struct RunSamples {
     /// Pong's records: of round trips at the index of ping's, all zero where pong took nothing; of
     /// streams and images by id, in the order of taking. None of a publish run.
     pub pong: Vec<Record>,
+    /// Across hosts: what pong's clock read, asked from ping's host before, during and after.
+    pub exchanges: Vec<Exchange>,
 }
 
 /// A results folder.
@@ -218,7 +220,7 @@ impl Folder {
             let file = directory.join(file_of(role));
             samples::read(&file).with_context(|| format!("{}", file.display()))
         };
-        Ok(RunSamples { ping: read(Role::Ping)?, pong: read(Role::Pong)? })
+        Ok(RunSamples { ping: read(Role::Ping)?, pong: read(Role::Pong)?, ..RunSamples::default() })
     }
 
     /// What was observed of a kept run over time; `None` if nothing was.

@@ -243,7 +243,7 @@ mod tests {
             publish_return_ns: 1400,
             ..Record::default()
         };
-        let samples = RunSamples { ping: vec![sent], pong: vec![pong] };
+        let samples = RunSamples { ping: vec![sent], pong: vec![pong], ..RunSamples::default() };
         let messages = Messages::of(&samples, Kind::Roundtrip, true, true);
         let expected = [100.0, 20.0, 30.0, 50.0, 150.0, 10.0, 0.0, 140.0, 100.0, 20.0, 0.0];
         assert_eq!(messages.all[0].parts, Some(expected));
@@ -257,7 +257,11 @@ mod tests {
         let lean = |record: Record| Record { flags: LEAN, wake_ns: 0, ..record };
         let sent = ping([1000, 1000, 1100, 1500, 1520]);
         let pong = Record { wake_ns: 1250, take_return_ns: 1260, ..ping([0, 0, 1400, 0, 0]) };
-        let samples = RunSamples { ping: vec![sent, lean(sent)], pong: vec![pong, lean(pong)] };
+        let samples = RunSamples {
+            ping: vec![sent, lean(sent)],
+            pong: vec![pong, lean(pong)],
+            ..RunSamples::default()
+        };
         let messages = Messages::of(&samples, Kind::Roundtrip, true, false);
         let has: Vec<bool> = messages.all.iter().map(|message| message.parts.is_some()).collect();
         assert_eq!(has, [true, false]);
@@ -270,7 +274,7 @@ mod tests {
     fn who_is_awake_before_publish_returns_cuts_it_short() {
         let sent = ping([1000, 1000, 1300, 0, 0]);
         let pong = Record { wake_ns: 1200, take_return_ns: 1210, ..Record::default() };
-        let samples = RunSamples { ping: vec![sent], pong: vec![pong] };
+        let samples = RunSamples { ping: vec![sent], pong: vec![pong], ..RunSamples::default() };
         let messages = Messages::of(&samples, Kind::Image, true, true);
         let message = &messages.all[0];
         assert_eq!((message.begin_ns, message.latency_ns), (1000, 210));
@@ -287,7 +291,7 @@ mod tests {
     fn a_wait_inside_the_take_is_not_told_apart() {
         let sent = Record { loan_ns: 0, fill_ns: 0, ..ping([1000, 1040, 1100, 0, 0]) };
         let pong = Record { take_return_ns: 1210, ..Record::default() };
-        let samples = RunSamples { ping: vec![sent], pong: vec![pong] };
+        let samples = RunSamples { ping: vec![sent], pong: vec![pong], ..RunSamples::default() };
         let messages = Messages::of(&samples, Kind::Stream, false, true);
         assert_eq!(part(&messages.all[0], Stage::WakeAndTake), 110.0);
         let measured = messages.measured.unwrap();
@@ -312,7 +316,7 @@ mod tests {
                 publish_return_ns: pong_return,
                 ..Record::default()
             };
-            let samples = RunSamples { ping: vec![sent], pong: vec![pong] };
+            let samples = RunSamples { ping: vec![sent], pong: vec![pong], ..RunSamples::default() };
             for kind in [Kind::Roundtrip, Kind::Stream, Kind::Image] {
                 let messages = Messages::of(&samples, kind, true, true);
                 let measured = messages.measured.unwrap();

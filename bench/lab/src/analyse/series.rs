@@ -159,6 +159,7 @@ mod tests {
         let samples = RunSamples {
             ping: vec![record(0, 1000, 1100, 0), record(1, 2000, 0, 0)],
             pong: vec![record(0, 1050, 1040, 0)],
+            ..RunSamples::default()
         };
         let series = Series::of(&samples, false, true);
         assert_eq!(series.round_trip.quantile(1.0), Some(100));
@@ -183,6 +184,7 @@ mod tests {
                 // One that was lost made the two ends disagree on which are lean.
                 record(2, 3050, 3055, 0),
             ],
+            ..RunSamples::default()
         };
         let series = Series::of(&samples, true, false);
         assert_eq!((series.round_trip.len(), series.round_trip.range()), (2, Some((100, 120))));

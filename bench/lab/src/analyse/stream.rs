@@ -118,6 +118,7 @@ mod tests {
         let samples = RunSamples {
             ping: vec![sent(0, 1000), sent(1, 2000), sent(2, 3000)],
             pong: vec![taken(2, 3050), taken(0, 1040), Record::default()],
+            ..RunSamples::default()
         };
         let series = series(&samples, true, true);
         assert_eq!((series.one_way.len(), series.one_way.range()), (2, Some((40, 50))));
@@ -137,6 +138,7 @@ mod tests {
         let samples = RunSamples {
             ping: vec![bare(sent(0, 1000))],
             pong: vec![bare(taken(0, 1040)), bare(taken(0, 1090))],
+            ..RunSamples::default()
         };
         let series = series(&samples, false, false);
         assert_eq!(series.one_way.range(), Some((40, 90)), "taken by two");
@@ -146,7 +148,11 @@ mod tests {
 
     #[test]
     fn a_stream_counts_from_when_its_messages_were_due() {
-        let samples = RunSamples { ping: vec![sent(0, 1000)], pong: vec![taken(0, 1040)] };
+        let samples = RunSamples {
+            ping: vec![sent(0, 1000)],
+            pong: vec![taken(0, 1040)],
+            ..RunSamples::default()
+        };
         let series = series(&samples, true, false);
         assert_eq!(series.one_way.range(), Some((140, 140)));
         assert_eq!(series.service.range(), Some((40, 40)));
@@ -170,7 +176,7 @@ mod tests {
                 .map(|(way, _)| *way as i64)
                 .collect();
             pong.sort_by_key(|record| (record.id ^ seed).wrapping_mul(0x9e37_79b9_7f4a_7c15));
-            let found = series(&RunSamples { ping, pong }, true, true);
+            let found = series(&RunSamples { ping, pong, ..RunSamples::default() }, true, true);
             expected.sort_unstable();
             let values: Vec<i64> = (0..expected.len())
                 .map(|at| found.one_way.quantile((at as f64 + 0.5) / expected.len() as f64).unwrap())

@@ -66,7 +66,7 @@ mod tests {
     fn seen(kind: Kind, ping: &[u64], pong: &[(u64, u64)]) -> Vec<(u64, Option<u64>)> {
         let ping = ping.iter().map(|id| record(*id, 1)).collect();
         let pong = pong.iter().map(|(id, at)| record(*id, *at)).collect();
-        let rows = rows_of(kind, RunSamples { ping, pong });
+        let rows = rows_of(kind, RunSamples { ping, pong, ..RunSamples::default() });
         let at = |row: &Row| row.pong.map(|pong| pong.take_return_ns);
         rows.iter().map(|row| (row.ping.id, at(row))).collect()
     }

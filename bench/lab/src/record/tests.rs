@@ -40,7 +40,7 @@ fn record(order: u32) -> RunRecord {
 fn what_is_kept_is_read_again() {
     let (_place, mut folder) = folder();
     let one = Record { id: 7, take_return_ns: 99, ..Record::default() };
-    let samples = RunSamples { ping: vec![one; 1000], pong: Vec::new() };
+    let samples = RunSamples { ping: vec![one; 1000], pong: Vec::new(), ..RunSamples::default() };
     folder.keep(&record(0), &samples).unwrap();
     let (mut again, _, _) = Folder::open(folder.path()).unwrap();
     let runs = again.runs().unwrap().runs;

@@ -156,6 +156,7 @@ fn role_name(role: Role) -> &'static str {
         Role::Ping => "ping",
         Role::Pong => "pong",
         Role::Daemon => "daemon",
+        Role::Clock => "clock",
     }
 }
 

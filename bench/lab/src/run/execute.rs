@@ -108,7 +108,11 @@ fn go(order: &Order<'_>, cast: &mut Cast<'_>, watch: &mut dyn Watch) -> Result<O
         Some(pong) if order.is_one_process() => *pong,
         _ => cast.counts(Role::Pong),
     };
-    let samples = RunSamples { ping: cast.records(Role::Ping), pong: cast.records(Role::Pong) };
+    let samples = RunSamples {
+        ping: cast.records(Role::Ping),
+        pong: cast.records(Role::Pong),
+        ..RunSamples::default()
+    };
     let notes = cast.notes();
     Ok(Outcome { ping, pong, notes, startup, observation, samples })
 }

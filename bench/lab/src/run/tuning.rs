@@ -53,7 +53,7 @@ impl Cpus {
         match role {
             Role::Ping => Some(self.ping),
             Role::Pong => Some(self.pong),
-            Role::Daemon => None,
+            Role::Daemon | Role::Clock => None,
         }
     }
 }

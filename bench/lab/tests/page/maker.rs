@@ -36,7 +36,7 @@ impl Model {
             wait: self.wait,
             transport: match self.topology {
                 Topology::OneProcess => Transport::Process,
-                Topology::TwoProcesses => Transport::SharedMemory,
+                Topology::TwoProcesses | Topology::TwoHosts => Transport::SharedMemory,
             },
             topology: self.topology,
             loans: !self.floor,

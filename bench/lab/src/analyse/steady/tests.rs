@@ -138,7 +138,7 @@ fn each_workload_has_its_latency_in_the_order_of_sending() {
     };
     let ping = vec![sent(0, 1000, 1100), sent(1, 2000, 0), sent(2, 3000, 3300)];
     let pong = vec![sent(2, 9, 3030), sent(0, 9, 1050)];
-    let samples = RunSamples { ping, pong };
+    let samples = RunSamples { ping, pong, ..RunSamples::default() };
     assert_eq!(in_order(&samples, Kind::Roundtrip, true), [100, 300]);
     assert_eq!(in_order(&samples, Kind::Publish, true), [10, 11, 12]);
     assert_eq!(in_order(&samples, Kind::Stream, false), [50, 30]);

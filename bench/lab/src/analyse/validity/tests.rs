@@ -43,6 +43,7 @@ fn good() -> Case {
         samples: RunSamples {
             ping: vec![answered; 1000],
             pong: vec![Record { take_cpu: 0, ..answered }; 1000],
+            ..RunSamples::default()
         },
         system: serde_json::from_str(
             r#"{"name": "a.b", "about": "", "wait": "block", "transport": "loopback"}"#,
@@ -122,7 +123,7 @@ fn good_publish() -> Case {
     case.record.pong.as_mut().unwrap().received = 1900;
     let call =
         Record { publish_entry_ns: 5, publish_return_ns: 9, publish_cpu: 1, ..Record::default() };
-    case.samples = RunSamples { ping: vec![call; 1000], pong: Vec::new() };
+    case.samples = RunSamples { ping: vec![call; 1000], pong: Vec::new(), ..RunSamples::default() };
     case
 }
 
@@ -182,7 +183,7 @@ fn good_stream() -> Case {
     };
     let ping: Vec<Record> = (0..1000).map(sent).collect();
     let pong = ping[..999].iter().map(taken).collect();
-    case.samples = RunSamples { ping, pong };
+    case.samples = RunSamples { ping, pong, ..RunSamples::default() };
     let counts = Done { sent: 1000, end_ns: 1_000_000_000, ..Done::default() };
     case.record.ping = Some(counts);
     case.record.pong = Some(Done { received: 999, ..Done::default() });
