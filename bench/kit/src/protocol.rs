@@ -24,7 +24,7 @@
 mod system;
 
 use std::collections::BTreeMap;
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
@@ -237,6 +237,18 @@ pub struct Network {
     pub peer: IpAddr,
     /// The first of [`PORTS`] ports, TCP and UDP, that are this run's on both hosts.
     pub port: u16,
+}
+
+impl Network {
+    /// Port `offset`, below [`PORTS`], on this host.
+    pub fn here(&self, offset: u16) -> SocketAddr {
+        SocketAddr::new(self.own, self.port + offset)
+    }
+
+    /// Port `offset`, below [`PORTS`], on the other host.
+    pub fn there(&self, offset: u16) -> SocketAddr {
+        SocketAddr::new(self.peer, self.port + offset)
+    }
 }
 
 /// A question to the other host's clock and its answer: four stamps in ns, the outer two of the
