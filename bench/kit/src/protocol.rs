@@ -225,6 +225,18 @@ pub struct Prepare {
     pub options: serde_json::Map<String, serde_json::Value>,
 }
 
+impl Prepare {
+    /// Where a configuration file goes: `name` in the run's folder, of which two roles across hosts
+    /// have each their own.
+    pub fn file(&self, name: &str) -> PathBuf {
+        self.directory.join(match (&self.network, self.role) {
+            (None, _) => name.to_owned(),
+            (Some(_), Role::Ping) => format!("ping-{name}"),
+            (Some(_), _) => format!("pong-{name}"),
+        })
+    }
+}
+
 /// The way between two hosts, seen from one of them. All addresses are of one family.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]

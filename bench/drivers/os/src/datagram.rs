@@ -1,5 +1,5 @@
-//! UNIX datagram sockets and UDP, over the loopback interface or to another host. Each direction has a pair of sockets
-//! of its own, so that what flows back (credits) never meets messages.
+//! UNIX datagram sockets and UDP, over the loopback interface or to another host. Each direction
+//! has a pair of sockets of its own, so that what flows back (credits) never meets messages.
 //!
 //! ```text
 //! small message   message                               up to FRAGMENT_BYTES: the bare datagram

@@ -7,7 +7,8 @@ use std::path::Path;
 
 use myelin_bench_kit::protocol::{Network, Prepare, Role};
 use support::hosts::{
-    ADDRESSES, Hosts, messages_are_answered, nobody_is_reached, streams_arrive, systems_across,
+    ADDRESSES, Hosts, a_cut_is_survived, messages_are_answered, nobody_is_reached, streams_arrive,
+    systems_across,
 };
 use support::{Process, Samples, prepare};
 
@@ -21,6 +22,7 @@ fn udp_and_tcp_reach_another_host() {
     for system in systems {
         messages_are_answered(executable(), &system);
         streams_arrive(executable(), &system);
+        a_cut_is_survived(executable(), &system);
     }
 }
 

@@ -5,9 +5,11 @@ use std::io::Read;
 use std::net::IpAddr;
 use std::path::Path;
 use std::process::{Child, Command as Program, Stdio};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
-use myelin_bench_kit::protocol::{Network, Prepare, Reliability, Role, System};
+use myelin_bench_kit::protocol::{Command, Network, Prepare, Reliability, Role, System};
+
+use tempfile::TempDir;
 
 use super::streams::{at_rate, finish};
 use super::{Pair, Process, WATCHDOG, describe, prepare};
@@ -16,6 +18,8 @@ use super::{Pair, Process, WATCHDOG, describe, prepare};
 pub struct Hosts {
     holders: [Child; 2],
     addresses: [IpAddr; 2],
+    /// Of the runs, here.
+    folder: TempDir,
 }
 
 impl Hosts {
@@ -33,7 +37,8 @@ impl Hosts {
         let [ping, pong] = [&holders[0], &holders[1]].map(|holder| holder.id().to_string());
         let link = ["ip", "link", "add", INTERFACE, "netns", &ping, "type", "veth"];
         output(Program::new(link[0]).args(&link[1..]).args(["peer", INTERFACE, "netns", &pong]));
-        let hosts = Hosts { holders, addresses: addresses.map(without_prefix) };
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let hosts = Hosts { holders, addresses: addresses.map(without_prefix), folder };
         for (role, address) in [(Role::Ping, addresses[0]), (Role::Pong, addresses[1])] {
             hosts.run(role, &["ip", "address", "add", address, "dev", INTERFACE, "nodad"]);
             hosts.run(role, &["ip", "link", "set", INTERFACE, "up"]);
@@ -78,7 +83,8 @@ impl Hosts {
         network: impl Fn(Role) -> Network,
     ) -> Pair {
         Pair::start(prepare, prepare.messages, |prepare| {
-            let prepare = Prepare { network: Some(network(prepare.role)), ..prepare.clone() };
+            let (network, directory) = (Some(network(prepare.role)), self.folder.path().into());
+            let prepare = Prepare { network, directory, ..prepare.clone() };
             Process::start_by(self.program(prepare.role, executable), &prepare)
         })
     }
@@ -108,10 +114,15 @@ pub fn systems_across(executable: &Path) -> Vec<System> {
     systems
 }
 
-/// Round trips of all sizes come back.
+/// Round trips of all sizes come back, between addresses of either family.
 pub fn messages_are_answered(executable: &Path, system: &System) {
-    let Some(hosts) = Hosts::new(ADDRESSES) else { return };
-    for (payload_bytes, messages) in [(64, 200), (70_000, 50), (10 << 20, 3)] {
+    answered(executable, system, ADDRESSES, &[(64, 200), (70_000, 50), (10 << 20, 3)]);
+    answered(executable, system, ["fd00:9:8::1/64", "fd00:9:8::2/64"], &[(70_000, 20)]);
+}
+
+fn answered(executable: &Path, system: &System, addresses: [&str; 2], sizes: &[(u64, u64)]) {
+    let Some(hosts) = Hosts::new(addresses) else { return };
+    for &(payload_bytes, messages) in sizes {
         let what = format!("{} with {payload_bytes} B", system.name);
         let prepare = Prepare { payload_bytes, messages, ..prepare(&system.name, Role::Ping) };
         let (ping, pong) = hosts.open(executable, &prepare).finish();
@@ -131,6 +142,33 @@ pub fn streams_arrive(executable: &Path, system: &System) {
             let large = Prepare { payload_bytes, rate_hz, messages, ..small };
             let ran = finish(hosts.open(executable, &large), &large);
             assert_eq!((ran.pong.received, ran.pong.lost), (messages, 0), "{}", system.name);
+        }
+    }
+}
+
+/// The network may go away for a while: then the stream goes on, and a reliable one is complete.
+pub fn a_cut_is_survived(executable: &Path, system: &System) {
+    let Some(hosts) = Hosts::new(ADDRESSES) else { return };
+    for &reliability in &system.streams.reliability {
+        let (payload_bytes, rate_hz, messages) = (64 << 10, Some(100.0), 300);
+        let plain = Prepare { reliability, depth: messages as u32, ..at_rate(&system.name) };
+        let prepare = Prepare { payload_bytes, rate_hz, messages, ..plain };
+        let mut pair = hosts.open(executable, &prepare);
+        pair.pong.go();
+        pair.ping.go();
+        pair.pong_samples.await_first();
+        hosts.run(Role::Ping, &["ip", "link", "set", INTERFACE, "down"]);
+        std::thread::sleep(CUT);
+        hosts.run(Role::Ping, &["ip", "link", "set", INTERFACE, "up"]);
+        let what = format!("{}, {}", system.name, reliability.name());
+        assert_eq!(pair.ping.expect_done().sent, messages, "{what}");
+        pair.pong.say(&Command::Stop);
+        let pong = pair.pong.expect_done();
+        assert_eq!((pong.duplicates, pong.out_of_order, pong.corrupt), (0, 0, 0), "{what}");
+        let last = pair.pong_samples.records().last().expect("some arrived").id;
+        assert!(last > messages / 2, "{what}: nothing came after the cut");
+        if reliability == Reliability::Reliable {
+            assert_eq!((pong.received, pong.lost), (messages, 0), "{what}");
         }
     }
 }
@@ -179,5 +217,6 @@ fn side(role: Role) -> usize {
 
 /// Of hosts that reach each other.
 pub const ADDRESSES: [&str; 2] = ["10.9.8.1/24", "10.9.8.2/24"];
+const CUT: Duration = Duration::from_millis(1500);
 const INTERFACE: &str = "veth";
 const PORT: u16 = 47_000;
