@@ -36,6 +36,7 @@ use crate::plan::{CellPlan, Plan, RunPlan};
 pub use lines::Lines;
 use lines::Origin;
 use samples::file_of;
+pub(crate) use samples::{bytes_of, records_of};
 
 /// A line of `runs.jsonl`: the facts of one run, nothing derived.
 #[derive(Clone, Debug, Serialize, Deserialize)]

@@ -9,11 +9,12 @@ use anyhow::{Context, Result};
 
 use crate::analyse::{alone, is_narrow};
 use crate::host::{Host, Identity};
+use crate::place::{Here, Place};
 use crate::plan::size::Durations;
 use crate::plan::{Plan, RunPlan};
 use crate::progress::{Finished, Progress, Title};
 use crate::record::{Folder, RunRecord, RunSamples};
-use crate::registry::{Entry, Registry};
+use crate::registry::{self, Entry, Registry};
 use crate::root::Root;
 use crate::run::execute::{Failure, Outcome, execute};
 use crate::run::order::{Order, tuning_notes};
@@ -171,6 +172,7 @@ impl<'a> Measuring<'a> {
             priority: scenario.tuning.priority,
             directory: std::path::absolute(self.folder.path())?.join(&directory),
             capacity: scenario.workload.records_at_most(cell.rate_hz).min(RECORDS_MAX),
+            across: None,
             interrupted: self.interrupted,
         };
         let title = Title {
@@ -195,9 +197,10 @@ impl<'a> Measuring<'a> {
             host: Some(self.identity.clone()),
             directory,
         };
-        match execute(&order, &mut self.progress) {
+        let mut here: [Box<dyn Place>; 1] = [Box::new(Here::default())];
+        match execute(&order, &mut here, &mut self.progress) {
             Err(Failure::Interrupted) => Ok(None),
-            Err(Failure::Run(reason)) => {
+            Err(Failure::Run(reason) | Failure::Gone(reason)) => {
                 record.failure = Some(reason);
                 Ok(Some((record, RunSamples::default())))
             }
@@ -229,7 +232,7 @@ fn clean_up_after_others(plan: &Plan, registry: &Registry) {
     let mut cleaned = Vec::new();
     for entry in registry.entries().iter().filter(planned) {
         if !cleaned.contains(&&entry.executable) {
-            entry.clean();
+            registry::clean(&entry.executable);
             cleaned.push(&entry.executable);
         }
     }
