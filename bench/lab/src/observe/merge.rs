@@ -156,6 +156,7 @@ mod tests {
             network: [network(), network()],
             one_machine,
             pair: None,
+            cut: None,
         }
     }
 

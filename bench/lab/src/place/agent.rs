@@ -18,11 +18,8 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::words::{Hello, Request, Word};
-use super::{Begin, Here, Place, Player, frame};
-use crate::host::Host;
+use super::{Begin, Here, Place, Player, boot_id, frame};
 use crate::observe::sampler::come_last;
-use crate::registry;
-use crate::run::tuning::{self, Cpus};
 use crate::{network, record};
 
 /// Serves a lab over standard input and output. `folder`, made when it is first needed and removed at
@@ -39,9 +36,8 @@ pub(super) fn serve(
     folder: PathBuf,
 ) -> io::Result<()> {
     let output = Output(Arc::new(Mutex::new(output)));
-    let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
-    let version = env!("CARGO_PKG_VERSION").into();
-    output.say(&Word::Hello(Hello { version, boot, address: network::of_login() }), &[])?;
+    let (version, address) = (env!("CARGO_PKG_VERSION").into(), network::of_login());
+    output.say(&Word::Hello(Hello { version, boot: boot_id(), address }), &[])?;
     let mut agent = Agent { here: Here::default(), folder, run: None, output: output.clone() };
     let mut input = BufReader::new(input);
     while let Some((request, _)) = frame::read(&mut input)? {
@@ -136,13 +132,13 @@ impl<W: Write + Send + 'static> Agent<W> {
                 self.here.clean(&executable);
                 plain(())
             }
-            Request::Describe(executable) => registry::describe(&executable).and_then(plain),
-            Request::Host => plain(Host::read()),
-            Request::Route(peer) => network::route_to(peer).and_then(plain),
-            Request::Unavailable(tuning, choice) => plain(tuning::unavailable(tuning, &choice)),
-            Request::Cpus(choice) => {
-                Cpus::choose(&choice).map_err(|error| error.to_string()).and_then(plain)
+            Request::Describe(executable) => self.here.describe(&executable).and_then(plain),
+            Request::Unavailable(tuning, choice) => {
+                self.here.unavailable(tuning, &choice).and_then(plain)
             }
+            Request::Cpus(choice) => self.here.cpus(&choice).and_then(plain),
+            Request::Facts => self.here.facts().and_then(plain),
+            Request::Route(peer) => network::route_to(peer).and_then(plain),
         }
     }
 

@@ -8,14 +8,16 @@ use std::sync::mpsc::Sender;
 use std::time::Duration;
 
 use myelin_bench_kit::clock;
-use myelin_bench_kit::protocol::{Command, Prepare, Role};
+use myelin_bench_kit::protocol::{Command, Prepare, Role, System};
 use myelin_bench_kit::samples::{Record, SampleFile};
 
 use super::child::{Child, sample_memory};
 use super::{Begin, Place, Player, Said, Start};
+use crate::host::Host;
 use crate::observe::{Observation, Sampler, Snapshot};
 use crate::registry;
-use crate::run::tuning::LatencyGuard;
+use crate::run::tuning::{self, Cpus, LatencyGuard};
+use crate::scenario::{Tuning, TuningChoice};
 
 /// This host. When it is dropped, no process of a run is left.
 #[derive(Default)]
@@ -147,7 +149,9 @@ impl Place for Here {
     }
 
     fn wait_ended(&mut self, role: Role, limit: Duration) -> Result<(), String> {
-        self.run()?.of(role).for_each(|child| drop(child.wait(limit)));
+        for child in self.run()?.of(role) {
+            child.wait(limit);
+        }
         Ok(())
     }
 
@@ -196,6 +200,26 @@ impl Place for Here {
 
     fn clean(&mut self, executable: &Path) {
         registry::clean(executable);
+    }
+
+    fn describe(&mut self, executable: &Path) -> Result<Vec<System>, String> {
+        registry::describe(executable)
+    }
+
+    fn unavailable(
+        &mut self,
+        tuning: Tuning,
+        choice: &TuningChoice,
+    ) -> Result<Option<String>, String> {
+        Ok(tuning::unavailable(tuning, choice))
+    }
+
+    fn cpus(&mut self, choice: &TuningChoice) -> Result<Cpus, String> {
+        Cpus::choose(choice).map_err(|error| error.to_string())
+    }
+
+    fn facts(&mut self) -> Result<Host, String> {
+        Ok(Host::read())
     }
 }
 

@@ -2,19 +2,22 @@
 
 use std::fmt;
 use std::net::IpAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::sync::Arc;
 
-use myelin_bench_kit::protocol::{Network, PORTS};
+use myelin_bench_kit::protocol::{Network, PORTS, System};
 use serde::{Deserialize, Serialize};
 
 use super::line::{Line, agent};
 use super::netns::{self, Pair};
 use super::words::Request;
-use super::{Place, Remote};
+use super::{Place, Remote, boot_id};
+use crate::host::OtherHost;
 use crate::input_error::InputError;
 use crate::run::order::Across;
+use crate::run::tuning::Cpus;
+use crate::scenario::{Link, Tuning, TuningChoice};
 
 /// Which two hosts, ping's first: `--hosts`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -105,27 +108,109 @@ pub(crate) struct Hosts {
 struct Up {
     places: Vec<Box<dyn Place>>,
     across: Across,
+    /// What the cable is made to be; `None` as it was laid.
+    link: Option<Link>,
+    /// Of each, whether it is another machine than the lab's.
+    is_other: Vec<bool>,
 }
 
 impl Hosts {
     /// Reaches both, or says why one cannot be reached, and what to do.
     pub(crate) fn reach(choice: HostsChoice, drivers: Vec<PathBuf>) -> Result<Self, String> {
         let mut hosts = Hosts { choice, drivers, up: None };
-        hosts.ready()?;
+        hosts.up()?;
         Ok(hosts)
     }
 
-    /// The places of a run, and the way between them. A host that has gone since the last run is
-    /// reached anew, and the other one with it.
-    pub(crate) fn ready(&mut self) -> Result<(&mut [Box<dyn Place>], &Across), String> {
+    /// The places of the run with this number, and the way between them, over a link of this kind.
+    pub(crate) fn ready(
+        &mut self,
+        link: &Link,
+        run: u32,
+    ) -> Result<(&mut [Box<dyn Place>], Across), String> {
+        self.shape(link).map_err(|(_, reason)| reason)?;
+        let up = self.up()?;
+        let mut across = up.across.clone();
+        across.cut = link.cut;
+        across.network.iter_mut().for_each(|network| network.port = port_of(run));
+        Ok((&mut up.places, across))
+    }
+
+    /// Has the link be of this kind; an error names the key that is to blame, if it is one. The link
+    /// of real hosts is what it is.
+    pub(crate) fn shape(&mut self, link: &Link) -> Result<(), (Option<&'static str>, String)> {
+        let up = self.up().map_err(|reason| (None, reason))?;
+        let link = Link { cut: None, ..link.clone() };
+        if let Some(pair) = &up.across.pair
+            && up.link.as_ref() != Some(&link)
+        {
+            up.link = None;
+            pair.shape(&link)?;
+            up.link = Some(link);
+        }
+        Ok(())
+    }
+
+    /// Whether they are more than namespaces of this host.
+    pub(crate) fn are_real(&self) -> bool {
+        self.choice != HostsChoice::Namespaces
+    }
+
+    /// What to call them, in plans.
+    pub(crate) fn choice(&self) -> &HostsChoice {
+        &self.choice
+    }
+
+    /// The systems that a driver has on each host, by the host's name.
+    pub(crate) fn describe(&mut self, driver: &Path) -> Result<Vec<(String, Vec<System>)>, String> {
+        let up = self.up()?;
+        let hosts = up.places.iter_mut().zip(&up.across.names);
+        hosts.map(|(place, name)| Ok((name.clone(), place.describe(driver)?))).collect()
+    }
+
+    /// Why a tuning cannot be had on one of them; `None` if it can on both.
+    pub(crate) fn unavailable(
+        &mut self,
+        tuning: Tuning,
+        choice: &TuningChoice,
+    ) -> Result<Option<String>, String> {
+        let up = self.up()?;
+        for (place, name) in up.places.iter_mut().zip(&up.across.names) {
+            if let Some(reason) = place.unavailable(tuning, choice)? {
+                return Ok(Some(format!("host {name}: {reason}")));
+            }
+        }
+        Ok(None)
+    }
+
+    /// The CPUs of `tuned`, each on its host.
+    pub(crate) fn cpus(&mut self, choice: &TuningChoice) -> Result<Cpus, String> {
+        let up = self.up()?;
+        let (ping, pong) = (up.places[0].cpus(choice)?.ping, up.places[1].cpus(choice)?.pong);
+        Ok(Cpus { ping, pong })
+    }
+
+    /// Those that are other machines than the lab's, or were started at another time.
+    pub(crate) fn others(&mut self) -> Result<Vec<OtherHost>, String> {
+        let up = self.up()?;
+        let roles = ["ping", "pong"].into_iter().zip(&up.across.names).zip(&up.is_other);
+        let others = up.places.iter_mut().zip(roles).filter(|(_, (_, is_other))| **is_other);
+        let read = |(place, ((role, name), _)): (&mut Box<dyn Place>, _)| -> Result<_, String> {
+            let (role, name): (&str, &String) = (role, name);
+            Ok(OtherHost { role: role.into(), name: name.clone(), host: place.facts()? })
+        };
+        others.map(read).collect()
+    }
+
+    /// Both, within reach: one that has gone since is reached anew, and the other one with it.
+    fn up(&mut self) -> Result<&mut Up, String> {
         let is_up = |up: &Up| up.places.iter().all(|place| place.check().is_ok());
         if !self.up.as_ref().is_some_and(is_up) {
             // First the old ones end.
             self.up = None;
             self.up = Some(self.bring_up()?);
         }
-        let up = self.up.as_mut().expect("just brought up");
-        Ok((&mut up.places, &up.across))
+        Ok(self.up.as_mut().expect("just brought up"))
     }
 
     fn bring_up(&self) -> Result<Up, String> {
@@ -156,9 +241,12 @@ impl Hosts {
         };
         let names = [hosts[0].name().to_owned(), hosts[1].name().to_owned()];
         let one_machine = hosts[0].boot() == hosts[1].boot();
+        let boot = boot_id();
+        let is_other = hosts.iter().map(|host| host.boot() != boot).collect();
         let boxed = |host: Remote| -> Box<dyn Place> { Box::new(host) };
         let places = hosts.into_iter().map(boxed).collect();
-        Ok(Up { places, across: Across { names, network, one_machine, pair } })
+        let across = Across { names, network, one_machine, pair, cut: None };
+        Ok(Up { places, across, link: None, is_other })
     }
 
     /// The way to an agent on a real host.

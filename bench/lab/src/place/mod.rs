@@ -26,17 +26,19 @@ use std::sync::Arc;
 use std::sync::mpsc::Sender;
 use std::time::Duration;
 
-use myelin_bench_kit::protocol::{Command, Event, Prepare, Role};
+use myelin_bench_kit::protocol::{Command, Event, Prepare, Role, System};
 use myelin_bench_kit::samples::{Record, SampleFile};
 use serde::{Deserialize, Serialize};
 
+use crate::host::Host;
 use crate::observe::Observation;
-use crate::run::tuning::Settings;
+use crate::run::tuning::{Cpus, Settings};
+use crate::scenario::{Tuning, TuningChoice};
 use line::Line;
 use remote::Remote;
 
 pub(crate) use here::Here;
-pub(crate) use netns::Pair;
+pub(crate) use netns::{Cutting, Pair};
 
 /// Who plays a role; several may play the same.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -169,8 +171,29 @@ pub(crate) trait Place: Send {
     /// Has the driver remove what killed processes of it have left behind on this host.
     fn clean(&mut self, executable: &Path);
 
+    /// The systems that a driver has on this host.
+    fn describe(&mut self, executable: &Path) -> Result<Vec<System>, String>;
+
+    /// Why a tuning cannot be had on this host; `None` if it can.
+    fn unavailable(
+        &mut self,
+        tuning: Tuning,
+        choice: &TuningChoice,
+    ) -> Result<Option<String>, String>;
+
+    /// The CPUs of `tuned` on this host.
+    fn cpus(&mut self, choice: &TuningChoice) -> Result<Cpus, String>;
+
+    /// The machine that this host is, after having watched it for a moment.
+    fn facts(&mut self) -> Result<Host, String>;
+
     /// Fails if the host is out of reach.
     fn check(&self) -> Result<(), String> {
         Ok(())
     }
+}
+
+/// Tells one start of one machine from all others, whatever namespace it is read in.
+fn boot_id() -> String {
+    std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default()
 }

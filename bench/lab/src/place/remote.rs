@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use anyhow::{Result, bail, ensure};
-use myelin_bench_kit::protocol::{Command, Role};
+use myelin_bench_kit::protocol::{Command, Role, System};
 use myelin_bench_kit::samples::{Record, SampleFile};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -19,8 +19,11 @@ use serde_json::Value;
 use super::child::sample_memory;
 use super::words::{Hello, Request, Word};
 use super::{Begin, Line, Place, Player, Said, Start, frame};
+use crate::host::Host;
 use crate::observe::Observation;
 use crate::record;
+use crate::run::tuning::Cpus;
+use crate::scenario::{Tuning, TuningChoice};
 
 /// The lab's end of the line to an agent. When it is dropped, the agent ends.
 pub(crate) struct Remote {
@@ -326,6 +329,27 @@ impl Place for Remote {
     fn clean(&mut self, executable: &Path) {
         let executable = self.there(executable);
         let _ = self.ask::<()>(&Request::Clean(executable));
+    }
+
+    fn describe(&mut self, executable: &Path) -> Result<Vec<System>, String> {
+        let executable = self.there(executable);
+        self.ask(&Request::Describe(executable))
+    }
+
+    fn unavailable(
+        &mut self,
+        tuning: Tuning,
+        choice: &TuningChoice,
+    ) -> Result<Option<String>, String> {
+        self.ask(&Request::Unavailable(tuning, choice.clone()))
+    }
+
+    fn cpus(&mut self, choice: &TuningChoice) -> Result<Cpus, String> {
+        self.ask(&Request::Cpus(choice.clone()))
+    }
+
+    fn facts(&mut self) -> Result<Host, String> {
+        self.ask(&Request::Facts)
     }
 
     fn check(&self) -> Result<(), String> {

@@ -15,13 +15,12 @@ use crate::scenario::{Tuning, TuningChoice};
 pub(super) enum Request {
     /// [`Place::begin`](super::Place::begin), of the run with this number; the folder is the agent's.
     Begin(u64, Begin),
-    /// Yields a u64. See the methods of [`Place`](super::Place) for this one and those that follow.
+    /// Yields a u64, when it was. This one and the others are methods of [`Place`](super::Place), and
+    /// yield what those do unless it is said.
     Start(Box<Start>),
     Say(Role, Command),
-    /// Yields a u64.
     Go(Vec<Role>, std::time::Duration),
     WaitEnded(Role, std::time::Duration),
-    /// Yields a String.
     Ending(Player),
     Observe(Vec<u32>),
     /// Yields an `Observation`; the body is its `Series`, JSON.
@@ -32,16 +31,12 @@ pub(super) enum Request {
     Files,
     End,
     Clean(PathBuf),
-    /// Yields the systems that the driver has on that host.
     Describe(PathBuf),
-    /// Yields a `Host`, after having watched it for a moment.
-    Host,
+    Unavailable(Tuning, TuningChoice),
+    Cpus(TuningChoice),
+    Facts,
     /// Yields the interface that leads to an address, and the address of this host there.
     Route(IpAddr),
-    /// Yields why a tuning cannot be had on that host, if it cannot.
-    Unavailable(Tuning, TuningChoice),
-    /// Yields the `Cpus` of `tuned`.
-    Cpus(TuningChoice),
 }
 
 /// Agent to lab.
@@ -63,7 +58,7 @@ pub(super) enum Word {
 pub(super) struct Hello {
     /// Of the program; the lab's must be the same.
     pub version: String,
-    /// Tells one start of one machine from all others (`/proc/sys/kernel/random/boot_id`).
+    /// See [`boot_id`](super::boot_id).
     pub boot: String,
     /// This host's address as whoever logged in by ssh has reached it.
     pub address: Option<IpAddr>,

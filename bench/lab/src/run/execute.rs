@@ -8,8 +8,8 @@ use super::cast::Cast;
 use super::order::Order;
 use super::watch::Watch;
 use crate::observe::Observation;
-use crate::place::{Place, Player};
-use crate::record::RunSamples;
+use crate::place::{Cutting, Place, Player};
+use crate::record::{CutRecord, RunSamples};
 
 /// What a run that came to its end has yielded.
 pub struct Outcome {
@@ -21,6 +21,8 @@ pub struct Outcome {
     pub notes: Vec<String>,
     /// How it came to run.
     pub startup: Startup,
+    /// When the link was down.
+    pub cut: Option<CutRecord>,
     /// From start to done.
     pub observation: Observation,
     /// All records.
@@ -82,8 +84,11 @@ fn go(order: &Order<'_>, cast: &mut Cast<'_>, watch: &mut dyn Watch) -> Result<O
     let startup = start(order, cast)?;
     cast.observe()?;
     watch.begin(cast.running());
-    cast.go(&[Role::Pong, Role::Ping], START_DELAY)?;
+    let start_ns = cast.go(&[Role::Pong, Role::Ping], START_DELAY)?;
+    let across = order.across.as_ref();
+    let cutting = across.and_then(|across| Some(across.pair.as_ref()?.cut(start_ns, across.cut?)));
     wait_done(order, cast)?;
+    let cut = cutting.map_or(Ok(None), Cutting::end)?;
     let mut observation = cast.observed()?;
     // Whoever watches is part of what observing costs.
     let watching_ns = watch.end();
@@ -120,7 +125,7 @@ fn go(order: &Order<'_>, cast: &mut Cast<'_>, watch: &mut dyn Watch) -> Result<O
         exchanges: cast.asked(),
     };
     let notes = cast.notes();
-    Ok(Outcome { ping, pong, notes, startup, observation, samples })
+    Ok(Outcome { ping, pong, notes, startup, cut, observation, samples })
 }
 
 /// Starts everybody and waits until all are ready.
@@ -167,7 +172,10 @@ fn wait_done(order: &Order<'_>, cast: &mut Cast<'_>) -> Result<(), Failure> {
     let prepare = &order.prepare;
     let period = Duration::from_secs_f64(prepare.rate_hz.map_or(0.0, |rate| 1.0 / rate));
     let answers = Duration::from_nanos(prepare.reply_timeout_ns);
-    let patience = STALL_LIMIT + period * 2 + answers * LOST_LIMIT;
+    // A cut that was announced is no stall.
+    let cut = order.across.as_ref().and_then(|across| across.cut);
+    let cut = Duration::from_secs_f64(cut.map_or(0.0, |cut| cut.for_s));
+    let patience = STALL_LIMIT + period * 2 + answers * LOST_LIMIT + cut;
     let (mut exchanges, mut since) = (0, Instant::now());
     while !cast.are_done(Role::Ping) {
         let now_exchanges = cast.exchanges();

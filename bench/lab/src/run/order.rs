@@ -9,7 +9,7 @@ use myelin_bench_kit::protocol::{Network, Prepare, Role, System, Topology, Wait,
 use super::tuning::{self, Cpus, Settings};
 use crate::place::{Pair, Player};
 use crate::registry::Entry;
-use crate::scenario::Tuning;
+use crate::scenario::{Cut, Tuning};
 
 /// What a run is made of.
 pub struct Order<'a> {
@@ -44,6 +44,8 @@ pub(crate) struct Across {
     pub one_machine: bool,
     /// The cable between them, if it is ours.
     pub pair: Option<Arc<Pair>>,
+    /// When it goes down in a run, if it does.
+    pub cut: Option<Cut>,
 }
 
 impl Order<'_> {
