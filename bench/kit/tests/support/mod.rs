@@ -6,6 +6,7 @@
 #![allow(dead_code)]
 
 pub mod crowd;
+pub mod hosts;
 pub mod streams;
 
 use std::fs::File;
@@ -128,7 +129,12 @@ pub struct Process {
 impl Process {
     /// Starts the executable and tells it to prepare.
     pub fn start(executable: &Path, prepare: &Prepare) -> Self {
-        let mut child = Program::new(executable)
+        Process::start_by(Program::new(executable), prepare)
+    }
+
+    /// As `start`, by a program that becomes the executable, `run` added to its arguments.
+    pub fn start_by(mut program: Program, prepare: &Prepare) -> Self {
+        let mut child = program
             .arg("run")
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
