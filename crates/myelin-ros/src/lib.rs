@@ -9,7 +9,7 @@
 //! # let folder = tempfile::tempdir().unwrap();
 //! # let node = myelin::Node::builder("doc").folder(folder.path()).open()?;
 //! # if false {
-//! let node = myelin::Node::builder("camera").open()?;
+//! let node = myelin::Node::builder("camera").network(true).open()?;
 //! # }
 //! let images = node.ros_topic::<Image>("camera/image")?;
 //! let publisher = images.publisher()?;

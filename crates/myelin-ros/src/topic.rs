@@ -24,8 +24,7 @@ pub trait RosNode {
 
 impl RosNode for Node {
     fn ros_topic<M: Message>(&self, name: &str) -> Result<Topic<M>, Error> {
-        let topic = self.topic::<[u8]>(&dds_topic(name)?);
-        let _type = dds_type(M::TYPE)?;
+        let topic = self.topic::<[u8]>(&dds_topic(name)?).dds_cdr(&dds_type(M::TYPE)?);
         let topic = topic.depth(DEFAULT_DEPTH).reliable(BLOCK_MAX);
         Ok(Topic { bytes: topic, message: PhantomData })
     }

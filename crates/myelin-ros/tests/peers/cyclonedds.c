@@ -21,6 +21,7 @@ typedef sensor_msgs_msg_dds__PointCloud2_ PointCloud2;
 typedef sensor_msgs_msg_dds__Imu_ Imu;
 typedef robot_Pose Pose;
 typedef robot_Path Path;
+typedef robot_Poses Poses;
 
 /* Message `n` of a type, and the `n` of a message. */
 typedef void *(*make_fn)(uint32_t n);
@@ -173,21 +174,38 @@ static uint32_t pose_number(const void *message)
   return ((const Pose *)message)->number;
 }
 
+static dds_sequence_robot_Pose poses(uint32_t n, uint32_t count)
+{
+  const size_t bytes = (count + 1) * sizeof(Pose);
+  dds_sequence_robot_Pose made = {count, count, dds_alloc(bytes), true};
+  for (uint32_t i = 0; i < count; i++)
+    made._buffer[i] = pose(n + i);
+  return made;
+}
+
+static void *make_poses(uint32_t n)
+{
+  Poses *made = dds_alloc(sizeof(*made));
+  made->elements = poses(n, 1 + n % 4);
+  return made;
+}
+
+static uint32_t poses_number(const void *message)
+{
+  const Poses *made = message;
+  return made->elements._length > 0 ? made->elements._buffer[0].number : UINT32_MAX;
+}
+
 static void *make_path(uint32_t n)
 {
   Path *made = dds_alloc(sizeof(*made));
   const uint32_t distances = n % 5;
-  const uint32_t poses = n % 4;
   made->name = text(n);
   made->distances._maximum = made->distances._length = distances;
   made->distances._buffer = dds_alloc((distances + 1) * sizeof(double));
   made->distances._release = true;
   reals(made->distances._buffer, distances, n, 0);
-  made->poses._maximum = made->poses._length = poses;
-  made->poses._buffer = dds_alloc((poses + 1) * sizeof(Pose));
-  made->poses._release = true;
-  for (uint32_t i = 0; i < poses; i++)
-    made->poses._buffer[i] = pose(n + i);
+  made->poses = poses(n, n % 4);
   return made;
 }
 
@@ -208,6 +226,7 @@ static const struct kind {
     {"Imu", &sensor_msgs_msg_dds__Imu__desc, make_imu, imu_number},
     {"Pose", &robot_Pose_desc, make_pose, pose_number},
     {"Path", &robot_Path_desc, make_path, path_number},
+    {"Poses", &robot_Poses_desc, make_poses, poses_number},
 };
 
 static const struct kind *kind_of(const char *name)

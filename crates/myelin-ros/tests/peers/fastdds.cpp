@@ -123,6 +123,12 @@ struct Path {
   template <typename F> void visit(F &f) { f(name), f(distances), f.structs(poses); }
 };
 
+struct Poses {
+  static constexpr const char *NAME = "robot::Poses";
+  std::vector<Pose> poses;
+  template <typename F> void visit(F &f) { f.structs(poses); }
+};
+
 /* What `visit` is given. */
 
 struct Writer {
@@ -226,6 +232,13 @@ void make(Path &message, std::uint32_t n)
     make(message.poses[i], n + i);
 }
 
+void make(Poses &message, std::uint32_t n)
+{
+  message.poses.resize(1 + n % 4);
+  for (std::uint32_t i = 0; i < message.poses.size(); i++)
+    make(message.poses[i], n + i);
+}
+
 /* The `n` of a message. */
 
 std::uint32_t number_of_text(const std::string &text)
@@ -238,6 +251,11 @@ std::uint32_t number_of_text(const std::string &text)
 std::uint32_t number_of(const String &message) { return number_of_text(message.data); }
 std::uint32_t number_of(const Path &message) { return number_of_text(message.name); }
 std::uint32_t number_of(const Pose &message) { return message.number; }
+std::uint32_t number_of(const Poses &message)
+{
+  return message.poses.empty() ? UINT32_MAX : message.poses[0].number;
+}
+
 template <typename T> std::uint32_t number_of(const T &message) { return message.header.nanosec; }
 
 template <typename T> std::size_t serialise(T &message, FastBuffer &buffer)
@@ -495,6 +513,8 @@ template <typename F> int with_type(const std::string &name, F act)
     return act(Pose());
   if (name == "Path")
     return act(Path());
+  if (name == "Poses")
+    return act(Poses());
   std::cerr << "no type " << name << std::endl;
   return 2;
 }
