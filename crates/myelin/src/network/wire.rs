@@ -111,7 +111,7 @@ impl Wire {
 
 /// Between the count of a sequence and its first element.
 fn padding(align: usize) -> usize {
-    if align > 4 { align - 4 } else { 0 }
+    align.saturating_sub(4)
 }
 
 /// Plain CDR, little-endian.
