@@ -38,10 +38,11 @@ impl Config {
       <!-- What a publisher has under way is bounded by the topic's depth, not by bytes … -->
       <Watermarks>
         <WhcHigh>2000000000B</WhcHigh>
+        <WhcHighInit>2000000000B</WhcHighInit>
         <WhcAdaptive>false</WhcAdaptive>
       </Watermarks>
       <!-- … so acknowledgements are asked for often, and again soon after a link comes back. -->
-      <HeartbeatInterval min="1 ms" minsched="2 ms" max="1 s">10 ms</HeartbeatInterval>
+      <HeartbeatInterval min="1 ms" minsched="1 ms" max="1 s">2 ms</HeartbeatInterval>
       <AckDelay>1 ms</AckDelay>
       <!-- Ask a newly found writer at once what it has; all of discovery is such writers. -->
       <PreEmptiveAckDelay>0 ms</PreEmptiveAckDelay>

@@ -20,6 +20,12 @@ pub enum Error {
          or other peers; give both the same"
     )]
     Otherwise(u32),
+    /// CycloneDDS has not come to an end of an earlier participant.
+    #[error(
+        "domain {0} has been closed before, and CycloneDDS is still waiting for its network \
+         interface, which has gone; restart the program"
+    )]
+    Stuck(u32),
     /// A name that DDS does not take.
     #[error(
         "{0:?} is no name for DDS: letters, digits, `_` and `/`, without a digit in front; choose \

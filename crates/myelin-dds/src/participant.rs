@@ -1,8 +1,10 @@
 //! A process's part in a DDS domain: one for all nodes of the process.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::CString;
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::mpsc::channel;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::Duration;
 
 use crate::config::Config;
 use crate::error::{Error, check};
@@ -15,6 +17,7 @@ pub struct Participant {
     pub(crate) entity: i32,
     /// What to delete at the end: the domain, if we have opened it.
     root: i32,
+    domain: u32,
     config: Config,
     process: u32,
 }
@@ -25,7 +28,7 @@ impl Participant {
     ///
     /// # Errors
     /// [`Error::Missing`], [`Error::Domain`]; [`Error::Otherwise`] if it has been opened with another
-    /// `config`; [`Error::Other`] if CycloneDDS cannot, for instance find the interface: its own
+    /// `config`; [`Error::Stuck`]; [`Error::Other`] if CycloneDDS cannot, for instance find the interface: its own
     /// words are on stderr.
     pub fn open(domain: u32, config: &Config) -> Result<Arc<Participant>, Error> {
         Participant::check(domain)?;
@@ -35,6 +38,7 @@ impl Participant {
         match known.filter(|known| known.process == process) {
             Some(known) if known.config != *config => Err(Error::Otherwise(domain)),
             Some(known) => Ok(known),
+            None if stuck().contains(&domain) => Err(Error::Stuck(domain)),
             None => {
                 let new = Arc::new(Participant::create(domain, config)?);
                 opened.insert(domain, Arc::downgrade(&new));
@@ -72,17 +76,37 @@ impl Participant {
         let entity = check("creating the participant (why, it has said on stderr)", entity)
             .inspect_err(|_| delete(root))?;
         let root = if root > 0 { root } else { entity };
-        Ok(Participant { entity, root, config: config.clone(), process: std::process::id() })
+        let (config, process) = (config.clone(), std::process::id());
+        Ok(Participant { entity, root, domain, config, process })
     }
 }
 
 impl Drop for Participant {
     fn drop(&mut self) {
         // In a child of `fork` there is no thread that would answer.
-        if self.process == std::process::id() {
-            delete(self.root);
+        if self.process != std::process::id() {
+            return;
+        }
+        // CycloneDDS wakes its receiving threads by a packet to itself, and waits for ever for them
+        // if the interface has gone. So another thread waits, and may be left behind.
+        let (root, (to, done)) = (self.root, channel());
+        let closing =
+            std::thread::Builder::new().name("myelin-close".to_owned()).spawn(move || {
+                delete(root);
+                let _ = to.send(());
+            });
+        match closing {
+            Ok(_) if done.recv_timeout(CLOSE_LIMIT).is_err() => drop(stuck().insert(self.domain)),
+            Ok(_) => {}
+            Err(_) => delete(root), // there can be no further thread
         }
     }
+}
+
+/// Domains that could not be closed.
+fn stuck() -> MutexGuard<'static, BTreeSet<u32>> {
+    static STUCK: Mutex<BTreeSet<u32>> = Mutex::new(BTreeSet::new());
+    STUCK.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Deletes an entity and what belongs to it; 0 is none.
@@ -95,6 +119,8 @@ pub(crate) fn delete(entity: i32) {
 
 /// The last domain that has ports for its participants.
 pub const DOMAIN_MAX: u32 = 230;
+/// Closing takes some milliseconds.
+const CLOSE_LIMIT: Duration = Duration::from_secs(5);
 /// By domain.
 static OPENED: Mutex<BTreeMap<u32, Weak<Participant>>> = Mutex::new(BTreeMap::new());
 /// `DDS_RETCODE_BAD_PARAMETER`.

@@ -9,7 +9,7 @@ use myelin_shm::node as shm;
 
 use super::host::{Card, Host, topic_name};
 use super::{Encoding, Spec, lock};
-use crate::Event;
+use crate::{EndpointId, Event};
 
 /// An endpoint of this process.
 pub(super) struct End {
@@ -20,7 +20,7 @@ pub(super) struct End {
     is_private: bool,
     type_text: String,
     /// Endpoints of another type that the user has been told of.
-    told: Mutex<BTreeSet<Guid>>,
+    told: Mutex<BTreeSet<EndpointId>>,
 }
 
 impl End {
@@ -48,9 +48,12 @@ impl End {
         }
         let card = Card::decode(&other.user_data);
         // Those of this host are told of by the shared-memory route.
-        if card.as_ref().is_some_and(|card| card.host == host)
-            || !lock(&self.told).insert(other.guid)
-        {
+        if card.as_ref().is_some_and(|card| card.host == host) {
+            return;
+        }
+        // A subscriber has several readers.
+        let endpoint = card.as_ref().map_or(low_half(other.guid), |card| card.endpoint);
+        if !lock(&self.told).insert(endpoint) {
             return;
         }
         let theirs = card.map_or_else(|| other.type_name.clone(), |card| card.type_text);
@@ -60,7 +63,7 @@ impl End {
              sides, or another topic name",
             other.topic, self.type_text
         );
-        self.tell_incompatible(reason);
+        self.tell_incompatible(endpoint, reason);
     }
 
     /// Tells of an endpoint of the other side that demands or offers otherwise.
@@ -83,15 +86,20 @@ impl End {
             REPRESENTATION => "data representation",
             _ => "see its documentation",
         };
-        self.tell_incompatible(format!(
-            "{who} on DDS topic {:?}: {policy}; set both sides alike",
-            self.dds_topic
-        ));
+        let reason =
+            format!("{who} on DDS topic {:?}: {policy}; set both sides alike", self.dds_topic);
+        self.tell_incompatible(0, reason);
     }
 
-    fn tell_incompatible(&self, reason: String) {
-        self.observer.tell(Event::Incompatible { endpoint: 0, pid: 0, reason });
+    fn tell_incompatible(&self, endpoint: EndpointId, reason: String) {
+        self.observer.tell(Event::Incompatible { endpoint, pid: 0, reason });
     }
+}
+
+/// An id for an endpoint that is not Myelin's: what differs within its process, and some of what
+/// differs between processes.
+fn low_half(guid: Guid) -> EndpointId {
+    EndpointId::from_be_bytes(*guid.last_chunk().expect("it is longer"))
 }
 
 /// A topic's type, for people elsewhere.

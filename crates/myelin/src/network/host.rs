@@ -7,7 +7,7 @@
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-use crate::Error;
+use crate::{EndpointId, Error};
 
 /// What a publisher is to other hosts. Partitions name it, so that a subscriber can ask each kind
 /// with other settings: DDS does not match a reliable reader with a best-effort writer, Myelin does.
@@ -79,6 +79,7 @@ fn hash<'a>(bytes: impl Iterator<Item = &'a u8>) -> u64 {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Card {
     pub(super) host: Host,
+    pub(super) endpoint: EndpointId,
     /// The largest receive buffer that its kernel grants, in bytes.
     pub(super) buffer_bytes: u64,
     /// It asks for reliability, or offers it.
@@ -89,19 +90,23 @@ pub(super) struct Card {
 
 impl Card {
     pub(super) fn encode(&self) -> Vec<u8> {
-        let Card { host, buffer_bytes, reliable, type_text } = self;
+        let Card { host: Host(host), endpoint, buffer_bytes, reliable, type_text } = self;
         let reliable = u8::from(*reliable);
-        format!("{MARK} {:016x} {buffer_bytes} {reliable} {type_text}", host.0).into_bytes()
+        let text =
+            format!("{MARK} {host:016x} {endpoint:016x} {buffer_bytes} {reliable} {type_text}");
+        text.into_bytes()
     }
 
     /// `None` of an endpoint that is not Myelin's.
     pub(super) fn decode(data: &[u8]) -> Option<Card> {
         let text = std::str::from_utf8(data).ok()?.strip_prefix(MARK)?.strip_prefix(' ')?;
-        let mut words = text.splitn(4, ' ');
-        let host = Host(u64::from_str_radix(words.next()?, 16).ok()?);
+        let mut words = text.splitn(5, ' ');
+        let mut id = || u64::from_str_radix(words.next()?, 16).ok();
+        let (host, endpoint) = (Host(id()?), id()?);
         let buffer_bytes = words.next()?.parse().ok()?;
         let reliable = words.next()? == "1";
-        Some(Card { host, buffer_bytes, reliable, type_text: words.next()?.to_string() })
+        let type_text = words.next()?.to_string();
+        Some(Card { host, endpoint, buffer_bytes, reliable, type_text })
     }
 }
 
@@ -154,9 +159,12 @@ mod tests {
     #[test]
     fn a_card_is_read_back_and_nothing_else_is_one() {
         let type_text = "[Point 3] (layout 1)".to_string();
-        let card = Card { host: Host(7), buffer_bytes: 212_992, reliable: true, type_text };
+        let (host, buffer_bytes) = (Host(7), 212_992);
+        let card = Card { host, endpoint: 9 << 24, buffer_bytes, reliable: true, type_text };
         assert_eq!(Card::decode(&card.encode()), Some(card));
-        for data in [&b""[..], b"myelin", b"myelin 2 7 1 1 t", b"enclave=/;", b"myelin 1 x 1 1 t"] {
+        for data in
+            [&b""[..], b"myelin", b"myelin 2 7 1 1 1 t", b"enclave=/;", b"myelin 1 x 1 1 1 t"]
+        {
             assert_eq!(Card::decode(data), None);
         }
     }

@@ -95,7 +95,7 @@ impl Inlet {
             open.join_flow()?;
         }
         let inlet = Inlet { shared, open: open.clone() };
-        inlet.open_readers(is_private, open.card(spec, reliable).encode())?;
+        inlet.open_readers(is_private, open.card(spec, subscriber.id(), reliable).encode())?;
         open.add_inlet(&inlet.shared);
         Ok(inlet)
     }

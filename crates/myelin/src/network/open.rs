@@ -15,7 +15,7 @@ use super::inlet::{self, Inlet};
 use super::outlet::{self, Outlet};
 use super::queue::{Queue, Task};
 use super::{Spec, Way, lock, said};
-use crate::Error;
+use crate::{EndpointId, Error};
 
 /// A node's way to other hosts; opened with its first topic.
 pub(crate) struct Network {
@@ -131,9 +131,9 @@ impl Drop for Open {
 
 impl Hub {
     /// What an endpoint of a topic tells of itself.
-    pub(super) fn card(&self, spec: &Spec, reliable: bool) -> Card {
+    pub(super) fn card(&self, spec: &Spec, endpoint: EndpointId, reliable: bool) -> Card {
         let (host, buffer_bytes) = (self.host, socket_buffer_bytes());
-        Card { host, buffer_bytes, reliable, type_text: type_text(spec) }
+        Card { host, endpoint, buffer_bytes, reliable, type_text: type_text(spec) }
     }
 
     pub(super) fn add_outlet(&self, outlet: &Arc<outlet::Shared>) {

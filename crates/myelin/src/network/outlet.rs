@@ -18,7 +18,7 @@ use super::queue::{Queue, Task};
 use super::room::Room;
 use super::wire::Wire;
 use super::{Encoding, Spec, lock, said};
-use crate::{Error, Event};
+use crate::{EndpointId, Error, Event};
 
 /// A publisher's. Used by the publisher's thread.
 pub(crate) struct Outlet {
@@ -50,6 +50,8 @@ pub(super) struct Shared {
 
 /// A subscriber of another host.
 struct Match {
+    /// Its id there; of one that is not Myelin's what this process calls it.
+    endpoint: EndpointId,
     guid: Guid,
     reliable: bool,
     buffer_bytes: u64,
@@ -84,7 +86,7 @@ impl Outlet {
             topic: shared.end.dds_topic.clone(),
             type_name: shared.end.dds_type.clone(),
             partitions: if private { open.host.offered(kind) } else { Vec::new() },
-            user_data: open.card(spec, reliable).encode(),
+            user_data: open.card(spec, publisher.id(), reliable).encode(),
             // What comes later can only be had reliably.
             reliable: kind != Kind::BestEffort,
             history: match reliable {
@@ -157,9 +159,9 @@ impl Outlet {
     fn timed_out(&self) -> Error {
         let matches = lock(&self.shared.matches);
         let is_slow = |each: &Match| self.shared.room.is_full(&each.guid);
-        let slow = matches.iter().find(|(_, each)| is_slow(each));
-        let some = slow.or_else(|| matches.iter().find(|(_, each)| each.reliable));
-        let subscriber = some.map_or(0, |(handle, _)| *handle);
+        let slow = matches.values().find(|each| is_slow(each));
+        let some = slow.or_else(|| matches.values().find(|each| each.reliable));
+        let subscriber = some.map_or(0, |each| each.endpoint);
         Error::ReliableTimeout { subscriber, pid: 0, waited: self.limit }
     }
 }
@@ -194,24 +196,27 @@ impl Shared {
         let _ = writer.visit_matched(&mut |endpoint: Endpoint| {
             let card = Card::decode(&endpoint.user_data);
             if card.as_ref().is_none_or(|card| card.host != host) {
-                let buffer_bytes = card.as_ref().map_or(u64::MAX, |card| card.buffer_bytes);
-                let reliable = card.is_none_or(|card| card.reliable);
-                let each = Match { guid: endpoint.guid, reliable, buffer_bytes, told: false };
+                let each = Match {
+                    endpoint: card.as_ref().map_or(endpoint.handle, |card| card.endpoint),
+                    guid: endpoint.guid,
+                    buffer_bytes: card.as_ref().map_or(u64::MAX, |card| card.buffer_bytes),
+                    reliable: card.is_none_or(|card| card.reliable),
+                    told: false,
+                };
                 found.insert(endpoint.handle, each);
             }
         });
         let mut matches = lock(&self.matches);
-        let gone: Vec<u64> =
-            matches.keys().filter(|handle| !found.contains_key(handle)).copied().collect();
         let mut events = Vec::new();
-        for endpoint in gone {
-            matches.remove(&endpoint);
+        for (_, Match { endpoint, .. }) in
+            matches.extract_if(.., |handle, _| !found.contains_key(handle))
+        {
             events.push(Event::Unmatched { endpoint, pid: 0, died: false });
         }
-        for (endpoint, each) in found {
-            if let Entry::Vacant(place) = matches.entry(endpoint) {
+        for (handle, each) in found {
+            if let Entry::Vacant(place) = matches.entry(handle) {
+                events.push(Event::Matched { endpoint: each.endpoint, pid: 0 });
                 place.insert(each);
-                events.push(Event::Matched { endpoint, pid: 0 });
             }
         }
         let least = matches.values().map(|each| each.buffer_bytes).min().unwrap_or(u64::MAX);
@@ -228,10 +233,10 @@ impl Shared {
     #[cold]
     fn warn(&self, bytes: u64, reliable: bool) {
         let mut matches = lock(&self.matches);
-        let small = matches.iter_mut().filter(|(_, each)| {
-            !each.told && bytes > each.buffer_bytes && !(reliable && each.reliable)
-        });
-        for (endpoint, each) in small {
+        let small = matches
+            .values_mut()
+            .filter(|each| !each.told && bytes > each.buffer_bytes && !(reliable && each.reliable));
+        for each in small {
             each.told = true;
             let remedy = format!(
                 "its host receives {} B at once: on it, sysctl -w net.core.rmem_max={}, or make the \
@@ -239,7 +244,11 @@ impl Shared {
                 each.buffer_bytes,
                 (2 * bytes).next_power_of_two()
             );
-            self.end.observer.tell(Event::BufferTooSmall { endpoint: *endpoint, bytes, remedy });
+            self.end.observer.tell(Event::BufferTooSmall {
+                endpoint: each.endpoint,
+                bytes,
+                remedy,
+            });
         }
         let untold = matches.values().filter(|each| !each.told);
         let least = untold.map(|each| each.buffer_bytes).min().unwrap_or(u64::MAX);
