@@ -6,7 +6,7 @@
 
 use std::os::fd::IntoRawFd;
 use std::path::PathBuf;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use myelin::{Node, Topic};
 use myelin_bench_kit::protocol::{

@@ -37,6 +37,7 @@ pub(crate) use settings::{Settings, Way};
 use myelin_shm::topic::{PublisherQos, SubscriberQos, Topic};
 
 /// What a topic is to DDS.
+#[cfg_attr(not(feature = "dds"), allow(dead_code, reason = "nobody is there to read it"))]
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Dds {
     /// Its name there, if that is not derived from its own.
@@ -45,6 +46,7 @@ pub(crate) struct Dds {
 }
 
 /// How its samples are serialised there.
+#[cfg_attr(not(feature = "dds"), allow(dead_code, reason = "nobody is there to read it"))]
 #[derive(Clone, Debug, Default)]
 pub(crate) enum Encoding {
     /// For Myelin alone: the layout's hash is the type's name.
@@ -57,6 +59,7 @@ pub(crate) enum Encoding {
 }
 
 /// A topic as the way to other hosts sees it.
+#[cfg_attr(not(feature = "dds"), allow(dead_code, reason = "nobody is there to read it"))]
 pub(crate) struct Spec {
     pub(crate) topic: Topic,
     pub(crate) dds: Dds,
@@ -66,6 +69,7 @@ pub(crate) struct Spec {
 }
 
 /// What the bytes of a payload are to CDR.
+#[cfg_attr(not(feature = "dds"), allow(dead_code, reason = "nobody is there to read it"))]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Shape {
     /// A value of so many bytes.
