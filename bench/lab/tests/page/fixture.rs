@@ -189,6 +189,7 @@ impl Maker {
             loopback_bytes_per_byte: 0.0,
             loopback_packets_per_message: 0.0,
             observed: observed(model),
+            clock: None,
             notes: vec![],
         });
         let configuration = match model.floor {
