@@ -11,7 +11,7 @@ use myelin_bench_kit::clock::Shift;
 use myelin_bench_kit::protocol::{Command, Done, Exchange, Prepare, Role, Workload};
 use myelin_bench_kit::samples::Record;
 use serde_json::{Value, json};
-use support::hosts::Hosts;
+use support::hosts::{ADDRESSES, Hosts};
 use support::{Process, Samples, prepare};
 
 const EXECUTABLE: &str = env!("CARGO_BIN_EXE_myelin-driver-synthetic");
@@ -27,24 +27,24 @@ struct Ran {
     exchanges: Vec<Exchange>,
 }
 
-/// A run in the lab's order, `program` starting what runs on a host.
-fn run(hosts: &Hosts, prepare: &Prepare, program: impl Fn(usize) -> Program) -> Ran {
+/// A run in the lab's order, `program` starting what runs on the host of a role.
+fn run(hosts: &Hosts, prepare: &Prepare, program: impl Fn(Role) -> Program) -> Ran {
     let (ping_samples, pong_samples) = (Samples::new(1000), Samples::new(1000));
-    let start = |host: usize, role, samples: Option<&Samples>| {
+    let start = |host, role, samples: Option<&Samples>| {
         let network = Some(hosts.network(host));
-        let index = if role == Role::Clock { host as u32 } else { 0 };
+        let index = u32::from(role == Role::Clock && host == Role::Pong);
         let samples = samples.map(Samples::path);
         let prepare = Prepare { role, network, index, samples, ..prepare.clone() };
         Process::start_by(program(host), &prepare)
     };
-    let mut clocks = [0, 1].map(|host| start(host, Role::Clock, None));
+    let mut clocks = [Role::Ping, Role::Pong].map(|host| start(host, Role::Clock, None));
     for clock in &mut clocks {
         clock.expect_ready();
         // Past on any clock.
         clock.say(&Command::Start { at_ns: 0 });
     }
-    let mut pong = start(1, Role::Pong, Some(&pong_samples));
-    let mut ping = start(0, Role::Ping, Some(&ping_samples));
+    let mut pong = start(Role::Pong, Role::Pong, Some(&pong_samples));
+    let mut ping = start(Role::Ping, Role::Ping, Some(&ping_samples));
     for process in [&mut pong, &mut ping] {
         process.expect_ready();
         process.say(&Command::Start { at_ns: 0 });
@@ -88,7 +88,7 @@ fn assert_possible(exchanges: &[Exchange], shift: Shift) {
 
 #[test]
 fn a_round_trip_takes_its_delay_and_pong_has_a_clock_of_its_own() {
-    let Some(hosts) = Hosts::new() else { return };
+    let Some(hosts) = Hosts::new(ADDRESSES) else { return };
     let table = json!({
         "clock_offset_us": OFFSET_NS as f64 * 1e-3, "clock_drift_ppm": DRIFT_PPM,
         "delay_us": [[0, 20000], [1, 20000]], "write_ns": 1500,
@@ -108,7 +108,7 @@ fn a_round_trip_takes_its_delay_and_pong_has_a_clock_of_its_own() {
 
 #[test]
 fn a_message_of_a_stream_takes_its_delay_on_top_of_the_way() {
-    let Some(hosts) = Hosts::new() else { return };
+    let Some(hosts) = Hosts::new(ADDRESSES) else { return };
     let table = json!({
         "clock_offset_us": -OFFSET_NS as f64 * 1e-3, "clock_drift_ppm": -DRIFT_PPM,
         "delay_us": [[0, 3000], [1, 3000]], "duplicate_every": 10, "lose_every": 25,
@@ -129,11 +129,14 @@ fn a_message_of_a_stream_takes_its_delay_on_top_of_the_way() {
 /// A true `CLOCK_MONOTONIC` of another origin, as another host has it.
 #[test]
 fn the_kernels_own_offset_between_two_hosts_is_told() {
-    let Some(hosts) = Hosts::new() else { return };
-    let executable = Path::new(EXECUTABLE);
+    let Some(hosts) = Hosts::new(ADDRESSES) else { return };
     let program = |host| match host {
-        0 => hosts.program(0, executable),
-        _ => hosts.program_ahead(1, 5, executable),
+        Role::Ping => hosts.program(host, Path::new(EXECUTABLE)),
+        _ => {
+            let mut program = hosts.program(host, Path::new("unshare"));
+            program.args(["--time", "--monotonic", "5", "--fork", "--kill-child", EXECUTABLE]);
+            program
+        }
     };
     let table = json!({"delay_us": [[0, 1000], [1, 1000]]});
     let ran = run(&hosts, &with(table, Workload::Stream), program);
@@ -143,7 +146,7 @@ fn the_kernels_own_offset_between_two_hosts_is_told() {
 
 #[test]
 fn what_is_not_simulated_across_hosts_is_refused_by_name() {
-    let Some(hosts) = Hosts::new() else { return };
+    let Some(hosts) = Hosts::new(ADDRESSES) else { return };
     let refused = [
         (json!({"lose_every": 3}), Workload::Roundtrip, 1, "lose_every"),
         (json!({"clock_drift_ppm": 2000}), Workload::Stream, 1, "clock_drift_ppm"),
@@ -151,7 +154,7 @@ fn what_is_not_simulated_across_hosts_is_refused_by_name() {
         (json!({}), Workload::Stream, 2, ""),
     ];
     for (table, workload, subscribers, key) in refused {
-        let network = Some(hosts.network(0));
+        let network = Some(hosts.network(Role::Ping));
         let samples = Samples::new(1);
         let samples = Some(samples.path());
         let prepare = Prepare { network, samples, subscribers, ..with(table, workload) };
