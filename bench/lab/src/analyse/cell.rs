@@ -64,6 +64,10 @@ impl JudgedRun {
             workload: workload.kind,
             subscribers: plan.subscribers,
             publishers: plan.publishers,
+            clock_error_ns: match clocks {
+                Clocks::One => Some(0),
+                two => two.error_ns().map(|error_ns| error_ns.ceil() as u64),
+            },
             others_packets_per_s: host.loopback_packets_per_s,
         };
         let (mut faults, saturation) = (faults(&evidence), saturation(&evidence));
