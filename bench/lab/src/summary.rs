@@ -6,6 +6,7 @@
 
 mod clock;
 mod course;
+mod cut;
 mod detail;
 mod observed;
 mod params;
@@ -16,6 +17,7 @@ use serde::{Deserialize, Serialize};
 use crate::host::Host;
 pub use clock::{ClockFigures, ClockSource};
 pub use course::{Around, Course, Field, HeatMap, SlowMessage, Stage, StageMean, Stages, Window};
+pub use cut::CutFigures;
 pub use detail::{Analysis, CurvePoint, Detail, Pinned, RUN_QUANTILES, RunPoint, Second};
 pub use observed::{ObservedColumns, ObservedFigures};
 pub use params::{Params, Repeats};
@@ -245,6 +247,9 @@ pub struct Cell {
     /// compared.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub clock: Option<ClockFigures>,
+    /// What a cut of the link did, in each run that had one; absent where none had.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub cuts: Vec<CutFigures>,
     /// Remarks on this cell, for instance `SCHED_FIFO left out: …`.
     pub notes: Vec<String>,
 }

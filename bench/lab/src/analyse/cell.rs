@@ -11,7 +11,8 @@ use super::series::{Series, seconds};
 use super::totals::{Totals, exchange_cpu_ns, sum};
 use super::validity::{Evidence, faults, saturation};
 use super::{
-    bootstrap, course, flood, observed, publish, repeats, slowest, stages, start, steady, stream,
+    across, bootstrap, course, cut, flood, observed, publish, repeats, slowest, stages, start,
+    steady, stream,
 };
 use crate::host::Host;
 use crate::plan::CellPlan;
@@ -19,8 +20,8 @@ use crate::record::{RunRecord, RunSamples};
 use crate::run::order::waits;
 use crate::scenario::{Kind, Scenario, frame_name};
 use crate::summary::{
-    Cell, CurvePoint, Detail, Distribution, Params, Pinned, Placement, RUN_QUANTILES, RunPoint,
-    Second,
+    Cell, CurvePoint, CutFigures, Detail, Distribution, Params, Pinned, Placement, RUN_QUANTILES,
+    RunPoint, Second,
 };
 
 /// One run of a cell, judged.
@@ -36,6 +37,7 @@ pub struct JudgedRun {
     pub(super) counts: Done,
     pub(super) settling: steady::Settling,
     pub(super) clocks: clocks::Seen,
+    cut: Option<CutFigures>,
 }
 
 impl JudgedRun {
@@ -101,6 +103,7 @@ impl JudgedRun {
             seconds: seconds(&samples.ping, workload.record_every),
             settling: steady::settling(&in_order, host.clock_step_ns),
             clocks: seen,
+            cut: record.cut.and_then(|it| cut::figures(it, samples, kind, workload.record_every)),
             counts: match kind {
                 Kind::Roundtrip => record.ping.clone().unwrap_or_default(),
                 Kind::Startup => start::counts(&record),
@@ -124,6 +127,11 @@ impl JudgedRun {
     /// Whether it may be believed.
     pub(super) fn is_valid(&self) -> bool {
         self.faults.is_empty()
+    }
+
+    /// What the cut of the link did in it.
+    pub(super) fn cut(&self) -> Option<CutFigures> {
+        self.cut
     }
 
     fn point(&self, kind: Kind) -> RunPoint {
@@ -267,9 +275,11 @@ pub fn pool(
             notes(runs, &used, kind, total.steal_percent()),
             steady::remarks(&used),
             clocks::remarks(&used, kind),
+            across::remarks(&used, total.counts.lost, plan, scenario),
         ]
         .concat(),
         clock: clocks::figures(&used),
+        cuts: used.iter().filter_map(|run| run.cut).collect(),
     };
     let detail = Detail {
         name: plan.name(&scenario.name),

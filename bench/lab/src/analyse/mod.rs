@@ -1,10 +1,12 @@
 //! From a results folder to an [`Analysis`]: judge each run, pool the valid ones of each cell.
 
+mod across;
 mod books;
 pub mod bootstrap;
 mod cell;
 pub(crate) mod clocks;
 mod course;
+mod cut;
 pub mod distribution;
 mod flood;
 mod messages;

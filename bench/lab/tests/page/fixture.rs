@@ -190,6 +190,7 @@ impl Maker {
             loopback_packets_per_message: 0.0,
             observed: observed(model),
             clock: None,
+            cuts: vec![],
             notes: vec![],
         });
         let configuration = match model.floor {

@@ -231,7 +231,8 @@ fn two_clocks_may_disagree_within_their_error() {
     round_trip.samples.ping[7].publish_entry_ns = 41;
     round_trip.samples.ping[7].take_return_ns = 100;
     for (mut case, fault) in [(stream, "before they were sent"), (round_trip, "not its own")] {
-        for (error_ns, is_fault) in [(Some(0), true), (Some(39), true), (Some(50), false), (None, false)]
+        for (error_ns, is_fault) in
+            [(Some(0), true), (Some(39), true), (Some(50), false), (None, false)]
         {
             case.clock_error_ns = error_ns;
             assert_eq!(judge(&case).contains(fault), is_fault, "{error_ns:?}: {}", judge(&case));
