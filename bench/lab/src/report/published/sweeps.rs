@@ -1,6 +1,8 @@
 //! CyberRT's sweeps against size and against rate. It published the sweeps as pictures; the modules
 //! that lie on them are known as figures, and stand above ours.
 
+use myelin_bench_kit::protocol::Topology;
+
 use super::super::table::{Column, Row, Table, TableCell, Tone, absent};
 use super::super::view::{Entry, Traits, View, distinct};
 use super::super::words;
@@ -83,7 +85,9 @@ impl<'v, 'a> Sweep<'v, 'a> {
                 let is_it = |it: &&&Entry| it.system == *system && point(it) == Some(at);
                 self.entries.iter().find(is_it).map_or_else(absent, |it| measured(metric, it))
             };
-            Row { label: system.label(), cells: self.points.iter().map(cell).collect() }
+            let place = if system.topology == Topology::TwoHosts { ", across hosts" } else { "" };
+            let label = format!("{}{place}", system.label());
+            Row { label, cells: self.points.iter().map(cell).collect() }
         });
         let column = |&(payload, rate): &(u64, f64)| Column {
             group: words::bytes(payload),
@@ -145,5 +149,4 @@ const METRICS: [Metric; 4] = [
 ];
 
 const REMARK: &str = "One way, from the time a message was due; each system at the first tuning \
-measured, the floor last. An empty place: CyberRT's figure was not published, or ours not measured. \
-Across hosts nothing is measured here.";
+measured, the floor last. An empty place: CyberRT's figure was not published, or ours not measured.";
