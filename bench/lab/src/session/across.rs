@@ -6,6 +6,7 @@ use anyhow::Result;
 use myelin_bench_kit::protocol::System;
 
 use crate::input_error::InputError;
+use crate::place::Unshaped;
 use crate::place::hosts::{Hosts, HostsChoice};
 use crate::registry::Entry;
 use crate::scenario::{Link, Scenario, TuningChoice};
@@ -81,7 +82,7 @@ pub(super) fn drivers_of<'a>(entries: impl Iterator<Item = &'a Entry>) -> Vec<Pa
 
 /// Has the link be what a scenario asks for, once, to see whether it can be had.
 fn shape(hosts: &mut Hosts, link: &Link, scenario: &Scenario) -> Result<()> {
-    let Err((key, reason)) = hosts.shape(link) else {
+    let Err(Unshaped { key, reason }) = hosts.shape(link) else {
         return Ok(());
     };
     let place = scenario.source.find(&format!("\n{} =", key.unwrap_or("[network]")));
