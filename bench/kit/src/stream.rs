@@ -245,7 +245,7 @@ pub(crate) fn listen(
         heard = hear_next(subscriber, hearing, clock, until_ns)?;
     }
     let end_ns = clock.now() + DRAIN_NS_MAX;
-    let mut quiet_ns = if heard == Some(Heard::Goodbye) { QUIET_NS } else { UNDER_WAY_NS_MAX };
+    let mut quiet_ns = if heard == Some(Heard::Goodbye) { QUIET_NS } else { DRAIN_NS_MAX };
     while clock.now() < end_ns {
         match hear_next(subscriber, hearing, clock, clock.now() + quiet_ns)? {
             Some(Heard::Goodbye) => quiet_ns = QUIET_NS,
@@ -277,7 +277,4 @@ const GRACE_NS: u64 = 100_000_000;
 /// look wakes a core that a slow schedule has put to sleep.
 const STOP_CHECK: Duration = Duration::from_secs(1);
 /// For so long at most it goes on taking after the end.
-const DRAIN_NS_MAX: u64 = 5_000_000_000;
-/// Whatever is under way has come when there was nothing for so long: across hosts large messages
-/// take their time, and the goodbye may be lost.
-const UNDER_WAY_NS_MAX: u64 = 1_000_000_000;
+const DRAIN_NS_MAX: u64 = 1_000_000_000;
