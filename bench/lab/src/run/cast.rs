@@ -6,7 +6,9 @@ use std::sync::atomic::Ordering;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
-use myelin_bench_kit::protocol::{Command, Done, Event, Exchange, Prepare, Ready, Role, Workload};
+use myelin_bench_kit::protocol::{
+    Command, Done, Event, Exchange, Keeping, Prepare, Ready, Role, Workload,
+};
 use myelin_bench_kit::samples::{Record, SampleFile};
 
 use super::execute::Failure;
@@ -143,6 +145,17 @@ impl<'a> Cast<'a> {
     pub(super) fn asked(&self) -> Vec<Exchange> {
         let clocks = self.done.iter().filter(|(player, _)| player.role == Role::Clock);
         clocks.flat_map(|(_, done)| &done.exchanges).copied().collect()
+    }
+
+    /// How the clocks of ping's host and of pong's were kept.
+    pub(super) fn keeping(&self) -> Vec<[Keeping; 2]> {
+        let of = |player: &Player| player.role == Role::Clock;
+        let mut sides = self.done.iter().filter(|(player, _)| of(player)).map(|(_, done)| done);
+        let (Some(ping), Some(pong)) = (sides.next(), sides.next()) else {
+            return Vec::new();
+        };
+        let both = ping.keeping.iter().zip(&pong.keeping);
+        both.map(|(ping, pong)| [ping.clone(), pong.clone()]).collect()
     }
 
     /// What the processes have to say to the report, each remark once.
