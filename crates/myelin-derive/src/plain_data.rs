@@ -14,6 +14,10 @@ pub fn expand(input: &DeriveInput) -> Result<TokenStream, Error> {
     let begins = (0..fields.len()).map(|at| prove_begin(ty, &fields, at));
     let whole = prove_whole(ty, &fields);
     let hash = layout_hash(ty, &fields);
+    let first = fields.first().map(|field| {
+        let field_ty = &field.ty;
+        quote! { const FIRST_ALIGN: usize = <#field_ty as ::myelin::PlainData>::FIRST_ALIGN; }
+    });
     let name = ty.to_string();
     Ok(quote! {
         const _: () = {
@@ -24,6 +28,7 @@ pub fn expand(input: &DeriveInput) -> Result<TokenStream, Error> {
             // fields are plain data, or `LayoutHash::field` would not take them.
             unsafe impl ::myelin::PlainData for #ty {
                 const LAYOUT_HASH: u64 = #hash;
+                #first
                 fn type_name() -> ::std::borrow::Cow<'static, str> {
                     ::std::borrow::Cow::Borrowed(#name)
                 }

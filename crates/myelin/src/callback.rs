@@ -2,6 +2,7 @@
 
 use myelin_shm::callback as shm;
 
+use crate::network::Inlet;
 use crate::{Error, Event};
 
 /// A function that is called with every sample. Made by
@@ -29,49 +30,58 @@ use crate::{Error, Event};
 /// Dropping the handle ends the calls and waits for the one that is under way; dropped by a callback,
 /// it does not wait, but no further call begins. Any thread may use the handle.
 #[must_use = "dropping it stops the calls"]
-#[derive(Debug)]
-pub struct Callback(shm::Callback);
+pub struct Callback {
+    /// The way from other hosts, of a node with a network. Ends first.
+    inlet: Option<Box<Inlet>>,
+    inner: shm::Callback,
+}
 
 impl Callback {
-    pub(crate) fn new(inner: shm::Callback) -> Self {
-        Callback(inner)
+    pub(crate) fn new(inner: shm::Callback, inlet: Option<Box<Inlet>>) -> Self {
+        Callback { inlet, inner }
     }
 
     /// Calls that have returned or panicked so far.
     pub fn calls(&self) -> u64 {
-        self.0.calls()
+        self.inner.calls()
     }
 
     /// Calls that have panicked so far.
     pub fn panics(&self) -> u64 {
-        self.0.panics()
+        self.inner.panics()
     }
 
     /// Samples lost so far, as [`Subscriber::lost`](crate::Subscriber::lost).
     pub fn lost(&self) -> u64 {
-        self.0.lost()
+        self.inner.lost() + self.inlet.as_ref().map_or(0, |inlet| inlet.lost())
     }
 
     /// The latest error of taking, once. The calls go on after it: most likely the function keeps too
     /// many samples ([`Error::TooManyHeld`]).
     pub fn error(&self) -> Option<Error> {
-        self.0.error()
+        self.inner.error()
     }
 
     /// How many publishers the subscriber is matched with now.
     pub fn matched(&self) -> usize {
-        self.0.observer().matched()
+        self.inner.observer().matched()
     }
 
     /// Waits until it is matched with at least `publishers`, for `limit` at most. False if they have
     /// not come by then.
     pub fn wait_for_match(&self, publishers: usize, limit: std::time::Duration) -> bool {
-        self.0.observer().wait_for_match(publishers, limit)
+        self.inner.observer().wait_for_match(publishers, limit)
     }
 
     /// What has happened to the subscriber's matches since the last call, oldest first; at most
     /// 1,024, of more the oldest go.
     pub fn events(&self) -> Vec<Event> {
-        self.0.observer().events()
+        self.inner.observer().events()
+    }
+}
+
+impl std::fmt::Debug for Callback {
+    fn fmt(&self, to: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        std::fmt::Debug::fmt(&self.inner, to)
     }
 }

@@ -52,6 +52,7 @@ mod callback;
 mod group;
 mod layout_hash;
 mod loan;
+mod network;
 mod node;
 mod payload;
 mod plain_data;

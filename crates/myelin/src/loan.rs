@@ -42,7 +42,8 @@ impl<'p, T: Payload + ?Sized> Loan<'p, T> {
         let mut loan = ManuallyDrop::new(self);
         // SAFETY: `loan` is not dropped, so this is the only time.
         let raw = unsafe { ManuallyDrop::take(&mut loan.raw) };
-        loan.publisher.with_writer(|writer| writer.publish(raw))
+        // SAFETY: the loan is of this publisher, and so are its bytes.
+        unsafe { loan.publisher.publish_loan(raw, loan.pointer, loan.bytes) }
     }
 
     /// The payload's bytes, aligned to 64; for serialised formats, prefer a topic of `[u8]`.

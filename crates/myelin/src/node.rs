@@ -1,11 +1,13 @@
 //! A process's part in a domain.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use myelin_shm::node as shm;
 
 use crate::Error;
 use crate::group::Group;
+use crate::network::{Network, Settings};
 use crate::payload::Payload;
 use crate::topic::Topic;
 
@@ -32,7 +34,8 @@ use crate::topic::Topic;
 /// ```
 #[derive(Clone)]
 pub struct Node {
-    inner: shm::Node,
+    pub(crate) inner: shm::Node,
+    pub(crate) network: Option<Arc<Network>>,
     name: String,
 }
 
@@ -50,7 +53,9 @@ impl Node {
     /// A node with settings.
     pub fn builder(name: &str) -> NodeBuilder {
         let name = name.to_string();
-        NodeBuilder { name, domain: None, group: None, folder: None, latency_guard: false }
+        let (domain, group, folder) = (None, None, None);
+        let network = Settings::default();
+        NodeBuilder { name, domain, group, folder, latency_guard: false, network }
     }
 
     /// A topic of this name; nothing happens until a publisher or subscriber is made of it.
@@ -59,7 +64,7 @@ impl Node {
     /// `topic::<Imu>("imu")`, or a slice with a length of each sample's own, as
     /// `topic::<[Point]>("points")` or `topic::<[u8]>("image")`.
     pub fn topic<T: Payload + ?Sized>(&self, name: &str) -> Topic<T> {
-        Topic::new(self.inner.clone(), name)
+        Topic::new(self.clone(), name)
     }
 
     /// Its name.
@@ -89,6 +94,7 @@ pub struct NodeBuilder {
     group: Option<Group>,
     folder: Option<PathBuf>,
     latency_guard: bool,
+    network: Settings,
 }
 
 impl NodeBuilder {
@@ -125,6 +131,34 @@ impl NodeBuilder {
         self
     }
 
+    /// Meets the nodes of the same domain on other hosts too, and DDS programs: the same topics,
+    /// through CycloneDDS (`docs/dds.md`). A subscriber on this host still gets every sample by
+    /// shared memory. Without this call `MYELIN_NETWORK` decides (1 or 0), and without that it is
+    /// off: the first topic then costs the process about six threads, some MB and open UDP ports.
+    ///
+    /// Domains 0 to 230 can be opened to the network. All nodes of a process in one domain share one
+    /// DDS participant.
+    pub fn network(mut self, open: bool) -> Self {
+        self.network.open = Some(open);
+        self
+    }
+
+    /// The interface that leads to the other hosts, by name or by its address; the first node of the
+    /// process in a domain decides. Without this call `MYELIN_INTERFACE` does, and without that
+    /// CycloneDDS chooses.
+    pub fn interface(mut self, interface: &str) -> Self {
+        self.network.interface = Some(interface.to_string());
+        self
+    }
+
+    /// Addresses or names of the hosts to look for, instead of by multicast; the first node of the
+    /// process in a domain decides. Without this call `MYELIN_PEERS` does, separated by commas, and
+    /// without that hosts find each other by multicast.
+    pub fn peers<P: Into<String>>(mut self, peers: impl IntoIterator<Item = P>) -> Self {
+        self.network.peers = Some(peers.into_iter().map(Into::into).collect());
+        self
+    }
+
     /// Opens the node.
     ///
     /// # Errors
@@ -137,9 +171,12 @@ impl NodeBuilder {
             None => domain_from(std::env::var_os(DOMAIN_VARIABLE).as_deref())?,
         };
         let group = self.group.as_ref().map(Group::id).transpose()?;
-        let NodeBuilder { name, folder, latency_guard, .. } = self;
+        let NodeBuilder { name, folder, latency_guard, network, .. } = self;
+        let way = network.resolve()?;
         let options = shm::NodeOptions { domain, group, name: name.clone(), folder, latency_guard };
-        Ok(Node { inner: shm::Node::open(options)?, name })
+        let inner = shm::Node::open(options)?;
+        let network = way.map(|way| Network::open(way, domain, &inner)).transpose()?;
+        Ok(Node { inner, network, name })
     }
 }
 

@@ -20,6 +20,7 @@ pub(crate) mod sealed {
     use myelin_shm::callback::Lengths;
 
     use crate::layout_hash::LayoutHash;
+    use crate::network::Shape;
     use crate::plain_data::PlainData;
 
     /// Between a payload and its bytes.
@@ -33,6 +34,9 @@ pub(crate) mod sealed {
 
         /// What they are aligned to.
         const ALIGN: usize;
+
+        /// What they are to CDR.
+        const SHAPE: Shape;
 
         /// Whether a sample of this type can have so many bytes.
         fn fits(bytes: usize) -> bool;
@@ -48,6 +52,7 @@ pub(crate) mod sealed {
     impl<T: PlainData> Raw for T {
         const LENGTHS: Lengths = Lengths::Exactly(size_of::<T>());
         const ALIGN: usize = align_of::<T>();
+        const SHAPE: Shape = Shape::Value { bytes: size_of::<T>() };
 
         fn type_name() -> String {
             T::type_name().into_owned()
@@ -85,6 +90,11 @@ pub(crate) mod sealed {
     impl<T: PlainData> Raw for [T] {
         const LENGTHS: Lengths = Lengths::Such(Self::fits);
         const ALIGN: usize = align_of::<T>();
+        const SHAPE: Shape = Shape::Sequence {
+            element: size_of::<T>(),
+            align: if align_of::<T>() < 8 { align_of::<T>() } else { 8 },
+            first_align: if T::FIRST_ALIGN < 8 { T::FIRST_ALIGN } else { 8 },
+        };
 
         fn type_name() -> String {
             format!("[{}]", T::type_name())

@@ -47,6 +47,10 @@ pub unsafe trait PlainData: Copy + Send + Sync + 'static {
     /// Endpoints with different hashes do not match; see [`LayoutHash`] for what is hashed.
     const LAYOUT_HASH: u64;
 
+    /// The alignment of the first scalar in it; the serialisation of a sequence depends on it.
+    #[doc(hidden)]
+    const FIRST_ALIGN: usize = align_of::<Self>();
+
     /// The type's name for messages, without its module.
     fn type_name() -> Cow<'static, str>;
 }
@@ -69,6 +73,7 @@ scalars!(u8, u16, u32, u64, u128, usize, i8, i16, i32, i64, i128, isize, f32, f6
 // SAFETY: an array is its elements, one after the other, with their alignment.
 unsafe impl<T: PlainData, const N: usize> PlainData for [T; N] {
     const LAYOUT_HASH: u64 = LayoutHash::of_array::<T>(N);
+    const FIRST_ALIGN: usize = T::FIRST_ALIGN;
     fn type_name() -> Cow<'static, str> {
         Cow::Owned(format!("[{}; {N}]", T::type_name()))
     }

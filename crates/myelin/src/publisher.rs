@@ -4,10 +4,12 @@ use std::cell::{Cell, UnsafeCell};
 use std::marker::PhantomData;
 use std::time::Duration;
 
+use myelin_shm::layout::INLINE_BYTES_MAX;
 use myelin_shm::node as shm;
-use myelin_shm::publication::Writer;
+use myelin_shm::publication::{RawLoan, Writer};
 
 use crate::loan::Loan;
+use crate::network::Outlet;
 use crate::payload::Payload;
 use crate::plain_data::PlainData;
 use crate::{Error, Event};
@@ -31,15 +33,18 @@ pub struct Publisher<T: Payload + ?Sized> {
     inner: UnsafeCell<shm::Publisher>,
     /// Within `with_writer`: callbacks that a publish runs may come back.
     busy: Cell<bool>,
+    /// The way to other hosts, of a node with a network.
+    outlet: Option<Box<Outlet>>,
     observer: shm::Observer,
     payload: PhantomData<fn() -> PhantomData<T>>,
 }
 
 impl<T: Payload + ?Sized> Publisher<T> {
-    pub(crate) fn new(inner: shm::Publisher) -> Self {
+    pub(crate) fn new(inner: shm::Publisher, outlet: Option<Outlet>) -> Self {
         let observer = shm::Observer::clone(&inner);
         let (inner, busy) = (UnsafeCell::new(inner), Cell::new(false));
-        Publisher { inner, busy, observer, payload: PhantomData }
+        let outlet = outlet.map(Box::new);
+        Publisher { inner, busy, outlet, observer, payload: PhantomData }
     }
 
     /// Publishes a copy of `payload` and returns the sample's sequence: how many this publisher
@@ -51,7 +56,50 @@ impl<T: Payload + ?Sized> Publisher<T> {
     /// [`Error::ReliableTimeout`]; [`Error::Forked`]. Nothing was published then.
     #[inline]
     pub fn publish_copy(&self, payload: &T) -> Result<u64, Error> {
-        self.with_writer(|writer| writer.publish_copy(payload.as_bytes()))
+        let payload = payload.as_bytes();
+        match &self.outlet {
+            None => self.with_writer(|writer| writer.publish_copy(payload)),
+            Some(outlet) => self.with_writer(|writer| {
+                outlet.make_room()?;
+                let sequence = writer.publish_copy(payload)?;
+                outlet.write(payload).map(|()| sequence)
+            }),
+        }
+    }
+
+    /// Publishes a loan of `bytes` bytes that begins at `pointer`, here and on other hosts.
+    ///
+    /// # Safety
+    /// The loan is this publisher's, and the bytes are its own.
+    #[inline]
+    pub(crate) unsafe fn publish_loan(
+        &self,
+        raw: RawLoan,
+        pointer: *const u8,
+        bytes: usize,
+    ) -> Result<u64, Error> {
+        let Some(outlet) = &self.outlet else {
+            return self.with_writer(|writer| writer.publish(raw));
+        };
+        self.with_writer(|writer| {
+            if let Err(error) = outlet.make_room() {
+                writer.discard(raw);
+                return Err(error);
+            }
+            // SAFETY: the loan's own bytes, until it is published.
+            let payload = unsafe { std::slice::from_raw_parts(pointer, bytes) };
+            if bytes <= INLINE_BYTES_MAX {
+                // What is published is a copy, and the loan's memory goes back to the writer.
+                let mut copy = [0; INLINE_BYTES_MAX];
+                copy[..bytes].copy_from_slice(payload);
+                let sequence = writer.publish(raw)?;
+                return outlet.write(&copy[..bytes]).map(|()| sequence);
+            }
+            let sequence = writer.publish(raw)?;
+            // The slot keeps its bytes until a later loan reuses it, and there is none before this
+            // call ends: who comes back to this publisher meanwhile is turned away (`busy`).
+            outlet.write(payload).map(|()| sequence)
+        })
     }
 
     /// How many subscribers it is matched with now.

@@ -11,6 +11,7 @@ use myelin_shm::subscription::Taken;
 use myelin_shm::wait;
 
 use crate::callback::Callback;
+use crate::network::Inlet;
 use crate::payload::Payload;
 use crate::sample::Sample;
 use crate::{Error, Event, Wait};
@@ -21,14 +22,17 @@ use crate::{Error, Event, Wait};
 /// nor makes a system call. Publishers take turns; of each, samples come in order. Dropping it
 /// leaves the samples that are held as they are.
 pub struct Subscriber<T: Payload + ?Sized> {
+    /// The way from other hosts, of a node with a network. Ends first.
+    inlet: Option<Box<Inlet>>,
     inner: shm::Subscriber,
     wait: Wait,
     payload: PhantomData<fn() -> PhantomData<T>>,
 }
 
 impl<T: Payload + ?Sized> Subscriber<T> {
-    pub(crate) fn new(inner: shm::Subscriber) -> Self {
-        Subscriber { inner, wait: Wait::default(), payload: PhantomData }
+    pub(crate) fn new(inner: shm::Subscriber, inlet: Option<Inlet>) -> Self {
+        let inlet = inlet.map(Box::new);
+        Subscriber { inlet, inner, wait: Wait::default(), payload: PhantomData }
     }
 
     /// The next sample, if there is one. Never waits.
@@ -110,7 +114,8 @@ impl<T: Payload + ?Sized> Subscriber<T> {
     {
         let call = Box::new(move |taken: &Taken| call(Sample::borrow(taken)));
         let function = Function { call, lengths: T::LENGTHS, align: T::ALIGN };
-        shm_callback::Callback::start(self.inner, self.wait, function).map(Callback::new)
+        let callback = shm_callback::Callback::start(self.inner, self.wait, function)?;
+        Ok(Callback::new(callback, self.inlet))
     }
 
     /// As [`on_sample`](Subscriber::on_sample), for a function that may run several times at once:
@@ -126,14 +131,14 @@ impl<T: Payload + ?Sized> Subscriber<T> {
         T: 'static,
     {
         let call = Box::new(move |taken: &Taken| call(Sample::borrow(taken)));
-        let callback = shm_callback::Callback::start_concurrent(self.inner, call, T::LENGTHS);
-        callback.map(Callback::new)
+        let callback = shm_callback::Callback::start_concurrent(self.inner, call, T::LENGTHS)?;
+        Ok(Callback::new(callback, self.inlet))
     }
 
     /// Samples lost so far, of all publishers, because the subscriber was further behind than its
     /// depth; counted when the next sample is taken. [`Sample::lost_before`] says where.
     pub fn lost(&self) -> u64 {
-        self.inner.reader.lost()
+        self.inner.reader.lost() + self.inlet.as_ref().map_or(0, |inlet| inlet.lost())
     }
 
     /// How many publishers it is matched with now.

@@ -4,10 +4,11 @@ use std::marker::PhantomData;
 use std::sync::OnceLock;
 use std::time::Duration;
 
-use myelin_shm::node::Node;
 use myelin_shm::topic::{PublisherQos, Reliability, SubscriberQos};
 
 use crate::Error;
+use crate::network::{Dds, Encoding, Spec};
+use crate::node::Node;
 use crate::payload::Payload;
 use crate::publisher::Publisher;
 use crate::subscriber::{FdSubscriber, Subscriber};
@@ -37,6 +38,7 @@ pub struct Topic<T: Payload + ?Sized> {
     name: String,
     publisher: PublisherQos,
     subscriber: SubscriberQos,
+    dds: Dds,
     payload: PhantomData<fn() -> PhantomData<T>>,
 }
 
@@ -44,7 +46,8 @@ impl<T: Payload + ?Sized> Topic<T> {
     pub(crate) fn new(node: Node, name: &str) -> Self {
         let publisher = PublisherQos { memory_max: memory_max(), ..PublisherQos::default() };
         let subscriber = SubscriberQos::default();
-        Topic { node, name: name.to_string(), publisher, subscriber, payload: PhantomData }
+        let (name, dds) = (name.to_string(), Dds::default());
+        Topic { node, name, publisher, subscriber, dds, payload: PhantomData }
     }
 
     /// Its name.
@@ -131,6 +134,25 @@ impl<T: Payload + ?Sized> Topic<T> {
         self
     }
 
+    /// What the samples are to other DDS programs: the name of a type of theirs whose CDR
+    /// serialisation, little-endian, is the bytes of `T`. Of `[T]` it is a type with one field, a
+    /// `sequence` of such elements. `docs/dds.md` says which IDL types have it.
+    ///
+    /// The topic then meets every DDS program that has a topic of this name and type, and no longer
+    /// only Myelin's. Of interest on a node with a [`network`](crate::NodeBuilder::network) alone.
+    pub fn dds_type(mut self, name: &str) -> Self {
+        self.dds.encoding = Encoding::Typed(name.to_string());
+        self
+    }
+
+    /// The topic's name among DDS programs, if it is another one: letters, digits, `_` and `/`, as
+    /// `rt/chatter` for ROS 2's `/chatter`. Of interest with [`dds_type`](Topic::dds_type) or
+    /// [`dds_cdr`](Topic::dds_cdr).
+    pub fn dds_name(mut self, name: &str) -> Self {
+        self.dds.name = Some(name.to_string());
+        self
+    }
+
     /// Makes a publisher with these settings. It is matched with subscribers as they come, on its
     /// own; [`Publisher::wait_for_match`] waits for them.
     ///
@@ -138,8 +160,10 @@ impl<T: Payload + ?Sized> Topic<T> {
     /// [`Error::TypeMismatch`] if the topic is known to carry another type; [`Error::Setting`];
     /// [`Error::NoMemory`], [`Error::TooManyFiles`]; [`Error::Forked`].
     pub fn publisher(&self) -> Result<Publisher<T>, Error> {
-        let inner = self.node.publisher(self.wire_topic(), self.publisher)?;
-        Ok(Publisher::new(inner))
+        let inner = self.node.inner.publisher(self.wire_topic(), self.publisher)?;
+        let network = self.node.network.as_ref();
+        let outlet = network.map(|network| network.outlet(&self.spec(), &inner)).transpose()?;
+        Ok(Publisher::new(inner, outlet))
     }
 
     /// Makes a subscriber with these settings. It gets what is published from the match on, and the
@@ -148,8 +172,7 @@ impl<T: Payload + ?Sized> Topic<T> {
     /// # Errors
     /// As [`publisher`](Topic::publisher).
     pub fn subscriber(&self) -> Result<Subscriber<T>, Error> {
-        let qos = SubscriberQos { descriptor: false, ..self.subscriber };
-        Ok(Subscriber::new(self.node.subscriber(self.wire_topic(), qos)?))
+        self.subscriber_with(SubscriberQos { descriptor: false, ..self.subscriber })
     }
 
     /// Makes a subscriber with a file descriptor for an epoll loop. Publishers then pay a system
@@ -159,7 +182,24 @@ impl<T: Payload + ?Sized> Topic<T> {
     /// As [`publisher`](Topic::publisher).
     pub fn subscriber_with_fd(&self) -> Result<FdSubscriber<T>, Error> {
         let qos = SubscriberQos { descriptor: true, ..self.subscriber };
-        Ok(FdSubscriber::new(Subscriber::new(self.node.subscriber(self.wire_topic(), qos)?)))
+        self.subscriber_with(qos).map(FdSubscriber::new)
+    }
+
+    fn subscriber_with(&self, qos: SubscriberQos) -> Result<Subscriber<T>, Error> {
+        let inner = self.node.inner.subscriber(self.wire_topic(), qos)?;
+        let network = self.node.network.as_ref();
+        let inlet = network.map(|network| network.inlet(&self.spec(), &inner)).transpose()?;
+        Ok(Subscriber::new(inner, inlet))
+    }
+
+    fn spec(&self) -> Spec {
+        Spec {
+            topic: self.wire_topic(),
+            dds: self.dds.clone(),
+            shape: T::SHAPE,
+            publisher: self.publisher,
+            subscriber: self.subscriber,
+        }
     }
 
     fn wire_topic(&self) -> myelin_shm::topic::Topic {
@@ -171,9 +211,21 @@ impl<T: Payload + ?Sized> Topic<T> {
     }
 }
 
+impl Topic<[u8]> {
+    /// As [`dds_type`](Topic::dds_type), for samples that are complete CDR messages already: their
+    /// first four bytes are the encapsulation header of RTPS (`00 01 00 00`: plain, little-endian),
+    /// and what follows is serialised as the type `name` demands. Also on the same host a sample is
+    /// this message. It is not looked into: what is published is what is sent.
+    pub fn dds_cdr(mut self, name: &str) -> Self {
+        self.dds.encoding = Encoding::Message(name.to_string());
+        self
+    }
+}
+
 impl<T: Payload + ?Sized> Clone for Topic<T> {
     fn clone(&self) -> Self {
-        Topic { node: self.node.clone(), name: self.name.clone(), ..*self }
+        let (node, name, dds) = (self.node.clone(), self.name.clone(), self.dds.clone());
+        Topic { node, name, dds, ..*self }
     }
 }
 

@@ -46,9 +46,9 @@ namespace {
 constexpr std::size_t SEQUENCE_BYTES = 8;
 constexpr std::size_t STAMP_BYTES = 1024;
 constexpr std::uint32_t ENCAPSULATION_BYTES = SerializedPayload_t::representation_header_size;
-constexpr std::int32_t ANSWER_WITHIN_S = 2;
+constexpr std::chrono::seconds ANSWER_WITHIN(2);
 constexpr std::int32_t MATCH_WITHIN_S = 10;
-constexpr std::uint32_t LOOK_AROUND_NS = 100'000'000;
+constexpr std::chrono::milliseconds LOOK_AROUND(100);
 /* For pong to give its last loan back: Fast DDS 2.9 frees it when its publisher leaves. */
 constexpr std::chrono::milliseconds LINGER(100);
 
@@ -191,11 +191,16 @@ void write_message(const Ends &ends, const std::uint8_t *message)
 }
 
 
-/* Whether a message came within `limit`; `use` is called with its bytes, still loaned. */
-template <typename Use> bool read_message(const Ends &ends, const Duration_t &limit, Use use)
+/* Whether a message came within `limit`; `use` is called with its bytes, still loaned. Fast DDS 2.9
+ * may tell of an unread message and have none to take, for ever. */
+template <typename Use>
+bool read_message(const Ends &ends, std::chrono::nanoseconds limit, Use use)
 {
+  using Clock = std::chrono::steady_clock;
+  const auto until = Clock::now() + limit;
   for (;;) {
-    if (!ends.reader->wait_for_unread_message(limit))
+    const auto left = std::chrono::duration<long double>(until - Clock::now()).count();
+    if (left <= 0 || !ends.reader->wait_for_unread_message(Duration_t(left)))
       return false;
     LoanableSequence<std::uint8_t> data;
     SampleInfoSeq infos;
@@ -216,10 +221,9 @@ template <typename Use> bool read_message(const Ends &ends, const Duration_t &li
 
 void pong(const Ends &ends)
 {
-  const Duration_t limit(0, LOOK_AROUND_NS);
   do {
     const auto answer = [&](const std::uint8_t *message) { write_message(ends, message); };
-    while (read_message(ends, limit, answer))
+    while (read_message(ends, LOOK_AROUND, answer))
       ;
   } while (has_writer(ends));
 }
@@ -249,7 +253,7 @@ void ping(const Ends &ends, std::size_t messages, std::size_t warmup)
       if (std::memcmp(answer, message.data(), compared) != 0)
         die("an answer to another message, or a damaged one");
     };
-    if (!read_message(ends, Duration_t(ANSWER_WITHIN_S, 0), use))
+    if (!read_message(ends, ANSWER_WITHIN, use))
       die("no answer");
     if (number >= warmup)
       round_trips_ns.push_back(static_cast<std::uint64_t>((end - begin).count()));

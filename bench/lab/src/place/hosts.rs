@@ -230,7 +230,10 @@ impl Hosts {
             HostsChoice::Real(addresses) => {
                 let mut hosts = Vec::new();
                 for address in addresses {
-                    hosts.push(open(self.line(address))?);
+                    let mut host = open(self.line(address))?;
+                    // A session that was killed may have left something there.
+                    self.drivers.iter().for_each(|driver| host.clean(driver));
+                    hosts.push(host);
                 }
                 (hosts, None)
             }

@@ -35,7 +35,7 @@ pub(super) const NAMES: [&str; 2] = ["myelin-a", "myelin-b"];
 pub(super) fn line(name: &'static str) -> Anyhow<Line> {
     let mut command = agent()?;
     // On the file system that vanishes with the namespace.
-    command.args(["--folder", "/dev/shm/myelin-agent"]);
+    command.arg("--folder").arg(format!("/dev/shm/{name}"));
     // SAFETY: only async-signal-safe calls (raw system calls) between fork and exec.
     unsafe {
         command.pre_exec(move || unshare(name));

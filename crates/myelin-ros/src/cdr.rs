@@ -1,0 +1,515 @@
+//! CDR, the encoding of DDS and ROS 2 messages, written straight into a loan and read where it lies.
+//!
+//! It is *plain CDR*, encoding version 1 (OMG DDS-XTypes 1.3, 7.4.1; OMG CORBA 3.4, part 2, 9.3),
+//! which ROS 2 uses for all its messages and DDS for final types: a header of 4 bytes that names the
+//! encoding, then the fields in order, each number aligned to its size, counted from behind the
+//! header; padded to 4 bytes. Written little-endian, read in either order. Not XCDR2, and no
+//! parameter lists: these are an error that says so.
+//!
+//! | IDL | Rust |
+//! |---|---|
+//! | `octet`, `uint8` … `int64`, `float`, `double` | `u8` … `i64`, `f32`, `f64` |
+//! | `boolean` | `bool` |
+//! | `string` | `&str` (borrowed), `String` |
+//! | `sequence<octet>` | `&[u8]` (borrowed) |
+//! | `sequence<T>` | `Vec<T>`, or `Cow<[T]>` to write from a slice |
+//! | `T[N]` | `[T; N]` |
+//! | `struct` | one made by [`cdr_struct!`](crate::cdr_struct) |
+//!
+//! Why not a crate: `cdr-encoding` and `cdr` (both maintained, on serde) write to an `io::Write`, so
+//! neither tells the size to loan beforehand nor leaves a field out to be filled in place; they copy
+//! strings, and their errors do not name the field.
+
+use std::borrow::Cow;
+use std::fmt;
+use std::ops::Range;
+
+/// What can be a field of a message, or a message: it is written, and read from bytes that live for
+/// `'a`, which it may borrow from.
+pub trait Cdr<'a>: Sized {
+    /// The fewest bytes that it takes, without padding: so a count of elements that cannot be there
+    /// is known at once. At least 1.
+    const BYTES_MIN: usize;
+
+    /// Writes it.
+    ///
+    /// # Errors
+    /// What cannot be said in CDR: see [`EncodeError`].
+    fn encode(&self, to: &mut Encoder<'_>) -> Result<(), EncodeError>;
+
+    /// Reads it.
+    ///
+    /// # Errors
+    /// What is not there or cannot be: see [`DecodeError`].
+    fn decode(from: &mut Decoder<'a>) -> Result<Self, DecodeError>;
+}
+
+/// How many bytes `message` takes, with the header of 4.
+///
+/// # Errors
+/// As [`encode`].
+pub fn encoded_bytes<'a>(message: &impl Cdr<'a>) -> Result<usize, EncodeError> {
+    encode(message, &mut [])
+}
+
+/// Writes `message` with its header to the beginning of `bytes`, and returns how many it takes; if
+/// there are fewer, not all of it is there.
+///
+/// # Errors
+/// A string with a NUL in it, or what is longer than a number of 32 bits can say.
+pub fn encode<'a>(message: &impl Cdr<'a>, bytes: &mut [u8]) -> Result<usize, EncodeError> {
+    encode_with_hole(message, bytes, None).map(|(encoded, _)| encoded)
+}
+
+/// As [`encode`]; with `hole`, a sequence of octets that the message has empty is left out and so
+/// long instead. Also says where it is.
+pub(crate) fn encode_with_hole<'a>(
+    message: &impl Cdr<'a>,
+    bytes: &mut [u8],
+    hole: Option<usize>,
+) -> Result<(usize, Range<usize>), EncodeError> {
+    let hole = hole.map(|bytes| Hole { bytes, place: None });
+    let mut encoder = Encoder { bytes, at: 0, hole };
+    message.encode(&mut encoder)?;
+    Ok(encoder.finish())
+}
+
+/// Reads a message with its header. What lies behind it is not looked at: it is
+/// padding.
+///
+/// # Errors
+/// What is not there or cannot be, with the field: [`DecodeError`]. Never a panic, and never more
+/// memory than a small multiple of what `bytes` takes.
+pub fn decode<'a, T: Cdr<'a>>(bytes: &'a [u8]) -> Result<T, DecodeError> {
+    T::decode(&mut Decoder::new(bytes)?)
+}
+
+/// Writes a message. It goes on counting where the bytes end, so that an encoder of none tells the
+/// size.
+pub struct Encoder<'b> {
+    bytes: &'b mut [u8],
+    /// Where the next byte goes, from behind the header.
+    at: usize,
+    hole: Option<Hole>,
+}
+
+/// The one sequence of octets that is left out, to be filled later.
+struct Hole {
+    bytes: usize,
+    /// Where it is in the message with its header, once it is known.
+    place: Option<Range<usize>>,
+}
+
+impl Encoder<'_> {
+    /// Writes a field; an error then says its name.
+    ///
+    /// # Errors
+    /// The field's.
+    pub fn field<'a>(&mut self, name: &'static str, of: &impl Cdr<'a>) -> Result<(), EncodeError> {
+        of.encode(self).map_err(|error| EncodeError { field: within(name, error.field), ..error })
+    }
+
+    /// How many bytes there are by now, with the header.
+    fn encoded(&self) -> usize {
+        HEADER_BYTES + self.at
+    }
+
+    /// Pads to 4 bytes, says so in the header (DDS-XTypes 1.3, 7.6.3.1.2), and returns the size and
+    /// where the hole is.
+    fn finish(mut self) -> (usize, Range<usize>) {
+        let padding = self.encoded().next_multiple_of(4) - self.encoded();
+        self.put(&[0; 4][..padding]);
+        self.write(0, &[0, LITTLE_ENDIAN as u8, 0, padding as u8]);
+        (self.encoded(), self.hole.and_then(|hole| hole.place).unwrap_or_default())
+    }
+
+    /// Zeros until a number of `bytes` bytes is aligned.
+    fn align(&mut self, bytes: usize) {
+        let padding = self.at.next_multiple_of(bytes) - self.at;
+        self.put(&[0; MAX_ALIGN][..padding]);
+    }
+
+    fn put(&mut self, source: &[u8]) {
+        self.write(self.encoded(), source);
+        self.at += source.len();
+    }
+
+    fn write(&mut self, at: usize, source: &[u8]) {
+        if let Some(target) = self.bytes.get_mut(at..at + source.len()) {
+            target.copy_from_slice(source);
+        }
+    }
+
+    fn length(&mut self, length: usize) -> Result<(), EncodeError> {
+        let too_long = |_| EncodeError::new("has more elements than CDR can count (2³² − 1)");
+        u32::try_from(length).map_err(too_long)?.encode(self)
+    }
+
+    fn elements<'a>(&mut self, elements: &[impl Cdr<'a>]) -> Result<(), EncodeError> {
+        self.length(elements.len())?;
+        elements.iter().try_for_each(|element| element.encode(self))
+    }
+
+    fn octets(&mut self, octets: &[u8]) -> Result<(), EncodeError> {
+        let Some(Hole { bytes, place: None }) = self.hole else {
+            self.length(octets.len())?;
+            self.put(octets);
+            return Ok(());
+        };
+        if !octets.is_empty() {
+            return Err(EncodeError::new("is to be filled in the loan; leave it empty here"));
+        }
+        self.length(bytes)?;
+        let place = self.encoded()..self.encoded() + bytes;
+        self.hole = Some(Hole { bytes, place: Some(place) });
+        self.at += bytes;
+        Ok(())
+    }
+}
+
+/// Reads a message.
+pub struct Decoder<'a> {
+    /// What is behind the header.
+    body: &'a [u8],
+    at: usize,
+    big_endian: bool,
+}
+
+impl<'a> Decoder<'a> {
+    /// Of a message with its header.
+    fn new(message: &'a [u8]) -> Result<Self, DecodeError> {
+        let Some((header, body)) = message.split_first_chunk::<HEADER_BYTES>() else {
+            let what = What::Short { wanted: HEADER_BYTES, left: message.len() };
+            return Err(DecodeError { field: "(header)".to_owned(), at: 0, what });
+        };
+        // The other two bytes are options: how much padding there is at the end.
+        let big_endian = match u16::from_be_bytes([header[0], header[1]]) {
+            BIG_ENDIAN => true,
+            LITTLE_ENDIAN => false,
+            other => {
+                let what = What::Encoding(other);
+                return Err(DecodeError { field: "(header)".to_owned(), at: 0, what });
+            }
+        };
+        Ok(Decoder { body, at: 0, big_endian })
+    }
+
+    /// Reads a field; an error then says its name.
+    ///
+    /// # Errors
+    /// The field's.
+    pub fn field<T: Cdr<'a>>(&mut self, name: &'static str) -> Result<T, DecodeError> {
+        T::decode(self).map_err(|error| DecodeError { field: within(name, error.field), ..error })
+    }
+
+    fn error(&self, what: What) -> DecodeError {
+        DecodeError { field: String::new(), at: HEADER_BYTES + self.at, what }
+    }
+
+    fn take(&mut self, bytes: usize) -> Result<&'a [u8], DecodeError> {
+        let rest = self.body.get(self.at..).unwrap_or_default();
+        let Some(taken) = rest.get(..bytes) else {
+            return Err(self.error(What::Short { wanted: bytes, left: rest.len() }));
+        };
+        self.at += bytes;
+        Ok(taken)
+    }
+
+    fn number<const N: usize>(&mut self) -> Result<[u8; N], DecodeError> {
+        self.at = self.at.next_multiple_of(N);
+        let mut bytes = [0; N];
+        bytes.copy_from_slice(self.take(N)?);
+        if self.big_endian {
+            bytes.reverse();
+        }
+        Ok(bytes)
+    }
+
+    /// How many elements follow, of at least so many bytes each.
+    fn length(&mut self, bytes_min: usize) -> Result<usize, DecodeError> {
+        let length = u32::decode(self)? as usize;
+        let left = self.body.len() - self.at;
+        let wanted = length.saturating_mul(bytes_min);
+        if wanted > left {
+            return Err(self.error(What::Short { wanted, left }));
+        }
+        Ok(length)
+    }
+}
+
+/// A struct whose fields follow each other in CDR as they are written here: declares it and
+/// implements [`Cdr`](crate::cdr::Cdr) for it.
+///
+/// ```
+/// use myelin_ros::cdr;
+///
+/// myelin_ros::cdr_struct! {
+///     #[derive(Debug, PartialEq)]
+///     struct Track<'a> {
+///         name: &'a str,
+///         points: Vec<[f64; 2]>,
+///     }
+/// }
+///
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let track = Track { name: "left", points: vec![[0.0, 1.0], [0.5, 2.0]] };
+/// let mut bytes = vec![0; cdr::encoded_bytes(&track)?];
+/// cdr::encode(&track, &mut bytes)?;
+/// assert_eq!(cdr::decode::<Track>(&bytes)?, track);
+///
+/// let error = cdr::decode::<Track>(&bytes[..50]).unwrap_err().to_string();
+/// assert_eq!(error, "points at byte 20: 32 B are needed and 30 B are left");
+/// # Ok(()) }
+/// ```
+#[macro_export]
+macro_rules! cdr_struct {
+    (
+        $(#[$about:meta])*
+        $public:vis struct $name:ident<$life:lifetime> {
+            $($(#[$about_field:meta])* $public_field:vis $field:ident: $type:ty),+ $(,)?
+        }
+    ) => {
+        $(#[$about])*
+        $public struct $name<$life> {
+            $($(#[$about_field])* $public_field $field: $type),+
+        }
+
+        impl<$life> $crate::cdr::Cdr<$life> for $name<$life> {
+            $crate::cdr_struct!(@implement $life $($field: $type),+);
+        }
+    };
+    (
+        $(#[$about:meta])*
+        $public:vis struct $name:ident {
+            $($(#[$about_field:meta])* $public_field:vis $field:ident: $type:ty),+ $(,)?
+        }
+    ) => {
+        $(#[$about])*
+        $public struct $name {
+            $($(#[$about_field])* $public_field $field: $type),+
+        }
+
+        impl<'a> $crate::cdr::Cdr<'a> for $name {
+            $crate::cdr_struct!(@implement 'a $($field: $type),+);
+        }
+    };
+    (@implement $life:lifetime $($field:ident: $type:ty),+) => {
+        const BYTES_MIN: usize = 0 $(+ <$type as $crate::cdr::Cdr<$life>>::BYTES_MIN)+;
+
+        fn encode(
+            &self,
+            to: &mut $crate::cdr::Encoder<'_>,
+        ) -> ::core::result::Result<(), $crate::cdr::EncodeError> {
+            $(to.field(stringify!($field), &self.$field)?;)+
+            ::core::result::Result::Ok(())
+        }
+
+        fn decode(
+            from: &mut $crate::cdr::Decoder<$life>,
+        ) -> ::core::result::Result<Self, $crate::cdr::DecodeError> {
+            ::core::result::Result::Ok(Self { $($field: from.field(stringify!($field))?),+ })
+        }
+    };
+}
+
+macro_rules! numbers {
+    ($($number:ty)*) => {$(
+        impl<'a> Cdr<'a> for $number {
+            const BYTES_MIN: usize = size_of::<$number>();
+
+            fn encode(&self, to: &mut Encoder<'_>) -> Result<(), EncodeError> {
+                to.align(size_of::<$number>());
+                to.put(&self.to_le_bytes());
+                Ok(())
+            }
+
+            fn decode(from: &mut Decoder<'a>) -> Result<Self, DecodeError> {
+                Ok(<$number>::from_le_bytes(from.number()?))
+            }
+        }
+    )*};
+}
+
+numbers!(u8 i8 u16 i16 u32 i32 u64 i64 f32 f64);
+
+impl<'a> Cdr<'a> for bool {
+    const BYTES_MIN: usize = 1;
+
+    fn encode(&self, to: &mut Encoder<'_>) -> Result<(), EncodeError> {
+        u8::from(*self).encode(to)
+    }
+
+    fn decode(from: &mut Decoder<'a>) -> Result<Self, DecodeError> {
+        match u8::decode(from)? {
+            0 => Ok(false),
+            1 => Ok(true),
+            other => Err(from.error(What::Boolean(other))),
+        }
+    }
+}
+
+impl<'a> Cdr<'a> for &'a str {
+    const BYTES_MIN: usize = 4;
+
+    fn encode(&self, to: &mut Encoder<'_>) -> Result<(), EncodeError> {
+        if self.contains('\0') {
+            return Err(EncodeError::new("has a NUL in it, which ends a string in CDR"));
+        }
+        to.length(self.len() + 1)?;
+        to.put(self.as_bytes());
+        to.put(&[0]);
+        Ok(())
+    }
+
+    fn decode(from: &mut Decoder<'a>) -> Result<Self, DecodeError> {
+        let length = from.length(1)?;
+        let bytes = from.take(length)?;
+        // Some write an empty string without the NUL that ends it.
+        let Some((end, text)) = bytes.split_last() else { return Ok("") };
+        if *end != 0 {
+            return Err(from.error(What::NoNul));
+        }
+        str::from_utf8(text).map_err(|_| from.error(What::NotUtf8))
+    }
+}
+
+impl<'a> Cdr<'a> for String {
+    const BYTES_MIN: usize = 4;
+
+    fn encode(&self, to: &mut Encoder<'_>) -> Result<(), EncodeError> {
+        self.as_str().encode(to)
+    }
+
+    fn decode(from: &mut Decoder<'a>) -> Result<Self, DecodeError> {
+        <&str>::decode(from).map(str::to_owned)
+    }
+}
+
+impl<'a> Cdr<'a> for &'a [u8] {
+    const BYTES_MIN: usize = 4;
+
+    fn encode(&self, to: &mut Encoder<'_>) -> Result<(), EncodeError> {
+        to.octets(self)
+    }
+
+    fn decode(from: &mut Decoder<'a>) -> Result<Self, DecodeError> {
+        let length = from.length(1)?;
+        from.take(length)
+    }
+}
+
+impl<'a, T: Cdr<'a>, const N: usize> Cdr<'a> for [T; N] {
+    const BYTES_MIN: usize = {
+        assert!(N > 0, "IDL has no arrays of no elements");
+        N * T::BYTES_MIN
+    };
+
+    fn encode(&self, to: &mut Encoder<'_>) -> Result<(), EncodeError> {
+        self.iter().try_for_each(|element| element.encode(to))
+    }
+
+    fn decode(from: &mut Decoder<'a>) -> Result<Self, DecodeError> {
+        let mut elements = [const { None }; N];
+        for element in &mut elements {
+            *element = Some(T::decode(from)?);
+        }
+        Ok(elements.map(|element| element.expect("the loop has set all of them")))
+    }
+}
+
+impl<'a, T: Cdr<'a>> Cdr<'a> for Vec<T> {
+    const BYTES_MIN: usize = 4;
+
+    fn encode(&self, to: &mut Encoder<'_>) -> Result<(), EncodeError> {
+        to.elements(self)
+    }
+
+    fn decode(from: &mut Decoder<'a>) -> Result<Self, DecodeError> {
+        let length = from.length(T::BYTES_MIN)?;
+        (0..length).map(|_| T::decode(from)).collect()
+    }
+}
+
+impl<'a, T: Cdr<'a> + Clone> Cdr<'a> for Cow<'a, [T]> {
+    const BYTES_MIN: usize = 4;
+
+    fn encode(&self, to: &mut Encoder<'_>) -> Result<(), EncodeError> {
+        to.elements(self)
+    }
+
+    fn decode(from: &mut Decoder<'a>) -> Result<Self, DecodeError> {
+        Vec::decode(from).map(Cow::Owned)
+    }
+}
+
+/// A message that cannot be said in CDR.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{field} {what}")]
+pub struct EncodeError {
+    field: String,
+    what: &'static str,
+}
+
+impl EncodeError {
+    fn new(what: &'static str) -> Self {
+        EncodeError { field: String::new(), what }
+    }
+
+    /// The field, as `header.frame_id`.
+    pub fn field(&self) -> &str {
+        &self.field
+    }
+}
+
+/// Bytes that are not the message they should be.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{field} at byte {at}: {what}")]
+pub struct DecodeError {
+    field: String,
+    at: usize,
+    what: What,
+}
+
+impl DecodeError {
+    /// The field, as `header.frame_id`; `(header)` if it is the encoding's.
+    pub fn field(&self) -> &str {
+        &self.field
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum What {
+    Short { wanted: usize, left: usize },
+    Encoding(u16),
+    Boolean(u8),
+    NoNul,
+    NotUtf8,
+}
+
+impl fmt::Display for What {
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            What::Short { wanted, left } => {
+                write!(to, "{wanted} B are needed and {left} B are left")
+            }
+            What::Encoding(id) => write!(
+                to,
+                "encoding {id:#06x} is not plain CDR (0x0000, 0x0001); let the writer use XCDR1 and \
+                 a final type, as ROS 2 does"
+            ),
+            What::Boolean(value) => write!(to, "a boolean is 0 or 1, not {value}"),
+            What::NoNul => write!(to, "the string does not end with a NUL"),
+            What::NotUtf8 => write!(to, "the string is not UTF-8"),
+        }
+    }
+}
+
+fn within(name: &str, field: String) -> String {
+    if field.is_empty() { name.to_owned() } else { format!("{name}.{field}") }
+}
+
+const HEADER_BYTES: usize = 4;
+const BIG_ENDIAN: u16 = 0;
+const LITTLE_ENDIAN: u16 = 1;
+/// Of the largest number.
+const MAX_ALIGN: usize = 8;

@@ -1,0 +1,118 @@
+//! Hosts: each test has one of its own, and may make a second one beside it. A host is a network, a
+//! `/dev/shm` and a name, in anonymous namespaces, which vanish with their last process.
+
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// Runs `body` of the test called `test` on a host of its own: in a process of its own, with all of
+/// its children gone afterwards. Skipped, with a printed reason, where namespaces cannot be made.
+pub fn on_own_host(test: &str, body: impl FnOnce()) {
+    if std::env::var_os(INSIDE).is_some() {
+        return body();
+    }
+    let fresh = ["--net", "--mount", "--ipc", "--uts", "--pid", "--fork", "--mount-proc"];
+    let possible = Command::new("unshare").args(fresh).arg("true").output();
+    if !possible.is_ok_and(|output| output.status.success()) {
+        println!("skipped: {test} needs the right to make namespaces; run it as root");
+        return;
+    }
+    let mut command = Command::new("unshare");
+    command.args(fresh).args(["--kill-child", "sh", "-ec", HOST, "sh"]);
+    command.arg(std::env::current_exe().unwrap()).args([test, "--exact", "--nocapture"]);
+    let mut child = command.env(INSIDE, "1").stdin(Stdio::null()).spawn().unwrap();
+    let until = Instant::now() + WATCHDOG;
+    let status = loop {
+        match child.try_wait().unwrap() {
+            Some(status) => break status,
+            None if Instant::now() < until => std::thread::sleep(Duration::from_millis(20)),
+            None => {
+                let _ = child.kill();
+                panic!("{test} has not ended after {WATCHDOG:?}");
+            }
+        }
+    };
+    assert!(status.success(), "{test}: {status}; its words are above");
+}
+
+/// Where a peer runs.
+pub enum Host {
+    /// With the test.
+    Same,
+    /// At the other end of a veth pair; as long as this process lives.
+    Other(Child),
+}
+
+impl Host {
+    /// A second host. This one's end of the pair is [`INTERFACE`].
+    pub fn other() -> Host {
+        let mut command = Command::new("unshare");
+        command.args(["--net", "--mount", "--ipc", "--uts", "sh", "-ec", HOST, "sh"]);
+        command.args(["sh", "-ec", "echo up; read gone"]);
+        let mut holder = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+        let mut line = String::new();
+        let _ = BufReader::new(holder.stdout.take().unwrap()).read_line(&mut line);
+        assert_eq!(line, "up\n", "the second host does not come up");
+        let host = Host::Other(holder);
+        let Host::Other(holder) = &host else { unreachable!("just made") };
+        let pid = holder.id().to_string();
+        let ip = |words: &str| {
+            let mut command = host.command(Path::new("ip"));
+            assert!(command.args(words.split(' ')).status().unwrap().success(), "ip {words}");
+        };
+        let here = |words: &str| {
+            let status = Command::new("ip").args(words.split(' ')).status().unwrap();
+            assert!(status.success(), "ip {words}");
+        };
+        here(&format!("link add {INTERFACE} type veth peer name {INTERFACE} netns {pid}"));
+        here(&format!("addr add {HERE}/24 dev {INTERFACE}"));
+        here(&format!("link set {INTERFACE} up"));
+        ip(&format!("addr add {THERE}/24 dev {INTERFACE}"));
+        ip(&format!("link set {INTERFACE} up"));
+        host
+    }
+
+    /// Runs a program there.
+    pub fn command(&self, program: &Path) -> Command {
+        let Host::Other(holder) = self else { return Command::new(program) };
+        let mut command = Command::new("nsenter");
+        command.args(["--target", &holder.id().to_string(), "--net", "--mount", "--ipc", "--uts"]);
+        command.arg(program);
+        command
+    }
+
+    /// The interface that leads from one to the other, on both.
+    pub fn interface(&self) -> &'static str {
+        match self {
+            Host::Same => "lo",
+            Host::Other(_) => INTERFACE,
+        }
+    }
+
+    /// The peer's address.
+    pub fn address(&self) -> &'static str {
+        match self {
+            Host::Same => "127.0.0.1",
+            Host::Other(_) => THERE,
+        }
+    }
+}
+
+impl Drop for Host {
+    fn drop(&mut self) {
+        if let Host::Other(holder) = self {
+            let _ = holder.kill();
+            let _ = holder.wait();
+        }
+    }
+}
+
+/// What makes fresh namespaces a host, for the program that follows.
+const HOST: &str = r#"mount -t tmpfs tmpfs /dev/shm; ip link set lo up; exec "$@""#;
+const INSIDE: &str = "MYELIN_ROS_ON_OWN_HOST";
+const INTERFACE: &str = "link";
+const HERE: &str = "10.77.0.1";
+const THERE: &str = "10.77.0.2";
+/// Of a whole test, on a machine that is busy with other things.
+const WATCHDOG: Duration = Duration::from_secs(600);

@@ -1,0 +1,40 @@
+/* What is in message `n`, in C, C++ and Rust (tests/support/pattern.rs) alike: every byte of it can
+ * be checked, lengths and with them alignments differ from one to the next. */
+#ifndef MYELIN_ROS_PATTERN_H
+#define MYELIN_ROS_PATTERN_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+enum {
+  IMAGE_WIDTH = 1440,
+  IMAGE_HEIGHT = 1080,
+  POINT_STEP = 16,
+  POINTS = 65536,
+  TEXT_BYTES = 32
+};
+
+static const char FRAME[] = "abcdefgh";
+
+/* Characters of FRAME in message `n`. */
+static inline size_t frame_length(uint32_t n)
+{
+  return n % sizeof(FRAME);
+}
+
+static inline uint8_t octet_at(uint32_t n, size_t i)
+{
+  return (uint8_t)(n * 31 + i * 7 + (i >> 8));
+}
+
+static inline double real_at(uint32_t n, uint32_t i)
+{
+  return 1000.0 * n + i + 0.25;
+}
+
+static inline int32_t seconds_of(uint32_t n)
+{
+  return (int32_t)(1700000000 + n);
+}
+
+#endif

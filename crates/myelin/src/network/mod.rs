@@ -1,0 +1,57 @@
+//! The way to other hosts: `docs/dds.md`. Without the feature `dds` there is none, and asking for it
+//! says so.
+
+mod settings;
+
+#[cfg(not(feature = "dds"))]
+mod none;
+
+#[cfg(not(feature = "dds"))]
+pub(crate) use none::{Inlet, Network, Outlet};
+pub(crate) use settings::{Settings, Way};
+
+use myelin_shm::topic::{PublisherQos, SubscriberQos, Topic};
+
+/// What a topic is to DDS.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Dds {
+    /// Its name there, if that is not derived from its own.
+    pub(crate) name: Option<String>,
+    pub(crate) encoding: Encoding,
+}
+
+/// How its samples are serialised there.
+#[derive(Clone, Debug, Default)]
+pub(crate) enum Encoding {
+    /// For Myelin alone: the layout's hash is the type's name.
+    #[default]
+    Private,
+    /// The bytes are the CDR of a type of this name.
+    Typed(String),
+    /// The bytes are a CDR message with its header, of a type of this name.
+    Message(String),
+}
+
+/// A topic as the way to other hosts sees it.
+pub(crate) struct Spec {
+    pub(crate) topic: Topic,
+    pub(crate) dds: Dds,
+    pub(crate) shape: Shape,
+    pub(crate) publisher: PublisherQos,
+    pub(crate) subscriber: SubscriberQos,
+}
+
+/// What the bytes of a payload are to CDR.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Shape {
+    /// A value of so many bytes.
+    Value { bytes: usize },
+    /// Elements of so many bytes each.
+    Sequence {
+        element: usize,
+        /// Of its largest primitive; at most 8, which is CDR's.
+        align: usize,
+        /// Of its first primitive.
+        first_align: usize,
+    },
+}

@@ -1,0 +1,121 @@
+//! What a node's user says of the network, and what the environment says where the user does not.
+
+use std::ffi::OsString;
+
+use crate::Error;
+
+/// What was said to the builder; the environment fills in the rest.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Settings {
+    pub(crate) open: Option<bool>,
+    pub(crate) interface: Option<String>,
+    pub(crate) peers: Option<Vec<String>>,
+}
+
+impl Settings {
+    /// With what the environment says; `None` if the node stays on its host.
+    pub(crate) fn resolve(self) -> Result<Option<Way>, Error> {
+        self.resolve_with(|name| std::env::var_os(name))
+    }
+
+    fn resolve_with(
+        self,
+        variable: impl Fn(&'static str) -> Option<OsString>,
+    ) -> Result<Option<Way>, Error> {
+        let text = |name| text(name, variable(name));
+        let open = match self.open {
+            Some(open) => open,
+            None => switch(text(NETWORK)?.as_deref())?,
+        };
+        if !open {
+            return Ok(None);
+        }
+        let interface = match self.interface {
+            Some(interface) => Some(interface),
+            None => text(INTERFACE)?,
+        };
+        let peers = match self.peers {
+            Some(peers) => peers,
+            None => list(text(PEERS)?.as_deref().unwrap_or_default()),
+        };
+        Ok(Some(Way { interface, peers }))
+    }
+}
+
+/// The way to other hosts.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Way {
+    /// A name or an address; `None` leaves the choice to CycloneDDS.
+    pub(crate) interface: Option<String>,
+    /// Whom to look for; empty for multicast.
+    pub(crate) peers: Vec<String>,
+}
+
+/// A variable that is not set and one that is empty say the same.
+fn text(name: &'static str, value: Option<OsString>) -> Result<Option<String>, Error> {
+    let Some(value) = value.filter(|value| !value.is_empty()) else { return Ok(None) };
+    value.into_string().map(Some).map_err(|value| Error::Setting {
+        field: name,
+        value: format!("{value:?}"),
+        remedy: "set it to text",
+    })
+}
+
+fn switch(value: Option<&str>) -> Result<bool, Error> {
+    match value {
+        None | Some("0") => Ok(false),
+        Some("1") => Ok(true),
+        Some(value) => Err(Error::Setting {
+            field: NETWORK,
+            value: format!("{value:?}"),
+            remedy: "set it to 1 to open nodes to the network, or to 0, or unset it",
+        }),
+    }
+}
+
+fn list(value: &str) -> Vec<String> {
+    let peers = value.split(',').map(str::trim).filter(|peer| !peer.is_empty());
+    peers.map(String::from).collect()
+}
+
+const NETWORK: &str = "MYELIN_NETWORK";
+const INTERFACE: &str = "MYELIN_INTERFACE";
+const PEERS: &str = "MYELIN_PEERS";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn resolve(settings: Settings, environment: &[(&str, &str)]) -> Result<Option<Way>, Error> {
+        settings.resolve_with(|name| {
+            let found = environment.iter().find(|(variable, _)| *variable == name);
+            found.map(|(_, value)| OsString::from(value))
+        })
+    }
+
+    #[test]
+    fn the_network_is_off_unless_somebody_asks_for_it() {
+        let none = Settings::default;
+        for off in [&[][..], &[(NETWORK, "")], &[(NETWORK, "0")], &[(PEERS, "a")]] {
+            assert_eq!(resolve(none(), off).unwrap(), None);
+        }
+        assert_eq!(resolve(none(), &[(NETWORK, "1")]).unwrap(), Some(Way::default()));
+        let no = Settings { open: Some(false), ..none() };
+        assert_eq!(resolve(no, &[(NETWORK, "1")]).unwrap(), None);
+        let error = resolve(none(), &[(NETWORK, "yes")]).unwrap_err().to_string();
+        assert!(error.contains(NETWORK) && error.contains("yes"), "{error}");
+    }
+
+    #[test]
+    fn the_builder_goes_before_the_environment() {
+        let environment =
+            [(NETWORK, "1"), (INTERFACE, "eth0"), (PEERS, " 10.0.0.1 , robot.local,")];
+        let way = resolve(Settings::default(), &environment).unwrap().unwrap();
+        assert_eq!(way.interface.as_deref(), Some("eth0"));
+        assert_eq!(way.peers, ["10.0.0.1", "robot.local"]);
+        let (interface, peers) = (Some("lo".to_string()), Some(Vec::new()));
+        let said = Settings { open: Some(true), interface, peers };
+        let way = resolve(said, &environment).unwrap().unwrap();
+        assert_eq!(way, Way { interface: Some("lo".into()), peers: Vec::new() });
+    }
+}
