@@ -198,7 +198,7 @@ impl<'a> Cast<'a> {
             .flat_map(|(host, place)| place.processes(&self.daemons(host)))
             .collect();
         Running {
-            prepare: self.order.prepare.clone(),
+            prepare: Prepare { network: self.order.network(0), ..self.order.prepare.clone() },
             pings: self.files(Role::Ping).collect(),
             pongs: self.files(Role::Pong).collect(),
             processes,
