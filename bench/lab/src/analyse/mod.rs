@@ -151,7 +151,10 @@ fn judge(
             RunSamples::default()
         });
         damage.extend(observed::attach(&mut record, folder));
-        let clocks = clocks::apply(&mut samples, cell.topology, &record.keeping);
+        let clocks = match record.failure {
+            Some(_) => Clocks::One, // there is nothing to bring to it
+            None => clocks::apply(&mut samples, cell.topology, &record.keeping),
+        };
         JudgedRun::new(record, &samples, &clocks, cell, system, scenario, host)
     };
     records.into_iter().map(one).collect()
