@@ -69,15 +69,6 @@ impl Hosts {
         program
     }
 
-    /// As `program`, where `CLOCK_MONOTONIC` is ahead of everybody's by `seconds`.
-    pub fn program_ahead(&self, role: Role, seconds: u32, executable: &Path) -> Program {
-        let mut program = self.program(role, Path::new("unshare"));
-        let seconds = seconds.to_string();
-        program.args(["--time", "--monotonic", &seconds, "--fork", "--kill-child"]);
-        program.arg(executable);
-        program
-    }
-
     /// The way of `role` to the other host.
     pub fn network(&self, role: Role) -> Network {
         let (own, peer) = (self.addresses[side(role)], self.addresses[1 - side(role)]);
