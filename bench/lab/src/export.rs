@@ -81,7 +81,8 @@ pub fn export(request: &Request) -> Result<Exported> {
             let Ok(mut samples) = folder.samples(run) else {
                 continue;
             };
-            let clocks = clocks::apply(&mut samples, plan.cells[run.plan.cell].topology);
+            let clocks =
+                clocks::apply(&mut samples, plan.cells[run.plan.cell].topology, &run.keeping);
             counts.0 += add(&mut sheet, &plan, &analysis, run, samples, &clocks)?;
             counts.1 += 1;
         }

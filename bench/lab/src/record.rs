@@ -23,7 +23,7 @@ use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, anyhow};
-use myelin_bench_kit::protocol::{Done, Exchange, Role};
+use myelin_bench_kit::protocol::{Done, Exchange, Keeping, Role};
 use myelin_bench_kit::samples::Record;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -67,6 +67,9 @@ pub struct RunRecord {
     /// The time for which the link between the hosts was down; absent if it never was.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cut: Option<CutRecord>,
+    /// Across hosts: how the clocks of ping's host and of pong's were kept, before and after.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub keeping: Vec<[Keeping; 2]>,
     /// CPUs that ping and pong were pinned to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pinned: Option<[usize; 2]>,

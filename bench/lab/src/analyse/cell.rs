@@ -94,16 +94,19 @@ impl JudgedRun {
             if kind == Kind::Roundtrip || seen.figures.is_none() {
                 series = series.without_other_clock();
                 messages = messages.without_other_clock(kind);
-                in_order.retain(|_| kind == Kind::Roundtrip);
+                in_order.retain(|_| !kind.is_one_way());
             }
         }
+        // When a message that went one way was taken, is not known then either.
+        let is_known = kind == Kind::Roundtrip || !clocks.are_two() || seen.figures.is_some();
+        let cut = record.cut.filter(|_| is_known);
         JudgedRun {
             series,
             messages,
             seconds: seconds(&samples.ping, workload.record_every),
             settling: steady::settling(&in_order, host.clock_step_ns),
             clocks: seen,
-            cut: record.cut.and_then(|it| cut::figures(it, samples, kind, workload.record_every)),
+            cut: cut.and_then(|it| cut::figures(it, samples, kind, workload.record_every)),
             counts: match kind {
                 Kind::Roundtrip => record.ping.clone().unwrap_or_default(),
                 Kind::Startup => start::counts(&record),

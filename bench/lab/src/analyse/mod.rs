@@ -120,7 +120,7 @@ pub fn alone(plan: &Plan, record: RunRecord, samples: &RunSamples, host: &Host) 
     let system = plan.system(cell)?;
     let mut samples = Cow::Borrowed(samples);
     let clocks = match cell.topology {
-        Topology::TwoHosts => clocks::apply(samples.to_mut(), cell.topology),
+        Topology::TwoHosts => clocks::apply(samples.to_mut(), cell.topology, &record.keeping),
         _ => Clocks::One,
     };
     let run = JudgedRun::new(record, &samples, &clocks, cell, system, scenario, host);
@@ -151,7 +151,10 @@ fn judge(
             RunSamples::default()
         });
         damage.extend(observed::attach(&mut record, folder));
-        let clocks = clocks::apply(&mut samples, cell.topology);
+        let clocks = match record.failure {
+            Some(_) => Clocks::One, // there is nothing to bring to it
+            None => clocks::apply(&mut samples, cell.topology, &record.keeping),
+        };
         JudgedRun::new(record, &samples, &clocks, cell, system, scenario, host)
     };
     records.into_iter().map(one).collect()

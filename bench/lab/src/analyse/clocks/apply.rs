@@ -1,6 +1,6 @@
 //! Pong's stamps, brought to ping's clock: before anything else looks at them.
 
-use myelin_bench_kit::protocol::Topology;
+use myelin_bench_kit::protocol::{Keeping, Topology};
 use myelin_bench_kit::samples::Record;
 
 use super::{Comparison, Unknown};
@@ -40,12 +40,16 @@ impl Clocks {
 
 /// Brings pong's stamps to ping's clock, if theirs was another's. Where nothing is known of it they
 /// are left as they are, and must not be compared with ping's.
-pub(crate) fn apply(samples: &mut RunSamples, topology: Topology) -> Clocks {
+pub(crate) fn apply(
+    samples: &mut RunSamples,
+    topology: Topology,
+    keeping: &[[Keeping; 2]],
+) -> Clocks {
     if topology != Topology::TwoHosts {
         return Clocks::One;
     }
     let comparison = match Comparison::of(&samples.exchanges) {
-        Ok(comparison) => comparison,
+        Ok(comparison) => comparison.with(keeping),
         Err(unknown) => return Clocks::Unknown(unknown),
     };
     let mut error_ns = 0.0;

@@ -37,6 +37,7 @@ fn good() -> Case {
             first_sample_ms: None,
             daemon_ms: None,
             cut: None,
+            keeping: Vec::new(),
             pinned: Some([1, 0]),
             observation: Some(observation),
             host: None,

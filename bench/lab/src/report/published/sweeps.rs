@@ -30,7 +30,7 @@ pub(super) fn add(beside: &mut Beside, view: &View, published: &CyberRt) {
     }
 }
 
-/// The cells of a scenario at its first tuning.
+/// The cells of a scenario, on one host and across two, at its first tuning.
 struct Sweep<'v, 'a> {
     entries: Vec<&'v Entry<'a>>,
     /// The floor last.
@@ -50,7 +50,9 @@ struct Metric {
 
 impl<'v, 'a> Sweep<'v, 'a> {
     fn of(view: &'v View<'a>, scenario: &str) -> Option<Self> {
-        let is_it = |group: &&super::Group| group.scenario == scenario && group.is_flow();
+        // As it is run on one host, and across two.
+        let is_named = |name: &str| name.strip_suffix(ACROSS).unwrap_or(name) == scenario;
+        let is_it = |group: &&super::Group| is_named(group.scenario) && group.is_flow();
         let groups = || view.groups.iter().filter(is_it);
         let tuning = *groups().next()?.tunings.first()?;
         let entries = groups().flat_map(|group| &group.entries);
@@ -147,6 +149,9 @@ const METRICS: [Metric; 4] = [
         ours: |entry| Some((words::percent(entry.loss_percent()?), String::new())),
     },
 ];
+
+/// Ends the name of a scenario that is another's, across hosts.
+const ACROSS: &str = "-hosts";
 
 const REMARK: &str = "One way, from the time a message was due; each system at the first tuning \
 measured, the floor last. An empty place: CyberRT's figure was not published, or ours not measured.";
