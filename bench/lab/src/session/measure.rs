@@ -211,6 +211,7 @@ impl<'a> Measuring<'a> {
             first_sample_ms: None,
             daemon_ms: None,
             cut: None,
+            keeping: Vec::new(),
             pinned: cpus.map(|cpus| [cpus.ping, cpus.pong]),
             observation: None,
             host: Some(self.identity.clone()),
@@ -219,9 +220,9 @@ impl<'a> Measuring<'a> {
         let mut here: [Box<dyn Place>; 1] = [Box::new(Here::default())];
         let link = scenario.network.clone().unwrap_or_default();
         let places = match (cell.topology, &mut self.hosts) {
-            (Topology::TwoHosts, Some(hosts)) => hosts.ready(&link, run.order).map(|it| {
-                order.across = Some(it.1);
-                it.0
+            (Topology::TwoHosts, Some(hosts)) => hosts.ready(&link, run.order).map(|reached| {
+                order.across = Some(reached.across);
+                reached.places
             }),
             (Topology::TwoHosts, None) => Err("two hosts were there when the plan was made".into()),
             _ => Ok(&mut here[..]),
@@ -277,6 +278,7 @@ fn fill(record: &mut RunRecord, outcome: Outcome) -> RunSamples {
     record.first_sample_ms = outcome.startup.first_sample_ms;
     record.daemon_ms = outcome.startup.daemon_ms;
     record.cut = outcome.cut;
+    record.keeping = outcome.keeping;
     record.observation = Some(outcome.observation);
     outcome.samples
 }

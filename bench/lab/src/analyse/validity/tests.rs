@@ -11,6 +11,7 @@ struct Case {
     samples: RunSamples,
     system: System,
     arrivals: Arrivals,
+    clock_error_ns: Option<u64>,
 }
 
 type Spoil<'a> = &'a dyn Fn(&mut Case);
@@ -36,6 +37,7 @@ fn good() -> Case {
             first_sample_ms: None,
             daemon_ms: None,
             cut: None,
+            keeping: Vec::new(),
             pinned: Some([1, 0]),
             observation: Some(observation),
             host: None,
@@ -51,6 +53,7 @@ fn good() -> Case {
         )
         .unwrap(),
         arrivals: Arrivals::default(),
+        clock_error_ns: Some(0),
     }
 }
 
@@ -71,6 +74,7 @@ fn evidence(case: &Case) -> Evidence<'_> {
         workload: case.workload,
         subscribers: if case.workload == Workload::Publish { 2 } else { 1 },
         publishers: 1,
+        clock_error_ns: case.clock_error_ns,
         others_packets_per_s: 0.0,
     }
 }
@@ -221,6 +225,23 @@ fn a_stream_may_lose_and_must_be_its_own() {
 }
 
 #[test]
+fn two_clocks_may_disagree_within_their_error() {
+    let mut stream = good_stream();
+    stream.samples.pong[7].take_return_ns = stream.samples.ping[7].publish_entry_ns - 50;
+    let mut round_trip = good();
+    round_trip.samples.ping[7].publish_entry_ns = 41;
+    round_trip.samples.ping[7].take_return_ns = 100;
+    for (mut case, fault) in [(stream, "before they were sent"), (round_trip, "not its own")] {
+        for (error_ns, is_fault) in
+            [(Some(0), true), (Some(39), true), (Some(50), false), (None, false)]
+        {
+            case.clock_error_ns = error_ns;
+            assert_eq!(judge(&case).contains(fault), is_fault, "{error_ns:?}: {}", judge(&case));
+        }
+    }
+}
+
+#[test]
 fn a_system_in_one_process_needs_no_segment_and_no_network() {
     let mut case = good_stream();
     case.system.topology = Topology::OneProcess;
@@ -267,4 +288,22 @@ fn an_uneven_schedule_is_kept_or_missed_as_a_whole() {
     assert!(said.contains("over a schedule of 99.900 s"), "{said}");
     case.workload = Workload::Image;
     assert!(judge(&case).contains("over a schedule of 99.900 s"), "{}", judge(&case));
+}
+
+#[test]
+fn across_hosts_messages_travel_over_the_link_whatever_they_do_on_one() {
+    let over_link = |transport, bytes| {
+        let mut case = good();
+        case.system.transport = transport;
+        let observation = case.record.observation.as_mut().unwrap();
+        (observation.link, observation.loopback_bytes) = (Some("eth0".into()), bytes);
+        observation.loopback_packets = 30;
+        judge(&case)
+    };
+    for transport in [Transport::Loopback, Transport::SharedMemory] {
+        assert_eq!(over_link(transport, 400_000), "");
+        let fault = over_link(transport, 60_000);
+        assert!(fault.starts_with("did not use the link between the hosts: 30 packets and 60000"));
+        assert!(fault.contains("over eth0 for"), "{fault}");
+    }
 }
