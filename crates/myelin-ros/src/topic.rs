@@ -14,8 +14,8 @@ use crate::names::{dds_topic, dds_type};
 /// Makes topics of ROS 2 messages of a [`Node`].
 pub trait RosNode {
     /// The topic that ROS 2 nodes know as `name`, with ROS 2's default settings: reliable, the 10
-    /// newest samples, nothing for late joiners. A reliable publisher waits for Myelin's own
-    /// subscribers for 100 ms at most, DDS's default; ROS 2's would rather overwrite.
+    /// newest samples, nothing for late joiners. A publisher waits up to a second for reliable
+    /// subscribers that are further behind; then publishing is an error.
     ///
     /// # Errors
     /// [`Error::Name`] if ROS 2 would not take the name or the type's.
@@ -248,5 +248,5 @@ fn encode_error<M: Message>(source: EncodeError) -> Error {
 /// `rmw_qos_profile_default` and `rmw_qos_profile_sensor_data`, in `rmw/qos_profiles.h`.
 const DEFAULT_DEPTH: u32 = 10;
 const SENSOR_DEPTH: u32 = 5;
-/// `max_blocking_time` by default, in OMG DDS 1.4, 2.2.3.
-const BLOCK_MAX: Duration = Duration::from_millis(100);
+/// Enough for an image to reach a slow reader, little enough to notice that there is one.
+const BLOCK_MAX: Duration = Duration::from_secs(1);

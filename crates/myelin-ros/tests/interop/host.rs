@@ -111,7 +111,7 @@ impl Drop for Host {
 /// What makes fresh namespaces a host, for the program that follows.
 const HOST: &str = r#"mount -t tmpfs tmpfs /dev/shm; ip link set lo up; exec "$@""#;
 const INSIDE: &str = "MYELIN_ROS_ON_OWN_HOST";
-const INTERFACE: &str = "link";
+const INTERFACE: &str = "veth";
 const HERE: &str = "10.77.0.1";
 const THERE: &str = "10.77.0.2";
 /// Of a whole test, on a machine that is busy with other things.

@@ -2,5 +2,7 @@
 
 mod bytes;
 mod host;
+mod kind;
 mod pattern;
 mod peer;
+mod talk;

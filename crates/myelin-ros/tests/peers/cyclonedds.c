@@ -304,7 +304,7 @@ static void wait_for(dds_entity_t entity, uint32_t status, dds_entity_t particip
 }
 
 static void publish(dds_entity_t participant, dds_entity_t topic, const dds_qos_t *qos,
-                    const struct kind *kind, uint32_t count, int is_late)
+                    const struct kind *kind, uint32_t count, int is_late, int best_effort)
 {
   const dds_entity_t writer = checked("writer", dds_create_writer(participant, topic, qos, NULL));
   if (!is_late)
@@ -313,6 +313,8 @@ static void publish(dds_entity_t participant, dds_entity_t topic, const dds_qos_
     void *sample = kind->make(n);
     checked("write", dds_write(writer, sample));
     dds_sample_free(sample, kind->type, DDS_FREE_ALL);
+    if (best_effort)
+      dds_sleepfor(DDS_MSECS(PERIOD_MS));
   }
   if (!is_late)
     checked("acknowledgements", dds_wait_for_acks(writer, DDS_SECS(60)));
@@ -385,8 +387,11 @@ int main(int count, char **words)
                        DDS_INFINITY);
   dds_qset_history(qos, DDS_HISTORY_KEEP_LAST, 10);
   dds_qset_durability(qos, is_late ? DDS_DURABILITY_TRANSIENT_LOCAL : DDS_DURABILITY_VOLATILE);
+  /* What late joiners get is this policy's, as rmw_cyclonedds knows. */
+  dds_qset_durability_service(qos, 0, DDS_HISTORY_KEEP_LAST, 10, DDS_LENGTH_UNLIMITED,
+                              DDS_LENGTH_UNLIMITED, DDS_LENGTH_UNLIMITED);
   if (strcmp(words[1], "pub") == 0)
-    publish(participant, topic, qos, kind, messages, is_late);
+    publish(participant, topic, qos, kind, messages, is_late, best_effort);
   else if (strcmp(words[1], "sub") == 0)
     subscribe(participant, topic, qos, kind, messages);
   else

@@ -1,6 +1,7 @@
 /* The other side of the tests: a DDS program with Fast DDS, whose types are written by hand as its
  * generator would for types.idl. How it is called: usage(). It ends when its standard input does. */
 #include <array>
+#include <chrono>
 #include <condition_variable>
 #include <cstdio>
 #include <cstdlib>
@@ -9,6 +10,7 @@
 #include <mutex>
 #include <sstream>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include <fastcdr/Cdr.h>
@@ -434,6 +436,8 @@ void publish(DomainParticipant *participant, Topic *topic, const Options &option
     T message;
     make(message, n);
     check(writer->write(&message), "write");
+    if (options.best_effort)
+      std::this_thread::sleep_for(std::chrono::milliseconds(PERIOD_MS));
   }
   if (!options.late)
     check(writer->wait_for_acknowledgments({60, 0}) == ReturnCode_t::RETCODE_OK, "acknowledgement");

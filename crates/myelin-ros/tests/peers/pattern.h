@@ -11,7 +11,9 @@ enum {
   IMAGE_HEIGHT = 1080,
   POINT_STEP = 16,
   POINTS = 65536,
-  TEXT_BYTES = 32
+  TEXT_BYTES = 32,
+  /* Between best-effort messages, of which those are lost that come before the match. */
+  PERIOD_MS = 5
 };
 
 static const char FRAME[] = "abcdefgh";
