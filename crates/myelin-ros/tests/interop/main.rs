@@ -1,6 +1,7 @@
 //! Myelin and real DDS programs, `tests/peers`, talk to each other.
 
 mod bytes;
+mod corner;
 mod host;
 mod kind;
 mod pattern;
