@@ -31,6 +31,7 @@ impl RosNode for Node {
 }
 
 /// A topic of ROS 2 messages. Made by [`RosNode::ros_topic`].
+#[derive(Clone, Debug)]
 #[must_use = "nothing happens before `publisher` or `subscriber`"]
 pub struct Topic<M: Message> {
     bytes: myelin::Topic<[u8]>,
@@ -74,6 +75,7 @@ impl<M: Message> Topic<M> {
 }
 
 /// Publishes messages. Dereferences to the publisher of their bytes, for the rest of its calls.
+#[derive(Debug)]
 pub struct Publisher<M: Message> {
     bytes: myelin::Publisher<[u8]>,
     message: PhantomData<fn() -> M>,
@@ -121,6 +123,7 @@ impl<M: Message> Deref for Publisher<M> {
 
 /// A message in shared memory whose `data` is the user's to fill: dereferences to it. Made by
 /// [`Publisher::loan`]; dropped instead of published, it is discarded.
+#[derive(Debug)]
 pub struct Loan<'p> {
     loan: myelin::Loan<'p, [u8]>,
     data: Range<usize>,
@@ -151,6 +154,7 @@ impl DerefMut for Loan<'_> {
 }
 
 /// Takes messages. Dereferences to the subscriber of their bytes, for the rest of its calls.
+#[derive(Debug)]
 pub struct Subscriber<M: Message> {
     bytes: myelin::Subscriber<[u8]>,
     message: PhantomData<fn() -> M>,
@@ -202,6 +206,7 @@ impl<M: Message> DerefMut for Subscriber<M> {
 }
 
 /// A message where it was written. Dereferences to the sample of its bytes, which are CDR.
+#[derive(Debug)]
 #[repr(transparent)]
 pub struct Sample<M: Message> {
     bytes: myelin::Sample<[u8]>,

@@ -97,7 +97,6 @@ pub trait In {
     /// The number of the next message, if all of it is as it should be; `None` if there is none in
     /// time. An error if it is no message of this type.
     fn receive(&mut self, limit: Duration) -> Result<Option<u32>, Error>;
-    fn wait_for_match(&self, publishers: usize);
 }
 
 /// A ROS 2 message of [`Pattern`].
@@ -198,10 +197,6 @@ impl<M: Checked> In for Subscriber<M> {
         let Some(sample) = Subscriber::receive(self, limit)? else { return Ok(None) };
         Ok(Some(right(M::check(sample.decode()?))))
     }
-
-    fn wait_for_match(&self, publishers: usize) {
-        assert!((**self).wait_for_match(publishers, WATCHDOG), "no publisher");
-    }
 }
 
 /// Ours of a payload that is not a ROS 2 message: what is published, and what a sample is.
@@ -225,10 +220,6 @@ macro_rules! ends {
                     return Ok(None);
                 };
                 Ok(Some(right(check(&sample).unwrap())))
-            }
-
-            fn wait_for_match(&self, publishers: usize) {
-                assert!(self.wait_for_match(publishers, WATCHDOG), "no publisher");
             }
         }
     };
