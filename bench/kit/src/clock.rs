@@ -1,13 +1,18 @@
-//! The one clock of a run: `CLOCK_MONOTONIC` in nanoseconds, or a virtual clock for self-tests.
+//! The one clock of a run: `CLOCK_MONOTONIC` in nanoseconds, or one of two clocks for self-tests.
 //!
 //! `CLOCK_MONOTONIC` is the same for all processes of a host, so a time stamped by one process may
 //! be subtracted from one stamped by another. The virtual clock stands still until its owner
-//! advances it; the synthetic driver uses it to inject delays that are exact by construction.
+//! advances it; the synthetic driver uses it to inject delays that are exact by construction. The
+//! shifted clock is that of another host, as far as anybody can see who compares the two.
+
+mod shift;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use serde::{Deserialize, Serialize};
+
+pub use shift::{DRIFT_PPM_MAX, Shift};
 
 /// A source of time in nanoseconds. Cheap to clone; clones share a virtual clock's time.
 #[derive(Clone, Debug, Default)]
@@ -17,6 +22,8 @@ pub enum Clock {
     Monotonic,
     /// Time that moves only when told to.
     Virtual(Arc<AtomicU64>),
+    /// `CLOCK_MONOTONIC` of a host that has another origin and another pace.
+    Shifted(Shift),
 }
 
 impl Clock {
@@ -32,6 +39,16 @@ impl Clock {
             Clock::Monotonic => monotonic_ns(),
             // ORDER: Relaxed, the virtual clock belongs to one thread.
             Clock::Virtual(time) => time.load(Ordering::Relaxed),
+            Clock::Shifted(shift) => shift.apply(monotonic_ns()),
+        }
+    }
+
+    /// What this clock reads when `CLOCK_MONOTONIC` of this host reads `at_ns`. Of the virtual clock
+    /// `at_ns` itself: it begins at a time of `CLOCK_MONOTONIC` and has no other relation to it.
+    pub fn at_monotonic(&self, at_ns: u64) -> u64 {
+        match self {
+            Clock::Monotonic | Clock::Virtual(_) => at_ns,
+            Clock::Shifted(shift) => shift.apply(at_ns),
         }
     }
 
@@ -43,6 +60,7 @@ impl Clock {
                 // ORDER: Relaxed, the virtual clock belongs to one thread.
                 time.fetch_max(at_ns, Ordering::Relaxed);
             }
+            Clock::Shifted(shift) => sleep_until_monotonic(shift.invert(at_ns)),
         }
     }
 

@@ -241,6 +241,12 @@ pub trait Driver: Sync {
             .remedy("leave the system out of plan.systems"))
     }
 
+    /// The clock that the processes of `prepare` measure with. Across hosts it is what the other host
+    /// is told when it asks.
+    fn clock(&self, _prepare: &Prepare) -> Result<Clock, Error> {
+        Ok(Clock::Monotonic)
+    }
+
     /// Remarks for the report on the role that has been opened, for instance a limit that could not
     /// be raised.
     fn notes(&self, _prepare: &Prepare) -> Vec<String> {

@@ -18,12 +18,14 @@
 //!              └─ hearing    books what arrives: numbers, seen, copies
 //!            flood         as fast as it goes, and the highest rate of which nothing is lost
 //!            startup       from nothing to the first message
+//! across hosts  asking        what the other host's clock reads; question: the datagrams
 //! ```
 
 #![deny(unsafe_op_in_unsafe_fn)]
 
 mod answering;
 pub mod arrivals;
+mod asking;
 mod calls;
 pub mod capi;
 pub mod clock;
@@ -33,6 +35,7 @@ pub mod fan;
 pub mod flood;
 mod hearing;
 pub mod message;
+pub mod network;
 pub mod numbers;
 mod outgoing;
 mod pace;
@@ -40,6 +43,7 @@ mod part;
 pub mod pingpong;
 pub mod process;
 pub mod protocol;
+mod question;
 pub mod samples;
 mod seen;
 mod session;

@@ -24,7 +24,7 @@
 mod system;
 
 use std::collections::BTreeMap;
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
@@ -225,6 +225,18 @@ pub struct Prepare {
     pub options: serde_json::Map<String, serde_json::Value>,
 }
 
+impl Prepare {
+    /// Where a configuration file goes: `name` in the run's folder, of which two roles across hosts
+    /// have each their own.
+    pub fn file(&self, name: &str) -> PathBuf {
+        self.directory.join(match (&self.network, self.role) {
+            (None, _) => name.to_owned(),
+            (Some(_), Role::Ping) => format!("ping-{name}"),
+            (Some(_), _) => format!("pong-{name}"),
+        })
+    }
+}
+
 /// The way between two hosts, seen from one of them. All addresses are of one family.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -237,6 +249,18 @@ pub struct Network {
     pub peer: IpAddr,
     /// The first of [`PORTS`] ports, TCP and UDP, that are this run's on both hosts.
     pub port: u16,
+}
+
+impl Network {
+    /// Port `offset`, below [`PORTS`], on this host.
+    pub fn here(&self, offset: u16) -> SocketAddr {
+        SocketAddr::new(self.own, self.port + offset)
+    }
+
+    /// Port `offset`, below [`PORTS`], on the other host.
+    pub fn there(&self, offset: u16) -> SocketAddr {
+        SocketAddr::new(self.peer, self.port + offset)
+    }
 }
 
 /// A question to the other host's clock and its answer: four stamps in ns, the outer two of the

@@ -7,7 +7,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 
-use crate::clock;
+use crate::asking::{Asker, Teller};
+use crate::clock::{self, Clock};
 use crate::driver::{Driver, Error};
 use crate::part::{self, Opened, Part};
 use crate::process;
@@ -71,7 +72,7 @@ fn run(driver: &dyn Driver) -> Result<(), Error> {
     }
     match prepare.role {
         Role::Daemon => run_daemon(driver, &prepare),
-        Role::Clock => Err(Error::new("protocol: no clock yet")),
+        Role::Clock => run_clock(driver, &prepare),
         Role::Ping | Role::Pong => run_role(driver, &prepare),
     }
 }
@@ -98,6 +99,8 @@ fn run_role(driver: &dyn Driver, prepare: &Prepare) -> Result<(), Error> {
         return Ok(());
     };
     let stop = commands.stop;
+    // The lab knows no clock but the host's.
+    let start_ns = driver.clock(prepare)?.at_monotonic(start_ns);
     let mut done = part.run(prepare, start_ns, &stop)?;
     done.notes = driver.notes_at_end();
     say(&Event::Done(done));
@@ -120,6 +123,28 @@ fn run_daemon(driver: &dyn Driver, prepare: &Prepare) -> Result<(), Error> {
     let stopped = daemon.stop();
     health.and(stopped)?;
     say(&Event::Done(Done::default()));
+    Ok(())
+}
+
+/// Asks the other host's clock, or answers for this one's.
+fn run_clock(driver: &dyn Driver, prepare: &Prepare) -> Result<(), Error> {
+    let network = prepare.network.as_ref().ok_or_else(|| {
+        Error::new("protocol: a clock without a network: it is for runs across hosts")
+    })?;
+    let clock = driver.clock(prepare)?;
+    let commands = listen(prepare.role);
+    let (asker, teller) = match prepare.index {
+        0 => (Some(Asker::new(network, clock)?), None),
+        _ => (None, Some(Teller::new(network, clock)?)),
+    };
+    say(&Event::Ready(Ready::default()));
+    if let Some(teller) = teller {
+        // At once: the other side may be told to start a little earlier.
+        say(&Event::Done(teller.run(&commands.stop)));
+    } else if let (Some(asker), Ok(start_ns)) = (asker, commands.start.recv()) {
+        Clock::Monotonic.sleep_until(start_ns);
+        say(&Event::Done(asker.run(&commands.stop)));
+    }
     Ok(())
 }
 

@@ -68,6 +68,20 @@ pub struct Host {
     pub loopback_packets_per_s: f64,
     /// Steal time while measuring, in per cent of all CPUs; absent before the first run.
     pub steal_percent: Option<f64>,
+    /// Further machines that runs across hosts were measured on.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub others: Vec<OtherHost>,
+}
+
+/// A host of runs across hosts that is not the lab's machine.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct OtherHost {
+    /// Whose host it is: `ping` or `pong`.
+    pub role: String,
+    /// What `--hosts` calls it.
+    pub name: String,
+    /// What is known of it.
+    pub host: Host,
 }
 
 /// One idle state of a CPU.
@@ -117,6 +131,7 @@ impl Host {
             busy_percent,
             loopback_packets_per_s,
             steal_percent: None,
+            others: Vec::new(),
         }
     }
 

@@ -9,7 +9,9 @@ pub mod compare;
 pub mod export;
 pub mod host;
 pub mod input_error;
+mod network;
 pub mod observe;
+mod place;
 pub mod plan;
 mod progress;
 pub mod record;
@@ -21,3 +23,5 @@ pub mod scenario;
 pub mod score;
 pub mod session;
 pub mod summary;
+
+pub use place::agent;

@@ -19,6 +19,7 @@ use rand::seq::SliceRandom;
 use rand::{SeedableRng, rngs::StdRng};
 use serde::{Deserialize, Serialize};
 
+use crate::place::hosts::HostsChoice;
 use crate::record;
 use crate::registry::Entry;
 use crate::scenario::{Kind, Scenario, Tuning};
@@ -54,6 +55,9 @@ pub struct Plan {
     pub command: String,
     /// Tunings left out and the like.
     pub notes: Vec<String>,
+    /// The two hosts of cells across hosts; absent where there are none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hosts: Option<HostsChoice>,
 }
 
 impl Plan {
@@ -69,6 +73,7 @@ impl Plan {
             seed,
             command,
             notes: Vec::new(),
+            hosts: None,
         };
         let mut random = StdRng::seed_from_u64(seed);
         for (scenario, entries) in scenarios {

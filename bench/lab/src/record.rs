@@ -36,6 +36,7 @@ use crate::plan::{CellPlan, Plan, RunPlan};
 pub use lines::Lines;
 use lines::Origin;
 use samples::file_of;
+pub(crate) use samples::{bytes_of, records_of};
 
 /// A line of `runs.jsonl`: the facts of one run, nothing derived.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -63,6 +64,9 @@ pub struct RunRecord {
     /// From the daemon's start until it answered; of systems with a daemon.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub daemon_ms: Option<f64>,
+    /// The time for which the link between the hosts was down; absent if it never was.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cut: Option<CutRecord>,
     /// CPUs that ping and pong were pinned to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pinned: Option<[usize; 2]>,
@@ -74,6 +78,15 @@ pub struct RunRecord {
     pub host: Option<Identity>,
     /// Folder of the run, relative to the results folder.
     pub directory: String,
+}
+
+/// When the link was down.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CutRecord {
+    /// From then on: CLOCK_MONOTONIC of ping's host, in ns, the clock of the samples.
+    pub at_ns: u64,
+    /// For so long.
+    pub for_ns: u64,
 }
 
 /// The samples of one run.

@@ -36,13 +36,6 @@ impl Entry {
         file.strip_prefix(PREFIX).unwrap_or(file)
     }
 
-    /// Has the driver remove what a killed daemon of its middleware has left on this host.
-    pub fn clean(&self) {
-        if let Err(error) = ask(&self.executable, "clean", "") {
-            eprintln!("{error}");
-        }
-    }
-
     /// Asks the driver whether the scenario's options suit this system.
     pub fn check(&self, prepare: &Prepare) -> Result<(), Error> {
         let line = serde_json::to_string(&protocol::Command::Prepare(Box::new(prepare.clone())))
@@ -146,6 +139,13 @@ impl Registry {
     }
 }
 
+/// Has a driver remove what a killed daemon of its middleware has left on this host.
+pub(crate) fn clean(executable: &Path) {
+    if let Err(error) = ask(executable, "clean", "") {
+        eprintln!("{error}");
+    }
+}
+
 fn executables() -> Vec<PathBuf> {
     let mut folders: Vec<PathBuf> = std::env::var_os("MYELIN_DRIVERS")
         .map(|list| std::env::split_paths(&list).collect())
@@ -172,7 +172,8 @@ fn is_executable(path: &Path) -> bool {
         .is_ok_and(|data| data.is_file() && data.permissions().mode() & 0o111 != 0)
 }
 
-fn describe(executable: &Path) -> Result<Vec<System>, String> {
+/// The systems that a driver has on this host.
+pub(crate) fn describe(executable: &Path) -> Result<Vec<System>, String> {
     let answer = ask(executable, "describe", "")?;
     let description: Description = serde_json::from_str(&answer)
         .map_err(|error| format!("its description is not understood: {error}"))?;

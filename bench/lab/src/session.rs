@@ -1,5 +1,6 @@
 //! A session of `myelin bench run`: from what the user asked for to a results folder with reports.
 
+mod across;
 mod measure;
 
 use std::path::{Path, PathBuf};
@@ -13,12 +14,14 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use crate::analyse::analyse;
 use crate::host::{Host, Identity};
 use crate::input_error::InputError;
+use crate::place::hosts::Hosts;
+pub use crate::place::hosts::{Address, HostsChoice};
 use crate::plan::{self, Plan};
 use crate::record::Folder;
-use crate::registry::Registry;
+use crate::registry::{Entry, Registry};
 use crate::root::Root;
 use crate::run::tuning::{self, Cpus};
-use crate::scenario::{Scenario, Tuning};
+use crate::scenario::{Scenario, Tuning, TuningChoice};
 use crate::summary::{self, Analysis, Summary};
 use measure::Measuring;
 
@@ -41,6 +44,8 @@ pub struct Request {
     pub resume: Option<PathBuf>,
     /// Of the order; drawn from the time if absent.
     pub seed: Option<u64>,
+    /// The two hosts of scenarios across hosts; two namespaces of this one if absent.
+    pub hosts: Option<HostsChoice>,
     /// Progress in plain lines, even on a terminal.
     pub plain: bool,
 }
@@ -65,13 +70,16 @@ pub fn run(request: &Request) -> Result<Finished> {
     for broken in &registry.broken {
         eprintln!("driver left out: {broken}");
     }
-    let (mut folder, plan, host) = match &request.resume {
-        Some(path) => resume(path)?,
+    let (mut folder, plan, host, hosts) = match &request.resume {
+        Some(path) => resume(path, request, &registry)?,
         None => {
-            let plan = make_plan(request, &registry)?;
-            let host = Host::read();
+            let (plan, mut hosts) = make_plan(request, &registry)?;
+            let mut host = Host::read();
+            if let Some(hosts) = &mut hosts {
+                host.others = hosts.others().map_err(InputError::new)?;
+            }
             let path = request.out.clone().unwrap_or_else(|| default_folder(&plan));
-            (Folder::create(&path, &plan, &host)?, plan, host)
+            (Folder::create(&path, &plan, &host)?, plan, host, hosts)
         }
     };
     eprintln!("{}", plan.size());
@@ -82,8 +90,8 @@ pub fn run(request: &Request) -> Result<Finished> {
         eprintln!("note: {note}");
     }
     let plain = request.plain;
-    let host =
-        Measuring::new(&mut folder, &plan, &registry, host, &interrupted, plain)?.finish()?;
+    let host = Measuring::new(&mut folder, &plan, &registry, (host, hosts), &interrupted, plain)?
+        .finish()?;
     let analysis = analyse(&mut folder, &plan, host)?;
     Ok(Finished {
         folder: folder.path().into(),
@@ -92,21 +100,38 @@ pub fn run(request: &Request) -> Result<Finished> {
     })
 }
 
-/// A folder to go on with: of this machine, and of nobody else. Runs that failed are repeated.
-fn resume(path: &Path) -> Result<(Folder, Plan, Host)> {
+/// A folder to go on with: of these machines, and of nobody else. Runs that failed are repeated.
+fn resume(
+    path: &Path,
+    request: &Request,
+    registry: &Registry,
+) -> Result<(Folder, Plan, Host, Option<Hosts>)> {
     let (mut folder, plan, host) = Folder::open(path)?;
     let host = host?;
     folder.claim()?;
-    let (begun, now) = (host.identity(), Identity::read(&Root::machine()));
-    if begun.differs(&now) {
+    let is_same = |begun: Identity, now: Identity| -> Result<(), InputError> {
+        if !begun.differs(&now) {
+            return Ok(());
+        }
         let path = path.display();
         let text =
             format!("--resume {path}: begun on another machine or kernel: {begun}; here: {now}");
-        return Err(InputError::new(text)
-            .remedy("figures of two machines are not pooled; start anew")
-            .into());
+        Err(InputError::new(text).remedy("figures of two machines are not pooled; start anew"))
+    };
+    is_same(host.identity(), Identity::read(&Root::machine()))?;
+    let Some(choice) = &plan.hosts else {
+        return Ok((folder, plan, host, None));
+    };
+    let planned = |entry: &&Entry| plan.systems.iter().any(|it| it.name == entry.system.name);
+    let drivers = across::drivers_of(registry.entries().iter().filter(planned));
+    let choice = request.hosts.as_ref().unwrap_or(choice).clone();
+    let mut hosts = Hosts::reach(choice, drivers).map_err(InputError::new)?;
+    let others = hosts.others().map_err(InputError::new)?;
+    ensure!(others.len() == host.others.len(), "--resume: begun on other hosts; start anew");
+    for (begun, now) in host.others.iter().zip(&others) {
+        is_same(begun.host.identity(), now.host.identity())?;
     }
-    Ok((folder, plan, host))
+    Ok((folder, plan, host, Some(hosts)))
 }
 
 /// Reads a results folder again, as far as it is whole: [`Summary::damage`] says what is not.
@@ -143,7 +168,7 @@ pub fn read_earlier(path: &Path) -> Result<Analysis> {
     Ok(Analysis { summary, details: Vec::new() })
 }
 
-fn make_plan(request: &Request, registry: &Registry) -> Result<Plan> {
+fn make_plan(request: &Request, registry: &Registry) -> Result<(Plan, Option<Hosts>)> {
     if request.scenarios.is_empty() {
         return Err(InputError::new("no scenario given")
             .remedy("for instance `myelin bench run quick`; `myelin bench list scenarios`")
@@ -168,39 +193,58 @@ fn make_plan(request: &Request, registry: &Registry) -> Result<Plan> {
         };
         notes.extend(plan::leave_out_unsupported(&scenario, &mut entries));
         plan::check(&scenario, &entries)?;
-        drop_unavailable_tunings(&mut scenario, &mut notes)?;
+        let are_real = matches!(request.hosts, Some(HostsChoice::Real(_)));
+        // Of other machines they are asked when those are reached.
+        if !(are_real && scenario.plan.is_across_hosts()) {
+            check_cpus(&scenario)?;
+            let here = |tuning, choice: &TuningChoice| Ok(tuning::unavailable(tuning, choice));
+            drop_unavailable_tunings(&mut scenario, &mut notes, here)?;
+        }
         chosen.push((scenario, entries));
     }
+    let hosts = across::reach(request.hosts.as_ref(), &mut chosen, &mut notes)?;
     let seed = request.seed.unwrap_or_else(seed_from_time);
     let mut plan = Plan::new(chosen, seed, command(request, seed));
     plan.notes = notes;
+    plan.hosts = hosts.as_ref().map(|hosts| hosts.choice().clone());
     if plan.runs.is_empty() {
         let missing = (plan.systems.iter())
             .filter_map(|system| Some(format!("{}: {}", system.name, system.missing.as_ref()?)));
         let reasons: Vec<String> = missing.chain(plan.notes.iter().cloned()).collect();
         anyhow::bail!("nothing to run: {}", reasons.join("; "));
     }
-    Ok(plan)
+    Ok((plan, hosts))
 }
 
-/// Tunings this process has no right to are left out, and said so.
-fn drop_unavailable_tunings(scenario: &mut Scenario, notes: &mut Vec<String>) -> Result<()> {
+/// Whether the CPUs that a scenario names are there.
+fn check_cpus(scenario: &Scenario) -> Result<()> {
     let choice = &scenario.tuning;
     let wants_cpus = scenario.plan.tunings.iter().any(|tuning| *tuning != Tuning::Default);
     if wants_cpus && (choice.ping_cpu.is_some() || choice.pong_cpu.is_some()) {
         Cpus::choose(choice)
             .map_err(|error| error.at(&scenario.source, scenario.source.find("_cpu")))?;
     }
-    scenario.plan.tunings.retain(|tuning| {
-        let reason = tuning::unavailable(*tuning, choice);
+    Ok(())
+}
+
+/// Tunings that there is no right to, or no machine for, are left out, and said so.
+fn drop_unavailable_tunings(
+    scenario: &mut Scenario,
+    notes: &mut Vec<String>,
+    mut unavailable: impl FnMut(Tuning, &TuningChoice) -> Result<Option<String>, String>,
+) -> Result<()> {
+    let mut left = Vec::new();
+    for tuning in std::mem::take(&mut scenario.plan.tunings) {
+        let reason = unavailable(tuning, &scenario.tuning).map_err(InputError::new)?;
         if let Some(reason) = &reason {
             let note = format!("`{}` left out: {reason}", tuning.name());
             if !notes.contains(&note) {
                 notes.push(note);
             }
         }
-        reason.is_none()
-    });
+        left.extend(reason.is_none().then_some(tuning));
+    }
+    scenario.plan.tunings = left;
     if scenario.plan.tunings.is_empty() {
         anyhow::bail!("{}: no tuning is left: {}", scenario.name, notes.join("; "));
     }
@@ -214,6 +258,7 @@ fn command(request: &Request, seed: u64) -> String {
     words.extend(request.tunings.iter().map(|tuning| format!("--tuning {}", tuning.name())));
     words.extend(request.runs.map(|runs| format!("--runs {runs}")));
     words.extend(request.quick.then(|| "--quick".to_string()));
+    words.extend(request.hosts.iter().map(|hosts| format!("--hosts {hosts}")));
     words.push(format!("--seed {seed}"));
     words.join(" ")
 }

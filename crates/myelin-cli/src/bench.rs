@@ -8,6 +8,7 @@ use std::process::ExitCode;
 
 use anyhow::{Context, Result};
 use clap::{Args, Subcommand, ValueEnum};
+use myelin_bench_lab::agent;
 use myelin_bench_lab::export::{self, export};
 use myelin_bench_lab::registry::Registry;
 use myelin_bench_lab::report::{self, Format, Screen};
@@ -44,6 +45,13 @@ pub enum Verb {
     /// Compare two results folders: what differs around them, then in each cell, and whether that
     /// is more than chance.
     Compare(compare::Options),
+    /// Serve a lab on another host over standard input and output.
+    #[command(hide = true)]
+    Agent {
+        /// Where drivers write; removed at the end.
+        #[arg(long, value_name = "DIR")]
+        folder: Option<PathBuf>,
+    },
     /// Write the samples of a results folder as a Parquet file for pandas, polars and the like: a row
     /// for each message.
     Export {
@@ -86,6 +94,10 @@ pub struct Run {
     /// Of the random order; the same seed gives the same order.
     #[arg(long)]
     seed: Option<u64>,
+    /// Of scenarios across hosts, ping's and pong's: `netns` for two network namespaces of this one,
+    /// or two of `local` and `ssh:DESTINATION`, for instance `ssh:a,ssh:b`.
+    #[arg(long, value_name = "HOSTS")]
+    hosts: Option<String>,
     /// How to print the results here.
     #[arg(long, value_enum, default_value_t)]
     format: Print,
@@ -148,6 +160,10 @@ pub fn run(verb: Verb) -> Result<ExitCode> {
         }
         Verb::Report { directory, format, wishes, open } => {
             report_again(&directory, format, &wishes.read()?, open)
+        }
+        Verb::Agent { folder } => {
+            agent::run(folder)?;
+            Ok(ExitCode::SUCCESS)
         }
         Verb::Export { directory, out, cell } => {
             let done = export(&export::Request { directory, out, cells: cell })?;
@@ -231,6 +247,7 @@ fn run_scenarios(arguments: Run) -> Result<ExitCode> {
         out: arguments.out,
         resume: arguments.resume,
         seed: arguments.seed,
+        hosts: arguments.hosts.as_deref().map(str::parse).transpose()?,
         plain: arguments.plain,
     })?;
     report(&finished.analysis, &finished.folder, arguments.format, &wishes)?;

@@ -2,6 +2,7 @@
 //! is.
 
 use std::fmt::Write;
+use std::net::IpAddr;
 
 /// What of it a node chooses.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -55,10 +56,17 @@ impl Config {
 
     fn general(&self) -> String {
         let mut text = String::new();
+        let named = self.peers.iter().chain(&self.interface);
+        if named
+            .map(|name| name.parse::<IpAddr>())
+            .any(|address| address.is_ok_and(|it| it.is_ipv6()))
+        {
+            text.push_str("\n      <Transport>udp6</Transport>");
+        }
         // Multicast off for an interface that has none, as the loopback's.
         let multicast = if self.peers.is_empty() { "" } else { r#" multicast="false""# };
         if let Some(interface) = &self.interface {
-            let kind = match interface.parse::<std::net::IpAddr>() {
+            let kind = match interface.parse::<IpAddr>() {
                 Ok(_) => "address",
                 Err(_) => "name",
             };
@@ -155,6 +163,8 @@ mod tests {
         assert!(text.contains(r#"<Peer Address="10.0.0.2"/><Peer Address="a&lt;&quot;&amp;b"/>"#));
         assert!(is_closed(&text), "{text}");
         let named = Config { interface: Some("eth0".into()), ..Config::default() }.xml(0);
-        assert!(named.contains(r#"NetworkInterface name="eth0"/>"#));
+        assert!(named.contains(r#"NetworkInterface name="eth0"/>"#) && !named.contains("udp6"));
+        let six = Config { peers: vec!["robot".into(), "fd00::2".into()], ..Config::default() };
+        assert!(six.xml(0).contains("<Transport>udp6</Transport>"));
     }
 }

@@ -1,13 +1,14 @@
 //! CycloneDDS's configuration: made here, handed to the library, and left in the run's folder so
 //! that anyone can repeat the run with `CYCLONEDDS_URI=file://…/cyclonedds.xml`.
 
+use std::net::{IpAddr, Ipv4Addr};
 use std::path::Path;
 
 use myelin_bench_kit::Error;
-use myelin_bench_kit::protocol::Prepare;
+use myelin_bench_kit::protocol::{Network, Prepare};
 
 /// What is configured of a run.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Config {
     /// The DDS domain.
     pub domain: u32,
@@ -18,6 +19,8 @@ pub struct Config {
     /// Bytes of receive buffer to ask the kernel for; `None` leaves it and what goes with it at
     /// CycloneDDS's defaults.
     pub buffer_bytes: Option<u64>,
+    /// The way to the other host; `None` on one host.
+    pub network: Option<Network>,
 }
 
 impl Config {
@@ -28,6 +31,7 @@ impl Config {
             shared_memory,
             processes: prepare.publishers.saturating_add(prepare.subscribers),
             buffer_bytes: tuned.then(|| grantable_bytes().clamp(DEFAULT_BYTES, BUFFER_BYTES_MAX)),
+            network: prepare.network.clone(),
         }
     }
 }
@@ -73,10 +77,44 @@ fn larger_buffers(bytes: u64) -> String {
     )
 }
 
+/// Where the run's messages travel, and in how large datagrams.
+fn general(config: &Config) -> String {
+    const LARGEST: &str = "
+      <MaxMessageSize>65500B</MaxMessageSize>";
+    let fragments = config.buffer_bytes.map_or("", |_| larger_fragments());
+    let Some(network) = &config.network else {
+        return format!(
+            r#"
+      <!-- Loopback only: nothing of a run leaves the host, no other host disturbs it. -->
+      <Interfaces>
+        <NetworkInterface name="lo" multicast="false"/>
+      </Interfaces>
+      <AllowMulticast>false</AllowMulticast>
+      <!-- Largest datagram UDP can carry: the loopback interface takes it whole. -->{LARGEST}{fragments}"#
+        );
+    };
+    // The default is left where packets may be lost: a datagram is lost with any of its packets.
+    let largest = config.buffer_bytes.map_or("", |_| LARGEST);
+    let (family, own) = (if network.own.is_ipv4() { "udp" } else { "udp6" }, network.own);
+    format!(
+        r#"
+      <Transport>{family}</Transport>
+      <!-- This way to the other host and no other. -->
+      <Interfaces>
+        <NetworkInterface address="{own}" multicast="false"/>
+      </Interfaces>
+      <AllowMulticast>false</AllowMulticast>{largest}{fragments}"#
+    )
+}
+
 /// The configuration file.
 pub fn xml(config: &Config) -> String {
     let Config { domain, shared_memory, .. } = config;
-    let fragments = config.buffer_bytes.map_or("", |_| larger_fragments());
+    let general = general(config);
+    let peer = match &config.network {
+        None => IpAddr::V4(Ipv4Addr::LOCALHOST),
+        Some(network) => network.peer,
+    };
     let buffers = config.buffer_bytes.map_or(String::new(), larger_buffers);
     let indices = match config.processes {
         0..=PROCESSES_DEFAULT => String::new(),
@@ -91,21 +129,14 @@ pub fn xml(config: &Config) -> String {
         r#"<?xml version="1.0" encoding="utf-8"?>
 <CycloneDDS xmlns="https://cdds.io/config">
   <Domain Id="{domain}">
-    <General>
-      <!-- Loopback only: nothing of a run leaves the host, no other host disturbs it. -->
-      <Interfaces>
-        <NetworkInterface name="lo" multicast="false"/>
-      </Interfaces>
-      <AllowMulticast>false</AllowMulticast>
-      <!-- Largest datagram UDP can carry: the loopback interface takes it whole. -->
-      <MaxMessageSize>65500B</MaxMessageSize>{fragments}
+    <General>{general}
     </General>
     <Discovery>
       <!-- Without multicast the other side is found at the ports of the first indices of this
            domain, which is why each process has to take one. -->
       <ParticipantIndex>auto</ParticipantIndex>{indices}
       <Peers>
-        <Peer Address="127.0.0.1"/>
+        <Peer Address="{peer}"/>
       </Peers>
     </Discovery>
     <Internal>
@@ -128,14 +159,14 @@ pub fn xml(config: &Config) -> String {
     )
 }
 
-/// Writes `xml` into the run's folder.
-pub fn write(directory: &Path, xml: &str) -> Result<(), Error> {
-    let path = directory.join(FILE);
-    std::fs::write(&path, xml)
+/// Writes `xml` to `path`, in the run's folder.
+pub fn write(path: &Path, xml: &str) -> Result<(), Error> {
+    std::fs::write(path, xml)
         .map_err(|error| Error::new(format!("writing {}: {error}", path.display())))
 }
 
-const FILE: &str = "cyclonedds.xml";
+/// Its name, but for what [`Prepare::file`] adds.
+pub const FILE: &str = "cyclonedds.xml";
 /// What CycloneDDS asks for by itself.
 const DEFAULT_BYTES: u64 = 1 << 20;
 /// More than any stream of the bench has under way.
@@ -152,7 +183,7 @@ mod tests {
     use super::*;
 
     fn config(domain: u32, shared_memory: bool) -> Config {
-        Config { domain, shared_memory, processes: 2, buffer_bytes: None }
+        Config { domain, shared_memory, processes: 2, buffer_bytes: None, network: None }
     }
 
     #[test]
@@ -192,6 +223,21 @@ mod tests {
     }
 
     #[test]
+    fn across_hosts_it_is_the_one_way_to_the_one_peer() {
+        let [own, peer] = ["10.9.8.1", "10.9.8.2"].map(|it| it.parse().unwrap());
+        let network = Some(Network { interface: "eth0".into(), own, peer, port: 1 });
+        let plain = Config { network, ..config(1, false) };
+        let text = xml(&plain);
+        assert!(
+            text.contains("address=\"10.9.8.1\"") && text.contains("<Peer Address=\"10.9.8.2\"")
+        );
+        for word in ["127.0.0.1", "\"lo\"", "MaxMessageSize"] {
+            assert!(!text.contains(word), "{word}");
+        }
+        assert!(xml(&Config { buffer_bytes: Some(1 << 20), ..plain }).contains("MaxMessageSize"));
+    }
+
+    #[test]
     fn the_note_says_what_is_asked_for_and_what_is_granted() {
         let limit = grantable_bytes();
         let note = buffer_note(&Config { buffer_bytes: Some(limit + 7), ..config(1, false) });
@@ -202,8 +248,9 @@ mod tests {
     fn the_file_is_what_was_used() {
         let folder = tempfile::tempdir().unwrap();
         let text = xml(&config(7, true));
-        write(folder.path(), &text).unwrap();
-        assert_eq!(std::fs::read_to_string(folder.path().join(FILE)).unwrap(), text);
-        assert!(write(&folder.path().join("none"), "").is_err());
+        let path = folder.path().join(FILE);
+        write(&path, &text).unwrap();
+        assert_eq!(std::fs::read_to_string(path).unwrap(), text);
+        assert!(write(&folder.path().join("none").join(FILE), "").is_err());
     }
 }

@@ -1,5 +1,5 @@
-//! Driver of `myelin bench` for CycloneDDS 0.10: over UDP on the loopback interface, and over
-//! iceoryx shared memory with and without loans.
+//! Driver of `myelin bench` for CycloneDDS 0.10: over UDP, on the loopback interface or to another
+//! host, and over iceoryx shared memory with and without loans.
 //!
 //! ```text
 //! main.rs       the systems and what the kit calls
@@ -102,7 +102,7 @@ struct Variant {
 const VARIANTS: [Variant; 4] = [
     Variant {
         name: "cyclonedds.udp",
-        about: "CycloneDDS, serialised, UDP on the loopback interface, waitset",
+        about: "CycloneDDS, serialised, UDP, waitset",
         shared_memory: false,
         loans: false,
         tuned: false,
@@ -147,7 +147,7 @@ impl Variant {
                 .remedy("the lab starts it as the daemon role; by hand: iox-roudi"));
         }
         let xml = config::xml(&variant.config(prepare));
-        config::write(&prepare.directory, &xml)?;
+        config::write(&prepare.file(config::FILE), &xml)?;
         Ok((variant, xml))
     }
 
@@ -188,7 +188,7 @@ impl Variant {
             daemon: self.shared_memory,
             missing,
             payload_bytes_max: PAYLOAD_BYTES_MAX,
-            across_hosts: false,
+            across_hosts: !self.shared_memory,
             floor: false,
             workloads: [Workload::roundtrip_only(), Workload::streams()].concat(),
             streams: Streams {

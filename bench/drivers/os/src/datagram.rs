@@ -1,5 +1,5 @@
-//! UNIX datagram sockets and UDP over the loopback interface. Each direction has a pair of sockets
-//! of its own, so that what flows back (credits) never meets messages.
+//! UNIX datagram sockets and UDP, over the loopback interface or to another host. Each direction
+//! has a pair of sockets of its own, so that what flows back (credits) never meets messages.
 //!
 //! ```text
 //! small message   message                               up to FRAGMENT_BYTES: the bare datagram
@@ -11,20 +11,24 @@
 //! credit. A message of one burst or less needs none. Numbers tell the parts of a message that was
 //! given up from those of the next.
 //!
+//! While the way to the other host is interrupted, what is sent is lost like any datagram.
+//!
 //! Happens-before: the kernel orders a send before the receive that returns its bytes.
 
 use std::io::{IoSlice, IoSliceMut};
-use std::net::{Ipv4Addr, UdpSocket};
+use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixDatagram;
 use std::rc::Rc;
 
+use myelin_bench_kit::protocol::Role;
 use myelin_bench_kit::{Error, Publisher, Subscriber, clock};
 use rustix::io::Errno;
 use rustix::net::sockopt;
 
 use crate::limit::{self, Patience, TimeLimit};
 use crate::peer::{Ends, Peer};
+use crate::way::{Way, cannot_bind};
 
 /// UNIX sockets. Ends: reading, writing; ping's first.
 pub fn unix() -> Result<[Ends; 2], Error> {
@@ -45,14 +49,37 @@ pub fn udp() -> Result<[Ends; 2], Error> {
     })
 }
 
+/// As [`udp`], to the other host: this side's ends.
+pub fn udp_across(way: &Way<'_>) -> Result<Ends, Error> {
+    // Each socket has a port of its own, also where both sides are one host.
+    let (ours, theirs) = match way.role {
+        Role::Ping => ([1, 2], [3, 4]),
+        _ => ([3, 4], [1, 2]),
+    };
+    let socket = |ours, theirs| {
+        let at: SocketAddr = way.network.here(ours);
+        let socket = UdpSocket::bind(at).map_err(|error| cannot_bind(at, error))?;
+        socket.connect(way.network.there(theirs))?;
+        let socket = OwnedFd::from(socket);
+        prepare_socket(&socket)?;
+        Ok::<_, Error>(socket)
+    };
+    let [[our_reading, our_writing], [their_reading, their_writing]] = [ours, theirs];
+    Ok(vec![socket(our_reading, their_writing)?, socket(our_writing, their_reading)?])
+}
+
 fn pairs(pair: impl Fn() -> Result<[OwnedFd; 2], Error>) -> Result<[Ends; 2], Error> {
     let [[ping_reads, pong_writes], [pong_reads, ping_writes]] = [pair()?, pair()?];
     for socket in [&ping_reads, &pong_writes, &pong_reads, &ping_writes] {
-        enlarge_buffers(socket)?;
-        limit::limit_writes(socket)?;
-        limit::limit_reads(socket)?;
+        prepare_socket(socket)?;
     }
     Ok([vec![ping_reads, ping_writes], vec![pong_reads, pong_writes]])
+}
+
+fn prepare_socket(socket: &OwnedFd) -> Result<(), Error> {
+    enlarge_buffers(socket)?;
+    limit::limit_writes(socket)?;
+    limit::limit_reads(socket)
 }
 
 /// As far as this process may; the burst adapts to what was granted.
@@ -66,16 +93,17 @@ fn enlarge_buffers(socket: &OwnedFd) -> Result<(), Error> {
     Ok(())
 }
 
-/// Parts that may be under way at once. Both sockets of a pair were made alike, so both sides
-/// arrive at the same number.
-fn burst(socket: impl AsFd) -> Result<u32, Error> {
+/// Parts that this side's `socket` allows to be under way at once.
+pub fn burst(socket: impl AsFd, is_across: bool) -> Result<u32, Error> {
     let unix = rustix::net::AddressFamily::UNIX;
     if sockopt::socket_domain(&socket).map_err(std::io::Error::from)? == unix {
         return Ok(u32::MAX);
     }
     let granted = sockopt::socket_recv_buffer_size(socket).map_err(std::io::Error::from)?;
-    // The kernel counts its own overhead against the buffer, at most as much again.
-    Ok(u32::try_from(granted / (2 * FRAGMENT_BYTES)).unwrap_or(u32::MAX).max(1))
+    // The kernel counts its own overhead against the buffer: on one host at most as much again, of
+    // a part that comes in packets up to a page for each.
+    let (times, max) = if is_across { (4, BURST_ACROSS_MAX) } else { (2, u32::MAX) };
+    Ok(u32::try_from(granted / (times * FRAGMENT_BYTES)).unwrap_or(u32::MAX).clamp(1, max))
 }
 
 /// Which part of which message.
@@ -111,10 +139,10 @@ pub struct DatagramPublisher {
 }
 
 impl DatagramPublisher {
-    /// Sends to `fd`; gives a message up when the other side has not read for `patience_ns`.
-    pub fn new(fd: OwnedFd, peer: &Rc<Peer>, patience_ns: u64) -> Result<Self, Error> {
-        let (peer, burst) = (Rc::clone(peer), burst(&fd)?);
-        Ok(DatagramPublisher { fd, peer, patience_ns, burst, number: 0 })
+    /// Sends to `fd`, `burst` parts at a time; gives a message up when the other side has not read
+    /// for `patience_ns`.
+    pub fn new(fd: OwnedFd, peer: &Rc<Peer>, patience_ns: u64, burst: u32) -> Self {
+        DatagramPublisher { fd, peer: Rc::clone(peer), patience_ns, burst, number: 0 }
     }
 
     /// False if the part was given up.
@@ -127,6 +155,7 @@ impl DatagramPublisher {
                 Ok(_) => return Ok(true),
                 Err(Errno::INTR | Errno::AGAIN) if patience.has_run_out() => return Ok(false),
                 Err(Errno::INTR | Errno::AGAIN) => {}
+                Err(error) if is_interrupted(error) => return Ok(false),
                 Err(error) => return self.ended("send", error),
             }
         }
@@ -142,6 +171,7 @@ impl DatagramPublisher {
                 Ok(_) => {} // for a message that was given up
                 Err(Errno::INTR | Errno::AGAIN) if patience.has_run_out() => return Ok(false),
                 Err(Errno::INTR | Errno::AGAIN) => {}
+                Err(error) if is_interrupted(error) => return Ok(false),
                 Err(error) => return self.ended("credit", error),
             }
         }
@@ -189,12 +219,11 @@ pub struct DatagramSubscriber {
 }
 
 impl DatagramSubscriber {
-    /// Receives messages of `message_bytes` from `fd`.
-    pub fn new(fd: OwnedFd, peer: &Rc<Peer>, message_bytes: usize) -> Result<Self, Error> {
-        let (peer, burst) = (Rc::clone(peer), burst(&fd)?);
+    /// Receives messages of `message_bytes` from `fd`, whose writer sends `burst` parts at a time.
+    pub fn new(fd: OwnedFd, peer: &Rc<Peer>, message_bytes: usize, burst: u32) -> Self {
         let (buffer, next) = (vec![0; message_bytes + 1], Part { number: 0, index: 0 });
         let limit = TimeLimit::of_socket();
-        Ok(DatagramSubscriber { fd, peer, limit, burst, buffer, next })
+        DatagramSubscriber { fd, peer: Rc::clone(peer), limit, burst, buffer, next }
     }
 
     fn message_bytes(&self) -> usize {
@@ -264,6 +293,7 @@ impl Subscriber for DatagramSubscriber {
                     self.peer.check_alive()?;
                     return Ok(None);
                 }
+                Err(error) if is_interrupted(error) => {}
                 Err(Errno::CONNREFUSED | Errno::CONNRESET) => {
                     self.peer.reading_ended(until_ns)?;
                     return Ok(None);
@@ -274,9 +304,16 @@ impl Subscriber for DatagramSubscriber {
     }
 }
 
+/// Whether there is no way to the other host now.
+fn is_interrupted(error: Errno) -> bool {
+    matches!(error, Errno::NETUNREACH | Errno::HOSTUNREACH | Errno::NETDOWN)
+}
+
 /// Bytes of a message in one datagram: below the 65 507 that UDP over IPv4 can carry.
 pub const FRAGMENT_BYTES: usize = 65_000;
 const PART_BYTES: usize = 8;
+/// The queue in front of a network interface holds 1000 packets; a part is 44 of 1500 B.
+const BURST_ACROSS_MAX: u32 = 16;
 const BUFFER_BYTES: usize = 4 * 1024 * 1024;
 
 #[cfg(test)]
@@ -284,21 +321,22 @@ mod tests {
     use super::*;
     use std::os::unix::net::UnixStream;
 
+    /// As with a buffer for one part.
+    const TINY: u32 = 1;
+
     #[test]
     fn a_message_given_up_half_way_does_not_harm_the_next() {
         let bytes = 3 * FRAGMENT_BYTES + 1;
         let [mut pings, mut pongs] = udp().unwrap();
         let (ping, pong) = UnixStream::pair().unwrap();
         let ping = Rc::new(Peer::of_ping(ping));
-        let mut publisher = DatagramPublisher::new(pings.remove(1), &ping, 0).unwrap();
-        publisher.burst = 1; // as with a tiny buffer
+        let mut publisher = DatagramPublisher::new(pings.remove(1), &ping, 0, TINY);
         // Nobody gives credit for the first part, so the others are never sent.
         publisher.publish(&vec![1; bytes]).unwrap();
         publisher.patience_ns = u64::MAX;
         let reading = std::thread::spawn(move || {
             let pong = Rc::new(Peer::of_ping(pong));
-            let mut subscriber = DatagramSubscriber::new(pongs.remove(0), &pong, bytes).unwrap();
-            subscriber.burst = 1;
+            let mut subscriber = DatagramSubscriber::new(pongs.remove(0), &pong, bytes, TINY);
             subscriber.take(u64::MAX).unwrap().map(<[u8]>::to_vec)
         });
         publisher.publish(&vec![2; bytes]).unwrap();

@@ -8,6 +8,7 @@
 //! oneway ─▶ slots                               the same for streams, which nobody answers
 //! call                                          one process: a function is called
 //! all else ─▶ peer                              how the two find each other, and notice death
+//! tcp, udp ─▶ way                               the same across hosts
 //! ```
 //! Streams have one publisher, one subscriber and one topic. In shared memory they have room for
 //! their depth, and a writer without a free slot drops its message or waits, as asked. Pipes, TCP
@@ -16,7 +17,8 @@
 //! message of more parts than that holds waits for credits of its reader.
 //!
 //! Pong makes everything (memory, pipes, sockets) and hands it to ping as file descriptors, so
-//! nothing has a name in the file system and nothing can be left behind.
+//! nothing has a name in the file system and nothing can be left behind. Across hosts, which UDP
+//! and TCP can, each side makes its own sockets.
 
 #![deny(unsafe_op_in_unsafe_fn)]
 
@@ -45,6 +47,8 @@ mod spin;
 mod stream;
 #[cfg(not(loom))]
 mod systems;
+#[cfg(not(loom))]
+mod way;
 
 #[cfg(not(loom))]
 pub use systems::Os;

@@ -4,17 +4,19 @@
 //! pong                                             ping
 //!  │ listens on @myelin-driver-os-<run>             │ connects, again and again until it can
 //!  │ ── greeting, file descriptors (SCM_RIGHTS) ──▶ │ compares the greeting with its own
-//!  │ ─────────────── one byte: mapped ────────────▶ │
-//!  │ ◀────────────── one byte: mapped ───────────── │
+//!  │ ◀──────────── a number: what both can, or that all is mapped ────────────▶ │
 //!  ┆ the socket stays open; when it ends, the other side has                                    ┆
 //! ```
 //! The name is in the abstract namespace: it goes with the process. Such names have no permissions,
 //! so each side checks that the other belongs to the same user.
 //!
+//! Across hosts the socket is a TCP connection (see [`way`](crate::way)), no descriptors follow the
+//! greeting, and each side makes its own ends.
+//!
 //! Happens-before: what pong does to its memory before it sends the descriptors happens before
 //! ping receives them.
 
-use std::io::{ErrorKind, IoSlice, IoSliceMut, Read, Write};
+use std::io::{ErrorKind, IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::linux::net::SocketAddrExt;
@@ -25,7 +27,10 @@ use myelin_bench_kit::clock::{self, Clock};
 use myelin_bench_kit::protocol::{Prepare, Role};
 use myelin_bench_kit::{Error, message};
 use rustix::io::Errno;
+use rustix::net::sockopt::{self, Timeout};
 use rustix::net::{self, RecvFlags, SendFlags};
+
+use crate::way::Way;
 
 /// The file descriptors of one side; their order is the mechanism's.
 pub type Ends = Vec<OwnedFd>;
@@ -33,14 +38,14 @@ pub type Ends = Vec<OwnedFd>;
 /// The other side.
 pub struct Peer {
     role: Role,
-    socket: UnixStream,
+    socket: OwnedFd,
 }
 
 impl Peer {
     /// Ping's view of whoever holds the other end of `socket`.
     #[cfg(test)]
     pub fn of_ping(socket: UnixStream) -> Self {
-        Peer { role: Role::Ping, socket }
+        Peer { role: Role::Ping, socket: socket.into() }
     }
 
     /// Meets the other side: pong makes both sides' ends and gives ping its own.
@@ -48,30 +53,57 @@ impl Peer {
         prepare: &Prepare,
         make: impl FnOnce() -> Result<[Ends; 2], Error>,
     ) -> Result<(Self, Ends), Error> {
-        let deadline = Deadline::new(prepare);
-        if prepare.role == Role::Pong {
+        let deadline = Deadline::new(prepare, "both must share a network namespace");
+        let role = prepare.role;
+        if role == Role::Pong {
             let [pings, pongs] = make()?;
-            let socket = accept(prepare, &deadline)?;
+            let socket = accept(prepare, &deadline)?.into();
             send_ends(&socket, &greeting(prepare), &pings)?;
-            return Ok((Peer { role: prepare.role, socket }, pongs));
+            return Ok((Peer { role, socket }, pongs));
         }
-        let socket = connect(prepare, &deadline)?;
-        socket.set_read_timeout(Some(deadline.remaining()?))?;
+        let socket = connect(prepare, &deadline)?.into();
+        limit_reads(&socket, deadline.remaining())?;
         let ends = receive_ends(&socket, &greeting(prepare))?;
-        Ok((Peer { role: prepare.role, socket }, ends))
+        Ok((Peer { role, socket }, ends))
+    }
+
+    /// Meets the side on the other host; both make their own ends.
+    pub fn meet_across(
+        prepare: &Prepare,
+        way: &Way<'_>,
+        make: impl FnOnce(&Way<'_>) -> Result<Ends, Error>,
+    ) -> Result<(Self, Ends), Error> {
+        let socket = way.connection()?;
+        Way::notice_death(&socket)?;
+        if way.role == Role::Pong {
+            send_ends(&socket, &greeting(prepare), &Ends::new())?;
+        } else {
+            limit_reads(&socket, way.deadline.remaining())?;
+            receive_ends(&socket, &greeting(prepare))?;
+        }
+        let ends = make(way)?;
+        Ok((Peer { role: way.role, socket }, ends))
     }
 
     /// Says that this side is ready and waits for the other to say so.
     pub fn both_ready(&self, prepare: &Prepare) -> Result<(), Error> {
-        let limit = Duration::from_nanos(prepare.match_timeout_ns.max(1));
-        self.socket.set_read_timeout(Some(limit))?;
-        let mut socket = &self.socket;
-        let exchanged = socket.write_all(&[READY]).and_then(|()| socket.read_exact(&mut [0]));
-        exchanged.map_err(|error| {
-            let other = self.other();
-            Error::new(format!("{other} did not become ready: {error}"))
-                .remedy(format!("see {other}'s log in the results folder"))
-        })
+        self.agree(prepare, READY).map(drop)
+    }
+
+    /// The lesser of this side's number and the other's.
+    pub fn agree(&self, prepare: &Prepare, ours: u32) -> Result<u32, Error> {
+        limit_reads(&self.socket, Duration::from_nanos(prepare.match_timeout_ns.max(1)))?;
+        let mut theirs = [0; 4];
+        let exchanged = net::send(&self.socket, &ours.to_le_bytes(), SendFlags::NOSIGNAL)
+            .and_then(|_| net::recv(&self.socket, &mut theirs, RecvFlags::WAITALL));
+        let what = match exchanged {
+            Ok((_, 4)) => return Ok(ours.min(u32::from_le_bytes(theirs))),
+            Ok(_) => "it closed the connection".to_owned(),
+            Err(error) => error.to_string(),
+        };
+        let other = self.other();
+        Err(Error::new(format!("{other} did not become ready: {what}"))
+            .remedy(format!("see {other}'s log in the results folder")))
     }
 
     /// To be asked when nothing came in time: at ping an error if pong has died. Pong need not
@@ -173,18 +205,25 @@ fn greeting(prepare: &Prepare) -> String {
     format!("myelin-driver-os {VERSION}, {}, messages of {message_bytes} B", prepare.system)
 }
 
-fn send_ends(socket: &UnixStream, greeting: &str, ends: &Ends) -> Result<(), Error> {
+fn limit_reads(socket: &OwnedFd, limit: Duration) -> Result<(), Error> {
+    let set = sockopt::set_socket_timeout(socket, Timeout::Recv, Some(limit));
+    Ok(set.map_err(std::io::Error::from)?)
+}
+
+fn send_ends(socket: &OwnedFd, greeting: &str, ends: &Ends) -> Result<(), Error> {
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(ENDS_MAX))];
     let mut control = net::SendAncillaryBuffer::new(&mut space);
     let borrowed: Vec<_> = ends.iter().map(AsFd::as_fd).collect();
-    assert!(control.push(net::SendAncillaryMessage::ScmRights(&borrowed)), "at most ENDS_MAX");
+    if !ends.is_empty() {
+        assert!(control.push(net::SendAncillaryMessage::ScmRights(&borrowed)), "at most ENDS_MAX");
+    }
     let text = [IoSlice::new(greeting.as_bytes())];
     let sent = net::sendmsg(socket, &text, &mut control, SendFlags::NOSIGNAL);
     sent.map_err(|error| Error::new(format!("cannot send to ping: {error}")))?;
     Ok(())
 }
 
-fn receive_ends(socket: &UnixStream, expected: &str) -> Result<Ends, Error> {
+fn receive_ends(socket: &OwnedFd, expected: &str) -> Result<Ends, Error> {
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(ENDS_MAX))];
     let mut control = net::RecvAncillaryBuffer::new(&mut space);
     let mut text = vec![0; expected.len()];
@@ -205,30 +244,36 @@ fn receive_ends(socket: &UnixStream, expected: &str) -> Result<Ends, Error> {
 }
 
 /// The end of the time for finding each other.
-struct Deadline {
+pub struct Deadline {
     at_ns: u64,
     seconds: f64,
+    /// What to look at when nobody comes, besides the other's log.
+    remedy: String,
 }
 
 impl Deadline {
-    fn new(prepare: &Prepare) -> Self {
+    /// From now on as long as `prepare` says.
+    pub fn new(prepare: &Prepare, remedy: impl Into<String>) -> Self {
         let at_ns = clock::monotonic_ns().saturating_add(prepare.match_timeout_ns);
-        Deadline { at_ns, seconds: prepare.match_timeout_ns as f64 * 1e-9 }
+        let seconds = prepare.match_timeout_ns as f64 * 1e-9;
+        Deadline { at_ns, seconds, remedy: remedy.into() }
     }
 
-    fn remaining(&self) -> Result<Duration, Error> {
+    /// At least a millisecond.
+    pub fn remaining(&self) -> Duration {
         let remaining_ns = self.at_ns.saturating_sub(clock::monotonic_ns());
-        Ok(Duration::from_nanos(remaining_ns.max(1_000_000)))
+        Duration::from_nanos(remaining_ns.max(1_000_000))
     }
 
     /// Sleeps a little; an error that says who did not come when there is no time left.
-    fn nap(&self, who: &str) -> Result<(), Error> {
+    pub fn nap(&self, who: &str) -> Result<(), Error> {
         let now_ns = clock::monotonic_ns();
         if now_ns >= self.at_ns {
             let text = format!("{who} did not come within {} s", self.seconds);
-            return Err(Error::new(text).remedy(format!(
-                "see {who}'s log in the results folder; both must share a network namespace"
-            )));
+            let remedy = &self.remedy;
+            return Err(
+                Error::new(text).remedy(format!("see {who}'s log in the results folder; {remedy}"))
+            );
         }
         Clock::Monotonic.sleep_until(now_ns + NAP_NS);
         Ok(())
@@ -236,8 +281,8 @@ impl Deadline {
 }
 
 /// Of the greeting and of all that is shared.
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 /// Most file descriptors a mechanism needs on one side.
 const ENDS_MAX: usize = 3;
-const READY: u8 = b'r';
+const READY: u32 = 1;
 const NAP_NS: u64 = 1_000_000;

@@ -17,6 +17,7 @@ use rustix::pipe::PipeFlags;
 
 use crate::limit::{self, Patience, TimeLimit};
 use crate::peer::{Ends, Peer};
+use crate::way::Way;
 
 /// A pipe for each direction. Ends: reading, writing; ping's first.
 pub fn pipes() -> Result<[Ends; 2], Error> {
@@ -51,12 +52,20 @@ pub fn tcp() -> Result<[Ends; 2], Error> {
     both_ways([ping.into(), pong.into()])
 }
 
+/// As [`tcp`], to the other host: this side's ends.
+pub fn tcp_across(way: &Way<'_>) -> Result<Ends, Error> {
+    both_of(way.connection()?)
+}
+
 fn both_ways(sockets: [OwnedFd; 2]) -> Result<[Ends; 2], Error> {
-    for socket in &sockets {
-        limit::limit_writes(socket)?;
-    }
     let [ping, pong] = sockets;
-    Ok([vec![ping.try_clone()?, ping], vec![pong.try_clone()?, pong]])
+    Ok([both_of(ping)?, both_of(pong)?])
+}
+
+/// Reading, writing.
+fn both_of(socket: OwnedFd) -> Result<Ends, Error> {
+    limit::limit_writes(&socket)?;
+    Ok(vec![socket.try_clone()?, socket])
 }
 
 /// Writes messages into a stream.

@@ -19,6 +19,7 @@ use crate::segment::{self, Lane, Layout};
 use crate::slots::{self, Books, SlotPublisher, SlotSubscriber};
 use crate::spin::Spin;
 use crate::stream::{self, StreamPublisher, StreamSubscriber};
+use crate::way::Way;
 
 /// The driver of bare primitives.
 pub struct Os;
@@ -61,10 +62,7 @@ impl Driver for Os {
     fn open(&self, prepare: &Prepare) -> Result<Link, Error> {
         self.check(prepare)?;
         let mechanism = Mechanism::of(prepare)?;
-        let message_bytes = message::HEADER_BYTES + prepare.payload_bytes as usize;
-        let (peer, ends) =
-            Peer::meet(prepare, || (mechanism.make)(&Layout::both(prepare, message_bytes)))?;
-        let side = Side { prepare, message_bytes, peer: Rc::new(peer) };
+        let (side, ends) = mechanism.meet(prepare)?;
         let (publisher, subscriber) = (mechanism.open)(&side, ends)?;
         side.peer.both_ready(prepare)?;
         Ok(Link { publisher, subscriber, clock: Clock::Monotonic })
@@ -82,10 +80,7 @@ impl Driver for Os {
             return Err(Error::new(format!("{name} is not {asked}"))
                 .remedy(format!("reliability = {offered:?}, or leave it out of plan.systems")));
         }
-        let message_bytes = message::HEADER_BYTES + prepare.payload_bytes as usize;
-        let (peer, ends) =
-            Peer::meet(prepare, || (mechanism.make)(&Layout::both(prepare, message_bytes)))?;
-        let side = Side { prepare, message_bytes, peer: Rc::new(peer) };
+        let (side, ends) = mechanism.meet(prepare)?;
         let stream = (mechanism.one_way)(&side, ends)?;
         side.peer.both_ready(prepare)?;
         Ok(stream)
@@ -120,6 +115,8 @@ struct Mechanism {
     transport: Transport,
     /// Makes both sides' ends, ping's first, with memory for these lanes. Runs in pong.
     make: fn(&[Layout; 2]) -> Result<[Ends; 2], Error>,
+    /// Makes this side's ends where the other side is on another host, for what reaches there.
+    across: Option<MakeOwn>,
     /// Opens one side on its ends.
     open: fn(&Side<'_>, Ends) -> Result<Both, Error>,
     /// As `open`, for streams from ping to pong.
@@ -145,6 +142,7 @@ impl Side<'_> {
     }
 }
 
+type MakeOwn = fn(&Way<'_>) -> Result<Ends, Error>;
 type Both = (Box<dyn Publisher>, Box<dyn Subscriber>);
 
 const MECHANISMS: &[Mechanism] = &[
@@ -154,6 +152,7 @@ const MECHANISMS: &[Mechanism] = &[
         wait: Wait::Poll,
         transport: Transport::SharedMemory,
         make: memory,
+        across: None,
         open: |side, ends| over_slots(side, &ends, Spin, Spin),
         one_way: |side, ends| one_way_over_slots(side, &ends, Spin, Spin),
         reliability: EITHER,
@@ -164,6 +163,7 @@ const MECHANISMS: &[Mechanism] = &[
         wait: Wait::Adaptive,
         transport: Transport::SharedMemory,
         make: memory,
+        across: None,
         open: |side, ends| over_slots(side, &ends, SpinFutex, SpinFutex),
         one_way: |side, ends| one_way_over_slots(side, &ends, SpinFutex, SpinFutex),
         reliability: EITHER,
@@ -174,6 +174,7 @@ const MECHANISMS: &[Mechanism] = &[
         wait: Wait::Block,
         transport: Transport::SharedMemory,
         make: memory,
+        across: None,
         open: |side, ends| over_slots(side, &ends, Futex, Futex),
         one_way: |side, ends| one_way_over_slots(side, &ends, Futex, Futex),
         reliability: EITHER,
@@ -184,6 +185,7 @@ const MECHANISMS: &[Mechanism] = &[
         wait: Wait::Block,
         transport: Transport::SharedMemory,
         make: memory_and_eventfds,
+        across: None,
         open: over_eventfds,
         one_way: one_way_over_eventfds,
         reliability: EITHER,
@@ -194,6 +196,7 @@ const MECHANISMS: &[Mechanism] = &[
         wait: Wait::Block,
         transport: Transport::Kernel,
         make: |_| stream::pipes(),
+        across: None,
         open: |side, ends| over_stream(side, ends, TimeLimit::of_thread()?),
         one_way: |side, ends| one_way_of(side, over_stream(side, ends, TimeLimit::of_thread()?)?),
         reliability: RELIABLE,
@@ -204,6 +207,7 @@ const MECHANISMS: &[Mechanism] = &[
         wait: Wait::Block,
         transport: Transport::Kernel,
         make: |_| stream::unix(),
+        across: None,
         open: |side, ends| over_stream(side, ends, TimeLimit::of_socket()),
         one_way: |side, ends| one_way_of(side, over_stream(side, ends, TimeLimit::of_socket())?),
         reliability: RELIABLE,
@@ -214,26 +218,29 @@ const MECHANISMS: &[Mechanism] = &[
         wait: Wait::Block,
         transport: Transport::Kernel,
         make: |_| datagram::unix(),
+        across: None,
         open: over_datagrams,
         one_way: |side, ends| one_way_of(side, over_datagrams(side, ends)?),
         reliability: RELIABLE,
     },
     Mechanism {
         name: "os.udp",
-        about: "UDP over loopback; a datagram for every 65000 B, paced if the buffer would spill",
+        about: "UDP sockets; a datagram for every 65000 B, paced if the buffer would spill",
         wait: Wait::Block,
         transport: Transport::Loopback,
         make: |_| datagram::udp(),
+        across: Some(datagram::udp_across),
         open: over_datagrams,
         one_way: |side, ends| one_way_of(side, over_datagrams(side, ends)?),
         reliability: BEST_EFFORT,
     },
     Mechanism {
         name: "os.tcp",
-        about: "TCP over loopback with TCP_NODELAY",
+        about: "TCP sockets with TCP_NODELAY",
         wait: Wait::Block,
         transport: Transport::Loopback,
         make: |_| stream::tcp(),
+        across: Some(stream::tcp_across),
         open: |side, ends| over_stream(side, ends, TimeLimit::of_socket()),
         one_way: |side, ends| one_way_of(side, over_stream(side, ends, TimeLimit::of_socket())?),
         reliability: RELIABLE,
@@ -244,6 +251,20 @@ impl Mechanism {
     fn of(prepare: &Prepare) -> Result<&'static Self, Error> {
         let found = MECHANISMS.iter().find(|mechanism| mechanism.name == prepare.system);
         found.ok_or_else(|| Error::new(format!("os has no system `{}`", prepare.system)))
+    }
+
+    /// This side, met with the other, and its ends.
+    fn meet<'a>(&self, prepare: &'a Prepare) -> Result<(Side<'a>, Ends), Error> {
+        let message_bytes = message::HEADER_BYTES + prepare.payload_bytes as usize;
+        let (peer, ends) = match (&prepare.network, self.across) {
+            (None, _) => Peer::meet(prepare, || (self.make)(&Layout::both(prepare, message_bytes))),
+            (Some(network), Some(make)) => {
+                Peer::meet_across(prepare, &Way::new(prepare, network)?, make)
+            }
+            (Some(_), None) => Err(Error::new(format!("{} reaches no other host", self.name))
+                .remedy("leave it out of plan.systems")),
+        }?;
+        Ok((Side { prepare, message_bytes, peer: Rc::new(peer) }, ends))
     }
 
     fn system(&self, kernel_release: &str) -> System {
@@ -258,7 +279,7 @@ impl Mechanism {
             daemon: false,
             missing: None,
             payload_bytes_max: PAYLOAD_BYTES_MAX,
-            across_hosts: false,
+            across_hosts: self.across.is_some(),
             floor: true,
             workloads: [Workload::roundtrip_only(), Workload::streams()].concat(),
             streams: Streams { reliability: self.reliability.to_vec(), ..Streams::default() },
@@ -352,10 +373,13 @@ fn over_stream(side: &Side<'_>, ends: Ends, limit: TimeLimit) -> Result<Both, Er
 
 fn over_datagrams(side: &Side<'_>, ends: Ends) -> Result<Both, Error> {
     let [reading, writing] = exactly(ends)?;
-    let patience_ns = side.prepare.reply_timeout_ns;
+    let Side { prepare, message_bytes, peer } = side;
+    let burst = datagram::burst(&reading, prepare.network.is_some())?;
+    let burst = peer.agree(prepare, burst)?;
+    let patience_ns = prepare.reply_timeout_ns;
     Ok((
-        Box::new(DatagramPublisher::new(writing, &side.peer, patience_ns)?),
-        Box::new(DatagramSubscriber::new(reading, &side.peer, side.message_bytes)?),
+        Box::new(DatagramPublisher::new(writing, peer, patience_ns, burst)),
+        Box::new(DatagramSubscriber::new(reading, peer, *message_bytes, burst)),
     ))
 }
 

@@ -7,7 +7,7 @@ use myelin_bench_kit::{Clock, Driver, Error, Fan, Link, Stream};
 
 use crate::options::Options;
 use crate::simulate::{self, Mute, Silence};
-use crate::{fan, stream};
+use crate::{across, fan, stream};
 
 /// The driver of the middleware that does not exist.
 pub struct Synthetic;
@@ -25,7 +25,7 @@ impl Driver for Synthetic {
             daemon: false,
             missing: None,
             payload_bytes_max: 0,
-            across_hosts: false,
+            across_hosts: true,
             floor: false,
             workloads: vec![
                 Workload::Roundtrip,
@@ -47,6 +47,7 @@ impl Driver for Synthetic {
             about: "the same within one process, by calling a function".into(),
             wait: Wait::Callback,
             topology: Topology::OneProcess,
+            across_hosts: false,
             workloads: stream::CALL_WORKLOADS.to_vec(),
             streams: Streams {
                 reliability: two_processes.streams.reliability.clone(),
@@ -59,6 +60,9 @@ impl Driver for Synthetic {
 
     fn check(&self, prepare: &Prepare) -> Result<(), Error> {
         let options = Options::of(prepare)?;
+        if prepare.network.is_some() {
+            return across::check(&options, prepare);
+        }
         match prepare.workload {
             Workload::Roundtrip => Ok(()),
             Workload::Publish => fan::check(&options, prepare),
@@ -69,6 +73,10 @@ impl Driver for Synthetic {
 
     fn open(&self, prepare: &Prepare) -> Result<Link, Error> {
         let options = Options::of(prepare)?;
+        if let Some(network) = &prepare.network {
+            across::check(&options, prepare)?;
+            return across::open(options, prepare, network);
+        }
         if prepare.role == Role::Ping {
             return Ok(simulate::open(options, prepare));
         }
@@ -77,18 +85,28 @@ impl Driver for Synthetic {
     }
 
     fn open_publish(&self, prepare: &Prepare) -> Result<Fan, Error> {
+        self.check(prepare)?;
         let options = Options::of(prepare)?;
-        fan::check(&options, prepare)?;
         Ok(fan::open(&options, prepare))
     }
 
     fn open_stream(&self, prepare: &Prepare) -> Result<Stream, Error> {
         self.check(prepare)?;
         let options = Options::of(prepare)?;
+        if let Some(network) = &prepare.network {
+            return across::open_stream(&options, prepare, network);
+        }
         Ok(match prepare.system == CALLS {
             true => stream::open_calls(&options, prepare),
             false => stream::open(&options, prepare),
         })
+    }
+
+    fn clock(&self, prepare: &Prepare) -> Result<Clock, Error> {
+        match prepare.network {
+            Some(_) => Options::of(prepare)?.clock_across(prepare),
+            None => Ok(Clock::Monotonic),
+        }
     }
 }
 

@@ -13,7 +13,9 @@
 //! ```
 //! Of publish runs, ping simulates the publish call, and pong's subscribers take what they know to have
 //! been published. Of streams likewise, when it is due; in one process, ping calls the receivers.
+//! Across hosts messages do travel (`across`, over a `wire`), between clocks that are known to differ.
 
+mod across;
 mod delay;
 mod driver;
 mod fan;
@@ -22,6 +24,7 @@ mod options;
 mod route;
 mod simulate;
 mod stream;
+mod wire;
 
 pub use driver::Synthetic;
 pub use fate::{Expected, Fate, expected, expected_of_stream};

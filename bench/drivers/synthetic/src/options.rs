@@ -1,6 +1,7 @@
 //! The scenario's `[options.synthetic]` table.
 
-use myelin_bench_kit::protocol::Prepare;
+use myelin_bench_kit::clock::{DRIFT_PPM_MAX, Shift};
+use myelin_bench_kit::protocol::{Prepare, Role};
 use myelin_bench_kit::{Clock, Error, clock};
 use serde::Deserialize;
 use serde_json::{Map, Value};
@@ -23,8 +24,14 @@ pub enum Time {
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Options {
-    /// Which clock time passes on.
+    /// Which clock time passes on; across hosts always the real one.
     pub clock: Time,
+    /// Across hosts: how far the clock of pong's host was ahead of `CLOCK_MONOTONIC` when that began,
+    /// in microseconds; negative for behind.
+    pub clock_offset_us: f64,
+    /// Across hosts: what it has gained since, in microseconds a second. Both are the same for all
+    /// processes of pong's host, and need no time of their own to be known.
+    pub clock_drift_ppm: f64,
     /// The round trip's quantile function (a stream's: of the way from the stamp until the take has
     /// returned) as `[quantile, microseconds]` points from 0 to 1, both
     /// ascending, linear in between. With a given number of messages n, the delays injected are
@@ -61,6 +68,8 @@ impl Default for Options {
     fn default() -> Self {
         Options {
             clock: Time::Virtual,
+            clock_offset_us: 0.0,
+            clock_drift_ppm: 0.0,
             delay_us: DELAY_US.to_vec(),
             drift_percent: 0.0,
             stall_every: 0,
@@ -110,6 +119,33 @@ impl Options {
         }
     }
 
+    /// How the clock of pong's host stands to `CLOCK_MONOTONIC`, across hosts.
+    pub fn shift(&self) -> Result<Shift, Error> {
+        let (offset_us, drift_ppm) = (self.clock_offset_us, self.clock_drift_ppm);
+        if !(-OFFSET_US_MAX..=OFFSET_US_MAX).contains(&offset_us) {
+            let text = format!("clock_offset_us: {offset_us} is out of range");
+            let remedy = format!("use {} to {OFFSET_US_MAX}", -OFFSET_US_MAX);
+            return Err(Error::new(text).remedy(remedy).key("clock_offset_us"));
+        }
+        let shift = Shift::new((offset_us * 1e3).round() as i64, drift_ppm).ok_or_else(|| {
+            let text = format!("clock_drift_ppm: {drift_ppm} is out of range");
+            let remedy = format!("use {} to {DRIFT_PPM_MAX}", -DRIFT_PPM_MAX);
+            Error::new(text).remedy(remedy).key("clock_drift_ppm")
+        })?;
+        if shift.apply(clock::monotonic_ns()) == 0 {
+            let text = format!("clock_offset_us: {offset_us} is before this host was started");
+            return Err(Error::new(text).remedy("use a positive one").key("clock_offset_us"));
+        }
+        Ok(shift)
+    }
+
+    /// The clock of the processes of `prepare`, across hosts.
+    pub fn clock_across(&self, prepare: &Prepare) -> Result<Clock, Error> {
+        let is_pongs =
+            prepare.role == Role::Pong || prepare.role == Role::Clock && prepare.index > 0;
+        Ok(if is_pongs { Clock::Shifted(self.shift()?) } else { Clock::Monotonic })
+    }
+
     /// How long a publish call takes that nobody answers.
     pub fn call_ns(&self, prepare: &Prepare) -> u64 {
         self.write_ns + self.write_per_subscriber_ns * u64::from(prepare.subscribers)
@@ -134,6 +170,7 @@ impl Options {
             .remedy("for instance [[0, 10], [0.5, 20], [1, 500]]")
             .key("delay_us"));
         }
+        self.shift()?;
         if !(0.0..1e9).contains(&self.stall_ms) {
             let text = format!("stall_ms: {} is no duration", self.stall_ms);
             return Err(Error::new(text).key("stall_ms"));
@@ -177,6 +214,8 @@ fn is_quantile_function(points: &[[f64; 2]]) -> bool {
 }
 
 const DRIFT_PERCENT_MAX: f64 = 1_000.0;
+/// Four days.
+const OFFSET_US_MAX: f64 = 4.0 * 86_400e6;
 /// The default: a body of some ten microseconds and a tail.
 const DELAY_US: [[f64; 2]; 6] =
     [[0.0, 10.0], [0.5, 20.0], [0.9, 40.0], [0.99, 80.0], [0.999, 200.0], [1.0, 500.0]];
@@ -222,6 +261,8 @@ mod tests {
             (Options { delay_us: vec![[0.0, 1.0], [1.0, 1000.0]], ..whole() }, "delay_us"),
             (Options { drift_percent: 100.0, ..whole() }, "delay_us"),
             (Options { drift_percent: -1.0, ..whole() }, "drift_percent"),
+            (Options { clock_offset_us: 1e15, ..whole() }, "clock_offset_us"),
+            (Options { clock_drift_ppm: 1e4, ..whole() }, "clock_drift_ppm"),
         ];
         for (options, key) in refused {
             assert_eq!(options.check(1_000_000).unwrap_err().key, key, "{options:?}");

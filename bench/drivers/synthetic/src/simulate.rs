@@ -144,7 +144,7 @@ impl Subscriber for Receiver {
 pub(crate) fn pass_until(clock: &Clock, at_ns: u64) {
     match clock {
         Clock::Virtual(_) => clock.sleep_until(at_ns),
-        Clock::Monotonic => {
+        Clock::Monotonic | Clock::Shifted(_) => {
             while clock.now() < at_ns {
                 std::hint::spin_loop();
             }

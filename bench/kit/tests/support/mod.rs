@@ -6,6 +6,7 @@
 #![allow(dead_code)]
 
 pub mod crowd;
+pub mod hosts;
 pub mod streams;
 
 use std::fs::File;
@@ -128,7 +129,12 @@ pub struct Process {
 impl Process {
     /// Starts the executable and tells it to prepare.
     pub fn start(executable: &Path, prepare: &Prepare) -> Self {
-        let mut child = Program::new(executable)
+        Process::start_by(Program::new(executable), prepare)
+    }
+
+    /// As `start`, by a program that becomes the executable, `run` added to its arguments.
+    pub fn start_by(mut program: Program, prepare: &Prepare) -> Self {
+        let mut child = program
             .arg("run")
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
@@ -267,16 +273,22 @@ pub struct Pair {
 impl Pair {
     /// Starts both roles of `prepare` with room for `capacity` records each.
     pub fn open(executable: &Path, prepare: &Prepare, capacity: u64) -> Self {
+        let pair = Pair::start(prepare, capacity, |prepare| Process::start(executable, prepare));
+        pair.ping.expect_ready();
+        pair.pong.expect_ready();
+        pair
+    }
+
+    /// Starts both roles of `prepare`, which have not said anything yet.
+    pub fn start(prepare: &Prepare, capacity: u64, start: impl Fn(&Prepare) -> Process) -> Self {
         let (ping_samples, pong_samples) = (Samples::new(capacity), Samples::new(capacity));
         let run = unique_run();
         let start = |role, samples: &Samples| {
             let (run, samples) = (run.clone(), Some(samples.path()));
-            Process::start(executable, &Prepare { role, run, samples, ..prepare.clone() })
+            start(&Prepare { role, run, samples, ..prepare.clone() })
         };
         let ping = start(Role::Ping, &ping_samples);
         let pong = start(Role::Pong, &pong_samples);
-        ping.expect_ready();
-        pong.expect_ready();
         Pair { ping, pong, ping_samples, pong_samples }
     }
 

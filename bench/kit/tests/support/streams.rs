@@ -42,7 +42,11 @@ pub fn one_way_systems(executable: &Path, topology: Topology) -> Vec<System> {
 
 /// A run between two processes.
 pub fn across(executable: &Path, prepare: &Prepare) -> Ran {
-    let mut pair = Pair::open(executable, prepare, prepare.messages);
+    finish(Pair::open(executable, prepare, prepare.messages), prepare)
+}
+
+/// Runs `pair`, which is ready, to the end.
+pub fn finish(mut pair: Pair, prepare: &Prepare) -> Ran {
     let (ping, pong) = pair.finish();
     assert!(ping.pong.is_none() && pong.cpu_ns.is_some());
     checked(prepare, ping, pong, pair.ping_samples.records(), pair.pong_samples.records())

@@ -85,6 +85,7 @@ mod tests {
             startup_ms: 0.0,
             first_sample_ms: None,
             daemon_ms: None,
+            cut: None,
             pinned: None,
             observation: None,
             host: None,

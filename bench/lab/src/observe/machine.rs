@@ -1,4 +1,4 @@
-//! Counters of the whole machine: loopback traffic and stolen time.
+//! Counters of the whole machine: traffic of an interface and stolen time.
 
 use myelin_bench_kit::clock;
 use procfs::{CurrentSI, KernelStats};
@@ -15,10 +15,10 @@ pub(super) struct Machine {
 }
 
 impl Machine {
-    pub(super) fn look() -> Self {
-        let loopback = procfs::net::dev_status().ok().and_then(|mut all| all.remove("lo"));
+    pub(super) fn look(interface: &str) -> Self {
+        let loopback = procfs::net::dev_status().ok().and_then(|mut all| all.remove(interface));
         let (loopback_bytes, loopback_packets) =
-            loopback.map_or((0, 0), |lo| (lo.recv_bytes, lo.recv_packets));
+            loopback.map_or((0, 0), |it| (it.recv_bytes, it.recv_packets));
         let stats = KernelStats::current().ok();
         Machine {
             at_ns: clock::monotonic_ns(),

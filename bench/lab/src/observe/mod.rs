@@ -8,6 +8,7 @@
 mod budget;
 mod counters;
 mod machine;
+mod merge;
 mod process;
 mod procfile;
 pub mod sampler;
@@ -34,15 +35,15 @@ pub struct Snapshot {
 }
 
 impl Snapshot {
-    /// Looks at the machine and at `processes`, given by name and id. Processes that are gone are
-    /// left out.
-    pub fn take(processes: &[(String, u32)]) -> Self {
+    /// Looks at the machine, one network interface of it, and `processes`, given by name and id.
+    /// Processes that are gone are left out.
+    pub fn take(processes: &[(String, u32)], interface: &str) -> Self {
         let seen = |(name, pid): &(String, u32)| {
             Some(((name.clone(), *pid), ProcessSnapshot::take(*pid)?))
         };
         Snapshot {
             processes: processes.iter().filter_map(seen).collect(),
-            machine: Machine::look(),
+            machine: Machine::look(interface),
         }
     }
 
@@ -98,9 +99,10 @@ pub struct Observation {
     pub shared_bytes: u64,
     /// Whether ping and pong have a segment in common.
     pub ping_and_pong_share_memory: bool,
-    /// Bytes received on the loopback interface, of the whole machine.
+    /// Bytes received on the loopback interface, of the whole machine; across hosts at both ends of
+    /// the link instead.
     pub loopback_bytes: u64,
-    /// Packets received on the loopback interface, of the whole machine.
+    /// Packets received there.
     pub loopback_packets: u64,
     /// Time the hypervisor gave to others, in per cent of all CPUs.
     pub steal_percent: f64,

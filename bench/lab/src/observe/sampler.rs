@@ -40,18 +40,19 @@ pub struct Sampler {
 }
 
 impl Sampler {
-    /// Begins to observe `processes`, given by name and id. When it returns, the first reading has
-    /// been done: what follows counts.
-    pub fn start(processes: Vec<(String, u32)>) -> Self {
-        Self::with(processes, Sources::default())
+    /// Begins to observe `processes`, given by name and id, and a network interface. When it returns,
+    /// the first reading has been done: what follows counts.
+    pub fn start(processes: Vec<(String, u32)>, interface: &str) -> Self {
+        Self::with(processes, interface, Sources::default())
     }
 
     /// As [`Sampler::start`], from no more than these sources.
-    pub fn with(processes: Vec<(String, u32)>, sources: Sources) -> Self {
+    pub fn with(processes: Vec<(String, u32)>, interface: &str, sources: Sources) -> Self {
+        let interface = format!("{interface}:");
         let (stop, stopped) = mpsc::channel();
         let (begun, beginning) = mpsc::channel();
         let observe = move || {
-            let mut observer = Observer::begin(&processes, sources);
+            let mut observer = Observer::begin(&processes, interface, sources);
             let _ = begun.send(());
             observer.watch(&stopped);
             observer
@@ -97,6 +98,8 @@ struct Observer {
     room: usize,
     dear: Vec<Dear>,
     loopback: Option<ProcFile>,
+    /// As the file has it: the name and a colon.
+    interface: String,
     last_loopback: [u64; 2],
     stat: Option<ProcFile>,
     last_steal: u64,
@@ -108,7 +111,7 @@ struct Observer {
 }
 
 impl Observer {
-    fn begin(processes: &[(String, u32)], sources: Sources) -> Self {
+    fn begin(processes: &[(String, u32)], interface: String, sources: Sources) -> Self {
         let mut page = [0; size_of::<Page>()];
         let mut room = THREADS_MAX;
         let watched: Vec<Watched> = (0..)
@@ -135,6 +138,7 @@ impl Observer {
             dear,
             // Of the network namespace that ping is in, which need not be the lab's.
             loopback: ping.and_then(|(_, pid)| ProcFile::open(&format!("/proc/{pid}/net/dev"))),
+            interface,
             last_loopback: [0; 2],
             stat: ProcFile::open("/proc/stat"),
             last_steal: 0,
@@ -239,7 +243,7 @@ impl Observer {
 
     fn read_loopback(&mut self) -> Option<Loopback> {
         let text = self.loopback.as_ref()?.read(&mut self.page)?;
-        let now: [u64; 2] = numbers(rest_of_line(text, b"lo:")?)?;
+        let now: [u64; 2] = numbers(rest_of_line(text, self.interface.as_bytes())?)?;
         let last = std::mem::replace(&mut self.last_loopback, now);
         let [bytes, packets] = [0, 1].map(|at| now[at].saturating_sub(last[at]));
         Some(Loopback { bytes, packets })

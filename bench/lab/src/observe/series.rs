@@ -77,7 +77,8 @@ pub struct Moment {
     pub at_ns: u64,
     /// Those that were alive.
     pub processes: Vec<ProcessMoment>,
-    /// What the loopback interface of ping's network has received; absent where not read.
+    /// What the loopback interface of ping's network has received, or both ends of the link across
+    /// hosts; absent where not read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub loopback: Option<Loopback>,
     /// Time the hypervisor gave to others, summed over CPUs; absent where not read.
@@ -85,7 +86,7 @@ pub struct Moment {
     pub steal_ticks: Option<u64>,
 }
 
-/// Traffic of the loopback interface.
+/// Traffic of the loopback interface, or of the link across hosts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Loopback {
     /// Received.

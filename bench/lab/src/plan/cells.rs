@@ -88,7 +88,10 @@ pub(super) fn cells_of(scenario: &Scenario, index: usize, system: &System) -> Ve
                 scenario: index,
                 system: system.name.clone(),
                 tuning,
-                topology: system.topology,
+                topology: match scenario.plan.is_across_hosts() {
+                    true => Topology::TwoHosts,
+                    false => system.topology,
+                },
                 reliability: given(workload, system),
                 ..point
             });

@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use myelin_bench_kit::protocol::Topology;
+
 use super::cells::given;
 use crate::registry::Entry;
 use crate::scenario::Scenario;
@@ -11,8 +13,12 @@ use crate::scenario::Scenario;
 pub fn leave_out_unsupported(scenario: &Scenario, entries: &mut Vec<Entry>) -> Vec<String> {
     let kind = scenario.workload.kind;
     let topologies = &scenario.plan.topology;
+    let is_across = scenario.plan.is_across_hosts();
     let able = leave_out(scenario, entries, |entry| entry.system.workloads.contains(&kind));
-    let placed = leave_out(scenario, entries, |entry| topologies.contains(&entry.system.topology));
+    let placed = leave_out(scenario, entries, |entry| match is_across {
+        true => entry.system.across_hosts && entry.system.topology == Topology::TwoProcesses,
+        false => topologies.contains(&entry.system.topology),
+    });
     let limited = limits_remarks(scenario, entries);
     let kind = kind.name();
     let wanted: Vec<&str> = topologies.iter().map(|topology| topology.name()).collect();

@@ -29,6 +29,7 @@ fn record(order: u32) -> RunRecord {
         startup_ms: 1.5,
         first_sample_ms: None,
         daemon_ms: None,
+        cut: None,
         pinned: None,
         observation: None,
         host: None,

@@ -1,113 +1,127 @@
-//! The processes of a run and what they have said: daemon, pongs, pings.
+//! The processes of a run and what they have said: daemons, clocks, pongs, pings, on one host or two.
 
 use std::collections::BTreeMap;
-use std::os::fd::{AsRawFd, OwnedFd};
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
-use myelin_bench_kit::protocol::{Command, Done, Event, Prepare, Ready, Role, Workload};
-use myelin_bench_kit::samples::SampleFile;
+use myelin_bench_kit::protocol::{Command, Done, Event, Exchange, Prepare, Ready, Role, Workload};
+use myelin_bench_kit::samples::{Record, SampleFile};
 
-use super::child::{Child, Player, Said, sample_memory};
 use super::execute::Failure;
 use super::order::Order;
 use super::tuning::Settings;
 use super::watch::Running;
+use crate::observe::Observation;
+use crate::place::{Begin, Place, Player, Said, Start};
+use crate::scenario::Tuning;
 
 /// All processes of a run. When it is dropped, none is left.
 pub(super) struct Cast<'a> {
     order: &'a Order<'a>,
-    // Dropped from the last to the first: the daemon goes last.
-    children: Vec<Child>,
-    said: Receiver<(Player, Said)>,
-    sender: Sender<(Player, Said)>,
+    /// The host of all; or that of ping, then that of pong.
+    places: &'a mut [Box<dyn Place>],
+    /// In the order in which they were started.
+    started: Vec<Player>,
+    said: Receiver<Said>,
     ready: BTreeMap<Player, Ready>,
     done: BTreeMap<Player, Done>,
-    samples: BTreeMap<Player, (OwnedFd, Arc<SampleFile>)>,
 }
 
 impl Drop for Cast<'_> {
     fn drop(&mut self) {
-        while self.children.pop().is_some() {}
+        self.places.iter_mut().rev().for_each(|place| place.end());
     }
 }
 
 impl<'a> Cast<'a> {
-    /// Nobody yet, but the memory that each will write to.
-    pub(super) fn new(order: &'a Order<'a>) -> Result<Self, Failure> {
+    /// Nobody yet.
+    pub(super) fn new(
+        order: &'a Order<'a>,
+        places: &'a mut [Box<dyn Place>],
+    ) -> Result<Self, Failure> {
         let (sender, said) = mpsc::channel();
-        let mut samples = BTreeMap::new();
-        for player in order.players(Role::Ping).chain(order.players(Role::Pong)) {
-            let memory = sample_memory()?;
-            let file = std::fs::File::from(memory.try_clone()?);
-            let mapped = SampleFile::create(&file, order.capacity_of(player.role))
-                .map_err(|error| Failure::Run(format!("sample memory: {error}")))?;
-            samples.insert(player, (memory, Arc::new(mapped)));
+        let (started, ready, done) = Default::default();
+        let cast = Cast { order, places, started, said, ready, done };
+        for (host, place) in cast.places.iter_mut().enumerate() {
+            let begin = Begin {
+                run: order.prepare.run.clone(),
+                directory: order.directory.clone(),
+                awake: order.tuning == Tuning::Awake,
+                interface: order.interface(host).to_owned(),
+            };
+            place.begin(&begin, sender.clone())?;
         }
-        Ok(Cast {
-            order,
-            children: Vec::new(),
-            said,
-            sender,
-            ready: BTreeMap::new(),
-            done: BTreeMap::new(),
-            samples,
-        })
+        Ok(cast)
     }
 
-    /// Starts the process of `player` and tells it what to prepare.
-    pub(super) fn start(&mut self, player: Player) -> Result<(), Failure> {
+    /// Where `player` is: which of the places.
+    fn host_of(&self, player: Player) -> usize {
+        match (self.places.len(), player.role) {
+            (1, _) | (_, Role::Ping) => 0,
+            (_, Role::Pong) => 1,
+            (_, Role::Daemon | Role::Clock) => player.index as usize,
+        }
+    }
+
+    /// Starts the process of `player` and tells it what to prepare; yields when, in ns of its host's
+    /// CLOCK_MONOTONIC.
+    pub(super) fn start(&mut self, player: Player) -> Result<u64, Failure> {
         let order = self.order;
-        let memory = |player: Player| self.samples.get(&player).map(|(memory, _)| memory);
-        let path = |memory: &OwnedFd| -> PathBuf {
-            format!("/proc/self/fd/{}", memory.as_raw_fd()).into()
-        };
-        let first_pong = Player { role: Role::Pong, index: 0 };
+        let host = self.host_of(player);
         // Where there is no pong, its records are ping's to write and its thread ping's to place.
-        let other = order.is_one_process().then(|| memory(first_pong)).flatten();
-        let looks = matches!(order.prepare.workload, Workload::Flood | Workload::Startup);
-        let heard = (looks && player.role == Role::Ping).then(|| memory(first_pong)).flatten();
-        let pong = match order.is_one_process() {
-            true => order.settings(Role::Pong),
-            false => Settings::default(),
+        let (pong_capacity, pong) = match order.is_one_process() {
+            true => (Some(order.capacity_of(Role::Pong)), order.settings(Role::Pong)),
+            false => (None, Settings::default()),
         };
-        let log = order.directory.join(format!("{player}.log"));
-        let executable = &order.entry.executable;
-        let own: Vec<&OwnedFd> = memory(player).into_iter().chain(other).chain(heard).collect();
-        let settings = order.settings(player.role);
-        let sender = self.sender.clone();
-        let mut child = Child::start(executable, player, settings, &log, &own, sender)
-            .map_err(|error| Failure::Run(format!("{}: {error}", executable.display())))?;
+        let looks = matches!(order.prepare.workload, Workload::Flood | Workload::Startup);
+        let measures = matches!(player.role, Role::Ping | Role::Pong);
         let prepare = Prepare {
             role: player.role,
             index: player.index,
-            samples: memory(player).map(path),
-            pong_samples: other.map(path),
-            heard: heard.map(path),
             pong_cpu: pong.cpu.and_then(|cpu| u32::try_from(cpu).ok()),
             pong_fifo: pong.priority,
-            directory: order.directory.clone(),
+            network: order.network(host),
             ..order.prepare.clone()
         };
-        child.say(&Command::Prepare(Box::new(prepare)));
-        self.children.push(child);
+        let begin_ns = self.places[host].start(Start {
+            player,
+            executable: order.entry.executable.clone(),
+            settings: order.settings(player.role),
+            capacity: measures.then(|| order.capacity_of(player.role)),
+            pong_capacity: pong_capacity.filter(|_| player.role == Role::Ping),
+            hears: looks && player.role == Role::Ping,
+            prepare,
+        })?;
+        self.started.push(player);
+        Ok(begin_ns)
+    }
+
+    /// Begins to observe all processes that measure, and those of daemons.
+    pub(super) fn observe(&mut self) -> Result<(), Failure> {
+        let daemons = (0..self.places.len()).map(|host| self.daemons(host)).collect::<Vec<_>>();
+        together(self.places, |host, place| place.observe(&daemons[host]))?;
         Ok(())
     }
 
-    /// Names and ids of all processes to be observed, those of the daemon included.
-    pub(super) fn observed(&self) -> Vec<(String, u32)> {
-        let measuring = self.children.iter().filter(|child| child.player.role != Role::Daemon);
-        let mut all: Vec<(String, u32)> =
-            measuring.map(|child| (child.player.to_string(), child.pid())).collect();
-        // Pings first, as reports have them.
-        all.sort_by_key(|(name, _)| !name.starts_with("ping"));
-        let daemons = self.ready.iter().filter(|(player, _)| player.role == Role::Daemon);
-        let pids = daemons.flat_map(|(_, ready)| &ready.pids);
-        all.extend(pids.map(|pid| (daemon_name(*pid), *pid)));
-        all
+    /// What has happened since, on all hosts.
+    pub(super) fn observed(&mut self) -> Result<Observation, Failure> {
+        let mut seen = together(self.places, |_, place| place.observed())?;
+        let pong = (seen.len() > 1).then(|| seen.pop()).flatten();
+        let ping = seen.pop().unwrap_or_default();
+        Ok(match (pong, &self.order.across) {
+            (Some(pong), Some(across)) => ping.and_on(pong, across),
+            _ => ping,
+        })
+    }
+
+    /// Processes of the daemons on a host.
+    fn daemons(&self, host: usize) -> Vec<u32> {
+        let is_daemon =
+            |player: &Player| player.role == Role::Daemon && self.host_of(*player) == host;
+        let daemons = self.ready.iter().filter(|(player, _)| is_daemon(player));
+        daemons.flat_map(|(_, ready)| &ready.pids).copied().collect()
     }
 
     /// What each has said on being ready.
@@ -125,6 +139,12 @@ impl<'a> Cast<'a> {
         all
     }
 
+    /// What the clocks have asked of each other.
+    pub(super) fn asked(&self) -> Vec<Exchange> {
+        let clocks = self.done.iter().filter(|(player, _)| player.role == Role::Clock);
+        clocks.flat_map(|(_, done)| &done.exchanges).copied().collect()
+    }
+
     /// What the processes have to say to the report, each remark once.
     pub(super) fn notes(&self) -> Vec<String> {
         let at_start = self.ready.values().flat_map(|ready| &ready.notes);
@@ -139,14 +159,19 @@ impl<'a> Cast<'a> {
     }
 
     /// What all of `role` write.
-    fn files(&self, role: Role) -> impl Iterator<Item = &Arc<SampleFile>> {
-        let files = self.samples.iter().filter(move |(player, _)| player.role == role);
-        files.map(|(_, (_, file))| file)
+    fn files(&self, role: Role) -> impl Iterator<Item = Arc<SampleFile>> {
+        let files = self.places.iter().flat_map(|place| place.files());
+        files.filter(move |(player, _)| player.role == role).map(|(_, file)| file)
     }
 
     /// What all of `role` have recorded, one process after the other.
-    pub(super) fn records(&self, role: Role) -> Vec<myelin_bench_kit::samples::Record> {
-        self.files(role).flat_map(|file| file.records()).collect()
+    pub(super) fn records(&mut self, role: Role) -> Result<Vec<Record>, Failure> {
+        let mut records = Vec::new();
+        for player in self.order.players(role) {
+            let host = self.host_of(player);
+            records.append(&mut self.places[host].records(player)?);
+        }
+        Ok(records)
     }
 
     /// Messages that the pings have exchanged so far.
@@ -156,26 +181,35 @@ impl<'a> Cast<'a> {
 
     /// What can be seen of the run while it lasts.
     pub(super) fn running(&self) -> Running {
+        let processes = (self.places.iter().enumerate())
+            .flat_map(|(host, place)| place.processes(&self.daemons(host)))
+            .collect();
         Running {
             prepare: self.order.prepare.clone(),
-            pings: self.files(Role::Ping).cloned().collect(),
-            pongs: self.files(Role::Pong).cloned().collect(),
-            processes: self.observed(),
+            pings: self.files(Role::Ping).collect(),
+            pongs: self.files(Role::Pong).collect(),
+            processes,
         }
     }
 
     /// Says `command` to all of `role`.
-    pub(super) fn say(&mut self, role: Role, command: &Command) {
-        for child in self.children.iter_mut().filter(|child| child.player.role == role) {
-            child.say(command);
+    pub(super) fn say(&mut self, role: Role, command: &Command) -> Result<(), Failure> {
+        Ok(self.places.iter_mut().try_for_each(|place| place.say(role, command))?)
+    }
+
+    /// Tells all of `roles` to start after `delay`; yields when that is, on the first host's clock.
+    /// Pong's host comes first: when ping is told, pong has been.
+    pub(super) fn go(&mut self, roles: &[Role], delay: Duration) -> Result<u64, Failure> {
+        let mut at_ns = 0;
+        for place in self.places.iter_mut().rev() {
+            at_ns = place.go(roles, delay)?;
         }
+        Ok(at_ns)
     }
 
     /// Waits for the end of all processes of `role`.
-    pub(super) fn wait_ended(&mut self, role: Role, limit: Duration) {
-        for child in self.children.iter_mut().filter(|child| child.player.role == role) {
-            child.wait(limit);
-        }
+    pub(super) fn wait_ended(&mut self, role: Role, limit: Duration) -> Result<(), Failure> {
+        Ok(self.places.iter_mut().try_for_each(|place| place.wait_ended(role, limit))?)
     }
 
     /// Waits until all of `role` that were started are ready.
@@ -215,8 +249,8 @@ impl<'a> Cast<'a> {
     }
 
     fn first_without(&self, role: Role, has: impl Fn(&Self, &Player) -> bool) -> Option<Player> {
-        let players = self.children.iter().map(|child| child.player);
-        players.filter(|player| player.role == role).find(|player| !has(self, player))
+        let players = self.started.iter().copied().filter(|player| player.role == role);
+        players.into_iter().find(|player| !has(self, player))
     }
 
     /// Takes in what a driver says next, or returns after a while.
@@ -225,30 +259,33 @@ impl<'a> Cast<'a> {
             return Err(Failure::Interrupted);
         }
         match self.said.recv_timeout(TICK) {
-            Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => Ok(()),
-            Ok((player, said)) => self.hear(player, said),
+            Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => {
+                Ok(self.places.iter().try_for_each(|place| place.check())?)
+            }
+            Ok(said) => self.hear(said),
         }
     }
 
-    fn hear(&mut self, player: Player, said: Said) -> Result<(), Failure> {
+    fn hear(&mut self, said: Said) -> Result<(), Failure> {
         match said {
-            Said::Event(Event::Ready(ready)) => {
+            Said::Event(player, Event::Ready(ready)) => {
                 self.ready.insert(player, ready);
             }
-            Said::Event(Event::Done(done)) => {
+            Said::Event(player, Event::Done(done)) => {
                 self.done.insert(player, done);
             }
-            Said::Event(Event::Error { message, remedy, .. }) => {
+            Said::Event(player, Event::Error { message, remedy, .. }) => {
                 let remedy = if remedy.is_empty() { remedy } else { format!("; {remedy}") };
                 return Err(Failure::Run(format!("{player}: {message}{remedy}")));
             }
-            Said::Nonsense(line) => {
+            Said::Nonsense(player, line) => {
                 return Err(Failure::Run(format!("{player} does not speak the protocol: {line}")));
             }
-            Said::Closed if self.done.contains_key(&player) => {}
-            Said::Closed => {
-                let child = self.children.iter_mut().find(|child| child.player == player);
-                let ending = child.map(Child::ending).unwrap_or_default();
+            Said::Gone(reason) => return Err(Failure::Gone(reason)),
+            Said::Closed(player) if self.done.contains_key(&player) => {}
+            Said::Closed(player) => {
+                let host = self.host_of(player);
+                let ending = self.places[host].ending(player)?;
                 return Err(Failure::Run(format!("{player} {ending}")));
             }
         }
@@ -258,17 +295,20 @@ impl<'a> Cast<'a> {
     /// Adds to a failure what the other processes say in the next moment: a dead daemon takes its
     /// clients with it, and the first to complain need not be the first to die.
     pub(super) fn explain(&mut self, failure: Failure) -> Failure {
-        let Failure::Run(first) = failure else {
-            return failure;
+        let mut reasons = match failure {
+            Failure::Run(first) => vec![first],
+            Failure::Gone(reason) => return Failure::Run(reason),
+            Failure::Interrupted => return failure,
         };
-        let mut reasons = vec![first];
         let deadline = Instant::now() + EXPLAIN_TIME;
         while let Some(left) = deadline.checked_duration_since(Instant::now()) {
-            let Ok((player, said)) = self.said.recv_timeout(left) else {
+            let Ok(said) = self.said.recv_timeout(left) else {
                 break;
             };
-            match self.hear(player, said) {
+            match self.hear(said) {
                 Err(Failure::Run(reason)) if !reasons.contains(&reason) => reasons.push(reason),
+                // Whatever else went wrong is because of it.
+                Err(Failure::Gone(reason)) => return Failure::Run(reason),
                 _ => {}
             }
         }
@@ -300,9 +340,25 @@ fn add(all: &mut Done, one: &Done) {
     }
 }
 
-fn daemon_name(pid: u32) -> String {
-    std::fs::read_to_string(format!("/proc/{pid}/comm"))
-        .map_or_else(|_| "daemon".into(), |name| name.trim().into())
+/// Asks all places at the same time, and yields their answers in order.
+fn together<T: Send>(
+    places: &mut [Box<dyn Place>],
+    ask: impl Fn(usize, &mut dyn Place) -> Result<T, String> + Sync,
+) -> Result<Vec<T>, Failure> {
+    if let [place] = places {
+        return Ok(vec![ask(0, place.as_mut())?]);
+    }
+    let ask = &ask;
+    std::thread::scope(|scope| {
+        let asking: Vec<_> = (places.iter_mut().enumerate())
+            .map(|(host, place)| scope.spawn(move || ask(host, place.as_mut())))
+            .collect();
+        let answers = asking.into_iter().map(|thread| match thread.join() {
+            Ok(answer) => Ok(answer?),
+            Err(_) => Err(Failure::Run("a thread of the lab has died".into())),
+        });
+        answers.collect()
+    })
 }
 
 /// How often the lab looks around while a run lasts. Each look costs the run a wake-up.

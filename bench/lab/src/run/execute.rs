@@ -1,18 +1,15 @@
-//! One run: daemon, pongs, pings; ready, start, done, stop; two snapshots; the samples.
+//! One run: daemons, clocks, pongs, pings; ready, start, done, stop; two snapshots; the samples.
 
 use std::time::{Duration, Instant};
 
-use myelin_bench_kit::clock;
-use myelin_bench_kit::protocol::{Command, Done, Role, Workload};
+use myelin_bench_kit::protocol::{Command, Done, Ready, Role, Workload};
 
 use super::cast::Cast;
-use super::child::Player;
 use super::order::Order;
-use super::tuning::LatencyGuard;
 use super::watch::Watch;
-use crate::observe::{Observation, Sampler, Snapshot};
-use crate::record::RunSamples;
-use crate::scenario::Tuning;
+use crate::observe::Observation;
+use crate::place::{Cutting, Place, Player};
+use crate::record::{CutRecord, RunSamples};
 
 /// What a run that came to its end has yielded.
 pub struct Outcome {
@@ -24,6 +21,8 @@ pub struct Outcome {
     pub notes: Vec<String>,
     /// How it came to run.
     pub startup: Startup,
+    /// When the link was down.
+    pub cut: Option<CutRecord>,
     /// From start to done.
     pub observation: Observation,
     /// All records.
@@ -50,58 +49,70 @@ pub enum Failure {
     /// The run is kept as failed.
     #[error("{0}")]
     Run(String),
+    /// So it is, because a host went out of reach, which explains whatever else went wrong.
+    #[error("{0}")]
+    Gone(String),
 }
 
-impl From<std::io::Error> for Failure {
-    fn from(error: std::io::Error) -> Self {
-        Failure::Run(error.to_string())
+impl From<String> for Failure {
+    fn from(reason: String) -> Self {
+        Failure::Run(reason)
     }
 }
 
-/// Executes one run, for `watch` to see. When it returns, no process of the run is left.
-pub fn execute(order: &Order<'_>, watch: &mut dyn Watch) -> Result<Outcome, Failure> {
-    let guard = (order.tuning == Tuning::Awake).then(LatencyGuard::hold).transpose()?;
-    let mut cast = Cast::new(order)?;
+/// Executes one run, for `watch` to see, on this host or on those of ping and of pong. When it
+/// returns, no process of the run is left.
+pub(crate) fn execute(
+    order: &Order<'_>,
+    places: &mut [Box<dyn Place>],
+    watch: &mut dyn Watch,
+) -> Result<Outcome, Failure> {
+    let mut cast = Cast::new(order, places)?;
     let outcome = go(order, &mut cast, watch).map_err(|failure| {
         watch.end();
         cast.explain(failure)
     });
     let has_failed = outcome.is_err();
     drop(cast);
-    drop(guard);
     if has_failed {
-        order.entry.clean();
+        places.iter_mut().for_each(|place| place.clean(&order.entry.executable));
     }
     outcome
 }
 
 fn go(order: &Order<'_>, cast: &mut Cast<'_>, watch: &mut dyn Watch) -> Result<Outcome, Failure> {
     let startup = start(order, cast)?;
-    let sampler = Sampler::start(cast.observed());
-    let before = Snapshot::take(&cast.observed());
+    cast.observe()?;
     watch.begin(cast.running());
-    let at_ns = clock::monotonic_ns() + START_DELAY_NS;
-    cast.say(Role::Pong, &Command::Start { at_ns });
-    cast.say(Role::Ping, &Command::Start { at_ns });
+    let start_ns = cast.go(&[Role::Pong, Role::Ping], START_DELAY)?;
+    let across = order.across.as_ref();
+    let cutting = across.and_then(|across| Some(across.pair.as_ref()?.cut(start_ns, across.cut?)));
     wait_done(order, cast)?;
-    let observation = before.until(&Snapshot::take(&cast.observed()));
-    let mut series = sampler.stop();
+    let cut = cutting.map_or(Ok(None), Cutting::end)?;
+    let mut observation = cast.observed()?;
     // Whoever watches is part of what observing costs.
-    series.cost_percent += 100.0 * watch.end() as f64 / observation.wall_ns.max(1) as f64;
-    let observation = observation.with(series);
+    let watching_ns = watch.end();
+    if let Some(series) = &mut observation.series {
+        series.cost_percent += 100.0 * watching_ns as f64 / observation.wall_ns.max(1) as f64;
+    }
 
     if !order.is_one_process() {
         await_goodbye(order, cast)?;
-        cast.say(Role::Pong, &Command::Stop);
+        cast.say(Role::Pong, &Command::Stop)?;
         cast.collect(Role::Pong, DONE_LIMIT, "did not stop")?;
     }
-    cast.say(Role::Ping, &Command::Stop);
-    cast.wait_ended(Role::Ping, DONE_LIMIT);
-    cast.wait_ended(Role::Pong, DONE_LIMIT);
+    cast.say(Role::Ping, &Command::Stop)?;
+    cast.wait_ended(Role::Ping, DONE_LIMIT)?;
+    cast.wait_ended(Role::Pong, DONE_LIMIT)?;
+    if order.across.is_some() {
+        cast.say(Role::Clock, &Command::Stop)?;
+        cast.collect(Role::Clock, DONE_LIMIT, "did not stop")?;
+        cast.wait_ended(Role::Clock, DONE_LIMIT)?;
+    }
     if order.entry.system.daemon {
-        cast.say(Role::Daemon, &Command::Stop);
+        cast.say(Role::Daemon, &Command::Stop)?;
         cast.collect(Role::Daemon, DAEMON_LIMIT, "did not stop")?;
-        cast.wait_ended(Role::Daemon, DONE_LIMIT);
+        cast.wait_ended(Role::Daemon, DONE_LIMIT)?;
     }
     let mut ping = cast.counts(Role::Ping);
     let pong = match ping.pong.take() {
@@ -109,12 +120,12 @@ fn go(order: &Order<'_>, cast: &mut Cast<'_>, watch: &mut dyn Watch) -> Result<O
         _ => cast.counts(Role::Pong),
     };
     let samples = RunSamples {
-        ping: cast.records(Role::Ping),
-        pong: cast.records(Role::Pong),
-        ..RunSamples::default()
+        ping: cast.records(Role::Ping)?,
+        pong: cast.records(Role::Pong)?,
+        exchanges: cast.asked(),
     };
     let notes = cast.notes();
-    Ok(Outcome { ping, pong, notes, startup, observation, samples })
+    Ok(Outcome { ping, pong, notes, startup, cut, observation, samples })
 }
 
 /// Starts everybody and waits until all are ready.
@@ -122,22 +133,32 @@ fn start(order: &Order<'_>, cast: &mut Cast<'_>) -> Result<Startup, Failure> {
     let mut startup = Startup::default();
     if order.entry.system.daemon {
         let begin = Instant::now();
-        cast.start(Player { role: Role::Daemon, index: 0 })?;
+        for player in order.players(Role::Daemon) {
+            cast.start(player)?;
+        }
         cast.wait_ready(Role::Daemon)?;
         startup.daemon_ms = Some(begin.elapsed().as_secs_f64() * 1e3);
     }
+    // Asked before the run, while it lasts, and after it.
+    for player in order.players(Role::Clock) {
+        cast.start(player)?;
+    }
+    cast.wait_ready(Role::Clock)?;
+    cast.go(&[Role::Clock], Duration::ZERO)?;
     let mut later_start_ns = 0;
     // In one process there is no pong to start.
     let pongs = order.players(Role::Pong).filter(|_| !order.is_one_process());
     for player in pongs.chain(order.players(Role::Ping)) {
-        later_start_ns = clock::monotonic_ns();
-        cast.start(player)?;
+        later_start_ns = cast.start(player)?;
     }
     cast.wait_ready(Role::Pong)?;
     cast.wait_ready(Role::Ping)?;
     let since_ms = |at_ns: u64| at_ns.saturating_sub(later_start_ns) as f64 * 1e-6;
-    let latest = |at_ns: fn(&myelin_bench_kit::protocol::Ready) -> u64| {
-        cast.ready().values().map(at_ns).max().unwrap_or(0)
+    // Across hosts ping's clock says it, whose process is the later one.
+    let is_on_clock = |player: &Player| order.across.is_none() || player.role == Role::Ping;
+    let latest = |at_ns: fn(&Ready) -> u64| {
+        let ready = cast.ready().iter().filter(|(player, _)| is_on_clock(player));
+        ready.map(|(_, ready)| at_ns(ready)).max().unwrap_or(0)
     };
     startup.matched_ms = since_ms(latest(|ready| ready.matched_ns));
     if order.prepare.workload == Workload::Startup {
@@ -151,7 +172,10 @@ fn wait_done(order: &Order<'_>, cast: &mut Cast<'_>) -> Result<(), Failure> {
     let prepare = &order.prepare;
     let period = Duration::from_secs_f64(prepare.rate_hz.map_or(0.0, |rate| 1.0 / rate));
     let answers = Duration::from_nanos(prepare.reply_timeout_ns);
-    let patience = STALL_LIMIT + period * 2 + answers * LOST_LIMIT;
+    // A cut that was announced is no stall.
+    let cut = order.across.as_ref().and_then(|across| across.cut);
+    let cut = Duration::from_secs_f64(cut.map_or(0.0, |cut| cut.for_s));
+    let patience = STALL_LIMIT + period * 2 + answers * LOST_LIMIT + cut;
     let (mut exchanges, mut since) = (0, Instant::now());
     while !cast.are_done(Role::Ping) {
         let now_exchanges = cast.exchanges();
@@ -178,7 +202,7 @@ fn await_goodbye(order: &Order<'_>, cast: &mut Cast<'_>) -> Result<(), Failure> 
 }
 
 /// Between the command and the first message, so that all have read theirs.
-const START_DELAY_NS: u64 = 2_000_000;
+const START_DELAY: Duration = Duration::from_millis(2);
 /// Without an exchange for so long, beyond what lost answers take, ping is given up.
 const STALL_LIMIT: Duration = Duration::from_secs(10);
 /// As many answers in a row may be lost before ping gives up itself.

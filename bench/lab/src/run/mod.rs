@@ -1,7 +1,6 @@
 //! Executing a plan: fresh processes for every run, watched, and never left behind.
 
 mod cast;
-mod child;
 pub mod execute;
 pub mod order;
 pub mod tuning;

@@ -1,14 +1,15 @@
 //! What a run is made of, and what follows from it.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use myelin_bench_kit::protocol::{Prepare, Role, System, Topology, Wait, Workload};
+use myelin_bench_kit::protocol::{Network, Prepare, Role, System, Topology, Wait, Workload};
 
-use super::child::Player;
 use super::tuning::{self, Cpus, Settings};
+use crate::place::{Pair, Player};
 use crate::registry::Entry;
-use crate::scenario::Tuning;
+use crate::scenario::{Cut, Tuning};
 
 /// What a run is made of.
 pub struct Order<'a> {
@@ -26,8 +27,25 @@ pub struct Order<'a> {
     pub directory: PathBuf,
     /// Records to make room for, of each publisher.
     pub capacity: u64,
+    /// The two hosts; absent for one.
+    pub(crate) across: Option<Across>,
     /// Set when the user has had enough.
     pub interrupted: &'a AtomicBool,
+}
+
+/// The two hosts of a run: ping's, then pong's.
+#[derive(Clone, Debug)]
+pub(crate) struct Across {
+    /// Their names.
+    pub names: [String; 2],
+    /// The way to the other, seen from each.
+    pub network: [Network; 2],
+    /// Whether both are one machine, whose counters are the same then.
+    pub one_machine: bool,
+    /// The cable between them, if it is ours.
+    pub pair: Option<Arc<Pair>>,
+    /// When it goes down in a run, if it does.
+    pub cut: Option<Cut>,
 }
 
 impl Order<'_> {
@@ -37,7 +55,9 @@ impl Order<'_> {
         let count = match role {
             Role::Ping if one_way => self.prepare.publishers,
             Role::Pong if one_way => self.prepare.subscribers,
-            _ => 1,
+            Role::Ping | Role::Pong => 1,
+            Role::Daemon => 1 + u32::from(self.across.is_some()),
+            Role::Clock => 2 * u32::from(self.across.is_some()),
         };
         (0..count).map(move |index| Player { role, index })
     }
@@ -55,6 +75,16 @@ impl Order<'_> {
     /// Whether ping's process has both ends, and there is no pong.
     pub(super) fn is_one_process(&self) -> bool {
         self.entry.system.topology == Topology::OneProcess
+    }
+
+    /// The way from a host to the other, if there is one.
+    pub(super) fn network(&self, host: usize) -> Option<Network> {
+        self.across.as_ref().map(|across| across.network[host].clone())
+    }
+
+    /// The interface of a host over which messages travel that do not stay in memory.
+    pub(super) fn interface(&self, host: usize) -> &str {
+        self.across.as_ref().map_or("lo", |across| &across.network[host].interface)
     }
 
     /// How the receiving side waits.

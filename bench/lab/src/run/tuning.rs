@@ -8,12 +8,13 @@ use std::os::unix::process::CommandExt;
 use std::process::Command;
 
 use myelin_bench_kit::protocol::{Role, Wait};
+use serde::{Deserialize, Serialize};
 
 use crate::input_error::InputError;
 use crate::scenario::{Tuning, TuningChoice};
 
 /// The CPUs of `tuned`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Cpus {
     /// Of ping.
     pub ping: usize,
@@ -59,7 +60,7 @@ impl Cpus {
 }
 
 /// What one process is started with.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub struct Settings {
     /// Pins to this CPU.
     pub cpu: Option<usize>,

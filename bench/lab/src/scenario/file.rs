@@ -9,6 +9,7 @@ use toml::Spanned;
 
 use super::limits::{Limits, Rate};
 use super::modules::ModuleFile;
+use super::network::{self, NetworkFile};
 use super::stream::{ArrivalsFile, Schedules};
 use super::{
     Kind, Plan, Reliability, Scenario, Topology, Touch, Tuning, TuningChoice, Workload, kind,
@@ -27,6 +28,7 @@ pub(super) struct File {
     plan: PlanFile,
     #[serde(default)]
     tuning: TuningFile,
+    network: Option<Spanned<NetworkFile>>,
     #[serde(default)]
     options: BTreeMap<String, serde_json::Map<String, serde_json::Value>>,
 }
@@ -93,7 +95,8 @@ impl File {
             )));
         }
         let workload = self.workload.check(&limits)?;
-        let plan = self.plan.check(&limits)?;
+        let plan = self.plan.check(&limits, workload.kind)?;
+        let network = network::check(&limits, self.network, &plan.topology, &workload)?;
         let tuning = self.tuning.check(&limits)?;
         Ok(Scenario {
             name: self.name.into_inner(),
@@ -101,6 +104,7 @@ impl File {
             workload,
             plan,
             tuning,
+            network,
             options: self.options,
             source,
             is_built_in: false,
@@ -271,7 +275,7 @@ fn each_once<T: PartialEq>(
 }
 
 impl PlanFile {
-    fn check(self, limits: &Limits<'_>) -> Result<Plan, InputError> {
+    fn check(self, limits: &Limits<'_>, kind: Kind) -> Result<Plan, InputError> {
         if self.systems.is_empty() {
             return Err(limits.missing("[plan]", "systems", "for instance [\"os.*\"]"));
         }
@@ -285,7 +289,7 @@ impl PlanFile {
         Ok(Plan {
             systems: self.systems.into_iter().map(Spanned::into_inner).collect(),
             tunings,
-            topology: topologies(limits, self.topology)?,
+            topology: topologies(limits, self.topology, kind)?,
             runs,
             precision: precision::check(limits, runs, self.runs_max, self.interval_percent)?,
         })
@@ -295,23 +299,38 @@ impl PlanFile {
 fn topologies(
     limits: &Limits<'_>,
     wanted: Spanned<TopologyFile>,
+    kind: Kind,
 ) -> Result<Vec<Topology>, InputError> {
     let span = wanted.span();
     let words = match wanted.into_inner() {
-        TopologyFile::Word(word) if word == "any" => return Ok(TOPOLOGIES.to_vec()),
+        TopologyFile::Word(word) if word == "any" => return Ok(ONE_HOST.to_vec()),
         TopologyFile::Word(word) => vec![word],
         TopologyFile::Words(words) => words,
     };
-    let remedy = "use \"two-processes\", \"one-process\", a list of them, or \"any\"";
+    let remedy =
+        "use \"two-processes\", \"one-process\", a list of them, \"any\", or \"two-hosts\"";
     if words.is_empty() {
         return Err(limits.source.error(span, "topology: nothing given").remedy(remedy));
     }
-    each_once(words.into_iter().map(|word| {
+    let topologies = each_once(words.into_iter().map(|word| {
         let known = TOPOLOGIES.into_iter().find(|topology| topology.name() == word);
         known.ok_or_else(|| {
             limits.source.error(span.clone(), format!("topology: unknown {word:?}")).remedy(remedy)
         })
-    }))
+    }))?;
+    let is_across = topologies.contains(&Topology::TwoHosts);
+    if is_across && topologies.len() > 1 {
+        let text = "topology: \"two-hosts\" stands alone";
+        let remedy = "write a scenario of its own for what is on one host";
+        return Err(limits.source.error(span, text).remedy(remedy));
+    }
+    // Its ping looks into memory that pong writes.
+    if is_across && matches!(kind, Kind::Flood | Kind::Startup) {
+        let text = format!("topology: kind {:?} cannot be run across hosts", kind.name());
+        let remedy = "use \"two-processes\", or kind = \"stream\" or \"roundtrip\"";
+        return Err(limits.source.error(span, text).remedy(remedy));
+    }
+    Ok(topologies)
 }
 
 impl TuningFile {
@@ -348,7 +367,8 @@ const PUBLISH_RATE_HZ: f64 = 20_000.0;
 const STREAM_RATE_HZ: f64 = 100.0;
 /// Of kind `image`, where none is given: a camera's.
 const IMAGE_RATE_HZ: f64 = 30.0;
-const TOPOLOGIES: [Topology; 2] = [Topology::TwoProcesses, Topology::OneProcess];
+const ONE_HOST: [Topology; 2] = [Topology::TwoProcesses, Topology::OneProcess];
+const TOPOLOGIES: [Topology; 3] = [ONE_HOST[0], ONE_HOST[1], Topology::TwoHosts];
 const SUBSCRIBERS_MAX: i64 = 4_096;
 /// Publishers or subscribers of a stream: each is a process.
 const PROCESSES_MAX: i64 = 256;

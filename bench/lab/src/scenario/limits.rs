@@ -62,6 +62,20 @@ impl Limits<'_> {
         Err(self.bad(value.span(), key, found, &remedy))
     }
 
+    pub(super) fn real(
+        &self,
+        key: &str,
+        value: Spanned<f64>,
+        low: f64,
+        high: f64,
+    ) -> Result<f64, InputError> {
+        let found = *value.get_ref();
+        if (low..=high).contains(&found) {
+            return Ok(found);
+        }
+        Err(self.bad(value.span(), key, found, &format!("use {low} to {high}")))
+    }
+
     pub(super) fn rate(&self, rate: Spanned<Rate>) -> Result<Option<f64>, InputError> {
         let remedy =
             "give messages a second, above 0: 0.001 to 1000000, or \"max\" for back to back";

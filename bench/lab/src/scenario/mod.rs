@@ -8,6 +8,7 @@ mod file;
 mod kind;
 mod limits;
 mod modules;
+mod network;
 mod precision;
 mod stream;
 
@@ -20,6 +21,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::input_error::Source;
 use myelin_bench_kit::protocol::DEPTH_DEFAULT;
+pub use network::{Cut, Link};
 pub use precision::Precision;
 pub use stream::frame_name;
 
@@ -36,6 +38,9 @@ pub struct Scenario {
     pub plan: Plan,
     /// What `tuned` means.
     pub tuning: TuningChoice,
+    /// The link between two hosts, where it is to be a particular one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub network: Option<Link>,
     /// Tables for drivers, by the driver's name.
     pub options: BTreeMap<String, serde_json::Map<String, serde_json::Value>>,
     /// Where the scenario was read from, for errors found later.
@@ -121,6 +126,13 @@ impl Workload {
     }
 }
 
+impl Plan {
+    /// Whether ping and pong are on two hosts.
+    pub fn is_across_hosts(&self) -> bool {
+        self.topology == [Topology::TwoHosts]
+    }
+}
+
 impl Workload {
     /// How long a run lasts at most, warm-up included; `None` if nothing given says so.
     pub fn seconds_at_most(&self, rate_hz: Option<f64>) -> Option<f64> {
@@ -184,6 +196,8 @@ pub struct Plan {
     /// The columns of the experiment.
     pub tunings: Vec<Tuning>,
     /// Systems that live otherwise are left out; each has one topology, which is its cells'.
+    /// [`Topology::TwoHosts`] stands alone, and its systems are those of two processes that can be
+    /// run so.
     #[serde(deserialize_with = "one_or_many")]
     pub topology: Vec<Topology>,
     /// Repeats of each cell in fresh processes; with `precision`, at least.

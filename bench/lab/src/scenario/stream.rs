@@ -82,14 +82,7 @@ impl Schedules<'_> {
         low: f64,
         high: f64,
     ) -> Result<f64, InputError> {
-        let Some(value) = value else {
-            return Ok(0.0);
-        };
-        let found = *value.get_ref();
-        if (low..=high).contains(&found) {
-            return Ok(found);
-        }
-        Err(self.limits.bad(value.span(), key, found, &format!("use {low} to {high}")))
+        value.map_or(Ok(0.0), |value| self.limits.real(key, value, low, high))
     }
 }
 

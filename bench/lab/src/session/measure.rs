@@ -9,16 +9,19 @@ use anyhow::{Context, Result};
 
 use crate::analyse::{alone, is_narrow};
 use crate::host::{Host, Identity};
+use crate::input_error::InputError;
+use crate::place::hosts::Hosts;
+use crate::place::{Here, Place};
 use crate::plan::size::Durations;
 use crate::plan::{Plan, RunPlan};
 use crate::progress::{Finished, Progress, Title};
 use crate::record::{Folder, RunRecord, RunSamples};
-use crate::registry::{Entry, Registry};
+use crate::registry::{self, Entry, Registry};
 use crate::root::Root;
 use crate::run::execute::{Failure, Outcome, execute};
 use crate::run::order::{Order, tuning_notes};
 use crate::run::tuning::Cpus;
-use crate::scenario::Tuning;
+use crate::scenario::{Topology, Tuning};
 
 /// What measuring needs, for as long as it lasts.
 pub(super) struct Measuring<'a> {
@@ -26,6 +29,7 @@ pub(super) struct Measuring<'a> {
     plan: &'a Plan,
     registry: &'a Registry,
     host: Host,
+    hosts: Option<Hosts>,
     identity: Identity,
     interrupted: &'a AtomicBool,
     progress: Progress,
@@ -39,7 +43,7 @@ impl<'a> Measuring<'a> {
         folder: &'a mut Folder,
         plan: &'a Plan,
         registry: &'a Registry,
-        host: Host,
+        (host, hosts): (Host, Option<Hosts>),
         interrupted: &'a AtomicBool,
         plain: bool,
     ) -> Result<Self> {
@@ -47,7 +51,17 @@ impl<'a> Measuring<'a> {
         let progress = Progress::new(Durations::new(plan), plain);
         let narrow = BTreeSet::new();
         let identity = Identity::read(&Root::machine());
-        Ok(Measuring { folder, plan, registry, host, identity, interrupted, progress, narrow })
+        Ok(Measuring {
+            folder,
+            plan,
+            registry,
+            host,
+            hosts,
+            identity,
+            interrupted,
+            progress,
+            narrow,
+        })
     }
 
     /// Measures until nothing is left to be done or the user has had enough.
@@ -162,8 +176,13 @@ impl<'a> Measuring<'a> {
             format!("{path}: earlier runs are intact: make room and go on with --resume {path}")
         })?;
         let tuned = cell.tuning != Tuning::Default;
-        let cpus = tuned.then(|| Cpus::choose(&scenario.tuning)).transpose()?;
-        let order = Order {
+        let cpus = match &mut self.hosts {
+            Some(hosts) if hosts.are_real() && cell.topology == Topology::TwoHosts => {
+                tuned.then(|| hosts.cpus(&scenario.tuning)).transpose().map_err(InputError::new)?
+            }
+            _ => tuned.then(|| Cpus::choose(&scenario.tuning)).transpose()?,
+        };
+        let mut order = Order {
             entry,
             prepare: self.plan.prepare(cell, run),
             tuning: cell.tuning,
@@ -171,6 +190,7 @@ impl<'a> Measuring<'a> {
             priority: scenario.tuning.priority,
             directory: std::path::absolute(self.folder.path())?.join(&directory),
             capacity: scenario.workload.records_at_most(cell.rate_hz).min(RECORDS_MAX),
+            across: None,
             interrupted: self.interrupted,
         };
         let title = Title {
@@ -190,14 +210,28 @@ impl<'a> Measuring<'a> {
             startup_ms: 0.0,
             first_sample_ms: None,
             daemon_ms: None,
+            cut: None,
             pinned: cpus.map(|cpus| [cpus.ping, cpus.pong]),
             observation: None,
             host: Some(self.identity.clone()),
             directory,
         };
-        match execute(&order, &mut self.progress) {
+        let mut here: [Box<dyn Place>; 1] = [Box::new(Here::default())];
+        let link = scenario.network.clone().unwrap_or_default();
+        let places = match (cell.topology, &mut self.hosts) {
+            (Topology::TwoHosts, Some(hosts)) => hosts.ready(&link, run.order).map(|it| {
+                order.across = Some(it.1);
+                it.0
+            }),
+            (Topology::TwoHosts, None) => Err("two hosts were there when the plan was made".into()),
+            _ => Ok(&mut here[..]),
+        };
+        let outcome = places
+            .map_err(Failure::Run)
+            .and_then(|places| execute(&order, places, &mut self.progress));
+        match outcome {
             Err(Failure::Interrupted) => Ok(None),
-            Err(Failure::Run(reason)) => {
+            Err(Failure::Run(reason) | Failure::Gone(reason)) => {
                 record.failure = Some(reason);
                 Ok(Some((record, RunSamples::default())))
             }
@@ -229,7 +263,7 @@ fn clean_up_after_others(plan: &Plan, registry: &Registry) {
     let mut cleaned = Vec::new();
     for entry in registry.entries().iter().filter(planned) {
         if !cleaned.contains(&&entry.executable) {
-            entry.clean();
+            registry::clean(&entry.executable);
             cleaned.push(&entry.executable);
         }
     }
@@ -242,6 +276,7 @@ fn fill(record: &mut RunRecord, outcome: Outcome) -> RunSamples {
     record.startup_ms = outcome.startup.matched_ms;
     record.first_sample_ms = outcome.startup.first_sample_ms;
     record.daemon_ms = outcome.startup.daemon_ms;
+    record.cut = outcome.cut;
     record.observation = Some(outcome.observation);
     outcome.samples
 }

@@ -31,6 +31,7 @@ pub fn host() -> Host {
         huge_pages: Some("madvise".to_owned()),
         busy_percent: 2.0,
         loopback_packets_per_s: 14.0,
+        others: Vec::new(),
         steal_percent: Some(0.7),
     }
 }

@@ -35,6 +35,7 @@ fn good() -> Case {
             startup_ms: 1.0,
             first_sample_ms: None,
             daemon_ms: None,
+            cut: None,
             pinned: Some([1, 0]),
             observation: Some(observation),
             host: None,

@@ -159,7 +159,7 @@ fn some_time() {
 #[test]
 fn a_thread_that_burns_is_seen_when_it_burns() {
     let mut puppet = Puppet::start();
-    let sampler = Sampler::start(vec![puppet.observed("ping")]);
+    let sampler = Sampler::start(vec![puppet.observed("ping")], "lo");
     some_time();
     let began_ns = clock::monotonic_ns();
     puppet.tell("burn burner 300");
@@ -188,7 +188,7 @@ fn a_thread_that_burns_is_seen_when_it_burns() {
 #[test]
 fn a_process_that_dies_is_seen_no_more() {
     let (doomed, other) = (Puppet::start(), Puppet::start());
-    let sampler = Sampler::start(vec![doomed.observed("ping"), other.observed("pong")]);
+    let sampler = Sampler::start(vec![doomed.observed("ping"), other.observed("pong")], "lo");
     some_time();
     drop(doomed);
     some_time();
@@ -197,7 +197,7 @@ fn a_process_that_dies_is_seen_no_more() {
     assert_eq!(of(&series, 1).count(), series.moments.len());
     let last = series.moments.last().unwrap();
     assert_eq!(last.processes.iter().map(|seen| seen.process).collect::<Vec<_>>(), [1]);
-    let nobody = Sampler::start(vec![("ping".into(), i32::MAX as u32)]).stop();
+    let nobody = Sampler::start(vec![("ping".into(), i32::MAX as u32)], "lo").stop();
     assert!(nobody.moments[0].processes.is_empty());
 }
 
@@ -205,7 +205,7 @@ fn a_process_that_dies_is_seen_no_more() {
 fn threads_come_and_go() {
     let mut puppet = Puppet::start();
     puppet.tell("threads 2");
-    let sampler = Sampler::start(vec![puppet.observed("ping")]);
+    let sampler = Sampler::start(vec![puppet.observed("ping")], "lo");
     puppet.tell("burn late 30");
     some_time();
     puppet.tell("end");
@@ -229,7 +229,7 @@ fn threads_come_and_go() {
 fn who_waits_for_a_cpu_is_seen_waiting() {
     let mut puppet = Puppet::start();
     puppet.tell("threads 1");
-    let sampler = Sampler::start(vec![puppet.observed("ping")]);
+    let sampler = Sampler::start(vec![puppet.observed("ping")], "lo");
     puppet.tell("contend 400");
     let series = sampler.stop();
     let threads = of(&series, 0).flat_map(|(_, seen)| &seen.threads);
@@ -241,11 +241,11 @@ fn who_waits_for_a_cpu_is_seen_waiting() {
 #[test]
 fn memory_rises_by_what_is_touched_and_not_by_samples() {
     let mut puppet = Puppet::start();
-    let before = Sampler::start(vec![puppet.observed("ping")]).stop();
+    let before = Sampler::start(vec![puppet.observed("ping")], "lo").stop();
     puppet.tell("samples 64");
-    let sampled = Sampler::start(vec![puppet.observed("ping")]).stop();
+    let sampled = Sampler::start(vec![puppet.observed("ping")], "lo").stop();
     assert!(pss(&sampled).abs_diff(pss(&before)) < 4 << 20, "{} {}", pss(&before), pss(&sampled));
-    let sampler = Sampler::start(vec![puppet.observed("ping")]);
+    let sampler = Sampler::start(vec![puppet.observed("ping")], "lo");
     puppet.tell("map 64");
     let after = sampler.stop();
     let rise = (pss(&after) - pss(&before)) as f64 / f64::from(1 << 20);
@@ -259,7 +259,7 @@ fn memory_rises_by_what_is_touched_and_not_by_samples() {
 fn where_sources_are_missing_figures_are_absent_and_others_stay() {
     let mut puppet = Puppet::start();
     let none = Sources { hardware: false, sched: false };
-    let sampler = Sampler::with(vec![puppet.observed("ping")], none);
+    let sampler = Sampler::with(vec![puppet.observed("ping")], "lo", none);
     puppet.tell("burn burner 50");
     let series = sampler.stop();
     assert_eq!(series.counted, None);
@@ -272,7 +272,7 @@ fn where_sources_are_missing_figures_are_absent_and_others_stay() {
 #[test]
 fn where_the_processor_counts_the_counts_rise() {
     let mut puppet = Puppet::start();
-    let sampler = Sampler::start(vec![puppet.observed("ping")]);
+    let sampler = Sampler::start(vec![puppet.observed("ping")], "lo");
     puppet.tell("burn burner 50");
     let series = sampler.stop();
     let cycles: u64 =
@@ -291,7 +291,7 @@ fn observing_a_hundred_threads_keeps_to_its_budget() {
     }
     let observed: Vec<_> =
         (0..).zip(&puppets).map(|(at, puppet)| puppet.observed(&format!("pong-{at}"))).collect();
-    let sampler = Sampler::start(observed);
+    let sampler = Sampler::start(observed, "lo");
     for _ in 0..5 {
         some_time();
     }

@@ -1,6 +1,5 @@
 //! One driver process: started, spoken to, and gone for certain when dropped.
 
-use std::fmt;
 use std::fs::File;
 use std::io::{BufRead, BufReader, Write};
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -10,40 +9,13 @@ use std::process::{Command, ExitStatus, Stdio};
 use std::sync::mpsc::Sender;
 use std::time::{Duration, Instant};
 
-use myelin_bench_kit::protocol::{self, Event, Role};
+use myelin_bench_kit::protocol::{self, Role};
 use rustix::fs::MemfdFlags;
 use rustix::process::{Pid, Signal};
 
-use super::tuning::Settings;
+use super::{Player, Said, role_name};
 use crate::observe::SAMPLES_NAME;
-
-/// What a driver process says.
-pub(super) enum Said {
-    /// A line of the protocol.
-    Event(Event),
-    /// Something else.
-    Nonsense(String),
-    /// Its output ended.
-    Closed,
-}
-
-/// Who plays a role; several may play the same.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Player {
-    /// Which part.
-    pub role: Role,
-    /// Which of those that play it, from 0.
-    pub index: u32,
-}
-
-impl fmt::Display for Player {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.index {
-            0 => write!(f, "{}", role_name(self.role)),
-            index => write!(f, "{}-{index}", role_name(self.role)),
-        }
-    }
-}
+use crate::run::tuning::Settings;
 
 /// A driver process playing one role.
 pub(super) struct Child {
@@ -62,7 +34,7 @@ impl Child {
         settings: Settings,
         log: &Path,
         samples: &[&OwnedFd],
-        said: Sender<(Player, Said)>,
+        said: Sender<Said>,
     ) -> std::io::Result<Self> {
         let mut command = Command::new(executable);
         command.args(["run", role_name(player.role)]).stdin(Stdio::piped()).stdout(Stdio::piped());
@@ -89,10 +61,10 @@ impl Child {
         let output = BufReader::new(process.stdout.take().expect("piped"));
         std::thread::spawn(move || {
             for line in output.lines().map_while(Result::ok) {
-                let event = serde_json::from_str(&line).map(Said::Event);
-                let _ = said.send((player, event.unwrap_or(Said::Nonsense(line))));
+                let event = serde_json::from_str(&line).map(|event| Said::Event(player, event));
+                let _ = said.send(event.unwrap_or(Said::Nonsense(player, line)));
             }
-            let _ = said.send((player, Said::Closed));
+            let _ = said.send(Said::Closed(player));
         });
         Ok(Child { process, player, status: None })
     }
@@ -147,16 +119,6 @@ impl Drop for Child {
             let _ = rustix::process::kill_process_group(group, Signal::KILL);
         }
         let _ = self.process.wait();
-    }
-}
-
-/// As messages and process lists show a role.
-fn role_name(role: Role) -> &'static str {
-    match role {
-        Role::Ping => "ping",
-        Role::Pong => "pong",
-        Role::Daemon => "daemon",
-        Role::Clock => "clock",
     }
 }
 

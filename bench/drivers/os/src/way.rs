@@ -1,0 +1,123 @@
+//! TCP connections between two hosts: how the sides meet there, and what `os.tcp` writes into.
+//!
+//! Pong listens at the first port of the run on its own address and takes none but the other host's
+//! connections; ping connects from its own address, again and again until it can.
+
+use std::net::{SocketAddr, TcpListener};
+use std::os::fd::{AsFd, OwnedFd};
+use std::time::Duration;
+
+use myelin_bench_kit::Error;
+use myelin_bench_kit::protocol::{Network, Prepare, Role};
+use rustix::io::Errno;
+use rustix::net::sockopt::{self, Timeout};
+use rustix::net::{self, AddressFamily, SocketFlags, SocketType};
+
+use crate::peer::Deadline;
+
+/// One side's view of the way to the other host.
+pub struct Way<'a> {
+    /// Addresses and ports.
+    pub network: &'a Network,
+    /// This side.
+    pub role: Role,
+    /// The end of the time for finding each other.
+    pub deadline: Deadline,
+    /// Pong's.
+    listener: Option<TcpListener>,
+}
+
+impl<'a> Way<'a> {
+    /// Pong listens from now on.
+    pub fn new(prepare: &Prepare, network: &'a Network) -> Result<Self, Error> {
+        let (role, peer) = (prepare.role, network.peer);
+        let listener = (role == Role::Pong).then(|| listen(network.here(MEETING))).transpose()?;
+        let deadline = Deadline::new(prepare, format!("`ping {peer}` from here says if it is up"));
+        Ok(Way { network, role, deadline, listener })
+    }
+
+    /// The next connection. Both sides ask for as many, in the same order.
+    pub fn connection(&self) -> Result<OwnedFd, Error> {
+        let socket = match &self.listener {
+            Some(listener) => self.accept(listener)?,
+            None => self.connect()?,
+        };
+        sockopt::set_tcp_nodelay(&socket, true).map_err(std::io::Error::from)?;
+        Ok(socket)
+    }
+
+    fn accept(&self, listener: &TcpListener) -> Result<OwnedFd, Error> {
+        loop {
+            match listener.accept() {
+                Ok((socket, from)) if from.ip() == self.network.peer => {
+                    socket.set_nonblocking(false)?;
+                    return Ok(socket.into());
+                }
+                Ok(_) => {} // somebody else's; closed by being dropped
+                Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => {
+                    self.deadline.nap("ping")?;
+                }
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+
+    fn connect(&self) -> Result<OwnedFd, Error> {
+        let (own, there) = (SocketAddr::new(self.network.own, 0), self.network.there(MEETING));
+        let family = if own.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
+        loop {
+            let flags = SocketFlags::CLOEXEC;
+            let socket = net::socket_with(family, SocketType::STREAM, flags, None)
+                .map_err(std::io::Error::from)?;
+            net::bind(&socket, &own).map_err(|error| cannot_bind(own, error.into()))?;
+            // `connect` ends in time with EINPROGRESS.
+            let limit = Some(self.deadline.remaining());
+            sockopt::set_socket_timeout(&socket, Timeout::Send, limit)
+                .map_err(std::io::Error::from)?;
+            match net::connect(&socket, &there) {
+                Ok(()) => return Ok(socket),
+                Err(Errno::CONNREFUSED | Errno::HOSTUNREACH | Errno::INPROGRESS) => {
+                    self.deadline.nap("pong")?;
+                }
+                Err(error) => {
+                    let peer = there.ip();
+                    return Err(Error::new(format!("cannot reach pong at {there}: {error}"))
+                        .remedy(format!("`ip route get {peer}` says which way leads there")));
+                }
+            }
+        }
+    }
+
+    /// Has a connection end by itself some time after the other host has vanished, but not when the
+    /// network is away for a few seconds.
+    pub fn notice_death(socket: impl AsFd) -> Result<(), Error> {
+        let set = sockopt::set_socket_keepalive(&socket, true)
+            .and_then(|()| sockopt::set_tcp_keepidle(&socket, PROBE_EVERY))
+            .and_then(|()| sockopt::set_tcp_keepintvl(&socket, PROBE_EVERY))
+            .and_then(|()| sockopt::set_tcp_keepcnt(&socket, PROBES));
+        Ok(set.map_err(std::io::Error::from)?)
+    }
+}
+
+fn listen(at: SocketAddr) -> Result<TcpListener, Error> {
+    let listener = TcpListener::bind(at).map_err(|error| cannot_bind(at, error))?;
+    listener.set_nonblocking(true)?;
+    Ok(listener)
+}
+
+/// Why a socket cannot have the address `at`.
+pub fn cannot_bind(at: SocketAddr, error: std::io::Error) -> Error {
+    let remedy = match error.kind() {
+        std::io::ErrorKind::AddrInUse => {
+            format!("`ss -tulpn 'sport = :{}'` says which program has the port", at.port())
+        }
+        _ => "`ip address` shows the addresses of this host".to_owned(),
+    };
+    Error::new(format!("cannot use {at}: {error}")).remedy(remedy)
+}
+
+/// The port at which pong listens.
+const MEETING: u16 = 0;
+/// A connection that is dead for four probes has ended: after 20 s.
+const PROBE_EVERY: Duration = Duration::from_secs(4);
+const PROBES: u32 = 4;

@@ -1,0 +1,229 @@
+//! Across hosts: messages really travel, over TCP, and what was injected is added at the end that
+//! takes them, by real time.
+//!
+//! A round trip lasts until its delay has passed since it was published, or a little longer where
+//! the way there and back did. A message of a stream is held for its delay from when it came, and
+//! its fate is decided then; one way it takes the delay and the way itself. Pong's host has the clock
+//! that `clock_offset_us` and `clock_drift_ppm` say, so what a comparison of the two finds can be
+//! compared with what is known to be true.
+
+use std::cell::Cell;
+use std::collections::{BTreeMap, VecDeque};
+use std::net::TcpStream;
+use std::rc::Rc;
+
+use myelin_bench_kit::pingpong::GOODBYE;
+use myelin_bench_kit::protocol::{Network, Prepare, Role, Workload};
+use myelin_bench_kit::{Clock, Error, Link, Publisher, Stream, Subscriber, message};
+
+use crate::delay::Delays;
+use crate::fate;
+use crate::options::Options;
+use crate::route::{Delivery, Route};
+use crate::simulate::{corrupt, pass_until};
+use crate::wire::{self, Inbox};
+
+/// Whether the options and the run mean anything across hosts.
+pub fn check(options: &Options, prepare: &Prepare) -> Result<(), Error> {
+    let faults = [
+        (options.lose_every, "lose_every"),
+        (options.reorder_every, "reorder_every"),
+        (options.duplicate_every, "duplicate_every"),
+        (options.corrupt_every, "corrupt_every"),
+    ];
+    let fault = faults.iter().find(|(every, _)| *every > 0);
+    if let (Workload::Roundtrip, Some((_, key))) = (prepare.workload, fault) {
+        let text = format!("{key}: not simulated for round trips across hosts");
+        return Err(Error::new(text)
+            .remedy("streams are; or use topology two-processes")
+            .key(*key));
+    }
+    if prepare.workload == Workload::Publish {
+        let text = "publish runs are not simulated across hosts";
+        return Err(Error::new(text).remedy("use topology two-processes"));
+    }
+    if prepare.subscribers > 1 {
+        let text = format!("subscribers: {} of them, across hosts it has one", prepare.subscribers);
+        return Err(Error::new(text).remedy("subscribers = 1"));
+    }
+    Ok(())
+}
+
+/// Opens one role of a round trip.
+pub fn open(options: Options, prepare: &Prepare, network: &Network) -> Result<Link, Error> {
+    let clock = options.clock_across(prepare)?;
+    let stream = wire::meet(prepare, network)?;
+    let inbox = inbox(&stream, prepare)?;
+    if prepare.role != Role::Ping {
+        let publisher = Box::new(Answers { stream });
+        let subscriber = Box::new(Held::new(inbox, clock.clone(), 0, Hold::Not));
+        return Ok(Link { publisher, subscriber, clock });
+    }
+    let due = Rc::new(Cell::new((GOODBYE, 0)));
+    let hold = Hold::Until(Rc::clone(&due));
+    let subscriber = Box::new(Held::new(inbox, clock.clone(), options.read_ns, hold));
+    let delays = Delays::new(prepare.messages, prepare.seed);
+    let (clock, warmup_messages) = (clock, prepare.warmup_messages);
+    let call_ns = options.write_ns;
+    let sender =
+        Sender { stream, clock: clock.clone(), delays, due, call_ns, warmup_messages, options };
+    Ok(Link { publisher: Box::new(sender), subscriber, clock })
+}
+
+/// Opens one role of a stream.
+pub fn open_stream(
+    options: &Options,
+    prepare: &Prepare,
+    network: &Network,
+) -> Result<Stream, Error> {
+    let clock = options.clock_across(prepare)?;
+    let stream = wire::meet(prepare, network)?;
+    if prepare.role == Role::Ping {
+        let sender = Sender {
+            stream,
+            clock: clock.clone(),
+            delays: Delays::new(0, prepare.seed),
+            due: Rc::default(),
+            call_ns: options.call_ns(prepare),
+            warmup_messages: prepare.warmup_messages,
+            options: options.clone(),
+        };
+        return Ok(Stream { clock, ..Stream::ping(Box::new(sender)) });
+    }
+    let hold = Hold::Routed(Box::new(Route::new(options, prepare)));
+    let held = Held::new(inbox(&stream, prepare)?, clock.clone(), options.read_ns, hold);
+    Ok(Stream { clock, ..Stream::pong(Box::new(held)) })
+}
+
+fn inbox(stream: &TcpStream, prepare: &Prepare) -> Result<Inbox, Error> {
+    let message_bytes = message::HEADER_BYTES as u64 + prepare.payload_bytes;
+    Ok(Inbox::new(stream.try_clone()?, message_bytes))
+}
+
+/// Ping's: sends, and takes as long as it is told.
+struct Sender {
+    stream: TcpStream,
+    clock: Clock,
+    delays: Delays,
+    /// Of round trips: which message was sent last, and when its answer may be taken.
+    due: Rc<Cell<(u64, u64)>>,
+    call_ns: u64,
+    warmup_messages: u64,
+    options: Options,
+}
+
+impl Publisher for Sender {
+    fn publish(&mut self, message: &[u8]) -> Result<(), Error> {
+        let entry_ns = self.clock.now();
+        let sequence = message::sequence(message).ok_or_else(|| Error::new("no sequence"))?;
+        let id = sequence.checked_sub(self.warmup_messages).filter(|_| sequence != GOODBYE);
+        let stall_ns = id.map_or(0, |id| fate::stall_ns(id, &self.options));
+        self.due.set((sequence, entry_ns + self.delays.ns(id, &self.options) + stall_ns));
+        wire::send(&self.stream, message)?;
+        pass_until(&self.clock, entry_ns + self.call_ns);
+        Ok(())
+    }
+}
+
+/// Pong's, of a round trip.
+struct Answers {
+    stream: TcpStream,
+}
+
+impl Publisher for Answers {
+    fn publish(&mut self, message: &[u8]) -> Result<(), Error> {
+        wire::send(&self.stream, message)
+    }
+}
+
+/// When a message that has come may be taken.
+enum Hold {
+    /// At once.
+    Not,
+    /// The answer to the message named, then; others at once.
+    Until(Rc<Cell<(u64, u64)>>),
+    /// After its delay, if at all.
+    Routed(Box<Route>),
+}
+
+/// Takes what has come when it is due.
+struct Held {
+    inbox: Inbox,
+    clock: Clock,
+    read_ns: u64,
+    hold: Hold,
+    /// In the order of delivery.
+    arriving: VecDeque<Delivery>,
+    /// What has come, by number, as long as it may still be delivered.
+    bodies: BTreeMap<u64, Vec<u8>>,
+    taken: Vec<u8>,
+}
+
+impl Held {
+    fn new(inbox: Inbox, clock: Clock, read_ns: u64, hold: Hold) -> Self {
+        let (arriving, bodies) = Default::default();
+        Held { inbox, clock, read_ns, hold, arriving, bodies, taken: Vec::new() }
+    }
+
+    fn hear(&mut self, bytes: Vec<u8>) {
+        let now_ns = self.clock.now();
+        let sequence = message::sequence(&bytes).unwrap_or(0);
+        let at = |due_ns| Delivery { sequence, due_ns, damaged: false };
+        match &mut self.hold {
+            Hold::Not => self.arriving.push_back(at(now_ns)),
+            Hold::Until(due) => {
+                let (awaited, due_ns) = due.get();
+                let due_ns = if awaited == sequence { due_ns.max(now_ns) } else { now_ns };
+                self.arriving.push_back(at(due_ns));
+            }
+            Hold::Routed(route) if sequence == GOODBYE => {
+                route.end(&mut self.arriving);
+                self.arriving.push_back(at(now_ns));
+            }
+            Hold::Routed(route) => route.send(sequence, now_ns, &mut self.arriving),
+        }
+        self.bodies.insert(sequence, bytes);
+    }
+}
+
+impl Subscriber for Held {
+    fn wait(&mut self, until_ns: u64) -> Result<Option<bool>, Error> {
+        loop {
+            let due_ns = self.arriving.front().map(|next| next.due_ns - self.read_ns);
+            let now_ns = self.clock.now();
+            if let Some(due_ns) = due_ns.filter(|due_ns| *due_ns <= now_ns + SPIN_NS) {
+                pass_until(&self.clock, due_ns);
+                return Ok(Some(true));
+            }
+            if now_ns >= until_ns {
+                return Ok(Some(false));
+            }
+            // What comes meanwhile has its time counted from when it came.
+            let awake_ns = due_ns.map_or(until_ns, |due_ns| until_ns.min(due_ns - SPIN_NS));
+            if let Some(bytes) = self.inbox.next(&self.clock, awake_ns)? {
+                self.hear(bytes);
+            }
+        }
+    }
+
+    fn take(&mut self, _until_ns: u64) -> Result<Option<&[u8]>, Error> {
+        let Some(delivery) = self.arriving.pop_front() else {
+            return Ok(None);
+        };
+        let body = self.bodies.get(&delivery.sequence);
+        self.taken.clone_from(body.ok_or_else(|| Error::new("delivered, but never come"))?);
+        // It may be delivered once more, right behind itself; what was lost goes with it.
+        let before = delivery.sequence.saturating_sub(BODIES_MAX);
+        self.bodies = self.bodies.split_off(&before);
+        if delivery.damaged {
+            corrupt(&mut self.taken);
+        }
+        pass_until(&self.clock, delivery.due_ns);
+        Ok(Some(&self.taken))
+    }
+}
+
+/// So long before a message is due its wait is spun, as a sleep ends late.
+const SPIN_NS: u64 = 100_000;
+/// A message is reordered by fewer places.
+const BODIES_MAX: u64 = 16;

@@ -1,0 +1,232 @@
+//! The agent: serves the requests of a lab on another host, until its input ends.
+//!
+//! It holds the processes of a run and the memory of their samples, as the lab does on its own host
+//! ([`Here`]). The lab that dies closes the agent's input; the agent then kills what it has started,
+//! removes its folder and ends. An agent that is killed takes its processes along (they ask the
+//! kernel for it), and daemons' supervisors see the end of their input.
+
+use std::fs;
+use std::io::{self, BufReader, Read, Write};
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use myelin_bench_kit::samples::SampleFile;
+use serde::Serialize;
+use serde_json::Value;
+
+use super::words::{Hello, Request, Word};
+use super::{Begin, Here, Place, Player, boot_id, frame};
+use crate::observe::sampler::come_last;
+use crate::{network, record};
+
+/// Serves a lab over standard input and output. `folder`, made when it is first needed and removed at
+/// the end, is where drivers write; by default one in the folder for temporary files.
+pub fn run(folder: Option<PathBuf>) -> io::Result<()> {
+    let own = || std::env::temp_dir().join(format!("myelin-agent-{}", std::process::id()));
+    serve(io::stdin().lock(), io::stdout(), folder.unwrap_or_else(own))
+}
+
+/// Serves a lab over any two streams.
+pub(super) fn serve(
+    input: impl Read,
+    output: impl Write + Send + 'static,
+    folder: PathBuf,
+) -> io::Result<()> {
+    let output = Output(Arc::new(Mutex::new(output)));
+    let (version, address) = (env!("CARGO_PKG_VERSION").into(), network::of_login());
+    output.say(&Word::Hello(Hello { version, boot: boot_id(), address }), &[])?;
+    let mut agent = Agent { here: Here::default(), folder, run: None, output: output.clone() };
+    let mut input = BufReader::new(input);
+    while let Some((request, _)) = frame::read(&mut input)? {
+        let (answer, body) = match agent.answer(request) {
+            Ok((value, body)) => (Ok(value), body),
+            Err(reason) => (Err(reason), Vec::new()),
+        };
+        output.say(&Word::Answer(answer), &body)?;
+    }
+    Ok(())
+}
+
+/// Where frames of several threads go, one after the other.
+struct Output<W>(Arc<Mutex<W>>);
+
+impl<W> Clone for Output<W> {
+    fn clone(&self) -> Self {
+        Output(Arc::clone(&self.0))
+    }
+}
+
+impl<W: Write> Output<W> {
+    fn say(&self, word: &Word, body: &[u8]) -> io::Result<()> {
+        let mut output = self.0.lock().map_err(|_| io::Error::other("a thread has died"))?;
+        frame::write(&mut *output, word, body)
+    }
+}
+
+struct Agent<W> {
+    here: Here,
+    folder: PathBuf,
+    run: Option<Run>,
+    output: Output<W>,
+}
+
+/// The files of a run's processes, to be looked at while it lasts.
+type Files = Arc<Mutex<Vec<(Player, Arc<SampleFile>)>>>;
+
+/// A run in progress.
+struct Run {
+    directory: PathBuf,
+    files: Files,
+    /// Dropped at the end, for the thread that beats.
+    _going: mpsc::Sender<()>,
+}
+
+impl<W> Drop for Agent<W> {
+    fn drop(&mut self) {
+        self.here.end();
+        // It need not have been made.
+        let _ = fs::remove_dir_all(&self.folder);
+    }
+}
+
+/// A value and a body, or what went wrong.
+type Answer = Result<(Value, Vec<u8>), String>;
+
+impl<W: Write + Send + 'static> Agent<W> {
+    fn answer(&mut self, request: Request) -> Answer {
+        match request {
+            Request::Begin(number, run) => self.begin(number, &run).and_then(plain),
+            Request::Start(start) => {
+                let begin_ns = self.here.start(*start)?;
+                if let Some(run) = &self.run {
+                    *lock(&run.files) = self.here.files();
+                }
+                plain(begin_ns)
+            }
+            Request::Say(role, command) => self.here.say(role, &command).and_then(plain),
+            Request::Go(roles, delay) => self.here.go(&roles, delay).and_then(plain),
+            Request::WaitEnded(role, limit) => self.here.wait_ended(role, limit).and_then(plain),
+            Request::Ending(player) => self.here.ending(player).and_then(plain),
+            Request::Observe(daemons) => self.here.observe(&daemons).and_then(plain),
+            Request::Observed => {
+                let mut seen = self.here.observed()?;
+                let series = seen.series.take();
+                Ok((value(&seen)?, series.map_or(Ok(Vec::new()), |series| to_json(&series))?))
+            }
+            Request::Records(player) => {
+                let records = self.here.records(player)?;
+                Ok((Value::Null, record::bytes_of(&records).to_vec()))
+            }
+            Request::Files => self.files(),
+            Request::End => {
+                self.here.end();
+                if let Some(run) = self.run.take() {
+                    let _ = fs::remove_dir_all(run.directory);
+                }
+                plain(())
+            }
+            Request::Clean(executable) => {
+                self.here.clean(&executable);
+                plain(())
+            }
+            Request::Describe(executable) => self.here.describe(&executable).and_then(plain),
+            Request::Unavailable(tuning, choice) => {
+                self.here.unavailable(tuning, &choice).and_then(plain)
+            }
+            Request::Cpus(choice) => self.here.cpus(&choice).and_then(plain),
+            Request::Facts => self.here.facts().and_then(plain),
+            Request::Route(peer) => network::route_to(peer).and_then(plain),
+        }
+    }
+
+    fn begin(&mut self, number: u64, run: &Begin) -> Result<(), String> {
+        let directory = self.folder.join(&run.run);
+        let make = fs::DirBuilder::new().recursive(true).mode(0o700).create(&directory);
+        make.map_err(|error| format!("{}: {error}", directory.display()))?;
+        let (sender, said) = mpsc::channel();
+        let output = self.output.clone();
+        std::thread::spawn(move || {
+            for said in said {
+                // A lab that no longer listens has closed the agent's input, too.
+                let _ = output.say(&Word::Said(number, said), &[]);
+            }
+        });
+        let files = Files::default();
+        let (going, ended) = mpsc::channel();
+        let (output, seen) = (self.output.clone(), Arc::clone(&files));
+        std::thread::spawn(move || beat(&output, &seen, &ended));
+        self.run = Some(Run { directory: directory.clone(), files, _going: going });
+        self.here.begin(&Begin { directory, ..run.clone() }, sender)
+    }
+
+    /// What drivers have written into the run's folder.
+    fn files(&mut self) -> Answer {
+        let Some(run) = &self.run else {
+            return Ok((Value::Array(Vec::new()), Vec::new()));
+        };
+        let (mut names, mut body) = (Vec::new(), Vec::new());
+        let mut paths = Vec::new();
+        files_below(&run.directory, FOLDERS_DEEP, &mut paths);
+        paths.sort();
+        for path in paths {
+            let length = path.metadata().map_or(0, |data| data.len());
+            let within = path.strip_prefix(&run.directory).ok();
+            let Some(name) = within.filter(|_| body.len() as u64 + length <= FILES_BYTES_MAX)
+            else {
+                continue;
+            };
+            let mut bytes = Vec::new();
+            let read = fs::File::open(&path).and_then(|it| it.take(length).read_to_end(&mut bytes));
+            if read.is_ok() {
+                names.push((name.to_path_buf(), bytes.len()));
+                body.extend(bytes);
+            }
+        }
+        Ok((value(&names)?, body))
+    }
+}
+
+/// Tells the lab now and then how far the run is, which is the agent's sign of life as well.
+fn beat<W: Write>(output: &Output<W>, files: &Files, ended: &mpsc::Receiver<()>) {
+    come_last();
+    while ended.recv_timeout(BEAT) == Err(RecvTimeoutError::Timeout) {
+        let counts = lock(files).iter().map(|(player, file)| (*player, file.exchanges())).collect();
+        let _ = output.say(&Word::Beat(counts), &[]);
+    }
+}
+
+fn files_below(folder: &Path, deep: u32, found: &mut Vec<PathBuf>) {
+    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+        match entry.file_type() {
+            Ok(kind) if kind.is_file() => found.push(entry.path()),
+            Ok(kind) if kind.is_dir() && deep > 0 => files_below(&entry.path(), deep - 1, found),
+            // Sockets, and links that lead elsewhere.
+            _ => {}
+        }
+    }
+}
+
+fn lock(files: &Files) -> std::sync::MutexGuard<'_, Vec<(Player, Arc<SampleFile>)>> {
+    files.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+}
+
+fn plain(answer: impl Serialize) -> Answer {
+    Ok((value(&answer)?, Vec::new()))
+}
+
+fn value(answer: &impl Serialize) -> Result<Value, String> {
+    serde_json::to_value(answer).map_err(|error| error.to_string())
+}
+
+fn to_json(answer: &impl Serialize) -> Result<Vec<u8>, String> {
+    serde_json::to_vec(answer).map_err(|error| error.to_string())
+}
+
+/// As often as the lab looks around while a run lasts.
+const BEAT: Duration = Duration::from_millis(250);
+/// Of all files of a run; logs of a driver that has run wild are left where they are.
+const FILES_BYTES_MAX: u64 = 64 << 20;
+const FOLDERS_DEEP: u32 = 8;

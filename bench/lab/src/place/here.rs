@@ -1,0 +1,234 @@
+//! Processes on this host: started by this process, their sample memory mapped by both.
+
+use std::collections::BTreeMap;
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::mpsc::Sender;
+use std::time::Duration;
+
+use myelin_bench_kit::clock;
+use myelin_bench_kit::protocol::{Command, Prepare, Role, System};
+use myelin_bench_kit::samples::{Record, SampleFile};
+
+use super::child::{Child, sample_memory};
+use super::{Begin, Place, Player, Said, Start};
+use crate::host::Host;
+use crate::observe::{Observation, Sampler, Snapshot};
+use crate::registry;
+use crate::run::tuning::{self, Cpus, LatencyGuard};
+use crate::scenario::{Tuning, TuningChoice};
+
+/// This host. When it is dropped, no process of a run is left.
+#[derive(Default)]
+pub(crate) struct Here {
+    run: Option<Running>,
+}
+
+/// A run on this host.
+struct Running {
+    // Dropped from the last to the first: the daemon goes last.
+    children: Vec<Child>,
+    samples: BTreeMap<Player, (OwnedFd, Arc<SampleFile>)>,
+    said: Sender<Said>,
+    directory: PathBuf,
+    interface: String,
+    observing: Option<Observing>,
+    _guard: Option<LatencyGuard>,
+}
+
+struct Observing {
+    processes: Vec<(String, u32)>,
+    sampler: Sampler,
+    before: Snapshot,
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        while self.children.pop().is_some() {}
+    }
+}
+
+impl Running {
+    /// The memory that `player` writes its records to, made when it is first asked for.
+    fn memory(&mut self, player: Player, capacity: u64) -> Result<PathBuf, String> {
+        if !self.samples.contains_key(&player) {
+            let make = || -> Result<(OwnedFd, SampleFile), myelin_bench_kit::Error> {
+                let memory = sample_memory()?;
+                let file = std::fs::File::from(memory.try_clone()?);
+                let mapped = SampleFile::create(&file, capacity)?;
+                Ok((memory, mapped))
+            };
+            let (memory, mapped) = make().map_err(|error| format!("sample memory: {error}"))?;
+            self.samples.insert(player, (memory, Arc::new(mapped)));
+        }
+        Ok(path_of(&self.samples[&player].0))
+    }
+
+    fn of(&mut self, role: Role) -> impl Iterator<Item = &mut Child> {
+        self.children.iter_mut().filter(move |child| child.player.role == role)
+    }
+
+    fn measuring(&self) -> Vec<(String, u32)> {
+        let measures = |child: &&Child| matches!(child.player.role, Role::Ping | Role::Pong);
+        let measuring = self.children.iter().filter(measures);
+        let mut all: Vec<(String, u32)> =
+            measuring.map(|child| (child.player.to_string(), child.pid())).collect();
+        // Pings first, as reports have them.
+        all.sort_by_key(|(name, _)| !name.starts_with("ping"));
+        all
+    }
+}
+
+impl Here {
+    fn run(&mut self) -> Result<&mut Running, String> {
+        self.run.as_mut().ok_or_else(|| "no run has begun".into())
+    }
+}
+
+impl Place for Here {
+    fn begin(&mut self, run: &Begin, said: Sender<Said>) -> Result<(), String> {
+        self.end();
+        let guard = run.awake.then(LatencyGuard::hold).transpose();
+        self.run = Some(Running {
+            children: Vec::new(),
+            samples: BTreeMap::new(),
+            said,
+            directory: run.directory.clone(),
+            interface: run.interface.clone(),
+            observing: None,
+            _guard: guard.map_err(|error| format!("/dev/cpu_dma_latency: {error}"))?,
+        });
+        Ok(())
+    }
+
+    fn start(&mut self, start: Start) -> Result<u64, String> {
+        let begin_ns = clock::monotonic_ns();
+        let Start { player, executable, settings, capacity, pong_capacity, hears, prepare } = start;
+        let run = self.run()?;
+        let pong = Player::first(Role::Pong);
+        let own = capacity.map(|capacity| run.memory(player, capacity)).transpose()?;
+        let other = pong_capacity.map(|capacity| run.memory(pong, capacity)).transpose()?;
+        let known = run.samples.get(&pong).filter(|_| hears);
+        let heard = known.map(|(memory, _)| path_of(memory));
+        if hears && heard.is_none() {
+            return Err(format!("{player} cannot look at what pong has taken on another host"));
+        }
+        let is_given = |owner: &Player| {
+            *owner == player || (*owner == pong && (other.is_some() || heard.is_some()))
+        };
+        let given = run.samples.iter().filter(|(owner, _)| is_given(owner));
+        let given: Vec<&OwnedFd> = given.map(|(_, (memory, _))| memory).collect();
+        let log = run.directory.join(format!("{player}.log"));
+        let said = run.said.clone();
+        let mut child = Child::start(&executable, player, settings, &log, &given, said)
+            .map_err(|error| format!("{}: {error}", executable.display()))?;
+        let prepare = Prepare {
+            samples: own,
+            pong_samples: other,
+            heard,
+            directory: run.directory.clone(),
+            ..prepare
+        };
+        child.say(&Command::Prepare(Box::new(prepare)));
+        run.children.push(child);
+        Ok(begin_ns)
+    }
+
+    fn say(&mut self, role: Role, command: &Command) -> Result<(), String> {
+        self.run()?.of(role).for_each(|child| child.say(command));
+        Ok(())
+    }
+
+    fn go(&mut self, roles: &[Role], delay: Duration) -> Result<u64, String> {
+        let at_ns = clock::monotonic_ns() + delay.as_nanos() as u64;
+        for role in roles {
+            self.say(*role, &Command::Start { at_ns })?;
+        }
+        Ok(at_ns)
+    }
+
+    fn wait_ended(&mut self, role: Role, limit: Duration) -> Result<(), String> {
+        for child in self.run()?.of(role) {
+            child.wait(limit);
+        }
+        Ok(())
+    }
+
+    fn ending(&mut self, player: Player) -> Result<String, String> {
+        let child = self.run()?.children.iter_mut().find(|child| child.player == player);
+        Ok(child.map(Child::ending).unwrap_or_default())
+    }
+
+    fn files(&self) -> Vec<(Player, Arc<SampleFile>)> {
+        let samples = self.run.iter().flat_map(|run| &run.samples);
+        samples.map(|(player, (_, file))| (*player, Arc::clone(file))).collect()
+    }
+
+    fn processes(&self, daemons: &[u32]) -> Vec<(String, u32)> {
+        let mut all = self.run.as_ref().map(Running::measuring).unwrap_or_default();
+        all.extend(daemons.iter().map(|pid| (daemon_name(*pid), *pid)));
+        all
+    }
+
+    fn observe(&mut self, daemons: &[u32]) -> Result<(), String> {
+        let processes = self.processes(daemons);
+        let run = self.run()?;
+        let sampler = Sampler::start(processes.clone(), &run.interface);
+        let before = Snapshot::take(&processes, &run.interface);
+        run.observing = Some(Observing { processes, sampler, before });
+        Ok(())
+    }
+
+    fn observed(&mut self) -> Result<Observation, String> {
+        let run = self.run()?;
+        let Some(Observing { processes, sampler, before }) = run.observing.take() else {
+            return Err("nothing is observed".into());
+        };
+        let seen = before.until(&Snapshot::take(&processes, &run.interface));
+        Ok(seen.with(sampler.stop()))
+    }
+
+    fn records(&mut self, player: Player) -> Result<Vec<Record>, String> {
+        let file = self.run()?.samples.get(&player).map(|(_, file)| file.records());
+        Ok(file.unwrap_or_default())
+    }
+
+    fn end(&mut self) {
+        self.run = None;
+    }
+
+    fn clean(&mut self, executable: &Path) {
+        registry::clean(executable);
+    }
+
+    fn describe(&mut self, executable: &Path) -> Result<Vec<System>, String> {
+        registry::describe(executable)
+    }
+
+    fn unavailable(
+        &mut self,
+        tuning: Tuning,
+        choice: &TuningChoice,
+    ) -> Result<Option<String>, String> {
+        Ok(tuning::unavailable(tuning, choice))
+    }
+
+    fn cpus(&mut self, choice: &TuningChoice) -> Result<Cpus, String> {
+        Cpus::choose(choice).map_err(|error| error.to_string())
+    }
+
+    fn facts(&mut self) -> Result<Host, String> {
+        Ok(Host::read())
+    }
+}
+
+/// As a child that keeps the memory open names it.
+fn path_of(memory: &OwnedFd) -> PathBuf {
+    format!("/proc/self/fd/{}", memory.as_raw_fd()).into()
+}
+
+fn daemon_name(pid: u32) -> String {
+    std::fs::read_to_string(format!("/proc/{pid}/comm"))
+        .map_or_else(|_| "daemon".into(), |name| name.trim().into())
+}

@@ -1,0 +1,323 @@
+//! The two hosts of a session: an agent on each, and what leads from one to the other.
+
+use std::fmt;
+use std::net::IpAddr;
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+use std::sync::Arc;
+
+use myelin_bench_kit::protocol::{Network, PORTS, System};
+use serde::{Deserialize, Serialize};
+
+use super::line::{Line, agent};
+use super::netns::{self, Pair};
+use super::words::Request;
+use super::{Place, Remote, boot_id};
+use crate::host::OtherHost;
+use crate::input_error::InputError;
+use crate::run::order::Across;
+use crate::run::tuning::Cpus;
+use crate::scenario::{Link, Tuning, TuningChoice};
+
+/// Which two hosts, ping's first: `--hosts`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub enum HostsChoice {
+    /// Two network namespaces of this host, made for the session.
+    #[default]
+    Namespaces,
+    /// These.
+    Real([Address; 2]),
+}
+
+/// One host.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Address {
+    /// The one the lab runs on.
+    Local,
+    /// As ssh(1) is told its destination.
+    Ssh(String),
+}
+
+impl FromStr for HostsChoice {
+    type Err = InputError;
+
+    fn from_str(text: &str) -> Result<Self, InputError> {
+        let remedy = "use netns, or two of local and ssh:DESTINATION, for instance ssh:a,ssh:b";
+        let wrong = |what: String| InputError::new(format!("--hosts: {what}")).remedy(remedy);
+        if text == "netns" {
+            return Ok(HostsChoice::Namespaces);
+        }
+        let hosts = text.split(',').map(|word| match word.split_once(':') {
+            None if word == "local" => Ok(Address::Local),
+            // What begins with a dash ssh would take for an option.
+            Some(("ssh", host)) if !host.is_empty() && !host.starts_with('-') => {
+                Ok(Address::Ssh(host.into()))
+            }
+            _ => Err(wrong(format!("{word:?} is no host"))),
+        });
+        match hosts.collect::<Result<Vec<_>, _>>()?.as_slice() {
+            [ping, pong] if ping == pong => Err(wrong(format!("{ping} twice is one host"))),
+            [ping, pong] => Ok(HostsChoice::Real([ping.clone(), pong.clone()])),
+            others => Err(wrong(format!("{} hosts, where two are needed", others.len()))),
+        }
+    }
+}
+
+impl TryFrom<String> for HostsChoice {
+    type Error = InputError;
+
+    fn try_from(text: String) -> Result<Self, InputError> {
+        text.parse()
+    }
+}
+
+impl From<HostsChoice> for String {
+    fn from(choice: HostsChoice) -> String {
+        choice.to_string()
+    }
+}
+
+impl fmt::Display for HostsChoice {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            HostsChoice::Namespaces => write!(f, "netns"),
+            HostsChoice::Real([ping, pong]) => write!(f, "{ping},{pong}"),
+        }
+    }
+}
+
+impl fmt::Display for Address {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Address::Local => write!(f, "local"),
+            Address::Ssh(host) => write!(f, "ssh:{host}"),
+        }
+    }
+}
+
+/// The two hosts. When it is dropped, nothing of it is left on either.
+pub(crate) struct Hosts {
+    choice: HostsChoice,
+    /// The drivers that may be asked for: paths on this host.
+    drivers: Vec<PathBuf>,
+    up: Option<Up>,
+}
+
+/// Two hosts that can be reached.
+struct Up {
+    places: Vec<Box<dyn Place>>,
+    across: Across,
+    /// What the cable is made to be; `None` as it was laid.
+    link: Option<Link>,
+    /// Of each, whether it is another machine than the lab's.
+    is_other: Vec<bool>,
+}
+
+impl Hosts {
+    /// Reaches both, or says why one cannot be reached, and what to do.
+    pub(crate) fn reach(choice: HostsChoice, drivers: Vec<PathBuf>) -> Result<Self, String> {
+        let mut hosts = Hosts { choice, drivers, up: None };
+        hosts.up()?;
+        Ok(hosts)
+    }
+
+    /// The places of the run with this number, and the way between them, over a link of this kind.
+    pub(crate) fn ready(
+        &mut self,
+        link: &Link,
+        run: u32,
+    ) -> Result<(&mut [Box<dyn Place>], Across), String> {
+        self.shape(link).map_err(|(_, reason)| reason)?;
+        let up = self.up()?;
+        let mut across = up.across.clone();
+        across.cut = link.cut;
+        across.network.iter_mut().for_each(|network| network.port = port_of(run));
+        Ok((&mut up.places, across))
+    }
+
+    /// Has the link be of this kind; an error names the key that is to blame, if it is one. The link
+    /// of real hosts is what it is.
+    pub(crate) fn shape(&mut self, link: &Link) -> Result<(), (Option<&'static str>, String)> {
+        let up = self.up().map_err(|reason| (None, reason))?;
+        let link = Link { cut: None, ..link.clone() };
+        if let Some(pair) = &up.across.pair
+            && up.link.as_ref() != Some(&link)
+        {
+            up.link = None;
+            pair.shape(&link)?;
+            up.link = Some(link);
+        }
+        Ok(())
+    }
+
+    /// Whether they are more than namespaces of this host.
+    pub(crate) fn are_real(&self) -> bool {
+        self.choice != HostsChoice::Namespaces
+    }
+
+    /// What to call them, in plans.
+    pub(crate) fn choice(&self) -> &HostsChoice {
+        &self.choice
+    }
+
+    /// The systems that a driver has on each host, by the host's name.
+    pub(crate) fn describe(&mut self, driver: &Path) -> Result<Vec<(String, Vec<System>)>, String> {
+        let up = self.up()?;
+        let hosts = up.places.iter_mut().zip(&up.across.names);
+        hosts.map(|(place, name)| Ok((name.clone(), place.describe(driver)?))).collect()
+    }
+
+    /// Why a tuning cannot be had on one of them; `None` if it can on both.
+    pub(crate) fn unavailable(
+        &mut self,
+        tuning: Tuning,
+        choice: &TuningChoice,
+    ) -> Result<Option<String>, String> {
+        let up = self.up()?;
+        for (place, name) in up.places.iter_mut().zip(&up.across.names) {
+            if let Some(reason) = place.unavailable(tuning, choice)? {
+                return Ok(Some(format!("host {name}: {reason}")));
+            }
+        }
+        Ok(None)
+    }
+
+    /// The CPUs of `tuned`, each on its host.
+    pub(crate) fn cpus(&mut self, choice: &TuningChoice) -> Result<Cpus, String> {
+        let up = self.up()?;
+        let (ping, pong) = (up.places[0].cpus(choice)?.ping, up.places[1].cpus(choice)?.pong);
+        Ok(Cpus { ping, pong })
+    }
+
+    /// Those that are other machines than the lab's, or were started at another time.
+    pub(crate) fn others(&mut self) -> Result<Vec<OtherHost>, String> {
+        let up = self.up()?;
+        let roles = ["ping", "pong"].into_iter().zip(&up.across.names).zip(&up.is_other);
+        let others = up.places.iter_mut().zip(roles).filter(|(_, (_, is_other))| **is_other);
+        let read = |(place, ((role, name), _)): (&mut Box<dyn Place>, _)| -> Result<_, String> {
+            let (role, name): (&str, &String) = (role, name);
+            Ok(OtherHost { role: role.into(), name: name.clone(), host: place.facts()? })
+        };
+        others.map(read).collect()
+    }
+
+    /// Both, within reach: one that has gone since is reached anew, and the other one with it.
+    fn up(&mut self) -> Result<&mut Up, String> {
+        let is_up = |up: &Up| up.places.iter().all(|place| place.check().is_ok());
+        if !self.up.as_ref().is_some_and(is_up) {
+            // First the old ones end.
+            self.up = None;
+            self.up = Some(self.bring_up()?);
+        }
+        Ok(self.up.as_mut().expect("just brought up"))
+    }
+
+    fn bring_up(&self) -> Result<Up, String> {
+        let open = |line: anyhow::Result<Line>| -> Result<Remote, String> {
+            line.and_then(Remote::new).map_err(|error| format!("{error:#}"))
+        };
+        let (mut hosts, pair) = match &self.choice {
+            HostsChoice::Namespaces => {
+                let mut hosts = Vec::new();
+                for name in netns::NAMES {
+                    hosts.push(open(netns::line(name))?);
+                }
+                let pids = hosts.iter().filter_map(Remote::pid).collect::<Vec<_>>();
+                let pair = Pair::join(&pids)?;
+                (hosts, Some(Arc::new(pair)))
+            }
+            HostsChoice::Real(addresses) => {
+                let mut hosts = Vec::new();
+                for address in addresses {
+                    hosts.push(open(self.line(address))?);
+                }
+                (hosts, None)
+            }
+        };
+        let network = match pair {
+            Some(_) => netns::networks(),
+            None => ways(&mut hosts)?,
+        };
+        let names = [hosts[0].name().to_owned(), hosts[1].name().to_owned()];
+        let one_machine = hosts[0].boot() == hosts[1].boot();
+        let boot = boot_id();
+        let is_other = hosts.iter().map(|host| host.boot() != boot).collect();
+        let boxed = |host: Remote| -> Box<dyn Place> { Box::new(host) };
+        let places = hosts.into_iter().map(boxed).collect();
+        let across = Across { names, network, one_machine, pair, cut: None };
+        Ok(Up { places, across, link: None, is_other })
+    }
+
+    /// The way to an agent on a real host.
+    fn line(&self, address: &Address) -> anyhow::Result<Line> {
+        match address {
+            Address::Local => Line::open("local", &mut agent()?),
+            Address::Ssh(host) => super::ssh::line(host, &self.drivers),
+        }
+    }
+}
+
+/// The way from each of two hosts to the other, as their kernels have it.
+fn ways(hosts: &mut [Remote]) -> Result<[Network; 2], String> {
+    // Whoever was logged into by ssh knows an address of its own; that of the other follows.
+    let far = if hosts[1].address().is_some() { 1 } else { 0 };
+    let near = 1 - far;
+    let Some(address) = hosts[far].address() else {
+        return Err("neither host knows an address of its own: use ssh:HOST for one".into());
+    };
+    let (near_interface, near_own): (String, IpAddr) = hosts[near].ask(&Request::Route(address))?;
+    let (far_interface, far_own): (String, IpAddr) = hosts[far].ask(&Request::Route(near_own))?;
+    let network = |interface, own, peer| Network { interface, own, peer, port: FIRST_PORT };
+    let mut networks =
+        [network(near_interface, near_own, far_own), network(far_interface, far_own, near_own)];
+    if near == 1 {
+        networks.swap(0, 1);
+    }
+    Ok(networks)
+}
+
+/// The first of the ports of the run with this number: those of few runs in a row are its own, as a
+/// port may stay taken for a minute after its use (TIME_WAIT of TCP).
+pub(crate) fn port_of(run: u32) -> u16 {
+    let session = std::process::id() % 1000;
+    FIRST_PORT + PORTS * ((session + run) % RUNS_OF_PORTS) as u16
+}
+
+/// Between the ports of services and those that kernels (from 32768) and DDS domains from 100 on
+/// (from 32400) give away.
+const FIRST_PORT: u16 = 21_000;
+const RUNS_OF_PORTS: u32 = 700;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hosts_are_read_as_they_are_written() {
+        for text in ["netns", "ssh:a,ssh:robot@b", "local,ssh:b", "ssh:a,local"] {
+            assert_eq!(text.parse::<HostsChoice>().unwrap().to_string(), text);
+        }
+        for (text, expected) in [
+            ("", "--hosts: \"\" is no host; use netns"),
+            ("ssh:a", "--hosts: 1 hosts, where two"),
+            ("ssh:a,ssh:b,ssh:c", "--hosts: 3 hosts"),
+            ("local,local", "--hosts: local twice is one host"),
+            ("ssh:a,ssh:", "--hosts: \"ssh:\" is no host"),
+            ("ssh:-oProxyCommand=x,ssh:b", "--hosts: \"ssh:-oProxyCommand=x\" is no host"),
+            ("telnet:a,ssh:b", "--hosts: \"telnet:a\" is no host"),
+        ] {
+            let error = text.parse::<HostsChoice>().unwrap_err().to_string();
+            assert!(error.starts_with(expected), "{error}");
+        }
+    }
+
+    #[test]
+    fn ports_of_runs_do_not_overlap_and_stay_below_those_the_kernel_gives_away() {
+        let ports: Vec<u16> = (0..RUNS_OF_PORTS).map(port_of).collect();
+        assert!(ports.iter().all(|port| (FIRST_PORT..=32_400 - PORTS).contains(port)));
+        let mut sorted = ports.clone();
+        sorted.sort_unstable();
+        assert!(sorted.windows(2).all(|pair| pair[1] - pair[0] >= PORTS));
+    }
+}

@@ -1,0 +1,199 @@
+//! Where the processes of a run live: this host, or another one that an agent stands for.
+//!
+//! ```text
+//! lab ── Here                                   one host: the lab starts drivers itself
+//!  ├── Remote ── bytes ── agent ── Here         host of ping
+//!  └── Remote ── bytes ── agent ── Here         host of pong
+//! ```
+//! An agent is the same program (`myelin bench agent`) and serves the requests of its lab with what
+//! the lab itself uses on its own host. The bytes between them are those of two pipes, whatever
+//! carries them: to a process in a namespace, to ssh. Nothing else is shared.
+
+pub mod agent;
+mod child;
+mod frame;
+mod here;
+pub(crate) mod hosts;
+mod line;
+mod netns;
+mod remote;
+mod ssh;
+mod words;
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::mpsc::Sender;
+use std::time::Duration;
+
+use myelin_bench_kit::protocol::{Command, Event, Prepare, Role, System};
+use myelin_bench_kit::samples::{Record, SampleFile};
+use serde::{Deserialize, Serialize};
+
+use crate::host::Host;
+use crate::observe::Observation;
+use crate::run::tuning::{Cpus, Settings};
+use crate::scenario::{Tuning, TuningChoice};
+use line::Line;
+use remote::Remote;
+
+pub(crate) use here::Here;
+pub(crate) use netns::{Cutting, Pair};
+
+/// Who plays a role; several may play the same.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub(crate) struct Player {
+    /// Which part.
+    pub role: Role,
+    /// Which of those that play it, from 0.
+    pub index: u32,
+}
+
+impl Player {
+    /// The first of `role`.
+    pub(crate) fn first(role: Role) -> Self {
+        Player { role, index: 0 }
+    }
+}
+
+impl fmt::Display for Player {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.index {
+            0 => write!(f, "{}", role_name(self.role)),
+            index => write!(f, "{}-{index}", role_name(self.role)),
+        }
+    }
+}
+
+/// As messages and process lists show a role.
+fn role_name(role: Role) -> &'static str {
+    match role {
+        Role::Ping => "ping",
+        Role::Pong => "pong",
+        Role::Daemon => "daemon",
+        Role::Clock => "clock",
+    }
+}
+
+/// What comes from the processes of a run.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Said {
+    /// A line of the protocol.
+    Event(Player, Event),
+    /// Something else.
+    Nonsense(Player, String),
+    /// Its output ended.
+    Closed(Player),
+    /// The host is out of reach, and all that ran on it: which, and why.
+    Gone(String),
+}
+
+/// What all processes of a run on one host have in common.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct Begin {
+    /// Name of the run, as [`Prepare::run`].
+    pub run: String,
+    /// The run's folder on the lab's host, absolute: what drivers write ends up there.
+    pub directory: PathBuf,
+    /// Idle cores are kept from sleeping while the run lasts.
+    pub awake: bool,
+    /// The interface whose traffic is observed.
+    pub interface: String,
+}
+
+/// One process to be started.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct Start {
+    /// Who it is.
+    pub player: Player,
+    /// The driver, a path on the lab's host.
+    pub executable: PathBuf,
+    /// What is done for it.
+    pub settings: Settings,
+    /// Records that it has room for; `None` if it writes none.
+    pub capacity: Option<u64>,
+    /// Ping in one process: as `capacity`, of the receiving end, whose records are its to write.
+    pub pong_capacity: Option<u64>,
+    /// Whether it looks at what the first pong has taken ([`Prepare::heard`]).
+    pub hears: bool,
+    /// What it is told; the place fills in its files and its folder.
+    pub prepare: Prepare,
+}
+
+/// A host, as the lab sees it. What fails is said in words, and the run with it; a remote host that
+/// has gone says so in each answer from then on.
+///
+/// One run at a time: from [`begin`](Place::begin) to [`end`](Place::end).
+pub(crate) trait Place: Send {
+    /// A run begins. What its processes say goes to `said`.
+    fn begin(&mut self, run: &Begin, said: Sender<Said>) -> Result<(), String>;
+
+    /// Starts a process and tells it what to prepare; yields when, in ns of this host's
+    /// CLOCK_MONOTONIC.
+    fn start(&mut self, start: Start) -> Result<u64, String>;
+
+    /// Says `command` to all of `role`. Of [`Command::Start`] the time is on this host's clock; see
+    /// [`go`](Place::go).
+    fn say(&mut self, role: Role, command: &Command) -> Result<(), String>;
+
+    /// Tells all of `roles`, one role after the other, to start after `delay`; yields when that is,
+    /// in ns of this host's CLOCK_MONOTONIC.
+    fn go(&mut self, roles: &[Role], delay: Duration) -> Result<u64, String>;
+
+    /// Waits until all of `role` have ended, at most `limit`.
+    fn wait_ended(&mut self, role: Role, limit: Duration) -> Result<(), String>;
+
+    /// How the process of `player`, whose output has ended, came to its end.
+    fn ending(&mut self, player: Player) -> Result<String, String>;
+
+    /// What the processes write. Of a remote host the number of exchanges alone is up to date, to a
+    /// part of a second, and there are no records in it.
+    fn files(&self) -> Vec<(Player, Arc<SampleFile>)>;
+
+    /// Names and ids of the measuring processes and those of daemons; none of a remote host.
+    fn processes(&self, daemons: &[u32]) -> Vec<(String, u32)>;
+
+    /// Begins to observe the measuring processes and those of daemons: a first snapshot is taken
+    /// when it returns.
+    fn observe(&mut self, daemons: &[u32]) -> Result<(), String>;
+
+    /// What has happened since, and over time.
+    fn observed(&mut self) -> Result<Observation, String>;
+
+    /// All that `player` has recorded.
+    fn records(&mut self, player: Player) -> Result<Vec<Record>, String>;
+
+    /// Ends the run: when this returns no process of it is left, and what drivers wrote into the
+    /// run's folder is in the lab's.
+    fn end(&mut self);
+
+    /// Has the driver remove what killed processes of it have left behind on this host.
+    fn clean(&mut self, executable: &Path);
+
+    /// The systems that a driver has on this host.
+    fn describe(&mut self, executable: &Path) -> Result<Vec<System>, String>;
+
+    /// Why a tuning cannot be had on this host; `None` if it can.
+    fn unavailable(
+        &mut self,
+        tuning: Tuning,
+        choice: &TuningChoice,
+    ) -> Result<Option<String>, String>;
+
+    /// The CPUs of `tuned` on this host.
+    fn cpus(&mut self, choice: &TuningChoice) -> Result<Cpus, String>;
+
+    /// The machine that this host is, after having watched it for a moment.
+    fn facts(&mut self) -> Result<Host, String>;
+
+    /// Fails if the host is out of reach.
+    fn check(&self) -> Result<(), String> {
+        Ok(())
+    }
+}
+
+/// Tells one start of one machine from all others, whatever namespace it is read in.
+fn boot_id() -> String {
+    std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default()
+}

@@ -1,0 +1,284 @@
+//! Two hosts in namespaces of this one, joined by a virtual cable.
+//!
+//! ```text
+//! agent, namespaces of its own ── link0 ─────────── link0 ── agent, namespaces of its own
+//!                          198.18.0.1/30  veth  198.18.0.2/30
+//! ```
+//! Each has its own network, mounts (`/dev/shm` and `/sys`), host name and System V objects. Nothing
+//! has a name outside: the namespaces vanish with the agents, the cable with the namespaces. The
+//! addresses are of the range for benchmarks (RFC 2544, RFC 6890) and are seen in there alone.
+
+use std::ffi::CStr;
+use std::fs::File;
+use std::io;
+use std::net::{IpAddr, Ipv4Addr};
+use std::os::fd::AsRawFd;
+use std::os::unix::process::CommandExt;
+use std::process::Command;
+use std::sync::Arc;
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use anyhow::Result as Anyhow;
+use myelin_bench_kit::clock;
+use myelin_bench_kit::protocol::Network;
+
+use super::line::{Line, agent};
+use crate::record::CutRecord;
+use crate::scenario::{Cut, Link};
+
+/// Names of the two hosts, ping's first.
+pub(super) const NAMES: [&str; 2] = ["myelin-a", "myelin-b"];
+
+/// Starts an agent in namespaces of its own.
+pub(super) fn line(name: &'static str) -> Anyhow<Line> {
+    let mut command = agent()?;
+    // On the file system that vanishes with the namespace.
+    command.args(["--folder", "/dev/shm/myelin-agent"]);
+    // SAFETY: only async-signal-safe calls (raw system calls) between fork and exec.
+    unsafe {
+        command.pre_exec(move || unshare(name));
+    }
+    let denied = |error: &anyhow::Error| {
+        let cause = error.downcast_ref::<io::Error>();
+        cause.is_some_and(|cause| cause.kind() == io::ErrorKind::PermissionDenied)
+    };
+    Line::open(name, &mut command).map_err(|error| match denied(&error) {
+        true => anyhow::anyhow!(
+            "network namespaces may not be made: needs CAP_SYS_ADMIN (run as root), or real hosts \
+             by --hosts ssh:a,ssh:b"
+        ),
+        false => error,
+    })
+}
+
+/// Leaves the namespaces of this host.
+fn unshare(name: &str) -> io::Result<()> {
+    let spaces = libc::CLONE_NEWNET | libc::CLONE_NEWNS | libc::CLONE_NEWUTS | libc::CLONE_NEWIPC;
+    // SAFETY: flags alone.
+    check(unsafe { libc::unshare(spaces) })?;
+    // What is mounted from here on stays in here.
+    mount(c"none", c"/", None, libc::MS_REC | libc::MS_PRIVATE)?;
+    mount(c"tmpfs", c"/dev/shm", Some(c"tmpfs"), libc::MS_NOSUID | libc::MS_NODEV)?;
+    // Of the new network; where it may not be mounted, the old one is seen.
+    let flags = libc::MS_NOSUID | libc::MS_NODEV | libc::MS_NOEXEC;
+    let _ = mount(c"sysfs", c"/sys", Some(c"sysfs"), flags);
+    // SAFETY: the name is valid for its length.
+    check(unsafe { libc::sethostname(name.as_ptr().cast(), name.len()) })
+}
+
+fn mount(what: &CStr, place: &CStr, kind: Option<&CStr>, flags: libc::c_ulong) -> io::Result<()> {
+    let kind = kind.map_or(std::ptr::null(), CStr::as_ptr);
+    // SAFETY: the strings are valid for the call; no kind and no data are null.
+    check(unsafe { libc::mount(what.as_ptr(), place.as_ptr(), kind, flags, std::ptr::null()) })
+}
+
+fn check(status: libc::c_int) -> io::Result<()> {
+    if status < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+}
+
+/// The way from each to the other.
+pub(super) fn networks() -> [Network; 2] {
+    let [ping, pong] = ADDRESSES.map(IpAddr::from);
+    let network = |own, peer| Network { interface: LINK.into(), own, peer, port: 0 };
+    [network(ping, pong), network(pong, ping)]
+}
+
+/// The cable between two namespaces.
+#[derive(Debug)]
+pub(crate) struct Pair {
+    spaces: [File; 2],
+}
+
+impl Pair {
+    /// Lays it between the network namespaces of two processes, and gives both ends their addresses.
+    pub(super) fn join(pids: &[u32]) -> Result<Self, String> {
+        let &[ping, pong] = pids else {
+            return Err("two hosts have two agents".into());
+        };
+        let space = |pid: u32| {
+            File::open(format!("/proc/{pid}/ns/net")).map_err(|error| format!("namespace: {error}"))
+        };
+        let pair = Pair { spaces: [space(ping)?, space(pong)?] };
+        let [ping, pong] = [ping, pong].map(|pid| pid.to_string());
+        // Both ends are made where they belong: nobody can be killed in between.
+        let [end, other] = [["name", LINK, "netns", &ping], ["name", LINK, "netns", &pong]];
+        run("ip", &[&["link", "add"], &end[..], &["type", "veth", "peer"], &other[..]].concat())?;
+        for host in 0..2 {
+            let address = format!("{}/30", ADDRESSES[host]);
+            pair.ip(host, &["link", "set", "lo", "up"])?;
+            pair.ip(host, &["address", "add", &address, "dev", LINK])?;
+            // Of IPv6 there is nothing but its own chatter.
+            pair.ip(host, &["link", "set", LINK, "addrgenmode", "none"])?;
+        }
+        for host in 0..2 {
+            pair.raise(host)?;
+        }
+        Ok(pair)
+    }
+
+    /// Makes the link what a scenario asks for, each way. `Err` names the key that is to blame, if it
+    /// is one.
+    pub(crate) fn shape(&self, link: &Link) -> Result<(), (Option<&'static str>, String)> {
+        let mtu = link.mtu.to_string();
+        for host in 0..2 {
+            let plain = |reason| (None, reason);
+            self.ip(host, &["link", "set", LINK, "mtu", &mtu]).map_err(plain)?;
+            // There is none to begin with, and then deleting it fails.
+            let _ = self.tc(host, "del", &[]);
+            if let Some(key) = link.netem_keys().next() {
+                self.tc(host, "add", &words(&netem(link))).map_err(|reason| {
+                    let is_unknown = reason.contains("qdisc kind is unknown");
+                    match is_unknown {
+                        true => (Some(key), "this kernel has no netem".into()),
+                        false => (Some(key), reason),
+                    }
+                })?;
+            } else if link.rate_mbit > 0.0 {
+                let shaped = self.tc(host, "add", &words(&tbf(link)));
+                shaped.map_err(|reason| (Some("rate_mbit"), reason))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Has the link go down `cut.at_s` after `start_ns` of CLOCK_MONOTONIC, and come back.
+    pub(crate) fn cut(self: &Arc<Self>, start_ns: u64, cut: Cut) -> Cutting {
+        let (stop, stopped) = mpsc::channel();
+        let pair = Arc::clone(self);
+        let thread = std::thread::spawn(move || {
+            let wait = |until_ns: u64| {
+                let left = Duration::from_nanos(until_ns.saturating_sub(clock::monotonic_ns()));
+                stopped.recv_timeout(left) == Err(RecvTimeoutError::Timeout)
+            };
+            if !wait(start_ns + (cut.at_s * 1e9) as u64) {
+                return Ok(None);
+            }
+            pair.ip(PONG, &["link", "set", LINK, "down"])?;
+            let at_ns = clock::monotonic_ns();
+            wait(at_ns + (cut.for_s * 1e9) as u64);
+            pair.raise(PONG)?;
+            Ok(Some(CutRecord { at_ns, for_ns: clock::monotonic_ns() - at_ns }))
+        });
+        Cutting { stop: Some(stop), thread: Some(thread) }
+    }
+
+    fn tc(&self, host: usize, verb: &str, arguments: &[&str]) -> Result<(), String> {
+        let words = [&["qdisc", verb, "dev", LINK, "root"], arguments].concat();
+        run_in(Some(&self.spaces[host]), "tc", &words)
+    }
+
+    /// Takes one end up, and has everything that is not local go over it, as on a host with one
+    /// network card: what is sent to groups finds its way.
+    fn raise(&self, host: usize) -> Result<(), String> {
+        self.ip(host, &["link", "set", LINK, "up"])?;
+        self.ip(host, &["route", "replace", "default", "dev", LINK])
+    }
+
+    fn ip(&self, host: usize, arguments: &[&str]) -> Result<(), String> {
+        run_in(Some(&self.spaces[host]), "ip", arguments)
+    }
+}
+
+/// A link that goes down and comes back. When it is dropped, the link is up.
+pub(crate) struct Cutting {
+    stop: Option<mpsc::Sender<()>>,
+    thread: Option<JoinHandle<Result<Option<CutRecord>, String>>>,
+}
+
+impl Cutting {
+    /// What has become of it. One in progress is over now; one to come never was.
+    pub(crate) fn end(mut self) -> Result<Option<CutRecord>, String> {
+        self.stop = None;
+        let thread = self.thread.take().expect("taken here and when dropped alone");
+        thread.join().unwrap_or_else(|_| Err("a thread of the lab has died".into()))
+    }
+}
+
+impl Drop for Cutting {
+    fn drop(&mut self) {
+        self.stop = None;
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+/// Bits a second alone: a token bucket (tc-tbf(8)) as small as timers allow, so that frames leave one
+/// after the other as from a network card, which takes 24 bytes more for each than the kernel
+/// counts (preamble, check sequence, gap). What does not leave at once waits, as in the queue of a
+/// card, 1000 packets.
+fn tbf(link: &Link) -> String {
+    let frame = link.mtu + ETHERNET_BYTES;
+    let bits_per_s = link.rate_mbit * 1e6;
+    let burst = ((bits_per_s / 8.0 * BURST_S) as u64).max(2 * u64::from(frame));
+    let limit = u64::from(frame) * QUEUE_PACKETS;
+    format!("tbf rate {bits_per_s}bit burst {burst} limit {limit} overhead 24 linklayer ethernet")
+}
+
+/// Whatever else a link does to packets (tc-netem(8)). The queue holds what is on its way as well.
+fn netem(link: &Link) -> String {
+    let Link { rate_mbit, delay_ms, jitter_ms, loss_percent, mtu, .. } = link;
+    let mut words = String::from("netem");
+    if *delay_ms > 0.0 {
+        words += &format!(" delay {delay_ms}ms");
+    }
+    if *jitter_ms > 0.0 {
+        words += &format!(" {jitter_ms}ms distribution normal");
+    }
+    if *loss_percent > 0.0 {
+        words += &format!(" loss {loss_percent}%");
+    }
+    let rate = if *rate_mbit > 0.0 { rate_mbit * 1e6 } else { UNLIMITED_BITS_PER_S };
+    let on_its_way = rate / 8.0 * (delay_ms + jitter_ms) * 1e-3 / f64::from(*mtu);
+    if *rate_mbit > 0.0 {
+        words += &format!(" rate {rate}bit 24");
+    }
+    words + &format!(" limit {}", QUEUE_PACKETS + on_its_way as u64)
+}
+
+fn words(text: &str) -> Vec<&str> {
+    text.split(' ').collect()
+}
+
+fn run(program: &str, arguments: &[&str]) -> Result<(), String> {
+    run_in(None, program, arguments)
+}
+
+/// Runs a program of iproute2, in a network namespace if one is given.
+fn run_in(space: Option<&File>, program: &str, arguments: &[&str]) -> Result<(), String> {
+    let mut command = Command::new(program);
+    command.args(arguments);
+    if let Some(space) = space.map(AsRawFd::as_raw_fd) {
+        // SAFETY: one async-signal-safe system call between fork and exec; the descriptor is open.
+        unsafe {
+            command.pre_exec(move || check(libc::setns(space, libc::CLONE_NEWNET)));
+        }
+    }
+    let output = command.output().map_err(|error| match error.kind() {
+        io::ErrorKind::NotFound => {
+            format!("{program} is not installed: apt-get install iproute2")
+        }
+        _ => format!("{program}: {error}"),
+    })?;
+    if output.status.success() {
+        return Ok(());
+    }
+    let complaint = String::from_utf8_lossy(&output.stderr);
+    let complaint = complaint.lines().next().unwrap_or("no reason given");
+    Err(format!("{program} {}: {complaint}", arguments.join(" ")))
+}
+
+/// Pong's end goes down in a cut: ping's sees its carrier gone, as when a cable is pulled.
+const PONG: usize = 1;
+/// Header of a frame, as the kernel counts it.
+const ETHERNET_BYTES: u32 = 14;
+/// Between two timers of a bucket that frames keep leaving.
+const BURST_S: f64 = 100e-6;
+/// The kernel's default for a network card (`txqueuelen`).
+const QUEUE_PACKETS: u64 = 1000;
+/// For the queue's sake alone.
+const UNLIMITED_BITS_PER_S: f64 = 10e9;
+const LINK: &str = "link0";
+const ADDRESSES: [Ipv4Addr; 2] = [Ipv4Addr::new(198, 18, 0, 1), Ipv4Addr::new(198, 18, 0, 2)];

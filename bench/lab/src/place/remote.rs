@@ -1,0 +1,485 @@
+//! A host that an agent stands for.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::{self, BufRead, BufReader, Read, Write};
+use std::os::unix::process::ExitStatusExt;
+use std::path::{Component, Path, PathBuf};
+use std::process::Child;
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use anyhow::{Result, bail, ensure};
+use myelin_bench_kit::protocol::{Command, Role, System};
+use myelin_bench_kit::samples::{Record, SampleFile};
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use super::child::sample_memory;
+use super::words::{Hello, Request, Word};
+use super::{Begin, Line, Place, Player, Said, Start, frame};
+use crate::host::Host;
+use crate::observe::Observation;
+use crate::record;
+use crate::run::tuning::Cpus;
+use crate::scenario::{Tuning, TuningChoice};
+
+/// The lab's end of the line to an agent. When it is dropped, the agent ends.
+pub(crate) struct Remote {
+    name: String,
+    drivers: Option<PathBuf>,
+    input: Option<Box<dyn Write + Send>>,
+    answers: Receiver<(Result<Value, String>, Vec<u8>)>,
+    shared: Arc<Shared>,
+    hello: Hello,
+    begun: u64,
+    directory: Option<PathBuf>,
+}
+
+/// What the thread that listens to the agent has in common with the lab.
+struct Shared {
+    state: Mutex<State>,
+    /// What carries the bytes, and the last it has said on standard error.
+    process: Mutex<Option<Child>>,
+    complaint: Mutex<String>,
+}
+
+struct State {
+    /// The run in progress: its number, and who wants to hear of it.
+    run: Option<(u64, Sender<Said>)>,
+    files: BTreeMap<Player, Arc<SampleFile>>,
+    heard: Instant,
+    /// Why nothing more will come.
+    gone: Option<String>,
+}
+
+fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
+    of.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Remote {
+    /// Waits for the agent's first word.
+    pub(crate) fn new(line: Line) -> Result<Self> {
+        let Line { name, mut process, drivers } = line;
+        let input = process.stdin.take().expect("piped");
+        let output = process.stdout.take().expect("piped");
+        let errors = process.stderr.take().expect("piped");
+        let mut remote = Self::over(&name, Box::new(input), output, Some(process), |shared| {
+            let (complaining, complained) = mpsc::channel();
+            std::thread::spawn(move || {
+                let lines = BufReader::new(errors).lines().map_while(io::Result::ok);
+                for line in lines.filter(|line| !line.trim().is_empty()) {
+                    *lock(&shared.complaint) = line;
+                }
+                drop(complaining);
+            });
+            complained
+        })?;
+        remote.drivers = drivers;
+        Ok(remote)
+    }
+
+    fn over(
+        name: &str,
+        input: Box<dyn Write + Send>,
+        output: impl Read + Send + 'static,
+        process: Option<Child>,
+        complaints: impl FnOnce(Arc<Shared>) -> Receiver<()>,
+    ) -> Result<Self> {
+        let shared = Arc::new(Shared {
+            state: Mutex::new(State {
+                run: None,
+                files: BTreeMap::new(),
+                heard: Instant::now(),
+                gone: None,
+            }),
+            process: Mutex::new(process),
+            complaint: Mutex::default(),
+        });
+        let complained = complaints(Arc::clone(&shared));
+        let (answered, answers) = mpsc::channel();
+        let (greeted, greeting) = mpsc::channel();
+        let shared_too = Arc::clone(&shared);
+        let ear = Ear { name: name.into(), shared: shared_too, greeted, answered, complained };
+        std::thread::spawn(move || ear.listen(output));
+        // Logging in may take its time, and ask for nothing: there is no terminal.
+        let Ok(hello) = greeting.recv_timeout(HELLO_LIMIT) else {
+            give_up(name, &shared, &format!("no answer in {} s", HELLO_LIMIT.as_secs()));
+            bail!(lock(&shared.state).gone.clone().unwrap_or_default());
+        };
+        let (theirs, ours) = (&hello.version, env!("CARGO_PKG_VERSION"));
+        ensure!(
+            theirs == ours,
+            "host {name}: its agent is of version {theirs}, this lab of {ours}"
+        );
+        Ok(Remote {
+            name: name.into(),
+            drivers: None,
+            input: Some(input),
+            answers,
+            shared,
+            hello,
+            begun: 0,
+            directory: None,
+        })
+    }
+
+    /// As messages name it.
+    pub(crate) fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Tells one start of one machine from all others.
+    pub(crate) fn boot(&self) -> &str {
+        &self.hello.boot
+    }
+
+    /// Its address as the lab has reached it.
+    pub(crate) fn address(&self) -> Option<std::net::IpAddr> {
+        self.hello.address
+    }
+
+    /// Id of the process that is the agent, or that carries its bytes.
+    pub(crate) fn pid(&self) -> Option<u32> {
+        lock(&self.shared.process).as_ref().map(Child::id)
+    }
+
+    /// Whether it can still be reached.
+    pub(crate) fn is_there(&self) -> bool {
+        lock(&self.shared.state).gone.is_none()
+    }
+
+    /// Asks, and waits for the answer for as long as the agent is heard of.
+    pub(super) fn ask<T: DeserializeOwned>(&mut self, request: &Request) -> Result<T, String> {
+        self.ask_whole(request).map(|(answer, _)| answer)
+    }
+
+    fn ask_whole<T: DeserializeOwned>(
+        &mut self,
+        request: &Request,
+    ) -> Result<(T, Vec<u8>), String> {
+        let begin = Instant::now();
+        if let Some(input) = &mut self.input {
+            // An agent that is gone shows by its closed output, not here.
+            let _ = frame::write(input, request, &[]);
+        }
+        let (answer, body) = loop {
+            match self.answers.recv_timeout(LOOK) {
+                Ok(answer) => break answer,
+                Err(RecvTimeoutError::Timeout) => self.check_since(begin)?,
+                Err(RecvTimeoutError::Disconnected) => return Err(self.why_gone()),
+            }
+        };
+        let answer = answer.map_err(|reason| format!("host {}: {reason}", self.name))?;
+        let answer = serde_json::from_value(answer).map_err(|error| {
+            format!("host {}: its answer is not understood: {error}", self.name)
+        })?;
+        Ok((answer, body))
+    }
+
+    /// Fails if nothing has been heard for too long, or since `begin` if that is later.
+    fn check_since(&self, begin: Instant) -> Result<(), String> {
+        let heard = lock(&self.shared.state).heard.max(begin);
+        if heard.elapsed() > SILENCE_LIMIT {
+            let text = format!("nothing heard of it for {} s", SILENCE_LIMIT.as_secs());
+            give_up(&self.name, &self.shared, &text);
+            return Err(self.why_gone());
+        }
+        Ok(())
+    }
+
+    fn why_gone(&self) -> String {
+        lock(&self.shared.state).gone.clone().unwrap_or_default()
+    }
+
+    /// A driver, where it is on that host.
+    fn there(&self, executable: &Path) -> PathBuf {
+        match (&self.drivers, executable.file_name()) {
+            (Some(folder), Some(name)) => folder.join(name),
+            _ => executable.into(),
+        }
+    }
+
+    /// Copies what drivers have written into the run's folder into that of the lab. Where both hosts
+    /// have a file of one name, the second bears its host's.
+    fn fetch(&mut self, directory: &Path) -> Result<(), String> {
+        let (names, body): (Vec<(PathBuf, usize)>, _) = self.ask_whole(&Request::Files)?;
+        let mut rest = body.as_slice();
+        for (name, length) in names {
+            let Some((bytes, further)) = rest.split_at_checked(length) else {
+                return Err(format!("host {}: {} is cut off", self.name, name.display()));
+            };
+            rest = further;
+            // Whatever the other side says, nothing is written elsewhere.
+            if !name.components().all(|part| matches!(part, Component::Normal(_))) {
+                continue;
+            }
+            let mut path = directory.join(&name);
+            if path.exists() {
+                let file = name.file_name().unwrap_or_default().to_string_lossy();
+                path.set_file_name(format!("{}-{file}", self.name.replace('/', "-")));
+            }
+            let folder = path.parent().unwrap_or(directory);
+            let written = fs::create_dir_all(folder).and_then(|()| fs::write(&path, bytes));
+            written.map_err(|error| format!("{}: {error}", path.display()))?;
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Remote {
+    fn drop(&mut self) {
+        // The end of its input is the agent's word to end.
+        self.input = None;
+        let mut process = lock(&self.shared.process);
+        if let Some(process) = process.as_mut() {
+            let deadline = Instant::now() + END_LIMIT;
+            while matches!(process.try_wait(), Ok(None)) && Instant::now() < deadline {
+                std::thread::sleep(Duration::from_millis(2));
+            }
+            let _ = process.kill();
+            let _ = process.wait();
+        }
+    }
+}
+
+impl Place for Remote {
+    fn begin(&mut self, run: &Begin, said: Sender<Said>) -> Result<(), String> {
+        self.begun += 1;
+        {
+            let mut state = lock(&self.shared.state);
+            state.run = Some((self.begun, said));
+            state.files.clear();
+            state.heard = Instant::now();
+        }
+        self.directory = Some(run.directory.clone());
+        self.ask(&Request::Begin(self.begun, run.clone()))
+    }
+
+    fn start(&mut self, start: Start) -> Result<u64, String> {
+        let counts = matches!(start.player.role, Role::Ping | Role::Pong);
+        if counts {
+            let mirror = mirror().map_err(|error| format!("sample memory: {error}"))?;
+            lock(&self.shared.state).files.insert(start.player, Arc::new(mirror));
+        }
+        let executable = self.there(&start.executable);
+        self.ask(&Request::Start(Box::new(Start { executable, ..start })))
+    }
+
+    fn say(&mut self, role: Role, command: &Command) -> Result<(), String> {
+        self.ask(&Request::Say(role, command.clone()))
+    }
+
+    fn go(&mut self, roles: &[Role], delay: Duration) -> Result<u64, String> {
+        self.ask(&Request::Go(roles.to_vec(), delay))
+    }
+
+    fn wait_ended(&mut self, role: Role, limit: Duration) -> Result<(), String> {
+        self.ask(&Request::WaitEnded(role, limit))
+    }
+
+    fn ending(&mut self, player: Player) -> Result<String, String> {
+        self.ask(&Request::Ending(player))
+    }
+
+    fn files(&self) -> Vec<(Player, Arc<SampleFile>)> {
+        let state = lock(&self.shared.state);
+        state.files.iter().map(|(player, file)| (*player, Arc::clone(file))).collect()
+    }
+
+    fn processes(&self, _daemons: &[u32]) -> Vec<(String, u32)> {
+        Vec::new()
+    }
+
+    fn observe(&mut self, daemons: &[u32]) -> Result<(), String> {
+        self.ask(&Request::Observe(daemons.to_vec()))
+    }
+
+    fn observed(&mut self) -> Result<Observation, String> {
+        let (seen, series): (Observation, _) = self.ask_whole(&Request::Observed)?;
+        if series.is_empty() {
+            return Ok(seen);
+        }
+        let series = serde_json::from_slice(&series)
+            .map_err(|error| format!("host {}: what it has observed: {error}", self.name))?;
+        Ok(seen.with(series))
+    }
+
+    fn records(&mut self, player: Player) -> Result<Vec<Record>, String> {
+        let ((), bytes) = self.ask_whole(&Request::Records(player))?;
+        record::records_of(&bytes)
+            .ok_or_else(|| format!("host {}: records of {player} are cut off", self.name))
+    }
+
+    fn end(&mut self) {
+        let Some(directory) = self.directory.take() else {
+            return;
+        };
+        if let Err(reason) = self.fetch(&directory)
+            && self.is_there()
+        {
+            eprintln!("{reason}");
+        }
+        // Whoever has gone has taken its processes along.
+        let _ = self.ask::<()>(&Request::End);
+        lock(&self.shared.state).run = None;
+    }
+
+    fn clean(&mut self, executable: &Path) {
+        let executable = self.there(executable);
+        let _ = self.ask::<()>(&Request::Clean(executable));
+    }
+
+    fn describe(&mut self, executable: &Path) -> Result<Vec<System>, String> {
+        let executable = self.there(executable);
+        self.ask(&Request::Describe(executable))
+    }
+
+    fn unavailable(
+        &mut self,
+        tuning: Tuning,
+        choice: &TuningChoice,
+    ) -> Result<Option<String>, String> {
+        self.ask(&Request::Unavailable(tuning, choice.clone()))
+    }
+
+    fn cpus(&mut self, choice: &TuningChoice) -> Result<Cpus, String> {
+        self.ask(&Request::Cpus(choice.clone()))
+    }
+
+    fn facts(&mut self) -> Result<Host, String> {
+        self.ask(&Request::Facts)
+    }
+
+    fn check(&self) -> Result<(), String> {
+        let (is_running, heard) = {
+            let state = lock(&self.shared.state);
+            (state.run.is_some(), state.heard)
+        };
+        match self.is_there() {
+            // Between two runs it has nothing to say.
+            true if is_running => self.check_since(heard),
+            true => Ok(()),
+            false => Err(self.why_gone()),
+        }
+    }
+}
+
+/// Listens to one agent.
+struct Ear {
+    name: String,
+    shared: Arc<Shared>,
+    greeted: Sender<Hello>,
+    answered: Sender<(Result<Value, String>, Vec<u8>)>,
+    /// Closed when standard error ends.
+    complained: Receiver<()>,
+}
+
+impl Ear {
+    /// Until its output ends or makes no sense.
+    fn listen(self, output: impl Read) {
+        let mut output = BufReader::new(Heard { input: output, shared: Arc::clone(&self.shared) });
+        let ending = loop {
+            match frame::read(&mut output) {
+                Ok(Some((word, body))) => self.hear(word, body),
+                Ok(None) => break String::new(),
+                Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => break String::new(),
+                Err(error) => break format!("does not speak as an agent does: {error}"),
+            }
+        };
+        let _ = self.complained.recv_timeout(END_LIMIT);
+        give_up(&self.name, &self.shared, &ending);
+    }
+
+    fn hear(&self, word: Word, body: Vec<u8>) {
+        match word {
+            Word::Hello(hello) => drop(self.greeted.send(hello)),
+            Word::Answer(answer) => drop(self.answered.send((answer, body))),
+            Word::Said(number, said) => {
+                if let Some((run, listener)) = &lock(&self.shared.state).run
+                    && *run == number
+                {
+                    let _ = listener.send(said);
+                }
+            }
+            Word::Beat(counts) => {
+                let state = lock(&self.shared.state);
+                for (player, exchanges) in counts {
+                    if let Some(file) = state.files.get(&player) {
+                        file.beat(exchanges);
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Notes when bytes come.
+struct Heard<R> {
+    input: R,
+    shared: Arc<Shared>,
+}
+
+impl<R: Read> Read for Heard<R> {
+    fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
+        let read = self.input.read(bytes)?;
+        lock(&self.shared.state).heard = Instant::now();
+        Ok(read)
+    }
+}
+
+/// From now on the host is gone, because of `reason`, or for what its process has come to.
+fn give_up(name: &str, shared: &Shared, reason: &str) {
+    let mut why = if reason.is_empty() { ending(shared) } else { reason.to_owned() };
+    let complaint = lock(&shared.complaint).clone();
+    if !complaint.is_empty() {
+        why = format!("{why} ({complaint})");
+    }
+    if let Some(process) = lock(&shared.process).as_mut() {
+        // It may have ended.
+        let _ = process.kill();
+    }
+    let mut state = lock(&shared.state);
+    if state.gone.is_none() {
+        let text = format!("host {name} is gone: {why}");
+        if let Some((_, listener)) = &state.run {
+            let _ = listener.send(Said::Gone(text.clone()));
+        }
+        state.gone = Some(text);
+    }
+}
+
+/// What the process that carries the bytes has come to.
+fn ending(shared: &Shared) -> String {
+    let deadline = Instant::now() + END_LIMIT;
+    loop {
+        let status = lock(&shared.process).as_mut().map(|process| process.try_wait());
+        match status {
+            Some(Ok(Some(status))) => {
+                return match (status.signal(), status.code()) {
+                    (Some(signal), _) => format!("its agent was killed by signal {signal}"),
+                    (None, code) => {
+                        format!("its agent ended with exit status {}", code.unwrap_or(-1))
+                    }
+                };
+            }
+            Some(Ok(None)) if Instant::now() < deadline => {
+                std::thread::sleep(Duration::from_millis(2));
+            }
+            _ => return "its agent has closed the connection".into(),
+        }
+    }
+}
+
+/// Shows what a process on another host counts; without room for records.
+fn mirror() -> Result<SampleFile, myelin_bench_kit::Error> {
+    SampleFile::create(&fs::File::from(sample_memory()?), 0)
+}
+
+const HELLO_LIMIT: Duration = Duration::from_secs(30);
+/// An agent whose run lasts is heard of four times a second; the longest it takes over anything else
+/// is the stop of a daemon.
+const SILENCE_LIMIT: Duration = Duration::from_secs(15);
+const END_LIMIT: Duration = Duration::from_secs(2);
+const LOOK: Duration = Duration::from_millis(250);

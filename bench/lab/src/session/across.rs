@@ -1,0 +1,139 @@
+//! The two hosts of a session: reached before anything runs, so that what cannot be had is said then.
+
+use std::path::PathBuf;
+
+use anyhow::Result;
+use myelin_bench_kit::protocol::System;
+
+use crate::input_error::InputError;
+use crate::place::hosts::{Hosts, HostsChoice};
+use crate::registry::Entry;
+use crate::scenario::{Link, Scenario, TuningChoice};
+
+/// A scenario and the systems chosen for it.
+pub(super) type Chosen = (Scenario, Vec<Entry>);
+
+/// Reaches the two hosts if one of `chosen` needs them, and takes out what cannot be had there, with a
+/// note; `None` where nobody needs them.
+pub(super) fn reach(
+    choice: Option<&HostsChoice>,
+    chosen: &mut Vec<Chosen>,
+    notes: &mut Vec<String>,
+) -> Result<Option<Hosts>> {
+    let across = |(scenario, _): &&mut Chosen| scenario.plan.is_across_hosts();
+    if !chosen.iter_mut().any(|mut it| across(&&mut it)) {
+        return match choice {
+            None => Ok(None),
+            Some(choice) => {
+                Err(InputError::new(format!("--hosts {choice}: no scenario needs them"))
+                    .remedy("it is for those with plan.topology = \"two-hosts\"")
+                    .into())
+            }
+        };
+    }
+    let choice = choice.cloned().unwrap_or_default();
+    for (scenario, _) in chosen.iter_mut().filter(across) {
+        if let (HostsChoice::Real(_), Some(_)) = (&choice, &scenario.network) {
+            let place = scenario.source.find("[network]");
+            let text =
+                format!("[network]: the link between {choice} is not this program's to change");
+            let remedy = "leave it out, or use --hosts netns";
+            return Err(scenario.source.error(place, text).remedy(remedy).into());
+        }
+    }
+    let entries = chosen.iter_mut().filter(across).flat_map(|(_, entries)| entries.iter());
+    let drivers = drivers_of(entries);
+    let mut hosts = match Hosts::reach(choice, drivers) {
+        Ok(hosts) => hosts,
+        Err(reason) => {
+            let left_out = chosen.extract_if(.., |(scenario, _)| scenario.plan.is_across_hosts());
+            notes.extend(
+                left_out.map(|(scenario, _)| format!("`{}` left out: {reason}", scenario.name)),
+            );
+            return match chosen.is_empty() {
+                true => Err(InputError::new(notes.join("; ")).into()),
+                false => Ok(None),
+            };
+        }
+    };
+    for (scenario, entries) in chosen.iter_mut().filter(across) {
+        leave_out_missing(&mut hosts, scenario, entries, notes)?;
+        if hosts.are_real() {
+            let there = |tuning, choice: &TuningChoice| hosts.unavailable(tuning, choice);
+            super::drop_unavailable_tunings(scenario, notes, there)?;
+        }
+        let link = scenario.network.clone().unwrap_or_default();
+        shape(&mut hosts, &link, scenario)?;
+    }
+    Ok(Some(hosts))
+}
+
+/// The executables of the systems that are here.
+pub(super) fn drivers_of<'a>(entries: impl Iterator<Item = &'a Entry>) -> Vec<PathBuf> {
+    let mut drivers: Vec<PathBuf> = entries
+        .filter(|entry| entry.system.missing.is_none())
+        .map(|entry| entry.executable.clone())
+        .collect();
+    drivers.sort();
+    drivers.dedup();
+    drivers
+}
+
+/// Has the link be what a scenario asks for, once, to see whether it can be had.
+fn shape(hosts: &mut Hosts, link: &Link, scenario: &Scenario) -> Result<()> {
+    let Err((key, reason)) = hosts.shape(link) else {
+        return Ok(());
+    };
+    let place = scenario.source.find(&format!("\n{} =", key.unwrap_or("[network]")));
+    let place = place.end..place.end;
+    let remedy = match reason.contains("netem") {
+        true => {
+            "`modprobe sch_netem`, or a kernel with CONFIG_NET_SCH_NETEM; without it there are \
+                 link, rate_mbit, mtu and cut"
+        }
+        false => "see tc(8)",
+    };
+    let text = format!("{}: {reason}", key.unwrap_or("[network]"));
+    Err(scenario.source.error(place, text).remedy(remedy).into())
+}
+
+/// Systems that are here and not there are left out, and said so.
+fn leave_out_missing(
+    hosts: &mut Hosts,
+    scenario: &Scenario,
+    entries: &mut Vec<Entry>,
+    notes: &mut Vec<String>,
+) -> Result<()> {
+    if !hosts.are_real() {
+        return Ok(());
+    }
+    let mut kept = Vec::new();
+    for entry in entries.drain(..) {
+        let reason = match entry.system.missing {
+            None => missing_there(hosts, &entry),
+            Some(_) => None,
+        };
+        match reason {
+            None => kept.push(entry),
+            Some(reason) => notes
+                .push(format!("{} left out of `{}`: {reason}", entry.system.name, scenario.name)),
+        }
+    }
+    *entries = kept;
+    Ok(())
+}
+
+fn missing_there(hosts: &mut Hosts, entry: &Entry) -> Option<String> {
+    let described = match hosts.describe(&entry.executable) {
+        Ok(described) => described,
+        Err(reason) => return Some(reason),
+    };
+    described.into_iter().find_map(|(host, systems)| {
+        let same = |system: &&System| system.name == entry.system.name;
+        let reason = match systems.iter().find(same) {
+            None => "its driver has no such system".into(),
+            Some(system) => system.missing.clone()?,
+        };
+        Some(format!("host {host}: {reason}"))
+    })
+}
