@@ -24,6 +24,13 @@ pub struct Kind {
     pub subscriber: fn(&Node, Quality) -> Box<dyn In>,
 }
 
+impl Kind {
+    /// Whether it is a ROS 2 message.
+    pub fn is_ros(&self) -> bool {
+        self.dds_topic.starts_with("rt/")
+    }
+}
+
 /// How a type that is not ROS 2's becomes a topic.
 macro_rules! plain {
     ($name:literal, $topic:literal, $payload:ty, $declare:ident, $type:literal) => {

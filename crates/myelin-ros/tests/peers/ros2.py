@@ -1,6 +1,7 @@
 """The other side of the tests: a ROS 2 node. How it is called: the last lines. It ends when its
 standard input does."""
 
+import select
 import sys
 import time
 
@@ -15,6 +16,7 @@ from std_msgs.msg import Header, String
 IMAGE_WIDTH, IMAGE_HEIGHT = 1440, 1080
 POINT_STEP, POINTS = 16, 65536
 PERIOD_S = 0.005
+PREAMBLE, PREAMBLE_PERIOD_S = 1000, 0.05
 
 
 def header(n):
@@ -67,7 +69,9 @@ def imu(n):
 
 
 def number_of(message):
-    return int(message.data.split()[1]) if isinstance(message, String) else message.header.stamp.nanosec
+    if isinstance(message, String):
+        return int(message.data.split()[1])
+    return message.header.stamp.nanosec
 
 
 KINDS = {
@@ -82,12 +86,21 @@ def say(what, n):
     print(what, n, flush=True)
 
 
+def wait_for(matched):
+    while matched() == 0:
+        time.sleep(0.01)
+    say("matched", 1)
+
+
 def publish(node, kind, topic, count, qos, late):
     kind, make = KINDS[kind]
     publisher = node.create_publisher(kind, topic, qos)
     best_effort = qos.reliability == ReliabilityPolicy.BEST_EFFORT
-    while not late and publisher.get_subscription_count() == 0:
-        time.sleep(0.01)
+    if not late:
+        wait_for(publisher.get_subscription_count)
+    if not late and not best_effort:
+        while not select.select([sys.stdin], [], [], PREAMBLE_PERIOD_S)[0]:
+            publisher.publish(make(PREAMBLE))
     for n in range(count):
         publisher.publish(make(n))
         if best_effort:
@@ -108,8 +121,7 @@ def subscribe(node, kind, topic, count, qos):
             n = number_of(message)
             say("got" if message == make(n) else "wrong", n)
 
-    node.create_subscription(kind, topic, take, qos)
-    say("ready", 0)
+    wait_for(node.create_subscription(kind, topic, take, qos).get_publisher_count)
     while taken < count:
         rclpy.spin_once(node)
 
