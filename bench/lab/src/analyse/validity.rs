@@ -140,7 +140,8 @@ fn left_its_cpu(evidence: &Evidence<'_>) -> Option<String> {
 type CpuOf<'a> = &'a dyn Fn(&Record) -> Option<u16>;
 
 /// Loopback traffic must be there for a system that uses it and absent for one that does not; a
-/// system over shared memory must have a segment that both processes have mapped.
+/// system over shared memory must have a segment that both processes have mapped. Across hosts all
+/// must have used the link.
 fn wrong_transport(
     evidence: &Evidence<'_>,
     ping: &Done,
@@ -160,8 +161,9 @@ fn wrong_transport(
     let bytes = messages * (evidence.payload_bytes + 8);
     let packets = observation.loopback_packets;
     let seen = format!(
-        "{packets} packets and {} bytes over loopback for {messages} messages of {} bytes",
+        "{packets} packets and {} bytes over {} for {messages} messages of {} bytes",
         observation.loopback_bytes,
+        observation.link.as_deref().unwrap_or("loopback"),
         evidence.payload_bytes + 8
     );
     let seconds = observation.wall_ns as f64 * 1e-9;
@@ -170,6 +172,9 @@ fn wrong_transport(
     // The interface takes packets of up to 64 KiB whole.
     match evidence.system.transport {
         Transport::None => None,
+        // After a cut many messages travel in a packet.
+        _ if observation.link.is_some() => (observation.loopback_bytes < bytes / 2)
+            .then(|| format!("did not use the link between the hosts: {seen}")),
         // Where nothing sets a pace, small messages travel several in a packet.
         Transport::Loopback
             if evidence.workload == Workload::Flood && observation.loopback_bytes >= bytes / 2 =>

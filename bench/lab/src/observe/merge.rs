@@ -32,6 +32,7 @@ impl Observation {
             ping_and_pong_share_memory: false,
             loopback_bytes: ping.loopback_bytes + pong.loopback_bytes,
             loopback_packets: ping.loopback_packets + pong.loopback_packets,
+            link: Some(across.network[0].interface.clone()),
             steal_percent: ping.steal_percent.max(pong.steal_percent),
             series,
         }
@@ -171,6 +172,7 @@ mod tests {
         assert_eq!(in_series, names);
         assert!(series.is_sound());
         assert_eq!((both.loopback_bytes, both.loopback_packets, both.wall_ns), (16, 20, 1007));
+        assert_eq!(both.link.as_deref(), Some("eth0"));
     }
 
     #[test]

@@ -104,6 +104,9 @@ pub struct Observation {
     pub loopback_bytes: u64,
     /// Packets received there.
     pub loopback_packets: u64,
+    /// Across hosts: ping's interface to the link, whose traffic that is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub link: Option<String>,
     /// Time the hypervisor gave to others, in per cent of all CPUs.
     pub steal_percent: f64,
     /// The same over time; kept in a file of its own (see [`crate::record::Folder::series`]), absent

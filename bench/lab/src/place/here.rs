@@ -52,17 +52,19 @@ impl Drop for Running {
 impl Running {
     /// The memory that `player` writes its records to, made when it is first asked for.
     fn memory(&mut self, player: Player, capacity: u64) -> Result<PathBuf, String> {
-        if !self.samples.contains_key(&player) {
-            let make = || -> Result<(OwnedFd, SampleFile), myelin_bench_kit::Error> {
-                let memory = sample_memory()?;
-                let file = std::fs::File::from(memory.try_clone()?);
-                let mapped = SampleFile::create(&file, capacity)?;
-                Ok((memory, mapped))
-            };
-            let (memory, mapped) = make().map_err(|error| format!("sample memory: {error}"))?;
-            self.samples.insert(player, (memory, Arc::new(mapped)));
+        if let Some((memory, _)) = self.samples.get(&player) {
+            return Ok(path_of(memory));
         }
-        Ok(path_of(&self.samples[&player].0))
+        let make = || -> Result<(OwnedFd, SampleFile), myelin_bench_kit::Error> {
+            let memory = sample_memory()?;
+            let file = std::fs::File::from(memory.try_clone()?);
+            let mapped = SampleFile::create(&file, capacity)?;
+            Ok((memory, mapped))
+        };
+        let (memory, mapped) = make().map_err(|error| format!("sample memory: {error}"))?;
+        let path = path_of(&memory);
+        self.samples.insert(player, (memory, Arc::new(mapped)));
+        Ok(path)
     }
 
     fn of(&mut self, role: Role) -> impl Iterator<Item = &mut Child> {

@@ -10,7 +10,7 @@ use myelin_bench_kit::protocol::{Network, PORTS, System};
 use serde::{Deserialize, Serialize};
 
 use super::line::{Line, agent};
-use super::netns::{self, Pair};
+use super::netns::{self, Pair, Unshaped};
 use super::words::Request;
 use super::{Place, Remote, boot_id};
 use crate::host::OtherHost;
@@ -104,6 +104,14 @@ pub(crate) struct Hosts {
     up: Option<Up>,
 }
 
+/// What a run is given.
+pub(crate) struct Reached<'a> {
+    /// Ping's host, then pong's.
+    pub places: &'a mut [Box<dyn Place>],
+    /// What is between them.
+    pub across: Across,
+}
+
 /// Two hosts that can be reached.
 struct Up {
     places: Vec<Box<dyn Place>>,
@@ -123,23 +131,18 @@ impl Hosts {
     }
 
     /// The places of the run with this number, and the way between them, over a link of this kind.
-    pub(crate) fn ready(
-        &mut self,
-        link: &Link,
-        run: u32,
-    ) -> Result<(&mut [Box<dyn Place>], Across), String> {
-        self.shape(link).map_err(|(_, reason)| reason)?;
+    pub(crate) fn ready(&mut self, link: &Link, run: u32) -> Result<Reached<'_>, String> {
+        self.shape(link).map_err(|unshaped| unshaped.reason)?;
         let up = self.up()?;
         let mut across = up.across.clone();
         across.cut = link.cut;
         across.network.iter_mut().for_each(|network| network.port = port_of(run));
-        Ok((&mut up.places, across))
+        Ok(Reached { places: &mut up.places, across })
     }
 
-    /// Has the link be of this kind; an error names the key that is to blame, if it is one. The link
-    /// of real hosts is what it is.
-    pub(crate) fn shape(&mut self, link: &Link) -> Result<(), (Option<&'static str>, String)> {
-        let up = self.up().map_err(|reason| (None, reason))?;
+    /// Has the link be of this kind. That of real hosts is what it is.
+    pub(crate) fn shape(&mut self, link: &Link) -> Result<(), Unshaped> {
+        let up = self.up().map_err(Unshaped::from)?;
         let link = Link { cut: None, ..link.clone() };
         if let Some(pair) = &up.across.pair
             && up.link.as_ref() != Some(&link)
@@ -230,7 +233,10 @@ impl Hosts {
             HostsChoice::Real(addresses) => {
                 let mut hosts = Vec::new();
                 for address in addresses {
-                    hosts.push(open(self.line(address))?);
+                    let mut host = open(self.line(address))?;
+                    // A session that was killed may have left something there.
+                    self.drivers.iter().for_each(|driver| host.clean(driver));
+                    hosts.push(host);
                 }
                 (hosts, None)
             }

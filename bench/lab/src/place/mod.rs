@@ -38,7 +38,7 @@ use line::Line;
 use remote::Remote;
 
 pub(crate) use here::Here;
-pub(crate) use netns::{Cutting, Pair};
+pub(crate) use netns::{Cutting, Pair, Unshaped};
 
 /// Who plays a role; several may play the same.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]

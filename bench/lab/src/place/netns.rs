@@ -35,7 +35,7 @@ pub(super) const NAMES: [&str; 2] = ["myelin-a", "myelin-b"];
 pub(super) fn line(name: &'static str) -> Anyhow<Line> {
     let mut command = agent()?;
     // On the file system that vanishes with the namespace.
-    command.args(["--folder", "/dev/shm/myelin-agent"]);
+    command.arg("--folder").arg(format!("/dev/shm/{name}"));
     // SAFETY: only async-signal-safe calls (raw system calls) between fork and exec.
     unsafe {
         command.pre_exec(move || unshare(name));
@@ -105,8 +105,8 @@ impl Pair {
         // Both ends are made where they belong: nobody can be killed in between.
         let [end, other] = [["name", LINK, "netns", &ping], ["name", LINK, "netns", &pong]];
         run("ip", &[&["link", "add"], &end[..], &["type", "veth", "peer"], &other[..]].concat())?;
-        for host in 0..2 {
-            let address = format!("{}/30", ADDRESSES[host]);
+        for (host, address) in ADDRESSES.iter().enumerate() {
+            let address = format!("{address}/30");
             pair.ip(host, &["link", "set", "lo", "up"])?;
             pair.ip(host, &["address", "add", &address, "dev", LINK])?;
             // Of IPv6 there is nothing but its own chatter.
@@ -118,26 +118,22 @@ impl Pair {
         Ok(pair)
     }
 
-    /// Makes the link what a scenario asks for, each way. `Err` names the key that is to blame, if it
-    /// is one.
-    pub(crate) fn shape(&self, link: &Link) -> Result<(), (Option<&'static str>, String)> {
+    /// Makes the link what a scenario asks for, each way.
+    pub(crate) fn shape(&self, link: &Link) -> Result<(), Unshaped> {
         let mtu = link.mtu.to_string();
         for host in 0..2 {
-            let plain = |reason| (None, reason);
-            self.ip(host, &["link", "set", LINK, "mtu", &mtu]).map_err(plain)?;
+            self.ip(host, &["link", "set", LINK, "mtu", &mtu])?;
             // There is none to begin with, and then deleting it fails.
             let _ = self.tc(host, "del", &[]);
             if let Some(key) = link.netem_keys().next() {
                 self.tc(host, "add", &words(&netem(link))).map_err(|reason| {
                     let is_unknown = reason.contains("qdisc kind is unknown");
-                    match is_unknown {
-                        true => (Some(key), "this kernel has no netem".into()),
-                        false => (Some(key), reason),
-                    }
+                    let lacking = "this kernel has no netem".to_owned();
+                    Unshaped { key: Some(key), reason: if is_unknown { lacking } else { reason } }
                 })?;
             } else if link.rate_mbit > 0.0 {
                 let shaped = self.tc(host, "add", &words(&tbf(link)));
-                shaped.map_err(|reason| (Some("rate_mbit"), reason))?;
+                shaped.map_err(|reason| Unshaped { key: Some("rate_mbit"), reason })?;
             }
         }
         Ok(())
@@ -178,6 +174,21 @@ impl Pair {
 
     fn ip(&self, host: usize, arguments: &[&str]) -> Result<(), String> {
         run_in(Some(&self.spaces[host]), "ip", arguments)
+    }
+}
+
+/// Why a link is not what it was to be.
+#[derive(Debug)]
+pub(crate) struct Unshaped {
+    /// The key of `[network]` that is to blame, if it is one.
+    pub key: Option<&'static str>,
+    /// In words.
+    pub reason: String,
+}
+
+impl From<String> for Unshaped {
+    fn from(reason: String) -> Self {
+        Unshaped { key: None, reason }
     }
 }
 

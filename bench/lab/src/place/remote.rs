@@ -1,13 +1,14 @@
 //! A host that an agent stands for.
 
+mod ear;
+
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::{self, BufRead, BufReader, Read, Write};
-use std::os::unix::process::ExitStatusExt;
 use std::path::{Component, Path, PathBuf};
 use std::process::Child;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use anyhow::{Result, bail, ensure};
@@ -17,13 +18,14 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::child::sample_memory;
-use super::words::{Hello, Request, Word};
+use super::words::{Hello, Request};
 use super::{Begin, Line, Place, Player, Said, Start, frame};
 use crate::host::Host;
 use crate::observe::Observation;
 use crate::record;
 use crate::run::tuning::Cpus;
 use crate::scenario::{Tuning, TuningChoice};
+use ear::{END_LIMIT, Ear, Shared, State, give_up, lock};
 
 /// The lab's end of the line to an agent. When it is dropped, the agent ends.
 pub(crate) struct Remote {
@@ -35,27 +37,6 @@ pub(crate) struct Remote {
     hello: Hello,
     begun: u64,
     directory: Option<PathBuf>,
-}
-
-/// What the thread that listens to the agent has in common with the lab.
-struct Shared {
-    state: Mutex<State>,
-    /// What carries the bytes, and the last it has said on standard error.
-    process: Mutex<Option<Child>>,
-    complaint: Mutex<String>,
-}
-
-struct State {
-    /// The run in progress: its number, and who wants to hear of it.
-    run: Option<(u64, Sender<Said>)>,
-    files: BTreeMap<Player, Arc<SampleFile>>,
-    heard: Instant,
-    /// Why nothing more will come.
-    gone: Option<String>,
-}
-
-fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
-    of.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Remote {
@@ -104,9 +85,14 @@ impl Remote {
         let ear = Ear { name: name.into(), shared: shared_too, greeted, answered, complained };
         std::thread::spawn(move || ear.listen(output));
         // Logging in may take its time, and ask for nothing: there is no terminal.
-        let Ok(hello) = greeting.recv_timeout(HELLO_LIMIT) else {
-            give_up(name, &shared, &format!("no answer in {} s", HELLO_LIMIT.as_secs()));
-            bail!(lock(&shared.state).gone.clone().unwrap_or_default());
+        let hello = match greeting.recv_timeout(HELLO_LIMIT) {
+            Ok(hello) => hello,
+            Err(error) => {
+                if error == RecvTimeoutError::Timeout {
+                    give_up(name, &shared, &format!("no answer in {} s", HELLO_LIMIT.as_secs()));
+                }
+                bail!(lock(&shared.state).gone.clone().unwrap_or_default());
+            }
         };
         let (theirs, ours) = (&hello.version, env!("CARGO_PKG_VERSION"));
         ensure!(
@@ -366,112 +352,6 @@ impl Place for Remote {
     }
 }
 
-/// Listens to one agent.
-struct Ear {
-    name: String,
-    shared: Arc<Shared>,
-    greeted: Sender<Hello>,
-    answered: Sender<(Result<Value, String>, Vec<u8>)>,
-    /// Closed when standard error ends.
-    complained: Receiver<()>,
-}
-
-impl Ear {
-    /// Until its output ends or makes no sense.
-    fn listen(self, output: impl Read) {
-        let mut output = BufReader::new(Heard { input: output, shared: Arc::clone(&self.shared) });
-        let ending = loop {
-            match frame::read(&mut output) {
-                Ok(Some((word, body))) => self.hear(word, body),
-                Ok(None) => break String::new(),
-                Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => break String::new(),
-                Err(error) => break format!("does not speak as an agent does: {error}"),
-            }
-        };
-        let _ = self.complained.recv_timeout(END_LIMIT);
-        give_up(&self.name, &self.shared, &ending);
-    }
-
-    fn hear(&self, word: Word, body: Vec<u8>) {
-        match word {
-            Word::Hello(hello) => drop(self.greeted.send(hello)),
-            Word::Answer(answer) => drop(self.answered.send((answer, body))),
-            Word::Said(number, said) => {
-                if let Some((run, listener)) = &lock(&self.shared.state).run
-                    && *run == number
-                {
-                    let _ = listener.send(said);
-                }
-            }
-            Word::Beat(counts) => {
-                let state = lock(&self.shared.state);
-                for (player, exchanges) in counts {
-                    if let Some(file) = state.files.get(&player) {
-                        file.beat(exchanges);
-                    }
-                }
-            }
-        }
-    }
-}
-
-/// Notes when bytes come.
-struct Heard<R> {
-    input: R,
-    shared: Arc<Shared>,
-}
-
-impl<R: Read> Read for Heard<R> {
-    fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
-        let read = self.input.read(bytes)?;
-        lock(&self.shared.state).heard = Instant::now();
-        Ok(read)
-    }
-}
-
-/// From now on the host is gone, because of `reason`, or for what its process has come to.
-fn give_up(name: &str, shared: &Shared, reason: &str) {
-    let mut why = if reason.is_empty() { ending(shared) } else { reason.to_owned() };
-    let complaint = lock(&shared.complaint).clone();
-    if !complaint.is_empty() {
-        why = format!("{why} ({complaint})");
-    }
-    if let Some(process) = lock(&shared.process).as_mut() {
-        // It may have ended.
-        let _ = process.kill();
-    }
-    let mut state = lock(&shared.state);
-    if state.gone.is_none() {
-        let text = format!("host {name} is gone: {why}");
-        if let Some((_, listener)) = &state.run {
-            let _ = listener.send(Said::Gone(text.clone()));
-        }
-        state.gone = Some(text);
-    }
-}
-
-/// What the process that carries the bytes has come to.
-fn ending(shared: &Shared) -> String {
-    let deadline = Instant::now() + END_LIMIT;
-    loop {
-        let status = lock(&shared.process).as_mut().map(|process| process.try_wait());
-        match status {
-            Some(Ok(Some(status))) => {
-                return match (status.signal(), status.code()) {
-                    (Some(signal), _) => format!("its agent was killed by signal {signal}"),
-                    (None, code) => {
-                        format!("its agent ended with exit status {}", code.unwrap_or(-1))
-                    }
-                };
-            }
-            Some(Ok(None)) if Instant::now() < deadline => {
-                std::thread::sleep(Duration::from_millis(2));
-            }
-            _ => return "its agent has closed the connection".into(),
-        }
-    }
-}
-
 /// Shows what a process on another host counts; without room for records.
 fn mirror() -> Result<SampleFile, myelin_bench_kit::Error> {
     SampleFile::create(&fs::File::from(sample_memory()?), 0)
@@ -481,5 +361,7 @@ const HELLO_LIMIT: Duration = Duration::from_secs(30);
 /// An agent whose run lasts is heard of four times a second; the longest it takes over anything else
 /// is the stop of a daemon.
 const SILENCE_LIMIT: Duration = Duration::from_secs(15);
-const END_LIMIT: Duration = Duration::from_secs(2);
 const LOOK: Duration = Duration::from_millis(250);
+
+#[cfg(test)]
+mod tests;

@@ -27,7 +27,7 @@ pub(crate) fn rows(host: &Host) -> Vec<(&'static str, String)> {
     let state = |state: &crate::host::IdleState| format!("{} {} µs", state.name, state.latency_us);
     let idle_states = host.idle_states.iter().map(state).collect::<Vec<_>>().join(", ");
     let bytes = |value: Option<u64>| value.map(words::bytes);
-    vec![
+    let mut rows = vec![
         ("processor", host.cpu_model.clone()),
         ("CPUs online", host.cpus.to_string()),
         ("architecture", host.architecture.clone()),
@@ -65,7 +65,12 @@ pub(crate) fn rows(host: &Host) -> Vec<(&'static str, String)> {
             "steal while measuring",
             host.steal_percent.map_or_else(unknown, |percent| format!("{percent:.2} %")),
         ),
-    ]
+    ];
+    rows.extend(host.others.iter().map(|other| {
+        let whose = if other.role == "ping" { "ping's host" } else { "pong's host" };
+        (whose, format!("{}: {}", other.name, line(&other.host)))
+    }));
+    rows
 }
 
 fn yes(value: bool) -> String {

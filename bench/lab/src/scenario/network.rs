@@ -230,7 +230,10 @@ mod tests {
             ("mtu = 100", "x.toml:16: mtu: 100 is out of range; use 576 to 65535"),
             ("cut = { at_s = 2 }", "x.toml:16: missing field `for_s`"),
             ("cut = { at_s = 2, for_s = 0 }", "x.toml:16: for_s: 0 is out of range"),
-            ("cut = { at_s = 8, for_s = 5 }", "x.toml:16: cut: it ends after 13 s, the run after"),
+            (
+                "cut = { at_s = 11, for_s = 5 }",
+                "x.toml:16: cut: it ends after 16 s, the run after 15",
+            ),
         ] {
             let error = parse(network).unwrap_err();
             assert!(error.starts_with(expected), "{error:?} does not start with {expected:?}");

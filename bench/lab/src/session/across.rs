@@ -6,6 +6,7 @@ use anyhow::Result;
 use myelin_bench_kit::protocol::System;
 
 use crate::input_error::InputError;
+use crate::place::Unshaped;
 use crate::place::hosts::{Hosts, HostsChoice};
 use crate::registry::Entry;
 use crate::scenario::{Link, Scenario, TuningChoice};
@@ -21,7 +22,7 @@ pub(super) fn reach(
     notes: &mut Vec<String>,
 ) -> Result<Option<Hosts>> {
     let across = |(scenario, _): &&mut Chosen| scenario.plan.is_across_hosts();
-    if !chosen.iter_mut().any(|mut it| across(&&mut it)) {
+    if !chosen.iter().any(|(scenario, _)| scenario.plan.is_across_hosts()) {
         return match choice {
             None => Ok(None),
             Some(choice) => {
@@ -46,14 +47,14 @@ pub(super) fn reach(
     let mut hosts = match Hosts::reach(choice, drivers) {
         Ok(hosts) => hosts,
         Err(reason) => {
-            let left_out = chosen.extract_if(.., |(scenario, _)| scenario.plan.is_across_hosts());
-            notes.extend(
-                left_out.map(|(scenario, _)| format!("`{}` left out: {reason}", scenario.name)),
-            );
-            return match chosen.is_empty() {
-                true => Err(InputError::new(notes.join("; ")).into()),
-                false => Ok(None),
-            };
+            let is_across = |(scenario, _): &mut Chosen| scenario.plan.is_across_hosts();
+            let left_out: Vec<Chosen> = chosen.extract_if(.., is_across).collect();
+            if chosen.is_empty() {
+                return Err(InputError::new(reason).into());
+            }
+            let note = |(scenario, _): &Chosen| format!("`{}` left out: {reason}", scenario.name);
+            notes.extend(left_out.iter().map(note));
+            return Ok(None);
         }
     };
     for (scenario, entries) in chosen.iter_mut().filter(across) {
@@ -81,7 +82,7 @@ pub(super) fn drivers_of<'a>(entries: impl Iterator<Item = &'a Entry>) -> Vec<Pa
 
 /// Has the link be what a scenario asks for, once, to see whether it can be had.
 fn shape(hosts: &mut Hosts, link: &Link, scenario: &Scenario) -> Result<()> {
-    let Err((key, reason)) = hosts.shape(link) else {
+    let Err(Unshaped { key, reason }) = hosts.shape(link) else {
         return Ok(());
     };
     let place = scenario.source.find(&format!("\n{} =", key.unwrap_or("[network]")));

@@ -219,9 +219,9 @@ impl<'a> Measuring<'a> {
         let mut here: [Box<dyn Place>; 1] = [Box::new(Here::default())];
         let link = scenario.network.clone().unwrap_or_default();
         let places = match (cell.topology, &mut self.hosts) {
-            (Topology::TwoHosts, Some(hosts)) => hosts.ready(&link, run.order).map(|it| {
-                order.across = Some(it.1);
-                it.0
+            (Topology::TwoHosts, Some(hosts)) => hosts.ready(&link, run.order).map(|reached| {
+                order.across = Some(reached.across);
+                reached.places
             }),
             (Topology::TwoHosts, None) => Err("two hosts were there when the plan was made".into()),
             _ => Ok(&mut here[..]),

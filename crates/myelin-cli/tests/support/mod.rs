@@ -140,11 +140,14 @@ impl Traces {
         let ours = |pid: u32| {
             let name = fs::read_to_string(format!("/proc/{pid}/comm")).ok()?;
             let ours = name.starts_with("myelin-driver") || name.starts_with("iox-roudi");
+            let ours = ours || is_agent(pid);
             (ours && !is_dead(pid)).then(|| format!("{pid} {}", name.trim()))
         };
         let of_roudi = |path: &PathBuf| {
             let name = path.file_name().unwrap_or_default().to_string_lossy().to_lowercase();
-            ["roudi", "iox", "iceoryx", "myelin-driver"].iter().any(|word| name.contains(word))
+            ["roudi", "iox", "iceoryx", "myelin-driver", "myelin-agent"]
+                .iter()
+                .any(|word| name.contains(word))
         };
         Traces {
             segments: list("/dev/shm"),
@@ -161,6 +164,11 @@ impl Traces {
         }
         assert_eq!(Traces::look(), *self);
     }
+}
+
+fn is_agent(pid: u32) -> bool {
+    let line = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+    String::from_utf8_lossy(&line).contains("myelin\0bench\0agent\0")
 }
 
 fn is_dead(pid: u32) -> bool {

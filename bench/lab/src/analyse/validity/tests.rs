@@ -268,3 +268,21 @@ fn an_uneven_schedule_is_kept_or_missed_as_a_whole() {
     case.workload = Workload::Image;
     assert!(judge(&case).contains("over a schedule of 99.900 s"), "{}", judge(&case));
 }
+
+#[test]
+fn across_hosts_messages_travel_over_the_link_whatever_they_do_on_one() {
+    let over_link = |transport, bytes| {
+        let mut case = good();
+        case.system.transport = transport;
+        let observation = case.record.observation.as_mut().unwrap();
+        (observation.link, observation.loopback_bytes) = (Some("eth0".into()), bytes);
+        observation.loopback_packets = 30;
+        judge(&case)
+    };
+    for transport in [Transport::Loopback, Transport::SharedMemory] {
+        assert_eq!(over_link(transport, 400_000), "");
+        let fault = over_link(transport, 60_000);
+        assert!(fault.starts_with("did not use the link between the hosts: 30 packets and 60000"));
+        assert!(fault.contains("over eth0 for"), "{fault}");
+    }
+}

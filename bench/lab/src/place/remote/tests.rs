@@ -1,0 +1,140 @@
+//! An agent in this process, over a socket.
+
+use std::net::Shutdown;
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::UnixStream;
+
+use myelin_bench_kit::protocol::Event;
+
+use super::super::agent;
+use super::*;
+
+/// An agent in this process, its folder, and the lab's end of the line.
+fn served() -> (Remote, tempfile::TempDir, UnixStream) {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("agent");
+    let (lab, agent) = UnixStream::pair().unwrap();
+    let input = agent.try_clone().unwrap();
+    std::thread::spawn(move || agent::serve(input, agent, path));
+    (over(lab.try_clone().unwrap()), folder, lab)
+}
+
+fn over(lab: UnixStream) -> Remote {
+    let input = Box::new(lab.try_clone().unwrap());
+    Remote::over("b", input, lab, None, |_| mpsc::channel().1).unwrap()
+}
+
+fn begin(directory: &Path) -> Begin {
+    let (run, interface) = ("test".into(), "lo".into());
+    Begin { run, directory: directory.into(), awake: false, interface }
+}
+
+fn start(executable: &Path) -> Start {
+    let prepare = serde_json::json!({
+        "protocol": 1, "system": "a.b", "role": "pong", "run": "test", "domain": 1,
+        "payload_bytes": 1, "messages": 1, "duration_ns": 0, "warmup_messages": 0,
+        "rate_hz": null, "reply_timeout_ns": 1, "match_timeout_ns": 1, "record_every": 1,
+        "samples": null, "directory": "", "lock_memory": false, "seed": 0
+    });
+    Start {
+        player: Player::first(Role::Pong),
+        executable: executable.into(),
+        settings: crate::run::tuning::Settings::default(),
+        capacity: Some(3),
+        pong_capacity: None,
+        hears: false,
+        prepare: serde_json::from_value(prepare).unwrap(),
+    }
+}
+
+/// A driver that writes a file into its run's folder, is ready, and lasts until it is told to stop.
+fn script(folder: &Path) -> PathBuf {
+    let path = folder.join("driver");
+    let text = "#!/bin/sh\nread -r prepare\n\
+        folder=$(printf %s \"$prepare\" | sed 's/.*\"directory\":\"\\([^\"]*\\)\".*/\\1/')\n\
+        echo written > \"$folder/driver.conf\"; echo complaint >&2; echo '{\"ready\": {}}'\n\
+        read -r stop; echo nonsense\n";
+    fs::write(&path, text).unwrap();
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o700)).unwrap();
+    path
+}
+
+#[test]
+fn a_process_elsewhere_is_started_heard_and_its_files_fetched() {
+    let (mut remote, folder, _) = served();
+    let (said, hear) = mpsc::channel();
+    let results = folder.path().join("results");
+    fs::create_dir(&results).unwrap();
+    remote.begin(&begin(&results), said).unwrap();
+    remote.start(start(&script(folder.path()))).unwrap();
+    let ready = hear.recv_timeout(Duration::from_secs(60)).unwrap();
+    assert!(matches!(ready, Said::Event(_, Event::Ready(_))), "{ready:?}");
+    remote.observe(&[]).unwrap();
+    remote.say(Role::Pong, &Command::Stop).unwrap();
+    let nonsense = hear.recv_timeout(Duration::from_secs(60)).unwrap();
+    assert!(matches!(&nonsense, Said::Nonsense(_, line) if line == "nonsense"), "{nonsense:?}");
+    assert!(remote.observed().unwrap().wall_ns > 0);
+    assert_eq!(remote.records(Player::first(Role::Pong)).unwrap(), []);
+    remote.end();
+    let read = |name: &str| fs::read_to_string(results.join(name)).unwrap();
+    assert_eq!((read("driver.conf"), read("pong.log")), ("written\n".into(), "complaint\n".into()));
+    assert!(fs::read_dir(folder.path().join("agent")).unwrap().next().is_none());
+}
+
+#[test]
+fn what_fails_there_is_said_here_with_the_host() {
+    let (mut remote, folder, _) = served();
+    let error = remote.observed().unwrap_err();
+    assert_eq!(error, "host b: no run has begun");
+    remote.begin(&begin(folder.path()), mpsc::channel().0).unwrap();
+    let ping = Player::first(Role::Ping);
+    let looks = Start { player: ping, hears: true, ..start(Path::new("x")) };
+    let error = remote.start(looks).unwrap_err();
+    assert!(error.contains("cannot look at what pong has taken on another host"), "{error}");
+    let error = remote.start(start(Path::new("/no/driver"))).unwrap_err();
+    assert!(error.starts_with("host b: /no/driver: No such file"), "{error}");
+    remote.check().unwrap();
+}
+
+#[test]
+fn a_lab_that_has_gone_leaves_neither_process_nor_folder() {
+    let (mut remote, folder, line) = served();
+    let (said, hear) = mpsc::channel();
+    remote.begin(&begin(folder.path()), said).unwrap();
+    let marked = script(folder.path());
+    remote.start(start(&marked)).unwrap();
+    hear.recv_timeout(Duration::from_secs(60)).unwrap();
+    let is_running = || {
+        let marked = marked.to_str().unwrap();
+        let processes = fs::read_dir("/proc").unwrap().flatten();
+        processes.map(|entry| entry.path().join("cmdline")).any(|line| {
+            fs::read(line).is_ok_and(|line| String::from_utf8_lossy(&line).contains(marked))
+        })
+    };
+    assert!(is_running());
+    line.shutdown(Shutdown::Both).unwrap();
+    let agent = folder.path().join("agent");
+    let deadline = Instant::now() + Duration::from_secs(60);
+    while (is_running() || agent.exists()) && Instant::now() < deadline {
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    assert!(!is_running() && !agent.exists());
+    assert!(remote.check().unwrap_err().starts_with("host b is gone"));
+}
+
+#[test]
+fn an_agent_that_goes_or_babbles_is_named() {
+    for (bytes, expected) in [
+        (&b""[..], "host b is gone: its agent has closed the connection"),
+        (b"Last login: today from far away", "host b is gone: does not speak as an agent"),
+        (&[9, 0, 0, 0, 0, 0, 0, 0, b'{'], "host b is gone: its agent has closed"),
+    ] {
+        let (lab, mut agent) = UnixStream::pair().unwrap();
+        agent.write_all(bytes).unwrap();
+        drop(agent);
+        let input = Box::new(lab.try_clone().unwrap());
+        let gone = Remote::over("b", input, lab, None, |_| mpsc::channel().1);
+        let error = gone.err().expect("no agent").to_string();
+        assert!(error.starts_with(expected), "{error}");
+    }
+}
