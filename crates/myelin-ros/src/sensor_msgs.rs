@@ -15,7 +15,7 @@ cdr_struct! {
         pub height: u32,
         /// Columns.
         pub width: u32,
-        /// What a pixel is: `rgb8`, `bgr8`, `mono8`, `16UC1`, … (`sensor_msgs/image_encodings.hpp`).
+        /// What a pixel is: `rgb8`, `bgr8`, `mono8`, `16UC1`, … (in `image_encodings.hpp`).
         pub encoding: &'a str,
         /// 1 if numbers of several bytes have the highest first, else 0.
         pub is_bigendian: u8,

@@ -95,8 +95,8 @@ impl<M: Message> Publisher<M> {
 }
 
 impl<M: Bulk> Publisher<M> {
-    /// Memory for a message with all its fields but `data`, which is to be filled in place: no copy.
-    /// `data` has to be empty in `message`; the loan has as much as its other fields say
+    /// Memory for a message with all its fields but `data`, which is to be filled in place: no
+    /// copy. `data` has to be empty in `message`; the loan has as much as its other fields say
     /// ([`Bulk::data_bytes`]): zeros, or what an earlier sample left.
     ///
     /// # Errors

@@ -1,4 +1,4 @@
-//! Any message that is written is read as it was; whatever else comes gives an error with its field.
+//! Any message that is written is read as it was; whatever else comes is an error with its field.
 
 use myelin_ros::cdr::{self, Cdr};
 use myelin_ros::geometry_msgs::{Quaternion, Vector3};
@@ -53,11 +53,13 @@ proptest! {
     }
 
     #[test]
-    fn images(stamp in time(), frame in text(), encoding in text(), size: [u32; 3], data in octets()) {
+    fn images(
+        stamp in time(), frame in text(), encoding in text(), size: [u32; 3], data in octets(),
+    ) {
         let [height, width, step] = size;
         let header = Header { stamp, frame_id: &frame };
-        let message =
-            Image { header, height, width, encoding: &encoding, is_bigendian: 1, step, data: &data };
+        let (encoding, data) = (&*encoding, &*data);
+        let message = Image { header, height, width, encoding, is_bigendian: 1, step, data };
         let bytes = written(&message);
         let read: Image = cdr::decode(&bytes).unwrap();
         prop_assert!(bytes.as_ptr_range().contains(&read.data.as_ptr()) || data.is_empty());

@@ -1,9 +1,9 @@
 //! A camera for ROS 2: `sensor_msgs/Image` on `/camera/image`, filled in shared memory and read
 //! there on the same host; ROS 2 nodes get it, or send it, over the network.
 //!
-//! `cargo run --release -p myelin-examples --example ros_image -- subscribe`, and in another terminal
-//! the same with `publish`. Each of them also meets ROS 2: `ros2 topic hz /camera/image` or
-//! `rqt_image_view /camera/image`, and any publisher of that topic.
+//! `cargo run --release -p myelin-examples --example ros_image -- subscribe`, and in another
+//! terminal the same with `publish`. Each of them also meets ROS 2: `ros2 topic hz /camera/image`,
+//! `rqt_image_view /camera/image`, any publisher of that topic.
 
 use std::time::Duration;
 

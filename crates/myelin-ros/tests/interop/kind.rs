@@ -1,4 +1,4 @@
-//! Our side of each type: what publishes message `n`, and what takes a message and looks at all of it.
+//! Our side of each type: what publishes message `n`, and what takes one and looks at all of it.
 
 use std::time::Duration;
 

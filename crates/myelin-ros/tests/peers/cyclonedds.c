@@ -397,8 +397,9 @@ int main(int count, char **words)
 
   /* ROS 2's default: reliable, volatile, KEEP_LAST 10. */
   dds_qos_t *qos = dds_create_qos();
-  dds_qset_reliability(qos, options.best_effort ? DDS_RELIABILITY_BEST_EFFORT : DDS_RELIABILITY_RELIABLE,
-                       DDS_INFINITY);
+  const dds_reliability_kind_t reliability =
+      options.best_effort ? DDS_RELIABILITY_BEST_EFFORT : DDS_RELIABILITY_RELIABLE;
+  dds_qset_reliability(qos, reliability, DDS_INFINITY);
   dds_qset_history(qos, DDS_HISTORY_KEEP_LAST, 10);
   dds_qset_durability(qos, options.late ? DDS_DURABILITY_TRANSIENT_LOCAL : DDS_DURABILITY_VOLATILE);
   /* What late joiners get is this policy's, as rmw_cyclonedds knows. */

@@ -1,5 +1,6 @@
 /* The other side of the tests: a DDS program with Fast DDS, whose types are written by hand as its
- * generator would for types.idl. How it is called: usage(). It ends when its standard input does. */
+ * generator would for types.idl. How it is called: usage(). It ends when its standard input
+ * does. */
 #include <array>
 #include <chrono>
 #include <condition_variable>
@@ -270,7 +271,7 @@ template <typename T> std::size_t serialise(T &message, FastBuffer &buffer)
   return cdr.getSerializedDataLength();
 }
 
-/* Fast CDR leaves padding as it was: so first a buffer of its own for the size, then one of zeros. */
+/* Fast CDR leaves padding as it was: so first a buffer of its own for the size, then zeros. */
 template <typename T> std::vector<char> bytes_of(T &message)
 {
   FastBuffer growing;
