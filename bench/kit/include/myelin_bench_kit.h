@@ -77,6 +77,9 @@ struct myelin_bench_prepare {
   uint32_t topics;           /* from ping to pong; see select */
 };
 
+/* The sequence number, little-endian in the first 8 bytes, of what ping publishes last. */
+#define MYELIN_BENCH_GOODBYE UINT64_MAX
+
 /* The functions of a link: both directions of one role, or the one of a stream. */
 struct myelin_bench_link {
   /* Opens everything and returns 0 when all directions there are have matched. */

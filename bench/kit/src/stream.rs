@@ -230,24 +230,27 @@ pub(crate) fn the_one(mut receivers: Vec<Receiver>) -> Result<Receiver, Error> {
     }
 }
 
-/// Waits and takes until ping says goodbye or `stop` is set, and then until nothing more comes.
+/// Waits and takes until ping says goodbye, also for what is still under way when `stop` is set, and
+/// then until nothing more comes.
 pub(crate) fn listen(
     subscriber: &mut dyn Subscriber,
     hearing: &mut Hearing,
     clock: &Clock,
     stop: &AtomicBool,
 ) -> Result<(), Error> {
+    let mut heard = None;
     // ORDER: Relaxed, the flag carries nothing else.
-    while !stop.load(Ordering::Relaxed) {
+    while heard != Some(Heard::Goodbye) && !stop.load(Ordering::Relaxed) {
         let until_ns = clock.now() + STOP_CHECK.as_nanos() as u64;
-        if hear_next(subscriber, hearing, clock, until_ns)? == Some(Heard::Goodbye) {
-            break;
-        }
+        heard = hear_next(subscriber, hearing, clock, until_ns)?;
     }
     let end_ns = clock.now() + DRAIN_NS_MAX;
+    let mut quiet_ns = if heard == Some(Heard::Goodbye) { QUIET_NS } else { DRAIN_NS_MAX };
     while clock.now() < end_ns {
-        if hear_next(subscriber, hearing, clock, clock.now() + QUIET_NS)?.is_none() {
-            break;
+        match hear_next(subscriber, hearing, clock, clock.now() + quiet_ns)? {
+            Some(Heard::Goodbye) => quiet_ns = QUIET_NS,
+            Some(_) => {}
+            None => break,
         }
     }
     Ok(())

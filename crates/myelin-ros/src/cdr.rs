@@ -12,7 +12,7 @@
 //! | `boolean` | `bool` |
 //! | `string` | `&str` (borrowed), `String` |
 //! | `sequence<octet>` | `&[u8]` (borrowed) |
-//! | `sequence<T>` | `Vec<T>`, or `Cow<[T]>` to write from a slice |
+//! | `sequence<T>` | `Vec<T>` |
 //! | `T[N]` | `[T; N]` |
 //! | `struct` | one made by [`cdr_struct!`](crate::cdr_struct) |
 //!
@@ -20,7 +20,6 @@
 //! neither tells the size to loan beforehand nor leaves a field out to be filled in place; they copy
 //! strings, and their errors do not name the field.
 
-use std::borrow::Cow;
 use std::fmt;
 use std::ops::Range;
 
@@ -143,11 +142,6 @@ impl Encoder<'_> {
     fn length(&mut self, length: usize) -> Result<(), EncodeError> {
         let too_long = |_| EncodeError::new("has more elements than CDR can count (2³² − 1)");
         u32::try_from(length).map_err(too_long)?.encode(self)
-    }
-
-    fn elements<'a>(&mut self, elements: &[impl Cdr<'a>]) -> Result<(), EncodeError> {
-        self.length(elements.len())?;
-        elements.iter().try_for_each(|element| element.encode(self))
     }
 
     fn octets(&mut self, octets: &[u8]) -> Result<(), EncodeError> {
@@ -421,24 +415,13 @@ impl<'a, T: Cdr<'a>> Cdr<'a> for Vec<T> {
     const BYTES_MIN: usize = 4;
 
     fn encode(&self, to: &mut Encoder<'_>) -> Result<(), EncodeError> {
-        to.elements(self)
+        to.length(self.len())?;
+        self.iter().try_for_each(|element| element.encode(to))
     }
 
     fn decode(from: &mut Decoder<'a>) -> Result<Self, DecodeError> {
         let length = from.length(T::BYTES_MIN)?;
         (0..length).map(|_| T::decode(from)).collect()
-    }
-}
-
-impl<'a, T: Cdr<'a> + Clone> Cdr<'a> for Cow<'a, [T]> {
-    const BYTES_MIN: usize = 4;
-
-    fn encode(&self, to: &mut Encoder<'_>) -> Result<(), EncodeError> {
-        to.elements(self)
-    }
-
-    fn decode(from: &mut Decoder<'a>) -> Result<Self, DecodeError> {
-        Vec::decode(from).map(Cow::Owned)
     }
 }
 

@@ -2,14 +2,16 @@
 //! folder so that anyone can repeat the run with `FASTRTPS_DEFAULT_PROFILES_FILE=…/fastdds.xml`.
 
 use std::fmt::Write;
+use std::net::{IpAddr, Ipv4Addr};
 use std::path::Path;
 
 use myelin_bench_kit::Error;
+use myelin_bench_kit::protocol::Network;
 
 /// What samples travel over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Route {
-    /// UDP on the loopback interface.
+    /// UDP, on one host over the loopback interface.
     Udp,
     /// Fast DDS's shared memory transport.
     SharedMemory,
@@ -52,8 +54,8 @@ impl History {
     }
 }
 
-/// What the profiles of a run follow from. Both roles of a run have the same.
-#[derive(Clone, Copy, Debug)]
+/// What the profiles of a run follow from. On one host both roles of a run have the same.
+#[derive(Clone, Debug)]
 pub struct Profiles {
     /// What samples travel over.
     pub route: Route,
@@ -67,6 +69,8 @@ pub struct Profiles {
     pub subscribers: u32,
     /// Between ping and pong.
     pub topics: u32,
+    /// The way to the other host; `None` on one host.
+    pub network: Option<Network>,
 }
 
 impl Profiles {
@@ -80,8 +84,8 @@ impl Profiles {
     pub fn xml(&self) -> String {
         let (writer, reader) = (self.writer(), self.reader());
         let (transport, peers) = match self.route {
-            Route::Udp => (self.udp(), PEERS),
-            Route::SharedMemory | Route::DataSharing => (self.shared_memory(), ""),
+            Route::Udp => (self.udp(), self.peers()),
+            Route::SharedMemory | Route::DataSharing => (self.shared_memory(), String::new()),
         };
         format!(
             r#"<?xml version="1.0" encoding="UTF-8"?>
@@ -115,14 +119,39 @@ impl Profiles {
         )
     }
 
+    /// Of this host and of the other.
+    fn addresses(&self) -> [IpAddr; 2] {
+        match &self.network {
+            None => [IpAddr::V4(Ipv4Addr::LOCALHOST); 2],
+            Some(network) => [network.own, network.peer],
+        }
+    }
+
+    fn peers(&self) -> String {
+        let [own, peer] = self.addresses();
+        let family = if own.is_ipv4() { "udpv4" } else { "udpv6" };
+        format!(
+            r#"          <!-- No multicast: all are at the first ports of this domain. -->
+          <metatrafficUnicastLocatorList>
+            <locator><{family}><address>{own}</address></{family}></locator>
+          </metatrafficUnicastLocatorList>
+          <initialPeersList>
+            <locator><{family}><address>{peer}</address></{family}></locator>
+          </initialPeersList>
+"#
+        )
+    }
+
     fn udp(&self) -> String {
+        let [own, _] = self.addresses();
+        let family = if own.is_ipv4() { "UDPv4" } else { "UDPv6" };
         let peers = self.publishers + self.subscribers + SPARE_PEERS;
         let wanted = self.serialised_bytes().saturating_mul(2).max(SOCKET_BYTES_MIN);
         let [send, receive] = ["wmem_max", "rmem_max"].map(|limit| wanted.min(kernel_limit(limit)));
         format!(
             r#"      <transport_descriptor>
         <transport_id>myelin</transport_id>
-        <type>UDPv4</type>
+        <type>{family}</type>
         <!-- Two samples, at least 1 MiB, at most what the kernel allows: net.core.wmem_max and
              net.core.rmem_max. -->
         <sendBufferSize>{send}</sendBufferSize>
@@ -131,8 +160,8 @@ impl Profiles {
         <maxMessageSize>65500</maxMessageSize>
         <!-- The ports of so many processes are asked. -->
         <maxInitialPeersRange>{peers}</maxInitialPeersRange>
-        <!-- Nothing of a run leaves the host, no other host disturbs it. -->
-        <interfaceWhiteList><address>127.0.0.1</address></interfaceWhiteList>
+        <!-- Nothing of a run goes another way: on one host it never leaves it. -->
+        <interfaceWhiteList><address>{own}</address></interfaceWhiteList>
       </transport_descriptor>
 "#
         )
@@ -277,22 +306,14 @@ fn kernel_limit(name: &str) -> u64 {
     text.ok().and_then(|text| text.trim().parse().ok()).unwrap_or(u64::MAX)
 }
 
-/// Writes `xml` into the run's folder.
-pub fn write(directory: &Path, xml: &str) -> Result<(), Error> {
-    let path = directory.join(FILE);
-    std::fs::write(&path, xml)
+/// Writes `xml` to `path`, in the run's folder.
+pub fn write(path: &Path, xml: &str) -> Result<(), Error> {
+    std::fs::write(path, xml)
         .map_err(|error| Error::new(format!("writing {}: {error}", path.display())))
 }
 
-const FILE: &str = "fastdds.xml";
-const PEERS: &str = r#"          <!-- No multicast: all are at the first ports of this domain. -->
-          <metatrafficUnicastLocatorList>
-            <locator><udpv4><address>127.0.0.1</address></udpv4></locator>
-          </metatrafficUnicastLocatorList>
-          <initialPeersList>
-            <locator><udpv4><address>127.0.0.1</address></udpv4></locator>
-          </initialPeersList>
-"#;
+/// Its name, but for what [`Prepare::file`](myelin_bench_kit::protocol::Prepare::file) adds.
+pub const FILE: &str = "fastdds.xml";
 /// Samples that writer and reader keep of a round trip. One message is in flight, up to 5 when
 /// answers fail to come (then the kit gives up), so 8 never overwrites one.
 const ROUND_TRIP_DEPTH: u64 = 8;
@@ -323,7 +344,15 @@ mod tests {
     use super::*;
 
     fn profiles(route: Route, history: History, message_bytes: u64) -> Profiles {
-        Profiles { route, history, message_bytes, publishers: 1, subscribers: 1, topics: 1 }
+        Profiles {
+            route,
+            history,
+            message_bytes,
+            publishers: 1,
+            subscribers: 1,
+            topics: 1,
+            network: None,
+        }
     }
 
     #[test]
@@ -337,6 +366,16 @@ mod tests {
         assert!(shared.contains("<kind>OFF</kind>"));
         let sharing = xml(Route::DataSharing);
         assert!(sharing.contains("<type>SHM</type>") && sharing.contains("<kind>ON</kind>"));
+    }
+
+    #[test]
+    fn across_hosts_it_is_the_one_way_to_the_one_peer() {
+        let [own, peer] = ["10.9.8.1", "10.9.8.2"].map(|it| it.parse().unwrap());
+        let network = Some(Network { interface: "eth0".into(), own, peer, port: 1 });
+        let xml = Profiles { network, ..profiles(Route::Udp, History::RoundTrip, 72) }.xml();
+        let (before, peers) = xml.split_once("<initialPeersList>").unwrap();
+        assert!(before.contains("10.9.8.1") && !before.contains("10.9.8.2"));
+        assert!(peers.contains("10.9.8.2") && !xml.contains("127.0.0.1"));
     }
 
     #[test]
@@ -383,9 +422,10 @@ mod tests {
     fn the_file_is_what_was_used() {
         let folder = tempfile::tempdir().unwrap();
         let xml = profiles(Route::Udp, History::RoundTrip, 72).xml();
-        write(folder.path(), &xml).unwrap();
-        assert_eq!(std::fs::read_to_string(folder.path().join(FILE)).unwrap(), xml);
-        assert!(write(&folder.path().join("none"), "").is_err());
+        let path = folder.path().join(FILE);
+        write(&path, &xml).unwrap();
+        assert_eq!(std::fs::read_to_string(path).unwrap(), xml);
+        assert!(write(&folder.path().join("none").join(FILE), "").is_err());
     }
 
     fn number(xml: &str, tag: &str) -> u64 {

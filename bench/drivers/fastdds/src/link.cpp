@@ -7,6 +7,7 @@
  */
 #include <algorithm>
 #include <cstdlib>
+#include <cstring>
 #include <memory>
 #include <string>
 #include <thread>
@@ -57,7 +58,7 @@ struct Link {
 
   Endpoints endpoints;
   std::size_t message_bytes;
-  bool acknowledged_at_close = false;
+  bool awaits_acknowledgements = false; /* of what is written last */
   bool lingers_at_close = false;
   std::uint32_t selected = 0;         /* writer of the next loan or publish */
   void *loan = nullptr;               /* of that writer, between loan and publish_loan */
@@ -148,7 +149,7 @@ int open_link(const myelin_bench_prepare *prepare, void **context)
     log_to_standard_error();
     load_profiles();
     auto link = std::make_unique<Link>(*prepare);
-    link->acknowledged_at_close = prepare->one_way && prepare->is_ping && prepare->reliable;
+    link->awaits_acknowledgements = prepare->one_way && prepare->is_ping && prepare->reliable;
     link->lingers_at_close = prepare->is_ping && configuration.transport.data_sharing;
     if (configuration.copies)
       link->copy.resize(link->message_bytes);
@@ -167,9 +168,6 @@ void close_link(void *context)
       (void)link->taken_from->return_loan(link->data, link->infos);
     if (link->loan != nullptr)
       (void)link->endpoints.writers[link->selected]->discard_loan(link->loan);
-    /* What was written last is reliable, too. */
-    if (link->acknowledged_at_close)
-      link->endpoints.wait_for_acknowledgments();
     if (link->lingers_at_close)
       std::this_thread::sleep_for(LINGER);
     return 0;
@@ -194,13 +192,26 @@ ReturnCode_t write_again(DataWriter *writer, void *message)
   return code;
 }
 
+bool is_goodbye(const void *message)
+{
+  std::uint64_t number = 0;
+  std::memcpy(&number, message, sizeof number);
+  return number == MYELIN_BENCH_GOODBYE;
+}
+
 void write(Link &link, void *message)
 {
+  /* What is written last is reliable, too. It is waited for here, before the other side is told to
+   * end: a writer of 2.9 that is still sending to a reader when that goes locks itself up for good,
+   * its flow controller's lock against its own (StatefulWriter::matched_reader_remove). */
+  const bool is_last = link.awaits_acknowledgements && is_goodbye(message);
   DataWriter *writer = link.endpoints.writers[link.selected];
   ReturnCode_t code = writer->write(message, HANDLE_NIL);
   if (code == ReturnCode_t::RETCODE_TIMEOUT)
     code = write_again(writer, message);
   check(code, "writing", "reliable: a subscriber has taken nothing for max_blocking_time");
+  if (is_last)
+    link.endpoints.wait_for_acknowledgments();
 }
 
 int loan(void *context, std::size_t bytes, void **memory)

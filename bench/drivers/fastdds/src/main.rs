@@ -1,5 +1,5 @@
-//! Driver of `myelin bench` for eProsima Fast DDS 2.9: over UDP on the loopback interface, over its
-//! shared memory transport, and by data sharing with loans at both ends.
+//! Driver of `myelin bench` for eProsima Fast DDS 2.9: over UDP, on the loopback interface or to
+//! another host, over its shared memory transport, and by data sharing with loans at both ends.
 //!
 //! ```text
 //! main.rs        the systems and what the kit calls
@@ -68,7 +68,7 @@ struct Variant {
 const VARIANTS: [Variant; 3] = [
     Variant {
         name: "fastdds.udp",
-        about: "Fast DDS, serialised, UDP on the loopback interface, sleeping",
+        about: "Fast DDS, serialised, UDP, sleeping",
         route: config::Route::Udp,
     },
     Variant {
@@ -108,7 +108,7 @@ impl Variant {
             daemon: false,
             missing: link::missing(),
             payload_bytes_max: PAYLOAD_BYTES_MAX,
-            across_hosts: false,
+            across_hosts: self.route == config::Route::Udp,
             floor: false,
             workloads: [Workload::roundtrip_only(), Workload::streams()].concat(),
             streams: Streams {
@@ -147,7 +147,7 @@ impl Variant {
     fn configured(&self, prepare: &Prepare) -> Result<(String, Settings), Error> {
         self.check(prepare)?;
         let xml = profiles(self.route, prepare).xml();
-        config::write(&prepare.directory, &xml)?;
+        config::write(&prepare.file(config::FILE), &xml)?;
         let data_sharing = self.route == config::Route::DataSharing;
         let settings = Settings {
             shared_memory: self.route != config::Route::Udp,
@@ -179,6 +179,7 @@ fn profiles(route: config::Route, prepare: &Prepare) -> Profiles {
         publishers: prepare.publishers,
         subscribers: prepare.subscribers,
         topics: prepare.topics,
+        network: prepare.network.clone(),
     }
 }
 

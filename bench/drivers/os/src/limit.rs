@@ -57,8 +57,8 @@ pub fn limit_writes(fd: impl AsFd) -> Result<(), Error> {
 }
 
 /// Has every read from socket `fd` end after a slice of time.
-pub fn limit_reads(fd: impl AsFd) -> Result<(), Error> {
-    set_timeout(fd, Timeout::Recv, SLICE_NS_MAX)
+pub fn limit_reads(fd: impl AsFd, slice_ns: u64) -> Result<(), Error> {
+    set_timeout(fd, Timeout::Recv, slice_ns)
 }
 
 fn set_timeout(fd: impl AsFd, id: Timeout, slice_ns: u64) -> Result<(), Error> {
@@ -142,7 +142,7 @@ fn check(status: libc::c_int) -> Result<(), Error> {
 }
 
 /// About half a second; each slice wakes a core that a slow schedule has put to sleep.
-const SLICE_NS_MAX: u64 = 1 << 29;
+pub const SLICE_NS_MAX: u64 = 1 << 29;
 /// About 1 ms.
 const SLICE_NS_MIN: u64 = 1 << 20;
 

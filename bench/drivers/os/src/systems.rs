@@ -364,7 +364,10 @@ fn one_way_over_eventfds(side: &Side<'_>, ends: Ends) -> Result<Stream, Error> {
 
 fn over_stream(side: &Side<'_>, ends: Ends, limit: TimeLimit) -> Result<Both, Error> {
     let [reading, writing] = exactly(ends)?;
-    let patience_ns = side.prepare.reply_timeout_ns;
+    let patience_ns = match side.prepare.network {
+        None => side.prepare.reply_timeout_ns,
+        Some(_) => side.prepare.reply_timeout_ns.max(INTERRUPTED_NS_MAX),
+    };
     Ok((
         Box::new(StreamPublisher::new(writing, &side.peer, patience_ns)),
         Box::new(StreamSubscriber::new(reading, &side.peer, limit, side.message_bytes)),
@@ -376,7 +379,7 @@ fn over_datagrams(side: &Side<'_>, ends: Ends) -> Result<Both, Error> {
     let Side { prepare, message_bytes, peer } = side;
     let burst = datagram::burst(&reading, prepare.network.is_some())?;
     let burst = peer.agree(prepare, burst)?;
-    let patience_ns = prepare.reply_timeout_ns;
+    let patience_ns = if prepare.network.is_some() { 0 } else { prepare.reply_timeout_ns };
     Ok((
         Box::new(DatagramPublisher::new(writing, peer, patience_ns, burst)),
         Box::new(DatagramSubscriber::new(reading, peer, *message_bytes, burst)),
@@ -401,6 +404,9 @@ fn too_few_ends() -> Error {
         .remedy("raise `ulimit -n` if it is low")
 }
 
+/// For so long a writer waits for a connection to another host that takes nothing: a network comes
+/// back, and TCP tries again at intervals that double.
+const INTERRUPTED_NS_MAX: u64 = 60_000_000_000;
 const CALLBACK: &str = "os.call";
 /// Of the messages that a stream's depth keeps: memory that is faulted in before the run.
 const LANE_BYTES_MAX: u64 = 4 << 30;

@@ -1,5 +1,5 @@
-//! Driver of `myelin bench` for Zenoh, peer to peer: over TCP on the loopback interface, and over
-//! shared memory.
+//! Driver of `myelin bench` for Zenoh, peer to peer: over TCP, on the loopback interface or to
+//! another host, and over shared memory.
 //!
 //! ```text
 //! main.rs      the systems and what the kit calls
@@ -24,7 +24,7 @@ mod peer;
 use std::process::ExitCode;
 
 use myelin_bench_kit::protocol::{
-    Prepare, Reliability, Streams, System, Topology, Transport, Wait, Workload,
+    PORTS, Prepare, Reliability, Streams, System, Topology, Transport, Wait, Workload,
 };
 use myelin_bench_kit::{Answerer, Driver, Error, Link, Stream};
 
@@ -42,7 +42,17 @@ impl Driver for Zenoh {
     }
 
     fn check(&self, prepare: &Prepare) -> Result<(), Error> {
-        Variant::of(prepare)?;
+        let variant = Variant::of(prepare)?;
+        if prepare.network.is_some() && variant.shared_memory {
+            return Err(Error::new(format!("{} reaches no other host", variant.name))
+                .remedy("leave it out of plan.systems"));
+        }
+        let pongs_max = u32::from(PORTS - 1);
+        if prepare.network.is_some() && prepare.subscribers > pongs_max {
+            let asked = prepare.subscribers;
+            return Err(Error::new(format!("{asked} subscribers listen at a port each"))
+                .remedy(format!("across hosts at most {pongs_max}")));
+        }
         if let Some(key) = prepare.options.keys().next() {
             let text = format!("{} has no options, so no `{key}`", prepare.system);
             return Err(Error::new(text).key(key).remedy("remove it from [options.zenoh]"));
@@ -90,7 +100,7 @@ struct Variant {
 const VARIANTS: [Variant; 2] = [
     Variant {
         name: "zenoh.tcp",
-        about: "Zenoh, peer to peer over TCP on the loopback interface, callbacks",
+        about: "Zenoh, peer to peer over TCP, callbacks",
         shared_memory: false,
     },
     Variant {
@@ -122,7 +132,7 @@ impl Variant {
             daemon: false,
             missing: None,
             payload_bytes_max: PAYLOAD_BYTES_MAX,
-            across_hosts: false,
+            across_hosts: !self.shared_memory,
             floor: false,
             workloads: [Workload::roundtrip_only(), Workload::streams()].concat(),
             streams: Streams {

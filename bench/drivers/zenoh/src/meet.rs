@@ -1,7 +1,8 @@
 //! How pings learn where pongs listen, and the removal of what killed ones leave.
 //!
 //! A pong lets Zenoh choose a free port, so that runs side by side do not collide, and tells it to
-//! each ping through an abstract socket, which ends with the process. Over shared memory it listens
+//! each ping through an abstract socket, which ends with the process. Across hosts it listens at the
+//! port of its index among the run's, so there is nothing to tell. Over shared memory it listens
 //! at a socket with a path:
 //!
 //! ```text

@@ -5,6 +5,7 @@
 //! declares; Zenoh delivers declarations in order, so whoever sees the token has seen the rest.
 
 use std::collections::BTreeSet;
+use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -42,21 +43,26 @@ impl<'a> Peer<'a> {
         let mut endpoints = Endpoints::default();
         if prepare.role == Role::Ping {
             for index in 0..prepare.subscribers {
-                let Some(endpoint) = meet::ask(prepare, index, until_ns)? else {
-                    return Err(absent(prepare, index as usize));
+                let endpoint = match &prepare.network {
+                    Some(network) => Some(tcp(network.there(index as u16))),
+                    None => meet::ask(prepare, index, until_ns)?,
                 };
+                let endpoint = endpoint.ok_or_else(|| absent(prepare, index as usize))?;
                 endpoints.connect.push(endpoint);
             }
         } else {
-            endpoints.listen.push(match variant.shared_memory {
-                true => format!("unixsock-stream/{}", meet::socket_path(prepare).display()),
-                false => "tcp/127.0.0.1:0".into(),
+            endpoints.listen.push(match (&prepare.network, variant.shared_memory) {
+                (Some(network), _) => tcp(network.here(prepare.index as u16)),
+                (None, true) => {
+                    format!("unixsock-stream/{}", meet::socket_path(prepare).display())
+                }
+                (None, false) => tcp((Ipv4Addr::LOCALHOST, 0).into()),
             });
         }
         let config = config::of(prepare, variant.shared_memory, &endpoints);
         let session = zenoh::open(config::parse(&config)?).wait();
         let session = session.map_err(|error| failed("open its session", error))?;
-        if prepare.role != Role::Ping {
+        if prepare.role != Role::Ping && prepare.network.is_none() {
             // The port is known now.
             let locators = session.info().locators().wait();
             endpoints.listen = locators.iter().map(ToString::to_string).collect();
@@ -127,6 +133,11 @@ impl<'a> Peer<'a> {
                 .remedy("room in /dev/shm? ulimit -l?")),
         }
     }
+}
+
+/// An endpoint of Zenoh's.
+fn tcp(address: SocketAddr) -> String {
+    format!("tcp/{address}")
 }
 
 /// The key expression of `what`, this run's.

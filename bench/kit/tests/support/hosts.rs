@@ -43,7 +43,21 @@ impl Hosts {
             hosts.run(role, &["ip", "address", "add", address, "dev", INTERFACE, "nodad"]);
             hosts.run(role, &["ip", "link", "set", INTERFACE, "up"]);
         }
+        hosts.await_links();
         Some(hosts)
+    }
+
+    /// Waits until both links are in operation, which the kernel may say up to a second after it has
+    /// taken them up; Fast DDS passes over an interface that is not.
+    fn await_links(&self) {
+        let give_up = Instant::now() + WATCHDOG;
+        for role in [Role::Ping, Role::Pong] {
+            let look = ["-brief", "link", "show", "dev", INTERFACE];
+            let is_up = |said: Vec<u8>| String::from_utf8_lossy(&said).contains(" UP ");
+            while !is_up(output(self.program(role, Path::new("ip")).args(look))) {
+                assert!(Instant::now() < give_up, "a link does not come up");
+            }
+        }
     }
 
     /// Runs a command on the host of `role`.
@@ -65,15 +79,6 @@ impl Hosts {
         let mut program = Program::new("nsenter");
         let holder = self.holders[side(role)].id().to_string();
         program.args(["--target", &holder, "--net", "--mount", "--uts", "--ipc", "--"]);
-        program.arg(executable);
-        program
-    }
-
-    /// As `program`, where `CLOCK_MONOTONIC` is ahead of everybody's by `seconds`.
-    pub fn program_ahead(&self, role: Role, seconds: u32, executable: &Path) -> Program {
-        let mut program = self.program(role, Path::new("unshare"));
-        let seconds = seconds.to_string();
-        program.args(["--time", "--monotonic", &seconds, "--fork", "--kill-child"]);
         program.arg(executable);
         program
     }
