@@ -14,11 +14,9 @@ pub struct Config {
 }
 
 impl Config {
-    /// The configuration of `domain`.
-    pub(crate) fn xml(&self, domain: u32) -> String {
-        let general = self.general();
-        let discovery = self.discovery();
-        let bytes = buffer_bytes_max();
+    /// The configuration of `domain`, with receive buffers of so many bytes.
+    pub fn xml(&self, domain: u32, buffer_bytes: u64) -> String {
+        let (general, discovery) = (self.general(), self.discovery());
         format!(
             r#"<CycloneDDS xmlns="https://cdds.io/config">
   <Domain Id="{domain}">
@@ -33,8 +31,8 @@ impl Config {
     </Discovery>
     <Internal>
       <!-- As much as the kernel grants. -->
-      <SocketReceiveBufferSize max="{bytes}B"/>
-      <MaxQueuedRexmitBytes>{bytes}B</MaxQueuedRexmitBytes>
+      <SocketReceiveBufferSize max="{buffer_bytes}B"/>
+      <MaxQueuedRexmitBytes>{buffer_bytes}B</MaxQueuedRexmitBytes>
       <!-- What a publisher has under way is bounded by the topic's depth, not by bytes … -->
       <Watermarks>
         <WhcHigh>2000000000B</WhcHigh>
@@ -106,7 +104,7 @@ impl Config {
 
 /// What is asked for as a socket's receive buffer, in bytes: as much as the kernel grants, within
 /// bounds. Of less than CycloneDDS's own 1 MiB the kernel gives what it grants.
-pub fn buffer_bytes_max() -> u64 {
+pub(crate) fn buffer_bytes_max() -> u64 {
     socket_buffer_bytes().clamp(1 << 20, BUFFER_BYTES_MAX)
 }
 
@@ -150,7 +148,8 @@ mod tests {
 
     #[test]
     fn it_says_what_was_chosen_and_is_closed() {
-        let plain = Config::default().xml(7);
+        assert!(Config::default().xml(0, 4_711).contains(r#"BufferSize max="4711B""#));
+        let plain = Config::default().xml(7, 1 << 20);
         assert!(plain.contains("Domain Id=\"7\"") && is_closed(&plain));
         for word in ["<Interfaces>", "AllowMulticast", "ParticipantIndex", "Peer"] {
             assert!(!plain.contains(word), "{word}");
@@ -159,13 +158,13 @@ mod tests {
             interface: Some("10.0.0.1".into()),
             peers: vec!["10.0.0.2".into(), "a<\"&b".into()],
         };
-        let text = config.xml(0);
+        let text = config.xml(0, 1 << 20);
         assert!(text.contains(r#"NetworkInterface address="10.0.0.1" multicast="false""#));
         assert!(text.contains(r#"<Peer Address="10.0.0.2"/><Peer Address="a&lt;&quot;&amp;b"/>"#));
         assert!(is_closed(&text), "{text}");
-        let named = Config { interface: Some("eth0".into()), ..Config::default() }.xml(0);
+        let named = Config { interface: Some("eth0".into()), ..Config::default() }.xml(0, 1 << 20);
         assert!(named.contains(r#"NetworkInterface name="eth0"/>"#) && !named.contains("udp6"));
         let six = Config { peers: vec!["robot".into(), "fd00::2".into()], ..Config::default() };
-        assert!(six.xml(0).contains("<Transport>udp6</Transport>"));
+        assert!(six.xml(0, 1 << 20).contains("<Transport>udp6</Transport>"));
     }
 }

@@ -26,7 +26,7 @@ mod error;
 mod ffi;
 mod participant;
 
-pub use config::{Config, buffer_bytes_max, socket_buffer_bytes};
+pub use config::{Config, socket_buffer_bytes};
 pub use endpoint::{
     Calls, Discovery, Endpoint, Guid, History, Message, Reader, Release, Settings, Writer,
 };

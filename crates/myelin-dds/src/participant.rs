@@ -6,7 +6,7 @@ use std::sync::mpsc::channel;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
-use crate::config::Config;
+use crate::config::{Config, buffer_bytes_max};
 use crate::error::{Error, check};
 use crate::{MISSING, ffi};
 
@@ -63,7 +63,7 @@ impl Participant {
         let own = std::env::var_os("CYCLONEDDS_URI").is_none_or(|uri| uri.is_empty());
         let root = match own {
             true => {
-                let xml = CString::new(config.xml(domain))
+                let xml = CString::new(config.xml(domain, buffer_bytes_max()))
                     .map_err(|_| Error::of("reading the interface and the peers", BAD_PARAMETER))?;
                 // SAFETY: a string that lives for the call.
                 let root = unsafe { ffi::myelin_dds_domain(domain, xml.as_ptr()) };

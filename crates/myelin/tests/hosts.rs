@@ -16,6 +16,7 @@ fn the_other_side() {
     let Some(role) = two::role() else { return };
     match role.as_str() {
         "be_a_host" => two::be_a_host(),
+        "fork_and_go_on" => fork_and_go_on(),
         "publish_both" => publish_both(),
         "take_both" => take_both(),
         "publish_images" => publish_images(),
@@ -107,8 +108,12 @@ fn publish_both() {
 
 fn take_both() {
     let node = node("taker");
-    let mut subscribers = both(&node).map(|topic| topic.subscriber().unwrap());
+    let subscribers = both(&node).map(|topic| topic.subscriber().unwrap());
     say("ready");
+    take_numbers(subscribers);
+}
+
+fn take_numbers(mut subscribers: [Subscriber<[u64]>; 2]) {
     for number in 0..NUMBERS {
         for subscriber in &mut subscribers {
             let sample = subscriber.receive(WATCHDOG).unwrap().expect("every number comes");
@@ -130,6 +135,18 @@ fn numbers_len(number: u64) -> usize {
 #[test]
 fn large_samples_arrive_whole() {
     run("publish_images", "take_images");
+}
+
+/// The kernel's setting is not a namespace's own, so this takes the user's way to a configuration.
+#[test]
+fn large_samples_arrive_whole_in_the_buffer_that_a_kernel_grants_by_default() {
+    let Some(hosts) = Hosts::new() else { return };
+    let small = myelin_dds::Config::default().xml(0, 212_992);
+    let mut taker = hosts.other.run_with("take_images", &small);
+    taker.hears("ready");
+    let publisher = hosts.one.run_with("publish_images", &small);
+    taker.ends();
+    publisher.ends();
 }
 
 fn images(node: &Node) -> Topic<[u8]> {
@@ -578,6 +595,41 @@ fn take_and_count_losses() {
     while *subscriber.receive(WATCHDOG).unwrap().expect("some come after the cut") != [2] {}
     // The two large ones and all small ones after the cut; perhaps some that were under way.
     assert!(subscriber.lost() >= LOST + 2, "{}", subscriber.lost());
+}
+
+#[test]
+fn a_child_of_fork_lets_go_of_the_network_and_the_parent_keeps_it() {
+    let Some(hosts) = Hosts::new() else { return };
+    let mut forked = hosts.one.run("fork_and_go_on");
+    forked.hears("forked");
+    let taker = hosts.other.run("take_both");
+    let publisher = hosts.one.run("publish_both");
+    publisher.ends();
+    taker.ends();
+    forked.ends();
+}
+
+/// The second one of those that take both.
+fn fork_and_go_on() {
+    let node = node("forks");
+    let ends = both(&node).map(|topic| (topic.publisher().unwrap(), topic.subscriber().unwrap()));
+    // SAFETY: the child drops what it has inherited, and `_exit`s.
+    let child = unsafe { libc::fork() };
+    if child == 0 {
+        let [(first, _), _] = &ends;
+        let forked = matches!(first.publish_copy(&[1]), Err(Error::Forked));
+        drop((ends, node));
+        // SAFETY: it ends the child.
+        unsafe { libc::_exit(i32::from(!forked)) };
+    }
+    let mut status = -1;
+    // SAFETY: the pointer is valid.
+    assert_eq!(unsafe { libc::waitpid(child, &raw mut status, 0) }, child);
+    assert_eq!(status, 0, "the child has ended well");
+    let [(first, subscriber), (second, other)] = ends;
+    drop((first, second));
+    say("forked");
+    take_numbers([subscriber, other]);
 }
 
 fn unmatched(events: &[Event]) -> usize {

@@ -69,9 +69,14 @@ impl Host {
 
     /// Starts a role on it.
     pub fn run(&self, role: &str) -> Process {
+        self.run_with(role, "")
+    }
+
+    /// As [`run`](Self::run), with a configuration of CycloneDDS.
+    pub fn run_with(&self, role: &str, configuration: &str) -> Process {
         let mut command = Command::new("nsenter");
         command.args(["-t", &self.0.child.id().to_string(), "-n", "-m", "-i", "-u", "--"]);
-        command.arg(std::env::current_exe().unwrap());
+        command.arg(std::env::current_exe().unwrap()).env("CYCLONEDDS_URI", configuration);
         Process::start(command, role)
     }
 
@@ -92,7 +97,6 @@ impl Host {
 impl Process {
     fn start(mut command: Command, role: &str) -> Process {
         command.args(["--exact", "the_other_side", "--nocapture"]).env(ROLE, role);
-        command.env_remove("CYCLONEDDS_URI");
         let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
         let (stdin, stdout) = (child.stdin.take(), child.stdout.take().unwrap());
         let (to, lines) = channel();
