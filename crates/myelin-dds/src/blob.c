@@ -324,8 +324,10 @@ struct ddsi_serdata *myelin_dds_sample(const struct ddsi_sertype *type, const vo
   memcpy(blob->message, head, head_bytes);
   memcpy(blob->message + head_bytes, payload, payload_bytes);
   memset(blob->message + blob->bytes, 0, blob->padded - blob->bytes);
-  blob->message[OPTIONS_AT] &= (unsigned char)~PADDING_MASK;
-  blob->message[OPTIONS_AT] |= (unsigned char)(blob->padded - blob->bytes);
+  if (blob->padded != blob->bytes) { /* else a message tells of padding of its own, if any */
+    blob->message[OPTIONS_AT] &= (unsigned char)~PADDING_MASK;
+    blob->message[OPTIONS_AT] |= (unsigned char)(blob->padded - blob->bytes);
+  }
   return &blob->base;
 }
 

@@ -1,4 +1,5 @@
-//! Topics from process to process on one host, without a copy and without a daemon; and to other hosts.
+//! Topics from process to process on one host, without a copy and without a daemon; and to other
+//! hosts.
 //!
 //! A publisher writes a sample once, into shared memory; every subscriber reads it there. A payload
 //! is a value of a plain type or a slice of any length, so an image of 10 MB costs as little to

@@ -90,8 +90,8 @@ fn go(order: &Order<'_>, cast: &mut Cast<'_>, watch: &mut dyn Watch) -> Result<O
     let across = order.across.as_ref();
     let cutting = across.and_then(|across| Some(across.pair.as_ref()?.cut(start_ns, across.cut?)));
     wait_done(order, cast)?;
-    let cut = cutting.map_or(Ok(None), Cutting::end)?;
     let mut observation = cast.observed()?;
+    let cut = cutting.map_or(Ok(None), Cutting::end)?;
     // Whoever watches is part of what observing costs.
     let watching_ns = watch.end();
     if let Some(series) = &mut observation.series {
