@@ -27,9 +27,9 @@ impl Participant {
     /// `CYCLONEDDS_URI` names.
     ///
     /// # Errors
-    /// [`Error::Missing`], [`Error::Domain`]; [`Error::Otherwise`] if it has been opened with another
-    /// `config`; [`Error::Stuck`]; [`Error::Other`] if CycloneDDS cannot, for instance find the interface: its own
-    /// words are on stderr.
+    /// [`Error::Missing`], [`Error::Domain`]; [`Error::Otherwise`] if it has been opened with
+    /// another `config`; [`Error::Stuck`]; [`Error::Other`] if CycloneDDS cannot, for instance find
+    /// the interface: its own words are on stderr.
     pub fn open(domain: u32, config: &Config) -> Result<Arc<Participant>, Error> {
         Participant::check(domain)?;
         let mut opened = OPENED.lock().unwrap_or_else(PoisonError::into_inner);

@@ -1,4 +1,5 @@
-//! Topics from process to process on one host, without a copy and without a daemon.
+//! Topics from process to process on one host, without a copy and without a daemon; and to other
+//! hosts.
 //!
 //! A publisher writes a sample once, into shared memory; every subscriber reads it there. A payload
 //! is a value of a plain type or a slice of any length, so an image of 10 MB costs as little to
@@ -42,7 +43,10 @@
 //! | receive | [`Subscriber::take`], [`receive`](Subscriber::receive), [`on_sample`](Subscriber::on_sample), or [`FdSubscriber`] in an epoll loop |
 //! | know | [`events`](Subscriber::events), [`lost`](Subscriber::lost), [`matched`](Subscriber::matched) |
 //!
-//! The guide is `docs/library.md`; what happens inside, `docs/shared-memory.md`.
+//! With the feature `dds` and [`NodeBuilder::network`] the same topics reach other hosts and DDS
+//! programs, through CycloneDDS.
+//!
+//! The guide is `docs/library.md`; what happens inside, `docs/shared-memory.md` and `docs/dds.md`.
 
 // The derive speaks of `::myelin`, also in this crate's own tests.
 #[cfg(test)]

@@ -134,10 +134,11 @@ impl NodeBuilder {
     /// Meets the nodes of the same domain on other hosts too, and DDS programs: the same topics,
     /// through CycloneDDS (`docs/dds.md`). A subscriber on this host still gets every sample by
     /// shared memory. Without this call `MYELIN_NETWORK` decides (1 or 0), and without that it is
-    /// off: the first topic then costs the process about six threads, some MB and open UDP ports.
+    /// off: the first topic costs the process some threads, memory and open UDP ports.
     ///
     /// Domains 0 to 230 can be opened to the network. All nodes of a process in one domain share one
-    /// DDS participant.
+    /// DDS participant. It takes the feature `dds`, and CycloneDDS at build time; without them `open`
+    /// is an error.
     pub fn network(mut self, open: bool) -> Self {
         self.network.open = Some(open);
         self

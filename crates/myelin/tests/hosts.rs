@@ -19,6 +19,8 @@ fn the_other_side() {
         "fork_and_go_on" => fork_and_go_on(),
         "publish_both" => publish_both(),
         "take_both" => take_both(),
+        "greet" => greet(),
+        "be_greeted" => be_greeted(),
         "publish_images" => publish_images(),
         "take_images" => take_images(),
         "publish_map" => publish_map(),
@@ -130,6 +132,36 @@ fn take_numbers(mut subscribers: [Subscriber<[u64]>; 2]) {
 
 fn numbers_len(number: u64) -> usize {
     if number.is_multiple_of(3) { 2_000 } else { 1 }
+}
+
+#[test]
+fn who_is_matched_gets_the_first_sample_though_it_is_best_effort() {
+    let Some(hosts) = Hosts::new() else { return };
+    for _ in 0..5 {
+        let mut taker = hosts.other.run("be_greeted");
+        taker.hears("ready");
+        let publisher = hosts.one.run("greet");
+        taker.ends();
+        publisher.ends();
+    }
+}
+
+fn greet() {
+    let node = node("publisher");
+    let publisher = node.topic::<u64>("hello").publisher().unwrap();
+    assert!(publisher.wait_for_match(1, WATCHDOG));
+    for number in 0..5 {
+        publisher.publish_copy(&number).unwrap();
+    }
+}
+
+fn be_greeted() {
+    let node = node("taker");
+    let mut subscriber = node.topic::<u64>("hello").subscriber().unwrap();
+    say("ready");
+    for number in 0..5 {
+        assert_eq!(*subscriber.receive(WATCHDOG).unwrap().unwrap(), number);
+    }
 }
 
 #[test]

@@ -1,6 +1,10 @@
-//! The word between nodes that a reliable subscriber is full, and that it has room again: what DDS
-//! has no word for. CycloneDDS acknowledges what it has received, not what the subscriber had room
-//! for; its own way to hold a publisher up is to stop receiving, all topics at once.
+//! The word of subscribers to publishers elsewhere, for which DDS has none: that they take what is
+//! published from now on, that they are full, that they have room again.
+//!
+//! A DDS writer is matched with a reader before the reader is with the writer, and what it sends
+//! meanwhile is lost if it is best effort. And CycloneDDS acknowledges what it has received, not what
+//! the subscriber had room for; its own way to hold a publisher up is to stop receiving, all topics
+//! at once.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,12 +22,23 @@ pub(super) struct Flow {
     reader: Reader,
 }
 
-/// That a reader's subscriber is full, or no longer: for this writer to heed.
+/// What a reader says to a writer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Word {
     pub(super) writer: Guid,
     pub(super) reader: Guid,
-    pub(super) is_full: bool,
+    pub(super) says: Says,
+}
+
+/// What there is to say.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Says {
+    /// I take what you write from now on.
+    Ready = 0,
+    /// I have no room, write no more.
+    Full = 1,
+    /// I have room again.
+    Room = 2,
 }
 
 impl Flow {
@@ -43,11 +58,12 @@ impl Flow {
         };
         let news = Box::new(News(queue.clone()));
         let reader = Reader::create(participant, &settings, news).map_err(said)?;
-        let writer = Writer::create(participant, &settings, Box::new(Nothing)).map_err(said)?;
+        let peers = Box::new(Peers(queue.clone()));
+        let writer = Writer::create(participant, &settings, peers).map_err(said)?;
         Ok(Flow { writer, reader })
     }
 
-    /// Says it to all; one who is not there to hear it hears it again.
+    /// Says it to all nodes that are there.
     pub(super) fn say(&self, word: Word) {
         let _ = self.writer.write(&CDR_LE, &word.encode(), Arc::new(Nothing));
     }
@@ -61,14 +77,19 @@ impl Flow {
 
 impl Word {
     fn encode(&self) -> Vec<u8> {
-        [&self.writer[..], &self.reader, &[u8::from(self.is_full)]].concat()
+        [&self.writer[..], &self.reader, &[self.says as u8]].concat()
     }
 
     fn decode(bytes: &[u8]) -> Option<Word> {
         let (writer, rest) = bytes.split_first_chunk()?;
         let (reader, rest) = rest.split_first_chunk()?;
-        let [is_full @ (0 | 1)] = *rest else { return None };
-        Some(Word { writer: *writer, reader: *reader, is_full: is_full == 1 })
+        let says = match rest {
+            [0] => Says::Ready,
+            [1] => Says::Full,
+            [2] => Says::Room,
+            _ => return None,
+        };
+        Some(Word { writer: *writer, reader: *reader, says })
     }
 }
 
@@ -81,10 +102,17 @@ impl Calls for News {
     }
 }
 
+/// Somebody has come who has not heard what was said before.
+struct Peers(Arc<Queue>);
+
+impl Calls for Peers {
+    fn matched(&self, _count: u32) {
+        self.0.ask(Task::Peers);
+    }
+}
+
 /// Nobody has to know.
 struct Nothing;
-
-impl Calls for Nothing {}
 
 impl Release for Nothing {
     fn released(&self) {}
@@ -96,11 +124,13 @@ mod tests {
 
     #[test]
     fn a_word_is_read_back_and_nothing_else_is_one() {
-        let word = Word { writer: [1; 16], reader: [2; 16], is_full: true };
-        assert_eq!(Word::decode(&word.encode()), Some(word));
-        let bytes = word.encode();
+        let word = |says| Word { writer: [1; 16], reader: [2; 16], says };
+        for says in [Says::Ready, Says::Full, Says::Room] {
+            assert_eq!(Word::decode(&word(says).encode()), Some(word(says)));
+        }
+        let bytes = word(Says::Ready).encode();
         assert_eq!(Word::decode(&bytes[..32]), None);
-        assert_eq!(Word::decode(&[&bytes[..32], &[2]].concat()), None);
+        assert_eq!(Word::decode(&[&bytes[..32], &[3]].concat()), None);
         assert_eq!(Word::decode(&[&bytes[..], &[0]].concat()), None);
     }
 }

@@ -12,7 +12,8 @@ use myelin_shm::subscription::SubscriptionShared;
 use myelin_shm::topic::{PublisherQos, Reliability, SubscriberQos};
 
 use super::end::End;
-use super::host::{Card, Host, Kind};
+use super::flow::Says;
+use super::host::{Card, Kind};
 use super::open::{Hub, Open};
 use super::queue::{Queue, Task};
 use super::wire::Wire;
@@ -56,6 +57,8 @@ struct Group {
 /// A publisher.
 struct Source {
     guid: Guid,
+    /// It heeds what is said to it.
+    listens: bool,
     /// `None`: its samples are not for us. It is on this host, or one too many.
     stand_in: Option<shm::StandIn>,
     /// Of the newest sample.
@@ -91,9 +94,6 @@ impl Inlet {
             lost: AtomicU64::new(0),
         });
         let reliable = spec.subscriber.reliability == Reliability::Reliable;
-        if reliable {
-            open.join_flow()?;
-        }
         let inlet = Inlet { shared, open: open.clone() };
         inlet.open_readers(is_private, open.card(spec, subscriber.id(), reliable).encode())?;
         open.add_inlet(&inlet.shared);
@@ -201,27 +201,31 @@ fn groups(
 
 impl Shared {
     /// Looks who publishes. By the node's thread.
-    pub(super) fn refresh(&self, host: Host) {
+    pub(super) fn refresh(&self, hub: &Hub) {
         for group in &self.groups {
             let Some(reader) = lock(group).reader.clone() else { continue };
-            let mut found: Vec<(Endpoint, bool)> = Vec::new();
-            let _ = reader.visit_matched(&mut |endpoint| {
-                let card = Card::decode(&endpoint.user_data);
-                let is_here = card.is_some_and(|card| card.host == host);
-                found.push((endpoint, is_here));
-            });
+            let mut found: Vec<Endpoint> = Vec::new();
+            let _ = reader.visit_matched(&mut |endpoint| found.push(endpoint));
             drop(reader);
             let mut group = lock(group);
             if group.reader.is_none() {
                 continue;
             }
-            let is_there = |handle: &u64| found.iter().any(|(each, _)| each.handle == *handle);
+            let is_there = |handle: &u64| found.iter().any(|each| each.handle == *handle);
             group.sources.retain(|handle, _| is_there(handle));
-            for (endpoint, is_here) in found {
-                if !group.sources.contains_key(&endpoint.handle) {
-                    let stand_in = if is_here { None } else { self.stand_in(&group, &endpoint) };
-                    let source = Source { guid: endpoint.guid, stand_in, sequence: 0 };
-                    group.sources.insert(endpoint.handle, source);
+            for endpoint in found {
+                if group.sources.contains_key(&endpoint.handle) {
+                    continue;
+                }
+                let card = Card::decode(&endpoint.user_data);
+                let is_here = card.as_ref().is_some_and(|card| card.host == hub.host);
+                let stand_in = if is_here { None } else { self.stand_in(&group, &endpoint) };
+                let (guid, listens) = (endpoint.guid, card.is_some() && stand_in.is_some());
+                let source = Source { guid, listens, stand_in, sequence: 0 };
+                group.sources.insert(endpoint.handle, source);
+                hub.say(group.guid, listens.then_some(guid), Says::Ready);
+                if group.full {
+                    hub.say(group.guid, listens.then_some(guid), Says::Full);
                 }
             }
             // A message of one that has come and gone since is of nobody.
@@ -264,18 +268,20 @@ impl Shared {
             some_full |= is_full;
             if is_full != group.full {
                 group.full = is_full;
-                hub.tell_full(group.guid, &writers(&group), is_full);
+                let says = if is_full { Says::Full } else { Says::Room };
+                hub.say(group.guid, writers(&group), says);
             }
         }
         some_full
     }
 
-    /// Says again that a group is full: a publisher that has just come has not heard it.
+    /// Says again what somebody may not have heard. By the node's thread.
     pub(super) fn say_again(&self, hub: &Hub) {
         for group in &self.groups {
             let group = lock(group);
+            hub.say(group.guid, writers(&group), Says::Ready);
             if group.full {
-                hub.tell_full(group.guid, &writers(&group), true);
+                hub.say(group.guid, writers(&group), Says::Full);
             }
         }
     }
@@ -302,6 +308,8 @@ impl Shared {
                 source.stand_in = None;
                 continue;
             };
+            // Before whoever takes it asks.
+            count_gap(&mut source.sequence, message.sequence(), &self.lost);
             match stand_in.writer.publish_copy(&message.bytes()[payload]) {
                 Ok(_) => {}
                 Err(Error::ReliableTimeout { .. }) => {
@@ -310,23 +318,20 @@ impl Shared {
                 }
                 Err(_) => drop(self.lost.fetch_add(1, Ordering::Relaxed)), // no memory
             }
-            source.count(message.sequence(), &self.lost);
         }
     }
 }
 
-impl Source {
-    /// A gap in the publisher's count is a loss on the way.
-    fn count(&mut self, sequence: u64, lost: &AtomicU64) {
-        if self.sequence > 0 && sequence > self.sequence {
-            lost.fetch_add(sequence - self.sequence - 1, Ordering::Relaxed);
-        }
-        self.sequence = self.sequence.max(sequence);
+/// A gap in a publisher's count, from its newest sample to this one, is a loss on the way.
+fn count_gap(newest: &mut u64, sequence: u64, lost: &AtomicU64) {
+    if *newest > 0 && sequence > *newest {
+        lost.fetch_add(sequence - *newest - 1, Ordering::Relaxed);
     }
+    *newest = sequence.max(*newest);
 }
 
-fn writers(group: &Group) -> Vec<Guid> {
-    group.sources.values().map(|source| source.guid).collect()
+fn writers(group: &Group) -> impl Iterator<Item = Guid> {
+    group.sources.values().filter(|source| source.listens).map(|source| source.guid)
 }
 
 /// What CycloneDDS calls.

@@ -3,13 +3,13 @@
 
 use std::sync::{Arc, Mutex, Weak};
 use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use myelin_dds::{Calls, Config, Discovery, Guid, Participant, socket_buffer_bytes};
 use myelin_shm::node as shm;
 
 use super::end::type_text;
-use super::flow::{Flow, Word};
+use super::flow::{Flow, Says, Word};
 use super::host::{Card, Host};
 use super::inlet::{self, Inlet};
 use super::outlet::{self, Outlet};
@@ -68,7 +68,7 @@ pub(super) struct Hub {
     pub(super) queue: Arc<Queue>,
     outlets: Mutex<Vec<Weak<outlet::Shared>>>,
     inlets: Mutex<Vec<Weak<inlet::Shared>>>,
-    flow: Mutex<Option<Arc<Flow>>>,
+    flow: Flow,
     /// Of writers and of readers.
     discoveries: [Discovery; 2],
     /// Held by the thread while it has any endpoint in its hands.
@@ -83,13 +83,14 @@ impl Open {
             Discovery::create(&participant, writers, news).map_err(said)
         };
         let discoveries = [discovery(true)?, discovery(false)?];
+        let flow = Flow::create(&participant, &queue)?;
         let hub = Arc::new(Hub {
             participant,
             host,
             queue,
             outlets: Mutex::default(),
             inlets: Mutex::default(),
-            flow: Mutex::default(),
+            flow,
             discoveries,
             busy: Mutex::default(),
         });
@@ -160,45 +161,20 @@ impl Hub {
         drop(lock(&self.busy));
     }
 
-    /// From now on it is said and heard whether subscribers are full.
-    pub(super) fn join_flow(&self) -> Result<(), Error> {
-        let mut flow = lock(&self.flow);
-        if flow.is_none() {
-            *flow = Some(Arc::new(Flow::create(&self.participant, &self.queue)?));
-        }
-        Ok(())
-    }
-
-    /// Tells writers elsewhere that the subscriber of `reader` is full, or no longer.
-    pub(super) fn tell_full(&self, reader: Guid, writers: &[Guid], is_full: bool) {
-        if let Some(flow) = &*lock(&self.flow) {
-            writers.iter().for_each(|writer| {
-                flow.say(Word { writer: *writer, reader, is_full });
-            });
-        }
+    /// Says something to writers elsewhere.
+    pub(super) fn say(&self, reader: Guid, writers: impl IntoIterator<Item = Guid>, says: Says) {
+        writers.into_iter().for_each(|writer| self.flow.say(Word { writer, reader, says }));
     }
 
     /// The thread. It sleeps unless somebody comes or goes, or a subscriber is full.
     fn attend(&self) {
         let mut full: Vec<Weak<inlet::Shared>> = Vec::new();
-        let mut said_at = Instant::now();
         loop {
             let limit = (!full.is_empty()).then_some(LOOK_AGAIN);
             let Some(tasks) = self.queue.take(limit) else { return };
             let _busy = lock(&self.busy);
             tasks.into_iter().for_each(|task| self.act(task, &mut full));
-            let say = said_at.elapsed() > SAY_AGAIN;
-            full.retain(|inlet| {
-                let Some(inlet) = inlet.upgrade() else { return false };
-                let is_full = inlet.pass_on_all(self);
-                if is_full && say {
-                    inlet.say_again(self);
-                }
-                is_full
-            });
-            if say {
-                said_at = Instant::now();
-            }
+            full.retain(|inlet| inlet.upgrade().is_some_and(|inlet| inlet.pass_on_all(self)));
         }
     }
 
@@ -211,7 +187,7 @@ impl Hub {
             }
             Task::Inlet(inlet) => {
                 if let Some(shared) = inlet.upgrade() {
-                    shared.refresh(self.host);
+                    shared.refresh(self);
                     add(full, inlet);
                 }
             }
@@ -228,17 +204,17 @@ impl Hub {
             }
             Task::Discovery => self.compare(),
             Task::Flow => self.hear(),
+            Task::Peers => {
+                let inlets = lock(&self.inlets);
+                inlets.iter().filter_map(Weak::upgrade).for_each(|inlet| inlet.say_again(self));
+            }
         }
     }
 
     fn hear(&self) {
-        let flow = lock(&self.flow).clone();
-        let words = flow.map_or_else(Vec::new, |flow| flow.hear());
-        if words.is_empty() {
-            return;
-        }
+        let words = self.flow.hear();
         for outlet in lock(&self.outlets).iter().filter_map(Weak::upgrade) {
-            words.iter().for_each(|word| outlet.set_full(word));
+            words.iter().for_each(|word| outlet.hear(word, self.host));
         }
     }
 
@@ -279,5 +255,3 @@ impl Calls for News {
 
 /// How long a subscriber's queue stays full at least before it is looked at again.
 const LOOK_AGAIN: Duration = Duration::from_millis(1);
-/// A publisher that has just come may not have heard that a subscriber is full.
-const SAY_AGAIN: Duration = Duration::from_millis(100);

@@ -1,7 +1,7 @@
 //! The way of a publisher to other hosts: what it writes, and how much may be under way.
 
-use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, Weak};
 use std::time::Duration;
@@ -11,7 +11,7 @@ use myelin_shm::node as shm;
 use myelin_shm::topic::{PublisherQos, Reliability};
 
 use super::end::End;
-use super::flow::Word;
+use super::flow::{Says, Word};
 use super::host::{Card, Host, Kind};
 use super::open::Open;
 use super::queue::{Queue, Task};
@@ -39,7 +39,9 @@ pub(super) struct Shared {
     guid: OnceLock<Guid>,
     /// To be held outside of this only by the node's thread while it is busy; see [`Open::settle`].
     writer: Mutex<Option<Arc<Writer>>>,
-    /// Subscribers of other hosts.
+    /// Readers that have said that they take what is written.
+    ready: Mutex<BTreeSet<Guid>>,
+    /// Subscribers of other hosts, those that are ready.
     matches: Mutex<BTreeMap<u64, Match>>,
     /// How many; read on every publish.
     wanted: AtomicU32,
@@ -76,6 +78,7 @@ impl Outlet {
             end: End::new(spec, shm::Observer::clone(publisher), true),
             guid: OnceLock::new(),
             writer: Mutex::default(),
+            ready: Mutex::default(),
             matches: Mutex::default(),
             wanted: AtomicU32::new(0),
             buffer_bytes: AtomicU64::new(u64::MAX),
@@ -96,9 +99,6 @@ impl Outlet {
             history_late: history,
             block_max: if reliable { limit } else { Duration::ZERO },
         };
-        if reliable {
-            open.join_flow()?;
-        }
         let watch = Watch { shared: Arc::downgrade(&shared), queue: open.queue.clone() };
         let writer = Writer::create(&open.participant, &settings, Box::new(watch)).map_err(said)?;
         let _ = shared.guid.set(writer.guid().map_err(said)?);
@@ -182,20 +182,32 @@ impl Drop for Outlet {
 }
 
 impl Shared {
-    /// A subscriber of another host is full, or no longer. By the node's thread.
-    pub(super) fn set_full(&self, word: &Word) {
-        if self.guid.get() == Some(&word.writer) {
-            self.room.set_full(word.reader, word.is_full);
+    /// A reader elsewhere has said something. By the node's thread.
+    pub(super) fn hear(&self, word: &Word, host: Host) {
+        if self.guid.get() != Some(&word.writer) {
+            return;
+        }
+        match word.says {
+            Says::Full => self.room.set_full(word.reader, true),
+            Says::Room => self.room.set_full(word.reader, false),
+            Says::Ready => {
+                if lock(&self.ready).insert(word.reader) {
+                    self.refresh(host);
+                }
+            }
         }
     }
 
     /// Looks who listens. By the node's thread.
     pub(super) fn refresh(&self, host: Host) {
         let Some(writer) = lock(&self.writer).clone() else { return };
-        let mut found = BTreeMap::new();
+        let (mut found, mut there) = (BTreeMap::new(), BTreeSet::new());
+        let mut ready = lock(&self.ready);
         let _ = writer.visit_matched(&mut |endpoint: Endpoint| {
             let card = Card::decode(&endpoint.user_data);
-            if card.as_ref().is_none_or(|card| card.host != host) {
+            there.insert(endpoint.guid);
+            let takes = |card: &Card| card.host != host && ready.contains(&endpoint.guid);
+            if card.as_ref().is_none_or(takes) {
                 let each = Match {
                     endpoint: card.as_ref().map_or(endpoint.handle, |card| card.endpoint),
                     guid: endpoint.guid,
@@ -207,6 +219,11 @@ impl Shared {
             }
         });
         let mut matches = lock(&self.matches);
+        // One that has spoken before it was found here stays; one that has left is forgotten.
+        ready.retain(|reader| {
+            there.contains(reader) || !matches.values().any(|each| each.guid == *reader)
+        });
+        drop(ready);
         let mut events = Vec::new();
         for (_, Match { endpoint, .. }) in
             matches.extract_if(.., |handle, _| !found.contains_key(handle))

@@ -19,8 +19,10 @@ pub(super) enum Task {
     InletPolicy(Weak<inlet::Shared>, u32),
     /// What is discovered.
     Discovery,
-    /// Other nodes have said that a subscriber is full, or no longer.
+    /// Other nodes have said something.
     Flow,
+    /// Other nodes have come, and have to be told.
+    Peers,
 }
 
 /// The tasks. Any thread may add one.
