@@ -223,7 +223,7 @@ fn explain(host: &str, said: &str) -> (Option<String>, String) {
     let last = lines.clone().next_back().map(str::to_owned);
     for (sign, remedy) in REMEDIES {
         if let Some(line) = lines.clone().find(|line| line.contains(sign)) {
-            let line = line.trim_matches(['@', ' ']).trim_end_matches('.');
+            let line = line.trim_matches(['@', ' ']).trim_end_matches(['.', '!']);
             return (Some(line.to_owned()), remedy.replace("HOST", host));
         }
     }
@@ -301,7 +301,7 @@ mod tests {
             (
                 "@@@@@\n@  WARNING: REMOTE HOST IDENTIFICATION HAS CHANGED!  @\n@@@@\n\
                  Host key verification failed.\n",
-                "WARNING: REMOTE HOST IDENTIFICATION HAS CHANGED!",
+                "WARNING: REMOTE HOST IDENTIFICATION HAS CHANGED",
                 "ssh-keygen -R",
             ),
             ("Host key verification failed.\n", "Host key verification failed", "by hand, `ssh b`"),
