@@ -13,7 +13,7 @@ use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
 use namespaces::{ADDRESSES, INTERFACE, Namespaces};
-use support::{alone, complaint, finish, runs, start, summary, wait_for};
+use support::{alone, complaint, finish, has_system, runs, start, summary, wait_for};
 use tempfile::TempDir;
 
 /// Two hosts, `a` and `b`, that can be logged into from the first.
@@ -201,6 +201,24 @@ fn a_host_with_another_key_than_known_is_refused() {
     let complaint = servers.refused("config", "ssh:a,ssh:b");
     assert!(complaint.contains("REMOTE HOST IDENTIFICATION HAS CHANGED"), "{complaint}");
     assert!(complaint.contains("ssh-keygen -R"), "{complaint}");
+}
+
+#[test]
+fn what_is_missing_on_a_host_is_left_out_and_said() {
+    let _alone = alone();
+    if !has_system("cyclonedds.udp") {
+        return;
+    }
+    let Some(servers) = Servers::new() else { return };
+    let library = "for it in /usr/lib/*/libddsc.so.0*; do mount --bind /dev/null $it; done";
+    servers.spaces.run(1, &["sh", "-c", library]);
+    let systems = ["os.tcp", "cyclonedds.udp"];
+    let output = finish(&mut servers.bench("config", "ssh:a,ssh:b", &systems, 0.5, 1));
+    let measured = succeeded(&servers, &output);
+    assert_eq!(measured["cells"].as_array().unwrap().len(), 1, "{measured}");
+    let said = complaint(&output);
+    assert!(said.contains("cyclonedds.udp left out of `test`: host b: describe: "), "{said}");
+    assert!(said.contains("libddsc.so"), "{said}");
 }
 
 /// Also that the host notices by itself: nothing tells it that the lab is out of reach.
