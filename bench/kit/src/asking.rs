@@ -240,19 +240,20 @@ const TRAIN: u32 = 3;
 const BURST_TRAINS: u32 = 64;
 const BURST_SPACING: Duration = Duration::from_millis(5);
 /// A burst over a path that loses much, or is slow, ends early.
-const BURST_LIMIT: Duration = Duration::from_secs(2);
+const BURST_LIMIT: Duration = Duration::from_millis(700);
 /// Between the trains of a run: 10 a second on average.
 const SPACING_NS_MIN: u64 = 50_000_000;
 const SPACING_NS_MAX: u64 = 150_000_000;
 /// An answer that takes longer is not waited for; it would tell little.
-const ANSWER_LIMIT: Duration = Duration::from_secs(1);
+const ANSWER_LIMIT: Duration = Duration::from_millis(500);
 /// How many are kept, an even number: more than two minutes of them all.
 const EXCHANGES_MAX: usize = 4_096;
 /// How often a side that nobody asks looks whether it should stop.
 const STOP_CHECK: Duration = Duration::from_millis(200);
-/// The other side's last burst comes after its own stop.
+/// The other side's last burst comes after its own stop, and is over within the time of a question
+/// under way, of a burst, and of its last question: in less than two seconds.
 const QUIET: Duration = Duration::from_millis(400);
-const LINGER_LIMIT: Duration = Duration::from_secs(5);
+const LINGER_LIMIT: Duration = Duration::from_millis(1_800);
 
 #[cfg(test)]
 mod tests {

@@ -19,6 +19,7 @@
 //!            flood         as fast as it goes, and the highest rate of which nothing is lost
 //!            startup       from nothing to the first message
 //! across hosts  asking        what the other host's clock reads; question: the datagrams
+//!               keeping       how this host's is kept
 //! ```
 
 #![deny(unsafe_op_in_unsafe_fn)]
@@ -34,6 +35,7 @@ pub mod driver;
 pub mod fan;
 pub mod flood;
 mod hearing;
+mod keeping;
 pub mod message;
 pub mod network;
 pub mod numbers;

@@ -21,6 +21,7 @@
 //! status. End of input means `stop`: a driver never outlives its lab. Standard error is for
 //! people and goes into the run's log.
 
+mod clocks;
 mod system;
 
 use std::collections::BTreeMap;
@@ -30,6 +31,7 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 
 use crate::clock::Calibration;
+pub use clocks::{Exchange, Keeping, Ptp};
 pub use system::{Description, Reliability, Streams, System, Topology, Transport, Wait};
 
 /// Version of this protocol; lab and driver must agree.
@@ -263,20 +265,6 @@ impl Network {
     }
 }
 
-/// A question to the other host's clock and its answer: four stamps in ns, the outer two of the
-/// clock of ping's host, the inner two of pong's (as NTP's, RFC 5905 section 8).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Exchange {
-    /// Before the question was sent.
-    pub asked_ns: u64,
-    /// After the other side had received it.
-    pub heard_ns: u64,
-    /// Before the other side sent the answer.
-    pub answered_ns: u64,
-    /// After the answer was received.
-    pub returned_ns: u64,
-}
-
 /// How many ports a run across hosts has.
 pub const PORTS: u16 = 16;
 
@@ -418,6 +406,10 @@ pub struct Done {
     /// Of [`Role::Clock`] with index 0: what it has asked, in order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub exchanges: Vec<Exchange>,
+    /// Of [`Role::Clock`]: how the clocks of its host were kept, before it asked or answered, and
+    /// after.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub keeping: Vec<Keeping>,
     /// One process only: the counts of the receiving end, which pong has where there are two. Its
     /// `cpu_ns` is absent: ping's is that of the process.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -10,6 +10,7 @@ use std::time::Duration;
 use crate::asking::{Asker, Teller};
 use crate::clock::{self, Clock};
 use crate::driver::{Driver, Error};
+use crate::keeping;
 use crate::part::{self, Opened, Part};
 use crate::process;
 use crate::protocol::{Command, Description, Done, Event, PROTOCOL, Prepare, Ready, Role};
@@ -133,18 +134,24 @@ fn run_clock(driver: &dyn Driver, prepare: &Prepare) -> Result<(), Error> {
     })?;
     let clock = driver.clock(prepare)?;
     let commands = listen(prepare.role);
-    let (asker, teller) = match prepare.index {
-        0 => (Some(Asker::new(network, clock)?), None),
-        _ => (None, Some(Teller::new(network, clock)?)),
-    };
-    say(&Event::Ready(Ready::default()));
-    if let Some(teller) = teller {
-        // At once: the other side may be told to start a little earlier.
-        say(&Event::Done(teller.run(&commands.stop)));
-    } else if let (Some(asker), Ok(start_ns)) = (asker, commands.start.recv()) {
+    let before = keeping::look(&clock);
+    let ready = || say(&Event::Ready(Ready::default()));
+    let mut done = if prepare.index == 0 {
+        let asker = Asker::new(network, clock.clone())?;
+        ready();
+        let Ok(start_ns) = commands.start.recv() else {
+            return Ok(());
+        };
         Clock::Monotonic.sleep_until(start_ns);
-        say(&Event::Done(asker.run(&commands.stop)));
-    }
+        asker.run(&commands.stop)
+    } else {
+        let teller = Teller::new(network, clock.clone())?;
+        ready();
+        // At once: the other side may be told to start a little earlier.
+        teller.run(&commands.stop)
+    };
+    done.keeping = vec![before, keeping::look(&clock)];
+    say(&Event::Done(done));
     Ok(())
 }
 

@@ -21,6 +21,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result};
 use globset::{Glob, GlobSet, GlobSetBuilder};
 
+use crate::analyse::clocks::{self, Clocks};
 use crate::input_error::InputError;
 use crate::plan::{CellPlan, Plan};
 use crate::record::{RunRecord, RunSamples, make_whole};
@@ -61,6 +62,8 @@ struct Source<'a> {
     run: &'a RunRecord,
     /// Whether the run is valid.
     valid: bool,
+    /// What the two ends' stamps have to do with each other.
+    clocks: &'a Clocks,
 }
 
 /// Writes the file, whole or not at all.
@@ -75,10 +78,12 @@ pub fn export(request: &Request) -> Result<Exported> {
         let mut sheet = Sheet::new(file)?;
         for run in runs.iter().filter(is_wanted) {
             // What cannot be read is in the analysis, with its remedy.
-            let Ok(samples) = folder.samples(run) else {
+            let Ok(mut samples) = folder.samples(run) else {
                 continue;
             };
-            counts.0 += add(&mut sheet, &plan, &analysis, run, samples)?;
+            let clocks =
+                clocks::apply(&mut samples, plan.cells[run.plan.cell].topology, &run.keeping);
+            counts.0 += add(&mut sheet, &plan, &analysis, run, samples, &clocks)?;
             counts.1 += 1;
         }
         sheet.finish()
@@ -94,12 +99,13 @@ fn add(
     analysis: &Analysis,
     run: &RunRecord,
     samples: RunSamples,
+    clocks: &Clocks,
 ) -> Result<u64> {
     let cell = &plan.cells[run.plan.cell];
     let judged = analysis.details.get(run.plan.cell).map(|detail| &detail.runs);
     let is_this = |order: u32| order == run.plan.order;
     let valid = judged.into_iter().flatten().any(|point| is_this(point.order) && point.valid);
-    let source = Source { scenario: &plan.scenarios[cell.scenario], cell, run, valid };
+    let source = Source { scenario: &plan.scenarios[cell.scenario], cell, run, valid, clocks };
     let rows = rows_of(source.scenario.workload.kind, samples);
     sheet.add(&source, &rows)?;
     Ok(rows.len() as u64)

@@ -5,7 +5,7 @@
 //!     host.json        the machine
 //!     runs.jsonl       one line per run, appended when the run is over
 //!     runs/0007-…/     of one run: configuration files, logs, ping.samples.zst, pong.samples.zst,
-//!                      observed.json.zst
+//!                      observed.json.zst, across hosts exchanges.json.zst
 //!     summary.json …   made from the above, again at any time
 //! ```
 //! `observed.json.zst` is a [`Series`]; folders of earlier versions lack it. A sample file is
@@ -23,7 +23,7 @@ use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, anyhow};
-use myelin_bench_kit::protocol::{Done, Exchange, Role};
+use myelin_bench_kit::protocol::{Done, Exchange, Keeping, Role};
 use myelin_bench_kit::samples::Record;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -67,6 +67,9 @@ pub struct RunRecord {
     /// The time for which the link between the hosts was down; absent if it never was.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cut: Option<CutRecord>,
+    /// Across hosts: how the clocks of ping's host and of pong's were kept, before and after.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub keeping: Vec<[Keeping; 2]>,
     /// CPUs that ping and pong were pinned to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pinned: Option<[usize; 2]>,
@@ -203,6 +206,10 @@ impl Folder {
             samples::write(&directory.join(file_of(Role::Ping)), &samples.ping)?;
             samples::write(&directory.join(file_of(Role::Pong)), &samples.pong)?;
         }
+        if record.failure.is_none() && !samples.exchanges.is_empty() {
+            let text = serde_json::to_vec(&samples.exchanges).expect("plain data serialises");
+            write_whole(&directory.join(EXCHANGES), &samples::pack(&text)?)?;
+        }
         if let Some(series) = record.observation.as_ref().and_then(|seen| seen.series.as_ref()) {
             let text = serde_json::to_vec(series).expect("plain data serialises");
             write_whole(&directory.join(OBSERVED), &samples::pack(&text)?)?;
@@ -233,23 +240,29 @@ impl Folder {
             let file = directory.join(file_of(role));
             samples::read(&file).with_context(|| format!("{}", file.display()))
         };
-        Ok(RunSamples { ping: read(Role::Ping)?, pong: read(Role::Pong)?, ..RunSamples::default() })
+        let exchanges = read_packed(&directory.join(EXCHANGES))?.unwrap_or_default();
+        Ok(RunSamples { ping: read(Role::Ping)?, pong: read(Role::Pong)?, exchanges })
     }
 
     /// What was observed of a kept run over time; `None` if nothing was.
     pub fn series(&self, record: &RunRecord) -> Result<Option<Series>> {
         let path = self.path.join(&record.directory).join(OBSERVED);
-        let file = match File::open(&path) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-            opened => opened,
-        };
-        let read = || -> Result<Series> {
-            let series: Series = serde_json::from_slice(&zstd::decode_all(file?)?)?;
-            anyhow::ensure!(series.is_sound(), "its moments are out of order");
-            Ok(series)
-        };
-        read().map(Some).with_context(|| path.display().to_string())
+        let series: Option<Series> = read_packed(&path)?;
+        if series.as_ref().is_some_and(|series| !series.is_sound()) {
+            anyhow::bail!("{}: its moments are out of order", path.display());
+        }
+        Ok(series)
     }
+}
+
+/// Reads a compressed JSON file of a run; `None` if there is none.
+fn read_packed<T: DeserializeOwned>(path: &Path) -> Result<Option<T>> {
+    let file = match File::open(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        opened => opened,
+    };
+    let read = || -> Result<T> { Ok(serde_json::from_slice(&zstd::decode_all(file?)?)?) };
+    read().map(Some).with_context(|| path.display().to_string())
 }
 
 /// Writes a file so that it is there whole or not at all.
@@ -329,3 +342,4 @@ const HOST: &str = "host.json";
 const LINES: &str = "runs.jsonl";
 const RUNS: &str = "runs";
 const OBSERVED: &str = "observed.json.zst";
+const EXCHANGES: &str = "exchanges.json.zst";

@@ -71,7 +71,7 @@ pub fn run(request: &Request) -> Result<Finished> {
         eprintln!("driver left out: {broken}");
     }
     let (mut folder, plan, host, hosts) = match &request.resume {
-        Some(path) => resume(path, request, &registry)?,
+        Some(path) => resume(path, &registry)?,
         None => {
             let (plan, mut hosts) = make_plan(request, &registry)?;
             let mut host = Host::read();
@@ -101,11 +101,7 @@ pub fn run(request: &Request) -> Result<Finished> {
 }
 
 /// A folder to go on with: of these machines, and of nobody else. Runs that failed are repeated.
-fn resume(
-    path: &Path,
-    request: &Request,
-    registry: &Registry,
-) -> Result<(Folder, Plan, Host, Option<Hosts>)> {
+fn resume(path: &Path, registry: &Registry) -> Result<(Folder, Plan, Host, Option<Hosts>)> {
     let (mut folder, plan, host) = Folder::open(path)?;
     let host = host?;
     folder.claim()?;
@@ -124,8 +120,7 @@ fn resume(
     };
     let planned = |entry: &&Entry| plan.systems.iter().any(|it| it.name == entry.system.name);
     let drivers = across::drivers_of(registry.entries().iter().filter(planned));
-    let choice = request.hosts.as_ref().unwrap_or(choice).clone();
-    let mut hosts = Hosts::reach(choice, drivers).map_err(InputError::new)?;
+    let mut hosts = Hosts::reach(choice.clone(), drivers).map_err(InputError::new)?;
     let others = hosts.others().map_err(InputError::new)?;
     ensure!(others.len() == host.others.len(), "--resume: begun on other hosts; start anew");
     for (begun, now) in host.others.iter().zip(&others) {

@@ -4,7 +4,9 @@
 //! measured, null means withheld for want of samples. [`Analysis`] adds what only the plots and
 //! the per-second tables need.
 
+mod clock;
 mod course;
+mod cut;
 mod detail;
 mod observed;
 mod params;
@@ -13,7 +15,9 @@ use myelin_bench_kit::protocol::{Topology, Transport, Wait, Workload};
 use serde::{Deserialize, Serialize};
 
 use crate::host::Host;
+pub use clock::{ClockFigures, ClockSource};
 pub use course::{Around, Course, Field, HeatMap, SlowMessage, Stage, StageMean, Stages, Window};
+pub use cut::CutFigures;
 pub use detail::{Analysis, CurvePoint, Detail, Pinned, RUN_QUANTILES, RunPoint, Second};
 pub use observed::{ObservedColumns, ObservedFigures};
 pub use params::{Params, Repeats};
@@ -82,7 +86,7 @@ pub struct Cell {
     pub system: String,
     /// `default`, `tuned` or `awake`.
     pub tuning: String,
-    /// `two-processes` or `one-process`.
+    /// `two-processes`, `one-process` or `two-hosts`.
     pub topology: String,
     /// The parameter point.
     pub params: Params,
@@ -238,6 +242,14 @@ pub struct Cell {
     /// What was observed over time; its figures stand beside the others in the file.
     #[serde(flatten)]
     pub observed: ObservedFigures,
+    /// Across hosts: how pong's clock stood to ping's, and how wrong `one_way_us`, `service_us` and
+    /// `wake_us` may be because of it; absent where the ends share a clock, or theirs could not be
+    /// compared.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub clock: Option<ClockFigures>,
+    /// What a cut of the link did, in each run that had one; absent where none had.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub cuts: Vec<CutFigures>,
     /// Remarks on this cell, for instance `SCHED_FIFO left out: …`.
     pub notes: Vec<String>,
 }

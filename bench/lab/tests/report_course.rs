@@ -140,6 +140,13 @@ fn a_cell_over_time_is_where_the_analysis_has_it() {
     assert_observed(plots, "wait", &series.runqueue_wait_percent);
     let pss: Vec<f64> = series.pss_bytes.iter().flatten().map(|bytes| *bytes as f64).collect();
     assert_observed(plots, "pss", &pss);
+    // The link was down from 2.5 to 3.75 of 6 s.
+    assert!(plots.contains("the link was down from 2.5 s to 3.75 s"), "in words");
+    let cuts = labelled(plots, "rect", "link down");
+    assert_eq!(cuts.len(), 7, "five courses and two maps");
+    let [x, width] = numbers(cuts[0], ["x", "width"]);
+    let at = |s: f64| medians[0][0].0 + s / 6.0 * (medians[1].last().unwrap().0 - medians[0][0].0);
+    assert!((x - at(2.5)).abs() < 0.6 && (x + width - at(3.75)).abs() < 0.6, "{x} {width}");
     // Warm-up: from the first look until the first message, in every plot above the maps.
     let shades = labelled(plots, "rect", "warm-up");
     assert_eq!(shades.len(), 7, "five courses and two maps");

@@ -89,7 +89,7 @@ pub struct Run {
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
     /// Go on with an interrupted results folder.
-    #[arg(long, value_name = "DIR", conflicts_with_all = ["system", "tuning", "runs", "quick", "out", "seed"])]
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["system", "tuning", "runs", "quick", "out", "seed", "hosts"])]
     resume: Option<PathBuf>,
     /// Of the random order; the same seed gives the same order.
     #[arg(long)]

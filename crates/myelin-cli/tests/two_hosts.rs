@@ -179,9 +179,9 @@ fn a_link_has_the_rate_it_is_given() {
     fs::write(&file, text.replace("4096", "250000").replace("[100]", "[5]")).unwrap();
     let (output, out) = run(folder.path(), &file);
     assert_eq!(output.status.code(), Some(0), "{}", complaint(&output));
-    // 250 kB at 100 Mbit/s; what waits in a socket of the sender has left its program already.
+    // 250 kB at 100 Mbit/s take 20 ms, of which 1 ms was saved up before.
     let fastest = &summary(&out)["cells"][0]["one_way_us"]["min"];
-    assert!(fastest.as_f64().unwrap() > 20_000.0 * 0.98, "{fastest}");
+    assert!(fastest.as_f64().unwrap() > 18_500.0, "{fastest}");
 }
 
 #[test]

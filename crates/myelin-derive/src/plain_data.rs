@@ -13,22 +13,19 @@ pub fn expand(input: &DeriveInput) -> Result<TokenStream, Error> {
     let ty = &input.ident;
     let begins = (0..fields.len()).map(|at| prove_begin(ty, &fields, at));
     let whole = prove_whole(ty, &fields);
-    let hash = layout_hash(ty, &fields);
-    let first = fields.first().map(|field| {
-        let field_ty = &field.ty;
-        quote! { const FIRST_ALIGN: usize = <#field_ty as ::myelin::PlainData>::FIRST_ALIGN; }
-    });
+    let layout = layout(ty, &fields);
     let name = ty.to_string();
     Ok(quote! {
         const _: () = {
             #(#begins)*
             #whole
+            const LAYOUT: ::myelin::LayoutHash = #layout;
             // SAFETY: `repr(C)` or `repr(transparent)`; each field begins where the one before
             // ends, nothing follows the last, and the alignment is at most 64: asserted above; all
             // fields are plain data, or `LayoutHash::field` would not take them.
             unsafe impl ::myelin::PlainData for #ty {
-                const LAYOUT_HASH: u64 = #hash;
-                #first
+                const LAYOUT_HASH: u64 = LAYOUT.end_struct::<#ty>();
+                const FIRST_ALIGN: usize = LAYOUT.first_align();
                 fn type_name() -> ::std::borrow::Cow<'static, str> {
                     ::std::borrow::Cow::Borrowed(#name)
                 }
@@ -73,8 +70,8 @@ fn end_of(ty: &Ident, fields: &[&Field]) -> TokenStream {
     quote! { ::core::mem::offset_of!(#ty, #member) + ::core::mem::size_of::<#field_ty>() }
 }
 
-/// As `myelin::LayoutHash` documents it.
-fn layout_hash(ty: &Ident, fields: &[&Field]) -> TokenStream {
+/// As `myelin::LayoutHash` documents it, without the end.
+fn layout(ty: &Ident, fields: &[&Field]) -> TokenStream {
     let hashed = fields.iter().enumerate().map(|(at, field)| {
         let (member, field_ty) = (member(at, field), &field.ty);
         let name = text(&member);
@@ -82,7 +79,7 @@ fn layout_hash(ty: &Ident, fields: &[&Field]) -> TokenStream {
             .field::<#field_ty>(#name, ::core::mem::offset_of!(#ty, #member))
         }
     });
-    quote! { ::myelin::LayoutHash::of_struct() #(#hashed)* .end_struct::<#ty>() }
+    quote! { ::myelin::LayoutHash::of_struct() #(#hashed)* }
 }
 
 fn member(at: usize, field: &Field) -> Member {

@@ -1,8 +1,8 @@
-//! CDR, the encoding of DDS and ROS 2 messages, written straight into a loan and read where it lies.
+//! CDR, the encoding of DDS and ROS 2 messages: written straight into a loan, read where it lies.
 //!
 //! It is *plain CDR*, encoding version 1 (OMG DDS-XTypes 1.3, 7.4.1; OMG CORBA 3.4, part 2, 9.3),
-//! which ROS 2 uses for all its messages and DDS for final types: a header of 4 bytes that names the
-//! encoding, then the fields in order, each number aligned to its size, counted from behind the
+//! which ROS 2 uses for all its messages and DDS for final types: a header of 4 bytes that names
+//! the encoding, then the fields in order, each number aligned to its size, counted from behind the
 //! header; padded to 4 bytes. Written little-endian, read in either order. Not XCDR2, and no
 //! parameter lists: these are an error that says so.
 //!
@@ -12,15 +12,14 @@
 //! | `boolean` | `bool` |
 //! | `string` | `&str` (borrowed), `String` |
 //! | `sequence<octet>` | `&[u8]` (borrowed) |
-//! | `sequence<T>` | `Vec<T>`, or `Cow<[T]>` to write from a slice |
+//! | `sequence<T>` | `Vec<T>` |
 //! | `T[N]` | `[T; N]` |
 //! | `struct` | one made by [`cdr_struct!`](crate::cdr_struct) |
 //!
-//! Why not a crate: `cdr-encoding` and `cdr` (both maintained, on serde) write to an `io::Write`, so
-//! neither tells the size to loan beforehand nor leaves a field out to be filled in place; they copy
-//! strings, and their errors do not name the field.
+//! Why not a crate: `cdr-encoding`, the maintained one, is built on serde and writes to an
+//! `io::Write`, so it neither tells the size to loan beforehand nor leaves a field out to be filled
+//! in place; it copies strings, and its errors do not name the field.
 
-use std::borrow::Cow;
 use std::fmt;
 use std::ops::Range;
 
@@ -143,11 +142,6 @@ impl Encoder<'_> {
     fn length(&mut self, length: usize) -> Result<(), EncodeError> {
         let too_long = |_| EncodeError::new("has more elements than CDR can count (2³² − 1)");
         u32::try_from(length).map_err(too_long)?.encode(self)
-    }
-
-    fn elements<'a>(&mut self, elements: &[impl Cdr<'a>]) -> Result<(), EncodeError> {
-        self.length(elements.len())?;
-        elements.iter().try_for_each(|element| element.encode(self))
     }
 
     fn octets(&mut self, octets: &[u8]) -> Result<(), EncodeError> {
@@ -421,24 +415,13 @@ impl<'a, T: Cdr<'a>> Cdr<'a> for Vec<T> {
     const BYTES_MIN: usize = 4;
 
     fn encode(&self, to: &mut Encoder<'_>) -> Result<(), EncodeError> {
-        to.elements(self)
+        to.length(self.len())?;
+        self.iter().try_for_each(|element| element.encode(to))
     }
 
     fn decode(from: &mut Decoder<'a>) -> Result<Self, DecodeError> {
         let length = from.length(T::BYTES_MIN)?;
         (0..length).map(|_| T::decode(from)).collect()
-    }
-}
-
-impl<'a, T: Cdr<'a> + Clone> Cdr<'a> for Cow<'a, [T]> {
-    const BYTES_MIN: usize = 4;
-
-    fn encode(&self, to: &mut Encoder<'_>) -> Result<(), EncodeError> {
-        to.elements(self)
-    }
-
-    fn decode(from: &mut Decoder<'a>) -> Result<Self, DecodeError> {
-        Vec::decode(from).map(Cow::Owned)
     }
 }
 
@@ -494,8 +477,8 @@ impl fmt::Display for What {
             }
             What::Encoding(id) => write!(
                 to,
-                "encoding {id:#06x} is not plain CDR (0x0000, 0x0001); let the writer use XCDR1 and \
-                 a final type, as ROS 2 does"
+                "encoding {id:#06x} is not plain CDR (0x0000, 0x0001); let the writer use XCDR1 \
+                 and a final type, as ROS 2 does"
             ),
             What::Boolean(value) => write!(to, "a boolean is 0 or 1, not {value}"),
             What::NoNul => write!(to, "the string does not end with a NUL"),

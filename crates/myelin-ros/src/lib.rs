@@ -13,7 +13,7 @@
 //! # }
 //! let images = node.ros_topic::<Image>("camera/image")?;
 //! let publisher = images.publisher()?;
-//! let mut subscriber = images.subscriber()?; // here, in another process, on another host, in ROS 2
+//! let mut subscriber = images.subscriber()?; // also elsewhere, and in ROS 2
 //! # publisher.wait_for_match(1, Duration::from_secs(60));
 //!
 //! let mut pixels = publisher.loan(&Image {

@@ -1,7 +1,5 @@
 //! `sensor_msgs`: camera images, point clouds, inertial measurements. Fields as in ROS 2.
 
-use std::borrow::Cow;
-
 use crate::cdr_struct;
 use crate::geometry_msgs::{Quaternion, Vector3};
 use crate::message::{Bulk, Message};
@@ -17,7 +15,7 @@ cdr_struct! {
         pub height: u32,
         /// Columns.
         pub width: u32,
-        /// What a pixel is: `rgb8`, `bgr8`, `mono8`, `16UC1`, … (`sensor_msgs/image_encodings.hpp`).
+        /// What a pixel is: `rgb8`, `bgr8`, `mono8`, `16UC1`, … (in `image_encodings.hpp`).
         pub encoding: &'a str,
         /// 1 if numbers of several bytes have the highest first, else 0.
         pub is_bigendian: u8,
@@ -89,9 +87,8 @@ cdr_struct! {
         pub height: u32,
         /// Points of a row.
         pub width: u32,
-        /// What a point is made of. Reading allocates these few; to write them,
-        /// `fields: (&FIELDS).into()`.
-        pub fields: Cow<'a, [PointField<'a>]>,
+        /// What a point is made of: the only part of all these messages that is allocated.
+        pub fields: Vec<PointField<'a>>,
         /// Whether numbers of several bytes have the highest first.
         pub is_bigendian: bool,
         /// Bytes of a point.

@@ -14,8 +14,8 @@ use crate::names::{dds_topic, dds_type};
 /// Makes topics of ROS 2 messages of a [`Node`].
 pub trait RosNode {
     /// The topic that ROS 2 nodes know as `name`, with ROS 2's default settings: reliable, the 10
-    /// newest samples, nothing for late joiners. A reliable publisher waits for Myelin's own
-    /// subscribers for 100 ms at most, DDS's default; ROS 2's would rather overwrite.
+    /// newest samples, nothing for late joiners. A publisher waits up to a second for reliable
+    /// subscribers that are further behind; then publishing is an error.
     ///
     /// # Errors
     /// [`Error::Name`] if ROS 2 would not take the name or the type's.
@@ -31,6 +31,7 @@ impl RosNode for Node {
 }
 
 /// A topic of ROS 2 messages. Made by [`RosNode::ros_topic`].
+#[derive(Clone, Debug)]
 #[must_use = "nothing happens before `publisher` or `subscriber`"]
 pub struct Topic<M: Message> {
     bytes: myelin::Topic<[u8]>,
@@ -74,6 +75,7 @@ impl<M: Message> Topic<M> {
 }
 
 /// Publishes messages. Dereferences to the publisher of their bytes, for the rest of its calls.
+#[derive(Debug)]
 pub struct Publisher<M: Message> {
     bytes: myelin::Publisher<[u8]>,
     message: PhantomData<fn() -> M>,
@@ -93,8 +95,8 @@ impl<M: Message> Publisher<M> {
 }
 
 impl<M: Bulk> Publisher<M> {
-    /// Memory for a message with all its fields but `data`, which is to be filled in place: no copy.
-    /// `data` has to be empty in `message`; the loan has as much as its other fields say
+    /// Memory for a message with all its fields but `data`, which is to be filled in place: no
+    /// copy. `data` has to be empty in `message`; the loan has as much as its other fields say
     /// ([`Bulk::data_bytes`]): zeros, or what an earlier sample left.
     ///
     /// # Errors
@@ -121,6 +123,7 @@ impl<M: Message> Deref for Publisher<M> {
 
 /// A message in shared memory whose `data` is the user's to fill: dereferences to it. Made by
 /// [`Publisher::loan`]; dropped instead of published, it is discarded.
+#[derive(Debug)]
 pub struct Loan<'p> {
     loan: myelin::Loan<'p, [u8]>,
     data: Range<usize>,
@@ -151,6 +154,7 @@ impl DerefMut for Loan<'_> {
 }
 
 /// Takes messages. Dereferences to the subscriber of their bytes, for the rest of its calls.
+#[derive(Debug)]
 pub struct Subscriber<M: Message> {
     bytes: myelin::Subscriber<[u8]>,
     message: PhantomData<fn() -> M>,
@@ -202,6 +206,7 @@ impl<M: Message> DerefMut for Subscriber<M> {
 }
 
 /// A message where it was written. Dereferences to the sample of its bytes, which are CDR.
+#[derive(Debug)]
 #[repr(transparent)]
 pub struct Sample<M: Message> {
     bytes: myelin::Sample<[u8]>,
@@ -248,5 +253,5 @@ fn encode_error<M: Message>(source: EncodeError) -> Error {
 /// `rmw_qos_profile_default` and `rmw_qos_profile_sensor_data`, in `rmw/qos_profiles.h`.
 const DEFAULT_DEPTH: u32 = 10;
 const SENSOR_DEPTH: u32 = 5;
-/// `max_blocking_time` by default, in OMG DDS 1.4, 2.2.3.
-const BLOCK_MAX: Duration = Duration::from_millis(100);
+/// Enough for an image to reach a slow reader, little enough to notice that there is one.
+const BLOCK_MAX: Duration = Duration::from_secs(1);

@@ -42,12 +42,21 @@ impl Observer {
         self.inbox().map_or_else(Vec::new, Inbox::drain)
     }
 
+    /// Adds what another route has to tell of its matches; a match or its end counts like any other.
+    /// A match is told of before its end.
+    pub fn tell(&self, event: Event) {
+        if let Some(inbox) = self.inbox() {
+            inbox.push(event);
+        }
+    }
+
     /// Events that went because nobody took them: beyond 1,024 the oldest go.
     pub fn events_lost(&self) -> u64 {
         self.inbox().map_or(0, Inbox::lost)
     }
 
-    pub(crate) fn node(&self) -> &Node {
+    /// Its node.
+    pub fn node(&self) -> &Node {
         &self.node
     }
 

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// Any error of the shared-memory route. Nothing has happened when a call returns one: no sample
+/// Any error of the library. Nothing has happened when a call returns one: no sample
 /// was published or taken, nothing was left behind.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -156,6 +156,14 @@ pub enum Error {
     /// The handle was made before a `fork`, and this is the child.
     #[error("this handle belongs to the parent process; open a node of the child's own after fork")]
     Forked,
+    /// The way to other hosts failed.
+    #[error("{doing}: {reason}")]
+    Network {
+        /// What was being done.
+        doing: &'static str,
+        /// What was wrong, and what to do.
+        reason: String,
+    },
     /// Any other failure of the operating system.
     #[error("{doing}: {source}")]
     System {

@@ -9,7 +9,7 @@ use crate::sync::lock;
 use crate::topic::EndpointId;
 
 /// Something happened to a match. `endpoint` is the other side's id, `pid` its process: 0 if that
-/// is in a process namespace we cannot see.
+/// is in a process namespace we cannot see, or on another host.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Event {
@@ -26,7 +26,8 @@ pub enum Event {
         endpoint: EndpointId,
         /// Its process.
         pid: u32,
-        /// It ended without saying so: it crashed or was killed.
+        /// It ended without saying so: it crashed or was killed. Of another host's that is not
+        /// known, and not said.
         died: bool,
     },
     /// The other side is on the same topic and cannot be matched.
@@ -53,6 +54,16 @@ pub enum Event {
     LivelinessRegained {
         /// The publisher.
         endpoint: EndpointId,
+    },
+    /// A best-effort sample is larger than what the host of a subscriber can receive at once: it may
+    /// be lost there, always. Once a match, at the publisher.
+    BufferTooSmall {
+        /// The subscriber.
+        endpoint: EndpointId,
+        /// Bytes of the sample.
+        bytes: u64,
+        /// What to do.
+        remedy: String,
     },
     /// The other side wrote nonsense and has been disconnected.
     Corrupt {

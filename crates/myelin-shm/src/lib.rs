@@ -70,6 +70,8 @@ pub mod source;
 #[cfg(not(loom))]
 mod stage;
 #[cfg(not(loom))]
+mod stand_in;
+#[cfg(not(loom))]
 mod state;
 #[cfg(not(loom))]
 mod subscriber_view;

@@ -201,10 +201,17 @@ impl State {
         let Some(subscription) = self.subscriptions.get_mut(&subscriber) else { return };
         let Some(begun) = subscription.matches.get_mut(&publisher) else { return };
         let Some(shared) = subscription.shared.upgrade() else { return };
-        if begun.complete {
-            return;
+        if !begun.complete {
+            shared.start(publisher, start);
+            self.begin_match(publisher, subscriber);
         }
-        shared.start(publisher, start);
+    }
+
+    /// At the subscriber: samples flow from now on.
+    pub(crate) fn begin_match(&mut self, publisher: EndpointId, subscriber: EndpointId) {
+        let Some(subscription) = self.subscriptions.get_mut(&subscriber) else { return };
+        let Some(begun) = subscription.matches.get_mut(&publisher) else { return };
+        let Some(shared) = subscription.shared.upgrade() else { return };
         begun.complete = true;
         let progress = shared.progress(publisher).unwrap_or_default();
         let SubscriberQos { deadline, liveliness, .. } = subscription.qos;

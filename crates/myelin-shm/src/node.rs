@@ -20,8 +20,9 @@ use crate::poll::Poll;
 use crate::publication::Writer;
 use crate::registry::Registry;
 use crate::stage::Stage;
+pub use crate::stand_in::StandIn;
 use crate::state::{Kind, LISTENER, State};
-use crate::subscription::Reader;
+use crate::subscription::{Reader, SubscriptionShared};
 use crate::topic::{PublisherQos, SubscriberQos, Topic};
 
 /// How to open a [`Node`].
@@ -209,6 +210,25 @@ impl Node {
     /// Peers that could not be taken on because they are of another version; the newest 64.
     pub fn refused(&self) -> Result<Vec<RefusedPeer>, Error> {
         Ok(self.checked()?.lock().refused.iter().cloned().collect())
+    }
+
+    /// The folder of the domain's sockets: nodes with one folder meet.
+    pub fn folder(&self) -> &Path {
+        &self.0.domain
+    }
+
+    /// Somebody elsewhere publishes: see [`StandIn`].
+    ///
+    /// # Errors
+    /// [`Error::TooMany`] if the subscriber has as many publishers as it may; what the limit of open
+    /// files or of memory forbids.
+    pub fn stand_in(
+        &self,
+        subscription: &Arc<SubscriptionShared>,
+        qos: PublisherQos,
+    ) -> Result<StandIn, Error> {
+        self.checked()?;
+        StandIn::create(self, subscription, qos)
     }
 
     /// Where the publishers and callbacks of a topic in this process and domain meet.

@@ -11,7 +11,7 @@ use crate::error::Error;
 use crate::event::{Event, Inbox};
 use crate::limits::ENDPOINTS_MAX;
 use crate::link::Descriptors;
-use crate::local::{LocalPublication, LocalSubscription};
+use crate::local::{LocalPublication, LocalSubscription, Match};
 use crate::matching::{is_reliable, type_text};
 use crate::message::Message;
 use crate::peers::{Peer, Redial, RefusedPeer};
@@ -153,6 +153,21 @@ impl State {
     pub(crate) fn remove_subscription(&mut self, subscriber: EndpointId) {
         if self.subscriptions.remove(&subscriber).is_some() {
             self.tell_all(&Message::Unsubscribed { subscriber });
+        }
+    }
+
+    /// A subscriber of ours has a stand-in: a match with nobody of this host.
+    pub(crate) fn stand_in_came(&mut self, publisher: EndpointId, subscriber: EndpointId) {
+        let Some(subscription) = self.subscriptions.get_mut(&subscriber) else { return };
+        let begun = Match { via: OURSELVES, pid: 0, complete: false, vigil: None };
+        subscription.matches.insert(publisher, begun);
+        self.begin_match(publisher, subscriber);
+    }
+
+    /// What stood in for a publisher of another host has gone.
+    pub(crate) fn stand_in_gone(&mut self, publisher: EndpointId, subscriber: EndpointId) {
+        if let Some(subscription) = self.subscriptions.get_mut(&subscriber) {
+            subscription.lose(publisher, false);
         }
     }
 

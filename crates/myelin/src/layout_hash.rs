@@ -32,32 +32,40 @@ use crate::plain_data::PlainData;
 /// assert_eq!(Point::LAYOUT_HASH, BY_HAND);
 /// ```
 #[derive(Clone, Copy, Debug)]
-pub struct LayoutHash(u64);
+pub struct LayoutHash {
+    hash: u64,
+    /// Of the first field; 0 before there is one.
+    first_align: usize,
+}
 
 impl LayoutHash {
+    const BEGIN: LayoutHash = LayoutHash { hash: OFFSET_BASIS, first_align: 0 };
+
     /// The hash of a type that is only a name, as `f64`.
     pub const fn of_scalar(name: &str) -> u64 {
-        LayoutHash(OFFSET_BASIS).bytes(name.as_bytes()).0
+        LayoutHash::BEGIN.bytes(name.as_bytes()).hash
     }
 
     /// The hash of `[T; N]`.
     pub const fn of_array<T: PlainData>(length: usize) -> u64 {
-        LayoutHash(OFFSET_BASIS).bytes(b"[").number(T::LAYOUT_HASH).number(length as u64).0
+        LayoutHash::BEGIN.bytes(b"[").number(T::LAYOUT_HASH).number(length as u64).hash
     }
 
     /// The hash of the topic type `[T]`.
     pub const fn of_slice<T: PlainData>() -> u64 {
-        LayoutHash(OFFSET_BASIS).bytes(b"[]").number(T::LAYOUT_HASH).0
+        LayoutHash::BEGIN.bytes(b"[]").number(T::LAYOUT_HASH).hash
     }
 
     /// Begins a struct.
     pub const fn of_struct() -> Self {
-        LayoutHash(OFFSET_BASIS).bytes(b"{")
+        LayoutHash::BEGIN.bytes(b"{")
     }
 
     /// Adds the next field: its name, its type, its offset in bytes.
     pub const fn field<T: PlainData>(self, name: &str, offset: usize) -> Self {
-        self.bytes(name.as_bytes())
+        let first_align = if self.first_align == 0 { T::FIRST_ALIGN } else { self.first_align };
+        LayoutHash { first_align, ..self }
+            .bytes(name.as_bytes())
             .bytes(&[0])
             .number(T::LAYOUT_HASH)
             .number(offset as u64)
@@ -66,7 +74,13 @@ impl LayoutHash {
 
     /// Ends the struct `T`.
     pub const fn end_struct<T>(self) -> u64 {
-        self.bytes(b"}").number(size_of::<T>() as u64).number(align_of::<T>() as u64).0
+        self.bytes(b"}").number(size_of::<T>() as u64).number(align_of::<T>() as u64).hash
+    }
+
+    /// The alignment of the first scalar in the fields so far.
+    #[doc(hidden)]
+    pub const fn first_align(&self) -> usize {
+        if self.first_align == 0 { 1 } else { self.first_align }
     }
 
     const fn number(self, number: u64) -> Self {
@@ -76,7 +90,7 @@ impl LayoutHash {
     const fn bytes(mut self, bytes: &[u8]) -> Self {
         let mut at = 0;
         while at < bytes.len() {
-            self.0 = (self.0 ^ bytes[at] as u64).wrapping_mul(PRIME);
+            self.hash = (self.hash ^ bytes[at] as u64).wrapping_mul(PRIME);
             at += 1;
         }
         self

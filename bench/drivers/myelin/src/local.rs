@@ -4,10 +4,11 @@
 use std::any::Any;
 use std::time::Duration;
 
-use myelin::{Loan, Node, Sample};
+use myelin::{Node, Sample};
 use myelin_bench_kit::protocol::{Prepare, Streams, System, Topology, Transport, Wait, Workload};
-use myelin_bench_kit::{Call, CallSource, Error, Publisher, Receiver, Stream};
+use myelin_bench_kit::{Call, CallSource, Error, Receiver, Stream};
 
+use crate::api::Speaker;
 use crate::link::said;
 use crate::{loans, unmatched};
 
@@ -39,7 +40,7 @@ pub fn open(prepare: &Prepare) -> Result<Stream, Error> {
     let limit = Duration::from_nanos(prepare.match_timeout_ns);
     let node = Node::builder(&format!("bench-{}", prepare.run)).domain(prepare.domain).open();
     let topic = node.map_err(said)?.topic::<[u8]>(&format!("bench/{}/local", prepare.run));
-    let publisher = Box::new(topic.publisher().map_err(said)?);
+    let publisher = topic.publisher().map_err(said)?;
     let mut receivers = Vec::new();
     for _ in 0..prepare.subscribers {
         let subscriber = topic.subscriber().map_err(said)?;
@@ -51,7 +52,7 @@ pub fn open(prepare: &Prepare) -> Result<Stream, Error> {
     if !publisher.wait_for_match(receivers.len(), limit) {
         return Err(unmatched(limit));
     }
-    let speaker = Speaker { loan: None, publisher, loans: loans(prepare) };
+    let speaker = Speaker::new(publisher, loans(prepare));
     Ok(Stream::one_process(Box::new(speaker), receivers))
 }
 
@@ -61,38 +62,5 @@ impl CallSource for Source {
     fn start(self: Box<Self>, mut call: Call) -> Result<Box<dyn Any>, Error> {
         let callback = self.0.on_sample(move |sample: &Sample<[u8]>| call(sample));
         Ok(Box::new(callback.map_err(said)?))
-    }
-}
-
-struct Speaker {
-    /// Borrows from `publisher`, and is dropped before it.
-    loan: Option<Loan<'static, [u8]>>,
-    publisher: Box<myelin::Publisher<[u8]>>,
-    loans: bool,
-}
-
-impl Publisher for Speaker {
-    fn has_loans(&self) -> bool {
-        self.loans
-    }
-
-    #[inline]
-    fn loan(&mut self, len: usize) -> Result<&mut [u8], Error> {
-        // SAFETY: the publisher lives in a box of its own that is neither moved out of nor dropped
-        // before the loan: `publish_loan` takes it, and fields are dropped in order.
-        let publisher = unsafe { &*std::ptr::from_ref(&*self.publisher) };
-        let loan = self.loan.insert(publisher.loan(len).map_err(said)?);
-        Ok(&mut loan[..])
-    }
-
-    #[inline]
-    fn publish_loan(&mut self) -> Result<(), Error> {
-        let loan = self.loan.take().ok_or_else(|| Error::new("nothing is loaned"))?;
-        loan.publish().map(drop).map_err(said)
-    }
-
-    #[inline]
-    fn publish(&mut self, message: &[u8]) -> Result<(), Error> {
-        self.publisher.publish_copy(message).map(drop).map_err(said)
     }
 }

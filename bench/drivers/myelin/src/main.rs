@@ -1,5 +1,5 @@
-//! `myelin-driver-myelin`: Myelin's shared-memory route, waiting in several ways, and within one
-//! process by callback and by a waiting thread.
+//! `myelin-driver-myelin`: Myelin's shared-memory route, waiting in several ways, within one process
+//! by callback and by a waiting thread, and the route to other hosts.
 //!
 //! Everything is as a user has it who changes nothing: loans of run-time size on a topic of bytes,
 //! best effort; copies for messages of up to 104 B, which are copied in any case. Streams have the
@@ -16,9 +16,13 @@
 //! stream.rs   streams and frames, from process to process and to a waiting thread
 //! topics.rs   the ends of streams of several topics
 //! local.rs    callbacks in one process
-//! link.rs     publisher and subscriber as the kit wants them
+//! dds.rs      to another host
+//! link.rs     publisher and subscriber as the kit wants them, over the wire itself
+//! api.rs      the same over the API that users have
 //! ```
 
+mod api;
+mod dds;
 mod link;
 mod local;
 mod stream;
@@ -126,11 +130,11 @@ impl Driver for Myelin {
             },
             streams: stream::offered(kind.topology, kind.wait),
         };
-        KINDS.iter().map(system).chain([local::system()]).collect()
+        KINDS.iter().map(system).chain([local::system(), dds::system()]).collect()
     }
 
     fn check(&self, prepare: &Prepare) -> Result<(), Error> {
-        if prepare.system != local::NAME {
+        if ![local::NAME, dds::NAME].contains(&prepare.system.as_str()) {
             kind(prepare)?;
         }
         match prepare.options.keys().next() {
@@ -142,6 +146,9 @@ impl Driver for Myelin {
     }
 
     fn open(&self, prepare: &Prepare) -> Result<Link, Error> {
+        if prepare.system == dds::NAME {
+            return dds::open(prepare);
+        }
         let (ours, theirs) = match prepare.role {
             Role::Ping => ("ping", "pong"),
             _ => ("pong", "ping"),
@@ -182,6 +189,9 @@ impl Driver for Myelin {
     fn open_stream(&self, prepare: &Prepare) -> Result<Stream, Error> {
         if prepare.system == local::NAME {
             return local::open(prepare);
+        }
+        if prepare.system == dds::NAME {
+            return dds::open_stream(prepare);
         }
         let kind = kind(prepare)?;
         match kind.topology {

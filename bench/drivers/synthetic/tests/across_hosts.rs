@@ -27,10 +27,10 @@ struct Ran {
     exchanges: Vec<Exchange>,
 }
 
-/// A run in the lab's order, `program` starting what runs on a host.
+/// A run in the lab's order, `program` starting what runs on the host of a role.
 fn run(hosts: &Hosts, prepare: &Prepare, program: impl Fn(Role) -> Program) -> Ran {
     let (ping_samples, pong_samples) = (Samples::new(1000), Samples::new(1000));
-    let start = |host: Role, role, samples: Option<&Samples>| {
+    let start = |host, role, samples: Option<&Samples>| {
         let network = Some(hosts.network(host));
         let index = u32::from(role == Role::Clock && host == Role::Pong);
         let samples = samples.map(Samples::path);
@@ -130,10 +130,13 @@ fn a_message_of_a_stream_takes_its_delay_on_top_of_the_way() {
 #[test]
 fn the_kernels_own_offset_between_two_hosts_is_told() {
     let Some(hosts) = Hosts::new(ADDRESSES) else { return };
-    let executable = Path::new(EXECUTABLE);
     let program = |host| match host {
-        Role::Ping => hosts.program(host, executable),
-        _ => hosts.program_ahead(host, 5, executable),
+        Role::Ping => hosts.program(host, Path::new(EXECUTABLE)),
+        _ => {
+            let mut program = hosts.program(host, Path::new("unshare"));
+            program.args(["--time", "--monotonic", "5", "--fork", "--kill-child", EXECUTABLE]);
+            program
+        }
     };
     let table = json!({"delay_us": [[0, 1000], [1, 1000]]});
     let ran = run(&hosts, &with(table, Workload::Stream), program);

@@ -42,15 +42,6 @@ impl Hosts {
         self.spaces.program(side(role), executable)
     }
 
-    /// As `program`, where `CLOCK_MONOTONIC` is ahead of everybody's by `seconds`.
-    pub fn program_ahead(&self, role: Role, seconds: u32, executable: &Path) -> Program {
-        let mut program = self.program(role, Path::new("unshare"));
-        let seconds = seconds.to_string();
-        program.args(["--time", "--monotonic", &seconds, "--fork", "--kill-child"]);
-        program.arg(executable);
-        program
-    }
-
     /// The way of `role` to the other host.
     pub fn network(&self, role: Role) -> Network {
         let [own, peer] = [side(role), 1 - side(role)].map(|host| self.spaces.address(host));

@@ -133,7 +133,7 @@ impl Process {
         Process::start_by(Program::new(executable), prepare)
     }
 
-    /// As `start`, by a program that becomes the executable, `run` added to its arguments.
+    /// As `start`, by a program that becomes the executable.
     pub fn start_by(mut program: Program, prepare: &Prepare) -> Self {
         let mut child = program
             .arg("run")

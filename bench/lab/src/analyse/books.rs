@@ -36,18 +36,20 @@ pub(super) fn books_do_not_balance(
 }
 
 /// A message is taken by pong after ping has begun to publish it, and answered before ping takes the
-/// answer. All times are of one clock, so a violation proves that ping took something else.
+/// answer. All times are of one clock, or of two as far as they are known to agree, so a violation
+/// proves that ping took something else.
 pub(super) fn answered_by_another(evidence: &Evidence<'_>) -> Option<String> {
     if evidence.system.transport == Transport::None {
         return None;
     }
+    let error_ns = evidence.clock_error_ns?;
     let pairs = evidence.samples.ping.iter().zip(&evidence.samples.pong);
     let both = pairs.filter(|(ping, pong)| ping.take_return_ns != 0 && pong.take_return_ns != 0);
     let wrong = both.filter(|(ping, pong)| {
         // Without stamps in its path a message was taken some time before its answer had gone.
         let is_stamped = pong.flags & LEAN == 0;
-        pong.take_return_ns < ping.publish_entry_ns
-            || (is_stamped && ping.take_return_ns < pong.take_return_ns)
+        pong.take_return_ns + error_ns < ping.publish_entry_ns
+            || (is_stamped && ping.take_return_ns + error_ns < pong.take_return_ns)
     });
     let count = wrong.count();
     (count > 0).then(|| format!("{count} answers came before pong had the message: not its own"))
@@ -79,7 +81,8 @@ pub(super) fn not_what_was_published(
 }
 
 /// A message of a stream is taken after it was stamped, and has a number that was sent. All times are
-/// of one clock, so a violation proves that something else was taken.
+/// of one clock, or of two as far as they are known to agree, so a violation proves that something
+/// else was taken.
 pub(super) fn not_the_stream(pong: &Done, evidence: &Evidence<'_>) -> Option<String> {
     if pong.received == 0 {
         return Some("no message was taken".into());
@@ -91,7 +94,8 @@ pub(super) fn not_the_stream(pong: &Done, evidence: &Evidence<'_>) -> Option<Str
     let (mut known, mut early) = (0, 0);
     for (ping, pong) in joined(evidence.samples) {
         known += 1;
-        early += usize::from(pong.take_return_ns < ping.publish_entry_ns);
+        let is_early = |error_ns| pong.take_return_ns + error_ns < ping.publish_entry_ns;
+        early += usize::from(evidence.clock_error_ns.is_some_and(is_early));
     }
     if known < taken {
         return Some(format!("{} messages taken were never sent", taken - known));

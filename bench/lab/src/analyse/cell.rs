@@ -2,15 +2,17 @@
 
 use std::collections::BTreeMap;
 
-use myelin_bench_kit::protocol::{Done, System, Transport};
+use myelin_bench_kit::protocol::{Done, System, Topology, Transport};
 
+use super::clocks::{self, Clocks};
 use super::distribution::{Sorted, us};
 use super::messages::Messages;
 use super::series::{Series, seconds};
 use super::totals::{Totals, exchange_cpu_ns, sum};
 use super::validity::{Evidence, faults, saturation};
 use super::{
-    bootstrap, course, flood, observed, publish, repeats, slowest, stages, start, steady, stream,
+    across, bootstrap, course, cut, flood, observed, publish, repeats, slowest, stages, start,
+    steady, stream,
 };
 use crate::host::Host;
 use crate::plan::CellPlan;
@@ -18,8 +20,8 @@ use crate::record::{RunRecord, RunSamples};
 use crate::run::order::waits;
 use crate::scenario::{Kind, Scenario, frame_name};
 use crate::summary::{
-    Cell, CurvePoint, Detail, Distribution, Params, Pinned, Placement, RUN_QUANTILES, RunPoint,
-    Second,
+    Cell, CurvePoint, CutFigures, Detail, Distribution, Params, Pinned, Placement, RUN_QUANTILES,
+    RunPoint, Second,
 };
 
 /// One run of a cell, judged.
@@ -34,13 +36,16 @@ pub struct JudgedRun {
     /// Ping's; of a publish run, ping's and pong's together.
     pub(super) counts: Done,
     pub(super) settling: steady::Settling,
+    pub(super) clocks: clocks::Seen,
+    cut: Option<CutFigures>,
 }
 
 impl JudgedRun {
-    /// Derives and judges.
-    pub fn new(
+    /// Derives and judges. Pong's stamps are on ping's clock, as far as `clocks` know it.
+    pub(crate) fn new(
         record: RunRecord,
         samples: &RunSamples,
+        clocks: &Clocks,
         plan: &CellPlan,
         system: &System,
         scenario: &Scenario,
@@ -61,23 +66,47 @@ impl JudgedRun {
             workload: workload.kind,
             subscribers: plan.subscribers,
             publishers: plan.publishers,
+            clock_error_ns: match clocks {
+                Clocks::One => Some(0),
+                two => two.error_ns().map(|error_ns| error_ns.ceil() as u64),
+            },
             others_packets_per_s: host.loopback_packets_per_s,
         };
-        let (faults, saturation) = (faults(&evidence), saturation(&evidence));
+        let (mut faults, saturation) = (faults(&evidence), saturation(&evidence));
+        let mut series = match kind {
+            Kind::Roundtrip => Series::of(samples, system.loans, has_rate),
+            // A publish call is not timed in parts.
+            Kind::Publish => Series::of(samples, false, has_rate),
+            Kind::Startup => start::series(&record),
+            _ => stream::series(samples, has_rate, kind == Kind::Image),
+        };
+        let mut messages = Messages::of(samples, kind, system.loans, has_rate);
+        let mut in_order = steady::in_order(samples, kind, has_rate);
+        let seen = clocks.seen(samples);
+        if clocks.are_two() {
+            series = series.without_placements();
+        }
+        if !seen.trouble.is_empty() {
+            if kind.is_one_way() && kind != Kind::Startup {
+                faults.extend(seen.trouble.iter().cloned());
+            }
+            // What is marked as invalid may be shown, but nothing that nobody knows.
+            if kind == Kind::Roundtrip || seen.figures.is_none() {
+                series = series.without_other_clock();
+                messages = messages.without_other_clock(kind);
+                in_order.retain(|_| !kind.is_one_way());
+            }
+        }
+        // When a message that went one way was taken, is not known then either.
+        let is_known = kind == Kind::Roundtrip || !clocks.are_two() || seen.figures.is_some();
+        let cut = record.cut.filter(|_| is_known);
         JudgedRun {
-            series: match kind {
-                Kind::Roundtrip => Series::of(samples, system.loans, has_rate),
-                // A publish call is not timed in parts.
-                Kind::Publish => Series::of(samples, false, has_rate),
-                Kind::Startup => start::series(&record),
-                _ => stream::series(samples, has_rate, kind == Kind::Image),
-            },
-            messages: Messages::of(samples, kind, system.loans, has_rate),
+            series,
+            messages,
             seconds: seconds(&samples.ping, workload.record_every),
-            settling: steady::settling(
-                &steady::in_order(samples, kind, has_rate),
-                host.clock_step_ns,
-            ),
+            settling: steady::settling(&in_order, host.clock_step_ns),
+            clocks: seen,
+            cut: cut.and_then(|it| cut::figures(it, samples, kind, workload.record_every)),
             counts: match kind {
                 Kind::Roundtrip => record.ping.clone().unwrap_or_default(),
                 Kind::Startup => start::counts(&record),
@@ -101,6 +130,11 @@ impl JudgedRun {
     /// Whether it may be believed.
     pub(super) fn is_valid(&self) -> bool {
         self.faults.is_empty()
+    }
+
+    /// What the cut of the link did in it.
+    pub(super) fn cut(&self) -> Option<CutFigures> {
+        self.cut
     }
 
     fn point(&self, kind: Kind) -> RunPoint {
@@ -226,6 +260,7 @@ pub fn pool(
         placements: match system.transport {
             // Where nothing travels it does not matter where the ends are.
             Transport::None => Vec::new(),
+            _ if plan.topology == Topology::TwoHosts => Vec::new(),
             _ => placements(&used, is_stream),
         },
         lateness_us: pooled(|series| &series.lateness),
@@ -239,7 +274,15 @@ pub fn pool(
         loopback_packets_per_message: total.loopback_packets
             / (directions * total.messages).max(1.0),
         observed: observed::figures(&used, warmup_messages),
-        notes: [notes(runs, &used, kind, total.steal_percent()), steady::remarks(&used)].concat(),
+        notes: [
+            notes(runs, &used, kind, total.steal_percent()),
+            steady::remarks(&used),
+            clocks::remarks(&used, kind),
+            across::remarks(&used, total.counts.lost, plan, scenario),
+        ]
+        .concat(),
+        clock: clocks::figures(&used),
+        cuts: used.iter().filter_map(|run| run.cut).collect(),
     };
     let detail = Detail {
         name: plan.name(&scenario.name),

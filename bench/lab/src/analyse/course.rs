@@ -18,6 +18,10 @@ pub(super) fn of(run: &JudgedRun, record_every: u64) -> Option<Course> {
         observed_from_s: series.map(|series| span.seconds_at(series.begin_ns)),
         windows: windows(messages, span, record_every),
         map: map(messages, span),
+        cut_s: run
+            .record
+            .cut
+            .map(|cut| [cut.at_ns, cut.at_ns + cut.for_ns].map(|at_ns| span.seconds_at(at_ns))),
     })
 }
 

@@ -53,7 +53,8 @@ impl Sorted {
     }
 
     /// As an HdrHistogram of three significant digits: the largest value of each bucket in use, and
-    /// how many values it has. A negative value, which no clock should yield, counts as 0.
+    /// how many values it has. It holds no negative values: they count as 0, and whoever shows it
+    /// says how many there are ([`ClockFigures::negative`](crate::summary::ClockFigures)).
     pub fn histogram(&self) -> Vec<(u64, u64)> {
         let mut histogram = Histogram::<u64>::new(3).expect("3 digits are within 0 to 5");
         for equal in self.0.chunk_by(|one, other| one == other) {

@@ -7,11 +7,12 @@
 //! ```
 //! What stands in brackets passes before the latency begins. The others add up to it: stamps that
 //! overlap (a receiver may be awake before publish returns) are cut where the next part begins. Lean
-//! messages have no parts.
+//! messages have no parts. Of two hosts' clocks, which agree within an error alone, a receiver may
+//! seem to be awake before anything was sent: its wake is then negative, and so may the latency be.
 
 use myelin_bench_kit::samples::Record;
 
-use super::series::has_parts;
+use super::series::{has_parts, span};
 use super::stream::joined;
 use crate::record::RunSamples;
 use crate::scenario::Kind;
@@ -66,6 +67,19 @@ impl Messages {
         };
         Messages { all, measured }
     }
+
+    /// Leaves out what crosses two clocks of which nothing is known: of a round trip what its time
+    /// went to, of what goes one way all.
+    pub(super) fn without_other_clock(self, kind: Kind) -> Self {
+        let whole = |message| Message { parts: None, ..message };
+        match kind {
+            Kind::Roundtrip => {
+                Messages { all: self.all.into_iter().map(whole).collect(), measured: None }
+            }
+            Kind::Publish => self,
+            _ => Messages::default(),
+        }
+    }
 }
 
 fn round_trips(samples: &RunSamples, has_loans: bool) -> impl Iterator<Item = Message> + '_ {
@@ -85,7 +99,7 @@ fn round_trips(samples: &RunSamples, has_loans: bool) -> impl Iterator<Item = Me
 }
 
 fn round_trip(ping: &Record, pong: &Record, has_loans: bool) -> [f32; STAGES] {
-    let mut way = Way::new(ping.publish_entry_ns, ping.take_return_ns);
+    let mut way = Way::new(ping.publish_entry_ns);
     way.before(Stage::Lateness, ping.intended_ns, ping.publish_entry_ns);
     if has_loans {
         let loaned_ns = ping.publish_entry_ns + u64::from(ping.loan_ns);
@@ -115,7 +129,7 @@ fn one_way((ping, pong): (&Record, &Record), is_due: bool) -> Message {
     let filling_ns = stamp_ns.saturating_sub(u64::from(ping.fill_ns));
     let loaning_ns = filling_ns.saturating_sub(u64::from(ping.loan_ns));
     let begin_ns = if is_due { ping.intended_ns } else { stamp_ns };
-    let mut way = Way::new(begin_ns, pong.take_return_ns);
+    let mut way = Way::new(begin_ns);
     if is_due {
         way.until(Stage::Lateness, loaning_ns);
         way.until(Stage::Loan, filling_ns);
@@ -138,22 +152,26 @@ fn one_way((ping, pong): (&Record, &Record), is_due: bool) -> Message {
 /// Divides the time from one stamp to another.
 struct Way {
     at_ns: u64,
-    end_ns: u64,
     parts: [f32; STAGES],
 }
 
 impl Way {
-    fn new(begin_ns: u64, end_ns: u64) -> Self {
-        Way { at_ns: begin_ns, end_ns: end_ns.max(begin_ns), parts: [0.0; STAGES] }
+    fn new(begin_ns: u64) -> Self {
+        Way { at_ns: begin_ns, parts: [0.0; STAGES] }
     }
 
     fn before(&mut self, stage: Stage, from_ns: u64, until_ns: u64) {
         self.parts[stage as usize] = until_ns.saturating_sub(from_ns) as f32;
     }
 
+    /// Of stamps of one clock, which may overlap.
     fn until(&mut self, stage: Stage, until_ns: u64) {
-        let until_ns = until_ns.clamp(self.at_ns, self.end_ns);
-        self.parts[stage as usize] = (until_ns - self.at_ns) as f32;
+        self.across(stage, until_ns.max(self.at_ns));
+    }
+
+    /// Of stamps of two clocks: nothing is cut off.
+    fn across(&mut self, stage: Stage, until_ns: u64) {
+        self.parts[stage as usize] = span(self.at_ns, until_ns) as f32;
         self.at_ns = until_ns;
     }
 
@@ -163,12 +181,12 @@ impl Way {
         let awake_ns = if waits_apart { taken.wake_ns } else { taken.take_return_ns };
         self.until(publish, published_ns.min(awake_ns));
         if waits_apart {
-            self.until(wake, awake_ns);
-            self.until(take, taken.take_return_ns);
+            self.across(wake, awake_ns);
+            self.across(take, taken.take_return_ns);
         } else {
             let both =
                 if take == Stage::Take { Stage::WakeAndTake } else { Stage::WakeAndTakeBack };
-            self.until(both, taken.take_return_ns);
+            self.across(both, taken.take_return_ns);
         }
     }
 }
@@ -285,6 +303,25 @@ mod tests {
         assert_eq!(part(message, Stage::Fill), 30.0, "before the stamp");
         assert_eq!(messages.measured.unwrap()[Stage::Fill as usize], Some(Part::Before));
         assert_eq!(messages.measured.unwrap()[Stage::Wake as usize], Some(Part::Within));
+    }
+
+    /// Seen from clocks that agree within an error alone.
+    #[test]
+    fn what_came_before_it_was_sent_is_shown_so() {
+        let sent = Record { loan_ns: 0, fill_ns: 0, ..ping([1000, 1000, 1100, 0, 0]) };
+        let pong = Record { wake_ns: 980, take_return_ns: 990, ..Record::default() };
+        let samples = RunSamples { ping: vec![sent], pong: vec![pong], ..RunSamples::default() };
+        let messages = Messages::of(&samples, Kind::Stream, false, true);
+        let message = &messages.all[0];
+        assert_eq!(message.latency_ns, -10);
+        assert_eq!(
+            [Stage::Publish, Stage::Wake, Stage::Take].map(|it| part(message, it)),
+            [0.0, -20.0, 10.0]
+        );
+        let unknown = messages.clone().without_other_clock(Kind::Stream);
+        assert!(unknown.all.is_empty());
+        let round_trip = messages.without_other_clock(Kind::Roundtrip);
+        assert_eq!((round_trip.all.len(), round_trip.all[0].parts), (1, None));
     }
 
     #[test]

@@ -1,9 +1,12 @@
 //! From a results folder to an [`Analysis`]: judge each run, pool the valid ones of each cell.
 
+mod across;
 mod books;
 pub mod bootstrap;
 mod cell;
+pub(crate) mod clocks;
 mod course;
+mod cut;
 pub mod distribution;
 mod flood;
 mod messages;
@@ -19,6 +22,7 @@ pub(crate) mod stream;
 mod totals;
 pub mod validity;
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::path::Path;
 
@@ -26,8 +30,9 @@ use anyhow::Result;
 
 use cell::JudgedRun;
 pub(crate) use cell::median;
+use clocks::Clocks;
 use distribution::Sorted;
-use myelin_bench_kit::protocol::System;
+use myelin_bench_kit::protocol::{System, Topology};
 
 use crate::host::Host;
 use crate::plan::{Plan, RunPlan};
@@ -113,7 +118,12 @@ pub fn alone(plan: &Plan, record: RunRecord, samples: &RunSamples, host: &Host) 
     let cell = &plan.cells[record.plan.cell];
     let scenario = &plan.scenarios[cell.scenario];
     let system = plan.system(cell)?;
-    let run = JudgedRun::new(record, samples, cell, system, scenario, host);
+    let mut samples = Cow::Borrowed(samples);
+    let clocks = match cell.topology {
+        Topology::TwoHosts => clocks::apply(samples.to_mut(), cell.topology, &record.keeping),
+        _ => Clocks::One,
+    };
+    let run = JudgedRun::new(record, &samples, &clocks, cell, system, scenario, host);
     Some(cell::pool(cell, scenario, system, &[run], BTreeMap::new()).0)
 }
 
@@ -131,16 +141,21 @@ fn judge(
     let scenario = &plan.scenarios[cell.scenario];
     let one = |mut record: RunRecord| {
         if record.failure.is_some() {
-            return JudgedRun::new(record, &RunSamples::default(), cell, system, scenario, host);
+            let (samples, clocks) = Default::default();
+            return JudgedRun::new(record, &samples, &clocks, cell, system, scenario, host);
         }
-        let samples = folder.samples(&record).unwrap_or_else(|error| {
+        let mut samples = folder.samples(&record).unwrap_or_else(|error| {
             let reason = format!("{error:#}; --resume measures it again");
             damage.push(reason.clone());
             record.failure = Some(reason);
             RunSamples::default()
         });
         damage.extend(observed::attach(&mut record, folder));
-        JudgedRun::new(record, &samples, cell, system, scenario, host)
+        let clocks = match record.failure {
+            Some(_) => Clocks::One, // there is nothing to bring to it
+            None => clocks::apply(&mut samples, cell.topology, &record.keeping),
+        };
+        JudgedRun::new(record, &samples, &clocks, cell, system, scenario, host)
     };
     records.into_iter().map(one).collect()
 }

@@ -86,6 +86,7 @@ mod tests {
             first_sample_ms: None,
             daemon_ms: None,
             cut: None,
+            keeping: Vec::new(),
             pinned: None,
             observation: None,
             host: None,

@@ -93,6 +93,19 @@ impl Series {
     }
 }
 
+impl Series {
+    /// Leaves out what crosses two clocks of which nothing is known.
+    pub(super) fn without_other_clock(self) -> Self {
+        let (one_way, service) = Default::default();
+        Series { one_way, service, wake: Vec::new(), ..self }
+    }
+
+    /// Of two hosts the numbers of CPUs say nothing.
+    pub(super) fn without_placements(self) -> Self {
+        Series { same_cpu: Vec::new(), cross_cpu: Vec::new(), ..self }
+    }
+}
+
 /// Whether the parts of a message were stamped, at its end.
 pub(crate) fn has_parts(record: &Record) -> bool {
     record.flags & LEAN == 0

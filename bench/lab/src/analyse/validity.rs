@@ -32,6 +32,8 @@ pub struct Evidence<'a> {
     pub subscribers: u32,
     /// How many publishers a topic had.
     pub publishers: u32,
+    /// By how much stamps of the two ends may disagree: 0 of one clock; `None` if nobody knows.
+    pub clock_error_ns: Option<u64>,
     /// Loopback packets a second of other programs, seen before the session.
     pub others_packets_per_s: f64,
 }

@@ -39,6 +39,10 @@ pub struct FigureComparison {
     pub verdict: Option<Kind>,
     /// Why there is no verdict, or none that decides.
     pub reason: Option<String>,
+    /// Of one-way latencies across hosts: a difference up to this may be the clocks', those of A and
+    /// of B together; in the figure's unit. Absent of one clock.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub clock_error: Option<f64>,
     /// The figure of each valid run of A.
     pub runs_a: Vec<f64>,
     /// The figure of each valid run of B.
@@ -54,7 +58,10 @@ pub(super) fn cell(a: Entry, b: Entry) -> CellComparison {
         let runs = [&a, &b].map(|entry| values(entry, figure, across));
         let too_few = || too_few(&runs, across);
         let reason = unusable(&a, &b, figure).or_else(too_few).or_else(|| no_ratio(&runs));
-        side_by_side(figure, runs, reason)
+        let errors = [&a, &b].into_iter().filter_map(Entry::clock_error_us);
+        let clock_error = errors.reduce(|one, other| one + other);
+        let clock_error = clock_error.filter(|_| figure.is_latency());
+        FigureComparison { clock_error, ..side_by_side(figure, runs, reason) }
     });
     CellComparison {
         name: CellName::of(&a),
@@ -111,14 +118,18 @@ fn judge(figure: &mut FigureComparison, chance: Chance, clock_step_ns: u64) {
     let (Some(a), Some(ratio), Some(ends)) = (figure.a, figure.ratio, figure.interval) else {
         return;
     };
+    let error = figure.clock_error.unwrap_or(0.0);
     let immaterial = figure.figure.immaterial(clock_step_ns);
-    let matters = |ratio: f64| (ratio - 1.0).abs() * a > immaterial;
+    let beyond = |ratio: f64, least: f64| (ratio - 1.0).abs() * a > least;
     let same_way = (chance.statistic > 0.0) == (ratio > 1.0);
-    let apart = chance.p_adjusted <= RATE && same_way && matters(ratio);
+    let apart = chance.p_adjusted <= RATE && same_way && beyond(ratio, immaterial.max(error));
     figure.p = Some(chance.p);
     figure.p_adjusted = Some(chance.p_adjusted);
-    figure.verdict = Some(match ends.iter().any(|end| matters(*end)) {
-        true => verdict::name(apart, 1.0 / ratio, [1.0 / ends[1], 1.0 / ends[0]]),
+    // Whatever the runs say, the clocks may have moved all of a side by as much.
+    let [low, high] = [ends[0] - error / a, ends[1] + error / a];
+    figure.verdict = Some(match [low, high].iter().any(|end| beyond(*end, immaterial)) {
+        true if low <= 0.0 => Kind::TooNoisy,
+        true => verdict::name(apart, 1.0 / ratio, [1.0 / high, 1.0 / low]),
         false => Kind::NoDifference,
     });
 }
@@ -168,6 +179,7 @@ fn side_by_side(
         p_adjusted: None,
         verdict: None,
         reason,
+        clock_error: None,
         runs_a,
         runs_b,
     }

@@ -5,6 +5,7 @@ use myelin_bench_kit::samples::{CORRUPT, LATE, OUT_OF_ORDER, Record};
 
 use super::Source;
 use super::rows::Row;
+use crate::analyse::clocks::Clocks;
 use crate::analyse::series::{has_parts, span};
 use crate::analyse::stream;
 use crate::scenario::{Kind, frame_name};
@@ -56,10 +57,13 @@ pub(super) const COLUMNS: &[(&str, Of)] = &[
     ("publish_entry_ns", Nanoseconds(|_, row| moment(row.ping.publish_entry_ns))),
     ("publish_return_ns", Nanoseconds(|_, row| moment(row.ping.publish_return_ns))),
     ("publish_cpu", Number(|_, row| Some(row.ping.publish_cpu.into()))),
-    ("wake_ns", Nanoseconds(|_, row| moment(row.pong?.wake_ns))),
-    ("take_return_ns", Nanoseconds(|_, row| moment(stamped(&row.pong?)?.take_return_ns))),
+    ("wake_ns", Nanoseconds(|of, row| moment(pong(of, row)?.wake_ns))),
+    ("take_return_ns", Nanoseconds(|of, row| moment(stamped(pong(of, row)?)?.take_return_ns))),
     ("take_cpu", Number(|_, row| Some(row.pong?.take_cpu.into()))),
-    ("answer_publish_return_ns", Nanoseconds(|of, row| answer(of, row.pong?.publish_return_ns))),
+    (
+        "answer_publish_return_ns",
+        Nanoseconds(|of, row| answer(of, pong(of, row)?.publish_return_ns)),
+    ),
     ("answer_wake_ns", Nanoseconds(|of, row| answer(of, row.ping.wake_ns))),
     ("answer_take_return_ns", Nanoseconds(|of, row| answer(of, row.ping.take_return_ns))),
     ("answer_take_cpu", Number(answer_cpu)),
@@ -68,6 +72,7 @@ pub(super) const COLUMNS: &[(&str, Of)] = &[
     ("out_of_order", RowFlag(|of, row| flagged(of, row).flags & OUT_OF_ORDER != 0)),
     ("late", RowFlag(|of, row| flagged(of, row).flags & LATE != 0)),
     ("lean", RowFlag(|_, row| stamped(&row.ping).is_none())),
+    ("clock_error_ns", Count(|of| of.clocks.error_ns().map(|error_ns| error_ns.ceil() as i64))),
 ];
 
 /// What the percentiles of a report are of.
@@ -79,11 +84,16 @@ fn latency(of: &Source<'_>, row: &Row) -> Option<i64> {
             Some(taken_ns - row.ping.publish_entry_ns as i64)
         }
         Kind::Publish => Some(write(&row.ping)),
-        Kind::Image => Some(stream::way(&row.ping, &row.pong?, false)),
-        Kind::Stream | Kind::Flood => Some(stream::way(&row.ping, &row.pong?, from_due)),
+        Kind::Image => Some(stream::way(&row.ping, pong(of, row)?, false)),
+        Kind::Stream | Kind::Flood => Some(stream::way(&row.ping, pong(of, row)?, from_due)),
         // One figure a run, which is none of a message.
         Kind::Startup => None,
     }
+}
+
+/// The other end's record, whose stamps mean nothing where its clock could not be compared.
+fn pong<'a>(of: &Source<'_>, row: &'a Row) -> Option<&'a Record> {
+    row.pong.as_ref().filter(|_| !matches!(of.clocks, Clocks::Unknown(_)))
 }
 
 fn write(ping: &Record) -> i64 {

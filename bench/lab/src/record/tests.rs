@@ -30,6 +30,7 @@ fn record(order: u32) -> RunRecord {
         first_sample_ms: None,
         daemon_ms: None,
         cut: None,
+        keeping: Vec::new(),
         pinned: None,
         observation: None,
         host: None,

@@ -58,6 +58,9 @@ pub(super) struct PlotCourse<'a> {
     p50: String,
     p99: String,
     max: String,
+    /// While the link was down, in seconds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cut_s: Option<[f64; 2]>,
     #[serde(skip_serializing_if = "Option::is_none")]
     map: Option<PlotMap>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -134,6 +137,7 @@ fn course<'a>(entry: &Entry<'a>, floor: Option<usize>, room: Room) -> Option<Plo
         p50: logarithms(windows().map(|window| window.p50_us)),
         p99: logarithms(windows().map(|window| window.p99_us)),
         max: logarithms(windows().map(|window| window.max_us)),
+        cut_s: course.cut_s.map(|ends| ends.map(short)),
         map: map(course, room),
         observed: entry.detail.series.as_ref().filter(|it| !it.t_s.is_empty()).map(observed),
         slowest: entry.detail.slowest.iter().map(slow).collect(),

@@ -3,7 +3,7 @@
 
 use myelin_bench_kit::protocol::Workload;
 
-use crate::summary::{Cell, Distribution, Placement, ProcessUse, Summary};
+use crate::summary::{Cell, ClockFigures, Distribution, Placement, ProcessUse, Summary};
 
 /// The whole file.
 pub(super) fn render(summary: &Summary) -> String {
@@ -70,6 +70,9 @@ fn last_columns(summary: &Summary) -> Vec<(&'static str, Of<String>)> {
     if any(|cell| cell.repeats.is_some()) {
         columns.extend(REPEATS_COLUMNS);
     }
+    if any(|cell| cell.clock.is_some()) {
+        columns.extend(CLOCK_COLUMNS);
+    }
     if any(|cell| cell.unsettled_runs > 0) {
         columns.push(("unsettled_runs", |cell| cell.unsettled_runs.to_string()));
     }
@@ -124,8 +127,21 @@ fn word(value: impl serde::Serialize) -> String {
     word.and_then(|word| word.as_str().map(str::to_owned)).unwrap_or_default()
 }
 
+fn clock(cell: &Cell, of: fn(&ClockFigures) -> f64) -> String {
+    optional(cell.clock.as_ref().map(of))
+}
+
 type Of<T> = fn(&Cell) -> T;
 type Percentile = fn(Distribution) -> Option<f64>;
+
+/// Of cells across hosts.
+const CLOCK_COLUMNS: [(&str, Of<String>); 5] = [
+    ("clock_offset_us", |cell| clock(cell, |clock| clock.offset_us)),
+    ("clock_drift_ppm", |cell| clock(cell, |clock| clock.drift_ppm)),
+    ("clock_error_us", |cell| clock(cell, |clock| clock.error_us)),
+    ("clock_exchanges", |cell| clock(cell, |clock| clock.exchanges as f64)),
+    ("clock_negative", |cell| clock(cell, |clock| clock.negative as f64)),
+];
 
 const COLUMNS: &[(&str, Of<String>)] = &[
     ("scenario", |cell| cell.scenario.clone()),

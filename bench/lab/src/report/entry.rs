@@ -101,7 +101,7 @@ impl<'a> Entry<'a> {
 
     /// The median if it may be compared; else why not. Where two unlike placements are mixed it is
     /// that of the round trips across cores, and the interval spans both, for the next run may be
-    /// either.
+    /// either. Across hosts it is wider by the error of the clocks: no difference below that is real.
     pub(super) fn estimate(&self) -> Result<Estimate, &'static str> {
         if !self.cell.valid {
             return Err("invalid");
@@ -117,7 +117,24 @@ impl<'a> Entry<'a> {
             ],
             false => [low, high],
         });
+        let error = self.clock_error_us().unwrap_or(0.0);
+        let interval = interval.map(|[low, high]| [low - error, high + error]);
         Ok(Estimate { value, interval })
+    }
+
+    /// How wrong the latency may be because its ends were stamped by two hosts' clocks; `None` of
+    /// one clock, which whole round trips have.
+    pub(crate) fn clock_error_us(&self) -> Option<f64> {
+        let crosses = self.metric == Metric::OneWay;
+        self.cell.clock.as_ref().filter(|_| crosses).map(|clock| clock.error_us)
+    }
+
+    /// The interval of the median over runs, and the error of the clocks: `[88.1, 95.0] ± 31.2`;
+    /// empty of neither.
+    pub(super) fn spread(&self) -> String {
+        let interval = self.p50_interval().map(words::interval_us);
+        let error = self.clock_error_us().map(words::plus_minus_us);
+        interval.into_iter().chain(error).collect::<Vec<_>>().join(" ")
     }
 
     pub(super) fn against(&self, reference: &Entry) -> Option<Verdict> {
@@ -323,7 +340,11 @@ pub(super) fn traits<'a>(systems: &'a [SystemInfo], cell: &'a Cell) -> Traits<'a
         name: &cell.system,
         wait: known.map_or(Wait::None, |system| system.wait),
         transport: known.map_or(Transport::None, |system| system.transport),
-        topology: known.map(|system| system.topology).unwrap_or_default(),
+        // Two hosts are a matter of the cell, and no system's own.
+        topology: match cell.topology == Topology::TwoHosts.name() {
+            true => Topology::TwoHosts,
+            false => known.map(|system| system.topology).unwrap_or_default(),
+        },
         floor: known.is_some_and(|system| system.floor),
         reliability: cell.params.reliability,
     }

@@ -26,9 +26,13 @@ fn figures(group: &Group, payload: u64) -> Table {
     let rows = entries.iter().map(&mut row).collect();
     Table {
         caption: format!(
-            "{}: from {}",
+            "{}: from {}{}",
             group.size(payload),
-            if is_from_due(group) { FROM_DUE } else { FROM_STAMP }
+            if is_from_due(group) { FROM_DUE } else { FROM_STAMP },
+            match entries.iter().any(|entry| entry.clock_error_us().is_some()) {
+                true => "; ±: the clocks of the two hosts may make all of a row wrong by so much",
+                false => "",
+            }
         ),
         columns: columns.iter().map(|figure| figure.column()).collect(),
         rows,
@@ -46,6 +50,7 @@ pub(super) fn label(entry: &Entry, entries: &[&Entry]) -> String {
     let is_mixed = distinct(entries.iter().map(|entry| entry.system.topology)).len() > 1;
     let place = match entry.system.topology {
         Topology::OneProcess if is_mixed => ", one process",
+        Topology::TwoHosts if is_mixed => ", two hosts",
         _ => "",
     };
     format!("{}{place}", entry.configuration())
@@ -89,6 +94,11 @@ impl Figure {
         Column { group: self.0.to_owned(), head: self.1.to_owned() }
     }
 
+    /// Whether it is of a stamp of either end: wrong by as much as the clocks of two hosts.
+    fn crosses_clocks(&self) -> bool {
+        self.0 == ONE_WAY && !matches!(self.2, What::OverFloor) || matches!(self.2, What::Naive)
+    }
+
     /// Whether a table of these is the poorer without it.
     fn is_measured(&self, group: &Group, entries: &[&Entry]) -> bool {
         let any = |is: &dyn Fn(&Cell) -> bool| entries.iter().any(|entry| is(entry.cell));
@@ -129,6 +139,13 @@ impl Figure {
                 ..plain(words::amount(cell.throughput_per_s))
             },
             What::Qos => plain(words::qos(&cell.params)),
+        };
+        let error = entry.clock_error_us().filter(|_| self.crosses_clocks());
+        let error = error.filter(|_| !figure.main.is_empty());
+        let figure = match error.map(words::plus_minus_us) {
+            Some(error) if figure.title.is_empty() => TableCell { title: error, ..figure },
+            Some(error) => TableCell { title: format!("{}; {error}", figure.title), ..figure },
+            None => figure,
         };
         match entry.system.floor && cell.valid {
             true => TableCell { tone: Tone::Faint, ..figure },

@@ -34,6 +34,14 @@ fn render(cell: &Cell, detail: &Detail) -> String {
     }
     let metric = Metric::of(cell.workload, cell.workload.is_one_way());
     let mut text = format!("# {}, in µs: {}\n", metric.words(), detail.name);
+    let negative = cell.clock.as_ref().map_or(0, |clock| clock.negative);
+    if negative > 0 && metric == Metric::OneWay {
+        text += &format!(
+            "# {negative} values below zero count as 0: this format has no others. The clocks of the \
+             two hosts are known to ± {:.1} alone\n",
+            cell.clock.as_ref().map_or(0.0, |clock| clock.error_us)
+        );
+    }
     if !cell.valid {
         text += "# no valid run: these figures are of invalid ones\n";
     }

@@ -90,7 +90,8 @@ fn of_group(group: &Group) -> Vec<Line> {
 
 fn line(group: &Group, subject: &Entry, reference: Option<&Entry>, headline: bool) -> Option<Line> {
     let median = subject.p50().filter(|_| subject.cell.valid)?;
-    let interval = subject.p50_interval().map(|ends| format!(" {}", words::interval_us(ends)));
+    let spread = Some(subject.spread()).filter(|spread| !spread.is_empty());
+    let spread = spread.map(|spread| format!(" {spread}"));
     let outcome = reference.and_then(|reference| {
         let verdict = subject.against(reference)?;
         let reference = rival(subject, reference);
@@ -101,7 +102,7 @@ fn line(group: &Group, subject: &Entry, reference: Option<&Entry>, headline: boo
             true => format!("{}, {}", subject.name(), group.point),
             false => subject.name(),
         },
-        median: format!("p50 {} µs{}", words::us(median), interval.unwrap_or_default()),
+        median: format!("p50 {} µs{}", words::us(median), spread.unwrap_or_default()),
         outcome,
         floor: over_floor(group, subject),
         caution: caution(subject, reference),

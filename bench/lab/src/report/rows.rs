@@ -203,10 +203,20 @@ impl Page<'_> {
 fn figures(entry: &Entry, has_one_way: bool) -> Vec<Figure> {
     let cell = entry.cell;
     let mut figures = latencies(entry.latency(), entry.p50_interval(), entry.p99_interval());
+    if let Some(p50) = figures.first_mut().filter(|_| entry.latency().is_some()) {
+        p50.small = entry.spread();
+    }
+    // It ends at the other end than it begins, also of round trips.
+    let crossing = |figure: Figure| match &cell.clock {
+        Some(clock) if !figure.text.is_empty() => {
+            Figure { small: words::plus_minus_us(clock.error_us), ..figure }
+        }
+        _ => figure,
+    };
     figures.extend([
         access(cell.write_us.as_ref()),
         access(cell.read_us.as_ref()),
-        access(cell.wake_us.as_ref()),
+        crossing(access(cell.wake_us.as_ref())),
         plain(words::amount(cell.throughput_per_s)),
         Figure {
             title: format!(

@@ -274,7 +274,7 @@ pub(super) fn latency(group: &Group, entry: &Entry, notes: &mut Notes) -> TableC
     TableCell {
         main: words::us_or_dash(entry.p50()),
         side: words::us_or_dash(latency.and_then(|latency| latency.p99)),
-        small: entry.p50_interval().map(words::interval_us).unwrap_or_default(),
+        small: entry.spread(),
         tone: if entry.cell.valid { tone(verdict) } else { Tone::Invalid },
         mark,
         title: format!("{name}{}", sentence.unwrap_or_default()),

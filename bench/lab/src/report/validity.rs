@@ -1,10 +1,11 @@
 //! What a reader must know before believing a figure: one item for each doubt, good or bad.
 
+use myelin_bench_kit::protocol::Topology;
 use serde::Serialize;
 
 use super::view::{Entry, View};
 use super::{repeats, words};
-use crate::summary::Distribution;
+use crate::summary::{ClockFigures, ClockSource, Distribution};
 
 /// One item of the validity strip.
 pub(super) struct Check {
@@ -53,6 +54,7 @@ pub(super) fn checks(view: &View) -> Vec<Check> {
     checks.extend(floor_stability(view));
     checks.extend([steal(view), repeats::check(view), repeats::steadiness(view)]);
     checks.extend([withheld(view), placements(view), clock(view)]);
+    checks.extend(clocks(view));
     checks.extend(remarks(view));
     checks.extend(missing(view));
     checks
@@ -216,6 +218,49 @@ fn clock(view: &View) -> Check {
         finding,
         particulars: vec![],
     }
+}
+
+/// How the clocks of two hosts were compared; nothing where there is one.
+fn clocks(view: &View) -> Option<Check> {
+    let is_across = |entry: &Entry| entry.system.topology == Topology::TwoHosts;
+    let across: Vec<_> = view.entries().filter(|entry| is_across(entry)).collect();
+    let known: Vec<_> =
+        across.iter().filter_map(|entry| Some((entry, entry.cell.clock.as_ref()?))).collect();
+    let unknown = across.len() - known.len();
+    let error_us = known.iter().map(|(_, clock)| clock.error_us).reduce(f64::max);
+    let finding = match error_us {
+        _ if across.is_empty() => return None,
+        Some(error_us) => format!(
+            "what goes from one host to the other is known to {} µs at worst, by asking the other \
+             clock over the same path before, during and after each run{}",
+            words::plus_minus_us(error_us),
+            match unknown {
+                0 => String::new(),
+                _ => format!("; of {} it is not known", words::plural(unknown, "cell")),
+            }
+        ),
+        None => "they could not be compared: there are no one-way figures".to_owned(),
+    };
+    let line = |(entry, clock): &(&&Entry, &ClockFigures)| {
+        format!(
+            "{}: {} µs; pong's ahead by {:.3} ms, gaining {:.2} ± {:.2} ppm; {} answers, the \
+             quickest in {} µs{}",
+            name(view, entry),
+            words::plus_minus_us(clock.error_us),
+            clock.offset_us / 1e3,
+            clock.drift_ppm,
+            clock.drift_error_ppm,
+            words::count(clock.exchanges),
+            words::us(clock.least_delay_us),
+            match clock.source {
+                ClockSource::Exchanges => "",
+                ClockSource::Ptp => "; both kept by PTP",
+            }
+        )
+    };
+    let level = if unknown == 0 { Level::Good } else { Level::Caution };
+    let particulars = known.iter().map(line).collect();
+    Some(Check { level, title: "Clocks of two hosts", finding, particulars })
 }
 
 /// Notes of the analysis and of its cells, each once.

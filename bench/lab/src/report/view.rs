@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use myelin_bench_kit::protocol::{Transport, Wait, Workload};
+use myelin_bench_kit::protocol::{Topology, Transport, Wait, Workload};
 
 use super::entry::traits;
 pub(super) use super::entry::{Entry, Kin, Manner, Metric, Traits};
@@ -20,8 +20,8 @@ pub(super) struct View<'a> {
     pub fans: Vec<Fan<'a>>,
 }
 
-/// Cells that differ in system, tuning and payload alone; of streams and images in topology, too,
-/// which is each system's own.
+/// Cells that differ in system, tuning and payload alone; of streams and images on one host in
+/// topology, too, which is each system's own.
 pub(super) struct Group<'a> {
     /// Unique within the report, fit for an HTML id.
     pub id: String,
@@ -255,9 +255,14 @@ pub(super) fn distinct<T: PartialEq>(items: impl Iterator<Item = T>) -> Vec<T> {
     })
 }
 
+/// What two hosts do is not compared with what one does.
+fn is_across(cell: &Cell) -> bool {
+    cell.topology == Topology::TwoHosts.name()
+}
+
 fn comparable(a: &Cell, b: &Cell) -> bool {
     a.scenario == b.scenario
-        && (a.topology == b.topology || a.workload.is_one_way())
+        && (a.topology == b.topology || a.workload.is_one_way() && ![a, b].into_iter().any(is_across))
         && a.workload == b.workload
         && a.params.rate_hz == b.params.rate_hz
         && a.params.touch == b.params.touch

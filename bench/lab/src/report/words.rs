@@ -41,6 +41,11 @@ pub(super) fn interval_us([low, high]: [f64; 2]) -> String {
     format!("[{}, {}]", us(low), us(high))
 }
 
+/// `± 31.2`: how wrong the clocks may make a figure.
+pub(super) fn plus_minus_us(us: f64) -> String {
+    format!("± {}", self::us(us))
+}
+
 /// A factor: `1.42×` below ten, `12×` above.
 pub(crate) fn factor(value: f64) -> String {
     format!("{}×", factor_digits(value))

@@ -6,7 +6,9 @@ use std::sync::atomic::Ordering;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
-use myelin_bench_kit::protocol::{Command, Done, Event, Exchange, Prepare, Ready, Role, Workload};
+use myelin_bench_kit::protocol::{
+    Command, Done, Event, Exchange, Keeping, Prepare, Ready, Role, Workload,
+};
 use myelin_bench_kit::samples::{Record, SampleFile};
 
 use super::execute::Failure;
@@ -145,6 +147,17 @@ impl<'a> Cast<'a> {
         clocks.flat_map(|(_, done)| &done.exchanges).copied().collect()
     }
 
+    /// How the clocks of ping's host and of pong's were kept.
+    pub(super) fn keeping(&self) -> Vec<[Keeping; 2]> {
+        let of = |player: &Player| player.role == Role::Clock;
+        let mut sides = self.done.iter().filter(|(player, _)| of(player)).map(|(_, done)| done);
+        let (Some(ping), Some(pong)) = (sides.next(), sides.next()) else {
+            return Vec::new();
+        };
+        let both = ping.keeping.iter().zip(&pong.keeping);
+        both.map(|(ping, pong)| [ping.clone(), pong.clone()]).collect()
+    }
+
     /// What the processes have to say to the report, each remark once.
     pub(super) fn notes(&self) -> Vec<String> {
         let at_start = self.ready.values().flat_map(|ready| &ready.notes);
@@ -185,7 +198,7 @@ impl<'a> Cast<'a> {
             .flat_map(|(host, place)| place.processes(&self.daemons(host)))
             .collect();
         Running {
-            prepare: self.order.prepare.clone(),
+            prepare: Prepare { network: self.order.network(0), ..self.order.prepare.clone() },
             pings: self.files(Role::Ping).collect(),
             pongs: self.files(Role::Pong).collect(),
             processes,

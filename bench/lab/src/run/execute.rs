@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use myelin_bench_kit::protocol::{Command, Done, Ready, Role, Workload};
+use myelin_bench_kit::protocol::{Command, Done, Keeping, Ready, Role, Workload};
 
 use super::cast::Cast;
 use super::order::Order;
@@ -23,6 +23,8 @@ pub struct Outcome {
     pub startup: Startup,
     /// When the link was down.
     pub cut: Option<CutRecord>,
+    /// How the clocks of two hosts were kept.
+    pub keeping: Vec<[Keeping; 2]>,
     /// From start to done.
     pub observation: Observation,
     /// All records.
@@ -88,8 +90,8 @@ fn go(order: &Order<'_>, cast: &mut Cast<'_>, watch: &mut dyn Watch) -> Result<O
     let across = order.across.as_ref();
     let cutting = across.and_then(|across| Some(across.pair.as_ref()?.cut(start_ns, across.cut?)));
     wait_done(order, cast)?;
-    let cut = cutting.map_or(Ok(None), Cutting::end)?;
     let mut observation = cast.observed()?;
+    let cut = cutting.map_or(Ok(None), Cutting::end)?;
     // Whoever watches is part of what observing costs.
     let watching_ns = watch.end();
     if let Some(series) = &mut observation.series {
@@ -125,7 +127,8 @@ fn go(order: &Order<'_>, cast: &mut Cast<'_>, watch: &mut dyn Watch) -> Result<O
         exchanges: cast.asked(),
     };
     let notes = cast.notes();
-    Ok(Outcome { ping, pong, notes, startup, cut, observation, samples })
+    let keeping = cast.keeping();
+    Ok(Outcome { ping, pong, notes, startup, cut, keeping, observation, samples })
 }
 
 /// Starts everybody and waits until all are ready.

@@ -18,7 +18,7 @@ pub trait Watch {
 
 /// A run in progress.
 pub struct Running {
-    /// What its drivers were told.
+    /// What its drivers were told, ping's of those that differ.
     pub prepare: Prepare,
     /// What each ping writes.
     pub pings: Vec<Arc<SampleFile>>,

@@ -211,6 +211,7 @@ impl<'a> Measuring<'a> {
             first_sample_ms: None,
             daemon_ms: None,
             cut: None,
+            keeping: Vec::new(),
             pinned: cpus.map(|cpus| [cpus.ping, cpus.pong]),
             observation: None,
             host: Some(self.identity.clone()),
@@ -291,6 +292,7 @@ fn fill(record: &mut RunRecord, outcome: Outcome) -> RunSamples {
     record.first_sample_ms = outcome.startup.first_sample_ms;
     record.daemon_ms = outcome.startup.daemon_ms;
     record.cut = outcome.cut;
+    record.keeping = outcome.keeping;
     record.observation = Some(outcome.observation);
     outcome.samples
 }

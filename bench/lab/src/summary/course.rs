@@ -89,6 +89,10 @@ pub struct Course {
     pub windows: Vec<Window>,
     /// Messages by time and latency.
     pub map: HeatMap,
+    /// From when until when the link between the hosts was down, in seconds from the first measured
+    /// message; absent if it never was.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cut_s: Option<[f64; 2]>,
 }
 
 /// A part of a run's time.

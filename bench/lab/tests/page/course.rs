@@ -20,7 +20,7 @@ fn even(step: u32) -> f64 {
     0.5 + f64::from(step) / 150.0 + if step > 120 { 0.8 } else { 0.0 }
 }
 
-/// Six seconds, of which one window has no p50, and a stall in the middle.
+/// Six seconds, of which one window has no p50, a stall in the middle, and a cut of the link.
 fn course(mean: f64, place: usize) -> Course {
     let windows = (0..WINDOWS).map(|at| {
         let level = mean * (1.0 + 0.02 * f64::from((at + place as u32) % 9));
@@ -41,6 +41,7 @@ fn course(mean: f64, place: usize) -> Course {
         duration_s: 6.0,
         observed_from_s: Some(-0.75),
         windows: windows.collect(),
+        cut_s: Some([2.5, 3.75]),
         map: HeatMap { columns: 60, fields: fields.collect() },
     }
 }

@@ -189,6 +189,8 @@ impl Maker {
             loopback_bytes_per_byte: 0.0,
             loopback_packets_per_message: 0.0,
             observed: observed(model),
+            clock: None,
+            cuts: vec![],
             notes: vec![],
         });
         let configuration = match model.floor {

@@ -1,5 +1,5 @@
-//! What is written here is, byte for byte, what CycloneDDS's generated serialiser writes, and but for
-//! padding at the end what Fast CDR does.
+//! What is written here is, byte for byte, what CycloneDDS's generated serialiser writes, and but
+//! for padding at the end what Fast CDR does.
 
 use myelin_ros::cdr::{self, Cdr};
 

@@ -56,20 +56,22 @@ impl Host {
         assert_eq!(line, "up\n", "the second host does not come up");
         let host = Host::Other(holder);
         let Host::Other(holder) = &host else { unreachable!("just made") };
-        let pid = holder.id().to_string();
-        let ip = |words: &str| {
-            let mut command = host.command(Path::new("ip"));
-            assert!(command.args(words.split(' ')).status().unwrap().success(), "ip {words}");
-        };
-        let here = |words: &str| {
-            let status = Command::new("ip").args(words.split(' ')).status().unwrap();
-            assert!(status.success(), "ip {words}");
-        };
-        here(&format!("link add {INTERFACE} type veth peer name {INTERFACE} netns {pid}"));
-        here(&format!("addr add {HERE}/24 dev {INTERFACE}"));
-        here(&format!("link set {INTERFACE} up"));
-        ip(&format!("addr add {THERE}/24 dev {INTERFACE}"));
-        ip(&format!("link set {INTERFACE} up"));
+        let pid = holder.id();
+        let here = |words: String| ip(Command::new("ip"), &words);
+        let there = |words: String| ip(host.command(Path::new("ip")), &words);
+        here(format!("link add {INTERFACE} type veth peer name {INTERFACE} netns {pid}"));
+        here(format!("addr add {HERE}/24 dev {INTERFACE}"));
+        there(format!("addr add {THERE}/24 dev {INTERFACE}"));
+        here(format!("link set {INTERFACE} up"));
+        there(format!("link set {INTERFACE} up"));
+        // Fast DDS takes no interface that is not.
+        let show = format!("link show {INTERFACE}");
+        while [here(show.clone()), there(show.clone())]
+            .iter()
+            .any(|link| !link.contains("state UP"))
+        {
+            std::thread::sleep(Duration::from_millis(5));
+        }
         host
     }
 
@@ -108,10 +110,17 @@ impl Drop for Host {
     }
 }
 
+/// What `ip` says.
+fn ip(mut command: Command, words: &str) -> String {
+    let output = command.args(words.split(' ')).output().unwrap();
+    assert!(output.status.success(), "ip {words}: {output:?}");
+    String::from_utf8(output.stdout).unwrap()
+}
+
 /// What makes fresh namespaces a host, for the program that follows.
 const HOST: &str = r#"mount -t tmpfs tmpfs /dev/shm; ip link set lo up; exec "$@""#;
 const INSIDE: &str = "MYELIN_ROS_ON_OWN_HOST";
-const INTERFACE: &str = "link";
+const INTERFACE: &str = "veth";
 const HERE: &str = "10.77.0.1";
 const THERE: &str = "10.77.0.2";
 /// Of a whole test, on a machine that is busy with other things.

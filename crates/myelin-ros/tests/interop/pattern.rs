@@ -1,5 +1,7 @@
 //! What is in message `n`: the twin of `tests/peers/pattern.h`.
 
+use std::cell::OnceCell;
+
 use myelin::PlainData;
 use myelin_ros::geometry_msgs::{Quaternion, Vector3};
 use myelin_ros::sensor_msgs::{Image, Imu, PointCloud2, PointField};
@@ -9,15 +11,18 @@ use myelin_ros::std_msgs::{Header, String as RosString, Time};
 pub struct Pattern {
     n: u32,
     text: String,
-    octets: Vec<u8>,
+    /// As many as an image has.
+    octets: OnceCell<Vec<u8>>,
 }
 
 impl Pattern {
-    /// For an image, which has the most octets.
     pub fn new(n: u32) -> Pattern {
-        let octet = |i: usize| (n as usize * 31 + i * 7 + (i >> 8)) as u8;
-        let octets = (0..IMAGE_BYTES).map(octet).collect();
-        Pattern { n, text: format!("message {n}"), octets }
+        Pattern { n, text: format!("message {n}"), octets: OnceCell::new() }
+    }
+
+    fn octets(&self) -> &[u8] {
+        let octet = |i: usize| (self.n as usize * 31 + i * 7 + (i >> 8)) as u8;
+        self.octets.get_or_init(|| (0..IMAGE_BYTES).map(octet).collect())
     }
 
     pub fn string(&self) -> RosString<'_> {
@@ -32,7 +37,7 @@ impl Pattern {
             encoding: "rgb8",
             is_bigendian: 0,
             step: WIDTH * 3,
-            data: &self.octets,
+            data: self.octets(),
         }
     }
 
@@ -41,11 +46,11 @@ impl Pattern {
             header: self.header(),
             height: 1,
             width: POINTS,
-            fields: (&FIELDS).into(),
+            fields: FIELDS.to_vec(),
             is_bigendian: false,
             point_step: POINT_STEP,
             row_step: POINT_STEP * POINTS,
-            data: &self.octets[..(POINT_STEP * POINTS) as usize],
+            data: &self.octets()[..(POINT_STEP * POINTS) as usize],
             is_dense: self.n.is_multiple_of(2),
         }
     }

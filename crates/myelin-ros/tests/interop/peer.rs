@@ -1,11 +1,11 @@
 //! The programs of the other side, `tests/peers`: built here, started and listened to.
 
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{self, Receiver};
 use std::sync::{Mutex, OnceLock};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crate::host::Host;
 
@@ -14,19 +14,25 @@ use crate::host::Host;
 pub enum Middleware {
     CycloneDds,
     FastDds,
+    /// A ROS 2 node, on `rmw_fastrtps`.
+    Ros2,
 }
 
 impl Middleware {
-    /// Its program; `None`, with the reason printed, where it cannot be built.
-    pub fn program(self) -> Option<PathBuf> {
-        static PROGRAMS: [OnceLock<Option<PathBuf>>; 2] = [OnceLock::new(), OnceLock::new()];
-        let program = PROGRAMS[self as usize].get_or_init(|| self.build());
+    /// The words that start it; `None`, with the reason printed, where it is not installed.
+    pub fn program(self) -> Option<Vec<PathBuf>> {
+        static PROGRAMS: [OnceLock<Option<Vec<PathBuf>>>; 3] = [const { OnceLock::new() }; 3];
+        let program = PROGRAMS[self as usize].get_or_init(|| match self {
+            Middleware::Ros2 => ros2(),
+            _ => self.build().map(|program| vec![program]),
+        });
         if program.is_none() {
-            let packages = match self {
-                Middleware::CycloneDds => "gcc cyclonedds-dev cyclonedds-tools",
-                Middleware::FastDds => "g++ libfastrtps-dev libfastcdr-dev",
+            let how = match self {
+                Middleware::CycloneDds => "apt-get install gcc cyclonedds-dev cyclonedds-tools",
+                Middleware::FastDds => "apt-get install g++ libfastrtps-dev libfastcdr-dev",
+                Middleware::Ros2 => "scripts/setup test",
             };
-            println!("skipped: {self:?} is not installed: apt-get install {packages}");
+            println!("skipped: {self:?} is not installed: {how}");
         }
         program.clone()
     }
@@ -37,14 +43,15 @@ impl Middleware {
             Middleware::FastDds => {
                 ["/usr/include/fastrtps/fastrtps_dll.h", "/usr/include/fastcdr/Cdr.h"]
             }
+            Middleware::Ros2 => unreachable!("it comes as it is"),
         };
         if !needed.iter().all(|file| Path::new(file).exists()) {
             return None;
         }
         // Tests of one run build one after the other, of several runs beside each other.
         let built = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("{self:?}"));
-        let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/peers");
-        if is_newer(&built, &sources) {
+        let sources = Path::new(SOURCES);
+        if is_newer(&built, sources) {
             return Some(built);
         }
         let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
@@ -67,6 +74,7 @@ impl Middleware {
                 compile.arg(&fresh).arg(sources.join("fastdds.cpp"));
                 run(compile.args(["-lfastrtps", "-lfastcdr", "-lpthread"]));
             }
+            Middleware::Ros2 => unreachable!("it comes as it is"),
         }
         std::fs::rename(fresh, &built).unwrap();
         Some(built)
@@ -74,12 +82,27 @@ impl Middleware {
 
     /// Message `n` as its serialiser writes it; `None` where it cannot be built.
     pub fn bytes(self, kind: &str, n: u32) -> Option<Vec<u8>> {
-        let mut command = Command::new(self.program()?);
+        let mut command = Command::new(&self.program()?[0]);
         command.args(["bytes", kind, &n.to_string()]).env("CYCLONEDDS_URI", cyclonedds_on("lo"));
         let output = command.output().unwrap();
         assert!(output.status.success(), "{output:?}");
         Some(output.stdout)
     }
+}
+
+/// The interpreter that has `rclpy`, and the node: the one of the environment that scripts/setup
+/// makes, or the system's, where a ROS 2 installation has been sourced.
+fn ros2() -> Option<Vec<PathBuf>> {
+    let variable = |name: &str| std::env::var_os(name).map(PathBuf::from);
+    let cache = variable("MYELIN_CACHE")
+        .or_else(|| Some(variable("XDG_CACHE_HOME")?.join("myelin")))
+        .or_else(|| Some(variable("HOME")?.join(".cache/myelin")))?;
+    let own = cache.join("ros2/bin/python");
+    let python = [own, PathBuf::from("python3")].into_iter().find(|python| {
+        let import = Command::new(python).args(["-c", "import rclpy, sensor_msgs"]).output();
+        import.is_ok_and(|output| output.status.success())
+    })?;
+    Some(vec![python, Path::new(SOURCES).join("ros2.py")])
 }
 
 fn run(command: &mut Command) {
@@ -98,19 +121,24 @@ fn is_newer(file: &Path, folder: &Path) -> bool {
 /// A program of the other side that runs; killed when dropped.
 pub struct Peer {
     child: Child,
+    /// Within which a publisher has sent a heartbeat.
+    heartbeat: Duration,
     lines: Mutex<Receiver<String>>,
 }
 
 impl Peer {
     /// Starts it on a host. `words` are as its usage says, without the domain.
     pub fn start(host: &Host, middleware: Middleware, words: &[&str]) -> Peer {
-        let mut command = host.command(&middleware.program().expect("asked for before"));
+        let program = middleware.program().expect("asked for before");
+        let mut command = host.command(&program[0]);
+        command.args(&program[1..]);
         let [role, rest @ ..] = words else { panic!("a role") };
         command.arg(role).arg("0").args(rest);
         command.env("CYCLONEDDS_URI", cyclonedds_on(host.interface()));
         command.env("PEER_ADDRESS", host.address());
         if host.interface() == "lo" {
             command.env("PEER_PEERS", "127.0.0.1");
+            command.env("ROS_AUTOMATIC_DISCOVERY_RANGE", "LOCALHOST");
         }
         let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
         let output = BufReader::new(child.stdout.take().unwrap());
@@ -120,7 +148,8 @@ impl Peer {
                 let _ = to.send(line);
             }
         });
-        Peer { child, lines: Mutex::new(lines) }
+        let heartbeat = Duration::from_secs(if middleware == Middleware::Ros2 { 4 } else { 0 });
+        Peer { child, heartbeat, lines: Mutex::new(lines) }
     }
 
     /// The next line that it says.
@@ -132,6 +161,19 @@ impl Peer {
     /// The next line, if there is one already.
     pub fn line_so_far(&self) -> Option<String> {
         self.lines.lock().unwrap().try_recv().ok()
+    }
+
+    /// Lets a reliable publisher begin. Until then it publishes [`PREAMBLE`]s; `next` takes one. A
+    /// volatile reader of CycloneDDS begins with the first heartbeat of a writer that is not
+    /// CycloneDDS's, so until then samples may be lost (its `ddsi_entity_match.c` says so).
+    pub fn begin(&mut self, mut next: impl FnMut()) {
+        assert_eq!(self.line(), "matched 1");
+        let until = Instant::now() + self.heartbeat;
+        (0..3).for_each(|_| next());
+        while Instant::now() < until {
+            next();
+        }
+        writeln!(self.child.stdin.as_ref().expect("it has not ended"), "begin").unwrap();
     }
 
     /// Ends it by closing its input, and looks whether that went well.
@@ -164,5 +206,8 @@ fn cyclonedds_on(interface: &str) -> String {
     )
 }
 
+const SOURCES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/peers");
+/// As in pattern.h.
+pub const PREAMBLE: u32 = 1000;
 /// Long enough for a machine that is busy with other things.
 pub const WATCHDOG: Duration = Duration::from_secs(100);

@@ -238,6 +238,11 @@ static const struct kind *kind_of(const char *name)
   exit(2);
 }
 
+struct options {
+  uint32_t count;
+  int best_effort, late;
+};
+
 static void say(const char *what, uint32_t n)
 {
   printf("%s %u\n", what, n);
@@ -303,20 +308,32 @@ static void wait_for(dds_entity_t entity, uint32_t status, dds_entity_t particip
   checked("delete", dds_delete(set));
 }
 
+static void write_message(dds_entity_t writer, const struct kind *kind, uint32_t n)
+{
+  void *sample = kind->make(n);
+  checked("write", dds_write(writer, sample));
+  dds_sample_free(sample, kind->type, DDS_FREE_ALL);
+}
+
 static void publish(dds_entity_t participant, dds_entity_t topic, const dds_qos_t *qos,
-                    const struct kind *kind, uint32_t count, int is_late)
+                    const struct kind *kind, const struct options *options)
 {
   const dds_entity_t writer = checked("writer", dds_create_writer(participant, topic, qos, NULL));
-  if (!is_late)
+  if (!options->late) {
     wait_for(writer, DDS_PUBLICATION_MATCHED_STATUS, participant);
-  for (uint32_t n = 0; n < count; n++) {
-    void *sample = kind->make(n);
-    checked("write", dds_write(writer, sample));
-    dds_sample_free(sample, kind->type, DDS_FREE_ALL);
+    say("matched", 1);
   }
-  if (!is_late)
+  if (!options->late && !options->best_effort)
+    while (!is_told())
+      write_message(writer, kind, PREAMBLE);
+  for (uint32_t n = 0; n < options->count; n++) {
+    write_message(writer, kind, n);
+    if (options->best_effort)
+      dds_sleepfor(DDS_MSECS(PERIOD_MS));
+  }
+  if (!options->late)
     checked("acknowledgements", dds_wait_for_acks(writer, DDS_SECS(60)));
-  say("published", count);
+  say("published", options->count);
 }
 
 static void subscribe(dds_entity_t participant, dds_entity_t topic, const dds_qos_t *qos,
@@ -324,7 +341,8 @@ static void subscribe(dds_entity_t participant, dds_entity_t topic, const dds_qo
 {
   const struct ddsi_sertype *type = serialised_type(participant, kind);
   const dds_entity_t reader = checked("reader", dds_create_reader(participant, topic, qos, NULL));
-  say("ready", 0);
+  wait_for(reader, DDS_SUBSCRIPTION_MATCHED_STATUS, participant);
+  say("matched", 1);
   for (uint32_t taken = 0; taken < count;) {
     wait_for(reader, DDS_DATA_AVAILABLE_STATUS, participant);
     void *sample = NULL;
@@ -366,14 +384,12 @@ int main(int count, char **words)
     return write_bytes(kind_of(words[2]), (uint32_t)atoi(words[3]));
   if (count < 6)
     return usage(words[0]);
-  int best_effort = 0;
-  int is_late = 0;
+  struct options options = {(uint32_t)atoi(words[5]), 0, 0};
   for (int i = 6; i < count; i++) {
-    best_effort |= strcmp(words[i], "best-effort") == 0;
-    is_late |= strcmp(words[i], "transient-local") == 0;
+    options.best_effort |= strcmp(words[i], "best-effort") == 0;
+    options.late |= strcmp(words[i], "transient-local") == 0;
   }
   const struct kind *kind = kind_of(words[3]);
-  const uint32_t messages = (uint32_t)atoi(words[5]);
   const dds_entity_t participant =
       checked("participant", dds_create_participant((dds_domainid_t)atoi(words[2]), NULL, NULL));
   const dds_entity_t topic =
@@ -381,14 +397,18 @@ int main(int count, char **words)
 
   /* ROS 2's default: reliable, volatile, KEEP_LAST 10. */
   dds_qos_t *qos = dds_create_qos();
-  dds_qset_reliability(qos, best_effort ? DDS_RELIABILITY_BEST_EFFORT : DDS_RELIABILITY_RELIABLE,
-                       DDS_INFINITY);
+  const dds_reliability_kind_t reliability =
+      options.best_effort ? DDS_RELIABILITY_BEST_EFFORT : DDS_RELIABILITY_RELIABLE;
+  dds_qset_reliability(qos, reliability, DDS_INFINITY);
   dds_qset_history(qos, DDS_HISTORY_KEEP_LAST, 10);
-  dds_qset_durability(qos, is_late ? DDS_DURABILITY_TRANSIENT_LOCAL : DDS_DURABILITY_VOLATILE);
+  dds_qset_durability(qos, options.late ? DDS_DURABILITY_TRANSIENT_LOCAL : DDS_DURABILITY_VOLATILE);
+  /* What late joiners get is this policy's, as rmw_cyclonedds knows. */
+  dds_qset_durability_service(qos, 0, DDS_HISTORY_KEEP_LAST, 10, DDS_LENGTH_UNLIMITED,
+                              DDS_LENGTH_UNLIMITED, DDS_LENGTH_UNLIMITED);
   if (strcmp(words[1], "pub") == 0)
-    publish(participant, topic, qos, kind, messages, is_late);
+    publish(participant, topic, qos, kind, &options);
   else if (strcmp(words[1], "sub") == 0)
-    subscribe(participant, topic, qos, kind, messages);
+    subscribe(participant, topic, qos, kind, options.count);
   else
     return usage(words[0]);
   dds_delete_qos(qos);

@@ -1,6 +1,8 @@
 /* The other side of the tests: a DDS program with Fast DDS, whose types are written by hand as its
- * generator would for types.idl. How it is called: usage(). It ends when its standard input does. */
+ * generator would for types.idl. How it is called: usage(). It ends when its standard input
+ * does. */
 #include <array>
+#include <chrono>
 #include <condition_variable>
 #include <cstdio>
 #include <cstdlib>
@@ -9,6 +11,7 @@
 #include <mutex>
 #include <sstream>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include <fastcdr/Cdr.h>
@@ -18,6 +21,7 @@
 #include <fastdds/dds/publisher/DataWriterListener.hpp>
 #include <fastdds/dds/publisher/Publisher.hpp>
 #include <fastdds/dds/subscriber/DataReader.hpp>
+#include <fastdds/dds/subscriber/DataReaderListener.hpp>
 #include <fastdds/dds/subscriber/SampleInfo.hpp>
 #include <fastdds/dds/subscriber/Subscriber.hpp>
 #include <fastdds/dds/topic/TopicDataType.hpp>
@@ -267,7 +271,7 @@ template <typename T> std::size_t serialise(T &message, FastBuffer &buffer)
   return cdr.getSerializedDataLength();
 }
 
-/* Fast CDR leaves padding as it was: so first a buffer of its own for the size, then one of zeros. */
+/* Fast CDR leaves padding as it was: so first a buffer of its own for the size, then zeros. */
 template <typename T> std::vector<char> bytes_of(T &message)
 {
   FastBuffer growing;
@@ -333,6 +337,8 @@ private:
   bool truncated_;
 };
 
+constexpr std::uint32_t HEARTBEAT_NS = 10000000;
+
 struct Options {
   std::uint32_t domain;
   std::string topic;
@@ -397,26 +403,45 @@ void say(const std::string &what, std::uint32_t n)
   std::cout << what << " " << n << std::endl;
 }
 
-class Matches : public DataWriterListener {
+/* Waits until an entity has met another one. */
+class Matches : public DataWriterListener, public DataReaderListener {
 public:
   void on_publication_matched(DataWriter *, const PublicationMatchedStatus &status) override
   {
-    std::lock_guard<std::mutex> guard(lock_);
-    matched_ = status.current_count;
-    change_.notify_all();
+    set(status.current_count);
+  }
+
+  void on_subscription_matched(DataReader *, const SubscriptionMatchedStatus &status) override
+  {
+    set(status.current_count);
   }
 
   void wait()
   {
     std::unique_lock<std::mutex> guard(lock_);
     change_.wait(guard, [this] { return matched_ > 0; });
+    say("matched", 1);
   }
 
 private:
+  void set(int matched)
+  {
+    std::lock_guard<std::mutex> guard(lock_);
+    matched_ = matched;
+    change_.notify_all();
+  }
+
   std::mutex lock_;
   std::condition_variable change_;
   int matched_ = 0;
 };
+
+template <typename T> void write(DataWriter *writer, std::uint32_t n)
+{
+  T message;
+  make(message, n);
+  check(writer->write(&message), "write");
+}
 
 template <typename T>
 void publish(DomainParticipant *participant, Topic *topic, const Options &options)
@@ -425,15 +450,22 @@ void publish(DomainParticipant *participant, Topic *topic, const Options &option
   DataWriterQos qos = DATAWRITER_QOS_DEFAULT;
   set(qos, options);
   qos.publish_mode().kind = ASYNCHRONOUS_PUBLISH_MODE;
+  /* By default three seconds, until the first of which a volatile reader of CycloneDDS may lose
+   * samples: the test would have to wait for it. */
+  qos.reliable_writer_qos().times.heartbeatPeriod = {0, HEARTBEAT_NS};
   auto *publisher = participant->create_publisher(PUBLISHER_QOS_DEFAULT);
-  auto *writer = publisher->create_datawriter(topic, qos, &matches);
+  const auto mask = StatusMask::publication_matched();
+  auto *writer = publisher->create_datawriter(topic, qos, &matches, mask);
   check(writer != nullptr, "writer");
   if (!options.late)
     matches.wait();
+  if (!options.late && !options.best_effort)
+    while (!is_told())
+      write<T>(writer, PREAMBLE);
   for (std::uint32_t n = 0; n < options.count; n++) {
-    T message;
-    make(message, n);
-    check(writer->write(&message), "write");
+    write<T>(writer, n);
+    if (options.best_effort)
+      std::this_thread::sleep_for(std::chrono::milliseconds(PERIOD_MS));
   }
   if (!options.late)
     check(writer->wait_for_acknowledgments({60, 0}) == ReturnCode_t::RETCODE_OK, "acknowledgement");
@@ -446,12 +478,14 @@ void publish(DomainParticipant *participant, Topic *topic, const Options &option
 template <typename T>
 void subscribe(DomainParticipant *participant, Topic *topic, const Options &options)
 {
+  Matches matches;
   DataReaderQos qos = DATAREADER_QOS_DEFAULT;
   set(qos, options);
   auto *subscriber = participant->create_subscriber(SUBSCRIBER_QOS_DEFAULT);
-  auto *reader = subscriber->create_datareader(topic, qos);
+  const auto mask = StatusMask::subscription_matched();
+  auto *reader = subscriber->create_datareader(topic, qos, &matches, mask);
   check(reader != nullptr, "reader");
-  say("ready", 0);
+  matches.wait();
   for (std::uint32_t taken = 0; taken < options.count;) {
     (void)reader->wait_for_unread_message(c_TimeInfinite);
     T message;
@@ -469,6 +503,7 @@ void subscribe(DomainParticipant *participant, Topic *topic, const Options &opti
   }
   while (std::getchar() != EOF)
     ;
+  (void)reader->set_listener(nullptr);
 }
 
 template <typename T> int run(const Options &options)

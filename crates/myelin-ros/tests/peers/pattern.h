@@ -3,6 +3,7 @@
 #ifndef MYELIN_ROS_PATTERN_H
 #define MYELIN_ROS_PATTERN_H
 
+#include <poll.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -11,7 +12,12 @@ enum {
   IMAGE_HEIGHT = 1080,
   POINT_STEP = 16,
   POINTS = 65536,
-  TEXT_BYTES = 32
+  TEXT_BYTES = 32,
+  /* Between best-effort messages, of which those are lost that come before the match. */
+  PERIOD_MS = 5,
+  /* Sent until the test says that it has come, and from how often. */
+  PREAMBLE = 1000,
+  PREAMBLE_PERIOD_MS = 50
 };
 
 static const char FRAME[] = "abcdefgh";
@@ -30,6 +36,13 @@ static inline uint8_t octet_at(uint32_t n, size_t i)
 static inline double real_at(uint32_t n, uint32_t i)
 {
   return 1000.0 * n + i + 0.25;
+}
+
+/* Whether the test has said something, or closed our input, within the period of preambles. */
+static inline int is_told(void)
+{
+  struct pollfd input = {0, POLLIN, 0};
+  return poll(&input, 1, PREAMBLE_PERIOD_MS) > 0;
 }
 
 static inline int32_t seconds_of(uint32_t n)

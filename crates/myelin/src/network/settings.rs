@@ -15,7 +15,7 @@ pub(crate) struct Settings {
 impl Settings {
     /// With what the environment says; `None` if the node stays on its host.
     pub(crate) fn resolve(self) -> Result<Option<Way>, Error> {
-        self.resolve_with(|name| std::env::var_os(name))
+        self.resolve_with(std::env::var_os)
     }
 
     fn resolve_with(

@@ -11,6 +11,7 @@ struct Case {
     samples: RunSamples,
     system: System,
     arrivals: Arrivals,
+    clock_error_ns: Option<u64>,
 }
 
 type Spoil<'a> = &'a dyn Fn(&mut Case);
@@ -36,6 +37,7 @@ fn good() -> Case {
             first_sample_ms: None,
             daemon_ms: None,
             cut: None,
+            keeping: Vec::new(),
             pinned: Some([1, 0]),
             observation: Some(observation),
             host: None,
@@ -51,6 +53,7 @@ fn good() -> Case {
         )
         .unwrap(),
         arrivals: Arrivals::default(),
+        clock_error_ns: Some(0),
     }
 }
 
@@ -71,6 +74,7 @@ fn evidence(case: &Case) -> Evidence<'_> {
         workload: case.workload,
         subscribers: if case.workload == Workload::Publish { 2 } else { 1 },
         publishers: 1,
+        clock_error_ns: case.clock_error_ns,
         others_packets_per_s: 0.0,
     }
 }
@@ -217,6 +221,23 @@ fn a_stream_may_lose_and_must_be_its_own() {
         spoil(&mut case);
         let found = judge(&case);
         assert!(found.contains(expected), "{expected:?} not in {found:?}");
+    }
+}
+
+#[test]
+fn two_clocks_may_disagree_within_their_error() {
+    let mut stream = good_stream();
+    stream.samples.pong[7].take_return_ns = stream.samples.ping[7].publish_entry_ns - 50;
+    let mut round_trip = good();
+    round_trip.samples.ping[7].publish_entry_ns = 41;
+    round_trip.samples.ping[7].take_return_ns = 100;
+    for (mut case, fault) in [(stream, "before they were sent"), (round_trip, "not its own")] {
+        for (error_ns, is_fault) in
+            [(Some(0), true), (Some(39), true), (Some(50), false), (None, false)]
+        {
+            case.clock_error_ns = error_ns;
+            assert_eq!(judge(&case).contains(fault), is_fault, "{error_ns:?}: {}", judge(&case));
+        }
     }
 }
 

@@ -1,6 +1,6 @@
 use std::sync::Arc;
 
-use myelin_bench_kit::protocol::{Command, Prepare};
+use myelin_bench_kit::protocol::{Command, Network, Prepare};
 use myelin_bench_kit::samples::{LEAN, SampleFile};
 use tempfile::NamedTempFile;
 
@@ -78,6 +78,35 @@ fn message(id: u64, answered_us: u64) -> Record {
 fn assert_near(found: Option<f64>, expected: f64) {
     let found = found.expect("enough samples");
     assert!((found - expected).abs() <= expected * 1.1e-3, "{found}, not {expected}");
+}
+
+#[test]
+fn what_ends_on_another_hosts_clock_has_no_figure_before_it_is_compared() {
+    let look = |is_across: bool, workload| {
+        let mut run = Run::new(1, 1, 100, |prepare| {
+            prepare.workload = workload;
+            prepare.network = is_across.then(|| Network {
+                interface: "eth0".into(),
+                own: [10, 0, 0, 1].into(),
+                peer: [10, 0, 0, 2].into(),
+                port: 7000,
+            });
+        });
+        let sent = |id| Record {
+            id,
+            publish_entry_ns: 1_000_000,
+            take_return_ns: 1_020_000,
+            ..Record::default()
+        };
+        let taken = |id| Record { id, take_return_ns: 5, ..Record::default() };
+        run.write(1, 0, (0..100).map(taken));
+        run.write(0, 0, (0..100).map(sent));
+        let seen = run.settled();
+        (seen.p50_us.is_some(), seen.lost)
+    };
+    assert_eq!(look(true, Workload::Stream), (false, Some((100, 0))));
+    assert_eq!(look(false, Workload::Stream), (true, Some((100, 0))));
+    assert_eq!(look(true, Workload::Roundtrip), (true, Some((100, 0))));
 }
 
 #[test]

@@ -51,10 +51,11 @@ function drawCourse(holder, data, page) {
   // What came long before the first message is not of interest.
   const begin = Math.max(course.observed_from_s ?? 0, -course.duration_s / 2, -5);
   const domain = [Math.min(0, begin), course.duration_s];
-  holder.append(element("h3", { textContent: `${cellName(chosen)}${cell.valid ? "" : " (invalid)"}` }), remark(`${group.title} · run ${course.run} of its cell`));
+  const cut = course.cut_s ? ` · the link was down from ${quantity(course.cut_s[0], "s")} to ${quantity(course.cut_s[1], "s")} (shaded)` : "";
+  holder.append(element("h3", { textContent: `${cellName(chosen)}${cell.valid ? "" : " (invalid)"}` }), remark(`${group.title} · run ${course.run} of its cell${cut}`));
   const seconds = (value) => (value < 0 ? `−${quantity(-value, "s")}` : quantity(value, "s"));
   const ticksOf = (x) => roomyLinear(x, room - 76, seconds);
-  const panel = (caption, sentence, height, y, marks, x = domain) => {
+  const panel = (caption, sentence, height, y, marks, x = domain, down = course.cut_s) => {
     const plot = element("div", { className: "plot" });
     holder.append(element("figure", {}, element("figcaption", { textContent: caption }), plot));
     const svg = Plot.plot({
@@ -62,6 +63,7 @@ function drawCourse(holder, data, page) {
       x: { domain: x, label: null }, y: { ...y.options, label: null },
       marks: [
         ...(x[0] < 0 ? [Plot.rectX([x], { x1: x[0], x2: 0, fill: "var(--muted)", fillOpacity: 0.12, ariaLabel: () => "warm-up" })] : []),
+        ...(down ? [Plot.rectX([down], { x1: (cut) => Math.max(cut[0], x[0]), x2: (cut) => Math.min(cut[1], x[1]), fill: "var(--bad)", fillOpacity: 0.12, ariaLabel: () => "link down" })] : []),
         ...y.marks.filter(Boolean),
         Plot.axisX(ticksOf(x), { text: seconds, tickSize: 4, label: height > 150 ? "since the first measured message →" : null }),
         ...marks,
@@ -129,5 +131,5 @@ function drawMaps(chosen, course, data, page, panel, domain) {
   const own = isAlike ? "" : `; its run took ${quantity(floor.duration_s, "s")}, so the axis of time is its own`;
   panel(`the floor in its own run: ${cellName(owner)}${own}`,
     `Heat map of the floor, ${cellName(owner)}: ${sum(floor.fields)} messages between ${quantity(d3.min(floor.fields, (field) => field.y1), "us")} and ${quantity(d3.max(floor.fields, (field) => field.y2), "us")}`,
-    240, y, marks(floor.fields, "floor"), x);
+    240, y, marks(floor.fields, "floor"), x, floor.cut_s);
 }

@@ -2,8 +2,10 @@
 //! CyberRT.
 //!
 //! Its latency is a mean, so ours stands beside it, and the median next to that. What was published
-//! of two hosts is listed, too: no published row is without a place.
+//! of two hosts stands beside what was measured across two, and is listed in any case: no published
+//! row is without a place.
 
+use myelin_bench_kit::protocol::Topology;
 use serde::Deserialize;
 
 use super::super::view::{Entry, Group, View};
@@ -81,12 +83,14 @@ pub(super) fn beside(view: &View) -> Beside {
     if groups.is_empty() {
         beside.not_measured("the four modules of a car", "modules");
     } else {
-        let rows = &published.across_processes_platform1.rows;
-        let here = rows.iter().flat_map(|row| measured_beside(row, &groups)).collect();
-        let rows = &published.across_hosts_platform1.rows;
-        let elsewhere = rows.iter().map(|row| compared(row, Err(TWO_HOSTS))).collect();
-        beside.tables.push(comparison(&published, "across processes", HERE, here));
-        beside.tables.push(comparison(&published, "across hosts", ELSEWHERE, elsewhere));
+        let table = |what, remark, of: &Published<Module>, is_across| {
+            let measured = |row| measured_beside(row, &groups, is_across);
+            comparison(&published, what, remark, of.rows.iter().flat_map(measured).collect())
+        };
+        let (here, across) =
+            (&published.across_processes_platform1, &published.across_hosts_platform1);
+        beside.tables.push(table("across processes", HERE, here, false));
+        beside.tables.push(table("across hosts", ELSEWHERE, across, true));
     }
     sweeps::add(&mut beside, view, &published);
     beside
@@ -110,15 +114,22 @@ fn comparison(
     }
 }
 
-/// A row for each system that was measured with this payload and rate.
-fn measured_beside(row: &Module, groups: &[&Group]) -> Vec<ComparisonRow> {
+/// A row for each system that was measured with this payload and rate, on one host or across two.
+fn measured_beside(row: &Module, groups: &[&Group], is_across: bool) -> Vec<ComparisonRow> {
     let sends_so = |group: &&&Group| group.params().rate_hz == Some(row.rate_hz);
     let entries = groups.iter().filter(sends_so).flat_map(|group| measured(row, group));
+    let entries = entries.filter(|entry| is_across_hosts(entry) == is_across);
     let rows: Vec<_> = entries.map(|entry| compared(row, Ok(entry))).collect();
-    match rows.is_empty() {
-        true => vec![compared(row, Err("not measured"))],
-        false => rows,
+    match (rows.is_empty(), is_across) {
+        (false, _) => rows,
+        (true, true) => vec![compared(row, Err("not measured: two hosts"))],
+        (true, false) => vec![compared(row, Err("not measured"))],
     }
+}
+
+/// Whether its ends were on two hosts.
+pub(super) fn is_across_hosts(entry: &Entry) -> bool {
+    entry.system.topology == Topology::TwoHosts
 }
 
 /// At the first of the group's tunings; the floor last.
@@ -167,13 +178,12 @@ pub(super) fn plain(value: f64) -> String {
     value.to_string()
 }
 
-const TWO_HOSTS: &str = "not measured: two hosts";
-
 const HERE: &str = "One way. Published is CyberRT 10.0, whose latency is a mean; ours is from the \
 time a message was due. Memory here is the RSS of all processes together, shared is what they have \
 mapped in shared segments. Each system at the first tuning measured.";
 
-const ELSEWHERE: &str = "One way, from one host to another; nothing of it is measured on one host.";
+const ELSEWHERE: &str = "One way, from one host to another, which topology = \"two-hosts\" \
+measures. CPU and memory are of the processes of both hosts together.";
 
 #[cfg(test)]
 mod tests {

@@ -1,6 +1,8 @@
 //! CyberRT's sweeps against size and against rate. It published the sweeps as pictures; the modules
 //! that lie on them are known as figures, and stand above ours.
 
+use myelin_bench_kit::protocol::Topology;
+
 use super::super::table::{Column, Row, Table, TableCell, Tone, absent};
 use super::super::view::{Entry, Traits, View, distinct};
 use super::super::words;
@@ -28,7 +30,7 @@ pub(super) fn add(beside: &mut Beside, view: &View, published: &CyberRt) {
     }
 }
 
-/// The cells of a scenario at its first tuning.
+/// The cells of a scenario, on one host and across two, at its first tuning.
 struct Sweep<'v, 'a> {
     entries: Vec<&'v Entry<'a>>,
     /// The floor last.
@@ -48,7 +50,9 @@ struct Metric {
 
 impl<'v, 'a> Sweep<'v, 'a> {
     fn of(view: &'v View<'a>, scenario: &str) -> Option<Self> {
-        let is_it = |group: &&super::Group| group.scenario == scenario && group.is_flow();
+        // As it is run on one host, and across two.
+        let is_named = |name: &str| name.strip_suffix(ACROSS).unwrap_or(name) == scenario;
+        let is_it = |group: &&super::Group| is_named(group.scenario) && group.is_flow();
         let groups = || view.groups.iter().filter(is_it);
         let tuning = *groups().next()?.tunings.first()?;
         let entries = groups().flat_map(|group| &group.entries);
@@ -83,7 +87,9 @@ impl<'v, 'a> Sweep<'v, 'a> {
                 let is_it = |it: &&&Entry| it.system == *system && point(it) == Some(at);
                 self.entries.iter().find(is_it).map_or_else(absent, |it| measured(metric, it))
             };
-            Row { label: system.label(), cells: self.points.iter().map(cell).collect() }
+            let place = if system.topology == Topology::TwoHosts { ", across hosts" } else { "" };
+            let label = format!("{}{place}", system.label());
+            Row { label, cells: self.points.iter().map(cell).collect() }
         });
         let column = |&(payload, rate): &(u64, f64)| Column {
             group: words::bytes(payload),
@@ -144,6 +150,8 @@ const METRICS: [Metric; 4] = [
     },
 ];
 
+/// Ends the name of a scenario that is another's, across hosts.
+const ACROSS: &str = "-hosts";
+
 const REMARK: &str = "One way, from the time a message was due; each system at the first tuning \
-measured, the floor last. An empty place: CyberRT's figure was not published, or ours not measured. \
-Across hosts nothing is measured here.";
+measured, the floor last. An empty place: CyberRT's figure was not published, or ours not measured.";

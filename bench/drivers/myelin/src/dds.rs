@@ -1,0 +1,125 @@
+//! `myelin.dds`: the route to other hosts, over the API that users have. On one host each process
+//! keeps its sockets in a folder of its own, so that they are two hosts to the library.
+//!
+//! Round trips are reliable, as those of the other systems over UDP are: of a best-effort sample of
+//! several megabytes some fragment is always lost. Streams are as their scenario says.
+
+use std::os::fd::IntoRawFd;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use myelin::{Node, Topic};
+use myelin_bench_kit::protocol::{
+    self, Prepare, Reliability, Role, Streams, System, Topology, Transport, Workload,
+};
+use myelin_bench_kit::{Clock, Error, Link, Stream};
+
+use crate::api::{Listener, Speaker};
+use crate::link::said;
+use crate::{loans, unmatched};
+
+/// The system's name.
+pub const NAME: &str = "myelin.dds";
+
+/// What it is.
+pub fn system() -> System {
+    System {
+        name: NAME.into(),
+        about: "Myelin's route to other hosts, through CycloneDDS; the subscriber sleeps".into(),
+        version: env!("CARGO_PKG_VERSION").into(),
+        wait: protocol::Wait::Block,
+        transport: Transport::Loopback,
+        topology: Topology::TwoProcesses,
+        loans: true,
+        daemon: false,
+        missing: myelin_dds::MISSING.map(String::from),
+        payload_bytes_max: PAYLOAD_BYTES_MAX,
+        across_hosts: true,
+        floor: false,
+        workloads: [Workload::roundtrip_only(), Workload::streams()].concat(),
+        streams: Streams {
+            reliability: vec![Reliability::BestEffort, Reliability::Reliable],
+            publishers_max: PEERS_MAX,
+            subscribers_max: PEERS_MAX,
+            topics_max: 1,
+        },
+    }
+}
+
+/// One side of a round trip.
+pub fn open(prepare: &Prepare) -> Result<Link, Error> {
+    let (ours, theirs) = match prepare.role {
+        Role::Ping => ("ping", "pong"),
+        _ => ("pong", "ping"),
+    };
+    let node = node(prepare)?;
+    let reply = Duration::from_nanos(prepare.reply_timeout_ns);
+    let topic = |name| topic(&node, prepare, name).depth(ROUNDTRIP_DEPTH).reliable(reply);
+    let publisher = topic(ours).publisher().map_err(said)?;
+    let mut subscriber = topic(theirs).subscriber().map_err(said)?;
+    subscriber.set_wait(myelin::Wait::Block);
+    let limit = Duration::from_nanos(prepare.match_timeout_ns);
+    if !publisher.wait_for_match(1, limit) || !subscriber.wait_for_match(1, limit) {
+        return Err(unmatched(limit));
+    }
+    Ok(Link {
+        publisher: Box::new(Speaker::new(publisher, loans(prepare))),
+        subscriber: Box::new(Listener::new(subscriber)),
+        clock: Clock::Monotonic,
+    })
+}
+
+/// One role of a stream.
+pub fn open_stream(prepare: &Prepare) -> Result<Stream, Error> {
+    let limit = Duration::from_nanos(prepare.match_timeout_ns);
+    let node = node(prepare)?;
+    let topic = topic(&node, prepare, "stream").depth(prepare.depth);
+    let topic = match prepare.reliability {
+        Reliability::BestEffort => topic.best_effort(),
+        Reliability::Reliable => topic.reliable(Duration::from_nanos(prepare.reply_timeout_ns)),
+    };
+    if prepare.role == Role::Ping {
+        let publisher = topic.publisher().map_err(said)?;
+        if !publisher.wait_for_match(prepare.subscribers as usize, limit) {
+            return Err(unmatched(limit));
+        }
+        return Ok(Stream::ping(Box::new(Speaker::new(publisher, loans(prepare)))));
+    }
+    let mut subscriber =
+        topic.publishers_max(prepare.publishers.max(1)).subscriber().map_err(said)?;
+    subscriber.set_wait(myelin::Wait::Block);
+    if !subscriber.wait_for_match(prepare.publishers as usize, limit) {
+        return Err(unmatched(limit));
+    }
+    Ok(Stream::pong(Box::new(Listener::new(subscriber))))
+}
+
+fn topic(node: &Node, prepare: &Prepare, direction: &str) -> Topic<[u8]> {
+    node.topic(&format!("bench/{}/{direction}", prepare.run))
+}
+
+fn node(prepare: &Prepare) -> Result<Node, Error> {
+    let node = Node::builder(&format!("bench-{}", prepare.run)).domain(prepare.domain);
+    let node = match &prepare.network {
+        Some(way) => node.interface(&way.own.to_string()).peers([way.peer.to_string()]),
+        None => node.interface("lo").peers(["127.0.0.1"]).folder(own_folder(prepare)?),
+    };
+    node.network(true).open().map_err(said)
+}
+
+/// A folder of this process's own in the run's folder, by a name short enough for a socket in it:
+/// nobody else has to find that.
+fn own_folder(prepare: &Prepare) -> Result<PathBuf, Error> {
+    let path = prepare.directory.join(format!("{:?}-{}", prepare.role, prepare.index));
+    let opened = std::fs::create_dir_all(&path).and_then(|()| std::fs::File::open(&path));
+    let folder = opened.map_err(|error| Error::new(format!("{}: {error}", path.display())))?;
+    // Open until the process ends.
+    Ok(PathBuf::from(format!("/proc/self/fd/{}", folder.into_raw_fd())))
+}
+
+/// DDS's messages are of less than 4 GiB; a link carries this in some seconds.
+const PAYLOAD_BYTES_MAX: u64 = 1 << 30;
+/// Samples that a reliable round trip keeps, as the other systems over DDS.
+const ROUNDTRIP_DEPTH: u32 = 16;
+/// Without multicast that many processes of a host find each other (`myelin-dds`).
+const PEERS_MAX: u32 = 15;

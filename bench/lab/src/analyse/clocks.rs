@@ -1,0 +1,272 @@
+//! The clocks of two hosts: from what was asked of pong's to a map from pong's clock to ping's, and
+//! a bound of its error.
+//!
+//! What pong's clock is ahead of ping's by, θ, is a function of time. An exchange says of it, whatever
+//! the way cost, there and back, and for clocks that never go back:
+//!
+//! ```text
+//! asked (ping's) ──▶ heard (pong's)            θ(asked)    ≤ heard − asked
+//! returned (ping's) ◀── answered (pong's)      θ(returned) ≥ answered − returned
+//! ```
+//! So the truth lies between, never further from the middle than half of the time on the way; the
+//! exchange with the least delay says most (the clock filter of NTP, RFC 5905 section 10; Paxson,
+//! "On Calibrating Measurements of Packet Transit Times", 1998).
+//!
+//! How θ goes on between exchanges is bounded by its slope. Lines that lie below all upper bounds and
+//! above all lower ones have slopes from β₋ to β₊ (Duda, Harrus, Haddad and Bernard, "Estimating
+//! Global Time in Distributed Systems", 1987; Moon, Skelly and Towsley, "Estimation and Removal of
+//! Clock Skew from Network Delay Measurements", 1999, of one direction). A real oscillator wanders:
+//! its rate may differ from a constant by [`WANDER`]. With β their middle, θ − βt then changes by at
+//! most s = (β₊ − β₋) / 2 + 2 [`WANDER`] a second, so that each exchange bounds it at all times:
+//!
+//! ```text
+//! max (lower − s |t − returned|)  ≤  θ(t) − βt  ≤  min (upper + s |t − asked|)      over exchanges
+//! ```
+//! The middle is what is taken from pong's stamps, and half of the width is the error: a bound, not a
+//! deviation. Where PTP keeps both hosts, `ptp` says more. Where no slope, or no such function, fits all exchanges, a clock has stepped or
+//! changed its pace; the exchanges are then divided where that shows.
+
+mod apply;
+mod fit;
+mod ptp;
+mod seen;
+mod slope;
+#[cfg(test)]
+mod tests;
+
+use myelin_bench_kit::protocol::{Exchange, Keeping};
+
+pub(crate) use apply::{Clocks, apply};
+use fit::Fit;
+use ptp::Kept;
+pub(super) use seen::{Seen, figures, remarks};
+
+/// How pong's clock stands to ping's during a run.
+#[derive(Clone, Debug)]
+pub struct Comparison {
+    /// In the order of time; one, unless a clock has stepped or changed its pace.
+    fits: Vec<Fit>,
+    /// Where PTP says more than the exchanges, and nothing that they rule out.
+    kept: Option<Kept>,
+    /// Whether PTP says what the exchanges rule out.
+    pub is_ptp_ruled_out: bool,
+    /// How many exchanges it comes from.
+    pub exchanges: usize,
+    /// The least time an exchange was on its way, there and back, in ns.
+    pub least_delay_ns: i64,
+}
+
+/// A clock that was not steady.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Change {
+    /// When, on ping's clock: between two exchanges, this being the middle.
+    pub at_ns: u64,
+    /// What θ became more by, in ns; within `error_ns`.
+    pub step_ns: f64,
+    /// See `step_ns`.
+    pub error_ns: f64,
+}
+
+impl Change {
+    /// Whether a clock has been set; else its pace has changed, or it was set by too little to tell:
+    /// until a new pace has led out of the bounds, θ has gone as far as they are wide.
+    pub fn is_step(&self) -> bool {
+        self.step_ns.abs() > 3.0 * self.error_ns
+    }
+
+    /// What was seen `begin_ns` being the beginning of the run.
+    pub(super) fn words(&self, begin_ns: u64) -> String {
+        let at_s = (self.at_ns as i64 - begin_ns as i64) as f64 * 1e-9;
+        match self.is_step() {
+            true => format!(
+                "the clock of pong's host was set by {:+.3} ms ± {:.3} against that of ping's, \
+                 {at_s:.1} s into the run",
+                self.step_ns * 1e-6,
+                self.error_ns * 1e-6
+            ),
+            false => format!(
+                "the clocks of the two hosts changed their pace against each other, {at_s:.1} s into \
+                 the run"
+            ),
+        }
+    }
+}
+
+/// Why nothing can be said.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Unknown {
+    /// So many.
+    #[error(
+        "pong's clock was asked with {0} answers, fewer than {EXCHANGES_MIN}: see the clocks' logs, \
+         and whether UDP passes between the hosts"
+    )]
+    TooFew(usize),
+    /// So often that it is no change but unrest.
+    #[error("the clocks changed their pace against each other more than {CHANGES_MAX} times")]
+    Unsteady,
+}
+
+impl Comparison {
+    /// Of the exchanges of a run, in whatever order.
+    pub fn of(exchanges: &[Exchange]) -> Result<Self, Unknown> {
+        let mut sound: Vec<Exchange> = exchanges.iter().copied().filter(is_sound).collect();
+        if sound.len() < EXCHANGES_MIN {
+            return Err(Unknown::TooFew(sound.len()));
+        }
+        sound.sort_by_key(|exchange| exchange.asked_ns);
+        let mut fits = Vec::new();
+        let mut rest = sound.as_slice();
+        while !rest.is_empty() {
+            if fits.len() > CHANGES_MAX {
+                return Err(Unknown::Unsteady);
+            }
+            let (fit, length) = longest(rest);
+            fits.push(fit);
+            rest = &rest[length..];
+        }
+        let least_delay_ns = sound.iter().map(delay_ns).min().unwrap_or(0);
+        let (kept, is_ptp_ruled_out) = (None, false);
+        Ok(Comparison { fits, kept, is_ptp_ruled_out, exchanges: sound.len(), least_delay_ns })
+    }
+
+    /// With what PTP says of both hosts' wall clocks, if it does: taken where it is consistent with
+    /// the exchanges and says more than they do.
+    #[must_use]
+    pub fn with(mut self, keeping: &[[Keeping; 2]]) -> Self {
+        let Some(kept) = Kept::of(keeping) else {
+            return self;
+        };
+        let (begin_ns, end_ns) = (self.fits[0].begin_ns(), self.fits[self.fits.len() - 1].end_ns());
+        let step_ns = (end_ns - begin_ns) / PTP_CHECKS;
+        let is_ruled_out = |place: u64| {
+            let at_ns = begin_ns + place * step_ns;
+            let (offset_ns, error_ns) = self.offset_at(at_ns);
+            offset_ns.abs_diff(kept.offset_at(at_ns)) as f64 > error_ns + kept.error_ns
+        };
+        self.is_ptp_ruled_out = (0..=PTP_CHECKS).any(is_ruled_out);
+        let says_more = kept.error_ns < self.offset_at(self.middle_ns()).1;
+        if !self.is_ptp_ruled_out && self.fits.len() == 1 && says_more {
+            self.kept = Some(kept);
+        }
+        self
+    }
+
+    /// Whether PTP has a part in it.
+    pub fn is_by_ptp(&self) -> bool {
+        self.kept.is_some()
+    }
+
+    /// What pong's clock is ahead of ping's by when ping's reads `at_ns`, and the bound of the error,
+    /// both in ns.
+    pub fn offset_at(&self, at_ns: u64) -> (i64, f64) {
+        let (offset_ns, error_ns) = self.fit_at(at_ns).offset_at(at_ns);
+        let Some(kept) = &self.kept else {
+            return (offset_ns, error_ns);
+        };
+        // What both allow.
+        let beside_ns = (kept.offset_at(at_ns) - offset_ns) as f64;
+        let low = (-error_ns).max(beside_ns - kept.error_ns);
+        let high = error_ns.min(beside_ns + kept.error_ns).max(low);
+        (offset_ns + ((low + high) / 2.0).round() as i64, (high - low) / 2.0 + 1.0)
+    }
+
+    /// What ping's clock read when pong's read `pong_ns`, and the bound of the error, in ns.
+    pub fn to_ping(&self, pong_ns: u64) -> (u64, f64) {
+        let to_ping = |offset_ns: i64| pong_ns.saturating_add_signed(-offset_ns);
+        // θ is asked for at a time that is a little wrong; as its slope is some parts per million,
+        // each step makes the mistake so much smaller.
+        let mut at_ns = to_ping(self.fits[0].offset_about(pong_ns));
+        let mut error_ns = 0.0;
+        for _ in 0..INVERSE_STEPS {
+            let (offset_ns, bound_ns) = self.offset_at(at_ns);
+            (at_ns, error_ns) = (to_ping(offset_ns), bound_ns);
+        }
+        (at_ns, error_ns)
+    }
+
+    /// What pong's clock gains on ping's, in parts per million, and the bound of the error; over the
+    /// first part where it has changed.
+    pub fn drift_ppm(&self) -> (f64, f64) {
+        self.fits[0].drift_ppm()
+    }
+
+    /// The middle of the exchanges, on ping's clock.
+    pub fn middle_ns(&self) -> u64 {
+        let (begin_ns, end_ns) = (self.fits[0].begin_ns(), self.fits[self.fits.len() - 1].end_ns());
+        begin_ns + (end_ns - begin_ns) / 2
+    }
+
+    /// Where it was not steady.
+    pub fn changes(&self) -> Vec<Change> {
+        let change = |pair: &[Fit]| {
+            let at_ns = boundary_ns(&pair[0], &pair[1]);
+            let [(before, one), (after, other)] = [0, 1].map(|at| pair[at].offset_at(at_ns));
+            Change { at_ns, step_ns: (after - before) as f64, error_ns: one + other }
+        };
+        self.fits.windows(2).map(change).collect()
+    }
+
+    fn fit_at(&self, at_ns: u64) -> &Fit {
+        let past = |pair: &&[Fit]| boundary_ns(&pair[0], &pair[1]) <= at_ns;
+        &self.fits[self.fits.windows(2).take_while(past).count()]
+    }
+}
+
+/// In the middle between the last exchange of one and the first of the next.
+fn boundary_ns(before: &Fit, after: &Fit) -> u64 {
+    let (end_ns, begin_ns) = (before.end_ns(), after.begin_ns());
+    end_ns.min(begin_ns) + end_ns.abs_diff(begin_ns) / 2
+}
+
+/// As many exchanges, from the first, as one clock can have answered; their number.
+fn longest(exchanges: &[Exchange]) -> (Fit, usize) {
+    if let Some(fit) = Fit::of(exchanges) {
+        return (fit, exchanges.len());
+    }
+    // One always fits; all do not.
+    let (mut fits, mut fails) = (1, exchanges.len());
+    while fails - fits > 1 {
+        let middle = fits + (fails - fits) / 2;
+        match Fit::of(&exchanges[..middle]) {
+            Some(_) => fits = middle,
+            None => fails = middle,
+        }
+    }
+    let fit = Fit::of(&exchanges[..fits]).expect("it did, or it is one alone");
+    (fit, fits)
+}
+
+/// Whether its stamps are in order on each clock, as those of clocks that never go back are.
+fn is_sound(exchange: &Exchange) -> bool {
+    let in_order = exchange.asked_ns <= exchange.returned_ns
+        && exchange.heard_ns <= exchange.answered_ns
+        && delay_ns(exchange) >= 0;
+    in_order && exchange.returned_ns.max(exchange.answered_ns) <= i64::MAX as u64
+}
+
+/// Its time on the way, there and back.
+fn delay_ns(exchange: &Exchange) -> i64 {
+    upper_ns(exchange) - lower_ns(exchange)
+}
+
+/// θ at `asked_ns` is no more than this.
+fn upper_ns(exchange: &Exchange) -> i64 {
+    exchange.heard_ns.wrapping_sub(exchange.asked_ns) as i64
+}
+
+/// θ at `returned_ns` is no less than this.
+fn lower_ns(exchange: &Exchange) -> i64 {
+    exchange.answered_ns.wrapping_sub(exchange.returned_ns) as i64
+}
+
+/// Places at which PTP is compared with the exchanges, less one.
+const PTP_CHECKS: u64 = 64;
+/// Fewer exchanges are chance.
+pub const EXCHANGES_MIN: usize = 10;
+/// More changes in a run are unrest.
+const CHANGES_MAX: usize = 8;
+/// By how much the rate of a clock may differ from a constant during a run: a quartz oscillator's
+/// does by some tenths of a part per million for each degree.
+pub const WANDER: f64 = 1e-6;
+/// The first guess may be wrong by seconds where θ has stepped or has another slope.
+const INVERSE_STEPS: u32 = 3;

@@ -1,0 +1,130 @@
+//! A stretch of time in which one function of bounded slope fits all exchanges.
+
+use myelin_bench_kit::protocol::Exchange;
+
+use super::{WANDER, lower_ns, slope, upper_ns};
+
+/// See the module above. Times are ns after the first exchange was asked, and θ is ns beyond
+/// `base_ns`: small numbers, which a double holds exactly enough.
+#[derive(Clone, Debug)]
+pub(super) struct Fit {
+    begin_ns: u64,
+    end_ns: u64,
+    base_ns: i64,
+    /// β and how wrong it may be.
+    slope: f64,
+    slope_error: f64,
+    upper: Envelope,
+    /// Of the negative.
+    lower: Envelope,
+}
+
+impl Fit {
+    /// `None` if no such function fits, or there are no exchanges. They are in the order of asking.
+    pub(super) fn of(exchanges: &[Exchange]) -> Option<Self> {
+        let first = exchanges.first()?;
+        let begin_ns = first.asked_ns;
+        let base_ns = upper_ns(first);
+        let (least, most) = slope::range(exchanges)?;
+        let (slope, slope_error) = ((least + most) / 2.0, (most - least) / 2.0);
+        let steepness = slope_error + WANDER;
+        let bound = |at_ns: u64, bound_ns: i64| {
+            let at = (at_ns - begin_ns) as f64;
+            (at, (bound_ns - base_ns) as f64 - slope * at)
+        };
+        let uppers = exchanges.iter().map(|it| bound(it.asked_ns, upper_ns(it)));
+        let lowers = exchanges.iter().map(|it| bound(it.returned_ns, lower_ns(it)));
+        let fit = Fit {
+            begin_ns,
+            end_ns: exchanges.iter().map(|it| it.returned_ns).max()?,
+            base_ns,
+            slope,
+            slope_error,
+            upper: Envelope::new(uppers, steepness),
+            lower: Envelope::new(lowers.map(|(at, bound)| (at, -bound)), steepness),
+        };
+        fit.is_consistent().then_some(fit)
+    }
+
+    /// As [`Comparison::offset_at`](super::Comparison::offset_at).
+    pub(super) fn offset_at(&self, at_ns: u64) -> (i64, f64) {
+        let at = (at_ns as i64 - self.begin_ns as i64) as f64;
+        let (high, low) = (self.upper.at(at), -self.lower.at(at));
+        let beyond_ns = self.slope * at + (high + low) / 2.0;
+        let error_ns = ((high - low) / 2.0).max(0.0) + ROUNDING_NS;
+        (self.base_ns + beyond_ns.round() as i64, error_ns)
+    }
+
+    /// θ when pong's clock reads `pong_ns`, by β alone.
+    pub(super) fn offset_about(&self, pong_ns: u64) -> i64 {
+        let since_ns = pong_ns as i64 - self.base_ns - self.begin_ns as i64;
+        let gained_ns = since_ns as f64 * (self.slope / (1.0 + self.slope));
+        self.base_ns + gained_ns.round() as i64
+    }
+
+    pub(super) fn begin_ns(&self) -> u64 {
+        self.begin_ns
+    }
+
+    pub(super) fn end_ns(&self) -> u64 {
+        self.end_ns
+    }
+
+    pub(super) fn drift_ppm(&self) -> (f64, f64) {
+        (self.slope * 1e6, self.slope_error * 1e6)
+    }
+
+    /// Between two bounds' times the one envelope is concave and the other convex, so that they are
+    /// nearest at one of them.
+    fn is_consistent(&self) -> bool {
+        let times = self.upper.points.iter().chain(&self.lower.points);
+        times.map(|point| point.at).all(|at| self.upper.at(at) + self.lower.at(at) >= -ROUNDING_NS)
+    }
+}
+
+/// The greatest function of a slope within ±`steepness` that exceeds none of its points.
+#[derive(Clone, Debug)]
+struct Envelope {
+    steepness: f64,
+    /// By time.
+    points: Vec<Point>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Point {
+    at: f64,
+    /// By this point and those before, and by this and those behind.
+    forward: f64,
+    backward: f64,
+}
+
+impl Envelope {
+    fn new(points: impl Iterator<Item = (f64, f64)>, steepness: f64) -> Self {
+        let point = |(at, bound)| Point { at, forward: bound, backward: bound };
+        let mut points: Vec<Point> = points.map(point).collect();
+        points.sort_by(|one, other| one.at.total_cmp(&other.at));
+        for place in 1..points.len() {
+            let before = points[place - 1];
+            let reached = before.forward + steepness * (points[place].at - before.at);
+            points[place].forward = points[place].forward.min(reached);
+        }
+        for place in (1..points.len()).rev() {
+            let behind = points[place];
+            let reached = behind.backward + steepness * (behind.at - points[place - 1].at);
+            points[place - 1].backward = points[place - 1].backward.min(reached);
+        }
+        Envelope { steepness, points }
+    }
+
+    fn at(&self, at: f64) -> f64 {
+        let place = self.points.partition_point(|point| point.at < at);
+        let behind = self.points.get(place);
+        let behind = behind.map(|point| point.backward + self.steepness * (point.at - at));
+        let before = place.checked_sub(1).map(|place| self.points[place]);
+        let before = before.map(|point| point.forward + self.steepness * (at - point.at));
+        behind.unwrap_or(f64::INFINITY).min(before.unwrap_or(f64::INFINITY))
+    }
+}
+
+/// Stamps are whole nanoseconds, of a clock that may count in steps of one or two.
+const ROUNDING_NS: f64 = 2.0;

@@ -1,0 +1,265 @@
+use myelin_bench_kit::clock::Shift;
+use myelin_bench_kit::protocol::{Exchange, Keeping, Ptp, Topology};
+use myelin_bench_kit::samples::Record;
+use proptest::prelude::*;
+
+use super::*;
+use crate::record::RunSamples;
+
+/// What a clock reads, as a function of ping's.
+type Truth<'a> = &'a dyn Fn(u64) -> u64;
+
+/// One that was asked at `at_ns` and answered at once, so long on its way there and back.
+fn exchange(at_ns: u64, away_ns: u64, back_ns: u64, truth: Truth<'_>) -> Exchange {
+    let there_ns = at_ns + away_ns;
+    let left_ns = there_ns + 300;
+    Exchange {
+        asked_ns: at_ns,
+        heard_ns: truth(there_ns),
+        answered_ns: truth(left_ns),
+        returned_ns: left_ns + back_ns,
+    }
+}
+
+/// As [`exchange`], every 100 ms, 30 to 90 µs each way.
+fn asked(seconds: u64, truth: Truth<'_>) -> Vec<Exchange> {
+    let way_ns = |number: u64, salt: u64| 30_000 + (number * 7919 + salt) % 101 * 600;
+    let one = |number| {
+        let at_ns = BEGIN_NS + number * 100_000_000;
+        exchange(at_ns, way_ns(number, 17), way_ns(number * 3, 5), truth)
+    };
+    (0..10 * seconds).map(one).collect()
+}
+
+const BEGIN_NS: u64 = 40_000_000_000_000;
+
+fn assert_bounded(comparison: &Comparison, truth: Truth<'_>, at_ns: u64) -> f64 {
+    let (offset_ns, error_ns) = comparison.offset_at(at_ns);
+    let wrong_ns = (truth(at_ns) as i64 - at_ns as i64 - offset_ns) as f64;
+    assert!(wrong_ns.abs() <= error_ns, "wrong by {wrong_ns} ns, said {error_ns}, at {at_ns}");
+    error_ns
+}
+
+#[test]
+fn offset_and_drift_are_found_within_half_of_the_least_delay() {
+    let shift = Shift::new(1_500_000_000, 80.0).unwrap();
+    let truth = |at_ns| shift.apply(at_ns);
+    let comparison = Comparison::of(&asked(20, &truth)).unwrap();
+    assert_eq!((comparison.exchanges, comparison.changes()), (200, vec![]));
+    for step in 0..200 {
+        let error_ns = assert_bounded(&comparison, &truth, BEGIN_NS + step * 100_000_000);
+        assert!(error_ns < comparison.least_delay_ns as f64 / 2.0 + 5_000.0, "{error_ns} ns");
+    }
+    let (drift_ppm, drift_error_ppm) = comparison.drift_ppm();
+    assert!((drift_ppm - 80.0).abs() <= drift_error_ppm, "{drift_ppm} ± {drift_error_ppm}");
+    assert!(drift_error_ppm < 10.0, "{drift_error_ppm}");
+}
+
+/// The way there takes ten times as long as back, always: nobody can tell that from an offset, and
+/// the bound says so.
+#[test]
+fn a_lopsided_way_is_within_the_bound() {
+    let truth = |at_ns| at_ns + 7_000_000;
+    let one = |number: u64| exchange(BEGIN_NS + number * 50_000_000, 500_000, 50_000, &truth);
+    let exchanges: Vec<Exchange> = (0..100).map(one).collect();
+    let comparison = Comparison::of(&exchanges).unwrap();
+    let (offset_ns, error_ns) = comparison.offset_at(BEGIN_NS + 2_000_000_000);
+    assert!((7_200_000..7_250_000).contains(&offset_ns), "the middle, {offset_ns}");
+    assert!(error_ns >= 225_000.0, "{error_ns}");
+    assert_bounded(&comparison, &truth, BEGIN_NS + 2_000_000_000);
+}
+
+#[test]
+fn a_step_is_found_with_its_time_and_its_size() {
+    let stepped_ns = BEGIN_NS + 4_030_000_000;
+    for step_ns in [2_000_000_i64, -2_000_000, 3_600_000_000_000] {
+        let truth = |at_ns: u64| {
+            let step_ns = if at_ns >= stepped_ns { step_ns } else { 0 };
+            (at_ns + 5_000_000_000).saturating_add_signed(step_ns)
+        };
+        let comparison = Comparison::of(&asked(10, &truth)).unwrap();
+        let changes = comparison.changes();
+        assert_eq!(changes.len(), 1, "{changes:?}");
+        let change = changes[0];
+        assert!(change.is_step(), "{change:?}");
+        assert!((change.step_ns - step_ns as f64).abs() <= change.error_ns, "{change:?}");
+        assert!(change.at_ns.abs_diff(stepped_ns) <= 100_000_000, "{change:?}");
+        for at_ns in [BEGIN_NS, BEGIN_NS + 3_900_000_000, BEGIN_NS + 4_200_000_000] {
+            assert_bounded(&comparison, &truth, at_ns);
+            let (found_ns, error_ns) = comparison.to_ping(truth(at_ns));
+            assert!(found_ns.abs_diff(at_ns) as f64 <= error_ns + 1.0);
+        }
+    }
+}
+
+#[test]
+fn another_pace_is_no_step() {
+    let changed_ns = BEGIN_NS + 5_000_000_000;
+    let truth = |at_ns: u64| at_ns + at_ns.saturating_sub(changed_ns) / 2_500; // 400 ppm
+    let comparison = Comparison::of(&asked(10, &truth)).unwrap();
+    let changes = comparison.changes();
+    assert!(!changes.is_empty(), "it is no constant pace");
+    assert!(!changes.iter().any(Change::is_step), "{changes:?}");
+}
+
+/// Readings of two hosts whose wall clocks are kept by one grandmaster to 200 ns; at the begin and the
+/// end of ten seconds.
+fn keeping(shift: Shift) -> Vec<[Keeping; 2]> {
+    let reading = |at_ns: u64, monotonic_ns, wrong_ns: i64| Keeping {
+        monotonic_ns,
+        wall_ns: (at_ns + 1_700_000_000_000_000_000).saturating_add_signed(wrong_ns),
+        width_ns: 60,
+        is_synchronised: true,
+        error_max_ns: 500_000,
+        ptp: Some(Ptp { grandmaster: "001d0f.fffe.e97aa2".into(), offset_ns: wrong_ns }),
+    };
+    let both = |at_ns: u64| {
+        let pong_ns = at_ns + 700_000; // its process looked a little later
+        [reading(at_ns, at_ns, 90), reading(pong_ns, shift.apply(pong_ns), -110)]
+    };
+    vec![both(BEGIN_NS - 300_000_000), both(BEGIN_NS + 10_200_000_000)]
+}
+
+#[test]
+fn ptp_says_more_where_it_keeps_both_hosts_and_the_exchanges_agree() {
+    let shift = Shift::new(9_000_000_000, 25.0).unwrap();
+    let truth = |at_ns| shift.apply(at_ns);
+    let compared =
+        |keeping: &[[Keeping; 2]]| Comparison::of(&asked(10, &truth)).unwrap().with(keeping);
+    let by_ptp = compared(&keeping(shift));
+    assert!(by_ptp.is_by_ptp() && !by_ptp.is_ptp_ruled_out);
+    for step in 0..100 {
+        let error_ns = assert_bounded(&by_ptp, &truth, BEGIN_NS + step * 100_000_000);
+        assert!(error_ns < 300.0, "{error_ns}");
+    }
+    let without = |change: fn(&mut Keeping)| {
+        let mut keeping = keeping(shift);
+        change(&mut keeping[1][1]);
+        compared(&keeping)
+    };
+    let unusable: [fn(&mut Keeping); 4] = [
+        |it| it.ptp = None,
+        |it| it.is_synchronised = false,
+        |it| it.ptp.as_mut().unwrap().grandmaster = "another".into(),
+        |it| it.ptp.as_mut().unwrap().offset_ns = 10_000_000,
+    ];
+    for change in unusable {
+        let comparison = without(change);
+        assert!(!comparison.is_by_ptp() && !comparison.is_ptp_ruled_out);
+        assert_bounded(&comparison, &truth, BEGIN_NS + 5_000_000_000);
+    }
+    // TAI on one host, UTC on the other.
+    let mut apart = keeping(shift);
+    apart.iter_mut().for_each(|both| both[1].wall_ns += 37_000_000_000);
+    let ruled_out = compared(&apart);
+    assert!(!ruled_out.is_by_ptp() && ruled_out.is_ptp_ruled_out);
+    assert_bounded(&ruled_out, &truth, BEGIN_NS + 5_000_000_000);
+}
+
+#[test]
+fn without_answers_nothing_is_known() {
+    let truth = |at_ns| at_ns;
+    let few = &asked(1, &truth)[..EXCHANGES_MIN - 1];
+    assert_eq!(Comparison::of(few).unwrap_err(), Unknown::TooFew(9));
+    let broken: Vec<Exchange> = asked(1, &truth)
+        .into_iter()
+        .map(|it| Exchange { heard_ns: it.answered_ns, answered_ns: it.heard_ns, ..it })
+        .collect();
+    assert_eq!(Comparison::of(&broken).unwrap_err(), Unknown::TooFew(0));
+    let unrest = |at_ns: u64| at_ns + (at_ns / 300_000_000 % 2) * 1_000_000;
+    assert_eq!(Comparison::of(&asked(20, &unrest)).unwrap_err(), Unknown::Unsteady);
+    let text = Unknown::TooFew(3).to_string();
+    assert!(text.contains("3 answers, fewer than 10"), "{text}");
+}
+
+#[test]
+fn pongs_stamps_are_brought_to_pings_clock_and_what_was_not_stamped_stays_so() {
+    let shift = Shift::new(-3_000_000_000, -40.0).unwrap();
+    let at_ns = BEGIN_NS + 1_000_000_000;
+    let taken = Record { id: 7, take_return_ns: shift.apply(at_ns), ..Record::default() };
+    let mut samples = RunSamples {
+        ping: vec![taken],
+        pong: vec![taken, Record::default()],
+        exchanges: asked(3, &|at_ns| shift.apply(at_ns)),
+    };
+    let before = samples.clone();
+    assert!(!apply(&mut samples, Topology::TwoProcesses, &[]).are_two());
+    assert_eq!(samples.pong, before.pong);
+    let clocks = apply(&mut samples, Topology::TwoHosts, &[]);
+    let error_ns = clocks.error_ns().unwrap();
+    assert_eq!((&samples.ping, samples.pong[1]), (&before.ping, Record::default()));
+    let found = samples.pong[0];
+    assert!((found.take_return_ns as f64 - at_ns as f64).abs() <= error_ns, "{found:?}");
+    assert_eq!(Record { take_return_ns: 0, ..found }, Record { take_return_ns: 0, ..taken });
+    samples.exchanges.clear();
+    assert!(matches!(apply(&mut samples, Topology::TwoHosts, &[]), Clocks::Unknown(_)));
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn the_truth_is_always_within_the_stated_error(
+        offset_ns in -10_000_000_000_000i64..20_000_000_000_000,
+        drift_ppm in -500.0f64..500.0,
+        ways in prop::collection::vec((1_000u64..200_000_000, 1_000u64..200_000_000), 10..120),
+        quick in prop::collection::vec(any::<bool>(), 120),
+        spacing_ns in 1_000_000u64..20_000_000_000,
+        looked in prop::collection::vec(-0.2f64..1.2, 20),
+    ) {
+        let shift = Shift::new(offset_ns, drift_ppm).unwrap();
+        let truth = |at_ns| shift.apply(at_ns);
+        let mut at_ns = BEGIN_NS;
+        let mut exchanges = Vec::new();
+        for ((away_ns, back_ns), quick) in ways.iter().zip(&quick) {
+            let scale = if *quick { 1000 } else { 1 };
+            exchanges.push(exchange(at_ns, away_ns / scale, back_ns / scale, &truth));
+            at_ns += spacing_ns + away_ns + back_ns;
+        }
+        let comparison = Comparison::of(&exchanges).unwrap();
+        prop_assert_eq!(comparison.changes(), vec![]);
+        let (found_ppm, error_ppm) = comparison.drift_ppm();
+        // Of pong's against ping's, as injected.
+        prop_assert!((found_ppm - drift_ppm).abs() <= error_ppm, "{} ± {}", found_ppm, error_ppm);
+        for part in looked {
+            let at_ns = BEGIN_NS.saturating_add_signed((part * (at_ns - BEGIN_NS) as f64) as i64);
+            let (found_ns, error_ns) = comparison.offset_at(at_ns);
+            let wrong_ns = (shift.offset_at(at_ns) - found_ns) as f64;
+            prop_assert!(wrong_ns.abs() <= error_ns, "wrong by {} of {}", wrong_ns, error_ns);
+            let (ping_ns, error_ns) = comparison.to_ping(shift.apply(at_ns));
+            let wrong_ns = ping_ns as f64 - at_ns as f64;
+            prop_assert!(wrong_ns.abs() <= error_ns + 1.0, "wrong by {} of {}", wrong_ns, error_ns);
+        }
+    }
+
+    /// However the pace wanders within what is allowed.
+    #[test]
+    fn a_wandering_oscillator_is_within_the_stated_error(
+        drift_ppm in -100.0f64..100.0,
+        phase in 0.0f64..6.3,
+        period_s in 1.0f64..60.0,
+        ways in prop::collection::vec((20_000u64..80_000, 20_000u64..80_000), 100..300),
+    ) {
+        // The derivative of amplitude × sin (t × w) is amplitude × w at most.
+        let w = std::f64::consts::TAU / (period_s * 1e9);
+        let amplitude_ns = 0.99 * WANDER / w;
+        let truth = |at_ns: u64| {
+            let since = (at_ns - BEGIN_NS) as f64;
+            let wander_ns = amplitude_ns * (since * w + phase).sin();
+            let beyond_ns = (since * drift_ppm * 1e-6 + wander_ns).round() as i64;
+            (at_ns + 1_000_000_000).saturating_add_signed(beyond_ns)
+        };
+        let one = |(number, (away_ns, back_ns)): (u64, &(u64, u64))| {
+            exchange(BEGIN_NS + number * 100_000_000, *away_ns, *back_ns, &truth)
+        };
+        let exchanges: Vec<Exchange> = (0..).zip(&ways).map(one).collect();
+        let comparison = Comparison::of(&exchanges).unwrap();
+        prop_assert_eq!(comparison.changes(), vec![]);
+        for number in 0..ways.len() as u64 {
+            let at_ns = BEGIN_NS + number * 100_000_000 + 37_000_000;
+            let (found_ns, error_ns) = comparison.offset_at(at_ns);
+            let wrong_ns = (truth(at_ns) as i64 - at_ns as i64 - found_ns) as f64;
+            prop_assert!(wrong_ns.abs() <= error_ns, "wrong by {} of {}", wrong_ns, error_ns);
+        }
+    }
+}

@@ -1,0 +1,36 @@
+//! What is said of the clocks of two hosts.
+
+use serde::{Deserialize, Serialize};
+
+/// How pong's clock stood to ping's, of the runs of a cell.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ClockFigures {
+    /// What pong's clock was ahead by in the middle of the first run; within `error_us`.
+    pub offset_us: f64,
+    /// When that was, on ping's `CLOCK_MONOTONIC`.
+    pub at_s: f64,
+    /// What pong's clock gained on ping's, in microseconds a second, over the first run.
+    pub drift_ppm: f64,
+    /// How wrong `drift_ppm` may be.
+    pub drift_error_ppm: f64,
+    /// How wrong a one-way figure of any run may be because of the clocks: a bound, not a deviation.
+    pub error_us: f64,
+    /// How often pong's clock was asked, in all runs.
+    pub exchanges: u64,
+    /// The least time that a question and its answer were on their way.
+    pub least_delay_us: f64,
+    /// What it comes from.
+    pub source: ClockSource,
+    /// One-way latencies below zero, which two clocks known within an error alone can yield.
+    pub negative: u64,
+}
+
+/// How two clocks were compared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ClockSource {
+    /// By exchanges of questions and answers over the path that was measured.
+    Exchanges,
+    /// By what PTP keeps both hosts' wall clocks to, the exchanges agreeing.
+    Ptp,
+}

@@ -1,0 +1,341 @@
+/* A type of CycloneDDS 0.10 whose samples are messages, byte for byte: what a writer is given is
+ * sent, what a reader takes is what came. CycloneDDS's own types serialise from and to C structs;
+ * this one has neither, so a sample is copied once when it is written and once when it has arrived
+ * (its fragments into one block).
+ *
+ * Types have no key: all samples of a topic are of one instance. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "bridge.h"
+#include "dds/ddsi/ddsi_serdata.h"
+#include "dds/ddsi/ddsi_sertype.h"
+#include "dds/ddsi/q_misc.h"
+#include "dds/ddsi/q_protocol.h"
+#include "dds/ddsi/q_radmin.h"
+
+enum { HEADER_BYTES = 4, OPTIONS_AT = 3, PADDING_MASK = 3 };
+
+struct blob {
+  struct ddsi_serdata base;
+  myelin_dds_released released; /* NULL for none */
+  void *context;
+  uint64_t sequence; /* of one that came from another process */
+  size_t bytes;      /* of the message */
+  size_t padded;     /* the same in whole words, as it is sent */
+  unsigned char message[];
+};
+
+static const struct blob *blob_of(const struct ddsi_serdata *base)
+{
+  return (const struct blob *)base;
+}
+
+static struct blob *blob_new(const struct ddsi_sertype *type, enum ddsi_serdata_kind kind,
+                             size_t bytes)
+{
+  const size_t padded = (bytes + 3) & ~(size_t)3;
+  if (padded < bytes || padded > UINT32_MAX)
+    return NULL;
+  struct blob *blob = malloc(sizeof *blob + padded);
+  if (blob == NULL)
+    return NULL;
+  ddsi_serdata_init(&blob->base, type, kind);
+  blob->base.hash = type->serdata_basehash; /* no key: one instance */
+  blob->released = NULL;
+  blob->context = NULL;
+  blob->sequence = 0;
+  blob->bytes = bytes;
+  blob->padded = padded;
+  return blob;
+}
+
+static bool blob_eqkey(const struct ddsi_serdata *one, const struct ddsi_serdata *other)
+{
+  (void)one;
+  (void)other;
+  return true;
+}
+
+static uint32_t blob_size(const struct ddsi_serdata *base)
+{
+  return (uint32_t)blob_of(base)->padded;
+}
+
+static void blob_free(struct ddsi_serdata *base)
+{
+  struct blob *blob = (struct blob *)base;
+  if (blob->released != NULL)
+    blob->released(blob->context);
+  free(blob);
+}
+
+/* Takes the padding off. The options are ours to change: who takes the message sees them as they
+ * were before the padding was told. */
+static struct ddsi_serdata *blob_arrived(struct blob *blob)
+{
+  const size_t padding = blob->message[OPTIONS_AT] & PADDING_MASK;
+  blob->message[OPTIONS_AT] &= (unsigned char)~PADDING_MASK;
+  if (blob->bytes % 4 == 0 && padding <= blob->bytes - HEADER_BYTES)
+    blob->bytes -= padding;
+  return &blob->base;
+}
+
+static struct ddsi_serdata *blob_from_fragments(const struct ddsi_sertype *type,
+                                                enum ddsi_serdata_kind kind,
+                                                const struct nn_rdata *fragment, size_t bytes)
+{
+  if (bytes < HEADER_BYTES || fragment == NULL)
+    return NULL;
+  struct blob *blob = blob_new(type, kind, bytes);
+  if (blob == NULL)
+    return NULL;
+  /* The headers of a sample and of a fragment begin alike, already in our byte order. */
+  Data_DataFrag_common_t header;
+  memcpy(&header, NN_RMSG_PAYLOADOFF(fragment->rmsg, NN_RDATA_SUBMSG_OFF(fragment)),
+         sizeof header);
+  blob->sequence = (uint64_t)fromSN(header.writerSN);
+  /* Fragments come in order and may overlap. */
+  size_t at = 0;
+  for (; fragment != NULL; fragment = fragment->nextfrag) {
+    if (fragment->min > at || fragment->maxp1 > bytes) {
+      free(blob);
+      return NULL;
+    }
+    if (fragment->maxp1 <= at)
+      continue;
+    const unsigned char *part =
+        NN_RMSG_PAYLOADOFF(fragment->rmsg, NN_RDATA_PAYLOAD_OFF(fragment));
+    memcpy(blob->message + at, part + (at - fragment->min), fragment->maxp1 - at);
+    at = fragment->maxp1;
+  }
+  if (at < bytes) {
+    free(blob);
+    return NULL;
+  }
+  return blob_arrived(blob);
+}
+
+static struct ddsi_serdata *blob_from_parts(const struct ddsi_sertype *type,
+                                            enum ddsi_serdata_kind kind,
+                                            ddsrt_msg_iovlen_t count, const ddsrt_iovec_t *parts,
+                                            size_t bytes)
+{
+  if (bytes < HEADER_BYTES)
+    return NULL;
+  struct blob *blob = blob_new(type, kind, bytes);
+  if (blob == NULL)
+    return NULL;
+  size_t at = 0;
+  for (ddsrt_msg_iovlen_t part = 0; part < count && at < bytes; part++) {
+    const size_t length = parts[part].iov_len < bytes - at ? parts[part].iov_len : bytes - at;
+    memcpy(blob->message + at, parts[part].iov_base, length);
+    at += length;
+  }
+  if (at < bytes) {
+    free(blob);
+    return NULL;
+  }
+  return blob_arrived(blob);
+}
+
+/* A key there is none of: 4 bytes of header. */
+static struct blob *blob_key(const struct ddsi_sertype *type)
+{
+  struct blob *blob = blob_new(type, SDK_KEY, HEADER_BYTES);
+  if (blob != NULL)
+    memcpy(blob->message, (const unsigned char[HEADER_BYTES]){0, 1, 0, 0}, HEADER_BYTES);
+  return blob;
+}
+
+static struct ddsi_serdata *blob_from_keyhash(const struct ddsi_sertype *type,
+                                              const struct ddsi_keyhash *keyhash)
+{
+  (void)keyhash;
+  struct blob *blob = blob_key(type);
+  return blob == NULL ? NULL : &blob->base;
+}
+
+/* There are no samples but messages, see myelin_dds_sample. */
+static struct ddsi_serdata *blob_from_sample(const struct ddsi_sertype *type,
+                                             enum ddsi_serdata_kind kind, const void *sample)
+{
+  (void)kind;
+  (void)sample;
+  struct blob *blob = blob_key(type);
+  return blob == NULL ? NULL : &blob->base;
+}
+
+static void blob_to_bytes(const struct ddsi_serdata *base, size_t offset, size_t bytes,
+                          void *buffer)
+{
+  memcpy(buffer, blob_of(base)->message + offset, bytes);
+}
+
+static struct ddsi_serdata *blob_lend(const struct ddsi_serdata *base, size_t offset,
+                                      size_t bytes, ddsrt_iovec_t *part)
+{
+  part->iov_base = (void *)(blob_of(base)->message + offset);
+  part->iov_len = (ddsrt_iov_len_t)bytes;
+  return ddsi_serdata_ref(base);
+}
+
+static void blob_return(struct ddsi_serdata *base, const ddsrt_iovec_t *part)
+{
+  (void)part;
+  ddsi_serdata_unref(base);
+}
+
+static bool blob_to_sample(const struct ddsi_serdata *base, void *sample, void **buffer,
+                           void *limit)
+{
+  (void)base;
+  (void)sample;
+  (void)buffer;
+  (void)limit;
+  return false;
+}
+
+static bool blob_key_to_sample(const struct ddsi_sertype *type, const struct ddsi_serdata *base,
+                               void *sample, void **buffer, void *limit)
+{
+  (void)type;
+  return blob_to_sample(base, sample, buffer, limit);
+}
+
+static struct ddsi_serdata *blob_to_key(const struct ddsi_serdata *base)
+{
+  struct blob *blob = blob_key(base->type);
+  if (blob == NULL)
+    return NULL;
+  blob->base.type = NULL; /* it outlives the type */
+  return &blob->base;
+}
+
+static size_t blob_print(const struct ddsi_sertype *type, const struct ddsi_serdata *base,
+                         char *text, size_t size)
+{
+  (void)type;
+  (void)base;
+  if (size > 0)
+    text[0] = '\0';
+  return 0;
+}
+
+static void blob_keyhash(const struct ddsi_serdata *base, struct ddsi_keyhash *keyhash,
+                         bool force_md5)
+{
+  (void)base;
+  (void)force_md5;
+  memset(keyhash, 0, sizeof *keyhash);
+}
+
+static const struct ddsi_serdata_ops blob_ops = {.eqkey = blob_eqkey,
+                                                 .get_size = blob_size,
+                                                 .from_ser = blob_from_fragments,
+                                                 .from_ser_iov = blob_from_parts,
+                                                 .from_keyhash = blob_from_keyhash,
+                                                 .from_sample = blob_from_sample,
+                                                 .to_ser = blob_to_bytes,
+                                                 .to_ser_ref = blob_lend,
+                                                 .to_ser_unref = blob_return,
+                                                 .to_sample = blob_to_sample,
+                                                 .to_untyped = blob_to_key,
+                                                 .untyped_to_sample = blob_key_to_sample,
+                                                 .free = blob_free,
+                                                 .print = blob_print,
+                                                 .get_keyhash = blob_keyhash};
+
+static void type_free(struct ddsi_sertype *type)
+{
+  ddsi_sertype_fini(type);
+  free(type);
+}
+
+/* No samples but messages: these three are never called by what the bridge calls. */
+static void type_zero(const struct ddsi_sertype *type, void *samples, size_t count)
+{
+  (void)type;
+  (void)samples;
+  (void)count;
+}
+
+static void type_realloc(void **pointers, const struct ddsi_sertype *type, void *old,
+                         size_t old_count, size_t count)
+{
+  (void)type;
+  (void)old;
+  (void)old_count;
+  for (size_t index = 0; index < count; index++)
+    pointers[index] = NULL;
+}
+
+static void type_free_samples(const struct ddsi_sertype *type, void **pointers, size_t count,
+                              dds_free_op_t operation)
+{
+  (void)type;
+  (void)pointers;
+  (void)count;
+  (void)operation;
+}
+
+/* Called for types of one name and these operations alone: they are the same. */
+static bool type_equal(const struct ddsi_sertype *one, const struct ddsi_sertype *other)
+{
+  (void)one;
+  (void)other;
+  return true;
+}
+
+static uint32_t type_hash(const struct ddsi_sertype *type)
+{
+  (void)type;
+  return 0; /* beside the hash of the name */
+}
+
+static const struct ddsi_sertype_ops type_ops = {.version = ddsi_sertype_v0,
+                                                 .free = type_free,
+                                                 .zero_samples = type_zero,
+                                                 .realloc_samples = type_realloc,
+                                                 .free_samples = type_free_samples,
+                                                 .equal = type_equal,
+                                                 .hash = type_hash};
+
+struct ddsi_sertype *myelin_dds_type(const char *name)
+{
+  struct ddsi_sertype *type = calloc(1, sizeof *type);
+  if (type != NULL)
+    ddsi_sertype_init_flags(type, name, &type_ops, &blob_ops, DDSI_SERTYPE_FLAG_TOPICKIND_NO_KEY);
+  return type;
+}
+
+struct ddsi_serdata *myelin_dds_sample(const struct ddsi_sertype *type, const void *head,
+                                       size_t head_bytes, const void *payload,
+                                       size_t payload_bytes, myelin_dds_released released,
+                                       void *context)
+{
+  if (head_bytes + payload_bytes < HEADER_BYTES)
+    return NULL;
+  struct blob *blob = blob_new(type, SDK_DATA, head_bytes + payload_bytes);
+  if (blob == NULL)
+    return NULL;
+  blob->released = released;
+  blob->context = context;
+  memcpy(blob->message, head, head_bytes);
+  memcpy(blob->message + head_bytes, payload, payload_bytes);
+  memset(blob->message + blob->bytes, 0, blob->padded - blob->bytes);
+  if (blob->padded != blob->bytes) { /* else a message tells of padding of its own, if any */
+    blob->message[OPTIONS_AT] &= (unsigned char)~PADDING_MASK;
+    blob->message[OPTIONS_AT] |= (unsigned char)(blob->padded - blob->bytes);
+  }
+  return &blob->base;
+}
+
+const void *myelin_dds_message(const struct ddsi_serdata *sample, size_t *bytes,
+                               uint64_t *sequence)
+{
+  const struct blob *blob = blob_of(sample);
+  *bytes = blob->bytes;
+  *sequence = blob->sequence;
+  return blob->message;
+}

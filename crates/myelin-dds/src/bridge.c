@@ -1,0 +1,255 @@
+/* Domains, endpoints, and what they are matched with: CycloneDDS's calls in the form that the route
+ * to other hosts needs. */
+#include <string.h>
+
+#include "bridge.h"
+#include "dds/ddsi/ddsi_serdata.h"
+#include "dds/ddsi/ddsi_sertype.h"
+
+/* Endpoints that are looked at in one go. */
+enum { VISITED_MAX = 4096 };
+
+int32_t myelin_dds_domain(uint32_t domain, const char *configuration)
+{
+  const dds_entity_t entity = dds_create_domain(domain, configuration);
+  return entity == DDS_RETCODE_PRECONDITION_NOT_MET ? 0 : entity;
+}
+
+int32_t myelin_dds_participant(uint32_t domain)
+{
+  return dds_create_participant(domain, NULL, NULL);
+}
+
+static dds_qos_t *create_qos(const struct myelin_dds_settings *settings, bool is_writer)
+{
+  dds_qos_t *qos = dds_create_qos();
+  dds_qset_reliability(qos,
+                       settings->reliable ? DDS_RELIABILITY_RELIABLE : DDS_RELIABILITY_BEST_EFFORT,
+                       settings->block_max_ns);
+  dds_qset_durability(
+      qos, settings->transient_local ? DDS_DURABILITY_TRANSIENT_LOCAL : DDS_DURABILITY_VOLATILE);
+  if (settings->depth > 0) {
+    dds_qset_history(qos, DDS_HISTORY_KEEP_LAST, settings->depth);
+  } else {
+    dds_qset_history(qos, DDS_HISTORY_KEEP_ALL, 0);
+    if (settings->samples_max > 0)
+      dds_qset_resource_limits(qos, settings->samples_max, DDS_LENGTH_UNLIMITED,
+                               DDS_LENGTH_UNLIMITED);
+  }
+  if (is_writer && settings->transient_local)
+    dds_qset_durability_service(qos, 0, DDS_HISTORY_KEEP_LAST, settings->history,
+                                DDS_LENGTH_UNLIMITED, DDS_LENGTH_UNLIMITED, DDS_LENGTH_UNLIMITED);
+  if (settings->partitions_count > 0)
+    dds_qset_partition(qos, settings->partitions_count, (const char **)settings->partitions);
+  if (settings->user_data_bytes > 0)
+    dds_qset_userdata(qos, settings->user_data, settings->user_data_bytes);
+  /* Within a process and its host there are shorter ways. */
+  dds_qset_ignorelocal(qos, DDS_IGNORELOCAL_PROCESS);
+  return qos;
+}
+
+static dds_entity_t create_topic(int32_t participant, const struct myelin_dds_settings *settings,
+                                 struct ddsi_sertype **type)
+{
+  *type = myelin_dds_type(settings->type);
+  if (*type == NULL)
+    return DDS_RETCODE_OUT_OF_RESOURCES;
+  const dds_entity_t topic =
+      dds_create_topic_sertype(participant, settings->topic, type, NULL, NULL, NULL);
+  if (topic < 0)
+    ddsi_sertype_unref(*type);
+  return topic;
+}
+
+static void on_data(dds_entity_t reader, void *argument)
+{
+  const struct myelin_dds_listener *listener = argument;
+  listener->data(listener->context, reader);
+}
+
+static void on_writer_matched(dds_entity_t writer, dds_publication_matched_status_t status,
+                              void *argument)
+{
+  const struct myelin_dds_listener *listener = argument;
+  listener->matched(listener->context, writer, status.current_count);
+}
+
+static void on_reader_matched(dds_entity_t reader, dds_subscription_matched_status_t status,
+                              void *argument)
+{
+  const struct myelin_dds_listener *listener = argument;
+  listener->matched(listener->context, reader, status.current_count);
+}
+
+static void on_writer_incompatible(dds_entity_t writer,
+                                   dds_offered_incompatible_qos_status_t status, void *argument)
+{
+  const struct myelin_dds_listener *listener = argument;
+  listener->incompatible(listener->context, writer, status.last_policy_id);
+}
+
+static void on_reader_incompatible(dds_entity_t reader,
+                                   dds_requested_incompatible_qos_status_t status, void *argument)
+{
+  const struct myelin_dds_listener *listener = argument;
+  listener->incompatible(listener->context, reader, status.last_policy_id);
+}
+
+int32_t myelin_dds_writer(int32_t participant, const struct myelin_dds_settings *settings,
+                          const struct myelin_dds_listener *listener,
+                          const struct ddsi_sertype **type)
+{
+  struct ddsi_sertype *made;
+  const dds_entity_t topic = create_topic(participant, settings, &made);
+  if (topic < 0)
+    return topic;
+  dds_listener_t *calls = dds_create_listener((void *)listener);
+  dds_lset_publication_matched(calls, on_writer_matched);
+  dds_lset_offered_incompatible_qos(calls, on_writer_incompatible);
+  dds_qos_t *qos = create_qos(settings, true);
+  const dds_entity_t writer = dds_create_writer(participant, topic, qos, calls);
+  dds_delete_qos(qos);
+  dds_delete_listener(calls);
+  (void)dds_delete(topic); /* the writer keeps it */
+  *type = made;
+  return writer;
+}
+
+int32_t myelin_dds_reader(int32_t participant, const struct myelin_dds_settings *settings,
+                          const struct myelin_dds_listener *listener)
+{
+  struct ddsi_sertype *made;
+  const dds_entity_t topic = create_topic(participant, settings, &made);
+  if (topic < 0)
+    return topic;
+  dds_listener_t *calls = dds_create_listener((void *)listener);
+  dds_lset_data_available(calls, on_data);
+  dds_lset_subscription_matched(calls, on_reader_matched);
+  dds_lset_requested_incompatible_qos(calls, on_reader_incompatible);
+  dds_qos_t *qos = create_qos(settings, false);
+  const dds_entity_t reader = dds_create_reader(participant, topic, qos, calls);
+  dds_delete_qos(qos);
+  dds_delete_listener(calls);
+  (void)dds_delete(topic); /* the reader keeps it */
+  return reader;
+}
+
+int32_t myelin_dds_discovery(int32_t participant, uint8_t writers,
+                             const struct myelin_dds_listener *listener)
+{
+  dds_listener_t *calls = dds_create_listener((void *)listener);
+  dds_lset_data_available(calls, on_data);
+  const dds_entity_t topic =
+      writers ? DDS_BUILTIN_TOPIC_DCPSPUBLICATION : DDS_BUILTIN_TOPIC_DCPSSUBSCRIPTION;
+  const dds_entity_t reader = dds_create_reader(participant, topic, NULL, calls);
+  dds_delete_listener(calls);
+  return reader;
+}
+
+int32_t myelin_dds_write(int32_t writer, struct ddsi_serdata *sample)
+{
+  return dds_writecdr(writer, sample);
+}
+
+int32_t myelin_dds_take(int32_t reader, struct myelin_dds_taken *taken)
+{
+  for (;;) {
+    dds_sample_info_t info;
+    struct ddsi_serdata *sample = NULL;
+    const dds_return_t count = dds_takecdr(reader, &sample, 1, &info, DDS_ANY_STATE);
+    if (count <= 0)
+      return count;
+    if (info.valid_data) {
+      taken->sample = sample;
+      taken->message = myelin_dds_message(sample, &taken->bytes, &taken->sequence);
+      taken->writer = info.publication_handle;
+      return 1;
+    }
+    ddsi_serdata_unref(sample); /* it tells that a writer has gone */
+  }
+}
+
+void myelin_dds_release(struct ddsi_serdata *sample)
+{
+  ddsi_serdata_unref(sample);
+}
+
+int32_t myelin_dds_guid(int32_t endpoint, uint8_t guid[16])
+{
+  dds_guid_t found;
+  const dds_return_t code = dds_get_guid(endpoint, &found);
+  if (code == DDS_RETCODE_OK)
+    memcpy(guid, found.v, sizeof found.v);
+  return code;
+}
+
+static void visit_endpoint(const dds_builtintopic_endpoint_t *data, uint64_t handle,
+                           myelin_dds_visit visit, void *context)
+{
+  void *user_data = NULL;
+  size_t user_data_bytes = 0;
+  if (data->qos != NULL)
+    (void)dds_qget_userdata(data->qos, &user_data, &user_data_bytes);
+  const struct myelin_dds_endpoint endpoint = {.handle = handle,
+                                               .guid = data->key.v,
+                                               .topic = data->topic_name,
+                                               .type = data->type_name,
+                                               .user_data = user_data,
+                                               .user_data_bytes = user_data_bytes};
+  visit(context, &endpoint);
+  dds_free(user_data);
+}
+
+int32_t myelin_dds_visit_matched(int32_t endpoint, uint8_t is_writer, myelin_dds_visit visit,
+                                 void *context)
+{
+  dds_instance_handle_t *handles = dds_alloc(VISITED_MAX * sizeof *handles);
+  dds_return_t count = is_writer ? dds_get_matched_subscriptions(endpoint, handles, VISITED_MAX)
+                                 : dds_get_matched_publications(endpoint, handles, VISITED_MAX);
+  if (count > VISITED_MAX)
+    count = VISITED_MAX;
+  for (dds_return_t index = 0; index < count; index++) {
+    dds_builtintopic_endpoint_t *data =
+        is_writer ? dds_get_matched_subscription_data(endpoint, handles[index])
+                  : dds_get_matched_publication_data(endpoint, handles[index]);
+    if (data == NULL)
+      continue; /* it has just gone */
+    visit_endpoint(data, handles[index], visit, context);
+    dds_builtintopic_free_endpoint(data);
+  }
+  dds_free(handles);
+  return count;
+}
+
+int32_t myelin_dds_visit_discovered(int32_t discovery, myelin_dds_visit visit, void *context)
+{
+  void **samples = dds_alloc(VISITED_MAX * sizeof *samples);
+  dds_sample_info_t *infos = dds_alloc(VISITED_MAX * sizeof *infos);
+  samples[0] = NULL; /* lent by CycloneDDS */
+  const dds_return_t count = dds_read_mask(discovery, samples, infos, VISITED_MAX, VISITED_MAX,
+                                           DDS_ANY_SAMPLE_STATE | DDS_ANY_VIEW_STATE |
+                                               DDS_ALIVE_INSTANCE_STATE);
+  for (dds_return_t index = 0; index < count; index++)
+    if (infos[index].valid_data)
+      visit_endpoint(samples[index], 0, visit, context);
+  if (count > 0)
+    (void)dds_return_loan(discovery, samples, count);
+  dds_free(infos);
+  dds_free(samples);
+  return count;
+}
+
+int32_t myelin_dds_wait_for_acks(int32_t writer, int64_t limit_ns)
+{
+  return dds_wait_for_acks(writer, limit_ns);
+}
+
+int32_t myelin_dds_delete(int32_t entity)
+{
+  return dds_delete(entity);
+}
+
+const char *myelin_dds_text(int32_t code)
+{
+  return dds_strretcode(code);
+}

@@ -1,0 +1,100 @@
+/* What the Rust side calls (src/ffi.rs has the same in Rust), and what blob.c and bridge.c share.
+ *
+ * Functions that return an entity or a count return one of CycloneDDS's negative codes on failure. */
+#ifndef MYELIN_DDS_BRIDGE_H
+#define MYELIN_DDS_BRIDGE_H
+
+#include "dds/dds.h"
+
+struct ddsi_sertype;
+struct ddsi_serdata;
+
+/* Called once when CycloneDDS lets go of a sample that was written, by any thread. */
+typedef void (*myelin_dds_released)(void *context);
+
+/* blob.c: a type whose samples are messages: the encapsulation header and what follows it. */
+
+/* A new type of this name; NULL if there is no memory. */
+struct ddsi_sertype *myelin_dds_type(const char *name);
+
+/* A sample of `head` and `payload`, padded to whole words, with the padding told in the header
+ * (DDS-XTYPES 1.3, 7.6.3.1.2); NULL if there is no memory. `released` may be NULL. */
+struct ddsi_serdata *myelin_dds_sample(const struct ddsi_sertype *type, const void *head,
+                                       size_t head_bytes, const void *payload,
+                                       size_t payload_bytes, myelin_dds_released released,
+                                       void *context);
+
+/* A sample's message without the padding, and its number in the writer's count (from 1). */
+const void *myelin_dds_message(const struct ddsi_serdata *sample, size_t *bytes,
+                               uint64_t *sequence);
+
+/* bridge.c: domains, endpoints, and what they are matched with. */
+
+struct myelin_dds_settings {
+  const char *topic;
+  const char *type;
+  const char *const *partitions; /* none: the default partition */
+  uint32_t partitions_count;
+  const void *user_data;
+  size_t user_data_bytes;
+  uint8_t reliable;
+  uint8_t transient_local;
+  int32_t depth;        /* KEEP_LAST; 0: KEEP_ALL */
+  int32_t history;      /* of a transient-local writer: samples for readers that come later */
+  int32_t samples_max;  /* of a KEEP_ALL reader; 0 for no limit */
+  int64_t block_max_ns; /* of a reliable writer */
+};
+
+/* Called by CycloneDDS's threads, until the entity is deleted. */
+struct myelin_dds_listener {
+  void *context;
+  void (*data)(void *context, int32_t reader);
+  void (*matched)(void *context, int32_t endpoint, uint32_t count);
+  void (*incompatible)(void *context, int32_t endpoint, uint32_t policy);
+};
+
+struct myelin_dds_taken {
+  struct ddsi_serdata *sample; /* to be released */
+  const void *message;
+  size_t bytes;
+  uint64_t sequence;
+  uint64_t writer; /* handle */
+};
+
+/* An endpoint somewhere; the pointers are valid for the call. */
+struct myelin_dds_endpoint {
+  uint64_t handle; /* 0 of one that was only discovered */
+  const uint8_t *guid; /* 16 bytes */
+  const char *topic;
+  const char *type;
+  const void *user_data;
+  size_t user_data_bytes;
+};
+
+typedef void (*myelin_dds_visit)(void *context, const struct myelin_dds_endpoint *endpoint);
+
+/* Returns 0 if somebody else has opened the domain in this process. */
+int32_t myelin_dds_domain(uint32_t domain, const char *configuration);
+int32_t myelin_dds_participant(uint32_t domain);
+/* `type` is set to the type that samples for the writer are made with; it lives as long. */
+int32_t myelin_dds_writer(int32_t participant, const struct myelin_dds_settings *settings,
+                          const struct myelin_dds_listener *listener,
+                          const struct ddsi_sertype **type);
+int32_t myelin_dds_reader(int32_t participant, const struct myelin_dds_settings *settings,
+                          const struct myelin_dds_listener *listener);
+/* A reader of all writers (or readers) that are discovered; tells of news by `listener.data`. */
+int32_t myelin_dds_discovery(int32_t participant, uint8_t writers,
+                             const struct myelin_dds_listener *listener);
+int32_t myelin_dds_write(int32_t writer, struct ddsi_serdata *sample);
+/* 1, or 0 if there is no sample. */
+int32_t myelin_dds_take(int32_t reader, struct myelin_dds_taken *taken);
+void myelin_dds_release(struct ddsi_serdata *sample);
+int32_t myelin_dds_guid(int32_t endpoint, uint8_t guid[16]);
+int32_t myelin_dds_visit_matched(int32_t endpoint, uint8_t is_writer, myelin_dds_visit visit,
+                                 void *context);
+int32_t myelin_dds_visit_discovered(int32_t discovery, myelin_dds_visit visit, void *context);
+int32_t myelin_dds_wait_for_acks(int32_t writer, int64_t limit_ns);
+int32_t myelin_dds_delete(int32_t entity);
+const char *myelin_dds_text(int32_t code);
+
+#endif /* MYELIN_DDS_BRIDGE_H */

@@ -1,0 +1,170 @@
+//! CycloneDDS's configuration, unless the user has one (`CYCLONEDDS_URI`), which is then all there
+//! is.
+
+use std::fmt::Write;
+use std::net::IpAddr;
+
+/// What of it a node chooses.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Config {
+    /// The interface that leads to the other hosts: its name, or its address.
+    pub interface: Option<String>,
+    /// Whom to look for; empty for multicast.
+    pub peers: Vec<String>,
+}
+
+impl Config {
+    /// The configuration of `domain`, with receive buffers of so many bytes.
+    pub fn xml(&self, domain: u32, buffer_bytes: u64) -> String {
+        let (general, discovery) = (self.general(), self.discovery());
+        format!(
+            r#"<CycloneDDS xmlns="https://cdds.io/config">
+  <Domain Id="{domain}">
+    <General>{general}
+      <!-- As large as a datagram can be, also when they are sent again: the kernel counts its own
+           overhead for each against the receive buffer, and each costs system calls. -->
+      <MaxMessageSize>65500B</MaxMessageSize>
+      <FragmentSize>65000B</FragmentSize>
+      <MaxRexmitMessageSize>65500B</MaxRexmitMessageSize>
+    </General>
+    <Discovery>{discovery}
+    </Discovery>
+    <Internal>
+      <!-- As much as the kernel grants. -->
+      <SocketReceiveBufferSize max="{buffer_bytes}B"/>
+      <MaxQueuedRexmitBytes>{buffer_bytes}B</MaxQueuedRexmitBytes>
+      <!-- What a publisher has under way is bounded by the topic's depth, not by bytes … -->
+      <Watermarks>
+        <WhcHigh>2000000000B</WhcHigh>
+        <WhcHighInit>2000000000B</WhcHighInit>
+        <WhcAdaptive>false</WhcAdaptive>
+      </Watermarks>
+      <!-- … so acknowledgements are asked for often, and again soon after a link comes back. -->
+      <HeartbeatInterval min="1 ms" minsched="1 ms" max="1 s">2 ms</HeartbeatInterval>
+      <AckDelay>1 ms</AckDelay>
+      <!-- Ask a newly found writer at once what it has; all of discovery is such writers. -->
+      <PreEmptiveAckDelay>0 ms</PreEmptiveAckDelay>
+      <!-- A publisher that is dropped waits itself, and for what is unacknowledged alone. -->
+      <WriterLingerDuration>0 s</WriterLingerDuration>
+    </Internal>
+  </Domain>
+</CycloneDDS>
+"#
+        )
+    }
+
+    fn general(&self) -> String {
+        let mut text = String::new();
+        let named = self.peers.iter().chain(&self.interface);
+        if named
+            .map(|name| name.parse::<IpAddr>())
+            .any(|address| address.is_ok_and(|it| it.is_ipv6()))
+        {
+            text.push_str("\n      <Transport>udp6</Transport>");
+        }
+        // Multicast off for an interface that has none, as the loopback's.
+        let multicast = if self.peers.is_empty() { "" } else { r#" multicast="false""# };
+        if let Some(interface) = &self.interface {
+            let kind = match interface.parse::<IpAddr>() {
+                Ok(_) => "address",
+                Err(_) => "name",
+            };
+            let interface = escape(interface);
+            let _ = write!(
+                text,
+                r#"
+      <Interfaces><NetworkInterface {kind}="{interface}"{multicast}/></Interfaces>"#
+            );
+        }
+        if !self.peers.is_empty() {
+            text.push_str("\n      <AllowMulticast>false</AllowMulticast>");
+        }
+        text
+    }
+
+    fn discovery(&self) -> String {
+        if self.peers.is_empty() {
+            return String::new();
+        }
+        let mut text = format!(
+            "
+      <!-- Without multicast the others are found at the ports of the first indices of the domain,
+           which is why each process has to take one. -->
+      <ParticipantIndex>auto</ParticipantIndex>
+      <MaxAutoParticipantIndex>{INDEX_MAX}</MaxAutoParticipantIndex>
+      <Peers>"
+        );
+        for peer in &self.peers {
+            let _ = write!(text, "<Peer Address=\"{}\"/>", escape(peer));
+        }
+        text.push_str("</Peers>");
+        text
+    }
+}
+
+/// What is asked for as a socket's receive buffer, in bytes: as much as the kernel grants, within
+/// bounds. Of less than CycloneDDS's own 1 MiB the kernel gives what it grants.
+pub(crate) fn buffer_bytes_max() -> u64 {
+    socket_buffer_bytes().clamp(1 << 20, BUFFER_BYTES_MAX)
+}
+
+/// What the kernel grants as a socket's receive buffer (`net.core.rmem_max`), in bytes.
+pub fn socket_buffer_bytes() -> u64 {
+    let text = std::fs::read_to_string("/proc/sys/net/core/rmem_max").unwrap_or_default();
+    text.trim().parse().unwrap_or(0)
+}
+
+/// For an attribute's value.
+fn escape(text: &str) -> String {
+    text.replace('&', "&amp;").replace('<', "&lt;").replace('"', "&quot;").replace('$', "$$")
+}
+
+/// More than is under way on any link of a robot.
+const BUFFER_BYTES_MAX: u64 = 64 << 20;
+/// Processes of a host that are found without multicast, less one. Each announcement goes to so many
+/// ports of each peer.
+const INDEX_MAX: u32 = 31;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn is_closed(text: &str) -> bool {
+        let mut open = Vec::new();
+        let without_comments = text.split("<!--").enumerate().map(|(at, part)| match at {
+            0 => part,
+            _ => part.split_once("-->").unwrap().1,
+        });
+        let text: String = without_comments.collect();
+        for tag in text.split('<').skip(1).map(|rest| rest.split_once('>').unwrap().0) {
+            match tag.strip_prefix('/') {
+                Some(name) if open.pop() != Some(name) => return false,
+                None if !tag.ends_with('/') => open.push(tag.split(' ').next().unwrap()),
+                _ => {}
+            }
+        }
+        open.is_empty()
+    }
+
+    #[test]
+    fn it_says_what_was_chosen_and_is_closed() {
+        assert!(Config::default().xml(0, 4_711).contains(r#"BufferSize max="4711B""#));
+        let plain = Config::default().xml(7, 1 << 20);
+        assert!(plain.contains("Domain Id=\"7\"") && is_closed(&plain));
+        for word in ["<Interfaces>", "AllowMulticast", "ParticipantIndex", "Peer"] {
+            assert!(!plain.contains(word), "{word}");
+        }
+        let config = Config {
+            interface: Some("10.0.0.1".into()),
+            peers: vec!["10.0.0.2".into(), "a<\"&b".into()],
+        };
+        let text = config.xml(0, 1 << 20);
+        assert!(text.contains(r#"NetworkInterface address="10.0.0.1" multicast="false""#));
+        assert!(text.contains(r#"<Peer Address="10.0.0.2"/><Peer Address="a&lt;&quot;&amp;b"/>"#));
+        assert!(is_closed(&text), "{text}");
+        let named = Config { interface: Some("eth0".into()), ..Config::default() }.xml(0, 1 << 20);
+        assert!(named.contains(r#"NetworkInterface name="eth0"/>"#) && !named.contains("udp6"));
+        let six = Config { peers: vec!["robot".into(), "fd00::2".into()], ..Config::default() };
+        assert!(six.xml(0, 1 << 20).contains("<Transport>udp6</Transport>"));
+    }
+}

@@ -1,0 +1,463 @@
+//! Writers, readers, and what is discovered.
+
+use std::ffi::{CStr, CString, c_char, c_void};
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::error::{Error, check};
+use crate::ffi;
+use crate::participant::{BAD_PARAMETER, Participant, delete};
+
+/// Names an endpoint on the network.
+pub type Guid = [u8; 16];
+
+/// What a writer keeps for readers that are behind, a reader for its program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum History {
+    /// So many of the newest.
+    KeepLast(u32),
+    /// All; of a reader at most so many, 0 for no limit: CycloneDDS then holds up what receives.
+    KeepAll {
+        /// In samples.
+        samples_max: u32,
+    },
+}
+
+/// How to make an endpoint.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// The topic's name: letters, digits, `_` and `/`.
+    pub topic: String,
+    /// The type's name.
+    pub type_name: String,
+    /// Empty for the default partition.
+    pub partitions: Vec<String>,
+    /// For whoever discovers the endpoint.
+    pub user_data: Vec<u8>,
+    /// Whether what is lost on the way is sent again.
+    pub reliable: bool,
+    /// What it keeps.
+    pub history: History,
+    /// Samples for readers that come later, kept or asked for; 0 for none.
+    pub history_late: u32,
+    /// How long a reliable write may be held up by CycloneDDS itself.
+    pub block_max: Duration,
+}
+
+/// What CycloneDDS's threads tell of an endpoint. They do so until it is dropped, which waits for a
+/// call that is under way: do not drop the endpoint in one. A call must be short: it holds up what
+/// comes from the network.
+pub trait Calls: Send + Sync {
+    /// There may be something to take.
+    fn data(&self) {}
+
+    /// So many endpoints of the other side are matched.
+    fn matched(&self, _count: u32) {}
+
+    /// One of the other side is on the topic and demands or offers less: the number of the policy.
+    fn incompatible(&self, _policy: u32) {}
+}
+
+/// An endpoint of the other side.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Endpoint {
+    /// Names it in this process; 0 if it is only discovered.
+    pub handle: u64,
+    /// Names it everywhere.
+    pub guid: Guid,
+    /// The topic's name.
+    pub topic: String,
+    /// The type's name.
+    pub type_name: String,
+    /// What it tells of itself.
+    pub user_data: Vec<u8>,
+}
+
+/// Told when CycloneDDS lets go of a sample that was written.
+pub trait Release: Send + Sync {
+    /// One has gone: acknowledged by all, or never needed. Any thread may call it.
+    fn released(&self);
+}
+
+/// Writes messages. Any thread may use it, one at a time writes.
+pub struct Writer {
+    entity: Entity,
+    sample_type: *const ffi::Type,
+}
+
+// SAFETY: the type lives as long as the writer and does not change; CycloneDDS's calls are for any
+// thread.
+unsafe impl Send for Writer {}
+// SAFETY: as above.
+unsafe impl Sync for Writer {}
+
+/// Takes messages. Any thread may use it.
+pub struct Reader {
+    entity: Entity,
+}
+
+/// Who writes, or who reads, in the domain.
+pub struct Discovery {
+    entity: Entity,
+}
+
+/// An entity with its calls, which outlive it.
+struct Entity {
+    number: i32,
+    process: u32,
+    /// Of boxes that are ours; the listener's context is the calls.
+    listener: *mut ffi::Listener,
+    calls: *mut Box<dyn Calls>,
+    _participant: Arc<Participant>,
+}
+
+// SAFETY: the pointers lead to what is ours, and any thread may use the calls.
+unsafe impl Send for Entity {}
+// SAFETY: as above.
+unsafe impl Sync for Entity {}
+
+impl Writer {
+    /// A writer.
+    ///
+    /// # Errors
+    /// [`Error::Name`], [`Error::Other`].
+    pub fn create(
+        participant: &Arc<Participant>,
+        settings: &Settings,
+        calls: Box<dyn Calls>,
+    ) -> Result<Writer, Error> {
+        let mut sample_type = std::ptr::null();
+        let entity = Entity::create(participant, calls, |listener| {
+            with_settings(settings, |settings| {
+                // SAFETY: the settings live for the call, the listener as long as the entity.
+                unsafe {
+                    let participant = participant.entity;
+                    ffi::myelin_dds_writer(participant, settings, listener, &raw mut sample_type)
+                }
+            })
+        });
+        let entity = entity.map_err(|error| named(error, &settings.topic))?;
+        Ok(Writer { entity, sample_type })
+    }
+
+    /// Writes `head` and `payload` as one message, which begins with the encapsulation header. A copy
+    /// is made; `release` is told when it is no longer needed, also if the write fails.
+    ///
+    /// # Errors
+    /// [`Error::Memory`]; [`Error::Other`], with `timeout` if CycloneDDS has no room.
+    pub fn write<R: Release>(
+        &self,
+        head: &[u8],
+        payload: &[u8],
+        release: Arc<R>,
+    ) -> Result<(), Error> {
+        let context = Arc::into_raw(release);
+        // SAFETY: the bytes live for the call; the type lives as long as the writer; the context is
+        // a reference that `released` takes back.
+        let sample = unsafe {
+            ffi::myelin_dds_sample(
+                self.sample_type,
+                head.as_ptr().cast(),
+                head.len(),
+                payload.as_ptr().cast(),
+                payload.len(),
+                Some(released::<R>),
+                context.cast_mut().cast(),
+            )
+        };
+        if sample.is_null() {
+            // SAFETY: no sample has taken it.
+            unsafe { released::<R>(context.cast_mut().cast()) };
+            return Err(Error::Memory(head.len() + payload.len()));
+        }
+        // SAFETY: the write takes our reference to the sample, whatever comes of it.
+        let code = unsafe { ffi::myelin_dds_write(self.entity.number, sample) };
+        check("writing", code).map(drop)
+    }
+
+    /// Waits until all that was written is acknowledged, for `limit` at most.
+    pub fn wait_for_acknowledgements(&self, limit: Duration) {
+        let limit_ns = i64::try_from(limit.as_nanos()).unwrap_or(i64::MAX);
+        // SAFETY: no preconditions.
+        unsafe { ffi::myelin_dds_wait_for_acks(self.entity.number, limit_ns) };
+    }
+
+    /// What names it on the network.
+    ///
+    /// # Errors
+    /// [`Error::Other`].
+    pub fn guid(&self) -> Result<Guid, Error> {
+        self.entity.guid()
+    }
+
+    /// Calls `visit` with every reader it is matched with. Not to be called by a [`Calls`] of a
+    /// writer: a write that waits for the calling thread would wait for ever.
+    ///
+    /// # Errors
+    /// [`Error::Other`].
+    pub fn visit_matched(&self, visit: &mut dyn FnMut(Endpoint)) -> Result<(), Error> {
+        self.entity.visit_matched(true, visit)
+    }
+}
+
+impl Reader {
+    /// A reader.
+    ///
+    /// # Errors
+    /// [`Error::Name`], [`Error::Other`].
+    pub fn create(
+        participant: &Arc<Participant>,
+        settings: &Settings,
+        calls: Box<dyn Calls>,
+    ) -> Result<Reader, Error> {
+        let entity = Entity::create(participant, calls, |listener| {
+            with_settings(settings, |settings| {
+                // SAFETY: the settings live for the call, the listener as long as the entity.
+                unsafe { ffi::myelin_dds_reader(participant.entity, settings, listener) }
+            })
+        });
+        let entity = entity.map_err(|error| named(error, &settings.topic))?;
+        Ok(Reader { entity })
+    }
+
+    /// The next message, if there is one.
+    ///
+    /// # Errors
+    /// [`Error::Other`].
+    pub fn take(&self) -> Result<Option<Message>, Error> {
+        let mut taken = std::mem::MaybeUninit::uninit();
+        // SAFETY: the memory is as large as said, and filled in if the answer is 1.
+        let count = unsafe { ffi::myelin_dds_take(self.entity.number, taken.as_mut_ptr()) };
+        match check("taking", count)? {
+            0 => Ok(None),
+            // SAFETY: as said.
+            _ => Ok(Some(Message(unsafe { taken.assume_init() }))),
+        }
+    }
+
+    /// What names it on the network.
+    ///
+    /// # Errors
+    /// [`Error::Other`].
+    pub fn guid(&self) -> Result<Guid, Error> {
+        self.entity.guid()
+    }
+
+    /// Calls `visit` with every writer it is matched with.
+    ///
+    /// # Errors
+    /// [`Error::Other`].
+    pub fn visit_matched(&self, visit: &mut dyn FnMut(Endpoint)) -> Result<(), Error> {
+        self.entity.visit_matched(false, visit)
+    }
+}
+
+impl Discovery {
+    /// Of all writers of the domain, or of all readers, those of this process included.
+    ///
+    /// # Errors
+    /// [`Error::Other`].
+    pub fn create(
+        participant: &Arc<Participant>,
+        writers: bool,
+        calls: Box<dyn Calls>,
+    ) -> Result<Discovery, Error> {
+        let entity = Entity::create(participant, calls, |listener| {
+            // SAFETY: the listener lives as long as the entity.
+            unsafe { ffi::myelin_dds_discovery(participant.entity, u8::from(writers), listener) }
+        })?;
+        Ok(Discovery { entity })
+    }
+
+    /// Calls `visit` with each.
+    ///
+    /// # Errors
+    /// [`Error::Other`].
+    pub fn visit(&self, visit: &mut dyn FnMut(Endpoint)) -> Result<(), Error> {
+        let mut visit = visit;
+        // SAFETY: `visited` takes the context for what it is.
+        let code = unsafe {
+            let context = (&raw mut visit).cast();
+            ffi::myelin_dds_visit_discovered(self.entity.number, visited, context)
+        };
+        check("looking at what is discovered", code).map(drop)
+    }
+}
+
+impl Entity {
+    fn create(
+        participant: &Arc<Participant>,
+        calls: Box<dyn Calls>,
+        create: impl FnOnce(*const ffi::Listener) -> i32,
+    ) -> Result<Entity, Error> {
+        let calls = Box::into_raw(Box::new(calls));
+        let listener = ffi::Listener { context: calls.cast(), data, matched, incompatible };
+        let listener = Box::into_raw(Box::new(listener));
+        let number = create(listener);
+        let (process, _participant) = (std::process::id(), participant.clone());
+        // If there is no such entity, dropping it frees the calls.
+        let entity = Entity { number, process, listener, calls, _participant };
+        check("creating an endpoint", number).map(|_| entity)
+    }
+
+    fn guid(&self) -> Result<Guid, Error> {
+        let mut guid = [0; 16];
+        // SAFETY: 16 bytes, as it wants.
+        let code = unsafe { ffi::myelin_dds_guid(self.number, guid.as_mut_ptr()) };
+        check("asking for an endpoint's id", code).map(|_| guid)
+    }
+
+    fn visit_matched(
+        &self,
+        is_writer: bool,
+        mut visit: &mut dyn FnMut(Endpoint),
+    ) -> Result<(), Error> {
+        // SAFETY: `visited` takes the context for what it is.
+        let code = unsafe {
+            let context = (&raw mut visit).cast();
+            ffi::myelin_dds_visit_matched(self.number, u8::from(is_writer), visited, context)
+        };
+        check("looking at the matches", code).map(drop)
+    }
+}
+
+impl Drop for Entity {
+    fn drop(&mut self) {
+        // In a child of `fork` there is no thread that would answer.
+        if self.process == std::process::id() {
+            // Waits for calls that are under way.
+            delete(self.number);
+            // SAFETY: made by `create`, and nobody calls any more.
+            unsafe {
+                drop(Box::from_raw(self.listener));
+                drop(Box::from_raw(self.calls));
+            }
+        }
+    }
+}
+
+/// A message that has been taken.
+pub struct Message(ffi::Taken);
+
+// SAFETY: a reference to a sample that nobody changes; its count is atomic.
+unsafe impl Send for Message {}
+
+impl Message {
+    /// It, from the encapsulation header on.
+    pub fn bytes(&self) -> &[u8] {
+        // SAFETY: the sample is this long and lives until it is released.
+        unsafe { std::slice::from_raw_parts(self.0.message.cast(), self.0.bytes) }
+    }
+
+    /// Handle of its writer.
+    pub fn writer(&self) -> u64 {
+        self.0.writer
+    }
+
+    /// Its number in the writer's count, from 1; 0 if that is not known.
+    pub fn sequence(&self) -> u64 {
+        self.0.sequence
+    }
+}
+
+impl Drop for Message {
+    fn drop(&mut self) {
+        // SAFETY: the one reference that taking it has given us.
+        unsafe { ffi::myelin_dds_release(self.0.sample) };
+    }
+}
+
+/// In the bridge's form.
+fn with_settings(settings: &Settings, create: impl FnOnce(&ffi::Settings) -> i32) -> i32 {
+    let text = |text: &str| CString::new(text);
+    let partitions =
+        settings.partitions.iter().map(|name| text(name)).collect::<Result<Vec<_>, _>>();
+    let (Ok(topic), Ok(type_name), Ok(partitions)) =
+        (text(&settings.topic), text(&settings.type_name), partitions)
+    else {
+        return BAD_PARAMETER;
+    };
+    let partitions: Vec<*const c_char> = partitions.iter().map(|name| name.as_ptr()).collect();
+    let number = |number: u32| i32::try_from(number).unwrap_or(i32::MAX);
+    let (depth, samples_max) = match settings.history {
+        History::KeepLast(depth) => (number(depth.max(1)), 0),
+        History::KeepAll { samples_max } => (0, number(samples_max)),
+    };
+    create(&ffi::Settings {
+        topic: topic.as_ptr(),
+        type_name: type_name.as_ptr(),
+        partitions: partitions.as_ptr(),
+        partitions_count: partitions.len() as u32,
+        user_data: settings.user_data.as_ptr().cast(),
+        user_data_bytes: settings.user_data.len(),
+        reliable: u8::from(settings.reliable),
+        transient_local: u8::from(settings.history_late > 0),
+        depth,
+        history: number(settings.history_late),
+        samples_max,
+        block_max_ns: i64::try_from(settings.block_max.as_nanos()).unwrap_or(i64::MAX),
+    })
+}
+
+/// Of what CycloneDDS finds wrong with an endpoint, it can only be the topic's name.
+fn named(error: Error, topic: &str) -> Error {
+    let is_first = |first: char| first.is_ascii_digit();
+    let is_any = |any: char| any.is_ascii_alphanumeric() || any == '_' || any == '/';
+    match topic.is_empty() || topic.starts_with(is_first) || !topic.chars().all(is_any) {
+        true => Error::Name(topic.to_string()),
+        false => error,
+    }
+}
+
+/// # Safety
+/// The context is an entity's calls.
+unsafe fn calls<'a>(context: *mut c_void) -> &'a dyn Calls {
+    // SAFETY: as said; they live until after the entity is deleted.
+    unsafe { &**context.cast::<Box<dyn Calls>>() }
+}
+
+unsafe extern "C" fn data(context: *mut c_void, _reader: i32) {
+    // SAFETY: it comes from the listener of an entity.
+    unsafe { calls(context) }.data();
+}
+
+unsafe extern "C" fn matched(context: *mut c_void, _endpoint: i32, count: u32) {
+    // SAFETY: as in `data`.
+    unsafe { calls(context) }.matched(count);
+}
+
+unsafe extern "C" fn incompatible(context: *mut c_void, _endpoint: i32, policy: u32) {
+    // SAFETY: as in `data`.
+    unsafe { calls(context) }.incompatible(policy);
+}
+
+unsafe extern "C" fn released<R: Release>(context: *mut c_void) {
+    // SAFETY: `write` has made a pointer of it, for this one call.
+    unsafe { Arc::from_raw(context.cast::<R>().cast_const()) }.released();
+}
+
+unsafe extern "C" fn visited(context: *mut c_void, endpoint: *const ffi::Endpoint) {
+    // SAFETY: the context is what the two callers pass; the endpoint is valid for the call, its
+    // strings end with a zero, the user data are as long as said.
+    let (visit, endpoint) = unsafe {
+        let visit = &mut *context.cast::<&mut dyn FnMut(Endpoint)>();
+        let endpoint = &*endpoint;
+        let text = |text: *const c_char| match text.is_null() {
+            true => String::new(),
+            false => CStr::from_ptr(text).to_string_lossy().into_owned(),
+        };
+        let user_data = match endpoint.user_data_bytes {
+            0 => Vec::new(),
+            bytes => std::slice::from_raw_parts(endpoint.user_data.cast(), bytes).to_vec(),
+        };
+        let found = Endpoint {
+            handle: endpoint.handle,
+            guid: *endpoint.guid.cast::<Guid>(),
+            topic: text(endpoint.topic),
+            type_name: text(endpoint.type_name),
+            user_data,
+        };
+        (visit, found)
+    };
+    visit(endpoint);
+}

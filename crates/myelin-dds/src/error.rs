@@ -1,0 +1,66 @@
+//! What can go wrong.
+
+use std::ffi::CStr;
+
+use crate::ffi;
+
+/// An error of the DDS route.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// CycloneDDS is not there.
+    #[error("CycloneDDS: {0}")]
+    Missing(&'static str),
+    /// The domain's number is beyond what the ports allow.
+    #[error("domain {0} cannot be opened to the network: DDS has the domains 0 to 230")]
+    Domain(u32),
+    /// Another node of this process has opened the domain otherwise.
+    #[error(
+        "another node of this process has opened domain {0} to the network with another interface \
+         or other peers; give both the same"
+    )]
+    Otherwise(u32),
+    /// CycloneDDS has not come to an end of an earlier participant.
+    #[error(
+        "domain {0} has been closed before, and CycloneDDS is still waiting for its network \
+         interface, which has gone; restart the program"
+    )]
+    Stuck(u32),
+    /// A name that DDS does not take.
+    #[error(
+        "{0:?} is no name for DDS: letters, digits, `_` and `/`, without a digit in front; choose \
+         another with dds_name"
+    )]
+    Name(String),
+    /// The sample is too large for the protocol, or there is no memory for a copy.
+    #[error("a message of {0} B: there is no memory for it, or it is over the protocol's 4 GiB")]
+    Memory(usize),
+    /// Whatever else CycloneDDS says.
+    #[error("CycloneDDS: {doing}: {text}")]
+    Other {
+        /// What was being done.
+        doing: &'static str,
+        /// In its words.
+        text: String,
+        /// A time limit has passed.
+        timeout: bool,
+    },
+}
+
+impl Error {
+    /// The error of a negative code while `doing` something.
+    pub(crate) fn of(doing: &'static str, code: i32) -> Error {
+        // SAFETY: it returns a string without end of life for any code; codes are negative.
+        let text = unsafe { CStr::from_ptr(ffi::myelin_dds_text(code)) };
+        let timeout = code == TIMEOUT;
+        Error::Other { doing, text: text.to_string_lossy().into_owned(), timeout }
+    }
+}
+
+/// The entity or count, or the error.
+pub(crate) fn check(doing: &'static str, code: i32) -> Result<i32, Error> {
+    if code < 0 { Err(Error::of(doing, code)) } else { Ok(code) }
+}
+
+/// `DDS_RETCODE_TIMEOUT`.
+const TIMEOUT: i32 = -10;

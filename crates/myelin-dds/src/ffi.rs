@@ -1,0 +1,120 @@
+//! `bridge.h`, in Rust.
+
+use std::ffi::{c_char, c_void};
+use std::marker::{PhantomData, PhantomPinned};
+
+/// A type of CycloneDDS.
+#[repr(C)]
+pub struct Type {
+    _private: [u8; 0],
+    _marker: PhantomData<(*mut u8, PhantomPinned)>,
+}
+
+/// A sample of CycloneDDS, counted by references.
+#[repr(C)]
+pub struct Sample {
+    _private: [u8; 0],
+    _marker: PhantomData<(*mut u8, PhantomPinned)>,
+}
+
+#[repr(C)]
+pub struct Settings {
+    pub topic: *const c_char,
+    pub type_name: *const c_char,
+    pub partitions: *const *const c_char,
+    pub partitions_count: u32,
+    pub user_data: *const c_void,
+    pub user_data_bytes: usize,
+    pub reliable: u8,
+    pub transient_local: u8,
+    pub depth: i32,
+    pub history: i32,
+    pub samples_max: i32,
+    pub block_max_ns: i64,
+}
+
+#[repr(C)]
+pub struct Listener {
+    pub context: *mut c_void,
+    pub data: unsafe extern "C" fn(*mut c_void, i32),
+    pub matched: unsafe extern "C" fn(*mut c_void, i32, u32),
+    pub incompatible: unsafe extern "C" fn(*mut c_void, i32, u32),
+}
+
+#[repr(C)]
+pub struct Taken {
+    pub sample: *mut Sample,
+    pub message: *const c_void,
+    pub bytes: usize,
+    pub sequence: u64,
+    pub writer: u64,
+}
+
+#[repr(C)]
+pub struct Endpoint {
+    pub handle: u64,
+    pub guid: *const u8,
+    pub topic: *const c_char,
+    pub type_name: *const c_char,
+    pub user_data: *const c_void,
+    pub user_data_bytes: usize,
+}
+
+pub type Released = unsafe extern "C" fn(*mut c_void);
+pub type Visit = unsafe extern "C" fn(*mut c_void, *const Endpoint);
+
+/// The functions; without CycloneDDS nothing is ever opened to call them with.
+macro_rules! functions {
+    ($(fn $name:ident($($argument:ident: $type:ty),* $(,)?) $(-> $result:ty)?;)*) => {
+        #[cfg(have_cyclonedds)]
+        unsafe extern "C" {
+            $(pub fn $name($($argument: $type),*) $(-> $result)?;)*
+        }
+        $(
+            #[cfg(not(have_cyclonedds))]
+            pub unsafe fn $name($(_: $type),*) $(-> $result)? {
+                unreachable!("no participant can be opened")
+            }
+        )*
+    };
+}
+
+functions! {
+    fn myelin_dds_domain(domain: u32, configuration: *const c_char) -> i32;
+    fn myelin_dds_participant(domain: u32) -> i32;
+    fn myelin_dds_writer(
+        participant: i32,
+        settings: *const Settings,
+        listener: *const Listener,
+        type_made: *mut *const Type,
+    ) -> i32;
+    fn myelin_dds_reader(
+        participant: i32,
+        settings: *const Settings,
+        listener: *const Listener,
+    ) -> i32;
+    fn myelin_dds_discovery(participant: i32, writers: u8, listener: *const Listener) -> i32;
+    fn myelin_dds_sample(
+        sample_type: *const Type,
+        head: *const c_void,
+        head_bytes: usize,
+        payload: *const c_void,
+        payload_bytes: usize,
+        released: Option<Released>,
+        context: *mut c_void,
+    ) -> *mut Sample;
+    fn myelin_dds_write(writer: i32, sample: *mut Sample) -> i32;
+    fn myelin_dds_take(reader: i32, taken: *mut Taken) -> i32;
+    fn myelin_dds_release(sample: *mut Sample);
+    fn myelin_dds_guid(endpoint: i32, guid: *mut u8) -> i32;
+    fn myelin_dds_visit_matched(
+        endpoint: i32,
+        is_writer: u8,
+        visit: Visit,
+        context: *mut c_void,
+    ) -> i32;
+    fn myelin_dds_visit_discovered(discovery: i32, visit: Visit, context: *mut c_void) -> i32;
+    fn myelin_dds_wait_for_acks(writer: i32, limit_ns: i64) -> i32;
+    fn myelin_dds_delete(entity: i32) -> i32;
+    fn myelin_dds_text(code: i32) -> *const c_char;
+}

@@ -1,0 +1,37 @@
+//! What Myelin's route to other hosts needs of CycloneDDS 0.10, and nothing else: topics of any type
+//! name whose samples are messages (the RTPS encapsulation header and serialised bytes), written
+//! from and taken as bytes.
+//!
+//! It is the library of the system (Debian: `cyclonedds-dev`), found by pkg-config. Compared with a
+//! crate that compiles CycloneDDS from source: a process that is also a ROS 2 node has one `libddsc`
+//! instead of two of different versions; the distribution mends its security; a build needs neither
+//! cmake nor clang nor minutes. The price: a program is built for the version that is installed.
+//! Without it everything builds, and [`Participant::open`] says what to install.
+//!
+//! Users take the crate `myelin`; `docs/dds.md` says how its topics travel.
+//!
+//! ```text
+//! blob.c         the type whose samples are messages
+//! bridge.c       CycloneDDS's calls, as few and as wide as can be
+//! participant.rs a process's part in a DDS domain
+//! endpoint.rs    writers, readers and what is discovered
+//! config.rs      CycloneDDS's configuration
+//! ```
+
+#![cfg_attr(not(have_cyclonedds), allow(dead_code, unused_variables))]
+
+mod config;
+mod endpoint;
+mod error;
+mod ffi;
+mod participant;
+
+pub use config::{Config, socket_buffer_bytes};
+pub use endpoint::{
+    Calls, Discovery, Endpoint, Guid, History, Message, Reader, Release, Settings, Writer,
+};
+pub use error::Error;
+pub use participant::{DOMAIN_MAX, Participant};
+
+/// Why there is no CycloneDDS, if there is none.
+pub const MISSING: Option<&str> = option_env!("CYCLONEDDS_MISSING");

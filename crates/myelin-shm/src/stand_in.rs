@@ -1,0 +1,153 @@
+//! A publisher in the stead of one that another route leads to. It is matched with one subscriber of
+//! its own node and announced to nobody, so the subscriber takes its samples like all others.
+
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::Arc;
+
+use crate::descriptor::with_more_files;
+use crate::error::Error;
+use crate::node::Node;
+use crate::publication::{PublicationShared, SubscriberView, Writer};
+use crate::subscription::SubscriptionShared;
+use crate::topic::{EndpointId, PublisherQos, Reliability};
+
+/// Publishes to one subscriber what somebody elsewhere has published; to that subscriber it is the
+/// match with a publisher of process 0. Dropping it ends the match. It lives in the thread that
+/// publishes; callbacks of the subscriber are run by their own threads.
+#[derive(Debug)]
+pub struct StandIn {
+    /// The publishing side.
+    pub writer: Writer,
+    id: EndpointId,
+    subscriber: EndpointId,
+    node: Node,
+}
+
+impl StandIn {
+    pub(crate) fn create(
+        node: &Node,
+        subscription: &Arc<SubscriptionShared>,
+        qos: PublisherQos,
+    ) -> Result<StandIn, Error> {
+        let topic = subscription.topic().clone();
+        let id = node.core().lock().new_endpoint(&topic)?;
+        let (writer, publication) = Writer::create(id, &topic, qos)?;
+        let descriptor = own(publication.descriptor())?;
+        let connection = subscription.reserve(id, descriptor, Vec::new())?;
+        let attached =
+            view(subscription, &publication, connection).and_then(|view| publication.attach(view));
+        let start = attached.inspect_err(|_| {
+            // So that the reader frees the connection; see `LocalSubscription::lose`.
+            subscription.start(id, u64::MAX >> 1);
+            subscription.publisher_gone(id);
+        })?;
+        let grows = Arc::downgrade(subscription);
+        publication.on_growth(Box::new(move |segment| {
+            let Some(subscription) = grows.upgrade() else { return };
+            let Ok(fd) = own(segment.fd.as_fd()) else { return };
+            let (number, bytes, slots) = (segment.number, segment.slot_bytes, segment.slots);
+            // Before its first sample is published, so nobody waits for it yet.
+            let _ = subscription.map_segment(id, number, bytes, slots, fd);
+        }));
+        subscription.start(id, start);
+        let subscriber = subscription.id();
+        node.core().change(|state| state.stand_in_came(id, subscriber));
+        Ok(StandIn { writer, id, subscriber, node: node.clone() })
+    }
+
+    /// Its endpoint id, which its samples and events bear.
+    pub fn id(&self) -> EndpointId {
+        self.id
+    }
+}
+
+impl Drop for StandIn {
+    fn drop(&mut self) {
+        let (id, subscriber) = (self.id, self.subscriber);
+        if !self.node.core().is_forked() {
+            self.node.core().change(|state| state.stand_in_gone(id, subscriber));
+        }
+    }
+}
+
+/// The subscriber as the stand-in sees it, by the way that other publishers take.
+fn view(
+    subscription: &SubscriptionShared,
+    publication: &PublicationShared,
+    connection: u32,
+) -> Result<SubscriberView, Error> {
+    let (segment, bell, event) = subscription.descriptors();
+    let qos = subscription.qos();
+    SubscriberView::map(
+        subscription.id(),
+        std::process::id(),
+        subscription.topic(),
+        qos.reliability == Reliability::Reliable,
+        qos.history,
+        connection,
+        publication.id(),
+        own(segment)?,
+        own(bell)?,
+        event.map(own).transpose()?,
+    )
+}
+
+fn own(fd: BorrowedFd<'_>) -> Result<OwnedFd, Error> {
+    let fd = with_more_files(|| fd.try_clone_to_owned());
+    fd.map_err(|error| Error::system("passing a stand-in's memory on", error))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::event::Event;
+    use crate::node::NodeOptions;
+    use crate::topic::{SubscriberQos, Topic};
+
+    fn topic() -> Topic {
+        Topic { name: "t".into(), type_name: "T".into(), type_hash: 1 }
+    }
+
+    #[test]
+    fn its_samples_come_to_its_one_subscriber_and_nobody_hears_of_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let open = || {
+            let folder = Some(folder.path().to_owned());
+            Node::open(NodeOptions { folder, ..NodeOptions::default() }).unwrap()
+        };
+        let (node, other) = (open(), open());
+        let mut ours = node.subscriber(topic(), SubscriberQos::default()).unwrap();
+        let mut theirs = other.subscriber(topic(), SubscriberQos::default()).unwrap();
+        let mut stand_in = node.stand_in(ours.reader.shared(), PublisherQos::default()).unwrap();
+        let (id, large) = (stand_in.id(), vec![7; 100_000]);
+        assert_eq!(ours.events(), [Event::Matched { endpoint: id, pid: 0 }]);
+        stand_in.writer.publish_copy(&[1]).unwrap();
+        stand_in.writer.publish_copy(&large).unwrap();
+        let first = ours.reader.take().unwrap().unwrap();
+        assert_eq!((first.publisher, first.bytes()), (id, &[1][..]));
+        drop(stand_in);
+        assert_eq!(ours.matched(), 0);
+        assert_eq!(ours.reader.take().unwrap().unwrap().bytes(), large, "it is still there");
+        assert!(theirs.reader.take().unwrap().is_none());
+        assert!(theirs.events().is_empty());
+        let publishers = node.topics().unwrap().iter().map(|topic| topic.publishers).sum::<usize>();
+        assert_eq!(publishers, 0);
+    }
+
+    #[test]
+    fn one_too_many_is_refused_and_the_place_of_one_that_left_is_free() {
+        let folder = tempfile::tempdir().unwrap();
+        let folder = Some(folder.path().to_owned());
+        let node = Node::open(NodeOptions { folder, ..NodeOptions::default() }).unwrap();
+        let qos = SubscriberQos { publishers_max: 1, ..SubscriberQos::default() };
+        let mut subscriber = node.subscriber(topic(), qos).unwrap();
+        for round in 0..3 {
+            let stand_in = node.stand_in(subscriber.reader.shared(), PublisherQos::default());
+            let _stand_in = stand_in.unwrap_or_else(|error| panic!("round {round}: {error}"));
+            let second = node.stand_in(subscriber.reader.shared(), PublisherQos::default());
+            assert!(matches!(second, Err(Error::TooMany { .. })));
+            drop(_stand_in);
+            assert!(subscriber.reader.take().unwrap().is_none());
+        }
+    }
+}

@@ -1,0 +1,122 @@
+//! What a publisher and a subscriber have in common as DDS endpoints: their names there, and whom of
+//! the other side they cannot be matched with.
+
+use std::collections::BTreeSet;
+use std::sync::Mutex;
+
+use myelin_dds::{Endpoint, Guid};
+use myelin_shm::node as shm;
+
+use super::host::{Card, Host, topic_name};
+use super::{Encoding, Spec, lock};
+use crate::{EndpointId, Event};
+
+/// An endpoint of this process.
+pub(super) struct End {
+    pub(super) observer: shm::Observer,
+    pub(super) dds_topic: String,
+    pub(super) dds_type: String,
+    is_publisher: bool,
+    is_private: bool,
+    type_text: String,
+    /// Endpoints of another type that the user has been told of.
+    told: Mutex<BTreeSet<EndpointId>>,
+}
+
+impl End {
+    pub(super) fn new(spec: &Spec, observer: shm::Observer, is_publisher: bool) -> End {
+        let (dds_topic, dds_type) = match &spec.dds.encoding {
+            Encoding::Private => (
+                topic_name(&spec.topic.name),
+                // Endpoints of other layouts are of other types, and not matched.
+                format!("myelin::T{:016x}", spec.topic.type_hash),
+            ),
+            Encoding::Typed(name) | Encoding::Message(name) => {
+                let topic = spec.dds.name.as_ref().unwrap_or(&spec.topic.name);
+                (topic.clone(), name.clone())
+            }
+        };
+        let (type_text, told) = (type_text(spec), Mutex::default());
+        let is_private = matches!(spec.dds.encoding, Encoding::Private);
+        End { observer, dds_topic, dds_type, is_publisher, is_private, type_text, told }
+    }
+
+    /// Tells of an endpoint of the other side that is on this topic with another type.
+    pub(super) fn compare(&self, other: &Endpoint, host: Host) {
+        if other.topic != self.dds_topic || other.type_name == self.dds_type {
+            return;
+        }
+        let card = Card::decode(&other.user_data);
+        // Those of this host are told of by the shared-memory route.
+        if card.as_ref().is_some_and(|card| card.host == host) {
+            return;
+        }
+        // A subscriber has several readers.
+        let endpoint = card.as_ref().map_or(low_half(other.guid), |card| card.endpoint);
+        if !lock(&self.told).insert(endpoint) {
+            return;
+        }
+        let theirs = card.map_or_else(|| other.type_name.clone(), |card| card.type_text);
+        let who = if self.is_publisher { "a subscriber" } else { "a publisher" };
+        let reason = format!(
+            "{who} on another host has {theirs} on topic {:?}, not {}; use the same type on both \
+             sides, or another topic name",
+            other.topic, self.type_text
+        );
+        self.tell_incompatible(endpoint, reason);
+    }
+
+    /// Tells of an endpoint of the other side that demands or offers otherwise.
+    pub(super) fn tell_policy(&self, policy: u32) {
+        // Between Myelin's own, what does not match so does otherwise, or on purpose.
+        if self.is_private {
+            return;
+        }
+        let who = match self.is_publisher {
+            true => "a subscriber elsewhere asks for more than this publisher offers",
+            false => "a publisher elsewhere offers less than this subscriber asks for",
+        };
+        let policy = match policy {
+            RELIABILITY => "reliability (reliable, best_effort)",
+            DURABILITY => "durability (history)",
+            HISTORY => "history",
+            DEADLINE => "deadline",
+            LIVELINESS => "liveliness",
+            OWNERSHIP => "ownership",
+            REPRESENTATION => "data representation",
+            _ => "see its documentation",
+        };
+        let reason =
+            format!("{who} on DDS topic {:?}: {policy}; set both sides alike", self.dds_topic);
+        self.tell_incompatible(0, reason);
+    }
+
+    fn tell_incompatible(&self, endpoint: EndpointId, reason: String) {
+        self.observer.tell(Event::Incompatible { endpoint, pid: 0, reason });
+    }
+}
+
+/// An id for an endpoint that is not Myelin's: what differs within its process, and some of what
+/// differs between processes.
+fn low_half(guid: Guid) -> EndpointId {
+    EndpointId::from_be_bytes(*guid.last_chunk().expect("it is longer"))
+}
+
+/// A topic's type, for people elsewhere.
+pub(super) fn type_text(spec: &Spec) -> String {
+    match &spec.dds.encoding {
+        Encoding::Private => {
+            format!("{} (layout {:016x})", spec.topic.type_name, spec.topic.type_hash)
+        }
+        Encoding::Typed(name) | Encoding::Message(name) => format!("DDS type {name}"),
+    }
+}
+
+/// Numbers of DDS's policies (`dds_qos_policy_id_t`).
+const DURABILITY: u32 = 2;
+const DEADLINE: u32 = 4;
+const OWNERSHIP: u32 = 6;
+const LIVELINESS: u32 = 8;
+const RELIABILITY: u32 = 11;
+const HISTORY: u32 = 13;
+const REPRESENTATION: u32 = 25;

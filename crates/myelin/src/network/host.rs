@@ -1,0 +1,178 @@
+//! Which endpoints are on this host, and which of the others are Myelin's: the partitions that keep
+//! the former apart, and the card that an endpoint shows to whoever discovers it.
+//!
+//! Two endpoints are on one host if they can meet by shared memory: if their nodes have the same
+//! folder of sockets. Containers with a `/dev/shm` of their own are hosts of their own.
+
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+
+use crate::{EndpointId, Error};
+
+/// What a publisher is to other hosts. Partitions name it, so that a subscriber can ask each kind
+/// with other settings: DDS does not match a reliable reader with a best-effort writer, Myelin does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    BestEffort,
+    Reliable,
+    /// With history for subscribers that come later.
+    History,
+}
+
+impl Kind {
+    pub(super) const ALL: [Kind; 3] = [Kind::BestEffort, Kind::Reliable, Kind::History];
+
+    fn letter(self) -> char {
+        match self {
+            Kind::BestEffort => 'b',
+            Kind::Reliable => 'r',
+            Kind::History => 'h',
+        }
+    }
+}
+
+/// Names the host: the machine's boot and the folder of sockets, hashed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Host(pub(super) u64);
+
+impl Host {
+    /// The host of nodes whose sockets are in `folder`.
+    pub(super) fn of(folder: &Path) -> Result<Host, Error> {
+        let boot = std::fs::read("/proc/sys/kernel/random/boot_id");
+        let boot = boot.map_err(|error| Error::system("asking which boot this is", error))?;
+        let folder = std::fs::metadata(folder);
+        let folder = folder.map_err(|error| Error::system("looking at the folder", error))?;
+        let place = [folder.dev().to_le_bytes(), folder.ino().to_le_bytes()].concat();
+        Ok(Host(hash(boot.trim_ascii().iter().chain(&place))))
+    }
+
+    /// The partitions of a writer of this host: for each bit of the host one that names the bit's
+    /// value. A reader is matched if it asks for any of them.
+    pub(super) fn offered(self, kind: Kind) -> Vec<String> {
+        (0..BITS).map(|bit| partition(bit, self.bit(bit), kind)).collect()
+    }
+
+    /// The partitions that a reader of this host asks for: for each bit the one of the other value.
+    /// So it meets the writers of hosts that differ in any bit, and none of its own.
+    pub(super) fn wanted(self, kinds: &[Kind]) -> Vec<String> {
+        let of = |kind: Kind| (0..BITS).map(move |bit| partition(bit, !self.bit(bit), kind));
+        kinds.iter().flat_map(|kind| of(*kind)).collect()
+    }
+
+    fn bit(self, bit: u32) -> bool {
+        self.0 >> bit & 1 == 1
+    }
+}
+
+fn partition(bit: u32, value: bool, kind: Kind) -> String {
+    format!("myelin{bit}{}{}", if value { '+' } else { '-' }, kind.letter())
+}
+
+/// FNV-1a.
+fn hash<'a>(bytes: impl Iterator<Item = &'a u8>) -> u64 {
+    bytes.fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
+        (hash ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3)
+    })
+}
+
+/// What an endpoint tells of itself, as DDS user data.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Card {
+    pub(super) host: Host,
+    pub(super) endpoint: EndpointId,
+    /// The largest receive buffer that its kernel grants, in bytes.
+    pub(super) buffer_bytes: u64,
+    /// It asks for reliability, or offers it.
+    pub(super) reliable: bool,
+    /// For people.
+    pub(super) type_text: String,
+}
+
+impl Card {
+    pub(super) fn encode(&self) -> Vec<u8> {
+        let Card { host: Host(host), endpoint, buffer_bytes, reliable, type_text } = self;
+        let reliable = u8::from(*reliable);
+        let text =
+            format!("{MARK} {host:016x} {endpoint:016x} {buffer_bytes} {reliable} {type_text}");
+        text.into_bytes()
+    }
+
+    /// `None` of an endpoint that is not Myelin's.
+    pub(super) fn decode(data: &[u8]) -> Option<Card> {
+        let text = std::str::from_utf8(data).ok()?.strip_prefix(MARK)?.strip_prefix(' ')?;
+        let mut words = text.splitn(5, ' ');
+        let mut id = || u64::from_str_radix(words.next()?, 16).ok();
+        let (host, endpoint) = (Host(id()?), id()?);
+        let buffer_bytes = words.next()?.parse().ok()?;
+        let reliable = words.next()? == "1";
+        let type_text = words.next()?.to_string();
+        Some(Card { host, endpoint, buffer_bytes, reliable, type_text })
+    }
+}
+
+/// A topic's name among DDS programs: of characters that DDS takes, no two topics with one name.
+pub(super) fn topic_name(name: &str) -> String {
+    let mut encoded = String::from(TOPIC_PREFIX);
+    for byte in name.bytes() {
+        match byte {
+            b'/' | b'0'..=b'9' | b'A'..=b'Z' | b'a'..=b'z' => encoded.push(char::from(byte)),
+            other => encoded.push_str(&format!("_{other:02x}")),
+        }
+    }
+    encoded
+}
+
+/// Bits of a host that its partitions show. Two hosts in 2³² agree in all and never meet.
+const BITS: u32 = 32;
+/// With the version of what is agreed between hosts.
+const MARK: &str = "myelin 1";
+const TOPIC_PREFIX: &str = "myelin/";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn meet(writer: Host, reader: Host, kinds: &[Kind]) -> bool {
+        let wanted = reader.wanted(kinds);
+        writer.offered(Kind::Reliable).iter().any(|partition| wanted.contains(partition))
+    }
+
+    #[test]
+    fn hosts_that_differ_in_any_bit_meet_and_one_host_does_not_meet_itself() {
+        let host = Host(0x1234_5678_9abc_def0);
+        assert!(!meet(host, host, &Kind::ALL));
+        for bit in 0..BITS {
+            let other = Host(host.0 ^ 1 << bit);
+            assert!(meet(host, other, &Kind::ALL) && meet(other, host, &[Kind::Reliable]));
+            assert!(!meet(host, other, &[Kind::BestEffort, Kind::History]), "another kind");
+        }
+    }
+
+    #[test]
+    fn a_host_is_its_folder() {
+        let (one, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        assert_eq!(Host::of(one.path()).unwrap(), Host::of(one.path()).unwrap());
+        assert_ne!(Host::of(one.path()).unwrap(), Host::of(other.path()).unwrap());
+        assert!(Host::of(&one.path().join("none")).is_err());
+    }
+
+    #[test]
+    fn a_card_is_read_back_and_nothing_else_is_one() {
+        let type_text = "[Point 3] (layout 1)".to_string();
+        let (host, buffer_bytes) = (Host(7), 212_992);
+        let card = Card { host, endpoint: 9 << 24, buffer_bytes, reliable: true, type_text };
+        assert_eq!(Card::decode(&card.encode()), Some(card));
+        for data in
+            [&b""[..], b"myelin", b"myelin 2 7 1 1 1 t", b"enclave=/;", b"myelin 1 x 1 1 1 t"]
+        {
+            assert_eq!(Card::decode(data), None);
+        }
+    }
+
+    #[test]
+    fn topics_have_names_of_their_own() {
+        assert_eq!(topic_name("joints/left"), "myelin/joints/left");
+        assert_eq!(topic_name("a_b-ü"), "myelin/a_5fb_2d_c3_bc");
+        assert_ne!(topic_name("a_2d"), topic_name("a-"));
+    }
+}

@@ -1,0 +1,189 @@
+//! Two hosts for a test: network namespaces with a veth pair between them, each with a `/dev/shm` of
+//! its own. They have no names and vanish with their last process. Needs root.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::os::unix::process::CommandExt;
+use std::process::{Child, ChildStdin, Command, Stdio};
+use std::sync::mpsc::{Receiver, channel};
+
+use super::WATCHDOG;
+
+/// Both, linked.
+pub struct Hosts {
+    pub one: Host,
+    pub other: Host,
+}
+
+/// A host: a process that keeps its namespaces.
+pub struct Host(Process);
+
+/// A process on a host: this test's executable in a role. Killed when it is dropped.
+pub struct Process {
+    child: Child,
+    stdin: Option<ChildStdin>,
+    lines: Receiver<String>,
+    role: String,
+}
+
+impl Hosts {
+    /// `None`, and a word why, where there is no right to make them.
+    pub fn new() -> Option<Hosts> {
+        if !rustix::process::geteuid().is_root() {
+            println!("skipped: network namespaces are for root");
+            return None;
+        }
+        let (one, other) = (Host::new(), Host::new());
+        let peer = other.0.child.id().to_string();
+        let netns = ["type", "veth", "peer", "name", LINK, "netns", &peer];
+        one.ip(&[&["link", "add", LINK][..], &netns].concat());
+        for (host, address) in [(&one, ONE), (&other, OTHER)] {
+            host.ip(&["addr", "add", &format!("{address}/24"), "dev", LINK]);
+            host.ip(&["link", "set", LINK, "up"]);
+        }
+        Some(Hosts { one, other })
+    }
+
+    /// Cuts the link, or mends it.
+    pub fn link(&self, up: bool) {
+        self.one.ip(&["link", "set", LINK, if up { "up" } else { "down" }]);
+    }
+}
+
+impl Host {
+    fn new() -> Host {
+        let mut command = executable();
+        // SAFETY: a system call between fork and exec.
+        unsafe {
+            command.pre_exec(|| {
+                let namespaces = libc::CLONE_NEWNET | libc::CLONE_NEWNS | libc::CLONE_NEWIPC;
+                match libc::unshare(namespaces | libc::CLONE_NEWUTS) {
+                    0 => Ok(()),
+                    _ => Err(std::io::Error::last_os_error()),
+                }
+            });
+        }
+        let mut host = Host(Process::start(command, "be_a_host"));
+        host.0.hears("up");
+        host
+    }
+
+    /// Starts a role on it.
+    pub fn run(&self, role: &str) -> Process {
+        self.run_with(role, "")
+    }
+
+    /// As [`run`](Self::run), with a configuration of CycloneDDS.
+    pub fn run_with(&self, role: &str, configuration: &str) -> Process {
+        let mut command = Command::new("nsenter");
+        command.args(["-t", &self.0.child.id().to_string(), "-n", "-m", "-i", "-u", "--"]);
+        command.arg(std::env::current_exe().unwrap()).env("CYCLONEDDS_URI", configuration);
+        Process::start(command, role)
+    }
+
+    /// What is in its `/dev/shm`.
+    pub fn leftovers(&self) -> Vec<String> {
+        let root = format!("/proc/{}/root/dev/shm", self.0.child.id());
+        let entries = std::fs::read_dir(root).unwrap();
+        entries.map(|entry| entry.unwrap().path().display().to_string()).collect()
+    }
+
+    fn ip(&self, arguments: &[&str]) {
+        let mut command = Command::new("nsenter");
+        command.args(["-t", &self.0.child.id().to_string(), "-n", "--", "ip"]);
+        assert!(command.args(arguments).status().unwrap().success(), "ip {arguments:?}");
+    }
+}
+
+impl Process {
+    fn start(mut command: Command, role: &str) -> Process {
+        command.args(["--exact", "the_other_side", "--nocapture"]).env(ROLE, role);
+        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+        let (stdin, stdout) = (child.stdin.take(), child.stdout.take().unwrap());
+        let (to, lines) = channel();
+        std::thread::spawn(move || {
+            let all = BufReader::new(stdout).lines().map_while(Result::ok);
+            all.take_while(|line| to.send(line.clone()).is_ok()).for_each(drop);
+        });
+        Process { child, stdin, lines, role: role.to_string() }
+    }
+
+    /// Waits until it has said so; what it says else is passed over.
+    pub fn hears(&mut self, line: &str) {
+        loop {
+            match self.lines.recv_timeout(WATCHDOG) {
+                Ok(said) if said == line => return,
+                Ok(_) => {}
+                Err(error) => panic!("{}: waited in vain for {line:?}: {error}", self.role),
+            }
+        }
+    }
+
+    /// Says something to it, for its [`heard`].
+    pub fn say(&mut self, line: &str) {
+        writeln!(self.stdin.as_mut().unwrap(), "{line}").unwrap();
+    }
+
+    /// Waits until it has ended well.
+    pub fn ends(mut self) {
+        drop(self.stdin.take());
+        while self.lines.recv_timeout(WATCHDOG).is_ok() {}
+        assert!(self.child.wait().unwrap().success(), "{} has failed", self.role);
+    }
+
+    /// Kills it.
+    pub fn kill(mut self) {
+        self.child.kill().unwrap();
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn executable() -> Command {
+    Command::new(std::env::current_exe().unwrap())
+}
+
+/// The role this process has been started in.
+pub fn role() -> Option<String> {
+    std::env::var(ROLE).ok()
+}
+
+/// Says something to the test.
+pub fn say(line: &str) {
+    // The harness may have begun a line; and a test's output is not to be captured.
+    let mut stdout = std::io::stdout().lock();
+    writeln!(stdout, "\n{line}").and_then(|()| stdout.flush()).unwrap();
+}
+
+/// Waits until the test has said something.
+pub fn heard(line: &str) {
+    let mut said = String::new();
+    while std::io::stdin().read_line(&mut said).unwrap() > 0 {
+        if said.trim() == line {
+            return;
+        }
+        said.clear();
+    }
+    panic!("the test has ended without {line:?}");
+}
+
+/// The role of a host itself.
+pub fn be_a_host() {
+    let run = |program: &str, arguments: &[&str]| {
+        assert!(Command::new(program).args(arguments).status().unwrap().success(), "{arguments:?}");
+    };
+    run("mount", &["--make-rprivate", "/"]);
+    run("mount", &["-t", "tmpfs", "tmpfs", "/dev/shm"]);
+    run("ip", &["link", "set", "lo", "up"]);
+    say("up");
+    std::io::stdin().read_to_end(&mut Vec::new()).unwrap();
+}
+
+const ROLE: &str = "MYELIN_TEST_ROLE";
+const LINK: &str = "veth0";
+const ONE: &str = "10.77.0.1";
+const OTHER: &str = "10.77.0.2";
