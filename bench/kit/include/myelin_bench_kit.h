@@ -24,7 +24,7 @@
 extern "C" {
 #endif
 
-#define MYELIN_BENCH_ABI 3u
+#define MYELIN_BENCH_ABI 4u
 
 enum { MYELIN_BENCH_WAIT_POLL = 0, MYELIN_BENCH_WAIT_BLOCK = 1, MYELIN_BENCH_WAIT_ADAPTIVE = 2 };
 enum {
@@ -52,6 +52,7 @@ struct myelin_bench_system {
   uint32_t publishers_max;    /* of a topic, each a process; 0: one; UINT32_MAX: no limit */
   uint32_t subscribers_max;   /* as publishers_max */
   uint32_t topics_max;        /* between two processes; as publishers_max */
+  int across_hosts;           /* whether the two processes may be on two hosts */
 };
 
 /* What a run asks for. Texts are valid during open() only. */
@@ -75,6 +76,11 @@ struct myelin_bench_prepare {
   uint32_t subscribers;      /* pongs, each a process: ping matches so many */
   uint32_t index;            /* which of them this is, from 0 */
   uint32_t topics;           /* from ping to pong; see select */
+  /* The way to the other process, if that is on another host; else NULL and 0. */
+  const char *interface;     /* of this host */
+  const char *own;           /* this host's address there, IPv4 or IPv6 */
+  const char *peer;          /* the other host's */
+  uint16_t port;             /* the first of 15 that are this run's on both hosts, TCP and UDP */
 };
 
 /* The sequence number, little-endian in the first 8 bytes, of what ping publishes last. */

@@ -29,6 +29,7 @@ pub struct CSystem {
     publishers_max: u32,
     subscribers_max: u32,
     topics_max: u32,
+    across_hosts: c_int,
 }
 
 /// `struct myelin_bench_prepare`: see the header.
@@ -51,6 +52,10 @@ pub struct CPrepare {
     subscribers: u32,
     index: u32,
     topics: u32,
+    interface: *const c_char,
+    own: *const c_char,
+    peer: *const c_char,
+    port: u16,
 }
 
 /// `struct myelin_bench_link`: see the header. Functions that may be missing are optional.
@@ -175,6 +180,11 @@ pub fn open(table: &'static CLink, prepare: &Prepare, loans: bool) -> Result<Lin
         c_text(&prepare.directory.to_string_lossy())?,
         c_text(&options)?,
     ];
+    let network = prepare.network.as_ref();
+    let way = network.map(|way| [way.interface.clone(), way.own.to_string(), way.peer.to_string()]);
+    let way = way.iter().flatten().map(|text| c_text(text)).collect::<Result<Vec<_>, _>>()?;
+    let [interface, own, peer] =
+        [0, 1, 2].map(|index| way.get(index).map_or(std::ptr::null(), |text| text.as_ptr()));
     let c_prepare = CPrepare {
         system: texts[0].as_ptr(),
         run: texts[1].as_ptr(),
@@ -193,6 +203,10 @@ pub fn open(table: &'static CLink, prepare: &Prepare, loans: bool) -> Result<Lin
         subscribers: prepare.subscribers,
         index: prepare.index,
         topics: prepare.topics,
+        interface,
+        own,
+        peer,
+        port: network.map_or(0, |way| way.port),
     };
     let mut context = std::ptr::null_mut();
     check((table.open)(&c_prepare, &mut context), "open")?;
@@ -314,7 +328,7 @@ unsafe fn describe(system: &CSystem) -> protocol::System {
         daemon: false,
         missing: (!system.missing.is_null()).then(|| read(system.missing)),
         payload_bytes_max: system.payload_bytes_max,
-        across_hosts: false,
+        across_hosts: system.across_hosts != 0,
         floor: false,
         workloads: match system.streams {
             0 => protocol::Workload::roundtrip_only(),
@@ -361,4 +375,4 @@ fn c_text(text: &str) -> Result<CString, Error> {
 }
 
 /// Version of the tables; `MYELIN_BENCH_ABI` in the header.
-pub const ABI: u32 = 3;
+pub const ABI: u32 = 4;

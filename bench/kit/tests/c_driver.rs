@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command as Program;
 use std::sync::OnceLock;
 
-use myelin_bench_kit::protocol::{Command, Prepare, Role, Transport, Wait, Workload};
+use myelin_bench_kit::protocol::{Command, Network, Prepare, Role, Transport, Wait, Workload};
 use support::{Process, Samples, describe, prepare};
 
 #[test]
@@ -77,6 +77,20 @@ fn an_error_in_c_reaches_the_lab_with_its_remedy() {
         (message.as_str(), remedy.as_str()),
         ("told to fail", "leave out the option `fail`")
     );
+    assert!(!ping.expect_end().success());
+}
+
+#[test]
+fn a_driver_in_c_is_told_the_way_to_another_host() {
+    let Some(executable) = echo_driver() else { return };
+    let samples = Samples::new(1);
+    let [own, peer] = ["10.9.8.1", "fd00::2"].map(|address| address.parse().unwrap());
+    let network = Some(Network { interface: "eth0".into(), own, peer, port: 47_000 });
+    let plain = prepare("echo.memory", Role::Ping);
+    let prepare = Prepare { network, samples: Some(samples.path()), ..plain };
+    let mut ping = Process::start(executable, &prepare);
+    let [message, ..] = ping.expect_error();
+    assert_eq!(message, "cannot echo to fd00::2 from 10.9.8.1 on eth0, port 47000");
     assert!(!ping.expect_end().success());
 }
 

@@ -2,6 +2,7 @@
  * process. It shows all a C driver needs, and the kit's tests run it. */
 #define _POSIX_C_SOURCE 200809L
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -16,6 +17,13 @@ struct echo {
 };
 
 static int echo_open(const struct myelin_bench_prepare *prepare, void **link) {
+  if (prepare->peer) {
+    char text[256];
+    snprintf(text, sizeof text, "cannot echo to %s from %s on %s, port %u", prepare->peer,
+             prepare->own, prepare->interface, (unsigned)prepare->port);
+    myelin_bench_error(text, NULL);
+    return -1;
+  }
   if (strstr(prepare->options_json, "\"fail\"")) {
     myelin_bench_error("told to fail", "leave out the option `fail`");
     return -1;

@@ -192,7 +192,7 @@ fn ask(executable: &Path, verb: &str, line: &str) -> Result<String, String> {
         .process_group(0)
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
-        .stderr(Stdio::null())
+        .stderr(Stdio::piped())
         .spawn()
         .map_err(|error| error.to_string())?;
     let mut input = child.stdin.take().expect("piped");
@@ -205,6 +205,15 @@ fn ask(executable: &Path, verb: &str, line: &str) -> Result<String, String> {
         let mut text = String::new();
         let read = output.take(ANSWER_BYTES_MAX).read_to_string(&mut text);
         let _ = sender.send(read.map(|_| text));
+    });
+    let mut errors = child.stderr.take().expect("piped");
+    let (sender, complaint) = mpsc::channel();
+    std::thread::spawn(move || {
+        let mut text = String::new();
+        let _ = errors.by_ref().take(COMPLAINT_BYTES_MAX).read_to_string(&mut text);
+        let _ = sender.send(text);
+        // A driver that has more to say is not held up.
+        let _ = std::io::copy(&mut errors, &mut std::io::sink());
     });
     let answer = answer.recv_timeout(ANSWER_LIMIT);
     // It has answered, or it never will.
@@ -220,9 +229,24 @@ fn ask(executable: &Path, verb: &str, line: &str) -> Result<String, String> {
         Err(_) => Err(format!("{verb}: no answer in {} s", ANSWER_LIMIT.as_secs())),
         Ok(Err(error)) => Err(format!("{verb}: {error}")),
         Ok(Ok(text)) if text.is_empty() && !status.is_some_and(|status| status.success()) => {
-            Err(format!("{verb}: ended without an answer"))
+            // For instance which library the loader misses.
+            let complaint = complaint.recv_timeout(ANSWER_LIMIT).unwrap_or_default();
+            Err(match complaint.lines().rfind(|line| !line.trim().is_empty()) {
+                Some(line) => format!("{verb}: {}{}", line.trim(), how_to_install(line)),
+                None => format!("{verb}: ended without an answer"),
+            })
         }
         Ok(Ok(text)) => Ok(text),
+    }
+}
+
+/// What to do about a library that the loader misses; empty if that is not what `line` says.
+fn how_to_install(line: &str) -> &'static str {
+    match line.contains("error while loading shared libraries") {
+        true => {
+            "; `apt-get install apt-file && apt-file search` its name says which package has it"
+        }
+        false => "",
     }
 }
 
@@ -241,6 +265,8 @@ fn wait_briefly(child: &mut std::process::Child) -> Option<std::process::ExitSta
 const ANSWER_LIMIT: Duration = Duration::from_secs(10);
 /// Longer than any description.
 const ANSWER_BYTES_MAX: u64 = 1 << 20;
+/// Longer than what a loader has to say.
+const COMPLAINT_BYTES_MAX: u64 = 4096;
 const PREFIX: &str = "myelin-driver-";
 
 #[cfg(test)]

@@ -79,8 +79,7 @@ fn larger_buffers(bytes: u64) -> String {
 
 /// Where the run's messages travel, and in how large datagrams.
 fn general(config: &Config) -> String {
-    const LARGEST: &str = "
-      <MaxMessageSize>65500B</MaxMessageSize>";
+    const LARGEST: &str = "<MaxMessageSize>65500B</MaxMessageSize>";
     let fragments = config.buffer_bytes.map_or("", |_| larger_fragments());
     let Some(network) = &config.network else {
         return format!(
@@ -90,7 +89,8 @@ fn general(config: &Config) -> String {
         <NetworkInterface name="lo" multicast="false"/>
       </Interfaces>
       <AllowMulticast>false</AllowMulticast>
-      <!-- Largest datagram UDP can carry: the loopback interface takes it whole. -->{LARGEST}{fragments}"#
+      <!-- Largest datagram UDP can carry: the loopback interface takes it whole. -->
+      {LARGEST}{fragments}"#
         );
     };
     // The default is left where packets may be lost: a datagram is lost with any of its packets.
@@ -103,7 +103,8 @@ fn general(config: &Config) -> String {
       <Interfaces>
         <NetworkInterface address="{own}" multicast="false"/>
       </Interfaces>
-      <AllowMulticast>false</AllowMulticast>{largest}{fragments}"#
+      <AllowMulticast>false</AllowMulticast>
+      {largest}{fragments}"#
     )
 }
 

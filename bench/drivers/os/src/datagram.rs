@@ -317,7 +317,7 @@ pub const FRAGMENT_BYTES: usize = 65_000;
 const PART_BYTES: usize = 8;
 /// The queue in front of a network interface holds 1000 packets; a part is 44 of 1500 B.
 const BURST_ACROSS_MAX: u32 = 16;
-/// Across hosts parts get lost, and with them credits: a message is given up after so long (0.13 s).
+/// Across hosts parts get lost, and with them credits: a message is given up after so long, 0.13 s.
 /// At 100 Mbit/s a burst takes 0.09 s.
 const CREDIT_ACROSS_NS: u64 = 1 << 27;
 const BUFFER_BYTES: usize = 4 * 1024 * 1024;

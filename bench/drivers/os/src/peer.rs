@@ -99,7 +99,7 @@ impl Peer {
         let what = match exchanged {
             Ok((_, 4)) => return Ok(ours.min(u32::from_le_bytes(theirs))),
             Ok(_) => "it closed the connection".to_owned(),
-            Err(error) => error.to_string(),
+            Err(error) => in_words(error),
         };
         let other = self.other();
         Err(Error::new(format!("{other} did not become ready: {what}"))
@@ -205,6 +205,14 @@ fn greeting(prepare: &Prepare) -> String {
     format!("myelin-driver-os {VERSION}, {}, messages of {message_bytes} B", prepare.system)
 }
 
+/// Of a read that is limited in time.
+fn in_words(error: Errno) -> String {
+    match error {
+        Errno::AGAIN => "nothing came in time".to_owned(),
+        error => error.to_string(),
+    }
+}
+
 fn limit_reads(socket: &OwnedFd, limit: Duration) -> Result<(), Error> {
     let set = sockopt::set_socket_timeout(socket, Timeout::Recv, Some(limit));
     Ok(set.map_err(std::io::Error::from)?)
@@ -229,7 +237,7 @@ fn receive_ends(socket: &OwnedFd, expected: &str) -> Result<Ends, Error> {
     let mut text = vec![0; expected.len()];
     let mut into = [IoSliceMut::new(&mut text)];
     let received = net::recvmsg(socket, &mut into, &mut control, RecvFlags::CMSG_CLOEXEC)
-        .map_err(|error| Error::new(format!("pong did not send its greeting: {error}")))?;
+        .map_err(|error| Error::new(format!("pong did not greet: {}", in_words(error))))?;
     let greeting = String::from_utf8_lossy(&text[..received.bytes]);
     if greeting != expected {
         return Err(Error::new(format!("pong says `{greeting}`, ping `{expected}`")));

@@ -1,91 +1,50 @@
-//! Two hosts, as far as a driver can tell: namespaces joined by a veth pair. All namespaces are
-//! anonymous and go with the last process in them. Making them takes root.
+//! A driver across two hosts, which are [`Namespaces`].
 
-use std::io::Read;
-use std::net::IpAddr;
 use std::path::Path;
-use std::process::{Child, Command as Program, Stdio};
-use std::time::{Duration, Instant};
+use std::process::Command as Program;
+use std::time::Duration;
 
 use myelin_bench_kit::protocol::{Command, Network, Prepare, Reliability, Role, System};
-
 use tempfile::TempDir;
 
+use super::namespaces::{INTERFACE, Namespaces};
 use super::streams::{at_rate, finish};
-use super::{Pair, Process, WATCHDOG, describe, prepare};
+use super::{Pair, Process, describe, prepare};
+
+pub use super::namespaces::ADDRESSES;
 
 /// Ping's host and pong's.
 pub struct Hosts {
-    holders: [Child; 2],
-    addresses: [IpAddr; 2],
+    spaces: Namespaces,
     /// Of the runs, here.
     folder: TempDir,
 }
 
 impl Hosts {
-    /// Two hosts with these addresses (and the lengths of their prefixes); `None`, after saying so,
-    /// where this process may not make them.
+    /// As [`Namespaces::new`].
     pub fn new(addresses: [&str; 2]) -> Option<Self> {
-        let may = Program::new("unshare").args(["--net", "--mount", "true"]).output();
-        let may = may.expect("util-linux is installed");
-        let said = String::from_utf8_lossy(&may.stderr);
-        if !may.status.success() && said.contains("not permitted") {
-            eprintln!("skipped, network namespaces take root: {said}");
-            return None;
-        }
-        let holders = [hold(), hold()];
-        let [ping, pong] = [&holders[0], &holders[1]].map(|holder| holder.id().to_string());
-        let link = ["ip", "link", "add", INTERFACE, "netns", &ping, "type", "veth"];
-        output(Program::new(link[0]).args(&link[1..]).args(["peer", INTERFACE, "netns", &pong]));
-        let folder = tempfile::tempdir().expect("a temporary folder");
-        let hosts = Hosts { holders, addresses: addresses.map(without_prefix), folder };
-        for (role, address) in [(Role::Ping, addresses[0]), (Role::Pong, addresses[1])] {
-            hosts.run(role, &["ip", "address", "add", address, "dev", INTERFACE, "nodad"]);
-            hosts.run(role, &["ip", "link", "set", INTERFACE, "up"]);
-        }
-        hosts.await_links();
-        Some(hosts)
-    }
-
-    /// Waits until both links are in operation, which the kernel may say up to a second after it has
-    /// taken them up; Fast DDS passes over an interface that is not.
-    fn await_links(&self) {
-        let give_up = Instant::now() + WATCHDOG;
-        for role in [Role::Ping, Role::Pong] {
-            let look = ["-brief", "link", "show", "dev", INTERFACE];
-            let is_up = |said: Vec<u8>| String::from_utf8_lossy(&said).contains(" UP ");
-            while !is_up(output(self.program(role, Path::new("ip")).args(look))) {
-                assert!(Instant::now() < give_up, "a link does not come up");
-            }
-        }
+        let spaces = Namespaces::new(addresses)?;
+        Some(Hosts { spaces, folder: tempfile::tempdir().expect("a temporary folder") })
     }
 
     /// Runs a command on the host of `role`.
     pub fn run(&self, role: Role, command: &[&str]) {
-        output(self.program(role, Path::new(command[0])).args(&command[1..]));
+        self.spaces.run(side(role), command);
     }
 
     /// Waits until a process listens at the first port of a run on the host of `role`.
     pub fn await_listener(&self, role: Role) {
-        let give_up = Instant::now() + WATCHDOG;
-        let filter = format!("sport = :{PORT}");
-        while output(self.program(role, Path::new("ss")).args(["-Htln", &filter])).is_empty() {
-            assert!(Instant::now() < give_up, "nobody listens");
-        }
+        self.spaces.await_listener(side(role), PORT);
     }
 
     /// `executable` on the host of `role`.
     pub fn program(&self, role: Role, executable: &Path) -> Program {
-        let mut program = Program::new("nsenter");
-        let holder = self.holders[side(role)].id().to_string();
-        program.args(["--target", &holder, "--net", "--mount", "--uts", "--ipc", "--"]);
-        program.arg(executable);
-        program
+        self.spaces.program(side(role), executable)
     }
 
     /// The way of `role` to the other host.
     pub fn network(&self, role: Role) -> Network {
-        let (own, peer) = (self.addresses[side(role)], self.addresses[1 - side(role)]);
+        let [own, peer] = [side(role), 1 - side(role)].map(|host| self.spaces.address(host));
         Network { interface: INTERFACE.into(), own, peer, port: PORT }
     }
 
@@ -109,15 +68,6 @@ impl Hosts {
         pair.ping.expect_ready();
         pair.pong.expect_ready();
         pair
-    }
-}
-
-impl Drop for Hosts {
-    fn drop(&mut self) {
-        for holder in &mut self.holders {
-            let _ = holder.kill();
-            let _ = holder.wait();
-        }
     }
 }
 
@@ -198,39 +148,9 @@ pub fn nobody_is_reached(executable: &Path, system: &System) -> Option<[[String;
     Some(said)
 }
 
-/// A process that keeps the namespaces of a host, until it is killed or this process ends.
-fn hold() -> Child {
-    let script = "mount -t tmpfs tmpfs /dev/shm && ip link set lo up && echo && exec cat";
-    let mut holder = Program::new("unshare")
-        .args(["--net", "--mount", "--uts", "--ipc", "sh", "-c", script])
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .spawn()
-        .expect("util-linux is installed");
-    let mut line = [0];
-    let output = holder.stdout.as_mut().expect("piped");
-    output.read_exact(&mut line).expect("root may make namespaces");
-    holder
-}
-
-/// What a program prints that succeeds.
-fn output(program: &mut Program) -> Vec<u8> {
-    let output = program.output().expect("iproute2 and util-linux are installed");
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{program:?}: {said}");
-    output.stdout
-}
-
-fn without_prefix(address: &str) -> IpAddr {
-    address.split('/').next().and_then(|it| it.parse().ok()).expect("an address")
-}
-
 fn side(role: Role) -> usize {
     usize::from(role != Role::Ping)
 }
 
-/// Of hosts that reach each other.
-pub const ADDRESSES: [&str; 2] = ["10.9.8.1/24", "10.9.8.2/24"];
 const CUT: Duration = Duration::from_millis(1500);
-const INTERFACE: &str = "veth";
 const PORT: u16 = 47_000;

@@ -7,6 +7,7 @@
 
 pub mod crowd;
 pub mod hosts;
+pub mod namespaces;
 pub mod streams;
 
 use std::fs::File;

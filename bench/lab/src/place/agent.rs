@@ -2,11 +2,13 @@
 //!
 //! It holds the processes of a run and the memory of their samples, as the lab does on its own host
 //! ([`Here`]). The lab that dies closes the agent's input; the agent then kills what it has started,
-//! removes its folder and ends. An agent that is killed takes its processes along (they ask the
-//! kernel for it), and daemons' supervisors see the end of their input.
+//! removes its folder and ends. So it does when nothing comes from the lab for a while. An agent that
+//! is killed takes its processes along (they ask the kernel for it), and daemons' supervisors see the
+//! end of their input.
 
 use std::fs;
 use std::io::{self, BufReader, Read, Write};
+use std::os::fd::AsFd;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{self, RecvTimeoutError};
@@ -14,6 +16,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use myelin_bench_kit::samples::SampleFile;
+use rustix::event::{self, PollFd, PollFlags, Timespec};
 use serde::Serialize;
 use serde_json::Value;
 
@@ -26,7 +29,24 @@ use crate::{network, record};
 /// the end, is where drivers write; by default one in the folder for temporary files.
 pub fn run(folder: Option<PathBuf>) -> io::Result<()> {
     let own = || std::env::temp_dir().join(format!("myelin-agent-{}", std::process::id()));
-    serve(io::stdin().lock(), io::stdout(), folder.unwrap_or_else(own))
+    let input = fs::File::from(io::stdin().as_fd().try_clone_to_owned()?);
+    serve(Patient(input), io::stdout(), folder.unwrap_or_else(own))
+}
+
+/// Reads for as long as the lab is heard of. A connection may break without a word.
+struct Patient(fs::File);
+
+impl Read for Patient {
+    fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
+        let limit = Timespec { tv_sec: LAB_SILENCE_S_MAX, tv_nsec: 0 };
+        match event::poll(&mut [PollFd::new(&self.0, PollFlags::IN)], Some(&limit))? {
+            0 => {
+                let text = format!("nothing heard of the lab for {LAB_SILENCE_S_MAX} s");
+                Err(io::Error::new(io::ErrorKind::TimedOut, text))
+            }
+            _ => self.0.read(bytes),
+        }
+    }
 }
 
 /// Serves a lab over any two streams.
@@ -41,6 +61,9 @@ pub(super) fn serve(
     let mut agent = Agent { here: Here::default(), folder, run: None, output: output.clone() };
     let mut input = BufReader::new(input);
     while let Some((request, _)) = frame::read(&mut input)? {
+        if matches!(request, Request::Alive) {
+            continue;
+        }
         let (answer, body) = match agent.answer(request) {
             Ok((value, body)) => (Ok(value), body),
             Err(reason) => (Err(reason), Vec::new()),
@@ -138,6 +161,7 @@ impl<W: Write + Send + 'static> Agent<W> {
             }
             Request::Cpus(choice) => self.here.cpus(&choice).and_then(plain),
             Request::Facts => self.here.facts().and_then(plain),
+            Request::Alive => plain(()),
             Request::Route(peer) => network::route_to(peer).and_then(plain),
         }
     }
@@ -225,6 +249,8 @@ fn to_json(answer: &impl Serialize) -> Result<Vec<u8>, String> {
     serde_json::to_vec(answer).map_err(|error| error.to_string())
 }
 
+/// Without a request or a sign of life for so long, the lab is gone.
+const LAB_SILENCE_S_MAX: i64 = 30;
 /// As often as the lab looks around while a run lasts.
 const BEAT: Duration = Duration::from_millis(250);
 /// Of all files of a run; logs of a driver that has run wild are left where they are.

@@ -1,6 +1,7 @@
 //! A host that an agent stands for.
 
 mod ear;
+mod mouth;
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -19,19 +20,20 @@ use serde_json::Value;
 
 use super::child::sample_memory;
 use super::words::{Hello, Request};
-use super::{Begin, Line, Place, Player, Said, Start, frame};
+use super::{Begin, Line, Place, Player, Said, Start};
 use crate::host::Host;
 use crate::observe::Observation;
 use crate::record;
 use crate::run::tuning::Cpus;
 use crate::scenario::{Tuning, TuningChoice};
 use ear::{END_LIMIT, Ear, Shared, State, give_up, lock};
+use mouth::Mouth;
 
 /// The lab's end of the line to an agent. When it is dropped, the agent ends.
 pub(crate) struct Remote {
     name: String,
     drivers: Option<PathBuf>,
-    input: Option<Box<dyn Write + Send>>,
+    mouth: Mouth,
     answers: Receiver<(Result<Value, String>, Vec<u8>)>,
     shared: Arc<Shared>,
     hello: Hello,
@@ -102,7 +104,7 @@ impl Remote {
         Ok(Remote {
             name: name.into(),
             drivers: None,
-            input: Some(input),
+            mouth: Mouth::new(input),
             answers,
             shared,
             hello,
@@ -146,10 +148,7 @@ impl Remote {
         request: &Request,
     ) -> Result<(T, Vec<u8>), String> {
         let begin = Instant::now();
-        if let Some(input) = &mut self.input {
-            // An agent that is gone shows by its closed output, not here.
-            let _ = frame::write(input, request, &[]);
-        }
+        self.mouth.say(request);
         let (answer, body) = loop {
             match self.answers.recv_timeout(LOOK) {
                 Ok(answer) => break answer,
@@ -217,7 +216,7 @@ impl Remote {
 impl Drop for Remote {
     fn drop(&mut self) {
         // The end of its input is the agent's word to end.
-        self.input = None;
+        self.mouth.close();
         let mut process = lock(&self.shared.process);
         if let Some(process) = process.as_mut() {
             let deadline = Instant::now() + END_LIMIT;

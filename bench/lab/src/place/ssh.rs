@@ -62,8 +62,8 @@ fn ssh(host: &str) -> Command {
     command
 }
 
-/// Splits `host:port`, which ssh itself knows in its URIs alone. What is left may be anything that ssh
-/// takes.
+/// Splits `host:port`, which ssh itself knows in its URIs alone. What is left may be anything that
+/// ssh takes.
 fn destination(host: &str) -> (&str, Option<&str>) {
     match host.rsplit_once(':') {
         Some((name, port))
@@ -223,7 +223,7 @@ fn explain(host: &str, said: &str) -> (Option<String>, String) {
     let last = lines.clone().next_back().map(str::to_owned);
     for (sign, remedy) in REMEDIES {
         if let Some(line) = lines.clone().find(|line| line.contains(sign)) {
-            let line = line.trim_matches(['@', ' ']).trim_end_matches('.');
+            let line = line.trim_matches(['@', ' ']).trim_end_matches(['.', '!']);
             return (Some(line.to_owned()), remedy.replace("HOST", host));
         }
     }
@@ -232,8 +232,8 @@ fn explain(host: &str, said: &str) -> (Option<String>, String) {
 
 /// What stands for ssh, with options of its own, for instance `ssh -F FILE`.
 const COMMAND: &str = "MYELIN_SSH";
-/// Nobody is there to answer questions; a host that does not answer within seconds is gone; nothing of
-/// the user's session is carried along.
+/// Nobody is there to answer questions; a host that does not answer within seconds is gone; nothing
+/// of the user's session is carried along.
 const OPTIONS: [&str; 9] = [
     "BatchMode=yes",
     "ConnectTimeout=10",
@@ -301,7 +301,7 @@ mod tests {
             (
                 "@@@@@\n@  WARNING: REMOTE HOST IDENTIFICATION HAS CHANGED!  @\n@@@@\n\
                  Host key verification failed.\n",
-                "WARNING: REMOTE HOST IDENTIFICATION HAS CHANGED!",
+                "WARNING: REMOTE HOST IDENTIFICATION HAS CHANGED",
                 "ssh-keygen -R",
             ),
             ("Host key verification failed.\n", "Host key verification failed", "by hand, `ssh b`"),

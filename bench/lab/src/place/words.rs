@@ -35,6 +35,8 @@ pub(super) enum Request {
     Unavailable(Tuning, TuningChoice),
     Cpus(TuningChoice),
     Facts,
+    /// The lab is there: said now and then, and not answered.
+    Alive,
     /// Yields the interface that leads to an address, and the address of this host there.
     Route(IpAddr),
 }

@@ -220,10 +220,24 @@ impl<'a> Measuring<'a> {
         let mut here: [Box<dyn Place>; 1] = [Box::new(Here::default())];
         let link = scenario.network.clone().unwrap_or_default();
         let places = match (cell.topology, &mut self.hosts) {
-            (Topology::TwoHosts, Some(hosts)) => hosts.ready(&link, run.order).map(|reached| {
-                order.across = Some(reached.across);
-                reached.places
-            }),
+            (Topology::TwoHosts, Some(hosts)) => {
+                let are_real = hosts.are_real();
+                match hosts.ready(&link, run.order) {
+                    Ok(reached) => {
+                        order.across = Some(reached.across);
+                        Ok(reached.places)
+                    }
+                    // Every further run would try in vain, too.
+                    Err(reason) if are_real => {
+                        let path = self.folder.path().display();
+                        anyhow::bail!(
+                            "{reason}; earlier runs are intact: go on with `myelin bench run \
+                             --resume {path}`"
+                        );
+                    }
+                    Err(reason) => Err(reason),
+                }
+            }
             (Topology::TwoHosts, None) => Err("two hosts were there when the plan was made".into()),
             _ => Ok(&mut here[..]),
         };
