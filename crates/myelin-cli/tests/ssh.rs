@@ -92,8 +92,8 @@ impl Servers {
 
     /// No file of ours, and no process but the two servers.
     fn assert_left_nothing(&self) {
-        for host in 0..2 {
-            let folder = self.path(TEMPORARY[host]);
+        for (host, folder) in TEMPORARY.into_iter().enumerate() {
+            let folder = self.path(folder);
             wait_for("nothing left behind", || {
                 let is_empty = fs::read_dir(&folder).unwrap().next().is_none();
                 (is_empty && self.spaces.processes(host).len() == 1).then_some(())
