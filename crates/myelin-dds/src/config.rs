@@ -44,6 +44,8 @@ impl Config {
       <AckDelay>1 ms</AckDelay>
       <!-- Ask a newly found writer at once what it has; all of discovery is such writers. -->
       <PreEmptiveAckDelay>0 ms</PreEmptiveAckDelay>
+      <!-- After a cut all that is kept has to be asked for, a few samples at a time. -->
+      <NackDelay>10 ms</NackDelay>
       <!-- A publisher that is dropped waits itself, and for what is unacknowledged alone. -->
       <WriterLingerDuration>0 s</WriterLingerDuration>
     </Internal>

@@ -301,10 +301,26 @@ impl Pair {
         let ping_done = self.ping.expect_done();
         self.pong.say(&Command::Stop);
         let pong_done = self.pong.expect_done();
+        self.end();
+        (ping_done, pong_done)
+    }
+
+    /// As `finish`, of a reliable stream: pong has heard the end of it before it is told to stop, so
+    /// that nothing is under way any more.
+    pub fn finish_heard(&mut self) -> (Done, Done) {
+        self.pong.go();
+        self.ping.go();
+        let ping_done = self.ping.expect_done();
+        let pong_done = self.pong.expect_done();
+        self.pong.say(&Command::Stop);
+        self.end();
+        (ping_done, pong_done)
+    }
+
+    fn end(&mut self) {
         assert!(self.pong.expect_end().success());
         self.ping.say(&Command::Stop);
         assert!(self.ping.expect_end().success());
-        (ping_done, pong_done)
     }
 }
 

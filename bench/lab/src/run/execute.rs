@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use myelin_bench_kit::protocol::{Command, Done, Keeping, Ready, Role, Workload};
+use myelin_bench_kit::protocol::{Command, Done, Keeping, Ready, Reliability, Role, Workload};
 
 use super::cast::Cast;
 use super::order::Order;
@@ -194,10 +194,15 @@ fn wait_done(order: &Order<'_>, cast: &mut Cast<'_>) -> Result<(), Failure> {
 }
 
 /// The last thing ping publishes in a stream tells pong that it was the last. Until pong has
-/// heard it, what is on its way is not lost; but it may have been lost itself.
+/// heard it, what is on its way is not lost; but it may have been lost itself, unless the stream is
+/// reliable.
 fn await_goodbye(order: &Order<'_>, cast: &mut Cast<'_>) -> Result<(), Failure> {
     let is_stream = order.prepare.workload.is_one_way();
-    let deadline = Instant::now() + GOODBYE_LIMIT;
+    let limit = match order.prepare.reliability {
+        Reliability::Reliable => RELIABLE_GOODBYE_LIMIT,
+        Reliability::BestEffort => GOODBYE_LIMIT,
+    };
+    let deadline = Instant::now() + limit;
     while is_stream && !cast.are_done(Role::Pong) && Instant::now() < deadline {
         cast.listen()?;
     }
@@ -212,5 +217,7 @@ const STALL_LIMIT: Duration = Duration::from_secs(10);
 const LOST_LIMIT: u32 = myelin_bench_kit::pingpong::LOST_IN_A_ROW_MAX + 1;
 /// How long a stream's last message may take to be heard.
 const GOODBYE_LIMIT: Duration = Duration::from_secs(1);
+/// Likewise, of a reliable stream: as long as a slow link may take for a full history.
+const RELIABLE_GOODBYE_LIMIT: Duration = Duration::from_secs(10);
 const DONE_LIMIT: Duration = Duration::from_secs(2);
 const DAEMON_LIMIT: Duration = Duration::from_secs(10);

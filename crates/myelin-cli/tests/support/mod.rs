@@ -18,7 +18,7 @@ pub fn alone() -> MutexGuard<'static, ()> {
 /// `myelin bench …`, with the drivers built beside it.
 pub fn bench(arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_myelin"));
-    command.arg("bench").args(arguments);
+    command.arg("bench").args(arguments).env(TEST, std::process::id().to_string());
     command
 }
 
@@ -138,6 +138,9 @@ impl Traces {
             fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path()).collect()
         };
         let ours = |pid: u32| {
+            if !is_of_this_test(pid) {
+                return None;
+            }
             let name = fs::read_to_string(format!("/proc/{pid}/comm")).ok()?;
             let ours = name.starts_with("myelin-driver") || name.starts_with("iox-roudi");
             let ours = ours || is_agent(pid);
@@ -166,6 +169,13 @@ impl Traces {
     }
 }
 
+/// Whether `bench` has started it, or what that has started: other sessions may be at work.
+fn is_of_this_test(pid: u32) -> bool {
+    let environment = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
+    let own = format!("{TEST}={}", std::process::id());
+    environment.split(|byte| *byte == 0).any(|variable| variable == own.as_bytes())
+}
+
 fn is_agent(pid: u32) -> bool {
     let line = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
     String::from_utf8_lossy(&line).contains("myelin\0bench\0agent\0")
@@ -176,3 +186,6 @@ fn is_dead(pid: u32) -> bool {
     let state = stat.rsplit(')').next().unwrap_or("").split_whitespace().next();
     matches!(state, None | Some("Z" | "X"))
 }
+
+/// Names the test in the environment of all that it starts.
+const TEST: &str = "MYELIN_TEST";
