@@ -225,13 +225,7 @@ impl Kept {
 }
 
 fn quicker(one: Exchange, other: Exchange) -> Exchange {
-    if delay_ns(&other) < delay_ns(&one) { other } else { one }
-}
-
-/// Its time on the way, there and back.
-fn delay_ns(exchange: &Exchange) -> i64 {
-    let away_ns = exchange.returned_ns as i64 - exchange.asked_ns as i64;
-    away_ns - (exchange.answered_ns as i64 - exchange.heard_ns as i64)
+    if other.delay_ns() < one.delay_ns() { other } else { one }
 }
 
 /// Questions one after the other.
@@ -341,7 +335,7 @@ mod tests {
         }
         let exchanges = kept.exchanges;
         assert!((EXCHANGES_MAX / 2..=EXCHANGES_MAX).contains(&exchanges.len()));
-        let quick = exchanges.iter().filter(|exchange| delay_ns(exchange) == 8).count();
+        let quick = exchanges.iter().filter(|exchange| exchange.delay_ns() == 8).count();
         assert!(quick >= exchanges.len() - 1, "all but the last group's");
         let gaps = exchanges.windows(2).map(|pair| pair[1].asked_ns - pair[0].asked_ns);
         assert!(gaps.clone().all(|gap_ns| gap_ns <= 32_000 && gap_ns > 0), "{:?}", gaps.max());

@@ -75,9 +75,15 @@ impl Clock {
 /// `CLOCK_MONOTONIC` in nanoseconds. Some 20 ns through the vDSO; see [`calibrate`].
 #[inline(always)]
 pub fn monotonic_ns() -> u64 {
+    read_ns(libc::CLOCK_MONOTONIC)
+}
+
+/// A clock that always exists on Linux, in nanoseconds.
+#[inline(always)]
+pub(crate) fn read_ns(clock: libc::clockid_t) -> u64 {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: `time` is a valid timespec; CLOCK_MONOTONIC always exists on Linux.
-    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &mut time) };
+    // SAFETY: `time` is a valid timespec; of a clock that does not exist it stays as it is.
+    unsafe { libc::clock_gettime(clock, &mut time) };
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
 

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use crate::clock::Clock;
+use crate::clock::{Clock, read_ns};
 use crate::protocol::{Keeping, Ptp};
 
 /// Looks now. Takes some milliseconds, up to a second where PTP runs.
@@ -20,18 +20,11 @@ pub(crate) fn look(clock: &Clock) -> Keeping {
 fn read(clock: &Clock) -> Keeping {
     let one = |_| {
         let before_ns = clock.now();
-        let wall_ns = wall_ns();
+        let wall_ns = read_ns(libc::CLOCK_REALTIME);
         let width_ns = clock.now() - before_ns;
         Keeping { monotonic_ns: before_ns + width_ns / 2, wall_ns, width_ns, ..Keeping::default() }
     };
     (0..READS).map(one).min_by_key(|keeping| keeping.width_ns).unwrap_or_default()
-}
-
-fn wall_ns() -> u64 {
-    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: `time` is a valid timespec; CLOCK_REALTIME always exists.
-    unsafe { libc::clock_gettime(libc::CLOCK_REALTIME, &mut time) };
-    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
 
 /// adjtimex(2), which changes nothing with no modes set.

@@ -3,14 +3,12 @@
 //! inherits them; locking and pre-faulting can only be done from within, and so can what concerns a
 //! thread of the kit's own.
 
+use crate::clock::read_ns;
 use crate::driver::Error;
 
 /// CPU time of this process, all threads, ended ones included, in nanoseconds.
 pub fn cpu_ns() -> u64 {
-    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: `time` is a valid timespec; the clock always exists on Linux.
-    unsafe { libc::clock_gettime(libc::CLOCK_PROCESS_CPUTIME_ID, &mut time) };
-    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
+    read_ns(libc::CLOCK_PROCESS_CPUTIME_ID)
 }
 
 /// Locks all present and future memory and touches [`STACK_BYTES`] of the stack, so that no page

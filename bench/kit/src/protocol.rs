@@ -25,7 +25,7 @@ mod clocks;
 mod system;
 
 use std::collections::BTreeMap;
-use std::net::{IpAddr, SocketAddr};
+use std::net::IpAddr;
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
@@ -251,18 +251,6 @@ pub struct Network {
     pub peer: IpAddr,
     /// The first of [`PORTS`] ports, TCP and UDP, that are this run's on both hosts.
     pub port: u16,
-}
-
-impl Network {
-    /// Port `offset`, below [`PORTS`], on this host.
-    pub fn here(&self, offset: u16) -> SocketAddr {
-        SocketAddr::new(self.own, self.port + offset)
-    }
-
-    /// Port `offset`, below [`PORTS`], on the other host.
-    pub fn there(&self, offset: u16) -> SocketAddr {
-        SocketAddr::new(self.peer, self.port + offset)
-    }
 }
 
 /// How many ports a run across hosts has.

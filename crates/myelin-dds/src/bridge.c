@@ -95,22 +95,33 @@ static void on_reader_incompatible(dds_entity_t reader,
   listener->incompatible(listener->context, reader, status.last_policy_id);
 }
 
+/* Takes over `calls`. */
+static dds_entity_t create_endpoint(int32_t participant, bool is_writer,
+                                    const struct myelin_dds_settings *settings,
+                                    dds_listener_t *calls, struct ddsi_sertype **type)
+{
+  const dds_entity_t topic = create_topic(participant, settings, type);
+  dds_entity_t endpoint = topic;
+  if (topic >= 0) {
+    dds_qos_t *qos = create_qos(settings, is_writer);
+    endpoint = is_writer ? dds_create_writer(participant, topic, qos, calls)
+                         : dds_create_reader(participant, topic, qos, calls);
+    dds_delete_qos(qos);
+    (void)dds_delete(topic); /* the endpoint keeps it */
+  }
+  dds_delete_listener(calls);
+  return endpoint;
+}
+
 int32_t myelin_dds_writer(int32_t participant, const struct myelin_dds_settings *settings,
                           const struct myelin_dds_listener *listener,
                           const struct ddsi_sertype **type)
 {
-  struct ddsi_sertype *made;
-  const dds_entity_t topic = create_topic(participant, settings, &made);
-  if (topic < 0)
-    return topic;
+  struct ddsi_sertype *made = NULL;
   dds_listener_t *calls = dds_create_listener((void *)listener);
   dds_lset_publication_matched(calls, on_writer_matched);
   dds_lset_offered_incompatible_qos(calls, on_writer_incompatible);
-  dds_qos_t *qos = create_qos(settings, true);
-  const dds_entity_t writer = dds_create_writer(participant, topic, qos, calls);
-  dds_delete_qos(qos);
-  dds_delete_listener(calls);
-  (void)dds_delete(topic); /* the writer keeps it */
+  const dds_entity_t writer = create_endpoint(participant, true, settings, calls, &made);
   *type = made;
   return writer;
 }
@@ -118,20 +129,12 @@ int32_t myelin_dds_writer(int32_t participant, const struct myelin_dds_settings 
 int32_t myelin_dds_reader(int32_t participant, const struct myelin_dds_settings *settings,
                           const struct myelin_dds_listener *listener)
 {
-  struct ddsi_sertype *made;
-  const dds_entity_t topic = create_topic(participant, settings, &made);
-  if (topic < 0)
-    return topic;
+  struct ddsi_sertype *type;
   dds_listener_t *calls = dds_create_listener((void *)listener);
   dds_lset_data_available(calls, on_data);
   dds_lset_subscription_matched(calls, on_reader_matched);
   dds_lset_requested_incompatible_qos(calls, on_reader_incompatible);
-  dds_qos_t *qos = create_qos(settings, false);
-  const dds_entity_t reader = dds_create_reader(participant, topic, qos, calls);
-  dds_delete_qos(qos);
-  dds_delete_listener(calls);
-  (void)dds_delete(topic); /* the reader keeps it */
-  return reader;
+  return create_endpoint(participant, false, settings, calls, &type);
 }
 
 int32_t myelin_dds_discovery(int32_t participant, uint8_t writers,

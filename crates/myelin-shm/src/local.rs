@@ -59,11 +59,10 @@ impl LocalSubscription {
     pub(crate) fn lose(&mut self, publisher: EndpointId, died: bool) {
         let Some(ended) = self.matches.remove(&publisher) else { return };
         if let Some(shared) = self.shared.upgrade() {
-            if !ended.complete {
-                // So that the reader sees it at all, finds nothing in it, and frees its connection.
-                shared.start(publisher, NEVER_REACHED);
+            match ended.complete {
+                true => shared.publisher_gone(publisher),
+                false => shared.publisher_never_came(publisher),
             }
-            shared.publisher_gone(publisher);
         }
         if ended.complete {
             let pid = ended.pid;
@@ -71,9 +70,6 @@ impl LocalSubscription {
         }
     }
 }
-
-/// A sequence that no publisher comes to.
-const NEVER_REACHED: u64 = u64::MAX >> 1;
 
 #[cfg(test)]
 mod tests {

@@ -36,11 +36,7 @@ impl StandIn {
         let connection = subscription.reserve(id, descriptor, Vec::new())?;
         let attached =
             view(subscription, &publication, connection).and_then(|view| publication.attach(view));
-        let start = attached.inspect_err(|_| {
-            // So that the reader frees the connection; see `LocalSubscription::lose`.
-            subscription.start(id, u64::MAX >> 1);
-            subscription.publisher_gone(id);
-        })?;
+        let start = attached.inspect_err(|_| subscription.publisher_never_came(id))?;
         let grows = Arc::downgrade(subscription);
         publication.on_growth(Box::new(move |segment| {
             let Some(subscription) = grows.upgrade() else { return };

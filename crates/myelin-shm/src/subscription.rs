@@ -212,6 +212,13 @@ impl SubscriptionShared {
         known.map_or(Ok(()), |source| source.add_segment(number, slot_bytes, slots, fd))
     }
 
+    /// The match with a publisher that has a connection is not to be: the reader sees it all the same,
+    /// finds nothing in it, and frees the connection.
+    pub(crate) fn publisher_never_came(&self, publisher: EndpointId) {
+        self.start(publisher, NEVER_REACHED);
+        self.publisher_gone(publisher);
+    }
+
     /// The publisher has left or died. What it published can still be read.
     pub fn publisher_gone(&self, publisher: EndpointId) {
         let sources = self.sources();
@@ -363,3 +370,6 @@ impl Drop for SubscriptionShared {
         }
     }
 }
+
+/// A sequence that no publisher comes to.
+const NEVER_REACHED: u64 = u64::MAX >> 1;

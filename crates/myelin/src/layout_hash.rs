@@ -43,7 +43,12 @@ impl LayoutHash {
 
     /// The hash of a type that is only a name, as `f64`.
     pub const fn of_scalar(name: &str) -> u64 {
-        LayoutHash::BEGIN.bytes(name.as_bytes()).hash
+        LayoutHash::of_bytes(name.as_bytes())
+    }
+
+    /// The hash itself, of any bytes.
+    pub(crate) const fn of_bytes(bytes: &[u8]) -> u64 {
+        LayoutHash::BEGIN.bytes(bytes).hash
     }
 
     /// The hash of `[T; N]`.

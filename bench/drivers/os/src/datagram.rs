@@ -57,9 +57,9 @@ pub fn udp_across(way: &Way<'_>) -> Result<Ends, Error> {
         _ => ([3, 4], [1, 2]),
     };
     let socket = |ours, theirs| {
-        let at: SocketAddr = way.network.here(ours);
+        let at: SocketAddr = way.network.own_at(ours);
         let socket = UdpSocket::bind(at).map_err(|error| cannot_bind(at, error))?;
-        socket.connect(way.network.there(theirs))?;
+        socket.connect(way.network.peer_at(theirs))?;
         let socket = OwnedFd::from(socket);
         prepare_socket(&socket)?;
         Ok::<_, Error>(socket)

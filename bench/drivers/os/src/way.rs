@@ -8,6 +8,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::time::Duration;
 
 use myelin_bench_kit::Error;
+use myelin_bench_kit::network::MEETING;
 use myelin_bench_kit::protocol::{Network, Prepare, Role};
 use rustix::io::Errno;
 use rustix::net::sockopt::{self, Timeout};
@@ -31,7 +32,7 @@ impl<'a> Way<'a> {
     /// Pong listens from now on.
     pub fn new(prepare: &Prepare, network: &'a Network) -> Result<Self, Error> {
         let (role, peer) = (prepare.role, network.peer);
-        let listener = (role == Role::Pong).then(|| listen(network.here(MEETING))).transpose()?;
+        let listener = (role == Role::Pong).then(|| listen(network.own_at(MEETING))).transpose()?;
         let deadline = Deadline::new(prepare, format!("`ping {peer}` from here says if it is up"));
         Ok(Way { network, role, deadline, listener })
     }
@@ -63,7 +64,7 @@ impl<'a> Way<'a> {
     }
 
     fn connect(&self) -> Result<OwnedFd, Error> {
-        let (own, there) = (SocketAddr::new(self.network.own, 0), self.network.there(MEETING));
+        let (own, there) = (SocketAddr::new(self.network.own, 0), self.network.peer_at(MEETING));
         let family = if own.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
         loop {
             let flags = SocketFlags::CLOEXEC;
@@ -116,8 +117,6 @@ pub fn cannot_bind(at: SocketAddr, error: std::io::Error) -> Error {
     Error::new(format!("cannot use {at}: {error}")).remedy(remedy)
 }
 
-/// The port at which pong listens.
-const MEETING: u16 = 0;
 /// A connection that is dead for four probes has ended: after 20 s.
 const PROBE_EVERY: Duration = Duration::from_secs(4);
 const PROBES: u32 = 4;

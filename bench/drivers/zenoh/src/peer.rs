@@ -44,7 +44,7 @@ impl<'a> Peer<'a> {
         if prepare.role == Role::Ping {
             for index in 0..prepare.subscribers {
                 let endpoint = match &prepare.network {
-                    Some(network) => Some(tcp(network.there(index as u16))),
+                    Some(network) => Some(tcp(network.peer_at(index as u16))),
                     None => meet::ask(prepare, index, until_ns)?,
                 };
                 let endpoint = endpoint.ok_or_else(|| absent(prepare, index as usize))?;
@@ -52,7 +52,7 @@ impl<'a> Peer<'a> {
             }
         } else {
             endpoints.listen.push(match (&prepare.network, variant.shared_memory) {
-                (Some(network), _) => tcp(network.here(prepare.index as u16)),
+                (Some(network), _) => tcp(network.own_at(prepare.index as u16)),
                 (None, true) => {
                     format!("unixsock-stream/{}", meet::socket_path(prepare).display())
                 }

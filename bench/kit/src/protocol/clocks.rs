@@ -16,6 +16,14 @@ pub struct Exchange {
     pub returned_ns: u64,
 }
 
+impl Exchange {
+    /// Its time on the way, there and back; of clocks that go back it may be negative.
+    pub fn delay_ns(&self) -> i64 {
+        let away_ns = self.returned_ns.wrapping_sub(self.asked_ns) as i64;
+        away_ns.wrapping_sub(self.answered_ns.wrapping_sub(self.heard_ns) as i64)
+    }
+}
+
 /// How a host's clocks are kept, by its own account, at one moment.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Keeping {

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::process::Command as Program;
 use std::time::Duration;
 
-use myelin_bench_kit::protocol::{Command, Network, Prepare, Reliability, Role, System};
+use myelin_bench_kit::protocol::{Network, Prepare, Reliability, Role, System};
 use tempfile::TempDir;
 
 use super::namespaces::{INTERFACE, Namespaces};
@@ -78,6 +78,13 @@ pub fn systems_across(executable: &Path) -> Vec<System> {
     systems
 }
 
+/// All of the below.
+pub fn another_host_is_reached(executable: &Path, system: &System) {
+    messages_are_answered(executable, system);
+    streams_arrive(executable, system);
+    a_cut_is_survived(executable, system);
+}
+
 /// Round trips of all sizes come back, between addresses of either family.
 pub fn messages_are_answered(executable: &Path, system: &System) {
     answered(executable, system, ADDRESSES, &[(64, 200), (70_000, 50), (10 << 20, 3)]);
@@ -118,16 +125,14 @@ pub fn a_cut_is_survived(executable: &Path, system: &System) {
         let plain = Prepare { reliability, depth: messages as u32, ..at_rate(&system.name) };
         let prepare = Prepare { payload_bytes, rate_hz, messages, ..plain };
         let mut pair = hosts.open(executable, &prepare);
-        pair.pong.go();
-        pair.ping.go();
+        pair.go();
         pair.pong_samples.await_first();
         hosts.run(Role::Ping, &["ip", "link", "set", INTERFACE, "down"]);
         std::thread::sleep(CUT);
         hosts.run(Role::Ping, &["ip", "link", "set", INTERFACE, "up"]);
         let what = format!("{}, {}", system.name, reliability.name());
-        assert_eq!(pair.ping.expect_done().sent, messages, "{what}");
-        pair.pong.say(&Command::Stop);
-        let pong = pair.pong.expect_done();
+        let (ping, pong) = pair.end(reliability);
+        assert_eq!(ping.sent, messages, "{what}");
         assert_eq!((pong.duplicates, pong.out_of_order, pong.corrupt), (0, 0, 0), "{what}");
         let last = pair.pong_samples.records().last().expect("some arrived").id;
         assert!(last > messages / 2, "{what}: nothing came after the cut");

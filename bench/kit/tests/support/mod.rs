@@ -21,8 +21,8 @@ use std::time::{Duration, Instant};
 
 use myelin_bench_kit::clock;
 use myelin_bench_kit::protocol::{
-    Arrivals, Command, DEPTH_DEFAULT, Description, Done, Event, PROTOCOL, Prepare, Role, Touch,
-    Workload,
+    Arrivals, Command, DEPTH_DEFAULT, Description, Done, Event, PROTOCOL, Prepare, Reliability,
+    Role, Touch, Workload,
 };
 use myelin_bench_kit::samples::{Record, SampleFile};
 
@@ -293,34 +293,30 @@ impl Pair {
         Pair { ping, pong, ping_samples, pong_samples }
     }
 
+    /// Has both begin.
+    pub fn go(&mut self) {
+        self.pong.go();
+        self.ping.go();
+    }
+
     /// Runs to the end and stops both in the lab's order: what pong has not read yet may go with
     /// ping.
     pub fn finish(&mut self) -> (Done, Done) {
-        self.pong.go();
-        self.ping.go();
-        let ping_done = self.ping.expect_done();
-        self.pong.say(&Command::Stop);
-        let pong_done = self.pong.expect_done();
-        self.end();
-        (ping_done, pong_done)
+        self.go();
+        self.end(Reliability::BestEffort)
     }
 
-    /// As `finish`, of a reliable stream: pong has heard the end of it before it is told to stop, so
-    /// that nothing is under way any more.
-    pub fn finish_heard(&mut self) -> (Done, Done) {
-        self.pong.go();
-        self.ping.go();
+    /// Waits for the end and stops both. Of a reliable stream pong has heard of it before it is told
+    /// to stop, so that nothing is under way any more.
+    pub fn end(&mut self, reliability: Reliability) -> (Done, Done) {
         let ping_done = self.ping.expect_done();
-        let pong_done = self.pong.expect_done();
+        let heard = (reliability == Reliability::Reliable).then(|| self.pong.expect_done());
         self.pong.say(&Command::Stop);
-        self.end();
-        (ping_done, pong_done)
-    }
-
-    fn end(&mut self) {
+        let pong_done = heard.unwrap_or_else(|| self.pong.expect_done());
         assert!(self.pong.expect_end().success());
         self.ping.say(&Command::Stop);
         assert!(self.ping.expect_end().success());
+        (ping_done, pong_done)
     }
 }
 

@@ -3,9 +3,7 @@
 
 use std::path::Path;
 
-use myelin_bench_kit::protocol::{
-    Done, Frame, Prepare, Reliability, Role, System, Topology, Workload,
-};
+use myelin_bench_kit::protocol::{Done, Frame, Prepare, Role, System, Topology, Workload};
 use myelin_bench_kit::samples::Record;
 
 use super::{Pair, Solo, describe, prepare};
@@ -49,10 +47,8 @@ pub fn across(executable: &Path, prepare: &Prepare) -> Ran {
 
 /// Runs `pair`, which is ready, to the end.
 pub fn finish(mut pair: Pair, prepare: &Prepare) -> Ran {
-    let (ping, pong) = match prepare.reliability {
-        Reliability::Reliable => pair.finish_heard(),
-        Reliability::BestEffort => pair.finish(),
-    };
+    pair.go();
+    let (ping, pong) = pair.end(prepare.reliability);
     assert!(ping.pong.is_none() && pong.cpu_ns.is_some());
     checked(prepare, ping, pong, pair.ping_samples.records(), pair.pong_samples.records())
 }

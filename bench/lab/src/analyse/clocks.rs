@@ -124,7 +124,7 @@ impl Comparison {
             fits.push(fit);
             rest = &rest[length..];
         }
-        let least_delay_ns = sound.iter().map(delay_ns).min().unwrap_or(0);
+        let least_delay_ns = sound.iter().map(Exchange::delay_ns).min().unwrap_or(0);
         let (kept, is_ptp_ruled_out) = (None, false);
         Ok(Comparison { fits, kept, is_ptp_ruled_out, exchanges: sound.len(), least_delay_ns })
     }
@@ -240,13 +240,8 @@ fn longest(exchanges: &[Exchange]) -> (Fit, usize) {
 fn is_sound(exchange: &Exchange) -> bool {
     let in_order = exchange.asked_ns <= exchange.returned_ns
         && exchange.heard_ns <= exchange.answered_ns
-        && delay_ns(exchange) >= 0;
+        && exchange.delay_ns() >= 0;
     in_order && exchange.returned_ns.max(exchange.answered_ns) <= i64::MAX as u64
-}
-
-/// Its time on the way, there and back.
-fn delay_ns(exchange: &Exchange) -> i64 {
-    upper_ns(exchange) - lower_ns(exchange)
 }
 
 /// θ at `asked_ns` is no more than this.

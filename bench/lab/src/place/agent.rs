@@ -21,7 +21,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::words::{Hello, Request, Word};
-use super::{Begin, Here, Place, Player, boot_id, frame};
+use super::{Begin, Here, Place, Player, boot_id, frame, lock};
 use crate::observe::sampler::come_last;
 use crate::{network, record};
 
@@ -231,10 +231,6 @@ fn files_below(folder: &Path, deep: u32, found: &mut Vec<PathBuf>) {
             _ => {}
         }
     }
-}
-
-fn lock(files: &Files) -> std::sync::MutexGuard<'_, Vec<(Player, Arc<SampleFile>)>> {
-    files.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
 }
 
 fn plain(answer: impl Serialize) -> Answer {

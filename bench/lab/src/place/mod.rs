@@ -22,8 +22,8 @@ mod words;
 
 use std::fmt;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::mpsc::Sender;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use myelin_bench_kit::protocol::{Command, Event, Prepare, Role, System};
@@ -196,4 +196,9 @@ pub(crate) trait Place: Send {
 /// Tells one start of one machine from all others, whatever namespace it is read in.
 fn boot_id() -> String {
     std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default()
+}
+
+/// Whoever has panicked under it has left nothing half done.
+fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
+    of.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -20,13 +20,13 @@ use serde_json::Value;
 
 use super::child::sample_memory;
 use super::words::{Hello, Request};
-use super::{Begin, Line, Place, Player, Said, Start};
+use super::{Begin, Line, Place, Player, Said, Start, lock};
 use crate::host::Host;
 use crate::observe::Observation;
 use crate::record;
 use crate::run::tuning::Cpus;
 use crate::scenario::{Tuning, TuningChoice};
-use ear::{END_LIMIT, Ear, Shared, State, give_up, lock};
+use ear::{END_LIMIT, Ear, Shared, State, give_up};
 use mouth::Mouth;
 
 /// The lab's end of the line to an agent. When it is dropped, the agent ends.

@@ -21,8 +21,8 @@ pub(super) fn reach(
     chosen: &mut Vec<Chosen>,
     notes: &mut Vec<String>,
 ) -> Result<Option<Hosts>> {
-    let across = |(scenario, _): &&mut Chosen| scenario.plan.is_across_hosts();
-    if !chosen.iter().any(|(scenario, _)| scenario.plan.is_across_hosts()) {
+    let is_across = |(scenario, _): &Chosen| scenario.plan.is_across_hosts();
+    if !chosen.iter().any(is_across) {
         return match choice {
             None => Ok(None),
             Some(choice) => {
@@ -33,7 +33,7 @@ pub(super) fn reach(
         };
     }
     let choice = choice.cloned().unwrap_or_default();
-    for (scenario, _) in chosen.iter_mut().filter(across) {
+    for (scenario, _) in chosen.iter_mut().filter(|it| is_across(it)) {
         if let (HostsChoice::Real(_), Some(_)) = (&choice, &scenario.network) {
             let place = scenario.source.find("[network]");
             let text =
@@ -42,13 +42,12 @@ pub(super) fn reach(
             return Err(scenario.source.error(place, text).remedy(remedy).into());
         }
     }
-    let entries = chosen.iter_mut().filter(across).flat_map(|(_, entries)| entries.iter());
+    let entries = chosen.iter().filter(|it| is_across(it)).flat_map(|(_, entries)| entries);
     let drivers = drivers_of(entries);
     let mut hosts = match Hosts::reach(choice, drivers) {
         Ok(hosts) => hosts,
         Err(reason) => {
-            let is_across = |(scenario, _): &mut Chosen| scenario.plan.is_across_hosts();
-            let left_out: Vec<Chosen> = chosen.extract_if(.., is_across).collect();
+            let left_out: Vec<Chosen> = chosen.extract_if(.., |it| is_across(it)).collect();
             if chosen.is_empty() {
                 return Err(InputError::new(reason).into());
             }
@@ -57,7 +56,7 @@ pub(super) fn reach(
             return Ok(None);
         }
     };
-    for (scenario, entries) in chosen.iter_mut().filter(across) {
+    for (scenario, entries) in chosen.iter_mut().filter(|it| is_across(it)) {
         leave_out_missing(&mut hosts, scenario, entries, notes)?;
         if hosts.are_real() {
             let there = |tuning, choice: &TuningChoice| hosts.unavailable(tuning, choice);

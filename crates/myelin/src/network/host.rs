@@ -7,7 +7,7 @@
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-use crate::{EndpointId, Error};
+use crate::{EndpointId, Error, LayoutHash};
 
 /// What a publisher is to other hosts. Partitions name it, so that a subscriber can ask each kind
 /// with other settings: DDS does not match a reliable reader with a best-effort writer, Myelin does.
@@ -43,7 +43,7 @@ impl Host {
         let folder = std::fs::metadata(folder);
         let folder = folder.map_err(|error| Error::system("looking at the folder", error))?;
         let place = [folder.dev().to_le_bytes(), folder.ino().to_le_bytes()].concat();
-        Ok(Host(hash(boot.trim_ascii().iter().chain(&place))))
+        Ok(Host(LayoutHash::of_bytes(&[boot.trim_ascii(), &place].concat())))
     }
 
     /// The partitions of a writer of this host: for each bit of the host one that names the bit's
@@ -66,13 +66,6 @@ impl Host {
 
 fn partition(bit: u32, value: bool, kind: Kind) -> String {
     format!("myelin{bit}{}{}", if value { '+' } else { '-' }, kind.letter())
-}
-
-/// FNV-1a.
-fn hash<'a>(bytes: impl Iterator<Item = &'a u8>) -> u64 {
-    bytes.fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
-        (hash ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3)
-    })
 }
 
 /// What an endpoint tells of itself, as DDS user data.

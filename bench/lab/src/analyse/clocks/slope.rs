@@ -2,7 +2,7 @@
 
 use myelin_bench_kit::protocol::Exchange;
 
-use super::{WANDER, delay_ns, lower_ns, upper_ns};
+use super::{WANDER, lower_ns, upper_ns};
 
 /// The least and the greatest slope θ may have had; `None` if no function of that kind fits. No less
 /// wide than twice [`WANDER`].
@@ -33,7 +33,7 @@ fn best_of_windows(exchanges: &[Exchange]) -> Vec<Exchange> {
     let length_ns = (last.asked_ns - first.asked_ns) / WINDOWS + 1;
     let window = |exchange: &Exchange| (exchange.asked_ns - first.asked_ns) / length_ns;
     let windows = exchanges.chunk_by(|one, other| window(one) == window(other));
-    windows.filter_map(|window| window.iter().copied().min_by_key(delay_ns)).collect()
+    windows.filter_map(|window| window.iter().copied().min_by_key(Exchange::delay_ns)).collect()
 }
 
 /// All pairs of them are looked at.

@@ -5,14 +5,14 @@ use std::io::{self, BufReader, Read};
 use std::os::unix::process::ExitStatusExt;
 use std::process::Child;
 use std::sync::mpsc::{Receiver, Sender};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use myelin_bench_kit::samples::SampleFile;
 use serde_json::Value;
 
 use super::super::words::{Hello, Word};
-use super::super::{Player, Said, frame};
+use super::super::{Player, Said, frame, lock};
 
 /// What the thread that listens to the agent has in common with the lab.
 pub(super) struct Shared {
@@ -29,11 +29,6 @@ pub(super) struct State {
     pub(super) heard: Instant,
     /// Why nothing more will come.
     pub(super) gone: Option<String>,
-}
-
-/// Whoever has panicked under it has left nothing half done.
-pub(super) fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
-    of.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Listens to one agent.
