@@ -15,11 +15,13 @@ or ping has gone.
 """
 
 import argparse
+import atexit
 import dataclasses
 import json
 import math
 import os
 import pathlib
+import select
 import statistics
 import struct
 import subprocess
@@ -33,6 +35,7 @@ FIFO_PRIORITY = 80
 PING_CPU, PONG_CPU = 1, 0
 SAMPLES_HEADER_BYTES, RECORD_BYTES, LEAN = 4096, 64, 8  # bench/kit/src/samples.rs
 PARTS_EVERY_POLLED = 16  # bench/lab/src/plan.rs
+HEARD_WITHIN_S = 60
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 
 
@@ -283,6 +286,7 @@ class Process:
         environment = dict(os.environ, **(environment or {}))
         self.child = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                                       text=True, preexec_fn=take_place, env=environment)
+        atexit.register(self.child.kill)  # Of one that has ended: nothing.
 
     def say(self, message):
         self.write(json.dumps(message))
@@ -296,6 +300,8 @@ class Process:
         return json.loads(line)
 
     def hear_line(self, start):
+        if not select.select([self.child.stdout], [], [], HEARD_WITHIN_S)[0]:
+            sys.exit(f"{self.child.args}: {start} expected; nothing within {HEARD_WITHIN_S} s")
         line = self.child.stdout.readline()
         if not line.startswith(start):
             sys.exit(f"{self.child.args}: {start} expected, not: {line}")

@@ -65,6 +65,18 @@ pub trait Publisher {
     /// Publishes a copy of `message`.
     fn publish(&mut self, message: &[u8]) -> Result<(), Error>;
 
+    /// Publishes a message as long as `message`, of which the first `filled` bytes are written: in a
+    /// loan where there are loans, otherwise a copy of it all. One call of the kit's for what is
+    /// three where the loan and its filling are timed apart; a driver may have a shorter way.
+    #[inline]
+    fn publish_filled(&mut self, message: &[u8], filled: usize) -> Result<(), Error> {
+        if !self.has_loans() {
+            return self.publish(message);
+        }
+        self.loan(message.len())?[..filled].copy_from_slice(&message[..filled]);
+        self.publish_loan()
+    }
+
     /// What is loaned or published next goes to topic `topic`, below `prepare.topics`. Called only
     /// if there are several; the first is 0.
     fn select(&mut self, _topic: u32) {}

@@ -6,8 +6,8 @@
 //! a hop takes less than a microsecond that is a fifth of it: there most messages are lean, with
 //! the first two alone ([`Prepare::parts_every`]).
 //!
-//! Recording and checking happen while nothing is in flight (ping) or after the answer has gone
-//! (pong).
+//! Checking happens while nothing is in flight (ping) or after the answer has gone (pong). So does
+//! recording, except that ping, without a rate, keeps it for the flight of the next message.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -40,7 +40,8 @@ pub fn ping(
     ping.begin_measuring();
     let limit = Limit::new(prepare, ping.done.begin_ns);
     while !stop.load(Ordering::Relaxed) && !ping.is_full() {
-        let Some(intended_ns) = limit.next(ping.done.sent, &ping.link.clock) else {
+        let Some(intended_ns) = limit.next_after(ping.now_ns, ping.done.sent, &ping.link.clock)
+        else {
             break;
         };
         ping.exchange(prepare.warmup_messages + ping.done.sent, intended_ns)?;
@@ -127,6 +128,12 @@ struct Ping<'a> {
     written: usize,
     /// The warm-up's included.
     exchanges: u64,
+    /// Of the message before, to be kept while the next one is under way.
+    unkept: Option<Record>,
+    /// Whether the next message is: found out while this one is under way.
+    is_lean: bool,
+    /// The newest stamp.
+    now_ns: u64,
 }
 
 impl<'a> Ping<'a> {
@@ -143,6 +150,9 @@ impl<'a> Ping<'a> {
             lost_in_a_row: 0,
             written: 0,
             exchanges: 0,
+            unkept: None,
+            is_lean: is_lean(0, prepare),
+            now_ns: 0,
         }
     }
 
@@ -157,7 +167,7 @@ impl<'a> Ping<'a> {
     }
 
     fn is_full(&self) -> bool {
-        self.written >= self.samples.capacity()
+        self.written + usize::from(self.unkept.is_some()) >= self.samples.capacity()
     }
 
     /// One message and its answer, or its loss. Answers to earlier messages that come in between
@@ -168,7 +178,7 @@ impl<'a> Ping<'a> {
         let touch = if self.measuring { self.prepare.touch } else { Touch::Stamps };
         let bytes = self.outgoing.renew(sequence, touch);
         let filled = message::filled(bytes, touch);
-        let is_lean = is_lean(sequence, self.prepare);
+        let is_lean = self.is_lean;
         let entry_ns = self.link.clock.now();
         let stamps = (!is_lean).then_some((entry_ns, &self.link.clock));
         let mut sent = send(self.link.publisher.as_mut(), bytes, filled, stamps)?;
@@ -176,6 +186,8 @@ impl<'a> Ping<'a> {
         sent.cpu = clock::cpu();
         sent.entry_ns = entry_ns;
         self.done.sent += 1;
+        self.keep_up();
+        self.is_lean = self::is_lean(sequence + 1, self.prepare);
         let until = sent.return_ns + self.prepare.reply_timeout_ns;
         let mut record = Record {
             intended_ns: intended_ns.unwrap_or(entry_ns),
@@ -188,6 +200,7 @@ impl<'a> Ping<'a> {
             let subscriber = self.link.subscriber.as_mut();
             let Some(arrival) = receive(subscriber, clock, until, stamps)? else {
                 self.overdue(sequence)?;
+                self.now_ns = until;
                 break;
             };
             let holds = if self.measuring {
@@ -200,15 +213,19 @@ impl<'a> Ping<'a> {
             if arrived.sequence == sequence {
                 arrived.complete(&mut record);
                 self.answered(sequence);
+                self.now_ns = record.take_return_ns;
                 break;
             }
             self.account_stray(arrived, sequence);
         }
         self.done.corrupt += u64::from(record.flags & CORRUPT != 0);
         self.exchanges += 1;
-        self.samples.beat(self.exchanges);
-        if self.measuring {
-            self.keep(record);
+        let every = self.prepare.record_every;
+        if self.measuring && (every == 1 || record.id.is_multiple_of(every)) {
+            self.unkept = Some(record);
+        }
+        if self.prepare.rate_hz.is_some() {
+            self.keep_up();
         }
         Ok(())
     }
@@ -275,11 +292,15 @@ impl<'a> Ping<'a> {
         }
     }
 
+    /// Without a rate this waits until the next message is under way: a pause between two of them
+    /// is time for the other side to look in vain, which takes the line that is to be written next
+    /// away from this one's cache.
     #[inline(always)]
-    fn keep(&mut self, record: Record) {
-        if self.prepare.record_every > 1 && !record.id.is_multiple_of(self.prepare.record_every) {
+    fn keep_up(&mut self) {
+        self.samples.beat(self.exchanges);
+        let Some(record) = self.unkept.take() else {
             return;
-        }
+        };
         if let Some(place) = self.samples.record(self.written) {
             *place = record;
             self.written += 1;
@@ -289,6 +310,7 @@ impl<'a> Ping<'a> {
 
     /// Waits for answers still under way, then closes the books.
     fn finish(mut self) -> Result<Done, Error> {
+        self.keep_up();
         self.done.end_ns = self.link.clock.now();
         self.done.cpu_ns = self.done.cpu_ns.map(|before| process::cpu_ns() - before);
         if self.overdue.is_empty() {

@@ -31,11 +31,18 @@ impl Limit {
     /// once that time has come. A schedule that was missed is caught up with, not moved.
     #[inline(always)]
     pub(crate) fn next(&self, sent: u64, clock: &Clock) -> Option<Option<u64>> {
+        self.next_after(if self.period_ns.is_none() { clock.now() } else { 0 }, sent, clock)
+    }
+
+    /// As [`Self::next`] by one who has just read the clock: without a schedule it is not read
+    /// again.
+    #[inline(always)]
+    pub(crate) fn next_after(&self, now_ns: u64, sent: u64, clock: &Clock) -> Option<Option<u64>> {
         if sent >= self.messages {
             return None;
         }
         let Some(period_ns) = self.period_ns else {
-            return (clock.now() < self.end_ns).then_some(None);
+            return (now_ns < self.end_ns).then_some(None);
         };
         let intended_ns = self.begin_ns + (sent as f64 * period_ns) as u64;
         if intended_ns >= self.end_ns {
@@ -82,15 +89,10 @@ pub(crate) fn send(
     stamps: Option<(u64, &Clock)>,
 ) -> Result<Sent, Error> {
     let mut sent = Sent::default();
-    if !publisher.has_loans() {
-        publisher.publish(message)?;
-        return Ok(sent);
-    }
-    let memory = publisher.loan(message.len())?;
-    let Some((before_ns, clock)) = stamps else {
-        memory[..filled].copy_from_slice(&message[..filled]);
-        return publisher.publish_loan().map(|()| sent);
+    let Some((before_ns, clock)) = stamps.filter(|_| publisher.has_loans()) else {
+        return publisher.publish_filled(message, filled).map(|()| sent);
     };
+    let memory = publisher.loan(message.len())?;
     let loaned_ns = clock.now();
     memory[..filled].copy_from_slice(&message[..filled]);
     let filled_ns = clock.now();

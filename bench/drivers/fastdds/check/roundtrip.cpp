@@ -131,6 +131,13 @@ bool has_writer(const Ends &ends)
   return status.current_count > 0;
 }
 
+bool has_reader(const Ends &ends)
+{
+  PublicationMatchedStatus status;
+  check(ends.writer->get_publication_matched_status(status), "publication status");
+  return status.current_count > 0;
+}
+
 void wait_until_matched(const Ends &ends)
 {
   StatusCondition &in = ends.reader->get_statuscondition();
@@ -141,9 +148,11 @@ void wait_until_matched(const Ends &ends)
   waitset.attach_condition(in);
   waitset.attach_condition(out);
   for (;;) {
-    PublicationMatchedStatus status;
-    check(ends.writer->get_publication_matched_status(status), "publication status");
-    if (status.current_count > 0 && has_writer(ends))
+    /* Both are read each time: a condition stays triggered until its status has been, and a wait
+     * that returns at once would, under SCHED_FIFO, keep Fast DDS's own threads from the CPU. */
+    const bool is_written = has_writer(ends);
+    const bool is_read = has_reader(ends);
+    if (is_written && is_read)
       return;
     ConditionSeq active;
     check(waitset.wait(active, Duration_t(MATCH_WITHIN_S, 0)), "no other side");
@@ -190,9 +199,8 @@ void write_message(const Ends &ends, const std::uint8_t *message)
     die("write");
 }
 
-
 /* Whether a message came within `limit`; `use` is called with its bytes, still loaned. Fast DDS 2.9
- * may tell of an unread message and have none to take, for ever. */
+ * may tell of an unread message and have none to take until others of its threads have run. */
 template <typename Use>
 bool read_message(const Ends &ends, std::chrono::nanoseconds limit, Use use)
 {
@@ -205,8 +213,10 @@ bool read_message(const Ends &ends, std::chrono::nanoseconds limit, Use use)
     LoanableSequence<std::uint8_t> data;
     SampleInfoSeq infos;
     const ReturnCode_t code = ends.reader->take(data, infos, 1);
-    if (code == ReturnCode_t::RETCODE_NO_DATA)
+    if (code == ReturnCode_t::RETCODE_NO_DATA) {
+      std::this_thread::yield();
       continue;
+    }
     check(code, "take");
     const bool valid = infos[0].valid_data;
     if (valid)

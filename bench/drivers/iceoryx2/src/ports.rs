@@ -12,6 +12,7 @@ use iceoryx2::port::publisher::Publisher;
 use iceoryx2::port::subscriber::Subscriber;
 use iceoryx2::prelude::{EventActivation, EventId, ipc};
 use iceoryx2::sample::Sample;
+use iceoryx2::sample_mut::SampleMut;
 use iceoryx2::sample_mut_uninit::SampleMutUninit;
 use myelin_bench_kit::{Error, clock};
 
@@ -41,6 +42,22 @@ impl Outbox {
         place: Rc<Place>,
     ) -> Self {
         Outbox { loan: None, publishers, notifier, topic: 0, other, _place: place }
+    }
+
+    #[inline(always)]
+    fn send(&self, sample: SampleMut<ipc::Service, [u8], ()>) -> Result<(), Error> {
+        match sample.send() {
+            Ok(0) => return Err(self.gone()),
+            Ok(_) => {}
+            Err(SendError::UnableToDeliver) => return Err(self.stuck()),
+            Err(error) => return Err(Error::new(format!("iceoryx2: send: {error:?}"))),
+        }
+        let event = EventId::new(self.topic);
+        match self.notifier.as_ref().map(|to| to.notify_with_custom_event_id(event)) {
+            Some(Ok(0)) => Err(self.gone()),
+            Some(Err(error)) => Err(Error::new(format!("iceoryx2: notify: {error:?}"))),
+            Some(Ok(_)) | None => Ok(()),
+        }
     }
 
     #[cold]
@@ -80,24 +97,25 @@ impl myelin_bench_kit::Publisher for Outbox {
     fn publish_loan(&mut self) -> Result<(), Error> {
         let sample = self.loan.take().ok_or_else(|| Error::new("nothing is on loan"))?;
         // SAFETY: as in `loan`: every byte has a value, the kit's or one of an earlier message.
-        let sample = unsafe { sample.assume_init() };
-        match sample.send() {
-            Ok(0) => return Err(self.gone()),
-            Ok(_) => {}
-            Err(SendError::UnableToDeliver) => return Err(self.stuck()),
-            Err(error) => return Err(Error::new(format!("iceoryx2: send: {error:?}"))),
-        }
-        let event = EventId::new(self.topic);
-        match self.notifier.as_ref().map(|to| to.notify_with_custom_event_id(event)) {
-            Some(Ok(0)) => Err(self.gone()),
-            Some(Err(error)) => Err(Error::new(format!("iceoryx2: notify: {error:?}"))),
-            Some(Ok(_)) | None => Ok(()),
-        }
+        self.send(unsafe { sample.assume_init() })
     }
 
     fn publish(&mut self, message: &[u8]) -> Result<(), Error> {
-        self.loan(message.len())?.copy_from_slice(message);
-        self.publish_loan()
+        self.publish_filled(message, message.len())
+    }
+
+    /// The loan is not moved into this and out of it, as it is when others are to fill it.
+    #[inline]
+    fn publish_filled(&mut self, message: &[u8], filled: usize) -> Result<(), Error> {
+        match self.publishers[self.topic].loan_slice_uninit(message.len()) {
+            Ok(mut sample) => {
+                sample.payload_mut()[..filled].write_copy_of_slice(&message[..filled]);
+                // SAFETY: as in `loan`: every byte has a value, the kit's or one of an earlier
+                // message.
+                self.send(unsafe { sample.assume_init() })
+            }
+            Err(error) => Err(Error::new(format!("iceoryx2: loan: {error:?}"))),
+        }
     }
 
     #[inline]

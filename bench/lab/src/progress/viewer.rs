@@ -72,5 +72,5 @@ fn view(
 const FIRST_LOOK: Duration = Duration::from_millis(500);
 /// Between two looks, at least.
 const PAUSE: Duration = Duration::from_millis(250);
-/// What looking may cost, in per cent of a core.
-const COST_PERCENT_MAX: f64 = 0.4;
+/// What looking may cost, in per cent of a core; it comes on top of observing.
+const COST_PERCENT_MAX: f64 = 0.1;
