@@ -37,6 +37,7 @@ pub mod flood;
 mod hearing;
 mod keeping;
 pub mod message;
+mod mouth;
 pub mod network;
 pub mod numbers;
 mod outgoing;

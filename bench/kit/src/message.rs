@@ -4,8 +4,8 @@
 //! alike: a cell of 64 B moves 72 B. The payload is a fixed pattern in which every
 //! [`STAMP_BYTES`]th byte position holds a stamp of the sequence number, so that a torn, stale or
 //! overwritten sample shows at the cost of one load per KiB; the whole pattern is compared on
-//! every message of the warm-up. With [`Touch::Header`], what follows the sequence number is neither
-//! written nor read after the warm-up.
+//! every message of the warm-up (of a stream: on the first of them). With [`Touch::Header`], what
+//! follows the sequence number is neither written nor read after the warm-up.
 
 use crate::protocol::Touch;
 

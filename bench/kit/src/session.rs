@@ -1,6 +1,6 @@
 //! The program around a driver: speaks the line protocol and runs the role it is given.
 
-use std::io::{BufRead, Write};
+use std::io::BufRead;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -11,6 +11,7 @@ use crate::asking::{Asker, Teller};
 use crate::clock::{self, Clock};
 use crate::driver::{Driver, Error};
 use crate::keeping;
+use crate::mouth::{self, say};
 use crate::part::{self, Opened, Part};
 use crate::process;
 use crate::protocol::{Command, Description, Done, Event, PROTOCOL, Prepare, Ready, Role};
@@ -19,6 +20,7 @@ use crate::samples::SampleFile;
 /// The whole `main` of a driver: `describe`, `check`, `clean` or `run`. The lab names the role after
 /// `run`, for people who look at the process list; what counts is the protocol.
 pub fn main(driver: &dyn Driver) -> ExitCode {
+    mouth::keep_standard_output();
     let verb = std::env::args().nth(1).unwrap_or_default();
     let result = match verb.as_str() {
         "describe" => {
@@ -193,13 +195,6 @@ fn next_command() -> Result<Command, Error> {
         return Err(Error::new("the lab has closed the connection"));
     }
     serde_json::from_str(&line).map_err(|error| Error::new(format!("protocol: {error}: {line}")))
-}
-
-fn say(event: &impl serde::Serialize) {
-    let line = serde_json::to_string(event).expect("events serialise");
-    let mut output = std::io::stdout().lock();
-    // A lab that no longer listens will close standard input too; nothing to do here.
-    let _ = writeln!(output, "{line}").and_then(|()| output.flush());
 }
 
 /// How often a daemon is looked after.

@@ -28,6 +28,9 @@ static int echo_open(const struct myelin_bench_prepare *prepare, void **link) {
     myelin_bench_error("told to fail", "leave out the option `fail`");
     return -1;
   }
+  /* Goes to the run's log, as what is written to standard error. */
+  printf("a middleware says what it likes\n");
+  fflush(stdout);
   struct echo *echo = calloc(1, sizeof *echo);
   if (echo) echo->message = malloc(prepare->message_bytes);
   if (!echo || !echo->message) return -1;

@@ -1,15 +1,13 @@
 //! Writers, readers, and what is discovered.
 
-use std::ffi::{CStr, CString, c_char, c_void};
+use std::ffi::{CString, c_char, c_void};
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::entity::{Calls, Endpoint, Entity, Guid, visited};
 use crate::error::{Error, check};
 use crate::ffi;
-use crate::participant::{BAD_PARAMETER, Participant, delete};
-
-/// Names an endpoint on the network.
-pub type Guid = [u8; 16];
+use crate::participant::{BAD_PARAMETER, Participant};
 
 /// What a writer keeps for readers that are behind, a reader for its program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,35 +42,6 @@ pub struct Settings {
     pub block_max: Duration,
 }
 
-/// What CycloneDDS's threads tell of an endpoint. They do so until it is dropped, which waits for a
-/// call that is under way: do not drop the endpoint in one. A call must be short: it holds up what
-/// comes from the network.
-pub trait Calls: Send + Sync {
-    /// There may be something to take.
-    fn data(&self) {}
-
-    /// So many endpoints of the other side are matched.
-    fn matched(&self, _count: u32) {}
-
-    /// One of the other side is on the topic and demands or offers less: the number of the policy.
-    fn incompatible(&self, _policy: u32) {}
-}
-
-/// An endpoint of the other side.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Endpoint {
-    /// Names it in this process; 0 if it is only discovered.
-    pub handle: u64,
-    /// Names it everywhere.
-    pub guid: Guid,
-    /// The topic's name.
-    pub topic: String,
-    /// The type's name.
-    pub type_name: String,
-    /// What it tells of itself.
-    pub user_data: Vec<u8>,
-}
-
 /// Told when CycloneDDS lets go of a sample that was written.
 pub trait Release: Send + Sync {
     /// One has gone: acknowledged by all, or never needed. Any thread may call it.
@@ -100,21 +69,6 @@ pub struct Reader {
 pub struct Discovery {
     entity: Entity,
 }
-
-/// An entity with its calls, which outlive it.
-struct Entity {
-    number: i32,
-    process: u32,
-    /// Of boxes that are ours; the listener's context is the calls.
-    listener: *mut ffi::Listener,
-    calls: *mut Box<dyn Calls>,
-    _participant: Arc<Participant>,
-}
-
-// SAFETY: the pointers lead to what is ours, and any thread may use the calls.
-unsafe impl Send for Entity {}
-// SAFETY: as above.
-unsafe impl Sync for Entity {}
 
 impl Writer {
     /// A writer.
@@ -284,58 +238,6 @@ impl Discovery {
     }
 }
 
-impl Entity {
-    fn create(
-        participant: &Arc<Participant>,
-        calls: Box<dyn Calls>,
-        create: impl FnOnce(*const ffi::Listener) -> i32,
-    ) -> Result<Entity, Error> {
-        let calls = Box::into_raw(Box::new(calls));
-        let listener = ffi::Listener { context: calls.cast(), data, matched, incompatible };
-        let listener = Box::into_raw(Box::new(listener));
-        let number = create(listener);
-        let (process, _participant) = (std::process::id(), participant.clone());
-        // If there is no such entity, dropping it frees the calls.
-        let entity = Entity { number, process, listener, calls, _participant };
-        check("creating an endpoint", number).map(|_| entity)
-    }
-
-    fn guid(&self) -> Result<Guid, Error> {
-        let mut guid = [0; 16];
-        // SAFETY: 16 bytes, as it wants.
-        let code = unsafe { ffi::myelin_dds_guid(self.number, guid.as_mut_ptr()) };
-        check("asking for an endpoint's id", code).map(|_| guid)
-    }
-
-    fn visit_matched(
-        &self,
-        is_writer: bool,
-        mut visit: &mut dyn FnMut(Endpoint),
-    ) -> Result<(), Error> {
-        // SAFETY: `visited` takes the context for what it is.
-        let code = unsafe {
-            let context = (&raw mut visit).cast();
-            ffi::myelin_dds_visit_matched(self.number, u8::from(is_writer), visited, context)
-        };
-        check("looking at the matches", code).map(drop)
-    }
-}
-
-impl Drop for Entity {
-    fn drop(&mut self) {
-        // In a child of `fork` there is no thread that would answer.
-        if self.process == std::process::id() {
-            // Waits for calls that are under way.
-            delete(self.number);
-            // SAFETY: made by `create`, and nobody calls any more.
-            unsafe {
-                drop(Box::from_raw(self.listener));
-                drop(Box::from_raw(self.calls));
-            }
-        }
-    }
-}
-
 /// A message that has been taken.
 pub struct Message(ffi::Taken);
 
@@ -409,55 +311,7 @@ fn named(error: Error, topic: &str) -> Error {
     }
 }
 
-/// # Safety
-/// The context is an entity's calls.
-unsafe fn calls<'a>(context: *mut c_void) -> &'a dyn Calls {
-    // SAFETY: as said; they live until after the entity is deleted.
-    unsafe { &**context.cast::<Box<dyn Calls>>() }
-}
-
-unsafe extern "C" fn data(context: *mut c_void, _reader: i32) {
-    // SAFETY: it comes from the listener of an entity.
-    unsafe { calls(context) }.data();
-}
-
-unsafe extern "C" fn matched(context: *mut c_void, _endpoint: i32, count: u32) {
-    // SAFETY: as in `data`.
-    unsafe { calls(context) }.matched(count);
-}
-
-unsafe extern "C" fn incompatible(context: *mut c_void, _endpoint: i32, policy: u32) {
-    // SAFETY: as in `data`.
-    unsafe { calls(context) }.incompatible(policy);
-}
-
 unsafe extern "C" fn released<R: Release>(context: *mut c_void) {
     // SAFETY: `write` has made a pointer of it, for this one call.
     unsafe { Arc::from_raw(context.cast::<R>().cast_const()) }.released();
-}
-
-unsafe extern "C" fn visited(context: *mut c_void, endpoint: *const ffi::Endpoint) {
-    // SAFETY: the context is what the two callers pass; the endpoint is valid for the call, its
-    // strings end with a zero, the user data are as long as said.
-    let (visit, endpoint) = unsafe {
-        let visit = &mut *context.cast::<&mut dyn FnMut(Endpoint)>();
-        let endpoint = &*endpoint;
-        let text = |text: *const c_char| match text.is_null() {
-            true => String::new(),
-            false => CStr::from_ptr(text).to_string_lossy().into_owned(),
-        };
-        let user_data = match endpoint.user_data_bytes {
-            0 => Vec::new(),
-            bytes => std::slice::from_raw_parts(endpoint.user_data.cast(), bytes).to_vec(),
-        };
-        let found = Endpoint {
-            handle: endpoint.handle,
-            guid: *endpoint.guid.cast::<Guid>(),
-            topic: text(endpoint.topic),
-            type_name: text(endpoint.type_name),
-            user_data,
-        };
-        (visit, found)
-    };
-    visit(endpoint);
 }

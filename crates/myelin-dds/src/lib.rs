@@ -15,6 +15,7 @@
 //! bridge.c       CycloneDDS's calls, as few and as wide as can be
 //! participant.rs a process's part in a DDS domain
 //! endpoint.rs    writers, readers and what is discovered
+//! entity.rs      what these have in common
 //! config.rs      CycloneDDS's configuration
 //! ```
 
@@ -22,14 +23,14 @@
 
 mod config;
 mod endpoint;
+mod entity;
 mod error;
 mod ffi;
 mod participant;
 
 pub use config::{Config, socket_buffer_bytes};
-pub use endpoint::{
-    Calls, Discovery, Endpoint, Guid, History, Message, Reader, Release, Settings, Writer,
-};
+pub use endpoint::{Discovery, History, Message, Reader, Release, Settings, Writer};
+pub use entity::{Calls, Endpoint, Guid};
 pub use error::Error;
 pub use participant::{DOMAIN_MAX, Participant};
 

@@ -20,8 +20,13 @@
 //! `io::Write`, so it neither tells the size to loan beforehand nor leaves a field out to be filled
 //! in place; it copies strings, and its errors do not name the field.
 
-use std::fmt;
+mod error;
+mod types;
+
 use std::ops::Range;
+
+use error::What;
+pub use error::{DecodeError, EncodeError};
 
 /// What can be a field of a message, or a message: it is written, and read from bytes that live for
 /// `'a`, which it may borrow from.
@@ -304,187 +309,6 @@ macro_rules! cdr_struct {
             ::core::result::Result::Ok(Self { $($field: from.field(stringify!($field))?),+ })
         }
     };
-}
-
-macro_rules! numbers {
-    ($($number:ty)*) => {$(
-        impl<'a> Cdr<'a> for $number {
-            const BYTES_MIN: usize = size_of::<$number>();
-
-            fn encode(&self, to: &mut Encoder<'_>) -> Result<(), EncodeError> {
-                to.align(size_of::<$number>());
-                to.put(&self.to_le_bytes());
-                Ok(())
-            }
-
-            fn decode(from: &mut Decoder<'a>) -> Result<Self, DecodeError> {
-                Ok(<$number>::from_le_bytes(from.number()?))
-            }
-        }
-    )*};
-}
-
-numbers!(u8 i8 u16 i16 u32 i32 u64 i64 f32 f64);
-
-impl<'a> Cdr<'a> for bool {
-    const BYTES_MIN: usize = 1;
-
-    fn encode(&self, to: &mut Encoder<'_>) -> Result<(), EncodeError> {
-        u8::from(*self).encode(to)
-    }
-
-    fn decode(from: &mut Decoder<'a>) -> Result<Self, DecodeError> {
-        match u8::decode(from)? {
-            0 => Ok(false),
-            1 => Ok(true),
-            other => Err(from.error(What::Boolean(other))),
-        }
-    }
-}
-
-impl<'a> Cdr<'a> for &'a str {
-    const BYTES_MIN: usize = 4;
-
-    fn encode(&self, to: &mut Encoder<'_>) -> Result<(), EncodeError> {
-        if self.contains('\0') {
-            return Err(EncodeError::new("has a NUL in it, which ends a string in CDR"));
-        }
-        to.length(self.len() + 1)?;
-        to.put(self.as_bytes());
-        to.put(&[0]);
-        Ok(())
-    }
-
-    fn decode(from: &mut Decoder<'a>) -> Result<Self, DecodeError> {
-        let length = from.length(1)?;
-        let bytes = from.take(length)?;
-        // Some write an empty string without the NUL that ends it.
-        let Some((end, text)) = bytes.split_last() else { return Ok("") };
-        if *end != 0 {
-            return Err(from.error(What::NoNul));
-        }
-        str::from_utf8(text).map_err(|_| from.error(What::NotUtf8))
-    }
-}
-
-impl<'a> Cdr<'a> for String {
-    const BYTES_MIN: usize = 4;
-
-    fn encode(&self, to: &mut Encoder<'_>) -> Result<(), EncodeError> {
-        self.as_str().encode(to)
-    }
-
-    fn decode(from: &mut Decoder<'a>) -> Result<Self, DecodeError> {
-        <&str>::decode(from).map(str::to_owned)
-    }
-}
-
-impl<'a> Cdr<'a> for &'a [u8] {
-    const BYTES_MIN: usize = 4;
-
-    fn encode(&self, to: &mut Encoder<'_>) -> Result<(), EncodeError> {
-        to.octets(self)
-    }
-
-    fn decode(from: &mut Decoder<'a>) -> Result<Self, DecodeError> {
-        let length = from.length(1)?;
-        from.take(length)
-    }
-}
-
-impl<'a, T: Cdr<'a>, const N: usize> Cdr<'a> for [T; N] {
-    const BYTES_MIN: usize = {
-        assert!(N > 0, "IDL has no arrays of no elements");
-        N * T::BYTES_MIN
-    };
-
-    fn encode(&self, to: &mut Encoder<'_>) -> Result<(), EncodeError> {
-        self.iter().try_for_each(|element| element.encode(to))
-    }
-
-    fn decode(from: &mut Decoder<'a>) -> Result<Self, DecodeError> {
-        let mut elements = [const { None }; N];
-        for element in &mut elements {
-            *element = Some(T::decode(from)?);
-        }
-        Ok(elements.map(|element| element.expect("the loop has set all of them")))
-    }
-}
-
-impl<'a, T: Cdr<'a>> Cdr<'a> for Vec<T> {
-    const BYTES_MIN: usize = 4;
-
-    fn encode(&self, to: &mut Encoder<'_>) -> Result<(), EncodeError> {
-        to.length(self.len())?;
-        self.iter().try_for_each(|element| element.encode(to))
-    }
-
-    fn decode(from: &mut Decoder<'a>) -> Result<Self, DecodeError> {
-        let length = from.length(T::BYTES_MIN)?;
-        (0..length).map(|_| T::decode(from)).collect()
-    }
-}
-
-/// A message that cannot be said in CDR.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{field} {what}")]
-pub struct EncodeError {
-    field: String,
-    what: &'static str,
-}
-
-impl EncodeError {
-    fn new(what: &'static str) -> Self {
-        EncodeError { field: String::new(), what }
-    }
-
-    /// The field, as `header.frame_id`.
-    pub fn field(&self) -> &str {
-        &self.field
-    }
-}
-
-/// Bytes that are not the message they should be.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{field} at byte {at}: {what}")]
-pub struct DecodeError {
-    field: String,
-    at: usize,
-    what: What,
-}
-
-impl DecodeError {
-    /// The field, as `header.frame_id`; `(header)` if it is the encoding's.
-    pub fn field(&self) -> &str {
-        &self.field
-    }
-}
-
-#[derive(Clone, Debug, PartialEq, Eq)]
-enum What {
-    Short { wanted: usize, left: usize },
-    Encoding(u16),
-    Boolean(u8),
-    NoNul,
-    NotUtf8,
-}
-
-impl fmt::Display for What {
-    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            What::Short { wanted, left } => {
-                write!(to, "{wanted} B are needed and {left} B are left")
-            }
-            What::Encoding(id) => write!(
-                to,
-                "encoding {id:#06x} is not plain CDR (0x0000, 0x0001); let the writer use XCDR1 \
-                 and a final type, as ROS 2 does"
-            ),
-            What::Boolean(value) => write!(to, "a boolean is 0 or 1, not {value}"),
-            What::NoNul => write!(to, "the string does not end with a NUL"),
-            What::NotUtf8 => write!(to, "the string is not UTF-8"),
-        }
-    }
 }
 
 fn within(name: &str, field: String) -> String {

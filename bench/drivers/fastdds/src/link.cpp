@@ -16,8 +16,6 @@
 
 #include <fastdds/dds/core/LoanableSequence.hpp>
 #include <fastdds/dds/domain/DomainParticipantFactory.hpp>
-#include <fastdds/dds/log/Log.hpp>
-#include <fastdds/dds/log/StdoutErrConsumer.hpp>
 #include <fastdds/dds/subscriber/SampleInfo.hpp>
 #include <fastrtps/config.h>
 
@@ -108,15 +106,6 @@ void check(const ReturnCode_t &code, const char *what, const char *remedy = "")
     throw Failure(std::string(what) + ": " + name(code), remedy);
 }
 
-/* Standard output belongs to the kit's protocol: what Fast DDS has to say goes to the log. */
-void log_to_standard_error()
-{
-  auto consumer = std::make_unique<StdoutErrConsumer>();
-  consumer->stderr_threshold(Log::Kind::Info);
-  Log::ClearConsumers();
-  Log::RegisterConsumer(std::move(consumer));
-}
-
 /* A run is what its profiles say, not what the environment or the folder adds to them. */
 void load_profiles()
 {
@@ -146,7 +135,6 @@ int open_link(const myelin_bench_prepare *prepare, void **context)
   return guarded([&] {
     const Instant until =
         now() + std::chrono::nanoseconds(std::min(prepare->match_timeout_ns, WAIT_NS_MAX));
-    log_to_standard_error();
     load_profiles();
     auto link = std::make_unique<Link>(*prepare);
     link->awaits_acknowledgements = prepare->one_way && prepare->is_ping && prepare->reliable;

@@ -81,7 +81,7 @@ pub fn leave_nothing() {
 extern "C" fn at_exit() {
     for entry in fs::read_dir("/proc/self/fd").into_iter().flatten().map_while(Result::ok) {
         let is_memory = fs::read_link(entry.path()).is_ok_and(|file| {
-            file.starts_with("/dev/shm") && file.extension().is_some_and(|it| it == "zenoh")
+            file.starts_with(MEMORY) && file.extension().is_some_and(|it| it == "zenoh")
         });
         let descriptor = entry.file_name().to_str().and_then(|name| name.parse().ok());
         if let (true, Some(descriptor)) = (is_memory, descriptor) {
@@ -94,9 +94,20 @@ extern "C" fn at_exit() {
     zenoh::shm::cleanup_orphaned_shm_segments();
 }
 
+/// Has the driver's processes go through one after the other, for as long as it is kept. Zenoh makes
+/// a segment and then locks it, and looks for segments without a lock to remove them: in between it
+/// would remove one that is just coming into being, and the two ends would not agree on it.
+pub fn gate() -> Result<File, Error> {
+    let gate = File::open(MEMORY)?;
+    gate.lock()?;
+    Ok(gate)
+}
+
 /// Removes what processes have left that no longer live.
 pub fn clean() -> Result<(), Error> {
+    let gate = gate()?;
     zenoh::shm::cleanup_orphaned_shm_segments();
+    drop(gate);
     let entries = fs::read_dir(SOCKETS)?.filter_map(Result::ok);
     let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
     let (is_gone, socket) = (
@@ -143,6 +154,8 @@ fn tag(prepare: &Prepare) -> String {
 
 const PREFIX: &str = "myelin-zenoh-";
 const SOCKETS: &str = "/tmp";
+/// Where segments are.
+const MEMORY: &str = "/dev/shm";
 const SOCKET: &str = ".sock";
 /// As Zenoh names it.
 const LOCK: &str = ".lock";

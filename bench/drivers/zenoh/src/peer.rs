@@ -60,8 +60,10 @@ impl<'a> Peer<'a> {
             });
         }
         let config = config::of(prepare, variant.shared_memory, &endpoints);
+        let gate = meet::gate()?;
         let session = zenoh::open(config::parse(&config)?).wait();
         let session = session.map_err(|error| failed("open its session", error))?;
+        drop(gate);
         if prepare.role != Role::Ping && prepare.network.is_none() {
             // The port is known now.
             let locators = session.info().locators().wait();

@@ -317,9 +317,9 @@ pub(crate) fn stay_off_real_time_cpus(threads: impl Iterator<Item = u32>) {
 pub const TICK_NS: u64 = 100_000_000;
 /// What observing may cost, in per cent of a core. With the live view (`progress::viewer`) it stays
 /// below 0.5, also where a reading of a short run turns out dearer than the one before.
-pub const COST_PERCENT_MAX: f64 = 0.35;
+pub const COST_PERCENT_MAX: f64 = 0.32;
 /// What a tick is planned to cost: less than the most, as costs vary.
-const AIM_NS: u64 = TICK_NS / 1000 * 3;
+const AIM_NS: u64 = TICK_NS / 10_000 * 28;
 /// Of a wake-up, until the first reading and after the last.
 const WAKE_COST_NS: u64 = 10_000;
 const TICKS_PER_RESCAN: u64 = 10;

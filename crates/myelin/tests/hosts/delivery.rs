@@ -1,0 +1,215 @@
+//! What is published arrives: once, whole, also for who comes later.
+
+use std::time::Duration;
+
+use myelin::{Node, Subscriber, Topic};
+
+use crate::support::{WATCHDOG, until};
+use crate::two;
+use crate::two::{Hosts, heard, say};
+use crate::{NUMBERS, node, nothing_is_left, run, unmatched};
+
+#[test]
+fn a_sample_comes_once_by_shared_memory_and_once_by_dds() {
+    let Some(hosts) = Hosts::new() else { return };
+    let mut takers = [hosts.one.run("take_both"), hosts.other.run("take_both")];
+    takers.iter_mut().for_each(|taker| taker.hears("ready"));
+    let publisher = hosts.one.run("publish_both");
+    takers.into_iter().for_each(two::Process::ends);
+    publisher.ends();
+    nothing_is_left(&hosts);
+}
+
+/// A topic for Myelin alone, and one for any DDS program, where nothing but the library keeps those
+/// of one host apart.
+pub(crate) fn both(node: &Node) -> [Topic<[u64]>; 2] {
+    let topic = |name| node.topic(name).depth(64).reliable(WATCHDOG);
+    [topic("numbers"), topic("open_numbers").dds_type("test::Numbers")]
+}
+
+pub(crate) fn publish_both() {
+    let node = node("publisher");
+    let publishers = both(&node).map(|topic| topic.publisher().unwrap());
+    for publisher in &publishers {
+        assert!(publisher.wait_for_match(2, WATCHDOG));
+    }
+    for number in 0..NUMBERS {
+        for publisher in &publishers {
+            // Small and large: a copy in the ring, and a slot; and a copy of one's own.
+            let mut loan = publisher.loan(numbers_len(number)).unwrap();
+            loan.fill(number);
+            match number % 2 {
+                0 => loan.publish().unwrap(),
+                _ => publisher.publish_copy(&loan).unwrap(),
+            };
+        }
+    }
+    for publisher in publishers {
+        until("all to have gone", || publisher.matched() == 0);
+        assert_eq!(unmatched(&publisher.events()), 2);
+    }
+}
+
+pub(crate) fn take_both() {
+    let node = node("taker");
+    let subscribers = both(&node).map(|topic| topic.subscriber().unwrap());
+    say("ready");
+    take_numbers(subscribers);
+}
+
+pub(crate) fn take_numbers(mut subscribers: [Subscriber<[u64]>; 2]) {
+    for number in 0..NUMBERS {
+        for subscriber in &mut subscribers {
+            let sample = subscriber.receive(WATCHDOG).unwrap().expect("every number comes");
+            let fits = sample.len() == numbers_len(number);
+            assert!(fits && sample.iter().all(|each| *each == number), "{number}");
+        }
+    }
+    std::thread::sleep(Duration::from_millis(200));
+    for subscriber in &mut subscribers {
+        assert!(subscriber.take().unwrap().is_none(), "and none twice");
+        assert_eq!((subscriber.lost(), subscriber.matched()), (0, 1));
+    }
+}
+
+fn numbers_len(number: u64) -> usize {
+    if number.is_multiple_of(3) { 2_000 } else { 1 }
+}
+
+#[test]
+fn who_is_matched_gets_the_first_sample_though_it_is_best_effort() {
+    let Some(hosts) = Hosts::new() else { return };
+    for _ in 0..5 {
+        let mut taker = hosts.other.run("be_greeted");
+        taker.hears("ready");
+        let publisher = hosts.one.run("greet");
+        taker.ends();
+        publisher.ends();
+    }
+}
+
+pub(crate) fn greet() {
+    let node = node("publisher");
+    let publisher = node.topic::<u64>("hello").publisher().unwrap();
+    assert!(publisher.wait_for_match(1, WATCHDOG));
+    for number in 0..5 {
+        publisher.publish_copy(&number).unwrap();
+    }
+}
+
+pub(crate) fn be_greeted() {
+    let node = node("taker");
+    let mut subscriber = node.topic::<u64>("hello").subscriber().unwrap();
+    say("ready");
+    for number in 0..5 {
+        assert_eq!(*subscriber.receive(WATCHDOG).unwrap().unwrap(), number);
+    }
+}
+
+#[test]
+fn large_samples_arrive_whole() {
+    run("publish_images", "take_images");
+}
+
+/// The kernel's setting is not a namespace's own, so this takes the user's way to a configuration.
+#[test]
+fn large_samples_arrive_whole_in_the_buffer_that_a_kernel_grants_by_default() {
+    let Some(hosts) = Hosts::new() else { return };
+    let small = myelin_dds::Config::default().xml(0, 212_992);
+    let mut taker = hosts.other.run_with("take_images", &small);
+    taker.hears("ready");
+    let publisher = hosts.one.run_with("publish_images", &small);
+    taker.ends();
+    publisher.ends();
+}
+
+fn images(node: &Node) -> Topic<[u8]> {
+    node.topic("images").depth(4).reliable(WATCHDOG)
+}
+
+pub(crate) fn publish_images() {
+    let node = node("publisher");
+    let publisher = images(&node).publisher().unwrap();
+    assert!(publisher.wait_for_match(1, WATCHDOG));
+    for number in 0..IMAGES {
+        let mut loan = publisher.loan(IMAGE_BYTES).unwrap();
+        paint(&mut loan, number);
+        loan.publish().unwrap();
+    }
+    until("all to have gone", || publisher.matched() == 0);
+}
+
+pub(crate) fn take_images() {
+    let node = node("taker");
+    let mut subscriber = images(&node).subscriber().unwrap();
+    say("ready");
+    let mut expected = vec![0; IMAGE_BYTES];
+    for number in 0..IMAGES {
+        let sample = subscriber.receive(WATCHDOG).unwrap().expect("every image comes");
+        paint(&mut expected, number);
+        assert!(*sample == *expected, "image {number}, {} B", sample.len());
+    }
+    assert_eq!(subscriber.lost(), 0);
+}
+
+/// No two words of an image and no two images are alike.
+fn paint(image: &mut [u8], number: u64) {
+    for (at, word) in image.chunks_exact_mut(8).enumerate() {
+        word.copy_from_slice(&(number << 32 | at as u64).to_le_bytes());
+    }
+}
+
+#[test]
+fn who_comes_later_gets_the_history_and_who_does_not_want_it_none() {
+    let Some(hosts) = Hosts::new() else { return };
+    let mut publisher = hosts.one.run("publish_map");
+    publisher.hears("published");
+    let takers = ["want_map", "want_no_map"].map(|role| hosts.other.run(role));
+    takers.into_iter().for_each(two::Process::ends);
+    publisher.say("end");
+    publisher.ends();
+}
+
+pub(crate) fn publish_map() {
+    let node = node("publisher");
+    let publishers = maps(&node).map(|topic| topic.history(3).publisher().unwrap());
+    for publisher in &publishers {
+        for number in 0..10 {
+            publisher.publish_copy(&[number]).unwrap();
+        }
+    }
+    say("published");
+    heard("end");
+}
+
+pub(crate) fn want_map() {
+    let node = node("taker");
+    for topic in maps(&node) {
+        let mut subscriber = topic.history(3).subscriber().unwrap();
+        for number in 7..10 {
+            assert_eq!(*subscriber.receive(WATCHDOG).unwrap().unwrap(), [number]);
+        }
+        assert!(subscriber.receive(Duration::from_millis(200)).unwrap().is_none());
+    }
+}
+
+pub(crate) fn want_no_map() {
+    let node = node("taker");
+    for topic in maps(&node) {
+        let mut subscriber = topic.subscriber().unwrap();
+        assert!(subscriber.wait_for_match(1, WATCHDOG));
+        assert!(subscriber.receive(Duration::from_millis(200)).unwrap().is_none());
+    }
+}
+
+/// Both sides ask for history, whatever else they are.
+fn maps(node: &Node) -> [Topic<[u8]>; 3] {
+    [
+        node.topic("map").reliable(WATCHDOG),
+        node.topic("map_best_effort").best_effort(),
+        node.topic::<[u8]>("open_map").reliable(WATCHDOG).dds_type("test::Map"),
+    ]
+}
+
+const IMAGES: u64 = 20;
+const IMAGE_BYTES: usize = 10 << 20;

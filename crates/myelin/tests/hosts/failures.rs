@@ -1,0 +1,195 @@
+//! Links that are cut, processes that are killed, hosts that vanish, children of `fork`.
+
+use std::time::{Duration, Instant};
+
+use myelin::{Error, Event, Node, Topic};
+
+use crate::delivery::{both, take_numbers};
+use crate::support::{WATCHDOG, until};
+use crate::two::{Hosts, heard, say};
+use crate::{node, unmatched};
+
+#[test]
+fn a_cut_of_five_seconds_loses_nothing_within_the_depth() {
+    let Some(hosts) = Hosts::new() else { return };
+    let mut taker = hosts.other.run("take_through_a_cut");
+    taker.hears("ready");
+    let mut publisher = hosts.one.run("publish_through_a_cut");
+    publisher.hears("under way");
+    hosts.link(false);
+    std::thread::sleep(Duration::from_secs(5));
+    hosts.link(true);
+    publisher.say("mended");
+    taker.ends();
+    publisher.ends();
+}
+
+fn stream(node: &Node) -> Topic<[u64]> {
+    node.topic("stream").depth(4_000).reliable(Duration::from_secs(1))
+}
+
+/// At 100 Hz until the test has mended the link, then the last one.
+pub(crate) fn publish_through_a_cut() {
+    let node = node("publisher");
+    let publisher = stream(&node).publisher().unwrap();
+    assert!(publisher.wait_for_match(1, WATCHDOG));
+    let mended = std::thread::spawn(|| heard("mended"));
+    for number in 0.. {
+        publisher.publish_copy(&[number; 500]).unwrap();
+        if number == 50 {
+            say("under way");
+        }
+        if mended.is_finished() {
+            break;
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    publisher.publish_copy(&[]).unwrap();
+    until("all to have gone", || publisher.matched() == 0);
+}
+
+pub(crate) fn take_through_a_cut() {
+    let node = node("taker");
+    let mut subscriber = stream(&node).subscriber().unwrap();
+    say("ready");
+    let mut number = 0;
+    while let Some(sample) = subscriber.receive(WATCHDOG).unwrap() {
+        if sample.is_empty() {
+            assert!(number > 400, "there was a stream during the cut");
+            assert_eq!(subscriber.lost(), 0);
+            return;
+        }
+        assert!(sample.len() == 500 && sample.iter().all(|each| *each == number), "{number}");
+        number += 1;
+    }
+    panic!("nothing came after {number}");
+}
+
+#[test]
+fn a_subscriber_goes_on_with_the_publisher_that_comes_after_a_kill() {
+    let Some(hosts) = Hosts::new() else { return };
+    let mut taker = hosts.other.run("outlive_a_publisher");
+    taker.hears("ready");
+    let first = hosts.one.run("publish_until_killed");
+    taker.hears("heard");
+    first.kill();
+    let second = hosts.one.run("publish_until_killed");
+    taker.hears("heard again");
+    second.kill();
+    taker.ends();
+}
+
+pub(crate) fn publish_until_killed() {
+    let node = node("publisher");
+    let publisher = node.topic::<u64>("alive").reliable(WATCHDOG).publisher().unwrap();
+    for number in 0.. {
+        publisher.publish_copy(&number).unwrap();
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+pub(crate) fn outlive_a_publisher() {
+    let node = node("taker");
+    let mut subscriber = node.topic::<u64>("alive").reliable(WATCHDOG).subscriber().unwrap();
+    say("ready");
+    let first = subscriber.receive(WATCHDOG).unwrap().unwrap().publisher();
+    say("heard");
+    let second = loop {
+        let publisher = subscriber.receive(WATCHDOG).unwrap().unwrap().publisher();
+        if publisher != first {
+            break publisher;
+        }
+    };
+    say("heard again");
+    // The dead are missed after CycloneDDS's ten seconds.
+    until("both to be missed", || subscriber.matched() == 0);
+    let events = subscriber.events();
+    for endpoint in [first, second] {
+        assert!(events.contains(&Event::Matched { endpoint, pid: 0 }));
+        assert!(events.contains(&Event::Unmatched { endpoint, pid: 0, died: false }));
+    }
+}
+
+#[test]
+fn a_host_that_vanishes_is_missed_and_holds_nobody_up() {
+    let Some(hosts) = Hosts::new() else { return };
+    let mut taker = hosts.other.run("vanish");
+    taker.hears("ready");
+    let mut publisher = hosts.one.run("publish_to_the_vanished");
+    taker.hears("heard");
+    let Hosts { one: _one, other } = hosts;
+    taker.kill();
+    drop(other);
+    publisher.say("vanished");
+    publisher.ends();
+}
+
+pub(crate) fn publish_to_the_vanished() {
+    let node = node("publisher");
+    let limit = Duration::from_millis(500);
+    let publisher = node.topic::<u64>("gone").depth(4).reliable(limit).publisher().unwrap();
+    assert!(publisher.wait_for_match(1, WATCHDOG));
+    publisher.publish_copy(&0).unwrap();
+    heard("vanished");
+    let mut timed_out = 0;
+    until("the host to be missed", || {
+        let begin = Instant::now();
+        match publisher.publish_copy(&1) {
+            Ok(_) => std::thread::sleep(Duration::from_millis(10)),
+            Err(Error::ReliableTimeout { waited, .. }) => {
+                assert!(waited == limit && begin.elapsed() >= limit);
+                timed_out += 1;
+            }
+            Err(error) => panic!("{error}"),
+        }
+        publisher.matched() == 0
+    });
+    assert!(timed_out > 0, "it was full before");
+    assert_eq!(unmatched(&publisher.events()), 1);
+    publisher.publish_copy(&2).unwrap();
+}
+
+pub(crate) fn vanish() {
+    let node = node("taker");
+    let mut subscriber =
+        node.topic::<u64>("gone").depth(4).reliable(WATCHDOG).subscriber().unwrap();
+    say("ready");
+    subscriber.receive(WATCHDOG).unwrap().unwrap();
+    say("heard");
+    heard("never");
+}
+
+#[test]
+fn a_child_of_fork_lets_go_of_the_network_and_the_parent_keeps_it() {
+    let Some(hosts) = Hosts::new() else { return };
+    let mut forked = hosts.one.run("fork_and_go_on");
+    forked.hears("forked");
+    let taker = hosts.other.run("take_both");
+    let publisher = hosts.one.run("publish_both");
+    publisher.ends();
+    taker.ends();
+    forked.ends();
+}
+
+/// The second one of those that take both.
+pub(crate) fn fork_and_go_on() {
+    let node = node("forks");
+    let ends = both(&node).map(|topic| (topic.publisher().unwrap(), topic.subscriber().unwrap()));
+    // SAFETY: the child drops what it has inherited, and `_exit`s.
+    let child = unsafe { libc::fork() };
+    if child == 0 {
+        let [(first, _), _] = &ends;
+        let forked = matches!(first.publish_copy(&[1]), Err(Error::Forked));
+        drop((ends, node));
+        // SAFETY: it ends the child.
+        unsafe { libc::_exit(i32::from(!forked)) };
+    }
+    let mut status = -1;
+    // SAFETY: the pointer is valid.
+    assert_eq!(unsafe { libc::waitpid(child, &raw mut status, 0) }, child);
+    assert_eq!(status, 0, "the child has ended well");
+    let [(first, subscriber), (second, other)] = ends;
+    drop((first, second));
+    say("forked");
+    take_numbers([subscriber, other]);
+}

@@ -1,0 +1,110 @@
+//! What is too much for a subscriber or for the link.
+
+use std::time::Duration;
+
+use myelin::Event;
+
+use crate::support::{WATCHDOG, until};
+use crate::two::{Hosts, heard, say};
+use crate::{NUMBERS, node, run};
+
+#[test]
+fn a_slow_subscriber_holds_up_its_publisher_and_nobody_else() {
+    run("publish_in_a_hurry", "take_slowly");
+}
+
+pub(crate) fn publish_in_a_hurry() {
+    let node = node("publisher");
+    let slow = node.topic::<u64>("slow").depth(2).reliable(WATCHDOG).publisher().unwrap();
+    let fast = node.topic::<u64>("fast").depth(64).reliable(WATCHDOG).publisher().unwrap();
+    assert!(slow.wait_for_match(1, WATCHDOG) && fast.wait_for_match(1, WATCHDOG));
+    let other = std::thread::spawn(move || {
+        for number in 0..NUMBERS {
+            fast.publish_copy(&number).unwrap();
+        }
+        fast
+    });
+    for number in 0..NUMBERS {
+        slow.publish_copy(&number).unwrap();
+    }
+    say("published");
+    let fast = other.join().unwrap();
+    until("all to have gone", || slow.matched() == 0 && fast.matched() == 0);
+}
+
+pub(crate) fn take_slowly() {
+    let node = node("taker");
+    let mut slow = node.topic::<u64>("slow").depth(2).reliable(WATCHDOG).subscriber().unwrap();
+    let mut fast = node.topic::<u64>("fast").depth(64).reliable(WATCHDOG).subscriber().unwrap();
+    say("ready");
+    // Nothing is taken of the slow topic until all of the fast one is here.
+    assert!(slow.wait(WATCHDOG).unwrap());
+    for number in 0..NUMBERS {
+        assert_eq!(*fast.receive(WATCHDOG).unwrap().expect("it goes on"), number);
+    }
+    for number in 0..NUMBERS {
+        let sample = slow.receive(WATCHDOG).unwrap().expect("the publisher has waited");
+        assert_eq!(*sample, number);
+    }
+    assert_eq!((slow.lost(), fast.lost()), (0, 0));
+}
+
+#[test]
+fn what_best_effort_loses_on_the_way_is_counted_and_what_is_too_large_is_told() {
+    let Some(hosts) = Hosts::new() else { return };
+    let mut taker = hosts.other.run("take_and_count_losses");
+    taker.hears("ready");
+    let mut publisher = hosts.one.run("publish_and_lose");
+    taker.hears("first");
+    hosts.link(false);
+    publisher.say("publish");
+    publisher.hears("published");
+    hosts.link(true);
+    publisher.say("mended");
+    taker.ends();
+    publisher.ends();
+}
+
+pub(crate) fn publish_and_lose() {
+    let node = node("publisher");
+    let publisher = node.topic::<[u8]>("lossy").publisher().unwrap();
+    assert!(publisher.wait_for_match(1, WATCHDOG));
+    let first = std::thread::spawn(|| heard("publish"));
+    while !first.is_finished() {
+        publisher.publish_copy(&[0]).unwrap();
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    for _ in 0..LOST {
+        publisher.publish_copy(&[1]).unwrap();
+    }
+    assert_eq!(publisher.events().len(), 1, "the match");
+    let rmem_max = std::fs::read_to_string("/proc/sys/net/core/rmem_max").unwrap();
+    let large = vec![0; rmem_max.trim().parse::<usize>().unwrap() + 1];
+    for _ in 0..2 {
+        publisher.publish_copy(&large).unwrap();
+    }
+    let events = publisher.events();
+    let [Event::BufferTooSmall { bytes, remedy, .. }] = &events[..] else { panic!("{events:?}") };
+    assert!(*bytes == large.len() as u64 && remedy.contains("net.core.rmem_max"), "{remedy}");
+    say("published");
+    heard("mended");
+    until("all to have gone", || {
+        publisher.publish_copy(&[2]).unwrap();
+        std::thread::sleep(Duration::from_millis(10));
+        publisher.matched() == 0
+    });
+}
+
+pub(crate) fn take_and_count_losses() {
+    let node = node("taker");
+    let mut subscriber = node.topic::<[u8]>("lossy").subscriber().unwrap();
+    say("ready");
+    subscriber.receive(WATCHDOG).unwrap().expect("the first");
+    assert_eq!(subscriber.lost(), 0);
+    say("first");
+    while *subscriber.receive(WATCHDOG).unwrap().expect("some come after the cut") != [2] {}
+    // The two large ones and all small ones after the cut; perhaps some that were under way.
+    assert!(subscriber.lost() >= LOST + 2, "{}", subscriber.lost());
+}
+
+const LOST: u64 = 20;

@@ -1,0 +1,77 @@
+//! What the API promises across hosts, by real CycloneDDS between two network namespaces. Each role
+//! is this executable again; the test speaks with it through pipes.
+
+mod delivery;
+mod failures;
+mod losses;
+mod matching;
+#[path = "../support/mod.rs"]
+mod support;
+#[path = "../support/hosts.rs"]
+mod two;
+
+use myelin::{Event, Node};
+use support::WATCHDOG;
+use two::Hosts;
+
+#[test]
+fn the_other_side() {
+    let Some(role) = two::role() else { return };
+    match role.as_str() {
+        "be_a_host" => two::be_a_host(),
+        "fork_and_go_on" => failures::fork_and_go_on(),
+        "publish_both" => delivery::publish_both(),
+        "take_both" => delivery::take_both(),
+        "greet" => delivery::greet(),
+        "be_greeted" => delivery::be_greeted(),
+        "publish_images" => delivery::publish_images(),
+        "take_images" => delivery::take_images(),
+        "publish_map" => delivery::publish_map(),
+        "want_map" => delivery::want_map(),
+        "want_no_map" => delivery::want_no_map(),
+        "publish_elsewhere" => matching::publish_elsewhere(),
+        "meet_nobody" => matching::meet_nobody(),
+        "publish_through_a_cut" => failures::publish_through_a_cut(),
+        "take_through_a_cut" => failures::take_through_a_cut(),
+        "publish_until_killed" => failures::publish_until_killed(),
+        "outlive_a_publisher" => failures::outlive_a_publisher(),
+        "publish_to_the_vanished" => failures::publish_to_the_vanished(),
+        "vanish" => failures::vanish(),
+        "publish_integers" => matching::other_type::<u64>(),
+        "take_doubles" => matching::other_type_taken(),
+        "publish_in_a_hurry" => losses::publish_in_a_hurry(),
+        "take_slowly" => losses::take_slowly(),
+        "publish_of_every_kind" => matching::publish_of_every_kind(),
+        "take_of_every_kind" => matching::take_of_every_kind(),
+        "publish_and_lose" => losses::publish_and_lose(),
+        "take_and_count_losses" => losses::take_and_count_losses(),
+        _ => panic!("{role}"),
+    }
+}
+
+fn node(name: &str) -> Node {
+    Node::builder(name).network(true).open().unwrap()
+}
+
+/// Runs both roles, the second one on the other host and first, and sees that nothing is left.
+fn run(publisher: &str, taker: &str) {
+    let Some(hosts) = Hosts::new() else { return };
+    let mut taker = hosts.other.run(taker);
+    taker.hears("ready");
+    let publisher = hosts.one.run(publisher);
+    taker.ends();
+    publisher.ends();
+    nothing_is_left(&hosts);
+}
+
+fn nothing_is_left(hosts: &Hosts) {
+    for host in [&hosts.one, &hosts.other] {
+        assert!(host.leftovers().is_empty(), "{:?}", host.leftovers());
+    }
+}
+
+fn unmatched(events: &[Event]) -> usize {
+    events.iter().filter(|event| matches!(event, Event::Unmatched { pid: _, .. })).count()
+}
+
+const NUMBERS: u64 = 1_000;

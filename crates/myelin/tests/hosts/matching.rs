@@ -1,0 +1,120 @@
+//! Who finds whom: by domain, type and quality of service.
+
+use std::time::Duration;
+
+use myelin::{Event, Node, Publisher, Subscriber, Topic};
+
+use crate::support::{WATCHDOG, until};
+use crate::two::{Hosts, heard, say};
+use crate::{node, run};
+
+#[test]
+fn domains_do_not_see_each_other() {
+    let Some(hosts) = Hosts::new() else { return };
+    let mut publisher = hosts.one.run("publish_elsewhere");
+    publisher.hears("ready");
+    hosts.other.run("meet_nobody").ends();
+    publisher.say("end");
+    publisher.ends();
+}
+
+pub(crate) fn publish_elsewhere() {
+    let node = |domain| Node::builder("publisher").network(true).domain(domain).open().unwrap();
+    let (here, there) = (node(0), node(1));
+    let secret = here.topic::<u64>("secret").publisher().unwrap();
+    let _known = there.topic::<u64>("known").publisher().unwrap();
+    say("ready");
+    heard("end");
+    assert_eq!(secret.matched(), 0);
+}
+
+pub(crate) fn meet_nobody() {
+    let node = Node::builder("taker").network(true).domain(1).open().unwrap();
+    let secret = node.topic::<u64>("secret").subscriber().unwrap();
+    let known = node.topic::<u64>("known").subscriber().unwrap();
+    assert!(known.wait_for_match(1, WATCHDOG), "that host is found");
+    assert!(!secret.wait_for_match(1, Duration::from_secs(1)));
+}
+
+#[test]
+fn another_type_is_told_of_on_both_sides() {
+    let Some(hosts) = Hosts::new() else { return };
+    let mut taker = hosts.other.run("take_doubles");
+    let mut publisher = hosts.one.run("publish_integers");
+    taker.hears("told");
+    publisher.hears("told");
+    for mut side in [taker, publisher] {
+        side.say("end");
+        side.ends();
+    }
+}
+
+pub(crate) fn other_type<T: myelin::PlainData>() {
+    let node = node("publisher");
+    let publisher = node.topic::<T>("mixed").publisher().unwrap();
+    told_of_another_type(|| publisher.events(), "f64", "u64");
+    assert_eq!(publisher.matched(), 0);
+}
+
+pub(crate) fn other_type_taken() {
+    let node = node("taker");
+    let subscriber = node.topic::<f64>("mixed").reliable(WATCHDOG).subscriber().unwrap();
+    told_of_another_type(|| subscriber.events(), "u64", "f64");
+    assert_eq!(subscriber.matched(), 0);
+}
+
+fn told_of_another_type(events: impl Fn() -> Vec<Event>, theirs: &str, ours: &str) {
+    let mut all = Vec::new();
+    until("the word of another type", || {
+        all.extend(events());
+        !all.is_empty()
+    });
+    let [Event::Incompatible { endpoint, pid: 0, reason }] = &all[..] else { panic!("{all:?}") };
+    assert_ne!(*endpoint, 0);
+    assert!(reason.contains(theirs) && reason.contains(ours), "{reason}");
+    say("told");
+    heard("end");
+    assert!(events().is_empty(), "once");
+}
+
+#[test]
+fn whatever_each_side_asks_for_they_match() {
+    run("publish_of_every_kind", "take_of_every_kind");
+}
+
+/// Every setting of one side.
+fn kinds(node: &Node, name: &str) -> [Topic<u64>; 4] {
+    let topic = |history| node.topic::<u64>(name).depth(8).history(history);
+    [topic(0), topic(4), topic(0).reliable(WATCHDOG), topic(4).reliable(WATCHDOG)]
+}
+
+pub(crate) fn publish_of_every_kind() {
+    let node = node("publisher");
+    let all: Vec<Publisher<u64>> = (0..4)
+        .map(|kind| kinds(&node, &format!("kind/{kind}"))[kind].publisher().unwrap())
+        .collect();
+    assert!(all.iter().all(|publisher| publisher.wait_for_match(4, WATCHDOG)));
+    until("all to have gone", || {
+        all.iter().enumerate().for_each(|(kind, publisher)| {
+            let _ = publisher.publish_copy(&(kind as u64)).unwrap();
+        });
+        std::thread::sleep(Duration::from_millis(10));
+        all.iter().all(|publisher| publisher.matched() == 0)
+    });
+}
+
+pub(crate) fn take_of_every_kind() {
+    let node = node("taker");
+    let all: Vec<(u64, Subscriber<u64>)> = (0..4)
+        .flat_map(|kind| {
+            let topics = kinds(&node, &format!("kind/{kind}"));
+            topics.map(|topic| (kind, topic.subscriber().unwrap()))
+        })
+        .collect();
+    say("ready");
+    for (kind, mut subscriber) in all {
+        assert!(subscriber.wait_for_match(1, WATCHDOG));
+        assert_eq!(*subscriber.receive(WATCHDOG).unwrap().unwrap(), kind);
+        assert_eq!(subscriber.matched(), 1);
+    }
+}
