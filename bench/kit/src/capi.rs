@@ -10,7 +10,7 @@ use std::process::ExitCode;
 use std::rc::Rc;
 
 use crate::clock::{self, Clock};
-use crate::driver::{Driver, Error, Link, Publisher, Stream, Subscriber};
+use crate::driver::{Driver, Error, Link, Publisher, RoundTrip, Stream, Subscriber};
 use crate::protocol::{self, Prepare, Reliability};
 
 /// `struct myelin_bench_system`: see the header.
@@ -133,7 +133,7 @@ impl Driver for CDriver {
         systems.iter().map(|system| unsafe { describe(system) }).collect()
     }
 
-    fn open(&self, prepare: &Prepare) -> Result<Link, Error> {
+    fn open(&self, prepare: &Prepare) -> Result<Box<dyn RoundTrip>, Error> {
         let system = self.system(prepare)?;
         open(self.table(), prepare, system.loans)
     }
@@ -163,7 +163,7 @@ impl CDriver {
 /// Opens one role of a stream through a table of C functions: ping's publisher or pong's
 /// subscriber.
 pub fn open_stream(table: &'static CLink, prepare: &Prepare, loans: bool) -> Result<Stream, Error> {
-    let Link { publisher, subscriber, clock } = open(table, prepare, loans)?;
+    let Link { publisher, subscriber, clock } = link(table, prepare, loans)?;
     Ok(match prepare.role {
         protocol::Role::Ping => Stream { clock, ..Stream::ping(publisher) },
         _ => Stream { clock, ..Stream::pong(subscriber) },
@@ -172,7 +172,19 @@ pub fn open_stream(table: &'static CLink, prepare: &Prepare, loans: bool) -> Res
 
 /// Opens one role through a table of C functions; `loans` says whether this system writes into
 /// loaned memory.
-pub fn open(table: &'static CLink, prepare: &Prepare, loans: bool) -> Result<Link, Error> {
+pub fn open(
+    table: &'static CLink,
+    prepare: &Prepare,
+    loans: bool,
+) -> Result<Box<dyn RoundTrip>, Error> {
+    Ok(Box::new(link(table, prepare, loans)?))
+}
+
+fn link(
+    table: &'static CLink,
+    prepare: &Prepare,
+    loans: bool,
+) -> Result<Link<CPublisher, CSubscriber>, Error> {
     let options = serde_json::to_string(&prepare.options).expect("JSON serialises");
     let texts = [
         c_text(&prepare.system)?,

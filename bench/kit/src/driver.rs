@@ -1,9 +1,12 @@
 //! What a driver supplies: its systems, how to open the two ends, and a daemon if it needs one.
 
+use std::sync::atomic::AtomicBool;
+
 use crate::clock::Clock;
 #[cfg(doc)]
 use crate::protocol::Workload;
-use crate::protocol::{Prepare, System};
+use crate::protocol::{Done, Prepare, System};
+use crate::samples::SampleFile;
 
 /// Why something failed, and what the user can do about it.
 #[derive(Debug, Clone, Default, thiserror::Error)]
@@ -99,13 +102,34 @@ pub trait Subscriber {
 }
 
 /// Both directions of one role, matched with the other side's.
-pub struct Link {
+pub struct Link<P: ?Sized = dyn Publisher, S: ?Sized = dyn Subscriber> {
     /// Ping's outgoing messages, or pong's answers.
-    pub publisher: Box<dyn Publisher>,
+    pub publisher: Box<P>,
     /// Ping's answers, or pong's incoming messages.
-    pub subscriber: Box<dyn Subscriber>,
+    pub subscriber: Box<S>,
     /// The clock to measure with; [`Clock::Monotonic`] for every real system.
     pub clock: Clock,
+}
+
+/// A [`Link`] of any kind, with the loops of a round trip. They are compiled for each kind, so that
+/// between two stamps nothing is called through a table unless the link's own ends are.
+pub trait RoundTrip {
+    /// See [`pingpong::ping`](crate::pingpong::ping).
+    fn ping(
+        &mut self,
+        prepare: &Prepare,
+        samples: &mut SampleFile,
+        start_ns: u64,
+        stop: &AtomicBool,
+    ) -> Result<Done, Error>;
+
+    /// See [`pingpong::pong`](crate::pingpong::pong).
+    fn pong(
+        &mut self,
+        prepare: &Prepare,
+        samples: &mut SampleFile,
+        stop: &AtomicBool,
+    ) -> Result<Done, Error>;
 }
 
 /// Pong of a round trip where the system calls a function with each message: it answers in the call,
@@ -219,7 +243,7 @@ pub trait Driver: Sync {
 
     /// Opens one role of `prepare.system` and returns when both directions are matched. Blocks at
     /// most until `prepare.match_timeout_ns` have passed.
-    fn open(&self, prepare: &Prepare) -> Result<Link, Error>;
+    fn open(&self, prepare: &Prepare) -> Result<Box<dyn RoundTrip>, Error>;
 
     /// Pong of a round trip that answers in a call, instead of [`open`](Self::open), which is asked
     /// if there is `None`. Matched as `open` says.

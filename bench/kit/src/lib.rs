@@ -57,7 +57,7 @@ mod transfer;
 
 pub use clock::Clock;
 pub use driver::{
-    Answerer, Call, CallSource, Daemon, Driver, Error, Fan, Link, Publisher, Receiver, Stream,
-    Subscriber,
+    Answerer, Call, CallSource, Daemon, Driver, Error, Fan, Link, Publisher, Receiver, RoundTrip,
+    Stream, Subscriber,
 };
 pub use session::main;

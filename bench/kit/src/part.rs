@@ -5,13 +5,13 @@ use std::sync::atomic::AtomicBool;
 use crate::answering::Answering;
 use crate::calls::Audience;
 use crate::copies::Streaming;
-use crate::driver::{Answerer, Driver, Error, Fan, Link, Stream};
+use crate::driver::{Answerer, Driver, Error, Fan, RoundTrip, Stream};
 use crate::flood::Flood;
 use crate::protocol::{Done, Prepare, Role, System, Topology, Workload};
 use crate::samples::SampleFile;
 use crate::startup::{self, Started};
 use crate::together::Together;
-use crate::{arrivals, fan, pingpong, stream};
+use crate::{arrivals, fan, stream};
 
 /// Whether the kit can run `prepare`; the driver is asked apart.
 pub(crate) fn check(driver: &dyn Driver, prepare: &Prepare) -> Result<(), Error> {
@@ -35,7 +35,7 @@ pub(crate) fn notes(prepare: &Prepare) -> Vec<String> {
 
 /// What the driver has opened, matched.
 pub(crate) enum Opened {
-    Link(Link),
+    RoundTrip(Box<dyn RoundTrip>),
     Answerer(Answerer),
     Fan(Fan),
     Stream(Stream),
@@ -51,10 +51,10 @@ impl Opened {
             Workload::Roundtrip if prepare.role == Role::Pong => {
                 match driver.open_answerer(prepare)? {
                     Some(answerer) => Ok(Opened::Answerer(answerer)),
-                    None => driver.open(prepare).map(Opened::Link),
+                    None => driver.open(prepare).map(Opened::RoundTrip),
                 }
             }
-            Workload::Roundtrip => driver.open(prepare).map(Opened::Link),
+            Workload::Roundtrip => driver.open(prepare).map(Opened::RoundTrip),
             Workload::Publish if !is_one_process() => driver.open_publish(prepare).map(Opened::Fan),
             Workload::Publish => driver.open_stream(prepare).map(Opened::Stream),
             _ => {
@@ -71,7 +71,7 @@ impl Opened {
 /// A part with all that it needs. Kept until the lab says stop, so that what the lab sees of this
 /// process is what ran.
 pub(crate) enum Part {
-    Link(Link, SampleFile),
+    RoundTrip(Box<dyn RoundTrip>, SampleFile),
     Answering(Box<Answering>),
     Fan(Fan, SampleFile),
     Audience(Audience, SampleFile),
@@ -90,7 +90,7 @@ impl Part {
     ) -> Result<Self, Error> {
         let is_together = |stream: &Stream| !stream.receivers.is_empty();
         Ok(match opened {
-            Opened::Link(link) => Part::Link(link, samples),
+            Opened::RoundTrip(ends) => Part::RoundTrip(ends, samples),
             Opened::Answerer(answerer) => {
                 Part::Answering(Box::new(Answering::new(answerer, prepare, samples)))
             }
@@ -129,10 +129,10 @@ impl Part {
         stop: &AtomicBool,
     ) -> Result<Done, Error> {
         match self {
-            Part::Link(link, samples) if prepare.role == Role::Ping => {
-                pingpong::ping(link, prepare, samples, start_ns, stop)
+            Part::RoundTrip(ends, samples) if prepare.role == Role::Ping => {
+                ends.ping(prepare, samples, start_ns, stop)
             }
-            Part::Link(link, samples) => pingpong::pong(link, prepare, samples, stop),
+            Part::RoundTrip(ends, samples) => ends.pong(prepare, samples, stop),
             Part::Answering(answering) => answering.run(stop),
             Part::Fan(fan, samples) if prepare.role == Role::Ping => {
                 fan::ping(fan, prepare, samples, start_ns, stop)

@@ -12,7 +12,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::clock::{self, Clock};
-use crate::driver::{Error, Link, Publisher};
+use crate::driver::{Error, Link, Publisher, RoundTrip, Subscriber};
 use crate::message::{self, Outgoing};
 use crate::process;
 use crate::protocol::{Done, Prepare, Touch};
@@ -22,8 +22,8 @@ use crate::transfer::{Arrival, Arrived, Limit, Sent, Stamps, receive, send};
 /// Sends `prepare.messages` messages (or for `prepare.duration_ns`) from `start_ns` on and records
 /// each answer. Ends early when `stop` is set, when the sample file is full, or with an error when
 /// [`LOST_IN_A_ROW_MAX`] messages in a row stay unanswered.
-pub fn ping(
-    link: &mut Link,
+pub fn ping<P: Publisher + ?Sized, S: Subscriber + ?Sized>(
+    link: &mut Link<P, S>,
     prepare: &Prepare,
     samples: &mut SampleFile,
     start_ns: u64,
@@ -51,8 +51,8 @@ pub fn ping(
 
 /// Answers every message until ping says [`GOODBYE`] or `stop` is set, and records when each was
 /// taken and answered.
-pub fn pong(
-    link: &mut Link,
+pub fn pong<P: Publisher + ?Sized, S: Subscriber + ?Sized>(
+    link: &mut Link<P, S>,
     prepare: &Prepare,
     samples: &mut SampleFile,
     stop: &AtomicBool,
@@ -80,6 +80,27 @@ pub fn pong(
     Ok(done)
 }
 
+impl<P: Publisher + ?Sized, S: Subscriber + ?Sized> RoundTrip for Link<P, S> {
+    fn ping(
+        &mut self,
+        prepare: &Prepare,
+        samples: &mut SampleFile,
+        start_ns: u64,
+        stop: &AtomicBool,
+    ) -> Result<Done, Error> {
+        ping(self, prepare, samples, start_ns, stop)
+    }
+
+    fn pong(
+        &mut self,
+        prepare: &Prepare,
+        samples: &mut SampleFile,
+        stop: &AtomicBool,
+    ) -> Result<Done, Error> {
+        pong(self, prepare, samples, stop)
+    }
+}
+
 /// Whether the parts of message `sequence`, the warm-up's counted, are not to be stamped.
 #[inline(always)]
 fn is_lean(sequence: u64, prepare: &Prepare) -> bool {
@@ -89,8 +110,8 @@ fn is_lean(sequence: u64, prepare: &Prepare) -> bool {
 
 /// Answers a message and books it; `false` for [`GOODBYE`], which is not answered.
 #[inline(always)]
-pub(crate) fn answer(
-    publisher: &mut dyn Publisher,
+pub(crate) fn answer<P: Publisher + ?Sized>(
+    publisher: &mut P,
     arrival: &Arrival<'_>,
     done: &mut Done,
     prepare: &Prepare,
@@ -114,8 +135,8 @@ pub(crate) fn answer(
     Ok(true)
 }
 
-struct Ping<'a> {
-    link: &'a mut Link,
+struct Ping<'a, P: ?Sized, S: ?Sized> {
+    link: &'a mut Link<P, S>,
     prepare: &'a Prepare,
     samples: &'a mut SampleFile,
     outgoing: Outgoing,
@@ -136,8 +157,8 @@ struct Ping<'a> {
     now_ns: u64,
 }
 
-impl<'a> Ping<'a> {
-    fn new(link: &'a mut Link, prepare: &'a Prepare, samples: &'a mut SampleFile) -> Self {
+impl<'a, P: Publisher + ?Sized, S: Subscriber + ?Sized> Ping<'a, P, S> {
+    fn new(link: &'a mut Link<P, S>, prepare: &'a Prepare, samples: &'a mut SampleFile) -> Self {
         Ping {
             link,
             prepare,

@@ -82,8 +82,8 @@ impl Sent {
 /// are written. With `stamps`, the time before and a clock, the loan and its filling are timed
 /// apart.
 #[inline(always)]
-pub(crate) fn send(
-    publisher: &mut dyn Publisher,
+pub(crate) fn send<P: Publisher + ?Sized>(
+    publisher: &mut P,
     message: &[u8],
     filled: usize,
     stamps: Option<(u64, &Clock)>,
@@ -162,15 +162,15 @@ pub(crate) enum Stamps {
 
 /// The next message, or `None` if none came until `until_ns`. What is not stamped is 0.
 #[inline(always)]
-pub(crate) fn receive<'a>(
-    subscriber: &'a mut dyn Subscriber,
+pub(crate) fn receive<'a, S: Subscriber + ?Sized>(
+    subscriber: &'a mut S,
     clock: &Clock,
     until_ns: u64,
     stamps: Stamps,
 ) -> Result<Option<Arrival<'a>>, Error> {
     // The loop ends with the sample's borrow, which the borrow checker cannot follow through a
     // returned reference; hence the pointer.
-    let subscriber: *mut (dyn Subscriber + 'a) = subscriber;
+    let subscriber: *mut S = subscriber;
     loop {
         // SAFETY: `subscriber` comes from a unique borrow that lives for 'a; no sample of it is
         // held when the loop comes round, as the only path that holds one returns.

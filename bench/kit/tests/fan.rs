@@ -11,7 +11,7 @@ use myelin_bench_kit::fan::{self, SILENT};
 use myelin_bench_kit::message::{HEADER_BYTES, Outgoing, pattern_holds, sequence};
 use myelin_bench_kit::protocol::{Done, Prepare, Role, System, Touch, Workload};
 use myelin_bench_kit::samples::{Record, SampleFile};
-use myelin_bench_kit::{Clock, Driver, Error, Fan, Link, Publisher, Subscriber};
+use myelin_bench_kit::{Clock, Driver, Error, Fan, Publisher, RoundTrip, Subscriber};
 use support::{Samples, prepare};
 
 #[test]
@@ -117,7 +117,7 @@ fn a_driver_that_says_nothing_of_it_cannot_publish() {
         fn systems(&self) -> Vec<System> {
             Vec::new()
         }
-        fn open(&self, _prepare: &Prepare) -> Result<Link, Error> {
+        fn open(&self, _prepare: &Prepare) -> Result<Box<dyn RoundTrip>, Error> {
             Err(Error::new("not asked"))
         }
     }

@@ -1,7 +1,7 @@
 //! The Rust side of `link.c`; without CycloneDDS at build time, the reason why there is none.
 
 use myelin_bench_kit::protocol::Prepare;
-use myelin_bench_kit::{Error, Link, Stream};
+use myelin_bench_kit::{Error, RoundTrip, Stream};
 
 /// Version of the CycloneDDS that this driver was compiled against; empty without.
 pub fn version() -> String {
@@ -14,7 +14,12 @@ pub fn missing() -> Option<String> {
 }
 
 /// Opens one role in a domain configured by `xml` and returns when both directions are matched.
-pub fn open(prepare: &Prepare, xml: &str, shared_memory: bool, loans: bool) -> Result<Link, Error> {
+pub fn open(
+    prepare: &Prepare,
+    xml: &str,
+    shared_memory: bool,
+    loans: bool,
+) -> Result<Box<dyn RoundTrip>, Error> {
     imp::open(prepare, xml, shared_memory, loans)
 }
 
@@ -33,7 +38,7 @@ mod imp {
     use std::ffi::{CStr, CString, c_char, c_int};
 
     use myelin_bench_kit::protocol::Prepare;
-    use myelin_bench_kit::{Error, Link, Stream, capi};
+    use myelin_bench_kit::{Error, RoundTrip, Stream, capi};
 
     unsafe extern "C" {
         static myelin_cyclonedds_link: capi::CLink;
@@ -56,7 +61,7 @@ mod imp {
         xml: &str,
         shared_memory: bool,
         loans: bool,
-    ) -> Result<Link, Error> {
+    ) -> Result<Box<dyn RoundTrip>, Error> {
         configured(xml, shared_memory, |table| capi::open(table, prepare, loans))
     }
 
@@ -85,7 +90,7 @@ mod imp {
 #[cfg(not(have_cyclonedds))]
 mod imp {
     use myelin_bench_kit::protocol::Prepare;
-    use myelin_bench_kit::{Error, Link, Stream};
+    use myelin_bench_kit::{Error, RoundTrip, Stream};
 
     pub fn version() -> String {
         String::new()
@@ -95,7 +100,7 @@ mod imp {
         Some(env!("CYCLONEDDS_MISSING").to_owned())
     }
 
-    pub fn open(_: &Prepare, _: &str, _: bool, _: bool) -> Result<Link, Error> {
+    pub fn open(_: &Prepare, _: &str, _: bool, _: bool) -> Result<Box<dyn RoundTrip>, Error> {
         Err(Error::new(env!("CYCLONEDDS_MISSING")))
     }
 

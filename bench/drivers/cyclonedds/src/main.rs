@@ -31,7 +31,7 @@ use config::Config;
 use myelin_bench_kit::protocol::{
     Prepare, Reliability, Streams, System, Topology, Transport, Wait, Workload,
 };
-use myelin_bench_kit::{Daemon, Driver, Error, Link, Stream};
+use myelin_bench_kit::{Daemon, Driver, Error, RoundTrip, Stream};
 use myelin_bench_roudi::{self as roudi, Need, RouDi};
 
 fn main() -> ExitCode {
@@ -53,7 +53,7 @@ impl Driver for CycloneDds {
         variant.need(prepare).pools(prepare).map(drop)
     }
 
-    fn open(&self, prepare: &Prepare) -> Result<Link, Error> {
+    fn open(&self, prepare: &Prepare) -> Result<Box<dyn RoundTrip>, Error> {
         let (variant, xml) = Variant::configured(prepare)?;
         link::open(prepare, &xml, variant.shared_memory, variant.loans)
     }

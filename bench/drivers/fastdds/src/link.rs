@@ -1,7 +1,7 @@
 //! The Rust side of `link.cpp`; without Fast DDS at build time, the reason why there is none.
 
 use myelin_bench_kit::protocol::Prepare;
-use myelin_bench_kit::{Error, Link, Stream};
+use myelin_bench_kit::{Error, RoundTrip, Stream};
 
 /// What the adaptor has to know besides the profiles.
 #[cfg_attr(not(have_fastdds), expect(dead_code, reason = "only the adaptor reads it"))]
@@ -26,7 +26,12 @@ pub fn missing() -> Option<String> {
 }
 
 /// Opens one role as the profiles in `xml` say and returns when both directions are matched.
-pub fn open(prepare: &Prepare, xml: &str, settings: Settings, loans: bool) -> Result<Link, Error> {
+pub fn open(
+    prepare: &Prepare,
+    xml: &str,
+    settings: Settings,
+    loans: bool,
+) -> Result<Box<dyn RoundTrip>, Error> {
     imp::open(prepare, xml, settings, loans)
 }
 
@@ -45,7 +50,7 @@ mod imp {
     use std::ffi::{CStr, CString, c_char, c_int};
 
     use myelin_bench_kit::protocol::Prepare;
-    use myelin_bench_kit::{Error, Link, Stream, capi};
+    use myelin_bench_kit::{Error, RoundTrip, Stream, capi};
 
     use super::Settings;
 
@@ -75,7 +80,7 @@ mod imp {
         xml: &str,
         settings: Settings,
         loans: bool,
-    ) -> Result<Link, Error> {
+    ) -> Result<Box<dyn RoundTrip>, Error> {
         configured(xml, settings, |table| capi::open(table, prepare, loans))
     }
 
@@ -107,7 +112,7 @@ mod imp {
 #[cfg(not(have_fastdds))]
 mod imp {
     use myelin_bench_kit::protocol::Prepare;
-    use myelin_bench_kit::{Error, Link, Stream};
+    use myelin_bench_kit::{Error, RoundTrip, Stream};
 
     use super::Settings;
 
@@ -119,7 +124,7 @@ mod imp {
         Some(env!("FASTDDS_MISSING").to_owned())
     }
 
-    pub fn open(_: &Prepare, _: &str, _: Settings, _: bool) -> Result<Link, Error> {
+    pub fn open(_: &Prepare, _: &str, _: Settings, _: bool) -> Result<Box<dyn RoundTrip>, Error> {
         Err(Error::new(env!("FASTDDS_MISSING")))
     }
 

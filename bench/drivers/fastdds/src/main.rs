@@ -24,7 +24,7 @@ use link::Settings;
 use myelin_bench_kit::protocol::{
     Prepare, Reliability, Streams, System, Topology, Transport, Wait, Workload,
 };
-use myelin_bench_kit::{Driver, Error, Link, Stream};
+use myelin_bench_kit::{Driver, Error, RoundTrip, Stream};
 
 fn main() -> ExitCode {
     myelin_bench_kit::main(&FastDds)
@@ -41,7 +41,7 @@ impl Driver for FastDds {
         Variant::of(prepare)?.check(prepare)
     }
 
-    fn open(&self, prepare: &Prepare) -> Result<Link, Error> {
+    fn open(&self, prepare: &Prepare) -> Result<Box<dyn RoundTrip>, Error> {
         let variant = Variant::of(prepare)?;
         let (xml, settings) = variant.configured(prepare)?;
         link::open(prepare, &xml, settings, variant.loans())

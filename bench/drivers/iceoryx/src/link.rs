@@ -1,7 +1,7 @@
 //! The Rust side of `link.cpp`; without iceoryx at build time, the reason why there is none.
 
 use myelin_bench_kit::protocol::Prepare;
-use myelin_bench_kit::{Error, Link, Stream};
+use myelin_bench_kit::{Error, RoundTrip, Stream};
 
 /// Why iceoryx cannot be used, and what to install; `None` if it can.
 pub fn missing() -> Option<String> {
@@ -10,7 +10,7 @@ pub fn missing() -> Option<String> {
 
 /// Opens one role and returns when both directions are matched. With `waits` it sleeps on a
 /// WaitSet, otherwise it polls. RouDi must be running: iceoryx would wait for it, and then abort.
-pub fn open(prepare: &Prepare, waits: bool) -> Result<Link, Error> {
+pub fn open(prepare: &Prepare, waits: bool) -> Result<Box<dyn RoundTrip>, Error> {
     imp::open(prepare, waits)
 }
 
@@ -24,7 +24,7 @@ mod imp {
     use std::ffi::c_int;
 
     use myelin_bench_kit::protocol::Prepare;
-    use myelin_bench_kit::{Error, Link, Stream, capi};
+    use myelin_bench_kit::{Error, RoundTrip, Stream, capi};
 
     unsafe extern "C" {
         static myelin_iceoryx_link: capi::CLink;
@@ -35,7 +35,7 @@ mod imp {
         None
     }
 
-    pub fn open(prepare: &Prepare, waits: bool) -> Result<Link, Error> {
+    pub fn open(prepare: &Prepare, waits: bool) -> Result<Box<dyn RoundTrip>, Error> {
         capi::open(configured(waits), prepare, true)
     }
 
@@ -54,13 +54,13 @@ mod imp {
 #[cfg(not(have_iceoryx))]
 mod imp {
     use myelin_bench_kit::protocol::Prepare;
-    use myelin_bench_kit::{Error, Link, Stream};
+    use myelin_bench_kit::{Error, RoundTrip, Stream};
 
     pub fn missing() -> Option<String> {
         Some(env!("ICEORYX_MISSING").to_owned())
     }
 
-    pub fn open(_: &Prepare, _: bool) -> Result<Link, Error> {
+    pub fn open(_: &Prepare, _: bool) -> Result<Box<dyn RoundTrip>, Error> {
         Err(Error::new(env!("ICEORYX_MISSING")))
     }
 

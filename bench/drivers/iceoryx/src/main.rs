@@ -15,7 +15,7 @@ use std::process::ExitCode;
 use myelin_bench_kit::protocol::{
     Prepare, Reliability, Streams, System, Topology, Transport, Wait, Workload,
 };
-use myelin_bench_kit::{Daemon, Driver, Error, Link, Stream};
+use myelin_bench_kit::{Daemon, Driver, Error, RoundTrip, Stream};
 use myelin_bench_roudi::{self as roudi, Need, RouDi};
 
 fn main() -> ExitCode {
@@ -38,7 +38,7 @@ impl Driver for Iceoryx {
         need(prepare).pools(prepare).map(drop)
     }
 
-    fn open(&self, prepare: &Prepare) -> Result<Link, Error> {
+    fn open(&self, prepare: &Prepare) -> Result<Box<dyn RoundTrip>, Error> {
         link::open(prepare, ready(prepare)?)
     }
 

@@ -12,13 +12,13 @@ use iceoryx2::port::update_connections::UpdateConnections;
 use iceoryx2::prelude::{Node, NodeBuilder, PortFactory, ServiceName, SignalHandlingMode, ipc};
 use iceoryx2::service::port_factory::{event, publish_subscribe};
 use myelin_bench_kit::protocol::{Prepare, Role, Wait};
-use myelin_bench_kit::{Clock, Error, Link, clock, message};
+use myelin_bench_kit::{Clock, Error, Link, RoundTrip, clock, message};
 
 use crate::place::{self, Place};
 use crate::ports::{Blocking, Inbox, Outbox, Polling};
 
 /// Opens `prepare.role`; with [`Wait::Block`] there is an event for each direction as well.
-pub fn open(prepare: &Prepare, wait: Wait) -> Result<Link, Error> {
+pub fn open(prepare: &Prepare, wait: Wait) -> Result<Box<dyn RoundTrip>, Error> {
     let until_ns = clock::monotonic_ns().saturating_add(prepare.match_timeout_ns);
     let message_bytes = message::HEADER_BYTES + prepare.payload_bytes as usize;
     let chunks = DIRECTIONS * Shape::ROUNDTRIP.chunks();
@@ -107,15 +107,19 @@ impl Opened {
         connect().map_err(|error| failed("the connection", error))
     }
 
-    fn into_link(self, place: Rc<Place>, other: &'static str) -> Link {
+    fn into_link(self, place: Rc<Place>, other: &'static str) -> Box<dyn RoundTrip> {
         let inbox = Inbox::new(vec![self.subscriber], &place);
-        Link {
-            publisher: Box::new(Outbox::new(vec![self.publisher], self.notifier, other, place)),
-            subscriber: match self.listener {
-                None => Box::new(Polling::new(inbox)),
-                Some(listener) => Box::new(Blocking::new(inbox, listener)),
-            },
-            clock: Clock::Monotonic,
+        let publisher = Box::new(Outbox::new(vec![self.publisher], self.notifier, other, place));
+        let clock = Clock::Monotonic;
+        match self.listener {
+            None => {
+                let subscriber = Box::new(Polling::new(inbox));
+                Box::new(Link { publisher, subscriber, clock })
+            }
+            Some(listener) => {
+                let subscriber = Box::new(Blocking::new(inbox, listener));
+                Box::new(Link { publisher, subscriber, clock })
+            }
         }
     }
 }

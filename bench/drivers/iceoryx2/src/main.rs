@@ -22,7 +22,7 @@ use iceoryx2_bb_elementary::package_version::PackageVersion;
 use myelin_bench_kit::protocol::{
     Prepare, Reliability, Streams, System, Topology, Transport, Wait, Workload,
 };
-use myelin_bench_kit::{Driver, Error, Link, Stream};
+use myelin_bench_kit::{Driver, Error, RoundTrip, Stream};
 
 fn main() -> ExitCode {
     // What matters comes back as an error; iceoryx2 would tell it a second time, and the expected
@@ -53,7 +53,7 @@ impl Driver for Iceoryx2 {
         Ok(())
     }
 
-    fn open(&self, prepare: &Prepare) -> Result<Link, Error> {
+    fn open(&self, prepare: &Prepare) -> Result<Box<dyn RoundTrip>, Error> {
         self.check(prepare)?;
         link::open(prepare, Variant::of(prepare)?.wait)
     }

@@ -1,7 +1,7 @@
 //! The Rust side of `link.c`; without LCM at build time, the reason why there is none.
 
 use myelin_bench_kit::protocol::Prepare;
-use myelin_bench_kit::{Error, Link, Stream};
+use myelin_bench_kit::{Error, RoundTrip, Stream};
 
 /// Version of the LCM that this driver was compiled against; empty without.
 pub fn version() -> String {
@@ -14,7 +14,7 @@ pub fn missing() -> Option<String> {
 }
 
 /// Opens one role and returns when both directions are matched.
-pub fn open(prepare: &Prepare) -> Result<Link, Error> {
+pub fn open(prepare: &Prepare) -> Result<Box<dyn RoundTrip>, Error> {
     imp::open(prepare)
 }
 
@@ -26,7 +26,7 @@ pub fn open_stream(prepare: &Prepare) -> Result<Stream, Error> {
 #[cfg(have_lcm)]
 mod imp {
     use myelin_bench_kit::protocol::Prepare;
-    use myelin_bench_kit::{Error, Link, Stream, capi};
+    use myelin_bench_kit::{Error, RoundTrip, Stream, capi};
 
     unsafe extern "C" {
         static myelin_lcm_link: capi::CLink;
@@ -40,7 +40,7 @@ mod imp {
         None
     }
 
-    pub fn open(prepare: &Prepare) -> Result<Link, Error> {
+    pub fn open(prepare: &Prepare) -> Result<Box<dyn RoundTrip>, Error> {
         capi::open(table(), prepare, false)
     }
 
@@ -57,7 +57,7 @@ mod imp {
 #[cfg(not(have_lcm))]
 mod imp {
     use myelin_bench_kit::protocol::Prepare;
-    use myelin_bench_kit::{Error, Link, Stream};
+    use myelin_bench_kit::{Error, RoundTrip, Stream};
 
     pub fn version() -> String {
         String::new()
@@ -67,7 +67,7 @@ mod imp {
         Some(env!("LCM_MISSING").to_owned())
     }
 
-    pub fn open(_: &Prepare) -> Result<Link, Error> {
+    pub fn open(_: &Prepare) -> Result<Box<dyn RoundTrip>, Error> {
         Err(Error::new(env!("LCM_MISSING")))
     }
 

@@ -16,7 +16,7 @@ use std::process::ExitCode;
 use myelin_bench_kit::protocol::{
     Prepare, Reliability, Streams, System, Topology, Transport, Wait, Workload,
 };
-use myelin_bench_kit::{Driver, Error, Link, Stream};
+use myelin_bench_kit::{Driver, Error, RoundTrip, Stream};
 
 fn main() -> ExitCode {
     myelin_bench_kit::main(&Lcm)
@@ -76,7 +76,7 @@ impl Driver for Lcm {
         Ok(())
     }
 
-    fn open(&self, prepare: &Prepare) -> Result<Link, Error> {
+    fn open(&self, prepare: &Prepare) -> Result<Box<dyn RoundTrip>, Error> {
         self.check(prepare)?;
         link::open(prepare)
     }

@@ -3,7 +3,7 @@
 use myelin_bench_kit::protocol::{
     Prepare, Role, Streams, System, Topology, Transport, Wait, Workload,
 };
-use myelin_bench_kit::{Clock, Driver, Error, Link, Receiver, Stream};
+use myelin_bench_kit::{Clock, Driver, Error, Receiver, RoundTrip, Stream};
 
 use crate::ends::Topic;
 use crate::link::{self, Table};
@@ -20,7 +20,7 @@ impl Driver for LibXr {
         Variant::of(prepare)?.check(prepare).map(drop)
     }
 
-    fn open(&self, prepare: &Prepare) -> Result<Link, Error> {
+    fn open(&self, prepare: &Prepare) -> Result<Box<dyn RoundTrip>, Error> {
         Err(Error::new(format!("{}: one process, so no round trips", prepare.system))
             .remedy("leave the system out of plan.systems"))
     }

@@ -12,7 +12,7 @@ use myelin::{Node, Topic};
 use myelin_bench_kit::protocol::{
     self, Prepare, Reliability, Role, Streams, System, Topology, Transport, Workload,
 };
-use myelin_bench_kit::{Clock, Error, Link, Stream};
+use myelin_bench_kit::{Clock, Error, Link, RoundTrip, Stream};
 
 use crate::api::{Listener, Speaker};
 use crate::link::said;
@@ -47,7 +47,7 @@ pub fn system() -> System {
 }
 
 /// One side of a round trip.
-pub fn open(prepare: &Prepare) -> Result<Link, Error> {
+pub fn open(prepare: &Prepare) -> Result<Box<dyn RoundTrip>, Error> {
     let (ours, theirs) = match prepare.role {
         Role::Ping => ("ping", "pong"),
         _ => ("pong", "ping"),
@@ -62,11 +62,11 @@ pub fn open(prepare: &Prepare) -> Result<Link, Error> {
     if !publisher.wait_for_match(1, limit) || !subscriber.wait_for_match(1, limit) {
         return Err(unmatched(limit));
     }
-    Ok(Link {
+    Ok(Box::new(Link {
         publisher: Box::new(Speaker::new(publisher, loans(prepare))),
         subscriber: Box::new(Listener::new(subscriber)),
         clock: Clock::Monotonic,
-    })
+    }))
 }
 
 /// One role of a stream.

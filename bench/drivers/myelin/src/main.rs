@@ -34,7 +34,7 @@ use std::time::Duration;
 use myelin_bench_kit::driver::Fan;
 use myelin_bench_kit::protocol::{Prepare, Role, System, Topology, Touch, Transport, Workload};
 use myelin_bench_kit::{
-    Clock, Driver, Error, Link, Publisher, Stream, Subscriber, message, protocol,
+    Clock, Driver, Error, Link, RoundTrip, Stream, Subscriber, message, protocol,
 };
 use myelin_shm::layout::INLINE_BYTES_MAX;
 use myelin_shm::leftovers;
@@ -145,7 +145,7 @@ impl Driver for Myelin {
         }
     }
 
-    fn open(&self, prepare: &Prepare) -> Result<Link, Error> {
+    fn open(&self, prepare: &Prepare) -> Result<Box<dyn RoundTrip>, Error> {
         if prepare.system == dds::NAME {
             return dds::open(prepare);
         }
@@ -160,9 +160,8 @@ impl Driver for Myelin {
         if !publisher.wait_for_match(1, limit) || !subscriber.wait_for_match(1, limit) {
             return Err(unmatched(limit));
         }
-        let publisher: Box<dyn Publisher> = Box::new(publisher);
-        let subscriber: Box<dyn Subscriber> = Box::new(subscriber);
-        Ok(Link { publisher, subscriber, clock: Clock::Monotonic })
+        let (publisher, subscriber) = (Box::new(publisher), Box::new(subscriber));
+        Ok(Box::new(Link { publisher, subscriber, clock: Clock::Monotonic }))
     }
 
     fn open_publish(&self, prepare: &Prepare) -> Result<Fan, Error> {

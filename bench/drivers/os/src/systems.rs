@@ -6,7 +6,9 @@ use std::rc::Rc;
 use myelin_bench_kit::protocol::{
     Prepare, Reliability, Role, Streams, System, Topology, Transport, Wait, Workload,
 };
-use myelin_bench_kit::{Clock, Driver, Error, Link, Publisher, Stream, Subscriber, message};
+use myelin_bench_kit::{
+    Clock, Driver, Error, Link, Publisher, RoundTrip, Stream, Subscriber, message,
+};
 
 use crate::call;
 use crate::datagram::{self, DatagramPublisher, DatagramSubscriber};
@@ -59,13 +61,13 @@ impl Driver for Os {
         Ok(())
     }
 
-    fn open(&self, prepare: &Prepare) -> Result<Link, Error> {
+    fn open(&self, prepare: &Prepare) -> Result<Box<dyn RoundTrip>, Error> {
         self.check(prepare)?;
         let mechanism = Mechanism::of(prepare)?;
         let (side, ends) = mechanism.meet(prepare)?;
-        let (publisher, subscriber) = (mechanism.open)(&side, ends)?;
+        let opened = (mechanism.open)(&side, ends)?;
         side.peer.both_ready(prepare)?;
-        Ok(Link { publisher, subscriber, clock: Clock::Monotonic })
+        Ok(opened)
     }
 
     fn open_stream(&self, prepare: &Prepare) -> Result<Stream, Error> {
@@ -118,7 +120,7 @@ struct Mechanism {
     /// Makes this side's ends where the other side is on another host, for what reaches there.
     across: Option<MakeOwn>,
     /// Opens one side on its ends.
-    open: fn(&Side<'_>, Ends) -> Result<Both, Error>,
+    open: Open,
     /// As `open`, for streams from ping to pong.
     one_way: fn(&Side<'_>, Ends) -> Result<Stream, Error>,
     /// Slots can be either; what has a queue of its own is what the kernel makes of that.
@@ -142,8 +144,8 @@ impl Side<'_> {
     }
 }
 
+type Open = fn(&Side<'_>, Ends) -> Result<Box<dyn RoundTrip>, Error>;
 type MakeOwn = fn(&Way<'_>) -> Result<Ends, Error>;
-type Both = (Box<dyn Publisher>, Box<dyn Subscriber>);
 
 const MECHANISMS: &[Mechanism] = &[
     Mechanism {
@@ -197,7 +199,7 @@ const MECHANISMS: &[Mechanism] = &[
         transport: Transport::Kernel,
         make: |_| stream::pipes(),
         across: None,
-        open: |side, ends| over_stream(side, ends, TimeLimit::of_thread()?),
+        open: |side, ends| Ok(Box::new(over_stream(side, ends, TimeLimit::of_thread()?)?)),
         one_way: |side, ends| one_way_of(side, over_stream(side, ends, TimeLimit::of_thread()?)?),
         reliability: RELIABLE,
     },
@@ -208,7 +210,7 @@ const MECHANISMS: &[Mechanism] = &[
         transport: Transport::Kernel,
         make: |_| stream::unix(),
         across: None,
-        open: |side, ends| over_stream(side, ends, TimeLimit::of_socket()),
+        open: |side, ends| Ok(Box::new(over_stream(side, ends, TimeLimit::of_socket())?)),
         one_way: |side, ends| one_way_of(side, over_stream(side, ends, TimeLimit::of_socket())?),
         reliability: RELIABLE,
     },
@@ -219,7 +221,7 @@ const MECHANISMS: &[Mechanism] = &[
         transport: Transport::Kernel,
         make: |_| datagram::unix(),
         across: None,
-        open: over_datagrams,
+        open: |side, ends| Ok(Box::new(over_datagrams(side, ends)?)),
         one_way: |side, ends| one_way_of(side, over_datagrams(side, ends)?),
         reliability: RELIABLE,
     },
@@ -230,7 +232,7 @@ const MECHANISMS: &[Mechanism] = &[
         transport: Transport::Loopback,
         make: |_| datagram::udp(),
         across: Some(datagram::udp_across),
-        open: over_datagrams,
+        open: |side, ends| Ok(Box::new(over_datagrams(side, ends)?)),
         one_way: |side, ends| one_way_of(side, over_datagrams(side, ends)?),
         reliability: BEST_EFFORT,
     },
@@ -241,7 +243,7 @@ const MECHANISMS: &[Mechanism] = &[
         transport: Transport::Loopback,
         make: |_| stream::tcp(),
         across: Some(stream::tcp_across),
-        open: |side, ends| over_stream(side, ends, TimeLimit::of_socket()),
+        open: |side, ends| Ok(Box::new(over_stream(side, ends, TimeLimit::of_socket())?)),
         one_way: |side, ends| one_way_of(side, over_stream(side, ends, TimeLimit::of_socket())?),
         reliability: RELIABLE,
     },
@@ -308,7 +310,7 @@ fn over_slots(
     memory: &[OwnedFd],
     wake: impl slots::Wake + 'static,
     wait: impl slots::Wait + 'static,
-) -> Result<Both, Error> {
+) -> Result<Box<dyn RoundTrip>, Error> {
     let memory = memory.first().ok_or_else(too_few_ends)?;
     let [to_pong, to_ping] = Lane::map(memory, &side.layouts())?;
     let (outgoing, incoming) = match side.prepare.role {
@@ -316,10 +318,11 @@ fn over_slots(
         _ => (to_ping, to_pong),
     };
     let books = Rc::new(Books::default());
-    Ok((
-        Box::new(SlotPublisher::new(outgoing, wake, &books)),
-        Box::new(SlotSubscriber::new(incoming, wait, &books, &side.peer)),
-    ))
+    Ok(Box::new(Link {
+        publisher: Box::new(SlotPublisher::new(outgoing, wake, &books)),
+        subscriber: Box::new(SlotSubscriber::new(incoming, wait, &books, &side.peer)),
+        clock: Clock::Monotonic,
+    }))
 }
 
 /// Ping's outgoing lane carries the messages; in the other, pong says what it has released.
@@ -342,7 +345,7 @@ fn one_way_over_slots(
     })
 }
 
-fn over_eventfds(side: &Side<'_>, ends: Ends) -> Result<Both, Error> {
+fn over_eventfds(side: &Side<'_>, ends: Ends) -> Result<Box<dyn RoundTrip>, Error> {
     let [memory, pings, pongs] = exactly(ends)?;
     let (ours, theirs) = match side.prepare.role {
         Role::Ping => (pings, pongs),
@@ -362,36 +365,47 @@ fn one_way_over_eventfds(side: &Side<'_>, ends: Ends) -> Result<Stream, Error> {
     one_way_over_slots(side, &[memory], Ring(theirs), listen)
 }
 
-fn over_stream(side: &Side<'_>, ends: Ends, limit: TimeLimit) -> Result<Both, Error> {
+fn over_stream(
+    side: &Side<'_>,
+    ends: Ends,
+    limit: TimeLimit,
+) -> Result<Link<StreamPublisher, StreamSubscriber>, Error> {
     let [reading, writing] = exactly(ends)?;
     let patience_ns = match side.prepare.network {
         None => side.prepare.reply_timeout_ns,
         Some(_) => side.prepare.reply_timeout_ns.max(INTERRUPTED_NS_MAX),
     };
-    Ok((
-        Box::new(StreamPublisher::new(writing, &side.peer, patience_ns)),
-        Box::new(StreamSubscriber::new(reading, &side.peer, limit, side.message_bytes)),
-    ))
+    Ok(Link {
+        publisher: Box::new(StreamPublisher::new(writing, &side.peer, patience_ns)),
+        subscriber: Box::new(StreamSubscriber::new(reading, &side.peer, limit, side.message_bytes)),
+        clock: Clock::Monotonic,
+    })
 }
 
-fn over_datagrams(side: &Side<'_>, ends: Ends) -> Result<Both, Error> {
+fn over_datagrams(
+    side: &Side<'_>,
+    ends: Ends,
+) -> Result<Link<DatagramPublisher, DatagramSubscriber>, Error> {
     let [reading, writing] = exactly(ends)?;
     let Side { prepare, message_bytes, peer } = side;
     let burst = datagram::burst(&reading, prepare.network.is_some())?;
     let burst = peer.agree(prepare, burst)?;
     let patience_ns = if prepare.network.is_some() { 0 } else { prepare.reply_timeout_ns };
-    Ok((
-        Box::new(DatagramPublisher::new(writing, peer, patience_ns, burst)),
-        Box::new(DatagramSubscriber::new(reading, peer, *message_bytes, burst)),
-    ))
+    Ok(Link {
+        publisher: Box::new(DatagramPublisher::new(writing, peer, patience_ns, burst)),
+        subscriber: Box::new(DatagramSubscriber::new(reading, peer, *message_bytes, burst)),
+        clock: Clock::Monotonic,
+    })
 }
 
 /// The half of a link that `side` has of a stream.
-fn one_way_of(side: &Side<'_>, both: Both) -> Result<Stream, Error> {
-    let (publisher, subscriber) = both;
+fn one_way_of(
+    side: &Side<'_>,
+    link: Link<impl Publisher + 'static, impl Subscriber + 'static>,
+) -> Result<Stream, Error> {
     Ok(match side.prepare.role {
-        Role::Ping => Stream::ping(publisher),
-        _ => Stream::pong(subscriber),
+        Role::Ping => Stream::ping(link.publisher),
+        _ => Stream::pong(link.subscriber),
     })
 }
 

@@ -14,7 +14,7 @@ use std::rc::Rc;
 
 use myelin_bench_kit::pingpong::GOODBYE;
 use myelin_bench_kit::protocol::{Network, Prepare, Role, Workload};
-use myelin_bench_kit::{Clock, Error, Link, Publisher, Stream, Subscriber, message};
+use myelin_bench_kit::{Clock, Error, Link, Publisher, RoundTrip, Stream, Subscriber, message};
 
 use crate::delay::Delays;
 use crate::fate;
@@ -50,14 +50,18 @@ pub fn check(options: &Options, prepare: &Prepare) -> Result<(), Error> {
 }
 
 /// Opens one role of a round trip.
-pub fn open(options: Options, prepare: &Prepare, network: &Network) -> Result<Link, Error> {
+pub fn open(
+    options: Options,
+    prepare: &Prepare,
+    network: &Network,
+) -> Result<Box<dyn RoundTrip>, Error> {
     let clock = options.clock_across(prepare)?;
     let stream = wire::meet(prepare, network)?;
     let inbox = inbox(&stream, prepare)?;
     if prepare.role != Role::Ping {
         let publisher = Box::new(Answers { stream });
         let subscriber = Box::new(Held::new(inbox, clock.clone(), 0, Hold::Not));
-        return Ok(Link { publisher, subscriber, clock });
+        return Ok(Box::new(Link { publisher, subscriber, clock }));
     }
     let due = Rc::new(Cell::new((GOODBYE, 0)));
     let hold = Hold::Until(Rc::clone(&due));
@@ -67,7 +71,7 @@ pub fn open(options: Options, prepare: &Prepare, network: &Network) -> Result<Li
     let call_ns = options.write_ns;
     let sender =
         Sender { stream, clock: clock.clone(), delays, due, call_ns, warmup_messages, options };
-    Ok(Link { publisher: Box::new(sender), subscriber, clock })
+    Ok(Box::new(Link { publisher: Box::new(sender), subscriber, clock }))
 }
 
 /// Opens one role of a stream.

@@ -3,7 +3,7 @@
 use myelin_bench_kit::protocol::{
     Prepare, Reliability, Role, Streams, System, Topology, Transport, Wait, Workload,
 };
-use myelin_bench_kit::{Clock, Driver, Error, Fan, Link, Stream};
+use myelin_bench_kit::{Clock, Driver, Error, Fan, Link, RoundTrip, Stream};
 
 use crate::options::Options;
 use crate::simulate::{self, Mute, Silence};
@@ -71,17 +71,17 @@ impl Driver for Synthetic {
         }
     }
 
-    fn open(&self, prepare: &Prepare) -> Result<Link, Error> {
+    fn open(&self, prepare: &Prepare) -> Result<Box<dyn RoundTrip>, Error> {
         let options = Options::of(prepare)?;
         if let Some(network) = &prepare.network {
             across::check(&options, prepare)?;
             return across::open(options, prepare, network);
         }
         if prepare.role == Role::Ping {
-            return Ok(simulate::open(options, prepare));
+            return Ok(Box::new(simulate::open(options, prepare)));
         }
         let (publisher, subscriber) = (Box::new(Mute), Box::new(Silence));
-        Ok(Link { publisher, subscriber, clock: Clock::Monotonic })
+        Ok(Box::new(Link { publisher, subscriber, clock: Clock::Monotonic }))
     }
 
     fn open_publish(&self, prepare: &Prepare) -> Result<Fan, Error> {

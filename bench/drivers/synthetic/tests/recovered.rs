@@ -9,7 +9,7 @@ use std::sync::atomic::AtomicBool;
 
 use myelin_bench_kit::protocol::{Done, Prepare, Role};
 use myelin_bench_kit::samples::{CORRUPT, LATE, OUT_OF_ORDER, Record, SampleFile};
-use myelin_bench_kit::{Driver, Error, pingpong};
+use myelin_bench_kit::{Driver, Error};
 use myelin_driver_synthetic::{Expected, Fate, Options, Synthetic, expected};
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
@@ -181,7 +181,7 @@ fn run_here(prepare: &Prepare) -> Result<(Done, Vec<Record>), Error> {
     let samples = Samples::new(prepare.messages);
     let mut file = SampleFile::open(&samples.path()).unwrap();
     let mut link = Synthetic.open(prepare).unwrap();
-    let done = pingpong::ping(&mut link, prepare, &mut file, 0, &AtomicBool::new(false))?;
+    let done = link.ping(prepare, &mut file, 0, &AtomicBool::new(false))?;
     Ok((done, samples.records()))
 }
 

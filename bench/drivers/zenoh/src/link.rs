@@ -1,7 +1,7 @@
 //! Opens the ends of round trips and of streams.
 
 use myelin_bench_kit::protocol::{Prepare, Reliability, Role, Workload};
-use myelin_bench_kit::{Answerer, Clock, Error, Link, Receiver, Stream};
+use myelin_bench_kit::{Answerer, Clock, Error, Link, Receiver, RoundTrip, Stream};
 use zenoh::Wait;
 use zenoh::handlers::FifoChannel;
 use zenoh::pubsub::Publisher;
@@ -13,7 +13,7 @@ use crate::outbox::{Outbox, Pool};
 use crate::peer::{Peer, failed, key};
 
 /// Ping of a round trip.
-pub fn open(prepare: &Prepare, variant: &Variant) -> Result<Link, Error> {
+pub fn open(prepare: &Prepare, variant: &Variant) -> Result<Box<dyn RoundTrip>, Error> {
     let peer = Peer::open(prepare, variant)?;
     let answers = peer
         .session
@@ -23,7 +23,7 @@ pub fn open(prepare: &Prepare, variant: &Variant) -> Result<Link, Error> {
         .map_err(|error| failed("declare a subscriber", error))?;
     let subscriber = Box::new(Inbox::new(&peer.session, answers));
     let publisher = Box::new(outbox(&peer, prepare, variant, TO_PONG)?);
-    Ok(Link { publisher, subscriber, clock: Clock::Monotonic })
+    Ok(Box::new(Link { publisher, subscriber, clock: Clock::Monotonic }))
 }
 
 /// Pong of a round trip: answers in Zenoh's callback, as Zenoh's own `z_pong` does.

@@ -26,7 +26,7 @@ use std::process::ExitCode;
 use myelin_bench_kit::protocol::{
     PORTS, Prepare, Reliability, Streams, System, Topology, Transport, Wait, Workload,
 };
-use myelin_bench_kit::{Answerer, Driver, Error, Link, Stream};
+use myelin_bench_kit::{Answerer, Driver, Error, RoundTrip, Stream};
 
 fn main() -> ExitCode {
     // What matters comes back as an error; what Zenoh itself finds worth an error goes to the log.
@@ -65,7 +65,7 @@ impl Driver for Zenoh {
         Ok(())
     }
 
-    fn open(&self, prepare: &Prepare) -> Result<Link, Error> {
+    fn open(&self, prepare: &Prepare) -> Result<Box<dyn RoundTrip>, Error> {
         self.check(prepare)?;
         link::open(prepare, Variant::of(prepare)?)
     }

@@ -1,7 +1,7 @@
 //! The Rust side of `link.c`; without ZeroMQ at build time, the reason why there is none.
 
 use myelin_bench_kit::protocol::Prepare;
-use myelin_bench_kit::{Error, Link, Stream};
+use myelin_bench_kit::{Error, RoundTrip, Stream};
 
 /// Version of the ZeroMQ that this driver is linked with; empty without.
 pub fn version() -> String {
@@ -14,7 +14,7 @@ pub fn missing() -> Option<String> {
 }
 
 /// Opens one role and returns when both directions are matched.
-pub fn open(prepare: &Prepare) -> Result<Link, Error> {
+pub fn open(prepare: &Prepare) -> Result<Box<dyn RoundTrip>, Error> {
     imp::open(prepare)
 }
 
@@ -28,7 +28,7 @@ mod imp {
     use std::ffi::{CStr, c_char};
 
     use myelin_bench_kit::protocol::Prepare;
-    use myelin_bench_kit::{Error, Link, Stream, capi};
+    use myelin_bench_kit::{Error, RoundTrip, Stream, capi};
 
     unsafe extern "C" {
         static myelin_zeromq_link: capi::CLink;
@@ -45,7 +45,7 @@ mod imp {
         None
     }
 
-    pub fn open(prepare: &Prepare) -> Result<Link, Error> {
+    pub fn open(prepare: &Prepare) -> Result<Box<dyn RoundTrip>, Error> {
         capi::open(table(), prepare, true)
     }
 
@@ -62,7 +62,7 @@ mod imp {
 #[cfg(not(have_zeromq))]
 mod imp {
     use myelin_bench_kit::protocol::Prepare;
-    use myelin_bench_kit::{Error, Link, Stream};
+    use myelin_bench_kit::{Error, RoundTrip, Stream};
 
     pub fn version() -> String {
         String::new()
@@ -72,7 +72,7 @@ mod imp {
         Some(env!("ZEROMQ_MISSING").to_owned())
     }
 
-    pub fn open(_: &Prepare) -> Result<Link, Error> {
+    pub fn open(_: &Prepare) -> Result<Box<dyn RoundTrip>, Error> {
         Err(Error::new(env!("ZEROMQ_MISSING")))
     }
 
