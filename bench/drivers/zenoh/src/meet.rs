@@ -91,12 +91,14 @@ extern "C" fn at_exit() {
         }
     }
     // Of several that end at once, the one that unlocks last finds no lock.
+    let _gate = gate();
     zenoh::shm::cleanup_orphaned_shm_segments();
 }
 
 /// Has the driver's processes go through one after the other, for as long as it is kept. Zenoh makes
-/// a segment and then locks it, and looks for segments without a lock to remove them: in between it
-/// would remove one that is just coming into being, and the two ends would not agree on it.
+/// a segment and then locks it, and each process that begins or ends removes segments without a lock:
+/// in between one would go that is just coming into being. Then the two ends do not agree on shared
+/// memory, or a subscriber gets nothing of a publisher, in silence.
 pub fn gate() -> Result<File, Error> {
     let gate = File::open(MEMORY)?;
     gate.lock()?;

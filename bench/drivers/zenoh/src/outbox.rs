@@ -105,6 +105,8 @@ impl Pool {
             failed(&format!("have {bytes} B of locked shared memory"), error)
                 .remedy("room in /dev/shm? ulimit -l? smaller payload_bytes or depth?")
         })?;
+        // The first loan takes further segments: here, where nobody removes them.
+        drop(provider.alloc(message_bytes).wait());
         let waits = is_round_trip || prepare.reliability == Reliability::Reliable;
         Ok(Pool { loan: None, lost: vec![0; message_bytes], provider, waits })
     }

@@ -4,7 +4,9 @@
 //! is told of no publishers. So each process declares a liveliness token after all else that it
 //! declares; Zenoh delivers declarations in order, so whoever sees the token has seen the rest.
 
+use std::cell::Cell;
 use std::collections::BTreeSet;
+use std::fs::File;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::Duration;
@@ -26,6 +28,8 @@ pub struct Peer<'a> {
     prepare: &'a Prepare,
     variant: &'a Variant,
     until_ns: u64,
+    /// Until all shared memory of this process is there.
+    gate: Cell<Option<File>>,
 }
 
 /// Keeps this process visible to those at the other end.
@@ -60,10 +64,9 @@ impl<'a> Peer<'a> {
             });
         }
         let config = config::of(prepare, variant.shared_memory, &endpoints);
-        let gate = meet::gate()?;
+        let gate = Cell::new(Some(meet::gate()?));
         let session = zenoh::open(config::parse(&config)?).wait();
         let session = session.map_err(|error| failed("open its session", error))?;
-        drop(gate);
         if prepare.role != Role::Ping && prepare.network.is_none() {
             // The port is known now.
             let locators = session.info().locators().wait();
@@ -74,11 +77,13 @@ impl<'a> Peer<'a> {
         }
         let config = config::of(prepare, variant.shared_memory, &endpoints);
         config::write(prepare, &config)?;
-        Ok(Peer { session, prepare, variant, until_ns })
+        Ok(Peer { session, prepare, variant, until_ns, gate })
     }
 
-    /// Declares the token and returns when all others have declared theirs.
+    /// Declares the token and returns when all others have declared theirs. Comes after all else that
+    /// takes shared memory.
     pub fn matched(&self, publishers: &[Publisher<'_>]) -> Result<Presence, Error> {
+        drop(self.gate.take());
         let prepare = self.prepare;
         let (own, other, expected) = match prepare.role {
             Role::Ping => (PING, PONG, prepare.subscribers as usize),
