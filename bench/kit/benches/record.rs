@@ -8,7 +8,7 @@ use std::sync::atomic::AtomicBool;
 
 use myelin_bench_kit::protocol::{DEPTH_DEFAULT, PROTOCOL, Prepare, Role, Touch, Workload};
 use myelin_bench_kit::samples::SampleFile;
-use myelin_bench_kit::{Clock, Error, Link, Publisher, Subscriber, clock, pingpong};
+use myelin_bench_kit::{Clock, Error, Link, Publisher, RoundTrip, Subscriber, clock};
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -68,8 +68,7 @@ fn exchange_ns(messages: u64) -> f64 {
         clock: Clock::Monotonic,
     };
     let prepare = prepare(messages);
-    let done = pingpong::ping(&mut link, &prepare, &mut samples, 0, &AtomicBool::new(false))
-        .expect("an exchange");
+    let done = link.ping(&prepare, &mut samples, 0, &AtomicBool::new(false)).expect("an exchange");
     assert_eq!(done.received, messages);
     assert_eq!(samples.records().len() as u64, messages);
     (done.end_ns - done.begin_ns) as f64 / messages as f64

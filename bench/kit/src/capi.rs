@@ -9,7 +9,7 @@ use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::process::ExitCode;
 use std::rc::Rc;
 
-use crate::clock::{self, Clock};
+use crate::clock;
 use crate::driver::{Driver, Error, Link, Publisher, RoundTrip, Stream, Subscriber};
 use crate::protocol::{self, Prepare, Reliability};
 
@@ -223,11 +223,7 @@ fn link(
     let mut context = std::ptr::null_mut();
     check((table.open)(&c_prepare, &mut context), "open")?;
     let ends = Rc::new(Ends { table, context });
-    Ok(Link {
-        publisher: Box::new(CPublisher { ends: Rc::clone(&ends), loans }),
-        subscriber: Box::new(CSubscriber(ends)),
-        clock: Clock::Monotonic,
-    })
+    Ok(Link::new(CPublisher { ends: Rc::clone(&ends), loans }, CSubscriber(ends)))
 }
 
 struct Ends {

@@ -111,10 +111,20 @@ pub struct Link<P: ?Sized = dyn Publisher, S: ?Sized = dyn Subscriber> {
     pub clock: Clock,
 }
 
+impl<P: Publisher, S: Subscriber> Link<P, S> {
+    /// Of a real system, which is measured with [`Clock::Monotonic`].
+    pub fn new(publisher: P, subscriber: S) -> Self {
+        let (publisher, subscriber) = (Box::new(publisher), Box::new(subscriber));
+        Link { publisher, subscriber, clock: Clock::Monotonic }
+    }
+}
+
 /// A [`Link`] of any kind, with the loops of a round trip. They are compiled for each kind, so that
 /// between two stamps nothing is called through a table unless the link's own ends are.
 pub trait RoundTrip {
-    /// See [`pingpong::ping`](crate::pingpong::ping).
+    /// Sends `prepare.messages` messages (or for `prepare.duration_ns`) from `start_ns` on and records
+    /// each answer. Ends early when `stop` is set, when the sample file is full, or with an error when
+    /// [`LOST_IN_A_ROW_MAX`](crate::pingpong::LOST_IN_A_ROW_MAX) messages in a row stay unanswered.
     fn ping(
         &mut self,
         prepare: &Prepare,
@@ -123,7 +133,8 @@ pub trait RoundTrip {
         stop: &AtomicBool,
     ) -> Result<Done, Error>;
 
-    /// See [`pingpong::pong`](crate::pingpong::pong).
+    /// Answers every message until ping says [`GOODBYE`](crate::pingpong::GOODBYE) or `stop` is set,
+    /// and records when each was taken and answered.
     fn pong(
         &mut self,
         prepare: &Prepare,

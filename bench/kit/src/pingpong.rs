@@ -19,67 +19,6 @@ use crate::protocol::{Done, Prepare, Touch};
 use crate::samples::{CORRUPT, LATE, LEAN, OUT_OF_ORDER, Record, SampleFile};
 use crate::transfer::{Arrival, Arrived, Limit, Sent, Stamps, receive, send};
 
-/// Sends `prepare.messages` messages (or for `prepare.duration_ns`) from `start_ns` on and records
-/// each answer. Ends early when `stop` is set, when the sample file is full, or with an error when
-/// [`LOST_IN_A_ROW_MAX`] messages in a row stay unanswered.
-pub fn ping<P: Publisher + ?Sized, S: Subscriber + ?Sized>(
-    link: &mut Link<P, S>,
-    prepare: &Prepare,
-    samples: &mut SampleFile,
-    start_ns: u64,
-    stop: &AtomicBool,
-) -> Result<Done, Error> {
-    let mut ping = Ping::new(link, prepare, samples);
-    ping.link.clock.sleep_until(start_ns);
-    for sequence in 0..prepare.warmup_messages {
-        if stop.load(Ordering::Relaxed) {
-            break;
-        }
-        ping.exchange(sequence, None)?;
-    }
-    ping.begin_measuring();
-    let limit = Limit::new(prepare, ping.done.begin_ns);
-    while !stop.load(Ordering::Relaxed) && !ping.is_full() {
-        let Some(intended_ns) = limit.next_after(ping.now_ns, ping.done.sent, &ping.link.clock)
-        else {
-            break;
-        };
-        ping.exchange(prepare.warmup_messages + ping.done.sent, intended_ns)?;
-    }
-    ping.finish()
-}
-
-/// Answers every message until ping says [`GOODBYE`] or `stop` is set, and records when each was
-/// taken and answered.
-pub fn pong<P: Publisher + ?Sized, S: Subscriber + ?Sized>(
-    link: &mut Link<P, S>,
-    prepare: &Prepare,
-    samples: &mut SampleFile,
-    stop: &AtomicBool,
-) -> Result<Done, Error> {
-    let clock = link.clock.clone();
-    let mut done = Done { begin_ns: clock.now(), ..Done::default() };
-    let mut expected = 0;
-    // ORDER: Relaxed, the flag carries nothing else.
-    while !stop.load(Ordering::Relaxed) {
-        let until = clock.now() + STOP_CHECK_NS;
-        let stamps = if is_lean(expected, prepare) { Stamps::None } else { Stamps::All };
-        let Some(arrival) = receive(link.subscriber.as_mut(), &clock, until, stamps)? else {
-            continue;
-        };
-        expected = message::sequence(arrival.message).unwrap_or(0).wrapping_add(1);
-        let publisher = link.publisher.as_mut();
-        let is_last = !answer(publisher, &arrival, &mut done, prepare, samples, &clock)?;
-        link.subscriber.release();
-        if is_last {
-            break;
-        }
-    }
-    done.end_ns = clock.now();
-    done.cpu_ns = done.cpu_ns.map(|before| process::cpu_ns() - before);
-    Ok(done)
-}
-
 impl<P: Publisher + ?Sized, S: Subscriber + ?Sized> RoundTrip for Link<P, S> {
     fn ping(
         &mut self,
@@ -88,7 +27,25 @@ impl<P: Publisher + ?Sized, S: Subscriber + ?Sized> RoundTrip for Link<P, S> {
         start_ns: u64,
         stop: &AtomicBool,
     ) -> Result<Done, Error> {
-        ping(self, prepare, samples, start_ns, stop)
+        let mut ping = Ping::new(self, prepare, samples);
+        ping.link.clock.sleep_until(start_ns);
+        for sequence in 0..prepare.warmup_messages {
+            if stop.load(Ordering::Relaxed) {
+                break;
+            }
+            ping.exchange(sequence, None)?;
+        }
+        ping.begin_measuring();
+        let limit = Limit::new(prepare, ping.done.begin_ns);
+        while !stop.load(Ordering::Relaxed) && !ping.is_full() {
+            let Some(intended_ns) =
+                limit.next_after(|| ping.now_ns, ping.done.sent, &ping.link.clock)
+            else {
+                break;
+            };
+            ping.exchange(prepare.warmup_messages + ping.done.sent, intended_ns)?;
+        }
+        ping.finish()
     }
 
     fn pong(
@@ -97,7 +54,27 @@ impl<P: Publisher + ?Sized, S: Subscriber + ?Sized> RoundTrip for Link<P, S> {
         samples: &mut SampleFile,
         stop: &AtomicBool,
     ) -> Result<Done, Error> {
-        pong(self, prepare, samples, stop)
+        let clock = self.clock.clone();
+        let mut done = Done { begin_ns: clock.now(), ..Done::default() };
+        let mut expected = 0;
+        // ORDER: Relaxed, the flag carries nothing else.
+        while !stop.load(Ordering::Relaxed) {
+            let until = clock.now() + STOP_CHECK_NS;
+            let stamps = if is_lean(expected, prepare) { Stamps::None } else { Stamps::All };
+            let Some(arrival) = receive(self.subscriber.as_mut(), &clock, until, stamps)? else {
+                continue;
+            };
+            expected = message::sequence(arrival.message).unwrap_or(0).wrapping_add(1);
+            let publisher = self.publisher.as_mut();
+            let is_last = !answer(publisher, &arrival, &mut done, prepare, samples, &clock)?;
+            self.subscriber.release();
+            if is_last {
+                break;
+            }
+        }
+        done.end_ns = clock.now();
+        done.cpu_ns = done.cpu_ns.map(|before| process::cpu_ns() - before);
+        Ok(done)
     }
 }
 
@@ -151,7 +128,7 @@ struct Ping<'a, P: ?Sized, S: ?Sized> {
     exchanges: u64,
     /// Of the message before, to be kept while the next one is under way.
     unkept: Option<Record>,
-    /// Whether the next message is: found out while this one is under way.
+    /// Whether the next message is lean: found out while this one is under way.
     is_lean: bool,
     /// The newest stamp.
     now_ns: u64,

@@ -31,18 +31,22 @@ impl Limit {
     /// once that time has come. A schedule that was missed is caught up with, not moved.
     #[inline(always)]
     pub(crate) fn next(&self, sent: u64, clock: &Clock) -> Option<Option<u64>> {
-        self.next_after(if self.period_ns.is_none() { clock.now() } else { 0 }, sent, clock)
+        self.next_after(|| clock.now(), sent, clock)
     }
 
-    /// As [`Self::next`] by one who has just read the clock: without a schedule it is not read
-    /// again.
+    /// As [`Self::next`]; what time it is without a schedule, `now_ns` says.
     #[inline(always)]
-    pub(crate) fn next_after(&self, now_ns: u64, sent: u64, clock: &Clock) -> Option<Option<u64>> {
+    pub(crate) fn next_after(
+        &self,
+        now_ns: impl FnOnce() -> u64,
+        sent: u64,
+        clock: &Clock,
+    ) -> Option<Option<u64>> {
         if sent >= self.messages {
             return None;
         }
         let Some(period_ns) = self.period_ns else {
-            return (now_ns < self.end_ns).then_some(None);
+            return (now_ns() < self.end_ns).then_some(None);
         };
         let intended_ns = self.begin_ns + (sent as f64 * period_ns) as u64;
         if intended_ns >= self.end_ns {

@@ -9,10 +9,10 @@ use std::rc::Rc;
 use std::sync::atomic::AtomicBool;
 
 use myelin_bench_kit::message::{HEADER_BYTES, sequence};
-use myelin_bench_kit::pingpong::{self, GOODBYE, LOST_IN_A_ROW_MAX};
+use myelin_bench_kit::pingpong::{GOODBYE, LOST_IN_A_ROW_MAX};
 use myelin_bench_kit::protocol::{Done, Prepare, Role};
 use myelin_bench_kit::samples::{CORRUPT, LATE, LEAN, OUT_OF_ORDER, Record, SampleFile};
-use myelin_bench_kit::{Clock, Error, Link, Publisher, Subscriber};
+use myelin_bench_kit::{Clock, Error, Link, Publisher, RoundTrip, Subscriber};
 use proptest::prelude::*;
 use support::{Samples, prepare};
 
@@ -136,7 +136,7 @@ fn ping(script: &[Fate], prepare: Prepare, capacity: u64) -> Outcome {
     };
     let samples = Samples::new(capacity);
     let mut file = SampleFile::open(&samples.path()).unwrap();
-    let result = pingpong::ping(&mut link, &prepare, &mut file, 0, &AtomicBool::new(false));
+    let result = link.ping(&prepare, &mut file, 0, &AtomicBool::new(false));
     Outcome { result, records: samples.records(), published: published.get() }
 }
 

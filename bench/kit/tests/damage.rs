@@ -8,7 +8,7 @@ use std::sync::atomic::AtomicBool;
 
 use myelin_bench_kit::protocol::{Prepare, Role};
 use myelin_bench_kit::samples::SampleFile;
-use myelin_bench_kit::{Clock, Error, Link, Publisher, Subscriber, pingpong};
+use myelin_bench_kit::{Clock, Error, Link, Publisher, RoundTrip, Subscriber};
 use support::{Samples, prepare};
 
 /// Hands back what is published, with a hole in it.
@@ -58,7 +58,7 @@ fn damage_seen_in_the_warm_up_spoils_the_run() {
     let file = Samples::new(20);
     let mut samples = SampleFile::open(&file.path()).unwrap();
     let stop = AtomicBool::new(false);
-    let done = pingpong::ping(&mut link, &prepare, &mut samples, 0, &stop).unwrap();
+    let done = link.ping(&prepare, &mut samples, 0, &stop).unwrap();
     assert_eq!((done.sent, done.received), (10, 10));
     assert_eq!(done.corrupt, 3, "each message of the warm-up");
 }

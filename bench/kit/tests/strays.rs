@@ -9,10 +9,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use myelin_bench_kit::message::Outgoing;
-use myelin_bench_kit::pingpong::{self, GOODBYE};
+use myelin_bench_kit::pingpong::GOODBYE;
 use myelin_bench_kit::protocol::{Done, Prepare, Role};
 use myelin_bench_kit::samples::{LEAN, Record, SampleFile};
-use myelin_bench_kit::{Clock, Error, Link, Publisher, Subscriber};
+use myelin_bench_kit::{Clock, Error, Link, Publisher, RoundTrip, Subscriber};
 use support::{Samples, prepare};
 
 #[test]
@@ -92,7 +92,7 @@ fn ping_scripted(
     let prepare = Prepare { messages, warmup_messages, ..prepare("fake", Role::Ping) };
     let samples = Samples::new(messages);
     let mut file = SampleFile::open(&samples.path()).unwrap();
-    pingpong::ping(&mut link, &prepare, &mut file, 0, &AtomicBool::new(false))
+    link.ping(&prepare, &mut file, 0, &AtomicBool::new(false))
 }
 
 #[test]
@@ -103,7 +103,7 @@ fn pong_answers_all_and_counts_each_once() {
     let prepare = Prepare { warmup_messages: 2, ..prepare("fake", Role::Pong) };
     let samples = Samples::new(5);
     let mut file = SampleFile::open(&samples.path()).unwrap();
-    let done = pingpong::pong(&mut link, &prepare, &mut file, &stop).unwrap();
+    let done = link.pong(&prepare, &mut file, &stop).unwrap();
     assert_eq!((done.sent, done.received), (6, 5), "one answer for each that came");
     assert_eq!((done.duplicates, done.corrupt), (1, 0));
     let seen: Vec<(u64, u16)> =
@@ -118,7 +118,7 @@ fn pong_stamps_the_parts_of_the_message_whose_turn_it_is() {
     let prepare = Prepare { warmup_messages: 1, parts_every: 3, ..prepare("fake", Role::Pong) };
     let samples = Samples::new(7);
     let mut file = SampleFile::open(&samples.path()).unwrap();
-    pingpong::pong(&mut link, &prepare, &mut file, &stop).unwrap();
+    link.pong(&prepare, &mut file, &stop).unwrap();
     let stamped = |record: &Record| (record.wake_ns != 0, record.flags & LEAN == 0);
     let found: Vec<_> = samples.records().iter().map(stamped).collect();
     let expected: Vec<_> = (1..8).map(|sequence| (sequence % 3 == 0, sequence % 3 == 0)).collect();
@@ -132,7 +132,7 @@ fn ping_says_goodbye_and_pong_ends_without_an_answer() {
     let (mut link, stop) = scripted(&clock, &[0, LAST, 1], &[]);
     let prepare = Prepare { warmup_messages: 0, ..prepare("fake", Role::Pong) };
     let mut file = SampleFile::open(&Samples::new(5).path()).unwrap();
-    let done = pingpong::pong(&mut link, &prepare, &mut file, &stop).unwrap();
+    let done = link.pong(&prepare, &mut file, &stop).unwrap();
     assert_eq!((done.sent, done.received), (1, 1));
     assert!(!stop.load(Ordering::Relaxed), "it was not told to stop");
 }

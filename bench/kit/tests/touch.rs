@@ -9,10 +9,10 @@ use std::rc::Rc;
 use std::sync::atomic::AtomicBool;
 
 use myelin_bench_kit::message::{HEADER_BYTES, Outgoing, pattern_holds};
-use myelin_bench_kit::pingpong::{self, GOODBYE};
+use myelin_bench_kit::pingpong::GOODBYE;
 use myelin_bench_kit::protocol::{Prepare, Role, Touch};
 use myelin_bench_kit::samples::SampleFile;
-use myelin_bench_kit::{Clock, Error, Link, Publisher, Subscriber};
+use myelin_bench_kit::{Clock, Error, Link, Publisher, RoundTrip, Subscriber};
 use support::{Samples, prepare};
 
 #[test]
@@ -23,7 +23,7 @@ fn ping_writes_the_number_alone_after_a_full_warm_up() {
     let prepare = touch_header(Role::Ping);
     let mut link = link(&way);
     let stop = AtomicBool::new(false);
-    let done = pingpong::ping(&mut link, &prepare, &mut file, 0, &stop).unwrap();
+    let done = link.ping(&prepare, &mut file, 0, &stop).unwrap();
     assert_eq!((done.sent, done.received, done.corrupt), (3, 3, 0));
     let sent = way.sent.borrow();
     assert!(sent[..2].iter().all(|message| pattern_holds(message, 64)));
@@ -40,7 +40,7 @@ fn pong_answers_with_as_much_as_it_is_to_touch() {
     let samples = Samples::new(3);
     let mut file = SampleFile::open(&samples.path()).unwrap();
     let (mut link, stop) = (link(&way), AtomicBool::new(false));
-    let done = pingpong::pong(&mut link, &touch_header(Role::Pong), &mut file, &stop).unwrap();
+    let done = link.pong(&touch_header(Role::Pong), &mut file, &stop).unwrap();
     assert_eq!((done.received, done.corrupt), (2, 0));
     let sent = way.sent.borrow();
     assert!(sent[..2].iter().all(|message| pattern_holds(message, 64)));

@@ -12,7 +12,7 @@ use iceoryx2::port::update_connections::UpdateConnections;
 use iceoryx2::prelude::{Node, NodeBuilder, PortFactory, ServiceName, SignalHandlingMode, ipc};
 use iceoryx2::service::port_factory::{event, publish_subscribe};
 use myelin_bench_kit::protocol::{Prepare, Role, Wait};
-use myelin_bench_kit::{Clock, Error, Link, RoundTrip, clock, message};
+use myelin_bench_kit::{Error, Link, RoundTrip, clock, message};
 
 use crate::place::{self, Place};
 use crate::ports::{Blocking, Inbox, Outbox, Polling};
@@ -109,17 +109,10 @@ impl Opened {
 
     fn into_link(self, place: Rc<Place>, other: &'static str) -> Box<dyn RoundTrip> {
         let inbox = Inbox::new(vec![self.subscriber], &place);
-        let publisher = Box::new(Outbox::new(vec![self.publisher], self.notifier, other, place));
-        let clock = Clock::Monotonic;
+        let outbox = Outbox::new(vec![self.publisher], self.notifier, other, place);
         match self.listener {
-            None => {
-                let subscriber = Box::new(Polling::new(inbox));
-                Box::new(Link { publisher, subscriber, clock })
-            }
-            Some(listener) => {
-                let subscriber = Box::new(Blocking::new(inbox, listener));
-                Box::new(Link { publisher, subscriber, clock })
-            }
+            None => Box::new(Link::new(outbox, Polling::new(inbox))),
+            Some(listener) => Box::new(Link::new(outbox, Blocking::new(inbox, listener))),
         }
     }
 }

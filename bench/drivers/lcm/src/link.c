@@ -48,7 +48,6 @@ struct matching {
   struct hello mine;
   uint64_t expected; /* Bits of all of the other side. */
   uint64_t heard_by; /* Those that have heard this end. */
-  bool are_many;
   bool news;
 };
 
@@ -204,6 +203,25 @@ static int timed_out(const struct matching *matching)
   return fail(text, "see the other side's log; match_timeout_ms sets the limit");
 }
 
+/* Calls until each of the other side has been heard, and has said that it hears this end. */
+static int call(struct matching *matching, uint64_t until_ns)
+{
+  struct pollfd ready = {.fd = lcm_get_fileno(matching->lcm), .events = POLLIN};
+  int status = say_hello(matching);
+  while (status == 0 && (matching->mine.heard & matching->heard_by) != matching->expected) {
+    if (myelin_bench_now_ns() >= until_ns)
+      return timed_out(matching);
+    matching->news = poll(&ready, 1, CALL_EVERY_MS) == 0;
+    if ((ready.revents & POLLIN) != 0 && lcm_handle(matching->lcm) != 0)
+      return fail("handling a message", NULL);
+    if (matching->news)
+      status = say_hello(matching);
+  }
+  for (int calls = 0; status == 0 && calls < LAST_CALLS; calls++)
+    status = say_hello(matching);
+  return status;
+}
+
 /* Answers those that have not heard this end yet, until there are none. */
 static int linger(struct matching *matching, uint64_t until_ns)
 {
@@ -226,25 +244,6 @@ static int linger(struct matching *matching, uint64_t until_ns)
   return status;
 }
 
-/* Calls until each of the other side has been heard, and has said that it hears this end. */
-static int call(struct matching *matching, uint64_t until_ns)
-{
-  struct pollfd ready = {.fd = lcm_get_fileno(matching->lcm), .events = POLLIN};
-  int status = say_hello(matching);
-  while (status == 0 && (matching->mine.heard & matching->heard_by) != matching->expected) {
-    if (myelin_bench_now_ns() >= until_ns)
-      return timed_out(matching);
-    matching->news = poll(&ready, 1, CALL_EVERY_MS) == 0;
-    if ((ready.revents & POLLIN) != 0 && lcm_handle(matching->lcm) != 0)
-      return fail("handling a message", NULL);
-    if (matching->news)
-      status = say_hello(matching);
-  }
-  for (int calls = 0; status == 0 && calls < LAST_CALLS; calls++)
-    status = say_hello(matching);
-  return status == 0 && matching->are_many ? linger(matching, until_ns) : status;
-}
-
 /* LCM has no discovery: its publishers know of no subscribers. So each end, once it has subscribed
  * to its topics, calls over a channel of the run's that none of the data goes over, until all of
  * the other side have answered. The object that does so is gone before anything is measured. */
@@ -252,8 +251,7 @@ static int match(const struct myelin_bench_prepare *prepare, uint64_t until_ns)
 {
   const uint32_t count =
       prepare->one_way ? (prepare->is_ping ? prepare->subscribers : prepare->publishers) : 1;
-  struct matching matching = {.are_many = prepare->publishers + prepare->subscribers > 2,
-                              .mine = {.is_ping = prepare->is_ping != 0,
+  struct matching matching = {.mine = {.is_ping = prepare->is_ping != 0,
                                        .index = prepare->one_way ? prepare->index : 0}};
   if (count > 64 || matching.mine.index >= 64)
     return fail("more than 64 processes of a role", NULL);
@@ -267,6 +265,8 @@ static int match(const struct myelin_bench_prepare *prepare, uint64_t until_ns)
     status = fail("subscribing", "its own words are in this run's log");
   if (status == 0)
     status = call(&matching, until_ns);
+  if (status == 0 && prepare->publishers + prepare->subscribers > 2)
+    status = linger(&matching, until_ns);
   lcm_destroy(matching.lcm);
   return status;
 }

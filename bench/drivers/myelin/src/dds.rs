@@ -12,7 +12,7 @@ use myelin::{Node, Topic};
 use myelin_bench_kit::protocol::{
     self, Prepare, Reliability, Role, Streams, System, Topology, Transport, Workload,
 };
-use myelin_bench_kit::{Clock, Error, Link, RoundTrip, Stream};
+use myelin_bench_kit::{Error, Link, RoundTrip, Stream};
 
 use crate::api::{Listener, Speaker};
 use crate::link::said;
@@ -62,11 +62,8 @@ pub fn open(prepare: &Prepare) -> Result<Box<dyn RoundTrip>, Error> {
     if !publisher.wait_for_match(1, limit) || !subscriber.wait_for_match(1, limit) {
         return Err(unmatched(limit));
     }
-    Ok(Box::new(Link {
-        publisher: Box::new(Speaker::new(publisher, loans(prepare))),
-        subscriber: Box::new(Listener::new(subscriber)),
-        clock: Clock::Monotonic,
-    }))
+    let speaker = Speaker::new(publisher, loans(prepare));
+    Ok(Box::new(Link::new(speaker, Listener::new(subscriber))))
 }
 
 /// One role of a stream.

@@ -33,9 +33,7 @@ use std::time::Duration;
 
 use myelin_bench_kit::driver::Fan;
 use myelin_bench_kit::protocol::{Prepare, Role, System, Topology, Touch, Transport, Workload};
-use myelin_bench_kit::{
-    Clock, Driver, Error, Link, RoundTrip, Stream, Subscriber, message, protocol,
-};
+use myelin_bench_kit::{Driver, Error, Link, RoundTrip, Stream, Subscriber, message, protocol};
 use myelin_shm::layout::INLINE_BYTES_MAX;
 use myelin_shm::leftovers;
 use myelin_shm::node::{Node, NodeOptions};
@@ -160,8 +158,7 @@ impl Driver for Myelin {
         if !publisher.wait_for_match(1, limit) || !subscriber.wait_for_match(1, limit) {
             return Err(unmatched(limit));
         }
-        let (publisher, subscriber) = (Box::new(publisher), Box::new(subscriber));
-        Ok(Box::new(Link { publisher, subscriber, clock: Clock::Monotonic }))
+        Ok(Box::new(Link::new(publisher, subscriber)))
     }
 
     fn open_publish(&self, prepare: &Prepare) -> Result<Fan, Error> {

@@ -6,9 +6,7 @@ use std::rc::Rc;
 use myelin_bench_kit::protocol::{
     Prepare, Reliability, Role, Streams, System, Topology, Transport, Wait, Workload,
 };
-use myelin_bench_kit::{
-    Clock, Driver, Error, Link, Publisher, RoundTrip, Stream, Subscriber, message,
-};
+use myelin_bench_kit::{Driver, Error, Link, Publisher, RoundTrip, Stream, Subscriber, message};
 
 use crate::call;
 use crate::datagram::{self, DatagramPublisher, DatagramSubscriber};
@@ -318,11 +316,10 @@ fn over_slots(
         _ => (to_ping, to_pong),
     };
     let books = Rc::new(Books::default());
-    Ok(Box::new(Link {
-        publisher: Box::new(SlotPublisher::new(outgoing, wake, &books)),
-        subscriber: Box::new(SlotSubscriber::new(incoming, wait, &books, &side.peer)),
-        clock: Clock::Monotonic,
-    }))
+    Ok(Box::new(Link::new(
+        SlotPublisher::new(outgoing, wake, &books),
+        SlotSubscriber::new(incoming, wait, &books, &side.peer),
+    )))
 }
 
 /// Ping's outgoing lane carries the messages; in the other, pong says what it has released.
@@ -375,11 +372,10 @@ fn over_stream(
         None => side.prepare.reply_timeout_ns,
         Some(_) => side.prepare.reply_timeout_ns.max(INTERRUPTED_NS_MAX),
     };
-    Ok(Link {
-        publisher: Box::new(StreamPublisher::new(writing, &side.peer, patience_ns)),
-        subscriber: Box::new(StreamSubscriber::new(reading, &side.peer, limit, side.message_bytes)),
-        clock: Clock::Monotonic,
-    })
+    Ok(Link::new(
+        StreamPublisher::new(writing, &side.peer, patience_ns),
+        StreamSubscriber::new(reading, &side.peer, limit, side.message_bytes),
+    ))
 }
 
 fn over_datagrams(
@@ -391,11 +387,10 @@ fn over_datagrams(
     let burst = datagram::burst(&reading, prepare.network.is_some())?;
     let burst = peer.agree(prepare, burst)?;
     let patience_ns = if prepare.network.is_some() { 0 } else { prepare.reply_timeout_ns };
-    Ok(Link {
-        publisher: Box::new(DatagramPublisher::new(writing, peer, patience_ns, burst)),
-        subscriber: Box::new(DatagramSubscriber::new(reading, peer, *message_bytes, burst)),
-        clock: Clock::Monotonic,
-    })
+    Ok(Link::new(
+        DatagramPublisher::new(writing, peer, patience_ns, burst),
+        DatagramSubscriber::new(reading, peer, *message_bytes, burst),
+    ))
 }
 
 /// The half of a link that `side` has of a stream.

@@ -80,8 +80,7 @@ impl Driver for Synthetic {
         if prepare.role == Role::Ping {
             return Ok(Box::new(simulate::open(options, prepare)));
         }
-        let (publisher, subscriber) = (Box::new(Mute), Box::new(Silence));
-        Ok(Box::new(Link { publisher, subscriber, clock: Clock::Monotonic }))
+        Ok(Box::new(Link::new(Mute, Silence)))
     }
 
     fn open_publish(&self, prepare: &Prepare) -> Result<Fan, Error> {

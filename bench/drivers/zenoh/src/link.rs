@@ -21,9 +21,8 @@ pub fn open(prepare: &Prepare, variant: &Variant) -> Result<Box<dyn RoundTrip>, 
         .with(FifoChannel::new(prepare.depth.max(1) as usize))
         .wait()
         .map_err(|error| failed("declare a subscriber", error))?;
-    let subscriber = Box::new(Inbox::new(&peer.session, answers));
-    let publisher = Box::new(outbox(&peer, prepare, variant, TO_PONG)?);
-    Ok(Box::new(Link { publisher, subscriber, clock: Clock::Monotonic }))
+    let inbox = Inbox::new(&peer.session, answers);
+    Ok(Box::new(Link::new(outbox(&peer, prepare, variant, TO_PONG)?, inbox)))
 }
 
 /// Pong of a round trip: answers in Zenoh's callback, as Zenoh's own `z_pong` does.

@@ -28,7 +28,7 @@ pub struct Peer<'a> {
     prepare: &'a Prepare,
     variant: &'a Variant,
     until_ns: u64,
-    /// Until all shared memory of this process is there.
+    /// Of shared memory, until all that this process takes is there.
     gate: Cell<Option<File>>,
 }
 
@@ -64,7 +64,7 @@ impl<'a> Peer<'a> {
             });
         }
         let config = config::of(prepare, variant.shared_memory, &endpoints);
-        let gate = Cell::new(Some(meet::gate()?));
+        let gate = Cell::new(variant.shared_memory.then(meet::gate).transpose()?);
         let session = zenoh::open(config::parse(&config)?).wait();
         let session = session.map_err(|error| failed("open its session", error))?;
         if prepare.role != Role::Ping && prepare.network.is_none() {
