@@ -40,7 +40,6 @@ overhead:
 fidelity: build
 	-@for check in $(wildcard bench/drivers/*/check/Makefile); do \
 		$(MAKE) -C $$(dirname $$check) || true; done
-	cargo build --release --package myelin-driver-iceoryx2 --examples
 	bench/check/fidelity.py $(FIDELITY)
 
 ## Myelin's shared-memory route against iceoryx2, CycloneDDS and the floor; needs a quiet machine.

@@ -6,7 +6,9 @@ program written straight against the middleware's API, both configured by what t
 with ping on CPU 1 and pong on CPU 0, all under SCHED_FIFO 80. Prints a table; exits with 1 if a
 median differs by more than the limit. Medians are over the alternations, of each run's percentile;
 a ratio is the median of those within the alternations, so that a machine that drifts or changes its
-mode from one to the next counts for both alike.
+mode from one to the next counts for both alike. A middleware that is compiled into its users is as
+fast as the compiler's choice of what to inline, which for a polled 64 B differs by a tenth between
+two builds of one program: of such there are several builds, which take turns.
 
 A plain program is started as `PROGRAM pong|ping DOMAIN RUN PAYLOAD [EXTRA…]`, ping with
 `MESSAGES WARMUP` behind. Both print `ready` when matched; ping then waits for a line on standard
@@ -17,6 +19,8 @@ or ping has gone.
 import argparse
 import atexit
 import dataclasses
+import functools
+import itertools
 import json
 import math
 import os
@@ -45,14 +49,21 @@ class System:
     `environment`, {directory} is where the driver writes its configuration, {role} ping or pong."""
 
     driver: str
-    plain: str
+    plain: str  # {build} stands for each of `builds`.
     extra: tuple = ()
     environment: dict = dataclasses.field(default_factory=dict)
     daemon: bool = False
+    builds: tuple = ("",)
+
+    def plains(self, target):
+        """The plain program in all its builds."""
+        return [target / self.plain.format(build=build) for build in self.builds]
 
 
 CYCLONEDDS = {"CYCLONEDDS_URI": "file://{directory}/cyclonedds.xml"}
 FASTDDS = {"FASTRTPS_DEFAULT_PROFILES_FILE": "{directory}/fastdds.xml"}
+ICEORYX2 = ("iceoryx2", "check-iceoryx2/roundtrip-{build}")
+ICEORYX2_BUILDS = ("1", "2", "4", "16")  # bench/drivers/iceoryx2/check/Makefile
 ZENOH = {"ZENOH_CONFIG": "{directory}/zenoh-{role}.json"}
 SYSTEMS = {
     "cyclonedds.udp": System("cyclonedds", "check-cyclonedds/roundtrip", (), CYCLONEDDS),
@@ -61,8 +72,8 @@ SYSTEMS = {
     "fastdds.udp": System("fastdds", "check-fastdds/roundtrip", (), FASTDDS),
     "fastdds.shm": System("fastdds", "check-fastdds/roundtrip", (), FASTDDS),
     "fastdds.datasharing": System("fastdds", "check-fastdds/roundtrip", ("loan",), FASTDDS),
-    "iceoryx2.poll": System("iceoryx2", "release/examples/plain_roundtrip", ("poll",)),
-    "iceoryx2.event": System("iceoryx2", "release/examples/plain_roundtrip", ("event",)),
+    "iceoryx2.poll": System(*ICEORYX2, ("poll",), builds=ICEORYX2_BUILDS),
+    "iceoryx2.event": System(*ICEORYX2, ("event",), builds=ICEORYX2_BUILDS),
     "zenoh.tcp": System("zenoh", "check-zenoh/roundtrip", ("tcp",), ZENOH),
     "zenoh.shm": System("zenoh", "check-zenoh/roundtrip", ("shm",), ZENOH),
     "zeromq.ipc": System("zeromq", "check-zeromq/roundtrip"),
@@ -97,7 +108,8 @@ def parse_arguments():
     parser.add_argument("--target", type=pathlib.Path, default=target, help="cargo's target folder")
     parser.add_argument("--systems", default=",".join(SYSTEMS))
     parser.add_argument("--payloads", default="64,65536")
-    parser.add_argument("--alternations", type=int, default=9)
+    parser.add_argument("--alternations", type=int, default=12,
+                        help="a multiple of 4 counts all builds of a plain program alike")
     parser.add_argument("--messages", type=int, default=5000)
     parser.add_argument("--warmup", type=int, default=1000)
     parser.add_argument("--require", action="store_true", help="a skipped system is a failure")
@@ -136,7 +148,7 @@ def hold_cpus_awake():
 def why_not(arguments, name):
     """Why the system cannot be compared; None if it can."""
     system = SYSTEMS[name]
-    for path in (driver_of(arguments, system), arguments.target / system.plain):
+    for path in [driver_of(arguments, system), *system.plains(arguments.target)]:
         if not path.exists():
             return f"not built: {path}"
     found = describe(arguments, name)
@@ -196,6 +208,7 @@ class Bench:
         self.name, self.directory = name, directory
         # As the lab does.
         self.parts_every = PARTS_EVERY_POLLED if describe(arguments, name)["wait"] == "poll" else 1
+        self.plains = itertools.cycle(self.system.plains(arguments.target))
         self.runs = 0
 
     def next_run(self):
@@ -247,9 +260,9 @@ class Bench:
         }
 
     def plain(self):
-        run = self.next_run()
+        start = functools.partial(self.start_plain, next(self.plains), self.next_run())
         numbers = [str(self.arguments.messages), str(self.arguments.warmup)]
-        pong, ping = self.start_plain("pong", run, []), self.start_plain("ping", run, numbers)
+        pong, ping = start("pong", []), start("ping", numbers)
         for process in (pong, ping):
             process.hear_line("ready")
         ping.write("go")
@@ -258,8 +271,7 @@ class Bench:
         pong.end()
         return int(words[1]), int(words[3])
 
-    def start_plain(self, role, run, numbers):
-        program = self.arguments.target / self.system.plain
+    def start_plain(self, program, run, role, numbers):
         command = [program, role, str(DOMAIN), run, str(self.payload), *self.system.extra, *numbers]
         environment = {key: value.format(directory=self.directory, role=role)
                        for key, value in self.system.environment.items()}

@@ -7,7 +7,8 @@ use std::time::Duration;
 
 use crate::calls::Lent;
 use crate::clock::Clock;
-use crate::driver::{Answerer, CallSource, Error, Publisher};
+use crate::driver::{Answerer, CallSource, Publisher};
+use crate::error::Error;
 use crate::pingpong;
 use crate::process;
 use crate::protocol::{Done, Prepare};

@@ -8,7 +8,7 @@
 //! 0                  begin_ns    jitter  missing       period × factor
 //! ```
 
-use crate::driver::Error;
+use crate::error::Error;
 use crate::protocol::{Arrivals, Prepare};
 
 /// Iterates over the times at which messages are due, in nanoseconds after the first message of the

@@ -26,7 +26,7 @@ use std::time::{Duration, Instant};
 
 use crate::arrivals::mix;
 use crate::clock::Clock;
-use crate::driver::Error;
+use crate::error::Error;
 use crate::network::CLOCK;
 use crate::protocol::{Done, Exchange, Network};
 use crate::question::{QUESTION_BYTES, Question, stamp};

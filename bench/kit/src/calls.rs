@@ -10,7 +10,8 @@ use std::sync::mpsc::{Receiver as Returned, Sender, channel};
 use std::time::Duration;
 
 use crate::clock::Clock;
-use crate::driver::{Call, Error, Fan, Receiver, Stream};
+use crate::driver::{Call, Fan, Receiver, Stream};
+use crate::error::Error;
 use crate::fan::{self, Expected, QUIET_NS, SILENT};
 use crate::hearing::{Heard, Hearing};
 use crate::message;

@@ -10,7 +10,8 @@ use std::process::ExitCode;
 use std::rc::Rc;
 
 use crate::clock;
-use crate::driver::{Driver, Error, Link, Publisher, RoundTrip, Stream, Subscriber};
+use crate::driver::{Driver, Link, Publisher, RoundTrip, Stream, Subscriber};
+use crate::error::{Error, Reason};
 use crate::protocol::{self, Prepare, Reliability};
 
 /// `struct myelin_bench_system`: see the header.
@@ -87,8 +88,8 @@ unsafe impl Sync for CDriver {}
 unsafe impl Sync for CLink {}
 
 thread_local! {
-    static LAST_ERROR: RefCell<Error> = const {
-        RefCell::new(Error { message: String::new(), remedy: String::new(), key: String::new() })
+    static LAST_ERROR: RefCell<Reason> = const {
+        RefCell::new(Reason { message: String::new(), remedy: String::new(), key: String::new() })
     };
 }
 
@@ -100,7 +101,7 @@ thread_local! {
 pub unsafe extern "C" fn myelin_bench_error(message: *const c_char, remedy: *const c_char) {
     // SAFETY: the caller's promise.
     let (message, remedy) = unsafe { (text(message), text(remedy)) };
-    LAST_ERROR.with_borrow_mut(|last| *last = Error { message, remedy, ..Error::default() });
+    LAST_ERROR.with_borrow_mut(|last| *last = Reason { message, remedy, ..Reason::default() });
 }
 
 /// `CLOCK_MONOTONIC` in nanoseconds.
@@ -305,11 +306,11 @@ fn check(status: c_int, call: &str) -> Result<c_int, Error> {
     if status >= 0 {
         return Ok(status);
     }
-    let mut error = LAST_ERROR.take();
-    if error.message.is_empty() {
-        error.message = format!("{call} failed with {status}");
+    let mut reason = LAST_ERROR.take();
+    if reason.message.is_empty() {
+        reason.message = format!("{call} failed with {status}");
     }
-    Err(error)
+    Err(reason.into())
 }
 
 /// # Safety

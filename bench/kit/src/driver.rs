@@ -3,49 +3,11 @@
 use std::sync::atomic::AtomicBool;
 
 use crate::clock::Clock;
+use crate::error::Error;
 #[cfg(doc)]
 use crate::protocol::Workload;
 use crate::protocol::{Done, Prepare, System};
 use crate::samples::SampleFile;
-
-/// Why something failed, and what the user can do about it.
-#[derive(Debug, Clone, Default, thiserror::Error)]
-#[error("{message}")]
-pub struct Error {
-    /// What went wrong, in one line.
-    pub message: String,
-    /// What to do about it, in one line; empty when there is nothing to say.
-    pub remedy: String,
-    /// The key of the scenario's `[options.<driver>]` table that is to blame; empty if none is.
-    pub key: String,
-}
-
-impl Error {
-    /// An error without a remedy.
-    pub fn new(message: impl Into<String>) -> Self {
-        Error { message: message.into(), ..Error::default() }
-    }
-
-    /// The same error with a remedy.
-    #[must_use]
-    pub fn remedy(mut self, remedy: impl Into<String>) -> Self {
-        self.remedy = remedy.into();
-        self
-    }
-
-    /// The same error, blamed on a key of the scenario's `[options.<driver>]` table.
-    #[must_use]
-    pub fn key(mut self, key: impl Into<String>) -> Self {
-        self.key = key.into();
-        self
-    }
-}
-
-impl From<std::io::Error> for Error {
-    fn from(error: std::io::Error) -> Self {
-        Error::new(error.to_string())
-    }
-}
 
 /// Sends messages to the other side. Used by one thread.
 pub trait Publisher {

@@ -9,7 +9,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use crate::clock::{self, Clock};
-use crate::driver::{Error, Fan, Publisher, Subscriber};
+use crate::driver::{Fan, Publisher, Subscriber};
+use crate::error::Error;
 use crate::message::{self, Outgoing};
 use crate::process;
 use crate::protocol::{Done, Prepare, Touch};

@@ -11,7 +11,8 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::clock::Clock;
-use crate::driver::{Error, Stream};
+use crate::driver::Stream;
+use crate::error::Error;
 use crate::numbers::PROBES;
 use crate::outgoing::Outgoing;
 use crate::pace::Pace;

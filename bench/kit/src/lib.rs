@@ -32,6 +32,7 @@ pub mod capi;
 pub mod clock;
 mod copies;
 pub mod driver;
+mod error;
 pub mod fan;
 pub mod flood;
 mod hearing;
@@ -57,7 +58,8 @@ mod transfer;
 
 pub use clock::Clock;
 pub use driver::{
-    Answerer, Call, CallSource, Daemon, Driver, Error, Fan, Link, Publisher, Receiver, RoundTrip,
-    Stream, Subscriber,
+    Answerer, Call, CallSource, Daemon, Driver, Fan, Link, Publisher, Receiver, RoundTrip, Stream,
+    Subscriber,
 };
+pub use error::{Error, Reason};
 pub use session::main;

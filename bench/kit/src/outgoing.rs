@@ -5,7 +5,8 @@
 //! nor fill, which are timed by themselves.
 
 use crate::clock::{self, Clock};
-use crate::driver::{Error, Publisher};
+use crate::driver::Publisher;
+use crate::error::Error;
 use crate::message::{self, HEADER_BYTES};
 use crate::numbers::number;
 use crate::pingpong::GOODBYE;

@@ -12,7 +12,8 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::clock::{self, Clock};
-use crate::driver::{Error, Link, Publisher, RoundTrip, Subscriber};
+use crate::driver::{Link, Publisher, RoundTrip, Subscriber};
+use crate::error::Error;
 use crate::message::{self, Outgoing};
 use crate::process;
 use crate::protocol::{Done, Prepare, Touch};

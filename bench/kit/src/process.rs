@@ -4,7 +4,7 @@
 //! thread of the kit's own.
 
 use crate::clock::read_ns;
-use crate::driver::Error;
+use crate::error::Error;
 
 /// CPU time of this process, all threads, ended ones included, in nanoseconds.
 pub fn cpu_ns() -> u64 {

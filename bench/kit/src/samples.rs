@@ -16,7 +16,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use memmap2::MmapMut;
 
-use crate::driver::Error;
+use crate::error::Error;
 
 /// The life of one message, in nanoseconds on the clock of the run. 64 bytes, one cache line.
 #[repr(C)]

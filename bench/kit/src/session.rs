@@ -9,7 +9,8 @@ use std::time::Duration;
 
 use crate::asking::{Asker, Teller};
 use crate::clock::{self, Clock};
-use crate::driver::{Driver, Error};
+use crate::driver::Driver;
+use crate::error::{Error, Reason};
 use crate::keeping;
 use crate::mouth::{self, say};
 use crate::part::{self, Opened, Part};
@@ -40,7 +41,8 @@ pub fn main(driver: &dyn Driver) -> ExitCode {
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,
-        Err(Error { message, remedy, key }) => {
+        Err(error) => {
+            let Reason { message, remedy, key } = error.into_reason();
             eprintln!("{message}");
             say(&Event::Error { message, remedy, key });
             ExitCode::FAILURE

@@ -8,7 +8,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use crate::clock::{self, Clock};
-use crate::driver::{Error, Publisher, Receiver, Stream, Subscriber};
+use crate::driver::{Publisher, Receiver, Stream, Subscriber};
+use crate::error::Error;
 use crate::outgoing::Outgoing;
 use crate::protocol::{Done, Prepare, Role};
 use crate::samples::SampleFile;

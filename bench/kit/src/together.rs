@@ -6,7 +6,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::calls::Lent;
 use crate::clock::Clock;
-use crate::driver::{CallSource, Error, Receiver, Stream, Subscriber};
+use crate::driver::{CallSource, Receiver, Stream, Subscriber};
+use crate::error::Error;
 use crate::hearing::Hearing;
 use crate::process;
 use crate::protocol::{Done, Prepare};

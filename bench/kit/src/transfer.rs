@@ -1,7 +1,8 @@
 //! What the workloads are made of: when to send, how a message goes out, how one comes in.
 
 use crate::clock::{self, Clock};
-use crate::driver::{Error, Publisher, Subscriber};
+use crate::driver::{Publisher, Subscriber};
+use crate::error::Error;
 use crate::message;
 use crate::protocol::Prepare;
 use crate::samples::{CORRUPT, Record};

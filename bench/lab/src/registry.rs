@@ -14,7 +14,7 @@ use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
 use globset::Glob;
-use myelin_bench_kit::Error;
+use myelin_bench_kit::Reason;
 use myelin_bench_kit::protocol::{self, Description, Event, PROTOCOL, Prepare, System};
 
 use crate::input_error::InputError;
@@ -37,15 +37,18 @@ impl Entry {
     }
 
     /// Asks the driver whether the scenario's options suit this system.
-    pub fn check(&self, prepare: &Prepare) -> Result<(), Error> {
+    pub fn check(&self, prepare: &Prepare) -> Result<(), Reason> {
         let line = serde_json::to_string(&protocol::Command::Prepare(Box::new(prepare.clone())))
             .expect("commands serialise");
         match ask(&self.executable, "check", &line) {
             Ok(answer) => match serde_json::from_str(answer.lines().next().unwrap_or("")) {
-                Ok(Event::Error { message, remedy, key }) => Err(Error { message, remedy, key }),
+                Ok(Event::Error { message, remedy, key }) => Err(Reason { message, remedy, key }),
                 _ => Ok(()),
             },
-            Err(error) => Err(Error::new(format!("{}: {error}", self.executable.display()))),
+            Err(error) => Err(Reason {
+                message: format!("{}: {error}", self.executable.display()),
+                ..Reason::default()
+            }),
         }
     }
 }

@@ -179,10 +179,11 @@ fn ping(ends: &Ends, message_bytes: usize, messages: usize, warmup: usize) -> Re
         let begin = Instant::now();
         ends.write(&message)?;
         let answer = ends.read(ANSWER_WITHIN)?.ok_or("no answer")?;
+        let answer = answer.payload(); // Its length stands in front of it, written by pong.
         let took = begin.elapsed();
         let is_ours = match number < warmup {
-            true => *answer.payload() == *message,
-            false => answer[..SEQUENCE_BYTES] == message[..SEQUENCE_BYTES] && is_whole(&answer),
+            true => *answer == *message,
+            false => answer[..SEQUENCE_BYTES] == message[..SEQUENCE_BYTES] && is_whole(answer),
         };
         if answer.len() != message_bytes || !is_ours {
             return Err("an answer to another message, or a damaged one".into());

@@ -12,7 +12,6 @@ use iceoryx2::port::publisher::Publisher;
 use iceoryx2::port::subscriber::Subscriber;
 use iceoryx2::prelude::{EventActivation, EventId, ipc};
 use iceoryx2::sample::Sample;
-use iceoryx2::sample_mut::SampleMut;
 use iceoryx2::sample_mut_uninit::SampleMutUninit;
 use myelin_bench_kit::{Error, clock};
 
@@ -44,9 +43,44 @@ impl Outbox {
         Outbox { loan: None, publishers, notifier, topic: 0, other, _place: place }
     }
 
-    #[inline(always)]
-    fn send(&self, sample: SampleMut<ipc::Service, [u8], ()>) -> Result<(), Error> {
-        match sample.send() {
+    /// Takes a message through the steps that `pass` names.
+    ///
+    /// The only place from where iceoryx2's loan and send are called, and itself not inlined: they
+    /// are long, and a compiler inlines a long function where it is called from one place alone, as
+    /// in a plain program. Called, each moves its sample through memory.
+    #[inline(never)]
+    fn pass(&mut self, pass: Pass<'_>) -> Result<(), Error> {
+        let len = match pass {
+            Pass::Loan(len) => Some(len),
+            Pass::Whole(message, _) => Some(message.len()),
+            Pass::OnLoan => None,
+        };
+        let mut sample = match len {
+            None => self.loan.take().ok_or_else(|| Error::new("nothing is on loan"))?,
+            Some(len) => {
+                // One that was never published goes back first: only one is ours at a time.
+                if self.loan.is_some() {
+                    self.loan = None;
+                }
+                match self.publishers[self.topic].loan_slice_uninit(len) {
+                    Ok(sample) => sample,
+                    Err(error) => return Err(Error::new(format!("iceoryx2: loan: {error:?}"))),
+                }
+            }
+        };
+        match pass {
+            Pass::Loan(_) => {
+                self.loan = Some(sample);
+                return Ok(());
+            }
+            Pass::Whole(message, filled) => {
+                sample.payload_mut()[..filled].write_copy_of_slice(&message[..filled]);
+            }
+            Pass::OnLoan => {}
+        }
+        // SAFETY: the bytes are shared memory, mapped and thus of some value each, the kit's or that
+        // of an earlier message; any is a valid u8.
+        match unsafe { sample.assume_init() }.send() {
             Ok(0) => return Err(self.gone()),
             Ok(_) => {}
             Err(SendError::UnableToDeliver) => return Err(self.stuck()),
@@ -83,45 +117,41 @@ impl myelin_bench_kit::Publisher for Outbox {
 
     #[inline]
     fn loan(&mut self, len: usize) -> Result<&mut [u8], Error> {
-        // One that was never published goes back first: only one is ours at a time.
-        self.loan = None;
-        let sample = self.publishers[self.topic].loan_slice_uninit(len);
-        let sample = sample.map_err(|error| Error::new(format!("iceoryx2: loan: {error:?}")))?;
-        let memory = self.loan.insert(sample).payload_mut();
-        // SAFETY: the bytes are shared memory, mapped and thus of some value each; any is a valid
-        // u8. The borrow is that of the slice it replaces.
+        self.pass(Pass::Loan(len))?;
+        let memory = self.loan.as_mut().map_or(&mut [] as &mut [_], |loan| loan.payload_mut());
+        // SAFETY: as in `pass`: every byte has a value. The borrow is that of the slice it replaces.
         Ok(unsafe { &mut *(std::ptr::from_mut(memory) as *mut [u8]) })
     }
 
     #[inline]
     fn publish_loan(&mut self) -> Result<(), Error> {
-        let sample = self.loan.take().ok_or_else(|| Error::new("nothing is on loan"))?;
-        // SAFETY: as in `loan`: every byte has a value, the kit's or one of an earlier message.
-        self.send(unsafe { sample.assume_init() })
+        self.pass(Pass::OnLoan)
     }
 
     fn publish(&mut self, message: &[u8]) -> Result<(), Error> {
-        self.publish_filled(message, message.len())
+        self.pass(Pass::Whole(message, message.len()))
     }
 
-    /// The loan is not moved into this and out of it, as it is when others are to fill it.
     #[inline]
     fn publish_filled(&mut self, message: &[u8], filled: usize) -> Result<(), Error> {
-        match self.publishers[self.topic].loan_slice_uninit(message.len()) {
-            Ok(mut sample) => {
-                sample.payload_mut()[..filled].write_copy_of_slice(&message[..filled]);
-                // SAFETY: as in `loan`: every byte has a value, the kit's or one of an earlier
-                // message.
-                self.send(unsafe { sample.assume_init() })
-            }
-            Err(error) => Err(Error::new(format!("iceoryx2: loan: {error:?}"))),
-        }
+        self.pass(Pass::Whole(message, filled))
     }
 
     #[inline]
     fn select(&mut self, topic: u32) {
         self.topic = topic as usize;
     }
+}
+
+/// From where to where a message is taken.
+#[derive(Clone, Copy)]
+enum Pass<'a> {
+    /// Until there is memory for so many bytes on loan.
+    Loan(usize),
+    /// From the loan until it is published.
+    OnLoan,
+    /// From nothing until it is published, and of its bytes so many written.
+    Whole(&'a [u8], usize),
 }
 
 /// What both ways to wait have in common: samples are read where they lie.
@@ -147,8 +177,9 @@ impl Inbox {
         has.map_err(|error| Error::new(format!("iceoryx2: has_samples: {error:?}")))
     }
 
-    /// Whether [`Self::topic`] had a sample, which is kept now.
-    #[inline(always)]
+    /// Whether [`Self::topic`] had a sample, which is kept now. Not inlined for the reason that
+    /// [`Outbox::pass`] is not.
+    #[inline(never)]
     fn receive(&mut self) -> Result<bool, Error> {
         match self.subscribers[self.topic].receive() {
             // Most often, so nothing is moved.
@@ -284,8 +315,8 @@ impl Blocking {
 
 impl myelin_bench_kit::Subscriber for Blocking {
     /// Notifications do not count messages: iceoryx2 merges those that nobody has collected. So what
-    /// is already there is found before the sleep, and a notification whose message has been taken
-    /// leads back to it.
+    /// is already there is found before the sleep. What a notification promises is not asked for
+    /// again: if its message has been taken, there is nothing to take, and the next wait sleeps.
     #[inline]
     fn wait(&mut self, until_ns: u64) -> Result<Option<bool>, Error> {
         while !self.look()? {
@@ -294,6 +325,10 @@ impl myelin_bench_kit::Subscriber for Blocking {
                 return Ok(Some(false));
             }
             self.sleep(Duration::from_nanos(left_ns.max(SLEEP_NS_MIN)))?;
+            if let Some(topic) = self.pending.front() {
+                self.inbox.topic = *topic;
+                break;
+            }
         }
         Ok(Some(true))
     }

@@ -9,7 +9,7 @@ use std::sync::atomic::AtomicBool;
 
 use myelin_bench_kit::protocol::{Done, Prepare, Role};
 use myelin_bench_kit::samples::{CORRUPT, LATE, OUT_OF_ORDER, Record, SampleFile};
-use myelin_bench_kit::{Driver, Error};
+use myelin_bench_kit::{Driver, Error, Reason};
 use myelin_driver_synthetic::{Expected, Fate, Options, Synthetic, expected};
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
@@ -81,7 +81,7 @@ fn a_wrong_option_is_named() {
     for (table, key_expected, text) in wrong {
         let samples = Samples::new(1);
         let prepare = Prepare { samples: Some(samples.path()), ..with(table, 1) };
-        let Error { message, key, .. } = Synthetic.check(&prepare).unwrap_err();
+        let Reason { message, key, .. } = Synthetic.check(&prepare).unwrap_err().into_reason();
         assert!(message.contains(text), "{message}");
         assert_eq!(key, key_expected);
         let mut process = Process::start(Path::new(EXECUTABLE), &prepare);

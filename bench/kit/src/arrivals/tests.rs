@@ -110,7 +110,7 @@ fn nonsense_is_refused_with_its_key() {
     let refused = |rate_hz, arrivals| {
         let error = check(&prepare(rate_hz, 1, arrivals, 1)).unwrap_err();
         assert!(!error.remedy.is_empty());
-        error.message
+        error.into_reason().message
     };
     assert!(refused(Some(0.0), plain()).starts_with("rate_hz"));
     assert!(refused(Some(f64::NAN), plain()).starts_with("rate_hz"));

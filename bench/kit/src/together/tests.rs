@@ -216,7 +216,7 @@ fn a_driver_that_opens_something_else_is_told() {
     let prepare = prepare(Workload::Stream, file.path().into());
     let (queue, queued) = channel();
     let into = || Box::new(Into { queue: queue.clone(), mishap: Mishap::None, stop: &NEVER });
-    let refused = |stream| Together::new(stream, &prepare).err().unwrap().message;
+    let refused = |stream| Together::new(stream, &prepare).err().unwrap().into_reason().message;
     assert!(refused(Stream::ping(into())).contains("0 receivers, not 1"));
     let from = From { queue: queued, next: None, taken: Vec::new(), mishap: Mishap::None };
     let here = Receiver::TakesHere(Box::new(from));

@@ -1,6 +1,6 @@
 //! What only the drivers can find wrong with a scenario.
 
-use myelin_bench_kit::Error;
+use myelin_bench_kit::Reason;
 use myelin_bench_kit::protocol::System;
 
 use super::{Plan, RunPlan};
@@ -50,7 +50,7 @@ fn check_options(scenario: &Scenario, entry: &Entry, size: u64) -> Result<(), In
         return Ok(());
     };
     let prepare = alone.prepare(cell, &RunPlan { order: 0, cell: 0, repeat: 0 });
-    let Err(Error { message, remedy, key }) = entry.check(&prepare) else {
+    let Err(Reason { message, remedy, key }) = entry.check(&prepare) else {
         return Ok(());
     };
     let table = scenario.source.find(&format!("[options.{}]", entry.driver()));
