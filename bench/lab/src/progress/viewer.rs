@@ -23,7 +23,8 @@ pub(super) struct Viewer {
 
 impl Viewer {
     /// Shows `running` in `live`, until it is told to stop or dropped; `course` and `begin` are the
-    /// session's. `None` if there is no memory for a thread.
+    /// session's. When it returns, the thread is ready and asleep. `None` if there is no memory for
+    /// one.
     pub(super) fn start(
         live: Live,
         running: Running,
@@ -31,16 +32,22 @@ impl Viewer {
         begin: Instant,
     ) -> Option<Self> {
         let (stop, stopped) = mpsc::channel();
+        let (ready, readiness) = mpsc::channel();
         let view = move || {
             stay_off_real_time_cpus(running.processes.iter().map(|(_, pid)| *pid));
             come_last();
-            view(live, Look::new(running), &course, begin, &stopped)
+            let look = Look::new(running);
+            let _ = ready.send(());
+            view(live, look, &course, begin, &stopped)
         };
         let thread = std::thread::Builder::new().name("view".into()).spawn(view).ok()?;
+        // Fails at once if it has panicked.
+        let _ = readiness.recv();
         Some(Viewer { stop, thread })
     }
 
-    /// What it was given, and the CPU time that it took, in ns; `None` if it has panicked.
+    /// What it was given, and the CPU time that its looks took, in ns; `None` if it has panicked.
+    /// Neither its beginning nor its end, which is when the run is over, counts.
     pub(super) fn stop(self) -> Option<(Live, u64)> {
         drop(self.stop);
         self.thread.join().ok()
@@ -54,7 +61,8 @@ fn view(
     begin: Instant,
     stopped: &Receiver<()>,
 ) -> (Live, u64) {
-    let mut pause = FIRST_LOOK;
+    let begin_ns = thread_cpu_ns();
+    let (mut spent_ns, mut pause) = (0, FIRST_LOOK);
     while stopped.recv_timeout(pause) == Err(RecvTimeoutError::Timeout) {
         let before_ns = thread_cpu_ns();
         let figures = look.look();
@@ -64,8 +72,9 @@ fn view(
         let cost_ns = thread_cpu_ns() - before_ns;
         let cheap_ns = cost_ns as f64 * 100.0 / COST_PERCENT_MAX;
         pause = PAUSE.max(Duration::from_nanos(cheap_ns as u64));
+        spent_ns = thread_cpu_ns() - begin_ns;
     }
-    (live, thread_cpu_ns())
+    (live, spent_ns)
 }
 
 /// Runs shorter than this are not disturbed at all.

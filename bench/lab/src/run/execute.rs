@@ -84,8 +84,8 @@ pub(crate) fn execute(
 
 fn go(order: &Order<'_>, cast: &mut Cast<'_>, watch: &mut dyn Watch) -> Result<Outcome, Failure> {
     let startup = start(order, cast)?;
-    cast.observe()?;
     watch.begin(cast.running());
+    cast.observe()?;
     let start_ns = cast.go(&[Role::Pong, Role::Ping], START_DELAY)?;
     let across = order.across.as_ref();
     let cutting = across.and_then(|across| Some(across.pair.as_ref()?.cut(start_ns, across.cut?)));
