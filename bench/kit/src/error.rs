@@ -2,20 +2,24 @@
 
 use std::ops::Deref;
 
+use serde::{Deserialize, Serialize};
+
 /// Why something failed, and what the user can do about it. One word wide: what a call between two
 /// stamps returns is to fit into registers.
-#[derive(Debug, Clone, Default, thiserror::Error)]
+#[derive(Debug, Clone, thiserror::Error)]
 #[error("{}", self.message)]
 pub struct Error(Box<Reason>);
 
-/// What an [`Error`] says.
-#[derive(Debug, Clone, Default)]
+/// What an [`Error`] says, in the protocol, too.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct Reason {
     /// What went wrong, in one line.
     pub message: String,
     /// What to do about it, in one line; empty when there is nothing to say.
+    #[serde(default)]
     pub remedy: String,
     /// The key of the scenario's `[options.<driver>]` table that is to blame; empty if none is.
+    #[serde(default)]
     pub key: String,
 }
 
@@ -23,7 +27,7 @@ impl Error {
     /// An error without a remedy.
     #[cold]
     pub fn new(message: impl Into<String>) -> Self {
-        Error(Box::new(Reason { message: message.into(), ..Reason::default() }))
+        Reason { message: message.into(), ..Reason::default() }.into()
     }
 
     /// The same error with a remedy.

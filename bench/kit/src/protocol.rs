@@ -31,6 +31,7 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 
 use crate::clock::Calibration;
+use crate::error::Reason;
 pub use clocks::{Exchange, Keeping, Ptp};
 pub use system::{Description, Reliability, Streams, System, Topology, Transport, Wait};
 
@@ -328,16 +329,7 @@ pub enum Event {
     /// The role has done its part.
     Done(Done),
     /// It could not.
-    Error {
-        /// What went wrong.
-        message: String,
-        /// What to do about it.
-        #[serde(default)]
-        remedy: String,
-        /// The key of the scenario's `[options.<driver>]` table that is to blame; may be empty.
-        #[serde(default)]
-        key: String,
-    },
+    Error(Reason),
 }
 
 /// What a driver says when it is ready.

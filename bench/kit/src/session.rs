@@ -10,7 +10,7 @@ use std::time::Duration;
 use crate::asking::{Asker, Teller};
 use crate::clock::{self, Clock};
 use crate::driver::Driver;
-use crate::error::{Error, Reason};
+use crate::error::Error;
 use crate::keeping;
 use crate::mouth::{self, say};
 use crate::part::{self, Opened, Part};
@@ -42,9 +42,8 @@ pub fn main(driver: &dyn Driver) -> ExitCode {
     match result {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            let Reason { message, remedy, key } = error.into_reason();
-            eprintln!("{message}");
-            say(&Event::Error { message, remedy, key });
+            eprintln!("{error}");
+            say(&Event::Error(error.into_reason()));
             ExitCode::FAILURE
         }
     }

@@ -14,8 +14,8 @@ use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
 use globset::Glob;
-use myelin_bench_kit::Reason;
 use myelin_bench_kit::protocol::{self, Description, Event, PROTOCOL, Prepare, System};
+use myelin_bench_kit::{Error, Reason};
 
 use crate::input_error::InputError;
 use crate::scenario::Scenario;
@@ -42,13 +42,12 @@ impl Entry {
             .expect("commands serialise");
         match ask(&self.executable, "check", &line) {
             Ok(answer) => match serde_json::from_str(answer.lines().next().unwrap_or("")) {
-                Ok(Event::Error { message, remedy, key }) => Err(Reason { message, remedy, key }),
+                Ok(Event::Error(reason)) => Err(reason),
                 _ => Ok(()),
             },
-            Err(error) => Err(Reason {
-                message: format!("{}: {error}", self.executable.display()),
-                ..Reason::default()
-            }),
+            Err(error) => {
+                Err(Error::new(format!("{}: {error}", self.executable.display())).into_reason())
+            }
         }
     }
 }

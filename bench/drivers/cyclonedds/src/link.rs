@@ -1,37 +1,16 @@
 //! The Rust side of `link.c`; without CycloneDDS at build time, the reason why there is none.
 
-use myelin_bench_kit::protocol::Prepare;
-use myelin_bench_kit::{Error, RoundTrip, Stream};
-
 /// Version of the CycloneDDS that this driver was compiled against; empty without.
-pub fn version() -> String {
-    imp::version()
-}
+pub use imp::version;
 
 /// Why CycloneDDS cannot be used, and what to install; `None` if it can.
-pub fn missing() -> Option<String> {
-    imp::missing()
-}
+pub use imp::missing;
 
 /// Opens one role in a domain configured by `xml` and returns when both directions are matched.
-pub fn open(
-    prepare: &Prepare,
-    xml: &str,
-    shared_memory: bool,
-    loans: bool,
-) -> Result<Box<dyn RoundTrip>, Error> {
-    imp::open(prepare, xml, shared_memory, loans)
-}
+pub use imp::open;
 
 /// As [`open`], for a stream.
-pub fn open_stream(
-    prepare: &Prepare,
-    xml: &str,
-    shared_memory: bool,
-    loans: bool,
-) -> Result<Stream, Error> {
-    imp::open_stream(prepare, xml, shared_memory, loans)
-}
+pub use imp::open_stream;
 
 #[cfg(have_cyclonedds)]
 mod imp {

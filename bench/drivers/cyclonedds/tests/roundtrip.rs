@@ -10,6 +10,7 @@ use std::process::{Child, ChildStdout, Command, Stdio};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use myelin_bench_kit::Reason;
 use myelin_bench_kit::protocol::{Description, Done, Event};
 use myelin_bench_kit::samples::SampleFile;
 use serde_json::{Value, json};
@@ -271,7 +272,7 @@ impl Process {
         let event = self.hear();
         assert!(!self.child.wait().unwrap().success());
         match event {
-            Event::Error { message, .. } => message,
+            Event::Error(Reason { message, .. }) => message,
             event => panic!("{event:?}"),
         }
     }

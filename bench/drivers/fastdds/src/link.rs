@@ -1,8 +1,5 @@
 //! The Rust side of `link.cpp`; without Fast DDS at build time, the reason why there is none.
 
-use myelin_bench_kit::protocol::Prepare;
-use myelin_bench_kit::{Error, RoundTrip, Stream};
-
 /// What the adaptor has to know besides the profiles.
 #[cfg_attr(not(have_fastdds), expect(dead_code, reason = "only the adaptor reads it"))]
 #[derive(Clone, Copy, Debug)]
@@ -16,34 +13,16 @@ pub struct Settings {
 }
 
 /// Version of the Fast DDS that this driver was compiled against; empty without.
-pub fn version() -> String {
-    imp::version()
-}
+pub use imp::version;
 
 /// Why Fast DDS cannot be used, and what to install; `None` if it can.
-pub fn missing() -> Option<String> {
-    imp::missing()
-}
+pub use imp::missing;
 
 /// Opens one role as the profiles in `xml` say and returns when both directions are matched.
-pub fn open(
-    prepare: &Prepare,
-    xml: &str,
-    settings: Settings,
-    loans: bool,
-) -> Result<Box<dyn RoundTrip>, Error> {
-    imp::open(prepare, xml, settings, loans)
-}
+pub use imp::open;
 
 /// As [`open`], for a stream.
-pub fn open_stream(
-    prepare: &Prepare,
-    xml: &str,
-    settings: Settings,
-    loans: bool,
-) -> Result<Stream, Error> {
-    imp::open_stream(prepare, xml, settings, loans)
-}
+pub use imp::open_stream;
 
 #[cfg(have_fastdds)]
 mod imp {

@@ -1,23 +1,14 @@
 //! The Rust side of `link.cpp`; without iceoryx at build time, the reason why there is none.
 
-use myelin_bench_kit::protocol::Prepare;
-use myelin_bench_kit::{Error, RoundTrip, Stream};
-
 /// Why iceoryx cannot be used, and what to install; `None` if it can.
-pub fn missing() -> Option<String> {
-    imp::missing()
-}
+pub use imp::missing;
 
 /// Opens one role and returns when both directions are matched. With `waits` it sleeps on a
 /// WaitSet, otherwise it polls. RouDi must be running: iceoryx would wait for it, and then abort.
-pub fn open(prepare: &Prepare, waits: bool) -> Result<Box<dyn RoundTrip>, Error> {
-    imp::open(prepare, waits)
-}
+pub use imp::open;
 
 /// As [`open`], for a stream.
-pub fn open_stream(prepare: &Prepare, waits: bool) -> Result<Stream, Error> {
-    imp::open_stream(prepare, waits)
-}
+pub use imp::open_stream;
 
 #[cfg(have_iceoryx)]
 mod imp {

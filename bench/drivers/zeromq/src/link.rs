@@ -1,27 +1,16 @@
 //! The Rust side of `link.c`; without ZeroMQ at build time, the reason why there is none.
 
-use myelin_bench_kit::protocol::Prepare;
-use myelin_bench_kit::{Error, RoundTrip, Stream};
-
 /// Version of the ZeroMQ that this driver is linked with; empty without.
-pub fn version() -> String {
-    imp::version()
-}
+pub use imp::version;
 
 /// Why ZeroMQ cannot be used, and what to install; `None` if it can.
-pub fn missing() -> Option<String> {
-    imp::missing()
-}
+pub use imp::missing;
 
 /// Opens one role and returns when both directions are matched.
-pub fn open(prepare: &Prepare) -> Result<Box<dyn RoundTrip>, Error> {
-    imp::open(prepare)
-}
+pub use imp::open;
 
 /// As [`open`], for a stream.
-pub fn open_stream(prepare: &Prepare) -> Result<Stream, Error> {
-    imp::open_stream(prepare)
-}
+pub use imp::open_stream;
 
 #[cfg(have_zeromq)]
 mod imp {

@@ -19,12 +19,12 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
-use myelin_bench_kit::clock;
 use myelin_bench_kit::protocol::{
     Arrivals, Command, DEPTH_DEFAULT, Description, Done, Event, PROTOCOL, Prepare, Reliability,
     Role, Touch, Workload,
 };
 use myelin_bench_kit::samples::{Record, SampleFile};
+use myelin_bench_kit::{Reason, clock};
 
 /// How long anything may take that is waited for.
 pub const WATCHDOG: Duration = Duration::from_secs(60);
@@ -193,7 +193,7 @@ impl Process {
     /// Message, remedy and key of the error that must come now.
     pub fn expect_error(&self) -> [String; 3] {
         match self.event() {
-            Some(Event::Error { message, remedy, key }) => [message, remedy, key],
+            Some(Event::Error(Reason { message, remedy, key })) => [message, remedy, key],
             other => panic!("expected an error, got {other:?}"),
         }
     }

@@ -69,10 +69,11 @@ fn view(
         live.state.time = course.time(figures.part, begin);
         live.state.figures = Some(figures);
         live.draw();
-        let cost_ns = thread_cpu_ns() - before_ns;
+        let now_ns = thread_cpu_ns();
+        let cost_ns = now_ns - before_ns;
         let cheap_ns = cost_ns as f64 * 100.0 / COST_PERCENT_MAX;
         pause = PAUSE.max(Duration::from_nanos(cheap_ns as u64));
-        spent_ns = thread_cpu_ns() - begin_ns;
+        spent_ns = now_ns - begin_ns;
     }
     (live, spent_ns)
 }

@@ -6,6 +6,7 @@ use std::sync::atomic::Ordering;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
+use myelin_bench_kit::Reason;
 use myelin_bench_kit::protocol::{
     Command, Done, Event, Exchange, Keeping, Prepare, Ready, Role, Workload,
 };
@@ -287,7 +288,7 @@ impl<'a> Cast<'a> {
             Said::Event(player, Event::Done(done)) => {
                 self.done.insert(player, done);
             }
-            Said::Event(player, Event::Error { message, remedy, .. }) => {
+            Said::Event(player, Event::Error(Reason { message, remedy, .. })) => {
                 let remedy = if remedy.is_empty() { remedy } else { format!("; {remedy}") };
                 return Err(Failure::Run(format!("{player}: {message}{remedy}")));
             }
