@@ -5,10 +5,17 @@ CARGO_TARGET_DIR ?= $(CURDIR)/target
 export CARGO_TARGET_DIR
 MYELIN := $(CARGO_TARGET_DIR)/release/myelin
 
-.PHONY: bench build test lint overhead fidelity shm sanitize
+.PHONY: bench bench-all build test test-long test-all lint overhead fidelity shm sanitize
 
-## The main job: Myelin, and CycloneDDS with and without iceoryx, beside the machine's floor.
-bench: build
+## The main job: the first answer. What takes minutes to build has to wait for `make bench-all`; where
+## it has been built once, it is built and measured here too.
+bench:
+	@scripts/setup bench
+	@scripts/build-first
+	@status=0; $(MYELIN) bench run quick || status=$$?; scripts/build-first left-out; exit $$status
+
+## The same, of all systems that there are.
+bench-all: build
 	$(MYELIN) bench run quick
 
 build:
@@ -16,20 +23,25 @@ build:
 	cargo build --release --workspace
 	@scripts/build-zenoh
 
-## All tests, the ones against the real middleware and the page in a browser included.
-test: lint
+## All tests, the ones against the real middleware and the page in a browser included. They go on to
+## the end, whatever fails; the last lines say what did.
+test:
 	@scripts/setup test
-	cargo build --workspace
-	@scripts/build-zenoh test
-	cargo test --workspace
-	RUSTFLAGS="--cfg loom" cargo test -p myelin-driver-os --lib --release \
-		--target-dir $(CARGO_TARGET_DIR)/loom
-	RUSTFLAGS="--cfg loom" cargo test -p myelin-shm --test model_loom --release \
-		--target-dir $(CARGO_TARGET_DIR)/loom
+	@scripts/test short
+
+## What takes its time: AArch64 in an emulator, Miri, the thread sanitizer, fuzzing, 20,000 kills.
+test-long:
+	@scripts/setup long
+	@scripts/test long
+
+## Both, with one list at the end.
+test-all:
+	@scripts/setup test
+	@scripts/setup long
+	@scripts/test short long
 
 lint:
-	cargo fmt --check
-	cargo clippy --workspace --all-targets -- -D warnings
+	@scripts/test lint
 
 ## What the bench itself adds to a measurement.
 overhead:
@@ -46,6 +58,6 @@ fidelity: build
 shm: build
 	$(MYELIN) bench run shm-roundtrip shm-untouched publish
 
-## The thread sanitizer, Miri and the fuzzer, where the nightly toolchain has them.
+## Of the long tests those that need the nightly toolchain: Miri, thread sanitizer, fuzzing.
 sanitize:
 	scripts/sanitize

@@ -2,12 +2,12 @@
 """Are the figures of a report those of the samples?
 
 Recomputes cells drawn at random from the sample files of a results folder, as docs/results.md
-describes them, with numpy and nothing of Myelin's, and compares them with summary.json: counts and
-percentiles exactly, means to rounding. Prints a line for each cell; exits with 1 if one differs.
+describes them, with numpy and nothing of Myelin's, and compares them with summary.json: counts,
+percentiles and their intervals exactly, means to rounding. Prints a line for each cell; exits with 1 if one differs.
 
 Loss is recomputed where every message has a record, which is everywhere but with `record_every` and
-in floods. Of cells across hosts only round trips are: what goes one way is on two hosts' clocks in the
-sample files, which a report has compared first. Needs numpy and zstandard.
+in floods. Of cells across two machines only round trips are: what goes one way is on two hosts' clocks
+in the sample files, which a report has compared first. Needs numpy and zstandard.
 """
 
 import argparse
@@ -38,6 +38,12 @@ RECORD = numpy.dtype(
 )
 PERCENTILES = {"p50": 0.5, "p90": 0.9, "p99": 0.99, "p999": 0.999}
 BEYOND_MIN = 10
+LEVEL_MIN = 93.75
+INTERVALS = {
+    "round_trip_us": ["p50", "p99", "p999"],
+    "one_way_us": ["p50", "p99", "p999"],
+    "write_us": ["p50"],
+}
 LEAN = 8
 QUANTITIES = {"roundtrip": "round_trip_us", "publish": "write_us"}
 
@@ -73,9 +79,11 @@ def latencies(workload, rate_hz, ping, pong):
     return signed(taken["take_return_ns"][known]) - begin, len(taken)
 
 
-def distribution(values):
-    """As summary.json has it; nearest rank, null with fewer than ten values beyond."""
-    values = numpy.sort(values)
+def distribution(runs):
+    """As summary.json has it, of all runs; nearest rank, null with fewer than ten values beyond, or
+    where one of several runs alone reaches it; of a median, null with fewer than ten values."""
+    values = numpy.sort(numpy.concatenate(runs))
+    largest = sorted(run.max() for run in runs if len(run))
     found = {
         "min": int(values[0]) / 1e3,
         "mean": float(values.astype(numpy.float64).mean()) / 1e3,
@@ -83,8 +91,42 @@ def distribution(values):
     }
     for name, quantile in PERCENTILES.items():
         rank = math.ceil(quantile * len(values))
-        borne = len(values) >= rank + BEYOND_MIN
-        found[name] = int(values[max(rank, 1) - 1]) / 1e3 if borne else None
+        value = values[max(rank, 1) - 1]
+        if name == "p50":
+            borne = len(values) >= BEYOND_MIN
+        else:
+            shared = len(largest) < 2 or value <= largest[-2]
+            borne = shared and len(values) >= rank + BEYOND_MIN
+        found[name] = int(value) / 1e3 if borne else None
+    return found
+
+
+def cut(runs):
+    """How many runs are cut off at either end, and the level of what is left in per cent."""
+    found = None, None
+    for cut_off in range((runs + 1) // 2):
+        missed = sum(math.comb(runs, heads) for heads in range(cut_off + 1))
+        level = 100 * (1 - 2 * missed / 2**runs)
+        if level < LEVEL_MIN:
+            break
+        found = cut_off, level
+    return found
+
+
+def intervals(runs, figures, kind):
+    """Of the median of the runs' own percentiles, and the figure itself; by the key of summary.json."""
+    found = {}
+    for name in INTERVALS[kind]:
+        own = []
+        for run in runs:
+            rank = max(math.ceil(PERCENTILES[name] * len(run)), 1)
+            if rank < len(run):
+                own.append(int(numpy.sort(run)[rank - 1]) / 1e3)
+        cut_off, _ = cut(len(runs))
+        if cut_off is not None and len(own) == len(runs) and figures[name] is not None:
+            own.sort()
+            low, high = own[cut_off], own[-1 - cut_off]
+            found[f"{kind[:-3]}_{name}_interval_us"] = [min(low, figures[name]), max(high, figures[name])]
     return found
 
 
@@ -104,7 +146,9 @@ def used(cell, runs):
 
 
 def has_one_clock(cell):
-    return cell["topology"] != "two-hosts" or cell.get("workload", "roundtrip") in QUANTITIES
+    """On one host, or of ping's clock alone, or in namespaces of one machine, which share its clock."""
+    shared = "clock" not in cell and cell.get("one_way_us") is not None
+    return cell["topology"] != "two-hosts" or cell.get("workload", "roundtrip") in QUANTITIES or shared
 
 
 def check(folder, cell, scenario, runs):
@@ -117,16 +161,22 @@ def check(folder, cell, scenario, runs):
         pooled.append(values)
         sent += len(ping)
         taken = None if taken_here is None else taken + taken_here
-    values = numpy.concatenate(pooled)
-    found = {"runs": len(pooled), "samples": len(values)}
+    found = {"runs": len(pooled), "samples": sum(map(len, pooled))}
     there = {name: cell[name] for name in found}
     keeps_all = scenario["workload"].get("record_every", 1) == 1 and workload != "flood"
     if taken is not None and keeps_all:
         takers = 1 if workload == "roundtrip" else cell["params"]["subscribers"]
         found |= {"sent": sent, "lost": sent * takers - taken}
         there |= {name: cell[name] for name in ("sent", "lost")}
-    found |= distribution(values)
-    there |= cell[QUANTITIES.get(workload, "one_way_us")]
+    kind = QUANTITIES.get(workload, "one_way_us")
+    figures = distribution(pooled)
+    found |= figures
+    there |= cell[kind]
+    level = cut(len(pooled))[1]
+    found |= {"interval_level_percent": level} | intervals(pooled, figures, kind)
+    keys = [f"{kind[:-3]}_{name}_interval_us" for name in INTERVALS[kind]]
+    found = dict.fromkeys(keys) | found
+    there |= {name: cell.get(name) for name in keys + ["interval_level_percent"]}
     return {name: (found[name], there[name]) for name in found
             if not is_same(name, found[name], there[name])}, found
 

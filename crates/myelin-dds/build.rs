@@ -65,5 +65,5 @@ fn missing() -> String {
     }
 }
 
-const SOURCES: [&str; 2] = ["src/blob.c", "src/bridge.c"];
+const SOURCES: [&str; 3] = ["src/acknowledge.c", "src/blob.c", "src/bridge.c"];
 const HEADER: &str = "/usr/include/dds/version.h";

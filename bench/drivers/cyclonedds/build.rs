@@ -1,28 +1,20 @@
 //! Compiles the adaptor against CycloneDDS if its development package is installed. Without it the
 //! driver builds all the same and says what to install.
 
+#[path = "../probe.rs"]
+mod probe;
+
 use std::path::Path;
 
-use pkg_config::{Config, Error, Library};
+use pkg_config::{Error, Library};
 
 fn main() {
     println!("cargo:rustc-check-cfg=cfg(have_cyclonedds)");
     println!("cargo:rerun-if-changed=build.rs");
-    match config().range_version("0.10".."0.11").probe("CycloneDDS") {
+    match probe::config().range_version("0.10".."0.11").probe("CycloneDDS") {
         Ok(library) => compile(&library),
-        Err(error) => {
-            println!("cargo:rustc-env=CYCLONEDDS_MISSING={}", missing(&error));
-            // Does not exist, so that cargo runs this script again at every build, until it does.
-            println!("cargo:rerun-if-changed={HEADER}");
-        }
+        Err(error) => probe::say_missing("CYCLONEDDS_MISSING", &missing(&error)),
     }
-}
-
-/// Finds a library without telling cargo to link it: ours has to come first.
-fn config() -> Config {
-    let mut config = Config::new();
-    config.cargo_metadata(false).env_metadata(true);
-    config
 }
 
 fn compile(library: &Library) {
@@ -46,23 +38,15 @@ fn compile(library: &Library) {
         .extra_warnings(true)
         .warnings_into_errors(true)
         .compile("myelin_cyclonedds_link");
-    for path in &library.link_paths {
-        println!("cargo:rustc-link-search=native={}", path.display());
-    }
-    for name in &library.libs {
-        println!("cargo:rustc-link-lib={name}");
-    }
+    probe::link(library);
 }
 
 /// What to tell the user who has no CycloneDDS that this driver can use.
 fn missing(error: &Error) -> String {
-    match (config().probe("CycloneDDS"), error) {
+    match probe::config().probe("CycloneDDS") {
         // From 11 on, shared memory is no longer iceoryx built in but a plug-in (PSMX).
-        (Ok(library), _) => format!("needs CycloneDDS 0.10, found {}", library.version),
-        (Err(_), Error::Command { .. }) => {
-            "not installed: apt-get install pkg-config cyclonedds-dev".to_owned()
-        }
-        (Err(_), _) => "not installed: apt-get install cyclonedds-dev".to_owned(),
+        Ok(library) => format!("needs CycloneDDS 0.10, found {}", library.version),
+        Err(_) => probe::missing("CycloneDDS", "cyclonedds-dev", error),
     }
 }
 

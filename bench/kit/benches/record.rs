@@ -85,6 +85,7 @@ fn prepare(messages: u64) -> Prepare {
         messages,
         duration_ns: 0,
         warmup_messages: 1_000,
+        warmup_ns: 0,
         rate_hz: None,
         reply_timeout_ns: 10_000_000_000,
         match_timeout_ns: 0,

@@ -11,7 +11,7 @@ use crate::numbers::{self, PROBES};
 use crate::pingpong::GOODBYE;
 use crate::process;
 use crate::protocol::{Done, Prepare, Touch, Workload};
-use crate::samples::{CORRUPT, OUT_OF_ORDER, Record, SampleFile};
+use crate::samples::{CORRUPT, OUT_OF_ORDER, Record, SampleFile, Taken};
 use crate::seen::{Came, Seen};
 
 /// What a message meant.
@@ -97,18 +97,18 @@ impl Hearing {
         }
         let holds = message::holds(message, self.payload_bytes, self.touch);
         let came = self.count(number, holds);
-        let record = Record {
+        let record = Taken {
             id: number - self.warmup_messages,
             wake_ns,
             take_return_ns: return_ns,
-            loan_ns: copied_ns.0,
-            fill_ns: copied_ns.1,
+            memcpy_ns: copied_ns.0,
+            stream_copy_ns: copied_ns.1,
             take_cpu: cpu,
             flags: if holds { 0 } else { CORRUPT }
                 | if came == Came::Late { OUT_OF_ORDER } else { 0 },
-            ..Record::default()
+            ..Taken::default()
         };
-        self.keep(record, publisher, count, came);
+        self.keep(record.into(), publisher, count, came);
         Heard::Message
     }
 

@@ -12,7 +12,16 @@ use crate::protocol::{Keeping, Ptp};
 pub(crate) fn look(clock: &Clock) -> Keeping {
     let (is_synchronised, error_max_ns) = kernel();
     let ptp = Path::new(PTP4L).exists().then(ask_ptp).flatten();
-    Keeping { is_synchronised, error_max_ns, ptp, ..read(clock) }
+    Keeping { is_synchronised, error_max_ns, clock: identity(clock), ptp, ..read(clock) }
+}
+
+/// Which CLOCK_MONOTONIC it is: one for each boot, and for each time namespace of it
+/// (time_namespaces(7), since Linux 5.6).
+fn identity(clock: &Clock) -> Option<String> {
+    let Clock::Monotonic = clock else { return None };
+    let boot = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?;
+    let namespace = std::fs::read_link("/proc/self/ns/time").unwrap_or_default();
+    Some(format!("{} {}", boot.trim(), namespace.display()))
 }
 
 /// Both clocks at once: the wall clock between two reads of the other, those nearest to each other
@@ -101,6 +110,14 @@ mod tests {
         let found = parse(text).unwrap();
         assert_eq!((found.grandmaster.as_str(), found.offset_ns), ("001d0f.fffe.e97aa2", -37));
         assert_eq!(parse("sending: GET TIME_STATUS_NP\n"), None, "nobody answered");
+    }
+
+    #[test]
+    fn only_the_clock_of_the_machine_is_shared() {
+        let here = look(&Clock::Monotonic).clock;
+        assert!(here.is_some() && here == look(&Clock::Monotonic).clock);
+        let shift = crate::clock::Shift::new(0, 0.0).unwrap();
+        assert_eq!(look(&Clock::Shifted(shift)).clock, None);
     }
 
     #[test]

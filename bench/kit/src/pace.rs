@@ -2,24 +2,29 @@
 //!
 //! A timer wakes a thread some 50 to 150 µs late, more where idle cores are slow to wake: as long as
 //! many of the latencies that are to be measured. So ping sleeps until shortly before and stays awake
-//! for the rest. What that costs is the bench's, not the system's: it is counted, and left out of
-//! the CPU time that ping reports.
+//! for the rest. What that costs is the bench's, not the system's: it is counted by the thread's CPU
+//! clock, and left out of the CPU time that ping reports. A thread that is stopped meanwhile uses
+//! none.
 
 use crate::clock::Clock;
+use crate::process::thread_cpu_ns;
 
 /// See the module.
 pub(crate) struct Pace {
     clock: Clock,
     /// For so long at most it is awake before a message is due.
     lead_ns: u64,
-    awake_ns: u64,
+    /// The thread's CPU clock.
+    cpu_ns: fn() -> u64,
+    awake_cpu_ns: u64,
 }
 
 impl Pace {
     /// For messages that are some `period_ns` apart.
     pub(crate) fn new(clock: Clock, period_ns: f64) -> Self {
         // A quarter, so that ping sleeps between its messages where there is time to.
-        Pace { clock, lead_ns: LEAD_NS_MAX.min((period_ns / 4.0) as u64), awake_ns: 0 }
+        let lead_ns = LEAD_NS_MAX.min((period_ns / 4.0) as u64);
+        Pace { clock, lead_ns, cpu_ns: thread_cpu_ns, awake_cpu_ns: 0 }
     }
 
     /// Returns when the clock reads `due_ns`, or at once if it is past that.
@@ -31,22 +36,35 @@ impl Pace {
         if self.clock.now() + self.lead_ns < due_ns {
             self.clock.sleep_until(due_ns - self.lead_ns);
         }
-        let begin_ns = self.clock.now();
-        while self.clock.now() < due_ns {
-            std::hint::spin_loop();
+        if self.clock.now() + CPU_READING_NS < due_ns {
+            let begin_cpu_ns = (self.cpu_ns)();
+            self.spin_until(due_ns - CPU_READING_NS);
+            self.awake_cpu_ns += (self.cpu_ns)() - begin_cpu_ns;
         }
-        self.awake_ns += due_ns.saturating_sub(begin_ns);
+        let begin_ns = self.clock.now();
+        self.spin_until(due_ns);
+        self.awake_cpu_ns += due_ns.saturating_sub(begin_ns);
     }
 
-    /// How long it has been awake for nothing else; at most so much CPU time, and no less unless
-    /// something else had the core meanwhile.
-    pub(crate) fn awake_ns(&self) -> u64 {
-        self.awake_ns
+    #[inline(always)]
+    fn spin_until(&self, at_ns: u64) {
+        while self.clock.now() < at_ns {
+            std::hint::spin_loop();
+        }
+    }
+
+    /// The CPU time it has used to be awake. Too much by what the thread was stopped for within the
+    /// last [`CPU_READING_NS`] before a message was due, and by no more.
+    pub(crate) fn awake_cpu_ns(&self) -> u64 {
+        self.awake_cpu_ns
     }
 }
 
 /// Longer than most wake-ups take, timer slack included.
 const LEAD_NS_MAX: u64 = 250_000;
+/// Longer than reading the thread's CPU clock takes, which is a system call and must not delay a
+/// message. For so long time awake counts as CPU time.
+const CPU_READING_NS: u64 = 5_000;
 
 #[cfg(test)]
 mod tests {
@@ -59,10 +77,19 @@ mod tests {
         let due_ns = clock.now() + 2_000_000;
         pace.wait_until(due_ns);
         assert!(clock.now() >= due_ns);
-        assert!(pace.awake_ns() <= LEAD_NS_MAX);
-        let before_ns = pace.awake_ns();
+        let before_ns = pace.awake_cpu_ns();
         pace.wait_until(due_ns);
-        assert_eq!(pace.awake_ns(), before_ns, "what is past is not waited for");
+        assert_eq!(pace.awake_cpu_ns(), before_ns, "what is past is not waited for");
+    }
+
+    #[test]
+    fn a_thread_that_has_no_cpu_meanwhile_has_used_none() {
+        let clock = Clock::Monotonic;
+        let mut pace = Pace { cpu_ns: || 7, ..Pace::new(clock.clone(), 1e9) };
+        for _ in 0..20 {
+            pace.wait_until(clock.now() + LEAD_NS_MAX);
+        }
+        assert!(pace.awake_cpu_ns() <= 20 * CPU_READING_NS, "{}", pace.awake_cpu_ns());
     }
 
     #[test]
@@ -70,6 +97,6 @@ mod tests {
         let clock = Clock::virtual_at(10);
         let mut pace = Pace::new(clock.clone(), 1e6);
         pace.wait_until(500);
-        assert_eq!((clock.now(), pace.awake_ns()), (500, 0));
+        assert_eq!((clock.now(), pace.awake_cpu_ns()), (500, 0));
     }
 }

@@ -30,12 +30,7 @@ impl<P: Publisher + ?Sized, S: Subscriber + ?Sized> RoundTrip for Link<P, S> {
     ) -> Result<Done, Error> {
         let mut ping = Ping::new(self, prepare, samples);
         ping.link.clock.sleep_until(start_ns);
-        for sequence in 0..prepare.warmup_messages {
-            if stop.load(Ordering::Relaxed) {
-                break;
-            }
-            ping.exchange(sequence, None)?;
-        }
+        ping.warm_up(stop)?;
         ping.begin_measuring();
         let limit = Limit::new(prepare, ping.done.begin_ns);
         while !stop.load(Ordering::Relaxed) && !ping.is_full() {
@@ -155,14 +150,35 @@ impl<'a, P: Publisher + ?Sized, S: Subscriber + ?Sized> Ping<'a, P, S> {
         }
     }
 
+    /// Ends with whichever comes first, the number of messages or the time.
+    fn warm_up(&mut self, stop: &AtomicBool) -> Result<(), Error> {
+        let end_ns = match self.prepare.warmup_ns {
+            0 => u64::MAX,
+            warmup_ns => self.link.clock.now() + warmup_ns,
+        };
+        for sequence in 0..self.prepare.warmup_messages {
+            // ORDER: Relaxed, the flag carries nothing else.
+            if stop.load(Ordering::Relaxed) || self.now_ns >= end_ns {
+                break;
+            }
+            self.exchange(sequence, None)?;
+        }
+        Ok(())
+    }
+
     /// What the warm-up counted is forgotten, but not that it saw a damaged payload.
     fn begin_measuring(&mut self) {
         self.measuring = true;
         self.overdue.clear();
         self.lost_in_a_row = 0;
+        self.is_lean = is_lean(self.prepare.warmup_messages, self.prepare);
+        let warmed_up = (self.prepare.warmup_ns > 0).then_some(self.done.sent);
         let corrupt = self.done.corrupt;
+        // So far it is, to those who look on.
+        self.exchanges = self.prepare.warmup_messages;
         let cpu_ns = Some(process::cpu_ns());
-        self.done = Done { begin_ns: self.link.clock.now(), corrupt, cpu_ns, ..Done::default() };
+        let begin_ns = self.link.clock.now();
+        self.done = Done { begin_ns, corrupt, warmed_up, cpu_ns, ..Done::default() };
     }
 
     fn is_full(&self) -> bool {

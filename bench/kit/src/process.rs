@@ -11,6 +11,11 @@ pub fn cpu_ns() -> u64 {
     read_ns(libc::CLOCK_PROCESS_CPUTIME_ID)
 }
 
+/// CPU time of this thread, in nanoseconds.
+pub(crate) fn thread_cpu_ns() -> u64 {
+    read_ns(libc::CLOCK_THREAD_CPUTIME_ID)
+}
+
 /// Locks all present and future memory and touches [`STACK_BYTES`] of the stack, so that no page
 /// fault falls into the measurement.
 pub fn lock_memory() -> Result<(), Error> {

@@ -150,8 +150,12 @@ pub struct Prepare {
     pub messages: u64,
     /// Time to measure for, in nanoseconds; 0 for no limit.
     pub duration_ns: u64,
-    /// Messages to exchange before measuring.
+    /// Messages to exchange before measuring; at most, where `warmup_ns` is given.
     pub warmup_messages: u64,
+    /// Of round trips: time to exchange messages for before measuring; 0 for no limit. The first
+    /// that is measured has the number `warmup_messages` in any case.
+    #[serde(default)]
+    pub warmup_ns: u64,
     /// Messages a second; `None` for as fast as answers come.
     pub rate_hz: Option<f64>,
     /// How long an answer may take before its message counts as lost, in nanoseconds.
@@ -358,6 +362,9 @@ pub struct Ready {
 pub struct Done {
     /// Messages published, the warm-up not included.
     pub sent: u64,
+    /// Messages of the warm-up; absent where they are as many as the lab said.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub warmed_up: Option<u64>,
     /// Messages answered (ping) or taken (pong), each counted once.
     pub received: u64,
     /// Messages never answered. At the receiving end of a stream: those missing below the highest

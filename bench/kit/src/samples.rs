@@ -11,6 +11,7 @@
 //! may still fill in `wake_ns` and `take_return_ns`.
 
 use std::fs::File;
+use std::mem::offset_of;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -36,12 +37,11 @@ pub struct Record {
     /// The take returned; 0 if nothing ever came.
     pub take_return_ns: u64,
     /// From `publish_entry_ns` until the loan was there; 0 without loans. Saturates. Of streams and
-    /// images it precedes `publish_entry_ns`, which is the message's stamp. At the receiving end of
-    /// images: the `memcpy` of the frame.
+    /// images it precedes `publish_entry_ns`, which is the message's stamp. 0 at the receiving end;
+    /// that of images writes [`Taken`].
     pub loan_ns: u32,
     /// From the loan until it was filled; 0 without loans, except that a frame is filled in either
-    /// case. Saturates. Of streams and images as `loan_ns`; at the receiving end of images: the
-    /// streaming copy of the frame.
+    /// case. Saturates. See `loan_ns`.
     pub fill_ns: u32,
     /// CPU on which publish returned.
     pub publish_cpu: u16,
@@ -52,6 +52,58 @@ pub struct Record {
     /// Answers beyond the first. Saturates.
     pub duplicates: u16,
 }
+
+/// A [`Record`] as the receiving end of images writes it: as long, with the same fields in the same
+/// places, except that nothing was loaned, filled and published there, but the frame was copied.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Taken {
+    /// As [`Record::id`].
+    pub id: u64,
+    /// 0: nothing was published.
+    pub unused: [u64; 3],
+    /// As [`Record::wake_ns`].
+    pub wake_ns: u64,
+    /// As [`Record::take_return_ns`].
+    pub take_return_ns: u64,
+    /// The `memcpy` of the frame. Saturates.
+    pub memcpy_ns: u32,
+    /// Its copy with streaming stores, after that. Saturates.
+    pub stream_copy_ns: u32,
+    /// 0, likewise.
+    pub unused_cpu: u16,
+    /// As [`Record::take_cpu`].
+    pub take_cpu: u16,
+    /// As [`Record::flags`].
+    pub flags: u16,
+    /// As [`Record::duplicates`].
+    pub duplicates: u16,
+}
+
+impl Record {
+    /// What the receiving end of images has written.
+    pub fn as_taken(&self) -> Taken {
+        // SAFETY: both are 64 bytes of integers without padding (asserted below).
+        unsafe { std::mem::transmute(*self) }
+    }
+}
+
+impl From<Taken> for Record {
+    fn from(taken: Taken) -> Self {
+        // SAFETY: as above.
+        unsafe { std::mem::transmute(taken) }
+    }
+}
+
+const _: () = {
+    assert!(size_of::<Taken>() == RECORD_BYTES && align_of::<Taken>() == align_of::<Record>());
+    assert!(offset_of!(Taken, wake_ns) == offset_of!(Record, wake_ns));
+    assert!(offset_of!(Taken, take_return_ns) == offset_of!(Record, take_return_ns));
+    assert!(offset_of!(Taken, memcpy_ns) == 48 && offset_of!(Taken, stream_copy_ns) == 52);
+    assert!(offset_of!(Taken, take_cpu) == offset_of!(Record, take_cpu));
+    assert!(offset_of!(Taken, flags) == offset_of!(Record, flags));
+    assert!(offset_of!(Taken, duplicates) == offset_of!(Record, duplicates));
+};
 
 /// The payload was not as sent.
 pub const CORRUPT: u16 = 1;

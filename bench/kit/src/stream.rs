@@ -86,7 +86,7 @@ impl Ping {
         self.clock.sleep_until(start_ns);
         let origin_ns = self.clock.now();
         self.warm_up(prepare, samples, origin_ns, stop)?;
-        let (cpu_before_ns, awake_before_ns) = (process::cpu_ns(), self.pace.awake_ns());
+        let (cpu_before_ns, awake_before_ns) = (process::cpu_ns(), self.pace.awake_cpu_ns());
         let now_ns = self.clock.now();
         let begin_ns = self.schedule.as_ref().map_or(now_ns, |s| origin_ns + s.begin_ns());
         let mut done = Done { begin_ns, ..Done::default() };
@@ -111,7 +111,7 @@ impl Ping {
             }
         }
         done.end_ns = self.clock.now();
-        let awake_ns = self.pace.awake_ns() - awake_before_ns;
+        let awake_ns = self.pace.awake_cpu_ns() - awake_before_ns;
         done.cpu_ns = Some((process::cpu_ns() - cpu_before_ns).saturating_sub(awake_ns));
         self.outgoing.say_goodbye()?;
         Ok(done)

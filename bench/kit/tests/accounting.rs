@@ -319,6 +319,23 @@ fn a_run_of_a_duration_ends_in_time_with_or_without_a_rate() {
     assert_eq!(done.sent, 3, "at 0, 4 and 8 delays; the fourth would be after the end");
 }
 
+#[test]
+fn a_warm_up_by_time_ends_in_time_and_measuring_begins_at_its_number() {
+    let warmup_ns = 7 * DELAY_NS;
+    let prepare = Prepare { warmup_messages: 1000, warmup_ns, parts_every: 3, ..no_warmup() };
+    let outcome = ping(&[Fate::Answered { delay_ns: DELAY_NS }; 5], prepare.clone(), 100);
+    let done = outcome.result.unwrap();
+    assert_eq!((done.warmed_up, done.sent, done.begin_ns), (Some(7), 5, BEGIN_NS + warmup_ns));
+    assert_eq!(outcome.published, 12);
+    let ids: Vec<u64> = outcome.records.iter().map(|record| record.id).collect();
+    assert_eq!(ids, [0, 1, 2, 3, 4]);
+    let lean = outcome.records.iter().map(|record| record.flags & LEAN != 0);
+    assert!(lean.eq((1000u64..1005).map(|sequence| !sequence.is_multiple_of(3))));
+    // Of one that is faster than that the number decides.
+    let fast = Prepare { warmup_messages: 4, ..prepare };
+    assert_eq!(ping(&[Fate::Lost; 1], fast, 100).result.unwrap().warmed_up, Some(4));
+}
+
 const BEGIN_NS: u64 = 1_000_000_000;
 const DELAY_NS: u64 = 10_000;
 const TIMEOUT_NS: u64 = 20_000_000;

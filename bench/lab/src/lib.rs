@@ -22,6 +22,7 @@ pub mod run;
 pub mod scenario;
 pub mod score;
 pub mod session;
+pub mod stats;
 pub mod summary;
 
 pub use place::agent;

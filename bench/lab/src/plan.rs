@@ -134,6 +134,7 @@ impl Plan {
             messages: workload.messages,
             duration_ns: (workload.duration_s * 1e9) as u64,
             warmup_messages: workload.warmup_at(cell.rate_hz),
+            warmup_ns: workload.warmup_ns(cell.rate_hz),
             rate_hz: cell.rate_hz,
             reply_timeout_ns: workload.reply_timeout_ms * 1_000_000,
             match_timeout_ns: MATCH_TIMEOUT_NS,

@@ -301,8 +301,8 @@ fn read_json<T: DeserializeOwned>(folder: &Path, name: &str) -> Result<T> {
     })?;
     let layout: Layout = serde_json::from_str(&text).with_context(|| damaged(&path))?;
     anyhow::ensure!(
-        layout.schema == SCHEMA,
-        "{}: schema {}, where this program reads {SCHEMA}; read the folder with the version of \
+        (first_schema()..=SCHEMA).contains(&layout.schema),
+        "{}: schema {}, where this program reads 1 to {SCHEMA}; read the folder with the version of \
          myelin that made it",
         path.display(),
         layout.schema
@@ -335,8 +335,9 @@ fn to_json(value: &impl Serialize) -> Vec<u8> {
     serde_json::to_vec_pretty(value).expect("plain data serialises")
 }
 
-/// Version of the layout of the folder, in `plan.json`.
-pub(crate) const SCHEMA: u32 = 1;
+/// Version of the layout of the folder, in `plan.json`. Of 1 the names of two columns meant two
+/// things (`docs/results.md`); the bytes are the same.
+pub(crate) const SCHEMA: u32 = 2;
 const PLAN: &str = "plan.json";
 const HOST: &str = "host.json";
 const LINES: &str = "runs.jsonl";

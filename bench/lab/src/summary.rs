@@ -184,23 +184,33 @@ pub struct Cell {
     /// figures come from the other runs.
     pub invalid_reasons: Vec<String>,
 
-    /// 95 % bootstrap interval over runs of `round_trip_us.p50`; absent with fewer than 5 runs.
+    /// In how many of a hundred cases the intervals of this cell cover the median of the runs' own
+    /// percentiles; absent with fewer than 5 runs, which have no interval.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub interval_level_percent: Option<f64>,
+    /// Interval over runs of `round_trip_us.p50`: that of the median of the runs' own, and
+    /// `round_trip_us.p50` itself; absent with fewer than 5 runs, and where a run has nothing beyond
+    /// the percentile.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub round_trip_p50_interval_us: Option<[f64; 2]>,
-    /// 95 % bootstrap interval over runs of `round_trip_us.p99`; absent with fewer than 5 runs.
+    /// As `round_trip_p50_interval_us`, of `round_trip_us.p99`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub round_trip_p99_interval_us: Option<[f64; 2]>,
-    /// 95 % bootstrap interval over runs of `write_us.p50`; of publish runs alone, absent with fewer
-    /// than 5 of them.
+    /// As `round_trip_p50_interval_us`, of `round_trip_us.p999`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub round_trip_p999_interval_us: Option<[f64; 2]>,
+    /// As `round_trip_p50_interval_us`, of `write_us.p50`; of publish runs alone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub write_p50_interval_us: Option<[f64; 2]>,
-    /// 95 % bootstrap interval over runs of `one_way_us.p50`; of streams and images alone, absent
-    /// with fewer than 5 runs.
+    /// As `round_trip_p50_interval_us`, of `one_way_us.p50`; of streams and images alone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub one_way_p50_interval_us: Option<[f64; 2]>,
     /// As `one_way_p50_interval_us`, of `one_way_us.p99`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub one_way_p99_interval_us: Option<[f64; 2]>,
+    /// As `one_way_p50_interval_us`, of `one_way_us.p999`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub one_way_p999_interval_us: Option<[f64; 2]>,
     /// Whether the repeats have made the interval of the median as narrow as the scenario asks;
     /// absent if it does not ask.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -243,8 +253,8 @@ pub struct Cell {
     #[serde(flatten)]
     pub observed: ObservedFigures,
     /// Across hosts: how pong's clock stood to ping's, and how wrong `one_way_us`, `service_us` and
-    /// `wake_us` may be because of it; absent where the ends share a clock, or theirs could not be
-    /// compared.
+    /// `wake_us` may be because of it; absent where the ends share a clock, as namespaces of one
+    /// machine do, and where theirs could not be compared.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub clock: Option<ClockFigures>,
     /// What a cut of the link did, in each run that had one; absent where none had.
@@ -259,7 +269,8 @@ pub struct Cell {
 pub struct FurtherSubscriber {
     /// (p50 here − p50 at one subscriber) / (subscribers − 1).
     pub ns: f64,
-    /// 95 % bootstrap interval over runs; null with fewer than 5 runs of either.
+    /// 95 % bootstrap interval over runs of the difference of the medians of the runs' own; null with
+    /// fewer than 5 runs of either.
     pub interval_ns: Option<[f64; 2]>,
 }
 
@@ -267,7 +278,8 @@ fn is_roundtrip(workload: &Workload) -> bool {
     *workload == Workload::Roundtrip
 }
 
-/// A distribution in microseconds. A percentile is null with fewer than ten samples beyond it.
+/// A distribution in microseconds. A percentile is null with fewer than ten samples beyond it, and
+/// where one of several runs alone reaches it; a median with fewer than ten samples.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Distribution {
     /// Smallest.
@@ -346,5 +358,5 @@ pub struct ThreadUse {
     pub cpu_percent: f64,
 }
 
-/// [`Summary::schema`].
-pub const SCHEMA: u32 = 1;
+/// [`Summary::schema`]. Of 1 intervals were bootstraps, which were called 95 % and had less.
+pub const SCHEMA: u32 = 2;

@@ -97,9 +97,16 @@ fn cells_of_one_folder_are_listed_and_folders_without_a_common_cell_refused() {
     assert_eq!(comparison.only_in_b[0].params.rate_hz, Some(7.0));
     let text = terminal(&comparison, Screen::default(), false);
     assert!(text.contains("only in A, and not compared: 2 cells"), "{text}");
+    for cell in &mut b.analysis.summary.cells {
+        cell.scenario = "modules".into();
+    }
+    let error = compare(&a, &b).unwrap_err().to_string();
+    let expected = "a and b: no cell is in both; a holds roundtrip-sizes (14 cells); b holds modules \
+                    (13 cells); compare folders";
+    assert!(error.starts_with(expected), "{error}");
     b.analysis.summary.cells.clear();
     let error = compare(&a, &b).unwrap_err().to_string();
-    assert!(error.starts_with("a and b: no cell is in both; "), "{error}");
+    assert!(error.contains("b holds nothing; "), "{error}");
 }
 
 #[test]

@@ -50,6 +50,30 @@ fn frames_have_the_way_apart_from_what_is_done_with_them() {
 }
 
 #[test]
+fn the_floor_is_one_that_is_named_and_not_the_least_of_several() {
+    let mut analysis = flow::images();
+    let is_futex = |name: &str| name == "os.futex";
+    let mut info = analysis.summary.systems.iter().find(|it| is_futex(&it.name)).unwrap().clone();
+    info.name = "os.pipe".to_owned();
+    analysis.summary.systems.push(info);
+    for index in 0..analysis.summary.cells.len() {
+        let mut cell = analysis.summary.cells[index].clone();
+        if !is_futex(&cell.system) {
+            continue;
+        }
+        cell.system = "os.pipe".to_owned();
+        cell.one_way_us.as_mut().unwrap().p50 = Some(0.5);
+        cell.one_way_p50_interval_us = Some([0.4, 0.6]);
+        analysis.summary.cells.push(cell);
+        analysis.details.push(analysis.details[index].clone());
+    }
+    let text = table(&analysis);
+    assert!(text.contains("1.11× [1.08, 1.13] the floor (os.futex)"), "{text}");
+    assert!(!text.contains("the floor (os.pipe)"), "{text}");
+    assert!(text.contains("; floor: os.call, os.futex,"), "{text}");
+}
+
+#[test]
 fn what_lives_or_waits_otherwise_is_not_compared() {
     let text = table(&flow::images());
     let verdicts: Vec<&str> = text.lines().skip_while(|line| *line != "Verdicts").collect();
@@ -59,7 +83,7 @@ fn what_lives_or_waits_otherwise_is_not_compared() {
         "{verdicts}"
     );
     assert!(verdicts.contains("65.0× [63.7, 66.3] lower than myelin.shm-block"), "{verdicts}");
-    assert!(verdicts.contains("1.11× the floor (os.futex)"), "{verdicts}");
+    assert!(verdicts.contains("1.11× [1.08, 1.13] the floor (os.futex)"), "{verdicts}");
     assert!(!verdicts.contains("0.02×"), "one that predicts spins: its floor is none that sleeps");
     for reference in ["than myelin.local-callback", "than myelin.shm-poll", "from myelin.shm-poll"]
     {

@@ -51,7 +51,7 @@ for (const svg of document.querySelectorAll('.plot svg, .panels svg, #course-plo
   }
   if (svg.getAttribute('role') !== 'img' || (svg.getAttribute('aria-label') || '').length < 20) wrong.push(`a plot of ${svg.closest('section')?.id} has no name`);
 }
-for (const parts of ['main > section, main > div > section', '#course-plots > *', '.controls label', 'figure']) {
+for (const parts of ['main > section, main > details > section, #plots > section', '#course-plots > *', '.controls label', 'figure']) {
   const seen = [...document.querySelectorAll(parts)].filter(isSeen);
   for (let a = 1; a < seen.length; a++) {
     if (!seen[a - 1].contains(seen[a]) && hit(box(seen[a - 1]), box(seen[a]))) wrong.push(`${name(seen[a])} lies on ${name(seen[a - 1])}`);

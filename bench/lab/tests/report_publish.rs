@@ -19,7 +19,7 @@ fn the_table_has_subscribers_by_system_in_nanoseconds() {
     let text = table(&fan::analysis());
     for wanted in [
         "publish · two processes · 20000 Hz\n",
-        "publish call of 64 B, ns: p50, p99 and [95 % interval of p50]",
+        "publish call of 64 B, ns: p50, p99 and [interval of p50, of at least 93.75 %]",
         "p50 less a clock read (18 ns), ns; what each further subscriber adds [95 % interval]",
         "0 subscribers ",
         "1 subscriber ",

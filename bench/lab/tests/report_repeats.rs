@@ -44,8 +44,8 @@ fn cells_at_the_limit_are_named_below_their_tables() {
         assert!(lines[0].contains(third) && lines[0].contains("has none"), "{lines:?}");
         assert!(!lines[0].contains("4.5 %"), "a narrow cell is not accused: {lines:?}");
         assert!(text.contains("1 of 3 intervals of medians as narrow as asked"), "{text}");
-        assert!(text.contains("never settled: see the remarks"), "{text}");
-        assert!(text.contains("drifted from 10 to 14 µs"), "{text}");
+        assert!(text.contains(" never settled, in 1 cell, fewer than half of the"), "{text}");
+        assert_eq!(text.matches("drifted from 10 to 14 µs").count(), 1, "{text}");
     }
     assert!(read("report.html").contains("1 of 3 intervals of medians as narrow as asked"));
 }
@@ -76,6 +76,26 @@ fn the_table_of_figures_ends_with_repeats_and_drift() {
     assert_eq!(rows[3][from..], ["", "", "", "0"]);
     let (heads, _) = columns(&fixture::analysis());
     assert!(!heads.contains(&"interval_is_narrow".into()), "nobody has asked");
+}
+
+#[test]
+fn runs_that_never_settled_are_a_doubt_where_a_median_rests_on_them() {
+    let mut analysis = analysis();
+    for cell in &mut analysis.summary.cells[..40] {
+        cell.unsettled_runs = 1;
+        cell.notes.push("run 1 never settled: median drifted from 5 to 9 µs".into());
+    }
+    let level = |analysis: &Analysis| {
+        let text = terminal(analysis, Format::Table, Screen { width: 10_000, colour: false });
+        let line = text.lines().find(|line| line.contains("Steady state: ")).unwrap().to_owned();
+        let count = text.matches(" never settled: median drifted").count();
+        assert!(count <= 5, "a handful is enough: {text}");
+        line
+    };
+    assert!(level(&analysis).contains("in 40 cells, fewer than half"), "{}", level(&analysis));
+    analysis.summary.cells[7].unsettled_runs = 3;
+    let doubt = level(&analysis);
+    assert!(doubt.contains("in 40 cells; half or more of the runs of 1 cell"), "{doubt}");
 }
 
 #[test]

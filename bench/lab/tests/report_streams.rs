@@ -89,7 +89,7 @@ fn reliable_and_best_effort_are_not_compared() {
 fn what_falls_short_of_its_rate_says_so() {
     let text = table(&robot::rates(), 250);
     for wanted in [
-        "cyclonedds.udp, 64 KiB, tuned: reached 8200 of 100 000 messages a second",
+        "cyclonedds.udp, 64 KiB, tuned: reached 8200 of 100\u{a0}000 messages a second",
         "; the rate reached where it was less than asked for",
         "1.90 %, 8200/s",
     ] {

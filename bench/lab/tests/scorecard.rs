@@ -173,6 +173,25 @@ fn what_cannot_be_scored_is_said_and_is_no_zero() {
 }
 
 #[test]
+fn who_keeps_a_core_busy_at_a_rate_has_no_ten_for_cpu() {
+    let mut analysis = unlike();
+    let mut burn = |systems: &[&str]| {
+        for cell in &mut analysis.summary.cells {
+            if cell.scenario == "sanity" {
+                let is_busy = systems.contains(&cell.system.as_str());
+                cell.cpu_percent = if is_busy { 100.0 } else { 1.0 };
+                cell.cpu_us_per_message = cell.cpu_percent * 1e4; // at 1 Hz
+            }
+        }
+        let text = markdown(&analysis, "");
+        let part = part(&text, "sanity, two processes, default");
+        SYSTEMS[..2].iter().map(|system| row(part, system)[3].clone()).collect::<Vec<_>>()
+    };
+    assert_eq!(burn(&SYSTEMS[..1])[1], "10.0", "it sleeps");
+    assert_eq!(burn(&SYSTEMS), ["6.7", "6.7"]);
+}
+
+#[test]
 fn the_published_scores_stand_beside_ours() {
     let text = markdown(&unlike(), "");
     let (_, published) = text.split_once("the scores its author gave").unwrap();

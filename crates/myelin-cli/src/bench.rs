@@ -28,14 +28,16 @@ pub enum Verb {
     List {
         /// What to list; both by default.
         what: Option<Listed>,
+        /// As the Markdown tables of docs/catalogue.md: what there is, installed or not.
+        #[arg(long)]
+        markdown: bool,
     },
     /// (Re)make report.html, report.md, summary.csv and hgrm/ from the records of a results folder.
     Report {
         /// The results folder.
         directory: PathBuf,
-        /// How to print it here.
-        #[arg(long, value_enum, default_value_t)]
-        format: Print,
+        #[command(flatten)]
+        printing: Printing,
         #[command(flatten)]
         wishes: Wishes,
         /// Open the page in a browser.
@@ -98,9 +100,8 @@ pub struct Run {
     /// or two of `local` and `ssh:DESTINATION`, for instance `ssh:a,ssh:b`.
     #[arg(long, value_name = "HOSTS")]
     hosts: Option<String>,
-    /// How to print the results here.
-    #[arg(long, value_enum, default_value_t)]
-    format: Print,
+    #[command(flatten)]
+    printing: Printing,
     /// Show progress in plain lines, also on a terminal.
     #[arg(long)]
     plain: bool,
@@ -117,11 +118,30 @@ pub enum Listed {
     Systems,
 }
 
-/// How results are printed.
+/// How results are printed here.
+#[derive(Args)]
+pub struct Printing {
+    /// How to print the results here.
+    #[arg(long, value_enum, default_value_t, value_name = "FORMAT")]
+    format: Print,
+    /// Print everything, as --format table.
+    #[arg(long, short, conflicts_with = "format")]
+    verbose: bool,
+}
+
+impl Printing {
+    fn format(&self) -> Format {
+        if self.verbose { Format::Table } else { self.format.into() }
+    }
+}
+
+/// A format of results.
 #[derive(Clone, Copy, Default, ValueEnum)]
 pub enum Print {
-    /// Tables of whole round trips.
+    /// One screen: who is how fast, what it costs, whether it may be believed.
     #[default]
+    Glance,
+    /// Tables of all figures, comparisons and doubts; whole round trips.
     Table,
     /// As RoundtripPing prints them: half round trips.
     Roundtrip,
@@ -132,6 +152,7 @@ pub enum Print {
 impl From<Print> for Format {
     fn from(print: Print) -> Self {
         match print {
+            Print::Glance => Format::Glance,
             Print::Table => Format::Table,
             Print::Roundtrip => Format::Roundtrip,
             Print::Ddsperf => Format::Ddsperf,
@@ -154,12 +175,16 @@ pub fn run(verb: Verb) -> Result<ExitCode> {
     match verb {
         Verb::Run(arguments) => run_scenarios(*arguments),
         Verb::Compare(options) => compare::run(&options),
-        Verb::List { what } => {
-            list(what);
+        Verb::List { what, markdown } => {
+            if markdown {
+                list_markdown(what)
+            } else {
+                list(what)
+            }
             Ok(ExitCode::SUCCESS)
         }
-        Verb::Report { directory, format, wishes, open } => {
-            report_again(&directory, format, &wishes.read()?, open)
+        Verb::Report { directory, printing, wishes, open } => {
+            report_again(&directory, printing.format(), &wishes.read()?, open)
         }
         Verb::Agent { folder } => {
             agent::run(folder)?;
@@ -176,7 +201,7 @@ pub fn run(verb: Verb) -> Result<ExitCode> {
 
 fn report_again(
     directory: &Path,
-    format: Print,
+    format: Format,
     wishes: &report::Wishes,
     open: bool,
 ) -> Result<ExitCode> {
@@ -199,14 +224,14 @@ fn report_again(
 /// did are left as they are.
 fn report_earlier(
     directory: &Path,
-    format: Print,
+    format: Format,
     wishes: &report::Wishes,
     error: anyhow::Error,
 ) -> Result<ExitCode> {
     let Ok(earlier) = session::read_earlier(directory) else {
         return Err(error);
     };
-    say(&report::terminal_for(&earlier, format.into(), screen(), wishes));
+    say(&report::terminal_for(&earlier, format, screen(), wishes));
     let folder = directory.display();
     eprintln!(
         "the tables are those of {folder}/summary.json; the report files were not made again"
@@ -250,7 +275,7 @@ fn run_scenarios(arguments: Run) -> Result<ExitCode> {
         hosts: arguments.hosts.as_deref().map(str::parse).transpose()?,
         plain: arguments.plain,
     })?;
-    report(&finished.analysis, &finished.folder, arguments.format, &wishes)?;
+    report(&finished.analysis, &finished.folder, arguments.printing.format(), &wishes)?;
     if finished.interrupted {
         let folder = finished.folder.display();
         eprintln!("interrupted; go on with: myelin bench run --resume {folder}");
@@ -262,11 +287,11 @@ fn run_scenarios(arguments: Run) -> Result<ExitCode> {
 fn report(
     analysis: &Analysis,
     folder: &Path,
-    format: Print,
+    format: Format,
     wishes: &report::Wishes,
 ) -> Result<()> {
     let written = report::write_for(analysis, folder, wishes);
-    say(&report::terminal_for(analysis, format.into(), screen(), wishes));
+    say(&report::terminal_for(analysis, format, screen(), wishes));
     written.context("the records are intact")?;
     say(&format!("report: {}\n", folder.join("report.html").display()));
     Ok(())
@@ -304,6 +329,27 @@ fn list(what: Option<Listed>) {
         }
         for broken in &registry.broken {
             text += &format!("  driver left out: {broken}\n");
+        }
+    }
+    say(&text);
+}
+
+fn list_markdown(what: Option<Listed>) {
+    let row = |name: &str, about: &str| format!("| `{name}` | {} |\n", about.replace('|', "\\|"));
+    let mut text = String::new();
+    if what != Some(Listed::Systems) {
+        text += "| scenario | what |\n|---|---|\n";
+        for scenario in Scenario::built_in() {
+            text += &row(&scenario.name, &scenario.about);
+        }
+    }
+    if what.is_none() {
+        text.push('\n');
+    }
+    if what != Some(Listed::Scenarios) {
+        text += "| system | what |\n|---|---|\n";
+        for entry in Registry::discover().entries() {
+            text += &row(&entry.system.name, &entry.system.about);
         }
     }
     say(&text);

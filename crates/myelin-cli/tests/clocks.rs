@@ -45,7 +45,7 @@ fn measured(folder: &Path) -> Option<PathBuf> {
 }
 
 fn report(out: &Path) -> Output {
-    finish(&mut bench(&["report", out.to_str().expect("a path")]))
+    finish(&mut bench(&["report", "--verbose", out.to_str().expect("a path")]))
 }
 
 fn number(value: &Value) -> f64 {

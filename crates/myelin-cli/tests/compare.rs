@@ -131,7 +131,7 @@ fn what_cannot_be_compared_is_named_with_a_remedy() {
     let missing = place.path().join("missing");
     let cases: [(&Path, &[&str]); 4] = [
         (&cut, &["cut", "damaged", "results folder"]),
-        (&other, &["good", "other", "no cell is in both"]),
+        (&other, &["good holds delays (", "other holds others (", "no cell is in both"]),
         (&missing, &["missing", "results folder"]),
         (&good, &["good", "both folders", "name two"]),
     ];

@@ -60,7 +60,7 @@ impl Copy {
     }
 
     fn report(&self) -> Output {
-        finish(&mut bench(&["report", self.words()]))
+        finish(&mut bench(&["report", "--verbose", self.words()]))
     }
 
     fn resume(&self) -> Output {
@@ -200,8 +200,8 @@ fn without_its_plan_or_of_another_layout_a_folder_shows_the_figures_it_had() {
         ("plan.json", "No such file", |it| fs::remove_file(it.path("plan.json")).unwrap()),
         ("plan.json", "damaged", |it| fs::write(it.path("plan.json"), "{\"cells\": [").unwrap()),
         ("runs.jsonl", "No such file", |it| fs::remove_file(it.path("runs.jsonl")).unwrap()),
-        ("plan.json", "schema 0, where this program reads 1", |it| {
-            it.replace("plan.json", "\"schema\": 1", "\"schema\": 0");
+        ("plan.json", "schema 0, where this program reads 1 to 2", |it| {
+            it.replace("plan.json", "\"schema\": 2", "\"schema\": 0");
         }),
     ];
     for (name, what, harm) in harms {
@@ -217,7 +217,7 @@ fn without_its_plan_or_of_another_layout_a_folder_shows_the_figures_it_had() {
         assert!(shown.contains("os.futex") && shown.contains("os.pipe"), "{shown}");
         assert_eq!(fs::read(folder.path("report.html")).unwrap(), page);
 
-        folder.replace("summary.json", "\"schema\": 1", "\"schema\": 7");
+        folder.replace("summary.json", "\"schema\": 2", "\"schema\": 7");
         let output = folder.report();
         assert!(output.stdout.is_empty(), "figures of a layout that is not known");
         assert!(complaint(&output).contains(name), "{}", complaint(&output));
@@ -258,7 +258,7 @@ fn a_run_in_progress_is_reported_as_far_as_it_is() {
     let out = folder.path().join("out");
     let lab = start(&mut bench(&["run", &file, "--out", out.to_str().unwrap()]));
     wait_for("the first run", || (!runs(&out).is_empty()).then_some(()));
-    let output = finish(&mut bench(&["report", out.to_str().unwrap()]));
+    let output = finish(&mut bench(&["report", "--verbose", out.to_str().unwrap()]));
     let (said, shown) = (complaint(&output), String::from_utf8_lossy(&output.stdout));
     let seen = summary(&out);
     let lab = lab.wait_with_output().unwrap();
@@ -302,7 +302,7 @@ fn a_folder_that_may_not_be_written_is_shown() {
     };
     mode(folder.0.path(), 0o555);
     let mut command = Command::new(&program);
-    command.args(["bench", "report", folder.words()]);
+    command.args(["bench", "report", "--verbose", folder.words()]);
     // SAFETY: geteuid has no arguments and cannot fail.
     if unsafe { libc::geteuid() } == 0 {
         command.uid(NOBODY).gid(NOBODY);

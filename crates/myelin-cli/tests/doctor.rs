@@ -34,7 +34,7 @@ fn names_and_removes_what_the_dead_have_left() {
 
     let found = doctor(folder.path(), false);
     assert_eq!(found.status.code(), Some(1), "{found:?}");
-    assert!(text(&found).contains("dead") && text(&found).contains(".sock"), "{found:?}");
+    assert!(text(&found).contains("dead     1 socket left behind by a dead node"), "{found:?}");
     assert!(text(&found).contains("myelin doctor --fix"), "{found:?}");
     let report = json(folder.path());
     let dead = &report["leftovers"]["dead"];
@@ -47,12 +47,14 @@ fn names_and_removes_what_the_dead_have_left() {
 
     let _living = open(folder.path());
     let spared = doctor(folder.path(), true);
-    assert!(spared.status.success() && text(&spared).contains("alive"), "{spared:?}");
+    let alive = format!("alive    \"camera\", process {}, domain 0\n", std::process::id());
+    assert!(spared.status.success() && text(&spared).contains(&alive), "{spared:?}");
 }
 
 fn open(folder: &Path) -> Node {
     let folder = Some(folder.to_owned());
-    Node::open(NodeOptions { folder, ..NodeOptions::default() }).unwrap()
+    let name = "camera".to_owned();
+    Node::open(NodeOptions { name, folder, ..NodeOptions::default() }).unwrap()
 }
 
 fn doctor(folder: &Path, fix: bool) -> Output {

@@ -18,7 +18,7 @@ fn every_installed_system_yields_valid_cells() {
     let _alone = alone();
     let folder = tempfile::tempdir().unwrap();
     let (out, summary) = measured(folder.path(), SCENARIO);
-    assert_eq!(summary["schema"], 1);
+    assert_eq!(summary["schema"], 2);
     let cells = summary["cells"].as_array().unwrap();
     assert!(cells.len() >= (9 + 2 + 3) * 3, "{} cells", cells.len());
     let systems = summary["systems"].as_array().unwrap();
@@ -30,6 +30,20 @@ fn every_installed_system_yields_valid_cells() {
         assert!(system["missing"].as_str().unwrap().contains("install"), "{system}");
     }
     the_formats_of_others_print_halves(&out, cells);
+}
+
+#[test]
+fn the_catalogue_is_what_the_command_lists() {
+    let _alone = alone();
+    let output = finish(&mut bench(&["list", "--markdown"]));
+    let listed = String::from_utf8(output.stdout).unwrap();
+    let kept = include_str!("../../../docs/catalogue.md");
+    let (scenarios, systems) = listed.split_once("\n\n").unwrap();
+    assert!(kept.contains(scenarios), "keep these in docs/catalogue.md:\n{scenarios}");
+    assert!(systems.lines().count() > 2 + 20, "{systems}");
+    for system in systems.lines() {
+        assert!(kept.contains(system), "not in docs/catalogue.md: {system}");
+    }
 }
 
 fn check_cell(cell: &Value, info: &Value) {

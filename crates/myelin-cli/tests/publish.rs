@@ -19,7 +19,13 @@ fn run(folder: &Path, text: &str) -> Output {
     let file = folder.join("scenario.toml");
     std::fs::write(&file, text).unwrap();
     let out = folder.join("out");
-    finish(&mut bench(&["run", file.to_str().unwrap(), "--out", out.to_str().unwrap()]))
+    finish(&mut bench(&[
+        "run",
+        "--verbose",
+        file.to_str().unwrap(),
+        "--out",
+        out.to_str().unwrap(),
+    ]))
 }
 
 #[test]

@@ -34,7 +34,7 @@ const ADAPTIVE: &str = "runs = 5\nruns_max = 9\ninterval_percent = 4";
 
 fn run(file: &str, out: &Path, more: &[&str]) -> Output {
     let out = out.to_str().unwrap();
-    finish(bench(&["run", file, "--out", out, "--seed", "11"]).args(more))
+    finish(bench(&["run", "--verbose", file, "--out", out, "--seed", "11"]).args(more))
 }
 
 fn succeed(output: &Output) -> String {

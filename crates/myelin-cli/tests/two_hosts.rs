@@ -61,8 +61,10 @@ fn network_of(pid: u32) -> Option<PathBuf> {
     fs::read_link(format!("/proc/{pid}/ns/net")).ok()
 }
 
+/// Interfaces that have the name of the lab's. Others come and go as other programs will.
 fn interfaces() -> BTreeSet<PathBuf> {
-    fs::read_dir("/sys/class/net").expect("/sys").flatten().map(|entry| entry.path()).collect()
+    let entries = fs::read_dir("/sys/class/net").expect("/sys").flatten();
+    entries.map(|entry| entry.path()).filter(|path| path.ends_with("link0")).collect()
 }
 
 /// Whether some process is in one of these network namespaces, or holds it open.

@@ -66,7 +66,7 @@ static void blob_free(struct ddsi_serdata *base)
 {
   struct blob *blob = (struct blob *)base;
   if (blob->released != NULL)
-    blob->released(blob->context);
+    blob->released(blob->context, blob->bytes);
   free(blob);
 }
 

@@ -1,10 +1,13 @@
 /* Domains, endpoints, and what they are matched with: CycloneDDS's calls in the form that the route
  * to other hosts needs. */
+#include <fcntl.h>
 #include <string.h>
 
 #include "bridge.h"
+#include "dds/ddsi/ddsi_domaingv.h"
 #include "dds/ddsi/ddsi_serdata.h"
 #include "dds/ddsi/ddsi_sertype.h"
+#include "dds/ddsi/ddsi_tran.h"
 
 /* Endpoints that are looked at in one go. */
 enum { VISITED_MAX = 4096 };
@@ -59,6 +62,28 @@ static dds_entity_t create_topic(int32_t participant, const struct myelin_dds_se
   if (topic < 0)
     ddsi_sertype_unref(*type);
   return topic;
+}
+
+int32_t myelin_dds_sockets(int32_t participant, int32_t *sockets, int32_t sockets_max)
+{
+  /* A type that is registered knows its domain. */
+  const struct myelin_dds_settings settings = {.topic = "myelin_domain", .type = "myelin::Domain"};
+  struct ddsi_sertype *type;
+  const dds_entity_t topic = create_topic(participant, &settings, &type);
+  if (topic < 0)
+    return topic;
+  const struct ddsi_domaingv *domain = ddsrt_atomic_ldvoidp(&type->gv);
+  int32_t count = 0;
+  for (uint32_t index = 0; index < domain->n_recv_threads && count < sockets_max; index++) {
+    const struct recv_thread_arg *thread = &domain->recv_threads[index].arg;
+    if (thread->mode != RTM_SINGLE)
+      continue;
+    const int socket = fcntl(ddsi_conn_handle(thread->u.single.conn), F_DUPFD_CLOEXEC, 0);
+    if (socket >= 0)
+      sockets[count++] = socket;
+  }
+  (void)dds_delete(topic);
+  return count;
 }
 
 static void on_data(dds_entity_t reader, void *argument)

@@ -9,8 +9,9 @@
 struct ddsi_sertype;
 struct ddsi_serdata;
 
-/* Called once when CycloneDDS lets go of a sample that was written, by any thread. */
-typedef void (*myelin_dds_released)(void *context);
+/* Called once when CycloneDDS lets go of a sample of so many bytes (head and payload) that was written,
+ * by any thread. */
+typedef void (*myelin_dds_released)(void *context, size_t bytes);
 
 /* blob.c: a type whose samples are messages: the encapsulation header and what follows it. */
 
@@ -27,6 +28,19 @@ struct ddsi_serdata *myelin_dds_sample(const struct ddsi_sertype *type, const vo
 /* A sample's message without the padding, and its number in the writer's count (from 1). */
 const void *myelin_dds_message(const struct ddsi_serdata *sample, size_t *bytes,
                                uint64_t *sequence);
+
+/* acknowledge.c: what a writer's readers have acknowledged. Writers and readers are named by their
+ * guids; `type` is that of the writer. */
+
+/* The next sample written asks all readers to acknowledge what they have received. */
+void myelin_dds_ask(const struct ddsi_sertype *type, const uint8_t writer[16]);
+/* Lets go of what is kept for the reader that has acknowledged least, and waits for it no more until
+ * it answers again; sets `reader`. 1, or 0 if there is no reader that is waited for. */
+int32_t myelin_dds_pass_over(const struct ddsi_sertype *type, const uint8_t writer[16],
+                             uint8_t reader[16]);
+/* 1 if what is written is kept until this reader has acknowledged it. */
+int32_t myelin_dds_is_waited_for(const struct ddsi_sertype *type, const uint8_t writer[16],
+                                 const uint8_t reader[16]);
 
 /* bridge.c: domains, endpoints, and what they are matched with. */
 
@@ -76,6 +90,8 @@ typedef void (*myelin_dds_visit)(void *context, const struct myelin_dds_endpoint
 /* Returns 0 if somebody else has opened the domain in this process. */
 int32_t myelin_dds_domain(uint32_t domain, const char *configuration);
 int32_t myelin_dds_participant(uint32_t domain);
+/* Descriptors, the caller's own, of the sockets for which threads of the domain wait one by one. */
+int32_t myelin_dds_sockets(int32_t participant, int32_t *sockets, int32_t sockets_max);
 /* `type` is set to the type that samples for the writer are made with; it lives as long. */
 int32_t myelin_dds_writer(int32_t participant, const struct myelin_dds_settings *settings,
                           const struct myelin_dds_listener *listener,

@@ -3,23 +3,38 @@
 
 use std::fmt::Write;
 use std::net::IpAddr;
+use std::time::Duration;
 
 /// What of it a node chooses.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Config {
     /// The interface that leads to the other hosts: its name, or its address.
     pub interface: Option<String>,
     /// Whom to look for; empty for multicast.
     pub peers: Vec<String>,
+    /// Others miss this process when they have heard nothing of it for so long.
+    pub lease: Duration,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Config { interface: None, peers: Vec::new(), lease: LEASE }
+    }
 }
 
 impl Config {
-    /// The configuration of `domain`, with receive buffers of so many bytes.
+    /// The configuration of `domain`, with receive buffers of so many bytes. It is for a domain of
+    /// CycloneDDS of any number: on the network that has the number `domain`.
     pub fn xml(&self, domain: u32, buffer_bytes: u64) -> String {
-        let (general, discovery) = (self.general(), self.discovery());
+        self.xml_on(None, domain, buffer_bytes)
+    }
+
+    /// As [`xml`](Config::xml), on the interface with this address instead of `interface`.
+    pub(crate) fn xml_on(&self, address: Option<IpAddr>, domain: u32, buffer_bytes: u64) -> String {
+        let (general, discovery) = (self.general(address), self.discovery(domain));
         format!(
             r#"<CycloneDDS xmlns="https://cdds.io/config">
-  <Domain Id="{domain}">
+  <Domain Id="any">
     <General>{general}
       <!-- As large as a datagram can be, also when they are sent again: the kernel counts its own
            overhead for each against the receive buffer, and each costs system calls. -->
@@ -33,13 +48,13 @@ impl Config {
       <!-- As much as the kernel grants. -->
       <SocketReceiveBufferSize max="{buffer_bytes}B"/>
       <MaxQueuedRexmitBytes>{buffer_bytes}B</MaxQueuedRexmitBytes>
-      <!-- What a publisher has under way is bounded by the topic's depth, not by bytes … -->
+      <!-- A publisher bounds what it has under way, and asks for acknowledgements itself … -->
       <Watermarks>
         <WhcHigh>2000000000B</WhcHigh>
         <WhcHighInit>2000000000B</WhcHighInit>
         <WhcAdaptive>false</WhcAdaptive>
       </Watermarks>
-      <!-- … so acknowledgements are asked for often, and again soon after a link comes back. -->
+      <!-- … so this is for what is lost: questions and last samples, also after a cut. -->
       <HeartbeatInterval min="1 ms" minsched="1 ms" max="1 s">2 ms</HeartbeatInterval>
       <AckDelay>1 ms</AckDelay>
       <!-- Ask a newly found writer at once what it has; all of discovery is such writers. -->
@@ -55,18 +70,21 @@ impl Config {
         )
     }
 
-    fn general(&self) -> String {
-        let mut text = String::new();
+    /// Whether it is to go by version 6 of the Internet Protocol: if an address that is named does.
+    pub fn is_ipv6(&self) -> bool {
         let named = self.peers.iter().chain(&self.interface);
-        if named
-            .map(|name| name.parse::<IpAddr>())
-            .any(|address| address.is_ok_and(|it| it.is_ipv6()))
-        {
+        named.map(|name| name.parse::<IpAddr>()).any(|address| address.is_ok_and(|it| it.is_ipv6()))
+    }
+
+    fn general(&self, address: Option<IpAddr>) -> String {
+        let mut text = String::new();
+        if self.is_ipv6() {
             text.push_str("\n      <Transport>udp6</Transport>");
         }
         // Multicast off for an interface that has none, as the loopback's.
         let multicast = if self.peers.is_empty() { "" } else { r#" multicast="false""# };
-        if let Some(interface) = &self.interface {
+        let address = address.map(|address| address.to_string());
+        if let Some(interface) = address.as_ref().or(self.interface.as_ref()) {
             let kind = match interface.parse::<IpAddr>() {
                 Ok(_) => "address",
                 Err(_) => "name",
@@ -84,11 +102,22 @@ impl Config {
         text
     }
 
-    fn discovery(&self) -> String {
-        if self.peers.is_empty() {
-            return String::new();
-        }
+    fn discovery(&self, domain: u32) -> String {
+        let lease_ms = self.lease.as_millis().max(1);
+        // Whatever comes of a process renews its lease; these announcements are for one that has
+        // nothing to say.
         let mut text = format!(
+            "
+      <ExternalDomainId>{domain}</ExternalDomainId>
+      <LeaseDuration>{lease_ms} ms</LeaseDuration>
+      <SPDPInterval>{} ms</SPDPInterval>",
+            (lease_ms / RENEWALS).max(1)
+        );
+        if self.peers.is_empty() {
+            return text;
+        }
+        let _ = write!(
+            text,
             "
       <!-- Without multicast the others are found at the ports of the first indices of the domain,
            which is why each process has to take one. -->
@@ -121,6 +150,10 @@ fn escape(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('"', "&quot;").replace('$', "$$")
 }
 
+/// After which a process is missed.
+pub const LEASE: Duration = Duration::from_secs(1);
+/// Announcements in the time of a lease.
+const RENEWALS: u128 = 5;
 /// More than is under way on any link of a robot.
 const BUFFER_BYTES_MAX: u64 = 64 << 20;
 /// Processes of a host that are found without multicast, less one. Each announcement goes to so many
@@ -152,21 +185,30 @@ mod tests {
     fn it_says_what_was_chosen_and_is_closed() {
         assert!(Config::default().xml(0, 4_711).contains(r#"BufferSize max="4711B""#));
         let plain = Config::default().xml(7, 1 << 20);
-        assert!(plain.contains("Domain Id=\"7\"") && is_closed(&plain));
+        assert!(plain.contains("<ExternalDomainId>7<") && is_closed(&plain));
+        assert!(plain.contains("<LeaseDuration>1000 ms<"));
+        assert!(plain.contains("<SPDPInterval>200 ms<"));
         for word in ["<Interfaces>", "AllowMulticast", "ParticipantIndex", "Peer"] {
             assert!(!plain.contains(word), "{word}");
         }
         let config = Config {
             interface: Some("10.0.0.1".into()),
             peers: vec!["10.0.0.2".into(), "a<\"&b".into()],
+            lease: Duration::from_millis(2_500),
         };
         let text = config.xml(0, 1 << 20);
         assert!(text.contains(r#"NetworkInterface address="10.0.0.1" multicast="false""#));
         assert!(text.contains(r#"<Peer Address="10.0.0.2"/><Peer Address="a&lt;&quot;&amp;b"/>"#));
         assert!(is_closed(&text), "{text}");
+        assert!(
+            text.contains("<LeaseDuration>2500 ms<") && text.contains(">500 ms</SPDPInterval>")
+        );
+        let chosen = config.xml_on(Some([10, 0, 0, 9].into()), 0, 1 << 20);
+        assert!(chosen.contains(r#"address="10.0.0.9""#) && !chosen.contains("10.0.0.1\""));
         let named = Config { interface: Some("eth0".into()), ..Config::default() }.xml(0, 1 << 20);
         assert!(named.contains(r#"NetworkInterface name="eth0"/>"#) && !named.contains("udp6"));
-        let six = Config { peers: vec!["robot".into(), "fd00::2".into()], ..Config::default() };
+        let peers = vec!["robot".into(), "fd00::2".into()];
+        let six = Config { peers, ..Config::default() };
         assert!(six.xml(0, 1 << 20).contains("<Transport>udp6</Transport>"));
     }
 }

@@ -44,14 +44,16 @@ pub struct Settings {
 
 /// Told when CycloneDDS lets go of a sample that was written.
 pub trait Release: Send + Sync {
-    /// One has gone: acknowledged by all, or never needed. Any thread may call it.
-    fn released(&self);
+    /// One of so many bytes (head and payload) has gone: acknowledged by all, or never needed. Any
+    /// thread may call it.
+    fn released(&self, bytes: usize);
 }
 
 /// Writes messages. Any thread may use it, one at a time writes.
 pub struct Writer {
     entity: Entity,
     sample_type: *const ffi::Type,
+    guid: Guid,
 }
 
 // SAFETY: the type lives as long as the writer and does not change; CycloneDDS's calls are for any
@@ -91,7 +93,8 @@ impl Writer {
             })
         });
         let entity = entity.map_err(|error| named(error, &settings.topic))?;
-        Ok(Writer { entity, sample_type })
+        let guid = entity.guid()?;
+        Ok(Writer { entity, sample_type, guid })
     }
 
     /// Writes `head` and `payload` as one message, which begins with the encapsulation header. A copy
@@ -120,13 +123,43 @@ impl Writer {
             )
         };
         if sample.is_null() {
+            let bytes = head.len() + payload.len();
             // SAFETY: no sample has taken it.
-            unsafe { released::<R>(context.cast_mut().cast()) };
-            return Err(Error::Memory(head.len() + payload.len()));
+            unsafe { released::<R>(context.cast_mut().cast(), bytes) };
+            return Err(Error::Memory(bytes));
         }
         // SAFETY: the write takes our reference to the sample, whatever comes of it.
         let code = unsafe { ffi::myelin_dds_write(self.entity.number, sample) };
         check("writing", code).map(drop)
+    }
+
+    /// The next message asks the readers to acknowledge at once what they have. Without it they do
+    /// when nothing has been written for a heartbeat's interval.
+    pub fn ask(&self) {
+        // SAFETY: the type lives as long as the writer; 16 bytes.
+        unsafe { ffi::myelin_dds_ask(self.sample_type, self.guid.as_ptr()) };
+    }
+
+    /// Lets go of what is kept for the reader that has acknowledged least, and keeps nothing more
+    /// for it until it answers again: the messages until then are lost to it. `None` if there is no
+    /// reader for which anything is kept.
+    pub fn pass_over(&self) -> Option<Guid> {
+        let mut reader = Guid::default();
+        // SAFETY: the type lives as long as the writer; 16 bytes each.
+        let found = unsafe {
+            let writer = self.guid.as_ptr();
+            ffi::myelin_dds_pass_over(self.sample_type, writer, reader.as_mut_ptr())
+        };
+        (found > 0).then_some(reader)
+    }
+
+    /// Whether what is written is kept until this reader has acknowledged it.
+    pub fn is_waited_for(&self, reader: &Guid) -> bool {
+        // SAFETY: the type lives as long as the writer; 16 bytes each.
+        unsafe {
+            let writer = self.guid.as_ptr();
+            ffi::myelin_dds_is_waited_for(self.sample_type, writer, reader.as_ptr()) > 0
+        }
     }
 
     /// Waits until all that was written is acknowledged, for `limit` at most.
@@ -137,11 +170,8 @@ impl Writer {
     }
 
     /// What names it on the network.
-    ///
-    /// # Errors
-    /// [`Error::Other`].
-    pub fn guid(&self) -> Result<Guid, Error> {
-        self.entity.guid()
+    pub fn guid(&self) -> Guid {
+        self.guid
     }
 
     /// Calls `visit` with every reader it is matched with. Not to be called by a [`Calls`] of a
@@ -303,15 +333,23 @@ fn with_settings(settings: &Settings, create: impl FnOnce(&ffi::Settings) -> i32
 
 /// Of what CycloneDDS finds wrong with an endpoint, it can only be the topic's name.
 fn named(error: Error, topic: &str) -> Error {
+    check_topic_name(topic).err().unwrap_or(error)
+}
+
+/// Whether DDS takes it as a topic's name.
+///
+/// # Errors
+/// [`Error::Name`].
+pub fn check_topic_name(topic: &str) -> Result<(), Error> {
     let is_first = |first: char| first.is_ascii_digit();
     let is_any = |any: char| any.is_ascii_alphanumeric() || any == '_' || any == '/';
     match topic.is_empty() || topic.starts_with(is_first) || !topic.chars().all(is_any) {
-        true => Error::Name(topic.to_string()),
-        false => error,
+        true => Err(Error::Name(topic.to_string())),
+        false => Ok(()),
     }
 }
 
-unsafe extern "C" fn released<R: Release>(context: *mut c_void) {
+unsafe extern "C" fn released<R: Release>(context: *mut c_void, bytes: usize) {
     // SAFETY: `write` has made a pointer of it, for this one call.
-    unsafe { Arc::from_raw(context.cast::<R>().cast_const()) }.released();
+    unsafe { Arc::from_raw(context.cast::<R>().cast_const()) }.released(bytes);
 }

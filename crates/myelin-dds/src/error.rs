@@ -16,8 +16,8 @@ pub enum Error {
     Domain(u32),
     /// Another node of this process has opened the domain otherwise.
     #[error(
-        "another node of this process has opened domain {0} to the network with another interface \
-         or other peers; give both the same"
+        "another node of this process has opened domain {0} to the network with another interface, \
+         other peers or another lease; give both the same"
     )]
     Otherwise(u32),
     /// CycloneDDS has not come to an end of an earlier participant.

@@ -60,7 +60,7 @@ pub struct Endpoint {
     pub user_data_bytes: usize,
 }
 
-pub type Released = unsafe extern "C" fn(*mut c_void);
+pub type Released = unsafe extern "C" fn(*mut c_void, usize);
 pub type Visit = unsafe extern "C" fn(*mut c_void, *const Endpoint);
 
 /// The functions; without CycloneDDS nothing is ever opened to call them with.
@@ -82,6 +82,7 @@ macro_rules! functions {
 functions! {
     fn myelin_dds_domain(domain: u32, configuration: *const c_char) -> i32;
     fn myelin_dds_participant(domain: u32) -> i32;
+    fn myelin_dds_sockets(participant: i32, sockets: *mut i32, sockets_max: i32) -> i32;
     fn myelin_dds_writer(
         participant: i32,
         settings: *const Settings,
@@ -103,6 +104,13 @@ functions! {
         released: Option<Released>,
         context: *mut c_void,
     ) -> *mut Sample;
+    fn myelin_dds_ask(sample_type: *const Type, writer: *const u8);
+    fn myelin_dds_pass_over(sample_type: *const Type, writer: *const u8, reader: *mut u8) -> i32;
+    fn myelin_dds_is_waited_for(
+        sample_type: *const Type,
+        writer: *const u8,
+        reader: *const u8,
+    ) -> i32;
     fn myelin_dds_write(writer: i32, sample: *mut Sample) -> i32;
     fn myelin_dds_take(reader: i32, taken: *mut Taken) -> i32;
     fn myelin_dds_release(sample: *mut Sample);

@@ -6,14 +6,14 @@
 //! crate that compiles CycloneDDS from source: a process that is also a ROS 2 node has one `libddsc`
 //! instead of two of different versions; the distribution mends its security; a build needs neither
 //! cmake nor clang nor minutes. The price: a program is built for the version that is installed.
-//! Without it everything builds, and [`Participant::open`] says what to install.
+//! Without it everything builds, and [`Domain::claim`] says what to install.
 //!
 //! Users take the crate `myelin`; `docs/dds.md` says how its topics travel.
 //!
 //! ```text
 //! blob.c         the type whose samples are messages
 //! bridge.c       CycloneDDS's calls, as few and as wide as can be
-//! participant.rs a process's part in a DDS domain
+//! participant.rs a process's part in a DDS domain, from interface to interface
 //! endpoint.rs    writers, readers and what is discovered
 //! entity.rs      what these have in common
 //! config.rs      CycloneDDS's configuration
@@ -28,11 +28,13 @@ mod error;
 mod ffi;
 mod participant;
 
-pub use config::{Config, socket_buffer_bytes};
-pub use endpoint::{Discovery, History, Message, Reader, Release, Settings, Writer};
+pub use config::{Config, LEASE, socket_buffer_bytes};
+pub use endpoint::{
+    Discovery, History, Message, Reader, Release, Settings, Writer, check_topic_name,
+};
 pub use entity::{Calls, Endpoint, Guid};
 pub use error::Error;
-pub use participant::{DOMAIN_MAX, Participant};
+pub use participant::{Binding, DOMAIN_MAX, Domain, Participant, has_own_configuration};
 
 /// Why there is no CycloneDDS, if there is none.
 pub const MISSING: Option<&str> = option_env!("CYCLONEDDS_MISSING");

@@ -2,7 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::CString;
-use std::sync::mpsc::channel;
+use std::net::{IpAddr, UdpSocket};
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::mpsc::{Receiver, channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
@@ -10,38 +13,58 @@ use crate::config::{Config, buffer_bytes_max};
 use crate::error::{Error, check};
 use crate::{MISSING, ffi};
 
-/// A participant. Its domain is closed with the last handle, which must not be dropped in a call of
-/// an endpoint. Any thread may use it.
+/// A DDS domain that nodes of this process take part in, all with the same settings. Participants of
+/// it come and go with the network interfaces.
+#[derive(Debug)]
+pub struct Domain {
+    number: u32,
+    config: Config,
+    process: u32,
+    /// The newest participant.
+    newest: Mutex<Weak<Participant>>,
+}
+
+/// What a participant is bound to. CycloneDDS chooses when it opens a domain, and never again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Binding {
+    /// The interface's number: one that went and came back has another.
+    pub index: u32,
+    /// Its address.
+    pub address: IpAddr,
+}
+
+/// A participant. What CycloneDDS has opened for it is closed with the last handle, which must not be
+/// dropped in a call of an endpoint. Any thread may use it.
 #[derive(Debug)]
 pub struct Participant {
     pub(crate) entity: i32,
     /// What to delete at the end: the domain, if we have opened it.
     root: i32,
     domain: u32,
-    config: Config,
+    binding: Option<Binding>,
     process: u32,
+    /// Of threads of CycloneDDS that wait for one socket each.
+    sockets: Vec<OwnedFd>,
 }
 
-impl Participant {
-    /// The participant of this process in `domain`; the first call opens it, with `config` or what
-    /// `CYCLONEDDS_URI` names.
+impl Domain {
+    /// The domain, with `config`.
     ///
     /// # Errors
-    /// [`Error::Missing`], [`Error::Domain`]; [`Error::Otherwise`] if it has been opened with
-    /// another `config`; [`Error::Stuck`]; [`Error::Other`] if CycloneDDS cannot, for instance find
-    /// the interface: its own words are on stderr.
-    pub fn open(domain: u32, config: &Config) -> Result<Arc<Participant>, Error> {
-        Participant::check(domain)?;
-        let mut opened = OPENED.lock().unwrap_or_else(PoisonError::into_inner);
+    /// [`Error::Missing`], [`Error::Domain`]; [`Error::Otherwise`] if it is in use in this process
+    /// with another `config`.
+    pub fn claim(number: u32, config: &Config) -> Result<Arc<Domain>, Error> {
+        Domain::check(number)?;
+        let mut claimed = CLAIMED.lock().unwrap_or_else(PoisonError::into_inner);
         let process = std::process::id();
-        let known = opened.get(&domain).and_then(Weak::upgrade);
+        let known = claimed.get(&number).and_then(Weak::upgrade);
         match known.filter(|known| known.process == process) {
-            Some(known) if known.config != *config => Err(Error::Otherwise(domain)),
+            Some(known) if known.config != *config => Err(Error::Otherwise(number)),
             Some(known) => Ok(known),
-            None if stuck().contains(&domain) => Err(Error::Stuck(domain)),
             None => {
-                let new = Arc::new(Participant::create(domain, config)?);
-                opened.insert(domain, Arc::downgrade(&new));
+                let (config, newest) = (config.clone(), Mutex::default());
+                let new = Arc::new(Domain { number, config, process, newest });
+                claimed.insert(number, Arc::downgrade(&new));
                 Ok(new)
             }
         }
@@ -51,33 +74,78 @@ impl Participant {
     ///
     /// # Errors
     /// [`Error::Missing`], [`Error::Domain`].
-    pub fn check(domain: u32) -> Result<(), Error> {
+    pub fn check(number: u32) -> Result<(), Error> {
         match MISSING {
             Some(why) => Err(Error::Missing(why)),
-            None if domain > DOMAIN_MAX => Err(Error::Domain(domain)),
+            None if number > DOMAIN_MAX => Err(Error::Domain(number)),
             None => Ok(()),
         }
     }
 
-    fn create(domain: u32, config: &Config) -> Result<Participant, Error> {
-        let own = std::env::var_os("CYCLONEDDS_URI").is_none_or(|uri| uri.is_empty());
-        let root = match own {
-            true => {
-                let xml = CString::new(config.xml(domain, buffer_bytes_max()))
-                    .map_err(|_| Error::of("reading the interface and the peers", BAD_PARAMETER))?;
-                // SAFETY: a string that lives for the call.
-                let root = unsafe { ffi::myelin_dds_domain(domain, xml.as_ptr()) };
-                check("opening the domain (why, it has said on stderr)", root)?
-            }
-            false => 0,
+    /// The settings.
+    pub fn config(&self) -> &Config {
+        &self.config
+    }
+
+    /// What the newest participant is bound to, if there is one.
+    pub fn bound(&self) -> Option<Binding> {
+        let newest = self.newest.lock().unwrap_or_else(PoisonError::into_inner);
+        newest.upgrade().and_then(|newest| newest.binding)
+    }
+
+    /// A participant that is bound to `binding`, the same for all who ask for the same; of a
+    /// configuration of the user's the one that it makes.
+    ///
+    /// # Errors
+    /// [`Error::Stuck`]; [`Error::Other`] if CycloneDDS cannot: its own words are on stderr.
+    pub fn open(&self, binding: Option<Binding>) -> Result<Arc<Participant>, Error> {
+        let mut newest = self.newest.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = newest.upgrade().filter(|known| known.binding == binding) {
+            return Ok(known);
+        }
+        let new = Arc::new(Participant::create(self, binding)?);
+        *newest = Arc::downgrade(&new);
+        Ok(new)
+    }
+}
+
+/// Whether the user has a configuration of CycloneDDS.
+pub fn has_own_configuration() -> bool {
+    std::env::var_os("CYCLONEDDS_URI").is_some_and(|uri| !uri.is_empty())
+}
+
+impl Participant {
+    fn create(domain: &Domain, binding: Option<Binding>) -> Result<Participant, Error> {
+        let (root, number) = match has_own_configuration() {
+            // CycloneDDS reads it itself, with the domain's first participant.
+            true if stuck().contains(&domain.number) => return Err(Error::Stuck(domain.number)),
+            true => (0, domain.number),
+            false => open_domain(domain, binding)?,
         };
         // SAFETY: no preconditions.
-        let entity = unsafe { ffi::myelin_dds_participant(domain) };
+        let entity = unsafe { ffi::myelin_dds_participant(number) };
         let entity = check("creating the participant (why, it has said on stderr)", entity)
             .inspect_err(|_| delete(root))?;
         let root = if root > 0 { root } else { entity };
-        let (config, process) = (config.clone(), std::process::id());
-        Ok(Participant { entity, root, domain, config, process })
+        let (process, sockets) = (std::process::id(), sockets(entity));
+        Ok(Participant { entity, root, domain: number, binding, process, sockets })
+    }
+
+    /// Waits until it is closed.
+    fn wait_until(&self, closed: &Receiver<()>) {
+        // CycloneDDS wakes its receiving threads by packets to itself, which do not come if the
+        // interface has gone.
+        let has_gone = self.binding.is_some_and(|it| UdpSocket::bind((it.address, 0)).is_err());
+        if closed.recv_timeout(if has_gone { CLOSE_SOON } else { CLOSE_LATE }).is_ok() {
+            return;
+        }
+        for socket in &self.sockets {
+            // SAFETY: a descriptor of ours. It says that the socket is not connected, and wakes.
+            unsafe { libc::shutdown(socket.as_raw_fd(), libc::SHUT_RD) };
+        }
+        if closed.recv_timeout(CLOSE_LIMIT).is_err() {
+            stuck().insert(self.domain);
+        }
     }
 }
 
@@ -87,23 +155,50 @@ impl Drop for Participant {
         if self.process != std::process::id() {
             return;
         }
-        // CycloneDDS wakes its receiving threads by a packet to itself, and waits for ever for them
-        // if the interface has gone. So another thread waits, and may be left behind.
-        let (root, (to, done)) = (self.root, channel());
+        // Another thread waits, and may be left behind.
+        let (root, (to, closed)) = (self.root, channel());
         let closing =
             std::thread::Builder::new().name("myelin-close".to_owned()).spawn(move || {
                 delete(root);
                 let _ = to.send(());
             });
         match closing {
-            Ok(_) if done.recv_timeout(CLOSE_LIMIT).is_err() => drop(stuck().insert(self.domain)),
-            Ok(_) => {}
+            Ok(_) => self.wait_until(&closed),
             Err(_) => delete(root), // there can be no further thread
         }
     }
 }
 
-/// Domains that could not be closed.
+/// Opens a domain of CycloneDDS under a number that nobody has, so that it is ours to configure and
+/// need not wait for an earlier one to be closed. Returns it and its number.
+fn open_domain(domain: &Domain, binding: Option<Binding>) -> Result<(i32, u32), Error> {
+    let address = binding.map(|binding| binding.address);
+    let xml = domain.config.xml_on(address, domain.number, buffer_bytes_max());
+    let xml = CString::new(xml)
+        .map_err(|_| Error::of("reading the interface and the peers", BAD_PARAMETER))?;
+    loop {
+        let number = NUMBER_NEXT.fetch_add(1, Ordering::Relaxed);
+        // SAFETY: a string that lives for the call.
+        let root = unsafe { ffi::myelin_dds_domain(number, xml.as_ptr()) };
+        let root = check("opening the domain (why, it has said on stderr)", root)?;
+        if root > 0 {
+            return Ok((root, number));
+        }
+    }
+}
+
+/// The sockets for which a thread of CycloneDDS waits alone: descriptors of our own.
+fn sockets(participant: i32) -> Vec<OwnedFd> {
+    let mut numbers = [-1; SOCKETS_MAX];
+    // SAFETY: so many numbers are there to be written.
+    let count =
+        unsafe { ffi::myelin_dds_sockets(participant, numbers.as_mut_ptr(), SOCKETS_MAX as i32) };
+    let numbers = numbers.into_iter().take(usize::try_from(count).unwrap_or(0));
+    // SAFETY: descriptors that were made for us.
+    numbers.map(|number| unsafe { OwnedFd::from_raw_fd(number) }).collect()
+}
+
+/// Domains, by CycloneDDS's number, that could not be closed.
 fn stuck() -> MutexGuard<'static, BTreeSet<u32>> {
     static STUCK: Mutex<BTreeSet<u32>> = Mutex::new(BTreeSet::new());
     STUCK.lock().unwrap_or_else(PoisonError::into_inner)
@@ -119,9 +214,15 @@ pub(crate) fn delete(entity: i32) {
 
 /// The last domain that has ports for its participants.
 pub const DOMAIN_MAX: u32 = 230;
+/// Beyond the domains that anybody can have.
+static NUMBER_NEXT: AtomicU32 = AtomicU32::new(1_000);
 /// Closing takes some milliseconds.
+const CLOSE_SOON: Duration = Duration::from_millis(200);
+const CLOSE_LATE: Duration = Duration::from_secs(2);
 const CLOSE_LIMIT: Duration = Duration::from_secs(5);
-/// By domain.
-static OPENED: Mutex<BTreeMap<u32, Weak<Participant>>> = Mutex::new(BTreeMap::new());
+/// CycloneDDS has two.
+const SOCKETS_MAX: usize = 4;
+/// By number.
+static CLAIMED: Mutex<BTreeMap<u32, Weak<Domain>>> = Mutex::new(BTreeMap::new());
 /// `DDS_RETCODE_BAD_PARAMETER`.
 pub(crate) const BAD_PARAMETER: i32 = -3;

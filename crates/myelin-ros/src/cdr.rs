@@ -10,7 +10,7 @@
 //! |---|---|
 //! | `octet`, `uint8` … `int64`, `float`, `double` | `u8` … `i64`, `f32`, `f64` |
 //! | `boolean` | `bool` |
-//! | `string` | `&str` (borrowed), `String` |
+//! | `string` | [`Text`] (borrowed), `String` |
 //! | `sequence<octet>` | `&[u8]` (borrowed) |
 //! | `sequence<T>` | `Vec<T>` |
 //! | `T[N]` | `[T; N]` |
@@ -21,15 +21,24 @@
 //! in place; it copies strings, and its errors do not name the field.
 
 mod error;
+mod text;
 mod types;
 
 use std::ops::Range;
 
 use error::What;
 pub use error::{DecodeError, EncodeError};
+pub use text::Text;
 
 /// What can be a field of a message, or a message: it is written, and read from bytes that live for
-/// `'a`, which it may borrow from.
+/// `'a`, which it may borrow from. What it borrows must be a value whatever the bytes are, for they
+/// may be another process's, which can change them: octets, and not a `&str`.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot be a field of a message",
+    note = "a string that is borrowed from the sample is `myelin_ros::Text<'a>`, not `&'a str`: its \
+            publisher may still change it",
+    note = "a struct of your own is declared in `myelin_ros::cdr_struct!`"
+)]
 pub trait Cdr<'a>: Sized {
     /// The fewest bytes that it takes, without padding: so a count of elements that cannot be there
     /// is known at once. At least 1.
@@ -224,6 +233,18 @@ impl<'a> Decoder<'a> {
         Ok(bytes)
     }
 
+    /// The bytes of a string, without the NUL that ends it.
+    fn string(&mut self) -> Result<&'a [u8], DecodeError> {
+        let length = self.length(1)?;
+        let bytes = self.take(length)?;
+        // Some write an empty string without the NUL that ends it.
+        let Some((end, text)) = bytes.split_last() else { return Ok(&[]) };
+        if *end != 0 {
+            return Err(self.error(What::NoNul));
+        }
+        Ok(text)
+    }
+
     /// How many elements follow, of at least so many bytes each.
     fn length(&mut self, bytes_min: usize) -> Result<usize, DecodeError> {
         let length = u32::decode(self)? as usize;
@@ -240,18 +261,18 @@ impl<'a> Decoder<'a> {
 /// implements [`Cdr`](crate::cdr::Cdr) for it.
 ///
 /// ```
-/// use myelin_ros::cdr;
+/// use myelin_ros::{Text, cdr};
 ///
 /// myelin_ros::cdr_struct! {
 ///     #[derive(Debug, PartialEq)]
 ///     struct Track<'a> {
-///         name: &'a str,
+///         name: Text<'a>,
 ///         points: Vec<[f64; 2]>,
 ///     }
 /// }
 ///
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// let track = Track { name: "left", points: vec![[0.0, 1.0], [0.5, 2.0]] };
+/// let track = Track { name: "left".into(), points: vec![[0.0, 1.0], [0.5, 2.0]] };
 /// let mut bytes = vec![0; cdr::encoded_bytes(&track)?];
 /// cdr::encode(&track, &mut bytes)?;
 /// assert_eq!(cdr::decode::<Track>(&bytes)?, track);

@@ -1,5 +1,6 @@
 //! `sensor_msgs`: camera images, point clouds, inertial measurements. Fields as in ROS 2.
 
+use crate::cdr::Text;
 use crate::cdr_struct;
 use crate::geometry_msgs::{Quaternion, Vector3};
 use crate::message::{Bulk, Message};
@@ -16,7 +17,7 @@ cdr_struct! {
         /// Columns.
         pub width: u32,
         /// What a pixel is: `rgb8`, `bgr8`, `mono8`, `16UC1`, … (in `image_encodings.hpp`).
-        pub encoding: &'a str,
+        pub encoding: Text<'a>,
         /// 1 if numbers of several bytes have the highest first, else 0.
         pub is_bigendian: u8,
         /// Bytes of a row.
@@ -43,7 +44,7 @@ cdr_struct! {
     #[derive(Clone, Debug, Default, PartialEq, Eq)]
     pub struct PointField<'a> {
         /// `x`, `y`, `z`, `intensity`, `rgb`, …
-        pub name: &'a str,
+        pub name: Text<'a>,
         /// Its first byte in a point.
         pub offset: u32,
         /// What it is: [`FLOAT32`](Self::FLOAT32) and so on.

@@ -1,5 +1,6 @@
 //! `std_msgs` and `builtin_interfaces`: the header of most messages, and a line of text.
 
+use crate::cdr::Text;
 use crate::cdr_struct;
 use crate::message::Message;
 
@@ -37,7 +38,7 @@ cdr_struct! {
         /// When it was measured.
         pub stamp: Time,
         /// The frame that its coordinates refer to.
-        pub frame_id: &'a str,
+        pub frame_id: Text<'a>,
     }
 }
 
@@ -51,7 +52,7 @@ cdr_struct! {
     #[derive(Clone, Debug, Default, PartialEq, Eq)]
     pub struct String<'a> {
         /// The text.
-        pub data: &'a str,
+        pub data: Text<'a>,
     }
 }
 

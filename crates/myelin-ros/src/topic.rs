@@ -4,7 +4,7 @@ use std::marker::PhantomData;
 use std::ops::{Deref, DerefMut, Range};
 use std::time::Duration;
 
-use myelin::{Callback, Node};
+use myelin::{Callback, Node, Published};
 
 use crate::Error;
 use crate::cdr::{self, EncodeError};
@@ -15,7 +15,7 @@ use crate::names::{dds_topic, dds_type};
 pub trait RosNode {
     /// The topic that ROS 2 nodes know as `name`, with ROS 2's default settings: reliable, the 10
     /// newest samples, nothing for late joiners. A publisher waits up to a second for reliable
-    /// subscribers that are further behind; then publishing is an error.
+    /// subscribers that are further behind; then it passes them over.
     ///
     /// # Errors
     /// [`Error::Name`] if ROS 2 would not take the name or the type's.
@@ -82,11 +82,11 @@ pub struct Publisher<M: Message> {
 }
 
 impl<M: Message> Publisher<M> {
-    /// Writes `message` straight into a loan and publishes it: one copy. Returns its sequence.
+    /// Writes `message` straight into a loan and publishes it: one copy.
     ///
     /// # Errors
     /// [`Error::Encode`]; as [`myelin::Publisher::publish_copy`].
-    pub fn publish(&self, message: &M::View<'_>) -> Result<u64, Error> {
+    pub fn publish(&self, message: &M::View<'_>) -> Result<Published, Error> {
         let bytes = cdr::encoded_bytes(message).map_err(encode_error::<M>)?;
         let mut loan = self.bytes.loan(bytes)?;
         cdr::encode(message, &mut loan).map_err(encode_error::<M>)?;
@@ -130,11 +130,11 @@ pub struct Loan<'p> {
 }
 
 impl Loan<'_> {
-    /// Publishes it and returns its sequence.
+    /// Publishes it.
     ///
     /// # Errors
     /// As [`myelin::Loan::publish`].
-    pub fn publish(self) -> Result<u64, Error> {
+    pub fn publish(self) -> Result<Published, Error> {
         Ok(self.loan.publish()?)
     }
 }

@@ -4,6 +4,7 @@ use myelin_ros::cdr::{self, Cdr};
 use myelin_ros::geometry_msgs::{Quaternion, Vector3};
 use myelin_ros::sensor_msgs::{Image, Imu, PointCloud2, PointField};
 use myelin_ros::std_msgs::{Header, String as RosString, Time};
+use myelin_ros::{RosNode, Text};
 use proptest::prelude::*;
 
 fn written<'a>(message: &impl Cdr<'a>) -> Vec<u8> {
@@ -47,7 +48,7 @@ fn covariance() -> impl Strategy<Value = [f64; 9]> {
 proptest! {
     #[test]
     fn strings(text in text()) {
-        let message = RosString { data: &text };
+        let message = RosString { data: Text::new(&text) };
         let bytes = written(&message);
         prop_assert_eq!(cdr::decode::<RosString>(&bytes).unwrap(), message);
     }
@@ -57,8 +58,8 @@ proptest! {
         stamp in time(), frame in text(), encoding in text(), size: [u32; 3], data in octets(),
     ) {
         let [height, width, step] = size;
-        let header = Header { stamp, frame_id: &frame };
-        let (encoding, data) = (&*encoding, &*data);
+        let header = Header { stamp, frame_id: Text::new(&frame) };
+        let (encoding, data) = (Text::new(&encoding), &*data);
         let message = Image { header, height, width, encoding, is_bigendian: 1, step, data };
         let bytes = written(&message);
         let read: Image = cdr::decode(&bytes).unwrap();
@@ -75,8 +76,8 @@ proptest! {
         let [is_bigendian, is_dense] = flags;
         let (offset, datatype, count) = field;
         let fields: Vec<PointField> =
-            names.iter().map(|name| PointField { name, offset, datatype, count }).collect();
-        let header = Header { stamp, frame_id: &frame };
+            names.iter().map(|name| PointField { name: name.into(), offset, datatype, count }).collect();
+        let header = Header { stamp, frame_id: Text::new(&frame) };
         let message = PointCloud2 {
             header, height, width, fields, is_bigendian, point_step,
             row_step, data: &data, is_dense,
@@ -94,7 +95,7 @@ proptest! {
         let vector = |[x, y, z]: [f64; 3]| Vector3 { x, y, z };
         let [x, y, z, w] = turn;
         let message = Imu {
-            header: Header { stamp, frame_id: &frame },
+            header: Header { stamp, frame_id: Text::new(&frame) },
             orientation: Quaternion { x, y, z, w },
             orientation_covariance: covariances[0],
             angular_velocity: vector(rates),
@@ -109,8 +110,8 @@ proptest! {
     /// Cut anywhere, it is an error that names a field, unless padding alone is missing.
     #[test]
     fn truncated(frame in text(), encoding in text(), data in octets(), keep in 0.0..1.0) {
-        let header = Header { frame_id: &frame, ..Header::default() };
-        let message = Image { header, encoding: &encoding, data: &data, ..Image::default() };
+        let header = Header { frame_id: Text::new(&frame), ..Header::default() };
+        let message = Image { header, encoding: Text::new(&encoding), data: &data, ..Image::default() };
         let bytes = written(&message);
         let padding = usize::from(bytes[3]);
         let keep = (keep * bytes.len() as f64) as usize;
@@ -138,8 +139,8 @@ proptest! {
     /// One byte of a message is another: still a message or an error, also far inside.
     #[test]
     fn flipped(at in 4_usize.., to: u8) {
-        let fields = [PointField { name: "x", offset: 0, datatype: 7, count: 1 }];
-        let header = Header { frame_id: "lidar", ..Header::default() };
+        let fields = [PointField { name: "x".into(), offset: 0, datatype: 7, count: 1 }];
+        let header = Header { frame_id: "lidar".into(), ..Header::default() };
         let mut bytes = written(&PointCloud2 {
             header, fields: fields.to_vec(), data: &[1; 50], ..PointCloud2::default()
         });
@@ -151,12 +152,12 @@ proptest! {
 
 #[test]
 fn big_endian_is_read() {
-    let header = Header { stamp: Time { sec: -2, nanosec: 7 }, frame_id: "abc" };
+    let header = Header { stamp: Time { sec: -2, nanosec: 7 }, frame_id: "abc".into() };
     let image = Image {
         header,
         height: 2,
         width: 3,
-        encoding: "mono8",
+        encoding: "mono8".into(),
         step: 3,
         data: &[9; 6],
         ..Image::default()
@@ -171,7 +172,7 @@ fn big_endian_is_read() {
 
 #[test]
 fn errors_name_the_field_the_place_and_the_reason() {
-    let image = written(&Image { encoding: "rgb8", data: &[1; 100], ..Image::default() });
+    let image = written(&Image { encoding: "rgb8".into(), data: &[1; 100], ..Image::default() });
     let read = |bytes: &[u8]| cdr::decode::<Image>(bytes).unwrap_err().to_string();
     let with = |at: usize, what: &[u8]| {
         let mut bytes = image.clone();
@@ -189,7 +190,7 @@ fn errors_name_the_field_the_place_and_the_reason() {
     assert_eq!(with(16, b"x"), "header.frame_id at byte 17: the string does not end with a NUL");
     assert!(with(1, &[7]).starts_with("(header) at byte 0: encoding 0x0007 is not plain CDR"));
 
-    let text = written(&RosString { data: "aé" });
+    let text = written(&RosString { data: "aé".into() });
     let mut latin = text.clone();
     latin[9] = b'x';
     let error = cdr::decode::<RosString>(&latin).unwrap_err();
@@ -204,13 +205,51 @@ fn errors_name_the_field_the_place_and_the_reason() {
 
 #[test]
 fn what_cdr_cannot_say_names_the_field() {
-    let header = Header { frame_id: "front\0camera", ..Header::default() };
+    let header = Header { frame_id: "front\0camera".into(), ..Header::default() };
     let error = cdr::encoded_bytes(&Image { header, ..Image::default() }).unwrap_err();
     assert_eq!(error.field(), "header.frame_id");
     assert!(error.to_string().contains("NUL"), "{error}");
+}
+
+/// A sample's memory stays its publisher's: one that writes to it after `decode` has looked must not
+/// bring about a `str` or a `String` that is not UTF-8.
+#[test]
+fn a_publisher_that_changes_a_string_after_it_was_read_makes_no_invalid_one() {
+    let folder = tempfile::tempdir().unwrap();
+    let node = myelin::Node::builder("test").folder(folder.path()).open().unwrap();
+    let topic = node.ros_topic::<Image>("image").unwrap();
+    let mut subscriber = topic.subscriber().unwrap();
+    let publisher = topic.into_bytes().publisher().unwrap();
+    assert!(publisher.wait_for_match(1, WATCHDOG));
+
+    // So long that it lies in shared memory and not in the ring.
+    let image = Image { encoding: "rgb8".into(), data: &[1; 500], ..Image::default() };
+    let bytes = written(&image);
+    let at = bytes.windows(4).position(|window| window == b"rgb8").unwrap();
+    let mut loan = publisher.loan(bytes.len()).unwrap();
+    loan.copy_from_slice(&bytes);
+    let encoding = loan[at..].as_mut_ptr();
+    loan.publish().unwrap();
+
+    let sample = subscriber.receive(WATCHDOG).unwrap().expect("it was published");
+    let seen = sample.decode().unwrap();
+    assert_eq!(seen.encoding, "rgb8");
+    // SAFETY: the publisher's own mapping of the slot, which is as long as the publisher.
+    unsafe { encoding.write_volatile(0xff) };
+    let text = seen.encoding.to_string();
+    assert!(std::str::from_utf8(text.as_bytes()).is_ok(), "{:x?}", text.as_bytes());
+    assert_eq!(text, "\u{fffd}gb8");
+    assert_eq!(format!("{:?}", seen.encoding), "\"\u{fffd}gb8\"");
+    assert_eq!(seen.encoding.as_bytes(), b"\xffgb8");
+    assert!(seen.encoding.to_utf8().is_err());
+    assert_ne!(seen.encoding, "rgb8");
+    let again = sample.decode().unwrap_err().to_string();
+    assert!(again.ends_with("the string is not UTF-8"), "{again}");
 }
 
 #[test]
 fn an_empty_string_without_its_nul_is_read() {
     assert_eq!(cdr::decode::<RosString>(&[0, 1, 0, 0, 0, 0, 0, 0]).unwrap().data, "");
 }
+
+const WATCHDOG: std::time::Duration = std::time::Duration::from_secs(60);

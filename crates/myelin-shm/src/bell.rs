@@ -3,16 +3,23 @@
 //!
 //! Happens-before: the bell carries no data; the fences make sure that either the sleeper sees the
 //! sample or the publisher sees the sleeper (Dekker's argument with two seq-cst fences).
+//!
+//! Mistrust: any publisher can set `rings` to what it likes, so nothing is concluded from its value.
+//! A publisher is silent for the rest of a sleep only when the kernel has told it that somebody was
+//! woken, and no two sleeps have the same number.
 
 use crate::sync::{AtomicU32, AtomicU64, Ordering, fence};
 
 /// S1 and S2: says "I sleep" and returns the count to sleep on. The caller looks once more for a
-/// sample and sleeps only if there is none.
+/// sample and sleeps only if there is none. `sleep` is the number of this sleep: not 0, and another
+/// one each time.
 #[inline]
-pub fn fall_asleep(asleep: &AtomicU64, rings: &AtomicU32) -> u32 {
+pub fn fall_asleep(asleep: &AtomicU64, rings: &AtomicU32, sleep: u64) -> u32 {
     let count = rings.load(Ordering::Relaxed);
-    asleep.store(u64::from(count) + 1, Ordering::Relaxed);
-    // ORDER: pairs with the fence of the publisher between its sample and `must_wake` (P7).
+    asleep.store(sleep, Ordering::Relaxed);
+    // ORDER: pairs with the fence of the publisher between its sample and `Ringer::ring` (P7). It
+    // also keeps a ring for this sleep out of `count`: who has seen `asleep` before it counted up
+    // executed its fence after ours.
     fence(Ordering::SeqCst);
     count
 }
@@ -24,24 +31,46 @@ pub fn wake_up(asleep: &AtomicU64) {
     asleep.store(0, Ordering::Relaxed);
 }
 
-/// P8: whether the subscriber sleeps, so that the caller has to wake it. The caller has executed a
-/// seq-cst fence after its sample became visible. Whoever finds it asleep wakes it: the one who
-/// changed the count may be stopped before it does.
-#[inline(always)]
-pub fn must_wake(asleep: &AtomicU64, rings: &AtomicU32) -> bool {
-    // ORDER: Relaxed after the caller's fence.
-    let asleep = asleep.load(Ordering::Relaxed);
-    if asleep != 0 {
-        count_up(asleep, rings);
-    }
-    asleep != 0
+/// One publisher's side of a subscriber's bell.
+#[derive(Debug)]
+pub struct Ringer {
+    /// The sleep from which the kernel has woken the subscriber for us: one system call a sleep.
+    woken: AtomicU64,
 }
 
-#[cold]
-fn count_up(asleep: u64, rings: &AtomicU32) {
-    let count = (asleep - 1) as u32;
-    // ORDER: Relaxed: the kernel orders the futex word for the sleeper. If it has changed already,
-    // the subscriber does not fall asleep any more.
-    let (free, taken) = (Ordering::Relaxed, Ordering::Relaxed);
-    let _ = rings.compare_exchange(count, count.wrapping_add(1), free, taken);
+impl Ringer {
+    /// Has not rung yet.
+    #[expect(clippy::new_without_default, reason = "loom's atomics are no constants")]
+    pub fn new() -> Ringer {
+        Ringer { woken: AtomicU64::new(0) }
+    }
+
+    /// P8: wakes the subscriber if it sleeps. The caller has executed a seq-cst fence after its
+    /// sample became visible. `wake` says whether somebody was woken for certain; if not, the
+    /// subscriber was on its way into the kernel and is turned back by the count, unless another
+    /// publisher sets that back; so the next sample rings again.
+    #[inline(always)]
+    pub fn ring(&self, asleep: &AtomicU64, rings: &AtomicU32, wake: impl FnOnce() -> bool) {
+        // ORDER: Relaxed after the caller's fence; `woken` is the publisher's own.
+        let sleep = asleep.load(Ordering::Relaxed);
+        if sleep != 0 && sleep != self.woken.load(Ordering::Relaxed) {
+            self.ring_for(sleep, rings, wake);
+        }
+    }
+
+    #[cold]
+    fn ring_for(&self, sleep: u64, rings: &AtomicU32, wake: impl FnOnce() -> bool) {
+        count_up(rings);
+        if wake() {
+            self.woken.store(sleep, Ordering::Relaxed);
+        }
+    }
+}
+
+/// From now on nobody falls asleep on an earlier count. The caller wakes those who already sleep.
+#[inline]
+pub fn count_up(rings: &AtomicU32) {
+    // ORDER: Relaxed: the kernel orders the futex word for the sleeper. Whoever rings counts, also if
+    // another has: that one may be stopped before it wakes.
+    rings.fetch_add(1, Ordering::Relaxed);
 }

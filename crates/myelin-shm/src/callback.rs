@@ -94,7 +94,7 @@ impl Callback {
         let has_joined = attendant.has_joined();
         let thread = spawn(move || attendant.attend(begin)).inspect_err(|_| {
             if has_joined {
-                stage.enter().leave(&stage, observer.id());
+                stage.leave(observer.id());
             }
         })?;
         Ok(Callback { shared, subscription, observer, thread: Some(thread) })
@@ -227,5 +227,7 @@ impl Shared {
     }
 }
 
+/// As many samples a publish delivers in the stead of a callback's thread that has fallen behind.
+const CATCH_UP_MAX: u32 = 64;
 /// How long the thread pauses after an error.
 const PAUSE: Duration = Duration::from_millis(1);

@@ -7,6 +7,7 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
+use crate::error::Error;
 use crate::fork;
 
 /// A descriptor that a child of `fork` does not have.
@@ -54,6 +55,11 @@ pub(crate) fn with_more_files<T, E: Into<io::Error>>(
         }
         _ => first,
     }
+}
+
+/// Another descriptor of the same open file, to be passed on or kept. `doing` is for the error.
+pub(crate) fn duplicate(fd: BorrowedFd<'_>, doing: &'static str) -> Result<OwnedFd, Error> {
+    with_more_files(|| fd.try_clone_to_owned()).map_err(|error| Error::system(doing, error))
 }
 
 /// Raises the soft limit on open files to the hard one. False if it is there already.

@@ -10,10 +10,12 @@ use std::time::Duration;
 pub enum Error {
     /// The payload is beyond what the publisher may use.
     #[error(
-        "a payload of {bytes} B is over the limit of {limit} B; raise the publisher's \
-         payload_bytes_max, or send it in parts"
+        "topic {topic:?}: a payload of {bytes} B is over the limit of {limit} B; raise the \
+         publisher's payload_bytes_max, or send it in parts"
     )]
     PayloadTooLarge {
+        /// The topic's name.
+        topic: String,
         /// Asked for.
         bytes: u64,
         /// Allowed.
@@ -21,11 +23,13 @@ pub enum Error {
     },
     /// The publisher's slots would need more memory than it may use.
     #[error(
-        "the publisher's slots would take {wanted} B, over its memory_max of {limit} B: its \
-         subscribers hold or have not read {out} samples; release samples sooner, lower the history \
-         depth, or raise memory_max"
+        "topic {topic:?}: the publisher's slots would take {wanted} B, over its memory_max of \
+         {limit} B: its subscribers hold or have not read {out} samples; release samples sooner, \
+         lower the depth, or raise memory_max"
     )]
     MemoryLimit {
+        /// The topic's name.
+        topic: String,
         /// Bytes after the growth.
         wanted: u64,
         /// The publisher's limit, in bytes.
@@ -98,25 +102,35 @@ pub enum Error {
     },
     /// The subscriber holds as many samples as it may.
     #[error(
-        "this subscriber already holds {held} samples, its limit; drop some before taking more, or \
-         raise held_max"
+        "topic {topic:?}: this subscriber already holds {held} samples, its limit; drop some before \
+         taking more, or raise held_max"
     )]
     TooManyHeld {
+        /// The topic's name.
+        topic: String,
         /// The limit.
         held: u32,
     },
     /// The publisher has as many loans out as it may.
-    #[error("this publisher already has {loans} loans out, its limit; publish or drop some first")]
+    #[error(
+        "topic {topic:?}: this publisher already has {loans} loans out, its limit; publish or drop \
+         some first, or raise loans_max"
+    )]
     TooManyLoans {
+        /// The topic's name.
+        topic: String,
         /// The limit.
         loans: u32,
     },
-    /// A reliable publisher waited in vain for a subscriber.
+    /// A publisher with `reliable_or_fail` waited in vain for a subscriber.
     #[error(
-        "subscriber {subscriber:#x} (process {pid}) has not read for {waited:?} and the history is \
-         full; it is too slow or stopped: raise depth or the time limit, or make it best effort"
+        "topic {topic:?}: subscriber {subscriber:#x} (process {pid}) has not read for {waited:?} and \
+         the depth is full; it is too slow or stopped: raise depth or the time limit, make it best \
+         effort, or pass late subscribers over (reliable instead of reliable_or_fail)"
     )]
     ReliableTimeout {
+        /// The topic's name.
+        topic: String,
         /// The slowest subscriber's endpoint id.
         subscriber: u64,
         /// Its process.
@@ -125,8 +139,10 @@ pub enum Error {
         waited: Duration,
     },
     /// A setting is out of range.
-    #[error("{field} is {value}: {remedy}")]
+    #[error("{}{field} is {value}: {remedy}", of_topic(topic.as_deref()))]
     Setting {
+        /// The topic's name, if it is a setting of a topic.
+        topic: Option<String>,
         /// The field.
         field: &'static str,
         /// What it was set to.
@@ -135,8 +151,10 @@ pub enum Error {
         remedy: &'static str,
     },
     /// A table is full.
-    #[error("{what}: at most {limit}")]
+    #[error("{}{what}: at most {limit}", of_topic(topic.as_deref()))]
     TooMany {
+        /// The topic's name, if it is a table of a topic.
+        topic: Option<String>,
         /// Of what.
         what: &'static str,
         /// The limit.
@@ -183,4 +201,8 @@ impl Error {
             _ => Error::System { doing, source },
         }
     }
+}
+
+fn of_topic(name: Option<&str>) -> String {
+    name.map_or_else(String::new, |name| format!("topic {name:?}: "))
 }

@@ -1,6 +1,7 @@
 //! What an endpoint's user learns about the other side, and the queue it waits in.
 
 use std::collections::VecDeque;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -30,7 +31,41 @@ pub enum Event {
         /// known, and not said.
         died: bool,
     },
-    /// The other side is on the same topic and cannot be matched.
+    /// At a subscriber: samples flow, but the publisher does not offer all that was asked for.
+    QosReduced {
+        /// The publisher.
+        endpoint: EndpointId,
+        /// Its process.
+        pid: u32,
+        /// What is less, and what to do.
+        reason: String,
+    },
+    /// At a reliable subscriber: samples were lost, because it was late and its publisher has passed
+    /// it over, or because the publisher is best effort. Told when the next one is taken.
+    Lost {
+        /// The publisher.
+        endpoint: EndpointId,
+        /// How many.
+        samples: u64,
+    },
+    /// At a reliable publisher: a subscriber has not read for the time limit. Nobody waits for it
+    /// until it has caught up, and what it misses meanwhile it loses. Once each time.
+    PassedOver {
+        /// The subscriber.
+        endpoint: EndpointId,
+        /// Its process.
+        pid: u32,
+    },
+    /// At a reliable publisher: a subscriber that was passed over has caught up; from now on it loses
+    /// nothing.
+    CaughtUp {
+        /// The subscriber.
+        endpoint: EndpointId,
+        /// Its process.
+        pid: u32,
+    },
+    /// The other side is on the same topic and cannot be matched. If it is for want of room, it is
+    /// asked again when there is some.
     Incompatible {
         /// The other side; its node if that is of another version.
         endpoint: EndpointId,
@@ -77,6 +112,8 @@ pub enum Event {
 pub(crate) struct Inbox {
     content: Mutex<Content>,
     changed: Condvar,
+    /// There is an event that the subscriber's wait has to end for.
+    urgent: AtomicBool,
 }
 
 #[derive(Debug, Default)]
@@ -97,6 +134,11 @@ impl Inbox {
             }
             _ => {}
         }
+        // A match that fails again and again for the same reason.
+        let is_again = matches!(event, Event::Incompatible { .. });
+        if is_again && content.events.back() == Some(&event) {
+            return;
+        }
         if content.events.len() == EVENTS_MAX {
             content.events.pop_front();
             content.lost += 1;
@@ -108,7 +150,21 @@ impl Inbox {
 
     /// Takes all events, oldest first.
     pub(crate) fn drain(&self) -> Vec<Event> {
-        self.content().events.drain(..).collect()
+        let mut content = self.content();
+        self.set_urgent(false);
+        content.events.drain(..).collect()
+    }
+
+    /// An event that has been pushed is to end a wait; or a wait has been ended by it.
+    pub(crate) fn set_urgent(&self, urgent: bool) {
+        // ORDER: Release pairs with the acquire in `is_urgent`: the event is there.
+        self.urgent.store(urgent, Ordering::Release);
+    }
+
+    /// Whether a wait has to end.
+    #[inline(always)]
+    pub(crate) fn is_urgent(&self) -> bool {
+        self.urgent.load(Ordering::Acquire)
     }
 
     /// How many events went because nobody took them.

@@ -44,8 +44,11 @@ pub(crate) fn check(path: &Path, group: Option<u32>) -> Result<(), Error> {
     let (mode, uid) = (folder.permissions().mode() & 0o7777, rustix::process::geteuid().as_raw());
     match group {
         None if folder.uid() != uid => no(format!(
-            "it belongs to user {}, not to you, user {uid}; have it removed, or set another folder",
-            folder.uid()
+            "it belongs to user {0}, not to you, user {uid}, and only user {0} or root can remove it \
+             (as root: rm -r {1}); until then set MYELIN_FOLDER to a folder of your own, for all \
+             programs that are to meet",
+            folder.uid(),
+            path.display()
         )),
         None if mode & 0o077 != 0 => no(format!(
             "its mode is {mode:04o}, open to others, and must be 0700; run chmod 700 on it if \

@@ -10,8 +10,11 @@ use std::sync::atomic::{AtomicI32, AtomicU32, Ordering};
 pub(crate) fn mark() -> u32 {
     static REGISTER: Once = Once::new();
     REGISTER.call_once(|| {
-        // SAFETY: `in_child` is async-signal-safe: atomics and `close` alone.
-        unsafe { libc::pthread_atfork(None, None, Some(in_child)) };
+        // Miri knows no fork.
+        if !cfg!(miri) {
+            // SAFETY: `in_child` is async-signal-safe: atomics and `close` alone.
+            unsafe { libc::pthread_atfork(None, None, Some(in_child)) };
+        }
     });
     GENERATION.load(Ordering::Relaxed)
 }

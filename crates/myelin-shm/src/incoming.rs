@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering, fence};
 
 use crate::callback::Fresh;
 use crate::error::Error;
-use crate::layout::{Cell, INLINE_BYTES_MAX};
+use crate::layout::{Cell, INLINE_BYTES_MAX, WRITING};
 use crate::limits::{LAPS_MAX, SEQUENCE_MAX};
 use crate::reclaim;
 use crate::ring::{self, Inline, Look};
@@ -44,12 +44,14 @@ pub(crate) struct Incoming {
 
 impl Incoming {
     pub(crate) fn begin(source: Arc<Source>, shared: &SubscriptionShared) -> Self {
-        let start = source.live_from.load(Ordering::Relaxed);
-        let history = source.history.min(u64::from(shared.qos().history));
-        let next = start.min(SEQUENCE_MAX).saturating_sub(history);
+        let start = source.start.load(Ordering::Relaxed);
         let reliable = shared.qos().reliability == Reliability::Reliable;
-        // Nothing of a reliable subscriber's is passed over, so its own depth does not bound it.
+        // A reliable subscriber keeps what it can have, so its own depth does not bound it.
         let depth = if reliable { u64::MAX } else { u64::from(shared.qos().depth) };
+        let depth = source.depth.min(depth);
+        // What is lost from here on counts, the history included.
+        let history = source.history.min(u64::from(shared.qos().history)).min(depth);
+        let next = start.min(SEQUENCE_MAX).saturating_sub(history);
         let mut incoming = Incoming {
             publisher: source.id,
             next,
@@ -59,7 +61,7 @@ impl Incoming {
             published: next,
             fence_due: true,
             reliable,
-            depth: source.depth.min(depth),
+            depth,
             lost: 0,
             slots: Vec::new(),
             missing_at: None,
@@ -98,6 +100,7 @@ impl Incoming {
     ) -> Result<Option<Taken>, Error> {
         self.fence_if_due();
         let mut inline = Inline::ZERO;
+        let mut stood = 0;
         for _ in 0..LAPS_MAX {
             if !ring::is_there(self.cell(), self.next) {
                 return Ok(None);
@@ -107,7 +110,7 @@ impl Incoming {
             }
             match ring::look(self.cell(), self.next, &mut inline) {
                 Look::NotYet => return Ok(None),
-                Look::Passed if !self.skip_to_depth()? => return Ok(None),
+                Look::Passed if !self.passed(&mut stood)? => return Ok(None),
                 Look::Passed => {}
                 Look::Inline { length } => {
                     return Ok(Some(self.taken(length, Payload::Inline(inline))));
@@ -166,7 +169,7 @@ impl Incoming {
         }
         let pointer = view.pointer.wrapping_add((u64::from(slot) * view.slot_bytes) as usize);
         prefetch(pointer);
-        let hold = shared.free_hold().ok_or(Error::TooManyHeld { held: shared.qos().held_max })?;
+        let hold = shared.free_hold().ok_or_else(|| too_many_held(shared))?;
         shared.take_hold(hold, self.source.connection, self.next);
         let payload = Payload::Slot { pointer, hold, shared: Arc::as_ptr(shared) };
         Ok(Some(self.taken(length as usize, payload)))
@@ -235,6 +238,28 @@ impl Incoming {
         }
     }
 
+    /// The next sample's cell is being written, or holds a later sample: goes on at the oldest within
+    /// the depth. False if the next sample is not there yet. `stood` counts how often that led no
+    /// further.
+    #[cold]
+    fn passed(&mut self, stood: &mut u32) -> Result<bool, Error> {
+        let next = self.next;
+        // ORDER: acquire, before `published`: an honest publisher has counted all samples before the
+        // one whose cell it writes (P6, then P7, then P2).
+        let seen = load_acquire(&self.cell().sequence);
+        let is_there = self.skip_to_depth()?;
+        let is_written = seen != WRITING && seen > next + 1;
+        let is_counted = seen <= self.published.saturating_add(1);
+        // A cell is either being written, or was read while it was: then it is of a sample that is
+        // `cells` or more ahead, and there is a way on. That it was the next one's own, which has
+        // just been finished, happens once.
+        *stood += u32::from(is_there && self.next == next);
+        match (is_written && !(is_there && is_counted)) || *stood > STOOD_MAX {
+            true => Err(Error::PeerCorrupt { what: "a sample that was never published" }),
+            false => Ok(is_there),
+        }
+    }
+
     /// Goes on at the oldest sample within the depth and counts what lies before it as lost. False
     /// if the next sample is not there yet.
     fn skip_to_depth(&mut self) -> Result<bool, Error> {
@@ -247,9 +272,10 @@ impl Incoming {
         }
         let oldest = self.published.saturating_sub(self.depth);
         if oldest > self.next {
-            let live_from = self.source.live_from.load(Ordering::Relaxed);
-            self.lost += oldest.saturating_sub(self.next.max(live_from));
+            self.lost += oldest - self.next;
             self.next = oldest;
+            // It was a segment of a sample that is passed.
+            self.missing_at = None;
             self.at = (self.next % self.source.cells) as usize;
             self.announce();
             self.fence_if_due();
@@ -262,6 +288,11 @@ impl Incoming {
         // SAFETY: the reader that this is a part of keeps the subscription mapped.
         unsafe { &*self.reading }
     }
+}
+
+#[cold]
+fn too_many_held(shared: &SubscriptionShared) -> Error {
+    Error::TooManyHeld { topic: shared.topic().name.clone(), held: shared.qos().held_max }
 }
 
 /// Has the first line of a payload on its way while it is still being announced.
@@ -281,3 +312,6 @@ fn prefetch(pointer: *const u8) {
     #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
     let _ = pointer;
 }
+
+/// How often a take may find a cell changed that leads it no further; an honest publisher's: once.
+const STOOD_MAX: u32 = 2;

@@ -4,7 +4,7 @@
 use crate::sync::{AtomicU32, AtomicU64};
 
 /// Version of everything in this file; raised with any change.
-pub const VERSION: u64 = 1;
+pub const VERSION: u64 = 2;
 /// First word of a publication segment, stored last: `myelinP1`.
 pub const PUBLICATION_MAGIC: u64 = u64::from_le_bytes(*b"myelinP1");
 /// First word of a subscription segment, stored last: `myelinS1`.
@@ -59,7 +59,9 @@ pub struct PublicationHead {
     pub depth: AtomicU64,
     /// Samples kept for subscribers that come later.
     pub history: AtomicU64,
-    _once: [u8; 64],
+    /// 1 if the publisher waits for reliable subscribers.
+    pub reliable: AtomicU64,
+    _once: [u8; 56],
     /// Samples published so far. The publisher's, for each sample; on a line of its own.
     pub published: AtomicU64,
     _published: [u8; 120],
@@ -91,8 +93,8 @@ pub struct SubscriptionHead {
     /// How many holds there are.
     pub holds: AtomicU64,
     _once: [u8; 72],
-    /// 0, or 1 + the bell's count at which the subscriber fell asleep. Does not change while the
-    /// subscriber polls, so that publishers find it in their own cache.
+    /// 0, or the number of this sleep: never the same twice. Does not change while the subscriber
+    /// polls, so that publishers find it in their own cache.
     pub asleep: AtomicU64,
     _asleep: [u8; 120],
 }
@@ -162,6 +164,7 @@ const _: () = {
     assert!(offset_of!(PublicationHead, cells) == 40);
     assert!(offset_of!(PublicationHead, depth) == 48);
     assert!(offset_of!(PublicationHead, history) == 56);
+    assert!(offset_of!(PublicationHead, reliable) == 64);
     assert!(offset_of!(PublicationHead, published) == 128);
     assert!(offset_of!(PublicationHead, waiting) == 256);
     assert!(offset_of!(PublicationHead, cpu) == 264);

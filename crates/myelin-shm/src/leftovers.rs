@@ -1,11 +1,13 @@
 //! What dead nodes have left in the file system, and who lives: for `myelin doctor`.
 
 use std::io;
-use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 
+use rustix::event::{self, PollFd, PollFlags, Timespec};
+
 use crate::error::Error;
-use crate::link::credentials;
+use crate::link::{Link, Received};
+use crate::message::Message;
 use crate::registry::{self, Call, Registry};
 
 /// The socket of a node that is dead.
@@ -30,6 +32,8 @@ pub struct LiveNode {
     pub group: Option<u32>,
     /// Its id.
     pub node: u64,
+    /// Its name; `None` if it does not answer, as when it is stopped or of another version.
+    pub name: Option<String>,
     /// Its process; 0 if it takes no calls, as when it is stopped, or cannot be seen from here.
     pub pid: u32,
 }
@@ -89,18 +93,35 @@ fn look(
     for name in names(&registry.folder)? {
         let Some(node) = registry::node_of(&name) else { continue };
         let path = registry.socket_path(node);
-        let pid = match registry::call(&path)? {
+        let (name, pid) = match registry::call(&path)? {
             (_, true) => {
                 survey.dead.push(Leftover { path, domain, group });
                 continue;
             }
-            (Call::Connected(socket), _) => credentials(socket.as_fd())?.pid,
-            (Call::Busy, _) => 0,
+            (Call::Connected(socket), _) => greet(Link::new(socket))?,
+            (Call::Busy, _) => (None, 0),
             (Call::Gone | Call::Forbidden, _) => continue,
         };
-        survey.live.push(LiveNode { path, domain, group, node, pid });
+        survey.live.push(LiveNode { path, domain, group, node, name, pid });
     }
     Ok(())
+}
+
+/// Name and process of the node that was called. Who calls greets first, and is no node but says so
+/// as one.
+fn greet(mut link: Link) -> Result<(Option<String>, u32), Error> {
+    let pid = link.credentials()?.pid;
+    let hello = Message::Hello { node: registry::random_node()?, name: GUEST.to_owned() };
+    link.send(&hello, Vec::new());
+    let mut name = None;
+    let mut readable = [PollFd::new(&link, PollFlags::IN)];
+    if matches!(event::poll(&mut readable, Some(&ANSWER_TIME)), Ok(1..))
+        && let Received::Message(Message::Hello { name: told, .. }, _) = link.receive()
+    {
+        name = Some(told);
+    }
+    link.send(&Message::Leaving, Vec::new());
+    Ok((name, pid))
 }
 
 /// The names in a folder, sorted; none if it is not there or not ours to read.
@@ -120,9 +141,17 @@ fn names(folder: &Path) -> Result<Vec<String>, Error> {
     Ok(names)
 }
 
+/// What a node that is asked for its name takes the asker for.
+const GUEST: &str = "myelin doctor";
+/// A node that runs answers at once; one that is stopped must not hold up the others.
+const ANSWER_TIME: Timespec = Timespec { tv_sec: 0, tv_nsec: 200_000_000 };
+
 #[cfg(test)]
 mod tests {
+    use std::time::{Duration, Instant};
+
     use super::*;
+    use crate::node::{Node, NodeOptions};
 
     #[test]
     fn the_dead_are_told_from_the_living_and_removed() {
@@ -134,6 +163,7 @@ mod tests {
         let found = survey(Some(base.path())).unwrap();
         assert_eq!((found.live.len(), found.dead.len()), (1, 1));
         assert_eq!((found.live[0].node, found.live[0].pid), (node, std::process::id()));
+        assert_eq!(found.live[0].name, None, "it listens, and does not answer");
         assert_eq!(found.dead[0].domain, 7);
         assert!(remove(&found.dead[0]).unwrap());
         assert!(survey(Some(base.path())).unwrap().dead.is_empty());
@@ -141,5 +171,19 @@ mod tests {
         let found = survey(Some(base.path())).unwrap();
         assert!(remove(&found.dead[0]).unwrap());
         assert!(!registry.root.exists());
+    }
+
+    #[test]
+    fn the_living_are_asked_for_their_names() {
+        let base = tempfile::tempdir().unwrap();
+        let folder = Some(base.path().to_owned());
+        let options = NodeOptions { name: "camera".to_owned(), folder, ..NodeOptions::default() };
+        let node = Node::open(options).unwrap();
+        let found = survey(Some(base.path())).unwrap();
+        assert_eq!(found.live[0].name.as_deref(), Some("camera"));
+        let end = Instant::now() + Duration::from_secs(20);
+        while !node.peers().unwrap().is_empty() {
+            assert!(Instant::now() < end, "who asked has not left");
+        }
     }
 }

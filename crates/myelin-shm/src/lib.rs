@@ -14,6 +14,7 @@ pub mod bell;
 pub mod error;
 pub mod layout;
 pub mod limits;
+pub mod places;
 pub mod reclaim;
 pub mod ring;
 mod sync;
@@ -84,6 +85,17 @@ mod vigil;
 #[cfg(not(loom))]
 pub mod wait;
 #[cfg(not(loom))]
+mod wake_fd;
+#[cfg(not(loom))]
 mod writer;
 
 pub use error::Error;
+
+/// For the fuzz target `messages`: whatever another process sends is an error, or a message that is
+/// sent as the same bytes.
+#[cfg(fuzzing)]
+pub fn fuzz_message(bytes: &[u8]) {
+    if let Ok(message) = message::Message::decode(bytes) {
+        assert_eq!(message.encode(), bytes);
+    }
+}

@@ -32,7 +32,5 @@ pub const ENDPOINTS_MAX: usize = 16_384;
 pub const EVENTS_MAX: usize = 1_024;
 /// Peers of another version that a node remembers to tell of.
 pub const REFUSED_MAX: usize = 64;
-/// How often a node calls a peer whose queue of callers is full.
-pub const CALLS_MAX: u32 = 64;
 /// How often a folder that others remove at the same time is made again.
 pub const FOLDER_ATTEMPTS_MAX: u32 = 64;

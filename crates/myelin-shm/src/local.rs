@@ -3,18 +3,21 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Weak};
 
+use crate::error::Error;
 use crate::event::{Event, Inbox};
 use crate::publication::PublicationShared;
 use crate::subscription::SubscriptionShared;
 use crate::topic::{EndpointId, SubscriberQos, Topic};
 use crate::vigil::Vigil;
+use crate::wait::now_ns;
 
 /// A publisher of this node.
 pub(crate) struct LocalPublication {
     pub(crate) shared: Arc<PublicationShared>,
-    pub(crate) inbox: Arc<Inbox>,
     /// By subscriber.
     pub(crate) matches: BTreeMap<EndpointId, Match>,
+    /// Subscribers with which a match has failed for a reason that may pass.
+    pub(crate) retries: BTreeMap<EndpointId, Retry>,
     pub(crate) vigil: Option<Vigil>,
 }
 
@@ -28,6 +31,8 @@ pub(crate) struct LocalSubscription {
     pub(crate) inbox: Arc<Inbox>,
     /// By publisher.
     pub(crate) matches: BTreeMap<EndpointId, Match>,
+    /// Publishers with which a match has failed for a reason that may pass.
+    pub(crate) retries: BTreeMap<EndpointId, Retry>,
 }
 
 /// A match, or one that is being made.
@@ -42,6 +47,45 @@ pub(crate) struct Match {
     pub(crate) vigil: Option<Vigil>,
 }
 
+/// When to try again to make a match.
+#[derive(Debug)]
+pub(crate) struct Retry {
+    pub(crate) due_ns: u64,
+    pause_ns: u64,
+}
+
+impl Retry {
+    /// A match has failed: it is to be tried again, if `error` is one that may pass.
+    pub(crate) fn note(retries: &mut BTreeMap<EndpointId, Retry>, id: EndpointId, error: &Error) {
+        if !matches!(error, Error::PeerCorrupt { .. } | Error::LayoutVersion { .. }) {
+            let first = Retry { due_ns: now_ns() + PAUSE_NS_MIN, pause_ns: PAUSE_NS_MIN };
+            retries.entry(id).or_insert(first);
+        }
+    }
+
+    /// Those that are to be tried now; if that fails too, the next time is later.
+    pub(crate) fn due(
+        retries: &mut BTreeMap<EndpointId, Retry>,
+        now_ns: u64,
+        has_room: impl Fn(EndpointId) -> bool,
+    ) -> Vec<EndpointId> {
+        let mut due = Vec::new();
+        for (id, retry) in retries.iter_mut().filter(|(_, retry)| retry.due_ns <= now_ns) {
+            let mut pause_ns = PAUSE_NS_MIN;
+            if has_room(*id) {
+                retry.pause_ns = (2 * retry.pause_ns).min(PAUSE_NS_MAX);
+                pause_ns = retry.pause_ns;
+                due.push(*id);
+            }
+            retry.due_ns = now_ns + pause_ns;
+        }
+        due
+    }
+}
+
+const PAUSE_NS_MIN: u64 = 50_000_000;
+const PAUSE_NS_MAX: u64 = 1_000_000_000;
+
 impl LocalPublication {
     /// The match, or the making of it, ends.
     pub(crate) fn lose(&mut self, subscriber: EndpointId, died: bool) {
@@ -49,7 +93,7 @@ impl LocalPublication {
         if ended.complete {
             self.shared.detach(subscriber);
             let pid = ended.pid;
-            self.inbox.push(Event::Unmatched { endpoint: subscriber, pid, died });
+            self.shared.inbox().push(Event::Unmatched { endpoint: subscriber, pid, died });
         }
     }
 }
@@ -65,8 +109,15 @@ impl LocalSubscription {
             }
         }
         if ended.complete {
-            let pid = ended.pid;
-            self.inbox.push(Event::Unmatched { endpoint: publisher, pid, died });
+            self.tell(Event::Unmatched { endpoint: publisher, pid: ended.pid, died });
+        }
+    }
+
+    /// Tells the user, and ends a wait for it if need be.
+    pub(crate) fn tell(&self, event: Event) {
+        match self.shared.upgrade() {
+            Some(shared) => shared.tell(event),
+            None => self.inbox.push(event),
         }
     }
 }
@@ -97,6 +148,7 @@ mod tests {
                 shared: Arc::downgrade(&shared),
                 inbox: Arc::default(),
                 matches: BTreeMap::from([(publisher, begun)]),
+                retries: BTreeMap::new(),
             };
             subscription.lose(publisher, true);
             assert!(subscription.inbox.drain().is_empty(), "it was not matched");

@@ -2,15 +2,15 @@
 //! publisher's side and the subscriber's. Both sides of a match within one node go the same way;
 //! their messages pass through a queue instead of a socket.
 
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 
-use crate::descriptor::with_more_files;
+use crate::descriptor::duplicate;
 use crate::error::Error;
 use crate::event::Event;
 use crate::limits::MESSAGE_SEGMENTS_MAX;
 use crate::link::Descriptors;
-use crate::local::Match;
+use crate::local::{Match, Retry};
 use crate::message::{Message, SegmentSize};
 use crate::publication::{PublicationShared, SlotSegment, SubscriberView};
 use crate::state::{Kind, Known, State};
@@ -36,7 +36,7 @@ impl State {
         for (publisher, publication) in &self.publications {
             let topic = publication.shared.topic();
             if let Some(reason) = mismatch(topic, &known.topic) {
-                publication.inbox.push(incompatible(id, known.pid, reason));
+                publication.shared.inbox().push(incompatible(id, known.pid, reason));
             } else if topic.name == known.topic.name {
                 fitting.push(*publisher);
             }
@@ -59,20 +59,23 @@ impl State {
         }
     }
 
-    fn offer(&mut self, publisher: EndpointId, subscriber: EndpointId) {
+    /// Offers a publisher of ours to a subscriber, unless it has been done or they do not fit.
+    pub(crate) fn offer(&mut self, publisher: EndpointId, subscriber: EndpointId) {
         let Some(known) = self.known.get(&subscriber) else { return };
         let Some(publication) = self.publications.get_mut(&publisher) else { return };
-        if publication.matches.contains_key(&subscriber)
-            || publication.shared.topic().type_hash != known.topic.type_hash
-        {
+        let (topic, is_subscriber) =
+            (publication.shared.topic(), matches!(known.kind, Kind::Subscriber { .. }));
+        let fits = topic.name == known.topic.name && topic.type_hash == known.topic.type_hash;
+        if publication.matches.contains_key(&subscriber) || !fits || !is_subscriber {
             return;
         }
-        let descriptor = with_more_files(|| publication.shared.descriptor().try_clone_to_owned());
+        let descriptor = duplicate(publication.shared.descriptor(), "passing a publisher on");
         let descriptor = match descriptor {
             Ok(descriptor) => Arc::new(descriptor),
             Err(error) => {
-                let reason = Error::system("passing a publisher on", error).to_string();
-                publication.inbox.push(incompatible(subscriber, known.pid, reason));
+                publication.shared.inbox().push(refusal(subscriber, known.pid, &error));
+                Retry::note(&mut publication.retries, subscriber, &error);
+                self.poll.wake();
                 return;
             }
         };
@@ -129,12 +132,15 @@ impl State {
             Ok((connection, descriptors)) => {
                 let begun = Match { via, pid, complete: false, vigil: None };
                 subscription.matches.insert(publisher, begun);
-                let event = descriptors.len() == 3;
-                let accept = Message::Accept { publisher, subscriber, connection, event };
+                subscription.retries.remove(&publisher);
+                let wake_end = descriptors.len() == 3;
+                let accept = Message::Accept { publisher, subscriber, connection, wake_end };
                 self.post(via, accept, descriptors);
             }
             Err(error) => {
                 subscription.inbox.push(refusal(publisher, pid, &error));
+                Retry::note(&mut subscription.retries, publisher, &error);
+                self.poll.wake();
                 let reason = error.to_string();
                 self.post(via, Message::Declined { publisher, subscriber, reason }, Vec::new());
             }
@@ -184,12 +190,15 @@ impl State {
         match view.and_then(|view| publication.shared.attach(view)) {
             Ok(start) => {
                 begun.complete = true;
-                publication.inbox.push(Event::Matched { endpoint: subscriber, pid });
+                publication.retries.remove(&subscriber);
+                publication.shared.inbox().push(Event::Matched { endpoint: subscriber, pid });
                 self.post(via, Message::Matched { publisher, subscriber, start }, Vec::new());
             }
             Err(error) => {
                 publication.matches.remove(&subscriber);
-                publication.inbox.push(refusal(subscriber, pid, &error));
+                publication.shared.inbox().push(refusal(subscriber, pid, &error));
+                Retry::note(&mut publication.retries, subscriber, &error);
+                self.poll.wake();
                 let reason = error.to_string();
                 self.post(via, Message::Withdrawn { publisher, subscriber, reason }, Vec::new());
             }
@@ -221,6 +230,9 @@ impl State {
             self.poll.wake();
         }
         subscription.inbox.push(Event::Matched { endpoint: publisher, pid });
+        for reason in reductions(&subscription.qos, shared.offered(publisher)) {
+            subscription.inbox.push(Event::QosReduced { endpoint: publisher, pid, reason });
+        }
     }
 
     /// A subscriber of ours ends its match with a publisher.
@@ -229,6 +241,8 @@ impl State {
         let Some(via) = subscription.matches.get(&publisher).map(|each| each.via) else { return };
         let pid = subscription.matches[&publisher].pid;
         subscription.inbox.push(refusal(publisher, pid, error));
+        Retry::note(&mut subscription.retries, publisher, error);
+        self.poll.wake();
         subscription.lose(publisher, false);
         let reason = error.to_string();
         self.post(via, Message::Declined { publisher, subscriber, reason }, Vec::new());
@@ -243,7 +257,7 @@ impl State {
     ) {
         let Some(publication) = self.publications.get_mut(&publisher) else { return };
         if let Some(pid) = publication.matches.get(&subscriber).map(|each| each.pid) {
-            publication.inbox.push(incompatible(subscriber, pid, reason));
+            publication.shared.inbox().push(incompatible(subscriber, pid, reason));
             publication.lose(subscriber, false);
         }
     }
@@ -267,13 +281,65 @@ impl State {
         let Some(known) = self.known.remove(&endpoint) else { return };
         match known.kind {
             Kind::Publisher => {
-                self.subscriptions.values_mut().for_each(|it| it.lose(endpoint, died));
+                for subscription in self.subscriptions.values_mut() {
+                    subscription.retries.remove(&endpoint);
+                    subscription.lose(endpoint, died);
+                }
             }
             Kind::Subscriber { .. } => {
-                self.publications.values_mut().for_each(|it| it.lose(endpoint, died));
+                for publication in self.publications.values_mut() {
+                    publication.retries.remove(&endpoint);
+                    publication.lose(endpoint, died);
+                }
             }
         }
     }
+
+    /// Makes the matches that have failed, and may be possible by now.
+    pub(crate) fn match_again(&mut self) {
+        let now_ns = now_ns();
+        let (mut asks, mut offers) = (Vec::new(), Vec::new());
+        for (subscriber, subscription) in &mut self.subscriptions {
+            let Some(shared) = subscription.shared.upgrade() else { continue };
+            let has_room = |publisher| shared.has_room_for(publisher);
+            let due = Retry::due(&mut subscription.retries, now_ns, has_room);
+            asks.extend(due.into_iter().map(|publisher| (publisher, *subscriber)));
+        }
+        for (publisher, publication) in &mut self.publications {
+            let has_room = |_| publication.shared.has_room();
+            let due = Retry::due(&mut publication.retries, now_ns, has_room);
+            offers.extend(due.into_iter().map(|subscriber| (*publisher, subscriber)));
+        }
+        for (publisher, subscriber) in asks {
+            if let Some(via) = self.known.get(&publisher).map(|known| known.via) {
+                self.post(via, Message::Ask { publisher, subscriber }, Vec::new());
+            }
+        }
+        for (publisher, subscriber) in offers {
+            self.offer(publisher, subscriber);
+        }
+    }
+}
+
+/// What a subscriber asks for and a publisher of this depth, which is reliable or not, does not offer.
+fn reductions(qos: &SubscriberQos, offered: Option<(u64, bool)>) -> Vec<String> {
+    let Some((depth, reliable)) = offered else { return Vec::new() };
+    let mut reasons = Vec::new();
+    if u64::from(qos.depth) > depth {
+        reasons.push(format!(
+            "the subscriber asks for a depth of {}, the publisher has {depth}: further behind, samples \
+             are lost; set the publisher's depth to {0}",
+            qos.depth
+        ));
+    }
+    if is_reliable(qos) && !reliable {
+        reasons.push(
+            "the subscriber asks for reliability, the publisher is best effort and does not wait for \
+             it; make the publisher reliable"
+                .to_owned(),
+        );
+    }
+    reasons
 }
 
 /// Why two endpoints do not match, if they are on one topic and do not.
@@ -312,14 +378,22 @@ fn accept(
     descriptors: Vec<OwnedFd>,
 ) -> Result<(u32, Descriptors), Error> {
     let [publication] = exactly(descriptors)?;
-    let (subscription, bell, event) = shared.descriptors();
-    let own = |fd: std::os::fd::BorrowedFd<'_>| {
-        let fd = with_more_files(|| fd.try_clone_to_owned());
-        fd.map(Arc::new).map_err(|error| Error::system("passing a subscriber on", error))
-    };
-    let ours = [Some(subscription), Some(bell), event].into_iter().flatten().map(own);
-    let ours = ours.collect::<Result<_, _>>()?;
-    Ok((shared.reserve(publisher, publication, Vec::new())?, ours))
+    let connection = shared.reserve(publisher, publication, Vec::new())?;
+    let passed = passed_on(shared, connection);
+    let passed = passed.inspect_err(|_| shared.publisher_never_came(publisher))?;
+    Ok((connection, passed.into_iter().map(Arc::new).collect()))
+}
+
+/// Subscription segment, bell and perhaps a wake end, for the publisher of a connection.
+pub(crate) fn passed_on(
+    shared: &SubscriptionShared,
+    connection: u32,
+) -> Result<Vec<OwnedFd>, Error> {
+    let own = |fd: BorrowedFd<'_>| duplicate(fd, "passing a subscriber on");
+    let (subscription, bell) = shared.descriptors();
+    let mut passed = vec![own(subscription)?, own(bell)?];
+    passed.extend(shared.wake_end(connection)?);
+    Ok(passed)
 }
 
 fn add_segments(
@@ -332,8 +406,7 @@ fn add_segments(
         return Err(Error::TooManyFiles);
     }
     for (size, fd) in segments.iter().zip(descriptors) {
-        let fd = with_more_files(|| fd.as_fd().try_clone_to_owned());
-        let fd = fd.map_err(|error| Error::system("mapping a publisher's slots", error))?;
+        let fd = duplicate(fd.as_fd(), "mapping a publisher's slots")?;
         shared.map_segment(publisher, size.number, size.slot_bytes, size.slots, fd)?;
     }
     Ok(())
@@ -349,7 +422,7 @@ fn view(
     let Kind::Subscriber { reliable, history } = known.kind else {
         return Err(Error::PeerCorrupt { what: "an answer of a publisher" });
     };
-    let event = if descriptors.len() == 3 { descriptors.pop() } else { None };
+    let wake_end = if descriptors.len() == 3 { descriptors.pop() } else { None };
     let [subscription, bell] = exactly(descriptors)?;
     SubscriberView::map(
         subscriber,
@@ -361,7 +434,7 @@ fn view(
         publication.id(),
         subscription,
         bell,
-        event,
+        wake_end,
     )
 }
 

@@ -29,14 +29,16 @@ pub(crate) enum Message {
     Offer { publisher: EndpointId, subscriber: EndpointId },
     /// Slot segments of a publisher, for all it has made an offer to. With one descriptor each.
     Segments { publisher: EndpointId, segments: Vec<SegmentSize> },
-    /// The answer to an offer. With subscription segment, bell and perhaps an eventfd.
-    Accept { publisher: EndpointId, subscriber: EndpointId, connection: u32, event: bool },
+    /// The answer to an offer. With subscription segment, bell and perhaps a wake end.
+    Accept { publisher: EndpointId, subscriber: EndpointId, connection: u32, wake_end: bool },
     /// From now on the publisher looks at the subscriber.
     Matched { publisher: EndpointId, subscriber: EndpointId, start: u64 },
     /// The publisher's side ends this one match, or does not begin it.
     Withdrawn { publisher: EndpointId, subscriber: EndpointId, reason: String },
     /// The subscriber's side ends this one match, or does not begin it.
     Declined { publisher: EndpointId, subscriber: EndpointId, reason: String },
+    /// The subscriber has declined an offer before, and could take another one now.
+    Ask { publisher: EndpointId, subscriber: EndpointId },
     /// The node leaves in good order: the end of the link is no death.
     Leaving,
 }
@@ -58,7 +60,7 @@ impl Message {
         match self {
             Message::Offer { .. } => 1,
             Message::Segments { segments, .. } => segments.len(),
-            Message::Accept { event, .. } => 2 + usize::from(*event),
+            Message::Accept { wake_end, .. } => 2 + usize::from(*wake_end),
             _ => 0,
         }
     }
@@ -86,17 +88,17 @@ impl Message {
             Message::Unpublished { publisher: id } | Message::Unsubscribed { subscriber: id } => {
                 put_words(&mut to, &[*id]);
             }
-            Message::Offer { publisher, subscriber } => {
+            Message::Offer { publisher, subscriber } | Message::Ask { publisher, subscriber } => {
                 put_words(&mut to, &[*publisher, *subscriber]);
             }
             Message::Segments { publisher, segments } => {
                 put_words(&mut to, &[*publisher]);
                 put_segments(&mut to, segments);
             }
-            Message::Accept { publisher, subscriber, connection, event } => {
+            Message::Accept { publisher, subscriber, connection, wake_end } => {
                 put_words(&mut to, &[*publisher, *subscriber]);
                 to.extend(connection.to_le_bytes());
-                to.push(u8::from(*event));
+                to.push(u8::from(*wake_end));
             }
             Message::Matched { publisher, subscriber, start } => {
                 put_words(&mut to, &[*publisher, *subscriber, *start]);
@@ -140,6 +142,7 @@ impl Message {
             Message::Withdrawn { .. } => 11,
             Message::Declined { .. } => 12,
             Message::Leaving => 13,
+            Message::Ask { .. } => 14,
         }
     }
 }
@@ -199,7 +202,7 @@ impl Rest<'_> {
                 publisher: self.u64()?,
                 subscriber: self.u64()?,
                 connection: self.u32()?,
-                event: self.flag()?,
+                wake_end: self.flag()?,
             },
             10 => Message::Matched {
                 publisher: self.u64()?,
@@ -217,6 +220,7 @@ impl Rest<'_> {
                 reason: self.text()?,
             },
             13 => Message::Leaving,
+            14 => Message::Ask { publisher: self.u64()?, subscriber: self.u64()? },
             _ => return Err(Error::PeerCorrupt { what: "a message of unknown kind" }),
         })
     }

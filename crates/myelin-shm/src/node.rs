@@ -10,7 +10,6 @@ use crate::attendant::{self, Core, Notice};
 use crate::descriptor::NodeFd;
 pub use crate::endpoint::{Observer, Publisher, Subscriber};
 use crate::error::Error;
-use crate::event::Inbox;
 use crate::fork;
 pub use crate::latency_guard::LATENCY_DEVICE;
 use crate::latency_guard::LatencyGuard;
@@ -92,7 +91,7 @@ impl Node {
     pub fn open(options: NodeOptions) -> Result<Node, Error> {
         if options.name.len() > NAME_BYTES_MAX || options.name.chars().any(char::is_control) {
             let remedy = "a node's name has at most 255 bytes and no control characters";
-            return Err(Error::Setting { field: "name", value: options.name, remedy });
+            return Err(Error::Setting { topic: None, field: "name", value: options.name, remedy });
         }
         let latency_guard = options.latency_guard.then(LatencyGuard::hold).transpose()?;
         let base = options.folder.as_deref().unwrap_or(Path::new(FOLDER));
@@ -140,7 +139,7 @@ impl Node {
         let id = core.lock().new_endpoint(&topic)?;
         let (mut writer, shared) = Writer::create(id, &topic, qos)?;
         writer.enter_on(self.stage(&topic));
-        let (inbox, weak) = (Arc::new(Inbox::default()), Arc::downgrade(core));
+        let (inbox, weak) = (shared.inbox().clone(), Arc::downgrade(core));
         shared.on_growth(Box::new(move |segment| {
             if let Some(core) = weak.upgrade().filter(|core| !core.is_forked()) {
                 core.change(|state| state.grown(id, segment));
@@ -148,7 +147,7 @@ impl Node {
         }));
         core.change(|state| {
             state.check_type(&topic)?; // once more: others may have come meanwhile
-            state.add_publication(shared, inbox.clone());
+            state.add_publication(shared);
             Ok(())
         })?;
         Ok(Publisher::new(writer, id, self.clone(), inbox))
@@ -163,7 +162,7 @@ impl Node {
         topic.check()?;
         let id = core.lock().new_endpoint(&topic)?;
         let (reader, shared) = Reader::create(id, &topic, qos)?;
-        let (inbox, weak) = (Arc::new(Inbox::default()), Arc::downgrade(core));
+        let (inbox, weak) = (shared.inbox().clone(), Arc::downgrade(core));
         shared.on_corrupt(Box::new(move |publisher| {
             if let Some(core) = weak.upgrade().filter(|core| !core.is_forked()) {
                 core.notify(Notice::Corrupt { publisher, subscriber: id });
@@ -171,7 +170,7 @@ impl Node {
         }));
         core.change(|state| {
             state.check_type(&topic)?;
-            state.add_subscription(&shared, inbox.clone());
+            state.add_subscription(&shared);
             Ok(())
         })?;
         // The samples keep the node: were it to leave, publishers would reuse their memory.

@@ -12,7 +12,7 @@ use rustix::net::SocketFlags;
 use crate::descriptor::with_more_files;
 use crate::error::Error;
 use crate::event::Event;
-use crate::limits::{CALLS_MAX, LINKS_MAX, REFUSED_MAX};
+use crate::limits::{LINKS_MAX, REFUSED_MAX};
 use crate::link::{Link, Received, Sent};
 use crate::message::Message;
 use crate::registry::Call;
@@ -27,6 +27,7 @@ pub(crate) struct Peer {
     pub(crate) node: Option<u64>,
     pub(crate) name: String,
     pub(crate) pid: u32,
+    uid: u32,
     /// We have called it.
     called: bool,
     /// Both sides have greeted, and this link stays.
@@ -89,6 +90,7 @@ impl State {
         if self.paused_until_ns.is_some_and(due) {
             self.pause_listening(None);
         }
+        self.match_again();
     }
 
     /// Takes all calls that wait.
@@ -183,9 +185,11 @@ impl State {
     }
 
     fn call_later(&mut self, node: u64, calls: u32) {
-        if calls < CALLS_MAX && self.redials.len() < LINKS_MAX {
+        // For as long as it has a socket: it may be stopped, or descriptors may be short.
+        if self.redials.len() < LINKS_MAX {
             let pause_ns = (REDIAL_NS_MIN << calls.min(16)).min(REDIAL_NS_MAX);
-            self.redials.push(Redial { node, due_ns: now_ns() + pause_ns, calls: calls + 1 });
+            let calls = calls.saturating_add(1);
+            self.redials.push(Redial { node, due_ns: now_ns() + pause_ns, calls });
             self.poll.wake();
         }
     }
@@ -208,6 +212,7 @@ impl State {
             node,
             name: String::new(),
             pid: who.pid,
+            uid: who.uid,
             called,
             greeted: false,
             told: false,
@@ -246,6 +251,9 @@ impl State {
             return Err(Error::PeerCorrupt { what: "the greeting of another node" });
         }
         if !peer.called {
+            if self.is_impostor(key, node) {
+                return Err(Error::PeerCorrupt { what: "the greeting of another process's node" });
+            }
             if !self.shall_stay(node) {
                 self.end_link(key, false);
                 return Ok(());
@@ -259,6 +267,16 @@ impl State {
         }
         self.post(key, Message::Ready, Vec::new());
         Ok(())
+    }
+
+    /// Whether the process at the other end of a link has not the node it says it is. Ids are no
+    /// secret, and who is taken for a node has that node's link ended.
+    fn is_impostor(&self, key: u64, node: u64) -> bool {
+        let who = |peer: &Peer| (peer.uid, peer.pid);
+        let speaker = who(&self.peers[&key]);
+        let mut others = self.peers.iter().filter(|(other, _)| **other != key);
+        others.any(|(_, peer)| peer.node == Some(node) && who(peer) != speaker)
+            || self.registry.owner(node).is_some_and(|owner| owner != speaker.0)
     }
 
     /// Whether a call by `node` is to be answered; if so, ends the link there was before.
@@ -287,7 +305,7 @@ impl State {
         let theirs = |via: u64| via == key;
         for publication in self.publications.values() {
             for (id, _) in publication.matches.iter().filter(|(_, each)| theirs(each.via)) {
-                publication.inbox.push(Event::Corrupt { endpoint: *id });
+                publication.shared.inbox().push(Event::Corrupt { endpoint: *id });
             }
         }
         for subscription in self.subscriptions.values() {
@@ -306,7 +324,7 @@ impl State {
             self.greet(key); // so that the other side learns our version
         }
         let reason = error.to_string();
-        let publishers = self.publications.values().map(|it| &it.inbox);
+        let publishers = self.publications.values().map(|it| it.shared.inbox());
         for inbox in publishers.chain(self.subscriptions.values().map(|it| &it.inbox)) {
             inbox.push(Event::Incompatible { endpoint, pid, reason: reason.clone() });
         }
@@ -325,3 +343,6 @@ const SEND_AGAIN_NS: u64 = 10_000_000;
 const PAUSE_NS: u64 = 100_000_000;
 const REDIAL_NS_MIN: u64 = 1_000_000;
 const REDIAL_NS_MAX: u64 = 1_000_000_000;
+
+#[cfg(test)]
+mod tests;

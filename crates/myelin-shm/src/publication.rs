@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
 use crate::error::Error;
+use crate::event::Inbox;
 use crate::layout::{
     Cell, PUBLICATION_HEAD_BYTES, PUBLICATION_MAGIC, PublicationHead, VERSION, publication_bytes,
 };
@@ -15,9 +16,9 @@ use crate::limits::SUBSCRIBERS_MAX;
 use crate::segment::{Segment, Writers};
 pub use crate::subscriber_view::SubscriberView;
 use crate::sync::lock;
-use crate::topic::{EndpointId, PublisherQos, Topic};
+use crate::topic::{EndpointId, PublisherQos, Reliability, Topic};
 use crate::wait;
-pub use crate::writer::{RawLoan, SlotCounts, Writer};
+pub use crate::writer::{Published, RawLoan, SlotCounts, Writer};
 
 /// A segment of slots, to be passed to subscribers.
 #[derive(Clone, Debug)]
@@ -41,6 +42,7 @@ pub struct PublicationShared {
     qos: PublisherQos,
     segment: Segment,
     fd: OwnedFd,
+    inbox: Arc<Inbox>,
     slots: Mutex<Vec<SlotSegment>>,
     subscribers: Mutex<Vec<Arc<SubscriberView>>>,
     /// Set when `subscribers` has changed; cleared by the writer before it looks.
@@ -57,7 +59,7 @@ impl PublicationShared {
         qos: PublisherQos,
     ) -> Result<Arc<PublicationShared>, Error> {
         topic.check()?;
-        qos.check()?;
+        qos.check(topic)?;
         let cells = u64::from(qos.depth) + 1;
         let bytes = publication_bytes(cells);
         let (segment, fd) = Segment::create("myelin-publication", bytes, Writers::Owner)?;
@@ -67,6 +69,7 @@ impl PublicationShared {
             qos,
             segment,
             fd,
+            inbox: Arc::default(),
             slots: Mutex::default(),
             subscribers: Mutex::default(),
             changed: AtomicBool::new(false),
@@ -81,6 +84,8 @@ impl PublicationShared {
         head.cells.store(cells, Ordering::Relaxed);
         head.depth.store(u64::from(qos.depth), Ordering::Relaxed);
         head.history.store(u64::from(qos.history), Ordering::Relaxed);
+        let reliable = qos.reliability == Reliability::Reliable;
+        head.reliable.store(u64::from(reliable), Ordering::Relaxed);
         head.cpu.store(u64::MAX, Ordering::Relaxed);
         // ORDER: last, though the descriptor's passage orders it already: a half-made head never
         // has the magic.
@@ -103,6 +108,16 @@ impl PublicationShared {
         &self.qos
     }
 
+    /// What its user learns.
+    pub(crate) fn inbox(&self) -> &Arc<Inbox> {
+        &self.inbox
+    }
+
+    /// Whether it could be matched with one more.
+    pub(crate) fn has_room(&self) -> bool {
+        self.matched() < SUBSCRIBERS_MAX
+    }
+
     /// The publication segment, to be passed to subscribers.
     pub fn descriptor(&self) -> BorrowedFd<'_> {
         self.fd.as_fd()
@@ -123,8 +138,8 @@ impl PublicationShared {
     pub fn attach(&self, view: SubscriberView) -> Result<u64, Error> {
         let mut subscribers = lock(&self.subscribers);
         if subscribers.len() >= SUBSCRIBERS_MAX {
-            let limit = SUBSCRIBERS_MAX as u64;
-            return Err(Error::TooMany { what: "subscribers of one publisher", limit });
+            let (topic, limit) = (Some(self.topic.name.clone()), SUBSCRIBERS_MAX as u64);
+            return Err(Error::TooMany { topic, what: "subscribers of one publisher", limit });
         }
         // Until the writer has looked, its reclaim must not free what the newcomer may begin with.
         view.begin_at(0);

@@ -9,15 +9,17 @@ use std::sync::atomic::{Ordering, fence};
 
 use crate::bell;
 use crate::error::Error;
+use crate::event::Event;
 use crate::incoming::Incoming;
 use crate::predict::{self, Ended, Predictor, Waiter};
 use crate::source::Source;
-use crate::subscription::SubscriptionShared;
+use crate::subscription::{Asleep, SubscriptionShared};
 use crate::taken::Taken;
-use crate::topic::{EndpointId, SubscriberQos, Topic};
+use crate::topic::{EndpointId, Reliability, SubscriberQos, Topic};
 use crate::wait::{
     self, Habit, LOOKS_PER_CLOCK_READ, NEVER, PREDICTIVE_CPU_PERMILLE, SPIN_NS, Wait,
 };
+use crate::wake_fd::WakeFd;
 
 /// The taking side. Used by one thread at a time.
 pub struct Reader {
@@ -31,8 +33,9 @@ pub struct Reader {
     habit: Habit,
     /// Since the first predictive wait.
     predictor: Option<Box<Predictor>>,
-    /// The bell's count when the descriptor was armed last.
-    armed: u32,
+    /// The number of the last sleep, and the bell's count when it began.
+    sleeps: u64,
+    count: u32,
     /// Counts the changes to `connections`.
     changes: u32,
 }
@@ -53,7 +56,8 @@ impl Reader {
             lost: 0,
             habit: Habit::NEW,
             predictor: None,
-            armed: 0,
+            sleeps: 0,
+            count: 0,
             changes: 0,
         };
         Ok((reader, shared))
@@ -85,7 +89,7 @@ impl Reader {
         if let Some(taken) = self.take_now()? {
             return Ok(Some(taken));
         }
-        if self.shared.event().is_none() || !self.arm() {
+        if self.shared.wake_fd().is_none() || !self.arm() {
             return Ok(None);
         }
         self.take_now()
@@ -131,13 +135,24 @@ impl Reader {
                 }
                 Ok(None) => {}
                 Ok(Some(taken)) => {
-                    self.lost = self.lost.saturating_add(taken.lost_before);
+                    if taken.lost_before > 0 {
+                        self.note_loss(&taken);
+                    }
                     return Ok(Some(taken));
                 }
                 Err(error) => return Err(self.failed(at, error)),
             }
         }
         Ok(None)
+    }
+
+    #[cold]
+    fn note_loss(&mut self, taken: &Taken) {
+        let (endpoint, samples) = (taken.publisher, taken.lost_before);
+        self.lost = self.lost.saturating_add(samples);
+        if self.shared.qos().reliability == Reliability::Reliable {
+            self.shared.inbox().push(Event::Lost { endpoint, samples });
+        }
     }
 
     /// Ends the match with a publisher whose samples are not what they should be.
@@ -162,6 +177,7 @@ impl Reader {
         let publisher = self.connections.remove(at);
         self.changes = self.changes.wrapping_add(1);
         publisher.source.gone.store(true, Ordering::Relaxed);
+        finish(&publisher.source);
         self.shared.tell_corrupt(publisher.source.id);
         self.lingering.push(publisher.source);
     }
@@ -221,8 +237,7 @@ impl Reader {
 
     /// Whether a publisher last ran on the CPU we are on: it cannot publish while we spin.
     fn shares_a_core(&self) -> bool {
-        // SAFETY: no preconditions.
-        let cpu = unsafe { libc::sched_getcpu() } as u64;
+        let cpu = crate::wait::cpu();
         let cpu_of = |publisher: &Incoming| publisher.source.head().cpu.load(Ordering::Relaxed);
         self.connections.iter().any(|publisher| cpu_of(publisher) == cpu)
     }
@@ -230,40 +245,49 @@ impl Reader {
     /// S1 to S3.
     fn sleep(&mut self, until_ns: u64) -> Ended {
         loop {
-            let shared = self.shared.clone();
-            let (asleep, rings) = (&shared.head().asleep, &shared.bell().rings);
-            let count = bell::fall_asleep(asleep, rings);
-            let came = self.is_ready(false);
-            let stop = shared.is_interrupted();
-            let timer = !came && !stop && !wait::sleep(rings, count, until_ns);
-            bell::wake_up(asleep);
-            if came || self.is_ready(false) {
+            let asleep = self.fall_asleep();
+            let stop = self.shared.is_interrupted();
+            let is_late = || until_ns != NEVER && wait::now_ns() >= until_ns;
+            let timer = match asleep {
+                Some(asleep) if !stop => !self.shared.sleep(asleep.until(until_ns)) && is_late(),
+                _ => false,
+            };
+            self.shared.wake_up();
+            if asleep.is_none() || self.is_ready(false) {
                 return if timer { Ended::SampleAtTime } else { Ended::Sample };
             }
             if stop || self.shared.is_forked() {
                 return Ended::Stopped;
             }
-            if timer || (until_ns != NEVER && wait::now_ns() >= until_ns) {
+            if timer || is_late() {
                 return Ended::Time;
             }
         }
     }
 
+    /// S1, S2: says that the subscriber sleeps. `None` if there is a sample.
+    pub(crate) fn fall_asleep(&mut self) -> Option<Asleep> {
+        self.sleeps += 1;
+        let (asleep, rings) = (&self.shared.head().asleep, &self.shared.bell().rings);
+        self.count = bell::fall_asleep(asleep, rings, self.sleeps);
+        let asleep = Asleep::new(self.count, self.connections.len());
+        (!self.is_ready(false)).then_some(asleep)
+    }
+
     /// Empties the descriptor and has it written to at the next sample. True if one has come
     /// meanwhile.
     fn arm(&mut self) -> bool {
-        let shared = self.shared.clone();
-        let (asleep, rings) = (&shared.head().asleep, &shared.bell().rings);
-        let is_armed = asleep.load(Ordering::Relaxed) == u64::from(self.armed) + 1
-            && rings.load(Ordering::Relaxed) == self.armed;
-        if is_armed {
-            return false;
+        // Also when it is armed: a publisher may have counted the bell up, have been overtaken by us,
+        // and have written only then.
+        let was_readable = self.shared.wake_fd().is_some_and(WakeFd::drain);
+        let (asleep, rings) = (&self.shared.head().asleep, &self.shared.bell().rings);
+        let is_armed = asleep.load(Ordering::Relaxed) == self.sleeps
+            && rings.load(Ordering::Relaxed) == self.count
+            && self.sleeps > 0;
+        if is_armed && !was_readable {
+            return false; // nobody has rung since
         }
-        if let Some(event) = shared.event() {
-            let _ = rustix::io::read(event, &mut [0; 8]);
-        }
-        self.armed = bell::fall_asleep(asleep, rings);
-        self.is_ready(false)
+        self.fall_asleep().is_none()
     }
 
     /// Takes note of publishers that have come or gone.
@@ -292,12 +316,19 @@ impl Reader {
             let gone = publisher.source.gone.load(Ordering::Acquire);
             let finished = gone && !publisher.is_ready(false);
             if finished {
+                finish(&publisher.source);
                 lingering.push(publisher.source.clone());
             }
             !finished
         });
         lingering.retain(|source| !shared.forget(source));
     }
+}
+
+/// Nothing more is read of it: its connection is free as soon as nothing of it is held.
+fn finish(source: &Source) {
+    // ORDER: release pairs with the acquire in `forget_finished`: our holds of it are announced.
+    source.finished.store(true, Ordering::Release);
 }
 
 /// What a prediction is carried out with.

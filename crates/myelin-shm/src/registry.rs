@@ -68,6 +68,7 @@ impl Registry {
             }
         }
         Err(Error::TooMany {
+            topic: None,
             what: "attempts to make a folder that others remove",
             limit: u64::from(FOLDER_ATTEMPTS_MAX),
         })
@@ -102,6 +103,12 @@ impl Registry {
     /// Path of a node's socket.
     pub(crate) fn socket_path(&self, node: u64) -> PathBuf {
         self.folder.join(format!("{:010x}{SOCKET}", node >> 24))
+    }
+
+    /// The user that a node's socket belongs to, if it has one.
+    pub(crate) fn owner(&self, node: u64) -> Option<u32> {
+        use std::os::unix::fs::MetadataExt;
+        std::fs::symlink_metadata(self.socket_path(node)).ok().map(|socket| socket.uid())
     }
 
     /// Removes the node's socket, and the folders that are empty then.
@@ -155,6 +162,7 @@ impl Registry {
                 ),
             },
             Errno::NAMETOOLONG => Error::Setting {
+                topic: None,
                 field: "folder",
                 value: path.display().to_string(),
                 remedy: "a socket's path has at most 107 bytes; choose a shorter folder",
@@ -193,7 +201,7 @@ fn socket() -> Result<OwnedFd, Errno> {
 }
 
 /// 40 random bits above 24 zeros; not 0.
-fn random_node() -> Result<u64, Error> {
+pub(crate) fn random_node() -> Result<u64, Error> {
     loop {
         let node = folder::random_word()? << 24;
         if node != 0 {

@@ -57,6 +57,14 @@ impl Segment {
         if bytes > UNASKED_BYTES_MAX && bytes + RESERVE_BYTES > memory::available() {
             return Err(Error::NoMemory { bytes });
         }
+        if cfg!(miri) { Ok(heap::create(bytes)) } else { Self::create_sealed(name, bytes, writers) }
+    }
+
+    fn create_sealed(
+        name: &str,
+        bytes: u64,
+        writers: Writers,
+    ) -> Result<(Segment, OwnedFd), Error> {
         let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
         let doing = "making a shared segment";
         let fd = with_more_files(|| rustix::fs::memfd_create(name, flags))
@@ -79,12 +87,18 @@ impl Segment {
     /// Maps a segment that another process made and alone can write. Fails if it is not sealed so
     /// or smaller than `bytes`.
     pub fn map_theirs(fd: BorrowedFd<'_>, bytes: u64) -> Result<Segment, Error> {
+        if cfg!(miri) {
+            return heap::find(fd, bytes);
+        }
         let size = check(fd, bytes, Writers::Owner)?;
         Self::map(fd, size, ProtFlags::READ)
     }
 
     /// Maps a segment that everyone who knows it may write, writable.
     pub fn map_shared(fd: BorrowedFd<'_>, bytes: u64) -> Result<Segment, Error> {
+        if cfg!(miri) {
+            return heap::find(fd, bytes);
+        }
         let size = check(fd, bytes, Writers::Everyone)?;
         Self::map(fd, size, ProtFlags::READ | ProtFlags::WRITE)
     }
@@ -164,6 +178,9 @@ impl Drop for Segment {
         if fork::is_forked(self.fork) {
             return; // not mapped in a child; something else may lie there
         }
+        if cfg!(miri) {
+            return;
+        }
         // SAFETY: the mapping is ours and nothing borrows from it any more.
         let unmapped = unsafe { rustix::mm::munmap(self.pointer.as_ptr().cast(), self.bytes) };
         debug_assert!(unmapped.is_ok());
@@ -187,6 +204,41 @@ fn check(fd: BorrowedFd<'_>, bytes: u64, writers: Writers) -> Result<u64, Error>
         return Err(Error::PeerCorrupt { what: "a segment without memory" });
     }
     Ok(size)
+}
+
+/// Miri knows neither memfds nor shared mappings: under it, a segment is memory of this process, and
+/// its descriptor, an eventfd, counts its number. It stays until the end of the process.
+mod heap {
+    use std::alloc::{Layout, alloc_zeroed};
+    use std::sync::Mutex;
+
+    use rustix::event::{EventfdFlags, eventfd};
+
+    use super::*;
+
+    pub(super) fn create(bytes: u64) -> (Segment, OwnedFd) {
+        let layout = Layout::from_size_align(bytes as usize, PAGE_BYTES as usize).unwrap();
+        // SAFETY: a page at least.
+        let pointer = NonNull::new(unsafe { alloc_zeroed(layout) }).expect("memory");
+        let segment = || Segment { pointer, bytes: bytes as usize, fork: fork::mark() };
+        let mut all = ALL.lock().unwrap();
+        all.push(segment());
+        (segment(), eventfd(all.len() as u32, EventfdFlags::CLOEXEC).unwrap())
+    }
+
+    pub(super) fn find(fd: BorrowedFd<'_>, bytes: u64) -> Result<Segment, Error> {
+        let all = ALL.lock().unwrap();
+        let mut number = [0; 8];
+        rustix::io::read(fd, &mut number).unwrap();
+        rustix::io::write(fd, &number).unwrap();
+        let found = &all[u64::from_ne_bytes(number) as usize - 1];
+        match bytes <= found.bytes() {
+            true => Ok(Segment { pointer: found.pointer, bytes: found.bytes, fork: fork::mark() }),
+            false => Err(Error::PeerCorrupt { what: "a segment shorter than its content" }),
+        }
+    }
+
+    static ALL: Mutex<Vec<Segment>> = Mutex::new(Vec::new());
 }
 
 const PAGE_BYTES: u64 = 4096;

@@ -23,10 +23,13 @@ pub struct Source {
     pub(crate) cells: u64,
     pub(crate) depth: u64,
     pub(crate) history: u64,
-    /// Sequence from which on a sample not read is a sample lost.
-    pub(crate) live_from: AtomicU64,
+    pub(crate) reliable: bool,
+    /// Sequence of the first sample that was published to the subscriber; its history comes before.
+    pub(crate) start: AtomicU64,
     /// The publisher has left or died; what is in the ring is still to be read.
     pub(crate) gone: AtomicBool,
+    /// It is gone, and the reader reads no more of it.
+    pub(crate) finished: AtomicBool,
     /// Counts the slot segments that have come.
     pub(crate) arrivals: AtomicU32,
     segment: Segment,
@@ -71,6 +74,7 @@ impl Source {
             return Err(Error::LayoutVersion { ours: VERSION, theirs: read(&head.version) });
         }
         let (cells, depth, history) = (read(&head.cells), read(&head.depth), read(&head.history));
+        let reliable = read(&head.reliable) != 0;
         let in_range = (2..=CELLS_MAX).contains(&cells)
             && (1..cells).contains(&depth)
             && history <= depth
@@ -84,8 +88,10 @@ impl Source {
             cells,
             depth,
             history,
-            live_from: AtomicU64::new(0),
+            reliable,
+            start: AtomicU64::new(0),
             gone: AtomicBool::new(false),
+            finished: AtomicBool::new(false),
             arrivals: AtomicU32::new(0),
             segment,
             slots: Mutex::default(),

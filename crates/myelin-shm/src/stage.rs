@@ -11,10 +11,11 @@ use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicPtr, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, TryLockError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, Weak};
 
 use crate::callback::{Body, Concurrent, Fresh, Handed, Payload};
 use crate::fork;
+use crate::places::{Entered, Places};
 use crate::publication::PublicationShared;
 use crate::sync::lock;
 use crate::topic::{EndpointId, Topic};
@@ -22,9 +23,7 @@ use crate::topic::{EndpointId, Topic};
 /// Where the publishers and the callbacks of a topic in this process meet, whatever their nodes.
 pub(crate) struct Stage {
     key: Key,
-    /// In the order of registration. Locked by a publisher while it runs them, by a callback's
-    /// thread for a moment.
-    places: Mutex<Vec<Place>>,
+    places: Places<Body>,
     /// The subscribers that have a place.
     callers: Mutex<Vec<EndpointId>>,
     concurrent: Mutex<Vec<Arc<Concurrent>>>,
@@ -33,15 +32,6 @@ pub(crate) struct Stage {
 
 /// The folder of a domain, and a topic's name and type hash.
 type Key = (PathBuf, String, u64);
-
-struct Place {
-    subscriber: EndpointId,
-    /// `None` while its thread has it.
-    body: Option<Body>,
-}
-
-/// A stage that is entered: the bodies stay in their places, and nobody else runs them.
-pub(crate) struct Entered<'a>(MutexGuard<'a, Vec<Place>>);
 
 impl Stage {
     /// The stage of a topic in the domain of this folder.
@@ -53,7 +43,7 @@ impl Stage {
         }
         let stage = Arc::new(Stage {
             key: key.clone(),
-            places: Mutex::default(),
+            places: Places::new(),
             callers: Mutex::default(),
             concurrent: Mutex::default(),
             publishers: Mutex::default(),
@@ -95,19 +85,25 @@ impl Stage {
         self.tell_publishers();
     }
 
-    /// `None` if somebody else is there, be it a publisher further down this thread's stack.
+    /// Where the bodies lie.
     #[inline(always)]
-    pub(crate) fn try_enter(&self) -> Option<Entered<'_>> {
-        match self.places.try_lock() {
-            Ok(places) => Some(Entered(places)),
-            Err(TryLockError::Poisoned(places)) => Some(Entered(places.into_inner())),
-            Err(TryLockError::WouldBlock) => None,
-        }
+    pub(crate) fn places(&self) -> &Places<Body> {
+        &self.places
     }
 
-    /// Waits until nobody else is there.
-    pub(crate) fn enter(&self) -> Entered<'_> {
-        Entered(lock(&self.places))
+    /// A place for a subscriber's callback, its body still away.
+    pub(crate) fn join(&self, entered: &mut Entered<'_, Body>, subscriber: EndpointId) {
+        entered.join(subscriber);
+        self.callers().push(subscriber);
+        self.tell_publishers();
+    }
+
+    /// The end of a place.
+    pub(crate) fn leave(&self, subscriber: EndpointId) {
+        let mut entered = self.places.enter();
+        entered.leave(subscriber);
+        self.callers().retain(|caller| *caller != subscriber);
+        self.tell_publishers();
     }
 
     fn tell_publishers(&self) {
@@ -127,66 +123,38 @@ impl Drop for Stage {
     }
 }
 
-impl Entered<'_> {
-    /// A place for a subscriber's callback, its body still away.
-    pub(crate) fn join(&mut self, stage: &Stage, subscriber: EndpointId) {
-        self.0.push(Place { subscriber, body: None });
-        stage.callers().push(subscriber);
-        stage.tell_publishers();
-    }
-
-    /// The end of a place.
-    pub(crate) fn leave(&mut self, stage: &Stage, subscriber: EndpointId) {
-        self.0.retain(|place| place.subscriber != subscriber);
-        stage.callers().retain(|caller| *caller != subscriber);
-        stage.tell_publishers();
-    }
-
-    /// From now on publishers may run it.
-    pub(crate) fn put(&mut self, subscriber: EndpointId, body: Body) {
-        let place = self.0.iter_mut().find(|place| place.subscriber == subscriber);
-        place.expect("it has joined").body = Some(body);
-    }
-
-    /// From now on it is the caller's.
-    pub(crate) fn fetch(&mut self, subscriber: EndpointId) -> Body {
-        let place = self.0.iter_mut().find(|place| place.subscriber == subscriber);
-        place.and_then(|place| place.body.take()).expect("its thread has put it here")
-    }
-
-    /// Runs all bodies that are here with a sample that has just been published. `defer` is told of
-    /// those that could not take it: their threads have to be woken.
-    #[inline(always)]
-    pub(crate) fn run(
-        &mut self,
-        fresh: &Fresh,
-        payload: Payload<'_>,
-        mut defer: impl FnMut(EndpointId),
-    ) {
-        let _inside = Inside::new();
-        let places = &mut *self.0;
-        let mut at = 0;
-        while at < places.len() {
-            let ran = catch_unwind(AssertUnwindSafe(|| {
-                while let Some(place) = places.get_mut(at) {
-                    if let Some(body) = &mut place.body
-                        && let Handed::Deferred = body.hand_over(fresh, payload)
-                    {
-                        defer(place.subscriber);
-                    }
-                    at += 1;
-                }
-            }));
-            if ran.is_err() {
-                let place = &mut places[at];
-                if let Some(body) = &mut place.body {
-                    body.count_panic();
-                    if body.has_more() {
-                        defer(place.subscriber);
-                    }
+/// Runs all bodies that are here with a sample that has just been published. `defer` is told of
+/// those that could not take it: their threads have to be woken.
+#[inline(always)]
+pub(crate) fn run(
+    entered: &mut Entered<'_, Body>,
+    fresh: &Fresh,
+    payload: Payload<'_>,
+    mut defer: impl FnMut(EndpointId),
+) {
+    let _inside = Inside::new();
+    let places = entered.places();
+    let mut at = 0;
+    while at < places.len() {
+        let ran = catch_unwind(AssertUnwindSafe(|| {
+            while let Some(place) = places.get_mut(at) {
+                if let Some(body) = &mut place.body
+                    && let Handed::Deferred = body.hand_over(fresh, payload)
+                {
+                    defer(place.subscriber);
                 }
                 at += 1;
             }
+        }));
+        if ran.is_err() {
+            let place = &mut places[at];
+            if let Some(body) = &mut place.body {
+                body.count_panic();
+                if body.has_more() {
+                    defer(place.subscriber);
+                }
+            }
+            at += 1;
         }
     }
 }

@@ -4,8 +4,9 @@
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 
-use crate::descriptor::with_more_files;
+use crate::descriptor::duplicate;
 use crate::error::Error;
+use crate::matching::passed_on;
 use crate::node::Node;
 use crate::publication::{PublicationShared, SubscriberView, Writer};
 use crate::subscription::SubscriptionShared;
@@ -72,7 +73,9 @@ fn view(
     publication: &PublicationShared,
     connection: u32,
 ) -> Result<SubscriberView, Error> {
-    let (segment, bell, event) = subscription.descriptors();
+    let mut passed = passed_on(subscription, connection)?.into_iter();
+    let mut next = || passed.next().expect("segment and bell");
+    let (segment, bell) = (next(), next());
     let qos = subscription.qos();
     SubscriberView::map(
         subscription.id(),
@@ -82,15 +85,14 @@ fn view(
         qos.history,
         connection,
         publication.id(),
-        own(segment)?,
-        own(bell)?,
-        event.map(own).transpose()?,
+        segment,
+        bell,
+        passed.next(),
     )
 }
 
 fn own(fd: BorrowedFd<'_>) -> Result<OwnedFd, Error> {
-    let fd = with_more_files(|| fd.try_clone_to_owned());
-    fd.map_err(|error| Error::system("passing a stand-in's memory on", error))
+    duplicate(fd, "passing a stand-in's memory on")
 }
 
 #[cfg(test)]

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use crate::descriptor::{NodeFd, with_more_files};
 use crate::error::Error;
-use crate::event::{Event, Inbox};
+use crate::event::Event;
 use crate::limits::ENDPOINTS_MAX;
 use crate::link::Descriptors;
 use crate::local::{LocalPublication, LocalSubscription, Match};
@@ -98,7 +98,7 @@ impl State {
         let ours = self.known.values().filter(|known| known.via == OURSELVES).count();
         if ours >= ENDPOINTS_MAX || self.endpoints_made + 1 >= 1 << 24 {
             let limit = ENDPOINTS_MAX as u64;
-            return Err(Error::TooMany { what: "endpoints of one node", limit });
+            return Err(Error::TooMany { topic: None, what: "endpoints of one node", limit });
         }
         self.endpoints_made += 1;
         Ok(self.node | self.endpoints_made)
@@ -119,27 +119,29 @@ impl State {
         })
     }
 
-    pub(crate) fn add_publication(&mut self, shared: Arc<PublicationShared>, inbox: Arc<Inbox>) {
+    pub(crate) fn add_publication(&mut self, shared: Arc<PublicationShared>) {
         let (publisher, topic) = (shared.id(), shared.topic().clone());
         let progress = (shared.published(), shared.asserted());
         let vigil = Vigil::new(shared.qos().deadline, None, progress, now_ns());
         if vigil.is_some() {
             self.poll.wake();
         }
-        let publication = LocalPublication { shared, inbox, matches: BTreeMap::new(), vigil };
+        let (matches, retries) = (BTreeMap::new(), BTreeMap::new());
+        let publication = LocalPublication { shared, matches, retries, vigil };
         self.publications.insert(publisher, publication);
         self.tell_all(&Message::Published { publisher, topic });
         self.offer_to_all(publisher);
     }
 
-    pub(crate) fn add_subscription(&mut self, shared: &Arc<SubscriptionShared>, inbox: Arc<Inbox>) {
+    pub(crate) fn add_subscription(&mut self, shared: &Arc<SubscriptionShared>) {
         let (id, topic, qos) = (shared.id(), shared.topic().clone(), *shared.qos());
         let reliable = is_reliable(&qos);
         let history = qos.history;
         let subscribed =
             Message::Subscribed { subscriber: id, topic: topic.clone(), reliable, history };
-        let (shared, matches) = (Arc::downgrade(shared), BTreeMap::new());
-        let subscription = LocalSubscription { id, topic, qos, shared, inbox, matches };
+        let (inbox, shared) = (shared.inbox().clone(), Arc::downgrade(shared));
+        let (matches, retries) = (BTreeMap::new(), BTreeMap::new());
+        let subscription = LocalSubscription { id, topic, qos, shared, inbox, matches, retries };
         self.subscriptions.insert(id, subscription);
         self.tell_all(&subscribed);
     }
@@ -243,6 +245,10 @@ impl State {
                 self.check_speaker(via, publisher)?;
                 self.offered(publisher, subscriber, descriptors);
             }
+            Message::Ask { publisher, subscriber } => {
+                self.check_speaker(via, subscriber)?;
+                self.offer(publisher, subscriber);
+            }
             Message::Segments { publisher, segments } => {
                 self.check_speaker(via, publisher)?;
                 self.segments_came(publisher, &segments, descriptors);
@@ -275,7 +281,10 @@ impl State {
         let now_ns = now_ns();
         let redials = self.redials.iter().map(|redial| redial.due_ns);
         let sends = self.peers.values().filter_map(|peer| peer.send_again_ns);
-        let due = redials.chain(sends).chain(self.paused_until_ns).min();
+        let retries = self.publications.values().map(|it| &it.retries);
+        let retries = retries.chain(self.subscriptions.values().map(|it| &it.retries));
+        let retries = retries.flat_map(|retries| retries.values().map(|retry| retry.due_ns));
+        let due = redials.chain(sends).chain(retries).chain(self.paused_until_ns).min();
         let due = due.map(|due_ns| due_ns.saturating_sub(now_ns));
         let publishers = self.publications.values().filter_map(|it| it.vigil.as_ref());
         let matches = self.subscriptions.values().flat_map(|it| it.matches.values());
@@ -290,14 +299,15 @@ impl State {
         for (id, publication) in &mut self.publications {
             if let Some(vigil) = &mut publication.vigil {
                 let progress = (publication.shared.published(), publication.shared.asserted());
-                tell(vigil.look(progress, now_ns), *id, &publication.inbox);
+                let inbox = publication.shared.inbox();
+                events(vigil.look(progress, now_ns), *id).for_each(|event| inbox.push(event));
             }
         }
-        for LocalSubscription { shared, matches, inbox, .. } in self.subscriptions.values_mut() {
+        for LocalSubscription { shared, matches, .. } in self.subscriptions.values_mut() {
             let Some(shared) = shared.upgrade() else { continue };
             for (id, each) in matches {
                 if let (Some(vigil), Some(progress)) = (&mut each.vigil, shared.progress(*id)) {
-                    tell(vigil.look(progress, now_ns), *id, inbox);
+                    events(vigil.look(progress, now_ns), *id).for_each(|event| shared.tell(event));
                 }
             }
         }
@@ -355,14 +365,12 @@ impl State {
     }
 }
 
-fn tell(changes: [Option<Change>; 2], endpoint: EndpointId, inbox: &Inbox) {
-    for change in changes.into_iter().flatten() {
-        inbox.push(match change {
-            Change::Missed => Event::DeadlineMissed { endpoint },
-            Change::Lost => Event::LivelinessLost { endpoint },
-            Change::Regained => Event::LivelinessRegained { endpoint },
-        });
-    }
+fn events(changes: [Option<Change>; 2], endpoint: EndpointId) -> impl Iterator<Item = Event> {
+    changes.into_iter().flatten().map(move |change| match change {
+        Change::Missed => Event::DeadlineMissed { endpoint },
+        Change::Lost => Event::LivelinessLost { endpoint },
+        Change::Regained => Event::LivelinessRegained { endpoint },
+    })
 }
 
 /// Stands for the node itself where others have a link.

@@ -1,9 +1,9 @@
 //! A subscriber as its publisher sees it: what it announces, and the bell to wake it by.
 
 use std::os::fd::{AsFd, OwnedFd};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use crate::bell;
+use crate::bell::Ringer;
 use crate::error::Error;
 use crate::layout::{
     BELL_BYTES, Bell, Connection, SUBSCRIPTION_HEAD_BYTES, SUBSCRIPTION_MAGIC, SubscriptionHead,
@@ -14,6 +14,7 @@ use crate::reclaim::Announced;
 use crate::segment::Segment;
 use crate::topic::{EndpointId, Topic};
 use crate::wait;
+use crate::wake_fd::WakeEnd;
 
 /// Nothing of what it reads from the subscriber's memory is used as an index or a length; the
 /// geometry is checked once and kept here.
@@ -26,11 +27,12 @@ pub struct SubscriberView {
     connection: u32,
     holds: u64,
     begins_at: AtomicU64,
-    /// The value of `asleep` for which the writer has rung last: one system call a sleep.
-    rung_for: AtomicU64,
+    /// The writer does not wait for it. The writer's own.
+    late: AtomicBool,
+    ringer: Ringer,
     segment: Segment,
     bell: Segment,
-    event: Option<OwnedFd>,
+    wake_end: Option<WakeEnd>,
 }
 
 impl SubscriberView {
@@ -46,11 +48,12 @@ impl SubscriberView {
         publisher: EndpointId,
         subscription: OwnedFd,
         bell: OwnedFd,
-        event: Option<OwnedFd>,
+        wake_end: Option<OwnedFd>,
     ) -> Result<SubscriberView, Error> {
         let segment = Segment::map_theirs(subscription.as_fd(), SUBSCRIPTION_HEAD_BYTES)?;
         let bell = Segment::map_shared(bell.as_fd(), BELL_BYTES)?;
         let holds = check(&segment, id, topic, connection)?;
+        let wake_end = wake_end.map(WakeEnd::check).transpose()?;
         let begins_at = AtomicU64::new(0);
         let view = SubscriberView {
             id,
@@ -60,10 +63,11 @@ impl SubscriberView {
             connection,
             holds,
             begins_at,
-            rung_for: AtomicU64::new(0),
+            late: AtomicBool::new(false),
+            ringer: Ringer::new(),
             segment,
             bell,
-            event,
+            wake_end,
         };
         if view.connection().publisher.load(Ordering::Relaxed) != publisher {
             return Err(Error::PeerCorrupt { what: "a connection with another publisher" });
@@ -122,24 +126,25 @@ impl SubscriberView {
         // SAFETY: head and bell are atomics and padding, and lie within their checked segments.
         let (head, bell): (&SubscriptionHead, &Bell) =
             unsafe { (self.segment.at(0), self.bell.at(0)) };
-        // ORDER: Relaxed after the caller's fence; `rung_for` is the writer's own.
-        let asleep = head.asleep.load(Ordering::Relaxed);
-        if asleep != 0 && asleep != self.rung_for.load(Ordering::Relaxed) {
-            self.wake(head, bell, asleep);
-        }
+        self.ringer.ring(&head.asleep, &bell.rings, || self.wake(bell));
     }
 
+    /// Whether somebody was woken for certain.
     #[cold]
-    fn wake(&self, head: &SubscriptionHead, bell: &Bell, asleep: u64) {
-        if !bell::must_wake(&head.asleep, &bell.rings) {
-            return;
-        }
-        self.rung_for.store(asleep, Ordering::Relaxed);
-        wait::wake(&bell.rings);
-        if let Some(event) = &self.event {
-            // A full counter is readable already; a closed one has nobody to wake.
-            let _ = rustix::io::write(event, &1u64.to_ne_bytes());
-        }
+    fn wake(&self, bell: &Bell) -> bool {
+        let woken = wait::wake(&bell.rings) > 0;
+        let is_readable = self.wake_end.as_ref().is_some_and(WakeEnd::wake);
+        woken || is_readable
+    }
+
+    /// Whether the writer has passed it over and it has not caught up.
+    pub(crate) fn is_late(&self) -> bool {
+        // ORDER: Relaxed, here and below: the writer's own.
+        self.late.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn set_late(&self, late: bool) {
+        self.late.store(late, Ordering::Relaxed);
     }
 
     fn connection(&self) -> &Connection {

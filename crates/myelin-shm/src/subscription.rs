@@ -7,11 +7,9 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
-use rustix::event::EventfdFlags;
-
 use crate::bell;
-use crate::descriptor::with_more_files;
 use crate::error::Error;
+use crate::event::{Event, Inbox};
 use crate::fork;
 use crate::layout::{
     BELL_BYTES, Bell, Connection, FINISHED, NOT_BEGUN, SUBSCRIPTION_HEAD_BYTES, SUBSCRIPTION_MAGIC,
@@ -24,6 +22,7 @@ use crate::sync::lock;
 pub use crate::taken::Taken;
 use crate::topic::{EndpointId, SubscriberQos, Topic};
 use crate::wait;
+use crate::wake_fd::WakeFd;
 
 type OnCorrupt = Box<dyn Fn(EndpointId) + Send + Sync>;
 type OnLastDrop = Box<dyn FnOnce() + Send + Sync>;
@@ -37,7 +36,8 @@ pub struct SubscriptionShared {
     fd: OwnedFd,
     bell: Segment,
     bell_fd: OwnedFd,
-    event: Option<OwnedFd>,
+    wake_fd: Option<WakeFd>,
+    inbox: Arc<Inbox>,
     sources: Mutex<Sources>,
     /// Set when the reader has to look at `sources`.
     pub(crate) changed: AtomicBool,
@@ -53,6 +53,35 @@ pub struct SubscriptionShared {
     on_last_drop: Mutex<Option<OnLastDrop>>,
     fork: u32,
 }
+
+/// A subscriber that has said that it sleeps, and found no sample after that.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Asleep {
+    /// The bell's count to sleep on.
+    count: u32,
+    /// When to look again though nobody has rung.
+    until_ns: u64,
+}
+
+impl Asleep {
+    /// `publishers`: how many could ring. Of several one could set the bell back just when another
+    /// has rung, so nobody sleeps long on their word: `docs/shared-memory.md` section 10.
+    pub(crate) fn new(count: u32, publishers: usize) -> Asleep {
+        let until_ns = match publishers {
+            0 | 1 => wait::NEVER,
+            _ => wait::now_ns() + TRUST_NS,
+        };
+        Asleep { count, until_ns }
+    }
+
+    /// Until then at most.
+    pub(crate) fn until(self, until_ns: u64) -> Asleep {
+        Asleep { until_ns: self.until_ns.min(until_ns), ..self }
+    }
+}
+
+/// How long a subscriber of several publishers sleeps without looking.
+const TRUST_NS: u64 = 100_000_000;
 
 #[derive(Default)]
 pub(crate) struct Sources {
@@ -70,19 +99,12 @@ impl SubscriptionShared {
         qos: SubscriberQos,
     ) -> Result<Arc<SubscriptionShared>, Error> {
         topic.check()?;
-        qos.check()?;
+        qos.check(topic)?;
         let (holds, connections) = (u64::from(qos.held_max), u64::from(qos.publishers_max));
         let bytes = subscription_bytes(holds, connections);
         let (segment, fd) = Segment::create("myelin-subscription", bytes, Writers::Owner)?;
         let (bell, bell_fd) = Segment::create("myelin-bell", BELL_BYTES, Writers::Everyone)?;
-        let flags = EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK;
-        let event = match qos.descriptor {
-            false => None,
-            true => Some(
-                with_more_files(|| rustix::event::eventfd(0, flags))
-                    .map_err(|error| Error::system("making an eventfd", error))?,
-            ),
-        };
+        let wake_fd = qos.descriptor.then(WakeFd::new).transpose()?;
         let shared = SubscriptionShared {
             id,
             topic: topic.clone(),
@@ -91,7 +113,8 @@ impl SubscriptionShared {
             fd,
             bell,
             bell_fd,
-            event,
+            wake_fd,
+            inbox: Arc::default(),
             sources: Mutex::default(),
             changed: AtomicBool::new(false),
             interrupted: AtomicBool::new(false),
@@ -128,14 +151,46 @@ impl SubscriptionShared {
         &self.qos
     }
 
-    /// Subscription segment, bell and eventfd, to be passed to publishers.
-    pub fn descriptors(&self) -> (BorrowedFd<'_>, BorrowedFd<'_>, Option<BorrowedFd<'_>>) {
-        (self.fd.as_fd(), self.bell_fd.as_fd(), self.event())
+    /// Subscription segment and bell, to be passed to publishers.
+    pub fn descriptors(&self) -> (BorrowedFd<'_>, BorrowedFd<'_>) {
+        (self.fd.as_fd(), self.bell_fd.as_fd())
     }
 
-    /// Readable when there may be a sample to take; if the settings ask for it.
+    /// What the publisher of a connection makes the descriptor readable by, to be passed to it; if the
+    /// settings ask for a descriptor.
+    pub fn wake_end(&self, connection: u32) -> Result<Option<OwnedFd>, Error> {
+        self.wake_fd.as_ref().map(|fd| fd.connect(connection)).transpose()
+    }
+
+    /// Readable when there may be a sample to take, or an event; if the settings ask for it.
     pub fn event(&self) -> Option<BorrowedFd<'_>> {
-        self.event.as_ref().map(AsFd::as_fd)
+        self.wake_fd.as_ref().map(WakeFd::fd)
+    }
+
+    pub(crate) fn wake_fd(&self) -> Option<&WakeFd> {
+        self.wake_fd.as_ref()
+    }
+
+    /// What its user learns.
+    pub(crate) fn inbox(&self) -> &Arc<Inbox> {
+        &self.inbox
+    }
+
+    /// Tells the user, who may be waiting: makes the descriptor readable and, if the user has asked
+    /// to be told of silence, ends the wait for that.
+    pub(crate) fn tell(&self, event: Event) {
+        let watched = self.qos.deadline.is_some() || self.qos.liveliness.is_some();
+        let is_silence = matches!(
+            event,
+            Event::DeadlineMissed { .. } | Event::LivelinessLost { .. } | Event::Unmatched { .. }
+        );
+        self.inbox.push(event);
+        if watched && is_silence {
+            self.inbox.set_urgent(true);
+        }
+        if is_silence {
+            self.look_again();
+        }
     }
 
     /// A publisher offers itself: maps its memory and returns the number of the connection.
@@ -146,17 +201,16 @@ impl SubscriptionShared {
         segments: Vec<(u32, u64, u32, OwnedFd)>,
     ) -> Result<u32, Error> {
         let mut sources = self.sources();
+        self.forget_finished(&mut sources);
         if let Some(known) = sources.known.iter().find(|source| source.id == publisher) {
             return match known.gone.load(Ordering::Relaxed) {
                 false => Ok(known.connection),
-                true => Err(Error::PeerCorrupt { what: "an offer of a publisher that was gone" }),
+                // It is asked again when what is left of the match before has been read.
+                true => Err(self.too_many_publishers()),
             };
         }
-        let is_free = |number: &u32| sources.known.iter().all(|known| known.connection != *number);
-        let connection = (0..self.qos.publishers_max).find(is_free).ok_or(Error::TooMany {
-            what: "publishers of one subscriber (publishers_max)",
-            limit: u64::from(self.qos.publishers_max),
-        })?;
+        let connection =
+            self.free_connection(&sources).ok_or_else(|| self.too_many_publishers())?;
         let source = Source::map(publisher, &self.topic, connection, publication)?;
         for (number, slot_bytes, slots, fd) in segments {
             source.add_segment(number, slot_bytes, slots, fd)?;
@@ -169,13 +223,35 @@ impl SubscriptionShared {
         Ok(connection)
     }
 
+    /// Whether a publisher that was declined could be taken on now.
+    pub(crate) fn has_room_for(&self, publisher: EndpointId) -> bool {
+        let mut sources = self.sources();
+        self.forget_finished(&mut sources);
+        let is_known = sources.known.iter().any(|source| source.id == publisher);
+        !is_known && self.free_connection(&sources).is_some()
+    }
+
+    fn free_connection(&self, sources: &Sources) -> Option<u32> {
+        let is_free = |number: &u32| sources.known.iter().all(|known| known.connection != *number);
+        (0..self.qos.publishers_max).find(is_free)
+    }
+
+    fn too_many_publishers(&self) -> Error {
+        Error::TooMany {
+            topic: Some(self.topic.name.clone()),
+            what: "publishers of one subscriber (publishers_max), those included that are gone and of \
+                   which it has not read or still holds samples",
+            limit: u64::from(self.qos.publishers_max),
+        }
+    }
+
     /// The publisher now looks at this subscriber: samples from `start` on are its to read.
     pub fn start(&self, publisher: EndpointId, start: u64) {
         let mut sources = self.sources();
         let Some(source) = sources.known.iter().find(|source| source.id == publisher) else {
             return;
         };
-        source.live_from.store(start, Ordering::Relaxed);
+        source.start.store(start, Ordering::Relaxed);
         let source = source.clone();
         sources.begun.push(source);
         drop(sources);
@@ -212,11 +288,9 @@ impl SubscriptionShared {
         known.map_or(Ok(()), |source| source.add_segment(number, slot_bytes, slots, fd))
     }
 
-    /// The match with a publisher that has a connection is not to be: the reader sees it all the same,
-    /// finds nothing in it, and frees the connection.
+    /// The match with a publisher that has a connection is not to be. The reader has not seen it.
     pub(crate) fn publisher_never_came(&self, publisher: EndpointId) {
-        self.start(publisher, NEVER_REACHED);
-        self.publisher_gone(publisher);
+        self.remove(&mut self.sources(), publisher);
     }
 
     /// The publisher has left or died. What it published can still be read.
@@ -248,15 +322,22 @@ impl SubscriptionShared {
         Some((head.published.load(Ordering::Relaxed), asserted))
     }
 
+    /// Depth of a publisher, and whether it waits for reliable subscribers.
+    pub(crate) fn offered(&self, publisher: EndpointId) -> Option<(u64, bool)> {
+        let sources = self.sources();
+        let source = sources.known.iter().find(|source| source.id == publisher)?;
+        Some((source.depth, source.reliable))
+    }
+
     /// Ends the wait that is under way in another thread, or else the next one: it returns false.
     pub fn interrupt(&self) {
         self.interrupted.store(true, Ordering::Release);
         self.look_again();
     }
 
-    /// Sleeps until the bell has rung since it counted `count`.
-    pub(crate) fn sleep(&self, count: u32) {
-        wait::sleep(&self.bell().rings, count, wait::NEVER);
+    /// Sleeps until the bell has rung since the subscriber fell asleep. False if the time was up.
+    pub(crate) fn sleep(&self, asleep: Asleep) -> bool {
+        wait::sleep(&self.bell().rings, asleep.count, asleep.until_ns)
     }
 
     /// The subscriber's thread runs again after [`Reader::fall_asleep`].
@@ -272,13 +353,14 @@ impl SubscriptionShared {
     /// Whether somebody has asked for the end of the wait.
     #[inline(always)]
     pub(crate) fn is_interrupted(&self) -> bool {
-        self.interrupted.load(Ordering::Acquire)
+        self.interrupted.load(Ordering::Acquire) || self.inbox.is_urgent()
     }
 
     /// The wait has ended in vain; the next one is another.
     pub(crate) fn end_interrupt(&self) {
         if self.is_interrupted() {
             self.interrupted.store(false, Ordering::Relaxed);
+            self.inbox.set_urgent(false);
         }
     }
 
@@ -288,19 +370,38 @@ impl SubscriptionShared {
         }
     }
 
-    /// Forgets a publisher that is gone and of which nothing is held.
+    /// Whether a publisher that is gone and read to the end has been forgotten: nothing of it is held.
     pub(crate) fn forget(&self, source: &Source) -> bool {
-        let holds_some = |word: &AtomicU64| {
-            let word = word.load(Ordering::Relaxed);
-            word != 0 && word >> 56 == u64::from(source.connection)
-        };
-        if self.holds().iter().any(holds_some) {
-            return false;
-        }
         let mut sources = self.sources();
-        sources.known.retain(|known| known.id != source.id);
-        self.connection(source.connection).publisher.store(0, Ordering::Relaxed);
-        true
+        self.forget_finished(&mut sources);
+        !sources.known.iter().any(|known| known.id == source.id)
+    }
+
+    /// Frees the connections of publishers that are read to the end and of which nothing is held.
+    fn forget_finished(&self, sources: &mut Sources) {
+        // ORDER: acquire pairs with the release in `Reader`: it takes no hold of it any more, and the
+        // holds it took are announced.
+        let finished = sources.known.iter().filter(|known| known.finished.load(Ordering::Acquire));
+        let unheld = finished.filter(|known| !self.holds_some_of(known.connection));
+        for publisher in unheld.map(|known| known.id).collect::<Vec<_>>() {
+            self.remove(sources, publisher);
+        }
+    }
+
+    fn holds_some_of(&self, connection: u32) -> bool {
+        self.holds().iter().any(|word| {
+            let word = word.load(Ordering::Relaxed);
+            word != 0 && word >> 56 == u64::from(connection)
+        })
+    }
+
+    fn remove(&self, sources: &mut Sources, publisher: EndpointId) {
+        for source in sources.known.extract_if(.., |known| known.id == publisher) {
+            self.connection(source.connection).publisher.store(0, Ordering::Relaxed);
+            if let Some(fd) = &self.wake_fd {
+                fd.disconnect(source.connection);
+            }
+        }
     }
 
     /// No more reading: reliable publishers need not wait. What is held stays announced.
@@ -350,11 +451,11 @@ impl SubscriptionShared {
         self.changed.store(true, Ordering::Release);
         // ORDER: pairs with the fence in `fall_asleep`.
         std::sync::atomic::fence(Ordering::SeqCst);
-        // Rings even if a publisher has claimed the ring before: it may have died before waking.
-        bell::must_wake(&self.head().asleep, &self.bell().rings);
+        // Also if a publisher has rung before: it may have died before waking.
+        bell::count_up(&self.bell().rings);
         wait::wake(&self.bell().rings);
-        if let Some(event) = &self.event {
-            let _ = rustix::io::write(event, &1u64.to_ne_bytes());
+        if let Some(fd) = &self.wake_fd {
+            fd.wake();
         }
     }
 }
@@ -370,6 +471,3 @@ impl Drop for SubscriptionShared {
         }
     }
 }
-
-/// A sequence that no publisher comes to.
-const NEVER_REACHED: u64 = u64::MAX >> 1;

@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use crate::error::Error;
-use crate::limits::{CELLS_MAX, CONNECTIONS_MAX, HOLDS_MAX, NAME_BYTES_MAX, PAYLOAD_BYTES_MAX};
+use crate::limits::{
+    CELLS_MAX, CONNECTIONS_MAX, HOLDS_MAX, LOANS_MAX, NAME_BYTES_MAX, PAYLOAD_BYTES_MAX,
+};
 
 /// Names an endpoint on its host: random in the upper 40 bits (those of its node), counted below.
 pub type EndpointId = u64;
@@ -26,7 +28,7 @@ impl Topic {
         if self.name.is_empty() || bad(&self.name) || bad(&self.type_name) {
             let value = format!("{:?} of type {:?}", self.name, self.type_name);
             let remedy = "a name has 1 to 255 bytes and no control characters";
-            return Err(Error::Setting { field: "topic", value, remedy });
+            return Err(Error::Setting { topic: None, field: "topic", value, remedy });
         }
         Ok(())
     }
@@ -41,6 +43,16 @@ pub enum Reliability {
     Reliable,
 }
 
+/// What a reliable publish does about a subscriber for which it has waited in vain.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Late {
+    /// Passes it over: the late one alone loses samples, until it has caught up. Nobody waits for it
+    /// meanwhile.
+    PassOver,
+    /// Fails, and nothing is published.
+    Fail,
+}
+
 /// What a publisher chooses.
 #[derive(Clone, Copy, Debug)]
 pub struct PublisherQos {
@@ -50,6 +62,8 @@ pub struct PublisherQos {
     pub reliability: Reliability,
     /// How long a reliable publish waits at most.
     pub block_max: Duration,
+    /// What it does then.
+    pub late: Late,
     /// How many of the newest samples are kept for subscribers that come later; at most `depth`.
     pub history: u32,
     /// Loans that may be out at once, 1 to 4,096.
@@ -68,6 +82,7 @@ impl Default for PublisherQos {
             depth: 8,
             reliability: Reliability::BestEffort,
             block_max: Duration::from_secs(1),
+            late: Late::PassOver,
             history: 0,
             loans_max: 8,
             payload_bytes_max: PAYLOAD_BYTES_MAX,
@@ -78,14 +93,15 @@ impl Default for PublisherQos {
 }
 
 impl PublisherQos {
-    /// Fails with the name of a field that is out of range.
-    pub fn check(&self) -> Result<(), Error> {
-        range("depth", u64::from(self.depth), 1..CELLS_MAX, "1 to 65,535")?;
-        let kept = 0..u64::from(self.depth) + 1;
-        range("history", u64::from(self.history), kept, "0 to depth")?;
-        range("loans_max", u64::from(self.loans_max), 1..4_097, "1 to 4,096")?;
+    /// Fails with the name of the topic and of a field that is out of range.
+    pub fn check(&self, topic: &Topic) -> Result<(), Error> {
+        let depth = u64::from(self.depth);
+        range(topic, "depth", depth, 1..CELLS_MAX, DEPTHS)?;
+        range(topic, "history", u64::from(self.history), 0..depth + 1, "it is at most the depth")?;
+        let loans = 1..u64::from(LOANS_MAX) + 1;
+        range(topic, "loans_max", u64::from(self.loans_max), loans, "it is 1 to 4,096")?;
         let payload = 0..PAYLOAD_BYTES_MAX + 1;
-        range("payload_bytes_max", self.payload_bytes_max, payload, "at most 2^40 − 1")
+        range(topic, "payload_bytes_max", self.payload_bytes_max, payload, "it is at most 2^40 − 1")
     }
 }
 
@@ -127,17 +143,18 @@ impl Default for SubscriberQos {
 }
 
 impl SubscriberQos {
-    /// Fails with the name of a field that is out of range.
-    pub fn check(&self) -> Result<(), Error> {
-        range("depth", u64::from(self.depth), 1..CELLS_MAX, "1 to 65,535")?;
+    /// Fails with the name of the topic and of a field that is out of range.
+    pub fn check(&self, topic: &Topic) -> Result<(), Error> {
+        range(topic, "depth", u64::from(self.depth), 1..CELLS_MAX, DEPTHS)?;
         let held = 1..u64::from(HOLDS_MAX) + 1;
-        range("held_max", u64::from(self.held_max), held, "1 to 4,096")?;
+        range(topic, "held_max", u64::from(self.held_max), held, "it is 1 to 4,096")?;
         let publishers = 1..u64::from(CONNECTIONS_MAX) + 1;
-        range("publishers_max", u64::from(self.publishers_max), publishers, "1 to 64")
+        range(topic, "publishers_max", u64::from(self.publishers_max), publishers, "it is 1 to 64")
     }
 }
 
 fn range(
+    topic: &Topic,
     field: &'static str,
     value: u64,
     allowed: std::ops::Range<u64>,
@@ -146,5 +163,8 @@ fn range(
     if allowed.contains(&value) {
         return Ok(());
     }
-    Err(Error::Setting { field, value: value.to_string(), remedy })
+    let (topic, value) = (Some(topic.name.clone()), value.to_string());
+    Err(Error::Setting { topic, field, value, remedy })
 }
+
+const DEPTHS: &str = "it is 1 to 65,535";

@@ -13,6 +13,13 @@ pub fn now_ns() -> u64 {
     now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
 }
 
+/// The CPU that this thread runs on; Miri knows none.
+#[inline(always)]
+pub(crate) fn cpu() -> u64 {
+    // SAFETY: no preconditions.
+    if cfg!(miri) { 0 } else { unsafe { libc::sched_getcpu() as u64 } }
+}
+
 /// The lower half of a word, as a futex. Only its address and, in the kernel, its value are used.
 pub(crate) fn low_half(word: &AtomicU64) -> &AtomicU32 {
     // SAFETY: the first four bytes of an aligned word are an aligned half (little-endian: the lower
@@ -44,10 +51,10 @@ pub(crate) fn exact_timers() {
     }
 }
 
-/// Wakes who sleeps on `word`.
-pub(crate) fn wake(word: &AtomicU32) {
+/// Wakes who sleeps on `word`; how many.
+pub(crate) fn wake(word: &AtomicU32) -> usize {
     // It fails only for an address that is not mapped.
-    let _ = futex::wake(word, Flags::empty(), u32::MAX >> 1);
+    futex::wake(word, Flags::empty(), u32::MAX >> 1).unwrap_or(0)
 }
 
 /// A time limit that never comes.

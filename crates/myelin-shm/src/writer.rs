@@ -3,6 +3,7 @@
 mod callbacks;
 mod room;
 
+use std::ptr::NonNull;
 use std::sync::Arc;
 use std::sync::atomic::{Ordering, fence};
 
@@ -30,12 +31,42 @@ pub struct RawLoan {
 #[derive(Debug)]
 enum Memory {
     /// A payload that will be copied into the ring.
-    Private(Box<Inline>),
+    Private(Private),
     Slot(Slot),
 }
 
 // SAFETY: a loan is exclusive memory; the slot's pointer is valid in every thread.
 unsafe impl Send for RawLoan {}
+
+/// Memory for a payload of up to 104 B. Not a `Box`: who moves one says that no pointer into it is
+/// used any more, and loans are moved while the user has one.
+#[derive(Debug)]
+struct Private(NonNull<Inline>);
+
+impl Private {
+    fn new() -> Private {
+        Private(NonNull::from(Box::leak(Box::new(Inline::ZERO))))
+    }
+
+    #[inline(always)]
+    fn bytes(&self, length: u64) -> &[u8] {
+        // SAFETY: it is this object's alone until it is dropped.
+        unsafe { self.0.as_ref() }.bytes(length as usize)
+    }
+
+    #[inline(always)]
+    fn bytes_mut(&mut self, length: u64) -> &mut [u8] {
+        // SAFETY: as above.
+        unsafe { self.0.as_mut() }.bytes_mut(length as usize)
+    }
+}
+
+impl Drop for Private {
+    fn drop(&mut self) {
+        // SAFETY: it comes from a box, and only from `new`.
+        drop(unsafe { Box::from_raw(self.0.as_ptr()) });
+    }
+}
 
 impl RawLoan {
     /// Bytes of the payload.
@@ -50,7 +81,7 @@ impl RawLoan {
     #[inline]
     pub unsafe fn bytes_mut(&mut self) -> &mut [u8] {
         match &mut self.memory {
-            Memory::Private(inline) => inline.bytes_mut(self.length as usize),
+            Memory::Private(private) => private.bytes_mut(self.length),
             // SAFETY: the slot is at least `length` long and this loan's alone: it left the free
             // list, and its segment is mapped as long as the writer lives.
             Memory::Slot(slot) => unsafe {
@@ -60,11 +91,21 @@ impl RawLoan {
     }
 }
 
-/// A sample that has been published, for callbacks of this process.
+/// Of a sample that has been published, for callbacks of this process.
 #[derive(Clone, Copy)]
-enum Published<'a> {
+enum Payload<'a> {
     Inline(&'a [u8]),
     Slot { length: u64, place: u64 },
+}
+
+/// What a publish did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Published {
+    /// The sample's sequence: how many its publisher published before.
+    pub sequence: u64,
+    /// Reliable subscribers that were late and that it did not wait for: they may lose this sample.
+    /// The publisher's events name them.
+    pub passed_over: u32,
 }
 
 /// Counts of a publisher's slots.
@@ -99,15 +140,17 @@ pub struct Writer {
     slot_segments: Vec<Segment>,
     protected: Protected,
     least_reading: u64,
+    /// Reliable subscribers that are passed over.
+    late: u32,
     loans: u32,
     /// Memory of loans that are not out.
-    #[expect(clippy::vec_box, reason = "they are handed out, and do not move")]
-    private: Vec<Box<Inline>>,
+    private: Vec<Private>,
     cpu: u64,
     fork: u32,
 }
 
-// SAFETY: the pointers in the slots lead into segments that the writer owns.
+// SAFETY: the pointers in the slots lead into segments that the writer owns; private memory is
+// exclusive.
 unsafe impl Send for Writer {}
 
 impl Writer {
@@ -133,6 +176,7 @@ impl Writer {
             slot_segments: Vec::new(),
             protected: Protected::with_capacity(0),
             least_reading: 0,
+            late: 0,
             loans: 0,
             private: Vec::new(),
             cpu: u64::MAX,
@@ -157,32 +201,32 @@ impl Writer {
     pub fn loan(&mut self, length: u64) -> Result<RawLoan, Error> {
         self.check_payload(length)?;
         if length <= INLINE_BYTES_MAX as u64 {
-            let inline = self.private.pop().unwrap_or_else(|| Box::new(Inline::ZERO));
-            return Ok(RawLoan { length, memory: Memory::Private(inline) });
+            let private = self.private.pop().unwrap_or_else(Private::new);
+            return Ok(RawLoan { length, memory: Memory::Private(private) });
         }
         if self.loans >= self.shared.qos().loans_max {
-            return Err(Error::TooManyLoans { loans: self.loans });
+            return Err(Error::TooManyLoans { topic: self.topic_name(), loans: self.loans });
         }
         let slot = self.slot(length)?;
         self.loans += 1;
         Ok(RawLoan { length, memory: Memory::Slot(slot) })
     }
 
-    /// Publishes a loan of this writer; returns the sample's sequence.
+    /// Publishes a loan of this writer.
     ///
     /// # Errors
-    /// A reliable publisher's time limit; the loan is then discarded.
+    /// The time limit of a publisher that is not to pass over; the loan is then discarded.
     #[inline]
-    pub fn publish(&mut self, loan: RawLoan) -> Result<u64, Error> {
+    pub fn publish(&mut self, loan: RawLoan) -> Result<Published, Error> {
         if let Err(error) = self.make_room() {
             self.discard(loan);
             return Err(error);
         }
         match loan.memory {
-            Memory::Private(inline) => {
-                let sequence = self.publish_inline(inline.bytes(loan.length as usize));
-                self.private.push(inline);
-                Ok(sequence)
+            Memory::Private(private) => {
+                let published = self.publish_inline(private.bytes(loan.length));
+                self.private.push(private);
+                Ok(published)
             }
             Memory::Slot(slot) => {
                 self.loans -= 1;
@@ -191,9 +235,9 @@ impl Writer {
         }
     }
 
-    /// Publishes a copy of `payload`; returns the sample's sequence.
+    /// Publishes a copy of `payload`.
     #[inline]
-    pub fn publish_copy(&mut self, payload: &[u8]) -> Result<u64, Error> {
+    pub fn publish_copy(&mut self, payload: &[u8]) -> Result<Published, Error> {
         if payload.len() > INLINE_BYTES_MAX {
             let mut loan = self.loan(payload.len() as u64)?;
             // SAFETY: `self` is the loan's writer.
@@ -208,7 +252,7 @@ impl Writer {
     /// Gives a loan of this writer back unpublished.
     pub fn discard(&mut self, loan: RawLoan) {
         match loan.memory {
-            Memory::Private(inline) => self.private.push(inline),
+            Memory::Private(private) => self.private.push(private),
             Memory::Slot(slot) => {
                 self.loans -= 1;
                 if !fork::is_forked(self.fork) {
@@ -235,25 +279,25 @@ impl Writer {
     }
 
     #[inline(always)]
-    fn publish_inline(&mut self, payload: &[u8]) -> u64 {
+    fn publish_inline(&mut self, payload: &[u8]) -> Published {
         let cell = self.begin();
         ring::write_inline(cell, payload);
         ring::finish(cell, &self.shared.head().published, self.next);
-        self.finish(Published::Inline(payload))
+        self.finish(Payload::Inline(payload))
     }
 
     #[inline(always)]
-    fn publish_slot(&mut self, length: u64, slot: Slot) -> u64 {
+    fn publish_slot(&mut self, length: u64, slot: Slot) -> Published {
         let cell = self.begin();
         ring::write_place(cell, length, slot.place());
         ring::finish(cell, &self.shared.head().published, self.next);
         self.out.push((self.next, slot));
-        let sequence = self.finish(Published::Slot { length, place: slot.place() });
+        let published = self.finish(Payload::Slot { length, place: slot.place() });
         if self.arena.is_used_up(&slot) {
             // For the next loan, while this sample is under way.
             self.reclaim();
         }
-        sequence
+        published
     }
 
     /// P2 and P3.
@@ -268,8 +312,9 @@ impl Writer {
 
     /// P7 and P8.
     #[inline(always)]
-    fn finish(&mut self, payload: Published<'_>) -> u64 {
+    fn finish(&mut self, payload: Payload<'_>) -> Published {
         let sequence = self.next;
+        let passed_over = self.late;
         self.next += 1;
         self.at = if self.at + 1 == self.cells as usize { 0 } else { self.at + 1 };
         if self.rung == self.views.len() {
@@ -286,14 +331,13 @@ impl Writer {
             self.call_back(sequence, payload);
         }
         self.note_cpu();
-        sequence
+        Published { sequence, passed_over }
     }
 
     /// For subscribers that should not spin while we need their core.
     #[inline(always)]
     fn note_cpu(&mut self) {
-        // SAFETY: no preconditions.
-        let cpu = unsafe { libc::sched_getcpu() } as u64;
+        let cpu = crate::wait::cpu();
         if cpu != self.cpu {
             self.cpu = cpu;
             self.shared.head().cpu.store(cpu, Ordering::Relaxed);
@@ -307,7 +351,8 @@ impl Writer {
         }
         if length > self.shared.qos().payload_bytes_max {
             let limit = self.shared.qos().payload_bytes_max;
-            return Err(Error::PayloadTooLarge { bytes: length, limit });
+            let topic = self.topic_name();
+            return Err(Error::PayloadTooLarge { topic, bytes: length, limit });
         }
         Ok(())
     }
@@ -330,11 +375,12 @@ impl Writer {
         let wanted = self.arena.bytes() + growth.bytes();
         if wanted > self.shared.qos().memory_max {
             let out = self.arena.slots() - self.arena.free();
-            return Err(Error::MemoryLimit { wanted, limit: self.shared.qos().memory_max, out });
+            let (topic, limit) = (self.topic_name(), self.shared.qos().memory_max);
+            return Err(Error::MemoryLimit { topic, wanted, limit, out });
         }
         if growth.segment >= SEGMENTS_MAX {
-            let limit = u64::from(SEGMENTS_MAX);
-            return Err(Error::TooMany { what: "slot segments of one publisher", limit });
+            let (topic, limit) = (Some(self.topic_name()), u64::from(SEGMENTS_MAX));
+            return Err(Error::TooMany { topic, what: "slot segments of one publisher", limit });
         }
         let (segment, fd) = Segment::create("myelin-slots", growth.bytes(), Writers::Owner)?;
         self.arena.add(growth, segment.pointer());
@@ -377,11 +423,41 @@ impl Writer {
         let words = self.views.iter().map(|view| view.announcements()).sum();
         self.protected.reserve(words);
         self.least_reading = 0;
+        self.count_late();
+    }
+
+    #[cold]
+    fn topic_name(&self) -> String {
+        self.shared.topic().name.clone()
     }
 }
 
 impl std::fmt::Debug for Writer {
     fn fmt(&self, to: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         to.debug_struct("Writer").field("topic", self.shared.topic()).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A loan of up to 104 B, as `Writer::loan` makes it. Under Miri: `scripts/sanitize`.
+    fn private(length: u64) -> RawLoan {
+        RawLoan { length, memory: Memory::Private(Private::new()) }
+    }
+
+    /// What `myelin::Loan` does: it asks for the pointer once, and moves the loan afterwards.
+    #[test]
+    fn the_pointer_into_a_loan_is_valid_after_the_loan_has_been_moved() {
+        let mut raw = private(100);
+        // SAFETY: no writer is concerned with private memory.
+        let pointer = unsafe { raw.bytes_mut() }.as_mut_ptr();
+        let moved = std::mem::ManuallyDrop::new(raw);
+        // SAFETY: the loan's own bytes.
+        unsafe { pointer.write_bytes(7, 100) };
+        let mut again = std::hint::black_box(std::mem::ManuallyDrop::into_inner(moved));
+        // SAFETY: as above.
+        assert_eq!(unsafe { again.bytes_mut() }, [7; 100]);
     }
 }

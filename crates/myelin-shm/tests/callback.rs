@@ -1,12 +1,19 @@
 //! Callbacks on the wire: what a function is lent.
 
-use std::sync::mpsc;
-use std::time::Duration;
+mod hostile_peer;
 
+use std::os::fd::BorrowedFd;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, mpsc};
+use std::time::{Duration, Instant};
+
+use hostile_peer::{Memory, topic};
 use myelin_shm::Error;
 use myelin_shm::callback::{Callback, Function, Lengths};
+use myelin_shm::layout::{INLINE, PUBLICATION_HEAD_BYTES};
 use myelin_shm::node::{Node, NodeOptions};
-use myelin_shm::topic::{PublisherQos, SubscriberQos, Topic};
+use myelin_shm::segment::Segment;
+use myelin_shm::topic::{PublisherQos, SubscriberQos};
 use myelin_shm::wait::Wait;
 
 const WATCHDOG: Duration = Duration::from_secs(60);
@@ -17,8 +24,19 @@ fn node() -> (tempfile::TempDir, Node) {
     (folder, Node::open(options).unwrap())
 }
 
-fn topic() -> Topic {
-    Topic { name: "test".into(), type_name: "bytes".into(), type_hash: 7 }
+fn until(what: &str, mut condition: impl FnMut() -> bool) {
+    let begin = Instant::now();
+    while !condition() {
+        assert!(begin.elapsed() < WATCHDOG, "waited in vain for {what}");
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
+/// Whether the subscriber with this memory has said that it sleeps.
+fn is_asleep(subscription: BorrowedFd<'_>) -> bool {
+    let segment = Segment::map_theirs(subscription, 256).unwrap();
+    // SAFETY: an atomic, valid for any bytes, that is only loaded.
+    unsafe { segment.at::<AtomicU64>(128) }.load(Ordering::Relaxed) != 0
 }
 
 #[test]
@@ -66,4 +84,51 @@ fn a_length_that_does_not_fit_ends_the_match_and_is_told() {
     };
     assert!(matches!(error, Error::PeerCorrupt { .. }), "{error}");
     assert_eq!((callback.calls(), callback.panics()), (1, 0));
+}
+
+/// Publishers that are stopped between their sample and the wake-up (P5 and P8) leave a backlog for
+/// a thread that sleeps. Who publishes here takes a part of it, and wakes the thread for the rest.
+#[test]
+fn what_a_publish_leaves_of_a_backlog_wakes_the_callbacks_thread() {
+    const CELLS: u64 = 29;
+    const STOPPED: u64 = 4;
+    const BACKLOG: u64 = STOPPED * (CELLS - 1);
+    let (_folder, node) = node();
+    let mut publisher = node.publisher(topic(), PublisherQos::default()).unwrap();
+    let qos = SubscriberQos { depth: 100, ..SubscriberQos::default() };
+    let subscriber = node.subscriber(topic(), qos).unwrap();
+    assert!(publisher.wait_for_match(1, WATCHDOG) && subscriber.wait_for_match(1, WATCHDOG));
+    let subscription = subscriber.reader.shared().clone();
+    let stopped = [1, 2, 3, 4].map(|id| {
+        let memory = Memory::publication(id, CELLS);
+        subscription.reserve(id, memory.descriptor(), Vec::new()).unwrap();
+        subscription.start(id, 0);
+        memory
+    });
+    let (here, calls_here) = (std::thread::current().id(), Arc::new(AtomicU64::new(0)));
+    let its = calls_here.clone();
+    let call = Box::new(move |_: &myelin_shm::subscription::Taken| {
+        let is_here = std::thread::current().id() == here;
+        its.fetch_add(u64::from(is_here), Ordering::Relaxed);
+    });
+    let callback = Callback::start_concurrent(subscriber, call, Lengths::Exactly(8)).unwrap();
+    until("the thread's sleep", || is_asleep(subscription.descriptors().0));
+
+    for memory in &stopped {
+        for sequence in 0..CELLS - 1 {
+            let cell = (PUBLICATION_HEAD_BYTES / 8 + sequence * 16) as usize;
+            memory.set(cell + 1, 8);
+            memory.set(cell + 2, INLINE);
+            memory.words()[cell].store(sequence + 1, Ordering::Release);
+            memory.words()[16].store(sequence + 1, Ordering::Release);
+        }
+    }
+    publisher.writer.publish_copy(&[1; 8]).unwrap();
+    let calls = calls_here.load(Ordering::Relaxed);
+    assert!(calls <= 64, "{calls} calls within one publish");
+
+    until("the backlog's end", || callback.calls() == BACKLOG + 1);
+    assert_eq!(calls_here.load(Ordering::Relaxed), calls, "the rest is its thread's");
+    assert_eq!((callback.panics(), callback.lost()), (0, 0));
+    assert!(callback.error().is_none());
 }

@@ -13,6 +13,7 @@ use myelin_shm::event::Event;
 use myelin_shm::leftovers;
 use myelin_shm::node::{Node, NodeOptions, Publisher, Subscriber};
 use myelin_shm::topic::{PublisherQos, Reliability, SubscriberQos, Topic};
+use myelin_shm::wait::{NEVER, Wait};
 
 use discovery_support::{Helper, ROLE, WATCHDOG, is_root, until};
 
@@ -440,6 +441,204 @@ fn nonsense_and_other_versions_end_the_link_and_nothing_else() {
     assert_eq!(refused[0].pid, std::process::id());
     assert!(refused[0].reason.contains("layout 99"), "{refused:?}");
     passes(&mut publisher, &mut subscriber, 1000);
+}
+
+/// A viewer keeps the last image of a camera that is killed; with the image it keeps the place of the
+/// next.
+#[test]
+fn who_was_declined_for_want_of_a_place_is_asked_again_when_there_is_one() {
+    let folder = folder();
+    let node = node(folder.path());
+    let qos = SubscriberQos { publishers_max: 1, ..SubscriberQos::default() };
+    let mut viewer = node.subscriber(topic(), qos).unwrap();
+    let mut camera = Helper::start("both", folder.path());
+    let mut image = None;
+    until("an image", || {
+        image = viewer.reader.take().unwrap().or(image.take());
+        image.is_some()
+    });
+    camera.kill();
+    until("the end of the match", || viewer.matched() == 0);
+    let restarted = Helper::start("both", folder.path());
+    restarted.expect("open");
+    until("the refusal", || {
+        viewer.events().iter().any(|event| {
+            matches!(event, Event::Incompatible { reason, .. }
+                if reason.contains("publishers_max") && reason.contains(&topic().name))
+        })
+    });
+    while viewer.reader.take().unwrap().is_some() {}
+    assert_eq!(viewer.matched(), 0);
+    let publisher = image.take().unwrap().publisher;
+    until("the restarted camera's image", || {
+        viewer.reader.take().unwrap().is_some_and(|image| image.publisher != publisher)
+    });
+}
+
+#[test]
+fn one_publisher_too_many_comes_when_another_goes() {
+    let folder = folder();
+    let node = node(folder.path());
+    let qos = SubscriberQos { publishers_max: 2, ..SubscriberQos::default() };
+    let mut subscriber = node.subscriber(topic(), qos).unwrap();
+    let [first, second, mut third] = [0; 3].map(|_| publisher(&node));
+    let refused =
+        |events: Vec<Event>| events.iter().any(|it| matches!(it, Event::Incompatible { .. }));
+    until("the refusal", || refused(third.events()));
+    assert_eq!(third.matched(), 0);
+    drop(first);
+    assert!(subscriber.reader.take().unwrap().is_none());
+    assert!(third.wait_for_match(1, WATCHDOG));
+    passes(&mut third, &mut subscriber, 500);
+    drop(second);
+}
+
+#[test]
+fn a_match_made_while_descriptors_are_short_is_made_when_there_are_some() {
+    let folder = folder();
+    let poor = Helper::start("short_for_a_while", folder.path());
+    poor.expect("open");
+    let node = node(folder.path());
+    poor.expect("poor");
+    let mut publisher = publisher(&node);
+    poor.expect("relieved");
+    assert!(publisher.wait_for_match(1, WATCHDOG));
+    until("it to take", || {
+        publisher.writer.publish_copy(&[3; 5000]).unwrap();
+        poor.has_said("took 5000")
+    });
+}
+
+#[test]
+fn silence_ends_a_wait_and_makes_the_descriptor_readable() {
+    let folder = folder();
+    let node = node(folder.path());
+    let deadline = Some(Duration::from_millis(20));
+    let qos = SubscriberQos { deadline, descriptor: true, ..SubscriberQos::default() };
+    let publisher = publisher(&node);
+    let mut subscriber = node.subscriber(topic(), qos).unwrap();
+    assert!(subscriber.wait_for_match(1, WATCHDOG));
+    let has = |events: &[Event], is: fn(&Event) -> bool| events.iter().any(is);
+    // For ever, but for the silence; each ends one wait.
+    assert!(!subscriber.reader.wait(Wait::Block, NEVER).unwrap());
+    let events = subscriber.events();
+    assert!(has(&events, |event| matches!(event, Event::DeadlineMissed { .. })), "{events:?}");
+    assert!(subscriber.reader.take().unwrap().is_none());
+    assert!(!is_readable(&subscriber));
+    let events = std::thread::scope(|scope| {
+        scope.spawn(|| drop(publisher));
+        assert!(!subscriber.reader.wait(Wait::Adaptive, NEVER).unwrap());
+        subscriber.events()
+    });
+    assert!(has(&events, |event| matches!(event, Event::Unmatched { .. })), "{events:?}");
+
+    let mut next = self::publisher(&node);
+    assert!(subscriber.wait_for_match(1, WATCHDOG));
+    until("silence, seen by the descriptor", || {
+        next.writer.publish_copy(&[1]).unwrap();
+        while subscriber.reader.take().unwrap().is_some() {}
+        // On a busy machine the deadline may have passed by now: then once more.
+        if !subscriber.events().is_empty() {
+            return false;
+        }
+        until("the descriptor", || is_readable(&subscriber));
+        assert!(subscriber.reader.take().unwrap().is_none(), "there is no sample, but an event");
+        has(&subscriber.events(), |event| matches!(event, Event::DeadlineMissed { .. }))
+    });
+}
+
+#[test]
+fn what_a_publisher_does_not_offer_is_told() {
+    let folder = folder();
+    let node = node(folder.path());
+    let publisher = publisher(&node);
+    let reliability = Reliability::Reliable;
+    let logger = SubscriberQos { depth: 8_192, reliability, ..SubscriberQos::default() };
+    let logger = node.subscriber(topic(), logger).unwrap();
+    assert!(logger.wait_for_match(1, WATCHDOG));
+    let mut reasons = Vec::new();
+    until("both", || {
+        reasons.extend(logger.events().into_iter().filter_map(|event| match event {
+            Event::QosReduced { endpoint, reason, .. } if endpoint == publisher.id() => {
+                Some(reason)
+            }
+            _ => None,
+        }));
+        reasons.len() >= 2
+    });
+    assert!(reasons[0].contains("8192") && reasons[0].contains('8'), "{reasons:?}");
+    assert!(reasons[1].contains("best effort"), "{reasons:?}");
+    let error = node.publisher(topic(), PublisherQos { history: 4_000, ..PublisherQos::default() });
+    let error = error.unwrap_err().to_string();
+    let says = |word: &str| error.contains(word);
+    assert!(says(&topic().name) && says("history is 4000") && says("depth"), "{error}");
+}
+
+/// A reliable publisher, a subscriber that reads, and a process that is stopped.
+#[test]
+fn a_stopped_process_costs_nobody_else_a_sample_and_comes_back() {
+    let folder = folder();
+    let node = node(folder.path());
+    let reliability = Reliability::Reliable;
+    let block_max = Duration::from_millis(5);
+    let qos = PublisherQos { depth: 64, reliability, block_max, ..PublisherQos::default() };
+    let mut imu = node.publisher(topic(), qos).unwrap();
+    let qos = SubscriberQos { reliability, ..SubscriberQos::default() };
+    let mut controller = node.subscriber(topic(), qos).unwrap();
+    let logger = Helper::start("subscriber", folder.path());
+    assert!(imu.wait_for_match(2, WATCHDOG) && controller.wait_for_match(1, WATCHDOG));
+    logger.signal(libc::SIGSTOP);
+    let mut passed_over = 0;
+    let mut publish = |expected: u64| {
+        passed_over = imu.writer.publish_copy(&[1; 24]).unwrap().passed_over;
+        let taken = controller.reader.take().unwrap().expect("it has been published");
+        assert_eq!((taken.sequence, taken.lost_before), (expected, 0));
+        passed_over
+    };
+    let said = (0..1_000).map(&mut publish).collect::<Vec<_>>();
+    assert_eq!(said[..64], [0; 64], "there is room for them");
+    assert_eq!(said[64..], [1; 936]);
+    logger.signal(libc::SIGCONT);
+    let mut sequence = 1_000;
+    until("it to catch up", || {
+        let waited_for = publish(sequence) == 0;
+        sequence += 1;
+        waited_for
+    });
+    assert_eq!(controller.reader.lost(), 0);
+    let events = imu.events();
+    let told = events.iter().filter(|event| match event {
+        Event::PassedOver { pid, .. } | Event::CaughtUp { pid, .. } => *pid == logger.pid(),
+        _ => false,
+    });
+    assert_eq!(told.count(), 2, "{events:?}");
+    until("its loss", || logger.has_said("lost"));
+    logger.stop();
+}
+
+/// Node ids are no secret. A process that greets as somebody else's node must not end that one's link.
+#[test]
+fn a_process_that_greets_as_another_ones_node_is_refused() {
+    let folder = folder();
+    let (one, other) = (node(folder.path()), node(folder.path()));
+    let (mut publisher, mut subscriber) = (publisher(&one), subscriber(&other));
+    assert!(publisher.wait_for_match(1, WATCHDOG) && subscriber.wait_for_match(1, WATCHDOG));
+    for (called, claimed) in [(&one, &other), (&other, &one)] {
+        let socket = format!("{:010x}.sock", called.id().unwrap() >> 24);
+        let socket = called.folder().join(socket);
+        let role = format!("impostor {} {}", socket.display(), claimed.id().unwrap());
+        Helper::start(&role, folder.path()).expect("ended");
+    }
+    let ended = |events: Vec<Event>| events.iter().any(|it| matches!(it, Event::Unmatched { .. }));
+    assert!(!ended(publisher.events()) && !ended(subscriber.events()));
+    passes(&mut publisher, &mut subscriber, 1000);
+}
+
+fn is_readable(subscriber: &Subscriber) -> bool {
+    use rustix::event::{PollFd, PollFlags, Timespec, poll};
+    let event = subscriber.reader.event().expect("its settings ask for one");
+    let now = Timespec { tv_sec: 0, tv_nsec: 0 };
+    poll(&mut [PollFd::new(&event, PollFlags::IN)], Some(&now)).unwrap() == 1
 }
 
 /// What the other processes do; does nothing when it is run as a test.

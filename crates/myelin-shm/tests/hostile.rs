@@ -9,12 +9,12 @@ use std::time::{Duration, Instant};
 
 use hostile_peer::{Memory, SUBSCRIBER, TYPE_HASH, bell_of, publishers, subscriber, topic};
 use myelin_shm::Error;
-use myelin_shm::layout::{PUBLICATION_HEAD_BYTES, connections_offset};
+use myelin_shm::layout::{PUBLICATION_HEAD_BYTES, VERSION, connections_offset};
 use myelin_shm::publication::{SubscriberView, Writer};
 use myelin_shm::segment::{Segment, Writers};
 use myelin_shm::source::Source;
 use myelin_shm::subscription::Reader;
-use myelin_shm::topic::{PublisherQos, Reliability, SubscriberQos};
+use myelin_shm::topic::{Late, PublisherQos, Reliability, SubscriberQos};
 use myelin_shm::wait::{Wait, now_ns};
 use proptest::prelude::*;
 
@@ -72,8 +72,12 @@ fn a_wrong_head_of_a_publication_is_an_error_that_says_what_is_wrong() {
     assert!(map_publication(|_| ()).is_ok());
     let no_publication = map_publication(|memory| memory.set(0, 0)).unwrap_err();
     assert_eq!(what(no_publication), "a segment that is no publication");
-    let other_version = map_publication(|memory| memory.set(1, 2)).unwrap_err();
-    assert!(matches!(other_version, Error::LayoutVersion { theirs: 2, .. }), "{other_version}");
+    let other_version = map_publication(|memory| memory.set(1, VERSION + 1)).unwrap_err();
+    let theirs = VERSION + 1;
+    assert!(
+        matches!(other_version, Error::LayoutVersion { theirs: it, .. } if it == theirs),
+        "{other_version}"
+    );
     for (at, value) in [
         (3, 5),
         (4, TYPE_HASH + 1),
@@ -95,8 +99,12 @@ fn a_wrong_head_of_a_subscription_is_an_error_that_says_what_is_wrong() {
     assert!(map_subscription(0, |_| ()).is_ok());
     let no_subscription = map_subscription(0, |memory| memory.set(0, 0)).unwrap_err();
     assert_eq!(what(no_subscription), "a segment that is no subscription");
-    let other_version = map_subscription(0, |memory| memory.set(1, 2)).unwrap_err();
-    assert!(matches!(other_version, Error::LayoutVersion { theirs: 2, .. }), "{other_version}");
+    let other_version = map_subscription(0, |memory| memory.set(1, VERSION + 1)).unwrap_err();
+    let theirs = VERSION + 1;
+    assert!(
+        matches!(other_version, Error::LayoutVersion { theirs: it, .. } if it == theirs),
+        "{other_version}"
+    );
     for (at, value) in [
         (3, 5),
         (4, TYPE_HASH + 1),
@@ -199,7 +207,7 @@ fn a_hold_never_names_another_connection() {
     let connection = shared.reserve(1, memory.descriptor(), segments).unwrap();
     shared.start(1, sequence);
     let taken = reader.take();
-    let (fd, _, _) = shared.descriptors();
+    let (fd, _) = shared.descriptors();
     let announced = Segment::map_theirs(fd, 4096).unwrap();
     // SAFETY: atomics, and only loaded.
     let holds = unsafe { announced.array::<AtomicU64>(256, 16) };
@@ -232,7 +240,7 @@ const PATIENCE: Duration = Duration::from_secs(2);
 fn a_bell_that_never_stops_does_not_extend_a_wait() {
     let (mut reader, shared) =
         Reader::create(SUBSCRIBER, &topic(), SubscriberQos::default()).unwrap();
-    let (_, bell, _) = shared.descriptors();
+    let (_, bell) = shared.descriptors();
     let bell = Segment::map_shared(bell, 64).unwrap();
     // SAFETY: a bell is an atomic.
     let bell: &myelin_shm::layout::Bell = unsafe { bell.at(0) };
@@ -254,6 +262,7 @@ fn a_reading_that_never_stops_does_not_extend_a_publish() {
         depth: 2,
         reliability: Reliability::Reliable,
         block_max: LIMIT,
+        late: Late::Fail,
         ..PublisherQos::default()
     };
     let (mut writer, shared) = Writer::create(1, &topic(), qos).unwrap();
@@ -313,4 +322,155 @@ fn a_ring_that_changes_under_the_reader_ends_no_take() {
             }
         }
     });
+}
+
+/// A cell says that sample 4 is there, the count that one is: the reader must not look for ever.
+#[test]
+fn a_sample_that_was_never_published_ends_the_match_and_not_the_clock() {
+    let (mut reader, shared) =
+        Reader::create(SUBSCRIBER, &topic(), SubscriberQos::default()).unwrap();
+    let memory = Memory::publication(1, 4);
+    shared.reserve(1, memory.descriptor(), Vec::new()).unwrap();
+    shared.start(1, 0);
+    memory.set(CELLS, 5);
+    memory.set(PUBLISHED, 1);
+    assert!(reader.wait(Wait::Block, now_ns() + 1_000_000_000).unwrap());
+    let error = reader.take().map(|taken| taken.map(|taken| taken.sequence)).unwrap_err();
+    assert_eq!(what(error), "a sample that was never published");
+    assert!(!reader.wait(Wait::Block, now_ns() + 1_000_000).unwrap(), "it is disconnected");
+}
+
+/// A cell that is for ever being written, of a publisher that counts on.
+#[test]
+fn a_cell_that_is_never_finished_ends_the_match() {
+    let (mut reader, shared) =
+        Reader::create(SUBSCRIBER, &topic(), SubscriberQos::default()).unwrap();
+    let memory = Memory::publication(1, 4);
+    shared.reserve(1, memory.descriptor(), Vec::new()).unwrap();
+    shared.start(1, 0);
+    memory.set(CELLS, u64::MAX);
+    memory.set(PUBLISHED, 2);
+    let taken = reader.take().map(|taken| taken.map(|taken| taken.sequence));
+    assert_eq!(what(taken.unwrap_err()), "a sample that was never published");
+}
+
+/// A slot segment that was missing for a sample that has been overwritten since says nothing about
+/// the next.
+#[test]
+fn a_segment_that_was_missing_is_forgotten_with_its_sample() {
+    let (mut reader, shared) =
+        Reader::create(SUBSCRIBER, &topic(), SubscriberQos::default()).unwrap();
+    let memory = Memory::publication(1, 4);
+    shared.reserve(1, memory.descriptor(), Vec::new()).unwrap();
+    shared.start(1, 0);
+    let write = |sequence: u64, length: u64, place: u64| {
+        let cell = CELLS + (sequence % 4) as usize * 16;
+        for (at, value) in [(1, length), (2, place), (0, sequence + 1)] {
+            memory.set(cell + at, value);
+        }
+        memory.set(PUBLISHED, sequence + 1);
+    };
+    write(0, 200, 7 << 32);
+    assert!(reader.take().unwrap().is_none(), "its segment has not come");
+    (1..9).for_each(|sequence| write(sequence, 8, u64::MAX));
+    assert!(reader.wait(Wait::Block, now_ns() + 10_000_000_000).unwrap());
+    assert_eq!(reader.take().unwrap().unwrap().sequence, 6);
+}
+
+/// One publisher sets the bell back all the time; another one's samples wake the sleeper all the same.
+#[test]
+fn a_bell_that_is_set_back_does_not_silence_others() {
+    let (mut writer, publication) = Writer::create(1, &topic(), PublisherQos::default()).unwrap();
+    let (mut reader, shared) =
+        Reader::create(SUBSCRIBER, &topic(), SubscriberQos::default()).unwrap();
+    let own = |fd: std::os::fd::BorrowedFd<'_>| fd.try_clone_to_owned().unwrap();
+    let connection = shared.reserve(1, own(publication.descriptor()), Vec::new()).unwrap();
+    let (segment, bell) = shared.descriptors();
+    let view = SubscriberView::map(
+        SUBSCRIBER,
+        1,
+        &topic(),
+        false,
+        0,
+        connection,
+        1,
+        own(segment),
+        own(bell),
+        None,
+    );
+    shared.start(1, publication.attach(view.unwrap()).unwrap());
+    // The hostile one is matched, too.
+    let hostile = Memory::publication(2, 4);
+    shared.reserve(2, hostile.descriptor(), Vec::new()).unwrap();
+    shared.start(2, 0);
+    let bell = Segment::map_shared(bell, 64).unwrap();
+    // SAFETY: a bell is an atomic.
+    let bell: &myelin_shm::layout::Bell = unsafe { bell.at(0) };
+    let storm = || bell.rings.store(0, Ordering::Relaxed);
+    let taken = AtomicU64::new(0);
+    let begin = Instant::now();
+    let is_in_time = || begin.elapsed() < Duration::from_secs(60);
+    during(storm, || {
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                for sample in 0..50 {
+                    writer.publish_copy(&[0; 8]).unwrap();
+                    while taken.load(Ordering::Acquire) <= sample && is_in_time() {
+                        std::hint::spin_loop();
+                    }
+                }
+            });
+            while taken.load(Ordering::Relaxed) < 50 && is_in_time() {
+                reader.wait(Wait::Block, now_ns() + 60_000_000_000).unwrap();
+                while reader.take().unwrap().is_some() {
+                    taken.fetch_add(1, Ordering::Release);
+                }
+            }
+        });
+    });
+    assert_eq!(taken.into_inner(), 50, "a sample lies there and its subscriber sleeps");
+}
+
+/// Nothing that a subscriber passes can stop or kill a publisher.
+#[test]
+fn a_descriptor_that_is_no_pipe_is_refused() {
+    let memory = Memory::subscription();
+    let (bell, event) = (Memory::new(Writers::Everyone), rustix::event::EventfdFlags::CLOEXEC);
+    let eventfd = rustix::event::eventfd(u32::MAX, event).unwrap();
+    let file: OwnedFd = tempfile::tempfile().unwrap().into();
+    for passed in [eventfd, file] {
+        let error = view_with(&memory, &bell, passed).unwrap_err();
+        assert_eq!(what(error), "a subscriber's descriptor");
+    }
+}
+
+fn view_with(memory: &Memory, bell: &Memory, passed: OwnedFd) -> Result<SubscriberView, Error> {
+    let (fd, bell) = (memory.descriptor(), bell.descriptor());
+    SubscriberView::map(SUBSCRIBER, 1, &topic(), false, 0, 0, 1, fd, bell, Some(passed))
+}
+
+/// A subscriber that never reads its descriptor, and says all the time that it sleeps: an honest one,
+/// a pipe that blocks and is full, and one whose reader has gone.
+#[test]
+fn a_descriptor_that_is_never_read_does_not_hold_up_a_publish() {
+    let qos = SubscriberQos { descriptor: true, ..SubscriberQos::default() };
+    let (_reader, shared) = Reader::create(SUBSCRIBER, &topic(), qos).unwrap();
+    let (_kept, full) = rustix::pipe::pipe().unwrap();
+    let bytes = rustix::pipe::fcntl_getpipe_size(&full).unwrap();
+    rustix::io::write(&full, &vec![0; bytes]).unwrap();
+    let (gone, closed) = rustix::pipe::pipe().unwrap();
+    drop(gone);
+    // SAFETY: no handler runs code of ours; a signal would now end the process, as in a C program.
+    unsafe { libc::signal(libc::SIGPIPE, libc::SIG_DFL) };
+    for passed in [shared.wake_end(0).unwrap().unwrap(), full, closed] {
+        let (mut writer, publication) =
+            Writer::create(1, &topic(), PublisherQos::default()).unwrap();
+        let (memory, bell) = (Memory::subscription(), Memory::new(Writers::Everyone));
+        publication.attach(view_with(&memory, &bell, passed).unwrap()).unwrap();
+        let asleep = 16;
+        for sleep in 1..5_000 {
+            memory.set(asleep, sleep);
+            writer.publish_copy(&[0; 8]).unwrap();
+        }
+    }
 }

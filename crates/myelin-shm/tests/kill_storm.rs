@@ -1,18 +1,20 @@
-//! kill -9 at random points, again and again: whoever survives sees whole samples and exact losses,
-//! gets every slot back, and nothing stays behind.
+//! kill -9 and SIGSTOP at random points, again and again: whoever survives sees whole samples and exact
+//! losses, gets every slot back, and nothing stays behind. Publishers are best effort or reliable, with
+//! history; subscribers poll, sleep, have a descriptor or a callback, and hold samples.
 //!
-//! `KILLS` sets how often (default 2,000), `SEED` repeats a storm.
+//! `MYELIN_KILLS` sets how often (default 2,000), `SEED` repeats a storm.
 
 use std::collections::HashMap;
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
+use myelin_shm::callback::{Callback, Function, Lengths};
 use myelin_shm::node::{Node, NodeOptions, Publisher, Subscriber};
-use myelin_shm::publication::Writer;
 use myelin_shm::subscription::Taken;
-use myelin_shm::topic::{PublisherQos, SubscriberQos, Topic};
+use myelin_shm::topic::{PublisherQos, Reliability, SubscriberQos, Topic};
 use myelin_shm::wait::{self, Wait};
 
 #[test]
@@ -20,54 +22,74 @@ fn survivors_of_a_kill_storm_lose_nothing_else() {
     if let Ok(role) = std::env::var(ROLE) {
         return work(&role);
     }
-    let kills: u32 = std::env::var("KILLS").map_or(2_000, |kills| kills.parse().unwrap());
+    let kills: u32 = std::env::var("MYELIN_KILLS").map_or(2_000, |kills| kills.parse().unwrap());
     let seed: u64 = std::env::var("SEED").map_or_else(|_| wait::now_ns(), |s| s.parse().unwrap());
     println!("SEED={seed} KILLS={kills}");
     let folder = tempfile::tempdir().unwrap();
     let mut random = Random(seed | 1);
 
     let node = open(folder.path());
-    let mut publisher = publisher(&node);
-    let mut checker = Checker::new(subscriber(&node));
-    let mut children: Vec<(Child, Instant)> = Vec::new();
-    let mut killed = 0;
+    let mut senders = [Reliability::BestEffort, Reliability::Reliable]
+        .map(|reliability| Sender::new(&node, reliability, &mut random));
+    let mut checkers =
+        [false, true].map(|has_fd| Checker::new(subscriber(&node, has_fd, &mut random)));
+    let called = Called::new(&node, &mut random);
+    let mut children: Vec<Victim> = Vec::new();
+    let (mut killed, mut stopped) = (0, 0);
     let (mut taken_in_all, mut most_bytes) = (0u64, 0);
     while killed < kills {
         if children.len() < CHILDREN {
-            let role = if random.below(2) == 0 { "publisher" } else { "subscriber" };
-            let life = Duration::from_micros(random.below(15_000));
-            children.push((spawn(role, folder.path(), random.next()), Instant::now() + life));
+            let role = ROLES[random.below(ROLES.len() as u64) as usize];
+            children.push(Victim::spawn(role, folder.path(), &mut random));
         }
-        send(&mut publisher.writer, &mut random);
-        taken_in_all += checker.take_some(&mut random);
-        let now = Instant::now();
-        children.retain_mut(|(child, end)| {
-            let due = *end <= now;
+        for sender in &mut senders {
+            sender.send(&mut random);
+            most_bytes = most_bytes.max(sender.publisher.writer.slot_counts().bytes);
+        }
+        for checker in &mut checkers {
+            taken_in_all += checker.take_some(&mut random);
+        }
+        children.retain_mut(|child| {
+            if random.below(20) == 0 {
+                child.stop_or_go_on();
+                stopped += u32::from(child.is_stopped);
+            }
+            let due = child.end <= Instant::now();
             if due {
-                kill(child);
+                child.kill();
                 killed += 1;
             }
             !due
         });
-        most_bytes = most_bytes.max(publisher.writer.slot_counts().bytes);
     }
-    for (mut child, _) in children {
-        kill(&mut child);
+    for mut child in children {
+        child.kill();
     }
-    assert!(taken_in_all > u64::from(kills), "the survivor read: {taken_in_all}");
+    assert!(taken_in_all > u64::from(kills), "the survivors read: {taken_in_all}");
 
-    // Only the survivors are left: all slots but the ones the checker holds come back.
-    watched("the dead are forgotten", || publisher.matched() == 1);
-    checker.let_go();
-    watched("every slot is back", || {
-        checker.take_some(&mut random);
-        checker.let_go();
-        let counts = publisher.writer.slot_counts();
-        counts.free == counts.total
+    // Only the survivors are left: all slots but the history and those the checkers hold come back.
+    let survivors = checkers.len() + 1;
+    watched("the dead are forgotten", || {
+        senders.iter().all(|sender| sender.publisher.matched() == survivors)
     });
-    println!("{taken_in_all} samples taken by the survivor, at most {most_bytes} B of slots");
+    watched("every slot is back", || {
+        for checker in &mut checkers {
+            checker.take_some(&mut random);
+            checker.let_go();
+        }
+        called.let_go();
+        senders.iter_mut().all(|sender| {
+            let counts = sender.publisher.writer.slot_counts();
+            counts.free + HISTORY as usize >= counts.total
+        })
+    });
+    called.check();
+    println!(
+        "{taken_in_all} samples taken by survivors, {} calls; {stopped} stopped; at most {most_bytes} B",
+        called.callback.calls()
+    );
     assert!(most_bytes < 64 << 20, "slots leaked: {most_bytes} B");
-    drop((publisher, checker, node));
+    drop((senders, checkers, called, node));
     // Sockets of the killed are removed by the next that comes; the name of one that was killed
     // before it listened, a second later.
     watched("nothing is left behind", || {
@@ -79,73 +101,134 @@ fn survivors_of_a_kill_storm_lose_nothing_else() {
 /// Publishes or subscribes until it is killed.
 fn work(role: &str) {
     let mut random = Random(std::env::var(SEED).unwrap().parse::<u64>().unwrap() | 1);
-    let folder = std::env::var(FOLDER).unwrap();
+    let folder = std::env::var_os(FOLDER).unwrap();
     let node = open(Path::new(&folder));
     match role {
-        "publisher" => {
-            let mut publisher = publisher(&node);
+        "publisher" | "reliable publisher" => {
+            let reliability = match role {
+                "publisher" => Reliability::BestEffort,
+                _ => Reliability::Reliable,
+            };
+            let mut sender = Sender::new(&node, reliability, &mut random);
             loop {
-                send(&mut publisher.writer, &mut random);
+                sender.send(&mut random);
+            }
+        }
+        "callback" => {
+            // With a publisher of its own, which runs the callback.
+            let called = Called::new(&node, &mut random);
+            let mut sender = Sender::new(&node, Reliability::BestEffort, &mut random);
+            loop {
+                sender.send(&mut random);
+                called.check();
             }
         }
         _ => {
-            let mut checker = Checker::new(subscriber(&node));
+            let has_fd = role == "descriptor";
+            let mut checker = Checker::new(subscriber(&node, has_fd, &mut random));
             loop {
-                let until_ns = wait::now_ns() + random.below(2_000_000);
-                checker.subscriber.reader.wait(Wait::Block, until_ns).unwrap();
+                let limit = Duration::from_micros(random.below(2_000));
+                checker.wait(has_fd, limit, &mut random);
                 checker.take_some(&mut random);
             }
         }
     }
 }
 
-fn send(writer: &mut Writer, random: &mut Random) {
-    let length = match random.below(4) {
-        0 => random.below(100),
-        1 => random.below(1_000),
-        _ => random.below(50_000),
-    };
-    let mut loan = writer.loan(8 + length).unwrap();
-    // SAFETY: the writer lives.
-    fill(unsafe { loan.bytes_mut() }, random.next());
-    match random.below(10) {
-        0 => writer.discard(loan),
-        _ => drop(writer.publish(loan).unwrap()),
+/// A publisher that numbers what it sends.
+struct Sender {
+    publisher: Publisher,
+    sent: u64,
+}
+
+impl Sender {
+    fn new(node: &Node, reliability: Reliability, random: &mut Random) -> Self {
+        let depth = HISTORY + random.below(13) as u32;
+        let block_max = Duration::from_micros(500);
+        let history = HISTORY;
+        let qos =
+            PublisherQos { depth, history, reliability, block_max, ..PublisherQos::default() };
+        Sender { publisher: node.publisher(topic(), qos).unwrap(), sent: 0 }
     }
-    if random.below(8) == 0 {
-        std::thread::sleep(Duration::from_micros(random.below(200)));
+
+    fn send(&mut self, random: &mut Random) {
+        let length = match random.below(4) {
+            0 => random.below(80),
+            1 => random.below(1_000),
+            _ => random.below(50_000),
+        };
+        let writer = &mut self.publisher.writer;
+        let mut loan = writer.loan(HEAD as u64 + length).unwrap();
+        // SAFETY: the writer lives.
+        fill(unsafe { loan.bytes_mut() }, random.next(), self.sent);
+        if random.below(10) == 0 {
+            writer.discard(loan);
+        } else {
+            assert_eq!(writer.publish(loan).unwrap().sequence, self.sent);
+            self.sent += 1;
+        }
+        if random.below(8) == 0 {
+            std::thread::sleep(Duration::from_micros(random.below(200)));
+        }
+    }
+}
+
+/// Follows what publishers send: no sample twice, none out of order, every one that is missing told.
+#[derive(Default)]
+struct Ledger {
+    /// The sequence each publisher has to come with next.
+    next: HashMap<u64, u64>,
+}
+
+impl Ledger {
+    fn note(&mut self, taken: &Taken) {
+        check(taken.bytes(), taken.sequence);
+        // A first sample may come late: what it lost is counted from the match on.
+        let first = taken.sequence - taken.lost_before;
+        let next = self.next.entry(taken.publisher).or_insert(first);
+        assert_eq!(first, *next, "{} lost before {}", taken.lost_before, taken.sequence);
+        *next = taken.sequence + 1;
     }
 }
 
 /// Takes samples, holds some for a while, and checks all it sees.
 struct Checker {
     subscriber: Subscriber,
-    /// The sequence each publisher has to come with next.
-    next: HashMap<u64, u64>,
+    ledger: Ledger,
     held: Vec<Taken>,
 }
 
 impl Checker {
     fn new(subscriber: Subscriber) -> Self {
-        Checker { subscriber, next: HashMap::new(), held: Vec::new() }
+        Checker { subscriber, ledger: Ledger::default(), held: Vec::new() }
+    }
+
+    fn wait(&mut self, has_fd: bool, limit: Duration, random: &mut Random) {
+        use rustix::event::{PollFd, PollFlags, Timespec, poll};
+        if has_fd {
+            let event = self.subscriber.reader.event().expect("it has asked for one");
+            let limit = Timespec { tv_sec: 0, tv_nsec: limit.as_nanos() as _ };
+            // A signal, SIGCONT, may end it.
+            let _ = poll(&mut [PollFd::new(&event, PollFlags::IN)], Some(&limit));
+            return;
+        }
+        let until_ns = wait::now_ns() + limit.as_nanos() as u64;
+        let how = [Wait::Block, Wait::Adaptive][random.below(2) as usize];
+        self.subscriber.reader.wait(how, until_ns).unwrap();
     }
 
     fn take_some(&mut self, random: &mut Random) -> u64 {
         let mut count = 0;
         while let Some(taken) = self.subscriber.reader.take().expect("no peer is corrupt") {
-            check(taken.bytes());
-            // A first sample may come late: what it lost is counted from the match on.
-            let first = taken.sequence - taken.lost_before;
-            let next = self.next.entry(taken.publisher).or_insert(first);
-            assert_eq!(first, *next, "{} lost before {}", taken.lost_before, taken.sequence);
-            *next = taken.sequence + 1;
+            self.ledger.note(&taken);
             count += 1;
             if self.held.len() < HELD && random.below(3) == 0 {
                 self.held.push(taken);
             }
             if random.below(3) == 0 && !self.held.is_empty() {
                 let at = random.below(self.held.len() as u64) as usize;
-                check(self.held.swap_remove(at).bytes());
+                let taken = self.held.swap_remove(at);
+                check(taken.bytes(), taken.sequence);
             }
             if count >= 64 {
                 break;
@@ -155,42 +238,96 @@ impl Checker {
     }
 
     fn let_go(&mut self) {
-        self.held.drain(..).for_each(|taken| check(taken.bytes()));
+        self.held.drain(..).for_each(|taken| check(taken.bytes(), taken.sequence));
     }
 }
 
-fn fill(bytes: &mut [u8], key: u64) {
-    let (head, rest) = bytes.split_at_mut(8);
-    head.copy_from_slice(&key.to_le_bytes());
+/// A callback that checks and keeps some.
+struct Called {
+    callback: Callback,
+    held: Arc<Mutex<Vec<Taken>>>,
+}
+
+impl Called {
+    fn new(node: &Node, random: &mut Random) -> Self {
+        let (mut ledger, held) = (Ledger::default(), Arc::new(Mutex::new(Vec::new())));
+        let keep: Arc<Mutex<Vec<Taken>>> = held.clone();
+        let call = Box::new(move |taken: &Taken| {
+            ledger.note(taken);
+            let mut held = keep.lock().unwrap();
+            if held.len() == HELD {
+                held.clear();
+            }
+            held.push(taken.clone());
+        });
+        let function = Function { call, lengths: Lengths::Such(|_| true), align: 1 };
+        let subscriber = subscriber(node, false, random);
+        Called { callback: Callback::start(subscriber, Wait::Block, function).unwrap(), held }
+    }
+
+    fn check(&self) {
+        assert_eq!(self.callback.panics(), 0, "a callback has found a fault");
+        let error = self.callback.error();
+        assert!(error.is_none(), "{error:?}");
+    }
+
+    fn let_go(&self) {
+        self.held.lock().unwrap().clear();
+    }
+}
+
+fn fill(bytes: &mut [u8], key: u64, sequence: u64) {
+    let (head, rest) = bytes.split_at_mut(HEAD);
+    head[..8].copy_from_slice(&key.to_le_bytes());
+    head[8..].copy_from_slice(&sequence.to_le_bytes());
     let mut random = Random(key | 1);
     for chunk in rest.chunks_mut(8) {
         chunk.copy_from_slice(&random.next().to_le_bytes()[..chunk.len()]);
     }
 }
 
-fn check(bytes: &[u8]) {
-    let key = u64::from_le_bytes(bytes[..8].try_into().unwrap());
-    let mut random = Random(key | 1);
-    for chunk in bytes[8..].chunks(8) {
+fn check(bytes: &[u8], sequence: u64) {
+    let (head, rest) = bytes.split_at(HEAD);
+    let word = |at: usize| u64::from_le_bytes(head[at..at + 8].try_into().unwrap());
+    assert_eq!(word(8), sequence, "another sample's bytes");
+    let mut random = Random(word(0) | 1);
+    for chunk in rest.chunks(8) {
         assert_eq!(chunk, &random.next().to_le_bytes()[..chunk.len()], "a torn sample");
     }
 }
 
-fn kill(child: &mut Child) {
-    child.kill().unwrap();
-    let status = child.wait().unwrap();
-    assert_eq!(status.signal(), Some(libc::SIGKILL), "a worker failed by itself: {status}");
+/// A process that is going to be killed, and perhaps stopped before.
+struct Victim {
+    child: Child,
+    end: Instant,
+    is_stopped: bool,
 }
 
-fn spawn(role: &str, folder: &Path, seed: u64) -> Child {
-    Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", "survivors_of_a_kill_storm_lose_nothing_else", "--nocapture"])
-        .env(ROLE, role)
-        .env(FOLDER, folder)
-        .env(SEED, seed.to_string())
-        .stdout(Stdio::null())
-        .spawn()
-        .unwrap()
+impl Victim {
+    fn spawn(role: &str, folder: &Path, random: &mut Random) -> Self {
+        let child = Command::new(std::env::current_exe().unwrap())
+            .args(["--exact", "survivors_of_a_kill_storm_lose_nothing_else", "--nocapture"])
+            .env(ROLE, role)
+            .env(FOLDER, folder)
+            .env(SEED, random.next().to_string())
+            .stdout(Stdio::null())
+            .spawn();
+        let life = Duration::from_micros(random.below(15_000));
+        Victim { child: child.unwrap(), end: Instant::now() + life, is_stopped: false }
+    }
+
+    fn stop_or_go_on(&mut self) {
+        self.is_stopped = !self.is_stopped;
+        let signal = if self.is_stopped { libc::SIGSTOP } else { libc::SIGCONT };
+        // SAFETY: no memory is concerned; the process is our child, not yet waited for.
+        assert_eq!(unsafe { libc::kill(self.child.id() as i32, signal) }, 0);
+    }
+
+    fn kill(&mut self) {
+        self.child.kill().unwrap();
+        let status = self.child.wait().unwrap();
+        assert_eq!(status.signal(), Some(libc::SIGKILL), "a worker failed by itself: {status}");
+    }
 }
 
 fn open(folder: &Path) -> Node {
@@ -202,12 +339,17 @@ fn topic() -> Topic {
     Topic { name: "storm".into(), type_name: "bytes".into(), type_hash: 1 }
 }
 
-fn publisher(node: &Node) -> Publisher {
-    node.publisher(topic(), PublisherQos::default()).unwrap()
-}
-
-fn subscriber(node: &Node) -> Subscriber {
-    let qos = SubscriberQos { publishers_max: 64, ..SubscriberQos::default() };
+/// Depth, history and reliability as they come.
+fn subscriber(node: &Node, descriptor: bool, random: &mut Random) -> Subscriber {
+    let reliability = [Reliability::BestEffort, Reliability::Reliable][random.below(2) as usize];
+    let qos = SubscriberQos {
+        depth: 2 + random.below(7) as u32,
+        history: random.below(4) as u32,
+        publishers_max: 64,
+        reliability,
+        descriptor,
+        ..SubscriberQos::default()
+    };
     node.subscriber(topic(), qos).unwrap()
 }
 
@@ -238,6 +380,12 @@ impl Random {
 const ROLE: &str = "MYELIN_STORM_ROLE";
 const FOLDER: &str = "MYELIN_STORM_FOLDER";
 const SEED: &str = "MYELIN_STORM_SEED";
+const ROLES: [&str; 5] =
+    ["publisher", "reliable publisher", "subscriber", "descriptor", "callback"];
 const CHILDREN: usize = 6;
+/// Samples kept for those that come later.
+const HISTORY: u32 = 3;
+/// Bytes of key and number before the rest of a payload.
+const HEAD: usize = 16;
 /// Below the subscriber's `held_max`, so that a take is never refused.
 const HELD: usize = 12;

@@ -8,9 +8,9 @@ use std::time::Duration;
 use hub::{Hub, topic};
 use myelin_shm::Error;
 use myelin_shm::layout::INLINE_BYTES_MAX;
-use myelin_shm::publication::{RawLoan, Writer};
+use myelin_shm::publication::{Published, RawLoan, Writer};
 use myelin_shm::subscription::{Reader, Taken};
-use myelin_shm::topic::{PublisherQos, Reliability, SubscriberQos};
+use myelin_shm::topic::{Late, PublisherQos, Reliability, SubscriberQos};
 use proptest::prelude::*;
 use proptest::sample::Index;
 
@@ -83,7 +83,6 @@ struct Both {
     next: u64,
     /// `published` as it knows it.
     seen: u64,
-    live_from: u64,
     depth: u64,
     held_max: u32,
     reliable: bool,
@@ -119,13 +118,14 @@ impl Both {
             self.seen = newest;
             let oldest = newest.saturating_sub(self.depth);
             if oldest > self.next {
-                self.lost += oldest.saturating_sub(self.next.max(self.live_from));
+                self.lost += oldest - self.next;
                 self.next = oldest;
             }
         }
         let in_a_slot = published[self.next as usize] > INLINE_BYTES_MAX;
         if in_a_slot && self.holds.len() == self.held_max as usize {
-            return Err(Error::TooManyHeld { held: self.held_max });
+            let (topic, held) = (topic().name, self.held_max);
+            return Err(Error::TooManyHeld { topic, held });
         }
         self.next += 1;
         let lost = std::mem::take(&mut self.lost);
@@ -139,7 +139,7 @@ impl Both {
         assert_eq!(self.reader.lost(), self.lost_in_all);
         match (expected, found) {
             (Ok(None), Ok(None)) => None,
-            (Err(_), Err(Error::TooManyHeld { held })) if held == self.held_max => None,
+            (Err(_), Err(Error::TooManyHeld { held, .. })) if held == self.held_max => None,
             (Ok(Some(expected)), Ok(Some(taken))) => {
                 assert_eq!((taken.sequence, taken.lost_before), expected);
                 check(&taken, published);
@@ -195,15 +195,21 @@ impl World {
             && waited_for.map(|both| next - both.next).max() >= Some(u64::from(self.qos.depth))
     }
 
-    fn is_done(&mut self, published: Result<u64, Error>, length: usize, full: bool) {
+    fn is_done(&mut self, published: Result<Published, Error>, length: usize, full: bool) {
         match published {
-            Ok(sequence) => {
-                assert!(!full, "published over a sample that a reliable subscriber has not read");
+            Ok(Published { sequence, passed_over }) => {
+                let is_told = passed_over > 0;
+                assert!(
+                    !full || is_told,
+                    "published over a sample that a reliable one has not read"
+                );
+                assert!(!is_told || self.qos.late == Late::PassOver);
                 assert_eq!(sequence, self.published.len() as u64);
                 self.published.push(length);
             }
             Err(error) => {
-                assert!(full && matches!(error, Error::ReliableTimeout { .. }), "{error}");
+                let is_late = full && self.qos.late == Late::Fail;
+                assert!(is_late && matches!(error, Error::ReliableTimeout { .. }), "{error}");
             }
         }
     }
@@ -342,15 +348,15 @@ impl World {
         self.names += 1;
         let (reader, subscription) = Reader::create(name, &topic(), qos).unwrap();
         self.hub.connect(&subscription);
-        let live_from = self.published.len() as u64;
-        let next = live_from.saturating_sub(u64::from(history.min(self.qos.history)));
+        let depth = u64::from(if reliable { self.qos.depth } else { depth.min(self.qos.depth) });
+        let history = u64::from(history.min(self.qos.history)).min(depth);
+        let next = (self.published.len() as u64).saturating_sub(history);
         self.readers.push(Both {
             name,
             reader,
             next,
             seen: next,
-            live_from,
-            depth: u64::from(if reliable { self.qos.depth } else { depth.min(self.qos.depth) }),
+            depth,
             held_max,
             reliable,
             holds: Vec::new(),
@@ -388,6 +394,7 @@ proptest! {
         history in 0..9u32,
         loans_max in 1..4u32,
         reliable in any::<bool>(),
+        passes_over in any::<bool>(),
         ops in ops(),
     ) {
         let reliability = if reliable { Reliability::Reliable } else { Reliability::BestEffort };
@@ -397,6 +404,7 @@ proptest! {
             loans_max,
             reliability,
             block_max: Duration::from_micros(200),
+            late: if passes_over { Late::PassOver } else { Late::Fail },
             ..PublisherQos::default()
         });
         for op in &ops {

@@ -1,4 +1,5 @@
-//! The life of a sample between one writer and its readers, without a node.
+//! The life of a sample between one writer and its readers, without a node. Miri runs it, too:
+//! `MIRIFLAGS=-Zmiri-disable-isolation cargo +nightly miri test -p myelin-shm --test sample_life`
 
 mod support;
 
@@ -7,16 +8,17 @@ use std::time::Duration;
 use myelin_shm::Error;
 use myelin_shm::publication::Writer;
 use myelin_shm::subscription::Reader;
-use myelin_shm::topic::{PublisherQos, Reliability, SubscriberQos};
+use myelin_shm::topic::{Late, PublisherQos, Reliability, SubscriberQos};
 use myelin_shm::wait::{NEVER, Wait};
 use support::{matched, pair, topic};
 
 #[test]
+#[cfg_attr(miri, ignore = "megabytes, byte by byte")]
 fn any_length_arrives_as_it_was_sent() {
     let (mut writer, mut reader) = pair(PublisherQos::default(), SubscriberQos::default());
     for length in [0usize, 1, 7, 8, 40, 103, 104, 105, 128, 129, 4096, 65_536, 1 << 20, 5_000_001] {
         let payload: Vec<u8> = (0..length).map(|at| (at * 31 + length) as u8).collect();
-        let sequence = writer.publish_copy(&payload).unwrap();
+        let sequence = writer.publish_copy(&payload).unwrap().sequence;
         let taken = reader.take().unwrap().expect("it was published");
         assert_eq!(taken.bytes(), payload);
         assert_eq!((taken.sequence, taken.lost_before), (sequence, 0));
@@ -53,6 +55,24 @@ fn what_is_held_stays_as_it_was_and_is_reused_after() {
 }
 
 #[test]
+fn a_loan_is_written_by_a_pointer_made_before_it_was_moved() {
+    let (mut writer, mut reader) = pair(PublisherQos::default(), SubscriberQos::default());
+    for length in [40, 1000] {
+        let mut loan = writer.loan(length).unwrap();
+        // SAFETY: the writer lives.
+        let pointer = unsafe { loan.bytes_mut() }.as_mut_ptr();
+        let moved = vec![loan];
+        // SAFETY: the loan lives, and nothing else looks at its bytes.
+        unsafe { pointer.write_bytes(7, length as usize) };
+        for loan in moved {
+            writer.publish(loan).unwrap();
+        }
+        let taken = reader.take().unwrap().expect("it was published");
+        assert_eq!(taken.bytes(), vec![7; length as usize]);
+    }
+}
+
+#[test]
 fn the_limit_of_held_samples_is_an_error_and_loses_nothing() {
     let qos = SubscriberQos { held_max: 2, ..SubscriberQos::default() };
     let (mut writer, mut reader) = pair(PublisherQos::default(), qos);
@@ -61,7 +81,7 @@ fn the_limit_of_held_samples_is_an_error_and_loses_nothing() {
     }
     let first = reader.take().unwrap().unwrap();
     let _second = reader.take().unwrap().unwrap();
-    assert!(matches!(reader.take(), Err(Error::TooManyHeld { held: 2 })));
+    assert!(matches!(reader.take(), Err(Error::TooManyHeld { held: 2, .. })));
     drop(first);
     assert_eq!(reader.take().unwrap().unwrap().bytes(), [2; 200]);
 }
@@ -113,6 +133,7 @@ fn who_comes_late_gets_the_history_it_asks_for_and_no_loss() {
 }
 
 #[test]
+#[cfg_attr(miri, ignore = "Miri takes the kernel's look at half a word for ours")]
 fn a_reliable_publisher_waits_and_loses_nothing() {
     let reliability = Reliability::Reliable;
     let publisher = PublisherQos { depth: 4, reliability, ..PublisherQos::default() };
@@ -136,7 +157,9 @@ fn a_reliable_publisher_waits_and_loses_nothing() {
 fn a_reliable_publisher_gives_up_after_its_limit_and_names_the_subscriber() {
     let reliability = Reliability::Reliable;
     let block_max = Duration::from_millis(5);
-    let publisher = PublisherQos { depth: 2, reliability, block_max, ..PublisherQos::default() };
+    let late = Late::Fail;
+    let publisher =
+        PublisherQos { depth: 2, reliability, block_max, late, ..PublisherQos::default() };
     let subscriber = SubscriberQos { reliability, ..SubscriberQos::default() };
     let (mut writer, mut reader) = pair(publisher, subscriber);
     assert!(reader.take().unwrap().is_none());
@@ -161,7 +184,7 @@ fn limits_are_errors_that_change_nothing() {
     assert!(matches!(writer.loan(1 << 20), Err(Error::MemoryLimit { .. })));
     let first = writer.loan(300).unwrap();
     let second = writer.loan(200).unwrap();
-    assert!(matches!(writer.loan(200), Err(Error::TooManyLoans { loans: 2 })));
+    assert!(matches!(writer.loan(200), Err(Error::TooManyLoans { loans: 2, .. })));
     let small: Vec<_> = (0..10).map(|_| writer.loan(10).unwrap()).collect();
     small.into_iter().for_each(|loan| writer.discard(loan));
     writer.discard(first);
@@ -178,6 +201,7 @@ fn no_memory_is_an_error_and_not_a_signal() {
 }
 
 #[test]
+#[cfg_attr(miri, ignore = "Miri takes the kernel's look at half a word for ours")]
 fn a_sleeper_is_woken_however_it_waits() {
     for how in [Wait::Poll, Wait::Block, Wait::Adaptive, Wait::Predictive] {
         let publisher = PublisherQos { depth: 200, ..PublisherQos::default() };
@@ -199,6 +223,7 @@ fn a_sleeper_is_woken_however_it_waits() {
 }
 
 #[test]
+#[cfg_attr(miri, ignore = "Miri takes the kernel's look at half a word for ours")]
 fn a_wait_ends_at_its_time_limit() {
     let (_writer, mut reader) = pair(PublisherQos::default(), SubscriberQos::default());
     for how in [Wait::Poll, Wait::Block, Wait::Adaptive, Wait::Predictive] {
@@ -223,5 +248,93 @@ fn a_publisher_that_is_gone_makes_room_when_it_is_read_to_the_end() {
         assert_eq!(reader.take().unwrap().unwrap().bytes(), publisher.to_le_bytes());
         assert!(reader.take().unwrap().is_none());
         assert!(!reader.wait(Wait::Poll, 0).unwrap());
+    }
+}
+
+/// What is lost of the history counts as well: a subscriber cannot tell it from the rest.
+#[test]
+fn losses_are_exact_where_history_meets_what_is_live() {
+    for depth in 2..9u32 {
+        let publisher = PublisherQos { depth: 8, history: 3, ..PublisherQos::default() };
+        let (mut writer, _reader) = pair(publisher, SubscriberQos::default());
+        for _ in 0..10 {
+            writer.publish_copy(&[0; 8]).unwrap();
+        }
+        let late = SubscriberQos { history: 3, depth, ..SubscriberQos::default() };
+        let (mut reader, subscription) = Reader::create(3, &topic(), late).unwrap();
+        matched(&writer.shared().clone(), &subscription);
+        let first = reader.take().unwrap().unwrap();
+        let begin = 10 - u64::from(depth.min(3));
+        assert_eq!((first.sequence, first.lost_before), (begin, 0), "depth {depth}");
+        for _ in 0..12 {
+            writer.publish_copy(&[0; 8]).unwrap();
+        }
+        let next = reader.take().unwrap().unwrap();
+        assert_eq!(next.lost_before, next.sequence - first.sequence - 1, "depth {depth}");
+        assert!(next.lost_before > 0 && next.sequence == 22 - u64::from(depth));
+        assert_eq!(reader.lost(), next.lost_before);
+    }
+}
+
+#[test]
+fn of_two_late_subscribers_each_costs_one_time_limit_and_its_own_samples() {
+    let reliability = Reliability::Reliable;
+    let block_max = Duration::from_micros(100);
+    let publisher = PublisherQos { depth: 8, reliability, block_max, ..PublisherQos::default() };
+    let subscriber = SubscriberQos { reliability, ..SubscriberQos::default() };
+    let (mut writer, mut prompt) = pair(publisher, subscriber);
+    let mut late = [3, 4].map(|id| {
+        let (reader, subscription) = Reader::create(id, &topic(), subscriber).unwrap();
+        matched(&writer.shared().clone(), &subscription);
+        reader
+    });
+    let mut publish = |sequence: u64| {
+        let published = writer.publish_copy(&sequence.to_le_bytes()).unwrap();
+        assert_eq!(published.sequence, sequence);
+        let taken = prompt.take().unwrap().expect("who reads misses nothing");
+        assert_eq!((taken.sequence, taken.lost_before), (sequence, 0));
+        published.passed_over
+    };
+    let over: Vec<_> = (0..100).map(&mut publish).collect();
+    assert_eq!((over[7], over[8], over[99]), (0, 2, 2));
+    // One comes back: it has lost what was overwritten, and then nothing more.
+    let taken = late[0].take().unwrap().unwrap();
+    assert_eq!((taken.sequence, taken.lost_before), (92, 92));
+    while late[0].take().unwrap().is_some() {}
+    let over: Vec<_> = (100..108).map(&mut publish).collect();
+    assert_eq!(over[7], 1);
+    while late[0].take().unwrap().is_some() {}
+    assert_eq!(late[0].lost(), 92);
+    // The other goes: nobody is late.
+    let gone = late[1].shared().id();
+    drop(late);
+    writer.shared().detach(gone);
+    assert_eq!(writer.publish_copy(&[0; 8]).unwrap().passed_over, 0);
+}
+
+/// A publisher counts the bell up, the reader takes the sample and arms the descriptor anew, and only
+/// then the publisher writes to it.
+#[test]
+#[cfg_attr(miri, ignore = "Miri has no pipes to open anew")]
+fn a_write_to_the_descriptor_that_comes_late_is_seen_once() {
+    use rustix::event::{PollFd, PollFlags, Timespec, poll};
+    let qos = SubscriberQos { descriptor: true, ..SubscriberQos::default() };
+    let (mut writer, mut reader) = pair(PublisherQos::default(), qos);
+    let late = reader.shared().wake_end(7).unwrap().unwrap();
+    let is_readable = |reader: &Reader| {
+        let now = Timespec { tv_sec: 0, tv_nsec: 0 };
+        let event = reader.event().unwrap();
+        poll(&mut [PollFd::new(&event, PollFlags::IN)], Some(&now)).unwrap() == 1
+    };
+    for _ in 0..3 {
+        assert!(reader.take().unwrap().is_none());
+        writer.publish_copy(&[1]).unwrap();
+        assert!(is_readable(&reader));
+        assert!(reader.take().unwrap().is_some() && reader.take().unwrap().is_none());
+        assert!(!is_readable(&reader));
+        rustix::io::write(&late, &[1]).unwrap();
+        assert!(is_readable(&reader), "once");
+        assert!(reader.take().unwrap().is_none());
+        assert!(!is_readable(&reader), "and not for ever");
     }
 }

@@ -44,7 +44,7 @@ impl Group {
 
 fn unknown(name: &str) -> Error {
     let remedy = "there is no such group; make it (groupadd), or give a name from `getent group`";
-    Error::Setting { field: "group", value: format!("{name:?}"), remedy }
+    Error::Setting { topic: None, field: "group", value: format!("{name:?}"), remedy }
 }
 
 fn look_up(name: &str) -> Result<Option<u32>, Error> {

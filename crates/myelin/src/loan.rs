@@ -6,9 +6,9 @@ use std::ops::{Deref, DerefMut};
 
 use myelin_shm::publication::RawLoan;
 
-use crate::Error;
 use crate::payload::Payload;
 use crate::publisher::Publisher;
+use crate::{Error, Published};
 
 /// Memory for one sample: dereferences to the payload, `T` or `[T]`. Made by
 /// [`Publisher::loan`](Publisher::loan).
@@ -33,12 +33,12 @@ impl<'p, T: Payload + ?Sized> Loan<'p, T> {
         Ok(Loan { publisher, bytes, pointer, raw: ManuallyDrop::new(raw) })
     }
 
-    /// Publishes it and returns the sample's sequence: how many its publisher published before.
+    /// Publishes it.
     ///
     /// # Errors
     /// [`Error::ReliableTimeout`], [`Error::Forked`]; the sample is then discarded.
     #[inline]
-    pub fn publish(self) -> Result<u64, Error> {
+    pub fn publish(self) -> Result<Published, Error> {
         let mut loan = ManuallyDrop::new(self);
         // SAFETY: `loan` is not dropped, so this is the only time.
         let raw = unsafe { ManuallyDrop::take(&mut loan.raw) };

@@ -2,14 +2,15 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use myelin_shm::node as shm;
 
-use crate::Error;
 use crate::group::Group;
 use crate::network::{Network, Settings};
 use crate::payload::Payload;
 use crate::topic::Topic;
+use crate::{Error, NetworkState};
 
 /// A process's part in a domain: where topics, publishers and subscribers come from.
 ///
@@ -41,7 +42,8 @@ pub struct Node {
 
 impl Node {
     /// Opens a node in the domain that the environment variable `MYELIN_DOMAIN` gives, or in domain
-    /// 0, among the programs of the same user. `name` is for people: `myelin topics` shows it.
+    /// 0, among the programs of the same user. `name` is for people: other
+    /// nodes are told it.
     ///
     /// # Errors
     /// [`Error::Setting`] if `MYELIN_DOMAIN` is not a number; what the folder of the sockets, the
@@ -70,6 +72,21 @@ impl Node {
     /// Its name.
     pub fn name(&self) -> &str {
         &self.name
+    }
+
+    /// Whether other hosts can be reached now, and if not, why. A node whose network is asked for
+    /// works on its host at once, and on the network as soon as there is one.
+    ///
+    /// ```
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let node = myelin::Node::builder("doc").folder(folder.path()).open()?;
+    /// if let myelin::NetworkState::Waiting { reason } = node.network() {
+    ///     eprintln!("alone for now: {reason}");
+    /// }
+    /// # Ok::<(), myelin::Error>(())
+    /// ```
+    pub fn network(&self) -> NetworkState {
+        self.network.as_ref().map_or(NetworkState::Off, |network| network.state())
     }
 }
 
@@ -113,7 +130,8 @@ impl NodeBuilder {
     }
 
     /// The folder of the sockets, instead of the one in `/dev/shm`; nodes in different folders do
-    /// not see each other. For tests and for containers that share a folder alone.
+    /// not see each other. Without this call `MYELIN_FOLDER` decides. For tests, for containers that
+    /// share a folder alone, and if the folder in `/dev/shm` is somebody else's.
     pub fn folder(mut self, folder: impl Into<PathBuf>) -> Self {
         self.folder = Some(folder.into());
         self
@@ -138,15 +156,15 @@ impl NodeBuilder {
     ///
     /// Domains 0 to 230 can be opened to the network. All nodes of a process in one domain share one
     /// DDS participant. It takes the feature `dds`, and CycloneDDS at build time; without them `open`
-    /// is an error.
+    /// is an error. That there is no interface yet is none: see [`Node::network`].
     pub fn network(mut self, open: bool) -> Self {
         self.network.open = Some(open);
         self
     }
 
     /// The interface that leads to the other hosts, by name or by its address; the first node of the
-    /// process in a domain decides. Without this call `MYELIN_INTERFACE` does, and without that
-    /// CycloneDDS chooses.
+    /// process in a domain decides. Without this call `MYELIN_INTERFACE` does, and without that the
+    /// best there is. One that is not there yet, or goes and comes back, is waited for.
     pub fn interface(mut self, interface: &str) -> Self {
         self.network.interface = Some(interface.to_string());
         self
@@ -160,10 +178,20 @@ impl NodeBuilder {
         self
     }
 
+    /// How long other hosts hear nothing of this process before they take it for dead: 100 ms to an
+    /// hour; the first node of the process in a domain decides. Without this call `MYELIN_LEASE_MS`
+    /// does, and without that it is 1 s. A link that is cut for longer ends its matches too, so with
+    /// a longer one longer cuts are survived, and deaths are noticed later.
+    pub fn lease(mut self, lease: Duration) -> Self {
+        self.network.lease = Some(lease);
+        self
+    }
+
     /// Opens the node.
     ///
     /// # Errors
-    /// As [`Node::new`]; [`Error::Setting`] for a group that does not exist;
+    /// As [`Node::new`]; [`Error::Setting`] for a group that does not exist, an interface that can
+    /// never be, or a lease out of bounds;
     /// [`Error::LatencyGuard`], with the remedy, if it is asked for and cannot be had;
     /// [`Error::NoPermission`] if the folder belongs to someone else or is open to others.
     pub fn open(self) -> Result<Node, Error> {
@@ -173,6 +201,8 @@ impl NodeBuilder {
         };
         let group = self.group.as_ref().map(Group::id).transpose()?;
         let NodeBuilder { name, folder, latency_guard, network, .. } = self;
+        let variable = std::env::var_os(FOLDER_VARIABLE).filter(|folder| !folder.is_empty());
+        let folder = folder.or_else(|| variable.map(PathBuf::from));
         let way = network.resolve()?;
         let options = shm::NodeOptions { domain, group, name: name.clone(), folder, latency_guard };
         let inner = shm::Node::open(options)?;
@@ -185,6 +215,7 @@ fn domain_from(variable: Option<&std::ffi::OsStr>) -> Result<u32, Error> {
     let Some(value) = variable.filter(|value| !value.is_empty()) else { return Ok(0) };
     let number = value.to_str().and_then(|text| text.parse().ok());
     number.ok_or_else(|| Error::Setting {
+        topic: None,
         field: DOMAIN_VARIABLE,
         value: format!("{value:?}"),
         remedy: "set it to a number from 0 to 4,294,967,295, or unset it for 0",
@@ -192,6 +223,7 @@ fn domain_from(variable: Option<&std::ffi::OsStr>) -> Result<u32, Error> {
 }
 
 const DOMAIN_VARIABLE: &str = "MYELIN_DOMAIN";
+const FOLDER_VARIABLE: &str = "MYELIN_FOLDER";
 
 #[cfg(test)]
 mod tests {

@@ -12,7 +12,7 @@ use crate::loan::Loan;
 use crate::network::Outlet;
 use crate::payload::Payload;
 use crate::plain_data::PlainData;
-use crate::{Error, Event};
+use crate::{Error, Event, Published};
 
 /// Publishes samples of a topic. Made by [`Topic::publisher`](crate::Topic::publisher).
 ///
@@ -47,22 +47,21 @@ impl<T: Payload + ?Sized> Publisher<T> {
         Publisher { inner, busy, outlet, observer, payload: PhantomData }
     }
 
-    /// Publishes a copy of `payload` and returns the sample's sequence: how many this publisher
-    /// published before. For payloads of up to 104 bytes this is the fastest way; write larger ones
-    /// into a loan.
+    /// Publishes a copy of `payload`. For payloads of up to 104 bytes this is the fastest way; write
+    /// larger ones into a loan.
     ///
     /// # Errors
     /// [`Error::PayloadTooLarge`]; [`Error::MemoryLimit`], [`Error::NoMemory`];
     /// [`Error::ReliableTimeout`]; [`Error::Forked`]. Nothing was published then.
     #[inline]
-    pub fn publish_copy(&self, payload: &T) -> Result<u64, Error> {
+    pub fn publish_copy(&self, payload: &T) -> Result<Published, Error> {
         let payload = payload.as_bytes();
         match &self.outlet {
             None => self.with_writer(|writer| writer.publish_copy(payload)),
             Some(outlet) => self.with_writer(|writer| {
-                outlet.make_room()?;
-                let sequence = writer.publish_copy(payload)?;
-                outlet.write(payload).map(|()| sequence)
+                let late = outlet.make_room()?;
+                let published = writer.publish_copy(payload)?;
+                outlet.write(payload).map(|()| with_late(published, late))
             }),
         }
     }
@@ -77,28 +76,31 @@ impl<T: Payload + ?Sized> Publisher<T> {
         raw: RawLoan,
         pointer: *const u8,
         bytes: usize,
-    ) -> Result<u64, Error> {
+    ) -> Result<Published, Error> {
         let Some(outlet) = &self.outlet else {
             return self.with_writer(|writer| writer.publish(raw));
         };
         self.with_writer(|writer| {
-            if let Err(error) = outlet.make_room() {
-                writer.discard(raw);
-                return Err(error);
-            }
+            let late = match outlet.make_room() {
+                Ok(late) => late,
+                Err(error) => {
+                    writer.discard(raw);
+                    return Err(error);
+                }
+            };
             // SAFETY: the loan's own bytes, until it is published.
             let payload = unsafe { std::slice::from_raw_parts(pointer, bytes) };
             if bytes <= INLINE_BYTES_MAX {
                 // What is published is a copy, and the loan's memory goes back to the writer.
                 let mut copy = [0; INLINE_BYTES_MAX];
                 copy[..bytes].copy_from_slice(payload);
-                let sequence = writer.publish(raw)?;
-                return outlet.write(&copy[..bytes]).map(|()| sequence);
+                let published = writer.publish(raw)?;
+                return outlet.write(&copy[..bytes]).map(|()| with_late(published, late));
             }
-            let sequence = writer.publish(raw)?;
+            let published = writer.publish(raw)?;
             // The slot keeps its bytes until a later loan reuses it, and there is none before this
             // call ends: who comes back to this publisher meanwhile is turned away (`busy`).
-            outlet.write(payload).map(|()| sequence)
+            outlet.write(payload).map(|()| with_late(published, late))
         })
     }
 
@@ -157,6 +159,12 @@ impl Drop for Idle<'_> {
     }
 }
 
+/// With subscribers of other hosts that were not waited for.
+#[inline]
+fn with_late(published: Published, late: u32) -> Published {
+    Published { passed_over: published.passed_over + late, ..published }
+}
+
 impl<T: PlainData> Publisher<T> {
     /// Memory for the next sample, in place: zeros, or what an earlier sample of this publisher
     /// left. Write to it and [`publish`](Loan::publish) it; dropped, it is discarded.
@@ -171,7 +179,7 @@ impl<T: PlainData> Publisher<T> {
     /// let publisher = node.topic::<[f32; 3]>("position").publisher()?;
     /// let mut loan = publisher.loan()?;
     /// *loan = [1.0, 2.0, 3.0];
-    /// assert_eq!(loan.publish()?, 0);
+    /// assert_eq!(loan.publish()?.sequence, 0);
     /// # Ok(()) }
     /// ```
     #[inline]

@@ -56,7 +56,8 @@ impl<T: Payload + ?Sized> Sample<T> {
         unsafe { &*std::ptr::from_ref(taken).cast() }
     }
 
-    /// How many samples its publisher published before it.
+    /// How many samples its publisher published before it; of a publisher on another host, since the
+    /// match.
     pub fn sequence(&self) -> u64 {
         self.taken.sequence
     }
@@ -66,7 +67,9 @@ impl<T: Payload + ?Sized> Sample<T> {
         self.taken.lost_before
     }
 
-    /// Its publisher's endpoint id, as in [`Event`](crate::Event)s.
+    /// Its publisher's endpoint id, as in [`Event`](crate::Event)s. Of a publisher on another host it is
+    /// this subscriber's name for it and for this match: no other subscriber knows it. To recognise a
+    /// sample elsewhere, put a number of your own into it.
     pub fn publisher(&self) -> EndpointId {
         self.taken.publisher
     }

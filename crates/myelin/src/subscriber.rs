@@ -54,6 +54,10 @@ impl<T: Payload + ?Sized> Subscriber<T> {
     /// Waits until there is a sample to take, for `limit` at most (`Duration::MAX`: for ever). False
     /// if there is none by then.
     ///
+    /// With a [`deadline`](crate::Topic::deadline) or [`liveliness`](crate::Topic::liveliness) it also
+    /// ends, once each, for a publisher that falls silent: for an [`Event::DeadlineMissed`],
+    /// [`Event::LivelinessLost`] or [`Event::Unmatched`] that has not been taken yet.
+    ///
     /// # Errors
     /// [`Error::Forked`].
     #[inline]
@@ -62,7 +66,8 @@ impl<T: Payload + ?Sized> Subscriber<T> {
     }
 
     /// Takes the next sample; waits for it for `limit` at most (`Duration::MAX`: for ever). `None`
-    /// if there is none by then.
+    /// if there is none by then, or if the [`wait`](Subscriber::wait) has ended for a publisher that
+    /// has fallen silent.
     ///
     /// # Errors
     /// As [`take`](Subscriber::take).
@@ -75,6 +80,10 @@ impl<T: Payload + ?Sized> Subscriber<T> {
         while self.inner.reader.wait(self.wait, until_ns)? {
             if let Some(sample) = self.take()? {
                 return Ok(Some(sample));
+            }
+            // It was overwritten in between, or never there: a publisher may be hostile.
+            if until_ns != wait::NEVER && wait::now_ns() >= until_ns {
+                break;
             }
         }
         Ok(None)
@@ -121,7 +130,8 @@ impl<T: Payload + ?Sized> Subscriber<T> {
     /// As [`on_sample`](Subscriber::on_sample), for a function that may run several times at once:
     /// each publisher of this process calls it in its own thread, without waiting for others, also
     /// from within itself. Samples then come in no particular order. Other processes' samples are
-    /// delivered by the callback's thread, which sleeps in the kernel.
+    /// delivered by the callback's thread, which sleeps in the kernel; a publish delivers what others
+    /// have left 64 times at most, and leaves the rest to that thread.
     ///
     /// # Errors
     /// As [`on_sample`](Subscriber::on_sample).
@@ -171,8 +181,10 @@ impl<T: Payload + ?Sized> std::fmt::Debug for Subscriber<T> {
 /// A [`Subscriber`] with a file descriptor, for an epoll loop. Made by
 /// [`Topic::subscriber_with_fd`](crate::Topic::subscriber_with_fd).
 ///
-/// The descriptor is readable when there may be a sample. Take until there is none, then wait for
-/// the descriptor again; level- and edge-triggered both work. Never read from it yourself.
+/// The descriptor is readable when there may be a sample, or an event. Take until there is none, then
+/// wait for the descriptor again; level- and edge-triggered both work. It is an epoll itself: poll it
+/// or add it to another epoll, and do nothing else with it. A take that finds nothing costs a system
+/// call.
 pub struct FdSubscriber<T: Payload + ?Sized>(Subscriber<T>);
 
 impl<T: Payload + ?Sized> FdSubscriber<T> {

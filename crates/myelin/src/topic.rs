@@ -4,7 +4,7 @@ use std::marker::PhantomData;
 use std::sync::OnceLock;
 use std::time::Duration;
 
-use myelin_shm::topic::{PublisherQos, Reliability, SubscriberQos};
+use myelin_shm::topic::{Late, PublisherQos, Reliability, SubscriberQos};
 
 use crate::Error;
 use crate::network::{Dds, Encoding, Spec};
@@ -57,16 +57,32 @@ impl<T: Payload + ?Sized> Topic<T> {
 
     /// How many of the newest samples a subscriber can be behind without a loss: 1 to 65,535, by
     /// default 8. It costs a publisher 128 B a sample, and as many slots as subscribers are behind.
+    /// The lesser of both sides counts; a subscriber that asks for more than its publisher has gets an
+    /// [`Event::QosReduced`](crate::Event).
     pub fn depth(mut self, samples: u32) -> Self {
         (self.publisher.depth, self.subscriber.depth) = (samples, samples);
         self
     }
 
-    /// No loss: a publisher waits for the slowest reliable subscriber when the depth is full, for
-    /// `limit` at most; then publishing is an [`Error::ReliableTimeout`].
-    pub fn reliable(mut self, limit: Duration) -> Self {
+    /// No loss for who keeps up: when the depth is full, a publisher waits for the slowest reliable
+    /// subscriber, for `limit` at most. One that is later is passed over: it alone loses samples and
+    /// is told ([`Subscriber::lost`], [`Event::Lost`](crate::Event)), nobody waits for it again until
+    /// it has read half of the depth, and all others get every sample. The publisher is told too
+    /// ([`Published::passed_over`](crate::Published), [`Event::PassedOver`](crate::Event)).
+    pub fn reliable(self, limit: Duration) -> Self {
+        self.reliable_with(limit, Late::PassOver)
+    }
+
+    /// As [`reliable`](Topic::reliable), but nobody is passed over: after `limit` publishing is an
+    /// [`Error::ReliableTimeout`] and nothing is published, to nobody. One subscriber that is stopped
+    /// stops all.
+    pub fn reliable_or_fail(self, limit: Duration) -> Self {
+        self.reliable_with(limit, Late::Fail)
+    }
+
+    fn reliable_with(mut self, limit: Duration, late: Late) -> Self {
         self.publisher.reliability = Reliability::Reliable;
-        self.publisher.block_max = limit;
+        (self.publisher.block_max, self.publisher.late) = (limit, late);
         self.subscriber.reliability = Reliability::Reliable;
         self
     }

@@ -27,12 +27,12 @@ fn a_value_arrives_by_copy_and_by_loan() {
     let (_folder, node) = node();
     let (publisher, mut subscriber) = ends(&node.topic::<Point>("point"));
     let point = Point { x: 1.5, y: -2.5, label: 7 };
-    assert_eq!(publisher.publish_copy(&point).unwrap(), 0);
+    assert_eq!(publisher.publish_copy(&point).unwrap().sequence, 0);
     let mut loan = publisher.loan().unwrap();
     assert_eq!(loan.label, 0);
     loan.label = 8;
     assert_eq!(loan.label, 8);
-    assert_eq!(loan.publish().unwrap(), 1);
+    assert_eq!(loan.publish().unwrap().sequence, 1);
 
     let first = subscriber.take().unwrap().unwrap();
     assert_eq!((*first, first.sequence(), first.lost_before()), (point, 0, 0));
@@ -91,7 +91,7 @@ fn several_loans_are_out_at_once_and_a_dropped_one_is_discarded() {
     let (publisher, mut subscriber) = ends(&node.topic::<[u8]>("image").loans_max(3));
     let mut loans: Vec<_> = (0..3).map(|_| publisher.loan(1000).unwrap()).collect();
     let error = publisher.loan(1000).unwrap_err();
-    assert!(matches!(error, Error::TooManyLoans { loans: 3 }), "{error}");
+    assert!(matches!(error, Error::TooManyLoans { loans: 3, .. }), "{error}");
     for (at, loan) in loans.iter_mut().enumerate() {
         loan.fill(at as u8);
     }
@@ -116,7 +116,7 @@ fn a_payload_over_the_limit_is_refused_whatever_its_size() {
     }
     publisher.loan(8).unwrap().publish().unwrap();
     let error = publisher.publish_copy(&[0; 9]).unwrap_err();
-    assert!(matches!(error, Error::PayloadTooLarge { bytes: 72, limit: 64 }), "{error}");
+    assert!(matches!(error, Error::PayloadTooLarge { bytes: 72, limit: 64, .. }), "{error}");
 }
 
 #[test]
@@ -141,7 +141,7 @@ fn samples_held_have_a_limit_outlive_the_subscriber_and_cross_threads() {
     let first = subscriber.receive(WATCHDOG).unwrap().unwrap();
     let second = subscriber.receive(WATCHDOG).unwrap().unwrap();
     let error = subscriber.take().unwrap_err();
-    assert!(matches!(error, Error::TooManyHeld { held: 2 }), "{error}");
+    assert!(matches!(error, Error::TooManyHeld { held: 2, .. }), "{error}");
     drop(first);
     let third = subscriber.take().unwrap().unwrap();
     drop((subscriber, publisher, node));
@@ -181,7 +181,7 @@ fn who_comes_late_gets_the_history() {
 #[test]
 fn a_reliable_publisher_gives_up_after_its_limit() {
     let (_folder, node) = node();
-    let topic = node.topic::<u32>("queue").depth(2).reliable(Duration::from_millis(1));
+    let topic = node.topic::<u32>("queue").depth(2).reliable_or_fail(Duration::from_millis(1));
     let (publisher, mut subscriber) = ends(&topic);
     publisher.publish_copy(&0).unwrap();
     publisher.publish_copy(&1).unwrap();

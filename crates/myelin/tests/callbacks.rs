@@ -105,7 +105,7 @@ fn who_keeps_too_many_is_told_and_goes_on_when_it_lets_go() {
         error = callback.error();
         error.is_some()
     });
-    assert!(matches!(error, Some(Error::TooManyHeld { held: 2 })), "{error:?}");
+    assert!(matches!(error, Some(Error::TooManyHeld { held: 2, .. })), "{error:?}");
     kept.lock().unwrap().clear();
     until("the third sample", || kept.lock().unwrap().first().is_some_and(|it| it[0] == 2));
 }

@@ -5,7 +5,7 @@ mod support;
 use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, mpsc};
 use std::thread;
 
 use myelin::{Callback, Error, Node, Publisher, Sample, Topic};
@@ -179,10 +179,10 @@ fn a_callback_that_uses_the_publisher_that_runs_it_is_told_so() {
     let outcome: Arc<Mutex<Option<Error>>> = Arc::default();
     let its = outcome.clone();
     let _callback = callback(&topic, 1, move |_| *its.lock().unwrap() = publish(1).err());
-    assert_eq!(publish(0).unwrap(), 0);
+    assert_eq!(publish(0).unwrap().sequence, 0);
     let outcome = outcome.lock().unwrap().take();
     assert!(matches!(outcome, Some(Error::Reentered)), "{outcome:?}");
-    assert_eq!(publish(2).unwrap(), 1, "nothing was published in between");
+    assert_eq!(publish(2).unwrap().sequence, 1, "nothing was published in between");
 }
 
 #[test]
@@ -360,6 +360,50 @@ fn a_callback_that_asks_for_it_is_run_by_several_publishers_at_once() {
         }
     });
     until("all calls", || callback.calls() == 200);
+    assert_eq!((callback.panics(), callback.lost()), (0, 0));
+}
+
+#[test]
+fn a_publish_runs_a_concurrent_callback_a_bounded_number_of_times() {
+    const BACKLOG: u64 = 1_000;
+    let (_folder, node) = node();
+    let topic = node.topic::<u64>("count").depth(BACKLOG as u32).history(BACKLOG as u32);
+    let early = topic.publisher().unwrap();
+    for count in 0..BACKLOG {
+        early.publish_copy(&count).unwrap();
+    }
+    let publisher = topic.publisher().unwrap();
+    let subscriber = topic.subscriber().unwrap();
+    assert!(subscriber.wait_for_match(2, WATCHDOG));
+    let here = thread::current().id();
+    let (entered, has_entered) = mpsc::channel();
+    let (go_on, may_go_on) = mpsc::channel::<()>();
+    let (first, may_go_on) = (AtomicBool::new(true), Mutex::new(may_go_on));
+    let (seen, calls_here) = (Arc::<Mutex<Vec<u64>>>::default(), Arc::new(AtomicU64::new(0)));
+    let (its, its_calls_here) = (seen.clone(), calls_here.clone());
+    let callback = subscriber.on_sample_concurrent(move |sample| {
+        // The callback's own thread stops at the first sample of the backlog.
+        if first.swap(false, Ordering::Relaxed) {
+            entered.send(thread::current().id()).unwrap();
+            let _ = may_go_on.lock().unwrap().recv();
+        }
+        its_calls_here.fetch_add(u64::from(thread::current().id() == here), Ordering::Relaxed);
+        its.lock().unwrap().push(**sample);
+    });
+    // If this test fails, the callback may go on before it is dropped.
+    let (callback, go_on) = (callback.unwrap(), go_on);
+    assert_ne!(has_entered.recv_timeout(WATCHDOG).unwrap(), here);
+
+    publisher.publish_copy(&BACKLOG).unwrap();
+    let calls = calls_here.load(Ordering::Relaxed);
+    assert!((1..=64).contains(&calls), "{calls} calls within one publish");
+
+    drop(go_on);
+    until("the backlog's end", || callback.calls() == BACKLOG + 1);
+    assert_eq!(calls_here.load(Ordering::Relaxed), calls, "the rest is its thread's");
+    let mut seen = std::mem::take(&mut *seen.lock().unwrap());
+    seen.sort_unstable();
+    assert!(seen.into_iter().eq(0..=BACKLOG));
     assert_eq!((callback.panics(), callback.lost()), (0, 0));
 }
 

@@ -1,5 +1,9 @@
 //! What the API promises across processes: the test starts itself again as the other side.
+//!
+//! `MYELIN_TEST_OTHER` is the command that starts another build of it as the other side instead.
 
+#[path = "../../myelin-shm/tests/itself/mod.rs"]
+mod itself;
 mod support;
 
 use std::path::Path;
@@ -144,7 +148,14 @@ impl Drop for Other {
 }
 
 fn other_side(role: &str, folder: &Path) -> Other {
-    let mut command = Command::new(std::env::current_exe().unwrap());
+    let mut command = match std::env::var(OTHER) {
+        Err(_) => itself::itself(),
+        Ok(words) => {
+            let mut command = Command::new("env");
+            command.args(words.split_whitespace());
+            command
+        }
+    };
     command.args(["--exact", "the_other_side", "--nocapture"]);
     command.env(ROLE, role).env(FOLDER, folder);
     command.stdout(std::process::Stdio::null());
@@ -164,6 +175,7 @@ fn the_other_side() {
     }
 }
 
+const OTHER: &str = "MYELIN_TEST_OTHER";
 const ROLE: &str = "MYELIN_TEST_ROLE";
 const FOLDER: &str = "MYELIN_TEST_FOLDER";
 const BALLS: u64 = 2_000;

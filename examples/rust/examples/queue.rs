@@ -20,7 +20,7 @@ fn main() -> Result<(), Error> {
 
 /// Both sides ask for it; each decides for itself how long the queue is and how long to wait.
 fn jobs(node: &Node) -> Topic<u64> {
-    node.topic("jobs").depth(64).reliable(Duration::from_secs(10))
+    node.topic("jobs").depth(64).reliable_or_fail(Duration::from_secs(10))
 }
 
 fn publish(node: &Node) -> Result<(), Error> {

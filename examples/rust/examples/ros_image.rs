@@ -32,10 +32,10 @@ fn publish() -> Result<(), Error> {
     }
     for frame in 0..FRAMES {
         let mut pixels = publisher.loan(&Image {
-            header: Header { stamp: Time::now(), frame_id: "camera" },
+            header: Header { stamp: Time::now(), frame_id: "camera".into() },
             height: 480,
             width: 640,
-            encoding: "rgb8",
+            encoding: "rgb8".into(),
             step: 640 * 3,
             ..Image::default()
         })?;

@@ -1,10 +1,11 @@
 //! Each example's two programs together: both end by themselves and say what they should.
 
-use std::path::PathBuf;
+mod support;
+
 use std::process::{Child, Command, Output, Stdio};
-use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::mpsc;
-use std::time::Duration;
+
+use support::{Domain, WATCHDOG, executable};
 
 #[test]
 fn hello() {
@@ -88,35 +89,8 @@ fn pair_in(domain: Domain, example: &str) -> String {
     String::from_utf8(taken.stdout).unwrap()
 }
 
-/// A domain that nobody else uses. Its folder goes with it: a program that the watchdog kills leaves
-/// its socket, and no other node comes that would remove it.
-struct Domain(u32);
-
-impl Domain {
-    fn new() -> Domain {
-        static NEXT: AtomicU32 = AtomicU32::new(0);
-        Domain(std::process::id() * 16 + NEXT.fetch_add(1, Ordering::Relaxed))
-    }
-
-    /// One of those that DDS has ports for, away from the first ones, which robots are in.
-    fn for_the_network() -> Domain {
-        Domain(100 + std::process::id() % 130)
-    }
-}
-
-impl Drop for Domain {
-    fn drop(&mut self) {
-        let user = format!("/dev/shm/myelin-{}", rustix::process::geteuid().as_raw());
-        let _ = std::fs::remove_dir_all(format!("{user}/{}", self.0));
-        let _ = std::fs::remove_dir(user); // unless there are others
-    }
-}
-
-/// `cargo test` builds the examples beside this test.
 fn program(example: &str, role: &str, domain: &Domain) -> Command {
-    let test = std::env::current_exe().unwrap();
-    let folder: PathBuf = test.parent().unwrap().parent().unwrap().join("examples");
-    let mut program = Command::new(folder.join(example));
+    let mut program = Command::new(executable(example));
     program.arg(role).env("MYELIN_DOMAIN", domain.0.to_string());
     // Nothing leaves the host.
     program.env("MYELIN_INTERFACE", "lo").env("MYELIN_PEERS", "127.0.0.1");
@@ -134,5 +108,3 @@ fn end(child: Child) -> Output {
         panic!("the example has not ended after {WATCHDOG:?}: {:?}", from.recv());
     })
 }
-
-const WATCHDOG: Duration = Duration::from_secs(120);

@@ -2,6 +2,9 @@
 //! afterwards, also when somebody was killed. Skips, with a line that says so, what is not
 //! installed.
 
+#[path = "../../../kit/tests/support/own_folders.rs"]
+mod own_folders;
+
 use std::fs::File;
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::process::ExitStatusExt;
@@ -293,17 +296,19 @@ impl Drop for Process {
     }
 }
 
-/// There is one RouDi on a host: its tests take turns.
+/// RouDi's tests take turns, each with folders, and so a RouDi, of its own.
 fn alone() -> MutexGuard<'static, ()> {
     static TURN: Mutex<()> = Mutex::new(());
-    TURN.lock().unwrap_or_else(PoisonError::into_inner)
+    let turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+    own_folders::enter();
+    turn
 }
 
 fn clean() {
     assert!(Command::new(DRIVER).arg("clean").status().unwrap().success());
 }
 
-/// What iceoryx has on this host: names in /dev/shm and /tmp.
+/// What iceoryx has in /dev/shm and /tmp of this test: names.
 fn leftovers() -> Vec<String> {
     let group = Command::new("id").arg("-gn").output().unwrap();
     let group = String::from_utf8(group.stdout).unwrap();

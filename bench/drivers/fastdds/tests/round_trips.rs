@@ -2,6 +2,8 @@
 //! left on the host afterwards, also when they were killed. Skips, with a line that says so, what
 //! is not installed.
 
+#[path = "../../../kit/tests/support/own_folders.rs"]
+mod own_folders;
 #[path = "../../../kit/tests/support/mod.rs"]
 mod support;
 
@@ -220,7 +222,7 @@ fn clean() {
     assert!(Command::new(EXECUTABLE).arg("clean").status().unwrap().success());
 }
 
-/// What Fast DDS has in /dev/shm.
+/// What Fast DDS has in this test's /dev/shm.
 fn left_behind() -> Vec<String> {
     let entries = std::fs::read_dir("/dev/shm").unwrap().map_while(Result::ok);
     let names = entries.map(|entry| entry.file_name().to_string_lossy().into_owned());
@@ -228,10 +230,12 @@ fn left_behind() -> Vec<String> {
     names.filter(|name| ours.iter().any(|prefix| name.starts_with(prefix))).collect()
 }
 
-/// One test at a time: each looks for what is left behind.
+/// One test at a time, with folders of its own: each looks for what is left behind.
 fn alone() -> MutexGuard<'static, ()> {
     static TURN: Mutex<()> = Mutex::new(());
-    TURN.lock().unwrap_or_else(PoisonError::into_inner)
+    let turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+    own_folders::enter();
+    turn
 }
 
 const UDP: &str = "fastdds.udp";

@@ -3,6 +3,8 @@
 
 #[path = "../../../kit/tests/support/many.rs"]
 mod many;
+#[path = "../../../kit/tests/support/own_folders.rs"]
+mod own_folders;
 #[path = "../../../kit/tests/support/mod.rs"]
 mod support;
 
@@ -245,8 +247,8 @@ fn systems() -> Vec<String> {
     here.map(|system| system.name).collect()
 }
 
-/// What iceoryx has on this host: names in /dev/shm and /tmp. Of a RouDi that lives, nothing is left
-/// behind yet: it may be another program's.
+/// What iceoryx has in /dev/shm and /tmp of this test: names. Of a RouDi that lives, nothing is left
+/// behind yet.
 fn left_behind() -> Vec<String> {
     await_no_roudi();
     // SAFETY: no preconditions.
@@ -268,7 +270,7 @@ fn left_behind() -> Vec<String> {
     shared.chain(temporary).collect()
 }
 
-/// Other programs of this host may have one for a while; one of these tests' would stay.
+/// A RouDi ends a moment after its supervisor.
 fn await_no_roudi() {
     let until = Instant::now() + WATCHDOG;
     // A living RouDi has its lock file locked.
@@ -278,10 +280,11 @@ fn await_no_roudi() {
     }
 }
 
-/// There is one RouDi on a host: its tests take turns.
+/// One test at a time, each with folders, and so a RouDi, of its own.
 fn alone() -> MutexGuard<'static, ()> {
     static TURN: Mutex<()> = Mutex::new(());
     let turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+    own_folders::enter();
     await_no_roudi();
     turn
 }

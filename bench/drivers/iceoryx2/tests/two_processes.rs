@@ -1,6 +1,8 @@
 //! Both systems between two processes of the real executable, and what they leave behind: nothing,
 //! even when they are killed.
 
+#[path = "../../../kit/tests/support/own_folders.rs"]
+mod own_folders;
 #[path = "../../../kit/tests/support/mod.rs"]
 mod support;
 
@@ -247,10 +249,13 @@ fn left_behind() -> Vec<String> {
     ["/tmp", "/dev/shm"].into_iter().flat_map(names).filter(ours).collect()
 }
 
-/// One test at a time: spinning pairs need two cores each, and each looks for what is left behind.
+/// One test at a time: spinning pairs need two cores each. Each looks for what is left behind in
+/// folders of its own.
 fn alone() -> MutexGuard<'static, ()> {
     static TURN: Mutex<()> = Mutex::new(());
-    TURN.lock().unwrap_or_else(PoisonError::into_inner)
+    let turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+    own_folders::enter();
+    turn
 }
 
 const POLL: &str = "iceoryx2.poll";

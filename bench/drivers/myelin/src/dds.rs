@@ -54,7 +54,7 @@ pub fn open(prepare: &Prepare) -> Result<Box<dyn RoundTrip>, Error> {
     };
     let node = node(prepare)?;
     let reply = Duration::from_nanos(prepare.reply_timeout_ns);
-    let topic = |name| topic(&node, prepare, name).depth(ROUNDTRIP_DEPTH).reliable(reply);
+    let topic = |name| topic(&node, prepare, name).depth(ROUNDTRIP_DEPTH).reliable_or_fail(reply);
     let publisher = topic(ours).publisher().map_err(said)?;
     let mut subscriber = topic(theirs).subscriber().map_err(said)?;
     subscriber.set_wait(myelin::Wait::Block);
@@ -73,7 +73,9 @@ pub fn open_stream(prepare: &Prepare) -> Result<Stream, Error> {
     let topic = topic(&node, prepare, "stream").depth(prepare.depth);
     let topic = match prepare.reliability {
         Reliability::BestEffort => topic.best_effort(),
-        Reliability::Reliable => topic.reliable(Duration::from_nanos(prepare.reply_timeout_ns)),
+        Reliability::Reliable => {
+            topic.reliable_or_fail(Duration::from_nanos(prepare.reply_timeout_ns))
+        }
     };
     if prepare.role == Role::Ping {
         let publisher = topic.publisher().map_err(said)?;
@@ -101,7 +103,7 @@ fn node(prepare: &Prepare) -> Result<Node, Error> {
         Some(way) => node.interface(&way.own.to_string()).peers([way.peer.to_string()]),
         None => node.interface("lo").peers(["127.0.0.1"]).folder(own_folder(prepare)?),
     };
-    node.network(true).open().map_err(said)
+    node.network(true).lease(LEASE).open().map_err(said)
 }
 
 /// A folder of this process's own in the run's folder, by a name short enough for a socket in it:
@@ -116,6 +118,8 @@ fn own_folder(prepare: &Prepare) -> Result<PathBuf, Error> {
 
 /// DDS's messages are of less than 4 GiB; a link carries this in some seconds.
 const PAYLOAD_BYTES_MAX: u64 = 1 << 30;
+/// CycloneDDS's: longer than the cuts of scenarios, as that of the other systems over DDS.
+const LEASE: Duration = Duration::from_secs(10);
 /// Samples that a reliable round trip keeps, as the other systems over DDS.
 const ROUNDTRIP_DEPTH: u32 = 16;
 /// Without multicast that many processes of a host find each other (`myelin-dds`).

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use myelin_bench_kit::protocol::{self, Prepare, Role, Streams, Topology};
 use myelin_bench_kit::{Error, Receiver, Stream};
 use myelin_shm::limits::{CONNECTIONS_MAX, SUBSCRIBERS_MAX};
-use myelin_shm::topic::{PublisherQos, Reliability, SubscriberQos, Topic};
+use myelin_shm::topic::{Late, PublisherQos, Reliability, SubscriberQos, Topic};
 use myelin_shm::wait::Wait;
 
 use crate::link::{LoanPublisher, Taker};
@@ -87,6 +87,7 @@ fn publisher_qos(prepare: &Prepare) -> PublisherQos {
         depth: prepare.depth,
         reliability: reliability(prepare),
         block_max: Duration::from_nanos(prepare.reply_timeout_ns),
+        late: Late::Fail,
         ..PublisherQos::default()
     }
 }

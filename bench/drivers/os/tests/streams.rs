@@ -56,7 +56,8 @@ fn a_frame_is_copied_in_the_call() {
     let ran = within(executable(), &frames("os.call"));
     assert_eq!(ran.pong.lost, 0);
     for (ping, pong) in ran.pings.iter().zip(&ran.pongs) {
-        let copies_ns = u64::from(pong.loan_ns) + u64::from(pong.fill_ns);
+        let copies = pong.as_taken();
+        let copies_ns = u64::from(copies.memcpy_ns) + u64::from(copies.stream_copy_ns);
         assert!(pong.take_return_ns + copies_ns <= ping.publish_return_ns);
     }
 }

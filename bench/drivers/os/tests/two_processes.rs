@@ -1,5 +1,7 @@
 //! Every system of this driver, between two processes of the real executable.
 
+#[path = "../../../kit/tests/support/own_folders.rs"]
+mod own_folders;
 #[path = "../../../kit/tests/support/mod.rs"]
 mod support;
 
@@ -168,15 +170,17 @@ fn systems() -> Vec<System> {
     description.systems.into_iter().filter(of_two).collect()
 }
 
-/// What lies in the folder of POSIX shared memory that could be ours.
+/// What lies in this test's folder of POSIX shared memory that could be of a run.
 fn shared_memory_left() -> Vec<String> {
     let Ok(folder) = std::fs::read_dir("/dev/shm") else { return Vec::new() };
     let names = folder.map_while(Result::ok).map(|entry| entry.file_name());
     names.filter_map(|name| name.into_string().ok()).filter(|name| name.contains("os")).collect()
 }
 
-/// Spinning pairs need two cores each: one test of them at a time.
+/// Spinning pairs need two cores each: one test of them at a time, with folders of its own.
 fn alone() -> MutexGuard<'static, ()> {
     static TURN: Mutex<()> = Mutex::new(());
-    TURN.lock().unwrap_or_else(PoisonError::into_inner)
+    let turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+    own_folders::enter();
+    turn
 }

@@ -3,6 +3,8 @@
 
 #[path = "../../../kit/tests/support/many.rs"]
 mod many;
+#[path = "../../../kit/tests/support/own_folders.rs"]
+mod own_folders;
 #[path = "../../../kit/tests/support/mod.rs"]
 mod support;
 
@@ -172,10 +174,12 @@ fn sockets() -> Vec<String> {
     all.lines().filter(|line| line.contains(&ours)).map(str::to_owned).collect()
 }
 
-/// One test at a time: each looks for what is left behind.
+/// One test at a time, with folders of its own: each looks for what is left behind.
 fn alone() -> MutexGuard<'static, ()> {
     static TURN: Mutex<()> = Mutex::new(());
-    TURN.lock().unwrap_or_else(PoisonError::into_inner)
+    let turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+    own_folders::enter();
+    turn
 }
 
 const NOTHING: Vec<String> = Vec::new();

@@ -38,6 +38,10 @@ pub struct Keeping {
     pub is_synchronised: bool,
     /// How wrong the kernel allows that it is (`maxerror`).
     pub error_max_ns: u64,
+    /// What the clock of the run is, by boot and time namespace: processes that name the same share
+    /// it. Absent of one that is not CLOCK_MONOTONIC.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub clock: Option<String>,
     /// What ptp4l says; absent where it does not run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ptp: Option<Ptp>,

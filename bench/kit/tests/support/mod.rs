@@ -41,6 +41,7 @@ pub fn prepare(system: &str, role: Role) -> Prepare {
         messages: 100,
         duration_ns: 0,
         warmup_messages: 10,
+        warmup_ns: 0,
         rate_hz: None,
         reply_timeout_ns: 10_000_000_000,
         match_timeout_ns: 10_000_000_000,

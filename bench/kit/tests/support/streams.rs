@@ -83,7 +83,9 @@ fn checked(
         assert!(times.is_sorted(), "{what}: {ping:?} {pong:?}");
         assert!(ping.publish_entry_ns <= ping.publish_return_ns, "{what}");
         assert_eq!((ping.id, pong.flags, pong.duplicates), (pong.id, 0, 0), "{what}");
-        assert_eq!(is_image, pong.loan_ns > 0 && pong.fill_ns > 0, "{what}: {pong:?}");
+        let copies = pong.as_taken();
+        let is_copied = copies.memcpy_ns > 0 && copies.stream_copy_ns > 0;
+        assert_eq!(is_image, is_copied, "{what}: {pong:?}");
         assert!(!is_image || ping.fill_ns > 0, "{what}: {ping:?}");
     }
     Ran { ping, pong, pings, pongs }

@@ -10,7 +10,8 @@
 use rand::SeedableRng;
 use rand::rngs::StdRng;
 
-use crate::analyse::bootstrap::{RUNS_MIN, SEED, middle, resample};
+use crate::stats::bootstrap::{SEED, middle, resample};
+use crate::stats::{self, RUNS_MIN};
 
 /// Both systems at one size.
 #[derive(Clone, Debug, PartialEq)]
@@ -86,13 +87,8 @@ fn from(bytes: f64) -> From {
     }
 }
 
-fn median(mut values: Vec<f64>) -> f64 {
-    values.sort_by(f64::total_cmp);
-    let middle = values.len() / 2;
-    match values.len() % 2 {
-        1 => values[middle],
-        _ => (values[middle - 1] + values[middle]) / 2.0,
-    }
+fn median(runs: Vec<f64>) -> f64 {
+    stats::median(runs).expect("a point has runs of either system")
 }
 
 #[cfg(test)]

@@ -11,14 +11,14 @@ use super::series::{Series, seconds};
 use super::totals::{Totals, exchange_cpu_ns, sum};
 use super::validity::{Evidence, faults, saturation};
 use super::{
-    across, bootstrap, course, cut, flood, observed, publish, repeats, slowest, stages, start,
-    steady, stream,
+    across, course, cut, flood, observed, publish, repeats, slowest, stages, start, steady, stream,
 };
 use crate::host::Host;
 use crate::plan::CellPlan;
 use crate::record::{RunRecord, RunSamples};
 use crate::run::order::waits;
 use crate::scenario::{Kind, Scenario, frame_name};
+use crate::stats::{level_percent, median};
 use crate::summary::{
     Cell, CurvePoint, CutFigures, Detail, Distribution, Params, Pinned, Placement, RUN_QUANTILES,
     RunPoint, Second,
@@ -174,8 +174,7 @@ pub fn pool(
     let round_trips: Vec<&Sorted> = used.iter().map(|run| &run.series.round_trip).collect();
     let round_trip = Sorted::pooled(round_trips.iter().copied());
     let pooled = |series: fn(&Series) -> &Vec<i64>| {
-        let values = used.iter().flat_map(|run| series(&run.series).iter().copied());
-        Sorted::new(values.collect()).distribution()
+        Sorted::of_runs(used.iter().map(|run| series(&run.series).as_slice())).distribution()
     };
     let writes = || used.iter().map(|run| &run.series.write);
     let latency = Sorted::pooled(latencies.iter().copied());
@@ -185,9 +184,8 @@ pub fn pool(
     // The last message ends a run one period early.
     let unsent_s = plan.rate_hz.map_or(0.0, |rate_hz| used.len() as f64 / rate_hz);
     let directions = if kind == Kind::Roundtrip { 2.0 } else { 1.0 };
-    let interval_of = |wanted: bool, quantile| match wanted && latency.supported(quantile).is_some()
-    {
-        true => bootstrap::interval(&latencies, quantile),
+    let interval_of = |wanted: bool, quantile| match wanted {
+        true => latency.interval(&latencies, quantile),
         false => None,
     };
     let one_ways = Sorted::pooled(used.iter().map(|run| &run.series.one_way));
@@ -251,9 +249,12 @@ pub fn pool(
         invalid_reasons: reasons(runs),
         round_trip_p50_interval_us: interval_of(kind == Kind::Roundtrip, 0.5),
         round_trip_p99_interval_us: interval_of(kind == Kind::Roundtrip, 0.99),
+        round_trip_p999_interval_us: interval_of(kind == Kind::Roundtrip, 0.999),
         write_p50_interval_us: interval_of(kind == Kind::Publish, 0.5),
         one_way_p50_interval_us: interval_of(is_stream, 0.5),
         one_way_p99_interval_us: interval_of(is_stream, 0.99),
+        one_way_p999_interval_us: interval_of(is_stream, 0.999),
+        interval_level_percent: level_percent(used.len()),
         repeats: repeats::of(runs, scenario),
         unsettled_runs: steady::remarks(&used).len() as u32,
         further_subscriber: None,
@@ -297,7 +298,7 @@ pub fn pool(
             .unwrap_or_default(),
         series: used.first().copied().and_then(observed::columns),
         course: used.first().and_then(|run| course::of(run, scenario.workload.record_every)),
-        stages: stages::of(&used, &latency),
+        stages: stages::of(&used),
         slowest: slowest::of(&used),
         configuration,
         pinned: used.iter().find_map(|run| {
@@ -313,12 +314,6 @@ pub(super) fn used(runs: &[JudgedRun]) -> Vec<&JudgedRun> {
     let any_valid = runs.iter().any(JudgedRun::is_valid);
     let counts = |run: &&JudgedRun| run.is_valid() == any_valid && run.record.failure.is_none();
     runs.iter().filter(counts).collect()
-}
-
-/// `None` of nothing.
-pub(crate) fn median(mut values: Vec<f64>) -> Option<f64> {
-    values.sort_by(f64::total_cmp);
-    values.get(values.len() / 2).copied()
 }
 
 fn reasons(runs: &[JudgedRun]) -> Vec<String> {
@@ -367,15 +362,15 @@ fn notes(runs: &[JudgedRun], used: &[&JudgedRun], kind: Kind, steal_percent: f64
 
 /// The two placements, if either occurred; the order is same CPU first.
 fn placements(runs: &[&JudgedRun], is_stream: bool) -> Vec<Placement> {
-    let gather = |of: fn(&Series) -> &Vec<i64>| -> Vec<i64> {
-        runs.iter().flat_map(|run| of(&run.series).iter().copied()).collect()
+    let gather = |of: fn(&Series) -> &Vec<i64>| {
+        Sorted::of_runs(runs.iter().map(|run| of(&run.series).as_slice()))
     };
     let sides =
         [(true, gather(|series| &series.same_cpu)), (false, gather(|series| &series.cross_cpu))];
     let all: usize = sides.iter().map(|(_, values)| values.len()).sum();
-    let placement = |(same_cpu, values): (bool, Vec<i64>)| {
+    let placement = |(same_cpu, values): (bool, Sorted)| {
         let share = values.len() as f64 / all as f64;
-        let latency: Option<Distribution> = Some(Sorted::new(values).distribution()?);
+        let latency: Option<Distribution> = Some(values.distribution()?);
         let (round_trip_us, one_way_us) = if is_stream { (None, latency) } else { (latency, None) };
         Some(Placement { same_cpu, share, round_trip_us, one_way_us })
     };

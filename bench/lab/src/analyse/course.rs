@@ -54,26 +54,29 @@ impl Span {
 
 fn windows(messages: &[Message], span: Span, record_every: u64) -> Vec<Window> {
     let number = (messages.len() / WINDOW_MESSAGES_MIN).clamp(1, PARTS);
-    let mut latencies: Vec<Vec<i64>> = vec![Vec::new(); number];
+    // All messages of a window, and the latencies of those that percentiles are of.
+    let mut parts: Vec<(u64, Vec<i64>)> = vec![(0, Vec::new()); number];
     for message in messages {
-        latencies[span.part(message, number)].push(message.latency_ns);
+        let (all, latencies) = &mut parts[span.part(message, number)];
+        *all += 1;
+        latencies.extend(message.is_counted.then_some(message.latency_ns));
     }
     let seconds = span.duration_ns as f64 * 1e-9 / number as f64;
-    let window = |latencies: Vec<i64>| {
+    let window = |(all, latencies): (u64, Vec<i64>)| {
         let sorted = Sorted::new(latencies);
         Window {
-            rate_per_s: (sorted.len() as u64 * record_every) as f64 / seconds,
+            rate_per_s: (all * record_every) as f64 / seconds,
             p50_us: sorted.supported(0.5).map(us),
             p99_us: sorted.supported(0.99).map(us),
             max_us: sorted.range().map(|(_, max)| us(max)),
         }
     };
-    latencies.into_iter().map(window).collect()
+    parts.into_iter().map(window).collect()
 }
 
 fn map(messages: &[Message], span: Span) -> HeatMap {
     let mut counts: BTreeMap<(u16, u16), u32> = BTreeMap::new();
-    for message in messages {
+    for message in messages.iter().filter(|message| message.is_counted) {
         let column = span.part(message, PARTS) as u16;
         *counts.entry((column, row(message.latency_ns))).or_default() += 1;
     }
@@ -90,7 +93,7 @@ fn row(latency_ns: i64) -> u16 {
 
 /// So many parts of a run can be told apart on a page.
 const PARTS: usize = 60;
-/// In the mean; a median needs twenty (ten beyond it), and messages do not come evenly.
+/// In the mean: messages do not come evenly, and a 99th percentile needs a thousand.
 const WINDOW_MESSAGES_MIN: usize = 40;
 
 #[cfg(test)]
@@ -98,7 +101,7 @@ mod tests {
     use super::*;
 
     fn message(begin_ns: u64, latency_ns: i64) -> Message {
-        Message { id: 0, begin_ns, latency_ns, parts: None, cpus: [None; 3] }
+        Message { id: 0, begin_ns, latency_ns, is_counted: true, parts: None, cpus: [None; 3] }
     }
 
     fn made(messages: &[Message]) -> (Vec<Window>, HeatMap) {
@@ -135,6 +138,18 @@ mod tests {
             above.copied().collect::<Vec<_>>(),
             [Field { column: 30, row: row(50_000_000), count: 1 }]
         );
+    }
+
+    #[test]
+    fn percentiles_over_time_are_of_one_kind_and_the_rate_of_all() {
+        let messages: Vec<Message> = (0..160u64)
+            .map(|n| Message { is_counted: n % 4 != 0, ..message(n * 1_000_000, 20_000) })
+            .map(|it| Message { latency_ns: if it.is_counted { 20_000 } else { 90_000 }, ..it })
+            .collect();
+        let (windows, map) = made(&messages);
+        assert!(windows.iter().all(|it| it.max_us == Some(20.0)), "{windows:?}");
+        assert!((windows[0].rate_per_s - 2000.0).abs() < 60.0, "{:?}", windows[0]);
+        assert_eq!(map.fields.iter().map(|field| field.count).sum::<u32>(), 120);
     }
 
     #[test]

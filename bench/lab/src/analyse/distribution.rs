@@ -2,54 +2,88 @@
 
 use hdrhistogram::Histogram;
 
+use crate::stats::{self, nearest_rank, rank};
 use crate::summary::Distribution;
 
 /// Values of one quantity in nanoseconds, ascending.
 #[derive(Clone, Debug, Default)]
-pub struct Sorted(Vec<i64>);
+pub struct Sorted {
+    values: Vec<i64>,
+    /// What all runs but one stay at or below; `None` of a single run.
+    second_largest: Option<i64>,
+}
 
 impl Sorted {
     /// Sorts `values`.
     pub fn new(mut values: Vec<i64>) -> Self {
         values.sort_unstable();
-        Sorted(values)
+        Sorted { values, second_largest: None }
     }
 
-    /// All values of all of `parts`: distributions are merged, percentiles never.
-    pub fn pooled<'a>(parts: impl Iterator<Item = &'a Sorted>) -> Self {
-        Sorted::new(parts.flat_map(|part| part.0.iter().copied()).collect())
+    /// All values of all of `runs`: distributions are merged, percentiles never.
+    pub fn pooled<'a>(runs: impl Iterator<Item = &'a Sorted>) -> Self {
+        Sorted::of_runs(runs.map(|run| run.values.as_slice()))
+    }
+
+    /// As [`Sorted::pooled`], of runs that are in no order.
+    pub fn of_runs<'a>(runs: impl Iterator<Item = &'a [i64]>) -> Self {
+        let (mut values, mut largest) = (Vec::new(), Vec::new());
+        for run in runs {
+            values.extend_from_slice(run);
+            largest.extend(run.iter().max());
+        }
+        largest.sort_unstable();
+        let second_largest = largest.len().checked_sub(2).map(|place| largest[place]);
+        Sorted { second_largest, ..Sorted::new(values) }
     }
 
     /// How many values.
     pub fn len(&self) -> usize {
-        self.0.len()
+        self.values.len()
     }
 
     /// Whether there are none.
     pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.values.is_empty()
     }
 
     /// How many values are at most `limit`.
     pub fn rank(&self, limit: i64) -> usize {
-        self.0.partition_point(|value| *value <= limit)
+        self.values.partition_point(|value| *value <= limit)
     }
 
     /// Smallest and largest; `None` if there are no values.
     pub fn range(&self) -> Option<(i64, i64)> {
-        Some((*self.0.first()?, *self.0.last()?))
+        Some((*self.values.first()?, *self.values.last()?))
     }
 
     /// The quantile by nearest rank (the smallest value with at least `quantile` of all values at
     /// or below it), whatever the number of values; `None` if there are none.
     pub fn quantile(&self, quantile: f64) -> Option<i64> {
-        let rank = (quantile * self.0.len() as f64).ceil() as usize;
-        self.0.get(rank.max(1) - 1).copied()
+        nearest_rank(&self.values, quantile)
     }
 
-    /// The quantile, unless fewer than [`BEYOND_MIN`] values lie beyond it.
+    /// The quantile, unless too few values bear it ([`is_supported`]), or, beyond the median, one of
+    /// several runs alone reaches it: a single stall may be many messages.
     pub fn supported(&self, quantile: f64) -> Option<i64> {
-        is_supported(self.0.len(), quantile).then(|| self.quantile(quantile)).flatten()
+        let found = self.quantile(quantile).filter(|_| is_supported(self.len(), quantile))?;
+        let is_shared = self.second_largest.is_none_or(|largest| found <= largest);
+        (quantile <= 0.5 || is_shared).then_some(found)
+    }
+
+    /// The interval of the quantile over the `runs` that these values are of, in microseconds: that
+    /// of the median of the runs' own quantiles, at the level of [`stats::level_percent`], and, where
+    /// it lies beyond, the quantile of all runs together, as one run may have most of a tail. `None`
+    /// where that is withheld, with too few runs, and where one has nothing beyond its quantile.
+    pub fn interval(&self, runs: &[&Sorted], quantile: f64) -> Option<[f64; 2]> {
+        let pooled = self.supported(quantile).map(us)?;
+        let own = |run: &&Sorted| {
+            let is_within = rank(run.len(), quantile) < run.len();
+            run.quantile(quantile).filter(|_| is_within).map(us)
+        };
+        let own: Option<Vec<f64>> = runs.iter().map(own).collect();
+        let [low, high] = stats::interval(own?)?;
+        Some([low.min(pooled), high.max(pooled)])
     }
 
     /// As an HdrHistogram of three significant digits: the largest value of each bucket in use, and
@@ -57,7 +91,7 @@ impl Sorted {
     /// says how many there are ([`ClockFigures::negative`](crate::summary::ClockFigures)).
     pub fn histogram(&self) -> Vec<(u64, u64)> {
         let mut histogram = Histogram::<u64>::new(3).expect("3 digits are within 0 to 5");
-        for equal in self.0.chunk_by(|one, other| one == other) {
+        for equal in self.values.chunk_by(|one, other| one == other) {
             let value = equal[0].max(0) as u64;
             let recorded = histogram.record_n(value, equal.len() as u64);
             recorded.expect("it grows as needed");
@@ -69,7 +103,8 @@ impl Sorted {
     /// In microseconds, as reports show it; `None` if there are no values.
     pub fn distribution(&self) -> Option<Distribution> {
         let (min, max) = self.range()?;
-        let mean = self.0.iter().map(|value| *value as f64).sum::<f64>() / self.0.len() as f64;
+        let mean =
+            self.values.iter().map(|value| *value as f64).sum::<f64>() / self.values.len() as f64;
         let at = |quantile| self.supported(quantile).map(us);
         Some(Distribution {
             min: us(min),
@@ -83,9 +118,13 @@ impl Sorted {
     }
 }
 
-/// Whether at least [`BEYOND_MIN`] of `count` values lie beyond the quantile.
+/// Whether at least [`BEYOND_MIN`] of `count` values lie beyond the quantile; of a median, or less,
+/// whether there are so many.
 pub fn is_supported(count: usize, quantile: f64) -> bool {
-    count >= (quantile * count as f64).ceil() as usize + BEYOND_MIN
+    match quantile <= 0.5 {
+        true => count >= BEYOND_MIN,
+        false => count >= rank(count, quantile) + BEYOND_MIN,
+    }
 }
 
 /// Nanoseconds to microseconds.
@@ -100,17 +139,85 @@ pub const BEYOND_MIN: usize = 10;
 mod tests {
     use super::*;
     use proptest::prelude::*;
+    use rand::rngs::StdRng;
+    use rand::{RngExt, SeedableRng};
 
     #[test]
     fn percentiles_are_withheld_without_ten_samples_beyond() {
-        let nineteen = Sorted::new((1..=19).collect()).distribution().unwrap();
-        assert_eq!(nineteen.p50, None);
+        assert_eq!(Sorted::new((1..=9).collect()).distribution().unwrap().p50, None);
+        let ten = Sorted::new((1..=10).map(|us| us * 1000).collect()).distribution().unwrap();
+        assert_eq!((ten.p50, ten.p90), (Some(5.0), None), "a median of ten messages is one");
         let twenty = Sorted::new((1..=20).map(|us| us * 1000).collect()).distribution().unwrap();
         assert_eq!(twenty.p50, Some(10.0));
         assert_eq!(twenty.p90, None);
         let many = Sorted::new((1..=1000).map(|us| us * 1000).collect()).distribution().unwrap();
         assert_eq!((many.p99, many.p999), (Some(990.0), None));
         assert_eq!(Sorted::default().distribution(), None);
+    }
+
+    #[test]
+    fn a_stall_of_one_run_is_no_percentile_of_all() {
+        // Twenty messages of one run wait for the end of a stall.
+        let stalled =
+            Sorted::new((0..500).map(|at| if at < 480 { at } else { 90_000 + at }).collect());
+        let even = || Sorted::new((0..500).collect());
+        let pooled = |runs: &[Sorted]| Sorted::pooled(runs.iter()).distribution().unwrap();
+        let alone = pooled(&[stalled.clone(), even(), even()]);
+        assert_eq!((alone.p90, alone.p99), (Some(0.449), None));
+        assert!(pooled(&[stalled.clone(), even(), stalled.clone()]).p99.is_some(), "two have it");
+        assert!(
+            pooled(std::slice::from_ref(&stalled)).p90.is_some(),
+            "of a single run ten messages suffice"
+        );
+        let slow = Sorted::new(vec![90_000; 500]);
+        assert_eq!(pooled(&[even(), slow]).p50, Some(0.499), "half of all are no stall");
+        // Where the clock is coarse, runs end with the same value.
+        let coarse = || Sorted::new(vec![15; 1000]);
+        assert_eq!(pooled(&[coarse(), coarse()]).p99, Some(0.015));
+    }
+
+    /// A run of skewed latencies around 20 µs; runs differ by some per cent.
+    fn run(random: &mut StdRng) -> Sorted {
+        let scale_ns =
+            20_000.0 * (0..12).map(|_| random.random_range(-0.05..0.05)).sum::<f64>().exp();
+        let one = || (scale_ns * (1.0 - (1.0 - random.random::<f64>()).ln())) as i64;
+        Sorted::new(std::iter::repeat_with(one).take(200).collect())
+    }
+
+    #[test]
+    fn the_interval_of_five_runs_covers_as_often_as_it_says() {
+        let random = &mut StdRng::seed_from_u64(7);
+        for quantile in [0.5, 0.99] {
+            let own = |_| us(run(random).quantile(quantile).unwrap());
+            let truth = stats::median((0..4001).map(own).collect()).unwrap();
+            let covered = (0..1000).filter(|_| {
+                let runs: Vec<Sorted> = (0..5).map(|_| run(random)).collect();
+                let runs: Vec<&Sorted> = runs.iter().collect();
+                let pooled = Sorted::pooled(runs.iter().copied());
+                let [low, high] = pooled.interval(&runs, quantile).unwrap();
+                (low..=high).contains(&truth)
+            });
+            // 937 are expected; three deviations of chance are 23.
+            let covered = covered.count();
+            assert!((914..=961).contains(&covered), "{covered} of 1000 at {quantile}");
+        }
+    }
+
+    #[test]
+    fn an_interval_holds_the_figure_it_stands_beside() {
+        let even = || Sorted::new((0..1000).collect());
+        let mut runs: Vec<Sorted> = (0..8).map(|_| even()).collect();
+        // Nearly all of the tail is of one run, and one message of another.
+        runs[7].values[999] = 1_000_000;
+        runs.push(Sorted::new((0..1000).map(|at| at * if at < 700 { 1 } else { 100 }).collect()));
+        let pooled = Sorted::pooled(runs.iter());
+        let of =
+            |runs: &[Sorted], quantile| pooled.interval(&runs.iter().collect::<Vec<_>>(), quantile);
+        let p99 = us(pooled.quantile(0.99).unwrap());
+        assert_eq!(of(&runs, 0.99), Some([0.989, p99]));
+        assert!(p99 > 70.0, "{p99}");
+        assert_eq!(of(&runs[..4], 0.5), None, "four runs");
+        assert_eq!(of(&runs, 0.9999), None, "nothing beyond it");
     }
 
     proptest! {
@@ -131,7 +238,7 @@ mod tests {
             let sorted: Vec<Sorted> = parts.iter().cloned().map(Sorted::new).collect();
             let pooled = Sorted::pooled(sorted.iter());
             let expected = Sorted::new(parts.concat());
-            prop_assert_eq!(pooled.0, expected.0);
+            prop_assert_eq!(pooled.values, expected.values);
         }
     }
 }

@@ -2,7 +2,8 @@
 
 use myelin_bench_kit::flood::{LOSSLESS, TAKEN};
 
-use super::cell::{JudgedRun, median};
+use super::cell::JudgedRun;
+use crate::stats::median;
 
 /// Messages taken a second while ping published back to back; median of the runs.
 pub(super) fn taken_per_s(runs: &[&JudgedRun]) -> Option<f64> {

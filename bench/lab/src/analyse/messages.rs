@@ -12,7 +12,7 @@
 
 use myelin_bench_kit::samples::Record;
 
-use super::series::{has_parts, span};
+use super::series::{counted, has_parts, span};
 use super::stream::joined;
 use crate::record::RunSamples;
 use crate::scenario::Kind;
@@ -40,6 +40,8 @@ pub(super) struct Message {
     /// On the clock of the run.
     pub begin_ns: u64,
     pub latency_ns: i64,
+    /// Whether it is of the kind that the run's latencies are of: lean, where any message is.
+    pub is_counted: bool,
     /// By [`Stage::ALL`], in ns; `None` where stamps are missing.
     pub parts: Option<[f32; STAGES]>,
     /// Where publish returned, where it was taken, where the answer was; the latter two may fail.
@@ -83,6 +85,7 @@ impl Messages {
 }
 
 fn round_trips(samples: &RunSamples, has_loans: bool) -> impl Iterator<Item = Message> + '_ {
+    let is_counted = counted(&samples.ping);
     let answered = samples.ping.iter().enumerate().filter(|(_, ping)| ping.take_return_ns != 0);
     answered.map(move |(index, ping)| {
         let pong = samples.pong.get(index).filter(|pong| pong.take_return_ns != 0);
@@ -90,6 +93,7 @@ fn round_trips(samples: &RunSamples, has_loans: bool) -> impl Iterator<Item = Me
             id: ping.id,
             begin_ns: ping.publish_entry_ns,
             latency_ns: ping.take_return_ns as i64 - ping.publish_entry_ns as i64,
+            is_counted: is_counted(ping),
             parts: pong
                 .filter(|pong| has_parts(ping) && has_parts(pong))
                 .map(|pong| round_trip(ping, pong, has_loans)),
@@ -118,6 +122,7 @@ fn publish_call(ping: &Record) -> Message {
         id: ping.id,
         begin_ns: ping.publish_entry_ns,
         latency_ns: ping.publish_return_ns as i64 - ping.publish_entry_ns as i64,
+        is_counted: true,
         parts: None,
         cpus: [Some(ping.publish_cpu), None, None],
     }
@@ -144,6 +149,7 @@ fn one_way((ping, pong): (&Record, &Record), is_due: bool) -> Message {
         id: ping.id,
         begin_ns,
         latency_ns: pong.take_return_ns as i64 - begin_ns as i64,
+        is_counted: true,
         parts: Some(way.parts),
         cpus: [Some(ping.publish_cpu), Some(pong.take_cpu), None],
     }

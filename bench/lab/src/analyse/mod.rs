@@ -2,7 +2,6 @@
 
 mod across;
 mod books;
-pub mod bootstrap;
 mod cell;
 pub(crate) mod clocks;
 mod course;
@@ -29,7 +28,6 @@ use std::path::Path;
 use anyhow::Result;
 
 use cell::JudgedRun;
-pub(crate) use cell::median;
 use clocks::Clocks;
 use distribution::Sorted;
 use myelin_bench_kit::protocol::{System, Topology};

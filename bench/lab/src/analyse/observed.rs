@@ -33,7 +33,10 @@ pub(super) fn attach(record: &mut RunRecord, folder: &Folder) -> Option<String> 
 pub(super) fn figures(runs: &[&JudgedRun], warmup_messages: u64) -> ObservedFigures {
     let observed: Vec<(&Series, f64)> = runs
         .iter()
-        .filter_map(|run| Some((series_of(run)?, (run.counts.sent + warmup_messages) as f64)))
+        .filter_map(|run| {
+            let warmed_up = run.counts.warmed_up.unwrap_or(warmup_messages);
+            Some((series_of(run)?, (run.counts.sent + warmed_up) as f64))
+        })
         .collect();
     figures_of(&observed)
 }

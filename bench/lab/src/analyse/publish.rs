@@ -3,10 +3,10 @@
 
 use myelin_bench_kit::protocol::Done;
 
-use super::bootstrap;
-use super::distribution::Sorted;
+use super::distribution::{Sorted, us};
 use crate::record::RunRecord;
 use crate::scenario::Kind;
+use crate::stats::bootstrap::of_medians;
 use crate::summary::{Cell, FurtherSubscriber};
 
 /// The counts of a run: ping knows what was sent, pong what was taken.
@@ -64,9 +64,13 @@ fn slope(
     let median = |cell: &Cell| cell.write_us?.p50.filter(|_| cell.valid);
     Some(FurtherSubscriber {
         ns: per_subscriber_ns(median(cell)? - median(base)?),
-        interval_ns: bootstrap::difference(runs, base_runs, 0.5)
+        interval_ns: of_medians(&medians(runs), &medians(base_runs), |one, base| one - base)
             .map(|ends| ends.map(per_subscriber_ns)),
     })
+}
+
+fn medians(runs: &[Sorted]) -> Vec<f64> {
+    runs.iter().filter_map(|run| run.quantile(0.5)).map(us).collect()
 }
 
 #[cfg(test)]

@@ -1,6 +1,5 @@
 //! Whether a cell has been repeated often enough: how wide the interval of its median is.
 
-use super::bootstrap;
 use super::cell::JudgedRun;
 use super::distribution::{Sorted, us};
 use crate::scenario::Scenario;
@@ -16,11 +15,12 @@ pub(super) fn of(runs: &[JudgedRun], scenario: &Scenario) -> Option<Repeats> {
     Some(Repeats { asked_percent, reached_percent, is_narrow })
 }
 
-/// The 95 % interval of the pooled median of `runs`, in per cent of that median; `None` where there
+/// The interval of the median over `runs`, in per cent of that of all their messages; `None` where there
 /// is no interval, or the median has too few samples.
 fn width_percent(runs: &[&Sorted]) -> Option<f64> {
-    let median = us(Sorted::pooled(runs.iter().copied()).supported(0.5)?);
-    let [low, high] = bootstrap::interval(runs, 0.5)?;
+    let pooled = Sorted::pooled(runs.iter().copied());
+    let median = us(pooled.supported(0.5)?);
+    let [low, high] = pooled.interval(runs, 0.5)?;
     (median > 0.0).then(|| 100.0 * (high - low) / median)
 }
 

@@ -123,17 +123,24 @@ pub fn seconds(records: &[Record], record_every: u64) -> Vec<Second> {
         return Vec::new();
     };
     let second_of = |record: &&Record| (record.publish_entry_ns - begin) / 1_000_000_000;
+    let counted = counted(records);
     let answered: Vec<&Record> =
         records.iter().filter(|record| record.take_return_ns != 0).collect();
     answered
         .chunk_by(|a, b| second_of(a) == second_of(b))
-        .filter_map(|rows| row(second_of(&rows[0]) as u32 + 1, rows, record_every))
+        .filter_map(|rows| row(second_of(&rows[0]) as u32 + 1, rows, &counted, record_every))
         .collect()
 }
 
-fn row(second: u32, records: &[&Record], record_every: u64) -> Option<Second> {
+fn row(
+    second: u32,
+    records: &[&Record],
+    counted: impl Fn(&Record) -> bool,
+    record_every: u64,
+) -> Option<Second> {
     let of = |value: &dyn Fn(&Record) -> i64| {
-        Sorted::new(records.iter().map(|record| value(record)).collect()).distribution()
+        let counted = records.iter().filter(|record| counted(record));
+        Sorted::new(counted.map(|record| value(record)).collect()).distribution()
     };
     let read = records.iter().filter(|record| record.wake_ns != 0);
     let read = read.map(|record| span(record.wake_ns, record.take_return_ns)).collect();
@@ -207,6 +214,7 @@ mod tests {
         assert_eq!((series.one_way.len(), series.one_way.range()), (2, Some((55, 500))));
         let row = seconds(&samples.ping, 1)[0];
         assert_eq!((row.count, row.read_us.map(|read| read.max)), (3, Some(0.003)));
+        assert_eq!((row.round_trip_us.min, row.round_trip_us.max), (0.1, 0.12), "of lean ones");
     }
 
     #[test]

@@ -9,13 +9,21 @@ use crate::summary::{Around, ObservedColumns, SlowMessage, Stage};
 
 /// The slowest of all runs, the slowest first.
 pub(super) fn of(runs: &[&JudgedRun]) -> Vec<SlowMessage> {
+    let messages: Vec<&[Message]> = runs.iter().map(|run| run.messages.all.as_slice()).collect();
+    let slowest = slowest(&messages).into_iter();
+    slowest.filter_map(|(place, message)| slow(runs[place], &message)).collect()
+}
+
+/// Of the kind that percentiles are of, with the place of its run.
+fn slowest(runs: &[&[Message]]) -> Vec<(usize, Message)> {
     let mut found: Vec<(usize, Message)> = Vec::new();
     for (place, run) in runs.iter().enumerate() {
-        found.extend(run.messages.all.iter().map(|message| (place, *message)));
+        let counted = run.iter().filter(|message| message.is_counted);
+        found.extend(counted.map(|message| (place, *message)));
         found.sort_by_key(|(_, message)| std::cmp::Reverse(message.latency_ns));
         found.truncate(NUMBER);
     }
-    found.iter().filter_map(|(place, message)| slow(runs[*place], message)).collect()
+    found
 }
 
 fn slow(run: &JudgedRun, message: &Message) -> Option<SlowMessage> {
@@ -66,6 +74,23 @@ const NUMBER: usize = 10;
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_slowest_are_of_the_kind_that_the_largest_is_of() {
+        let message = |id: u64| Message {
+            id,
+            begin_ns: id,
+            latency_ns: 1_000 - id as i64,
+            is_counted: !id.is_multiple_of(16),
+            parts: None,
+            cpus: [None; 3],
+        };
+        let runs: Vec<Vec<Message>> = vec![(0..40).map(message).collect(); 2];
+        let found = slowest(&[&runs[0], &runs[1]]);
+        let ids: Vec<(usize, u64)> = found.iter().map(|(place, it)| (*place, it.id)).collect();
+        assert_eq!(ids[..4], [(0, 1), (1, 1), (0, 2), (1, 2)]);
+        assert!(found.len() == NUMBER && found.iter().all(|(_, it)| it.is_counted));
+    }
 
     #[test]
     fn the_row_is_the_one_that_ends_next() {

@@ -2,11 +2,12 @@
 
 use myelin_bench_kit::protocol::Done;
 
-use super::cell::{JudgedRun, median};
+use super::cell::JudgedRun;
 use super::distribution::Sorted;
 use super::series::Series;
 use crate::record::RunRecord;
 use crate::scenario::Kind;
+use crate::stats::median;
 use crate::summary::Distribution;
 
 /// What a start-up measures: how long until the first message was taken.

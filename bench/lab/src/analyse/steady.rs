@@ -30,14 +30,14 @@
 //! such a wander from a drift, and its median is as little to be relied on.
 
 use super::cell::JudgedRun;
-use super::distribution::us;
 use super::series::{counted, span};
 use super::stream::joined;
 use crate::record::RunSamples;
 use crate::scenario::Kind;
+use crate::stats;
 
 /// What a run's latencies did while it lasted.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Settling {
     /// Too few latencies to tell: fewer than [`PARTS`] × [`PART_SAMPLES_MIN`], or a workload whose
     /// latency changes by design.
@@ -47,9 +47,9 @@ pub enum Settling {
     /// The medians of the first and of the last third of the run, in nanoseconds.
     Drifted {
         /// First third.
-        from_ns: i64,
+        from_ns: f64,
         /// Last third.
-        to_ns: i64,
+        to_ns: f64,
     },
 }
 
@@ -61,8 +61,8 @@ pub fn settling(latencies_ns: &[i64], step_ns: u64) -> Settling {
     let third = latencies_ns.len() / 3;
     let from_ns = median(&latencies_ns[..third]);
     let to_ns = median(&latencies_ns[latencies_ns.len() - third..]);
-    let (change_ns, least_ns) = (to_ns.abs_diff(from_ns), from_ns.abs().min(to_ns.abs()));
-    let matters = change_ns as f64 > CHANGE_MIN * least_ns as f64 && change_ns > step_ns;
+    let (change_ns, least_ns) = ((to_ns - from_ns).abs(), from_ns.abs().min(to_ns.abs()));
+    let matters = change_ns > CHANGE_MIN * least_ns && change_ns > step_ns as f64;
     match matters && is_unsteady(&part_medians(latencies_ns)) {
         true => Settling::Drifted { from_ns, to_ns },
         false => Settling::Settled,
@@ -79,14 +79,19 @@ pub fn can_tell(kind: Kind, latencies: u64) -> bool {
 pub(super) fn remarks(runs: &[&JudgedRun]) -> Vec<String> {
     let remark = |run: &&JudgedRun| match run.settling {
         Settling::Drifted { from_ns, to_ns } => Some(format!(
-            "run {} never settled: median drifted from {} to {} µs",
+            "run {}{NEVER_SETTLED}{} to {} µs",
             run.record.plan.repeat + 1,
-            us(from_ns),
-            us(to_ns)
+            from_ns / 1e3,
+            to_ns / 1e3
         )),
         Settling::Settled | Settling::Unknown => None,
     };
     runs.iter().filter_map(remark).collect()
+}
+
+/// Whether a remark on a cell is that one of its runs had not settled.
+pub fn is_remark(note: &str) -> bool {
+    note.contains(NEVER_SETTLED)
 }
 
 /// The latencies that a run's percentiles are of, in the order of sending. None of floods, whose
@@ -115,30 +120,28 @@ pub(super) fn in_order(samples: &RunSamples, kind: Kind, has_rate: bool) -> Vec<
     }
 }
 
-fn part_medians(values: &[i64]) -> Vec<i64> {
+fn part_medians(values: &[i64]) -> Vec<f64> {
     let edge = |part: usize| part * values.len() / PARTS;
     (0..PARTS).map(|part| median(&values[edge(part)..edge(part + 1)])).collect()
 }
 
-/// By nearest rank, as percentiles are.
-fn median(values: &[i64]) -> i64 {
-    let mut values = values.to_vec();
-    let middle = (values.len() - 1) / 2;
-    *values.select_nth_unstable(middle).1
+fn median(values: &[i64]) -> f64 {
+    let values = values.iter().map(|value| *value as f64).collect();
+    stats::median(values).expect("a part has latencies")
 }
 
 /// Whether either test refuses to call the series stationary.
-fn is_unsteady(series: &[i64]) -> bool {
+fn is_unsteady(series: &[f64]) -> bool {
     mann_kendall_z(series).abs() > Z_MAX || pettitt_p(series) < EACH_TEST
 }
 
 /// Mann-Kendall's S divided by its deviation under no trend, less one for continuity; positive for
 /// a rise. 0 if all values are equal.
-fn mann_kendall_z(series: &[i64]) -> f64 {
+fn mann_kendall_z(series: &[f64]) -> f64 {
     let spread = |n: f64| n * (n - 1.0) * (2.0 * n + 5.0);
     let mut sorted = series.to_vec();
-    sorted.sort_unstable();
-    let ties: f64 = sorted.chunk_by(|a, b| a == b).map(|tied| spread(tied.len() as f64)).sum();
+    sorted.sort_unstable_by(f64::total_cmp);
+    let ties: f64 = sorted.chunk_by(f64::eq).map(|tied| spread(tied.len() as f64)).sum();
     let variance = (spread(series.len() as f64) - ties) / 18.0;
     let later = |at: usize| series[at + 1..].iter().map(move |value| sign(series[at], *value));
     let s: i64 = (0..series.len()).flat_map(later).sum();
@@ -150,7 +153,7 @@ fn mann_kendall_z(series: &[i64]) -> f64 {
 
 /// The probability, as Pettitt approximates it from above, that a series without a step has one as
 /// clear as the clearest of this one.
-fn pettitt_p(series: &[i64]) -> f64 {
+fn pettitt_p(series: &[f64]) -> f64 {
     let across = |at: usize| -> i64 {
         let (before, after) = series.split_at(at);
         before.iter().flat_map(|one| after.iter().map(|other| sign(*one, *other))).sum()
@@ -161,10 +164,11 @@ fn pettitt_p(series: &[i64]) -> f64 {
 }
 
 /// 1 if the later value is the greater.
-fn sign(earlier: i64, later: i64) -> i64 {
-    later.cmp(&earlier) as i64
+fn sign(earlier: f64, later: f64) -> i64 {
+    later.total_cmp(&earlier) as i64
 }
 
+const NEVER_SETTLED: &str = " never settled: median drifted from ";
 /// Parts of a run. Of ten, a clean step in the middle would not reach 1 % in either test; of thirty
 /// it does from a quarter of the run to three quarters.
 pub const PARTS: usize = 30;

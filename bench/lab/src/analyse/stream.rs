@@ -47,8 +47,9 @@ pub fn series(samples: &RunSamples, has_rate: bool, copies: bool) -> Series {
             series.read.push(span(pong.wake_ns, pong.take_return_ns));
         }
         if copies {
-            series.memcpy.push(i64::from(pong.loan_ns));
-            series.stream_copy.push(i64::from(pong.fill_ns));
+            let copies = pong.as_taken();
+            series.memcpy.push(i64::from(copies.memcpy_ns));
+            series.stream_copy.push(i64::from(copies.stream_copy_ns));
         }
         let is_same = ping.publish_cpu == pong.take_cpu;
         let side = if is_same { &mut series.same_cpu } else { &mut series.cross_cpu };
@@ -87,6 +88,7 @@ pub fn joined(samples: &RunSamples) -> impl Iterator<Item = (&Record, &Record)> 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use myelin_bench_kit::samples::Taken;
     use proptest::prelude::*;
 
     fn sent(id: u64, entry_ns: u64) -> Record {
@@ -103,14 +105,10 @@ mod tests {
     }
 
     fn taken(id: u64, at_ns: u64) -> Record {
-        Record {
-            id,
-            wake_ns: at_ns - 3,
-            take_return_ns: at_ns,
-            loan_ns: 700,
-            fill_ns: 900,
-            ..Record::default()
-        }
+        let wake_ns = at_ns - 3;
+        let (memcpy_ns, stream_copy_ns) = (700, 900);
+        Taken { id, wake_ns, take_return_ns: at_ns, memcpy_ns, stream_copy_ns, ..Taken::default() }
+            .into()
     }
 
     #[test]

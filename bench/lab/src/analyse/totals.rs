@@ -50,7 +50,7 @@ impl<'a> Totals<'a> {
             total.counts.duplicates += counts.duplicates;
             total.counts.out_of_order += counts.out_of_order;
             total.counts.corrupt += counts.corrupt;
-            total.messages += (counts.sent + warmup_messages) as f64;
+            total.messages += (counts.sent + counts.warmed_up.unwrap_or(warmup_messages)) as f64;
             let measured_ns = counts.end_ns.saturating_sub(counts.begin_ns) as f64;
             total.measured_s += measured_ns * 1e-9;
             if let Some(cpu_ns) = run.record.pong.as_ref().and_then(|pong| pong.cpu_ns) {

@@ -150,11 +150,12 @@ fn wrong_transport(
     observation: &Observation,
 ) -> Option<String> {
     let taken = evidence.record.pong.as_ref().map_or(0, |pong| pong.received);
+    let warmup_messages = ping.warmed_up.unwrap_or(evidence.warmup_messages);
     let messages = match evidence.workload {
-        Workload::Roundtrip => 2 * (ping.sent + evidence.warmup_messages),
+        Workload::Roundtrip => 2 * (ping.sent + warmup_messages),
         // Without a subscriber nothing need travel, and pong has nothing open.
         Workload::Publish if evidence.subscribers == 0 => return None,
-        Workload::Publish => ping.sent + evidence.warmup_messages,
+        Workload::Publish => ping.sent + warmup_messages,
         // All of it was over when observing began.
         Workload::Startup => 0,
         // What is not taken need not have left; one that leaves once may be taken by several.

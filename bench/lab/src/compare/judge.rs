@@ -10,11 +10,11 @@ use serde::Serialize;
 use super::figures::{FIGURES, Figure};
 use super::permutation::{self, Chance, RATE, Sides};
 use super::{CellComparison, CellName, shift};
-use crate::analyse::bootstrap::{RUNS_MIN, of_medians};
-use crate::analyse::median;
 use crate::report::entry::Entry;
 use crate::report::verdict::{self, Kind, RATIO_EQUAL};
 use crate::report::words;
+use crate::stats::bootstrap::of_medians;
+use crate::stats::{RUNS_MIN, median};
 use crate::summary::{Cell, RunPoint};
 
 /// A figure of a cell in both folders. Its name has the unit.

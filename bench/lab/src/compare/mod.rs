@@ -33,6 +33,7 @@ pub use shift::ShiftPoint;
 pub use terminal::{Found, render as terminal};
 
 use crate::report::verdict::Kind;
+use crate::report::words::plural;
 
 /// One of the two folders.
 pub struct Side {
@@ -159,7 +160,8 @@ pub fn read(a: &Path, b: &Path) -> Result<Comparison> {
 pub fn compare(a: &Side, b: &Side) -> Result<Comparison> {
     let matched = matching::matched(&a.analysis, &b.analysis);
     if matched.both.is_empty() {
-        let text = format!("{} and {}: no cell is in both", a.name, b.name);
+        let (held, other) = (a.contents(), b.contents());
+        let text = format!("{} and {}: no cell is in both; {held}; {other}", a.name, b.name);
         let remedy = "compare folders of one scenario with systems, tunings and sizes in common";
         return Err(InputError::new(text).remedy(remedy).into());
     }
@@ -189,6 +191,23 @@ pub fn compare(a: &Side, b: &Side) -> Result<Comparison> {
         only_in_b: name(b, &matched.only_b),
         cells,
     })
+}
+
+impl Side {
+    /// `results/a holds quick (12 cells), modules (4 cells)`.
+    fn contents(&self) -> String {
+        let mut scenarios: Vec<(&str, usize)> = Vec::new();
+        for cell in &self.analysis.summary.cells {
+            match scenarios.iter_mut().find(|(name, _)| *name == cell.scenario) {
+                Some((_, cells)) => *cells += 1,
+                None => scenarios.push((&cell.scenario, 1)),
+            }
+        }
+        let held =
+            scenarios.iter().map(|(name, cells)| format!("{name} ({})", plural(*cells, "cell")));
+        let held = held.collect::<Vec<_>>().join(", ");
+        format!("{} holds {}", self.name, if held.is_empty() { "nothing" } else { &held })
+    }
 }
 
 /// A folder as the reports see it.

@@ -4,8 +4,8 @@
 
 use serde::Serialize;
 
-use crate::analyse::bootstrap::of_medians;
-use crate::analyse::median;
+use crate::stats::bootstrap::of_medians;
+use crate::stats::median;
 use crate::summary::{RUN_QUANTILES, RunPoint};
 
 /// One quantile.

@@ -1,7 +1,7 @@
 //! The columns of the file. `docs/results.md` describes each; names that end in `_ns` without
 //! saying what they span are moments of CLOCK_MONOTONIC.
 
-use myelin_bench_kit::samples::{CORRUPT, LATE, OUT_OF_ORDER, Record};
+use myelin_bench_kit::samples::{CORRUPT, LATE, OUT_OF_ORDER, Record, Taken};
 
 use super::Source;
 use super::rows::Row;
@@ -51,8 +51,8 @@ pub(super) const COLUMNS: &[(&str, Of)] = &[
     ("lateness_ns", Nanoseconds(lateness)),
     ("loan_ns", Nanoseconds(|_, row| Some(stamped(&row.ping)?.loan_ns.into()))),
     ("fill_ns", Nanoseconds(|_, row| Some(stamped(&row.ping)?.fill_ns.into()))),
-    ("memcpy_ns", Nanoseconds(|of, row| copied(of, row, |pong| pong.loan_ns))),
-    ("stream_copy_ns", Nanoseconds(|of, row| copied(of, row, |pong| pong.fill_ns))),
+    ("memcpy_ns", Nanoseconds(|of, row| copied(of, row, |pong| pong.memcpy_ns))),
+    ("stream_copy_ns", Nanoseconds(|of, row| copied(of, row, |pong| pong.stream_copy_ns))),
     ("intended_ns", Nanoseconds(|_, row| moment(row.ping.intended_ns))),
     ("publish_entry_ns", Nanoseconds(|_, row| moment(row.ping.publish_entry_ns))),
     ("publish_return_ns", Nanoseconds(|_, row| moment(row.ping.publish_return_ns))),
@@ -108,9 +108,9 @@ fn lateness(of: &Source<'_>, row: &Row) -> Option<i64> {
     })
 }
 
-fn copied(of: &Source<'_>, row: &Row, part: fn(&Record) -> u32) -> Option<i64> {
+fn copied(of: &Source<'_>, row: &Row, part: fn(Taken) -> u32) -> Option<i64> {
     let copies = of.scenario.workload.kind == Kind::Image;
-    row.pong.as_ref().filter(|_| copies).map(|pong| part(pong).into())
+    row.pong.as_ref().filter(|_| copies).map(|pong| part(pong.as_taken()).into())
 }
 
 /// The record that says how the message, or of a round trip its answer, arrived.

@@ -30,7 +30,7 @@ impl Plan {
             let warmup_s = scenario.workload.warmup_s;
             match messages {
                 _ if warmup_s > 0.0 => {
-                    format!("{name}: warm-up {} before each run, at its rate", short(warmup_s))
+                    format!("{name}: warm-up {} before each run", short(warmup_s))
                 }
                 0 => format!("{name}: no warm-up"),
                 _ => {
@@ -135,6 +135,7 @@ mod tests {
         let workload = &mut scenario.workload;
         (workload.payload_bytes, workload.rate_hz) = (vec![64], vec![Some(10.0)]);
         (workload.messages, workload.duration_s, workload.warmup_messages) = (96, 0.0, 10);
+        workload.warmup_s = 0.0;
         (scenario.plan.runs, scenario.plan.tunings) = (6, scenario.plan.tunings[..1].to_vec());
         change(&mut scenario, &mut entry);
         Plan::new(vec![(scenario, vec![entry])], 1, String::new())

@@ -93,6 +93,7 @@ mod tests {
         let workload = &mut scenario.workload;
         (workload.payload_bytes, workload.rate_hz) = (vec![64], vec![Some(100.0), Some(10.0)]);
         (workload.messages, workload.duration_s, workload.warmup_messages) = (100, 0.0, 0);
+        workload.warmup_s = 0.0;
         scenario.plan.tunings.truncate(1);
         Course::new(Durations::new(&Plan::new(vec![(scenario, vec![entry])], 1, String::new())))
     }

@@ -20,9 +20,9 @@ use crate::run::watch::Running;
 pub(super) struct Figures {
     /// What the percentiles are of.
     pub(super) of: &'static str,
-    /// `None` with fewer than ten samples beyond it.
+    /// `None` with fewer than ten samples.
     pub(super) p50_us: Option<f64>,
-    /// See `p50_us`.
+    /// `None` with fewer than ten samples beyond it.
     pub(super) p99_us: Option<f64>,
     /// Messages that were looked at, and those of them that have been lost; `None` where the
     /// records do not say.

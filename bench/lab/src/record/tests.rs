@@ -141,10 +141,10 @@ fn a_folder_of_another_layout_is_named() {
         assert!(text.contains(from));
         fs::write(&path, text.replace(from, to)).unwrap();
     };
-    write("\"schema\": 1,", "\"schema\": 9,");
+    write("\"schema\": 2,", "\"schema\": 9,");
     let error = format!("{:#}", Folder::open(folder.path()).err().unwrap());
     assert!(error.contains("plan.json: schema 9") && error.contains("reads 1"), "{error}");
-    write("\"schema\": 1,", "");
+    write("\"schema\": 2,", "");
     assert!(Folder::open(folder.path()).is_ok(), "before plans said it");
 }
 

@@ -199,6 +199,9 @@ const FURTHER_COLUMNS: &[(&str, Of<String>)] = &[
     ("daemon_cpu_percent", |cell| of_role(cell, DAEMON, |process| Some(process.cpu_percent))),
     ("daemon_user_percent", |cell| of_role(cell, DAEMON, |process| process.user_percent)),
     ("daemon_rss_bytes", |cell| of_role(cell, DAEMON, rss_bytes)),
+    ("round_trip_us_p999_low", |cell| low(cell.round_trip_p999_interval_us)),
+    ("round_trip_us_p999_high", |cell| high(cell.round_trip_p999_interval_us)),
+    ("interval_level_percent", |cell| optional(cell.interval_level_percent)),
     ("notes", |cell| cell.notes.join("; ")),
 ];
 
@@ -223,6 +226,8 @@ const FLOW_COLUMNS: &[(&str, Of<String>)] = &[
     ("one_way_us_p50_high", |cell| high(cell.one_way_p50_interval_us)),
     ("one_way_us_p99_low", |cell| low(cell.one_way_p99_interval_us)),
     ("one_way_us_p99_high", |cell| high(cell.one_way_p99_interval_us)),
+    ("one_way_us_p999_low", |cell| low(cell.one_way_p999_interval_us)),
+    ("one_way_us_p999_high", |cell| high(cell.one_way_p999_interval_us)),
 ];
 
 const OBSERVED_COLUMNS: &[(&str, Of<String>)] = &[

@@ -99,6 +99,15 @@ impl<'a> Entry<'a> {
         }
     }
 
+    /// As [`Entry::p50_interval`], of the 99.9th percentile.
+    pub(super) fn p999_interval(&self) -> Option<[f64; 2]> {
+        match self.metric {
+            Metric::RoundTrip => self.cell.round_trip_p999_interval_us,
+            Metric::OneWay => self.cell.one_way_p999_interval_us,
+            Metric::Publish | Metric::FirstSample => None,
+        }
+    }
+
     /// The median if it may be compared; else why not. Where two unlike placements are mixed it is
     /// that of the round trips across cores, and the interval spans both, for the next run may be
     /// either. Across hosts it is wider by the error of the clocks: no difference below that is real.

@@ -128,7 +128,7 @@ fn rows(fan: &Fan, mut cell: impl FnMut(&Entry) -> TableCell) -> Vec<Row> {
 
 fn call_caption(fan: &Fan) -> String {
     let sizes = fan.payloads.iter().map(|&size| words::bytes(size)).collect::<Vec<_>>().join(", ");
-    format!("publish call of {sizes}, ns: p50, p99 and [95 % interval of p50]")
+    format!("publish call of {sizes}, ns: p50, p99 and [interval of p50, of at least 93.75 %]")
 }
 
 fn beyond_caption(fan: &Fan) -> String {

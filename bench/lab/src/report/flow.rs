@@ -26,9 +26,10 @@ fn figures(group: &Group, payload: u64) -> Table {
     let rows = entries.iter().map(&mut row).collect();
     Table {
         caption: format!(
-            "{}: from {}{}",
+            "{}: from {}{}{}",
             group.size(payload),
             if is_from_due(group) { FROM_DUE } else { FROM_STAMP },
+            floors(group, &entries),
             match entries.iter().any(|entry| entry.clock_error_us().is_some()) {
                 true => "; ±: the clocks of the two hosts may make all of a row wrong by so much",
                 false => "",
@@ -120,7 +121,7 @@ impl Figure {
         let figure = match &self.2 {
             What::OneWay => latency(group, entry, notes),
             What::Max => entry.latency().map_or_else(absent, |it| plain(words::us(it.max))),
-            What::OverFloor => over_floor(group, entry).map_or_else(absent, plain),
+            What::OverFloor => over_floor(group, entry).unwrap_or_else(absent),
             What::Median(of) => of(cell).map_or_else(absent, median),
             What::Both(of) => of(cell).map_or_else(absent, |it| TableCell {
                 side: words::us_or_dash(it.p99),
@@ -238,11 +239,19 @@ fn cpu(cell: &Cell) -> f64 {
     cell.receiver_cpu_percent.unwrap_or(cell.cpu_percent)
 }
 
-fn over_floor(group: &Group, entry: &Entry) -> Option<String> {
-    let cell = entry.cell;
-    let floor = group.floor(&cell.tuning, cell.params.payload_bytes, entry.system.wait)?;
-    let ratio = entry.estimate().ok()?.value / floor.typical_p50()?;
-    (!entry.system.floor).then(|| words::factor(ratio))
+fn over_floor(group: &Group, entry: &Entry) -> Option<TableCell> {
+    let over = group.over_floor(entry)?;
+    let small = over.interval.map(words::factor_interval).unwrap_or_default();
+    Some(TableCell { small, title: over.text(), ..plain(words::factor(over.ratio)) })
+}
+
+/// Names what `÷ floor` is over, once.
+fn floors(group: &Group, entries: &[&Entry]) -> String {
+    let over = entries.iter().filter_map(|entry| group.over_floor(entry));
+    match distinct(over.map(|over| over.floor.floor_name())).join(", ") {
+        names if names.is_empty() => names,
+        names => format!("; floor: {names}, whichever waits alike"),
+    }
 }
 
 fn median(distribution: &Distribution) -> TableCell {

@@ -21,6 +21,17 @@ pub(super) fn line(host: &Host) -> String {
     said.join(" · ")
 }
 
+/// As [`line`], in fewer words: processor, CPUs, distribution, kernel.
+pub(super) fn brief(host: &Host) -> String {
+    let kind = if host.hypervisor.is_some() { "virtual CPUs" } else { "CPUs" };
+    let processors = format!("{}, {} {kind}", host.cpu_model, host.cpus);
+    // Without the name that a distribution gives its number.
+    let os = host.os.split(" (").next().unwrap_or_default().to_owned();
+    let kernel = host.kernel.splitn(3, '.').take(2).collect::<Vec<_>>().join(".");
+    let parts = [processors, os, format!("Linux {kernel}")];
+    parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(", ")
+}
+
 /// Everything known of the machine: what, value.
 pub(crate) fn rows(host: &Host) -> Vec<(&'static str, String)> {
     let text = |value: &Option<String>| value.clone().unwrap_or_else(unknown);

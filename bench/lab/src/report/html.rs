@@ -10,6 +10,7 @@ use serde::Serialize;
 use super::course::Room;
 use super::fan::{self, Fan};
 use super::flow;
+use super::glance::{self, Glance};
 use super::host;
 use super::lines::{Line, lines};
 use super::palette::Palette;
@@ -42,9 +43,10 @@ fn with(view: &View, room: Room) -> String {
     let (headlines, further): (Vec<_>, Vec<_>) =
         lines(view).into_iter().partition(|line| line.headline);
     let verdicts = |lines: &[Line]| lines.iter().map(VerdictItem::new).collect::<Vec<_>>();
+    let answer = Glance::new(view);
     let context = context! {
+        answer => glance::OnPage::new(&answer, &palette),
         title => view.scenarios().join(", "),
-        host_line => host::line(&summary.host),
         headlines => verdicts(&headlines),
         further => verdicts(&further),
         checks => checks(view).iter().map(CheckItem::new).collect::<Vec<_>>(),
@@ -53,9 +55,9 @@ fn with(view: &View, room: Room) -> String {
         floods => glances(view, |group| group.workload == Workload::Flood),
         startups => glances(view, |group| group.workload == Workload::Startup),
         has_sweeps => !sweep::sweeps(view).is_empty(),
-        overviews => flow::overviews(view).iter().map(GlanceTable::new).collect::<Vec<_>>(),
+        overviews => flow::overviews(view).iter().map(TableOnPage::new).collect::<Vec<_>>(),
         has_groups => view.groups.iter().any(Group::is_steady) || view.entries().next().is_none(),
-        fans => view.fans.iter().map(Glance::of_fan).collect::<Vec<_>>(),
+        fans => view.fans.iter().map(Tables::of_fan).collect::<Vec<_>>(),
         heads => rows::heads(view),
         latencies => rows::LATENCIES,
         sections => rows::sections(view, &palette),
@@ -109,13 +111,13 @@ pub(crate) fn rendered(name: &str, template: &str, context: Value) -> String {
     page.expect("the template is part of the program, and a test renders it")
 }
 
-fn glances(view: &View, are_wanted: fn(&Group) -> bool) -> Vec<Glance> {
+fn glances(view: &View, are_wanted: fn(&Group) -> bool) -> Vec<Tables> {
     let wanted: Vec<_> = view.groups.iter().filter(|group| are_wanted(group)).collect();
     let glance = |group: &&Group| {
         let kin: Vec<_> = wanted.iter().filter(|it| it.scenario == group.scenario).collect();
         let place = kin.iter().position(|it| it.id == group.id).unwrap_or_default();
         let is_folded = group.is_flow() && is_inner(place, kin.len());
-        Glance { is_folded, ..Glance::new(group) }
+        Tables { is_folded, ..Tables::new(group) }
     };
     wanted.iter().map(glance).collect()
 }
@@ -171,27 +173,27 @@ impl CheckItem {
 
 /// The small tables of a group.
 #[derive(Serialize)]
-struct Glance {
+struct Tables {
     title: String,
     /// Whether a reader has to open it: one of many that differ in one parameter, not at its ends.
     is_folded: bool,
-    tables: Vec<GlanceTable>,
+    tables: Vec<TableOnPage>,
 }
 
 #[derive(Serialize)]
-pub(super) struct GlanceTable {
+pub(super) struct TableOnPage {
     caption: String,
-    /// As of [`Glance`].
+    /// As of [`Tables`].
     is_folded: bool,
     /// Headings and how many columns each spans.
     spans: Vec<(String, usize)>,
     heads: Vec<String>,
-    rows: Vec<(String, Vec<GlanceCell>)>,
+    rows: Vec<(String, Vec<CellOnPage>)>,
     notes: Vec<(String, String)>,
 }
 
 #[derive(Serialize)]
-struct GlanceCell {
+struct CellOnPage {
     tone: &'static str,
     main: String,
     mark: String,
@@ -200,9 +202,9 @@ struct GlanceCell {
     title: String,
 }
 
-impl Glance {
+impl Tables {
     fn new(group: &Group) -> Self {
-        let mut tables: Vec<_> = tables(group).iter().map(GlanceTable::new).collect();
+        let mut tables: Vec<_> = tables(group).iter().map(TableOnPage::new).collect();
         let number = tables.len();
         for (place, table) in tables.iter_mut().enumerate() {
             table.is_folded = group.is_flow() && is_inner(place, number);
@@ -215,12 +217,12 @@ impl Glance {
         Self {
             title: fan.title(),
             is_folded: false,
-            tables: tables.iter().map(GlanceTable::new).collect(),
+            tables: tables.iter().map(TableOnPage::new).collect(),
         }
     }
 }
 
-impl GlanceTable {
+impl TableOnPage {
     pub(super) fn new(table: &Table) -> Self {
         let mut spans: Vec<(String, usize)> = Vec::new();
         for column in &table.columns {
@@ -229,7 +231,7 @@ impl GlanceTable {
                 None => spans.push((column.group.clone(), 1)),
             }
         }
-        let cells = |cells: &[TableCell]| cells.iter().map(GlanceCell::new).collect();
+        let cells = |cells: &[TableCell]| cells.iter().map(CellOnPage::new).collect();
         let notes = table.notes.iter().enumerate();
         Self {
             caption: table.caption.clone(),
@@ -242,7 +244,7 @@ impl GlanceTable {
     }
 }
 
-impl GlanceCell {
+impl CellOnPage {
     fn new(cell: &TableCell) -> Self {
         Self {
             tone: match cell.tone {
@@ -324,7 +326,8 @@ const PAGE_BYTES_MAX: usize = 5_000_000;
 const TEMPLATE: &str = include_str!("assets/report.html");
 
 /// What the templates include, by the names it has there.
-const INCLUDED: [(&str, &str); 4] = [
+const INCLUDED: [(&str, &str); 5] = [
+    ("glance.html", include_str!("assets/glance.html")),
     ("controls.html", include_str!("assets/controls.html")),
     ("plots.html", include_str!("assets/plots.html")),
     ("sections.html", include_str!("assets/sections.html")),

@@ -12,7 +12,7 @@ pub(super) struct Line {
     pub median: String,
     /// What the subject was compared with, and what came of it; absent if nothing was there.
     pub outcome: Option<Outcome>,
-    /// `1.5× the floor (os.futex)`: the fastest primitive that waits in the same manner.
+    /// `1.5× [1.4, 1.6] the floor (os.futex)`: a primitive that waits in the same manner.
     pub floor: Option<String>,
     /// What to bear in mind: bimodal figures, a reference that cannot be used.
     pub caution: Option<String>,
@@ -104,7 +104,7 @@ fn line(group: &Group, subject: &Entry, reference: Option<&Entry>, headline: boo
         },
         median: format!("p50 {} µs{}", words::us(median), spread.unwrap_or_default()),
         outcome,
-        floor: over_floor(group, subject),
+        floor: group.over_floor(subject).map(|over| over.text()),
         caution: caution(subject, reference),
         headline,
     })
@@ -150,11 +150,4 @@ pub(super) fn finding(verdict: Verdict) -> String {
         }
         (_, None) => format!("too few runs ({ratio} {direction}, no interval) to tell from"),
     }
-}
-
-fn over_floor(group: &Group, subject: &Entry) -> Option<String> {
-    let cell = subject.cell;
-    let floor = group.floor(&cell.tuning, cell.params.payload_bytes, subject.system.wait)?;
-    let ratio = subject.estimate().ok()?.value / floor.typical_p50()?;
-    Some(format!("{} the floor ({})", words::factor(ratio), floor.floor_name()))
 }

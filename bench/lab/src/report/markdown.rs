@@ -2,6 +2,7 @@
 
 use super::fan;
 use super::flow;
+use super::glance::{self, Glance};
 use super::host;
 use super::lines::{Line, lines};
 use super::published;
@@ -17,11 +18,7 @@ use super::{advice, scorecard};
 /// The whole file.
 pub(super) fn render(view: &View) -> String {
     let summary = &view.analysis.summary;
-    let mut text = format!(
-        "# Myelin bench: {}\n\n{}\n\n",
-        escape(&view.scenarios().join(", ")),
-        escape(&host::line(&summary.host))
-    );
+    let mut text = glance::markdown(&Glance::new(view));
     text += &verdicts(view);
     text += &validity(view);
     text += "## Figures\n\nEvery latency is a whole round trip unless it says otherwise.\n\n";

@@ -14,6 +14,7 @@ pub(crate) mod entry;
 mod fan;
 mod flood;
 mod flow;
+mod glance;
 mod hgrm;
 pub(crate) mod host;
 pub(crate) mod html;
@@ -51,8 +52,10 @@ use view::View;
 /// How figures are printed on a terminal.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Format {
-    /// Tables of sizes by system and tuning, verdicts and doubts; whole round trips.
+    /// One screen: a picture of each scenario, what to make of it, whether to believe it.
     #[default]
+    Glance,
+    /// Tables of sizes by system and tuning, verdicts and doubts; whole round trips.
     Table,
     /// As CycloneDDS's RoundtripPing prints; half round trips.
     Roundtrip,
@@ -130,6 +133,7 @@ pub fn terminal_for(
 ) -> String {
     let view = View { wishes: *wishes, ..View::new(analysis) };
     match format {
+        Format::Glance => glance::render(&glance::Glance::new(&view), screen),
         Format::Table => terminal::render(&view, screen),
         Format::Roundtrip => roundtrip_format::render(&view),
         Format::Ddsperf => ddsperf_format::render(&view),

@@ -3,8 +3,8 @@
 use super::validity::{Check, Level};
 use super::view::{Entry, View};
 use super::words;
-use crate::analyse::bootstrap::RUNS_MIN;
 use crate::analyse::steady;
+use crate::stats::{LEVEL_PERCENT_MIN, RUNS_MIN, level_percent};
 use crate::summary::Repeats;
 
 /// A line for each number of runs after which cells of `entries` had to be left with an interval of
@@ -37,9 +37,9 @@ pub(super) fn check(view: &View) -> Check {
     };
     let enough = |runs: u32| runs as usize >= RUNS_MIN;
     let (level, consequence) = match least {
-        _ if enough(least) => (Level::Good, "intervals are 95 % bootstraps over runs"),
-        _ if enough(most) => (Level::Caution, "cells with fewer than 5 have no interval"),
-        _ => (Level::Caution, "fewer than 5: no intervals, hence no verdicts"),
+        _ if enough(least) => (Level::Good, levels([least, most])),
+        _ if enough(most) => (Level::Caution, "cells with fewer than 5 have no interval".into()),
+        _ => (Level::Caution, "fewer than 5: no intervals, hence no verdicts".into()),
     };
     let particulars: Vec<String> =
         (view.groups.iter().map(|group| (group.title(), &group.entries)))
@@ -61,14 +61,28 @@ pub(super) fn check(view: &View) -> Check {
     Check { level, title: "Repeats", finding, particulars }
 }
 
-/// Whether runs went on drifting until their end. The remarks say from where to where.
+/// In how many of a hundred cases the intervals cover, of these numbers of runs and between.
+fn levels(runs: [u32; 2]) -> String {
+    let [least, most] = runs.map(|runs| level_percent(runs as usize).unwrap_or(LEVEL_PERCENT_MIN));
+    match least == most {
+        true => format!("intervals over runs of {least:.2} %"),
+        false => format!("intervals over runs of at least {LEVEL_PERCENT_MIN} %"),
+    }
+}
+
+/// Whether runs went on drifting until their end. On some machines one in six does whatever it
+/// runs; that is a doubt where a cell's median rests on such runs, half of its own or more.
 pub(super) fn steadiness(view: &View) -> Check {
-    let drifting = view.entries().filter(|entry| entry.cell.unsettled_runs > 0);
-    let line = |entry: &Entry| {
-        let (unsettled, all) = (entry.cell.unsettled_runs, entry.cell.runs);
-        format!("{} ({}): {unsettled} of {all}", entry.name(), entry.circumstances())
-    };
-    let particulars: Vec<String> = drifting.map(line).collect();
+    let mut drifting: Vec<&Entry> =
+        view.entries().filter(|entry| entry.cell.unsettled_runs > 0).collect();
+    drifting.sort_by(|a, b| unsettled_share(b).total_cmp(&unsettled_share(a)));
+    let resting = drifting.iter().filter(|entry| unsettled_share(entry) >= 0.5).count();
+    let mut particulars: Vec<String> =
+        drifting.iter().take(CELLS_SHOWN).map(|entry| unsettled(entry)).collect();
+    if let Some(more @ 1..) = drifting.len().checked_sub(CELLS_SHOWN) {
+        let cells = words::plural(more, "more cell");
+        particulars.push(format!("and {cells}: unsettled_runs in summary.csv"));
+    }
     let sum = |of: fn(&Entry) -> u32| view.entries().map(of).sum::<u32>() as usize;
     let (all, unsettled) = (sum(|entry| entry.cell.runs), sum(|entry| entry.cell.unsettled_runs));
     let tested = sum(|entry| if is_tested(entry) { entry.cell.runs } else { 0 });
@@ -76,12 +90,35 @@ pub(super) fn steadiness(view: &View) -> Check {
     let (level, mut finding) = match unsettled {
         0 if tested == 0 => (Level::Caution, "not known".to_owned()),
         0 => (Level::Good, format!("no drift or step in {runs}")),
-        some => (Level::Caution, format!("{some} of {runs} never settled: see the remarks")),
+        some => {
+            let cells = words::plural(drifting.len(), "cell");
+            let finding = format!("{some} of {runs} never settled, in {cells}");
+            match resting {
+                0 => (Level::Good, finding + ", fewer than half of the runs of each"),
+                number => {
+                    let cells = words::plural(number, "cell");
+                    (Level::Caution, format!("{finding}; half or more of the runs of {cells}"))
+                }
+            }
+        }
     };
     if tested < all {
         finding += &format!("; {} too short to tell", words::plural(all - tested, "run"));
     }
     Check { level, title: "Steady state", finding, particulars }
+}
+
+/// Of the runs of a cell.
+fn unsettled_share(entry: &Entry) -> f64 {
+    f64::from(entry.cell.unsettled_runs) / f64::from(entry.cell.runs.max(1))
+}
+
+/// `os.pipe, 64 B, default (quick): 2 of 5 runs; run 3 never settled: median drifted from …`.
+fn unsettled(entry: &Entry) -> String {
+    let (number, all) = (entry.cell.unsettled_runs, entry.cell.runs);
+    let first = entry.cell.notes.iter().find(|note| steady::is_remark(note));
+    let first = first.map(|note| format!("; {note}")).unwrap_or_default();
+    format!("{} ({}): {number} of {all} runs{first}", entry.name(), entry.circumstances())
 }
 
 /// Whether its runs are long enough to tell; those of a cell are about as long as each other.
@@ -102,3 +139,6 @@ fn width(repeats: Repeats) -> String {
         None => format!("has none (asked: {asked} %)"),
     }
 }
+
+/// Cells with unsettled runs that are named.
+const CELLS_SHOWN: usize = 5;

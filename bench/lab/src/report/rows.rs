@@ -63,10 +63,10 @@ pub(super) struct Figure {
 
 /// Headings and explanations of [`Row::figures`].
 const HEADS: &[(&str, &str)] = &[
-    ("p50 µs", "median, and its 95 % bootstrap interval over runs"),
+    ("p50 µs", "median, and its interval over runs, of at least 93.75 %"),
     ("p90 µs", "90th percentile"),
-    ("p99 µs", "99th percentile, and its 95 % bootstrap interval over runs"),
-    ("p99.9 µs", "99.9th percentile"),
+    ("p99 µs", "99th percentile, and its interval over runs, of at least 93.75 %"),
+    ("p99.9 µs", "99.9th percentile, and its interval over runs, of at least 93.75 %"),
     ("max µs", "largest"),
     (
         "write µs",
@@ -182,7 +182,7 @@ impl Page<'_> {
                 if placement.same_cpu { "same core" } else { "across cores" },
                 words::share_percent(placement.share)
             ),
-            figures: latencies(placement.latency(), None, None),
+            figures: latencies(placement.latency(), [None; 3]),
         };
         let placements = entry.cell.placements.iter().filter(|_| entry.is_bimodal());
         Row {
@@ -202,7 +202,8 @@ impl Page<'_> {
 
 fn figures(entry: &Entry, has_one_way: bool) -> Vec<Figure> {
     let cell = entry.cell;
-    let mut figures = latencies(entry.latency(), entry.p50_interval(), entry.p99_interval());
+    let intervals = [entry.p50_interval(), entry.p99_interval(), entry.p999_interval()];
+    let mut figures = latencies(entry.latency(), intervals);
     if let Some(p50) = figures.first_mut().filter(|_| entry.latency().is_some()) {
         p50.small = entry.spread();
     }
@@ -273,8 +274,7 @@ fn flow_figures(entry: &Entry) -> [Figure; FLOW_HEADS.len()] {
 
 fn latencies(
     latency: Option<&Distribution>,
-    p50: Option<[f64; 2]>,
-    p99: Option<[f64; 2]>,
+    [p50, p99, p999]: [Option<[f64; 2]>; 3],
 ) -> Vec<Figure> {
     let Some(latency) = latency else {
         return std::iter::repeat_with(not_measured).take(LATENCIES).collect();
@@ -287,7 +287,7 @@ fn latencies(
         with(percentile(latency.p50), p50),
         percentile(latency.p90),
         with(percentile(latency.p99), p99),
-        percentile(latency.p999),
+        with(percentile(latency.p999), p999),
         plain(words::us(latency.max)),
     ]
 }

@@ -102,8 +102,12 @@ impl<'a> Field<'a> {
             }
             let own: Vec<&Entry> = cells.iter().filter_map(|it| of(it, system)).collect();
             field.cautions.extend(caution(system, &own));
-            let figures = Criterion::ALL.map(|criterion| geometric_mean(&own, criterion));
-            field.contenders.push(Contender { name: system.to_owned(), figures });
+            let mean = |of: fn(&Entry, Criterion) -> Option<f64>| {
+                Criterion::ALL
+                    .map(|criterion| geometric_mean(own.iter().map(|it| of(it, criterion))))
+            };
+            let (name, figures, as_best) = (system.to_owned(), mean(figure), mean(figure_as_best));
+            field.contenders.push(Contender { name, figures, as_best });
         }
         field
     }
@@ -180,8 +184,8 @@ fn few(items: &[String]) -> String {
 }
 
 /// Over all cells: a ratio between two systems is then the same in whichever unit.
-fn geometric_mean(cells: &[&Entry], criterion: Criterion) -> Option<f64> {
-    let figures: Option<Vec<f64>> = cells.iter().map(|entry| figure(entry, criterion)).collect();
+fn geometric_mean(figures: impl Iterator<Item = Option<f64>>) -> Option<f64> {
+    let figures: Option<Vec<f64>> = figures.collect();
     let figures = figures.filter(|them| !them.is_empty())?;
     let sum: f64 = figures.iter().map(|figure| figure.ln()).sum();
     Some((sum / figures.len() as f64).exp())
@@ -201,6 +205,18 @@ fn figure(entry: &Entry, criterion: Criterion) -> Option<f64> {
         Criterion::StartUp => cell.startup_ms + cell.daemon_ms.unwrap_or(0.0),
     };
     (value.is_finite() && value > 0.0).then_some(value)
+}
+
+/// The figure where others are scored by it. At a rate nobody needs a core that polls: without
+/// this the best of systems that all poll would have 10 of 10 for CPU.
+fn figure_as_best(entry: &Entry, criterion: Criterion) -> Option<f64> {
+    let figure = figure(entry, criterion)?;
+    let percent = entry.cell.cpu_percent;
+    let is_modest = criterion != Criterion::Cpu || percent <= CPU_PERCENT_MODEST;
+    match entry.cell.params.rate_hz {
+        Some(_) if !is_modest => Some(figure * CPU_PERCENT_MODEST / percent),
+        _ => Some(figure),
+    }
 }
 
 /// Lines of the files that a run was given, without blank ones and comments.
@@ -314,13 +330,16 @@ const PUBLISHED: [(&str, Criterion); 5] = [
 ];
 
 const FEW: usize = 3;
+/// Of a core, all processes together.
+const CPU_PERCENT_MODEST: f64 = 10.0;
 
 const REMARK: &str = "Each score is 10 less one for each doubling of the system’s figure over the \
 best’s, 10 − log₂(figure / best), and no less than 0; the total is their mean by weight. Figures are \
 geometric means over all cells of the scenario: memory, PSS of all processes with daemons; latency \
 stability, p99 over p50; CPU, of all processes for each message; simplicity, the geometric mean of \
 the numbers of processes, of threads, and of lines of configuration plus one; start-up, until the \
-processes have found each other, with the daemon’s own. How low a latency is, is no criterion: see \
+processes have found each other, with the daemon’s own. At a rate, the best by CPU is held to take \
+10 % of a core at most: a system that keeps a core busy has no more than 6.7. How low a latency is, is no criterion: see \
 the advice. By the logarithm a system that comes or goes reorders none of the others. “First by” is \
 the share of all weights there are by which a system is first (SMAA-2, Lahdelma and Salminen 2001: \
 10,000 draws, every set of weights as likely as any other); it holds the figures to be exact. Other \

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::html::GlanceTable;
+use super::html::TableOnPage;
 use super::markdown;
 use super::table::Table;
 use super::terminal::{self, Screen};
@@ -88,7 +88,7 @@ struct PartOnPage {
     title: String,
     is_folded: bool,
     lines: Vec<String>,
-    tables: Vec<GlanceTable>,
+    tables: Vec<TableOnPage>,
 }
 
 impl OnPage {
@@ -98,7 +98,7 @@ impl OnPage {
             title: part.title,
             is_folded: part.is_detail,
             lines: part.lines,
-            tables: part.tables.iter().map(GlanceTable::new).collect(),
+            tables: part.tables.iter().map(TableOnPage::new).collect(),
         };
         Self { id, title, remark, parts: parts.into_iter().map(part).collect() }
     }

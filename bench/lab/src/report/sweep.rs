@@ -94,7 +94,7 @@ struct PublishedPoint {
 
 /// What a sweep goes along.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Parameter {
+pub(super) enum Parameter {
     Payload,
     Rate,
     Subscribers,
@@ -103,7 +103,7 @@ enum Parameter {
 }
 
 impl Parameter {
-    const ALL: [Parameter; 5] = [
+    pub(super) const ALL: [Parameter; 5] = [
         Parameter::Payload,
         Parameter::Rate,
         Parameter::Subscribers,
@@ -111,7 +111,7 @@ impl Parameter {
         Parameter::Topics,
     ];
 
-    fn name(self) -> &'static str {
+    pub(super) fn name(self) -> &'static str {
         match self {
             Parameter::Payload => "payload",
             Parameter::Rate => "rate",
@@ -122,7 +122,7 @@ impl Parameter {
     }
 
     /// `None` for back to back, which lies on no axis.
-    fn of(self, params: &Params) -> Option<f64> {
+    pub(super) fn of(self, params: &Params) -> Option<f64> {
         match self {
             Parameter::Payload => Some(params.payload_bytes as f64),
             Parameter::Rate => params.rate_hz,
@@ -133,7 +133,7 @@ impl Parameter {
     }
 
     /// The parameters without this one, and without what only describes a system.
-    fn rest(self, params: &Params) -> Params {
+    pub(super) fn rest(self, params: &Params) -> Params {
         let mut rest = params.clone();
         (rest.reliability, rest.depth) = (None, None);
         rest.wait = myelin_bench_kit::protocol::Wait::None;
@@ -147,7 +147,7 @@ impl Parameter {
         rest
     }
 
-    fn label(self, cell: &Cell, value: f64) -> String {
+    pub(super) fn label(self, cell: &Cell, value: f64) -> String {
         match self {
             Parameter::Payload => words::size(&cell.params),
             Parameter::Rate if value >= 1e3 => format!("{} kHz", value / 1e3),

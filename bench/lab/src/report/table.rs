@@ -3,7 +3,7 @@
 //! Rows are payloads, columns are systems × tunings: the layout in which users of RoundtripPing
 //! write down their results.
 
-use myelin_bench_kit::protocol::Workload;
+use myelin_bench_kit::protocol::{Wait, Workload};
 
 use super::flood;
 use super::flow;
@@ -109,9 +109,9 @@ fn latencies(group: &Group) -> Table {
         .collect();
     rows.extend(growth(group, &columns, floors.len()));
     let heads = columns.iter().map(|(system, tuning)| column(&system.label(), tuning));
-    let floor_heads = floors.iter().map(|(wait, tuning)| {
-        column(&format!("fastest floor that {}", words::wait(*wait)), tuning)
-    });
+    let floor_heads = floors
+        .iter()
+        .map(|(wait, tuning)| column(&format!("floor that {}", words::wait(*wait)), tuning));
     Table {
         caption: caption(group),
         columns: heads.chain(floor_heads).collect(),
@@ -127,7 +127,10 @@ fn caption(group: &Group) -> String {
         }
         _ => String::new(),
     };
-    format!("{}, µs: p50, p99 and [95 % interval of p50]{growth}", group.metric.words())
+    format!(
+        "{}, µs: p50, p99 and [interval of p50, of at least 93.75 %]{growth}",
+        group.metric.words()
+    )
 }
 
 /// Largest payload over smallest, by configuration.
@@ -185,8 +188,10 @@ fn changes(group: &Group) -> Table {
             .collect(),
     };
     Table {
-        caption: "change of p50: below zero is faster; ≈ no difference, ? too noisy to tell"
-            .to_owned(),
+        caption:
+            "change of p50: below zero is faster; ≈ no difference, ? too noisy or too few runs \
+                  to tell"
+                .to_owned(),
         rows: group.payloads.iter().map(row).collect(),
         columns: columns.into_iter().map(|(group, head, _)| Column { group, head }).collect(),
         notes: vec![],
@@ -204,34 +209,31 @@ fn best(group: &Group) -> Table {
     kins.sort_by_key(|kin| kin.manner == Manner::Polls);
     let row = |&payload: &u64| Row {
         label: group.size(payload),
-        cells: kins
-            .iter()
-            .map(|&kin| best_cell(group, payload, &group.best(payload, kin)))
-            .collect(),
+        cells: kins.iter().map(|&kin| best_cell(group, &group.best(payload, kin))).collect(),
     };
     let head = |kin: &Kin| {
+        let mut same = group.peers().filter(|peer| peer.kin() == *kin);
         let manner = match kin.manner {
-            Manner::Polls => "of those that poll",
-            Manner::Sleeps => "of those that sleep",
-            Manner::IsCalled => "of those that are called",
+            Manner::Polls => "among systems that poll",
+            Manner::Sleeps if same.any(|peer| peer.wait == Wait::Adaptive) => {
+                "among systems that sleep, some after spinning"
+            }
+            Manner::Sleeps => "among systems that sleep",
+            Manner::IsCalled => "among systems that are called",
         };
         column("lowest p50", manner)
     };
     Table {
-        caption: "best configuration by payload, among systems that wait alike".to_owned(),
+        caption: "best configuration by payload, among systems that wait alike; below it: times the floor".to_owned(),
         columns: kins.iter().map(head).collect(),
         rows: group.payloads.iter().map(row).collect(),
         notes: vec![],
     }
 }
 
-fn best_cell(group: &Group, payload: u64, best: &[&Entry]) -> TableCell {
+fn best_cell(group: &Group, best: &[&Entry]) -> TableCell {
     let Some((first, tied)) = best.split_first() else { return absent() };
-    let floor = group.floor(&first.cell.tuning, payload, first.system.wait);
-    let over_floor = floor.and_then(|floor| {
-        let ratio = first.typical_p50()? / floor.typical_p50()?;
-        Some(format!("{} the floor ({})", words::factor(ratio), floor.floor_name()))
-    });
+    let over_floor = group.over_floor(first).map(|over| over.short());
     let names = tied.iter().map(|entry| entry.configuration()).collect::<Vec<_>>().join(", ");
     let ties = match tied.len() {
         0 => String::new(),
@@ -299,7 +301,7 @@ pub(super) fn change(verdict: Verdict) -> TableCell {
         Kind::NoDifference => format!("≈ {change}"),
         Kind::TooNoisy => format!("? {change}"),
     };
-    let title = verdict.kind.words().to_owned();
+    let title = verdict.interval.map_or("too few runs", |_| verdict.kind.words()).to_owned();
     TableCell { main, tone: tone(Some(verdict)), title, ..TableCell::default() }
 }
 

@@ -269,7 +269,8 @@ impl Screen {
     pub(crate) fn wrap(self, text: &str, style: &str) -> String {
         let indent = text.len() - text.trim_start().len();
         let mut lines = vec![" ".repeat(indent)];
-        for word in text.split_whitespace() {
+        // Not at a no-break space.
+        for word in text.split([' ', '\n']).filter(|word| !word.is_empty()) {
             let line = lines.last_mut().expect("there is always a line");
             let blank = line.trim().is_empty();
             if !blank && width(line) + 1 + width(word) > self.width {

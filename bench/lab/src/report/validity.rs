@@ -5,7 +5,16 @@ use serde::Serialize;
 
 use super::view::{Entry, View};
 use super::{repeats, words};
+use crate::analyse::steady;
+use crate::stats::median;
 use crate::summary::{ClockFigures, ClockSource, Distribution};
+
+/// Titles of items that the first screen knows.
+pub(super) const RECORDS: &str = "Records";
+pub(super) const CELLS: &str = "Cells";
+pub(super) const MESSAGES: &str = "Messages";
+pub(super) const REMARKS: &str = "Remarks";
+pub(super) const MISSING: &str = "Missing";
 
 /// One item of the validity strip.
 pub(super) struct Check {
@@ -66,7 +75,7 @@ fn damage(view: &View) -> Option<Check> {
         "{} damaged, not to be read, or not this folder's own: figures are of the rest",
         words::plural(particulars.len(), "place")
     );
-    let check = Check { level: Level::Bad, title: "Records", finding, particulars };
+    let check = Check { level: Level::Bad, title: RECORDS, finding, particulars };
     (!check.particulars.is_empty()).then_some(check)
 }
 
@@ -83,7 +92,7 @@ fn cells(view: &View) -> Check {
     let line = |entry: &&Entry| format!("{}: {}", name(view, entry), reasons(entry));
     let particulars = invalid.iter().chain(&repaired).map(line).collect();
     let finding = format!("{} of {total} valid", total - invalid.len());
-    Check { level, title: "Cells", finding, particulars }
+    Check { level, title: CELLS, finding, particulars }
 }
 
 /// Floods, which are to lose, and start-ups, in which most is sent to nobody, are left out.
@@ -112,7 +121,7 @@ fn delivery(view: &View) -> Option<Check> {
     };
     let level = if amiss.is_empty() { Level::Good } else { Level::Caution };
     let finding = format!("{sent} sent: {words}");
-    Some(Check { level, title: "Messages", finding, particulars: vec![] })
+    Some(Check { level, title: MESSAGES, finding, particulars: vec![] })
 }
 
 /// How far the medians of the floor spread over its runs. Bimodal cells spread for a known reason
@@ -138,17 +147,18 @@ fn floor_stability(view: &View) -> Option<Check> {
         })
         .collect();
     spreads.sort_by(|a, b| b.0.total_cmp(&a.0));
-    let (middle, worst) = (spreads.get(spreads.len() / 2)?, spreads.first()?);
+    let middle = median(spreads.iter().map(|spread| spread.0).collect())?;
+    let worst = spreads.first()?;
     let line = |(spread, low, high, entry): &(f64, f64, f64, &Entry)| {
         let (low, high) = (words::us(*low), words::us(*high));
         format!("{}: {low} to {high} µs, {}", name(view, entry), words::share_percent(*spread))
     };
     Some(Check {
-        level: Level::of(middle.0, 0.15, 0.4).max(Level::of(worst.0, 0.5, 2.0)),
+        level: Level::of(middle, 0.15, 0.4).max(Level::of(worst.0, 0.5, 2.0)),
         title: "Floor",
         finding: format!(
             "medians spread over runs by {} typically, {} at worst",
-            words::share_percent(middle.0),
+            words::share_percent(middle),
             words::share_percent(worst.0)
         ),
         particulars: spreads.iter().filter(|spread| spread.0 >= 0.15).take(5).map(line).collect(),
@@ -184,7 +194,10 @@ fn withheld(view: &View) -> Check {
         true => (Level::Good, "none withheld".to_owned()),
         false => (
             Level::Caution,
-            format!("{} withheld: fewer than ten samples lie beyond", counts.join(", ")),
+            format!(
+                "{} withheld: fewer than ten samples, or one run alone, lie beyond",
+                counts.join(", ")
+            ),
         ),
     };
     Check { level, title: "Percentiles", finding, particulars: vec![] }
@@ -226,7 +239,10 @@ fn clocks(view: &View) -> Option<Check> {
     let across: Vec<_> = view.entries().filter(|entry| is_across(entry)).collect();
     let known: Vec<_> =
         across.iter().filter_map(|entry| Some((entry, entry.cell.clock.as_ref()?))).collect();
-    let unknown = across.len() - known.len();
+    // Where nothing is known of another's clock, there are no one-way figures.
+    let is_one = |entry: &&&Entry| entry.cell.clock.is_none() && entry.cell.one_way_us.is_some();
+    let of_one_clock = across.iter().filter(is_one).count();
+    let unknown = across.len() - known.len() - of_one_clock;
     let error_us = known.iter().map(|(_, clock)| clock.error_us).reduce(f64::max);
     let finding = match error_us {
         _ if across.is_empty() => return None,
@@ -239,6 +255,9 @@ fn clocks(view: &View) -> Option<Check> {
                 _ => format!("; of {} it is not known", words::plural(unknown, "cell")),
             }
         ),
+        None if of_one_clock == across.len() => {
+            "both are namespaces of one machine and share its clock".to_owned()
+        }
         None => "they could not be compared: there are no one-way figures".to_owned(),
     };
     let line = |(entry, clock): &(&&Entry, &ClockFigures)| {
@@ -263,20 +282,41 @@ fn clocks(view: &View) -> Option<Check> {
     Some(Check { level, title: "Clocks of two hosts", finding, particulars })
 }
 
-/// Notes of the analysis and of its cells, each once.
+/// Notes of the analysis and of its cells, each once; of many that differ in numbers alone the
+/// first. Which runs never settled has a check of its own.
 fn remarks(view: &View) -> Option<Check> {
-    let mut particulars = view.analysis.summary.notes.clone();
+    let mut lines = view.analysis.summary.notes.clone();
     for entry in view.entries() {
-        for note in &entry.cell.notes {
+        for note in entry.cell.notes.iter().filter(|note| !steady::is_remark(note)) {
             let line = format!("{}: {note}", entry.configuration());
-            if !particulars.contains(&line) {
-                particulars.push(line);
+            if !lines.contains(&line) {
+                lines.push(line);
             }
         }
     }
-    let finding = words::plural(particulars.len(), "thing") + " left out or not as asked";
-    let check = Check { level: Level::Caution, title: "Remarks", finding, particulars };
+    let finding = words::plural(lines.len(), "thing") + " left out or not as asked";
+    let particulars = one_of_a_kind(&lines);
+    let check = Check { level: Level::Caution, title: REMARKS, finding, particulars };
     (!check.particulars.is_empty()).then_some(check)
+}
+
+/// The lines, but of more than [`ALIKE_MAX`] of a kind the first and how many there are more.
+fn one_of_a_kind(lines: &[String]) -> Vec<String> {
+    let mut kinds: Vec<(String, Vec<&String>)> = Vec::new();
+    for line in lines {
+        // Whose it is stands in front; what it is, numbers apart, tells its kind.
+        let note = line.split_once(": ").map_or(line.as_str(), |(_, note)| note);
+        let kind = note.replace(|c: char| c.is_ascii_digit(), "");
+        match kinds.iter_mut().find(|(known, _)| *known == kind) {
+            Some((_, same)) => same.push(line),
+            None => kinds.push((kind, vec![line])),
+        }
+    }
+    let shown = kinds.into_iter().flat_map(|(_, same)| match same.len() {
+        ..=ALIKE_MAX => same.into_iter().cloned().collect(),
+        number => vec![format!("{} (and {} alike: notes in summary.json)", same[0], number - 1)],
+    });
+    shown.collect()
 }
 
 fn missing(view: &View) -> Option<Check> {
@@ -285,7 +325,7 @@ fn missing(view: &View) -> Option<Check> {
     };
     let particulars: Vec<_> = view.missing().map(line).collect();
     let finding = words::plural(particulars.len(), "system") + " could not run";
-    let check = Check { level: Level::Caution, title: "Missing", finding, particulars };
+    let check = Check { level: Level::Caution, title: MISSING, finding, particulars };
     (!check.particulars.is_empty()).then_some(check)
 }
 
@@ -302,5 +342,26 @@ fn name(view: &View, entry: &Entry) -> String {
     match view.groups.len() + view.fans.len() {
         1 => entry.name(),
         _ => format!("{} ({})", entry.name(), entry.circumstances()),
+    }
+}
+
+/// Remarks that differ in numbers alone, all of which are shown.
+const ALIKE_MAX: usize = 3;
+
+#[cfg(test)]
+mod tests {
+    use super::one_of_a_kind;
+
+    #[test]
+    fn a_hundred_remarks_of_a_kind_are_one_with_a_count() {
+        let line = |system: &str, number: usize| format!("{system}: {number} of 12 not read");
+        let mut lines: Vec<String> = (1..=100).map(|number| line("os.pipe", number)).collect();
+        lines.push("another matter".to_owned());
+        assert_eq!(
+            one_of_a_kind(&lines),
+            ["os.pipe: 1 of 12 not read (and 99 alike: notes in summary.json)", "another matter"]
+        );
+        lines.drain(3..100);
+        assert_eq!(one_of_a_kind(&lines), lines);
     }
 }

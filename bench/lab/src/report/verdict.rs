@@ -1,14 +1,14 @@
-//! Whether two medians differ. Pure arithmetic on medians and their bootstrap intervals.
+//! Whether two medians differ. Pure arithmetic on medians and their intervals over runs.
 //!
 //! A difference counts when the intervals do not overlap *and* the ratio exceeds
 //! [`RATIO_MATERIAL`]. Where it does not count, "no difference" is said only if the intervals leave
 //! no room for one beyond [`RATIO_EQUAL`]; otherwise the measurement was too noisy to tell. The
-//! interval of a ratio is made of the quotients of the interval ends: it is wider than a bootstrap
-//! of the ratio would be, and excludes 1 exactly when the intervals do not overlap.
+//! interval of a ratio is made of the quotients of the interval ends: it is wider than one of the
+//! ratio itself would be, and excludes 1 exactly when the intervals do not overlap.
 
 use serde::Serialize;
 
-/// A median and its 95 % interval over runs, in one unit.
+/// A median and its interval over runs, in one unit.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Estimate {
     /// Pooled over runs.

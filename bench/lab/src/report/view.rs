@@ -98,6 +98,30 @@ impl<'a> View<'a> {
     }
 }
 
+/// See [`Group::over_floor`].
+pub(super) struct OverFloor<'g, 'a> {
+    pub ratio: f64,
+    pub interval: Option<[f64; 2]>,
+    pub floor: &'g Entry<'a>,
+}
+
+impl OverFloor<'_, '_> {
+    /// `1.5× [1.4, 1.6] the floor (os.futex)`.
+    pub(super) fn text(&self) -> String {
+        format!("{} the floor ({})", self.factor(), self.floor.floor_name())
+    }
+
+    /// `1.5× [1.4, 1.6] os.futex`.
+    pub(super) fn short(&self) -> String {
+        format!("{} {}", self.factor(), self.floor.floor_name())
+    }
+
+    fn factor(&self) -> String {
+        let ends = self.interval.map(|ends| format!(" {}", words::factor_interval(ends)));
+        words::factor(self.ratio) + &ends.unwrap_or_default()
+    }
+}
+
 impl<'a> Group<'a> {
     fn new(analysis: &'a Analysis, indices: &[usize]) -> Self {
         let cells = || indices.iter().map(|&index| &analysis.summary.cells[index]);
@@ -176,28 +200,30 @@ impl<'a> Group<'a> {
         (reference.name != system.name).then_some(*reference)
     }
 
-    /// The fastest usable primitive of the operating system at this tuning and payload, among
-    /// those that wait in the very same manner; a system that spins before it sleeps is measured by
-    /// those that sleep if no primitive does as it does, and one that predicts, which spins when its
-    /// message comes, by those that poll.
+    /// A primitive of the operating system at this tuning and payload: of those that wait in the very
+    /// same manner the first in the driver's list, whichever is the fastest here, for the least of
+    /// several is less than any of them; if its cell is of use. A system that spins before it sleeps
+    /// is measured by one that sleeps if no primitive does as it does, and one that predicts, which
+    /// spins when its message comes, by one that polls.
     pub(super) fn floor(&self, tuning: &str, payload: u64, wait: Wait) -> Option<&Entry<'a>> {
-        let fastest = |wait: Wait| {
-            let eligible = self.entries.iter().filter(|entry| {
-                entry.system.floor
-                    && entry.system.wait == wait
-                    && entry.cell.tuning == tuning
-                    && entry.cell.params.payload_bytes == payload
-                    && entry.cell.valid
-            });
-            let by_median = eligible.filter_map(|entry| Some((entry.typical_p50()?, entry)));
-            by_median.min_by(|a, b| a.0.total_cmp(&b.0)).map(|(_, entry)| entry)
-        };
+        let first = |wait: Wait| self.systems.iter().find(|it| it.floor && it.wait == wait);
         let likest = match wait {
             Wait::Adaptive => Wait::Block,
             Wait::Predictive => Wait::Poll,
             _ => wait,
         };
-        fastest(wait).or_else(|| fastest(likest))
+        let name = first(wait).or_else(|| first(likest))?.name;
+        self.entry(name, tuning, payload).filter(|entry| entry.cell.valid)
+    }
+
+    /// How many times the floor's median the entry's is, with the bounds that the intervals of both
+    /// leave, and the floor; `None` of the floor itself.
+    pub(super) fn over_floor(&self, entry: &Entry) -> Option<OverFloor<'_, 'a>> {
+        let cell = entry.cell;
+        let floor = self.floor(&cell.tuning, cell.params.payload_bytes, entry.system.wait)?;
+        let verdict = entry.against(floor).filter(|_| !entry.system.floor)?;
+        let interval = verdict.interval.map(|[low, high]| [1.0 / high, 1.0 / low]);
+        Some(OverFloor { ratio: 1.0 / verdict.ratio, interval, floor })
     }
 
     /// The configurations under test with the lowest median at this payload, among those that wait

@@ -14,6 +14,15 @@ pub(crate) fn us(value: f64) -> String {
     }
 }
 
+/// Microseconds in six places at most: `0.54`, `116`, `3144`, and with their unit `91 ms`, `1.2 s`.
+pub(super) fn brief_us(value: f64) -> String {
+    match value {
+        v if v >= 1e6 => format!("{:.1} s", v / 1e6),
+        v if v >= 1e4 => format!("{:.0} ms", v / 1e3),
+        v => us(v),
+    }
+}
+
 /// As [`us`]; a dash for a percentile that was withheld.
 pub(crate) fn us_or_dash(value: Option<f64>) -> String {
     value.map_or_else(|| WITHHELD.to_owned(), us)

@@ -346,6 +346,10 @@ fn add(all: &mut Done, one: &Done) {
         (Some(all), Some(one)) => Some(all + one),
         (all, one) => all.or(one),
     };
+    all.warmed_up = match (all.warmed_up, one.warmed_up) {
+        (Some(all), Some(one)) => Some(all + one),
+        (all, one) => all.or(one),
+    };
     for (name, count) in &one.more {
         *all.more.entry(name.clone()).or_default() += count;
     }

@@ -17,7 +17,8 @@ use super::{
 };
 use crate::input_error::{InputError, Source};
 
-/// The tables and keys of a scenario file.
+/// The tables and keys of a scenario file. What must be there is optional here and asked for by
+/// `check`: a misspelt key is told before the one that is missing for it.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct File {
@@ -36,7 +37,7 @@ pub(super) struct File {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct WorkloadFile {
-    kind: Kind,
+    kind: Option<Kind>,
     touch: Option<Spanned<Touch>>,
     pub(super) payload_bytes: Option<Spanned<Vec<Spanned<i64>>>>,
     frames: Option<Spanned<Vec<Spanned<String>>>>,
@@ -60,10 +61,12 @@ pub(super) struct WorkloadFile {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct PlanFile {
+    #[serde(default)]
     systems: Vec<Spanned<String>>,
+    #[serde(default)]
     tunings: Vec<Tuning>,
-    topology: Spanned<TopologyFile>,
-    runs: Spanned<i64>,
+    topology: Option<Spanned<TopologyFile>>,
+    runs: Option<Spanned<i64>>,
     runs_max: Option<Spanned<i64>>,
     interval_percent: Option<Spanned<f64>>,
 }
@@ -114,25 +117,34 @@ impl File {
 
 impl WorkloadFile {
     fn check(self, limits: &Limits<'_>) -> Result<Workload, InputError> {
-        self.check_kind(limits)?;
+        let Some(kind) = self.kind else {
+            let names = KINDS.map(|kind| format!("{:?}", kind.name())).join(", ");
+            return Err(limits.missing("[workload]", "kind", &format!("use one of {names}")));
+        };
+        self.check_kind(limits, kind)?;
         let modules = modules::read(limits, &self)?;
         let messages = limits.optional("messages", self.messages, 0, MESSAGES_MAX, 0)?;
         let duration_s = limits.seconds("duration_s", self.duration_s)?;
-        if messages == 0 && duration_s == 0.0 && self.kind != Kind::Startup {
+        if messages == 0 && duration_s == 0.0 && kind != Kind::Startup {
             let remedy = "give messages, duration_s or both";
             return Err(limits.missing("[workload]", "messages", remedy));
         }
         let frames = stream::frames(limits, self.frames)?;
         let rate_hz = match modules.is_empty() {
-            true => rates(limits, self.kind, self.rate_hz)?,
+            true => rates(limits, kind, self.rate_hz)?,
             false => modules.iter().map(|module| Some(module.rate_hz)).collect(),
         };
-        let (fewest, most) = match self.kind {
+        // A number of messages is long at the rate of a sensor: 500 are 17 s at 30 Hz.
+        let warmup_s = match (&self.warmup_messages, self.warmup_s) {
+            (None, None) if matches!(kind, Kind::Stream | Kind::Image) => WARMUP_S,
+            (_, given) => limits.seconds("warmup_s", given)?,
+        };
+        let (fewest, most) = match kind {
             Kind::Publish => (0, SUBSCRIBERS_MAX),
             _ => (1, PROCESSES_MAX),
         };
         Ok(Workload {
-            kind: self.kind,
+            kind,
             touch: self.touch.map(Spanned::into_inner).unwrap_or_default(),
             subscribers: Self::counts(limits, "subscribers", self.subscribers, fewest, most)?,
             publishers: Self::counts(limits, "publishers", self.publishers, 1, PROCESSES_MAX)?,
@@ -145,7 +157,7 @@ impl WorkloadFile {
                 (true, true) => payloads(limits, self.payload_bytes)?,
             },
             modules,
-            warmup_s: limits.seconds("warmup_s", self.warmup_s)?,
+            warmup_s,
             frames,
             arrivals: Schedules { limits, rates_hz: &rate_hz }.read(self.arrivals)?,
             rate_hz,
@@ -157,7 +169,7 @@ impl WorkloadFile {
                 0,
                 MESSAGES_MAX,
                 // A start-up is measured cold.
-                if self.kind == Kind::Startup { 0 } else { WARMUP_MESSAGES },
+                if kind == Kind::Startup { 0 } else { WARMUP_MESSAGES },
             )?,
             reply_timeout_ms: limits.optional(
                 "reply_timeout_ms",
@@ -171,11 +183,10 @@ impl WorkloadFile {
     }
 
     /// Keys that belong to another kind are mistakes, not to be passed over.
-    fn check_kind(&self, limits: &Limits<'_>) -> Result<(), InputError> {
+    fn check_kind(&self, limits: &Limits<'_>, kind: Kind) -> Result<(), InputError> {
         fn place<T>(value: &Option<Spanned<T>>) -> Option<Range<usize>> {
             value.as_ref().map(Spanned::span)
         }
-        let kind = self.kind;
         let given = [
             ("subscribers", place(&self.subscribers)),
             ("publishers", place(&self.publishers)),
@@ -285,11 +296,18 @@ impl PlanFile {
         let mut tunings = self.tunings;
         tunings.sort();
         tunings.dedup();
-        let runs = limits.within("runs", self.runs, 1, i64::from(RUNS_MAX))? as u32;
+        let Some(runs) = self.runs else {
+            return Err(limits.missing("[plan]", "runs", "for instance 5"));
+        };
+        let runs = limits.within("runs", runs, 1, i64::from(RUNS_MAX))? as u32;
+        let topology = match self.topology {
+            Some(topology) => topologies(limits, topology, kind)?,
+            None => vec![Topology::TwoProcesses],
+        };
         Ok(Plan {
             systems: self.systems.into_iter().map(Spanned::into_inner).collect(),
             tunings,
-            topology: topologies(limits, self.topology, kind)?,
+            topology,
             runs,
             precision: precision::check(limits, runs, self.runs_max, self.interval_percent)?,
         })
@@ -357,8 +375,12 @@ impl TuningFile {
     }
 }
 
+const KINDS: [Kind; 6] =
+    [Kind::Roundtrip, Kind::Publish, Kind::Stream, Kind::Image, Kind::Flood, Kind::Startup];
 const NAME_MAX: usize = 64;
 const WARMUP_MESSAGES: u64 = 500;
+/// Of streams and images at a rate, where neither number nor time is given.
+const WARMUP_S: f64 = 1.0;
 const REPLY_TIMEOUT_MS: u64 = 1_000;
 const PRIORITY: u64 = 80;
 /// Of kind `publish`, where none is given: as fast as a sensor is read, and slow enough to be kept.

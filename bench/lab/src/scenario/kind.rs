@@ -75,6 +75,10 @@ const RULES: &[Rule] = &[
     Rule { key: "messages", kinds: MEASURED, remedy: ": a start-up ends with the first message" },
     Rule { key: "duration_s", kinds: MEASURED, remedy: ": a start-up ends with the first message" },
     Rule { key: "warmup_messages", kinds: MEASURED, remedy: ": a start-up is measured cold" },
-    Rule { key: "warmup_s", kinds: STREAMS, remedy: ", or give warmup_messages" },
+    Rule {
+        key: "warmup_s",
+        kinds: &[Kind::Roundtrip, Kind::Stream, Kind::Image],
+        remedy: ", or give warmup_messages",
+    },
     Rule { key: "record_every", kinds: MEASURED, remedy: ": a start-up records one message" },
 ];

@@ -93,7 +93,7 @@ pub struct Workload {
     pub duration_s: f64,
     /// Messages before measuring.
     pub warmup_messages: u64,
-    /// Of streams: time before measuring, at the rate; 0 for `warmup_messages`.
+    /// Of streams, images and round trips: time before measuring; 0 for `warmup_messages`.
     #[serde(default)]
     pub warmup_s: f64,
     /// After which an answer counts as lost.
@@ -103,11 +103,21 @@ pub struct Workload {
 }
 
 impl Workload {
-    /// Messages before measuring at `rate_hz`.
+    /// Messages before measuring at `rate_hz`; at most, where there is [`Workload::warmup_ns`].
     pub fn warmup_at(&self, rate_hz: Option<f64>) -> u64 {
         match rate_hz {
             Some(rate_hz) if self.warmup_s > 0.0 => (self.warmup_s * rate_hz).ceil() as u64,
+            None if self.warmup_ns(None) > 0 => (self.warmup_s * MESSAGES_PER_S_MAX).ceil() as u64,
             _ => self.warmup_messages,
+        }
+    }
+
+    /// Time before measuring, of round trips back to back, whose number nobody knows beforehand; 0
+    /// where [`Workload::warmup_at`] says all.
+    pub fn warmup_ns(&self, rate_hz: Option<f64>) -> u64 {
+        match (self.kind, rate_hz) {
+            (Kind::Roundtrip, None) => (self.warmup_s * 1e9) as u64,
+            _ => 0,
         }
     }
 
@@ -145,7 +155,11 @@ impl Workload {
             (Some(count), Some(time)) => Some(count.min(time)),
             (count, time) => count.or(time),
         };
-        Some(measured? + by_rate(self.warmup_at(rate_hz)).unwrap_or(0.0))
+        let warmup_s = match self.warmup_s > 0.0 {
+            true => Some(self.warmup_s),
+            false => by_rate(self.warmup_messages),
+        };
+        Some(measured? + warmup_s.unwrap_or(0.0))
     }
 }
 
@@ -278,6 +292,28 @@ mod tests {
     }
 
     #[test]
+    fn a_first_answer_gives_all_systems_the_same_time() {
+        let workload = Scenario::load("quick").unwrap().workload;
+        assert!(workload.warmup_ns(None) > 0 && workload.duration_s > 0.0);
+        // A round trip of a microsecond still fills the time.
+        assert!(workload.messages as f64 >= workload.duration_s * 1e6);
+        let slow = workload.seconds_at_most(Some(4_000.0)).unwrap();
+        assert_eq!(slow, workload.seconds_at_most(Some(1e6)).unwrap());
+        // Neither memory nor disk need more than a few megabytes a run.
+        assert!(workload.records_at_most(None) * 64 < 8 << 20);
+    }
+
+    #[test]
+    fn a_warm_up_is_messages_or_time() {
+        let text = GOOD.replace("messages = 100", "messages = 100\nwarmup_s = 0.5");
+        let workload = Scenario::parse(Source::new("x.toml", &text)).unwrap().workload;
+        assert_eq!((workload.warmup_at(Some(10.0)), workload.warmup_ns(Some(10.0))), (5, 0));
+        assert_eq!((workload.warmup_at(None), workload.warmup_ns(None)), (5_000_000, 500_000_000));
+        let workload = Scenario::parse(Source::new("x.toml", GOOD)).unwrap().workload;
+        assert_eq!((workload.warmup_at(None), workload.warmup_ns(None)), (500, 0));
+    }
+
+    #[test]
     fn a_good_scenario_is_read_whole() {
         let scenario = Scenario::parse(Source::new("x.toml", GOOD)).unwrap();
         assert_eq!(scenario.workload.payload_bytes, [0, 64]);
@@ -309,6 +345,39 @@ mod tests {
             assert!(error.starts_with(expected), "{error:?} does not start with {expected:?}");
             assert!(!error.contains('\n'), "{error:?}");
         }
+    }
+
+    #[test]
+    fn a_misspelt_key_is_told_before_what_is_missing() {
+        let text = GOOD.replace("runs = 3\n", "").replace("kind =", "knid =");
+        let expected = "x.toml:4: unknown field `knid`; did you mean `kind`?";
+        assert!(error_of(&text).starts_with(expected), "{}", error_of(&text));
+        let text = GOOD.replace("tunings", "tunnings");
+        let expected = "x.toml:11: unknown field `tunnings`; did you mean `tunings`?";
+        assert!(error_of(&text).starts_with(expected), "{}", error_of(&text));
+        let text = text.replace("messages", "mesages");
+        let expected = "x.toml:7: unknown field `mesages`; did you mean `messages`?";
+        assert!(error_of(&text).starts_with(expected), "the first in the file: {text}");
+    }
+
+    #[test]
+    fn what_is_missing_is_told_with_what_it_may_be() {
+        for (line, expected) in [
+            ("kind = \"roundtrip\"\n", "x.toml:3: kind: nothing given; use one of \"roundtrip\""),
+            ("runs = 3\n", "x.toml:9: runs: nothing given; for instance 5"),
+            ("systems = [\"os.*\"]\n", "x.toml:9: systems: nothing given; for instance"),
+            ("tunings = [\"default\"]\n", "x.toml:9: tunings: nothing given; for instance"),
+        ] {
+            let error = error_of(&GOOD.replace(line, ""));
+            assert!(error.starts_with(expected), "{error:?} does not start with {expected:?}");
+        }
+    }
+
+    #[test]
+    fn systems_are_two_processes_unless_said() {
+        let text = GOOD.replace("topology = \"two-processes\"\n", "");
+        let scenario = Scenario::parse(Source::new("x.toml", &text)).unwrap();
+        assert_eq!(scenario.plan.topology, [Topology::TwoProcesses]);
     }
 
     #[test]

@@ -232,7 +232,7 @@ mod tests {
             ("cut = { at_s = 2, for_s = 0 }", "x.toml:16: for_s: 0 is out of range"),
             (
                 "cut = { at_s = 11, for_s = 5 }",
-                "x.toml:16: cut: it ends after 16 s, the run after 15",
+                "x.toml:16: cut: it ends after 16 s, the run after 11",
             ),
         ] {
             let error = parse(network).unwrap_err();

@@ -4,13 +4,13 @@ use serde::{Deserialize, Serialize};
 use toml::Spanned;
 
 use super::limits::Limits;
-use crate::analyse::bootstrap::RUNS_MIN;
 use crate::input_error::InputError;
+use crate::stats::RUNS_MIN;
 
 /// Cells are repeated beyond `runs` until their median is known as well as this, or often enough.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Precision {
-    /// The width of the median's 95 % interval asked for, in per cent of the median.
+    /// The width of the median's interval asked for, in per cent of the median.
     pub interval_percent: f64,
     /// Runs of a cell at most, those that failed or are invalid included.
     pub runs_max: u32,

@@ -158,6 +158,18 @@ mod tests {
     }
 
     #[test]
+    fn a_warm_up_at_a_rate_lasts_a_second_unless_said() {
+        let warmup = |text: &str| {
+            let workload = parse(text).unwrap().workload;
+            [Some(30.0), Some(100.0), None].map(|rate_hz| workload.warmup_at(rate_hz))
+        };
+        assert_eq!(warmup(&stream()), [30, 100, 500]);
+        assert_eq!(warmup(IMAGE)[0], 30);
+        let given = stream().replace("messages =", "warmup_messages = 500\nmessages =");
+        assert_eq!(warmup(&given), [500, 500, 500]);
+    }
+
+    #[test]
     fn arrivals_are_cases_with_names() {
         let text = stream().replace(
             "arrivals = []",

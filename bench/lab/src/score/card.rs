@@ -9,6 +9,9 @@ pub struct Contender {
     pub name: String,
     /// For each of [`Criterion::ALL`]; above 0, less is better. `None` is not known.
     pub figures: [Option<f64>; Criterion::ALL.len()],
+    /// Its figures where it would be the best that others are scored by: no more than is modest.
+    /// Whoever has a figure that is not, has no 10 by it, even if nobody has a better one.
+    pub as_best: [Option<f64>; Criterion::ALL.len()],
 }
 
 /// Scores of systems, the first in the ranking first.
@@ -54,26 +57,28 @@ impl Card {
         }
         let weights: Vec<f64> = criteria.iter().map(|it| weights.of(*it) / sum).collect();
         let mut unscored = Vec::new();
-        let mut known: Vec<(&str, Vec<f64>)> = Vec::new();
+        let mut known: Vec<(&Contender, Vec<f64>)> = Vec::new();
         for contender in contenders {
             let figures: Option<Vec<f64>> =
                 criteria.iter().map(|it| contender.figures[*it as usize]).collect();
             match figures {
-                Some(figures) => known.push((&contender.name, figures)),
+                Some(figures) => known.push((contender, figures)),
                 None => {
                     let lacks = criteria.iter().filter(|it| !has(contender, it)).copied();
                     unscored.push((contender.name.clone(), lacks.collect()));
                 }
             }
         }
-        let best: Vec<f64> = (0..criteria.len())
-            .map(|place| known.iter().map(|(_, them)| them[place]).fold(f64::INFINITY, f64::min))
-            .collect();
-        let row = |(name, figures): (&str, Vec<f64>)| {
+        let best = |criterion: &Criterion| {
+            let figures = known.iter().filter_map(|(it, _)| it.as_best[*criterion as usize]);
+            figures.fold(f64::INFINITY, f64::min)
+        };
+        let best: Vec<f64> = criteria.iter().map(best).collect();
+        let row = |(contender, figures): (&Contender, Vec<f64>)| {
             let points: Vec<f64> =
                 figures.iter().zip(&best).map(|(figure, best)| points(*figure, *best)).collect();
             let total = dot(&points, &weights);
-            Row { name: name.to_owned(), figures, points, total }
+            Row { name: contender.name.clone(), figures, points, total }
         };
         let mut rows: Vec<Row> = known.into_iter().map(row).collect();
         rows.sort_by(|a, b| b.total.total_cmp(&a.total));
@@ -98,7 +103,8 @@ mod tests {
     use proptest::prelude::*;
 
     fn contender(name: &str, figures: [f64; 5]) -> Contender {
-        Contender { name: name.to_owned(), figures: figures.map(Some) }
+        let figures = figures.map(Some);
+        Contender { name: name.to_owned(), figures, as_best: figures }
     }
 
     fn order(card: &Card) -> Vec<&str> {
@@ -119,9 +125,18 @@ mod tests {
     }
 
     #[test]
+    fn the_best_of_the_immodest_has_no_ten() {
+        let mut burning = contender("burning", [1.0, 1.0, 80.0, 1.0, 1.0]);
+        burning.as_best[Criterion::Cpu as usize] = Some(10.0);
+        let card = Card::new(&[burning], &Weights::default()).unwrap();
+        assert_eq!(card.rows[0].points, [10.0, 10.0, 7.0, 10.0, 10.0]);
+    }
+
+    #[test]
     fn what_is_not_known_is_said_and_is_no_zero() {
         let mut partial = contender("partial", [1.0; 5]);
         partial.figures[Criterion::Stability as usize] = None;
+        partial.as_best = partial.figures;
         let whole = contender("whole", [2.0; 5]);
         let card = Card::new(&[partial.clone(), whole], &Weights::default()).unwrap();
         assert_eq!(order(&card), ["whole"]);
@@ -151,6 +166,7 @@ mod tests {
             let mut newcomer = all[0].clone();
             newcomer.name = "new".to_owned();
             newcomer.figures = newcomer.figures.map(|figure| figure.map(|it| it * factor));
+            newcomer.as_best = newcomer.figures;
             all.push(newcomer);
             let with = Card::new(&all, &Weights::default()).unwrap();
             let kept: Vec<&str> = order(&with).into_iter().filter(|name| *name != "new").collect();

@@ -12,7 +12,7 @@ use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 
 use super::card::{Card, dot};
-use crate::analyse::bootstrap::SEED;
+use crate::stats::bootstrap::SEED;
 
 /// Where the weight of a criterion leaves the first system first.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -110,6 +110,7 @@ mod tests {
         let contender = |(place, figures): (usize, &[f64; 5])| Contender {
             name: place.to_string(),
             figures: figures.map(Some),
+            as_best: figures.map(Some),
         };
         let contenders: Vec<_> = figures.iter().enumerate().map(contender).collect();
         Card::new(&contenders, weights).unwrap()

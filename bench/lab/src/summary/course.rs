@@ -54,7 +54,7 @@ impl Stage {
 pub struct Stages {
     /// Messages all of whose stamps are known, of all runs that are used.
     pub messages: u64,
-    /// Those of them above the 99th percentile of the cell; 0 where that is withheld.
+    /// Those of them above their own 99th percentile; 0 where that is withheld.
     pub slow_messages: u64,
     /// In the order of [`Stage::ALL`].
     pub parts: Vec<StageMean>,

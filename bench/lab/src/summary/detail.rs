@@ -26,7 +26,7 @@ pub struct Detail {
     #[serde(default)]
     pub histogram: Vec<(u64, u64)>,
     /// Round trip, publish call or one-way latency by quantile, pooled over runs, ascending; ends
-    /// where fewer than ten samples lie beyond. A quantile of 0.99 is the 99th percentile.
+    /// where fewer than ten samples lie beyond, or one run alone goes on. A quantile of 0.99 is the 99th percentile.
     pub curve: Vec<CurvePoint>,
     /// The same at the quantiles 1/400, 3/400, 5/400 …, in µs, ends where `curve` does: fine where
     /// most messages are, to see modes.

@@ -51,7 +51,7 @@ fn is_one(count: &u32) -> bool {
 /// How repeating a cell ended.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Repeats {
-    /// The width of the median's 95 % interval asked for, in per cent of the median.
+    /// The width of the median's interval asked for, in per cent of the median.
     pub asked_percent: f64,
     /// The width reached; null where there is no interval.
     pub reached_percent: Option<f64>,

@@ -13,8 +13,16 @@ use super::summary::Analysis;
 /// The folder it stands in, the page, and its text as it was written.
 pub type Page = (TempDir, PathBuf, String);
 
-/// Writes the page of an analysis.
+/// Writes the page of an analysis, all of it unfolded.
 pub fn write(analysis: &Analysis) -> Page {
+    let (directory, path, source) = write_folded(analysis);
+    let source = source.replace("<details class=\"fold\"", "<details open class=\"fold\"");
+    std::fs::write(&path, &source).unwrap();
+    (directory, path, source)
+}
+
+/// Writes the page of an analysis as a reader first sees it.
+pub fn write_folded(analysis: &Analysis) -> Page {
     let directory = tempfile::tempdir().unwrap();
     write_all(analysis, directory.path()).unwrap();
     let path = directory.path().join("report.html");

@@ -22,6 +22,9 @@ pub struct Live {
     pub path: PathBuf,
     /// Its domain.
     pub domain: u32,
+    /// Its name; absent if it does not answer.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
     /// Its process; absent if stopped, or of another container.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pid: Option<u32>,
@@ -57,37 +60,87 @@ impl Leftovers {
         self.dead.iter().filter(|dead| !dead.removed).count()
     }
 
-    /// One line each, and what to do.
+    /// A line for each node that lives, one for all that are dead, and what to do.
     pub fn text(&self) -> String {
         let mut text = String::new();
         for node in &self.live {
+            // In quotes, for what another process calls itself may be anything.
+            let name = match &node.name {
+                None => "name unknown".to_owned(),
+                Some(name) => format!("{name:?}"),
+            };
             let process = match node.pid {
                 None => "process unknown (stopped, or of another container)".to_owned(),
                 Some(pid) => format!("process {pid}"),
             };
-            text +=
-                &format!("alive    {}  domain {}, {process}\n", node.path.display(), node.domain);
+            text += &format!("alive    {name}, {process}, domain {}\n", node.domain);
         }
-        for dead in &self.dead {
-            let state = if dead.removed { "gone" } else { "dead" };
-            text += &format!("{state}     {}  domain {}\n", dead.path.display(), dead.domain);
+        let left = self.left();
+        let removed = self.dead.len() - left;
+        if removed > 0 {
+            text += &format!("gone     {}\n", sockets(removed));
         }
-        match (self.dead.len(), self.left()) {
-            (0, _) => text + "nothing is left behind by dead nodes\n",
-            (_, 0) => text,
-            (_, left) => {
-                text + &format!(
-                    "{left} left behind by dead nodes, harmless: the next node of the domain \
-                     removes them, or\n    myelin doctor --fix\n"
-                )
-            }
+        if left > 0 {
+            text += &format!(
+                "dead     {}, harmless: the next node of the domain removes them, or\n    \
+                 myelin doctor --fix\n",
+                sockets(left)
+            );
         }
+        if self.dead.is_empty() {
+            text += "nothing is left behind by dead nodes\n";
+        }
+        text
+    }
+}
+
+fn sockets(number: usize) -> String {
+    match number {
+        1 => "1 socket left behind by a dead node".to_owned(),
+        number => format!("{number} sockets left behind by dead nodes"),
     }
 }
 
 impl From<&LiveNode> for Live {
     fn from(node: &LiveNode) -> Self {
         let pid = (node.pid != 0).then_some(node.pid);
-        Live { path: node.path.clone(), domain: node.domain, pid }
+        Live { path: node.path.clone(), domain: node.domain, name: node.name.clone(), pid }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn dead(number: usize, removed: usize) -> Leftovers {
+        let one =
+            |place| Dead { path: PathBuf::from("/x.sock"), domain: 0, removed: place < removed };
+        Leftovers { live: Vec::new(), dead: (0..number).map(one).collect() }
+    }
+
+    #[test]
+    fn however_many_are_dead_they_are_one_line_and_a_remedy() {
+        let text = dead(55, 0).text();
+        assert!(text.starts_with("dead     55 sockets left behind by dead nodes, "), "{text}");
+        assert_eq!(text.lines().count(), 2, "{text}");
+        assert!(text.ends_with("\n    myelin doctor --fix\n"), "{text}");
+        assert_eq!(dead(55, 55).text(), "gone     55 sockets left behind by dead nodes\n");
+        assert_eq!(dead(3, 2).text().lines().count(), 3);
+    }
+
+    #[test]
+    fn the_living_have_names_that_cannot_write_on_a_terminal() {
+        let live = |name: Option<&str>| Live {
+            path: PathBuf::from("/x.sock"),
+            domain: 7,
+            name: name.map(str::to_owned),
+            pid: Some(12),
+        };
+        let live = vec![live(Some("camera\u{1b}[2J")), live(None)];
+        let text = Leftovers { live, dead: Vec::new() }.text();
+        let expected = "alive    \"camera\\u{1b}[2J\", process 12, domain 7\n\
+                        alive    name unknown, process 12, domain 7\n\
+                        nothing is left behind by dead nodes\n";
+        assert_eq!(text, expected);
     }
 }

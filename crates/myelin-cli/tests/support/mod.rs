@@ -2,6 +2,9 @@
 
 #![allow(dead_code)]
 
+#[path = "../../../../bench/kit/tests/support/own_folders.rs"]
+mod own_folders;
+
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,10 +12,13 @@ use std::process::{Child, Command, Output, Stdio};
 use std::sync::{Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
-/// The tests look at processes and segments of the whole host: one at a time.
+/// One test at a time, as they measure, and with folders of its own: what comes to lie there is the
+/// work of what it has started.
 pub fn alone() -> MutexGuard<'static, ()> {
     static ALONE: Mutex<()> = Mutex::new(());
-    ALONE.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+    let alone = ALONE.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+    own_folders::enter();
+    alone
 }
 
 /// `myelin bench …`, with the drivers built beside it.
@@ -123,7 +129,7 @@ fn parent_of(pid: u32) -> Option<u32> {
     stat.rsplit(')').next()?.split_whitespace().nth(1)?.parse().ok()
 }
 
-/// What a host has that a run could leave behind.
+/// What a run could leave behind: files in the folders of this test (see [`alone`]), and processes.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Traces {
     segments: BTreeSet<PathBuf>,
@@ -137,25 +143,19 @@ impl Traces {
         let list = |folder: &str| -> BTreeSet<PathBuf> {
             fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path()).collect()
         };
-        let ours = |pid: u32| {
-            if !is_of_this_test(pid) {
-                return None;
-            }
-            let name = fs::read_to_string(format!("/proc/{pid}/comm")).ok()?;
-            let ours = name.starts_with("myelin-driver") || name.starts_with("iox-roudi");
-            let ours = ours || is_agent(pid);
-            (ours && !is_dead(pid)).then(|| format!("{pid} {}", name.trim()))
+        let is_left = |pid: &u32| is_of_this_test(*pid) && !is_dead(*pid);
+        let name = |pid| {
+            let name = fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
+            format!("{pid} {}", name.trim())
         };
-        let of_roudi = |path: &PathBuf| {
+        let of_a_run = |path: &PathBuf| {
             let name = path.file_name().unwrap_or_default().to_string_lossy().to_lowercase();
-            ["roudi", "iox", "iceoryx", "myelin-driver", "myelin-agent"]
-                .iter()
-                .any(|word| name.contains(word))
+            ["roudi", "iox", "iceoryx", "myelin"].iter().any(|word| name.contains(word))
         };
         Traces {
             segments: list("/dev/shm"),
-            files: list("/tmp").into_iter().filter(of_roudi).collect(),
-            processes: processes().filter_map(ours).collect(),
+            files: list("/tmp").into_iter().filter(of_a_run).collect(),
+            processes: processes().filter(is_left).map(name).collect(),
         }
     }
 
@@ -174,11 +174,6 @@ fn is_of_this_test(pid: u32) -> bool {
     let environment = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
     let own = format!("{TEST}={}", std::process::id());
     environment.split(|byte| *byte == 0).any(|variable| variable == own.as_bytes())
-}
-
-fn is_agent(pid: u32) -> bool {
-    let line = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
-    String::from_utf8_lossy(&line).contains("myelin\0bench\0agent\0")
 }
 
 fn is_dead(pid: u32) -> bool {

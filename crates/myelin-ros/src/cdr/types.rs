@@ -1,7 +1,7 @@
 //! How Rust's own types are said in CDR.
 
 use super::error::What;
-use super::{Cdr, DecodeError, Decoder, EncodeError, Encoder};
+use super::{Cdr, DecodeError, Decoder, EncodeError, Encoder, Text};
 
 macro_rules! numbers {
     ($($number:ty)*) => {$(
@@ -39,11 +39,11 @@ impl<'a> Cdr<'a> for bool {
     }
 }
 
-impl<'a> Cdr<'a> for &'a str {
+impl<'a> Cdr<'a> for Text<'a> {
     const BYTES_MIN: usize = 4;
 
     fn encode(&self, to: &mut Encoder<'_>) -> Result<(), EncodeError> {
-        if self.contains('\0') {
+        if self.as_bytes().contains(&0) {
             return Err(EncodeError::new("has a NUL in it, which ends a string in CDR"));
         }
         to.length(self.len() + 1)?;
@@ -52,15 +52,13 @@ impl<'a> Cdr<'a> for &'a str {
         Ok(())
     }
 
+    /// That it is UTF-8 says something of the publisher, and nothing of what is there later.
     fn decode(from: &mut Decoder<'a>) -> Result<Self, DecodeError> {
-        let length = from.length(1)?;
-        let bytes = from.take(length)?;
-        // Some write an empty string without the NUL that ends it.
-        let Some((end, text)) = bytes.split_last() else { return Ok("") };
-        if *end != 0 {
-            return Err(from.error(What::NoNul));
+        let text = from.string()?;
+        match str::from_utf8(text) {
+            Ok(_) => Ok(Text::from_bytes(text)),
+            Err(_) => Err(from.error(What::NotUtf8)),
         }
-        str::from_utf8(text).map_err(|_| from.error(What::NotUtf8))
     }
 }
 
@@ -68,11 +66,12 @@ impl<'a> Cdr<'a> for String {
     const BYTES_MIN: usize = 4;
 
     fn encode(&self, to: &mut Encoder<'_>) -> Result<(), EncodeError> {
-        self.as_str().encode(to)
+        Text::new(self).encode(to)
     }
 
     fn decode(from: &mut Decoder<'a>) -> Result<Self, DecodeError> {
-        <&str>::decode(from).map(str::to_owned)
+        let text = Text::from_bytes(from.string()?);
+        text.to_utf8().map_err(|_| from.error(What::NotUtf8))
     }
 }
 

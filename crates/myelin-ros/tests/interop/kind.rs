@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use myelin::{Node, Payload};
+use myelin::{Node, Payload, Published};
 use myelin_ros::cdr::{self, DecodeError};
 use myelin_ros::sensor_msgs::{Image, Imu, PointCloud2};
 use myelin_ros::std_msgs::String as RosString;
@@ -110,7 +110,7 @@ pub trait In {
 trait Checked: Message + Sized + 'static {
     /// Its ROS 2 name.
     const TOPIC: &'static str;
-    fn publish(publisher: &Publisher<Self>, pattern: &Pattern) -> Result<u64, Error>;
+    fn publish(publisher: &Publisher<Self>, pattern: &Pattern) -> Result<Published, Error>;
     /// Its number, and whether all of it is as it should be.
     fn check(message: Self::View<'_>) -> (u32, bool);
 }
@@ -118,7 +118,7 @@ trait Checked: Message + Sized + 'static {
 impl Checked for RosString<'static> {
     const TOPIC: &'static str = "chatter";
 
-    fn publish(publisher: &Publisher<Self>, pattern: &Pattern) -> Result<u64, Error> {
+    fn publish(publisher: &Publisher<Self>, pattern: &Pattern) -> Result<Published, Error> {
         publisher.publish(&pattern.string())
     }
 
@@ -131,7 +131,7 @@ impl Checked for RosString<'static> {
 impl Checked for Image<'static> {
     const TOPIC: &'static str = "/camera/image";
 
-    fn publish(publisher: &Publisher<Self>, pattern: &Pattern) -> Result<u64, Error> {
+    fn publish(publisher: &Publisher<Self>, pattern: &Pattern) -> Result<Published, Error> {
         let image = pattern.image();
         let mut pixels = publisher.loan(&Image { data: &[], ..image.clone() })?;
         pixels.copy_from_slice(image.data);
@@ -147,7 +147,7 @@ impl Checked for Image<'static> {
 impl Checked for PointCloud2<'static> {
     const TOPIC: &'static str = "lidar/points";
 
-    fn publish(publisher: &Publisher<Self>, pattern: &Pattern) -> Result<u64, Error> {
+    fn publish(publisher: &Publisher<Self>, pattern: &Pattern) -> Result<Published, Error> {
         let cloud = pattern.cloud();
         let mut points = publisher.loan(&PointCloud2 { data: &[], ..cloud.clone() })?;
         points.copy_from_slice(cloud.data);
@@ -163,7 +163,7 @@ impl Checked for PointCloud2<'static> {
 impl Checked for Imu<'static> {
     const TOPIC: &'static str = "imu";
 
-    fn publish(publisher: &Publisher<Self>, pattern: &Pattern) -> Result<u64, Error> {
+    fn publish(publisher: &Publisher<Self>, pattern: &Pattern) -> Result<Published, Error> {
         publisher.publish(&pattern.imu())
     }
 
@@ -211,7 +211,7 @@ macro_rules! ends {
     ($payload:ty, $publish:expr, $check:expr) => {
         impl Out for myelin::Publisher<$payload> {
             fn publish(&self, n: u32) {
-                let publish: fn(&Self, u32) -> Result<u64, myelin::Error> = $publish;
+                let publish: fn(&Self, u32) -> Result<Published, myelin::Error> = $publish;
                 publish(self, n).unwrap();
             }
 

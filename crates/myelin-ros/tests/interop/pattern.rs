@@ -3,6 +3,7 @@
 use std::cell::OnceCell;
 
 use myelin::PlainData;
+use myelin_ros::Text;
 use myelin_ros::geometry_msgs::{Quaternion, Vector3};
 use myelin_ros::sensor_msgs::{Image, Imu, PointCloud2, PointField};
 use myelin_ros::std_msgs::{Header, String as RosString, Time};
@@ -26,7 +27,7 @@ impl Pattern {
     }
 
     pub fn string(&self) -> RosString<'_> {
-        RosString { data: &self.text }
+        RosString { data: Text::new(&self.text) }
     }
 
     pub fn image(&self) -> Image<'_> {
@@ -34,7 +35,7 @@ impl Pattern {
             header: self.header(),
             height: HEIGHT,
             width: WIDTH,
-            encoding: "rgb8",
+            encoding: Text::new("rgb8"),
             is_bigendian: 0,
             step: WIDTH * 3,
             data: self.octets(),
@@ -72,12 +73,12 @@ impl Pattern {
     pub fn path(&self) -> Path<'_> {
         let distances = (0..self.n % 5).map(|i| real(self.n, i)).collect();
         let poses = (0..self.n % 4).map(|i| Pose::new(self.n + i)).collect();
-        Path { name: &self.text, distances, poses }
+        Path { name: Text::new(&self.text), distances, poses }
     }
 
     fn header(&self) -> Header<'static> {
         let stamp = Time { sec: (1_700_000_000 + self.n) as i32, nanosec: self.n };
-        Header { stamp, frame_id: &"abcdefgh"[..self.n as usize % 9] }
+        Header { stamp, frame_id: Text::new(&"abcdefgh"[..self.n as usize % 9]) }
     }
 }
 
@@ -109,14 +110,15 @@ myelin_ros::cdr_struct! {
     /// `robot::Path` of types.idl.
     #[derive(Clone, Debug, PartialEq)]
     pub struct Path<'a> {
-        pub name: &'a str,
+        pub name: Text<'a>,
         distances: Vec<f64>,
         poses: Vec<Pose>,
     }
 }
 
 /// The `n` of a text.
-pub fn number_of(text: &str) -> u32 {
+pub fn number_of(text: Text<'_>) -> u32 {
+    let text = text.to_string();
     text.strip_prefix("message ").and_then(|number| number.parse().ok()).unwrap_or(u32::MAX)
 }
 
@@ -135,8 +137,8 @@ const POINTS: u32 = 65536;
 const POINT_STEP: u32 = 16;
 
 const FIELDS: [PointField<'static>; 4] = [
-    PointField { name: "x", offset: 0, datatype: PointField::FLOAT32, count: 1 },
-    PointField { name: "y", offset: 4, datatype: PointField::FLOAT32, count: 1 },
-    PointField { name: "z", offset: 8, datatype: PointField::FLOAT32, count: 1 },
-    PointField { name: "intensity", offset: 12, datatype: PointField::UINT8, count: 1 },
+    PointField { name: Text::new("x"), offset: 0, datatype: PointField::FLOAT32, count: 1 },
+    PointField { name: Text::new("y"), offset: 4, datatype: PointField::FLOAT32, count: 1 },
+    PointField { name: Text::new("z"), offset: 8, datatype: PointField::FLOAT32, count: 1 },
+    PointField { name: Text::new("intensity"), offset: 12, datatype: PointField::UINT8, count: 1 },
 ];

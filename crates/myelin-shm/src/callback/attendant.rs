@@ -3,8 +3,9 @@
 use std::sync::Arc;
 
 use super::{Body, Shared};
-use crate::stage::{Entered, Stage};
-use crate::subscription::SubscriptionShared;
+use crate::places::Entered;
+use crate::stage::Stage;
+use crate::subscription::{Asleep, SubscriptionShared};
 use crate::wait::Wait;
 
 /// A callback's thread.
@@ -20,8 +21,8 @@ pub(super) struct Attendant {
 pub(super) enum At {
     /// With the thread.
     Hand(Body),
-    /// In its place; the thread sleeps on this count of the bell.
-    Place(u32),
+    /// In its place; the thread sleeps.
+    Place(Asleep),
 }
 
 impl Attendant {
@@ -43,7 +44,7 @@ impl Attendant {
     /// Leaves the body to the publishers of this process, if there are any and they allow it.
     pub(super) fn begin(&mut self, body: Body) -> At {
         let stage = self.stage.clone();
-        match stage.try_enter() {
+        match stage.places().try_enter() {
             None => At::Hand(body),
             Some(entered) => self.put_down(body, entered),
         }
@@ -53,12 +54,14 @@ impl Attendant {
         let stage = self.stage.clone();
         while !self.shared.is_stopping() {
             at = match at {
-                At::Place(count) => {
-                    self.subscription.sleep(count);
+                At::Place(asleep) => {
+                    self.subscription.sleep(asleep);
                     At::Hand(self.pick_up())
                 }
                 At::Hand(mut body) => match body.deliver() {
-                    Ok(()) if body.meets_locals(&stage) => self.put_down(body, stage.enter()),
+                    Ok(()) if body.meets_locals(&stage) => {
+                        self.put_down(body, stage.places().enter())
+                    }
                     delivered => {
                         let waited = delivered.and_then(|()| body.wait(self.wait));
                         waited.unwrap_or_else(|error| self.shared.note(error));
@@ -72,29 +75,28 @@ impl Attendant {
             At::Place(_) => self.pick_up(),
         };
         if self.has_joined {
-            stage.enter().leave(&stage, self.subscription.id());
+            stage.leave(self.subscription.id());
         }
         drop(body); // outside the stage: the function's own `Drop` may do what it likes
     }
 
     /// Leaves the body to the publishers, unless there is something to do.
-    fn put_down(&mut self, mut body: Body, mut entered: Entered<'_>) -> At {
+    fn put_down(&mut self, mut body: Body, mut entered: Entered<'_, Body>) -> At {
         let id = self.subscription.id();
         if !self.has_joined {
-            entered.join(&self.stage, id);
+            self.stage.join(&mut entered, id);
             self.has_joined = true;
         }
         if !body.meets_locals(&self.stage) {
             return At::Hand(body);
         }
-        // ORDER: its fence pairs with those of publishers and of `interrupt`, so that whoever does
-        // not see us asleep is seen by us.
-        match body.fall_asleep() {
-            Some(count) if !self.shared.is_stopping() => {
-                entered.put(id, body);
-                At::Place(count)
-            }
-            _ => {
+        // ORDER: the fence in `fall_asleep` pairs with those of publishers and of `interrupt`, so
+        // that whoever does not see us asleep is seen by us.
+        let fall_asleep =
+            |body: &mut Body| body.fall_asleep().filter(|_| !self.shared.is_stopping());
+        match entered.put_down(id, body, fall_asleep) {
+            Ok(asleep) => At::Place(asleep),
+            Err(body) => {
                 self.subscription.wake_up();
                 At::Hand(body)
             }
@@ -102,7 +104,7 @@ impl Attendant {
     }
 
     fn pick_up(&self) -> Body {
-        let body = self.stage.enter().fetch(self.subscription.id());
+        let body = self.stage.places().enter().pick_up(self.subscription.id());
         self.subscription.wake_up();
         body
     }

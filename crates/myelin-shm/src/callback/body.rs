@@ -4,11 +4,11 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use super::{Function, Shared};
+use super::{CATCH_UP_MAX, Function, Shared};
 use crate::endpoint::Subscriber;
 use crate::error::Error;
 use crate::stage::Stage;
-use crate::subscription::Taken;
+use crate::subscription::{Asleep, Taken};
 use crate::topic::EndpointId;
 use crate::wait::{NEVER, Wait};
 
@@ -119,8 +119,8 @@ impl Body {
         self.subscriber.reader.wait(wait, NEVER).map(drop)
     }
 
-    /// Says that the subscriber sleeps: the count of the bell to sleep on, `None` if there is a sample.
-    pub(super) fn fall_asleep(&mut self) -> Option<u32> {
+    /// Says that the subscriber sleeps. `None` if there is a sample.
+    pub(super) fn fall_asleep(&mut self) -> Option<Asleep> {
         self.subscriber.reader.fall_asleep()
     }
 
@@ -161,6 +161,3 @@ impl Body {
         self.meets
     }
 }
-
-/// As many samples a publisher delivers in the callback's stead if it has fallen behind.
-const CATCH_UP_MAX: u32 = 64;

@@ -4,7 +4,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
-use super::{Handed, Lengths, Shared};
+use super::{CATCH_UP_MAX, Handed, Lengths, Shared};
 use crate::endpoint::Subscriber;
 use crate::error::Error;
 use crate::stage::{Inside, Stage};
@@ -46,16 +46,21 @@ impl Concurrent {
         self.id
     }
 
-    /// Calls the function with what there is, in this thread.
+    /// Calls the function with what there is, in this thread; with a limited number of samples,
+    /// for they may be other publishers'.
     pub(crate) fn run(&self) -> Handed {
         let _inside = Inside::new();
-        match self.deliver() {
-            Ok(()) => Handed::Done,
-            Err(error) => {
-                self.shared.keep(error);
-                Handed::Deferred // the thread can pause
+        for _ in 0..CATCH_UP_MAX {
+            match self.take() {
+                Ok(Some(taken)) => self.call(taken),
+                Ok(None) => return Handed::Done,
+                Err(error) => {
+                    self.shared.keep(error);
+                    return Handed::Deferred; // the thread can pause
+                }
             }
         }
+        Handed::Deferred
     }
 
     /// Its thread: for other processes' samples, and for what could not be taken.
@@ -65,12 +70,14 @@ impl Concurrent {
                 self.shared.note(error);
                 continue;
             }
+            // ORDER: its fence pairs with the publisher's: one that leaves something sees us asleep,
+            // or we see what it has left.
             let asleep = match &mut self.taking().subscriber {
                 Some(subscriber) => subscriber.reader.fall_asleep(),
                 None => break,
             };
-            if let Some(count) = asleep.filter(|_| !self.shared.is_stopping()) {
-                subscription.sleep(count);
+            if let Some(asleep) = asleep.filter(|_| !self.shared.is_stopping()) {
+                subscription.sleep(asleep);
             }
             subscription.wake_up();
         }
@@ -83,16 +90,20 @@ impl Concurrent {
 
     fn deliver(&self) -> Result<(), Error> {
         while let Some(taken) = self.take()? {
-            let called = catch_unwind(AssertUnwindSafe(|| (self.call)(&taken)));
-            self.shared.calls.fetch_add(1, Ordering::Release);
-            self.shared.panics.fetch_add(u64::from(called.is_err()), Ordering::Release);
-            drop(taken);
-            self.taking().calls -= 1;
-            if self.shared.is_stopping() {
-                self.ended.notify_all();
-            }
+            self.call(taken);
         }
         Ok(())
+    }
+
+    fn call(&self, taken: Taken) {
+        let called = catch_unwind(AssertUnwindSafe(|| (self.call)(&taken)));
+        self.shared.calls.fetch_add(1, Ordering::Release);
+        self.shared.panics.fetch_add(u64::from(called.is_err()), Ordering::Release);
+        drop(taken);
+        self.taking().calls -= 1;
+        if self.shared.is_stopping() {
+            self.ended.notify_all();
+        }
     }
 
     /// The next sample; the call counts as under way.

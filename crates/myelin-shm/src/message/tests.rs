@@ -35,11 +35,14 @@ fn message() -> impl Strategy<Value = Message> {
         any::<u64>().prop_map(|publisher| Message::Unpublished { publisher }),
         any::<u64>().prop_map(|subscriber| Message::Unsubscribed { subscriber }),
         pair.prop_map(|(publisher, subscriber)| Message::Offer { publisher, subscriber }),
+        pair.prop_map(|(publisher, subscriber)| Message::Ask { publisher, subscriber }),
         (any::<u64>(), proptest::collection::vec(segment(), 1..=MESSAGE_SEGMENTS_MAX))
             .prop_map(|(publisher, segments)| Message::Segments { publisher, segments }),
-        (any::<(u64, u64, u32, bool)>()).prop_map(|(publisher, subscriber, connection, event)| {
-            Message::Accept { publisher, subscriber, connection, event }
-        }),
+        (any::<(u64, u64, u32, bool)>()).prop_map(
+            |(publisher, subscriber, connection, wake_end)| {
+                Message::Accept { publisher, subscriber, connection, wake_end }
+            }
+        ),
         any::<(u64, u64, u64)>().prop_map(|(publisher, subscriber, start)| {
             Message::Matched { publisher, subscriber, start }
         }),

@@ -7,7 +7,6 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use super::Reader;
-use crate::bell;
 use crate::callback::Fresh;
 use crate::incoming::Incoming;
 use crate::subscription::{SubscriptionShared, Taken};
@@ -76,14 +75,6 @@ impl Reader {
     /// Whether a take would find something.
     pub(crate) fn has_more(&mut self) -> bool {
         self.is_ready(false)
-    }
-
-    /// Says that the subscriber sleeps; the count of the bell to sleep on. `None` if there is a
-    /// sample.
-    pub(crate) fn fall_asleep(&mut self) -> Option<u32> {
-        let shared = self.shared.clone();
-        let count = bell::fall_asleep(&shared.head().asleep, &shared.bell().rings);
-        (!self.is_ready(false)).then_some(count)
     }
 
     /// Takes note of publishers that have come or gone; a number that changes when they do.

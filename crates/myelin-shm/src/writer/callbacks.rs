@@ -1,11 +1,11 @@
 //! Running the callbacks of this process inside the publish.
 
 use std::sync::Arc;
-use std::sync::atomic::{Ordering, compiler_fence, fence};
 
-use super::{Published, Writer};
-use crate::callback::{Fresh, Handed, Payload};
-use crate::stage::Entered;
+use super::{Payload as Published, Writer};
+use crate::callback::{Body, Fresh, Handed, Payload};
+use crate::places::{self, Entered};
+use crate::stage;
 use crate::subscriber_view::SubscriberView;
 use crate::taken::Taken;
 use crate::topic::EndpointId;
@@ -25,21 +25,19 @@ impl Writer {
         loop {
             let has_exclusive = self.rung < self.exclusive;
             let stage = self.stage.as_ref().filter(|_| has_exclusive);
-            let entered = stage.and_then(|stage| stage.try_enter());
-            order_after_entering(entered.as_ref());
-            if self.shared.changed.load(Ordering::Relaxed) {
-                drop(entered);
-                self.refresh();
-                continue;
-            }
-            // Sleepers first: callbacks may take long.
-            let rung = if entered.is_some() { self.rung } else { self.exclusive };
-            self.views[..rung].iter().for_each(|view| view.ring());
-            if let Some(mut entered) = entered {
+            let places = stage.map(|stage| stage.places());
+            let wake = |has_entered: bool| {
+                let rung = if has_entered { self.rung } else { self.exclusive };
+                self.views[..rung].iter().for_each(|view| view.ring());
+            };
+            let run = |entered: &mut Entered<'_, Body>| {
                 let fresh = Fresh { publisher: self.shared.id(), sequence };
-                entered.run(&fresh, payload, |subscriber| self.ring(subscriber));
+                stage::run(entered, &fresh, payload, |subscriber| self.ring(subscriber));
+            };
+            if places::publish(places, &self.shared.changed, wake, run) {
+                break;
             }
-            break;
+            self.refresh();
         }
         for callback in &self.concurrent {
             if let Handed::Deferred = callback.run() {
@@ -72,16 +70,5 @@ impl Writer {
         self.exclusive = self.views.partition_point(|view| kind(view) < 2);
         concurrent.retain(|callback| self.views.iter().any(|view| view.id() == callback.id()));
         self.concurrent = concurrent;
-    }
-}
-
-/// Has the sample visible before what comes now is read, as the fence in `finish`.
-#[inline(always)]
-fn order_after_entering(entered: Option<&Entered<'_>>) {
-    match entered {
-        // ORDER: entering was a locked instruction, which on x86-64 is such a fence (Intel SDM
-        // volume 3, 9.2.3.9 "Loads and Stores Are Not Reordered with Locked Instructions").
-        Some(_) if cfg!(target_arch = "x86_64") => compiler_fence(Ordering::SeqCst),
-        _ => fence(Ordering::SeqCst),
     }
 }

@@ -1,16 +1,23 @@
 //! Other processes for the tests, and what they do.
 
+#[path = "../itself/mod.rs"]
+mod itself;
+
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read, Write};
+use std::os::fd::AsRawFd;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, Stdio};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
-use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use rustix::io::FdFlags;
+use rustix::process::{Pid, Resource, Rlimit, WaitId, WaitIdOptions, getrlimit, setrlimit, waitid};
 
 use myelin_shm::Error;
+use myelin_shm::event::Event;
+use myelin_shm::layout::VERSION;
 use myelin_shm::node::{Node, NodeOptions, Publisher, Subscriber};
 use myelin_shm::topic::{PublisherQos, Reliability, SubscriberQos, Topic};
 
@@ -68,10 +75,10 @@ impl Helper {
 
     fn command(by: Option<Command>, role: &str, folder: &Path) -> Command {
         let mut command = match by {
-            // Not by its path: another user may not pass the folders on the way to it.
-            None => Command::new("/proc/self/exe"),
+            None => itself::run(open_program()),
             Some(mut by) => {
-                by.arg(std::env::current_exe().unwrap());
+                let itself = itself::itself();
+                by.arg(itself.get_program()).args(itself.get_args());
                 by
             }
         };
@@ -129,9 +136,15 @@ impl Helper {
         child.wait().unwrap();
     }
 
+    /// After SIGSTOP all its threads stand still when this returns; one that runs when it is sent goes on
+    /// until it has seen it.
     pub fn signal(&self, signal: i32) {
         // SAFETY: no memory is concerned; the process is our child, not yet waited for.
         assert_eq!(unsafe { libc::kill(self.pid as i32, signal) }, 0);
+        if signal == libc::SIGSTOP {
+            let pid = Pid::from_raw(self.pid as i32).expect("it is a process");
+            waitid(WaitId::Pid(pid), WaitIdOptions::STOPPED).unwrap();
+        }
     }
 }
 
@@ -158,6 +171,18 @@ pub fn read_to_end(socket: &mut File) {
     while socket.read(&mut bytes).is_ok_and(|bytes| bytes > 0) {}
 }
 
+/// This test program, not by its path: another user may not pass the folders on the way to it. An
+/// emulator is started by the kernel and opens the program itself, so `/proc/self/exe` would not do.
+fn open_program() -> String {
+    static PROGRAM: OnceLock<File> = OnceLock::new();
+    let program = PROGRAM.get_or_init(|| {
+        let program = File::open(std::env::current_exe().unwrap()).unwrap();
+        rustix::io::fcntl_setfd(&program, FdFlags::empty()).unwrap(); // for who is started
+        program
+    });
+    format!("/proc/self/fd/{}", program.as_raw_fd())
+}
+
 fn say(text: impl std::fmt::Display) {
     println!("@ {text}");
     std::io::stdout().flush().unwrap();
@@ -165,6 +190,9 @@ fn say(text: impl std::fmt::Display) {
 
 /// Does what a helper is to do, until its input is closed.
 pub fn play(role: &str, topic: Topic) {
+    if let Some(whom) = role.strip_prefix("impostor ") {
+        return impostor(whom);
+    }
     let folder = std::env::var_os(FOLDER).map(PathBuf::from);
     let group = std::env::var(GROUP).ok().map(|group| group.parse().unwrap());
     let name = role.to_owned();
@@ -177,6 +205,7 @@ pub fn play(role: &str, topic: Topic) {
         "subscriber" => subscribe(&mut make_subscriber(&node, topic)),
         "poor" => poor(&node, topic, 0),
         "poor_when_linked" => poor(&node, topic, 1),
+        "short_for_a_while" => short_for_a_while(&node, topic),
         "both" => both(&node, topic),
         "idle" => idle(&node, topic),
         "one_of_20" => one_of(20, &node, topic),
@@ -220,6 +249,9 @@ fn subscribe(subscriber: &mut Subscriber) {
         }
         while let Some(taken) = subscriber.reader.take().unwrap() {
             say(format_args!("took {}", taken.bytes().len()));
+            if taken.lost_before > 0 {
+                say(format_args!("lost {}", taken.lost_before));
+            }
         }
     }
 }
@@ -234,6 +266,37 @@ fn poor(node: &Node, topic: Topic, peers: usize) {
     setrlimit(Resource::Nofile, Rlimit { current: Some(3), maximum }).unwrap();
     say("poor");
     subscribe(&mut subscriber);
+}
+
+/// Gets no further descriptor once it has a peer, until a match has failed for that.
+fn short_for_a_while(node: &Node, topic: Topic) {
+    let mut subscriber = make_subscriber(node, topic);
+    is_open();
+    say("open");
+    until("a peer", || node.peers().unwrap().len() == 1);
+    let limit = Some(64);
+    setrlimit(Resource::Nofile, Rlimit { current: limit, maximum: limit }).unwrap();
+    let taken: Vec<_> = std::iter::from_fn(|| File::open("/dev/null").ok()).collect();
+    say("poor");
+    until("a match that fails", || {
+        let is_short = |event: &Event| matches!(event, Event::Incompatible { .. });
+        subscriber.events().iter().any(is_short)
+    });
+    drop(taken);
+    say("relieved");
+    subscribe(&mut subscriber);
+}
+
+/// Greets a node with another's id: `socket id`.
+fn impostor(whom: &str) {
+    let (path, id) = whom.rsplit_once(' ').unwrap();
+    let mut socket = seqpacket(Path::new(path));
+    let words = [u64::from_le_bytes(*b"myelinH1"), VERSION, id.parse().unwrap()];
+    let words = words.iter().flat_map(|word| word.to_le_bytes());
+    let hello: Vec<u8> = [1].into_iter().chain(words).chain([4, b'e', b'v', b'i', b'l']).collect();
+    socket.write_all(&hello).unwrap();
+    read_to_end(&mut socket);
+    say("ended");
 }
 
 fn both(node: &Node, topic: Topic) {

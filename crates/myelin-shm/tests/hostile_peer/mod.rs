@@ -14,7 +14,7 @@ use myelin_shm::layout::{
 use myelin_shm::publication::{SubscriberView, Writer};
 use myelin_shm::segment::{Segment, Writers};
 use myelin_shm::subscription::Reader;
-use myelin_shm::topic::{PublisherQos, Reliability, SubscriberQos, Topic};
+use myelin_shm::topic::{Late, PublisherQos, Reliability, SubscriberQos, Topic};
 use myelin_shm::wait::{Wait, now_ns};
 
 pub const SEGMENT_BYTES: u64 = 4096;
@@ -224,6 +224,7 @@ pub fn subscriber(bytes: &[u8]) {
         history: u32::from(input.byte() % 2),
         reliability,
         block_max: Duration::from_micros(20),
+        late: if input.byte().is_multiple_of(2) { Late::PassOver } else { Late::Fail },
         memory_max: 4 << 20,
         ..PublisherQos::default()
     };

@@ -44,7 +44,7 @@ impl Hub {
         for (number, slot_bytes, slots, fd) in self.publication.segments().iter().map(parts) {
             subscription.add_segment(id, number, slot_bytes, slots, fd).unwrap();
         }
-        let (segment, bell, event) = subscription.descriptors();
+        let (segment, bell) = subscription.descriptors();
         let view = SubscriberView::map(
             subscription.id(),
             std::process::id(),
@@ -55,7 +55,7 @@ impl Hub {
             id,
             dup(segment),
             dup(bell),
-            event.map(dup),
+            subscription.wake_end(connection).unwrap(),
         );
         let start = self.publication.attach(view.unwrap()).unwrap();
         subscription.start(id, start);

@@ -1,11 +1,11 @@
-//! P7 and P8 against S1 to S3: no wake-up is lost.
+//! P7 and P8 against S1 to S3: no wake-up is lost, whatever another publisher writes to the bell.
 
 // Not loom's `Arc`: it panics when a deadlock unwinds.
 use std::sync::Arc;
 
 use loom::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
 use loom::thread;
-use myelin_shm::bell;
+use myelin_shm::bell::{self, Ringer};
 
 use crate::{Kernel, explore};
 
@@ -18,6 +18,8 @@ struct Sleeper {
     /// One publisher's samples each.
     samples: [AtomicU64; 2],
 }
+
+type FallAsleep = fn(&AtomicU64, &AtomicU32, u64) -> u32;
 
 impl Sleeper {
     fn new() -> Arc<Self> {
@@ -35,9 +37,10 @@ impl Sleeper {
     }
 
     /// As `Reader::sleep`: until there is a sample more than before, and so on until all are there.
-    fn sleep_until(&self, wanted: [u64; 2], fall_asleep: fn(&AtomicU64, &AtomicU32) -> u32) {
+    fn sleep_until(&self, wanted: [u64; 2], sleep: &mut u64, fall_asleep: FallAsleep) {
         while !self.has_all(wanted) {
-            let count = fall_asleep(&self.asleep, &self.rings);
+            *sleep += 1;
+            let count = fall_asleep(&self.asleep, &self.rings, *sleep);
             if !self.has_all(wanted) {
                 self.kernel.wait_32(&self.rings, count);
             }
@@ -49,22 +52,22 @@ impl Sleeper {
 #[derive(Clone, Copy)]
 struct Steps {
     p7: fn(),
-    must_wake: fn(&AtomicU64, &AtomicU32) -> bool,
-    fall_asleep: fn(&AtomicU64, &AtomicU32) -> u32,
+    ring: fn(&Ringer, &Sleeper),
+    fall_asleep: FallAsleep,
 }
 
 const REAL: Steps = Steps {
     p7: || fence(Ordering::SeqCst),
-    must_wake: bell::must_wake,
+    ring: |ringer, sleeper| {
+        ringer.ring(&sleeper.asleep, &sleeper.rings, || sleeper.kernel.wake());
+    },
     fall_asleep: bell::fall_asleep,
 };
 
-fn publish(sleeper: &Sleeper, publisher: usize, sample: u64, steps: Steps) {
+fn publish(sleeper: &Sleeper, ringer: &Ringer, publisher: usize, sample: u64, steps: Steps) {
     sleeper.samples[publisher].store(sample, Ordering::Release);
     (steps.p7)();
-    if (steps.must_wake)(&sleeper.asleep, &sleeper.rings) {
-        sleeper.kernel.wake();
-    }
+    (steps.ring)(ringer, sleeper);
 }
 
 /// One publisher publishes `samples`, the sleeper waits for all of them.
@@ -72,12 +75,14 @@ fn one(steps: Steps, samples: u64) {
     let sleeper = Sleeper::new();
     let publishing = sleeper.clone();
     let publisher = thread::spawn(move || {
+        let ringer = Ringer::new();
         for sample in 1..=samples {
-            publish(&publishing, 0, sample, steps);
+            publish(&publishing, &ringer, 0, sample, steps);
         }
     });
+    let mut sleep = 0;
     for sample in 1..=samples {
-        sleeper.sleep_until([sample, 0], steps.fall_asleep);
+        sleeper.sleep_until([sample, 0], &mut sleep, steps.fall_asleep);
     }
     publisher.join().unwrap();
 }
@@ -87,12 +92,30 @@ fn two(steps: Steps) {
     let sleeper = Sleeper::new();
     let publishers = [0, 1].map(|number| {
         let publishing = sleeper.clone();
-        thread::spawn(move || publish(&publishing, number, 1, steps))
+        thread::spawn(move || publish(&publishing, &Ringer::new(), number, 1, steps))
     });
-    sleeper.sleep_until([1, 1], steps.fall_asleep);
+    sleeper.sleep_until([1, 1], &mut 0, steps.fall_asleep);
     for publisher in publishers {
         publisher.join().unwrap();
     }
+}
+
+/// A hostile publisher sets the bell back, at any moment; an honest one publishes twice. The sleeper
+/// may miss the first ring, but not both.
+fn set_back(steps: Steps) {
+    let sleeper = Sleeper::new();
+    let hostile = sleeper.clone();
+    let hostile = thread::spawn(move || hostile.rings.store(0, Ordering::Relaxed));
+    let publishing = sleeper.clone();
+    let publisher = thread::spawn(move || {
+        let ringer = Ringer::new();
+        publish(&publishing, &ringer, 0, 1, steps);
+        // What it has set back, it has set back before.
+        hostile.join().unwrap();
+        publish(&publishing, &ringer, 0, 2, steps);
+    });
+    sleeper.sleep_until([1, 0], &mut 0, steps.fall_asleep);
+    publisher.join().unwrap();
 }
 
 #[test]
@@ -105,40 +128,61 @@ fn no_wake_up_is_lost_between_two_publishers() {
     explore("bell: two publishers", 2, 1_000, || two(REAL));
 }
 
-/// The first publisher is stopped for ever (SIGSTOP) after it has claimed the wake-up: the second
-/// one's sample must arrive all the same.
-fn stopped(must_wake: fn(&AtomicU64, &AtomicU32) -> bool) {
+#[test]
+fn a_bell_that_is_set_back_silences_nobody() {
+    explore("bell: set back", 3, 1_000, || set_back(REAL));
+}
+
+/// As it was: whoever has rung for a sleep is silent for the rest of it.
+#[test]
+#[should_panic(expected = "deadlock")]
+fn mutant_that_does_not_ask_the_kernel() {
+    let ring = |ringer: &Ringer, sleeper: &Sleeper| {
+        ringer.ring(&sleeper.asleep, &sleeper.rings, || {
+            sleeper.kernel.wake();
+            true
+        });
+    };
+    explore("mutant: set back", 3, 0, move || set_back(Steps { ring, ..REAL }));
+}
+
+/// The first publisher is stopped for ever (SIGSTOP) before it wakes: the second one's sample must
+/// arrive all the same.
+fn stopped(steps: Steps) {
     let sleeper = Sleeper::new();
     let stopping = sleeper.clone();
     let stopped = thread::spawn(move || {
         stopping.samples[0].store(1, Ordering::Release);
         fence(Ordering::SeqCst);
-        let _ = must_wake(&stopping.asleep, &stopping.rings); // stopped before the wake
+        if stopping.asleep.load(Ordering::Relaxed) != 0 {
+            bell::count_up(&stopping.rings); // stopped before the wake
+        }
     });
     let publishing = sleeper.clone();
-    let steps = Steps { must_wake, ..REAL };
-    let publisher = thread::spawn(move || publish(&publishing, 1, 1, steps));
-    sleeper.sleep_until([0, 1], bell::fall_asleep);
+    let publisher = thread::spawn(move || publish(&publishing, &Ringer::new(), 1, 1, steps));
+    sleeper.sleep_until([0, 1], &mut 0, steps.fall_asleep);
     publisher.join().unwrap();
     stopped.join().unwrap();
 }
 
 #[test]
 fn a_stopped_publisher_does_not_keep_others_from_waking() {
-    explore("bell: one is stopped", 2, 20, || stopped(bell::must_wake));
+    explore("bell: one is stopped", 2, 20, || stopped(REAL));
 }
 
+/// The first to count wakes, the others rely on it.
 #[test]
 #[should_panic(expected = "deadlock")]
-fn mutant_in_which_only_who_counts_wakes() {
-    explore("mutant: only who counts wakes", 2, 0, || {
-        stopped(|asleep, rings| {
-            let asleep = asleep.load(Ordering::Relaxed);
-            let count = asleep.wrapping_sub(1) as u32;
-            let order = Ordering::Relaxed;
-            asleep != 0
-                && rings.compare_exchange(count, count.wrapping_add(1), order, order).is_ok()
-        });
+fn mutant_in_which_only_who_counts_first_wakes() {
+    let ring = |_: &Ringer, sleeper: &Sleeper| {
+        let order = Ordering::Relaxed;
+        let asleep = sleeper.asleep.load(order) != 0;
+        if asleep && sleeper.rings.compare_exchange(0, 1, order, order).is_ok() {
+            sleeper.kernel.wake();
+        }
+    };
+    explore("mutant: only who counts first wakes", 2, 0, move || {
+        stopped(Steps { ring, ..REAL });
     });
 }
 
@@ -151,9 +195,9 @@ fn mutant_without_the_fence_of_p7() {
 #[test]
 #[should_panic(expected = "deadlock")]
 fn mutant_without_the_fence_of_s2() {
-    let fall_asleep = |asleep: &AtomicU64, rings: &AtomicU32| {
+    let fall_asleep: FallAsleep = |asleep, rings, sleep| {
         let count = rings.load(Ordering::Relaxed);
-        asleep.store(u64::from(count) + 1, Ordering::Relaxed);
+        asleep.store(sleep, Ordering::Relaxed);
         count
     };
     explore("mutant S2", PREEMPTIONS, 0, move || one(Steps { fall_asleep, ..REAL }, 1));
@@ -163,6 +207,18 @@ fn mutant_without_the_fence_of_s2() {
 #[test]
 #[should_panic(expected = "deadlock")]
 fn mutant_without_the_count_of_p8() {
-    let must_wake = |asleep: &AtomicU64, _: &AtomicU32| asleep.load(Ordering::Relaxed) != 0;
-    explore("mutant P8", PREEMPTIONS, 0, move || one(Steps { must_wake, ..REAL }, 1));
+    let ring = |_: &Ringer, sleeper: &Sleeper| {
+        if sleeper.asleep.load(Ordering::Relaxed) != 0 {
+            sleeper.kernel.wake();
+        }
+    };
+    explore("mutant P8", PREEMPTIONS, 0, move || one(Steps { ring, ..REAL }, 1));
+}
+
+/// Every sleep has the same number: who has woken the first is silent in the second.
+#[test]
+#[should_panic(expected = "deadlock")]
+fn mutant_in_which_all_sleeps_are_one() {
+    let fall_asleep: FallAsleep = |asleep, rings, _| bell::fall_asleep(asleep, rings, 1);
+    explore("mutant: one sleep", PREEMPTIONS, 0, move || one(Steps { fall_asleep, ..REAL }, 2));
 }

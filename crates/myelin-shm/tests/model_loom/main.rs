@@ -57,19 +57,21 @@ fn load_acquire(word: &AtomicU64) -> u64 {
 /// The kernel's side of a futex: comparing and falling asleep are one step against waking. A wake-up
 /// that is lost ends in loom's "deadlock".
 struct Kernel {
-    queue: Mutex<()>,
+    /// How many sleep.
+    queue: Mutex<usize>,
     awake: Condvar,
 }
 
 impl Kernel {
     fn new() -> Self {
-        Kernel { queue: Mutex::new(()), awake: Condvar::new() }
+        Kernel { queue: Mutex::new(0), awake: Condvar::new() }
     }
 
     /// `is_same`: whether the word still has the value to sleep on.
     fn wait(&self, is_same: impl FnOnce() -> bool) {
-        let queue = self.queue.lock().unwrap();
+        let mut queue = self.queue.lock().unwrap();
         if is_same() {
+            *queue += 1;
             drop(self.awake.wait(queue).unwrap());
         }
     }
@@ -82,8 +84,10 @@ impl Kernel {
         self.wait(|| word.load(Ordering::Relaxed) as u32 == value as u32);
     }
 
-    fn wake(&self) {
-        drop(self.queue.lock().unwrap());
+    /// Whether somebody slept.
+    fn wake(&self) -> bool {
+        let sleepers = std::mem::take(&mut *self.queue.lock().unwrap());
         self.awake.notify_all();
+        sleepers > 0
     }
 }

@@ -145,7 +145,9 @@ fn a_publisher_that_waits_is_woken_by_who_leaves() {
 #[test]
 #[should_panic(expected = "deadlock")]
 fn mutant_in_which_detach_wakes_once() {
-    explore("mutant: detach wakes once", PREEMPTIONS, 0, || dies(|line| line.kernel.wake()));
+    explore("mutant: detach wakes once", PREEMPTIONS, 0, || {
+        dies(|line| _ = line.kernel.wake());
+    });
 }
 
 /// `PublicationShared::detach`: wakes until the publisher no longer sleeps for the one removed.

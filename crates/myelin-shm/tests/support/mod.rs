@@ -37,7 +37,7 @@ pub fn matched(publication: &Arc<PublicationShared>, subscription: &Arc<Subscrip
     }));
     let segments = publication.segments().into_iter().map(of).collect();
     let connection = subscription.reserve(id, dup(publication.descriptor()), segments).unwrap();
-    let (segment, bell, event) = subscription.descriptors();
+    let (segment, bell) = subscription.descriptors();
     let view = SubscriberView::map(
         subscription.id(),
         std::process::id(),
@@ -48,7 +48,7 @@ pub fn matched(publication: &Arc<PublicationShared>, subscription: &Arc<Subscrip
         id,
         dup(segment),
         dup(bell),
-        event.map(dup),
+        subscription.wake_end(connection).unwrap(),
     );
     let start = publication.attach(view.unwrap()).unwrap();
     subscription.start(id, start);

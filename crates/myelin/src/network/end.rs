@@ -14,6 +14,7 @@ use crate::{EndpointId, Event};
 /// An endpoint of this process.
 pub(super) struct End {
     pub(super) observer: shm::Observer,
+    pub(super) topic: String,
     pub(super) dds_topic: String,
     pub(super) dds_type: String,
     is_publisher: bool,
@@ -38,7 +39,8 @@ impl End {
         };
         let (type_text, told) = (type_text(spec), Mutex::default());
         let is_private = matches!(spec.dds.encoding, Encoding::Private);
-        End { observer, dds_topic, dds_type, is_publisher, is_private, type_text, told }
+        let topic = spec.topic.name.clone();
+        End { observer, topic, dds_topic, dds_type, is_publisher, is_private, type_text, told }
     }
 
     /// Tells of an endpoint of the other side that is on this topic with another type.
@@ -89,6 +91,11 @@ impl End {
         let reason =
             format!("{who} on DDS topic {:?}: {policy}; set both sides alike", self.dds_topic);
         self.tell_incompatible(0, reason);
+    }
+
+    /// Tells that it could not be made on an interface that has come.
+    pub(super) fn tell_unbound(&self, error: &crate::Error) {
+        self.tell_incompatible(0, format!("DDS topic {:?} is not open: {error}", self.dds_topic));
     }
 
     fn tell_incompatible(&self, endpoint: EndpointId, reason: String) {

@@ -1,5 +1,6 @@
-//! The word of subscribers to publishers elsewhere, for which DDS has none: that they take what is
-//! published from now on, that they are full, that they have room again.
+//! The words between subscribers and publishers elsewhere, for which DDS has none: a subscriber's that
+//! it takes what is published from now on, that it is full, that it has room again; a publisher's that
+//! it does not wait any longer for one that is full.
 //!
 //! A DDS writer is matched with a reader before the reader is with the writer, and what it sends
 //! meanwhile is lost if it is best effort. And CycloneDDS acknowledges what it has received, not what
@@ -22,12 +23,14 @@ pub(super) struct Flow {
     reader: Reader,
 }
 
-/// What a reader says to a writer.
+/// What a reader says to a writer, or a writer to a reader.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Word {
     pub(super) writer: Guid,
     pub(super) reader: Guid,
     pub(super) says: Says,
+    /// Of `Full`: the reader counts them. Of `Late`: which one it answers; there may be room since.
+    pub(super) count: u8,
 }
 
 /// What there is to say.
@@ -39,6 +42,8 @@ pub(super) enum Says {
     Full = 1,
     /// I have room again.
     Room = 2,
+    /// The writer's: you have been full for too long, nobody waits for you until you have room.
+    Late = 3,
 }
 
 impl Flow {
@@ -48,7 +53,7 @@ impl Flow {
     ) -> Result<Flow, Error> {
         let settings = Settings {
             topic: "myelin_flow".to_owned(), // no name of a topic of ours
-            type_name: "myelin::Flow1".to_owned(),
+            type_name: "myelin::Flow2".to_owned(),
             partitions: Vec::new(),
             user_data: Vec::new(),
             reliable: true,
@@ -77,19 +82,21 @@ impl Flow {
 
 impl Word {
     fn encode(&self) -> Vec<u8> {
-        [&self.writer[..], &self.reader, &[self.says as u8]].concat()
+        [&self.writer[..], &self.reader, &[self.says as u8, self.count]].concat()
     }
 
     fn decode(bytes: &[u8]) -> Option<Word> {
         let (writer, rest) = bytes.split_first_chunk()?;
         let (reader, rest) = rest.split_first_chunk()?;
-        let says = match rest {
-            [0] => Says::Ready,
-            [1] => Says::Full,
-            [2] => Says::Room,
+        let &[says, count] = rest else { return None };
+        let says = match says {
+            0 => Says::Ready,
+            1 => Says::Full,
+            2 => Says::Room,
+            3 => Says::Late,
             _ => return None,
         };
-        Some(Word { writer: *writer, reader: *reader, says })
+        Some(Word { writer: *writer, reader: *reader, says, count })
     }
 }
 
@@ -115,7 +122,7 @@ impl Calls for Peers {
 struct Nothing;
 
 impl Release for Nothing {
-    fn released(&self) {}
+    fn released(&self, _bytes: usize) {}
 }
 
 #[cfg(test)]
@@ -124,13 +131,14 @@ mod tests {
 
     #[test]
     fn a_word_is_read_back_and_nothing_else_is_one() {
-        let word = |says| Word { writer: [1; 16], reader: [2; 16], says };
-        for says in [Says::Ready, Says::Full, Says::Room] {
+        let word = |says| Word { writer: [1; 16], reader: [2; 16], says, count: 7 };
+        for says in [Says::Ready, Says::Full, Says::Room, Says::Late] {
             assert_eq!(Word::decode(&word(says).encode()), Some(word(says)));
         }
         let bytes = word(Says::Ready).encode();
         assert_eq!(Word::decode(&bytes[..32]), None);
-        assert_eq!(Word::decode(&[&bytes[..32], &[3]].concat()), None);
+        assert_eq!(Word::decode(&bytes[..33]), None);
+        assert_eq!(Word::decode(&[&bytes[..32], &[4, 0]].concat()), None);
         assert_eq!(Word::decode(&[&bytes[..], &[0]].concat()), None);
     }
 }

@@ -6,19 +6,20 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
 
-use myelin_dds::{Calls, Endpoint, Guid, History, Message, Reader, Settings};
+use myelin_dds::{Calls, Endpoint, Guid, History, Message, Reader, Settings, check_topic_name};
 use myelin_shm::node as shm;
 use myelin_shm::subscription::SubscriptionShared;
 use myelin_shm::topic::{PublisherQos, Reliability, SubscriberQos};
 
 use super::end::End;
-use super::flow::Says;
-use super::host::{Card, Kind};
-use super::open::{Hub, Open};
+use super::flow::{Says, Word};
+use super::host::{Card, Host, Kind};
+use super::open::Open;
 use super::queue::{Queue, Task};
+use super::session::Session;
 use super::wire::Wire;
 use super::{Encoding, Spec, lock, said};
-use crate::{Error, Event};
+use crate::{EndpointId, Error, Event};
 
 /// A subscriber's.
 pub(crate) struct Inlet {
@@ -32,6 +33,8 @@ pub(super) struct Shared {
     wire: Wire,
     qos: SubscriberQos,
     memory_max: u64,
+    is_private: bool,
+    user_data: Vec<u8>,
     groups: Vec<Mutex<Group>>,
     lost: AtomicU64,
 }
@@ -42,16 +45,31 @@ struct Group {
     /// Of publishers that wait for the subscriber.
     reliable: bool,
     history: bool,
-    /// To be held outside of this only by the node's thread while it is busy; see [`Open::settle`].
+    /// `None` while no interface leads to other hosts. To be held outside of this only by the node's
+    /// thread while it is busy; see [`Open::settle`].
     reader: Option<Arc<Reader>>,
     guid: Guid,
     /// By handle.
     sources: BTreeMap<u64, Source>,
     /// The next sample, for which there is no room yet, or of whose publisher is nothing known yet.
     next: Option<Message>,
-    /// Its publishers have been told to wait.
+    /// There is no room for the next.
     full: bool,
+    /// How often its publishers have been told so.
+    full_count: u8,
+    /// The newest numbers of publishers that have gone: who comes back goes on with the count.
+    gone: Vec<(Guid, u64)>,
+    /// A publisher is no longer late, and has to be told.
+    caught_up: bool,
+    /// `None`: the subscriber has gone.
     subscription: Option<Arc<SubscriptionShared>>,
+}
+
+/// What a group had while it had a reader; the reader ends first.
+struct Detached {
+    _reader: Option<Arc<Reader>>,
+    _sources: BTreeMap<u64, Source>,
+    _next: Option<Message>,
 }
 
 /// A publisher.
@@ -59,10 +77,25 @@ struct Source {
     guid: Guid,
     /// It heeds what is said to it.
     listens: bool,
-    /// `None`: its samples are not for us. It is on this host, or one too many.
+    /// `None`: its samples are not for us. It is on this host, or declined.
     stand_in: Option<shm::StandIn>,
+    /// There was no room for it; it is asked again.
+    declined: bool,
     /// Of the newest sample.
     sequence: u64,
+    /// It has been told to wait.
+    waits: bool,
+    /// It waits no longer: what there is no room for is lost.
+    late: Option<Late>,
+}
+
+/// A publisher for which the subscriber is late.
+#[derive(Clone, Copy, Debug, Default)]
+struct Late {
+    /// Samples that were lost since the last that there was room for.
+    lost: u64,
+    /// Samples in a row that there was room for.
+    taken: u32,
 }
 
 /// What came of passing samples on.
@@ -85,53 +118,22 @@ impl Inlet {
         let is_private = matches!(spec.dds.encoding, Encoding::Private);
         let subscription = subscriber.reader.shared();
         let groups = groups(&spec.subscriber, is_private, subscription);
+        let end = End::new(spec, shm::Observer::clone(subscriber), false);
+        check_topic_name(&end.dds_topic).map_err(said)?;
+        let reliable = spec.subscriber.reliability == Reliability::Reliable;
         let shared = Arc::new(Shared {
-            end: End::new(spec, shm::Observer::clone(subscriber), false),
+            end,
             wire,
             qos: spec.subscriber,
             memory_max: spec.publisher.memory_max,
+            is_private,
+            user_data: open.card(spec, subscriber.id(), reliable).encode(),
             groups: groups.into_iter().map(Mutex::new).collect(),
             lost: AtomicU64::new(0),
         });
-        let reliable = spec.subscriber.reliability == Reliability::Reliable;
         let inlet = Inlet { shared, open: open.clone() };
-        inlet.open_readers(is_private, open.card(spec, subscriber.id(), reliable).encode())?;
-        open.add_inlet(&inlet.shared);
+        open.add_inlet(&inlet.shared)?;
         Ok(inlet)
-    }
-
-    fn open_readers(&self, is_private: bool, user_data: Vec<u8>) -> Result<(), Error> {
-        let Inlet { shared, open } = self;
-        let SubscriberQos { depth, history, .. } = shared.qos;
-        for (number, group) in shared.groups.iter().enumerate() {
-            let (kinds, is_reliable, has_history) = {
-                let group = lock(group);
-                (group.kinds.clone(), group.reliable, group.history)
-            };
-            let settings = Settings {
-                topic: shared.end.dds_topic.clone(),
-                type_name: shared.end.dds_type.clone(),
-                partitions: if is_private { open.host.wanted(&kinds) } else { Vec::new() },
-                user_data: user_data.clone(),
-                reliable: is_reliable || has_history,
-                history: match (is_reliable, is_private) {
-                    // Myelin's publishers are told to wait; others know CycloneDDS's way alone.
-                    (true, true) => History::KeepAll { samples_max: 0 },
-                    (true, false) => History::KeepAll { samples_max: depth },
-                    (false, _) => History::KeepLast(depth.max(history)),
-                },
-                history_late: if has_history { history.max(1) } else { 0 },
-                block_max: Duration::ZERO,
-            };
-            let (shared, queue) = (Arc::downgrade(shared), open.queue.clone());
-            let watch = Watch { shared, number, queue };
-            let reader = Reader::create(&open.participant, &settings, Box::new(watch));
-            let reader = reader.map_err(said)?;
-            let guid = reader.guid().map_err(said)?;
-            let mut group = lock(group);
-            (group.guid, group.reader) = (guid, Some(Arc::new(reader)));
-        }
-        Ok(())
     }
 
     /// Samples lost on the way, so far.
@@ -153,12 +155,11 @@ impl Drop for Inlet {
         }
         for group in &self.shared.groups {
             let mut group = lock(group);
-            let (reader, sources) = (group.reader.take(), std::mem::take(&mut group.sources));
-            let (next, subscription) = (group.next.take(), group.subscription.take());
+            let (detached, subscription) = (group.detach(), group.subscription.take());
             drop(group);
             // The node's thread may just have it.
             self.open.settle();
-            drop((next, reader, sources, subscription));
+            drop((detached, subscription));
         }
         self.open.settle();
     }
@@ -182,6 +183,9 @@ fn groups(
         sources: BTreeMap::new(),
         next: None,
         full: false,
+        full_count: 0,
+        gone: Vec::new(),
+        caught_up: false,
         subscription: Some(subscription.clone()),
     };
     if !is_private {
@@ -199,34 +203,108 @@ fn groups(
     groups
 }
 
+impl Group {
+    /// Takes what hangs on the reader, to be dropped outside of the lock: calls wait for that.
+    fn detach(&mut self) -> Detached {
+        (self.full, self.caught_up) = (false, false);
+        // One that is found again on another interface goes on with its count.
+        self.gone.extend(self.sources.values().map(|source| (source.guid, source.sequence)));
+        self.gone.drain(..self.gone.len().saturating_sub(GONE_MAX));
+        Detached {
+            _reader: self.reader.take(),
+            _sources: std::mem::take(&mut self.sources),
+            _next: self.next.take(),
+        }
+    }
+}
+
 impl Shared {
+    /// Opens readers where there is a way to other hosts now.
+    pub(super) fn bind(self: &Arc<Self>, session: &Session) -> Result<(), Error> {
+        for (number, group) in self.groups.iter().enumerate() {
+            let settings = self.settings(&lock(group), session.host);
+            let (shared, queue) = (Arc::downgrade(self), session.queue.clone());
+            let watch = Watch { shared, number, queue };
+            let reader = Reader::create(&session.participant, &settings, Box::new(watch));
+            let reader = reader.map_err(said)?;
+            let guid = reader.guid().map_err(said)?;
+            let mut group = lock(group);
+            if group.subscription.is_some() {
+                (group.guid, group.reader) = (guid, Some(Arc::new(reader)));
+            }
+        }
+        Ok(())
+    }
+
+    /// Closes the readers: the way to other hosts has gone.
+    pub(super) fn unbind(&self) {
+        for group in &self.groups {
+            let mut group = lock(group);
+            let detached = group.detach();
+            drop(group);
+            if detached._next.is_some() {
+                self.lost.fetch_add(1, Ordering::Relaxed);
+            }
+        }
+    }
+
+    fn settings(&self, group: &Group, host: Host) -> Settings {
+        let SubscriberQos { depth, history, .. } = self.qos;
+        Settings {
+            topic: self.end.dds_topic.clone(),
+            type_name: self.end.dds_type.clone(),
+            partitions: if self.is_private { host.wanted(&group.kinds) } else { Vec::new() },
+            user_data: self.user_data.clone(),
+            reliable: group.reliable || group.history,
+            history: match (group.reliable, self.is_private) {
+                // Myelin's publishers are told to wait; others know CycloneDDS's way alone.
+                (true, true) => History::KeepAll { samples_max: 0 },
+                (true, false) => History::KeepAll { samples_max: depth },
+                (false, _) => History::KeepLast(depth.max(history)),
+            },
+            history_late: if group.history { history.max(1) } else { 0 },
+            block_max: Duration::ZERO,
+        }
+    }
+
     /// Looks who publishes. By the node's thread.
-    pub(super) fn refresh(&self, hub: &Hub) {
+    pub(super) fn refresh(&self, session: &Session) {
         for group in &self.groups {
             let Some(reader) = lock(group).reader.clone() else { continue };
             let mut found: Vec<Endpoint> = Vec::new();
             let _ = reader.visit_matched(&mut |endpoint| found.push(endpoint));
             drop(reader);
             let mut group = lock(group);
-            if group.reader.is_none() {
+            let Some(subscription) = group.subscription.clone().filter(|_| group.reader.is_some())
+            else {
                 continue;
-            }
+            };
             let is_there = |handle: &u64| found.iter().any(|each| each.handle == *handle);
-            group.sources.retain(|handle, _| is_there(handle));
+            group.forget(is_there);
+            let declined: Vec<_> = group.sources.extract_if(.., |_, it| it.declined).collect();
+            let was_declined = |handle| declined.iter().any(|(known, _)| *known == handle);
             for endpoint in found {
                 if group.sources.contains_key(&endpoint.handle) {
                     continue;
                 }
                 let card = Card::decode(&endpoint.user_data);
-                let is_here = card.as_ref().is_some_and(|card| card.host == hub.host);
-                let stand_in = if is_here { None } else { self.stand_in(&group, &endpoint) };
-                let (guid, listens) = (endpoint.guid, card.is_some() && stand_in.is_some());
-                let source = Source { guid, listens, stand_in, sequence: 0 };
-                group.sources.insert(endpoint.handle, source);
-                hub.say(group.guid, listens.then_some(guid), Says::Ready);
-                if group.full {
-                    hub.say(group.guid, listens.then_some(guid), Says::Full);
+                let is_here = card.as_ref().is_some_and(|card| card.host == session.host);
+                let stand_in = (!is_here).then(|| self.stand_in(&subscription, group.reliable));
+                if let Some(Err(error)) = &stand_in
+                    && !was_declined(endpoint.handle)
+                {
+                    let (endpoint, reason) = (endpoint.handle, error.to_string());
+                    self.end.observer.tell(Event::Incompatible { endpoint, pid: 0, reason });
                 }
+                let declined = matches!(stand_in, Some(Err(_)));
+                let stand_in = stand_in.and_then(Result::ok);
+                let (guid, listens) = (endpoint.guid, card.is_some() && stand_in.is_some());
+                let sequence = group.remember(&guid);
+                let waits = group.full;
+                let source =
+                    Source { guid, listens, stand_in, declined, sequence, waits, late: None };
+                group.say_all(&source, session);
+                group.sources.insert(endpoint.handle, source);
             }
             // A message of one that has come and gone since is of nobody.
             if let Some(next) = &group.next
@@ -238,58 +316,82 @@ impl Shared {
         }
     }
 
-    fn stand_in(&self, group: &Group, endpoint: &Endpoint) -> Option<shm::StandIn> {
-        let subscription = group.subscription.as_ref()?;
+    /// Whether there are publishers for which there was no room.
+    pub(super) fn has_declined(&self) -> bool {
+        let has = |group: &Mutex<Group>| lock(group).sources.values().any(|it| it.declined);
+        self.groups.iter().any(has)
+    }
+
+    fn stand_in(
+        &self,
+        subscription: &Arc<SubscriptionShared>,
+        reliable: bool,
+    ) -> Result<shm::StandIn, Error> {
         let SubscriberQos { depth, history, .. } = self.qos;
-        let reliability =
-            if group.reliable { Reliability::Reliable } else { Reliability::BestEffort };
+        let reliability = if reliable { Reliability::Reliable } else { Reliability::BestEffort };
         let qos = PublisherQos {
             depth: depth.max(history),
             reliability,
             block_max: Duration::ZERO,
+            late: myelin_shm::topic::Late::Fail,
             memory_max: self.memory_max,
             ..PublisherQos::default()
         };
-        let stand_in = self.end.observer.node().stand_in(subscription, qos);
-        stand_in
-            .inspect_err(|error| {
-                let (endpoint, reason) = (endpoint.handle, error.to_string());
-                self.end.observer.tell(Event::Incompatible { endpoint, pid: 0, reason });
-            })
-            .ok()
+        self.end.observer.node().stand_in(subscription, qos)
     }
 
     /// Passes on what there is, of all groups. By the node's thread. True if some had no room.
-    pub(super) fn pass_on_all(&self, hub: &Hub) -> bool {
+    pub(super) fn pass_on_all(&self, session: &Session) -> bool {
         let mut some_full = false;
         for group in &self.groups {
             let mut group = lock(group);
             let is_full = self.pass_on(&mut group) == Passed::Full;
             some_full |= is_full;
-            if is_full != group.full {
-                group.full = is_full;
-                let says = if is_full { Says::Full } else { Says::Room };
-                hub.say(group.guid, writers(&group), says);
+            group.caught_up = false; // what there is to say of it is said below
+            if is_full && !group.full {
+                group.full_count = group.full_count.wrapping_add(1);
+            }
+            group.full = is_full;
+            let says = if is_full { Says::Full } else { Says::Room };
+            let (reader, count) = (group.guid, group.full_count);
+            for source in group.sources.values_mut().filter(|source| source.late.is_none()) {
+                if std::mem::replace(&mut source.waits, is_full) != is_full {
+                    source.say(says, reader, count, session);
+                }
             }
         }
         some_full
     }
 
     /// Says again what somebody may not have heard. By the node's thread.
-    pub(super) fn say_again(&self, hub: &Hub) {
+    pub(super) fn say_again(&self, session: &Session) {
         for group in &self.groups {
             let group = lock(group);
-            hub.say(group.guid, writers(&group), Says::Ready);
-            if group.full {
-                hub.say(group.guid, writers(&group), Says::Full);
+            group.sources.values().for_each(|source| group.say_all(source, session));
+        }
+    }
+
+    /// A publisher waits no longer. By the node's thread. True if it is one of ours.
+    pub(super) fn hear_late(&self, word: &Word) -> bool {
+        for group in &self.groups {
+            let mut group = lock(group);
+            let is_full = group.full && group.full_count == word.count;
+            if group.guid != word.reader || !is_full {
+                continue; // there has been room since, and it has been told so
+            }
+            let mut sources = group.sources.values_mut();
+            if let Some(source) = sources.find(|source| source.guid == word.writer) {
+                source.late.get_or_insert_default();
+                return true;
             }
         }
+        false
     }
 
     /// Moves samples into the subscriber's queue until there are none, or no room.
     fn pass_on(&self, group: &mut Group) -> Passed {
         loop {
-            let Group { reader, sources, next, .. } = &mut *group;
+            let Group { reader, sources, next, caught_up, reliable, .. } = &mut *group;
             let Some(reader) = reader else { return Passed::All };
             let message = match next.take() {
                 Some(message) => message,
@@ -309,29 +411,91 @@ impl Shared {
                 continue;
             };
             // Before whoever takes it asks.
-            count_gap(&mut source.sequence, message.sequence(), &self.lost);
+            let lost = gap(&mut source.sequence, message.sequence());
+            self.count_lost(lost, stand_in.id(), *reliable);
             match stand_in.writer.publish_copy(&message.bytes()[payload]) {
-                Ok(_) => {}
-                Err(Error::ReliableTimeout { .. }) => {
-                    *next = Some(message);
-                    return Passed::Full;
+                Ok(_) => {
+                    let Some(late) = &mut source.late else { continue };
+                    self.tell_lost(std::mem::take(&mut late.lost), stand_in.id());
+                    late.taken += 1;
+                    if late.taken >= self.qos.depth / 2 {
+                        source.late = None;
+                        *caught_up = true;
+                    }
                 }
-                Err(_) => drop(self.lost.fetch_add(1, Ordering::Relaxed)), // no memory
+                Err(Error::ReliableTimeout { .. }) => match &mut source.late {
+                    Some(late) => {
+                        *late = Late { lost: late.lost + 1, taken: 0 };
+                        self.count_lost(1, stand_in.id(), false);
+                    }
+                    None => {
+                        *next = Some(message);
+                        return Passed::Full;
+                    }
+                },
+                Err(_) => self.count_lost(1, stand_in.id(), *reliable), // no memory
             }
+        }
+    }
+
+    /// Samples are lost; of a reliable publisher that is told of.
+    fn count_lost(&self, samples: u64, endpoint: EndpointId, reliable: bool) {
+        self.lost.fetch_add(samples, Ordering::Relaxed);
+        if reliable {
+            self.tell_lost(samples, endpoint);
+        }
+    }
+
+    fn tell_lost(&self, samples: u64, endpoint: EndpointId) {
+        if samples > 0 {
+            self.end.observer.tell(Event::Lost { endpoint, samples });
+        }
+    }
+}
+
+impl Group {
+    /// Publishers that are not there are gone.
+    fn forget(&mut self, is_there: impl Fn(&u64) -> bool) {
+        let Group { sources, gone, .. } = self;
+        sources.retain(|handle, source| {
+            let stays = is_there(handle);
+            if !stays {
+                gone.push((source.guid, source.sequence));
+            }
+            stays
+        });
+        gone.drain(..gone.len().saturating_sub(GONE_MAX));
+    }
+
+    /// The newest number of a publisher that was here before: the link was cut, or one of both stood
+    /// still for longer than the lease. What it has published meanwhile is lost, and counts.
+    fn remember(&mut self, guid: &Guid) -> u64 {
+        let known = self.gone.iter().position(|(gone, _)| gone == guid);
+        known.map_or(0, |at| self.gone.swap_remove(at).1)
+    }
+
+    /// Says to a publisher all that it has to know.
+    fn say_all(&self, source: &Source, session: &Session) {
+        source.say(Says::Ready, self.guid, 0, session);
+        if source.waits {
+            source.say(Says::Full, self.guid, self.full_count, session);
+        }
+    }
+}
+
+impl Source {
+    fn say(&self, says: Says, reader: Guid, count: u8, session: &Session) {
+        if self.listens {
+            session.say(Word { writer: self.guid, reader, says, count });
         }
     }
 }
 
 /// A gap in a publisher's count, from its newest sample to this one, is a loss on the way.
-fn count_gap(newest: &mut u64, sequence: u64, lost: &AtomicU64) {
-    if *newest > 0 && sequence > *newest {
-        lost.fetch_add(sequence - *newest - 1, Ordering::Relaxed);
-    }
+fn gap(newest: &mut u64, sequence: u64) -> u64 {
+    let lost = if *newest > 0 { sequence.saturating_sub(*newest + 1) } else { 0 };
     *newest = sequence.max(*newest);
-}
-
-fn writers(group: &Group) -> impl Iterator<Item = Guid> {
-    group.sources.values().filter(|source| source.listens).map(|source| source.guid)
+    lost
 }
 
 /// What CycloneDDS calls.
@@ -348,7 +512,9 @@ impl Calls for Watch {
         if group.full {
             return; // the node's thread looks after it
         }
-        let task = match shared.pass_on(&mut group) {
+        let passed = shared.pass_on(&mut group);
+        let task = match passed {
+            Passed::All if std::mem::take(&mut group.caught_up) => Task::Full(self.shared.clone()),
             Passed::All => return,
             Passed::Full => Task::Full(self.shared.clone()),
             Passed::Unknown => Task::Inlet(self.shared.clone()),
@@ -364,3 +530,6 @@ impl Calls for Watch {
         self.queue.ask(Task::InletPolicy(self.shared.clone(), policy));
     }
 }
+
+/// Publishers that have gone, of each group, whose count may go on.
+const GONE_MAX: usize = 64;

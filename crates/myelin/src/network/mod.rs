@@ -11,6 +11,8 @@ mod flow;
 mod host;
 #[cfg(feature = "dds")]
 mod inlet;
+#[cfg(feature = "dds")]
+mod interface;
 #[cfg(not(feature = "dds"))]
 mod none;
 #[cfg(feature = "dds")]
@@ -21,6 +23,9 @@ mod outlet;
 mod queue;
 #[cfg(feature = "dds")]
 mod room;
+#[cfg(feature = "dds")]
+mod session;
+mod state;
 #[cfg(feature = "dds")]
 mod wire;
 
@@ -33,6 +38,7 @@ pub(crate) use open::Network;
 #[cfg(feature = "dds")]
 pub(crate) use outlet::Outlet;
 pub(crate) use settings::{Settings, Way};
+pub use state::NetworkState;
 
 use myelin_shm::topic::{PublisherQos, SubscriberQos, Topic};
 

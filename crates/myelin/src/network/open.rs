@@ -1,21 +1,23 @@
-//! A node's part in the network, from its first topic on: the participant, what it discovers, the
-//! word about subscribers that are full, and the thread that looks after all of it.
+//! A node's part in the network, from its first topic on: its publishers and subscribers, what is open
+//! while there is an interface that leads to other hosts, and the thread that looks after all of it.
 
 use std::sync::{Arc, Mutex, Weak};
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use myelin_dds::{Calls, Config, Discovery, Guid, Participant, socket_buffer_bytes};
+use myelin_dds::{Binding, Config, Domain, has_own_configuration, socket_buffer_bytes};
 use myelin_shm::node as shm;
 
 use super::end::type_text;
-use super::flow::{Flow, Says, Word};
+use super::flow::Says;
 use super::host::{Card, Host};
 use super::inlet::{self, Inlet};
+use super::interface::{self, Choice, Interface};
 use super::outlet::{self, Outlet};
 use super::queue::{Queue, Task};
+use super::session::Session;
 use super::{Spec, Way, lock, said};
-use crate::{EndpointId, Error};
+use crate::{EndpointId, Error, NetworkState};
 
 /// A node's way to other hosts; opened with its first topic.
 pub(crate) struct Network {
@@ -27,9 +29,18 @@ pub(crate) struct Network {
 
 impl Network {
     /// # Errors
-    /// There is no CycloneDDS, or no such domain.
+    /// What no waiting mends: there is no CycloneDDS, no such domain, or no interface can have such
+    /// a name.
     pub(crate) fn open(way: Way, domain: u32, node: &shm::Node) -> Result<Arc<Network>, Error> {
-        Participant::check(domain).map_err(said)?;
+        Domain::check(domain).map_err(said)?;
+        if let Some(name) = way.interface.as_ref().filter(|name| !interface::can_be_named(name)) {
+            return Err(Error::Setting {
+                topic: None,
+                field: "interface",
+                value: format!("{name:?}"),
+                remedy: "give the name of a network interface or its address (`ip address`)",
+            });
+        }
         let host = Host::of(node.folder())?;
         Ok(Arc::new(Network { way, domain, host, open: Mutex::default() }))
     }
@@ -42,14 +53,24 @@ impl Network {
         Inlet::create(&self.opened()?, spec, subscriber)
     }
 
+    pub(crate) fn state(&self) -> NetworkState {
+        match &*lock(&self.open) {
+            Some(open) => lock(&open.state).clone(),
+            None => NetworkState::Waiting {
+                reason: "it is opened with the node's first publisher or subscriber".to_string(),
+            },
+        }
+    }
+
     fn opened(&self) -> Result<Arc<Open>, Error> {
         let mut open = lock(&self.open);
         if let Some(open) = &*open {
             return Ok(open.clone());
         }
-        let Way { interface, peers } = self.way.clone();
-        let participant = Participant::open(self.domain, &Config { interface, peers });
-        let made = Open::start(participant.map_err(said)?, self.host)?;
+        let Way { interface, peers, lease } = self.way.clone();
+        let config = Config { interface, peers, lease };
+        let domain = Domain::claim(self.domain, &config).map_err(said)?;
+        let made = Open::start(domain, self.host)?;
         Ok(open.insert(made).clone())
     }
 }
@@ -63,37 +84,42 @@ pub(super) struct Open {
 
 /// What the thread has too.
 pub(super) struct Hub {
-    pub(super) participant: Arc<Participant>,
+    domain: Arc<Domain>,
     pub(super) host: Host,
     pub(super) queue: Arc<Queue>,
     outlets: Mutex<Vec<Weak<outlet::Shared>>>,
     inlets: Mutex<Vec<Weak<inlet::Shared>>>,
-    flow: Flow,
-    /// Of writers and of readers.
-    discoveries: [Discovery; 2],
-    /// Held by the thread while it has any endpoint in its hands.
-    busy: Mutex<()>,
+    /// For whoever asks.
+    state: Mutex<NetworkState>,
+    /// Held by the thread while it has any endpoint in its hands, and by whoever makes one.
+    link: Mutex<Link>,
+}
+
+/// What leads to other hosts now.
+#[derive(Default)]
+struct Link {
+    session: Option<Session>,
+    /// What the session is bound to; `None` if the user's configuration says.
+    binding: Option<Binding>,
+    /// When to try again what has failed, and how long it was waited for.
+    again: Option<(Instant, Duration)>,
 }
 
 impl Open {
-    fn start(participant: Arc<Participant>, host: Host) -> Result<Arc<Open>, Error> {
-        let queue = Arc::new(Queue::default());
-        let discovery = |writers| {
-            let news = Box::new(News(queue.clone()));
-            Discovery::create(&participant, writers, news).map_err(said)
-        };
-        let discoveries = [discovery(true)?, discovery(false)?];
-        let flow = Flow::create(&participant, &queue)?;
+    fn start(domain: Arc<Domain>, host: Host) -> Result<Arc<Open>, Error> {
+        // Without word of changes there is only what is there now.
+        let queue = Arc::new(Queue::new(interface::Watch::open().ok())?);
         let hub = Arc::new(Hub {
-            participant,
+            domain,
             host,
             queue,
             outlets: Mutex::default(),
             inlets: Mutex::default(),
-            flow,
-            discoveries,
-            busy: Mutex::default(),
+            state: Mutex::new(NetworkState::Waiting { reason: String::new() }),
+            link: Mutex::default(),
         });
+        // Here and not in the thread: who has made a publisher has opened the network.
+        hub.look(&mut lock(&hub.link));
         let its = hub.clone();
         let builder = std::thread::Builder::new().name("myelin-network".to_owned());
         let thread = builder.spawn(move || its.attend());
@@ -137,48 +163,168 @@ impl Hub {
         Card { host, endpoint, buffer_bytes, reliable, type_text: type_text(spec) }
     }
 
-    pub(super) fn add_outlet(&self, outlet: &Arc<outlet::Shared>) {
+    /// Takes a publisher in, from now on.
+    pub(super) fn add_outlet(&self, outlet: &Arc<outlet::Shared>) -> Result<(), Error> {
+        let link = lock(&self.link);
+        if let Some(session) = &link.session {
+            outlet.bind(session)?;
+        }
         let mut outlets = lock(&self.outlets);
         outlets.retain(|known| known.strong_count() > 0);
         outlets.push(Arc::downgrade(outlet));
         drop(outlets);
         self.queue.ask(Task::Outlet(Arc::downgrade(outlet)));
         self.queue.ask(Task::Discovery);
+        Ok(())
     }
 
-    pub(super) fn add_inlet(&self, inlet: &Arc<inlet::Shared>) {
+    /// Takes a subscriber in, from now on.
+    pub(super) fn add_inlet(&self, inlet: &Arc<inlet::Shared>) -> Result<(), Error> {
+        let link = lock(&self.link);
+        if let Some(session) = &link.session {
+            inlet.bind(session)?;
+        }
         let mut inlets = lock(&self.inlets);
         inlets.retain(|known| known.strong_count() > 0);
         inlets.push(Arc::downgrade(inlet));
         drop(inlets);
         self.queue.ask(Task::Inlet(Arc::downgrade(inlet)));
         self.queue.ask(Task::Discovery);
+        Ok(())
     }
 
     /// Waits until the thread has let go of what the caller has withdrawn: the caller is then the
-    /// only one to hold it. Nothing of CycloneDDS may end in that thread or in CycloneDDS's own.
+    /// only one to hold it. Nothing of CycloneDDS may end in CycloneDDS's own threads.
     pub(super) fn settle(&self) {
-        drop(lock(&self.busy));
+        drop(lock(&self.link));
     }
 
-    /// Says something to writers elsewhere.
-    pub(super) fn say(&self, reader: Guid, writers: impl IntoIterator<Item = Guid>, says: Says) {
-        writers.into_iter().for_each(|writer| self.flow.say(Word { writer, reader, says }));
-    }
-
-    /// The thread. It sleeps unless somebody comes or goes, or a subscriber is full.
+    /// The thread. It sleeps unless somebody comes or goes, interfaces change, or a subscriber is
+    /// full.
     fn attend(&self) {
         let mut full: Vec<Weak<inlet::Shared>> = Vec::new();
+        let mut look_again = LOOK_AGAIN_MIN;
+        let mut again: Option<Instant> = None;
+        let mut ask_again: Option<Instant> = None;
         loop {
-            let limit = (!full.is_empty()).then_some(LOOK_AGAIN);
+            look_again = match full.is_empty() {
+                true => LOOK_AGAIN_MIN,
+                false => (2 * look_again).min(LOOK_AGAIN_MAX),
+            };
+            let limit = (!full.is_empty()).then_some(look_again);
+            let due = again.into_iter().chain(ask_again).min();
+            let due_in = due.map(|at| at.saturating_duration_since(Instant::now()));
+            let limit = limit.into_iter().chain(due_in).min();
             let Some(tasks) = self.queue.take(limit) else { return };
-            let _busy = lock(&self.busy);
-            tasks.into_iter().for_each(|task| self.act(task, &mut full));
-            full.retain(|inlet| inlet.upgrade().is_some_and(|inlet| inlet.pass_on_all(self)));
+            let mut link = lock(&self.link);
+            let have_changed = tasks.iter().any(|task| matches!(task, Task::Interfaces));
+            if have_changed || again.is_some_and(|at| at <= Instant::now()) {
+                self.look(&mut link);
+            }
+            again = link.again.map(|(at, _)| at);
+            let Some(session) = &link.session else {
+                full.clear();
+                continue; // what was to be done was about what has gone
+            };
+            tasks.into_iter().for_each(|task| self.act(session, task, &mut full));
+            if ask_again.is_some_and(|at| at <= Instant::now()) {
+                let inlets = alive(&self.inlets).into_iter().filter(|inlet| inlet.has_declined());
+                inlets.for_each(|inlet| self.queue.ask(Task::Inlet(Arc::downgrade(&inlet))));
+                ask_again = None;
+            } else if ask_again.is_none() {
+                let has_declined = alive(&self.inlets).iter().any(|inlet| inlet.has_declined());
+                ask_again = has_declined.then(|| Instant::now() + ASK_AGAIN);
+            }
+            full.retain(|inlet| inlet.upgrade().is_some_and(|inlet| inlet.pass_on_all(session)));
         }
     }
 
-    fn act(&self, task: Task, full: &mut Vec<Weak<inlet::Shared>>) {
+    /// Sees to it that what is open is bound to the interface that leads to other hosts.
+    fn look(&self, link: &mut Link) {
+        let chosen = self.choose(link);
+        let state = match chosen {
+            Err(reason) => {
+                self.close(link);
+                link.again = None;
+                NetworkState::Waiting { reason }
+            }
+            Ok(choice) => self.open(link, choice),
+        };
+        *lock(&self.state) = state;
+    }
+
+    /// What to bind to; `None` if the user's configuration says.
+    fn choose(&self, link: &Link) -> Result<Option<Choice>, String> {
+        if has_own_configuration() {
+            return Ok(None);
+        }
+        let config = self.domain.config();
+        let there = interface::all(config.is_ipv6())
+            .map_err(|error| format!("the network interfaces cannot be listed: {error}"))?;
+        let wanted = config.interface.as_deref();
+        // Nodes of one process go by one interface.
+        let now = link.binding.or_else(|| self.domain.bound());
+        interface::choose(&there, wanted, now).map(Some)
+    }
+
+    /// Opens what is to be open, unless it is.
+    fn open(&self, link: &mut Link, choice: Option<Choice>) -> NetworkState {
+        let (interface, shortcoming) = match choice {
+            Some(Choice { interface, shortcoming }) => (Some(interface), shortcoming),
+            None => (None, None),
+        };
+        let binding = interface.as_ref().and_then(Interface::binding);
+        if link.session.is_none() || link.binding != binding {
+            self.close(link);
+            let participant = self.domain.open(binding).map_err(said);
+            let session = participant
+                .and_then(|participant| Session::open(participant, self.host, &self.queue));
+            match session {
+                Ok(session) => self.bind(link, session, binding),
+                Err(error) => {
+                    let waited = link.again.map_or(TRY_AGAIN, |(_, waited)| 2 * waited);
+                    let waited = waited.min(TRY_AGAIN_MAX);
+                    link.again = Some((Instant::now() + waited, waited));
+                    return NetworkState::Waiting { reason: error.to_string() };
+                }
+            }
+        }
+        match (shortcoming, interface) {
+            (Some(reason), _) => NetworkState::Waiting { reason },
+            (None, Some(Interface { name, address, .. })) => {
+                NetworkState::Up { interface: name, address }
+            }
+            (None, None) => NetworkState::Up { interface: String::new(), address: None },
+        }
+    }
+
+    fn bind(&self, link: &mut Link, session: Session, binding: Option<Binding>) {
+        for outlet in alive(&self.outlets) {
+            match outlet.bind(&session) {
+                Ok(()) => self.queue.ask(Task::Outlet(Arc::downgrade(&outlet))),
+                Err(error) => outlet.end.tell_unbound(&error),
+            }
+        }
+        for inlet in alive(&self.inlets) {
+            match inlet.bind(&session) {
+                Ok(()) => self.queue.ask(Task::Inlet(Arc::downgrade(&inlet))),
+                Err(error) => inlet.end.tell_unbound(&error),
+            }
+        }
+        self.queue.ask(Task::Discovery);
+        *link = Link { session: Some(session), binding, again: None };
+    }
+
+    /// Closes what is open: all matches across the network end.
+    fn close(&self, link: &mut Link) {
+        if link.session.is_some() {
+            alive(&self.outlets).iter().for_each(|outlet| outlet.unbind());
+            alive(&self.inlets).iter().for_each(|inlet| inlet.unbind());
+        }
+        (link.session, link.binding) = (None, None);
+    }
+
+    fn act(&self, session: &Session, task: Task, full: &mut Vec<Weak<inlet::Shared>>) {
         match task {
             Task::Outlet(outlet) => {
                 if let Some(outlet) = outlet.upgrade() {
@@ -187,7 +333,7 @@ impl Hub {
             }
             Task::Inlet(inlet) => {
                 if let Some(shared) = inlet.upgrade() {
-                    shared.refresh(self);
+                    shared.refresh(session);
                     add(full, inlet);
                 }
             }
@@ -202,34 +348,31 @@ impl Hub {
                     inlet.end.tell_policy(policy);
                 }
             }
-            Task::Discovery => self.compare(),
-            Task::Flow => self.hear(),
-            Task::Peers => {
-                let inlets = lock(&self.inlets);
-                inlets.iter().filter_map(Weak::upgrade).for_each(|inlet| inlet.say_again(self));
+            Task::Discovery => session.compare(&alive(&self.inlets), &alive(&self.outlets)),
+            Task::Flow => self.hear(session, full),
+            Task::Say(word) => session.say(word),
+            Task::Peers => alive(&self.inlets).iter().for_each(|inlet| inlet.say_again(session)),
+            Task::Interfaces => {} // looked at before
+        }
+    }
+
+    fn hear(&self, session: &Session, full: &mut Vec<Weak<inlet::Shared>>) {
+        let words = session.hear();
+        for outlet in alive(&self.outlets) {
+            words.iter().for_each(|word| outlet.hear(word, self.host));
+        }
+        for word in words.iter().filter(|word| word.says == Says::Late) {
+            for inlet in alive(&self.inlets) {
+                if inlet.hear_late(word) {
+                    add(full, Arc::downgrade(&inlet));
+                }
             }
         }
     }
+}
 
-    fn hear(&self) {
-        let words = self.flow.hear();
-        for outlet in lock(&self.outlets).iter().filter_map(Weak::upgrade) {
-            words.iter().for_each(|word| outlet.hear(word, self.host));
-        }
-    }
-
-    /// Finds who is on a topic of ours with another type.
-    fn compare(&self) {
-        let [writers, readers] = &self.discoveries;
-        let inlets: Vec<_> = lock(&self.inlets).iter().filter_map(Weak::upgrade).collect();
-        let outlets: Vec<_> = lock(&self.outlets).iter().filter_map(Weak::upgrade).collect();
-        let _ = writers.visit(&mut |endpoint| {
-            inlets.iter().for_each(|inlet| inlet.end.compare(&endpoint, self.host));
-        });
-        let _ = readers.visit(&mut |endpoint| {
-            outlets.iter().for_each(|outlet| outlet.end.compare(&endpoint, self.host));
-        });
-    }
+fn alive<T>(endpoints: &Mutex<Vec<Weak<T>>>) -> Vec<Arc<T>> {
+    lock(endpoints).iter().filter_map(Weak::upgrade).collect()
 }
 
 fn add(full: &mut Vec<Weak<inlet::Shared>>, inlet: Weak<inlet::Shared>) {
@@ -244,14 +387,12 @@ impl std::fmt::Debug for Network {
     }
 }
 
-/// Something has been discovered, or has gone.
-struct News(Arc<Queue>);
-
-impl Calls for News {
-    fn data(&self) {
-        self.0.ask(Task::Discovery);
-    }
-}
-
-/// How long a subscriber's queue stays full at least before it is looked at again.
-const LOOK_AGAIN: Duration = Duration::from_millis(1);
+/// How long a subscriber's queue that is full is left alone: one that takes has room soon, one that
+/// does not costs little.
+const LOOK_AGAIN_MIN: Duration = Duration::from_micros(25);
+const LOOK_AGAIN_MAX: Duration = Duration::from_millis(1);
+/// Until a publisher for which a subscriber had no room is asked again.
+const ASK_AGAIN: Duration = Duration::from_millis(100);
+/// Until what CycloneDDS could not open is tried again, the first time; then twice as long each time.
+const TRY_AGAIN: Duration = Duration::from_secs(1);
+const TRY_AGAIN_MAX: Duration = Duration::from_secs(60);

@@ -1,21 +1,22 @@
 //! The way of a publisher to other hosts: what it writes, and how much may be under way.
 
 use std::collections::btree_map::Entry;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, Weak};
-use std::time::Duration;
+use std::sync::{Arc, Mutex, Weak};
+use std::time::{Duration, Instant};
 
-use myelin_dds::{Calls, Endpoint, Guid, History, Settings, Writer};
+use myelin_dds::{Calls, Endpoint, Guid, History, Settings, Writer, check_topic_name};
 use myelin_shm::node as shm;
-use myelin_shm::topic::{PublisherQos, Reliability};
+use myelin_shm::topic::{Late, PublisherQos, Reliability};
 
 use super::end::End;
 use super::flow::{Says, Word};
 use super::host::{Card, Host, Kind};
 use super::open::Open;
 use super::queue::{Queue, Task};
-use super::room::Room;
+use super::room::{Room, Window};
+use super::session::Session;
 use super::wire::Wire;
 use super::{Encoding, Spec, lock, said};
 use crate::{EndpointId, Error, Event};
@@ -23,22 +24,22 @@ use crate::{EndpointId, Error, Event};
 /// A publisher's. Used by the publisher's thread.
 pub(crate) struct Outlet {
     shared: Arc<Shared>,
-    writer: Option<Arc<Writer>>,
     wire: Wire,
-    /// Samples that may be under way; `None` for a publisher that waits for nobody.
-    room: Option<u32>,
+    /// What may be under way; `None` for a publisher that waits for nobody.
+    window: Option<Window>,
     /// Written also while nobody listens: for those that come later.
     keeps: bool,
     limit: Duration,
+    late: Late,
     open: Arc<Open>,
 }
 
 /// What the node's thread knows of it too.
 pub(super) struct Shared {
     pub(super) end: End,
-    guid: OnceLock<Guid>,
-    /// To be held outside of this only by the node's thread while it is busy; see [`Open::settle`].
-    writer: Mutex<Option<Arc<Writer>>>,
+    /// Of its writers.
+    settings: Settings,
+    route: Mutex<Route>,
     /// Readers that have said that they take what is written.
     ready: Mutex<BTreeSet<Guid>>,
     /// Subscribers of other hosts, those that are ready.
@@ -47,7 +48,29 @@ pub(super) struct Shared {
     wanted: AtomicU32,
     /// The least that any host of theirs receives at once, in bytes.
     buffer_bytes: AtomicU64,
+    /// The same, also of those that have been warned of; the size that is reckoned with of others.
+    socket_bytes: AtomicU64,
     room: Arc<Room>,
+}
+
+/// Where what is published goes.
+#[derive(Default)]
+struct Route {
+    /// `None` while no interface leads to other hosts. To be held outside of this only by the node's
+    /// thread while it is busy; see [`Open::settle`].
+    writer: Option<Bound>,
+    /// The newest samples, for whom the next writer meets: each the head and the payload.
+    kept: VecDeque<(Vec<u8>, Vec<u8>)>,
+    kept_max: usize,
+    /// The publisher has gone.
+    closed: bool,
+}
+
+/// A writer on an interface.
+#[derive(Clone)]
+struct Bound {
+    writer: Arc<Writer>,
+    guid: Guid,
 }
 
 /// A subscriber of another host.
@@ -67,27 +90,20 @@ impl Outlet {
         publisher: &shm::Publisher,
     ) -> Result<Outlet, Error> {
         let wire = Wire::of(&spec.dds.encoding, spec.shape)?;
-        let PublisherQos { depth, history, block_max: limit, .. } = spec.publisher;
+        let PublisherQos { depth, history, block_max: limit, late, memory_max, .. } =
+            spec.publisher;
         let reliable = spec.publisher.reliability == Reliability::Reliable;
         let kind = match (history, reliable) {
             (0, false) => Kind::BestEffort,
             (0, true) => Kind::Reliable,
             _ => Kind::History,
         };
-        let shared = Arc::new(Shared {
-            end: End::new(spec, shm::Observer::clone(publisher), true),
-            guid: OnceLock::new(),
-            writer: Mutex::default(),
-            ready: Mutex::default(),
-            matches: Mutex::default(),
-            wanted: AtomicU32::new(0),
-            buffer_bytes: AtomicU64::new(u64::MAX),
-            room: Arc::default(),
-        });
+        let end = End::new(spec, shm::Observer::clone(publisher), true);
+        check_topic_name(&end.dds_topic).map_err(said)?;
         let private = matches!(spec.dds.encoding, Encoding::Private);
         let settings = Settings {
-            topic: shared.end.dds_topic.clone(),
-            type_name: shared.end.dds_type.clone(),
+            topic: end.dds_topic.clone(),
+            type_name: end.dds_type.clone(),
             partitions: if private { open.host.offered(kind) } else { Vec::new() },
             user_data: open.card(spec, publisher.id(), reliable).encode(),
             // What comes later can only be had reliably.
@@ -99,23 +115,38 @@ impl Outlet {
             history_late: history,
             block_max: if reliable { limit } else { Duration::ZERO },
         };
-        let watch = Watch { shared: Arc::downgrade(&shared), queue: open.queue.clone() };
-        let writer = Writer::create(&open.participant, &settings, Box::new(watch)).map_err(said)?;
-        let _ = shared.guid.set(writer.guid().map_err(said)?);
-        let writer = Arc::new(writer);
-        *lock(&shared.writer) = Some(writer.clone());
-        open.add_outlet(&shared);
-        let room = reliable.then(|| depth.saturating_add(history));
-        let (writer, open) = (Some(writer), open.clone());
-        Ok(Outlet { shared, writer, wire, room, keeps: history > 0, limit, open })
+        let route = Route { kept_max: history as usize, ..Route::default() };
+        let shared = Arc::new(Shared {
+            end,
+            settings,
+            route: Mutex::new(route),
+            ready: Mutex::default(),
+            matches: Mutex::default(),
+            wanted: AtomicU32::new(0),
+            buffer_bytes: AtomicU64::new(u64::MAX),
+            socket_bytes: AtomicU64::new(u64::MAX),
+            room: Arc::default(),
+        });
+        open.add_outlet(&shared)?;
+        let window = reliable.then(|| Window::new(depth, history, memory_max));
+        let (open, keeps) = (open.clone(), history > 0);
+        Ok(Outlet { shared, wire, window, keeps, limit, late, open })
     }
 
-    /// Waits until another sample may be under way; for the publisher's time limit at most.
+    /// Waits until another sample may be under way; for the publisher's time limit at most. How many
+    /// subscribers it does not wait for.
     #[inline]
-    pub(crate) fn make_room(&self) -> Result<(), Error> {
-        match self.room {
-            Some(room) if self.is_wanted() && !self.shared.room.has(room) => self.wait(room),
-            _ => Ok(()),
+    pub(crate) fn make_room(&self) -> Result<u32, Error> {
+        match &self.window {
+            Some(window) if self.is_wanted() => {
+                let room = &self.shared.room;
+                window.set_buffer(self.shared.socket_bytes.load(Ordering::Relaxed));
+                if !room.is_paced(window) {
+                    room.pace(window, self.limit);
+                }
+                if room.has(window) && room.late() == 0 { Ok(0) } else { self.wait(window) }
+            }
+            _ => Ok(0),
         }
     }
 
@@ -134,26 +165,71 @@ impl Outlet {
     fn send(&self, payload: &[u8]) -> Result<(), Error> {
         let head = self.wire.head(payload.len())?;
         if payload.len() as u64 > self.shared.buffer_bytes.load(Ordering::Relaxed) {
-            self.shared.warn(payload.len() as u64, self.room.is_some());
+            self.shared.warn(payload.len() as u64, self.window.is_some());
         }
-        let writer = self.writer.as_ref().expect("until it is dropped");
-        self.shared.room.enter();
+        let bytes = (head.bytes().len() + payload.len()) as u64;
+        let asks = self.window.as_ref().is_some_and(|window| window.enter(bytes, Instant::now()));
+        let mut route = lock(&self.shared.route);
+        if self.keeps {
+            route.keep(head.bytes(), payload);
+        }
+        let Some(Bound { writer, .. }) = &route.writer else { return Ok(()) };
+        self.shared.room.enter(bytes);
+        if asks {
+            writer.ask();
+        }
         match writer.write(head.bytes(), payload, self.shared.room.clone()) {
             Ok(()) => Ok(()),
             // CycloneDDS's own limits, which only a configuration of the user's sets: that is a loss.
-            Err(myelin_dds::Error::Other { timeout: true, .. }) if self.room.is_none() => Ok(()),
-            Err(myelin_dds::Error::Other { timeout: true, .. }) => Err(self.timed_out()),
+            Err(myelin_dds::Error::Other { timeout: true, .. }) if self.window.is_none() => Ok(()),
+            Err(myelin_dds::Error::Other { timeout: true, .. }) => {
+                drop(route);
+                Err(self.timed_out())
+            }
             Err(error) => Err(said(error)),
         }
     }
 
     #[cold]
-    fn wait(&self, limit: u32) -> Result<(), Error> {
-        let is_there = || self.shared.room.has(limit) || !self.is_wanted();
-        match self.shared.room.wait(self.limit, is_there) {
-            true => Ok(()),
-            false => Err(self.timed_out()),
+    fn wait(&self, window: &Window) -> Result<u32, Error> {
+        let room = &self.shared.room;
+        let answers = |writer: &Writer| room.take_answering(|each| writer.is_waited_for(each));
+        let answering = self.with_writer(answers).unwrap_or_default();
+        answering.iter().for_each(|reader| self.shared.tell_caught_up(reader));
+        let is_there = || room.has(window) || !self.is_wanted();
+        if !room.wait(self.limit, is_there) {
+            match self.late {
+                Late::Fail => return Err(self.timed_out()),
+                Late::PassOver => self.pass_over(is_there),
+            }
         }
+        Ok(room.late())
+    }
+
+    /// Waits no longer for those that hold all others up.
+    fn pass_over(&self, is_there: impl Fn() -> bool) {
+        let room = &self.shared.room;
+        let Some(writer) = self.with_writer(Writer::guid) else { return };
+        for (reader, count, is_new) in room.pass_over_full() {
+            let word = Word { writer, reader, says: Says::Late, count };
+            self.open.queue.ask(Task::Say(word));
+            if is_new {
+                self.shared.tell_passed_over(&reader);
+            }
+        }
+        // Each is passed over once, so this ends.
+        while !is_there() {
+            let Some(reader) = self.with_writer(Writer::pass_over).flatten() else { return };
+            if room.pass_over_silent(reader) {
+                self.shared.tell_passed_over(&reader);
+            }
+        }
+    }
+
+    /// `None` while there is none. It is not kept while a publish waits: the interface may go then, and
+    /// the writer with it.
+    fn with_writer<R>(&self, act: impl FnOnce(&Writer) -> R) -> Option<R> {
+        lock(&self.shared.route).writer.as_ref().map(|bound| act(&bound.writer))
     }
 
     fn timed_out(&self) -> Error {
@@ -162,7 +238,8 @@ impl Outlet {
         let slow = matches.values().find(|each| is_slow(each));
         let some = slow.or_else(|| matches.values().find(|each| each.reliable));
         let subscriber = some.map_or(0, |each| each.endpoint);
-        Error::ReliableTimeout { subscriber, pid: 0, waited: self.limit }
+        let topic = self.shared.end.topic.clone();
+        Error::ReliableTimeout { topic, subscriber, pid: 0, waited: self.limit }
     }
 }
 
@@ -171,25 +248,73 @@ impl Drop for Outlet {
         if self.open.is_forked() {
             return;
         }
-        let writer = self.writer.take();
-        if let Some(writer) = writer.as_ref().filter(|_| self.room.is_some()) {
+        let bound = lock(&self.shared.route).writer.clone();
+        if let Some(Bound { writer, .. }) = bound.as_ref().filter(|_| self.window.is_some()) {
             // What has been published may not have arrived, and goes with the writer.
             writer.wait_for_acknowledgements(self.limit);
         }
-        drop(lock(&self.shared.writer).take());
+        let mut route = lock(&self.shared.route);
+        route.closed = true;
+        drop(route.writer.take());
+        drop(route);
         self.open.settle();
     }
 }
 
+impl Route {
+    /// Keeps a sample, in the memory of one that is kept no longer.
+    fn keep(&mut self, head: &[u8], payload: &[u8]) {
+        let is_full = self.kept.len() == self.kept_max;
+        let oldest = if is_full { self.kept.pop_front() } else { None };
+        let (mut kept_head, mut kept_payload) = oldest.unwrap_or_default();
+        kept_head.clear();
+        kept_head.extend_from_slice(head);
+        kept_payload.clear();
+        kept_payload.extend_from_slice(payload);
+        self.kept.push_back((kept_head, kept_payload));
+    }
+}
+
 impl Shared {
+    /// Opens a writer where there is a way to other hosts now, with what is kept for them.
+    pub(super) fn bind(self: &Arc<Self>, session: &Session) -> Result<(), Error> {
+        let watch = Watch { shared: Arc::downgrade(self), queue: session.queue.clone() };
+        let participant = &session.participant;
+        let writer = Writer::create(participant, &self.settings, Box::new(watch)).map_err(said)?;
+        let guid = writer.guid();
+        let mut route = lock(&self.route);
+        if route.closed {
+            return Ok(());
+        }
+        for (head, payload) in &route.kept {
+            self.room.enter((head.len() + payload.len()) as u64);
+            writer.write(head, payload, self.room.clone()).map_err(said)?;
+        }
+        route.writer = Some(Bound { writer: Arc::new(writer), guid });
+        Ok(())
+    }
+
+    /// Closes the writer: the way to other hosts has gone.
+    pub(super) fn unbind(&self) {
+        let bound = lock(&self.route).writer.take();
+        drop(bound);
+        lock(&self.ready).clear();
+        self.update(BTreeMap::new());
+    }
+
     /// A reader elsewhere has said something. By the node's thread.
     pub(super) fn hear(&self, word: &Word, host: Host) {
-        if self.guid.get() != Some(&word.writer) {
+        if lock(&self.route).writer.as_ref().is_none_or(|bound| bound.guid != word.writer) {
             return;
         }
         match word.says {
-            Says::Full => self.room.set_full(word.reader, true),
-            Says::Room => self.room.set_full(word.reader, false),
+            Says::Full => self.room.set_full(word.reader, word.count),
+            Says::Room => {
+                if self.room.set_room(&word.reader) {
+                    self.tell_caught_up(&word.reader);
+                }
+            }
+            Says::Late => {} // to readers
             Says::Ready => {
                 if lock(&self.ready).insert(word.reader) {
                     self.refresh(host);
@@ -200,7 +325,7 @@ impl Shared {
 
     /// Looks who listens. By the node's thread.
     pub(super) fn refresh(&self, host: Host) {
-        let Some(writer) = lock(&self.writer).clone() else { return };
+        let Some(Bound { writer, .. }) = lock(&self.route).writer.clone() else { return };
         let (mut found, mut there) = (BTreeMap::new(), BTreeSet::new());
         let mut ready = lock(&self.ready);
         let _ = writer.visit_matched(&mut |endpoint: Endpoint| {
@@ -218,12 +343,18 @@ impl Shared {
                 found.insert(endpoint.handle, each);
             }
         });
-        let mut matches = lock(&self.matches);
+        let matches = lock(&self.matches);
         // One that has spoken before it was found here stays; one that has left is forgotten.
         ready.retain(|reader| {
             there.contains(reader) || !matches.values().any(|each| each.guid == *reader)
         });
-        drop(ready);
+        drop((ready, matches));
+        self.update(found);
+    }
+
+    /// Tells of the subscribers that have come and gone, now that there are those that are `found`.
+    fn update(&self, found: BTreeMap<u64, Match>) {
+        let mut matches = lock(&self.matches);
         let mut events = Vec::new();
         for (_, Match { endpoint, .. }) in
             matches.extract_if(.., |handle, _| !found.contains_key(handle))
@@ -238,12 +369,31 @@ impl Shared {
         }
         let least = matches.values().map(|each| each.buffer_bytes).min().unwrap_or(u64::MAX);
         self.buffer_bytes.store(least, Ordering::Relaxed);
+        let socket_bytes = matches.values().map(|each| each.buffer_bytes.min(SOCKET_BYTES)).min();
+        self.socket_bytes.store(socket_bytes.unwrap_or(u64::MAX), Ordering::Relaxed);
         self.room.retain(|reader| matches.values().any(|each| each.guid == *reader));
         // ORDER: Release, before the match is told of: who has heard of it publishes to it.
         self.wanted.store(matches.len() as u32, Ordering::Release);
         drop(matches);
         events.into_iter().for_each(|event| self.end.observer.tell(event));
         self.room.stir();
+    }
+
+    fn tell_passed_over(&self, reader: &Guid) {
+        if let Some(endpoint) = self.endpoint(reader) {
+            self.end.observer.tell(Event::PassedOver { endpoint, pid: 0 });
+        }
+    }
+
+    fn tell_caught_up(&self, reader: &Guid) {
+        if let Some(endpoint) = self.endpoint(reader) {
+            self.end.observer.tell(Event::CaughtUp { endpoint, pid: 0 });
+        }
+    }
+
+    fn endpoint(&self, reader: &Guid) -> Option<EndpointId> {
+        let matches = lock(&self.matches);
+        matches.values().find(|each| each.guid == *reader).map(|each| each.endpoint)
     }
 
     /// Tells once of each subscriber whose host may never receive a best-effort sample of this size.
@@ -272,6 +422,9 @@ impl Shared {
         self.buffer_bytes.store(least, Ordering::Relaxed);
     }
 }
+
+/// What is under way to any host at once, and to one that has not told what it receives.
+const SOCKET_BYTES: u64 = 4 << 20;
 
 /// What CycloneDDS calls.
 struct Watch {

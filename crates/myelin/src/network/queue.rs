@@ -1,10 +1,17 @@
 //! What CycloneDDS's threads leave for the node's: they must not wait, nor end anything.
 
 use std::collections::VecDeque;
-use std::sync::{Condvar, Mutex, PoisonError, Weak};
+use std::os::fd::OwnedFd;
+use std::sync::{Mutex, Weak};
 use std::time::Duration;
 
+use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
+use rustix::io::{Errno, read, write};
+
+use super::flow::Word;
+use super::interface::Watch;
 use super::{inlet, lock, outlet};
+use crate::Error;
 
 /// Something to be looked at.
 pub(super) enum Task {
@@ -23,13 +30,19 @@ pub(super) enum Task {
     Flow,
     /// Other nodes have come, and have to be told.
     Peers,
+    /// Network interfaces have changed.
+    Interfaces,
+    /// A publisher has something to say.
+    Say(Word),
 }
 
-/// The tasks. Any thread may add one.
-#[derive(Default)]
+/// The tasks. Any thread may add one, one takes them.
 pub(super) struct Queue {
     content: Mutex<Content>,
-    changed: Condvar,
+    /// Counted up for the taker that sleeps.
+    event: OwnedFd,
+    /// `None` where the kernel does not tell.
+    interfaces: Option<Watch>,
 }
 
 #[derive(Default)]
@@ -38,39 +51,93 @@ struct Content {
     /// One [`Task::Discovery`] is enough.
     has_discovery: bool,
     stop: bool,
+    /// The taker sleeps, or is about to.
+    asleep: bool,
 }
 
 impl Queue {
+    /// With word of changes from `interfaces`.
+    pub(super) fn new(interfaces: Option<Watch>) -> Result<Queue, Error> {
+        let event = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK);
+        let event =
+            event.map_err(|error| Error::system("preparing the network's thread", error))?;
+        Ok(Queue { content: Mutex::default(), event, interfaces })
+    }
+
     pub(super) fn ask(&self, task: Task) {
         let mut content = lock(&self.content);
         if matches!(task, Task::Discovery) && std::mem::replace(&mut content.has_discovery, true) {
             return;
         }
         content.tasks.push_back(task);
-        drop(content);
-        self.changed.notify_one();
+        self.wake(&mut content);
     }
 
     /// Ends the thread.
     pub(super) fn stop(&self) {
-        lock(&self.content).stop = true;
-        self.changed.notify_one();
+        let mut content = lock(&self.content);
+        content.stop = true;
+        self.wake(&mut content);
+    }
+
+    fn wake(&self, content: &mut Content) {
+        if std::mem::take(&mut content.asleep) {
+            let _ = write(&self.event, &1_u64.to_ne_bytes()); // it cannot be full: once a sleep
+        }
     }
 
     /// All tasks there are; waits for one, for `limit` at most. `None`: stop.
     pub(super) fn take(&self, limit: Option<Duration>) -> Option<VecDeque<Task>> {
+        if self.falls_asleep() {
+            self.sleep(limit);
+        }
         let mut content = lock(&self.content);
-        let is_idle = |content: &mut Content| content.tasks.is_empty() && !content.stop;
-        content = match limit {
-            None => {
-                self.changed.wait_while(content, is_idle).unwrap_or_else(PoisonError::into_inner)
-            }
-            Some(limit) => {
-                let waited = self.changed.wait_timeout_while(content, limit, is_idle);
-                waited.unwrap_or_else(PoisonError::into_inner).0
-            }
-        };
-        content.has_discovery = false;
+        (content.asleep, content.has_discovery) = (false, false);
         (!content.stop).then(|| std::mem::take(&mut content.tasks))
+    }
+
+    /// If there is nothing to take.
+    fn falls_asleep(&self) -> bool {
+        let mut content = lock(&self.content);
+        content.asleep = content.tasks.is_empty() && !content.stop;
+        content.asleep
+    }
+
+    /// Until there is a task, or for `limit`.
+    fn sleep(&self, limit: Option<Duration>) {
+        let limit = limit.and_then(|limit| Timespec::try_from(limit).ok());
+        let mut sources = vec![PollFd::new(&self.event, PollFlags::IN)];
+        sources.extend(self.interfaces.as_ref().map(|watch| PollFd::new(watch, PollFlags::IN)));
+        while poll(&mut sources, limit.as_ref()) == Err(Errno::INTR) {}
+        let _ = read(&self.event, &mut [0; 8]);
+        let has_changed = sources.get(1).is_some_and(|source| !source.revents().is_empty());
+        if let Some(watch) = self.interfaces.as_ref().filter(|_| has_changed) {
+            watch.drain();
+            lock(&self.content).tasks.push_back(Task::Interfaces);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+
+    #[test]
+    fn every_task_wakes_and_none_is_lost() {
+        let queue = Arc::new(Queue::new(None).unwrap());
+        assert!(queue.take(Some(Duration::ZERO)).unwrap().is_empty());
+        let asking = queue.clone();
+        let thread = std::thread::spawn(move || {
+            (0..10_000).for_each(|_| asking.ask(Task::Flow));
+        });
+        let mut taken = 0;
+        while taken < 10_000 {
+            taken += queue.take(Some(Duration::from_secs(60))).unwrap().len();
+        }
+        thread.join().unwrap();
+        queue.stop();
+        assert!(queue.take(None).is_none());
     }
 }

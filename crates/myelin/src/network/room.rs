@@ -1,13 +1,93 @@
 //! How many samples of a publisher may be under way to other hosts, and the wait for room.
 
-use std::collections::BTreeSet;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::cell::{Cell, RefCell};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use myelin_dds::{Guid, Release};
 
 use super::lock;
+
+/// What a publisher has under way at most, and when it asks for acknowledgements. Its own thread's.
+#[derive(Debug)]
+pub(super) struct Window {
+    depth: u32,
+    bytes_max: u64,
+    /// Of the newest samples so many are kept also when all have acknowledged them.
+    history: usize,
+    /// Their bytes, the oldest first, and in sum.
+    kept: RefCell<VecDeque<u64>>,
+    kept_bytes: Cell<u64>,
+    /// What the readers' hosts receive at once. More than that goes out only after a wait that was in
+    /// vain, at this count of releases: the link is cut, and nothing is gained by waiting.
+    pace_bytes: Cell<u64>,
+    unpaced: Cell<Option<u64>>,
+    /// Since the last question.
+    samples: Cell<u32>,
+    bytes: Cell<u64>,
+    asked: Cell<Option<Instant>>,
+}
+
+impl Window {
+    /// Of a topic's depth and history.
+    pub(super) fn new(depth: u32, history: u32, bytes_max: u64) -> Window {
+        Window {
+            depth,
+            bytes_max: bytes_max.min(WINDOW_BYTES_MAX),
+            history: history as usize,
+            kept: RefCell::default(),
+            kept_bytes: Cell::new(0),
+            pace_bytes: Cell::new(u64::MAX),
+            unpaced: Cell::new(None),
+            samples: Cell::new(0),
+            bytes: Cell::new(0),
+            asked: Cell::new(None),
+        }
+    }
+
+    /// What the least of the readers' hosts has for its sockets.
+    pub(super) fn set_buffer(&self, bytes: u64) {
+        self.pace_bytes.set((bytes / 2).max(PACE_BYTES_MIN));
+    }
+
+    /// Whether one more fits beside so many samples and bytes that are not acknowledged. A single
+    /// sample does always, however large.
+    fn fits(&self, samples: u32, bytes: u64) -> bool {
+        let depth = samples < self.depth && bytes < self.bytes_max;
+        let burst = samples < BURST_SAMPLES && bytes < BURST_BYTES.min(self.bytes_max);
+        samples == 0 || depth || burst
+    }
+
+    /// A sample of so many bytes is written now; whether it asks: each that fills half of the window
+    /// does, by samples or by bytes, and the first after a time, so that the answer comes before the
+    /// window is full, and nothing is kept for long.
+    pub(super) fn enter(&self, bytes: u64, now: Instant) -> bool {
+        if self.history > 0 {
+            self.keep(bytes);
+        }
+        self.samples.set(self.samples.get() + 1);
+        self.bytes.set(self.bytes.get().saturating_add(bytes));
+        let (samples, bytes) = (2 * self.samples.get(), self.bytes.get().saturating_mul(2));
+        let asks = !self.fits(samples, bytes)
+            || bytes >= self.pace_bytes.get()
+            || self.asked.get().is_none_or(|asked| now - asked >= ASK_AGAIN);
+        if asks {
+            self.samples.set(0);
+            self.bytes.set(0);
+            self.asked.set(Some(now));
+        }
+        asks
+    }
+
+    fn keep(&self, bytes: u64) {
+        let mut kept = self.kept.borrow_mut();
+        let gone = if kept.len() == self.history { kept.pop_front() } else { None };
+        kept.push_back(bytes);
+        self.kept_bytes.set(self.kept_bytes.get() + bytes - gone.unwrap_or(0));
+    }
+}
 
 /// Samples that CycloneDDS has not let go of, and subscribers that have no room. CycloneDDS 0.10
 /// heeds no limit at a writer that keeps all, so it is kept here.
@@ -16,24 +96,67 @@ use super::lock;
 /// looks for a waiter after that; so one sees the other.
 #[derive(Debug, Default)]
 pub(super) struct Room {
-    alive: AtomicU32,
-    /// Readers whose subscribers are full.
-    full: Mutex<BTreeSet<Guid>>,
+    samples: AtomicU32,
+    bytes: AtomicU64,
+    /// Samples that were let go of, in all.
+    releases: AtomicU64,
+    readers: Mutex<Readers>,
     full_count: AtomicU32,
+    late_count: AtomicU32,
     waiting: AtomicU32,
     turn: Mutex<()>,
     changed: Condvar,
 }
 
+/// Readers that are behind.
+#[derive(Debug, Default)]
+struct Readers {
+    /// Their subscribers are full, as they have said so many times; they are waited for.
+    full: BTreeMap<Guid, u8>,
+    /// Passed over as their subscribers are full. They say when they have room.
+    late: BTreeSet<Guid>,
+    /// Passed over as they do not acknowledge.
+    silent: BTreeSet<Guid>,
+}
+
+impl Readers {
+    fn is_passed_over(&self, reader: &Guid) -> bool {
+        self.late.contains(reader) || self.silent.contains(reader)
+    }
+}
+
 impl Room {
-    /// Whether one more than fits `limit` samples.
-    pub(super) fn has(&self, limit: u32) -> bool {
-        self.alive.load(Ordering::SeqCst) < limit && self.full_count.load(Ordering::SeqCst) == 0
+    /// Whether one more may be under way.
+    pub(super) fn has(&self, window: &Window) -> bool {
+        let kept = window.kept.borrow().len() as u32;
+        let samples = self.samples.load(Ordering::SeqCst).saturating_sub(kept);
+        let bytes = self.bytes.load(Ordering::SeqCst).saturating_sub(window.kept_bytes.get());
+        window.fits(samples, bytes) && self.full_count.load(Ordering::SeqCst) == 0
     }
 
-    /// A sample is written.
-    pub(super) fn enter(&self) {
-        self.alive.fetch_add(1, Ordering::SeqCst);
+    /// Whether one more goes out without outrunning the readers' hosts.
+    pub(super) fn is_paced(&self, window: &Window) -> bool {
+        let bytes = self.bytes.load(Ordering::SeqCst).saturating_sub(window.kept_bytes.get());
+        bytes < window.pace_bytes.get()
+            || window.unpaced.get() == Some(self.releases.load(Ordering::SeqCst))
+    }
+
+    /// Waits for it, for a short time and `limit` at most; then there is nothing to be paced by until
+    /// something is acknowledged.
+    #[cold]
+    pub(super) fn pace(&self, window: &Window, limit: Duration) {
+        let releases = self.releases.load(Ordering::SeqCst);
+        if !self.wait(PACE_LIMIT.min(limit), || self.is_paced(window))
+            && self.releases.load(Ordering::SeqCst) == releases
+        {
+            window.unpaced.set(Some(releases));
+        }
+    }
+
+    /// A sample of so many bytes is written.
+    pub(super) fn enter(&self, bytes: u64) {
+        self.samples.fetch_add(1, Ordering::SeqCst);
+        self.bytes.fetch_add(bytes, Ordering::SeqCst);
     }
 
     /// Waits until `is_there`, for `limit` at most; false then.
@@ -61,39 +184,110 @@ impl Room {
         }
     }
 
-    /// A reader's subscriber is full, or no longer.
-    pub(super) fn set_full(&self, reader: Guid, is_full: bool) {
-        self.change(|full| match is_full {
-            true => drop(full.insert(reader)),
-            false => drop(full.remove(&reader)),
+    /// A reader's subscriber is full, as it has said so many times. One that is passed over for that
+    /// is not waited for until it has had room.
+    pub(super) fn set_full(&self, reader: Guid, count: u8) {
+        self.change(|readers| {
+            if !readers.late.contains(&reader) {
+                readers.full.insert(reader, count);
+            }
         });
+    }
+
+    /// A reader's subscriber has room. True if it was passed over until now.
+    pub(super) fn set_room(&self, reader: &Guid) -> bool {
+        self.change(|readers| {
+            readers.full.remove(reader);
+            readers.late.remove(reader) && !readers.is_passed_over(reader)
+        })
+    }
+
+    /// Passes over those that are full: they, and what they have said; and of each, whether it was
+    /// not passed over before.
+    pub(super) fn pass_over_full(&self) -> Vec<(Guid, u8, bool)> {
+        self.change(|readers| {
+            let full = std::mem::take(&mut readers.full).into_iter();
+            let full = full.map(|(reader, count)| {
+                let is_new = !readers.is_passed_over(&reader);
+                readers.late.insert(reader);
+                (reader, count, is_new)
+            });
+            full.collect()
+        })
+    }
+
+    /// A reader that does not acknowledge is passed over. True if it was not before.
+    pub(super) fn pass_over_silent(&self, reader: Guid) -> bool {
+        self.change(|readers| {
+            let is_new = !readers.is_passed_over(&reader);
+            readers.silent.insert(reader);
+            is_new
+        })
+    }
+
+    /// Those that did not acknowledge and now do: they are waited for again.
+    pub(super) fn take_answering(&self, answers: impl Fn(&Guid) -> bool) -> Vec<Guid> {
+        self.change(|readers| {
+            let back = readers.silent.extract_if(.., |reader| answers(reader));
+            let mut back: Vec<Guid> = back.collect();
+            back.retain(|reader| !readers.is_passed_over(reader));
+            back
+        })
     }
 
     /// Forgets readers that are not there.
     pub(super) fn retain(&self, is_there: impl Fn(&Guid) -> bool) {
-        self.change(|full| full.retain(is_there));
+        self.change(|readers| {
+            readers.full.retain(|reader, _| is_there(reader));
+            readers.late.retain(&is_there);
+            readers.silent.retain(&is_there);
+        });
+    }
+
+    /// Readers that are passed over.
+    #[inline]
+    pub(super) fn late(&self) -> u32 {
+        self.late_count.load(Ordering::SeqCst)
     }
 
     /// Whether this reader's subscriber is full.
     pub(super) fn is_full(&self, reader: &Guid) -> bool {
-        lock(&self.full).contains(reader)
+        lock(&self.readers).full.contains_key(reader)
     }
 
-    fn change(&self, change: impl FnOnce(&mut BTreeSet<Guid>)) {
-        let mut full = lock(&self.full);
-        change(&mut full);
-        self.full_count.store(full.len() as u32, Ordering::SeqCst);
-        drop(full);
+    fn change<R>(&self, change: impl FnOnce(&mut Readers) -> R) -> R {
+        let mut readers = lock(&self.readers);
+        let result = change(&mut readers);
+        self.full_count.store(readers.full.len() as u32, Ordering::SeqCst);
+        let late = readers.late.union(&readers.silent).count();
+        self.late_count.store(late as u32, Ordering::SeqCst);
+        drop(readers);
         self.stir();
+        result
     }
 }
 
 impl Release for Room {
-    fn released(&self) {
-        self.alive.fetch_sub(1, Ordering::SeqCst);
+    fn released(&self, bytes: usize) {
+        self.samples.fetch_sub(1, Ordering::SeqCst);
+        self.bytes.fetch_sub(bytes as u64, Ordering::SeqCst);
+        self.releases.fetch_add(1, Ordering::SeqCst);
         self.stir();
     }
 }
+
+/// So many small samples may be under way at any depth: to wait for an answer after a few of them costs
+/// more than they do. What bounds a subscriber's queue is its own word.
+const BURST_SAMPLES: u32 = 64;
+const BURST_BYTES: u64 = 4 << 20;
+/// Of a host that has less for its sockets, or has not told.
+const PACE_BYTES_MIN: u64 = 128 << 10;
+/// An acknowledgement takes less on any link that carries so much.
+const PACE_LIMIT: Duration = Duration::from_millis(20);
+/// What is kept for readers that have not acknowledged it, whatever the depth.
+const WINDOW_BYTES_MAX: u64 = 64 << 20;
+/// CycloneDDS's own questions come as often, once nothing is written any more (`myelin_dds::Config`).
+const ASK_AGAIN: Duration = Duration::from_millis(2);
 
 #[cfg(test)]
 mod tests {
@@ -103,29 +297,143 @@ mod tests {
 
     #[test]
     fn it_is_full_of_what_is_under_way_and_of_what_others_cannot_take() {
-        let room = Room::default();
-        assert!(room.has(1) && !room.has(0));
-        room.enter();
-        assert!(!room.has(1) && room.has(2));
-        room.released();
-        room.set_full([1; 16], true);
-        room.set_full([2; 16], true);
-        room.set_full([1; 16], false);
-        assert!(!room.has(1) && room.is_full(&[2; 16]));
+        let (room, window) = (Room::default(), window(100));
+        for _ in 0..100 {
+            assert!(room.has(&window));
+            room.enter(10);
+        }
+        assert!(!room.has(&window));
+        room.released(10);
+        assert!(room.has(&window));
+        room.set_full([1; 16], 1);
+        room.set_full([2; 16], 1);
+        assert!(!room.set_room(&[1; 16]));
+        assert!(!room.has(&window) && room.is_full(&[2; 16]));
         room.retain(|reader| *reader != [2; 16]);
-        assert!(room.has(1));
+        assert!(room.has(&window));
         assert!(!room.wait(Duration::ZERO, || false));
     }
 
     #[test]
+    fn who_is_late_is_waited_for_again_when_it_has_room_or_answers() {
+        let (room, window) = (Room::default(), window(4));
+        let [one, two] = [[1; 16], [2; 16]];
+        room.set_full(one, 7);
+        assert_eq!(room.pass_over_full(), [(one, 7, true)]);
+        assert!(room.has(&window) && room.late() == 1);
+        room.set_full(one, 8);
+        assert!(room.has(&window), "it was told that it is late after it has said so");
+        assert!(room.pass_over_silent(two) && !room.pass_over_silent(two));
+        assert_eq!(room.late(), 2);
+        assert_eq!(room.take_answering(|_| true), [two], "the other one has room first");
+        assert!(room.set_room(&one) && !room.set_room(&one));
+        assert_eq!(room.late(), 0);
+        room.set_full(one, 9);
+        assert!(!room.has(&window));
+        assert!(room.pass_over_silent(one));
+        assert_eq!(room.pass_over_full(), [(one, 9, false)]);
+        assert_eq!((room.late(), room.take_answering(|_| true)), (1, vec![]), "it is full, too");
+        assert!(room.set_room(&one));
+    }
+
+    #[test]
+    fn it_is_full_of_bytes_too_but_takes_a_single_sample_of_any_size() {
+        let (room, window) = (Room::default(), Window::new(100, 0, 1_000));
+        room.enter(999);
+        assert!(room.has(&window));
+        room.enter(5_000);
+        assert!(!room.has(&window));
+        room.released(999);
+        assert!(!room.has(&window));
+        room.released(5_000);
+        assert!(room.has(&window));
+    }
+
+    #[test]
+    fn what_a_host_receives_at_once_is_waited_for_once_in_vain() {
+        let (room, window) = (Room::default(), window(100));
+        window.set_buffer(4 << 20);
+        for _ in 0..2 {
+            assert!(room.is_paced(&window));
+            room.enter(1 << 20);
+            assert!(window.enter(1 << 20, Instant::now()), "half of it asks");
+        }
+        assert!(room.has(&window) && !room.is_paced(&window));
+        room.pace(&window, Duration::MAX);
+        assert!(room.is_paced(&window), "nobody answers");
+        room.enter(1 << 20);
+        assert!(room.is_paced(&window));
+        room.released(1 << 20);
+        assert!(!room.is_paced(&window), "somebody does");
+        room.released(1 << 20);
+        assert!(room.is_paced(&window));
+    }
+
+    #[test]
+    fn a_burst_of_small_samples_is_under_way_at_any_depth() {
+        let fit = |depth: u32, bytes: u64| {
+            let (room, window) = (Room::default(), window(depth));
+            (0..1_000).take_while(|_| room.has(&window)).map(|_| room.enter(bytes)).count()
+        };
+        assert_eq!([1, 64, 500].map(|depth| fit(depth, 1_000)), [64, 64, 500]);
+        assert_eq!([1, 8].map(|depth| fit(depth, 1 << 20)), [4, 8]);
+        assert_eq!([1, 8, 500].map(|depth| fit(depth, 10 << 20)), [1, 7, 7]);
+    }
+
+    #[test]
+    fn what_is_kept_for_later_is_not_under_way() {
+        let (room, window) = (Room::default(), Window::new(2, 3, 1_000));
+        let write = || {
+            window.enter(500, Instant::now());
+            room.enter(500);
+        };
+        for _ in 0..5 {
+            assert!(room.has(&window), "three are kept in any case");
+            write();
+        }
+        assert!(!room.has(&window));
+        room.released(500);
+        room.released(500);
+        for _ in 0..10 {
+            assert!(room.has(&window), "all are acknowledged, three are kept");
+            write();
+            room.released(500);
+        }
+    }
+
+    #[test]
+    fn each_half_of_the_window_asks_and_so_does_the_first_after_a_time() {
+        let begin = Instant::now();
+        let asked = |window: &Window, bytes: u64, count: u64| {
+            (0..count).filter(|_| window.enter(bytes, begin)).count()
+        };
+        let by_samples = window(100);
+        assert_eq!(asked(&by_samples, 1, 1), 1, "the first, as nothing is known yet");
+        assert_eq!(asked(&by_samples, 1, 49), 0);
+        assert_eq!(asked(&by_samples, 1, 1), 1);
+        assert_eq!(asked(&by_samples, 1, 5_000), 100);
+        assert_eq!(asked(&window(1), 1, 65), 1 + 2, "as many as may be under way");
+        assert_eq!(asked(&Window::new(1_000, 0, 1_000), 50, 101), 1 + 10);
+        assert_eq!(asked(&window(1), 10 << 20, 10), 10);
+        let by_time = window(1_000);
+        let asks = |at: Duration| by_time.enter(1, begin + at);
+        assert!(asks(Duration::ZERO) && !asks(ASK_AGAIN / 2) && asks(ASK_AGAIN));
+        assert!(!asks(ASK_AGAIN) && !asks(ASK_AGAIN * 3 / 2) && asks(ASK_AGAIN * 2));
+    }
+
+    #[test]
     fn who_waits_is_woken() {
-        let room = Arc::new(Room::default());
+        let (room, window) = (Arc::new(Room::default()), window(1));
         for _ in 0..1_000 {
-            room.enter();
+            room.enter(BURST_BYTES);
             let other = room.clone();
-            let thread = std::thread::spawn(move || other.released());
-            assert!(room.wait(Duration::from_secs(60), || room.has(1)));
+            let thread = std::thread::spawn(move || other.released(BURST_BYTES as usize));
+            assert!(room.wait(Duration::from_secs(60), || room.has(&window)));
             thread.join().unwrap();
         }
+    }
+
+    fn window(depth: u32) -> Window {
+        Window::new(depth, 0, u64::MAX)
     }
 }

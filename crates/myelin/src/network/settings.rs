@@ -1,6 +1,7 @@
 //! What a node's user says of the network, and what the environment says where the user does not.
 
 use std::ffi::OsString;
+use std::time::Duration;
 
 use crate::Error;
 
@@ -10,6 +11,7 @@ pub(crate) struct Settings {
     pub(crate) open: Option<bool>,
     pub(crate) interface: Option<String>,
     pub(crate) peers: Option<Vec<String>>,
+    pub(crate) lease: Option<Duration>,
 }
 
 impl Settings {
@@ -38,23 +40,44 @@ impl Settings {
             Some(peers) => peers,
             None => list(text(PEERS)?.as_deref().unwrap_or_default()),
         };
-        Ok(Some(Way { interface, peers }))
+        let lease = match self.lease {
+            Some(lease) => lease,
+            None => text(LEASE_MS)?.map_or(Ok(LEASE), |value| lease_from(&value))?,
+        };
+        if !LEASES.contains(&lease) {
+            return Err(Error::Setting {
+                topic: None,
+                field: "lease",
+                value: format!("{lease:?}"),
+                remedy: "set it to 100 ms to 1 h",
+            });
+        }
+        Ok(Some(Way { interface, peers, lease }))
     }
 }
 
 /// The way to other hosts.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Way {
     /// A name or an address; `None` leaves the choice to CycloneDDS.
     pub(crate) interface: Option<String>,
     /// Whom to look for; empty for multicast.
     pub(crate) peers: Vec<String>,
+    /// After so long without a word a process is missed.
+    pub(crate) lease: Duration,
+}
+
+impl Default for Way {
+    fn default() -> Self {
+        Way { interface: None, peers: Vec::new(), lease: LEASE }
+    }
 }
 
 /// A variable that is not set and one that is empty say the same.
 fn text(name: &'static str, value: Option<OsString>) -> Result<Option<String>, Error> {
     let Some(value) = value.filter(|value| !value.is_empty()) else { return Ok(None) };
     value.into_string().map(Some).map_err(|value| Error::Setting {
+        topic: None,
         field: name,
         value: format!("{value:?}"),
         remedy: "set it to text",
@@ -66,11 +89,21 @@ fn switch(value: Option<&str>) -> Result<bool, Error> {
         None | Some("0") => Ok(false),
         Some("1") => Ok(true),
         Some(value) => Err(Error::Setting {
+            topic: None,
             field: NETWORK,
             value: format!("{value:?}"),
             remedy: "set it to 1 to open nodes to the network, or to 0, or unset it",
         }),
     }
+}
+
+fn lease_from(value: &str) -> Result<Duration, Error> {
+    value.parse().map(Duration::from_millis).map_err(|_| Error::Setting {
+        topic: None,
+        field: LEASE_MS,
+        value: format!("{value:?}"),
+        remedy: "set it to a number of milliseconds, or unset it for 1000",
+    })
 }
 
 fn list(value: &str) -> Vec<String> {
@@ -81,6 +114,12 @@ fn list(value: &str) -> Vec<String> {
 const NETWORK: &str = "MYELIN_NETWORK";
 const INTERFACE: &str = "MYELIN_INTERFACE";
 const PEERS: &str = "MYELIN_PEERS";
+const LEASE_MS: &str = "MYELIN_LEASE_MS";
+/// Long enough for a machine under load and for packets that are lost, short enough for a robot.
+const LEASE: Duration = Duration::from_secs(1);
+/// Shorter ones tell of every hiccup.
+const LEASES: std::ops::RangeInclusive<Duration> =
+    Duration::from_millis(100)..=Duration::from_secs(3_600);
 
 #[cfg(test)]
 mod tests {
@@ -114,8 +153,23 @@ mod tests {
         assert_eq!(way.interface.as_deref(), Some("eth0"));
         assert_eq!(way.peers, ["10.0.0.1", "robot.local"]);
         let (interface, peers) = (Some("lo".to_string()), Some(Vec::new()));
-        let said = Settings { open: Some(true), interface, peers };
+        let said = Settings { open: Some(true), interface, peers, lease: None };
         let way = resolve(said, &environment).unwrap().unwrap();
-        assert_eq!(way, Way { interface: Some("lo".into()), peers: Vec::new() });
+        assert_eq!(way, Way { interface: Some("lo".into()), ..Way::default() });
+    }
+
+    #[test]
+    fn a_lease_is_a_second_unless_somebody_says_otherwise() {
+        let on = [(NETWORK, "1"), (LEASE_MS, "2500")];
+        let lease = |settings, environment: &[_]| {
+            resolve(settings, environment).map(|way| way.unwrap().lease.as_millis())
+        };
+        assert_eq!(lease(Settings::default(), &on[..1]).unwrap(), 1_000);
+        assert_eq!(lease(Settings::default(), &on).unwrap(), 2_500);
+        let said = Settings { lease: Some(Duration::from_secs(5)), ..Settings::default() };
+        assert_eq!(lease(said, &on).unwrap(), 5_000);
+        for wrong in ["soon", "1", "10000000"] {
+            assert!(lease(Settings::default(), &[(NETWORK, "1"), (LEASE_MS, wrong)]).is_err());
+        }
     }
 }

@@ -44,6 +44,7 @@ impl Wire {
                 if first_align < 8 =>
             {
                 Err(Error::Setting {
+                    topic: None,
                     field: "dds_type",
                     value: format!("{name:?}"),
                     remedy: "elements that have a field of 8 bytes must begin with one, or CDR lays \
@@ -72,9 +73,10 @@ impl Wire {
         };
         head.push(&CDR_LE);
         if let Shape::Sequence { element, align, .. } = *shape {
-            let count = u32::try_from(bytes / element);
-            let limit = u64::from(u32::MAX) * element as u64;
-            let count = count.map_err(|_| Error::PayloadTooLarge { bytes: bytes as u64, limit })?;
+            let count = u32::try_from(bytes / element).map_err(|_| Error::Network {
+                doing: "publishing to other hosts",
+                reason: format!("a sequence has at most {} elements; send it in parts", u32::MAX),
+            })?;
             head.push(&count.to_le_bytes());
             if count > 0 {
                 head.push(&[0; 8][..padding(align)]);

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use myelin::Event;
+use myelin::{Event, Node, Topic};
 
 use crate::support::{WATCHDOG, until};
 use crate::two::{Hosts, heard, say};
@@ -48,6 +48,53 @@ pub(crate) fn take_slowly() {
     }
     assert_eq!((slow.lost(), fast.lost()), (0, 0));
 }
+
+/// CycloneDDS's own question comes with the heartbeat, an hour later: all acknowledgements that the
+/// publisher waits for are those that it has asked for itself.
+#[test]
+fn a_burst_waits_for_no_heartbeat() {
+    let Some(hosts) = Hosts::new() else { return };
+    let mut taker = hosts.other.run("take_a_burst");
+    taker.hears("ready");
+    let publisher = hosts.one.run_with("publish_a_burst", RARE_HEARTBEATS);
+    publisher.ends();
+    taker.ends();
+}
+
+const RARE_HEARTBEATS: &str = r#"<CycloneDDS><Domain><Internal>
+    <HeartbeatInterval min="3600 s" minsched="3600 s" max="3600 s">3600 s</HeartbeatInterval>
+    <PreEmptiveAckDelay>0 ms</PreEmptiveAckDelay>
+</Internal></Domain></CycloneDDS>"#;
+
+pub(crate) fn publish_a_burst() {
+    let node = node("publisher");
+    for depth in BURST_DEPTHS {
+        let publisher = burst(&node, depth).publisher().unwrap();
+        assert!(publisher.wait_for_match(1, WATCHDOG));
+        for number in 0..NUMBERS {
+            publisher.publish_copy(&number).unwrap();
+        }
+        until("all to have gone", || publisher.matched() == 0);
+    }
+}
+
+pub(crate) fn take_a_burst() {
+    let node = node("taker");
+    let subscribers = BURST_DEPTHS.map(|depth| burst(&node, depth).depth(64).subscriber().unwrap());
+    say("ready");
+    for mut subscriber in subscribers {
+        for number in 0..NUMBERS {
+            assert_eq!(*subscriber.receive(WATCHDOG).unwrap().expect("it goes on"), number);
+        }
+        assert_eq!(subscriber.lost(), 0);
+    }
+}
+
+fn burst(node: &Node, depth: u32) -> Topic<u64> {
+    node.topic(&format!("burst/{depth}")).depth(depth).reliable(WATCHDOG / 2)
+}
+
+const BURST_DEPTHS: [u32; 3] = [1, 8, 64];
 
 #[test]
 fn what_best_effort_loses_on_the_way_is_counted_and_what_is_too_large_is_told() {

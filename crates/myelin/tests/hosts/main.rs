@@ -3,6 +3,9 @@
 
 mod delivery;
 mod failures;
+mod interfaces;
+mod late;
+mod load;
 mod losses;
 mod matching;
 #[path = "../support/mod.rs"]
@@ -35,10 +38,28 @@ fn the_other_side() {
         "take_through_a_cut" => failures::take_through_a_cut(),
         "publish_until_killed" => failures::publish_until_killed(),
         "outlive_a_publisher" => failures::outlive_a_publisher(),
+        "film" => failures::film(),
+        "view" => failures::view(),
         "publish_to_the_vanished" => failures::publish_to_the_vanished(),
+        "publish_to_the_vanished_link" => failures::publish_to_the_vanished_link(),
+        "work_alone_then_publish" => interfaces::work_alone_then_publish(),
+        "work_alone_then_take" => interfaces::work_alone_then_take(),
+        "publish_map_early" => interfaces::publish_map_early(),
+        "take_map_late" => interfaces::take_map_late(),
+        "wait_for_the_named" => interfaces::wait_for_the_named(),
+        "be_there" => interfaces::be_there(),
+        "publish_for_long" => interfaces::publish_for_long(),
+        "take_for_long" => interfaces::take_for_long(),
+        "stay_matched" => load::stay_matched(),
+        "take_all_cores" => load::take_all_cores(),
         "vanish" => failures::vanish(),
         "publish_integers" => matching::other_type::<u64>(),
         "take_doubles" => matching::other_type_taken(),
+        "publish_past_the_late" => late::publish_past_the_late(),
+        "take_in_time" => late::take_in_time(),
+        "log_late" => late::log_late(),
+        "publish_a_burst" => losses::publish_a_burst(),
+        "take_a_burst" => losses::take_a_burst(),
         "publish_in_a_hurry" => losses::publish_in_a_hurry(),
         "take_slowly" => losses::take_slowly(),
         "publish_of_every_kind" => matching::publish_of_every_kind(),

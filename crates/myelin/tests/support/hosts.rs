@@ -1,6 +1,7 @@
 //! Two hosts for a test: network namespaces with a veth pair between them, each with a `/dev/shm` of
 //! its own. They have no names and vanish with their last process. Needs root.
 
+use std::ffi::OsStr;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::process::CommandExt;
 use std::process::{Child, ChildStdin, Command, Stdio};
@@ -28,19 +29,35 @@ pub struct Process {
 impl Hosts {
     /// `None`, and a word why, where there is no right to make them.
     pub fn new() -> Option<Hosts> {
+        let hosts = Hosts::apart()?;
+        hosts.connect();
+        Some(hosts)
+    }
+
+    /// Both, without a link.
+    pub fn apart() -> Option<Hosts> {
         if !rustix::process::geteuid().is_root() {
             println!("skipped: network namespaces are for root");
             return None;
         }
-        let (one, other) = (Host::new(), Host::new());
+        Some(Hosts { one: Host::new(), other: Host::new() })
+    }
+
+    /// Makes the link.
+    pub fn connect(&self) {
+        let Hosts { one, other } = self;
         let peer = other.0.child.id().to_string();
         let netns = ["type", "veth", "peer", "name", LINK, "netns", &peer];
         one.ip(&[&["link", "add", LINK][..], &netns].concat());
-        for (host, address) in [(&one, ONE), (&other, OTHER)] {
-            host.ip(&["addr", "add", &format!("{address}/24"), "dev", LINK]);
+        for (host, address) in [(one, ONE), (other, OTHER)] {
             host.ip(&["link", "set", LINK, "up"]);
+            host.address("add", address);
         }
-        Some(Hosts { one, other })
+    }
+
+    /// Takes the link away, with the interfaces at its ends.
+    pub fn disconnect(&self) {
+        self.one.ip(&["link", "del", LINK]);
     }
 
     /// Cuts the link, or mends it.
@@ -74,10 +91,17 @@ impl Host {
 
     /// As [`run`](Self::run), with a configuration of CycloneDDS.
     pub fn run_with(&self, role: &str, configuration: &str) -> Process {
+        let mut command = self.command(std::env::current_exe().unwrap());
+        command.env("CYCLONEDDS_URI", configuration);
+        Process::start(command, role)
+    }
+
+    /// A program on it, to be given arguments and started. Its working directory is the root.
+    pub fn command(&self, program: impl AsRef<OsStr>) -> Command {
         let mut command = Command::new("nsenter");
         command.args(["-t", &self.0.child.id().to_string(), "-n", "-m", "-i", "-u", "--"]);
-        command.arg(std::env::current_exe().unwrap()).env("CYCLONEDDS_URI", configuration);
-        Process::start(command, role)
+        command.arg(program);
+        command
     }
 
     /// What is in its `/dev/shm`.
@@ -87,7 +111,13 @@ impl Host {
         entries.map(|entry| entry.unwrap().path().display().to_string()).collect()
     }
 
-    fn ip(&self, arguments: &[&str]) {
+    /// Gives its end of the link an address (`add`) or takes it away (`del`).
+    pub fn address(&self, verb: &str, address: &str) {
+        self.ip(&["addr", verb, &format!("{address}/24"), "dev", LINK]);
+    }
+
+    /// Runs `ip` on it.
+    pub fn ip(&self, arguments: &[&str]) {
         let mut command = Command::new("nsenter");
         command.args(["-t", &self.0.child.id().to_string(), "-n", "--", "ip"]);
         assert!(command.args(arguments).status().unwrap().success(), "ip {arguments:?}");
@@ -128,6 +158,12 @@ impl Process {
         drop(self.stdin.take());
         while self.lines.recv_timeout(WATCHDOG).is_ok() {}
         assert!(self.child.wait().unwrap().success(), "{} has failed", self.role);
+    }
+
+    /// Sends it a signal.
+    pub fn signal(&self, signal: libc::c_int) {
+        // SAFETY: it is a child that has not been waited for.
+        assert_eq!(unsafe { libc::kill(self.child.id() as libc::pid_t, signal) }, 0);
     }
 
     /// Kills it.
@@ -184,6 +220,6 @@ pub fn be_a_host() {
 }
 
 const ROLE: &str = "MYELIN_TEST_ROLE";
-const LINK: &str = "veth0";
-const ONE: &str = "10.77.0.1";
+pub const LINK: &str = "veth0";
+pub const ONE: &str = "10.77.0.1";
 const OTHER: &str = "10.77.0.2";

@@ -21,10 +21,19 @@ pub fn ends<T: Payload + ?Sized>(topic: &Topic<T>) -> (Publisher<T>, Subscriber<
 }
 
 /// Waits for a condition; fails the test if it does not come true.
-pub fn until(what: &str, mut is_so: impl FnMut() -> bool) {
+pub fn until(what: &str, is_so: impl FnMut() -> bool) {
+    within(WATCHDOG, what, is_so);
+}
+
+/// As [`until`], for what happens within a second: well before the ten that others take for it.
+pub fn soon(what: &str, is_so: impl FnMut() -> bool) {
+    within(Duration::from_secs(6), what, is_so);
+}
+
+fn within(limit: Duration, what: &str, mut is_so: impl FnMut() -> bool) {
     let begun = Instant::now();
     while !is_so() {
-        assert!(begun.elapsed() < WATCHDOG, "waited in vain for: {what}");
+        assert!(begun.elapsed() < limit, "waited in vain for: {what}");
         std::thread::sleep(Duration::from_millis(1));
     }
 }

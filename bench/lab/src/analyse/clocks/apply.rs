@@ -9,7 +9,7 @@ use crate::record::RunSamples;
 /// How the clocks of a run's two ends stand to each other.
 #[derive(Clone, Debug, Default)]
 pub(crate) enum Clocks {
-    /// They are one.
+    /// They are one, on one host or in namespaces of it.
     #[default]
     One,
     /// They are two hosts', and were compared.
@@ -24,7 +24,7 @@ pub(crate) enum Clocks {
 }
 
 impl Clocks {
-    /// Whether the ends were on two hosts.
+    /// Whether the ends had clocks of their own.
     pub(crate) fn are_two(&self) -> bool {
         !matches!(self, Clocks::One)
     }
@@ -38,6 +38,13 @@ impl Clocks {
     }
 }
 
+/// Whether both ends read the clock of one machine, before and after: hosts that are namespaces of
+/// it share its clock, and nothing need be estimated.
+fn are_one(keeping: &[[Keeping; 2]]) -> bool {
+    let same = |[ping, pong]: &[Keeping; 2]| ping.clock.is_some() && ping.clock == pong.clock;
+    !keeping.is_empty() && keeping.iter().all(same)
+}
+
 /// Brings pong's stamps to ping's clock, if theirs was another's. Where nothing is known of it they
 /// are left as they are, and must not be compared with ping's.
 pub(crate) fn apply(
@@ -45,7 +52,7 @@ pub(crate) fn apply(
     topology: Topology,
     keeping: &[[Keeping; 2]],
 ) -> Clocks {
-    if topology != Topology::TwoHosts {
+    if topology != Topology::TwoHosts || are_one(keeping) {
         return Clocks::One;
     }
     let comparison = match Comparison::of(&samples.exchanges) {

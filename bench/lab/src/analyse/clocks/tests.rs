@@ -111,6 +111,7 @@ fn keeping(shift: Shift) -> Vec<[Keeping; 2]> {
         width_ns: 60,
         is_synchronised: true,
         error_max_ns: 500_000,
+        clock: None,
         ptp: Some(Ptp { grandmaster: "001d0f.fffe.e97aa2".into(), offset_ns: wrong_ns }),
     };
     let both = |at_ns: u64| {
@@ -193,6 +194,34 @@ fn pongs_stamps_are_brought_to_pings_clock_and_what_was_not_stamped_stays_so() {
     assert_eq!(Record { take_return_ns: 0, ..found }, Record { take_return_ns: 0, ..taken });
     samples.exchanges.clear();
     assert!(matches!(apply(&mut samples, Topology::TwoHosts, &[]), Clocks::Unknown(_)));
+}
+
+#[test]
+fn namespaces_of_one_machine_have_one_clock() {
+    let shift = Shift::new(2_000, 0.0).unwrap();
+    let named = |[ping, pong]: [Option<&str>; 2]| {
+        let mut keeping = keeping(shift);
+        for both in &mut keeping {
+            both[0].clock = ping.map(str::to_owned);
+            both[1].clock = pong.map(str::to_owned);
+        }
+        keeping
+    };
+    let exchanges = asked(3, &|at_ns| at_ns);
+    let taken = Record { id: 7, take_return_ns: BEGIN_NS, ..Record::default() };
+    let applied = |names| {
+        let (ping, pong, exchanges) = (vec![taken], vec![taken], exchanges.clone());
+        let mut samples = RunSamples { ping, pong, exchanges };
+        let clocks = apply(&mut samples, Topology::TwoHosts, &named(names));
+        (clocks, samples.pong[0].take_return_ns)
+    };
+    let (clocks, at_ns) = applied([Some("boot time:1"); 2]);
+    assert!(!clocks.are_two() && clocks.error_ns().is_none());
+    assert_eq!(at_ns, BEGIN_NS, "as it was stamped");
+    let (clocks, at_ns) = applied([Some("boot time:1"), Some("boot time:2")]);
+    assert!(clocks.are_two() && clocks.error_ns().is_some(), "time namespaces: {at_ns}");
+    assert!(applied([Some("a"), Some("b")]).0.are_two(), "two machines");
+    assert!(applied([None; 2]).0.are_two(), "shifted clocks, and records of earlier versions");
 }
 
 proptest! {

@@ -6,7 +6,7 @@ use super::super::view::{Entry, View, distinct};
 use super::super::words;
 use super::{Place, plain_columns};
 use crate::advise::choice::{Choice, NoChoice, Told};
-use crate::analyse::bootstrap::RUNS_MIN;
+use crate::stats::RUNS_MIN;
 
 pub(super) fn best(view: &View, places: &[Place]) -> Vec<Part> {
     let budget = &view.wishes.budget;

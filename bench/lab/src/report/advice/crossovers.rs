@@ -8,7 +8,7 @@ use super::super::view::{Group, Traits, View};
 use super::super::words;
 use super::plain_columns;
 use crate::advise::crossover::{Crossover, From, Point, crossover};
-use crate::analyse::bootstrap::RUNS_MIN;
+use crate::stats::RUNS_MIN;
 
 pub(super) fn crossovers(view: &View) -> Vec<Part> {
     let part = |group: &Group| {

@@ -42,8 +42,8 @@ pub(super) fn gains(view: &View) -> Vec<Part> {
             title: format!("What tuning gains: {}", group.title()),
             tables: vec![Table {
                 caption:
-                    "how many times lower, with 95 % interval; ≈ no difference, ? too noisy to \
-                          tell; below 1 it costs"
+                    "how many times lower, with the bounds that the intervals leave; ≈ no difference, \
+                           ? too noisy or too few runs to tell; below 1 it costs"
                         .to_owned(),
                 columns: columns.collect(),
                 rows,

@@ -177,7 +177,7 @@ pub(super) fn write(view: &View, directory: &Path) -> Result<(), Error> {
 }
 
 const REMARK: &str = "Of what lost nothing, was valid and kept its rate, the lowest p99 is advised; \
-where others cannot be told from it by their 95 % intervals over runs, the lowest p50 of these. \
+where others cannot be told from it by their intervals over runs, the lowest p50 of these. \
 Systems that sleep, poll or are called compete: what polling costs is in the CPU. Systems in one \
 process and in two do not. Of what goes back to back, the CPU is that of an endless loop: ask a \
 budget of scenarios with a rate. All of it is of this host. Another budget: myelin bench report DIR \

@@ -18,6 +18,8 @@ function makeQueue() {
     }
     for (const job of jobs) if (job.due && near.has(job.part)) draw(job);
   }, { rootMargin: "400px" });
+  // What is folded has no width to be drawn to.
+  const isOpen = (part) => !part.closest("details:not([open])");
   let waiting = false;
   function later() {
     if (waiting) return;
@@ -26,7 +28,7 @@ function makeQueue() {
     setTimeout(() => {
       waiting = false;
       for (const until = performance.now() + 12; performance.now() < until;) {
-        const job = jobs.find((job) => job.due);
+        const job = jobs.find((job) => job.due && isOpen(job.part));
         if (!job) {
           document.documentElement.dataset.drawn = "yes";
           return;
@@ -50,6 +52,7 @@ function makeQueue() {
       }
       later();
     },
+    later,
     all() {
       for (const job of jobs) if (job.due) draw(job);
     },

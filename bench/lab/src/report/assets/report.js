@@ -207,7 +207,12 @@
     changed();
   }
 
+  function unfold(target) {
+    for (let at = target.closest("details"); at; at = at.parentElement.closest("details")) at.open = true;
+  }
+
   function goTo(target) {
+    unfold(target);
     target.scrollIntoView();
     target.setAttribute("tabindex", target.getAttribute("tabindex") ?? "-1");
     target.focus({ preventScroll: true });
@@ -241,7 +246,7 @@
 
   /** The section of plots that the reader has reached. */
   function sectionInSight() {
-    const sections = all("#plots > section").filter((section) => section.getBoundingClientRect().top < innerHeight / 2);
+    const sections = all("#plots > section").filter((section) => !section.closest("details:not([open])") && section.getBoundingClientRect().top < innerHeight / 2);
     return sections.at(-1)?.id;
   }
 
@@ -249,7 +254,12 @@
   const at = view.read();
   show();
   // A link may name a section of plots to begin at.
-  if (at && all("#plots > section").some((section) => section.id === at)) byId(at).scrollIntoView();
+  if (at && all("#plots > section").some((section) => section.id === at)) {
+    unfold(byId(at));
+    byId(at).scrollIntoView();
+  }
+  // Events of details do not rise.
+  document.addEventListener("toggle", queue.later, true);
   document.addEventListener("change", readControls);
   document.addEventListener("click", press);
   byId("course-plots")?.addEventListener("keydown", (event) => {

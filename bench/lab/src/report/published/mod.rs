@@ -22,7 +22,7 @@ pub use images::Images;
 pub(super) use markdown::markdown;
 pub use modules::{CyberRt, Module};
 
-use super::html::GlanceTable;
+use super::html::TableOnPage;
 use super::table::Table;
 use super::view::{Entry, Group, View};
 use super::words;
@@ -136,10 +136,10 @@ fn dash() -> String {
 }
 
 fn on_page<S: Serializer>(tables: &[Table], serializer: S) -> Result<S::Ok, S::Error> {
-    serializer.collect_seq(tables.iter().map(GlanceTable::new))
+    serializer.collect_seq(tables.iter().map(TableOnPage::new))
 }
 
 /// What every reader of published tables must be told.
 pub(super) const REMARK: &str = "Measured on other machines: compare shapes and ratios, not \
-values. Microseconds. “–”: not published, not measured here, or fewer than ten samples lie beyond; \
+values. Microseconds. “–”: not published, not measured here, or too few samples lie beyond; \
 ✗: invalid here.";

@@ -54,7 +54,7 @@ impl Shape<'_, '_> {
         Comparison {
             caption: format!("Gains in per cent by size ({})", self.group.scenario),
             remark: "Change of p50, below zero is faster: p50 of the first over that of the second, \
-                     less one. Of ours with the bounds that the 95 % intervals leave; ≈ no \
+                     less one. Of ours with the bounds that the intervals leave; ≈ no \
                      difference, ? too noisy or too few runs to tell. Where round trips on one core \
                      and across cores are mixed here, p50 is that across cores, here and in the two \
                      tables that follow.",
@@ -90,7 +90,7 @@ impl Shape<'_, '_> {
         Comparison {
             caption: format!("Growth with size ({})", self.group.scenario),
             remark: "p50 of the larger over p50 of the smaller; of ours with the bounds that the \
-                     95 % intervals leave. 64 B is the smallest size measured that is not empty.",
+                     intervals leave. 64 B is the smallest size measured that is not empty.",
             labels: vec!["system", "tuning"],
             pairs: starts.iter().map(head).collect(),
             rows: Configuration::ALL.map(row).into(),
@@ -114,7 +114,7 @@ impl Shape<'_, '_> {
         Comparison {
             caption: format!("Best configuration and tiers by size ({})", self.group.scenario),
             remark: "The four configurations by p50. A tier is its fastest and all that cannot be \
-                     told from it: 95 % intervals that overlap, or less than 2 % between them. \
+                     told from it: intervals that overlap, or less than 2 % between them. \
                      Without intervals, as of published figures and of fewer than five runs, those \
                      of the same value are a tier.",
             labels: vec!["payload"],

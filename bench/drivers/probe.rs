@@ -1,0 +1,62 @@
+//! What the build scripts of drivers of C libraries share: to ask pkg-config for a library, to link
+//! it, and to say what is missing. A file and no crate: build scripts take it in by its path.
+
+use std::path::Path;
+use std::process::Command;
+
+use pkg_config::{Config, Error, Library};
+
+/// Finds a library without telling cargo to link it: ours has to come first.
+pub fn config() -> Config {
+    let mut config = Config::new();
+    config.cargo_metadata(false).env_metadata(true);
+    config
+}
+
+/// Links a library, after what has been linked so far.
+pub fn link(library: &Library) {
+    for path in &library.link_paths {
+        println!("cargo:rustc-link-search=native={}", path.display());
+    }
+    for name in &library.libs {
+        println!("cargo:rustc-link-lib={name}");
+    }
+}
+
+/// Sets `variable` to what is missing. The script runs again when pkg-config's files change: what has
+/// to come may be a library that the one asked for requires, and changes none of its own files.
+pub fn say_missing(variable: &str, reason: &str) {
+    println!("cargo:rustc-env={variable}={reason}");
+    let asked = Command::new("pkg-config").args(["--variable", "pc_path", "pkg-config"]).output();
+    match asked {
+        Ok(output) => {
+            let folders = String::from_utf8_lossy(&output.stdout);
+            // For what does not exist, cargo would run the script at every build.
+            for folder in folders.trim().split(':').filter(|folder| Path::new(folder).is_dir()) {
+                println!("cargo:rerun-if-changed={folder}");
+            }
+        }
+        Err(_) => println!("cargo:rerun-if-changed=/usr/bin/pkg-config"),
+    }
+}
+
+/// What to tell the user who has no `name`, which the Debian packages `packages` bring.
+pub fn missing(name: &str, packages: &str, error: &Error) -> String {
+    match error {
+        Error::Command { .. } => format!("not installed: apt-get install pkg-config {packages}"),
+        Error::Failure { output, .. } | Error::ProbeFailure { output, .. } => {
+            not_found(name, packages, &String::from_utf8_lossy(&output.stderr))
+        }
+        _ => not_found(name, packages, ""),
+    }
+}
+
+/// The same by what pkg-config `said`: a library can be there and one that it requires not.
+pub fn not_found(name: &str, packages: &str, said: &str) -> String {
+    let mut absent = said.lines().filter_map(|line| {
+        let (absent, _) = line.strip_prefix("Package ")?.split_once(" was not found")?;
+        (absent != name).then_some(absent)
+    });
+    let which = absent.next().map(|absent| format!("{absent}, which {name} requires; "));
+    format!("not installed: {}apt-get install {packages}", which.unwrap_or_default())
+}

@@ -1,0 +1,144 @@
+//! The answer at a glance: what was asked, whether it may be believed, one picture of each scenario,
+//! and at most [`SENTENCES_MAX`] sentences. Page, terminal and Markdown open with it.
+//!
+//! This module and [`sentences`] know no format; `page` and `terminal` print.
+
+mod axis;
+mod markdown;
+mod page;
+mod picture;
+mod sentences;
+mod terminal;
+
+use super::host;
+use super::validity::{CELLS, Check, Level, MESSAGES, MISSING, RECORDS, REMARKS, checks};
+use super::view::{View, distinct};
+use super::words;
+pub(super) use markdown::markdown;
+pub(super) use page::OnPage;
+pub(super) use picture::Picture;
+pub(super) use sentences::Sentence;
+pub(super) use terminal::render;
+
+/// See the module.
+pub(super) struct Glance<'a> {
+    /// `Round trips of 18 systems`.
+    pub title: String,
+    /// Scenarios, where the processes ran, and the machine.
+    pub circumstances: String,
+    pub trust: Trust,
+    /// Of each scenario, in plan order.
+    pub pictures: Vec<Picture<'a>>,
+    pub sentences: Vec<Sentence>,
+}
+
+/// Whether the figures may be believed.
+pub(super) struct Trust {
+    pub level: Level,
+    /// Whether cells are invalid, or records damaged.
+    is_broken: bool,
+    /// `112 of 112 cells valid; 2 483 100 sent: all answered once, in order, unaltered`.
+    pub finding: String,
+    /// What a reader has to know, the gravest first.
+    pub to_know: Vec<String>,
+}
+
+impl<'a> Glance<'a> {
+    pub(super) fn new(view: &'a View<'a>) -> Self {
+        let pictures = picture::pictures(view);
+        let sentences = pictures.first().map(|first| sentences::of(view, first));
+        let kinds = view.scenarios().len();
+        let systems = words::plural(systems(view), "system");
+        let title = match pictures.first() {
+            Some(first) if kinds == 1 => format!("{} of {systems}", first.what),
+            _ => format!("{} with {systems}", words::plural(kinds, "scenario")),
+        };
+        let point =
+            pictures.first().filter(|_| kinds == 1).map(|first| first.circumstances.clone());
+        let scenarios = view.scenarios().join(", ");
+        let machine = host::brief(&view.analysis.summary.host);
+        let parts = [Some(scenarios), point.filter(|it| !it.is_empty()), Some(machine)];
+        Self {
+            title,
+            circumstances: parts.into_iter().flatten().collect::<Vec<_>>().join(" · "),
+            trust: Trust::new(&checks(view)),
+            pictures,
+            sentences: sentences.unwrap_or_default(),
+        }
+    }
+}
+
+impl Trust {
+    fn new(checks: &[Check]) -> Self {
+        let opens = |check: &&Check| OPENING.contains(&check.title);
+        let finding = checks.iter().filter(opens).map(|check| match check.title {
+            CELLS => check.finding.replace(" valid", " cells valid"),
+            _ => check.finding.clone(),
+        });
+        let finding = finding.collect::<Vec<_>>().join("; ");
+        let is_doubt = |it: &&Check| it.level != Level::Good && it.title != MESSAGES;
+        let mut doubts: Vec<&Check> = checks.iter().filter(is_doubt).collect();
+        doubts.sort_by_key(|check| std::cmp::Reverse(check.level));
+        let is_broken =
+            |check: &Check| check.level == Level::Bad && BREAKING.contains(&check.title);
+        Self {
+            is_broken: checks.iter().any(is_broken),
+            level: checks.iter().map(|check| check.level).max().unwrap_or(Level::Good),
+            finding,
+            to_know: doubts.into_iter().map(doubt).collect(),
+        }
+    }
+
+    pub(super) fn sign(&self) -> &'static str {
+        if self.level == Level::Bad { "✗" } else { "✔" }
+    }
+
+    /// In a few words.
+    pub(super) fn words(&self) -> &'static str {
+        match self.level {
+            Level::Bad if self.is_broken => "Not all of it can be believed",
+            Level::Bad => "Believe it with care",
+            Level::Good | Level::Caution => "It can be believed",
+        }
+    }
+}
+
+/// A finding with the names that matter most.
+fn doubt(check: &Check) -> String {
+    let named = check.particulars.iter().take(PARTICULARS_MAX);
+    let named: Vec<&str> = match check.title {
+        MISSING | REMARKS | RECORDS | CELLS => named.map(String::as_str).collect(),
+        _ => Vec::new(),
+    };
+    let more = check.particulars.len().saturating_sub(PARTICULARS_MAX);
+    let more =
+        if more > 0 && !named.is_empty() { format!("; and {more} more") } else { String::new() };
+    match named.is_empty() {
+        true => format!("{}: {}", check.title, check.finding),
+        false => format!("{}: {}: {}{more}", check.title, check.finding, named.join("; ")),
+    }
+}
+
+/// How many systems were under test.
+fn systems(view: &View) -> usize {
+    let number = |is_floor: bool| {
+        let entries = view.entries().filter(move |entry| entry.system.floor == is_floor);
+        distinct(entries.map(|entry| entry.system.name)).len()
+    };
+    match number(false) {
+        0 => number(true),
+        peers => peers,
+    }
+}
+
+/// Checks whose findings say what was measured, good or bad.
+const OPENING: [&str; 2] = [CELLS, MESSAGES];
+
+/// Checks that, if bad, say that figures are missing or wrong.
+const BREAKING: [&str; 2] = [CELLS, RECORDS];
+
+/// Of one kind of doubt.
+const PARTICULARS_MAX: usize = 2;
+
+/// More is not read.
+pub(super) const SENTENCES_MAX: usize = 5;

@@ -1,0 +1,478 @@
+//! The one picture of a scenario: systems ranked, or, where a parameter takes many values, latency
+//! against it.
+
+use std::cmp::Ordering;
+
+use myelin_bench_kit::protocol::{Topology, Wait, Workload};
+
+use crate::report::plots::memory_mb;
+use crate::report::sweep::Parameter;
+use crate::report::view::{Entry, Group, Traits, View, distinct, tuning_rank};
+use crate::report::words;
+use crate::summary::Params;
+
+/// See the module.
+pub(in crate::report) struct Picture<'a> {
+    pub scenario: &'a str,
+    /// `Round trips`.
+    pub what: &'static str,
+    /// Topology and rate, where they are the same for all.
+    pub circumstances: String,
+    pub quantity: Quantity,
+    /// In the order in which they are shown.
+    pub tunings: Vec<&'a str>,
+    pub drawing: Drawing<'a>,
+}
+
+/// What is drawn, on a logarithmic axis.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(in crate::report) struct Quantity {
+    /// The ends of a line.
+    pub low: &'static str,
+    pub high: &'static str,
+    pub unit: &'static str,
+    /// Whether the largest comes first.
+    pub is_rate: bool,
+}
+
+/// How it is drawn.
+pub(in crate::report) enum Drawing<'a> {
+    Ranking(Ranking<'a>),
+    Curves(Vec<Curves<'a>>),
+}
+
+/// Systems ranked by what they do at the first point.
+pub(in crate::report) struct Ranking<'a> {
+    pub panels: Vec<Panel>,
+    pub sections: Vec<Section<'a>>,
+}
+
+/// One point of the scenario: a payload, a rate, a module.
+pub(in crate::report) struct Panel {
+    pub label: String,
+}
+
+/// Systems that wait alike.
+pub(in crate::report) struct Section<'a> {
+    pub title: String,
+    /// The same in a sentence: `systems that sleep`.
+    pub who: &'static str,
+    pub wait: Wait,
+    /// Of each panel: what the primitive that waits alike takes, at the tuning that ranks.
+    pub floors: Vec<Option<f64>>,
+    /// Its name; the same in all panels.
+    pub floor: Option<String>,
+    pub rows: Vec<Row<'a>>,
+}
+
+/// A system.
+pub(in crate::report) struct Row<'a> {
+    pub system: Traits<'a>,
+    /// The one that ranks.
+    tuning: &'a str,
+    /// Of each panel, in the order of the tunings.
+    pub marks: Vec<Vec<Mark<'a>>>,
+}
+
+/// What a cell has come to.
+pub(in crate::report) struct Mark<'a> {
+    pub entry: &'a Entry<'a>,
+    pub low: f64,
+    /// Absent where it was withheld.
+    pub high: Option<f64>,
+}
+
+/// Lines of systems against one parameter, at one tuning.
+pub(in crate::report) struct Curves<'a> {
+    /// What sets the panel apart.
+    pub label: String,
+    pub tuning: &'a str,
+    pub parameter: &'static str,
+    /// Ascending, with their labels.
+    pub values: Vec<(f64, String)>,
+    /// The lowest in the mean first; of rates the highest.
+    pub curves: Vec<Curve<'a>>,
+}
+
+/// One system; a mark for each value at which it was measured.
+pub(in crate::report) struct Curve<'a> {
+    pub system: &'a str,
+    pub is_floor: bool,
+    pub marks: Vec<(f64, Mark<'a>)>,
+}
+
+/// Of every scenario.
+pub(super) fn pictures<'a>(view: &'a View<'a>) -> Vec<Picture<'a>> {
+    let of = |scenario| {
+        let entries = view.entries().filter(move |entry| entry.cell.scenario == scenario);
+        picture(view, scenario, entries.collect())
+    };
+    view.scenarios().into_iter().filter_map(of).collect()
+}
+
+fn picture<'a>(
+    view: &'a View<'a>,
+    scenario: &'a str,
+    entries: Vec<&'a Entry<'a>>,
+) -> Option<Picture<'a>> {
+    let workload = entries.first()?.cell.workload;
+    let quantity = Quantity::of(workload);
+    let mut tunings = distinct(entries.iter().map(|entry| entry.cell.tuning.as_str()));
+    tunings.sort_by_key(|tuning| tuning_rank(tuning));
+    let points = points(&entries);
+    let drawing = match points.len() > PANELS_MAX {
+        true => curves(&entries, &tunings).map(Drawing::Curves),
+        false => None,
+    };
+    let drawing = drawing.unwrap_or_else(|| {
+        let points = &points[..points.len().min(PANELS_MAX)];
+        let tuning = tunings.last().copied().unwrap_or_default();
+        let has_peers = entries.iter().any(|entry| !entry.system.floor);
+        let ranked = Ranked { view, entries: &entries, points, tuning, has_peers };
+        Drawing::Ranking(ranked.ranking())
+    });
+    Some(Picture {
+        scenario,
+        what: what(workload),
+        circumstances: common(view, scenario),
+        quantity,
+        tunings,
+        drawing,
+    })
+}
+
+impl Quantity {
+    fn of(workload: Workload) -> Self {
+        let (low, high, unit, is_rate) = match workload {
+            Workload::Flood => ("without loss", "taken", "messages a second", true),
+            Workload::Startup => ("mean", "slowest", "µs", false),
+            _ => ("p50", "p99", "µs", false),
+        };
+        Self { low, high, unit, is_rate }
+    }
+
+    fn mark<'a>(self, entry: &'a Entry<'a>) -> Option<Mark<'a>> {
+        let cell = entry.cell;
+        let (low, high) = match cell.workload {
+            Workload::Flood => (cell.lossless_per_s.or(cell.taken_per_s)?, cell.taken_per_s),
+            Workload::Startup => {
+                let first = cell.first_sample_us.as_ref()?;
+                (first.mean, Some(first.max))
+            }
+            _ => (entry.typical_p50()?, entry.typical_p99()),
+        };
+        (cell.valid && low > 0.0).then_some(Mark { entry, low, high })
+    }
+
+    /// In six places at most: as [`words::brief_us`], of rates `12 k` or `1.2 M`.
+    pub(super) fn brief(self, value: f64) -> String {
+        match value {
+            v if !self.is_rate => words::brief_us(v),
+            v if v >= 1e6 => format!("{:.1} M", v / 1e6),
+            v if v >= 1e4 => format!("{:.0} k", v / 1e3),
+            v => words::amount(v),
+        }
+    }
+
+    /// With all figures that are known.
+    pub(super) fn exact(self, value: f64) -> String {
+        if self.is_rate { words::amount(value) } else { words::us(value) }
+    }
+
+    /// Both ends of what a cell has come to; a dash for what is withheld.
+    pub(super) fn ends(self, mark: &Mark) -> [String; 2] {
+        let high = mark.high.map(|high| self.brief(high));
+        [self.brief(mark.low), high.unwrap_or_else(|| words::WITHHELD.to_owned())]
+    }
+
+    /// The better of two first.
+    fn order(self, a: f64, b: f64) -> Ordering {
+        if self.is_rate { b.total_cmp(&a) } else { a.total_cmp(&b) }
+    }
+}
+
+impl<'a> Mark<'a> {
+    pub(super) fn tuning(&self) -> &'a str {
+        &self.entry.cell.tuning
+    }
+
+    /// CPU of all processes for each message, µs.
+    pub(super) fn cpu(&self) -> String {
+        words::brief_us(self.entry.cell.cpu_us_per_message)
+    }
+
+    /// Memory of all processes, MB; empty where it is not known.
+    pub(super) fn memory(&self) -> String {
+        memory_mb(self.entry).map_or_else(String::new, |memory| format!("{memory:.0}"))
+    }
+
+    /// Whether messages were lost that were not to be.
+    pub(super) fn is_lossy(&self) -> bool {
+        self.entry.is_steady() && self.entry.cell.lost > 0
+    }
+}
+
+fn what(workload: Workload) -> &'static str {
+    match workload {
+        Workload::Roundtrip => "Round trips",
+        Workload::Stream => "Streams",
+        Workload::Image => "Images",
+        Workload::Publish => "Publish calls",
+        Workload::Flood => "Floods",
+        Workload::Startup => "Start-ups",
+    }
+}
+
+/// What all groups of a scenario have in common, in words.
+fn common(view: &View, scenario: &str) -> String {
+    let groups = view.groups.iter().filter(|group| group.scenario == scenario);
+    let fans = view.fans.iter().filter(|fan| fan.scenario == scenario);
+    let all: Vec<&str> = groups
+        .map(|group| group.circumstances.as_str())
+        .chain(fans.map(|fan| fan.circumstances.as_str()))
+        .collect();
+    let first = all.first().copied().unwrap_or_default().split(" · ");
+    let is_common = |part: &&str| all.iter().all(|other| other.split(" · ").any(|it| it == *part));
+    first.filter(is_common).collect::<Vec<_>>().join(" · ")
+}
+
+/// Parameter points in plan order, without what only describes a system.
+fn points(entries: &[&Entry]) -> Vec<Params> {
+    distinct(entries.iter().map(|entry| point(&entry.cell.params)))
+}
+
+fn point(params: &Params) -> Params {
+    let mut point = params.clone();
+    (point.reliability, point.depth, point.wait) = (None, None, Wait::None);
+    point
+}
+
+/// What sets a point apart from the others.
+fn label(params: &Params, all: &[Params]) -> String {
+    let differs = |of: fn(&Params) -> String| distinct(all.iter().map(of)).len() > 1;
+    let size: fn(&Params) -> String = |params| words::size(params);
+    let rate: fn(&Params) -> String = |params| words::rate(params.rate_hz);
+    let mut parts: Vec<String> = params.module.iter().cloned().collect();
+    if !differs(rate) || differs(size) {
+        parts.push(size(params));
+    }
+    if differs(rate) {
+        parts.push(rate(params));
+    }
+    parts.extend(params.arrivals.clone());
+    for (place, (number, noun)) in words::counts(params).into_iter().enumerate() {
+        if distinct(all.iter().map(|other| words::counts(other)[place].0)).len() > 1 {
+            parts.push(words::plural(number as usize, noun));
+        }
+    }
+    parts.join(", ")
+}
+
+/// The cells of a scenario that are ranked, with the tuning by which they are.
+struct Ranked<'v, 'a> {
+    view: &'a View<'a>,
+    entries: &'v [&'a Entry<'a>],
+    points: &'v [Params],
+    tuning: &'a str,
+    /// Whether there is anything but floors, which then are drawn and not ranked.
+    has_peers: bool,
+}
+
+impl<'a> Ranked<'_, 'a> {
+    fn ranking(&self) -> Ranking<'a> {
+        let shown = || self.entries.iter().filter(|it| !(self.has_peers && it.system.floor));
+        let mut manners = distinct(shown().map(|it| (it.system.topology, it.system.wait)));
+        manners.sort_by_key(|&(topology, wait)| (topology as u8, rank(wait)));
+        let section = |manner: (Topology, Wait)| {
+            let own = shown().filter(|it| (it.system.topology, it.system.wait) == manner);
+            self.section(manner, &own.copied().collect::<Vec<_>>())
+        };
+        let sections = manners.into_iter().map(section);
+        let label = |point: &Params| Panel { label: label(point, self.points) };
+        Ranking {
+            panels: self.points.iter().map(label).collect(),
+            sections: sections.filter(|section| !section.rows.is_empty()).collect(),
+        }
+    }
+
+    fn section(&self, (topology, wait): (Topology, Wait), own: &[&'a Entry<'a>]) -> Section<'a> {
+        let mut rows: Vec<Row> = systems(own).map(|system| self.row(system, own)).collect();
+        rows.retain(|row| row.marks.iter().any(|marks| !marks.is_empty()));
+        rows.sort_by(|a, b| match (a.rank(), b.rank()) {
+            (Some(a), Some(b)) => self.quantity().order(a, b),
+            (a, b) => b.is_some().cmp(&a.is_some()),
+        });
+        let floors: Vec<_> = self.points.iter().map(|point| self.floor(point, wait)).collect();
+        let named = floors.iter().flatten().next().map(|entry| entry.system.name);
+        let of_named = |floor: &Option<&Entry>| {
+            let same = floor.filter(|entry| Some(entry.system.name) == named);
+            same.and_then(Entry::typical_p50)
+        };
+        let (title, who) = manner(topology, wait);
+        Section {
+            title,
+            who,
+            wait,
+            floors: floors.iter().map(of_named).collect(),
+            floor: named.map(str::to_owned),
+            rows,
+        }
+    }
+
+    fn row(&self, system: Traits<'a>, own: &[&'a Entry<'a>]) -> Row<'a> {
+        let at = |wanted: &Params| {
+            let is_here = |entry: &&&Entry| {
+                entry.system.name == system.name && point(&entry.cell.params) == *wanted
+            };
+            let here = own.iter().filter(is_here);
+            let mut marks: Vec<_> = here.filter_map(|it| self.quantity().mark(it)).collect();
+            marks.sort_by_key(|mark| tuning_rank(mark.tuning()));
+            marks
+        };
+        Row { system, tuning: self.tuning, marks: self.points.iter().map(at).collect() }
+    }
+
+    /// What the primitive that waits alike takes at a point.
+    fn floor(&self, wanted: &Params, wait: Wait) -> Option<&'a Entry<'a>> {
+        let scenario = self.entries.first()?.cell.scenario.as_str();
+        let is_here = |group: &&Group| {
+            let mut points = group.entries.iter().map(|entry| point(&entry.cell.params));
+            group.scenario == scenario && points.any(|it| it == *wanted)
+        };
+        let group = self.view.groups.iter().find(is_here)?;
+        let is_fit = self.has_peers && group.is_steady();
+        group.floor(self.tuning, wanted.payload_bytes, wait).filter(|_| is_fit)
+    }
+
+    fn quantity(&self) -> Quantity {
+        Quantity::of(self.entries[0].cell.workload)
+    }
+}
+
+impl<'a> Row<'a> {
+    /// What it is ranked by: the first panel in which it has anything.
+    fn rank(&self) -> Option<f64> {
+        (0..self.marks.len()).find_map(|panel| self.mark(panel)).map(|mark| mark.low)
+    }
+
+    /// What it has in a panel at the tuning that ranks.
+    pub(in crate::report) fn mark(&self, panel: usize) -> Option<&Mark<'a>> {
+        self.marks.get(panel)?.iter().find(|mark| mark.tuning() == self.tuning)
+    }
+}
+
+impl Curves<'_> {
+    /// What sets the panel apart, and the tuning.
+    pub(super) fn title(&self) -> String {
+        let parts = [self.label.as_str(), self.tuning];
+        parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(", ")
+    }
+
+    /// So many values at most: of more than that every second, third and so on; the last always.
+    pub(super) fn labelled(&self, most: usize) -> impl Iterator<Item = &(f64, String)> {
+        let step = self.values.len().div_ceil(most.max(1)).max(1);
+        let last = self.values.len().saturating_sub(1);
+        let is_shown = move |at: usize| (last - at).is_multiple_of(step);
+        self.values.iter().enumerate().filter(move |(at, _)| is_shown(*at)).map(|(_, it)| it)
+    }
+}
+
+/// Lines against the parameter with the most values; `None` if no parameter has three.
+fn curves<'a>(entries: &[&'a Entry<'a>], tunings: &[&'a str]) -> Option<Vec<Curves<'a>>> {
+    let number = |parameter: &Parameter| {
+        distinct(entries.iter().filter_map(|entry| parameter.of(&entry.cell.params))).len()
+    };
+    let parameter = Parameter::ALL.into_iter().rev().max_by_key(number)?;
+    if number(&parameter) < 3 {
+        return None;
+    }
+    let rest = |entry: &Entry| parameter.rest(&entry.cell.params);
+    let rests = distinct(entries.iter().map(|entry| rest(entry)));
+    // Of many, the first and the last: the others are in the plots.
+    let ends = distinct([rests.first(), rests.last()].into_iter().flatten());
+    let panel = |wanted: &Params, tuning: &'a str| {
+        let is_here = |entry: &&&Entry| entry.cell.tuning == tuning && rest(entry) == *wanted;
+        let own: Vec<&Entry> = entries.iter().filter(is_here).copied().collect();
+        let label = if ends.len() > 1 { label(wanted, &rests) } else { String::new() };
+        Curves {
+            label,
+            tuning,
+            parameter: parameter.name(),
+            values: values(parameter, &own),
+            curves: lines(parameter, &own),
+        }
+    };
+    let panels = ends.iter().flat_map(|wanted| tunings.iter().map(move |tuning| (wanted, tuning)));
+    let panels = panels.map(|(wanted, tuning)| panel(wanted, tuning));
+    Some(panels.filter(|panel| !panel.curves.is_empty()).take(PANELS_MAX).collect())
+}
+
+/// What the parameter is in these cells, ascending, with its label.
+fn values(parameter: Parameter, own: &[&Entry]) -> Vec<(f64, String)> {
+    let labelled = own.iter().filter_map(|entry| {
+        let value = parameter.of(&entry.cell.params)?;
+        Some((value, parameter.label(entry.cell, value)))
+    });
+    let mut values: Vec<(f64, String)> = labelled.collect();
+    values.sort_by(|a, b| a.0.total_cmp(&b.0));
+    values.dedup_by_key(|(value, _)| *value);
+    values
+}
+
+/// A curve for each system that was measured, the best in the mean first.
+fn lines<'a>(parameter: Parameter, own: &[&'a Entry<'a>]) -> Vec<Curve<'a>> {
+    let Some(first) = own.first() else { return Vec::new() };
+    let quantity = Quantity::of(first.cell.workload);
+    let curve = |system: Traits<'a>| {
+        let entries = own.iter().filter(|entry| entry.system.name == system.name);
+        let mark = |entry: &&'a Entry<'a>| {
+            Some((parameter.of(&entry.cell.params)?, quantity.mark(entry)?))
+        };
+        let marks = entries.filter_map(mark).collect();
+        Curve { system: system.name, is_floor: system.floor, marks }
+    };
+    let mut curves: Vec<Curve> = systems(own).map(curve).collect();
+    curves.retain(|curve| !curve.marks.is_empty());
+    let mean_ln = |curve: &Curve| {
+        let sum: f64 = curve.marks.iter().map(|(_, mark)| mark.low.ln()).sum();
+        sum / curve.marks.len() as f64
+    };
+    curves.sort_by(|a, b| quantity.order(mean_ln(a), mean_ln(b)));
+    curves
+}
+
+/// Each system once, in plan order.
+fn systems<'a>(own: &[&'a Entry<'a>]) -> impl Iterator<Item = Traits<'a>> {
+    let names = distinct(own.iter().map(|entry| entry.system.name)).into_iter();
+    names.filter_map(|name| own.iter().map(|it| it.system).find(|system| system.name == name))
+}
+
+/// The order of sections: what leaves cores to others first.
+fn rank(wait: Wait) -> u8 {
+    match wait {
+        Wait::Block | Wait::None => 0,
+        Wait::Callback => 1,
+        Wait::Adaptive => 2,
+        Wait::Predictive => 3,
+        Wait::Poll => 4,
+    }
+}
+
+/// A section's title, and the same in a sentence.
+fn manner(topology: Topology, wait: Wait) -> (String, &'static str) {
+    let (manner, who) = match wait {
+        Wait::Block => ("sleep until woken", "systems that sleep"),
+        Wait::Callback => ("call a function", "systems that call a function"),
+        Wait::Adaptive => ("spin, then sleep", "systems that spin before they sleep"),
+        Wait::Predictive => ("predict, spin when a message is due", "systems that predict"),
+        Wait::Poll => ("poll (costs a core)", "systems that poll"),
+        Wait::None => ("simulated", "simulated systems"),
+    };
+    match topology {
+        Topology::OneProcess => (format!("{manner}, in one process"), who),
+        Topology::TwoProcesses | Topology::TwoHosts => (manner.to_owned(), who),
+    }
+}
+
+/// Points that stand side by side; of more a curve is drawn.
+const PANELS_MAX: usize = 4;

@@ -1,0 +1,353 @@
+//! What a person would say of the first picture, in at most five sentences.
+//!
+//! Each is left out where there is nothing to say. A difference is one where the verdict is; of
+//! others it is said that they cannot be told from noise.
+
+use myelin_bench_kit::protocol::{Transport, Wait};
+
+use super::SENTENCES_MAX;
+use super::picture::{Curves, Drawing, Mark, Picture, Ranking, Section};
+use crate::report::verdict::{Kind, Verdict};
+use crate::report::view::{Entry, View, distinct, tuning_rank};
+use crate::report::words;
+
+/// A sentence, and the words that it begins with, set off.
+pub(in crate::report) struct Sentence {
+    pub lead: String,
+    pub rest: String,
+}
+
+impl Sentence {
+    fn new(lead: impl Into<String>, rest: impl Into<String>) -> Self {
+        Self { lead: lead.into(), rest: rest.into() }
+    }
+
+    pub(in crate::report) fn text(&self) -> String {
+        format!("{} {}", self.lead, self.rest)
+    }
+}
+
+/// See the module.
+pub(super) fn of(view: &View, picture: &Picture) -> Vec<Sentence> {
+    let mut sentences = Vec::new();
+    match &picture.drawing {
+        Drawing::Ranking(ranking) => {
+            sentences.extend(first(picture, ranking));
+            if !picture.quantity.is_rate {
+                sentences.extend(shared_memory(ranking));
+                sentences.extend(tuning(ranking));
+                sentences.extend(polling(picture, ranking));
+            }
+        }
+        Drawing::Curves(panels) => {
+            sentences.extend(panels.last().and_then(|panel| along(picture, panel)));
+            sentences.extend(panels.last().and_then(growth));
+        }
+    }
+    sentences.truncate(SENTENCES_MAX - 1);
+    sentences.extend(beware(view, picture));
+    sentences
+}
+
+/// Who leads the largest section, and how far the best of the other families are behind.
+fn first(picture: &Picture, ranking: &Ranking) -> Option<Sentence> {
+    let section = ranking.sections.iter().max_by_key(|section| families(section, 0).len())?;
+    let best = families(section, 0);
+    let (leader, others) = best.split_first()?;
+    let tied: Vec<&&Mark> = others.iter().filter(|other| is_tied(other, leader)).collect();
+    let whom = match tied.is_empty() {
+        true => leader.entry.system.name.to_owned(),
+        false => {
+            let names = tied.iter().map(|mark| mark.entry.system.name);
+            let names = std::iter::once(leader.entry.system.name).chain(names);
+            let mut named: Vec<String> = names.take(TIED_MAX).map(str::to_owned).collect();
+            let more = tied.len() + 1 - named.len();
+            named.extend((more > 0).then(|| format!("{more} more")));
+            enumerated(&named)
+        }
+    };
+    let label = &ranking.panels[0].label;
+    let rate = picture.quantity.is_rate;
+    let lead = match (tied.is_empty(), rate) {
+        (true, false) => format!("{whom} is the fastest of {}.", section.who),
+        (true, true) => format!("{whom} lets most through of {}.", section.who),
+        (false, _) => format!("{whom} lead the {}, and cannot be told apart.", section.who),
+    };
+    let floor = section.floors.first().copied().flatten().zip(section.floor.as_ref());
+    let floor = floor
+        .map(|(floor, name)| format!(", {} the floor ({name})", words::factor(leader.low / floor)));
+    let behind: Vec<String> = others
+        .iter()
+        .take(BEHIND_MAX)
+        .map(|mark| format!("{} {}", mark.entry.system.name, picture.quantity.exact(mark.low)))
+        .collect();
+    let behind = if behind.is_empty() { String::new() } else { format!("; {}", behind.join(", ")) };
+    let unit = if rate { " messages a second" } else { " µs" };
+    let rest = format!(
+        "{label}: {}{unit}{}{behind}.",
+        picture.quantity.exact(leader.low),
+        floor.unwrap_or_default(),
+    );
+    Some(Sentence::new(lead, rest))
+}
+
+/// The best of each family in a panel, in the order of the section's rows.
+fn families<'a, 's>(section: &'s Section<'a>, panel: usize) -> Vec<&'s Mark<'a>> {
+    let mut best: Vec<&Mark> = Vec::new();
+    for mark in section.rows.iter().filter_map(|row| row.mark(panel)) {
+        if best.iter().all(|known| known.entry.system.family() != mark.entry.system.family()) {
+            best.push(mark);
+        }
+    }
+    best
+}
+
+fn is_tied(mark: &Mark, leader: &Mark) -> bool {
+    let verdict = mark.entry.against(leader.entry);
+    verdict.is_some_and(|it| it.interval.is_some() && !it.kind.is_significant())
+}
+
+/// What families gain by shared memory over their own way through the network stack, at the first
+/// point and at the last.
+fn shared_memory(ranking: &Ranking) -> Option<Sentence> {
+    let ends = distinct([0, ranking.panels.len() - 1].into_iter());
+    let mut gains: Vec<String> = Vec::new();
+    for section in &ranking.sections {
+        let families = distinct(section.rows.iter().map(|row| row.system.family())).into_iter();
+        gains.extend(families.filter_map(|family| gain_of_family(&ends, section, family)));
+    }
+    gains.truncate(OTHERS_MAX);
+    let labels: Vec<String> = ends.iter().map(|&at| ranking.panels[at].label.clone()).collect();
+    let labels = labels.join(", ");
+    let lead = format!("Shared memory instead of the network stack saves ({labels}):");
+    (!gains.is_empty()).then(|| Sentence::new(lead, format!("{}.", gains.join("; "))))
+}
+
+/// `cyclonedds 5.0 %, 21 %`.
+fn gain_of_family(ends: &[usize], section: &Section, family: &str) -> Option<String> {
+    let over = |transport: Transport| {
+        let mut systems = section.rows.iter().filter(|row| row.system.family() == family);
+        systems.find(|row| row.system.transport == transport)
+    };
+    let (shared, network) = (over(Transport::SharedMemory)?, over(Transport::Loopback)?);
+    let gain = |&panel: &usize| {
+        let (shared, network) = (shared.mark(panel)?, network.mark(panel)?);
+        Some(change(shared.entry.against(network.entry)?))
+    };
+    let parts: Option<Vec<String>> = ends.iter().map(gain).collect();
+    Some(format!("{family} {}", distinct(parts?.into_iter()).join(", ")))
+}
+
+/// What became of the tuned cells beside those as installed.
+fn tuning(ranking: &Ranking) -> Option<Sentence> {
+    let mut verdicts: Vec<(Verdict, &Mark)> = Vec::new();
+    for row in ranking.sections.iter().flat_map(|section| &section.rows) {
+        let marks = row.marks.first()?;
+        let of = |rank: usize| marks.iter().find(|mark| tuning_rank(mark.tuning()) == rank);
+        if let (Some(before), Some(after)) = (of(0), of(1)) {
+            verdicts.extend(after.entry.against(before.entry).map(|verdict| (verdict, after)));
+        }
+    }
+    let total = verdicts.len();
+    let of = |kind: Kind| verdicts.iter().filter(move |(verdict, _)| verdict.kind == kind);
+    let (better, worse) = (of(Kind::Better).count(), of(Kind::Worse).count());
+    let best = of(Kind::Better).max_by(|a, b| a.0.ratio.total_cmp(&b.0.ratio));
+    let label = &ranking.panels[0].label;
+    let lead = "Pinning and real-time priority";
+    match (total, best) {
+        (0, _) => None,
+        (_, None) if worse == 0 => Some(Sentence::new(
+            lead,
+            format!(
+                "change the median of none of {total} systems at {label} by what can be told from noise."
+            ),
+        )),
+        (_, best) => {
+            let most = best.map(|(verdict, mark)| {
+                format!(" (at most {}: {})", percent_less(*verdict), mark.entry.system.name)
+            });
+            let slower = match worse {
+                0 => String::new(),
+                _ => format!(" and raise that of {worse}"),
+            };
+            let others = match total - better - worse {
+                0 => "",
+                _ => "; the rest is noise",
+            };
+            let rest = format!(
+                "lower the median of {better} of {total} systems at {label}{}{slower}{others}.",
+                most.unwrap_or_default()
+            );
+            Some(Sentence::new(lead, rest))
+        }
+    }
+}
+
+/// What polling gains over sleeping, and what it costs.
+fn polling(picture: &Picture, ranking: &Ranking) -> Option<Sentence> {
+    let of = |wait: Wait| ranking.sections.iter().find(|section| section.wait == wait);
+    let (sleeping, polling) = (of(Wait::Block)?, of(Wait::Poll)?);
+    let (sleeping, polling) = (families(sleeping, 0), families(polling, 0));
+    let gain = sleeping.first()?.low / polling.first()?.low;
+    let listed: Vec<String> = polling
+        .iter()
+        .take(OTHERS_MAX)
+        .map(|mark| format!("{} {}", mark.entry.system.name, picture.quantity.exact(mark.low)))
+        .collect();
+    let lead = format!("Polling is {} as fast and costs a core (µs):", words::factor(gain));
+    (gain > 1.0).then(|| Sentence::new(lead, format!("{}.", listed.join(", "))))
+}
+
+/// Of curves: who leads at the ends.
+fn along(picture: &Picture, panel: &Curves) -> Option<Sentence> {
+    let at = |value: f64| {
+        let here = panel.curves.iter().filter(|curve| !curve.is_floor).filter_map(move |curve| {
+            curve.marks.iter().find(|(x, mark)| *x == value && mark.entry.short_of_rate().is_none())
+        });
+        let mut marks: Vec<&Mark> = here.map(|(_, mark)| mark).collect();
+        marks.sort_by(|a, b| a.low.total_cmp(&b.low));
+        if picture.quantity.is_rate {
+            marks.reverse();
+        }
+        marks
+    };
+    let unit = if picture.quantity.is_rate { "messages a second" } else { "µs" };
+    let side = |(value, label): &(f64, String)| {
+        let marks = at(*value);
+        let listed = marks.iter().take(LISTED_ALONG);
+        let listed: Vec<String> = listed
+            .map(|mark| format!("{} {}", mark.entry.system.name, picture.quantity.exact(mark.low)))
+            .collect();
+        (!listed.is_empty()).then(|| format!("at {label} {}", listed.join(", ")))
+    };
+    // Where there is somebody to name: a rate may be more than any system can do.
+    let parts: Vec<String> = panel.values.iter().filter_map(side).collect();
+    let parts = distinct([parts.first(), parts.last()].into_iter().flatten().cloned());
+    let lead = if picture.quantity.is_rate { "Most goes through" } else { "First are" };
+    (!parts.is_empty()).then(|| Sentence::new(lead, format!("{} ({unit}).", parts.join("; "))))
+}
+
+/// Of curves against size: whose latency does not grow.
+fn growth(panel: &Curves) -> Option<Sentence> {
+    if panel.parameter != "payload" || panel.curves.len() < 2 {
+        return None;
+    }
+    let factors = panel.curves.iter().filter(|curve| !curve.is_floor).filter_map(|curve| {
+        let (first, last) = (curve.marks.first()?, curve.marks.last()?);
+        let is_whole = curve.marks.len() == panel.values.len();
+        is_whole.then_some((last.1.low / first.1.low, curve.system))
+    });
+    let mut factors: Vec<(f64, &str)> = factors.collect();
+    factors.sort_by(|a, b| a.0.total_cmp(&b.0));
+    let (least, most) = (factors.first()?, factors.last()?);
+    let [first, last] = [panel.values.first()?, panel.values.last()?].map(|(_, label)| label);
+    let rest = format!(
+        "{} for {}, {} for {}.",
+        words::factor(least.0),
+        least.1,
+        words::factor(most.0),
+        most.1
+    );
+    let lead = format!("From {first} to {last} latency grows by");
+    (factors.len() > 1).then(|| Sentence::new(lead, rest))
+}
+
+/// The gravest thing that a ranking of medians does not show.
+fn beware(view: &View, picture: &Picture) -> Option<Sentence> {
+    let entries = || {
+        let own = view.entries().filter(|entry| entry.cell.scenario == picture.scenario);
+        own.filter(|entry| entry.cell.valid && !entry.system.floor)
+    };
+    let steady = || entries().filter(|entry| entry.is_steady());
+    let lost = steady()
+        .filter(|entry| entry.cell.lost > 0)
+        .max_by(|a, b| a.loss_percent().unwrap_or(0.0).total_cmp(&b.loss_percent().unwrap_or(0.0)));
+    let short: Vec<&Entry> = entries().filter(|entry| entry.short_of_rate().is_some()).collect();
+    let stalls = steady().filter_map(|entry| {
+        let (p50, p99) = (entry.typical_p50()?, entry.typical_p99()?);
+        (p99 > STALL_RATIO * p50 && p99 > STALL_US).then_some((p99 / p50, p99, entry))
+    });
+    let stall = stalls.max_by(|a, b| a.0.total_cmp(&b.0));
+    let mut parts = Vec::new();
+    if let Some(entry) = lost {
+        let others = steady().filter(|other| other.cell.lost > 0).count() - 1;
+        parts.push(format!(
+            "{} loses {} % of its messages ({}{})",
+            full_name(entry),
+            words::percent(entry.loss_percent().unwrap_or(0.0)),
+            words::count(entry.cell.lost),
+            match others {
+                0 => String::new(),
+                _ => format!("; {} lose some, too", words::plural(others, "other cell")),
+            }
+        ));
+    }
+    if let Some(entry) = short.first() {
+        let (reached, asked) = entry.short_of_rate()?;
+        let more = match short.len() {
+            1 => String::new(),
+            number => format!("; {} fall short, too", words::plural(number - 1, "other cell")),
+        };
+        parts.push(format!("{} {}{more}", full_name(entry), words::reached(reached, asked)));
+    }
+    if let Some((ratio, p99, entry)) = stall {
+        parts.push(format!(
+            "one message in a hundred of {} takes {} or more, {} its median",
+            full_name(entry),
+            with_unit(p99),
+            words::factor(ratio)
+        ));
+    }
+    (!parts.is_empty()).then(|| Sentence::new("Beware:", format!("{}.", parts.join("; "))))
+}
+
+/// With its rate, where it has one.
+fn full_name(entry: &Entry) -> String {
+    match entry.cell.params.rate_hz {
+        Some(_) => format!("{}, {}", entry.name(), words::rate(entry.cell.params.rate_hz)),
+        None => entry.name(),
+    }
+}
+
+/// `3144 µs`, `121 ms`.
+fn with_unit(us: f64) -> String {
+    let figure = words::brief_us(us);
+    if figure.ends_with('s') { figure } else { format!("{figure} µs") }
+}
+
+/// The part of its time that is saved: `5.0 %`, `3.1 % more`, or that there is nothing to tell.
+fn change(verdict: Verdict) -> String {
+    match verdict.kind {
+        Kind::Better => percent_less(verdict),
+        Kind::Worse => format!("{} more", percent_of(1.0 / verdict.ratio - 1.0)),
+        Kind::NoDifference => "nothing".to_owned(),
+        Kind::TooNoisy => "noise".to_owned(),
+    }
+}
+
+fn percent_less(verdict: Verdict) -> String {
+    percent_of(1.0 - 1.0 / verdict.ratio)
+}
+
+fn percent_of(fraction: f64) -> String {
+    let signed = words::change_percent(fraction);
+    signed.trim_start_matches(['+', '−', '±']).replace(' ', "\u{a0}")
+}
+
+/// `a, b and c`.
+fn enumerated(names: &[String]) -> String {
+    match names {
+        [all @ .., last] if !all.is_empty() => format!("{} and {last}", all.join(", ")),
+        _ => names.concat(),
+    }
+}
+
+/// Systems named in one sentence beside the first.
+const OTHERS_MAX: usize = 4;
+const BEHIND_MAX: usize = 3;
+const TIED_MAX: usize = 3;
+const LISTED_ALONG: usize = 3;
+
+/// A tail that is worth a warning: so many times the median, and so many µs.
+const STALL_RATIO: f64 = 20.0;
+const STALL_US: f64 = 1000.0;

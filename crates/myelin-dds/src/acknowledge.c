@@ -1,0 +1,146 @@
+/* What a writer's readers have acknowledged, for which DDS has no calls.
+ *
+ * CycloneDDS 0.10 asks for acknowledgements when a writer's unacknowledged bytes pass half of its
+ * watermark, or when it has been silent for a heartbeat's interval; it counts no samples. A publisher
+ * that counts them would fill its window, fall silent, and wait for that interval. So the window's
+ * owner says itself when it is time to ask.
+ *
+ * A reader that does not answer keeps what is written in the writer's memory. CycloneDDS has a state
+ * for readers that are not waited for: those whose acknowledged number is the largest there is. It
+ * puts readers there that are about to go, and takes one that answers out of it (handle_AckNack).
+ * Here a reader comes into it by decision of the publisher.
+ *
+ * All of it is as CycloneDDS itself does it: the writer is found by its guid while the thread is
+ * awake, so that it cannot be freed, and changed under its lock. */
+#include <string.h>
+
+#include "bridge.h"
+/* Before the others, which do not include what they need. */
+#include "dds/ddsi/ddsi_entity.h"
+#include "dds/ddsi/ddsi_domaingv.h"
+#include "dds/ddsi/q_hbcontrol.h"
+
+#include "dds/ddsi/ddsi_endpoint.h"
+#include "dds/ddsi/ddsi_entity_index.h"
+#include "dds/ddsi/ddsi_entity_match.h"
+#include "dds/ddsi/ddsi_sertype.h"
+#include "dds/ddsi/q_rtps.h"
+#include "dds/ddsi/q_thread.h"
+#include "dds/ddsi/q_whc.h"
+#include "dds/ddsrt/avl.h"
+#include "dds/ddsrt/endian.h"
+
+/* Longer than any heartbeat's interval, whenever the host was started. */
+#define LONG_AGO (-(INT64_MAX / 2))
+
+/* In the order of bytes that CycloneDDS keeps guids in. */
+static ddsi_guid_t guid_of(const uint8_t bytes[16])
+{
+  ddsi_guid_t guid;
+  memcpy(&guid, bytes, sizeof guid);
+  for (size_t word = 0; word < 3; word++)
+    guid.prefix.u[word] = ddsrt_fromBE4u(guid.prefix.u[word]);
+  guid.entityid.u = ddsrt_fromBE4u(guid.entityid.u);
+  return guid;
+}
+
+static void guid_to(const ddsi_guid_t *guid, uint8_t bytes[16])
+{
+  ddsi_guid_t swapped = *guid;
+  for (size_t word = 0; word < 3; word++)
+    swapped.prefix.u[word] = ddsrt_toBE4u(swapped.prefix.u[word]);
+  swapped.entityid.u = ddsrt_toBE4u(swapped.entityid.u);
+  memcpy(bytes, &swapped, sizeof swapped);
+}
+
+/* The writer, locked; NULL if it has gone. */
+static struct ddsi_writer *lock_writer(const struct ddsi_sertype *type, const uint8_t writer[16])
+{
+  const struct ddsi_domaingv *domain = ddsrt_atomic_ldvoidp(&type->gv);
+  const ddsi_guid_t guid = guid_of(writer);
+  thread_state_awake(lookup_thread_state(), domain);
+  struct ddsi_writer *found = entidx_lookup_writer_guid(domain->entity_index, &guid);
+  if (found == NULL)
+    thread_state_asleep(lookup_thread_state());
+  else
+    ddsrt_mutex_lock(&found->e.lock);
+  return found;
+}
+
+static void unlock_writer(struct ddsi_writer *writer)
+{
+  ddsrt_mutex_unlock(&writer->e.lock);
+  thread_state_asleep(lookup_thread_state());
+}
+
+/* As ddsi_writer_max_drop_seq, which is not exported: what all have acknowledged. */
+static seqno_t acknowledged(const struct ddsi_writer *writer)
+{
+  if (ddsrt_avl_is_empty(&writer->readers))
+    return writer->seq;
+  const struct ddsi_wr_prd_match *root =
+      ddsrt_avl_root_non_empty(&ddsi_wr_readers_treedef, &writer->readers);
+  return root->min_seq == MAX_SEQ_NUMBER ? writer->seq : root->min_seq;
+}
+
+/* Best-effort readers are not, nor those that did not answer. */
+static bool is_waited_for(const struct ddsi_wr_prd_match *match)
+{
+  return match->is_reliable && match->seq != MAX_SEQ_NUMBER;
+}
+
+void myelin_dds_ask(const struct ddsi_sertype *type, const uint8_t writer[16])
+{
+  struct ddsi_writer *found = lock_writer(type, writer);
+  if (found == NULL)
+    return;
+  /* A sample that follows a long silence carries a heartbeat that asks for an answer. */
+  found->hbcontrol.t_of_last_write.v = LONG_AGO;
+  unlock_writer(found);
+}
+
+int32_t myelin_dds_pass_over(const struct ddsi_sertype *type, const uint8_t writer[16],
+                             uint8_t reader[16])
+{
+  struct ddsi_writer *found = lock_writer(type, writer);
+  if (found == NULL)
+    return 0;
+  struct ddsi_wr_prd_match *least = NULL;
+  ddsrt_avl_iter_t iterator;
+  for (struct ddsi_wr_prd_match *match =
+           ddsrt_avl_iter_first(&ddsi_wr_readers_treedef, &found->readers, &iterator);
+       match != NULL; match = ddsrt_avl_iter_next(&iterator))
+    if (is_waited_for(match) && (least == NULL || match->seq < least->seq))
+      least = match;
+  if (least == NULL) {
+    unlock_writer(found);
+    return 0;
+  }
+  guid_to(&least->prd_guid, reader);
+  least->seq = MAX_SEQ_NUMBER;
+  least->has_replied_to_hb = 0; /* so that it goes on to be asked */
+  ddsrt_avl_augment_update(&ddsi_wr_readers_treedef, least);
+  /* As ddsi_remove_acked_messages, which is not exported. */
+  struct whc_state state;
+  struct whc_node *freed = NULL;
+  (void)whc_remove_acked_messages(found->whc, acknowledged(found), &state, &freed);
+  ddsrt_cond_broadcast(&found->throttle_cond);
+  ddsrt_mutex_unlock(&found->e.lock);
+  whc_free_deferred_free_list(found->whc, freed);
+  thread_state_asleep(lookup_thread_state());
+  return 1;
+}
+
+int32_t myelin_dds_is_waited_for(const struct ddsi_sertype *type, const uint8_t writer[16],
+                                 const uint8_t reader[16])
+{
+  struct ddsi_writer *found = lock_writer(type, writer);
+  if (found == NULL)
+    return 0;
+  const ddsi_guid_t guid = guid_of(reader);
+  const struct ddsi_wr_prd_match *match =
+      ddsrt_avl_lookup(&ddsi_wr_readers_treedef, &found->readers, &guid);
+  const bool waited_for = match != NULL && is_waited_for(match);
+  unlock_writer(found);
+  return waited_for;
+}

@@ -1,0 +1,67 @@
+//! What is open of the network while there is an interface that leads to it.
+
+use std::sync::Arc;
+
+use myelin_dds::{Calls, Discovery, Participant};
+
+use super::flow::{Flow, Word};
+use super::host::Host;
+use super::queue::{Queue, Task};
+use super::{inlet, outlet, said};
+use crate::Error;
+
+/// A node's part in a DDS domain, bound to one interface.
+pub(super) struct Session {
+    pub(super) host: Host,
+    pub(super) queue: Arc<Queue>,
+    pub(super) participant: Arc<Participant>,
+    flow: Flow,
+    /// Of writers and of readers.
+    discoveries: [Discovery; 2],
+}
+
+impl Session {
+    pub(super) fn open(
+        participant: Arc<Participant>,
+        host: Host,
+        queue: &Arc<Queue>,
+    ) -> Result<Session, Error> {
+        let discovery = |writers| {
+            let news = Box::new(News(queue.clone()));
+            Discovery::create(&participant, writers, news).map_err(said)
+        };
+        let discoveries = [discovery(true)?, discovery(false)?];
+        let flow = Flow::create(&participant, queue)?;
+        Ok(Session { host, queue: queue.clone(), participant, flow, discoveries })
+    }
+
+    /// Says something to an endpoint elsewhere. By the node's thread.
+    pub(super) fn say(&self, word: Word) {
+        self.flow.say(word);
+    }
+
+    /// What readers elsewhere have said.
+    pub(super) fn hear(&self) -> Vec<Word> {
+        self.flow.hear()
+    }
+
+    /// Finds who is on a topic of ours with another type.
+    pub(super) fn compare(&self, inlets: &[Arc<inlet::Shared>], outlets: &[Arc<outlet::Shared>]) {
+        let [writers, readers] = &self.discoveries;
+        let _ = writers.visit(&mut |endpoint| {
+            inlets.iter().for_each(|inlet| inlet.end.compare(&endpoint, self.host));
+        });
+        let _ = readers.visit(&mut |endpoint| {
+            outlets.iter().for_each(|outlet| outlet.end.compare(&endpoint, self.host));
+        });
+    }
+}
+
+/// Something has been discovered, or has gone.
+struct News(Arc<Queue>);
+
+impl Calls for News {
+    fn data(&self) {
+        self.0.ask(Task::Discovery);
+    }
+}

@@ -1,0 +1,153 @@
+//! Reliable subscribers that are late: they alone lose, are told, and come back.
+
+use std::time::Duration;
+
+use myelin::{Event, Node, Published, Topic};
+
+use crate::support::{WATCHDOG, until};
+use crate::two::{Host, Hosts, Process, heard, say};
+use crate::{node, unmatched};
+
+#[test]
+fn a_logger_that_is_stopped_costs_others_nothing() {
+    let stop = |logger: &mut Process| logger.signal(libc::SIGSTOP);
+    past_a_late_logger(LONG_LEASE, stop, |mut logger| {
+        logger.say("go on");
+        logger.signal(libc::SIGCONT);
+        logger.ends();
+    });
+}
+
+#[test]
+fn a_logger_that_is_full_costs_others_nothing() {
+    past_a_late_logger(
+        "",
+        |_| {},
+        |mut logger| {
+            logger.say("go on");
+            logger.ends();
+        },
+    );
+}
+
+#[test]
+fn a_logger_that_is_killed_costs_others_nothing() {
+    past_a_late_logger("", |logger| logger.signal(libc::SIGKILL), drop);
+}
+
+/// A publisher, a subscriber on its host, one on the other, and there the logger, which does not take
+/// from `hold` on, until `let_go`.
+fn past_a_late_logger(configuration: &str, hold: impl Fn(&mut Process), let_go: impl Fn(Process)) {
+    let Some(hosts) = Hosts::new() else { return };
+    let run = |host: &Host, role| host.run_with(role, configuration);
+    let mut takers = [run(&hosts.one, "take_in_time"), run(&hosts.other, "take_in_time")];
+    let mut logger = run(&hosts.other, "log_late");
+    takers.iter_mut().for_each(|taker| taker.hears("ready"));
+    logger.hears("ready");
+    let mut publisher = run(&hosts.one, "publish_past_the_late");
+    logger.hears("heard");
+    hold(&mut logger);
+    publisher.say("held");
+    publisher.hears("passed over");
+    let_go(logger);
+    takers.into_iter().for_each(Process::ends);
+    publisher.ends();
+}
+
+/// A process that stands still is there for as long.
+const LONG_LEASE: &str = r#"<CycloneDDS><Domain>
+    <Discovery><LeaseDuration>60 s</LeaseDuration></Discovery>
+    <Internal><HeartbeatInterval min="1 ms" minsched="1 ms" max="1 s">2 ms</HeartbeatInterval></Internal>
+</Domain></CycloneDDS>"#;
+
+fn numbers(node: &Node) -> Topic<[u64]> {
+    node.topic("numbers").depth(16).reliable(Duration::from_secs(2))
+}
+
+pub(crate) fn publish_past_the_late() {
+    let node = node("publisher");
+    let publisher = numbers(&node).publisher().unwrap();
+    assert!(publisher.wait_for_match(3, WATCHDOG));
+    let (mut number, mut events) = (0, Vec::new());
+    let mut publish = |events: &mut Vec<Event>| {
+        let published = publisher.publish_copy(&[number, 0]).unwrap();
+        number += 1;
+        events.extend(publisher.events());
+        std::thread::sleep(Duration::from_millis(1));
+        published
+    };
+    let held = std::thread::spawn(|| heard("held"));
+    while !held.is_finished() {
+        publish(&mut events);
+    }
+    // One that is dead may be missed first.
+    while passed_over(&events) + unmatched(&events) == 0 {
+        publish(&mut events);
+    }
+    for _ in 0..500 {
+        let Published { passed_over, .. } = publish(&mut events);
+        assert!(passed_over == 1 || unmatched(&events) == 1);
+    }
+    say("passed over");
+    while caught_up(&events) + unmatched(&events) == 0 {
+        publish(&mut events);
+    }
+    assert_eq!(publish(&mut events).passed_over, 0);
+    assert_eq!(caught_up(&events) + unmatched(&events), 1, "once");
+    assert!(passed_over(&events) == 1 || unmatched(&events) == 1, "once");
+    publisher.publish_copy(&[number, LAST]).unwrap();
+    until("all to have gone", || publisher.matched() == 0);
+}
+
+fn passed_over(events: &[Event]) -> usize {
+    events.iter().filter(|event| matches!(event, Event::PassedOver { .. })).count()
+}
+
+fn caught_up(events: &[Event]) -> usize {
+    events.iter().filter(|event| matches!(event, Event::CaughtUp { .. })).count()
+}
+
+pub(crate) fn take_in_time() {
+    let node = node("taker");
+    let mut subscriber = numbers(&node).subscriber().unwrap();
+    say("ready");
+    for number in 0.. {
+        let sample = subscriber.receive(WATCHDOG).unwrap().expect("it goes on");
+        assert_eq!(sample[0], number);
+        if sample[1] == LAST {
+            break;
+        }
+    }
+    assert_eq!((subscriber.lost(), lost(&subscriber.events())), (0, 0));
+}
+
+pub(crate) fn log_late() {
+    let node = node("logger");
+    let mut subscriber = numbers(&node).subscriber().unwrap();
+    say("ready");
+    let (mut next, mut missed) = (1, 0);
+    assert_eq!(subscriber.receive(WATCHDOG).unwrap().unwrap()[0], 0);
+    say("heard");
+    heard("go on");
+    loop {
+        let sample = subscriber.receive(WATCHDOG).unwrap().expect("it comes back");
+        assert!(sample[0] >= next, "{} after {next}", sample[0]);
+        missed += sample[0] - next;
+        next = sample[0] + 1;
+        if sample[1] == LAST {
+            break;
+        }
+    }
+    assert!(missed > 0);
+    assert_eq!((subscriber.lost(), lost(&subscriber.events())), (missed, missed));
+}
+
+fn lost(events: &[Event]) -> u64 {
+    let samples = |event: &Event| match event {
+        Event::Lost { samples, .. } => *samples,
+        _ => 0,
+    };
+    events.iter().map(samples).sum()
+}
+
+const LAST: u64 = 1;

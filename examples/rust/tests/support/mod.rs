@@ -1,0 +1,47 @@
+//! What the tests of the examples share: domains of their own, and where the programs are.
+
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+/// A domain that nobody else uses. Its folder goes with it: a program that the watchdog kills leaves
+/// its socket, and no other node comes that would remove it.
+pub struct Domain(pub u32);
+
+impl Domain {
+    pub fn new() -> Domain {
+        static NEXT: AtomicU32 = AtomicU32::new(0);
+        Domain(std::process::id() * 16 + NEXT.fetch_add(1, Ordering::Relaxed))
+    }
+
+    /// One of those that DDS has ports for, away from the first ones, which robots are in.
+    #[allow(dead_code, reason = "each test file uses its own part")]
+    pub fn for_the_network() -> Domain {
+        Domain(100 + std::process::id() % 130)
+    }
+
+    /// The folder of its sockets. It is there while there are nodes.
+    pub fn folder(&self) -> PathBuf {
+        user_folder().join(self.0.to_string())
+    }
+}
+
+impl Drop for Domain {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(self.folder());
+        let _ = std::fs::remove_dir(user_folder()); // unless there are others
+    }
+}
+
+fn user_folder() -> PathBuf {
+    format!("/dev/shm/myelin-{}", rustix::process::geteuid().as_raw()).into()
+}
+
+/// `cargo test` builds the examples beside the tests.
+pub fn executable(example: &str) -> PathBuf {
+    let test = std::env::current_exe().unwrap();
+    test.parent().unwrap().parent().unwrap().join("examples").join(example)
+}
+
+/// Nothing in these tests takes nearly so long.
+pub const WATCHDOG: Duration = Duration::from_secs(120);
