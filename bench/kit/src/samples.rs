@@ -249,8 +249,8 @@ impl SampleFile {
         (0..self.written()).filter_map(|index| self.copy(index)).collect()
     }
 
-    /// A copy of the record at `index`, complete or not; `None` past the capacity. Used by the lab.
-    pub fn copy(&self, index: usize) -> Option<Record> {
+    /// A copy of the record at `index`, complete or not; `None` past the capacity.
+    fn copy(&self, index: usize) -> Option<Record> {
         if index >= self.capacity {
             return None;
         }

@@ -3,11 +3,10 @@
 //!
 //! `MYELIN_KEEP_REPORT=FOLDER` leaves the reports of the fixture in that folder, to look at.
 
-use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::LazyLock;
 
-use myelin_bench_lab::report::published::{CyberRt, CycloneddsOrin, Images};
+use myelin_bench_lab::report::published::Report;
 use myelin_bench_lab::report::write_all;
 use myelin_bench_lab::summary;
 use summary::{Analysis, Cell};
@@ -21,15 +20,18 @@ mod flow;
 #[path = "page/maker.rs"]
 mod maker;
 #[allow(dead_code)]
+#[path = "page/published.rs"]
+mod published;
+#[allow(dead_code)]
 #[path = "page/robot.rs"]
 mod robot;
 #[path = "page/tables.rs"]
 mod tables;
 
+use published::{CYBERRT, number, texts};
 use tables::{markdown_rows, page_rows};
 
 const ORIN: &str = include_str!("../../published/cyclonedds-orin.toml");
-const CYBERRT: &str = include_str!("../../published/cyberrt-apollo10.toml");
 const IMAGES: &str = include_str!("../../published/image-ros2-libxr.toml");
 
 /// Every scenario that stands beside published figures.
@@ -97,53 +99,9 @@ fn file(analysis: &Analysis, name: &str) -> String {
     std::fs::read_to_string(directory.path().join(name)).unwrap()
 }
 
-/// A published table, and where its rows are to be found.
-struct Place {
-    text: &'static str,
-    table: &'static str,
-    caption: &'static str,
-    /// How many of the columns, from the left, tell rows apart.
-    keys: usize,
-}
-
-const fn place(
-    text: &'static str,
-    table: &'static str,
-    caption: &'static str,
-    keys: usize,
-) -> Place {
-    Place { text, table, caption, keys }
-}
-
-const PLACES: [Place; 8] = [
-    place(ORIN, "sanity_12B_1Hz", "ddsperf, 12 B, one ping a second", 1),
-    place(ORIN, "scorecard", "Scorecard: the scores its author gave", 2),
-    place(ORIN, "roundtrip_60s_0B_shm", "Round trips without payload for 60 s", 1),
-    place(ORIN, "roundtrip_by_size", "Round trips by size, write and read access", 3),
-    place(CYBERRT, "across_processes_platform1", "Modules across processes", 3),
-    place(CYBERRT, "across_hosts_platform1", "Modules across hosts", 3),
-    place(IMAGES, "one_way", "Frames one way: callback and sync", 3),
-    place(IMAGES, "copy_in_callback", "The user's copies in the callback", 2),
-];
-
-fn published_tables(text: &str) -> Vec<(String, Table)> {
-    let parsed: Table = text.parse().unwrap();
-    let tables = parsed.into_iter().filter_map(|(name, value)| match value {
-        Value::Table(table) => Some((name, table)),
-        _ => None,
-    });
-    tables.collect()
-}
-
-fn number(value: &Value) -> Option<f64> {
-    value.as_float().or_else(|| value.as_integer().map(|it| it as f64))
-}
-
 /// What identifies a row, as the report words it.
 fn key(column: &str, value: &Value) -> String {
     match (column, value) {
-        ("transport", Value::String(name)) if name == "shm" => "cyclonedds.iceoryx".to_owned(),
-        ("transport", _) => "cyclonedds.udp".to_owned(),
         ("payload_B", Value::Integer(bytes)) if *bytes >= 1024 => format!("{} KiB", bytes / 1024),
         ("payload_B", Value::Integer(bytes)) => format!("{bytes} B"),
         ("rate_Hz", Value::Integer(rate)) => format!("{rate} Hz"),
@@ -157,69 +115,86 @@ fn key(column: &str, value: &Value) -> String {
 /// Whether a figure of the report is the published one, rounded as reports do; halves of round trips
 /// twice.
 fn is_shown(shown: &str, is_half: bool, value: &Value) -> bool {
-    let expected = number(value).unwrap() * if is_half { 2.0 } else { 1.0 };
+    let Some(expected) = number(value) else { return value.as_str() == Some(shown) };
+    let expected = expected * if is_half { 2.0 } else { 1.0 };
     let shown: String = shown.chars().filter(|it| *it != '\u{a0}').collect();
     shown.parse::<f64>().is_ok_and(|it| (it - expected).abs() <= 0.01 * expected.abs())
 }
 
 #[test]
 fn every_published_row_has_its_place() {
-    let [markdown, page] = reports();
-    let known: BTreeSet<&str> = PLACES.iter().map(|place| place.table).collect();
-    for text in [ORIN, CYBERRT, IMAGES] {
-        for (name, _) in published_tables(text) {
-            assert!(known.contains(name.as_str()), "{name} has no place in the report");
+    let tables: Vec<Table> =
+        [ORIN, CYBERRT, IMAGES].into_iter().flat_map(published::tables).collect();
+    let rows = |table: &Table| table["rows"].as_array().unwrap().len();
+    assert_eq!(tables.iter().map(rows).collect::<Vec<_>>(), [28, 2, 9, 6, 4, 4, 8, 4]);
+    for table in &tables {
+        let caption = table["caption"].as_str().unwrap().split(" ({").next().unwrap();
+        let [markdown, page] = reports();
+        for shown in [markdown_rows(markdown, caption), page_rows(page, caption)] {
+            assert_rows(table, &shown);
         }
     }
-    for Place { text, table, caption, keys } in PLACES {
-        let (_, published) =
-            published_tables(text).into_iter().find(|(name, _)| name == table).unwrap();
-        let columns = published["columns"].as_array().unwrap();
-        let columns: Vec<&str> = columns.iter().map(|it| it.as_str().unwrap()).collect();
-        for rows in [markdown_rows(markdown, caption), page_rows(page, caption)] {
-            for row in published["rows"].as_array().unwrap() {
-                let row = row.as_array().unwrap();
-                assert_eq!(row.len(), columns.len(), "{table}: {row:?}");
-                let named: Vec<String> =
-                    columns.iter().zip(row).take(keys).map(|(name, it)| key(name, it)).collect();
-                let is_it = |cells: &&Vec<String>| named.iter().all(|name| cells.contains(name));
-                let found: Vec<_> = rows.iter().filter(is_it).collect();
-                assert!(!found.is_empty(), "{table}: no row {named:?} in {rows:?}");
-                for cells in found {
-                    let theirs = cells.iter().filter_map(|it| Some(it.split_once(" → ")?.0));
-                    let theirs: Vec<&str> = theirs.collect();
-                    assert_figures(table, &columns[keys..], &row[keys..], &named, &theirs);
-                }
+}
+
+/// That all published rows of a table are among those that are shown, with all their figures.
+fn assert_rows(table: &Table, shown: &[Vec<String>]) {
+    let columns = texts(&table["columns"]);
+    let labels = texts(&table["labels"]).iter().filter(|label| **label != "here").count();
+    let pairs = texts(&table["pairs"]).len();
+    for row in table["rows"].as_array().unwrap() {
+        let row = row.as_array().unwrap();
+        assert_eq!(row.len(), columns.len(), "{row:?}");
+        let named: Vec<String> =
+            columns.iter().zip(row).take(labels).map(|(name, it)| key(name, it)).collect();
+        let found: Vec<_> = shown.iter().filter(|cells| cells.starts_with(&named)).collect();
+        assert!(!found.is_empty(), "no row {named:?} in {shown:?}");
+        for cells in found {
+            let theirs = cells.iter().filter_map(|it| Some(it.split_once(" → ")?.0));
+            let theirs: Vec<&str> = theirs.collect();
+            assert_eq!(theirs.len(), pairs, "{cells:?}");
+            // Figures come last, in the order of the columns.
+            let figures = columns.iter().zip(row).skip(columns.len() - pairs);
+            for ((column, value), theirs) in figures.zip(theirs) {
+                let is_half = column.starts_with("half_") || named[0].starts_with("round_trip");
+                assert!(is_shown(theirs, is_half, value), "{named:?}: {column} is {theirs}");
             }
         }
     }
 }
 
-/// That all figures of a published row are among those that are shown.
-fn assert_figures(table: &str, columns: &[&str], row: &[Value], named: &[String], shown: &[&str]) {
-    for (column, value) in columns.iter().zip(row) {
-        let is_half = named[0].starts_with("round_trip")
-            || (table.starts_with("roundtrip")
-                && ["min_us", "median_us", "p99_us", "max_us"].contains(column));
-        let is_there = shown.iter().any(|it| is_shown(it, is_half, value));
-        assert!(is_there, "{table}, {named:?}: {column} = {value} is not in {shown:?}");
+#[test]
+fn every_metric_stands_beside_ours() {
+    let mut all = all();
+    for cell in &mut all.summary.cells {
+        cell.daemon_ms = Some(12.5);
+        cell.shared_bytes = 1 << 20;
+    }
+    let text = file(&all, "report.md");
+    for table in [ORIN, CYBERRT, IMAGES].into_iter().flat_map(published::tables) {
+        let caption = table["caption"].as_str().unwrap().split(" ({").next().unwrap();
+        let is_across = table.get("across_hosts").is_some_and(|it| it.as_bool() == Some(true));
+        for (place, pair) in texts(&table["pairs"]).iter().enumerate().filter(|_| !is_across) {
+            let rows = markdown_rows(&text, caption);
+            let labels = rows[0].len() - texts(&table["pairs"]).len();
+            let is_there = |row: &&Vec<String>| !row[labels + place].ends_with(" → –");
+            let measured = rows.iter().filter(is_there).count();
+            let is_of_metrics = texts(&table["columns"])[0] == "metric";
+            assert!(measured > 0, "{caption}: {pair}");
+            assert!(measured == rows.len() || !is_of_metrics, "{caption}: {pair}: {rows:?}");
+        }
     }
 }
 
 #[test]
 fn what_has_no_place_cannot_be_loaded() {
-    strict::<CycloneddsOrin>(ORIN);
-    strict::<CyberRt>(CYBERRT);
-    strict::<Images>(IMAGES);
-}
-
-fn strict<T: serde::de::DeserializeOwned>(text: &str) {
-    let error = |text: &str| toml::from_str::<T>(text).map(drop).unwrap_err().to_string();
-    toml::from_str::<T>(text).map(drop).unwrap();
-    let more = format!("{text}\n[latency_by_moon]\ncolumns = [\"x\"]\nrows = [[1]]\n");
-    assert!(error(&more).contains("latency_by_moon"), "{}", error(&more));
-    let wrong = text.replacen("rows = [", "rows = [[true],", 1);
-    assert!(error(&wrong).contains("[true]"), "a row of another kind: {}", error(&wrong));
+    for text in [ORIN, CYBERRT, IMAGES] {
+        let error = |text: &str| toml::from_str::<Report>(text).map(drop).unwrap_err().to_string();
+        toml::from_str::<Report>(text).map(drop).unwrap();
+        let more = format!("{text}\n[latency_by_moon]\ncolumns = [\"x\"]\nrows = [[1]]\n");
+        assert!(error(&more).contains("latency_by_moon"), "{}", error(&more));
+        let wrong = text.replacen("rows = [", "rows = [[true],", 1);
+        assert!(error(&wrong).contains("[true]"), "a row of another kind: {}", error(&wrong));
+    }
 }
 
 #[test]

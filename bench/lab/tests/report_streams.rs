@@ -1,6 +1,5 @@
 //! What a report says of streams at a robot's rates, of floods and of start-ups, as text.
 
-use myelin_bench_lab::report::published::CyberRt;
 use myelin_bench_lab::report::{Format, Screen, terminal, write_all};
 use myelin_bench_lab::summary;
 use summary::Analysis;
@@ -9,6 +8,9 @@ use summary::Analysis;
 mod fixture;
 #[path = "page/maker.rs"]
 mod maker;
+#[allow(dead_code)]
+#[path = "page/published.rs"]
+mod published;
 #[path = "page/robot.rs"]
 mod robot;
 
@@ -164,16 +166,18 @@ fn start_ups_are_counted_with_the_daemon() {
 #[test]
 fn modules_stand_beside_what_was_published() {
     let analysis = robot::modules();
-    let published = CyberRt::load();
+    let tables = published::tables(published::CYBERRT);
+    let [here, across] = [0, 1].map(|place| published::rows(&tables[place]));
+    let module = |row: &toml::Table| row["module"].as_str().unwrap().to_owned();
     for name in ["report.md", "report.html"] {
         let text = file(&analysis, name);
-        for row in &published.across_hosts_platform1.rows {
+        for row in &across {
             let lines = text.lines().filter(|line| {
-                line.contains("not measured: two hosts") && line.contains(&row.module)
+                line.contains("not measured: two hosts") && line.contains(&module(row))
             });
             let figures: Vec<_> = lines.collect();
-            assert_eq!(figures.len(), 1, "{}", row.module);
-            assert!(figures[0].contains(&row.latency_us.to_string()), "{figures:?}");
+            assert_eq!(figures.len(), 1, "{row}");
+            assert!(figures[0].contains(&row["latency_us"].to_string()), "{figures:?}");
         }
     }
     let markdown = file(&analysis, "report.md");
@@ -181,14 +185,17 @@ fn modules_stand_beside_what_was_published() {
     let wanted = "| high-frequency functional (localization) | 64 KB | 100 Hz | myelin.shm-block \
         default | 9.71 → 1.50 | 69.54 → 114 | – → 104 | 0 → 0 | 250 → 14.4 | 1024 → 0.0 |";
     assert!(markdown.contains(wanted), "{markdown}");
-    for row in &published.across_processes_platform1.rows {
-        let start = format!("| {} | {} | ", row.module, row.payload);
+    for row in &here {
+        let start = format!("| {} | {} | ", module(row), row["payload"].as_str().unwrap());
         let here = markdown.lines().filter(|line| line.starts_with(&start));
         let measured = here.filter(|line| !line.contains("two hosts"));
-        assert_eq!(measured.count(), 5, "every system at its first tuning: {}", row.module);
+        assert_eq!(measured.count(), 5, "every system at its first tuning: {row}");
     }
     let page = file(&analysis, "report.html");
-    for doubt in published.doubts.iter().chain([&published.notes]) {
+    let report: toml::Table = published::CYBERRT.parse().unwrap();
+    let doubts = published::texts(&report["doubts"]);
+    assert_eq!(doubts.len(), 2);
+    for doubt in doubts.into_iter().chain(report["notes"].as_str()) {
         let escaped = doubt.replace('\'', "&#x27;");
         assert!(page.contains(&escaped), "{doubt}");
     }

@@ -6,7 +6,6 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use myelin_bench_lab::report::published::CyberRt;
 use myelin_bench_lab::report::write_all;
 use myelin_bench_lab::summary;
 use summary::{Analysis, Cell};
@@ -23,6 +22,9 @@ mod lines;
 mod maker;
 #[path = "page/marks.rs"]
 mod marks;
+#[allow(dead_code)]
+#[path = "page/published.rs"]
+mod published;
 #[path = "page/robot.rs"]
 mod robot;
 
@@ -142,12 +144,13 @@ fn what_is_withheld_or_invalid_is_a_gap() {
 fn published_figures_lie_on_the_same_scale() {
     let analysis = robot::sizes();
     let Some(dom) = dump_of(&page_of("sizes", &analysis), "") else { return };
-    let rows = CyberRt::load().across_processes_platform1.rows;
-    let row = rows.iter().find(|row| row.rate_hz == 100.0).unwrap();
+    let rows = published::rows(&published::tables(published::CYBERRT)[0]);
+    let number = |row: &toml::Table, column| published::number(&row[column]).unwrap();
+    let row = rows.iter().find(|row| number(row, "rate_Hz") == 100.0).unwrap();
     for (key, value, of) in [
-        ("p50", row.latency_us, LATENCY.of),
-        ("cpu", row.cpu_percent, CPU.of),
-        ("memory", row.memory_mb, |cell: &Cell| Some(cell.pss_bytes as f64 / 1e6)),
+        ("p50", number(row, "latency_us"), LATENCY.of),
+        ("cpu", number(row, "cpu_percent"), CPU.of),
+        ("memory", number(row, "memory_MB"), |cell: &Cell| Some(cell.pss_bytes as f64 / 1e6)),
     ] {
         let theirs = figures(&dom).filter_map(|figure| {
             let theirs = signs(figure, &format!("published {key} CyberRT 10.0, published: "));
@@ -157,7 +160,7 @@ fn published_figures_lie_on_the_same_scale() {
         assert_eq!(theirs.len(), 2, "{key}: default and tuned");
         for ((figure, theirs), tuning) in theirs.iter().zip(["default", "tuned"]) {
             assert_eq!(theirs.len(), 1, "one module sends at 100 Hz");
-            assert_eq!(theirs[0].label, row.module);
+            assert_eq!(Some(theirs[0].label.as_str()), row["module"].as_str());
             let ours = |size: u64| {
                 let cells = analysis.summary.cells.iter();
                 let mut cells = cells.filter(|cell| cell.tuning == tuning);

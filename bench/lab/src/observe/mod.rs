@@ -23,7 +23,6 @@ use serde::{Deserialize, Serialize};
 use machine::Machine;
 use process::ProcessSnapshot;
 
-pub(crate) use process::cpu_ns;
 pub use process::{Memory, SAMPLES_NAME};
 pub use sampler::Sampler;
 use series::Series;

@@ -70,7 +70,7 @@ impl ProcessSnapshot {
 
 /// CPU time of all threads of a process, ended ones included, in nanoseconds. The clock's id is made
 /// as clock_getcpuclockid(3) of glibc makes it.
-pub(crate) fn cpu_ns(pid: u32) -> Option<u64> {
+pub(super) fn cpu_ns(pid: u32) -> Option<u64> {
     let clock = (!(pid as libc::clockid_t)) << 3 | CPUCLOCK_SCHED;
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: `time` is a valid timespec; an unknown clock is an error.

@@ -2,8 +2,10 @@
 
 use std::time::Instant;
 
-use super::view::Time;
-use crate::plan::size::Durations;
+use indicatif::ProgressBar;
+
+use super::PARTS;
+use crate::plan::size::{Durations, words};
 
 /// How far a session is, in time: runs of one cell may last a hundred times as long as another's.
 #[derive(Clone)]
@@ -59,15 +61,17 @@ impl Course {
         now + self.left.iter().map(|cell| self.durations.of(*cell)).sum::<f64>()
     }
 
-    /// As the view shows it, of a session that began at `begin`.
-    pub(super) fn time(&self, part: f64, begin: Instant) -> Time {
-        Time {
-            runs: self.done,
-            runs_all: self.all(),
-            part: self.part_done(part),
-            elapsed_s: begin.elapsed().as_secs_f64(),
-            left_s: self.left_s(part),
-        }
+    /// How far a session is that began at `begin`, in words.
+    pub(super) fn words(&self, part: f64, begin: Instant) -> String {
+        let (done, left) = (words(begin.elapsed().as_secs_f64()), words(self.left_s(part)));
+        format!("{}/{} runs, {done} done, {left} left", self.done, self.all())
+    }
+
+    /// Draws that, with what is to be said of the run in progress.
+    pub(super) fn show(&self, bar: &ProgressBar, part: f64, begin: Instant, run: &str) {
+        bar.set_position((PARTS as f64 * self.part_done(part)) as u64);
+        bar.set_prefix(self.words(part, begin) + run);
+        bar.force_draw();
     }
 
     /// 0 to 1.

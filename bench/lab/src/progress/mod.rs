@@ -1,54 +1,78 @@
 //! What the user sees while it runs: a live view on a terminal, plain lines elsewhere.
 //!
-//! The view stands below the log and is drawn anew in place: no alternate screen, no raw mode, and
-//! the cursor stays visible. So there is nothing to restore, however the lab ends, and what it has
-//! said can be scrolled back to. While a run lasts, a thread that comes last looks at it
-//! (`viewer`); between runs the lab draws itself.
+//! The view stands below the log and is drawn anew in place, and the cursor stays visible: what was
+//! said can be scrolled back to. While a run lasts, a thread that comes last draws it (`viewer`);
+//! between runs the lab draws itself.
+//!
+//! ```text
+//! last runs
+//!   p50     9.41 µs  p99     31.2 µs  CPU   88.1 %  lost        0  os.pipe default 64B 2/3
+//! ! p50     19.0 µs  p99     77.0 µs  CPU   91.0 %  lost        3  os.udp default 64B 1/3
+//! ▸ quick os.udp default 64B, run 2 of 3
+//!    41 %  4/9 runs, 12 s done, 17 s left  messages 9000 of 20 000  [████████░░░░░░░░░░░░]
+//! ```
 
 mod course;
-mod look;
-mod panel;
-mod view;
 mod viewer;
 
+use std::collections::VecDeque;
 use std::time::Instant;
 
+use console::{Term, style, truncate_str};
 use course::Course;
-use panel::Panel;
-pub use view::{Finished, Title};
-use view::{State, lines};
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use myelin_bench_kit::protocol::Workload;
 use viewer::Viewer;
 
-use crate::plan::size::{Durations, words};
+use crate::plan::size::Durations;
+use crate::report::words::{count, cpu_percent, us_or_dash};
 use crate::run::watch::{Running, Watch};
+use crate::summary::Cell;
 
 /// The progress of a session.
 pub struct Progress {
-    /// `None` while a viewer has it, and without a terminal.
-    live: Option<Live>,
+    /// `None` without a terminal.
+    bar: Option<ProgressBar>,
     viewer: Option<Viewer>,
     course: Course,
     begin: Instant,
     said: usize,
+    now: Option<Title>,
+    /// Lines of the last runs, the latest last, and whether each may be believed.
+    finished: VecDeque<(String, bool)>,
+}
+
+/// Which run it is.
+#[derive(Clone, Debug)]
+pub struct Title {
+    /// The scenario.
+    pub scenario: String,
+    /// System, tuning and parameter point.
+    pub cell: String,
+    /// Which of the cell's runs, from 1.
+    pub run: u32,
+    /// How many are planned.
+    pub runs: u32,
 }
 
 impl Progress {
     /// Of runs that are still to be named, by [`made_before`](Self::made_before) and
     /// [`add`](Self::add). `plain` are lines, even on a terminal.
     pub fn new(durations: Durations, plain: bool) -> Self {
-        let panel = if plain { None } else { Panel::open() };
         Progress {
-            live: panel.map(|panel| Live { panel, state: State::default() }),
+            bar: if plain { None } else { bar() },
             viewer: None,
             course: Course::new(durations),
             begin: Instant::now(),
             said: 0,
+            now: None,
+            finished: VecDeque::new(),
         }
     }
 
     /// Whether there is a view, to which figures of finished runs are of use.
     pub fn is_live(&self) -> bool {
-        self.live.is_some()
+        self.bar.is_some()
     }
 
     /// A run of `cell` was made in an earlier session, and took so long.
@@ -66,73 +90,153 @@ impl Progress {
     /// A run of `cell` begins.
     pub fn begin_run(&mut self, cell: usize, title: Title) {
         self.course.begin(cell);
-        if let Some(live) = &mut self.live {
-            live.state.begin(title);
-        }
+        self.now = Some(title);
         self.show();
     }
 
-    /// The run in progress, of `cell`, is over, has taken so long and yielded these figures.
-    pub fn finish_run(&mut self, cell: usize, seconds: f64, finished: Option<Finished>) {
+    /// The run in progress, of `cell`, is over and has taken so long; `alone` is what the summary
+    /// would have of it alone, unless it has failed.
+    pub fn finish_run(&mut self, cell: usize, seconds: f64, alone: Option<&Cell>) {
         self.course.finish(cell, seconds);
-        if let Some(live) = &mut self.live {
-            live.state.finish(finished);
+        if self.is_live() {
+            let is_good = alone.is_some_and(|cell| cell.valid);
+            let line = self.now.take().map(|title| (finished_line(&title, alone), is_good));
+            self.finished.extend(line);
+            self.finished.drain(..self.finished.len().saturating_sub(FINISHED_MAX));
         } else if self.course.tenth() > self.said {
             self.said = self.course.tenth();
-            let (done, all) = (self.course.done, self.course.all());
-            let elapsed = words(self.begin.elapsed().as_secs_f64());
-            let left = words(self.course.left_s(0.0));
-            eprintln!("{done}/{all} runs, {elapsed} done, {left} left");
+            eprintln!("{}", self.course.words(0.0, self.begin));
         }
         self.show();
     }
 
     /// Says something without tearing the view.
     pub fn say(&mut self, text: &str) {
-        if let Some(live) = &mut self.live {
-            live.panel.clear();
+        match &self.bar {
+            Some(bar) => bar.suspend(|| eprintln!("{text}")),
+            None => eprintln!("{text}"),
         }
-        eprintln!("{text}");
     }
 
     /// Takes the view off the screen.
     pub fn end(&mut self) {
-        self.live = None;
+        if let Some(bar) = self.bar.take() {
+            bar.finish_and_clear();
+        }
     }
 
-    fn show(&mut self) {
-        if let Some(live) = &mut self.live {
-            live.state.time = self.course.time(0.0, self.begin);
-            live.draw();
+    fn show(&self) {
+        if let Some(bar) = &self.bar {
+            let (rows, columns) = Term::stderr().size();
+            let now = self.now.as_ref();
+            bar.set_message(lines(&self.finished, now, rows.into(), columns.into()).join("\n"));
+            self.course.show(bar, 0.0, self.begin, "");
         }
     }
 }
 
 impl Watch for Progress {
     fn begin(&mut self, running: Running) {
-        if let Some(live) = self.live.take() {
-            self.viewer = Viewer::start(live, running, self.course.clone(), self.begin);
+        if let Some(bar) = &self.bar {
+            self.viewer = Viewer::start(bar.clone(), running, self.course.clone(), self.begin);
         }
     }
 
     fn end(&mut self) -> u64 {
-        let Some((live, spent_ns)) = self.viewer.take().and_then(Viewer::stop) else {
-            return 0;
-        };
-        self.live = Some(live);
-        spent_ns
+        self.viewer.take().and_then(Viewer::stop).unwrap_or(0)
     }
 }
 
-/// A view and what it shows.
-struct Live {
-    panel: Panel,
-    state: State,
+/// What stands above the bar. Where there is little room, which run it is stays longest.
+fn lines(
+    finished: &VecDeque<(String, bool)>,
+    now: Option<&Title>,
+    rows: usize,
+    columns: usize,
+) -> Vec<String> {
+    // A line that fills the last column wraps on some terminals.
+    let fit = |text: &str| truncate_str(text, columns.saturating_sub(1), "…").into_owned();
+    let shown = finished.iter().rev().take(rows.saturating_sub(ROWS_BELOW)).rev();
+    let mut lines: Vec<String> = shown
+        .map(|(line, is_good)| match is_good {
+            true => fit(line),
+            false => style(fit(line)).for_stderr().red().to_string(),
+        })
+        .collect();
+    if !lines.is_empty() {
+        lines.insert(0, style(fit("last runs")).for_stderr().dim().to_string());
+    }
+    lines.extend(now.map(|Title { scenario, cell, run, runs }| {
+        let now = fit(&format!("▸ {scenario} {cell}, run {run} of {runs}"));
+        style(now).for_stderr().bold().to_string()
+    }));
+    lines
 }
 
-impl Live {
-    fn draw(&mut self) {
-        let (rows, columns) = self.panel.size();
-        self.panel.draw(&lines(&self.state, rows, columns));
+/// Figures first, for they are as long in every line.
+fn finished_line(title: &Title, alone: Option<&Cell>) -> String {
+    let Title { cell: name, run, runs, .. } = title;
+    let Some(cell) = alone else { return format!("! failed  {name} {run}/{runs}") };
+    let latency = match cell.workload {
+        Workload::Roundtrip => &cell.round_trip_us,
+        Workload::Publish => &cell.write_us,
+        _ => &cell.one_way_us,
+    };
+    let [p50, p99] = [latency.and_then(|it| it.p50), latency.and_then(|it| it.p99)];
+    let mark = if cell.valid { " " } else { "!" };
+    format!(
+        "{mark} p50 {:>8} µs  p99 {:>8} µs  CPU {:>6} %  lost {:>8}  {name} {run}/{runs}",
+        us_or_dash(p50),
+        us_or_dash(p99),
+        cpu_percent(cell.cpu_percent),
+        count(cell.lost)
+    )
+}
+
+/// On standard error; `None` if that is no terminal, or one that cannot move its cursor.
+fn bar() -> Option<ProgressBar> {
+    let kind = std::env::var("TERM").unwrap_or_default();
+    // It is drawn when it is told to be, and else next to never.
+    let target = ProgressDrawTarget::stderr_with_hz(1);
+    if target.is_hidden() || matches!(kind.as_str(), "" | "dumb" | "unknown") {
+        return None;
+    }
+    let style = ProgressStyle::with_template("{msg}\n  {percent:>3} %  {prefix}  [{wide_bar}]");
+    let style = style.expect("the template is part of the program").progress_chars("█░");
+    Some(ProgressBar::with_draw_target(Some(PARTS), target).with_style(style))
+}
+
+/// How finely the bar is divided.
+const PARTS: u64 = 1000;
+/// Finished runs that are shown.
+const FINISHED_MAX: usize = 8;
+/// Rows for what is not a finished run, and for lines that a narrow screen breaks.
+const ROWS_BELOW: usize = 6;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_run_in_progress_stays_longest_and_every_line_fits() {
+        let title = |run| Title {
+            scenario: "quick".into(),
+            cell: "iceoryx.udp-shm awake 64B-100Hz".into(),
+            run,
+            runs: 3,
+        };
+        let finished = VecDeque::from([1, 2].map(|run| (finished_line(&title(run), None), false)));
+        let text = |rows, columns| -> Vec<String> {
+            let lines = lines(&finished, Some(&title(3)), rows, columns);
+            lines.iter().map(|line| console::strip_ansi_codes(line).into_owned()).collect()
+        };
+        let now = "▸ quick iceoryx.udp-shm awake 64B-100Hz, run 3 of 3";
+        let second = "! failed  iceoryx.udp-shm awake 64B-100Hz 2/3";
+        let first = "! failed  iceoryx.udp-shm awake 64B-100Hz 1/3";
+        assert_eq!(text(24, 80), ["last runs", first, second, now]);
+        assert_eq!(text(7, 80), ["last runs", second, now], "the latest");
+        assert_eq!(text(6, 80), [now]);
+        assert_eq!(text(6, 21), ["▸ quick iceoryx.udp…"]);
+        assert_eq!(text(0, 0).len(), 1);
     }
 }

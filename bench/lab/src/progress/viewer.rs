@@ -9,24 +9,25 @@ use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use super::Live;
+use indicatif::ProgressBar;
+
 use super::course::Course;
-use super::look::Look;
 use crate::observe::sampler::{come_last, stay_off_real_time_cpus, thread_cpu_ns};
+use crate::report::words::count;
 use crate::run::watch::Running;
 
 /// See the module.
 pub(super) struct Viewer {
     stop: Sender<()>,
-    thread: JoinHandle<(Live, u64)>,
+    thread: JoinHandle<u64>,
 }
 
 impl Viewer {
-    /// Shows `running` in `live`, until it is told to stop or dropped; `course` and `begin` are the
+    /// Shows `running` in `bar`, until it is told to stop or dropped; `course` and `begin` are the
     /// session's. When it returns, the thread is ready and asleep. `None` if there is no memory for
     /// one.
     pub(super) fn start(
-        live: Live,
+        bar: ProgressBar,
         running: Running,
         course: Course,
         begin: Instant,
@@ -36,9 +37,8 @@ impl Viewer {
         let view = move || {
             stay_off_real_time_cpus(running.processes.iter().map(|(_, pid)| *pid));
             come_last();
-            let look = Look::new(running);
             let _ = ready.send(());
-            view(live, look, &course, begin, &stopped)
+            view(&bar, &running, &course, begin, &stopped)
         };
         let thread = std::thread::Builder::new().name("view".into()).spawn(view).ok()?;
         // Fails at once if it has panicked.
@@ -46,36 +46,44 @@ impl Viewer {
         Some(Viewer { stop, thread })
     }
 
-    /// What it was given, and the CPU time that its looks took, in ns; `None` if it has panicked.
-    /// Neither its beginning nor its end, which is when the run is over, counts.
-    pub(super) fn stop(self) -> Option<(Live, u64)> {
+    /// The CPU time that its looks took, in ns; `None` if it has panicked. Neither its beginning
+    /// nor its end, which is when the run is over, counts.
+    pub(super) fn stop(self) -> Option<u64> {
         drop(self.stop);
         self.thread.join().ok()
     }
 }
 
 fn view(
-    mut live: Live,
-    mut look: Look,
+    bar: &ProgressBar,
+    running: &Running,
     course: &Course,
     begin: Instant,
     stopped: &Receiver<()>,
-) -> (Live, u64) {
-    let begin_ns = thread_cpu_ns();
+) -> u64 {
+    let (begin_ns, run_begin) = (thread_cpu_ns(), Instant::now());
     let (mut spent_ns, mut pause) = (0, FIRST_LOOK);
     while stopped.recv_timeout(pause) == Err(RecvTimeoutError::Timeout) {
         let before_ns = thread_cpu_ns();
-        let figures = look.look();
-        live.state.time = course.time(figures.part, begin);
-        live.state.figures = Some(figures);
-        live.draw();
+        let exchanges = running.exchanges();
+        let part = running.part(exchanges, run_begin.elapsed());
+        course.show(bar, part, begin, &messages(running, exchanges));
         let now_ns = thread_cpu_ns();
         let cost_ns = now_ns - before_ns;
         let cheap_ns = cost_ns as f64 * 100.0 / COST_PERCENT_MAX;
         pause = PAUSE.max(Duration::from_nanos(cheap_ns as u64));
         spent_ns = now_ns - begin_ns;
     }
-    (live, spent_ns)
+    spent_ns
+}
+
+/// How far the run is.
+fn messages(running: &Running, exchanges: u64) -> String {
+    match (exchanges.checked_sub(running.warmup_messages()), running.messages()) {
+        (None, _) => "  warming up".to_owned(),
+        (Some(made), 0) => format!("  messages {}", count(made)),
+        (Some(made), all) => format!("  messages {} of {}", count(made), count(all)),
+    }
 }
 
 /// Runs shorter than this are not disturbed at all.

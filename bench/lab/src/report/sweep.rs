@@ -6,7 +6,7 @@ use myelin_bench_kit::protocol::Workload;
 use serde::Serialize;
 
 use super::plots::{memory_mb, short};
-use super::published::CyberRt;
+use super::published::modules;
 use super::view::{Entry, View, distinct, tuning_rank};
 use super::words;
 use crate::summary::{Cell, Distribution, Params};
@@ -287,20 +287,19 @@ fn published(
     let is_plain = cell.workload == Workload::Stream
         && words::counts(params).iter().all(|(number, _)| *number == 1)
         && params.arrivals.is_none();
-    let rows = CyberRt::load().across_processes_platform1.rows.into_iter();
-    let points = rows.filter_map(|row| {
-        let payload = row.payload_bytes()?;
+    let points = modules().take(1).flat_map(|table| table.rows()).filter_map(|row| {
+        let (payload, rate) = (row.payload()?, row.number("rate_Hz")?);
         let x = match parameter {
-            Parameter::Payload if params.rate_hz == Some(row.rate_hz) => payload as f64,
-            Parameter::Rate if params.payload_bytes == payload => row.rate_hz,
+            Parameter::Payload if params.rate_hz == Some(rate) => payload as f64,
+            Parameter::Rate if params.payload_bytes == payload => rate,
             _ => return None,
         };
-        let label = format!("CyberRT 10.0, published: {}", row.module);
+        let label = format!("CyberRT 10.0, published: {}", row.text("module")?);
         let figures = Figures {
-            p50: Some(row.latency_us),
-            cpu: Some(row.cpu_percent),
-            memory: Some(row.memory_mb),
-            lost: Some(row.loss_percent),
+            p50: row.number("latency_us"),
+            cpu: row.number("cpu_percent"),
+            memory: row.number("memory_MB"),
+            lost: row.number("loss_percent"),
             ..Figures::default()
         };
         (is_plain && shown.contains(&x)).then_some(PublishedPoint {

@@ -201,7 +201,6 @@ impl<'a> Cast<'a> {
         Running {
             prepare: Prepare { network: self.order.network(0), ..self.order.prepare.clone() },
             pings: self.files(Role::Ping).collect(),
-            pongs: self.files(Role::Pong).collect(),
             processes,
         }
     }

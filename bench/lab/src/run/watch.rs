@@ -22,8 +22,6 @@ pub struct Running {
     pub prepare: Prepare,
     /// What each ping writes.
     pub pings: Vec<Arc<SampleFile>>,
-    /// What each pong writes.
-    pub pongs: Vec<Arc<SampleFile>>,
     /// Names and ids of all its processes.
     pub processes: Vec<(String, u32)>,
 }

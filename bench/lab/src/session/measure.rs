@@ -14,7 +14,7 @@ use crate::place::hosts::Hosts;
 use crate::place::{Here, Place};
 use crate::plan::size::Durations;
 use crate::plan::{Plan, RunPlan};
-use crate::progress::{Finished, Progress, Title};
+use crate::progress::{Progress, Title};
 use crate::record::{Folder, RunRecord, RunSamples};
 use crate::registry::{self, Entry, Registry};
 use crate::root::Root;
@@ -22,6 +22,7 @@ use crate::run::execute::{Failure, Outcome, execute};
 use crate::run::order::{Order, tuning_notes};
 use crate::run::tuning::Cpus;
 use crate::scenario::{Topology, Tuning};
+use crate::summary::Cell;
 
 /// What measuring needs, for as long as it lasts.
 pub(super) struct Measuring<'a> {
@@ -142,15 +143,14 @@ impl<'a> Measuring<'a> {
                     self.folder.path().display()
                 )
             })?;
-            let finished =
-                self.progress.is_live().then(|| self.figures(record, &samples)).flatten();
-            self.progress.finish_run(run.cell, begin.elapsed().as_secs_f64(), finished);
+            let alone = self.progress.is_live().then(|| self.alone(record, &samples)).flatten();
+            self.progress.finish_run(run.cell, begin.elapsed().as_secs_f64(), alone.as_ref());
         }
         Ok(true)
     }
 
-    /// What a run has yielded, for the live view; says why it is not valid.
-    fn figures(&mut self, record: RunRecord, samples: &RunSamples) -> Option<Finished> {
+    /// What a run has yielded, for the live view; says why it is not valid. `None` if it failed.
+    fn alone(&mut self, record: RunRecord, samples: &RunSamples) -> Option<Cell> {
         let (run, has_failed) = (record.plan, record.failure.is_some());
         let cell = alone(self.plan, record, samples, &self.host)?;
         // Why a run has failed has been said.
@@ -163,7 +163,7 @@ impl<'a> Measuring<'a> {
             let reasons = reasons.collect::<Vec<_>>().join("; ");
             self.progress.say(&format!("run {} of {what} is not valid: {reasons}", run.repeat + 1));
         }
-        Some(Finished::of(&cell, has_failed))
+        (!has_failed).then_some(cell)
     }
 
     /// One run and its samples; `None` if it was interrupted.

@@ -31,15 +31,15 @@ fn part(beside: &Beside) -> String {
 }
 
 fn table(comparison: &Comparison) -> String {
-    let (caption, remark) = (escape(&comparison.caption), escape(comparison.remark));
-    let text = format!("#### {caption}\n\n{remark}\n\n");
+    let (caption, published) = (escape(&comparison.caption), comparison.published);
+    let text = format!("#### {caption}\n\n{}\n\n", escape(&published.remark));
     if comparison.rows.is_empty() {
         return text + &comparison.tables.iter().map(print).collect::<String>();
     }
-    let labels = comparison.labels.iter().map(|label| (*label).to_owned());
-    let pairs = comparison.pairs.iter().map(|pair| format!("{pair}: published → here"));
-    let alone = comparison.alone.iter().map(|head| (*head).to_owned());
-    let heads: Vec<_> = labels.chain(pairs).chain(alone).collect();
+    let pairs = published.pairs.iter().map(|pair| format!("{pair}: published → here"));
+    let heads =
+        published.labels.iter().cloned().chain(pairs).chain(published.alone.iter().cloned());
+    let heads: Vec<_> = heads.collect();
     let heads: Vec<_> = heads.iter().map(String::as_str).collect();
     text + &grid(&heads, comparison.rows.iter().map(row))
 }

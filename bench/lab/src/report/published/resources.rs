@@ -1,56 +1,42 @@
 //! What CycloneDDS's round trips cost: memory by process, CPU by thread, context switches.
 //!
 //! Of this, memory and voluntary switches were published, at one ping a second alone; those stand in
-//! `sanity`'s table.
+//! ddsperf's table.
 
 use super::super::view::{Entry, Group};
 use super::super::words;
-use super::cyclonedds::Configuration;
-use super::{Comparison, ComparisonRow, dash, struck};
+use super::shape::CONFIGURATIONS;
+use super::{ComparisonRow, dash, struck};
 use crate::summary::ProcessUse;
 
-/// Each configuration that was measured, at each of these sizes.
-pub(super) fn comparison(group: &Group, payloads: &[u64]) -> Comparison {
-    let entries = Configuration::ALL.into_iter().flat_map(|it| {
-        payloads.iter().filter_map(move |&size| group.entry(it.system(), it.tuning, size))
+/// Each configuration that was measured, at each size.
+pub(super) fn rows(group: &Group) -> Vec<ComparisonRow> {
+    let entries = CONFIGURATIONS.into_iter().flat_map(|(system, tuning)| {
+        group.payloads.iter().filter_map(move |&size| group.entry(system, tuning, size))
     });
-    let row = |entry: &Entry| {
-        let cell = entry.cell;
-        let labels = vec![entry.system.name.to_owned(), cell.tuning.clone(), entry.size()];
-        let of = |role: &'static str| cell.processes.iter().filter(move |it| is_of(it, role));
-        let any = |role, text: String| if of(role).count() > 0 { text } else { dash() };
-        let resident = |role| any(role, words::megabytes(of(role).map(|it| it.rss_bytes).sum()));
-        let cpu = |role| {
-            let total = words::cpu_percent(of(role).map(|it| it.cpu_percent).sum());
-            let threads: Vec<_> = of(role).flat_map(threads).collect();
-            let colon = if threads.is_empty() { "" } else { ": " };
-            any(role, total + colon + &threads.join(", "))
-        };
-        let roles = ["ping", "pong", DAEMON];
-        let figures = roles.map(resident).into_iter().chain(roles.map(cpu)).chain([
-            words::amount(cell.voluntary_switches_per_s),
-            words::amount(cell.involuntary_switches_per_s),
-        ]);
-        let alone = figures.map(|text| struck(Some(entry), text)).collect();
-        ComparisonRow { labels, pairs: vec![], alone }
+    entries.map(row).collect()
+}
+
+fn row(entry: &Entry) -> ComparisonRow {
+    let cell = entry.cell;
+    let labels = vec![entry.system.name.to_owned(), cell.tuning.clone(), entry.size()];
+    let of = |role: &'static str| cell.processes.iter().filter(move |it| is_of(it, role));
+    let any = |role, text: String| if of(role).count() > 0 { text } else { dash() };
+    let resident = |role| any(role, words::megabytes(of(role).map(|it| it.rss_bytes).sum()));
+    let cpu = |role| {
+        let total = words::cpu_percent(of(role).map(|it| it.cpu_percent).sum());
+        let threads: Vec<_> = of(role).flat_map(threads).collect();
+        let colon = if threads.is_empty() { "" } else { ": " };
+        any(role, total + colon + &threads.join(", "))
     };
-    let rate = words::rate(group.params().rate_hz);
-    Comparison {
-        caption: format!("Memory, CPU by thread and context switches ({}, {rate})", group.scenario),
-        remark: REMARK,
-        labels: vec!["system", "tuning", "payload"],
-        alone: vec![
-            "RSS of ping, MB",
-            "RSS of pong, MB",
-            "RSS of daemons, MB",
-            "CPU of ping, %: by thread",
-            "CPU of pong, %: by thread",
-            "CPU of daemons, %: by thread",
-            "voluntary switches/s",
-            "involuntary switches/s",
-        ],
-        rows: entries.map(row).collect(),
-        ..Comparison::default()
+    let roles = ["ping", "pong", DAEMON];
+    let switches = [cell.voluntary_switches_per_s, cell.involuntary_switches_per_s];
+    let figures = roles.map(resident).into_iter().chain(roles.map(cpu));
+    let figures = figures.chain(switches.map(words::amount));
+    ComparisonRow {
+        labels,
+        pairs: vec![],
+        alone: figures.map(|text| struck(entry, text)).collect(),
     }
 }
 
@@ -72,7 +58,3 @@ const DAEMON: &str = "daemon";
 
 /// A thread below it is not named.
 const BUSY_PERCENT: f64 = 1.0;
-
-const REMARK: &str = "Measured here; published of this were RSS and voluntary switches at one ping \
-a second alone. CPU in per cent of a core; threads below 1 % are not named. Switches are those of \
-all threads of all processes.";

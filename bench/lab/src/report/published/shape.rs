@@ -6,127 +6,84 @@ use super::super::table;
 use super::super::verdict::{self, Estimate, Verdict};
 use super::super::view::Group;
 use super::super::words;
-use super::cyclonedds::{Configuration, CycloneddsOrin};
-use super::{Comparison, ComparisonRow, dash};
+use super::data::Table;
+use super::{ComparisonRow, dash};
 
-/// Gains and tiers at these sizes, and the growth up to the largest of all published.
-pub(super) fn comparisons(
-    published: &CycloneddsOrin,
-    group: &Group,
-    payloads: &[u64],
-) -> [Comparison; 3] {
-    let shape = Shape { published, group };
-    [shape.gains(payloads), shape.growth(), shape.tiers(payloads)]
-}
-
-struct Shape<'v, 'a> {
-    published: &'v CycloneddsOrin,
-    group: &'v Group<'a>,
+/// Published rows by size, and ours.
+pub(super) struct Shape<'v, 'a> {
+    pub published: &'v Table,
+    pub group: &'v Group<'a>,
 }
 
 impl Shape<'_, '_> {
-    fn theirs(&self, of: Configuration, payload: u64) -> Option<Estimate> {
-        self.published.estimate(of, payload)
+    /// Medians of the whole round trip: published, ours.
+    fn estimates(&self, of: Configuration, payload: u64) -> [Option<Estimate>; 2] {
+        let is_it = |row: &super::data::Row| {
+            (row.text("system"), row.text("tuning")) == (Some(of.0), Some(of.1))
+                && row.payload() == Some(payload)
+        };
+        let half = self.published.rows().find(is_it).and_then(|row| row.number("half_median_us"));
+        let theirs = half.map(|half| Estimate { value: 2.0 * half, interval: None });
+        [theirs, self.group.entry(of.0, of.1, payload).and_then(|entry| entry.estimate().ok())]
     }
 
-    fn ours(&self, of: Configuration, payload: u64) -> Option<Estimate> {
-        self.group.entry(of.system(), of.tuning, payload)?.estimate().ok()
+    /// What `words` say of a subject and its reference, published and ours.
+    fn pair(
+        &self,
+        subject: (Configuration, u64),
+        reference: (Configuration, u64),
+        words: [fn(Verdict) -> String; 2],
+    ) -> (String, String) {
+        let subjects = self.estimates(subject.0, subject.1);
+        let references = self.estimates(reference.0, reference.1);
+        let [theirs, ours] = [0, 1].map(|side| {
+            let verdict = verdict::compare(subjects[side]?, references[side]?);
+            verdict.map(words[side])
+        });
+        (theirs.unwrap_or_else(dash), ours.unwrap_or_else(dash))
     }
 
-    fn gains(&self, payloads: &[u64]) -> Comparison {
-        let [udp_default, udp_tuned, shm_default, shm_tuned] = Configuration::ALL;
-        let columns = [
-            ("shm over udp, default", shm_default, udp_default),
-            ("shm over udp, tuned", shm_tuned, udp_tuned),
-            ("tuned over default, udp", udp_tuned, udp_default),
-            ("tuned over default, shm", shm_tuned, shm_default),
-        ];
+    /// Of shared memory over UDP, and of tuned over default.
+    pub(super) fn gains(&self, payloads: &[u64]) -> Vec<ComparisonRow> {
+        let [udp, udp_tuned, shm, shm_tuned] = CONFIGURATIONS;
+        let columns = [(shm, udp), (shm_tuned, udp_tuned), (udp_tuned, udp), (shm_tuned, shm)];
         let row = |&payload: &u64| {
-            let pair = |(_, subject, reference)| {
-                let theirs =
-                    compared(self.theirs(subject, payload), self.theirs(reference, payload));
-                let ours = compared(self.ours(subject, payload), self.ours(reference, payload));
-                (theirs.map_or_else(dash, change), ours.map_or_else(dash, gain))
+            let pair = |(subject, reference)| {
+                self.pair((subject, payload), (reference, payload), [change, gain])
             };
             let pairs = columns.map(pair).into();
             ComparisonRow { labels: vec![words::bytes(payload)], pairs, alone: vec![] }
         };
-        Comparison {
-            caption: format!("Gains in per cent by size ({})", self.group.scenario),
-            remark: "Change of p50, below zero is faster: p50 of the first over that of the second, \
-                     less one. Of ours with the bounds that the intervals leave; ≈ no \
-                     difference, ? too noisy or too few runs to tell. Where round trips on one core \
-                     and across cores are mixed here, p50 is that across cores, here and in the two \
-                     tables that follow.",
-            labels: vec!["payload"],
-            pairs: columns.map(|(head, ..)| head.to_owned()).into(),
-            rows: payloads.iter().map(row).collect(),
-            ..Comparison::default()
-        }
+        payloads.iter().map(row).collect()
     }
 
-    fn growth(&self) -> Comparison {
-        let sizes = self.published.payloads();
-        let Some((&large, smaller)) = sizes.split_last() else { return Comparison::default() };
-        // Nothing, the smallest message that is something, and 1 KiB.
-        let starts: Vec<u64> = smaller
-            .iter()
-            .enumerate()
-            .filter(|&(place, &size)| place < 2 || size == 1 << 10)
-            .map(|(_, &size)| size)
-            .collect();
+    pub(super) fn growth(&self) -> Vec<ComparisonRow> {
         let row = |of: Configuration| {
-            let pair = |&small: &u64| {
-                let theirs = compared(self.theirs(of, small), self.theirs(of, large));
-                let ours = compared(self.ours(of, small), self.ours(of, large));
-                let theirs = theirs.map(|it| words::factor(it.ratio));
-                (theirs.unwrap_or_else(dash), ours.map_or_else(dash, factor))
-            };
-            let labels = vec![of.system().to_owned(), of.tuning.to_owned()];
-            ComparisonRow { labels, pairs: starts.iter().map(pair).collect(), alone: vec![] }
+            let pair = |small| self.pair((of, small), (of, LARGEST), [factor, factor]);
+            let labels = vec![of.0.to_owned(), of.1.to_owned()];
+            ComparisonRow { labels, pairs: SMALLER.map(pair).into(), alone: vec![] }
         };
-        let head =
-            |&small: &u64| format!("from {} to {}", words::bytes(small), words::bytes(large));
-        Comparison {
-            caption: format!("Growth with size ({})", self.group.scenario),
-            remark: "p50 of the larger over p50 of the smaller; of ours with the bounds that the \
-                     intervals leave. 64 B is the smallest size measured that is not empty.",
-            labels: vec!["system", "tuning"],
-            pairs: starts.iter().map(head).collect(),
-            rows: Configuration::ALL.map(row).into(),
-            ..Comparison::default()
-        }
+        CONFIGURATIONS.map(row).into()
     }
 
-    fn tiers(&self, payloads: &[u64]) -> Comparison {
-        let ranked = |of: &dyn Fn(Configuration) -> Option<Estimate>| {
-            tiers(Configuration::ALL.into_iter().filter_map(|it| Some((it, of(it)?))).collect())
-        };
+    pub(super) fn tiers(&self, payloads: &[u64]) -> Vec<ComparisonRow> {
         let row = |&payload: &u64| {
-            let theirs = ranked(&|it| self.theirs(it, payload));
-            let ours = ranked(&|it| self.ours(it, payload));
-            let mut pairs = vec![(best(&theirs), best(&ours))];
-            pairs
-                .extend((0..TIERS.len()).map(|place| (names(&theirs, place), names(&ours, place))));
+            let [theirs, ours] = [0, 1].map(|side| {
+                let found = CONFIGURATIONS.map(|it| Some((it, self.estimates(it, payload)[side]?)));
+                tiers(found.into_iter().flatten().collect())
+            });
+            let places = (0..CONFIGURATIONS.len()).map(|at| (names(&theirs, at), names(&ours, at)));
+            let pairs = [(best(&theirs), best(&ours))].into_iter().chain(places).collect();
             ComparisonRow { labels: vec![words::bytes(payload)], pairs, alone: vec![] }
         };
-        let heads = ["best, p50"].into_iter().chain(TIERS);
-        Comparison {
-            caption: format!("Best configuration and tiers by size ({})", self.group.scenario),
-            remark: "The four configurations by p50. A tier is its fastest and all that cannot be \
-                     told from it: intervals that overlap, or less than 2 % between them. \
-                     Without intervals, as of published figures and of fewer than five runs, those \
-                     of the same value are a tier.",
-            labels: vec!["payload"],
-            pairs: heads.map(str::to_owned).collect(),
-            rows: payloads.iter().map(row).collect(),
-            ..Comparison::default()
-        }
+        payloads.iter().map(row).collect()
     }
 }
 
-fn compared(subject: Option<Estimate>, reference: Option<Estimate>) -> Option<Verdict> {
-    verdict::compare(subject?, reference?)
+/// `shm tuned`.
+fn name((system, tuning): Configuration) -> String {
+    let transport = if system == "cyclonedds.udp" { "udp" } else { "shm" };
+    format!("{transport} {tuning}")
 }
 
 fn change(verdict: Verdict) -> String {
@@ -169,17 +126,30 @@ fn is_slower(estimate: Estimate, leader: Estimate) -> bool {
 
 fn best(tiers: &[Tier]) -> String {
     let best = tiers.first().and_then(|tier| tier.first());
-    best.map_or_else(dash, |(it, estimate)| format!("{} {}", it.name(), words::us(estimate.value)))
+    best.map_or_else(dash, |(it, estimate)| format!("{} {}", name(*it), words::us(estimate.value)))
 }
 
 fn names(tiers: &[Tier], place: usize) -> String {
-    let names = |tier: &Tier| tier.iter().map(|(it, _)| it.name()).collect::<Vec<_>>().join(", ");
+    let names = |tier: &Tier| tier.iter().map(|(it, _)| name(*it)).collect::<Vec<_>>().join(", ");
     tiers.get(place).map_or_else(dash, names)
 }
 
+/// System and tuning.
+type Configuration = (&'static str, &'static str);
+
 type Tier = Vec<(Configuration, Estimate)>;
 
-const TIERS: [&str; 4] = ["fastest tier", "second", "third", "fourth"];
+/// Those that were published by size.
+pub(super) const CONFIGURATIONS: [Configuration; 4] = [
+    ("cyclonedds.udp", "default"),
+    ("cyclonedds.udp", "tuned"),
+    ("cyclonedds.iceoryx", "default"),
+    ("cyclonedds.iceoryx", "tuned"),
+];
+
+/// Growth is from nothing, from the smallest message that is something, and from 1 KiB.
+const SMALLER: [u64; 3] = [0, 64, 1 << 10];
+const LARGEST: u64 = 64 << 10;
 
 #[cfg(test)]
 mod tests {
@@ -187,8 +157,8 @@ mod tests {
 
     fn in_tiers(estimates: [(f64, Option<[f64; 2]>); 4]) -> Vec<Vec<String>> {
         let estimates = estimates.map(|(value, interval)| Estimate { value, interval });
-        let found = tiers(Configuration::ALL.into_iter().zip(estimates).collect());
-        found.iter().map(|tier| tier.iter().map(|(it, _)| it.name()).collect()).collect()
+        let found = tiers(CONFIGURATIONS.into_iter().zip(estimates).collect());
+        found.iter().map(|tier| tier.iter().map(|(it, _)| name(*it)).collect()).collect()
     }
 
     #[test]

@@ -1,0 +1,225 @@
+//! A published report as `bench/published/*.toml` has it: rows of figures, and what they are figures
+//! of. A row stands beside those of our cells that its key columns name.
+
+use std::sync::LazyLock;
+
+use myelin_bench_kit::protocol::Topology;
+use serde::{Deserialize, Serialize};
+
+use super::super::view::{Entry, Group, Metric, View};
+use super::super::words;
+
+/// A published report.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Report {
+    /// What was measured, and on what.
+    pub(super) title: String,
+    /// What we found on reading or repeating the experiment.
+    pub(super) doubts: Vec<String>,
+    /// Circumstances.
+    pub(super) notes: String,
+    pub(super) experiments: Vec<Experiment>,
+}
+
+/// What one of our scenarios repeats.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Experiment {
+    pub of: Of,
+    /// Ours, the best counterpart first.
+    pub scenarios: Vec<String>,
+    /// What is missing where none of them was measured.
+    pub what: String,
+    /// The first one has the figures that others are made of.
+    pub tables: Vec<Table>,
+}
+
+/// Which of our groups repeat an [`Experiment`].
+#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq)]
+#[serde(rename_all = "kebab-case")]
+pub(super) enum Of {
+    BackToBack,
+    Paced,
+    Modules,
+    Frames,
+    Sweep,
+}
+
+/// A table of published figures, or one that is made of such.
+#[derive(Debug, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub(in crate::report) struct Table {
+    /// `{scenario}` and `{rate}` stand for ours.
+    pub caption: String,
+    /// What the figures are, and what they are made of.
+    pub remark: String,
+    /// Headings of the first columns, which identify a row; `here` is ours, and no column.
+    pub labels: Vec<String>,
+    /// Headings of the figures, each published and measured here.
+    #[serde(default)]
+    pub pairs: Vec<String>,
+    /// Headings of what nobody has published.
+    #[serde(default)]
+    pub alone: Vec<String>,
+    /// How its rows are made, if they are not published ones beside ours.
+    pub made_of: Option<MadeOf>,
+    /// Whether it is of two hosts; of either where it is not said.
+    pub across_hosts: Option<bool>,
+    /// Of these systems the first that was measured stands beside every row.
+    pub first_of: Option<Vec<String>>,
+    /// Names of labels, keys and metrics; of systems where each row is another metric.
+    #[serde(default)]
+    columns: Vec<String>,
+    #[serde(default)]
+    rows: Vec<Vec<Value>>,
+}
+
+/// What stands in a row; a text in the place of a figure says that there is none.
+#[derive(Debug, Deserialize, Serialize)]
+#[serde(untagged)]
+pub(in crate::report) enum Value {
+    Number(f64),
+    Text(String),
+    Names(Vec<String>),
+}
+
+/// Tables that follow from the figures of others, or from ours.
+#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub(in crate::report) enum MadeOf {
+    Gains,
+    Growth,
+    Tiers,
+    Resources,
+    Scores,
+    Sweep,
+}
+
+/// A row of a [`Table`].
+#[derive(Clone, Copy)]
+pub(in crate::report) struct Row<'t> {
+    pub table: &'t Table,
+    values: &'t [Value],
+}
+
+impl Experiment {
+    /// Ours that repeat it: the first, or all of those that lie on two hosts, too.
+    pub(super) fn groups<'v, 'a>(&self, view: &'v View<'a>) -> Vec<&'v Group<'a>> {
+        let all = || view.groups.iter().filter(|group| self.is_of(group));
+        let named = |name| all().filter(move |group| group.scenario == name);
+        let mut groups: Vec<_> = match self.of {
+            Of::Modules | Of::Frames => all().collect(),
+            _ => self.scenarios.iter().flat_map(named).collect(),
+        };
+        if !matches!(self.of, Of::Modules | Of::Sweep) {
+            groups.truncate(1);
+        }
+        groups
+    }
+
+    fn is_of(&self, group: &Group) -> bool {
+        let (params, is_round_trip) = (group.params(), group.metric == Metric::RoundTrip);
+        match self.of {
+            Of::BackToBack => is_round_trip && params.rate_hz.is_none(),
+            Of::Paced => is_round_trip && params.rate_hz.is_some(),
+            Of::Modules => group.is_flow() && params.module.is_some(),
+            Of::Frames => group.entries.iter().any(|entry| entry.cell.params.frame.is_some()),
+            Of::Sweep => group.is_flow(),
+        }
+    }
+}
+
+impl Table {
+    pub(in crate::report) fn rows(&self) -> impl Iterator<Item = Row<'_>> {
+        self.rows.iter().map(|values| Row { table: self, values })
+    }
+
+    /// Whether a row says which of ours it stands beside.
+    pub(super) fn says_here(&self) -> bool {
+        self.labels.last().is_some_and(|label| label == "here")
+    }
+
+    /// How many columns are labels.
+    fn labelled(&self) -> usize {
+        self.labels.len() - usize::from(self.says_here())
+    }
+}
+
+impl<'t> Row<'t> {
+    fn get(&self, column: &str) -> Option<&'t Value> {
+        self.values.get(self.table.columns.iter().position(|name| name == column)?)
+    }
+
+    pub(in crate::report) fn number(&self, column: &str) -> Option<f64> {
+        let Value::Number(value) = self.get(column)? else { return None };
+        Some(*value)
+    }
+
+    pub(in crate::report) fn text(&self, column: &str) -> Option<&'t str> {
+        let Value::Text(text) = self.get(column)? else { return None };
+        Some(text)
+    }
+
+    /// Bytes of a message.
+    pub(in crate::report) fn payload(&self) -> Option<u64> {
+        self.number("payload_B").map(|bytes| bytes as u64)
+    }
+
+    /// Our systems that it stands beside; all of them if it names none.
+    pub(super) fn systems(&self) -> Option<Vec<&'t str>> {
+        let names = match (&self.table.first_of, self.get("system")) {
+            (Some(names), _) | (None, Some(Value::Names(names))) => names,
+            (None, _) => return Some(vec![self.text("system")?]),
+        };
+        Some(names.iter().map(String::as_str).collect())
+    }
+
+    /// What identifies it, as it is shown.
+    pub(super) fn labels(&self) -> Vec<String> {
+        let label = |(column, value): (&String, &Value)| match (column.as_str(), value) {
+            ("payload_B", Value::Number(bytes)) => words::bytes(*bytes as u64),
+            ("rate_Hz", Value::Number(rate)) => words::rate(Some(*rate)),
+            (_, Value::Number(weight)) => format!("{weight:.2}"),
+            (_, Value::Text(text)) => text.replace("half_rtt", "round_trip"),
+            (_, Value::Names(names)) => names.join(", "),
+        };
+        self.table.columns.iter().zip(self.values).take(self.table.labelled()).map(label).collect()
+    }
+
+    /// Its figures, with their columns.
+    pub(super) fn figures(&self) -> impl Iterator<Item = (&'t str, &'t Value)> {
+        let named = self.table.columns.iter().map(String::as_str).zip(self.values);
+        named.skip(self.table.labelled()).filter(|(column, _)| !KEYS.contains(column))
+    }
+
+    /// Whether a cell is what the row is of, whatever its system.
+    pub(super) fn is_of(&self, entry: &Entry) -> bool {
+        let (cell, params) = (entry.cell, &entry.cell.params);
+        let is_across = entry.system.topology == Topology::TwoHosts;
+        self.payload().is_none_or(|it| it == params.payload_bytes)
+            && self.number("rate_Hz").is_none_or(|it| Some(it) == params.rate_hz)
+            && self.text("frame").is_none_or(|it| Some(it) == params.frame.as_deref())
+            && self.text("tuning").is_none_or(|it| it == cell.tuning)
+            && self.table.across_hosts.is_none_or(|it| it == is_across)
+    }
+}
+
+/// What CyberRT published of one host and of two; a row is what a module of a car sends.
+pub(in crate::report) fn modules() -> impl Iterator<Item = &'static Table> {
+    let experiments = REPORTS.iter().flat_map(|report| &report.experiments);
+    experiments.filter(|it| it.of == Of::Modules).flat_map(|it| &it.tables)
+}
+
+/// The reports this program was built with.
+pub(super) static REPORTS: LazyLock<[Report; 3]> = LazyLock::new(|| {
+    [
+        include_str!("../../../../published/cyclonedds-orin.toml"),
+        include_str!("../../../../published/cyberrt-apollo10.toml"),
+        include_str!("../../../../published/image-ros2-libxr.toml"),
+    ]
+    .map(|text| toml::from_str(text).expect("a test reads the published figures"))
+});
+
+/// Columns that choose among our cells, and what of a cell; they are no figures.
+const KEYS: [&str; 6] = ["system", "tuning", "payload_B", "rate_Hz", "frame", "copied_by"];
