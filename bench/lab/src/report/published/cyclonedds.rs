@@ -5,7 +5,6 @@
 
 use serde::Deserialize;
 
-use super::super::verdict::Estimate;
 use super::super::view::{Metric, View, distinct};
 use super::super::words;
 use super::{Beside, Published, resources, roundtrips, sanity, shape};
@@ -83,9 +82,9 @@ impl CycloneddsOrin {
         })
     }
 
-    /// The median of the whole round trip, in µs; published without an interval.
-    pub(super) fn estimate(&self, of: Configuration, payload: u64) -> Option<Estimate> {
-        Some(Estimate { value: 2.0 * self.row(of, payload)?.median_us, interval: None })
+    /// The median of the whole round trip, in µs.
+    pub(super) fn median(&self, of: Configuration, payload: u64) -> Option<f64> {
+        Some(2.0 * self.row(of, payload)?.median_us)
     }
 
     /// Sizes of the rows, ascending.
@@ -193,7 +192,7 @@ mod tests {
         assert_eq!(published.scorecard.rows.len(), 6);
         assert_eq!(published.payloads(), [0, 64, 256, 1024, 4096, 16384, 65536]);
         let [udp_default, .., shm_tuned] = Configuration::ALL;
-        assert_eq!(published.estimate(shm_tuned, 65536).unwrap().value, 66.0, "a half, doubled");
+        assert_eq!(published.median(shm_tuned, 65536), Some(66.0), "a half, doubled");
         assert!(published.row(udp_default, 65536).is_none());
     }
 }

@@ -3,11 +3,12 @@
 //! Published and measured figures go through the same functions; published ones have no intervals.
 
 use super::super::table;
-use super::super::verdict::{self, Estimate, Verdict};
-use super::super::view::Group;
+use super::super::view::{Entry, Group};
 use super::super::words;
 use super::cyclonedds::{Configuration, CycloneddsOrin};
 use super::{Comparison, ComparisonRow, dash};
+use crate::stats::verdict::Verdict;
+use crate::summary::Percentile;
 
 /// Gains and tiers at these sizes, and the growth up to the largest of all published.
 pub(super) fn comparisons(
@@ -24,13 +25,14 @@ struct Shape<'v, 'a> {
     group: &'v Group<'a>,
 }
 
-impl Shape<'_, '_> {
-    fn theirs(&self, of: Configuration, payload: u64) -> Option<Estimate> {
-        self.published.estimate(of, payload)
+impl<'a> Shape<'_, 'a> {
+    fn theirs(&self, of: Configuration, payload: u64) -> Option<f64> {
+        self.published.median(of, payload)
     }
 
-    fn ours(&self, of: Configuration, payload: u64) -> Option<Estimate> {
-        self.group.entry(of.system(), of.tuning, payload)?.estimate().ok()
+    fn ours(&self, of: Configuration, payload: u64) -> Option<&Entry<'a>> {
+        let entry = self.group.entry(of.system(), of.tuning, payload);
+        entry.filter(|entry| entry.fault().is_none())
     }
 
     fn gains(&self, payloads: &[u64]) -> Comparison {
@@ -43,10 +45,12 @@ impl Shape<'_, '_> {
         ];
         let row = |&payload: &u64| {
             let pair = |(_, subject, reference)| {
-                let theirs =
-                    compared(self.theirs(subject, payload), self.theirs(reference, payload));
-                let ours = compared(self.ours(subject, payload), self.ours(reference, payload));
-                (theirs.map_or_else(dash, change), ours.map_or_else(dash, gain))
+                let theirs = self.theirs(subject, payload).zip(self.theirs(reference, payload));
+                let theirs = theirs.map(|(subject, reference)| change(subject / reference));
+                let ours = self.ours(subject, payload).zip(self.ours(reference, payload));
+                let ours =
+                    ours.and_then(|(subject, reference)| self.group.verdict(subject, reference));
+                (theirs.unwrap_or_else(dash), ours.map_or_else(dash, gain))
             };
             let pairs = columns.map(pair).into();
             ComparisonRow { labels: vec![words::bytes(payload)], pairs, alone: vec![] }
@@ -54,8 +58,8 @@ impl Shape<'_, '_> {
         Comparison {
             caption: format!("Gains in per cent by size ({})", self.group.scenario),
             remark: "Change of p50, below zero is faster: p50 of the first over that of the second, \
-                     less one. Of ours with the bounds that the intervals leave; ≈ no \
-                     difference, ? too noisy or too few runs to tell. Where round trips on one core \
+                     less one. Of ours with the 95 % interval; ≈ no difference, ? too noisy or too \
+                     few runs to tell. Where round trips on one core \
                      and across cores are mixed here, p50 is that across cores, here and in the two \
                      tables that follow.",
             labels: vec!["payload"],
@@ -77,10 +81,12 @@ impl Shape<'_, '_> {
             .collect();
         let row = |of: Configuration| {
             let pair = |&small: &u64| {
-                let theirs = compared(self.theirs(of, small), self.theirs(of, large));
-                let ours = compared(self.ours(of, small), self.ours(of, large));
-                let theirs = theirs.map(|it| words::factor(it.ratio));
-                (theirs.unwrap_or_else(dash), ours.map_or_else(dash, factor))
+                let theirs = self.theirs(of, large).zip(self.theirs(of, small));
+                let theirs = theirs.map(|(large, small)| words::factor(large / small));
+                let ours = self.ours(of, large).zip(self.ours(of, small));
+                let ours =
+                    ours.and_then(|(large, small)| large.pair(small, Percentile::P50)?.ratio());
+                (theirs.unwrap_or_else(dash), ours.map_or_else(dash, words::ratio))
             };
             let labels = vec![of.system().to_owned(), of.tuning.to_owned()];
             ComparisonRow { labels, pairs: starts.iter().map(pair).collect(), alone: vec![] }
@@ -89,8 +95,8 @@ impl Shape<'_, '_> {
             |&small: &u64| format!("from {} to {}", words::bytes(small), words::bytes(large));
         Comparison {
             caption: format!("Growth with size ({})", self.group.scenario),
-            remark: "p50 of the larger over p50 of the smaller; of ours with the bounds that the \
-                     intervals leave. 64 B is the smallest size measured that is not empty.",
+            remark: "p50 of the larger over p50 of the smaller; of ours with the 95 % interval. \
+                     64 B is the smallest size measured that is not empty.",
             labels: vec!["system", "tuning"],
             pairs: starts.iter().map(head).collect(),
             rows: Configuration::ALL.map(row).into(),
@@ -99,12 +105,22 @@ impl Shape<'_, '_> {
     }
 
     fn tiers(&self, payloads: &[u64]) -> Comparison {
-        let ranked = |of: &dyn Fn(Configuration) -> Option<Estimate>| {
-            tiers(Configuration::ALL.into_iter().filter_map(|it| Some((it, of(it)?))).collect())
+        let known = |of: &dyn Fn(Configuration) -> Option<f64>| {
+            Configuration::ALL.into_iter().filter_map(|it| Some((it, of(it)?))).collect()
         };
         let row = |&payload: &u64| {
-            let theirs = ranked(&|it| self.theirs(it, payload));
-            let ours = ranked(&|it| self.ours(it, payload));
+            let slower = |it: &Contender, leader: &Contender| {
+                let (Some(it), Some(leader)) =
+                    (self.ours(it.0, payload), self.ours(leader.0, payload))
+                else {
+                    return false;
+                };
+                self.group.verdict(it, leader).is_some_and(|it| it.kind.is_significant())
+            };
+            let theirs = known(&|it| self.theirs(it, payload));
+            let theirs = tiers(theirs, |it, leader| it.1 > leader.1);
+            let ours = known(&|it| self.ours(it, payload)?.typical_p50());
+            let ours = tiers(ours, slower);
             let mut pairs = vec![(best(&theirs), best(&ours))];
             pairs
                 .extend((0..TIERS.len()).map(|place| (names(&theirs, place), names(&ours, place))));
@@ -114,9 +130,7 @@ impl Shape<'_, '_> {
         Comparison {
             caption: format!("Best configuration and tiers by size ({})", self.group.scenario),
             remark: "The four configurations by p50. A tier is its fastest and all that cannot be \
-                     told from it: intervals that overlap, or less than 2 % between them. \
-                     Without intervals, as of published figures and of fewer than five runs, those \
-                     of the same value are a tier.",
+                     told from it; of published figures, which have no runs, those of one value.",
             labels: vec!["payload"],
             pairs: heads.map(str::to_owned).collect(),
             rows: payloads.iter().map(row).collect(),
@@ -125,51 +139,38 @@ impl Shape<'_, '_> {
     }
 }
 
-fn compared(subject: Option<Estimate>, reference: Option<Estimate>) -> Option<Verdict> {
-    verdict::compare(subject?, reference?)
-}
-
-fn change(verdict: Verdict) -> String {
-    words::change_percent(1.0 / verdict.ratio - 1.0)
+fn change(ratio: f64) -> String {
+    words::change_percent(ratio - 1.0)
 }
 
 /// As [`change`], with what may be said of it: `−47 % [−50 %, −44 %]`.
 fn gain(verdict: Verdict) -> String {
-    let bounds = verdict.interval.map(|[low, high]| {
-        let [most, least] = [high, low].map(|ratio| words::change_percent(1.0 / ratio - 1.0));
+    let bounds = verdict.ratio.interval.map(|ends| {
+        let [most, least] = ends.map(change);
         format!(" [{most}, {least}]")
     });
     table::change(verdict).main + &bounds.unwrap_or_default()
 }
 
-fn factor(verdict: Verdict) -> String {
-    let bounds = verdict.interval.map(|ends| format!(" {}", words::factor_interval(ends)));
-    words::factor(verdict.ratio) + &bounds.unwrap_or_default()
-}
-
-/// From the fastest to the slowest, those together that cannot be told from the fastest of them.
-fn tiers(mut contenders: Vec<(Configuration, Estimate)>) -> Vec<Tier> {
-    contenders.sort_by(|a, b| a.1.value.total_cmp(&b.1.value));
+/// From the fastest to the slowest, those together that are not slower than the fastest of them.
+fn tiers(
+    mut contenders: Vec<Contender>,
+    is_slower: impl Fn(&Contender, &Contender) -> bool,
+) -> Vec<Tier> {
+    contenders.sort_by(|a, b| a.1.total_cmp(&b.1));
     let mut tiers: Vec<Tier> = Vec::new();
     for contender in contenders {
         match tiers.last_mut() {
-            Some(tier) if !is_slower(contender.1, tier[0].1) => tier.push(contender),
+            Some(tier) if !is_slower(&contender, &tier[0]) => tier.push(contender),
             _ => tiers.push(vec![contender]),
         }
     }
     tiers
 }
 
-fn is_slower(estimate: Estimate, leader: Estimate) -> bool {
-    match verdict::compare(estimate, leader) {
-        Some(verdict) if verdict.interval.is_some() => verdict.kind.is_significant(),
-        _ => estimate.value > leader.value,
-    }
-}
-
 fn best(tiers: &[Tier]) -> String {
     let best = tiers.first().and_then(|tier| tier.first());
-    best.map_or_else(dash, |(it, estimate)| format!("{} {}", it.name(), words::us(estimate.value)))
+    best.map_or_else(dash, |(it, p50)| format!("{} {}", it.name(), words::us(*p50)))
 }
 
 fn names(tiers: &[Tier], place: usize) -> String {
@@ -177,7 +178,9 @@ fn names(tiers: &[Tier], place: usize) -> String {
     tiers.get(place).map_or_else(dash, names)
 }
 
-type Tier = Vec<(Configuration, Estimate)>;
+/// With its median.
+type Contender = (Configuration, f64);
+type Tier = Vec<Contender>;
 
 const TIERS: [&str; 4] = ["fastest tier", "second", "third", "fourth"];
 
@@ -185,38 +188,24 @@ const TIERS: [&str; 4] = ["fastest tier", "second", "third", "fourth"];
 mod tests {
     use super::*;
 
-    fn in_tiers(estimates: [(f64, Option<[f64; 2]>); 4]) -> Vec<Vec<String>> {
-        let estimates = estimates.map(|(value, interval)| Estimate { value, interval });
-        let found = tiers(Configuration::ALL.into_iter().zip(estimates).collect());
+    fn in_tiers(medians: [f64; 4], told: f64) -> Vec<Vec<String>> {
+        let contenders = Configuration::ALL.into_iter().zip(medians).collect();
+        let found = tiers(contenders, |it, leader| it.1 > leader.1 + told);
         found.iter().map(|tier| tier.iter().map(|(it, _)| it.name()).collect()).collect()
     }
 
     #[test]
-    fn intervals_that_overlap_make_a_tier() {
-        let found = in_tiers([
-            (90.0, Some([85.0, 95.0])),
-            (52.0, Some([49.5, 55.0])),
-            (94.0, Some([93.0, 99.0])),
-            (48.0, Some([46.0, 50.0])),
-        ]);
-        assert_eq!(found, [["shm tuned", "udp tuned"], ["udp default", "shm default"]]);
-    }
-
-    #[test]
     fn a_tier_is_what_cannot_be_told_from_its_fastest() {
-        // Each overlaps the next; the third is slower than the first.
-        let found = in_tiers([
-            (10.0, Some([9.0, 11.0])),
-            (11.5, Some([10.5, 12.5])),
-            (13.0, Some([12.0, 14.0])),
-            (14.5, Some([13.5, 15.5])),
-        ]);
+        let found = in_tiers([90.0, 52.0, 94.0, 48.0], 4.0);
+        assert_eq!(found, [["shm tuned", "udp tuned"], ["udp default", "shm default"]]);
+        // The second is not told from the first, nor the third from the second, but from the first.
+        let found = in_tiers([10.0, 11.5, 13.0, 14.5], 2.0);
         assert_eq!(found, [["udp default", "udp tuned"], ["shm default", "shm tuned"]]);
     }
 
     #[test]
-    fn without_intervals_it_goes_by_value() {
-        let found = in_tiers([(24.0, None), (78.0, None), (24.0, None), (148.0, None)]);
+    fn what_is_published_goes_by_value() {
+        let found = in_tiers([24.0, 78.0, 24.0, 148.0], 0.0);
         let expected: [&[&str]; 3] =
             [&["udp default", "shm default"], &["udp tuned"], &["shm tuned"]];
         assert_eq!(found, expected);
