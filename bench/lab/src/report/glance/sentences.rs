@@ -37,7 +37,7 @@ pub(super) fn of(view: &View, picture: &Picture) -> Vec<Sentence> {
             if !picture.quantity.is_rate {
                 sentences.extend(shared_memory(view, ranking));
                 sentences.extend(tuning(view, ranking));
-                sentences.extend(polling(picture, ranking));
+                sentences.extend(polling(view, picture, ranking));
             }
         }
         Drawing::Curves(panels) => {
@@ -193,18 +193,21 @@ fn tuning(view: &View, ranking: &Ranking) -> Option<Sentence> {
 }
 
 /// What polling gains over sleeping, and what it costs.
-fn polling(picture: &Picture, ranking: &Ranking) -> Option<Sentence> {
+fn polling(view: &View, picture: &Picture, ranking: &Ranking) -> Option<Sentence> {
     let of = |wait: Wait| ranking.sections.iter().find(|section| section.wait == wait);
     let (sleeping, polling) = (of(Wait::Block)?, of(Wait::Poll)?);
     let (sleeping, polling) = (families(sleeping, 0), families(polling, 0));
-    let gain = sleeping.first()?.low / polling.first()?.low;
+    let verdict = beside(view, polling.first()?, sleeping.first()?)?;
     let listed: Vec<String> = polling
         .iter()
         .take(OTHERS_MAX)
         .map(|mark| format!("{} {}", mark.entry.system.name, picture.quantity.exact(mark.low)))
         .collect();
-    let lead = format!("Polling is {} as fast and costs a core (µs):", words::factor(gain));
-    (gain > 1.0).then(|| Sentence::new(lead, format!("{}.", listed.join(", "))))
+    let lead = format!(
+        "Polling is {} as fast and costs a core (µs):",
+        words::factor(verdict.ratio.inverse().value)
+    );
+    (verdict.kind == Kind::Better).then(|| Sentence::new(lead, format!("{}.", listed.join(", "))))
 }
 
 /// Of curves: who leads at the ends.
