@@ -124,14 +124,6 @@ impl<'a> Entry<'a> {
         }
     }
 
-    /// Whether it and another differ in system and tuning alone, of one group.
-    pub(super) fn is_beside(&self, other: &Entry) -> bool {
-        let [own, others] = [self, other].map(|it| &it.cell.params);
-        own.payload_bytes == others.payload_bytes
-            && own.subscribers == others.subscribers
-            && self.system.topology == other.system.topology
-    }
-
     /// Its runs beside those of a reference; `None` if either may not be compared. Nor is any
     /// difference real that the clocks of two hosts may have made, or other shares of two unlike
     /// placements: the next run may be either.
@@ -158,17 +150,8 @@ impl<'a> Entry<'a> {
     }
 
     fn between_placements(&self, at: Percentile) -> f64 {
-        if !self.is_mixed() {
-            return 0.0;
-        }
-        let latencies = || self.cell.placements.iter().filter_map(Placement::latency);
-        let found = || {
-            latencies().filter_map(|latency| match at {
-                Percentile::P50 => latency.p50,
-                Percentile::P99 => latency.p99,
-            })
-        };
-        (found().fold(0.0, f64::max) - found().fold(f64::INFINITY, f64::min)).max(0.0)
+        let [low, high] = self.placement_ends(at);
+        if self.is_mixed() { (high - low).max(0.0) } else { 0.0 }
     }
 
     /// How wrong the latency may be because its ends were stamped by two hosts' clocks; `None` of
@@ -219,13 +202,18 @@ impl<'a> Entry<'a> {
     pub(crate) fn is_mixed(&self) -> bool {
         let mut placements = self.cell.placements.iter();
         let dominated = placements.any(|placement| placement.share >= SHARE_DOMINATES);
-        let low = self.placement_p50s().fold(f64::INFINITY, f64::min);
-        let high = self.placement_p50s().fold(0.0, f64::max);
+        let [low, high] = self.placement_ends(Percentile::P50);
         self.is_bimodal() && !dominated && high > low * RATIO_EQUAL
     }
 
-    fn placement_p50s(&self) -> impl Iterator<Item = f64> {
-        self.cell.placements.iter().filter_map(Placement::p50)
+    /// The lowest and the highest of the placements.
+    fn placement_ends(&self, at: Percentile) -> [f64; 2] {
+        let latencies = self.cell.placements.iter().filter_map(Placement::latency);
+        let found = latencies.filter_map(|latency| match at {
+            Percentile::P50 => latency.p50,
+            Percentile::P99 => latency.p99,
+        });
+        found.fold([f64::INFINITY, 0.0], |[low, high], us| [low.min(us), high.max(us)])
     }
 
     /// The median; of the round trips across cores, if placements are mixed.

@@ -29,7 +29,7 @@ impl Verdicts {
             let ranked: Vec<&Entry> =
                 entries.iter().filter(|entry| !(has_peers && entry.system.floor)).collect();
             for (place, subject) in ranked.iter().enumerate() {
-                for reference in ranked[place + 1..].iter().filter(|it| it.is_beside(subject)) {
+                for reference in ranked[place + 1..].iter().filter(|it| are_beside(it, subject)) {
                     for at in [Percentile::P50, Percentile::P99] {
                         family.extend(subject.pair(reference, at));
                         keys.resize(family.len(), (subject.index, reference.index, at));
@@ -69,4 +69,12 @@ impl Verdicts {
             runs,
         )
     }
+}
+
+/// Whether two cells of a group differ in system and tuning alone.
+fn are_beside(a: &Entry, b: &Entry) -> bool {
+    let [of_a, of_b] = [a, b].map(|entry| &entry.cell.params);
+    of_a.payload_bytes == of_b.payload_bytes
+        && of_a.subscribers == of_b.subscribers
+        && a.system.topology == b.system.topology
 }

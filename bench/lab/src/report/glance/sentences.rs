@@ -62,17 +62,12 @@ fn first(view: &View, picture: &Picture, ranking: &Ranking) -> Option<Sentence> 
     let is_tied = |verdict: &Option<Verdict>| !verdict.is_some_and(|it| it.kind.is_significant());
     // Of rates, runs have none of their own.
     let tied: Vec<_> = verdicts.filter(|(_, verdict)| !rate && is_tied(verdict)).collect();
-    let whom = match tied.is_empty() {
-        true => leader.entry.system.name.to_owned(),
-        false => {
-            let names = tied.iter().map(|(mark, _)| mark.entry.system.name);
-            let names = std::iter::once(leader.entry.system.name).chain(names);
-            let mut named: Vec<String> = names.take(TIED_MAX).map(str::to_owned).collect();
-            let more = tied.len() + 1 - named.len();
-            named.extend((more > 0).then(|| format!("{more} more")));
-            enumerated(&named)
-        }
-    };
+    let names = std::iter::once(leader).chain(tied.iter().map(|(mark, _)| mark));
+    let mut named: Vec<String> =
+        names.take(TIED_MAX).map(|mark| mark.entry.system.name.to_owned()).collect();
+    let more = tied.len() + 1 - named.len();
+    named.extend((more > 0).then(|| format!("{more} more")));
+    let whom = enumerated(&named);
     let label = &ranking.panels[0].label;
     let lacks_runs = tied.iter().any(|(_, verdict)| verdict.is_some_and(|it| it.lacks_runs));
     let lead = match (tied.is_empty(), rate) {
