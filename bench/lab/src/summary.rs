@@ -18,7 +18,9 @@ use crate::host::Host;
 pub use clock::{ClockFigures, ClockSource};
 pub use course::{Around, Course, Field, HeatMap, SlowMessage, Stage, StageMean, Stages, Window};
 pub use cut::CutFigures;
-pub use detail::{Analysis, CurvePoint, Detail, Pinned, RUN_QUANTILES, RunPoint, Second};
+pub use detail::{
+    Analysis, CurvePoint, Detail, Percentile, Pinned, RUN_QUANTILES, RunPoint, Second,
+};
 pub use observed::{ObservedColumns, ObservedFigures};
 pub use params::{Params, Repeats};
 

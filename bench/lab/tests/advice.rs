@@ -136,7 +136,7 @@ fn the_gain_of_tuning_has_an_interval_and_a_verdict() {
     let gain = row(&text, heading, "cyclonedds.iceoryx-loan, 0 B");
     // 77.2 over 24.1 µs.
     let factor: f64 = gain[1].trim_matches('*').split('×').next().unwrap().parse().unwrap();
-    assert!((factor - 77.2 / 24.1).abs() < 0.02, "{gain:?}");
+    assert!((factor - 77.2 / 24.1).abs() < 0.05, "{gain:?}");
     assert!(gain[1].starts_with("**") && gain[1].contains("; ["), "significant: {gain:?}");
 }
 

@@ -5,8 +5,8 @@ use myelin_bench_lab::compare::{
     CellComparison, Comparison, Figure, FigureComparison, Part, Side, compare, terminal,
 };
 use myelin_bench_lab::report::Screen;
-use myelin_bench_lab::report::verdict::Kind;
 use myelin_bench_lab::scenario::Scenario;
+use myelin_bench_lab::stats::verdict::Kind;
 use myelin_bench_lab::summary;
 use summary::Placement;
 

@@ -1,7 +1,7 @@
 //! How often folders of like with like are called different, and whether unlike ones are.
 
 use myelin_bench_lab::compare::{Comparison, Figure, Side, compare};
-use myelin_bench_lab::report::verdict::Kind;
+use myelin_bench_lab::stats::verdict::Kind;
 use myelin_bench_lab::summary;
 
 #[path = "page/fixture.rs"]

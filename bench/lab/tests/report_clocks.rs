@@ -2,8 +2,8 @@
 
 use myelin_bench_kit::protocol::{Topology, Wait, Workload};
 use myelin_bench_lab::compare::{Figure, compare};
-use myelin_bench_lab::report::verdict::Kind;
 use myelin_bench_lab::report::{Format, Screen, terminal, write_all};
+use myelin_bench_lab::stats::verdict::Kind;
 use myelin_bench_lab::summary;
 use summary::{Analysis, Cell, ClockFigures, ClockSource, CutFigures, RunPoint};
 

@@ -68,7 +68,7 @@ fn the_floor_is_one_that_is_named_and_not_the_least_of_several() {
         analysis.details.push(analysis.details[index].clone());
     }
     let text = table(&analysis);
-    assert!(text.contains("1.11× [1.08, 1.13] the floor (os.futex)"), "{text}");
+    assert!(text.contains("1.11× [1.09, 1.12] the floor (os.futex)"), "{text}");
     assert!(!text.contains("the floor (os.pipe)"), "{text}");
     assert!(text.contains("; floor: os.call, os.futex,"), "{text}");
 }
@@ -82,8 +82,8 @@ fn what_lives_or_waits_otherwise_is_not_compared() {
         verdicts.contains("myelin.shm-predictive (predicts), 1440x1080 rgb8, tuned: p50 0.80 µs"),
         "{verdicts}"
     );
-    assert!(verdicts.contains("65.0× [63.7, 66.3] lower than myelin.shm-block"), "{verdicts}");
-    assert!(verdicts.contains("1.11× [1.08, 1.13] the floor (os.futex)"), "{verdicts}");
+    assert!(verdicts.contains("65.0× [64.1, 65.9] lower than myelin.shm-block"), "{verdicts}");
+    assert!(verdicts.contains("1.11× [1.09, 1.12] the floor (os.futex)"), "{verdicts}");
     assert!(!verdicts.contains("0.02×"), "one that predicts spins: its floor is none that sleeps");
     for reference in ["than myelin.local-callback", "than myelin.shm-poll", "from myelin.shm-poll"]
     {

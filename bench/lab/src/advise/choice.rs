@@ -1,9 +1,8 @@
 //! The best configuration within a budget, as far as the runs can tell it from the others.
 //!
-//! The lowest p99 decides. Where others cannot be told from it by their intervals over runs, the
-//! lowest p50 among these decides; and whoever cannot be told from that either is named beside it.
+//! The lowest p99 decides. Where others cannot be told from it by their runs, the lowest p50 among these decides; and whoever cannot be told from that either is named beside it.
 
-use crate::report::verdict::{Estimate, Kind, compare};
+use crate::summary::Percentile;
 
 /// What a configuration may cost.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -18,9 +17,9 @@ pub struct Budget {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Candidate {
     /// Median latency.
-    pub p50: Estimate,
+    pub p50: f64,
     /// 99th percentile; `None` where it was withheld.
-    pub p99: Option<Estimate>,
+    pub p99: Option<f64>,
     /// As of [`Budget`].
     pub cpu_percent: f64,
     /// As of [`Budget`].
@@ -64,8 +63,13 @@ pub enum NoChoice {
     OverBudget,
 }
 
-/// Chooses among `candidates`.
-pub fn choose(candidates: &[Candidate], budget: &Budget) -> Result<Choice, NoChoice> {
+/// Chooses among `candidates`. `is_higher` says whether a percentile of the first place can be told to
+/// be higher than that of the second.
+pub fn choose(
+    candidates: &[Candidate],
+    budget: &Budget,
+    is_higher: impl Fn(Percentile, usize, usize) -> bool,
+) -> Result<Choice, NoChoice> {
     let complete = filter(0..candidates.len(), |place| candidates[place].lost == 0);
     let within = filter(complete.iter().copied(), |place| budget.allows(&candidates[place]));
     if within.is_empty() {
@@ -77,12 +81,17 @@ pub fn choose(candidates: &[Candidate], budget: &Budget) -> Result<Choice, NoCho
     }
     let p99 = |place: usize| candidates[place].p99;
     let p50 = |place: usize| Some(candidates[place].p50);
+    let not_told = |places: &[usize], at, of: &dyn Fn(usize) -> Option<f64>| {
+        let lowest = lowest(places, of);
+        let keeps = |place| place == lowest || !is_higher(at, place, lowest);
+        filter(places.iter().copied(), keeps)
+    };
     // Withheld of one, it decides nothing.
     let by_p99 = match within.iter().all(|place| p99(*place).is_some()) {
-        true => not_told(&within, p99),
+        true => not_told(&within, Percentile::P99, &p99),
         false => within.clone(),
     };
-    let by_p50 = not_told(&by_p99, p50);
+    let by_p50 = not_told(&by_p99, Percentile::P50, &p50);
     let best = lowest(&by_p50, p50);
     let by = match (within.len(), by_p99.len(), by_p50.len()) {
         (1, ..) => Told::Alone,
@@ -101,18 +110,8 @@ impl Budget {
     }
 }
 
-/// The lowest, and those that are not significantly higher.
-fn not_told(places: &[usize], of: impl Fn(usize) -> Option<Estimate>) -> Vec<usize> {
-    let lowest = lowest(places, &of);
-    let is_higher = |place| {
-        let verdict = compare(of(place)?, of(lowest)?)?;
-        Some(verdict.kind == Kind::Worse)
-    };
-    filter(places.iter().copied(), |place| place == lowest || is_higher(place) != Some(true))
-}
-
-fn lowest(places: &[usize], of: impl Fn(usize) -> Option<Estimate>) -> usize {
-    let value = |place: usize| of(place).map_or(f64::INFINITY, |estimate| estimate.value);
+fn lowest(places: &[usize], of: impl Fn(usize) -> Option<f64>) -> usize {
+    let value = |place: usize| of(place).unwrap_or(f64::INFINITY);
     let lowest = places.iter().copied().min_by(|a, b| value(*a).total_cmp(&value(*b)));
     lowest.expect("there is a place to choose from")
 }
@@ -125,18 +124,16 @@ fn filter(places: impl IntoIterator<Item = usize>, keeps: impl Fn(usize) -> bool
 mod tests {
     use super::*;
 
-    fn estimate(value: f64, spread: f64) -> Estimate {
-        Estimate { value, interval: Some([value * (1.0 - spread), value * (1.0 + spread)]) }
+    fn candidate(p50: f64, p99: f64) -> Candidate {
+        Candidate { p50, p99: Some(p99), cpu_percent: 50.0, memory_bytes: 10 << 20, lost: 0 }
     }
 
-    fn candidate(p50: f64, p99: f64) -> Candidate {
-        Candidate {
-            p50: estimate(p50, 0.01),
-            p99: Some(estimate(p99, 0.10)),
-            cpu_percent: 50.0,
-            memory_bytes: 10 << 20,
-            lost: 0,
-        }
+    /// A p99 is told from a fifth more on, a median from a fiftieth.
+    fn choose(all: &[Candidate], budget: &Budget) -> Result<Choice, NoChoice> {
+        super::choose(all, budget, |at, place, than| match at {
+            Percentile::P50 => all[place].p50 > 1.02 * all[than].p50,
+            Percentile::P99 => all[place].p99 > all[than].p99.map(|p99| 1.2 * p99),
+        })
     }
 
     #[test]
@@ -154,16 +151,11 @@ mod tests {
     }
 
     #[test]
-    fn ties_are_said_and_without_intervals_all_are() {
+    fn ties_are_said_and_where_nothing_is_told_all_are() {
         let all = [candidate(9.0, 40.0), candidate(9.05, 41.0), candidate(20.0, 43.0)];
         let choice = choose(&all, &Budget::default());
         assert_eq!(choice, Ok(Choice { best: 0, by: Told::Nothing, ties: vec![1] }));
-        let few = all.map(|one| Candidate {
-            p50: Estimate { interval: None, ..one.p50 },
-            p99: one.p99.map(|p99| Estimate { interval: None, ..p99 }),
-            ..one
-        });
-        let choice = choose(&few, &Budget::default());
+        let choice = super::choose(&all, &Budget::default(), |_, _, _| false);
         assert_eq!(choice, Ok(Choice { best: 0, by: Told::Nothing, ties: vec![1, 2] }));
     }
 

@@ -5,7 +5,7 @@ use serde::Serialize;
 
 use crate::report::entry::Entry;
 use crate::report::words;
-use crate::summary::RunPoint;
+use crate::summary::{Percentile, RunPoint};
 
 /// What is compared. Of all of them less is better.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -53,10 +53,8 @@ impl Figure {
     /// Of one run; of messages across cores alone, if `across`.
     pub(super) fn of(self, run: &RunPoint, across: bool) -> Option<f64> {
         match self {
-            Figure::P50 if across => run.cross_p50_us,
-            Figure::P50 => run.p50_us,
-            Figure::P99 if across => run.cross_p99_us,
-            Figure::P99 => run.p99_us,
+            Figure::P50 => run.latency(Percentile::P50, across),
+            Figure::P99 => run.latency(Percentile::P99, across),
             Figure::FirstSample => run.first_sample_us,
             Figure::Cpu => run.cpu_us_per_message,
             Figure::Memory => run.pss_bytes.map(|bytes| bytes as f64),

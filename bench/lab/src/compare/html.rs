@@ -13,8 +13,8 @@ use super::terminal::{full, note, probability};
 use super::{CellComparison, Comparison};
 use crate::report::html::{essentials, rendered};
 use crate::report::plots::embedded;
-use crate::report::verdict::Kind;
 use crate::report::words;
+use crate::stats::verdict::Kind;
 
 /// The whole file.
 pub fn page(comparison: &Comparison) -> String {

@@ -1,19 +1,16 @@
 //! The figures of one cell side by side, and the verdicts on all of them.
 //!
-//! A verdict of better or worse needs a difference that the permutation test, corrected for the
-//! number of comparisons, calls more than chance, *and* a ratio beyond 2 %, *and* more than
-//! [`Figure::immaterial`]; the rest is "no difference" or "too noisy" by the interval of the ratio,
-//! as everywhere ([`verdict::name`]).
+//! Verdicts are `stats::verdict`'s, of all figures together: one family.
 
 use serde::Serialize;
 
 use super::figures::{FIGURES, Figure};
-use super::permutation::{self, Chance, RATE, Sides};
 use super::{CellComparison, CellName, shift};
 use crate::report::entry::Entry;
-use crate::report::verdict::{self, Kind, RATIO_EQUAL};
 use crate::report::words;
 use crate::stats::bootstrap::of_medians;
+use crate::stats::permutation::runs_to_tell_any;
+use crate::stats::verdict::{Kind, Pair, RATIO_EQUAL, chances};
 use crate::stats::{RUNS_MIN, median};
 use crate::summary::{Cell, RunPoint};
 
@@ -80,17 +77,19 @@ pub(super) fn cell(a: Entry, b: Entry) -> CellComparison {
 /// `clock_step_ns` is the coarser clock's of the two hosts.
 pub(super) fn family(cells: &mut [CellComparison], clock_step_ns: u64) -> usize {
     let figures = cells.iter().flat_map(|cell| &cell.figures);
-    let tested: Vec<Sides> = figures.filter(|it| it.reason.is_none()).map(sides).collect();
+    let figures = figures.filter(|it| it.reason.is_none());
+    let tested: Vec<Pair> = figures.map(|figure| pair(figure, clock_step_ns)).collect();
     let asked = runs_asked(cells);
-    let chances = permutation::test(&tested);
-    let mut left = chances.iter().zip(&tested);
+    let mut left = chances(&tested).into_iter().zip(&tested);
     let figures = cells.iter_mut().flat_map(|cell| &mut cell.figures);
     for figure in figures {
         match &mut figure.reason {
             None => {
-                let (chance, sides) = left.next().expect("a chance for each that was tested");
-                judge(figure, *chance, clock_step_ns);
-                explain(figure, sides, tested.len(), asked);
+                let (chance, pair) = left.next().expect("a chance for each that was tested");
+                figure.p = chance.map(|chance| chance.p);
+                figure.p_adjusted = chance.map(|chance| chance.p_adjusted);
+                figure.verdict = pair.verdict(chance).map(|verdict| verdict.kind);
+                explain(figure, tested.len(), asked);
             }
             Some(reason) if reason.starts_with(TOO_FEW) => {
                 let (a, b) = (figure.runs_a.len(), figure.runs_b.len());
@@ -102,10 +101,19 @@ pub(super) fn family(cells: &mut [CellComparison], clock_step_ns: u64) -> usize 
     tested.len()
 }
 
+fn pair(figure: &FigureComparison, clock_step_ns: u64) -> Pair {
+    Pair {
+        subject: figure.runs_b.clone(),
+        reference: figure.runs_a.clone(),
+        immaterial: figure.figure.immaterial(clock_step_ns),
+        error: figure.clock_error.unwrap_or(0.0),
+    }
+}
+
 /// The runs that a user is told to make: enough for every figure of these cells.
 pub(super) fn runs_asked(cells: &[CellComparison]) -> usize {
     let figures: usize = cells.iter().map(|cell| cell.figures.len()).sum();
-    permutation::runs_to_tell_any(figures.max(1)).max(RUNS_MIN)
+    runs_to_tell_any(figures.max(1)).max(RUNS_MIN)
 }
 
 /// The least number of runs behind anything that was tested; 0 if nothing was.
@@ -114,32 +122,12 @@ pub(super) fn runs_least(cells: &[CellComparison]) -> usize {
     tested.map(|it| it.runs_a.len().min(it.runs_b.len())).min().unwrap_or(0)
 }
 
-fn judge(figure: &mut FigureComparison, chance: Chance, clock_step_ns: u64) {
-    let (Some(a), Some(ratio), Some(ends)) = (figure.a, figure.ratio, figure.interval) else {
-        return;
-    };
-    let error = figure.clock_error.unwrap_or(0.0);
-    let immaterial = figure.figure.immaterial(clock_step_ns);
-    let beyond = |ratio: f64, least: f64| (ratio - 1.0).abs() * a > least;
-    let same_way = (chance.statistic > 0.0) == (ratio > 1.0);
-    let apart = chance.p_adjusted <= RATE && same_way && beyond(ratio, immaterial.max(error));
-    figure.p = Some(chance.p);
-    figure.p_adjusted = Some(chance.p_adjusted);
-    // Whatever the runs say, the clocks may have moved all of a side by as much.
-    let [low, high] = [ends[0] - error / a, ends[1] + error / a];
-    figure.verdict = Some(match [low, high].iter().any(|end| beyond(*end, immaterial)) {
-        true if low <= 0.0 => Kind::TooNoisy,
-        true => verdict::name(apart, 1.0 / ratio, [1.0 / high, 1.0 / low]),
-        false => Kind::NoDifference,
-    });
-}
-
 /// Says so where runs are apart, and yet too few among so many comparisons.
-fn explain(figure: &mut FigureComparison, sides: &Sides, number: usize, asked: usize) {
-    if figure.verdict != Some(Kind::TooNoisy) || !are_apart(sides) {
+fn explain(figure: &mut FigureComparison, number: usize, asked: usize) {
+    if figure.verdict != Some(Kind::TooNoisy) || !are_apart(&figure.runs_a, &figure.runs_b) {
         return;
     }
-    let (a, b) = (sides.a.len(), sides.b.len());
+    let (a, b) = (figure.runs_a.len(), figure.runs_b.len());
     figure.reason = Some(format!(
         "the runs of A and of B do not overlap, but of {number} comparisons {a} and {b} runs cannot \
          tell that from chance; --runs {asked}"
@@ -147,18 +135,13 @@ fn explain(figure: &mut FigureComparison, sides: &Sides, number: usize, asked: u
 }
 
 /// Whether no run of one side lies within those of the other.
-fn are_apart(sides: &Sides) -> bool {
+fn are_apart(a: &[f64], b: &[f64]) -> bool {
     let ends = |runs: &[f64]| {
         let low = runs.iter().copied().fold(f64::INFINITY, f64::min);
         (low, runs.iter().copied().fold(f64::NEG_INFINITY, f64::max))
     };
-    let (a, b) = (ends(&sides.a), ends(&sides.b));
+    let (a, b) = (ends(a), ends(b));
     a.1 < b.0 || b.1 < a.0
-}
-
-fn sides(figure: &FigureComparison) -> Sides {
-    let logarithms = |runs: &[f64]| runs.iter().map(|value| value.ln()).collect();
-    Sides { a: logarithms(&figure.runs_a), b: logarithms(&figure.runs_b) }
 }
 
 fn side_by_side(

@@ -1,16 +1,15 @@
 //! Two results folders: another day, another machine, another version of a peer. What differs
 //! around them, then what differs in each cell, and whether that is more than chance.
 //!
-//! `matching` finds the cells that both have, `figures` what is compared of each, `permutation` says
-//! which differences are more than chance, `environment` what else differs; `terminal` and `html`
-//! print. docs/compare.md says how to read it.
+//! `matching` finds the cells that both have, `figures` what is compared of each, `judge` asks
+//! `stats::verdict`, `environment` says what else differs; `terminal` and `html` print.
+//! docs/compare.md says how to read it.
 
 mod environment;
 mod figures;
 mod html;
 mod judge;
 mod matching;
-pub mod permutation;
 mod shift;
 mod terminal;
 
@@ -32,8 +31,9 @@ pub use judge::FigureComparison;
 pub use shift::ShiftPoint;
 pub use terminal::{Found, render as terminal};
 
-use crate::report::verdict::Kind;
 use crate::report::words::plural;
+use crate::stats::permutation::RATE;
+use crate::stats::verdict::Kind;
 
 /// One of the two folders.
 pub struct Side {
@@ -181,7 +181,7 @@ pub fn compare(a: &Side, b: &Side) -> Result<Comparison> {
         b: FolderInfo::of(b, a),
         environment: environment::differences(a, b),
         host_facts: environment::host_facts(a),
-        error_rate: permutation::RATE,
+        error_rate: RATE,
         comparisons,
         runs_to_tell_any: judge::runs_asked(&cells),
         runs_least: judge::runs_least(&cells),

@@ -7,8 +7,8 @@ use super::{CellComparison, CellName, Comparison, FolderInfo};
 use crate::report::Screen;
 use crate::report::table::{Column, Row, Table, TableCell, Tone};
 use crate::report::terminal::{BOLD, DIM, GREEN, RED, YELLOW, print};
-use crate::report::verdict::Kind;
 use crate::report::words::{self, plural};
+use crate::stats::verdict::Kind;
 
 /// The text. `all` lists every figure, not only those that differ.
 pub fn render(comparison: &Comparison, screen: Screen, all: bool) -> String {
@@ -101,21 +101,9 @@ impl Comparison {
         if self.comparisons == 0 {
             return format!("nothing could be tested; it takes {asked} runs: --runs {asked}");
         }
-        let scarce = match self.runs_least < asked {
-            true => format!(
-                " With {} only the clearest differences can be told from chance among so many; \
-                 --runs {asked} lets any of them be told.",
-                plural(self.runs_least, "run")
-            ),
-            false => String::new(),
-        };
-        format!(
-            "Of folders that do not differ, at most {:.0} in 100 show any “worse” or “better”: the \
-             family-wise error rate over {}, held by a step-down permutation test of the \
-             runs. Less than 2 % is no difference, nor is a step of the clock or 0.5 MB.{scarce}",
-            100.0 * self.error_rate,
-            plural(self.comparisons, "comparison"),
-        )
+        let runs = [self.runs_least, asked];
+        let immaterial = "a step of the clock or 0.5 MB";
+        words::error_rate("folders that do not differ", self.comparisons, immaterial, runs)
     }
 
     /// That bare primitives of the operating system differ, if they do.

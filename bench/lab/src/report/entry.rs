@@ -4,9 +4,11 @@ use std::sync::LazyLock;
 
 use myelin_bench_kit::protocol::{Reliability, Topology, Transport, Wait, Workload};
 
-use super::verdict::{self, Estimate, Verdict};
 use super::words;
-use crate::summary::{Analysis, Cell, Detail, Distribution, Placement, SystemInfo};
+use crate::stats::verdict::{Pair, RATIO_EQUAL};
+use crate::summary::{
+    Analysis, Cell, Detail, Distribution, Percentile, Placement, RunPoint, SystemInfo,
+};
 
 /// A cell with all that belongs to it.
 #[derive(Clone, Copy)]
@@ -17,6 +19,7 @@ pub(crate) struct Entry<'a> {
     pub detail: &'a Detail,
     pub system: Traits<'a>,
     metric: Metric,
+    clock_step_us: f64,
 }
 
 /// What comparisons need to know of a system.
@@ -63,7 +66,8 @@ impl<'a> Entry<'a> {
         let cell = &analysis.summary.cells[index];
         let detail = analysis.details.get(index).unwrap_or(&NO_DETAIL);
         let system = traits(&analysis.summary.systems, cell);
-        Self { index, cell, detail, system, metric }
+        let clock_step_us = analysis.summary.host.clock_step_ns as f64 / 1e3;
+        Self { index, cell, detail, system, metric, clock_step_us }
     }
 
     /// The latency that the group compares.
@@ -108,27 +112,46 @@ impl<'a> Entry<'a> {
         }
     }
 
-    /// The median if it may be compared; else why not. Where two unlike placements are mixed it is
-    /// that of the round trips across cores, and the interval spans both, for the next run may be
-    /// either. Across hosts it is wider by the error of the clocks: no difference below that is real.
-    pub(super) fn estimate(&self) -> Result<Estimate, &'static str> {
-        if !self.cell.valid {
-            return Err("invalid");
+    /// Why its latency may not be compared; `None` if it may.
+    pub(super) fn fault(&self) -> Option<&'static str> {
+        match () {
+            () if !self.cell.valid => Some("invalid"),
+            () if self.short_of_rate().is_some() => Some("short of its rate"),
+            () if self.typical_p50().is_none() && self.metric != Metric::FirstSample => {
+                Some("withheld")
+            }
+            () => None,
         }
-        if self.short_of_rate().is_some() {
-            return Err("short of its rate");
-        }
-        let value = self.typical_p50().ok_or("withheld")?;
-        let interval = self.p50_interval().map(|[low, high]| match self.is_mixed() {
-            true => [
-                self.placement_p50s().fold(low, f64::min),
-                self.placement_p50s().fold(high, f64::max),
-            ],
-            false => [low, high],
-        });
-        let error = self.clock_error_us().unwrap_or(0.0);
-        let interval = interval.map(|[low, high]| [low - error, high + error]);
-        Ok(Estimate { value, interval })
+    }
+
+    /// Its runs beside those of a reference; `None` if either may not be compared. Nor is any
+    /// difference real that the clocks of two hosts may have made, or other shares of two unlike
+    /// placements: the next run may be either.
+    pub(super) fn pair(&self, reference: &Entry, at: Percentile) -> Option<Pair> {
+        let may = |entry: &Entry| entry.fault().is_none() && entry.cell.workload != Workload::Flood;
+        let error =
+            |entry: &Entry| entry.clock_error_us().unwrap_or(0.0) + entry.between_placements(at);
+        (may(self) && may(reference)).then(|| Pair {
+            subject: self.runs(at),
+            reference: reference.runs(at),
+            immaterial: self.clock_step_us,
+            error: error(self) + error(reference),
+        })
+    }
+
+    /// A latency of each valid run; of messages across cores, where two unlike placements are mixed.
+    pub(super) fn runs(&self, at: Percentile) -> Vec<f64> {
+        let is_mixed = self.is_mixed();
+        let latency = |run: &RunPoint| match (self.metric, at) {
+            (Metric::FirstSample, Percentile::P50) => run.first_sample_us,
+            _ => run.latency(at, is_mixed),
+        };
+        self.detail.runs.iter().filter(|run| run.valid).filter_map(latency).collect()
+    }
+
+    fn between_placements(&self, at: Percentile) -> f64 {
+        let [low, high] = self.placement_ends(at);
+        if self.is_mixed() { (high - low).max(0.0) } else { 0.0 }
     }
 
     /// How wrong the latency may be because its ends were stamped by two hosts' clocks; `None` of
@@ -144,10 +167,6 @@ impl<'a> Entry<'a> {
         let interval = self.p50_interval().map(words::interval_us);
         let error = self.clock_error_us().map(words::plus_minus_us);
         interval.into_iter().chain(error).collect::<Vec<_>>().join(" ")
-    }
-
-    pub(super) fn against(&self, reference: &Entry) -> Option<Verdict> {
-        verdict::compare(self.estimate().ok()?, reference.estimate().ok()?)
     }
 
     /// Whether its latency says something of the system: not that of a flood, which is the depth of
@@ -183,13 +202,18 @@ impl<'a> Entry<'a> {
     pub(crate) fn is_mixed(&self) -> bool {
         let mut placements = self.cell.placements.iter();
         let dominated = placements.any(|placement| placement.share >= SHARE_DOMINATES);
-        let low = self.placement_p50s().fold(f64::INFINITY, f64::min);
-        let high = self.placement_p50s().fold(0.0, f64::max);
-        self.is_bimodal() && !dominated && high > low * verdict::RATIO_EQUAL
+        let [low, high] = self.placement_ends(Percentile::P50);
+        self.is_bimodal() && !dominated && high > low * RATIO_EQUAL
     }
 
-    fn placement_p50s(&self) -> impl Iterator<Item = f64> {
-        self.cell.placements.iter().filter_map(Placement::p50)
+    /// The lowest and the highest of the placements.
+    fn placement_ends(&self, at: Percentile) -> [f64; 2] {
+        let latencies = self.cell.placements.iter().filter_map(Placement::latency);
+        let found = latencies.filter_map(|latency| match at {
+            Percentile::P50 => latency.p50,
+            Percentile::P99 => latency.p99,
+        });
+        found.fold([f64::INFINITY, 0.0], |[low, high], us| [low.min(us), high.max(us)])
     }
 
     /// The median; of the round trips across cores, if placements are mixed.

@@ -241,8 +241,8 @@ fn cpu(cell: &Cell) -> f64 {
 
 fn over_floor(group: &Group, entry: &Entry) -> Option<TableCell> {
     let over = group.over_floor(entry)?;
-    let small = over.interval.map(words::factor_interval).unwrap_or_default();
-    Some(TableCell { small, title: over.text(), ..plain(words::factor(over.ratio)) })
+    let small = over.ratio.interval.map(words::factor_interval).unwrap_or_default();
+    Some(TableCell { small, title: over.text(), ..plain(words::factor(over.ratio.value)) })
 }
 
 /// Names what `÷ floor` is over, once.

@@ -49,6 +49,7 @@ fn with(view: &View, room: Room) -> String {
         title => view.scenarios().join(", "),
         headlines => verdicts(&headlines),
         further => verdicts(&further),
+        promise => view.verdicts.promise(),
         checks => checks(view).iter().map(CheckItem::new).collect::<Vec<_>>(),
         glances => glances(view, |group| !group.workload.is_one_way()),
         flows => glances(view, |group| group.is_flow()),
@@ -142,7 +143,7 @@ impl VerdictItem {
     fn new(line: &Line) -> Self {
         let outcome = line.outcome.as_ref();
         Self {
-            kind: outcome.map_or("not compared", |outcome| outcome.kind.words()),
+            kind: outcome.map_or("not compared", |outcome| outcome.verdict.words()),
             subject: line.subject.clone(),
             median: line.median.clone(),
             finding: outcome.map(|outcome| outcome.finding.clone()).unwrap_or_default(),

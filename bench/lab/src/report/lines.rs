@@ -1,8 +1,8 @@
 //! Verdicts as sentences: one for each comparison that a reader may want to quote.
 
-use super::verdict::{Kind, Verdict};
 use super::view::{Entry, Group, View, tuning_rank};
 use super::words;
+use crate::stats::verdict::{Kind, Verdict};
 
 /// One comparison in words.
 pub(super) struct Line {
@@ -22,7 +22,7 @@ pub(super) struct Line {
 
 /// The end of a sentence.
 pub(super) struct Outcome {
-    pub kind: Kind,
+    pub verdict: Verdict,
     /// `1.4× [1.3, 1.5] lower than`.
     pub finding: String,
     pub reference: String,
@@ -93,9 +93,9 @@ fn line(group: &Group, subject: &Entry, reference: Option<&Entry>, headline: boo
     let spread = Some(subject.spread()).filter(|spread| !spread.is_empty());
     let spread = spread.map(|spread| format!(" {spread}"));
     let outcome = reference.and_then(|reference| {
-        let verdict = subject.against(reference)?;
+        let verdict = group.verdict(subject, reference)?;
         let reference = rival(subject, reference);
-        Some(Outcome { kind: verdict.kind, finding: finding(verdict), reference })
+        Some(Outcome { verdict, finding: finding(verdict), reference })
     });
     Some(Line {
         subject: match group.is_flow() && !group.point.is_empty() {
@@ -126,28 +126,21 @@ fn caution(subject: &Entry, reference: Option<&Entry>) -> Option<String> {
         return Some(format!("bimodal: {}", words::placements(subject.cell)));
     }
     let reference = reference?;
-    let why = reference.estimate().err()?;
+    let why = reference.fault()?;
     Some(format!("not compared with {}, which is {why} here", rival(subject, reference)))
 }
 
 /// The verdict up to the name of the reference.
 pub(super) fn finding(verdict: Verdict) -> String {
-    let inverse = |[low, high]: [f64; 2]| [1.0 / high, 1.0 / low];
-    let upwards = verdict.ratio < 1.0;
-    let ratio = if upwards { 1.0 / verdict.ratio } else { verdict.ratio };
-    let interval = verdict.interval.map(|ends| if upwards { inverse(ends) } else { ends });
-    let direction = if upwards { "higher" } else { "lower" };
-    let ratio = words::factor(ratio);
-    match (verdict.kind, interval) {
-        (Kind::Better | Kind::Worse, Some(ends)) => {
-            format!("{ratio} {} {direction} than", words::factor_interval(ends))
-        }
-        (Kind::NoDifference, Some(ends)) => {
-            format!("no difference ({ratio} {} {direction}) from", words::factor_interval(ends))
-        }
-        (_, Some(ends)) => {
-            format!("too noisy ({ratio} {} {direction}) to tell from", words::factor_interval(ends))
-        }
-        (_, None) => format!("too few runs ({ratio} {direction}, no interval) to tell from"),
+    let (ratio, direction) = match verdict.ratio.value > 1.0 {
+        true => (verdict.ratio, "higher"),
+        false => (verdict.ratio.inverse(), "lower"),
+    };
+    let text = words::ratio(ratio);
+    let doubt = if ratio.interval.is_some() { "" } else { ", no interval" };
+    match verdict.kind {
+        Kind::Better | Kind::Worse => format!("{text} {direction} than"),
+        Kind::NoDifference => format!("no difference ({text} {direction}) from"),
+        Kind::TooNoisy => format!("{} ({text} {direction}{doubt}) to tell from", verdict.words()),
     }
 }

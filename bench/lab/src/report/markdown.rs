@@ -10,10 +10,10 @@ use super::repeats;
 use super::table::{Table, TableCell, Tone, tables};
 use super::terminal::superscript;
 use super::validity::{Level, checks};
-use super::verdict::Kind;
 use super::view::{Entry, View};
 use super::words;
 use super::{advice, scorecard};
+use crate::stats::verdict::Kind;
 
 /// The whole file.
 pub(super) fn render(view: &View) -> String {
@@ -59,9 +59,10 @@ fn verdicts(view: &View) -> String {
         lines(view).into_iter().partition(|line| line.headline);
     let mut text = "## Verdicts\n\n".to_owned();
     text += &headlines.iter().map(bullet).collect::<String>();
-    if headlines.is_empty() {
-        text += "Nothing to compare.\n";
-    }
+    text += &match headlines.is_empty() {
+        true => "Nothing to compare.\n".to_owned(),
+        false => format!("\n{}\n", escape(&view.verdicts.promise())),
+    };
     if !further.is_empty() {
         text += &format!(
             "\n### {}\n\n{}",
@@ -73,7 +74,7 @@ fn verdicts(view: &View) -> String {
 }
 
 fn bullet(line: &Line) -> String {
-    let sign = match line.outcome.as_ref().map(|outcome| outcome.kind) {
+    let sign = match line.outcome.as_ref().map(|outcome| outcome.verdict.kind) {
         Some(Kind::Better) => "🟢 ",
         Some(Kind::Worse) => "🔴 ",
         _ => "",

@@ -3,7 +3,7 @@
 //! [`write_all`] makes the files `report.html`, `report.md`, `summary.csv`, `summary.json` and
 //! `hgrm/*.hgrm`;
 //! [`terminal`] makes a text. All of them show the same tables, verdicts and doubts: `view` sorts
-//! the cells, `verdict` compares, `lines`, `validity` and `table` put it in words, and one module
+//! the cells, `verdicts` compares them, `lines`, `validity` and `table` put it in words, and one module
 //! for each format prints.
 
 mod advice;
@@ -33,7 +33,7 @@ mod sweep;
 pub(crate) mod table;
 pub(crate) mod terminal;
 mod validity;
-pub mod verdict;
+mod verdicts;
 mod view;
 pub(crate) mod words;
 

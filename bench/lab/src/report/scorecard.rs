@@ -162,7 +162,7 @@ fn fault(entry: Option<&Entry>, any: &Entry) -> Option<String> {
     let point = format!("{}, {}", any.size(), words::rate(any.cell.params.rate_hz));
     match entry {
         None => Some(format!("not measured at {point}")),
-        Some(entry) => entry.estimate().err().map(|why| format!("{why} at {point}")),
+        Some(entry) => entry.fault().map(|why| format!("{why} at {point}")),
     }
 }
 

@@ -9,9 +9,9 @@ use super::flood;
 use super::flow;
 use super::lines;
 use super::validity;
-use super::verdict::{Kind, Verdict};
 use super::view::{Entry, Group, Kin, Manner, Traits, distinct};
 use super::words;
+use crate::stats::verdict::{Kind, Verdict};
 
 /// A table with one heading above several columns.
 pub(crate) struct Table {
@@ -137,8 +137,9 @@ fn caption(group: &Group) -> String {
 fn growth(group: &Group, columns: &[(Traits, &str)], floors: usize) -> Option<Row> {
     let [small, large] = group.ends()[..] else { return None };
     let ratio = |(system, tuning): &(Traits, &str)| {
-        let p50 = |payload| group.entry(system.name, tuning, payload)?.estimate().ok();
-        Some(p50(large)?.value / p50(small)?.value)
+        let entry = |payload| group.entry(system.name, tuning, payload);
+        let p50 = |payload| entry(payload).filter(|it| it.fault().is_none())?.typical_p50();
+        Some(p50(large)? / p50(small)?)
     };
     let cell = |column| TableCell {
         main: ratio(column).map_or_else(|| words::WITHHELD.to_owned(), words::factor),
@@ -169,13 +170,12 @@ fn changes(group: &Group) -> Table {
     }
     let verdict = |[subject, reference]: Pair, payload| {
         let subject = group.entry(subject.0, subject.1, payload)?;
-        subject.against(group.entry(reference.0, reference.1, payload)?)
+        group.verdict(subject, group.entry(reference.0, reference.1, payload)?)
     };
     columns
         .retain(|(_, _, pair)| group.payloads.iter().any(|&size| verdict(*pair, size).is_some()));
     let why_not = |pair: Pair, payload| {
-        pair.iter()
-            .find_map(|(system, tuning)| group.entry(system, tuning, payload)?.estimate().err())
+        pair.iter().find_map(|(system, tuning)| group.entry(system, tuning, payload)?.fault())
     };
     let row = |&payload: &u64| Row {
         label: group.size(payload),
@@ -269,7 +269,7 @@ pub(super) fn latency(group: &Group, entry: &Entry, notes: &mut Notes) -> TableC
     let reference = reference.and_then(|system| {
         group.entry(system.name, &entry.cell.tuning, entry.cell.params.payload_bytes)
     });
-    let verdict = reference.and_then(|reference| entry.against(reference));
+    let verdict = reference.and_then(|reference| group.verdict(entry, reference));
     let sentence = verdict.zip(reference).map(|(verdict, reference)| {
         format!(": {} {}", lines::finding(verdict), reference.system.name)
     });
@@ -295,13 +295,13 @@ fn floor_cell(entry: &Entry) -> TableCell {
 }
 
 pub(super) fn change(verdict: Verdict) -> TableCell {
-    let change = words::change_percent(1.0 / verdict.ratio - 1.0);
+    let change = words::change_percent(verdict.ratio.value - 1.0);
     let main = match verdict.kind {
         Kind::Better | Kind::Worse => change,
         Kind::NoDifference => format!("≈ {change}"),
         Kind::TooNoisy => format!("? {change}"),
     };
-    let title = verdict.interval.map_or("too few runs", |_| verdict.kind.words()).to_owned();
+    let title = verdict.words().to_owned();
     TableCell { main, tone: tone(Some(verdict)), title, ..TableCell::default() }
 }
 

@@ -6,9 +6,9 @@ use super::lines::{Line, lines};
 use super::repeats;
 use super::table::{Column, Row, Table, TableCell, Tone, tables};
 use super::validity::{Level, checks};
-use super::verdict::Kind;
 use super::view::{Entry, View};
 use super::{advice, scorecard};
+use crate::stats::verdict::Kind;
 
 /// What the terminal is able to show.
 #[derive(Clone, Copy, Debug)]
@@ -73,6 +73,7 @@ fn verdicts(view: &View, screen: Screen) -> String {
     for line in &headlines {
         text += &screen.wrap(&format!("{} {}", sign(line), line.text()), style_of(line));
     }
+    text += &screen.wrap(&view.verdicts.promise(), DIM);
     text.push('\n');
     text
 }
@@ -285,7 +286,7 @@ impl Screen {
 }
 
 fn sign(line: &Line) -> &'static str {
-    match line.outcome.as_ref().map(|outcome| outcome.kind) {
+    match line.outcome.as_ref().map(|outcome| outcome.verdict.kind) {
         Some(Kind::Better) => "+",
         Some(Kind::Worse) => "-",
         Some(Kind::NoDifference) => "=",
@@ -295,7 +296,7 @@ fn sign(line: &Line) -> &'static str {
 }
 
 fn style_of(line: &Line) -> &'static str {
-    match line.outcome.as_ref().map(|outcome| outcome.kind) {
+    match line.outcome.as_ref().map(|outcome| outcome.verdict.kind) {
         Some(Kind::Better) => GREEN,
         Some(Kind::Worse) => RED,
         _ => "",

@@ -2,14 +2,17 @@
 //! floor, the references and the payload sizes of each.
 
 use std::collections::BTreeMap;
+use std::rc::Rc;
 
 use myelin_bench_kit::protocol::{Topology, Transport, Wait, Workload};
 
 use super::entry::traits;
 pub(super) use super::entry::{Entry, Kin, Manner, Metric, Traits};
 use super::fan::Fan;
+use super::verdicts::Verdicts;
 use super::{Wishes, words};
-use crate::summary::{Analysis, Cell, Params, SystemInfo};
+use crate::stats::verdict::{Ratio, Verdict};
+use crate::summary::{Analysis, Cell, Params, Percentile, SystemInfo};
 
 /// An analysis, sorted.
 pub(super) struct View<'a> {
@@ -18,6 +21,8 @@ pub(super) struct View<'a> {
     pub groups: Vec<Group<'a>>,
     /// What was published without an answer.
     pub fans: Vec<Fan<'a>>,
+    /// Of all groups and fans.
+    pub verdicts: Rc<Verdicts>,
 }
 
 /// Cells that differ in system, tuning and payload alone; of streams and images on one host in
@@ -41,6 +46,8 @@ pub(super) struct Group<'a> {
     pub tunings: Vec<&'a str>,
     /// Floor first, then as listed in the summary.
     pub systems: Vec<Traits<'a>>,
+    /// Of all groups.
+    pub verdicts: Rc<Verdicts>,
 }
 
 impl<'a> View<'a> {
@@ -60,7 +67,14 @@ impl<'a> View<'a> {
             group.point = point;
         }
         let fans = fans.iter().map(|indices| Fan::new(analysis, indices));
-        Self { analysis, wishes: Wishes::default(), groups, fans: fans.collect() }
+        let fans: Vec<Fan> = fans.collect();
+        let together = groups.iter().map(|group| group.entries.as_slice());
+        let together = together.chain(fans.iter().map(|fan| fan.entries.as_slice()));
+        let verdicts = Rc::new(Verdicts::new(together));
+        for group in &mut groups {
+            group.verdicts = verdicts.clone();
+        }
+        Self { analysis, wishes: Wishes::default(), groups, fans, verdicts }
     }
 
     /// Whether anything goes one way: streams, images, floods, start-ups.
@@ -100,25 +114,19 @@ impl<'a> View<'a> {
 
 /// See [`Group::over_floor`].
 pub(super) struct OverFloor<'g, 'a> {
-    pub ratio: f64,
-    pub interval: Option<[f64; 2]>,
+    pub ratio: Ratio,
     pub floor: &'g Entry<'a>,
 }
 
 impl OverFloor<'_, '_> {
     /// `1.5× [1.4, 1.6] the floor (os.futex)`.
     pub(super) fn text(&self) -> String {
-        format!("{} the floor ({})", self.factor(), self.floor.floor_name())
+        format!("{} the floor ({})", words::ratio(self.ratio), self.floor.floor_name())
     }
 
     /// `1.5× [1.4, 1.6] os.futex`.
     pub(super) fn short(&self) -> String {
-        format!("{} {}", self.factor(), self.floor.floor_name())
-    }
-
-    fn factor(&self) -> String {
-        let ends = self.interval.map(|ends| format!(" {}", words::factor_interval(ends)));
-        words::factor(self.ratio) + &ends.unwrap_or_default()
+        format!("{} {}", words::ratio(self.ratio), self.floor.floor_name())
     }
 }
 
@@ -150,7 +158,13 @@ impl<'a> Group<'a> {
             payloads,
             tunings,
             systems,
+            verdicts: Rc::default(),
         }
+    }
+
+    /// What may be said of the median of a cell beside another; `None` if they may not be compared.
+    pub(super) fn verdict(&self, subject: &Entry, reference: &Entry) -> Option<Verdict> {
+        self.verdicts.of(subject, reference, Percentile::P50)
     }
 
     /// The parameters that all its cells share.
@@ -216,14 +230,12 @@ impl<'a> Group<'a> {
         self.entry(name, tuning, payload).filter(|entry| entry.cell.valid)
     }
 
-    /// How many times the floor's median the entry's is, with the bounds that the intervals of both
-    /// leave, and the floor; `None` of the floor itself.
+    /// How many times the floor's median the entry's is, and the floor; `None` of the floor itself.
     pub(super) fn over_floor(&self, entry: &Entry) -> Option<OverFloor<'_, 'a>> {
         let cell = entry.cell;
         let floor = self.floor(&cell.tuning, cell.params.payload_bytes, entry.system.wait)?;
-        let verdict = entry.against(floor).filter(|_| !entry.system.floor)?;
-        let interval = verdict.interval.map(|[low, high]| [1.0 / high, 1.0 / low]);
-        Some(OverFloor { ratio: 1.0 / verdict.ratio, interval, floor })
+        let pair = entry.pair(floor, Percentile::P50).filter(|_| !entry.system.floor)?;
+        Some(OverFloor { ratio: pair.ratio()?, floor })
     }
 
     /// The configurations under test with the lowest median at this payload, among those that wait
@@ -235,15 +247,14 @@ impl<'a> Group<'a> {
                     && entry.system.kin() == kin
                     && entry.cell.params.payload_bytes == payload
             });
-            eligible.filter_map(|entry| Some((entry.estimate().ok()?.value, entry)))
+            let may = eligible.filter(|entry| entry.fault().is_none());
+            may.filter_map(|entry| Some((entry.typical_p50()?, entry)))
         };
         let best = contenders().min_by(|a, b| a.0.total_cmp(&b.0));
         let Some((_, best)) = best else { return Vec::new() };
         let is_tied = |entry: &&Entry| {
-            entry.index != best.index
-                && entry.against(best).is_some_and(|verdict| {
-                    verdict.interval.is_some() && !verdict.kind.is_significant()
-                })
+            let verdict = self.verdict(entry, best);
+            entry.index != best.index && verdict.is_some_and(|it| !it.kind.is_significant())
         };
         std::iter::once(best).chain(contenders().map(|it| it.1).filter(is_tied)).collect()
     }

@@ -2,6 +2,8 @@
 
 use myelin_bench_kit::protocol::{Reliability, Touch, Wait, Workload};
 
+use crate::stats::permutation::RATE;
+use crate::stats::verdict::Ratio;
 use crate::summary::{Cell, Distribution, FurtherSubscriber, Params};
 
 /// Microseconds with three significant figures, without unit.
@@ -58,6 +60,12 @@ pub(super) fn plus_minus_us(us: f64) -> String {
 /// A factor: `1.42×` below ten, `12×` above.
 pub(crate) fn factor(value: f64) -> String {
     format!("{}×", factor_digits(value))
+}
+
+/// A factor with its bounds, where they are known: `1.42× [1.31, 1.52]`.
+pub(super) fn ratio(ratio: Ratio) -> String {
+    let bounds = ratio.interval.map(|ends| format!(" {}", factor_interval(ends)));
+    factor(ratio.value) + &bounds.unwrap_or_default()
 }
 
 /// `[1.31, 1.52]`.
@@ -245,6 +253,31 @@ pub(super) fn counts(params: &Params) -> [(u32, &'static str); 3] {
 /// What is left out of a message's way, unless it is the default.
 pub(super) fn touch(touch: Touch) -> Option<&'static str> {
     (touch == Touch::Header).then_some("header only: payload neither written nor checked")
+}
+
+/// What all verdicts of `what` promise together, with the least number of runs behind them and the
+/// one that lets any difference be told.
+pub(crate) fn error_rate(
+    what: &str,
+    comparisons: usize,
+    immaterial: &str,
+    [least, asked]: [usize; 2],
+) -> String {
+    let scarce = match least < asked {
+        true => format!(
+            " With {} only the clearest differences can be told from chance among so many; --runs \
+             {asked} lets any of them be told.",
+            plural(least, "run")
+        ),
+        false => String::new(),
+    };
+    format!(
+        "Of {what}, at most {:.0} in 100 show any “worse” or “better”: the family-wise error rate \
+         over {}, held by a step-down permutation test of the runs. Less than 2 % is no difference, \
+         nor is {immaterial}.{scarce}",
+        100.0 * RATE,
+        plural(comparisons, "comparison"),
+    )
 }
 
 /// The median of a distribution that may be absent, or withheld.

@@ -1,7 +1,10 @@
-//! The arithmetic that every figure of a report is made by: quantile, median, interval.
+//! The arithmetic that every figure of a report is made by: quantile, median, interval; and what may
+//! be said of two figures.
 
 pub mod bootstrap;
 mod interval;
+pub mod permutation;
+pub mod verdict;
 
 pub use interval::{LEVEL_PERCENT_MIN, RUNS_MIN, interval, level_percent};
 

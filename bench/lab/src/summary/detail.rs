@@ -108,6 +108,27 @@ pub struct RunPoint {
     pub pss_bytes: Option<u64>,
 }
 
+/// A percentile that each run has of its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Percentile {
+    /// The median.
+    P50,
+    /// The 99th.
+    P99,
+}
+
+impl RunPoint {
+    /// Its latency; of the messages whose two ends were on different CPUs alone, if `across`.
+    pub fn latency(&self, at: Percentile, across: bool) -> Option<f64> {
+        match (at, across) {
+            (Percentile::P50, false) => self.p50_us,
+            (Percentile::P50, true) => self.cross_p50_us,
+            (Percentile::P99, false) => self.p99_us,
+            (Percentile::P99, true) => self.cross_p99_us,
+        }
+    }
+}
+
 /// Of [`RunPoint::curve_us`]: tenths up to p90, then half a step or less of a nine at a time.
 pub const RUN_QUANTILES: [f64; 19] = [
     0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.98, 0.99, 0.995, 0.998, 0.999,

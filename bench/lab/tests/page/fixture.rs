@@ -224,10 +224,13 @@ impl Maker {
                 let wander = f64::from(self.order * 7919 % 101) / 101.0 - 0.5;
                 let one = Law { median: law.median * (1.0 + 0.06 * wander), ..*law };
                 let distribution = one.distribution(per_run);
+                let across = Law { bimodal: false, ..one }.distribution(per_run);
                 RunPoint {
                     order: self.order - 1,
                     p50_us: distribution.p50,
                     p99_us: distribution.p99,
+                    cross_p50_us: across.p50,
+                    cross_p99_us: across.p99,
                     valid: !(invalid && run == 1),
                     ..RunPoint::default()
                 }

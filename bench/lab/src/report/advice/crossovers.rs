@@ -9,6 +9,7 @@ use super::super::words;
 use super::plain_columns;
 use crate::advise::crossover::{Crossover, From, Point, crossover};
 use crate::stats::RUNS_MIN;
+use crate::summary::Percentile;
 
 pub(super) fn crossovers(view: &View) -> Vec<Part> {
     let part = |group: &Group| {
@@ -76,9 +77,7 @@ fn label((shared, network): (Traits, Traits)) -> String {
 fn points(group: &Group, [shared, network]: [&str; 2], tuning: &str) -> Vec<Point> {
     let runs = |system: &str, payload: u64| -> Option<Vec<f64>> {
         let entry = group.entry(system, tuning, payload)?;
-        entry.estimate().ok()?;
-        let runs = entry.detail.runs.iter().filter(|run| run.valid);
-        let medians: Vec<f64> = runs.filter_map(|run| run.p50_us).collect();
+        let medians = entry.fault().is_none().then(|| entry.runs(Percentile::P50))?;
         (!medians.is_empty() && medians.iter().all(|us| *us > 0.0)).then_some(medians)
     };
     let point = |&payload_bytes: &u64| {

@@ -2,10 +2,10 @@
 
 use super::super::section::Part;
 use super::super::table::{Column, Row, Table, TableCell, Tone, absent};
-use super::super::verdict::{Kind, Verdict, compare};
 use super::super::view::{Group, View};
 use super::super::words;
-use super::p99;
+use crate::stats::verdict::{Kind, Verdict};
+use crate::summary::Percentile;
 
 /// p50 and p99 of each tuning over those before it.
 pub(super) fn gains(view: &View) -> Vec<Part> {
@@ -24,9 +24,10 @@ pub(super) fn gains(view: &View) -> Vec<Part> {
                         let to = group.entry(system, to, payload)?;
                         Some((to, group.entry(system, from, payload)?))
                     };
-                    let p50 = pair().and_then(|(to, from)| to.against(from));
-                    let p99 = pair().and_then(|(to, from)| compare(p99(to)?, p99(from)?));
-                    [p50, p99].map(|verdict| verdict.map(gain))
+                    [Percentile::P50, Percentile::P99].map(|at| {
+                        let (to, from) = pair()?;
+                        group.verdicts.of(to, from, at).map(gain)
+                    })
                 })
                 .collect();
             cells.iter().any(Option::is_some).then(|| Row {
@@ -42,8 +43,7 @@ pub(super) fn gains(view: &View) -> Vec<Part> {
             title: format!("What tuning gains: {}", group.title()),
             tables: vec![Table {
                 caption:
-                    "how many times lower, with the bounds that the intervals leave; ≈ no difference, \
-                           ? too noisy or too few runs to tell; below 1 it costs"
+                    "how many times lower, with the 95 % interval; ≈ no difference, ? too noisy or too few runs to tell; below 1 it costs"
                         .to_owned(),
                 columns: columns.collect(),
                 rows,
@@ -66,13 +66,14 @@ fn steps<'a>(tunings: &[&'a str]) -> Vec<[&'a str; 2]> {
 }
 
 fn gain(verdict: Verdict) -> TableCell {
-    let factor = words::factor(verdict.ratio);
+    let ratio = verdict.ratio.inverse();
+    let factor = words::factor(ratio.value);
     let (main, tone) = match verdict.kind {
         Kind::Better => (factor, Tone::Better),
         Kind::Worse => (factor, Tone::Worse),
         Kind::NoDifference => (format!("≈ {factor}"), Tone::Plain),
         Kind::TooNoisy => (format!("? {factor}"), Tone::Plain),
     };
-    let small = verdict.interval.map(words::factor_interval).unwrap_or_default();
+    let small = ratio.interval.map(words::factor_interval).unwrap_or_default();
     TableCell { main, tone, small, ..TableCell::default() }
 }

@@ -10,12 +10,12 @@ use std::path::Path;
 
 use super::section::{Part, Section};
 use super::table::Column;
-use super::verdict::Estimate;
 use super::view::{Entry, Group, View, distinct};
 use super::{Error, words};
 use crate::advise::choice::{Budget, Candidate, Choice, NoChoice, choose};
 use crate::advise::files::{Advised, File, MARK, files};
 use crate::record::write_whole;
+use crate::stats::verdict::Kind;
 
 /// Of everything that has a steady latency.
 pub(super) fn section(view: &View) -> Section {
@@ -59,7 +59,11 @@ impl<'v, 'a> Place<'v, 'a> {
         let usable = self.entries.iter().copied().filter(|entry| accepts(entry));
         let (entries, candidates): (Vec<_>, Vec<_>) =
             usable.filter_map(|entry| Some((entry, candidate(entry)?))).unzip();
-        let choice = choose(&candidates, budget)?;
+        let is_higher = |at, place: usize, than: usize| {
+            let verdict = self.group.verdicts.of(entries[place], entries[than], at);
+            verdict.is_some_and(|verdict| verdict.kind == Kind::Worse)
+        };
+        let choice = choose(&candidates, budget, is_higher)?;
         let ties = choice.ties.iter().map(|place| entries[*place]).collect();
         Ok((entries[choice.best], choice, ties))
     }
@@ -103,20 +107,14 @@ fn remark(budget: &Budget) -> String {
 
 /// `None` of what is invalid or fell short of its rate.
 fn candidate(entry: &Entry) -> Option<Candidate> {
+    entry.fault().is_none().then_some(())?;
     Some(Candidate {
-        p50: entry.estimate().ok()?,
-        p99: p99(entry),
+        p50: entry.typical_p50()?,
+        p99: entry.typical_p99(),
         cpu_percent: entry.cell.cpu_percent,
         memory_bytes: entry.cell.pss_bytes,
         lost: entry.cell.lost,
     })
-}
-
-fn p99(entry: &Entry) -> Option<Estimate> {
-    let value = entry.typical_p99()?;
-    // The interval of a mixture is not that of one placement.
-    let interval = entry.p99_interval().filter(|_| !entry.is_mixed());
-    Some(Estimate { value, interval })
 }
 
 /// The configurations to write files for: the best of each middleware at each place.
@@ -177,7 +175,7 @@ pub(super) fn write(view: &View, directory: &Path) -> Result<(), Error> {
 }
 
 const REMARK: &str = "Of what lost nothing, was valid and kept its rate, the lowest p99 is advised; \
-where others cannot be told from it by their intervals over runs, the lowest p50 of these. \
+where others cannot be told from it by their runs, the lowest p50 of these. \
 Systems that sleep, poll or are called compete: what polling costs is in the CPU. Systems in one \
 process and in two do not. Of what goes back to back, the CPU is that of an endless loop: ask a \
 budget of scenarios with a rate. All of it is of this host. Another budget: myelin bench report DIR \

@@ -7,9 +7,10 @@ use myelin_bench_kit::protocol::{Transport, Wait};
 
 use super::SENTENCES_MAX;
 use super::picture::{Curves, Drawing, Mark, Picture, Ranking, Section};
-use crate::report::verdict::{Kind, Verdict};
 use crate::report::view::{Entry, View, distinct, tuning_rank};
 use crate::report::words;
+use crate::stats::verdict::{Kind, Verdict};
+use crate::summary::Percentile;
 
 /// A sentence, and the words that it begins with, set off.
 pub(in crate::report) struct Sentence {
@@ -32,11 +33,11 @@ pub(super) fn of(view: &View, picture: &Picture) -> Vec<Sentence> {
     let mut sentences = Vec::new();
     match &picture.drawing {
         Drawing::Ranking(ranking) => {
-            sentences.extend(first(picture, ranking));
+            sentences.extend(first(view, picture, ranking));
             if !picture.quantity.is_rate {
-                sentences.extend(shared_memory(ranking));
-                sentences.extend(tuning(ranking));
-                sentences.extend(polling(picture, ranking));
+                sentences.extend(shared_memory(view, ranking));
+                sentences.extend(tuning(view, ranking));
+                sentences.extend(polling(view, picture, ranking));
             }
         }
         Drawing::Curves(panels) => {
@@ -50,27 +51,31 @@ pub(super) fn of(view: &View, picture: &Picture) -> Vec<Sentence> {
 }
 
 /// Who leads the largest section, and how far the best of the other families are behind.
-fn first(picture: &Picture, ranking: &Ranking) -> Option<Sentence> {
+fn first(view: &View, picture: &Picture, ranking: &Ranking) -> Option<Sentence> {
     let section = ranking.sections.iter().max_by_key(|section| families(section, 0).len())?;
     let best = families(section, 0);
     let (leader, others) = best.split_first()?;
-    let tied: Vec<&&Mark> = others.iter().filter(|other| is_tied(other, leader)).collect();
-    let whom = match tied.is_empty() {
-        true => leader.entry.system.name.to_owned(),
-        false => {
-            let names = tied.iter().map(|mark| mark.entry.system.name);
-            let names = std::iter::once(leader.entry.system.name).chain(names);
-            let mut named: Vec<String> = names.take(TIED_MAX).map(str::to_owned).collect();
-            let more = tied.len() + 1 - named.len();
-            named.extend((more > 0).then(|| format!("{more} more")));
-            enumerated(&named)
-        }
-    };
-    let label = &ranking.panels[0].label;
     let rate = picture.quantity.is_rate;
+    let rivals = section.rows.iter().filter_map(|row| row.mark(0));
+    let rivals = rivals.filter(|mark| mark.entry.index != leader.entry.index);
+    let verdicts = rivals.map(|rival| (rival, beside(view, rival, leader)));
+    let is_tied = |verdict: &Option<Verdict>| !verdict.is_some_and(|it| it.kind.is_significant());
+    // Of rates, runs have none of their own.
+    let tied: Vec<_> = verdicts.filter(|(_, verdict)| !rate && is_tied(verdict)).collect();
+    let names = std::iter::once(leader).chain(tied.iter().map(|(mark, _)| mark));
+    let mut named: Vec<String> =
+        names.take(TIED_MAX).map(|mark| mark.entry.system.name.to_owned()).collect();
+    let more = tied.len() + 1 - named.len();
+    named.extend((more > 0).then(|| format!("{more} more")));
+    let whom = enumerated(&named);
+    let label = &ranking.panels[0].label;
+    let lacks_runs = tied.iter().any(|(_, verdict)| verdict.is_some_and(|it| it.lacks_runs));
     let lead = match (tied.is_empty(), rate) {
         (true, false) => format!("{whom} is the fastest of {}.", section.who),
         (true, true) => format!("{whom} lets most through of {}.", section.who),
+        (false, _) if lacks_runs => {
+            format!("{whom} lead the {}; too few runs to tell them apart.", section.who)
+        }
         (false, _) => format!("{whom} lead the {}, and cannot be told apart.", section.who),
     };
     let floor = section.floors.first().copied().flatten().zip(section.floor.as_ref());
@@ -102,19 +107,18 @@ fn families<'a, 's>(section: &'s Section<'a>, panel: usize) -> Vec<&'s Mark<'a>>
     best
 }
 
-fn is_tied(mark: &Mark, leader: &Mark) -> bool {
-    let verdict = mark.entry.against(leader.entry);
-    verdict.is_some_and(|it| it.interval.is_some() && !it.kind.is_significant())
+fn beside(view: &View, mark: &Mark, other: &Mark) -> Option<Verdict> {
+    view.verdicts.of(mark.entry, other.entry, Percentile::P50)
 }
 
 /// What families gain by shared memory over their own way through the network stack, at the first
 /// point and at the last.
-fn shared_memory(ranking: &Ranking) -> Option<Sentence> {
+fn shared_memory(view: &View, ranking: &Ranking) -> Option<Sentence> {
     let ends = distinct([0, ranking.panels.len() - 1].into_iter());
     let mut gains: Vec<String> = Vec::new();
     for section in &ranking.sections {
         let families = distinct(section.rows.iter().map(|row| row.system.family())).into_iter();
-        gains.extend(families.filter_map(|family| gain_of_family(&ends, section, family)));
+        gains.extend(families.filter_map(|family| gain_of_family(view, &ends, section, family)));
     }
     gains.truncate(OTHERS_MAX);
     let labels: Vec<String> = ends.iter().map(|&at| ranking.panels[at].label.clone()).collect();
@@ -124,7 +128,7 @@ fn shared_memory(ranking: &Ranking) -> Option<Sentence> {
 }
 
 /// `cyclonedds 5.0 %, 21 %`.
-fn gain_of_family(ends: &[usize], section: &Section, family: &str) -> Option<String> {
+fn gain_of_family(view: &View, ends: &[usize], section: &Section, family: &str) -> Option<String> {
     let over = |transport: Transport| {
         let mut systems = section.rows.iter().filter(|row| row.system.family() == family);
         systems.find(|row| row.system.transport == transport)
@@ -132,26 +136,26 @@ fn gain_of_family(ends: &[usize], section: &Section, family: &str) -> Option<Str
     let (shared, network) = (over(Transport::SharedMemory)?, over(Transport::Loopback)?);
     let gain = |&panel: &usize| {
         let (shared, network) = (shared.mark(panel)?, network.mark(panel)?);
-        Some(change(shared.entry.against(network.entry)?))
+        Some(change(beside(view, shared, network)?))
     };
     let parts: Option<Vec<String>> = ends.iter().map(gain).collect();
     Some(format!("{family} {}", distinct(parts?.into_iter()).join(", ")))
 }
 
 /// What became of the tuned cells beside those as installed.
-fn tuning(ranking: &Ranking) -> Option<Sentence> {
+fn tuning(view: &View, ranking: &Ranking) -> Option<Sentence> {
     let mut verdicts: Vec<(Verdict, &Mark)> = Vec::new();
     for row in ranking.sections.iter().flat_map(|section| &section.rows) {
         let marks = row.marks.first()?;
         let of = |rank: usize| marks.iter().find(|mark| tuning_rank(mark.tuning()) == rank);
         if let (Some(before), Some(after)) = (of(0), of(1)) {
-            verdicts.extend(after.entry.against(before.entry).map(|verdict| (verdict, after)));
+            verdicts.extend(beside(view, after, before).map(|verdict| (verdict, after)));
         }
     }
     let total = verdicts.len();
     let of = |kind: Kind| verdicts.iter().filter(move |(verdict, _)| verdict.kind == kind);
     let (better, worse) = (of(Kind::Better).count(), of(Kind::Worse).count());
-    let best = of(Kind::Better).max_by(|a, b| a.0.ratio.total_cmp(&b.0.ratio));
+    let best = of(Kind::Better).min_by(|a, b| a.0.ratio.value.total_cmp(&b.0.ratio.value));
     let label = &ranking.panels[0].label;
     let lead = "Pinning and real-time priority";
     match (total, best) {
@@ -184,18 +188,21 @@ fn tuning(ranking: &Ranking) -> Option<Sentence> {
 }
 
 /// What polling gains over sleeping, and what it costs.
-fn polling(picture: &Picture, ranking: &Ranking) -> Option<Sentence> {
+fn polling(view: &View, picture: &Picture, ranking: &Ranking) -> Option<Sentence> {
     let of = |wait: Wait| ranking.sections.iter().find(|section| section.wait == wait);
     let (sleeping, polling) = (of(Wait::Block)?, of(Wait::Poll)?);
     let (sleeping, polling) = (families(sleeping, 0), families(polling, 0));
-    let gain = sleeping.first()?.low / polling.first()?.low;
+    let verdict = beside(view, polling.first()?, sleeping.first()?)?;
     let listed: Vec<String> = polling
         .iter()
         .take(OTHERS_MAX)
         .map(|mark| format!("{} {}", mark.entry.system.name, picture.quantity.exact(mark.low)))
         .collect();
-    let lead = format!("Polling is {} as fast and costs a core (µs):", words::factor(gain));
-    (gain > 1.0).then(|| Sentence::new(lead, format!("{}.", listed.join(", "))))
+    let lead = format!(
+        "Polling is {} as fast and costs a core (µs):",
+        words::factor(verdict.ratio.inverse().value)
+    );
+    (verdict.kind == Kind::Better).then(|| Sentence::new(lead, format!("{}.", listed.join(", "))))
 }
 
 /// Of curves: who leads at the ends.
@@ -319,14 +326,15 @@ fn with_unit(us: f64) -> String {
 fn change(verdict: Verdict) -> String {
     match verdict.kind {
         Kind::Better => percent_less(verdict),
-        Kind::Worse => format!("{} more", percent_of(1.0 / verdict.ratio - 1.0)),
+        Kind::Worse => format!("{} more", percent_of(verdict.ratio.value - 1.0)),
         Kind::NoDifference => "nothing".to_owned(),
+        Kind::TooNoisy if verdict.lacks_runs => "too few runs".to_owned(),
         Kind::TooNoisy => "noise".to_owned(),
     }
 }
 
 fn percent_less(verdict: Verdict) -> String {
-    percent_of(1.0 - 1.0 / verdict.ratio)
+    percent_of(1.0 - verdict.ratio.value)
 }
 
 fn percent_of(fraction: f64) -> String {

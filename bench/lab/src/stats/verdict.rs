@@ -1,0 +1,295 @@
+//! Better, worse, or not told: what is said of two sets of runs, in reports, advice and comparisons
+//! of folders alike.
+//!
+//! A difference counts if the permutation test, corrected for the number of comparisons, calls it
+//! more than chance ([`permutation`]), *and* it is beyond [`RATIO_MATERIAL`], *and* it is more than a
+//! step of the clock or whatever else may have moved all runs of a side. Where it does not count, "no
+//! difference" is said only if the bootstrap interval of the ratio leaves no room for one beyond
+//! [`RATIO_EQUAL`]; otherwise nothing is told.
+
+use serde::Serialize;
+
+use super::bootstrap::of_medians;
+use super::permutation::{self, Chance, RATE, Sides};
+use super::{RUNS_MIN, median};
+
+/// Two sets of runs by one figure of each, in one unit. Lower is better.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Pair {
+    /// What is judged.
+    pub subject: Vec<f64>,
+    /// What it is compared with.
+    pub reference: Vec<f64>,
+    /// A difference up to this is none, whatever part of the whole it is.
+    pub immaterial: f64,
+    /// By so much all runs of a side may be wrong together, whatever the runs say.
+    pub error: f64,
+}
+
+/// The four things a comparison can end in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Kind {
+    /// Significantly lower.
+    Better,
+    /// Significantly higher.
+    Worse,
+    /// The same, as far as anyone need care.
+    NoDifference,
+    /// The runs spread too much, or are too few, to say.
+    TooNoisy,
+}
+
+/// What a comparison ended in.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Verdict {
+    /// The word for it.
+    pub kind: Kind,
+    /// Subject over reference, and its bounds.
+    pub ratio: Ratio,
+    /// Whether it is for want of runs that nothing is told: too few to test, or too few among so many
+    /// comparisons where the bounds by themselves leave no room for 1.
+    pub lacks_runs: bool,
+}
+
+/// By the medians of the runs: below 1 the subject is better.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Ratio {
+    /// Subject over reference.
+    pub value: f64,
+    /// 95 % bootstrap interval over runs, wider by [`Pair::error`]; absent with too few runs, or
+    /// where it would reach below 0.
+    pub interval: Option<[f64; 2]>,
+}
+
+impl Kind {
+    /// In words.
+    pub fn words(self) -> &'static str {
+        match self {
+            Kind::Better => "better",
+            Kind::Worse => "worse",
+            Kind::NoDifference => "no difference",
+            Kind::TooNoisy => "too noisy",
+        }
+    }
+
+    /// Whether a difference was shown, which alone may be coloured.
+    pub fn is_significant(self) -> bool {
+        matches!(self, Kind::Better | Kind::Worse)
+    }
+}
+
+impl Ratio {
+    /// Reference over subject.
+    pub fn inverse(self) -> Self {
+        let interval = self.interval.map(|[low, high]| [1.0 / high, 1.0 / low]);
+        Self { value: 1.0 / self.value, interval }
+    }
+}
+
+impl Verdict {
+    /// In words.
+    pub fn words(&self) -> &'static str {
+        match self.kind {
+            Kind::TooNoisy if self.lacks_runs => "too few runs",
+            kind => kind.words(),
+        }
+    }
+}
+
+impl Pair {
+    /// `None` where a ratio makes no sense.
+    pub fn ratio(&self) -> Option<Ratio> {
+        let (value, ends) = self.bounds()?;
+        Some(Ratio { value, interval: ends.filter(|[low, _]| *low > 0.0) })
+    }
+
+    /// The verdict, by what [`chances`] made of the pair; `None` where a ratio makes no sense.
+    pub fn verdict(&self, chance: Option<Chance>) -> Option<Verdict> {
+        let (value, ends) = self.bounds()?;
+        let kind = match (chance, ends) {
+            (Some(chance), Some(ends)) => self.kind(chance, value, ends),
+            _ => Kind::TooNoisy,
+        };
+        let lacks_runs = ends.is_none_or(|[low, high]| low > 1.0 || high < 1.0);
+        let interval = ends.filter(|[low, _]| *low > 0.0);
+        Some(Verdict { kind, ratio: Ratio { value, interval }, lacks_runs })
+    }
+
+    fn bounds(&self) -> Option<(f64, Option<[f64; 2]>)> {
+        let mut values = self.subject.iter().chain(&self.reference);
+        if values.any(|value| *value <= 0.0) {
+            return None;
+        }
+        let reference = median(self.reference.clone())?;
+        let ends = of_medians(&self.reference, &self.subject, |a, b| b / a);
+        let error = self.error / reference;
+        let ends = ends.map(|[low, high]| [low - error, high + error]);
+        Some((median(self.subject.clone())? / reference, ends))
+    }
+
+    fn kind(&self, chance: Chance, ratio: f64, [low, high]: [f64; 2]) -> Kind {
+        let reference = median(self.reference.clone()).unwrap_or(f64::NAN);
+        let is_beyond = |ratio: f64, least: f64| (ratio - 1.0).abs() * reference > least;
+        let is_same_way = (chance.statistic > 0.0) == (ratio > 1.0);
+        let is_apart = chance.p_adjusted <= RATE
+            && is_same_way
+            && is_beyond(ratio, self.immaterial.max(self.error));
+        let matters = is_beyond(low, self.immaterial) || is_beyond(high, self.immaterial);
+        match matters {
+            false => Kind::NoDifference,
+            true if low <= 0.0 => Kind::TooNoisy,
+            true if is_apart && ratio < 1.0 / RATIO_MATERIAL => Kind::Better,
+            true if is_apart && ratio > RATIO_MATERIAL => Kind::Worse,
+            true if low >= 1.0 / RATIO_EQUAL && high <= RATIO_EQUAL => Kind::NoDifference,
+            true => Kind::TooNoisy,
+        }
+    }
+
+    fn is_testable(&self) -> bool {
+        let sides = [&self.subject, &self.reference];
+        sides.iter().all(|runs| runs.len() >= RUNS_MIN && runs.iter().all(|value| *value > 0.0))
+    }
+}
+
+/// Tests all pairs of a family together; `None` of those that cannot be tested.
+pub fn chances(family: &[Pair]) -> Vec<Option<Chance>> {
+    let logarithms = |runs: &[f64]| runs.iter().map(|value| value.ln()).collect();
+    let sides =
+        |pair: &Pair| Sides { a: logarithms(&pair.reference), b: logarithms(&pair.subject) };
+    let testable = family.iter().filter(|pair| pair.is_testable());
+    let mut found = permutation::test(&testable.map(sides).collect::<Vec<_>>()).into_iter();
+    family.iter().map(|pair| pair.is_testable().then(|| found.next()).flatten()).collect()
+}
+
+/// Differences below this ratio are not called differences, however certain.
+pub const RATIO_MATERIAL: f64 = 1.02;
+
+/// "No difference" is claimed only if the interval of the ratio lies within this and its inverse.
+pub const RATIO_EQUAL: f64 = 1.10;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rand::rngs::StdRng;
+    use rand::{RngExt, SeedableRng};
+
+    fn pair(subject: &[f64], reference: &[f64]) -> Pair {
+        let (subject, reference) = (subject.to_vec(), reference.to_vec());
+        Pair { subject, reference, immaterial: 0.0, error: 0.0 }
+    }
+
+    /// Five runs around a median.
+    fn around(median: f64, spread: f64) -> [f64; 5] {
+        [-1.0, -0.4, 0.0, 0.5, 1.0].map(|place| median + spread * place)
+    }
+
+    fn alone(pair: &Pair) -> Verdict {
+        pair.verdict(chances(std::slice::from_ref(pair))[0]).unwrap()
+    }
+
+    fn kind(subject: [f64; 5], reference: [f64; 5]) -> Kind {
+        alone(&pair(&subject, &reference)).kind
+    }
+
+    #[test]
+    fn apart_and_material_is_a_difference() {
+        let (fast, slow) = (around(91.0, 4.0), around(127.0, 6.0));
+        assert_eq!(kind(fast, slow), Kind::Better);
+        assert_eq!(kind(slow, fast), Kind::Worse);
+        let ratio = alone(&pair(&fast, &slow)).ratio;
+        assert!((ratio.value - 91.0 / 127.0).abs() < 1e-12);
+        let [low, high] = ratio.interval.unwrap();
+        assert!(87.0 / 133.0 <= low && low < ratio.value && high <= 95.0 / 121.0, "{ratio:?}");
+        assert_eq!(ratio.inverse().value, 1.0 / ratio.value);
+    }
+
+    #[test]
+    fn apart_but_tiny_is_no_difference() {
+        assert_eq!(kind(around(100.0, 0.1), around(101.0, 0.1)), Kind::NoDifference);
+        assert_eq!(kind(around(101.0, 0.1), around(100.0, 0.1)), Kind::NoDifference);
+        let step = Pair { immaterial: 0.03, ..pair(&around(0.06, 1e-4), &around(0.04, 1e-4)) };
+        assert_eq!(alone(&step).kind, Kind::NoDifference, "a step of the clock");
+    }
+
+    #[test]
+    fn what_is_not_apart_is_no_difference_or_too_noisy() {
+        assert_eq!(kind(around(100.0, 2.0), around(101.0, 2.0)), Kind::NoDifference);
+        let noisy = alone(&pair(&around(90.0, 30.0), &around(110.0, 30.0)));
+        assert_eq!((noisy.kind, noisy.words()), (Kind::TooNoisy, "too noisy"));
+    }
+
+    #[test]
+    fn no_difference_is_real_that_an_error_common_to_all_runs_may_have_made() {
+        let told = |error: f64| {
+            alone(&Pair { error, ..pair(&around(200.0, 2.0), &around(300.0, 2.0)) }).kind
+        };
+        assert_eq!([24.0, 120.0].map(told), [Kind::Better, Kind::TooNoisy]);
+    }
+
+    #[test]
+    fn too_few_runs_tell_nothing_however_far_apart() {
+        let verdict = alone(&pair(&[50.0; 4], &[100.0; 5]));
+        assert_eq!((verdict.kind, verdict.words()), (Kind::TooNoisy, "too few runs"));
+        assert_eq!(verdict.ratio, Ratio { value: 0.5, interval: None });
+        for nonsense in [[0.0; 5].as_slice(), &[]] {
+            assert_eq!(pair(nonsense, &[1.0; 5]).verdict(None), None);
+            assert_eq!(pair(&[1.0; 5], nonsense).verdict(None), None);
+        }
+    }
+
+    /// What a report compares: every two of its cells, of two percentiles. `gain` is how much faster
+    /// each is than the one before.
+    fn report(cells: usize, gain: f64, random: &mut StdRng) -> Vec<(Pair, Verdict)> {
+        let mut family = Vec::new();
+        for _ in 0..2 {
+            let mut run = |at: usize| {
+                let noise: f64 = (0..12).map(|_| random.random_range(-0.5..0.5)).sum();
+                let stall = if random.random_bool(0.02) { 0.3 } else { 0.0 };
+                50.0 * (0.02 * noise + stall - gain * at as f64).exp()
+            };
+            let runs: Vec<Vec<f64>> =
+                (0..cells).map(|at| (0..5).map(|_| run(at)).collect()).collect();
+            for later in 1..cells {
+                family.extend(runs[..later].iter().map(|before| pair(&runs[later], before)));
+            }
+        }
+        let chances = chances(&family).into_iter();
+        let verdicts: Vec<_> =
+            family.iter().zip(chances).map(|(pair, it)| pair.verdict(it).unwrap()).collect();
+        family.into_iter().zip(verdicts).collect()
+    }
+
+    #[test]
+    fn of_reports_in_which_nothing_differs_no_more_say_so_than_stated() {
+        let random = &mut StdRng::seed_from_u64(8);
+        let (mut said, mut overlap) = (0, 0);
+        for _ in 0..60 {
+            let found = report(8, 0.0, random);
+            said += usize::from(found.iter().any(|(_, it)| it.kind.is_significant()));
+            // The check of the check: what goes by intervals that do not overlap claims too much.
+            let least = |runs: &[f64]| runs.iter().copied().fold(f64::INFINITY, f64::min);
+            let most = |runs: &[f64]| runs.iter().copied().fold(0.0, f64::max);
+            let are_apart = |(it, verdict): &(Pair, Verdict)| {
+                let is_material = (verdict.ratio.value.ln()).abs() > RATIO_MATERIAL.ln();
+                let [a, b] = [&it.subject, &it.reference];
+                is_material && (most(a) < least(b) || most(b) < least(a))
+            };
+            overlap += usize::from(found.iter().any(are_apart));
+        }
+        // 60 at 5 %: 3 expected at most; 9 or more would be a chance of four in a thousand.
+        assert!(said <= 8 && overlap >= 10, "{said} of 60; {overlap} by intervals");
+    }
+
+    #[test]
+    fn real_differences_are_told_among_many_with_five_runs() {
+        let random = &mut StdRng::seed_from_u64(9);
+        let found: Vec<_> = (0..10).flat_map(|_| report(8, 0.15, random)).collect();
+        let better = found.iter().filter(|(_, it)| it.kind == Kind::Better).count();
+        assert!(better * 10 >= found.len() * 9, "{better} of {}", found.len());
+        assert!(found.iter().all(|(_, it)| it.kind != Kind::Worse));
+        // What five runs cannot tell among so many is said to be that.
+        let untold = found.iter().filter(|(_, it)| it.kind == Kind::TooNoisy);
+        assert!(untold.clone().any(|(_, it)| it.words() == "too few runs"));
+    }
+}
