@@ -14,6 +14,7 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use crate::analyse::analyse;
 use crate::host::{Host, Identity};
 use crate::input_error::InputError;
+use crate::place::Here;
 use crate::place::hosts::Hosts;
 pub use crate::place::hosts::{Address, HostsChoice};
 use crate::plan::{self, Plan};
@@ -89,9 +90,11 @@ pub fn run(request: &Request) -> Result<Finished> {
     for note in plan.notes.iter().chain(&host.disturbances()) {
         eprintln!("note: {note}");
     }
-    let plain = request.plain;
-    let host = Measuring::new(&mut folder, &plan, &registry, (host, hosts), &interrupted, plain)?
-        .finish()?;
+    let (systems, here) = (registry.entries(), Box::new(Here::default()));
+    let machines = (host, hosts);
+    let host =
+        Measuring::new(&mut folder, &plan, systems, machines, here, &interrupted, request.plain)
+            .finish()?;
     let analysis = analyse(&mut folder, &plan, host)?;
     Ok(Finished {
         folder: folder.path().into(),

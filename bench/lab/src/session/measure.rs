@@ -10,13 +10,13 @@ use anyhow::{Context, Result};
 use crate::analyse::{alone, is_narrow};
 use crate::host::{Host, Identity};
 use crate::input_error::InputError;
+use crate::place::Place;
 use crate::place::hosts::Hosts;
-use crate::place::{Here, Place};
 use crate::plan::size::Durations;
 use crate::plan::{Plan, RunPlan};
 use crate::progress::{Progress, Title};
 use crate::record::{Folder, RunRecord, RunSamples};
-use crate::registry::{self, Entry, Registry};
+use crate::registry::Entry;
 use crate::root::Root;
 use crate::run::execute::{Failure, Outcome, execute};
 use crate::run::order::{Order, tuning_notes};
@@ -28,8 +28,10 @@ use crate::summary::Cell;
 pub(super) struct Measuring<'a> {
     folder: &'a mut Folder,
     plan: &'a Plan,
-    registry: &'a Registry,
+    systems: &'a [Entry],
     host: Host,
+    /// This host, for runs that do not go across hosts.
+    here: [Box<dyn Place>; 1],
     hosts: Option<Hosts>,
     identity: Identity,
     interrupted: &'a AtomicBool,
@@ -43,26 +45,28 @@ impl<'a> Measuring<'a> {
     pub(super) fn new(
         folder: &'a mut Folder,
         plan: &'a Plan,
-        registry: &'a Registry,
+        systems: &'a [Entry],
         (host, hosts): (Host, Option<Hosts>),
+        mut here: Box<dyn Place>,
         interrupted: &'a AtomicBool,
         plain: bool,
-    ) -> Result<Self> {
-        clean_up_after_others(plan, registry);
+    ) -> Self {
+        clean_up_after_others(plan, systems, here.as_mut());
         let progress = Progress::new(Durations::new(plan), plain);
         let narrow = BTreeSet::new();
         let identity = Identity::read(&Root::machine());
-        Ok(Measuring {
+        Measuring {
             folder,
             plan,
-            registry,
+            systems,
             host,
+            here: [here],
             hosts,
             identity,
             interrupted,
             progress,
             narrow,
-        })
+        }
     }
 
     /// Measures until nothing is left to be done or the user has had enough.
@@ -170,7 +174,7 @@ impl<'a> Measuring<'a> {
     fn one_run(&mut self, run: &RunPlan) -> Result<Option<(RunRecord, RunSamples)>> {
         let cell = &self.plan.cells[run.cell];
         let scenario = &self.plan.scenarios[cell.scenario];
-        let entry = entry_of(self.registry, &cell.system)?;
+        let entry = entry_of(self.systems, &cell.system)?;
         let directory = self.folder.run_directory(run, cell).with_context(|| {
             let path = self.folder.path().display();
             format!("{path}: earlier runs are intact: make room and go on with --resume {path}")
@@ -217,7 +221,6 @@ impl<'a> Measuring<'a> {
             host: Some(self.identity.clone()),
             directory,
         };
-        let mut here: [Box<dyn Place>; 1] = [Box::new(Here::default())];
         let link = scenario.network.clone().unwrap_or_default();
         let places = match (cell.topology, &mut self.hosts) {
             (Topology::TwoHosts, Some(hosts)) => {
@@ -239,7 +242,7 @@ impl<'a> Measuring<'a> {
                 }
             }
             (Topology::TwoHosts, None) => Err("two hosts were there when the plan was made".into()),
-            _ => Ok(&mut here[..]),
+            _ => Ok(&mut self.here[..]),
         };
         let outcome = places
             .map_err(Failure::Run)
@@ -270,18 +273,11 @@ fn seconds_of(record: &RunRecord) -> f64 {
 }
 
 /// A session that was killed may have left segments and daemons' files behind.
-fn clean_up_after_others(plan: &Plan, registry: &Registry) {
-    let planned = |entry: &&Entry| {
-        let name = &entry.system.name;
-        plan.cells.iter().any(|cell| cell.system == *name)
-    };
-    let mut cleaned = Vec::new();
-    for entry in registry.entries().iter().filter(planned) {
-        if !cleaned.contains(&&entry.executable) {
-            registry::clean(&entry.executable);
-            cleaned.push(&entry.executable);
-        }
-    }
+fn clean_up_after_others(plan: &Plan, systems: &[Entry], here: &mut dyn Place) {
+    let planned = |entry: &&Entry| plan.cells.iter().any(|cell| cell.system == entry.system.name);
+    let drivers: BTreeSet<_> =
+        systems.iter().filter(planned).map(|entry| &entry.executable).collect();
+    drivers.into_iter().for_each(|driver| here.clean(driver));
 }
 
 fn fill(record: &mut RunRecord, outcome: Outcome) -> RunSamples {
@@ -297,15 +293,16 @@ fn fill(record: &mut RunRecord, outcome: Outcome) -> RunSamples {
     outcome.samples
 }
 
-fn entry_of<'a>(registry: &'a Registry, system: &str) -> Result<&'a Entry> {
-    registry
-        .entries()
-        .iter()
-        .find(|entry| entry.system.name == system && entry.system.missing.is_none())
-        .with_context(|| format!("{system} was there when the plan was made and is gone"))
+fn entry_of<'a>(systems: &'a [Entry], name: &str) -> Result<&'a Entry> {
+    let is_it = |entry: &&Entry| entry.system.name == name && entry.system.missing.is_none();
+    let found = systems.iter().find(is_it);
+    found.with_context(|| format!("{name} was there when the plan was made and is gone"))
 }
 
 /// Stopping processes and keeping samples, which records do not time.
 const KEEPING_S: f64 = 0.2;
 /// Room for records in one run: 256 MB at each side.
 const RECORDS_MAX: u64 = 4_000_000;
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,347 @@
+//! Sessions on a host that is made up: in which order they measure, when they go on for another
+//! block, and what is left to be done after an end at any point.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::Sender;
+use std::sync::{Arc, LazyLock};
+use std::time::Duration;
+
+use myelin_bench_kit::protocol::{Command, Done, Event, Ready, Role, System};
+use myelin_bench_kit::samples::{Record, SampleFile};
+use rand::rngs::StdRng;
+use rand::{RngExt, SeedableRng};
+
+use super::*;
+use crate::input_error::Source;
+use crate::observe::Observation;
+use crate::place::{Begin, Player, Said, Start};
+use crate::scenario::{Scenario, TuningChoice};
+use crate::summary::Summary;
+
+/// Processes that do at once what they are told, and have been delayed as the seed of their run and its size say.
+struct MadeUp {
+    said: Option<Sender<Said>>,
+    started: BTreeMap<Player, Start>,
+    /// By so much delays of one run differ from those of another.
+    spread: f64,
+    /// What happens when a run begins, given how many have begun before.
+    at_run: Box<dyn FnMut(usize) + Send>,
+    begun: usize,
+}
+
+impl MadeUp {
+    fn new(spread: f64, at_run: impl FnMut(usize) + Send + 'static) -> Box<Self> {
+        let (said, started) = Default::default();
+        Box::new(MadeUp { said, started, spread, at_run: Box::new(at_run), begun: 0 })
+    }
+
+    fn say_event(&self, player: Player, event: Event) {
+        let said = self.said.as_ref().expect("within a run");
+        said.send(Said::Event(player, event)).expect("the lab listens");
+    }
+
+    fn messages(&self) -> u64 {
+        self.started[&Player::first(Role::Ping)].prepare.messages
+    }
+
+    /// What a process has done at its end.
+    fn done(&self) -> Done {
+        let messages = self.messages();
+        Done { sent: messages, received: messages, end_ns: messages * PERIOD_NS, ..Done::default() }
+    }
+}
+
+impl Place for MadeUp {
+    fn begin(&mut self, _: &Begin, said: Sender<Said>) -> Result<(), String> {
+        (self.at_run)(self.begun);
+        self.begun += 1;
+        self.said = Some(said);
+        Ok(())
+    }
+
+    fn start(&mut self, start: Start) -> Result<u64, String> {
+        let player = start.player;
+        self.started.insert(player, start);
+        self.say_event(player, Event::Ready(Ready::default()));
+        Ok(0)
+    }
+
+    fn say(&mut self, role: Role, command: &Command) -> Result<(), String> {
+        if role == Role::Pong && matches!(command, Command::Stop) {
+            self.say_event(Player::first(Role::Pong), Event::Done(self.done()));
+        }
+        Ok(())
+    }
+
+    fn go(&mut self, roles: &[Role], _: Duration) -> Result<u64, String> {
+        if roles.contains(&Role::Ping) {
+            self.say_event(Player::first(Role::Ping), Event::Done(self.done()));
+        }
+        Ok(0)
+    }
+
+    fn wait_ended(&mut self, _: Role, _: Duration) -> Result<(), String> {
+        Ok(())
+    }
+
+    fn ending(&mut self, _: Player) -> Result<String, String> {
+        unreachable!("none of them ends before its time")
+    }
+
+    fn files(&self) -> Vec<(Player, Arc<SampleFile>)> {
+        Vec::new()
+    }
+
+    fn processes(&self, _: &[u32]) -> Vec<(String, u32)> {
+        Vec::new()
+    }
+
+    fn observe(&mut self, _: &[u32]) -> Result<(), String> {
+        Ok(())
+    }
+
+    fn observed(&mut self) -> Result<Observation, String> {
+        Ok(Observation { wall_ns: self.messages() * PERIOD_NS, ..Observation::default() })
+    }
+
+    fn records(&mut self, player: Player) -> Result<Vec<Record>, String> {
+        let prepare = &self.started[&player].prepare;
+        let seed = prepare.seed + prepare.payload_bytes;
+        let of_run: f64 = StdRng::seed_from_u64(seed).random_range(1.0..1.0 + self.spread);
+        let record = |id: u64| {
+            let entry_ns = id * PERIOD_NS;
+            // Messages of a run differ, so that it has percentiles.
+            let delay_ns = (20_000.0 * of_run) as u64 + id % 100;
+            let there_ns = entry_ns + delay_ns / 2;
+            let ping = Record {
+                id,
+                intended_ns: entry_ns,
+                publish_entry_ns: entry_ns,
+                publish_return_ns: entry_ns + 100,
+                take_return_ns: entry_ns + delay_ns,
+                ..Record::default()
+            };
+            let pong = Record {
+                id,
+                take_return_ns: there_ns,
+                publish_return_ns: there_ns + 100,
+                ..Record::default()
+            };
+            if player.role == Role::Ping { ping } else { pong }
+        };
+        Ok((0..self.messages()).map(record).collect())
+    }
+
+    fn end(&mut self) {
+        self.said = None;
+        self.started.clear();
+    }
+
+    fn clean(&mut self, _: &Path) {}
+
+    fn describe(&mut self, _: &Path) -> Result<Vec<System>, String> {
+        Ok(vec![])
+    }
+
+    fn unavailable(&mut self, _: Tuning, _: &TuningChoice) -> Result<Option<String>, String> {
+        Ok(None)
+    }
+
+    fn cpus(&mut self, _: &TuningChoice) -> Result<Cpus, String> {
+        unreachable!("of tuned runs alone")
+    }
+
+    fn facts(&mut self) -> Result<Host, String> {
+        Ok(host())
+    }
+}
+
+/// Three cells of a scenario that asks for as many runs as `repeats` says.
+fn plan(repeats: &str, seed: u64) -> (Plan, Vec<Entry>) {
+    let text = format!(
+        "name = \"test\"\nabout = \"a test\"\n\n[workload]\nkind = \"roundtrip\"\n\
+         payload_bytes = [0, 64, 128]\nmessages = 500\nwarmup_messages = 10\n\n[plan]\n\
+         systems = [\"made-up\"]\ntunings = [\"default\"]\n{repeats}\n"
+    );
+    let scenario = Scenario::parse(Source::new("test.toml", &text)).unwrap();
+    let system = r#"{"name": "made-up", "about": "", "wait": "none", "transport": "none"}"#;
+    let system: System = serde_json::from_str(system).unwrap();
+    let entries = vec![Entry { system, executable: PathBuf::from("nowhere") }];
+    (Plan::new(vec![(scenario, entries.clone())], seed, "test".into()), entries)
+}
+
+/// The machine that we are on: runs of another one are not counted.
+fn host() -> Host {
+    static HOST: LazyLock<Host> = LazyLock::new(Host::read);
+    HOST.clone()
+}
+
+/// A session in a folder of its own.
+struct Session {
+    place: tempfile::TempDir,
+    plan: Plan,
+    systems: Vec<Entry>,
+}
+
+impl Session {
+    fn new(repeats: &str, seed: u64) -> Self {
+        let place = tempfile::tempdir().unwrap();
+        let (plan, systems) = plan(repeats, seed);
+        Folder::create(&place.path().join("out"), &plan, &host()).unwrap();
+        Session { place, plan, systems }
+    }
+
+    fn lines(&self) -> PathBuf {
+        self.place.path().join("out/runs.jsonl")
+    }
+
+    /// Begins or goes on, until its end or another that `here` brings about.
+    fn measure(&self, here: Box<MadeUp>, interrupted: &AtomicBool) {
+        let (mut folder, ..) = Folder::open(&self.place.path().join("out")).unwrap();
+        folder.claim().unwrap();
+        let machines = (host(), None);
+        Measuring::new(&mut folder, &self.plan, &self.systems, machines, here, interrupted, true)
+            .finish()
+            .unwrap();
+    }
+
+    fn finish(&self) {
+        self.measure(MadeUp::new(SPREAD, |_| {}), &AtomicBool::new(false));
+    }
+
+    /// Order, cell and repeat of each run kept.
+    fn made(&self) -> Vec<[u32; 3]> {
+        let (mut folder, ..) = Folder::open(&self.place.path().join("out")).unwrap();
+        let runs = folder.runs().unwrap().runs;
+        assert!(runs.iter().all(|run| run.failure.is_none()), "{runs:?}");
+        runs.iter().map(|run| [run.plan.order, run.plan.cell as u32, run.plan.repeat]).collect()
+    }
+
+    /// What its folder holds.
+    fn summary(&self) -> Summary {
+        crate::session::read(&self.place.path().join("out")).unwrap().summary
+    }
+
+    fn counts(&self) -> [usize; 3] {
+        [0, 1, 2].map(|cell| self.made().iter().filter(|run| run[1] == cell).count())
+    }
+
+    /// With what it has measured so far, as far as `bytes` of its list go.
+    fn cut_off_at(&self, bytes: &[u8]) -> Self {
+        let other = Session::new(ADAPTIVE, SEED);
+        for run in fs::read_dir(self.place.path().join("out/runs")).unwrap() {
+            let run = run.unwrap();
+            let copy = other.place.path().join("out/runs").join(run.file_name());
+            fs::create_dir_all(&copy).unwrap();
+            for file in fs::read_dir(run.path()).unwrap() {
+                let file = file.unwrap();
+                fs::copy(file.path(), copy.join(file.file_name())).unwrap();
+            }
+        }
+        fs::write(other.lines(), bytes).unwrap();
+        other
+    }
+}
+
+/// One that is never cut off; some of its cells want more blocks than others.
+fn whole() -> Session {
+    let session = Session::new(ADAPTIVE, SEED);
+    session.finish();
+    let counts = session.counts();
+    let differ = counts.contains(&9) && counts.iter().any(|count| *count < 9);
+    assert!(differ && session.made().len() > 18, "{counts:?}: nothing is decided in mid-way");
+    session
+}
+
+#[test]
+fn equal_runs_stop_at_the_least_number() {
+    let session = Session::new(ADAPTIVE, SEED);
+    session.measure(MadeUp::new(1e-9, |_| {}), &AtomicBool::new(false));
+    assert_eq!(session.counts(), [5; 3]);
+    let cells = session.summary().cells;
+    let repeats = cells.iter().map(|cell| cell.repeats.expect("it was asked for"));
+    let narrow: Vec<_> = repeats.map(|it| (it.is_narrow, it.reached_percent)).collect();
+    assert_eq!(narrow, [(true, Some(0.0)); 3]);
+}
+
+#[test]
+fn runs_that_differ_reach_the_limit() {
+    let session = Session::new("runs = 5\nruns_max = 8\ninterval_percent = 0.01", SEED);
+    session.finish();
+    assert_eq!(session.counts(), [8; 3]);
+}
+
+#[test]
+fn the_seed_alone_decides_the_order() {
+    let order_of = |seed| {
+        let session = Session::new("runs = 3", seed);
+        session.finish();
+        session.made()
+    };
+    let one = order_of(11);
+    assert_eq!(one, order_of(11));
+    assert_ne!(one, order_of(12));
+    let block = |block: &[[u32; 3]]| block.iter().map(|run| run[1]).collect::<BTreeSet<_>>();
+    assert!(one.chunks(3).all(|runs| block(runs).len() == 3), "each block has each cell: {one:?}");
+}
+
+/// A process that is killed leaves its folder as it is at that moment.
+#[test]
+fn a_session_that_dies_in_any_run_measures_none_twice() {
+    let made = whole().made();
+    let session = Session::new(ADAPTIVE, SEED);
+    // One run more each time, until none is left.
+    for _ in 0..made.len() {
+        let dying = MadeUp::new(SPREAD, |begun| assert!(begun < 1, "as the test wants it"));
+        let never = AtomicBool::new(false);
+        let _ = catch_unwind(AssertUnwindSafe(|| session.measure(dying, &never)));
+    }
+    assert_eq!(session.made(), made);
+    let lines = fs::read(session.lines()).unwrap();
+    session.finish();
+    assert_eq!(fs::read(session.lines()).unwrap(), lines, "there was something left to be done");
+}
+
+#[test]
+fn a_list_cut_off_at_any_byte_is_completed() {
+    let whole = whole();
+    let (made, lines) = (whole.made(), fs::read(whole.lines()).unwrap());
+    let ends: Vec<usize> = (0..lines.len()).filter(|at| lines[*at] == b'\n').collect();
+    // Before, within and after the first line, one of a further block, and the last.
+    for end in [ends[0], ends[16], ends[ends.len() - 1]] {
+        for at in [end.saturating_sub(40), end, end + 1] {
+            let session = whole.cut_off_at(&lines[..at]);
+            session.finish();
+            let after = fs::read(session.lines()).unwrap();
+            let kept = lines[..at].iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
+            assert!(after.starts_with(&lines[..kept]), "cut off at {at}: a line was rewritten");
+            assert_eq!(session.made(), made, "cut off at {at}");
+        }
+    }
+}
+
+#[test]
+fn an_interrupted_session_ends_after_its_run_and_is_resumed() {
+    let made = whole().made();
+    let session = Session::new(ADAPTIVE, SEED);
+    let interrupted = Arc::new(AtomicBool::new(false));
+    let flag = Arc::clone(&interrupted);
+    let stopping = MadeUp::new(SPREAD, move |begun| flag.store(begun == 16, Ordering::Relaxed));
+    session.measure(stopping, &interrupted);
+    assert_eq!(session.made(), made[..16], "the run under way is forgotten");
+    let notes = session.summary().notes;
+    let is_told = |note: &String| note.contains("incomplete: intervals are wider than asked");
+    assert!(notes.iter().any(is_told), "{notes:?}");
+    session.finish();
+    assert_eq!(session.made(), made);
+    assert!(!session.summary().notes.iter().any(is_told));
+}
+
+/// Cells become narrow after different numbers of runs, or never.
+const ADAPTIVE: &str = "runs = 5\nruns_max = 9\ninterval_percent = 11";
+const SPREAD: f64 = 0.2;
+const SEED: u64 = 11;
+const PERIOD_NS: u64 = 100_000;
