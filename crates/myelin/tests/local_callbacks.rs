@@ -428,6 +428,8 @@ fn a_concurrent_callback_may_publish_to_its_own_topic_and_drop_itself() {
     });
     *handle.lock().unwrap() = Some(callback.unwrap());
     first.publish_copy(&0).unwrap();
+    // The callback's thread may be just about to begin, and be the one that takes it.
+    until("all calls", || seen.lock().unwrap().len() == 4);
     assert_eq!(*seen.lock().unwrap(), [0, 1, 2, 3], "each within the one before");
     until("the end of the match", || first.matched() == 0);
     first.publish_copy(&4).unwrap();

@@ -191,6 +191,15 @@ impl Process {
         }
     }
 
+    /// The counts of one that is done by itself until then.
+    pub fn done_within(&self, limit: Duration) -> Option<Done> {
+        match self.events.recv_timeout(limit) {
+            Ok(Event::Done(done)) => Some(done),
+            Err(RecvTimeoutError::Timeout) => None,
+            other => panic!("expected done, got {other:?}"),
+        }
+    }
+
     /// Message, remedy and key of the error that must come now.
     pub fn expect_error(&self) -> [String; 3] {
         match self.event() {
