@@ -324,14 +324,19 @@ fn a_ring_that_changes_under_the_reader_ends_no_take() {
     });
 }
 
-/// A cell says that sample 4 is there, the count that one is: the reader must not look for ever.
-#[test]
-fn a_sample_that_was_never_published_ends_the_match_and_not_the_clock() {
-    let (mut reader, shared) =
-        Reader::create(SUBSCRIBER, &topic(), SubscriberQos::default()).unwrap();
+/// A reader and a publication of four cells that is matched with it, and writes what a test likes.
+fn matched() -> (Reader, Memory) {
+    let (reader, shared) = Reader::create(SUBSCRIBER, &topic(), SubscriberQos::default()).unwrap();
     let memory = Memory::publication(1, 4);
     shared.reserve(1, memory.descriptor(), Vec::new()).unwrap();
     shared.start(1, 0);
+    (reader, memory)
+}
+
+/// A cell says that sample 4 is there, the count that one is: the reader must not look for ever.
+#[test]
+fn a_sample_that_was_never_published_ends_the_match_and_not_the_clock() {
+    let (mut reader, memory) = matched();
     memory.set(CELLS, 5);
     memory.set(PUBLISHED, 1);
     assert!(reader.wait(Wait::Block, now_ns() + 1_000_000_000).unwrap());
@@ -343,11 +348,7 @@ fn a_sample_that_was_never_published_ends_the_match_and_not_the_clock() {
 /// A cell that is for ever being written, of a publisher that counts on.
 #[test]
 fn a_cell_that_is_never_finished_ends_the_match() {
-    let (mut reader, shared) =
-        Reader::create(SUBSCRIBER, &topic(), SubscriberQos::default()).unwrap();
-    let memory = Memory::publication(1, 4);
-    shared.reserve(1, memory.descriptor(), Vec::new()).unwrap();
-    shared.start(1, 0);
+    let (mut reader, memory) = matched();
     memory.set(CELLS, u64::MAX);
     memory.set(PUBLISHED, 2);
     let taken = reader.take().map(|taken| taken.map(|taken| taken.sequence));
@@ -358,11 +359,7 @@ fn a_cell_that_is_never_finished_ends_the_match() {
 /// the next.
 #[test]
 fn a_segment_that_was_missing_is_forgotten_with_its_sample() {
-    let (mut reader, shared) =
-        Reader::create(SUBSCRIBER, &topic(), SubscriberQos::default()).unwrap();
-    let memory = Memory::publication(1, 4);
-    shared.reserve(1, memory.descriptor(), Vec::new()).unwrap();
-    shared.start(1, 0);
+    let (mut reader, memory) = matched();
     let write = |sequence: u64, length: u64, place: u64| {
         let cell = CELLS + (sequence % 4) as usize * 16;
         for (at, value) in [(1, length), (2, place), (0, sequence + 1)] {

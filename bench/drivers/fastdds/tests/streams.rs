@@ -9,7 +9,7 @@ use std::collections::HashSet;
 use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use myelin_bench_kit::protocol::{Command, Done, Prepare, Reliability, Role, Topology, Workload};
+use myelin_bench_kit::protocol::{Done, Prepare, Reliability, Role, Topology, Workload};
 use support::streams::{across, at_rate, frames, one_way_systems};
 use support::{Process, Samples};
 use tempfile::TempDir;
@@ -188,19 +188,11 @@ impl Crew {
         Books { pings, pongs }
     }
 
-    /// Stops all in order; what the pongs have counted.
+    /// Stops all, publishers last; what the pongs have counted.
     fn stop_all(&mut self) -> Vec<Done> {
-        for ping in &mut self.pings {
-            ping.say(&Command::Stop);
-            assert!(ping.expect_end().success());
-        }
-        let ended = self.pongs.iter_mut().map(|pong| {
-            pong.say(&Command::Stop);
-            let done = pong.expect_done();
-            assert!(pong.expect_end().success());
-            done
-        });
-        ended.collect()
+        let done = self.pongs.iter_mut().map(Process::stop_at_goodbye).collect();
+        self.pings.iter_mut().for_each(Process::stop_and_expect_end);
+        done
     }
 
     /// Has pong stand still until what is returned is dropped.

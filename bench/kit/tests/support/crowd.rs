@@ -45,8 +45,8 @@ impl Crowd {
         self.pongs.iter_mut().chain(&mut self.pings).for_each(Process::go);
     }
 
-    /// Waits for all pings, then stops everybody as the lab does: a publisher that has gone takes
-    /// with it what a busy subscriber has not looked at yet. The counts of both sides.
+    /// Waits for all pings, then stops everybody as the lab does, publishers last. The counts of both
+    /// sides.
     pub fn finish(&mut self) -> (Vec<Done>, Vec<Done>) {
         let pings = self.pings.iter().map(Process::expect_done).collect();
         let pongs = self.stop_pongs();
@@ -55,21 +55,11 @@ impl Crowd {
     }
 
     fn stop_pings(&mut self) {
-        for ping in &mut self.pings {
-            ping.stop_and_expect_end();
-        }
+        self.pings.iter_mut().for_each(Process::stop_and_expect_end);
     }
 
-    /// Each is done when all publishers have said goodbye to it, which may be lost.
     fn stop_pongs(&mut self) -> Vec<Done> {
-        let stop = |pong: &mut Process| {
-            let done = pong.done_within(GOODBYE);
-            pong.say(&myelin_bench_kit::protocol::Command::Stop);
-            let done = done.unwrap_or_else(|| pong.expect_done());
-            assert!(pong.expect_end().success());
-            done
-        };
-        self.pongs.iter_mut().map(stop).collect()
+        self.pongs.iter_mut().map(Process::stop_at_goodbye).collect()
     }
 
     /// Until ping publishes no more.
@@ -142,8 +132,6 @@ fn assert_complete(prepare: &Prepare, pings: &[Done], pongs: &[Done]) {
     }
 }
 
-/// As long as the lab waits for it where nothing may be lost.
-const GOODBYE: Duration = Duration::from_secs(10);
 /// Ping has not published for so long: it waits, or is not run by a busy machine, which then only
 /// makes the test weaker.
 const STANDSTILL: Duration = Duration::from_millis(500);

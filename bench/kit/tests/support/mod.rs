@@ -28,6 +28,8 @@ use myelin_bench_kit::{Reason, clock};
 
 /// How long anything may take that is waited for.
 pub const WATCHDOG: Duration = Duration::from_secs(60);
+/// As long as the lab waits for a goodbye where nothing may be lost.
+const GOODBYE: Duration = Duration::from_secs(10);
 
 /// A run's `prepare` with values that suit most tests.
 pub fn prepare(system: &str, role: Role) -> Prepare {
@@ -191,15 +193,6 @@ impl Process {
         }
     }
 
-    /// The counts of one that is done by itself until then.
-    pub fn done_within(&self, limit: Duration) -> Option<Done> {
-        match self.events.recv_timeout(limit) {
-            Ok(Event::Done(done)) => Some(done),
-            Err(RecvTimeoutError::Timeout) => None,
-            other => panic!("expected done, got {other:?}"),
-        }
-    }
-
     /// Message, remedy and key of the error that must come now.
     pub fn expect_error(&self) -> [String; 3] {
         match self.event() {
@@ -245,6 +238,21 @@ impl Process {
     pub fn stop_and_expect_end(&mut self) {
         self.say(&Command::Stop);
         assert!(self.expect_end().success());
+    }
+
+    /// Pong's end in a stream, while the publishers are still there: one that has gone takes with it
+    /// what a busy pong has not looked at. It is done when all of them have said goodbye to it, which
+    /// may be lost; then it is told to stop.
+    pub fn stop_at_goodbye(&mut self) -> Done {
+        let done = match self.events.recv_timeout(GOODBYE) {
+            Ok(Event::Done(done)) => Some(done),
+            Err(RecvTimeoutError::Timeout) => None,
+            other => panic!("expected done, got {other:?}"),
+        };
+        self.say(&Command::Stop);
+        let done = done.unwrap_or_else(|| self.expect_done());
+        assert!(self.expect_end().success());
+        done
     }
 
     /// SIGKILL.
