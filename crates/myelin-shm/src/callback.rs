@@ -83,6 +83,7 @@ impl Callback {
     ) -> Result<Callback, Error> {
         let shared = Arc::new(Shared::default());
         let subscription = subscriber.reader.shared().clone();
+        subscription.leave_set();
         subscription.interrupt_by_matches();
         let observer = Observer::clone(&subscriber);
         let stage = observer.node().stage(subscription.topic());
@@ -113,6 +114,7 @@ impl Callback {
     ) -> Result<Callback, Error> {
         let shared = Arc::new(Shared::default());
         let subscription = subscriber.reader.shared().clone();
+        subscription.leave_set();
         let observer = Observer::clone(&subscriber);
         let stage = observer.node().stage(subscription.topic());
         let concurrent = Concurrent::new(subscriber, call, lengths, shared.clone());

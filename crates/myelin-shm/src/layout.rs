@@ -1,10 +1,11 @@
 //! What lies where in shared memory; `docs/shared-memory.md` section 3 draws it. Layout only: the
 //! algorithms are in `ring`, `reclaim` and `bell`.
 
+use crate::limits::ENDPOINTS_MAX;
 use crate::sync::{AtomicU32, AtomicU64};
 
 /// Version of everything in this file; raised with any change.
-pub const VERSION: u64 = 2;
+pub const VERSION: u64 = 3;
 /// First word of a publication segment, stored last: `myelinP1`.
 pub const PUBLICATION_MAGIC: u64 = u64::from_le_bytes(*b"myelinP1");
 /// First word of a subscription segment, stored last: `myelinS1`.
@@ -92,9 +93,11 @@ pub struct SubscriptionHead {
     pub connections: AtomicU64,
     /// How many holds there are.
     pub holds: AtomicU64,
-    _once: [u8; 72],
-    /// 0, or the number of this sleep: never the same twice. Does not change while the subscriber
-    /// polls, so that publishers find it in their own cache.
+    /// Its number in its node: which bit of the node's [`ReadyTable`] is its own.
+    pub number: AtomicU64,
+    _once: [u8; 64],
+    /// 0, or a sleep: `bell::Sleep` says who is to be woken by what. Never the same twice. Does not
+    /// change while the subscriber polls, so that publishers find it in their own cache.
     pub asleep: AtomicU64,
     _asleep: [u8; 120],
 }
@@ -115,6 +118,26 @@ pub struct Connection {
 pub struct Bell {
     /// Counts the wake-ups; a futex.
     pub rings: AtomicU32,
+}
+
+/// Whether a wait set of a node sleeps. Written by the node's process alone.
+#[repr(C, align(128))]
+#[derive(Debug)]
+pub struct SetHead {
+    /// 0, or the number of this sleep: never the same twice.
+    pub asleep: AtomicU64,
+    _asleep: [u8; 120],
+}
+
+/// By which publishers wake the wait sets of a node and say which subscribers have something to take.
+/// Written by all of them, and by the node's process.
+#[repr(C, align(64))]
+#[derive(Debug)]
+pub struct ReadyTable {
+    /// What each wait set sleeps on.
+    pub bells: [Bell; SETS_MAX],
+    /// A bit for each subscriber of the node.
+    pub ready: [AtomicU64; READY_WORDS],
 }
 
 /// A hold: the connection in the upper 8 bits, the sample's sequence + 1 below; 0 is no hold.
@@ -148,6 +171,14 @@ pub const SUBSCRIPTION_HEAD_BYTES: u64 = 256;
 pub const CONNECTION_BYTES: u64 = 64;
 /// Bytes of a bell's segment.
 pub const BELL_BYTES: u64 = 64;
+/// Wait sets of a node.
+pub const SETS_MAX: usize = 31;
+/// Words of bits for the subscribers of a node.
+pub const READY_WORDS: usize = ENDPOINTS_MAX / 64;
+/// Bytes of the heads of a node's wait sets.
+pub const SET_HEADS_BYTES: u64 = 128 * SETS_MAX as u64;
+/// Bytes of a [`ReadyTable`].
+pub const READY_TABLE_BYTES: u64 = 64 * SETS_MAX as u64 + 8 * READY_WORDS as u64;
 
 #[cfg(not(loom))]
 const _: () = {
@@ -173,8 +204,12 @@ const _: () = {
     assert!(offset_of!(SubscriptionHead, type_hash) == 32);
     assert!(offset_of!(SubscriptionHead, connections) == 40);
     assert!(offset_of!(SubscriptionHead, holds) == 48);
+    assert!(offset_of!(SubscriptionHead, number) == 56);
     assert!(offset_of!(SubscriptionHead, asleep) == 128);
     assert!(size_of::<Connection>() as u64 == CONNECTION_BYTES);
     assert!(offset_of!(Connection, reading) == 8);
     assert!(size_of::<Bell>() as u64 == BELL_BYTES);
+    assert!(size_of::<SetHead>() == 128);
+    assert!(offset_of!(ReadyTable, ready) == 64 * SETS_MAX);
+    assert!(size_of::<ReadyTable>() as u64 == READY_TABLE_BYTES);
 };

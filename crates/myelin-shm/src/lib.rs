@@ -75,6 +75,8 @@ mod stand_in;
 #[cfg(not(loom))]
 mod state;
 #[cfg(not(loom))]
+mod strategy;
+#[cfg(not(loom))]
 mod subscriber_view;
 #[cfg(not(loom))]
 pub mod subscription;
@@ -85,7 +87,11 @@ mod vigil;
 #[cfg(not(loom))]
 pub mod wait;
 #[cfg(not(loom))]
+pub mod wait_set;
+#[cfg(not(loom))]
 mod wake_fd;
+#[cfg(not(loom))]
+pub mod wake_table;
 #[cfg(not(loom))]
 mod writer;
 

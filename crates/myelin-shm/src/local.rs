@@ -127,13 +127,15 @@ mod tests {
     use super::*;
     use crate::subscription::Reader;
     use crate::topic::PublisherQos;
+    use crate::wake_table::WakeTable;
     use crate::writer::Writer;
 
     #[test]
     fn a_match_that_was_never_complete_leaves_its_connection_free() {
         let topic = Topic { name: "t".into(), type_name: "T".into(), type_hash: 1 };
         let qos = SubscriberQos { publishers_max: 1, ..SubscriberQos::default() };
-        let (mut reader, shared) = Reader::create(1, &topic, qos).unwrap();
+        let (mut reader, shared) =
+            Reader::create(1, &topic, qos, &WakeTable::create().unwrap()).unwrap();
         for publisher in 2..5 {
             let (mut writer, publication) =
                 Writer::create(publisher, &topic, PublisherQos::default()).unwrap();

@@ -2,7 +2,7 @@
 //! publisher's side and the subscriber's. Both sides of a match within one node go the same way;
 //! their messages pass through a queue instead of a socket.
 
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 
 use crate::descriptor::duplicate;
@@ -11,13 +11,15 @@ use crate::event::Event;
 use crate::limits::MESSAGE_SEGMENTS_MAX;
 use crate::link::Descriptors;
 use crate::local::{Match, Retry};
-use crate::message::{Message, SegmentSize};
+use crate::message::{Message, PASSED_MIN, SegmentSize};
 use crate::publication::{PublicationShared, SlotSegment, SubscriberView};
 use crate::state::{Kind, Known, State};
+use crate::subscriber_view::Waking;
 use crate::subscription::SubscriptionShared;
 use crate::topic::{EndpointId, Reliability, SubscriberQos, Topic};
 use crate::vigil::Vigil;
 use crate::wait::now_ns;
+use crate::wake_table::WakeTableViews;
 
 impl State {
     /// A publisher has appeared: here, or at a peer.
@@ -133,7 +135,7 @@ impl State {
                 let begun = Match { via, pid, complete: false, vigil: None };
                 subscription.matches.insert(publisher, begun);
                 subscription.retries.remove(&publisher);
-                let wake_end = descriptors.len() == 3;
+                let wake_end = descriptors.len() == PASSED_MIN + 1;
                 let accept = Message::Accept { publisher, subscriber, connection, wake_end };
                 self.post(via, accept, descriptors);
             }
@@ -186,7 +188,8 @@ impl State {
             return;
         }
         let (via, pid) = (begun.via, begun.pid);
-        let view = view(&publication.shared, subscriber, known, connection, descriptors);
+        let (shared, tables) = (&publication.shared, &mut self.tables);
+        let view = view(shared, subscriber, known, connection, descriptors, tables);
         match view.and_then(|view| publication.shared.attach(view)) {
             Ok(start) => {
                 begun.complete = true;
@@ -379,21 +382,11 @@ fn accept(
 ) -> Result<(u32, Descriptors), Error> {
     let [publication] = exactly(descriptors)?;
     let connection = shared.reserve(publisher, publication, Vec::new())?;
-    let passed = passed_on(shared, connection);
+    let passed = shared.passed_to(connection);
     let passed = passed.inspect_err(|_| shared.publisher_never_came(publisher))?;
-    Ok((connection, passed.into_iter().map(Arc::new).collect()))
-}
-
-/// Subscription segment, bell and perhaps a wake end, for the publisher of a connection.
-pub(crate) fn passed_on(
-    shared: &SubscriptionShared,
-    connection: u32,
-) -> Result<Vec<OwnedFd>, Error> {
-    let own = |fd: BorrowedFd<'_>| duplicate(fd, "passing a subscriber on");
-    let (subscription, bell) = shared.descriptors();
-    let mut passed = vec![own(subscription)?, own(bell)?];
-    passed.extend(shared.wake_end(connection)?);
-    Ok(passed)
+    let (subscription, Waking { bell, table: (heads, ready), wake_end }) = passed;
+    let passed = [subscription, bell, heads, ready].into_iter().chain(wake_end);
+    Ok((connection, passed.map(Arc::new).collect()))
 }
 
 fn add_segments(
@@ -418,12 +411,14 @@ fn view(
     known: &Known,
     connection: u32,
     mut descriptors: Vec<OwnedFd>,
+    tables: &mut WakeTableViews,
 ) -> Result<SubscriberView, Error> {
     let Kind::Subscriber { reliable, history } = known.kind else {
         return Err(Error::PeerCorrupt { what: "an answer of a publisher" });
     };
-    let wake_end = if descriptors.len() == 3 { descriptors.pop() } else { None };
-    let [subscription, bell] = exactly(descriptors)?;
+    let wake_end = if descriptors.len() > PASSED_MIN { descriptors.pop() } else { None };
+    let [subscription, bell, heads, ready] = exactly::<PASSED_MIN>(descriptors)?;
+    let waking = Waking { bell, table: (heads, ready), wake_end };
     SubscriberView::map(
         subscriber,
         known.pid,
@@ -433,8 +428,8 @@ fn view(
         connection,
         publication.id(),
         subscription,
-        bell,
-        wake_end,
+        waking,
+        tables,
     )
 }
 

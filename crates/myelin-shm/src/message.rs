@@ -29,7 +29,8 @@ pub(crate) enum Message {
     Offer { publisher: EndpointId, subscriber: EndpointId },
     /// Slot segments of a publisher, for all it has made an offer to. With one descriptor each.
     Segments { publisher: EndpointId, segments: Vec<SegmentSize> },
-    /// The answer to an offer. With subscription segment, bell and perhaps a wake end.
+    /// The answer to an offer. With subscription segment, bell, the two of the wake table and perhaps
+    /// a wake end.
     Accept { publisher: EndpointId, subscriber: EndpointId, connection: u32, wake_end: bool },
     /// From now on the publisher looks at the subscriber.
     Matched { publisher: EndpointId, subscriber: EndpointId, start: u64 },
@@ -60,7 +61,7 @@ impl Message {
         match self {
             Message::Offer { .. } => 1,
             Message::Segments { segments, .. } => segments.len(),
-            Message::Accept { wake_end, .. } => 2 + usize::from(*wake_end),
+            Message::Accept { wake_end, .. } => PASSED_MIN + usize::from(*wake_end),
             _ => 0,
         }
     }
@@ -146,6 +147,9 @@ impl Message {
         }
     }
 }
+
+/// Descriptors that a subscriber passes at least.
+pub(crate) const PASSED_MIN: usize = 4;
 
 /// The longest beginning of `text` that fits into a message.
 pub(crate) fn fitting(text: &str) -> &str {

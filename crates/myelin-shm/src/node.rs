@@ -22,7 +22,9 @@ use crate::stage::Stage;
 pub use crate::stand_in::StandIn;
 use crate::state::{Kind, LISTENER, State};
 use crate::subscription::{Reader, SubscriptionShared};
+use crate::sync::lock;
 use crate::topic::{PublisherQos, SubscriberQos, Topic};
+use crate::wake_table::WakeTable;
 
 /// How to open a [`Node`].
 #[derive(Clone, Debug, Default)]
@@ -76,6 +78,7 @@ pub struct Node(Arc<Handle>);
 struct Handle {
     core: Arc<Core>,
     thread: Mutex<Option<JoinHandle<()>>>,
+    table: Mutex<Option<Arc<WakeTable>>>,
     /// The folder of its sockets.
     domain: PathBuf,
     _latency_guard: Option<LatencyGuard>,
@@ -113,7 +116,8 @@ impl Node {
         let domain = state.registry.folder.clone();
         let core = Arc::new(Core::new(state, mark));
         let thread = Mutex::new(Some(attendant::start(&core)?));
-        let handle = Handle { core, thread, domain, _latency_guard: guard };
+        let table = Mutex::default();
+        let handle = Handle { core, thread, table, domain, _latency_guard: guard };
         let node = Node(Arc::new(handle));
         node.core().change(State::call_all)?;
         let told =
@@ -161,7 +165,7 @@ impl Node {
         let core = self.checked()?;
         topic.check()?;
         let id = core.lock().new_endpoint(&topic)?;
-        let (reader, shared) = Reader::create(id, &topic, qos)?;
+        let (reader, shared) = Reader::create(id, &topic, qos, &self.wake_table()?)?;
         let (inbox, weak) = (shared.inbox().clone(), Arc::downgrade(core));
         shared.on_corrupt(Box::new(move |publisher| {
             if let Some(core) = weak.upgrade().filter(|core| !core.is_forked()) {
@@ -228,6 +232,15 @@ impl Node {
     ) -> Result<StandIn, Error> {
         self.checked()?;
         StandIn::create(self, subscription, qos)
+    }
+
+    /// What its wait sets sleep on; made for the first subscriber.
+    pub(crate) fn wake_table(&self) -> Result<Arc<WakeTable>, Error> {
+        let mut table = lock(&self.0.table);
+        match &*table {
+            Some(table) => Ok(table.clone()),
+            None => Ok(table.insert(WakeTable::create()?).clone()),
+        }
     }
 
     /// Where the publishers and callbacks of a topic in this process and domain meet.

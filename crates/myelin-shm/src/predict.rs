@@ -18,36 +18,8 @@ use account::Account;
 use rhythm::{Fit, Rhythm};
 use window::{Alarm, Window};
 
-use crate::wait::{Habit, NEVER, SPIN_NS};
-
-/// How a sleep or a spin ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Ended {
-    /// There is a sample; the sleeper was woken for it.
-    Sample,
-    /// There is a sample; the sleeper was woken by the timer.
-    SampleAtTime,
-    /// The time is up.
-    Time,
-    /// Somebody asked for the end of the wait.
-    Stopped,
-}
-
-impl Ended {
-    pub(crate) fn is_sample(self) -> bool {
-        matches!(self, Ended::Sample | Ended::SampleAtTime)
-    }
-}
-
-/// Who can sleep and spin.
-pub(crate) trait Waiter {
-    fn now_ns(&self) -> u64;
-    /// Sleeps on the bell.
-    fn sleep(&mut self, until_ns: u64) -> Ended;
-    fn spin(&mut self, until_ns: u64) -> Ended;
-    /// Whether a publisher could publish while we spin.
-    fn may_spin(&self) -> bool;
-}
+use crate::strategy::{Ended, Habit, Waiter};
+use crate::wait::{NEVER, SPIN_NS};
 
 /// Waits for a sample; false once the time is `until_ns`, or if it was stopped.
 pub(crate) fn wait(predictor: &mut Predictor, waiter: &mut impl Waiter, until_ns: u64) -> bool {

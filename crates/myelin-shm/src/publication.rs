@@ -14,7 +14,7 @@ use crate::layout::{
 };
 use crate::limits::SUBSCRIBERS_MAX;
 use crate::segment::{Segment, Writers};
-pub use crate::subscriber_view::SubscriberView;
+pub use crate::subscriber_view::{SubscriberView, Waking};
 use crate::sync::lock;
 use crate::topic::{EndpointId, PublisherQos, Reliability, Topic};
 use crate::wait;

@@ -7,19 +7,18 @@ use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 use std::sync::atomic::{Ordering, fence};
 
-use crate::bell;
+use crate::bell::{self, Sleep};
 use crate::error::Error;
 use crate::event::Event;
 use crate::incoming::Incoming;
-use crate::predict::{self, Ended, Predictor, Waiter};
 use crate::source::Source;
+use crate::strategy::{Ended, Strategy, Waiter};
 use crate::subscription::{Asleep, SubscriptionShared};
 use crate::taken::Taken;
 use crate::topic::{EndpointId, Reliability, SubscriberQos, Topic};
-use crate::wait::{
-    self, Habit, LOOKS_PER_CLOCK_READ, NEVER, PREDICTIVE_CPU_PERMILLE, SPIN_NS, Wait,
-};
+use crate::wait::{self, LOOKS_PER_CLOCK_READ, NEVER, Wait};
 use crate::wake_fd::WakeFd;
+use crate::wake_table::WakeTable;
 
 /// The taking side. Used by one thread at a time.
 pub struct Reader {
@@ -30,33 +29,31 @@ pub struct Reader {
     /// Where the next take begins to look.
     turn: usize,
     lost: u64,
-    habit: Habit,
-    /// Since the first predictive wait.
-    predictor: Option<Box<Predictor>>,
-    /// The number of the last sleep, and the bell's count when it began.
-    sleeps: u64,
+    strategy: Strategy,
+    /// The last sleep, and the bell's count when it began.
+    sleep: Sleep,
     count: u32,
     /// Counts the changes to `connections`.
     changes: u32,
 }
 
 impl Reader {
-    /// A subscriber of `topic` without publishers.
+    /// A subscriber of `topic` without publishers, of the node that `table` belongs to.
     pub fn create(
         id: EndpointId,
         topic: &Topic,
         qos: SubscriberQos,
+        table: &Arc<WakeTable>,
     ) -> Result<(Reader, Arc<SubscriptionShared>), Error> {
-        let shared = SubscriptionShared::create(id, topic, qos)?;
+        let shared = SubscriptionShared::create(id, topic, qos, table)?;
         let reader = Reader {
             shared: shared.clone(),
             connections: Vec::new(),
             lingering: Vec::new(),
             turn: 0,
             lost: 0,
-            habit: Habit::NEW,
-            predictor: None,
-            sleeps: 0,
+            strategy: Strategy::default(),
+            sleep: Sleep(0),
             count: 0,
             changes: 0,
         };
@@ -102,13 +99,9 @@ impl Reader {
         if self.shared.is_forked() {
             return Err(Error::Forked);
         }
-        let came = match how {
-            Wait::Poll => self.spin(until_ns).is_sample(),
-            Wait::Block => self.is_ready(false) || self.sleep(until_ns).is_sample(),
-            Wait::Adaptive => self.is_ready(false) || self.spin_then_sleep(until_ns),
-            Wait::Predictive => self.predict(PREDICTIVE_CPU_PERMILLE, until_ns),
-            Wait::PredictiveWithin { cpu_permille } => self.predict(cpu_permille, until_ns),
-        };
+        let mut strategy = std::mem::take(&mut self.strategy);
+        let came = strategy.wait(how, self, until_ns);
+        self.strategy = strategy;
         if !came {
             self.shared.end_interrupt();
         }
@@ -209,32 +202,6 @@ impl Reader {
         }
     }
 
-    fn spin_then_sleep(&mut self, until_ns: u64) -> bool {
-        let began_ns = wait::now_ns();
-        let spins = self.habit.spins() && !self.shares_a_core();
-        let spun = match spins {
-            true => self.spin(until_ns.min(began_ns + SPIN_NS)),
-            false => Ended::Time,
-        };
-        let ended = if spun == Ended::Time { self.sleep(until_ns) } else { spun };
-        self.habit.note(wait::now_ns() - began_ns, spun == Ended::Time);
-        ended.is_sample()
-    }
-
-    /// A sample that is there already says little about when it came, so nothing is learnt from it.
-    fn predict(&mut self, cpu_permille: u16, until_ns: u64) -> bool {
-        if self.is_ready(false) {
-            return true;
-        }
-        wait::exact_timers();
-        let new = || Box::new(Predictor::new(cpu_permille));
-        let mut predictor = self.predictor.take().unwrap_or_else(new);
-        predictor.set_budget(cpu_permille);
-        let came = predict::wait(&mut predictor, self, until_ns);
-        self.predictor = Some(predictor);
-        came
-    }
-
     /// Whether a publisher last ran on the CPU we are on: it cannot publish while we spin.
     fn shares_a_core(&self) -> bool {
         let cpu = crate::wait::cpu();
@@ -253,6 +220,8 @@ impl Reader {
                 _ => false,
             };
             self.shared.wake_up();
+            // Its set has not been told of what came meanwhile.
+            self.shared.tell_set();
             if asleep.is_none() || self.is_ready(false) {
                 return if timer { Ended::SampleAtTime } else { Ended::Sample };
             }
@@ -267,9 +236,14 @@ impl Reader {
 
     /// S1, S2: says that the subscriber sleeps. `None` if there is a sample.
     pub(crate) fn fall_asleep(&mut self) -> Option<Asleep> {
-        self.sleeps += 1;
+        self.fall_asleep_in(None)
+    }
+
+    /// The same, and it is its wait set that is to be woken.
+    fn fall_asleep_in(&mut self, set: Option<u32>) -> Option<Asleep> {
+        self.sleep = Sleep::new(self.shared.next_sleep(), set);
         let (asleep, rings) = (&self.shared.head().asleep, &self.shared.bell().rings);
-        self.count = bell::fall_asleep(asleep, rings, self.sleeps);
+        self.count = bell::fall_asleep(asleep, rings, self.sleep.0);
         let asleep = Asleep::new(self.count, self.connections.len());
         (!self.is_ready(false)).then_some(asleep)
     }
@@ -281,13 +255,15 @@ impl Reader {
         // and have written only then.
         let was_readable = self.shared.wake_fd().is_some_and(WakeFd::drain);
         let (asleep, rings) = (&self.shared.head().asleep, &self.shared.bell().rings);
-        let is_armed = asleep.load(Ordering::Relaxed) == self.sleeps
+        let set = self.shared.set();
+        let is_armed = asleep.load(Ordering::Relaxed) == self.sleep.0
             && rings.load(Ordering::Relaxed) == self.count
-            && self.sleeps > 0;
+            && self.sleep != Sleep(0)
+            && set.is_none();
         if is_armed && !was_readable {
             return false; // nobody has rung since
         }
-        self.fall_asleep().is_none()
+        self.fall_asleep_in(set).is_none()
     }
 
     /// Takes note of publishers that have come or gone.
@@ -331,8 +307,13 @@ fn finish(source: &Source) {
     source.finished.store(true, Ordering::Release);
 }
 
-/// What a prediction is carried out with.
+/// Waiting for a sample of this one.
 impl Waiter for Reader {
+    #[inline(always)]
+    fn is_ready(&mut self) -> bool {
+        Reader::is_ready(self, false)
+    }
+
     fn now_ns(&self) -> u64 {
         wait::now_ns()
     }
@@ -341,6 +322,7 @@ impl Waiter for Reader {
         Reader::sleep(self, until_ns)
     }
 
+    #[inline(always)]
     fn spin(&mut self, until_ns: u64) -> Ended {
         Reader::spin(self, until_ns)
     }
@@ -353,6 +335,7 @@ impl Waiter for Reader {
 impl Drop for Reader {
     fn drop(&mut self) {
         if !self.shared.is_forked() {
+            self.shared.leave_set();
             self.shared.finish();
             self.shared.abandon();
         }

@@ -10,7 +10,7 @@ use crate::layout::{
 };
 use crate::limits::{CELLS_MAX, SEGMENTS_MAX};
 use crate::segment::Segment;
-use crate::sync::lock;
+use crate::sync::{load_acquire, lock};
 use crate::topic::{EndpointId, Topic};
 
 /// One publisher of a subscriber's topic. The geometry is checked once and kept here.
@@ -127,6 +127,17 @@ impl Source {
     pub(crate) fn slot_view(&self, number: u32) -> Option<SlotView> {
         let known = lock(&self.slots);
         known.iter().find(|map| map.number == number).map(|map| map.view)
+    }
+
+    /// Whether it has a sample that is not before `next`, as far as this can be seen.
+    pub(crate) fn has_beyond(&self, next: u64) -> bool {
+        let seen = load_acquire(&self.ring()[(next % self.cells) as usize].sequence);
+        match seen.checked_sub(next) {
+            None | Some(0) => false,
+            Some(1) => true,
+            // Being written, or of a later sample.
+            Some(_) => load_acquire(&self.head().published) > next,
+        }
     }
 
     pub(crate) fn head(&self) -> &PublicationHead {

@@ -6,11 +6,11 @@ use std::sync::Arc;
 
 use crate::descriptor::duplicate;
 use crate::error::Error;
-use crate::matching::passed_on;
 use crate::node::Node;
 use crate::publication::{PublicationShared, SubscriberView, Writer};
 use crate::subscription::SubscriptionShared;
 use crate::topic::{EndpointId, PublisherQos, Reliability};
+use crate::wake_table::WakeTableViews;
 
 /// Publishes to one subscriber what somebody elsewhere has published; to that subscriber it is the
 /// match with a publisher of process 0. Dropping it ends the match. It lives in the thread that
@@ -73,9 +73,7 @@ fn view(
     publication: &PublicationShared,
     connection: u32,
 ) -> Result<SubscriberView, Error> {
-    let mut passed = passed_on(subscription, connection)?.into_iter();
-    let mut next = || passed.next().expect("segment and bell");
-    let (segment, bell) = (next(), next());
+    let (segment, waking) = subscription.passed_to(connection)?;
     let qos = subscription.qos();
     SubscriberView::map(
         subscription.id(),
@@ -86,8 +84,8 @@ fn view(
         connection,
         publication.id(),
         segment,
-        bell,
-        passed.next(),
+        waking,
+        &mut WakeTableViews::default(),
     )
 }
 

@@ -22,6 +22,7 @@ use crate::subscription::SubscriptionShared;
 use crate::topic::{EndpointId, Topic};
 use crate::vigil::{Change, Vigil};
 use crate::wait::now_ns;
+use crate::wake_table::WakeTableViews;
 
 /// A node's knowledge. Whoever holds its lock calls [`settle`](Self::settle) before letting go.
 pub(crate) struct State {
@@ -46,6 +47,8 @@ pub(crate) struct State {
     pub(crate) known: BTreeMap<EndpointId, Known>,
     pub(crate) publications: BTreeMap<EndpointId, LocalPublication>,
     pub(crate) subscriptions: BTreeMap<EndpointId, LocalSubscription>,
+    /// Of the nodes that our publishers have been matched with.
+    pub(crate) tables: WakeTableViews,
 }
 
 /// An endpoint, as its node tells all others.
@@ -89,6 +92,7 @@ impl State {
             known: BTreeMap::new(),
             publications: BTreeMap::new(),
             subscriptions: BTreeMap::new(),
+            tables: WakeTableViews::default(),
         }
     }
 

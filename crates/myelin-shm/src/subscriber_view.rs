@@ -1,20 +1,22 @@
 //! A subscriber as its publisher sees it: what it announces, and the bell to wake it by.
 
 use std::os::fd::{AsFd, OwnedFd};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use crate::bell::Ringer;
+use crate::bell::{self, Ringer, Sleep};
 use crate::error::Error;
 use crate::layout::{
     BELL_BYTES, Bell, Connection, SUBSCRIPTION_HEAD_BYTES, SUBSCRIPTION_MAGIC, SubscriptionHead,
     VERSION, connections_offset, subscription_bytes,
 };
-use crate::limits::{CONNECTIONS_MAX, HOLDS_MAX};
+use crate::limits::{CONNECTIONS_MAX, ENDPOINTS_MAX, HOLDS_MAX};
 use crate::reclaim::Announced;
 use crate::segment::Segment;
 use crate::topic::{EndpointId, Topic};
 use crate::wait;
 use crate::wake_fd::WakeEnd;
+use crate::wake_table::{WakeTableView, WakeTableViews};
 
 /// Nothing of what it reads from the subscriber's memory is used as an index or a length; the
 /// geometry is checked once and kept here.
@@ -26,13 +28,26 @@ pub struct SubscriberView {
     history: u32,
     connection: u32,
     holds: u64,
+    number: u32,
     begins_at: AtomicU64,
     /// The writer does not wait for it. The writer's own.
     late: AtomicBool,
     ringer: Ringer,
     segment: Segment,
     bell: Segment,
+    table: Arc<WakeTableView>,
     wake_end: Option<WakeEnd>,
+}
+
+/// What a subscriber passes to a publisher to be woken by.
+#[derive(Debug)]
+pub struct Waking {
+    /// Its bell.
+    pub bell: OwnedFd,
+    /// Its node's [`WakeTable`](crate::wake_table::WakeTable): the sets' heads, then the rest.
+    pub table: (OwnedFd, OwnedFd),
+    /// What makes its descriptor readable, if it has one.
+    pub wake_end: Option<OwnedFd>,
 }
 
 impl SubscriberView {
@@ -47,13 +62,14 @@ impl SubscriberView {
         connection: u32,
         publisher: EndpointId,
         subscription: OwnedFd,
-        bell: OwnedFd,
-        wake_end: Option<OwnedFd>,
+        waking: Waking,
+        tables: &mut WakeTableViews,
     ) -> Result<SubscriberView, Error> {
         let segment = Segment::map_theirs(subscription.as_fd(), SUBSCRIPTION_HEAD_BYTES)?;
-        let bell = Segment::map_shared(bell.as_fd(), BELL_BYTES)?;
-        let holds = check(&segment, id, topic, connection)?;
-        let wake_end = wake_end.map(WakeEnd::check).transpose()?;
+        let bell = Segment::map_shared(waking.bell.as_fd(), BELL_BYTES)?;
+        let table = tables.map(waking.table.0.as_fd(), waking.table.1.as_fd())?;
+        let (holds, number) = check(&segment, id, topic, connection)?;
+        let wake_end = waking.wake_end.map(WakeEnd::check).transpose()?;
         let begins_at = AtomicU64::new(0);
         let view = SubscriberView {
             id,
@@ -62,11 +78,13 @@ impl SubscriberView {
             history,
             connection,
             holds,
+            number,
             begins_at,
             late: AtomicBool::new(false),
             ringer: Ringer::new(),
             segment,
             bell,
+            table,
             wake_end,
         };
         if view.connection().publisher.load(Ordering::Relaxed) != publisher {
@@ -123,16 +141,23 @@ impl SubscriberView {
     /// P8 for this subscriber. The caller has executed a seq-cst fence since its sample was visible.
     #[inline(always)]
     pub(crate) fn ring(&self) {
-        // SAFETY: head and bell are atomics and padding, and lie within their checked segments.
-        let (head, bell): (&SubscriptionHead, &Bell) =
-            unsafe { (self.segment.at(0), self.bell.at(0)) };
-        self.ringer.ring(&head.asleep, &bell.rings, || self.wake(bell));
+        // SAFETY: the head is atomics and padding, and lies within its checked segment.
+        let head: &SubscriptionHead = unsafe { self.segment.at(0) };
+        self.ringer.ring(&head.asleep, |sleep| self.wake(sleep));
     }
 
     /// Whether somebody was woken for certain.
     #[cold]
-    fn wake(&self, bell: &Bell) -> bool {
-        let woken = wait::wake(&bell.rings) > 0;
+    fn wake(&self, sleep: Sleep) -> bool {
+        let woken = match sleep.set() {
+            Some(set) => self.table.ring(set, self.number),
+            None => {
+                // SAFETY: as for the head.
+                let bell: &Bell = unsafe { self.bell.at(0) };
+                bell::count_up(&bell.rings);
+                wait::wake(&bell.rings) > 0
+            }
+        };
         let is_readable = self.wake_end.as_ref().is_some_and(WakeEnd::wake);
         woken || is_readable
     }
@@ -155,8 +180,13 @@ impl SubscriberView {
     }
 }
 
-/// Returns the number of holds.
-fn check(segment: &Segment, id: EndpointId, topic: &Topic, connection: u32) -> Result<u64, Error> {
+/// Returns the number of holds, and the subscriber's number in its node.
+fn check(
+    segment: &Segment,
+    id: EndpointId,
+    topic: &Topic,
+    connection: u32,
+) -> Result<(u64, u32), Error> {
     // SAFETY: atomics and padding; the segment is at least a head long.
     let head: &SubscriptionHead = unsafe { segment.at(0) };
     let read = |word: &AtomicU64| word.load(Ordering::Relaxed);
@@ -167,12 +197,14 @@ fn check(segment: &Segment, id: EndpointId, topic: &Topic, connection: u32) -> R
         return Err(Error::LayoutVersion { ours: VERSION, theirs: read(&head.version) });
     }
     let (holds, connections) = (read(&head.holds), read(&head.connections));
+    let number = read(&head.number);
     let in_range = (1..=u64::from(HOLDS_MAX)).contains(&holds)
         && (1..=u64::from(CONNECTIONS_MAX)).contains(&connections)
         && u64::from(connection) < connections
+        && number < ENDPOINTS_MAX as u64
         && subscription_bytes(holds, connections) <= segment.bytes();
     if !in_range || read(&head.endpoint) != id || read(&head.type_hash) != topic.type_hash {
         return Err(Error::PeerCorrupt { what: "a subscription's head" });
     }
-    Ok(holds)
+    Ok((holds, number as u32))
 }

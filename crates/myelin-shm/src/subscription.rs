@@ -5,9 +5,10 @@ mod holds;
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 
-use crate::bell;
+use crate::bell::{self, Sleep};
+use crate::descriptor::duplicate;
 use crate::error::Error;
 use crate::event::{Event, Inbox};
 use crate::fork;
@@ -18,11 +19,13 @@ use crate::layout::{
 pub use crate::reader::Reader;
 use crate::segment::{Segment, Writers};
 use crate::source::Source;
+use crate::subscriber_view::Waking;
 use crate::sync::lock;
 pub use crate::taken::Taken;
 use crate::topic::{EndpointId, SubscriberQos, Topic};
 use crate::wait;
 use crate::wake_fd::WakeFd;
+use crate::wake_table::{Number, WakeTable};
 
 type OnCorrupt = Box<dyn Fn(EndpointId) + Send + Sync>;
 type OnLastDrop = Box<dyn FnOnce() + Send + Sync>;
@@ -37,6 +40,11 @@ pub struct SubscriptionShared {
     bell: Segment,
     bell_fd: OwnedFd,
     wake_fd: Option<WakeFd>,
+    number: Arc<Number>,
+    /// 0, or the number of the wait set it is in, and 1.
+    set: AtomicU32,
+    /// Counts its sleeps, whoever says them.
+    sleeps: AtomicU64,
     inbox: Arc<Inbox>,
     sources: Mutex<Sources>,
     /// Set when the reader has to look at `sources`.
@@ -80,8 +88,8 @@ impl Asleep {
     }
 }
 
-/// How long a subscriber of several publishers sleeps without looking.
-const TRUST_NS: u64 = 100_000_000;
+/// How long a subscriber of several publishers, or a wait set, sleeps without looking.
+pub(crate) const TRUST_NS: u64 = 100_000_000;
 
 #[derive(Default)]
 pub(crate) struct Sources {
@@ -97,6 +105,7 @@ impl SubscriptionShared {
         id: EndpointId,
         topic: &Topic,
         qos: SubscriberQos,
+        table: &Arc<WakeTable>,
     ) -> Result<Arc<SubscriptionShared>, Error> {
         topic.check()?;
         qos.check(topic)?;
@@ -105,6 +114,7 @@ impl SubscriptionShared {
         let (segment, fd) = Segment::create("myelin-subscription", bytes, Writers::Owner)?;
         let (bell, bell_fd) = Segment::create("myelin-bell", BELL_BYTES, Writers::Everyone)?;
         let wake_fd = qos.descriptor.then(WakeFd::new).transpose()?;
+        let number = Arc::new(Number::take(table)?);
         let shared = SubscriptionShared {
             id,
             topic: topic.clone(),
@@ -114,6 +124,9 @@ impl SubscriptionShared {
             bell,
             bell_fd,
             wake_fd,
+            number,
+            set: AtomicU32::new(0),
+            sleeps: AtomicU64::new(0),
             inbox: Arc::default(),
             sources: Mutex::default(),
             changed: AtomicBool::new(false),
@@ -131,6 +144,7 @@ impl SubscriptionShared {
         head.type_hash.store(topic.type_hash, Ordering::Relaxed);
         head.connections.store(connections, Ordering::Relaxed);
         head.holds.store(holds, Ordering::Relaxed);
+        head.number.store(u64::from(shared.number.get()), Ordering::Relaxed);
         // ORDER: last, as in a publication.
         head.magic.store(SUBSCRIPTION_MAGIC, Ordering::Release);
         Ok(Arc::new(shared))
@@ -151,15 +165,19 @@ impl SubscriptionShared {
         &self.qos
     }
 
-    /// Subscription segment and bell, to be passed to publishers.
+    /// Subscription segment and bell.
     pub fn descriptors(&self) -> (BorrowedFd<'_>, BorrowedFd<'_>) {
         (self.fd.as_fd(), self.bell_fd.as_fd())
     }
 
-    /// What the publisher of a connection makes the descriptor readable by, to be passed to it; if the
-    /// settings ask for a descriptor.
-    pub fn wake_end(&self, connection: u32) -> Result<Option<OwnedFd>, Error> {
-        self.wake_fd.as_ref().map(|fd| fd.connect(connection)).transpose()
+    /// What is to be passed to the publisher of a connection: the subscription segment, and what the
+    /// subscriber is woken by.
+    pub fn passed_to(&self, connection: u32) -> Result<(OwnedFd, Waking), Error> {
+        let own = |fd: BorrowedFd<'_>| duplicate(fd, "passing a subscriber on");
+        let (heads, ready) = self.number.table().descriptors();
+        let table = (own(heads)?, own(ready)?);
+        let wake_end = self.wake_fd.as_ref().map(|fd| fd.connect(connection)).transpose()?;
+        Ok((own(self.fd.as_fd())?, Waking { bell: own(self.bell_fd.as_fd())?, table, wake_end }))
     }
 
     /// Readable when there may be a sample to take, or an event; if the settings ask for it.
@@ -415,6 +433,96 @@ impl SubscriptionShared {
         }
     }
 
+    /// Whether there is something to take, or an event that a wait has to end for: then the next one
+    /// does not. Any thread may ask while another one takes. `last`: the publisher of a sample.
+    pub(crate) fn take_news(&self, last: &mut Weak<Source>) -> bool {
+        let sources = self.sources();
+        let has_begun = sources.begun.iter().any(|source| {
+            let start = source.start.load(Ordering::Relaxed);
+            let history = source.history.min(u64::from(self.qos.history));
+            source.has_beyond(start) || history.min(start) > 0
+        });
+        let has_more = |source: &&Arc<Source>| {
+            // ORDER: Relaxed: the reader's, of this process; who has taken looks again.
+            let reading = self.connection(source.connection).reading.load(Ordering::Relaxed);
+            reading < NOT_BEGUN && source.has_beyond(reading)
+        };
+        let more = sources.known.iter().find(has_more);
+        if let Some(source) = more {
+            *last = Arc::downgrade(source);
+        }
+        let is_urgent = self.inbox.is_urgent();
+        if is_urgent {
+            self.inbox.set_urgent(false);
+        }
+        has_begun || more.is_some() || is_urgent
+    }
+
+    /// The number of its next sleep.
+    pub(crate) fn next_sleep(&self) -> u64 {
+        // ORDER: Relaxed: only that no two are the same.
+        self.sleeps.fetch_add(1, Ordering::Relaxed) + 1
+    }
+
+    /// The node whose wait sets it can be in, and its bit there.
+    pub(crate) fn number(&self) -> &Arc<Number> {
+        &self.number
+    }
+
+    /// The wait set it is in.
+    pub(crate) fn set(&self) -> Option<u32> {
+        // ORDER: Relaxed: who enters or leaves a set has it looked at afterwards.
+        self.set.load(Ordering::Relaxed).checked_sub(1)
+    }
+
+    /// Enters a wait set; false if it is in another one.
+    pub(crate) fn enter(&self, set: u32) -> bool {
+        let entered = self.set.compare_exchange(0, set + 1, Ordering::Relaxed, Ordering::Relaxed);
+        entered.is_ok()
+    }
+
+    /// Leaves a wait set.
+    pub(crate) fn leave(&self, set: u32) {
+        let left = self.set.compare_exchange(set + 1, 0, Ordering::Relaxed, Ordering::Relaxed);
+        let asleep = self.head().asleep.load(Ordering::Relaxed);
+        if left.is_ok() && Sleep(asleep).set() == Some(set as usize) {
+            // Unless its reader has fallen asleep meanwhile.
+            let (order, head) = (Ordering::Relaxed, self.head());
+            let _ = head.asleep.compare_exchange(asleep, 0, order, order);
+        }
+    }
+
+    /// Leaves the wait set it is in, if any: it is to be waited for in another way.
+    pub(crate) fn leave_set(&self) {
+        if let Some(set) = self.set() {
+            self.leave(set);
+            self.number.tell(set as usize);
+        }
+    }
+
+    /// Says that its set is to be woken when something comes.
+    pub(crate) fn arm(&self, set: u32) {
+        let sleep = Sleep::new(self.next_sleep(), Some(set));
+        let asleep = &self.head().asleep;
+        let mut seen = asleep.load(Ordering::Relaxed);
+        // Unless its reader sleeps by itself: that one tells the set when it has woken.
+        while seen == 0 || Sleep(seen).set().is_some() {
+            // ORDER: Relaxed: the set's fence comes after it, for all that it arms at once.
+            let (was, order) = (seen, Ordering::Relaxed);
+            match asleep.compare_exchange_weak(was, sleep.0, order, order) {
+                Ok(_) => return,
+                Err(now) => seen = now,
+            }
+        }
+    }
+
+    /// Has its wait set look at it, if it is in one.
+    pub(crate) fn tell_set(&self) {
+        if let Some(set) = self.set() {
+            self.number.tell(set as usize);
+        }
+    }
+
     pub(crate) fn sources(&self) -> MutexGuard<'_, Sources> {
         lock(&self.sources)
     }
@@ -457,6 +565,7 @@ impl SubscriptionShared {
         if let Some(fd) = &self.wake_fd {
             fd.wake();
         }
+        self.tell_set();
     }
 }
 

@@ -90,55 +90,7 @@ pub enum Wait {
 /// What [`Wait::Predictive`] may spin, in thousandths of a core.
 pub const PREDICTIVE_CPU_PERMILLE: u16 = 20;
 
-/// Whether spinning has been paying. After Karlin, Li, Manasse and Owicki, *Empirical studies of
-/// competitive spinning for a shared-memory multiprocessor*, SOSP 1991: who spins for as long as a
-/// sleep costs pays at most twice the optimum, and the recent past tells which of both to begin
-/// with. A wait that was slept through is counted too, so nothing has to be tried out.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Habit {
-    credit: i8,
-}
-
-impl Habit {
-    pub(crate) const NEW: Habit = Habit { credit: CREDIT_MAX };
-
-    pub(crate) fn spins(&self) -> bool {
-        self.credit > 0
-    }
-
-    /// A wait took `waited_ns`, the wake-up included if it was slept through.
-    pub(crate) fn note(&mut self, waited_ns: u64, slept: bool) {
-        let limit = if slept { 2 * SPIN_NS } else { SPIN_NS };
-        let step = if waited_ns <= limit { 1 } else { -1 };
-        self.credit = (self.credit + step).clamp(-CREDIT_MAX, CREDIT_MAX);
-    }
-}
-
 /// About what it costs to sleep and be woken where an idle core is halted by a hypervisor.
 pub(crate) const SPIN_NS: u64 = 50_000;
 /// Looks between two readings of the clock.
 pub(crate) const LOOKS_PER_CLOCK_READ: u32 = 128;
-const CREDIT_MAX: i8 = 4;
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn spinning_stops_when_it_does_not_pay_and_resumes_when_it_would() {
-        let mut habit = Habit::NEW;
-        assert!(habit.spins());
-        for _ in 0..4 {
-            habit.note(10_000_000, true);
-        }
-        assert!(!habit.spins());
-        for _ in 0..4 {
-            habit.note(10_000_000, true);
-        }
-        for _ in 0..5 {
-            assert!(!habit.spins());
-            habit.note(60_000, true);
-        }
-        assert!(habit.spins());
-    }
-}

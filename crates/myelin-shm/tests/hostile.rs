@@ -7,7 +7,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use hostile_peer::{Memory, SUBSCRIBER, TYPE_HASH, bell_of, publishers, subscriber, topic};
+use hostile_peer::{Memory, SUBSCRIBER, TYPE_HASH, bell_of, publishers, subscriber, topic, waking};
 use myelin_shm::Error;
 use myelin_shm::layout::{PUBLICATION_HEAD_BYTES, VERSION, connections_offset};
 use myelin_shm::publication::{SubscriberView, Writer};
@@ -16,6 +16,7 @@ use myelin_shm::source::Source;
 use myelin_shm::subscription::Reader;
 use myelin_shm::topic::{Late, PublisherQos, Reliability, SubscriberQos};
 use myelin_shm::wait::{Wait, now_ns};
+use myelin_shm::wake_table::{WakeTable, WakeTableViews};
 use proptest::prelude::*;
 
 proptest! {
@@ -63,8 +64,9 @@ fn view(
     connection: u32,
     reliable: bool,
 ) -> Result<SubscriberView, Error> {
-    let (memory, bell) = (memory.descriptor(), bell.descriptor());
-    SubscriberView::map(SUBSCRIBER, 1, &topic(), reliable, 0, connection, 1, memory, bell, None)
+    let tables = &mut WakeTableViews::default();
+    let (memory, waking) = (memory.descriptor(), waking(bell, None));
+    SubscriberView::map(SUBSCRIBER, 1, &topic(), reliable, 0, connection, 1, memory, waking, tables)
 }
 
 #[test]
@@ -169,8 +171,13 @@ fn a_segment_without_memory_is_refused() {
 /// Each publisher says that 2^63 samples were lost.
 #[test]
 fn losses_that_cannot_be_do_not_overflow() {
-    let (mut reader, shared) =
-        Reader::create(SUBSCRIBER, &topic(), SubscriberQos::default()).unwrap();
+    let (mut reader, shared) = Reader::create(
+        SUBSCRIBER,
+        &topic(),
+        SubscriberQos::default(),
+        &WakeTable::create().unwrap(),
+    )
+    .unwrap();
     let _peers = [1, 2].map(|id| {
         let memory = Memory::publication(id, 4);
         let next: u64 = (1 << 63) + 1000;
@@ -193,8 +200,13 @@ fn losses_that_cannot_be_do_not_overflow() {
 /// A sequence of 2^56 and more does not fit into a hold: it must not spill into the connection.
 #[test]
 fn a_hold_never_names_another_connection() {
-    let (mut reader, shared) =
-        Reader::create(SUBSCRIBER, &topic(), SubscriberQos::default()).unwrap();
+    let (mut reader, shared) = Reader::create(
+        SUBSCRIBER,
+        &topic(),
+        SubscriberQos::default(),
+        &WakeTable::create().unwrap(),
+    )
+    .unwrap();
     let memory = Memory::publication(1, 4);
     let slots = Memory::new(Writers::Owner);
     let sequence: u64 = (3 << 56) + 41;
@@ -238,8 +250,13 @@ const PATIENCE: Duration = Duration::from_secs(2);
 
 #[test]
 fn a_bell_that_never_stops_does_not_extend_a_wait() {
-    let (mut reader, shared) =
-        Reader::create(SUBSCRIBER, &topic(), SubscriberQos::default()).unwrap();
+    let (mut reader, shared) = Reader::create(
+        SUBSCRIBER,
+        &topic(),
+        SubscriberQos::default(),
+        &WakeTable::create().unwrap(),
+    )
+    .unwrap();
     let (_, bell) = shared.descriptors();
     let bell = Segment::map_shared(bell, 64).unwrap();
     // SAFETY: a bell is an atomic.
@@ -294,7 +311,8 @@ fn a_reading_that_never_stops_does_not_extend_a_publish() {
 #[test]
 fn a_ring_that_changes_under_the_reader_ends_no_take() {
     let qos = SubscriberQos { held_max: 4, ..SubscriberQos::default() };
-    let (mut reader, shared) = Reader::create(SUBSCRIBER, &topic(), qos).unwrap();
+    let (mut reader, shared) =
+        Reader::create(SUBSCRIBER, &topic(), qos, &WakeTable::create().unwrap()).unwrap();
     let memory = Memory::publication(1, 4);
     let segments = vec![(0, 256, 16, Memory::new(Writers::Owner).descriptor())];
     shared.reserve(1, memory.descriptor(), segments).unwrap();
@@ -326,7 +344,13 @@ fn a_ring_that_changes_under_the_reader_ends_no_take() {
 
 /// A reader and a publication of four cells that is matched with it, and writes what a test likes.
 fn matched() -> (Reader, Memory) {
-    let (reader, shared) = Reader::create(SUBSCRIBER, &topic(), SubscriberQos::default()).unwrap();
+    let (reader, shared) = Reader::create(
+        SUBSCRIBER,
+        &topic(),
+        SubscriberQos::default(),
+        &WakeTable::create().unwrap(),
+    )
+    .unwrap();
     let memory = Memory::publication(1, 4);
     shared.reserve(1, memory.descriptor(), Vec::new()).unwrap();
     shared.start(1, 0);
@@ -378,24 +402,21 @@ fn a_segment_that_was_missing_is_forgotten_with_its_sample() {
 #[test]
 fn a_bell_that_is_set_back_does_not_silence_others() {
     let (mut writer, publication) = Writer::create(1, &topic(), PublisherQos::default()).unwrap();
-    let (mut reader, shared) =
-        Reader::create(SUBSCRIBER, &topic(), SubscriberQos::default()).unwrap();
+    let (mut reader, shared) = Reader::create(
+        SUBSCRIBER,
+        &topic(),
+        SubscriberQos::default(),
+        &WakeTable::create().unwrap(),
+    )
+    .unwrap();
     let own = |fd: std::os::fd::BorrowedFd<'_>| fd.try_clone_to_owned().unwrap();
     let connection = shared.reserve(1, own(publication.descriptor()), Vec::new()).unwrap();
-    let (segment, bell) = shared.descriptors();
-    let view = SubscriberView::map(
-        SUBSCRIBER,
-        1,
-        &topic(),
-        false,
-        0,
-        connection,
-        1,
-        own(segment),
-        own(bell),
-        None,
-    );
+    let (segment, waking) = shared.passed_to(connection).unwrap();
+    let (id, tables) = (SUBSCRIBER, &mut WakeTableViews::default());
+    let view =
+        SubscriberView::map(id, 1, &topic(), false, 0, connection, 1, segment, waking, tables);
     shared.start(1, publication.attach(view.unwrap()).unwrap());
+    let (_, bell) = shared.descriptors();
     // The hostile one is matched, too.
     let hostile = Memory::publication(2, 4);
     shared.reserve(2, hostile.descriptor(), Vec::new()).unwrap();
@@ -442,8 +463,9 @@ fn a_descriptor_that_is_no_pipe_is_refused() {
 }
 
 fn view_with(memory: &Memory, bell: &Memory, passed: OwnedFd) -> Result<SubscriberView, Error> {
-    let (fd, bell) = (memory.descriptor(), bell.descriptor());
-    SubscriberView::map(SUBSCRIBER, 1, &topic(), false, 0, 0, 1, fd, bell, Some(passed))
+    let (fd, waking) = (memory.descriptor(), waking(bell, Some(passed)));
+    let tables = &mut WakeTableViews::default();
+    SubscriberView::map(SUBSCRIBER, 1, &topic(), false, 0, 0, 1, fd, waking, tables)
 }
 
 /// A subscriber that never reads its descriptor, and says all the time that it sleeps: an honest one,
@@ -451,7 +473,8 @@ fn view_with(memory: &Memory, bell: &Memory, passed: OwnedFd) -> Result<Subscrib
 #[test]
 fn a_descriptor_that_is_never_read_does_not_hold_up_a_publish() {
     let qos = SubscriberQos { descriptor: true, ..SubscriberQos::default() };
-    let (_reader, shared) = Reader::create(SUBSCRIBER, &topic(), qos).unwrap();
+    let (_reader, shared) =
+        Reader::create(SUBSCRIBER, &topic(), qos, &WakeTable::create().unwrap()).unwrap();
     let (_kept, full) = rustix::pipe::pipe().unwrap();
     let bytes = rustix::pipe::fcntl_getpipe_size(&full).unwrap();
     rustix::io::write(&full, &vec![0; bytes]).unwrap();
@@ -459,7 +482,7 @@ fn a_descriptor_that_is_never_read_does_not_hold_up_a_publish() {
     drop(gone);
     // SAFETY: no handler runs code of ours; a signal would now end the process, as in a C program.
     unsafe { libc::signal(libc::SIGPIPE, libc::SIG_DFL) };
-    for passed in [shared.wake_end(0).unwrap().unwrap(), full, closed] {
+    for passed in [shared.passed_to(0).unwrap().1.wake_end.unwrap(), full, closed] {
         let (mut writer, publication) =
             Writer::create(1, &topic(), PublisherQos::default()).unwrap();
         let (memory, bell) = (Memory::subscription(), Memory::new(Writers::Everyone));

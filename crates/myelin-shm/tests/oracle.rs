@@ -11,6 +11,7 @@ use myelin_shm::layout::INLINE_BYTES_MAX;
 use myelin_shm::publication::{Published, RawLoan, Writer};
 use myelin_shm::subscription::{Reader, Taken};
 use myelin_shm::topic::{Late, PublisherQos, Reliability, SubscriberQos};
+use myelin_shm::wake_table::WakeTable;
 use proptest::prelude::*;
 use proptest::sample::Index;
 
@@ -346,7 +347,8 @@ impl World {
             SubscriberQos { depth, history, held_max, reliability, ..SubscriberQos::default() };
         let name = self.names;
         self.names += 1;
-        let (reader, subscription) = Reader::create(name, &topic(), qos).unwrap();
+        let (reader, subscription) =
+            Reader::create(name, &topic(), qos, &WakeTable::create().unwrap()).unwrap();
         self.hub.connect(&subscription);
         let depth = u64::from(if reliable { self.qos.depth } else { depth.min(self.qos.depth) });
         let history = u64::from(history.min(self.qos.history)).min(depth);

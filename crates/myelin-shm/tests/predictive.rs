@@ -8,13 +8,15 @@ use myelin_shm::publication::Writer;
 use myelin_shm::subscription::Reader;
 use myelin_shm::topic::{PublisherQos, Reliability, SubscriberQos};
 use myelin_shm::wait::{NEVER, Wait, now_ns};
+use myelin_shm::wake_table::WakeTable;
 use support::{matched, topic};
 
 #[test]
 fn nothing_is_lost_at_mixed_rates() {
     let subscriber =
         SubscriberQos { reliability: Reliability::Reliable, ..SubscriberQos::default() };
-    let (mut reader, subscription) = Reader::create(9, &topic(), subscriber).unwrap();
+    let (mut reader, subscription) =
+        Reader::create(9, &topic(), subscriber, &WakeTable::create().unwrap()).unwrap();
     let writers: Vec<Writer> = (1..=2)
         .map(|id| {
             let qos = PublisherQos {

@@ -10,6 +10,7 @@ use myelin_shm::publication::Writer;
 use myelin_shm::subscription::Reader;
 use myelin_shm::topic::{Late, PublisherQos, Reliability, SubscriberQos};
 use myelin_shm::wait::{NEVER, Wait};
+use myelin_shm::wake_table::WakeTable;
 use support::{matched, pair, topic};
 
 #[test]
@@ -123,7 +124,8 @@ fn who_comes_late_gets_the_history_it_asks_for_and_no_loss() {
         writer.publish_copy(&[round; 300]).unwrap();
     }
     let late = SubscriberQos { history: 5, ..SubscriberQos::default() };
-    let (mut reader, subscription) = Reader::create(3, &topic(), late).unwrap();
+    let (mut reader, subscription) =
+        Reader::create(3, &topic(), late, &WakeTable::create().unwrap()).unwrap();
     matched(writer.shared(), &subscription);
     for round in 7..10 {
         assert_eq!(reader.take().unwrap().unwrap().bytes(), [round; 300]);
@@ -236,7 +238,8 @@ fn a_wait_ends_at_its_time_limit() {
 #[test]
 fn a_publisher_that_is_gone_makes_room_when_it_is_read_to_the_end() {
     let qos = SubscriberQos { publishers_max: 1, ..SubscriberQos::default() };
-    let (mut reader, subscription) = Reader::create(2, &topic(), qos).unwrap();
+    let (mut reader, subscription) =
+        Reader::create(2, &topic(), qos, &WakeTable::create().unwrap()).unwrap();
     for publisher in 10..20 {
         let (mut writer, publication) =
             Writer::create(publisher, &topic(), PublisherQos::default()).unwrap();
@@ -261,7 +264,8 @@ fn losses_are_exact_where_history_meets_what_is_live() {
             writer.publish_copy(&[0; 8]).unwrap();
         }
         let late = SubscriberQos { history: 3, depth, ..SubscriberQos::default() };
-        let (mut reader, subscription) = Reader::create(3, &topic(), late).unwrap();
+        let (mut reader, subscription) =
+            Reader::create(3, &topic(), late, &WakeTable::create().unwrap()).unwrap();
         matched(&writer.shared().clone(), &subscription);
         let first = reader.take().unwrap().unwrap();
         let begin = 10 - u64::from(depth.min(3));
@@ -284,7 +288,8 @@ fn of_two_late_subscribers_each_costs_one_time_limit_and_its_own_samples() {
     let subscriber = SubscriberQos { reliability, ..SubscriberQos::default() };
     let (mut writer, mut prompt) = pair(publisher, subscriber);
     let mut late = [3, 4].map(|id| {
-        let (reader, subscription) = Reader::create(id, &topic(), subscriber).unwrap();
+        let (reader, subscription) =
+            Reader::create(id, &topic(), subscriber, &WakeTable::create().unwrap()).unwrap();
         matched(&writer.shared().clone(), &subscription);
         reader
     });
@@ -320,7 +325,7 @@ fn a_write_to_the_descriptor_that_comes_late_is_seen_once() {
     use rustix::event::{PollFd, PollFlags, Timespec, poll};
     let qos = SubscriberQos { descriptor: true, ..SubscriberQos::default() };
     let (mut writer, mut reader) = pair(PublisherQos::default(), qos);
-    let late = reader.shared().wake_end(7).unwrap().unwrap();
+    let late = reader.shared().passed_to(7).unwrap().1.wake_end.unwrap();
     let is_readable = |reader: &Reader| {
         let now = Timespec { tv_sec: 0, tv_nsec: 0 };
         let event = reader.event().unwrap();

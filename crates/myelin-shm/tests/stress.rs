@@ -15,6 +15,7 @@ use myelin_shm::publication::{Published, Writer};
 use myelin_shm::subscription::{Reader, Taken};
 use myelin_shm::topic::{PublisherQos, Reliability, SubscriberQos};
 use myelin_shm::wait::{Wait, now_ns};
+use myelin_shm::wake_table::WakeTable;
 
 const WRITERS: u64 = 2;
 const READERS: u64 = 3;
@@ -153,7 +154,9 @@ fn run(reliability: Reliability) {
     let subscriber = SubscriberQos { depth: 16, reliability, held_max: 24, ..Default::default() };
     let readers: Vec<_> = (0..READERS)
         .map(|number| {
-            let (reader, shared) = Reader::create(100 + number, &topic(), subscriber).unwrap();
+            let (reader, shared) =
+                Reader::create(100 + number, &topic(), subscriber, &WakeTable::create().unwrap())
+                    .unwrap();
             hubs.iter().for_each(|hub| hub.connect(&shared));
             reader
         })
@@ -201,7 +204,9 @@ fn come_and_go(hubs: &[Hub], done: &AtomicBool) {
     let mut id = 1_000;
     while !done.load(Ordering::Acquire) {
         id += 1;
-        let (mut reader, shared) = Reader::create(id, &topic(), SubscriberQos::default()).unwrap();
+        let (mut reader, shared) =
+            Reader::create(id, &topic(), SubscriberQos::default(), &WakeTable::create().unwrap())
+                .unwrap();
         hubs.iter().for_each(|hub| hub.connect(&shared));
         let mut last = None;
         for _ in 0..50 {

@@ -41,6 +41,7 @@
 //! | name what is carried, and how | [`Node::topic`], then [`Topic`]'s settings |
 //! | send | [`Publisher::publish_copy`], or [`loan`](Publisher::loan), write, [`publish`](Loan::publish) |
 //! | receive | [`Subscriber::take`], [`receive`](Subscriber::receive), [`on_sample`](Subscriber::on_sample), or [`FdSubscriber`] in an epoll loop |
+//! | wait for many topics in one thread | [`Node::wait_set`], then [`WaitSet::add`], [`WaitSet::wait`] |
 //! | know | [`events`](Subscriber::events), [`lost`](Subscriber::lost), [`matched`](Subscriber::matched) |
 //!
 //! With the feature `dds` and [`NodeBuilder::network`] the same topics reach other hosts and DDS
@@ -64,6 +65,7 @@ mod publisher;
 mod sample;
 mod subscriber;
 mod topic;
+mod wait_set;
 
 pub use callback::Callback;
 pub use group::Group;
@@ -83,3 +85,4 @@ pub use publisher::Publisher;
 pub use sample::Sample;
 pub use subscriber::{FdSubscriber, Subscriber};
 pub use topic::Topic;
+pub use wait_set::{Guard, Key, WaitSet};

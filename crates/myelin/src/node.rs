@@ -10,6 +10,7 @@ use crate::group::Group;
 use crate::network::{Network, Settings};
 use crate::payload::Payload;
 use crate::topic::Topic;
+use crate::wait_set::WaitSet;
 use crate::{Error, NetworkState};
 
 /// A process's part in a domain: where topics, publishers and subscribers come from.
@@ -67,6 +68,14 @@ impl Node {
     /// `topic::<[Point]>("points")` or `topic::<[u8]>("image")`.
     pub fn topic<T: Payload + ?Sized>(&self, name: &str) -> Topic<T> {
         Topic::new(self.clone(), name)
+    }
+
+    /// A wait set, for one thread to wait for many of this node's subscribers.
+    ///
+    /// # Errors
+    /// [`Error::TooMany`]: a node has 31 at most. What memory and the limit of open files forbid.
+    pub fn wait_set(&self) -> Result<WaitSet, Error> {
+        myelin_shm::wait_set::WaitSet::create(&self.inner).map(WaitSet::new)
     }
 
     /// Its name.

@@ -89,6 +89,10 @@ impl<T: Payload + ?Sized> Subscriber<T> {
         Ok(None)
     }
 
+    pub(crate) fn reader(&self) -> &myelin_shm::subscription::Reader {
+        &self.inner.reader
+    }
+
     /// How [`wait`](Subscriber::wait), [`receive`](Subscriber::receive) and callbacks wait; by
     /// default [`Wait::Adaptive`].
     pub fn set_wait(&mut self, wait: Wait) {
@@ -226,7 +230,7 @@ impl<T: Payload + ?Sized> std::fmt::Debug for FdSubscriber<T> {
 }
 
 /// `limit` from now on the monotonic clock; [`wait::NEVER`] if that is centuries away.
-fn until_ns(limit: Duration) -> u64 {
+pub(crate) fn until_ns(limit: Duration) -> u64 {
     match u64::try_from(limit.as_nanos()) {
         Ok(limit_ns) => wait::now_ns().saturating_add(limit_ns),
         Err(_) => wait::NEVER,

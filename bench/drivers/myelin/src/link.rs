@@ -1,12 +1,11 @@
 //! One direction's ends.
 
-use std::os::fd::BorrowedFd;
 use std::time::Duration;
 
 use myelin_bench_kit::{Error, Publisher, Subscriber};
 use myelin_shm::node::{self, Node};
 use myelin_shm::publication::RawLoan;
-use myelin_shm::subscription::Taken;
+use myelin_shm::subscription::{Reader, Taken};
 use myelin_shm::topic::{PublisherQos, SubscriberQos, Topic};
 use myelin_shm::wait::Wait;
 
@@ -83,9 +82,9 @@ impl Taker {
         self.subscriber.wait_for_match(count, limit)
     }
 
-    /// Readable when there may be a sample, if it was opened with a descriptor.
-    pub fn event(&self) -> Option<BorrowedFd<'_>> {
-        self.subscriber.reader.event()
+    /// For a wait set.
+    pub fn reader(&self) -> &Reader {
+        &self.subscriber.reader
     }
 
     /// Takes the next sample, if there is one, and holds it.

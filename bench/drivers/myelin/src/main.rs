@@ -126,7 +126,7 @@ impl Driver for Myelin {
                 }
                 Topology::OneProcess => vec![Workload::Stream, Workload::Image],
             },
-            streams: stream::offered(kind.topology, kind.wait),
+            streams: stream::offered(kind.topology),
         };
         KINDS.iter().map(system).chain([local::system(), dds::system()]).collect()
     }

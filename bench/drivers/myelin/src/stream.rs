@@ -10,11 +10,11 @@ use myelin_shm::topic::{Late, PublisherQos, Reliability, SubscriberQos, Topic};
 use myelin_shm::wait::Wait;
 
 use crate::link::{LoanPublisher, Taker};
-use crate::topics::{PolledTopics, PublishedTopics, SleptTopics};
+use crate::topics::{PublishedTopics, TakenTopics};
 use crate::{loans, node, topic, unmatched};
 
-/// What streams to a subscriber that waits like this can be.
-pub fn offered(topology: Topology, wait: Wait) -> Streams {
+/// What streams can be.
+pub fn offered(topology: Topology) -> Streams {
     let reliability = vec![protocol::Reliability::BestEffort, protocol::Reliability::Reliable];
     let alone = Streams { reliability, ..Streams::default() };
     if topology == Topology::OneProcess {
@@ -23,7 +23,7 @@ pub fn offered(topology: Topology, wait: Wait) -> Streams {
     Streams {
         publishers_max: CONNECTIONS_MAX,
         subscribers_max: SUBSCRIBERS_MAX as u32,
-        topics_max: if matches!(wait, Wait::Poll | Wait::Block) { TOPICS_MAX } else { 1 },
+        topics_max: TOPICS_MAX,
         ..alone
     }
 }
@@ -47,8 +47,7 @@ pub fn open(prepare: &Prepare, wait: Wait) -> Result<Stream, Error> {
             _ => Stream::ping(Box::new(PublishedTopics::new(publishers))),
         });
     }
-    let sleeps = prepare.topics > 1 && wait != Wait::Poll;
-    let qos = SubscriberQos { descriptor: sleeps, ..subscriber_qos(prepare) };
+    let qos = subscriber_qos(prepare);
     let takers = topics.map(|topic| Taker::with(&node, topic, qos, wait));
     let mut takers = takers.collect::<Result<Vec<_>, _>>()?;
     let publishers = prepare.publishers as usize;
@@ -57,8 +56,7 @@ pub fn open(prepare: &Prepare, wait: Wait) -> Result<Stream, Error> {
     }
     Ok(match takers.len() {
         1 => Stream::pong(Box::new(takers.remove(0))),
-        _ if sleeps => Stream::pong(Box::new(SleptTopics::new(takers)?)),
-        _ => Stream::pong(Box::new(PolledTopics::new(takers))),
+        _ => Stream::pong(Box::new(TakenTopics::new(&node, takers, wait)?)),
     })
 }
 

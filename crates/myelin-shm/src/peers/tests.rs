@@ -12,8 +12,10 @@ use crate::message::{Message, SegmentSize};
 use crate::node::{Node, NodeOptions};
 use crate::publication::Writer;
 use crate::registry::{Call, call};
+use crate::subscriber_view::Waking;
 use crate::subscription::Reader;
 use crate::topic::{EndpointId, PublisherQos, Reliability, SubscriberQos, Topic};
+use crate::wake_table::WakeTable;
 
 /// What the peer does, most of it nearly right.
 #[derive(Clone, Debug)]
@@ -24,14 +26,14 @@ struct Act {
     subscriber: u8,
     number: u64,
     /// What it passes along, for each descriptor that is due.
-    descriptors: [u8; 3],
+    descriptors: [u8; 5],
     /// Of a type of its own.
     other_type: bool,
 }
 
 fn acts() -> impl Strategy<Value = Vec<Act>> {
     let number = prop_oneof![4 => 0..4u64, 1 => any::<u64>()];
-    let act = (0..13u8, 0..5u8, 0..5u8, number, any::<[u8; 3]>(), prop::bool::weighted(0.1));
+    let act = (0..13u8, 0..5u8, 0..5u8, number, any::<[u8; 5]>(), prop::bool::weighted(0.1));
     let act = act.prop_map(|(kind, publisher, subscriber, number, descriptors, other_type)| Act {
         kind,
         publisher,
@@ -72,7 +74,8 @@ impl Peer {
         let odd = [closed, full, kept];
         let (writer, _) = Writer::create(NODE | 1, &topic(false), PublisherQos::default()).unwrap();
         let qos = SubscriberQos { descriptor: true, ..SubscriberQos::default() };
-        let (reader, _) = Reader::create(NODE | 2, &topic(false), qos).unwrap();
+        let (reader, _) =
+            Reader::create(NODE | 2, &topic(false), qos, &WakeTable::create().unwrap()).unwrap();
         Peer { link, ids: vec![NODE | 1, NODE | 2, publisher, subscriber, 7], writer, reader, odd }
     }
 
@@ -120,13 +123,13 @@ impl Peer {
     /// Three times of four the right one.
     fn descriptor(&self, message: &Message, at: usize, choice: u8) -> OwnedFd {
         let own = |fd: std::os::fd::BorrowedFd<'_>| fd.try_clone_to_owned().unwrap();
-        let (segment, bell) = self.reader.shared().descriptors();
         match (message, at) {
             _ if choice.is_multiple_of(4) => own(self.odd[usize::from(choice / 4 % 3)].as_fd()),
-            (Message::Accept { .. }, 0) => own(segment),
-            (Message::Accept { .. }, 1) => own(bell),
-            (Message::Accept { connection, .. }, _) => {
-                self.reader.shared().wake_end(*connection % 16).unwrap().unwrap()
+            (Message::Accept { connection, .. }, at) => {
+                let passed = self.reader.shared().passed_to(*connection % 16);
+                let (segment, Waking { bell, table: (heads, ready), wake_end }) = passed.unwrap();
+                let mut all = [segment, bell, heads, ready].into_iter().chain(wake_end);
+                all.nth(at).unwrap()
             }
             _ => own(self.writer.shared().descriptor()),
         }

@@ -97,6 +97,10 @@ struct Machine {
 }
 
 impl Waiter for Machine {
+    fn is_ready(&mut self) -> bool {
+        self.arrivals_ns[self.next] <= self.now_ns
+    }
+
     fn now_ns(&self) -> u64 {
         self.now_ns
     }

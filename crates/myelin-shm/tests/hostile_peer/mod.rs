@@ -11,11 +11,12 @@ use myelin_shm::layout::{
     BELL_BYTES, Bell, INLINE, PUBLICATION_HEAD_BYTES, PUBLICATION_MAGIC, SUBSCRIPTION_MAGIC,
     VERSION, connections_offset,
 };
-use myelin_shm::publication::{SubscriberView, Writer};
+use myelin_shm::publication::{SubscriberView, Waking, Writer};
 use myelin_shm::segment::{Segment, Writers};
 use myelin_shm::subscription::Reader;
 use myelin_shm::topic::{Late, PublisherQos, Reliability, SubscriberQos, Topic};
 use myelin_shm::wait::{Wait, now_ns};
+use myelin_shm::wake_table::{WakeTable, WakeTableViews};
 
 pub const SEGMENT_BYTES: u64 = 4096;
 pub const TYPE_HASH: u64 = 7;
@@ -150,7 +151,8 @@ pub fn publishers(bytes: &[u8]) {
         descriptor,
         ..SubscriberQos::default()
     };
-    let (mut reader, shared) = Reader::create(SUBSCRIBER, &topic(), qos).unwrap();
+    let (mut reader, shared) =
+        Reader::create(SUBSCRIBER, &topic(), qos, &WakeTable::create().unwrap()).unwrap();
     let cells = 2 + input.below(8);
     let peers = [1, 2].map(|id| {
         let memory = Memory::publication(id, cells);
@@ -244,8 +246,8 @@ pub fn subscriber(bytes: &[u8]) {
         connection,
         1,
         memory.descriptor(),
-        bell.descriptor(),
-        None,
+        waking(&bell, None),
+        &mut WakeTableViews::default(),
     );
     let Ok(view) = view else { return };
     shared.attach(view).unwrap();
@@ -270,6 +272,13 @@ pub fn subscriber(bytes: &[u8]) {
     let counts = writer.slot_counts();
     let kept = qos.history as usize;
     assert!(counts.free + kept >= counts.total, "what a subscriber held comes back without it");
+}
+
+/// A bell with a wake table of nobody's.
+pub fn waking(bell: &Memory, wake_end: Option<OwnedFd>) -> Waking {
+    let of = |writers| Memory::new(writers).descriptor();
+    let table = (of(Writers::Owner), of(Writers::Everyone));
+    Waking { bell: bell.descriptor(), table, wake_end }
 }
 
 /// The futex word of a bell.

@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, Weak};
 use myelin_shm::publication::{PublicationShared, SlotSegment, SubscriberView, Writer};
 use myelin_shm::subscription::SubscriptionShared;
 use myelin_shm::topic::{PublisherQos, Reliability, Topic};
+use myelin_shm::wake_table::WakeTableViews;
 
 type Matched = Arc<Mutex<Vec<Weak<SubscriptionShared>>>>;
 
@@ -13,6 +14,7 @@ type Matched = Arc<Mutex<Vec<Weak<SubscriptionShared>>>>;
 pub struct Hub {
     publication: Arc<PublicationShared>,
     matched: Matched,
+    tables: Mutex<WakeTableViews>,
 }
 
 pub fn topic() -> Topic {
@@ -30,7 +32,7 @@ impl Hub {
                 subscription.add_segment(id, number, slot_bytes, count, fd).unwrap();
             }
         }));
-        (writer, Hub { publication, matched })
+        (writer, Hub { publication, matched, tables: Mutex::default() })
     }
 
     /// The four messages of `docs/shared-memory.md` section 8.
@@ -44,7 +46,7 @@ impl Hub {
         for (number, slot_bytes, slots, fd) in self.publication.segments().iter().map(parts) {
             subscription.add_segment(id, number, slot_bytes, slots, fd).unwrap();
         }
-        let (segment, bell) = subscription.descriptors();
+        let (segment, waking) = subscription.passed_to(connection).unwrap();
         let view = SubscriberView::map(
             subscription.id(),
             std::process::id(),
@@ -53,9 +55,9 @@ impl Hub {
             subscription.qos().history,
             connection,
             id,
-            dup(segment),
-            dup(bell),
-            subscription.wake_end(connection).unwrap(),
+            segment,
+            waking,
+            &mut self.tables.lock().unwrap(),
         );
         let start = self.publication.attach(view.unwrap()).unwrap();
         subscription.start(id, start);

@@ -13,6 +13,7 @@ mod reclaim;
 mod reliable;
 mod ring;
 mod stage;
+mod wait_set;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64 as Count, Ordering as Counting};

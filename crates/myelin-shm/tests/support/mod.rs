@@ -8,6 +8,7 @@ use std::sync::Arc;
 use myelin_shm::publication::{PublicationShared, SlotSegment, SubscriberView, Writer};
 use myelin_shm::subscription::{Reader, SubscriptionShared};
 use myelin_shm::topic::{PublisherQos, Reliability, SubscriberQos, Topic};
+use myelin_shm::wake_table::{WakeTable, WakeTableViews};
 
 pub fn topic() -> Topic {
     Topic { name: "test".into(), type_name: "bytes".into(), type_hash: 7 }
@@ -15,7 +16,8 @@ pub fn topic() -> Topic {
 
 pub fn pair(publisher: PublisherQos, subscriber: SubscriberQos) -> (Writer, Reader) {
     let (writer, publication) = Writer::create(1, &topic(), publisher).unwrap();
-    let (reader, subscription) = Reader::create(2, &topic(), subscriber).unwrap();
+    let (reader, subscription) =
+        Reader::create(2, &topic(), subscriber, &WakeTable::create().unwrap()).unwrap();
     matched(&publication, &subscription);
     (writer, reader)
 }
@@ -37,7 +39,7 @@ pub fn matched(publication: &Arc<PublicationShared>, subscription: &Arc<Subscrip
     }));
     let segments = publication.segments().into_iter().map(of).collect();
     let connection = subscription.reserve(id, dup(publication.descriptor()), segments).unwrap();
-    let (segment, bell) = subscription.descriptors();
+    let (segment, waking) = subscription.passed_to(connection).unwrap();
     let view = SubscriberView::map(
         subscription.id(),
         std::process::id(),
@@ -46,9 +48,9 @@ pub fn matched(publication: &Arc<PublicationShared>, subscription: &Arc<Subscrip
         subscription.qos().history,
         connection,
         id,
-        dup(segment),
-        dup(bell),
-        subscription.wake_end(connection).unwrap(),
+        segment,
+        waking,
+        &mut WakeTableViews::default(),
     );
     let start = publication.attach(view.unwrap()).unwrap();
     subscription.start(id, start);

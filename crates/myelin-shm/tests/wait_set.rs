@@ -1,0 +1,408 @@
+//! One thread that waits for many subscribers, guards and timers.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use myelin_shm::Error;
+use myelin_shm::layout::ReadyTable;
+use myelin_shm::node::{Node, NodeOptions, Publisher, Subscriber};
+use myelin_shm::segment::Segment;
+use myelin_shm::topic::{PublisherQos, Reliability, SubscriberQos, Topic};
+use myelin_shm::wait::{NEVER, Wait, now_ns};
+use myelin_shm::wait_set::{Key, WaitSet};
+
+const WAYS: [Wait; 4] = [Wait::Poll, Wait::Block, Wait::Adaptive, Wait::Predictive];
+/// Longer than any test takes.
+const LONG: Duration = Duration::from_secs(60);
+
+struct Domain(tempfile::TempDir);
+
+impl Domain {
+    fn new() -> Domain {
+        Domain(tempfile::tempdir().unwrap())
+    }
+
+    fn node(&self) -> Node {
+        let folder = Some(self.0.path().to_owned());
+        Node::open(NodeOptions { folder, ..NodeOptions::default() }).unwrap()
+    }
+}
+
+fn topic(number: usize) -> Topic {
+    Topic { name: format!("t{number}"), type_name: "T".into(), type_hash: 1 }
+}
+
+fn publisher(node: &Node, number: usize) -> Publisher {
+    node.publisher(topic(number), PublisherQos::default()).unwrap()
+}
+
+fn subscriber(node: &Node, number: usize) -> Subscriber {
+    node.subscriber(topic(number), SubscriberQos::default()).unwrap()
+}
+
+fn matched(publisher: &Publisher) {
+    assert!(publisher.wait_for_match(1, LONG));
+}
+
+fn ready(set: &mut WaitSet) -> Vec<Key> {
+    set.wait(Wait::Block, 0).unwrap().to_vec()
+}
+
+fn soon() -> u64 {
+    now_ns() + LONG.as_nanos() as u64
+}
+
+fn drain(subscriber: &mut Subscriber) -> u64 {
+    let mut taken = 0;
+    while subscriber.reader.take().unwrap().is_some() {
+        taken += 1;
+    }
+    taken
+}
+
+#[test]
+fn what_is_ready_is_reported_as_long_as_something_is_left_to_take() {
+    let domain = Domain::new();
+    let (here, there) = (domain.node(), domain.node());
+    let mut subscribers: Vec<_> = (0..100).map(|number| subscriber(&here, number)).collect();
+    let mut publishers: Vec<_> = (0..100).map(|number| publisher(&there, number)).collect();
+    publishers.iter().for_each(matched);
+    let mut set = WaitSet::create(&here).unwrap();
+    let add = |subscriber: &Subscriber| set.add(&subscriber.reader).unwrap();
+    let keys: Vec<_> = subscribers.iter().map(add).collect();
+    while !ready(&mut set).is_empty() {} // the matches
+    for round in 0..3 {
+        for number in [7, 64, 99] {
+            publishers[number].writer.publish_copy(&[round]).unwrap();
+            publishers[number].writer.publish_copy(&[round]).unwrap();
+        }
+        assert_eq!(ready(&mut set), [keys[7], keys[64], keys[99]]);
+        assert_eq!(ready(&mut set), [keys[7], keys[64], keys[99]]);
+        assert!(subscribers[7].reader.take().unwrap().is_some());
+        assert_eq!(drain(&mut subscribers[64]), 2);
+        assert_eq!(ready(&mut set), [keys[7], keys[99]]);
+        assert_eq!(drain(&mut subscribers[7]), 1);
+        assert_eq!(drain(&mut subscribers[99]), 2);
+        assert!(ready(&mut set).is_empty());
+    }
+}
+
+#[test]
+fn samples_that_are_there_before_are_reported() {
+    let domain = Domain::new();
+    let node = domain.node();
+    let qos = PublisherQos { history: 2, ..PublisherQos::default() };
+    let mut early = node.publisher(topic(0), qos).unwrap();
+    early.writer.publish_copy(&[1]).unwrap();
+    let qos = SubscriberQos { history: 2, ..SubscriberQos::default() };
+    let mut late = node.subscriber(topic(0), qos).unwrap();
+    let mut set = WaitSet::create(&node).unwrap();
+    let key = set.add(&late.reader).unwrap();
+    matched(&early);
+    assert_eq!(set.wait(Wait::Block, soon()).unwrap(), [key]);
+    assert_eq!(drain(&mut late), 1);
+}
+
+#[test]
+fn every_way_of_waiting_ends_with_the_sample() {
+    let domain = Domain::new();
+    let (here, there) = (domain.node(), domain.node());
+    let mut subscribers: Vec<_> = (0..3).map(|number| subscriber(&here, number)).collect();
+    let mut publishers: Vec<_> = (0..3).map(|number| publisher(&there, number)).collect();
+    publishers.iter().for_each(matched);
+    let mut set = WaitSet::create(&here).unwrap();
+    let add = |subscriber: &Subscriber| set.add(&subscriber.reader).unwrap();
+    let keys: Vec<_> = subscribers.iter().map(add).collect();
+    let taken = AtomicU64::new(0);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            for sample in 0..400 {
+                publishers[sample % 3].writer.publish_copy(&[0; 8]).unwrap();
+                while taken.load(Ordering::Acquire) <= sample as u64 {
+                    std::thread::yield_now();
+                }
+            }
+        });
+        for sample in 0..400 {
+            let reported = set.wait(WAYS[sample / 100], soon()).unwrap().to_vec();
+            assert!(reported.contains(&keys[sample % 3]), "sample {sample}: {reported:?}");
+            assert_eq!(drain(&mut subscribers[sample % 3]), 1);
+            taken.fetch_add(1, Ordering::Release);
+        }
+    });
+}
+
+#[test]
+fn a_guard_ends_the_wait_under_way_or_the_next_one() {
+    let domain = Domain::new();
+    let mut set = WaitSet::create(&domain.node()).unwrap();
+    let (guard, other) = (set.guard().unwrap(), set.guard().unwrap());
+    guard.trigger();
+    guard.trigger();
+    assert_eq!(ready(&mut set), [guard.key()]);
+    assert!(ready(&mut set).is_empty(), "once");
+    for way in WAYS {
+        std::thread::scope(|scope| {
+            scope.spawn(|| other.clone().trigger());
+            assert_eq!(set.wait(way, NEVER).unwrap(), [other.key()]);
+        });
+    }
+    drop(other);
+    assert!(ready(&mut set).is_empty());
+    assert!(set.remove(guard.key()) && !set.remove(guard.key()));
+    guard.trigger();
+    assert!(ready(&mut set).is_empty());
+}
+
+#[test]
+fn a_signal_handler_ends_a_wait() {
+    static GUARD: std::sync::OnceLock<myelin_shm::wait_set::Guard> = std::sync::OnceLock::new();
+    extern "C" fn handle(_: libc::c_int) {
+        GUARD.get().unwrap().trigger();
+    }
+    let domain = Domain::new();
+    let mut set = WaitSet::create(&domain.node()).unwrap();
+    let key = GUARD.get_or_init(|| set.guard().unwrap()).key();
+    // SAFETY: the handler loads, stores and makes a futex call. The thread is this one, which waits for
+    // the other's end.
+    let this = unsafe {
+        libc::signal(libc::SIGUSR1, handle as *const () as libc::sighandler_t);
+        libc::pthread_self()
+    };
+    std::thread::scope(|scope| {
+        // SAFETY: as above.
+        scope.spawn(move || assert_eq!(unsafe { libc::pthread_kill(this, libc::SIGUSR1) }, 0));
+        assert_eq!(set.wait(Wait::Block, NEVER).unwrap(), [key]);
+    });
+}
+
+#[test]
+fn a_timer_is_ready_once_a_period() {
+    let domain = Domain::new();
+    let mut set = WaitSet::create(&domain.node()).unwrap();
+    assert!(matches!(set.timer(Duration::ZERO), Err(Error::Setting { .. })));
+    let period = Duration::from_millis(3);
+    let (begin, often) = (Instant::now(), set.timer(period).unwrap());
+    let seldom = set.timer(LONG).unwrap();
+    for (round, way) in WAYS.into_iter().chain(WAYS).enumerate() {
+        assert_eq!(set.wait(way, soon()).unwrap(), [often]);
+        assert!(begin.elapsed() >= period * (round as u32 + 1), "round {round}");
+    }
+    assert!(set.remove(often) && set.remove(seldom) && !set.remove(often));
+    assert!(set.wait(Wait::Block, now_ns() + 10_000_000).unwrap().is_empty());
+}
+
+#[test]
+fn what_it_cannot_watch_is_refused() {
+    let domain = Domain::new();
+    let (here, there) = (domain.node(), domain.node());
+    let (ours, theirs) = (subscriber(&here, 0), subscriber(&there, 0));
+    let (mut set, mut other) = (WaitSet::create(&here).unwrap(), WaitSet::create(&here).unwrap());
+    let error = set.add(&theirs.reader).unwrap_err().to_string();
+    assert!(error.contains("t0") && error.contains("another node"), "{error}");
+    let key = set.add(&ours.reader).unwrap();
+    let error = other.add(&ours.reader).unwrap_err().to_string();
+    assert!(error.contains("in a wait set already"), "{error}");
+    assert!(set.add(&ours.reader).is_err());
+    assert!(set.remove(key));
+    other.add(&ours.reader).unwrap();
+    drop(other);
+    set.add(&ours.reader).unwrap();
+    let more = |sets: &mut Vec<WaitSet>| WaitSet::create(&here).map(|set| sets.push(set));
+    let mut sets = Vec::new();
+    let full = (0..40).find_map(|_| more(&mut sets).err()).unwrap();
+    assert!(matches!(full, Error::TooMany { limit: 31, .. }), "{full}");
+    sets.clear();
+    more(&mut sets).unwrap();
+}
+
+#[test]
+fn what_is_dropped_or_becomes_a_callback_is_watched_no_longer() {
+    let domain = Domain::new();
+    let node = domain.node();
+    let mut publisher = publisher(&node, 0);
+    let mut set = WaitSet::create(&node).unwrap();
+    for _ in 0..200 {
+        let mut brief = subscriber(&node, 0);
+        let key = set.add(&brief.reader).unwrap();
+        assert!(publisher.wait_for_match(1, LONG));
+        publisher.writer.publish_copy(&[1]).unwrap();
+        while !set.wait(Wait::Block, soon()).unwrap().contains(&key) {}
+        assert!(brief.reader.take().unwrap().is_some());
+        drop(brief);
+        assert!(!ready(&mut set).contains(&key));
+        assert!(!set.remove(key), "it has been forgotten");
+    }
+}
+
+/// Its reader waits by itself in between; the set is told of what comes afterwards.
+#[test]
+fn a_member_can_be_waited_for_by_itself() {
+    let domain = Domain::new();
+    let (here, there) = (domain.node(), domain.node());
+    let (mut ours, mut theirs) = (subscriber(&here, 0), publisher(&there, 0));
+    matched(&theirs);
+    let mut set = WaitSet::create(&here).unwrap();
+    let key = set.add(&ours.reader).unwrap();
+    let round = AtomicU64::new(0);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            for sample in 0..200 {
+                theirs.writer.publish_copy(&[0]).unwrap();
+                while round.load(Ordering::Acquire) <= sample {
+                    std::thread::yield_now();
+                }
+            }
+        });
+        for sample in 0..200 {
+            if sample % 2 == 0 {
+                assert!(ours.reader.wait(Wait::Block, soon()).unwrap());
+            } else {
+                assert_eq!(set.wait(Wait::Block, soon()).unwrap(), [key]);
+            }
+            assert_eq!(drain(&mut ours), 1);
+            round.fetch_add(1, Ordering::Release);
+        }
+    });
+}
+
+#[test]
+fn the_end_of_a_publisher_and_its_successor_are_no_obstacle() {
+    let domain = Domain::new();
+    let (here, there) = (domain.node(), domain.node());
+    let mut ours = subscriber(&here, 0);
+    let mut set = WaitSet::create(&here).unwrap();
+    let key = set.add(&ours.reader).unwrap();
+    for _ in 0..20 {
+        let mut theirs = publisher(&there, 0);
+        matched(&theirs);
+        theirs.writer.publish_copy(&[1]).unwrap();
+        drop(theirs);
+        while drain(&mut ours) == 0 {
+            assert_eq!(set.wait(Wait::Block, soon()).unwrap(), [key]);
+        }
+    }
+}
+
+/// Several publishers in threads of their own, two sets in two threads on words that they share: no
+/// sample lies there while its set sleeps.
+#[test]
+fn no_wake_up_is_lost_among_many() {
+    const TOPICS: usize = 30;
+    const SAMPLES: u64 = 60_000;
+    let domain = Domain::new();
+    let (here, there) = (domain.node(), domain.node());
+    let qos = SubscriberQos { reliability: Reliability::Reliable, ..SubscriberQos::default() };
+    let open = |number| here.subscriber(topic(number), qos).unwrap();
+    let mut subscribers: Vec<_> = (0..TOPICS).map(open).collect();
+    let qos = PublisherQos {
+        reliability: Reliability::Reliable,
+        block_max: LONG,
+        late: myelin_shm::topic::Late::Fail,
+        ..PublisherQos::default()
+    };
+    let open = |number| there.publisher(topic(number), qos).unwrap();
+    let mut publishers: Vec<_> = (0..TOPICS).map(open).collect();
+    publishers.iter().for_each(matched);
+    let (left, right) = subscribers.split_at_mut(TOPICS / 2);
+    let taken = AtomicU64::new(0);
+    std::thread::scope(|scope| {
+        for (seed, some) in publishers.chunks_mut(TOPICS / 3).enumerate() {
+            scope.spawn(move || {
+                let mut random = seed as u64 + 1;
+                for _ in 0..SAMPLES / 3 {
+                    random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+                    let at = (random >> 33) as usize % some.len();
+                    some[at].writer.publish_copy(&[0; 8]).unwrap();
+                }
+            });
+        }
+        for (half, way) in [(left, Wait::Block), (right, Wait::Adaptive)] {
+            let (here, taken) = (&here, &taken);
+            scope.spawn(move || {
+                let mut set = WaitSet::create(here).unwrap();
+                let add = |subscriber: &Subscriber| set.add(&subscriber.reader).unwrap();
+                let keys: Vec<_> = half.iter().map(add).collect();
+                while taken.load(Ordering::Relaxed) < SAMPLES {
+                    // The other half may take the last sample.
+                    let reported = set.wait(way, now_ns() + 200_000_000).unwrap().to_vec();
+                    let mut some = 0;
+                    for (key, subscriber) in keys.iter().zip(&mut *half) {
+                        if reported.contains(key) {
+                            some += drain(subscriber);
+                        }
+                    }
+                    taken.fetch_add(some, Ordering::Relaxed);
+                    if reported.is_empty() {
+                        let forgotten: u64 = half.iter_mut().map(drain).sum();
+                        assert_eq!(forgotten, 0, "they lay there while the set slept");
+                    }
+                }
+            });
+        }
+    });
+}
+
+/// A hostile publisher takes away the bits of all others and sets the bells back; samples of an honest
+/// one arrive all the same.
+#[test]
+fn a_publisher_that_clears_the_table_does_not_silence_others() {
+    let domain = Domain::new();
+    let (here, there, hostile) = (domain.node(), domain.node(), domain.node());
+    let (mut ours, mut theirs) = (subscriber(&here, 0), publisher(&there, 0));
+    let quiet = publisher(&hostile, 0);
+    matched(&theirs);
+    matched(&quiet);
+    let mut set = WaitSet::create(&here).unwrap();
+    let key = set.add(&ours.reader).unwrap();
+    let (_, waking) = ours.reader.shared().passed_to(0).unwrap();
+    let table = Segment::map_shared(std::os::fd::AsFd::as_fd(&waking.table.1), 1).unwrap();
+    // SAFETY: atomics and padding in a segment that was made for one.
+    let table: &ReadyTable = unsafe { table.at(0) };
+    let (stop, taken) = (AtomicBool::new(false), AtomicU64::new(0));
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !stop.load(Ordering::Relaxed) {
+                table.ready.iter().for_each(|word| word.store(0, Ordering::Relaxed));
+                table.bells.iter().for_each(|bell| bell.rings.store(0, Ordering::Relaxed));
+            }
+        });
+        scope.spawn(|| {
+            for sample in 0..20 {
+                theirs.writer.publish_copy(&[0; 8]).unwrap();
+                while taken.load(Ordering::Acquire) <= sample {
+                    std::thread::yield_now();
+                }
+            }
+        });
+        for _ in 0..20 {
+            while drain(&mut ours) == 0 {
+                assert_eq!(set.wait(Wait::Block, soon()).unwrap(), [key]);
+            }
+            taken.fetch_add(1, Ordering::Release);
+        }
+        stop.store(true, Ordering::Relaxed);
+    });
+}
+
+/// In a child of `fork` a set is an error, and nothing of the parent's is touched.
+#[test]
+fn a_child_of_fork_is_told() {
+    let domain = Domain::new();
+    let node = domain.node();
+    let mut set = WaitSet::create(&node).unwrap();
+    let guard = set.guard().unwrap();
+    // SAFETY: the child makes two calls that neither lock nor allocate, and ends.
+    let child = unsafe { libc::fork() };
+    if child == 0 {
+        guard.trigger();
+        let is_told = matches!(set.wait(Wait::Block, NEVER), Err(Error::Forked));
+        // SAFETY: it ends without destructors and exit handlers of the parent's.
+        unsafe { libc::_exit(i32::from(!is_told)) };
+    }
+    let mut status = -1;
+    // SAFETY: the child is ours and `status` outlives the call.
+    assert_eq!(unsafe { libc::waitpid(child, &raw mut status, 0) }, child);
+    assert_eq!(status, 0);
+    assert!(ready(&mut set).is_empty(), "the child's call");
+}
