@@ -21,29 +21,34 @@ use window::{Alarm, Window};
 use crate::strategy::{Ended, Habit, Waiter};
 use crate::wait::{NEVER, SPIN_NS};
 
-/// Waits for a sample; false once the time is `until_ns`, or if it was stopped.
+/// Waits for a sample; false once the time is `until_ns`, or if it was stopped. Of several streams the one
+/// is spun for whose window comes first; they all live on one account.
 pub(crate) fn wait(predictor: &mut Predictor, waiter: &mut impl Waiter, until_ns: u64) -> bool {
     let began_ns = waiter.now_ns();
-    predictor.learn(began_ns);
+    predictor.learn(began_ns, waiter.streams());
     let mut now_ns = began_ns;
     loop {
-        let plan = predictor.plan(now_ns, waiter.may_spin());
+        let (plan, first) = predictor.plan(now_ns, waiter.may_spin());
         let planned_ns = waiter.now_ns();
         predictor.account.spend_on_planning(planned_ns.saturating_sub(now_ns));
         now_ns = planned_ns;
-        let (ended, at_ns) = follow(plan, predictor, waiter, now_ns, until_ns);
+        let (ended, at_ns) = follow(plan, first, predictor, waiter, now_ns, until_ns);
         if ended != Ended::Time || at_ns >= until_ns {
             let slept = plan.sleep_until_ns == NEVER;
-            predictor.habit.note(at_ns - began_ns, slept);
+            for stream in predictor.concerned(first, ended, waiter) {
+                stream.habit.note(at_ns - began_ns, slept);
+            }
             return ended.is_sample();
         }
         now_ns = at_ns;
     }
 }
 
-/// One sleep, one spin; how it ended, and when. [`Ended::Time`] calls for another plan.
+/// One sleep, one spin, for the stream `first`; how it ended, and when. [`Ended::Time`] calls for another
+/// plan.
 fn follow(
     plan: Plan,
+    first: usize,
     predictor: &mut Predictor,
     waiter: &mut impl Waiter,
     mut now_ns: u64,
@@ -53,21 +58,26 @@ fn follow(
         let sleep_until_ns = plan.sleep_until_ns.min(until_ns);
         let ended = waiter.sleep(sleep_until_ns);
         let began_ns = std::mem::replace(&mut now_ns, waiter.now_ns());
-        predictor.slept(began_ns, sleep_until_ns, ended, now_ns);
+        for stream in predictor.concerned(first, ended, waiter) {
+            stream.slept(began_ns, sleep_until_ns, ended, now_ns);
+        }
         if ended != Ended::Time || now_ns >= until_ns {
             return (ended, now_ns);
         }
     }
     let allowed_ns = predictor.account.allows(plan.spin_until_ns, now_ns).min(until_ns);
     if allowed_ns <= now_ns || !waiter.may_spin() {
-        predictor.passed();
+        predictor.streams[first].passed();
         return (Ended::Time, now_ns);
     }
     let ended = waiter.spin(allowed_ns);
     let began_ns = std::mem::replace(&mut now_ns, waiter.now_ns());
-    predictor.spun(began_ns, now_ns, allowed_ns == plan.spin_until_ns, ended);
-    if now_ns < until_ns {
-        predictor.passed();
+    predictor.account.spend(now_ns - began_ns);
+    for stream in predictor.concerned(first, ended, waiter) {
+        stream.spun(now_ns, allowed_ns == plan.spin_until_ns, ended);
+        if now_ns < until_ns {
+            stream.passed();
+        }
     }
     (ended, now_ns)
 }
@@ -94,9 +104,15 @@ enum Seen {
     },
 }
 
-/// What a subscriber knows about when its samples come.
+/// What somebody knows about when samples come.
 pub(crate) struct Predictor {
     account: Account,
+    streams: Vec<Stream>,
+}
+
+/// Samples of one subscriber, or of many together.
+#[derive(Default)]
+struct Stream {
     rhythm: Rhythm,
     fit: Option<Fit>,
     alarm: Alarm,
@@ -115,27 +131,56 @@ pub(crate) struct Predictor {
 impl Predictor {
     /// `cpu_permille`: thousandths of a core that it may spin.
     pub(crate) fn new(cpu_permille: u16) -> Predictor {
-        Predictor {
-            account: Account::new(cpu_permille),
-            rhythm: Rhythm::default(),
-            fit: None,
-            alarm: Alarm::default(),
-            window: None,
-            habit: Habit::NEW,
-            seen: None,
-            in_vain: 0,
-            not_before_ns: 0,
-            next_not_before_ns: 0,
-        }
+        Predictor { account: Account::new(cpu_permille), streams: Vec::new() }
     }
 
     pub(crate) fn set_budget(&mut self, cpu_permille: u16) {
         self.account.set_budget(cpu_permille);
     }
 
-    /// Takes in what the last wait has seen.
-    fn learn(&mut self, now_ns: u64) {
+    /// Takes in what the last wait has seen. With another number of streams it begins anew.
+    fn learn(&mut self, now_ns: u64, streams: usize) {
+        if self.streams.len() != streams {
+            self.streams = (0..streams).map(|_| Stream::default()).collect();
+        }
         self.accrue(now_ns);
+        self.streams.iter_mut().for_each(Stream::learn);
+    }
+
+    fn accrue(&mut self, now_ns: u64) {
+        let period_ns = |stream: &Stream| stream.fit.as_ref().map_or(0.0, |fit| fit.period_ns);
+        let longest_ns = self.streams.iter().map(period_ns).fold(0.0, f64::max);
+        self.account.accrue(now_ns, longest_ns);
+    }
+
+    /// What to do until the next arrival of any stream is due, or for good; and of which stream that is.
+    fn plan(&mut self, now_ns: u64, may_spin: bool) -> (Plan, usize) {
+        self.accrue(now_ns);
+        let Predictor { account, streams } = self;
+        let plans = streams.iter_mut().map(|stream| stream.plan(now_ns, may_spin, account));
+        let first = plans.zip(0..).min_by_key(|(plan, _)| plan.sleep_until_ns);
+        first.expect("whoever waits has a stream")
+    }
+
+    /// The streams that a sleep or a spin for stream `first` tells something of.
+    fn concerned(
+        &mut self,
+        first: usize,
+        ended: Ended,
+        waiter: &impl Waiter,
+    ) -> impl Iterator<Item = &mut Stream> {
+        let is_concerned = move |stream: &usize| match ended.is_sample() {
+            true => waiter.has_come(*stream),
+            false => *stream == first,
+        };
+        let streams = self.streams.iter_mut().enumerate();
+        streams.filter(move |(at, _)| is_concerned(at)).map(|(_, stream)| stream)
+    }
+}
+
+impl Stream {
+    /// Takes in what the last wait has seen.
+    fn learn(&mut self) {
         let arrived_ns = match self.seen.take() {
             None => return,
             Some(Seen::Coming(at_ns)) => at_ns,
@@ -151,19 +196,13 @@ impl Predictor {
         self.in_vain = 0;
     }
 
-    fn accrue(&mut self, now_ns: u64) {
-        let period_ns = self.fit.as_ref().map_or(0.0, |fit| fit.period_ns);
-        self.account.accrue(now_ns, period_ns);
-    }
-
     /// What to do until the next arrival is due, or for good.
-    fn plan(&mut self, now_ns: u64, may_spin: bool) -> Plan {
-        self.accrue(now_ns);
+    fn plan(&mut self, now_ns: u64, may_spin: bool, account: &Account) -> Plan {
         self.window = None;
         if !may_spin {
             return Plan::SLEEP;
         }
-        let spend_ns = self.account.to_spend_ns();
+        let spend_ns = account.to_spend_ns();
         let fit = self.fit.as_ref().filter(|_| self.in_vain < IN_VAIN_MAX);
         let choice = fit.and_then(|fit| Some((fit, self.alarm.window(spend_ns)?)));
         self.window = choice.map(|(_, (_, window))| window);
@@ -174,7 +213,7 @@ impl Predictor {
             let at = |offset_ns: f64| due_ns.saturating_add_signed(offset_ns as i64);
             return Plan { sleep_until_ns: at(-window.lead_ns), spin_until_ns: at(window.tail_ns) };
         }
-        let spins = self.in_vain == 0 && self.habit.spins() && self.account.affords(SPIN_NS);
+        let spins = self.in_vain == 0 && self.habit.spins() && account.affords(SPIN_NS);
         if spins {
             Plan { sleep_until_ns: 0, spin_until_ns: now_ns + SPIN_NS }
         } else {
@@ -200,8 +239,7 @@ impl Predictor {
     }
 
     /// A spin has ended; `whole`: at the end of the window, if not earlier.
-    fn spun(&mut self, began_ns: u64, now_ns: u64, whole: bool, ended: Ended) {
-        self.account.spend(now_ns - began_ns);
+    fn spun(&mut self, now_ns: u64, whole: bool, ended: Ended) {
         match ended {
             Ended::Sample | Ended::SampleAtTime => {
                 self.seen = Some(Seen::Coming(now_ns));

@@ -32,6 +32,15 @@ pub(crate) trait Waiter {
     fn spin(&mut self, until_ns: u64) -> Ended;
     /// Whether a publisher could publish while we spin.
     fn may_spin(&self) -> bool;
+    /// How many streams of samples are to be told apart: at least 1, and the same as long as they are the
+    /// same.
+    fn streams(&self) -> usize {
+        1
+    }
+    /// Whether a sleep or spin that has found something has found a sample of this stream.
+    fn has_come(&self, _stream: usize) -> bool {
+        true
+    }
 }
 
 /// What somebody has learnt from waiting.

@@ -47,6 +47,8 @@ pub struct WaitSet {
     strategy: Strategy,
     /// What the wait under way, or the last one, reports.
     ready: Vec<Key>,
+    /// The subscribers, if they are few: what comes when is predicted for each.
+    streams: Vec<Key>,
     sweep: Sweep,
     /// The publisher that is to publish next, for all we know: the last one.
     last: Weak<Source>,
@@ -181,6 +183,7 @@ impl WaitSet {
             keys: 0,
             strategy: Strategy::default(),
             ready: Vec::new(),
+            streams: Vec::new(),
             sweep: Sweep::default(),
             last: Weak::new(),
             mark: fork::mark(),
@@ -290,6 +293,18 @@ impl WaitSet {
             None => self.words.push((word, bit)),
         }
         self.loose.push(number);
+        self.tell_apart();
+    }
+
+    /// The members have changed: what has been learnt of them is forgotten.
+    fn tell_apart(&mut self) {
+        let is_subscriber = |it: &&Member| matches!(it.what, Watched::Subscriber(_));
+        let subscribers = self.members.iter().flatten().filter(is_subscriber);
+        self.streams = subscribers.map(|it| it.key).take(STREAMS_MAX + 1).collect();
+        if self.streams.len() > STREAMS_MAX {
+            self.streams.clear();
+        }
+        self.strategy = Strategy::default();
     }
 
     fn forget(&mut self, number: u32) {
@@ -303,6 +318,7 @@ impl WaitSet {
         self.words.iter_mut().filter(|(at, _)| *at == word).for_each(|(_, mask)| *mask &= !bit);
         self.words.retain(|(_, mask)| *mask != 0);
         self.loose.retain(|at| *at != number);
+        self.tell_apart();
     }
 
     /// Whether anybody has told of news.
@@ -432,6 +448,9 @@ impl WaitSet {
     }
 }
 
+/// So many subscribers are predicted one by one. Each takes a fit, some µs, for each of its samples.
+const STREAMS_MAX: usize = 8;
+
 /// Waiting for any of its members.
 impl Waiter for WaitSet {
     fn is_ready(&mut self) -> bool {
@@ -495,6 +514,14 @@ impl Waiter for WaitSet {
     fn may_spin(&self) -> bool {
         let cpu = |source: Arc<Source>| source.head().cpu.load(Ordering::Relaxed);
         self.last.upgrade().is_none_or(|last| cpu(last) != wait::cpu())
+    }
+
+    fn streams(&self) -> usize {
+        self.streams.len().max(1)
+    }
+
+    fn has_come(&self, stream: usize) -> bool {
+        self.streams.get(stream).is_none_or(|key| self.ready.contains(key))
     }
 }
 

@@ -37,6 +37,7 @@ const PERIODIC: [Process; 6] = {
 const OTHERS: [Process; 4] = [Process::Jitter, Process::Poisson, Process::Bursts, Process::Silence];
 
 /// xorshift64*: Marsaglia, *Xorshift RNGs*, 2003; Vigna's multiplier.
+#[derive(Clone)]
 struct Random(u64);
 
 impl Random {
@@ -84,9 +85,12 @@ fn arrivals(process: Process, period_ns: f64, count: usize, random: &mut Random)
 }
 
 /// What is simulated besides the predictor.
+#[derive(Clone)]
 struct Machine {
     now_ns: u64,
     arrivals_ns: Vec<u64>,
+    /// The stream of each arrival.
+    streams: Vec<usize>,
     next: usize,
     random: Random,
     spun_ns: u64,
@@ -134,12 +138,24 @@ impl Waiter for Machine {
     fn may_spin(&self) -> bool {
         !self.shares_a_core
     }
+
+    fn streams(&self) -> usize {
+        1 + self.streams.iter().max().unwrap()
+    }
+
+    fn has_come(&self, stream: usize) -> bool {
+        let arrivals = self.arrivals_ns.iter().zip(&self.streams).skip(self.next);
+        let mut come = arrivals.take_while(|(at_ns, _)| **at_ns <= self.now_ns);
+        come.any(|(_, of)| *of == stream)
+    }
 }
 
 /// What came of it.
 struct Outcome {
     /// Of each sample that was waited for: how long after it came, or after the wait began.
     late_ns: Vec<u64>,
+    /// Which these are.
+    samples: Vec<usize>,
     /// At the end of each wait: time since the first, and what was spun.
     spun: Vec<(u64, u64)>,
 }
@@ -147,7 +163,7 @@ struct Outcome {
 /// Takes all samples, working on each for `work_ns`, and waiting for `limit_ns` at a time.
 fn simulate(machine: &mut Machine, permille: u16, work_ns: u64, limit_ns: u64) -> Outcome {
     let mut predictor = Predictor::new(permille);
-    let (mut late_ns, mut spun) = (Vec::new(), Vec::new());
+    let (mut late_ns, mut samples, mut spun) = (Vec::new(), Vec::new(), Vec::new());
     let first_ns = machine.now_ns;
     while let Some(arrives_ns) = machine.arrivals_ns.get(machine.next).copied() {
         if arrives_ns > machine.now_ns {
@@ -157,11 +173,12 @@ fn simulate(machine: &mut Machine, permille: u16, work_ns: u64, limit_ns: u64) -
                 continue;
             }
             late_ns.push(machine.now_ns - arrives_ns);
+            samples.push(machine.next);
         }
         machine.next += 1;
         machine.now_ns += work_ns;
     }
-    Outcome { late_ns, spun }
+    Outcome { late_ns, samples, spun }
 }
 
 fn machine(process: Process, period_ns: f64, count: usize, seed: u64) -> Machine {
@@ -170,6 +187,7 @@ fn machine(process: Process, period_ns: f64, count: usize, seed: u64) -> Machine
     let (shares_a_core, is_deaf) = (false, false);
     Machine {
         now_ns: 1_000_000_000,
+        streams: vec![0; arrivals_ns.len()],
         arrivals_ns,
         next: 0,
         random,
@@ -248,6 +266,33 @@ fn jitter_is_worth_it_too() {
         assert!(caught(Process::Missing, seed) > 94, "{}", caught(Process::Missing, seed));
         assert!(caught(Process::Silence, seed) > 93, "{}", caught(Process::Silence, seed));
         assert!(caught(Process::Poisson, seed) < 5, "{}", caught(Process::Poisson, seed));
+    }
+}
+
+/// An IMU at 500 Hz and detections at 30 Hz in one wait set: each is awaited awake.
+#[test]
+fn streams_of_different_periods_are_told_apart() {
+    for seed in [1, 3, 5] {
+        let mut both = machine(Process::Timer, 2e6, 3000, seed);
+        let slow = machine(Process::Timer, 1e9 / 30.0, 180, seed + 100);
+        let tell = |machine: &Machine, of| {
+            machine.arrivals_ns.iter().map(move |at_ns| (*at_ns, of)).collect::<Vec<_>>()
+        };
+        let mut merged = [tell(&both, 0), tell(&slow, 1)].concat();
+        merged.sort_unstable();
+        (both.arrivals_ns, both.streams) = merged.into_iter().unzip();
+        let as_one = Machine { streams: vec![0; both.streams.len()], ..both.clone() };
+        let caught = |mut machine: Machine, stream| {
+            let of = machine.streams.clone();
+            let outcome = simulate(&mut machine, 60, 50_000, NEVER);
+            assert!(never_later_than_asleep(&outcome) && within_budget(&outcome, 60));
+            let of = outcome.samples.iter().map(|at| of[*at]).collect::<Vec<_>>();
+            let its = || of.iter().zip(&outcome.late_ns).filter(|(of, _)| **of == stream);
+            its().filter(|(_, late_ns)| **late_ns == 0).count() * 100 / its().count()
+        };
+        let (fast, slow) = (caught(both.clone(), 0), caught(both, 1));
+        assert!(fast > 80 && slow > 80, "{fast} % at 500 Hz, {slow} % at 30 Hz");
+        assert!(caught(as_one, 0) < fast, "what is not told apart is no rhythm");
     }
 }
 
