@@ -1,6 +1,6 @@
 //! How often folders of like with like are called different, and whether unlike ones are.
 
-use myelin_bench_lab::compare::{Comparison, Figure, Side, compare};
+use myelin_bench_lab::compare::{Comparison, Side, compare};
 use myelin_bench_lab::stats::verdict::Kind;
 use myelin_bench_lab::summary;
 
@@ -58,8 +58,8 @@ fn found(pairs: u64, runs: u32) -> usize {
     let is_found = |comparison: &Comparison| {
         let worse = comparison.figures(|verdict| verdict == Some(Kind::Worse));
         assert_eq!(comparison.is_worse(), !worse.is_empty());
-        matches!(worse[..], [(cell, it)] if (&*cell.name.system, &*cell.name.tuning, it.figure)
-            == ("os.pipe", "tuned", Figure::P50)
+        matches!(worse[..], [(cell, it)] if (&*cell.name.system, &*cell.name.tuning, it.figure.name)
+            == ("os.pipe", "tuned", "p50_us")
             && it.interval.is_some_and(|[low, high]| low > 1.0 && low < 1.1 && high > 1.1))
     };
     (0..pairs).map(pair).filter(is_found).count()

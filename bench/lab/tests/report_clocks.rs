@@ -1,7 +1,7 @@
 //! What reports say of figures that cross the clocks of two hosts.
 
 use myelin_bench_kit::protocol::{Topology, Wait, Workload};
-use myelin_bench_lab::compare::{Figure, compare};
+use myelin_bench_lab::compare::compare;
 use myelin_bench_lab::report::{Format, Screen, terminal, write_all};
 use myelin_bench_lab::stats::verdict::Kind;
 use myelin_bench_lab::summary;
@@ -113,9 +113,9 @@ fn a_comparison_of_folders_heeds_the_clocks_of_both() {
         }
         let comparison = compare(&a, &b).unwrap();
         let figures = &comparison.cells[0].figures;
-        let p50 = figures.iter().find(|it| it.figure == Figure::P50).unwrap();
+        let p50 = figures.iter().find(|it| it.figure.name == "p50_us").unwrap();
         assert_eq!(p50.clock_error, Some(2.0 * error_us), "of both");
-        let cpu = figures.iter().find(|it| it.figure == Figure::Cpu).unwrap();
+        let cpu = figures.iter().find(|it| it.figure.name == "cpu_us_per_message").unwrap();
         assert_eq!(cpu.clock_error, None);
         p50.verdict
     };

@@ -1,7 +1,7 @@
 //! One meaning of better and worse: what a report says of two cells is what its advice goes by and
 //! what a comparison of folders says of the same runs; and of like with like none says anything.
 
-use myelin_bench_lab::compare::{Figure, Side, compare};
+use myelin_bench_lab::compare::{Side, compare};
 use myelin_bench_lab::report::write_all;
 use myelin_bench_lab::stats::verdict::Kind;
 use myelin_bench_lab::summary;
@@ -65,7 +65,7 @@ fn report_advice_and_comparison_say_the_same_of_the_same_runs() {
         let b = folder(&["default"], &|_, place| p50("tuned", place));
         let comparison = compare(&a, &b).unwrap();
         let figures = &comparison.cells[0].figures;
-        let found = figures.iter().find(|it| it.figure == Figure::P50).unwrap();
+        let found = figures.iter().find(|it| it.figure.name == "p50_us").unwrap();
         assert_eq!((found.verdict, comparison.comparisons), (Some(expected), 1));
 
         let text = report(&folder(&["default", "tuned"], &p50).analysis);

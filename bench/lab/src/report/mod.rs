@@ -20,6 +20,7 @@ pub(crate) mod host;
 pub(crate) mod html;
 mod lines;
 mod markdown;
+pub(crate) mod metrics;
 mod packed;
 pub(crate) mod palette;
 pub(crate) mod plots;

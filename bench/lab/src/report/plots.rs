@@ -6,6 +6,7 @@ use serde::Serialize;
 
 use super::course::{self, PlotCourse, Room};
 use super::fan::Fan;
+use super::metrics::memory_mb;
 use super::packed::{integers, logarithms};
 use super::palette::{Look, Palette};
 use super::sweep::{self, Sweep};
@@ -266,7 +267,7 @@ fn cell<'a>(entry: &Entry<'a>) -> PlotCell<'a> {
         even: logarithms(entry.detail.even_us.iter().copied().map(Some)),
         runs: runs.collect(),
         stages: entry.detail.stages.as_ref().map(stages),
-        memory: memory_mb(entry),
+        memory: memory_mb(entry).map(short),
         lost: entry.loss_percent().map(short),
         placements: placements
             .map(|placement| PlotPlacement {
@@ -290,11 +291,6 @@ fn stages(stages: &Stages) -> PlotStages {
         slow_messages: stages.slow_messages,
         parts: stages.parts.iter().map(part).collect(),
     }
-}
-
-/// No process is without memory: at zero nobody has looked.
-pub(super) fn memory_mb(entry: &Entry) -> Option<f64> {
-    (entry.cell.pss_bytes > 0).then(|| short(entry.cell.pss_bytes as f64 / 1e6))
 }
 
 /// Leaves out points that would lie within a fraction of a pixel of the one before, along both

@@ -7,7 +7,7 @@ use std::rc::Rc;
 use myelin_bench_kit::protocol::{Topology, Transport, Wait, Workload};
 
 use super::entry::traits;
-pub(super) use super::entry::{Entry, Kin, Manner, Metric, Traits};
+pub(super) use super::entry::{Entry, Kin, Latency, Manner, Traits};
 use super::fan::Fan;
 use super::verdicts::Verdicts;
 use super::{Wishes, words};
@@ -37,7 +37,7 @@ pub(super) struct Group<'a> {
     /// publishers, subscribers and topics; empty if it is the only one.
     pub point: String,
     pub workload: Workload,
-    pub metric: Metric,
+    pub metric: Latency,
     /// In plan order.
     pub entries: Vec<Entry<'a>>,
     /// Ascending.
@@ -135,7 +135,7 @@ impl<'a> Group<'a> {
         let cells = || indices.iter().map(|&index| &analysis.summary.cells[index]);
         let one_way = cells().all(|cell| cell.round_trip_us.is_none());
         let first = cells().next().expect("a group is made of at least one cell");
-        let metric = Metric::of(first.workload, one_way);
+        let metric = Latency::of(first.workload, one_way);
         let entries = indices.iter().map(|&index| Entry::new(analysis, index, metric)).collect();
         let mut payloads = distinct(cells().map(|cell| cell.params.payload_bytes));
         payloads.sort_unstable();

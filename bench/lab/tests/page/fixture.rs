@@ -1,7 +1,7 @@
 //! A results folder that was never measured: plausible, deterministic, with everything in it that
 //! a report must cope with. Whoever includes this file supplies `super::summary`.
 
-use myelin_bench_kit::protocol::{Topology, Touch, Transport, Wait, Workload};
+use myelin_bench_kit::protocol::{Topology, Transport, Wait, Workload};
 
 use super::summary::*;
 
@@ -122,17 +122,8 @@ impl Maker {
                 payload_bytes: payload,
                 rate_hz: rate,
                 wait: model.wait,
-                subscribers: 1,
-                touch: Touch::Stamps,
-                frame: None,
-                arrivals: None,
-                publishers: 1,
-                topics: 1,
-                reliability: None,
-                depth: None,
-                module: None,
+                ..Params::default()
             },
-            messages_asked: 0,
             duration_asked_s: 60.0,
             runs,
             samples,
@@ -142,11 +133,8 @@ impl Maker {
                 .then(|| Law::plain(median * 0.03, 0.2).distribution(samples)),
             wake_us: (model.wait == Wait::Block)
                 .then(|| Law::plain(median * 0.3, 0.2).distribution(samples)),
-            service_us: None,
             one_way_us: Some(Law::plain(median * 0.5, spread).distribution(samples)),
             throughput_per_s: rate.unwrap_or(1e6 / round_trip.mean),
-            taken_per_s: None,
-            lossless_per_s: None,
             cpu_us_per_message: median * 0.55,
             cpu_percent: if model.wait == Wait::Poll { 199.0 } else { 71.0 },
             rss_bytes: if model.floor { 4 << 20 } else { 23 << 20 },
@@ -156,15 +144,9 @@ impl Maker {
             involuntary_switches_per_s: 11.0,
             page_faults: if model.floor { 0.0 } else { 38.4 },
             startup_ms: if model.floor { 1.2 } else { 212.0 },
-            matched_us: None,
-            first_sample_us: None,
-            daemon_ms: None,
             sent: samples,
             received: samples - if invalid { 12 } else { 0 },
             lost: if invalid { 12 } else { 0 },
-            duplicates: 0,
-            out_of_order: 0,
-            corrupt: 0,
             valid: !invalid,
             invalid_reasons: match invalid {
                 true => vec![format!("run 2: 12 of 10000 messages never answered {HOSTILE}")],
@@ -172,29 +154,12 @@ impl Maker {
             },
             round_trip_p50_interval_us: interval(|run| run.p50_us),
             round_trip_p99_interval_us: interval(|run| run.p99_us),
-            round_trip_p999_interval_us: None,
             interval_level_percent: (points.len() == 5).then_some(93.75),
-            write_p50_interval_us: None,
-            one_way_p50_interval_us: None,
-            one_way_p99_interval_us: None,
-            one_way_p999_interval_us: None,
-            receiver_cpu_percent: None,
-            memcpy_us: None,
-            stream_copy_us: None,
-            repeats: None,
-            unsettled_runs: 0,
-            further_subscriber: None,
             placements: law.placements(samples),
-            lateness_us: None,
-            loan_us: None,
-            fill_us: None,
             processes: processes(model),
-            loopback_bytes_per_byte: 0.0,
-            loopback_packets_per_message: 0.0,
             observed: observed(model),
-            clock: None,
-            cuts: vec![],
             notes: vec![],
+            ..Cell::default()
         });
         let configuration = match model.floor {
             true => Default::default(),
