@@ -4,7 +4,7 @@ use std::path::Path;
 
 use myelin_bench_kit::protocol::{Reliability, Transport, Wait};
 use myelin_bench_lab::advise::choice::Budget;
-use myelin_bench_lab::report::{Wishes, write_for};
+use myelin_bench_lab::report::{Report, Wishes};
 use myelin_bench_lab::summary;
 use summary::{Analysis, Cell, Detail};
 
@@ -12,7 +12,7 @@ use summary::{Analysis, Cell, Detail};
 mod fixture;
 
 fn write(analysis: &Analysis, folder: &Path, budget: Budget) -> String {
-    write_for(analysis, folder, &Wishes { budget, ..Wishes::default() }).unwrap();
+    Report::new(analysis, &Wishes { budget, ..Wishes::default() }).write(folder).unwrap();
     std::fs::read_to_string(folder.join("report.md")).unwrap()
 }
 

@@ -2,7 +2,7 @@
 //! out, and follows the reader's weights.
 
 use myelin_bench_lab::input_error::Source;
-use myelin_bench_lab::report::{Format, Screen, Wishes, terminal_for, write_for};
+use myelin_bench_lab::report::{Format, Report, Screen, Wishes};
 use myelin_bench_lab::score::Weights;
 use myelin_bench_lab::summary;
 use summary::{Analysis, Cell};
@@ -17,7 +17,7 @@ fn markdown(analysis: &Analysis, weights: &str) -> String {
         text => Weights::parse(&Source::new("weights.toml", text)).unwrap(),
     };
     let folder = tempfile::tempdir().unwrap();
-    write_for(analysis, folder.path(), &Wishes { weights, ..Wishes::default() }).unwrap();
+    Report::new(analysis, &Wishes { weights, ..Wishes::default() }).write(folder.path()).unwrap();
     std::fs::read_to_string(folder.path().join("report.md")).unwrap()
 }
 
@@ -210,7 +210,7 @@ fn the_published_scores_stand_beside_ours() {
 #[test]
 fn the_page_has_scorecard_and_advice_as_sections_of_their_own() {
     let folder = tempfile::tempdir().unwrap();
-    write_for(&unlike(), folder.path(), &Wishes::default()).unwrap();
+    Report::new(&unlike(), &Wishes::default()).write(folder.path()).unwrap();
     let page = std::fs::read_to_string(folder.path().join("report.html")).unwrap();
     for section in ["<section id=\"scorecard\">", "<section id=\"advice\">"] {
         let (_, section) = page.split_once(section).unwrap_or_else(|| panic!("no {section}"));
@@ -223,7 +223,7 @@ fn the_page_has_scorecard_and_advice_as_sections_of_their_own() {
 #[test]
 fn a_terminal_shows_one_card_and_says_that_there_is_more() {
     let screen = Screen { width: 160, colour: false };
-    let text = terminal_for(&unlike(), Format::Table, screen, &Wishes::default());
+    let text = Report::new(&unlike(), &Wishes::default()).terminal(Format::Table, screen);
     let (_, card) = text.split_once("\nScorecard\n").unwrap();
     let card = &card[..card.find("\nAdvice\n").unwrap()];
     assert_eq!(card.matches("scores of 10 by weight").count(), 1, "{card}");

@@ -11,7 +11,7 @@ use clap::{Args, Subcommand, ValueEnum};
 use myelin_bench_lab::agent;
 use myelin_bench_lab::export::{self, export};
 use myelin_bench_lab::registry::Registry;
-use myelin_bench_lab::report::{self, Format, Screen};
+use myelin_bench_lab::report::{self, Format, Report, Screen};
 use myelin_bench_lab::scenario::{Scenario, Tuning};
 use myelin_bench_lab::session::{self, Request};
 use myelin_bench_lab::summary::Analysis;
@@ -231,7 +231,7 @@ fn report_earlier(
     let Ok(earlier) = session::read_earlier(directory) else {
         return Err(error);
     };
-    say(&report::terminal_for(&earlier, format, screen(), wishes));
+    say(&Report::new(&earlier, wishes).terminal(format, screen()));
     let folder = directory.display();
     eprintln!(
         "the tables are those of {folder}/summary.json; the report files were not made again"
@@ -290,8 +290,9 @@ fn report(
     format: Format,
     wishes: &report::Wishes,
 ) -> Result<()> {
-    let written = report::write_for(analysis, folder, wishes);
-    say(&report::terminal_for(analysis, format, screen(), wishes));
+    let report = Report::new(analysis, wishes);
+    let written = report.write(folder);
+    say(&report.terminal(format, screen()));
     written.context("the records are intact")?;
     say(&format!("report: {}\n", folder.join("report.html").display()));
     Ok(())

@@ -88,7 +88,8 @@ pub(super) fn family(cells: &mut [CellComparison], clock_step_ns: u64) -> usize 
                 let (chance, pair) = left.next().expect("a chance for each that was tested");
                 figure.p = chance.map(|chance| chance.p);
                 figure.p_adjusted = chance.map(|chance| chance.p_adjusted);
-                figure.verdict = pair.verdict(chance).map(|verdict| verdict.kind);
+                figure.verdict =
+                    pair.judged(chance, || figure.interval).map(|verdict| verdict.kind);
                 explain(figure, tested.len(), asked);
             }
             Some(reason) if reason.starts_with(TOO_FEW) => {

@@ -23,7 +23,6 @@ use super::table::{Table, TableCell, Tone, tables};
 use super::terminal::superscript;
 use super::validity::{Check, checks};
 use super::view::{Group, View};
-use super::{advice, scorecard};
 
 /// The whole file, with as much as there is room for.
 pub(super) fn render(view: &View) -> String {
@@ -64,7 +63,7 @@ fn with(view: &View, room: Room) -> String {
         sections => rows::sections(view, &palette),
         tunings => view.tunings(),
         families => plots::families(view, &palette),
-        extras => [scorecard::section(view), advice::section(view)].map(OnPage::new),
+        extras => [view.scorecard(), view.advice()].map(OnPage::new),
         has_courses => view.entries().any(|entry| entry.detail.course.is_some()),
         has_stages => view.entries().any(|entry| entry.detail.stages.is_some()),
         left_out => room.words(),

@@ -12,7 +12,6 @@ use super::terminal::superscript;
 use super::validity::{Level, checks};
 use super::view::{Entry, View};
 use super::words;
-use super::{advice, scorecard};
 use crate::stats::verdict::Kind;
 
 /// The whole file.
@@ -39,8 +38,8 @@ pub(super) fn render(view: &View) -> String {
         }
         text += &wide(&fan.entries);
     }
-    text += &scorecard::section(view).markdown();
-    text += &advice::section(view).markdown();
+    text += &view.scorecard().markdown();
+    text += &view.advice().markdown();
     text += &published::markdown(view);
     text += &format!("## How to repeat\n\n```sh\n{}\n```\n\n", summary.command);
     text += "## Host\n\n";

@@ -92,14 +92,19 @@ struct PartOnPage {
 }
 
 impl OnPage {
-    pub(super) fn new(section: Section) -> Self {
-        let Section { id, title, remark, parts } = section;
-        let part = |part: Part| PartOnPage {
-            title: part.title,
+    pub(super) fn new(section: &Section) -> Self {
+        let part = |part: &Part| PartOnPage {
+            title: part.title.clone(),
             is_folded: part.is_detail,
-            lines: part.lines,
+            lines: part.lines.clone(),
             tables: part.tables.iter().map(TableOnPage::new).collect(),
         };
-        Self { id, title, remark, parts: parts.into_iter().map(part).collect() }
+        let remark = section.remark.clone();
+        Self {
+            id: section.id,
+            title: section.title,
+            remark,
+            parts: section.parts.iter().map(part).collect(),
+        }
     }
 }

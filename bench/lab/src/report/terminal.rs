@@ -7,7 +7,6 @@ use super::repeats;
 use super::table::{Column, Row, Table, TableCell, Tone, tables};
 use super::validity::{Level, checks};
 use super::view::{Entry, View};
-use super::{advice, scorecard};
 use crate::stats::verdict::Kind;
 
 /// What the terminal is able to show.
@@ -50,8 +49,8 @@ pub(super) fn render(view: &View, screen: Screen) -> String {
         }
         text += &wide(&fan.entries, screen);
     }
-    text += &scorecard::section(view).terminal(screen);
-    text += &advice::section(view).terminal(screen);
+    text += &view.scorecard().terminal(screen);
+    text += &view.advice().terminal(screen);
     text += &verdicts(view, screen);
     text += &doubts(view, screen);
     text

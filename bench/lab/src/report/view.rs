@@ -1,6 +1,7 @@
 //! The analysis as a reader meets it: cells sorted into groups that may be compared, with the
 //! floor, the references and the payload sizes of each.
 
+use std::cell::OnceCell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
@@ -9,8 +10,9 @@ use myelin_bench_kit::protocol::{Topology, Transport, Wait, Workload};
 use super::entry::traits;
 pub(super) use super::entry::{Entry, Kin, Latency, Manner, Traits};
 use super::fan::Fan;
+use super::section::Section;
 use super::verdicts::Verdicts;
-use super::{Wishes, words};
+use super::{Wishes, advice, scorecard, words};
 use crate::stats::verdict::{Ratio, Verdict};
 use crate::summary::{Analysis, Cell, Params, Percentile, SystemInfo};
 
@@ -23,6 +25,8 @@ pub(super) struct View<'a> {
     pub fans: Vec<Fan<'a>>,
     /// Of all groups and fans.
     pub verdicts: Rc<Verdicts>,
+    scorecard: OnceCell<Section>,
+    advice: OnceCell<Section>,
 }
 
 /// Cells that differ in system, tuning and payload alone; of streams and images on one host in
@@ -51,7 +55,7 @@ pub(super) struct Group<'a> {
 }
 
 impl<'a> View<'a> {
-    pub(super) fn new(analysis: &'a Analysis) -> Self {
+    pub(super) fn new(analysis: &'a Analysis, wishes: Wishes) -> Self {
         let mut keyed: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
         let cells = &analysis.summary.cells;
         for index in 0..cells.len() {
@@ -74,7 +78,25 @@ impl<'a> View<'a> {
         for group in &mut groups {
             group.verdicts = verdicts.clone();
         }
-        Self { analysis, wishes: Wishes::default(), groups, fans, verdicts }
+        Self {
+            analysis,
+            wishes,
+            groups,
+            fans,
+            verdicts,
+            scorecard: OnceCell::new(),
+            advice: OnceCell::new(),
+        }
+    }
+
+    /// See [`scorecard`].
+    pub(super) fn scorecard(&self) -> &Section {
+        self.scorecard.get_or_init(|| scorecard::section(self))
+    }
+
+    /// See [`advice`].
+    pub(super) fn advice(&self) -> &Section {
+        self.advice.get_or_init(|| advice::section(self))
     }
 
     /// Whether anything goes one way: streams, images, floods, start-ups.
@@ -234,8 +256,8 @@ impl<'a> Group<'a> {
     pub(super) fn over_floor(&self, entry: &Entry) -> Option<OverFloor<'_, 'a>> {
         let cell = entry.cell;
         let floor = self.floor(&cell.tuning, cell.params.payload_bytes, entry.system.wait)?;
-        let pair = entry.pair(floor, Percentile::P50).filter(|_| !entry.system.floor)?;
-        Some(OverFloor { ratio: pair.ratio()?, floor })
+        let verdict = self.verdict(entry, floor).filter(|_| !entry.system.floor)?;
+        Some(OverFloor { ratio: verdict.ratio, floor })
     }
 
     /// The configurations under test with the lowest median at this payload, among those that wait
