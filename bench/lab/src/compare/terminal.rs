@@ -5,7 +5,7 @@ use super::environment::{Difference, Part};
 use super::judge::FigureComparison;
 use super::{CellComparison, CellName, Comparison, FolderInfo};
 use crate::report::Screen;
-use crate::report::table::{Column, Row, Table, TableCell, Tone};
+use crate::report::document::{Column, Row, Table, TableCell, Tone};
 use crate::report::terminal::{BOLD, DIM, GREEN, RED, YELLOW, print};
 use crate::report::words::{self, plural};
 use crate::stats::verdict::Kind;

@@ -2,8 +2,9 @@
 
 use myelin_bench_kit::protocol::Transport;
 
+use super::document::{Column, Row, Table, TableCell, Tone};
 use super::entry::{Entry, Latency, Traits, traits};
-use super::table::{Column, Row, Table, TableCell, Tone, absent};
+use super::table::absent;
 use super::validity;
 use super::view::{distinct, tuning_rank};
 use super::words;

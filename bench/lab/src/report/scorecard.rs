@@ -3,8 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use super::section::{Part, Section};
-use super::table::{Column, Row, Table, TableCell};
+use super::document::{Column, Part, Row, Section, Table, TableCell};
 use super::view::{Entry, Group, View, distinct};
 use super::words;
 use crate::score::{Card, Contender, Criterion, End, first_shares, swings};
@@ -123,6 +122,7 @@ impl<'a> Field<'a> {
             lines: [vec![verdict(card, &shares)], self.remarks(card)].concat(),
             tables: vec![scores(card, &shares), sensitivity(card)],
             is_detail,
+            ..Part::default()
         }
     }
 

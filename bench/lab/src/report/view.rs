@@ -7,10 +7,10 @@ use std::rc::Rc;
 
 use myelin_bench_kit::protocol::{Topology, Transport, Wait, Workload};
 
+use super::document::Section;
 use super::entry::traits;
 pub(super) use super::entry::{Entry, Kin, Latency, Manner, Traits};
 use super::fan::Fan;
-use super::section::Section;
 use super::verdicts::Verdicts;
 use super::{Wishes, advice, scorecard, words};
 use crate::stats::verdict::{Ratio, Verdict};

@@ -1,7 +1,7 @@
 //! The best configuration for each payload and rate: of all, and of each middleware.
 
-use super::super::section::Part;
-use super::super::table::{Row, Table, TableCell, Tone, absent};
+use super::super::document::{Part, Row, Table, TableCell, Tone};
+use super::super::table::absent;
 use super::super::view::{Entry, View, distinct};
 use super::super::words;
 use super::{Place, plain_columns};
@@ -31,7 +31,7 @@ pub(super) fn best(view: &View, places: &[Place]) -> Vec<Part> {
             rows: places.iter().map(|place| row(place)).collect(),
             notes: vec![],
         }],
-        is_detail: false,
+        ..Part::default()
     })
 }
 

@@ -8,8 +8,7 @@ mod gains;
 
 use std::path::Path;
 
-use super::section::{Part, Section};
-use super::table::Column;
+use super::document::{Column, Part, Section};
 use super::view::{Entry, Group, View, distinct};
 use super::{Error, words};
 use crate::advise::choice::{Budget, Candidate, Choice, NoChoice, choose};
