@@ -84,32 +84,31 @@ impl<'a> Entry<'a> {
         words::median(self.latency())
     }
 
-    /// The interval of the median over runs, where one is known.
+    /// The intervals over runs of p50, p99 and p99.9, where they are known.
+    pub(super) fn intervals(&self) -> [Option<[f64; 2]>; 3] {
+        let cell = self.cell;
+        match self.metric {
+            Latency::RoundTrip => [
+                cell.round_trip_p50_interval_us,
+                cell.round_trip_p99_interval_us,
+                cell.round_trip_p999_interval_us,
+            ],
+            Latency::OneWay => [
+                cell.one_way_p50_interval_us,
+                cell.one_way_p99_interval_us,
+                cell.one_way_p999_interval_us,
+            ],
+            Latency::Publish => [cell.write_p50_interval_us, None, None],
+            Latency::FirstSample => [None; 3],
+        }
+    }
+
     pub(super) fn p50_interval(&self) -> Option<[f64; 2]> {
-        match self.metric {
-            Latency::RoundTrip => self.cell.round_trip_p50_interval_us,
-            Latency::OneWay => self.cell.one_way_p50_interval_us,
-            Latency::Publish => self.cell.write_p50_interval_us,
-            Latency::FirstSample => None,
-        }
+        self.intervals()[0]
     }
 
-    /// As [`Entry::p50_interval`], of the 99th percentile.
     pub(super) fn p99_interval(&self) -> Option<[f64; 2]> {
-        match self.metric {
-            Latency::RoundTrip => self.cell.round_trip_p99_interval_us,
-            Latency::OneWay => self.cell.one_way_p99_interval_us,
-            Latency::Publish | Latency::FirstSample => None,
-        }
-    }
-
-    /// As [`Entry::p50_interval`], of the 99.9th percentile.
-    pub(super) fn p999_interval(&self) -> Option<[f64; 2]> {
-        match self.metric {
-            Latency::RoundTrip => self.cell.round_trip_p999_interval_us,
-            Latency::OneWay => self.cell.one_way_p999_interval_us,
-            Latency::Publish | Latency::FirstSample => None,
-        }
+        self.intervals()[1]
     }
 
     /// Why its latency may not be compared; `None` if it may.
@@ -216,22 +215,22 @@ impl<'a> Entry<'a> {
         found.fold([f64::INFINITY, 0.0], |[low, high], us| [low.min(us), high.max(us)])
     }
 
-    /// The median; of the round trips across cores, if placements are mixed.
-    pub(super) fn typical_p50(&self) -> Option<f64> {
-        let across = || self.cell.placements.iter().find(|placement| !placement.same_cpu);
+    /// The latency; of the messages across cores, if placements are mixed.
+    fn typical(&self) -> Option<&'a Distribution> {
+        let mut placements = self.cell.placements.iter();
         match self.is_mixed() {
-            true => across()?.p50(),
-            false => self.p50(),
+            true => placements.find(|placement| !placement.same_cpu)?.latency(),
+            false => self.latency(),
         }
     }
 
-    /// As [`Entry::typical_p50`], of the 99th percentile.
+    /// The median of [`Entry::typical`].
+    pub(super) fn typical_p50(&self) -> Option<f64> {
+        self.typical()?.p50
+    }
+
     pub(super) fn typical_p99(&self) -> Option<f64> {
-        let across = || self.cell.placements.iter().find(|placement| !placement.same_cpu);
-        match self.is_mixed() {
-            true => across()?.latency()?.p99,
-            false => self.latency()?.p99,
-        }
+        self.typical()?.p99
     }
 
     /// The name, with the placement that a floor is taken of.

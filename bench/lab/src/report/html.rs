@@ -62,7 +62,7 @@ fn with(view: &View, room: Room) -> String {
         latencies => rows::LATENCIES,
         sections => rows::sections(view, &palette),
         tunings => view.tunings(),
-        families => plots::families(view, &palette),
+        families => plots::families(&palette),
         extras => [view.scorecard(), view.advice()],
         has_courses => view.entries().any(|entry| entry.detail.course.is_some()),
         has_stages => view.entries().any(|entry| entry.detail.stages.is_some()),

@@ -592,59 +592,56 @@ impl Serialize for Compared {
 
 /// In the order of reports.
 pub static COMPARED: [Compared; 5] = [
-    Compared {
-        name: "p50_us",
-        words: "p50",
-        unit: "µs",
-        is_latency: true,
-        of: |run, across| run.latency(Percentile::P50, across),
-        // That of a flood is the depth of a queue.
-        is_of: |entry| entry.is_steady(),
-        immaterial: 0.0,
-    },
-    Compared {
-        name: "p99_us",
-        words: "p99",
-        unit: "µs",
-        is_latency: true,
-        of: |run, across| run.latency(Percentile::P99, across),
-        is_of: |entry| entry.is_steady(),
-        immaterial: 0.0,
-    },
+    latency("p50_us", "p50", |run, across| run.latency(Percentile::P50, across)),
+    latency("p99_us", "p99", |run, across| run.latency(Percentile::P99, across)),
     Compared {
         name: "first_sample_us",
         words: "first sample",
-        unit: "µs",
-        is_latency: false,
         of: |run, _| run.first_sample_us,
         is_of: |entry| is_startup(entry.cell),
-        immaterial: 0.0,
+        ..ANY
     },
     // Not per cent of a core: that is as much as there is back to back, however much is done with
-    // it, and falls where a rate is not reached.
+    // it, and falls where a rate is not reached. It means nothing where only the first message counts.
     Compared {
         name: "cpu_us_per_message",
         words: "CPU",
         unit: "µs for each message",
-        is_latency: false,
         of: |run, _| run.cpu_us_per_message,
-        // It means nothing where only the first message counts.
         is_of: |entry| !is_startup(entry.cell),
-        immaterial: 0.0,
+        ..ANY
     },
+    // Proportional memory shares out the pages of the C library and the like among all who map them,
+    // so it moves when other programs start and end: by 0.13 MB between ten sessions of two small
+    // processes on a busy machine.
     Compared {
         name: "pss_bytes",
         words: "memory",
         unit: "MB (PSS)",
-        is_latency: false,
         of: |run, _| run.pss_bytes.map(|bytes| bytes as f64),
-        is_of: |_| true,
-        // Proportional memory shares out the pages of the C library and the like among all who map
-        // them, so it moves when other programs start and end: by 0.13 MB between ten sessions of
-        // two small processes on a busy machine.
         immaterial: 500e3,
+        ..ANY
     },
 ];
+
+const ANY: Compared = Compared {
+    name: "",
+    words: "",
+    unit: "µs",
+    is_latency: false,
+    of: |_, _| None,
+    is_of: |_| true,
+    immaterial: 0.0,
+};
+
+/// Of cells whose latency says something; that of a flood is the depth of a queue.
+const fn latency(
+    name: &'static str,
+    words: &'static str,
+    of: fn(&RunPoint, bool) -> Option<f64>,
+) -> Compared {
+    Compared { name, words, is_latency: true, of, is_of: |entry| entry.is_steady(), ..ANY }
+}
 
 /// A figure that plots draw against a parameter.
 pub(super) struct Plotted {

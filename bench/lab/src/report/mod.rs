@@ -65,7 +65,7 @@ pub enum Format {
 
 /// What the reader of a report holds to be worth how much, and can spend.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Wishes {
+pub struct Options {
     /// Of the scorecard's criteria.
     pub weights: Weights,
     /// Of the configurations that are advised.
@@ -90,9 +90,9 @@ pub enum Error {
 pub struct Report<'a>(View<'a>);
 
 impl<'a> Report<'a> {
-    /// For a reader with wishes.
-    pub fn new(analysis: &'a Analysis, wishes: &Wishes) -> Self {
-        Report(View::new(analysis, *wishes))
+    /// With a reader's options.
+    pub fn new(analysis: &'a Analysis, options: &Options) -> Self {
+        Report(View::new(analysis, *options))
     }
 
     /// Writes every report file into the folder, each at once or not at all; the files to use what
@@ -135,12 +135,12 @@ impl<'a> Report<'a> {
     }
 }
 
-/// [`Report::write`] for a reader without wishes.
+/// [`Report::write`] without options.
 pub fn write_all(analysis: &Analysis, directory: &Path) -> Result<(), Error> {
-    Report::new(analysis, &Wishes::default()).write(directory)
+    Report::new(analysis, &Options::default()).write(directory)
 }
 
-/// [`Report::terminal`] for a reader without wishes.
+/// [`Report::terminal`] without options.
 pub fn terminal(analysis: &Analysis, format: Format, screen: Screen) -> String {
-    Report::new(analysis, &Wishes::default()).terminal(format, screen)
+    Report::new(analysis, &Options::default()).terminal(format, screen)
 }

@@ -3,6 +3,7 @@
 use myelin_bench_kit::protocol::Workload;
 use serde::Serialize;
 
+use super::document::TableCell;
 use super::fan::Fan;
 use super::metrics::{Metric, PAGE, PageColumn, Shows};
 use super::palette::Palette;
@@ -41,7 +42,7 @@ pub(super) struct Row {
     pub floor: bool,
     pub valid: bool,
     pub reasons: String,
-    pub figures: Vec<Figure>,
+    pub figures: Vec<TableCell>,
     /// The same cell by placement, if it is bimodal.
     pub placements: Vec<PlacementRow>,
 }
@@ -50,16 +51,7 @@ pub(super) struct Row {
 #[derive(Serialize)]
 pub(super) struct PlacementRow {
     pub label: String,
-    pub figures: Vec<Figure>,
-}
-
-/// A figure with what explains it.
-#[derive(Default, Serialize)]
-pub(super) struct Figure {
-    pub text: String,
-    /// In small type: the interval.
-    pub small: String,
-    pub title: String,
+    pub figures: Vec<TableCell>,
 }
 
 /// Headings and explanations of the first of [`Row::figures`], which [`PlacementRow::figures`] has, too.
@@ -171,9 +163,8 @@ impl Page<'_> {
     }
 }
 
-fn figures(entry: &Entry, has_one_way: bool) -> Vec<Figure> {
-    let intervals = [entry.p50_interval(), entry.p99_interval(), entry.p999_interval()];
-    let mut figures = latencies(entry.latency(), intervals);
+fn figures(entry: &Entry, has_one_way: bool) -> Vec<TableCell> {
+    let mut figures = latencies(entry.latency(), entry.intervals());
     if let Some(p50) = figures.first_mut().filter(|_| entry.latency().is_some()) {
         p50.small = entry.spread();
     }
@@ -181,37 +172,38 @@ fn figures(entry: &Entry, has_one_way: bool) -> Vec<Figure> {
     figures
 }
 
-fn figure(column: &PageColumn, entry: &Entry) -> Figure {
+fn figure(column: &PageColumn, entry: &Entry) -> TableCell {
     let cell = entry.cell;
     let (text, name) = match column.shows {
         Shows::Text(of) => (of(entry), ""),
         Shows::Metric(name) => (Metric::named(name).text(cell), name),
     };
-    let Some(text) = text else { return not_measured() };
+    let Some(text) = text else { return TableCell::default() };
     let p99 = match column.shows {
         Shows::Metric(name) => Metric::named(name).p99(cell),
         Shows::Text(_) => None,
     };
     // It ends at the other end than it begins, also of round trips.
     let clock = cell.clock.as_ref().filter(|_| name == "wake_us");
-    Figure {
-        text,
+    TableCell {
+        main: text,
         small: clock.map(|clock| words::plus_minus_us(clock.error_us)).unwrap_or_default(),
         title: match column.title {
             Some(of) => of(cell),
             None => p99.map(|p99| format!("p99 {} µs", words::us(p99))).unwrap_or_default(),
         },
+        ..TableCell::default()
     }
 }
 
 fn latencies(
     latency: Option<&Distribution>,
     [p50, p99, p999]: [Option<[f64; 2]>; 3],
-) -> Vec<Figure> {
+) -> Vec<TableCell> {
     let Some(latency) = latency else {
-        return std::iter::repeat_with(not_measured).take(LATENCIES).collect();
+        return std::iter::repeat_with(TableCell::default).take(LATENCIES).collect();
     };
-    let with = |figure: Figure, interval: Option<[f64; 2]>| Figure {
+    let with = |figure: TableCell, interval: Option<[f64; 2]>| TableCell {
         small: interval.map(words::interval_us).unwrap_or_default(),
         ..figure
     };
@@ -220,18 +212,10 @@ fn latencies(
         percentile(latency.p90),
         with(percentile(latency.p99), p99),
         with(percentile(latency.p999), p999),
-        plain(words::us(latency.max)),
+        percentile(Some(latency.max)),
     ]
 }
 
-fn percentile(value: Option<f64>) -> Figure {
-    plain(value.map_or_else(|| words::WITHHELD.to_owned(), words::us))
-}
-
-fn not_measured() -> Figure {
-    Figure::default()
-}
-
-fn plain(text: String) -> Figure {
-    Figure { text, ..Figure::default() }
+fn percentile(value: Option<f64>) -> TableCell {
+    TableCell { main: words::us_or_dash(value), ..TableCell::default() }
 }

@@ -12,14 +12,14 @@ use super::entry::traits;
 pub(super) use super::entry::{Entry, Kin, Latency, Manner, Traits};
 use super::fan::Fan;
 use super::verdicts::Verdicts;
-use super::{Wishes, advice, scorecard, words};
+use super::{Options, advice, scorecard, words};
 use crate::stats::verdict::{Ratio, Verdict};
 use crate::summary::{Analysis, Cell, Params, Percentile, SystemInfo};
 
 /// An analysis, sorted.
 pub(super) struct View<'a> {
     pub analysis: &'a Analysis,
-    pub wishes: Wishes,
+    pub options: Options,
     pub groups: Vec<Group<'a>>,
     /// What was published without an answer.
     pub fans: Vec<Fan<'a>>,
@@ -55,7 +55,7 @@ pub(super) struct Group<'a> {
 }
 
 impl<'a> View<'a> {
-    pub(super) fn new(analysis: &'a Analysis, wishes: Wishes) -> Self {
+    pub(super) fn new(analysis: &'a Analysis, options: Options) -> Self {
         let mut keyed: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
         let cells = &analysis.summary.cells;
         for index in 0..cells.len() {
@@ -80,7 +80,7 @@ impl<'a> View<'a> {
         }
         Self {
             analysis,
-            wishes,
+            options,
             groups,
             fans,
             verdicts,

@@ -4,14 +4,14 @@ use std::path::Path;
 
 use myelin_bench_kit::protocol::{Reliability, Transport, Wait};
 use myelin_bench_lab::advise::choice::Budget;
-use myelin_bench_lab::report::{Report, Wishes};
+use myelin_bench_lab::report::{Options, Report};
 use myelin_bench_lab::summary;
 
 use crate::page::fixture;
 use summary::{Analysis, Cell, Detail};
 
 fn write(analysis: &Analysis, folder: &Path, budget: Budget) -> String {
-    Report::new(analysis, &Wishes { budget, ..Wishes::default() }).write(folder).unwrap();
+    Report::new(analysis, &Options { budget, ..Options::default() }).write(folder).unwrap();
     std::fs::read_to_string(folder.join("report.md")).unwrap()
 }
 

@@ -2,7 +2,7 @@
 //! out, and follows the reader's weights.
 
 use myelin_bench_lab::input_error::Source;
-use myelin_bench_lab::report::{Format, Report, Screen, Wishes};
+use myelin_bench_lab::report::{Format, Options, Report, Screen};
 use myelin_bench_lab::score::Weights;
 use myelin_bench_lab::summary;
 
@@ -16,7 +16,7 @@ fn markdown(analysis: &Analysis, weights: &str) -> String {
         text => Weights::parse(&Source::new("weights.toml", text)).unwrap(),
     };
     let folder = tempfile::tempdir().unwrap();
-    Report::new(analysis, &Wishes { weights, ..Wishes::default() }).write(folder.path()).unwrap();
+    Report::new(analysis, &Options { weights, ..Options::default() }).write(folder.path()).unwrap();
     std::fs::read_to_string(folder.path().join("report.md")).unwrap()
 }
 
@@ -209,7 +209,7 @@ fn the_published_scores_stand_beside_ours() {
 #[test]
 fn the_page_has_scorecard_and_advice_as_sections_of_their_own() {
     let folder = tempfile::tempdir().unwrap();
-    Report::new(&unlike(), &Wishes::default()).write(folder.path()).unwrap();
+    Report::new(&unlike(), &Options::default()).write(folder.path()).unwrap();
     let page = std::fs::read_to_string(folder.path().join("report.html")).unwrap();
     for section in ["<section id=\"scorecard\">", "<section id=\"advice\">"] {
         let (_, section) = page.split_once(section).unwrap_or_else(|| panic!("no {section}"));
@@ -222,7 +222,7 @@ fn the_page_has_scorecard_and_advice_as_sections_of_their_own() {
 #[test]
 fn a_terminal_shows_one_card_and_says_that_there_is_more() {
     let screen = Screen { width: 160, colour: false };
-    let text = Report::new(&unlike(), &Wishes::default()).terminal(Format::Table, screen);
+    let text = Report::new(&unlike(), &Options::default()).terminal(Format::Table, screen);
     let (_, card) = text.split_once("\nScorecard\n").unwrap();
     let card = &card[..card.find("\nAdvice\n").unwrap()];
     assert_eq!(card.matches("scores of 10 by weight").count(), 1, "{card}");

@@ -9,9 +9,9 @@ use myelin_bench_lab::input_error::InputError;
 use myelin_bench_lab::report;
 use myelin_bench_lab::score::Weights;
 
-/// See [`report::Wishes`].
+/// See [`report::Options`].
 #[derive(Args)]
-pub struct Wishes {
+pub struct Options {
     /// Weights of the scorecard's criteria, a TOML file: memory, latency_stability, cpu,
     /// simplicity, start_up.
     #[arg(long, value_name = "FILE")]
@@ -24,11 +24,11 @@ pub struct Wishes {
     memory_budget: Option<f64>,
 }
 
-impl Wishes {
+impl Options {
     /// Reads the weights.
-    pub fn read(&self) -> Result<report::Wishes, InputError> {
+    pub fn read(&self) -> Result<report::Options, InputError> {
         let weights = self.weights.as_deref().map(Weights::load).transpose()?;
-        Ok(report::Wishes {
+        Ok(report::Options {
             weights: weights.unwrap_or_default(),
             budget: Budget {
                 cpu_percent: self.cpu_budget,
