@@ -77,7 +77,7 @@ pub struct SystemInfo {
 }
 
 /// One cell of the experiment, its runs pooled.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Cell {
     /// Name of the scenario.
     pub scenario: String,

@@ -11,13 +11,13 @@ use clap::{Args, Subcommand, ValueEnum};
 use myelin_bench_lab::agent;
 use myelin_bench_lab::export::{self, export};
 use myelin_bench_lab::registry::Registry;
-use myelin_bench_lab::report::{self, Format, Screen};
+use myelin_bench_lab::report::{self, Format, Report, Screen};
 use myelin_bench_lab::scenario::{Scenario, Tuning};
 use myelin_bench_lab::session::{self, Request};
 use myelin_bench_lab::summary::Analysis;
 
+use crate::options::Options;
 use crate::say;
-use crate::wishes::Wishes;
 
 /// The verbs of `myelin bench`.
 #[derive(Subcommand)]
@@ -39,7 +39,7 @@ pub enum Verb {
         #[command(flatten)]
         printing: Printing,
         #[command(flatten)]
-        wishes: Wishes,
+        options: Options,
         /// Open the page in a browser.
         #[arg(long)]
         open: bool,
@@ -106,7 +106,7 @@ pub struct Run {
     #[arg(long)]
     plain: bool,
     #[command(flatten)]
-    wishes: Wishes,
+    options: Options,
 }
 
 /// What `list` lists.
@@ -183,8 +183,8 @@ pub fn run(verb: Verb) -> Result<ExitCode> {
             }
             Ok(ExitCode::SUCCESS)
         }
-        Verb::Report { directory, printing, wishes, open } => {
-            report_again(&directory, printing.format(), &wishes.read()?, open)
+        Verb::Report { directory, printing, options, open } => {
+            report_again(&directory, printing.format(), &options.read()?, open)
         }
         Verb::Agent { folder } => {
             agent::run(folder)?;
@@ -202,14 +202,14 @@ pub fn run(verb: Verb) -> Result<ExitCode> {
 fn report_again(
     directory: &Path,
     format: Format,
-    wishes: &report::Wishes,
+    options: &report::Options,
     open: bool,
 ) -> Result<ExitCode> {
     let analysis = match session::read(directory) {
         Ok(analysis) => analysis,
-        Err(error) => return report_earlier(directory, format, wishes, error),
+        Err(error) => return report_earlier(directory, format, options, error),
     };
-    report(&analysis, directory, format, wishes)?;
+    report(&analysis, directory, format, options)?;
     if open {
         let page = directory.join("report.html");
         std::process::Command::new("xdg-open")
@@ -225,13 +225,13 @@ fn report_again(
 fn report_earlier(
     directory: &Path,
     format: Format,
-    wishes: &report::Wishes,
+    options: &report::Options,
     error: anyhow::Error,
 ) -> Result<ExitCode> {
     let Ok(earlier) = session::read_earlier(directory) else {
         return Err(error);
     };
-    say(&report::terminal_for(&earlier, format, screen(), wishes));
+    say(&Report::new(&earlier, options).terminal(format, screen()));
     let folder = directory.display();
     eprintln!(
         "the tables are those of {folder}/summary.json; the report files were not made again"
@@ -257,7 +257,7 @@ fn is_whole(analysis: &Analysis) -> bool {
 }
 
 fn run_scenarios(arguments: Run) -> Result<ExitCode> {
-    let wishes = arguments.wishes.read()?;
+    let options = arguments.options.read()?;
     let tunings = arguments.tuning.iter().map(|name| match name {
         TuningName::Default => Tuning::Default,
         TuningName::Tuned => Tuning::Tuned,
@@ -275,7 +275,7 @@ fn run_scenarios(arguments: Run) -> Result<ExitCode> {
         hosts: arguments.hosts.as_deref().map(str::parse).transpose()?,
         plain: arguments.plain,
     })?;
-    report(&finished.analysis, &finished.folder, arguments.printing.format(), &wishes)?;
+    report(&finished.analysis, &finished.folder, arguments.printing.format(), &options)?;
     if finished.interrupted {
         let folder = finished.folder.display();
         eprintln!("interrupted; go on with: myelin bench run --resume {folder}");
@@ -288,10 +288,11 @@ fn report(
     analysis: &Analysis,
     folder: &Path,
     format: Format,
-    wishes: &report::Wishes,
+    options: &report::Options,
 ) -> Result<()> {
-    let written = report::write_for(analysis, folder, wishes);
-    say(&report::terminal_for(analysis, format, screen(), wishes));
+    let report = Report::new(analysis, options);
+    let written = report.write(folder);
+    say(&report.terminal(format, screen()));
     written.context("the records are intact")?;
     say(&format!("report: {}\n", folder.join("report.html").display()));
     Ok(())

@@ -2,7 +2,7 @@
 
 mod bench;
 mod doctor;
-mod wishes;
+mod options;
 
 use std::io::Write;
 use std::process::ExitCode;

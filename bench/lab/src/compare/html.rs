@@ -6,12 +6,12 @@ use minijinja::context;
 use serde::Serialize;
 
 use super::environment::Part;
-use super::figures::{FIGURES, Figure};
 use super::judge::FigureComparison;
 use super::shift::ShiftPoint;
 use super::terminal::{full, note, probability};
 use super::{CellComparison, Comparison};
 use crate::report::html::{essentials, rendered};
+use crate::report::metrics::{COMPARED, Compared};
 use crate::report::plots::embedded;
 use crate::report::words;
 use crate::stats::verdict::Kind;
@@ -75,8 +75,8 @@ impl TableRow {
             |value: Option<f64>| value.map(|value| it.figure.text(value)).unwrap_or_default();
         Self {
             cell: comparison.label(cell),
-            figure: it.figure.words(),
-            unit: it.figure.unit(),
+            figure: it.figure.words,
+            unit: it.figure.unit,
             a: text(it.a),
             b: text(it.b),
             ratio: it.ratio.map(words::factor).unwrap_or_default(),
@@ -97,7 +97,7 @@ struct Data<'a> {
 
 #[derive(Serialize)]
 struct PlotFigure {
-    figure: Figure,
+    figure: &'static Compared,
     words: &'static str,
     unit: &'static str,
 }
@@ -112,7 +112,7 @@ struct PlotCell<'a> {
 /// A figure of a cell, as a sign and a line.
 #[derive(Serialize)]
 struct PlotRatio {
-    figure: Figure,
+    figure: &'static Compared,
     ratio: Option<f64>,
     interval: Option<[f64; 2]>,
     verdict: &'static str,
@@ -123,9 +123,10 @@ struct PlotRatio {
 }
 
 fn data(comparison: &Comparison) -> String {
-    let figure = |figure: Figure| PlotFigure { figure, words: figure.words(), unit: figure.unit() };
+    let figure =
+        |figure: &'static Compared| PlotFigure { figure, words: figure.words, unit: figure.unit };
     embedded(&Data {
-        figures: FIGURES.map(figure).into(),
+        figures: COMPARED.iter().map(figure).collect(),
         cells: comparison.cells.iter().map(|cell| plot_cell(comparison, cell)).collect(),
     })
 }

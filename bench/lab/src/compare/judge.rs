@@ -4,9 +4,9 @@
 
 use serde::Serialize;
 
-use super::figures::{FIGURES, Figure};
 use super::{CellComparison, CellName, shift};
 use crate::report::entry::Entry;
+use crate::report::metrics::{COMPARED, Compared};
 use crate::report::words;
 use crate::stats::bootstrap::of_medians;
 use crate::stats::permutation::runs_to_tell_any;
@@ -18,7 +18,7 @@ use crate::summary::{Cell, RunPoint};
 #[derive(Clone, Debug, Serialize)]
 pub struct FigureComparison {
     /// Which.
-    pub figure: Figure,
+    pub figure: &'static Compared,
     /// Median of the runs of A; null where none has it.
     pub a: Option<f64>,
     /// Median of the runs of B.
@@ -49,15 +49,15 @@ pub struct FigureComparison {
 /// Puts the figures of a cell side by side; [`family`] gives the verdicts.
 pub(super) fn cell(a: Entry, b: Entry) -> CellComparison {
     let placing = Placing::of(&a, &b);
-    let figures = FIGURES.into_iter().filter(|figure| figure.is_of(&a));
+    let figures = COMPARED.iter().filter(|figure| (figure.is_of)(&a));
     let figures = figures.map(|figure| {
-        let across = figure.is_latency() && placing.across;
+        let across = figure.is_latency && placing.across;
         let runs = [&a, &b].map(|entry| values(entry, figure, across));
         let too_few = || too_few(&runs, across);
         let reason = unusable(&a, &b, figure).or_else(too_few).or_else(|| no_ratio(&runs));
         let errors = [&a, &b].into_iter().filter_map(Entry::clock_error_us);
         let clock_error = errors.reduce(|one, other| one + other);
-        let clock_error = clock_error.filter(|_| figure.is_latency());
+        let clock_error = clock_error.filter(|_| figure.is_latency);
         FigureComparison { clock_error, ..side_by_side(figure, runs, reason) }
     });
     CellComparison {
@@ -88,7 +88,8 @@ pub(super) fn family(cells: &mut [CellComparison], clock_step_ns: u64) -> usize 
                 let (chance, pair) = left.next().expect("a chance for each that was tested");
                 figure.p = chance.map(|chance| chance.p);
                 figure.p_adjusted = chance.map(|chance| chance.p_adjusted);
-                figure.verdict = pair.verdict(chance).map(|verdict| verdict.kind);
+                figure.verdict =
+                    pair.judged(chance, || figure.interval).map(|verdict| verdict.kind);
                 explain(figure, tested.len(), asked);
             }
             Some(reason) if reason.starts_with(TOO_FEW) => {
@@ -145,7 +146,7 @@ fn are_apart(a: &[f64], b: &[f64]) -> bool {
 }
 
 fn side_by_side(
-    figure: Figure,
+    figure: &'static Compared,
     [runs_a, runs_b]: [Vec<f64>; 2],
     reason: Option<String>,
 ) -> FigureComparison {
@@ -183,18 +184,18 @@ fn runs<'a>(entry: &Entry<'a>) -> Vec<&'a RunPoint> {
     entry.detail.runs.iter().filter(|run| run.valid).collect()
 }
 
-fn values(entry: &Entry, figure: Figure, across: bool) -> Vec<f64> {
-    runs(entry).iter().filter_map(|run| figure.of(run, across)).collect()
+fn values(entry: &Entry, figure: &'static Compared, across: bool) -> Vec<f64> {
+    runs(entry).iter().filter_map(|run| (figure.of)(run, across)).collect()
 }
 
 /// Why a figure may not be compared, whatever its runs are.
-fn unusable(a: &Entry, b: &Entry, figure: Figure) -> Option<String> {
+fn unusable(a: &Entry, b: &Entry, figure: &Compared) -> Option<String> {
     let sides = [("A", a), ("B", b)];
     let invalid: Vec<_> = sides.iter().filter(|(_, it)| !it.cell.valid).map(|it| it.0).collect();
     if !invalid.is_empty() {
         return Some(format!("invalid in {}", invalid.join(" and ")));
     }
-    if !figure.is_latency() {
+    if !figure.is_latency {
         return None;
     }
     let short = sides.iter().find_map(|(name, entry)| {
@@ -204,10 +205,10 @@ fn unusable(a: &Entry, b: &Entry, figure: Figure) -> Option<String> {
     short.or_else(|| {
         let withheld = |(_, entry): &&(&str, &Entry)| {
             let runs = runs(entry);
-            runs.len() >= RUNS_MIN && runs.iter().all(|run| figure.of(run, false).is_none())
+            runs.len() >= RUNS_MIN && runs.iter().all(|run| (figure.of)(run, false).is_none())
         };
         let (name, _) = sides.iter().find(withheld)?;
-        let what = figure.words();
+        let what = figure.words;
         Some(format!("withheld: in {name}, fewer than ten messages of a run lie beyond its {what}"))
     })
 }

@@ -1,12 +1,11 @@
 //! Two results folders: another day, another machine, another version of a peer. What differs
 //! around them, then what differs in each cell, and whether that is more than chance.
 //!
-//! `matching` finds the cells that both have, `figures` what is compared of each, `judge` asks
+//! `matching` finds the cells that both have, `judge` compares what `report::metrics` lists and asks
 //! `stats::verdict`, `environment` says what else differs; `terminal` and `html` print.
 //! docs/compare.md says how to read it.
 
 mod environment;
-mod figures;
 mod html;
 mod judge;
 mod matching;
@@ -21,11 +20,11 @@ use serde::Serialize;
 
 use crate::input_error::InputError;
 use crate::plan::Plan;
-use crate::report::entry::{Entry, Metric};
+use crate::report::entry::{Entry, Latency};
+pub use crate::report::metrics::{COMPARED, Compared};
 use crate::session;
 use crate::summary::{Analysis, Params};
 pub use environment::{Difference, Part};
-pub use figures::{FIGURES, Figure};
 pub use html::page;
 pub use judge::FigureComparison;
 pub use shift::ShiftPoint;
@@ -138,7 +137,7 @@ pub struct CellComparison {
     pub no_longer_valid: bool,
     /// What to bear in mind: mixtures of placements that shifted.
     pub remarks: Vec<String>,
-    /// In the order of [`FIGURES`], those that the cell has.
+    /// In the order of [`COMPARED`], those that the cell has.
     pub figures: Vec<FigureComparison>,
     /// The latency of B less that of A by quantile.
     pub shift: Vec<ShiftPoint>,
@@ -226,7 +225,7 @@ fn side(path: &Path) -> Result<Side> {
 
 fn entry(analysis: &Analysis, place: usize) -> Entry<'_> {
     let cell = &analysis.summary.cells[place];
-    Entry::new(analysis, place, Metric::of(cell.workload, cell.round_trip_us.is_none()))
+    Entry::new(analysis, place, Latency::of(cell.workload, cell.round_trip_us.is_none()))
 }
 
 impl Comparison {

@@ -5,7 +5,7 @@ use super::environment::{Difference, Part};
 use super::judge::FigureComparison;
 use super::{CellComparison, CellName, Comparison, FolderInfo};
 use crate::report::Screen;
-use crate::report::table::{Column, Row, Table, TableCell, Tone};
+use crate::report::document::{Column, Row, Table, TableCell, Tone};
 use crate::report::terminal::{BOLD, DIM, GREEN, RED, YELLOW, print};
 use crate::report::words::{self, plural};
 use crate::stats::verdict::Kind;
@@ -201,7 +201,7 @@ fn table(caption: &str, comparison: &Comparison, figures: &[Found]) -> Table {
     let column = |head: &str| Column { group: String::new(), head: head.to_owned() };
     let mut notes: Vec<String> = Vec::new();
     let rows = figures.iter().map(|(cell, figure)| Row {
-        label: format!("{}  {}", comparison.label(cell), figure.figure.words()),
+        label: format!("{}  {}", comparison.label(cell), figure.figure.words),
         cells: cells(figure, note(cell, figure).map(|text| mark(&mut notes, text))),
     });
     let common = comparison.common().map(|common| format!(" ({common})")).unwrap_or_default();
@@ -215,7 +215,7 @@ fn table(caption: &str, comparison: &Comparison, figures: &[Found]) -> Table {
 
 /// What must be borne in mind of a figure.
 pub(super) fn note(cell: &CellComparison, figure: &FigureComparison) -> Option<String> {
-    let remarks = cell.remarks.iter().filter(|_| figure.figure.is_latency()).cloned();
+    let remarks = cell.remarks.iter().filter(|_| figure.figure.is_latency).cloned();
     let all: Vec<String> = remarks.chain(figure.reason.clone()).collect();
     (!all.is_empty()).then(|| all.join("; "))
 }

@@ -18,7 +18,7 @@ pub(crate) struct Entry<'a> {
     pub cell: &'a Cell,
     pub detail: &'a Detail,
     pub system: Traits<'a>,
-    metric: Metric,
+    metric: Latency,
     clock_step_us: f64,
 }
 
@@ -53,7 +53,7 @@ pub(super) enum Manner {
 
 /// What the latency columns of a group hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Metric {
+pub(crate) enum Latency {
     RoundTrip,
     OneWay,
     Publish,
@@ -62,7 +62,7 @@ pub(crate) enum Metric {
 }
 
 impl<'a> Entry<'a> {
-    pub(crate) fn new(analysis: &'a Analysis, index: usize, metric: Metric) -> Self {
+    pub(crate) fn new(analysis: &'a Analysis, index: usize, metric: Latency) -> Self {
         let cell = &analysis.summary.cells[index];
         let detail = analysis.details.get(index).unwrap_or(&NO_DETAIL);
         let system = traits(&analysis.summary.systems, cell);
@@ -73,10 +73,10 @@ impl<'a> Entry<'a> {
     /// The latency that the group compares.
     pub(super) fn latency(&self) -> Option<&'a Distribution> {
         match self.metric {
-            Metric::RoundTrip => self.cell.round_trip_us.as_ref(),
-            Metric::OneWay => self.cell.one_way_us.as_ref(),
-            Metric::Publish => self.cell.write_us.as_ref(),
-            Metric::FirstSample => self.cell.first_sample_us.as_ref(),
+            Latency::RoundTrip => self.cell.round_trip_us.as_ref(),
+            Latency::OneWay => self.cell.one_way_us.as_ref(),
+            Latency::Publish => self.cell.write_us.as_ref(),
+            Latency::FirstSample => self.cell.first_sample_us.as_ref(),
         }
     }
 
@@ -84,32 +84,31 @@ impl<'a> Entry<'a> {
         words::median(self.latency())
     }
 
-    /// The interval of the median over runs, where one is known.
+    /// The intervals over runs of p50, p99 and p99.9, where they are known.
+    pub(super) fn intervals(&self) -> [Option<[f64; 2]>; 3] {
+        let cell = self.cell;
+        match self.metric {
+            Latency::RoundTrip => [
+                cell.round_trip_p50_interval_us,
+                cell.round_trip_p99_interval_us,
+                cell.round_trip_p999_interval_us,
+            ],
+            Latency::OneWay => [
+                cell.one_way_p50_interval_us,
+                cell.one_way_p99_interval_us,
+                cell.one_way_p999_interval_us,
+            ],
+            Latency::Publish => [cell.write_p50_interval_us, None, None],
+            Latency::FirstSample => [None; 3],
+        }
+    }
+
     pub(super) fn p50_interval(&self) -> Option<[f64; 2]> {
-        match self.metric {
-            Metric::RoundTrip => self.cell.round_trip_p50_interval_us,
-            Metric::OneWay => self.cell.one_way_p50_interval_us,
-            Metric::Publish => self.cell.write_p50_interval_us,
-            Metric::FirstSample => None,
-        }
+        self.intervals()[0]
     }
 
-    /// As [`Entry::p50_interval`], of the 99th percentile.
     pub(super) fn p99_interval(&self) -> Option<[f64; 2]> {
-        match self.metric {
-            Metric::RoundTrip => self.cell.round_trip_p99_interval_us,
-            Metric::OneWay => self.cell.one_way_p99_interval_us,
-            Metric::Publish | Metric::FirstSample => None,
-        }
-    }
-
-    /// As [`Entry::p50_interval`], of the 99.9th percentile.
-    pub(super) fn p999_interval(&self) -> Option<[f64; 2]> {
-        match self.metric {
-            Metric::RoundTrip => self.cell.round_trip_p999_interval_us,
-            Metric::OneWay => self.cell.one_way_p999_interval_us,
-            Metric::Publish | Metric::FirstSample => None,
-        }
+        self.intervals()[1]
     }
 
     /// Why its latency may not be compared; `None` if it may.
@@ -117,7 +116,7 @@ impl<'a> Entry<'a> {
         match () {
             () if !self.cell.valid => Some("invalid"),
             () if self.short_of_rate().is_some() => Some("short of its rate"),
-            () if self.typical_p50().is_none() && self.metric != Metric::FirstSample => {
+            () if self.typical_p50().is_none() && self.metric != Latency::FirstSample => {
                 Some("withheld")
             }
             () => None,
@@ -143,7 +142,7 @@ impl<'a> Entry<'a> {
     pub(super) fn runs(&self, at: Percentile) -> Vec<f64> {
         let is_mixed = self.is_mixed();
         let latency = |run: &RunPoint| match (self.metric, at) {
-            (Metric::FirstSample, Percentile::P50) => run.first_sample_us,
+            (Latency::FirstSample, Percentile::P50) => run.first_sample_us,
             _ => run.latency(at, is_mixed),
         };
         self.detail.runs.iter().filter(|run| run.valid).filter_map(latency).collect()
@@ -157,7 +156,7 @@ impl<'a> Entry<'a> {
     /// How wrong the latency may be because its ends were stamped by two hosts' clocks; `None` of
     /// one clock, which whole round trips have.
     pub(crate) fn clock_error_us(&self) -> Option<f64> {
-        let crosses = self.metric == Metric::OneWay;
+        let crosses = self.metric == Latency::OneWay;
         self.cell.clock.as_ref().filter(|_| crosses).map(|clock| clock.error_us)
     }
 
@@ -216,22 +215,22 @@ impl<'a> Entry<'a> {
         found.fold([f64::INFINITY, 0.0], |[low, high], us| [low.min(us), high.max(us)])
     }
 
-    /// The median; of the round trips across cores, if placements are mixed.
-    pub(super) fn typical_p50(&self) -> Option<f64> {
-        let across = || self.cell.placements.iter().find(|placement| !placement.same_cpu);
+    /// The latency; of the messages across cores, if placements are mixed.
+    fn typical(&self) -> Option<&'a Distribution> {
+        let mut placements = self.cell.placements.iter();
         match self.is_mixed() {
-            true => across()?.p50(),
-            false => self.p50(),
+            true => placements.find(|placement| !placement.same_cpu)?.latency(),
+            false => self.latency(),
         }
     }
 
-    /// As [`Entry::typical_p50`], of the 99th percentile.
+    /// The median of [`Entry::typical`].
+    pub(super) fn typical_p50(&self) -> Option<f64> {
+        self.typical()?.p50
+    }
+
     pub(super) fn typical_p99(&self) -> Option<f64> {
-        let across = || self.cell.placements.iter().find(|placement| !placement.same_cpu);
-        match self.is_mixed() {
-            true => across()?.latency()?.p99,
-            false => self.latency()?.p99,
-        }
+        self.typical()?.p99
     }
 
     /// The name, with the placement that a floor is taken of.
@@ -285,10 +284,10 @@ impl<'a> Entry<'a> {
     pub(crate) fn name(&self) -> String {
         let payload = self.size();
         let fan = match self.metric {
-            Metric::Publish => {
+            Latency::Publish => {
                 format!(", {}", words::plural(self.cell.params.subscribers as usize, "subscriber"))
             }
-            Metric::RoundTrip | Metric::OneWay | Metric::FirstSample => String::new(),
+            Latency::RoundTrip | Latency::OneWay | Latency::FirstSample => String::new(),
         };
         format!("{}, {payload}{fan}, {}", self.system.label(), self.cell.tuning)
     }
@@ -334,34 +333,34 @@ impl Traits<'_> {
     }
 }
 
-impl Metric {
+impl Latency {
     /// What is compared of cells of this workload; `one_way` says that they have no round trips.
     pub(crate) fn of(workload: Workload, one_way: bool) -> Self {
         match workload {
-            Workload::Startup => Metric::FirstSample,
-            Workload::Publish => Metric::Publish,
-            _ if one_way => Metric::OneWay,
-            _ => Metric::RoundTrip,
+            Workload::Startup => Latency::FirstSample,
+            Workload::Publish => Latency::Publish,
+            _ if one_way => Latency::OneWay,
+            _ => Latency::RoundTrip,
         }
     }
 
     /// In words, as a heading.
     pub(super) fn words(self) -> &'static str {
         match self {
-            Metric::RoundTrip => "whole round trip",
-            Metric::OneWay => "one-way latency",
-            Metric::Publish => "publish call",
-            Metric::FirstSample => "from a process's start to its first sample",
+            Latency::RoundTrip => "whole round trip",
+            Latency::OneWay => "one-way latency",
+            Latency::Publish => "publish call",
+            Latency::FirstSample => "from a process's start to its first sample",
         }
     }
 
     /// What it is a figure of, in the plural.
     pub(super) fn noun(self) -> &'static str {
         match self {
-            Metric::RoundTrip => "round trips",
-            Metric::OneWay => "messages",
-            Metric::Publish => "publish calls",
-            Metric::FirstSample => "runs",
+            Latency::RoundTrip => "round trips",
+            Latency::OneWay => "messages",
+            Latency::Publish => "publish calls",
+            Latency::FirstSample => "runs",
         }
     }
 }

@@ -2,8 +2,9 @@
 
 use myelin_bench_kit::protocol::Transport;
 
-use super::entry::{Entry, Metric, Traits, traits};
-use super::table::{Column, Row, Table, TableCell, Tone, absent};
+use super::document::{Column, Row, Table, TableCell, Tone};
+use super::entry::{Entry, Latency, Traits, traits};
+use super::table::absent;
 use super::validity;
 use super::view::{distinct, tuning_rank};
 use super::words;
@@ -41,7 +42,7 @@ impl<'a> Fan<'a> {
         let first = cells().next().expect("a fan is made of at least one cell");
         // Subscribers are rows here.
         let params = Params { subscribers: 1, ..first.params.clone() };
-        let entry = |&index: &usize| Entry::new(analysis, index, Metric::Publish);
+        let entry = |&index: &usize| Entry::new(analysis, index, Latency::Publish);
         Self {
             id: format!("fan-{}", indices[0]),
             scenario: &first.scenario,

@@ -1,9 +1,10 @@
 //! Floods and start-ups as a reader meets them: a row for every configuration. What of a flood is
 //! read is how much goes through; the latency of its messages is the depth of a queue.
 
+use super::document::{Column, Row, Table, TableCell, Tone};
 use super::entry::Entry;
 use super::flow::{label, lost, ordered, plain};
-use super::table::{Column, Notes, Row, Table, TableCell, Tone, absent};
+use super::table::{Notes, absent};
 use super::validity;
 use super::view::Group;
 use super::words;

@@ -4,8 +4,9 @@
 
 use myelin_bench_kit::protocol::{Topology, Workload};
 
+use super::document::{Column, Row, Table, TableCell, Tone};
 use super::entry::Entry;
-use super::table::{Column, Notes, Row, Table, TableCell, Tone, absent, latency};
+use super::table::{Notes, absent, latency};
 use super::view::{Group, View, distinct, tuning_rank};
 use super::words;
 use crate::summary::{Cell, Distribution};

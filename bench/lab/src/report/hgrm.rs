@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 
 use hdrhistogram::Histogram;
 
-use super::entry::Metric;
+use super::entry::Latency;
 use crate::summary::{Analysis, Cell, Detail};
 
 /// Name, without its folder, and text of each file; cells without a latency have none.
@@ -32,10 +32,10 @@ fn render(cell: &Cell, detail: &Detail) -> String {
     for &(ns, count) in &detail.histogram {
         histogram.record_n(ns, count).expect("it grows as needed");
     }
-    let metric = Metric::of(cell.workload, cell.workload.is_one_way());
+    let metric = Latency::of(cell.workload, cell.workload.is_one_way());
     let mut text = format!("# {}, in µs: {}\n", metric.words(), detail.name);
     let negative = cell.clock.as_ref().map_or(0, |clock| clock.negative);
-    if negative > 0 && metric == Metric::OneWay {
+    if negative > 0 && metric == Latency::OneWay {
         text += &format!(
             "# {negative} values below zero count as 0: this format has no others. The clocks of the \
              two hosts are known to ± {:.1} alone\n",

@@ -8,22 +8,21 @@ use myelin_bench_kit::protocol::Workload;
 use serde::Serialize;
 
 use super::course::Room;
+use super::document::{Table, superscript};
 use super::fan::{self, Fan};
 use super::flow;
 use super::glance::{self, Glance};
 use super::host;
-use super::lines::{Line, lines};
+use super::lines::lines;
 use super::palette::Palette;
 use super::plots;
 use super::published::{self, comparisons};
 use super::rows;
-use super::section::OnPage;
 use super::sweep;
-use super::table::{Table, TableCell, Tone, tables};
-use super::terminal::superscript;
-use super::validity::{Check, checks};
+use super::table::tables;
+use super::validity::checks;
 use super::view::{Group, View};
-use super::{advice, scorecard};
+use super::words;
 
 /// The whole file, with as much as there is room for.
 pub(super) fn render(view: &View) -> String {
@@ -40,31 +39,31 @@ pub(super) fn render(view: &View) -> String {
 fn with(view: &View, room: Room) -> String {
     let summary = &view.analysis.summary;
     let palette = Palette::new(view);
+    let of_fan = |it: &Fan| Tables { title: it.title(), is_folded: false, tables: fan::tables(it) };
     let (headlines, further): (Vec<_>, Vec<_>) =
         lines(view).into_iter().partition(|line| line.headline);
-    let verdicts = |lines: &[Line]| lines.iter().map(VerdictItem::new).collect::<Vec<_>>();
     let answer = Glance::new(view);
     let context = context! {
         answer => glance::OnPage::new(&answer, &palette),
         title => view.scenarios().join(", "),
-        headlines => verdicts(&headlines),
-        further => verdicts(&further),
+        headlines,
+        further,
         promise => view.verdicts.promise(),
-        checks => checks(view).iter().map(CheckItem::new).collect::<Vec<_>>(),
+        checks => checks(view),
         glances => glances(view, |group| !group.workload.is_one_way()),
         flows => glances(view, |group| group.is_flow()),
         floods => glances(view, |group| group.workload == Workload::Flood),
         startups => glances(view, |group| group.workload == Workload::Startup),
         has_sweeps => !sweep::sweeps(view).is_empty(),
-        overviews => flow::overviews(view).iter().map(TableOnPage::new).collect::<Vec<_>>(),
+        overviews => flow::overviews(view),
         has_groups => view.groups.iter().any(Group::is_steady) || view.entries().next().is_none(),
-        fans => view.fans.iter().map(Tables::of_fan).collect::<Vec<_>>(),
+        fans => view.fans.iter().map(of_fan).collect::<Vec<_>>(),
         heads => rows::heads(view),
         latencies => rows::LATENCIES,
         sections => rows::sections(view, &palette),
         tunings => view.tunings(),
-        families => plots::families(view, &palette),
-        extras => [scorecard::section(view), advice::section(view)].map(OnPage::new),
+        families => plots::families(&palette),
+        extras => [view.scorecard(), view.advice()],
         has_courses => view.entries().any(|entry| entry.detail.course.is_some()),
         has_stages => view.entries().any(|entry| entry.detail.stages.is_some()),
         left_out => room.words(),
@@ -72,7 +71,8 @@ fn with(view: &View, room: Room) -> String {
         published_remark => published::REMARK,
         command => summary.command,
         host_rows => host::rows(&summary.host),
-        about => summary.systems.iter().map(About::new).collect::<Vec<_>>(),
+        systems => summary.systems,
+        waits => summary.systems.iter().map(|it| words::wait(it.wait)).collect::<Vec<_>>(),
         has_configurations => room < Room::NoConfigurations,
         configurations => match room < Room::NoConfigurations {
             true => configurations(view),
@@ -104,6 +104,7 @@ pub(crate) fn rendered(name: &str, template: &str, context: Value) -> String {
     environment.set_undefined_behavior(UndefinedBehavior::Strict);
     environment.set_trim_blocks(true);
     environment.set_lstrip_blocks(true);
+    environment.add_filter("superscript", superscript);
     for (name, text) in INCLUDED {
         environment.add_template(name, text).expect("templates are part of the program");
     }
@@ -118,7 +119,7 @@ fn glances(view: &View, are_wanted: fn(&Group) -> bool) -> Vec<Tables> {
         let kin: Vec<_> = wanted.iter().filter(|it| it.scenario == group.scenario).collect();
         let place = kin.iter().position(|it| it.id == group.id).unwrap_or_default();
         let is_folded = group.is_flow() && is_inner(place, kin.len());
-        Tables { is_folded, ..Tables::new(group) }
+        Tables { title: group.title(), is_folded, tables: tables(group) }
     };
     wanted.iter().map(glance).collect()
 }
@@ -128,163 +129,13 @@ fn is_inner(place: usize, number: usize) -> bool {
     number > MANY && place > 0 && place + 1 < number
 }
 
-/// A verdict, its parts apart so that the decisive one can be coloured.
-#[derive(Serialize)]
-struct VerdictItem {
-    kind: &'static str,
-    subject: String,
-    median: String,
-    finding: String,
-    reference: String,
-    rest: Vec<String>,
-}
-
-impl VerdictItem {
-    fn new(line: &Line) -> Self {
-        let outcome = line.outcome.as_ref();
-        Self {
-            kind: outcome.map_or("not compared", |outcome| outcome.verdict.words()),
-            subject: line.subject.clone(),
-            median: line.median.clone(),
-            finding: outcome.map(|outcome| outcome.finding.clone()).unwrap_or_default(),
-            reference: outcome.map(|outcome| outcome.reference.clone()).unwrap_or_default(),
-            rest: [&line.floor, &line.caution].into_iter().flatten().cloned().collect(),
-        }
-    }
-}
-
-#[derive(Serialize)]
-struct CheckItem {
-    level: &'static str,
-    title: &'static str,
-    finding: String,
-    particulars: Vec<String>,
-}
-
-impl CheckItem {
-    fn new(check: &Check) -> Self {
-        Self {
-            level: check.level.words(),
-            title: check.title,
-            finding: check.finding.clone(),
-            particulars: check.particulars.clone(),
-        }
-    }
-}
-
 /// The small tables of a group.
 #[derive(Serialize)]
 struct Tables {
     title: String,
     /// Whether a reader has to open it: one of many that differ in one parameter, not at its ends.
     is_folded: bool,
-    tables: Vec<TableOnPage>,
-}
-
-#[derive(Serialize)]
-pub(super) struct TableOnPage {
-    caption: String,
-    /// As of [`Tables`].
-    is_folded: bool,
-    /// Headings and how many columns each spans.
-    spans: Vec<(String, usize)>,
-    heads: Vec<String>,
-    rows: Vec<(String, Vec<CellOnPage>)>,
-    notes: Vec<(String, String)>,
-}
-
-#[derive(Serialize)]
-struct CellOnPage {
-    tone: &'static str,
-    main: String,
-    mark: String,
-    side: String,
-    small: String,
-    title: String,
-}
-
-impl Tables {
-    fn new(group: &Group) -> Self {
-        let mut tables: Vec<_> = tables(group).iter().map(TableOnPage::new).collect();
-        let number = tables.len();
-        for (place, table) in tables.iter_mut().enumerate() {
-            table.is_folded = group.is_flow() && is_inner(place, number);
-        }
-        Self { title: group.title(), is_folded: false, tables }
-    }
-
-    fn of_fan(fan: &Fan) -> Self {
-        let tables = fan::tables(fan);
-        Self {
-            title: fan.title(),
-            is_folded: false,
-            tables: tables.iter().map(TableOnPage::new).collect(),
-        }
-    }
-}
-
-impl TableOnPage {
-    pub(super) fn new(table: &Table) -> Self {
-        let mut spans: Vec<(String, usize)> = Vec::new();
-        for column in &table.columns {
-            match spans.last_mut().filter(|(heading, _)| *heading == column.group) {
-                Some((_, width)) => *width += 1,
-                None => spans.push((column.group.clone(), 1)),
-            }
-        }
-        let cells = |cells: &[TableCell]| cells.iter().map(CellOnPage::new).collect();
-        let notes = table.notes.iter().enumerate();
-        Self {
-            caption: table.caption.clone(),
-            is_folded: false,
-            spans,
-            heads: table.columns.iter().map(|column| column.head.clone()).collect(),
-            rows: table.rows.iter().map(|row| (row.label.clone(), cells(&row.cells))).collect(),
-            notes: notes.map(|(place, note)| (superscript(place + 1), note.clone())).collect(),
-        }
-    }
-}
-
-impl CellOnPage {
-    fn new(cell: &TableCell) -> Self {
-        Self {
-            tone: match cell.tone {
-                Tone::Plain => "plain",
-                Tone::Better => "better",
-                Tone::Worse => "worse",
-                Tone::Invalid => "invalid",
-                Tone::Faint => "faint",
-                Tone::Minor => "minor",
-            },
-            main: cell.main.clone(),
-            mark: cell.mark.map(superscript).unwrap_or_default(),
-            side: cell.side.clone(),
-            small: cell.small.clone(),
-            title: cell.title.clone(),
-        }
-    }
-}
-
-/// A system as it was found.
-#[derive(Serialize)]
-struct About {
-    name: String,
-    about: String,
-    version: String,
-    wait: &'static str,
-    missing: String,
-}
-
-impl About {
-    fn new(system: &crate::summary::SystemInfo) -> Self {
-        Self {
-            name: system.name.clone(),
-            about: system.about.clone(),
-            version: system.version.clone(),
-            wait: super::words::wait(system.wait),
-            missing: system.missing.clone().unwrap_or_default(),
-        }
-    }
+    tables: Vec<Table>,
 }
 
 /// Configuration files, each text once, with the cells that were given it.
@@ -327,7 +178,8 @@ const PAGE_BYTES_MAX: usize = 5_000_000;
 const TEMPLATE: &str = include_str!("assets/report.html");
 
 /// What the templates include, by the names it has there.
-const INCLUDED: [(&str, &str); 5] = [
+const INCLUDED: [(&str, &str); 6] = [
+    ("groups.html", include_str!("assets/groups.html")),
     ("glance.html", include_str!("assets/glance.html")),
     ("controls.html", include_str!("assets/controls.html")),
     ("plots.html", include_str!("assets/plots.html")),

@@ -1,10 +1,13 @@
 //! Verdicts as sentences: one for each comparison that a reader may want to quote.
 
+use serde::{Serialize, Serializer};
+
 use super::view::{Entry, Group, View, tuning_rank};
 use super::words;
 use crate::stats::verdict::{Kind, Verdict};
 
 /// One comparison in words.
+#[derive(Serialize)]
 pub(super) struct Line {
     /// `cyclonedds.iceoryx, 64 KiB, tuned`.
     pub subject: String,
@@ -21,7 +24,9 @@ pub(super) struct Line {
 }
 
 /// The end of a sentence.
+#[derive(Serialize)]
 pub(super) struct Outcome {
+    #[serde(serialize_with = "in_words")]
     pub verdict: Verdict,
     /// `1.4× [1.3, 1.5] lower than`.
     pub finding: String,
@@ -40,6 +45,10 @@ impl Line {
         }
         text
     }
+}
+
+fn in_words<S: Serializer>(verdict: &Verdict, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str(verdict.words())
 }
 
 /// Every sentence the analysis supports, the headlines of each group first.

@@ -1,18 +1,14 @@
 //! `report.md`: the report as a code host renders it. Without HTML, which some of them show as text.
 
-use super::fan;
-use super::flow;
+use super::document::{Part, Section, Table, TableCell, Tone, superscript};
 use super::glance::{self, Glance};
 use super::host;
 use super::lines::{Line, lines};
 use super::published;
-use super::repeats;
-use super::table::{Table, TableCell, Tone, tables};
-use super::terminal::superscript;
+use super::table::figures;
 use super::validity::{Level, checks};
-use super::view::{Entry, View};
+use super::view::View;
 use super::words;
-use super::{advice, scorecard};
 use crate::stats::verdict::Kind;
 
 /// The whole file.
@@ -22,25 +18,9 @@ pub(super) fn render(view: &View) -> String {
     text += &verdicts(view);
     text += &validity(view);
     text += "## Figures\n\nEvery latency is a whole round trip unless it says otherwise.\n\n";
-    for group in &view.groups {
-        text += &format!("### {}\n\n", escape(&group.title()));
-        for table in tables(group) {
-            text += &print(&table);
-        }
-        text += &wide(&group.entries);
-    }
-    for table in flow::overviews(view) {
-        text += &print(&table);
-    }
-    for fan in &view.fans {
-        text += &format!("### {}\n\n", escape(&fan.title()));
-        for table in fan::tables(fan) {
-            text += &print(&table);
-        }
-        text += &wide(&fan.entries);
-    }
-    text += &scorecard::section(view).markdown();
-    text += &advice::section(view).markdown();
+    text.extend(figures(view).iter().map(part));
+    text += &section(view.scorecard());
+    text += &section(view.advice());
     text += &published::markdown(view);
     text += &format!("## How to repeat\n\n```sh\n{}\n```\n\n", summary.command);
     text += "## Host\n\n";
@@ -49,9 +29,25 @@ pub(super) fn render(view: &View) -> String {
     text
 }
 
-/// Cells that were repeated up to the limit, below their tables.
-fn wide(entries: &[Entry]) -> String {
-    repeats::wide(entries).iter().map(|line| format!("{}\n\n", escape(line))).collect()
+/// Nothing without parts.
+fn section(section: &Section) -> String {
+    let parts: String = section.parts.iter().map(part).collect();
+    match parts.is_empty() {
+        true => parts,
+        false => format!("## {}\n\n{}\n\n{parts}", section.title, escape(&section.remark)),
+    }
+}
+
+fn part(part: &Part) -> String {
+    let mut text = String::new();
+    if !part.title.is_empty() {
+        text += &format!("### {}\n\n", escape(&part.title));
+    }
+    text.extend(part.lines.iter().map(|line| format!("- {}\n", escape(line))));
+    text += if part.lines.is_empty() { "" } else { "\n" };
+    text.extend(part.tables.iter().map(print));
+    text.extend(part.cautions.iter().map(|line| format!("{}\n\n", escape(line))));
+    text
 }
 
 fn verdicts(view: &View) -> String {

@@ -1,8 +1,7 @@
 //! Everything a person sees of a results folder.
 //!
-//! [`write_all`] makes the files `report.html`, `report.md`, `summary.csv`, `summary.json` and
-//! `hgrm/*.hgrm`;
-//! [`terminal`] makes a text. All of them show the same tables, verdicts and doubts: `view` sorts
+//! A [`Report`] makes the files `report.html`, `report.md`, `summary.csv`, `summary.json` and
+//! `hgrm/*.hgrm`, and a text for a terminal. All of them show the same tables, verdicts and doubts: `view` sorts
 //! the cells, `verdicts` compares them, `lines`, `validity` and `table` put it in words, and one module
 //! for each format prints.
 
@@ -10,6 +9,7 @@ mod advice;
 mod course;
 mod csv;
 mod ddsperf_format;
+pub(crate) mod document;
 pub(crate) mod entry;
 mod fan;
 mod flood;
@@ -20,6 +20,7 @@ pub(crate) mod host;
 pub(crate) mod html;
 mod lines;
 mod markdown;
+pub(crate) mod metrics;
 mod packed;
 pub(crate) mod palette;
 pub(crate) mod plots;
@@ -28,9 +29,8 @@ mod repeats;
 mod roundtrip_format;
 mod rows;
 mod scorecard;
-mod section;
 mod sweep;
-pub(crate) mod table;
+mod table;
 pub(crate) mod terminal;
 mod validity;
 mod verdicts;
@@ -65,7 +65,7 @@ pub enum Format {
 
 /// What the reader of a report holds to be worth how much, and can spend.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Wishes {
+pub struct Options {
     /// Of the scorecard's criteria.
     pub weights: Weights,
     /// Of the configurations that are advised.
@@ -86,56 +86,61 @@ pub enum Error {
     },
 }
 
-/// Writes every report file into the folder, each at once or not at all.
+/// The report of an analysis: cells sorted and compared with each other once, for all formats.
+pub struct Report<'a>(View<'a>);
+
+impl<'a> Report<'a> {
+    /// With a reader's options.
+    pub fn new(analysis: &'a Analysis, options: &Options) -> Self {
+        Report(View::new(analysis, *options))
+    }
+
+    /// Writes every report file into the folder, each at once or not at all; the files to use what
+    /// is advised go into the folder's `advice`.
+    pub fn write(&self, directory: &Path) -> Result<(), Error> {
+        let Report(view) = self;
+        let json = serde_json::to_string_pretty(&view.analysis.summary)
+            .expect("a summary has text keys and finite numbers")
+            + "\n";
+        let reports = [
+            ("summary.json", json),
+            ("summary.csv", csv::render(&view.analysis.summary)),
+            ("report.md", markdown::render(view)),
+            ("report.html", html::render(view)),
+        ];
+        let write = |path: PathBuf, text: &str| {
+            write_whole(&path, text.as_bytes()).map_err(|source| Error::Write { path, source })
+        };
+        for (name, text) in reports {
+            write(directory.join(name), &text)?;
+        }
+        let histograms = directory.join("hgrm");
+        fs::create_dir_all(&histograms)
+            .map_err(|source| Error::Write { path: histograms.clone(), source })?;
+        for (name, text) in hgrm::files(view.analysis) {
+            write(histograms.join(name), &text)?;
+        }
+        advice::write(view, &directory.join("advice"))
+    }
+
+    /// The figures as a text for a terminal.
+    pub fn terminal(&self, format: Format, screen: Screen) -> String {
+        let Report(view) = self;
+        match format {
+            Format::Glance => glance::render(&glance::Glance::new(view), screen),
+            Format::Table => terminal::render(view, screen),
+            Format::Roundtrip => roundtrip_format::render(view),
+            Format::Ddsperf => ddsperf_format::render(view),
+        }
+    }
+}
+
+/// [`Report::write`] without options.
 pub fn write_all(analysis: &Analysis, directory: &Path) -> Result<(), Error> {
-    write_for(analysis, directory, &Wishes::default())
+    Report::new(analysis, &Options::default()).write(directory)
 }
 
-/// As [`write_all`], for a reader with wishes; the files to use what is advised go into the
-/// folder's `advice`.
-pub fn write_for(analysis: &Analysis, directory: &Path, wishes: &Wishes) -> Result<(), Error> {
-    let view = View { wishes: *wishes, ..View::new(analysis) };
-    let json = serde_json::to_string_pretty(&analysis.summary)
-        .expect("a summary has text keys and finite numbers")
-        + "\n";
-    let reports = [
-        ("summary.json", json),
-        ("summary.csv", csv::render(&analysis.summary)),
-        ("report.md", markdown::render(&view)),
-        ("report.html", html::render(&view)),
-    ];
-    let write = |path: PathBuf, text: &str| {
-        write_whole(&path, text.as_bytes()).map_err(|source| Error::Write { path, source })
-    };
-    for (name, text) in reports {
-        write(directory.join(name), &text)?;
-    }
-    let histograms = directory.join("hgrm");
-    fs::create_dir_all(&histograms)
-        .map_err(|source| Error::Write { path: histograms.clone(), source })?;
-    for (name, text) in hgrm::files(analysis) {
-        write(histograms.join(name), &text)?;
-    }
-    advice::write(&view, &directory.join("advice"))
-}
-
-/// The figures as a text for a terminal.
+/// [`Report::terminal`] without options.
 pub fn terminal(analysis: &Analysis, format: Format, screen: Screen) -> String {
-    terminal_for(analysis, format, screen, &Wishes::default())
-}
-
-/// As [`terminal`], for a reader with wishes.
-pub fn terminal_for(
-    analysis: &Analysis,
-    format: Format,
-    screen: Screen,
-    wishes: &Wishes,
-) -> String {
-    let view = View { wishes: *wishes, ..View::new(analysis) };
-    match format {
-        Format::Glance => glance::render(&glance::Glance::new(&view), screen),
-        Format::Table => terminal::render(&view, screen),
-        Format::Roundtrip => roundtrip_format::render(&view),
-        Format::Ddsperf => ddsperf_format::render(&view),
-    }
+    Report::new(analysis, &Options::default()).terminal(format, screen)
 }

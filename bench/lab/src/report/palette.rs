@@ -5,15 +5,20 @@
 //! and dash. What the tables do not list comes after them: variants in the order of the page,
 //! families all in the last hue.
 
-use super::view::View;
+use serde::Serialize;
 
-/// How one system is drawn.
-#[derive(Clone, Debug, PartialEq, Eq)]
+use super::view::View;
+use super::words;
+
+/// How one system is drawn, as every plot shows it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(super) struct Look {
     pub name: String,
     pub floor: bool,
     /// Up to the first dot.
     pub family: String,
+    /// How it waits, unless it simply sleeps.
+    pub wait: &'static str,
     /// A CSS colour that suits light and dark.
     pub colour: String,
     /// A symbol by the name that Plot gives it.
@@ -32,15 +37,18 @@ pub(super) struct Palette {
 impl Palette {
     pub(super) fn new(view: &View) -> Self {
         let mut names: Vec<(&str, bool)> = Vec::new();
+        let mut waits = Vec::new();
         let listed = view.analysis.summary.systems.iter().map(|system| system.name.as_str());
         for name in listed.chain(view.entries().map(|entry| entry.system.name)) {
             let measured = view.entries().find(|entry| entry.system.name == name);
             if let Some(entry) = measured.filter(|_| names.iter().all(|(known, _)| *known != name))
             {
                 names.push((name, entry.system.floor));
+                waits.push(words::wait_remark(entry.system.wait));
             }
         }
-        Self { looks: looks(&names) }
+        let looks = looks(&names).into_iter().zip(waits);
+        Self { looks: looks.map(|(look, wait)| Look { wait, ..look }).collect() }
     }
 
     /// A CSS colour that suits light and dark.
@@ -84,6 +92,7 @@ fn looks(names: &[(&str, bool)]) -> Vec<Look> {
             name: name.to_owned(),
             floor,
             family: family.to_owned(),
+            wait: "",
             colour: hue.map_or_else(|| FLOOR.to_owned(), |hue| shade(hue - 1, place)),
             symbol,
             sign,

@@ -6,6 +6,7 @@ use serde::Serialize;
 
 use super::course::{self, PlotCourse, Room};
 use super::fan::Fan;
+use super::metrics::memory_mb;
 use super::packed::{integers, logarithms};
 use super::palette::{Look, Palette};
 use super::sweep::{self, Sweep};
@@ -16,7 +17,7 @@ use crate::summary::{CurvePoint, Distribution, StageMean, Stages};
 /// The document.
 #[derive(Serialize)]
 pub(super) struct Data<'a> {
-    systems: Vec<Drawn<'a>>,
+    systems: &'a [Look],
     groups: Vec<PlotGroup<'a>>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     sweeps: Vec<Sweep<'a>>,
@@ -24,38 +25,6 @@ pub(super) struct Data<'a> {
     fans: Vec<PlotFan<'a>>,
     /// By the index of the cell.
     courses: BTreeMap<usize, PlotCourse<'a>>,
-}
-
-/// A system as every plot shows it; see [`Look`].
-#[derive(Serialize)]
-pub(super) struct Drawn<'a> {
-    name: &'a str,
-    floor: bool,
-    family: &'a str,
-    /// How it waits, unless it simply sleeps.
-    wait: &'static str,
-    colour: &'a str,
-    symbol: &'static str,
-    sign: &'static str,
-    dash: &'static str,
-}
-
-/// Every system that was measured.
-pub(super) fn drawn<'a>(view: &View<'a>, palette: &'a Palette) -> Vec<Drawn<'a>> {
-    let one = |look: &'a Look| {
-        let entry = view.entries().find(|entry| entry.system.name == look.name)?;
-        Some(Drawn {
-            name: &look.name,
-            floor: look.floor,
-            family: &look.family,
-            wait: words::wait_remark(entry.system.wait),
-            colour: &look.colour,
-            symbol: look.symbol,
-            sign: look.sign,
-            dash: look.dash,
-        })
-    };
-    palette.looks().iter().filter_map(one).collect()
 }
 
 #[derive(Serialize)]
@@ -164,16 +133,13 @@ struct PlotPlacement {
     p99: Option<f64>,
 }
 
-/// The same by family, in the order of the first of each.
-pub(super) fn families<'a>(
-    view: &View<'a>,
-    palette: &'a Palette,
-) -> Vec<(&'a str, Vec<Drawn<'a>>)> {
-    let mut families: Vec<(&str, Vec<Drawn>)> = Vec::new();
-    for system in drawn(view, palette) {
-        match families.iter_mut().find(|(name, _)| *name == system.family) {
-            Some((_, members)) => members.push(system),
-            None => families.push((system.family, vec![system])),
+/// Every system that was measured, by family, in the order of the first of each.
+pub(super) fn families(palette: &Palette) -> Vec<(&str, Vec<&Look>)> {
+    let mut families: Vec<(&str, Vec<&Look>)> = Vec::new();
+    for look in palette.looks() {
+        match families.iter_mut().find(|(name, _)| *name == look.family) {
+            Some((_, members)) => members.push(look),
+            None => families.push((&look.family, vec![look])),
         }
     }
     families
@@ -184,7 +150,7 @@ pub(super) fn json(view: &View, palette: &Palette, room: Room) -> String {
     let sweeps = sweep::sweeps(view);
     let groups = view.groups.iter().enumerate().filter(|(_, group)| group.is_steady());
     let data = Data {
-        systems: drawn(view, palette),
+        systems: palette.looks(),
         groups: groups.map(|(place, it)| group(it, place, &sweeps)).collect(),
         sweeps,
         fans: view.fans.iter().map(fan).collect(),
@@ -266,7 +232,7 @@ fn cell<'a>(entry: &Entry<'a>) -> PlotCell<'a> {
         even: logarithms(entry.detail.even_us.iter().copied().map(Some)),
         runs: runs.collect(),
         stages: entry.detail.stages.as_ref().map(stages),
-        memory: memory_mb(entry),
+        memory: memory_mb(entry).map(short),
         lost: entry.loss_percent().map(short),
         placements: placements
             .map(|placement| PlotPlacement {
@@ -290,11 +256,6 @@ fn stages(stages: &Stages) -> PlotStages {
         slow_messages: stages.slow_messages,
         parts: stages.parts.iter().map(part).collect(),
     }
-}
-
-/// No process is without memory: at zero nobody has looked.
-pub(super) fn memory_mb(entry: &Entry) -> Option<f64> {
-    (entry.cell.pss_bytes > 0).then(|| short(entry.cell.pss_bytes as f64 / 1e6))
 }
 
 /// Leaves out points that would lie within a fraction of a pixel of the one before, along both

@@ -3,10 +3,12 @@
 use myelin_bench_kit::protocol::Workload;
 use serde::Serialize;
 
+use super::document::TableCell;
 use super::fan::Fan;
+use super::metrics::{Metric, PAGE, PageColumn, Shows};
 use super::palette::Palette;
 use super::validity;
-use super::view::{Entry, Group, Metric, View, tuning_rank};
+use super::view::{Entry, Group, Latency, View, tuning_rank};
 use super::words;
 use crate::summary::{Distribution, Placement};
 
@@ -40,7 +42,7 @@ pub(super) struct Row {
     pub floor: bool,
     pub valid: bool,
     pub reasons: String,
-    pub figures: Vec<Figure>,
+    pub figures: Vec<TableCell>,
     /// The same cell by placement, if it is bimodal.
     pub placements: Vec<PlacementRow>,
 }
@@ -49,65 +51,26 @@ pub(super) struct Row {
 #[derive(Serialize)]
 pub(super) struct PlacementRow {
     pub label: String,
-    pub figures: Vec<Figure>,
+    pub figures: Vec<TableCell>,
 }
 
-/// A figure with what explains it.
-#[derive(Default, Serialize)]
-pub(super) struct Figure {
-    pub text: String,
-    /// In small type: the interval.
-    pub small: String,
-    pub title: String,
-}
-
-/// Headings and explanations of [`Row::figures`].
-const HEADS: &[(&str, &str)] = &[
+/// Headings and explanations of the first of [`Row::figures`], which [`PlacementRow::figures`] has, too.
+const LATENCY_HEADS: [(&str, &str); 5] = [
     ("p50 µs", "median, and its interval over runs, of at least 93.75 %"),
     ("p90 µs", "90th percentile"),
     ("p99 µs", "99th percentile, and its interval over runs, of at least 93.75 %"),
     ("p99.9 µs", "99.9th percentile, and its interval over runs, of at least 93.75 %"),
     ("max µs", "largest"),
-    (
-        "write µs",
-        "write access: the publish call of ping, with loan and fill unless they stand apart; median",
-    ),
-    ("read µs", "read access: the take of ping, or of a stream's receiver; median"),
-    ("wake µs", "from the end of publish until the one who waits for it runs; median"),
-    ("per second", "round trips, publish calls or messages taken a second, or the rate reached"),
-    ("lost", "messages never answered, or never taken"),
-    ("CPU µs/msg", "CPU of ping, pong and daemons for each message"),
-    ("switches/s", "voluntary context switches a second, all threads"),
-    ("faults", "page faults while measuring"),
-    ("PSS", "memory of ping, pong and daemons, shared pages counted once; tuned locks all of it"),
-    ("shared", "shared segments mapped, each counted once"),
-    ("start ms", "from the start of the later process until both directions matched"),
-    ("runs × n", "runs, and figures in each of them"),
-];
-
-/// What goes one way has beyond [`HEADS`].
-const FLOW_HEADS: &[(&str, &str)] = &[
-    (
-        "naive p99.9 µs",
-        "from the stamp instead of the time the message was due: what a publisher that is held up \
-         does not show; of streams with a rate",
-    ),
-    ("late p99 µs", "behind the schedule when the loan is asked for; 99th percentile"),
-    ("late µs", "behind the schedule when the loan is asked for; median"),
-    ("loan µs", "getting the loan, before the stamp; median"),
-    ("fill µs", "filling it, before the stamp; median"),
-    ("memcpy µs", "the receiver's memcpy of the frame, after it was taken; median"),
-    ("streaming µs", "the receiver's streaming copy of the frame, after memcpy; median"),
-    ("CPU %", "of a core: ping, pong and daemons, from the first measured message to the last"),
-    ("receiver %", "of a core: the receiving process alone, its copies included"),
-    ("lost %", "of the messages that were to be taken"),
-    ("QoS, depth", "what the system was set to: reliability, and messages kept for one who lags"),
 ];
 
 /// The headings of a report.
 pub(super) fn heads(view: &View) -> Vec<(&'static str, &'static str)> {
-    let more: &[_] = if view.has_one_way() { FLOW_HEADS } else { &[] };
-    HEADS.iter().chain(more).copied().collect()
+    let further = columns(view.has_one_way()).map(|column| (column.head, column.about));
+    LATENCY_HEADS.into_iter().chain(further).collect()
+}
+
+fn columns(has_one_way: bool) -> impl Iterator<Item = &'static PageColumn> {
+    PAGE.iter().filter(move |column| has_one_way || !column.is_one_way)
 }
 
 /// The sections of a report.
@@ -124,7 +87,7 @@ struct Page<'a> {
 }
 
 /// How many of [`Row::figures`] are latencies, which [`PlacementRow::figures`] has too.
-pub(super) const LATENCIES: usize = 5;
+pub(super) const LATENCIES: usize = LATENCY_HEADS.len();
 
 impl Page<'_> {
     /// The section of a group.
@@ -170,7 +133,7 @@ impl Page<'_> {
         Section {
             id: fan.id.clone(),
             title: fan.title(),
-            metric: Metric::Publish.words(),
+            metric: Latency::Publish.words(),
             bodies: fan.points().map(body).collect(),
         }
     }
@@ -200,86 +163,47 @@ impl Page<'_> {
     }
 }
 
-fn figures(entry: &Entry, has_one_way: bool) -> Vec<Figure> {
-    let cell = entry.cell;
-    let intervals = [entry.p50_interval(), entry.p99_interval(), entry.p999_interval()];
-    let mut figures = latencies(entry.latency(), intervals);
+fn figures(entry: &Entry, has_one_way: bool) -> Vec<TableCell> {
+    let mut figures = latencies(entry.latency(), entry.intervals());
     if let Some(p50) = figures.first_mut().filter(|_| entry.latency().is_some()) {
         p50.small = entry.spread();
     }
-    // It ends at the other end than it begins, also of round trips.
-    let crossing = |figure: Figure| match &cell.clock {
-        Some(clock) if !figure.text.is_empty() => {
-            Figure { small: words::plus_minus_us(clock.error_us), ..figure }
-        }
-        _ => figure,
-    };
-    figures.extend([
-        access(cell.write_us.as_ref()),
-        access(cell.read_us.as_ref()),
-        crossing(access(cell.wake_us.as_ref())),
-        plain(words::amount(cell.throughput_per_s)),
-        Figure {
-            title: format!(
-                "sent {}, duplicates {}, out of order {}, corrupt {}",
-                cell.sent, cell.duplicates, cell.out_of_order, cell.corrupt
-            ),
-            ..plain(words::count(cell.lost))
-        },
-        Figure {
-            title: format!("{} % of a core", words::cpu_percent(cell.cpu_percent)),
-            ..plain(words::us(cell.cpu_us_per_message))
-        },
-        Figure {
-            title: format!("and {:.0} involuntary", cell.involuntary_switches_per_s),
-            ..plain(words::amount(cell.voluntary_switches_per_s))
-        },
-        plain(words::amount(cell.page_faults)),
-        Figure {
-            title: format!("RSS, shared pages counted for each: {}", words::bytes(cell.rss_bytes)),
-            ..plain(words::bytes(cell.pss_bytes))
-        },
-        plain(words::bytes(cell.shared_bytes)),
-        plain(words::amount(cell.startup_ms)),
-        plain(format!("{} × {}", cell.runs, words::count(per_run(cell.samples, cell.runs)))),
-    ]);
-    if has_one_way {
-        figures.extend(flow_figures(entry));
-    }
+    figures.extend(columns(has_one_way).map(|column| figure(column, entry)));
     figures
 }
 
-fn flow_figures(entry: &Entry) -> [Figure; FLOW_HEADS.len()] {
+fn figure(column: &PageColumn, entry: &Entry) -> TableCell {
     let cell = entry.cell;
-    let late = cell.lateness_us;
-    let percent = |percent: Option<f64>| {
-        percent.map_or_else(not_measured, |percent| plain(words::cpu_percent(percent)))
+    let (text, name) = match column.shows {
+        Shows::Text(of) => (of(entry), ""),
+        Shows::Metric(name) => (Metric::named(name).text(cell), name),
     };
-    let has_rate = cell.workload == Workload::Stream && cell.params.rate_hz.is_some();
-    let naive = cell.service_us.filter(|_| has_rate);
-    [
-        naive.map_or_else(not_measured, |naive| percentile(naive.p999)),
-        late.map_or_else(not_measured, |late| percentile(late.p99)),
-        access(late.as_ref()),
-        access(cell.loan_us.as_ref()),
-        access(cell.fill_us.as_ref()),
-        access(cell.memcpy_us.as_ref()),
-        access(cell.stream_copy_us.as_ref()),
-        percent(Some(cell.cpu_percent)),
-        percent(cell.receiver_cpu_percent),
-        entry.loss_percent().map_or_else(not_measured, |share| plain(words::percent(share))),
-        plain(words::qos(&cell.params)),
-    ]
+    let Some(text) = text else { return TableCell::default() };
+    let p99 = match column.shows {
+        Shows::Metric(name) => Metric::named(name).p99(cell),
+        Shows::Text(_) => None,
+    };
+    // It ends at the other end than it begins, also of round trips.
+    let clock = cell.clock.as_ref().filter(|_| name == "wake_us");
+    TableCell {
+        main: text,
+        small: clock.map(|clock| words::plus_minus_us(clock.error_us)).unwrap_or_default(),
+        title: match column.title {
+            Some(of) => of(cell),
+            None => p99.map(|p99| format!("p99 {} µs", words::us(p99))).unwrap_or_default(),
+        },
+        ..TableCell::default()
+    }
 }
 
 fn latencies(
     latency: Option<&Distribution>,
     [p50, p99, p999]: [Option<[f64; 2]>; 3],
-) -> Vec<Figure> {
+) -> Vec<TableCell> {
     let Some(latency) = latency else {
-        return std::iter::repeat_with(not_measured).take(LATENCIES).collect();
+        return std::iter::repeat_with(TableCell::default).take(LATENCIES).collect();
     };
-    let with = |figure: Figure, interval: Option<[f64; 2]>| Figure {
+    let with = |figure: TableCell, interval: Option<[f64; 2]>| TableCell {
         small: interval.map(words::interval_us).unwrap_or_default(),
         ..figure
     };
@@ -288,28 +212,10 @@ fn latencies(
         percentile(latency.p90),
         with(percentile(latency.p99), p99),
         with(percentile(latency.p999), p999),
-        plain(words::us(latency.max)),
+        percentile(Some(latency.max)),
     ]
 }
 
-fn percentile(value: Option<f64>) -> Figure {
-    plain(value.map_or_else(|| words::WITHHELD.to_owned(), words::us))
-}
-
-fn access(distribution: Option<&Distribution>) -> Figure {
-    let Some(distribution) = distribution else { return not_measured() };
-    let title = distribution.p99.map(|p99| format!("p99 {} µs", words::us(p99)));
-    Figure { title: title.unwrap_or_default(), ..percentile(distribution.p50) }
-}
-
-fn not_measured() -> Figure {
-    Figure::default()
-}
-
-fn plain(text: String) -> Figure {
-    Figure { text, ..Figure::default() }
-}
-
-fn per_run(samples: u64, runs: u32) -> u64 {
-    samples / u64::from(runs.max(1))
+fn percentile(value: Option<f64>) -> TableCell {
+    TableCell { main: words::us_or_dash(value), ..TableCell::default() }
 }

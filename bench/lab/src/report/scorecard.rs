@@ -3,8 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use super::section::{Part, Section};
-use super::table::{Column, Row, Table, TableCell};
+use super::document::{Column, Part, Row, Section, Table, TableCell};
 use super::view::{Entry, Group, View, distinct};
 use super::words;
 use crate::score::{Card, Contender, Criterion, End, first_shares, swings};
@@ -23,7 +22,7 @@ pub(super) struct Field<'a> {
 
 /// Of everything that has a steady latency.
 pub(super) fn section(view: &View) -> Section {
-    let weights = &view.wishes.weights;
+    let weights = &view.options.weights;
     let mut parts: Vec<Part> = Vec::new();
     for field in fields(view) {
         let Some(card) = Card::new(&field.contenders, weights) else {
@@ -40,7 +39,7 @@ pub(super) fn section(view: &View) -> Section {
 pub(super) fn card(view: &View, scenario: &str, tuning: &str) -> Option<Card> {
     let fields = fields(view);
     let field = fields.iter().find(|it| it.scenario == scenario && it.tuning == tuning)?;
-    Card::new(&field.contenders, &view.wishes.weights)
+    Card::new(&field.contenders, &view.options.weights)
 }
 
 /// The score that stands beside a published one, of `criterion` as it was published, or `total`.
@@ -123,6 +122,7 @@ impl<'a> Field<'a> {
             lines: [vec![verdict(card, &shares)], self.remarks(card)].concat(),
             tables: vec![scores(card, &shares), sensitivity(card)],
             is_detail,
+            ..Part::default()
         }
     }
 

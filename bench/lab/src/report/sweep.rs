@@ -3,13 +3,14 @@
 //! memory and loss. The page draws them by `assets/sweep.js`.
 
 use myelin_bench_kit::protocol::Workload;
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 
-use super::plots::{memory_mb, short};
+use super::metrics::{PLOTTED, Plotted};
+use super::plots::short;
 use super::published::modules;
 use super::view::{Entry, View, distinct, tuning_rank};
 use super::words;
-use crate::summary::{Cell, Distribution, Params};
+use crate::summary::{Cell, Params};
 
 /// What one row of panels shows: cells that differ in system, tuning and one parameter alone.
 #[derive(Serialize)]
@@ -42,7 +43,7 @@ struct Panel {
     title: &'static str,
     /// `us`, `percent`, `MB`, `per_s` or `MB_per_s`: how ticks are written.
     unit: &'static str,
-    /// Names of [`Figures`], the one with signs first, the others as lighter lines.
+    /// Keys of [`PLOTTED`], the one with signs first, the others as lighter lines.
     keys: &'static [&'static str],
 }
 
@@ -59,26 +60,21 @@ struct Point<'a> {
     figures: Figures,
 }
 
-/// Null: withheld or not measured.
-#[derive(Default, Serialize)]
-struct Figures {
-    #[serde(skip_serializing_if = "Option::is_none")]
-    p50: Option<f64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    p99: Option<f64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    p999: Option<f64>,
-    cpu: Option<f64>,
-    memory: Option<f64>,
-    lost: Option<f64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    taken: Option<f64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    lossless: Option<f64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    bytes: Option<f64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    cpu_us: Option<f64>,
+/// In the order of [`PLOTTED`]; null: withheld or not measured.
+struct Figures(Vec<Option<f64>>);
+
+impl Figures {
+    fn new(of: impl Fn(&Plotted) -> Option<f64>) -> Self {
+        Figures(PLOTTED.iter().map(of).collect())
+    }
+}
+
+impl Serialize for Figures {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let keyed = PLOTTED.iter().zip(&self.0);
+        let shown = keyed.filter(|(plotted, value)| plotted.is_always || value.is_some());
+        serializer.collect_map(shown.map(|(plotted, value)| (plotted.key, value)))
+    }
 }
 
 /// A published figure; its latency is a mean.
@@ -247,33 +243,13 @@ fn title(parameter: Parameter, first: &Entry) -> String {
 
 fn point<'a>(x: f64, entry: &Entry<'a>) -> Option<Point<'a>> {
     let cell = entry.cell;
-    let of = |of: fn(&Distribution) -> Option<f64>| entry.latency().and_then(of).map(short);
-    let is_flood = cell.workload == Workload::Flood;
-    let bytes = cell.params.payload_bytes as f64 / 1e6;
-    let figures = match is_flood {
-        true => Figures {
-            taken: cell.taken_per_s.map(short),
-            lossless: cell.lossless_per_s.map(short),
-            bytes: cell.taken_per_s.map(|rate| short(rate * bytes)),
-            ..Figures::default()
-        },
-        false => Figures { p50: of(|it| it.p50), p99: of(|it| it.p99), ..Figures::default() },
-    };
-    let figures = Figures {
-        p999: of(|it| it.p999).filter(|_| !is_flood),
-        cpu: Some(short(cell.cpu_percent)),
-        cpu_us: Some(short(cell.cpu_us_per_message)),
-        memory: memory_mb(entry),
-        lost: entry.loss_percent().map(short),
-        ..figures
-    };
     Some(Point {
         x,
         system: entry.system.name,
         tuning: &cell.tuning,
         valid: cell.valid,
         short: entry.short_of_rate(),
-        figures,
+        figures: Figures::new(|plotted| (plotted.of)(entry).map(short)),
     })
 }
 
@@ -295,13 +271,7 @@ fn published(
             _ => return None,
         };
         let label = format!("CyberRT 10.0, published: {}", row.text("module")?);
-        let figures = Figures {
-            p50: row.number("latency_us"),
-            cpu: row.number("cpu_percent"),
-            memory: row.number("memory_MB"),
-            lost: row.number("loss_percent"),
-            ..Figures::default()
-        };
+        let figures = Figures::new(|plotted| row.number(plotted.published?));
         (is_plain && shown.contains(&x)).then_some(PublishedPoint {
             x,
             name: "CyberRT",

@@ -5,62 +5,23 @@
 
 use myelin_bench_kit::protocol::{Wait, Workload};
 
-use super::flood;
-use super::flow;
-use super::lines;
-use super::validity;
-use super::view::{Entry, Group, Kin, Manner, Traits, distinct};
-use super::words;
+use super::document::{Column, Part, Row, Table, TableCell, Tone};
+use super::view::{Entry, Group, Kin, Manner, Traits, View, distinct};
+use super::{fan, flood, flow, lines, repeats, validity, words};
 use crate::stats::verdict::{Kind, Verdict};
 
-/// A table with one heading above several columns.
-pub(crate) struct Table {
-    pub caption: String,
-    pub columns: Vec<Column>,
-    pub rows: Vec<Row>,
-    /// Footnotes; a cell's mark is the place of its note, from 1.
-    pub notes: Vec<String>,
-}
-
-/// A column and the heading it shares with its neighbours.
-pub(crate) struct Column {
-    pub group: String,
-    pub head: String,
-}
-
-/// A row: one payload, or a figure across payloads.
-pub(crate) struct Row {
-    pub label: String,
-    pub cells: Vec<TableCell>,
-}
-
-/// What stands in one place of the table.
-#[derive(Default)]
-pub(crate) struct TableCell {
-    /// The figure: the median, where nothing else is said.
-    pub main: String,
-    /// A second figure, smaller: the 99th percentile.
-    pub side: String,
-    /// In small type below: the interval, or a name.
-    pub small: String,
-    pub tone: Tone,
-    pub mark: Option<usize>,
-    /// The long form, for those who ask.
-    pub title: String,
-}
-
-/// How a cell is set off.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum Tone {
-    #[default]
-    Plain,
-    Better,
-    Worse,
-    Invalid,
-    /// Context, not a result: the floor, or the reason why something is not there.
-    Faint,
-    /// A figure beside the one that matters.
-    Minor,
+/// The tables of every group, of scenarios with several of them, and of publish runs.
+pub(super) fn figures(view: &View) -> Vec<Part> {
+    let part = |title, tables, entries: &[Entry]| Part {
+        title,
+        tables,
+        cautions: repeats::wide(entries),
+        ..Part::default()
+    };
+    let groups = view.groups.iter().map(|it| part(it.title(), tables(it), &it.entries));
+    let overviews = part(String::new(), flow::overviews(view), &[]);
+    let fans = view.fans.iter().map(|it| part(it.title(), fan::tables(it), &it.entries));
+    groups.chain([overviews]).chain(fans).collect()
 }
 
 /// Every table of a group that has something to show.

@@ -1,13 +1,10 @@
 //! Tables for a terminal, of a given width, with or without colour.
 
-use super::fan;
-use super::flow;
+use super::document::{Column, Part, Row, Section, Table, TableCell, Tone, superscript};
 use super::lines::{Line, lines};
-use super::repeats;
-use super::table::{Column, Row, Table, TableCell, Tone, tables};
+use super::table::figures;
 use super::validity::{Level, checks};
-use super::view::{Entry, View};
-use super::{advice, scorecard};
+use super::view::View;
 use crate::stats::verdict::Kind;
 
 /// What the terminal is able to show.
@@ -27,41 +24,46 @@ impl Default for Screen {
 
 /// The tables of every group, then verdicts and doubts.
 pub(super) fn render(view: &View, screen: Screen) -> String {
-    let mut text = String::new();
-    for group in &view.groups {
-        text += &screen.paint(&group.title(), BOLD);
-        text += "\n\n";
-        for table in tables(group) {
-            text += &print(&table, screen);
-            text.push('\n');
-        }
-        text += &wide(&group.entries, screen);
-    }
-    for table in flow::overviews(view) {
-        text += &print(&table, screen);
-        text.push('\n');
-    }
-    for fan in &view.fans {
-        text += &screen.paint(&fan.title(), BOLD);
-        text += "\n\n";
-        for table in fan::tables(fan) {
-            text += &print(&table, screen);
-            text.push('\n');
-        }
-        text += &wide(&fan.entries, screen);
-    }
-    text += &scorecard::section(view).terminal(screen);
-    text += &advice::section(view).terminal(screen);
+    let mut text: String = figures(view).iter().map(|part| figure(part, screen)).collect();
+    text += &section(view.scorecard(), screen);
+    text += &section(view.advice(), screen);
     text += &verdicts(view, screen);
     text += &doubts(view, screen);
     text
 }
 
-/// Cells that were repeated up to the limit, below their tables.
-fn wide(entries: &[Entry], screen: Screen) -> String {
-    let lines = repeats::wide(entries);
-    let text: String = lines.iter().map(|line| screen.wrap(line, YELLOW)).collect();
-    if lines.is_empty() { text } else { text + "\n" }
+fn figure(part: &Part, screen: Screen) -> String {
+    let mut text = match part.title.is_empty() {
+        true => String::new(),
+        false => screen.paint(&part.title, BOLD) + "\n\n",
+    };
+    for table in &part.tables {
+        text += &(print(table, screen) + "\n");
+    }
+    for caution in &part.cautions {
+        text += &screen.wrap(caution, YELLOW);
+    }
+    if part.cautions.is_empty() { text } else { text + "\n" }
+}
+
+/// Nothing without parts.
+fn section(section: &Section, screen: Screen) -> String {
+    if section.parts.is_empty() {
+        return String::new();
+    }
+    let mut text = screen.wrap(section.title, BOLD);
+    for part in section.parts.iter().filter(|part| !part.is_detail) {
+        if !part.title.is_empty() {
+            text += &screen.wrap(&part.title, BOLD);
+        }
+        text.extend(part.lines.iter().map(|line| screen.wrap(line, "")));
+        text.extend(part.tables.iter().map(|table| print(table, screen)));
+        text.push('\n');
+    }
+    if section.parts.iter().any(|part| part.is_detail) {
+        text += &(screen.wrap("More of this is in the report.", "") + "\n");
+    }
+    text
 }
 
 fn verdicts(view: &View, screen: Screen) -> String {
@@ -96,16 +98,6 @@ fn doubts(view: &View, screen: Screen) -> String {
         }
     }
     text
-}
-
-/// A heading with lines of its own.
-pub(super) fn heading(text: &str, screen: Screen) -> String {
-    screen.wrap(text, BOLD)
-}
-
-/// A sentence, in as many lines as the width demands.
-pub(super) fn line(text: &str, screen: Screen) -> String {
-    screen.wrap(text, "")
 }
 
 /// A table in as many blocks as the width demands; columns under one heading stay together.
@@ -301,13 +293,6 @@ fn style_of(line: &Line) -> &'static str {
         Some(Kind::Worse) => RED,
         _ => "",
     }
-}
-
-/// The mark of a footnote.
-pub(super) fn superscript(number: usize) -> String {
-    const DIGITS: [char; 10] = ['⁰', '¹', '²', '³', '⁴', '⁵', '⁶', '⁷', '⁸', '⁹'];
-    let digit = |digit: char| digit.to_digit(10).map(|value| DIGITS[value as usize]);
-    number.to_string().chars().filter_map(digit).collect()
 }
 
 /// Columns a text takes; everything printed here is one column wide per character.

@@ -17,6 +17,7 @@ pub(super) const REMARKS: &str = "Remarks";
 pub(super) const MISSING: &str = "Missing";
 
 /// One item of the validity strip.
+#[derive(Serialize)]
 pub(super) struct Check {
     pub level: Level,
     /// What was examined.

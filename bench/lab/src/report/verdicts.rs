@@ -1,6 +1,7 @@
 //! The one family of comparisons of a report: every pair of cells that a sentence, a ranking or an
 //! advice may compare is tested with all others, so that what is said of one heeds their number.
 
+use std::cell::RefCell;
 use std::collections::HashMap;
 
 use super::entry::Entry;
@@ -17,6 +18,8 @@ pub(super) struct Verdicts {
     chances: HashMap<(usize, usize, Percentile), Chance>,
     /// The least number of runs behind any of them.
     runs_least: usize,
+    /// What was asked before: each takes a bootstrap.
+    told: RefCell<HashMap<(usize, usize, Percentile), Option<Verdict>>>,
 }
 
 impl Verdicts {
@@ -43,11 +46,21 @@ impl Verdicts {
         let runs_least = tested().map(|(_, pair)| runs(pair)).min().unwrap_or(0);
         let chances = keys.into_iter().zip(&found);
         let chances = chances.filter_map(|(key, chance)| Some((key, (*chance)?)));
-        Self { chances: chances.collect(), runs_least }
+        Self { chances: chances.collect(), runs_least, told: RefCell::default() }
     }
 
     /// What may be said of a cell beside another; `None` if they may not be compared.
     pub(super) fn of(&self, subject: &Entry, reference: &Entry, at: Percentile) -> Option<Verdict> {
+        let asked = (subject.index, reference.index, at);
+        let known = self.told.borrow().get(&asked).copied();
+        known.unwrap_or_else(|| {
+            let told = self.judge(subject, reference, at);
+            self.told.borrow_mut().insert(asked, told);
+            told
+        })
+    }
+
+    fn judge(&self, subject: &Entry, reference: &Entry, at: Percentile) -> Option<Verdict> {
         let chance = |a: &Entry, b: &Entry| self.chances.get(&(a.index, b.index, at)).copied();
         let turned = |chance: Chance| Chance { statistic: -chance.statistic, ..chance };
         let chance = chance(subject, reference).or_else(|| chance(reference, subject).map(turned));

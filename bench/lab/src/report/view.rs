@@ -1,28 +1,32 @@
 //! The analysis as a reader meets it: cells sorted into groups that may be compared, with the
 //! floor, the references and the payload sizes of each.
 
+use std::cell::OnceCell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use myelin_bench_kit::protocol::{Topology, Transport, Wait, Workload};
 
+use super::document::Section;
 use super::entry::traits;
-pub(super) use super::entry::{Entry, Kin, Manner, Metric, Traits};
+pub(super) use super::entry::{Entry, Kin, Latency, Manner, Traits};
 use super::fan::Fan;
 use super::verdicts::Verdicts;
-use super::{Wishes, words};
+use super::{Options, advice, scorecard, words};
 use crate::stats::verdict::{Ratio, Verdict};
 use crate::summary::{Analysis, Cell, Params, Percentile, SystemInfo};
 
 /// An analysis, sorted.
 pub(super) struct View<'a> {
     pub analysis: &'a Analysis,
-    pub wishes: Wishes,
+    pub options: Options,
     pub groups: Vec<Group<'a>>,
     /// What was published without an answer.
     pub fans: Vec<Fan<'a>>,
     /// Of all groups and fans.
     pub verdicts: Rc<Verdicts>,
+    scorecard: OnceCell<Section>,
+    advice: OnceCell<Section>,
 }
 
 /// Cells that differ in system, tuning and payload alone; of streams and images on one host in
@@ -37,7 +41,7 @@ pub(super) struct Group<'a> {
     /// publishers, subscribers and topics; empty if it is the only one.
     pub point: String,
     pub workload: Workload,
-    pub metric: Metric,
+    pub metric: Latency,
     /// In plan order.
     pub entries: Vec<Entry<'a>>,
     /// Ascending.
@@ -51,7 +55,7 @@ pub(super) struct Group<'a> {
 }
 
 impl<'a> View<'a> {
-    pub(super) fn new(analysis: &'a Analysis) -> Self {
+    pub(super) fn new(analysis: &'a Analysis, options: Options) -> Self {
         let mut keyed: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
         let cells = &analysis.summary.cells;
         for index in 0..cells.len() {
@@ -74,7 +78,25 @@ impl<'a> View<'a> {
         for group in &mut groups {
             group.verdicts = verdicts.clone();
         }
-        Self { analysis, wishes: Wishes::default(), groups, fans, verdicts }
+        Self {
+            analysis,
+            options,
+            groups,
+            fans,
+            verdicts,
+            scorecard: OnceCell::new(),
+            advice: OnceCell::new(),
+        }
+    }
+
+    /// See [`scorecard`].
+    pub(super) fn scorecard(&self) -> &Section {
+        self.scorecard.get_or_init(|| scorecard::section(self))
+    }
+
+    /// See [`advice`].
+    pub(super) fn advice(&self) -> &Section {
+        self.advice.get_or_init(|| advice::section(self))
     }
 
     /// Whether anything goes one way: streams, images, floods, start-ups.
@@ -135,7 +157,7 @@ impl<'a> Group<'a> {
         let cells = || indices.iter().map(|&index| &analysis.summary.cells[index]);
         let one_way = cells().all(|cell| cell.round_trip_us.is_none());
         let first = cells().next().expect("a group is made of at least one cell");
-        let metric = Metric::of(first.workload, one_way);
+        let metric = Latency::of(first.workload, one_way);
         let entries = indices.iter().map(|&index| Entry::new(analysis, index, metric)).collect();
         let mut payloads = distinct(cells().map(|cell| cell.params.payload_bytes));
         payloads.sort_unstable();
@@ -234,8 +256,8 @@ impl<'a> Group<'a> {
     pub(super) fn over_floor(&self, entry: &Entry) -> Option<OverFloor<'_, 'a>> {
         let cell = entry.cell;
         let floor = self.floor(&cell.tuning, cell.params.payload_bytes, entry.system.wait)?;
-        let pair = entry.pair(floor, Percentile::P50).filter(|_| !entry.system.floor)?;
-        Some(OverFloor { ratio: pair.ratio()?, floor })
+        let verdict = self.verdict(entry, floor).filter(|_| !entry.system.floor)?;
+        Some(OverFloor { ratio: verdict.ratio, floor })
     }
 
     /// The configurations under test with the lowest median at this payload, among those that wait

@@ -2,6 +2,10 @@
 //! (Davison and Hinkley, "Bootstrap Methods and their Application", 1997, section 3.8), with the
 //! percentile interval.
 
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::rc::Rc;
+
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 
@@ -15,9 +19,28 @@ pub fn of_medians(a: &[f64], b: &[f64], of: fn(f64, f64) -> f64) -> Option<[f64;
     if a.len().min(b.len()) < RUNS_MIN {
         return None;
     }
-    let mut random = StdRng::seed_from_u64(SEED);
-    let mut median_of = |runs: &[f64]| median(resample(runs, &mut random)).unwrap_or(f64::NAN);
+    let drawn = draws([a.len(), b.len()]);
+    let mut drawn = drawn.iter();
+    let mut median_of = |runs: &[f64]| {
+        let drawn = drawn.by_ref().take(runs.len());
+        median(drawn.map(|at| runs[*at]).collect()).unwrap_or(f64::NAN)
+    };
     Some(middle(|| of(median_of(a), median_of(b))))
+}
+
+/// Which runs of either side are drawn, [`RESAMPLES`] times: the same for all with so many runs, and
+/// drawn once.
+fn draws(lengths: [usize; 2]) -> Rc<[usize]> {
+    thread_local! {
+        static DRAWN: RefCell<HashMap<[usize; 2], Rc<[usize]>>> = RefCell::default();
+    }
+    let draw = || {
+        let mut random = StdRng::seed_from_u64(SEED);
+        let each = lengths.iter().flat_map(|&runs| std::iter::repeat_n(runs, runs));
+        let all = std::iter::repeat_n(each, RESAMPLES).flatten();
+        all.map(|runs| random.random_range(0..runs)).collect()
+    };
+    DRAWN.with_borrow_mut(|drawn| drawn.entry(lengths).or_insert_with(draw).clone())
 }
 
 /// As many of them, drawn with replacement.

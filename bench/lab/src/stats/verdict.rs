@@ -98,17 +98,27 @@ impl Verdict {
 }
 
 impl Pair {
-    /// `None` where a ratio makes no sense.
-    pub fn ratio(&self) -> Option<Ratio> {
-        let (value, ends) = self.bounds()?;
-        Some(Ratio { value, interval: ends.filter(|[low, _]| *low > 0.0) })
-    }
-
     /// The verdict, by what [`chances`] made of the pair; `None` where a ratio makes no sense.
     pub fn verdict(&self, chance: Option<Chance>) -> Option<Verdict> {
-        let (value, ends) = self.bounds()?;
+        self.judged(chance, || of_medians(&self.reference, &self.subject, |a, b| b / a))
+    }
+
+    /// As [`Pair::verdict`], with the 95 % bootstrap interval of the ratio, that of the runs alone.
+    pub fn judged(
+        &self,
+        chance: Option<Chance>,
+        interval: impl FnOnce() -> Option<[f64; 2]>,
+    ) -> Option<Verdict> {
+        let mut values = self.subject.iter().chain(&self.reference);
+        if values.any(|value| *value <= 0.0) {
+            return None;
+        }
+        let reference = median(self.reference.clone())?;
+        let value = median(self.subject.clone())? / reference;
+        let error = self.error / reference;
+        let ends = interval().map(|[low, high]| [low - error, high + error]);
         let kind = match (chance, ends) {
-            (Some(chance), Some(ends)) => self.kind(chance, value, ends),
+            (Some(chance), Some(ends)) => self.kind(chance, reference, value, ends),
             _ => Kind::TooNoisy,
         };
         let lacks_runs = ends.is_none_or(|[low, high]| low > 1.0 || high < 1.0);
@@ -116,20 +126,7 @@ impl Pair {
         Some(Verdict { kind, ratio: Ratio { value, interval }, lacks_runs })
     }
 
-    fn bounds(&self) -> Option<(f64, Option<[f64; 2]>)> {
-        let mut values = self.subject.iter().chain(&self.reference);
-        if values.any(|value| *value <= 0.0) {
-            return None;
-        }
-        let reference = median(self.reference.clone())?;
-        let ends = of_medians(&self.reference, &self.subject, |a, b| b / a);
-        let error = self.error / reference;
-        let ends = ends.map(|[low, high]| [low - error, high + error]);
-        Some((median(self.subject.clone())? / reference, ends))
-    }
-
-    fn kind(&self, chance: Chance, ratio: f64, [low, high]: [f64; 2]) -> Kind {
-        let reference = median(self.reference.clone()).unwrap_or(f64::NAN);
+    fn kind(&self, chance: Chance, reference: f64, ratio: f64, [low, high]: [f64; 2]) -> Kind {
         let is_beyond = |ratio: f64, least: f64| (ratio - 1.0).abs() * reference > least;
         let is_same_way = (chance.statistic > 0.0) == (ratio > 1.0);
         let is_apart = chance.p_adjusted <= RATE

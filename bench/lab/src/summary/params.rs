@@ -40,6 +40,26 @@ pub struct Params {
     pub module: Option<String>,
 }
 
+impl Default for Params {
+    /// One publisher and one subscriber of one topic, back to back.
+    fn default() -> Self {
+        Params {
+            payload_bytes: 0,
+            rate_hz: None,
+            wait: Wait::None,
+            subscribers: 1,
+            touch: Touch::default(),
+            frame: None,
+            arrivals: None,
+            publishers: 1,
+            topics: 1,
+            reliability: None,
+            depth: None,
+            module: None,
+        }
+    }
+}
+
 fn one() -> u32 {
     1
 }

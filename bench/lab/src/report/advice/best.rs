@@ -1,7 +1,7 @@
 //! The best configuration for each payload and rate: of all, and of each middleware.
 
-use super::super::section::Part;
-use super::super::table::{Row, Table, TableCell, Tone, absent};
+use super::super::document::{Part, Row, Table, TableCell, Tone};
+use super::super::table::absent;
 use super::super::view::{Entry, View, distinct};
 use super::super::words;
 use super::{Place, plain_columns};
@@ -9,7 +9,7 @@ use crate::advise::choice::{Choice, NoChoice, Told};
 use crate::stats::RUNS_MIN;
 
 pub(super) fn best(view: &View, places: &[Place]) -> Vec<Part> {
-    let budget = &view.wishes.budget;
+    let budget = &view.options.budget;
     let heads = ["best", "p50, µs", "p99, µs", "CPU", "memory", "cannot be told from"];
     let row = |place: &Place| {
         let cells = match place.choose(budget, |_| true) {
@@ -31,7 +31,7 @@ pub(super) fn best(view: &View, places: &[Place]) -> Vec<Part> {
             rows: places.iter().map(|place| row(place)).collect(),
             notes: vec![],
         }],
-        is_detail: false,
+        ..Part::default()
     })
 }
 
@@ -83,7 +83,7 @@ fn chosen(entry: &Entry, choice: &Choice, ties: &[&Entry]) -> Vec<TableCell> {
 
 /// Whoever is bound to a middleware chooses among its configurations alone.
 pub(super) fn families(view: &View, places: &[Place]) -> Vec<Part> {
-    let budget = &view.wishes.budget;
+    let budget = &view.options.budget;
     parts(places, |scenario, topology, places| {
         let entries = || places.iter().flat_map(|place| &place.entries);
         let families = distinct(entries().map(|entry| entry.system.family()));

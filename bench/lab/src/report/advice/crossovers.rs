@@ -2,8 +2,8 @@
 
 use myelin_bench_kit::protocol::Transport;
 
-use super::super::section::Part;
-use super::super::table::{Row, Table, TableCell, absent};
+use super::super::document::{Part, Row, Table, TableCell};
+use super::super::table::absent;
 use super::super::view::{Group, Traits, View};
 use super::super::words;
 use super::plain_columns;

@@ -1,7 +1,7 @@
 //! What tuning gains, for each system and size.
 
-use super::super::section::Part;
-use super::super::table::{Column, Row, Table, TableCell, Tone, absent};
+use super::super::document::{Column, Part, Row, Table, TableCell, Tone};
+use super::super::table::absent;
 use super::super::view::{Group, View};
 use super::super::words;
 use crate::stats::verdict::{Kind, Verdict};

@@ -8,8 +8,7 @@ mod gains;
 
 use std::path::Path;
 
-use super::section::{Part, Section};
-use super::table::Column;
+use super::document::{Column, Part, Section};
 use super::view::{Entry, Group, View, distinct};
 use super::{Error, words};
 use crate::advise::choice::{Budget, Candidate, Choice, NoChoice, choose};
@@ -28,7 +27,7 @@ pub(super) fn section(view: &View) -> Section {
     if !parts.is_empty() {
         parts.push(file_list(view, &places));
     }
-    Section { id: "advice", title: "Advice", remark: remark(&view.wishes.budget), parts }
+    Section { id: "advice", title: "Advice", remark: remark(&view.options.budget), parts }
 }
 
 /// A payload at a rate, in one topology of one scenario.
@@ -122,7 +121,7 @@ fn advised<'v, 'a>(view: &'v View<'a>, places: &[Place<'v, 'a>]) -> Vec<Advised<
     let mut advised = Vec::new();
     for place in places {
         for family in distinct(place.entries.iter().map(|entry| entry.system.family())) {
-            let best = place.choose(&view.wishes.budget, |entry| entry.system.family() == family);
+            let best = place.choose(&view.options.budget, |entry| entry.system.family() == family);
             let Ok((entry, ..)) = best else { continue };
             advised.push(Advised {
                 system: entry.system.name,

@@ -5,7 +5,8 @@ use std::cmp::Ordering;
 
 use myelin_bench_kit::protocol::{Topology, Wait, Workload};
 
-use crate::report::plots::memory_mb;
+use crate::report::metrics::memory_mb;
+use crate::report::plots::short;
 use crate::report::sweep::Parameter;
 use crate::report::view::{Entry, Group, Traits, View, distinct, tuning_rank};
 use crate::report::words;
@@ -203,7 +204,7 @@ impl<'a> Mark<'a> {
 
     /// Memory of all processes, MB; empty where it is not known.
     pub(super) fn memory(&self) -> String {
-        memory_mb(self.entry).map_or_else(String::new, |memory| format!("{memory:.0}"))
+        memory_mb(self.entry).map_or_else(String::new, |memory| format!("{:.0}", short(memory)))
     }
 
     /// Whether messages were lost that were not to be.

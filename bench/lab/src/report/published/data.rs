@@ -6,7 +6,7 @@ use std::sync::LazyLock;
 use myelin_bench_kit::protocol::Topology;
 use serde::{Deserialize, Serialize};
 
-use super::super::view::{Entry, Group, Metric, View};
+use super::super::view::{Entry, Group, Latency, View};
 use super::super::words;
 
 /// A published report.
@@ -119,7 +119,7 @@ impl Experiment {
     }
 
     fn is_of(&self, group: &Group) -> bool {
-        let (params, is_round_trip) = (group.params(), group.metric == Metric::RoundTrip);
+        let (params, is_round_trip) = (group.params(), group.metric == Latency::RoundTrip);
         match self.of {
             Of::BackToBack => is_round_trip && params.rate_hz.is_none(),
             Of::Paced => is_round_trip && params.rate_hz.is_some(),

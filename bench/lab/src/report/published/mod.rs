@@ -13,14 +13,13 @@ mod resources;
 mod shape;
 mod sweeps;
 
-use serde::{Serialize, Serializer};
+use serde::Serialize;
 
 pub use data::Report;
 pub(super) use data::modules;
 pub(super) use markdown::markdown;
 
-use super::html::TableOnPage;
-use super::table::Table;
+use super::document::Table;
 use super::view::{Entry, View};
 use super::words;
 
@@ -49,7 +48,6 @@ pub(super) struct Comparison {
     pub published: &'static data::Table,
     pub rows: Vec<ComparisonRow>,
     /// Instead of rows: tables with a row for what was published, and one for each system.
-    #[serde(serialize_with = "on_page")]
     pub tables: Vec<Table>,
 }
 
@@ -78,10 +76,6 @@ fn struck(entry: &Entry, text: String) -> String {
 /// Not published, not measured, or withheld.
 fn dash() -> String {
     words::WITHHELD.to_owned()
-}
-
-fn on_page<S: Serializer>(tables: &[Table], serializer: S) -> Result<S::Ok, S::Error> {
-    serializer.collect_seq(tables.iter().map(TableOnPage::new))
 }
 
 /// What every reader of published tables must be told.

@@ -8,7 +8,6 @@ use super::super::words;
 use super::data::Table;
 use super::{ComparisonRow, dash};
 use crate::stats::verdict::Verdict;
-use crate::summary::Percentile;
 
 /// Published rows by size, and ours.
 pub(super) struct Shape<'v, 'a> {
@@ -56,9 +55,9 @@ impl<'a> Shape<'_, 'a> {
                 let theirs = self.theirs(of, LARGEST).zip(self.theirs(of, small));
                 let theirs = theirs.map(|(large, small)| words::factor(large / small));
                 let ours = self.ours(of, LARGEST).zip(self.ours(of, small));
-                let ours =
-                    ours.and_then(|(large, small)| large.pair(small, Percentile::P50)?.ratio());
-                (theirs.unwrap_or_else(dash), ours.map_or_else(dash, words::ratio))
+                let ours = ours.and_then(|(large, small)| self.group.verdict(large, small));
+                let ours = ours.map_or_else(dash, |verdict| words::ratio(verdict.ratio));
+                (theirs.unwrap_or_else(dash), ours)
             };
             let labels = vec![of.0.to_owned(), of.1.to_owned()];
             ComparisonRow { labels, pairs: SMALLER.map(pair).into(), alone: vec![] }

@@ -3,7 +3,8 @@
 
 use myelin_bench_kit::protocol::Topology;
 
-use super::super::table::{Column, Row, Table, TableCell, Tone, absent};
+use super::super::document::{Column, Row, Table, TableCell, Tone};
+use super::super::table::absent;
 use super::super::view::{Entry, Group, distinct};
 use super::super::words;
 use super::data::{self, Value};

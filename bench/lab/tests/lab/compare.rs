@@ -1,0 +1,211 @@
+//! What is said of two folders: what else differs, which cells are alike, what has no verdict and
+//! why.
+
+use myelin_bench_lab::compare::{
+    CellComparison, Comparison, FigureComparison, Part, Side, compare, terminal,
+};
+use myelin_bench_lab::report::Screen;
+use myelin_bench_lab::scenario::Scenario;
+use myelin_bench_lab::stats::verdict::Kind;
+use myelin_bench_lab::summary;
+
+use crate::page::sides;
+use summary::Placement;
+
+fn sides() -> (Side, Side) {
+    (sides::side("a", 1, 5, 64), sides::side("b", 2, 5, 64))
+}
+
+fn cell<'a>(comparison: &'a Comparison, system: &str, tuning: &str) -> &'a CellComparison {
+    let is_wanted = |it: &&CellComparison| it.name.system == system && it.name.tuning == tuning;
+    comparison.cells.iter().find(is_wanted).expect("the cell")
+}
+
+fn figure<'a>(cell: &'a CellComparison, name: &str) -> &'a FigureComparison {
+    cell.figures.iter().find(|it| it.figure.name == name).expect("the figure")
+}
+
+#[test]
+fn equal_folders_differ_in_nothing_but_the_session() {
+    let (a, b) = sides();
+    let comparison = compare(&a, &b).unwrap();
+    assert!(comparison.environment.iter().all(|it| it.of == Part::Session));
+    assert_eq!(comparison.environment[0].what, "seed");
+    assert_eq!((comparison.verdicts.worse, comparison.verdicts.better), (0, 0));
+    assert!(!comparison.is_worse());
+    let figures: usize = comparison.cells.iter().map(|cell| cell.figures.len()).sum();
+    assert_eq!((comparison.cells.len(), figures), (14, 56));
+    let text = terminal(&comparison, Screen::default(), false);
+    assert!(text.contains("the same, as far as is known: 24 facts"), "{text}");
+    assert!(text.contains("over 56 comparisons") && text.contains("--all lists them"), "{text}");
+    let all = terminal(&comparison, Screen::default(), true);
+    assert_eq!(all.matches("os.pipe, 64 B, tuned").count(), 4, "{all}");
+}
+
+#[test]
+fn what_else_differs_comes_first_and_is_named() {
+    let (mut a, mut b) = sides();
+    b.analysis.summary.host.kernel = "7.0.1".to_owned();
+    b.analysis.summary.host.governor = Some("performance".to_owned());
+    b.analysis.summary.host.busy_percent = 93.0;
+    b.analysis.summary.notes.push("incomplete: 3 of 25 runs were made".to_owned());
+    let systems = &mut b.analysis.summary.systems;
+    let system = systems.iter_mut().find(|system| system.name == "cyclonedds.udp").unwrap();
+    system.version = "0.11.0".to_owned();
+    let detail = b.analysis.details.iter_mut().find(|it| !it.configuration.is_empty()).unwrap();
+    let text = detail.configuration.get_mut("cyclonedds.xml").unwrap();
+    *text = "<CycloneDDS>\n<Domain Id=\"7\">\n<MaxMessageSize>1 B</MaxMessageSize>".to_owned();
+    for (side, messages) in [(&mut a, 1000), (&mut b, 2000)] {
+        let mut scenario = Scenario::load("quick").unwrap();
+        scenario.workload.messages = messages;
+        side.plan.scenarios.push(scenario);
+    }
+    let comparison = compare(&a, &b).unwrap();
+    let of = |part: Part| -> Vec<String> {
+        let ours = comparison.environment.iter().filter(|it| it.of == part);
+        ours.map(|it| format!("{}: {} → {}", it.what, it.a, it.b)).collect()
+    };
+    assert_eq!(
+        of(Part::Host),
+        ["kernel: 6.18.44 → 7.0.1", "frequency governor: unknown → performance"]
+    );
+    assert_eq!(of(Part::System), ["cyclonedds.udp, version: 0.10.2 → 0.11.0"]);
+    assert_eq!(of(Part::Scenario), ["quick, workload.messages: 1000 → 2000"]);
+    let [line] = &of(Part::Configuration)[..] else { panic!("{:?}", of(Part::Configuration)) };
+    assert!(line.contains("cyclonedds.xml") && line.contains("<MaxMessageSize>"), "{line}");
+    assert!(!line.contains("Domain"), "every session has a domain of its own: {line}");
+    assert!(of(Part::Session).contains(&"CPUs busy before the start: 2 % → 93 %".to_owned()));
+    let text = terminal(&comparison, Screen::default(), false);
+    assert!(text.contains("B: incomplete: 3 of 25"), "{text}");
+    let places = ["kernel: 6.18.44", "Verdicts"].map(|what| text.find(what).unwrap());
+    assert!(places.is_sorted(), "{text}");
+}
+
+#[test]
+fn cells_of_one_folder_are_listed_and_folders_without_a_common_cell_refused() {
+    let (a, mut b) = sides();
+    let gone = b.analysis.summary.cells.remove(0);
+    b.analysis.details.remove(0);
+    b.analysis.summary.cells[0].params.rate_hz = Some(7.0);
+    let comparison = compare(&a, &b).unwrap();
+    assert_eq!((comparison.cells.len(), comparison.only_in_b.len()), (12, 1));
+    assert_eq!(comparison.only_in_a[0].system, gone.system);
+    assert_eq!(comparison.only_in_b[0].params.rate_hz, Some(7.0));
+    let text = terminal(&comparison, Screen::default(), false);
+    assert!(text.contains("only in A, and not compared: 2 cells"), "{text}");
+    for cell in &mut b.analysis.summary.cells {
+        cell.scenario = "modules".into();
+    }
+    let error = compare(&a, &b).unwrap_err().to_string();
+    let expected = "a and b: no cell is in both; a holds roundtrip-sizes (14 cells); b holds modules \
+                    (13 cells); compare folders";
+    assert!(error.starts_with(expected), "{error}");
+    b.analysis.summary.cells.clear();
+    let error = compare(&a, &b).unwrap_err().to_string();
+    assert!(error.contains("b holds nothing; "), "{error}");
+}
+
+#[test]
+fn a_shift_of_the_mixture_is_no_regression_and_is_said() {
+    let (mut a, mut b) = sides();
+    // Nine of ten messages of A ran on one core, hardly any of B: the median is another one.
+    for (side, share, p50) in [(&mut a, 0.9, 3.0), (&mut b, 0.02, 50.0)] {
+        sides::change(side, "os.futex", "default", |run| run.p50_us = Some(p50));
+        let cells = side.analysis.summary.cells.iter_mut();
+        for cell in cells.filter(|it| it.system == "os.futex" && it.tuning == "default") {
+            let mut here = cell.placements[0].clone();
+            here.same_cpu = true;
+            let [mut near, mut far] = [here.clone(), Placement { same_cpu: false, ..here }];
+            (near.share, far.share) = (share, 1.0 - share);
+            if let Some(latency) = &mut near.round_trip_us {
+                latency.p50 = Some(3.0);
+            }
+            cell.placements = vec![near, far];
+        }
+    }
+    let comparison = compare(&a, &b).unwrap();
+    assert!(!comparison.is_worse());
+    let cell = cell(&comparison, "os.futex", "default");
+    let p50 = figure(cell, "p50_us");
+    assert!(p50.a.unwrap() > 40.0, "those across cores: {p50:?}");
+    assert_eq!(
+        cell.remarks,
+        ["on one core ran 90 % of the messages of A, 2 % of B; p50 and p99 are of those across \
+         cores alone"]
+    );
+    let text = terminal(&comparison, Screen::default(), true);
+    let said = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(said.contains("on one core ran 90 % of the messages of A, 2 % of B"), "{text}");
+
+    // With no messages across cores in A there is nothing to compare them with.
+    sides::change(&mut a, "os.futex", "default", |run| run.cross_p50_us = None);
+    let comparison = compare(&a, &b).unwrap();
+    let p50 = figure(self::cell(&comparison, "os.futex", "default"), "p50_us");
+    let reason = p50.reason.as_deref().unwrap();
+    assert!(reason.starts_with("too few runs with messages across cores: 0 and 5"), "{reason}");
+    assert_eq!(p50.verdict, None);
+}
+
+#[test]
+fn what_cannot_be_judged_says_why_and_a_cell_that_fails_now_is_worse() {
+    let (mut a, mut b) = sides();
+    for detail in &mut a.analysis.details[..2] {
+        detail.runs.truncate(3);
+    }
+    for run in &mut b.analysis.details[2].runs {
+        run.p99_us = None;
+    }
+    for run in &mut b.analysis.details[3].runs {
+        run.cpu_us_per_message = Some(0.0);
+    }
+    b.analysis.summary.cells[4].valid = false;
+    let comparison = compare(&a, &b).unwrap();
+    let reason = |place: usize, wanted: &str| {
+        let found = figure(&comparison.cells[place], wanted);
+        assert_eq!((found.verdict, found.p), (None, None));
+        found.reason.clone().unwrap()
+    };
+    assert_eq!(reason(0, "p50_us"), "too few runs: 3 and 5; --runs 7");
+    assert!(reason(2, "p99_us").starts_with("withheld: in B"));
+    assert!(reason(3, "cpu_us_per_message").starts_with("not above zero"));
+    assert_eq!(reason(4, "pss_bytes"), "invalid in B");
+    assert_eq!(comparison.comparisons, 56 - 2 * 4 - 1 - 1 - 4);
+    assert_eq!((comparison.verdicts.worse, comparison.is_worse()), (0, true));
+    let text = terminal(&comparison, Screen::default(), false);
+    assert!(text.contains("no longer valid in B: "), "{text}");
+    assert!(!compare(&b, &a).unwrap().is_worse(), "valid again is better");
+}
+
+#[test]
+fn with_too_few_runs_everywhere_nothing_is_claimed() {
+    let (a, b) = (sides::side("a", 1, 3, 64), sides::side("b", 2, 5, 64));
+    let comparison = compare(&a, &b).unwrap();
+    assert_eq!((comparison.comparisons, comparison.verdicts.no_verdict), (0, 56));
+    let text = terminal(&comparison, Screen::default(), false);
+    assert!(text.contains("nothing could be tested"), "{text}");
+    assert!(text.contains("54 figures: too few runs: 3 and 5; --runs 7"), "{text}");
+}
+
+#[test]
+fn differences_that_matter_to_nobody_are_none() {
+    let (a, mut b) = sides();
+    // A twentieth more of 20 MB is more than half a megabyte; of 4 MB it is not.
+    let (mut small_a, mut small_b) = sides();
+    sides::change(&mut b, "os.pipe", "tuned", |run| {
+        run.pss_bytes = run.pss_bytes.map(|bytes| bytes * 105 / 100);
+    });
+    for (side, percent) in [(&mut small_a, 20), (&mut small_b, 21)] {
+        sides::change(side, "os.pipe", "tuned", |run| {
+            run.pss_bytes = run.pss_bytes.map(|bytes| bytes * percent / 100);
+        });
+    }
+    let memory = |a: &Side, b: &Side| {
+        let comparison = compare(a, b).unwrap();
+        let found = figure(cell(&comparison, "os.pipe", "tuned"), "pss_bytes").clone();
+        (found.verdict, found.p_adjusted.unwrap() <= 0.05, comparison.floor.worse)
+    };
+    assert_eq!(memory(&a, &b), (Some(Kind::Worse), true, 1));
+    assert_eq!(memory(&small_a, &small_b), (Some(Kind::NoDifference), true, 0));
+    let text = terminal(&compare(&a, &b).unwrap(), Screen::default(), false);
+    assert!(text.contains("The floor moved"), "os.pipe is the machine's: {text}");
+}

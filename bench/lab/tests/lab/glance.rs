@@ -1,0 +1,267 @@
+//! What a reader sees first: on the page without scrolling, on a terminal without a pager.
+//!
+//! `MYELIN_KEEP_REPORT=FOLDER` leaves the page in that folder, to look at.
+
+use std::path::Path;
+
+use myelin_bench_kit::protocol::{Transport, Wait};
+use myelin_bench_lab::report::{Format, Screen, terminal, write_all};
+use myelin_bench_lab::summary;
+
+use crate::page::{ask, browser, fixture};
+use ask::ask;
+use browser::write_folded;
+use summary::{Analysis, Cell, Distribution, RunPoint};
+
+/// Systems beside those of the fixture, by their latency over that of `cyclonedds.iceoryx`.
+const PEERS: &[(&str, Wait, Transport, f64)] = &[
+    ("myelin.shm-block", Wait::Block, Transport::SharedMemory, 0.8),
+    ("zenoh.shm", Wait::Block, Transport::SharedMemory, 0.9),
+    ("zenoh.tcp", Wait::Block, Transport::Loopback, 2.1),
+    ("iceoryx.waitset", Wait::Block, Transport::SharedMemory, 0.95),
+    ("iceoryx2.event", Wait::Block, Transport::SharedMemory, 0.97),
+    ("zeromq.ipc", Wait::Block, Transport::Kernel, 1.3),
+    ("lcm.udpm", Wait::Block, Transport::Loopback, 1.9),
+    ("fastdds.shm", Wait::Block, Transport::SharedMemory, 1.6),
+    ("fastdds.datasharing", Wait::Block, Transport::SharedMemory, 1.7),
+    ("fastdds.udp", Wait::Block, Transport::Loopback, 2.2),
+    ("myelin.dds", Wait::Block, Transport::Loopback, 1.8),
+    ("myelin.shm-adaptive", Wait::Adaptive, Transport::SharedMemory, 0.03),
+    ("myelin.shm-predictive", Wait::Predictive, Transport::SharedMemory, 0.02),
+    ("myelin.shm-poll", Wait::Poll, Transport::SharedMemory, 0.015),
+    ("iceoryx2.poll", Wait::Poll, Transport::SharedMemory, 0.04),
+    ("iceoryx.poll", Wait::Poll, Transport::SharedMemory, 0.08),
+];
+
+/// What `quick` yields: two sizes, two tunings, nineteen systems and the floor.
+fn quick() -> Analysis {
+    let mut made = fixture::analysis();
+    let is_wanted = |cell: &Cell| {
+        cell.scenario == "roundtrip-sizes" && [64, 65536].contains(&cell.params.payload_bytes)
+    };
+    let pairs = made.summary.cells.into_iter().zip(made.details);
+    let (cells, details): (Vec<_>, Vec<_>) = pairs.filter(|(cell, _)| is_wanted(cell)).unzip();
+    (made.summary.cells, made.details) = (cells, details);
+    let pattern = made.summary.systems.iter().find(|it| it.name == "cyclonedds.iceoryx").unwrap();
+    let pattern = pattern.clone();
+    for &(name, wait, transport, factor) in PEERS {
+        let system = summary::SystemInfo { name: name.into(), wait, transport, ..pattern.clone() };
+        made.summary.systems.push(system);
+        for at in 0..made.summary.cells.len() {
+            if made.summary.cells[at].system != pattern.name {
+                continue;
+            }
+            let mut cell = made.summary.cells[at].clone();
+            cell.placements.clear();
+            (cell.system, cell.params.wait) = (name.to_owned(), wait);
+            cell.round_trip_us = cell.round_trip_us.map(|it| scaled(it, factor));
+            let ends = cell.round_trip_p50_interval_us;
+            cell.round_trip_p50_interval_us = ends.map(|ends| ends.map(|end| end * factor));
+            let ends = cell.round_trip_p99_interval_us;
+            cell.round_trip_p99_interval_us = ends.map(|ends| ends.map(|end| end * factor));
+            let mut detail = made.details[at].clone();
+            for run in &mut detail.runs {
+                // No two cells wander alike.
+                let wander = 1.0 + 0.005 * (f64::from(run.order) * factor * 9.7).sin();
+                let of_all = cell.round_trip_us.map(|it| [it.p50, it.p99]).unwrap_or_default();
+                [run.p50_us, run.p99_us] = of_all.map(|us| us.map(|us| us * wander));
+            }
+            made.summary.cells.push(cell);
+            made.details.push(detail);
+        }
+    }
+    for cell in &mut made.summary.cells {
+        cell.scenario = "quick".to_owned();
+    }
+    made
+}
+
+fn scaled(it: Distribution, factor: f64) -> Distribution {
+    let times = |value: Option<f64>| value.map(|value| value * factor);
+    Distribution {
+        min: it.min * factor,
+        mean: it.mean * factor,
+        p50: times(it.p50),
+        p90: times(it.p90),
+        p99: times(it.p99),
+        p999: times(it.p999),
+        max: it.max * factor,
+    }
+}
+
+fn printed(analysis: &Analysis) -> String {
+    terminal(analysis, Format::Glance, Screen::default())
+}
+
+fn cell<'a>(analysis: &'a mut Analysis, system: &str, tuning: &str, payload: u64) -> &'a mut Cell {
+    let is_it = |cell: &&mut Cell| {
+        cell.system == system && cell.tuning == tuning && cell.params.payload_bytes == payload
+    };
+    analysis.summary.cells.iter_mut().find(is_it).unwrap()
+}
+
+fn runs<'a>(
+    analysis: &'a mut Analysis,
+    system: &str,
+    tuning: &str,
+    payload: u64,
+) -> &'a mut [RunPoint] {
+    let at = analysis.summary.cells.iter().position(|cell| {
+        cell.system == system && cell.tuning == tuning && cell.params.payload_bytes == payload
+    });
+    &mut analysis.details[at.unwrap()].runs
+}
+
+#[test]
+fn the_answer_fits_the_first_screen() {
+    let analysis = quick();
+    if let Some(folder) = std::env::var_os("MYELIN_KEEP_REPORT") {
+        write_all(&analysis, Path::new(&folder)).unwrap();
+    }
+    let page = write_folded(&analysis);
+    // Right and lower end of each, then what the page opens with, and how many are unfolded.
+    let look = "
+        const end = (selector) => Math.ceil(Math.max(...[...document.querySelectorAll(selector)].map((node) => node.getBoundingClientRect().bottom)));
+        const rows = [...document.querySelectorAll('.panel:first-child .rank')].length;
+        answer([document.documentElement.scrollWidth, end('h1'), end('.trust'), end('.panel:first-child .rank'), end('.panel .rank'), end('.sentences'), rows, document.querySelectorAll('.sentences li').length, document.querySelectorAll('details[open]').length].join(' '));";
+    for (width, height) in [(1440, 900), (400, 800)] {
+        let Some(answer) = ask(&page, "", width, look) else { return };
+        let numbers: Vec<i64> =
+            answer.split(' ').map(|word| word.parse().expect(&answer)).collect();
+        let [wide, title, trust, first, all, sentences, rows, count, open] = numbers[..] else {
+            panic!("{answer}")
+        };
+        assert!(wide <= i64::from(width), "{answer}");
+        assert!(title > 0 && trust > title && first > trust && first <= height, "{answer}");
+        assert!(rows >= 19 + 4, "a row for each system, one for each manner: {answer}");
+        assert!((2..=5).contains(&count) && open == 0, "{answer}");
+        if width > 1000 {
+            assert!(all <= height && sentences <= height, "{answer}");
+        }
+    }
+}
+
+#[test]
+fn marks_lie_where_the_axis_says() {
+    // Ticks, then the dots of the tuning that ranks with the figures beside them.
+    let look = "
+        const panel = document.querySelector('.panel');
+        const ticks = [...panel.querySelectorAll('.heads small')].map((tick) => [tick.textContent, tick.style.left]);
+        const rows = [...panel.querySelectorAll('.rank:not(.heads, .manner)')].map((row) => [row.querySelector('.strong').textContent, row.querySelector('.main .dot').style.left]);
+        answer([ticks, rows].map((pairs) => pairs.map((pair) => pair.join('=').replace('%', '')).join(';')).join('|'));";
+    let Some(answer) = ask(&write_folded(&quick()), "", 1440, look) else { return };
+    let (ticks, rows) = answer.split_once('|').expect(&answer);
+    let pairs = |text: &str, of: fn(&str) -> f64| -> Vec<(f64, f64)> {
+        let pairs = text.split(';').map(|pair| pair.split_once('=').expect(&answer));
+        pairs.map(|(value, at)| (of(value), at.parse().expect(&answer))).collect()
+    };
+    let ticks = pairs(ticks, |text| {
+        let (number, unit) = text.split_once(' ').unwrap();
+        let factor = [("ns", 1e-3), ("µs", 1.0), ("ms", 1e3)];
+        number.parse::<f64>().unwrap() * factor.iter().find(|it| it.0 == unit).unwrap().1
+    });
+    let rows = pairs(rows, |text| text.parse().unwrap());
+    let [first, .., last] = ticks[..] else { panic!("{answer}") };
+    let slope = (last.1 - first.1) / (last.0 / first.0).ln();
+    assert!(rows.len() >= 19 && slope > 0.0, "{answer}");
+    for (value, at) in rows {
+        let expected = first.1 + slope * (value / first.0).ln();
+        assert!((at - expected).abs() < 0.3, "{value} at {at}, not {expected}: {answer}");
+    }
+}
+
+#[test]
+fn the_terminal_shows_one_screen() {
+    let analysis = quick();
+    let text = printed(&analysis);
+    assert!(text.lines().count() < 40, "{}:\n{text}", text.lines().count());
+    let widest = text.lines().map(|line| line.chars().count()).max().unwrap();
+    assert!(widest <= 100, "{widest}:\n{text}");
+    let row = |system: &str| {
+        let row = text.lines().find(|line| line.trim_start().starts_with(system));
+        row.unwrap_or_else(|| panic!("{system}:\n{text}"))
+    };
+    let peers = analysis.summary.systems.iter().filter(|system| !system.floor);
+    for system in peers {
+        assert!(row(&system.name).contains('●'), "{text}");
+    }
+    assert!(row("sleep until woken").contains("floor os.futex"), "{text}");
+    assert!(row("poll (costs a core)").contains("floor os.cacheline"), "{text}");
+    // Ranked: whoever is faster stands above.
+    let place = |system: &str| text.find(&format!(" {system} ")).unwrap();
+    assert!(place("myelin.shm-block") < place("zenoh.shm"), "{text}");
+    assert!(place("zenoh.shm") < place("fastdds.udp"), "{text}");
+    assert!(place("fastdds.udp") < place("myelin.shm-adaptive"), "those that sleep come first");
+}
+
+#[test]
+fn sentences_say_what_the_figures_bear() {
+    let mut analysis = quick();
+    let text = printed(&analysis).replace("\n  ", " ");
+    assert!(text.contains("myelin.shm-block is the fastest of systems that sleep."), "{text}");
+    assert!(text.contains("× the floor (os.futex)"), "{text}");
+    assert!(text.contains("Shared memory instead of the network stack saves"), "{text}");
+    assert!(text.contains("; cyclonedds 50\u{a0}%, 81\u{a0}%;"), "{text}");
+    assert!(text.contains("Polling is ") && text.contains("costs a core"), "{text}");
+    // Told apart from noise no more, neither is first.
+    for (system, first) in [("myelin.shm-block", 19.0), ("zenoh.shm", 21.0)] {
+        for run in runs(&mut analysis, system, "tuned", 64) {
+            run.p50_us = Some(first + 0.7 * f64::from(run.order % 5));
+        }
+    }
+    let text = printed(&analysis).replace("\n  ", " ");
+    assert!(text.contains("myelin.shm-block and zenoh.shm lead the systems that sleep"), "{text}");
+    // A tail that the medians hide.
+    let stalls = cell(&mut analysis, "myelin.dds", "tuned", 64);
+    stalls.round_trip_us.as_mut().unwrap().p99 = Some(31_440.0);
+    let text = printed(&analysis).replace("\n  ", " ");
+    assert!(text.contains("Beware: one message in a hundred of myelin.dds, 64 B, tuned"), "{text}");
+    assert!(text.contains("takes 31 ms or more"), "{text}");
+}
+
+#[test]
+fn what_is_invalid_has_no_rank() {
+    let mut analysis = quick();
+    for tuning in ["default", "tuned"] {
+        let cell = cell(&mut analysis, "myelin.shm-block", tuning, 64);
+        cell.valid = false;
+        cell.invalid_reasons = vec!["run 1: 3 payloads damaged".to_owned()];
+    }
+    let text = printed(&analysis);
+    let row = text.lines().find(|line| line.trim_start().starts_with("myelin.shm-block ")).unwrap();
+    assert!(row.contains('–') && !row.contains('●'), "{row}");
+    assert!(text.contains("✗ Not all of it can be believed"), "{text}");
+    assert!(text.contains("zenoh.shm is the fastest of systems that sleep"), "{text}");
+    let widest = text.lines().map(|line| line.chars().count()).max().unwrap();
+    assert!(widest <= 100, "{text}");
+}
+
+#[test]
+fn many_sizes_are_drawn_as_curves() {
+    let analysis = fixture::analysis();
+    let text = printed(&analysis);
+    assert!(text.contains("p50 against payload, µs: tuned"), "{text}");
+    let heads = text.lines().find(|line| line.contains("64 KiB")).unwrap();
+    assert!(["0 B", "256 B", "16 KiB"].iter().all(|size| heads.contains(size)), "{heads}");
+    let look = "
+        const lines = [...document.querySelectorAll('.panel:first-child polyline')].map((line) => line.points.numberOfItems);
+        const legend = document.querySelectorAll('.panel:first-child .legend li').length;
+        answer(lines.concat(legend).join(' '));";
+    let Some(answer) = ask(&write_folded(&analysis), "", 1440, look) else { return };
+    // One cell of seven systems is invalid and has no point.
+    assert_eq!(answer, "7 7 7 7 7 7 6 7", "points of seven systems, and their names");
+}
+
+#[test]
+fn what_is_folded_opens_and_is_drawn_then() {
+    let look = "
+        const plots = () => document.querySelectorAll('#fold-plots svg[role=img]').length;
+        const before = plots();
+        document.querySelector('.trust a').click();
+        const led = document.getElementById('fold-validity').open;
+        document.getElementById('fold-plots').open = true;
+        const wait = () => (document.querySelector('#fold-plots [data-waiting]') ? setTimeout(wait, 20) : answer([before, led, plots() > 4].join(' ')));
+        setTimeout(wait, 20);";
+    let Some(answer) = ask(&write_folded(&quick()), "", 1440, look) else { return };
+    assert_eq!(answer, "0 true true");
+}

@@ -1,0 +1,42 @@
+//! The laboratory as its users meet it: reports, comparisons, advice. One program, so that it is linked
+//! once; those that open a page look for Chromium, and say so where there is none.
+
+/// Analyses that were never measured, and pages opened in a browser.
+mod page {
+    pub mod ask;
+    pub mod browser;
+    pub mod course;
+    pub mod dom;
+    pub mod fan;
+    pub mod fixture;
+    pub mod flow;
+    pub mod lines;
+    pub mod machine;
+    pub mod maker;
+    pub mod marks;
+    pub mod published;
+    pub mod robot;
+    pub mod sides;
+    pub mod tables;
+}
+
+mod advice;
+mod compare;
+mod compare_page;
+mod compare_rate;
+mod glance;
+mod report_clocks;
+mod report_course;
+mod report_curves;
+mod report_flow;
+mod report_formats;
+mod report_layout;
+mod report_page;
+mod report_pareto;
+mod report_publish;
+mod report_published;
+mod report_repeats;
+mod report_streams;
+mod report_sweep;
+mod scorecard;
+mod verdicts;

@@ -1,0 +1,189 @@
+//! Streams at a robot's rates that were never measured, floods and start-ups.
+
+use myelin_bench_kit::protocol::{Reliability, Wait, Workload};
+
+use super::maker::{Maker, Model, around};
+use myelin_bench_lab::summary::*;
+
+/// Bytes of `sizes-100hz`.
+pub const SIZES: [u64; 8] = [16, 1 << 10, 64 << 10, 256 << 10, 1 << 20, 2 << 20, 5 << 20, 10 << 20];
+/// Messages a second of `rate-curve`.
+pub const RATES: [f64; 6] = [1.0, 10.0, 100.0, 1e3, 1e4, 1e5];
+/// Numbers of `fan-out`, of 64 B and of 8 MiB.
+pub const SUBSCRIBERS: [u32; 6] = [1, 2, 4, 8, 16, 32];
+/// What modules send: name, bytes, messages a second.
+pub const MODULES: [(&str, u64, f64); 4] = [
+    ("functional", 64 << 10, 10.0),
+    ("localisation", 64 << 10, 100.0),
+    ("normal-sensor", 1 << 20, 10.0),
+    ("high-end-sensor", 10 << 20, 10.0),
+];
+
+/// Systems, with what a MiB adds to the latency of each.
+const MODELS: [(Model, f64); 5] = [
+    (Model::two("os.unix", Wait::Block, 49.0, [1.3, 0.5]).bare(), 610.0),
+    (Model::two("cyclonedds.udp", Wait::Block, 140.0, [3.2, 1.9]), 1400.0),
+    (Model::two("iceoryx2.event", Wait::Block, 61.0, [1.6, 0.7]), 0.0),
+    (Model::two("myelin.shm-block", Wait::Block, 52.0, [1.5, 0.6]), 0.0),
+    (Model::two("myelin.shm-poll", Wait::Poll, 0.6, [101.0, 99.9]), 0.0),
+];
+/// The one that is reliable; all others do their best.
+pub const RELIABLE: &str = "iceoryx2.event";
+/// What `cyclonedds.udp` publishes at most a second.
+pub const SATURATED_AT: f64 = 8200.0;
+
+/// `sizes-100hz`: the floor cannot carry 10 MiB, one cell is invalid, one has no p99.
+pub fn sizes() -> Analysis {
+    let mut made = maker("sizes-100hz");
+    for bytes in SIZES {
+        for (model, per_mib) in &MODELS {
+            if model.floor && bytes == 10 << 20 {
+                continue;
+            }
+            let slow = at_size(model, *per_mib, bytes);
+            for tuning in ["default", "tuned"] {
+                made.cell(&slow, tuning, |cell| {
+                    stream(cell, "sizes-100hz", bytes, 100.0);
+                    cell.lost = if slow.p50 > 8000.0 { 30 } else { 0 };
+                    cell.received = cell.sent - cell.lost;
+                    if model.name == "myelin.shm-block" && bytes == 1 << 20 {
+                        cell.one_way_us.as_mut().unwrap().p99 = None;
+                    }
+                    if model.name == "cyclonedds.udp" && bytes == 1 << 10 && tuning == "tuned" {
+                        cell.valid = false;
+                        cell.invalid_reasons = vec!["run 2: ping ran on another CPU".to_owned()];
+                    }
+                });
+            }
+        }
+    }
+    made.finish()
+}
+
+/// `rate-curve`, 64 KiB, tuned: above 8200 a second `cyclonedds.udp` falls behind.
+pub fn rates() -> Analysis {
+    let mut made = maker("rate-curve");
+    for rate in RATES {
+        for (model, _) in &MODELS {
+            let is_behind = model.name == "cyclonedds.udp" && rate > SATURATED_AT;
+            let busy = (model.cpu * rate / 100.0).clamp(0.02, 130.0);
+            let p50 = if is_behind { 90_000.0 } else { model.p50 };
+            let model = Model { p50, cpu: busy, ..*model };
+            made.cell(&model, "tuned", |cell| {
+                stream(cell, "rate-curve", 64 << 10, rate);
+                if is_behind {
+                    cell.throughput_per_s = SATURATED_AT;
+                }
+                // Too few for rare percentiles.
+                let way = cell.one_way_us.as_mut().unwrap();
+                way.p99 = way.p99.filter(|_| rate > 50.0);
+                way.p999 = way.p999.filter(|_| rate > 500.0);
+            });
+        }
+    }
+    made.finish()
+}
+
+/// `fan-out`: two payloads, six numbers of subscribers, tuned.
+pub fn fan_out() -> Analysis {
+    let mut made = maker("fan-out");
+    for bytes in [64, 8 << 20] {
+        for subscribers in SUBSCRIBERS {
+            for (model, per_mib) in &MODELS {
+                let slow = at_size(model, *per_mib, bytes);
+                let p50 = slow.p50 * (1.0 + 0.2 * f64::from(subscribers - 1));
+                made.cell(&Model { p50, ..slow }, "tuned", |cell| {
+                    stream(cell, "fan-out", bytes, 30.0);
+                    cell.params.subscribers = subscribers;
+                    cell.received = cell.sent * u64::from(subscribers);
+                });
+            }
+        }
+    }
+    made.finish()
+}
+
+/// `modules`, default and tuned, as the car has them.
+pub fn modules() -> Analysis {
+    let mut made = maker("modules");
+    for (module, bytes, rate) in MODULES {
+        for (model, per_mib) in &MODELS {
+            let slow = at_size(model, *per_mib, bytes);
+            for tuning in ["default", "tuned"] {
+                made.cell(&slow, tuning, |cell| {
+                    stream(cell, "modules", bytes, rate);
+                    cell.params.module = Some(module.to_owned());
+                });
+            }
+        }
+    }
+    made.finish()
+}
+
+/// `flood` of three sizes and `sanity-discovery`, default.
+pub fn extremes() -> Analysis {
+    let mut made = maker("flood sanity-discovery");
+    for bytes in [64u64, 4096, 65_536] {
+        for (place, (model, _)) in MODELS.iter().enumerate() {
+            made.cell(model, "default", |cell| {
+                one_way(cell, "flood", Workload::Flood, bytes);
+                cell.params.rate_hz = None;
+                cell.lateness_us = None;
+                cell.throughput_per_s = 1.5e6 / (place + 1) as f64;
+                cell.taken_per_s = Some(1.2e6 / (place + 1) as f64);
+                let is_found = model.name != "cyclonedds.udp";
+                cell.lossless_per_s = is_found.then_some(8e5 / (place + 1) as f64);
+                (cell.sent, cell.received, cell.lost) = (5_000_000, 4_000_000, 1_000_000);
+            });
+        }
+    }
+    for (model, _) in &MODELS {
+        made.cell(model, "default", |cell| {
+            one_way(cell, "sanity-discovery", Workload::Startup, 64);
+            cell.params.rate_hz = None;
+            (cell.one_way_us, cell.service_us, cell.lateness_us) = (None, None, None);
+            cell.one_way_p50_interval_us = None;
+            let withheld = |distribution: Distribution| Distribution {
+                p50: None,
+                p90: None,
+                p99: None,
+                ..distribution
+            };
+            cell.matched_us = Some(withheld(around(3000.0)));
+            cell.first_sample_us = Some(withheld(around(3400.0)));
+            cell.daemon_ms = model.name.starts_with("iceoryx2").then_some(12.5);
+            (cell.sent, cell.received, cell.lost) = (5, 5, 0);
+        });
+    }
+    made.finish()
+}
+
+fn maker(scenarios: &str) -> Maker {
+    Maker::new(scenarios, &MODELS.map(|(model, _)| model))
+}
+
+fn at_size(model: &Model, per_mib: f64, bytes: u64) -> Model {
+    Model { p50: model.p50 + per_mib * bytes as f64 / f64::from(1 << 20), ..*model }
+}
+
+fn stream(cell: &mut Cell, scenario: &str, bytes: u64, rate_hz: f64) {
+    one_way(cell, scenario, Workload::Stream, bytes);
+    cell.params.rate_hz = Some(rate_hz);
+    cell.throughput_per_s = rate_hz;
+    cell.pss_bytes = 9_000_000 + 3 * bytes;
+    cell.rss_bytes = 14_000_000 + 6 * bytes;
+    let way = cell.one_way_us.as_mut().unwrap();
+    way.p999 = way.p50.map(|p50| 5.0 * p50);
+    cell.service_us = Some(Distribution { p999: way.p50.map(|p50| 2.5 * p50), ..*way });
+}
+
+fn one_way(cell: &mut Cell, scenario: &str, workload: Workload, bytes: u64) {
+    cell.scenario = scenario.to_owned();
+    cell.workload = workload;
+    cell.params.payload_bytes = bytes;
+    cell.params.depth = Some(16);
+    cell.params.reliability = Some(match cell.system == RELIABLE {
+        true => Reliability::Reliable,
+        false => Reliability::BestEffort,
+    });
+}

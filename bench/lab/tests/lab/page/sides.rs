@@ -1,0 +1,74 @@
+//! Results folders that were never measured, with runs that spread as told.
+
+use myelin_bench_lab::compare::Side;
+use myelin_bench_lab::plan::Plan;
+use rand::rngs::StdRng;
+use rand::{RngExt, SeedableRng};
+
+use super::fixture;
+use myelin_bench_lab::summary::{Cell, RUN_QUANTILES, RunPoint};
+
+/// The cells of the fixture with this payload, of `runs` runs each, that differ between seeds by
+/// chance alone: by a tenth of a per cent in one cell, by ten per cent in another, with whole
+/// blocks and single runs disturbed.
+pub fn side(name: &str, seed: u64, runs: u32, payload: u64) -> Side {
+    let mut random = StdRng::seed_from_u64(seed);
+    let mut analysis = fixture::analysis();
+    let cells = std::mem::take(&mut analysis.summary.cells);
+    let of_payload = |cell: &Cell| cell.params.payload_bytes == payload;
+    analysis.details.truncate(cells.iter().filter(|cell| of_payload(cell)).count());
+    analysis.summary.cells = cells.into_iter().filter(of_payload).collect();
+    let blocks: Vec<f64> = (0..runs).map(|_| 0.005 * normal(&mut random)).collect();
+    let cells = analysis.summary.cells.iter_mut().zip(&mut analysis.details);
+    for (place, (cell, detail)) in cells.enumerate() {
+        let spread = SPREADS[place % SPREADS.len()];
+        let mut run = |order: u32| {
+            let disturbed = if random.random_bool(0.05) { 0.3 } else { 0.0 };
+            let mut around = |value: f64, spread: f64| {
+                let common = blocks[order as usize] + disturbed;
+                value * (common + spread * normal(&mut random)).exp()
+            };
+            let p50 = around(50.0, spread);
+            RunPoint {
+                order,
+                valid: true,
+                p50_us: Some(p50),
+                p99_us: Some(around(120.0, 2.0 * spread)),
+                cross_p50_us: Some(p50),
+                cross_p99_us: Some(around(130.0, 2.0 * spread)),
+                cpu_us_per_message: Some(around(20.0, spread)),
+                // Pages, and no more than a few of them.
+                pss_bytes: Some((5120 + random.random_range(0..40)) * 4096),
+                ..RunPoint::default()
+            }
+        };
+        detail.runs = (0..runs).map(&mut run).collect();
+        (cell.runs, cell.valid) = (runs, true);
+    }
+    Side { name: name.to_owned(), plan: Plan::new(Vec::new(), seed, String::new()), analysis }
+}
+
+/// Gives every run of a side a curve around its median.
+pub fn with_curves(mut side: Side) -> Side {
+    for run in side.analysis.details.iter_mut().flat_map(|detail| &mut detail.runs) {
+        let p50 = run.p50_us.unwrap_or(1.0);
+        let at = |quantile: f64| p50 * (0.2 * (quantile / (1.0 - quantile)).ln()).exp();
+        run.curve_us = RUN_QUANTILES[..16].iter().map(|quantile| at(*quantile)).collect();
+    }
+    side
+}
+
+/// Changes every run of the cells of one system, at one tuning.
+pub fn change(side: &mut Side, system: &str, tuning: &str, how: impl Fn(&mut RunPoint)) {
+    let cells = side.analysis.summary.cells.iter().zip(&mut side.analysis.details);
+    let wanted = cells.filter(|(cell, _)| cell.system == system && cell.tuning == tuning);
+    let runs = wanted.flat_map(|(_, detail)| &mut detail.runs);
+    assert!(runs.map(how).count() > 0, "{system}, {tuning}");
+}
+
+/// Nearly normal, with a deviation of 1.
+fn normal(random: &mut StdRng) -> f64 {
+    (0..12).map(|_| random.random_range(-0.5..0.5)).sum()
+}
+
+const SPREADS: [f64; 5] = [0.001, 0.005, 0.01, 0.03, 0.1];

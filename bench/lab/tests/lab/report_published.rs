@@ -1,0 +1,348 @@
+//! The tables of the published reports: every published row has its place in the page and in
+//! `report.md`, and what is derived follows from the rows.
+//!
+//! `MYELIN_KEEP_REPORT=FOLDER` leaves the reports of the fixture in that folder, to look at.
+
+use std::path::Path;
+use std::sync::LazyLock;
+
+use myelin_bench_lab::report::published::Report;
+use myelin_bench_lab::report::write_all;
+use myelin_bench_lab::summary;
+use toml::{Table, Value};
+
+use crate::page::{fixture, flow, published, robot, tables};
+use published::{CYBERRT, number, texts};
+use summary::{Analysis, Cell};
+use tables::{markdown_rows, page_rows};
+
+const ORIN: &str = include_str!("../../../published/cyclonedds-orin.toml");
+const IMAGES: &str = include_str!("../../../published/image-ros2-libxr.toml");
+
+/// Every scenario that stands beside published figures.
+fn all() -> Analysis {
+    let mut all = fixture::analysis();
+    again(&mut all, "roundtrip-sizes", |cell| {
+        cell.scenario = "roundtrip-60s".to_owned();
+        cell.params.payload_bytes == 0
+    });
+    let mut rates = robot::sizes();
+    for rate in [20.0, 50.0, 100.0] {
+        again(&mut rates, "sizes-100hz", |cell| {
+            cell.scenario = "rates-1mb".to_owned();
+            cell.params.rate_hz = Some(rate);
+            cell.params.payload_bytes == 1 << 20
+        });
+    }
+    again(&mut rates, "rates-1mb", |cell| {
+        let is_first = cell.params.rate_hz.replace(10.0) == Some(20.0);
+        cell.one_way_us.as_mut().unwrap().mean = 77.0;
+        is_first
+    });
+    for more in [rates, robot::modules(), flow::images()] {
+        all.details.extend(more.details);
+        all.summary.cells.extend(more.summary.cells);
+        for system in more.summary.systems {
+            if !all.summary.systems.iter().any(|known| known.name == system.name) {
+                all.summary.systems.push(system);
+            }
+        }
+    }
+    all
+}
+
+/// Adds the cells of a scenario once more, as `change` has them, if it says so.
+fn again(analysis: &mut Analysis, scenario: &str, change: impl Fn(&mut Cell) -> bool) {
+    for index in 0..analysis.summary.cells.len() {
+        let mut cell = analysis.summary.cells[index].clone();
+        if cell.scenario == scenario && change(&mut cell) {
+            analysis.summary.cells.push(cell);
+            analysis.details.push(analysis.details[index].clone());
+        }
+    }
+}
+
+/// `report.md` and `report.html` of [`all`], made once.
+fn reports() -> &'static [String; 2] {
+    static REPORTS: LazyLock<[String; 2]> = LazyLock::new(|| {
+        let directory = tempfile::tempdir().unwrap();
+        write_all(&all(), directory.path()).unwrap();
+        if let Some(folder) = std::env::var_os("MYELIN_KEEP_REPORT") {
+            let folder = Path::new(&folder).join("published");
+            std::fs::create_dir_all(&folder).unwrap();
+            write_all(&all(), &folder).unwrap();
+        }
+        ["report.md", "report.html"]
+            .map(|name| std::fs::read_to_string(directory.path().join(name)).unwrap())
+    });
+    &REPORTS
+}
+
+fn file(analysis: &Analysis, name: &str) -> String {
+    let directory = tempfile::tempdir().unwrap();
+    write_all(analysis, directory.path()).unwrap();
+    std::fs::read_to_string(directory.path().join(name)).unwrap()
+}
+
+/// What identifies a row, as the report words it.
+fn key(column: &str, value: &Value) -> String {
+    match (column, value) {
+        ("payload_B", Value::Integer(bytes)) if *bytes >= 1024 => format!("{} KiB", bytes / 1024),
+        ("payload_B", Value::Integer(bytes)) => format!("{bytes} B"),
+        ("rate_Hz", Value::Integer(rate)) => format!("{rate} Hz"),
+        ("weight", value) => format!("{:.2}", number(value).unwrap()),
+        ("metric", Value::String(name)) => name.replace("half_rtt", "round_trip"),
+        (_, Value::String(text)) => text.clone(),
+        (column, value) => panic!("{column}: {value}"),
+    }
+}
+
+/// Whether a figure of the report is the published one, rounded as reports do; halves of round trips
+/// twice.
+fn is_shown(shown: &str, is_half: bool, value: &Value) -> bool {
+    let Some(expected) = number(value) else { return value.as_str() == Some(shown) };
+    let expected = expected * if is_half { 2.0 } else { 1.0 };
+    let shown: String = shown.chars().filter(|it| *it != '\u{a0}').collect();
+    shown.parse::<f64>().is_ok_and(|it| (it - expected).abs() <= 0.01 * expected.abs())
+}
+
+#[test]
+fn every_published_row_has_its_place() {
+    let tables: Vec<Table> =
+        [ORIN, CYBERRT, IMAGES].into_iter().flat_map(published::tables).collect();
+    let rows = |table: &Table| table["rows"].as_array().unwrap().len();
+    assert_eq!(tables.iter().map(rows).collect::<Vec<_>>(), [28, 2, 9, 6, 4, 4, 8, 4]);
+    for table in &tables {
+        let caption = table["caption"].as_str().unwrap().split(" ({").next().unwrap();
+        let [markdown, page] = reports();
+        for shown in [markdown_rows(markdown, caption), page_rows(page, caption)] {
+            assert_rows(table, &shown);
+        }
+    }
+}
+
+/// That all published rows of a table are among those that are shown, with all their figures.
+fn assert_rows(table: &Table, shown: &[Vec<String>]) {
+    let columns = texts(&table["columns"]);
+    let labels = texts(&table["labels"]).iter().filter(|label| **label != "here").count();
+    let pairs = texts(&table["pairs"]).len();
+    for row in table["rows"].as_array().unwrap() {
+        let row = row.as_array().unwrap();
+        assert_eq!(row.len(), columns.len(), "{row:?}");
+        let named: Vec<String> =
+            columns.iter().zip(row).take(labels).map(|(name, it)| key(name, it)).collect();
+        let found: Vec<_> = shown.iter().filter(|cells| cells.starts_with(&named)).collect();
+        assert!(!found.is_empty(), "no row {named:?} in {shown:?}");
+        for cells in found {
+            let theirs = cells.iter().filter_map(|it| Some(it.split_once(" → ")?.0));
+            let theirs: Vec<&str> = theirs.collect();
+            assert_eq!(theirs.len(), pairs, "{cells:?}");
+            // Figures come last, in the order of the columns.
+            let figures = columns.iter().zip(row).skip(columns.len() - pairs);
+            for ((column, value), theirs) in figures.zip(theirs) {
+                let is_half = column.starts_with("half_") || named[0].starts_with("round_trip");
+                assert!(is_shown(theirs, is_half, value), "{named:?}: {column} is {theirs}");
+            }
+        }
+    }
+}
+
+#[test]
+fn every_metric_stands_beside_ours() {
+    let mut all = all();
+    for cell in &mut all.summary.cells {
+        cell.daemon_ms = Some(12.5);
+        cell.shared_bytes = 1 << 20;
+    }
+    let text = file(&all, "report.md");
+    for table in [ORIN, CYBERRT, IMAGES].into_iter().flat_map(published::tables) {
+        let caption = table["caption"].as_str().unwrap().split(" ({").next().unwrap();
+        let is_across = table.get("across_hosts").is_some_and(|it| it.as_bool() == Some(true));
+        for (place, pair) in texts(&table["pairs"]).iter().enumerate().filter(|_| !is_across) {
+            let rows = markdown_rows(&text, caption);
+            let labels = rows[0].len() - texts(&table["pairs"]).len();
+            let is_there = |row: &&Vec<String>| !row[labels + place].ends_with(" → –");
+            let measured = rows.iter().filter(is_there).count();
+            let is_of_metrics = texts(&table["columns"])[0] == "metric";
+            assert!(measured > 0, "{caption}: {pair}");
+            assert!(measured == rows.len() || !is_of_metrics, "{caption}: {pair}: {rows:?}");
+        }
+    }
+}
+
+#[test]
+fn what_has_no_place_cannot_be_loaded() {
+    for text in [ORIN, CYBERRT, IMAGES] {
+        let error = |text: &str| toml::from_str::<Report>(text).map(drop).unwrap_err().to_string();
+        toml::from_str::<Report>(text).map(drop).unwrap();
+        let more = format!("{text}\n[latency_by_moon]\ncolumns = [\"x\"]\nrows = [[1]]\n");
+        assert!(error(&more).contains("latency_by_moon"), "{}", error(&more));
+        let wrong = text.replacen("rows = [", "rows = [[true],", 1);
+        assert!(error(&wrong).contains("[true]"), "a row of another kind: {}", error(&wrong));
+    }
+}
+
+#[test]
+fn gains_growth_and_tiers_follow_from_the_rows() {
+    let [text, _] = reports();
+    let theirs = |caption: &str, labels: &[&str]| -> Vec<String> {
+        let rows = markdown_rows(text, caption);
+        let row = rows.iter().find(|row| row.iter().zip(labels).all(|(a, b)| a == b)).unwrap();
+        row.iter().filter_map(|it| Some(it.split_once(" → ")?.0.to_owned())).collect()
+    };
+    // 39 of 74, 12 of 24, 24 of 74, 12 of 39; of 64 KiB over UDP untuned nothing was published.
+    let gains = theirs("Gains in per cent by size", &["0 B"]);
+    assert_eq!(gains, ["−47 %", "−50 %", "−68 %", "−69 %"]);
+    let gains = theirs("Gains in per cent by size", &["64 KiB"]);
+    assert_eq!(gains, ["–", "−56 %", "–", "−72 %"]);
+    // From 0 B, 64 B and 1 KiB: 33 over 12, 12 and 13.
+    let growth = theirs("Growth with size", &["cyclonedds.iceoryx", "tuned"]);
+    assert_eq!(growth, ["2.75×", "2.75×", "2.54×"]);
+    assert_eq!(theirs("Growth with size", &["cyclonedds.udp", "default"]), ["–", "–", "–"]);
+    let tiers = theirs("Best configuration and tiers by size", &["0 B"]);
+    let expected = ["shm tuned 24.0", "shm tuned", "udp tuned", "shm default", "udp default"];
+    assert_eq!(tiers, expected);
+}
+
+#[test]
+fn ours_go_through_the_same_formulas() {
+    let mut analysis = all();
+    // 100 and 50, 40 and 38: the last two cannot be told apart.
+    for (system, tuning, p50, ends) in [
+        ("cyclonedds.udp", "default", 100.0, [98.0, 102.0]),
+        ("cyclonedds.udp", "tuned", 40.0, [38.5, 42.0]),
+        ("cyclonedds.iceoryx", "default", 50.0, [49.0, 51.0]),
+        ("cyclonedds.iceoryx", "tuned", 38.0, [36.0, 39.5]),
+    ] {
+        let place = analysis.summary.cells.iter().position(|cell| {
+            cell.scenario == "roundtrip-sizes"
+                && (cell.system.as_str(), cell.tuning.as_str()) == (system, tuning)
+                && cell.params.payload_bytes == 1024
+        });
+        let cell = &mut analysis.summary.cells[place.unwrap()];
+        cell.round_trip_us.as_mut().unwrap().p50 = Some(p50);
+        cell.placements.clear();
+        let [low, high] = ends;
+        let medians = [low, (low + p50) / 2.0, p50, (p50 + high) / 2.0, high];
+        for (run, p50_us) in analysis.details[place.unwrap()].runs.iter_mut().zip(medians) {
+            run.p50_us = Some(p50_us);
+        }
+    }
+    let text = file(&analysis, "report.md");
+    let row = |caption: &str| {
+        let rows = markdown_rows(&text, caption);
+        rows.into_iter().find(|row| row[0] == "1 KiB").unwrap()
+    };
+    let gains = row("Gains in per cent by size");
+    // 49/102 and 51/98; 36/42 and 39.5/38.5.
+    assert_eq!(gains[1], "−47 % → −50 % [−51 %, −48 %]");
+    assert!(gains[2].ends_with("→ ? −5.0 % [−12 %, +0.6 %]"), "{}", gains[2]);
+    let tiers = row("Best configuration and tiers by size");
+    let ours: Vec<&str> = tiers[1..].iter().map(|it| it.split_once(" → ").unwrap().1).collect();
+    let expected = ["shm tuned 38.0", "shm tuned, udp tuned", "shm default", "udp default", "–"];
+    assert_eq!(ours, expected);
+    // Invalid in the fixture: named in the table of latencies, struck, and out of the tiers.
+    let rows = markdown_rows(&text, "Round trips by size, write and read access");
+    let invalid = rows
+        .iter()
+        .find(|row| row[..3] == ["cyclonedds.udp", "default", "64 KiB"].map(str::to_owned));
+    assert!(invalid.unwrap()[4].starts_with("– → ✗ "), "{invalid:?}");
+    let tiers = markdown_rows(&text, "Best configuration and tiers by size");
+    assert!(tiers[6][1..].iter().all(|it| !it.contains("udp default")), "{:?}", tiers[6]);
+}
+
+#[test]
+fn costs_are_told_by_process_and_thread() {
+    let rows = markdown_rows(&reports()[0], "Memory, CPU by thread and context");
+    assert_eq!(rows.len(), 28, "two systems, two tunings, seven sizes");
+    let expected = [
+        "cyclonedds.udp",
+        "default",
+        "0 B",
+        "10.5",
+        "9.4",
+        "–",
+        "35.1: recvUC 25.0, main 10.0",
+        "35.1: recvUC 25.0, main 10.0",
+        "–",
+        "13\u{a0}514",
+        "11.0",
+    ];
+    assert_eq!(rows[0], expected.map(str::to_owned));
+}
+
+#[test]
+fn sweeps_have_published_modules_above_ours() {
+    let [_, page] = reports();
+    let latency = page_rows(page, "latency one way, µs: mean, and of ours p50");
+    assert_eq!(latency[0][0], "CyberRT 10.0 across processes, published");
+    // 16 B, 1 KiB, 64 KiB …: the module that sends 64 KB at 100 Hz.
+    assert_eq!(latency[0][1..5], ["", "", "69.54", ""].map(str::to_owned));
+    assert_eq!(latency[1][3], "369");
+    assert_eq!(latency.last().unwrap()[0], "os.unix", "the floor last");
+    let (_, rates) = page.split_once("against rate (rates-1mb)").unwrap();
+    let rates = page_rows(&format!("<section id=\"published\">{rates}"), "latency one way, µs");
+    assert_eq!(rates[0][1..], ["82.29", "", "", ""].map(str::to_owned), "10 Hz alone");
+    let ours = rates.iter().find(|row| row[0] == "iceoryx2.event").unwrap();
+    assert!(ours[1].starts_with("77.0 ") && ours[2].starts_with("134 "), "{ours:?}");
+}
+
+#[test]
+fn what_was_not_measured_says_how_to_measure_it() {
+    let gaps = |text: &str| {
+        let (_, section) = text.split_once("## Published figures beside these").unwrap();
+        let section = section.split_once("## How to repeat").unwrap().0.to_owned();
+        let lines = section.lines().filter(|line| line.contains(": `myelin bench run "));
+        (lines.map(str::to_owned).collect::<Vec<_>>(), section)
+    };
+    let (found, section) = gaps(&file(&robot::fan_out(), "report.md"));
+    for scenario in [
+        "roundtrip-sizes",
+        "roundtrip-60s",
+        "sanity",
+        "modules",
+        "sizes-100hz",
+        "rates-1mb",
+        "image-30hz",
+    ] {
+        let command = format!("`myelin bench run {scenario}`");
+        let lines = found.iter().filter(|line| line.contains(&command));
+        assert_eq!(lines.count(), 1, "{scenario}: {found:?}");
+    }
+    assert!(!section.contains('|'), "no table of published figures alone:\n{section}");
+
+    let (found, _) = gaps(&reports()[0]);
+    let images = ["cyclonedds.udp", "myelin.local-wait", "libxr.callback", "libxr.sync"];
+    let expected = images.map(|system| {
+        format!("- {system} of image-30hz: `myelin bench run image-30hz --system {system}`")
+    });
+    assert_eq!(found, expected, "all else is there");
+
+    // Two sizes, and a system that did not run.
+    let mut quick = fixture::analysis();
+    let mut keep = Vec::new();
+    for cell in &mut quick.summary.cells {
+        keep.push(
+            cell.scenario == "roundtrip-sizes"
+                && cell.system != "cyclonedds.iceoryx"
+                && [64, 65536].contains(&cell.params.payload_bytes),
+        );
+        cell.scenario = "quick".to_owned();
+    }
+    let mut kept = keep.iter();
+    quick.summary.cells.retain(|_| *kept.next().unwrap());
+    let mut kept = keep.iter();
+    quick.details.retain(|_| *kept.next().unwrap());
+    let systems = &mut quick.summary.systems;
+    let iceoryx = systems.iter_mut().find(|system| system.name == "cyclonedds.iceoryx").unwrap();
+    iceoryx.missing = Some("no RouDi".to_owned());
+    let (found, section) = gaps(&file(&quick, "report.md"));
+    for wanted in [
+        "- cyclonedds.iceoryx, tuned of quick, which did not run: no RouDi: `myelin bench run quick \
+         --system cyclonedds.iceoryx --tuning tuned`",
+        "- round trips of 0 B, 256 B, 1 KiB, 4 KiB, 16 KiB: `myelin bench run roundtrip-sizes`",
+    ] {
+        assert!(found.iter().any(|line| line == wanted), "{wanted}: {found:?}");
+    }
+    assert_eq!(markdown_rows(&section, "Gains in per cent by size").len(), 2, "two sizes");
+}

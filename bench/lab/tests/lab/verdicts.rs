@@ -1,0 +1,99 @@
+//! One meaning of better and worse: what a report says of two cells is what its advice goes by and
+//! what a comparison of folders says of the same runs; and of like with like none says anything.
+
+use myelin_bench_lab::compare::{Side, compare};
+use myelin_bench_lab::report::write_all;
+use myelin_bench_lab::stats::verdict::Kind;
+use myelin_bench_lab::summary;
+
+use crate::page::sides;
+use summary::{Analysis, RunPoint};
+
+fn report(analysis: &Analysis) -> String {
+    let folder = tempfile::tempdir().unwrap();
+    write_all(analysis, folder.path()).unwrap();
+    std::fs::read_to_string(folder.path().join("report.md")).unwrap()
+}
+
+/// Sentences that say better or worse.
+fn claims(text: &str) -> usize {
+    text.matches("- 🟢 ").count() + text.matches("- 🔴 ").count()
+}
+
+/// The cells that are wanted, of one system with no placement apart, with medians alone.
+fn only(mut side: Side, tunings: &[&str], p50_us: impl Fn(&str, usize) -> f64) -> Side {
+    let cells = std::mem::take(&mut side.analysis.summary.cells).into_iter();
+    let pairs = cells.zip(std::mem::take(&mut side.analysis.details));
+    for (mut cell, mut detail) in pairs {
+        if cell.system != "cyclonedds.udp" || !tunings.contains(&&*cell.tuning) {
+            continue;
+        }
+        for (place, run) in detail.runs.iter_mut().enumerate() {
+            let p50_us = Some(p50_us(&cell.tuning, place));
+            *run = RunPoint { order: run.order, valid: true, p50_us, ..RunPoint::default() };
+        }
+        cell.placements.clear();
+        let latency = cell.round_trip_us.as_mut().unwrap();
+        (latency.p50, latency.p99) = (detail.runs[2].p50_us, None);
+        side.analysis.summary.cells.push(cell);
+        side.analysis.details.push(detail);
+    }
+    side
+}
+
+#[test]
+fn report_advice_and_comparison_say_the_same_of_the_same_runs() {
+    let spread = |place: usize, noise: f64| 1.0 + noise * [-1.0, -0.4, 0.0, 0.5, 1.0][place];
+    for (factor, noise, expected, words) in [
+        (0.7, 0.03, Kind::Better, "lower than default"),
+        (1.4, 0.03, Kind::Worse, "higher than default"),
+        (1.01, 0.002, Kind::NoDifference, "no difference ("),
+        (1.1, 0.3, Kind::TooNoisy, "too noisy ("),
+    ] {
+        let p50 = |tuning: &str, place: usize| match tuning {
+            "default" => 100.0 * spread(place, noise),
+            _ => 100.0 * factor * spread(4 - place, noise),
+        };
+        let folder = |tunings: &[&str], p50: &dyn Fn(&str, usize) -> f64| {
+            only(sides::side("x", 1, 5, 64), tunings, p50)
+        };
+        let a = folder(&["default"], &p50);
+        let b = folder(&["default"], &|_, place| p50("tuned", place));
+        let comparison = compare(&a, &b).unwrap();
+        let figures = &comparison.cells[0].figures;
+        let found = figures.iter().find(|it| it.figure.name == "p50_us").unwrap();
+        assert_eq!((found.verdict, comparison.comparisons), (Some(expected), 1));
+
+        let text = report(&folder(&["default", "tuned"], &p50).analysis);
+        let of_both = |line: &&str| line.contains("64 B, tuned: p50") && line.contains("default");
+        let line = text.lines().find(of_both).unwrap_or_else(|| panic!("{text}"));
+        assert!(line.contains(words), "{expected:?}: {line}");
+        assert!(text.contains("over 1 comparison,"), "{text}");
+        let advice = if expected.is_significant() { "by p50" } else { "lowest p50, not told" };
+        assert!(text.contains(advice), "{expected:?}: {text}");
+    }
+}
+
+#[test]
+fn a_report_of_like_with_like_says_nothing() {
+    let said = |seed: &u64| {
+        let text = report(&sides::side("like", *seed, 5, 64).analysis);
+        assert!(text.contains("over 30 comparisons"), "six cells, two percentiles: {text}");
+        claims(&text) > 0
+    };
+    let found = (0..20).filter(said).count();
+    assert!(found <= 4, "{found} of 20: one is expected at most");
+}
+
+#[test]
+fn too_few_runs_are_said_and_nothing_is_claimed() {
+    let mut side = sides::side("few", 1, 4, 64);
+    sides::change(&mut side, "cyclonedds.udp", "tuned", |run| {
+        run.p50_us = run.p50_us.map(|us| 9.0 * us);
+    });
+    let text = report(&side.analysis);
+    assert_eq!(claims(&text), 0, "{text}");
+    assert!(text.contains("Too few runs to tell anything apart: it takes --runs 5."), "{text}");
+    assert!(text.contains("too few runs to tell them apart"), "{text}");
+    assert!(!text.contains("is the fastest of"), "{text}");
+}
