@@ -294,6 +294,25 @@ fn prefetch(line: *const u8) {
     let _ = line;
 }
 
+/// Records as they are in memory.
+pub fn bytes_of(records: &[Record]) -> &[u8] {
+    // SAFETY: Record is repr(C) without padding (asserted by its size), so its bytes are all
+    // initialised.
+    unsafe { std::slice::from_raw_parts(records.as_ptr().cast::<u8>(), size_of_val(records)) }
+}
+
+/// What [`bytes_of`] was made from; `None` if they are not whole records.
+pub fn records_of(bytes: &[u8]) -> Option<Vec<Record>> {
+    let (records, rest) = bytes.as_chunks::<RECORD_BYTES>();
+    rest.is_empty().then(|| records.iter().map(record_of).collect())
+}
+
+/// One record, from its bytes in memory.
+pub fn record_of(bytes: &[u8; RECORD_BYTES]) -> Record {
+    // SAFETY: as many bytes as one Record has, and any bit pattern is a valid Record.
+    unsafe { bytes.as_ptr().cast::<Record>().read_unaligned() }
+}
+
 fn map(file: &File) -> Result<MmapMut, Error> {
     // SAFETY: the file is memory shared with the other side of the protocol. It is never
     // truncated, and all accesses go through `SampleFile`, which checks indices and tolerates

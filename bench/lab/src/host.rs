@@ -9,7 +9,7 @@ use procfs::Current as _;
 use serde::{Deserialize, Serialize};
 
 use crate::root::Root;
-use crate::run::tuning::LatencyGuard;
+use crate::tuning::LatencyGuard;
 pub use identity::Identity;
 
 /// What a results folder knows about its machine. Absent values could not be read.

@@ -1,5 +1,5 @@
 //! The laboratory behind `myelin bench`. Data flows one way:
-//! scenario → plan → run → observe → record → analyse → report.
+//! scenario → plan → run → record → analyse → tell (`layers.rs` has each module's place).
 
 #![deny(unsafe_op_in_unsafe_fn)]
 
@@ -9,6 +9,8 @@ pub mod compare;
 pub mod export;
 pub mod host;
 pub mod input_error;
+#[cfg(test)]
+mod layers;
 mod network;
 pub mod observe;
 mod place;
@@ -24,5 +26,6 @@ pub mod score;
 pub mod session;
 pub mod stats;
 pub mod summary;
+pub mod tuning;
 
 pub use place::agent;

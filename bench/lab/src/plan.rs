@@ -20,7 +20,6 @@ use rand::{SeedableRng, rngs::StdRng};
 use serde::{Deserialize, Serialize};
 
 use crate::place::hosts::HostsChoice;
-use crate::record;
 use crate::registry::Entry;
 use crate::scenario::{Kind, Scenario, Tuning};
 
@@ -39,7 +38,7 @@ pub struct RunPlan {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Plan {
     /// Version of the layout of the results folder.
-    #[serde(default = "record::first_schema")]
+    #[serde(default = "first_schema")]
     pub schema: u32,
     /// What was asked for, resolved.
     pub scenarios: Vec<Scenario>,
@@ -65,7 +64,7 @@ impl Plan {
     /// here are listed but not planned.
     pub fn new(scenarios: Vec<(Scenario, Vec<Entry>)>, seed: u64, command: String) -> Self {
         let mut plan = Plan {
-            schema: record::SCHEMA,
+            schema: SCHEMA,
             scenarios: Vec::new(),
             cells: Vec::new(),
             runs: Vec::new(),
@@ -167,6 +166,15 @@ impl Plan {
 const MATCH_TIMEOUT_NS: u64 = 10_000_000_000;
 /// Seldom enough that those in between are undisturbed, often enough for percentiles of the parts.
 const PARTS_EVERY_POLLED: u64 = 16;
+
+/// Of files written before they said it.
+pub(crate) fn first_schema() -> u32 {
+    1
+}
+
+/// Version of the layout of the folder, in `plan.json`. Of 1 the names of two columns meant two
+/// things (`docs/results.md`); the bytes are the same.
+pub(crate) const SCHEMA: u32 = 2;
 
 #[cfg(test)]
 mod tests {

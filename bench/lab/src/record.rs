@@ -23,20 +23,19 @@ use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, anyhow};
-use myelin_bench_kit::protocol::{Done, Exchange, Keeping, Role};
-use myelin_bench_kit::samples::Record;
+use myelin_bench_kit::protocol::{Done, Keeping, Role};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use crate::host::{Host, Identity};
 use crate::input_error::InputError;
-use crate::observe::Observation;
 use crate::observe::series::Series;
-use crate::plan::{CellPlan, Plan, RunPlan};
+use crate::observe::{CutRecord, Observation};
+use crate::plan::{self, CellPlan, Plan, RunPlan, SCHEMA};
+use crate::run::RunSamples;
 pub use lines::Lines;
 use lines::Origin;
 use samples::file_of;
-pub(crate) use samples::{bytes_of, records_of};
 
 /// A line of `runs.jsonl`: the facts of one run, nothing derived.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -81,27 +80,6 @@ pub struct RunRecord {
     pub host: Option<Identity>,
     /// Folder of the run, relative to the results folder.
     pub directory: String,
-}
-
-/// When the link was down.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct CutRecord {
-    /// From then on: CLOCK_MONOTONIC of ping's host, in ns, the clock of the samples.
-    pub at_ns: u64,
-    /// For so long.
-    pub for_ns: u64,
-}
-
-/// The samples of one run.
-#[derive(Clone, Debug, Default)]
-pub struct RunSamples {
-    /// Ping's records: whole round trips, or publish calls.
-    pub ping: Vec<Record>,
-    /// Pong's records: of round trips at the index of ping's, all zero where pong took nothing; of
-    /// streams and images by id, in the order of taking. None of a publish run.
-    pub pong: Vec<Record>,
-    /// Across hosts: what pong's clock read, asked from ping's host before, during and after.
-    pub exchanges: Vec<Exchange>,
 }
 
 /// A results folder.
@@ -301,7 +279,7 @@ fn read_json<T: DeserializeOwned>(folder: &Path, name: &str) -> Result<T> {
     })?;
     let layout: Layout = serde_json::from_str(&text).with_context(|| damaged(&path))?;
     anyhow::ensure!(
-        (first_schema()..=SCHEMA).contains(&layout.schema),
+        (plan::first_schema()..=SCHEMA).contains(&layout.schema),
         "{}: schema {}, where this program reads 1 to {SCHEMA}; read the folder with the version of \
          myelin that made it",
         path.display(),
@@ -322,22 +300,14 @@ fn damaged(path: &Path) -> String {
 /// What all layouts of a file have in common.
 #[derive(Deserialize)]
 struct Layout {
-    #[serde(default = "first_schema")]
+    #[serde(default = "plan::first_schema")]
     schema: u32,
-}
-
-/// Of files written before they said it.
-pub(crate) fn first_schema() -> u32 {
-    1
 }
 
 fn to_json(value: &impl Serialize) -> Vec<u8> {
     serde_json::to_vec_pretty(value).expect("plain data serialises")
 }
 
-/// Version of the layout of the folder, in `plan.json`. Of 1 the names of two columns meant two
-/// things (`docs/results.md`); the bytes are the same.
-pub(crate) const SCHEMA: u32 = 2;
 const PLAN: &str = "plan.json";
 const HOST: &str = "host.json";
 const LINES: &str = "runs.jsonl";

@@ -21,9 +21,9 @@ use crate::plan::{self, Plan};
 use crate::record::Folder;
 use crate::registry::{Entry, Registry};
 use crate::root::Root;
-use crate::run::tuning::{self, Cpus};
 use crate::scenario::{Scenario, Tuning, TuningChoice};
 use crate::summary::{self, Analysis, Summary};
+use crate::tuning::{self, Cpus};
 use measure::Measuring;
 
 /// What the user asked for.

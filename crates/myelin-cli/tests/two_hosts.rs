@@ -3,7 +3,6 @@
 
 mod support;
 
-use std::collections::BTreeSet;
 use std::fs;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
@@ -12,6 +11,7 @@ use std::time::{Duration, Instant};
 
 use libc::{SIGKILL, SIGSTOP};
 use serde_json::Value;
+use support::own_host::NET;
 use support::{
     Traces, alone, bench, complaint, finish, process_of, runs, signal, start, summary, wait_for,
 };
@@ -61,10 +61,11 @@ fn network_of(pid: u32) -> Option<PathBuf> {
     fs::read_link(format!("/proc/{pid}/ns/net")).ok()
 }
 
-/// Interfaces that have the name of the lab's. Others come and go as other programs will.
-fn interfaces() -> BTreeSet<PathBuf> {
-    let entries = fs::read_dir("/sys/class/net").expect("/sys").flatten();
-    entries.map(|entry| entry.path()).filter(|path| path.ends_with("link0")).collect()
+/// Interfaces that have the name of the lab's.
+fn interfaces() -> Vec<String> {
+    let table = fs::read_to_string(format!("{NET}/dev")).expect("/proc");
+    let names = table.lines().filter_map(|line| line.split_once(':'));
+    names.map(|(name, _)| name.trim().to_owned()).filter(|name| name == "link0").collect()
 }
 
 /// Whether some process is in one of these network namespaces, or holds it open.
@@ -86,7 +87,7 @@ fn networks(lab: &Child) -> [PathBuf; 2] {
 /// Neither process nor namespace nor interface nor file has come to stay.
 struct Before {
     traces: Traces,
-    interfaces: BTreeSet<PathBuf>,
+    interfaces: Vec<String>,
 }
 
 impl Before {

@@ -2,8 +2,8 @@
 //! afterwards, also when somebody was killed. Skips, with a line that says so, what is not
 //! installed.
 
-#[path = "../../../kit/tests/support/own_folders.rs"]
-mod own_folders;
+#[path = "../../../kit/tests/support/own_host.rs"]
+mod own_host;
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, Write};
@@ -21,6 +21,7 @@ use tempfile::TempDir;
 
 #[test]
 fn udp() {
+    own_host::enter();
     for payload_bytes in [0, 1003, 1 << 20] {
         round_trip("cyclonedds.udp", payload_bytes);
     }
@@ -44,6 +45,7 @@ fn iceoryx_copy() {
 
 #[test]
 fn nobody_on_the_other_side() {
+    own_host::enter();
     let run = Run::new("cyclonedds.udp", 0);
     if !run.is_installed() {
         return;
@@ -187,7 +189,7 @@ struct Run {
 impl Run {
     fn new(system: &str, payload_bytes: u64) -> Run {
         let folder = tempfile::tempdir().unwrap();
-        // Runs of this test at the same time have folders, and so names and domains, of their own.
+        // Runs at the same time have names and domains of their own.
         let name = folder.path().file_name().unwrap().to_str().unwrap();
         let name: String = name.chars().filter(char::is_ascii_alphanumeric).collect();
         let domain = 100 + name.bytes().map(u32::from).sum::<u32>() % 100;
@@ -296,11 +298,11 @@ impl Drop for Process {
     }
 }
 
-/// RouDi's tests take turns, each with folders, and so a RouDi, of its own.
+/// RouDi's tests take turns, each on a host, and so with a RouDi, of its own.
 fn alone() -> MutexGuard<'static, ()> {
     static TURN: Mutex<()> = Mutex::new(());
     let turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
-    own_folders::enter();
+    own_host::enter();
     turn
 }
 

@@ -1,8 +1,8 @@
 //! Streams and frames of every system, through the real executable. Skips, with a line that says
 //! so, what is not installed.
 
-#[path = "../../../kit/tests/support/own_folders.rs"]
-mod own_folders;
+#[path = "../../../kit/tests/support/own_host.rs"]
+mod own_host;
 #[path = "../../../kit/tests/support/mod.rs"]
 mod support;
 
@@ -17,10 +17,10 @@ use support::{Process, Samples};
 
 const EXECUTABLE: &str = env!("CARGO_BIN_EXE_myelin-driver-cyclonedds");
 
-/// One test, with folders, and so a RouDi, of its own.
+/// One test, on a host, and so with a RouDi, of its own.
 #[test]
 fn streams_and_frames_arrive_as_sent() {
-    own_folders::enter();
+    own_host::enter();
     let systems = one_way_systems(executable(), Topology::TwoProcesses);
     if systems.is_empty() {
         eprintln!("skipped: CycloneDDS is not installed");

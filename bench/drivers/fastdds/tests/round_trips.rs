@@ -2,8 +2,8 @@
 //! left on the host afterwards, also when they were killed. Skips, with a line that says so, what
 //! is not installed.
 
-#[path = "../../../kit/tests/support/own_folders.rs"]
-mod own_folders;
+#[path = "../../../kit/tests/support/own_host.rs"]
+mod own_host;
 #[path = "../../../kit/tests/support/mod.rs"]
 mod support;
 
@@ -230,11 +230,11 @@ fn left_behind() -> Vec<String> {
     names.filter(|name| ours.iter().any(|prefix| name.starts_with(prefix))).collect()
 }
 
-/// One test at a time, with folders of its own: each looks for what is left behind.
+/// One test at a time, on a host of its own: each looks for what is left behind.
 fn alone() -> MutexGuard<'static, ()> {
     static TURN: Mutex<()> = Mutex::new(());
     let turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
-    own_folders::enter();
+    own_host::enter();
     turn
 }
 

@@ -2,6 +2,8 @@
 //! several topics, and what becomes of messages when a subscriber stands still. Skips, with a line
 //! that says so, what is not installed.
 
+#[path = "../../../kit/tests/support/own_host.rs"]
+mod own_host;
 #[path = "../../../kit/tests/support/mod.rs"]
 mod support;
 
@@ -265,10 +267,12 @@ fn systems() -> Vec<String> {
     systems.into_iter().map(|system| system.name).collect()
 }
 
-/// One test at a time: a best-effort stream on a busy machine proves little.
+/// One test at a time, on a host of its own: a best-effort stream on a busy machine proves little.
 fn alone() -> MutexGuard<'static, ()> {
     static TURN: Mutex<()> = Mutex::new(());
-    TURN.lock().unwrap_or_else(PoisonError::into_inner)
+    let turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+    own_host::enter();
+    turn
 }
 
 const DATA_SHARING: &str = "fastdds.datasharing";

@@ -3,8 +3,8 @@
 
 #[path = "../../../kit/tests/support/many.rs"]
 mod many;
-#[path = "../../../kit/tests/support/own_folders.rs"]
-mod own_folders;
+#[path = "../../../kit/tests/support/own_host.rs"]
+mod own_host;
 #[path = "../../../kit/tests/support/mod.rs"]
 mod support;
 
@@ -280,11 +280,11 @@ fn await_no_roudi() {
     }
 }
 
-/// One test at a time, each with folders, and so a RouDi, of its own.
+/// One test at a time, each on a host, and so with a RouDi, of its own.
 fn alone() -> MutexGuard<'static, ()> {
     static TURN: Mutex<()> = Mutex::new(());
     let turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
-    own_folders::enter();
+    own_host::enter();
     await_no_roudi();
     turn
 }

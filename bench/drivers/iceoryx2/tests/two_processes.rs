@@ -1,8 +1,8 @@
 //! Both systems between two processes of the real executable, and what they leave behind: nothing,
 //! even when they are killed.
 
-#[path = "../../../kit/tests/support/own_folders.rs"]
-mod own_folders;
+#[path = "../../../kit/tests/support/own_host.rs"]
+mod own_host;
 #[path = "../../../kit/tests/support/mod.rs"]
 mod support;
 
@@ -245,12 +245,12 @@ fn left_behind() -> Vec<String> {
     ["/tmp", "/dev/shm"].into_iter().flat_map(names).filter(ours).collect()
 }
 
-/// One test at a time: spinning pairs need two cores each. Each looks for what is left behind in
-/// folders of its own.
+/// One test at a time: spinning pairs need two cores each. Each looks for what is left behind
+/// on a host of its own.
 fn alone() -> MutexGuard<'static, ()> {
     static TURN: Mutex<()> = Mutex::new(());
     let turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
-    own_folders::enter();
+    own_host::enter();
     turn
 }
 

@@ -3,6 +3,8 @@
 
 #[path = "../../../kit/tests/support/many.rs"]
 mod many;
+#[path = "../../../kit/tests/support/own_host.rs"]
+mod own_host;
 #[path = "../../../kit/tests/support/mod.rs"]
 mod support;
 
@@ -190,20 +192,22 @@ fn is_installed() -> bool {
 
 /// Packets that the loopback interface has received.
 fn loopback_packets() -> u64 {
-    let table = std::fs::read_to_string("/proc/net/dev").unwrap();
+    let table = std::fs::read_to_string(format!("{}/dev", own_host::NET)).unwrap();
     let line = table.lines().find_map(|line| line.trim().strip_prefix("lo:")).unwrap();
     line.split_whitespace().nth(1).unwrap().parse().unwrap()
 }
 
 /// UDP sockets that are bound to `port`.
 fn receivers(port: u16) -> usize {
-    let table = std::fs::read_to_string("/proc/net/udp").unwrap();
+    let table = std::fs::read_to_string(format!("{}/udp", own_host::NET)).unwrap();
     let ours = format!(" 00000000:{port:04X} ");
     table.lines().filter(|line| line.contains(&ours)).count()
 }
 
-/// One test at a time: each counts packets and sockets.
+/// One test at a time, on a host of its own: each counts packets and sockets.
 fn alone() -> MutexGuard<'static, ()> {
     static TURN: Mutex<()> = Mutex::new(());
-    TURN.lock().unwrap_or_else(PoisonError::into_inner)
+    let turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+    own_host::enter();
+    turn
 }

@@ -1,7 +1,7 @@
 //! Every system of this driver, between two processes of the real executable.
 
-#[path = "../../../kit/tests/support/own_folders.rs"]
-mod own_folders;
+#[path = "../../../kit/tests/support/own_host.rs"]
+mod own_host;
 #[path = "../../../kit/tests/support/mod.rs"]
 mod support;
 
@@ -177,10 +177,10 @@ fn shared_memory_left() -> Vec<String> {
     names.filter_map(|name| name.into_string().ok()).filter(|name| name.contains("os")).collect()
 }
 
-/// Spinning pairs need two cores each: one test of them at a time, with folders of its own.
+/// Spinning pairs need two cores each: one test of them at a time, on a host of its own.
 fn alone() -> MutexGuard<'static, ()> {
     static TURN: Mutex<()> = Mutex::new(());
     let turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
-    own_folders::enter();
+    own_host::enter();
     turn
 }

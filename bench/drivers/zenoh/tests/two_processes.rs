@@ -1,8 +1,8 @@
 //! Round trips of both systems between two processes of the real executable, and what they leave
 //! behind: nothing, even when they are killed.
 
-#[path = "../../../kit/tests/support/own_folders.rs"]
-mod own_folders;
+#[path = "../../../kit/tests/support/own_host.rs"]
+mod own_host;
 #[path = "../../../kit/tests/support/mod.rs"]
 mod support;
 
@@ -242,11 +242,11 @@ fn names(folder: &str) -> Vec<String> {
     entries.map(|entry| entry.path().display().to_string()).collect()
 }
 
-/// One test at a time, with folders of its own: each looks for what is left behind.
+/// One test at a time, on a host of its own: each looks for what is left behind.
 fn alone() -> MutexGuard<'static, ()> {
     static TURN: Mutex<()> = Mutex::new(());
     let turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
-    own_folders::enter();
+    own_host::enter();
     turn
 }
 

@@ -3,8 +3,8 @@
 
 #[path = "../../../kit/tests/support/many.rs"]
 mod many;
-#[path = "../../../kit/tests/support/own_folders.rs"]
-mod own_folders;
+#[path = "../../../kit/tests/support/own_host.rs"]
+mod own_host;
 #[path = "../../../kit/tests/support/mod.rs"]
 mod support;
 
@@ -169,16 +169,16 @@ fn is_installed() -> bool {
 
 /// The abstract names of this test's runs: sockets that somebody still has open.
 fn sockets() -> Vec<String> {
-    let all = std::fs::read_to_string("/proc/net/unix").unwrap();
+    let all = std::fs::read_to_string(format!("{}/unix", own_host::NET)).unwrap();
     let ours = format!("@myelin-zeromq-test-{}-", std::process::id());
     all.lines().filter(|line| line.contains(&ours)).map(str::to_owned).collect()
 }
 
-/// One test at a time, with folders of its own: each looks for what is left behind.
+/// One test at a time, on a host of its own: each looks for what is left behind.
 fn alone() -> MutexGuard<'static, ()> {
     static TURN: Mutex<()> = Mutex::new(());
     let turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
-    own_folders::enter();
+    own_host::enter();
     turn
 }
 

@@ -15,7 +15,8 @@ use super::{
 };
 use crate::host::Host;
 use crate::plan::CellPlan;
-use crate::record::{RunRecord, RunSamples};
+use crate::record::RunRecord;
+use crate::run::RunSamples;
 use crate::run::order::waits;
 use crate::scenario::{Kind, Scenario, frame_name};
 use crate::stats::{level_percent, median};

@@ -4,7 +4,8 @@
 use myelin_bench_kit::samples::Record;
 
 use super::stream::joined;
-use crate::record::{CutRecord, RunSamples};
+use crate::observe::CutRecord;
+use crate::run::RunSamples;
 use crate::scenario::Kind;
 use crate::summary::CutFigures;
 

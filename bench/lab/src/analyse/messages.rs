@@ -14,7 +14,7 @@ use myelin_bench_kit::samples::Record;
 
 use super::series::{counted, has_parts, span};
 use super::stream::joined;
-use crate::record::RunSamples;
+use crate::run::RunSamples;
 use crate::scenario::Kind;
 use crate::summary::Stage;
 

@@ -34,7 +34,8 @@ use myelin_bench_kit::protocol::{System, Topology};
 
 use crate::host::Host;
 use crate::plan::{Plan, RunPlan};
-use crate::record::{Folder, Lines, RunRecord, RunSamples};
+use crate::record::{Folder, Lines, RunRecord};
+use crate::run::RunSamples;
 use crate::scenario::{Kind, Scenario, Touch};
 use crate::summary::{Analysis, Cell, SCHEMA, Summary, SystemInfo};
 

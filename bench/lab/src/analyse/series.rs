@@ -3,7 +3,7 @@
 use myelin_bench_kit::samples::{LEAN, Record};
 
 use super::distribution::Sorted;
-use crate::record::RunSamples;
+use crate::run::RunSamples;
 use crate::summary::Second;
 
 /// The quantities of one run. Those that a system cannot measure are empty.

@@ -32,7 +32,7 @@
 use super::cell::JudgedRun;
 use super::series::{counted, span};
 use super::stream::joined;
-use crate::record::RunSamples;
+use crate::run::RunSamples;
 use crate::scenario::Kind;
 use crate::stats;
 

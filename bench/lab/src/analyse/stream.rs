@@ -16,7 +16,7 @@ use myelin_bench_kit::samples::Record;
 
 use super::distribution::Sorted;
 use super::series::{Series, span};
-use crate::record::RunSamples;
+use crate::run::RunSamples;
 
 /// Derives everything from a run's records. `has_rate` says whether there was a schedule, `copies`
 /// whether messages are frames: the receiving end has copied each, and a frame is not due before it

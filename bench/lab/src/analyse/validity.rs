@@ -6,7 +6,8 @@ use myelin_bench_kit::samples::Record;
 use super::books;
 use crate::host::BACKGROUND_PACKETS_PER_S;
 use crate::observe::Observation;
-use crate::record::{RunRecord, RunSamples};
+use crate::record::RunRecord;
+use crate::run::RunSamples;
 
 /// Everything a run is judged by.
 pub struct Evidence<'a> {

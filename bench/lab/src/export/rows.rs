@@ -3,7 +3,7 @@
 use myelin_bench_kit::samples::Record;
 
 use crate::analyse::series::counted;
-use crate::record::RunSamples;
+use crate::run::RunSamples;
 use crate::scenario::Kind;
 
 /// A message, and its taking by one subscriber.

@@ -2,16 +2,22 @@
 
 use super::series::{Counted, Loopback, Moment, Series};
 use super::{Observation, sampler::TICK_NS};
-use crate::run::order::Across;
 
 impl Observation {
-    /// What was seen on ping's host, and `pong` on pong's. Daemons of one name bear their host's.
-    pub(crate) fn and_on(self, pong: Observation, across: &Across) -> Observation {
+    /// What was seen on ping's host, and `pong` on pong's, which `link` of ping's leads to. Daemons of
+    /// one name bear their host's.
+    pub(crate) fn and_on(
+        self,
+        pong: Observation,
+        hosts: &[String; 2],
+        link: &str,
+        one_machine: bool,
+    ) -> Observation {
         let (mut ping, mut pong) = (self, pong);
         let repeated: Vec<String> = (ping.processes.iter().map(|process| process.name.clone()))
             .filter(|name| pong.processes.iter().any(|process| process.name == *name))
             .collect();
-        for (seen, host) in [&mut ping, &mut pong].into_iter().zip(&across.names) {
+        for (seen, host) in [&mut ping, &mut pong].into_iter().zip(hosts) {
             let in_series = seen.series.iter_mut().flat_map(|series| &mut series.processes);
             let names = seen.processes.iter_mut().map(|process| &mut process.name);
             for name in names.chain(in_series.map(|process| &mut process.name)) {
@@ -21,7 +27,7 @@ impl Observation {
             }
         }
         let series = match (ping.series, pong.series) {
-            (Some(ping), Some(pong)) => Some(ping.and_on(pong, across.one_machine)),
+            (Some(ping), Some(pong)) => Some(ping.and_on(pong, one_machine)),
             (ping, pong) => ping.or(pong),
         };
         ping.processes.append(&mut pong.processes);
@@ -32,7 +38,7 @@ impl Observation {
             ping_and_pong_share_memory: false,
             loopback_bytes: ping.loopback_bytes + pong.loopback_bytes,
             loopback_packets: ping.loopback_packets + pong.loopback_packets,
-            link: Some(across.network[0].interface.clone()),
+            link: Some(link.to_owned()),
             steal_percent: ping.steal_percent.max(pong.steal_percent),
             series,
         }
@@ -145,26 +151,15 @@ mod tests {
         }
     }
 
-    fn across(one_machine: bool) -> Across {
-        let network = || myelin_bench_kit::protocol::Network {
-            interface: "eth0".into(),
-            own: [10, 0, 0, 1].into(),
-            peer: [10, 0, 0, 2].into(),
-            port: 21_000,
-        };
-        Across {
-            names: ["a".into(), "b".into()],
-            network: [network(), network()],
-            one_machine,
-            pair: None,
-            cut: None,
-        }
-    }
-
     #[test]
     fn processes_keep_their_names_and_daemons_get_their_hosts() {
         let ping = seen(&["ping", "zenohd"], &[1, 2], 7);
-        let both = ping.and_on(seen(&["pong", "zenohd"], &[1, 2], 9), &across(false));
+        let both = ping.and_on(
+            seen(&["pong", "zenohd"], &[1, 2], 9),
+            &["a".into(), "b".into()],
+            "eth0",
+            false,
+        );
         let names: Vec<&str> = both.processes.iter().map(|it| it.name.as_str()).collect();
         assert_eq!(names, ["ping", "zenohd@a", "pong", "zenohd@b"]);
         let series = both.series.unwrap();
@@ -178,7 +173,12 @@ mod tests {
     #[test]
     fn moments_of_one_tick_are_one_and_none_is_lost() {
         let ping = seen(&["ping"], &[1, 2, 4, 5], 7);
-        let both = ping.and_on(seen(&["pong"], &[1, 3, 4, 6, 7], 9), &across(true));
+        let both = ping.and_on(
+            seen(&["pong"], &[1, 3, 4, 6, 7], 9),
+            &["a".into(), "b".into()],
+            "eth0",
+            true,
+        );
         let series = both.series.unwrap();
         let of = |moment: &Moment| -> Vec<u32> {
             moment.processes.iter().map(|seen| seen.process).collect()

@@ -108,8 +108,7 @@ pub struct Observation {
     pub link: Option<String>,
     /// Time the hypervisor gave to others, in per cent of all CPUs.
     pub steal_percent: f64,
-    /// The same over time; kept in a file of its own (see [`crate::record::Folder::series`]), absent
-    /// from runs that have none.
+    /// The same over time; kept in a file of its own, absent from runs that have none.
     #[serde(skip)]
     pub series: Option<Series>,
 }
@@ -143,4 +142,13 @@ pub struct ProcessObservation {
     pub pss_bytes: u64,
     /// Name and CPU of each thread.
     pub threads: Vec<(String, u64)>,
+}
+
+/// When the link was down.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CutRecord {
+    /// From then on: CLOCK_MONOTONIC of ping's host, in ns, the clock of the samples.
+    pub at_ns: u64,
+    /// For so long.
+    pub for_ns: u64,
 }

@@ -15,15 +15,15 @@ use std::sync::mpsc::{self, RecvTimeoutError};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use myelin_bench_kit::samples::SampleFile;
+use myelin_bench_kit::samples::{SampleFile, bytes_of};
 use rustix::event::{self, PollFd, PollFlags, Timespec};
 use serde::Serialize;
 use serde_json::Value;
 
 use super::words::{Hello, Request, Word};
 use super::{Begin, Here, Place, Player, boot_id, frame, lock};
+use crate::network;
 use crate::observe::sampler::come_last;
-use crate::{network, record};
 
 /// Serves a lab over standard input and output. `folder`, made when it is first needed and removed at
 /// the end, is where drivers write; by default one in the folder for temporary files.
@@ -141,7 +141,7 @@ impl<W: Write + Send + 'static> Agent<W> {
             }
             Request::Records(player) => {
                 let records = self.here.records(player)?;
-                Ok((Value::Null, record::bytes_of(&records).to_vec()))
+                Ok((Value::Null, bytes_of(&records).to_vec()))
             }
             Request::Files => self.files(),
             Request::End => {

@@ -15,7 +15,7 @@ use rustix::process::{Pid, Signal};
 
 use super::{Player, Said, role_name};
 use crate::observe::SAMPLES_NAME;
-use crate::run::tuning::Settings;
+use crate::tuning::Settings;
 
 /// A driver process playing one role.
 pub(super) struct Child {

@@ -16,8 +16,8 @@ use super::{Begin, Place, Player, Said, Start};
 use crate::host::Host;
 use crate::observe::{Observation, Sampler, Snapshot};
 use crate::registry;
-use crate::run::tuning::{self, Cpus, LatencyGuard};
 use crate::scenario::{Tuning, TuningChoice};
+use crate::tuning::{self, Cpus, LatencyGuard};
 
 /// This host. When it is dropped, no process of a run is left.
 #[derive(Default)]

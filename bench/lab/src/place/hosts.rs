@@ -9,15 +9,15 @@ use std::sync::Arc;
 use myelin_bench_kit::protocol::{Network, PORTS, System};
 use serde::{Deserialize, Serialize};
 
+use super::Across;
 use super::line::{Line, agent};
 use super::netns::{self, Pair, Unshaped};
 use super::words::Request;
 use super::{Place, Remote, boot_id};
 use crate::host::OtherHost;
 use crate::input_error::InputError;
-use crate::run::order::Across;
-use crate::run::tuning::Cpus;
 use crate::scenario::{Link, Tuning, TuningChoice};
+use crate::tuning::Cpus;
 
 /// Which two hosts, ping's first: `--hosts`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

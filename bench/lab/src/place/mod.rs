@@ -26,14 +26,14 @@ use std::sync::mpsc::Sender;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use myelin_bench_kit::protocol::{Command, Event, Prepare, Role, System};
+use myelin_bench_kit::protocol::{Command, Event, Network, Prepare, Role, System};
 use myelin_bench_kit::samples::{Record, SampleFile};
 use serde::{Deserialize, Serialize};
 
 use crate::host::Host;
 use crate::observe::Observation;
-use crate::run::tuning::{Cpus, Settings};
-use crate::scenario::{Tuning, TuningChoice};
+use crate::scenario::{Cut, Tuning, TuningChoice};
+use crate::tuning::{Cpus, Settings};
 use line::Line;
 use remote::Remote;
 
@@ -119,6 +119,21 @@ pub(crate) struct Start {
     pub hears: bool,
     /// What it is told; the place fills in its files and its folder.
     pub prepare: Prepare,
+}
+
+/// The two hosts of a run: ping's, then pong's.
+#[derive(Clone, Debug)]
+pub(crate) struct Across {
+    /// Their names.
+    pub names: [String; 2],
+    /// The way to the other, seen from each.
+    pub network: [Network; 2],
+    /// Whether both are one machine, whose counters are the same then.
+    pub one_machine: bool,
+    /// The cable between them, if it is ours.
+    pub pair: Option<Arc<Pair>>,
+    /// When it goes down in a run, if it does.
+    pub cut: Option<Cut>,
 }
 
 /// A host, as the lab sees it. What fails is said in words, and the run with it; a remote host that

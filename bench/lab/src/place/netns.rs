@@ -25,7 +25,7 @@ use myelin_bench_kit::clock;
 use myelin_bench_kit::protocol::Network;
 
 use super::line::{Line, agent};
-use crate::record::CutRecord;
+use crate::observe::CutRecord;
 use crate::scenario::{Cut, Link};
 
 /// Names of the two hosts, ping's first.

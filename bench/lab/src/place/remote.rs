@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Result, bail, ensure};
 use myelin_bench_kit::protocol::{Command, Role, System};
-use myelin_bench_kit::samples::{Record, SampleFile};
+use myelin_bench_kit::samples::{Record, SampleFile, records_of};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
@@ -23,9 +23,8 @@ use super::words::{Hello, Request};
 use super::{Begin, Line, Place, Player, Said, Start, lock};
 use crate::host::Host;
 use crate::observe::Observation;
-use crate::record;
-use crate::run::tuning::Cpus;
 use crate::scenario::{Tuning, TuningChoice};
+use crate::tuning::Cpus;
 use ear::{END_LIMIT, Ear, Shared, State, give_up};
 use mouth::Mouth;
 
@@ -293,7 +292,7 @@ impl Place for Remote {
 
     fn records(&mut self, player: Player) -> Result<Vec<Record>, String> {
         let ((), bytes) = self.ask_whole(&Request::Records(player))?;
-        record::records_of(&bytes)
+        records_of(&bytes)
             .ok_or_else(|| format!("host {}: records of {player} are cut off", self.name))
     }
 

@@ -5,7 +5,7 @@ use std::io::{self, BufReader, Read, Write};
 use std::path::Path;
 
 use myelin_bench_kit::protocol::Role;
-use myelin_bench_kit::samples::{RECORD_BYTES, Record};
+use myelin_bench_kit::samples::{RECORD_BYTES, Record, bytes_of, record_of};
 
 use super::write_whole;
 
@@ -18,24 +18,6 @@ pub(super) fn file_of(role: Role) -> &'static str {
 
 pub(super) fn write(path: &Path, records: &[Record]) -> io::Result<()> {
     write_whole(path, &pack(bytes_of(records))?)
-}
-
-/// As they are in memory.
-pub(crate) fn bytes_of(records: &[Record]) -> &[u8] {
-    // SAFETY: Record is repr(C) without padding (asserted by its size), so its bytes are all
-    // initialised.
-    unsafe { std::slice::from_raw_parts(records.as_ptr().cast::<u8>(), size_of_val(records)) }
-}
-
-/// What [`bytes_of`] was made from; `None` if they are not whole records.
-pub(crate) fn records_of(bytes: &[u8]) -> Option<Vec<Record>> {
-    let (records, rest) = bytes.as_chunks::<RECORD_BYTES>();
-    rest.is_empty().then(|| records.iter().map(record_of).collect())
-}
-
-fn record_of(bytes: &[u8; RECORD_BYTES]) -> Record {
-    // SAFETY: as many bytes as one Record has, and any bit pattern is a valid Record.
-    unsafe { bytes.as_ptr().cast::<Record>().read_unaligned() }
 }
 
 /// Compressed, with a checksum: a bit that has turned over is found when it is read.

@@ -1,3 +1,5 @@
+use myelin_bench_kit::samples::Record;
+
 use super::*;
 
 fn folder() -> (tempfile::TempDir, Folder) {

@@ -14,11 +14,11 @@ use myelin_bench_kit::samples::{Record, SampleFile};
 
 use super::execute::Failure;
 use super::order::Order;
-use super::tuning::Settings;
 use super::watch::Running;
 use crate::observe::Observation;
 use crate::place::{Begin, Place, Player, Said, Start};
 use crate::scenario::Tuning;
+use crate::tuning::Settings;
 
 /// All processes of a run. When it is dropped, none is left.
 pub(super) struct Cast<'a> {
@@ -114,7 +114,9 @@ impl<'a> Cast<'a> {
         let pong = (seen.len() > 1).then(|| seen.pop()).flatten();
         let ping = seen.pop().unwrap_or_default();
         Ok(match (pong, &self.order.across) {
-            (Some(pong), Some(across)) => ping.and_on(pong, across),
+            (Some(pong), Some(across)) => {
+                ping.and_on(pong, &across.names, &across.network[0].interface, across.one_machine)
+            }
             _ => ping,
         })
     }

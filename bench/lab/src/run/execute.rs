@@ -4,12 +4,13 @@ use std::time::{Duration, Instant};
 
 use myelin_bench_kit::protocol::{Command, Done, Keeping, Ready, Reliability, Role, Workload};
 
+use super::RunSamples;
 use super::cast::Cast;
 use super::order::Order;
 use super::watch::Watch;
+use crate::observe::CutRecord;
 use crate::observe::Observation;
 use crate::place::{Cutting, Place, Player};
-use crate::record::{CutRecord, RunSamples};
 
 /// What a run that came to its end has yielded.
 pub struct Outcome {

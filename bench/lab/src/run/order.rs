@@ -1,15 +1,14 @@
 //! What a run is made of, and what follows from it.
 
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use myelin_bench_kit::protocol::{Network, Prepare, Role, System, Topology, Wait, Workload};
 
-use super::tuning::{self, Cpus, Settings};
-use crate::place::{Pair, Player};
+use crate::place::{Across, Player};
 use crate::registry::Entry;
-use crate::scenario::{Cut, Tuning};
+use crate::scenario::Tuning;
+use crate::tuning::{self, Cpus, Settings};
 
 /// What a run is made of.
 pub struct Order<'a> {
@@ -31,21 +30,6 @@ pub struct Order<'a> {
     pub(crate) across: Option<Across>,
     /// Set when the user has had enough.
     pub interrupted: &'a AtomicBool,
-}
-
-/// The two hosts of a run: ping's, then pong's.
-#[derive(Clone, Debug)]
-pub(crate) struct Across {
-    /// Their names.
-    pub names: [String; 2],
-    /// The way to the other, seen from each.
-    pub network: [Network; 2],
-    /// Whether both are one machine, whose counters are the same then.
-    pub one_machine: bool,
-    /// The cable between them, if it is ours.
-    pub pair: Option<Arc<Pair>>,
-    /// When it goes down in a run, if it does.
-    pub cut: Option<Cut>,
 }
 
 impl Order<'_> {

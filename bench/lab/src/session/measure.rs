@@ -15,14 +15,15 @@ use crate::place::hosts::Hosts;
 use crate::plan::size::Durations;
 use crate::plan::{Plan, RunPlan};
 use crate::progress::{Progress, Title};
-use crate::record::{Folder, RunRecord, RunSamples};
+use crate::record::{Folder, RunRecord};
 use crate::registry::Entry;
 use crate::root::Root;
+use crate::run::RunSamples;
 use crate::run::execute::{Failure, Outcome, execute};
 use crate::run::order::{Order, tuning_notes};
-use crate::run::tuning::Cpus;
 use crate::scenario::{Topology, Tuning};
 use crate::summary::Cell;
+use crate::tuning::Cpus;
 
 /// What measuring needs, for as long as it lasts.
 pub(super) struct Measuring<'a> {

@@ -6,7 +6,7 @@ use std::time::Duration;
 use memmap2::{Advice, MmapMut};
 use myelin_bench_kit::clock::{self, Clock, monotonic_ns};
 use myelin_bench_lab::root::Root;
-use myelin_bench_lab::run::tuning::set_fifo;
+use myelin_bench_lab::tuning::set_fifo;
 use serde::Serialize;
 
 use super::host::reason;

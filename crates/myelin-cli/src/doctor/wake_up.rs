@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
 
 use myelin_bench_kit::clock::{Clock, monotonic_ns};
-use myelin_bench_lab::run::tuning::{Cpus, LatencyGuard, pin_this_thread};
 use myelin_bench_lab::scenario::TuningChoice;
+use myelin_bench_lab::tuning::{Cpus, LatencyGuard, pin_this_thread};
 use rustix::fs::Timespec;
 use rustix::thread::futex;
 use serde::Serialize;

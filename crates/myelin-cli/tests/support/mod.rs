@@ -2,8 +2,8 @@
 
 #![allow(dead_code)]
 
-#[path = "../../../../bench/kit/tests/support/own_folders.rs"]
-mod own_folders;
+#[path = "../../../../bench/kit/tests/support/own_host.rs"]
+pub mod own_host;
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -12,12 +12,12 @@ use std::process::{Child, Command, Output, Stdio};
 use std::sync::{Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
-/// One test at a time, as they measure, and with folders of its own: what comes to lie there is the
-/// work of what it has started.
+/// One test at a time, as they measure, and on a host of its own: what comes to lie there is the work
+/// of what it has started, and its programs meet nobody else's.
 pub fn alone() -> MutexGuard<'static, ()> {
     static ALONE: Mutex<()> = Mutex::new(());
     let alone = ALONE.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-    own_folders::enter();
+    own_host::enter();
     alone
 }
 

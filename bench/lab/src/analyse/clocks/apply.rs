@@ -4,7 +4,7 @@ use myelin_bench_kit::protocol::{Keeping, Topology};
 use myelin_bench_kit::samples::Record;
 
 use super::{Comparison, Unknown};
-use crate::record::RunSamples;
+use crate::run::RunSamples;
 
 /// How the clocks of a run's two ends stand to each other.
 #[derive(Clone, Debug, Default)]

@@ -2,7 +2,7 @@
 
 use super::{Clocks, Comparison};
 use crate::analyse::cell::JudgedRun;
-use crate::record::RunSamples;
+use crate::run::RunSamples;
 use crate::scenario::Kind;
 use crate::summary::{ClockFigures, ClockSource};
 

@@ -4,7 +4,7 @@ use myelin_bench_kit::samples::Record;
 use proptest::prelude::*;
 
 use super::*;
-use crate::record::RunSamples;
+use crate::run::RunSamples;
 
 /// What a clock reads, as a function of ping's.
 type Truth<'a> = &'a dyn Fn(u64) -> u64;

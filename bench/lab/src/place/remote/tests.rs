@@ -39,7 +39,7 @@ fn start(executable: &Path) -> Start {
     Start {
         player: Player::first(Role::Pong),
         executable: executable.into(),
-        settings: crate::run::tuning::Settings::default(),
+        settings: crate::tuning::Settings::default(),
         capacity: Some(3),
         pong_capacity: None,
         hears: false,

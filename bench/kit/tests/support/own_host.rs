@@ -1,0 +1,117 @@
+//! A host that this test and the processes it starts have to themselves: `/dev/shm`, `/tmp` and a
+//! network. What lies or is sent there is theirs, whatever else runs on the machine, and there is a
+//! RouDi of their own.
+
+#![allow(dead_code)]
+
+use std::collections::BTreeSet;
+use std::ffi::{CStr, CString};
+use std::fs::{self, File};
+use std::io;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+/// Gives the calling thread, and what it starts from now on, empty folders and a network of which
+/// there is only `lo`, in namespaces that go with the last of them. Files made before in `/tmp` are
+/// out of sight, and what says how the network is lies in [`NET`]. Where this process may not make
+/// namespaces, says so: then a test sees what other programs leave and send, too.
+pub fn enter() {
+    // SAFETY: flags alone. The other threads stay where they are.
+    if unsafe { libc::unshare(libc::CLONE_NEWNS | libc::CLONE_NEWNET) } != 0 {
+        static SAID: std::sync::Once = std::sync::Once::new();
+        let error = io::Error::last_os_error();
+        SAID.call_once(|| {
+            eprintln!(
+                "namespaces take root ({error}): no other program may use /dev/shm, /tmp or the \
+                 network's loopback interface"
+            );
+        });
+        return;
+    }
+    hide().expect("root may mount in its own namespace");
+    connect().expect("root may change its own network");
+}
+
+/// Takes `lo` up, with multicast, and sends all multicast that way.
+fn connect() -> io::Result<()> {
+    // SAFETY: integers alone; the descriptor that comes back is nobody else's.
+    let socket = match unsafe { libc::socket(libc::AF_INET, libc::SOCK_DGRAM, 0) } {
+        -1 => return Err(io::Error::last_os_error()),
+        // SAFETY: as above.
+        socket => unsafe { OwnedFd::from_raw_fd(socket) },
+    };
+    let mut name = b"lo\0".map(|byte| byte as libc::c_char);
+    // SAFETY: all zeros are a request without a name.
+    let mut lo: libc::ifreq = unsafe { std::mem::zeroed() };
+    lo.ifr_name[..name.len()].copy_from_slice(&name);
+    lo.ifr_ifru.ifru_flags = (libc::IFF_UP | libc::IFF_MULTICAST) as libc::c_short;
+    // SAFETY: the request is valid for the call.
+    check(unsafe { libc::ioctl(socket.as_raw_fd(), libc::SIOCSIFFLAGS, &lo) })?;
+
+    // SAFETY: all zeros are a route to nowhere.
+    let mut route: libc::rtentry = unsafe { std::mem::zeroed() };
+    route.rt_dst = address([224, 0, 0, 0]);
+    route.rt_genmask = address([240, 0, 0, 0]);
+    route.rt_flags = libc::RTF_UP;
+    route.rt_dev = name.as_mut_ptr();
+    // SAFETY: the route, and the name that it points to, are valid for the call.
+    check(unsafe { libc::ioctl(socket.as_raw_fd(), libc::SIOCADDRT, &route) })
+}
+
+fn address([a, b, c, d]: [u8; 4]) -> libc::sockaddr {
+    let octets = [0, 0, a, b, c, d, 0, 0, 0, 0, 0, 0, 0, 0];
+    libc::sockaddr {
+        sa_family: libc::AF_INET as libc::sa_family_t,
+        sa_data: octets.map(|octet| octet as libc::c_char),
+    }
+}
+
+fn hide() -> io::Result<()> {
+    // What is mounted from here on stays in here.
+    mount(Path::new("none"), Path::new("/"), None, libc::MS_REC | libc::MS_PRIVATE)?;
+    let flags = libc::MS_NOSUID | libc::MS_NODEV;
+    mount(Path::new("tmpfs"), Path::new("/dev/shm"), Some(c"tmpfs"), flags)?;
+
+    let (covered, kept) = (File::open(TEMPORARY)?, kept());
+    mount(Path::new("tmpfs"), Path::new(TEMPORARY), Some(c"tmpfs"), flags)?;
+    let covered = PathBuf::from(format!("/proc/thread-self/fd/{}", covered.as_raw_fd()));
+    for name in kept {
+        let place = Path::new(TEMPORARY).join(&name);
+        fs::create_dir(&place)?;
+        mount(&covered.join(&name), &place, None, libc::MS_BIND | libc::MS_REC)?;
+    }
+    Ok(())
+}
+
+/// The folders of `/tmp` that hold this executable, or that the environment points to: the clone,
+/// what is built, caches.
+fn kept() -> BTreeSet<PathBuf> {
+    let values: Vec<_> = std::env::vars_os().map(|(_, value)| value).collect();
+    let named = values.iter().flat_map(std::env::split_paths);
+    let paths = named.chain(std::env::current_exe()).chain(std::env::current_dir());
+    let names = paths.filter_map(|path| {
+        let name = path.strip_prefix(TEMPORARY).ok()?.components().next()?;
+        Some(PathBuf::from(name.as_os_str()))
+    });
+    names.filter(|name| Path::new(TEMPORARY).join(name).is_dir()).collect()
+}
+
+fn mount(what: &Path, place: &Path, kind: Option<&CStr>, flags: libc::c_ulong) -> io::Result<()> {
+    let [what, place] = [what, place].map(|path| CString::new(path.as_os_str().as_bytes()));
+    let (what, place) = (what?, place?);
+    let kind = kind.map_or(std::ptr::null(), CStr::as_ptr);
+    // SAFETY: the strings are valid for the call; no kind and no data are null.
+    check(unsafe { libc::mount(what.as_ptr(), place.as_ptr(), kind, flags, std::ptr::null()) })
+}
+
+fn check(result: libc::c_int) -> io::Result<()> {
+    match result {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
+const TEMPORARY: &str = "/tmp";
+/// The tables of the calling thread's network; `/proc/net` has those of the main thread's.
+pub const NET: &str = "/proc/thread-self/net";
