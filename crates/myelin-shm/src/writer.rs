@@ -212,6 +212,22 @@ impl Writer {
         Ok(RawLoan { length, memory: Memory::Slot(slot) })
     }
 
+    /// Makes memory for `count` payloads of `bytes` bytes, so that so many loans that are out, or samples
+    /// that are still read, grow none. Those of up to 104 B need none.
+    ///
+    /// # Errors
+    /// As [`loan`](Self::loan); what has been made by then stays.
+    pub fn reserve(&mut self, count: u32, bytes: u64) -> Result<(), Error> {
+        self.check_payload(bytes)?;
+        if bytes <= INLINE_BYTES_MAX as u64 {
+            return Ok(());
+        }
+        let mut slots = Vec::with_capacity(count as usize);
+        let made = (0..count).try_for_each(|_| self.slot(bytes).map(|slot| slots.push(slot)));
+        slots.into_iter().rev().for_each(|slot| self.arena.give_back(slot));
+        made
+    }
+
     /// Publishes a loan of this writer.
     ///
     /// # Errors

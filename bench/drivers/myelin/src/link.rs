@@ -28,6 +28,11 @@ impl LoanPublisher {
         Ok(LoanPublisher { publisher, loans, loan: None })
     }
 
+    /// Makes memory for `count` messages of `bytes` bytes.
+    pub fn reserve(&mut self, count: u32, bytes: usize) -> Result<(), Error> {
+        self.publisher.writer.reserve(count, bytes as u64).map_err(said)
+    }
+
     /// Whether `count` subscribers were there in time.
     pub fn wait_for_match(&self, count: usize, limit: Duration) -> bool {
         self.publisher.wait_for_match(count, limit)

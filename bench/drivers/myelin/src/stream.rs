@@ -4,7 +4,7 @@
 use std::time::{Duration, Instant};
 
 use myelin_bench_kit::protocol::{self, Prepare, Role, Streams, Topology};
-use myelin_bench_kit::{Error, Receiver, Stream};
+use myelin_bench_kit::{Error, Receiver, Stream, message};
 use myelin_shm::limits::{CONNECTIONS_MAX, SUBSCRIBERS_MAX};
 use myelin_shm::topic::{Late, PublisherQos, Reliability, SubscriberQos, Topic};
 use myelin_shm::wait::Wait;
@@ -38,6 +38,11 @@ pub fn open(prepare: &Prepare, wait: Wait) -> Result<Stream, Error> {
         let qos = publisher_qos(prepare);
         let open = |topic| LoanPublisher::with(&node, topic, qos, loans(prepare));
         let mut publishers = topics.map(open).collect::<Result<Vec<_>, _>>()?;
+        // In a thousand topics each has its turn once a second: the warm-up alone does not do it.
+        let message_bytes = message::HEADER_BYTES + prepare.payload_bytes as usize;
+        for publisher in &mut publishers {
+            publisher.reserve(RESERVED, message_bytes)?;
+        }
         let subscribers = prepare.subscribers as usize;
         if !publishers.iter().all(|publisher| publisher.wait_for_match(subscribers, left())) {
             return Err(unmatched(limit));
@@ -107,6 +112,8 @@ fn reliability(prepare: &Prepare) -> Reliability {
     }
 }
 
+/// One that is written, one that is read, one that has just been read.
+const RESERVED: u32 = 3;
 /// Tried with so many. The time to match grows with the square: 0.2 s for 100, 8 s for 1,000 in a
 /// debug build on a busy machine.
 const TOPICS_MAX: u32 = 1000;

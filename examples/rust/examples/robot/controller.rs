@@ -1,11 +1,9 @@
 //! A controller: a command for each IMU sample, within 1 ms, by what the detector has seen last. Two
-//! topics in one thread, by epoll.
+//! topics in one thread, by a wait set.
 
 use std::time::{Duration, Instant};
 
-use myelin::{Error, Event, Node, Publisher, Sample};
-use rustix::event::{Timespec, epoll};
-use rustix::io::Errno;
+use myelin::{Error, Event, Node, Publisher, Sample, Wait};
 
 use crate::common::{Failure, LOOK_AROUND, Source, Stop, now_ns, report};
 use crate::topics::{self, Command, Detection};
@@ -13,19 +11,20 @@ use crate::topics::{self, Command, Detection};
 pub fn run(node: &Node, stop: &Stop) -> Result<(), Failure> {
     // Best effort, and no history: nobody is to wait for a controller, and it has no use for the past.
     let imu = topics::imu(node).best_effort().history(0).deadline(IMU_LATE);
-    let mut imu = imu.subscriber_with_fd()?;
+    let mut imu = imu.subscriber()?;
     let detections = topics::detections(node).deadline(DETECTIONS_LATE);
-    let mut detections = detections.subscriber_with_fd()?;
-    let queue = epoll::create(epoll::CreateFlags::CLOEXEC)?;
-    epoll::add(&queue, &imu, epoll::EventData::new_u64(0), epoll::EventFlags::IN)?;
-    epoll::add(&queue, &detections, epoll::EventData::new_u64(1), epoll::EventFlags::IN)?;
+    let mut detections = detections.subscriber()?;
+    let mut either = node.wait_set()?;
+    either.add(&imu)?;
+    either.add(&detections)?;
+    // Both are periodic: it is awake when they are due.
+    either.set_wait(Wait::Predictive);
 
     let mut controller = Controller::new(topics::command(node).publisher()?);
     let (mut imu_source, mut detector) = (Source::default(), Source::default());
     while !stop.is_set() {
-        wait(&queue)?;
-        // Whichever it was: take from each until there is nothing, which also arms its descriptor
-        // again. The detections come first, so that the command knows of them.
+        either.wait(LOOK_AROUND)?;
+        // Whichever it was. The detections come first, so that the command knows of them.
         while let Some(seen) = detections.take()? {
             detector.came_from(seen.publisher(), "controller", "detections");
             controller.see(&seen);
@@ -53,16 +52,6 @@ pub fn run(node: &Node, stop: &Stop) -> Result<(), Failure> {
         controller.reactions.report(imu.lost(), detections.lost());
     }
     Ok(())
-}
-
-/// Until there is something to take; for a while at most, and not through a signal.
-fn wait(queue: &impl std::os::fd::AsFd) -> Result<(), Errno> {
-    let limit = Timespec { tv_sec: 0, tv_nsec: LOOK_AROUND.as_nanos() as i64 };
-    let mut ready = [const { std::mem::MaybeUninit::uninit() }; 2];
-    match epoll::wait(queue, &mut ready, Some(&limit)) {
-        Err(Errno::INTR) => Ok(()),
-        waited => waited.map(drop),
-    }
 }
 
 /// A publisher that has died is late as well.
