@@ -474,11 +474,11 @@ impl Waiter for WaitSet {
             if self.sweep.is_due {
                 self.sweep(wait::now_ns());
             }
-            let is_late = !slept && wait::now_ns() >= until_ns;
             if self.look() {
                 return if slept { Ended::Sample } else { Ended::SampleAtTime };
             }
-            if is_late || fork::is_forked(self.mark) {
+            // Also if it was rung for: there may be no end to that.
+            if wait::now_ns() >= until_ns || fork::is_forked(self.mark) {
                 return Ended::Time;
             }
         }

@@ -3,10 +3,11 @@
 //! a subscriber enters a wait set, and leaves it, by a store to its own memory.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::sync::{Arc, Mutex, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, Weak};
 
 use crate::bell::{self, Ringer};
 use crate::error::Error;
+use crate::fork;
 use crate::layout::{
     READY_TABLE_BYTES, READY_WORDS, ReadyTable, SET_HEADS_BYTES, SETS_MAX, SetHead,
 };
@@ -23,6 +24,7 @@ pub struct WakeTable {
     ready: Segment,
     ready_fd: OwnedFd,
     used: Mutex<Used>,
+    fork: u32,
 }
 
 #[derive(Debug)]
@@ -41,7 +43,13 @@ impl WakeTable {
             Segment::create("myelin-ready", READY_TABLE_BYTES, Writers::Everyone)?;
         let (numbers, sets, sleeps) = ([0; READY_WORDS], [false; SETS_MAX], [0; SETS_MAX]);
         let used = Mutex::new(Used { numbers, sets, sleeps });
-        Ok(Arc::new(WakeTable { heads, heads_fd, ready, ready_fd, used }))
+        let fork = fork::mark();
+        Ok(Arc::new(WakeTable { heads, heads_fd, ready, ready_fd, used, fork }))
+    }
+
+    /// What is used, to give something back; not in a child of `fork`, where the lock may be held.
+    fn used(&self) -> Option<MutexGuard<'_, Used>> {
+        (!fork::is_forked(self.fork)).then(|| lock(&self.used))
     }
 
     /// Both segments, to be passed to publishers.
@@ -112,7 +120,9 @@ impl Number {
 impl Drop for Number {
     fn drop(&mut self) {
         let (word, bit) = place(self.number);
-        lock(&self.table.used).numbers[word] &= !bit;
+        if let Some(mut used) = self.table.used() {
+            used.numbers[word] &= !bit;
+        }
     }
 }
 
@@ -174,9 +184,10 @@ impl SetPlace {
 
 impl Drop for SetPlace {
     fn drop(&mut self) {
-        let mut used = lock(&self.table.used);
-        used.sets[self.set as usize] = false;
-        used.sleeps[self.set as usize] = self.sleeps;
+        if let Some(mut used) = self.table.used() {
+            used.sets[self.set as usize] = false;
+            used.sleeps[self.set as usize] = self.sleeps;
+        }
     }
 }
 

@@ -385,6 +385,58 @@ fn a_publisher_that_clears_the_table_does_not_silence_others() {
     });
 }
 
+/// A hostile publisher that says without end that there is something, and there is nothing.
+#[test]
+fn a_table_that_never_stops_does_not_extend_a_wait() {
+    let domain = Domain::new();
+    let node = domain.node();
+    let ours = subscriber(&node, 0);
+    let mut set = WaitSet::create(&node).unwrap();
+    set.add(&ours.reader).unwrap();
+    let (_, waking) = ours.reader.shared().passed_to(0).unwrap();
+    let table = Segment::map_shared(std::os::fd::AsFd::as_fd(&waking.table.1), 1).unwrap();
+    // SAFETY: atomics and padding in a segment that was made for one.
+    let table: &ReadyTable = unsafe { table.at(0) };
+    let stop = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !stop.load(Ordering::Relaxed) {
+                table.ready.iter().for_each(|word| word.store(u64::MAX, Ordering::Relaxed));
+                table
+                    .bells
+                    .iter()
+                    .for_each(|bell| drop(bell.rings.fetch_add(1, Ordering::Relaxed)));
+            }
+        });
+        for way in WAYS {
+            assert!(set.wait(way, now_ns() + 5_000_000).unwrap().is_empty());
+        }
+        stop.store(true, Ordering::Relaxed);
+    });
+}
+
+/// Whoever is told, by the set or by the descriptor: what comes next is told of by both.
+#[test]
+fn a_member_may_have_a_descriptor_too() {
+    let domain = Domain::new();
+    let (here, there) = (domain.node(), domain.node());
+    let qos = SubscriberQos { descriptor: true, ..SubscriberQos::default() };
+    let (mut ours, mut theirs) = (here.subscriber(topic(0), qos).unwrap(), publisher(&there, 0));
+    matched(&theirs);
+    let mut set = WaitSet::create(&here).unwrap();
+    let key = set.add(&ours.reader).unwrap();
+    drain(&mut ours);
+    while !ready(&mut set).is_empty() {}
+    for _ in 0..100 {
+        theirs.writer.publish_copy(&[1]).unwrap();
+        let event = ours.reader.event().unwrap();
+        let mut polled = [rustix::event::PollFd::new(&event, rustix::event::PollFlags::IN)];
+        assert_eq!(rustix::event::poll(&mut polled, None).unwrap(), 1);
+        assert_eq!(set.wait(Wait::Block, soon()).unwrap(), [key]);
+        assert_eq!(drain(&mut ours), 1);
+    }
+}
+
 /// In a child of `fork` a set is an error, and nothing of the parent's is touched.
 #[test]
 fn a_child_of_fork_is_told() {

@@ -41,7 +41,7 @@
 //! | name what is carried, and how | [`Node::topic`], then [`Topic`]'s settings |
 //! | send | [`Publisher::publish_copy`], or [`loan`](Publisher::loan), write, [`publish`](Loan::publish) |
 //! | receive | [`Subscriber::take`], [`receive`](Subscriber::receive), [`on_sample`](Subscriber::on_sample), or [`FdSubscriber`] in an epoll loop |
-//! | wait for many topics in one thread | [`Node::wait_set`], then [`WaitSet::add`], [`WaitSet::wait`] |
+//! | wait for many topics in one thread | [`Node::wait_set`], then [`WaitSet::add`], [`WaitSet::wait`]; with functions, [`Node::executor`] |
 //! | know | [`events`](Subscriber::events), [`lost`](Subscriber::lost), [`matched`](Subscriber::matched) |
 //!
 //! With the feature `dds` and [`NodeBuilder::network`] the same topics reach other hosts and DDS
@@ -54,6 +54,7 @@
 extern crate self as myelin;
 
 mod callback;
+mod executor;
 mod group;
 mod layout_hash;
 mod loan;
@@ -68,6 +69,7 @@ mod topic;
 mod wait_set;
 
 pub use callback::Callback;
+pub use executor::Executor;
 pub use group::Group;
 pub use layout_hash::LayoutHash;
 pub use loan::Loan;

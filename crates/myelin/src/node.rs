@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use myelin_shm::node as shm;
 
+use crate::executor::Executor;
 use crate::group::Group;
 use crate::network::{Network, Settings};
 use crate::payload::Payload;
@@ -76,6 +77,14 @@ impl Node {
     /// [`Error::TooMany`]: a node has 31 at most. What memory and the limit of open files forbid.
     pub fn wait_set(&self) -> Result<WaitSet, Error> {
         myelin_shm::wait_set::WaitSet::create(&self.inner).map(WaitSet::new)
+    }
+
+    /// An executor: functions called with the samples of many topics, in one thread of yours.
+    ///
+    /// # Errors
+    /// As [`wait_set`](Node::wait_set), of which it takes one.
+    pub fn executor(&self) -> Result<Executor, Error> {
+        Executor::new(self.wait_set()?)
     }
 
     /// Its name.
