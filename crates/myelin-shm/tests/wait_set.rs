@@ -66,11 +66,13 @@ fn what_is_ready_is_reported_as_long_as_something_is_left_to_take() {
     let (here, there) = (domain.node(), domain.node());
     let mut subscribers: Vec<_> = (0..100).map(|number| subscriber(&here, number)).collect();
     let mut publishers: Vec<_> = (0..100).map(|number| publisher(&there, number)).collect();
+    // On both sides: from then on all that is published is for them.
     publishers.iter().for_each(matched);
+    assert!(subscribers.iter().all(|subscriber| subscriber.wait_for_match(1, LONG)));
     let mut set = WaitSet::create(&here).unwrap();
     let add = |subscriber: &Subscriber| set.add(&subscriber.reader).unwrap();
     let keys: Vec<_> = subscribers.iter().map(add).collect();
-    while !ready(&mut set).is_empty() {} // the matches
+    assert!(ready(&mut set).is_empty());
     for round in 0..3 {
         for number in [7, 64, 99] {
             publishers[number].writer.publish_copy(&[round]).unwrap();

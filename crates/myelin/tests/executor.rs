@@ -56,7 +56,9 @@ fn nobody_waits_for_who_has_more_than_a_turn() {
     for name in ["much", "little"] {
         let (to, topic) = (to.clone(), here.topic::<u32>(name).depth(1000));
         let call = move |_: &myelin::Sample<u32>| to.send(name).unwrap();
-        executor.on_sample(topic.subscriber().unwrap(), call).unwrap();
+        let subscriber = topic.subscriber().unwrap();
+        assert!(subscriber.wait_for_match(1, LONG));
+        executor.on_sample(subscriber, call).unwrap();
     }
     assert!(much.wait_for_match(1, LONG) && little.wait_for_match(1, LONG));
     for number in 0..500 {
