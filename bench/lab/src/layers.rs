@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 /// From left to right. The first line is for everybody; then scenario → plan → run → record →
 /// analyse → tell, with the hosts that a run needs before the plan, which names them.
-const ORDER: [&str; 23] = [
+const ORDER: [&str; 22] = [
     "input_error",
     "root",
     "network",
@@ -29,7 +29,6 @@ const ORDER: [&str; 23] = [
     "session",
     "compare",
     "export",
-    "layers",
 ];
 
 #[test]
@@ -45,7 +44,8 @@ fn modules_import_leftwards_alone() {
         if name != "mod" {
             parts.push(name);
         }
-        if parts == ["lib"] {
+        // Names all of them; imports none, and has examples in a text.
+        if parts == ["lib"] || parts == ["layers"] {
             continue;
         }
         let module = parts[0].to_owned();
