@@ -99,8 +99,6 @@ pub(crate) struct Habit {
 }
 
 impl Habit {
-    pub(crate) const NEW: Habit = Habit { credit: CREDIT_MAX };
-
     pub(crate) fn spins(&self) -> bool {
         self.credit > 0
     }
@@ -115,7 +113,7 @@ impl Habit {
 
 impl Default for Habit {
     fn default() -> Habit {
-        Habit::NEW
+        Habit { credit: CREDIT_MAX }
     }
 }
 
@@ -127,7 +125,7 @@ mod tests {
 
     #[test]
     fn spinning_stops_when_it_does_not_pay_and_resumes_when_it_would() {
-        let mut habit = Habit::NEW;
+        let mut habit = Habit::default();
         assert!(habit.spins());
         for _ in 0..4 {
             habit.note(10_000_000, true);

@@ -4,7 +4,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use crate::bell::{self, Ringer, Sleep};
+use crate::bell::{Ringer, Sleep};
 use crate::error::Error;
 use crate::layout::{
     BELL_BYTES, Bell, Connection, SUBSCRIPTION_HEAD_BYTES, SUBSCRIPTION_MAGIC, SubscriptionHead,
@@ -154,8 +154,7 @@ impl SubscriberView {
             None => {
                 // SAFETY: as for the head.
                 let bell: &Bell = unsafe { self.bell.at(0) };
-                bell::count_up(&bell.rings);
-                wait::wake(&bell.rings) > 0
+                wait::ring(&bell.rings)
             }
         };
         let is_readable = self.wake_end.as_ref().is_some_and(WakeEnd::wake);

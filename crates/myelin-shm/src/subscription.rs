@@ -5,7 +5,7 @@ mod holds;
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use crate::bell::{self, Sleep};
 use crate::descriptor::duplicate;
@@ -434,28 +434,27 @@ impl SubscriptionShared {
     }
 
     /// Whether there is something to take, or an event that a wait has to end for: then the next one
-    /// does not. Any thread may ask while another one takes. `last`: the publisher of a sample.
-    pub(crate) fn take_news(&self, last: &mut Weak<Source>) -> bool {
+    /// does not. Any thread may ask while another one takes. `see` is shown all publishers, and whether
+    /// there is a sample of each.
+    pub(crate) fn take_news(&self, mut see: impl FnMut(&Arc<Source>, bool)) -> bool {
         let sources = self.sources();
-        let has_begun = sources.begun.iter().any(|source| {
+        let mut is_news = sources.begun.iter().any(|source| {
             let start = source.start.load(Ordering::Relaxed);
             let history = source.history.min(u64::from(self.qos.history));
             source.has_beyond(start) || history.min(start) > 0
         });
-        let has_more = |source: &&Arc<Source>| {
+        for source in &sources.known {
             // ORDER: Relaxed: the reader's, of this process; who has taken looks again.
             let reading = self.connection(source.connection).reading.load(Ordering::Relaxed);
-            reading < NOT_BEGUN && source.has_beyond(reading)
-        };
-        let more = sources.known.iter().find(has_more);
-        if let Some(source) = more {
-            *last = Arc::downgrade(source);
+            let has_more = reading < NOT_BEGUN && source.has_beyond(reading);
+            see(source, has_more);
+            is_news |= has_more;
         }
-        let is_urgent = self.inbox.is_urgent();
-        if is_urgent {
+        if self.inbox.is_urgent() {
             self.inbox.set_urgent(false);
+            is_news = true;
         }
-        has_begun || more.is_some() || is_urgent
+        is_news
     }
 
     /// The number of its next sleep.
@@ -560,8 +559,7 @@ impl SubscriptionShared {
         // ORDER: pairs with the fence in `fall_asleep`.
         std::sync::atomic::fence(Ordering::SeqCst);
         // Also if a publisher has rung before: it may have died before waking.
-        bell::count_up(&self.bell().rings);
-        wait::wake(&self.bell().rings);
+        wait::ring(&self.bell().rings);
         if let Some(fd) = &self.wake_fd {
             fd.wake();
         }

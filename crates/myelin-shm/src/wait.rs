@@ -6,6 +6,8 @@ use std::sync::atomic::{AtomicU32, AtomicU64};
 use rustix::io::Errno;
 use rustix::thread::futex::{self, Flags, Timespec};
 
+use crate::bell;
+
 /// `CLOCK_MONOTONIC` in nanoseconds.
 #[inline]
 pub fn now_ns() -> u64 {
@@ -55,6 +57,12 @@ pub(crate) fn exact_timers() {
 pub(crate) fn wake(word: &AtomicU32) -> usize {
     // It fails only for an address that is not mapped.
     futex::wake(word, Flags::empty(), u32::MAX >> 1).unwrap_or(0)
+}
+
+/// Counts a bell up and wakes who sleeps on it; whether there was anybody.
+pub(crate) fn ring(rings: &AtomicU32) -> bool {
+    bell::count_up(rings);
+    wake(rings) > 0
 }
 
 /// A time limit that never comes.

@@ -13,7 +13,6 @@ use std::time::Duration;
 
 use crate::bell;
 use crate::error::Error;
-use crate::fork;
 use crate::node::Node;
 use crate::source::Source;
 use crate::strategy::{Ended, Strategy, Waiter};
@@ -52,7 +51,6 @@ pub struct WaitSet {
     sweep: Sweep,
     /// The publisher that is to publish next, for all we know: the last one.
     last: Weak<Source>,
-    mark: u32,
 }
 
 struct Member {
@@ -60,6 +58,17 @@ struct Member {
     /// Nobody else has it until the set has let go of it.
     number: Arc<Number>,
     what: Watched,
+}
+
+impl Member {
+    /// The set no longer watches it.
+    fn leave(&self, set: u32) {
+        if let Watched::Subscriber(shared) = &self.what
+            && let Some(shared) = shared.upgrade()
+        {
+            shared.leave(set);
+        }
+    }
 }
 
 enum Watched {
@@ -72,7 +81,6 @@ struct Triggered {
     set: u32,
     /// Since the last wait that has reported it.
     is_set: AtomicBool,
-    mark: u32,
 }
 
 /// Ends a wait of its set: the wait reports the guard's key. Clones are the same guard. Any thread may
@@ -91,7 +99,7 @@ impl Guard {
 
     /// Ends the wait that is under way, or else the next one. Neither waits nor allocates.
     pub fn trigger(&self) {
-        if fork::is_forked(self.triggered.mark) {
+        if self.triggered.number.table().is_forked() {
             return;
         }
         // ORDER: Release pairs with the acquire in `take_news`: what was written before is seen by who
@@ -103,7 +111,7 @@ impl Guard {
 
 impl Drop for Triggered {
     fn drop(&mut self) {
-        if !fork::is_forked(self.mark) {
+        if !self.number.table().is_forked() {
             self.number.tell(self.set as usize); // which then lets go of it
         }
     }
@@ -148,13 +156,9 @@ struct Sweep {
 }
 
 impl Sweep {
-    fn note(&mut self, shared: &SubscriptionShared) {
-        if !self.is_due {
-            for source in &shared.sources().known {
-                let node = source.id >> 24;
-                self.is_due |= *self.node.get_or_insert(node) != node;
-            }
-        }
+    fn note(&mut self, source: &Source) {
+        let node = source.id >> 24;
+        self.is_due |= *self.node.get_or_insert(node) != node;
     }
 }
 
@@ -186,7 +190,6 @@ impl WaitSet {
             streams: Vec::new(),
             sweep: Sweep::default(),
             last: Weak::new(),
-            mark: fork::mark(),
         })
     }
 
@@ -221,8 +224,7 @@ impl WaitSet {
     pub fn guard(&mut self) -> Result<Guard, Error> {
         let number = Arc::new(Number::take(self.place.table())?);
         let (set, key, is_set) = (self.place.set(), self.next_key(), AtomicBool::new(false));
-        let triggered = Triggered { number: number.clone(), set, is_set, mark: self.mark };
-        let triggered = Arc::new(triggered);
+        let triggered = Arc::new(Triggered { number: number.clone(), set, is_set });
         let what = Watched::Guard(Arc::downgrade(&triggered));
         self.insert(Member { key, number, what });
         Ok(Guard { key, triggered })
@@ -265,7 +267,7 @@ impl WaitSet {
     /// # Errors
     /// [`Error::Forked`].
     pub fn wait(&mut self, how: Wait, until_ns: u64) -> Result<&[Key], Error> {
-        if fork::is_forked(self.mark) {
+        if self.place.table().is_forked() {
             return Err(Error::Forked);
         }
         self.ready.clear();
@@ -309,11 +311,7 @@ impl WaitSet {
 
     fn forget(&mut self, number: u32) {
         let Some(member) = self.members[number as usize].take() else { return };
-        if let Watched::Subscriber(shared) = &member.what
-            && let Some(shared) = shared.upgrade()
-        {
-            shared.leave(self.place.set());
-        }
+        member.leave(self.place.set());
         let (word, bit) = place(number);
         self.words.iter_mut().filter(|(at, _)| *at == word).for_each(|(_, mask)| *mask &= !bit);
         self.words.retain(|(_, mask)| *mask != 0);
@@ -385,8 +383,12 @@ impl WaitSet {
                 let Some(shared) = shared.filter(|it| it.set() == Some(self.place.set())) else {
                     return News::Gone;
                 };
-                self.sweep.note(&shared);
-                shared.take_news(&mut self.last)
+                shared.take_news(|source, has_more| {
+                    self.sweep.note(source);
+                    if has_more {
+                        self.last = Arc::downgrade(source);
+                    }
+                })
             }
             Watched::Guard(triggered) => {
                 let Some(triggered) = triggered.upgrade() else { return News::Gone };
@@ -478,7 +480,7 @@ impl Waiter for WaitSet {
                 return if slept { Ended::Sample } else { Ended::SampleAtTime };
             }
             // Also if it was rung for: there may be no end to that.
-            if wait::now_ns() >= until_ns || fork::is_forked(self.mark) {
+            if wait::now_ns() >= until_ns || self.place.table().is_forked() {
                 return Ended::Time;
             }
         }
@@ -527,12 +529,10 @@ impl Waiter for WaitSet {
 
 impl Drop for WaitSet {
     fn drop(&mut self) {
-        if fork::is_forked(self.mark) {
+        if self.place.table().is_forked() {
             return;
         }
-        for number in 0..self.members.len() {
-            self.forget(number as u32);
-        }
+        self.members.iter().flatten().for_each(|member| member.leave(self.place.set()));
     }
 }
 

@@ -47,9 +47,14 @@ impl WakeTable {
         Ok(Arc::new(WakeTable { heads, heads_fd, ready, ready_fd, used, fork }))
     }
 
+    /// Whether this is a child of the process that made it. Nothing is written to it then.
+    pub(crate) fn is_forked(&self) -> bool {
+        fork::is_forked(self.fork)
+    }
+
     /// What is used, to give something back; not in a child of `fork`, where the lock may be held.
     fn used(&self) -> Option<MutexGuard<'_, Used>> {
-        (!fork::is_forked(self.fork)).then(|| lock(&self.used))
+        (!self.is_forked()).then(|| lock(&self.used))
     }
 
     /// Both segments, to be passed to publishers.
@@ -99,21 +104,7 @@ impl Number {
 
     /// Has a set look at it, whatever others have rung. Neither locks nor allocates.
     pub(crate) fn tell(&self, set: usize) {
-        let ready = self.table.ready();
-        let (word, bit) = place(self.number);
-        let rings = &ready.bells[set].rings;
-        let wake = || {
-            bell::count_up(rings);
-            wait::wake(rings);
-            true
-        };
-        bell::ring_set(
-            &ready.ready[word],
-            bit,
-            &self.table.heads()[set].asleep,
-            &Ringer::new(),
-            wake,
-        );
+        ring(self.table.heads(), self.table.ready(), set, self.number, &Ringer::new());
     }
 }
 
@@ -212,14 +203,15 @@ impl WakeTableView {
         // SAFETY: atomics and padding within checked segments; the heads are loaded only.
         let (heads, ready): (&[SetHead], &ReadyTable) =
             unsafe { (self.heads.array(0, SETS_MAX as u64), self.ready.at(0)) };
-        let (word, bit) = place(number);
-        let rings = &ready.bells[set].rings;
-        let wake = || {
-            bell::count_up(rings);
-            wait::wake(rings) > 0
-        };
-        bell::ring_set(&ready.ready[word], bit, &heads[set].asleep, &self.ringers[set], wake)
+        ring(heads, ready, set, number, &self.ringers[set])
     }
+}
+
+/// P8 for `number`, which is in `set`. Whether the set will look for certain.
+fn ring(heads: &[SetHead], ready: &ReadyTable, set: usize, number: u32, ringer: &Ringer) -> bool {
+    let (word, bit) = place(number);
+    let wake = || wait::ring(&ready.bells[set].rings);
+    bell::ring_set(&ready.ready[word], bit, &heads[set].asleep, ringer, wake)
 }
 
 /// The tables that a node's publishers have been passed, by their files.

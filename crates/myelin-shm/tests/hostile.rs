@@ -7,7 +7,9 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use hostile_peer::{Memory, SUBSCRIBER, TYPE_HASH, bell_of, publishers, subscriber, topic, waking};
+use hostile_peer::{
+    Memory, SUBSCRIBER, TYPE_HASH, bell_of, publishers, reader, subscriber, topic, waking,
+};
 use myelin_shm::Error;
 use myelin_shm::layout::{PUBLICATION_HEAD_BYTES, VERSION, connections_offset};
 use myelin_shm::publication::{SubscriberView, Writer};
@@ -16,7 +18,7 @@ use myelin_shm::source::Source;
 use myelin_shm::subscription::Reader;
 use myelin_shm::topic::{Late, PublisherQos, Reliability, SubscriberQos};
 use myelin_shm::wait::{Wait, now_ns};
-use myelin_shm::wake_table::{WakeTable, WakeTableViews};
+use myelin_shm::wake_table::WakeTableViews;
 use proptest::prelude::*;
 
 proptest! {
@@ -171,13 +173,7 @@ fn a_segment_without_memory_is_refused() {
 /// Each publisher says that 2^63 samples were lost.
 #[test]
 fn losses_that_cannot_be_do_not_overflow() {
-    let (mut reader, shared) = Reader::create(
-        SUBSCRIBER,
-        &topic(),
-        SubscriberQos::default(),
-        &WakeTable::create().unwrap(),
-    )
-    .unwrap();
+    let (mut reader, shared) = reader(SubscriberQos::default());
     let _peers = [1, 2].map(|id| {
         let memory = Memory::publication(id, 4);
         let next: u64 = (1 << 63) + 1000;
@@ -200,13 +196,7 @@ fn losses_that_cannot_be_do_not_overflow() {
 /// A sequence of 2^56 and more does not fit into a hold: it must not spill into the connection.
 #[test]
 fn a_hold_never_names_another_connection() {
-    let (mut reader, shared) = Reader::create(
-        SUBSCRIBER,
-        &topic(),
-        SubscriberQos::default(),
-        &WakeTable::create().unwrap(),
-    )
-    .unwrap();
+    let (mut reader, shared) = reader(SubscriberQos::default());
     let memory = Memory::publication(1, 4);
     let slots = Memory::new(Writers::Owner);
     let sequence: u64 = (3 << 56) + 41;
@@ -250,13 +240,7 @@ const PATIENCE: Duration = Duration::from_secs(2);
 
 #[test]
 fn a_bell_that_never_stops_does_not_extend_a_wait() {
-    let (mut reader, shared) = Reader::create(
-        SUBSCRIBER,
-        &topic(),
-        SubscriberQos::default(),
-        &WakeTable::create().unwrap(),
-    )
-    .unwrap();
+    let (mut reader, shared) = reader(SubscriberQos::default());
     let (_, bell) = shared.descriptors();
     let bell = Segment::map_shared(bell, 64).unwrap();
     // SAFETY: a bell is an atomic.
@@ -311,8 +295,7 @@ fn a_reading_that_never_stops_does_not_extend_a_publish() {
 #[test]
 fn a_ring_that_changes_under_the_reader_ends_no_take() {
     let qos = SubscriberQos { held_max: 4, ..SubscriberQos::default() };
-    let (mut reader, shared) =
-        Reader::create(SUBSCRIBER, &topic(), qos, &WakeTable::create().unwrap()).unwrap();
+    let (mut reader, shared) = reader(qos);
     let memory = Memory::publication(1, 4);
     let segments = vec![(0, 256, 16, Memory::new(Writers::Owner).descriptor())];
     shared.reserve(1, memory.descriptor(), segments).unwrap();
@@ -344,13 +327,7 @@ fn a_ring_that_changes_under_the_reader_ends_no_take() {
 
 /// A reader and a publication of four cells that is matched with it, and writes what a test likes.
 fn matched() -> (Reader, Memory) {
-    let (reader, shared) = Reader::create(
-        SUBSCRIBER,
-        &topic(),
-        SubscriberQos::default(),
-        &WakeTable::create().unwrap(),
-    )
-    .unwrap();
+    let (reader, shared) = reader(SubscriberQos::default());
     let memory = Memory::publication(1, 4);
     shared.reserve(1, memory.descriptor(), Vec::new()).unwrap();
     shared.start(1, 0);
@@ -402,13 +379,7 @@ fn a_segment_that_was_missing_is_forgotten_with_its_sample() {
 #[test]
 fn a_bell_that_is_set_back_does_not_silence_others() {
     let (mut writer, publication) = Writer::create(1, &topic(), PublisherQos::default()).unwrap();
-    let (mut reader, shared) = Reader::create(
-        SUBSCRIBER,
-        &topic(),
-        SubscriberQos::default(),
-        &WakeTable::create().unwrap(),
-    )
-    .unwrap();
+    let (mut reader, shared) = reader(SubscriberQos::default());
     let own = |fd: std::os::fd::BorrowedFd<'_>| fd.try_clone_to_owned().unwrap();
     let connection = shared.reserve(1, own(publication.descriptor()), Vec::new()).unwrap();
     let (segment, waking) = shared.passed_to(connection).unwrap();
@@ -473,8 +444,7 @@ fn view_with(memory: &Memory, bell: &Memory, passed: OwnedFd) -> Result<Subscrib
 #[test]
 fn a_descriptor_that_is_never_read_does_not_hold_up_a_publish() {
     let qos = SubscriberQos { descriptor: true, ..SubscriberQos::default() };
-    let (_reader, shared) =
-        Reader::create(SUBSCRIBER, &topic(), qos, &WakeTable::create().unwrap()).unwrap();
+    let (_reader, shared) = reader(qos);
     let (_kept, full) = rustix::pipe::pipe().unwrap();
     let bytes = rustix::pipe::fcntl_getpipe_size(&full).unwrap();
     rustix::io::write(&full, &vec![0; bytes]).unwrap();

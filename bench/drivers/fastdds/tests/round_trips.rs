@@ -9,7 +9,7 @@ mod support;
 
 use std::path::Path;
 use std::process::Command;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::MutexGuard;
 
 use myelin_bench_kit::protocol::{Prepare, Reliability, Role, Wait, Workload};
 use support::{Pair, Process, Samples, describe, prepare};
@@ -232,10 +232,7 @@ fn left_behind() -> Vec<String> {
 
 /// One test at a time, on a host of its own: each looks for what is left behind.
 fn alone() -> MutexGuard<'static, ()> {
-    static TURN: Mutex<()> = Mutex::new(());
-    let turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
-    own_host::enter();
-    turn
+    own_host::alone()
 }
 
 const UDP: &str = "fastdds.udp";

@@ -9,7 +9,7 @@ mod support;
 
 use std::collections::HashSet;
 use std::path::Path;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::MutexGuard;
 
 use myelin_bench_kit::protocol::{Done, Prepare, Reliability, Role, Topology, Workload};
 use support::streams::{across, at_rate, frames, one_way_systems};
@@ -269,10 +269,7 @@ fn systems() -> Vec<String> {
 
 /// One test at a time, on a host of its own: a best-effort stream on a busy machine proves little.
 fn alone() -> MutexGuard<'static, ()> {
-    static TURN: Mutex<()> = Mutex::new(());
-    let turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
-    own_host::enter();
-    turn
+    own_host::alone()
 }
 
 const DATA_SHARING: &str = "fastdds.datasharing";

@@ -10,7 +10,7 @@ mod support;
 
 use std::fs::File;
 use std::path::Path;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::MutexGuard;
 use std::time::{Duration, Instant};
 
 use many::{Many, start_daemon};
@@ -282,9 +282,7 @@ fn await_no_roudi() {
 
 /// One test at a time, each on a host, and so with a RouDi, of its own.
 fn alone() -> MutexGuard<'static, ()> {
-    static TURN: Mutex<()> = Mutex::new(());
-    let turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
-    own_host::enter();
+    let turn = own_host::alone();
     await_no_roudi();
     turn
 }

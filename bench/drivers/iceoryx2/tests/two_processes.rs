@@ -8,7 +8,7 @@ mod support;
 
 use std::path::Path;
 use std::process::Command;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::MutexGuard;
 
 use myelin_bench_kit::protocol::{Prepare, Role, Topology};
 use myelin_bench_kit::samples::Record;
@@ -248,10 +248,7 @@ fn left_behind() -> Vec<String> {
 /// One test at a time: spinning pairs need two cores each. Each looks for what is left behind
 /// on a host of its own.
 fn alone() -> MutexGuard<'static, ()> {
-    static TURN: Mutex<()> = Mutex::new(());
-    let turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
-    own_host::enter();
-    turn
+    own_host::alone()
 }
 
 const POLL: &str = "iceoryx2.poll";

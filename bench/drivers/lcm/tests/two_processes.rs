@@ -9,7 +9,7 @@ mod own_host;
 mod support;
 
 use std::path::Path;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::MutexGuard;
 
 use many::Many;
 use myelin_bench_kit::protocol::{Prepare, Reliability, Role, Topology, Transport};
@@ -206,8 +206,5 @@ fn receivers(port: u16) -> usize {
 
 /// One test at a time, on a host of its own: each counts packets and sockets.
 fn alone() -> MutexGuard<'static, ()> {
-    static TURN: Mutex<()> = Mutex::new(());
-    let turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
-    own_host::enter();
-    turn
+    own_host::alone()
 }

@@ -6,7 +6,7 @@ mod own_host;
 mod support;
 
 use std::path::Path;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::MutexGuard;
 
 use myelin_bench_kit::protocol::{Prepare, Role, System, Topology, Transport};
 use myelin_bench_kit::samples::Record;
@@ -179,8 +179,5 @@ fn shared_memory_left() -> Vec<String> {
 
 /// Spinning pairs need two cores each: one test of them at a time, on a host of its own.
 fn alone() -> MutexGuard<'static, ()> {
-    static TURN: Mutex<()> = Mutex::new(());
-    let turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
-    own_host::enter();
-    turn
+    own_host::alone()
 }

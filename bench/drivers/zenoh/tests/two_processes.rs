@@ -9,7 +9,7 @@ mod support;
 use std::fs::{self, File};
 use std::path::Path;
 use std::process::Command;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::MutexGuard;
 
 use myelin_bench_kit::protocol::{Prepare, Role};
 use myelin_bench_kit::samples::Record;
@@ -244,10 +244,7 @@ fn names(folder: &str) -> Vec<String> {
 
 /// One test at a time, on a host of its own: each looks for what is left behind.
 fn alone() -> MutexGuard<'static, ()> {
-    static TURN: Mutex<()> = Mutex::new(());
-    let turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
-    own_host::enter();
-    turn
+    own_host::alone()
 }
 
 const NOTHING: Vec<String> = Vec::new();

@@ -9,7 +9,7 @@ mod own_host;
 mod support;
 
 use std::path::Path;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::MutexGuard;
 
 use many::Many;
 use myelin_bench_kit::protocol::{Prepare, Reliability, Role, Topology, Transport};
@@ -176,10 +176,7 @@ fn sockets() -> Vec<String> {
 
 /// One test at a time, on a host of its own: each looks for what is left behind.
 fn alone() -> MutexGuard<'static, ()> {
-    static TURN: Mutex<()> = Mutex::new(());
-    let turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
-    own_host::enter();
-    turn
+    own_host::alone()
 }
 
 const NOTHING: Vec<String> = Vec::new();

@@ -11,6 +11,7 @@ use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// Gives the calling thread, and what it starts from now on, empty folders and a network of which
 /// there is only `lo`, in namespaces that go with the last of them. Files made before in `/tmp` are
@@ -31,6 +32,14 @@ pub fn enter() {
     }
     hide().expect("root may mount in its own namespace");
     connect().expect("root may change its own network");
+}
+
+/// One test of this program at a time, each on a host of its own; until what is returned is dropped.
+pub fn alone() -> MutexGuard<'static, ()> {
+    static TURN: Mutex<()> = Mutex::new(());
+    let turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+    enter();
+    turn
 }
 
 /// Takes `lo` up, with multicast, and sends all multicast that way.

@@ -3,6 +3,7 @@
 #![allow(dead_code, reason = "each user has its own part")]
 
 use std::os::fd::{AsFd, OwnedFd};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
@@ -13,7 +14,7 @@ use myelin_shm::layout::{
 };
 use myelin_shm::publication::{SubscriberView, Waking, Writer};
 use myelin_shm::segment::{Segment, Writers};
-use myelin_shm::subscription::Reader;
+use myelin_shm::subscription::{Reader, SubscriptionShared};
 use myelin_shm::topic::{Late, PublisherQos, Reliability, SubscriberQos, Topic};
 use myelin_shm::wait::{Wait, now_ns};
 use myelin_shm::wake_table::{WakeTable, WakeTableViews};
@@ -151,8 +152,7 @@ pub fn publishers(bytes: &[u8]) {
         descriptor,
         ..SubscriberQos::default()
     };
-    let (mut reader, shared) =
-        Reader::create(SUBSCRIBER, &topic(), qos, &WakeTable::create().unwrap()).unwrap();
+    let (mut reader, shared) = reader(qos);
     let cells = 2 + input.below(8);
     let peers = [1, 2].map(|id| {
         let memory = Memory::publication(id, cells);
@@ -272,6 +272,11 @@ pub fn subscriber(bytes: &[u8]) {
     let counts = writer.slot_counts();
     let kept = qos.history as usize;
     assert!(counts.free + kept >= counts.total, "what a subscriber held comes back without it");
+}
+
+/// An honest subscriber without publishers.
+pub fn reader(qos: SubscriberQos) -> (Reader, Arc<SubscriptionShared>) {
+    Reader::create(SUBSCRIBER, &topic(), qos, &WakeTable::create().unwrap()).unwrap()
 }
 
 /// A bell with a wake table of nobody's.
