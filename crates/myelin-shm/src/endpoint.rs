@@ -4,10 +4,10 @@ use std::ops::Deref;
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::data_plane::publication::Writer;
+use crate::data_plane::subscription::Reader;
 use crate::event::{Event, Inbox};
 use crate::node::Node;
-use crate::publication::Writer;
-use crate::subscription::Reader;
 use crate::topic::EndpointId;
 
 /// What the node knows of a publisher or subscriber: its matches, and what has happened to them.

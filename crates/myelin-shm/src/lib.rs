@@ -1,5 +1,13 @@
-//! The wire of Myelin's shared-memory route: sealed segments with one writer each, a ring for each
-//! publisher, announcements instead of locks, bells for sleepers, sockets for discovery.
+//! Myelin's shared-memory route: sealed segments with one writer each, a ring for each publisher,
+//! announcements instead of locks, wake-up words for sleepers, sockets for discovery.
+//!
+//! | module | what it is |
+//! |---|---|
+//! | `data_plane` | publishing and taking: rings, slots, announcements |
+//! | `control_plane` | discovery and matching: links between nodes, who serves whom, and since when |
+//! | `waiting` | how a subscriber or a wait set sleeps, and how a publisher wakes it |
+//! | `dispatch` | callbacks: a topic's handlers, in the publisher's thread or in their own |
+//! | `os` | memory, descriptors, `fork`, `epoll` |
 //!
 //! `docs/shared-memory.md` is the design; this crate is its text in code, without API sugar. Users
 //! take the crate `myelin`.
@@ -9,99 +17,33 @@
 #[cfg(not(all(target_os = "linux", target_pointer_width = "64", target_endian = "little")))]
 compile_error!("myelin-shm runs on 64-bit little-endian Linux");
 
-pub mod arena;
-pub mod bell;
-pub mod error;
-pub mod layout;
-pub mod limits;
-pub mod places;
-pub mod reclaim;
-pub mod ring;
-mod sync;
-pub mod topic;
-
 #[cfg(not(loom))]
-mod attendant;
-#[cfg(not(loom))]
-pub mod callback;
-#[cfg(not(loom))]
-mod descriptor;
+mod control_plane;
+pub mod data_plane;
+pub mod dispatch;
 #[cfg(not(loom))]
 mod endpoint;
+pub mod error;
 #[cfg(not(loom))]
 pub mod event;
-#[cfg(not(loom))]
-mod folder;
-#[cfg(not(loom))]
-mod fork;
-#[cfg(not(loom))]
-mod incoming;
-#[cfg(not(loom))]
-mod latency_guard;
-#[cfg(not(loom))]
-pub mod leftovers;
-#[cfg(not(loom))]
-mod link;
-#[cfg(not(loom))]
-mod local;
-#[cfg(not(loom))]
-mod matching;
-#[cfg(not(loom))]
-mod memory;
-#[cfg(not(loom))]
-mod message;
+pub mod limits;
 #[cfg(not(loom))]
 pub mod node;
 #[cfg(not(loom))]
-mod peers;
-#[cfg(not(loom))]
-mod poll;
-#[cfg(not(loom))]
-mod predict;
-#[cfg(not(loom))]
-pub mod publication;
-#[cfg(not(loom))]
-mod reader;
-#[cfg(not(loom))]
-mod registry;
-#[cfg(not(loom))]
-pub mod segment;
-#[cfg(not(loom))]
-pub mod source;
-#[cfg(not(loom))]
-mod stage;
-#[cfg(not(loom))]
-mod stand_in;
-#[cfg(not(loom))]
-mod state;
-#[cfg(not(loom))]
-mod strategy;
-#[cfg(not(loom))]
-mod subscriber_view;
-#[cfg(not(loom))]
-pub mod subscription;
-#[cfg(not(loom))]
-mod taken;
-#[cfg(not(loom))]
-mod vigil;
-#[cfg(not(loom))]
-pub mod wait;
-#[cfg(not(loom))]
-pub mod wait_set;
-#[cfg(not(loom))]
-mod wake_fd;
-#[cfg(not(loom))]
-pub mod wake_table;
-#[cfg(not(loom))]
-mod writer;
+pub mod os;
+mod sync;
+pub mod topic;
+pub mod waiting;
 
+#[cfg(not(loom))]
+pub use control_plane::leftovers;
 pub use error::Error;
 
 /// For the fuzz target `messages`: whatever another process sends is an error, or a message that is
 /// sent as the same bytes.
 #[cfg(fuzzing)]
 pub fn fuzz_message(bytes: &[u8]) {
-    if let Ok(message) = message::Message::decode(bytes) {
+    if let Ok(message) = control_plane::message::Message::decode(bytes) {
         assert_eq!(message.encode(), bytes);
     }
 }

@@ -6,25 +6,25 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use crate::attendant::{self, Core, Notice};
-use crate::descriptor::NodeFd;
+use crate::control_plane::event_loop::{self, Core, Notice};
+pub use crate::control_plane::peers::RefusedPeer;
+pub use crate::control_plane::proxy::Proxy;
+use crate::control_plane::registry::Registry;
+use crate::control_plane::state::{Kind, LISTENER, State};
+use crate::data_plane::publication::Writer;
+use crate::data_plane::subscription::{Reader, SubscriptionShared};
+use crate::dispatch::dispatcher::Dispatcher;
 pub use crate::endpoint::{Observer, Publisher, Subscriber};
 use crate::error::Error;
-use crate::fork;
-pub use crate::latency_guard::LATENCY_DEVICE;
-use crate::latency_guard::LatencyGuard;
 use crate::limits::NAME_BYTES_MAX;
-pub use crate::peers::RefusedPeer;
-use crate::poll::Poll;
-use crate::publication::Writer;
-use crate::registry::Registry;
-use crate::stage::Stage;
-pub use crate::stand_in::StandIn;
-use crate::state::{Kind, LISTENER, State};
-use crate::subscription::{Reader, SubscriptionShared};
+use crate::os::descriptor::NodeFd;
+use crate::os::fork;
+pub use crate::os::latency_guard::LATENCY_DEVICE;
+use crate::os::latency_guard::LatencyGuard;
+use crate::os::poll::Poll;
 use crate::sync::lock;
 use crate::topic::{PublisherQos, SubscriberQos, Topic};
-use crate::wake_table::WakeTable;
+use crate::waiting::wake_table::WakeTable;
 
 /// How to open a [`Node`].
 #[derive(Clone, Debug, Default)]
@@ -115,7 +115,7 @@ impl Node {
         state.poll.add(std::os::fd::AsFd::as_fd(listener), LISTENER)?;
         let domain = state.registry.folder.clone();
         let core = Arc::new(Core::new(state, mark));
-        let thread = Mutex::new(Some(attendant::start(&core)?));
+        let thread = Mutex::new(Some(event_loop::start(&core)?));
         let table = Mutex::default();
         let handle = Handle { core, thread, table, domain, _latency_guard: guard };
         let node = Node(Arc::new(handle));
@@ -142,7 +142,7 @@ impl Node {
         topic.check()?;
         let id = core.lock().new_endpoint(&topic)?;
         let (mut writer, shared) = Writer::create(id, &topic, qos)?;
-        writer.enter_on(self.stage(&topic));
+        writer.enter_on(self.dispatcher(&topic));
         let (inbox, weak) = (shared.inbox().clone(), Arc::downgrade(core));
         shared.on_growth(Box::new(move |segment| {
             if let Some(core) = weak.upgrade().filter(|core| !core.is_forked()) {
@@ -203,7 +203,7 @@ impl Node {
     pub fn peers(&self) -> Result<Vec<PeerInfo>, Error> {
         let state = self.checked()?.lock();
         let greeted = state.peers.values().filter(|peer| peer.greeted);
-        let info = |peer: &crate::peers::Peer| {
+        let info = |peer: &crate::control_plane::peers::Peer| {
             let node = peer.node?;
             Some(PeerInfo { node, name: peer.name.clone(), pid: peer.pid })
         };
@@ -220,18 +220,18 @@ impl Node {
         &self.0.domain
     }
 
-    /// Somebody elsewhere publishes: see [`StandIn`].
+    /// Somebody elsewhere publishes: see [`Proxy`].
     ///
     /// # Errors
     /// [`Error::TooMany`] if the subscriber has as many publishers as it may; what the limit of open
     /// files or of memory forbids.
-    pub fn stand_in(
+    pub fn proxy(
         &self,
         subscription: &Arc<SubscriptionShared>,
         qos: PublisherQos,
-    ) -> Result<StandIn, Error> {
+    ) -> Result<Proxy, Error> {
         self.checked()?;
-        StandIn::create(self, subscription, qos)
+        Proxy::create(self, subscription, qos)
     }
 
     /// What its wait sets sleep on; made for the first subscriber.
@@ -244,8 +244,8 @@ impl Node {
     }
 
     /// Where the publishers and callbacks of a topic in this process and domain meet.
-    pub(crate) fn stage(&self, topic: &Topic) -> Arc<Stage> {
-        Stage::of(&self.0.domain, topic)
+    pub(crate) fn dispatcher(&self, topic: &Topic) -> Arc<Dispatcher> {
+        Dispatcher::of(&self.0.domain, topic)
     }
 
     pub(crate) fn core(&self) -> &Arc<Core> {

@@ -9,12 +9,12 @@ use std::time::{Duration, Instant};
 
 use hostile_peer::{Memory, topic};
 use myelin_shm::Error;
-use myelin_shm::callback::{Callback, Function, Lengths};
-use myelin_shm::layout::{INLINE, PUBLICATION_HEAD_BYTES};
+use myelin_shm::data_plane::layout::{INLINE, PUBLICATION_HEAD_BYTES};
+use myelin_shm::dispatch::callback::{Callback, Function, Lengths};
 use myelin_shm::node::{Node, NodeOptions};
-use myelin_shm::segment::Segment;
+use myelin_shm::os::segment::Segment;
 use myelin_shm::topic::{PublisherQos, SubscriberQos};
-use myelin_shm::wait::Wait;
+use myelin_shm::waiting::wait::Wait;
 
 const WATCHDOG: Duration = Duration::from_secs(60);
 
@@ -46,7 +46,7 @@ fn payloads_are_aligned_as_the_function_asks_wherever_they_come_from() {
     let subscriber = node.subscriber(topic(), SubscriberQos::default()).unwrap();
     assert!(subscriber.wait_for_match(1, WATCHDOG));
     let (to, from) = mpsc::channel();
-    let call = Box::new(move |taken: &myelin_shm::subscription::Taken| {
+    let call = Box::new(move |taken: &myelin_shm::data_plane::subscription::Taken| {
         let address = taken.bytes().as_ptr().addr();
         to.send((address.is_multiple_of(64), taken.bytes().to_vec(), taken.clone())).unwrap();
     });
@@ -68,7 +68,7 @@ fn a_length_that_does_not_fit_ends_the_match_and_is_told() {
     let mut publisher = node.publisher(topic(), PublisherQos::default()).unwrap();
     let subscriber = node.subscriber(topic(), SubscriberQos::default()).unwrap();
     assert!(subscriber.wait_for_match(1, WATCHDOG));
-    let call = Box::new(|taken: &myelin_shm::subscription::Taken| {
+    let call = Box::new(|taken: &myelin_shm::data_plane::subscription::Taken| {
         assert_eq!(taken.bytes().len(), 8);
     });
     let function = Function { call, lengths: Lengths::Exactly(8), align: 8 };
@@ -107,7 +107,7 @@ fn what_a_publish_leaves_of_a_backlog_wakes_the_callbacks_thread() {
     });
     let (here, calls_here) = (std::thread::current().id(), Arc::new(AtomicU64::new(0)));
     let its = calls_here.clone();
-    let call = Box::new(move |_: &myelin_shm::subscription::Taken| {
+    let call = Box::new(move |_: &myelin_shm::data_plane::subscription::Taken| {
         let is_here = std::thread::current().id() == here;
         its.fetch_add(u64::from(is_here), Ordering::Relaxed);
     });

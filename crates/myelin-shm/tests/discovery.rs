@@ -13,7 +13,7 @@ use myelin_shm::event::Event;
 use myelin_shm::leftovers;
 use myelin_shm::node::{Node, NodeOptions, Publisher, Subscriber};
 use myelin_shm::topic::{PublisherQos, Reliability, SubscriberQos, Topic};
-use myelin_shm::wait::{NEVER, Wait};
+use myelin_shm::waiting::wait::{NEVER, Wait};
 
 use discovery_support::{Helper, ROLE, WATCHDOG, is_root, until};
 

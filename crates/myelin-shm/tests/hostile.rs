@@ -1,5 +1,5 @@
 //! Whatever a peer writes into its memory, we get a value or an error: no panic, no fault, no wait
-//! beyond its limit. The fuzz targets in `fuzz/` have the same body.
+//! beyond its limit. The fuzz targets in `fuzz/` have the same handler.
 
 mod hostile_peer;
 
@@ -11,14 +11,14 @@ use hostile_peer::{
     Memory, SUBSCRIBER, TYPE_HASH, bell_of, publishers, reader, subscriber, topic, waking,
 };
 use myelin_shm::Error;
-use myelin_shm::layout::{PUBLICATION_HEAD_BYTES, VERSION, connections_offset};
-use myelin_shm::publication::{SubscriberView, Writer};
-use myelin_shm::segment::{Segment, Writers};
-use myelin_shm::source::Source;
-use myelin_shm::subscription::Reader;
+use myelin_shm::data_plane::layout::{PUBLICATION_HEAD_BYTES, VERSION, connections_offset};
+use myelin_shm::data_plane::publication::{RemoteSubscriber, Writer};
+use myelin_shm::data_plane::source::Source;
+use myelin_shm::data_plane::subscription::Reader;
+use myelin_shm::os::segment::{Segment, Writers};
 use myelin_shm::topic::{Late, PublisherQos, Reliability, SubscriberQos};
-use myelin_shm::wait::{Wait, now_ns};
-use myelin_shm::wake_table::WakeTableViews;
+use myelin_shm::waiting::wait::{Wait, now_ns};
+use myelin_shm::waiting::wake_table::WakeTableViews;
 use proptest::prelude::*;
 
 proptest! {
@@ -54,7 +54,7 @@ fn map_publication(change: impl FnOnce(&Memory)) -> Result<Source, Error> {
 fn map_subscription(
     connection: u32,
     change: impl FnOnce(&Memory),
-) -> Result<SubscriberView, Error> {
+) -> Result<RemoteSubscriber, Error> {
     let memory = Memory::subscription();
     change(&memory);
     view(&memory, &Memory::new(Writers::Everyone), connection, false)
@@ -65,10 +65,21 @@ fn view(
     bell: &Memory,
     connection: u32,
     reliable: bool,
-) -> Result<SubscriberView, Error> {
+) -> Result<RemoteSubscriber, Error> {
     let tables = &mut WakeTableViews::default();
     let (memory, waking) = (memory.descriptor(), waking(bell, None));
-    SubscriberView::map(SUBSCRIBER, 1, &topic(), reliable, 0, connection, 1, memory, waking, tables)
+    RemoteSubscriber::map(
+        SUBSCRIBER,
+        1,
+        &topic(),
+        reliable,
+        0,
+        connection,
+        1,
+        memory,
+        waking,
+        tables,
+    )
 }
 
 #[test]
@@ -219,8 +230,8 @@ fn a_hold_never_names_another_connection() {
     drop(taken);
 }
 
-/// Calls `storm` again and again in a thread of its own while `body` runs.
-fn during(storm: impl Fn() + Sync, body: impl FnOnce()) {
+/// Calls `storm` again and again in a thread of its own while `handler` runs.
+fn during(storm: impl Fn() + Sync, handler: impl FnOnce()) {
     let done = AtomicBool::new(false);
     std::thread::scope(|scope| {
         let storming = scope.spawn(|| {
@@ -228,7 +239,7 @@ fn during(storm: impl Fn() + Sync, body: impl FnOnce()) {
                 storm();
             }
         });
-        let ended = std::panic::catch_unwind(std::panic::AssertUnwindSafe(body));
+        let ended = std::panic::catch_unwind(std::panic::AssertUnwindSafe(handler));
         done.store(true, Ordering::Relaxed);
         storming.join().unwrap();
         ended.unwrap();
@@ -244,7 +255,7 @@ fn a_bell_that_never_stops_does_not_extend_a_wait() {
     let (_, bell) = shared.descriptors();
     let bell = Segment::map_shared(bell, 64).unwrap();
     // SAFETY: a bell is an atomic.
-    let bell: &myelin_shm::layout::Bell = unsafe { bell.at(0) };
+    let bell: &myelin_shm::data_plane::layout::Bell = unsafe { bell.at(0) };
     let storm = || {
         bell.rings.fetch_add(1, Ordering::Relaxed);
     };
@@ -385,7 +396,7 @@ fn a_bell_that_is_set_back_does_not_silence_others() {
     let (segment, waking) = shared.passed_to(connection).unwrap();
     let (id, tables) = (SUBSCRIBER, &mut WakeTableViews::default());
     let view =
-        SubscriberView::map(id, 1, &topic(), false, 0, connection, 1, segment, waking, tables);
+        RemoteSubscriber::map(id, 1, &topic(), false, 0, connection, 1, segment, waking, tables);
     shared.start(1, publication.attach(view.unwrap()).unwrap());
     let (_, bell) = shared.descriptors();
     // The hostile one is matched, too.
@@ -394,7 +405,7 @@ fn a_bell_that_is_set_back_does_not_silence_others() {
     shared.start(2, 0);
     let bell = Segment::map_shared(bell, 64).unwrap();
     // SAFETY: a bell is an atomic.
-    let bell: &myelin_shm::layout::Bell = unsafe { bell.at(0) };
+    let bell: &myelin_shm::data_plane::layout::Bell = unsafe { bell.at(0) };
     let storm = || bell.rings.store(0, Ordering::Relaxed);
     let taken = AtomicU64::new(0);
     let begin = Instant::now();
@@ -433,10 +444,10 @@ fn a_descriptor_that_is_no_pipe_is_refused() {
     }
 }
 
-fn view_with(memory: &Memory, bell: &Memory, passed: OwnedFd) -> Result<SubscriberView, Error> {
+fn view_with(memory: &Memory, bell: &Memory, passed: OwnedFd) -> Result<RemoteSubscriber, Error> {
     let (fd, waking) = (memory.descriptor(), waking(bell, Some(passed)));
     let tables = &mut WakeTableViews::default();
-    SubscriberView::map(SUBSCRIBER, 1, &topic(), false, 0, 0, 1, fd, waking, tables)
+    RemoteSubscriber::map(SUBSCRIBER, 1, &topic(), false, 0, 0, 1, fd, waking, tables)
 }
 
 /// A subscriber that never reads its descriptor, and says all the time that it sleeps: an honest one,

@@ -11,11 +11,11 @@ use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use myelin_shm::callback::{Callback, Function, Lengths};
+use myelin_shm::data_plane::subscription::Taken;
+use myelin_shm::dispatch::callback::{Callback, Function, Lengths};
 use myelin_shm::node::{Node, NodeOptions, Publisher, Subscriber};
-use myelin_shm::subscription::Taken;
 use myelin_shm::topic::{PublisherQos, Reliability, SubscriberQos, Topic};
-use myelin_shm::wait::{self, Wait};
+use myelin_shm::waiting::wait::{self, Wait};
 
 #[test]
 fn survivors_of_a_kill_storm_lose_nothing_else() {

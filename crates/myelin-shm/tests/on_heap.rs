@@ -7,10 +7,10 @@
 use std::cell::UnsafeCell;
 use std::sync::atomic::{AtomicU64, Ordering, fence};
 
-use myelin_shm::arena::{Arena, Slot};
-use myelin_shm::layout::{Cell, EMPTY};
-use myelin_shm::reclaim::{self, Announced, Protected};
-use myelin_shm::ring::{self, Inline, Look};
+use myelin_shm::data_plane::arena::{Arena, Slot};
+use myelin_shm::data_plane::layout::{Cell, EMPTY};
+use myelin_shm::data_plane::reclaim::{self, Announced, Protected};
+use myelin_shm::data_plane::ring::{self, Inline, Look};
 
 const CELLS: usize = 4;
 const DEPTH: u64 = CELLS as u64 - 1;

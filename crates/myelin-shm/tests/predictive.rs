@@ -4,11 +4,11 @@ mod support;
 
 use std::time::{Duration, Instant};
 
-use myelin_shm::publication::Writer;
-use myelin_shm::subscription::Reader;
+use myelin_shm::data_plane::publication::Writer;
+use myelin_shm::data_plane::subscription::Reader;
 use myelin_shm::topic::{PublisherQos, Reliability, SubscriberQos};
-use myelin_shm::wait::{NEVER, Wait, now_ns};
-use myelin_shm::wake_table::WakeTable;
+use myelin_shm::waiting::wait::{NEVER, Wait, now_ns};
+use myelin_shm::waiting::wake_table::WakeTable;
 use support::{matched, topic};
 
 #[test]

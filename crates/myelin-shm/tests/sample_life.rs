@@ -6,11 +6,11 @@ mod support;
 use std::time::Duration;
 
 use myelin_shm::Error;
-use myelin_shm::publication::Writer;
-use myelin_shm::subscription::Reader;
+use myelin_shm::data_plane::publication::Writer;
+use myelin_shm::data_plane::subscription::Reader;
 use myelin_shm::topic::{Late, PublisherQos, Reliability, SubscriberQos};
-use myelin_shm::wait::{NEVER, Wait};
-use myelin_shm::wake_table::WakeTable;
+use myelin_shm::waiting::wait::{NEVER, Wait};
+use myelin_shm::waiting::wake_table::WakeTable;
 use support::{matched, pair, topic};
 
 #[test]
@@ -229,9 +229,9 @@ fn a_sleeper_is_woken_however_it_waits() {
 fn a_wait_ends_at_its_time_limit() {
     let (_writer, mut reader) = pair(PublisherQos::default(), SubscriberQos::default());
     for how in [Wait::Poll, Wait::Block, Wait::Adaptive, Wait::Predictive] {
-        let until_ns = myelin_shm::wait::now_ns() + 2_000_000;
+        let until_ns = myelin_shm::waiting::wait::now_ns() + 2_000_000;
         assert!(!reader.wait(how, until_ns).unwrap());
-        assert!(myelin_shm::wait::now_ns() >= until_ns);
+        assert!(myelin_shm::waiting::wait::now_ns() >= until_ns);
     }
 }
 

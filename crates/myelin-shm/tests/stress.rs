@@ -11,11 +11,11 @@ use std::time::Duration;
 
 use hub::{Hub, topic};
 use myelin_shm::Error;
-use myelin_shm::publication::{Published, Writer};
-use myelin_shm::subscription::{Reader, Taken};
+use myelin_shm::data_plane::publication::{Published, Writer};
+use myelin_shm::data_plane::subscription::{Reader, Taken};
 use myelin_shm::topic::{PublisherQos, Reliability, SubscriberQos};
-use myelin_shm::wait::{Wait, now_ns};
-use myelin_shm::wake_table::WakeTable;
+use myelin_shm::waiting::wait::{Wait, now_ns};
+use myelin_shm::waiting::wake_table::WakeTable;
 
 const WRITERS: u64 = 2;
 const READERS: u64 = 3;

@@ -4,12 +4,12 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use myelin_shm::Error;
-use myelin_shm::layout::ReadyTable;
+use myelin_shm::data_plane::layout::ReadyTable;
 use myelin_shm::node::{Node, NodeOptions, Publisher, Subscriber};
-use myelin_shm::segment::Segment;
+use myelin_shm::os::segment::Segment;
 use myelin_shm::topic::{PublisherQos, Reliability, SubscriberQos, Topic};
-use myelin_shm::wait::{NEVER, Wait, now_ns};
-use myelin_shm::wait_set::{Key, WaitSet};
+use myelin_shm::waiting::wait::{NEVER, Wait, now_ns};
+use myelin_shm::waiting::wait_set::{Key, WaitSet};
 
 const WAYS: [Wait; 4] = [Wait::Poll, Wait::Block, Wait::Adaptive, Wait::Predictive];
 /// Longer than any test takes.
@@ -158,7 +158,8 @@ fn a_guard_ends_the_wait_under_way_or_the_next_one() {
 
 #[test]
 fn a_signal_handler_ends_a_wait() {
-    static GUARD: std::sync::OnceLock<myelin_shm::wait_set::Guard> = std::sync::OnceLock::new();
+    static GUARD: std::sync::OnceLock<myelin_shm::waiting::wait_set::Guard> =
+        std::sync::OnceLock::new();
     extern "C" fn handle(_: libc::c_int) {
         GUARD.get().unwrap().trigger();
     }

@@ -1,6 +1,6 @@
 //! A function that is called with every sample.
 
-use myelin_shm::callback as shm;
+use myelin_shm::dispatch::callback as shm;
 
 use crate::network::Inlet;
 use crate::{Error, Event};

@@ -4,7 +4,7 @@ use std::fmt;
 use std::mem::ManuallyDrop;
 use std::ops::{Deref, DerefMut};
 
-use myelin_shm::publication::RawLoan;
+use myelin_shm::data_plane::publication::RawLoan;
 
 use crate::payload::Payload;
 use crate::publisher::Publisher;

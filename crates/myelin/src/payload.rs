@@ -17,7 +17,7 @@ impl<T: PlainData> Payload for T {}
 impl<T: PlainData> Payload for [T] {}
 
 pub(crate) mod sealed {
-    use myelin_shm::callback::Lengths;
+    use myelin_shm::dispatch::callback::Lengths;
 
     use crate::layout_hash::LayoutHash;
     use crate::network::Shape;

@@ -4,9 +4,9 @@ use std::cell::{Cell, UnsafeCell};
 use std::marker::PhantomData;
 use std::time::Duration;
 
-use myelin_shm::layout::INLINE_BYTES_MAX;
+use myelin_shm::data_plane::layout::INLINE_BYTES_MAX;
+use myelin_shm::data_plane::publication::{RawLoan, Writer};
 use myelin_shm::node as shm;
-use myelin_shm::publication::{RawLoan, Writer};
 
 use crate::loan::Loan;
 use crate::network::Outlet;

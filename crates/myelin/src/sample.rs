@@ -4,7 +4,7 @@ use std::fmt;
 use std::marker::PhantomData;
 use std::ops::Deref;
 
-use myelin_shm::subscription::Taken;
+use myelin_shm::data_plane::subscription::Taken;
 use myelin_shm::topic::EndpointId;
 
 use crate::payload::Payload;

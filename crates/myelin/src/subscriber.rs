@@ -5,10 +5,10 @@ use std::ops::{Deref, DerefMut};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
 use std::time::Duration;
 
-use myelin_shm::callback::{self as shm_callback, Function};
+use myelin_shm::data_plane::subscription::Taken;
+use myelin_shm::dispatch::callback::{self as shm_callback, Function};
 use myelin_shm::node as shm;
-use myelin_shm::subscription::Taken;
-use myelin_shm::wait;
+use myelin_shm::waiting::wait;
 
 use crate::callback::Callback;
 use crate::network::Inlet;
@@ -89,7 +89,7 @@ impl<T: Payload + ?Sized> Subscriber<T> {
         Ok(None)
     }
 
-    pub(crate) fn reader(&self) -> &myelin_shm::subscription::Reader {
+    pub(crate) fn reader(&self) -> &myelin_shm::data_plane::subscription::Reader {
         &self.inner.reader
     }
 

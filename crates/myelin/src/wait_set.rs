@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use myelin_shm::wait_set as shm;
-pub use myelin_shm::wait_set::{Guard, Key};
+use myelin_shm::waiting::wait_set as shm;
+pub use myelin_shm::waiting::wait_set::{Guard, Key};
 
 use crate::payload::Payload;
 use crate::subscriber::{Subscriber, until_ns};

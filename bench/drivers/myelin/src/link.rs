@@ -3,11 +3,11 @@
 use std::time::Duration;
 
 use myelin_bench_kit::{Error, Publisher, Subscriber};
+use myelin_shm::data_plane::publication::RawLoan;
+use myelin_shm::data_plane::subscription::{Reader, Taken};
 use myelin_shm::node::{self, Node};
-use myelin_shm::publication::RawLoan;
-use myelin_shm::subscription::{Reader, Taken};
 use myelin_shm::topic::{PublisherQos, SubscriberQos, Topic};
-use myelin_shm::wait::Wait;
+use myelin_shm::waiting::wait::Wait;
 
 /// Publishes from loans, or by copy.
 pub struct LoanPublisher {

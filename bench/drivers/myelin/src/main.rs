@@ -34,11 +34,11 @@ use std::time::Duration;
 use myelin_bench_kit::driver::Fan;
 use myelin_bench_kit::protocol::{Prepare, Role, System, Topology, Touch, Transport, Workload};
 use myelin_bench_kit::{Driver, Error, Link, RoundTrip, Stream, Subscriber, message, protocol};
-use myelin_shm::layout::INLINE_BYTES_MAX;
+use myelin_shm::data_plane::layout::INLINE_BYTES_MAX;
 use myelin_shm::leftovers;
 use myelin_shm::node::{Node, NodeOptions};
 use myelin_shm::topic::Topic;
-use myelin_shm::wait::Wait;
+use myelin_shm::waiting::wait::Wait;
 
 use link::{LoanPublisher, Taker};
 

@@ -7,7 +7,7 @@ use myelin_bench_kit::protocol::{self, Prepare, Role, Streams, Topology};
 use myelin_bench_kit::{Error, Receiver, Stream, message};
 use myelin_shm::limits::{CONNECTIONS_MAX, SUBSCRIBERS_MAX};
 use myelin_shm::topic::{Late, PublisherQos, Reliability, SubscriberQos, Topic};
-use myelin_shm::wait::Wait;
+use myelin_shm::waiting::wait::Wait;
 
 use crate::link::{LoanPublisher, Taker};
 use crate::topics::{PublishedTopics, TakenTopics};

@@ -4,8 +4,8 @@ use std::collections::VecDeque;
 
 use myelin_bench_kit::{Error, Publisher, Subscriber};
 use myelin_shm::node::Node;
-use myelin_shm::wait::Wait;
-use myelin_shm::wait_set::WaitSet;
+use myelin_shm::waiting::wait::Wait;
+use myelin_shm::waiting::wait_set::WaitSet;
 
 use crate::link::{LoanPublisher, Taker, said};
 

@@ -1,4 +1,4 @@
-//! The body of `tests/hostile.rs`, led by coverage.
+//! The handler of `tests/hostile.rs`, led by coverage.
 #![no_main]
 
 #[path = "../../tests/hostile_peer/mod.rs"]

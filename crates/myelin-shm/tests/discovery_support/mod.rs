@@ -16,8 +16,8 @@ use rustix::io::FdFlags;
 use rustix::process::{Pid, Resource, Rlimit, WaitId, WaitIdOptions, getrlimit, setrlimit, waitid};
 
 use myelin_shm::Error;
+use myelin_shm::data_plane::layout::VERSION;
 use myelin_shm::event::Event;
-use myelin_shm::layout::VERSION;
 use myelin_shm::node::{Node, NodeOptions, Publisher, Subscriber};
 use myelin_shm::topic::{PublisherQos, Reliability, SubscriberQos, Topic};
 

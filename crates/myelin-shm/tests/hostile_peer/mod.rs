@@ -1,4 +1,4 @@
-//! A peer that writes what it likes into its own memory. The body of `hostile.rs` and of the fuzz
+//! A peer that writes what it likes into its own memory. The handler of `hostile.rs` and of the fuzz
 //! targets: any input must end in `Ok` or `Err`.
 #![allow(dead_code, reason = "each user has its own part")]
 
@@ -8,16 +8,16 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use myelin_shm::Error;
-use myelin_shm::layout::{
+use myelin_shm::data_plane::layout::{
     BELL_BYTES, Bell, INLINE, PUBLICATION_HEAD_BYTES, PUBLICATION_MAGIC, SUBSCRIPTION_MAGIC,
     VERSION, connections_offset,
 };
-use myelin_shm::publication::{SubscriberView, Waking, Writer};
-use myelin_shm::segment::{Segment, Writers};
-use myelin_shm::subscription::{Reader, SubscriptionShared};
+use myelin_shm::data_plane::publication::{RemoteSubscriber, Waking, Writer};
+use myelin_shm::data_plane::subscription::{Reader, SubscriptionShared};
+use myelin_shm::os::segment::{Segment, Writers};
 use myelin_shm::topic::{Late, PublisherQos, Reliability, SubscriberQos, Topic};
-use myelin_shm::wait::{Wait, now_ns};
-use myelin_shm::wake_table::{WakeTable, WakeTableViews};
+use myelin_shm::waiting::wait::{Wait, now_ns};
+use myelin_shm::waiting::wake_table::{WakeTable, WakeTableViews};
 
 pub const SEGMENT_BYTES: u64 = 4096;
 pub const TYPE_HASH: u64 = 7;
@@ -237,7 +237,7 @@ pub fn subscriber(bytes: &[u8]) {
     }
     let bell = Memory::new(if input.byte() == 1 { Writers::Owner } else { Writers::Everyone });
     let connection = if input.byte().is_multiple_of(4) { input.word() as u32 } else { 0 };
-    let view = SubscriberView::map(
+    let view = RemoteSubscriber::map(
         SUBSCRIBER,
         1,
         &topic(),

@@ -3,10 +3,12 @@
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::{Arc, Mutex, Weak};
 
-use myelin_shm::publication::{PublicationShared, SlotSegment, SubscriberView, Writer};
-use myelin_shm::subscription::SubscriptionShared;
+use myelin_shm::data_plane::publication::{
+    PublicationShared, RemoteSubscriber, SlotSegment, Writer,
+};
+use myelin_shm::data_plane::subscription::SubscriptionShared;
 use myelin_shm::topic::{PublisherQos, Reliability, Topic};
-use myelin_shm::wake_table::WakeTableViews;
+use myelin_shm::waiting::wake_table::WakeTableViews;
 
 type Matched = Arc<Mutex<Vec<Weak<SubscriptionShared>>>>;
 
@@ -47,7 +49,7 @@ impl Hub {
             subscription.add_segment(id, number, slot_bytes, slots, fd).unwrap();
         }
         let (segment, waking) = subscription.passed_to(connection).unwrap();
-        let view = SubscriberView::map(
+        let view = RemoteSubscriber::map(
             subscription.id(),
             std::process::id(),
             &topic(),

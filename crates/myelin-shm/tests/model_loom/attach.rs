@@ -4,8 +4,8 @@
 use loom::sync::atomic::{AtomicBool, AtomicU64, Ordering, fence};
 use loom::sync::{Arc, Mutex};
 use loom::thread;
-use myelin_shm::layout::NOT_BEGUN;
-use myelin_shm::reclaim::{self, Announced};
+use myelin_shm::data_plane::layout::NOT_BEGUN;
+use myelin_shm::data_plane::reclaim::{self, Announced};
 
 use crate::reclaim::{Publisher, REAL, Shared, read};
 use crate::{explore, load_acquire};

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use loom::cell::UnsafeCell;
 use loom::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use loom::thread;
-use myelin_shm::reclaim;
+use myelin_shm::data_plane::reclaim;
 
 use crate::{explore, load_acquire};
 

@@ -8,11 +8,11 @@
 
 mod attach;
 mod bell;
+mod dispatcher;
 mod hold;
 mod reclaim;
 mod reliable;
 mod ring;
-mod stage;
 mod wait_set;
 
 use std::sync::Arc;
@@ -20,11 +20,16 @@ use std::sync::atomic::{AtomicU64 as Count, Ordering as Counting};
 
 use loom::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
 use loom::sync::{Condvar, Mutex};
-use myelin_shm::layout::{Cell, EMPTY};
+use myelin_shm::data_plane::layout::{Cell, EMPTY};
 
-/// Runs `body` in every order with at most `preemptions` switches of threads that no thread asked
+/// Runs `handler` in every order with at most `preemptions` switches of threads that no thread asked
 /// for.
-fn explore(name: &str, preemptions: usize, at_least: u64, body: impl Fn() + Send + Sync + 'static) {
+fn explore(
+    name: &str,
+    preemptions: usize,
+    at_least: u64,
+    handler: impl Fn() + Send + Sync + 'static,
+) {
     let executions = Arc::new(Count::new(0));
     let counted = executions.clone();
     let mut model = loom::model::Builder::new();
@@ -32,7 +37,7 @@ fn explore(name: &str, preemptions: usize, at_least: u64, body: impl Fn() + Send
     model.max_branches = 10_000;
     model.check(move || {
         counted.fetch_add(1, Counting::Relaxed);
-        body();
+        handler();
     });
     let executions = executions.load(Counting::Relaxed);
     println!("{name}: {executions} executions, at most {preemptions} preemptions");

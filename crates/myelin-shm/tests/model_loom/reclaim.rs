@@ -5,9 +5,9 @@ use loom::cell::UnsafeCell;
 use loom::sync::Arc;
 use loom::sync::atomic::{AtomicU64, Ordering, fence};
 use loom::thread;
-use myelin_shm::layout::{Cell, FINISHED, hold_word};
-use myelin_shm::reclaim::{self, Announced, Protected};
-use myelin_shm::ring::{self, Inline, Look};
+use myelin_shm::data_plane::layout::{Cell, FINISHED, hold_word};
+use myelin_shm::data_plane::reclaim::{self, Announced, Protected};
+use myelin_shm::data_plane::ring::{self, Inline, Look};
 
 use crate::{cell, explore, load_acquire};
 

@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use loom::sync::atomic::{AtomicBool, AtomicU64, Ordering, fence};
 use loom::thread;
-use myelin_shm::layout::FINISHED;
-use myelin_shm::reclaim;
+use myelin_shm::data_plane::layout::FINISHED;
+use myelin_shm::data_plane::reclaim;
 
 use crate::{Kernel, explore, load_acquire};
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use loom::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
 use loom::thread;
-use myelin_shm::bell::{self, Ringer};
+use myelin_shm::waiting::bell::{self, Ringer};
 
 use crate::{Kernel, explore};
 

@@ -5,10 +5,12 @@
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 
-use myelin_shm::publication::{PublicationShared, SlotSegment, SubscriberView, Writer};
-use myelin_shm::subscription::{Reader, SubscriptionShared};
+use myelin_shm::data_plane::publication::{
+    PublicationShared, RemoteSubscriber, SlotSegment, Writer,
+};
+use myelin_shm::data_plane::subscription::{Reader, SubscriptionShared};
 use myelin_shm::topic::{PublisherQos, Reliability, SubscriberQos, Topic};
-use myelin_shm::wake_table::{WakeTable, WakeTableViews};
+use myelin_shm::waiting::wake_table::{WakeTable, WakeTableViews};
 
 pub fn topic() -> Topic {
     Topic { name: "test".into(), type_name: "bytes".into(), type_hash: 7 }
@@ -40,7 +42,7 @@ pub fn matched(publication: &Arc<PublicationShared>, subscription: &Arc<Subscrip
     let segments = publication.segments().into_iter().map(of).collect();
     let connection = subscription.reserve(id, dup(publication.descriptor()), segments).unwrap();
     let (segment, waking) = subscription.passed_to(connection).unwrap();
-    let view = SubscriberView::map(
+    let view = RemoteSubscriber::map(
         subscription.id(),
         std::process::id(),
         publication.topic(),

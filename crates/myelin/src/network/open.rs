@@ -195,7 +195,7 @@ impl Hub {
 
     /// Waits until the thread has let go of what the caller has withdrawn: the caller is then the
     /// only one to hold it. Nothing of CycloneDDS may end in CycloneDDS's own threads.
-    pub(super) fn settle(&self) {
+    pub(super) fn apply_pending(&self) {
         drop(lock(&self.link));
     }
 

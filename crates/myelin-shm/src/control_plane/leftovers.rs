@@ -1,0 +1,189 @@
+//! What dead nodes have left in the file system, and who lives: for `myelin doctor`.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use rustix::event::{self, PollFd, PollFlags, Timespec};
+
+use crate::control_plane::link::{Link, Received};
+use crate::control_plane::message::Message;
+use crate::control_plane::registry::{self, Call, Registry};
+use crate::error::Error;
+
+/// The socket of a node that is dead.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Leftover {
+    /// The socket.
+    pub path: PathBuf,
+    /// The node's domain.
+    pub domain: u32,
+    /// The group that shares the domain; `None`: the user's own.
+    pub group: Option<u32>,
+}
+
+/// A node that lives.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LiveNode {
+    /// Its socket.
+    pub path: PathBuf,
+    /// Its domain.
+    pub domain: u32,
+    /// The group that shares the domain; `None`: the user's own.
+    pub group: Option<u32>,
+    /// Its id.
+    pub node: u64,
+    /// Its name; `None` if it does not answer, as when it is stopped or of another version.
+    pub name: Option<String>,
+    /// Its process; 0 if it takes no calls, as when it is stopped, or cannot be seen from here.
+    pub pid: u32,
+}
+
+/// What was found.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Survey {
+    /// Nodes that live.
+    pub live: Vec<LiveNode>,
+    /// Sockets that refuse.
+    pub dead: Vec<Leftover>,
+}
+
+/// Looks at the user's own folder and those of groups, in `folder` instead of `/dev/shm`. Removes
+/// nothing. What this user may not look into is left out.
+pub fn survey(folder: Option<&Path>) -> Result<Survey, Error> {
+    let base = folder.unwrap_or(Path::new("/dev/shm"));
+    let mut survey = Survey::default();
+    let own = format!("myelin-{}", rustix::process::geteuid().as_raw());
+    for root in names(base)? {
+        let group = root.strip_prefix("myelin-group-").and_then(|group| group.parse().ok());
+        if root == own || group.is_some() {
+            for domain in names(&base.join(root))?.iter().filter_map(|name| name.parse().ok()) {
+                look(&Registry::new(base, domain, group), domain, group, &mut survey)?;
+            }
+        }
+    }
+    Ok(survey)
+}
+
+/// Removes the socket of a dead node, unless it lives after all, and the folders that are empty
+/// then. Returns whether it was removed.
+pub fn remove(leftover: &Leftover) -> Result<bool, Error> {
+    let (_, refused) = registry::call(&leftover.path)?;
+    if !refused {
+        return Ok(false);
+    }
+    std::fs::remove_file(&leftover.path).map_err(|error| match error.kind() {
+        io::ErrorKind::PermissionDenied => Error::NoPermission {
+            path: leftover.path.clone(),
+            reason: "only its owner or root may remove it; run myelin doctor as such".to_owned(),
+        },
+        _ => Error::system("removing a dead node's socket", error),
+    })?;
+    // The domain's folder, then the user's or group's; they stay if others use them.
+    let folders = leftover.path.ancestors().skip(1).take(2);
+    let _ = folders.map(std::fs::remove_dir).take_while(Result::is_ok).count();
+    Ok(true)
+}
+
+fn look(
+    registry: &Registry,
+    domain: u32,
+    group: Option<u32>,
+    survey: &mut Survey,
+) -> Result<(), Error> {
+    for name in names(&registry.folder)? {
+        let Some(node) = registry::node_of(&name) else { continue };
+        let path = registry.socket_path(node);
+        let (name, pid) = match registry::call(&path)? {
+            (_, true) => {
+                survey.dead.push(Leftover { path, domain, group });
+                continue;
+            }
+            (Call::Connected(socket), _) => greet(Link::new(socket))?,
+            (Call::Busy, _) => (None, 0),
+            (Call::Gone | Call::Forbidden, _) => continue,
+        };
+        survey.live.push(LiveNode { path, domain, group, node, name, pid });
+    }
+    Ok(())
+}
+
+/// Name and process of the node that was called. Who calls greets first, and is no node but says so
+/// as one.
+fn greet(mut link: Link) -> Result<(Option<String>, u32), Error> {
+    let pid = link.credentials()?.pid;
+    let hello = Message::Hello { node: registry::random_node()?, name: GUEST.to_owned() };
+    link.send(&hello, Vec::new());
+    let mut name = None;
+    let mut readable = [PollFd::new(&link, PollFlags::IN)];
+    if matches!(event::poll(&mut readable, Some(&ANSWER_TIME)), Ok(1..))
+        && let Received::Message(Message::Hello { name: told, .. }, _) = link.receive()
+    {
+        name = Some(told);
+    }
+    link.send(&Message::Leaving, Vec::new());
+    Ok((name, pid))
+}
+
+/// The names in a folder, sorted; none if it is not there or not ours to read.
+fn names(folder: &Path) -> Result<Vec<String>, Error> {
+    let entries = match std::fs::read_dir(folder) {
+        Ok(entries) => entries,
+        Err(error) => match error.kind() {
+            io::ErrorKind::NotFound
+            | io::ErrorKind::PermissionDenied
+            | io::ErrorKind::NotADirectory => return Ok(Vec::new()),
+            _ => return Err(Error::system("reading a folder of sockets", error)),
+        },
+    };
+    let text = |entry: io::Result<std::fs::DirEntry>| entry.ok()?.file_name().into_string().ok();
+    let mut names: Vec<_> = entries.filter_map(text).collect();
+    names.sort_unstable();
+    Ok(names)
+}
+
+/// What a node that is asked for its name takes the asker for.
+const GUEST: &str = "myelin doctor";
+/// A node that runs answers at once; one that is stopped must not hold up the others.
+const ANSWER_TIME: Timespec = Timespec { tv_sec: 0, tv_nsec: 200_000_000 };
+
+#[cfg(test)]
+mod tests {
+    use std::time::{Duration, Instant};
+
+    use super::*;
+    use crate::node::{Node, NodeOptions};
+
+    #[test]
+    fn the_dead_are_told_from_the_living_and_removed() {
+        let base = tempfile::tempdir().unwrap();
+        let registry = Registry::new(base.path(), 7, None);
+        let (living, node) = registry.enter().unwrap();
+        let (dead, _) = registry.enter().unwrap();
+        drop(dead);
+        let found = survey(Some(base.path())).unwrap();
+        assert_eq!((found.live.len(), found.dead.len()), (1, 1));
+        assert_eq!((found.live[0].node, found.live[0].pid), (node, std::process::id()));
+        assert_eq!(found.live[0].name, None, "it listens, and does not answer");
+        assert_eq!(found.dead[0].domain, 7);
+        assert!(remove(&found.dead[0]).unwrap());
+        assert!(survey(Some(base.path())).unwrap().dead.is_empty());
+        drop(living);
+        let found = survey(Some(base.path())).unwrap();
+        assert!(remove(&found.dead[0]).unwrap());
+        assert!(!registry.root.exists());
+    }
+
+    #[test]
+    fn the_living_are_asked_for_their_names() {
+        let base = tempfile::tempdir().unwrap();
+        let folder = Some(base.path().to_owned());
+        let options = NodeOptions { name: "camera".to_owned(), folder, ..NodeOptions::default() };
+        let node = Node::open(options).unwrap();
+        let found = survey(Some(base.path())).unwrap();
+        assert_eq!(found.live[0].name.as_deref(), Some("camera"));
+        let end = Instant::now() + Duration::from_secs(20);
+        while !node.peers().unwrap().is_empty() {
+            assert!(Instant::now() < end, "who asked has not left");
+        }
+    }
+}

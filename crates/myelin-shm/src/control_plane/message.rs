@@ -1,0 +1,316 @@
+//! What nodes say to each other: one message a datagram, little-endian, the kind in the first byte.
+//!
+//! The bytes come from another process: everything is checked, nothing is allocated that the
+//! message's own length does not bound, and what is left over is an error. Descriptors travel
+//! beside the bytes (`link`); [`Message::descriptors`] says how many belong to a message.
+
+use crate::data_plane::layout::VERSION;
+use crate::error::Error;
+use crate::limits::{MESSAGE_SEGMENTS_MAX, NAME_BYTES_MAX};
+use crate::topic::{EndpointId, Topic};
+
+/// One message. `publisher` and `subscriber` are endpoint ids.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Message {
+    /// The first in each direction: who speaks. Its bytes begin with magic and version in all
+    /// versions of the protocol.
+    Hello { node: u64, name: String },
+    /// All endpoints there were at the time of the Hello have been told.
+    Ready,
+    /// There is a publisher.
+    Published { publisher: EndpointId, topic: Topic },
+    /// There is a subscriber.
+    Subscribed { subscriber: EndpointId, topic: Topic, reliable: bool, history: u32 },
+    /// The publisher has left.
+    Unpublished { publisher: EndpointId },
+    /// The subscriber has left and holds nothing any more.
+    Unsubscribed { subscriber: EndpointId },
+    /// To a subscriber that fits. With the publication segment.
+    Offer { publisher: EndpointId, subscriber: EndpointId },
+    /// Slot segments of a publisher, for all it has made an offer to. With one descriptor each.
+    Segments { publisher: EndpointId, segments: Vec<SegmentSize> },
+    /// The answer to an offer. With subscription segment, bell, the two of the wake table and perhaps
+    /// a wake end.
+    Accept { publisher: EndpointId, subscriber: EndpointId, connection: u32, wake_end: bool },
+    /// From now on the publisher looks at the subscriber.
+    Matched { publisher: EndpointId, subscriber: EndpointId, start: u64 },
+    /// The publisher's side ends this one match, or does not begin it.
+    Withdrawn { publisher: EndpointId, subscriber: EndpointId, reason: String },
+    /// The subscriber's side ends this one match, or does not begin it.
+    Declined { publisher: EndpointId, subscriber: EndpointId, reason: String },
+    /// The subscriber has declined an offer before, and could take another one now.
+    Ask { publisher: EndpointId, subscriber: EndpointId },
+    /// The node leaves in good order: the end of the link is no death.
+    Leaving,
+}
+
+/// Geometry of a slot segment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct SegmentSize {
+    /// Its number within the publisher.
+    pub(crate) number: u32,
+    /// How many slots.
+    pub(crate) slots: u32,
+    /// Bytes of each.
+    pub(crate) slot_bytes: u64,
+}
+
+impl Message {
+    /// How many descriptors belong to it.
+    pub(crate) fn descriptors(&self) -> usize {
+        match self {
+            Message::Offer { .. } => 1,
+            Message::Segments { segments, .. } => segments.len(),
+            Message::Accept { wake_end, .. } => PASSED_MIN + usize::from(*wake_end),
+            _ => 0,
+        }
+    }
+
+    /// Its bytes, at most [`MESSAGE_BYTES_MAX`].
+    pub(crate) fn encode(&self) -> Vec<u8> {
+        let mut to = Vec::with_capacity(64);
+        to.push(self.kind());
+        match self {
+            Message::Hello { node, name } => {
+                put_words(&mut to, &[MAGIC, VERSION, *node]);
+                put_text(&mut to, name);
+            }
+            Message::Ready | Message::Leaving => {}
+            Message::Published { publisher, topic } => {
+                put_words(&mut to, &[*publisher]);
+                put_topic(&mut to, topic);
+            }
+            Message::Subscribed { subscriber, topic, reliable, history } => {
+                put_words(&mut to, &[*subscriber]);
+                put_topic(&mut to, topic);
+                to.push(u8::from(*reliable));
+                to.extend(history.to_le_bytes());
+            }
+            Message::Unpublished { publisher: id } | Message::Unsubscribed { subscriber: id } => {
+                put_words(&mut to, &[*id]);
+            }
+            Message::Offer { publisher, subscriber } | Message::Ask { publisher, subscriber } => {
+                put_words(&mut to, &[*publisher, *subscriber]);
+            }
+            Message::Segments { publisher, segments } => {
+                put_words(&mut to, &[*publisher]);
+                put_segments(&mut to, segments);
+            }
+            Message::Accept { publisher, subscriber, connection, wake_end } => {
+                put_words(&mut to, &[*publisher, *subscriber]);
+                to.extend(connection.to_le_bytes());
+                to.push(u8::from(*wake_end));
+            }
+            Message::Matched { publisher, subscriber, start } => {
+                put_words(&mut to, &[*publisher, *subscriber, *start]);
+            }
+            Message::Withdrawn { publisher, subscriber, reason }
+            | Message::Declined { publisher, subscriber, reason } => {
+                put_words(&mut to, &[*publisher, *subscriber]);
+                put_text(&mut to, reason);
+            }
+        }
+        debug_assert!(to.len() <= MESSAGE_BYTES_MAX);
+        to
+    }
+
+    /// The message these bytes are.
+    ///
+    /// # Errors
+    /// [`Error::LayoutVersion`] for a Hello of another version, [`Error::PeerCorrupt`] for
+    /// anything that `encode` does not make.
+    pub(crate) fn decode(bytes: &[u8]) -> Result<Message, Error> {
+        let mut from = Rest(bytes);
+        let message = from.message()?;
+        match from.0.is_empty() {
+            true => Ok(message),
+            false => Err(Error::PeerCorrupt { what: "a message too long for its kind" }),
+        }
+    }
+
+    fn kind(&self) -> u8 {
+        match self {
+            Message::Hello { .. } => 1,
+            Message::Ready => 2,
+            Message::Published { .. } => 3,
+            Message::Subscribed { .. } => 4,
+            Message::Unpublished { .. } => 5,
+            Message::Unsubscribed { .. } => 6,
+            Message::Offer { .. } => 7,
+            Message::Segments { .. } => 8,
+            Message::Accept { .. } => 9,
+            Message::Matched { .. } => 10,
+            Message::Withdrawn { .. } => 11,
+            Message::Declined { .. } => 12,
+            Message::Leaving => 13,
+            Message::Ask { .. } => 14,
+        }
+    }
+}
+
+/// Descriptors that a subscriber passes at least.
+pub(crate) const PASSED_MIN: usize = 4;
+
+/// The longest beginning of `text` that fits into a message.
+pub(crate) fn fitting(text: &str) -> &str {
+    &text[..text.floor_char_boundary(NAME_BYTES_MAX)]
+}
+
+fn put_words(to: &mut Vec<u8>, words: &[u64]) {
+    to.extend(words.iter().flat_map(|word| word.to_le_bytes()));
+}
+
+fn put_text(to: &mut Vec<u8>, text: &str) {
+    let text = fitting(text);
+    to.push(text.len() as u8);
+    to.extend(text.as_bytes());
+}
+
+fn put_topic(to: &mut Vec<u8>, topic: &Topic) {
+    put_text(to, &topic.name);
+    put_text(to, &topic.type_name);
+    put_words(to, &[topic.type_hash]);
+}
+
+fn put_segments(to: &mut Vec<u8>, segments: &[SegmentSize]) {
+    assert!((1..=MESSAGE_SEGMENTS_MAX).contains(&segments.len()));
+    to.push(segments.len() as u8);
+    for segment in segments {
+        to.extend(segment.number.to_le_bytes());
+        to.extend(segment.slots.to_le_bytes());
+        put_words(to, &[segment.slot_bytes]);
+    }
+}
+
+/// What is not yet decoded.
+struct Rest<'a>(&'a [u8]);
+
+impl Rest<'_> {
+    fn message(&mut self) -> Result<Message, Error> {
+        let kind = self.u8()?;
+        Ok(match kind {
+            1 => self.hello()?,
+            2 => Message::Ready,
+            3 => Message::Published { publisher: self.u64()?, topic: self.topic()? },
+            4 => Message::Subscribed {
+                subscriber: self.u64()?,
+                topic: self.topic()?,
+                reliable: self.flag()?,
+                history: self.u32()?,
+            },
+            5 => Message::Unpublished { publisher: self.u64()? },
+            6 => Message::Unsubscribed { subscriber: self.u64()? },
+            7 => Message::Offer { publisher: self.u64()?, subscriber: self.u64()? },
+            8 => Message::Segments { publisher: self.u64()?, segments: self.segments()? },
+            9 => Message::Accept {
+                publisher: self.u64()?,
+                subscriber: self.u64()?,
+                connection: self.u32()?,
+                wake_end: self.flag()?,
+            },
+            10 => Message::Matched {
+                publisher: self.u64()?,
+                subscriber: self.u64()?,
+                start: self.u64()?,
+            },
+            11 => Message::Withdrawn {
+                publisher: self.u64()?,
+                subscriber: self.u64()?,
+                reason: self.text()?,
+            },
+            12 => Message::Declined {
+                publisher: self.u64()?,
+                subscriber: self.u64()?,
+                reason: self.text()?,
+            },
+            13 => Message::Leaving,
+            14 => Message::Ask { publisher: self.u64()?, subscriber: self.u64()? },
+            _ => return Err(Error::PeerCorrupt { what: "a message of unknown kind" }),
+        })
+    }
+
+    fn hello(&mut self) -> Result<Message, Error> {
+        if self.u64()? != MAGIC {
+            return Err(Error::PeerCorrupt { what: "a greeting that is not Myelin's" });
+        }
+        let theirs = self.u64()?;
+        if theirs != VERSION {
+            return Err(Error::LayoutVersion { ours: VERSION, theirs });
+        }
+        Ok(Message::Hello { node: self.u64()?, name: self.text()? })
+    }
+
+    fn topic(&mut self) -> Result<Topic, Error> {
+        let (name, type_name) = (self.text()?, self.text()?);
+        let topic = Topic { name, type_name, type_hash: self.u64()? };
+        topic.check().map_err(|_| Error::PeerCorrupt { what: "the name of a topic" })?;
+        Ok(topic)
+    }
+
+    fn segments(&mut self) -> Result<Vec<SegmentSize>, Error> {
+        let count = usize::from(self.u8()?);
+        if !(1..=MESSAGE_SEGMENTS_MAX).contains(&count) {
+            return Err(Error::PeerCorrupt { what: "a message's count of segments" });
+        }
+        let segment = |_| {
+            let (number, slots) = (self.u32()?, self.u32()?);
+            Ok(SegmentSize { number, slots, slot_bytes: self.u64()? })
+        };
+        (0..count).map(segment).collect()
+    }
+
+    fn text(&mut self) -> Result<String, Error> {
+        let length = usize::from(self.u8()?);
+        let bytes = self.bytes(length)?;
+        let text = std::str::from_utf8(bytes);
+        let text = text.map_err(|_| Error::PeerCorrupt { what: "a text that is not UTF-8" })?;
+        Ok(text.to_owned())
+    }
+
+    fn flag(&mut self) -> Result<bool, Error> {
+        match self.u8()? {
+            0 => Ok(false),
+            1 => Ok(true),
+            _ => Err(Error::PeerCorrupt { what: "a flag that is neither 0 nor 1" }),
+        }
+    }
+
+    fn u8(&mut self) -> Result<u8, Error> {
+        Ok(self.array::<1>()?[0])
+    }
+
+    fn u32(&mut self) -> Result<u32, Error> {
+        Ok(u32::from_le_bytes(self.array()?))
+    }
+
+    fn u64(&mut self) -> Result<u64, Error> {
+        Ok(u64::from_le_bytes(self.array()?))
+    }
+
+    fn array<const N: usize>(&mut self) -> Result<[u8; N], Error> {
+        let (array, rest) = self.0.split_first_chunk().ok_or(TOO_SHORT)?;
+        self.0 = rest;
+        Ok(*array)
+    }
+
+    fn bytes(&mut self, length: usize) -> Result<&[u8], Error> {
+        let (bytes, rest) = self.0.split_at_checked(length).ok_or(TOO_SHORT)?;
+        self.0 = rest;
+        Ok(bytes)
+    }
+}
+
+/// Bytes of the longest message.
+pub(crate) const MESSAGE_BYTES_MAX: usize = 1_024;
+const MAGIC: u64 = u64::from_le_bytes(*b"myelinH1");
+const TOO_SHORT: Error = Error::PeerCorrupt { what: "a message too short for its kind" };
+
+const _: () = {
+    assert!(MESSAGE_BYTES_MAX >= 1 + 8 + 2 * (1 + NAME_BYTES_MAX) + 8 + 1 + 4);
+    assert!(MESSAGE_BYTES_MAX >= 1 + 8 + 1 + 16 * MESSAGE_SEGMENTS_MAX);
+    assert!(NAME_BYTES_MAX <= u8::MAX as usize);
+    assert!(MESSAGE_SEGMENTS_MAX <= u8::MAX as usize);
+};
+
+#[cfg(test)]
+mod tests;

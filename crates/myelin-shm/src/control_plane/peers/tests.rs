@@ -1,0 +1,179 @@
+//! A peer that greets as it should and then sends any messages in any order, with any descriptors:
+//! the node drops it or bears it, and the honest endpoints beside it go on.
+
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use proptest::prelude::*;
+
+use crate::control_plane::link::{Link, Received, Sent};
+use crate::control_plane::message::{Message, SegmentSize};
+use crate::control_plane::registry::{Call, call};
+use crate::data_plane::publication::Writer;
+use crate::data_plane::remote_subscriber::Waking;
+use crate::data_plane::subscription::Reader;
+use crate::node::{Node, NodeOptions};
+use crate::topic::{EndpointId, PublisherQos, Reliability, SubscriberQos, Topic};
+use crate::waiting::wake_table::WakeTable;
+
+/// What the peer does, most of it nearly right.
+#[derive(Clone, Debug)]
+struct Act {
+    kind: u8,
+    /// Whose ids it names.
+    publisher: u8,
+    subscriber: u8,
+    number: u64,
+    /// What it passes along, for each descriptor that is due.
+    descriptors: [u8; 5],
+    /// Of a type of its own.
+    other_type: bool,
+}
+
+fn acts() -> impl Strategy<Value = Vec<Act>> {
+    let number = prop_oneof![4 => 0..4u64, 1 => any::<u64>()];
+    let act = (0..13u8, 0..5u8, 0..5u8, number, any::<[u8; 5]>(), prop::bool::weighted(0.1));
+    let act = act.prop_map(|(kind, publisher, subscriber, number, descriptors, other_type)| Act {
+        kind,
+        publisher,
+        subscriber,
+        number,
+        descriptors,
+        other_type,
+    });
+    prop::collection::vec(act, 1..24)
+}
+
+fn topic(other: bool) -> Topic {
+    Topic { name: "t".into(), type_name: "T".into(), type_hash: 1 + u64::from(other) }
+}
+
+const NODE: u64 = 0x66 << 24;
+
+/// The hostile peer: two publishers and two subscribers, whose memory is in order.
+struct Peer {
+    link: Link,
+    ids: Vec<EndpointId>,
+    writer: Writer,
+    reader: Reader,
+    /// To be closed at the other end: a pipe whose end is gone, or is full.
+    odd: [OwnedFd; 3],
+}
+
+impl Peer {
+    fn meet(node: &Node, publisher: EndpointId, subscriber: EndpointId) -> Peer {
+        let path = std::fs::read_dir(node.folder()).unwrap().next().unwrap().unwrap().path();
+        let (Call::Connected(socket), _) = call(&path).unwrap() else { panic!("it listens") };
+        let mut link = Link::new(socket);
+        let hello = Message::Hello { node: NODE, name: "hostile".into() };
+        assert_eq!(link.send(&hello, Vec::new()), Sent::Done);
+        let (read, closed) = rustix::pipe::pipe().unwrap();
+        drop(read);
+        let (kept, full) = rustix::pipe::pipe().unwrap();
+        let odd = [closed, full, kept];
+        let (writer, _) = Writer::create(NODE | 1, &topic(false), PublisherQos::default()).unwrap();
+        let qos = SubscriberQos { descriptor: true, ..SubscriberQos::default() };
+        let (reader, _) =
+            Reader::create(NODE | 2, &topic(false), qos, &WakeTable::create().unwrap()).unwrap();
+        Peer { link, ids: vec![NODE | 1, NODE | 2, publisher, subscriber, 7], writer, reader, odd }
+    }
+
+    fn act(&mut self, act: &Act) {
+        let (publisher, subscriber) =
+            (self.ids[usize::from(act.publisher)], self.ids[usize::from(act.subscriber)]);
+        let (topic, number) = (topic(act.other_type), act.number);
+        let reason = "because".to_owned();
+        let reliable = number.is_multiple_of(2);
+        let message = match act.kind {
+            0 => Message::Hello { node: NODE, name: "again".into() },
+            1 => Message::Ready,
+            2 => Message::Published { publisher, topic },
+            3 => Message::Subscribed { subscriber, topic, reliable, history: number as u32 },
+            4 => Message::Unpublished { publisher },
+            5 => Message::Unsubscribed { subscriber },
+            6 => Message::Offer { publisher, subscriber },
+            7 => {
+                let size = SegmentSize {
+                    number: number as u32,
+                    slots: 16,
+                    slot_bytes: 64 << (number % 4),
+                };
+                Message::Segments { publisher, segments: vec![size] }
+            }
+            8 => Message::Accept {
+                publisher,
+                subscriber,
+                connection: number as u32,
+                wake_end: reliable,
+            },
+            9 => Message::Matched { publisher, subscriber, start: number },
+            10 => Message::Withdrawn { publisher, subscriber, reason },
+            11 => Message::Declined { publisher, subscriber, reason },
+            _ => Message::Ask { publisher, subscriber },
+        };
+        let due = message.descriptors().min(act.descriptors.len());
+        let passed = act.descriptors[..due].iter().enumerate();
+        let passed = passed.map(|(at, choice)| Arc::new(self.descriptor(&message, at, *choice)));
+        let passed = passed.collect();
+        let _ = self.link.send(&message, passed);
+        while let Received::Message(..) = self.link.receive() {}
+    }
+
+    /// Three times of four the right one.
+    fn descriptor(&self, message: &Message, at: usize, choice: u8) -> OwnedFd {
+        let own = |fd: std::os::fd::BorrowedFd<'_>| fd.try_clone_to_owned().unwrap();
+        match (message, at) {
+            _ if choice.is_multiple_of(4) => own(self.odd[usize::from(choice / 4 % 3)].as_fd()),
+            (Message::Accept { connection, .. }, at) => {
+                let passed = self.reader.shared().passed_to(*connection % 16);
+                let (segment, Waking { bell, table: (heads, ready), wake_end }) = passed.unwrap();
+                let mut all = [segment, bell, heads, ready].into_iter().chain(wake_end);
+                all.nth(at).unwrap()
+            }
+            _ => own(self.writer.shared().descriptor()),
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn any_messages_in_any_order_leave_the_honest_unharmed(acts in acts()) {
+        let folder = tempfile::tempdir().unwrap();
+        let folder = Some(folder.path().to_owned());
+        let node = Node::open(NodeOptions { folder, ..NodeOptions::default() }).unwrap();
+        let reliability = Reliability::Reliable;
+        let block_max = Duration::from_millis(1);
+        let qos = PublisherQos { reliability, block_max, ..PublisherQos::default() };
+        let mut publisher = node.publisher(topic(false), qos).unwrap();
+        let qos = SubscriberQos { reliability, ..SubscriberQos::default() };
+        let mut subscriber = node.subscriber(topic(false), qos).unwrap();
+        prop_assert!(publisher.wait_for_match(1, Duration::from_secs(60)));
+        prop_assert!(subscriber.wait_for_match(1, Duration::from_secs(60)));
+
+        let mut peer = Peer::meet(&node, publisher.id(), subscriber.id());
+        let mut sent = 0;
+        for act in &acts {
+            peer.act(act);
+            publisher.writer.publish_copy(&[9; 200]).unwrap();
+            sent += 1;
+        }
+        // All that is honest arrives, and what the peer says it publishes is no more than an error.
+        let (mut taken, begin) = (0, Instant::now());
+        while taken < sent {
+            prop_assert!(begin.elapsed() < Duration::from_secs(60), "{taken} of {sent} came");
+            match subscriber.reader.take() {
+                Ok(Some(sample)) if sample.publisher == publisher.id() => {
+                    prop_assert_eq!(sample.bytes(), &[9; 200]);
+                    taken += 1 + sample.lost_before;
+                }
+                _ => std::thread::yield_now(),
+            }
+        }
+        drop(peer);
+        drop((publisher, subscriber));
+        prop_assert!(node.publisher(topic(false), PublisherQos::default()).is_ok());
+    }
+}

@@ -1,0 +1,149 @@
+//! A publisher in the stead of one that another route leads to. It is matched with one subscriber of
+//! its own node and announced to nobody, so the subscriber takes its samples like all others.
+
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::Arc;
+
+use crate::data_plane::publication::{PublicationShared, RemoteSubscriber, Writer};
+use crate::data_plane::subscription::SubscriptionShared;
+use crate::error::Error;
+use crate::node::Node;
+use crate::os::descriptor::duplicate;
+use crate::topic::{EndpointId, PublisherQos, Reliability};
+use crate::waiting::wake_table::WakeTableViews;
+
+/// Publishes to one subscriber what somebody elsewhere has published; to that subscriber it is the
+/// match with a publisher of process 0. Dropping it ends the match. It lives in the thread that
+/// publishes; callbacks of the subscriber are run by their own threads.
+#[derive(Debug)]
+pub struct Proxy {
+    /// The publishing side.
+    pub writer: Writer,
+    id: EndpointId,
+    subscriber: EndpointId,
+    node: Node,
+}
+
+impl Proxy {
+    pub(crate) fn create(
+        node: &Node,
+        subscription: &Arc<SubscriptionShared>,
+        qos: PublisherQos,
+    ) -> Result<Proxy, Error> {
+        let topic = subscription.topic().clone();
+        let id = node.core().lock().new_endpoint(&topic)?;
+        let (writer, publication) = Writer::create(id, &topic, qos)?;
+        let descriptor = own(publication.descriptor())?;
+        let connection = subscription.reserve(id, descriptor, Vec::new())?;
+        let attached =
+            view(subscription, &publication, connection).and_then(|view| publication.attach(view));
+        let start = attached.inspect_err(|_| subscription.publisher_never_came(id))?;
+        let grows = Arc::downgrade(subscription);
+        publication.on_growth(Box::new(move |segment| {
+            let Some(subscription) = grows.upgrade() else { return };
+            let Ok(fd) = own(segment.fd.as_fd()) else { return };
+            let (number, bytes, slots) = (segment.number, segment.slot_bytes, segment.slots);
+            // Before its first sample is published, so nobody waits for it yet.
+            let _ = subscription.map_segment(id, number, bytes, slots, fd);
+        }));
+        subscription.start(id, start);
+        let subscriber = subscription.id();
+        node.core().change(|state| state.proxy_came(id, subscriber));
+        Ok(Proxy { writer, id, subscriber, node: node.clone() })
+    }
+
+    /// Its endpoint id, which its samples and events bear.
+    pub fn id(&self) -> EndpointId {
+        self.id
+    }
+}
+
+impl Drop for Proxy {
+    fn drop(&mut self) {
+        let (id, subscriber) = (self.id, self.subscriber);
+        if !self.node.core().is_forked() {
+            self.node.core().change(|state| state.proxy_gone(id, subscriber));
+        }
+    }
+}
+
+/// The subscriber as the proxy sees it, by the way that other publishers take.
+fn view(
+    subscription: &SubscriptionShared,
+    publication: &PublicationShared,
+    connection: u32,
+) -> Result<RemoteSubscriber, Error> {
+    let (segment, waking) = subscription.passed_to(connection)?;
+    let qos = subscription.qos();
+    RemoteSubscriber::map(
+        subscription.id(),
+        std::process::id(),
+        subscription.topic(),
+        qos.reliability == Reliability::Reliable,
+        qos.history,
+        connection,
+        publication.id(),
+        segment,
+        waking,
+        &mut WakeTableViews::default(),
+    )
+}
+
+fn own(fd: BorrowedFd<'_>) -> Result<OwnedFd, Error> {
+    duplicate(fd, "passing a proxy's memory on")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::event::Event;
+    use crate::node::NodeOptions;
+    use crate::topic::{SubscriberQos, Topic};
+
+    fn topic() -> Topic {
+        Topic { name: "t".into(), type_name: "T".into(), type_hash: 1 }
+    }
+
+    #[test]
+    fn its_samples_come_to_its_one_subscriber_and_nobody_hears_of_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let open = || {
+            let folder = Some(folder.path().to_owned());
+            Node::open(NodeOptions { folder, ..NodeOptions::default() }).unwrap()
+        };
+        let (node, other) = (open(), open());
+        let mut ours = node.subscriber(topic(), SubscriberQos::default()).unwrap();
+        let mut theirs = other.subscriber(topic(), SubscriberQos::default()).unwrap();
+        let mut proxy = node.proxy(ours.reader.shared(), PublisherQos::default()).unwrap();
+        let (id, large) = (proxy.id(), vec![7; 100_000]);
+        assert_eq!(ours.events(), [Event::Matched { endpoint: id, pid: 0 }]);
+        proxy.writer.publish_copy(&[1]).unwrap();
+        proxy.writer.publish_copy(&large).unwrap();
+        let first = ours.reader.take().unwrap().unwrap();
+        assert_eq!((first.publisher, first.bytes()), (id, &[1][..]));
+        drop(proxy);
+        assert_eq!(ours.matched(), 0);
+        assert_eq!(ours.reader.take().unwrap().unwrap().bytes(), large, "it is still there");
+        assert!(theirs.reader.take().unwrap().is_none());
+        assert!(theirs.events().is_empty());
+        let publishers = node.topics().unwrap().iter().map(|topic| topic.publishers).sum::<usize>();
+        assert_eq!(publishers, 0);
+    }
+
+    #[test]
+    fn one_too_many_is_refused_and_the_place_of_one_that_left_is_free() {
+        let folder = tempfile::tempdir().unwrap();
+        let folder = Some(folder.path().to_owned());
+        let node = Node::open(NodeOptions { folder, ..NodeOptions::default() }).unwrap();
+        let qos = SubscriberQos { publishers_max: 1, ..SubscriberQos::default() };
+        let mut subscriber = node.subscriber(topic(), qos).unwrap();
+        for round in 0..3 {
+            let proxy = node.proxy(subscriber.reader.shared(), PublisherQos::default());
+            let _stand_in = proxy.unwrap_or_else(|error| panic!("round {round}: {error}"));
+            let second = node.proxy(subscriber.reader.shared(), PublisherQos::default());
+            assert!(matches!(second, Err(Error::TooMany { .. })));
+            drop(_stand_in);
+            assert!(subscriber.reader.take().unwrap().is_none());
+        }
+    }
+}

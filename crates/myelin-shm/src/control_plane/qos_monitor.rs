@@ -1,0 +1,116 @@
+//! Whether a publisher keeps its deadline and is alive: plain arithmetic on what it has published.
+
+use std::time::Duration;
+
+/// What has changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Change {
+    Missed,
+    Lost,
+    Regained,
+}
+
+/// Watches one publisher. Times in nanoseconds of one clock.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct QosMonitor {
+    deadline: Silence,
+    liveliness: Silence,
+}
+
+/// How long one count has not changed.
+#[derive(Clone, Copy, Debug)]
+struct Silence {
+    limit_ns: Option<u64>,
+    count: (u64, u64),
+    since_ns: u64,
+    told: bool,
+}
+
+impl QosMonitor {
+    /// Begins at `now_ns`; `None` if there is nothing to watch for.
+    pub(crate) fn new(
+        deadline: Option<Duration>,
+        liveliness: Option<Duration>,
+        progress: (u64, u64),
+        now_ns: u64,
+    ) -> Option<QosMonitor> {
+        let silence = |limit: Option<Duration>, count| Silence {
+            limit_ns: limit.map(|limit| limit.as_nanos().min(u128::from(u64::MAX)) as u64),
+            count,
+            since_ns: now_ns,
+            told: false,
+        };
+        let monitor = QosMonitor {
+            deadline: silence(deadline, (progress.0, 0)),
+            liveliness: silence(liveliness, progress),
+        };
+        monitor.shortest_ns().map(|_| monitor)
+    }
+
+    /// How often to look: a quarter of the shorter limit, so that a silence is told at most a
+    /// quarter late; at least 1 ms.
+    pub(crate) fn interval_ns(&self) -> u64 {
+        (self.shortest_ns().unwrap_or(u64::MAX) / 4).max(INTERVAL_NS_MIN)
+    }
+
+    /// Looks at the numbers of samples published and of assertions.
+    pub(crate) fn look(&mut self, progress: (u64, u64), now_ns: u64) -> [Option<Change>; 2] {
+        let (missed, _) = self.deadline.look((progress.0, 0), now_ns);
+        let (lost, regained) = self.liveliness.look(progress, now_ns);
+        let liveliness = match (lost, regained) {
+            (true, _) => Some(Change::Lost),
+            (_, true) => Some(Change::Regained),
+            _ => None,
+        };
+        [missed.then_some(Change::Missed), liveliness]
+    }
+
+    fn shortest_ns(&self) -> Option<u64> {
+        [self.deadline.limit_ns, self.liveliness.limit_ns].into_iter().flatten().min()
+    }
+}
+
+impl Silence {
+    /// Whether a silence has become too long, and whether one that was has ended.
+    fn look(&mut self, count: (u64, u64), now_ns: u64) -> (bool, bool) {
+        let Some(limit_ns) = self.limit_ns else { return (false, false) };
+        if count != self.count {
+            let ended = self.told;
+            (self.count, self.since_ns, self.told) = (count, now_ns, false);
+            return (false, ended);
+        }
+        let too_long = !self.told && now_ns.saturating_sub(self.since_ns) >= limit_ns;
+        self.told |= too_long;
+        (too_long, false)
+    }
+}
+
+const INTERVAL_NS_MIN: u64 = 1_000_000;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: u64 = 1_000_000;
+
+    #[test]
+    fn a_silence_is_told_once_and_its_end_too() {
+        let limit = Some(Duration::from_millis(100));
+        let mut monitor = QosMonitor::new(limit, limit, (0, 0), 0).unwrap();
+        assert_eq!(monitor.interval_ns(), 25 * MS);
+        assert_eq!(monitor.look((0, 0), 99 * MS), [None, None]);
+        assert_eq!(monitor.look((0, 0), 100 * MS), [Some(Change::Missed), Some(Change::Lost)]);
+        assert_eq!(monitor.look((0, 0), 300 * MS), [None, None]);
+        assert_eq!(monitor.look((1, 0), 310 * MS), [None, Some(Change::Regained)]);
+        assert_eq!(monitor.look((1, 0), 410 * MS), [Some(Change::Missed), Some(Change::Lost)]);
+    }
+
+    #[test]
+    fn an_assertion_is_a_sign_of_life_and_no_sample() {
+        let limit = Some(Duration::from_millis(100));
+        let mut monitor = QosMonitor::new(limit, limit, (0, 0), 0).unwrap();
+        assert_eq!(monitor.look((0, 1), 50 * MS), [None, None]);
+        assert_eq!(monitor.look((0, 1), 100 * MS), [Some(Change::Missed), None]);
+        assert!(QosMonitor::new(None, None, (0, 0), 0).is_none());
+    }
+}

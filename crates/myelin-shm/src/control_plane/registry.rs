@@ -1,0 +1,272 @@
+//! The names in the file system: a folder for each user or group and domain, and in it a socket for
+//! each node. A socket that refuses a connection belongs to a dead node.
+//!
+//! A node binds to a temporary name, listens and only then takes its real name, so a socket under a
+//! real name never refuses while its node lives.
+
+use std::io;
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+use rustix::fs::{CWD, Mode, RenameFlags};
+use rustix::io::Errno;
+use rustix::net::{self, AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
+
+use crate::control_plane::rendezvous;
+use crate::error::Error;
+use crate::limits::FOLDER_ATTEMPTS_MAX;
+use crate::os::descriptor::with_more_files;
+
+/// Where the nodes of a domain have their sockets.
+#[derive(Clone, Debug)]
+pub(crate) struct Registry {
+    /// The user's or group's folder.
+    pub(crate) root: PathBuf,
+    /// The domain's folder in it.
+    pub(crate) folder: PathBuf,
+    group: Option<u32>,
+}
+
+/// What calling a node came to.
+#[derive(Debug)]
+pub(crate) enum Call {
+    /// The link.
+    Connected(OwnedFd),
+    /// It lives, but too many others are calling; it may be stopped.
+    Busy,
+    /// There is no such node, or no longer; its socket has been removed.
+    Gone,
+    /// The socket is not for us.
+    Forbidden,
+}
+
+impl Registry {
+    /// The names of `domain` below `base`; touches nothing.
+    pub(crate) fn new(base: &Path, domain: u32, group: Option<u32>) -> Registry {
+        let root = base.join(match group {
+            None => format!("myelin-{}", rustix::process::geteuid().as_raw()),
+            Some(group) => format!("myelin-group-{group}"),
+        });
+        Registry { folder: root.join(domain.to_string()), root, group }
+    }
+
+    /// Whether a group shares the domain.
+    pub(crate) fn is_groups(&self) -> bool {
+        self.group.is_some()
+    }
+
+    /// Makes the folders and a socket that listens; returns it with the new node's id.
+    pub(crate) fn enter(&self) -> Result<(OwnedFd, u64), Error> {
+        for _ in 0..FOLDER_ATTEMPTS_MAX {
+            rendezvous::make(&self.root, self.group)?;
+            let made = rendezvous::make(&self.folder, self.group);
+            match made.and_then(|()| self.listen()) {
+                // Another node has just left and removed the empty folder, or made ours smaller.
+                Err(Error::System { source, .. }) if source.kind() == io::ErrorKind::NotFound => {}
+                other => return other,
+            }
+        }
+        Err(Error::TooMany {
+            topic: None,
+            what: "attempts to make a folder that others remove",
+            limit: u64::from(FOLDER_ATTEMPTS_MAX),
+        })
+    }
+
+    /// Ids of the nodes with a socket.
+    pub(crate) fn nodes(&self) -> Result<Vec<u64>, Error> {
+        let mut nodes = Vec::new();
+        let entries = std::fs::read_dir(&self.folder);
+        for entry in entries.map_err(|error| Error::system("reading the domain's folder", error))? {
+            let Ok(entry) = entry else { continue };
+            let name = entry.file_name();
+            match name.to_str().and_then(node_of) {
+                Some(node) => nodes.push(node),
+                None => remove_if_old(&entry.path()),
+            }
+        }
+        Ok(nodes)
+    }
+
+    /// Connects to a node without waiting; removes its socket if it refuses.
+    pub(crate) fn call(&self, node: u64) -> Result<Call, Error> {
+        let path = self.socket_path(node);
+        let (call, refused) = call(&path)?;
+        if refused {
+            // In a group's folder only the owner may; then the name stays.
+            let _ = std::fs::remove_file(&path);
+        }
+        Ok(call)
+    }
+
+    /// Path of a node's socket.
+    pub(crate) fn socket_path(&self, node: u64) -> PathBuf {
+        self.folder.join(format!("{:010x}{SOCKET}", node >> 24))
+    }
+
+    /// The user that a node's socket belongs to, if it has one.
+    pub(crate) fn owner(&self, node: u64) -> Option<u32> {
+        use std::os::unix::fs::MetadataExt;
+        std::fs::symlink_metadata(self.socket_path(node)).ok().map(|socket| socket.uid())
+    }
+
+    /// Removes the node's socket, and the folders that are empty then.
+    pub(crate) fn leave(&self, node: u64) {
+        let _ = std::fs::remove_file(self.socket_path(node));
+        self.remove_if_empty();
+    }
+
+    /// Removes the folders if they are empty.
+    pub(crate) fn remove_if_empty(&self) {
+        let _ = std::fs::remove_dir(&self.folder).and_then(|()| std::fs::remove_dir(&self.root));
+    }
+
+    fn listen(&self) -> Result<(OwnedFd, u64), Error> {
+        for _ in 0..FOLDER_ATTEMPTS_MAX {
+            let node = random_node()?;
+            let path = self.socket_path(node);
+            let temporary = path.with_extension("new");
+            let listened = self.listen_at(&temporary, &path);
+            match listened {
+                Ok(listener) => return Ok((listener, node)),
+                Err(error) => {
+                    let _ = std::fs::remove_file(&temporary);
+                    if !matches!(error, Errno::EXIST | Errno::ADDRINUSE) {
+                        return Err(self.explain(error));
+                    }
+                }
+            }
+        }
+        unreachable!("so many random numbers are not all taken")
+    }
+
+    fn listen_at(&self, temporary: &Path, path: &Path) -> Result<OwnedFd, Errno> {
+        let listener = socket()?;
+        net::bind(&listener, &SocketAddrUnix::new(temporary)?)?;
+        let mode = if self.group.is_some() { 0o660 } else { 0o600 };
+        rustix::fs::chmod(temporary, Mode::from_raw_mode(mode))?;
+        net::listen(&listener, BACKLOG)?;
+        rustix::fs::renameat_with(CWD, temporary, CWD, path, RenameFlags::NOREPLACE)?;
+        Ok(listener)
+    }
+
+    fn explain(&self, error: Errno) -> Error {
+        let path = self.folder.clone();
+        match error {
+            Errno::NOSPC | Errno::DQUOT => Error::NoSpace { path },
+            Errno::ACCESS | Errno::PERM | Errno::ROFS => Error::NoPermission {
+                path,
+                reason: format!(
+                    "a socket cannot be made there ({error}); check its owner and mode"
+                ),
+            },
+            Errno::NAMETOOLONG => Error::Setting {
+                topic: None,
+                field: "folder",
+                value: path.display().to_string(),
+                remedy: "a socket's path has at most 107 bytes; choose a shorter folder",
+            },
+            error => Error::system("making the node's socket", error),
+        }
+    }
+}
+
+/// Connects without waiting, and says whether the socket refused: then its node is dead.
+pub(crate) fn call(path: &Path) -> Result<(Call, bool), Error> {
+    let socket =
+        with_more_files(socket).map_err(|error| Error::system("making a socket", error))?;
+    let address = SocketAddrUnix::new(path);
+    let address = address.map_err(|error| Error::system("naming a node's socket", error))?;
+    match net::connect(&socket, &address) {
+        Ok(()) => Ok((Call::Connected(socket), false)),
+        Err(Errno::AGAIN | Errno::INPROGRESS | Errno::INTR) => Ok((Call::Busy, false)),
+        Err(Errno::CONNREFUSED) => Ok((Call::Gone, is_socket(path))),
+        Err(Errno::NOENT) => Ok((Call::Gone, false)),
+        Err(_) => Ok((Call::Forbidden, false)),
+    }
+}
+
+/// The id of the node whose socket has this name.
+pub(crate) fn node_of(name: &str) -> Option<u64> {
+    let digits = name.strip_suffix(SOCKET)?;
+    let is_plain = digits.len() == 10 && digits.bytes().all(|byte| byte.is_ascii_hexdigit());
+    let node = u64::from_str_radix(digits, 16).ok().filter(|_| is_plain)?;
+    Some(node << 24).filter(|node| *node != 0)
+}
+
+fn socket() -> Result<OwnedFd, Errno> {
+    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+    net::socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None)
+}
+
+/// 40 random bits above 24 zeros; not 0.
+pub(crate) fn random_node() -> Result<u64, Error> {
+    loop {
+        let node = rendezvous::random_word()? << 24;
+        if node != 0 {
+            return Ok(node);
+        }
+    }
+}
+
+fn is_socket(path: &Path) -> bool {
+    use std::os::unix::fs::FileTypeExt;
+    std::fs::symlink_metadata(path).is_ok_and(|file| file.file_type().is_socket())
+}
+
+/// A node that died between bind and rename leaves its temporary name; one that lives has it for
+/// some microseconds.
+fn remove_if_old(path: &Path) {
+    let is_temporary = path.extension().is_some_and(|extension| extension == "new");
+    let age = std::fs::symlink_metadata(path)
+        .and_then(|file| file.modified())
+        .map(|modified| SystemTime::now().duration_since(modified).unwrap_or_default());
+    if is_temporary && is_socket(path) && age.is_ok_and(|age| age > TEMPORARY_AGE_MAX) {
+        let _ = std::fs::remove_file(path);
+    }
+}
+
+const SOCKET: &str = ".sock";
+/// Callers that wait until the node's thread answers; the kernel may allow fewer.
+const BACKLOG: i32 = 1_024;
+/// A node that was stopped for longer finds its name gone and begins again.
+const TEMPORARY_AGE_MAX: Duration = Duration::from_secs(1);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_is_read_back_and_nothing_else_is_one() {
+        let registry = Registry::new(Path::new("/x"), 3, None);
+        let path = registry.socket_path(0xab_cdef_0123 << 24);
+        assert_eq!(path.file_name().unwrap(), "abcdef0123.sock");
+        assert_eq!(node_of("abcdef0123.sock"), Some(0xab_cdef_0123 << 24));
+        for name in ["abcdef0123.new", "abc.sock", "+bcdef0123.sock", "0000000000.sock", ""] {
+            assert_eq!(node_of(name), None, "{name}");
+        }
+    }
+
+    #[test]
+    fn a_node_enters_is_called_and_leaves_nothing() {
+        let base = tempfile::tempdir().unwrap();
+        let registry = Registry::new(base.path(), 0, None);
+        let (listener, node) = registry.enter().unwrap();
+        assert_eq!(registry.nodes().unwrap(), [node]);
+        assert!(matches!(registry.call(node).unwrap(), Call::Connected(_)));
+        drop(listener);
+        assert!(matches!(registry.call(node).unwrap(), Call::Gone));
+        assert!(registry.nodes().unwrap().is_empty(), "a socket that refuses is removed");
+        registry.leave(node);
+        assert!(!registry.root.exists());
+    }
+
+    #[test]
+    fn a_file_that_is_no_socket_stays() {
+        let base = tempfile::tempdir().unwrap();
+        let path = base.path().join("0000000001.sock");
+        std::fs::write(&path, "").unwrap();
+        assert!(matches!(call(&path).unwrap(), (Call::Gone, false)));
+    }
+}

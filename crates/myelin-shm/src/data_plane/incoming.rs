@@ -1,0 +1,317 @@
+//! The samples of one publisher, as its subscriber takes them: T1 to T8 of `docs/shared-memory.md`
+//! section 4.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering, fence};
+
+use crate::data_plane::layout::{Cell, INLINE_BYTES_MAX, WRITING};
+use crate::data_plane::reclaim;
+use crate::data_plane::ring::{self, Inline, Look};
+use crate::data_plane::source::{SlotView, Source};
+use crate::data_plane::subscription::SubscriptionShared;
+use crate::data_plane::taken::{Payload, Taken};
+use crate::dispatch::callback::Fresh;
+use crate::error::Error;
+use crate::limits::{LAPS_MAX, SEQUENCE_MAX};
+use crate::sync::load_acquire;
+use crate::topic::{EndpointId, Reliability};
+use crate::waiting::wait;
+
+// SAFETY: `reading` leads into a mapping, which belongs to the process.
+unsafe impl Send for Incoming {}
+
+/// One publisher, as the reader keeps track of it.
+pub(crate) struct Incoming {
+    pub(crate) source: Arc<Source>,
+    publisher: EndpointId,
+    next: u64,
+    at: usize,
+    cells: usize,
+    /// Where `next` is announced: a word of the subscription, which the reader keeps.
+    reading: *const AtomicU64,
+    /// `published` when it was last looked at; a lower bound.
+    published: u64,
+    /// T1 is due before the next look.
+    fence_due: bool,
+    reliable: bool,
+    depth: u64,
+    lost: u64,
+    /// Slot segments looked up so far, by number.
+    slots: Vec<Option<SlotView>>,
+    /// The count of arrivals at which a slot segment was missing.
+    missing_at: Option<u32>,
+}
+
+impl Incoming {
+    pub(crate) fn begin(source: Arc<Source>, shared: &SubscriptionShared) -> Self {
+        let start = source.start.load(Ordering::Relaxed);
+        let reliable = shared.qos().reliability == Reliability::Reliable;
+        // A reliable subscriber keeps what it can have, so its own depth does not bound it.
+        let depth = if reliable { u64::MAX } else { u64::from(shared.qos().depth) };
+        let depth = source.depth.min(depth);
+        // What is lost from here on counts, the history included.
+        let history = source.history.min(u64::from(shared.qos().history)).min(depth);
+        let next = start.min(SEQUENCE_MAX).saturating_sub(history);
+        let mut incoming = Incoming {
+            publisher: source.id,
+            next,
+            at: (next % source.cells) as usize,
+            cells: source.cells as usize,
+            reading: &raw const shared.connection(source.connection).reading,
+            published: next,
+            fence_due: true,
+            reliable,
+            depth,
+            lost: 0,
+            slots: Vec::new(),
+            missing_at: None,
+            source,
+        };
+        incoming.announce();
+        incoming
+    }
+
+    fn cell(&self) -> &Cell {
+        &self.source.ring()[self.at]
+    }
+
+    /// Whether there is anything to read: the sample, or a later one.
+    #[inline(always)]
+    pub(crate) fn is_ready(&mut self, again: bool) -> bool {
+        self.fence_if_due();
+        let seen = self.cell().sequence.load(Ordering::Relaxed);
+        if seen <= self.next {
+            return false;
+        }
+        if seen != self.next + 1 {
+            return load_acquire(&self.source.head().published) > self.next;
+        }
+        if again {
+            // It was the newest a moment ago: no need to look how many there are.
+            self.published = self.published.max(seen);
+        }
+        self.missing_at.is_none_or(|at| self.source.arrivals.load(Ordering::Acquire) != at)
+    }
+
+    #[inline(always)]
+    pub(crate) fn take(
+        &mut self,
+        shared: &Arc<SubscriptionShared>,
+    ) -> Result<Option<Taken>, Error> {
+        self.fence_if_due();
+        let mut inline = Inline::ZERO;
+        let mut stood = 0;
+        for _ in 0..LAPS_MAX {
+            if !ring::is_there(self.cell(), self.next) {
+                return Ok(None);
+            }
+            if self.next >= self.published {
+                self.skip_to_depth()?;
+            }
+            match ring::look(self.cell(), self.next, &mut inline) {
+                Look::NotYet => return Ok(None),
+                Look::Passed if !self.passed(&mut stood)? => return Ok(None),
+                Look::Passed => {}
+                Look::Inline { length } => {
+                    return Ok(Some(self.taken(length, Payload::Inline(inline))));
+                }
+                Look::Slot { length, place } => return self.take_slot(length, place, shared),
+                Look::Corrupt => {
+                    return Err(Error::PeerCorrupt { what: "a length beyond its cell" });
+                }
+            }
+        }
+        Ok(None)
+    }
+
+    /// Whether this sample comes next, with nothing lost before it.
+    #[inline(always)]
+    pub(crate) fn is_next(&self, fresh: &Fresh) -> bool {
+        self.publisher == fresh.publisher && self.next == fresh.sequence && self.lost == 0
+    }
+
+    /// The sample that comes next has been handed over by its publisher.
+    #[inline(always)]
+    pub(crate) fn go_on(&mut self) {
+        self.step();
+        // Its publisher is not waiting: it is here.
+        reclaim::go_on(self.reading(), self.next);
+        self.fence_due = true;
+    }
+
+    /// Where a payload lies that its publisher, in this thread, has just published; `None` if the
+    /// segment is not mapped here yet.
+    #[inline(always)]
+    pub(crate) fn slot(&mut self, length: u64, place: u64) -> Option<*const u8> {
+        let (number, slot) = ((place >> 32) as u32, place as u32);
+        let view = self.slot_view(number)?;
+        if slot >= view.slots || length > view.slot_bytes {
+            return None;
+        }
+        Some(view.pointer.wrapping_add((u64::from(slot) * view.slot_bytes) as usize))
+    }
+
+    fn take_slot(
+        &mut self,
+        length: u64,
+        place: u64,
+        shared: &Arc<SubscriptionShared>,
+    ) -> Result<Option<Taken>, Error> {
+        let (number, slot) = ((place >> 32) as u32, place as u32);
+        let Some(view) = self.slot_view(number) else {
+            return Ok(None);
+        };
+        if self.next >= SEQUENCE_MAX {
+            return Err(Error::PeerCorrupt { what: "a sequence that cannot be" });
+        }
+        if slot >= view.slots || length > view.slot_bytes || length <= INLINE_BYTES_MAX as u64 {
+            return Err(Error::PeerCorrupt { what: "a sample beyond its slots" });
+        }
+        let pointer = view.pointer.wrapping_add((u64::from(slot) * view.slot_bytes) as usize);
+        prefetch(pointer);
+        let hold = shared.free_hold().ok_or_else(|| too_many_held(shared))?;
+        shared.take_hold(hold, self.source.connection, self.next);
+        let payload = Payload::Slot { pointer, hold, shared: Arc::as_ptr(shared) };
+        Ok(Some(self.taken(length as usize, payload)))
+    }
+
+    /// Where the slots of segment `number` lie; `None` if its descriptor has not come yet.
+    #[inline(always)]
+    fn slot_view(&mut self, number: u32) -> Option<SlotView> {
+        match self.slots.get(number as usize) {
+            Some(Some(view)) => Some(*view),
+            _ => self.look_up(number),
+        }
+    }
+
+    #[cold]
+    fn look_up(&mut self, number: u32) -> Option<SlotView> {
+        let arrivals = self.source.arrivals.load(Ordering::Acquire);
+        let view = self.source.slot_view(number);
+        self.missing_at = view.is_none().then_some(arrivals);
+        if view.is_some() {
+            let slots = self.slots.len().max(number as usize + 1);
+            self.slots.resize(slots, None);
+            self.slots[number as usize] = view;
+        }
+        view
+    }
+
+    /// T7 and T8.
+    #[inline(always)]
+    fn taken(&mut self, length: usize, payload: Payload) -> Taken {
+        let lost_before = std::mem::take(&mut self.lost);
+        let publisher = self.publisher;
+        let taken = Taken { publisher, sequence: self.next, lost_before, length, payload };
+        self.step();
+        self.announce();
+        taken
+    }
+
+    #[inline(always)]
+    fn step(&mut self) {
+        self.next += 1;
+        self.at = if self.at + 1 == self.cells { 0 } else { self.at + 1 };
+    }
+
+    #[inline(always)]
+    fn announce(&mut self) {
+        reclaim::go_on(self.reading(), self.next);
+        self.fence_due = true;
+        if self.reliable {
+            // ORDER: T8, pairs with the fence in the publisher's `wait_for_room`.
+            self.fence_if_due();
+            if self.source.head().waiting.load(Ordering::Relaxed) != 0 {
+                wait::wake(wait::low_half(self.reading()));
+            }
+        }
+    }
+
+    /// T1.
+    #[inline(always)]
+    fn fence_if_due(&mut self) {
+        if self.fence_due {
+            // ORDER: pairs with R1: who looks for a slot to reuse sees our announcement, or we see
+            // that the cell is written anew.
+            fence(Ordering::SeqCst);
+            self.fence_due = false;
+        }
+    }
+
+    /// The next sample's cell is being written, or holds a later sample: goes on at the oldest within
+    /// the depth. False if the next sample is not there yet. `stood` counts how often that led no
+    /// further.
+    #[cold]
+    fn passed(&mut self, stood: &mut u32) -> Result<bool, Error> {
+        let next = self.next;
+        // ORDER: acquire, before `published`: an honest publisher has counted all samples before the
+        // one whose cell it writes (P6, then P7, then P2).
+        let seen = load_acquire(&self.cell().sequence);
+        let is_there = self.skip_to_depth()?;
+        let is_written = seen != WRITING && seen > next + 1;
+        let is_counted = seen <= self.published.saturating_add(1);
+        // A cell is either being written, or was read while it was: then it is of a sample that is
+        // `cells` or more ahead, and there is a way on. That it was the next one's own, which has
+        // just been finished, happens once.
+        *stood += u32::from(is_there && self.next == next);
+        match (is_written && !(is_there && is_counted)) || *stood > STOOD_MAX {
+            true => Err(Error::PeerCorrupt { what: "a sample that was never published" }),
+            false => Ok(is_there),
+        }
+    }
+
+    /// Goes on at the oldest sample within the depth and counts what lies before it as lost. False
+    /// if the next sample is not there yet.
+    fn skip_to_depth(&mut self) -> Result<bool, Error> {
+        self.published = load_acquire(&self.source.head().published);
+        if self.published > SEQUENCE_MAX {
+            return Err(Error::PeerCorrupt { what: "a count of samples that cannot be" });
+        }
+        if self.published <= self.next {
+            return Ok(false);
+        }
+        let oldest = self.published.saturating_sub(self.depth);
+        if oldest > self.next {
+            self.lost += oldest - self.next;
+            self.next = oldest;
+            // It was a segment of a sample that is passed.
+            self.missing_at = None;
+            self.at = (self.next % self.source.cells) as usize;
+            self.announce();
+            self.fence_if_due();
+        }
+        Ok(true)
+    }
+
+    #[inline(always)]
+    fn reading(&self) -> &AtomicU64 {
+        // SAFETY: the reader that this is a part of keeps the subscription mapped.
+        unsafe { &*self.reading }
+    }
+}
+
+#[cold]
+fn too_many_held(shared: &SubscriptionShared) -> Error {
+    Error::TooManyHeld { topic: shared.topic().name.clone(), held: shared.qos().held_max }
+}
+
+/// Has the first line of a payload on its way while it is still being announced.
+#[inline(always)]
+fn prefetch(pointer: *const u8) {
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: a hint; it faults on no address.
+    unsafe {
+        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+        _mm_prefetch::<_MM_HINT_T0>(pointer.cast());
+    }
+    #[cfg(target_arch = "aarch64")]
+    // SAFETY: a hint; it faults on no address.
+    unsafe {
+        std::arch::asm!("prfm pldl1keep, [{0}]", in(reg) pointer, options(nostack, readonly));
+    }
+    #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
+    let _ = pointer;
+}
+
+/// How often a take may find a cell changed that leads it no further; an honest publisher's: once.
+const STOOD_MAX: u32 = 2;

@@ -1,0 +1,223 @@
+//! What a publisher's node knows of it: its ring's memory, its slot segments, and the subscribers
+//! it has been told of. The publishing itself is in `writer`; the two meet in one flag that the
+//! writer looks at on every publish.
+
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering, fence};
+use std::sync::{Arc, Mutex, OnceLock};
+use std::time::Duration;
+
+use crate::data_plane::layout::{
+    Cell, PUBLICATION_HEAD_BYTES, PUBLICATION_MAGIC, PublicationHead, VERSION, publication_bytes,
+};
+pub use crate::data_plane::remote_subscriber::{RemoteSubscriber, Waking};
+pub use crate::data_plane::writer::{Published, RawLoan, SlotCounts, Writer};
+use crate::error::Error;
+use crate::event::Inbox;
+use crate::limits::SUBSCRIBERS_MAX;
+use crate::os::segment::{Segment, Writers};
+use crate::sync::lock;
+use crate::topic::{EndpointId, PublisherQos, Reliability, Topic};
+use crate::waiting::wait;
+
+/// A segment of slots, to be passed to subscribers.
+#[derive(Clone, Debug)]
+pub struct SlotSegment {
+    /// Its number within the publisher.
+    pub number: u32,
+    /// Bytes of each slot.
+    pub slot_bytes: u64,
+    /// How many there are.
+    pub slots: u32,
+    /// Its memory.
+    pub fd: Arc<OwnedFd>,
+}
+
+type Tell<T> = Box<dyn Fn(T) + Send + Sync>;
+
+/// What the node knows of a publisher. Any thread may call it.
+pub struct PublicationShared {
+    id: EndpointId,
+    topic: Topic,
+    qos: PublisherQos,
+    segment: Segment,
+    fd: OwnedFd,
+    inbox: Arc<Inbox>,
+    slots: Mutex<Vec<SlotSegment>>,
+    subscribers: Mutex<Vec<Arc<RemoteSubscriber>>>,
+    /// Set when `subscribers` has changed; cleared by the writer before it looks.
+    pub(crate) changed: AtomicBool,
+    /// The subscriber a reliable writer waits for; 0 for none.
+    pub(crate) waits_for: AtomicU64,
+    on_growth: OnceLock<Tell<SlotSegment>>,
+}
+
+impl PublicationShared {
+    pub(crate) fn create(
+        id: EndpointId,
+        topic: &Topic,
+        qos: PublisherQos,
+    ) -> Result<Arc<PublicationShared>, Error> {
+        topic.check()?;
+        qos.check(topic)?;
+        let cells = u64::from(qos.depth) + 1;
+        let bytes = publication_bytes(cells);
+        let (segment, fd) = Segment::create("myelin-publication", bytes, Writers::Owner)?;
+        let shared = PublicationShared {
+            id,
+            topic: topic.clone(),
+            qos,
+            segment,
+            fd,
+            inbox: Arc::default(),
+            slots: Mutex::default(),
+            subscribers: Mutex::default(),
+            changed: AtomicBool::new(false),
+            waits_for: AtomicU64::new(0),
+            on_growth: OnceLock::new(),
+        };
+        let head = shared.head();
+        head.version.store(VERSION, Ordering::Relaxed);
+        head.bytes.store(bytes, Ordering::Relaxed);
+        head.endpoint.store(id, Ordering::Relaxed);
+        head.type_hash.store(topic.type_hash, Ordering::Relaxed);
+        head.cells.store(cells, Ordering::Relaxed);
+        head.depth.store(u64::from(qos.depth), Ordering::Relaxed);
+        head.history.store(u64::from(qos.history), Ordering::Relaxed);
+        let reliable = qos.reliability == Reliability::Reliable;
+        head.reliable.store(u64::from(reliable), Ordering::Relaxed);
+        head.cpu.store(u64::MAX, Ordering::Relaxed);
+        // ORDER: last, though the descriptor's passage orders it already: a half-made head never
+        // has the magic.
+        head.magic.store(PUBLICATION_MAGIC, Ordering::Release);
+        Ok(Arc::new(shared))
+    }
+
+    /// Its endpoint id.
+    pub fn id(&self) -> EndpointId {
+        self.id
+    }
+
+    /// Its topic.
+    pub fn topic(&self) -> &Topic {
+        &self.topic
+    }
+
+    /// Its settings.
+    pub fn qos(&self) -> &PublisherQos {
+        &self.qos
+    }
+
+    /// What its user learns.
+    pub(crate) fn inbox(&self) -> &Arc<Inbox> {
+        &self.inbox
+    }
+
+    /// Whether it could be matched with one more.
+    pub(crate) fn has_room(&self) -> bool {
+        self.matched() < SUBSCRIBERS_MAX
+    }
+
+    /// The publication segment, to be passed to subscribers.
+    pub fn descriptor(&self) -> BorrowedFd<'_> {
+        self.fd.as_fd()
+    }
+
+    /// The slot segments there are now.
+    pub fn segments(&self) -> Vec<SlotSegment> {
+        lock(&self.slots).clone()
+    }
+
+    /// `tell` is called by the publishing thread for every slot segment made from now on.
+    pub fn on_growth(&self, tell: Tell<SlotSegment>) {
+        let _ = self.on_growth.set(tell);
+    }
+
+    /// Makes a subscriber known to the publisher and returns the sequence of the first sample that
+    /// is published after that.
+    pub fn attach(&self, view: RemoteSubscriber) -> Result<u64, Error> {
+        let mut subscribers = lock(&self.subscribers);
+        if subscribers.len() >= SUBSCRIBERS_MAX {
+            let (topic, limit) = (Some(self.topic.name.clone()), SUBSCRIBERS_MAX as u64);
+            return Err(Error::TooMany { topic, what: "subscribers of one publisher", limit });
+        }
+        // Until the writer has looked, its reclaim must not free what the newcomer may begin with.
+        view.begin_at(0);
+        let view = Arc::new(view);
+        subscribers.push(view.clone());
+        self.changed.store(true, Ordering::Relaxed);
+        // ORDER: pairs with the writer's fences (P7, R1): either it sees `changed`, or we see
+        // everything it has published before.
+        fence(Ordering::SeqCst);
+        let start = self.published();
+        view.begin_at(start.saturating_sub(u64::from(self.qos.history.min(view.history()))));
+        Ok(start)
+    }
+
+    /// Forgets a subscriber that has left or died; all that it held is free again. Wakes the
+    /// publisher if it waits for it.
+    pub fn detach(&self, subscriber: EndpointId) {
+        let mut subscribers = lock(&self.subscribers);
+        let Some(at) = subscribers.iter().position(|view| view.id() == subscriber) else {
+            return;
+        };
+        let view = subscribers.remove(at);
+        drop(subscribers);
+        self.changed.store(true, Ordering::Release);
+        // ORDER: pairs with the fence in `wait_for_room`: either the writer sees `changed` or we see
+        // that it waits. It may not sleep yet, so once is not enough.
+        fence(Ordering::SeqCst);
+        while self.waits_for.load(Ordering::Relaxed) == subscriber {
+            wait::wake(wait::low_half(view.reading()));
+            std::thread::sleep(NAP);
+        }
+    }
+
+    /// How many subscribers it is matched with.
+    pub fn matched(&self) -> usize {
+        lock(&self.subscribers).len()
+    }
+
+    /// Samples published so far.
+    pub fn published(&self) -> u64 {
+        self.head().published.load(Ordering::Acquire)
+    }
+
+    /// How often the publisher has asserted that it lives.
+    pub fn asserted(&self) -> u64 {
+        self.head().asserted.load(Ordering::Relaxed)
+    }
+
+    /// Makes the writer look again at its subscribers, at its next publish.
+    pub(crate) fn look_again(&self) {
+        self.changed.store(true, Ordering::Release);
+    }
+
+    /// The subscribers there are now.
+    pub(crate) fn views(&self) -> Vec<Arc<RemoteSubscriber>> {
+        lock(&self.subscribers).clone()
+    }
+
+    /// Adds a slot segment and tells the node.
+    pub(crate) fn grown(&self, made: SlotSegment) {
+        lock(&self.slots).push(made.clone());
+        if let Some(tell) = self.on_growth.get() {
+            tell(made);
+        }
+    }
+
+    #[inline(always)]
+    pub(crate) fn head(&self) -> &PublicationHead {
+        // SAFETY: the head is atomics and padding, and the mapping is our own.
+        unsafe { self.segment.at(0) }
+    }
+
+    #[inline(always)]
+    pub(crate) fn cells(&self) -> &[Cell] {
+        // SAFETY: as for the head.
+        unsafe { self.segment.array(PUBLICATION_HEAD_BYTES, u64::from(self.qos.depth) + 1) }
+    }
+}
+
+/// Between two attempts to wake a writer that is about to sleep.
+const NAP: Duration = Duration::from_micros(50);

@@ -1,0 +1,351 @@
+//! A subscriber's taking side: its publishers in turn, and the ways to wait for a sample.
+
+mod handover;
+
+use std::hint::spin_loop;
+use std::os::fd::BorrowedFd;
+use std::sync::Arc;
+use std::sync::atomic::{Ordering, fence};
+
+use crate::data_plane::incoming::Incoming;
+use crate::data_plane::source::Source;
+use crate::data_plane::subscription::{Asleep, SubscriptionShared};
+use crate::data_plane::taken::Taken;
+use crate::error::Error;
+use crate::event::Event;
+use crate::topic::{EndpointId, Reliability, SubscriberQos, Topic};
+use crate::waiting::bell::{self, Sleep};
+use crate::waiting::strategy::{Ended, Strategy, Waiter};
+use crate::waiting::wait::{self, LOOKS_PER_CLOCK_READ, NEVER, Wait};
+use crate::waiting::wake_fd::WakeFd;
+use crate::waiting::wake_table::WakeTable;
+
+/// The taking side. Used by one thread at a time.
+pub struct Reader {
+    shared: Arc<SubscriptionShared>,
+    connections: Vec<Incoming>,
+    /// Publishers that are gone and of which something is still held.
+    lingering: Vec<Arc<Source>>,
+    /// Where the next take begins to look.
+    turn: usize,
+    lost: u64,
+    strategy: Strategy,
+    /// The last sleep, and the bell's count when it began.
+    sleep: Sleep,
+    count: u32,
+    /// Counts the changes to `connections`.
+    changes: u32,
+}
+
+impl Reader {
+    /// A subscriber of `topic` without publishers, of the node that `table` belongs to.
+    pub fn create(
+        id: EndpointId,
+        topic: &Topic,
+        qos: SubscriberQos,
+        table: &Arc<WakeTable>,
+    ) -> Result<(Reader, Arc<SubscriptionShared>), Error> {
+        let shared = SubscriptionShared::create(id, topic, qos, table)?;
+        let reader = Reader {
+            shared: shared.clone(),
+            connections: Vec::new(),
+            lingering: Vec::new(),
+            turn: 0,
+            lost: 0,
+            strategy: Strategy::default(),
+            sleep: Sleep(0),
+            count: 0,
+            changes: 0,
+        };
+        Ok((reader, shared))
+    }
+
+    /// What its node shares with it.
+    pub fn shared(&self) -> &Arc<SubscriptionShared> {
+        &self.shared
+    }
+
+    /// Samples lost so far, of all publishers; counted when the next sample is taken.
+    pub fn lost(&self) -> u64 {
+        self.lost
+    }
+
+    /// Readable when there may be a sample; see [`SubscriberQos::descriptor`]. Take until there is
+    /// none, then wait for it again.
+    pub fn event(&self) -> Option<BorrowedFd<'_>> {
+        self.shared.event()
+    }
+
+    /// The next sample, if there is one. Publishers take turns; of each, samples come in order.
+    ///
+    /// # Errors
+    /// [`Error::TooManyHeld`]: the sample stays where it is. [`Error::PeerCorrupt`]: its publisher
+    /// is disconnected.
+    #[inline]
+    pub fn take(&mut self) -> Result<Option<Taken>, Error> {
+        if let Some(taken) = self.take_now()? {
+            return Ok(Some(taken));
+        }
+        if self.shared.wake_fd().is_none() || !self.arm() {
+            return Ok(None);
+        }
+        self.take_now()
+    }
+
+    /// Waits until there is a sample to take; false once `CLOCK_MONOTONIC` reads `until_ns`
+    /// ([`NEVER`] for no limit).
+    #[inline]
+    pub fn wait(&mut self, how: Wait, until_ns: u64) -> Result<bool, Error> {
+        if self.shared.is_forked() {
+            return Err(Error::Forked);
+        }
+        let mut strategy = std::mem::take(&mut self.strategy);
+        let came = strategy.wait(how, self, until_ns);
+        self.strategy = strategy;
+        if !came {
+            self.shared.end_interrupt();
+        }
+        Ok(came)
+    }
+
+    #[inline(always)]
+    fn take_now(&mut self) -> Result<Option<Taken>, Error> {
+        if self.shared.is_forked() {
+            return Err(Error::Forked);
+        }
+        self.keep_up();
+        for _ in 0..self.connections.len() {
+            if self.turn >= self.connections.len() {
+                self.turn = 0;
+            }
+            let at = self.turn;
+            self.turn += 1;
+            let publisher = &mut self.connections[at];
+            match publisher.take(&self.shared) {
+                // Read to the end: its connection can be used again.
+                Ok(None) if publisher.source.gone.load(Ordering::Relaxed) => {
+                    self.shared.changed.store(true, Ordering::Relaxed);
+                }
+                Ok(None) => {}
+                Ok(Some(taken)) => {
+                    if taken.lost_before > 0 {
+                        self.note_loss(&taken);
+                    }
+                    return Ok(Some(taken));
+                }
+                Err(error) => return Err(self.failed(at, error)),
+            }
+        }
+        Ok(None)
+    }
+
+    #[cold]
+    fn note_loss(&mut self, taken: &Taken) {
+        let (endpoint, samples) = (taken.publisher, taken.lost_before);
+        self.lost = self.lost.saturating_add(samples);
+        if self.shared.qos().reliability == Reliability::Reliable {
+            self.shared.inbox().push(Event::Lost { endpoint, samples });
+        }
+    }
+
+    /// Ends the match with a publisher whose samples are not what they should be.
+    pub fn reject(&mut self, publisher: EndpointId) {
+        let is_it = |incoming: &Incoming| incoming.source.id == publisher;
+        if let Some(at) = self.connections.iter().position(is_it) {
+            self.disconnect(at);
+        }
+    }
+
+    #[cold]
+    fn failed(&mut self, at: usize, error: Error) -> Error {
+        if matches!(error, Error::TooManyHeld { .. }) {
+            self.turn = at;
+            return error;
+        }
+        self.disconnect(at);
+        error
+    }
+
+    fn disconnect(&mut self, at: usize) {
+        let publisher = self.connections.remove(at);
+        self.changes = self.changes.wrapping_add(1);
+        publisher.source.gone.store(true, Ordering::Relaxed);
+        finish(&publisher.source);
+        self.shared.tell_corrupt(publisher.source.id);
+        self.lingering.push(publisher.source);
+    }
+
+    /// Whether a take would find something. `again`: it found nothing a moment ago.
+    #[inline(always)]
+    fn is_ready(&mut self, again: bool) -> bool {
+        self.keep_up();
+        self.connections.iter_mut().any(|publisher| publisher.is_ready(again))
+    }
+
+    #[inline(always)]
+    fn spin(&mut self, until_ns: u64) -> Ended {
+        if self.is_ready(false) {
+            return Ended::Sample;
+        }
+        loop {
+            for _ in 0..LOOKS_PER_CLOCK_READ {
+                if self.is_ready(true) {
+                    return Ended::Sample;
+                }
+                spin_loop();
+            }
+            let is_late = until_ns != NEVER && wait::now_ns() >= until_ns;
+            let ended = if self.shared.is_interrupted() { Ended::Stopped } else { Ended::Time };
+            if is_late || ended == Ended::Stopped {
+                return if self.is_ready(false) { Ended::Sample } else { ended };
+            }
+        }
+    }
+
+    /// Whether a publisher last ran on the CPU we are on: it cannot publish while we spin.
+    fn shares_a_core(&self) -> bool {
+        let cpu = crate::waiting::wait::cpu();
+        let cpu_of = |publisher: &Incoming| publisher.source.head().cpu.load(Ordering::Relaxed);
+        self.connections.iter().any(|publisher| cpu_of(publisher) == cpu)
+    }
+
+    /// S1 to S3.
+    fn sleep(&mut self, until_ns: u64) -> Ended {
+        loop {
+            let asleep = self.fall_asleep();
+            let stop = self.shared.is_interrupted();
+            let is_late = || until_ns != NEVER && wait::now_ns() >= until_ns;
+            let timer = match asleep {
+                Some(asleep) if !stop => !self.shared.sleep(asleep.until(until_ns)) && is_late(),
+                _ => false,
+            };
+            self.shared.wake_up();
+            // Its set has not been told of what came meanwhile.
+            self.shared.tell_set();
+            if asleep.is_none() || self.is_ready(false) {
+                return if timer { Ended::SampleAtTime } else { Ended::Sample };
+            }
+            if stop || self.shared.is_forked() {
+                return Ended::Stopped;
+            }
+            if timer || is_late() {
+                return Ended::Time;
+            }
+        }
+    }
+
+    /// S1, S2: says that the subscriber sleeps. `None` if there is a sample.
+    pub(crate) fn fall_asleep(&mut self) -> Option<Asleep> {
+        self.fall_asleep_in(None)
+    }
+
+    /// The same, and it is its wait set that is to be woken.
+    fn fall_asleep_in(&mut self, set: Option<u32>) -> Option<Asleep> {
+        self.sleep = Sleep::new(self.shared.next_sleep(), set);
+        let (asleep, rings) = (&self.shared.head().asleep, &self.shared.bell().rings);
+        self.count = bell::fall_asleep(asleep, rings, self.sleep.0);
+        let asleep = Asleep::new(self.count, self.connections.len());
+        (!self.is_ready(false)).then_some(asleep)
+    }
+
+    /// Empties the descriptor and has it written to at the next sample. True if one has come
+    /// meanwhile.
+    fn arm(&mut self) -> bool {
+        // Also when it is armed: a publisher may have counted the bell up, have been overtaken by us,
+        // and have written only then.
+        let was_readable = self.shared.wake_fd().is_some_and(WakeFd::drain);
+        let (asleep, rings) = (&self.shared.head().asleep, &self.shared.bell().rings);
+        let set = self.shared.set();
+        let is_armed = asleep.load(Ordering::Relaxed) == self.sleep.0
+            && rings.load(Ordering::Relaxed) == self.count
+            && self.sleep != Sleep(0)
+            && set.is_none();
+        if is_armed && !was_readable {
+            return false; // nobody has rung since
+        }
+        self.fall_asleep_in(set).is_none()
+    }
+
+    /// Takes note of publishers that have come or gone.
+    #[inline(always)]
+    fn keep_up(&mut self) {
+        // ORDER: Relaxed: the lock in `absorb` acquires.
+        if self.shared.changed.load(Ordering::Relaxed) {
+            self.absorb();
+        }
+    }
+
+    /// Takes up publishers that have come and lets go of those that are gone and read to the end.
+    #[cold]
+    fn absorb(&mut self) {
+        self.changes = self.changes.wrapping_add(1);
+        self.shared.changed.store(false, Ordering::Relaxed);
+        // ORDER: a change after this sets the flag again.
+        fence(Ordering::SeqCst);
+        let begun = std::mem::take(&mut self.shared.sources().begun);
+        for source in begun {
+            let publisher = Incoming::begin(source, &self.shared);
+            self.connections.push(publisher);
+        }
+        let Reader { shared, connections, lingering, .. } = self;
+        connections.retain_mut(|publisher| {
+            let gone = publisher.source.gone.load(Ordering::Acquire);
+            let finished = gone && !publisher.is_ready(false);
+            if finished {
+                finish(&publisher.source);
+                lingering.push(publisher.source.clone());
+            }
+            !finished
+        });
+        lingering.retain(|source| !shared.forget(source));
+    }
+}
+
+/// Nothing more is read of it: its connection is free as soon as nothing of it is held.
+fn finish(source: &Source) {
+    // ORDER: release pairs with the acquire in `forget_finished`: our holds of it are announced.
+    source.finished.store(true, Ordering::Release);
+}
+
+/// Waiting for a sample of this one.
+impl Waiter for Reader {
+    #[inline(always)]
+    fn is_ready(&mut self) -> bool {
+        Reader::is_ready(self, false)
+    }
+
+    fn now_ns(&self) -> u64 {
+        wait::now_ns()
+    }
+
+    fn sleep(&mut self, until_ns: u64) -> Ended {
+        Reader::sleep(self, until_ns)
+    }
+
+    #[inline(always)]
+    fn spin(&mut self, until_ns: u64) -> Ended {
+        Reader::spin(self, until_ns)
+    }
+
+    fn may_spin(&self) -> bool {
+        !self.shares_a_core()
+    }
+}
+
+impl Drop for Reader {
+    fn drop(&mut self) {
+        if !self.shared.is_forked() {
+            self.shared.leave_set();
+            self.shared.finish();
+            self.shared.abandon();
+        }
+    }
+}
+
+/// The topic and settings of a reader, for messages.
+impl std::fmt::Debug for Reader {
+    fn fmt(&self, to: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let topic: &Topic = self.shared.topic();
+        to.debug_struct("Reader").field("topic", topic).finish_non_exhaustive()
+    }
+}

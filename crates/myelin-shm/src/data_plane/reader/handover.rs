@@ -1,0 +1,90 @@
+//! What a callback's reader does besides: taking what its publisher, in this very thread, has just
+//! published; falling asleep without waiting.
+
+use std::mem::ManuallyDrop;
+use std::ops::Deref;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use super::Reader;
+use crate::data_plane::incoming::Incoming;
+use crate::data_plane::subscription::{SubscriptionShared, Taken};
+use crate::data_plane::taken::Payload;
+use crate::dispatch::callback::Fresh;
+use crate::topic::EndpointId;
+
+/// A sample in a slot, for the length of a call.
+pub(crate) struct Lent<'a> {
+    taken: ManuallyDrop<Taken>,
+    shared: &'a SubscriptionShared,
+    hold: u32,
+}
+
+impl Deref for Lent<'_> {
+    type Target = Taken;
+
+    #[inline(always)]
+    fn deref(&self) -> &Taken {
+        &self.taken
+    }
+}
+
+impl Drop for Lent<'_> {
+    #[inline(always)]
+    fn drop(&mut self) {
+        self.shared.drop_lent(self.hold);
+    }
+}
+
+impl Reader {
+    /// Whether a sample that has just been published in this thread is the next one to be taken; it
+    /// then counts as taken. Otherwise [`take`](Reader::take) finds it in its turn, if it is for us at
+    /// all.
+    #[inline(always)]
+    pub(crate) fn pass(&mut self, fresh: &Fresh) -> bool {
+        let incoming = self.connections.iter_mut().find(|it| it.is_next(fresh));
+        incoming.map(Incoming::go_on).is_some()
+    }
+
+    /// As [`pass`](Self::pass) for a sample in a slot, which is held meanwhile.
+    #[inline(always)]
+    pub(crate) fn lend(&mut self, fresh: &Fresh, length: u64, place: u64) -> Option<Lent<'_>> {
+        let Reader { shared, connections, .. } = self;
+        let incoming = connections.iter_mut().find(|it| it.is_next(fresh))?;
+        let pointer = incoming.slot(length, place)?;
+        let hold = shared.free_hold()?;
+        shared.take_hold(hold, incoming.source.connection, fresh.sequence);
+        incoming.go_on();
+        let taken = ManuallyDrop::new(Taken {
+            publisher: fresh.publisher,
+            sequence: fresh.sequence,
+            lost_before: 0,
+            length: length as usize,
+            payload: Payload::Slot { pointer, hold, shared: Arc::as_ptr(shared) },
+        });
+        Some(Lent { taken, shared, hold })
+    }
+
+    /// Whether publishers have come or gone, or somebody else has asked us to look.
+    #[inline(always)]
+    pub(crate) fn has_news(&self) -> bool {
+        // ORDER: acquire pairs with the release in `look_again`: what was done before is seen.
+        self.shared.changed.load(Ordering::Acquire)
+    }
+
+    /// Whether a take would find something.
+    pub(crate) fn has_more(&mut self) -> bool {
+        self.is_ready(false)
+    }
+
+    /// Takes note of publishers that have come or gone; a number that changes when they do.
+    pub(crate) fn look_at_publishers(&mut self) -> u32 {
+        self.keep_up();
+        self.changes
+    }
+
+    /// Whether one of its publishers is such a one.
+    pub(crate) fn has_publisher(&self, is_such: impl Fn(EndpointId) -> bool) -> bool {
+        self.connections.iter().any(|publisher| is_such(publisher.source.id))
+    }
+}

@@ -1,0 +1,209 @@
+//! A subscriber as its publisher sees it: what it announces, and the bell to wake it by.
+
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use crate::data_plane::layout::{
+    BELL_BYTES, Bell, Connection, SUBSCRIPTION_HEAD_BYTES, SUBSCRIPTION_MAGIC, SubscriptionHead,
+    VERSION, connections_offset, subscription_bytes,
+};
+use crate::data_plane::reclaim::Announced;
+use crate::error::Error;
+use crate::limits::{CONNECTIONS_MAX, ENDPOINTS_MAX, HOLDS_MAX};
+use crate::os::segment::Segment;
+use crate::topic::{EndpointId, Topic};
+use crate::waiting::bell::{Ringer, Sleep};
+use crate::waiting::wait;
+use crate::waiting::wake_fd::WakeEnd;
+use crate::waiting::wake_table::{WakeTableView, WakeTableViews};
+
+/// Nothing of what it reads from the subscriber's memory is used as an index or a length; the
+/// geometry is checked once and kept here.
+#[derive(Debug)]
+pub struct RemoteSubscriber {
+    id: EndpointId,
+    pid: u32,
+    reliable: bool,
+    history: u32,
+    connection: u32,
+    holds: u64,
+    number: u32,
+    begins_at: AtomicU64,
+    /// The writer does not wait for it. The writer's own.
+    late: AtomicBool,
+    ringer: Ringer,
+    segment: Segment,
+    bell: Segment,
+    table: Arc<WakeTableView>,
+    wake_end: Option<WakeEnd>,
+}
+
+/// What a subscriber passes to a publisher to be woken by.
+#[derive(Debug)]
+pub struct Waking {
+    /// Its bell.
+    pub bell: OwnedFd,
+    /// Its node's [`WakeTable`](crate::waiting::wake_table::WakeTable): the sets' heads, then the rest.
+    pub table: (OwnedFd, OwnedFd),
+    /// What makes its descriptor readable, if it has one.
+    pub wake_end: Option<OwnedFd>,
+}
+
+impl RemoteSubscriber {
+    /// Maps and checks what a subscriber has passed: `connection` is its number for `publisher`.
+    #[expect(clippy::too_many_arguments, reason = "they are the fields of one message")]
+    pub fn map(
+        id: EndpointId,
+        pid: u32,
+        topic: &Topic,
+        reliable: bool,
+        history: u32,
+        connection: u32,
+        publisher: EndpointId,
+        subscription: OwnedFd,
+        waking: Waking,
+        tables: &mut WakeTableViews,
+    ) -> Result<RemoteSubscriber, Error> {
+        let segment = Segment::map_theirs(subscription.as_fd(), SUBSCRIPTION_HEAD_BYTES)?;
+        let bell = Segment::map_shared(waking.bell.as_fd(), BELL_BYTES)?;
+        let table = tables.map(waking.table.0.as_fd(), waking.table.1.as_fd())?;
+        let (holds, number) = check(&segment, id, topic, connection)?;
+        let wake_end = waking.wake_end.map(WakeEnd::check).transpose()?;
+        let begins_at = AtomicU64::new(0);
+        let view = RemoteSubscriber {
+            id,
+            pid,
+            reliable,
+            history,
+            connection,
+            holds,
+            number,
+            begins_at,
+            late: AtomicBool::new(false),
+            ringer: Ringer::new(),
+            segment,
+            bell,
+            table,
+            wake_end,
+        };
+        if view.connection().publisher.load(Ordering::Relaxed) != publisher {
+            return Err(Error::PeerCorrupt { what: "a connection with another publisher" });
+        }
+        Ok(view)
+    }
+
+    /// Its endpoint id.
+    pub fn id(&self) -> EndpointId {
+        self.id
+    }
+
+    /// Its process.
+    pub fn pid(&self) -> u32 {
+        self.pid
+    }
+
+    pub(crate) fn is_reliable(&self) -> bool {
+        self.reliable
+    }
+
+    pub(crate) fn history(&self) -> u32 {
+        self.history
+    }
+
+    /// The first sample it may read.
+    pub(crate) fn begin_at(&self, sequence: u64) {
+        // ORDER: Release: the writer may read it without the list's lock; a lower value only
+        // protects more.
+        self.begins_at.store(sequence, Ordering::Release);
+    }
+
+    pub(crate) fn reading(&self) -> &AtomicU64 {
+        &self.connection().reading
+    }
+
+    /// Words that a reclaim reads.
+    pub(crate) fn announcements(&self) -> usize {
+        1 + self.holds as usize
+    }
+
+    #[inline(always)]
+    pub(crate) fn announced(&self) -> Announced<'_> {
+        Announced {
+            reading: self.reading(),
+            // SAFETY: atomics; `holds` was checked against the segment when it was mapped.
+            holds: unsafe { self.segment.array(SUBSCRIPTION_HEAD_BYTES, self.holds) },
+            connection: self.connection,
+            start: self.begins_at.load(Ordering::Acquire),
+        }
+    }
+
+    /// P8 for this subscriber. The caller has executed a seq-cst fence since its sample was visible.
+    #[inline(always)]
+    pub(crate) fn ring(&self) {
+        // SAFETY: the head is atomics and padding, and lies within its checked segment.
+        let head: &SubscriptionHead = unsafe { self.segment.at(0) };
+        self.ringer.ring(&head.asleep, |sleep| self.wake(sleep));
+    }
+
+    /// Whether somebody was woken for certain.
+    #[cold]
+    fn wake(&self, sleep: Sleep) -> bool {
+        let woken = match sleep.set() {
+            Some(set) => self.table.ring(set, self.number),
+            None => {
+                // SAFETY: as for the head.
+                let bell: &Bell = unsafe { self.bell.at(0) };
+                wait::ring(&bell.rings)
+            }
+        };
+        let is_readable = self.wake_end.as_ref().is_some_and(WakeEnd::wake);
+        woken || is_readable
+    }
+
+    /// Whether the writer has passed it over and it has not caught up.
+    pub(crate) fn is_late(&self) -> bool {
+        // ORDER: Relaxed, here and below: the writer's own.
+        self.late.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn set_late(&self, late: bool) {
+        self.late.store(late, Ordering::Relaxed);
+    }
+
+    fn connection(&self) -> &Connection {
+        let offset = connections_offset(self.holds)
+            + u64::from(self.connection) * size_of::<Connection>() as u64;
+        // SAFETY: atomics; the connection's number was checked when it was mapped.
+        unsafe { self.segment.at(offset) }
+    }
+}
+
+/// Returns the number of holds, and the subscriber's number in its node.
+fn check(
+    segment: &Segment,
+    id: EndpointId,
+    topic: &Topic,
+    connection: u32,
+) -> Result<(u64, u32), Error> {
+    // SAFETY: atomics and padding; the segment is at least a head long.
+    let head: &SubscriptionHead = unsafe { segment.at(0) };
+    let read = |word: &AtomicU64| word.load(Ordering::Relaxed);
+    if read(&head.magic) != SUBSCRIPTION_MAGIC {
+        return Err(Error::PeerCorrupt { what: "a segment that is no subscription" });
+    }
+    if read(&head.version) != VERSION {
+        return Err(Error::LayoutVersion { ours: VERSION, theirs: read(&head.version) });
+    }
+    let (holds, connections) = (read(&head.holds), read(&head.connections));
+    let number = read(&head.number);
+    let in_range = (1..=u64::from(HOLDS_MAX)).contains(&holds)
+        && (1..=u64::from(CONNECTIONS_MAX)).contains(&connections)
+        && u64::from(connection) < connections
+        && number < ENDPOINTS_MAX as u64
+        && subscription_bytes(holds, connections) <= segment.bytes();
+    if !in_range || read(&head.endpoint) != id || read(&head.type_hash) != topic.type_hash {
+        return Err(Error::PeerCorrupt { what: "a subscription's head" });
+    }
+    Ok((holds, number as u32))
+}

@@ -1,0 +1,133 @@
+//! Writing and reading one cell of a ring. Who writes: the publisher, alone. The steps P2 to P6 and
+//! T2 to T5 are those of `docs/shared-memory.md` section 4.
+
+use crate::data_plane::layout::{Cell, INLINE, INLINE_BYTES_MAX, INLINE_WORDS, WRITING};
+use crate::sync::{AtomicU64, Ordering, fence};
+
+/// A payload that fits into a cell, aligned for any type that does.
+#[repr(C, align(64))]
+#[derive(Clone, Copy, Debug)]
+pub struct Inline(pub [u64; INLINE_WORDS]);
+
+impl Inline {
+    /// All bytes zero.
+    pub const ZERO: Inline = Inline([0; INLINE_WORDS]);
+
+    /// The first `length` bytes.
+    #[inline]
+    pub fn bytes(&self, length: usize) -> &[u8] {
+        assert!(length <= INLINE_BYTES_MAX);
+        // SAFETY: `length` is within the array; u8 has no alignment or validity requirement.
+        unsafe { std::slice::from_raw_parts(self.0.as_ptr().cast(), length) }
+    }
+
+    /// The first `length` bytes, to write.
+    #[inline]
+    pub fn bytes_mut(&mut self, length: usize) -> &mut [u8] {
+        assert!(length <= INLINE_BYTES_MAX);
+        // SAFETY: as in `bytes`, and `&mut self` is exclusive.
+        unsafe { std::slice::from_raw_parts_mut(self.0.as_mut_ptr().cast(), length) }
+    }
+}
+
+/// What a subscriber sees in a cell.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Look {
+    /// The sample has not been published.
+    NotYet,
+    /// The cell is being written, or already holds a later sample.
+    Passed,
+    /// The payload has been copied out.
+    Inline {
+        /// Its bytes.
+        length: usize,
+    },
+    /// The payload lies in a slot; neither number has been checked.
+    Slot {
+        /// Its bytes.
+        length: u64,
+        /// `segment << 32 | slot`.
+        place: u64,
+    },
+    /// The publisher wrote a length that cannot be.
+    Corrupt,
+}
+
+/// P2 and P3: whoever copies the old sample from now on will see that it is torn.
+#[inline(always)]
+pub fn begin(cell: &Cell) {
+    cell.sequence.store(WRITING, Ordering::Relaxed);
+    // ORDER: pairs with the acquire fence after the copy in `look`: a reader that saw a word of the
+    // new sample sees WRITING or later.
+    fence(Ordering::Release);
+}
+
+/// P4 for a payload inside the cell.
+#[inline(always)]
+pub fn write_inline(cell: &Cell, payload: &[u8]) {
+    debug_assert!(payload.len() <= INLINE_BYTES_MAX);
+    cell.length.store(payload.len() as u64, Ordering::Relaxed);
+    cell.place.store(INLINE, Ordering::Relaxed);
+    let (words, rest) = payload.as_chunks::<8>();
+    let mut to = cell.inline.iter();
+    for (word, to) in words.iter().zip(&mut to) {
+        to.store(u64::from_ne_bytes(*word), Ordering::Relaxed);
+    }
+    if let (false, Some(to)) = (rest.is_empty(), to.next()) {
+        let mut last = [0; 8];
+        last[..rest.len()].copy_from_slice(rest);
+        to.store(u64::from_ne_bytes(last), Ordering::Relaxed);
+    }
+}
+
+/// P4 for a payload in a slot.
+#[inline(always)]
+pub fn write_place(cell: &Cell, length: u64, place: u64) {
+    cell.length.store(length, Ordering::Relaxed);
+    cell.place.store(place, Ordering::Relaxed);
+}
+
+/// P5 and P6: the sample is there.
+#[inline(always)]
+pub fn finish(cell: &Cell, published: &AtomicU64, sequence: u64) {
+    // ORDER: pairs with the acquire fence in `look`; publishes the cell and the payload.
+    cell.sequence.store(sequence + 1, Ordering::Release);
+    // ORDER: pairs with `load_acquire(published)` of a reader that was passed.
+    published.store(sequence + 1, Ordering::Release);
+}
+
+/// Whether `look` would find anything but [`Look::NotYet`].
+#[inline(always)]
+pub fn is_there(cell: &Cell, sequence: u64) -> bool {
+    cell.sequence.load(Ordering::Relaxed) > sequence
+}
+
+/// T2 to T5: looks for `sequence` in its cell, copies a payload inside the cell to `into`.
+#[inline(always)]
+pub fn look(cell: &Cell, sequence: u64, into: &mut Inline) -> Look {
+    let seen = cell.sequence.load(Ordering::Relaxed);
+    if seen != sequence + 1 {
+        return if seen <= sequence { Look::NotYet } else { Look::Passed };
+    }
+    // ORDER: pairs with the release store in `finish`.
+    fence(Ordering::Acquire);
+    let length = cell.length.load(Ordering::Relaxed);
+    let place = cell.place.load(Ordering::Relaxed);
+    let found = if place == INLINE {
+        let words = (length as usize).div_ceil(8).min(INLINE_WORDS);
+        for (to, from) in into.0.iter_mut().zip(&cell.inline[..words]) {
+            *to = from.load(Ordering::Relaxed);
+        }
+        match length {
+            0..=MAX => Look::Inline { length: length as usize },
+            _ => Look::Corrupt,
+        }
+    } else {
+        Look::Slot { length, place }
+    };
+    // ORDER: pairs with the release fence in `begin`.
+    fence(Ordering::Acquire);
+    if cell.sequence.load(Ordering::Relaxed) != seen { Look::Passed } else { found }
+}
+
+const MAX: u64 = INLINE_BYTES_MAX as u64;

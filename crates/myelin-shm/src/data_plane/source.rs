@@ -1,0 +1,152 @@
+//! A publisher as its subscriber sees it: its ring and its slots, mapped read-only.
+
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+
+use crate::data_plane::layout::{
+    Cell, PUBLICATION_HEAD_BYTES, PUBLICATION_MAGIC, PublicationHead, VERSION, publication_bytes,
+};
+use crate::error::Error;
+use crate::limits::{CELLS_MAX, SEGMENTS_MAX};
+use crate::os::segment::Segment;
+use crate::sync::{load_acquire, lock};
+use crate::topic::{EndpointId, Topic};
+
+/// One publisher of a subscriber's topic. The geometry is checked once and kept here.
+#[derive(Debug)]
+pub struct Source {
+    /// The publisher's endpoint id.
+    pub id: EndpointId,
+    /// The subscriber's number for it.
+    pub connection: u32,
+    pub(crate) cells: u64,
+    pub(crate) depth: u64,
+    pub(crate) history: u64,
+    pub(crate) reliable: bool,
+    /// Sequence of the first sample that was published to the subscriber; its history comes before.
+    pub(crate) start: AtomicU64,
+    /// The publisher has left or died; what is in the ring is still to be read.
+    pub(crate) gone: AtomicBool,
+    /// It is gone, and the reader reads no more of it.
+    pub(crate) finished: AtomicBool,
+    /// Counts the slot segments that have come.
+    pub(crate) arrivals: AtomicU32,
+    segment: Segment,
+    slots: Mutex<Vec<SlotMap>>,
+}
+
+/// A segment of slots, checked.
+#[derive(Debug)]
+struct SlotMap {
+    number: u32,
+    view: SlotView,
+    _segment: Segment,
+}
+
+/// Where the slots of a segment lie. Valid as long as their [`Source`].
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct SlotView {
+    pub(crate) pointer: *const u8,
+    pub(crate) slot_bytes: u64,
+    pub(crate) slots: u32,
+}
+
+// SAFETY: the pointer leads into a mapping, which belongs to the process.
+unsafe impl Send for SlotView {}
+
+impl Source {
+    /// Maps and checks a publication segment.
+    pub fn map(
+        id: EndpointId,
+        topic: &Topic,
+        connection: u32,
+        publication: OwnedFd,
+    ) -> Result<Source, Error> {
+        let segment = Segment::map_theirs(publication.as_fd(), PUBLICATION_HEAD_BYTES)?;
+        // SAFETY: atomics and padding; the segment is at least a head long.
+        let head: &PublicationHead = unsafe { segment.at(0) };
+        let read = |word: &AtomicU64| word.load(Ordering::Relaxed);
+        if read(&head.magic) != PUBLICATION_MAGIC {
+            return Err(Error::PeerCorrupt { what: "a segment that is no publication" });
+        }
+        if read(&head.version) != VERSION {
+            return Err(Error::LayoutVersion { ours: VERSION, theirs: read(&head.version) });
+        }
+        let (cells, depth, history) = (read(&head.cells), read(&head.depth), read(&head.history));
+        let reliable = read(&head.reliable) != 0;
+        let in_range = (2..=CELLS_MAX).contains(&cells)
+            && (1..cells).contains(&depth)
+            && history <= depth
+            && publication_bytes(cells) <= segment.bytes();
+        if !in_range || read(&head.endpoint) != id || read(&head.type_hash) != topic.type_hash {
+            return Err(Error::PeerCorrupt { what: "a publication's head" });
+        }
+        Ok(Source {
+            id,
+            connection,
+            cells,
+            depth,
+            history,
+            reliable,
+            start: AtomicU64::new(0),
+            gone: AtomicBool::new(false),
+            finished: AtomicBool::new(false),
+            arrivals: AtomicU32::new(0),
+            segment,
+            slots: Mutex::default(),
+        })
+    }
+
+    /// Maps a slot segment; one that is known already is ignored.
+    pub fn add_segment(
+        &self,
+        number: u32,
+        slot_bytes: u64,
+        slots: u32,
+        fd: OwnedFd,
+    ) -> Result<(), Error> {
+        let mut known = lock(&self.slots);
+        if known.iter().any(|map| map.number == number) {
+            return Ok(());
+        }
+        let bytes = slot_bytes.checked_mul(u64::from(slots)).filter(|bytes| *bytes > 0);
+        let Some(bytes) = bytes.filter(|_| number < SEGMENTS_MAX && slot_bytes.is_multiple_of(64))
+        else {
+            return Err(Error::PeerCorrupt { what: "the size of a slot segment" });
+        };
+        let segment = Segment::map_theirs(fd.as_fd(), bytes)?;
+        let view = SlotView { pointer: segment.pointer(), slot_bytes, slots };
+        known.push(SlotMap { number, view, _segment: segment });
+        drop(known);
+        // ORDER: Release pairs with the reader's acquire; the list itself is under the lock.
+        self.arrivals.fetch_add(1, Ordering::Release);
+        Ok(())
+    }
+
+    pub(crate) fn slot_view(&self, number: u32) -> Option<SlotView> {
+        let known = lock(&self.slots);
+        known.iter().find(|map| map.number == number).map(|map| map.view)
+    }
+
+    /// Whether it has a sample that is not before `next`, as far as this can be seen.
+    pub(crate) fn has_beyond(&self, next: u64) -> bool {
+        let seen = load_acquire(&self.ring()[(next % self.cells) as usize].sequence);
+        match seen.checked_sub(next) {
+            None | Some(0) => false,
+            Some(1) => true,
+            // Being written, or of a later sample.
+            Some(_) => load_acquire(&self.head().published) > next,
+        }
+    }
+
+    pub(crate) fn head(&self) -> &PublicationHead {
+        // SAFETY: atomics and padding; only loaded from.
+        unsafe { self.segment.at(0) }
+    }
+
+    pub(crate) fn ring(&self) -> &[Cell] {
+        // SAFETY: as for the head; `cells` was checked against the segment.
+        unsafe { self.segment.array(PUBLICATION_HEAD_BYTES, self.cells) }
+    }
+}

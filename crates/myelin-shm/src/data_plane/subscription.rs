@@ -1,0 +1,580 @@
+//! What a subscriber announces, and what its node and its samples share with it. The taking itself
+//! is in `reader`.
+
+mod holds;
+
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+
+use crate::data_plane::layout::{
+    BELL_BYTES, Bell, Connection, FINISHED, NOT_BEGUN, SUBSCRIPTION_HEAD_BYTES, SUBSCRIPTION_MAGIC,
+    SubscriptionHead, VERSION, connections_offset, subscription_bytes,
+};
+pub use crate::data_plane::reader::Reader;
+use crate::data_plane::remote_subscriber::Waking;
+use crate::data_plane::source::Source;
+pub use crate::data_plane::taken::Taken;
+use crate::error::Error;
+use crate::event::{Event, Inbox};
+use crate::os::descriptor::duplicate;
+use crate::os::fork;
+use crate::os::segment::{Segment, Writers};
+use crate::sync::lock;
+use crate::topic::{EndpointId, SubscriberQos, Topic};
+use crate::waiting::bell::{self, Sleep};
+use crate::waiting::wait;
+use crate::waiting::wake_fd::WakeFd;
+use crate::waiting::wake_table::{Number, WakeTable};
+
+type OnCorrupt = Box<dyn Fn(EndpointId) + Send + Sync>;
+type OnLastDrop = Box<dyn FnOnce() + Send + Sync>;
+
+/// What the node, the reader and the samples that are held share. Any thread may call it.
+pub struct SubscriptionShared {
+    id: EndpointId,
+    topic: Topic,
+    qos: SubscriberQos,
+    segment: Segment,
+    fd: OwnedFd,
+    bell: Segment,
+    bell_fd: OwnedFd,
+    wake_fd: Option<WakeFd>,
+    number: Arc<Number>,
+    /// 0, or the number of the wait set it is in, and 1.
+    set: AtomicU32,
+    /// Counts its sleeps, whoever says them.
+    sleeps: AtomicU64,
+    inbox: Arc<Inbox>,
+    sources: Mutex<Sources>,
+    /// Set when the reader has to look at `sources`.
+    pub(crate) changed: AtomicBool,
+    /// The wait under way, or the next one, is to end.
+    interrupted: AtomicBool,
+    /// A publisher that comes ends the wait too.
+    interrupted_by_matches: AtomicBool,
+    /// For each hold: 0 if it is free, 1 while it is being released, else 1 + the clones of its
+    /// sample. `ORPHAN` is added when the reader has gone: the sample then owns a strong reference
+    /// to this object, before that the reader's own keeps it alive.
+    clones: Box<[AtomicU32]>,
+    on_corrupt: OnceLock<OnCorrupt>,
+    on_last_drop: Mutex<Option<OnLastDrop>>,
+    fork: u32,
+}
+
+/// A subscriber that has said that it sleeps, and found no sample after that.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Asleep {
+    /// The bell's count to sleep on.
+    count: u32,
+    /// When to look again though nobody has rung.
+    until_ns: u64,
+}
+
+impl Asleep {
+    /// `publishers`: how many could ring. Of several one could set the bell back just when another
+    /// has rung, so nobody sleeps long on their word: `docs/shared-memory.md` section 10.
+    pub(crate) fn new(count: u32, publishers: usize) -> Asleep {
+        let until_ns = match publishers {
+            0 | 1 => wait::NEVER,
+            _ => wait::now_ns() + TRUST_NS,
+        };
+        Asleep { count, until_ns }
+    }
+
+    /// Until then at most.
+    pub(crate) fn until(self, until_ns: u64) -> Asleep {
+        Asleep { until_ns: self.until_ns.min(until_ns), ..self }
+    }
+}
+
+/// How long a subscriber of several publishers, or a wait set, sleeps without looking.
+pub(crate) const TRUST_NS: u64 = 100_000_000;
+
+#[derive(Default)]
+pub(crate) struct Sources {
+    /// All that are mapped, the ones not yet matched included.
+    pub(crate) known: Vec<Arc<Source>>,
+    /// Matched since the reader last looked.
+    pub(crate) begun: Vec<Arc<Source>>,
+    finished: bool,
+}
+
+impl SubscriptionShared {
+    pub(crate) fn create(
+        id: EndpointId,
+        topic: &Topic,
+        qos: SubscriberQos,
+        table: &Arc<WakeTable>,
+    ) -> Result<Arc<SubscriptionShared>, Error> {
+        topic.check()?;
+        qos.check(topic)?;
+        let (holds, connections) = (u64::from(qos.held_max), u64::from(qos.publishers_max));
+        let bytes = subscription_bytes(holds, connections);
+        let (segment, fd) = Segment::create("myelin-subscription", bytes, Writers::Owner)?;
+        let (bell, bell_fd) = Segment::create("myelin-bell", BELL_BYTES, Writers::Everyone)?;
+        let wake_fd = qos.descriptor.then(WakeFd::new).transpose()?;
+        let number = Arc::new(Number::take(table)?);
+        let shared = SubscriptionShared {
+            id,
+            topic: topic.clone(),
+            qos,
+            segment,
+            fd,
+            bell,
+            bell_fd,
+            wake_fd,
+            number,
+            set: AtomicU32::new(0),
+            sleeps: AtomicU64::new(0),
+            inbox: Arc::default(),
+            sources: Mutex::default(),
+            changed: AtomicBool::new(false),
+            interrupted: AtomicBool::new(false),
+            interrupted_by_matches: AtomicBool::new(false),
+            clones: (0..holds).map(|_| AtomicU32::new(0)).collect(),
+            on_corrupt: OnceLock::new(),
+            on_last_drop: Mutex::new(None),
+            fork: fork::mark(),
+        };
+        let head = shared.head();
+        head.version.store(VERSION, Ordering::Relaxed);
+        head.bytes.store(bytes, Ordering::Relaxed);
+        head.endpoint.store(id, Ordering::Relaxed);
+        head.type_hash.store(topic.type_hash, Ordering::Relaxed);
+        head.connections.store(connections, Ordering::Relaxed);
+        head.holds.store(holds, Ordering::Relaxed);
+        head.number.store(u64::from(shared.number.get()), Ordering::Relaxed);
+        // ORDER: last, as in a publication.
+        head.magic.store(SUBSCRIPTION_MAGIC, Ordering::Release);
+        Ok(Arc::new(shared))
+    }
+
+    /// Its endpoint id.
+    pub fn id(&self) -> EndpointId {
+        self.id
+    }
+
+    /// Its topic.
+    pub fn topic(&self) -> &Topic {
+        &self.topic
+    }
+
+    /// Its settings.
+    pub fn qos(&self) -> &SubscriberQos {
+        &self.qos
+    }
+
+    /// Subscription segment and bell.
+    pub fn descriptors(&self) -> (BorrowedFd<'_>, BorrowedFd<'_>) {
+        (self.fd.as_fd(), self.bell_fd.as_fd())
+    }
+
+    /// What is to be passed to the publisher of a connection: the subscription segment, and what the
+    /// subscriber is woken by.
+    pub fn passed_to(&self, connection: u32) -> Result<(OwnedFd, Waking), Error> {
+        let own = |fd: BorrowedFd<'_>| duplicate(fd, "passing a subscriber on");
+        let (heads, ready) = self.number.table().descriptors();
+        let table = (own(heads)?, own(ready)?);
+        let wake_end = self.wake_fd.as_ref().map(|fd| fd.connect(connection)).transpose()?;
+        Ok((own(self.fd.as_fd())?, Waking { bell: own(self.bell_fd.as_fd())?, table, wake_end }))
+    }
+
+    /// Readable when there may be a sample to take, or an event; if the settings ask for it.
+    pub fn event(&self) -> Option<BorrowedFd<'_>> {
+        self.wake_fd.as_ref().map(WakeFd::fd)
+    }
+
+    pub(crate) fn wake_fd(&self) -> Option<&WakeFd> {
+        self.wake_fd.as_ref()
+    }
+
+    /// What its user learns.
+    pub(crate) fn inbox(&self) -> &Arc<Inbox> {
+        &self.inbox
+    }
+
+    /// Tells the user, who may be waiting: makes the descriptor readable and, if the user has asked
+    /// to be told of silence, ends the wait for that.
+    pub(crate) fn tell(&self, event: Event) {
+        let watched = self.qos.deadline.is_some() || self.qos.liveliness.is_some();
+        let is_silence = matches!(
+            event,
+            Event::DeadlineMissed { .. } | Event::LivelinessLost { .. } | Event::Unmatched { .. }
+        );
+        self.inbox.push(event);
+        if watched && is_silence {
+            self.inbox.set_urgent(true);
+        }
+        if is_silence {
+            self.look_again();
+        }
+    }
+
+    /// A publisher offers itself: maps its memory and returns the number of the connection.
+    pub fn reserve(
+        &self,
+        publisher: EndpointId,
+        publication: OwnedFd,
+        segments: Vec<(u32, u64, u32, OwnedFd)>,
+    ) -> Result<u32, Error> {
+        let mut sources = self.sources();
+        self.forget_finished(&mut sources);
+        if let Some(known) = sources.known.iter().find(|source| source.id == publisher) {
+            return match known.gone.load(Ordering::Relaxed) {
+                false => Ok(known.connection),
+                // It is asked again when what is left of the match before has been read.
+                true => Err(self.too_many_publishers()),
+            };
+        }
+        let connection =
+            self.free_connection(&sources).ok_or_else(|| self.too_many_publishers())?;
+        let source = Source::map(publisher, &self.topic, connection, publication)?;
+        for (number, slot_bytes, slots, fd) in segments {
+            source.add_segment(number, slot_bytes, slots, fd)?;
+        }
+        let words = self.connection(connection);
+        let reading = if sources.finished { FINISHED } else { NOT_BEGUN };
+        words.reading.store(reading, Ordering::Relaxed);
+        words.publisher.store(publisher, Ordering::Release);
+        sources.known.push(Arc::new(source));
+        Ok(connection)
+    }
+
+    /// Whether a publisher that was declined could be taken on now.
+    pub(crate) fn has_room_for(&self, publisher: EndpointId) -> bool {
+        let mut sources = self.sources();
+        self.forget_finished(&mut sources);
+        let is_known = sources.known.iter().any(|source| source.id == publisher);
+        !is_known && self.free_connection(&sources).is_some()
+    }
+
+    fn free_connection(&self, sources: &Sources) -> Option<u32> {
+        let is_free = |number: &u32| sources.known.iter().all(|known| known.connection != *number);
+        (0..self.qos.publishers_max).find(is_free)
+    }
+
+    fn too_many_publishers(&self) -> Error {
+        Error::TooMany {
+            topic: Some(self.topic.name.clone()),
+            what: "publishers of one subscriber (publishers_max), those included that are gone and of \
+                   which it has not read or still holds samples",
+            limit: u64::from(self.qos.publishers_max),
+        }
+    }
+
+    /// The publisher now looks at this subscriber: samples from `start` on are its to read.
+    pub fn start(&self, publisher: EndpointId, start: u64) {
+        let mut sources = self.sources();
+        let Some(source) = sources.known.iter().find(|source| source.id == publisher) else {
+            return;
+        };
+        source.start.store(start, Ordering::Relaxed);
+        let source = source.clone();
+        sources.begun.push(source);
+        drop(sources);
+        if self.interrupted_by_matches.load(Ordering::Relaxed) {
+            self.interrupted.store(true, Ordering::Release);
+        }
+        self.look_again();
+    }
+
+    /// The publisher has a further slot segment.
+    pub fn add_segment(
+        &self,
+        publisher: EndpointId,
+        number: u32,
+        slot_bytes: u64,
+        slots: u32,
+        fd: OwnedFd,
+    ) -> Result<(), Error> {
+        self.map_segment(publisher, number, slot_bytes, slots, fd)?;
+        self.look_again();
+        Ok(())
+    }
+
+    /// As [`add_segment`](Self::add_segment), without a word to the reader.
+    pub(crate) fn map_segment(
+        &self,
+        publisher: EndpointId,
+        number: u32,
+        slot_bytes: u64,
+        slots: u32,
+        fd: OwnedFd,
+    ) -> Result<(), Error> {
+        let known = self.sources().known.iter().find(|source| source.id == publisher).cloned();
+        known.map_or(Ok(()), |source| source.add_segment(number, slot_bytes, slots, fd))
+    }
+
+    /// The match with a publisher that has a connection is not to be. The reader has not seen it.
+    pub(crate) fn publisher_never_came(&self, publisher: EndpointId) {
+        self.remove(&mut self.sources(), publisher);
+    }
+
+    /// The publisher has left or died. What it published can still be read.
+    pub fn publisher_gone(&self, publisher: EndpointId) {
+        let sources = self.sources();
+        for source in sources.known.iter().filter(|source| source.id == publisher) {
+            source.gone.store(true, Ordering::Release);
+        }
+        drop(sources);
+        self.look_again();
+    }
+
+    /// Calls `tell` from the taking thread for a publisher that wrote nonsense.
+    pub fn on_corrupt(&self, tell: OnCorrupt) {
+        let _ = self.on_corrupt.set(tell);
+    }
+
+    /// Calls `tell` when the reader and all samples that are held are gone.
+    pub fn on_last_drop(&self, tell: OnLastDrop) {
+        *lock(&self.on_last_drop) = Some(tell);
+    }
+
+    /// How many samples the publisher has published, and how often it has asserted itself.
+    pub fn progress(&self, publisher: EndpointId) -> Option<(u64, u64)> {
+        let sources = self.sources();
+        let source = sources.known.iter().find(|source| source.id == publisher)?;
+        let head = source.head();
+        let asserted = head.asserted.load(Ordering::Relaxed);
+        Some((head.published.load(Ordering::Relaxed), asserted))
+    }
+
+    /// Depth of a publisher, and whether it waits for reliable subscribers.
+    pub(crate) fn offered(&self, publisher: EndpointId) -> Option<(u64, bool)> {
+        let sources = self.sources();
+        let source = sources.known.iter().find(|source| source.id == publisher)?;
+        Some((source.depth, source.reliable))
+    }
+
+    /// Ends the wait that is under way in another thread, or else the next one: it returns false.
+    pub fn interrupt(&self) {
+        self.interrupted.store(true, Ordering::Release);
+        self.look_again();
+    }
+
+    /// Sleeps until the bell has rung since the subscriber fell asleep. False if the time was up.
+    pub(crate) fn sleep(&self, asleep: Asleep) -> bool {
+        wait::sleep(&self.bell().rings, asleep.count, asleep.until_ns)
+    }
+
+    /// The subscriber's thread runs again after [`Reader::fall_asleep`].
+    pub(crate) fn wake_up(&self) {
+        bell::wake_up(&self.head().asleep);
+    }
+
+    /// From now on a wait ends when a publisher comes.
+    pub(crate) fn interrupt_by_matches(&self) {
+        self.interrupted_by_matches.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether somebody has asked for the end of the wait.
+    #[inline(always)]
+    pub(crate) fn is_interrupted(&self) -> bool {
+        self.interrupted.load(Ordering::Acquire) || self.inbox.is_urgent()
+    }
+
+    /// The wait has ended in vain; the next one is another.
+    pub(crate) fn end_interrupt(&self) {
+        if self.is_interrupted() {
+            self.interrupted.store(false, Ordering::Relaxed);
+            self.inbox.set_urgent(false);
+        }
+    }
+
+    pub(crate) fn tell_corrupt(&self, publisher: EndpointId) {
+        if let Some(tell) = self.on_corrupt.get() {
+            tell(publisher);
+        }
+    }
+
+    /// Whether a publisher that is gone and read to the end has been forgotten: nothing of it is held.
+    pub(crate) fn forget(&self, source: &Source) -> bool {
+        let mut sources = self.sources();
+        self.forget_finished(&mut sources);
+        !sources.known.iter().any(|known| known.id == source.id)
+    }
+
+    /// Frees the connections of publishers that are read to the end and of which nothing is held.
+    fn forget_finished(&self, sources: &mut Sources) {
+        // ORDER: acquire pairs with the release in `Reader`: it takes no hold of it any more, and the
+        // holds it took are announced.
+        let finished = sources.known.iter().filter(|known| known.finished.load(Ordering::Acquire));
+        let unheld = finished.filter(|known| !self.holds_some_of(known.connection));
+        for publisher in unheld.map(|known| known.id).collect::<Vec<_>>() {
+            self.remove(sources, publisher);
+        }
+    }
+
+    fn holds_some_of(&self, connection: u32) -> bool {
+        self.holds().iter().any(|word| {
+            let word = word.load(Ordering::Relaxed);
+            word != 0 && word >> 56 == u64::from(connection)
+        })
+    }
+
+    fn remove(&self, sources: &mut Sources, publisher: EndpointId) {
+        for source in sources.known.extract_if(.., |known| known.id == publisher) {
+            self.connection(source.connection).publisher.store(0, Ordering::Relaxed);
+            if let Some(fd) = &self.wake_fd {
+                fd.disconnect(source.connection);
+            }
+        }
+    }
+
+    /// No more reading: reliable publishers need not wait. What is held stays announced.
+    pub(crate) fn finish(&self) {
+        let mut sources = self.sources();
+        sources.finished = true;
+        for source in &sources.known {
+            let reading = &self.connection(source.connection).reading;
+            reading.store(FINISHED, Ordering::Release);
+            wait::wake(wait::low_half(reading));
+        }
+    }
+
+    /// Whether there is something to take, or an event that a wait has to end for: then the next one
+    /// does not. Any thread may ask while another one takes. `see` is shown all publishers, and whether
+    /// there is a sample of each.
+    pub(crate) fn take_news(&self, mut see: impl FnMut(&Arc<Source>, bool)) -> bool {
+        let sources = self.sources();
+        let mut is_news = sources.begun.iter().any(|source| {
+            let start = source.start.load(Ordering::Relaxed);
+            let history = source.history.min(u64::from(self.qos.history));
+            source.has_beyond(start) || history.min(start) > 0
+        });
+        for source in &sources.known {
+            // ORDER: Relaxed: the reader's, of this process; who has taken looks again.
+            let reading = self.connection(source.connection).reading.load(Ordering::Relaxed);
+            let has_more = reading < NOT_BEGUN && source.has_beyond(reading);
+            see(source, has_more);
+            is_news |= has_more;
+        }
+        if self.inbox.is_urgent() {
+            self.inbox.set_urgent(false);
+            is_news = true;
+        }
+        is_news
+    }
+
+    /// The number of its next sleep.
+    pub(crate) fn next_sleep(&self) -> u64 {
+        // ORDER: Relaxed: only that no two are the same.
+        self.sleeps.fetch_add(1, Ordering::Relaxed) + 1
+    }
+
+    /// The node whose wait sets it can be in, and its bit there.
+    pub(crate) fn number(&self) -> &Arc<Number> {
+        &self.number
+    }
+
+    /// The wait set it is in.
+    pub(crate) fn set(&self) -> Option<u32> {
+        // ORDER: Relaxed: who enters or leaves a set has it looked at afterwards.
+        self.set.load(Ordering::Relaxed).checked_sub(1)
+    }
+
+    /// Enters a wait set; false if it is in another one.
+    pub(crate) fn enter(&self, set: u32) -> bool {
+        let entered = self.set.compare_exchange(0, set + 1, Ordering::Relaxed, Ordering::Relaxed);
+        entered.is_ok()
+    }
+
+    /// Leaves a wait set.
+    pub(crate) fn leave(&self, set: u32) {
+        let left = self.set.compare_exchange(set + 1, 0, Ordering::Relaxed, Ordering::Relaxed);
+        let asleep = self.head().asleep.load(Ordering::Relaxed);
+        if left.is_ok() && Sleep(asleep).set() == Some(set as usize) {
+            // Unless its reader has fallen asleep meanwhile.
+            let (order, head) = (Ordering::Relaxed, self.head());
+            let _ = head.asleep.compare_exchange(asleep, 0, order, order);
+        }
+    }
+
+    /// Leaves the wait set it is in, if any: it is to be waited for in another way.
+    pub(crate) fn leave_set(&self) {
+        if let Some(set) = self.set() {
+            self.leave(set);
+            self.number.tell(set as usize);
+        }
+    }
+
+    /// Says that its set is to be woken when something comes.
+    pub(crate) fn arm(&self, set: u32) {
+        let sleep = Sleep::new(self.next_sleep(), Some(set));
+        let asleep = &self.head().asleep;
+        let mut seen = asleep.load(Ordering::Relaxed);
+        // Unless its reader sleeps by itself: that one tells the set when it has woken.
+        while seen == 0 || Sleep(seen).set().is_some() {
+            // ORDER: Relaxed: the set's fence comes after it, for all that it arms at once.
+            let (was, order) = (seen, Ordering::Relaxed);
+            match asleep.compare_exchange_weak(was, sleep.0, order, order) {
+                Ok(_) => return,
+                Err(now) => seen = now,
+            }
+        }
+    }
+
+    /// Has its wait set look at it, if it is in one.
+    pub(crate) fn tell_set(&self) {
+        if let Some(set) = self.set() {
+            self.number.tell(set as usize);
+        }
+    }
+
+    pub(crate) fn sources(&self) -> MutexGuard<'_, Sources> {
+        lock(&self.sources)
+    }
+
+    pub(crate) fn head(&self) -> &SubscriptionHead {
+        // SAFETY: atomics and padding in our own mapping.
+        unsafe { self.segment.at(0) }
+    }
+
+    pub(crate) fn bell(&self) -> &Bell {
+        // SAFETY: as above.
+        unsafe { self.bell.at(0) }
+    }
+
+    pub(crate) fn holds(&self) -> &[AtomicU64] {
+        // SAFETY: as above; the segment was made for so many.
+        unsafe { self.segment.array(SUBSCRIPTION_HEAD_BYTES, u64::from(self.qos.held_max)) }
+    }
+
+    pub(crate) fn connection(&self, number: u32) -> &Connection {
+        assert!(number < self.qos.publishers_max);
+        let offset = connections_offset(u64::from(self.qos.held_max))
+            + u64::from(number) * size_of::<Connection>() as u64;
+        // SAFETY: as above.
+        unsafe { self.segment.at(offset) }
+    }
+
+    pub(crate) fn is_forked(&self) -> bool {
+        fork::is_forked(self.fork)
+    }
+
+    /// Makes the reader look at its publishers, and wakes it if it sleeps.
+    pub(crate) fn look_again(&self) {
+        self.changed.store(true, Ordering::Release);
+        // ORDER: pairs with the fence in `fall_asleep`.
+        std::sync::atomic::fence(Ordering::SeqCst);
+        // Also if a publisher has rung before: it may have died before waking.
+        wait::ring(&self.bell().rings);
+        if let Some(fd) = &self.wake_fd {
+            fd.wake();
+        }
+        self.tell_set();
+    }
+}
+
+impl Drop for SubscriptionShared {
+    fn drop(&mut self) {
+        if self.is_forked() {
+            return;
+        }
+        let tell = self.on_last_drop.get_mut().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(tell) = tell {
+            tell();
+        }
+    }
+}

@@ -1,0 +1,479 @@
+//! Publishing: P1 to P8 of `docs/shared-memory.md` section 4, and the reclaiming of section 5.
+
+mod callbacks;
+mod room;
+
+use std::ptr::NonNull;
+use std::sync::Arc;
+use std::sync::atomic::{Ordering, fence};
+
+use crate::data_plane::arena::{Arena, Slot};
+use crate::data_plane::layout::{Cell, INLINE_BYTES_MAX};
+use crate::data_plane::publication::{PublicationShared, SlotSegment};
+use crate::data_plane::reclaim::Protected;
+use crate::data_plane::remote_subscriber::RemoteSubscriber;
+use crate::data_plane::ring::{self, Inline};
+use crate::dispatch::callback::Concurrent;
+use crate::dispatch::dispatcher::Dispatcher;
+use crate::error::Error;
+use crate::limits::SEGMENTS_MAX;
+use crate::os::fork;
+use crate::os::segment::{Segment, Writers};
+use crate::topic::{EndpointId, PublisherQos, Topic};
+
+/// Memory for one sample: the caller's until it is published or discarded.
+#[derive(Debug)]
+pub struct RawLoan {
+    length: u64,
+    memory: Memory,
+}
+
+#[derive(Debug)]
+enum Memory {
+    /// A payload that will be copied into the ring.
+    Private(Private),
+    Slot(Slot),
+}
+
+// SAFETY: a loan is exclusive memory; the slot's pointer is valid in every thread.
+unsafe impl Send for RawLoan {}
+
+/// Memory for a payload of up to 104 B. Not a `Box`: who moves one says that no pointer into it is
+/// used any more, and loans are moved while the user has one.
+#[derive(Debug)]
+struct Private(NonNull<Inline>);
+
+impl Private {
+    fn new() -> Private {
+        Private(NonNull::from(Box::leak(Box::new(Inline::ZERO))))
+    }
+
+    #[inline(always)]
+    fn bytes(&self, length: u64) -> &[u8] {
+        // SAFETY: it is this object's alone until it is dropped.
+        unsafe { self.0.as_ref() }.bytes(length as usize)
+    }
+
+    #[inline(always)]
+    fn bytes_mut(&mut self, length: u64) -> &mut [u8] {
+        // SAFETY: as above.
+        unsafe { self.0.as_mut() }.bytes_mut(length as usize)
+    }
+}
+
+impl Drop for Private {
+    fn drop(&mut self) {
+        // SAFETY: it comes from a box, and only from `new`.
+        drop(unsafe { Box::from_raw(self.0.as_ptr()) });
+    }
+}
+
+impl RawLoan {
+    /// Bytes of the payload.
+    pub fn length(&self) -> u64 {
+        self.length
+    }
+
+    /// The payload. Aligned to 64 bytes. Zeros, or what an earlier sample of this publisher left.
+    ///
+    /// # Safety
+    /// The loan's [`Writer`] must still exist.
+    #[inline]
+    pub unsafe fn bytes_mut(&mut self) -> &mut [u8] {
+        match &mut self.memory {
+            Memory::Private(private) => private.bytes_mut(self.length),
+            // SAFETY: the slot is at least `length` long and this loan's alone: it left the free
+            // list, and its segment is mapped as long as the writer lives.
+            Memory::Slot(slot) => unsafe {
+                std::slice::from_raw_parts_mut(slot.pointer, self.length as usize)
+            },
+        }
+    }
+}
+
+/// Of a sample that has been published, for callbacks of this process.
+#[derive(Clone, Copy)]
+enum Payload<'a> {
+    Inline(&'a [u8]),
+    Slot { length: u64, place: u64 },
+}
+
+/// What a publish did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Published {
+    /// The sample's sequence: how many its publisher published before.
+    pub sequence: u64,
+    /// Reliable subscribers that were late and that it did not wait for: they may lose this sample.
+    /// The publisher's events name them.
+    pub passed_over: u32,
+}
+
+/// Counts of a publisher's slots.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SlotCounts {
+    /// In all.
+    pub total: usize,
+    /// Free now.
+    pub free: usize,
+    /// Bytes of their segments.
+    pub bytes: u64,
+}
+
+/// The publishing side. Used by one thread at a time.
+pub struct Writer {
+    shared: Arc<PublicationShared>,
+    /// First those that are rung for, then the callbacks of this process: those of the dispatcher, and
+    /// from `exclusive` on those of `concurrent`.
+    views: Vec<Arc<RemoteSubscriber>>,
+    rung: usize,
+    exclusive: usize,
+    concurrent: Vec<Arc<Concurrent>>,
+    /// Where the callbacks of this process are; none without a node.
+    dispatcher: Option<Arc<Dispatcher>>,
+    /// Sequence of the next sample, and its cell.
+    next: u64,
+    at: usize,
+    arena: Arena,
+    cells: u64,
+    /// Samples in slots that were not free when last looked at, with their sequences.
+    out: Vec<(u64, Slot)>,
+    slot_segments: Vec<Segment>,
+    protected: Protected,
+    least_reading: u64,
+    /// Reliable subscribers that are passed over.
+    late: u32,
+    loans: u32,
+    /// Memory of loans that are not out.
+    private: Vec<Private>,
+    cpu: u64,
+    fork: u32,
+}
+
+// SAFETY: the pointers in the slots lead into segments that the writer owns; private memory is
+// exclusive.
+unsafe impl Send for Writer {}
+
+impl Writer {
+    /// A publisher of `topic` without subscribers.
+    pub fn create(
+        id: EndpointId,
+        topic: &Topic,
+        qos: PublisherQos,
+    ) -> Result<(Writer, Arc<PublicationShared>), Error> {
+        let shared = PublicationShared::create(id, topic, qos)?;
+        let writer = Writer {
+            shared: shared.clone(),
+            views: Vec::new(),
+            rung: 0,
+            exclusive: 0,
+            concurrent: Vec::new(),
+            dispatcher: None,
+            next: 0,
+            at: 0,
+            arena: Arena::default(),
+            cells: u64::from(qos.depth) + 1,
+            out: Vec::new(),
+            slot_segments: Vec::new(),
+            protected: Protected::with_capacity(0),
+            least_reading: 0,
+            late: 0,
+            loans: 0,
+            private: Vec::new(),
+            cpu: u64::MAX,
+            fork: fork::mark(),
+        };
+        Ok((writer, shared))
+    }
+
+    /// From now on runs the callbacks of subscribers that are on the same dispatcher.
+    pub(crate) fn enter_on(&mut self, dispatcher: Arc<Dispatcher>) {
+        dispatcher.add_publisher(&self.shared);
+        self.dispatcher = Some(dispatcher);
+    }
+
+    /// What the node shares with it.
+    pub fn shared(&self) -> &Arc<PublicationShared> {
+        &self.shared
+    }
+
+    /// Memory for a payload of `length` bytes; of up to 104 H, any number at once.
+    #[inline]
+    pub fn loan(&mut self, length: u64) -> Result<RawLoan, Error> {
+        self.check_payload(length)?;
+        if length <= INLINE_BYTES_MAX as u64 {
+            let private = self.private.pop().unwrap_or_else(Private::new);
+            return Ok(RawLoan { length, memory: Memory::Private(private) });
+        }
+        if self.loans >= self.shared.qos().loans_max {
+            return Err(Error::TooManyLoans { topic: self.topic_name(), loans: self.loans });
+        }
+        let slot = self.slot(length)?;
+        self.loans += 1;
+        Ok(RawLoan { length, memory: Memory::Slot(slot) })
+    }
+
+    /// Makes memory for `count` payloads of `bytes` bytes, so that so many loans that are out, or samples
+    /// that are still read, grow none. Those of up to 104 B need none.
+    ///
+    /// # Errors
+    /// As [`loan`](Self::loan); what has been made by then stays.
+    pub fn reserve(&mut self, count: u32, bytes: u64) -> Result<(), Error> {
+        self.check_payload(bytes)?;
+        if bytes <= INLINE_BYTES_MAX as u64 {
+            return Ok(());
+        }
+        let mut slots = Vec::with_capacity(count as usize);
+        let made = (0..count).try_for_each(|_| self.slot(bytes).map(|slot| slots.push(slot)));
+        slots.into_iter().rev().for_each(|slot| self.arena.give_back(slot));
+        made
+    }
+
+    /// Publishes a loan of this writer.
+    ///
+    /// # Errors
+    /// The time limit of a publisher that is not to pass over; the loan is then discarded.
+    #[inline]
+    pub fn publish(&mut self, loan: RawLoan) -> Result<Published, Error> {
+        if let Err(error) = self.make_room() {
+            self.discard(loan);
+            return Err(error);
+        }
+        match loan.memory {
+            Memory::Private(private) => {
+                let published = self.publish_inline(private.bytes(loan.length));
+                self.private.push(private);
+                Ok(published)
+            }
+            Memory::Slot(slot) => {
+                self.loans -= 1;
+                Ok(self.publish_slot(loan.length, slot))
+            }
+        }
+    }
+
+    /// Publishes a copy of `payload`.
+    #[inline]
+    pub fn publish_copy(&mut self, payload: &[u8]) -> Result<Published, Error> {
+        if payload.len() > INLINE_BYTES_MAX {
+            let mut loan = self.loan(payload.len() as u64)?;
+            // SAFETY: `self` is the loan's writer.
+            unsafe { loan.bytes_mut() }.copy_from_slice(payload);
+            return self.publish(loan);
+        }
+        self.check_payload(payload.len() as u64)?;
+        self.make_room()?;
+        Ok(self.publish_inline(payload))
+    }
+
+    /// Gives a loan of this writer back unpublished.
+    pub fn discard(&mut self, loan: RawLoan) {
+        match loan.memory {
+            Memory::Private(private) => self.private.push(private),
+            Memory::Slot(slot) => {
+                self.loans -= 1;
+                if !fork::is_forked(self.fork) {
+                    self.arena.give_back(slot);
+                }
+            }
+        }
+    }
+
+    /// Tells subscribers with a liveliness limit that the publisher lives.
+    pub fn assert_liveliness(&mut self) -> Result<(), Error> {
+        if fork::is_forked(self.fork) {
+            return Err(Error::Forked);
+        }
+        let asserted = &self.shared.head().asserted;
+        asserted.store(asserted.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// The state of its slots, after looking which are free.
+    pub fn slot_counts(&mut self) -> SlotCounts {
+        self.reclaim();
+        SlotCounts { total: self.arena.slots(), free: self.arena.free(), bytes: self.arena.bytes() }
+    }
+
+    #[inline(always)]
+    fn publish_inline(&mut self, payload: &[u8]) -> Published {
+        let cell = self.begin();
+        ring::write_inline(cell, payload);
+        ring::finish(cell, &self.shared.head().published, self.next);
+        self.finish(Payload::Inline(payload))
+    }
+
+    #[inline(always)]
+    fn publish_slot(&mut self, length: u64, slot: Slot) -> Published {
+        let cell = self.begin();
+        ring::write_place(cell, length, slot.place());
+        ring::finish(cell, &self.shared.head().published, self.next);
+        self.out.push((self.next, slot));
+        let published = self.finish(Payload::Slot { length, place: slot.place() });
+        if self.arena.is_used_up(&slot) {
+            // For the next loan, while this sample is under way.
+            self.reclaim();
+        }
+        published
+    }
+
+    /// P2 and P3.
+    #[inline(always)]
+    fn begin(&mut self) -> &'static Cell {
+        let cell = &self.shared.cells()[self.at];
+        ring::begin(cell);
+        // SAFETY: the cell lives as long as `self.shared`, which outlives the callers; the lifetime
+        // is cut loose from `self` only so that they can read its other fields.
+        unsafe { &*std::ptr::from_ref(cell) }
+    }
+
+    /// P7 and P8.
+    #[inline(always)]
+    fn finish(&mut self, payload: Payload<'_>) -> Published {
+        let sequence = self.next;
+        let passed_over = self.late;
+        self.next += 1;
+        self.at = if self.at + 1 == self.cells as usize { 0 } else { self.at + 1 };
+        if self.rung == self.views.len() {
+            // ORDER: pairs with the fence in `bell::fall_asleep` and with the one in `attach`.
+            fence(Ordering::SeqCst);
+            // ORDER: Relaxed after the fence; `refresh` acquires by taking the lock.
+            if self.shared.changed.load(Ordering::Relaxed) {
+                self.refresh();
+            }
+        }
+        if self.rung == self.views.len() {
+            self.views.iter().for_each(|view| view.ring());
+        } else {
+            self.call_back(sequence, payload);
+        }
+        self.note_cpu();
+        Published { sequence, passed_over }
+    }
+
+    /// For subscribers that should not spin while we need their core.
+    #[inline(always)]
+    fn note_cpu(&mut self) {
+        let cpu = crate::waiting::wait::cpu();
+        if cpu != self.cpu {
+            self.cpu = cpu;
+            self.shared.head().cpu.store(cpu, Ordering::Relaxed);
+        }
+    }
+
+    #[inline(always)]
+    fn check_payload(&self, length: u64) -> Result<(), Error> {
+        if fork::is_forked(self.fork) {
+            return Err(Error::Forked);
+        }
+        if length > self.shared.qos().payload_bytes_max {
+            let limit = self.shared.qos().payload_bytes_max;
+            let topic = self.topic_name();
+            return Err(Error::PayloadTooLarge { topic, bytes: length, limit });
+        }
+        Ok(())
+    }
+
+    #[inline]
+    fn slot(&mut self, length: u64) -> Result<Slot, Error> {
+        if let Some(slot) = self.arena.take(length) {
+            return Ok(slot);
+        }
+        self.reclaim();
+        match self.arena.take(length) {
+            Some(slot) => Ok(slot),
+            None => self.grow(length),
+        }
+    }
+
+    #[cold]
+    fn grow(&mut self, length: u64) -> Result<Slot, Error> {
+        let growth = self.arena.growth(length);
+        let wanted = self.arena.bytes() + growth.bytes();
+        if wanted > self.shared.qos().memory_max {
+            let out = self.arena.slots() - self.arena.free();
+            let (topic, limit) = (self.topic_name(), self.shared.qos().memory_max);
+            return Err(Error::MemoryLimit { topic, wanted, limit, out });
+        }
+        if growth.segment >= SEGMENTS_MAX {
+            let (topic, limit) = (Some(self.topic_name()), u64::from(SEGMENTS_MAX));
+            return Err(Error::TooMany { topic, what: "slot segments of one publisher", limit });
+        }
+        let (segment, fd) = Segment::create("myelin-slots", growth.bytes(), Writers::Owner)?;
+        self.arena.add(growth, segment.pointer());
+        self.slot_segments.push(segment);
+        self.out.reserve(self.arena.slots() - self.out.len());
+        let (number, slot_bytes, slots) = (growth.segment, growth.slot_bytes, growth.slots);
+        let made = SlotSegment { number, slot_bytes, slots, fd: Arc::new(fd) };
+        self.shared.grown(made);
+        Ok(self.arena.take(length).expect("the arena has just grown"))
+    }
+
+    /// R1 to R3.
+    fn reclaim(&mut self) {
+        // ORDER: R1, pairs with the subscriber's fence T1 and with the one in `attach`.
+        fence(Ordering::SeqCst);
+        if self.shared.changed.load(Ordering::Relaxed) {
+            self.refresh();
+        }
+        self.protected.collect(self.views.iter().map(|view| view.announced()));
+        let kept_from = self.next.saturating_sub(u64::from(self.shared.qos().history));
+        let Writer { out, arena, protected, next, cells, .. } = self;
+        out.retain(|(sequence, slot)| {
+            let overwritten = sequence + *cells < *next;
+            let free = protected.is_free(*sequence, overwritten, *sequence >= kept_from);
+            if free {
+                arena.give_back(*slot);
+            }
+            !free
+        });
+    }
+
+    #[cold]
+    fn refresh(&mut self) {
+        // ORDER: Relaxed: cleared before the lists are read under their locks; a change after that
+        // sets it again.
+        self.shared.changed.store(false, Ordering::Relaxed);
+        fence(Ordering::SeqCst);
+        self.views = self.shared.views();
+        self.sort_views();
+        let words = self.views.iter().map(|view| view.announcements()).sum();
+        self.protected.reserve(words);
+        self.least_reading = 0;
+        self.count_late();
+    }
+
+    #[cold]
+    fn topic_name(&self) -> String {
+        self.shared.topic().name.clone()
+    }
+}
+
+impl std::fmt::Debug for Writer {
+    fn fmt(&self, to: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        to.debug_struct("Writer").field("topic", self.shared.topic()).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A loan of up to 104 H, as `Writer::loan` makes it. Under Miri: `scripts/sanitize`.
+    fn private(length: u64) -> RawLoan {
+        RawLoan { length, memory: Memory::Private(Private::new()) }
+    }
+
+    /// What `myelin::Loan` does: it asks for the pointer once, and moves the loan afterwards.
+    #[test]
+    fn the_pointer_into_a_loan_is_valid_after_the_loan_has_been_moved() {
+        let mut raw = private(100);
+        // SAFETY: no writer is concerned with private memory.
+        let pointer = unsafe { raw.bytes_mut() }.as_mut_ptr();
+        let moved = std::mem::ManuallyDrop::new(raw);
+        // SAFETY: the loan's own bytes.
+        unsafe { pointer.write_bytes(7, 100) };
+        let mut again = std::hint::black_box(std::mem::ManuallyDrop::into_inner(moved));
+        // SAFETY: as above.
+        assert_eq!(unsafe { again.bytes_mut() }, [7; 100]);
+    }
+}

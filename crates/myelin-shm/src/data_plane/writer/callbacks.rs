@@ -1,0 +1,75 @@
+//! Running the callbacks of this process inside the publish.
+
+use std::sync::Arc;
+
+use super::{Payload as Published, Writer};
+use crate::data_plane::remote_subscriber::RemoteSubscriber;
+use crate::data_plane::taken::Taken;
+use crate::dispatch::callback::{Fresh, Handed, Handler, Payload};
+use crate::dispatch::dispatcher;
+use crate::dispatch::handlers::{self, Entered};
+use crate::topic::EndpointId;
+
+impl Writer {
+    /// P7 and P8 with callbacks in this process: they are called, all others are rung for.
+    #[inline(never)]
+    pub(super) fn call_back(&mut self, sequence: u64, published: Published<'_>) {
+        let lent;
+        let payload = match published {
+            Published::Slot { length, place } => Payload::Slot { length, place },
+            Published::Inline(bytes) => {
+                lent = Taken::lent(self.shared.id(), sequence, bytes);
+                Payload::Inline(&lent)
+            }
+        };
+        loop {
+            let has_exclusive = self.rung < self.exclusive;
+            let dispatcher = self.dispatcher.as_ref().filter(|_| has_exclusive);
+            let entries = dispatcher.map(|dispatcher| dispatcher.entries());
+            let wake = |has_entered: bool| {
+                let rung = if has_entered { self.rung } else { self.exclusive };
+                self.views[..rung].iter().for_each(|view| view.ring());
+            };
+            let run = |entered: &mut Entered<'_, Handler>| {
+                let fresh = Fresh { publisher: self.shared.id(), sequence };
+                dispatcher::run(entered, &fresh, payload, |subscriber| self.ring(subscriber));
+            };
+            if handlers::publish(entries, &self.shared.changed, wake, run) {
+                break;
+            }
+            self.refresh();
+        }
+        for callback in &self.concurrent {
+            if let Handed::Deferred = callback.run() {
+                self.ring(callback.id());
+            }
+        }
+    }
+
+    fn ring(&self, subscriber: EndpointId) {
+        let its = self.views.iter().filter(|view| view.id() == subscriber);
+        its.for_each(|view| view.ring());
+    }
+
+    /// Finds out which subscribers are callbacks of this process.
+    pub(super) fn sort_views(&mut self) {
+        let pid = std::process::id();
+        let callers = self.dispatcher.as_ref().map(|dispatcher| dispatcher.callers());
+        let mut concurrent =
+            self.dispatcher.as_ref().map_or_else(Vec::new, |dispatcher| dispatcher.concurrent());
+        let kind = |view: &Arc<RemoteSubscriber>| {
+            let is_exclusive = callers.as_ref().is_some_and(|all| all.contains(&view.id()));
+            let is_concurrent = || concurrent.iter().any(|callback| callback.id() == view.id());
+            match view.pid() == pid {
+                true if is_exclusive => 1,
+                true if is_concurrent() => 2,
+                _ => 0,
+            }
+        };
+        self.views.sort_by_key(kind);
+        self.rung = self.views.partition_point(|view| kind(view) < 1);
+        self.exclusive = self.views.partition_point(|view| kind(view) < 2);
+        concurrent.retain(|callback| self.views.iter().any(|view| view.id() == callback.id()));
+        self.concurrent = concurrent;
+    }
+}

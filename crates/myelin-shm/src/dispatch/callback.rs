@@ -1,0 +1,236 @@
+//! A function that is called with every sample of a subscriber: inside the publish of a publisher of
+//! this process, otherwise in a thread of its own. Who runs it when: see `dispatcher`.
+
+mod concurrent;
+mod handler;
+mod thread;
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+pub(crate) use concurrent::Concurrent;
+pub(crate) use handler::{Fresh, Handed, Handler, Payload};
+use thread::CallbackThread;
+
+use crate::data_plane::subscription::{Reader, SubscriptionShared, Taken};
+use crate::dispatch::dispatcher;
+use crate::endpoint::{Observer, Subscriber};
+use crate::error::Error;
+use crate::sync::lock;
+use crate::waiting::wait::Wait;
+
+/// A function of samples, and which payloads are for it.
+pub struct Function {
+    /// Called with every sample that fits, never twice at once.
+    pub call: Box<dyn FnMut(&Taken) + Send>,
+    /// A publisher that sends one that does not fit is disconnected.
+    pub lengths: Lengths,
+    /// What a payload is to be aligned to: a power of two up to 64.
+    pub align: usize,
+}
+
+/// How many bytes a payload may have.
+#[derive(Clone, Copy)]
+pub enum Lengths {
+    /// So many.
+    Exactly(usize),
+    /// Those for which the function is true.
+    Such(fn(usize) -> bool),
+}
+
+impl Lengths {
+    #[inline(always)]
+    fn fit(self, bytes: usize) -> bool {
+        match self {
+            Lengths::Exactly(expected) => bytes == expected,
+            Lengths::Such(fits) => fits(bytes),
+        }
+    }
+}
+
+/// The handle of a function that is being called. Dropping it ends the calls: it waits for the one
+/// that is under way, unless it is dropped by a callback. Any thread may use it.
+pub struct Callback {
+    shared: Arc<Shared>,
+    subscription: Arc<SubscriptionShared>,
+    observer: Observer,
+    thread: Option<JoinHandle<()>>,
+}
+
+/// What a callback's runners tell its handle.
+#[derive(Default)]
+pub(crate) struct Shared {
+    stopping: AtomicBool,
+    calls: AtomicU64,
+    panics: AtomicU64,
+    lost: AtomicU64,
+    error: Mutex<Option<Error>>,
+    stopped: Condvar,
+}
+
+impl Callback {
+    /// From now on calls `function` with every sample of `subscriber`. Its thread waits for other
+    /// processes' samples as `wait` says.
+    ///
+    /// # Errors
+    /// [`Error::System`] if there can be no further thread.
+    pub fn start(
+        subscriber: Subscriber,
+        wait: Wait,
+        function: Function,
+    ) -> Result<Callback, Error> {
+        let shared = Arc::new(Shared::default());
+        let subscription = subscriber.reader.shared().clone();
+        subscription.leave_set();
+        subscription.interrupt_by_matches();
+        let observer = Observer::clone(&subscriber);
+        let dispatcher = observer.node().dispatcher(subscription.topic());
+        let handler = Handler::new(subscriber, function, shared.clone());
+        let mut thread = CallbackThread::new(&dispatcher, &subscription, &shared, wait);
+        // So that the very next publish here runs it. If the dispatcher is taken, the thread enters it
+        // later: one callback may register another.
+        let begin = thread.begin(handler);
+        let has_joined = thread.has_joined();
+        let thread = spawn(move || thread.attend(begin)).inspect_err(|_| {
+            if has_joined {
+                dispatcher.leave(observer.id());
+            }
+        })?;
+        Ok(Callback { shared, subscription, observer, thread: Some(thread) })
+    }
+
+    /// As [`start`](Self::start), with a function that may run several times at once: every publisher
+    /// of this process runs it in its own thread. The callback's thread, for other processes'
+    /// samples, sleeps in the kernel.
+    ///
+    /// # Errors
+    /// As [`start`](Self::start).
+    pub fn start_concurrent(
+        subscriber: Subscriber,
+        call: Box<dyn Fn(&Taken) + Send + Sync>,
+        lengths: Lengths,
+    ) -> Result<Callback, Error> {
+        let shared = Arc::new(Shared::default());
+        let subscription = subscriber.reader.shared().clone();
+        subscription.leave_set();
+        let observer = Observer::clone(&subscriber);
+        let dispatcher = observer.node().dispatcher(subscription.topic());
+        let concurrent = Concurrent::new(subscriber, call, lengths, shared.clone());
+        dispatcher.add_concurrent(&concurrent);
+        let its = (dispatcher.clone(), subscription.clone());
+        let thread = spawn(move || concurrent.attend(&its.0, &its.1))
+            .inspect_err(|_| dispatcher.remove_concurrent(observer.id()))?;
+        Ok(Callback { shared, subscription, observer, thread: Some(thread) })
+    }
+
+    /// Calls that have returned or panicked so far.
+    pub fn calls(&self) -> u64 {
+        self.shared.calls.load(Ordering::Acquire)
+    }
+
+    /// Calls that have panicked so far.
+    pub fn panics(&self) -> u64 {
+        self.shared.panics.load(Ordering::Acquire)
+    }
+
+    /// Samples lost so far, counted when the next one is taken.
+    pub fn lost(&self) -> u64 {
+        self.shared.lost.load(Ordering::Acquire)
+    }
+
+    /// The latest error of taking, once; the calls go on after it.
+    pub fn error(&self) -> Option<Error> {
+        // In a child of `fork` the lock may be held for ever.
+        let is_ours = !self.subscription.is_forked();
+        is_ours.then(|| self.shared.error().take()).flatten()
+    }
+
+    /// The subscriber's matches.
+    pub fn observer(&self) -> &Observer {
+        &self.observer
+    }
+}
+
+fn spawn(run: impl FnOnce() + Send + 'static) -> Result<JoinHandle<()>, Error> {
+    let thread = std::thread::Builder::new().name("myelin-callback".to_string());
+    thread.spawn(run).map_err(|error| Error::system("starting a callback's thread", error))
+}
+
+impl Drop for Callback {
+    fn drop(&mut self) {
+        let Some(thread) = self.thread.take() else { return };
+        if self.subscription.is_forked() {
+            std::mem::forget(thread); // there is no such thread here
+            return;
+        }
+        self.shared.stop();
+        self.subscription.interrupt();
+        let is_callback =
+            thread.thread().id() == std::thread::current().id() || dispatcher::is_inside();
+        if !is_callback {
+            let _ = thread.join(); // a panic of the function's own `Drop` ends here
+        }
+    }
+}
+
+impl std::fmt::Debug for Callback {
+    fn fmt(&self, to: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        to.debug_struct("Callback")
+            .field("calls", &self.calls())
+            .field("panics", &self.panics())
+            .finish_non_exhaustive()
+    }
+}
+
+impl Shared {
+    fn stop(&self) {
+        // Under the lock, so that `note` either sees it or is woken.
+        let error = self.error();
+        // ORDER: SeqCst: followed by the bell's fence, see `CallbackThread::put_down`.
+        self.stopping.store(true, Ordering::SeqCst);
+        drop(error);
+        self.stopped.notify_all();
+    }
+
+    #[inline(always)]
+    fn is_stopping(&self) -> bool {
+        self.stopping.load(Ordering::Acquire)
+    }
+
+    /// The next sample, if there is one. A publisher of one that does not fit is disconnected.
+    fn take(&self, reader: &mut Reader, lengths: Lengths) -> Result<Option<Taken>, Error> {
+        let Some(taken) = reader.take()? else { return Ok(None) };
+        self.lost.store(reader.lost(), Ordering::Release);
+        if !lengths.fit(taken.bytes().len()) {
+            reader.reject(taken.publisher);
+            return Err(Error::PeerCorrupt { what: "a sample's length does not fit its type" });
+        }
+        Ok(Some(taken))
+    }
+
+    /// Keeps the error for the user.
+    fn keep(&self, error: Error) {
+        *self.error() = Some(error);
+    }
+
+    /// Keeps the error for the user, and pauses: it is likely to come again at once.
+    fn note(&self, error: Error) {
+        let mut kept = self.error();
+        *kept = Some(error);
+        if !self.is_stopping() {
+            let waited = self.stopped.wait_timeout(kept, PAUSE);
+            drop(waited.unwrap_or_else(PoisonError::into_inner));
+        }
+    }
+
+    fn error(&self) -> MutexGuard<'_, Option<Error>> {
+        lock(&self.error)
+    }
+}
+
+/// As many samples a publish delivers in the stead of a callback's thread that has fallen behind.
+const CATCH_UP_MAX: u32 = 64;
+/// How long the thread pauses after an error.
+const PAUSE: Duration = Duration::from_millis(1);

@@ -1,0 +1,125 @@
+//! A callback that publishers may run several times at once.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+
+use super::{CATCH_UP_MAX, Handed, Lengths, Shared};
+use crate::data_plane::subscription::{SubscriptionShared, Taken};
+use crate::dispatch::dispatcher::{Dispatcher, Inside};
+use crate::endpoint::Subscriber;
+use crate::error::Error;
+use crate::sync::lock;
+use crate::topic::EndpointId;
+
+/// The function with its subscriber. Whoever has published takes under the lock, and calls without.
+pub(crate) struct Concurrent {
+    id: EndpointId,
+    call: Box<dyn Fn(&Taken) + Send + Sync>,
+    lengths: Lengths,
+    shared: Arc<Shared>,
+    taking: Mutex<Taking>,
+    ended: Condvar,
+}
+
+struct Taking {
+    /// `None` when the calls have ended.
+    subscriber: Option<Subscriber>,
+    /// Calls under way.
+    calls: u32,
+}
+
+impl Concurrent {
+    pub(super) fn new(
+        subscriber: Subscriber,
+        call: Box<dyn Fn(&Taken) + Send + Sync>,
+        lengths: Lengths,
+        shared: Arc<Shared>,
+    ) -> Arc<Concurrent> {
+        let id = subscriber.id();
+        let taking = Mutex::new(Taking { subscriber: Some(subscriber), calls: 0 });
+        Arc::new(Concurrent { id, call, lengths, shared, taking, ended: Condvar::new() })
+    }
+
+    /// The subscriber's id.
+    pub(crate) fn id(&self) -> EndpointId {
+        self.id
+    }
+
+    /// Calls the function with what there is, in this thread; with a limited number of samples,
+    /// for they may be other publishers'.
+    pub(crate) fn run(&self) -> Handed {
+        let _inside = Inside::new();
+        for _ in 0..CATCH_UP_MAX {
+            match self.take() {
+                Ok(Some(taken)) => self.call(taken),
+                Ok(None) => return Handed::Done,
+                Err(error) => {
+                    self.shared.keep(error);
+                    return Handed::Deferred; // the thread can pause
+                }
+            }
+        }
+        Handed::Deferred
+    }
+
+    /// Its thread: for other processes' samples, and for what could not be taken.
+    pub(super) fn attend(&self, dispatcher: &Dispatcher, subscription: &SubscriptionShared) {
+        while !self.shared.is_stopping() {
+            if let Err(error) = self.deliver() {
+                self.shared.note(error);
+                continue;
+            }
+            // ORDER: its fence pairs with the publisher's: one that leaves something sees us asleep,
+            // or we see what it has left.
+            let asleep = match &mut self.taking().subscriber {
+                Some(subscriber) => subscriber.reader.fall_asleep(),
+                None => break,
+            };
+            if let Some(asleep) = asleep.filter(|_| !self.shared.is_stopping()) {
+                subscription.sleep(asleep);
+            }
+            subscription.wake_up();
+        }
+        dispatcher.remove_concurrent(self.id);
+        let ended = self.ended.wait_while(self.taking(), |taking| taking.calls > 0);
+        // Publishers let go of this object at their next publish; the match ends now.
+        let subscriber = ended.unwrap_or_else(PoisonError::into_inner).subscriber.take();
+        drop(subscriber);
+    }
+
+    fn deliver(&self) -> Result<(), Error> {
+        while let Some(taken) = self.take()? {
+            self.call(taken);
+        }
+        Ok(())
+    }
+
+    fn call(&self, taken: Taken) {
+        let called = catch_unwind(AssertUnwindSafe(|| (self.call)(&taken)));
+        self.shared.calls.fetch_add(1, Ordering::Release);
+        self.shared.panics.fetch_add(u64::from(called.is_err()), Ordering::Release);
+        drop(taken);
+        self.taking().calls -= 1;
+        if self.shared.is_stopping() {
+            self.ended.notify_all();
+        }
+    }
+
+    /// The next sample; the call counts as under way.
+    fn take(&self) -> Result<Option<Taken>, Error> {
+        let mut taking = self.taking();
+        // Under the lock: once the thread has seen no call under way, there will be none.
+        if self.shared.is_stopping() {
+            return Ok(None);
+        }
+        let Some(Subscriber { reader, .. }) = &mut taking.subscriber else { return Ok(None) };
+        let taken = self.shared.take(reader, self.lengths)?;
+        taking.calls += u32::from(taken.is_some());
+        Ok(taken)
+    }
+
+    fn taking(&self) -> MutexGuard<'_, Taking> {
+        lock(&self.taking)
+    }
+}

@@ -1,0 +1,164 @@
+//! A callback's function with its subscriber: what runs it.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use super::{CATCH_UP_MAX, Function, Shared};
+use crate::data_plane::subscription::{Asleep, Taken};
+use crate::dispatch::dispatcher::Dispatcher;
+use crate::endpoint::Subscriber;
+use crate::error::Error;
+use crate::topic::EndpointId;
+use crate::waiting::wait::{NEVER, Wait};
+
+/// A callback's function and its subscriber. Who has it may take and call.
+pub(crate) struct Handler {
+    subscriber: Subscriber,
+    function: Function,
+    shared: Arc<Shared>,
+    calls: u64,
+    /// Whether a publisher of this process is among its publishers, and at which state of these that
+    /// was found.
+    meets: bool,
+    meets_at: Option<u32>,
+}
+
+/// A sample that has just been published in this thread.
+pub(crate) struct Fresh {
+    pub(crate) publisher: EndpointId,
+    pub(crate) sequence: u64,
+}
+
+/// Its payload.
+#[derive(Clone, Copy)]
+pub(crate) enum Payload<'a> {
+    /// Up to 104 H, where the publisher has it.
+    Inline(&'a Taken),
+    /// In a slot.
+    Slot { length: u64, place: u64 },
+}
+
+/// What came of handing a sample over.
+pub(crate) enum Handed {
+    /// The function has been called with all there was, or there was nothing for it.
+    Done,
+    /// There is something left for its thread.
+    Deferred,
+}
+
+impl Handler {
+    pub(super) fn new(subscriber: Subscriber, function: Function, shared: Arc<Shared>) -> Handler {
+        Handler { subscriber, function, shared, calls: 0, meets: false, meets_at: None }
+    }
+
+    /// Calls the function with a sample that has just been published in this thread, and before it
+    /// with what it has not taken yet. A panic of the function goes through; the sample is then
+    /// given back.
+    #[inline(always)]
+    pub(crate) fn hand_over(&mut self, fresh: &Fresh, payload: Payload<'_>) -> Handed {
+        let reader = &mut self.subscriber.reader;
+        if reader.has_news() {
+            return self.catch_up();
+        }
+        match payload {
+            Payload::Inline(taken) => {
+                let fits = self.function.lengths.fit(taken.bytes().len());
+                // Misaligned for us, it is copied from the ring.
+                let is_aligned = taken.address() & (self.function.align - 1) == 0;
+                if !fits || !is_aligned || !reader.pass(fresh) {
+                    return self.catch_up();
+                }
+                (self.function.call)(taken);
+            }
+            Payload::Slot { length, place } => {
+                if !self.function.lengths.fit(length as usize) {
+                    return self.catch_up();
+                }
+                let Some(lent) = reader.lend(fresh, length, place) else { return self.catch_up() };
+                (self.function.call)(&lent);
+            }
+        }
+        self.count_call();
+        Handed::Done
+    }
+
+    /// What came before has not been taken yet, or the sample cannot be had directly.
+    #[cold]
+    fn catch_up(&mut self) -> Handed {
+        for _ in 0..CATCH_UP_MAX {
+            if self.shared.is_stopping() {
+                return Handed::Done;
+            }
+            match self.take() {
+                Ok(Some(taken)) => self.call(&taken),
+                Ok(None) => return Handed::Done,
+                Err(error) => {
+                    self.shared.keep(error);
+                    return Handed::Deferred; // the thread can pause
+                }
+            }
+        }
+        Handed::Deferred
+    }
+
+    /// Calls the function with all there is.
+    pub(super) fn deliver(&mut self) -> Result<(), Error> {
+        while !self.shared.is_stopping() {
+            let Some(taken) = self.take()? else { break };
+            let called = catch_unwind(AssertUnwindSafe(|| self.call(&taken)));
+            if called.is_err() {
+                self.count_panic();
+            }
+        }
+        Ok(())
+    }
+
+    /// Waits until there may be something to deliver.
+    pub(super) fn wait(&mut self, wait: Wait) -> Result<(), Error> {
+        self.subscriber.reader.wait(wait, NEVER).map(drop)
+    }
+
+    /// Says that the subscriber sleeps. `None` if there is a sample.
+    pub(super) fn fall_asleep(&mut self) -> Option<Asleep> {
+        self.subscriber.reader.fall_asleep()
+    }
+
+    /// Whether there is something left to deliver.
+    pub(crate) fn has_more(&mut self) -> bool {
+        self.subscriber.reader.has_more()
+    }
+
+    fn take(&mut self) -> Result<Option<Taken>, Error> {
+        self.shared.take(&mut self.subscriber.reader, self.function.lengths)
+    }
+
+    fn call(&mut self, taken: &Taken) {
+        (self.function.call)(taken);
+        self.count_call();
+    }
+
+    /// A call has ended.
+    #[inline(always)]
+    fn count_call(&mut self) {
+        self.calls += 1;
+        self.shared.calls.store(self.calls, Ordering::Release);
+    }
+
+    /// A call has ended in a panic.
+    pub(crate) fn count_panic(&mut self) {
+        self.count_call();
+        self.shared.panics.fetch_add(1, Ordering::Release);
+    }
+
+    /// Whether a publisher of this process is among its publishers.
+    pub(super) fn meets_locals(&mut self, dispatcher: &Dispatcher) -> bool {
+        let reader = &mut self.subscriber.reader;
+        let at = Some(reader.look_at_publishers());
+        if self.meets_at != at {
+            (self.meets, self.meets_at) =
+                (reader.has_publisher(|id| dispatcher.has_publisher(id)), at);
+        }
+        self.meets
+    }
+}

@@ -1,0 +1,112 @@
+//! A callback's thread: it takes what no publisher of this process delivers.
+
+use std::sync::Arc;
+
+use super::{Handler, Shared};
+use crate::data_plane::subscription::{Asleep, SubscriptionShared};
+use crate::dispatch::dispatcher::Dispatcher;
+use crate::dispatch::handlers::Entered;
+use crate::waiting::wait::Wait;
+
+/// A callback's thread.
+pub(super) struct CallbackThread {
+    dispatcher: Arc<Dispatcher>,
+    shared: Arc<Shared>,
+    subscription: Arc<SubscriptionShared>,
+    wait: Wait,
+    has_joined: bool,
+}
+
+/// Where the handler is while its thread runs.
+pub(super) enum At {
+    /// With the thread.
+    Hand(Handler),
+    /// In its entry; the thread sleeps.
+    Entry(Asleep),
+}
+
+impl CallbackThread {
+    pub(super) fn new(
+        dispatcher: &Arc<Dispatcher>,
+        subscription: &Arc<SubscriptionShared>,
+        shared: &Arc<Shared>,
+        wait: Wait,
+    ) -> CallbackThread {
+        let (dispatcher, subscription, shared) =
+            (dispatcher.clone(), subscription.clone(), shared.clone());
+        CallbackThread { dispatcher, shared, subscription, wait, has_joined: false }
+    }
+
+    /// Whether its entry on the dispatcher has been made.
+    pub(super) fn has_joined(&self) -> bool {
+        self.has_joined
+    }
+
+    /// Leaves the handler to the publishers of this process, if there are any and they allow it.
+    pub(super) fn begin(&mut self, handler: Handler) -> At {
+        let dispatcher = self.dispatcher.clone();
+        match dispatcher.entries().try_enter() {
+            None => At::Hand(handler),
+            Some(entered) => self.put_down(handler, entered),
+        }
+    }
+
+    pub(super) fn attend(mut self, mut at: At) {
+        let dispatcher = self.dispatcher.clone();
+        while !self.shared.is_stopping() {
+            at = match at {
+                At::Entry(asleep) => {
+                    self.subscription.sleep(asleep);
+                    At::Hand(self.pick_up())
+                }
+                At::Hand(mut handler) => match handler.deliver() {
+                    Ok(()) if handler.meets_locals(&dispatcher) => {
+                        self.put_down(handler, dispatcher.entries().enter())
+                    }
+                    delivered => {
+                        let waited = delivered.and_then(|()| handler.wait(self.wait));
+                        waited.unwrap_or_else(|error| self.shared.note(error));
+                        At::Hand(handler)
+                    }
+                },
+            };
+        }
+        let handler = match at {
+            At::Hand(handler) => handler,
+            At::Entry(_) => self.pick_up(),
+        };
+        if self.has_joined {
+            dispatcher.leave(self.subscription.id());
+        }
+        drop(handler); // outside the dispatcher: the function's own `Drop` may do what it likes
+    }
+
+    /// Leaves the handler to the publishers, unless there is something to do.
+    fn put_down(&mut self, mut handler: Handler, mut entered: Entered<'_, Handler>) -> At {
+        let id = self.subscription.id();
+        if !self.has_joined {
+            self.dispatcher.join(&mut entered, id);
+            self.has_joined = true;
+        }
+        if !handler.meets_locals(&self.dispatcher) {
+            return At::Hand(handler);
+        }
+        // ORDER: the fence in `fall_asleep` pairs with those of publishers and of `interrupt`, so
+        // that whoever does not see us asleep is seen by us.
+        let fall_asleep =
+            |handler: &mut Handler| handler.fall_asleep().filter(|_| !self.shared.is_stopping());
+        match entered.put_down(id, handler, fall_asleep) {
+            Ok(asleep) => At::Entry(asleep),
+            Err(handler) => {
+                self.subscription.wake_up();
+                At::Hand(handler)
+            }
+        }
+    }
+
+    fn pick_up(&self) -> Handler {
+        let handler = self.dispatcher.entries().enter().pick_up(self.subscription.id());
+        self.subscription.wake_up();
+        handler
+    }
+}

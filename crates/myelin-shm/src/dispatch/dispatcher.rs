@@ -1,0 +1,218 @@
+//! The callbacks of a topic in this process, as its publishers here find them: `docs/shared-memory.md`
+//! section 13.
+//!
+//! A callback's handler is either in its place, while its thread sleeps, or with that thread. A
+//! publisher that enters the dispatcher runs the handlers that are in their entries; one that finds the
+//! dispatcher taken, or a handler away, leaves the sample in its ring, where the callback's thread finds it.
+//! So a handler is run by one thread at a time, and no publisher waits for another.
+
+use std::cell::Cell;
+use std::collections::BTreeMap;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicPtr, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, Weak};
+
+use crate::data_plane::publication::PublicationShared;
+use crate::dispatch::callback::{Concurrent, Fresh, Handed, Handler, Payload};
+use crate::dispatch::handlers::{Entered, Handlers};
+use crate::os::fork;
+use crate::sync::lock;
+use crate::topic::{EndpointId, Topic};
+
+/// Where the publishers and the callbacks of a topic in this process meet, whatever their nodes.
+pub(crate) struct Dispatcher {
+    key: Key,
+    entries: Handlers<Handler>,
+    /// The subscribers that have an entry.
+    callers: Mutex<Vec<EndpointId>>,
+    concurrent: Mutex<Vec<Arc<Concurrent>>>,
+    publishers: Mutex<Vec<Weak<PublicationShared>>>,
+}
+
+/// The folder of a domain, and a topic's name and type hash.
+type Key = (PathBuf, String, u64);
+
+impl Dispatcher {
+    /// The dispatcher of a topic in the domain of this folder.
+    pub(crate) fn of(domain: &Path, topic: &Topic) -> Arc<Dispatcher> {
+        let key = (domain.to_owned(), topic.name.clone(), topic.type_hash);
+        let mut dispatchers = lock(&registry().dispatchers);
+        if let Some(dispatcher) = dispatchers.get(&key).and_then(Weak::upgrade) {
+            return dispatcher;
+        }
+        let dispatcher = Arc::new(Dispatcher {
+            key: key.clone(),
+            entries: Handlers::new(),
+            callers: Mutex::default(),
+            concurrent: Mutex::default(),
+            publishers: Mutex::default(),
+        });
+        dispatchers.insert(key, Arc::downgrade(&dispatcher));
+        dispatcher
+    }
+
+    /// A publisher of the topic in this process.
+    pub(crate) fn add_publisher(&self, publisher: &Arc<PublicationShared>) {
+        let mut publishers = lock(&self.publishers);
+        publishers.retain(|known| known.strong_count() > 0);
+        publishers.push(Arc::downgrade(publisher));
+    }
+
+    /// Whether this publisher is one of this process.
+    pub(crate) fn has_publisher(&self, id: EndpointId) -> bool {
+        let publishers = lock(&self.publishers);
+        publishers.iter().filter_map(Weak::upgrade).any(|publisher| publisher.id() == id)
+    }
+
+    /// The subscribers whose callbacks are run here.
+    pub(crate) fn callers(&self) -> MutexGuard<'_, Vec<EndpointId>> {
+        lock(&self.callers)
+    }
+
+    /// The callbacks that may run several times at once.
+    pub(crate) fn concurrent(&self) -> Vec<Arc<Concurrent>> {
+        lock(&self.concurrent).clone()
+    }
+
+    pub(crate) fn add_concurrent(&self, callback: &Arc<Concurrent>) {
+        lock(&self.concurrent).push(callback.clone());
+        self.tell_publishers();
+    }
+
+    pub(crate) fn remove_concurrent(&self, subscriber: EndpointId) {
+        lock(&self.concurrent).retain(|callback| callback.id() != subscriber);
+        self.tell_publishers();
+    }
+
+    /// Where the handlers lie.
+    #[inline(always)]
+    pub(crate) fn entries(&self) -> &Handlers<Handler> {
+        &self.entries
+    }
+
+    /// An entry for a subscriber's callback, its handler still away.
+    pub(crate) fn join(&self, entered: &mut Entered<'_, Handler>, subscriber: EndpointId) {
+        entered.join(subscriber);
+        self.callers().push(subscriber);
+        self.tell_publishers();
+    }
+
+    /// The end of an entry.
+    pub(crate) fn leave(&self, subscriber: EndpointId) {
+        let mut entered = self.entries.enter();
+        entered.leave(subscriber);
+        self.callers().retain(|caller| *caller != subscriber);
+        self.tell_publishers();
+    }
+
+    fn tell_publishers(&self) {
+        for publisher in lock(&self.publishers).iter().filter_map(Weak::upgrade) {
+            publisher.look_again();
+        }
+    }
+}
+
+impl Drop for Dispatcher {
+    fn drop(&mut self) {
+        let mut dispatchers = lock(&registry().dispatchers);
+        // Another may have been made since the last handle of this one went.
+        if dispatchers.get(&self.key).is_some_and(|dispatcher| dispatcher.strong_count() == 0) {
+            dispatchers.remove(&self.key);
+        }
+    }
+}
+
+/// Runs all handlers that are here with a sample that has just been published. `defer` is told of
+/// those that could not take it: their threads have to be woken.
+#[inline(always)]
+pub(crate) fn run(
+    entered: &mut Entered<'_, Handler>,
+    fresh: &Fresh,
+    payload: Payload<'_>,
+    mut defer: impl FnMut(EndpointId),
+) {
+    let _inside = Inside::new();
+    let entries = entered.entries();
+    let mut at = 0;
+    while at < entries.len() {
+        let ran = catch_unwind(AssertUnwindSafe(|| {
+            while let Some(entry) = entries.get_mut(at) {
+                if let Some(handler) = &mut entry.handler
+                    && let Handed::Deferred = handler.hand_over(fresh, payload)
+                {
+                    defer(entry.subscriber);
+                }
+                at += 1;
+            }
+        }));
+        if ran.is_err() {
+            let entry = &mut entries[at];
+            if let Some(handler) = &mut entry.handler {
+                handler.count_panic();
+                if handler.has_more() {
+                    defer(entry.subscriber);
+                }
+            }
+            at += 1;
+        }
+    }
+}
+
+/// Marks this thread as one that runs callbacks inside a publish.
+pub(crate) struct Inside;
+
+impl Inside {
+    #[inline(always)]
+    pub(crate) fn new() -> Inside {
+        DEPTH.set(DEPTH.get() + 1);
+        Inside
+    }
+}
+
+impl Drop for Inside {
+    #[inline(always)]
+    fn drop(&mut self) {
+        DEPTH.set(DEPTH.get() - 1);
+    }
+}
+
+/// Whether the caller is a callback that is run inside a publish. Such a one must not wait for a
+/// callback's thread, which may be waiting for the dispatcher.
+pub(crate) fn is_inside() -> bool {
+    DEPTH.get() > 0
+}
+
+thread_local! {
+    static DEPTH: Cell<u32> = const { Cell::new(0) };
+}
+
+/// The dispatchers of this process.
+struct Registry {
+    generation: u32,
+    dispatchers: Mutex<BTreeMap<Key, Weak<Dispatcher>>>,
+}
+
+/// A child of `fork` gets one of its own: a lock in its parent's may have been held.
+fn registry() -> &'static Registry {
+    static CURRENT: AtomicPtr<Registry> = AtomicPtr::new(std::ptr::null_mut());
+    let generation = fork::mark();
+    // ORDER: acquire pairs with the release below: the registry is complete.
+    let mut current = CURRENT.load(Ordering::Acquire);
+    loop {
+        // SAFETY: null, or a registry that was leaked below.
+        if let Some(known) = unsafe { current.as_ref() }.filter(|it| it.generation == generation) {
+            return known;
+        }
+        let made = Box::into_raw(Box::new(Registry { generation, dispatchers: Mutex::default() }));
+        let (done, seen) = (Ordering::AcqRel, Ordering::Acquire);
+        match CURRENT.compare_exchange(current, made, done, seen) {
+            Ok(_) => current = made,
+            Err(theirs) => {
+                // SAFETY: it was made above and nobody else has seen it.
+                drop(unsafe { Box::from_raw(made) });
+                current = theirs;
+            }
+        }
+    }
+}

@@ -1,0 +1,86 @@
+//! What a node's thread sleeps on: its sockets, and an eventfd by which others wake it.
+
+use std::os::fd::{AsFd, BorrowedFd};
+use std::time::Duration;
+
+use rustix::event::{EventfdFlags, Timespec, epoll};
+use rustix::io::Errno;
+
+use crate::error::Error;
+use crate::os::descriptor::{NodeFd, with_more_files};
+
+/// An epoll. Any thread may add to it and wake it; one waits.
+#[derive(Debug)]
+pub(crate) struct Poll {
+    epoll: NodeFd,
+    waker: NodeFd,
+}
+
+impl Poll {
+    pub(crate) fn new() -> Result<Poll, Error> {
+        let failed = |error| Error::system("making an epoll", error);
+        let epoll = with_more_files(|| epoll::create(epoll::CreateFlags::CLOEXEC));
+        let flags = EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK;
+        let waker = with_more_files(|| rustix::event::eventfd(0, flags));
+        let epoll = NodeFd::new(epoll.map_err(failed)?);
+        let poll = Poll { epoll, waker: NodeFd::new(waker.map_err(failed)?) };
+        poll.add(poll.waker.as_fd(), WAKER)?;
+        Ok(poll)
+    }
+
+    /// Reports `key` when `fd` is readable or its other end is closed.
+    pub(crate) fn add(&self, fd: BorrowedFd<'_>, key: u64) -> Result<(), Error> {
+        epoll::add(&self.epoll, fd, epoll::EventData::new_u64(key), epoll::EventFlags::IN)
+            .map_err(|error| Error::system("adding to an epoll", error))
+    }
+
+    /// Reports nothing of `fd` any more. Closing it alone would not do if a child of `fork` has it.
+    pub(crate) fn remove(&self, fd: BorrowedFd<'_>) {
+        let removed = epoll::delete(&self.epoll, fd);
+        debug_assert!(removed.is_ok(), "it was added");
+    }
+
+    /// Reports `key` also when `fd` is writable, or no longer.
+    pub(crate) fn watch_writable(&self, fd: BorrowedFd<'_>, key: u64, on: bool) {
+        let writable = if on { epoll::EventFlags::OUT } else { epoll::EventFlags::empty() };
+        self.modify(fd, key, epoll::EventFlags::IN | writable);
+    }
+
+    /// Reports nothing of `fd` for now, or again that it is readable.
+    pub(crate) fn pause(&self, fd: BorrowedFd<'_>, key: u64, on: bool) {
+        self.modify(fd, key, if on { epoll::EventFlags::empty() } else { epoll::EventFlags::IN });
+    }
+
+    fn modify(&self, fd: BorrowedFd<'_>, key: u64, flags: epoll::EventFlags) {
+        let modified = epoll::modify(&self.epoll, fd, epoll::EventData::new_u64(key), flags);
+        debug_assert!(modified.is_ok(), "it was added");
+    }
+
+    /// Makes [`wait`](Self::wait) return.
+    pub(crate) fn wake(&self) {
+        // A full counter wakes as well.
+        let _ = rustix::io::write(&self.waker, &1u64.to_ne_bytes());
+    }
+
+    /// Sleeps until something is to be reported or the time is up; replaces `keys` with it.
+    pub(crate) fn wait(&self, keys: &mut Vec<u64>, limit: Option<Duration>) {
+        keys.clear();
+        let mut events = [const { std::mem::MaybeUninit::uninit() }; EVENTS_A_TURN];
+        let limit = limit.map(|limit| Timespec {
+            tv_sec: limit.as_secs() as i64,
+            tv_nsec: i64::from(limit.subsec_nanos()),
+        });
+        match epoll::wait(&self.epoll, &mut events, limit.as_ref()) {
+            Ok((events, _)) => keys.extend(events.iter().map(|event| event.data.u64())),
+            Err(Errno::INTR) => {}
+            Err(error) => panic!("epoll_wait on our own epoll: {error}"),
+        }
+        if keys.contains(&WAKER) {
+            let _ = rustix::io::read(&self.waker, &mut [0u8; 8]);
+        }
+    }
+}
+
+/// The waker's key.
+pub(crate) const WAKER: u64 = 1;
+const EVENTS_A_TURN: usize = 64;

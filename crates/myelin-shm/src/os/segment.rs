@@ -1,0 +1,290 @@
+//! A piece of memory that processes share: a sealed memfd and its mapping.
+//!
+//! What its owner alone may write is sealed so that nobody else ever can; a bell is sealed against a
+//! change of size alone. Pages are allocated when the segment is made (`fallocate`): missing memory
+//! is an error there, not a signal later.
+
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::ptr::NonNull;
+
+use rustix::fs::{FallocateFlags, MemfdFlags, Mode, SealFlags};
+use rustix::io::Errno;
+use rustix::mm::{Advice, MapFlags, ProtFlags};
+
+use crate::error::Error;
+use crate::os::descriptor::with_more_files;
+use crate::os::fork;
+use crate::os::memory;
+
+/// A mapping; unmapped when dropped. The memory lives until the last process has unmapped it.
+#[derive(Debug)]
+pub struct Segment {
+    pointer: NonNull<u8>,
+    bytes: usize,
+    fork: u32,
+}
+
+// SAFETY: a mapping belongs to the process, not to a thread; what is read and written through it
+// is governed by the types that borrow from it.
+unsafe impl Send for Segment {}
+// SAFETY: as above.
+unsafe impl Sync for Segment {}
+
+/// Who may write a segment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Writers {
+    /// The process that made it, alone, for ever.
+    Owner,
+    /// Whoever has been given the descriptor.
+    Everyone,
+}
+
+impl Writers {
+    fn seals(self) -> SealFlags {
+        let size = SealFlags::SHRINK | SealFlags::GROW;
+        match self {
+            Writers::Owner => size | SealFlags::FUTURE_WRITE,
+            Writers::Everyone => size,
+        }
+    }
+}
+
+impl Segment {
+    /// Makes a zeroed segment of at least `bytes` and maps it writable. The descriptor is for
+    /// passing on.
+    pub fn create(name: &str, bytes: u64, writers: Writers) -> Result<(Segment, OwnedFd), Error> {
+        let bytes = bytes.max(1).next_multiple_of(PAGE_BYTES);
+        if bytes > UNASKED_BYTES_MAX && bytes + RESERVE_BYTES > memory::available() {
+            return Err(Error::NoMemory { bytes });
+        }
+        if cfg!(miri) { Ok(heap::create(bytes)) } else { Self::create_sealed(name, bytes, writers) }
+    }
+
+    fn create_sealed(
+        name: &str,
+        bytes: u64,
+        writers: Writers,
+    ) -> Result<(Segment, OwnedFd), Error> {
+        let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
+        let doing = "making a shared segment";
+        let fd = with_more_files(|| rustix::fs::memfd_create(name, flags))
+            .map_err(|error| Error::system("making a shared segment (memfd_create)", error))?;
+        rustix::fs::fchmod(&fd, Mode::RUSR | Mode::WUSR)
+            .map_err(|error| Error::system(doing, error))?;
+        rustix::fs::fallocate(&fd, FallocateFlags::empty(), 0, bytes).map_err(
+            |error| match error {
+                Errno::NOSPC | Errno::NOMEM | Errno::FBIG => Error::NoMemory { bytes },
+                error => Error::system("allocating a shared segment", error),
+            },
+        )?;
+        let segment = Self::map(fd.as_fd(), bytes, ProtFlags::READ | ProtFlags::WRITE)?;
+        rustix::fs::fcntl_add_seals(&fd, writers.seals() | SealFlags::SEAL).map_err(|error| {
+            Error::system("sealing a shared segment (needs Linux 5.1 or newer)", error)
+        })?;
+        Ok((segment, fd))
+    }
+
+    /// Maps a segment that another process made and alone can write. Fails if it is not sealed so
+    /// or smaller than `bytes`.
+    pub fn map_theirs(fd: BorrowedFd<'_>, bytes: u64) -> Result<Segment, Error> {
+        if cfg!(miri) {
+            return heap::find(fd, bytes);
+        }
+        let size = check(fd, bytes, Writers::Owner)?;
+        Self::map(fd, size, ProtFlags::READ)
+    }
+
+    /// Maps a segment that everyone who knows it may write, writable.
+    pub fn map_shared(fd: BorrowedFd<'_>, bytes: u64) -> Result<Segment, Error> {
+        if cfg!(miri) {
+            return heap::find(fd, bytes);
+        }
+        let size = check(fd, bytes, Writers::Everyone)?;
+        Self::map(fd, size, ProtFlags::READ | ProtFlags::WRITE)
+    }
+
+    fn map(fd: BorrowedFd<'_>, bytes: u64, protection: ProtFlags) -> Result<Segment, Error> {
+        let bytes = bytes as usize;
+        // SAFETY: a new mapping at an address of the kernel's choice touches no existing memory.
+        let pointer = unsafe {
+            rustix::mm::mmap(std::ptr::null_mut(), bytes, protection, MapFlags::SHARED, fd, 0)
+        };
+        let pointer = pointer.map_err(|error| match error {
+            Errno::NOMEM => Error::NoMemory { bytes: bytes as u64 },
+            error => Error::system("mapping a shared segment", error),
+        })?;
+        let pointer = NonNull::new(pointer.cast()).expect("mmap never returns null");
+        let segment = Segment { pointer, bytes, fork: fork::mark() };
+        // SAFETY: the range is the mapping just made. Both calls are hints: a kernel without them
+        // lets a child inherit the mapping (its handles refuse all the same), and faults later.
+        unsafe {
+            let _ = rustix::mm::madvise(pointer.as_ptr().cast(), bytes, Advice::LinuxDontFork);
+            if bytes <= POPULATE_BYTES_MAX {
+                let populate = match protection.contains(ProtFlags::WRITE) {
+                    true => Advice::LinuxPopulateWrite,
+                    false => Advice::LinuxPopulateRead,
+                };
+                let _ = rustix::mm::madvise(pointer.as_ptr().cast(), bytes, populate);
+            }
+        }
+        Ok(segment)
+    }
+
+    /// Bytes of the mapping.
+    pub fn bytes(&self) -> u64 {
+        self.bytes as u64
+    }
+
+    /// Its first byte.
+    pub fn pointer(&self) -> *mut u8 {
+        self.pointer.as_ptr()
+    }
+
+    /// `count` objects of type `T` at `offset`.
+    ///
+    /// # Safety
+    /// `T` must consist of atomics and padding alone, so that any bytes are a valid `T` and other
+    /// processes may write them; what lies in a read-only mapping may be loaded only.
+    ///
+    /// # Panics
+    /// If they do not lie within the segment, or not at a multiple of `T`'s alignment.
+    pub unsafe fn array<T>(&self, offset: u64, count: u64) -> &[T] {
+        let bytes = count.checked_mul(size_of::<T>() as u64).expect("count is checked");
+        let end = offset.checked_add(bytes).expect("offset is checked");
+        assert!(end <= self.bytes as u64, "beyond the segment");
+        assert!(offset.is_multiple_of(align_of::<T>() as u64) && align_of::<T>() <= 4096);
+        // SAFETY: within the mapping and aligned (asserted; mappings are page-aligned); valid for
+        // any bytes and for concurrent writers by the caller's promise; lives as long as `self`.
+        unsafe {
+            std::slice::from_raw_parts(
+                self.pointer.as_ptr().add(offset as usize).cast(),
+                count as usize,
+            )
+        }
+    }
+
+    /// One object of type `T` at `offset`.
+    ///
+    /// # Safety
+    /// As for [`array`](Self::array).
+    pub unsafe fn at<T>(&self, offset: u64) -> &T {
+        // SAFETY: the caller's promise.
+        unsafe { &self.array(offset, 1)[0] }
+    }
+}
+
+impl Drop for Segment {
+    fn drop(&mut self) {
+        if fork::is_forked(self.fork) {
+            return; // not mapped in a child; something else may lie there
+        }
+        if cfg!(miri) {
+            return;
+        }
+        // SAFETY: the mapping is ours and nothing borrows from it any more.
+        let unmapped = unsafe { rustix::mm::munmap(self.pointer.as_ptr().cast(), self.bytes) };
+        debug_assert!(unmapped.is_ok());
+    }
+}
+
+fn check(fd: BorrowedFd<'_>, bytes: u64, writers: Writers) -> Result<u64, Error> {
+    let seals = rustix::fs::fcntl_get_seals(fd);
+    let wanted = writers.seals() | SealFlags::SEAL;
+    if !seals.is_ok_and(|seals| seals.contains(wanted)) {
+        return Err(Error::PeerCorrupt { what: "a segment that is not sealed" });
+    }
+    let file =
+        rustix::fs::fstat(fd).map_err(|error| Error::system("looking at a segment", error))?;
+    let (size, allocated) = (file.st_size as u64, file.st_blocks as u64 * 512);
+    if size < bytes || size == 0 {
+        return Err(Error::PeerCorrupt { what: "a segment shorter than its content" });
+    }
+    if allocated < size {
+        // Its pages would be ours to pay for, and a SIGBUS where there are none.
+        return Err(Error::PeerCorrupt { what: "a segment without memory" });
+    }
+    Ok(size)
+}
+
+/// Miri knows neither memfds nor shared mappings: under it, a segment is memory of this process, and
+/// its descriptor, an eventfd, counts its number. It stays until the end of the process.
+mod heap {
+    use std::alloc::{Layout, alloc_zeroed};
+    use std::sync::Mutex;
+
+    use rustix::event::{EventfdFlags, eventfd};
+
+    use super::*;
+
+    pub(super) fn create(bytes: u64) -> (Segment, OwnedFd) {
+        let layout = Layout::from_size_align(bytes as usize, PAGE_BYTES as usize).unwrap();
+        // SAFETY: a page at least.
+        let pointer = NonNull::new(unsafe { alloc_zeroed(layout) }).expect("memory");
+        let segment = || Segment { pointer, bytes: bytes as usize, fork: fork::mark() };
+        let mut all = ALL.lock().unwrap();
+        all.push(segment());
+        (segment(), eventfd(all.len() as u32, EventfdFlags::CLOEXEC).unwrap())
+    }
+
+    pub(super) fn find(fd: BorrowedFd<'_>, bytes: u64) -> Result<Segment, Error> {
+        let all = ALL.lock().unwrap();
+        let mut number = [0; 8];
+        rustix::io::read(fd, &mut number).unwrap();
+        rustix::io::write(fd, &number).unwrap();
+        let found = &all[u64::from_ne_bytes(number) as usize - 1];
+        match bytes <= found.bytes() {
+            true => Ok(Segment { pointer: found.pointer, bytes: found.bytes, fork: fork::mark() }),
+            false => Err(Error::PeerCorrupt { what: "a segment shorter than its content" }),
+        }
+    }
+
+    static ALL: Mutex<Vec<Segment>> = Mutex::new(Vec::new());
+}
+
+const PAGE_BYTES: u64 = 4096;
+/// Segments up to this size are made without asking how much memory is left.
+const UNASKED_BYTES_MAX: u64 = 1 << 20;
+/// What is left to the rest of the machine.
+const RESERVE_BYTES: u64 = 64 << 20;
+/// Segments up to this size are mapped at once; the pages of larger ones when they are touched.
+const POPULATE_BYTES_MAX: usize = 64 << 20;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::atomic::{AtomicU64, Ordering};
+
+    #[test]
+    fn an_owners_segment_can_be_read_but_never_written_or_resized_by_others() {
+        let (ours, fd) = Segment::create("test", 100, Writers::Owner).unwrap();
+        // SAFETY: AtomicU64 is valid for any bytes.
+        unsafe { ours.at::<AtomicU64>(8) }.store(7, Ordering::Relaxed);
+        let theirs = Segment::map_theirs(fd.as_fd(), 100).unwrap();
+        // SAFETY: as above, and only loaded.
+        assert_eq!(unsafe { theirs.at::<AtomicU64>(8) }.load(Ordering::Relaxed), 7);
+        let writable = ProtFlags::READ | ProtFlags::WRITE;
+        assert!(Segment::map(fd.as_fd(), 4096, writable).is_err());
+        assert!(rustix::fs::ftruncate(&fd, 0).is_err());
+        assert!(rustix::fs::ftruncate(&fd, 8192).is_err());
+        assert!(rustix::io::write(&fd, b"x").is_err());
+        // SAFETY: the range is our mapping; making it writable is what must fail.
+        let made =
+            unsafe { rustix::mm::mprotect(theirs.pointer().cast(), 4096, mprotect_writable()) };
+        assert!(made.is_err());
+    }
+
+    #[test]
+    fn what_is_unsealed_or_short_is_refused() {
+        let fd = rustix::fs::memfd_create("loose", MemfdFlags::CLOEXEC).unwrap();
+        rustix::fs::ftruncate(&fd, 4096).unwrap();
+        assert!(matches!(Segment::map_theirs(fd.as_fd(), 1), Err(Error::PeerCorrupt { .. })));
+        let (_, fd) = Segment::create("short", 4096, Writers::Owner).unwrap();
+        assert!(matches!(Segment::map_theirs(fd.as_fd(), 4097), Err(Error::PeerCorrupt { .. })));
+        let (_, bell) = Segment::create("bell", 64, Writers::Everyone).unwrap();
+        assert!(matches!(Segment::map_theirs(bell.as_fd(), 1), Err(Error::PeerCorrupt { .. })));
+    }
+
+    fn mprotect_writable() -> rustix::mm::MprotectFlags {
+        rustix::mm::MprotectFlags::READ | rustix::mm::MprotectFlags::WRITE
+    }
+}

@@ -1,0 +1,133 @@
+//! Waking who sleeps, and nobody else: a subscriber that is waited on alone, or a wait set. Who writes:
+//! `asleep` the sleeper's process, `rings` and the ready bits every publisher matched with one of the
+//! node's subscribers, and the node's own process.
+//!
+//! Happens-before: the bell carries no data; the fences make sure that either the sleeper sees the
+//! sample or the publisher sees the sleeper (Dekker's argument with two seq-cst fences).
+//!
+//! Mistrust: any publisher can set `rings` to what it likes, so nothing is concluded from its value.
+//! A publisher is silent for the rest of a sleep only when the kernel has told it that somebody was
+//! woken, and no two sleeps have the same number.
+
+use crate::sync::{AtomicU32, AtomicU64, Ordering, fence};
+
+/// The word by which a subscriber says that it is to be woken, and by what.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Sleep(pub u64);
+
+impl Sleep {
+    /// `number`: not 0, and another one each time. `set`: the wait set that the subscriber is in.
+    #[inline]
+    pub fn new(number: u64, set: Option<u32>) -> Sleep {
+        Sleep(number << SET_BITS | u64::from(set.map_or(0, |set| set + 1)))
+    }
+
+    /// The wait set that is to be woken; `None`: the subscriber itself.
+    #[inline]
+    pub fn set(self) -> Option<usize> {
+        // Any value is one of `SETS_MAX`, whoever has written it.
+        (self.0 as usize & ((1 << SET_BITS) - 1)).checked_sub(1)
+    }
+}
+
+const SET_BITS: u32 = 5;
+const _: () = assert!(crate::data_plane::layout::SETS_MAX == (1 << SET_BITS) - 1);
+
+/// S1 and S2: says "I sleep" and returns the count to sleep on. The caller looks once more for a
+/// sample and sleeps only if there is none. `sleep` is the number of this sleep: not 0, and another
+/// one each time.
+#[inline]
+pub fn fall_asleep(asleep: &AtomicU64, rings: &AtomicU32, sleep: u64) -> u32 {
+    let count = rings.load(Ordering::Relaxed);
+    asleep.store(sleep, Ordering::Relaxed);
+    // ORDER: pairs with the fence of the publisher between its sample and `Ringer::ring` (P7). It
+    // also keeps a ring for this sleep out of `count`: who has seen `asleep` before it counted up
+    // executed its fence after ours.
+    fence(Ordering::SeqCst);
+    count
+}
+
+/// The subscriber runs again.
+#[inline]
+pub fn wake_up(asleep: &AtomicU64) {
+    // ORDER: Relaxed: a publisher that still sees the old value rings for nothing at worst.
+    asleep.store(0, Ordering::Relaxed);
+}
+
+/// One publisher's side of a subscriber's bell.
+#[derive(Debug)]
+pub struct Ringer {
+    /// The sleep from which the kernel has woken the subscriber for us: one system call a sleep.
+    woken: AtomicU64,
+}
+
+impl Ringer {
+    /// Has not rung yet.
+    #[expect(clippy::new_without_default, reason = "loom's atomics are no constants")]
+    pub fn new() -> Ringer {
+        Ringer { woken: AtomicU64::new(0) }
+    }
+
+    /// P8: wakes who sleeps. The caller has executed a seq-cst fence after its sample became visible.
+    /// `wake` counts the bell up and says whether somebody was woken for certain; if not, the sleeper
+    /// was on its way into the kernel and is turned back by the count, unless another publisher sets
+    /// that back; so the next sample rings again.
+    #[inline(always)]
+    pub fn ring(&self, asleep: &AtomicU64, wake: impl FnOnce(Sleep) -> bool) {
+        // ORDER: Relaxed after the caller's fence; `woken` is the publisher's own.
+        let sleep = asleep.load(Ordering::Relaxed);
+        if sleep != 0 && sleep != self.woken.load(Ordering::Relaxed) {
+            self.ring_for(sleep, wake);
+        }
+    }
+
+    #[cold]
+    fn ring_for(&self, sleep: u64, wake: impl FnOnce(Sleep) -> bool) {
+        if wake(Sleep(sleep)) {
+            // ORDER: Relaxed: one of several threads may miss it and ring once more.
+            self.woken.store(sleep, Ordering::Relaxed);
+        }
+    }
+}
+
+/// P8 for a subscriber that is in a wait set: says that it has something to take, and rings for the set
+/// if that sleeps. The caller has executed a seq-cst fence after its sample became visible. True if the
+/// set will look for certain: it is awake, or has been woken.
+#[inline]
+pub fn ring_set(
+    ready: &AtomicU64,
+    bit: u64,
+    set_asleep: &AtomicU64,
+    ringer: &Ringer,
+    wake: impl FnOnce() -> bool,
+) -> bool {
+    // ORDER: Release pairs with the acquire in `collect`: who sees the bit sees the sample.
+    ready.fetch_or(bit, Ordering::Release);
+    // ORDER: pairs with the fence in `fall_asleep`: the set, which collects after it has said that it
+    // sleeps, sees the bit, or we see that it sleeps.
+    fence(Ordering::SeqCst);
+    let mut certain = true;
+    ringer.ring(set_asleep, |_| {
+        certain = wake();
+        certain
+    });
+    certain
+}
+
+/// Takes the bits of `mask` out of a word of ready bits.
+#[inline]
+pub fn collect(ready: &AtomicU64, mask: u64) -> u64 {
+    match ready.load(Ordering::Relaxed) & mask {
+        0 => 0,
+        // ORDER: Acquire pairs with the release in `ring_set`.
+        _ => ready.fetch_and(!mask, Ordering::Acquire) & mask,
+    }
+}
+
+/// From now on nobody falls asleep on an earlier count. The caller wakes those who already sleep.
+#[inline]
+pub fn count_up(rings: &AtomicU32) {
+    // ORDER: Relaxed: the kernel orders the futex word for the sleeper. Whoever rings counts, also if
+    // another has: that one may be stopped before it wakes.
+    rings.fetch_add(1, Ordering::Relaxed);
+}

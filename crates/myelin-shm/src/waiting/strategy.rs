@@ -1,0 +1,143 @@
+//! The ways to wait, whoever waits.
+
+use crate::waiting::predict::{self, Predictor};
+use crate::waiting::wait::{self, PREDICTIVE_CPU_PERMILLE, SPIN_NS, Wait};
+
+/// How a sleep or a spin ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Ended {
+    /// It is there; the sleeper was woken for it.
+    Sample,
+    /// It is there; the sleeper was woken by the timer.
+    SampleAtTime,
+    /// The time is up.
+    Time,
+    /// Somebody asked for the end of the wait.
+    Stopped,
+}
+
+impl Ended {
+    pub(crate) fn is_sample(self) -> bool {
+        matches!(self, Ended::Sample | Ended::SampleAtTime)
+    }
+}
+
+/// Who waits: for a sample of one subscriber, or for any member of a set.
+pub(crate) trait Waiter {
+    /// Whether what it waits for is there.
+    fn is_ready(&mut self) -> bool;
+    fn now_ns(&self) -> u64;
+    /// Sleeps on its bell.
+    fn sleep(&mut self, until_ns: u64) -> Ended;
+    fn spin(&mut self, until_ns: u64) -> Ended;
+    /// Whether a publisher could publish while we spin.
+    fn may_spin(&self) -> bool;
+    /// How many streams of samples are to be told apart: at least 1, and the same as long as they are the
+    /// same.
+    fn streams(&self) -> usize {
+        1
+    }
+    /// Whether a sleep or spin that has found something has found a sample of this stream.
+    fn has_come(&self, _stream: usize) -> bool {
+        true
+    }
+}
+
+/// What somebody has learnt from waiting.
+#[derive(Default)]
+pub(crate) struct Strategy {
+    habit: Habit,
+    /// Since the first predictive wait.
+    predictor: Option<Box<Predictor>>,
+}
+
+impl Strategy {
+    /// Waits until it is there; false once `CLOCK_MONOTONIC` reads `until_ns`, or if it was stopped.
+    #[inline]
+    pub(crate) fn wait(&mut self, how: Wait, waiter: &mut impl Waiter, until_ns: u64) -> bool {
+        match how {
+            Wait::Poll => waiter.spin(until_ns).is_sample(),
+            Wait::Block => waiter.is_ready() || waiter.sleep(until_ns).is_sample(),
+            Wait::Adaptive => waiter.is_ready() || self.spin_then_sleep(waiter, until_ns),
+            Wait::Predictive => self.predict(PREDICTIVE_CPU_PERMILLE, waiter, until_ns),
+            Wait::PredictiveWithin { cpu_permille } => self.predict(cpu_permille, waiter, until_ns),
+        }
+    }
+
+    fn spin_then_sleep(&mut self, waiter: &mut impl Waiter, until_ns: u64) -> bool {
+        let began_ns = waiter.now_ns();
+        let spins = self.habit.spins() && waiter.may_spin();
+        let spun = match spins {
+            true => waiter.spin(until_ns.min(began_ns + SPIN_NS)),
+            false => Ended::Time,
+        };
+        let ended = if spun == Ended::Time { waiter.sleep(until_ns) } else { spun };
+        self.habit.note(waiter.now_ns() - began_ns, spun == Ended::Time);
+        ended.is_sample()
+    }
+
+    /// What is there already says little about when it came, so nothing is learnt from it.
+    fn predict(&mut self, cpu_permille: u16, waiter: &mut impl Waiter, until_ns: u64) -> bool {
+        if waiter.is_ready() {
+            return true;
+        }
+        wait::exact_timers();
+        let new = || Box::new(Predictor::new(cpu_permille));
+        let predictor = self.predictor.get_or_insert_with(new);
+        predictor.set_budget(cpu_permille);
+        predict::wait(predictor, waiter, until_ns)
+    }
+}
+
+/// Whether spinning has been paying. After Karlin, Li, Manasse and Owicki, *Empirical studies of
+/// competitive spinning for a shared-memory multiprocessor*, SOSP 1991: who spins for as long as a
+/// sleep costs pays at most twice the optimum, and the recent past tells which of both to begin
+/// with. A wait that was slept through is counted too, so nothing has to be tried out.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Habit {
+    credit: i8,
+}
+
+impl Habit {
+    pub(crate) fn spins(&self) -> bool {
+        self.credit > 0
+    }
+
+    /// A wait took `waited_ns`, the wake-up included if it was slept through.
+    pub(crate) fn note(&mut self, waited_ns: u64, slept: bool) {
+        let limit = if slept { 2 * SPIN_NS } else { SPIN_NS };
+        let step = if waited_ns <= limit { 1 } else { -1 };
+        self.credit = (self.credit + step).clamp(-CREDIT_MAX, CREDIT_MAX);
+    }
+}
+
+impl Default for Habit {
+    fn default() -> Habit {
+        Habit { credit: CREDIT_MAX }
+    }
+}
+
+const CREDIT_MAX: i8 = 4;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn spinning_stops_when_it_does_not_pay_and_resumes_when_it_would() {
+        let mut habit = Habit::default();
+        assert!(habit.spins());
+        for _ in 0..4 {
+            habit.note(10_000_000, true);
+        }
+        assert!(!habit.spins());
+        for _ in 0..4 {
+            habit.note(10_000_000, true);
+        }
+        for _ in 0..5 {
+            assert!(!habit.spins());
+            habit.note(60_000, true);
+        }
+        assert!(habit.spins());
+    }
+}

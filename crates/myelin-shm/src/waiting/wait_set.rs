@@ -1,0 +1,543 @@
+//! One thread that waits for many things: subscribers, guards, timers.
+//!
+//! A wait costs what is ready and not what is watched. A member is *armed* once nothing of it is left to
+//! take: its `asleep` names the set, and the next publisher sets its bit in the node's ready table and
+//! rings for the set. Members whose bit is set, or that were reported by the wait before, are *looked at*:
+//! they have news and are reported, or they are armed again. Nobody looks at any other.
+
+use std::collections::BinaryHeap;
+use std::hint::spin_loop;
+use std::sync::atomic::{AtomicBool, Ordering, fence};
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+use crate::data_plane::source::Source;
+use crate::data_plane::subscription::{Reader, SubscriptionShared, TRUST_NS};
+use crate::error::Error;
+use crate::node::Node;
+use crate::waiting::bell;
+use crate::waiting::strategy::{Ended, Strategy, Waiter};
+use crate::waiting::wait::{self, LOOKS_PER_CLOCK_READ, NEVER, Wait};
+use crate::waiting::wake_table::{Number, SetPlace, place};
+
+/// What a wait set tells one thing that it watches from another by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Key(u64);
+
+impl Key {
+    /// How many things had been added to the set before this one, those included that are gone.
+    pub fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+/// Waits for any number of subscribers of its node, of guards and of timers. Used by one thread at a time.
+pub struct WaitSet {
+    place: SetPlace,
+    /// By number.
+    members: Vec<Option<Member>>,
+    /// Words of the ready table in which members have bits, with these.
+    words: Vec<(usize, u64)>,
+    /// Members that are not armed; and those that a look is about to arm.
+    loose: Vec<u32>,
+    quiet: Vec<u32>,
+    timers: BinaryHeap<Timer>,
+    keys: u64,
+    strategy: Strategy,
+    /// What the wait under way, or the last one, reports.
+    ready: Vec<Key>,
+    /// The subscribers, if they are few: what comes when is predicted for each.
+    streams: Vec<Key>,
+    sweep: Sweep,
+    /// The publisher that is to publish next, for all we know: the last one.
+    last: Weak<Source>,
+}
+
+struct Member {
+    key: Key,
+    /// Nobody else has it until the set has let go of it.
+    number: Arc<Number>,
+    what: Watched,
+}
+
+impl Member {
+    /// The set no longer watches it.
+    fn leave(&self, set: u32) {
+        if let Watched::Subscriber(shared) = &self.what
+            && let Some(shared) = shared.upgrade()
+        {
+            shared.leave(set);
+        }
+    }
+}
+
+enum Watched {
+    Subscriber(Weak<SubscriptionShared>),
+    Guard(Weak<Triggered>),
+}
+
+struct Triggered {
+    number: Arc<Number>,
+    set: u32,
+    /// Since the last wait that has reported it.
+    is_set: AtomicBool,
+}
+
+/// Ends a wait of its set: the wait reports the guard's key. Clones are the same guard. Any thread may
+/// trigger it, and a signal handler. It goes with its last clone.
+#[derive(Clone)]
+pub struct Guard {
+    key: Key,
+    triggered: Arc<Triggered>,
+}
+
+impl Guard {
+    /// What the set reports.
+    pub fn key(&self) -> Key {
+        self.key
+    }
+
+    /// Ends the wait that is under way, or else the next one. Neither waits nor allocates.
+    pub fn trigger(&self) {
+        if self.triggered.number.table().is_forked() {
+            return;
+        }
+        // ORDER: Release pairs with the acquire in `take_news`: what was written before is seen by who
+        // is told of it.
+        self.triggered.is_set.store(true, Ordering::Release);
+        self.triggered.number.tell(self.triggered.set as usize);
+    }
+}
+
+impl Drop for Triggered {
+    fn drop(&mut self) {
+        if !self.number.table().is_forked() {
+            self.number.tell(self.set as usize); // which then lets go of it
+        }
+    }
+}
+
+impl std::fmt::Debug for Guard {
+    fn fmt(&self, to: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        to.debug_struct("Guard").field("key", &self.key).finish_non_exhaustive()
+    }
+}
+
+/// The one that is due next is the greatest.
+#[derive(PartialEq, Eq)]
+struct Timer {
+    due_ns: u64,
+    period_ns: u64,
+    key: Key,
+}
+
+impl Ord for Timer {
+    fn cmp(&self, other: &Timer) -> std::cmp::Ordering {
+        (other.due_ns, other.key).cmp(&(self.due_ns, self.key))
+    }
+}
+
+impl PartialOrd for Timer {
+    fn partial_cmp(&self, other: &Timer) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+/// Looks at all members once in a while, a few at a time: of several publishers' processes one could
+/// take away another's bit (`docs/shared-memory.md` section 10).
+#[derive(Default)]
+struct Sweep {
+    /// The node that the first publisher belongs to, and whether there are others.
+    node: Option<u64>,
+    is_due: bool,
+    /// Until here it has got, then.
+    at: usize,
+    at_ns: u64,
+}
+
+impl Sweep {
+    fn note(&mut self, source: &Source) {
+        let node = source.id >> 24;
+        self.is_due |= *self.node.get_or_insert(node) != node;
+    }
+}
+
+/// What a look at a member has found.
+enum News {
+    Some,
+    None,
+    /// The member is no more.
+    Gone,
+}
+
+impl WaitSet {
+    /// Watches nothing yet.
+    ///
+    /// # Errors
+    /// [`Error::TooMany`]: a node has 31 at most. What memory and the limit of open files forbid.
+    pub fn create(node: &Node) -> Result<WaitSet, Error> {
+        let place = SetPlace::take(&node.wake_table()?)?;
+        Ok(WaitSet {
+            place,
+            members: Vec::new(),
+            words: Vec::new(),
+            loose: Vec::new(),
+            quiet: Vec::new(),
+            timers: BinaryHeap::new(),
+            keys: 0,
+            strategy: Strategy::default(),
+            ready: Vec::new(),
+            streams: Vec::new(),
+            sweep: Sweep::default(),
+            last: Weak::new(),
+        })
+    }
+
+    /// Watches a subscriber, until that is dropped or becomes a callback.
+    ///
+    /// # Errors
+    /// [`Error::Setting`] if it is of another node, or in a wait set already.
+    pub fn add(&mut self, subscriber: &Reader) -> Result<Key, Error> {
+        let shared = subscriber.shared();
+        let wrong = |value: &str, remedy| Error::Setting {
+            topic: Some(shared.topic().name.clone()),
+            field: "the subscriber of a wait set",
+            value: value.to_owned(),
+            remedy,
+        };
+        if !Arc::ptr_eq(shared.number().table(), self.place.table()) {
+            return Err(wrong("of another node", "make the wait set of the subscriber's own node"));
+        }
+        if !shared.enter(self.place.set()) {
+            return Err(wrong("in a wait set already", "remove it from that one first"));
+        }
+        let key = self.next_key();
+        let what = Watched::Subscriber(Arc::downgrade(shared));
+        self.insert(Member { key, number: shared.number().clone(), what });
+        Ok(key)
+    }
+
+    /// A guard of this set.
+    ///
+    /// # Errors
+    /// [`Error::TooMany`].
+    pub fn guard(&mut self) -> Result<Guard, Error> {
+        let number = Arc::new(Number::take(self.place.table())?);
+        let (set, key, is_set) = (self.place.set(), self.next_key(), AtomicBool::new(false));
+        let triggered = Arc::new(Triggered { number: number.clone(), set, is_set });
+        let what = Watched::Guard(Arc::downgrade(&triggered));
+        self.insert(Member { key, number, what });
+        Ok(Guard { key, triggered })
+    }
+
+    /// Has a wait end every `period`, the first time after one period. What was missed because nobody
+    /// waited is reported once.
+    ///
+    /// # Errors
+    /// [`Error::Setting`] for a period of 0.
+    pub fn timer(&mut self, period: Duration) -> Result<Key, Error> {
+        let period_ns = u64::try_from(period.as_nanos()).unwrap_or(NEVER);
+        if period_ns == 0 {
+            let (field, value) = ("period", "0".to_owned());
+            let remedy = "a timer's period is at least a nanosecond";
+            return Err(Error::Setting { topic: None, field, value, remedy });
+        }
+        let key = self.next_key();
+        let due_ns = wait::now_ns().saturating_add(period_ns);
+        self.timers.push(Timer { due_ns, period_ns, key });
+        Ok(key)
+    }
+
+    /// Watches it no longer. False if it did not.
+    pub fn remove(&mut self, key: Key) -> bool {
+        let timers = self.timers.len();
+        self.timers.retain(|timer| timer.key != key);
+        let is_it = |member: &Option<Member>| member.as_ref().is_some_and(|it| it.key == key);
+        let at = self.members.iter().position(is_it);
+        if let Some(number) = at {
+            self.forget(number as u32);
+        }
+        at.is_some() || self.timers.len() < timers
+    }
+
+    /// Waits until something it watches has news, for one of them at least; reports all that have. What
+    /// has news is reported again by the next wait, as long as anything of it is left to take. Empty once
+    /// `CLOCK_MONOTONIC` reads `until_ns`.
+    ///
+    /// # Errors
+    /// [`Error::Forked`].
+    pub fn wait(&mut self, how: Wait, until_ns: u64) -> Result<&[Key], Error> {
+        if self.place.table().is_forked() {
+            return Err(Error::Forked);
+        }
+        self.ready.clear();
+        let mut strategy = std::mem::take(&mut self.strategy);
+        strategy.wait(how, self, until_ns);
+        self.strategy = strategy;
+        Ok(&self.ready)
+    }
+
+    fn next_key(&mut self) -> Key {
+        self.keys += 1;
+        Key(self.keys - 1)
+    }
+
+    fn insert(&mut self, member: Member) {
+        let number = member.number.get();
+        let at = number as usize;
+        if self.members.len() <= at {
+            self.members.resize_with(at + 1, || None);
+        }
+        self.members[at] = Some(member);
+        let (word, bit) = place(number);
+        match self.words.iter_mut().find(|(known, _)| *known == word) {
+            Some((_, mask)) => *mask |= bit,
+            None => self.words.push((word, bit)),
+        }
+        self.loose.push(number);
+        self.tell_apart();
+    }
+
+    /// The members have changed: what has been learnt of them is forgotten.
+    fn tell_apart(&mut self) {
+        let is_subscriber = |it: &&Member| matches!(it.what, Watched::Subscriber(_));
+        let subscribers = self.members.iter().flatten().filter(is_subscriber);
+        self.streams = subscribers.map(|it| it.key).take(STREAMS_MAX + 1).collect();
+        if self.streams.len() > STREAMS_MAX {
+            self.streams.clear();
+        }
+        self.strategy = Strategy::default();
+    }
+
+    fn forget(&mut self, number: u32) {
+        let Some(member) = self.members[number as usize].take() else { return };
+        member.leave(self.place.set());
+        let (word, bit) = place(number);
+        self.words.iter_mut().filter(|(at, _)| *at == word).for_each(|(_, mask)| *mask &= !bit);
+        self.words.retain(|(_, mask)| *mask != 0);
+        self.loose.retain(|at| *at != number);
+        self.tell_apart();
+    }
+
+    /// Whether anybody has told of news.
+    #[inline]
+    fn is_told(&self) -> bool {
+        let ready = &self.place.table().ready().ready;
+        // ORDER: Relaxed: `collect` acquires.
+        self.words.iter().any(|(word, mask)| ready[*word].load(Ordering::Relaxed) & mask != 0)
+    }
+
+    /// Looks at what is not armed, and at what it has been told of. True if there is something to report.
+    fn look(&mut self) -> bool {
+        for (word, mask) in &self.words {
+            let mut bits = bell::collect(&self.place.table().ready().ready[*word], *mask);
+            while bits != 0 {
+                self.loose.push(*word as u32 * 64 + bits.trailing_zeros());
+                bits &= bits - 1;
+            }
+        }
+        if !self.loose.is_empty() {
+            self.look_at_loose();
+        }
+        self.look_at_timers();
+        !self.ready.is_empty()
+    }
+
+    fn look_at_loose(&mut self) {
+        let (mut loose, mut quiet) =
+            (std::mem::take(&mut self.loose), std::mem::take(&mut self.quiet));
+        loose.sort_unstable();
+        loose.dedup();
+        // What has news is not armed before the next wait.
+        loose.retain(|number| match self.take_news(*number) {
+            News::Some => true,
+            News::None => {
+                self.arm(*number);
+                quiet.push(*number);
+                false
+            }
+            News::Gone => {
+                self.forget(*number);
+                false
+            }
+        });
+        // ORDER: pairs with the publisher's fence P7: it sees that the member is armed, or we see its
+        // sample.
+        fence(Ordering::SeqCst);
+        for number in quiet.drain(..) {
+            if matches!(self.take_news(number), News::Some) {
+                loose.push(number);
+            }
+        }
+        (self.loose, self.quiet) = (loose, quiet);
+    }
+
+    /// Whether a member has news; if so, it is reported.
+    fn take_news(&mut self, number: u32) -> News {
+        let Some(member) = self.members.get(number as usize).and_then(Option::as_ref) else {
+            return News::Gone;
+        };
+        let is_news = match &member.what {
+            Watched::Subscriber(shared) => {
+                let shared = shared.upgrade();
+                let Some(shared) = shared.filter(|it| it.set() == Some(self.place.set())) else {
+                    return News::Gone;
+                };
+                shared.take_news(|source, has_more| {
+                    self.sweep.note(source);
+                    if has_more {
+                        self.last = Arc::downgrade(source);
+                    }
+                })
+            }
+            Watched::Guard(triggered) => {
+                let Some(triggered) = triggered.upgrade() else { return News::Gone };
+                // ORDER: Acquire pairs with the release in `trigger`.
+                triggered.is_set.swap(false, Ordering::Acquire)
+            }
+        };
+        match is_news {
+            true => {
+                self.ready.push(member.key);
+                News::Some
+            }
+            false => News::None,
+        }
+    }
+
+    fn arm(&self, number: u32) {
+        if let Some(Member { what: Watched::Subscriber(shared), .. }) =
+            &self.members[number as usize]
+            && let Some(shared) = shared.upgrade()
+        {
+            shared.arm(self.place.set());
+        }
+    }
+
+    fn look_at_timers(&mut self) {
+        if self.timers.is_empty() {
+            return;
+        }
+        let now_ns = wait::now_ns();
+        while let Some(mut timer) = self.timers.peek_mut()
+            && timer.due_ns <= now_ns
+        {
+            let periods = (now_ns - timer.due_ns) / timer.period_ns + 1;
+            let due_ns = timer.due_ns.saturating_add(periods.saturating_mul(timer.period_ns));
+            timer.due_ns = due_ns;
+            self.ready.push(timer.key);
+        }
+    }
+
+    fn next_timer_ns(&self) -> u64 {
+        self.timers.peek().map_or(NEVER, |timer| timer.due_ns)
+    }
+
+    /// Adds those that are due to what is to be looked at.
+    fn sweep(&mut self, now_ns: u64) {
+        let elapsed_ns = now_ns.saturating_sub(self.sweep.at_ns).min(TRUST_NS);
+        let due = self.members.len() as u64 * elapsed_ns / TRUST_NS;
+        if due == 0 {
+            return;
+        }
+        self.sweep.at_ns = now_ns;
+        for _ in 0..due {
+            self.sweep.at = (self.sweep.at + 1) % self.members.len();
+            if self.members[self.sweep.at].is_some() {
+                self.loose.push(self.sweep.at as u32);
+            }
+        }
+    }
+}
+
+/// So many subscribers are predicted one by one. Each takes a fit, some µs, for each of its samples.
+const STREAMS_MAX: usize = 8;
+
+/// Waiting for any of its members.
+impl Waiter for WaitSet {
+    fn is_ready(&mut self) -> bool {
+        self.look()
+    }
+
+    fn now_ns(&self) -> u64 {
+        wait::now_ns()
+    }
+
+    /// S1 to S3.
+    fn sleep(&mut self, until_ns: u64) -> Ended {
+        loop {
+            let count = self.place.fall_asleep();
+            let mut bound_ns = until_ns.min(self.next_timer_ns());
+            if self.sweep.is_due {
+                bound_ns = bound_ns.min(wait::now_ns() + TRUST_NS);
+            }
+            let slept = self.is_told() || self.place.sleep(count, bound_ns);
+            self.place.wake_up();
+            if self.sweep.is_due {
+                self.sweep(wait::now_ns());
+            }
+            if self.look() {
+                return if slept { Ended::Sample } else { Ended::SampleAtTime };
+            }
+            // Also if it was rung for: there may be no end to that.
+            if wait::now_ns() >= until_ns || self.place.table().is_forked() {
+                return Ended::Time;
+            }
+        }
+    }
+
+    fn spin(&mut self, until_ns: u64) -> Ended {
+        if self.look() {
+            return Ended::Sample;
+        }
+        loop {
+            for _ in 0..LOOKS_PER_CLOCK_READ {
+                if self.is_told() && self.look() {
+                    return Ended::Sample;
+                }
+                spin_loop();
+            }
+            let now_ns = wait::now_ns();
+            if self.sweep.is_due {
+                self.sweep(now_ns);
+            }
+            let is_late = now_ns >= until_ns;
+            let may_be_more = is_late || !self.loose.is_empty() || now_ns >= self.next_timer_ns();
+            if may_be_more && self.look() {
+                return Ended::Sample;
+            }
+            if is_late {
+                return Ended::Time;
+            }
+        }
+    }
+
+    /// Whether the last publisher ran on the CPU we are on: it cannot publish while we spin.
+    fn may_spin(&self) -> bool {
+        let cpu = |source: Arc<Source>| source.head().cpu.load(Ordering::Relaxed);
+        self.last.upgrade().is_none_or(|last| cpu(last) != wait::cpu())
+    }
+
+    fn streams(&self) -> usize {
+        self.streams.len().max(1)
+    }
+
+    fn has_come(&self, stream: usize) -> bool {
+        self.streams.get(stream).is_none_or(|key| self.ready.contains(key))
+    }
+}
+
+impl Drop for WaitSet {
+    fn drop(&mut self) {
+        if self.place.table().is_forked() {
+            return;
+        }
+        self.members.iter().flatten().for_each(|member| member.leave(self.place.set()));
+    }
+}
+
+impl std::fmt::Debug for WaitSet {
+    fn fmt(&self, to: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        to.debug_struct("WaitSet").field("words", &self.words).finish_non_exhaustive()
+    }
+}

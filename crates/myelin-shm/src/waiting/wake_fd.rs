@@ -1,0 +1,212 @@
+//! The descriptor of a subscriber that sits in someone else's epoll loop: readable when a publisher,
+//! or the subscriber's own node, has something to tell.
+//!
+//! It is an epoll of its own with an eventfd for this process and a pipe for each publisher. What can
+//! be done to a descriptor (`O_NONBLOCK`) belongs to the open file and not to whoever holds it, so no
+//! two processes use the same open file: each opens the pipe anew for itself, to read and to write.
+//! Then no call on it waits, whatever the other does; nothing is readable because the other side has
+//! ended; and a write to a pipe that nobody reads raises no SIGPIPE, for the writer could. A hostile
+//! publisher can fill its own pipe, and nobody else's.
+
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::sync::Mutex;
+
+use rustix::event::{EventfdFlags, Timespec, epoll};
+use rustix::fs::{Mode, OFlags};
+use rustix::io::Errno;
+use rustix::pipe::PipeFlags;
+
+use crate::error::Error;
+use crate::os::descriptor::with_more_files;
+use crate::sync::lock;
+
+/// The subscriber's side.
+#[derive(Debug)]
+pub(crate) struct WakeFd {
+    epoll: OwnedFd,
+    /// For this process alone.
+    own: OwnedFd,
+    /// The publishers' pipes, with the numbers of their connections.
+    pipes: Mutex<Vec<(u32, OwnedFd)>>,
+}
+
+impl WakeFd {
+    pub(crate) fn new() -> Result<WakeFd, Error> {
+        let failed = |error| Error::system("making a subscriber's descriptor", error);
+        let flags = EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK;
+        let epoll = with_more_files(|| epoll::create(epoll::CreateFlags::CLOEXEC));
+        let own = with_more_files(|| rustix::event::eventfd(0, flags));
+        let (epoll, own) = (epoll.map_err(failed)?, own.map_err(failed)?);
+        let data = epoll::EventData::new_u64(OWN);
+        epoll::add(&epoll, &own, data, epoll::EventFlags::IN)
+            .map_err(|error| failed(error.into()))?;
+        Ok(WakeFd { epoll, own, pipes: Mutex::default() })
+    }
+
+    /// For the user's epoll.
+    pub(crate) fn fd(&self) -> BorrowedFd<'_> {
+        self.epoll.as_fd()
+    }
+
+    /// A new pipe for the publisher of a connection, instead of an earlier one; returns what to pass
+    /// to it.
+    pub(crate) fn connect(&self, connection: u32) -> Result<OwnedFd, Error> {
+        let failed = |error| Error::system("making a pipe for a publisher", error);
+        let pipe = with_more_files(|| rustix::pipe::pipe_with(PipeFlags::CLOEXEC));
+        let (ours, theirs) = pipe.map_err(failed)?;
+        // Only who is passed it can open it anew; in a group's domain that is another user.
+        rustix::fs::fchmod(&theirs, Mode::from_raw_mode(0o666))
+            .map_err(|error| failed(error.into()))?;
+        let ours = reopen(&ours).map_err(failed)?;
+        self.disconnect(connection);
+        let data = epoll::EventData::new_u64(u64::from(connection));
+        let added = epoll::add(&self.epoll, &ours, data, epoll::EventFlags::IN);
+        added.map_err(|error| failed(error.into()))?;
+        lock(&self.pipes).push((connection, ours));
+        Ok(theirs)
+    }
+
+    /// Forgets the pipe of a connection, if there is one.
+    pub(crate) fn disconnect(&self, connection: u32) {
+        let mut pipes = lock(&self.pipes);
+        for (_, pipe) in pipes.extract_if(.., |(number, _)| *number == connection) {
+            // Closing it alone would not do if a child of `fork` has it.
+            let _ = epoll::delete(&self.epoll, &pipe);
+        }
+    }
+
+    /// Makes it readable.
+    pub(crate) fn wake(&self) {
+        // A full counter is readable already.
+        let _ = rustix::io::write(&self.own, &1u64.to_ne_bytes());
+    }
+
+    /// Reads what is there, so that it is no longer readable; whether there was anything. A publisher
+    /// that never stops writing cannot keep the caller here.
+    pub(crate) fn drain(&self) -> bool {
+        let mut events = [const { std::mem::MaybeUninit::uninit() }; EVENTS_A_TURN];
+        let now = Timespec { tv_sec: 0, tv_nsec: 0 };
+        let Ok((events, _)) = epoll::wait(&self.epoll, &mut events, Some(&now)) else {
+            return false;
+        };
+        for event in &*events {
+            match event.data.u64() {
+                OWN => drop(rustix::io::read(&self.own, &mut [0; 8])),
+                connection => self.drain_pipe(connection as u32),
+            }
+        }
+        !events.is_empty()
+    }
+
+    fn drain_pipe(&self, connection: u32) {
+        let pipes = lock(&self.pipes);
+        if let Some((_, pipe)) = pipes.iter().find(|(number, _)| *number == connection) {
+            let mut bytes = [0; BYTES_A_READ];
+            let mut reads = 0..READS_A_TURN;
+            while reads.next().is_some() && rustix::io::read(pipe, &mut bytes) == Ok(BYTES_A_READ) {
+            }
+        }
+    }
+}
+
+/// The publisher's side.
+#[derive(Debug)]
+pub(crate) struct WakeEnd(OwnedFd);
+
+impl WakeEnd {
+    /// A descriptor that a subscriber has passed.
+    ///
+    /// # Errors
+    /// It is no pipe.
+    pub(crate) fn check(fd: OwnedFd) -> Result<WakeEnd, Error> {
+        // Asked of the kernel's pipe, not of any file system.
+        if rustix::pipe::fcntl_getpipe_size(&fd).is_err() {
+            return Err(Error::PeerCorrupt { what: "a subscriber's descriptor" });
+        }
+        let pipe = reopen(&fd);
+        pipe.map(WakeEnd).map_err(|error| Error::system("opening a subscriber's pipe", error))
+    }
+
+    /// Makes the subscriber's descriptor readable; never waits. False if it cannot.
+    pub(crate) fn wake(&self) -> bool {
+        // No room: then it is readable already.
+        matches!(rustix::io::write(&self.0, &[1]), Ok(_) | Err(Errno::AGAIN))
+    }
+}
+
+/// An open file of our own of a pipe that is open.
+fn reopen(pipe: &OwnedFd) -> std::io::Result<OwnedFd> {
+    let path = format!("/proc/self/fd/{}", pipe.as_raw_fd());
+    let flags = OFlags::RDWR | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    with_more_files(|| rustix::fs::open(&path, flags, Mode::empty()))
+}
+
+/// The eventfd's key; connections have small numbers.
+const OWN: u64 = u64::MAX;
+const EVENTS_A_TURN: usize = 16;
+/// A pipe holds 64 KiB.
+const BYTES_A_READ: usize = 512;
+const READS_A_TURN: u32 = 128;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn is_readable(fd: &WakeFd) -> bool {
+        let mut polled = [rustix::event::PollFd::new(&fd.epoll, rustix::event::PollFlags::IN)];
+        let now = Timespec { tv_sec: 0, tv_nsec: 0 };
+        rustix::event::poll(&mut polled, Some(&now)).unwrap() == 1
+    }
+
+    #[test]
+    fn it_is_readable_from_a_wake_up_until_it_is_drained() {
+        let fd = WakeFd::new().unwrap();
+        let ends: Vec<_> =
+            (0..40).map(|at| WakeEnd::check(fd.connect(at).unwrap()).unwrap()).collect();
+        assert!(!is_readable(&fd) && !fd.drain());
+        fd.wake();
+        assert!(ends[7].wake() && ends[8].wake());
+        assert!(is_readable(&fd) && fd.drain());
+        assert!(!is_readable(&fd));
+        assert!(ends.iter().all(WakeEnd::wake));
+        while fd.drain() {}
+        assert!(!is_readable(&fd));
+        drop(ends);
+        assert!(!is_readable(&fd), "the end of a publisher makes nothing readable");
+    }
+
+    /// What the publisher and the subscriber can do to the descriptor that both have had.
+    #[test]
+    fn what_one_does_to_its_end_is_its_own_affair() {
+        let fd = WakeFd::new().unwrap();
+        let (passed, other) = (fd.connect(0).unwrap(), fd.connect(1).unwrap());
+        let honest = WakeEnd::check(other).unwrap();
+        let end = WakeEnd::check(passed.try_clone().unwrap()).unwrap();
+        rustix::fs::fcntl_setfl(&passed, OFlags::empty()).unwrap(); // blocking
+        for _ in 0..100_000 {
+            assert!(end.wake(), "a full pipe is readable");
+        }
+        assert!(honest.wake());
+        while fd.drain() {}
+        assert!(!is_readable(&fd));
+        // Nobody reads it any more: neither a signal nor a wait.
+        fd.disconnect(0);
+        for _ in 0..100_000 {
+            end.wake();
+        }
+        assert!(!is_readable(&fd));
+        assert!(honest.wake() && is_readable(&fd));
+    }
+
+    #[test]
+    fn a_publisher_takes_no_other_kind_of_descriptor() {
+        use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
+        let (family, flags) = (AddressFamily::UNIX, SocketFlags::CLOEXEC);
+        let (stream, _) = socketpair(family, SocketType::STREAM, flags, None).unwrap();
+        let event = rustix::event::eventfd(0, EventfdFlags::CLOEXEC).unwrap();
+        let file = std::fs::File::open("/dev/null").unwrap().into();
+        for other in [stream, event, file] {
+            assert!(matches!(WakeEnd::check(other), Err(Error::PeerCorrupt { .. })));
+        }
+    }
+}

@@ -1,0 +1,250 @@
+//! What a node's wait sets sleep on, and by which publishers tell them which subscribers have something
+//! to take. A node has one: every publisher that is matched with any of its subscribers is passed it, so
+//! a subscriber enters a wait set, and leaves it, by a store to its own memory.
+
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::{Arc, Mutex, MutexGuard, Weak};
+
+use crate::data_plane::layout::{
+    READY_TABLE_BYTES, READY_WORDS, ReadyTable, SET_HEADS_BYTES, SETS_MAX, SetHead,
+};
+use crate::error::Error;
+use crate::limits::ENDPOINTS_MAX;
+use crate::os::fork;
+use crate::os::segment::{Segment, Writers};
+use crate::sync::lock;
+use crate::waiting::bell::{self, Ringer};
+use crate::waiting::wait;
+
+/// The node's side.
+#[derive(Debug)]
+pub struct WakeTable {
+    heads: Segment,
+    heads_fd: OwnedFd,
+    ready: Segment,
+    ready_fd: OwnedFd,
+    used: Mutex<Used>,
+    fork: u32,
+}
+
+#[derive(Debug)]
+struct Used {
+    numbers: [u64; READY_WORDS],
+    sets: [bool; SETS_MAX],
+    /// The last sleep of each set, also of those that are gone.
+    sleeps: [u64; SETS_MAX],
+}
+
+impl WakeTable {
+    /// Without subscribers and sets.
+    pub fn create() -> Result<Arc<WakeTable>, Error> {
+        let (heads, heads_fd) = Segment::create("myelin-sets", SET_HEADS_BYTES, Writers::Owner)?;
+        let (ready, ready_fd) =
+            Segment::create("myelin-ready", READY_TABLE_BYTES, Writers::Everyone)?;
+        let (numbers, sets, sleeps) = ([0; READY_WORDS], [false; SETS_MAX], [0; SETS_MAX]);
+        let used = Mutex::new(Used { numbers, sets, sleeps });
+        let fork = fork::mark();
+        Ok(Arc::new(WakeTable { heads, heads_fd, ready, ready_fd, used, fork }))
+    }
+
+    /// Whether this is a child of the process that made it. Nothing is written to it then.
+    pub(crate) fn is_forked(&self) -> bool {
+        fork::is_forked(self.fork)
+    }
+
+    /// What is used, to give something back; not in a child of `fork`, where the lock may be held.
+    fn used(&self) -> Option<MutexGuard<'_, Used>> {
+        (!self.is_forked()).then(|| lock(&self.used))
+    }
+
+    /// Both segments, to be passed to publishers.
+    pub(crate) fn descriptors(&self) -> (BorrowedFd<'_>, BorrowedFd<'_>) {
+        (self.heads_fd.as_fd(), self.ready_fd.as_fd())
+    }
+
+    fn heads(&self) -> &[SetHead] {
+        // SAFETY: atomics and padding in our own mapping, which was made for so many.
+        unsafe { self.heads.array(0, SETS_MAX as u64) }
+    }
+
+    pub(crate) fn ready(&self) -> &ReadyTable {
+        // SAFETY: as above.
+        unsafe { self.ready.at(0) }
+    }
+}
+
+/// A bit of the node's ready table, for a subscriber or a guard.
+#[derive(Debug)]
+pub(crate) struct Number {
+    table: Arc<WakeTable>,
+    number: u32,
+}
+
+impl Number {
+    pub(crate) fn take(table: &Arc<WakeTable>) -> Result<Number, Error> {
+        let mut used = lock(&table.used);
+        let free = used.numbers.iter().position(|word| *word != u64::MAX);
+        let word = free.ok_or(Error::TooMany {
+            topic: None,
+            what: "subscribers and guards of one node",
+            limit: ENDPOINTS_MAX as u64,
+        })?;
+        let bit = used.numbers[word].trailing_ones();
+        used.numbers[word] |= 1 << bit;
+        Ok(Number { table: table.clone(), number: word as u32 * 64 + bit })
+    }
+
+    pub(crate) fn get(&self) -> u32 {
+        self.number
+    }
+
+    pub(crate) fn table(&self) -> &Arc<WakeTable> {
+        &self.table
+    }
+
+    /// Has a set look at it, whatever others have rung. Neither locks nor allocates.
+    pub(crate) fn tell(&self, set: usize) {
+        ring(self.table.heads(), self.table.ready(), set, self.number, &Ringer::new());
+    }
+}
+
+impl Drop for Number {
+    fn drop(&mut self) {
+        let (word, bit) = place(self.number);
+        if let Some(mut used) = self.table.used() {
+            used.numbers[word] &= !bit;
+        }
+    }
+}
+
+/// Word and bit of a number.
+pub(crate) fn place(number: u32) -> (usize, u64) {
+    (number as usize / 64, 1 << (number % 64))
+}
+
+/// A set's place in the table.
+#[derive(Debug)]
+pub(crate) struct SetPlace {
+    table: Arc<WakeTable>,
+    set: u32,
+    sleeps: u64,
+}
+
+impl SetPlace {
+    pub(crate) fn take(table: &Arc<WakeTable>) -> Result<SetPlace, Error> {
+        let mut used = lock(&table.used);
+        let free = used.sets.iter().position(|is_used| !is_used);
+        let (what, limit) = ("wait sets of one node", SETS_MAX as u64);
+        let set = free.ok_or(Error::TooMany { topic: None, what, limit })?;
+        used.sets[set] = true;
+        Ok(SetPlace { table: table.clone(), set: set as u32, sleeps: used.sleeps[set] })
+    }
+
+    pub(crate) fn set(&self) -> u32 {
+        self.set
+    }
+
+    pub(crate) fn table(&self) -> &Arc<WakeTable> {
+        &self.table
+    }
+
+    /// S1 and S2: says that the set sleeps; the count to sleep on.
+    pub(crate) fn fall_asleep(&mut self) -> u32 {
+        self.sleeps += 1;
+        bell::fall_asleep(&self.head().asleep, &self.bell().rings, self.sleeps)
+    }
+
+    /// Sleeps until the bell has rung since then. False if the time was up.
+    pub(crate) fn sleep(&self, count: u32, until_ns: u64) -> bool {
+        wait::sleep(&self.bell().rings, count, until_ns)
+    }
+
+    /// The set's thread runs again.
+    pub(crate) fn wake_up(&self) {
+        bell::wake_up(&self.head().asleep);
+    }
+
+    fn head(&self) -> &SetHead {
+        &self.table.heads()[self.set as usize]
+    }
+
+    fn bell(&self) -> &crate::data_plane::layout::Bell {
+        &self.table.ready().bells[self.set as usize]
+    }
+}
+
+impl Drop for SetPlace {
+    fn drop(&mut self) {
+        if let Some(mut used) = self.table.used() {
+            used.sets[self.set as usize] = false;
+            used.sleeps[self.set as usize] = self.sleeps;
+        }
+    }
+}
+
+/// A publisher's side. All publishers of a node share one for each other node.
+#[derive(Debug)]
+pub(crate) struct WakeTableView {
+    heads: Segment,
+    ready: Segment,
+    ringers: [Ringer; SETS_MAX],
+}
+
+impl WakeTableView {
+    fn map(heads: BorrowedFd<'_>, ready: BorrowedFd<'_>) -> Result<Arc<Self>, Error> {
+        let heads = Segment::map_theirs(heads, SET_HEADS_BYTES)?;
+        let ready = Segment::map_shared(ready, READY_TABLE_BYTES)?;
+        let ringers = std::array::from_fn(|_| Ringer::new());
+        Ok(Arc::new(WakeTableView { heads, ready, ringers }))
+    }
+
+    /// P8 for subscriber `number`, which is in `set`. Whether the set will look for certain.
+    pub(crate) fn ring(&self, set: usize, number: u32) -> bool {
+        // SAFETY: atomics and padding within checked segments; the heads are loaded only.
+        let (heads, ready): (&[SetHead], &ReadyTable) =
+            unsafe { (self.heads.array(0, SETS_MAX as u64), self.ready.at(0)) };
+        ring(heads, ready, set, number, &self.ringers[set])
+    }
+}
+
+/// P8 for `number`, which is in `set`. Whether the set will look for certain.
+fn ring(heads: &[SetHead], ready: &ReadyTable, set: usize, number: u32, ringer: &Ringer) -> bool {
+    let (word, bit) = place(number);
+    let wake = || wait::ring(&ready.bells[set].rings);
+    bell::ring_set(&ready.ready[word], bit, &heads[set].asleep, ringer, wake)
+}
+
+/// The tables that a node's publishers have been passed, by their files.
+#[derive(Debug, Default)]
+pub struct WakeTableViews(Vec<(Key, Weak<WakeTableView>)>);
+
+type Key = [(u64, u64); 2];
+
+impl WakeTableViews {
+    /// Maps and checks what another node has passed, unless that has been done already. What is mapped
+    /// stays what it is, so its file tells one from the other.
+    pub(crate) fn map(
+        &mut self,
+        heads: BorrowedFd<'_>,
+        ready: BorrowedFd<'_>,
+    ) -> Result<Arc<WakeTableView>, Error> {
+        if cfg!(miri) {
+            return WakeTableView::map(heads, ready); // Miri knows no files of memory
+        }
+        let key = [file(heads)?, file(ready)?];
+        self.0.retain(|(_, view)| view.strong_count() > 0);
+        let known = self.0.iter().find(|(known, _)| *known == key);
+        if let Some(view) = known.and_then(|(_, view)| view.upgrade()) {
+            return Ok(view);
+        }
+        let view = WakeTableView::map(heads, ready)?;
+        self.0.push((key, Arc::downgrade(&view)));
+        Ok(view)
+    }
+}
+
+fn file(fd: BorrowedFd<'_>) -> Result<(u64, u64), Error> {
+    let file = rustix::fs::fstat(fd);
+    let file = file.map_err(|error| Error::system("looking at a segment", error))?;
+    Ok((file.st_dev, file.st_ino))
+}
