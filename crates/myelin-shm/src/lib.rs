@@ -12,32 +12,26 @@
 //! `docs/shared-memory.md` is the design; this crate is its text in code, without API sugar. Users
 //! take the crate `myelin`.
 
-#![cfg_attr(loom, allow(dead_code, unused_imports))]
-
 #[cfg(not(all(target_os = "linux", target_pointer_width = "64", target_endian = "little")))]
 compile_error!("myelin-shm runs on 64-bit little-endian Linux");
 
-#[cfg(not(loom))]
 mod control_plane;
 pub mod data_plane;
 pub mod dispatch;
-#[cfg(not(loom))]
 mod endpoint;
 pub mod error;
-#[cfg(not(loom))]
 pub mod event;
 pub mod limits;
-#[cfg(not(loom))]
 pub mod node;
-#[cfg(not(loom))]
 pub mod os;
 mod sync;
 pub mod topic;
 pub mod waiting;
 
-#[cfg(not(loom))]
 pub use control_plane::leftovers;
 pub use error::Error;
+#[cfg(loom)]
+pub use sync::{Step, leave_out};
 
 /// For the fuzz target `messages`: whatever another process sends is an error, or a message that is
 /// sent as the same bytes.

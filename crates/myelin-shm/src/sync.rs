@@ -1,9 +1,13 @@
 //! The one place where atomics and locks come from: the hardware's, or the model checker's (`--cfg loom`).
 
 #[cfg(loom)]
+pub use loom::hint::spin_loop;
+#[cfg(loom)]
 pub use loom::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering, fence};
 #[cfg(loom)]
 pub use loom::sync::{Mutex, MutexGuard};
+#[cfg(not(loom))]
+pub use std::hint::spin_loop;
 #[cfg(not(loom))]
 pub use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering, fence};
 #[cfg(not(loom))]
@@ -20,6 +24,111 @@ pub fn load_acquire(word: &AtomicU64) -> u64 {
 }
 
 /// Locks a mutex, whether or not a thread has panicked under it.
-pub fn lock<T: ?Sized>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+pub fn lock<M: Lock + ?Sized>(mutex: &M) -> M::Guard<'_> {
+    mutex.lock_anyway()
+}
+
+/// A mutex of either kind: those that no model runs stay the system's.
+pub trait Lock {
+    /// Unlocks it when dropped.
+    type Guard<'a>
+    where
+        Self: 'a;
+
+    /// See [`lock`].
+    fn lock_anyway(&self) -> Self::Guard<'_>;
+}
+
+impl<T: ?Sized> Lock for std::sync::Mutex<T> {
+    type Guard<'a>
+        = std::sync::MutexGuard<'a, T>
+    where
+        T: 'a;
+
+    fn lock_anyway(&self) -> Self::Guard<'_> {
+        self.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+    }
+}
+
+#[cfg(loom)]
+impl<T> Lock for Mutex<T> {
+    type Guard<'a>
+        = MutexGuard<'a, T>
+    where
+        T: 'a;
+
+    fn lock_anyway(&self) -> Self::Guard<'_> {
+        self.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+    }
+}
+
+/// Steps of `docs/shared-memory.md` that keep two sides from overlooking each other. A model can leave
+/// one out, to see that the others do not do without it (`tests/model_loom`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u32)]
+pub enum Step {
+    /// Before a reliable publisher sleeps.
+    P1,
+    /// Between a sample and the look at who sleeps.
+    P7,
+    /// Before a publisher looks which slots are free.
+    R1,
+    /// That only what nobody can find any more is free.
+    R3,
+    /// Between the announcement of the next sample and the look at its cell.
+    T1,
+    /// That a sample is held, before its successor is announced.
+    T6,
+    /// That an announcement comes after the reads of what lies before it.
+    T7,
+    /// Between an announcement and the look whether the publisher waits for it.
+    T8,
+    /// Between "I sleep" and the last look.
+    S2,
+    /// Between a newcomer's entry in the list and the look at how far the publisher is.
+    Attach,
+    /// That a hold ends after the reads of its sample.
+    Release,
+    /// That the last clone of a sample ends after the reads of all others.
+    Clones,
+    /// That a publisher that waits for a subscriber that has gone is woken until it has noticed.
+    Detach,
+}
+
+/// The seq-cst fence of a step.
+#[inline(always)]
+pub fn fence_of(step: Step) {
+    if is_taken(step) {
+        fence(Ordering::SeqCst);
+    }
+}
+
+/// Release; relaxed in a model that leaves out the step.
+#[inline(always)]
+pub fn release_of(step: Step) -> Ordering {
+    if is_taken(step) { Ordering::Release } else { Ordering::Relaxed }
+}
+
+/// Whether a step is taken: always, but in a model's mutant.
+#[inline(always)]
+pub fn is_taken(step: Step) -> bool {
+    #[cfg(loom)]
+    return LEFT_OUT.get() != Some(step);
+    #[cfg(not(loom))]
+    {
+        let _ = step;
+        true
+    }
+}
+
+/// Leaves a step out of what this thread's models run from now on.
+#[cfg(loom)]
+pub fn leave_out(step: Option<Step>) {
+    LEFT_OUT.set(step);
+}
+
+#[cfg(loom)]
+std::thread_local! {
+    // loom runs all threads of a model in the one that checks it.
+    static LEFT_OUT: std::cell::Cell<Option<Step>> = const { std::cell::Cell::new(None) };
 }

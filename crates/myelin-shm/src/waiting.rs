@@ -2,15 +2,9 @@
 //! 10, 12 and 14.
 
 pub mod bell;
-#[cfg(not(loom))]
 mod predict;
-#[cfg(not(loom))]
 pub(crate) mod strategy;
-#[cfg(not(loom))]
 pub mod wait;
-#[cfg(not(loom))]
 pub mod wait_set;
-#[cfg(not(loom))]
 pub(crate) mod wake_fd;
-#[cfg(not(loom))]
 pub mod wake_table;

@@ -139,12 +139,13 @@ pub const SLOT_ALIGN: u64 = 64;
 const SLOT_BYTES_MIN: u64 = 128;
 const PAGE_BYTES: u64 = 4096;
 /// The first segment of a class has this size, within the next two limits: enough slots that the
-/// publisher looks at what its subscribers announce only every few samples.
+/// publisher looks at what its subscribers announce only every few samples. In a model, few that are
+/// soon used again.
 const FIRST_SEGMENT_BYTES: u64 = 512 << 10;
-const SLOTS_FIRST_MIN: u64 = 4;
+const SLOTS_FIRST_MIN: u64 = if cfg!(loom) { 2 } else { 4 };
 /// Larger slots are made singly, from the first on.
 const LARGE_SLOT_BYTES: u64 = 32 << 20;
-const SLOTS_FIRST_MAX: u64 = 16;
+const SLOTS_FIRST_MAX: u64 = if cfg!(loom) { 2 } else { 16 };
 const SEGMENT_BYTES_MAX: u64 = 16 << 20;
 
 #[cfg(test)]

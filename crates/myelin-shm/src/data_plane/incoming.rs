@@ -2,7 +2,6 @@
 //! section 4.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering, fence};
 
 use crate::data_plane::layout::{Cell, INLINE_BYTES_MAX, WRITING};
 use crate::data_plane::reclaim;
@@ -13,7 +12,7 @@ use crate::data_plane::taken::{Payload, Taken};
 use crate::dispatch::callback::Fresh;
 use crate::error::Error;
 use crate::limits::{LAPS_MAX, SEQUENCE_MAX};
-use crate::sync::load_acquire;
+use crate::sync::{AtomicU64, Ordering, Step, fence_of, load_acquire};
 use crate::topic::{EndpointId, Reliability};
 use crate::waiting::wait;
 
@@ -78,7 +77,7 @@ impl Incoming {
     /// Whether there is anything to read: the sample, or a later one.
     #[inline(always)]
     pub(crate) fn is_ready(&mut self, again: bool) -> bool {
-        self.fence_if_due();
+        self.fence_if_due(Step::T1);
         let seen = self.cell().sequence.load(Ordering::Relaxed);
         if seen <= self.next {
             return false;
@@ -98,7 +97,7 @@ impl Incoming {
         &mut self,
         shared: &Arc<SubscriptionShared>,
     ) -> Result<Option<Taken>, Error> {
-        self.fence_if_due();
+        self.fence_if_due(Step::T1);
         let mut inline = Inline::ZERO;
         let mut stood = 0;
         for _ in 0..LAPS_MAX {
@@ -219,21 +218,21 @@ impl Incoming {
         reclaim::go_on(self.reading(), self.next);
         self.fence_due = true;
         if self.reliable {
-            // ORDER: T8, pairs with the fence in the publisher's `wait_for_room`.
-            self.fence_if_due();
+            // ORDER: T8, pairs with the fence in the publisher's `wait_for_room`; it is T1, too.
+            self.fence_if_due(Step::T8);
             if self.source.head().waiting.load(Ordering::Relaxed) != 0 {
-                wait::wake(wait::low_half(self.reading()));
+                wait::wake(self.reading());
             }
         }
     }
 
     /// T1.
     #[inline(always)]
-    fn fence_if_due(&mut self) {
+    fn fence_if_due(&mut self, step: Step) {
         if self.fence_due {
             // ORDER: pairs with R1: who looks for a slot to reuse sees our announcement, or we see
             // that the cell is written anew.
-            fence(Ordering::SeqCst);
+            fence_of(step);
             self.fence_due = false;
         }
     }
@@ -278,7 +277,7 @@ impl Incoming {
             self.missing_at = None;
             self.at = (self.next % self.source.cells) as usize;
             self.announce();
-            self.fence_if_due();
+            self.fence_if_due(Step::T1);
         }
         Ok(true)
     }

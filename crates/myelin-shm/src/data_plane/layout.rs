@@ -2,6 +2,7 @@
 //! algorithms are in `ring`, `reclaim` and `bell`.
 
 use crate::limits::ENDPOINTS_MAX;
+use crate::os::segment::shared;
 use crate::sync::{AtomicU32, AtomicU64};
 
 /// Version of everything in this file; raised with any change.
@@ -138,6 +139,21 @@ pub struct ReadyTable {
     pub bells: [Bell; SETS_MAX],
     /// A bit for each subscriber of the node.
     pub ready: [AtomicU64; READY_WORDS],
+}
+
+shared! {
+    Cell { sequence, length, place, inline }
+    PublicationHead {
+        magic, version, bytes, endpoint, type_hash, cells, depth, history, reliable, _once,
+        published, _published, waiting, cpu, asserted, _seldom
+    }
+    SubscriptionHead {
+        magic, version, bytes, endpoint, type_hash, connections, holds, number, _once, asleep, _asleep
+    }
+    Connection { publisher, reading }
+    Bell { rings }
+    SetHead { asleep, _asleep }
+    ReadyTable { bells, ready }
 }
 
 /// A hold: the connection in the upper 8 bits, the sample's sequence + 1 below; 0 is no hold.

@@ -3,8 +3,7 @@
 //! writer looks at on every publish.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering, fence};
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use crate::data_plane::layout::{
@@ -16,7 +15,7 @@ use crate::error::Error;
 use crate::event::Inbox;
 use crate::limits::SUBSCRIBERS_MAX;
 use crate::os::segment::{Segment, Writers};
-use crate::sync::lock;
+use crate::sync::{AtomicBool, AtomicU64, Mutex, Ordering, Step, fence, fence_of, is_taken, lock};
 use crate::topic::{EndpointId, PublisherQos, Reliability, Topic};
 use crate::waiting::wait;
 
@@ -70,8 +69,8 @@ impl PublicationShared {
             segment,
             fd,
             inbox: Arc::default(),
-            slots: Mutex::default(),
-            subscribers: Mutex::default(),
+            slots: Mutex::new(Vec::new()),
+            subscribers: Mutex::new(Vec::new()),
             changed: AtomicBool::new(false),
             waits_for: AtomicU64::new(0),
             on_growth: OnceLock::new(),
@@ -90,6 +89,9 @@ impl PublicationShared {
         // ORDER: last, though the descriptor's passage orders it already: a half-made head never
         // has the magic.
         head.magic.store(PUBLICATION_MAGIC, Ordering::Release);
+        if cfg!(loom) {
+            shared.cells(); // in a model, what lies there begins before there are two threads
+        }
         Ok(Arc::new(shared))
     }
 
@@ -148,7 +150,7 @@ impl PublicationShared {
         self.changed.store(true, Ordering::Relaxed);
         // ORDER: pairs with the writer's fences (P7, R1): either it sees `changed`, or we see
         // everything it has published before.
-        fence(Ordering::SeqCst);
+        fence_of(Step::Attach);
         let start = self.published();
         view.begin_at(start.saturating_sub(u64::from(self.qos.history.min(view.history()))));
         Ok(start)
@@ -168,8 +170,11 @@ impl PublicationShared {
         // that it waits. It may not sleep yet, so once is not enough.
         fence(Ordering::SeqCst);
         while self.waits_for.load(Ordering::Relaxed) == subscriber {
-            wait::wake(wait::low_half(view.reading()));
-            std::thread::sleep(NAP);
+            wait::wake(view.reading());
+            wait::nap(NAP);
+            if !is_taken(Step::Detach) {
+                break;
+            }
         }
     }
 

@@ -2,10 +2,9 @@
 
 mod handover;
 
-use std::hint::spin_loop;
+use crate::sync::{Ordering, fence, spin_loop};
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
-use std::sync::atomic::{Ordering, fence};
 
 use crate::data_plane::incoming::Incoming;
 use crate::data_plane::source::Source;

@@ -2,7 +2,7 @@
 
 use crate::data_plane::layout::{FINISHED, NOT_BEGUN, hold_word};
 use crate::limits::SEQUENCE_MAX;
-use crate::sync::{AtomicU64, Ordering, load_acquire};
+use crate::sync::{AtomicU64, Ordering, Step, is_taken, load_acquire, release_of};
 
 /// Where one subscriber announces what it reads of this publisher.
 #[derive(Clone, Copy, Debug)]
@@ -74,7 +74,8 @@ impl Protected {
     /// R3: whether the slot of sample `sequence` is free. `overwritten`: its cell holds a later
     /// sample; `kept`: it must stay for subscribers that come later.
     pub fn is_free(&self, sequence: u64, overwritten: bool, kept: bool) -> bool {
-        let unreachable = overwritten || (!kept && self.least_reading > sequence);
+        let unreachable =
+            overwritten || (!kept && self.least_reading > sequence) || !is_taken(Step::R3);
         unreachable && self.sequences.binary_search(&sequence).is_err()
     }
 }
@@ -82,20 +83,22 @@ impl Protected {
 /// T6: announces that sample `sequence` of `connection` is held.
 #[inline(always)]
 pub fn hold(hold: &AtomicU64, connection: u32, sequence: u64) {
-    // ORDER: release, and before `go_on`: see `Protected::collect`.
-    hold.store(hold_word(connection, sequence), Ordering::Release);
+    if is_taken(Step::T6) {
+        // ORDER: release, and before `go_on`: see `Protected::collect`.
+        hold.store(hold_word(connection, sequence), Ordering::Release);
+    }
 }
 
 /// The end of a hold.
 #[inline(always)]
 pub fn release(hold: &AtomicU64) {
     // ORDER: pairs with the acquire in `Protected::collect`.
-    hold.store(0, Ordering::Release);
+    hold.store(0, release_of(Step::Release));
 }
 
 /// T7: announces the next sample. The caller executes a seq-cst fence before it looks for it (T1).
 #[inline(always)]
 pub fn go_on(reading: &AtomicU64, next: u64) {
     // ORDER: release: holds and copies of earlier samples come before.
-    reading.store(next, Ordering::Release);
+    reading.store(next, release_of(Step::T7));
 }

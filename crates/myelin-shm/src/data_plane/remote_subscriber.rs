@@ -1,12 +1,12 @@
 //! A subscriber as its publisher sees it: what it announces, and the bell to wake it by.
 
+use crate::sync::{AtomicBool, AtomicU64, Ordering};
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use crate::data_plane::layout::{
-    BELL_BYTES, Bell, Connection, SUBSCRIPTION_HEAD_BYTES, SUBSCRIPTION_MAGIC, SubscriptionHead,
-    VERSION, connections_offset, subscription_bytes,
+    BELL_BYTES, Bell, CONNECTION_BYTES, Connection, SUBSCRIPTION_HEAD_BYTES, SUBSCRIPTION_MAGIC,
+    SubscriptionHead, VERSION, connections_offset, subscription_bytes,
 };
 use crate::data_plane::reclaim::Announced;
 use crate::error::Error;
@@ -172,8 +172,7 @@ impl RemoteSubscriber {
     }
 
     fn connection(&self) -> &Connection {
-        let offset = connections_offset(self.holds)
-            + u64::from(self.connection) * size_of::<Connection>() as u64;
+        let offset = connections_offset(self.holds) + u64::from(self.connection) * CONNECTION_BYTES;
         // SAFETY: atomics; the connection's number was checked when it was mapped.
         unsafe { self.segment.at(offset) }
     }

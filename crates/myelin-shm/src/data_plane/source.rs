@@ -1,8 +1,6 @@
 //! A publisher as its subscriber sees it: its ring and its slots, mapped read-only.
 
 use std::os::fd::{AsFd, OwnedFd};
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
 use crate::data_plane::layout::{
     Cell, PUBLICATION_HEAD_BYTES, PUBLICATION_MAGIC, PublicationHead, VERSION, publication_bytes,
@@ -10,7 +8,7 @@ use crate::data_plane::layout::{
 use crate::error::Error;
 use crate::limits::{CELLS_MAX, SEGMENTS_MAX};
 use crate::os::segment::Segment;
-use crate::sync::{load_acquire, lock};
+use crate::sync::{AtomicBool, AtomicU32, AtomicU64, Mutex, Ordering, load_acquire, lock};
 use crate::topic::{EndpointId, Topic};
 
 /// One publisher of a subscriber's topic. The geometry is checked once and kept here.
@@ -94,7 +92,7 @@ impl Source {
             finished: AtomicBool::new(false),
             arrivals: AtomicU32::new(0),
             segment,
-            slots: Mutex::default(),
+            slots: Mutex::new(Vec::new()),
         })
     }
 

@@ -4,12 +4,11 @@
 mod holds;
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock, PoisonError};
 
 use crate::data_plane::layout::{
-    BELL_BYTES, Bell, Connection, FINISHED, NOT_BEGUN, SUBSCRIPTION_HEAD_BYTES, SUBSCRIPTION_MAGIC,
-    SubscriptionHead, VERSION, connections_offset, subscription_bytes,
+    BELL_BYTES, Bell, CONNECTION_BYTES, Connection, FINISHED, NOT_BEGUN, SUBSCRIPTION_HEAD_BYTES,
+    SUBSCRIPTION_MAGIC, SubscriptionHead, VERSION, connections_offset, subscription_bytes,
 };
 pub use crate::data_plane::reader::Reader;
 use crate::data_plane::remote_subscriber::Waking;
@@ -20,7 +19,7 @@ use crate::event::{Event, Inbox};
 use crate::os::descriptor::duplicate;
 use crate::os::fork;
 use crate::os::segment::{Segment, Writers};
-use crate::sync::lock;
+use crate::sync::{AtomicBool, AtomicU32, AtomicU64, Mutex, MutexGuard, Ordering, fence, lock};
 use crate::topic::{EndpointId, SubscriberQos, Topic};
 use crate::waiting::bell::{self, Sleep};
 use crate::waiting::wait;
@@ -128,7 +127,7 @@ impl SubscriptionShared {
             set: AtomicU32::new(0),
             sleeps: AtomicU64::new(0),
             inbox: Arc::default(),
-            sources: Mutex::default(),
+            sources: Mutex::new(Sources::default()),
             changed: AtomicBool::new(false),
             interrupted: AtomicBool::new(false),
             interrupted_by_matches: AtomicBool::new(false),
@@ -147,6 +146,12 @@ impl SubscriptionShared {
         head.number.store(u64::from(shared.number.get()), Ordering::Relaxed);
         // ORDER: last, as in a publication.
         head.magic.store(SUBSCRIPTION_MAGIC, Ordering::Release);
+        if cfg!(loom) {
+            // As in a publication.
+            shared.holds();
+            shared.bell();
+            (0..qos.publishers_max).for_each(|number| _ = shared.connection(number));
+        }
         Ok(Arc::new(shared))
     }
 
@@ -429,7 +434,7 @@ impl SubscriptionShared {
         for source in &sources.known {
             let reading = &self.connection(source.connection).reading;
             reading.store(FINISHED, Ordering::Release);
-            wait::wake(wait::low_half(reading));
+            wait::wake(reading);
         }
     }
 
@@ -543,8 +548,8 @@ impl SubscriptionShared {
 
     pub(crate) fn connection(&self, number: u32) -> &Connection {
         assert!(number < self.qos.publishers_max);
-        let offset = connections_offset(u64::from(self.qos.held_max))
-            + u64::from(number) * size_of::<Connection>() as u64;
+        let offset =
+            connections_offset(u64::from(self.qos.held_max)) + u64::from(number) * CONNECTION_BYTES;
         // SAFETY: as above.
         unsafe { self.segment.at(offset) }
     }
@@ -557,7 +562,7 @@ impl SubscriptionShared {
     pub(crate) fn look_again(&self) {
         self.changed.store(true, Ordering::Release);
         // ORDER: pairs with the fence in `fall_asleep`.
-        std::sync::atomic::fence(Ordering::SeqCst);
+        fence(Ordering::SeqCst);
         // Also if a publisher has rung before: it may have died before waking.
         wait::ring(&self.bell().rings);
         if let Some(fd) = &self.wake_fd {

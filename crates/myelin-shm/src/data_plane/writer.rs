@@ -3,9 +3,9 @@
 mod callbacks;
 mod room;
 
+use crate::sync::{Ordering, Step, fence, fence_of};
 use std::ptr::NonNull;
 use std::sync::Arc;
-use std::sync::atomic::{Ordering, fence};
 
 use crate::data_plane::arena::{Arena, Slot};
 use crate::data_plane::layout::{Cell, INLINE_BYTES_MAX};
@@ -196,7 +196,7 @@ impl Writer {
         &self.shared
     }
 
-    /// Memory for a payload of `length` bytes; of up to 104 H, any number at once.
+    /// Memory for a payload of `length` bytes; of up to 104 B, any number at once.
     #[inline]
     pub fn loan(&mut self, length: u64) -> Result<RawLoan, Error> {
         self.check_payload(length)?;
@@ -335,7 +335,7 @@ impl Writer {
         self.at = if self.at + 1 == self.cells as usize { 0 } else { self.at + 1 };
         if self.rung == self.views.len() {
             // ORDER: pairs with the fence in `bell::fall_asleep` and with the one in `attach`.
-            fence(Ordering::SeqCst);
+            fence_of(Step::P7);
             // ORDER: Relaxed after the fence; `refresh` acquires by taking the lock.
             if self.shared.changed.load(Ordering::Relaxed) {
                 self.refresh();
@@ -411,7 +411,7 @@ impl Writer {
     /// R1 to R3.
     fn reclaim(&mut self) {
         // ORDER: R1, pairs with the subscriber's fence T1 and with the one in `attach`.
-        fence(Ordering::SeqCst);
+        fence_of(Step::R1);
         if self.shared.changed.load(Ordering::Relaxed) {
             self.refresh();
         }
@@ -458,7 +458,7 @@ impl std::fmt::Debug for Writer {
 mod tests {
     use super::*;
 
-    /// A loan of up to 104 H, as `Writer::loan` makes it. Under Miri: `scripts/sanitize`.
+    /// A loan of up to 104 B, as `Writer::loan` makes it. Under Miri: `scripts/sanitize`.
     fn private(length: u64) -> RawLoan {
         RawLoan { length, memory: Memory::Private(Private::new()) }
     }

@@ -4,6 +4,8 @@
 //! change of size alone. Pages are allocated when the segment is made (`fallocate`): missing memory
 //! is an error there, not a signal later.
 
+#![cfg_attr(any(miri, loom), allow(dead_code, unused_imports))]
+
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::ptr::NonNull;
 
@@ -15,6 +17,7 @@ use crate::error::Error;
 use crate::os::descriptor::with_more_files;
 use crate::os::fork;
 use crate::os::memory;
+use crate::sync::{AtomicU32, AtomicU64};
 
 /// A mapping; unmapped when dropped. The memory lives until the last process has unmapped it.
 #[derive(Debug)]
@@ -22,6 +25,9 @@ pub struct Segment {
     pointer: NonNull<u8>,
     bytes: usize,
     fork: u32,
+    /// Miri and models know neither memfds nor shared mappings.
+    #[cfg(any(miri, loom))]
+    memory: std::sync::Arc<heap::Memory>,
 }
 
 // SAFETY: a mapping belongs to the process, not to a thread; what is read and written through it
@@ -49,6 +55,66 @@ impl Writers {
     }
 }
 
+/// What may lie in a segment.
+///
+/// # Safety
+/// It must consist of atomics and padding alone, so that any bytes are a valid value and other processes
+/// may write them.
+pub unsafe trait Shared: Zeroed + 'static {}
+
+/// A value of which all bytes are zero. A model's atomics do not come out of bytes.
+pub trait Zeroed: Sized {
+    /// Such a value.
+    #[cfg(loom)]
+    fn zeroed() -> Self;
+}
+
+/// Padding.
+impl Zeroed for u8 {
+    #[cfg(loom)]
+    fn zeroed() -> Self {
+        0
+    }
+}
+
+impl<T: Zeroed, const N: usize> Zeroed for [T; N] {
+    #[cfg(loom)]
+    fn zeroed() -> Self {
+        std::array::from_fn(|_| T::zeroed())
+    }
+}
+
+/// Implements [`Shared`] for structs, which names all of their fields.
+macro_rules! shared {
+    ($($name:ident { $($field:ident),* $(,)? })*) => {$(
+        impl crate::os::segment::Zeroed for $name {
+            #[cfg(loom)]
+            fn zeroed() -> Self {
+                $name { $($field: crate::os::segment::Zeroed::zeroed()),* }
+            }
+        }
+        // SAFETY: atomics, and padding that nobody looks at.
+        unsafe impl crate::os::segment::Shared for $name {}
+    )*};
+}
+pub(crate) use shared;
+
+/// The same for a single word.
+macro_rules! shared_word {
+    ($name:ident) => {
+        impl Zeroed for $name {
+            #[cfg(loom)]
+            fn zeroed() -> Self {
+                $name::new(0)
+            }
+        }
+        // SAFETY: an atomic.
+        unsafe impl Shared for $name {}
+    };
+}
+shared_word!(AtomicU32);
+shared_word!(AtomicU64);
+
 impl Segment {
     /// Makes a zeroed segment of at least `bytes` and maps it writable. The descriptor is for
     /// passing on.
@@ -57,9 +123,16 @@ impl Segment {
         if bytes > UNASKED_BYTES_MAX && bytes + RESERVE_BYTES > memory::available() {
             return Err(Error::NoMemory { bytes });
         }
-        if cfg!(miri) { Ok(heap::create(bytes)) } else { Self::create_sealed(name, bytes, writers) }
+        #[cfg(any(miri, loom))]
+        return {
+            let _ = (name, writers);
+            Ok(heap::create(bytes))
+        };
+        #[cfg(not(any(miri, loom)))]
+        Self::create_sealed(name, bytes, writers)
     }
 
+    #[cfg(not(any(miri, loom)))]
     fn create_sealed(
         name: &str,
         bytes: u64,
@@ -87,22 +160,24 @@ impl Segment {
     /// Maps a segment that another process made and alone can write. Fails if it is not sealed so
     /// or smaller than `bytes`.
     pub fn map_theirs(fd: BorrowedFd<'_>, bytes: u64) -> Result<Segment, Error> {
-        if cfg!(miri) {
-            return heap::find(fd, bytes);
-        }
-        let size = check(fd, bytes, Writers::Owner)?;
-        Self::map(fd, size, ProtFlags::READ)
+        #[cfg(any(miri, loom))]
+        return heap::find(fd, bytes);
+        #[cfg(not(any(miri, loom)))]
+        Self::map(fd, check(fd, bytes, Writers::Owner)?, ProtFlags::READ)
     }
 
     /// Maps a segment that everyone who knows it may write, writable.
     pub fn map_shared(fd: BorrowedFd<'_>, bytes: u64) -> Result<Segment, Error> {
-        if cfg!(miri) {
-            return heap::find(fd, bytes);
+        #[cfg(any(miri, loom))]
+        return heap::find(fd, bytes);
+        #[cfg(not(any(miri, loom)))]
+        {
+            let size = check(fd, bytes, Writers::Everyone)?;
+            Self::map(fd, size, ProtFlags::READ | ProtFlags::WRITE)
         }
-        let size = check(fd, bytes, Writers::Everyone)?;
-        Self::map(fd, size, ProtFlags::READ | ProtFlags::WRITE)
     }
 
+    #[cfg(not(any(miri, loom)))]
     fn map(fd: BorrowedFd<'_>, bytes: u64, protection: ProtFlags) -> Result<Segment, Error> {
         let bytes = bytes as usize;
         // SAFETY: a new mapping at an address of the kernel's choice touches no existing memory.
@@ -143,18 +218,18 @@ impl Segment {
     /// `count` objects of type `T` at `offset`.
     ///
     /// # Safety
-    /// `T` must consist of atomics and padding alone, so that any bytes are a valid `T` and other
-    /// processes may write them; what lies in a read-only mapping may be loaded only.
+    /// What lies in a read-only mapping may be loaded only.
     ///
     /// # Panics
     /// If they do not lie within the segment, or not at a multiple of `T`'s alignment.
-    pub unsafe fn array<T>(&self, offset: u64, count: u64) -> &[T] {
+    #[cfg(not(loom))]
+    pub unsafe fn array<T: Shared>(&self, offset: u64, count: u64) -> &[T] {
         let bytes = count.checked_mul(size_of::<T>() as u64).expect("count is checked");
         let end = offset.checked_add(bytes).expect("offset is checked");
         assert!(end <= self.bytes as u64, "beyond the segment");
         assert!(offset.is_multiple_of(align_of::<T>() as u64) && align_of::<T>() <= 4096);
         // SAFETY: within the mapping and aligned (asserted; mappings are page-aligned); valid for
-        // any bytes and for concurrent writers by the caller's promise; lives as long as `self`.
+        // any bytes and for concurrent writers, as `T` is `Shared`; lives as long as `self`.
         unsafe {
             std::slice::from_raw_parts(
                 self.pointer.as_ptr().add(offset as usize).cast(),
@@ -163,11 +238,20 @@ impl Segment {
         }
     }
 
+    /// The same in a model.
+    ///
+    /// # Safety
+    /// None is needed.
+    #[cfg(loom)]
+    pub unsafe fn array<T: Shared>(&self, offset: u64, count: u64) -> &[T] {
+        self.memory.objects(offset, count as usize)
+    }
+
     /// One object of type `T` at `offset`.
     ///
     /// # Safety
     /// As for [`array`](Self::array).
-    pub unsafe fn at<T>(&self, offset: u64) -> &T {
+    pub unsafe fn at<T: Shared>(&self, offset: u64) -> &T {
         // SAFETY: the caller's promise.
         unsafe { &self.array(offset, 1)[0] }
     }
@@ -178,15 +262,16 @@ impl Drop for Segment {
         if fork::is_forked(self.fork) {
             return; // not mapped in a child; something else may lie there
         }
-        if cfg!(miri) {
-            return;
+        #[cfg(not(any(miri, loom)))]
+        {
+            // SAFETY: the mapping is ours and nothing borrows from it any more.
+            let unmapped = unsafe { rustix::mm::munmap(self.pointer.as_ptr().cast(), self.bytes) };
+            debug_assert!(unmapped.is_ok());
         }
-        // SAFETY: the mapping is ours and nothing borrows from it any more.
-        let unmapped = unsafe { rustix::mm::munmap(self.pointer.as_ptr().cast(), self.bytes) };
-        debug_assert!(unmapped.is_ok());
     }
 }
 
+#[cfg(not(any(miri, loom)))]
 fn check(fd: BorrowedFd<'_>, bytes: u64, writers: Writers) -> Result<u64, Error> {
     let seals = rustix::fs::fcntl_get_seals(fd);
     let wanted = writers.seals() | SealFlags::SEAL;
@@ -206,39 +291,88 @@ fn check(fd: BorrowedFd<'_>, bytes: u64, writers: Writers) -> Result<u64, Error>
     Ok(size)
 }
 
-/// Miri knows neither memfds nor shared mappings: under it, a segment is memory of this process, and
-/// its descriptor, an eventfd, counts its number. It stays until the end of the process.
+/// Under Miri and in models, which know neither memfds nor shared mappings, a segment is memory of this
+/// process, and its descriptor, an eventfd, counts its number.
+#[cfg(any(miri, loom))]
 mod heap {
-    use std::alloc::{Layout, alloc_zeroed};
-    use std::sync::Mutex;
+    use std::alloc::{Layout, alloc_zeroed, dealloc};
+    use std::sync::{Arc, Mutex, Weak};
 
     use rustix::event::{EventfdFlags, eventfd};
 
     use super::*;
 
+    #[derive(Debug)]
+    pub(super) struct Memory {
+        pointer: NonNull<u8>,
+        layout: Layout,
+        /// What lies where, from the first time that somebody looks. loom's objects are larger than what
+        /// they stand for.
+        #[cfg(loom)]
+        objects: Mutex<std::collections::BTreeMap<u64, Box<dyn std::any::Any>>>,
+    }
+
+    // SAFETY: see `Segment`; the objects are `Shared`.
+    unsafe impl Send for Memory {}
+    // SAFETY: as above.
+    unsafe impl Sync for Memory {}
+
+    impl Drop for Memory {
+        fn drop(&mut self) {
+            // SAFETY: from `create`, with this layout; no segment is left.
+            unsafe { dealloc(self.pointer.as_ptr(), self.layout) };
+        }
+    }
+
+    #[cfg(loom)]
+    impl Memory {
+        pub(super) fn objects<T: Shared>(&self, offset: u64, count: usize) -> &[T] {
+            let mut objects = self.objects.lock().unwrap();
+            let new = || Box::new((0..count).map(|_| T::zeroed()).collect::<Vec<T>>()) as _;
+            let found = objects.entry(offset).or_insert_with(new);
+            let found = found.downcast_ref::<Vec<T>>().expect("one type lies there");
+            assert!(count <= found.len(), "as many as there were at first");
+            // SAFETY: nothing is removed or changes its size before all segments are gone, and with
+            // them what borrows from them.
+            unsafe { std::slice::from_raw_parts(found.as_ptr(), count) }
+        }
+    }
+
     pub(super) fn create(bytes: u64) -> (Segment, OwnedFd) {
         let layout = Layout::from_size_align(bytes as usize, PAGE_BYTES as usize).unwrap();
         // SAFETY: a page at least.
         let pointer = NonNull::new(unsafe { alloc_zeroed(layout) }).expect("memory");
-        let segment = || Segment { pointer, bytes: bytes as usize, fork: fork::mark() };
+        let memory = Memory {
+            pointer,
+            layout,
+            #[cfg(loom)]
+            objects: Mutex::default(),
+        };
+        let memory = Arc::new(memory);
         let mut all = ALL.lock().unwrap();
-        all.push(segment());
-        (segment(), eventfd(all.len() as u32, EventfdFlags::CLOEXEC).unwrap())
+        all.push(Arc::downgrade(&memory));
+        let number = all.len() as u32;
+        drop(all);
+        (segment(memory), eventfd(number, EventfdFlags::CLOEXEC).unwrap())
     }
 
     pub(super) fn find(fd: BorrowedFd<'_>, bytes: u64) -> Result<Segment, Error> {
-        let all = ALL.lock().unwrap();
         let mut number = [0; 8];
         rustix::io::read(fd, &mut number).unwrap();
         rustix::io::write(fd, &number).unwrap();
-        let found = &all[u64::from_ne_bytes(number) as usize - 1];
-        match bytes <= found.bytes() {
-            true => Ok(Segment { pointer: found.pointer, bytes: found.bytes, fork: fork::mark() }),
-            false => Err(Error::PeerCorrupt { what: "a segment shorter than its content" }),
+        let found = ALL.lock().unwrap()[u64::from_ne_bytes(number) as usize - 1].upgrade();
+        match found {
+            Some(memory) if bytes <= memory.layout.size() as u64 => Ok(segment(memory)),
+            _ => Err(Error::PeerCorrupt { what: "a segment shorter than its content" }),
         }
     }
 
-    static ALL: Mutex<Vec<Segment>> = Mutex::new(Vec::new());
+    fn segment(memory: Arc<Memory>) -> Segment {
+        let (pointer, bytes) = (memory.pointer, memory.layout.size());
+        Segment { pointer, bytes, fork: fork::mark(), memory }
+    }
+
+    static ALL: Mutex<Vec<Weak<Memory>>> = Mutex::new(Vec::new());
 }
 
 const PAGE_BYTES: u64 = 4096;
@@ -252,7 +386,7 @@ const POPULATE_BYTES_MAX: usize = 64 << 20;
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::sync::atomic::{AtomicU64, Ordering};
+    use crate::sync::Ordering;
 
     #[test]
     fn an_owners_segment_can_be_read_but_never_written_or_resized_by_others() {

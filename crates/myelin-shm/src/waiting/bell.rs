@@ -9,7 +9,7 @@
 //! A publisher is silent for the rest of a sleep only when the kernel has told it that somebody was
 //! woken, and no two sleeps have the same number.
 
-use crate::sync::{AtomicU32, AtomicU64, Ordering, fence};
+use crate::sync::{AtomicU32, AtomicU64, Ordering, Step, fence, fence_of};
 
 /// The word by which a subscriber says that it is to be woken, and by what.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,7 +43,7 @@ pub fn fall_asleep(asleep: &AtomicU64, rings: &AtomicU32, sleep: u64) -> u32 {
     // ORDER: pairs with the fence of the publisher between its sample and `Ringer::ring` (P7). It
     // also keeps a ring for this sleep out of `count`: who has seen `asleep` before it counted up
     // executed its fence after ours.
-    fence(Ordering::SeqCst);
+    fence_of(Step::S2);
     count
 }
 

@@ -1,44 +1,148 @@
 //! The clock and the futex.
 
+#[cfg(not(loom))]
 use std::num::NonZeroU32;
-use std::sync::atomic::{AtomicU32, AtomicU64};
 
+#[cfg(not(loom))]
 use rustix::io::Errno;
+#[cfg(not(loom))]
 use rustix::thread::futex::{self, Flags, Timespec};
 
+use crate::sync::{AtomicU32, AtomicU64};
 use crate::waiting::bell;
 
-/// `CLOCK_MONOTONIC` in nanoseconds.
+/// `CLOCK_MONOTONIC` in nanoseconds; in a model, it stands still.
 #[inline]
 pub fn now_ns() -> u64 {
+    if cfg!(loom) {
+        return 0;
+    }
     let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
     now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
 }
 
-/// The CPU that this thread runs on; Miri knows none.
+/// The CPU that this thread runs on; Miri and models know none.
 #[inline(always)]
 pub(crate) fn cpu() -> u64 {
     // SAFETY: no preconditions.
-    if cfg!(miri) { 0 } else { unsafe { libc::sched_getcpu() as u64 } }
+    if cfg!(any(miri, loom)) { 0 } else { unsafe { libc::sched_getcpu() as u64 } }
 }
 
-/// The lower half of a word, as a futex. Only its address and, in the kernel, its value are used.
-pub(crate) fn low_half(word: &AtomicU64) -> &AtomicU32 {
-    // SAFETY: the first four bytes of an aligned word are an aligned half (little-endian: the lower
-    // one); it is never accessed through this reference but by the kernel.
-    unsafe { &*std::ptr::from_ref(word).cast::<AtomicU32>() }
+/// A word that a thread can sleep on: the kernel compares its lower half.
+pub(crate) trait Futex {
+    /// Where the lower half lies. The kernel reads it, nobody else.
+    fn lower_half(&self) -> *const std::sync::atomic::AtomicU32;
+    /// Its value as the kernel sees it.
+    #[cfg(loom)]
+    fn seen(&self) -> u32;
 }
 
-/// Sleeps while the word in memory is `value`. False if the timer ended it at `until_ns`.
-pub(crate) fn sleep(word: &AtomicU32, value: u32, until_ns: u64) -> bool {
+impl Futex for AtomicU32 {
+    fn lower_half(&self) -> *const std::sync::atomic::AtomicU32 {
+        std::ptr::from_ref(self).cast()
+    }
+
+    #[cfg(loom)]
+    fn seen(&self) -> u32 {
+        self.load(crate::sync::Ordering::Relaxed)
+    }
+}
+
+impl Futex for AtomicU64 {
+    fn lower_half(&self) -> *const std::sync::atomic::AtomicU32 {
+        std::ptr::from_ref(self).cast() // little-endian
+    }
+
+    #[cfg(loom)]
+    fn seen(&self) -> u32 {
+        self.load(crate::sync::Ordering::Relaxed) as u32
+    }
+}
+
+/// Sleeps while the lower half of the word in memory is `value`. False if the timer ended it at
+/// `until_ns`.
+#[cfg(not(loom))]
+pub(crate) fn sleep(word: &impl Futex, value: u32, until_ns: u64) -> bool {
     let until = Timespec {
         tv_sec: (until_ns / 1_000_000_000) as i64,
         tv_nsec: (until_ns % 1_000_000_000) as _,
     };
     let until = (until_ns != NEVER).then_some(&until);
+    // SAFETY: the first four bytes of an aligned word are an aligned half, which lives as long.
+    let word = unsafe { &*word.lower_half() };
     // Shared, not private: the word is mapped by other processes.
     let slept = futex::wait_bitset(word, Flags::empty(), value, until, NonZeroU32::MAX);
     slept != Err(Errno::TIMEDOUT)
+}
+
+/// Wakes who sleeps on `word`; how many.
+#[cfg(not(loom))]
+pub(crate) fn wake(word: &impl Futex) -> usize {
+    // SAFETY: as in `sleep`.
+    let word = unsafe { &*word.lower_half() };
+    // It fails only for an address that is not mapped.
+    futex::wake(word, Flags::empty(), u32::MAX >> 1).unwrap_or(0)
+}
+
+/// The kernel in a model: without timers, so that a wake-up that is lost ends in a deadlock.
+#[cfg(loom)]
+mod model {
+    use std::collections::BTreeMap;
+
+    use loom::sync::{Condvar, Mutex};
+
+    use super::Futex;
+
+    /// By word: how many sleep on it, and how often it has been woken.
+    #[derive(Default)]
+    struct Queue {
+        sleepers: usize,
+        wakes: u64,
+    }
+
+    loom::lazy_static! {
+        static ref QUEUES: Mutex<BTreeMap<usize, Queue>> = Mutex::new(BTreeMap::new());
+        static ref WOKEN: Condvar = Condvar::new();
+    }
+
+    /// Comparing and falling asleep are one step.
+    pub(crate) fn sleep(word: &impl Futex, value: u32, _until_ns: u64) -> bool {
+        let mut queues = QUEUES.lock().unwrap();
+        if word.seen() != value {
+            return true;
+        }
+        let at = word.lower_half().addr();
+        let queue = queues.entry(at).or_default();
+        queue.sleepers += 1;
+        let wakes = queue.wakes;
+        while queues[&at].wakes == wakes {
+            queues = WOKEN.wait(queues).unwrap();
+        }
+        true
+    }
+
+    pub(crate) fn wake(word: &impl Futex) -> usize {
+        let mut queues = QUEUES.lock().unwrap();
+        let queue = queues.entry(word.lower_half().addr()).or_default();
+        queue.wakes += 1;
+        let woken = std::mem::take(&mut queue.sleepers);
+        drop(queues);
+        WOKEN.notify_all();
+        woken
+    }
+}
+#[cfg(loom)]
+pub(crate) use model::{sleep, wake};
+
+/// Lets others run.
+pub(crate) fn nap(duration: std::time::Duration) {
+    #[cfg(not(loom))]
+    std::thread::sleep(duration);
+    #[cfg(loom)]
+    {
+        let _ = duration;
+        loom::thread::yield_now();
+    }
 }
 
 /// Has timers of this thread end when they should, not up to 50 µs later. The kernel asks for it to
@@ -51,12 +155,6 @@ pub(crate) fn exact_timers() {
         // SAFETY: integers only. Were it to fail, the predictor would learn how late timers are.
         unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, 1) };
     }
-}
-
-/// Wakes who sleeps on `word`; how many.
-pub(crate) fn wake(word: &AtomicU32) -> usize {
-    // It fails only for an address that is not mapped.
-    futex::wake(word, Flags::empty(), u32::MAX >> 1).unwrap_or(0)
 }
 
 /// Counts a bell up and wakes who sleeps on it; whether there was anybody.

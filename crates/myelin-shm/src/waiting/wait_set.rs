@@ -5,9 +5,8 @@
 //! rings for the set. Members whose bit is set, or that were reported by the wait before, are *looked at*:
 //! they have news and are reported, or they are armed again. Nobody looks at any other.
 
+use crate::sync::{AtomicBool, Ordering, fence, spin_loop};
 use std::collections::BinaryHeap;
-use std::hint::spin_loop;
-use std::sync::atomic::{AtomicBool, Ordering, fence};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 

@@ -3,7 +3,7 @@
 //! a subscriber enters a wait set, and leaves it, by a store to its own memory.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::sync::{Arc, Mutex, MutexGuard, Weak};
+use std::sync::{Arc, Weak};
 
 use crate::data_plane::layout::{
     READY_TABLE_BYTES, READY_WORDS, ReadyTable, SET_HEADS_BYTES, SETS_MAX, SetHead,
@@ -12,7 +12,7 @@ use crate::error::Error;
 use crate::limits::ENDPOINTS_MAX;
 use crate::os::fork;
 use crate::os::segment::{Segment, Writers};
-use crate::sync::lock;
+use crate::sync::{Mutex, MutexGuard, lock};
 use crate::waiting::bell::{self, Ringer};
 use crate::waiting::wait;
 
@@ -228,8 +228,8 @@ impl WakeTableViews {
         heads: BorrowedFd<'_>,
         ready: BorrowedFd<'_>,
     ) -> Result<Arc<WakeTableView>, Error> {
-        if cfg!(miri) {
-            return WakeTableView::map(heads, ready); // Miri knows no files of memory
+        if cfg!(any(miri, loom)) {
+            return WakeTableView::map(heads, ready); // no files
         }
         let key = [file(heads)?, file(ready)?];
         self.0.retain(|(_, view)| view.strong_count() > 0);

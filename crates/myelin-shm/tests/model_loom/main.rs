@@ -1,5 +1,7 @@
-//! The lock-free parts, run in every order that the C++ memory model allows (as far as loom knows
-//! it: no load buffering). Each property has mutants, one step weakened each, that must fail: a
+//! What is lock-free, run in every order that the C++ memory model allows (as far as loom knows it: no load
+//! buffering). `reclaim`, `attach`, `hold`, `reliable` and `sleep` run a writer and readers as they ship, on
+//! memory and a kernel of the model; the others the functions that these are made of, beside which a model
+//! can put a hostile peer. Each property has mutants, one step left out or weakened each, that must fail: a
 //! model that cannot fail proves nothing. loom sometimes explores far less than it should and says
 //! nothing (tokio-rs/loom #166, #392), so each run counts its executions and asserts a minimum.
 //!
@@ -9,10 +11,14 @@
 mod attach;
 mod bell;
 mod dispatcher;
+mod endpoints;
 mod hold;
 mod reclaim;
 mod reliable;
 mod ring;
+mod sleep;
+#[path = "../support/mod.rs"]
+mod support;
 mod wait_set;
 
 use std::sync::Arc;
@@ -21,6 +27,22 @@ use std::sync::atomic::{AtomicU64 as Count, Ordering as Counting};
 use loom::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
 use loom::sync::{Condvar, Mutex};
 use myelin_shm::data_plane::layout::{Cell, EMPTY};
+
+/// Switches of threads that no thread asked for, in models of a whole publish and a whole take.
+const PREEMPTIONS: usize = 2;
+
+/// Runs a model in which a step of what ships is left out; it must fail.
+fn mutant(step: myelin_shm::Step, model: impl Fn() + Send + Sync + 'static) {
+    struct Restore;
+    impl Drop for Restore {
+        fn drop(&mut self) {
+            myelin_shm::leave_out(None);
+        }
+    }
+    let _restore = Restore;
+    myelin_shm::leave_out(Some(step));
+    explore(&format!("mutant {step:?}"), 3, 0, model);
+}
 
 /// Runs `handler` in every order with at most `preemptions` switches of threads that no thread asked
 /// for.
@@ -84,10 +106,6 @@ impl Kernel {
 
     fn wait_32(&self, word: &AtomicU32, value: u32) {
         self.wait(|| word.load(Ordering::Relaxed) == value);
-    }
-
-    fn wait_64(&self, word: &AtomicU64, value: u64) {
-        self.wait(|| word.load(Ordering::Relaxed) as u32 == value as u32);
     }
 
     /// Whether somebody slept.

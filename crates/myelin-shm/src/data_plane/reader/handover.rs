@@ -1,10 +1,10 @@
 //! What a callback's reader does besides: taking what its publisher, in this very thread, has just
 //! published; falling asleep without waiting.
 
+use crate::sync::Ordering;
 use std::mem::ManuallyDrop;
 use std::ops::Deref;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 use super::Reader;
 use crate::data_plane::incoming::Incoming;

@@ -1,7 +1,7 @@
 //! The samples in slots that a subscriber holds: taking, cloning and releasing them.
 
+use crate::sync::{AtomicU32, Ordering, Step, is_taken};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
 
 use super::SubscriptionShared;
 use crate::data_plane::reclaim;
@@ -46,7 +46,7 @@ impl SubscriptionShared {
         // ORDER: acquire: if it is the only one, every other clone's reads came before its end.
         if clones.load(Ordering::Acquire) != 2 {
             // ORDER: what any clone read comes before the release of the slot.
-            if clones.fetch_sub(1, Ordering::AcqRel) & !ORPHAN != 2 {
+            if clones.fetch_sub(1, last_clone()) & !ORPHAN != 2 {
                 return;
             }
         }
@@ -82,6 +82,12 @@ impl SubscriptionShared {
             }
         }
     }
+}
+
+/// How a clone of several ends.
+#[inline(always)]
+fn last_clone() -> Ordering {
+    if is_taken(Step::Clones) { Ordering::AcqRel } else { Ordering::Relaxed }
 }
 
 /// See [`SubscriptionShared::clones`].

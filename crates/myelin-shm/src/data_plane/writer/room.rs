@@ -1,7 +1,7 @@
 //! Room in the ring of a reliable publisher: P1, and what becomes of subscribers that are late.
 
+use crate::sync::{Ordering, Step, fence_of};
 use std::sync::Arc;
-use std::sync::atomic::{Ordering, fence};
 use std::time::Duration;
 
 use super::Writer;
@@ -61,12 +61,12 @@ impl Writer {
             waiting.store(1, Ordering::Relaxed);
             waits_for.store(slowest.id(), Ordering::Relaxed);
             // ORDER: pairs with the subscriber's fence T8 and with the one in `detach`.
-            fence(Ordering::SeqCst);
+            fence_of(Step::P1);
             let word = slowest.reading().load(Ordering::Relaxed);
             let changed = self.shared.changed.load(Ordering::Relaxed);
             let in_time = slowest.announced().reading() != reading
                 || changed
-                || wait::sleep(wait::low_half(slowest.reading()), word as u32, until_ns);
+                || wait::sleep(slowest.reading(), word as u32, until_ns);
             waiting.store(0, Ordering::Relaxed);
             waits_for.store(0, Ordering::Relaxed);
             let changed = self.shared.changed.load(Ordering::Relaxed);

@@ -33,7 +33,7 @@ pub(crate) struct Fresh {
 /// Its payload.
 #[derive(Clone, Copy)]
 pub(crate) enum Payload<'a> {
-    /// Up to 104 H, where the publisher has it.
+    /// Up to 104 B, where the publisher has it.
     Inline(&'a Taken),
     /// In a slot.
     Slot { length: u64, place: u64 },
