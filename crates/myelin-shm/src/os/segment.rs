@@ -383,7 +383,7 @@ const RESERVE_BYTES: u64 = 64 << 20;
 /// Segments up to this size are mapped at once; the pages of larger ones when they are touched.
 const POPULATE_BYTES_MAX: usize = 64 << 20;
 
-#[cfg(test)]
+#[cfg(all(test, not(any(miri, loom))))]
 mod tests {
     use super::*;
     use crate::sync::Ordering;
