@@ -93,13 +93,12 @@ impl Registry {
         notes: &mut Vec<String>,
     ) -> Result<Vec<Entry>, InputError> {
         let mut chosen = vec![false; self.entries.len()];
-        for pattern in &scenario.plan.systems {
+        for (index, pattern) in scenario.plan.systems.iter().enumerate() {
             let Err(error) = self.mark(pattern, &mut chosen) else {
                 continue;
             };
             if !scenario.is_built_in {
-                let quoted = format!("{pattern:?}");
-                let place = scenario.source.find_value("systems", &quoted);
+                let place = scenario.source.place(&format!("plan.systems.{index}"));
                 return Err(error.at(&scenario.source, place));
             }
             let name = &scenario.name;

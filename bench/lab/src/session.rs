@@ -220,7 +220,7 @@ fn check_cpus(scenario: &Scenario) -> Result<()> {
     let wants_cpus = scenario.plan.tunings.iter().any(|tuning| *tuning != Tuning::Default);
     if wants_cpus && (choice.ping_cpu.is_some() || choice.pong_cpu.is_some()) {
         Cpus::choose(choice)
-            .map_err(|error| error.at(&scenario.source, scenario.source.find("_cpu")))?;
+            .map_err(|error| error.at(&scenario.source, scenario.source.place("tuning")))?;
     }
     Ok(())
 }

@@ -35,7 +35,7 @@ pub(super) fn reach(
     let choice = choice.cloned().unwrap_or_default();
     for (scenario, _) in chosen.iter_mut().filter(|it| is_across(it)) {
         if let (HostsChoice::Real(_), Some(_)) = (&choice, &scenario.network) {
-            let place = scenario.source.find("[network]");
+            let place = scenario.source.place("network");
             let text =
                 format!("[network]: the link between {choice} is not this program's to change");
             let remedy = "leave it out, or use --hosts netns";
@@ -84,8 +84,7 @@ fn shape(hosts: &mut Hosts, link: &Link, scenario: &Scenario) -> Result<()> {
     let Err(Unshaped { key, reason }) = hosts.shape(link) else {
         return Ok(());
     };
-    let place = scenario.source.find(&format!("\n{} =", key.unwrap_or("[network]")));
-    let place = place.end..place.end;
+    let path = key.map_or("network".into(), |key| format!("network.{key}"));
     let remedy = match reason.contains("netem") {
         true => {
             "`modprobe sch_netem`, or a kernel with CONFIG_NET_SCH_NETEM; without it there are \
@@ -93,8 +92,7 @@ fn shape(hosts: &mut Hosts, link: &Link, scenario: &Scenario) -> Result<()> {
         }
         false => "see tc(8)",
     };
-    let text = format!("{}: {reason}", key.unwrap_or("[network]"));
-    Err(scenario.source.error(place, text).remedy(remedy).into())
+    Err(scenario.source.wrong(&path, reason).remedy(remedy).into())
 }
 
 /// Systems that are here and not there are left out, and said so.
