@@ -13,7 +13,6 @@ use std::process::{Command, Stdio};
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
-use globset::Glob;
 use myelin_bench_kit::protocol::{self, Description, Event, PROTOCOL, Prepare, System};
 use myelin_bench_kit::{Error, Reason};
 
@@ -34,6 +33,15 @@ impl Entry {
     pub fn driver(&self) -> &str {
         let file = self.executable.file_name().and_then(|name| name.to_str()).unwrap_or("");
         file.strip_prefix(PREFIX).unwrap_or(file)
+    }
+
+    /// One that blocks and is nowhere.
+    #[cfg(test)]
+    pub(crate) fn named(name: &str) -> Self {
+        let text =
+            format!(r#"{{"name": "{name}", "about": "", "wait": "block", "transport": "kernel"}}"#);
+        let system = serde_json::from_str(&text).expect("a system");
+        Entry { system, executable: "myelin-driver-a".into() }
     }
 
     /// Asks the driver whether the scenario's options suit this system.
@@ -122,12 +130,9 @@ impl Registry {
     }
 
     fn mark(&self, pattern: &str, chosen: &mut [bool]) -> Result<(), InputError> {
-        let glob = Glob::new(pattern)
-            .map_err(|error| InputError::new(format!("system pattern {pattern:?}: {error}")))?
-            .compile_matcher();
         let mut found = false;
         for (entry, chosen) in self.entries.iter().zip(chosen) {
-            let matches = glob.is_match(&entry.system.name);
+            let matches = fast_glob::glob_match(pattern, &entry.system.name);
             *chosen |= matches;
             found |= matches;
         }
@@ -275,14 +280,10 @@ mod tests {
     use super::*;
 
     fn registry(names: &[&str]) -> Registry {
-        let entry = |name: &&str| {
-            let text = format!(
-                r#"{{"name": "{name}", "about": "", "wait": "block", "transport": "kernel"}}"#
-            );
-            let system = serde_json::from_str(&text).unwrap();
-            Entry { system, executable: "myelin-driver-a".into() }
-        };
-        Registry { entries: names.iter().map(entry).collect(), broken: Vec::new() }
+        Registry {
+            entries: names.iter().map(|name| Entry::named(name)).collect(),
+            broken: Vec::new(),
+        }
     }
 
     #[test]

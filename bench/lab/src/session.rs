@@ -12,11 +12,11 @@ use anyhow::{Context, Result, ensure};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
 use crate::analyse::analyse;
-use crate::host::{Host, Identity};
+use crate::host::LocalHost;
+use crate::host::hosts::Hosts;
+pub use crate::host::hosts::{Address, HostsChoice};
 use crate::input_error::InputError;
-use crate::place::Here;
-use crate::place::hosts::Hosts;
-pub use crate::place::hosts::{Address, HostsChoice};
+use crate::machine::{Identity, Machine};
 use crate::plan::{self, Plan};
 use crate::record::Folder;
 use crate::registry::{Entry, Registry};
@@ -75,7 +75,7 @@ pub fn run(request: &Request) -> Result<Finished> {
         Some(path) => resume(path, &registry)?,
         None => {
             let (plan, mut hosts) = make_plan(request, &registry)?;
-            let mut host = Host::read();
+            let mut host = Machine::read();
             if let Some(hosts) = &mut hosts {
                 host.others = hosts.others().map_err(InputError::new)?;
             }
@@ -90,7 +90,7 @@ pub fn run(request: &Request) -> Result<Finished> {
     for note in plan.notes.iter().chain(&host.disturbances()) {
         eprintln!("note: {note}");
     }
-    let (systems, here) = (registry.entries(), Box::new(Here::default()));
+    let (systems, here) = (registry.entries(), Box::new(LocalHost::default()));
     let machines = (host, hosts);
     let host =
         Measuring::new(&mut folder, &plan, systems, machines, here, &interrupted, request.plain)
@@ -104,7 +104,7 @@ pub fn run(request: &Request) -> Result<Finished> {
 }
 
 /// A folder to go on with: of these machines, and of nobody else. Runs that failed are repeated.
-fn resume(path: &Path, registry: &Registry) -> Result<(Folder, Plan, Host, Option<Hosts>)> {
+fn resume(path: &Path, registry: &Registry) -> Result<(Folder, Plan, Machine, Option<Hosts>)> {
     let (mut folder, plan, host) = Folder::open(path)?;
     let host = host?;
     folder.claim()?;
@@ -144,7 +144,7 @@ pub(crate) fn open(path: &Path) -> Result<(Folder, Plan, Analysis)> {
         Ok(host) => (host, None),
         Err(error) => {
             let earlier = read_earlier(path).map(|earlier| earlier.summary.host);
-            let unknown = || Host { cpu_model: "unknown machine".into(), ..Host::default() };
+            let unknown = || Machine { cpu_model: "unknown machine".into(), ..Machine::default() };
             let text = format!("{error:#}: the machine is that of summary.json, if there is one");
             (earlier.unwrap_or_else(|_| unknown()), Some(text))
         }

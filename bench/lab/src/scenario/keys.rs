@@ -115,11 +115,16 @@ pub(super) fn check(source: &Source, document: &DeTable<'_>) -> Result<(), Input
     let written =
         document.get("workload").and_then(|it| it.get_ref().get("kind")?.get_ref().as_str());
     let kind = KINDS.into_iter().find(|kind| Some(kind.name()) == written);
-    walk(document, "", &mut |path, place, _| match KEYS.iter().any(|key| key.path == path) {
-        true => Ok(()),
-        false => Err(unknown(path, kind).at(source, place)),
-    })?;
-    walk(document, "", &mut |path, place, value| {
+    walk(
+        document,
+        "",
+        kind,
+        &mut |path, place, _| match KEYS.iter().any(|key| key.path == path) {
+            true => Ok(()),
+            false => Err(unknown(path, kind).at(source, place)),
+        },
+    )?;
+    walk(document, "", kind, &mut |path, place, value| {
         let mut keys = KEYS.iter().filter(|key| key.path == path);
         let Some(key) = keys.clone().find(|key| key.is_of(kind)) else {
             let kinds = keys.next().map_or(&[][..], |key| key.kinds);
@@ -133,8 +138,8 @@ pub(super) fn check(source: &Source, document: &DeTable<'_>) -> Result<(), Input
             _ => std::slice::from_ref(value),
         };
         for value in values {
-            key.rule.check(value).map_err(|remedy| {
-                let text = format!("{} is out of range", &source.text()[value.span()]);
+            key.rule.check(value).map_err(|(fault, remedy)| {
+                let text = format!("{} {fault}", &source.text()[value.span()]);
                 source.wrong_at(value.span(), path, text).remedy(remedy)
             })?;
         }
@@ -142,10 +147,12 @@ pub(super) fn check(source: &Source, document: &DeTable<'_>) -> Result<(), Input
     })
 }
 
-/// Shows `see` every key below `table`: its path, its place, its value.
+/// Shows `see` every key below `table`, but for what is below a key of another kind: its path, its
+/// place, its value.
 fn walk<'a>(
     table: &'a DeTable<'_>,
     above: &str,
+    kind: Option<Kind>,
     see: &mut impl FnMut(&str, Range<usize>, &'a Spanned<DeValue<'_>>) -> Result<(), InputError>,
 ) -> Result<(), InputError> {
     for (key, value) in table {
@@ -155,10 +162,10 @@ fn walk<'a>(
             format!("{above}.{}", key.get_ref())
         };
         see(&path, key.span(), value)?;
-        if KEYS.iter().any(|key| parent(key.path) == path) {
+        if KEYS.iter().any(|key| parent(key.path) == path && key.is_of(kind)) {
             let list = value.get_ref().as_array().map_or(std::slice::from_ref(value), |list| list);
             for table in list.iter().filter_map(|entry| entry.get_ref().as_table()) {
-                walk(table, &path, see)?;
+                walk(table, &path, kind, see)?;
             }
         }
     }
@@ -170,12 +177,13 @@ fn parent(path: &str) -> &str {
 }
 
 fn unknown(path: &str, kind: Option<Kind>) -> InputError {
-    let last = |path: &'static str| path.rsplit('.').next().unwrap_or_default();
+    let name = |path: &'static str| path.rsplit('.').next().unwrap_or_default();
     let beside = KEYS.iter().filter(|key| parent(key.path) == parent(path) && key.is_of(kind));
-    let known = beside.map(|key| last(key.path));
-    let name = path.rsplit('.').next().unwrap_or_default();
-    let list = known.clone().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");
-    InputError::unknown_field(name, known).remedy(format!("expected one of {list}"))
+    let mut known: Vec<&str> = beside.map(|key| name(key.path)).collect();
+    known.dedup();
+    let list = known.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");
+    let given = path.rsplit('.').next().unwrap_or_default();
+    InputError::unknown_field(given, known.into_iter()).remedy(format!("expected one of {list}"))
 }
 
 impl Key {
@@ -186,8 +194,8 @@ impl Key {
 }
 
 impl Rule {
-    /// What to do about `value`, if something is wrong with it.
-    fn check(self, value: &Spanned<DeValue<'_>>) -> Result<(), String> {
+    /// What is wrong with `value`, if anything is, and what to do about it.
+    fn check(self, value: &Spanned<DeValue<'_>>) -> Result<(), (&'static str, String)> {
         let text = value.get_ref().as_str();
         let number = f64::deserialize(value.clone().into_deserializer()).ok();
         let within = |low: f64, high: f64| number.is_none_or(|it| (low..=high).contains(&it));
@@ -210,9 +218,12 @@ impl Rule {
             ),
             Word(longest) => (
                 text.is_none_or(|it| (1..=longest).contains(&it.len()) && it.chars().all(is_plain)),
-                format!("use up to {longest} letters, digits, `-` and `_`"),
+                format!(
+                    "use up to {longest} letters, digits, `-` and `_`: it becomes part of file names"
+                ),
             ),
         };
-        if is_right { Ok(()) } else { Err(remedy) }
+        let fault = if let Word(_) = self { "is not a plain word" } else { "is out of range" };
+        if is_right { Ok(()) } else { Err((fault, remedy)) }
     }
 }

@@ -297,7 +297,7 @@ fn rates<'de, D: Deserializer<'de>>(input: D) -> Result<Vec<Option<f64>>, D::Err
         Max,
     }
     #[derive(Deserialize)]
-    #[serde(untagged, expecting = "rate_hz: a list of messages a second, or of \"max\"")]
+    #[serde(untagged, expecting = "rate_hz: neither messages a second nor \"max\"")]
     enum Rate {
         Hertz(Option<f64>),
         Word(Word),
@@ -309,7 +309,7 @@ fn rates<'de, D: Deserializer<'de>>(input: D) -> Result<Vec<Option<f64>>, D::Err
 /// Frames as they are written: in a word, in JSON by width and height.
 fn frames<'de, D: Deserializer<'de>>(input: D) -> Result<Vec<Frame>, D::Error> {
     #[derive(Deserialize)]
-    #[serde(untagged, expecting = "frames: a list of words, for instance [\"1440x1080\"]")]
+    #[serde(untagged, expecting = "frames: not a word such as \"1440x1080\"")]
     enum Written {
         Word(String),
         Frame(Frame),
@@ -328,7 +328,7 @@ fn two_processes() -> Vec<Topology> {
 /// One topology, several, or "any" of one host.
 fn topologies<'de, D: Deserializer<'de>>(input: D) -> Result<Vec<Topology>, D::Error> {
     #[derive(Deserialize)]
-    #[serde(untagged, expecting = "topology: a word or a list of words")]
+    #[serde(untagged, expecting = "topology: neither a word nor a list of words")]
     enum Written {
         One(String),
         Many(Vec<String>),

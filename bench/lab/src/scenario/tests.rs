@@ -113,11 +113,7 @@ fn errors_name_file_line_key_and_remedy() {
             ("[1, \"max\"]", "[\"fast\"]", "6: rate_hz: \"fast\" is out of range"),
             ("[0, 64]", "[0,\n -1]", "6: payload_bytes: -1 is out of range; use 0 to 1073741824"),
             ("runs = 3", "runs = 0", "13: runs: 0 is out of range; use 1 to 1000"),
-            (
-                "name = \"x\"",
-                "name = \"a/b\"",
-                "1: name: \"a/b\" is out of range; use up to 64 let",
-            ),
+            ("name = \"x\"", "name = \"a/b\"", "1: name: \"a/b\" is not a plain word; use up to 6"),
             ("[\"default\"]", "[\"fast\"]", "11: unknown variant `fast`"),
             ("runs = 3", "runs = \"many\"", "13: invalid type"),
             ("[plan]", "[plan", "9: "),
@@ -239,12 +235,15 @@ fn arrivals_are_cases_with_names() {
     let timed = Workload { messages: 0, duration_s: 1.0, ..read };
     assert_eq!(timed.records_at_most(Some(30.0)), 62, "the period halves in the middle");
     for (cases, expected) in [
-        ("{ name = \"a b\" }", "name: \"a b\" is out of range; use up to 32 letters"),
+        ("{ name = \"a b\" }", "name: \"a b\" is not a plain word; use up to 32"),
         ("{ name = \"a\" }, { name = \"a\" }", "arrivals: two cases are named \"a\""),
         ("{ name = \"a\", jitter_percent = 60.0 }", "jitter_percent: 60.0 is out of range"),
         ("{ name = \"a\", missing_one_in = 1 }", "missing_one_in: 1 is out of range"),
         ("{ name = \"a\", period_factor = 0.0 }", "period_factor: 0.0 is out of range"),
-        ("{ name = \"a\", jiter_percent = 1 }", "unknown field `jiter_percent`; did you mean"),
+        (
+            "{ name = \"a\", jiter_percent = 1 }",
+            "unknown field `jiter_percent`; did you mean `jitter_percent`?; expected one of `name`",
+        ),
     ] {
         refused(&with(cases), &[("", "", &format!("7: {expected}"))]);
     }
@@ -268,7 +267,7 @@ fn a_module_has_a_size_and_a_rate() {
         MODULES,
         &[
             ("\"b\"", "\"a\"", "9: modules: two are named \"a\""),
-            ("\"b\"", "\"b c\"", "9: name: \"b c\" is out of range"),
+            ("\"b\"", "\"b c\"", "9: name: \"b c\" is not a plain word"),
             ("rate_hz = 100 ", "rate_hz = 10 ", "9: modules: \"b\" sends what \"a\" sends"),
             ("rate_hz = 100 ", "rate_hz = 0 ", "9: rate_hz: 0 is out of range"),
             ("[plan]", "rate_hz = [1]\n[plan]", "12: rate_hz: modules have sizes"),

@@ -5,9 +5,9 @@ use std::path::PathBuf;
 use anyhow::Result;
 use myelin_bench_kit::protocol::System;
 
+use crate::host::LinkError;
+use crate::host::hosts::{Hosts, HostsChoice};
 use crate::input_error::InputError;
-use crate::place::Unshaped;
-use crate::place::hosts::{Hosts, HostsChoice};
 use crate::registry::Entry;
 use crate::scenario::{Link, Scenario, TuningChoice};
 
@@ -81,7 +81,7 @@ pub(super) fn drivers_of<'a>(entries: impl Iterator<Item = &'a Entry>) -> Vec<Pa
 
 /// Has the link be what a scenario asks for, once, to see whether it can be had.
 fn shape(hosts: &mut Hosts, link: &Link, scenario: &Scenario) -> Result<()> {
-    let Err(Unshaped { key, reason }) = hosts.shape(link) else {
+    let Err(LinkError { key, reason }) = hosts.shape(link) else {
         return Ok(());
     };
     let path = key.map_or("network".into(), |key| format!("network.{key}"));
