@@ -115,7 +115,7 @@ pub(crate) struct Reached<'a> {
 struct Up {
     hosts: Vec<Box<dyn Host>>,
     across: Across,
-    /// What the cable is made to be; `None` as it was laid.
+    /// How the link is shaped; `None` before it is.
     link: Option<Link>,
     /// Of each, whether it is another machine than the lab's.
     is_other: Vec<bool>,

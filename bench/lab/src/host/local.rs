@@ -22,11 +22,11 @@ use crate::tuning::{self, Cpus, LatencyGuard};
 /// This host. When it is dropped, no process of a run is left.
 #[derive(Default)]
 pub(crate) struct LocalHost {
-    run: Option<Running>,
+    run: Option<LocalRun>,
 }
 
 /// A run on this host.
-struct Running {
+struct LocalRun {
     // Dropped from the last to the first: the daemon goes last.
     processes: Vec<Process>,
     samples: BTreeMap<ProcessId, (OwnedFd, Arc<SampleFile>)>,
@@ -43,13 +43,13 @@ struct Observing {
     before: Snapshot,
 }
 
-impl Drop for Running {
+impl Drop for LocalRun {
     fn drop(&mut self) {
         while self.processes.pop().is_some() {}
     }
 }
 
-impl Running {
+impl LocalRun {
     /// The memory that `id` writes its records to, made when it is first asked for.
     fn memory(&mut self, id: ProcessId, capacity: u64) -> Result<PathBuf, String> {
         if let Some((memory, _)) = self.samples.get(&id) {
@@ -83,7 +83,7 @@ impl Running {
 }
 
 impl LocalHost {
-    fn run(&mut self) -> Result<&mut Running, String> {
+    fn run(&mut self) -> Result<&mut LocalRun, String> {
         self.run.as_mut().ok_or_else(|| "no run has begun".into())
     }
 }
@@ -92,7 +92,7 @@ impl Host for LocalHost {
     fn begin(&mut self, run: &RunOnHost, messages: Sender<Message>) -> Result<(), String> {
         self.end();
         let guard = run.awake.then(LatencyGuard::hold).transpose();
-        self.run = Some(Running {
+        self.run = Some(LocalRun {
             processes: Vec::new(),
             samples: BTreeMap::new(),
             messages,
@@ -169,7 +169,7 @@ impl Host for LocalHost {
     }
 
     fn processes(&self, daemons: &[u32]) -> Vec<(String, u32)> {
-        let mut all = self.run.as_ref().map(Running::measuring).unwrap_or_default();
+        let mut all = self.run.as_ref().map(LocalRun::measuring).unwrap_or_default();
         all.extend(daemons.iter().map(|pid| (daemon_name(*pid), *pid)));
         all
     }

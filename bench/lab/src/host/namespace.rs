@@ -1,11 +1,11 @@
-//! Two hosts in namespaces of this one, joined by a virtual cable.
+//! Two hosts in namespaces of this one, joined by a veth pair.
 //!
 //! ```text
 //! agent, namespaces of its own ── link0 ─────────── link0 ── agent, namespaces of its own
 //!                          198.18.0.1/30  veth  198.18.0.2/30
 //! ```
 //! Each has its own network, mounts (`/dev/shm` and `/sys`), host name and System V objects. Nothing
-//! has a name outside: the namespaces vanish with the agents, the cable with the namespaces. The
+//! has a name outside: the namespaces vanish with the agents, the link with the namespaces. The
 //! addresses are of the range for benchmarks (RFC 2544, RFC 6890) and are seen in there alone.
 
 use std::ffi::CStr;
@@ -44,12 +44,13 @@ pub(super) fn connect(name: &'static str) -> Anyhow<Connection> {
         let cause = error.downcast_ref::<io::Error>();
         cause.is_some_and(|cause| cause.kind() == io::ErrorKind::PermissionDenied)
     };
-    Connection::open(name, &mut command).map_err(|error| match denied(&error) {
-        true => anyhow::anyhow!(
+    Connection::open(name, &mut command).map_err(|error| if denied(&error) {
+        anyhow::anyhow!(
             "network namespaces may not be made: needs CAP_SYS_ADMIN (run as root), or real hosts \
              by --hosts ssh:a,ssh:b"
-        ),
-        false => error,
+        )
+    } else {
+        error
     })
 }
 
@@ -85,7 +86,7 @@ pub(super) fn networks() -> [Network; 2] {
     [network(ping, pong), network(pong, ping)]
 }
 
-/// The link between two namespaces: both ends of a veth pair, as a cable is.
+/// The link between two namespaces.
 #[derive(Debug)]
 pub(crate) struct VethPair {
     spaces: [File; 2],

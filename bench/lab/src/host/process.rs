@@ -7,7 +7,7 @@ use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::mpsc::Sender;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use myelin_bench_kit::protocol::{self, Role};
 use rustix::fs::MemfdFlags;
@@ -15,6 +15,7 @@ use rustix::process::{Pid, Signal};
 
 use super::{Message, ProcessId, role_name};
 use crate::observe::SAMPLES_NAME;
+use crate::registry::wait_for;
 use crate::tuning::Settings;
 
 /// A driver process.
@@ -89,18 +90,6 @@ impl Process {
     /// How it ended, in words.
     pub fn ending(&mut self) -> String {
         self.wait(END_LIMIT).map_or_else(|| "closed its output and goes on".into(), describe)
-    }
-}
-
-/// Waits until `process` has ended, at most `limit`.
-pub(super) fn wait_for(process: &mut Child, limit: Duration) -> Option<ExitStatus> {
-    let deadline = Instant::now() + limit;
-    loop {
-        let status = process.try_wait().ok().flatten();
-        if status.is_some() || Instant::now() >= deadline {
-            return status;
-        }
-        std::thread::sleep(Duration::from_millis(1));
     }
 }
 

@@ -16,13 +16,13 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::process::sample_memory;
-use super::process::wait_for;
 use super::protocol::reader::{END_LIMIT, Reader, Shared, State, give_up};
 use super::protocol::writer::Writer;
 use super::protocol::{Hello, Request};
 use super::{Connection, Host, Message, ProcessId, ProcessSpec, RunOnHost, lock};
 use crate::machine::Machine;
 use crate::observe::Observation;
+use crate::registry::wait_for;
 use crate::scenario::{Tuning, TuningChoice};
 use crate::tuning::Cpus;
 
@@ -339,12 +339,11 @@ impl Host for RemoteHost {
             let state = lock(&self.shared.state);
             (state.run.is_some(), state.heard)
         };
-        match self.is_there() {
-            // Between two runs it has nothing to say.
-            true if is_running => self.check_since(heard),
-            true => Ok(()),
-            false => Err(self.why_gone()),
+        if !self.is_there() {
+            return Err(self.why_gone());
         }
+        // Between two runs it has nothing to say.
+        if is_running { self.check_since(heard) } else { Ok(()) }
     }
 }
 

@@ -74,9 +74,10 @@ impl<'a> Processes<'a> {
         let spec = self.spec;
         let side = self.side_of(id);
         // Where there is no pong, its records are ping's to write and its thread ping's to place.
-        let (pong_capacity, pong) = match spec.is_one_process() {
-            true => (Some(spec.capacity_of(Role::Pong)), spec.settings(Role::Pong)),
-            false => (None, Settings::default()),
+        let (pong_capacity, pong) = if spec.is_one_process() {
+            (Some(spec.capacity_of(Role::Pong)), spec.settings(Role::Pong))
+        } else {
+            (None, Settings::default())
         };
         let looks = matches!(spec.prepare.workload, Workload::Flood | Workload::Startup);
         let measures = matches!(id.role, Role::Ping | Role::Pong);

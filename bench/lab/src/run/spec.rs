@@ -33,7 +33,7 @@ pub struct RunSpec<'a> {
 }
 
 impl RunSpec<'_> {
-    /// All that play `role`; in one process pong is played by ping's.
+    /// The processes of `role`. Where there is one process, it is ping's.
     pub(super) fn processes_of(&self, role: Role) -> impl Iterator<Item = ProcessId> + use<> {
         let one_way = self.prepare.workload.is_one_way() && !self.is_one_process();
         let count = match role {

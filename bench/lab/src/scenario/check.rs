@@ -7,8 +7,8 @@ use toml::de::DeTable;
 
 use super::keys::{self, KINDS};
 use super::{
-    Arrivals, Kind, Link, Plan, Precision, Scenario, TOPOLOGIES, Topology, TuningChoice, Workload,
-    frame_name, network,
+    Arrivals, Kind, Link, Precision, Scenario, Selection, TOPOLOGIES, Topology, TuningChoice,
+    Workload, frame_name, network,
 };
 use crate::input_error::{InputError, Source};
 use crate::stats::RUNS_MIN;
@@ -164,7 +164,7 @@ impl Workload {
     }
 }
 
-impl Plan {
+impl Selection {
     fn complete(&mut self, source: &Source, table: &DeTable<'_>) -> Checked {
         self.tunings.sort();
         self.tunings.dedup();
@@ -264,7 +264,7 @@ impl Link {
         Ok(())
     }
 
-    fn check(&self, source: &Source, plan: &Plan, workload: &Workload) -> Checked {
+    fn check(&self, source: &Source, plan: &Selection, workload: &Workload) -> Checked {
         if !plan.is_across_hosts() {
             let text = "[network]: there is no link where all processes are on one host";
             let remedy = "leave it out, or use plan.topology = \"two-hosts\"";

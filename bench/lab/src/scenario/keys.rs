@@ -115,15 +115,10 @@ pub(super) fn check(source: &Source, document: &DeTable<'_>) -> Result<(), Input
     let written =
         document.get("workload").and_then(|it| it.get_ref().get("kind")?.get_ref().as_str());
     let kind = KINDS.into_iter().find(|kind| Some(kind.name()) == written);
-    walk(
-        document,
-        "",
-        kind,
-        &mut |path, place, _| match KEYS.iter().any(|key| key.path == path) {
-            true => Ok(()),
-            false => Err(unknown(path, kind).at(source, place)),
-        },
-    )?;
+    walk(document, "", kind, &mut |path, place, _| {
+        let is_known = KEYS.iter().any(|key| key.path == path);
+        if is_known { Ok(()) } else { Err(unknown(path, kind).at(source, place)) }
+    })?;
     walk(document, "", kind, &mut |path, place, value| {
         let mut keys = KEYS.iter().filter(|key| key.path == path);
         let Some(key) = keys.clone().find(|key| key.is_of(kind)) else {

@@ -34,7 +34,7 @@ pub struct Scenario {
     /// What the processes do.
     pub workload: Workload,
     /// Over what, and how often.
-    pub plan: Plan,
+    pub plan: Selection,
     /// What `tuned` means.
     #[serde(default)]
     pub tuning: TuningChoice,
@@ -171,11 +171,8 @@ impl Workload {
             (Some(count), Some(time)) => Some(count.min(time)),
             (count, time) => count.or(time),
         };
-        let warmup_s = match self.warmup_s > 0.0 {
-            true => Some(self.warmup_s),
-            false => by_rate(self.warmup_messages),
-        };
-        Some(measured? + warmup_s.unwrap_or(0.0))
+        let by_messages = || by_rate(self.warmup_messages).unwrap_or(0.0);
+        Some(measured? + if self.warmup_s > 0.0 { self.warmup_s } else { by_messages() })
     }
 }
 
@@ -212,7 +209,7 @@ pub struct Module {
 
 /// Over what, and how often.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Plan {
+pub struct Selection {
     /// Names of systems, or patterns with `*`.
     #[serde(default)]
     pub systems: Vec<String>,
@@ -232,7 +229,7 @@ pub struct Plan {
     pub precision: Option<Precision>,
 }
 
-impl Plan {
+impl Selection {
     /// Whether ping and pong are on two hosts.
     pub fn is_across_hosts(&self) -> bool {
         self.topology == [Topology::TwoHosts]

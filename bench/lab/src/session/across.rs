@@ -85,12 +85,11 @@ fn shape(hosts: &mut Hosts, link: &Link, scenario: &Scenario) -> Result<()> {
         return Ok(());
     };
     let path = key.map_or("network".into(), |key| format!("network.{key}"));
-    let remedy = match reason.contains("netem") {
-        true => {
-            "`modprobe sch_netem`, or a kernel with CONFIG_NET_SCH_NETEM; without it there are \
-                 link, rate_mbit, mtu and cut"
-        }
-        false => "see tc(8)",
+    let remedy = if reason.contains("netem") {
+        "`modprobe sch_netem`, or a kernel with CONFIG_NET_SCH_NETEM; without it there are link, \
+         rate_mbit, mtu and cut"
+    } else {
+        "see tc(8)"
     };
     Err(scenario.source.wrong(&path, reason).remedy(remedy).into())
 }

@@ -30,7 +30,7 @@ pub(super) struct Measuring<'a> {
     folder: &'a mut Folder,
     plan: &'a Plan,
     systems: &'a [Entry],
-    host: Machine,
+    machine: Machine,
     /// This host, for runs that do not go across hosts.
     here: [Box<dyn Host>; 1],
     hosts: Option<Hosts>,
@@ -47,7 +47,7 @@ impl<'a> Measuring<'a> {
         folder: &'a mut Folder,
         plan: &'a Plan,
         systems: &'a [Entry],
-        (host, hosts): (Machine, Option<Hosts>),
+        (machine, hosts): (Machine, Option<Hosts>),
         mut here: Box<dyn Host>,
         interrupted: &'a AtomicBool,
         plain: bool,
@@ -60,7 +60,7 @@ impl<'a> Measuring<'a> {
             folder,
             plan,
             systems,
-            host,
+            machine,
             here: [here],
             hosts,
             identity,
@@ -85,7 +85,7 @@ impl<'a> Measuring<'a> {
             self.progress.add(block.iter().map(|run| run.cell));
         }
         self.progress.end();
-        Ok(self.host)
+        Ok(self.machine)
     }
 
     /// The runs of the plan, and of further blocks, that have failed, have lost their samples or
@@ -116,7 +116,7 @@ impl<'a> Measuring<'a> {
         let records = self.folder.runs()?.runs;
         for cell in 0..self.plan.cells.len() {
             let is_known = self.narrow.contains(&cell);
-            if !is_known && is_narrow(self.folder, self.plan, cell, &records, &self.host) {
+            if !is_known && is_narrow(self.folder, self.plan, cell, &records, &self.machine) {
                 self.narrow.insert(cell);
             }
         }
@@ -157,7 +157,7 @@ impl<'a> Measuring<'a> {
     /// What a run has yielded, for the live view; says why it is not valid. `None` if it failed.
     fn alone(&mut self, record: RunRecord, samples: &RunSamples) -> Option<Cell> {
         let (run, has_failed) = (record.plan, record.failure.is_some());
-        let cell = alone(self.plan, record, samples, &self.host)?;
+        let cell = alone(self.plan, record, samples, &self.machine)?;
         // Why a run has failed has been said.
         if !cell.valid && !has_failed {
             let what = self.plan.cells[run.cell].title();

@@ -10,9 +10,10 @@ use std::time::{Duration, Instant};
 use myelin_bench_kit::samples::SampleFile;
 use serde_json::Value;
 
-use super::super::process::{describe, wait_for};
+use super::super::process::describe;
 use super::super::{Message, ProcessId, lock};
 use super::{Hello, Reply, frame};
+use crate::registry::wait_for;
 
 /// What the reading thread has in common with the lab.
 pub(in super::super) struct Shared {
