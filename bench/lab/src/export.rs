@@ -16,10 +16,9 @@ mod columns;
 mod parquet;
 mod rows;
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use anyhow::{Context, Result};
-use globset::{Glob, GlobSet, GlobSetBuilder};
 
 use crate::analyse::clocks::{self, Clocks};
 use crate::input_error::InputError;
@@ -119,19 +118,14 @@ fn choose(plan: &Plan, patterns: &[String]) -> Result<Vec<bool>> {
     if patterns.is_empty() {
         return Ok(vec![true; names.len()]);
     }
-    let mut set = GlobSetBuilder::new();
+    let matches = |pattern: &String, name: &String| fast_glob::glob_match(pattern, name);
     for pattern in patterns {
-        let wrong = |error| InputError::new(format!("--cell {pattern:?}: {error}"));
-        let glob = Glob::new(pattern).map_err(wrong)?;
-        let one = GlobSet::new([glob.clone()])?;
-        if !names.iter().any(|name| one.is_match(Path::new(name))) {
+        if !names.iter().any(|name| matches(pattern, name)) {
             let known = names.iter().map(String::as_str);
             return Err(InputError::unknown("cell", pattern, known)
                 .remedy("cells are named as the files in the folder's hgrm/ are")
                 .into());
         }
-        set.add(glob);
     }
-    let set = set.build()?;
-    Ok(names.iter().map(|name| set.is_match(name)).collect())
+    Ok(names.iter().map(|name| patterns.iter().any(|pattern| matches(pattern, name))).collect())
 }

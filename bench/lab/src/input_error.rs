@@ -3,6 +3,8 @@
 use std::fmt;
 use std::ops::Range;
 
+use toml::de::{DeTable, DeValue};
+
 /// A text that the user wrote, with its name.
 #[derive(Clone, Debug, Default)]
 pub struct Source {
@@ -21,29 +23,44 @@ impl Source {
         &self.text
     }
 
-    /// Where `needle` first stands; the start of the text if nowhere.
-    pub fn find(&self, needle: &str) -> Range<usize> {
-        self.text.find(needle).map_or(0..0, |at| at..at + needle.len())
+    /// The text as TOML, with the place of each key and value.
+    pub fn document(&self) -> Result<DeTable<'_>, InputError> {
+        let document = DeTable::parse(&self.text).map_err(|error| self.toml_error(&error))?;
+        Ok(document.into_inner())
     }
 
-    /// Where `needle` stands after `from`; `None` for an empty needle or none there.
-    pub fn find_after(&self, from: usize, needle: &str) -> Option<Range<usize>> {
-        let found = self.text[from..].find(needle).filter(|_| !needle.is_empty())?;
-        Some(from + found..from + found + needle.len())
+    /// Where the value at `path` stands, for instance of `plan.systems.0`; if it is not there, what
+    /// it would be in.
+    pub fn place(&self, path: &str) -> Range<usize> {
+        let mut place = 0..0;
+        let Ok(document) = self.document() else {
+            return place;
+        };
+        let document = DeValue::Table(document);
+        let mut value = &document;
+        for key in path.split('.') {
+            let index = key.parse::<usize>();
+            let found = index.map_or_else(|_| value.get(key), |index| value.get(index));
+            let Some(found) = found else { break };
+            (place, value) = (found.span(), found.get_ref());
+        }
+        place
     }
 
-    /// Where the value `value` of the array or scalar `key` stands: for values that pass a parser
-    /// and fail later. Falls back to the key.
-    pub fn find_value(&self, key: &str, value: &str) -> Range<usize> {
-        let key_at = self.find_after(0, &format!("\n{key} =")).unwrap_or_else(|| self.find(key));
-        let key_at = key_at.end..key_at.end;
-        self.find_after(key_at.end, value).unwrap_or(key_at)
+    /// An error in the value at `path`, which is named by its last key.
+    pub fn wrong(&self, path: &str, what: impl fmt::Display) -> InputError {
+        self.wrong_at(self.place(path), path, what)
+    }
+
+    /// As [`Source::wrong`], where the place is known.
+    pub fn wrong_at(&self, place: Range<usize>, path: &str, what: impl fmt::Display) -> InputError {
+        let mut keys = path.rsplit('.').filter(|key| key.parse::<usize>().is_err());
+        self.error(place, format!("{}: {what}", keys.next().unwrap_or_default()))
     }
 
     /// An error at a place of this text.
     pub fn error(&self, place: Range<usize>, message: impl Into<String>) -> InputError {
-        let line = self.text[..place.start.min(self.text.len())].matches('\n').count() + 1;
-        InputError { place: format!("{}:{line}: ", self.name), ..InputError::new(message) }
+        InputError::new(message).at(self, place)
     }
 
     /// A parser's error, in one line, with the nearest valid key where a key is unknown.
@@ -55,12 +72,8 @@ impl Source {
         };
         let words: Vec<&str> = head.split('`').chain(expected.split('`')).collect();
         let (wrong, known) = (words.get(1).copied().unwrap_or(""), expected.split('`').skip(1));
-        match nearest(wrong, known.step_by(2)) {
-            Some(word) => self
-                .error(place, format!("{head}; did you mean `{word}`?"))
-                .remedy(format!("expected {expected}")),
-            None => self.error(place, head).remedy(format!("expected {expected}")),
-        }
+        let error = InputError::suggest(head.into(), wrong, known.step_by(2));
+        error.at(self, place).remedy(format!("expected {expected}"))
     }
 }
 
@@ -79,15 +92,25 @@ impl InputError {
     }
 
     /// An unknown name of something, with the nearest known one.
-    pub fn unknown<'a>(
-        what: &str,
-        name: &str,
-        known: impl Iterator<Item = &'a str> + Clone,
-    ) -> Self {
-        match nearest(name, known) {
-            Some(word) => Self::new(format!("no {what} `{name}`; did you mean `{word}`?")),
-            None => Self::new(format!("no {what} `{name}`")),
-        }
+    pub fn unknown<'a>(what: &str, name: &str, known: impl Iterator<Item = &'a str>) -> Self {
+        Self::suggest(format!("no {what} `{name}`"), name, known)
+    }
+
+    /// An unknown key, likewise, in the words of TOML's parser.
+    pub(crate) fn unknown_field<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Self {
+        Self::suggest(format!("unknown field `{name}`"), name, known)
+    }
+
+    /// `message`, and the known word that is most like `word`, if one is alike at all.
+    fn suggest<'a>(message: String, word: &str, known: impl Iterator<Item = &'a str>) -> Self {
+        let alike = known
+            .map(|candidate| (strsim::jaro_winkler(word, candidate), candidate))
+            .filter(|(likeness, _)| *likeness > ALIKE)
+            .max_by(|a, b| a.0.total_cmp(&b.0));
+        Self::new(match alike {
+            Some((_, nearest)) => format!("{message}; did you mean `{nearest}`?"),
+            None => message,
+        })
     }
 
     /// The same error with what to do about it.
@@ -99,8 +122,10 @@ impl InputError {
 
     /// The same error at a place of `source`.
     #[must_use]
-    pub fn at(self, source: &Source, place: Range<usize>) -> Self {
-        InputError { place: source.error(place, "").place, ..self }
+    pub fn at(mut self, source: &Source, place: Range<usize>) -> Self {
+        let line = source.text[..place.start.min(source.text.len())].matches('\n').count() + 1;
+        self.place = format!("{}:{line}: ", source.name);
+        self
     }
 }
 
@@ -115,15 +140,6 @@ impl fmt::Display for InputError {
 }
 
 impl std::error::Error for InputError {}
-
-/// The known word that is most like `word`, if one is alike at all.
-fn nearest<'a>(word: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
-    known
-        .map(|candidate| (strsim::jaro_winkler(word, candidate), candidate))
-        .filter(|(likeness, _)| *likeness > ALIKE)
-        .max_by(|a, b| a.0.total_cmp(&b.0))
-        .map(|(_, candidate)| candidate)
-}
 
 /// Jaro-Winkler likeness above which a word is offered.
 const ALIKE: f64 = 0.7;

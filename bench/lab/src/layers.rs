@@ -14,9 +14,9 @@ const ORDER: [&str; 22] = [
     "scenario",
     "registry", //
     "tuning",
-    "host",
+    "machine",
     "observe",
-    "place",  //
+    "host",   //
     "plan",   //
     "run",    //
     "record", //
@@ -67,11 +67,11 @@ fn modules_import_leftwards_alone() {
 
 #[test]
 fn imports_of_every_form_are_found() {
-    let text = "use crate::{plan::{A, b::C}, record};\n// crate::not\nfn f() { crate::host::g() }\n\
-                use super::super::run;\nuse super::own;\nmod tests {\n    use super::super::super::place;\n\
+    let text = "use crate::{plan::{A, b::C}, record};\n// crate::not\nfn f() { crate::machine::g() }\n\
+                use super::super::run;\nuse super::own;\nmod tests {\n    use super::super::super::observe;\n\
                     use super::super::super::{stats as s, root};\n}\n";
     let found = imports(text, 2);
-    let expected = ["host", "place", "plan", "record", "root", "run", "stats"];
+    let expected = ["machine", "observe", "plan", "record", "root", "run", "stats"];
     assert_eq!(found, expected.map(str::to_owned).into());
 }
 

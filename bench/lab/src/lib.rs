@@ -7,13 +7,13 @@ pub mod advise;
 pub mod analyse;
 pub mod compare;
 pub mod export;
-pub mod host;
+mod host;
 pub mod input_error;
 #[cfg(test)]
 mod layers;
+pub mod machine;
 mod network;
 pub mod observe;
-mod place;
 pub mod plan;
 mod progress;
 pub mod record;
@@ -28,4 +28,4 @@ pub mod stats;
 pub mod summary;
 pub mod tuning;
 
-pub use place::agent;
+pub use host::agent;

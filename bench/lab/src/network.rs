@@ -1,6 +1,5 @@
 //! What this host's kernel knows of the way to another.
 
-use std::ffi::CStr;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, UdpSocket};
 
 /// This host's address as whoever logged in by ssh has reached it; `None` if nobody did. See
@@ -27,49 +26,8 @@ pub(crate) fn route_to(peer: IpAddr) -> Result<(String, IpAddr), String> {
 }
 
 fn interface_of(address: IpAddr) -> Option<String> {
-    let mut first = std::ptr::null_mut();
-    // SAFETY: `first` is a valid place for the list, which is freed below.
-    if unsafe { libc::getifaddrs(&mut first) } != 0 {
-        return None;
-    }
-    let mut found = None;
-    let mut next = first;
-    while !next.is_null() && found.is_none() {
-        // SAFETY: an element of a list that is not freed yet.
-        let element = unsafe { &*next };
-        // SAFETY: as above; the address belongs to the element.
-        if unsafe { address_of(element.ifa_addr) } == Some(address) {
-            // SAFETY: every element has a name, a C string.
-            let name = unsafe { CStr::from_ptr(element.ifa_name) };
-            found = Some(name.to_string_lossy().into_owned());
-        }
-        next = element.ifa_next;
-    }
-    // SAFETY: made by getifaddrs, and no reference into it is left.
-    unsafe { libc::freeifaddrs(first) };
-    found
-}
-
-/// # Safety
-/// `address` is null or a valid socket address of its family.
-unsafe fn address_of(address: *const libc::sockaddr) -> Option<IpAddr> {
-    if address.is_null() {
-        return None;
-    }
-    // SAFETY: valid by the caller's promise, and of this family's type after the check.
-    unsafe {
-        match i32::from((*address).sa_family) {
-            libc::AF_INET => {
-                let address = (*address.cast::<libc::sockaddr_in>()).sin_addr.s_addr;
-                Some(Ipv4Addr::from(u32::from_be(address)).into())
-            }
-            libc::AF_INET6 => {
-                let address = (*address.cast::<libc::sockaddr_in6>()).sin6_addr.s6_addr;
-                Some(Ipv6Addr::from(address).into())
-            }
-            _ => None,
-        }
-    }
+    let mut all = if_addrs::get_if_addrs().ok()?.into_iter();
+    all.find(|interface| interface.ip() == address).map(|interface| interface.name)
 }
 
 /// Any port will do.

@@ -19,12 +19,12 @@ use rand::seq::SliceRandom;
 use rand::{SeedableRng, rngs::StdRng};
 use serde::{Deserialize, Serialize};
 
-use crate::place::hosts::HostsChoice;
+use crate::host::hosts::HostsChoice;
 use crate::registry::Entry;
 use crate::scenario::{Kind, Scenario, Tuning};
 
 /// One execution of a cell.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RunPlan {
     /// Place in the order of execution, from 0.
     pub order: u32,
@@ -182,17 +182,10 @@ mod tests {
     use crate::scenario::{Frame, Kind, Topology};
 
     fn plan(seed: u64) -> Plan {
-        let systems: Vec<Entry> = ["a.x", "b.y"].into_iter().map(entry).collect();
+        let systems: Vec<Entry> = ["a.x", "b.y"].map(Entry::named).into();
         let mut scenario = Scenario::load("quick").unwrap();
         scenario.plan.runs = 3;
         Plan::new(vec![(scenario, systems)], seed, String::new())
-    }
-
-    fn entry(name: &str) -> Entry {
-        let text =
-            format!(r#"{{"name": "{name}", "about": "", "wait": "block", "transport": "kernel"}}"#);
-        let system = serde_json::from_str(&text).unwrap();
-        Entry { system, executable: "myelin-driver-a".into() }
     }
 
     #[test]
@@ -221,9 +214,9 @@ mod tests {
 
     #[test]
     fn systems_that_cannot_run_the_workload_are_left_out_and_named() {
-        let mut able = entry("a.x");
+        let mut able = Entry::named("a.x");
         able.system.workloads.push(Kind::Publish);
-        let mut entries = vec![able, entry("b.y"), entry("c.z")];
+        let mut entries = vec![able, Entry::named("b.y"), Entry::named("c.z")];
         let scenario = Scenario::load("publish").unwrap();
         let notes = leave_out_unsupported(&scenario, &mut entries);
         assert_eq!(notes.len(), 1, "{notes:?}");
@@ -240,7 +233,7 @@ mod tests {
     #[test]
     fn a_scenario_names_the_topologies_and_a_system_has_its_own() {
         let able = |name: &str, topology| {
-            let mut entry = entry(name);
+            let mut entry = Entry::named(name);
             entry.system.workloads.push(Kind::Image);
             entry.system.topology = topology;
             entry
@@ -266,7 +259,7 @@ mod tests {
     fn each_schedule_is_a_cell_and_drivers_are_told_of_it() {
         let scenario = Scenario::load("periodic").unwrap();
         let cases = scenario.workload.arrivals.len();
-        let plan = Plan::new(vec![(scenario, vec![entry("a.x")])], 0, String::new());
+        let plan = Plan::new(vec![(scenario, vec![Entry::named("a.x")])], 0, String::new());
         assert_eq!(plan.cells.len(), 2 * cases, "for each of two rates");
         let jitter = plan.cells.iter().find(|cell| cell.point() == "65536B-30Hz-jitter").unwrap();
         let told = plan.prepare(jitter, &plan.runs[0]).arrivals;
@@ -275,7 +268,7 @@ mod tests {
 
     #[test]
     fn missing_systems_are_listed_but_not_planned() {
-        let mut absent = entry("c.z");
+        let mut absent = Entry::named("c.z");
         absent.system.missing = Some("not installed".into());
         let scenario = Scenario::load("quick").unwrap();
         let plan = Plan::new(vec![(scenario, vec![absent])], 0, String::new());

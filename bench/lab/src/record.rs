@@ -27,8 +27,8 @@ use myelin_bench_kit::protocol::{Done, Keeping, Role};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use crate::host::{Host, Identity};
 use crate::input_error::InputError;
+use crate::machine::{Identity, Machine};
 use crate::observe::series::Series;
 use crate::observe::{CutRecord, Observation};
 use crate::plan::{self, CellPlan, Plan, RunPlan, SCHEMA};
@@ -38,7 +38,7 @@ use lines::Origin;
 use samples::file_of;
 
 /// A line of `runs.jsonl`: the facts of one run, nothing derived.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct RunRecord {
     /// Which run of the plan.
     #[serde(flatten)]
@@ -93,7 +93,7 @@ pub struct Folder {
 
 impl Folder {
     /// Makes a new folder for `plan`. An existing one is refused unless it is empty.
-    pub fn create(path: &Path, plan: &Plan, host: &Host) -> Result<Self> {
+    pub fn create(path: &Path, plan: &Plan, host: &Machine) -> Result<Self> {
         let taken = fs::read_dir(path).is_ok_and(|mut entries| entries.next().is_some());
         if taken {
             let text = format!("--out {}: the folder is not empty", path.display());
@@ -119,14 +119,14 @@ impl Folder {
 
     /// Opens a folder to read it or to go on with it. The machine's file may be missing or damaged
     /// where the rest can be read.
-    pub fn open(path: &Path) -> Result<(Self, Plan, Result<Host>)> {
+    pub fn open(path: &Path) -> Result<(Self, Plan, Result<Machine>)> {
         let plan: Plan = read_json(path, PLAN)?;
-        let host = read_json::<Host>(path, HOST);
+        let host = read_json::<Machine>(path, HOST);
         let lines = path.join(LINES);
         // To read a folder, no right to write it is needed.
         let runs = File::options().append(true).read(true).open(&lines);
         let runs = runs.or_else(|_| File::open(&lines)).map_err(|error| missing(&lines, &error))?;
-        let origin = Origin::new(&plan, host.as_ref().ok().map(Host::identity));
+        let origin = Origin::new(&plan, host.as_ref().ok().map(Machine::identity));
         Ok((Folder { path: path.into(), runs, origin, is_ours: false }, plan, host))
     }
 

@@ -9,11 +9,10 @@ use std::io::{Read, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
-use std::sync::mpsc;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::mpsc::{self, Receiver};
 use std::time::{Duration, Instant};
 
-use globset::Glob;
 use myelin_bench_kit::protocol::{self, Description, Event, PROTOCOL, Prepare, System};
 use myelin_bench_kit::{Error, Reason};
 
@@ -34,6 +33,15 @@ impl Entry {
     pub fn driver(&self) -> &str {
         let file = self.executable.file_name().and_then(|name| name.to_str()).unwrap_or("");
         file.strip_prefix(PREFIX).unwrap_or(file)
+    }
+
+    /// One that blocks and is nowhere.
+    #[cfg(test)]
+    pub(crate) fn named(name: &str) -> Self {
+        let text =
+            format!(r#"{{"name": "{name}", "about": "", "wait": "block", "transport": "kernel"}}"#);
+        let system = serde_json::from_str(&text).expect("a system");
+        Entry { system, executable: "myelin-driver-a".into() }
     }
 
     /// Asks the driver whether the scenario's options suit this system.
@@ -93,13 +101,12 @@ impl Registry {
         notes: &mut Vec<String>,
     ) -> Result<Vec<Entry>, InputError> {
         let mut chosen = vec![false; self.entries.len()];
-        for pattern in &scenario.plan.systems {
+        for (index, pattern) in scenario.plan.systems.iter().enumerate() {
             let Err(error) = self.mark(pattern, &mut chosen) else {
                 continue;
             };
             if !scenario.is_built_in {
-                let quoted = format!("{pattern:?}");
-                let place = scenario.source.find_value("systems", &quoted);
+                let place = scenario.source.place(&format!("plan.systems.{index}"));
                 return Err(error.at(&scenario.source, place));
             }
             let name = &scenario.name;
@@ -123,12 +130,9 @@ impl Registry {
     }
 
     fn mark(&self, pattern: &str, chosen: &mut [bool]) -> Result<(), InputError> {
-        let glob = Glob::new(pattern)
-            .map_err(|error| InputError::new(format!("system pattern {pattern:?}: {error}")))?
-            .compile_matcher();
         let mut found = false;
         for (entry, chosen) in self.entries.iter().zip(chosen) {
-            let matches = glob.is_match(&entry.system.name);
+            let matches = fast_glob::glob_match(pattern, &entry.system.name);
             *chosen |= matches;
             found |= matches;
         }
@@ -197,65 +201,61 @@ fn ask(executable: &Path, verb: &str, line: &str) -> Result<String, String> {
         .stderr(Stdio::piped())
         .spawn()
         .map_err(|error| error.to_string())?;
+    let answer = first_of(child.stdout.take().expect("piped"), ANSWER_BYTES_MAX);
+    let complaint = first_of(child.stderr.take().expect("piped"), COMPLAINT_BYTES_MAX);
     let mut input = child.stdin.take().expect("piped");
     // A driver that does not read its input has closed it; its output says why.
     let _ = writeln!(input, "{line}");
     drop(input);
-    let output = child.stdout.take().expect("piped");
-    let (sender, answer) = mpsc::channel();
-    std::thread::spawn(move || {
-        let mut text = String::new();
-        let read = output.take(ANSWER_BYTES_MAX).read_to_string(&mut text);
-        let _ = sender.send(read.map(|_| text));
-    });
-    let mut errors = child.stderr.take().expect("piped");
-    let (sender, complaint) = mpsc::channel();
-    std::thread::spawn(move || {
-        let mut text = String::new();
-        let _ = errors.by_ref().take(COMPLAINT_BYTES_MAX).read_to_string(&mut text);
-        let _ = sender.send(text);
-        // A driver that has more to say is not held up.
-        let _ = std::io::copy(&mut errors, &mut std::io::sink());
-    });
-    let answer = answer.recv_timeout(ANSWER_LIMIT);
+    let answer = answer.recv_timeout(ANSWER_LIMIT).ok();
     // It has answered, or it never will.
-    let status = match answer {
-        Ok(Ok(_)) => wait_briefly(&mut child),
-        _ => None,
-    };
+    let limit = if answer.is_some() { ANSWER_LIMIT } else { Duration::ZERO };
+    let status = wait_for(&mut child, limit);
     if status.is_none() {
         let _ = child.kill();
         let _ = child.wait();
     }
-    match answer {
-        Err(_) => Err(format!("{verb}: no answer in {} s", ANSWER_LIMIT.as_secs())),
-        Ok(Err(error)) => Err(format!("{verb}: {error}")),
-        Ok(Ok(text)) if text.is_empty() && !status.is_some_and(|status| status.success()) => {
-            // For instance which library the loader misses.
-            let complaint = complaint.recv_timeout(ANSWER_LIMIT).unwrap_or_default();
-            Err(match complaint.lines().rfind(|line| !line.trim().is_empty()) {
-                Some(line) => format!("{verb}: {}{}", line.trim(), how_to_install(line)),
-                None => format!("{verb}: ended without an answer"),
-            })
-        }
-        Ok(Ok(text)) => Ok(text),
+    let Some(answer) = answer else {
+        return Err(format!("{verb}: no answer in {} s", ANSWER_LIMIT.as_secs()));
+    };
+    if !answer.is_empty() || status.is_some_and(|status| status.success()) {
+        return Ok(answer);
     }
+    // For instance which library the loader misses.
+    let complaint = complaint.recv_timeout(ANSWER_LIMIT).unwrap_or_default();
+    Err(match complaint.lines().rfind(|line| !line.trim().is_empty()) {
+        Some(line) => format!("{verb}: {}{}", line.trim(), how_to_install(line)),
+        None => format!("{verb}: ended without an answer"),
+    })
+}
+
+/// The first bytes that come of `from`, to its end or so many. Whoever has more to say is not held up.
+fn first_of(mut from: impl Read + Send + 'static, bytes_max: u64) -> Receiver<String> {
+    let (sender, receiver) = mpsc::channel();
+    std::thread::spawn(move || {
+        let mut bytes = Vec::new();
+        // What was read before an error is all there is.
+        let _ = from.by_ref().take(bytes_max).read_to_end(&mut bytes);
+        let _ = sender.send(String::from_utf8_lossy(&bytes).into_owned());
+        let _ = std::io::copy(&mut from, &mut std::io::sink());
+    });
+    receiver
 }
 
 /// What to do about a library that the loader misses; empty if that is not what `line` says.
 fn how_to_install(line: &str) -> &'static str {
-    match line.contains("error while loading shared libraries") {
-        true => {
-            "; `apt-get install apt-file && apt-file search` its name says which package has it"
-        }
-        false => "",
+    if line.contains("error while loading shared libraries") {
+        "; `apt-get install apt-file && apt-file search` its name says which package has it"
+    } else {
+        ""
     }
 }
 
-fn wait_briefly(child: &mut std::process::Child) -> Option<std::process::ExitStatus> {
-    let deadline = Instant::now() + ANSWER_LIMIT;
+/// Waits until `process` has ended, at most `limit`.
+pub(crate) fn wait_for(process: &mut Child, limit: Duration) -> Option<ExitStatus> {
+    let deadline = Instant::now() + limit;
     loop {
-        let status = child.try_wait().ok().flatten();
+        let status = process.try_wait().ok().flatten();
         if status.is_some() || Instant::now() >= deadline {
             return status;
         }
@@ -276,14 +276,10 @@ mod tests {
     use super::*;
 
     fn registry(names: &[&str]) -> Registry {
-        let entry = |name: &&str| {
-            let text = format!(
-                r#"{{"name": "{name}", "about": "", "wait": "block", "transport": "kernel"}}"#
-            );
-            let system = serde_json::from_str(&text).unwrap();
-            Entry { system, executable: "myelin-driver-a".into() }
-        };
-        Registry { entries: names.iter().map(entry).collect(), broken: Vec::new() }
+        Registry {
+            entries: names.iter().map(|name| Entry::named(name)).collect(),
+            broken: Vec::new(),
+        }
     }
 
     #[test]

@@ -12,11 +12,11 @@ use anyhow::{Context, Result, ensure};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
 use crate::analyse::analyse;
-use crate::host::{Host, Identity};
+use crate::host::LocalHost;
+use crate::host::hosts::Hosts;
+pub use crate::host::hosts::{Address, HostsChoice};
 use crate::input_error::InputError;
-use crate::place::Here;
-use crate::place::hosts::Hosts;
-pub use crate::place::hosts::{Address, HostsChoice};
+use crate::machine::{Identity, Machine};
 use crate::plan::{self, Plan};
 use crate::record::Folder;
 use crate::registry::{Entry, Registry};
@@ -28,7 +28,7 @@ use measure::Measuring;
 
 /// What the user asked for.
 #[derive(Clone, Debug, Default)]
-pub struct Request {
+pub struct RunOptions {
     /// Names of built-in scenarios, or files.
     pub scenarios: Vec<String>,
     /// Patterns; replace the scenarios' systems.
@@ -62,7 +62,7 @@ pub struct Finished {
 }
 
 /// Runs, records and analyses. Reports are the caller's to write.
-pub fn run(request: &Request) -> Result<Finished> {
+pub fn run(options: &RunOptions) -> Result<Finished> {
     let interrupted = Arc::new(AtomicBool::new(false));
     for signal in [SIGINT, SIGTERM, SIGHUP] {
         signal_hook::flag::register(signal, Arc::clone(&interrupted))?;
@@ -71,31 +71,31 @@ pub fn run(request: &Request) -> Result<Finished> {
     for broken in &registry.broken {
         eprintln!("driver left out: {broken}");
     }
-    let (mut folder, plan, host, hosts) = match &request.resume {
+    let (mut folder, plan, machine, hosts) = match &options.resume {
         Some(path) => resume(path, &registry)?,
         None => {
-            let (plan, mut hosts) = make_plan(request, &registry)?;
-            let mut host = Host::read();
+            let (plan, mut hosts) = make_plan(options, &registry)?;
+            let mut machine = Machine::read();
             if let Some(hosts) = &mut hosts {
-                host.others = hosts.others().map_err(InputError::new)?;
+                machine.others = hosts.others().map_err(InputError::new)?;
             }
-            let path = request.out.clone().unwrap_or_else(|| default_folder(&plan));
-            (Folder::create(&path, &plan, &host)?, plan, host, hosts)
+            let path = options.out.clone().unwrap_or_else(|| default_folder(&plan));
+            (Folder::create(&path, &plan, &machine)?, plan, machine, hosts)
         }
     };
     eprintln!("{}", plan.size());
     for warm_up in plan.warm_ups() {
         eprintln!("{warm_up}");
     }
-    for note in plan.notes.iter().chain(&host.disturbances()) {
+    for note in plan.notes.iter().chain(&machine.disturbances()) {
         eprintln!("note: {note}");
     }
-    let (systems, here) = (registry.entries(), Box::new(Here::default()));
-    let machines = (host, hosts);
-    let host =
-        Measuring::new(&mut folder, &plan, systems, machines, here, &interrupted, request.plain)
+    let (systems, here) = (registry.entries(), Box::new(LocalHost::default()));
+    let machines = (machine, hosts);
+    let machine =
+        Measuring::new(&mut folder, &plan, systems, machines, here, &interrupted, options.plain)
             .finish()?;
-    let analysis = analyse(&mut folder, &plan, host)?;
+    let analysis = analyse(&mut folder, &plan, machine)?;
     Ok(Finished {
         folder: folder.path().into(),
         analysis,
@@ -104,9 +104,9 @@ pub fn run(request: &Request) -> Result<Finished> {
 }
 
 /// A folder to go on with: of these machines, and of nobody else. Runs that failed are repeated.
-fn resume(path: &Path, registry: &Registry) -> Result<(Folder, Plan, Host, Option<Hosts>)> {
-    let (mut folder, plan, host) = Folder::open(path)?;
-    let host = host?;
+fn resume(path: &Path, registry: &Registry) -> Result<(Folder, Plan, Machine, Option<Hosts>)> {
+    let (mut folder, plan, machine) = Folder::open(path)?;
+    let machine = machine?;
     folder.claim()?;
     let is_same = |begun: Identity, now: Identity| -> Result<(), InputError> {
         if !begun.differs(&now) {
@@ -117,19 +117,19 @@ fn resume(path: &Path, registry: &Registry) -> Result<(Folder, Plan, Host, Optio
             format!("--resume {path}: begun on another machine or kernel: {begun}; here: {now}");
         Err(InputError::new(text).remedy("figures of two machines are not pooled; start anew"))
     };
-    is_same(host.identity(), Identity::read(&Root::machine()))?;
+    is_same(machine.identity(), Identity::read(&Root::machine()))?;
     let Some(choice) = &plan.hosts else {
-        return Ok((folder, plan, host, None));
+        return Ok((folder, plan, machine, None));
     };
     let planned = |entry: &&Entry| plan.systems.iter().any(|it| it.name == entry.system.name);
     let drivers = across::drivers_of(registry.entries().iter().filter(planned));
     let mut hosts = Hosts::reach(choice.clone(), drivers).map_err(InputError::new)?;
     let others = hosts.others().map_err(InputError::new)?;
-    ensure!(others.len() == host.others.len(), "--resume: begun on other hosts; start anew");
-    for (begun, now) in host.others.iter().zip(&others) {
+    ensure!(others.len() == machine.others.len(), "--resume: begun on other hosts; start anew");
+    for (begun, now) in machine.others.iter().zip(&others) {
         is_same(begun.host.identity(), now.host.identity())?;
     }
-    Ok((folder, plan, host, Some(hosts)))
+    Ok((folder, plan, machine, Some(hosts)))
 }
 
 /// Reads a results folder again, as far as it is whole: [`Summary::damage`] says what is not.
@@ -139,17 +139,17 @@ pub fn read(path: &Path) -> Result<Analysis> {
 
 /// As [`read`], with the folder and what was planned.
 pub(crate) fn open(path: &Path) -> Result<(Folder, Plan, Analysis)> {
-    let (mut folder, plan, host) = Folder::open(path)?;
-    let (host, damage) = match host {
-        Ok(host) => (host, None),
+    let (mut folder, plan, machine) = Folder::open(path)?;
+    let (machine, damage) = match machine {
+        Ok(machine) => (machine, None),
         Err(error) => {
             let earlier = read_earlier(path).map(|earlier| earlier.summary.host);
-            let unknown = || Host { cpu_model: "unknown machine".into(), ..Host::default() };
+            let unknown = || Machine { cpu_model: "unknown machine".into(), ..Machine::default() };
             let text = format!("{error:#}: the machine is that of summary.json, if there is one");
             (earlier.unwrap_or_else(|_| unknown()), Some(text))
         }
     };
-    let mut analysis = analyse(&mut folder, &plan, host)?;
+    let mut analysis = analyse(&mut folder, &plan, machine)?;
     analysis.summary.damage.extend(damage);
     Ok((folder, plan, analysis))
 }
@@ -166,32 +166,33 @@ pub fn read_earlier(path: &Path) -> Result<Analysis> {
     Ok(Analysis { summary, details: Vec::new() })
 }
 
-fn make_plan(request: &Request, registry: &Registry) -> Result<(Plan, Option<Hosts>)> {
-    if request.scenarios.is_empty() {
+fn make_plan(options: &RunOptions, registry: &Registry) -> Result<(Plan, Option<Hosts>)> {
+    if options.scenarios.is_empty() {
         return Err(InputError::new("no scenario given")
             .remedy("for instance `myelin bench run quick`; `myelin bench list scenarios`")
             .into());
     }
     let mut notes = Vec::new();
     let mut chosen = Vec::new();
-    for name in &request.scenarios {
+    for name in &options.scenarios {
         let mut scenario = Scenario::load(name)?;
-        if request.quick {
+        if options.quick {
             scenario.hasten();
         }
-        if !request.tunings.is_empty() {
-            scenario.plan.tunings.clone_from(&request.tunings);
+        if !options.tunings.is_empty() {
+            scenario.plan.tunings.clone_from(&options.tunings);
         }
-        if let Some(runs) = request.runs {
+        if let Some(runs) = options.runs {
             (scenario.plan.runs, scenario.plan.precision) = (runs, None);
         }
-        let mut entries = match request.systems.is_empty() {
-            true => registry.select(&scenario, &mut notes)?,
-            false => registry.matching(&request.systems)?,
+        let mut entries = if options.systems.is_empty() {
+            registry.select(&scenario, &mut notes)?
+        } else {
+            registry.matching(&options.systems)?
         };
         notes.extend(plan::leave_out_unsupported(&scenario, &mut entries));
         plan::check(&scenario, &entries)?;
-        let are_real = matches!(request.hosts, Some(HostsChoice::Real(_)));
+        let are_real = matches!(options.hosts, Some(HostsChoice::Real(_)));
         // Of other machines they are asked when those are reached.
         if !(are_real && scenario.plan.is_across_hosts()) {
             check_cpus(&scenario)?;
@@ -200,9 +201,9 @@ fn make_plan(request: &Request, registry: &Registry) -> Result<(Plan, Option<Hos
         }
         chosen.push((scenario, entries));
     }
-    let hosts = across::reach(request.hosts.as_ref(), &mut chosen, &mut notes)?;
-    let seed = request.seed.unwrap_or_else(seed_from_time);
-    let mut plan = Plan::new(chosen, seed, command(request, seed));
+    let hosts = across::reach(options.hosts.as_ref(), &mut chosen, &mut notes)?;
+    let seed = options.seed.unwrap_or_else(seed_from_time);
+    let mut plan = Plan::new(chosen, seed, command(options, seed));
     plan.notes = notes;
     plan.hosts = hosts.as_ref().map(|hosts| hosts.choice().clone());
     if plan.runs.is_empty() {
@@ -220,7 +221,7 @@ fn check_cpus(scenario: &Scenario) -> Result<()> {
     let wants_cpus = scenario.plan.tunings.iter().any(|tuning| *tuning != Tuning::Default);
     if wants_cpus && (choice.ping_cpu.is_some() || choice.pong_cpu.is_some()) {
         Cpus::choose(choice)
-            .map_err(|error| error.at(&scenario.source, scenario.source.find("_cpu")))?;
+            .map_err(|error| error.at(&scenario.source, scenario.source.place("tuning")))?;
     }
     Ok(())
 }
@@ -249,14 +250,14 @@ fn drop_unavailable_tunings(
     Ok(())
 }
 
-fn command(request: &Request, seed: u64) -> String {
+fn command(options: &RunOptions, seed: u64) -> String {
     let mut words = vec!["myelin bench run".to_string()];
-    words.extend(request.scenarios.iter().cloned());
-    words.extend(request.systems.iter().map(|system| format!("--system '{system}'")));
-    words.extend(request.tunings.iter().map(|tuning| format!("--tuning {}", tuning.name())));
-    words.extend(request.runs.map(|runs| format!("--runs {runs}")));
-    words.extend(request.quick.then(|| "--quick".to_string()));
-    words.extend(request.hosts.iter().map(|hosts| format!("--hosts {hosts}")));
+    words.extend(options.scenarios.iter().cloned());
+    words.extend(options.systems.iter().map(|system| format!("--system '{system}'")));
+    words.extend(options.tunings.iter().map(|tuning| format!("--tuning {}", tuning.name())));
+    words.extend(options.runs.map(|runs| format!("--runs {runs}")));
+    words.extend(options.quick.then(|| "--quick".to_string()));
+    words.extend(options.hosts.iter().map(|hosts| format!("--hosts {hosts}")));
     words.push(format!("--seed {seed}"));
     words.join(" ")
 }

@@ -14,7 +14,7 @@ mod params;
 use myelin_bench_kit::protocol::{Topology, Transport, Wait, Workload};
 use serde::{Deserialize, Serialize};
 
-use crate::host::Host;
+use crate::machine::Machine;
 pub use clock::{ClockFigures, ClockSource};
 pub use course::{Around, Course, Field, HeatMap, SlowMessage, Stage, StageMean, Stages, Window};
 pub use cut::CutFigures;
@@ -30,7 +30,7 @@ pub struct Summary {
     /// Version of this layout: [`SCHEMA`].
     pub schema: u32,
     /// The machine the figures were measured on.
-    pub host: Host,
+    pub host: Machine,
     /// The command that repeats the measurement.
     pub command: String,
     /// Every system that was asked for.

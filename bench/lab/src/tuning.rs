@@ -11,6 +11,7 @@ use myelin_bench_kit::protocol::{Role, Wait};
 use serde::{Deserialize, Serialize};
 
 use crate::input_error::InputError;
+use crate::root::Root;
 use crate::scenario::{Tuning, TuningChoice};
 
 /// The CPUs of `tuned`.
@@ -107,7 +108,7 @@ impl Settings {
 
 /// Why SCHED_FIFO is left out for a system that waits by `wait`; `None` if it is not.
 pub fn fifo_remark(wait: Wait) -> Option<String> {
-    let runtime = read_number("/proc/sys/kernel/sched_rt_runtime_us").unwrap_or(-1);
+    let runtime = Root::machine().number("/proc/sys/kernel/sched_rt_runtime_us").unwrap_or(-1);
     (wait == Wait::Poll && runtime >= 0).then(|| {
         format!(
             "tuned without SCHED_FIFO: an unbounded spin under it is stopped by the kernel after \
@@ -189,17 +190,14 @@ fn pick(cpus: &[(usize, (i64, i64))]) -> Option<(usize, usize)> {
 }
 
 fn has_idle_driver() -> bool {
-    std::fs::read_to_string("/sys/devices/system/cpu/cpuidle/current_driver")
-        .is_ok_and(|driver| driver.trim() != "none")
+    let driver = Root::machine().text("/sys/devices/system/cpu/cpuidle/current_driver");
+    driver.is_ok_and(|driver| driver != "none")
 }
 
 fn core_of(cpu: usize) -> (i64, i64) {
-    let read = |what| read_number(&format!("/sys/devices/system/cpu/cpu{cpu}/topology/{what}"));
+    let folder = format!("/sys/devices/system/cpu/cpu{cpu}/topology");
+    let read = |what| Root::machine().number(&format!("{folder}/{what}"));
     (read("physical_package_id").unwrap_or(0), read("core_id").unwrap_or(cpu as i64))
-}
-
-fn read_number(path: &str) -> Option<i64> {
-    std::fs::read_to_string(path).ok()?.trim().parse().ok()
 }
 
 fn allowed_cpus() -> Vec<usize> {

@@ -13,7 +13,7 @@ use myelin_bench_lab::export::{self, export};
 use myelin_bench_lab::registry::Registry;
 use myelin_bench_lab::report::{self, Format, Report, Screen};
 use myelin_bench_lab::scenario::{Scenario, Tuning};
-use myelin_bench_lab::session::{self, Request};
+use myelin_bench_lab::session::{self, RunOptions};
 use myelin_bench_lab::summary::Analysis;
 
 use crate::options::Options;
@@ -263,7 +263,7 @@ fn run_scenarios(arguments: Run) -> Result<ExitCode> {
         TuningName::Tuned => Tuning::Tuned,
         TuningName::Awake => Tuning::Awake,
     });
-    let finished = session::run(&Request {
+    let finished = session::run(&RunOptions {
         tunings: tunings.collect(),
         scenarios: arguments.scenarios,
         systems: arguments.system,

@@ -11,7 +11,7 @@ use std::process::{Child, Command, Stdio};
 
 use myelin_bench_kit::protocol::{Reliability, Touch, Transport, Wait};
 use myelin_bench_lab::advise::files::{Advised, files};
-use myelin_bench_lab::host::Host;
+use myelin_bench_lab::machine::Machine;
 use myelin_bench_lab::summary::{Params, Pinned};
 use support::{alone, bench, complaint, finish, has_system, signal, wait_for};
 
@@ -264,7 +264,7 @@ fn made(folder: &Path) {
         pinned: Some(Pinned { cpus: [1, 0], priority: 80 }),
     };
     let advised: Vec<Advised> = all.iter().map(one).collect();
-    let (files, failures) = files(&advised, &Host::read());
+    let (files, failures) = files(&advised, &Machine::read());
     assert_eq!((files.len(), failures.len()), (5, 0), "{files:?}");
     for file in files {
         fs::write(folder.join(file.name), file.text).unwrap();

@@ -13,11 +13,11 @@ use super::validity::{Evidence, faults, saturation};
 use super::{
     across, course, cut, flood, observed, publish, repeats, slowest, stages, start, steady, stream,
 };
-use crate::host::Host;
+use crate::machine::Machine;
 use crate::plan::CellPlan;
 use crate::record::RunRecord;
 use crate::run::RunSamples;
-use crate::run::order::waits;
+use crate::run::spec::waits;
 use crate::scenario::{Kind, Scenario, frame_name};
 use crate::stats::{level_percent, median};
 use crate::summary::{
@@ -50,7 +50,7 @@ impl JudgedRun {
         plan: &CellPlan,
         system: &System,
         scenario: &Scenario,
-        host: &Host,
+        host: &Machine,
     ) -> Self {
         let workload = &scenario.workload;
         let kind = workload.kind;

@@ -32,7 +32,7 @@ use clocks::Clocks;
 use distribution::Sorted;
 use myelin_bench_kit::protocol::{System, Topology};
 
-use crate::host::Host;
+use crate::machine::Machine;
 use crate::plan::{Plan, RunPlan};
 use crate::record::{Folder, Lines, RunRecord};
 use crate::run::RunSamples;
@@ -40,7 +40,7 @@ use crate::scenario::{Kind, Scenario, Touch};
 use crate::summary::{Analysis, Cell, SCHEMA, Summary, SystemInfo};
 
 /// Analyses everything a folder holds.
-pub fn analyse(folder: &mut Folder, plan: &Plan, host: Host) -> Result<Analysis> {
+pub fn analyse(folder: &mut Folder, plan: &Plan, host: Machine) -> Result<Analysis> {
     let Lines { runs: records, mut damage } = folder.runs()?;
     let mut summary = Summary {
         schema: SCHEMA,
@@ -101,7 +101,7 @@ pub fn is_narrow(
     plan: &Plan,
     cell: usize,
     records: &[RunRecord],
-    host: &Host,
+    host: &Machine,
 ) -> bool {
     let scenario = &plan.scenarios[plan.cells[cell].scenario];
     let Some(system) = plan.system(&plan.cells[cell]) else {
@@ -113,7 +113,7 @@ pub fn is_narrow(
 }
 
 /// What a report would show of one run by itself; `None` if its system is unknown.
-pub fn alone(plan: &Plan, record: RunRecord, samples: &RunSamples, host: &Host) -> Option<Cell> {
+pub fn alone(plan: &Plan, record: RunRecord, samples: &RunSamples, host: &Machine) -> Option<Cell> {
     let cell = &plan.cells[record.plan.cell];
     let scenario = &plan.scenarios[cell.scenario];
     let system = plan.system(cell)?;
@@ -133,7 +133,7 @@ fn judge(
     cell: usize,
     system: &System,
     records: Vec<RunRecord>,
-    host: &Host,
+    host: &Machine,
     damage: &mut Vec<String>,
 ) -> Vec<JudgedRun> {
     let cell = &plan.cells[cell];

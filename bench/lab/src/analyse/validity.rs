@@ -4,7 +4,7 @@ use myelin_bench_kit::protocol::{Arrivals, Done, System, Topology, Transport, Wa
 use myelin_bench_kit::samples::Record;
 
 use super::books;
-use crate::host::BACKGROUND_PACKETS_PER_S;
+use crate::machine::BACKGROUND_PACKETS_PER_S;
 use crate::observe::Observation;
 use crate::record::RunRecord;
 use crate::run::RunSamples;

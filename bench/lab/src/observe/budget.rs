@@ -1,4 +1,4 @@
-//! How often what is dear to read may be read, so that observing costs no more than it may.
+//! How often what is costly to read may be read, so that observing costs no more than it may.
 //!
 //! Each reading has a cost, measured when it was made last, and may be due at every tick or at every
 //! n-th. What a tick may cost is shared out evenly; readings that need less than their share leave
@@ -20,9 +20,10 @@ pub(super) fn share_ns(costs: impl Iterator<Item = u64> + Clone, allowance_ns: u
     loop {
         let (mut small_sum, mut large) = (0u64, 0u64);
         for cost in costs.clone() {
-            match cost <= share {
-                true => small_sum = small_sum.saturating_add(cost),
-                false => large += 1,
+            if cost <= share {
+                small_sum = small_sum.saturating_add(cost);
+            } else {
+                large += 1;
             }
         }
         if large == 0 {

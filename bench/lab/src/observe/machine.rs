@@ -6,7 +6,7 @@ use procfs::{CurrentSI, KernelStats};
 use super::Observation;
 
 /// The counters at one moment.
-pub(super) struct Machine {
+pub(super) struct MachineCounters {
     at_ns: u64,
     loopback_bytes: u64,
     loopback_packets: u64,
@@ -14,13 +14,13 @@ pub(super) struct Machine {
     cpus: u64,
 }
 
-impl Machine {
-    pub(super) fn look(interface: &str) -> Self {
+impl MachineCounters {
+    pub(super) fn read(interface: &str) -> Self {
         let loopback = procfs::net::dev_status().ok().and_then(|mut all| all.remove(interface));
         let (loopback_bytes, loopback_packets) =
             loopback.map_or((0, 0), |it| (it.recv_bytes, it.recv_packets));
         let stats = KernelStats::current().ok();
-        Machine {
+        MachineCounters {
             at_ns: clock::monotonic_ns(),
             loopback_bytes,
             loopback_packets,
@@ -29,7 +29,7 @@ impl Machine {
         }
     }
 
-    pub(super) fn until(&self, later: &Machine) -> Observation {
+    pub(super) fn until(&self, later: &MachineCounters) -> Observation {
         let wall_ns = later.at_ns - self.at_ns;
         let stolen_s = later.steal_ticks.saturating_sub(self.steal_ticks) as f64
             / procfs::ticks_per_second() as f64;

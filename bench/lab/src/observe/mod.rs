@@ -20,7 +20,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use machine::Machine;
+use machine::MachineCounters;
 use process::ProcessSnapshot;
 
 pub use process::{Memory, SAMPLES_NAME};
@@ -29,7 +29,7 @@ use series::Series;
 
 /// A moment of a run.
 pub struct Snapshot {
-    machine: Machine,
+    machine: MachineCounters,
     processes: BTreeMap<(String, u32), ProcessSnapshot>,
 }
 
@@ -42,7 +42,7 @@ impl Snapshot {
         };
         Snapshot {
             processes: processes.iter().filter_map(seen).collect(),
-            machine: Machine::look(interface),
+            machine: MachineCounters::read(interface),
         }
     }
 

@@ -2,7 +2,7 @@
 //!
 //! It runs under SCHED_IDLE, so whoever is observed takes the CPU from it at once when he wakes up;
 //! and it stays off the CPUs that real-time threads are pinned to, if there are others. What it costs
-//! is its own CPU time, which it measures around each dear reading and over all, and keeps below
+//! is its own CPU time, which it measures around each costly reading and over all, and keeps below
 //! [`COST_PERCENT_MAX`].
 
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
@@ -73,7 +73,7 @@ impl Sampler {
     }
 }
 
-/// What is dear to read, and read as often as the budget allows.
+/// What is costly to read, and read as often as the budget allows.
 #[derive(Clone, Copy)]
 enum What {
     Memory(usize),
@@ -83,7 +83,7 @@ enum What {
     Steal,
 }
 
-struct Dear {
+struct Costly {
     what: What,
     /// Of the last reading.
     cost_ns: u64,
@@ -96,7 +96,7 @@ struct Observer {
     processes: Vec<Watched>,
     /// How many more threads there is room for.
     room: usize,
-    dear: Vec<Dear>,
+    costly: Vec<Costly>,
     loopback: Option<ProcFile>,
     /// As the file has it: the name and a colon.
     interface: String,
@@ -121,11 +121,11 @@ impl Observer {
         stay_off_real_time_cpus(watched.iter().flat_map(Watched::tids));
         let of_process = |index| [What::Memory(index), What::Switches(index)];
         let counted = |index: &usize| watched[*index].counted().is_some();
-        let dear = (0..watched.len())
+        let costly = (0..watched.len())
             .flat_map(of_process)
             .chain((0..watched.len()).filter(counted).map(What::Hardware))
             .chain([What::Loopback, What::Steal])
-            .map(|what| Dear { what, cost_ns: 0, tick: 0 })
+            .map(|what| Costly { what, cost_ns: 0, tick: 0 })
             .collect();
         let ping = processes.iter().find(|(name, _)| name == "ping").or(processes.first());
         let observed = |(name, _): &(String, u32)| ObservedProcess {
@@ -135,7 +135,7 @@ impl Observer {
         let mut this = Observer {
             page,
             room,
-            dear,
+            costly,
             // Of the network namespace that ping is in, which need not be the lab's.
             loopback: ping.and_then(|(_, pid)| ProcFile::open(&format!("/proc/{pid}/net/dev"))),
             interface,
@@ -155,8 +155,8 @@ impl Observer {
         };
         // Sets what later readings are compared with, and tells what they cost.
         let mut first = Moment::default();
-        for index in 0..this.dear.len() {
-            this.read_dear(index, 0, &mut first);
+        for index in 0..this.costly.len() {
+            this.read_costly(index, 0, &mut first);
         }
         come_last();
         this.cpu_begin_ns = thread_cpu_ns();
@@ -178,7 +178,7 @@ impl Observer {
                 return;
             }
             if self.spent_ns() + self.base_cost_ns <= limit_ns(tick) {
-                self.look(tick, false);
+                self.read(tick, false);
             }
             spent_ns = self.spent_ns();
             // What was missed is not made up for.
@@ -189,39 +189,39 @@ impl Observer {
 
     /// The last look, which is not part of the run any more, nor of its cost.
     fn end(mut self) -> Series {
-        self.look(0, true);
+        self.read(0, true);
         for (seen, process) in self.series.processes.iter_mut().zip(&mut self.processes) {
             seen.threads = process.take_names();
         }
         self.series
     }
 
-    fn look(&mut self, tick: u64, is_last: bool) {
+    fn read(&mut self, tick: u64, is_last: bool) {
         let begin_ns = thread_cpu_ns();
         let at_ns = clock::monotonic_ns() - self.series.begin_ns;
         let mut moment = Moment { at_ns, ..Moment::default() };
         let rescan = is_last || tick.is_multiple_of(TICKS_PER_RESCAN);
         let (page, room) = (&mut self.page, &mut self.room);
         let living = self.processes.iter_mut().filter(|process| !process.has_ended());
-        moment.processes.extend(living.filter_map(|process| process.look(page, room, rescan)));
+        moment.processes.extend(living.filter_map(|process| process.read(page, room, rescan)));
         let left_out = self.processes.iter().map(Watched::left_out).sum();
         self.series.threads_left_out = self.series.threads_left_out.max(left_out);
         self.base_cost_ns = thread_cpu_ns() - begin_ns + WAKE_COST_NS;
-        let costs = self.dear.iter().map(|dear| dear.cost_ns);
+        let costs = self.costly.iter().map(|costly| costly.cost_ns);
         let share = budget::share_ns(costs, AIM_NS.saturating_sub(self.base_cost_ns));
-        for index in 0..self.dear.len() {
-            let Dear { cost_ns, tick: last, .. } = self.dear[index];
+        for index in 0..self.costly.len() {
+            let Costly { cost_ns, tick: last, .. } = self.costly[index];
             let is_due = tick - last.min(tick) >= budget::period_ticks(cost_ns, share);
             if is_last || (is_due && self.spent_ns() + cost_ns <= limit_ns(tick)) {
-                self.read_dear(index, tick, &mut moment);
+                self.read_costly(index, tick, &mut moment);
             }
         }
         self.series.moments.push(moment);
     }
 
-    fn read_dear(&mut self, index: usize, tick: u64, moment: &mut Moment) {
+    fn read_costly(&mut self, index: usize, tick: u64, moment: &mut Moment) {
         let begin_ns = thread_cpu_ns();
-        let what = self.dear[index].what;
+        let what = self.costly[index].what;
         match what {
             What::Loopback => moment.loopback = self.read_loopback(),
             What::Steal => moment.steal_ticks = self.read_steal(),
@@ -240,8 +240,8 @@ impl Observer {
                 }
             }
         }
-        self.dear[index].cost_ns = thread_cpu_ns() - begin_ns;
-        self.dear[index].tick = tick;
+        self.costly[index].cost_ns = thread_cpu_ns() - begin_ns;
+        self.costly[index].tick = tick;
     }
 
     fn read_loopback(&mut self) -> Option<Loopback> {
@@ -316,7 +316,7 @@ pub(crate) fn stay_off_real_time_cpus(threads: impl Iterator<Item = u32>) {
 /// Between two looks.
 pub const TICK_NS: u64 = 100_000_000;
 /// What observing may cost, in per cent of a core. With the live view (`progress::viewer`) it stays
-/// below 0.5, also where a reading of a short run turns out dearer than the one before.
+/// below 0.5, also where a reading of a short run turns out costlier than the one before.
 pub const COST_PERCENT_MAX: f64 = 0.32;
 /// What a tick is planned to cost: less than the most, as costs vary.
 const AIM_NS: u64 = TICK_NS / 10_000 * 28;

@@ -1,6 +1,6 @@
 //! What a run did over time: the types that are stored, and nothing else.
 //!
-//! Counts are those since the reading before, not since the beginning. What is dear to read is not
+//! Counts are those since the reading before, not since the beginning. What is costly to read is not
 //! read at every moment (see `budget`): it is absent then, and the next reading covers the whole
 //! time since the last.
 

@@ -34,7 +34,7 @@ impl Thread {
     }
 
     /// What happened since the last time; `None` once it has ended.
-    pub(super) fn look(&mut self, page: &mut Page) -> Option<ThreadMoment> {
+    pub(super) fn read(&mut self, page: &mut Page) -> Option<ThreadMoment> {
         let now: [u64; 3] = numbers(self.schedstat.read(page)?)?;
         let [cpu_ns, wait_ns, slices] = [0, 1, 2].map(|at| now[at].saturating_sub(self.last[at]));
         self.last = now;

@@ -1,4 +1,4 @@
-//! One process that is observed: what is cheap to read of it, and what is dear.
+//! One process that is observed: what is cheap to read of it, and what is costly.
 
 use super::counters::Counters;
 use super::process::{cpu_ns, sample_memory};
@@ -61,7 +61,7 @@ impl Watched {
             let tids: Vec<u32> = this.threads.iter().map(|thread| thread.tid).collect();
             this.counters = (this.left_out == 0).then(|| Counters::open(&tids)).flatten();
         }
-        this.look(page, room, false);
+        this.read(page, room, false);
         this.switches(page);
         this.hardware();
         this
@@ -69,7 +69,7 @@ impl Watched {
 
     /// What can be read at every moment; `None` once it has ended. `rescan` looks for new threads in
     /// any case, not only if their number has changed.
-    pub(super) fn look(
+    pub(super) fn read(
         &mut self,
         page: &mut Page,
         room: &mut usize,
@@ -94,7 +94,7 @@ impl Watched {
         };
         self.last_cpu_ns = now_cpu_ns;
         self.last_faults = stat.faults;
-        self.threads.retain_mut(|thread| match thread.look(page) {
+        self.threads.retain_mut(|thread| match thread.read(page) {
             Some(seen) => {
                 if (seen.cpu_ns, seen.wait_ns, seen.slices) != (0, 0, 0) {
                     moment.threads.push(seen);
@@ -109,14 +109,14 @@ impl Watched {
         Some(moment)
     }
 
-    /// Dear: a walk through all page tables, under the read lock of the memory map.
+    /// Costly: a walk through all page tables, under the read lock of the memory map.
     pub(super) fn memory(&self, page: &mut Page) -> Option<ProportionalMemory> {
         let text = self.rollup.as_ref()?.read(page)?;
         let bytes = |key: &[u8]| Some((value(text, key)? * 1024).saturating_sub(self.samples.1));
         Some(ProportionalMemory { pss_bytes: bytes(b"Pss:")?, shared_bytes: bytes(b"Pss_Shmem:") })
     }
 
-    /// Dear: the kernel composes a page of text for each thread.
+    /// Costly: the kernel composes a page of text for each thread.
     pub(super) fn switches(&mut self, page: &mut Page) -> Option<Switches> {
         let mut sum = None;
         for thread in &mut self.threads {
@@ -125,7 +125,7 @@ impl Watched {
         sum
     }
 
-    /// Dear: interrupts each CPU that runs one of the threads.
+    /// Costly: interrupts each CPU that runs one of the threads.
     pub(super) fn hardware(&mut self) -> Option<Hardware> {
         let now = self.counters.as_mut()?.read()?;
         let last = std::mem::replace(&mut self.last_hardware, now);

@@ -4,7 +4,7 @@ use myelin_bench_kit::protocol::System;
 use serde::{Deserialize, Serialize};
 
 use crate::scenario::{
-    ArrivalsCase, Frame, Module, Reliability, Scenario, Topology, Tuning, Workload, frame_name,
+    ArrivalsCase, Frame, Reliability, Scenario, Topology, Tuning, Workload, frame_name,
 };
 
 /// One combination of scenario, system, tuning and parameter point.
@@ -79,22 +79,35 @@ fn one() -> u32 {
     1
 }
 
+/// Every combination of what the scenario names, but for what the system does not offer.
 pub(super) fn cells_of(scenario: &Scenario, index: usize, system: &System) -> Vec<CellPlan> {
     let workload = &scenario.workload;
+    let is_across = scenario.plan.is_across_hosts();
+    let mut cases: Vec<_> = workload.arrivals.iter().cloned().map(Some).collect();
+    if cases.is_empty() {
+        cases.push(None);
+    }
     let mut cells = Vec::new();
     for &tuning in &scenario.plan.tunings {
-        for point in points(workload) {
-            cells.push(CellPlan {
-                scenario: index,
-                system: system.name.clone(),
-                tuning,
-                topology: match scenario.plan.is_across_hosts() {
-                    true => Topology::TwoHosts,
-                    false => system.topology,
-                },
-                reliability: given(workload, system),
-                ..point
-            });
+        for (size, rate_hz) in sends(workload) {
+            for arrivals in &cases {
+                let cell = |[publishers, subscribers, topics]: [u32; 3]| CellPlan {
+                    scenario: index,
+                    system: system.name.clone(),
+                    tuning,
+                    topology: if is_across { Topology::TwoHosts } else { system.topology },
+                    payload_bytes: workload.payload_bytes[size],
+                    rate_hz,
+                    subscribers,
+                    frame: workload.frames.get(size).copied(),
+                    arrivals: arrivals.clone(),
+                    publishers,
+                    topics,
+                    reliability: given(workload, system),
+                    module: workload.modules.get(size).map(|module| module.name.clone()),
+                };
+                cells.extend(ends(workload).map(cell));
+            }
         }
     }
     // What a system does not offer is left out, and `leave_out_unsupported` has said so.
@@ -102,14 +115,29 @@ pub(super) fn cells_of(scenario: &Scenario, index: usize, system: &System) -> Ve
     cells
 }
 
+/// What is sent: each size, by its index, at each rate, or what modules send.
+fn sends(workload: &Workload) -> Vec<(usize, Option<f64>)> {
+    if !workload.modules.is_empty() {
+        return workload.rate_hz.iter().copied().enumerate().collect();
+    }
+    let sizes = 0..workload.payload_bytes.len();
+    sizes.flat_map(|size| workload.rate_hz.iter().map(move |rate_hz| (size, *rate_hz))).collect()
+}
+
+/// Publishers, subscribers, topics.
+fn ends(workload: &Workload) -> impl Iterator<Item = [u32; 3]> {
+    workload.publishers.iter().flat_map(move |&publishers| {
+        workload.subscribers.iter().flat_map(move |&subscribers| {
+            workload.topics.iter().map(move |&topics| [publishers, subscribers, topics])
+        })
+    })
+}
+
 /// The reliability that `system` gives where the scenario asks for one.
 pub(super) fn given(workload: &Workload, system: &System) -> Reliability {
     let asked = workload.reliability;
     let offered = &system.streams.reliability;
-    match offered.contains(&asked) {
-        true => asked,
-        false => offered.first().copied().unwrap_or(asked),
-    }
+    if offered.contains(&asked) { asked } else { offered.first().copied().unwrap_or(asked) }
 }
 
 /// Whether `system` can have as many ends as `cell` asks for.
@@ -119,65 +147,4 @@ fn offers(system: &System, cell: &CellPlan) -> bool {
     within(cell.publishers, streams.publishers_max)
         && within(cell.subscribers, streams.subscribers_max)
         && within(cell.topics, streams.topics_max)
-}
-
-/// The parameter points of a workload, of no system yet: every combination.
-fn points(workload: &Workload) -> Vec<CellPlan> {
-    let cases: Vec<Option<ArrivalsCase>> = match workload.arrivals.is_empty() {
-        true => vec![None],
-        false => workload.arrivals.iter().cloned().map(Some).collect(),
-    };
-    let points = across(sends(workload), &cases, |point, case| point.arrivals = case);
-    let points = across(points, &workload.publishers, |point, count| point.publishers = count);
-    let points = across(points, &workload.subscribers, |point, count| point.subscribers = count);
-    across(points, &workload.topics, |point, count| point.topics = count)
-}
-
-/// Each of `points` with each of `values`.
-fn across<T: Clone>(
-    points: Vec<CellPlan>,
-    values: &[T],
-    set: impl Fn(&mut CellPlan, T),
-) -> Vec<CellPlan> {
-    let each = |point: CellPlan| {
-        values.iter().cloned().map(move |value| (point.clone(), value)).collect::<Vec<_>>()
-    };
-    let made = points.into_iter().flat_map(each).map(|(mut point, value)| {
-        set(&mut point, value);
-        point
-    });
-    made.collect()
-}
-
-/// What is sent: each size at each rate, or what modules send.
-fn sends(workload: &Workload) -> Vec<CellPlan> {
-    let point = |payload_bytes: u64, rate_hz: Option<f64>| CellPlan {
-        scenario: 0,
-        system: String::new(),
-        tuning: Tuning::Default,
-        topology: Topology::default(),
-        payload_bytes,
-        rate_hz,
-        subscribers: 1,
-        frame: None,
-        arrivals: None,
-        publishers: 1,
-        topics: 1,
-        reliability: Reliability::default(),
-        module: None,
-    };
-    if !workload.modules.is_empty() {
-        let send = |module: &Module| CellPlan {
-            module: Some(module.name.clone()),
-            ..point(module.payload_bytes, Some(module.rate_hz))
-        };
-        return workload.modules.iter().map(send).collect();
-    }
-    let mut sends = Vec::new();
-    for (place, &payload_bytes) in workload.payload_bytes.iter().enumerate() {
-        let frame = workload.frames.get(place).copied();
-        let at = |&rate_hz: &Option<f64>| CellPlan { frame, ..point(payload_bytes, rate_hz) };
-        sends.extend(workload.rate_hz.iter().map(at));
-    }
-    sends
 }

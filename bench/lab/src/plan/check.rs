@@ -15,14 +15,14 @@ pub fn check(scenario: &Scenario, entries: &[Entry]) -> Result<(), InputError> {
         if !entries.iter().any(|entry| entry.driver() == driver) {
             let known = entries.iter().map(Entry::driver);
             return Err(InputError::unknown("driver", driver, known)
-                .at(&scenario.source, scenario.source.find(&format!("[options.{driver}]")))
+                .at(&scenario.source, scenario.source.place(&format!("options.{driver}")))
                 .remedy("a table of options belongs to the driver of a system in plan.systems"));
         }
     }
     let present = entries.iter().filter(|entry| entry.system.missing.is_none());
     for entry in present {
-        for &payload_bytes in &scenario.workload.payload_bytes {
-            check_size(scenario, &entry.system, payload_bytes)?;
+        for (index, &payload_bytes) in scenario.workload.payload_bytes.iter().enumerate() {
+            check_size(scenario, &entry.system, index)?;
             if scenario.options.contains_key(entry.driver()) {
                 check_options(scenario, entry, payload_bytes)?;
             }
@@ -31,16 +31,20 @@ pub fn check(scenario: &Scenario, entries: &[Entry]) -> Result<(), InputError> {
     Ok(())
 }
 
-fn check_size(scenario: &Scenario, system: &System, size: u64) -> Result<(), InputError> {
-    let limit = system.payload_bytes_max;
+fn check_size(scenario: &Scenario, system: &System, index: usize) -> Result<(), InputError> {
+    let (workload, limit) = (&scenario.workload, system.payload_bytes_max);
+    let size = workload.payload_bytes[index];
     if limit == 0 || size <= limit {
         return Ok(());
     }
-    let place = scenario.source.find_value("payload_bytes", &size.to_string());
-    let message = format!("payload_bytes: {size} is more than {} carries", system.name);
+    let path = match (workload.frames.is_empty(), workload.modules.is_empty()) {
+        (false, _) => format!("workload.frames.{index}"),
+        (_, false) => format!("workload.modules.{index}.payload_bytes"),
+        _ => format!("workload.payload_bytes.{index}"),
+    };
     Err(scenario
         .source
-        .error(place, message)
+        .wrong(&path, format!("{size} is more than {} carries", system.name))
         .remedy(format!("use at most {limit}, or leave the system out of plan.systems")))
 }
 
@@ -53,7 +57,6 @@ fn check_options(scenario: &Scenario, entry: &Entry, size: u64) -> Result<(), In
     let Err(Reason { message, remedy, key }) = entry.check(&prepare) else {
         return Ok(());
     };
-    let table = scenario.source.find(&format!("[options.{}]", entry.driver()));
-    let place = scenario.source.find_after(table.end, &key).unwrap_or(table);
+    let place = scenario.source.place(&format!("options.{}.{key}", entry.driver()));
     Err(scenario.source.error(place, format!("{}: {message}", entry.system.name)).remedy(remedy))
 }

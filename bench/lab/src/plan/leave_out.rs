@@ -15,9 +15,12 @@ pub fn leave_out_unsupported(scenario: &Scenario, entries: &mut Vec<Entry>) -> V
     let topologies = &scenario.plan.topology;
     let is_across = scenario.plan.is_across_hosts();
     let able = leave_out(scenario, entries, |entry| entry.system.workloads.contains(&kind));
-    let placed = leave_out(scenario, entries, |entry| match is_across {
-        true => entry.system.across_hosts && entry.system.topology == Topology::TwoProcesses,
-        false => topologies.contains(&entry.system.topology),
+    let placed = leave_out(scenario, entries, |entry| {
+        if is_across {
+            entry.system.across_hosts && entry.system.topology == Topology::TwoProcesses
+        } else {
+            topologies.contains(&entry.system.topology)
+        }
     });
     let limited = limits_remarks(scenario, entries);
     let kind = kind.name();

@@ -67,9 +67,7 @@ mod tests {
     use crate::scenario::{Precision, Scenario};
 
     fn plan(seed: u64, runs: u32, runs_max: u32) -> Plan {
-        let text = r#"{"name": "a.x", "about": "", "wait": "block", "transport": "kernel"}"#;
-        let system = serde_json::from_str(text).unwrap();
-        let entry = Entry { system, executable: "myelin-driver-a".into() };
+        let entry = Entry::named("a.x");
         let mut scenario = Scenario::load("quick").unwrap();
         scenario.plan.runs = runs;
         scenario.plan.precision = Some(Precision { interval_percent: 5.0, runs_max });

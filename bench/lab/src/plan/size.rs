@@ -128,9 +128,7 @@ mod tests {
     use crate::scenario::{Precision, Scenario};
 
     fn plan(change: impl FnOnce(&mut Scenario, &mut Entry)) -> Plan {
-        let text = r#"{"name": "a.x", "about": "", "wait": "block", "transport": "kernel"}"#;
-        let system = serde_json::from_str(text).unwrap();
-        let mut entry = Entry { system, executable: "myelin-driver-a".into() };
+        let mut entry = Entry::named("a.x");
         let mut scenario = Scenario::load("quick").unwrap();
         let workload = &mut scenario.workload;
         (workload.payload_bytes, workload.rate_hz) = (vec![64], vec![Some(10.0)]);

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use super::RunRecord;
-use crate::host::Identity;
+use crate::machine::Identity;
 use crate::plan::Plan;
 
 /// What `runs.jsonl` holds.

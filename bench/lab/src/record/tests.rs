@@ -17,26 +17,16 @@ fn plan() -> Plan {
     plan
 }
 
-fn host(cpu_model: &str) -> Host {
-    Host { cpu_model: cpu_model.into(), ..Host::default() }
+fn host(cpu_model: &str) -> Machine {
+    Machine { cpu_model: cpu_model.into(), ..Machine::default() }
 }
 
 fn record(order: u32) -> RunRecord {
     RunRecord {
         plan: RunPlan { order, cell: 0, repeat: 0 },
-        failure: None,
-        notes: Vec::new(),
-        ping: None,
-        pong: None,
         startup_ms: 1.5,
-        first_sample_ms: None,
-        daemon_ms: None,
-        cut: None,
-        keeping: Vec::new(),
-        pinned: None,
-        observation: None,
-        host: None,
         directory: "runs".into(),
+        ..RunRecord::default()
     }
 }
 

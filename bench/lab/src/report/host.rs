@@ -1,10 +1,10 @@
 //! The machine in words.
 
 use super::words;
-use crate::host::Host;
+use crate::machine::Machine;
 
 /// The machine in one line.
-pub(super) fn line(host: &Host) -> String {
+pub(super) fn line(host: &Machine) -> String {
     let place = host
         .hypervisor
         .as_ref()
@@ -22,7 +22,7 @@ pub(super) fn line(host: &Host) -> String {
 }
 
 /// As [`line`], in fewer words: processor, CPUs, distribution, kernel.
-pub(super) fn brief(host: &Host) -> String {
+pub(super) fn brief(host: &Machine) -> String {
     let kind = if host.hypervisor.is_some() { "virtual CPUs" } else { "CPUs" };
     let processors = format!("{}, {} {kind}", host.cpu_model, host.cpus);
     // Without the name that a distribution gives its number.
@@ -33,9 +33,10 @@ pub(super) fn brief(host: &Host) -> String {
 }
 
 /// Everything known of the machine: what, value.
-pub(crate) fn rows(host: &Host) -> Vec<(&'static str, String)> {
+pub(crate) fn rows(host: &Machine) -> Vec<(&'static str, String)> {
     let text = |value: &Option<String>| value.clone().unwrap_or_else(unknown);
-    let state = |state: &crate::host::IdleState| format!("{} {} µs", state.name, state.latency_us);
+    let state =
+        |state: &crate::machine::IdleState| format!("{} {} µs", state.name, state.latency_us);
     let idle_states = host.idle_states.iter().map(state).collect::<Vec<_>>().join(", ");
     let bytes = |value: Option<u64>| value.map(words::bytes);
     let mut rows = vec![

@@ -5,12 +5,11 @@ use std::time::{Duration, Instant};
 use myelin_bench_kit::protocol::{Command, Done, Keeping, Ready, Reliability, Role, Workload};
 
 use super::RunSamples;
-use super::cast::Cast;
-use super::order::Order;
+use super::processes::Processes;
+use super::spec::RunSpec;
 use super::watch::Watch;
-use crate::observe::CutRecord;
-use crate::observe::Observation;
-use crate::place::{Cutting, Place, Player};
+use crate::host::{Host, LinkCut, ProcessId};
+use crate::observe::{CutRecord, Observation};
 
 /// What a run that came to its end has yielded.
 pub struct Outcome {
@@ -66,130 +65,134 @@ impl From<String> for Failure {
 /// Executes one run, for `watch` to see, on this host or on those of ping and of pong. When it
 /// returns, no process of the run is left.
 pub(crate) fn execute(
-    order: &Order<'_>,
-    places: &mut [Box<dyn Place>],
+    spec: &RunSpec<'_>,
+    hosts: &mut [Box<dyn Host>],
     watch: &mut dyn Watch,
 ) -> Result<Outcome, Failure> {
-    let mut cast = Cast::new(order, places)?;
-    let outcome = go(order, &mut cast, watch).map_err(|failure| {
+    let mut processes = Processes::new(spec, hosts)?;
+    let outcome = go(spec, &mut processes, watch).map_err(|failure| {
         watch.end();
-        cast.explain(failure)
+        processes.explain(failure)
     });
     let has_failed = outcome.is_err();
-    drop(cast);
+    drop(processes);
     if has_failed {
-        places.iter_mut().for_each(|place| place.clean(&order.entry.executable));
+        hosts.iter_mut().for_each(|host| host.clean(&spec.entry.executable));
     }
     outcome
 }
 
-fn go(order: &Order<'_>, cast: &mut Cast<'_>, watch: &mut dyn Watch) -> Result<Outcome, Failure> {
-    let startup = start(order, cast)?;
-    watch.begin(cast.running());
-    cast.observe()?;
-    let start_ns = cast.go(&[Role::Pong, Role::Ping], START_DELAY)?;
-    let across = order.across.as_ref();
-    let cutting = across.and_then(|across| Some(across.pair.as_ref()?.cut(start_ns, across.cut?)));
-    wait_done(order, cast)?;
-    let mut observation = cast.observed()?;
-    let cut = cutting.map_or(Ok(None), Cutting::end)?;
+fn go(
+    spec: &RunSpec<'_>,
+    processes: &mut Processes<'_>,
+    watch: &mut dyn Watch,
+) -> Result<Outcome, Failure> {
+    let startup = start(spec, processes)?;
+    watch.begin(processes.running());
+    processes.observe()?;
+    let start_ns = processes.go(&[Role::Pong, Role::Ping], START_DELAY)?;
+    let across = spec.across.as_ref();
+    let link_cut = across.and_then(|across| Some(across.link.as_ref()?.cut(start_ns, across.cut?)));
+    wait_done(spec, processes)?;
+    let mut observation = processes.observed()?;
+    let cut = link_cut.map_or(Ok(None), LinkCut::end)?;
     // Whoever watches is part of what observing costs.
     let watching_ns = watch.end();
     if let Some(series) = &mut observation.series {
         series.cost_percent += 100.0 * watching_ns as f64 / observation.wall_ns.max(1) as f64;
     }
 
-    if !order.is_one_process() {
-        await_goodbye(order, cast)?;
-        cast.say(Role::Pong, &Command::Stop)?;
-        cast.collect(Role::Pong, DONE_LIMIT, "did not stop")?;
+    if !spec.is_one_process() {
+        await_goodbye(spec, processes)?;
+        processes.send(Role::Pong, &Command::Stop)?;
+        processes.wait_done(Role::Pong, DONE_LIMIT)?;
     }
-    cast.say(Role::Ping, &Command::Stop)?;
-    cast.wait_ended(Role::Ping, DONE_LIMIT)?;
-    cast.wait_ended(Role::Pong, DONE_LIMIT)?;
-    if order.across.is_some() {
-        cast.say(Role::Clock, &Command::Stop)?;
-        cast.collect(Role::Clock, DONE_LIMIT, "did not stop")?;
-        cast.wait_ended(Role::Clock, DONE_LIMIT)?;
+    processes.send(Role::Ping, &Command::Stop)?;
+    processes.wait_ended(Role::Ping, DONE_LIMIT)?;
+    processes.wait_ended(Role::Pong, DONE_LIMIT)?;
+    if spec.across.is_some() {
+        processes.send(Role::Clock, &Command::Stop)?;
+        processes.wait_done(Role::Clock, DONE_LIMIT)?;
+        processes.wait_ended(Role::Clock, DONE_LIMIT)?;
     }
-    if order.entry.system.daemon {
-        cast.say(Role::Daemon, &Command::Stop)?;
-        cast.collect(Role::Daemon, DAEMON_LIMIT, "did not stop")?;
-        cast.wait_ended(Role::Daemon, DONE_LIMIT)?;
+    if spec.entry.system.daemon {
+        processes.send(Role::Daemon, &Command::Stop)?;
+        processes.wait_done(Role::Daemon, DAEMON_LIMIT)?;
+        processes.wait_ended(Role::Daemon, DONE_LIMIT)?;
     }
-    let mut ping = cast.counts(Role::Ping);
+    let mut ping = processes.counts(Role::Ping);
     let pong = match ping.pong.take() {
-        Some(pong) if order.is_one_process() => *pong,
-        _ => cast.counts(Role::Pong),
+        Some(pong) if spec.is_one_process() => *pong,
+        _ => processes.counts(Role::Pong),
     };
     let samples = RunSamples {
-        ping: cast.records(Role::Ping)?,
-        pong: cast.records(Role::Pong)?,
-        exchanges: cast.asked(),
+        ping: processes.records(Role::Ping)?,
+        pong: processes.records(Role::Pong)?,
+        exchanges: processes.clock_exchanges(),
     };
-    let notes = cast.notes();
-    let keeping = cast.keeping();
+    let notes = processes.notes();
+    let keeping = processes.keeping();
     Ok(Outcome { ping, pong, notes, startup, cut, keeping, observation, samples })
 }
 
 /// Starts everybody and waits until all are ready.
-fn start(order: &Order<'_>, cast: &mut Cast<'_>) -> Result<Startup, Failure> {
+fn start(spec: &RunSpec<'_>, processes: &mut Processes<'_>) -> Result<Startup, Failure> {
     let mut startup = Startup::default();
-    if order.entry.system.daemon {
+    if spec.entry.system.daemon {
         let begin = Instant::now();
-        for player in order.players(Role::Daemon) {
-            cast.start(player)?;
+        for id in spec.processes_of(Role::Daemon) {
+            processes.start(id)?;
         }
-        cast.wait_ready(Role::Daemon)?;
+        processes.wait_ready(Role::Daemon)?;
         startup.daemon_ms = Some(begin.elapsed().as_secs_f64() * 1e3);
     }
     // Asked before the run, while it lasts, and after it.
-    for player in order.players(Role::Clock) {
-        cast.start(player)?;
+    for id in spec.processes_of(Role::Clock) {
+        processes.start(id)?;
     }
-    cast.wait_ready(Role::Clock)?;
-    cast.go(&[Role::Clock], Duration::ZERO)?;
+    processes.wait_ready(Role::Clock)?;
+    processes.go(&[Role::Clock], Duration::ZERO)?;
     let mut later_start_ns = 0;
     // In one process there is no pong to start.
-    let pongs = order.players(Role::Pong).filter(|_| !order.is_one_process());
-    for player in pongs.chain(order.players(Role::Ping)) {
-        later_start_ns = cast.start(player)?;
+    let pongs = spec.processes_of(Role::Pong).filter(|_| !spec.is_one_process());
+    for id in pongs.chain(spec.processes_of(Role::Ping)) {
+        later_start_ns = processes.start(id)?;
     }
-    cast.wait_ready(Role::Pong)?;
-    cast.wait_ready(Role::Ping)?;
+    processes.wait_ready(Role::Pong)?;
+    processes.wait_ready(Role::Ping)?;
     let since_ms = |at_ns: u64| at_ns.saturating_sub(later_start_ns) as f64 * 1e-6;
     // Across hosts ping's clock says it, whose process is the later one.
-    let is_on_clock = |player: &Player| order.across.is_none() || player.role == Role::Ping;
+    let is_on_clock = |id: &ProcessId| spec.across.is_none() || id.role == Role::Ping;
     let latest = |at_ns: fn(&Ready) -> u64| {
-        let ready = cast.ready().iter().filter(|(player, _)| is_on_clock(player));
+        let ready = processes.ready().iter().filter(|(id, _)| is_on_clock(id));
         ready.map(|(_, ready)| at_ns(ready)).max().unwrap_or(0)
     };
     startup.matched_ms = since_ms(latest(|ready| ready.matched_ns));
-    if order.prepare.workload == Workload::Startup {
+    if spec.prepare.workload == Workload::Startup {
         startup.first_sample_ms = Some(since_ms(latest(|ready| ready.first_ns)));
     }
     Ok(startup)
 }
 
 /// Until all pings are done; pings that exchange nothing for too long are given up.
-fn wait_done(order: &Order<'_>, cast: &mut Cast<'_>) -> Result<(), Failure> {
-    let prepare = &order.prepare;
+fn wait_done(spec: &RunSpec<'_>, processes: &mut Processes<'_>) -> Result<(), Failure> {
+    let prepare = &spec.prepare;
     let period = Duration::from_secs_f64(prepare.rate_hz.map_or(0.0, |rate| 1.0 / rate));
     let answers = Duration::from_nanos(prepare.reply_timeout_ns);
     // A cut that was announced is no stall.
-    let cut = order.across.as_ref().and_then(|across| across.cut);
+    let cut = spec.across.as_ref().and_then(|across| across.cut);
     let cut = Duration::from_secs_f64(cut.map_or(0.0, |cut| cut.for_s));
     let patience = STALL_LIMIT + period * 2 + answers * LOST_LIMIT + cut;
     let (mut exchanges, mut since) = (0, Instant::now());
-    while !cast.are_done(Role::Ping) {
-        let now_exchanges = cast.exchanges();
+    while !processes.are_done(Role::Ping) {
+        let now_exchanges = processes.exchanges();
         if now_exchanges != exchanges {
             (exchanges, since) = (now_exchanges, Instant::now());
         } else if since.elapsed() > patience {
             let text = format!("ping has exchanged nothing for {} s", patience.as_secs());
             return Err(Failure::Run(text));
         }
-        cast.listen()?;
+        processes.receive()?;
     }
     Ok(())
 }
@@ -197,15 +200,15 @@ fn wait_done(order: &Order<'_>, cast: &mut Cast<'_>) -> Result<(), Failure> {
 /// The last thing ping publishes in a stream tells pong that it was the last. Until pong has
 /// heard it, what is on its way is not lost; but it may have been lost itself, unless the stream is
 /// reliable.
-fn await_goodbye(order: &Order<'_>, cast: &mut Cast<'_>) -> Result<(), Failure> {
-    let is_stream = order.prepare.workload.is_one_way();
-    let limit = match order.prepare.reliability {
+fn await_goodbye(spec: &RunSpec<'_>, processes: &mut Processes<'_>) -> Result<(), Failure> {
+    let is_stream = spec.prepare.workload.is_one_way();
+    let limit = match spec.prepare.reliability {
         Reliability::Reliable => RELIABLE_GOODBYE_LIMIT,
         Reliability::BestEffort => GOODBYE_LIMIT,
     };
     let deadline = Instant::now() + limit;
-    while is_stream && !cast.are_done(Role::Pong) && Instant::now() < deadline {
-        cast.listen()?;
+    while is_stream && !processes.are_done(Role::Pong) && Instant::now() < deadline {
+        processes.receive()?;
     }
     Ok(())
 }

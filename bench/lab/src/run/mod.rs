@@ -1,8 +1,8 @@
 //! Executing a plan: fresh processes for every run, watched, and never left behind.
 
-mod cast;
 pub mod execute;
-pub mod order;
+mod processes;
+pub mod spec;
 pub mod watch;
 
 use myelin_bench_kit::protocol::Exchange;

@@ -3,7 +3,6 @@
 use std::path::Path;
 
 use super::Scenario;
-use super::file::File;
 use crate::input_error::{InputError, Source};
 
 impl Scenario {
@@ -23,13 +22,6 @@ impl Scenario {
             InputError::new(format!("{name}: {error}")).remedy("give a readable file")
         })?;
         Self::parse(Source::new(name, &text))
-    }
-
-    /// Checks a scenario's text.
-    pub fn parse(source: Source) -> Result<Self, InputError> {
-        let file: File =
-            toml::from_str(source.text()).map_err(|error| source.toml_error(&error))?;
-        file.check(source)
     }
 
     /// Names and texts of the scenarios this binary carries.

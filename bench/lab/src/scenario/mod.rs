@@ -1,47 +1,48 @@
 //! A scenario is a TOML file: which workload, over which systems, with which tunings, how often.
 //!
 //! Reading one checks everything that can be checked without running; each error names file, line,
-//! key and remedy. `docs/scenarios.md` describes the keys.
+//! key and remedy. `docs/scenarios.md` describes the keys. The types are those of the file and of
+//! `plan.json` alike; `keys` has the limits of their values, `check` what holds between them.
 
 mod built_in;
-mod file;
-mod kind;
-mod limits;
-mod modules;
+mod check;
+mod keys;
 mod network;
-mod precision;
-mod stream;
+#[cfg(test)]
+mod tests;
 
 use std::collections::BTreeMap;
 
+use myelin_bench_kit::protocol::DEPTH_DEFAULT;
 /// What the processes do.
 pub use myelin_bench_kit::protocol::Workload as Kind;
 pub use myelin_bench_kit::protocol::{Arrivals, Frame, Reliability, Topology, Touch};
+use serde::de::{Deserializer, Error};
 use serde::{Deserialize, Serialize};
 
 use crate::input_error::Source;
-use myelin_bench_kit::protocol::DEPTH_DEFAULT;
 pub use network::{Cut, Link};
-pub use precision::Precision;
-pub use stream::frame_name;
 
-/// A scenario, checked.
+/// A scenario.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Scenario {
     /// Names it in reports.
     pub name: String,
     /// In one line.
+    #[serde(default)]
     pub about: String,
     /// What the processes do.
     pub workload: Workload,
     /// Over what, and how often.
-    pub plan: Plan,
+    pub plan: Selection,
     /// What `tuned` means.
+    #[serde(default)]
     pub tuning: TuningChoice,
     /// The link between two hosts, where it is to be a particular one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub network: Option<Link>,
     /// Tables for drivers, by the driver's name.
+    #[serde(default)]
     pub options: BTreeMap<String, serde_json::Map<String, serde_json::Value>>,
     /// Where the scenario was read from, for errors found later.
     #[serde(skip)]
@@ -53,39 +54,35 @@ pub struct Scenario {
 
 /// What the processes do, how often, and with what.
 #[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Workload {
     /// Kind of workload.
     pub kind: Kind,
     /// How much of a message is written and read.
-    #[serde(default)]
     pub touch: Touch,
     /// Each is a parameter point; those of `frames`, if there are any.
     pub payload_bytes: Vec<u64>,
     /// Of images: each is a parameter point.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "frames")]
     pub frames: Vec<Frame>,
     /// Of streams and images: each is a parameter point; none is an even schedule without a name.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub arrivals: Vec<ArrivalsCase>,
     /// Of streams: named pairs of a size and a rate, which are the parameter points then.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub modules: Vec<Module>,
     /// Each is a parameter point; 1 alone for round trips.
-    #[serde(default = "one_alone")]
     pub subscribers: Vec<u32>,
     /// Of streams: each is a parameter point.
-    #[serde(default = "one_alone")]
     pub publishers: Vec<u32>,
     /// Of streams and start-ups: each is a parameter point.
-    #[serde(default = "one_alone")]
     pub topics: Vec<u32>,
     /// Of what goes one way: what is asked of systems that have the choice.
-    #[serde(default)]
     pub reliability: Reliability,
     /// Of what goes one way: messages kept for a subscriber that lags.
-    #[serde(default = "depth_default")]
     pub depth: u32,
     /// Each is a parameter point; `None` is back to back.
+    #[serde(deserialize_with = "rates")]
     pub rate_hz: Vec<Option<f64>>,
     /// Messages to measure in a run; 0 for no limit.
     pub messages: u64,
@@ -94,12 +91,40 @@ pub struct Workload {
     /// Messages before measuring.
     pub warmup_messages: u64,
     /// Of streams, images and round trips: time before measuring; 0 for `warmup_messages`.
-    #[serde(default)]
     pub warmup_s: f64,
     /// After which an answer counts as lost.
     pub reply_timeout_ms: u64,
     /// Keeps every n-th record.
     pub record_every: u64,
+}
+
+impl Default for Workload {
+    /// Of a file that says nothing.
+    fn default() -> Self {
+        let (kind, touch, payload_bytes, frames, arrivals, modules) = Default::default();
+        let (reliability, rate_hz, messages, duration_s, warmup_s) = Default::default();
+        let [subscribers, publishers, topics] = [vec![1], vec![1], vec![1]];
+        Workload {
+            kind,
+            touch,
+            payload_bytes,
+            frames,
+            arrivals,
+            modules,
+            subscribers,
+            publishers,
+            topics,
+            reliability,
+            depth: DEPTH_DEFAULT,
+            rate_hz,
+            messages,
+            duration_s,
+            warmup_messages: 500,
+            warmup_s,
+            reply_timeout_ms: 1_000,
+            record_every: 1,
+        }
+    }
 }
 
 impl Workload {
@@ -134,16 +159,7 @@ impl Workload {
         };
         (by_count.min(by_time) / self.record_every).saturating_add(2)
     }
-}
 
-impl Plan {
-    /// Whether ping and pong are on two hosts.
-    pub fn is_across_hosts(&self) -> bool {
-        self.topology == [Topology::TwoHosts]
-    }
-}
-
-impl Workload {
     /// How long a run lasts at most, warm-up included; `None` if nothing given says so.
     pub fn seconds_at_most(&self, rate_hz: Option<f64>) -> Option<f64> {
         let longest = self.arrivals.iter().map(|case| case.arrivals.period_factor);
@@ -155,11 +171,8 @@ impl Workload {
             (Some(count), Some(time)) => Some(count.min(time)),
             (count, time) => count.or(time),
         };
-        let warmup_s = match self.warmup_s > 0.0 {
-            true => Some(self.warmup_s),
-            false => by_rate(self.warmup_messages),
-        };
-        Some(measured? + warmup_s.unwrap_or(0.0))
+        let by_messages = || by_rate(self.warmup_messages).unwrap_or(0.0);
+        Some(measured? + if self.warmup_s > 0.0 { self.warmup_s } else { by_messages() })
     }
 }
 
@@ -183,14 +196,6 @@ impl ArrivalsCase {
     }
 }
 
-fn one_alone() -> Vec<u32> {
-    vec![1]
-}
-
-fn depth_default() -> u32 {
-    DEPTH_DEFAULT
-}
-
 /// What a module of a robot sends.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Module {
@@ -204,21 +209,31 @@ pub struct Module {
 
 /// Over what, and how often.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Plan {
+pub struct Selection {
     /// Names of systems, or patterns with `*`.
+    #[serde(default)]
     pub systems: Vec<String>,
     /// The columns of the experiment.
+    #[serde(default)]
     pub tunings: Vec<Tuning>,
     /// Systems that live otherwise are left out; each has one topology, which is its cells'.
     /// [`Topology::TwoHosts`] stands alone, and its systems are those of two processes that can be
     /// run so.
-    #[serde(deserialize_with = "one_or_many")]
+    #[serde(default = "two_processes", deserialize_with = "topologies")]
     pub topology: Vec<Topology>,
     /// Repeats of each cell in fresh processes; with `precision`, at least.
+    #[serde(default)]
     pub runs: u32,
-    /// When further repeats are made; absent: never.
+    /// When further repeats are made; absent: never. Its keys are `plan`'s in a file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub precision: Option<Precision>,
+}
+
+impl Selection {
+    /// Whether ping and pong are on two hosts.
+    pub fn is_across_hosts(&self) -> bool {
+        self.topology == [Topology::TwoHosts]
+    }
 }
 
 /// What is done for latency before a run.
@@ -244,22 +259,18 @@ impl Tuning {
     }
 }
 
-/// A plan written before systems lived in one process names one topology.
-fn one_or_many<'de, D: serde::Deserializer<'de>>(input: D) -> Result<Vec<Topology>, D::Error> {
-    #[derive(Deserialize)]
-    #[serde(untagged)]
-    enum Written {
-        One(Topology),
-        Many(Vec<Topology>),
-    }
-    Ok(match Written::deserialize(input)? {
-        Written::One(topology) => vec![topology],
-        Written::Many(topologies) => topologies,
-    })
+/// Cells are repeated beyond `runs` until their median is known as well as this, or often enough.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Precision {
+    /// The width of the median's interval asked for, in per cent of the median.
+    pub interval_percent: f64,
+    /// Runs of a cell at most, those that failed or are invalid included.
+    pub runs_max: u32,
 }
 
 /// What `tuned` means on this host.
 #[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(default)]
 pub struct TuningChoice {
     /// CPU of ping; chosen from the topology if absent.
     pub ping_cpu: Option<usize>,
@@ -269,168 +280,85 @@ pub struct TuningChoice {
     pub priority: u32,
 }
 
+impl Default for TuningChoice {
+    fn default() -> Self {
+        TuningChoice { ping_cpu: None, pong_cpu: None, priority: 80 }
+    }
+}
+
+/// Rates as they are written: a number, or "max" for none, which is null in JSON.
+fn rates<'de, D: Deserializer<'de>>(input: D) -> Result<Vec<Option<f64>>, D::Error> {
+    #[derive(Deserialize)]
+    enum Word {
+        #[serde(rename = "max")]
+        Max,
+    }
+    #[derive(Deserialize)]
+    #[serde(untagged, expecting = "rate_hz: neither messages a second nor \"max\"")]
+    enum Rate {
+        Hertz(Option<f64>),
+        Word(Word),
+    }
+    let rates = Vec::<Rate>::deserialize(input)?.into_iter();
+    Ok(rates.map(|rate| if let Rate::Hertz(hertz) = rate { hertz } else { None }).collect())
+}
+
+/// Frames as they are written: in a word, in JSON by width and height.
+fn frames<'de, D: Deserializer<'de>>(input: D) -> Result<Vec<Frame>, D::Error> {
+    #[derive(Deserialize)]
+    #[serde(untagged, expecting = "frames: not a word such as \"1440x1080\"")]
+    enum Written {
+        Word(String),
+        Frame(Frame),
+    }
+    let frame = |written| match written {
+        Written::Word(word) => frame_of(&word).ok_or_else(|| D::Error::custom("not a frame")),
+        Written::Frame(frame) => Ok(frame),
+    };
+    Vec::<Written>::deserialize(input)?.into_iter().map(frame).collect()
+}
+
+fn two_processes() -> Vec<Topology> {
+    vec![Topology::TwoProcesses]
+}
+
+/// One topology, several, or "any" of one host.
+fn topologies<'de, D: Deserializer<'de>>(input: D) -> Result<Vec<Topology>, D::Error> {
+    #[derive(Deserialize)]
+    #[serde(untagged, expecting = "topology: neither a word nor a list of words")]
+    enum Written {
+        One(String),
+        Many(Vec<String>),
+    }
+    let one_host = [Topology::TwoProcesses, Topology::OneProcess];
+    let words = match Written::deserialize(input)? {
+        Written::One(word) if word == "any" => return Ok(one_host.into()),
+        Written::One(word) => vec![word],
+        Written::Many(words) => words,
+    };
+    let topology = |word: String| {
+        let mut known = one_host.into_iter().chain([Topology::TwoHosts]);
+        let unknown = || D::Error::custom(format!("topology: unknown {word:?}; {TOPOLOGIES}"));
+        known.find(|topology| topology.name() == word).ok_or_else(unknown)
+    };
+    words.into_iter().map(topology).collect()
+}
+
+/// `1440x1080`, as scenarios have it.
+pub fn frame_name(frame: Frame) -> String {
+    format!("{}x{}", frame.width, frame.height)
+}
+
+fn frame_of(name: &str) -> Option<Frame> {
+    let (width, height) = name.split_once('x')?;
+    let side = |text: &str| text.parse().ok().filter(|side| (1..=SIDE_MAX).contains(side));
+    Some(Frame { width: side(width)?, height: side(height)? })
+}
+
+const TOPOLOGIES: &str =
+    "use \"two-processes\", \"one-process\", a list of them, \"any\", or \"two-hosts\"";
+/// A frame of both sides at most is 805 MB.
+const SIDE_MAX: u32 = 16_384;
 /// A cache line crosses between two cores and back in no less than 100 ns; a publish run that is
 /// faster ends when its records are full.
 const MESSAGES_PER_S_MAX: f64 = 1e7;
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    const GOOD: &str = "name = \"x\"\n\n[workload]\nkind = \"roundtrip\"\npayload_bytes = [0, 64]\n\
-        rate_hz = [1, \"max\"]\nmessages = 100\n\n[plan]\nsystems = [\"os.*\"]\n\
-        tunings = [\"default\"]\ntopology = \"two-processes\"\nruns = 3\n";
-
-    fn error_of(text: &str) -> String {
-        Scenario::parse(Source::new("x.toml", text)).unwrap_err().to_string()
-    }
-
-    #[test]
-    fn every_built_in_scenario_parses() {
-        for scenario in Scenario::built_in() {
-            assert!(!scenario.about.is_empty(), "{}", scenario.name);
-        }
-    }
-
-    #[test]
-    fn a_first_answer_gives_all_systems_the_same_time() {
-        let workload = Scenario::load("quick").unwrap().workload;
-        assert!(workload.warmup_ns(None) > 0 && workload.duration_s > 0.0);
-        // A round trip of a microsecond still fills the time.
-        assert!(workload.messages as f64 >= workload.duration_s * 1e6);
-        let slow = workload.seconds_at_most(Some(4_000.0)).unwrap();
-        assert_eq!(slow, workload.seconds_at_most(Some(1e6)).unwrap());
-        // Neither memory nor disk need more than a few megabytes a run.
-        assert!(workload.records_at_most(None) * 64 < 8 << 20);
-    }
-
-    #[test]
-    fn a_warm_up_is_messages_or_time() {
-        let text = GOOD.replace("messages = 100", "messages = 100\nwarmup_s = 0.5");
-        let workload = Scenario::parse(Source::new("x.toml", &text)).unwrap().workload;
-        assert_eq!((workload.warmup_at(Some(10.0)), workload.warmup_ns(Some(10.0))), (5, 0));
-        assert_eq!((workload.warmup_at(None), workload.warmup_ns(None)), (5_000_000, 500_000_000));
-        let workload = Scenario::parse(Source::new("x.toml", GOOD)).unwrap().workload;
-        assert_eq!((workload.warmup_at(None), workload.warmup_ns(None)), (500, 0));
-    }
-
-    #[test]
-    fn a_good_scenario_is_read_whole() {
-        let scenario = Scenario::parse(Source::new("x.toml", GOOD)).unwrap();
-        assert_eq!(scenario.workload.payload_bytes, [0, 64]);
-        assert_eq!(scenario.workload.rate_hz, [Some(1.0), None]);
-        assert_eq!(scenario.plan.runs, 3);
-    }
-
-    #[test]
-    fn errors_name_file_line_key_and_remedy() {
-        let cases = [
-            ("kind = \"roundtrip\"", "kind = \"roundtrp\"", "x.toml:4: unknown variant `roundtrp`"),
-            (
-                "messages = 100",
-                "mesages = 100",
-                "x.toml:7: unknown field `mesages`; did you mean `messages`?",
-            ),
-            ("[1, \"max\"]", "[-5]", "x.toml:6: rate_hz: -5 is out of range"),
-            ("[1, \"max\"]", "[\"fast\"]", "x.toml:6: rate_hz: \"fast\" is out of range"),
-            ("[0, 64]", "[0, -1]", "x.toml:5: payload_bytes: -1 is out of range; use 0 to"),
-            ("runs = 3", "runs = 0", "x.toml:13: runs: 0 is out of range; use 1 to 1000"),
-            ("messages = 100", "", "x.toml:3: messages: nothing given"),
-            ("name = \"x\"", "name = \"a/b\"", "x.toml:1: name: not a plain word"),
-            ("[\"default\"]", "[\"fast\"]", "x.toml:11: unknown variant `fast`"),
-            ("runs = 3", "runs = \"many\"", "x.toml:13: invalid type"),
-            ("[plan]", "[plan", "x.toml:9: "),
-        ];
-        for (good, bad, expected) in cases {
-            let error = error_of(&GOOD.replace(good, bad));
-            assert!(error.starts_with(expected), "{error:?} does not start with {expected:?}");
-            assert!(!error.contains('\n'), "{error:?}");
-        }
-    }
-
-    #[test]
-    fn a_misspelt_key_is_told_before_what_is_missing() {
-        let text = GOOD.replace("runs = 3\n", "").replace("kind =", "knid =");
-        let expected = "x.toml:4: unknown field `knid`; did you mean `kind`?";
-        assert!(error_of(&text).starts_with(expected), "{}", error_of(&text));
-        let text = GOOD.replace("tunings", "tunnings");
-        let expected = "x.toml:11: unknown field `tunnings`; did you mean `tunings`?";
-        assert!(error_of(&text).starts_with(expected), "{}", error_of(&text));
-        let text = text.replace("messages", "mesages");
-        let expected = "x.toml:7: unknown field `mesages`; did you mean `messages`?";
-        assert!(error_of(&text).starts_with(expected), "the first in the file: {text}");
-    }
-
-    #[test]
-    fn what_is_missing_is_told_with_what_it_may_be() {
-        for (line, expected) in [
-            ("kind = \"roundtrip\"\n", "x.toml:3: kind: nothing given; use one of \"roundtrip\""),
-            ("runs = 3\n", "x.toml:9: runs: nothing given; for instance 5"),
-            ("systems = [\"os.*\"]\n", "x.toml:9: systems: nothing given; for instance"),
-            ("tunings = [\"default\"]\n", "x.toml:9: tunings: nothing given; for instance"),
-        ] {
-            let error = error_of(&GOOD.replace(line, ""));
-            assert!(error.starts_with(expected), "{error:?} does not start with {expected:?}");
-        }
-    }
-
-    #[test]
-    fn systems_are_two_processes_unless_said() {
-        let text = GOOD.replace("topology = \"two-processes\"\n", "");
-        let scenario = Scenario::parse(Source::new("x.toml", &text)).unwrap();
-        assert_eq!(scenario.plan.topology, [Topology::TwoProcesses]);
-    }
-
-    #[test]
-    fn a_publish_scenario_has_subscribers_and_a_rate_of_its_own() {
-        let text = GOOD.replace("\"roundtrip\"", "\"publish\"\nsubscribers = [0, 8, 8]");
-        let scenario = Scenario::parse(Source::new("x.toml", &text)).unwrap();
-        assert_eq!(scenario.workload.kind, Kind::Publish);
-        assert_eq!(scenario.workload.subscribers, [0, 8]);
-        let text = text.replace("rate_hz = [1, \"max\"]\n", "");
-        let scenario = Scenario::parse(Source::new("x.toml", &text)).unwrap();
-        assert_eq!(scenario.workload.rate_hz, [Some(20_000.0)]);
-        assert!(error_of(&text.replace("[0, 8, 8]", "[-1]")).contains("subscribers: -1 is out"));
-        assert!(error_of(&text.replace("[0, 8, 8]", "[]")).contains("subscribers: nothing given"));
-    }
-
-    #[test]
-    fn a_key_of_another_kind_is_a_mistake() {
-        let with = |keys: &str| error_of(&GOOD.replace("messages = 100", keys));
-        let error = with("messages = 100\nsubscribers = [1]");
-        assert!(
-            error.starts_with("x.toml:8: subscribers: not a key of kind \"roundtrip\""),
-            "{error}"
-        );
-        let text = GOOD.replace("\"roundtrip\"", "\"publish\"\nreply_timeout_ms = 10");
-        assert!(error_of(&text).starts_with("x.toml:5: reply_timeout_ms: not a key"));
-        let error = with("messages = 100\ntouch = \"headers\"");
-        assert!(error.contains("did you mean `header`?"), "{error}");
-    }
-
-    #[test]
-    fn what_is_touched_is_everything_unless_said() {
-        let touch =
-            |text: &str| Scenario::parse(Source::new("x.toml", text)).unwrap().workload.touch;
-        assert_eq!(touch(GOOD), Touch::Stamps);
-        assert_eq!(touch(&GOOD.replace("[plan]", "touch = \"header\"\n[plan]")), Touch::Header);
-    }
-
-    #[test]
-    fn a_plan_written_before_there_were_kinds_is_read() {
-        let scenario = Scenario::parse(Source::new("x.toml", GOOD)).unwrap();
-        let mut json = serde_json::to_value(scenario).unwrap();
-        let workload = json["workload"].as_object_mut().unwrap();
-        assert!(workload.remove("touch").is_some() && workload.remove("subscribers").is_some());
-        json["plan"]["topology"] = "two-processes".into();
-        let scenario: Scenario = serde_json::from_value(json).unwrap();
-        assert_eq!(scenario.workload.subscribers, [1]);
-        assert_eq!(scenario.plan.topology, [Topology::TwoProcesses]);
-        assert!(scenario.workload.frames.is_empty() && scenario.workload.arrivals.is_empty());
-    }
-
-    #[test]
-    fn unknown_built_in_names_the_nearest() {
-        let error = Scenario::load("quik").unwrap_err().to_string();
-        assert!(error.contains("`quick`"), "{error}");
-    }
-}

@@ -5,9 +5,9 @@ use std::path::PathBuf;
 use anyhow::Result;
 use myelin_bench_kit::protocol::System;
 
+use crate::host::LinkError;
+use crate::host::hosts::{Hosts, HostsChoice};
 use crate::input_error::InputError;
-use crate::place::Unshaped;
-use crate::place::hosts::{Hosts, HostsChoice};
 use crate::registry::Entry;
 use crate::scenario::{Link, Scenario, TuningChoice};
 
@@ -35,7 +35,7 @@ pub(super) fn reach(
     let choice = choice.cloned().unwrap_or_default();
     for (scenario, _) in chosen.iter_mut().filter(|it| is_across(it)) {
         if let (HostsChoice::Real(_), Some(_)) = (&choice, &scenario.network) {
-            let place = scenario.source.find("[network]");
+            let place = scenario.source.place("network");
             let text =
                 format!("[network]: the link between {choice} is not this program's to change");
             let remedy = "leave it out, or use --hosts netns";
@@ -81,20 +81,17 @@ pub(super) fn drivers_of<'a>(entries: impl Iterator<Item = &'a Entry>) -> Vec<Pa
 
 /// Has the link be what a scenario asks for, once, to see whether it can be had.
 fn shape(hosts: &mut Hosts, link: &Link, scenario: &Scenario) -> Result<()> {
-    let Err(Unshaped { key, reason }) = hosts.shape(link) else {
+    let Err(LinkError { key, reason }) = hosts.shape(link) else {
         return Ok(());
     };
-    let place = scenario.source.find(&format!("\n{} =", key.unwrap_or("[network]")));
-    let place = place.end..place.end;
-    let remedy = match reason.contains("netem") {
-        true => {
-            "`modprobe sch_netem`, or a kernel with CONFIG_NET_SCH_NETEM; without it there are \
-                 link, rate_mbit, mtu and cut"
-        }
-        false => "see tc(8)",
+    let path = key.map_or("network".into(), |key| format!("network.{key}"));
+    let remedy = if reason.contains("netem") {
+        "`modprobe sch_netem`, or a kernel with CONFIG_NET_SCH_NETEM; without it there are link, \
+         rate_mbit, mtu and cut"
+    } else {
+        "see tc(8)"
     };
-    let text = format!("{}: {reason}", key.unwrap_or("[network]"));
-    Err(scenario.source.error(place, text).remedy(remedy).into())
+    Err(scenario.source.wrong(&path, reason).remedy(remedy).into())
 }
 
 /// Systems that are here and not there are left out, and said so.

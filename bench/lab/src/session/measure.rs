@@ -8,10 +8,10 @@ use std::time::Instant;
 use anyhow::{Context, Result};
 
 use crate::analyse::{alone, is_narrow};
-use crate::host::{Host, Identity};
+use crate::host::Host;
+use crate::host::hosts::Hosts;
 use crate::input_error::InputError;
-use crate::place::Place;
-use crate::place::hosts::Hosts;
+use crate::machine::{Identity, Machine};
 use crate::plan::size::Durations;
 use crate::plan::{Plan, RunPlan};
 use crate::progress::{Progress, Title};
@@ -20,7 +20,7 @@ use crate::registry::Entry;
 use crate::root::Root;
 use crate::run::RunSamples;
 use crate::run::execute::{Failure, Outcome, execute};
-use crate::run::order::{Order, tuning_notes};
+use crate::run::spec::{RunSpec, tuning_notes};
 use crate::scenario::{Topology, Tuning};
 use crate::summary::Cell;
 use crate::tuning::Cpus;
@@ -30,9 +30,9 @@ pub(super) struct Measuring<'a> {
     folder: &'a mut Folder,
     plan: &'a Plan,
     systems: &'a [Entry],
-    host: Host,
+    machine: Machine,
     /// This host, for runs that do not go across hosts.
-    here: [Box<dyn Place>; 1],
+    here: [Box<dyn Host>; 1],
     hosts: Option<Hosts>,
     identity: Identity,
     interrupted: &'a AtomicBool,
@@ -47,8 +47,8 @@ impl<'a> Measuring<'a> {
         folder: &'a mut Folder,
         plan: &'a Plan,
         systems: &'a [Entry],
-        (host, hosts): (Host, Option<Hosts>),
-        mut here: Box<dyn Place>,
+        (machine, hosts): (Machine, Option<Hosts>),
+        mut here: Box<dyn Host>,
         interrupted: &'a AtomicBool,
         plain: bool,
     ) -> Self {
@@ -60,7 +60,7 @@ impl<'a> Measuring<'a> {
             folder,
             plan,
             systems,
-            host,
+            machine,
             here: [here],
             hosts,
             identity,
@@ -71,7 +71,7 @@ impl<'a> Measuring<'a> {
     }
 
     /// Measures until nothing is left to be done or the user has had enough.
-    pub(super) fn finish(mut self) -> Result<Host> {
+    pub(super) fn finish(mut self) -> Result<Machine> {
         let mut block = self.unfinished()?;
         while self.make(&block)? {
             block = self.further()?;
@@ -85,7 +85,7 @@ impl<'a> Measuring<'a> {
             self.progress.add(block.iter().map(|run| run.cell));
         }
         self.progress.end();
-        Ok(self.host)
+        Ok(self.machine)
     }
 
     /// The runs of the plan, and of further blocks, that have failed, have lost their samples or
@@ -116,7 +116,7 @@ impl<'a> Measuring<'a> {
         let records = self.folder.runs()?.runs;
         for cell in 0..self.plan.cells.len() {
             let is_known = self.narrow.contains(&cell);
-            if !is_known && is_narrow(self.folder, self.plan, cell, &records, &self.host) {
+            if !is_known && is_narrow(self.folder, self.plan, cell, &records, &self.machine) {
                 self.narrow.insert(cell);
             }
         }
@@ -157,7 +157,7 @@ impl<'a> Measuring<'a> {
     /// What a run has yielded, for the live view; says why it is not valid. `None` if it failed.
     fn alone(&mut self, record: RunRecord, samples: &RunSamples) -> Option<Cell> {
         let (run, has_failed) = (record.plan, record.failure.is_some());
-        let cell = alone(self.plan, record, samples, &self.host)?;
+        let cell = alone(self.plan, record, samples, &self.machine)?;
         // Why a run has failed has been said.
         if !cell.valid && !has_failed {
             let what = self.plan.cells[run.cell].title();
@@ -187,7 +187,7 @@ impl<'a> Measuring<'a> {
             }
             _ => tuned.then(|| Cpus::choose(&scenario.tuning)).transpose()?,
         };
-        let mut order = Order {
+        let mut spec = RunSpec {
             entry,
             prepare: self.plan.prepare(cell, run),
             tuning: cell.tuning,
@@ -208,28 +208,20 @@ impl<'a> Measuring<'a> {
         self.progress.begin_run(run.cell, title);
         let mut record = RunRecord {
             plan: *run,
-            failure: None,
-            notes: tuning_notes(&order),
-            ping: None,
-            pong: None,
-            startup_ms: 0.0,
-            first_sample_ms: None,
-            daemon_ms: None,
-            cut: None,
-            keeping: Vec::new(),
+            notes: tuning_notes(&spec),
             pinned: cpus.map(|cpus| [cpus.ping, cpus.pong]),
-            observation: None,
             host: Some(self.identity.clone()),
             directory,
+            ..RunRecord::default()
         };
         let link = scenario.network.clone().unwrap_or_default();
-        let places = match (cell.topology, &mut self.hosts) {
+        let hosts = match (cell.topology, &mut self.hosts) {
             (Topology::TwoHosts, Some(hosts)) => {
                 let are_real = hosts.are_real();
                 match hosts.ready(&link, run.order) {
                     Ok(reached) => {
-                        order.across = Some(reached.across);
-                        Ok(reached.places)
+                        spec.across = Some(reached.across);
+                        Ok(reached.hosts)
                     }
                     // Every further run would try in vain, too.
                     Err(reason) if are_real => {
@@ -245,9 +237,8 @@ impl<'a> Measuring<'a> {
             (Topology::TwoHosts, None) => Err("two hosts were there when the plan was made".into()),
             _ => Ok(&mut self.here[..]),
         };
-        let outcome = places
-            .map_err(Failure::Run)
-            .and_then(|places| execute(&order, places, &mut self.progress));
+        let outcome =
+            hosts.map_err(Failure::Run).and_then(|hosts| execute(&spec, hosts, &mut self.progress));
         match outcome {
             Err(Failure::Interrupted) => Ok(None),
             Err(Failure::Run(reason) | Failure::Gone(reason)) => {
@@ -274,7 +265,7 @@ fn seconds_of(record: &RunRecord) -> f64 {
 }
 
 /// A session that was killed may have left segments and daemons' files behind.
-fn clean_up_after_others(plan: &Plan, systems: &[Entry], here: &mut dyn Place) {
+fn clean_up_after_others(plan: &Plan, systems: &[Entry], here: &mut dyn Host) {
     let planned = |entry: &&Entry| plan.cells.iter().any(|cell| cell.system == entry.system.name);
     let drivers: BTreeSet<_> =
         systems.iter().filter(planned).map(|entry| &entry.executable).collect();

@@ -2,7 +2,7 @@
 
 use std::io;
 
-use myelin_bench_lab::host::hypervisor;
+use myelin_bench_lab::machine::hypervisor;
 use myelin_bench_lab::root::Root;
 
 use super::finding::Finding;

@@ -1,6 +1,6 @@
 //! What an idle core does, and what waking it costs.
 
-use myelin_bench_lab::host::{IdleState, idle_states as states_of};
+use myelin_bench_lab::machine::{IdleState, idle_states as states_of};
 
 use super::cpu::{NOT_MEASURED, at_boot};
 use super::finding::{Finding, State};

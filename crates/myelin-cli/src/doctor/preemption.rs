@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::io::Read;
 
 use flate2::read::GzDecoder;
-use myelin_bench_lab::host::preemption as word_of_version;
+use myelin_bench_lab::machine::preemption as word_of_version;
 use myelin_bench_lab::root::Root;
 
 use super::finding::{Finding, State};

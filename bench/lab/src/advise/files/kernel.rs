@@ -1,7 +1,7 @@
 //! Limits of the kernel on socket buffers.
 
 use super::{Advised, File, MARK, points};
-use crate::host::Host;
+use crate::machine::Machine;
 
 /// What a peer over UDP wants of a socket's buffer: room for two messages, so that one can come
 /// while the other is taken.
@@ -11,7 +11,7 @@ pub(super) fn wanted_bytes(payload_bytes: u64) -> u64 {
 }
 
 /// The limits that what goes over UDP needs; `None` if nothing does.
-pub(super) fn sysctl(advised: &[Advised], host: &Host) -> Option<File> {
+pub(super) fn sysctl(advised: &[Advised], host: &Machine) -> Option<File> {
     let over_udp = || advised.iter().filter(|one| one.is_udp());
     let largest = over_udp().map(|one| one.params.payload_bytes).max()?;
     let wanted = wanted_bytes(largest);

@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 
 use myelin_bench_kit::protocol::{Transport, Wait};
 
-use crate::host::Host;
+use crate::machine::Machine;
 use crate::summary::{Params, Pinned};
 
 /// A cell whose configuration is advised.
@@ -50,7 +50,7 @@ pub struct File {
 }
 
 /// Every file that `advised` needs, and why others could not be made.
-pub fn files(advised: &[Advised], host: &Host) -> (Vec<File>, Vec<String>) {
+pub fn files(advised: &[Advised], host: &Machine) -> (Vec<File>, Vec<String>) {
     let (mut files, mut failures) = peers::files(advised);
     match roudi::file(advised) {
         Ok(file) => files.extend(file),

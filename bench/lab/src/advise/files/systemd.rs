@@ -3,17 +3,17 @@
 use myelin_bench_kit::protocol::Wait;
 
 use super::{Advised, File, MARK, points};
-use crate::host::Host;
+use crate::machine::Machine;
 
 /// Drop-ins for a publisher's and a subscriber's service, and a service that keeps idle CPUs awake;
 /// none for what was measured as installed.
-pub(super) fn files(advised: &[Advised], host: &Host) -> Vec<File> {
+pub(super) fn files(advised: &[Advised], host: &Machine) -> Vec<File> {
     let mut files = drop_ins(advised, host);
     files.extend(awake(advised));
     files
 }
 
-fn drop_ins(advised: &[Advised], host: &Host) -> Vec<File> {
+fn drop_ins(advised: &[Advised], host: &Machine) -> Vec<File> {
     let pinned = || advised.iter().filter(|one| one.pinned.is_some());
     let Some(place) = pinned().find_map(|one| one.pinned) else { return Vec::new() };
     let spins = |one: &Advised| one.wait() == Wait::Poll;

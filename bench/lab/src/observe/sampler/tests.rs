@@ -300,7 +300,7 @@ fn observing_a_hundred_threads_keeps_to_its_budget() {
     let last = series.moments.last().unwrap();
     assert_eq!(last.processes.len(), 10);
     assert!(last.processes.iter().all(|seen| seen.memory.is_some() && seen.switches.is_some()));
-    // One look may turn out dearer than foreseen; the next ones make up for it.
+    // One look may turn out costlier than foreseen; the next ones make up for it.
     assert!(series.cost_percent > 0.0, "the cost is not stated");
     assert!(series.cost_percent < 1.5 * COST_PERCENT_MAX, "{} %", series.cost_percent);
     eprintln!("{} moments, {:.3} % of a core", series.moments.len(), series.cost_percent);

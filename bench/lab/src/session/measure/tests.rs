@@ -15,16 +15,16 @@ use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 
 use super::*;
+use crate::host::{Message, ProcessId, ProcessSpec, RunOnHost};
 use crate::input_error::Source;
 use crate::observe::Observation;
-use crate::place::{Begin, Player, Said, Start};
 use crate::scenario::{Scenario, TuningChoice};
 use crate::summary::Summary;
 
-/// Processes that do at once what they are told, and have been delayed as the seed of their run and its size say.
+/// A host whose processes do at once what they are told, and have been delayed as the seed of their run and its size say.
 struct MadeUp {
-    said: Option<Sender<Said>>,
-    started: BTreeMap<Player, Start>,
+    messages: Option<Sender<Message>>,
+    started: BTreeMap<ProcessId, ProcessSpec>,
     /// By so much delays of one run differ from those of another.
     spread: f64,
     /// What happens when a run begins, given how many have begun before.
@@ -34,51 +34,51 @@ struct MadeUp {
 
 impl MadeUp {
     fn new(spread: f64, at_run: impl FnMut(usize) + Send + 'static) -> Box<Self> {
-        let (said, started) = Default::default();
-        Box::new(MadeUp { said, started, spread, at_run: Box::new(at_run), begun: 0 })
+        let (messages, started) = Default::default();
+        Box::new(MadeUp { messages, started, spread, at_run: Box::new(at_run), begun: 0 })
     }
 
-    fn say_event(&self, player: Player, event: Event) {
-        let said = self.said.as_ref().expect("within a run");
-        said.send(Said::Event(player, event)).expect("the lab listens");
+    fn say_event(&self, id: ProcessId, event: Event) {
+        let messages = self.messages.as_ref().expect("within a run");
+        messages.send(Message::Event(id, event)).expect("the lab listens");
     }
 
-    fn messages(&self) -> u64 {
-        self.started[&Player::first(Role::Ping)].prepare.messages
+    fn message_count(&self) -> u64 {
+        self.started[&ProcessId::first(Role::Ping)].prepare.messages
     }
 
     /// What a process has done at its end.
     fn done(&self) -> Done {
-        let messages = self.messages();
+        let messages = self.message_count();
         Done { sent: messages, received: messages, end_ns: messages * PERIOD_NS, ..Done::default() }
     }
 }
 
-impl Place for MadeUp {
-    fn begin(&mut self, _: &Begin, said: Sender<Said>) -> Result<(), String> {
+impl Host for MadeUp {
+    fn begin(&mut self, _: &RunOnHost, messages: Sender<Message>) -> Result<(), String> {
         (self.at_run)(self.begun);
         self.begun += 1;
-        self.said = Some(said);
+        self.messages = Some(messages);
         Ok(())
     }
 
-    fn start(&mut self, start: Start) -> Result<u64, String> {
-        let player = start.player;
-        self.started.insert(player, start);
-        self.say_event(player, Event::Ready(Ready::default()));
+    fn start(&mut self, start: ProcessSpec) -> Result<u64, String> {
+        let id = start.id;
+        self.started.insert(id, start);
+        self.say_event(id, Event::Ready(Ready::default()));
         Ok(0)
     }
 
-    fn say(&mut self, role: Role, command: &Command) -> Result<(), String> {
+    fn send(&mut self, role: Role, command: &Command) -> Result<(), String> {
         if role == Role::Pong && matches!(command, Command::Stop) {
-            self.say_event(Player::first(Role::Pong), Event::Done(self.done()));
+            self.say_event(ProcessId::first(Role::Pong), Event::Done(self.done()));
         }
         Ok(())
     }
 
     fn go(&mut self, roles: &[Role], _: Duration) -> Result<u64, String> {
         if roles.contains(&Role::Ping) {
-            self.say_event(Player::first(Role::Ping), Event::Done(self.done()));
+            self.say_event(ProcessId::first(Role::Ping), Event::Done(self.done()));
         }
         Ok(0)
     }
@@ -87,11 +87,11 @@ impl Place for MadeUp {
         Ok(())
     }
 
-    fn ending(&mut self, _: Player) -> Result<String, String> {
+    fn ending(&mut self, _: ProcessId) -> Result<String, String> {
         unreachable!("none of them ends before its time")
     }
 
-    fn files(&self) -> Vec<(Player, Arc<SampleFile>)> {
+    fn files(&self) -> Vec<(ProcessId, Arc<SampleFile>)> {
         Vec::new()
     }
 
@@ -104,20 +104,20 @@ impl Place for MadeUp {
     }
 
     fn observed(&mut self) -> Result<Observation, String> {
-        Ok(Observation { wall_ns: self.messages() * PERIOD_NS, ..Observation::default() })
+        Ok(Observation { wall_ns: self.message_count() * PERIOD_NS, ..Observation::default() })
     }
 
-    fn records(&mut self, player: Player) -> Result<Vec<Record>, String> {
-        let prepare = &self.started[&player].prepare;
+    fn records(&mut self, id: ProcessId) -> Result<Vec<Record>, String> {
+        let prepare = &self.started[&id].prepare;
         let seed = prepare.seed + prepare.payload_bytes;
         let of_run: f64 = StdRng::seed_from_u64(seed).random_range(1.0..1.0 + self.spread);
-        let record = |id: u64| {
-            let entry_ns = id * PERIOD_NS;
+        let record = |number: u64| {
+            let entry_ns = number * PERIOD_NS;
             // Messages of a run differ, so that it has percentiles.
-            let delay_ns = (20_000.0 * of_run) as u64 + id % 100;
+            let delay_ns = (20_000.0 * of_run) as u64 + number % 100;
             let there_ns = entry_ns + delay_ns / 2;
             let ping = Record {
-                id,
+                id: number,
                 intended_ns: entry_ns,
                 publish_entry_ns: entry_ns,
                 publish_return_ns: entry_ns + 100,
@@ -125,18 +125,18 @@ impl Place for MadeUp {
                 ..Record::default()
             };
             let pong = Record {
-                id,
+                id: number,
                 take_return_ns: there_ns,
                 publish_return_ns: there_ns + 100,
                 ..Record::default()
             };
-            if player.role == Role::Ping { ping } else { pong }
+            if id.role == Role::Ping { ping } else { pong }
         };
-        Ok((0..self.messages()).map(record).collect())
+        Ok((0..self.message_count()).map(record).collect())
     }
 
     fn end(&mut self) {
-        self.said = None;
+        self.messages = None;
         self.started.clear();
     }
 
@@ -154,8 +154,8 @@ impl Place for MadeUp {
         unreachable!("of tuned runs alone")
     }
 
-    fn facts(&mut self) -> Result<Host, String> {
-        Ok(host())
+    fn machine(&mut self) -> Result<Machine, String> {
+        Ok(machine())
     }
 }
 
@@ -174,9 +174,9 @@ fn plan(repeats: &str, seed: u64) -> (Plan, Vec<Entry>) {
 }
 
 /// The machine that we are on: runs of another one are not counted.
-fn host() -> Host {
-    static HOST: LazyLock<Host> = LazyLock::new(Host::read);
-    HOST.clone()
+fn machine() -> Machine {
+    static MACHINE: LazyLock<Machine> = LazyLock::new(Machine::read);
+    MACHINE.clone()
 }
 
 /// A session in a folder of its own.
@@ -190,7 +190,7 @@ impl Session {
     fn new(repeats: &str, seed: u64) -> Self {
         let place = tempfile::tempdir().unwrap();
         let (plan, systems) = plan(repeats, seed);
-        Folder::create(&place.path().join("out"), &plan, &host()).unwrap();
+        Folder::create(&place.path().join("out"), &plan, &machine()).unwrap();
         Session { place, plan, systems }
     }
 
@@ -202,7 +202,7 @@ impl Session {
     fn measure(&self, here: Box<MadeUp>, interrupted: &AtomicBool) {
         let (mut folder, ..) = Folder::open(&self.place.path().join("out")).unwrap();
         folder.claim().unwrap();
-        let machines = (host(), None);
+        let machines = (machine(), None);
         Measuring::new(&mut folder, &self.plan, &self.systems, machines, here, interrupted, true)
             .finish()
             .unwrap();
@@ -212,7 +212,7 @@ impl Session {
         self.measure(MadeUp::new(SPREAD, |_| {}), &AtomicBool::new(false));
     }
 
-    /// Order, cell and repeat of each run kept.
+    /// RunSpec, cell and repeat of each run kept.
     fn made(&self) -> Vec<[u32; 3]> {
         let (mut folder, ..) = Folder::open(&self.place.path().join("out")).unwrap();
         let runs = folder.runs().unwrap().runs;

@@ -1,9 +1,9 @@
 //! A machine that is nowhere.
 
-use myelin_bench_lab::host::{Host, IdleState};
+use myelin_bench_lab::machine::{IdleState, Machine};
 
-pub fn host() -> Host {
-    Host {
+pub fn host() -> Machine {
+    Machine {
         cpu_model: "Imaginary 9000 @ 2.90GHz".to_owned(),
         cpus: 2,
         architecture: "x86_64".to_owned(),

@@ -7,7 +7,7 @@ use anyhow::{Context, Result};
 
 /// A process whose standard input and output are those of an agent. Standard input, output and
 /// error must be pipes. Whatever carries the bytes ends when its input does.
-pub(crate) struct Line {
+pub(crate) struct Connection {
     /// The host, as messages name it.
     pub name: String,
     /// The agent itself, or what connects it (ssh).
@@ -17,7 +17,7 @@ pub(crate) struct Line {
     pub drivers: Option<PathBuf>,
 }
 
-impl Line {
+impl Connection {
     /// Starts `command`, which is or leads to an agent.
     pub(crate) fn open(name: &str, command: &mut Command) -> Result<Self> {
         use std::os::unix::process::CommandExt;
@@ -27,7 +27,7 @@ impl Line {
             .process_group(0)
             .spawn()
             .with_context(|| format!("host {name}: {}", command.get_program().to_string_lossy()))?;
-        Ok(Line { name: name.into(), process, drivers: None })
+        Ok(Connection { name: name.into(), process, drivers: None })
     }
 }
 

@@ -19,10 +19,10 @@ use std::time::Duration;
 
 use anyhow::{Result, anyhow, bail, ensure};
 
-use super::Line;
+use super::Connection;
 
 /// Starts an agent on `host`, with `drivers` at hand there.
-pub(super) fn line(host: &str, drivers: &[PathBuf]) -> Result<Line> {
+pub(super) fn connect(host: &str, drivers: &[PathBuf]) -> Result<Connection> {
     let program = std::env::current_exe()?;
     let mut parcels = vec![Parcel::of(&program, PROGRAM)?];
     for driver in drivers {
@@ -31,15 +31,16 @@ pub(super) fn line(host: &str, drivers: &[PathBuf]) -> Result<Line> {
     }
     let mut command = ssh(host);
     command.arg(shell_command(&parcels));
-    let mut line = Line::open(host, &mut command).map_err(|error| not_started(error, &command))?;
-    match bootstrap(host, &mut line.process, parcels) {
+    let mut connection =
+        Connection::open(host, &mut command).map_err(|error| not_started(error, &command))?;
+    match bootstrap(host, &mut connection.process, parcels) {
         Ok(folder) => {
-            line.drivers = Some(folder);
-            Ok(line)
+            connection.drivers = Some(folder);
+            Ok(connection)
         }
         Err(error) => {
-            let _ = line.process.kill();
-            let _ = line.process.wait();
+            let _ = connection.process.kill();
+            let _ = connection.process.wait();
             Err(error)
         }
     }

@@ -5,44 +5,44 @@ use std::io::{BufRead, BufReader, Write};
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::Path;
-use std::process::{Command, ExitStatus, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::mpsc::Sender;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use myelin_bench_kit::protocol::{self, Role};
 use rustix::fs::MemfdFlags;
 use rustix::process::{Pid, Signal};
 
-use super::{Player, Said, role_name};
+use super::{Message, ProcessId, role_name};
 use crate::observe::SAMPLES_NAME;
+use crate::registry::wait_for;
 use crate::tuning::Settings;
 
-/// A driver process playing one role.
-pub(super) struct Child {
-    process: std::process::Child,
-    /// Which part it plays.
-    pub player: Player,
-    status: Option<ExitStatus>,
+/// A driver process.
+pub(super) struct Process {
+    process: Child,
+    /// Which of the run's.
+    pub id: ProcessId,
 }
 
-impl Child {
-    /// Starts `executable` for `player`. What it says goes to `said`, its standard error to `log`.
+impl Process {
+    /// Starts `executable` for `id`. What it says goes to `messages`, its standard error to `log`.
     /// Each of `samples` stays open in the child.
     pub fn start(
         executable: &Path,
-        player: Player,
+        id: ProcessId,
         settings: Settings,
         log: &Path,
         samples: &[&OwnedFd],
-        said: Sender<Said>,
+        messages: Sender<Message>,
     ) -> std::io::Result<Self> {
         let mut command = Command::new(executable);
-        command.args(["run", role_name(player.role)]).stdin(Stdio::piped()).stdout(Stdio::piped());
+        command.args(["run", role_name(id.role)]).stdin(Stdio::piped()).stdout(Stdio::piped());
         command.stderr(File::create(log)?).process_group(0);
         settings.apply_to(&mut command);
         let inherited: Vec<_> = samples.iter().map(|samples| samples.as_raw_fd()).collect();
         // A daemon's supervisor has cleaning to do when the lab dies; the end of its input tells it.
-        let dies_with_lab = player.role != Role::Daemon;
+        let dies_with_lab = id.role != Role::Daemon;
         // SAFETY: only async-signal-safe system calls between fork and exec.
         unsafe {
             command.pre_exec(move || {
@@ -61,12 +61,12 @@ impl Child {
         let output = BufReader::new(process.stdout.take().expect("piped"));
         std::thread::spawn(move || {
             for line in output.lines().map_while(Result::ok) {
-                let event = serde_json::from_str(&line).map(|event| Said::Event(player, event));
-                let _ = said.send(event.unwrap_or(Said::Nonsense(player, line)));
+                let event = serde_json::from_str(&line).map(|event| Message::Event(id, event));
+                let _ = messages.send(event.unwrap_or(Message::Nonsense(id, line)));
             }
-            let _ = said.send(Said::Closed(player));
+            let _ = messages.send(Message::Closed(id));
         });
-        Ok(Child { process, player, status: None })
+        Ok(Process { process, id })
     }
 
     /// Its process id.
@@ -75,7 +75,7 @@ impl Child {
     }
 
     /// Sends a command. A process that is gone shows by its closed output, not here.
-    pub fn say(&mut self, command: &protocol::Command) {
+    pub fn send(&mut self, command: &protocol::Command) {
         let line = serde_json::to_string(command).expect("commands serialise");
         if let Some(input) = self.process.stdin.as_mut() {
             let _ = writeln!(input, "{line}").and_then(|()| input.flush());
@@ -84,33 +84,27 @@ impl Child {
 
     /// Waits until it has ended, at most `limit`.
     pub fn wait(&mut self, limit: Duration) -> Option<ExitStatus> {
-        let deadline = Instant::now() + limit;
-        while self.status.is_none() {
-            self.status = self.process.try_wait().ok().flatten();
-            if self.status.is_some() || Instant::now() >= deadline {
-                break;
-            }
-            std::thread::sleep(Duration::from_millis(1));
-        }
-        self.status
+        wait_for(&mut self.process, limit)
     }
 
     /// How it ended, in words.
     pub fn ending(&mut self) -> String {
-        match self.wait(END_LIMIT) {
-            None => "closed its output and goes on".into(),
-            Some(status) => match (status.signal(), status.code()) {
-                (Some(signal), _) => format!("was killed by signal {signal}"),
-                (None, code) => format!("ended with exit status {}", code.unwrap_or(-1)),
-            },
-        }
+        self.wait(END_LIMIT).map_or_else(|| "closed its output and goes on".into(), describe)
     }
 }
 
-impl Drop for Child {
+/// How a process ended, in words.
+pub(super) fn describe(status: ExitStatus) -> String {
+    match (status.signal(), status.code()) {
+        (Some(signal), _) => format!("was killed by signal {signal}"),
+        (None, code) => format!("ended with exit status {}", code.unwrap_or(-1)),
+    }
+}
+
+impl Drop for Process {
     fn drop(&mut self) {
         drop(self.process.stdin.take());
-        let patience = if self.player.role == Role::Daemon { DAEMON_LIMIT } else { Duration::ZERO };
+        let patience = if self.id.role == Role::Daemon { DAEMON_LIMIT } else { Duration::ZERO };
         if self.wait(patience).is_some() {
             return;
         }

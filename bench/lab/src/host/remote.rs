@@ -1,8 +1,5 @@
 //! A host that an agent stands for.
 
-mod ear;
-mod mouth;
-
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::{self, BufRead, BufReader, Read, Write};
@@ -18,21 +15,22 @@ use myelin_bench_kit::samples::{Record, SampleFile, records_of};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use super::child::sample_memory;
-use super::words::{Hello, Request};
-use super::{Begin, Line, Place, Player, Said, Start, lock};
-use crate::host::Host;
+use super::process::sample_memory;
+use super::protocol::reader::{END_LIMIT, Reader, Shared, State, give_up};
+use super::protocol::writer::Writer;
+use super::protocol::{Hello, Request};
+use super::{Connection, Host, Message, ProcessId, ProcessSpec, RunOnHost, lock};
+use crate::machine::Machine;
 use crate::observe::Observation;
+use crate::registry::wait_for;
 use crate::scenario::{Tuning, TuningChoice};
 use crate::tuning::Cpus;
-use ear::{END_LIMIT, Ear, Shared, State, give_up};
-use mouth::Mouth;
 
-/// The lab's end of the line to an agent. When it is dropped, the agent ends.
-pub(crate) struct Remote {
+/// The lab's end of the connection to an agent. When it is dropped, the agent ends.
+pub(crate) struct RemoteHost {
     name: String,
     drivers: Option<PathBuf>,
-    mouth: Mouth,
+    writer: Writer,
     answers: Receiver<(Result<Value, String>, Vec<u8>)>,
     shared: Arc<Shared>,
     hello: Hello,
@@ -40,14 +38,14 @@ pub(crate) struct Remote {
     directory: Option<PathBuf>,
 }
 
-impl Remote {
+impl RemoteHost {
     /// Waits for the agent's first word.
-    pub(crate) fn new(line: Line) -> Result<Self> {
-        let Line { name, mut process, drivers } = line;
+    pub(crate) fn new(connection: Connection) -> Result<Self> {
+        let Connection { name, mut process, drivers } = connection;
         let input = process.stdin.take().expect("piped");
         let output = process.stdout.take().expect("piped");
         let errors = process.stderr.take().expect("piped");
-        let mut remote = Self::over(&name, Box::new(input), output, Some(process), |shared| {
+        let mut remote = Self::over(&name, input, output, Some(process), |shared| {
             let (complaining, complained) = mpsc::channel();
             std::thread::spawn(move || {
                 let lines = BufReader::new(errors).lines().map_while(io::Result::ok);
@@ -64,7 +62,7 @@ impl Remote {
 
     fn over(
         name: &str,
-        input: Box<dyn Write + Send>,
+        input: impl Write + Send + 'static,
         output: impl Read + Send + 'static,
         process: Option<Child>,
         complaints: impl FnOnce(Arc<Shared>) -> Receiver<()>,
@@ -83,8 +81,9 @@ impl Remote {
         let (answered, answers) = mpsc::channel();
         let (greeted, greeting) = mpsc::channel();
         let shared_too = Arc::clone(&shared);
-        let ear = Ear { name: name.into(), shared: shared_too, greeted, answered, complained };
-        std::thread::spawn(move || ear.listen(output));
+        let reader =
+            Reader { name: name.into(), shared: shared_too, greeted, answered, complained };
+        std::thread::spawn(move || reader.read(output));
         // Logging in may take its time, and ask for nothing: there is no terminal.
         let hello = match greeting.recv_timeout(HELLO_LIMIT) {
             Ok(hello) => hello,
@@ -100,10 +99,12 @@ impl Remote {
             theirs == ours,
             "host {name}: its agent is of version {theirs}, this lab of {ours}"
         );
-        Ok(Remote {
+        let writer = Writer::new(input);
+        writer.keep_alive();
+        Ok(RemoteHost {
             name: name.into(),
             drivers: None,
-            mouth: Mouth::new(input),
+            writer,
             answers,
             shared,
             hello,
@@ -147,7 +148,8 @@ impl Remote {
         request: &Request,
     ) -> Result<(T, Vec<u8>), String> {
         let begin = Instant::now();
-        self.mouth.say(request);
+        // If it is gone, that shows by its closed output.
+        let _ = self.writer.send(request, &[]);
         let (answer, body) = loop {
             match self.answers.recv_timeout(LOOK) {
                 Ok(answer) => break answer,
@@ -212,28 +214,25 @@ impl Remote {
     }
 }
 
-impl Drop for Remote {
+impl Drop for RemoteHost {
     fn drop(&mut self) {
         // The end of its input is the agent's word to end.
-        self.mouth.close();
+        self.writer.close();
         let mut process = lock(&self.shared.process);
         if let Some(process) = process.as_mut() {
-            let deadline = Instant::now() + END_LIMIT;
-            while matches!(process.try_wait(), Ok(None)) && Instant::now() < deadline {
-                std::thread::sleep(Duration::from_millis(2));
-            }
+            wait_for(process, END_LIMIT);
             let _ = process.kill();
             let _ = process.wait();
         }
     }
 }
 
-impl Place for Remote {
-    fn begin(&mut self, run: &Begin, said: Sender<Said>) -> Result<(), String> {
+impl Host for RemoteHost {
+    fn begin(&mut self, run: &RunOnHost, messages: Sender<Message>) -> Result<(), String> {
         self.begun += 1;
         {
             let mut state = lock(&self.shared.state);
-            state.run = Some((self.begun, said));
+            state.run = Some((self.begun, messages));
             state.files.clear();
             state.heard = Instant::now();
         }
@@ -241,18 +240,18 @@ impl Place for Remote {
         self.ask(&Request::Begin(self.begun, run.clone()))
     }
 
-    fn start(&mut self, start: Start) -> Result<u64, String> {
-        let counts = matches!(start.player.role, Role::Ping | Role::Pong);
+    fn start(&mut self, start: ProcessSpec) -> Result<u64, String> {
+        let counts = matches!(start.id.role, Role::Ping | Role::Pong);
         if counts {
             let mirror = mirror().map_err(|error| format!("sample memory: {error}"))?;
-            lock(&self.shared.state).files.insert(start.player, Arc::new(mirror));
+            lock(&self.shared.state).files.insert(start.id, Arc::new(mirror));
         }
         let executable = self.there(&start.executable);
-        self.ask(&Request::Start(Box::new(Start { executable, ..start })))
+        self.ask(&Request::Start(Box::new(ProcessSpec { executable, ..start })))
     }
 
-    fn say(&mut self, role: Role, command: &Command) -> Result<(), String> {
-        self.ask(&Request::Say(role, command.clone()))
+    fn send(&mut self, role: Role, command: &Command) -> Result<(), String> {
+        self.ask(&Request::Send(role, command.clone()))
     }
 
     fn go(&mut self, roles: &[Role], delay: Duration) -> Result<u64, String> {
@@ -263,13 +262,13 @@ impl Place for Remote {
         self.ask(&Request::WaitEnded(role, limit))
     }
 
-    fn ending(&mut self, player: Player) -> Result<String, String> {
-        self.ask(&Request::Ending(player))
+    fn ending(&mut self, id: ProcessId) -> Result<String, String> {
+        self.ask(&Request::Ending(id))
     }
 
-    fn files(&self) -> Vec<(Player, Arc<SampleFile>)> {
+    fn files(&self) -> Vec<(ProcessId, Arc<SampleFile>)> {
         let state = lock(&self.shared.state);
-        state.files.iter().map(|(player, file)| (*player, Arc::clone(file))).collect()
+        state.files.iter().map(|(id, file)| (*id, Arc::clone(file))).collect()
     }
 
     fn processes(&self, _daemons: &[u32]) -> Vec<(String, u32)> {
@@ -290,10 +289,9 @@ impl Place for Remote {
         Ok(seen.with(series))
     }
 
-    fn records(&mut self, player: Player) -> Result<Vec<Record>, String> {
-        let ((), bytes) = self.ask_whole(&Request::Records(player))?;
-        records_of(&bytes)
-            .ok_or_else(|| format!("host {}: records of {player} are cut off", self.name))
+    fn records(&mut self, id: ProcessId) -> Result<Vec<Record>, String> {
+        let ((), bytes) = self.ask_whole(&Request::Records(id))?;
+        records_of(&bytes).ok_or_else(|| format!("host {}: records of {id} are cut off", self.name))
     }
 
     fn end(&mut self) {
@@ -332,8 +330,8 @@ impl Place for Remote {
         self.ask(&Request::Cpus(choice.clone()))
     }
 
-    fn facts(&mut self) -> Result<Host, String> {
-        self.ask(&Request::Facts)
+    fn machine(&mut self) -> Result<Machine, String> {
+        self.ask(&Request::Machine)
     }
 
     fn check(&self) -> Result<(), String> {
@@ -341,12 +339,11 @@ impl Place for Remote {
             let state = lock(&self.shared.state);
             (state.run.is_some(), state.heard)
         };
-        match self.is_there() {
-            // Between two runs it has nothing to say.
-            true if is_running => self.check_since(heard),
-            true => Ok(()),
-            false => Err(self.why_gone()),
+        if !self.is_there() {
+            return Err(self.why_gone());
         }
+        // Between two runs it has nothing to say.
+        if is_running { self.check_since(heard) } else { Ok(()) }
     }
 }
 

@@ -1,11 +1,11 @@
-//! Two hosts in namespaces of this one, joined by a virtual cable.
+//! Two hosts in namespaces of this one, joined by a veth pair.
 //!
 //! ```text
 //! agent, namespaces of its own ── link0 ─────────── link0 ── agent, namespaces of its own
 //!                          198.18.0.1/30  veth  198.18.0.2/30
 //! ```
 //! Each has its own network, mounts (`/dev/shm` and `/sys`), host name and System V objects. Nothing
-//! has a name outside: the namespaces vanish with the agents, the cable with the namespaces. The
+//! has a name outside: the namespaces vanish with the agents, the link with the namespaces. The
 //! addresses are of the range for benchmarks (RFC 2544, RFC 6890) and are seen in there alone.
 
 use std::ffi::CStr;
@@ -24,7 +24,7 @@ use anyhow::Result as Anyhow;
 use myelin_bench_kit::clock;
 use myelin_bench_kit::protocol::Network;
 
-use super::line::{Line, agent};
+use super::connection::{Connection, agent};
 use crate::observe::CutRecord;
 use crate::scenario::{Cut, Link};
 
@@ -32,7 +32,7 @@ use crate::scenario::{Cut, Link};
 pub(super) const NAMES: [&str; 2] = ["myelin-a", "myelin-b"];
 
 /// Starts an agent in namespaces of its own.
-pub(super) fn line(name: &'static str) -> Anyhow<Line> {
+pub(super) fn connect(name: &'static str) -> Anyhow<Connection> {
     let mut command = agent()?;
     // On the file system that vanishes with the namespace.
     command.arg("--folder").arg(format!("/dev/shm/{name}"));
@@ -44,12 +44,13 @@ pub(super) fn line(name: &'static str) -> Anyhow<Line> {
         let cause = error.downcast_ref::<io::Error>();
         cause.is_some_and(|cause| cause.kind() == io::ErrorKind::PermissionDenied)
     };
-    Line::open(name, &mut command).map_err(|error| match denied(&error) {
-        true => anyhow::anyhow!(
+    Connection::open(name, &mut command).map_err(|error| if denied(&error) {
+        anyhow::anyhow!(
             "network namespaces may not be made: needs CAP_SYS_ADMIN (run as root), or real hosts \
              by --hosts ssh:a,ssh:b"
-        ),
-        false => error,
+        )
+    } else {
+        error
     })
 }
 
@@ -85,13 +86,13 @@ pub(super) fn networks() -> [Network; 2] {
     [network(ping, pong), network(pong, ping)]
 }
 
-/// The cable between two namespaces.
+/// The link between two namespaces.
 #[derive(Debug)]
-pub(crate) struct Pair {
+pub(crate) struct VethPair {
     spaces: [File; 2],
 }
 
-impl Pair {
+impl VethPair {
     /// Lays it between the network namespaces of two processes, and gives both ends their addresses.
     pub(super) fn join(pids: &[u32]) -> Result<Self, String> {
         let &[ping, pong] = pids else {
@@ -100,7 +101,7 @@ impl Pair {
         let space = |pid: u32| {
             File::open(format!("/proc/{pid}/ns/net")).map_err(|error| format!("namespace: {error}"))
         };
-        let pair = Pair { spaces: [space(ping)?, space(pong)?] };
+        let pair = VethPair { spaces: [space(ping)?, space(pong)?] };
         let [ping, pong] = [ping, pong].map(|pid| pid.to_string());
         // Both ends are made where they belong: nobody can be killed in between.
         let [end, other] = [["name", LINK, "netns", &ping], ["name", LINK, "netns", &pong]];
@@ -119,7 +120,7 @@ impl Pair {
     }
 
     /// Makes the link what a scenario asks for, each way.
-    pub(crate) fn shape(&self, link: &Link) -> Result<(), Unshaped> {
+    pub(crate) fn shape(&self, link: &Link) -> Result<(), LinkError> {
         let mtu = link.mtu.to_string();
         for host in 0..2 {
             self.ip(host, &["link", "set", LINK, "mtu", &mtu])?;
@@ -129,18 +130,18 @@ impl Pair {
                 self.tc(host, "add", &words(&netem(link))).map_err(|reason| {
                     let is_unknown = reason.contains("qdisc kind is unknown");
                     let lacking = "this kernel has no netem".to_owned();
-                    Unshaped { key: Some(key), reason: if is_unknown { lacking } else { reason } }
+                    LinkError { key: Some(key), reason: if is_unknown { lacking } else { reason } }
                 })?;
             } else if link.rate_mbit > 0.0 {
                 let shaped = self.tc(host, "add", &words(&tbf(link)));
-                shaped.map_err(|reason| Unshaped { key: Some("rate_mbit"), reason })?;
+                shaped.map_err(|reason| LinkError { key: Some("rate_mbit"), reason })?;
             }
         }
         Ok(())
     }
 
     /// Has the link go down `cut.at_s` after `start_ns` of CLOCK_MONOTONIC, and come back.
-    pub(crate) fn cut(self: &Arc<Self>, start_ns: u64, cut: Cut) -> Cutting {
+    pub(crate) fn cut(self: &Arc<Self>, start_ns: u64, cut: Cut) -> LinkCut {
         let (stop, stopped) = mpsc::channel();
         let pair = Arc::clone(self);
         let thread = std::thread::spawn(move || {
@@ -157,7 +158,7 @@ impl Pair {
             pair.raise(PONG)?;
             Ok(Some(CutRecord { at_ns, for_ns: clock::monotonic_ns() - at_ns }))
         });
-        Cutting { stop: Some(stop), thread: Some(thread) }
+        LinkCut { stop: Some(stop), thread: Some(thread) }
     }
 
     fn tc(&self, host: usize, verb: &str, arguments: &[&str]) -> Result<(), String> {
@@ -179,26 +180,26 @@ impl Pair {
 
 /// Why a link is not what it was to be.
 #[derive(Debug)]
-pub(crate) struct Unshaped {
+pub(crate) struct LinkError {
     /// The key of `[network]` that is to blame, if it is one.
     pub key: Option<&'static str>,
     /// In words.
     pub reason: String,
 }
 
-impl From<String> for Unshaped {
+impl From<String> for LinkError {
     fn from(reason: String) -> Self {
-        Unshaped { key: None, reason }
+        LinkError { key: None, reason }
     }
 }
 
 /// A link that goes down and comes back. When it is dropped, the link is up.
-pub(crate) struct Cutting {
+pub(crate) struct LinkCut {
     stop: Option<mpsc::Sender<()>>,
     thread: Option<JoinHandle<Result<Option<CutRecord>, String>>>,
 }
 
-impl Cutting {
+impl LinkCut {
     /// What has become of it. One in progress is over now; one to come never was.
     pub(crate) fn end(mut self) -> Result<Option<CutRecord>, String> {
         self.stop = None;
@@ -207,7 +208,7 @@ impl Cutting {
     }
 }
 
-impl Drop for Cutting {
+impl Drop for LinkCut {
     fn drop(&mut self) {
         self.stop = None;
         if let Some(thread) = self.thread.take() {

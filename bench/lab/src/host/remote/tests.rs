@@ -9,8 +9,8 @@ use myelin_bench_kit::protocol::Event;
 use super::super::agent;
 use super::*;
 
-/// An agent in this process, its folder, and the lab's end of the line.
-fn served() -> (Remote, tempfile::TempDir, UnixStream) {
+/// An agent in this process, its folder, and the lab's end of the connection.
+fn served() -> (RemoteHost, tempfile::TempDir, UnixStream) {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("agent");
     let (lab, agent) = UnixStream::pair().unwrap();
@@ -19,25 +19,25 @@ fn served() -> (Remote, tempfile::TempDir, UnixStream) {
     (over(lab.try_clone().unwrap()), folder, lab)
 }
 
-fn over(lab: UnixStream) -> Remote {
-    let input = Box::new(lab.try_clone().unwrap());
-    Remote::over("b", input, lab, None, |_| mpsc::channel().1).unwrap()
+fn over(lab: UnixStream) -> RemoteHost {
+    let input = lab.try_clone().unwrap();
+    RemoteHost::over("b", input, lab, None, |_| mpsc::channel().1).unwrap()
 }
 
-fn begin(directory: &Path) -> Begin {
+fn begin(directory: &Path) -> RunOnHost {
     let (run, interface) = ("test".into(), "lo".into());
-    Begin { run, directory: directory.into(), awake: false, interface }
+    RunOnHost { run, directory: directory.into(), awake: false, interface }
 }
 
-fn start(executable: &Path) -> Start {
+fn start(executable: &Path) -> ProcessSpec {
     let prepare = serde_json::json!({
         "protocol": 1, "system": "a.b", "role": "pong", "run": "test", "domain": 1,
         "payload_bytes": 1, "messages": 1, "duration_ns": 0, "warmup_messages": 0,
         "rate_hz": null, "reply_timeout_ns": 1, "match_timeout_ns": 1, "record_every": 1,
         "samples": null, "directory": "", "lock_memory": false, "seed": 0
     });
-    Start {
-        player: Player::first(Role::Pong),
+    ProcessSpec {
+        id: ProcessId::first(Role::Pong),
         executable: executable.into(),
         settings: crate::tuning::Settings::default(),
         capacity: Some(3),
@@ -62,19 +62,19 @@ fn script(folder: &Path) -> PathBuf {
 #[test]
 fn a_process_elsewhere_is_started_heard_and_its_files_fetched() {
     let (mut remote, folder, _) = served();
-    let (said, hear) = mpsc::channel();
+    let (sender, messages) = mpsc::channel();
     let results = folder.path().join("results");
     fs::create_dir(&results).unwrap();
-    remote.begin(&begin(&results), said).unwrap();
+    remote.begin(&begin(&results), sender).unwrap();
     remote.start(start(&script(folder.path()))).unwrap();
-    let ready = hear.recv_timeout(Duration::from_secs(60)).unwrap();
-    assert!(matches!(ready, Said::Event(_, Event::Ready(_))), "{ready:?}");
+    let ready = messages.recv_timeout(Duration::from_secs(60)).unwrap();
+    assert!(matches!(ready, Message::Event(_, Event::Ready(_))), "{ready:?}");
     remote.observe(&[]).unwrap();
-    remote.say(Role::Pong, &Command::Stop).unwrap();
-    let nonsense = hear.recv_timeout(Duration::from_secs(60)).unwrap();
-    assert!(matches!(&nonsense, Said::Nonsense(_, line) if line == "nonsense"), "{nonsense:?}");
+    remote.send(Role::Pong, &Command::Stop).unwrap();
+    let nonsense = messages.recv_timeout(Duration::from_secs(60)).unwrap();
+    assert!(matches!(&nonsense, Message::Nonsense(_, line) if line == "nonsense"), "{nonsense:?}");
     assert!(remote.observed().unwrap().wall_ns > 0);
-    assert_eq!(remote.records(Player::first(Role::Pong)).unwrap(), []);
+    assert_eq!(remote.records(ProcessId::first(Role::Pong)).unwrap(), []);
     remote.end();
     let read = |name: &str| fs::read_to_string(results.join(name)).unwrap();
     assert_eq!((read("driver.conf"), read("pong.log")), ("written\n".into(), "complaint\n".into()));
@@ -87,8 +87,8 @@ fn what_fails_there_is_said_here_with_the_host() {
     let error = remote.observed().unwrap_err();
     assert_eq!(error, "host b: no run has begun");
     remote.begin(&begin(folder.path()), mpsc::channel().0).unwrap();
-    let ping = Player::first(Role::Ping);
-    let looks = Start { player: ping, hears: true, ..start(Path::new("x")) };
+    let ping = ProcessId::first(Role::Ping);
+    let looks = ProcessSpec { id: ping, hears: true, ..start(Path::new("x")) };
     let error = remote.start(looks).unwrap_err();
     assert!(error.contains("cannot look at what pong has taken on another host"), "{error}");
     let error = remote.start(start(Path::new("/no/driver"))).unwrap_err();
@@ -98,12 +98,12 @@ fn what_fails_there_is_said_here_with_the_host() {
 
 #[test]
 fn a_lab_that_has_gone_leaves_neither_process_nor_folder() {
-    let (mut remote, folder, line) = served();
-    let (said, hear) = mpsc::channel();
-    remote.begin(&begin(folder.path()), said).unwrap();
+    let (mut remote, folder, connection) = served();
+    let (sender, messages) = mpsc::channel();
+    remote.begin(&begin(folder.path()), sender).unwrap();
     let marked = script(folder.path());
     remote.start(start(&marked)).unwrap();
-    hear.recv_timeout(Duration::from_secs(60)).unwrap();
+    messages.recv_timeout(Duration::from_secs(60)).unwrap();
     let is_running = || {
         let marked = marked.to_str().unwrap();
         let processes = fs::read_dir("/proc").unwrap().flatten();
@@ -112,7 +112,7 @@ fn a_lab_that_has_gone_leaves_neither_process_nor_folder() {
         })
     };
     assert!(is_running());
-    line.shutdown(Shutdown::Both).unwrap();
+    connection.shutdown(Shutdown::Both).unwrap();
     let agent = folder.path().join("agent");
     let deadline = Instant::now() + Duration::from_secs(60);
     while (is_running() || agent.exists()) && Instant::now() < deadline {
@@ -132,8 +132,8 @@ fn an_agent_that_goes_or_babbles_is_named() {
         let (lab, mut agent) = UnixStream::pair().unwrap();
         agent.write_all(bytes).unwrap();
         drop(agent);
-        let input = Box::new(lab.try_clone().unwrap());
-        let gone = Remote::over("b", input, lab, None, |_| mpsc::channel().1);
+        let input = lab.try_clone().unwrap();
+        let gone = RemoteHost::over("b", input, lab, None, |_| mpsc::channel().1);
         let error = gone.err().expect("no agent").to_string();
         assert!(error.starts_with(expected), "{error}");
     }

@@ -13,7 +13,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 /// Writes one frame and has it leave at once.
-pub(super) fn write(
+pub(in super::super) fn write(
     output: &mut impl Write,
     header: &impl Serialize,
     body: &[u8],
@@ -31,7 +31,9 @@ pub(super) fn write(
 
 /// Reads one frame; `None` where the stream ends between two. A frame that is cut off, too long or
 /// not understood is an error, and nothing after it can be read.
-pub(super) fn read<T: DeserializeOwned>(input: &mut impl Read) -> io::Result<Option<(T, Vec<u8>)>> {
+pub(in super::super) fn read<T: DeserializeOwned>(
+    input: &mut impl Read,
+) -> io::Result<Option<(T, Vec<u8>)>> {
     let mut lengths = [0; 8];
     if input.read(&mut lengths[..1])? == 0 {
         return Ok(None);

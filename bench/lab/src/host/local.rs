@@ -11,9 +11,9 @@ use myelin_bench_kit::clock;
 use myelin_bench_kit::protocol::{Command, Prepare, Role, System};
 use myelin_bench_kit::samples::{Record, SampleFile};
 
-use super::child::{Child, sample_memory};
-use super::{Begin, Place, Player, Said, Start};
-use crate::host::Host;
+use super::process::{Process, sample_memory};
+use super::{Host, Message, ProcessId, ProcessSpec, RunOnHost};
+use crate::machine::Machine;
 use crate::observe::{Observation, Sampler, Snapshot};
 use crate::registry;
 use crate::scenario::{Tuning, TuningChoice};
@@ -21,16 +21,16 @@ use crate::tuning::{self, Cpus, LatencyGuard};
 
 /// This host. When it is dropped, no process of a run is left.
 #[derive(Default)]
-pub(crate) struct Here {
-    run: Option<Running>,
+pub(crate) struct LocalHost {
+    run: Option<LocalRun>,
 }
 
 /// A run on this host.
-struct Running {
+struct LocalRun {
     // Dropped from the last to the first: the daemon goes last.
-    children: Vec<Child>,
-    samples: BTreeMap<Player, (OwnedFd, Arc<SampleFile>)>,
-    said: Sender<Said>,
+    processes: Vec<Process>,
+    samples: BTreeMap<ProcessId, (OwnedFd, Arc<SampleFile>)>,
+    messages: Sender<Message>,
     directory: PathBuf,
     interface: String,
     observing: Option<Observing>,
@@ -43,16 +43,16 @@ struct Observing {
     before: Snapshot,
 }
 
-impl Drop for Running {
+impl Drop for LocalRun {
     fn drop(&mut self) {
-        while self.children.pop().is_some() {}
+        while self.processes.pop().is_some() {}
     }
 }
 
-impl Running {
-    /// The memory that `player` writes its records to, made when it is first asked for.
-    fn memory(&mut self, player: Player, capacity: u64) -> Result<PathBuf, String> {
-        if let Some((memory, _)) = self.samples.get(&player) {
+impl LocalRun {
+    /// The memory that `id` writes its records to, made when it is first asked for.
+    fn memory(&mut self, id: ProcessId, capacity: u64) -> Result<PathBuf, String> {
+        if let Some((memory, _)) = self.samples.get(&id) {
             return Ok(path_of(memory));
         }
         let make = || -> Result<(OwnedFd, SampleFile), myelin_bench_kit::Error> {
@@ -63,39 +63,39 @@ impl Running {
         };
         let (memory, mapped) = make().map_err(|error| format!("sample memory: {error}"))?;
         let path = path_of(&memory);
-        self.samples.insert(player, (memory, Arc::new(mapped)));
+        self.samples.insert(id, (memory, Arc::new(mapped)));
         Ok(path)
     }
 
-    fn of(&mut self, role: Role) -> impl Iterator<Item = &mut Child> {
-        self.children.iter_mut().filter(move |child| child.player.role == role)
+    fn of(&mut self, role: Role) -> impl Iterator<Item = &mut Process> {
+        self.processes.iter_mut().filter(move |process| process.id.role == role)
     }
 
     fn measuring(&self) -> Vec<(String, u32)> {
-        let measures = |child: &&Child| matches!(child.player.role, Role::Ping | Role::Pong);
-        let measuring = self.children.iter().filter(measures);
+        let measures = |process: &&Process| matches!(process.id.role, Role::Ping | Role::Pong);
+        let measuring = self.processes.iter().filter(measures);
         let mut all: Vec<(String, u32)> =
-            measuring.map(|child| (child.player.to_string(), child.pid())).collect();
+            measuring.map(|process| (process.id.to_string(), process.pid())).collect();
         // Pings first, as reports have them.
         all.sort_by_key(|(name, _)| !name.starts_with("ping"));
         all
     }
 }
 
-impl Here {
-    fn run(&mut self) -> Result<&mut Running, String> {
+impl LocalHost {
+    fn run(&mut self) -> Result<&mut LocalRun, String> {
         self.run.as_mut().ok_or_else(|| "no run has begun".into())
     }
 }
 
-impl Place for Here {
-    fn begin(&mut self, run: &Begin, said: Sender<Said>) -> Result<(), String> {
+impl Host for LocalHost {
+    fn begin(&mut self, run: &RunOnHost, messages: Sender<Message>) -> Result<(), String> {
         self.end();
         let guard = run.awake.then(LatencyGuard::hold).transpose();
-        self.run = Some(Running {
-            children: Vec::new(),
+        self.run = Some(LocalRun {
+            processes: Vec::new(),
             samples: BTreeMap::new(),
-            said,
+            messages,
             directory: run.directory.clone(),
             interface: run.interface.clone(),
             observing: None,
@@ -104,26 +104,27 @@ impl Place for Here {
         Ok(())
     }
 
-    fn start(&mut self, start: Start) -> Result<u64, String> {
+    fn start(&mut self, start: ProcessSpec) -> Result<u64, String> {
         let begin_ns = clock::monotonic_ns();
-        let Start { player, executable, settings, capacity, pong_capacity, hears, prepare } = start;
+        let ProcessSpec { id, executable, settings, capacity, pong_capacity, hears, prepare } =
+            start;
         let run = self.run()?;
-        let pong = Player::first(Role::Pong);
-        let own = capacity.map(|capacity| run.memory(player, capacity)).transpose()?;
+        let pong = ProcessId::first(Role::Pong);
+        let own = capacity.map(|capacity| run.memory(id, capacity)).transpose()?;
         let other = pong_capacity.map(|capacity| run.memory(pong, capacity)).transpose()?;
         let known = run.samples.get(&pong).filter(|_| hears);
         let heard = known.map(|(memory, _)| path_of(memory));
         if hears && heard.is_none() {
-            return Err(format!("{player} cannot look at what pong has taken on another host"));
+            return Err(format!("{id} cannot look at what pong has taken on another host"));
         }
-        let is_given = |owner: &Player| {
-            *owner == player || (*owner == pong && (other.is_some() || heard.is_some()))
+        let is_given = |owner: &ProcessId| {
+            *owner == id || (*owner == pong && (other.is_some() || heard.is_some()))
         };
         let given = run.samples.iter().filter(|(owner, _)| is_given(owner));
         let given: Vec<&OwnedFd> = given.map(|(_, (memory, _))| memory).collect();
-        let log = run.directory.join(format!("{player}.log"));
-        let said = run.said.clone();
-        let mut child = Child::start(&executable, player, settings, &log, &given, said)
+        let log = run.directory.join(format!("{id}.log"));
+        let messages = run.messages.clone();
+        let mut process = Process::start(&executable, id, settings, &log, &given, messages)
             .map_err(|error| format!("{}: {error}", executable.display()))?;
         let prepare = Prepare {
             samples: own,
@@ -132,43 +133,43 @@ impl Place for Here {
             directory: run.directory.clone(),
             ..prepare
         };
-        child.say(&Command::Prepare(Box::new(prepare)));
-        run.children.push(child);
+        process.send(&Command::Prepare(Box::new(prepare)));
+        run.processes.push(process);
         Ok(begin_ns)
     }
 
-    fn say(&mut self, role: Role, command: &Command) -> Result<(), String> {
-        self.run()?.of(role).for_each(|child| child.say(command));
+    fn send(&mut self, role: Role, command: &Command) -> Result<(), String> {
+        self.run()?.of(role).for_each(|process| process.send(command));
         Ok(())
     }
 
     fn go(&mut self, roles: &[Role], delay: Duration) -> Result<u64, String> {
         let at_ns = clock::monotonic_ns() + delay.as_nanos() as u64;
         for role in roles {
-            self.say(*role, &Command::Start { at_ns })?;
+            self.send(*role, &Command::Start { at_ns })?;
         }
         Ok(at_ns)
     }
 
     fn wait_ended(&mut self, role: Role, limit: Duration) -> Result<(), String> {
-        for child in self.run()?.of(role) {
-            child.wait(limit);
+        for process in self.run()?.of(role) {
+            process.wait(limit);
         }
         Ok(())
     }
 
-    fn ending(&mut self, player: Player) -> Result<String, String> {
-        let child = self.run()?.children.iter_mut().find(|child| child.player == player);
-        Ok(child.map(Child::ending).unwrap_or_default())
+    fn ending(&mut self, id: ProcessId) -> Result<String, String> {
+        let process = self.run()?.processes.iter_mut().find(|process| process.id == id);
+        Ok(process.map(Process::ending).unwrap_or_default())
     }
 
-    fn files(&self) -> Vec<(Player, Arc<SampleFile>)> {
+    fn files(&self) -> Vec<(ProcessId, Arc<SampleFile>)> {
         let samples = self.run.iter().flat_map(|run| &run.samples);
-        samples.map(|(player, (_, file))| (*player, Arc::clone(file))).collect()
+        samples.map(|(id, (_, file))| (*id, Arc::clone(file))).collect()
     }
 
     fn processes(&self, daemons: &[u32]) -> Vec<(String, u32)> {
-        let mut all = self.run.as_ref().map(Running::measuring).unwrap_or_default();
+        let mut all = self.run.as_ref().map(LocalRun::measuring).unwrap_or_default();
         all.extend(daemons.iter().map(|pid| (daemon_name(*pid), *pid)));
         all
     }
@@ -191,8 +192,8 @@ impl Place for Here {
         Ok(seen.with(sampler.stop()))
     }
 
-    fn records(&mut self, player: Player) -> Result<Vec<Record>, String> {
-        let file = self.run()?.samples.get(&player).map(|(_, file)| file.records());
+    fn records(&mut self, id: ProcessId) -> Result<Vec<Record>, String> {
+        let file = self.run()?.samples.get(&id).map(|(_, file)| file.records());
         Ok(file.unwrap_or_default())
     }
 
@@ -220,12 +221,12 @@ impl Place for Here {
         Cpus::choose(choice).map_err(|error| error.to_string())
     }
 
-    fn facts(&mut self) -> Result<Host, String> {
-        Ok(Host::read())
+    fn machine(&mut self) -> Result<Machine, String> {
+        Ok(Machine::read())
     }
 }
 
-/// As a child that keeps the memory open names it.
+/// As a process that keeps the memory open names it.
 fn path_of(memory: &OwnedFd) -> PathBuf {
     format!("/proc/self/fd/{}", memory.as_raw_fd()).into()
 }

@@ -1,24 +1,23 @@
 //! Where the processes of a run live: this host, or another one that an agent stands for.
 //!
 //! ```text
-//! lab ── Here                                   one host: the lab starts drivers itself
-//!  ├── Remote ── bytes ── agent ── Here         host of ping
-//!  └── Remote ── bytes ── agent ── Here         host of pong
+//! lab ── LocalHost                                 one host: the lab starts drivers itself
+//!  ├── RemoteHost ── bytes ── agent ── LocalHost   host of ping
+//!  └── RemoteHost ── bytes ── agent ── LocalHost   host of pong
 //! ```
 //! An agent is the same program (`myelin bench agent`) and serves the requests of its lab with what
 //! the lab itself uses on its own host. The bytes between them are those of two pipes, whatever
 //! carries them: to a process in a namespace, to ssh. Nothing else is shared.
 
 pub mod agent;
-mod child;
-mod frame;
-mod here;
+mod connection;
 pub(crate) mod hosts;
-mod line;
-mod netns;
+mod local;
+mod namespace;
+mod process;
+mod protocol;
 mod remote;
 mod ssh;
-mod words;
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -30,33 +29,33 @@ use myelin_bench_kit::protocol::{Command, Event, Network, Prepare, Role, System}
 use myelin_bench_kit::samples::{Record, SampleFile};
 use serde::{Deserialize, Serialize};
 
-use crate::host::Host;
+use crate::machine::Machine;
 use crate::observe::Observation;
 use crate::scenario::{Cut, Tuning, TuningChoice};
 use crate::tuning::{Cpus, Settings};
-use line::Line;
-use remote::Remote;
+use connection::Connection;
+use remote::RemoteHost;
 
-pub(crate) use here::Here;
-pub(crate) use netns::{Cutting, Pair, Unshaped};
+pub(crate) use local::LocalHost;
+pub(crate) use namespace::{LinkCut, LinkError, VethPair};
 
-/// Who plays a role; several may play the same.
+/// A process of a run. Several may have one role.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub(crate) struct Player {
-    /// Which part.
+pub(crate) struct ProcessId {
+    /// What it does.
     pub role: Role,
-    /// Which of those that play it, from 0.
+    /// Which of those that have it, from 0.
     pub index: u32,
 }
 
-impl Player {
+impl ProcessId {
     /// The first of `role`.
     pub(crate) fn first(role: Role) -> Self {
-        Player { role, index: 0 }
+        ProcessId { role, index: 0 }
     }
 }
 
-impl fmt::Display for Player {
+impl fmt::Display for ProcessId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.index {
             0 => write!(f, "{}", role_name(self.role)),
@@ -78,20 +77,20 @@ fn role_name(role: Role) -> &'static str {
 /// What comes from the processes of a run.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum Said {
+pub(crate) enum Message {
     /// A line of the protocol.
-    Event(Player, Event),
+    Event(ProcessId, Event),
     /// Something else.
-    Nonsense(Player, String),
+    Nonsense(ProcessId, String),
     /// Its output ended.
-    Closed(Player),
+    Closed(ProcessId),
     /// The host is out of reach, and all that ran on it: which, and why.
     Gone(String),
 }
 
 /// What all processes of a run on one host have in common.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub(crate) struct Begin {
+pub(crate) struct RunOnHost {
     /// Name of the run, as [`Prepare::run`].
     pub run: String,
     /// The run's folder on the lab's host, absolute: what drivers write ends up there.
@@ -104,9 +103,9 @@ pub(crate) struct Begin {
 
 /// One process to be started.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub(crate) struct Start {
+pub(crate) struct ProcessSpec {
     /// Who it is.
-    pub player: Player,
+    pub id: ProcessId,
     /// The driver, a path on the lab's host.
     pub executable: PathBuf,
     /// What is done for it.
@@ -117,7 +116,7 @@ pub(crate) struct Start {
     pub pong_capacity: Option<u64>,
     /// Whether it looks at what the first pong has taken ([`Prepare::heard`]).
     pub hears: bool,
-    /// What it is told; the place fills in its files and its folder.
+    /// What it is told; the host fills in its files and its folder.
     pub prepare: Prepare,
 }
 
@@ -130,8 +129,8 @@ pub(crate) struct Across {
     pub network: [Network; 2],
     /// Whether both are one machine, whose counters are the same then.
     pub one_machine: bool,
-    /// The cable between them, if it is ours.
-    pub pair: Option<Arc<Pair>>,
+    /// The link between them, if it is ours.
+    pub link: Option<Arc<VethPair>>,
     /// When it goes down in a run, if it does.
     pub cut: Option<Cut>,
 }
@@ -139,18 +138,18 @@ pub(crate) struct Across {
 /// A host, as the lab sees it. What fails is said in words, and the run with it; a remote host that
 /// has gone says so in each answer from then on.
 ///
-/// One run at a time: from [`begin`](Place::begin) to [`end`](Place::end).
-pub(crate) trait Place: Send {
-    /// A run begins. What its processes say goes to `said`.
-    fn begin(&mut self, run: &Begin, said: Sender<Said>) -> Result<(), String>;
+/// One run at a time: from [`begin`](Host::begin) to [`end`](Host::end).
+pub(crate) trait Host: Send {
+    /// A run begins. What its processes say goes to `messages`.
+    fn begin(&mut self, run: &RunOnHost, messages: Sender<Message>) -> Result<(), String>;
 
     /// Starts a process and tells it what to prepare; yields when, in ns of this host's
     /// CLOCK_MONOTONIC.
-    fn start(&mut self, start: Start) -> Result<u64, String>;
+    fn start(&mut self, spec: ProcessSpec) -> Result<u64, String>;
 
-    /// Says `command` to all of `role`. Of [`Command::Start`] the time is on this host's clock; see
-    /// [`go`](Place::go).
-    fn say(&mut self, role: Role, command: &Command) -> Result<(), String>;
+    /// Sends `command` to all of `role`. Of [`Command::Start`] the time is on this host's clock; see
+    /// [`go`](Host::go).
+    fn send(&mut self, role: Role, command: &Command) -> Result<(), String>;
 
     /// Tells all of `roles`, one role after the other, to start after `delay`; yields when that is,
     /// in ns of this host's CLOCK_MONOTONIC.
@@ -159,12 +158,12 @@ pub(crate) trait Place: Send {
     /// Waits until all of `role` have ended, at most `limit`.
     fn wait_ended(&mut self, role: Role, limit: Duration) -> Result<(), String>;
 
-    /// How the process of `player`, whose output has ended, came to its end.
-    fn ending(&mut self, player: Player) -> Result<String, String>;
+    /// How the process of `id`, whose output has ended, came to its end.
+    fn ending(&mut self, id: ProcessId) -> Result<String, String>;
 
     /// What the processes write. Of a remote host the number of exchanges alone is up to date, to a
     /// part of a second, and there are no records in it.
-    fn files(&self) -> Vec<(Player, Arc<SampleFile>)>;
+    fn files(&self) -> Vec<(ProcessId, Arc<SampleFile>)>;
 
     /// Names and ids of the measuring processes and those of daemons; none of a remote host.
     fn processes(&self, daemons: &[u32]) -> Vec<(String, u32)>;
@@ -176,8 +175,8 @@ pub(crate) trait Place: Send {
     /// What has happened since, and over time.
     fn observed(&mut self) -> Result<Observation, String>;
 
-    /// All that `player` has recorded.
-    fn records(&mut self, player: Player) -> Result<Vec<Record>, String>;
+    /// All that `id` has recorded.
+    fn records(&mut self, id: ProcessId) -> Result<Vec<Record>, String>;
 
     /// Ends the run: when this returns no process of it is left, and what drivers wrote into the
     /// run's folder is in the lab's.
@@ -200,7 +199,7 @@ pub(crate) trait Place: Send {
     fn cpus(&mut self, choice: &TuningChoice) -> Result<Cpus, String>;
 
     /// The machine that this host is, after having watched it for a moment.
-    fn facts(&mut self) -> Result<Host, String>;
+    fn machine(&mut self) -> Result<Machine, String>;
 
     /// Fails if the host is out of reach.
     fn check(&self) -> Result<(), String> {

@@ -13,107 +13,108 @@ use myelin_bench_kit::protocol::{
 use myelin_bench_kit::samples::{Record, SampleFile};
 
 use super::execute::Failure;
-use super::order::Order;
+use super::spec::RunSpec;
 use super::watch::Running;
+use crate::host::{Host, Message, ProcessId, ProcessSpec, RunOnHost};
 use crate::observe::Observation;
-use crate::place::{Begin, Place, Player, Said, Start};
 use crate::scenario::Tuning;
 use crate::tuning::Settings;
 
 /// All processes of a run. When it is dropped, none is left.
-pub(super) struct Cast<'a> {
-    order: &'a Order<'a>,
+pub(super) struct Processes<'a> {
+    spec: &'a RunSpec<'a>,
     /// The host of all; or that of ping, then that of pong.
-    places: &'a mut [Box<dyn Place>],
+    hosts: &'a mut [Box<dyn Host>],
     /// In the order in which they were started.
-    started: Vec<Player>,
-    said: Receiver<Said>,
-    ready: BTreeMap<Player, Ready>,
-    done: BTreeMap<Player, Done>,
+    started: Vec<ProcessId>,
+    messages: Receiver<Message>,
+    ready: BTreeMap<ProcessId, Ready>,
+    done: BTreeMap<ProcessId, Done>,
 }
 
-impl Drop for Cast<'_> {
+impl Drop for Processes<'_> {
     fn drop(&mut self) {
-        self.places.iter_mut().rev().for_each(|place| place.end());
+        self.hosts.iter_mut().rev().for_each(|host| host.end());
     }
 }
 
-impl<'a> Cast<'a> {
+impl<'a> Processes<'a> {
     /// Nobody yet.
     pub(super) fn new(
-        order: &'a Order<'a>,
-        places: &'a mut [Box<dyn Place>],
+        spec: &'a RunSpec<'a>,
+        hosts: &'a mut [Box<dyn Host>],
     ) -> Result<Self, Failure> {
-        let (sender, said) = mpsc::channel();
+        let (sender, messages) = mpsc::channel();
         let (started, ready, done) = Default::default();
-        let cast = Cast { order, places, started, said, ready, done };
-        for (host, place) in cast.places.iter_mut().enumerate() {
-            let begin = Begin {
-                run: order.prepare.run.clone(),
-                directory: order.directory.clone(),
-                awake: order.tuning == Tuning::Awake,
-                interface: order.interface(host).to_owned(),
+        let processes = Processes { spec, hosts, started, messages, ready, done };
+        for (side, host) in processes.hosts.iter_mut().enumerate() {
+            let begin = RunOnHost {
+                run: spec.prepare.run.clone(),
+                directory: spec.directory.clone(),
+                awake: spec.tuning == Tuning::Awake,
+                interface: spec.interface(side).to_owned(),
             };
-            place.begin(&begin, sender.clone())?;
+            host.begin(&begin, sender.clone())?;
         }
-        Ok(cast)
+        Ok(processes)
     }
 
-    /// Where `player` is: which of the places.
-    fn host_of(&self, player: Player) -> usize {
-        match (self.places.len(), player.role) {
+    /// Where `id` is: which of the hosts.
+    fn side_of(&self, id: ProcessId) -> usize {
+        match (self.hosts.len(), id.role) {
             (1, _) | (_, Role::Ping) => 0,
             (_, Role::Pong) => 1,
-            (_, Role::Daemon | Role::Clock) => player.index as usize,
+            (_, Role::Daemon | Role::Clock) => id.index as usize,
         }
     }
 
-    /// Starts the process of `player` and tells it what to prepare; yields when, in ns of its host's
+    /// Starts the process of `id` and tells it what to prepare; yields when, in ns of its host's
     /// CLOCK_MONOTONIC.
-    pub(super) fn start(&mut self, player: Player) -> Result<u64, Failure> {
-        let order = self.order;
-        let host = self.host_of(player);
+    pub(super) fn start(&mut self, id: ProcessId) -> Result<u64, Failure> {
+        let spec = self.spec;
+        let side = self.side_of(id);
         // Where there is no pong, its records are ping's to write and its thread ping's to place.
-        let (pong_capacity, pong) = match order.is_one_process() {
-            true => (Some(order.capacity_of(Role::Pong)), order.settings(Role::Pong)),
-            false => (None, Settings::default()),
+        let (pong_capacity, pong) = if spec.is_one_process() {
+            (Some(spec.capacity_of(Role::Pong)), spec.settings(Role::Pong))
+        } else {
+            (None, Settings::default())
         };
-        let looks = matches!(order.prepare.workload, Workload::Flood | Workload::Startup);
-        let measures = matches!(player.role, Role::Ping | Role::Pong);
+        let looks = matches!(spec.prepare.workload, Workload::Flood | Workload::Startup);
+        let measures = matches!(id.role, Role::Ping | Role::Pong);
         let prepare = Prepare {
-            role: player.role,
-            index: player.index,
+            role: id.role,
+            index: id.index,
             pong_cpu: pong.cpu.and_then(|cpu| u32::try_from(cpu).ok()),
             pong_fifo: pong.priority,
-            network: order.network(host),
-            ..order.prepare.clone()
+            network: spec.network(side),
+            ..spec.prepare.clone()
         };
-        let begin_ns = self.places[host].start(Start {
-            player,
-            executable: order.entry.executable.clone(),
-            settings: order.settings(player.role),
-            capacity: measures.then(|| order.capacity_of(player.role)),
-            pong_capacity: pong_capacity.filter(|_| player.role == Role::Ping),
-            hears: looks && player.role == Role::Ping,
+        let begin_ns = self.hosts[side].start(ProcessSpec {
+            id,
+            executable: spec.entry.executable.clone(),
+            settings: spec.settings(id.role),
+            capacity: measures.then(|| spec.capacity_of(id.role)),
+            pong_capacity: pong_capacity.filter(|_| id.role == Role::Ping),
+            hears: looks && id.role == Role::Ping,
             prepare,
         })?;
-        self.started.push(player);
+        self.started.push(id);
         Ok(begin_ns)
     }
 
     /// Begins to observe all processes that measure, and those of daemons.
     pub(super) fn observe(&mut self) -> Result<(), Failure> {
-        let daemons = (0..self.places.len()).map(|host| self.daemons(host)).collect::<Vec<_>>();
-        together(self.places, |host, place| place.observe(&daemons[host]))?;
+        let daemons = (0..self.hosts.len()).map(|side| self.daemons(side)).collect::<Vec<_>>();
+        for_all(self.hosts, |side, host| host.observe(&daemons[side]))?;
         Ok(())
     }
 
     /// What has happened since, on all hosts.
     pub(super) fn observed(&mut self) -> Result<Observation, Failure> {
-        let mut seen = together(self.places, |_, place| place.observed())?;
+        let mut seen = for_all(self.hosts, |_, host| host.observed())?;
         let pong = (seen.len() > 1).then(|| seen.pop()).flatten();
         let ping = seen.pop().unwrap_or_default();
-        Ok(match (pong, &self.order.across) {
+        Ok(match (pong, &self.spec.across) {
             (Some(pong), Some(across)) => {
                 ping.and_on(pong, &across.names, &across.network[0].interface, across.one_machine)
             }
@@ -122,38 +123,36 @@ impl<'a> Cast<'a> {
     }
 
     /// Processes of the daemons on a host.
-    fn daemons(&self, host: usize) -> Vec<u32> {
-        let is_daemon =
-            |player: &Player| player.role == Role::Daemon && self.host_of(*player) == host;
-        let daemons = self.ready.iter().filter(|(player, _)| is_daemon(player));
+    fn daemons(&self, side: usize) -> Vec<u32> {
+        let is_daemon = |id: &ProcessId| id.role == Role::Daemon && self.side_of(*id) == side;
+        let daemons = self.ready.iter().filter(|(id, _)| is_daemon(id));
         daemons.flat_map(|(_, ready)| &ready.pids).copied().collect()
     }
 
     /// What each has said on being ready.
-    pub(super) fn ready(&self) -> &BTreeMap<Player, Ready> {
+    pub(super) fn ready(&self) -> &BTreeMap<ProcessId, Ready> {
         &self.ready
     }
 
     /// The counts of all of `role`, put together; none said is no count.
     pub(super) fn counts(&self, role: Role) -> Done {
-        let said = self.done.iter().filter(|(player, _)| player.role == role);
         let mut all = Done::default();
-        for (_, done) in said {
+        for (_, done) in self.done.iter().filter(|(id, _)| id.role == role) {
             add(&mut all, done);
         }
         all
     }
 
     /// What the clocks have asked of each other.
-    pub(super) fn asked(&self) -> Vec<Exchange> {
-        let clocks = self.done.iter().filter(|(player, _)| player.role == Role::Clock);
+    pub(super) fn clock_exchanges(&self) -> Vec<Exchange> {
+        let clocks = self.done.iter().filter(|(id, _)| id.role == Role::Clock);
         clocks.flat_map(|(_, done)| &done.exchanges).copied().collect()
     }
 
     /// How the clocks of ping's host and of pong's were kept.
     pub(super) fn keeping(&self) -> Vec<[Keeping; 2]> {
-        let of = |player: &Player| player.role == Role::Clock;
-        let mut sides = self.done.iter().filter(|(player, _)| of(player)).map(|(_, done)| done);
+        let of = |id: &ProcessId| id.role == Role::Clock;
+        let mut sides = self.done.iter().filter(|(id, _)| of(id)).map(|(_, done)| done);
         let (Some(ping), Some(pong)) = (sides.next(), sides.next()) else {
             return Vec::new();
         };
@@ -176,16 +175,16 @@ impl<'a> Cast<'a> {
 
     /// What all of `role` write.
     fn files(&self, role: Role) -> impl Iterator<Item = Arc<SampleFile>> {
-        let files = self.places.iter().flat_map(|place| place.files());
-        files.filter(move |(player, _)| player.role == role).map(|(_, file)| file)
+        let files = self.hosts.iter().flat_map(|host| host.files());
+        files.filter(move |(id, _)| id.role == role).map(|(_, file)| file)
     }
 
     /// What all of `role` have recorded, one process after the other.
     pub(super) fn records(&mut self, role: Role) -> Result<Vec<Record>, Failure> {
         let mut records = Vec::new();
-        for player in self.order.players(role) {
-            let host = self.host_of(player);
-            records.append(&mut self.places[host].records(player)?);
+        for id in self.spec.processes_of(role) {
+            let side = self.side_of(id);
+            records.append(&mut self.hosts[side].records(id)?);
         }
         Ok(records)
     }
@@ -197,111 +196,108 @@ impl<'a> Cast<'a> {
 
     /// What can be seen of the run while it lasts.
     pub(super) fn running(&self) -> Running {
-        let processes = (self.places.iter().enumerate())
-            .flat_map(|(host, place)| place.processes(&self.daemons(host)))
+        let processes = (self.hosts.iter().enumerate())
+            .flat_map(|(side, host)| host.processes(&self.daemons(side)))
             .collect();
         Running {
-            prepare: Prepare { network: self.order.network(0), ..self.order.prepare.clone() },
+            prepare: Prepare { network: self.spec.network(0), ..self.spec.prepare.clone() },
             pings: self.files(Role::Ping).collect(),
             processes,
         }
     }
 
-    /// Says `command` to all of `role`.
-    pub(super) fn say(&mut self, role: Role, command: &Command) -> Result<(), Failure> {
-        Ok(self.places.iter_mut().try_for_each(|place| place.say(role, command))?)
+    /// Sends `command` to all of `role`.
+    pub(super) fn send(&mut self, role: Role, command: &Command) -> Result<(), Failure> {
+        Ok(self.hosts.iter_mut().try_for_each(|host| host.send(role, command))?)
     }
 
     /// Tells all of `roles` to start after `delay`; yields when that is, on the first host's clock.
     /// Pong's host comes first: when ping is told, pong has been.
     pub(super) fn go(&mut self, roles: &[Role], delay: Duration) -> Result<u64, Failure> {
         let mut at_ns = 0;
-        for place in self.places.iter_mut().rev() {
-            at_ns = place.go(roles, delay)?;
+        for host in self.hosts.iter_mut().rev() {
+            at_ns = host.go(roles, delay)?;
         }
         Ok(at_ns)
     }
 
     /// Waits for the end of all processes of `role`.
     pub(super) fn wait_ended(&mut self, role: Role, limit: Duration) -> Result<(), Failure> {
-        Ok(self.places.iter_mut().try_for_each(|place| place.wait_ended(role, limit))?)
+        Ok(self.hosts.iter_mut().try_for_each(|host| host.wait_ended(role, limit))?)
     }
 
     /// Waits until all of `role` that were started are ready.
     pub(super) fn wait_ready(&mut self, role: Role) -> Result<(), Failure> {
-        let limit = Duration::from_nanos(self.order.prepare.match_timeout_ns) + READY_SLACK;
-        let deadline = Instant::now() + limit;
-        while let Some(player) = self.first_without(role, |cast, it| cast.ready.contains_key(it)) {
-            if Instant::now() >= deadline {
-                let text = format!("{player} was not ready after {} s", limit.as_secs());
-                return Err(Failure::Run(text));
-            }
-            self.listen()?;
-        }
-        Ok(())
+        let limit = Duration::from_nanos(self.spec.prepare.match_timeout_ns) + READY_SLACK;
+        let complaint = format!("was not ready after {} s", limit.as_secs());
+        self.wait(limit, &complaint, |this| this.first_without(role, &this.ready))
+    }
+
+    /// Waits until all of `role`, told to stop, are done.
+    pub(super) fn wait_done(&mut self, role: Role, limit: Duration) -> Result<(), Failure> {
+        self.wait(limit, "did not stop", |this| this.first_without(role, &this.done))
     }
 
     /// Whether all of `role` that were started are done.
     pub(super) fn are_done(&self, role: Role) -> bool {
-        self.first_without(role, |cast, player| cast.done.contains_key(player)).is_none()
+        self.first_without(role, &self.done).is_none()
     }
 
-    /// Waits until all of `role` are done.
-    pub(super) fn collect(
+    fn wait(
         &mut self,
-        role: Role,
         limit: Duration,
         complaint: &str,
+        missing: impl Fn(&Self) -> Option<ProcessId>,
     ) -> Result<(), Failure> {
         let deadline = Instant::now() + limit;
-        while let Some(player) = self.first_without(role, |cast, it| cast.done.contains_key(it)) {
+        while let Some(id) = missing(self) {
             if Instant::now() >= deadline {
-                return Err(Failure::Run(format!("{player} {complaint}")));
+                return Err(Failure::Run(format!("{id} {complaint}")));
             }
-            self.listen()?;
+            self.receive()?;
         }
         Ok(())
     }
 
-    fn first_without(&self, role: Role, has: impl Fn(&Self, &Player) -> bool) -> Option<Player> {
-        let players = self.started.iter().copied().filter(|player| player.role == role);
-        players.into_iter().find(|player| !has(self, player))
+    fn first_without<T>(&self, role: Role, said: &BTreeMap<ProcessId, T>) -> Option<ProcessId> {
+        let mut started = self.started.iter().copied();
+        started.find(|id| id.role == role && !said.contains_key(id))
     }
 
-    /// Takes in what a driver says next, or returns after a while.
-    pub(super) fn listen(&mut self) -> Result<(), Failure> {
-        if self.order.interrupted.load(Ordering::Relaxed) {
+    /// Takes in what a process says next, or returns after a while.
+    pub(super) fn receive(&mut self) -> Result<(), Failure> {
+        if self.spec.interrupted.load(Ordering::Relaxed) {
             return Err(Failure::Interrupted);
         }
-        match self.said.recv_timeout(TICK) {
+        match self.messages.recv_timeout(TICK) {
             Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => {
-                Ok(self.places.iter().try_for_each(|place| place.check())?)
+                Ok(self.hosts.iter().try_for_each(|host| host.check())?)
             }
-            Ok(said) => self.hear(said),
+            Ok(message) => self.handle(message),
         }
     }
 
-    fn hear(&mut self, said: Said) -> Result<(), Failure> {
-        match said {
-            Said::Event(player, Event::Ready(ready)) => {
-                self.ready.insert(player, ready);
+    fn handle(&mut self, message: Message) -> Result<(), Failure> {
+        match message {
+            Message::Event(id, Event::Ready(ready)) => {
+                self.ready.insert(id, ready);
             }
-            Said::Event(player, Event::Done(done)) => {
-                self.done.insert(player, done);
+            Message::Event(id, Event::Done(done)) => {
+                self.done.insert(id, done);
             }
-            Said::Event(player, Event::Error(Reason { message, remedy, .. })) => {
+            Message::Event(id, Event::Error(Reason { message, remedy, .. })) => {
                 let remedy = if remedy.is_empty() { remedy } else { format!("; {remedy}") };
-                return Err(Failure::Run(format!("{player}: {message}{remedy}")));
+                return Err(Failure::Run(format!("{id}: {message}{remedy}")));
             }
-            Said::Nonsense(player, line) => {
-                return Err(Failure::Run(format!("{player} does not speak the protocol: {line}")));
+            Message::Nonsense(id, line) => {
+                return Err(Failure::Run(format!("{id} does not speak the protocol: {line}")));
             }
-            Said::Gone(reason) => return Err(Failure::Gone(reason)),
-            Said::Closed(player) if self.done.contains_key(&player) => {}
-            Said::Closed(player) => {
-                let host = self.host_of(player);
-                let ending = self.places[host].ending(player)?;
-                return Err(Failure::Run(format!("{player} {ending}")));
+            Message::Gone(reason) => return Err(Failure::Gone(reason)),
+            Message::Closed(id) if self.done.contains_key(&id) => {}
+            Message::Closed(id) => {
+                let side = self.side_of(id);
+                let ending = self.hosts[side].ending(id)?;
+                return Err(Failure::Run(format!("{id} {ending}")));
             }
         }
         Ok(())
@@ -317,10 +313,10 @@ impl<'a> Cast<'a> {
         };
         let deadline = Instant::now() + EXPLAIN_TIME;
         while let Some(left) = deadline.checked_duration_since(Instant::now()) {
-            let Ok(said) = self.said.recv_timeout(left) else {
+            let Ok(message) = self.messages.recv_timeout(left) else {
                 break;
             };
-            match self.hear(said) {
+            match self.handle(message) {
                 Err(Failure::Run(reason)) if !reasons.contains(&reason) => reasons.push(reason),
                 // Whatever else went wrong is because of it.
                 Err(Failure::Gone(reason)) => return Failure::Run(reason),
@@ -343,14 +339,9 @@ fn add(all: &mut Done, one: &Done) {
     all.corrupt += one.corrupt;
     all.begin_ns = if is_first { one.begin_ns } else { all.begin_ns.min(one.begin_ns) };
     all.end_ns = all.end_ns.max(one.end_ns);
-    all.cpu_ns = match (all.cpu_ns, one.cpu_ns) {
-        (Some(all), Some(one)) => Some(all + one),
-        (all, one) => all.or(one),
-    };
-    all.warmed_up = match (all.warmed_up, one.warmed_up) {
-        (Some(all), Some(one)) => Some(all + one),
-        (all, one) => all.or(one),
-    };
+    let sum = |all: Option<u64>, one: Option<u64>| all.into_iter().chain(one).reduce(|a, b| a + b);
+    all.cpu_ns = sum(all.cpu_ns, one.cpu_ns);
+    all.warmed_up = sum(all.warmed_up, one.warmed_up);
     for (name, count) in &one.more {
         *all.more.entry(name.clone()).or_default() += count;
     }
@@ -359,18 +350,18 @@ fn add(all: &mut Done, one: &Done) {
     }
 }
 
-/// Asks all places at the same time, and yields their answers in order.
-fn together<T: Send>(
-    places: &mut [Box<dyn Place>],
-    ask: impl Fn(usize, &mut dyn Place) -> Result<T, String> + Sync,
+/// Has `ask` done for all hosts at the same time, and yields the answers in order.
+fn for_all<T: Send>(
+    hosts: &mut [Box<dyn Host>],
+    ask: impl Fn(usize, &mut dyn Host) -> Result<T, String> + Sync,
 ) -> Result<Vec<T>, Failure> {
-    if let [place] = places {
-        return Ok(vec![ask(0, place.as_mut())?]);
+    if let [host] = hosts {
+        return Ok(vec![ask(0, host.as_mut())?]);
     }
     let ask = &ask;
     std::thread::scope(|scope| {
-        let asking: Vec<_> = (places.iter_mut().enumerate())
-            .map(|(host, place)| scope.spawn(move || ask(host, place.as_mut())))
+        let asking: Vec<_> = (hosts.iter_mut().enumerate())
+            .map(|(side, host)| scope.spawn(move || ask(side, host.as_mut())))
             .collect();
         let answers = asking.into_iter().map(|thread| match thread.join() {
             Ok(answer) => Ok(answer?),

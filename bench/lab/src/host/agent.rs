@@ -1,7 +1,7 @@
 //! The agent: serves the requests of a lab on another host, until its input ends.
 //!
 //! It holds the processes of a run and the memory of their samples, as the lab does on its own host
-//! ([`Here`]). The lab that dies closes the agent's input; the agent then kills what it has started,
+//! ([`LocalHost`]). The lab that dies closes the agent's input; the agent then kills what it has started,
 //! removes its folder and ends. So it does when nothing comes from the lab for a while. An agent that
 //! is killed takes its processes along (they ask the kernel for it), and daemons' supervisors see the
 //! end of their input.
@@ -20,8 +20,9 @@ use rustix::event::{self, PollFd, PollFlags, Timespec};
 use serde::Serialize;
 use serde_json::Value;
 
-use super::words::{Hello, Request, Word};
-use super::{Begin, Here, Place, Player, boot_id, frame, lock};
+use super::protocol::writer::Writer;
+use super::protocol::{Hello, Reply, Request, frame};
+use super::{Host, LocalHost, ProcessId, RunOnHost, boot_id, lock};
 use crate::network;
 use crate::observe::sampler::come_last;
 
@@ -55,10 +56,10 @@ pub(super) fn serve(
     output: impl Write + Send + 'static,
     folder: PathBuf,
 ) -> io::Result<()> {
-    let output = Output(Arc::new(Mutex::new(output)));
+    let output = Writer::new(output);
     let (version, address) = (env!("CARGO_PKG_VERSION").into(), network::of_login());
-    output.say(&Word::Hello(Hello { version, boot: boot_id(), address }), &[])?;
-    let mut agent = Agent { here: Here::default(), folder, run: None, output: output.clone() };
+    output.send(&Reply::Hello(Hello { version, boot: boot_id(), address }), &[])?;
+    let mut agent = Agent { host: LocalHost::default(), folder, run: None, output: output.clone() };
     let mut input = BufReader::new(input);
     while let Some((request, _)) = frame::read(&mut input)? {
         if matches!(request, Request::Alive) {
@@ -68,48 +69,32 @@ pub(super) fn serve(
             Ok((value, body)) => (Ok(value), body),
             Err(reason) => (Err(reason), Vec::new()),
         };
-        output.say(&Word::Answer(answer), &body)?;
+        output.send(&Reply::Answer(answer), &body)?;
     }
     Ok(())
 }
 
-/// Where frames of several threads go, one after the other.
-struct Output<W>(Arc<Mutex<W>>);
-
-impl<W> Clone for Output<W> {
-    fn clone(&self) -> Self {
-        Output(Arc::clone(&self.0))
-    }
-}
-
-impl<W: Write> Output<W> {
-    fn say(&self, word: &Word, body: &[u8]) -> io::Result<()> {
-        let mut output = self.0.lock().map_err(|_| io::Error::other("a thread has died"))?;
-        frame::write(&mut *output, word, body)
-    }
-}
-
-struct Agent<W> {
-    here: Here,
+struct Agent {
+    host: LocalHost,
     folder: PathBuf,
     run: Option<Run>,
-    output: Output<W>,
+    output: Writer,
 }
 
 /// The files of a run's processes, to be looked at while it lasts.
-type Files = Arc<Mutex<Vec<(Player, Arc<SampleFile>)>>>;
+type Files = Arc<Mutex<Vec<(ProcessId, Arc<SampleFile>)>>>;
 
 /// A run in progress.
 struct Run {
     directory: PathBuf,
     files: Files,
-    /// Dropped at the end, for the thread that beats.
+    /// Dropped at the end, for the thread that reports progress.
     _going: mpsc::Sender<()>,
 }
 
-impl<W> Drop for Agent<W> {
+impl Drop for Agent {
     fn drop(&mut self) {
-        self.here.end();
+        self.host.end();
         // It need not have been made.
         let _ = fs::remove_dir_all(&self.folder);
     }
@@ -118,72 +103,72 @@ impl<W> Drop for Agent<W> {
 /// A value and a body, or what went wrong.
 type Answer = Result<(Value, Vec<u8>), String>;
 
-impl<W: Write + Send + 'static> Agent<W> {
+impl Agent {
     fn answer(&mut self, request: Request) -> Answer {
         match request {
             Request::Begin(number, run) => self.begin(number, &run).and_then(plain),
             Request::Start(start) => {
-                let begin_ns = self.here.start(*start)?;
+                let begin_ns = self.host.start(*start)?;
                 if let Some(run) = &self.run {
-                    *lock(&run.files) = self.here.files();
+                    *lock(&run.files) = self.host.files();
                 }
                 plain(begin_ns)
             }
-            Request::Say(role, command) => self.here.say(role, &command).and_then(plain),
-            Request::Go(roles, delay) => self.here.go(&roles, delay).and_then(plain),
-            Request::WaitEnded(role, limit) => self.here.wait_ended(role, limit).and_then(plain),
-            Request::Ending(player) => self.here.ending(player).and_then(plain),
-            Request::Observe(daemons) => self.here.observe(&daemons).and_then(plain),
+            Request::Send(role, command) => self.host.send(role, &command).and_then(plain),
+            Request::Go(roles, delay) => self.host.go(&roles, delay).and_then(plain),
+            Request::WaitEnded(role, limit) => self.host.wait_ended(role, limit).and_then(plain),
+            Request::Ending(id) => self.host.ending(id).and_then(plain),
+            Request::Observe(daemons) => self.host.observe(&daemons).and_then(plain),
             Request::Observed => {
-                let mut seen = self.here.observed()?;
+                let mut seen = self.host.observed()?;
                 let series = seen.series.take();
                 Ok((value(&seen)?, series.map_or(Ok(Vec::new()), |series| to_json(&series))?))
             }
-            Request::Records(player) => {
-                let records = self.here.records(player)?;
+            Request::Records(id) => {
+                let records = self.host.records(id)?;
                 Ok((Value::Null, bytes_of(&records).to_vec()))
             }
             Request::Files => self.files(),
             Request::End => {
-                self.here.end();
+                self.host.end();
                 if let Some(run) = self.run.take() {
                     let _ = fs::remove_dir_all(run.directory);
                 }
                 plain(())
             }
             Request::Clean(executable) => {
-                self.here.clean(&executable);
+                self.host.clean(&executable);
                 plain(())
             }
-            Request::Describe(executable) => self.here.describe(&executable).and_then(plain),
+            Request::Describe(executable) => self.host.describe(&executable).and_then(plain),
             Request::Unavailable(tuning, choice) => {
-                self.here.unavailable(tuning, &choice).and_then(plain)
+                self.host.unavailable(tuning, &choice).and_then(plain)
             }
-            Request::Cpus(choice) => self.here.cpus(&choice).and_then(plain),
-            Request::Facts => self.here.facts().and_then(plain),
+            Request::Cpus(choice) => self.host.cpus(&choice).and_then(plain),
+            Request::Machine => self.host.machine().and_then(plain),
             Request::Alive => plain(()),
             Request::Route(peer) => network::route_to(peer).and_then(plain),
         }
     }
 
-    fn begin(&mut self, number: u64, run: &Begin) -> Result<(), String> {
+    fn begin(&mut self, number: u64, run: &RunOnHost) -> Result<(), String> {
         let directory = self.folder.join(&run.run);
         let make = fs::DirBuilder::new().recursive(true).mode(0o700).create(&directory);
         make.map_err(|error| format!("{}: {error}", directory.display()))?;
-        let (sender, said) = mpsc::channel();
+        let (sender, messages) = mpsc::channel();
         let output = self.output.clone();
         std::thread::spawn(move || {
-            for said in said {
+            for message in messages {
                 // A lab that no longer listens has closed the agent's input, too.
-                let _ = output.say(&Word::Said(number, said), &[]);
+                let _ = output.send(&Reply::Message(number, message), &[]);
             }
         });
         let files = Files::default();
         let (going, ended) = mpsc::channel();
         let (output, seen) = (self.output.clone(), Arc::clone(&files));
-        std::thread::spawn(move || beat(&output, &seen, &ended));
+        std::thread::spawn(move || report_progress(&output, &seen, &ended));
         self.run = Some(Run { directory: directory.clone(), files, _going: going });
-        self.here.begin(&Begin { directory, ..run.clone() }, sender)
+        self.host.begin(&RunOnHost { directory, ..run.clone() }, sender)
     }
 
     /// What drivers have written into the run's folder.
@@ -214,11 +199,11 @@ impl<W: Write + Send + 'static> Agent<W> {
 }
 
 /// Tells the lab now and then how far the run is, which is the agent's sign of life as well.
-fn beat<W: Write>(output: &Output<W>, files: &Files, ended: &mpsc::Receiver<()>) {
+fn report_progress(output: &Writer, files: &Files, ended: &mpsc::Receiver<()>) {
     come_last();
-    while ended.recv_timeout(BEAT) == Err(RecvTimeoutError::Timeout) {
-        let counts = lock(files).iter().map(|(player, file)| (*player, file.exchanges())).collect();
-        let _ = output.say(&Word::Beat(counts), &[]);
+    while ended.recv_timeout(PROGRESS_PERIOD) == Err(RecvTimeoutError::Timeout) {
+        let counts = lock(files).iter().map(|(id, file)| (*id, file.exchanges())).collect();
+        let _ = output.send(&Reply::Progress(counts), &[]);
     }
 }
 
@@ -248,7 +233,7 @@ fn to_json(answer: &impl Serialize) -> Result<Vec<u8>, String> {
 /// Without a request or a sign of life for so long, the lab is gone.
 const LAB_SILENCE_S_MAX: i64 = 30;
 /// As often as the lab looks around while a run lasts.
-const BEAT: Duration = Duration::from_millis(250);
+const PROGRESS_PERIOD: Duration = Duration::from_millis(250);
 /// Of all files of a run; logs of a driver that has run wild are left where they are.
 const FILES_BYTES_MAX: u64 = 64 << 20;
 const FOLDERS_DEEP: u32 = 8;

@@ -1,4 +1,9 @@
-//! What the lab asks an agent, and what an agent says. Both are of one build: nothing here is kept.
+//! What the lab asks an agent, and what an agent replies, in frames over two streams of bytes. Both are
+//! of one build: nothing here is kept.
+
+pub(super) mod frame;
+pub(super) mod reader;
+pub(super) mod writer;
 
 use std::net::IpAddr;
 use std::path::PathBuf;
@@ -6,27 +11,27 @@ use std::path::PathBuf;
 use myelin_bench_kit::protocol::{Command, Role};
 use serde::{Deserialize, Serialize};
 
-use super::{Begin, Player, Said, Start};
+use super::{Message, ProcessId, ProcessSpec, RunOnHost};
 use crate::scenario::{Tuning, TuningChoice};
 
 /// Lab to agent. Each is answered, in order, with the value and the body named here.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Request {
-    /// [`Place::begin`](super::Place::begin), of the run with this number; the folder is the agent's.
-    Begin(u64, Begin),
-    /// Yields a u64, when it was. This one and the others are methods of [`Place`](super::Place), and
+    /// [`Host::begin`](super::Host::begin), of the run with this number; the folder is the agent's.
+    Begin(u64, RunOnHost),
+    /// Yields a u64, when it was. This one and the others are methods of [`Host`](super::Host), and
     /// yield what those do unless it is said.
-    Start(Box<Start>),
-    Say(Role, Command),
+    Start(Box<ProcessSpec>),
+    Send(Role, Command),
     Go(Vec<Role>, std::time::Duration),
     WaitEnded(Role, std::time::Duration),
-    Ending(Player),
+    Ending(ProcessId),
     Observe(Vec<u32>),
     /// Yields an `Observation`; the body is its `Series`, JSON.
     Observed,
     /// The body is records.
-    Records(Player),
+    Records(ProcessId),
     /// Yields names and lengths of what is in the run's folder; the body is all of it, in order.
     Files,
     End,
@@ -34,7 +39,7 @@ pub(super) enum Request {
     Describe(PathBuf),
     Unavailable(Tuning, TuningChoice),
     Cpus(TuningChoice),
-    Facts,
+    Machine,
     /// The lab is there: said now and then, and not answered.
     Alive,
     /// Yields the interface that leads to an address, and the address of this host there.
@@ -44,15 +49,15 @@ pub(super) enum Request {
 /// Agent to lab.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(super) enum Word {
+pub(super) enum Reply {
     /// The first frame.
     Hello(Hello),
     /// To the oldest request that has none yet.
     Answer(Result<serde_json::Value, String>),
     /// From a process of the run with this number.
-    Said(u64, Said),
+    Message(u64, Message),
     /// While a run lasts, a few times a second: the exchanges of each process that counts them.
-    Beat(Vec<(Player, u64)>),
+    Progress(Vec<(ProcessId, u64)>),
 }
 
 /// Who answers.

@@ -5,13 +5,13 @@ use std::sync::atomic::AtomicBool;
 
 use myelin_bench_kit::protocol::{Network, Prepare, Role, System, Topology, Wait, Workload};
 
-use crate::place::{Across, Player};
+use crate::host::{Across, ProcessId};
 use crate::registry::Entry;
 use crate::scenario::Tuning;
 use crate::tuning::{self, Cpus, Settings};
 
 /// What a run is made of.
-pub struct Order<'a> {
+pub struct RunSpec<'a> {
     /// The system and its driver.
     pub entry: &'a Entry,
     /// What the driver is told; role and files are filled in here.
@@ -32,9 +32,9 @@ pub struct Order<'a> {
     pub interrupted: &'a AtomicBool,
 }
 
-impl Order<'_> {
-    /// All that play `role`; in one process pong is played by ping's.
-    pub(super) fn players(&self, role: Role) -> impl Iterator<Item = Player> + use<> {
+impl RunSpec<'_> {
+    /// The processes of `role`. Where there is one process, it is ping's.
+    pub(super) fn processes_of(&self, role: Role) -> impl Iterator<Item = ProcessId> + use<> {
         let one_way = self.prepare.workload.is_one_way() && !self.is_one_process();
         let count = match role {
             Role::Ping if one_way => self.prepare.publishers,
@@ -43,7 +43,7 @@ impl Order<'_> {
             Role::Daemon => 1 + u32::from(self.across.is_some()),
             Role::Clock => 2 * u32::from(self.across.is_some()),
         };
-        (0..count).map(move |index| Player { role, index })
+        (0..count).map(move |index| ProcessId { role, index })
     }
 
     /// Records that one process of `role` has room for.
@@ -93,8 +93,8 @@ pub fn waits(system: &System, workload: Workload) -> Wait {
 }
 
 /// The remarks a tuning makes on a system, for the report.
-pub fn tuning_notes(order: &Order<'_>) -> Vec<String> {
-    let tuned = order.tuning != Tuning::Default;
-    let remark = tuned.then(|| tuning::fifo_remark(order.wait())).flatten();
+pub fn tuning_notes(spec: &RunSpec<'_>) -> Vec<String> {
+    let tuned = spec.tuning != Tuning::Default;
+    let remark = tuned.then(|| tuning::fifo_remark(spec.wait())).flatten();
     remark.into_iter().collect()
 }

@@ -14,7 +14,7 @@ pub use identity::Identity;
 
 /// What a results folder knows about its machine. Absent values could not be read.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
-pub struct Host {
+pub struct Machine {
     /// `model name` of the first processor.
     pub cpu_model: String,
     /// Online CPUs.
@@ -81,7 +81,7 @@ pub struct OtherHost {
     /// What `--hosts` calls it.
     pub name: String,
     /// What is known of it.
-    pub host: Host,
+    pub host: Machine,
 }
 
 /// One idle state of a CPU.
@@ -93,7 +93,7 @@ pub struct IdleState {
     pub latency_us: u64,
 }
 
-impl Host {
+impl Machine {
     /// Reads the machine this runs on, and watches what others do on it for [`AMBIENT_TIME`].
     pub fn read() -> Self {
         let root = &Root::machine();
@@ -104,7 +104,7 @@ impl Host {
         let memlock = rustix::process::getrlimit(rustix::process::Resource::Memlock);
         let uname = rustix::system::uname();
         let text = |text: &std::ffi::CStr| text.to_string_lossy().into_owned();
-        Host {
+        Machine {
             cpu_model,
             cpus,
             architecture: text(uname.machine()),
@@ -239,7 +239,7 @@ mod tests {
 
     #[test]
     fn this_machine_has_a_fingerprint() {
-        let host = Host::read();
+        let host = Machine::read();
         assert!(host.cpus >= 1 && host.memory_bytes > 0);
         assert!(host.clock_read_ns > 0.0);
         assert!(!host.kernel.is_empty() && !host.os.is_empty() && !host.clocksource.is_empty());

@@ -1,8 +1,7 @@
-//! The thread that listens to an agent, and what it has in common with the lab.
+//! The thread that reads what an agent replies, and what it has in common with the lab.
 
 use std::collections::BTreeMap;
 use std::io::{self, BufReader, Read};
-use std::os::unix::process::ExitStatusExt;
 use std::process::Child;
 use std::sync::mpsc::{Receiver, Sender};
 use std::sync::{Arc, Mutex};
@@ -11,43 +10,45 @@ use std::time::{Duration, Instant};
 use myelin_bench_kit::samples::SampleFile;
 use serde_json::Value;
 
-use super::super::words::{Hello, Word};
-use super::super::{Player, Said, frame, lock};
+use super::super::process::describe;
+use super::super::{Message, ProcessId, lock};
+use super::{Hello, Reply, frame};
+use crate::registry::wait_for;
 
-/// What the thread that listens to the agent has in common with the lab.
-pub(super) struct Shared {
-    pub(super) state: Mutex<State>,
+/// What the reading thread has in common with the lab.
+pub(in super::super) struct Shared {
+    pub(in super::super) state: Mutex<State>,
     /// What carries the bytes, and the last it has said on standard error.
-    pub(super) process: Mutex<Option<Child>>,
-    pub(super) complaint: Mutex<String>,
+    pub(in super::super) process: Mutex<Option<Child>>,
+    pub(in super::super) complaint: Mutex<String>,
 }
 
-pub(super) struct State {
-    /// The run in progress: its number, and who wants to hear of it.
-    pub(super) run: Option<(u64, Sender<Said>)>,
-    pub(super) files: BTreeMap<Player, Arc<SampleFile>>,
-    pub(super) heard: Instant,
+pub(in super::super) struct State {
+    /// The run in progress: its number, and where its messages go.
+    pub(in super::super) run: Option<(u64, Sender<Message>)>,
+    pub(in super::super) files: BTreeMap<ProcessId, Arc<SampleFile>>,
+    pub(in super::super) heard: Instant,
     /// Why nothing more will come.
-    pub(super) gone: Option<String>,
+    pub(in super::super) gone: Option<String>,
 }
 
-/// Listens to one agent.
-pub(super) struct Ear {
-    pub(super) name: String,
-    pub(super) shared: Arc<Shared>,
-    pub(super) greeted: Sender<Hello>,
-    pub(super) answered: Sender<(Result<Value, String>, Vec<u8>)>,
+/// Reads what one agent replies.
+pub(in super::super) struct Reader {
+    pub(in super::super) name: String,
+    pub(in super::super) shared: Arc<Shared>,
+    pub(in super::super) greeted: Sender<Hello>,
+    pub(in super::super) answered: Sender<(Result<Value, String>, Vec<u8>)>,
     /// Closed when standard error ends.
-    pub(super) complained: Receiver<()>,
+    pub(in super::super) complained: Receiver<()>,
 }
 
-impl Ear {
+impl Reader {
     /// Until its output ends or makes no sense; why is known before whoever waits is let go.
-    pub(super) fn listen(self, output: impl Read) {
+    pub(in super::super) fn read(self, output: impl Read) {
         let mut output = BufReader::new(Heard { input: output, shared: Arc::clone(&self.shared) });
         let ending = loop {
             match frame::read(&mut output) {
-                Ok(Some((word, body))) => self.hear(word, body),
+                Ok(Some((reply, body))) => self.handle(reply, body),
                 Ok(None) => break String::new(),
                 Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => break String::new(),
                 Err(error) => break format!("does not speak as an agent does: {error}"),
@@ -57,21 +58,21 @@ impl Ear {
         give_up(&self.name, &self.shared, &ending);
     }
 
-    fn hear(&self, word: Word, body: Vec<u8>) {
-        match word {
-            Word::Hello(hello) => drop(self.greeted.send(hello)),
-            Word::Answer(answer) => drop(self.answered.send((answer, body))),
-            Word::Said(number, said) => {
+    fn handle(&self, reply: Reply, body: Vec<u8>) {
+        match reply {
+            Reply::Hello(hello) => drop(self.greeted.send(hello)),
+            Reply::Answer(answer) => drop(self.answered.send((answer, body))),
+            Reply::Message(number, message) => {
                 if let Some((run, listener)) = &lock(&self.shared.state).run
                     && *run == number
                 {
-                    let _ = listener.send(said);
+                    let _ = listener.send(message);
                 }
             }
-            Word::Beat(counts) => {
+            Reply::Progress(counts) => {
                 let state = lock(&self.shared.state);
-                for (player, exchanges) in counts {
-                    if let Some(file) = state.files.get(&player) {
+                for (id, exchanges) in counts {
+                    if let Some(file) = state.files.get(&id) {
                         file.beat(exchanges);
                     }
                 }
@@ -95,7 +96,7 @@ impl<R: Read> Read for Heard<R> {
 }
 
 /// From now on the host is gone, because of `reason`, or for what its process has come to.
-pub(super) fn give_up(name: &str, shared: &Shared, reason: &str) {
+pub(in super::super) fn give_up(name: &str, shared: &Shared, reason: &str) {
     let mut why = if reason.is_empty() { ending(shared) } else { reason.to_owned() };
     let complaint = lock(&shared.complaint).clone();
     if !complaint.is_empty() {
@@ -109,7 +110,7 @@ pub(super) fn give_up(name: &str, shared: &Shared, reason: &str) {
     if state.gone.is_none() {
         let text = format!("host {name} is gone: {why}");
         if let Some((_, listener)) = &state.run {
-            let _ = listener.send(Said::Gone(text.clone()));
+            let _ = listener.send(Message::Gone(text.clone()));
         }
         state.gone = Some(text);
     }
@@ -117,25 +118,12 @@ pub(super) fn give_up(name: &str, shared: &Shared, reason: &str) {
 
 /// What the process that carries the bytes has come to.
 fn ending(shared: &Shared) -> String {
-    let deadline = Instant::now() + END_LIMIT;
-    loop {
-        let status = lock(&shared.process).as_mut().map(|process| process.try_wait());
-        match status {
-            Some(Ok(Some(status))) => {
-                return match (status.signal(), status.code()) {
-                    (Some(signal), _) => format!("its agent was killed by signal {signal}"),
-                    (None, code) => {
-                        format!("its agent ended with exit status {}", code.unwrap_or(-1))
-                    }
-                };
-            }
-            Some(Ok(None)) if Instant::now() < deadline => {
-                std::thread::sleep(Duration::from_millis(2));
-            }
-            _ => return "its agent has closed the connection".into(),
-        }
+    let status = lock(&shared.process).as_mut().and_then(|process| wait_for(process, END_LIMIT));
+    match status {
+        Some(status) => format!("its agent {}", describe(status)),
+        None => "its agent has closed the connection".into(),
     }
 }
 
 /// How long the process may take to end once its output has.
-pub(super) const END_LIMIT: Duration = Duration::from_secs(2);
+pub(in super::super) const END_LIMIT: Duration = Duration::from_secs(2);

@@ -9,13 +9,12 @@ use std::sync::Arc;
 use myelin_bench_kit::protocol::{Network, PORTS, System};
 use serde::{Deserialize, Serialize};
 
-use super::Across;
-use super::line::{Line, agent};
-use super::netns::{self, Pair, Unshaped};
-use super::words::Request;
-use super::{Place, Remote, boot_id};
-use crate::host::OtherHost;
+use super::connection::{Connection, agent};
+use super::namespace::{self, LinkError, VethPair};
+use super::protocol::Request;
+use super::{Across, Host, RemoteHost, boot_id};
 use crate::input_error::InputError;
+use crate::machine::OtherHost;
 use crate::scenario::{Link, Tuning, TuningChoice};
 use crate::tuning::Cpus;
 
@@ -107,16 +106,16 @@ pub(crate) struct Hosts {
 /// What a run is given.
 pub(crate) struct Reached<'a> {
     /// Ping's host, then pong's.
-    pub places: &'a mut [Box<dyn Place>],
+    pub hosts: &'a mut [Box<dyn Host>],
     /// What is between them.
     pub across: Across,
 }
 
 /// Two hosts that can be reached.
 struct Up {
-    places: Vec<Box<dyn Place>>,
+    hosts: Vec<Box<dyn Host>>,
     across: Across,
-    /// What the cable is made to be; `None` as it was laid.
+    /// How the link is shaped; `None` before it is.
     link: Option<Link>,
     /// Of each, whether it is another machine than the lab's.
     is_other: Vec<bool>,
@@ -130,21 +129,21 @@ impl Hosts {
         Ok(hosts)
     }
 
-    /// The places of the run with this number, and the way between them, over a link of this kind.
+    /// The hosts of the run with this number, and the way between them, over a link of this kind.
     pub(crate) fn ready(&mut self, link: &Link, run: u32) -> Result<Reached<'_>, String> {
         self.shape(link).map_err(|unshaped| unshaped.reason)?;
         let up = self.up()?;
         let mut across = up.across.clone();
         across.cut = link.cut;
         across.network.iter_mut().for_each(|network| network.port = port_of(run));
-        Ok(Reached { places: &mut up.places, across })
+        Ok(Reached { hosts: &mut up.hosts, across })
     }
 
     /// Has the link be of this kind. That of real hosts is what it is.
-    pub(crate) fn shape(&mut self, link: &Link) -> Result<(), Unshaped> {
-        let up = self.up().map_err(Unshaped::from)?;
+    pub(crate) fn shape(&mut self, link: &Link) -> Result<(), LinkError> {
+        let up = self.up().map_err(LinkError::from)?;
         let link = Link { cut: None, ..link.clone() };
-        if let Some(pair) = &up.across.pair
+        if let Some(pair) = &up.across.link
             && up.link.as_ref() != Some(&link)
         {
             up.link = None;
@@ -167,8 +166,8 @@ impl Hosts {
     /// The systems that a driver has on each host, by the host's name.
     pub(crate) fn describe(&mut self, driver: &Path) -> Result<Vec<(String, Vec<System>)>, String> {
         let up = self.up()?;
-        let hosts = up.places.iter_mut().zip(&up.across.names);
-        hosts.map(|(place, name)| Ok((name.clone(), place.describe(driver)?))).collect()
+        let hosts = up.hosts.iter_mut().zip(&up.across.names);
+        hosts.map(|(host, name)| Ok((name.clone(), host.describe(driver)?))).collect()
     }
 
     /// Why a tuning cannot be had on one of them; `None` if it can on both.
@@ -178,8 +177,8 @@ impl Hosts {
         choice: &TuningChoice,
     ) -> Result<Option<String>, String> {
         let up = self.up()?;
-        for (place, name) in up.places.iter_mut().zip(&up.across.names) {
-            if let Some(reason) = place.unavailable(tuning, choice)? {
+        for (host, name) in up.hosts.iter_mut().zip(&up.across.names) {
+            if let Some(reason) = host.unavailable(tuning, choice)? {
                 return Ok(Some(format!("host {name}: {reason}")));
             }
         }
@@ -189,7 +188,7 @@ impl Hosts {
     /// The CPUs of `tuned`, each on its host.
     pub(crate) fn cpus(&mut self, choice: &TuningChoice) -> Result<Cpus, String> {
         let up = self.up()?;
-        let (ping, pong) = (up.places[0].cpus(choice)?.ping, up.places[1].cpus(choice)?.pong);
+        let (ping, pong) = (up.hosts[0].cpus(choice)?.ping, up.hosts[1].cpus(choice)?.pong);
         Ok(Cpus { ping, pong })
     }
 
@@ -197,17 +196,17 @@ impl Hosts {
     pub(crate) fn others(&mut self) -> Result<Vec<OtherHost>, String> {
         let up = self.up()?;
         let roles = ["ping", "pong"].into_iter().zip(&up.across.names).zip(&up.is_other);
-        let others = up.places.iter_mut().zip(roles).filter(|(_, (_, is_other))| **is_other);
-        let read = |(place, ((role, name), _)): (&mut Box<dyn Place>, _)| -> Result<_, String> {
+        let others = up.hosts.iter_mut().zip(roles).filter(|(_, (_, is_other))| **is_other);
+        let read = |(host, ((role, name), _)): (&mut Box<dyn Host>, _)| -> Result<_, String> {
             let (role, name): (&str, &String) = (role, name);
-            Ok(OtherHost { role: role.into(), name: name.clone(), host: place.facts()? })
+            Ok(OtherHost { role: role.into(), name: name.clone(), host: host.machine()? })
         };
         others.map(read).collect()
     }
 
     /// Both, within reach: one that has gone since is reached anew, and the other one with it.
     fn up(&mut self) -> Result<&mut Up, String> {
-        let is_up = |up: &Up| up.places.iter().all(|place| place.check().is_ok());
+        let is_up = |up: &Up| up.hosts.iter().all(|host| host.check().is_ok());
         if !self.up.as_ref().is_some_and(is_up) {
             // First the old ones end.
             self.up = None;
@@ -217,23 +216,23 @@ impl Hosts {
     }
 
     fn bring_up(&self) -> Result<Up, String> {
-        let open = |line: anyhow::Result<Line>| -> Result<Remote, String> {
-            line.and_then(Remote::new).map_err(|error| format!("{error:#}"))
+        let open = |connection: anyhow::Result<Connection>| -> Result<RemoteHost, String> {
+            connection.and_then(RemoteHost::new).map_err(|error| format!("{error:#}"))
         };
         let (mut hosts, pair) = match &self.choice {
             HostsChoice::Namespaces => {
                 let mut hosts = Vec::new();
-                for name in netns::NAMES {
-                    hosts.push(open(netns::line(name))?);
+                for name in namespace::NAMES {
+                    hosts.push(open(namespace::connect(name))?);
                 }
-                let pids = hosts.iter().filter_map(Remote::pid).collect::<Vec<_>>();
-                let pair = Pair::join(&pids)?;
+                let pids = hosts.iter().filter_map(RemoteHost::pid).collect::<Vec<_>>();
+                let pair = VethPair::join(&pids)?;
                 (hosts, Some(Arc::new(pair)))
             }
             HostsChoice::Real(addresses) => {
                 let mut hosts = Vec::new();
                 for address in addresses {
-                    let mut host = open(self.line(address))?;
+                    let mut host = open(self.connect(address))?;
                     // A session that was killed may have left something there.
                     self.drivers.iter().for_each(|driver| host.clean(driver));
                     hosts.push(host);
@@ -242,30 +241,30 @@ impl Hosts {
             }
         };
         let network = match pair {
-            Some(_) => netns::networks(),
+            Some(_) => namespace::networks(),
             None => ways(&mut hosts)?,
         };
         let names = [hosts[0].name().to_owned(), hosts[1].name().to_owned()];
         let one_machine = hosts[0].boot() == hosts[1].boot();
         let boot = boot_id();
         let is_other = hosts.iter().map(|host| host.boot() != boot).collect();
-        let boxed = |host: Remote| -> Box<dyn Place> { Box::new(host) };
-        let places = hosts.into_iter().map(boxed).collect();
-        let across = Across { names, network, one_machine, pair, cut: None };
-        Ok(Up { places, across, link: None, is_other })
+        let boxed = |host: RemoteHost| -> Box<dyn Host> { Box::new(host) };
+        let hosts = hosts.into_iter().map(boxed).collect();
+        let across = Across { names, network, one_machine, link: pair, cut: None };
+        Ok(Up { hosts, across, link: None, is_other })
     }
 
     /// The way to an agent on a real host.
-    fn line(&self, address: &Address) -> anyhow::Result<Line> {
+    fn connect(&self, address: &Address) -> anyhow::Result<Connection> {
         match address {
-            Address::Local => Line::open("local", &mut agent()?),
-            Address::Ssh(host) => super::ssh::line(host, &self.drivers),
+            Address::Local => Connection::open("local", &mut agent()?),
+            Address::Ssh(host) => super::ssh::connect(host, &self.drivers),
         }
     }
 }
 
 /// The way from each of two hosts to the other, as their kernels have it.
-fn ways(hosts: &mut [Remote]) -> Result<[Network; 2], String> {
+fn ways(hosts: &mut [RemoteHost]) -> Result<[Network; 2], String> {
     // Whoever was logged into by ssh knows an address of its own; that of the other follows.
     let far = if hosts[1].address().is_some() { 1 } else { 0 };
     let near = 1 - far;

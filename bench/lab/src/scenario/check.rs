@@ -1,0 +1,317 @@
+//! A scenario from its text: keys and limits, then defaults, then what holds between values.
+
+use myelin_bench_kit::pingpong::LOST_IN_A_ROW_MAX;
+use serde::Deserialize;
+use serde::de::IntoDeserializer;
+use toml::de::DeTable;
+
+use super::keys::{self, KINDS};
+use super::{
+    Arrivals, Kind, Link, Precision, Scenario, Selection, TOPOLOGIES, Topology, TuningChoice,
+    Workload, frame_name, network,
+};
+use crate::input_error::{InputError, Source};
+use crate::stats::RUNS_MIN;
+
+type Checked = Result<(), InputError>;
+
+impl Scenario {
+    /// Reads a scenario's text and checks it.
+    pub fn parse(source: Source) -> Result<Self, InputError> {
+        let document = source.document()?;
+        keys::check(&source, &document)?;
+        let mut scenario: Scenario =
+            toml::from_str(source.text()).map_err(|error| source.toml_error(&error))?;
+        let empty = DeTable::new();
+        let table = |name: &str| {
+            let table = document.get(name).and_then(|table| table.get_ref().as_table());
+            table.unwrap_or(&empty)
+        };
+        scenario.workload.complete(&source, table("workload"))?;
+        scenario.workload.check(&source)?;
+        scenario.plan.complete(&source, table("plan"))?;
+        scenario.plan.check(&source, scenario.workload.kind)?;
+        scenario.tuning.check(&source)?;
+        if let Some(link) = &mut scenario.network {
+            link.complete(&source, table("network"))?;
+            link.check(&source, &scenario.plan, &scenario.workload)?;
+        }
+        drop(document);
+        Ok(Scenario { source, ..scenario })
+    }
+}
+
+impl Workload {
+    /// Gives what `table` leaves out its default, which may depend on the kind.
+    fn complete(&mut self, source: &Source, table: &DeTable<'_>) -> Checked {
+        if !table.contains_key("kind") {
+            let names = KINDS.map(|kind| format!("{:?}", kind.name())).join(", ");
+            return Err(missing(source, "workload.kind", &format!("use one of {names}")));
+        }
+        match self.kind {
+            _ if table.contains_key("warmup_messages") && table.contains_key("warmup_s") => {
+                let error = source.wrong("workload.warmup_s", "warmup_messages is given as well");
+                return Err(error.remedy("leave one out"));
+            }
+            _ if table.contains_key("warmup_messages") || table.contains_key("warmup_s") => {}
+            // A number of messages is long at the rate of a sensor: 500 are 17 s at 30 Hz.
+            Kind::Stream | Kind::Image => self.warmup_s = 1.0,
+            // Is measured cold.
+            Kind::Startup => self.warmup_messages = 0,
+            Kind::Roundtrip | Kind::Publish | Kind::Flood => {}
+        }
+        if self.rate_hz.is_empty() {
+            self.rate_hz.push(match self.kind {
+                Kind::Roundtrip | Kind::Flood | Kind::Startup => None,
+                // As fast as a sensor is read, and slow enough to be kept.
+                Kind::Publish => Some(20_000.0),
+                // A control loop's.
+                Kind::Stream => Some(100.0),
+                // A camera's.
+                Kind::Image => Some(30.0),
+            });
+        }
+        each_once(&mut self.payload_bytes);
+        each_once(&mut self.rate_hz);
+        each_once(&mut self.frames);
+        for counts in [&mut self.subscribers, &mut self.publishers, &mut self.topics] {
+            each_once(counts);
+        }
+        if !self.frames.is_empty() {
+            self.payload_bytes = self.frames.iter().map(|frame| frame.bytes()).collect();
+        }
+        if table.contains_key("modules") {
+            let own = ["payload_bytes", "rate_hz"].into_iter();
+            if let Some(key) = own.into_iter().find(|key| table.contains_key(*key)) {
+                let text = "modules have sizes and rates of their own";
+                let error = source.wrong(&format!("workload.{key}"), text);
+                return Err(error.remedy("leave one of the two out"));
+            }
+            self.payload_bytes = self.modules.iter().map(|module| module.payload_bytes).collect();
+            self.rate_hz = self.modules.iter().map(|module| Some(module.rate_hz)).collect();
+            if self.modules.is_empty() {
+                let remedy =
+                    "for instance [{ name = \"lidar\", payload_bytes = 1048576, rate_hz = 10 }]";
+                return Err(missing(source, "workload.modules", remedy));
+            }
+        }
+        Ok(())
+    }
+
+    fn check(&self, source: &Source) -> Checked {
+        let has_end = self.messages > 0 || self.duration_s > 0.0 || self.kind == Kind::Startup;
+        for (key, is_given, remedy) in [
+            ("messages", has_end, "give messages, duration_s or both"),
+            (
+                "frames",
+                !self.frames.is_empty() || self.kind != Kind::Image,
+                "for instance [\"1440x1080\"]",
+            ),
+            ("payload_bytes", !self.payload_bytes.is_empty(), "name at least one size"),
+            ("subscribers", !self.subscribers.is_empty(), "name at least one number"),
+            ("publishers", !self.publishers.is_empty(), "name at least one number"),
+            ("topics", !self.topics.is_empty(), "name at least one number"),
+        ] {
+            if !is_given {
+                return Err(missing(source, &format!("workload.{key}"), remedy));
+            }
+        }
+        for (place, frame) in self.frames.iter().enumerate() {
+            let twin = |other: &&super::Frame| other.bytes() == frame.bytes();
+            if let Some(twin) = self.frames[..place].iter().find(twin) {
+                let (name, twin) = (frame_name(*frame), frame_name(*twin));
+                let text = format!("{name} has as many bytes as {twin}");
+                let error = source.wrong(&format!("workload.frames.{place}"), text);
+                return Err(error.remedy("leave one out: cells are told apart by size"));
+            }
+        }
+        self.check_modules(source)?;
+        self.check_arrivals(source)
+    }
+
+    fn check_modules(&self, source: &Source) -> Checked {
+        for (place, module) in self.modules.iter().enumerate() {
+            let before = &self.modules[..place];
+            let wrong = |text: String| source.wrong(&format!("workload.modules.{place}"), text);
+            if before.iter().any(|other| other.name == module.name) {
+                let text = format!("two are named {:?}", module.name);
+                return Err(wrong(text).remedy("give each its own name"));
+            }
+            let sends = |module: &super::Module| (module.payload_bytes, module.rate_hz);
+            if let Some(twin) = before.iter().find(|other| sends(other) == sends(module)) {
+                let text = format!("{:?} sends what {:?} sends", module.name, twin.name);
+                return Err(wrong(text).remedy("leave one of the two out"));
+            }
+        }
+        Ok(())
+    }
+
+    fn check_arrivals(&self, source: &Source) -> Checked {
+        for (place, case) in self.arrivals.iter().enumerate() {
+            let wrong = |text: String| source.wrong(&format!("workload.arrivals.{place}"), text);
+            if self.arrivals[..place].iter().any(|other| other.name == case.name) {
+                let text = format!("two cases are named {:?}", case.name);
+                return Err(wrong(text).remedy("give each its own name"));
+            }
+            let is_even = case.arrivals == Arrivals::default();
+            if !is_even && self.rate_hz.contains(&None) {
+                let text = format!("{:?} departs from a rate, and there is none", case.name);
+                let remedy = "give rate_hz in messages a second, without \"max\"";
+                return Err(wrong(text).remedy(remedy));
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Selection {
+    fn complete(&mut self, source: &Source, table: &DeTable<'_>) -> Checked {
+        self.tunings.sort();
+        self.tunings.dedup();
+        each_once(&mut self.topology);
+        let (text, key, remedy) = match (table.get("runs_max"), table.get("interval_percent")) {
+            (None, None) => return Ok(()),
+            (Some(most), Some(interval)) => {
+                let wrong = |error| source.toml_error(&error);
+                let (most, interval) = (most.clone(), interval.clone());
+                self.precision = Some(Precision {
+                    runs_max: u32::deserialize(most.into_deserializer()).map_err(wrong)?,
+                    interval_percent: f64::deserialize(interval.into_deserializer())
+                        .map_err(wrong)?,
+                });
+                return Ok(());
+            }
+            (Some(_), None) => (
+                "nothing says when fewer are enough",
+                "runs_max",
+                "add interval_percent, for instance 5, or use runs alone",
+            ),
+            (None, Some(_)) => {
+                ("nothing limits the runs", "interval_percent", "add runs_max, for instance 15")
+            }
+        };
+        Err(source.wrong(&format!("plan.{key}"), text).remedy(remedy))
+    }
+
+    fn check(&self, source: &Source, kind: Kind) -> Checked {
+        for (key, is_given, remedy) in [
+            ("systems", !self.systems.is_empty(), "for instance [\"os.*\"]"),
+            ("tunings", !self.tunings.is_empty(), "for instance [\"default\"]"),
+            ("runs", self.runs > 0, "for instance 5"),
+            ("topology", !self.topology.is_empty(), TOPOLOGIES),
+        ] {
+            if !is_given {
+                return Err(missing(source, &format!("plan.{key}"), remedy));
+            }
+        }
+        let wrong = |text: String| source.wrong("plan.topology", text);
+        if self.topology.contains(&Topology::TwoHosts) {
+            if self.topology.len() > 1 {
+                let remedy = "write a scenario of its own for what is on one host";
+                return Err(wrong("\"two-hosts\" stands alone".into()).remedy(remedy));
+            }
+            // Its ping looks into memory that pong writes.
+            if matches!(kind, Kind::Flood | Kind::Startup) {
+                let text = format!("kind {:?} cannot be run across hosts", kind.name());
+                let remedy = "use \"two-processes\", or kind = \"stream\" or \"roundtrip\"";
+                return Err(wrong(text).remedy(remedy));
+            }
+        }
+        let Some(Precision { runs_max, .. }) = self.precision else {
+            return Ok(());
+        };
+        let wrong = |text: String| source.wrong("plan.runs_max", text);
+        if runs_max < self.runs {
+            let text = format!("{runs_max} is less than runs, {}", self.runs);
+            let remedy = "runs are made in any case; use at least as many, or fewer runs";
+            return Err(wrong(text).remedy(remedy));
+        }
+        if (runs_max as usize) < RUNS_MIN {
+            let remedy = format!("use at least {RUNS_MIN}, or leave out interval_percent");
+            return Err(wrong(format!("{runs_max} runs have no interval")).remedy(remedy));
+        }
+        Ok(())
+    }
+}
+
+impl TuningChoice {
+    fn check(&self, source: &Source) -> Checked {
+        if self.ping_cpu.is_some() && self.ping_cpu == self.pong_cpu {
+            return Err(source
+                .wrong("tuning.pong_cpu", "the same as ping_cpu")
+                .remedy("`tuned` pins the two to different CPUs; use two"));
+        }
+        Ok(())
+    }
+}
+
+impl Link {
+    /// Sets the rate that the link's name stands for.
+    fn complete(&mut self, source: &Source, table: &DeTable<'_>) -> Checked {
+        let Some(link) = table.get("link") else {
+            return Ok(());
+        };
+        let Some(name) = link.get_ref().as_str() else {
+            let error = source.wrong("network.link", "not a word");
+            return Err(error.remedy(format!("use {}", network::names())));
+        };
+        if table.contains_key("rate_mbit") {
+            let error =
+                source.wrong("network.rate_mbit", format!("link = {name:?} is given as well"));
+            return Err(error.remedy("leave one out"));
+        }
+        self.rate_mbit = network::rate_of(name).map_err(|error| error.at(source, link.span()))?;
+        Ok(())
+    }
+
+    fn check(&self, source: &Source, plan: &Selection, workload: &Workload) -> Checked {
+        if !plan.is_across_hosts() {
+            let text = "[network]: there is no link where all processes are on one host";
+            let remedy = "leave it out, or use plan.topology = \"two-hosts\"";
+            return Err(source.error(source.place("network"), text).remedy(remedy));
+        }
+        if self.jitter_ms > self.delay_ms {
+            let text = format!("{} is more than delay_ms, {}", self.jitter_ms, self.delay_ms);
+            let remedy = "a packet cannot arrive before it is sent: raise delay_ms";
+            return Err(source.wrong("network.jitter_ms", text).remedy(remedy));
+        }
+        let Some(cut) = self.cut else {
+            return Ok(());
+        };
+        // Of several rates the run is shortest at the highest.
+        let shortest = (workload.rate_hz.iter())
+            .filter_map(|rate| workload.seconds_at_most(*rate))
+            .fold(f64::INFINITY, f64::min);
+        if cut.at_s + cut.for_s > shortest {
+            let text =
+                format!("it ends after {} s, the run after {shortest}", cut.at_s + cut.for_s);
+            let remedy = "have the run last longer: what a system does afterwards belongs to it";
+            return Err(source.wrong("network.cut", text).remedy(remedy));
+        }
+        // Ping gives up when so many answers in a row are lost.
+        let patience_s = workload.reply_timeout_ms as f64 * 1e-3 * f64::from(LOST_IN_A_ROW_MAX);
+        if workload.kind == Kind::Roundtrip && cut.for_s >= patience_s {
+            let least = (cut.for_s * 1e3 / f64::from(LOST_IN_A_ROW_MAX)) as u64 + 1;
+            let text = format!(
+                "in {} s ping loses more than {LOST_IN_A_ROW_MAX} answers in a row and gives up",
+                cut.for_s
+            );
+            let remedy = format!("set workload.reply_timeout_ms to {least} or more");
+            return Err(source.wrong("network.cut", text).remedy(remedy));
+        }
+        Ok(())
+    }
+}
+
+fn missing(source: &Source, path: &str, remedy: &str) -> InputError {
+    source.wrong(path, "nothing given").remedy(remedy)
+}
+
+/// A parameter point named twice is one.
+fn each_once<T: PartialEq>(values: &mut Vec<T>) {
+    for value in std::mem::take(values) {
+        if !values.contains(&value) {
+            values.push(value);
+        }
+    }
+}

@@ -1,0 +1,224 @@
+//! The keys of a scenario file: which there are, of which kinds of workload, and within what limits.
+//! A key of another kind is a mistake, not to be passed over.
+
+use std::ops::Range;
+
+use serde::Deserialize;
+use serde::de::IntoDeserializer;
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+
+use super::{Kind, SIDE_MAX, frame_of};
+use crate::input_error::{InputError, Source};
+
+/// A key, by its path from the top; the entries of a list of tables have one path.
+struct Key {
+    path: &'static str,
+    kinds: &'static [Kind],
+    rule: Rule,
+}
+
+/// What a value may be, or each of a list. Whatever else it is, its type says.
+#[derive(Clone, Copy)]
+enum Rule {
+    Any,
+    Number(f64, f64),
+    /// More than none, at most a day.
+    Seconds,
+    /// Messages a second, or a word for back to back.
+    Rate,
+    /// Width and height in pixels.
+    Frame,
+    /// Letters, digits, `-` and `_`, up to so many.
+    Word(usize),
+}
+
+use Kind::{Flood, Image, Publish, Roundtrip, Startup, Stream};
+use Rule::{Any, Frame, Number, Rate, Seconds, Word};
+
+const fn key(path: &'static str, kinds: &'static [Kind], rule: Rule) -> Key {
+    Key { path, kinds, rule }
+}
+
+const KEYS: &[Key] = &[
+    key("name", &KINDS, Word(64)),
+    key("about", &KINDS, Any),
+    key("workload", &KINDS, Any),
+    key("workload.kind", &KINDS, Any),
+    key("workload.touch", &[Roundtrip, Publish, Stream, Flood], Any),
+    key("workload.payload_bytes", &[Roundtrip, Publish, Stream, Flood, Startup], PAYLOAD_BYTES),
+    key("workload.frames", &[Image], Frame),
+    key("workload.arrivals", STREAMS, Any),
+    key("workload.arrivals.name", STREAMS, Word(32)),
+    key("workload.arrivals.jitter_percent", STREAMS, Number(0.0, 50.0)),
+    // A tenth of the period more in each second.
+    key("workload.arrivals.drift_ppm_per_s", STREAMS, Number(0.0, 1e5)),
+    key("workload.arrivals.missing_one_in", STREAMS, Number(2.0, 1e6)),
+    key("workload.arrivals.period_factor", STREAMS, Number(0.1, 10.0)),
+    key("workload.modules", &[Stream], Any),
+    key("workload.modules.name", &[Stream], Word(32)),
+    key("workload.modules.payload_bytes", &[Stream], PAYLOAD_BYTES),
+    key("workload.modules.rate_hz", &[Stream], Rate),
+    key("workload.subscribers", &[Publish], Number(0.0, 4_096.0)),
+    key("workload.subscribers", STREAMS, PROCESSES),
+    key("workload.publishers", &[Stream], PROCESSES),
+    key("workload.topics", &[Stream, Startup], Number(1.0, 1e4)),
+    key("workload.reliability", ONE_WAY, Any),
+    key("workload.depth", ONE_WAY, Number(1.0, 1e6)),
+    key("workload.rate_hz", &[Roundtrip, Publish, Stream, Image], Rate),
+    key("workload.messages", MEASURED, MESSAGES),
+    key("workload.duration_s", MEASURED, Seconds),
+    key("workload.warmup_messages", MEASURED, MESSAGES),
+    key("workload.warmup_s", &[Roundtrip, Stream, Image], Seconds),
+    key("workload.reply_timeout_ms", &[Roundtrip], Number(1.0, 60_000.0)),
+    key("workload.record_every", MEASURED, Number(1.0, 1e6)),
+    key("plan", &KINDS, Any),
+    key("plan.systems", &KINDS, Any),
+    key("plan.tunings", &KINDS, Any),
+    key("plan.topology", &KINDS, Any),
+    key("plan.runs", &KINDS, RUNS),
+    key("plan.runs_max", &KINDS, RUNS),
+    key("plan.interval_percent", &KINDS, Number(0.01, 100.0)),
+    key("tuning", &KINDS, Any),
+    key("tuning.ping_cpu", &KINDS, CPU),
+    key("tuning.pong_cpu", &KINDS, CPU),
+    key("tuning.priority", &KINDS, Number(1.0, 99.0)),
+    key("network", &KINDS, Any),
+    key("network.link", &KINDS, Any),
+    key("network.rate_mbit", &KINDS, Number(0.01, 4e5)),
+    key("network.delay_ms", &KINDS, Number(0.0, 1e4)),
+    key("network.jitter_ms", &KINDS, Number(0.0, 1e4)),
+    key("network.loss_percent", &KINDS, Number(0.0, 100.0)),
+    // What every IPv4 host must take in parts (RFC 791), and as much as a packet may hold.
+    key("network.mtu", &KINDS, Number(576.0, 65_535.0)),
+    key("network.cut", &KINDS, Any),
+    key("network.cut.at_s", &KINDS, Seconds),
+    key("network.cut.for_s", &KINDS, Number(0.01, 3_600.0)),
+    key("options", &KINDS, Any),
+];
+
+pub(super) const KINDS: [Kind; 6] = [Roundtrip, Publish, Stream, Image, Flood, Startup];
+const STREAMS: &[Kind] = &[Stream, Image];
+const ONE_WAY: &[Kind] = &[Stream, Image, Flood, Startup];
+/// A start-up ends with the first message, and is measured cold.
+const MEASURED: &[Kind] = &[Roundtrip, Publish, Stream, Image, Flood];
+const PAYLOAD_BYTES: Rule = Number(0.0, (1 << 30) as f64);
+const MESSAGES: Rule = Number(0.0, 1e9);
+const RUNS: Rule = Number(1.0, 1e3);
+const CPU: Rule = Number(0.0, 4_095.0);
+/// Publishers or subscribers, each a process.
+const PROCESSES: Rule = Number(1.0, 256.0);
+const SECONDS_MAX: f64 = 86_400.0;
+
+/// Checks all keys and their values. Of several mistakes an unknown key is told first.
+pub(super) fn check(source: &Source, document: &DeTable<'_>) -> Result<(), InputError> {
+    let written =
+        document.get("workload").and_then(|it| it.get_ref().get("kind")?.get_ref().as_str());
+    let kind = KINDS.into_iter().find(|kind| Some(kind.name()) == written);
+    walk(document, "", kind, &mut |path, place, _| {
+        let is_known = KEYS.iter().any(|key| key.path == path);
+        if is_known { Ok(()) } else { Err(unknown(path, kind).at(source, place)) }
+    })?;
+    walk(document, "", kind, &mut |path, place, value| {
+        let mut keys = KEYS.iter().filter(|key| key.path == path);
+        let Some(key) = keys.clone().find(|key| key.is_of(kind)) else {
+            let kinds = keys.next().map_or(&[][..], |key| key.kinds);
+            let kinds = kinds.iter().map(|kind| format!("{:?}", kind.name())).collect::<Vec<_>>();
+            let text = format!("not a key of kind {:?}", written.unwrap_or_default());
+            let remedy = format!("leave it out: it belongs to kind {}", kinds.join(", "));
+            return Err(source.wrong_at(place, path, text).remedy(remedy));
+        };
+        let values = match value.get_ref() {
+            DeValue::Array(values) => &values[..],
+            _ => std::slice::from_ref(value),
+        };
+        for value in values {
+            key.rule.check(value).map_err(|(fault, remedy)| {
+                let text = format!("{} {fault}", &source.text()[value.span()]);
+                source.wrong_at(value.span(), path, text).remedy(remedy)
+            })?;
+        }
+        Ok(())
+    })
+}
+
+/// Shows `see` every key below `table`, but for what is below a key of another kind: its path, its
+/// place, its value.
+fn walk<'a>(
+    table: &'a DeTable<'_>,
+    above: &str,
+    kind: Option<Kind>,
+    see: &mut impl FnMut(&str, Range<usize>, &'a Spanned<DeValue<'_>>) -> Result<(), InputError>,
+) -> Result<(), InputError> {
+    for (key, value) in table {
+        let path = if above.is_empty() {
+            key.get_ref().to_string()
+        } else {
+            format!("{above}.{}", key.get_ref())
+        };
+        see(&path, key.span(), value)?;
+        if KEYS.iter().any(|key| parent(key.path) == path && key.is_of(kind)) {
+            let list = value.get_ref().as_array().map_or(std::slice::from_ref(value), |list| list);
+            for table in list.iter().filter_map(|entry| entry.get_ref().as_table()) {
+                walk(table, &path, kind, see)?;
+            }
+        }
+    }
+    Ok(())
+}
+
+fn parent(path: &str) -> &str {
+    path.rsplit_once('.').map_or("", |(parent, _)| parent)
+}
+
+fn unknown(path: &str, kind: Option<Kind>) -> InputError {
+    let name = |path: &'static str| path.rsplit('.').next().unwrap_or_default();
+    let beside = KEYS.iter().filter(|key| parent(key.path) == parent(path) && key.is_of(kind));
+    let mut known: Vec<&str> = beside.map(|key| name(key.path)).collect();
+    known.dedup();
+    let list = known.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");
+    let given = path.rsplit('.').next().unwrap_or_default();
+    InputError::unknown_field(given, known.into_iter()).remedy(format!("expected one of {list}"))
+}
+
+impl Key {
+    /// While the kind is not known, every key may be one of it.
+    fn is_of(&self, kind: Option<Kind>) -> bool {
+        kind.is_none_or(|kind| self.kinds.contains(&kind))
+    }
+}
+
+impl Rule {
+    /// What is wrong with `value`, if anything is, and what to do about it.
+    fn check(self, value: &Spanned<DeValue<'_>>) -> Result<(), (&'static str, String)> {
+        let text = value.get_ref().as_str();
+        let number = f64::deserialize(value.clone().into_deserializer()).ok();
+        let within = |low: f64, high: f64| number.is_none_or(|it| (low..=high).contains(&it));
+        let is_plain = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
+        let (is_right, remedy) = match self {
+            Any => (true, String::new()),
+            Number(low, high) => (within(low, high), format!("use {low} to {high}")),
+            Seconds => (
+                within(f64::MIN_POSITIVE, SECONDS_MAX),
+                format!("use more than 0 and at most {SECONDS_MAX} seconds"),
+            ),
+            Rate => (
+                within(1e-3, 1e6) && text.is_none_or(|word| word == "max"),
+                "give messages a second, above 0: 0.001 to 1000000, or \"max\" for back to back"
+                    .into(),
+            ),
+            Frame => (
+                text.is_none_or(|text| frame_of(text).is_some()),
+                format!("give width x height in pixels, 1x1 to {SIDE_MAX}x{SIDE_MAX}"),
+            ),
+            Word(longest) => (
+                text.is_none_or(|it| (1..=longest).contains(&it.len()) && it.chars().all(is_plain)),
+                format!(
+                    "use up to {longest} letters, digits, `-` and `_`: it becomes part of file names"
+                ),
+            ),
+        };
+        let fault = if let Word(_) = self { "is not a plain word" } else { "is out of range" };
+        if is_right { Ok(()) } else { Err((fault, remedy)) }
+    }
+}

@@ -1,0 +1,393 @@
+use super::*;
+
+const ROUNDTRIP: &str = "name = \"x\"\n\n[workload]\nkind = \"roundtrip\"\npayload_bytes = [0, 64]\n\
+    rate_hz = [1, \"max\"]\nmessages = 100\n\n[plan]\nsystems = [\"os.*\"]\n\
+    tunings = [\"default\"]\ntopology = \"two-processes\"\nruns = 3\n";
+
+const IMAGE: &str = "name = \"x\"\n\n[workload]\nkind = \"image\"\n\
+    frames = [\"1440x1080\", \"320x240\"]\nmessages = 100\n\n[plan]\nsystems = [\"os.*\"]\n\
+    tunings = [\"default\"]\ntopology = \"any\"\nruns = 3\n";
+
+const MODULES: &str = "name = \"x\"\n\n[workload]\nkind = \"stream\"\nduration_s = 5\n\
+    warmup_s = 0.5\nmodules = [\n  { name = \"a\", payload_bytes = 64, rate_hz = 10 },\n  \
+    { name = \"b\", payload_bytes = 64, rate_hz = 100 },\n]\n\n[plan]\nsystems = [\"os.*\"]\n\
+    tunings = [\"default\"]\ntopology = \"any\"\nruns = 3\n";
+
+const HOSTS: &str = "name = \"x\"\n\n[workload]\nkind = \"stream\"\npayload_bytes = [64]\n\
+    rate_hz = [100]\nduration_s = 10.0\n\n[plan]\nsystems = [\"os.*\"]\n\
+    tunings = [\"default\"]\ntopology = \"two-hosts\"\nruns = 3\n\n[network]\n";
+
+fn stream() -> String {
+    IMAGE
+        .replace("\"image\"", "\"stream\"\nrate_hz = [30, 100]")
+        .replace("frames = [\"1440x1080\", \"320x240\"]", "payload_bytes = [64]\narrivals = []")
+}
+
+fn parse(text: &str) -> Result<Scenario, String> {
+    Scenario::parse(Source::new("x.toml", text)).map_err(|error| error.to_string())
+}
+
+fn workload(text: &str) -> Workload {
+    parse(text).unwrap().workload
+}
+
+fn error_of(text: &str) -> String {
+    parse(text).unwrap_err()
+}
+
+/// Each of `cases` has what is replaced in `text`, by what, and how the error begins.
+fn refused(text: &str, cases: &[(&str, &str, &str)]) {
+    for (good, bad, expected) in cases {
+        assert!(text.contains(good), "{good}");
+        let error = error_of(&text.replacen(good, bad, 1));
+        let expected = format!("x.toml:{expected}");
+        assert!(error.starts_with(&expected), "{error:?} does not start with {expected:?}");
+        assert!(!error.contains('\n'), "{error:?}");
+    }
+}
+
+#[test]
+fn every_built_in_scenario_parses() {
+    for scenario in Scenario::built_in() {
+        assert!(!scenario.about.is_empty(), "{}", scenario.name);
+    }
+}
+
+#[test]
+fn unknown_built_in_names_the_nearest() {
+    let error = Scenario::load("quik").unwrap_err().to_string();
+    assert!(error.contains("`quick`"), "{error}");
+}
+
+#[test]
+fn a_first_answer_gives_all_systems_the_same_time() {
+    let workload = Scenario::load("quick").unwrap().workload;
+    assert!(workload.warmup_ns(None) > 0 && workload.duration_s > 0.0);
+    // A round trip of a microsecond still fills the time.
+    assert!(workload.messages as f64 >= workload.duration_s * 1e6);
+    let slow = workload.seconds_at_most(Some(4_000.0)).unwrap();
+    assert_eq!(slow, workload.seconds_at_most(Some(1e6)).unwrap());
+    // Neither memory nor disk need more than a few megabytes a run.
+    assert!(workload.records_at_most(None) * 64 < 8 << 20);
+}
+
+#[test]
+fn a_good_scenario_is_read_whole() {
+    let scenario = parse(ROUNDTRIP).unwrap();
+    assert_eq!(scenario.workload.payload_bytes, [0, 64]);
+    assert_eq!(scenario.workload.rate_hz, [Some(1.0), None]);
+    assert_eq!((scenario.workload.touch, scenario.plan.runs), (Touch::Stamps, 3));
+    let header = ROUNDTRIP.replace("[plan]", "touch = \"header\"\n[plan]");
+    assert_eq!(workload(&header).touch, Touch::Header);
+    let unsaid = ROUNDTRIP.replace("topology = \"two-processes\"\n", "");
+    assert_eq!(parse(&unsaid).unwrap().plan.topology, [Topology::TwoProcesses]);
+}
+
+#[test]
+fn a_plan_of_an_earlier_version_is_read_and_ours_is_read_again() {
+    let scenario = parse(ROUNDTRIP).unwrap();
+    let mut json = serde_json::to_value(&scenario).unwrap();
+    assert!(json["plan"].get("precision").is_none(), "absent, not null");
+    let workload = json["workload"].as_object_mut().unwrap();
+    assert!(workload.remove("touch").is_some() && workload.remove("subscribers").is_some());
+    json["plan"]["topology"] = "two-processes".into();
+    let earlier: Scenario = serde_json::from_value(json).unwrap();
+    assert_eq!(earlier.workload.subscribers, [1]);
+    assert_eq!(earlier.plan.topology, [Topology::TwoProcesses]);
+    assert!(earlier.workload.frames.is_empty() && earlier.workload.arrivals.is_empty());
+    for scenario in Scenario::built_in() {
+        let json = serde_json::to_value(&scenario).unwrap();
+        let again: Scenario = serde_json::from_value(json.clone()).unwrap();
+        assert_eq!(serde_json::to_value(again).unwrap(), json);
+    }
+}
+
+#[test]
+fn errors_name_file_line_key_and_remedy() {
+    refused(
+        ROUNDTRIP,
+        &[
+            ("\"roundtrip\"", "\"roundtrp\"", "4: unknown variant `roundtrp`"),
+            ("messages = 100", "mesages = 100", "7: unknown field `mesages`; did you mean `messag"),
+            ("[1, \"max\"]", "[-5]", "6: rate_hz: -5 is out of range; give messages a second, ab"),
+            ("[1, \"max\"]", "[\"fast\"]", "6: rate_hz: \"fast\" is out of range"),
+            ("[0, 64]", "[0,\n -1]", "6: payload_bytes: -1 is out of range; use 0 to 1073741824"),
+            ("runs = 3", "runs = 0", "13: runs: 0 is out of range; use 1 to 1000"),
+            ("name = \"x\"", "name = \"a/b\"", "1: name: \"a/b\" is not a plain word; use up to 6"),
+            ("[\"default\"]", "[\"fast\"]", "11: unknown variant `fast`"),
+            ("runs = 3", "runs = \"many\"", "13: invalid type"),
+            ("[plan]", "[plan", "9: "),
+        ],
+    );
+}
+
+#[test]
+fn a_misspelt_key_is_told_before_all_else() {
+    let text = ROUNDTRIP.replace("runs = 3\n", "").replace("kind =", "knid =");
+    refused(
+        &text,
+        &[("", "", "4: unknown field `knid`; did you mean `kind`?; expected one of `k")],
+    );
+    let text = ROUNDTRIP.replace("[0, 64]", "[-1]").replace("tunings", "tunnings");
+    refused(&text, &[("", "", "11: unknown field `tunnings`; did you mean `tunings`?")]);
+    let first = "7: unknown field `mesages`; did you mean `messages`?";
+    refused(&text, &[("messages", "mesages", first)]);
+}
+
+#[test]
+fn what_is_missing_is_told_with_what_it_may_be() {
+    refused(
+        ROUNDTRIP,
+        &[
+            ("kind = \"roundtrip\"\n", "", "3: kind: nothing given; use one of \"roundtrip\""),
+            ("messages = 100", "", "3: messages: nothing given; give messages, duration_s or both"),
+            ("payload_bytes = [0, 64]\n", "", "3: payload_bytes: nothing given; name at least one"),
+            ("runs = 3\n", "", "9: runs: nothing given; for instance 5"),
+            ("systems = [\"os.*\"]\n", "", "9: systems: nothing given; for instance"),
+            ("tunings = [\"default\"]\n", "", "9: tunings: nothing given; for instance"),
+        ],
+    );
+}
+
+#[test]
+fn a_key_of_another_kind_is_a_mistake() {
+    let publish = ROUNDTRIP.replace("\"roundtrip\"", "\"publish\"\nsubscribers = [0, 8, 8]");
+    refused(
+        ROUNDTRIP,
+        &[
+            (
+                "messages = 100",
+                "messages = 100\nsubscribers = [1]",
+                "8: subscribers: not a key of kind \"roundtrip\"; leave it out: it belongs to kind \
+                 \"publish\"",
+            ),
+            ("messages", "touch = \"headers\"\nmessages", "7: unknown variant `headers`; did you"),
+        ],
+    );
+    refused(
+        &publish,
+        &[
+            ("messages", "reply_timeout_ms = 10\nmessages", "8: reply_timeout_ms: not a key"),
+            ("[0, 8, 8]", "[-1]", "5: subscribers: -1 is out of range; use 0 to 4096"),
+            ("[0, 8, 8]", "[]", "5: subscribers: nothing given"),
+        ],
+    );
+    let read = workload(&publish);
+    assert_eq!((read.kind, &read.subscribers[..]), (Kind::Publish, &[0, 8][..]));
+    let unsaid = publish.replace("rate_hz = [1, \"max\"]\n", "");
+    assert_eq!(workload(&unsaid).rate_hz, [Some(20_000.0)]);
+}
+
+#[test]
+fn a_warm_up_is_messages_or_time() {
+    let timed = workload(&ROUNDTRIP.replace("messages = 100", "messages = 100\nwarmup_s = 0.5"));
+    assert_eq!((timed.warmup_at(Some(10.0)), timed.warmup_ns(Some(10.0))), (5, 0));
+    assert_eq!((timed.warmup_at(None), timed.warmup_ns(None)), (5_000_000, 500_000_000));
+    let counted = workload(ROUNDTRIP);
+    assert_eq!((counted.warmup_at(None), counted.warmup_ns(None)), (500, 0));
+}
+
+#[test]
+fn a_warm_up_at_a_rate_lasts_a_second_unless_said() {
+    let warmup =
+        |text: &str| [Some(30.0), Some(100.0), None].map(|rate| workload(text).warmup_at(rate));
+    assert_eq!(warmup(&stream()), [30, 100, 500]);
+    assert_eq!(warmup(IMAGE)[0], 30);
+    let given = stream().replace("messages =", "warmup_messages = 500\nmessages =");
+    assert_eq!(warmup(&given), [500, 500, 500]);
+}
+
+#[test]
+fn frames_give_their_size_and_a_camera_its_rate() {
+    let Scenario { workload, plan, .. } = parse(IMAGE).unwrap();
+    assert_eq!(workload.payload_bytes, [4_665_600, 230_400]);
+    assert_eq!(workload.frames[1], Frame { width: 320, height: 240 });
+    assert_eq!(workload.rate_hz, [Some(30.0)]);
+    assert_eq!(plan.topology, [Topology::TwoProcesses, Topology::OneProcess]);
+    refused(
+        IMAGE,
+        &[
+            ("1440x1080", "1440", "5: frames: \"1440\" is out of range; give width x height"),
+            ("1440x1080", "0x9", "5: frames: \"0x9\" is out of range"),
+            ("1440x1080", "240x320", "5: frames: 320x240 has as many bytes as 240x320"),
+            ("[\"1440x1080\", \"320x240\"]", "[]", "5: frames: nothing given"),
+            ("messages", "payload_bytes = [1]\nmessages", "6: payload_bytes: not a key of kind"),
+            ("messages", "touch = \"header\"\nmessages", "6: touch: not a key of"),
+            ("messages", "publishers = [1]\nmessages", "6: publishers: not a key"),
+            ("messages", "subscribers = [0]\nmessages", "6: subscribers: 0 is out"),
+            ("\"image\"", "\"stream\"", "5: frames: not a key of kind \"stream\""),
+            ("\"any\"", "\"three\"", "11: topology: unknown \"three\"; use \"two-"),
+            ("\"any\"", "[]", "11: topology: nothing given; use \"two-"),
+        ],
+    );
+}
+
+#[test]
+fn arrivals_are_cases_with_names() {
+    let with = |cases: &str| stream().replace("= []", &format!("= [{cases}]"));
+    let read = workload(&with(
+        "{ name = \"even\" }, { name = \"late\", jitter_percent = 5.0, missing_one_in = 10, \
+         period_factor = 0.5 }",
+    ));
+    assert_eq!(read.arrivals[0].arrivals, Arrivals::default());
+    let late = read.arrivals[1].arrivals;
+    assert_eq!((late.jitter_percent, late.missing_one_in), (5.0, 10));
+    let timed = Workload { messages: 0, duration_s: 1.0, ..read };
+    assert_eq!(timed.records_at_most(Some(30.0)), 62, "the period halves in the middle");
+    for (cases, expected) in [
+        ("{ name = \"a b\" }", "name: \"a b\" is not a plain word; use up to 32"),
+        ("{ name = \"a\" }, { name = \"a\" }", "arrivals: two cases are named \"a\""),
+        ("{ name = \"a\", jitter_percent = 60.0 }", "jitter_percent: 60.0 is out of range"),
+        ("{ name = \"a\", missing_one_in = 1 }", "missing_one_in: 1 is out of range"),
+        ("{ name = \"a\", period_factor = 0.0 }", "period_factor: 0.0 is out of range"),
+        (
+            "{ name = \"a\", jiter_percent = 1 }",
+            "unknown field `jiter_percent`; did you mean `jitter_percent`?; expected one of `name`",
+        ),
+    ] {
+        refused(&with(cases), &[("", "", &format!("7: {expected}"))]);
+    }
+}
+
+#[test]
+fn a_schedule_departs_from_a_rate_alone() {
+    let text = stream().replace("[30, 100]", "[30, \"max\"]");
+    let even = text.replace("= []", "= [{ name = \"even\" }]");
+    assert_eq!(workload(&even).arrivals.len(), 1);
+    let drift = text.replace("= []", "= [{ name = \"drift\", drift_ppm_per_s = 10.0 }]");
+    refused(&drift, &[("", "", "7: arrivals: \"drift\" departs from a rate")]);
+}
+
+#[test]
+fn a_module_has_a_size_and_a_rate() {
+    let read = workload(MODULES);
+    assert_eq!(read.modules[1].name, "b");
+    assert_eq!((read.warmup_at(Some(10.0)), read.warmup_at(Some(100.0))), (5, 50));
+    refused(
+        MODULES,
+        &[
+            ("\"b\"", "\"a\"", "9: modules: two are named \"a\""),
+            ("\"b\"", "\"b c\"", "9: name: \"b c\" is not a plain word"),
+            ("rate_hz = 100 ", "rate_hz = 10 ", "9: modules: \"b\" sends what \"a\" sends"),
+            ("rate_hz = 100 ", "rate_hz = 0 ", "9: rate_hz: 0 is out of range"),
+            ("[plan]", "rate_hz = [1]\n[plan]", "12: rate_hz: modules have sizes"),
+            ("warmup_s", "warmup_messages = 5\nwarmup_s", "7: warmup_s: warmup_messages is"),
+            ("warmup_s", "depth = 0\nwarmup_s", "6: depth: 0 is out of range"),
+            ("warmup_s", "topics = []\nwarmup_s", "6: topics: nothing given"),
+            ("warmup_s", "publishers = [0]\nwarmup_s", "6: publishers: 0 is out of range"),
+            (
+                "warmup_s",
+                "reliability = \"relible\"\nwarmup_s",
+                "6: unknown variant `relible`; did you mean `reliable`?",
+            ),
+            ("\"stream\"\nduration_s = 5\nwarmup_s = 0.5", "\"flood\"", "5: modules: not a key of"),
+            ("\"stream\"\nduration_s = 5", "\"startup\"", "5: warmup_s: not a key of kind \"start"),
+        ],
+    );
+}
+
+#[test]
+fn precision_has_two_keys_that_go_together() {
+    let with = |keys: &str| ROUNDTRIP.replace("runs = 3", keys);
+    let asked = |keys: &str| parse(&with(keys)).unwrap().plan.precision;
+    assert_eq!(asked("runs = 5"), None);
+    let few = Precision { interval_percent: 0.5, runs_max: 5 };
+    assert_eq!(asked("runs = 3\nruns_max = 5\ninterval_percent = 0.5"), Some(few));
+    let mut quick = Scenario::load("quick").unwrap();
+    quick.plan.precision = Some(few);
+    quick.hasten();
+    assert_eq!(quick.plan.precision, None, "a first impression repeats nothing");
+    for (keys, expected) in [
+        ("runs = 5\nruns_max = 15", "14: runs_max: nothing says when fewer are enough;"),
+        ("runs = 5\ninterval_percent = 5", "14: interval_percent: nothing limits the runs"),
+        (
+            "runs = 9\nruns_max = 8\ninterval_percent = 5",
+            "14: runs_max: 8 is less than runs, 9; runs are made in any case",
+        ),
+        (
+            "runs = 3\ninterval_percent = 5\nruns_max = 4",
+            "15: runs_max: 4 runs have no interval; use at least 5,",
+        ),
+        (
+            "runs = 3\ninterval_percent = 0\nruns_max = 9",
+            "14: interval_percent: 0 is out of range; use 0.01 to 100",
+        ),
+        (
+            "runs = 3\ninterval_percent = nan\nruns_max = 9",
+            "14: interval_percent: nan is out of range",
+        ),
+        (
+            "runs = 3\ninterval_percent = 5\nruns_max = 2000",
+            "15: runs_max: 2000 is out of range; use 1 to 1000",
+        ),
+        ("runs = 3\nrun_max = 9", "14: unknown field `run_max`; did you mean `runs_max"),
+    ] {
+        refused(&with(keys), &[("", "", expected)]);
+    }
+}
+
+#[test]
+fn a_link_is_a_cable_unless_said() {
+    let link = |keys: &str| parse(&format!("{HOSTS}{keys}")).unwrap().network.unwrap();
+    assert_eq!(link(""), Link::default());
+    assert_eq!(link("link = \"1gbit\"").rate_mbit, 1_000.0);
+    assert_eq!(link("mtu = 9000").mtu, 9_000);
+    let slow = link("rate_mbit = 50\ndelay_ms = 4\njitter_ms = 1\nloss_percent = 0.5");
+    assert_eq!((slow.rate_mbit, slow.delay_ms, slow.jitter_ms), (50.0, 4.0, 1.0));
+    assert_eq!(slow.netem_keys().collect::<Vec<_>>(), ["delay_ms", "jitter_ms", "loss_percent"]);
+    let cut = link("cut = { at_s = 2, for_s = 5 }").cut.unwrap();
+    assert_eq!((cut.at_s, cut.for_s), (2.0, 5.0));
+    for (keys, expected) in [
+        ("lnk = \"1gbit\"", "16: unknown field `lnk`; did you mean `link`?"),
+        ("link = \"1gibt\"", "16: no link `1gibt`; did you mean `1gbit`?; use unlimited"),
+        ("link = \"1gbit\"\nrate_mbit = 5", "17: rate_mbit: link = \"1gbit\" is given"),
+        ("rate_mbit = 0", "16: rate_mbit: 0 is out of range; use 0.01 to"),
+        ("delay_ms = -1", "16: delay_ms: -1 is out of range; use 0 to"),
+        ("jitter_ms = 1", "16: jitter_ms: 1 is more than delay_ms, 0; "),
+        ("loss_percent = 101", "16: loss_percent: 101 is out"),
+        ("mtu = 100", "16: mtu: 100 is out of range; use 576 to 65535"),
+        ("cut = { at_s = 2 }", "16: missing field `for_s`"),
+        ("cut = { at_s = 2, for_s = 0 }", "16: for_s: 0 is out of range"),
+        ("cut = { at_s = 11, for_s = 5 }", "16: cut: it ends after 16 s, the run after 11"),
+    ] {
+        refused(&format!("{HOSTS}{keys}"), &[("", "", expected)]);
+    }
+}
+
+#[test]
+fn a_round_trip_outlives_its_cut() {
+    let text = format!("{HOSTS}cut = {{ at_s = 2, for_s = 5 }}");
+    let text = text.replace("\"stream\"", "\"roundtrip\"");
+    let error = error_of(&text);
+    assert!(error.contains("x.toml:16: cut: in 5 s ping loses more than"), "{error}");
+    assert!(error.contains("reply_timeout_ms to 1001"), "{error}");
+    parse(&text.replace("duration_s", "reply_timeout_ms = 1001\nduration_s")).unwrap();
+}
+
+#[test]
+fn two_hosts_stand_alone_and_only_they_have_a_link() {
+    refused(
+        HOSTS,
+        &[
+            ("\"two-hosts\"", "\"two-processes\"", "15: [network]: there is no link where"),
+            (
+                "\"two-hosts\"",
+                "[\"two-hosts\", \"one-process\"]",
+                "12: topology: \"two-hosts\" stands alone",
+            ),
+            (
+                "\"stream\"\npayload_bytes = [64]\nrate_hz = [100]",
+                "\"flood\"\npayload_bytes = [64]",
+                "11: topology: kind \"flood\" cannot be",
+            ),
+        ],
+    );
+}
+
+#[test]
+fn ping_and_pong_have_a_cpu_each() {
+    let with = |keys: &str| format!("{ROUNDTRIP}[tuning]\n{keys}");
+    assert_eq!(parse(&with("ping_cpu = 1")).unwrap().tuning.priority, 80);
+    refused(&with("ping_cpu = 1\npong_cpu = 1"), &[("", "", "16: pong_cpu: the same as ping_cpu")]);
+    refused(&with("priority = 100"), &[("", "", "15: priority: 100 is out of range; use 1 to 99")]);
+}
