@@ -1,6 +1,6 @@
 //! From what was observed over time to figures of a cell and columns of a run.
 
-use super::cell::JudgedRun;
+use super::judged::JudgedRun;
 use crate::observe::series::{Counted, Hardware, Moment, ProcessMoment, Series};
 use crate::record::{Folder, RunRecord};
 use crate::summary::{ObservedColumns, ObservedFigures};

@@ -166,7 +166,15 @@ fn all_files_are_written_at_once() {
     names.sort();
     assert_eq!(
         names,
-        ["advice", "hgrm", "report.html", "report.md", "summary.csv", "summary.json"]
+        [
+            "advice",
+            "details.json.zst",
+            "hgrm",
+            "report.html",
+            "report.md",
+            "summary.csv",
+            "summary.json"
+        ]
     );
 
     let json = std::fs::read_to_string(directory.path().join("summary.json")).unwrap();

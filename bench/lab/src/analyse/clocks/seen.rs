@@ -1,7 +1,8 @@
 //! What a report says of the clocks: of a run, and of the runs of a cell together.
 
 use super::{Clocks, Comparison};
-use crate::analyse::cell::JudgedRun;
+use crate::analyse::judged::JudgedRun;
+use crate::analyse::messages::Message;
 use crate::run::RunSamples;
 use crate::scenario::Kind;
 use crate::summary::{ClockFigures, ClockSource};
@@ -59,12 +60,12 @@ pub(in crate::analyse) fn figures(runs: &[&JudgedRun]) -> Option<ClockFigures> {
     let all = || runs.iter().filter_map(|run| run.clocks.figures.as_ref());
     let largest = all().map(|figures| figures.error_us).reduce(f64::max)?;
     let least = all().map(|figures| figures.least_delay_us).reduce(f64::min)?;
-    let below = |run: &&JudgedRun| run.series.one_way.rank(-1) as u64;
+    let one_ways = runs.iter().flat_map(|run| run.messages.taken(Message::one_way));
     Some(ClockFigures {
         error_us: largest,
         least_delay_us: least,
         exchanges: all().map(|figures| figures.exchanges).sum(),
-        negative: runs.iter().map(below).sum(),
+        negative: one_ways.filter(|way_ns| *way_ns < 0).count() as u64,
         ..all().next()?.clone()
     })
 }
@@ -74,7 +75,7 @@ pub(in crate::analyse) fn remarks(runs: &[&JudgedRun], kind: Kind) -> Vec<String
     let mut remarks = Vec::new();
     // Of what goes one way it is why the run is not valid.
     for run in runs.iter().filter(|_| kind == Kind::Roundtrip) {
-        let number = run.record.plan.repeat + 1;
+        let number = run.number();
         let one = |trouble: &String| {
             format!(
                 "run {number}: one-way figures left out, round trips are not concerned: {trouble}"
@@ -94,7 +95,7 @@ pub(in crate::analyse) fn remarks(runs: &[&JudgedRun], kind: Kind) -> Vec<String
 }
 
 fn negative(figures: &ClockFigures, runs: &[&JudgedRun]) -> Option<String> {
-    let least_ns = runs.iter().filter_map(|run| Some(run.series.one_way.range()?.0)).min()?;
+    let least_ns = runs.iter().flat_map(|run| run.messages.taken(Message::one_way)).min()?;
     (figures.negative > 0).then(|| {
         format!(
             "{} one-way latencies are below zero, the least {:.1} µs: the clocks are known to \

@@ -1,5 +1,5 @@
 use myelin_bench_kit::clock::Shift;
-use myelin_bench_kit::protocol::{Exchange, Keeping, Ptp, Topology};
+use myelin_bench_kit::protocol::{Exchange, Keeping, Ptp};
 use myelin_bench_kit::samples::Record;
 use proptest::prelude::*;
 
@@ -184,16 +184,14 @@ fn pongs_stamps_are_brought_to_pings_clock_and_what_was_not_stamped_stays_so() {
         exchanges: asked(3, &|at_ns| shift.apply(at_ns)),
     };
     let before = samples.clone();
-    assert!(!apply(&mut samples, Topology::TwoProcesses, &[]).are_two());
-    assert_eq!(samples.pong, before.pong);
-    let clocks = apply(&mut samples, Topology::TwoHosts, &[]);
+    let clocks = apply(&mut samples, &[]);
     let error_ns = clocks.error_ns().unwrap();
     assert_eq!((&samples.ping, samples.pong[1]), (&before.ping, Record::default()));
     let found = samples.pong[0];
     assert!((found.take_return_ns as f64 - at_ns as f64).abs() <= error_ns, "{found:?}");
     assert_eq!(Record { take_return_ns: 0, ..found }, Record { take_return_ns: 0, ..taken });
     samples.exchanges.clear();
-    assert!(matches!(apply(&mut samples, Topology::TwoHosts, &[]), Clocks::Unknown(_)));
+    assert!(matches!(apply(&mut samples, &[]), Clocks::Unknown(_)));
 }
 
 #[test]
@@ -212,7 +210,7 @@ fn namespaces_of_one_machine_have_one_clock() {
     let applied = |names| {
         let (ping, pong, exchanges) = (vec![taken], vec![taken], exchanges.clone());
         let mut samples = RunSamples { ping, pong, exchanges };
-        let clocks = apply(&mut samples, Topology::TwoHosts, &named(names));
+        let clocks = apply(&mut samples, &named(names));
         (clocks, samples.pong[0].take_return_ns)
     };
     let (clocks, at_ns) = applied([Some("boot time:1"); 2]);

@@ -1,6 +1,5 @@
 //! The test of stationarity against simulated runs of known kinds. All seeds are fixed.
 
-use myelin_bench_kit::samples::Record;
 use proptest::prelude::*;
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
@@ -41,19 +40,17 @@ fn steady(_: f64) -> f64 {
 #[test]
 fn independent_noise_is_accused_in_one_case_of_a_hundred_at_most() {
     // Ten latencies a part and a deviation of e: a change of 10 % between the thirds is then
-    // common, so it is the tests that must hold.
+    // common, so it is the test that must hold.
     let judge = |seed| settling(&run(seed, 300, 1.0, 0.0, steady), 1);
     let false_alarms = accused(2000, judge);
     assert!((1..=20).contains(&false_alarms), "{false_alarms} of 2000");
 }
 
 #[test]
-fn each_test_alone_keeps_its_half_of_the_false_alarms() {
+fn the_test_alone_has_the_false_alarms_that_are_stated() {
     let series = |seed| series(&run(seed, PARTS, 1.0, 0.0, steady));
     let trends = (0..4000).filter(|seed| mann_kendall_z(&series(*seed)).abs() > Z_MAX).count();
-    let steps = (0..4000).filter(|seed| pettitt_p(&series(*seed)) < EACH_TEST).count();
-    assert!((8..=30).contains(&trends), "{trends} of 4000, 20 expected");
-    assert!((1..=25).contains(&steps), "{steps} of 4000; the approximation is from above");
+    assert!((20..=60).contains(&trends), "{trends} of 4000, 40 expected");
 }
 
 #[test]
@@ -87,14 +84,14 @@ fn a_drift_a_decay_and_a_step_are_found() {
 }
 
 #[test]
-fn a_step_in_the_middle_needs_pettitt_and_a_drift_does_not() {
-    // Two levels, each ordered against the trend: half of all pairs speak against it.
-    let at = |part: usize| part as f64;
-    let step: Vec<f64> =
-        (0..PARTS).map(|part| if part < 15 { -at(part) } else { 90.0 - at(part) }).collect();
-    assert!(mann_kendall_z(&step).abs() < Z_MAX && pettitt_p(&step) < EACH_TEST);
-    let drift: Vec<f64> = (0..PARTS).map(at).collect();
-    assert!(mann_kendall_z(&drift) > 7.0);
+fn a_clean_step_is_found_from_a_quarter_of_the_run_on() {
+    let z = |before: usize| {
+        let step = |part| if part < before { 1.0 } else { 2.0 } + part as f64 * 1e-9;
+        let noise = |part: usize| if part.is_multiple_of(2) { 1e-3 } else { -1e-3 };
+        mann_kendall_z(&(0..PARTS).map(|part| step(part) + noise(part)).collect::<Vec<_>>())
+    };
+    assert!([8, 15, 22].into_iter().all(|before| z(before) > Z_MAX), "{}", z(8));
+    assert!(z(3) < Z_MAX, "{}", z(3));
 }
 
 #[test]
@@ -119,9 +116,7 @@ fn ties_take_from_the_variance_as_kendall_has_it() {
     let series = [1.0, 1.0, 1.0, 1.0, 1.0, 2.0, 2.0, 2.0, 2.0, 2.0];
     let expected = 24.0 / (1650.0f64 / 18.0).sqrt();
     assert!((mann_kendall_z(&series) - expected).abs() < 1e-12);
-    assert!((pettitt_p(&series) - 2.0 * (-6.0 * 625.0 / 1100.0f64).exp()).abs() < 1e-12);
     assert_eq!(mann_kendall_z(&[7.0; 30]), 0.0);
-    assert_eq!(pettitt_p(&[7.0; 30]), 1.0);
 }
 
 #[test]
@@ -130,26 +125,6 @@ fn few_latencies_have_no_verdict() {
     assert_eq!(settling(&rising[..299], 0), Settling::Unknown);
     assert_eq!(settling(&rising, 0), Settling::Drifted { from_ns: 50.5, to_ns: 250.5 });
     assert_eq!(settling(&[], 0), Settling::Unknown);
-}
-
-#[test]
-fn each_workload_has_its_latency_in_the_order_of_sending() {
-    let sent = |id: u64, entry_ns: u64, taken_ns: u64| Record {
-        id,
-        intended_ns: entry_ns - 5,
-        publish_entry_ns: entry_ns,
-        publish_return_ns: entry_ns + 10 + id,
-        take_return_ns: taken_ns,
-        ..Record::default()
-    };
-    let ping = vec![sent(0, 1000, 1100), sent(1, 2000, 0), sent(2, 3000, 3300)];
-    let pong = vec![sent(2, 9, 3030), sent(0, 9, 1050)];
-    let samples = RunSamples { ping, pong, ..RunSamples::default() };
-    assert_eq!(in_order(&samples, Kind::Roundtrip, true), [100, 300]);
-    assert_eq!(in_order(&samples, Kind::Publish, true), [10, 11, 12]);
-    assert_eq!(in_order(&samples, Kind::Stream, false), [50, 30]);
-    assert_eq!(in_order(&samples, Kind::Image, true), [55, 35]);
-    assert!(in_order(&samples, Kind::Flood, false).is_empty());
 }
 
 proptest! {
@@ -189,11 +164,9 @@ proptest! {
     }
 
     #[test]
-    fn the_statistics_turn_with_the_series(values in prop::collection::vec(-50i64..50, 2..40)) {
+    fn the_statistic_turns_with_the_series(values in prop::collection::vec(-50i64..50, 2..40)) {
         let series = series(&values);
         let back: Vec<f64> = series.iter().rev().copied().collect();
         prop_assert!((mann_kendall_z(&series) + mann_kendall_z(&back)).abs() < 1e-9);
-        prop_assert!((pettitt_p(&series) - pettitt_p(&back)).abs() < 1e-9);
-        prop_assert!((0.0..=1.0).contains(&pettitt_p(&series)));
     }
 }
