@@ -4,7 +4,7 @@
 Recomputes cells drawn at random from the sample files of a results folder, as docs/results.md
 describes them, with numpy and nothing of Myelin's, and compares them with summary.json: counts,
 percentiles and their intervals exactly, means to rounding; and with details.json.zst: where the time
-goes, the ten slowest messages, the course of a run and its rows by second. Prints a line for each
+goes, the ten slowest messages, the timeline of a run and its rows by second. Prints a line for each
 cell; exits with 1 if one differs.
 
 Loss is recomputed where every message has a record, which is everywhere but with `record_every` and
@@ -301,7 +301,7 @@ def one_of_the_slowest(run, place, divides):
     return found
 
 
-def course(run, record_every):
+def timeline(run, record_every):
     """Windows with their percentiles, and the map of time and latency, of the first run that counts."""
     if not len(run.begin):
         return None
@@ -359,7 +359,7 @@ def check_details(cell, detail, runs, record_every):
     # Of two hosts' clocks a report compares the stamps first; what became of parts is not known here.
     is_known = cell["topology"] != "two-hosts" or "clock" not in cell and cell.get("one_way_us")
     divides = workload in DIVIDED if is_known else None
-    found = {"slowest": slowest(runs, divides), "course": course(runs[0], record_every),
+    found = {"slowest": slowest(runs, divides), "timeline": timeline(runs[0], record_every),
              "seconds": seconds(runs[0], record_every)}
     if divides is not None:
         found["stages"] = stages(runs) if divides else None
@@ -367,11 +367,11 @@ def check_details(cell, detail, runs, record_every):
     there = {
         "stages": detail.get("stages"),
         "slowest": [{key: slow[key] for key in keys} for slow in detail.get("slowest", [])],
-        "course": detail.get("course"),
+        "timeline": detail.get("timeline"),
         "seconds": detail["seconds"],
     }
-    if there["course"]:
-        there["course"] = {key: there["course"][key] for key in found["course"] or {}}
+    if there["timeline"]:
+        there["timeline"] = {key: there["timeline"][key] for key in found["timeline"] or {}}
     return {name: (found[name], there[name]) for name in found if not is_same(found[name], there[name])}
 
 

@@ -107,7 +107,7 @@ fn figures_are_recomputed_from_the_samples_by_other_means() {
     assert!(std::fs::read(&drawing).unwrap().starts_with(b"\x89PNG"), "{said}");
 
     // A figure that is not that of the samples is found, also where a plot is drawn from it.
-    for part in ["stages", "slowest", "course", "seconds"] {
+    for part in ["stages", "slowest", "timeline", "seconds"] {
         let path = out.join("details.json.zst");
         let whole = std::fs::read(&path).unwrap();
         let text = zstd::decode_all(whole.as_slice()).unwrap();

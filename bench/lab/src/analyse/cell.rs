@@ -27,7 +27,6 @@ pub(super) fn pool(case: Case<'_>, runs: &[JudgedRun]) -> Cell {
         interval_level_percent: level_percent(used.len()),
         repeats: repeats::of(runs, case.scenario),
         unsettled_runs: steady::remarks(&used).len() as u32,
-        observed: observed::figures(&used, warmup_messages),
         clock: clocks::figures(&used),
         cuts: used.iter().filter_map(|run| run.cut).collect(),
         notes: [
@@ -39,7 +38,8 @@ pub(super) fn pool(case: Case<'_>, runs: &[JudgedRun]) -> Cell {
         .concat(),
         ..planned(case)
     };
-    with_costs(with_latencies(cell, case, &used), case, &used, &total)
+    let cell = with_costs(with_latencies(cell, case, &used), case, &used, &total);
+    observed::with_figures(cell, &used, warmup_messages)
 }
 
 /// What was asked for.
@@ -50,7 +50,7 @@ fn planned(case: Case<'_>) -> Cell {
         workload: kind,
         system: case.system.name.clone(),
         tuning: plan.tuning.name().into(),
-        topology: plan.topology.name().into(),
+        topology: plan.topology,
         params: Params {
             payload_bytes: plan.payload_bytes,
             rate_hz: plan.rate_hz,
@@ -173,7 +173,7 @@ pub(super) fn detail(
         runs: runs.iter().map(JudgedRun::point).collect(),
         seconds: if seconds.len() > 1 { seconds } else { Vec::new() },
         series: first.and_then(observed::columns),
-        course: first.and_then(|run| timeline::of(run, record_every)),
+        timeline: first.and_then(|run| timeline::of(run, record_every)),
         stages: stages::of(used.iter().map(|run| &run.messages)),
         slowest: slowest::of(&used),
         configuration,

@@ -2,21 +2,25 @@
 //!
 //! The warm-up is fixed before a run, so somebody must ask afterwards whether it was long enough.
 //! The run is cut into [`PARTS`] equal parts and the median of each is taken, which makes of
-//! skewed, dependent latencies a short series without outliers. A rank test looks at that series,
-//! at 1 %, so that a run of independent latencies is accused in one case of a hundred at most:
-//! Mann-Kendall with the correction for ties (Mann, "Nonparametric tests against trend",
-//! Econometrica 13, 1945; Kendall, "Rank Correlation Methods", 1975). It finds a drift one way, and a
-//! step, as when a clock, a placement or a size of pool changes in the middle of a run.
+//! skewed, dependent latencies a short series without outliers. Two rank tests look at that
+//! series, each at 0.5 %, so that a run of independent latencies is accused in one
+//! case of a hundred at most:
 //!
-//! It must be joined by an effect that matters: the medians of the first and of the last third of
-//! the run differ by more than 10 %, and by more than a step of the clock.
+//! - Mann-Kendall with the correction for ties (Mann, "Nonparametric tests against trend",
+//!   Econometrica 13, 1945; Kendall, "Rank Correlation Methods", 1975): a drift one way;
+//! - Pettitt ("A non-parametric approach to the change-point problem", Applied Statistics 28,
+//!   1979): a step, as when a clock, a placement or a size of pool changes in the middle of a run.
+//!   Of a clean step Mann-Kendall sees only that many pairs are ordered and as many are not.
+//!
+//! Either must be joined by an effect that matters: the medians of the first and of the last third
+//! of the run differ by more than 10 %, and by more than a step of the clock.
 //!
 //! Barrett et al. ("Virtual machine warmup blows hot and cold", OOPSLA 2017) segment the whole
 //! series by change points (PELT) and call a program steady if its last 500 iterations are one
 //! segment. Their question is where the steady state begins, so that a person can choose the
 //! warm-up; penalties are tuned to their machines. Here the question is only whether this warm-up
 //! will do, asked of every run by a program that nobody watches. That wants a stated rate of false
-//! alarms, which a rank test has whatever the distribution. What is given up: a run that departs
+//! alarms, which rank tests have whatever the distribution. What is given up: a run that departs
 //! and comes back within the middle third is not accused (its median hardly moves, and the spread
 //! over runs shows it), nor one whose first sixth alone differs.
 //!
@@ -56,7 +60,7 @@ pub fn settling(latencies_ns: &[i64], step_ns: u64) -> Settling {
     let to_ns = median(&latencies_ns[latencies_ns.len() - third..]);
     let (change_ns, least_ns) = ((to_ns - from_ns).abs(), from_ns.abs().min(to_ns.abs()));
     let matters = change_ns > CHANGE_MIN * least_ns && change_ns > step_ns as f64;
-    match matters && mann_kendall_z(&part_medians(latencies_ns)).abs() > Z_MAX {
+    match matters && is_unsteady(&part_medians(latencies_ns)) {
         true => Settling::Drifted { from_ns, to_ns },
         false => Settling::Settled,
     }
@@ -97,6 +101,11 @@ fn median(values: &[i64]) -> f64 {
     stats::median(values).expect("a part has latencies")
 }
 
+/// Whether either test refuses to call the series stationary.
+fn is_unsteady(series: &[f64]) -> bool {
+    mann_kendall_z(series).abs() > Z_MAX || pettitt_p(series) < EACH_TEST
+}
+
 /// Mann-Kendall's S divided by its deviation under no trend, less one for continuity; positive for
 /// a rise. 0 if all values are equal.
 fn mann_kendall_z(series: &[f64]) -> f64 {
@@ -113,20 +122,35 @@ fn mann_kendall_z(series: &[f64]) -> f64 {
     }
 }
 
+/// The probability, as Pettitt approximates it from above, that a series without a step has one as
+/// clear as the clearest of this one.
+fn pettitt_p(series: &[f64]) -> f64 {
+    let across = |at: usize| -> i64 {
+        let (before, after) = series.split_at(at);
+        before.iter().flat_map(|one| after.iter().map(|other| sign(*one, *other))).sum()
+    };
+    let clearest = (1..series.len()).map(|at| across(at).abs()).max().unwrap_or(0) as f64;
+    let n = series.len() as f64;
+    (2.0 * (-6.0 * clearest.powi(2) / (n.powi(3) + n.powi(2))).exp()).min(1.0)
+}
+
 /// 1 if the later value is the greater.
 fn sign(earlier: f64, later: f64) -> i64 {
     later.total_cmp(&earlier) as i64
 }
 
 const NEVER_SETTLED: &str = " never settled: median drifted from ";
-/// Parts of a run. Of ten, a clean step in the middle would not reach 1 %; of thirty it does from a quarter of the run to three quarters.
+/// Parts of a run. Of ten, a clean step in the middle would not reach 1 % in either test; of thirty
+/// it does from a quarter of the run to three quarters.
 pub const PARTS: usize = 30;
 /// Latencies in a part.
 pub const PART_SAMPLES_MIN: usize = 10;
 /// Part of the smaller median by which the thirds must differ.
 const CHANGE_MIN: f64 = 0.1;
-/// What a normal deviate exceeds in magnitude in one case of a hundred.
-const Z_MAX: f64 = 2.576;
+/// False alarms of either test.
+const EACH_TEST: f64 = 0.005;
+/// What a normal deviate exceeds in magnitude with that probability.
+const Z_MAX: f64 = 2.807;
 
 #[cfg(test)]
 mod tests;

@@ -5,14 +5,14 @@ use std::collections::BTreeMap;
 use super::distribution::{Sorted, us};
 use super::judged::JudgedRun;
 use super::messages::{Message, Messages};
-use crate::summary::{Course, Field, HeatMap, Window};
+use crate::summary::{Field, HeatMap, Timeline, Window};
 
 /// Of one run; `record_every` says how many messages a record stands for. `None` without messages.
-pub(super) fn of(run: &JudgedRun, record_every: u64) -> Option<Course> {
+pub(super) fn of(run: &JudgedRun, record_every: u64) -> Option<Timeline> {
     let moments = moments(&run.messages);
     let span = Span::of(&moments)?;
     let series = run.record.observation.as_ref().and_then(|seen| seen.series.as_ref());
-    Some(Course {
+    Some(Timeline {
         run: run.number(),
         duration_s: span.duration_ns as f64 * 1e-9,
         observed_from_s: series.map(|series| span.seconds_at(series.begin_ns)),

@@ -12,7 +12,6 @@ mod ddsperf_format;
 pub(crate) mod document;
 pub(crate) mod entry;
 mod fan;
-mod flood;
 mod flow;
 mod glance;
 mod hgrm;

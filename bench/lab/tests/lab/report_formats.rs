@@ -180,7 +180,7 @@ fn all_files_are_written_at_once() {
     let json = std::fs::read_to_string(directory.path().join("summary.json")).unwrap();
     let summary: Summary = serde_json::from_str(&json).unwrap();
     assert_eq!(summary.cells.len(), analysis.summary.cells.len());
-    let observed = |cells: &[Cell]| cells.iter().map(|it| it.observed.clone()).collect::<Vec<_>>();
+    let observed = |cells: &[Cell]| cells.iter().map(|it| it.pss_peak_bytes).collect::<Vec<_>>();
     assert_eq!(observed(&summary.cells), observed(&analysis.summary.cells));
     assert!(json.contains("\n      \"pss_peak_bytes\": 18874368"), "beside the other figures");
 

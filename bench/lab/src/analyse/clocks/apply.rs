@@ -52,7 +52,7 @@ pub(crate) fn apply(samples: &mut RunSamples, keeping: &[[Keeping; 2]]) -> Clock
         return Clocks::One;
     }
     let comparison = match Comparison::of(&samples.exchanges) {
-        Ok(comparison) => comparison.with(keeping),
+        Ok(comparison) => comparison,
         Err(unknown) => return Clocks::Unknown(unknown),
     };
     let mut error_ns = 0.0;

@@ -5,15 +5,13 @@ use crate::analyse::judged::JudgedRun;
 use crate::analyse::messages::Message;
 use crate::run::RunSamples;
 use crate::scenario::Kind;
-use crate::summary::{ClockFigures, ClockSource};
+use crate::summary::ClockFigures;
 
 /// Of one run.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Seen {
     /// `None` of one clock, and of two that could not be compared.
     pub figures: Option<ClockFigures>,
-    /// Whether PTP says of the two hosts what the exchanges rule out.
-    is_ptp_ruled_out: bool,
     /// Why figures that cross the two clocks cannot be believed.
     pub trouble: Vec<String>,
 }
@@ -31,7 +29,6 @@ impl Clocks {
                 let changes = comparison.changes();
                 Seen {
                     figures: Some(figures_of(comparison, *error_ns)),
-                    is_ptp_ruled_out: comparison.is_ptp_ruled_out,
                     trouble: changes.iter().map(|change| change.words(begin_ns)).collect(),
                 }
             }
@@ -50,7 +47,6 @@ fn figures_of(comparison: &Comparison, error_ns: f64) -> ClockFigures {
         error_us: error_ns / 1e3,
         exchanges: comparison.exchanges as u64,
         least_delay_us: comparison.least_delay_ns as f64 / 1e3,
-        source: if comparison.is_by_ptp() { ClockSource::Ptp } else { ClockSource::Exchanges },
         negative: 0,
     }
 }
@@ -82,11 +78,6 @@ pub(in crate::analyse) fn remarks(runs: &[&JudgedRun], kind: Kind) -> Vec<String
             )
         };
         remarks.extend(run.clocks.trouble.iter().map(one));
-    }
-    if runs.iter().any(|run| run.clocks.is_ptp_ruled_out) {
-        let text = "PTP puts the hosts' clocks where the exchanges rule them out, and was not used: \
-                    see ptp4l and phc2sys on both";
-        remarks.push(text.to_owned());
     }
     if let Some(figures) = figures(runs) {
         remarks.extend(negative(&figures, runs));
