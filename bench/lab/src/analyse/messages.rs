@@ -133,7 +133,7 @@ impl Messages {
     /// Which parts are measured, by [`Stage::ALL`]; `None` where the time is not divided. What no
     /// message has any of was not measured, except what every message goes through.
     pub(super) fn parts(&self) -> Option<[Option<Part>; STAGES]> {
-        let Measured { kind, has_rate, .. } = self.measured;
+        let Measured { kind, has_rate, has_loans, has_fills, .. } = self.measured;
         if !self.measured.is_divided() {
             return None;
         }
@@ -146,7 +146,8 @@ impl Messages {
         Some(Stage::ALL.map(|stage| {
             let is_measured = match stage {
                 Stage::Lateness => has_rate,
-                Stage::Loan | Stage::Fill => any(stage),
+                Stage::Loan => has_loans && any(stage),
+                Stage::Fill => has_fills && any(stage),
                 Stage::Publish => true,
                 Stage::Wake | Stage::Take => pongs().any(waits_apart),
                 Stage::WakeAndTake => pongs().any(|it| is_stamped(it) && !waits_apart(it)),

@@ -2,15 +2,65 @@
 
 use super::distribution::us;
 use super::judged::JudgedRun;
-use super::messages::{Message, Messages};
+use super::messages::{Measured, Message, Messages, Part, STAGES};
 use super::observed;
 use super::timeline::Span;
 use crate::summary::{Around, ObservedColumns, SlowMessage, Stage};
 
 /// The slowest of all runs, the slowest first.
 pub(super) fn of(runs: &[&JudgedRun]) -> Vec<SlowMessage> {
-    let slowest = slowest(runs.iter().map(|run| &run.messages)).into_iter();
-    slowest.filter_map(|(place, message)| slow(runs[place], message)).collect()
+    let slowest = slowest(runs.iter().map(|run| &run.messages));
+    let known = |place: usize| {
+        let has_any = slowest.iter().any(|(its_place, _)| *its_place == place);
+        has_any.then(|| Known::of(runs[place])).flatten()
+    };
+    let known: Vec<Option<Known>> = (0..runs.len()).map(known).collect();
+    slowest.iter().filter_map(|(place, message)| known[*place].as_ref()?.slow(message)).collect()
+}
+
+/// What is known of a run with some of the slowest messages.
+struct Known<'a> {
+    number: u32,
+    measured: &'a Measured,
+    span: Span,
+    parts: [Option<Part>; STAGES],
+    /// When observing began, and what was observed from then on.
+    observed: Option<(u64, ObservedColumns)>,
+}
+
+impl<'a> Known<'a> {
+    fn of(run: &'a JudgedRun) -> Option<Self> {
+        let seen = || {
+            let begin_ns = run.record.observation.as_ref()?.series.as_ref()?.begin_ns;
+            Some((begin_ns, observed::columns(run)?))
+        };
+        Some(Known {
+            number: run.number(),
+            measured: &run.messages.measured,
+            span: Span::of_run(&run.messages)?,
+            parts: run.messages.parts().unwrap_or_default(),
+            observed: seen(),
+        })
+    }
+
+    fn slow(&self, message: &Message) -> Option<SlowMessage> {
+        let parts = message.parts(self.measured).into_iter().flatten().zip(Stage::ALL);
+        let parts = parts.filter(|(_, stage)| self.parts[*stage as usize].is_some());
+        Some(SlowMessage {
+            run: self.number,
+            id: message.ping.id,
+            at_s: self.span.seconds_at(message.begin_ns(self.measured)),
+            us: us(message.latency(self.measured)?),
+            cpus: message.cpus(self.measured),
+            parts: parts.map(|(ns, stage)| (stage, us(ns))).collect(),
+            around: self.around(message.end_ns(self.measured)?),
+        })
+    }
+
+    fn around(&self, end_ns: u64) -> Option<Around> {
+        let (begin_ns, columns) = self.observed.as_ref()?;
+        row_at(columns, (end_ns as i64 - *begin_ns as i64) as f64 * 1e-9)
+    }
 }
 
 /// Of the kind that percentiles are of, with the place of its run.
@@ -23,27 +73,6 @@ fn slowest<'a>(runs: impl Iterator<Item = &'a Messages>) -> Vec<(usize, &'a Mess
         found.truncate(NUMBER);
     }
     found.into_iter().map(|(place, message, _)| (place, message)).collect()
-}
-
-fn slow(run: &JudgedRun, message: &Message) -> Option<SlowMessage> {
-    let (messages, measured) = (&run.messages, &run.messages.measured);
-    let is_measured = messages.parts().unwrap_or_default();
-    let parts = message.parts(measured).into_iter().flatten().zip(Stage::ALL);
-    let parts = parts.filter(|(_, stage)| is_measured[*stage as usize].is_some());
-    Some(SlowMessage {
-        run: run.number(),
-        id: message.ping.id,
-        at_s: Span::of_run(messages)?.seconds_at(message.begin_ns(measured)),
-        us: us(message.latency(measured)?),
-        cpus: message.cpus(measured),
-        parts: parts.map(|(ns, stage)| (stage, us(ns))).collect(),
-        around: around(run, message.end_ns(measured)?),
-    })
-}
-
-fn around(run: &JudgedRun, end_ns: u64) -> Option<Around> {
-    let begin_ns = run.record.observation.as_ref()?.series.as_ref()?.begin_ns;
-    row_at(&observed::columns(run)?, (end_ns as i64 - begin_ns as i64) as f64 * 1e-9)
 }
 
 /// The row in which a time lies, in seconds from the beginning of the columns; the last may have
@@ -71,7 +100,6 @@ const NUMBER: usize = 10;
 mod tests {
     use myelin_bench_kit::samples::{LEAN, Record};
 
-    use super::super::messages::Measured;
     use super::*;
     use crate::run::RunSamples;
     use crate::scenario::Kind;

@@ -141,6 +141,7 @@ impl Figure {
         let said = Some(figure.title).filter(|title| !title.is_empty());
         TableCell {
             tone: match (entry.cell.valid, entry.system.floor) {
+                _ if figure.main.is_empty() => figure.tone,
                 (false, _) => Tone::Invalid,
                 (true, true) => Tone::Faint,
                 (true, false) => figure.tone,

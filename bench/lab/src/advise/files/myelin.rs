@@ -63,7 +63,7 @@ pub(super) fn file(advised: &[Advised]) -> Option<File> {
         name: "myelin.rs".to_owned(),
         about: format!("Myelin for: {}", points(ours())),
         usage: "lines to copy; there is no daemon and no file of configuration".to_owned(),
-        text: rendered(include_str!("templates/myelin.rs"), values),
+        text: rendered(include_str!("templates/myelin.rs.txt"), values),
     })
 }
 
