@@ -3,7 +3,9 @@
 
 Recomputes cells drawn at random from the sample files of a results folder, as docs/results.md
 describes them, with numpy and nothing of Myelin's, and compares them with summary.json: counts,
-percentiles and their intervals exactly, means to rounding. Prints a line for each cell; exits with 1 if one differs.
+percentiles and their intervals exactly, means to rounding; and with details.json.zst: where the time
+goes, the ten slowest messages, the timeline of a run and its rows by second. Prints a line for each
+cell; exits with 1 if one differs.
 
 Loss is recomputed where every message has a record, which is everywhere but with `record_every` and
 in floods. Of cells across two machines only round trips are: what goes one way is on two hosts' clocks
@@ -45,6 +47,13 @@ INTERVALS = {
     "write_us": ["p50"],
 }
 LEAN = 8
+STAGES = ["lateness", "loan", "fill", "publish", "wake", "take", "wake_and_take",
+          "publish_back", "wake_back", "take_back", "wake_and_take_back"]
+DIVIDED = ("roundtrip", "stream", "image")
+SLOWEST = 10
+PARTS = 60
+WINDOW_MESSAGES_MIN = 40
+ROWS_PER_DECADE = 12
 QUANTITIES = {"roundtrip": "round_trip_us", "publish": "write_us"}
 
 
@@ -130,10 +139,240 @@ def intervals(runs, figures, kind):
     return found
 
 
-def is_same(name, here, there):
-    if name == "mean":
-        return math.isclose(here, there, rel_tol=1e-9)
+def is_same(here, there):
+    """Means, and times that are counted from another, to rounding."""
+    if isinstance(here, float) and isinstance(there, float):
+        return math.isclose(here, there, rel_tol=1e-9, abs_tol=1e-9)
+    if isinstance(here, dict) and isinstance(there, dict):
+        return here.keys() == there.keys() and all(is_same(here[key], there[key]) for key in here)
+    if isinstance(here, (list, tuple)) and isinstance(there, (list, tuple)):
+        return len(here) == len(there) and all(map(is_same, here, there))
     return here == there
+
+
+class Run:
+    """The messages of one run that came to their end, in the order of their numbers."""
+
+    def __init__(self, number, workload, rate_hz, has_loans, ping, pong):
+        self.number, self.workload, self.has_rate = number, workload, rate_hz is not None
+        self.all = ping
+        none = numpy.zeros(1, RECORD)
+        if workload == "roundtrip":
+            # Record i of either end is of one message.
+            pong = numpy.concatenate([pong[: len(ping)], none.repeat(max(len(ping) - len(pong), 0))])
+            came = ping["take_return_ns"] != 0
+            self.ping, self.pong = ping[came], pong[came]
+        elif workload == "publish":
+            self.ping, self.pong = ping, none.repeat(len(ping))
+        else:
+            taken = pong[pong["take_return_ns"] != 0]
+            taken = taken[numpy.argsort(taken["id"], kind="stable")]
+            place = numpy.searchsorted(ping["id"], taken["id"])
+            known = place < len(ping)
+            known[known] = ping["id"][place[known]] == taken["id"][known]
+            self.ping, self.pong = ping[place[known]], taken[known]
+        self.from_due = workload == "stream" and self.has_rate
+        self.begin = signed(self.ping["intended_ns" if self.from_due else "publish_entry_ns"])
+        ends = {"roundtrip": (self.ping, "take_return_ns"), "publish": (self.ping, "publish_return_ns")}
+        end, name = ends.get(workload, (self.pong, "take_return_ns"))
+        self.latency = signed(end[name]) - self.begin
+        lean = self.ping["flags"] & LEAN != 0
+        any_lean = workload == "roundtrip" and (ping["flags"] & LEAN != 0).any()
+        self.counted = lean if any_lean else numpy.ones(len(self.ping), bool)
+        self.stamped = numpy.ones(len(self.ping), bool)
+        self.has_loans = True
+        if workload == "roundtrip":
+            self.stamped = ~lean & (self.pong["flags"] & LEAN == 0) & (self.pong["take_return_ns"] != 0)
+            self.has_loans = has_loans and bool((ping["loan_ns"] | ping["fill_ns"]).any())
+
+    def parts(self):
+        """Of each stamped message, by stage; whether each stage passes before the latency begins,
+        None of those that are not measured."""
+        ping, pong = self.ping[self.stamped], self.pong[self.stamped]
+        found = dict.fromkeys(STAGES, numpy.zeros(len(ping), numpy.int64))
+        at = self.begin[self.stamped]
+
+        def until(stage, moment):
+            nonlocal at
+            found[stage] = moment - at
+            at = moment
+
+        def travel(published, taken, back):
+            waits = taken["wake_ns"] != 0
+            end = signed(taken["take_return_ns"])
+            awake = numpy.where(waits, signed(taken["wake_ns"]), end)
+            until("publish" + back, numpy.maximum(numpy.minimum(signed(published), awake), at))
+            for stage, of, moment in [("wake", waits, awake), ("take", waits, end), ("wake_and_take", ~waits, end)]:
+                until(stage + back, numpy.where(of, moment, at))
+
+        stamp, due = signed(ping["publish_entry_ns"]), signed(ping["intended_ns"])
+        loan, fill = signed(ping["loan_ns"]), signed(ping["fill_ns"])
+        before = set()
+        if self.workload == "roundtrip":
+            before.add("lateness")
+            found["lateness"] = numpy.maximum(stamp - due, 0)
+            if self.has_loans:
+                until("loan", numpy.maximum(stamp + loan, at))
+                until("fill", numpy.maximum(stamp + loan + fill, at))
+        elif self.from_due:
+            until("lateness", numpy.maximum(stamp - fill - loan, at))
+            until("loan", numpy.maximum(stamp - fill, at))
+            until("fill", numpy.maximum(stamp, at))
+        else:
+            before |= {"lateness", "loan", "fill"}
+            found |= {"lateness": numpy.maximum(stamp - fill - loan - due, 0), "loan": loan, "fill": fill}
+        travel(ping["publish_return_ns"], pong, "")
+        measured = {"publish"} | ({"lateness"} if self.has_rate else set())
+        measured |= {stage for stage in ("loan", "fill") if (found[stage] > 0).any()}
+        ends = [(self.pong[self.pong["take_return_ns"] != 0], "")]
+        if self.workload == "roundtrip":
+            travel(pong["publish_return_ns"], ping, "_back")
+            measured.add("publish_back")
+            ends.append((self.ping, "_back"))
+        for records, back in ends:
+            waits = records["wake_ns"] != 0
+            if waits.any():
+                measured |= {"wake" + back, "take" + back}
+            if (~waits & (records["flags"] & LEAN == 0)).any():
+                measured.add("wake_and_take" + back)
+        return found, {stage: stage in before for stage in measured}
+
+
+def stages(runs):
+    """Means of the parts of all stamped messages, and of those above their own 99th percentile."""
+    limit = distribution([run.latency[run.stamped] for run in runs])["p99"] if any(
+        run.stamped.any() for run in runs) else None
+    sums = {name: dict.fromkeys(STAGES, 0) for name in ("all", "slow")}
+    counts, is_before = {"all": 0, "slow": 0}, {}
+    for run in runs:
+        parts, measured = run.parts()
+        is_before = measured | is_before
+        latency = run.latency[run.stamped]
+        slow = latency > round(limit * 1e3) if limit is not None else numpy.zeros(len(latency), bool)
+        for name, chosen in [("all", numpy.ones(len(latency), bool)), ("slow", slow)]:
+            counts[name] += int(chosen.sum())
+            for stage in STAGES:
+                sums[name][stage] += int(parts[stage][chosen].sum())
+    if not counts["all"]:
+        return None
+
+    def mean(name, stage):
+        return sums[name][stage] / counts[name] / 1e3 if counts[name] else None
+
+    return {
+        "messages": counts["all"],
+        "slow_messages": counts["slow"],
+        "parts": [{"stage": stage, "is_before": is_before[stage], "mean_us": mean("all", stage),
+                   "slow_us": mean("slow", stage)} for stage in STAGES if stage in is_before],
+    }
+
+
+def slowest(runs, divides):
+    """The ten slowest of those that percentiles are of, the slowest first."""
+    found = []
+    for run in runs:
+        order = numpy.flatnonzero(run.counted)
+        order = order[numpy.argsort(-run.latency[order], kind="stable")][:SLOWEST]
+        found += [(int(run.latency[place]), run, int(place)) for place in order]
+    found.sort(key=lambda one: -one[0])
+    return [one_of_the_slowest(run, place, divides) for _, run, place in found[:SLOWEST]]
+
+
+def one_of_the_slowest(run, place, divides):
+    ping, pong = run.ping[place], run.pong[place]
+    cpus = [ping["publish_cpu"]]
+    if pong["take_return_ns"]:
+        cpus.append(pong["take_cpu"])
+    if run.workload == "roundtrip":
+        cpus.append(ping["take_cpu"])
+    found = {
+        "run": run.number,
+        "id": int(ping["id"]),
+        "at_s": float((run.begin[place] - run.begin.min()) * 1e-9),
+        "us": int(run.latency[place]) / 1e3,
+        "cpus": list(map(int, cpus)),
+    }
+    if divides is not None:
+        found["parts"] = []
+        if divides and run.stamped[place]:
+            parts, measured = run.parts()
+            at = int(run.stamped[:place].sum())
+            found["parts"] = [[stage, int(parts[stage][at]) / 1e3] for stage in STAGES if stage in measured]
+    return found
+
+
+def timeline(run, record_every):
+    """Windows with their percentiles, and the map of time and latency, of the first run that counts."""
+    if not len(run.begin):
+        return None
+    since = run.begin - run.begin.min()
+    duration = max(int(since.max()), 1)
+    number = min(max(len(since) // WINDOW_MESSAGES_MIN, 1), PARTS)
+
+    def part(parts):
+        return numpy.minimum((since / duration * parts).astype(int), parts - 1)
+
+    windows = []
+    for window in range(number):
+        inside = part(number) == window
+        of = distribution([run.latency[inside & run.counted]]) if (inside & run.counted).any() else {}
+        rate = int(inside.sum()) * record_every / (duration * 1e-9 / number)
+        windows.append({"rate_per_s": rate, **{f"{name}_us": of.get(name) for name in ("p50", "p99", "max")}})
+    rows = (ROWS_PER_DECADE * numpy.log10(numpy.maximum(run.latency, 1)) + 1e-9).astype(int)
+    fields, counts = numpy.unique(
+        numpy.stack([part(PARTS), rows])[:, run.counted], axis=1, return_counts=True)
+    fields = [{"column": int(column), "row": int(row), "count": int(count)}
+              for column, row, count in zip(*fields, counts)]
+    return {"run": run.number, "duration_s": duration * 1e-9, "windows": windows,
+            "map": {"columns": PARTS, "fields": fields}}
+
+
+def seconds(run, record_every):
+    """Rows of a second each, as RoundtripPing prints them; of round trips of two seconds or more."""
+    if run.workload != "roundtrip" or not len(run.all):
+        return []
+    entry = signed(run.ping["publish_entry_ns"])
+    second = (entry - int(run.all["publish_entry_ns"][0])) // 10**9
+    rows = []
+    for number in numpy.unique(second):
+        inside = second == number
+        counted = inside & run.counted
+        if not counted.any():
+            continue
+        waited = inside & (run.ping["wake_ns"] != 0)
+        read = (signed(run.ping["take_return_ns"]) - signed(run.ping["wake_ns"]))[waited]
+        rows.append({
+            "second": int(number) + 1,
+            "count": int(inside.sum()) * record_every,
+            "round_trip_us": distribution([run.latency[counted]]),
+            "write_us": distribution([(signed(run.ping["publish_return_ns"]) - entry)[counted]]),
+            "read_us": distribution([read]) if len(read) else None,
+        })
+    return rows if len(rows) > 1 else []
+
+
+def check_details(cell, detail, runs, record_every):
+    """What differs of what plots are drawn from; empty if nothing does."""
+    workload = cell.get("workload", "roundtrip")
+    if workload == "flood" or not runs:
+        return {}
+    # Of two hosts' clocks a report compares the stamps first; what became of parts is not known here.
+    is_known = cell["topology"] != "two-hosts" or "clock" not in cell and cell.get("one_way_us")
+    divides = workload in DIVIDED if is_known else None
+    found = {"slowest": slowest(runs, divides), "timeline": timeline(runs[0], record_every),
+             "seconds": seconds(runs[0], record_every)}
+    if divides is not None:
+        found["stages"] = stages(runs) if divides else None
+    keys = found["slowest"][0].keys() if found["slowest"] else []
+    there = {
+        "stages": detail.get("stages"),
+        "slowest": [{key: slow[key] for key in keys} for slow in detail.get("slowest", [])],
+        "timeline": detail.get("timeline"),
+        "seconds": detail["seconds"],
+    }
+    if there["timeline"]:
+        there["timeline"] = {key: there["timeline"][key] for key in found["timeline"] or {}}
+    return {name: (found[name], there[name]) for name in found if not is_same(found[name], there[name])}
 
 
 def used(cell, runs):
@@ -151,19 +390,21 @@ def has_one_clock(cell):
     return cell["topology"] != "two-hosts" or cell.get("workload", "roundtrip") in QUANTITIES or shared
 
 
-def check(folder, cell, scenario, runs):
+def check(folder, cell, detail, scenario, has_loans, runs):
     """What differs; empty if nothing does."""
     workload = cell.get("workload", "roundtrip")
-    pooled, sent, taken = [], 0, 0
+    pooled, sent, taken, own = [], 0, 0, []
     for run in used(cell, runs):
         ping, pong = samples(folder, run, "ping"), samples(folder, run, "pong")
         values, taken_here = latencies(workload, cell["params"]["rate_hz"], ping, pong)
         pooled.append(values)
+        own.append(Run(run["repeat"] + 1, workload, cell["params"]["rate_hz"], has_loans, ping, pong))
         sent += len(ping)
         taken = None if taken_here is None else taken + taken_here
     found = {"runs": len(pooled), "samples": sum(map(len, pooled))}
     there = {name: cell[name] for name in found}
-    keeps_all = scenario["workload"].get("record_every", 1) == 1 and workload != "flood"
+    record_every = scenario["workload"].get("record_every", 1)
+    keeps_all = record_every == 1 and workload != "flood"
     if taken is not None and keeps_all:
         takers = 1 if workload == "roundtrip" else cell["params"]["subscribers"]
         found |= {"sent": sent, "lost": sent * takers - taken}
@@ -177,8 +418,9 @@ def check(folder, cell, scenario, runs):
     keys = [f"{kind[:-3]}_{name}_interval_us" for name in INTERVALS[kind]]
     found = dict.fromkeys(keys) | found
     there |= {name: cell.get(name) for name in keys + ["interval_level_percent"]}
-    return {name: (found[name], there[name]) for name in found
-            if not is_same(name, found[name], there[name])}, found
+    differs = {name: (found[name], there[name]) for name in found
+               if not is_same(found[name], there[name])}
+    return differs | check_details(cell, detail, own, record_every), found
 
 
 def main():
@@ -190,9 +432,13 @@ def main():
 
     summary = json.loads((given.folder / "summary.json").read_text())
     plan = json.loads((given.folder / "plan.json").read_text())
+    packed = (given.folder / "details.json.zst").read_bytes()
+    details = json.loads(zstandard.ZstdDecompressor().stream_reader(packed).read())
+    loans = {system["name"]: system["loans"] for system in summary["systems"]}
     lines = (given.folder / "runs.jsonl").read_text().splitlines()
     # Of a run that was repeated, the last counts.
-    runs = {run["order"]: run for run in map(json.loads, lines)}.values()
+    runs = {run["order"]: run for run in map(json.loads, lines)}
+    runs = [runs[order] for order in sorted(runs)]
 
     cells = [index for index, cell in enumerate(summary["cells"])
              if cell["samples"] and cell.get("workload") != "startup" and has_one_clock(cell)]
@@ -206,7 +452,8 @@ def main():
         cell, planned = summary["cells"][index], plan["cells"][index]
         name = [cell["scenario"], cell["system"], cell["tuning"], json.dumps(cell["params"])]
         own = [run for run in runs if run["cell"] == index]
-        differs, found = check(given.folder, cell, plan["scenarios"][planned["scenario"]], own)
+        scenario = plan["scenarios"][planned["scenario"]]
+        differs, found = check(given.folder, cell, details[index], scenario, loans[cell["system"]], own)
         print("differs" if differs else "same   ", *name, differs or found)
         failed += bool(differs)
     print(f"{len(drawn) - failed} same, {failed} different")

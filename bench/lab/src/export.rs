@@ -14,22 +14,21 @@
 
 mod columns;
 mod parquet;
-mod rows;
 
 use std::path::PathBuf;
 
 use anyhow::{Context, Result};
+use myelin_bench_kit::protocol::Topology;
 
 use crate::analyse::clocks::{self, Clocks};
+use crate::analyse::messages::{Measured, Messages};
 use crate::input_error::InputError;
 use crate::plan::{CellPlan, Plan};
 use crate::record::{RunRecord, make_whole};
-use crate::run::RunSamples;
 use crate::scenario::Scenario;
 use crate::session;
 use crate::summary::Analysis;
 use parquet::Sheet;
-use rows::rows_of;
 
 /// What to export.
 #[derive(Clone, Debug, Default)]
@@ -81,10 +80,22 @@ pub fn export(request: &Request) -> Result<Exported> {
             let Ok(mut samples) = folder.samples(run) else {
                 continue;
             };
-            let clocks =
-                clocks::apply(&mut samples, plan.cells[run.plan.cell].topology, &run.keeping);
-            counts.0 += add(&mut sheet, &plan, &analysis, run, samples, &clocks)?;
-            counts.1 += 1;
+            let cell = &plan.cells[run.plan.cell];
+            let (scenario, system) = (&plan.scenarios[cell.scenario], plan.system(cell));
+            let clocks = match cell.topology {
+                Topology::TwoHosts => clocks::apply(&mut samples, &run.keeping),
+                _ => Clocks::One,
+            };
+            let has_loans = system.is_some_and(|system| system.loans);
+            let kind = scenario.workload.kind;
+            let measured = Measured {
+                crosses_ends: !matches!(clocks, Clocks::Unknown(_)),
+                ..Measured::new(kind, cell.rate_hz.is_some(), has_loans)
+            };
+            let valid = is_valid(&analysis, run);
+            let rows = Messages::of(&samples, measured);
+            counts = (counts.0 + rows.all.len() as u64, counts.1 + 1);
+            sheet.add(&Source { scenario, cell, run, valid, clocks: &clocks }, rows)?;
         }
         sheet.finish()
     });
@@ -92,23 +103,10 @@ pub fn export(request: &Request) -> Result<Exported> {
     Ok(Exported { path, rows: counts.0, runs: counts.1, analysis })
 }
 
-/// Adds the rows of a run; how many there are.
-fn add(
-    sheet: &mut Sheet<'_>,
-    plan: &Plan,
-    analysis: &Analysis,
-    run: &RunRecord,
-    samples: RunSamples,
-    clocks: &Clocks,
-) -> Result<u64> {
-    let cell = &plan.cells[run.plan.cell];
+fn is_valid(analysis: &Analysis, run: &RunRecord) -> bool {
     let judged = analysis.details.get(run.plan.cell).map(|detail| &detail.runs);
-    let is_this = |order: u32| order == run.plan.order;
-    let valid = judged.into_iter().flatten().any(|point| is_this(point.order) && point.valid);
-    let source = Source { scenario: &plan.scenarios[cell.scenario], cell, run, valid, clocks };
-    let rows = rows_of(source.scenario.workload.kind, samples);
-    sheet.add(&source, &rows)?;
-    Ok(rows.len() as u64)
+    let mut judged = judged.into_iter().flatten();
+    judged.any(|point| point.order == run.plan.order && point.valid)
 }
 
 /// Which cells of the plan are wanted.

@@ -1,12 +1,10 @@
-//! Advice: which configuration to use, from what size shared memory pays, and the files to use it.
+//! Advice: which configuration to use, and the files to use it.
 //! Pure: of figures and configuration that `report::advice` has taken from the cells.
 //!
 //! ```text
-//! choice.rs      the best configuration within a budget, and who cannot be told from it
-//! crossover.rs   the size from which shared memory pays
-//! files/         configuration for peers, kernel and systemd
+//! choice.rs   the best configuration within a budget, and who cannot be told from it
+//! files/      configuration for peers, kernel and systemd
 //! ```
 
 pub mod choice;
-pub mod crossover;
 pub mod files;

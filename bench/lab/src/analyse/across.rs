@@ -1,7 +1,7 @@
 //! What a reader must know of a cell across hosts: a link that was down, and one that is too slow for
 //! what was sent over it.
 
-use super::cell::JudgedRun;
+use super::judged::JudgedRun;
 use crate::plan::CellPlan;
 use crate::scenario::Scenario;
 
@@ -17,7 +17,7 @@ pub(super) fn remarks(
 }
 
 fn cut(run: &JudgedRun) -> Option<String> {
-    let cut = run.cut()?;
+    let cut = run.cut?;
     let silence = match cut.silent_s {
         Some(seconds) => format!("nothing was taken for {seconds:.3} s"),
         None => "nothing was taken before or after".to_owned(),
@@ -25,7 +25,7 @@ fn cut(run: &JudgedRun) -> Option<String> {
     Some(format!(
         "run {}: the link was down for {:.3} s, {:.3} s into the run; {silence}; of {} messages sent \
          while it was, {} were lost and {} came late",
-        run.record.plan.repeat + 1,
+        run.number(),
         cut.for_s,
         cut.at_s,
         cut.sent,

@@ -23,22 +23,20 @@
 //! max (lower − s |t − returned|)  ≤  θ(t) − βt  ≤  min (upper + s |t − asked|)      over exchanges
 //! ```
 //! The middle is what is taken from pong's stamps, and half of the width is the error: a bound, not a
-//! deviation. Where PTP keeps both hosts, `ptp` says more. Where no slope, or no such function, fits all exchanges, a clock has stepped or
-//! changed its pace; the exchanges are then divided where that shows.
+//! deviation. Where no slope, or no such function, fits all exchanges, a clock has stepped or changed
+//! its pace; the exchanges are then divided where that shows.
 
 mod apply;
 mod fit;
-mod ptp;
 mod seen;
 mod slope;
 #[cfg(test)]
 mod tests;
 
-use myelin_bench_kit::protocol::{Exchange, Keeping};
+use myelin_bench_kit::protocol::Exchange;
 
 pub(crate) use apply::{Clocks, apply};
 use fit::Fit;
-use ptp::Kept;
 pub(super) use seen::{Seen, figures, remarks};
 
 /// How pong's clock stands to ping's during a run.
@@ -46,10 +44,6 @@ pub(super) use seen::{Seen, figures, remarks};
 pub struct Comparison {
     /// In the order of time; one, unless a clock has stepped or changed its pace.
     fits: Vec<Fit>,
-    /// Where PTP says more than the exchanges, and nothing that they rule out.
-    kept: Option<Kept>,
-    /// Whether PTP says what the exchanges rule out.
-    pub is_ptp_ruled_out: bool,
     /// How many exchanges it comes from.
     pub exchanges: usize,
     /// The least time an exchange was on its way, there and back, in ns.
@@ -125,49 +119,13 @@ impl Comparison {
             rest = &rest[length..];
         }
         let least_delay_ns = sound.iter().map(Exchange::delay_ns).min().unwrap_or(0);
-        let (kept, is_ptp_ruled_out) = (None, false);
-        Ok(Comparison { fits, kept, is_ptp_ruled_out, exchanges: sound.len(), least_delay_ns })
-    }
-
-    /// With what PTP says of both hosts' wall clocks, if it does: taken where it is consistent with
-    /// the exchanges and says more than they do.
-    #[must_use]
-    pub fn with(mut self, keeping: &[[Keeping; 2]]) -> Self {
-        let Some(kept) = Kept::of(keeping) else {
-            return self;
-        };
-        let (begin_ns, end_ns) = (self.fits[0].begin_ns(), self.fits[self.fits.len() - 1].end_ns());
-        let step_ns = (end_ns - begin_ns) / PTP_CHECKS;
-        let is_ruled_out = |place: u64| {
-            let at_ns = begin_ns + place * step_ns;
-            let (offset_ns, error_ns) = self.offset_at(at_ns);
-            offset_ns.abs_diff(kept.offset_at(at_ns)) as f64 > error_ns + kept.error_ns
-        };
-        self.is_ptp_ruled_out = (0..=PTP_CHECKS).any(is_ruled_out);
-        let says_more = kept.error_ns < self.offset_at(self.middle_ns()).1;
-        if !self.is_ptp_ruled_out && self.fits.len() == 1 && says_more {
-            self.kept = Some(kept);
-        }
-        self
-    }
-
-    /// Whether PTP has a part in it.
-    pub fn is_by_ptp(&self) -> bool {
-        self.kept.is_some()
+        Ok(Comparison { fits, exchanges: sound.len(), least_delay_ns })
     }
 
     /// What pong's clock is ahead of ping's by when ping's reads `at_ns`, and the bound of the error,
     /// both in ns.
     pub fn offset_at(&self, at_ns: u64) -> (i64, f64) {
-        let (offset_ns, error_ns) = self.fit_at(at_ns).offset_at(at_ns);
-        let Some(kept) = &self.kept else {
-            return (offset_ns, error_ns);
-        };
-        // What both allow.
-        let beside_ns = (kept.offset_at(at_ns) - offset_ns) as f64;
-        let low = (-error_ns).max(beside_ns - kept.error_ns);
-        let high = error_ns.min(beside_ns + kept.error_ns).max(low);
-        (offset_ns + ((low + high) / 2.0).round() as i64, (high - low) / 2.0 + 1.0)
+        self.fit_at(at_ns).offset_at(at_ns)
     }
 
     /// What ping's clock read when pong's read `pong_ns`, and the bound of the error, in ns.
@@ -254,8 +212,6 @@ fn lower_ns(exchange: &Exchange) -> i64 {
     exchange.answered_ns.wrapping_sub(exchange.returned_ns) as i64
 }
 
-/// Places at which PTP is compared with the exchanges, less one.
-const PTP_CHECKS: u64 = 64;
 /// Fewer exchanges are chance.
 pub const EXCHANGES_MIN: usize = 10;
 /// More changes in a run are unrest.

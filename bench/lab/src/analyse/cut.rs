@@ -1,54 +1,51 @@
 //! What a cut of the link between two hosts did: how long nothing was taken, and what became of the
 //! messages that were sent meanwhile.
 
-use myelin_bench_kit::samples::Record;
-
-use super::stream::joined;
+use super::messages::{Message, Messages};
 use crate::observe::CutRecord;
-use crate::run::RunSamples;
-use crate::scenario::Kind;
 use crate::summary::CutFigures;
 
-/// Of one run, pong's stamps on ping's clock; `None` where no message was sent.
+/// Of one run; `None` where no message was sent.
 pub(super) fn figures(
     cut: CutRecord,
-    samples: &RunSamples,
-    kind: Kind,
+    messages: &Messages,
     record_every: u64,
 ) -> Option<CutFigures> {
-    let begin_ns = samples.ping.first()?.publish_entry_ns;
+    let begin_ns = messages.all.first()?.ping.publish_entry_ns;
     let back_ns = cut.at_ns + cut.for_ns;
-    let taken: Vec<(&Record, u64)> = match kind {
-        Kind::Roundtrip => samples.ping.iter().map(|ping| (ping, ping.take_return_ns)).collect(),
-        _ => joined(samples).map(|(ping, pong)| (ping, pong.take_return_ns)).collect(),
-    };
-    let mut times: Vec<u64> = taken.iter().map(|(_, at_ns)| *at_ns).filter(|at| *at > 0).collect();
+    let end_ns = |message: &Message| message.end_ns(&messages.measured);
+    let mut times: Vec<u64> = messages.all.iter().filter_map(end_ns).collect();
     times.sort_unstable();
     // The longest silence of those that the cut is a part of.
     let touches = |pair: &&[u64]| pair[0] < back_ns && pair[1] > cut.at_ns;
     let silence = times.windows(2).filter(touches).map(|pair| pair[1] - pair[0]).max();
-    let is_meanwhile = |ping: &Record| (cut.at_ns..back_ns).contains(&ping.publish_entry_ns);
-    let sent: Vec<u64> =
-        samples.ping.iter().filter(|ping| is_meanwhile(ping)).map(|ping| ping.id).collect();
-    let meanwhile = taken.iter().filter(|(ping, at_ns)| is_meanwhile(ping) && *at_ns > 0);
-    let mut came: Vec<(u64, bool)> =
-        meanwhile.map(|(ping, at_ns)| (ping.id, *at_ns >= back_ns)).collect();
-    came.sort_unstable();
-    came.dedup_by_key(|(id, _)| *id);
-    let late = came.iter().filter(|(_, is_late)| *is_late).count();
+    let is_meanwhile =
+        |message: &Message| (cut.at_ns..back_ns).contains(&message.ping.publish_entry_ns);
+    // Of several that took a message the first counts.
+    let sent = messages.all.chunk_by(|one, other| one.ping.id == other.ping.id);
+    let sent: Vec<Option<u64>> = sent
+        .filter(|them| is_meanwhile(&them[0]))
+        .map(|them| them.iter().filter_map(end_ns).min())
+        .collect();
+    let lost = sent.iter().filter(|at_ns| at_ns.is_none()).count();
+    let late = sent.iter().flatten().filter(|at_ns| **at_ns >= back_ns).count();
     Some(CutFigures {
         at_s: (cut.at_ns as i64 - begin_ns as i64) as f64 * 1e-9,
         for_s: cut.for_ns as f64 * 1e-9,
         silent_s: silence.map(|ns| ns as f64 * 1e-9),
         sent: sent.len() as u64 * record_every,
-        lost: (sent.len() - came.len()) as u64 * record_every,
+        lost: lost as u64 * record_every,
         late: late as u64 * record_every,
     })
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::messages::Measured;
     use super::*;
+    use crate::run::RunSamples;
+    use crate::scenario::Kind;
+    use myelin_bench_kit::samples::Record;
 
     /// Sent every millisecond; taken 100 ns later, but for those of the cut, from 3 to 6 ms.
     fn samples(kept: impl Fn(u64) -> Option<u64>) -> RunSamples {
@@ -68,13 +65,13 @@ mod tests {
 
     const CUT: CutRecord = CutRecord { at_ns: 2_900_000, for_ns: 3_000_000 };
 
-    fn figures_of(samples: &RunSamples) -> CutFigures {
-        figures(CUT, samples, Kind::Stream, 1).unwrap()
+    fn figures_of(samples: &RunSamples, kind: Kind, record_every: u64) -> Option<CutFigures> {
+        figures(CUT, &Messages::of(samples, Measured::new(kind, false, false)), record_every)
     }
 
     #[test]
     fn what_is_kept_comes_late() {
-        let figures = figures_of(&samples(|id| Some(5_950_000 + id)));
+        let figures = figures_of(&samples(|id| Some(5_950_000 + id)), Kind::Stream, 1).unwrap();
         assert_eq!((figures.sent, figures.lost, figures.late), (3, 0, 3));
         let ms = |s: f64| (s * 1e6).round() / 1e3;
         assert_eq!((ms(figures.at_s), ms(figures.for_s)), (1.9, 3.0));
@@ -83,10 +80,10 @@ mod tests {
 
     #[test]
     fn what_is_not_kept_is_lost() {
-        let figures = figures_of(&samples(|_| None));
+        let figures = figures_of(&samples(|_| None), Kind::Stream, 1).unwrap();
         assert_eq!((figures.sent, figures.lost, figures.late), (3, 3, 0));
         assert_eq!(figures.silent_s, Some(0.004));
-        assert_eq!(super::figures(CUT, &RunSamples::default(), Kind::Stream, 1), None);
+        assert_eq!(figures_of(&RunSamples::default(), Kind::Stream, 1), None);
     }
 
     #[test]
@@ -97,7 +94,7 @@ mod tests {
         }
         samples.ping[2].take_return_ns = 0;
         samples.ping.truncate(5);
-        let figures = figures(CUT, &samples, Kind::Roundtrip, 2).unwrap();
+        let figures = figures_of(&samples, Kind::Roundtrip, 2).unwrap();
         assert_eq!((figures.sent, figures.lost, figures.late), (6, 2, 4));
     }
 }

@@ -2,7 +2,7 @@
 
 use myelin_bench_kit::flood::{LOSSLESS, TAKEN};
 
-use super::cell::JudgedRun;
+use super::judged::JudgedRun;
 use crate::stats::median;
 
 /// Messages taken a second while ping published back to back; median of the runs.

@@ -1,30 +1,72 @@
-//! Each recorded message of a run: when it began, how long it took, and what its time went to.
+//! Each message of a run at both its ends, and whatever a report has of it.
 //!
 //! ```text
-//! round trip   [lateness]  loan ─ fill ─ publish ─ wake ─ take ─ publish back ─ wake back ─ take back
-//! stream        lateness ─ loan ─ fill ─ publish ─ wake ─ take
-//! image        [lateness ─ loan ─ fill]  publish ─ wake ─ take
+//!  ping                                                   the end that takes it
+//!  intended ─ lateness ─ loan ─ fill ─ stamp ─ publish ─┐
+//!  │                                     │              └ wake ─ take ─ payload in hand ─ memcpy ─ copy
+//!  │                                     └── service ────────────────── payload in hand
+//!  └── one way ──────────────────────────────────────────────────────── payload in hand
+//!
+//!  parts of the latency
+//!  round trip   [lateness]  loan ─ fill ─ publish ─ wake ─ take ─ publish back ─ wake back ─ take back
+//!  stream        lateness ─ loan ─ fill ─ publish ─ wake ─ take
+//!  image        [lateness ─ loan ─ fill]  publish ─ wake ─ take
 //! ```
-//! What stands in brackets passes before the latency begins. The others add up to it: stamps that
+//! One way of a stream counts from when the message was due, so that a stall counts for every message
+//! that had to wait for its end, not for the one alone that met it (the coordinated omission of closed
+//! loops; Tene, "How NOT to Measure Latency", 2013). A frame is not due before it is filled.
+//!
+//! What stands in brackets passes before the latency begins. The other parts add up to it: stamps that
 //! overlap (a receiver may be awake before publish returns) are cut where the next part begins. Lean
 //! messages have no parts. Of two hosts' clocks, which agree within an error alone, a receiver may
 //! seem to be awake before anything was sent: its wake is then negative, and so may the latency be.
 
-use myelin_bench_kit::samples::Record;
+use myelin_bench_kit::samples::{LEAN, Record};
 
-use super::series::{counted, has_parts, span};
-use super::stream::joined;
+use super::distribution::Sorted;
 use crate::run::RunSamples;
 use crate::scenario::Kind;
-use crate::summary::Stage;
+use crate::summary::{Second, Stage};
 
-/// The messages of one run, in the order of their records.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Messages {
-    pub all: Vec<Message>,
-    /// Which parts are measured, by [`Stage::ALL`]; `None` where the time is not divided.
-    pub measured: Option<[Option<Part>; STAGES]>,
+/// A message, and its taking by one subscriber: of several, each has one.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Message {
+    /// Of the publisher; of round trips with the taking of the answer.
+    pub ping: Record,
+    /// Of the end that took it; `None` if nobody did.
+    pub pong: Option<Record>,
+    /// Whether latencies are of its kind: where most have no stamps in their path, those alone.
+    pub is_counted: bool,
+    /// Whether it is the first of those that share a publishing.
+    is_first: bool,
 }
+
+/// What is measured of the messages of a run.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Measured {
+    /// What the processes do.
+    pub kind: Kind,
+    /// Whether there is a schedule.
+    pub has_rate: bool,
+    /// Whether messages are written into loans, and whether they are filled apart.
+    pub has_loans: bool,
+    /// See `has_loans`.
+    pub has_fills: bool,
+    /// Whether what was stamped at the two ends may be compared.
+    pub crosses_ends: bool,
+    /// Whether numbers of CPUs at the two ends are those of one machine.
+    pub is_one_machine: bool,
+}
+
+/// The messages of one run, in the order of their numbers.
+#[derive(Clone, Debug)]
+pub(crate) struct Messages {
+    pub all: Vec<Message>,
+    pub measured: Measured,
+}
+
+/// A quantity of a message in ns; `None` where it is not measured.
+pub(crate) type Quantity = fn(&Message, &Measured) -> Option<i64>;
 
 /// How a part stands to the latency.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,141 +75,361 @@ pub(super) enum Part {
     Within,
 }
 
-/// One message that came to its end.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Message {
-    pub id: u64,
-    /// On the clock of the run.
-    pub begin_ns: u64,
-    pub latency_ns: i64,
-    /// Whether it is of the kind that the run's latencies are of: lean, where any message is.
-    pub is_counted: bool,
-    /// By [`Stage::ALL`], in ns; `None` where stamps are missing.
-    pub parts: Option<[f32; STAGES]>,
-    /// Where publish returned, where it was taken, where the answer was; the latter two may fail.
-    pub cpus: [Option<u16>; 3],
-}
-
 /// Kinds of parts.
 pub(super) const STAGES: usize = Stage::ALL.len();
 
 impl Messages {
-    /// Of a run's records; none of floods, whose latency is the depth of a queue, and of start-ups.
-    pub(super) fn of(samples: &RunSamples, kind: Kind, has_loans: bool, has_rate: bool) -> Self {
-        let all: Vec<Message> = match kind {
-            Kind::Roundtrip => round_trips(samples, has_loans).collect(),
-            Kind::Publish => samples.ping.iter().map(publish_call).collect(),
-            Kind::Stream => joined(samples).map(|ends| one_way(ends, has_rate)).collect(),
-            Kind::Image => joined(samples).map(|ends| one_way(ends, false)).collect(),
-            Kind::Flood | Kind::Startup => Vec::new(),
+    /// Of a run's records.
+    pub(crate) fn of(samples: &RunSamples, measured: Measured) -> Self {
+        let all = match measured.kind {
+            Kind::Roundtrip => by_index(samples),
+            _ => by_id(samples),
         };
-        let measured = match kind {
-            Kind::Roundtrip | Kind::Stream | Kind::Image => {
-                Some(measured(&all, samples, kind, has_rate))
-            }
-            _ => None,
+        let any = |of: fn(&Record) -> u32| samples.ping.iter().any(|ping| of(ping) != 0);
+        let (any_loan, any_fill) = (any(|it| it.loan_ns), any(|it| it.fill_ns));
+        let [has_loans, has_fills] = match measured.kind {
+            // A publish call is not timed in parts.
+            Kind::Publish => [false; 2],
+            // A system with loans may do without them for small messages.
+            Kind::Roundtrip => [measured.has_loans && (any_loan || any_fill); 2],
+            // A frame is filled in either case.
+            _ => [any_loan, any_fill],
         };
-        Messages { all, measured }
+        Messages { all, measured: Measured { has_loans, has_fills, ..measured } }
     }
 
-    /// Leaves out what crosses two clocks of which nothing is known: of a round trip what its time
-    /// went to, of what goes one way all.
-    pub(super) fn without_other_clock(self, kind: Kind) -> Self {
-        let whole = |message| Message { parts: None, ..message };
-        match kind {
-            Kind::Roundtrip => {
-                Messages { all: self.all.into_iter().map(whole).collect(), measured: None }
-            }
-            Kind::Publish => self,
-            _ => Messages::default(),
+    /// A quantity of every message at the end that takes it.
+    pub(super) fn taken(&self, of: Quantity) -> Vec<i64> {
+        self.counting().iter().filter_map(|message| of(message, &self.measured)).collect()
+    }
+
+    /// None of start-ups, which have one figure a run.
+    fn counting(&self) -> &[Message] {
+        if self.measured.kind == Kind::Startup { &[] } else { &self.all }
+    }
+
+    /// A quantity of every message at the end that publishes it: once, however many take it.
+    pub(super) fn sent(&self, of: Quantity) -> Vec<i64> {
+        let sent = self.counting().iter().filter(|message| message.is_first);
+        sent.filter_map(|message| of(message, &self.measured)).collect()
+    }
+
+    /// Those that came to their end, with their latencies, whether these count or not. None of floods,
+    /// whose latency is the depth of a queue.
+    pub(super) fn ended(&self) -> impl Iterator<Item = (&Message, i64)> {
+        let all = if self.measured.kind == Kind::Flood { &[] } else { self.all.as_slice() };
+        all.iter().filter_map(|it| Some((it, it.whole_ns(&self.measured)?)))
+    }
+
+    /// The latencies that count, in the order of sending.
+    pub(super) fn in_order(&self) -> Vec<i64> {
+        let counted = self.ended().filter(|(message, _)| message.is_counted);
+        let begin = |message: &Message| message.begin_ns(&self.measured);
+        let mut found: Vec<(u64, i64)> = counted.map(|(it, ns)| (begin(it), ns)).collect();
+        found.sort_by_key(|(begin_ns, _)| *begin_ns);
+        found.into_iter().map(|(_, latency_ns)| latency_ns).collect()
+    }
+
+    /// Which parts are measured, by [`Stage::ALL`]; `None` where the time is not divided. What no
+    /// message has any of was not measured, except what every message goes through.
+    pub(super) fn parts(&self) -> Option<[Option<Part>; STAGES]> {
+        let Measured { kind, has_rate, has_loans, has_fills, .. } = self.measured;
+        if !self.measured.is_divided() {
+            return None;
+        }
+        let pongs = || self.all.iter().filter_map(|message| message.pong.as_ref());
+        let answers = || self.all.iter().map(|message| &message.ping).filter(|ping| is_taken(ping));
+        let any = |stage: Stage| {
+            let mut parts = self.all.iter().filter_map(|message| message.parts(&self.measured));
+            parts.any(|parts| parts[stage as usize] > 0)
+        };
+        Some(Stage::ALL.map(|stage| {
+            let is_measured = match stage {
+                Stage::Lateness => has_rate,
+                Stage::Loan => has_loans && any(stage),
+                Stage::Fill => has_fills && any(stage),
+                Stage::Publish => true,
+                Stage::Wake | Stage::Take => pongs().any(waits_apart),
+                Stage::WakeAndTake => pongs().any(|it| is_stamped(it) && !waits_apart(it)),
+                Stage::PublishBack => kind == Kind::Roundtrip,
+                Stage::WakeBack | Stage::TakeBack => answers().any(waits_apart),
+                Stage::WakeAndTakeBack => answers().any(|it| is_stamped(it) && !waits_apart(it)),
+            };
+            let is_before = match kind {
+                Kind::Image => stage <= Stage::Fill,
+                Kind::Stream => !has_rate && stage <= Stage::Fill,
+                _ => stage == Stage::Lateness,
+            };
+            is_measured.then_some(if is_before { Part::Before } else { Part::Within })
+        }))
+    }
+
+    /// One row for each second of a run of round trips, as RoundtripPing prints them.
+    pub(super) fn seconds(&self, record_every: u64) -> Vec<Second> {
+        let Some(first) = self.all.first() else { return Vec::new() };
+        let begin_ns = first.ping.publish_entry_ns;
+        let second = |it: &&Message| (it.ping.publish_entry_ns - begin_ns) / 1_000_000_000;
+        let answered = self.all.iter().filter(|it| is_taken(&it.ping));
+        let answered: Vec<&Message> = answered.collect();
+        let row = |rows: &[&Message]| {
+            let of = |quantity: Quantity| {
+                let found = rows.iter().filter_map(|it| quantity(it, &self.measured));
+                Sorted::new(found.collect()).distribution()
+            };
+            Some(Second {
+                second: second(&rows[0]) as u32 + 1,
+                count: rows.len() as u64 * record_every,
+                round_trip_us: of(Message::latency)?,
+                write_us: of(Message::write)?,
+                read_us: of(Message::read),
+            })
+        };
+        answered.chunk_by(|a, b| second(a) == second(b)).filter_map(row).collect()
+    }
+}
+
+impl Measured {
+    /// At two ends of one machine; `has_loans` says whether the system offers them.
+    pub(crate) fn new(kind: Kind, has_rate: bool, has_loans: bool) -> Self {
+        let (crosses_ends, is_one_machine) = (true, true);
+        Measured { kind, has_rate, has_loans, has_fills: has_loans, crosses_ends, is_one_machine }
+    }
+
+    /// Whether a latency counts from when the message was due.
+    fn is_from_due(&self) -> bool {
+        self.has_rate && matches!(self.kind, Kind::Stream | Kind::Flood)
+    }
+
+    /// Whether the time of a message is divided into parts.
+    fn is_divided(&self) -> bool {
+        self.crosses_ends && matches!(self.kind, Kind::Roundtrip | Kind::Stream | Kind::Image)
+    }
+}
+
+impl Message {
+    /// On the clock of the run.
+    pub(super) fn begin_ns(&self, of: &Measured) -> u64 {
+        if of.is_from_due() { self.ping.intended_ns } else { self.ping.publish_entry_ns }
+    }
+
+    /// When its latency ends.
+    pub(super) fn end_ns(&self, of: &Measured) -> Option<u64> {
+        match of.kind {
+            Kind::Roundtrip => Some(self.ping.take_return_ns).filter(|_| is_taken(&self.ping)),
+            Kind::Publish => Some(self.ping.publish_return_ns),
+            Kind::Startup => None,
+            _ => Some(self.pong?.take_return_ns).filter(|_| of.crosses_ends),
         }
     }
-}
 
-fn round_trips(samples: &RunSamples, has_loans: bool) -> impl Iterator<Item = Message> + '_ {
-    let is_counted = counted(&samples.ping);
-    let answered = samples.ping.iter().enumerate().filter(|(_, ping)| ping.take_return_ns != 0);
-    answered.map(move |(index, ping)| {
-        let pong = samples.pong.get(index).filter(|pong| pong.take_return_ns != 0);
-        Message {
-            id: ping.id,
-            begin_ns: ping.publish_entry_ns,
-            latency_ns: ping.take_return_ns as i64 - ping.publish_entry_ns as i64,
-            is_counted: is_counted(ping),
-            parts: pong
-                .filter(|pong| has_parts(ping) && has_parts(pong))
-                .map(|pong| round_trip(ping, pong, has_loans)),
-            cpus: [Some(ping.publish_cpu), pong.map(|pong| pong.take_cpu), Some(ping.take_cpu)],
+    fn whole_ns(&self, of: &Measured) -> Option<i64> {
+        Some(span(self.begin_ns(of), self.end_ns(of)?))
+    }
+
+    /// What percentiles are of: the round trip, the publish call, or one way.
+    pub(crate) fn latency(&self, of: &Measured) -> Option<i64> {
+        self.whole_ns(of).filter(|_| self.is_counted)
+    }
+
+    /// From the stamp, or from when it was due, until its payload is in hand.
+    pub(crate) fn one_way(&self, of: &Measured) -> Option<i64> {
+        let is_known = of.crosses_ends && (of.kind != Kind::Roundtrip || is_taken(&self.ping));
+        let pong = self.pong.filter(|pong| is_known && is_stamped(pong))?;
+        Some(span(self.begin_ns(of), pong.take_return_ns))
+    }
+
+    /// As [`Message::one_way`], from the stamp, whenever it was due.
+    pub(crate) fn service(&self, of: &Measured) -> Option<i64> {
+        let pong = self.pong.filter(|_| of.crosses_ends && of.kind.is_one_way())?;
+        Some(span(self.ping.publish_entry_ns, pong.take_return_ns))
+    }
+
+    /// The publish call.
+    pub(crate) fn write(&self, _: &Measured) -> Option<i64> {
+        let call_ns = span(self.ping.publish_entry_ns, self.ping.publish_return_ns);
+        Some(call_ns).filter(|_| self.is_counted)
+    }
+
+    /// The record of who waited for it, or, of round trips, for its answer.
+    fn awaited(&self, of: &Measured) -> Option<&Record> {
+        let ended = match of.kind {
+            Kind::Roundtrip => Some(&self.ping).filter(|ping| is_taken(ping)),
+            _ => self.pong.as_ref(),
+        };
+        ended.filter(|record| waits_apart(record))
+    }
+
+    /// The take, apart from the wait.
+    pub(crate) fn read(&self, of: &Measured) -> Option<i64> {
+        let awaited = self.awaited(of)?;
+        Some(span(awaited.wake_ns, awaited.take_return_ns))
+    }
+
+    /// From the end of publish until the wait returns; negative where that was faster.
+    pub(crate) fn wake(&self, of: &Measured) -> Option<i64> {
+        let awaited = self.awaited(of).filter(|_| of.crosses_ends)?;
+        let published = if of.kind == Kind::Roundtrip { self.pong.as_ref()? } else { &self.ping };
+        Some(span(published.publish_return_ns, awaited.wake_ns))
+    }
+
+    /// Behind the schedule. The stamp of what goes one way is taken after loan and fill, which are no
+    /// lateness of the schedule's.
+    pub(crate) fn lateness(&self, of: &Measured) -> Option<i64> {
+        let Record { loan_ns, fill_ns, .. } = self.ping;
+        let before_ns = if of.kind.is_one_way() { loan_ns as i64 + fill_ns as i64 } else { 0 };
+        let late_ns = span(self.ping.intended_ns, self.ping.publish_entry_ns) - before_ns;
+        of.has_rate.then_some(late_ns)
+    }
+
+    /// Getting a loan.
+    pub(crate) fn loan(&self, of: &Measured) -> Option<i64> {
+        (of.has_loans && is_stamped(&self.ping)).then_some(self.ping.loan_ns.into())
+    }
+
+    /// Filling it.
+    pub(crate) fn fill(&self, of: &Measured) -> Option<i64> {
+        (of.has_fills && is_stamped(&self.ping)).then_some(self.ping.fill_ns.into())
+    }
+
+    /// Of a frame: its `memcpy` by the one who took it.
+    pub(crate) fn memcpy(&self, of: &Measured) -> Option<i64> {
+        let taken = self.pong.filter(|_| of.kind == Kind::Image)?.as_taken();
+        Some(taken.memcpy_ns.into())
+    }
+
+    /// Of a frame: its copy with streaming stores.
+    pub(crate) fn stream_copy(&self, of: &Measured) -> Option<i64> {
+        let taken = self.pong.filter(|_| of.kind == Kind::Image)?.as_taken();
+        Some(taken.stream_copy_ns.into())
+    }
+
+    /// Whether both sides were on one CPU.
+    fn is_same_cpu(&self, of: &Measured) -> Option<bool> {
+        let pong = self.pong.filter(|_| of.is_one_machine && of.kind != Kind::Publish)?;
+        let cpu =
+            if of.kind == Kind::Roundtrip { self.ping.take_cpu } else { self.ping.publish_cpu };
+        Some(cpu == pong.take_cpu)
+    }
+
+    /// The latency with both sides on one CPU.
+    pub(super) fn same_cpu(&self, of: &Measured) -> Option<i64> {
+        self.latency(of).filter(|_| self.is_same_cpu(of) == Some(true))
+    }
+
+    /// The latency with the sides on two CPUs.
+    pub(super) fn cross_cpu(&self, of: &Measured) -> Option<i64> {
+        self.latency(of).filter(|_| self.is_same_cpu(of) == Some(false))
+    }
+
+    /// Where publish returned, where it was taken, and, of a round trip, where the answer was.
+    pub(super) fn cpus(&self, of: &Measured) -> Vec<u16> {
+        let answer = (of.kind == Kind::Roundtrip).then_some(self.ping.take_cpu);
+        let taken = self.pong.map(|pong| pong.take_cpu);
+        [Some(self.ping.publish_cpu), taken, answer].into_iter().flatten().collect()
+    }
+
+    /// Its parts, by [`Stage::ALL`]; `None` where stamps are missing.
+    pub(super) fn parts(&self, of: &Measured) -> Option<[i64; STAGES]> {
+        let (ping, pong) = (&self.ping, self.pong.as_ref().filter(|_| of.is_divided())?);
+        if of.kind != Kind::Roundtrip {
+            return Some(self.one_way_parts(of, pong));
         }
-    })
+        if !(is_taken(ping) && is_stamped(ping) && is_stamped(pong)) {
+            return None;
+        }
+        let mut way = Way::new(ping.publish_entry_ns);
+        way.before(Stage::Lateness, ping.intended_ns, ping.publish_entry_ns);
+        if of.has_loans {
+            let loaned_ns = ping.publish_entry_ns + u64::from(ping.loan_ns);
+            way.until(Stage::Loan, loaned_ns);
+            way.until(Stage::Fill, loaned_ns + u64::from(ping.fill_ns));
+        }
+        way.travel(ping.publish_return_ns, pong, [Stage::Publish, Stage::Wake, Stage::Take]);
+        let back = [Stage::PublishBack, Stage::WakeBack, Stage::TakeBack];
+        way.travel(pong.publish_return_ns, ping, back);
+        Some(way.parts)
+    }
+
+    fn one_way_parts(&self, of: &Measured, pong: &Record) -> [i64; STAGES] {
+        let ping = &self.ping;
+        let stamp_ns = ping.publish_entry_ns;
+        let filling_ns = stamp_ns.saturating_sub(u64::from(ping.fill_ns));
+        let loaning_ns = filling_ns.saturating_sub(u64::from(ping.loan_ns));
+        let mut way = Way::new(self.begin_ns(of));
+        if of.is_from_due() {
+            way.until(Stage::Lateness, loaning_ns);
+            way.until(Stage::Loan, filling_ns);
+            way.until(Stage::Fill, stamp_ns);
+        } else {
+            way.before(Stage::Lateness, ping.intended_ns, loaning_ns);
+            way.before(Stage::Loan, loaning_ns, filling_ns);
+            way.before(Stage::Fill, filling_ns, stamp_ns);
+        }
+        way.travel(ping.publish_return_ns, pong, [Stage::Publish, Stage::Wake, Stage::Take]);
+        way.parts
+    }
 }
 
-fn round_trip(ping: &Record, pong: &Record, has_loans: bool) -> [f32; STAGES] {
-    let mut way = Way::new(ping.publish_entry_ns);
-    way.before(Stage::Lateness, ping.intended_ns, ping.publish_entry_ns);
-    if has_loans {
-        let loaned_ns = ping.publish_entry_ns + u64::from(ping.loan_ns);
-        way.until(Stage::Loan, loaned_ns);
-        way.until(Stage::Fill, loaned_ns + u64::from(ping.fill_ns));
-    }
-    way.travel(ping.publish_return_ns, pong, [Stage::Publish, Stage::Wake, Stage::Take]);
-    let back = [Stage::PublishBack, Stage::WakeBack, Stage::TakeBack];
-    way.travel(pong.publish_return_ns, ping, back);
-    way.parts
+/// Round trips: record i of either end is of one message.
+fn by_index(samples: &RunSamples) -> Vec<Message> {
+    let any_lean = samples.ping.iter().any(|ping| !is_stamped(ping));
+    let pong = samples.pong.iter().copied().map(Some).chain(std::iter::repeat(None));
+    let message = |(ping, pong): (&Record, Option<Record>)| Message {
+        ping: *ping,
+        pong: pong.filter(is_taken),
+        is_counted: !(any_lean && is_stamped(ping)),
+        is_first: true,
+    };
+    samples.ping.iter().zip(pong).map(message).collect()
 }
 
-/// A publish call is not timed in parts.
-fn publish_call(ping: &Record) -> Message {
-    Message {
-        id: ping.id,
-        begin_ns: ping.publish_entry_ns,
-        latency_ns: ping.publish_return_ns as i64 - ping.publish_entry_ns as i64,
-        is_counted: true,
-        parts: None,
-        cpus: [Some(ping.publish_cpu), None, None],
+/// What goes one way: the ends are joined by the message's number, and either may lack records that
+/// the other has. What was taken without having been sent, which no valid run has, is left out.
+fn by_id(samples: &RunSamples) -> Vec<Message> {
+    let mut taken: Vec<Record> = samples.pong.iter().copied().filter(is_taken).collect();
+    taken.sort_by_key(|pong| pong.id);
+    let mut all = Vec::with_capacity(taken.len().max(samples.ping.len()));
+    let mut rest = taken.as_slice();
+    for &ping in &samples.ping {
+        let before = rest.partition_point(|pong| pong.id < ping.id);
+        let own = rest[before..].partition_point(|pong| pong.id == ping.id);
+        let (pongs, later) = rest[before..].split_at(own);
+        let message = |pong, is_first| Message { ping, pong, is_counted: true, is_first };
+        all.push(message(pongs.first().copied(), true));
+        all.extend(pongs.iter().skip(1).map(|pong| message(Some(*pong), false)));
+        rest = later;
     }
+    all
 }
 
-/// `is_due`: it begins when it was due; else at its stamp.
-fn one_way((ping, pong): (&Record, &Record), is_due: bool) -> Message {
-    let stamp_ns = ping.publish_entry_ns;
-    let filling_ns = stamp_ns.saturating_sub(u64::from(ping.fill_ns));
-    let loaning_ns = filling_ns.saturating_sub(u64::from(ping.loan_ns));
-    let begin_ns = if is_due { ping.intended_ns } else { stamp_ns };
-    let mut way = Way::new(begin_ns);
-    if is_due {
-        way.until(Stage::Lateness, loaning_ns);
-        way.until(Stage::Loan, filling_ns);
-        way.until(Stage::Fill, stamp_ns);
-    } else {
-        way.before(Stage::Lateness, ping.intended_ns, loaning_ns);
-        way.before(Stage::Loan, loaning_ns, filling_ns);
-        way.before(Stage::Fill, filling_ns, stamp_ns);
-    }
-    way.travel(ping.publish_return_ns, pong, [Stage::Publish, Stage::Wake, Stage::Take]);
-    Message {
-        id: ping.id,
-        begin_ns,
-        latency_ns: pong.take_return_ns as i64 - begin_ns as i64,
-        is_counted: true,
-        parts: Some(way.parts),
-        cpus: [Some(ping.publish_cpu), Some(pong.take_cpu), None],
-    }
+/// Whether a record is of something that came.
+pub(super) fn is_taken(record: &Record) -> bool {
+    record.take_return_ns != 0
+}
+
+/// Whether the parts of a message were stamped, at this end.
+pub(crate) fn is_stamped(record: &Record) -> bool {
+    record.flags & LEAN == 0
+}
+
+/// Whether the system's wait returns before its take.
+fn waits_apart(record: &Record) -> bool {
+    record.wake_ns != 0
 }
 
 /// Divides the time from one stamp to another.
 struct Way {
     at_ns: u64,
-    parts: [f32; STAGES],
+    parts: [i64; STAGES],
 }
 
 impl Way {
     fn new(begin_ns: u64) -> Self {
-        Way { at_ns: begin_ns, parts: [0.0; STAGES] }
+        Way { at_ns: begin_ns, parts: [0; STAGES] }
     }
 
     fn before(&mut self, stage: Stage, from_ns: u64, until_ns: u64) {
-        self.parts[stage as usize] = until_ns.saturating_sub(from_ns) as f32;
+        self.parts[stage as usize] = span(from_ns, until_ns).max(0);
     }
 
     /// Of stamps of one clock, which may overlap.
@@ -177,200 +439,28 @@ impl Way {
 
     /// Of stamps of two clocks: nothing is cut off.
     fn across(&mut self, stage: Stage, until_ns: u64) {
-        self.parts[stage as usize] = span(self.at_ns, until_ns) as f32;
+        self.parts[stage as usize] = span(self.at_ns, until_ns);
         self.at_ns = until_ns;
     }
 
     /// Publish call, wake and take of one direction.
     fn travel(&mut self, published_ns: u64, taken: &Record, [publish, wake, take]: [Stage; 3]) {
-        let waits_apart = taken.wake_ns != 0;
-        let awake_ns = if waits_apart { taken.wake_ns } else { taken.take_return_ns };
+        let awake_ns = if waits_apart(taken) { taken.wake_ns } else { taken.take_return_ns };
         self.until(publish, published_ns.min(awake_ns));
-        if waits_apart {
+        if waits_apart(taken) {
             self.across(wake, awake_ns);
             self.across(take, taken.take_return_ns);
+        } else if take == Stage::Take {
+            self.across(Stage::WakeAndTake, taken.take_return_ns);
         } else {
-            let both =
-                if take == Stage::Take { Stage::WakeAndTake } else { Stage::WakeAndTakeBack };
-            self.across(both, taken.take_return_ns);
+            self.across(Stage::WakeAndTakeBack, taken.take_return_ns);
         }
     }
 }
 
-/// What no message has any of was not measured, except what every message goes through.
-fn measured(
-    all: &[Message],
-    samples: &RunSamples,
-    kind: Kind,
-    has_rate: bool,
-) -> [Option<Part>; STAGES] {
-    let is_waited = |records: &[Record]| records.iter().any(|record| record.wake_ns != 0);
-    let is_taken_at_once = |records: &[Record]| {
-        let mut taken = records.iter().filter(|record| record.take_return_ns != 0);
-        taken.any(|record| record.wake_ns == 0 && has_parts(record))
-    };
-    let answers: &[Record] = if kind == Kind::Roundtrip { &samples.ping } else { &[] };
-    let any = |stage: Stage| {
-        let parts = || all.iter().filter_map(|message| message.parts);
-        parts().any(|parts| parts[stage as usize] > 0.0)
-    };
-    Stage::ALL.map(|stage| {
-        let is_measured = match stage {
-            Stage::Lateness => has_rate,
-            Stage::Loan | Stage::Fill => any(stage),
-            Stage::Publish => true,
-            Stage::Wake | Stage::Take => is_waited(&samples.pong),
-            Stage::WakeAndTake => is_taken_at_once(&samples.pong),
-            Stage::PublishBack => kind == Kind::Roundtrip,
-            Stage::WakeBack | Stage::TakeBack => is_waited(answers),
-            Stage::WakeAndTakeBack => is_taken_at_once(answers),
-        };
-        let is_before = match kind {
-            Kind::Image => stage <= Stage::Fill,
-            Kind::Stream => !has_rate && stage <= Stage::Fill,
-            _ => stage == Stage::Lateness,
-        };
-        is_measured.then_some(if is_before { Part::Before } else { Part::Within })
-    })
+fn span(from_ns: u64, until_ns: u64) -> i64 {
+    until_ns as i64 - from_ns as i64
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use myelin_bench_kit::samples::LEAN;
-    use proptest::prelude::*;
-
-    fn ping(stamps: [u64; 5]) -> Record {
-        let [intended_ns, publish_entry_ns, publish_return_ns, wake_ns, take_return_ns] = stamps;
-        Record {
-            intended_ns,
-            publish_entry_ns,
-            publish_return_ns,
-            wake_ns,
-            take_return_ns,
-            loan_ns: 20,
-            fill_ns: 30,
-            ..Record::default()
-        }
-    }
-
-    fn part(message: &Message, stage: Stage) -> f32 {
-        message.parts.unwrap()[stage as usize]
-    }
-
-    #[test]
-    fn a_round_trip_is_divided_at_its_stamps() {
-        let sent = ping([900, 1000, 1100, 1500, 1520]);
-        let pong = Record {
-            wake_ns: 1250,
-            take_return_ns: 1260,
-            publish_return_ns: 1400,
-            ..Record::default()
-        };
-        let samples = RunSamples { ping: vec![sent], pong: vec![pong], ..RunSamples::default() };
-        let messages = Messages::of(&samples, Kind::Roundtrip, true, true);
-        let expected = [100.0, 20.0, 30.0, 50.0, 150.0, 10.0, 0.0, 140.0, 100.0, 20.0, 0.0];
-        assert_eq!(messages.all[0].parts, Some(expected));
-        let measured = messages.measured.unwrap();
-        assert_eq!(measured[0], Some(Part::Before), "it counts from the actual sending");
-        assert_eq!(measured.iter().filter(|part| part.is_none()).count(), 2, "{measured:?}");
-    }
-
-    #[test]
-    fn a_lean_round_trip_has_no_parts_and_hides_none() {
-        let lean = |record: Record| Record { flags: LEAN, wake_ns: 0, ..record };
-        let sent = ping([1000, 1000, 1100, 1500, 1520]);
-        let pong = Record { wake_ns: 1250, take_return_ns: 1260, ..ping([0, 0, 1400, 0, 0]) };
-        let samples = RunSamples {
-            ping: vec![sent, lean(sent)],
-            pong: vec![pong, lean(pong)],
-            ..RunSamples::default()
-        };
-        let messages = Messages::of(&samples, Kind::Roundtrip, true, false);
-        let has: Vec<bool> = messages.all.iter().map(|message| message.parts.is_some()).collect();
-        assert_eq!(has, [true, false]);
-        let measured = messages.measured.unwrap();
-        assert_eq!(measured[Stage::WakeAndTake as usize], None, "they wait apart");
-        assert!(measured[Stage::WakeBack as usize].is_some());
-    }
-
-    #[test]
-    fn who_is_awake_before_publish_returns_cuts_it_short() {
-        let sent = ping([1000, 1000, 1300, 0, 0]);
-        let pong = Record { wake_ns: 1200, take_return_ns: 1210, ..Record::default() };
-        let samples = RunSamples { ping: vec![sent], pong: vec![pong], ..RunSamples::default() };
-        let messages = Messages::of(&samples, Kind::Image, true, true);
-        let message = &messages.all[0];
-        assert_eq!((message.begin_ns, message.latency_ns), (1000, 210));
-        assert_eq!(
-            [Stage::Publish, Stage::Wake, Stage::Take].map(|it| part(message, it)),
-            [200.0, 0.0, 10.0]
-        );
-        assert_eq!(part(message, Stage::Fill), 30.0, "before the stamp");
-        assert_eq!(messages.measured.unwrap()[Stage::Fill as usize], Some(Part::Before));
-        assert_eq!(messages.measured.unwrap()[Stage::Wake as usize], Some(Part::Within));
-    }
-
-    /// Seen from clocks that agree within an error alone.
-    #[test]
-    fn what_came_before_it_was_sent_is_shown_so() {
-        let sent = Record { loan_ns: 0, fill_ns: 0, ..ping([1000, 1000, 1100, 0, 0]) };
-        let pong = Record { wake_ns: 980, take_return_ns: 990, ..Record::default() };
-        let samples = RunSamples { ping: vec![sent], pong: vec![pong], ..RunSamples::default() };
-        let messages = Messages::of(&samples, Kind::Stream, false, true);
-        let message = &messages.all[0];
-        assert_eq!(message.latency_ns, -10);
-        assert_eq!(
-            [Stage::Publish, Stage::Wake, Stage::Take].map(|it| part(message, it)),
-            [0.0, -20.0, 10.0]
-        );
-        let unknown = messages.clone().without_other_clock(Kind::Stream);
-        assert!(unknown.all.is_empty());
-        let round_trip = messages.without_other_clock(Kind::Roundtrip);
-        assert_eq!((round_trip.all.len(), round_trip.all[0].parts), (1, None));
-    }
-
-    #[test]
-    fn a_wait_inside_the_take_is_not_told_apart() {
-        let sent = Record { loan_ns: 0, fill_ns: 0, ..ping([1000, 1040, 1100, 0, 0]) };
-        let pong = Record { take_return_ns: 1210, ..Record::default() };
-        let samples = RunSamples { ping: vec![sent], pong: vec![pong], ..RunSamples::default() };
-        let messages = Messages::of(&samples, Kind::Stream, false, true);
-        assert_eq!(part(&messages.all[0], Stage::WakeAndTake), 110.0);
-        let measured = messages.measured.unwrap();
-        for stage in [Stage::Loan, Stage::Fill, Stage::Wake, Stage::Take, Stage::PublishBack] {
-            assert_eq!(measured[stage as usize], None, "{stage:?}");
-        }
-    }
-
-    proptest! {
-        #[test]
-        fn parts_within_add_up_to_the_latency(
-            stamps in prop::array::uniform9(1u64..1_000_000),
-            image in any::<bool>(),
-        ) {
-            let [intended, entry, returned, wake, taken, pong_wake, pong_taken, pong_return, _] =
-                stamps;
-            let taken = taken.max(entry).max(pong_taken);
-            let sent = ping([intended, entry, returned, wake, taken]);
-            let pong = Record {
-                wake_ns: if image { 0 } else { pong_wake },
-                take_return_ns: pong_taken.max(entry).max(intended),
-                publish_return_ns: pong_return,
-                ..Record::default()
-            };
-            let samples = RunSamples { ping: vec![sent], pong: vec![pong], ..RunSamples::default() };
-            for kind in [Kind::Roundtrip, Kind::Stream, Kind::Image] {
-                let messages = Messages::of(&samples, kind, true, true);
-                let measured = messages.measured.unwrap();
-                let message = &messages.all[0];
-                let within = message.parts.unwrap().into_iter().zip(measured);
-                let sum: f32 = within
-                    .filter(|(_, part)| *part == Some(Part::Within))
-                    .map(|(ns, _)| ns)
-                    .sum();
-                prop_assert!((sum - message.latency_ns as f32).abs() < 1.0, "{kind:?} {message:?}");
-            }
-        }
-    }
-}
+mod tests;

@@ -1,23 +1,22 @@
 //! From a results folder to an [`Analysis`]: judge each run, pool the valid ones of each cell.
 
+mod accounting;
 mod across;
-mod books;
 mod cell;
 pub(crate) mod clocks;
-mod course;
 mod cut;
 pub mod distribution;
 mod flood;
-mod messages;
+mod judged;
+pub(crate) mod messages;
 mod observed;
 mod publish;
 mod repeats;
-pub mod series;
 mod slowest;
 mod stages;
 mod start;
 pub mod steady;
-pub(crate) mod stream;
+mod timeline;
 mod totals;
 pub mod validity;
 
@@ -27,10 +26,8 @@ use std::path::Path;
 
 use anyhow::Result;
 
-use cell::JudgedRun;
-use clocks::Clocks;
-use distribution::Sorted;
-use myelin_bench_kit::protocol::{System, Topology};
+use judged::{Case, JudgedRun};
+use myelin_bench_kit::protocol::System;
 
 use crate::machine::Machine;
 use crate::plan::{Plan, RunPlan};
@@ -66,22 +63,21 @@ pub fn analyse(folder: &mut Folder, plan: &Plan, host: Machine) -> Result<Analys
     for record in records {
         by_cell.entry(record.plan.cell).or_default().push(record);
     }
-    let mut details = Vec::new();
-    let mut writes = Vec::new();
-    for (index, cell) in plan.cells.iter().enumerate() {
-        let scenario = &plan.scenarios[cell.scenario];
-        let Some(system) = plan.system(cell) else {
+    let (mut cells, mut details, mut writes) = (Vec::new(), Vec::new(), Vec::new());
+    for index in 0..plan.cells.len() {
+        let Some(case) = Case::of(plan, index, &summary.host) else {
             continue;
         };
         let records = by_cell.remove(&index).unwrap_or_default();
         let configuration = configuration_of(folder, &records);
-        let runs = judge(folder, plan, index, system, records, &summary.host, &mut damage);
-        let (cell, detail) = cell::pool(cell, scenario, system, &runs, configuration);
-        summary.cells.push(cell);
-        details.push(detail);
-        writes.push(publish_calls(&runs, scenario));
+        let runs = judge(folder, case, records, &mut damage);
+        let is_publish = case.kind() == Kind::Publish;
+        details.push(cell::detail(case, &runs, configuration));
+        writes.push(if is_publish { publish::medians(&judged::used(&runs)) } else { Vec::new() });
+        cells.push(cell::pool(case, &runs));
     }
-    publish::compare_subscribers(&mut summary.cells, &writes);
+    publish::compare_subscribers(&mut cells, &writes);
+    summary.cells = cells;
     let is_narrow = |cell: usize| {
         let repeats = summary.cells.get(cell).and_then(|cell| cell.repeats);
         repeats.is_none_or(|repeats| repeats.is_narrow)
@@ -103,68 +99,41 @@ pub fn is_narrow(
     records: &[RunRecord],
     host: &Machine,
 ) -> bool {
-    let scenario = &plan.scenarios[plan.cells[cell].scenario];
-    let Some(system) = plan.system(&plan.cells[cell]) else {
+    let Some(case) = Case::of(plan, cell, host) else {
         return true;
     };
     let own = records.iter().filter(|record| record.plan.cell == cell).cloned().collect();
-    let runs = judge(folder, plan, cell, system, own, host, &mut Vec::new());
-    repeats::of(&runs, scenario).is_none_or(|repeats| repeats.is_narrow)
+    let runs = judge(folder, case, own, &mut Vec::new());
+    repeats::of(&runs, case.scenario).is_none_or(|repeats| repeats.is_narrow)
 }
 
 /// What a report would show of one run by itself; `None` if its system is unknown.
 pub fn alone(plan: &Plan, record: RunRecord, samples: &RunSamples, host: &Machine) -> Option<Cell> {
-    let cell = &plan.cells[record.plan.cell];
-    let scenario = &plan.scenarios[cell.scenario];
-    let system = plan.system(cell)?;
-    let mut samples = Cow::Borrowed(samples);
-    let clocks = match cell.topology {
-        Topology::TwoHosts => clocks::apply(samples.to_mut(), cell.topology, &record.keeping),
-        _ => Clocks::One,
-    };
-    let run = JudgedRun::new(record, &samples, &clocks, cell, system, scenario, host);
-    Some(cell::pool(cell, scenario, system, &[run], BTreeMap::new()).0)
+    let case = Case::of(plan, record.plan.cell, host)?;
+    Some(cell::pool(case, &[JudgedRun::new(record, Cow::Borrowed(samples), case)]))
 }
 
 /// The runs of a cell, judged; what cannot be read is added to `damage`.
 fn judge(
     folder: &Folder,
-    plan: &Plan,
-    cell: usize,
-    system: &System,
+    case: Case<'_>,
     records: Vec<RunRecord>,
-    host: &Machine,
     damage: &mut Vec<String>,
 ) -> Vec<JudgedRun> {
-    let cell = &plan.cells[cell];
-    let scenario = &plan.scenarios[cell.scenario];
     let one = |mut record: RunRecord| {
-        if record.failure.is_some() {
-            let (samples, clocks) = Default::default();
-            return JudgedRun::new(record, &samples, &clocks, cell, system, scenario, host);
+        let mut samples = RunSamples::default();
+        if record.failure.is_none() {
+            samples = folder.samples(&record).unwrap_or_else(|error| {
+                let reason = format!("{error:#}; --resume measures it again");
+                damage.push(reason.clone());
+                record.failure = Some(reason);
+                RunSamples::default()
+            });
+            damage.extend(observed::attach(&mut record, folder));
         }
-        let mut samples = folder.samples(&record).unwrap_or_else(|error| {
-            let reason = format!("{error:#}; --resume measures it again");
-            damage.push(reason.clone());
-            record.failure = Some(reason);
-            RunSamples::default()
-        });
-        damage.extend(observed::attach(&mut record, folder));
-        let clocks = match record.failure {
-            Some(_) => Clocks::One, // there is nothing to bring to it
-            None => clocks::apply(&mut samples, cell.topology, &record.keeping),
-        };
-        JudgedRun::new(record, &samples, &clocks, cell, system, scenario, host)
+        JudgedRun::new(record, Cow::Owned(samples), case)
     };
     records.into_iter().map(one).collect()
-}
-
-/// The publish calls of each run that is used; nothing for others, where nobody asks.
-fn publish_calls(runs: &[JudgedRun], scenario: &Scenario) -> Vec<Sorted> {
-    match scenario.workload.kind {
-        Kind::Publish => cell::used(runs).iter().map(|run| run.series.write.clone()).collect(),
-        _ => Vec::new(),
-    }
 }
 
 /// What a scenario leaves unwritten and unchecked, so that nobody takes its figures for more.
@@ -180,7 +149,7 @@ fn touch_remark(scenario: &Scenario) -> Option<String> {
 }
 
 fn systems(plan: &Plan) -> Vec<SystemInfo> {
-    let info = |system: &myelin_bench_kit::protocol::System| SystemInfo {
+    let info = |system: &System| SystemInfo {
         name: system.name.clone(),
         about: system.about.clone(),
         version: system.version.clone(),

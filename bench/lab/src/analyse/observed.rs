@@ -1,9 +1,9 @@
 //! From what was observed over time to figures of a cell and columns of a run.
 
-use super::cell::JudgedRun;
+use super::judged::JudgedRun;
 use crate::observe::series::{Counted, Hardware, Moment, ProcessMoment, Series};
 use crate::record::{Folder, RunRecord};
-use crate::summary::{ObservedColumns, ObservedFigures};
+use crate::summary::{Cell, ObservedColumns};
 
 /// Adds to the record of a run what is kept of it over time. What cannot be read is remarked, and
 /// said.
@@ -29,8 +29,9 @@ pub(super) fn attach(record: &mut RunRecord, folder: &Folder) -> Option<String> 
     damage
 }
 
-/// The figures of a cell, of the runs that are used.
-pub(super) fn figures(runs: &[&JudgedRun], warmup_messages: u64) -> ObservedFigures {
+/// The cell with the figures of ping, pong and daemons together, warm-up included, of the runs that
+/// are used. Absent where no run was observed over time, or the kernel or the processor does not tell.
+pub(super) fn with_figures(cell: Cell, runs: &[&JudgedRun], warmup_messages: u64) -> Cell {
     let observed: Vec<(&Series, f64)> = runs
         .iter()
         .filter_map(|run| {
@@ -38,7 +39,7 @@ pub(super) fn figures(runs: &[&JudgedRun], warmup_messages: u64) -> ObservedFigu
             Some((series_of(run)?, (run.counts.sent + warmed_up) as f64))
         })
         .collect();
-    figures_of(&observed)
+    figures_of(cell, &observed)
 }
 
 fn series_of(run: &JudgedRun) -> Option<&Series> {
@@ -47,9 +48,9 @@ fn series_of(run: &JudgedRun) -> Option<&Series> {
 }
 
 /// Of series with the messages published meanwhile.
-fn figures_of(runs: &[(&Series, f64)]) -> ObservedFigures {
+fn figures_of(cell: Cell, runs: &[(&Series, f64)]) -> Cell {
     if runs.is_empty() {
-        return ObservedFigures::default();
+        return cell;
     }
     let all_s: f64 = runs.iter().map(|(series, _)| series.duration_s()).sum();
     let wait_ns: u64 = runs.iter().flat_map(|(series, _)| looks(series)).map(wait_ns).sum();
@@ -58,7 +59,7 @@ fn figures_of(runs: &[(&Series, f64)]) -> ObservedFigures {
     let per_message = |of: fn(&Hardware) -> Option<u64>| {
         ratio(runs, |seen| of(&seen.hardware?), |(_, messages)| *messages)
     };
-    ObservedFigures {
+    Cell {
         runqueue_wait_percent: (all_s > 0.0).then(|| 100.0 * wait_ns as f64 * 1e-9 / all_s),
         migrations_per_s: ratio(runs, migrations, |(series, _)| series.duration_s()),
         pss_peak_bytes: runs.iter().filter_map(|(series, _)| pss_peak(series)).max(),
@@ -66,6 +67,7 @@ fn figures_of(runs: &[(&Series, f64)]) -> ObservedFigures {
         instructions_per_message: per_message(|hardware| hardware.instructions),
         cache_misses_per_message: per_message(|hardware| hardware.cache_misses),
         observation_cpu_percent: Some(costs / runs.len() as f64),
+        ..cell
     }
 }
 

@@ -3,7 +3,8 @@
 
 use myelin_bench_kit::protocol::Done;
 
-use super::distribution::{Sorted, us};
+use super::distribution::us;
+use super::judged::JudgedRun;
 use crate::record::RunRecord;
 use crate::scenario::Kind;
 use crate::stats::bootstrap::of_medians;
@@ -24,9 +25,9 @@ pub(super) fn counts(record: &RunRecord, subscribers: u32) -> Done {
     }
 }
 
-/// Fills in what each subscriber beyond the first adds. `writes[i]` are the publish calls of the runs
+/// Fills in what each subscriber beyond the first adds. `writes[i]` are the [`medians`] of the runs
 /// that `cells[i]` comes from.
-pub(super) fn compare_subscribers(cells: &mut [Cell], writes: &[Vec<Sorted>]) {
+pub(super) fn compare_subscribers(cells: &mut [Cell], writes: &[Vec<f64>]) {
     let slopes: Vec<_> = (0..cells.len())
         .map(|index| {
             let base = (0..cells.len()).find(|&other| is_base(&cells[other], &cells[index]))?;
@@ -53,24 +54,20 @@ fn is_base(base: &Cell, cell: &Cell) -> bool {
         && alike(base, cell)
 }
 
-fn slope(
-    cell: &Cell,
-    base: &Cell,
-    runs: &[Sorted],
-    base_runs: &[Sorted],
-) -> Option<FurtherSubscriber> {
+fn slope(cell: &Cell, base: &Cell, runs: &[f64], base_runs: &[f64]) -> Option<FurtherSubscriber> {
     let further = f64::from(cell.params.subscribers - 1);
     let per_subscriber_ns = |us: f64| us * 1e3 / further;
     let median = |cell: &Cell| cell.write_us?.p50.filter(|_| cell.valid);
     Some(FurtherSubscriber {
         ns: per_subscriber_ns(median(cell)? - median(base)?),
-        interval_ns: of_medians(&medians(runs), &medians(base_runs), |one, base| one - base)
+        interval_ns: of_medians(runs, base_runs, |one, base| one - base)
             .map(|ends| ends.map(per_subscriber_ns)),
     })
 }
 
-fn medians(runs: &[Sorted]) -> Vec<f64> {
-    runs.iter().filter_map(|run| run.quantile(0.5)).map(us).collect()
+/// Of the publish call, of each run.
+pub(super) fn medians(runs: &[&JudgedRun]) -> Vec<f64> {
+    runs.iter().filter_map(|run| run.latency.quantile(0.5)).map(us).collect()
 }
 
 #[cfg(test)]

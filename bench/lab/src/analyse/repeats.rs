@@ -1,7 +1,7 @@
 //! Whether a cell has been repeated often enough: how wide the interval of its median is.
 
-use super::cell::JudgedRun;
 use super::distribution::{Sorted, us};
+use super::judged::JudgedRun;
 use crate::scenario::Scenario;
 use crate::summary::Repeats;
 
@@ -9,7 +9,7 @@ use crate::summary::Repeats;
 pub(super) fn of(runs: &[JudgedRun], scenario: &Scenario) -> Option<Repeats> {
     let asked_percent = scenario.plan.precision?.interval_percent;
     let valid = runs.iter().filter(|run| run.is_valid());
-    let latencies: Vec<&Sorted> = valid.map(|run| run.latency(scenario.workload.kind)).collect();
+    let latencies: Vec<&Sorted> = valid.map(|run| &run.latency).collect();
     let reached_percent = width_percent(&latencies);
     let is_narrow = reached_percent.is_some_and(|reached| reached <= asked_percent);
     Some(Repeats { asked_percent, reached_percent, is_narrow })

@@ -1,53 +1,78 @@
 //! The slowest messages of a cell, with what was seen around them.
 
-use super::cell::JudgedRun;
-use super::course::Span;
 use super::distribution::us;
-use super::messages::Message;
+use super::judged::JudgedRun;
+use super::messages::{Measured, Message, Messages, Part, STAGES};
 use super::observed;
+use super::timeline::Span;
 use crate::summary::{Around, ObservedColumns, SlowMessage, Stage};
 
 /// The slowest of all runs, the slowest first.
 pub(super) fn of(runs: &[&JudgedRun]) -> Vec<SlowMessage> {
-    let messages: Vec<&[Message]> = runs.iter().map(|run| run.messages.all.as_slice()).collect();
-    let slowest = slowest(&messages).into_iter();
-    slowest.filter_map(|(place, message)| slow(runs[place], &message)).collect()
+    let slowest = slowest(runs.iter().map(|run| &run.messages));
+    let known = |place: usize| {
+        let has_any = slowest.iter().any(|(its_place, _)| *its_place == place);
+        has_any.then(|| Known::of(runs[place])).flatten()
+    };
+    let known: Vec<Option<Known>> = (0..runs.len()).map(known).collect();
+    slowest.iter().filter_map(|(place, message)| known[*place].as_ref()?.slow(message)).collect()
+}
+
+/// What is known of a run with some of the slowest messages.
+struct Known<'a> {
+    number: u32,
+    measured: &'a Measured,
+    span: Span,
+    parts: [Option<Part>; STAGES],
+    /// When observing began, and what was observed from then on.
+    observed: Option<(u64, ObservedColumns)>,
+}
+
+impl<'a> Known<'a> {
+    fn of(run: &'a JudgedRun) -> Option<Self> {
+        let seen = || {
+            let begin_ns = run.record.observation.as_ref()?.series.as_ref()?.begin_ns;
+            Some((begin_ns, observed::columns(run)?))
+        };
+        Some(Known {
+            number: run.number(),
+            measured: &run.messages.measured,
+            span: Span::of_run(&run.messages)?,
+            parts: run.messages.parts().unwrap_or_default(),
+            observed: seen(),
+        })
+    }
+
+    fn slow(&self, message: &Message) -> Option<SlowMessage> {
+        let parts = message.parts(self.measured).into_iter().flatten().zip(Stage::ALL);
+        let parts = parts.filter(|(_, stage)| self.parts[*stage as usize].is_some());
+        Some(SlowMessage {
+            run: self.number,
+            id: message.ping.id,
+            at_s: self.span.seconds_at(message.begin_ns(self.measured)),
+            us: us(message.latency(self.measured)?),
+            cpus: message.cpus(self.measured),
+            parts: parts.map(|(ns, stage)| (stage, us(ns))).collect(),
+            around: self.around(message.end_ns(self.measured)?),
+        })
+    }
+
+    fn around(&self, end_ns: u64) -> Option<Around> {
+        let (begin_ns, columns) = self.observed.as_ref()?;
+        row_at(columns, (end_ns as i64 - *begin_ns as i64) as f64 * 1e-9)
+    }
 }
 
 /// Of the kind that percentiles are of, with the place of its run.
-fn slowest(runs: &[&[Message]]) -> Vec<(usize, Message)> {
-    let mut found: Vec<(usize, Message)> = Vec::new();
-    for (place, run) in runs.iter().enumerate() {
-        let counted = run.iter().filter(|message| message.is_counted);
-        found.extend(counted.map(|message| (place, *message)));
-        found.sort_by_key(|(_, message)| std::cmp::Reverse(message.latency_ns));
+fn slowest<'a>(runs: impl Iterator<Item = &'a Messages>) -> Vec<(usize, &'a Message)> {
+    let mut found: Vec<(usize, &Message, i64)> = Vec::new();
+    for (place, run) in runs.enumerate() {
+        let counted = run.ended().filter(|(message, _)| message.is_counted);
+        found.extend(counted.map(|(message, latency_ns)| (place, message, latency_ns)));
+        found.sort_by_key(|(.., latency_ns)| std::cmp::Reverse(*latency_ns));
         found.truncate(NUMBER);
     }
-    found
-}
-
-fn slow(run: &JudgedRun, message: &Message) -> Option<SlowMessage> {
-    let span = Span::of(&run.messages.all)?;
-    let parts = message.parts.iter().flat_map(|parts| Stage::ALL.into_iter().zip(parts));
-    let is_measured = |stage: Stage| {
-        run.messages.measured.is_some_and(|measured| measured[stage as usize].is_some())
-    };
-    let parts = parts.filter(|(stage, _)| is_measured(*stage));
-    Some(SlowMessage {
-        run: run.record.plan.repeat + 1,
-        id: message.id,
-        at_s: span.seconds_at(message.begin_ns),
-        us: us(message.latency_ns),
-        cpus: message.cpus.into_iter().flatten().collect(),
-        parts: parts.map(|(stage, ns)| (stage, f64::from(*ns) / 1e3)).collect(),
-        around: around(run, message),
-    })
-}
-
-fn around(run: &JudgedRun, message: &Message) -> Option<Around> {
-    let begin_ns = run.record.observation.as_ref()?.series.as_ref()?.begin_ns;
-    let end_ns = message.begin_ns as i64 + message.latency_ns;
-    row_at(&observed::columns(run)?, (end_ns - begin_ns as i64) as f64 * 1e-9)
+    found.into_iter().map(|(place, message, _)| (place, message)).collect()
 }
 
 /// The row in which a time lies, in seconds from the beginning of the columns; the last may have
@@ -73,21 +98,26 @@ const NUMBER: usize = 10;
 
 #[cfg(test)]
 mod tests {
+    use myelin_bench_kit::samples::{LEAN, Record};
+
     use super::*;
+    use crate::run::RunSamples;
+    use crate::scenario::Kind;
 
     #[test]
     fn the_slowest_are_of_the_kind_that_the_largest_is_of() {
-        let message = |id: u64| Message {
+        let record = |id: u64| Record {
             id,
-            begin_ns: id,
-            latency_ns: 1_000 - id as i64,
-            is_counted: !id.is_multiple_of(16),
-            parts: None,
-            cpus: [None; 3],
+            publish_entry_ns: id,
+            take_return_ns: 1_000,
+            flags: if id.is_multiple_of(16) { 0 } else { LEAN },
+            ..Record::default()
         };
-        let runs: Vec<Vec<Message>> = vec![(0..40).map(message).collect(); 2];
-        let found = slowest(&[&runs[0], &runs[1]]);
-        let ids: Vec<(usize, u64)> = found.iter().map(|(place, it)| (*place, it.id)).collect();
+        let ping = (0..40).map(record).collect();
+        let samples = RunSamples { ping, ..RunSamples::default() };
+        let run = Messages::of(&samples, Measured::new(Kind::Roundtrip, false, false));
+        let found = slowest([&run, &run].into_iter());
+        let ids: Vec<(usize, u64)> = found.iter().map(|(place, it)| (*place, it.ping.id)).collect();
         assert_eq!(ids[..4], [(0, 1), (1, 1), (0, 2), (1, 2)]);
         assert!(found.len() == NUMBER && found.iter().all(|(_, it)| it.is_counted));
     }

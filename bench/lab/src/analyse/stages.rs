@@ -1,36 +1,30 @@
 //! Where the time of a cell's messages goes: of all, and of those that make its tail.
 
-use super::cell::JudgedRun;
 use super::distribution::Sorted;
-use super::messages::{Message, Messages, Part, STAGES};
+use super::messages::{Messages, Part, STAGES};
 use crate::summary::{Stage, StageMean, Stages};
 
 /// Means of the parts over all runs that are used, and over those of their messages that are above
-/// the 99th percentile. `None` where the time of no message is divided.
-pub(super) fn of(runs: &[&JudgedRun]) -> Option<Stages> {
-    let messages: Vec<&Messages> = runs.iter().map(|run| &run.messages).collect();
-    of_messages(&messages)
-}
-
-/// Stamping takes time, so the percentile is that of the messages that were stamped, too.
-fn of_messages(runs: &[&Messages]) -> Option<Stages> {
-    let stamped = runs.iter().map(|run| {
-        let stamped = run.all.iter().filter(|message| message.parts.is_some());
-        stamped.map(|message| message.latency_ns).collect::<Vec<_>>()
-    });
-    let stamped: Vec<Vec<i64>> = stamped.collect();
-    let limit_ns = Sorted::of_runs(stamped.iter().map(Vec::as_slice)).supported(0.99);
+/// the 99th percentile. `None` where the time of no message is divided. Stamping takes time, so the
+/// percentile is that of the messages that were stamped, too.
+pub(super) fn of<'a>(runs: impl Iterator<Item = &'a Messages> + Clone) -> Option<Stages> {
+    let stamped = |run: &'a Messages| {
+        run.ended().filter_map(|(it, latency_ns)| Some((latency_ns, it.parts(&run.measured)?)))
+    };
+    let latencies =
+        runs.clone().map(|run| stamped(run).map(|(latency_ns, _)| latency_ns).collect());
+    let latencies: Vec<Vec<i64>> = latencies.collect();
+    let limit_ns = Sorted::of_runs(latencies.iter().map(Vec::as_slice)).supported(0.99);
     let mut measured = [None; STAGES];
     let (mut all, mut slow) = (Sum::default(), Sum::default());
     for run in runs {
-        let known = run.measured?;
-        for (merged, part) in measured.iter_mut().zip(known) {
+        for (merged, part) in measured.iter_mut().zip(run.parts()?) {
             *merged = merged.or(part);
         }
-        for message in &run.all {
-            all.add(message);
-            if limit_ns.is_some_and(|limit_ns| message.latency_ns > limit_ns) {
-                slow.add(message);
+        for (latency_ns, parts) in stamped(run) {
+            all.add(&parts);
+            if limit_ns.is_some_and(|limit_ns| latency_ns > limit_ns) {
+                slow.add(&parts);
             }
         }
     }
@@ -54,46 +48,55 @@ fn of_messages(runs: &[&Messages]) -> Option<Stages> {
 #[derive(Default)]
 struct Sum {
     messages: u64,
-    ns: [f64; STAGES],
+    ns: [i64; STAGES],
 }
 
 impl Sum {
-    fn add(&mut self, message: &Message) {
-        let Some(parts) = &message.parts else { return };
+    fn add(&mut self, parts: &[i64; STAGES]) {
         self.messages += 1;
         for (sum, part) in self.ns.iter_mut().zip(parts) {
-            *sum += f64::from(*part);
+            *sum += part;
         }
     }
 
     fn mean_us(&self, stage: Stage) -> Option<f64> {
         let sum = self.ns[stage as usize];
-        (self.messages > 0).then(|| sum / self.messages as f64 / 1e3)
+        (self.messages > 0).then(|| sum as f64 / self.messages as f64 / 1e3)
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use myelin_bench_kit::samples::{LEAN, Record};
+
+    use super::super::messages::Measured;
     use super::*;
+    use crate::run::RunSamples;
+    use crate::scenario::Kind;
 
     #[test]
     fn the_slow_ones_are_the_slowest_of_those_that_were_stamped() {
         // Each 16th is stamped, which makes it slower by a fifth than any that is not.
-        let message = |id: u64| {
+        let ends = |id: u64| {
             let is_stamped = id.is_multiple_of(16);
-            let latency_ns = if is_stamped { 1_200 } else { 900 } + (id * 7919 % 1009 / 10) as i64;
-            let mut parts = [0.0; STAGES];
-            parts[Stage::Wake as usize] = latency_ns as f32;
-            let (begin_ns, is_counted, cpus) = (id * 2_000, !is_stamped, [None; 3]);
-            let parts = is_stamped.then_some(parts);
-            Message { id, begin_ns, latency_ns, is_counted, parts, cpus }
+            let latency_ns = if is_stamped { 1_200 } else { 900 } + id * 7919 % 1009 / 10;
+            let (begin_ns, flags) = (1 + id * 2_000, if is_stamped { 0 } else { LEAN });
+            let answered = Record {
+                id,
+                publish_entry_ns: begin_ns,
+                take_return_ns: begin_ns + latency_ns,
+                flags,
+                ..Record::default()
+            };
+            (answered, Record { publish_return_ns: begin_ns, ..answered })
         };
-        let mut measured = [None; STAGES];
-        measured[Stage::Wake as usize] = Some(Part::Within);
-        let run = || Messages { all: (0..32_000).map(message).collect(), measured: Some(measured) };
-        let stages = of_messages(&[&run(), &run()]).unwrap();
+        let (ping, pong) = (0..32_000).map(ends).unzip();
+        let samples = RunSamples { ping, pong, ..RunSamples::default() };
+        let run = Messages::of(&samples, Measured::new(Kind::Roundtrip, false, false));
+        let stages = of([&run, &run].into_iter()).unwrap();
         assert_eq!(stages.messages, 4_000);
         assert!(stages.slow_messages <= 40, "1 % of them, not {}", stages.slow_messages);
-        assert!(stages.parts[0].slow_us > Some(stages.parts[0].mean_us));
+        let part = stages.parts.iter().find(|part| part.stage == Stage::WakeAndTake).unwrap();
+        assert!(part.slow_us > Some(part.mean_us));
     }
 }

@@ -2,18 +2,16 @@
 
 use myelin_bench_kit::protocol::Done;
 
-use super::cell::JudgedRun;
 use super::distribution::Sorted;
-use super::series::Series;
+use super::judged::JudgedRun;
 use crate::record::RunRecord;
 use crate::scenario::Kind;
 use crate::stats::median;
 use crate::summary::Distribution;
 
 /// What a start-up measures: how long until the first message was taken.
-pub(super) fn series(record: &RunRecord) -> Series {
-    let first = record.first_sample_ms.map(ns).into_iter().collect();
-    Series { one_way: Sorted::new(first), ..Series::default() }
+pub(super) fn latency(record: &RunRecord) -> Sorted {
+    Sorted::new(record.first_sample_ms.map(ns).into_iter().collect())
 }
 
 /// The counts of a start-up: of the messages sent until one was taken, none is lost.

@@ -29,10 +29,7 @@
 //! with a whole part some 8 % are accused, with a third of the run half: one run cannot tell
 //! such a wander from a drift, and its median is as little to be relied on.
 
-use super::cell::JudgedRun;
-use super::series::{counted, span};
-use super::stream::joined;
-use crate::run::RunSamples;
+use super::judged::JudgedRun;
 use crate::scenario::Kind;
 use crate::stats;
 
@@ -80,7 +77,7 @@ pub(super) fn remarks(runs: &[&JudgedRun]) -> Vec<String> {
     let remark = |run: &&JudgedRun| match run.settling {
         Settling::Drifted { from_ns, to_ns } => Some(format!(
             "run {}{NEVER_SETTLED}{} to {} µs",
-            run.record.plan.repeat + 1,
+            run.number(),
             from_ns / 1e3,
             to_ns / 1e3
         )),
@@ -92,32 +89,6 @@ pub(super) fn remarks(runs: &[&JudgedRun]) -> Vec<String> {
 /// Whether a remark on a cell is that one of its runs had not settled.
 pub fn is_remark(note: &str) -> bool {
     note.contains(NEVER_SETTLED)
-}
-
-/// The latencies that a run's percentiles are of, in the order of sending. None of floods, whose
-/// rate is varied, and of start-ups.
-pub(super) fn in_order(samples: &RunSamples, kind: Kind, has_rate: bool) -> Vec<i64> {
-    let ping = || samples.ping.iter();
-    let counted = counted(&samples.ping);
-    match kind {
-        Kind::Roundtrip => ping()
-            .filter(|record| record.take_return_ns != 0 && counted(record))
-            .map(|record| span(record.publish_entry_ns, record.take_return_ns))
-            .collect(),
-        Kind::Publish => {
-            ping().map(|record| span(record.publish_entry_ns, record.publish_return_ns)).collect()
-        }
-        Kind::Stream | Kind::Image => {
-            let from = |intended_ns, stamp_ns| if has_rate { intended_ns } else { stamp_ns };
-            let mut ways: Vec<(u64, i64)> = joined(samples)
-                .map(|(ping, pong)| (from(ping.intended_ns, ping.publish_entry_ns), pong))
-                .map(|(from_ns, pong)| (from_ns, span(from_ns, pong.take_return_ns)))
-                .collect();
-            ways.sort_by_key(|(from_ns, _)| *from_ns);
-            ways.into_iter().map(|(_, way)| way).collect()
-        }
-        Kind::Flood | Kind::Startup => Vec::new(),
-    }
 }
 
 fn part_medians(values: &[i64]) -> Vec<f64> {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use myelin_bench_kit::protocol::Done;
 
-use super::cell::JudgedRun;
+use super::judged::JudgedRun;
 use crate::observe::{Observation, ProcessObservation};
 use crate::record::RunRecord;
 use crate::scenario::Kind;

@@ -3,7 +3,7 @@
 use myelin_bench_kit::protocol::{Arrivals, Done, System, Topology, Transport, Wait, Workload};
 use myelin_bench_kit::samples::Record;
 
-use super::books;
+use super::accounting;
 use crate::machine::BACKGROUND_PACKETS_PER_S;
 use crate::observe::Observation;
 use crate::record::RunRecord;
@@ -60,21 +60,23 @@ pub fn faults(evidence: &Evidence<'_>) -> Vec<String> {
     let mut faults = Vec::new();
     match evidence.workload {
         Workload::Roundtrip => {
-            faults.extend(books::books_do_not_balance(ping, pong, evidence));
-            faults.extend(books::answered_by_another(evidence));
+            faults.extend(accounting::counts_disagree(ping, pong, evidence));
+            faults.extend(accounting::answered_by_another(evidence));
         }
-        Workload::Publish => faults.extend(books::not_what_was_published(ping, pong, evidence)),
+        Workload::Publish => {
+            faults.extend(accounting::not_what_was_published(ping, pong, evidence))
+        }
         Workload::Startup => {
             if evidence.record.first_sample_ms.is_none() {
                 faults.push("no first message".into());
             }
         }
         Workload::Stream | Workload::Image | Workload::Flood => {
-            faults.extend(books::not_what_was_published(ping, pong, evidence));
-            faults.extend(books::not_the_stream(pong, evidence));
+            faults.extend(accounting::not_what_was_published(ping, pong, evidence));
+            faults.extend(accounting::not_the_stream(pong, evidence));
         }
     }
-    faults.extend(books::payload_damaged(ping, pong));
+    faults.extend(accounting::payload_damaged(ping, pong));
     if evidence.workload != Workload::Stream {
         faults.extend(rate_missed(ping, evidence));
     }

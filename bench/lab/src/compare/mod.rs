@@ -261,7 +261,7 @@ impl CellName {
             scenario: cell.scenario.clone(),
             system: cell.system.clone(),
             tuning: cell.tuning.clone(),
-            topology: cell.topology.clone(),
+            topology: cell.topology.name().to_owned(),
             params: cell.params.clone(),
             name: entry.name(),
             circumstances: entry.circumstances(),

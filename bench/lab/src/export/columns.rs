@@ -1,13 +1,10 @@
 //! The columns of the file. `docs/results.md` describes each; names that end in `_ns` without
 //! saying what they span are moments of CLOCK_MONOTONIC.
 
-use myelin_bench_kit::samples::{CORRUPT, LATE, OUT_OF_ORDER, Record, Taken};
+use myelin_bench_kit::samples::{CORRUPT, LATE, OUT_OF_ORDER, Record};
 
 use super::Source;
-use super::rows::Row;
-use crate::analyse::clocks::Clocks;
-use crate::analyse::series::{has_parts, span};
-use crate::analyse::stream;
+use crate::analyse::messages::{Measured, Message, is_stamped};
 use crate::scenario::{Kind, frame_name};
 
 /// How a column is filled. `None` is null.
@@ -20,9 +17,9 @@ pub(super) enum Of {
     Count(fn(&Source<'_>) -> Option<i64>),
     /// See `Text`.
     Flag(fn(&Source<'_>) -> bool),
-    Nanoseconds(fn(&Source<'_>, &Row) -> Option<i64>),
-    Number(fn(&Source<'_>, &Row) -> Option<i32>),
-    RowFlag(fn(&Source<'_>, &Row) -> bool),
+    Nanoseconds(fn(&Message, &Measured) -> Option<i64>),
+    Number(fn(&Message, &Measured) -> Option<i32>),
+    RowFlag(fn(&Message, &Measured) -> bool),
 }
 
 use Of::{Count, Flag, Float, Nanoseconds, Number, RowFlag, Text};
@@ -45,93 +42,59 @@ pub(super) const COLUMNS: &[(&str, Of)] = &[
     ("run", Count(|of| Some(i64::from(of.run.plan.repeat) + 1))),
     ("order", Count(|of| Some(of.run.plan.order.into()))),
     ("valid", Flag(|of| of.valid)),
-    ("id", Nanoseconds(|_, row| i64::try_from(row.ping.id).ok())),
-    ("latency_ns", Nanoseconds(latency)),
-    ("write_ns", Nanoseconds(|_, row| Some(write(&row.ping)).filter(|_| row.is_counted))),
-    ("lateness_ns", Nanoseconds(lateness)),
-    ("loan_ns", Nanoseconds(|_, row| Some(stamped(&row.ping)?.loan_ns.into()))),
-    ("fill_ns", Nanoseconds(|_, row| Some(stamped(&row.ping)?.fill_ns.into()))),
-    ("memcpy_ns", Nanoseconds(|of, row| copied(of, row, |pong| pong.memcpy_ns))),
-    ("stream_copy_ns", Nanoseconds(|of, row| copied(of, row, |pong| pong.stream_copy_ns))),
-    ("intended_ns", Nanoseconds(|_, row| moment(row.ping.intended_ns))),
-    ("publish_entry_ns", Nanoseconds(|_, row| moment(row.ping.publish_entry_ns))),
-    ("publish_return_ns", Nanoseconds(|_, row| moment(row.ping.publish_return_ns))),
-    ("publish_cpu", Number(|_, row| Some(row.ping.publish_cpu.into()))),
-    ("wake_ns", Nanoseconds(|of, row| moment(pong(of, row)?.wake_ns))),
-    ("take_return_ns", Nanoseconds(|of, row| moment(stamped(pong(of, row)?)?.take_return_ns))),
-    ("take_cpu", Number(|_, row| Some(row.pong?.take_cpu.into()))),
+    ("id", Nanoseconds(|row, _| i64::try_from(row.ping.id).ok())),
+    ("latency_ns", Nanoseconds(Message::latency)),
+    ("write_ns", Nanoseconds(Message::write)),
+    ("lateness_ns", Nanoseconds(Message::lateness)),
+    ("loan_ns", Nanoseconds(|row, _| Some(stamped(&row.ping)?.loan_ns.into()))),
+    ("fill_ns", Nanoseconds(|row, _| Some(stamped(&row.ping)?.fill_ns.into()))),
+    ("memcpy_ns", Nanoseconds(Message::memcpy)),
+    ("stream_copy_ns", Nanoseconds(Message::stream_copy)),
+    ("intended_ns", Nanoseconds(|row, _| moment(row.ping.intended_ns))),
+    ("publish_entry_ns", Nanoseconds(|row, _| moment(row.ping.publish_entry_ns))),
+    ("publish_return_ns", Nanoseconds(|row, _| moment(row.ping.publish_return_ns))),
+    ("publish_cpu", Number(|row, _| Some(row.ping.publish_cpu.into()))),
+    ("wake_ns", Nanoseconds(|row, of| moment(pong(row, of)?.wake_ns))),
+    ("take_return_ns", Nanoseconds(|row, of| moment(stamped(pong(row, of)?)?.take_return_ns))),
+    ("take_cpu", Number(|row, _| Some(row.pong?.take_cpu.into()))),
     (
         "answer_publish_return_ns",
-        Nanoseconds(|of, row| answer(of, pong(of, row)?.publish_return_ns)),
+        Nanoseconds(|row, of| answer(of, pong(row, of)?.publish_return_ns)),
     ),
-    ("answer_wake_ns", Nanoseconds(|of, row| answer(of, row.ping.wake_ns))),
-    ("answer_take_return_ns", Nanoseconds(|of, row| answer(of, row.ping.take_return_ns))),
-    ("answer_take_cpu", Number(answer_cpu)),
-    ("duplicates", Number(|of, row| Some(flagged(of, row).duplicates.into()))),
-    ("corrupt", RowFlag(|of, row| flagged(of, row).flags & CORRUPT != 0)),
-    ("out_of_order", RowFlag(|of, row| flagged(of, row).flags & OUT_OF_ORDER != 0)),
-    ("late", RowFlag(|of, row| flagged(of, row).flags & LATE != 0)),
-    ("lean", RowFlag(|_, row| stamped(&row.ping).is_none())),
+    ("answer_wake_ns", Nanoseconds(|row, of| answer(of, row.ping.wake_ns))),
+    ("answer_take_return_ns", Nanoseconds(|row, of| answer(of, row.ping.take_return_ns))),
+    (
+        "answer_take_cpu",
+        Number(|row, of| answer(of, row.ping.take_return_ns).map(|_| row.ping.take_cpu.into())),
+    ),
+    ("duplicates", Number(|row, of| Some(flagged(row, of).duplicates.into()))),
+    ("corrupt", RowFlag(|row, of| flagged(row, of).flags & CORRUPT != 0)),
+    ("out_of_order", RowFlag(|row, of| flagged(row, of).flags & OUT_OF_ORDER != 0)),
+    ("late", RowFlag(|row, of| flagged(row, of).flags & LATE != 0)),
+    ("lean", RowFlag(|row, _| stamped(&row.ping).is_none())),
     ("clock_error_ns", Count(|of| of.clocks.error_ns().map(|error_ns| error_ns.ceil() as i64))),
 ];
 
-/// What the percentiles of a report are of.
-fn latency(of: &Source<'_>, row: &Row) -> Option<i64> {
-    let from_due = of.cell.rate_hz.is_some();
-    match of.scenario.workload.kind {
-        Kind::Roundtrip => {
-            let taken_ns = answer(of, row.ping.take_return_ns).filter(|_| row.is_counted)?;
-            Some(taken_ns - row.ping.publish_entry_ns as i64)
-        }
-        Kind::Publish => Some(write(&row.ping)),
-        Kind::Image => Some(stream::way(&row.ping, pong(of, row)?, false)),
-        Kind::Stream | Kind::Flood => Some(stream::way(&row.ping, pong(of, row)?, from_due)),
-        // One figure a run, which is none of a message.
-        Kind::Startup => None,
-    }
-}
-
 /// The other end's record, whose stamps mean nothing where its clock could not be compared.
-fn pong<'a>(of: &Source<'_>, row: &'a Row) -> Option<&'a Record> {
-    row.pong.as_ref().filter(|_| !matches!(of.clocks, Clocks::Unknown(_)))
-}
-
-fn write(ping: &Record) -> i64 {
-    span(ping.publish_entry_ns, ping.publish_return_ns)
-}
-
-fn lateness(of: &Source<'_>, row: &Row) -> Option<i64> {
-    of.cell.rate_hz?;
-    Some(match of.scenario.workload.kind {
-        kind if kind.is_one_way() => stream::lateness(&row.ping),
-        _ => span(row.ping.intended_ns, row.ping.publish_entry_ns),
-    })
-}
-
-fn copied(of: &Source<'_>, row: &Row, part: fn(Taken) -> u32) -> Option<i64> {
-    let copies = of.scenario.workload.kind == Kind::Image;
-    row.pong.as_ref().filter(|_| copies).map(|pong| part(pong.as_taken()).into())
+fn pong<'a>(row: &'a Message, of: &Measured) -> Option<&'a Record> {
+    row.pong.as_ref().filter(|_| of.crosses_ends)
 }
 
 /// The record that says how the message, or of a round trip its answer, arrived.
-fn flagged<'a>(of: &Source<'_>, row: &'a Row) -> &'a Record {
-    match of.scenario.workload.kind {
+fn flagged<'a>(row: &'a Message, of: &Measured) -> &'a Record {
+    match of.kind {
         Kind::Roundtrip => &row.ping,
         _ => row.pong.as_ref().unwrap_or(&row.ping),
     }
 }
 
-fn answer(of: &Source<'_>, at_ns: u64) -> Option<i64> {
-    moment(at_ns).filter(|_| of.scenario.workload.kind == Kind::Roundtrip)
-}
-
-fn answer_cpu(of: &Source<'_>, row: &Row) -> Option<i32> {
-    answer(of, row.ping.take_return_ns).map(|_| row.ping.take_cpu.into())
+fn answer(of: &Measured, at_ns: u64) -> Option<i64> {
+    moment(at_ns).filter(|_| of.kind == Kind::Roundtrip)
 }
 
 /// A record that has the stamps of the message's parts.
 fn stamped(record: &Record) -> Option<&Record> {
-    Some(record).filter(|record| has_parts(record))
+    Some(record).filter(|record| is_stamped(record))
 }
 
 /// A moment that was recorded: 0 is none.

@@ -15,7 +15,7 @@ use parquet::schema::types::ColumnPath;
 
 use super::Source;
 use super::columns::{COLUMNS, Of};
-use super::rows::Row;
+use crate::analyse::messages::{Measured, Message, Messages};
 
 /// The file in the making.
 pub(super) struct Sheet<'a>(SerializedFileWriter<&'a File>);
@@ -39,11 +39,12 @@ impl<'a> Sheet<'a> {
     }
 
     /// Adds the rows of a run.
-    pub(super) fn add(&mut self, source: &Source<'_>, rows: &[Row]) -> anyhow::Result<()> {
-        for rows in rows.chunks(ROWS_PER_GROUP) {
+    pub(super) fn add(&mut self, source: &Source<'_>, rows: Messages) -> anyhow::Result<()> {
+        let Messages { all, measured } = rows;
+        for rows in all.chunks(ROWS_PER_GROUP) {
             let mut group = self.0.next_row_group()?;
             for (_, of) in COLUMNS {
-                write_column(&mut group, of, source, rows)?;
+                write_column(&mut group, of, source, rows, &measured)?;
             }
             group.close()?;
         }
@@ -75,7 +76,8 @@ fn write_column(
     group: &mut Group<'_, '_>,
     of: &Of,
     source: &Source<'_>,
-    rows: &[Row],
+    rows: &[Message],
+    measured: &Measured,
 ) -> Result<()> {
     let all = rows.len();
     match of {
@@ -86,9 +88,9 @@ fn write_column(
         Of::Float(of) => write::<DoubleType>(group, std::iter::repeat_n(of(source), all)),
         Of::Count(of) => write::<Int64Type>(group, std::iter::repeat_n(of(source), all)),
         Of::Flag(of) => write::<BoolType>(group, std::iter::repeat_n(Some(of(source)), all)),
-        Of::Nanoseconds(of) => write::<Int64Type>(group, rows.iter().map(|row| of(source, row))),
-        Of::Number(of) => write::<Int32Type>(group, rows.iter().map(|row| of(source, row))),
-        Of::RowFlag(of) => write::<BoolType>(group, rows.iter().map(|row| Some(of(source, row)))),
+        Of::Nanoseconds(of) => write::<Int64Type>(group, rows.iter().map(|row| of(row, measured))),
+        Of::Number(of) => write::<Int32Type>(group, rows.iter().map(|row| of(row, measured))),
+        Of::RowFlag(of) => write::<BoolType>(group, rows.iter().map(|row| Some(of(row, measured)))),
     }
 }
 

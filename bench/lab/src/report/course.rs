@@ -8,7 +8,7 @@ use serde::Serialize;
 use super::packed::{integers, logarithms, multiples};
 use super::plots::short;
 use super::view::{Entry, View};
-use crate::summary::{Around, Course, HeatMap, ObservedColumns, SlowMessage};
+use crate::summary::{Around, HeatMap, ObservedColumns, SlowMessage, Timeline};
 
 /// How much of it there is room for on a page. In the order in which it is given up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -126,7 +126,7 @@ pub(super) fn courses<'a>(view: &View<'a>, room: Room) -> BTreeMap<usize, PlotCo
 }
 
 fn course<'a>(entry: &Entry<'a>, floor: Option<usize>, room: Room) -> Option<PlotCourse<'a>> {
-    let course = entry.detail.course.as_ref()?;
+    let course = entry.detail.timeline.as_ref()?;
     let windows = || course.windows.iter();
     Some(PlotCourse {
         run: course.run,
@@ -145,7 +145,7 @@ fn course<'a>(entry: &Entry<'a>, floor: Option<usize>, room: Room) -> Option<Plo
     })
 }
 
-fn map(course: &Course, room: Room) -> Option<PlotMap> {
+fn map(course: &Timeline, room: Room) -> Option<PlotMap> {
     let coarse;
     let (map, height) = match room {
         Room::Ample | Room::NoConfigurations => (&course.map, 1),

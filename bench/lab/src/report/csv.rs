@@ -1,8 +1,7 @@
 //! `summary.csv`: one row for each cell, one flat column for each figure, units in the names.
 //! Empty means not measured or withheld; `summary.json` tells the two apart.
 
-use super::metrics::{METRICS, Metric};
-use crate::summary::Summary;
+use crate::summary::{METRICS, Metric, Summary};
 
 /// The whole file.
 pub(super) fn render(summary: &Summary) -> String {

@@ -52,7 +52,7 @@ pub(crate) struct Row {
 }
 
 /// What stands in one place of the table.
-#[derive(Default, Serialize)]
+#[derive(Clone, Default, Serialize)]
 pub(crate) struct TableCell {
     /// The figure: the median, where nothing else is said.
     pub main: String,

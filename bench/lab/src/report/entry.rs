@@ -373,9 +373,9 @@ pub(super) fn traits<'a>(systems: &'a [SystemInfo], cell: &'a Cell) -> Traits<'a
         wait: known.map_or(Wait::None, |system| system.wait),
         transport: known.map_or(Transport::None, |system| system.transport),
         // Two hosts are a matter of the cell, and no system's own.
-        topology: match cell.topology == Topology::TwoHosts.name() {
-            true => Topology::TwoHosts,
-            false => known.map(|system| system.topology).unwrap_or_default(),
+        topology: match cell.topology {
+            Topology::TwoHosts => Topology::TwoHosts,
+            _ => known.map(|system| system.topology).unwrap_or_default(),
         },
         floor: known.is_some_and(|system| system.floor),
         reliability: cell.params.reliability,

@@ -46,7 +46,7 @@ impl<'a> Fan<'a> {
         Self {
             id: format!("fan-{}", indices[0]),
             scenario: &first.scenario,
-            circumstances: words::circumstances(&first.topology, first.workload, &params),
+            circumstances: words::circumstances(first.topology.name(), first.workload, &params),
             entries: indices.iter().map(entry).collect(),
             payloads,
             subscribers,

@@ -1,44 +1,83 @@
-//! Streams and images as a reader meets them: for each size a row for every configuration, with what
-//! the transport does apart from what a user does with the payload; and the schedules beside each
-//! other.
+//! What goes one way as a reader meets it: for each size a row for every configuration. Of streams and
+//! images what the transport does stands apart from what a user does with the payload, and the
+//! schedules stand beside each other; of a flood it is read how much goes through, for the latency of
+//! its messages is the depth of a queue; of start-ups how long until the first message.
 
 use myelin_bench_kit::protocol::{Topology, Workload};
 
 use super::document::{Column, Row, Table, TableCell, Tone};
 use super::entry::Entry;
+use super::metrics::memory_mb;
 use super::table::{Notes, absent, latency};
 use super::view::{Group, View, distinct, tuning_rank};
-use super::words;
-use crate::summary::{Cell, Distribution};
+use super::{validity, words};
+use crate::summary::{Cell, Distribution, Metric};
 
-/// One table for each size.
+/// One table for each size; none of what does not go one way.
 pub(super) fn tables(group: &Group) -> Vec<Table> {
-    group.payloads.iter().map(|&payload| figures(group, payload)).collect()
+    let figures = match group.workload {
+        Workload::Stream | Workload::Image => FLOW,
+        Workload::Flood => FLOOD,
+        Workload::Startup => STARTUP,
+        Workload::Roundtrip | Workload::Publish => return vec![],
+    };
+    group.payloads.iter().map(|&payload| table(group, payload, figures)).collect()
 }
 
-fn figures(group: &Group, payload: u64) -> Table {
+fn table(group: &Group, payload: u64, figures: &[Figure]) -> Table {
     let entries = ordered(group, payload);
-    let columns = columns(group, &entries);
     let mut notes = Notes::default();
-    let mut row = |entry: &&Entry| Row {
-        label: label(entry, &entries),
-        cells: columns.iter().map(|figure| figure.cell(group, entry, &mut notes)).collect(),
+    let mut cells = |figure: &Figure| -> Vec<TableCell> {
+        entries.iter().map(|entry| figure.cell(group, entry, &mut notes)).collect()
     };
-    let rows = entries.iter().map(&mut row).collect();
+    let mut columns: Vec<(&Figure, Vec<TableCell>)> = figures
+        .iter()
+        .map(|figure| (figure, cells(figure)))
+        // A table is not the poorer without what nobody has.
+        .filter(|(_, cells)| cells.iter().any(|cell| !cell.main.is_empty()))
+        .collect();
+    for (cell, entry) in columns.iter_mut().take(1).flat_map(|it| &mut it.1).zip(&entries) {
+        if !entry.cell.valid && cell.mark.is_none() {
+            let reasons = validity::reasons(entry);
+            cell.mark = Some(notes.add(format!("invalid: {}: {reasons}", entry.name())));
+        }
+    }
+    let row = |(place, entry): (usize, &&Entry)| Row {
+        label: label(entry, &entries),
+        cells: columns.iter().map(|(_, cells)| cells[place].clone()).collect(),
+    };
     Table {
-        caption: format!(
-            "{}: from {}{}{}",
-            group.size(payload),
+        caption: format!("{}: {}", group.size(payload), caption(group, &entries)),
+        columns: columns
+            .iter()
+            .map(|(Figure(group, head, _), _)| Column {
+                group: (*group).to_owned(),
+                head: (*head).to_owned(),
+            })
+            .collect(),
+        rows: entries.iter().enumerate().map(row).collect(),
+        notes: notes.0,
+    }
+}
+
+fn caption(group: &Group, entries: &[&Entry]) -> String {
+    match group.workload {
+        Workload::Flood => {
+            "back to back for as long as the run lasts; then the highest rate without loss"
+                .to_owned()
+        }
+        Workload::Startup => {
+            "from the start of the later process, over runs, ms; daemons start before".to_owned()
+        }
+        _ => format!(
+            "from {}{}{}",
             if is_from_due(group) { FROM_DUE } else { FROM_STAMP },
-            floors(group, &entries),
+            floors(group, entries),
             match entries.iter().any(|entry| entry.clock_error_us().is_some()) {
                 true => "; ±: the clocks of the two hosts may make all of a row wrong by so much",
                 false => "",
             }
         ),
-        columns: columns.iter().map(|figure| figure.column()).collect(),
-        rows,
-        notes: notes.0,
     }
 }
 
@@ -48,7 +87,7 @@ fn is_from_due(group: &Group) -> bool {
 }
 
 /// `myelin.shm-block tuned`, and where it lives if that differs.
-pub(super) fn label(entry: &Entry, entries: &[&Entry]) -> String {
+fn label(entry: &Entry, entries: &[&Entry]) -> String {
     let is_mixed = distinct(entries.iter().map(|entry| entry.system.topology)).len() > 1;
     let place = match entry.system.topology {
         Topology::OneProcess if is_mixed => ", one process",
@@ -59,7 +98,7 @@ pub(super) fn label(entry: &Entry, entries: &[&Entry]) -> String {
 }
 
 /// The systems under test as the summary lists them, then the floor.
-pub(super) fn ordered<'v, 'a>(group: &'v Group<'a>, payload: u64) -> Vec<&'v Entry<'a>> {
+fn ordered<'v, 'a>(group: &'v Group<'a>, payload: u64) -> Vec<&'v Entry<'a>> {
     let here = |entry: &&Entry| entry.cell.params.payload_bytes == payload;
     let mut entries: Vec<&Entry> = group.entries.iter().filter(here).collect();
     let rank = |entry: &Entry| group.systems.iter().position(|system| *system == entry.system);
@@ -71,93 +110,59 @@ pub(super) fn ordered<'v, 'a>(group: &'v Group<'a>, payload: u64) -> Vec<&'v Ent
 }
 
 /// A column: the heading it shares, its own, and what stands below.
-struct Figure(&'static str, &'static str, What);
+struct Figure(&'static str, &'static str, Shows);
 
-enum What {
-    OneWay,
-    Max,
-    OverFloor,
-    Median(fn(&Cell) -> Option<&Distribution>),
-    /// Median and 99th percentile.
-    Both(fn(&Cell) -> Option<&Distribution>),
-    Rarest,
-    /// The 99.9th percentile from the stamp, where `Rarest` counts from the schedule.
-    Naive,
-    Cpu,
-    ReceiverCpu,
-    Memory,
-    Lost,
-    Rate,
-    Qos,
+enum Shows {
+    /// What the group compares, with its footnotes.
+    Latency,
+    /// A metric by its name; of a distribution the median.
+    Metric(&'static str),
+    /// Median and 99th percentile of a distribution.
+    Both(&'static str),
+    /// Empty where it is not measured.
+    Cell(fn(&Group, &Entry) -> TableCell),
 }
 
 impl Figure {
-    fn column(&self) -> Column {
-        Column { group: self.0.to_owned(), head: self.1.to_owned() }
-    }
-
     /// Whether it is of a stamp of either end: wrong by as much as the clocks of two hosts.
     fn crosses_clocks(&self) -> bool {
-        self.0 == ONE_WAY && !matches!(self.2, What::OverFloor) || matches!(self.2, What::Naive)
-    }
-
-    /// Whether a table of these is the poorer without it.
-    fn is_measured(&self, group: &Group, entries: &[&Entry]) -> bool {
-        let any = |is: &dyn Fn(&Cell) -> bool| entries.iter().any(|entry| is(entry.cell));
-        match &self.2 {
-            What::Median(of) | What::Both(of) => any(&|cell| of(cell).is_some()),
-            What::Naive => is_from_due(group) && any(&|cell| cell.service_us.is_some()),
-            What::Qos => any(&|cell| !words::qos(&cell.params).is_empty()),
-            What::Memory => any(&|cell| cell.pss_bytes > 0),
-            What::ReceiverCpu => any(&|cell| cell.receiver_cpu_percent.is_some()),
-            What::OverFloor => entries.iter().any(|entry| over_floor(group, entry).is_some()),
-            What::OneWay | What::Max | What::Rarest => true,
-            What::Cpu | What::Lost | What::Rate => true,
-        }
+        matches!(self.0, ONE_WAY | NAIVE) && self.1 != OVER_FLOOR
     }
 
     fn cell(&self, group: &Group, entry: &Entry, notes: &mut Notes) -> TableCell {
-        let cell = entry.cell;
-        let percent = |percent| plain(words::cpu_percent(percent));
         let figure = match &self.2 {
-            What::OneWay => latency(group, entry, notes),
-            What::Max => entry.latency().map_or_else(absent, |it| plain(words::us(it.max))),
-            What::OverFloor => over_floor(group, entry).unwrap_or_else(absent),
-            What::Median(of) => of(cell).map_or_else(absent, median),
-            What::Both(of) => of(cell).map_or_else(absent, |it| TableCell {
-                side: words::us_or_dash(it.p99),
-                ..median(it)
-            }),
-            What::Rarest => rarest(entry.latency()),
-            What::Naive => rarest(cell.service_us.as_ref()),
-            What::Cpu => percent(cell.cpu_percent),
-            What::ReceiverCpu => cell.receiver_cpu_percent.map_or_else(absent, percent),
-            What::Memory => plain(words::megabytes(cell.pss_bytes)),
-            What::Lost => lost(entry),
-            What::Rate => TableCell {
-                title: entry
-                    .short_of_rate()
-                    .map_or_else(String::new, |(got, asked)| words::reached(got, asked)),
-                ..plain(words::amount(cell.throughput_per_s))
-            },
-            What::Qos => plain(words::qos(&cell.params)),
+            Shows::Latency => latency(group, entry, notes),
+            Shows::Metric(name) => metric(name, entry, false),
+            Shows::Both(name) => metric(name, entry, true),
+            Shows::Cell(of) => of(group, entry),
         };
         let error = entry.clock_error_us().filter(|_| self.crosses_clocks());
-        let error = error.filter(|_| !figure.main.is_empty());
-        let figure = match error.map(words::plus_minus_us) {
-            Some(error) if figure.title.is_empty() => TableCell { title: error, ..figure },
-            Some(error) => TableCell { title: format!("{}; {error}", figure.title), ..figure },
-            None => figure,
-        };
-        match entry.system.floor && cell.valid {
-            true => TableCell { tone: Tone::Faint, ..figure },
-            false => figure,
+        let error = error.filter(|_| !figure.main.is_empty()).map(words::plus_minus_us);
+        let said = Some(figure.title).filter(|title| !title.is_empty());
+        TableCell {
+            tone: match (entry.cell.valid, entry.system.floor) {
+                _ if figure.main.is_empty() => figure.tone,
+                (false, _) => Tone::Invalid,
+                (true, true) => Tone::Faint,
+                (true, false) => figure.tone,
+            },
+            title: said.into_iter().chain(error).collect::<Vec<_>>().join("; "),
+            ..figure
         }
     }
 }
 
-fn columns(group: &Group, entries: &[&Entry]) -> Vec<&'static Figure> {
-    FIGURES.iter().filter(|figure| figure.is_measured(group, entries)).collect()
+fn metric(name: &str, entry: &Entry, with_p99: bool) -> TableCell {
+    let metric = Metric::named(name);
+    let Some(text) = metric.text(entry.cell) else { return absent() };
+    let p99 = metric.p99(entry.cell).map(|p99| words::us_or_dash(Some(p99)));
+    let is_distribution = metric.is_distribution();
+    let p99 = p99.unwrap_or_else(|| words::WITHHELD.to_owned());
+    TableCell {
+        side: if with_p99 { p99.clone() } else { String::new() },
+        title: if is_distribution { format!("p99 {p99} µs") } else { String::new() },
+        ..plain(text)
+    }
 }
 
 /// Of a scenario with several rates, schedules or sizes: p50 and p99 of each beside the others.
@@ -240,10 +245,10 @@ fn cpu(cell: &Cell) -> f64 {
     cell.receiver_cpu_percent.unwrap_or(cell.cpu_percent)
 }
 
-fn over_floor(group: &Group, entry: &Entry) -> Option<TableCell> {
-    let over = group.over_floor(entry)?;
+fn over_floor(group: &Group, entry: &Entry) -> TableCell {
+    let Some(over) = group.over_floor(entry) else { return absent() };
     let small = over.ratio.interval.map(words::factor_interval).unwrap_or_default();
-    Some(TableCell { small, title: over.text(), ..plain(words::factor(over.ratio.value)) })
+    TableCell { small, title: over.text(), ..plain(words::factor(over.ratio.value)) }
 }
 
 /// Names what `÷ floor` is over, once.
@@ -255,19 +260,25 @@ fn floors(group: &Group, entries: &[&Entry]) -> String {
     }
 }
 
-fn median(distribution: &Distribution) -> TableCell {
-    TableCell {
-        title: format!("p99 {} µs", words::us_or_dash(distribution.p99)),
-        ..plain(words::us_or_dash(distribution.p50))
-    }
-}
-
 fn rarest(distribution: Option<&Distribution>) -> TableCell {
     distribution.map_or_else(absent, |it| plain(words::us_or_dash(it.p999)))
 }
 
+fn largest(entry: &Entry) -> TableCell {
+    entry.latency().map_or_else(absent, |it| plain(words::us(it.max)))
+}
+
+/// From the stamp, where latencies count from the schedule.
+fn naive(group: &Group, entry: &Entry) -> TableCell {
+    rarest(entry.cell.service_us.as_ref().filter(|_| is_from_due(group)))
+}
+
+fn daemon(_: &Group, entry: &Entry) -> TableCell {
+    entry.cell.daemon_ms.map_or_else(absent, |it| plain(words::us(it)))
+}
+
 /// Of the messages that were to be taken, those that were not.
-pub(super) fn lost(entry: &Entry) -> TableCell {
+fn lost(_: &Group, entry: &Entry) -> TableCell {
     let cell = entry.cell;
     let counts = [cell.sent, cell.received, cell.lost].map(words::count);
     TableCell {
@@ -276,7 +287,7 @@ pub(super) fn lost(entry: &Entry) -> TableCell {
     }
 }
 
-pub(super) fn plain(main: String) -> TableCell {
+fn plain(main: String) -> TableCell {
     TableCell { main, tone: Tone::Minor, ..TableCell::default() }
 }
 
@@ -284,30 +295,117 @@ const FROM_DUE: &str = "the time a message was due until the payload is in hand,
 its stamp";
 const FROM_STAMP: &str = "the stamp until the payload is in hand, µs";
 
+/// A figure that matters as much as any.
+fn main(text: String) -> TableCell {
+    TableCell { main: text, ..TableCell::default() }
+}
+
+fn rate(_: &Group, entry: &Entry) -> TableCell {
+    let short = entry.short_of_rate().map(|(got, asked)| words::reached(got, asked));
+    TableCell {
+        title: short.unwrap_or_default(),
+        ..plain(words::amount(entry.cell.throughput_per_s))
+    }
+}
+
+fn memory(_: &Group, entry: &Entry) -> TableCell {
+    memory_mb(entry).map_or_else(absent, |_| plain(words::megabytes(entry.cell.pss_bytes)))
+}
+
+fn qos(_: &Group, entry: &Entry) -> TableCell {
+    plain(words::qos(&entry.cell.params))
+}
+
+fn taken(entry: &Entry, scale: f64) -> TableCell {
+    let taken = entry.cell.taken_per_s;
+    taken.map_or_else(absent, |rate| main(words::amount(rate * scale)))
+}
+
+fn no_loss(_: &Group, entry: &Entry) -> TableCell {
+    match entry.cell.lossless_per_s {
+        Some(rate) => main(words::amount(rate)),
+        None => TableCell {
+            title: "no rate was found at which nothing was lost".to_owned(),
+            ..plain(words::WITHHELD.to_owned())
+        },
+    }
+}
+
+/// Part of a distribution over runs, in ms.
+fn ms(of: Option<Distribution>, part: fn(Distribution) -> Option<f64>) -> TableCell {
+    of.map_or_else(absent, |of| plain(words::us_or_dash(part(of).map(|us| us / 1e3))))
+}
+
+/// From the start of the daemon, if there is one, to the first sample.
+fn altogether(_: &Group, entry: &Entry) -> TableCell {
+    let cell = entry.cell;
+    let Some(first) = cell.first_sample_us else { return absent() };
+    let total = cell.daemon_ms.unwrap_or(0.0) + first.mean / 1e3;
+    TableCell {
+        title: "median of the daemon's start, mean of the first sample".to_owned(),
+        ..main(words::us(total))
+    }
+}
+
 const ONE_WAY: &str = "one way";
+const NAIVE: &str = "naive";
+const OVER_FLOOR: &str = "÷ floor";
 const PUBLISHER: &str = "p50 of";
 const MESSAGES: &str = "messages";
 const BUSINESS: &str = "user's copies, p50";
 const CPU: &str = "CPU, % of a core";
+const MATCHED: &str = "both ends matched";
+const FIRST: &str = "first sample taken";
 
 /// What the transport does, what is done before and after it, and what all of it costs.
-const FIGURES: &[Figure] = &[
-    Figure(ONE_WAY, "p50 p99", What::OneWay),
-    Figure(ONE_WAY, "p99.9", What::Rarest),
-    Figure(ONE_WAY, "max", What::Max),
-    Figure(ONE_WAY, "÷ floor", What::OverFloor),
-    Figure(ONE_WAY, "wake", What::Median(|cell| cell.wake_us.as_ref())),
-    Figure("naive", "p99.9", What::Naive),
-    Figure("late", "p50 p99", What::Both(|cell| cell.lateness_us.as_ref())),
-    Figure(PUBLISHER, "loan", What::Median(|cell| cell.loan_us.as_ref())),
-    Figure(PUBLISHER, "fill", What::Median(|cell| cell.fill_us.as_ref())),
-    Figure(PUBLISHER, "publish", What::Median(|cell| cell.write_us.as_ref())),
-    Figure(BUSINESS, "memcpy", What::Median(|cell| cell.memcpy_us.as_ref())),
-    Figure(BUSINESS, "streaming", What::Median(|cell| cell.stream_copy_us.as_ref())),
-    Figure(CPU, "all", What::Cpu),
-    Figure(CPU, "receiver", What::ReceiverCpu),
-    Figure("PSS", "MB", What::Memory),
-    Figure(MESSAGES, "lost %", What::Lost),
-    Figure(MESSAGES, "a second", What::Rate),
-    Figure("QoS", "and depth", What::Qos),
+const FLOW: &[Figure] = &[
+    Figure(ONE_WAY, "p50 p99", Shows::Latency),
+    Figure(ONE_WAY, "p99.9", Shows::Cell(|_, entry| rarest(entry.latency()))),
+    Figure(ONE_WAY, "max", Shows::Cell(|_, entry| largest(entry))),
+    Figure(ONE_WAY, OVER_FLOOR, Shows::Cell(over_floor)),
+    Figure(ONE_WAY, "wake", Shows::Metric("wake_us")),
+    Figure(NAIVE, "p99.9", Shows::Cell(naive)),
+    Figure("late", "p50 p99", Shows::Both("lateness_us")),
+    Figure(PUBLISHER, "loan", Shows::Metric("loan_us")),
+    Figure(PUBLISHER, "fill", Shows::Metric("fill_us")),
+    Figure(PUBLISHER, "publish", Shows::Metric("write_us")),
+    Figure(BUSINESS, "memcpy", Shows::Metric("memcpy_us")),
+    Figure(BUSINESS, "streaming", Shows::Metric("stream_copy_us")),
+    Figure(CPU, "all", Shows::Metric("cpu_percent")),
+    Figure(CPU, "receiver", Shows::Metric("receiver_cpu_percent")),
+    Figure("PSS", "MB", Shows::Cell(memory)),
+    Figure(MESSAGES, "lost %", Shows::Cell(lost)),
+    Figure(MESSAGES, "a second", Shows::Cell(rate)),
+    Figure("QoS", "and depth", Shows::Cell(qos)),
+];
+
+const FLOOD: &[Figure] = &[
+    Figure("taken", "a second", Shows::Cell(|_, entry| taken(entry, 1.0))),
+    Figure(
+        "taken",
+        "MB/s",
+        Shows::Cell(|_, entry| taken(entry, entry.cell.params.payload_bytes as f64 / 1e6)),
+    ),
+    Figure("published", "a second", Shows::Cell(rate)),
+    Figure("published", "lost %", Shows::Cell(lost)),
+    Figure("without loss", "a second", Shows::Cell(no_loss)),
+    Figure("publish, µs", "p50 p99", Shows::Both("write_us")),
+    Figure("CPU", "µs/message", Shows::Metric("cpu_us_per_message")),
+    Figure("CPU", "% of a core", Shows::Metric("cpu_percent")),
+    Figure("PSS", "MB", Shows::Cell(memory)),
+    Figure("QoS", "and depth", Shows::Cell(qos)),
+];
+
+const STARTUP: &[Figure] = &[
+    Figure("daemon", "answers", Shows::Cell(daemon)),
+    Figure(MATCHED, "min", Shows::Cell(|_, it| ms(it.cell.matched_us, |of| Some(of.min)))),
+    Figure(MATCHED, "mean", Shows::Cell(|_, it| ms(it.cell.matched_us, |of| Some(of.mean)))),
+    Figure(MATCHED, "p50", Shows::Cell(|_, it| ms(it.cell.matched_us, |of| of.p50))),
+    Figure(MATCHED, "max", Shows::Cell(|_, it| ms(it.cell.matched_us, |of| Some(of.max)))),
+    Figure(FIRST, "min", Shows::Cell(|_, it| ms(it.cell.first_sample_us, |of| Some(of.min)))),
+    Figure(FIRST, "mean", Shows::Cell(|_, it| ms(it.cell.first_sample_us, |of| Some(of.mean)))),
+    Figure(FIRST, "p50", Shows::Cell(|_, it| ms(it.cell.first_sample_us, |of| of.p50))),
+    Figure(FIRST, "max", Shows::Cell(|_, it| ms(it.cell.first_sample_us, |of| Some(of.max)))),
+    Figure("with the daemon", "mean", Shows::Cell(altogether)),
+    Figure("runs", "", Shows::Metric("runs")),
 ];

@@ -64,7 +64,7 @@ fn with(view: &View, room: Room) -> String {
         tunings => view.tunings(),
         families => plots::families(&palette),
         extras => [view.scorecard(), view.advice()],
-        has_courses => view.entries().any(|entry| entry.detail.course.is_some()),
+        has_courses => view.entries().any(|entry| entry.detail.timeline.is_some()),
         has_stages => view.entries().any(|entry| entry.detail.stages.is_some()),
         left_out => room.words(),
         published => comparisons(view),

@@ -1,93 +1,12 @@
-//! Every figure of a cell, once: what it is, its unit, how the runs make it, which way is better.
-//!
-//! From [`METRICS`] follow the columns of `summary.csv`, the keys of `summary.json` that a test knows,
-//! and the table of `docs/results.md`; [`PAGE`], [`COMPARED`] and [`PLOTTED`] say which of them stand
-//! in the summary table of the page, in comparisons of folders and in plots. Whoever adds a figure
-//! adds it to `summary::Cell`, computes it in `analyse`, and lists it here.
+//! How the figures of [`METRICS`] are written, and which of them stand where: [`PAGE`] in the summary
+//! table of the page, [`COMPARED`] in comparisons of folders, [`PLOTTED`] in plots.
 
 use myelin_bench_kit::protocol::Workload;
 use serde::Serialize;
 
 use super::entry::Entry;
 use super::words;
-use crate::summary::{
-    Cell, ClockFigures, Distribution, Percentile, Placement, ProcessUse, RunPoint,
-};
-
-/// A figure of a cell, or what tells it from others.
-pub(crate) struct Metric {
-    /// Column of `summary.csv`, and key in `summary.json` where that has it as such. The unit is in it.
-    pub name: &'static str,
-    /// For `docs/results.md`, which has more of it than reports need.
-    #[cfg_attr(not(test), allow(dead_code))]
-    about: &'static str,
-    #[cfg_attr(not(test), allow(dead_code))]
-    over_runs: OverRuns,
-    #[cfg_attr(not(test), allow(dead_code))]
-    better: Better,
-    /// Which cells have it, if not all. If none has, `summary.csv` has no such column.
-    of_some: Option<fn(&Cell) -> bool>,
-    of: fn(&Cell) -> Value,
-}
-
-/// How the valid runs of a cell make a figure.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum OverRuns {
-    /// It is the cell's, whatever the runs.
-    Cell,
-    /// Of all messages of all runs together.
-    Pooled,
-    /// What all runs add up to, or that over the time of all.
-    Sum,
-    Mean,
-    Median,
-    Largest,
-    /// How the runs' own percentiles lie.
-    Spread,
-}
-
-/// Which of two figures is the better one.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Better {
-    Lower,
-    Higher,
-    /// It depends, or there is none.
-    Neither,
-}
-
-/// `None` is not measured, or withheld.
-enum Value {
-    Text(String),
-    Number(Option<f64>),
-    /// Two columns.
-    Interval(Option<[f64; 2]>),
-    /// A column for each of [`PERCENTILES`].
-    Distribution(Option<Distribution>),
-}
-
-macro_rules! value {
-    ($($type:ty, $found:ident => $value:expr;)*) => {
-        $(impl From<$type> for Value {
-            fn from($found: $type) -> Self {
-                $value
-            }
-        })*
-    };
-}
-
-value! {
-    String, text => Value::Text(text);
-    Option<String>, text => Value::Text(text.unwrap_or_default());
-    Vec<String>, lines => Value::Text(lines.join("; "));
-    bool, yes => Value::Text(yes.to_string());
-    f64, number => Value::Number(Some(number));
-    u32, number => Value::Number(Some(number.into()));
-    u64, number => Value::Number(Some(number as f64));
-    Option<f64>, number => Value::Number(number);
-    Option<u64>, number => Value::Number(number.map(|it| it as f64));
-    Option<[f64; 2]>, ends => Value::Interval(ends);
-    Option<Distribution>, found => Value::Distribution(found);
-}
+use crate::summary::{Cell, Distribution, METRICS, Metric, Percentile, RunPoint, Value};
 
 impl Metric {
     /// By its name; one that does not exist is a mistake in a table of this file.
@@ -134,6 +53,11 @@ impl Metric {
         }
     }
 
+    /// Whether it has percentiles.
+    pub(super) fn is_distribution(&self) -> bool {
+        matches!((self.of)(&Cell::default()), Value::Distribution(_))
+    }
+
     /// The 99th percentile of a distribution.
     pub(super) fn p99(&self, cell: &Cell) -> Option<f64> {
         match (self.of)(cell) {
@@ -154,232 +78,6 @@ impl Metric {
             () => words::count(value as u64),
         }
     }
-}
-
-macro_rules! metrics {
-    ($($name:ident $over:ident $better:ident $has:ident $about:literal
-       $(= |$cell:ident| $of:expr)?;)*) => {
-        &[$(Metric {
-            name: stringify!($name),
-            about: $about,
-            over_runs: OverRuns::$over,
-            better: Better::$better,
-            of_some: $has,
-            of: metrics!(@of $name $(|$cell| $of)?),
-        }),*]
-    };
-    (@of $name:ident) => { |cell| cell.$name.clone().into() };
-    (@of $name:ident |$cell:ident| $of:expr) => { |$cell| Value::from($of) };
-}
-
-// In the order of `summary.csv`, where new ones come last: name, how the runs make it, which way is
-// better, which cells have it, what it is, and where it is to be had if not under its name.
-#[rustfmt::skip]
-pub(super) static METRICS: &[Metric] = metrics! {
-    scenario Cell Neither ALL "the scenario";
-    system Cell Neither ALL "the system";
-    tuning Cell Neither ALL "`default`, `tuned` or `awake`";
-    topology Cell Neither ALL "`two-processes`, `one-process` or `two-hosts`";
-    payload_bytes Cell Neither ALL "payload of a message" = |cell| cell.params.payload_bytes;
-    rate_hz Cell Neither ALL "messages a second; none is back to back" = |cell| cell.params.rate_hz;
-    wait Cell Neither ALL "how a subscriber waits" = |cell| word(cell.params.wait);
-    subscribers Cell Neither ALL "subscribers of a topic" = |cell| cell.params.subscribers;
-    runs Cell Neither ALL "runs that the figures come from";
-    samples Cell Neither ALL "samples that the figures come from";
-    valid Cell Neither ALL "whether a run was valid; if not, the figures are of invalid ones";
-    invalid_reasons Cell Neither ALL "what was wrong with runs that were not";
-    round_trip_us_p50 Spread Neither ALL "interval over runs of this percentile"
-        = |cell| cell.round_trip_p50_interval_us;
-    round_trip_us_p99 Spread Neither ALL "interval over runs of this percentile"
-        = |cell| cell.round_trip_p99_interval_us;
-    same_cpu_share Pooled Neither ALL "messages whose two sides ran on one CPU"
-        = |cell| same_cpu_share(cell);
-    throughput_per_s Sum Higher ALL "round trips, or messages published, back to back; at a \
-         rate, the rate reached by each publisher";
-    cpu_us_per_message Sum Lower ALL "CPU of ping, pong and daemons for each message published, \
-         from the first measured to the last";
-    cpu_percent Sum Lower ALL "CPU of ping, pong and daemons; 100 is one core. Of what goes one \
-         way from the first measured message to the last";
-    rss_bytes Largest Lower ALL "memory of ping, pong and daemons at the end";
-    pss_bytes Largest Lower ALL "the same, shared pages divided among their users";
-    shared_bytes Largest Lower ALL "shared segments mapped, each counted once";
-    voluntary_switches_per_s Sum Lower ALL "threads gave up the CPU";
-    involuntary_switches_per_s Sum Lower ALL "threads were made to";
-    page_faults Mean Lower ALL "page faults of a run, minor and major";
-    startup_ms Median Lower ALL "from the start of the later process until both ends had matched";
-    sent Sum Neither ALL "messages published";
-    received Sum Neither ALL "messages answered, or taken";
-    lost Sum Lower ALL "messages never answered, or never taken";
-    duplicates Sum Lower ALL "answers beyond the first, or messages taken again";
-    out_of_order Sum Lower ALL "answers, or messages, that came after a later one";
-    corrupt Sum Lower ALL "messages whose payload was not as sent";
-    loopback_bytes_per_byte Sum Neither ALL
-        "bytes over the loopback interface for each byte of a message: the transport’s proof";
-    loopback_packets_per_message Sum Neither ALL
-        "packets over the loopback interface for each message";
-    touch Cell Neither TOUCHED "how much of a message is written and read"
-        = |cell| word(cell.params.touch);
-    workload Cell Neither NOT_ROUND_TRIP "what the processes do; none where all are round trips"
-        = |cell| word(cell.workload);
-    write_us_p50 Spread Neither PUBLISH "interval over runs of this percentile"
-        = |cell| cell.write_p50_interval_us;
-    further_subscriber_ns Pooled Lower PUBLISH
-        "what each subscriber beyond the first adds to the median publish call"
-        = |cell| cell.further_subscriber.map(|it| it.ns);
-    further_subscriber_ns Spread Neither PUBLISH "95 % bootstrap interval of it"
-        = |cell| cell.further_subscriber.and_then(|it| it.interval_ns);
-    publishers Cell Neither ONE_WAY "publishers of a topic" = |cell| cell.params.publishers;
-    topics Cell Neither ONE_WAY "topics that messages go to in turn" = |cell| cell.params.topics;
-    reliability Cell Neither ONE_WAY "what the system was set to"
-        = |cell| cell.params.reliability.map(word);
-    depth Cell Neither ONE_WAY "messages kept for a subscriber that lags"
-        = |cell| cell.params.depth.map(f64::from);
-    module Cell Neither ONE_WAY "the module of a robot that sends so"
-        = |cell| cell.params.module.clone();
-    frame Cell Neither ONE_WAY "of images, in pixels" = |cell| cell.params.frame.clone();
-    arrivals Cell Neither ONE_WAY "the schedule by name" = |cell| cell.params.arrivals.clone();
-    receiver_cpu_percent Sum Lower ONE_WAY
-        "as `cpu_percent`, of the receiving process alone, its copies included";
-    one_way_us_p50 Spread Neither ONE_WAY "interval over runs of this percentile"
-        = |cell| cell.one_way_p50_interval_us;
-    one_way_us_p99 Spread Neither ONE_WAY "interval over runs of this percentile"
-        = |cell| cell.one_way_p99_interval_us;
-    one_way_us_p999 Spread Neither ONE_WAY "interval over runs of this percentile"
-        = |cell| cell.one_way_p999_interval_us;
-    taken_per_s Median Higher FLOOD "of floods: messages taken, back to back";
-    lossless_per_s Median Higher FLOOD
-        "of floods: the highest rate at which nothing was lost and the schedule was kept";
-    daemon_ms Median Lower WITH_DAEMON "from the start of the daemon until it answers";
-    round_trip_us Pooled Lower ALL "a whole round trip";
-    one_way_us Pooled Lower ALL "from the publish call until the take returns; of streams with a \
-         rate from the time the message was due";
-    write_us Pooled Lower ALL
-        "the publish call, with loan and fill; of streams and images without them";
-    read_us Pooled Lower ALL "the take; none of systems that wait inside it";
-    wake_us Pooled Lower ALL "from the end of publish until the one who waits for it runs";
-    loan_us Pooled Lower ALL "getting the loan";
-    fill_us Pooled Lower ALL "filling it";
-    lateness_us Pooled Lower ALL
-        "behind the schedule; of streams and images until the loan is asked for";
-    service_us Pooled Lower ONE_WAY "one way from the message’s stamp, after loan and fill: what \
-         a publisher that is held up does not show";
-    memcpy_us Pooled Lower ONE_WAY "of images: copying the frame, after it was taken";
-    stream_copy_us Pooled Lower ONE_WAY "the same with streaming stores, after it";
-    matched_us Pooled Lower STARTUP "of start-ups: until both ends had matched";
-    first_sample_us Pooled Lower STARTUP "of start-ups: until pong had taken a message";
-    messages_asked Cell Neither ALL "messages of a run; 0 is no limit";
-    duration_asked_s Cell Neither ALL "time of a run; 0 is no limit";
-    same_cpu_p50_us Pooled Lower ALL "median of messages on one CPU"
-        = |cell| placement_p50(cell, true);
-    cross_cpu_p50_us Pooled Lower ALL "median of messages across CPUs"
-        = |cell| placement_p50(cell, false);
-    ping_cpu_percent Sum Lower ALL "as `cpu_percent`, of the processes of this role"
-        = |cell| of_role(cell, PING, |it| Some(it.cpu_percent));
-    ping_user_percent Sum Lower ALL "the part of it in user mode"
-        = |cell| of_role(cell, PING, |it| it.user_percent);
-    ping_rss_bytes Largest Lower ALL "their memory at the end"
-        = |cell| of_role(cell, PING, |it| Some(it.rss_bytes as f64));
-    pong_cpu_percent Sum Lower ALL "as `cpu_percent`, of the processes of this role"
-        = |cell| of_role(cell, PONG, |it| Some(it.cpu_percent));
-    pong_user_percent Sum Lower ALL "the part of it in user mode"
-        = |cell| of_role(cell, PONG, |it| it.user_percent);
-    pong_rss_bytes Largest Lower ALL "their memory at the end"
-        = |cell| of_role(cell, PONG, |it| Some(it.rss_bytes as f64));
-    daemon_cpu_percent Sum Lower ALL "as `cpu_percent`, of the processes of this role"
-        = |cell| of_role(cell, DAEMON, |it| Some(it.cpu_percent));
-    daemon_user_percent Sum Lower ALL "the part of it in user mode"
-        = |cell| of_role(cell, DAEMON, |it| it.user_percent);
-    daemon_rss_bytes Largest Lower ALL "their memory at the end"
-        = |cell| of_role(cell, DAEMON, |it| Some(it.rss_bytes as f64));
-    round_trip_us_p999 Spread Neither ALL "interval over runs of this percentile"
-        = |cell| cell.round_trip_p999_interval_us;
-    interval_level_percent Cell Neither ALL "in how many of a hundred cases these intervals \
-         cover the median of the runs’ own: 93.75 with five runs";
-    notes Cell Neither ALL "remarks on the cell";
-    runqueue_wait_percent Sum Lower OBSERVED "threads waited for a CPU; 100 is one that always does"
-        = |cell| cell.observed.runqueue_wait_percent;
-    migrations_per_s Sum Lower OBSERVED "threads went on on another CPU"
-        = |cell| cell.observed.migrations_per_s;
-    pss_peak_bytes Largest Lower OBSERVED "the most memory that was seen"
-        = |cell| cell.observed.pss_peak_bytes;
-    cycles_per_message Sum Lower OBSERVED "core cycles" = |cell| cell.observed.cycles_per_message;
-    instructions_per_message Sum Lower OBSERVED "instructions"
-        = |cell| cell.observed.instructions_per_message;
-    cache_misses_per_message Sum Lower OBSERVED "cache misses"
-        = |cell| cell.observed.cache_misses_per_message;
-    observation_cpu_percent Mean Lower OBSERVED "CPU that observing took"
-        = |cell| cell.observed.observation_cpu_percent;
-    interval_asked_percent Cell Neither REPEATED "width of the median’s interval asked for"
-        = |cell| cell.repeats.map(|it| it.asked_percent);
-    interval_reached_percent Cell Neither REPEATED "width reached"
-        = |cell| cell.repeats.and_then(|it| it.reached_percent);
-    interval_is_narrow Cell Neither REPEATED "whether that is narrow enough"
-        = |cell| cell.repeats.map(|it| it.is_narrow.to_string());
-    clock_offset_us Cell Neither TWO_CLOCKS "what pong’s clock was ahead by"
-        = |cell| clock(cell, |it| it.offset_us);
-    clock_drift_ppm Cell Neither TWO_CLOCKS "what it gained"
-        = |cell| clock(cell, |it| it.drift_ppm);
-    clock_error_us Cell Neither TWO_CLOCKS "how wrong one-way figures may be for it"
-        = |cell| clock(cell, |it| it.error_us);
-    clock_exchanges Cell Neither TWO_CLOCKS "how often it was asked"
-        = |cell| clock(cell, |it| it.exchanges as f64);
-    clock_negative Cell Neither TWO_CLOCKS "one-way latencies below zero"
-        = |cell| clock(cell, |it| it.negative as f64);
-    unsettled_runs Sum Lower UNSETTLED "runs that never settled";
-};
-
-type Has = Option<fn(&Cell) -> bool>;
-const ALL: Has = None;
-const TOUCHED: Has = Some(|cell| !cell.params.touch.is_default());
-const NOT_ROUND_TRIP: Has = Some(|cell| cell.workload != Workload::Roundtrip);
-const PUBLISH: Has = Some(|cell| cell.workload == Workload::Publish);
-const ONE_WAY: Has = Some(|cell| cell.workload.is_one_way());
-const FLOOD: Has = Some(is_flood);
-const STARTUP: Has = Some(is_startup);
-const WITH_DAEMON: Has = Some(|cell| cell.daemon_ms.is_some());
-const OBSERVED: Has = Some(|cell| cell.observed.observation_cpu_percent.is_some());
-const REPEATED: Has = Some(|cell| cell.repeats.is_some());
-const TWO_CLOCKS: Has = Some(|cell| cell.clock.is_some());
-const UNSETTLED: Has = Some(|cell| cell.unsettled_runs > 0);
-
-fn is_flood(cell: &Cell) -> bool {
-    cell.workload == Workload::Flood
-}
-
-fn is_startup(cell: &Cell) -> bool {
-    cell.workload == Workload::Startup
-}
-
-fn clock(cell: &Cell, of: fn(&ClockFigures) -> f64) -> Option<f64> {
-    cell.clock.as_ref().map(of)
-}
-
-fn same_cpu_share(cell: &Cell) -> Option<f64> {
-    cell.placements.iter().find(|placement| placement.same_cpu).map(|it| it.share)
-}
-
-fn placement_p50(cell: &Cell, same_cpu: bool) -> Option<f64> {
-    let placement = cell.placements.iter().find(|placement| placement.same_cpu == same_cpu);
-    placement.and_then(Placement::p50)
-}
-
-/// The sum over the processes of a role; `None` if there is none or one does not know.
-fn of_role(cell: &Cell, role: Role, of: fn(&ProcessUse) -> Option<f64>) -> Option<f64> {
-    let own: Vec<_> = cell.processes.iter().filter(|process| role(&process.role)).collect();
-    let sum = own.iter().map(|process| of(process)).sum::<Option<f64>>();
-    sum.filter(|_| !own.is_empty())
-}
-
-/// Of several that play a role the others are called `ping-1`, `ping-2` and so on.
-type Role = fn(&str) -> bool;
-const PING: Role = |name| name.split('-').next() == Some("ping");
-const PONG: Role = |name| name.split('-').next() == Some("pong");
-const DAEMON: Role = |name| !PING(name) && !PONG(name);
-
-/// The name of an enum as JSON has it.
-fn word(value: impl Serialize) -> String {
-    let word = serde_json::to_value(value).ok();
-    word.and_then(|word| word.as_str().map(str::to_owned)).unwrap_or_default()
 }
 
 type Part = fn(Distribution) -> Option<f64>;
@@ -598,7 +296,7 @@ pub static COMPARED: [Compared; 5] = [
         name: "first_sample_us",
         words: "first sample",
         of: |run, _| run.first_sample_us,
-        is_of: |entry| is_startup(entry.cell),
+        is_of: is_startup,
         ..ANY
     },
     // Not per cent of a core: that is as much as there is back to back, however much is done with
@@ -608,7 +306,7 @@ pub static COMPARED: [Compared; 5] = [
         words: "CPU",
         unit: "µs for each message",
         of: |run, _| run.cpu_us_per_message,
-        is_of: |entry| !is_startup(entry.cell),
+        is_of: |entry| !is_startup(entry),
         ..ANY
     },
     // Proportional memory shares out the pages of the C library and the like among all who map them,
@@ -623,6 +321,10 @@ pub static COMPARED: [Compared; 5] = [
         ..ANY
     },
 ];
+
+fn is_startup(entry: &Entry) -> bool {
+    entry.cell.workload == Workload::Startup
+}
 
 const ANY: Compared = Compared {
     name: "",
@@ -685,6 +387,10 @@ const fn drawn(key: &'static str, of: fn(&Entry) -> Option<f64>) -> Plotted {
     Plotted { key, of, is_always: false, published: None }
 }
 
+fn is_flood(cell: &Cell) -> bool {
+    cell.workload == Workload::Flood
+}
+
 fn flood<'a>(entry: &Entry<'a>) -> Option<&'a Cell> {
     Some(entry.cell).filter(|cell| is_flood(cell))
 }
@@ -702,6 +408,7 @@ pub(super) fn memory_mb(entry: &Entry) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::summary::{Better, OverRuns};
 
     /// The table of figures as `docs/results.md` has it.
     fn markdown() -> String {
@@ -739,20 +446,4 @@ mod tests {
             }
         }
     }
-
-    /// A figure that is no parameter and of no role has the same name in the summary.
-    #[test]
-    fn the_summary_has_every_figure_by_its_name() {
-        let keys =
-            include_str!("../summary.rs").to_owned() + include_str!("../summary/observed.rs");
-        for metric in METRICS.iter().filter(|it| it.over_runs != OverRuns::Cell) {
-            let is_derived = DERIVED.iter().any(|part| metric.name.contains(part));
-            let is_key = keys.contains(&format!("pub {}:", metric.name));
-            assert!(is_key || is_derived, "{}", metric.name);
-        }
-    }
-
-    /// Parts of names of what lies deeper in the summary.
-    const DERIVED: [&str; 7] =
-        ["_cpu_", "ping_", "pong_", "daemon_", "clock_", "further_subscriber", "_us_p"];
 }

@@ -1,7 +1,7 @@
 //! Everything a person sees of a results folder.
 //!
-//! A [`Report`] makes the files `report.html`, `report.md`, `summary.csv`, `summary.json` and
-//! `hgrm/*.hgrm`, and a text for a terminal. All of them show the same tables, verdicts and doubts: `view` sorts
+//! A [`Report`] makes the files `report.html`, `report.md`, `summary.csv`, `summary.json`,
+//! `details.json.zst` and `hgrm/*.hgrm`, and a text for a terminal. All of them show the same tables, verdicts and doubts: `view` sorts
 //! the cells, `verdicts` compares them, `lines`, `validity` and `table` put it in words, and one module
 //! for each format prints.
 
@@ -12,7 +12,6 @@ mod ddsperf_format;
 pub(crate) mod document;
 pub(crate) mod entry;
 mod fan;
-mod flood;
 mod flow;
 mod glance;
 mod hgrm;
@@ -102,23 +101,26 @@ impl<'a> Report<'a> {
         let json = serde_json::to_string_pretty(&view.analysis.summary)
             .expect("a summary has text keys and finite numbers")
             + "\n";
+        let details = serde_json::to_vec(&view.analysis.details).expect("as the summary");
+        let details = zstd::encode_all(details.as_slice(), 0).expect("memory takes all of it");
         let reports = [
-            ("summary.json", json),
-            ("summary.csv", csv::render(&view.analysis.summary)),
-            ("report.md", markdown::render(view)),
-            ("report.html", html::render(view)),
+            ("summary.json", json.into_bytes()),
+            ("details.json.zst", details),
+            ("summary.csv", csv::render(&view.analysis.summary).into_bytes()),
+            ("report.md", markdown::render(view).into_bytes()),
+            ("report.html", html::render(view).into_bytes()),
         ];
-        let write = |path: PathBuf, text: &str| {
-            write_whole(&path, text.as_bytes()).map_err(|source| Error::Write { path, source })
+        let write = |path: PathBuf, bytes: &[u8]| {
+            write_whole(&path, bytes).map_err(|source| Error::Write { path, source })
         };
-        for (name, text) in reports {
-            write(directory.join(name), &text)?;
+        for (name, bytes) in reports {
+            write(directory.join(name), &bytes)?;
         }
         let histograms = directory.join("hgrm");
         fs::create_dir_all(&histograms)
             .map_err(|source| Error::Write { path: histograms.clone(), source })?;
         for (name, text) in hgrm::files(view.analysis) {
-            write(histograms.join(name), &text)?;
+            write(histograms.join(name), text.as_bytes())?;
         }
         advice::write(view, &directory.join("advice"))
     }

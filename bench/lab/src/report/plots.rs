@@ -217,7 +217,7 @@ fn cell<'a>(entry: &Entry<'a>) -> PlotCell<'a> {
         system: entry.system.name,
         tuning: &entry.cell.tuning,
         payload: entry.cell.params.payload_bytes,
-        topology: &entry.cell.topology,
+        topology: entry.cell.topology.name(),
         valid: entry.cell.valid,
         cpu: short(entry.cell.cpu_percent),
         receiver_cpu: entry.cell.receiver_cpu_percent.map(short),

@@ -5,12 +5,12 @@ use serde::Serialize;
 
 use super::document::TableCell;
 use super::fan::Fan;
-use super::metrics::{Metric, PAGE, PageColumn, Shows};
+use super::metrics::{PAGE, PageColumn, Shows};
 use super::palette::Palette;
 use super::validity;
 use super::view::{Entry, Group, Latency, View, tuning_rank};
 use super::words;
-use crate::summary::{Distribution, Placement};
+use crate::summary::{Distribution, Metric, Placement};
 
 /// The rows of one group, by payload.
 #[derive(Serialize)]

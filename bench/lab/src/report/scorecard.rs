@@ -59,7 +59,7 @@ fn fields<'a>(view: &View<'a>) -> Vec<Field<'a>> {
         steady().flat_map(|(place, group)| group.entries.iter().map(move |it| (place, group, it)))
     };
     let key = |group: &Group<'a>, it: &Entry<'a>| {
-        (group.scenario, it.cell.topology.as_str(), it.cell.tuning.as_str())
+        (group.scenario, it.cell.topology.name(), it.cell.tuning.as_str())
     };
     let peers = entries().filter(|(.., it)| !it.system.floor);
     let keys = distinct(peers.map(|(_, group, it)| key(group, it)));

@@ -7,7 +7,7 @@ use myelin_bench_kit::protocol::{Wait, Workload};
 
 use super::document::{Column, Part, Row, Table, TableCell, Tone};
 use super::view::{Entry, Group, Kin, Manner, Traits, View, distinct};
-use super::{fan, flood, flow, lines, repeats, validity, words};
+use super::{fan, flow, lines, repeats, validity, words};
 use crate::stats::verdict::{Kind, Verdict};
 
 /// The tables of every group, of scenarios with several of them, and of publish runs.
@@ -27,10 +27,8 @@ pub(super) fn figures(view: &View) -> Vec<Part> {
 /// Every table of a group that has something to show.
 pub(super) fn tables(group: &Group) -> Vec<Table> {
     match group.workload {
-        Workload::Stream | Workload::Image => return flow::tables(group),
-        Workload::Flood => return flood::floods(group),
-        Workload::Startup => return flood::startups(group),
         Workload::Roundtrip | Workload::Publish => {}
+        _ => return flow::tables(group),
     }
     let tables = [latencies(group), changes(group), best(group)];
     tables.into_iter().filter(|table| !table.columns.is_empty()).collect()

@@ -7,7 +7,7 @@ use super::view::{Entry, View};
 use super::{repeats, words};
 use crate::analyse::steady;
 use crate::stats::median;
-use crate::summary::{ClockFigures, ClockSource, Distribution};
+use crate::summary::{ClockFigures, Distribution};
 
 /// Titles of items that the first screen knows.
 pub(super) const RECORDS: &str = "Records";
@@ -264,18 +264,14 @@ fn clocks(view: &View) -> Option<Check> {
     let line = |(entry, clock): &(&&Entry, &ClockFigures)| {
         format!(
             "{}: {} µs; pong's ahead by {:.3} ms, gaining {:.2} ± {:.2} ppm; {} answers, the \
-             quickest in {} µs{}",
+             quickest in {} µs",
             name(view, entry),
             words::plus_minus_us(clock.error_us),
             clock.offset_us / 1e3,
             clock.drift_ppm,
             clock.drift_error_ppm,
             words::count(clock.exchanges),
-            words::us(clock.least_delay_us),
-            match clock.source {
-                ClockSource::Exchanges => "",
-                ClockSource::Ptp => "; both kept by PTP",
-            }
+            words::us(clock.least_delay_us)
         )
     };
     let level = if unknown == 0 { Level::Good } else { Level::Caution };

@@ -168,7 +168,7 @@ impl<'a> Group<'a> {
         systems.sort_by_key(|system| {
             (!system.floor, listed.iter().position(|info| info.name == system.name))
         });
-        let topologies = distinct(cells().map(|cell| cell.topology.as_str())).join(" and ");
+        let topologies = distinct(cells().map(|cell| cell.topology.name())).join(" and ");
         Self {
             id: format!("group-{}", indices[0]),
             scenario: &first.scenario,
@@ -316,7 +316,7 @@ pub(super) fn distinct<T: PartialEq>(items: impl Iterator<Item = T>) -> Vec<T> {
 
 /// What two hosts do is not compared with what one does.
 fn is_across(cell: &Cell) -> bool {
-    cell.topology == Topology::TwoHosts.name()
+    cell.topology == Topology::TwoHosts
 }
 
 fn comparable(a: &Cell, b: &Cell) -> bool {

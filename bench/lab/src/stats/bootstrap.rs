@@ -43,13 +43,8 @@ fn draws(lengths: [usize; 2]) -> Rc<[usize]> {
     DRAWN.with_borrow_mut(|drawn| drawn.entry(lengths).or_insert_with(draw).clone())
 }
 
-/// As many of them, drawn with replacement.
-pub(crate) fn resample(runs: &[f64], random: &mut StdRng) -> Vec<f64> {
-    runs.iter().map(|_| runs[random.random_range(0..runs.len())]).collect()
-}
-
 /// What 95 % of [`RESAMPLES`] drawn values lie between.
-pub(crate) fn middle(draw: impl FnMut() -> f64) -> [f64; 2] {
+fn middle(draw: impl FnMut() -> f64) -> [f64; 2] {
     let mut found: Vec<f64> = std::iter::repeat_with(draw).take(RESAMPLES).collect();
     found.sort_unstable_by(f64::total_cmp);
     [0.025, 0.975].map(|part| found[((RESAMPLES - 1) as f64 * part).round() as usize])

@@ -19,18 +19,6 @@ pub struct ClockFigures {
     pub exchanges: u64,
     /// The least time that a question and its answer were on their way.
     pub least_delay_us: f64,
-    /// What it comes from.
-    pub source: ClockSource,
     /// One-way latencies below zero, which two clocks known within an error alone can yield.
     pub negative: u64,
-}
-
-/// How two clocks were compared.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum ClockSource {
-    /// By exchanges of questions and answers over the path that was measured.
-    Exchanges,
-    /// By what PTP keeps both hosts' wall clocks to, the exchanges agreeing.
-    Ptp,
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Course, Distribution, ObservedColumns, SlowMessage, Stages, Summary};
+use super::{Distribution, ObservedColumns, SlowMessage, Stages, Summary, Timeline};
 
 /// A summary with what only plots and per-second tables need; `details[i]` belongs to `cells[i]`.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -41,7 +41,7 @@ pub struct Detail {
     pub series: Option<ObservedColumns>,
     /// Messages over time, of the run that `series` is of; absent of floods and start-ups.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub course: Option<Course>,
+    pub timeline: Option<Timeline>,
     /// Where the time of the messages goes; absent where it is not divided.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stages: Option<Stages>,

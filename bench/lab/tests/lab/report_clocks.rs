@@ -7,7 +7,7 @@ use myelin_bench_lab::stats::verdict::Kind;
 use myelin_bench_lab::summary;
 
 use crate::page::{maker, sides};
-use summary::{Analysis, Cell, ClockFigures, ClockSource, CutFigures, RunPoint};
+use summary::{Analysis, Cell, ClockFigures, CutFigures, RunPoint};
 
 use maker::{Maker, Model};
 
@@ -26,7 +26,6 @@ fn clock(error_us: f64, negative: u64) -> ClockFigures {
         error_us,
         exchanges: 1200,
         least_delay_us: 2.0 * error_us,
-        source: ClockSource::Exchanges,
         negative,
     }
 }

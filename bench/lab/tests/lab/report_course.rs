@@ -15,7 +15,7 @@ use browser::{Page, dump_of, write};
 use dom::{attribute, elements};
 use lines::lines;
 use marks::{assert_scale, figures};
-use summary::{Analysis, Cell, Course, Detail, HeatMap, Stage, StageMean};
+use summary::{Analysis, Cell, Detail, HeatMap, Stage, StageMean, Timeline};
 
 fn analysis() -> Analysis {
     let mut analysis = fixture::analysis();
@@ -93,7 +93,8 @@ fn a_linear_scale_is_linear() {
 fn a_cell_over_time_is_where_the_analysis_has_it() {
     let analysis = analysis();
     let place = index(&analysis, "cyclonedds.iceoryx", "tuned", 1024);
-    let Detail { course: Some(course), series: Some(series), .. } = &analysis.details[place] else {
+    let Detail { timeline: Some(course), series: Some(series), .. } = &analysis.details[place]
+    else {
         panic!("the fixture has both")
     };
     let Some(dom) = dump_of(page(), &format!("#cell={place}")) else { return };
@@ -158,7 +159,7 @@ fn heat_maps_have_every_message_and_the_floors_beneath() {
     assert!(plots.contains("the floor in its own run: os.futex, 64 B, tuned"));
     let mut rows = Vec::new();
     for (whose, place) in [("map", place), ("floor", floor)] {
-        let Some(Course { map, .. }) = &analysis.details[place].course else { panic!() };
+        let Some(Timeline { map, .. }) = &analysis.details[place].timeline else { panic!() };
         let drawn = labelled(plots, "rect", &format!("{whose} field "));
         assert_eq!(drawn.len(), map.fields.len());
         let mut columns = Vec::new();

@@ -166,13 +166,21 @@ fn all_files_are_written_at_once() {
     names.sort();
     assert_eq!(
         names,
-        ["advice", "hgrm", "report.html", "report.md", "summary.csv", "summary.json"]
+        [
+            "advice",
+            "details.json.zst",
+            "hgrm",
+            "report.html",
+            "report.md",
+            "summary.csv",
+            "summary.json"
+        ]
     );
 
     let json = std::fs::read_to_string(directory.path().join("summary.json")).unwrap();
     let summary: Summary = serde_json::from_str(&json).unwrap();
     assert_eq!(summary.cells.len(), analysis.summary.cells.len());
-    let observed = |cells: &[Cell]| cells.iter().map(|it| it.observed.clone()).collect::<Vec<_>>();
+    let observed = |cells: &[Cell]| cells.iter().map(|it| it.pss_peak_bytes).collect::<Vec<_>>();
     assert_eq!(observed(&summary.cells), observed(&analysis.summary.cells));
     assert!(json.contains("\n      \"pss_peak_bytes\": 18874368"), "beside the other figures");
 

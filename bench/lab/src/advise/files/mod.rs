@@ -3,15 +3,15 @@
 //! Of peers it is their drivers' own, which is recorded with every run: what was measured is what
 //! is handed over, but for what concerns the run alone. What differs is said in each file.
 
-mod kernel;
 mod myelin;
 mod peers;
 mod roudi;
-mod systemd;
+mod system;
 mod xml;
 
 use std::collections::BTreeMap;
 
+use minijinja::{Environment, context};
 use myelin_bench_kit::protocol::{Transport, Wait};
 
 use crate::machine::Machine;
@@ -56,8 +56,9 @@ pub fn files(advised: &[Advised], host: &Machine) -> (Vec<File>, Vec<String>) {
         Ok(file) => files.extend(file),
         Err(failure) => failures.push(failure),
     }
-    files.extend(kernel::sysctl(advised, host));
-    files.extend(systemd::files(advised, host));
+    files.extend(system::sysctl(advised, host));
+    files.extend(system::drop_ins(advised, host));
+    files.extend(system::awake(advised));
     files.extend(myelin::file(advised));
     (files, failures)
 }
@@ -76,6 +77,15 @@ impl Advised<'_> {
     fn is_udp(&self) -> bool {
         self.transport == Transport::Loopback && !self.system.ends_with(".tcp")
     }
+}
+
+/// The text of a file by its template.
+fn rendered(template: &str, values: minijinja::Value) -> String {
+    let mut environment = Environment::new();
+    environment.set_trim_blocks(true);
+    environment.set_keep_trailing_newline(true);
+    let values = context! { mark => MARK, ..values };
+    environment.render_str(template, values).expect("templates name values that are there")
 }
 
 /// The points of several, each once, as far as a line has room for.

@@ -2,9 +2,11 @@
 
 use std::collections::BTreeMap;
 
+use minijinja::context;
 use myelin_bench_kit::protocol::{Reliability, Wait};
+use serde::Serialize;
 
-use super::{Advised, File, MARK, points};
+use super::{Advised, File, points, rendered};
 
 /// How a topic behaves and how its subscriber waits.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -13,6 +15,18 @@ struct Qos {
     wait: usize,
     depth: Option<u32>,
     is_reliable: bool,
+}
+
+/// As the template has it.
+#[derive(Serialize)]
+struct Topic {
+    points: String,
+    is_called: bool,
+    /// In a function's name.
+    name: String,
+    /// The expression for it.
+    topic: String,
+    wait: &'static str,
 }
 
 /// A manner of waiting, its name in a function's name, and what is written for it.
@@ -33,18 +47,23 @@ pub(super) fn file(advised: &[Advised]) -> Option<File> {
     if kinds.is_empty() {
         return None;
     }
-    let mut text = format!("//! {MARK}: Myelin as it was measured.\n\n");
-    text += &imports(&kinds);
-    text += &node(ours().any(|one| one.tuning == "awake"));
-    for (qos, of) in &kinds {
-        let points = points(of.iter().copied());
-        text += &qos.map_or_else(|| callback(&points), |qos| qos.lines(&points));
-    }
+    let called = kinds.contains_key(&None).then_some("Callback");
+    let waiting = kinds.keys().any(Option::is_some);
+    let waiting = ["Publisher", "Subscriber", "Wait"].into_iter().filter(|_| waiting);
+    let names = called.into_iter().chain(["Error", "Node"]).chain(waiting);
+    let topic =
+        |(qos, of): (&Option<Qos>, &Vec<&Advised>)| Topic::new(*qos, points(of.iter().copied()));
+    let values = context! {
+        names => names.collect::<Vec<_>>(),
+        is_timed => kinds.keys().flatten().any(|qos| qos.is_reliable),
+        is_awake => ours().any(|one| one.tuning == "awake"),
+        topics => kinds.iter().map(topic).collect::<Vec<_>>(),
+    };
     Some(File {
         name: "myelin.rs".to_owned(),
         about: format!("Myelin for: {}", points(ours())),
         usage: "lines to copy; there is no daemon and no file of configuration".to_owned(),
-        text,
+        text: rendered(include_str!("templates/myelin.rs.txt"), values),
     })
 }
 
@@ -56,79 +75,27 @@ impl Qos {
         let is_reliable = params.reliability == Some(Reliability::Reliable);
         Some(Qos { wait, depth: params.depth, is_reliable })
     }
+}
 
-    fn lines(self, points: &str) -> String {
-        let (_, manner, wait) = WAITS[self.wait];
-        let kind = if self.is_reliable { "reliable" } else { "best_effort" };
-        let mut topic = "node.topic::<[u8]>(topic)".to_owned();
-        let mut name = format!("{manner}_{kind}");
-        if let Some(depth) = self.depth {
-            topic += &format!(".depth({depth})");
-            name += &format!("_{depth}");
-        }
-        topic += match self.is_reliable {
-            true => ".reliable(Duration::from_secs(1))",
-            false => ".best_effort()",
+impl Topic {
+    fn new(qos: Option<Qos>, points: String) -> Self {
+        let Some(Qos { wait, depth, is_reliable }) = qos else {
+            let (name, topic) = Default::default();
+            return Topic { points, is_called: true, name, topic, wait: "" };
         };
-        format!(
-            "
-/// Of {points}.
-pub fn publisher_{name}(node: &Node, topic: &str) -> Result<Publisher<[u8]>, Error> {{
-    {topic}.publisher()
-}}
-
-/// Of {points}.
-pub fn subscriber_{name}(node: &Node, topic: &str) -> Result<Subscriber<[u8]>, Error> {{
-    let topic = {topic};
-    let mut subscriber = topic.subscriber()?;
-    subscriber.set_wait({wait});
-    Ok(subscriber)
-}}
-"
-        )
+        let (_, manner, wait) = WAITS[wait];
+        let (kind, promise) = match is_reliable {
+            true => ("reliable", ".reliable(Duration::from_secs(1))"),
+            false => ("best_effort", ".best_effort()"),
+        };
+        let kept = depth.map(|depth| format!(".depth({depth})")).unwrap_or_default();
+        let number = depth.map(|depth| format!("_{depth}")).unwrap_or_default();
+        Topic {
+            points,
+            is_called: false,
+            name: format!("{manner}_{kind}{number}"),
+            topic: format!("node.topic::<[u8]>(topic){kept}{promise}"),
+            wait,
+        }
     }
-}
-
-fn imports(kinds: &BTreeMap<Option<Qos>, Vec<&Advised>>) -> String {
-    let mut names = vec!["Error", "Node"];
-    if kinds.contains_key(&None) {
-        names.push("Callback");
-    }
-    if kinds.keys().any(Option::is_some) {
-        names.extend(["Publisher", "Subscriber", "Wait"]);
-    }
-    names.sort_unstable();
-    let is_timed = kinds.keys().flatten().any(|qos| qos.is_reliable);
-    let duration = if is_timed { "use std::time::Duration;\n\n" } else { "" };
-    format!("{duration}use myelin::{{{}}};\n", names.join(", "))
-}
-
-fn node(is_awake: bool) -> String {
-    let (remark, guard) = match is_awake {
-        true => (", which keeps idle CPUs awake", ".latency_guard(true)"),
-        false => ("", ""),
-    };
-    format!(
-        "
-/// A process's part in the domain{remark}.
-pub fn node(name: &str) -> Result<Node, Error> {{
-    Node::builder(name){guard}.open()
-}}
-"
-    )
-}
-
-fn callback(points: &str) -> String {
-    format!(
-        "
-/// A function that is called with each sample, of {points}.
-pub fn is_called(
-    node: &Node,
-    topic: &str,
-    mut call: impl FnMut(&[u8]) + Send + 'static,
-) -> Result<Callback, Error> {{
-    node.topic::<[u8]>(topic).subscriber()?.on_sample(move |sample| call(sample))
-}}
-"
-    )
 }

@@ -1,6 +1,6 @@
 //! CycloneDDS's and Fast DDS's XML.
 
-use super::kernel::wanted_bytes;
+use super::system::wanted_bytes;
 use super::xml::Edits;
 use super::{Advised, File, MARK, points};
 

@@ -3,9 +3,10 @@
 
 use std::collections::BTreeMap;
 
+use minijinja::context;
 use serde::Deserialize;
 
-use super::{Advised, File, MARK, points};
+use super::{Advised, File, points, rendered};
 
 /// What a run's `roudi.toml` says.
 #[derive(Deserialize)]
@@ -54,26 +55,17 @@ pub(super) fn file(advised: &[Advised]) -> Result<Option<File>, String> {
         (u64::from(*size) + CHUNK_HEADER_BYTES) * u64::from(pooled.count)
     };
     let mib = pools.iter().map(bytes).sum::<u64>().div_ceil(1 << 20);
-    let mut text = format!(
-        "# {MARK} for `iox-roudi -c`.\n\
-         # Chunks take a payload with its headers; there are as many as the measured run could\n\
-         # hold: what the queues of all its subscribers keep, what each has in its hands, and each\n\
-         # publisher's loan. They are for one such run: with several topics of a size, multiply\n\
-         # `count`. RouDi reserves all of it at its start: {mib} MiB of /dev/shm, and some 63 MiB\n\
-         # for itself.\n\
-         [general]\nversion = 1\n\n[[segment]]\n"
-    );
-    for (size, Pooled { count, of }) in &pools {
-        let what: Vec<String> = distinct(of.iter().map(|one| one.system));
-        let what = format!("{}: {}", what.join(", "), points(of.iter().copied()));
-        text += &format!("\n# {what}\n[[segment.mempool]]\nsize = {size}\ncount = {count}\n");
-    }
+    let rows = pools.iter().map(|(size, Pooled { count, of })| {
+        let systems = distinct(of.iter().map(|one| one.system)).join(", ");
+        context! { what => format!("{systems}: {}", points(of.iter().copied())), size, count }
+    });
+    let values = context! { mib, pools => rows.collect::<Vec<_>>() };
     let all = pools.values().flat_map(|pooled| &pooled.of).copied();
     Ok(Some(File {
         name: RECORDED.to_owned(),
         about: format!("pools of iceoryx for: {}", points(all)),
         usage: "iox-roudi -c …/roudi.toml".to_owned(),
-        text,
+        text: rendered(include_str!("templates/roudi.toml"), values),
     }))
 }
 

@@ -1,6 +1,6 @@
 //! Pong's stamps, brought to ping's clock: before anything else looks at them.
 
-use myelin_bench_kit::protocol::{Keeping, Topology};
+use myelin_bench_kit::protocol::Keeping;
 use myelin_bench_kit::samples::Record;
 
 use super::{Comparison, Unknown};
@@ -45,18 +45,14 @@ fn are_one(keeping: &[[Keeping; 2]]) -> bool {
     !keeping.is_empty() && keeping.iter().all(same)
 }
 
-/// Brings pong's stamps to ping's clock, if theirs was another's. Where nothing is known of it they
+/// Of a run across hosts: brings pong's stamps to ping's clock, if theirs was another's. Where nothing is known of it they
 /// are left as they are, and must not be compared with ping's.
-pub(crate) fn apply(
-    samples: &mut RunSamples,
-    topology: Topology,
-    keeping: &[[Keeping; 2]],
-) -> Clocks {
-    if topology != Topology::TwoHosts || are_one(keeping) {
+pub(crate) fn apply(samples: &mut RunSamples, keeping: &[[Keeping; 2]]) -> Clocks {
+    if are_one(keeping) {
         return Clocks::One;
     }
     let comparison = match Comparison::of(&samples.exchanges) {
-        Ok(comparison) => comparison.with(keeping),
+        Ok(comparison) => comparison,
         Err(unknown) => return Clocks::Unknown(unknown),
     };
     let mut error_ns = 0.0;

@@ -1,18 +1,17 @@
 //! What a report says of the clocks: of a run, and of the runs of a cell together.
 
 use super::{Clocks, Comparison};
-use crate::analyse::cell::JudgedRun;
+use crate::analyse::judged::JudgedRun;
+use crate::analyse::messages::Message;
 use crate::run::RunSamples;
 use crate::scenario::Kind;
-use crate::summary::{ClockFigures, ClockSource};
+use crate::summary::ClockFigures;
 
 /// Of one run.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Seen {
     /// `None` of one clock, and of two that could not be compared.
     pub figures: Option<ClockFigures>,
-    /// Whether PTP says of the two hosts what the exchanges rule out.
-    is_ptp_ruled_out: bool,
     /// Why figures that cross the two clocks cannot be believed.
     pub trouble: Vec<String>,
 }
@@ -30,7 +29,6 @@ impl Clocks {
                 let changes = comparison.changes();
                 Seen {
                     figures: Some(figures_of(comparison, *error_ns)),
-                    is_ptp_ruled_out: comparison.is_ptp_ruled_out,
                     trouble: changes.iter().map(|change| change.words(begin_ns)).collect(),
                 }
             }
@@ -49,7 +47,6 @@ fn figures_of(comparison: &Comparison, error_ns: f64) -> ClockFigures {
         error_us: error_ns / 1e3,
         exchanges: comparison.exchanges as u64,
         least_delay_us: comparison.least_delay_ns as f64 / 1e3,
-        source: if comparison.is_by_ptp() { ClockSource::Ptp } else { ClockSource::Exchanges },
         negative: 0,
     }
 }
@@ -59,12 +56,12 @@ pub(in crate::analyse) fn figures(runs: &[&JudgedRun]) -> Option<ClockFigures> {
     let all = || runs.iter().filter_map(|run| run.clocks.figures.as_ref());
     let largest = all().map(|figures| figures.error_us).reduce(f64::max)?;
     let least = all().map(|figures| figures.least_delay_us).reduce(f64::min)?;
-    let below = |run: &&JudgedRun| run.series.one_way.rank(-1) as u64;
+    let one_ways = runs.iter().flat_map(|run| run.messages.taken(Message::one_way));
     Some(ClockFigures {
         error_us: largest,
         least_delay_us: least,
         exchanges: all().map(|figures| figures.exchanges).sum(),
-        negative: runs.iter().map(below).sum(),
+        negative: one_ways.filter(|way_ns| *way_ns < 0).count() as u64,
         ..all().next()?.clone()
     })
 }
@@ -74,18 +71,13 @@ pub(in crate::analyse) fn remarks(runs: &[&JudgedRun], kind: Kind) -> Vec<String
     let mut remarks = Vec::new();
     // Of what goes one way it is why the run is not valid.
     for run in runs.iter().filter(|_| kind == Kind::Roundtrip) {
-        let number = run.record.plan.repeat + 1;
+        let number = run.number();
         let one = |trouble: &String| {
             format!(
                 "run {number}: one-way figures left out, round trips are not concerned: {trouble}"
             )
         };
         remarks.extend(run.clocks.trouble.iter().map(one));
-    }
-    if runs.iter().any(|run| run.clocks.is_ptp_ruled_out) {
-        let text = "PTP puts the hosts' clocks where the exchanges rule them out, and was not used: \
-                    see ptp4l and phc2sys on both";
-        remarks.push(text.to_owned());
     }
     if let Some(figures) = figures(runs) {
         remarks.extend(negative(&figures, runs));
@@ -94,7 +86,7 @@ pub(in crate::analyse) fn remarks(runs: &[&JudgedRun], kind: Kind) -> Vec<String
 }
 
 fn negative(figures: &ClockFigures, runs: &[&JudgedRun]) -> Option<String> {
-    let least_ns = runs.iter().filter_map(|run| Some(run.series.one_way.range()?.0)).min()?;
+    let least_ns = runs.iter().flat_map(|run| run.messages.taken(Message::one_way)).min()?;
     (figures.negative > 0).then(|| {
         format!(
             "{} one-way latencies are below zero, the least {:.1} µs: the clocks are known to \

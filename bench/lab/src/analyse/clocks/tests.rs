@@ -1,5 +1,5 @@
 use myelin_bench_kit::clock::Shift;
-use myelin_bench_kit::protocol::{Exchange, Keeping, Ptp, Topology};
+use myelin_bench_kit::protocol::{Exchange, Keeping};
 use myelin_bench_kit::samples::Record;
 use proptest::prelude::*;
 
@@ -102,61 +102,6 @@ fn another_pace_is_no_step() {
     assert!(!changes.iter().any(Change::is_step), "{changes:?}");
 }
 
-/// Readings of two hosts whose wall clocks are kept by one grandmaster to 200 ns; at the begin and the
-/// end of ten seconds.
-fn keeping(shift: Shift) -> Vec<[Keeping; 2]> {
-    let reading = |at_ns: u64, monotonic_ns, wrong_ns: i64| Keeping {
-        monotonic_ns,
-        wall_ns: (at_ns + 1_700_000_000_000_000_000).saturating_add_signed(wrong_ns),
-        width_ns: 60,
-        is_synchronised: true,
-        error_max_ns: 500_000,
-        clock: None,
-        ptp: Some(Ptp { grandmaster: "001d0f.fffe.e97aa2".into(), offset_ns: wrong_ns }),
-    };
-    let both = |at_ns: u64| {
-        let pong_ns = at_ns + 700_000; // its process looked a little later
-        [reading(at_ns, at_ns, 90), reading(pong_ns, shift.apply(pong_ns), -110)]
-    };
-    vec![both(BEGIN_NS - 300_000_000), both(BEGIN_NS + 10_200_000_000)]
-}
-
-#[test]
-fn ptp_says_more_where_it_keeps_both_hosts_and_the_exchanges_agree() {
-    let shift = Shift::new(9_000_000_000, 25.0).unwrap();
-    let truth = |at_ns| shift.apply(at_ns);
-    let compared =
-        |keeping: &[[Keeping; 2]]| Comparison::of(&asked(10, &truth)).unwrap().with(keeping);
-    let by_ptp = compared(&keeping(shift));
-    assert!(by_ptp.is_by_ptp() && !by_ptp.is_ptp_ruled_out);
-    for step in 0..100 {
-        let error_ns = assert_bounded(&by_ptp, &truth, BEGIN_NS + step * 100_000_000);
-        assert!(error_ns < 300.0, "{error_ns}");
-    }
-    let without = |change: fn(&mut Keeping)| {
-        let mut keeping = keeping(shift);
-        change(&mut keeping[1][1]);
-        compared(&keeping)
-    };
-    let unusable: [fn(&mut Keeping); 4] = [
-        |it| it.ptp = None,
-        |it| it.is_synchronised = false,
-        |it| it.ptp.as_mut().unwrap().grandmaster = "another".into(),
-        |it| it.ptp.as_mut().unwrap().offset_ns = 10_000_000,
-    ];
-    for change in unusable {
-        let comparison = without(change);
-        assert!(!comparison.is_by_ptp() && !comparison.is_ptp_ruled_out);
-        assert_bounded(&comparison, &truth, BEGIN_NS + 5_000_000_000);
-    }
-    // TAI on one host, UTC on the other.
-    let mut apart = keeping(shift);
-    apart.iter_mut().for_each(|both| both[1].wall_ns += 37_000_000_000);
-    let ruled_out = compared(&apart);
-    assert!(!ruled_out.is_by_ptp() && ruled_out.is_ptp_ruled_out);
-    assert_bounded(&ruled_out, &truth, BEGIN_NS + 5_000_000_000);
-}
-
 #[test]
 fn without_answers_nothing_is_known() {
     let truth = |at_ns| at_ns;
@@ -184,35 +129,29 @@ fn pongs_stamps_are_brought_to_pings_clock_and_what_was_not_stamped_stays_so() {
         exchanges: asked(3, &|at_ns| shift.apply(at_ns)),
     };
     let before = samples.clone();
-    assert!(!apply(&mut samples, Topology::TwoProcesses, &[]).are_two());
-    assert_eq!(samples.pong, before.pong);
-    let clocks = apply(&mut samples, Topology::TwoHosts, &[]);
+    let clocks = apply(&mut samples, &[]);
     let error_ns = clocks.error_ns().unwrap();
     assert_eq!((&samples.ping, samples.pong[1]), (&before.ping, Record::default()));
     let found = samples.pong[0];
     assert!((found.take_return_ns as f64 - at_ns as f64).abs() <= error_ns, "{found:?}");
     assert_eq!(Record { take_return_ns: 0, ..found }, Record { take_return_ns: 0, ..taken });
     samples.exchanges.clear();
-    assert!(matches!(apply(&mut samples, Topology::TwoHosts, &[]), Clocks::Unknown(_)));
+    assert!(matches!(apply(&mut samples, &[]), Clocks::Unknown(_)));
 }
 
 #[test]
 fn namespaces_of_one_machine_have_one_clock() {
-    let shift = Shift::new(2_000, 0.0).unwrap();
-    let named = |[ping, pong]: [Option<&str>; 2]| {
-        let mut keeping = keeping(shift);
-        for both in &mut keeping {
-            both[0].clock = ping.map(str::to_owned);
-            both[1].clock = pong.map(str::to_owned);
-        }
-        keeping
+    let keeping = |names: [Option<&str>; 2]| {
+        let of =
+            |name: Option<&str>| Keeping { clock: name.map(str::to_owned), ..Keeping::default() };
+        vec![names.map(of); 2]
     };
     let exchanges = asked(3, &|at_ns| at_ns);
     let taken = Record { id: 7, take_return_ns: BEGIN_NS, ..Record::default() };
     let applied = |names| {
         let (ping, pong, exchanges) = (vec![taken], vec![taken], exchanges.clone());
         let mut samples = RunSamples { ping, pong, exchanges };
-        let clocks = apply(&mut samples, Topology::TwoHosts, &named(names));
+        let clocks = apply(&mut samples, &keeping(names));
         (clocks, samples.pong[0].take_return_ns)
     };
     let (clocks, at_ns) = applied([Some("boot time:1"); 2]);

@@ -1,6 +1,5 @@
 //! The test of stationarity against simulated runs of known kinds. All seeds are fixed.
 
-use myelin_bench_kit::samples::Record;
 use proptest::prelude::*;
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
@@ -130,26 +129,6 @@ fn few_latencies_have_no_verdict() {
     assert_eq!(settling(&rising[..299], 0), Settling::Unknown);
     assert_eq!(settling(&rising, 0), Settling::Drifted { from_ns: 50.5, to_ns: 250.5 });
     assert_eq!(settling(&[], 0), Settling::Unknown);
-}
-
-#[test]
-fn each_workload_has_its_latency_in_the_order_of_sending() {
-    let sent = |id: u64, entry_ns: u64, taken_ns: u64| Record {
-        id,
-        intended_ns: entry_ns - 5,
-        publish_entry_ns: entry_ns,
-        publish_return_ns: entry_ns + 10 + id,
-        take_return_ns: taken_ns,
-        ..Record::default()
-    };
-    let ping = vec![sent(0, 1000, 1100), sent(1, 2000, 0), sent(2, 3000, 3300)];
-    let pong = vec![sent(2, 9, 3030), sent(0, 9, 1050)];
-    let samples = RunSamples { ping, pong, ..RunSamples::default() };
-    assert_eq!(in_order(&samples, Kind::Roundtrip, true), [100, 300]);
-    assert_eq!(in_order(&samples, Kind::Publish, true), [10, 11, 12]);
-    assert_eq!(in_order(&samples, Kind::Stream, false), [50, 30]);
-    assert_eq!(in_order(&samples, Kind::Image, true), [55, 35]);
-    assert!(in_order(&samples, Kind::Flood, false).is_empty());
 }
 
 proptest! {

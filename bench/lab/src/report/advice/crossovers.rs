@@ -1,4 +1,5 @@
-//! The size from which shared memory pays against the network stack of the same middleware.
+//! The size from which shared memory pays against the network stack of the same middleware: the
+//! smallest that was measured from which on its median is told to be the lower at every size.
 
 use myelin_bench_kit::protocol::Transport;
 
@@ -7,33 +8,26 @@ use super::super::table::absent;
 use super::super::view::{Group, Traits, View};
 use super::super::words;
 use super::plain_columns;
-use crate::advise::crossover::{Crossover, From, Point, crossover};
-use crate::stats::RUNS_MIN;
-use crate::summary::Percentile;
+use crate::stats::verdict::Kind;
 
 pub(super) fn crossovers(view: &View) -> Vec<Part> {
     let part = |group: &Group| {
         let pairs = pairs(group);
         let row = |&(shared, network): &(Traits, Traits)| {
-            let found: Vec<_> = group
-                .tunings
-                .iter()
-                .map(|tuning| crossover(&points(group, [shared.name, network.name], tuning)))
-                .collect();
-            let cell = |found: &Option<Crossover>| found.map_or_else(absent, |it| begin(group, it));
-            found.iter().any(Option::is_some).then(|| Row {
+            let told = |tuning: &&str| told(group, [shared.name, network.name], tuning);
+            let told: Vec<_> = group.tunings.iter().map(told).collect();
+            told.iter().any(|sizes| sizes.len() > 1).then(|| Row {
                 label: label((shared, network)),
-                cells: found.iter().map(cell).collect(),
+                cells: told.iter().map(|sizes| begin(group, sizes)).collect(),
             })
         };
         let rows: Vec<Row> = pairs.iter().filter_map(row).collect();
         (!rows.is_empty()).then(|| Part {
             title: format!("Where shared memory begins to pay: {}", group.title()),
             tables: vec![Table {
-                caption: format!(
-                    "payload from which its p50 is the lower at all sizes measured, and 95 % of a \
-                     bootstrap over runs, of which it takes {RUNS_MIN}"
-                ),
+                caption: "the smallest payload measured from which on its p50 is told to be the \
+                          lower; and up to which it is told to be the higher"
+                    .to_owned(),
                 columns: plain_columns(&group.tunings),
                 rows,
                 notes: vec![],
@@ -73,40 +67,34 @@ fn label((shared, network): (Traits, Traits)) -> String {
     format!("{}: {} over {}", shared.family(), name(shared), name(network))
 }
 
-/// At the sizes at which both may be compared.
-fn points(group: &Group, [shared, network]: [&str; 2], tuning: &str) -> Vec<Point> {
-    let runs = |system: &str, payload: u64| -> Option<Vec<f64>> {
-        let entry = group.entry(system, tuning, payload)?;
-        let medians = entry.fault().is_none().then(|| entry.runs(Percentile::P50))?;
-        (!medians.is_empty() && medians.iter().all(|us| *us > 0.0)).then_some(medians)
+/// What is told of the median of the one beside that of the other, at the sizes at which they may be
+/// compared.
+fn told(group: &Group, [shared, network]: [&str; 2], tuning: &str) -> Vec<(u64, Kind)> {
+    let told = |&payload: &u64| {
+        let entry = |system: &str| group.entry(system, tuning, payload);
+        Some((payload, group.verdict(entry(shared)?, entry(network)?)?.kind))
     };
-    let point = |&payload_bytes: &u64| {
-        let network = runs(network, payload_bytes)?;
-        Some(Point { payload_bytes, network, shared: runs(shared, payload_bytes)? })
-    };
-    group.payloads.iter().filter_map(point).collect()
+    group.payloads.iter().filter_map(told).collect()
 }
 
-fn begin(group: &Group, found: Crossover) -> TableCell {
-    let ends = group.ends();
-    let size = |from: From| match from {
-        From::Everywhere => format!("≤ {}", words::bytes(ends[0])),
-        From::Bytes(bytes) => words::bytes(bytes.round() as u64),
-        From::Nowhere => format!("> {}", words::bytes(ends[ends.len() - 1])),
-    };
-    TableCell {
-        main: match found.from {
-            _ if found.interval == Some([From::Everywhere, From::Nowhere]) => {
-                "cannot be told".to_owned()
-            }
-            From::Everywhere => "at all sizes".to_owned(),
-            From::Nowhere => "not at the largest".to_owned(),
-            from @ From::Bytes(_) => format!("from {}", size(from)),
-        },
-        small: match found.interval {
-            Some([low, high]) => format!("[{}, {}]", size(low), size(high)),
-            None => "no interval".to_owned(),
-        },
-        ..TableCell::default()
+fn begin(group: &Group, sizes: &[(u64, Kind)]) -> TableCell {
+    if sizes.len() < 2 {
+        return absent();
     }
+    let pays = sizes.iter().rev().take_while(|(_, kind)| *kind == Kind::Better).count();
+    let (before, paying) = sizes.split_at(sizes.len() - pays);
+    let is_worse = |(_, kind): &&(u64, Kind)| *kind == Kind::Worse;
+    let last_worse = before.iter().rev().find(is_worse);
+    let main = match (paying.first(), before.last()) {
+        (Some(_), None) => "at all sizes".to_owned(),
+        (Some((payload, _)), _) => format!("from {}", group.size(*payload)),
+        (None, Some((_, Kind::Worse))) => "not at the largest".to_owned(),
+        (None, _) => "cannot be told".to_owned(),
+    };
+    let small = match last_worse {
+        Some((payload, _)) => format!("slower up to {}", group.size(*payload)),
+        None if pays > 0 && !before.is_empty() => "below it not told".to_owned(),
+        None => String::new(),
+    };
+    TableCell { main, small, ..TableCell::default() }
 }

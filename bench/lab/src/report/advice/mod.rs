@@ -72,10 +72,11 @@ fn places<'v, 'a>(view: &'v View<'a>) -> Vec<Place<'v, 'a>> {
     let mut places = Vec::new();
     for group in view.groups.iter().filter(|group| group.is_steady()) {
         let peers = || group.entries.iter().filter(|entry| !entry.system.floor);
-        for topology in distinct(peers().map(|entry| entry.cell.topology.as_str())) {
+        for topology in distinct(peers().map(|entry| entry.cell.topology.name())) {
             for &payload in &group.payloads {
                 let ours = |entry: &&Entry| {
-                    entry.cell.topology == topology && entry.cell.params.payload_bytes == payload
+                    entry.cell.topology.name() == topology
+                        && entry.cell.params.payload_bytes == payload
                 };
                 let entries: Vec<_> = peers().filter(ours).collect();
                 if !entries.is_empty() {

@@ -8,7 +8,7 @@ pub fn enrich(analysis: &mut Analysis) {
     for (place, (cell, detail)) in summary.cells.iter().zip(details).enumerate() {
         let latency = cell.round_trip_us.or(cell.one_way_us).unwrap();
         detail.even_us = (0..195).map(|step| latency.mean * even(step)).collect();
-        detail.course = Some(course(latency.mean, place));
+        detail.timeline = Some(course(latency.mean, place));
         detail.series = Some(series(place));
         detail.stages = Some(stages(cell, latency.mean));
         detail.slowest = (0..10).map(|rank| slow(latency.mean, rank)).collect();
@@ -20,7 +20,7 @@ fn even(step: u32) -> f64 {
 }
 
 /// Six seconds, of which one window has no p50, a stall in the middle, and a cut of the link.
-fn course(mean: f64, place: usize) -> Course {
+fn course(mean: f64, place: usize) -> Timeline {
     let windows = (0..WINDOWS).map(|at| {
         let level = mean * (1.0 + 0.02 * f64::from((at + place as u32) % 9));
         Window {
@@ -35,7 +35,7 @@ fn course(mean: f64, place: usize) -> Course {
         [(mean, 40 + u32::from(column)), (3.0 * mean, 1 + u32::from(column % 4))]
             .map(|(us, count)| Field { column, row: row(us), count })
     });
-    Course {
+    Timeline {
         run: 1 + place as u32 % 3,
         duration_s: 6.0,
         observed_from_s: Some(-0.75),

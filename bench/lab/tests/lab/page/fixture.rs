@@ -114,7 +114,6 @@ impl Maker {
             workload: Workload::Roundtrip,
             system: model.name.to_owned(),
             tuning: tuning.to_owned(),
-            topology: "two-processes".to_owned(),
             params: Params {
                 payload_bytes: payload,
                 rate_hz: rate,
@@ -154,7 +153,11 @@ impl Maker {
             interval_level_percent: (points.len() == 5).then_some(93.75),
             placements: law.placements(samples),
             processes: processes(model),
-            observed: observed(model),
+            // The floor is as an older version left it: not observed over time.
+            runqueue_wait_percent: (!model.floor).then_some(2.25),
+            migrations_per_s: (!model.floor).then_some(0.5),
+            pss_peak_bytes: (!model.floor).then_some(18 << 20),
+            observation_cpu_percent: (!model.floor).then_some(0.25),
             notes: vec![],
             ..Cell::default()
         });
@@ -300,20 +303,6 @@ fn processes(model: &Model) -> Vec<ProcessUse> {
         &[("recvUC", 25.0), ("main", 10.0), ("gc", 0.1)]
     };
     vec![process("ping", 10 << 20, threads), process("pong", 9 << 20, threads)]
-}
-
-/// The floor as an older version left it: not observed over time.
-fn observed(model: &Model) -> ObservedFigures {
-    match model.floor {
-        true => ObservedFigures::default(),
-        false => ObservedFigures {
-            runqueue_wait_percent: Some(2.25),
-            migrations_per_s: Some(0.5),
-            pss_peak_bytes: Some(18 << 20),
-            observation_cpu_percent: Some(0.25),
-            ..ObservedFigures::default()
-        },
-    }
 }
 
 fn systems() -> Vec<SystemInfo> {

@@ -69,7 +69,7 @@ impl Maker {
         let p50 = model.p50 * if tuning == "tuned" { 1.0 } else { 2.0 };
         cell.system = model.name.to_owned();
         cell.tuning = tuning.to_owned();
-        cell.topology = model.topology.name().to_owned();
+        cell.topology = model.topology;
         cell.params.wait = model.wait;
         cell.params.rate_hz = Some(30.0);
         (cell.round_trip_us, cell.read_us, cell.wake_us) = (None, None, None);

@@ -2,27 +2,37 @@
 
 use std::collections::BTreeMap;
 
-use super::cell::JudgedRun;
 use super::distribution::{Sorted, us};
-use super::messages::Message;
-use crate::summary::{Course, Field, HeatMap, Window};
+use super::judged::JudgedRun;
+use super::messages::{Message, Messages};
+use crate::summary::{Field, HeatMap, Timeline, Window};
 
 /// Of one run; `record_every` says how many messages a record stands for. `None` without messages.
-pub(super) fn of(run: &JudgedRun, record_every: u64) -> Option<Course> {
-    let messages = &run.messages.all;
-    let span = Span::of(messages)?;
+pub(super) fn of(run: &JudgedRun, record_every: u64) -> Option<Timeline> {
+    let moments = moments(&run.messages);
+    let span = Span::of(&moments)?;
     let series = run.record.observation.as_ref().and_then(|seen| seen.series.as_ref());
-    Some(Course {
-        run: run.record.plan.repeat + 1,
+    Some(Timeline {
+        run: run.number(),
         duration_s: span.duration_ns as f64 * 1e-9,
         observed_from_s: series.map(|series| span.seconds_at(series.begin_ns)),
-        windows: windows(messages, span, record_every),
-        map: map(messages, span),
+        windows: windows(&moments, span, record_every),
+        map: map(&moments, span),
         cut_s: run
             .record
             .cut
             .map(|cut| [cut.at_ns, cut.at_ns + cut.for_ns].map(|at_ns| span.seconds_at(at_ns))),
     })
+}
+
+/// When a message began, and its latency in ns if percentiles are of its kind.
+type Moment = (u64, Option<i64>);
+
+fn moments(messages: &Messages) -> Vec<Moment> {
+    let moment = |(message, latency_ns): (&Message, i64)| {
+        (message.begin_ns(&messages.measured), message.is_counted.then_some(latency_ns))
+    };
+    messages.ended().map(moment).collect()
 }
 
 /// From the first message's begin to the last one's.
@@ -33,9 +43,13 @@ pub(super) struct Span {
 }
 
 impl Span {
-    /// `None` of no messages.
-    pub(super) fn of(messages: &[Message]) -> Option<Self> {
-        let begins = || messages.iter().map(|message| message.begin_ns);
+    /// Of a run; `None` of one without messages.
+    pub(super) fn of_run(messages: &Messages) -> Option<Self> {
+        Span::of(&moments(messages))
+    }
+
+    fn of(moments: &[Moment]) -> Option<Self> {
+        let begins = || moments.iter().map(|(begin_ns, _)| *begin_ns);
         let begin_ns = begins().min()?;
         Some(Span { begin_ns, duration_ns: begins().max()?.saturating_sub(begin_ns).max(1) })
     }
@@ -46,20 +60,20 @@ impl Span {
     }
 
     /// Of `parts` of equal length, the one a message began in.
-    fn part(self, message: &Message, parts: usize) -> usize {
-        let share = (message.begin_ns - self.begin_ns) as f64 / self.duration_ns as f64;
+    fn part(self, begin_ns: u64, parts: usize) -> usize {
+        let share = (begin_ns - self.begin_ns) as f64 / self.duration_ns as f64;
         ((share * parts as f64) as usize).min(parts - 1)
     }
 }
 
-fn windows(messages: &[Message], span: Span, record_every: u64) -> Vec<Window> {
-    let number = (messages.len() / WINDOW_MESSAGES_MIN).clamp(1, PARTS);
+fn windows(moments: &[Moment], span: Span, record_every: u64) -> Vec<Window> {
+    let number = (moments.len() / WINDOW_MESSAGES_MIN).clamp(1, PARTS);
     // All messages of a window, and the latencies of those that percentiles are of.
     let mut parts: Vec<(u64, Vec<i64>)> = vec![(0, Vec::new()); number];
-    for message in messages {
-        let (all, latencies) = &mut parts[span.part(message, number)];
+    for &(begin_ns, latency_ns) in moments {
+        let (all, latencies) = &mut parts[span.part(begin_ns, number)];
         *all += 1;
-        latencies.extend(message.is_counted.then_some(message.latency_ns));
+        latencies.extend(latency_ns);
     }
     let seconds = span.duration_ns as f64 * 1e-9 / number as f64;
     let window = |(all, latencies): (u64, Vec<i64>)| {
@@ -74,11 +88,11 @@ fn windows(messages: &[Message], span: Span, record_every: u64) -> Vec<Window> {
     parts.into_iter().map(window).collect()
 }
 
-fn map(messages: &[Message], span: Span) -> HeatMap {
+fn map(moments: &[Moment], span: Span) -> HeatMap {
     let mut counts: BTreeMap<(u16, u16), u32> = BTreeMap::new();
-    for message in messages.iter().filter(|message| message.is_counted) {
-        let column = span.part(message, PARTS) as u16;
-        *counts.entry((column, row(message.latency_ns))).or_default() += 1;
+    for &(begin_ns, latency_ns) in moments {
+        let Some(latency_ns) = latency_ns else { continue };
+        *counts.entry((span.part(begin_ns, PARTS) as u16, row(latency_ns))).or_default() += 1;
     }
     let field = |((column, row), count)| Field { column, row, count };
     HeatMap { columns: PARTS as u32, fields: counts.into_iter().map(field).collect() }
@@ -100,18 +114,18 @@ const WINDOW_MESSAGES_MIN: usize = 40;
 mod tests {
     use super::*;
 
-    fn message(begin_ns: u64, latency_ns: i64) -> Message {
-        Message { id: 0, begin_ns, latency_ns, is_counted: true, parts: None, cpus: [None; 3] }
+    fn message(begin_ns: u64, latency_ns: i64) -> Moment {
+        (begin_ns, Some(latency_ns))
     }
 
-    fn made(messages: &[Message]) -> (Vec<Window>, HeatMap) {
+    fn made(messages: &[Moment]) -> (Vec<Window>, HeatMap) {
         let span = Span::of(messages).unwrap();
         (windows(messages, span, 2), map(messages, span))
     }
 
     #[test]
     fn every_message_is_in_a_window_and_in_a_field() {
-        let messages: Vec<Message> = (0..6000u64)
+        let messages: Vec<Moment> = (0..6000u64)
             .map(|n| message(1_000_000 + n * 1_000_000, 1000 + 9 * (n as i64 % 7000)))
             .collect();
         let (windows, map) = made(&messages);
@@ -127,9 +141,9 @@ mod tests {
 
     #[test]
     fn a_stall_is_where_it_was() {
-        let mut messages: Vec<Message> =
+        let mut messages: Vec<Moment> =
             (0..2400u64).map(|n| message(n * 5_000_000, 20_000)).collect();
-        messages[1200].latency_ns = 50_000_000;
+        messages[1200].1 = Some(50_000_000);
         let (windows, map) = made(&messages);
         let slow: Vec<usize> = (0..PARTS).filter(|&at| windows[at].max_us > Some(1000.0)).collect();
         assert_eq!(slow, [30]);
@@ -142,10 +156,8 @@ mod tests {
 
     #[test]
     fn percentiles_over_time_are_of_one_kind_and_the_rate_of_all() {
-        let messages: Vec<Message> = (0..160u64)
-            .map(|n| Message { is_counted: n % 4 != 0, ..message(n * 1_000_000, 20_000) })
-            .map(|it| Message { latency_ns: if it.is_counted { 20_000 } else { 90_000 }, ..it })
-            .collect();
+        let messages: Vec<Moment> =
+            (0..160u64).map(|n| (n * 1_000_000, (n % 4 != 0).then_some(20_000))).collect();
         let (windows, map) = made(&messages);
         assert!(windows.iter().all(|it| it.max_us == Some(20.0)), "{windows:?}");
         assert!((windows[0].rate_per_s - 2000.0).abs() < 60.0, "{:?}", windows[0]);

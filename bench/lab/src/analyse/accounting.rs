@@ -4,14 +4,9 @@ use myelin_bench_kit::fan::SILENT;
 use myelin_bench_kit::protocol::{Done, Transport};
 use myelin_bench_kit::samples::LEAN;
 
-use super::stream::joined;
 use super::validity::Evidence;
 
-pub(super) fn books_do_not_balance(
-    ping: &Done,
-    pong: &Done,
-    evidence: &Evidence<'_>,
-) -> Option<String> {
+pub(super) fn counts_disagree(ping: &Done, pong: &Done, evidence: &Evidence<'_>) -> Option<String> {
     if ping.received == 0 {
         return Some("no message was answered".into());
     }
@@ -92,7 +87,10 @@ pub(super) fn not_the_stream(pong: &Done, evidence: &Evidence<'_>) -> Option<Str
         return Some(format!("{taken} messages taken recorded ≠ {} counted", pong.received));
     }
     let (mut known, mut early) = (0, 0);
-    for (ping, pong) in joined(evidence.samples) {
+    for pong in evidence.samples.pong.iter().filter(|record| record.take_return_ns != 0) {
+        let sent = &evidence.samples.ping;
+        let Ok(place) = sent.binary_search_by_key(&pong.id, |ping| ping.id) else { continue };
+        let ping = &sent[place];
         known += 1;
         let is_early = |error_ns| pong.take_return_ns + error_ns < ping.publish_entry_ns;
         early += usize::from(evidence.clock_error_ns.is_some_and(is_early));

@@ -76,7 +76,7 @@ pub struct StageMean {
 /// One run over time: the run of `Detail::series`. Time counts from the first measured message's
 /// begin.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Course {
+pub struct Timeline {
     /// Number of the run within its cell, from 1.
     pub run: u32,
     /// Until the last message's begin, in seconds.

@@ -1,0 +1,165 @@
+//! One run of a cell, judged: its messages, what is wrong with it, and what it is by itself.
+
+use std::borrow::Cow;
+
+use myelin_bench_kit::protocol::{Done, System, Topology};
+
+use super::clocks::{self, Clocks};
+use super::distribution::{Sorted, us};
+use super::messages::{Measured, Message, Messages};
+use super::totals::{exchange_cpu_ns, sum};
+use super::validity::{Evidence, faults, saturation};
+use super::{cut, publish, start, steady};
+use crate::machine::Machine;
+use crate::plan::{CellPlan, Plan};
+use crate::record::RunRecord;
+use crate::run::RunSamples;
+use crate::scenario::{Kind, Scenario};
+use crate::summary::{CutFigures, RUN_QUANTILES, RunPoint};
+
+/// A planned cell with all that its runs are judged by.
+#[derive(Clone, Copy)]
+pub(super) struct Case<'a> {
+    pub plan: &'a CellPlan,
+    pub scenario: &'a Scenario,
+    pub system: &'a System,
+    pub host: &'a Machine,
+}
+
+impl<'a> Case<'a> {
+    /// Of the cell at this place; `None` if its system is unknown.
+    pub(super) fn of(plan: &'a Plan, cell: usize, host: &'a Machine) -> Option<Self> {
+        let cell = &plan.cells[cell];
+        let (scenario, system) = (&plan.scenarios[cell.scenario], plan.system(cell)?);
+        Some(Case { plan: cell, scenario, system, host })
+    }
+
+    pub(super) fn kind(&self) -> Kind {
+        self.scenario.workload.kind
+    }
+
+    /// Messages of a warm-up, of each publisher.
+    pub(super) fn warmup_messages(&self) -> u64 {
+        self.scenario.workload.warmup_at(self.plan.rate_hz)
+    }
+}
+
+/// One run of a cell.
+pub(super) struct JudgedRun {
+    pub record: RunRecord,
+    pub messages: Messages,
+    /// What percentiles are of: round trips, publish calls, or one-way latencies.
+    pub latency: Sorted,
+    pub faults: Vec<String>,
+    /// That a stream fell short of its rate.
+    pub saturation: Option<String>,
+    /// Ping's; of what is not answered, ping's and pong's together.
+    pub counts: Done,
+    pub settling: steady::Settling,
+    pub clocks: clocks::Seen,
+    /// What the cut of the link did in it.
+    pub cut: Option<CutFigures>,
+}
+
+impl JudgedRun {
+    /// Brings pong's stamps to ping's clock, derives and judges. Of a run that failed `samples` are
+    /// empty.
+    pub(super) fn new(record: RunRecord, mut samples: Cow<'_, RunSamples>, case: Case<'_>) -> Self {
+        let Case { plan, scenario, system, host } = case;
+        let (workload, kind) = (&scenario.workload, case.kind());
+        let clocks = match (plan.topology, &record.failure) {
+            (Topology::TwoHosts, None) => clocks::apply(samples.to_mut(), &record.keeping),
+            _ => Clocks::One,
+        };
+        let evidence = Evidence {
+            record: &record,
+            samples: &samples,
+            system,
+            payload_bytes: plan.payload_bytes,
+            rate_hz: plan.rate_hz,
+            arrivals: plan.arrivals.as_ref().map(|case| case.arrivals).unwrap_or_default(),
+            warmup_messages: case.warmup_messages(),
+            record_every: workload.record_every,
+            workload: kind,
+            subscribers: plan.subscribers,
+            publishers: plan.publishers,
+            clock_error_ns: match &clocks {
+                Clocks::One => Some(0),
+                two => two.error_ns().map(|error_ns| error_ns.ceil() as u64),
+            },
+            others_packets_per_s: host.loopback_packets_per_s,
+        };
+        let (mut faults, saturation) = (faults(&evidence), saturation(&evidence));
+        let seen = clocks.seen(&samples);
+        if kind.is_one_way() && kind != Kind::Startup {
+            faults.extend(seen.trouble.iter().cloned());
+        }
+        // What is marked as invalid may be shown, but nothing that nobody knows.
+        let is_unknown = kind == Kind::Roundtrip || seen.figures.is_none();
+        let measured = Measured {
+            crosses_ends: seen.trouble.is_empty() || !is_unknown,
+            is_one_machine: !clocks.are_two(),
+            ..Measured::new(kind, plan.rate_hz.is_some(), system.loans)
+        };
+        let messages = Messages::of(&samples, measured);
+        // When a message that went one way was taken, is not known then either.
+        let is_known = kind == Kind::Roundtrip || measured.crosses_ends;
+        let cut = record.cut.filter(|_| is_known);
+        JudgedRun {
+            latency: match kind {
+                Kind::Startup => start::latency(&record),
+                _ => Sorted::new(messages.taken(Message::latency)),
+            },
+            settling: steady::settling(&messages.in_order(), host.clock_step_ns),
+            clocks: seen,
+            cut: cut.and_then(|it| cut::figures(it, &messages, workload.record_every)),
+            messages,
+            counts: match kind {
+                Kind::Roundtrip => record.ping.clone().unwrap_or_default(),
+                Kind::Startup => start::counts(&record),
+                _ => publish::counts(&record, plan.subscribers),
+            },
+            record,
+            faults,
+            saturation,
+        }
+    }
+
+    /// Whether it may be believed.
+    pub(super) fn is_valid(&self) -> bool {
+        self.faults.is_empty()
+    }
+
+    /// Its number within the cell, from 1.
+    pub(super) fn number(&self) -> u32 {
+        self.record.plan.repeat + 1
+    }
+
+    /// By itself.
+    pub(super) fn point(&self) -> RunPoint {
+        let at = |quantile| self.latency.supported(quantile).map(us);
+        let across = Sorted::new(self.messages.taken(Message::cross_cpu));
+        let observed = self.record.observation.as_ref();
+        RunPoint {
+            order: self.record.plan.order,
+            p50_us: at(0.5),
+            p99_us: at(0.99),
+            valid: self.is_valid(),
+            curve_us: RUN_QUANTILES.into_iter().map_while(at).collect(),
+            cross_p50_us: across.supported(0.5).map(us),
+            cross_p99_us: across.supported(0.99).map(us),
+            first_sample_us: self.record.first_sample_ms.map(|ms| ms * 1e3),
+            cpu_us_per_message: observed
+                .filter(|_| self.counts.sent > 0)
+                .map(|seen| exchange_cpu_ns(&self.record, seen) / 1e3 / self.counts.sent as f64),
+            pss_bytes: observed.map(|seen| sum(seen, |process| process.pss_bytes)),
+        }
+    }
+}
+
+/// The runs that figures come from: the valid ones, or, if there are none, those that came to an end.
+pub(super) fn used(runs: &[JudgedRun]) -> Vec<&JudgedRun> {
+    let any_valid = runs.iter().any(JudgedRun::is_valid);
+    let counts = |run: &&JudgedRun| run.is_valid() == any_valid && run.record.failure.is_none();
+    runs.iter().filter(counts).collect()
+}

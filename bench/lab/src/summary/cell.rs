@@ -1,0 +1,400 @@
+//! A cell of the summary, and the table of all its figures: each is listed once, with its type, how
+//! the runs make it, which way is better, which cells have it and what it is.
+//!
+//! From the table follow the fields of [`Cell`] and so the keys of `summary.json`, the columns of
+//! `summary.csv`, and the table of `docs/results.md`, which a test keeps. To add a figure: list it
+//! here, compute it in `analyse/cell.rs`, and copy its row into `docs/results.md`. Which of them
+//! stand in the page's summary table, in comparisons of folders and in plots, is listed by name in
+//! `report/metrics.rs`.
+
+use myelin_bench_kit::protocol::{Topology, Workload};
+use serde::{Deserialize, Serialize};
+
+use super::{
+    ClockFigures, CutFigures, Distribution, FurtherSubscriber, Params, Placement, ProcessUse,
+    Repeats,
+};
+
+/// A figure of a cell, or what tells it from others.
+pub(crate) struct Metric {
+    /// Column of `summary.csv`, and key in `summary.json` where that has it as such. The unit is in it.
+    pub name: &'static str,
+    /// For `docs/results.md`, which has more of it than reports need.
+    #[cfg_attr(not(test), allow(dead_code))]
+    pub about: &'static str,
+    #[cfg_attr(not(test), allow(dead_code))]
+    pub over_runs: OverRuns,
+    #[cfg_attr(not(test), allow(dead_code))]
+    pub better: Better,
+    /// Which cells have it, if not all. If none has, `summary.csv` has no such column.
+    pub of_some: Option<fn(&Cell) -> bool>,
+    pub of: fn(&Cell) -> Value,
+}
+
+/// How the valid runs of a cell make a figure.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum OverRuns {
+    /// It is the cell's, whatever the runs.
+    Cell,
+    /// Of all messages of all runs together.
+    Pooled,
+    /// What all runs add up to, or that over the time of all.
+    Sum,
+    Mean,
+    Median,
+    Largest,
+    /// How the runs' own percentiles lie.
+    Spread,
+}
+
+/// Which of two figures is the better one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Better {
+    Lower,
+    Higher,
+    /// It depends, or there is none.
+    Neither,
+}
+
+/// `None` is not measured, or withheld.
+pub(crate) enum Value {
+    Text(String),
+    Number(Option<f64>),
+    /// Two columns.
+    Interval(Option<[f64; 2]>),
+    /// A column for each of its parts.
+    Distribution(Option<Distribution>),
+}
+
+macro_rules! value {
+    ($($type:ty, $found:ident => $value:expr;)*) => {
+        $(impl From<$type> for Value {
+            fn from($found: $type) -> Self {
+                $value
+            }
+        })*
+    };
+}
+
+value! {
+    String, text => Value::Text(text);
+    Option<String>, text => Value::Text(text.unwrap_or_default());
+    Vec<String>, lines => Value::Text(lines.join("; "));
+    bool, yes => Value::Text(yes.to_string());
+    f64, number => Value::Number(Some(number));
+    u32, number => Value::Number(Some(number.into()));
+    u64, number => Value::Number(Some(number as f64));
+    Option<f64>, number => Value::Number(number);
+    Option<u64>, number => Value::Number(number.map(|it| it as f64));
+    Option<[f64; 2]>, ends => Value::Interval(ends);
+    Option<Distribution>, found => Value::Distribution(found);
+}
+
+macro_rules! cell {
+    (
+        figures {
+            $($name:ident $(: $type:ty)? $(as $column:literal)?
+              => $over:ident $better:ident $has:ident $about:literal $(= |$cell:ident| $of:expr)?;)*
+        }
+        others {
+            $($(#[$attribute:meta])* $other:ident: $other_type:ty;)*
+        }
+    ) => {
+        /// One cell of the experiment, its runs pooled.
+        #[derive(Clone, Debug, Default, Serialize, Deserialize)]
+        pub struct Cell {
+            $($(
+                #[doc = $about]
+                #[serde(default, skip_serializing_if = "Figure::is_absent")]
+                pub $name: $type,
+            )?)*
+            $($(#[$attribute])* pub $other: $other_type,)*
+        }
+
+        /// In the order of `summary.csv`, where new ones come last.
+        pub(crate) static METRICS: &[Metric] = &[$(Metric {
+            name: cell!(@name $name $($column)?),
+            about: $about,
+            over_runs: OverRuns::$over,
+            better: Better::$better,
+            of_some: $has,
+            of: cell!(@of $name $(|$cell| $of)?),
+        }),*];
+    };
+    (@name $name:ident) => { stringify!($name) };
+    (@name $name:ident $column:literal) => { $column };
+    (@of $name:ident) => { |cell| cell.$name.clone().into() };
+    (@of $name:ident |$cell:ident| $of:expr) => { |$cell| Value::from($of) };
+}
+
+// Name and, of what is a field, its type; how the runs make it, which way is better, which cells have
+// it, what it is, and where it is to be had if not under its name.
+cell! {
+    figures {
+        scenario: String => Cell Neither ALL "the scenario";
+        system: String => Cell Neither ALL "the system";
+        tuning: String => Cell Neither ALL "`default`, `tuned` or `awake`";
+        topology: Topology => Cell Neither ALL "`two-processes`, `one-process` or `two-hosts`"
+            = |cell| word(cell.topology);
+        payload_bytes => Cell Neither ALL "payload of a message" = |cell| cell.params.payload_bytes;
+        rate_hz => Cell Neither ALL "messages a second; none is back to back"
+            = |cell| cell.params.rate_hz;
+        wait => Cell Neither ALL "how a subscriber waits" = |cell| word(cell.params.wait);
+        subscribers => Cell Neither ALL "subscribers of a topic" = |cell| cell.params.subscribers;
+        runs: u32 => Cell Neither ALL "runs that the figures come from";
+        samples: u64 => Cell Neither ALL "samples that the figures come from";
+        valid: bool => Cell Neither ALL
+            "whether a run was valid; if not, the figures are of invalid ones";
+        invalid_reasons: Vec<String> => Cell Neither ALL "what was wrong with runs that were not";
+        round_trip_p50_interval_us: Option<[f64; 2]> as "round_trip_us_p50" => Spread Neither ALL
+            "interval over runs of this percentile";
+        round_trip_p99_interval_us: Option<[f64; 2]> as "round_trip_us_p99" => Spread Neither ALL
+            "interval over runs of this percentile";
+        same_cpu_share => Pooled Neither ALL "messages whose two sides ran on one CPU"
+            = |cell| same_cpu_share(cell);
+        throughput_per_s: f64 => Sum Higher ALL "round trips, or messages published, back to back; \
+             at a rate, the rate reached by each publisher";
+        cpu_us_per_message: f64 => Sum Lower ALL "CPU of ping, pong and daemons for each message \
+             published, from the first measured to the last";
+        cpu_percent: f64 => Sum Lower ALL "CPU of ping, pong and daemons; 100 is one core. Of what \
+             goes one way from the first measured message to the last";
+        rss_bytes: u64 => Largest Lower ALL "memory of ping, pong and daemons at the end";
+        pss_bytes: u64 => Largest Lower ALL "the same, shared pages divided among their users";
+        shared_bytes: u64 => Largest Lower ALL "shared segments mapped, each counted once";
+        voluntary_switches_per_s: f64 => Sum Lower ALL "threads gave up the CPU";
+        involuntary_switches_per_s: f64 => Sum Lower ALL "threads were made to";
+        page_faults: f64 => Mean Lower ALL "page faults of a run, minor and major";
+        startup_ms: f64 => Median Lower ALL
+            "from the start of the later process until both ends had matched";
+        sent: u64 => Sum Neither ALL "messages published";
+        received: u64 => Sum Neither ALL "messages answered, or taken";
+        lost: u64 => Sum Lower ALL "messages never answered, or never taken";
+        duplicates: u64 => Sum Lower ALL "answers beyond the first, or messages taken again";
+        out_of_order: u64 => Sum Lower ALL "answers, or messages, that came after a later one";
+        corrupt: u64 => Sum Lower ALL "messages whose payload was not as sent";
+        loopback_bytes_per_byte: f64 => Sum Neither ALL
+            "bytes over the loopback interface for each byte of a message: the transport’s proof";
+        loopback_packets_per_message: f64 => Sum Neither ALL
+            "packets over the loopback interface for each message";
+        touch => Cell Neither TOUCHED "how much of a message is written and read"
+            = |cell| word(cell.params.touch);
+        workload: Workload => Cell Neither NOT_ROUND_TRIP
+            "what the processes do; none where all are round trips" = |cell| word(cell.workload);
+        write_p50_interval_us: Option<[f64; 2]> as "write_us_p50" => Spread Neither PUBLISH
+            "interval over runs of this percentile";
+        further_subscriber_ns => Pooled Lower PUBLISH "what each subscriber beyond the first adds \
+             to the median publish call"
+            = |cell| cell.further_subscriber.map(|it| it.ns);
+        further_subscriber_ns => Spread Neither PUBLISH "95 % bootstrap interval of it"
+            = |cell| cell.further_subscriber.and_then(|it| it.interval_ns);
+        publishers => Cell Neither ONE_WAY "publishers of a topic" = |cell| cell.params.publishers;
+        topics => Cell Neither ONE_WAY "topics that messages go to in turn"
+            = |cell| cell.params.topics;
+        reliability => Cell Neither ONE_WAY "what the system was set to"
+            = |cell| cell.params.reliability.map(word);
+        depth => Cell Neither ONE_WAY "messages kept for a subscriber that lags"
+            = |cell| cell.params.depth.map(f64::from);
+        module => Cell Neither ONE_WAY "the module of a robot that sends so"
+            = |cell| cell.params.module.clone();
+        frame => Cell Neither ONE_WAY "of images, in pixels" = |cell| cell.params.frame.clone();
+        arrivals => Cell Neither ONE_WAY "the schedule by name"
+            = |cell| cell.params.arrivals.clone();
+        receiver_cpu_percent: Option<f64> => Sum Lower ONE_WAY
+            "as `cpu_percent`, of the receiving process alone, its copies included";
+        one_way_p50_interval_us: Option<[f64; 2]> as "one_way_us_p50" => Spread Neither ONE_WAY
+            "interval over runs of this percentile";
+        one_way_p99_interval_us: Option<[f64; 2]> as "one_way_us_p99" => Spread Neither ONE_WAY
+            "interval over runs of this percentile";
+        one_way_p999_interval_us: Option<[f64; 2]> as "one_way_us_p999" => Spread Neither ONE_WAY
+            "interval over runs of this percentile";
+        taken_per_s: Option<f64> => Median Higher FLOOD "of floods: messages taken, back to back";
+        lossless_per_s: Option<f64> => Median Higher FLOOD
+            "of floods: the highest rate at which nothing was lost and the schedule was kept";
+        daemon_ms: Option<f64> => Median Lower WITH_DAEMON
+            "from the start of the daemon until it answers";
+        round_trip_us: Option<Distribution> => Pooled Lower ALL "a whole round trip";
+        one_way_us: Option<Distribution> => Pooled Lower ALL "from the publish call until the take \
+             returns; of streams with a rate from the time the message was due";
+        write_us: Option<Distribution> => Pooled Lower ALL
+            "the publish call, with loan and fill; of streams and images without them";
+        read_us: Option<Distribution> => Pooled Lower ALL
+            "the take; none of systems that wait inside it";
+        wake_us: Option<Distribution> => Pooled Lower ALL
+            "from the end of publish until the one who waits for it runs";
+        loan_us: Option<Distribution> => Pooled Lower ALL "getting the loan";
+        fill_us: Option<Distribution> => Pooled Lower ALL "filling it";
+        lateness_us: Option<Distribution> => Pooled Lower ALL
+            "behind the schedule; of streams and images until the loan is asked for";
+        service_us: Option<Distribution> => Pooled Lower ONE_WAY "one way from the message’s \
+             stamp, after loan and fill: what a publisher that is held up does not show";
+        memcpy_us: Option<Distribution> => Pooled Lower ONE_WAY
+            "of images: copying the frame, after it was taken";
+        stream_copy_us: Option<Distribution> => Pooled Lower ONE_WAY
+            "the same with streaming stores, after it";
+        matched_us: Option<Distribution> => Pooled Lower STARTUP
+            "of start-ups: until both ends had matched";
+        first_sample_us: Option<Distribution> => Pooled Lower STARTUP
+            "of start-ups: until pong had taken a message";
+        messages_asked: u64 => Cell Neither ALL "messages of a run; 0 is no limit";
+        duration_asked_s: f64 => Cell Neither ALL "time of a run; 0 is no limit";
+        same_cpu_p50_us => Pooled Lower ALL "median of messages on one CPU"
+            = |cell| placement_p50(cell, true);
+        cross_cpu_p50_us => Pooled Lower ALL "median of messages across CPUs"
+            = |cell| placement_p50(cell, false);
+        ping_cpu_percent => Sum Lower ALL "as `cpu_percent`, of the processes of this role"
+            = |cell| of_role(cell, PING, |it| Some(it.cpu_percent));
+        ping_user_percent => Sum Lower ALL "the part of it in user mode"
+            = |cell| of_role(cell, PING, |it| it.user_percent);
+        ping_rss_bytes => Largest Lower ALL "their memory at the end"
+            = |cell| of_role(cell, PING, |it| Some(it.rss_bytes as f64));
+        pong_cpu_percent => Sum Lower ALL "as `cpu_percent`, of the processes of this role"
+            = |cell| of_role(cell, PONG, |it| Some(it.cpu_percent));
+        pong_user_percent => Sum Lower ALL "the part of it in user mode"
+            = |cell| of_role(cell, PONG, |it| it.user_percent);
+        pong_rss_bytes => Largest Lower ALL "their memory at the end"
+            = |cell| of_role(cell, PONG, |it| Some(it.rss_bytes as f64));
+        daemon_cpu_percent => Sum Lower ALL "as `cpu_percent`, of the processes of this role"
+            = |cell| of_role(cell, DAEMON, |it| Some(it.cpu_percent));
+        daemon_user_percent => Sum Lower ALL "the part of it in user mode"
+            = |cell| of_role(cell, DAEMON, |it| it.user_percent);
+        daemon_rss_bytes => Largest Lower ALL "their memory at the end"
+            = |cell| of_role(cell, DAEMON, |it| Some(it.rss_bytes as f64));
+        round_trip_p999_interval_us: Option<[f64; 2]> as "round_trip_us_p999" => Spread Neither ALL
+            "interval over runs of this percentile";
+        interval_level_percent: Option<f64> => Cell Neither ALL "in how many of a hundred cases \
+             these intervals cover the median of the runs’ own: 93.75 with five runs";
+        notes: Vec<String> => Cell Neither ALL "remarks on the cell";
+        runqueue_wait_percent: Option<f64> => Sum Lower OBSERVED
+            "threads waited for a CPU; 100 is one that always does";
+        migrations_per_s: Option<f64> => Sum Lower OBSERVED "threads went on on another CPU";
+        pss_peak_bytes: Option<u64> => Largest Lower OBSERVED "the most memory that was seen";
+        cycles_per_message: Option<f64> => Sum Lower OBSERVED "core cycles";
+        instructions_per_message: Option<f64> => Sum Lower OBSERVED "instructions";
+        cache_misses_per_message: Option<f64> => Sum Lower OBSERVED "cache misses";
+        observation_cpu_percent: Option<f64> => Mean Lower OBSERVED "CPU that observing took";
+        interval_asked_percent => Cell Neither REPEATED "width of the median’s interval asked for"
+            = |cell| cell.repeats.map(|it| it.asked_percent);
+        interval_reached_percent => Cell Neither REPEATED "width reached"
+            = |cell| cell.repeats.and_then(|it| it.reached_percent);
+        interval_is_narrow => Cell Neither REPEATED "whether that is narrow enough"
+            = |cell| cell.repeats.map(|it| it.is_narrow.to_string());
+        clock_offset_us => Cell Neither TWO_CLOCKS "what pong’s clock was ahead by"
+            = |cell| clock(cell, |it| it.offset_us);
+        clock_drift_ppm => Cell Neither TWO_CLOCKS "what it gained"
+            = |cell| clock(cell, |it| it.drift_ppm);
+        clock_error_us => Cell Neither TWO_CLOCKS "how wrong one-way figures may be for it"
+            = |cell| clock(cell, |it| it.error_us);
+        clock_exchanges => Cell Neither TWO_CLOCKS "how often it was asked"
+            = |cell| clock(cell, |it| it.exchanges as f64);
+        clock_negative => Cell Neither TWO_CLOCKS "one-way latencies below zero"
+            = |cell| clock(cell, |it| it.negative as f64);
+        unsettled_runs: u32 => Sum Lower UNSETTLED "runs that never settled";
+    }
+    others {
+        /// The parameter point.
+        params: Params;
+        /// Whether the repeats have made the interval of the median as narrow as the scenario asks;
+        /// absent if it does not ask.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        repeats: Option<Repeats>;
+        /// What each subscriber beyond the first adds to the median publish call; of publish runs with
+        /// two subscribers or more, if one alone was measured too.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        further_subscriber: Option<FurtherSubscriber>;
+        /// The same latencies apart by where the two sides ran. More than one entry with a share above
+        /// a few per cent means that `round_trip_us`, or `one_way_us` of a stream, mixes unlike things.
+        placements: Vec<Placement>;
+        /// CPU by process and thread; mean of the runs.
+        processes: Vec<ProcessUse>;
+        /// Across hosts: how pong's clock stood to ping's, and how wrong `one_way_us`, `service_us` and
+        /// `wake_us` may be because of it; absent where the ends share a clock, as namespaces of one
+        /// machine do, and where theirs could not be compared.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        clock: Option<ClockFigures>;
+        /// What a cut of the link did, in each run that had one; absent where none had.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        cuts: Vec<CutFigures>;
+    }
+}
+
+/// What may be a field of a cell.
+trait Figure {
+    /// Whether it was not measured, or goes without saying.
+    fn is_absent(&self) -> bool {
+        false
+    }
+}
+
+impl<T> Figure for Option<T> {
+    fn is_absent(&self) -> bool {
+        self.is_none()
+    }
+}
+
+impl Figure for Workload {
+    fn is_absent(&self) -> bool {
+        *self == Workload::Roundtrip
+    }
+}
+
+impl Figure for Topology {}
+impl Figure for String {}
+impl Figure for Vec<String> {}
+impl Figure for bool {}
+impl Figure for u32 {}
+impl Figure for u64 {}
+impl Figure for f64 {}
+
+type Has = Option<fn(&Cell) -> bool>;
+const ALL: Has = None;
+const TOUCHED: Has = Some(|cell| !cell.params.touch.is_default());
+const NOT_ROUND_TRIP: Has = Some(|cell| cell.workload != Workload::Roundtrip);
+const PUBLISH: Has = Some(|cell| cell.workload == Workload::Publish);
+const ONE_WAY: Has = Some(|cell| cell.workload.is_one_way());
+const FLOOD: Has = Some(is_flood);
+const STARTUP: Has = Some(is_startup);
+const WITH_DAEMON: Has = Some(|cell| cell.daemon_ms.is_some());
+const OBSERVED: Has = Some(|cell| cell.observation_cpu_percent.is_some());
+const REPEATED: Has = Some(|cell| cell.repeats.is_some());
+const TWO_CLOCKS: Has = Some(|cell| cell.clock.is_some());
+const UNSETTLED: Has = Some(|cell| cell.unsettled_runs > 0);
+
+fn is_flood(cell: &Cell) -> bool {
+    cell.workload == Workload::Flood
+}
+
+fn is_startup(cell: &Cell) -> bool {
+    cell.workload == Workload::Startup
+}
+
+fn clock(cell: &Cell, of: fn(&ClockFigures) -> f64) -> Option<f64> {
+    cell.clock.as_ref().map(of)
+}
+
+fn same_cpu_share(cell: &Cell) -> Option<f64> {
+    cell.placements.iter().find(|placement| placement.same_cpu).map(|it| it.share)
+}
+
+fn placement_p50(cell: &Cell, same_cpu: bool) -> Option<f64> {
+    let placement = cell.placements.iter().find(|placement| placement.same_cpu == same_cpu);
+    placement.and_then(Placement::p50)
+}
+
+/// The sum over the processes of a role; `None` if there is none or one does not know.
+fn of_role(cell: &Cell, role: Role, of: fn(&ProcessUse) -> Option<f64>) -> Option<f64> {
+    let own: Vec<_> = cell.processes.iter().filter(|process| role(&process.role)).collect();
+    let sum = own.iter().map(|process| of(process)).sum::<Option<f64>>();
+    sum.filter(|_| !own.is_empty())
+}
+
+/// Of several that play a role the others are called `ping-1`, `ping-2` and so on.
+type Role = fn(&str) -> bool;
+const PING: Role = |name| name.split('-').next() == Some("ping");
+const PONG: Role = |name| name.split('-').next() == Some("pong");
+const DAEMON: Role = |name| !PING(name) && !PONG(name);
+
+/// The name of an enum as JSON has it.
+fn word(value: impl Serialize) -> String {
+    let word = serde_json::to_value(value).ok();
+    word.and_then(|word| word.as_str().map(str::to_owned)).unwrap_or_default()
+}
