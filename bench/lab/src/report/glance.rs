@@ -1,26 +1,28 @@
 //! The answer at a glance: what was asked, whether it may be believed, one picture of each scenario,
 //! and at most [`SENTENCES_MAX`] sentences. Page, terminal and Markdown open with it.
 //!
-//! This module and [`sentences`] know no format; `page` and `terminal` print.
+//! This module, `picture` and `sentences` know no format; `terminal`, `markdown` and the page's template
+//! print.
 
 mod axis;
 mod markdown;
-mod page;
 mod picture;
 mod sentences;
 mod terminal;
+
+use serde::Serialize;
 
 use super::host;
 use super::validity::{CELLS, Check, Level, MESSAGES, MISSING, RECORDS, REMARKS, checks};
 use super::view::{View, distinct};
 use super::words;
 pub(super) use markdown::markdown;
-pub(super) use page::OnPage;
 pub(super) use picture::Picture;
 pub(super) use sentences::Sentence;
 pub(super) use terminal::render;
 
 /// See the module.
+#[derive(Serialize)]
 pub(super) struct Glance<'a> {
     /// `Round trips of 18 systems`.
     pub title: String,
@@ -33,10 +35,12 @@ pub(super) struct Glance<'a> {
 }
 
 /// Whether the figures may be believed.
+#[derive(Serialize)]
 pub(super) struct Trust {
     pub level: Level,
-    /// Whether cells are invalid, or records damaged.
-    is_broken: bool,
+    pub sign: &'static str,
+    /// In a few words.
+    pub verdict: &'static str,
     /// `112 of 112 cells valid; 2 483 100 sent: all answered once, in order, unaltered`.
     pub finding: String,
     /// What a reader has to know, the gravest first.
@@ -81,25 +85,13 @@ impl Trust {
         doubts.sort_by_key(|check| std::cmp::Reverse(check.level));
         let is_broken =
             |check: &Check| check.level == Level::Bad && BREAKING.contains(&check.title);
-        Self {
-            is_broken: checks.iter().any(is_broken),
-            level: checks.iter().map(|check| check.level).max().unwrap_or(Level::Good),
-            finding,
-            to_know: doubts.into_iter().map(doubt).collect(),
-        }
-    }
-
-    pub(super) fn sign(&self) -> &'static str {
-        if self.level == Level::Bad { "✗" } else { "✔" }
-    }
-
-    /// In a few words.
-    pub(super) fn words(&self) -> &'static str {
-        match self.level {
-            Level::Bad if self.is_broken => "Not all of it can be believed",
-            Level::Bad => "Believe it with care",
-            Level::Good | Level::Caution => "It can be believed",
-        }
+        let level = checks.iter().map(|check| check.level).max().unwrap_or(Level::Good);
+        let (sign, verdict) = match level {
+            Level::Bad if checks.iter().any(is_broken) => ("✗", "Not all of it can be believed"),
+            Level::Bad => ("✗", "Believe it with care"),
+            Level::Good | Level::Caution => ("✔", "It can be believed"),
+        };
+        Self { level, sign, verdict, finding, to_know: doubts.into_iter().map(doubt).collect() }
     }
 }
 

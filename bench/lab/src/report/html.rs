@@ -7,11 +7,10 @@ use minijinja::{Environment, UndefinedBehavior, Value, context};
 use myelin_bench_kit::protocol::Workload;
 use serde::Serialize;
 
-use super::course::Room;
 use super::document::{Table, superscript};
 use super::fan::{self, Fan};
 use super::flow;
-use super::glance::{self, Glance};
+use super::glance::Glance;
 use super::host;
 use super::lines::lines;
 use super::palette::Palette;
@@ -20,6 +19,7 @@ use super::published::{self, comparisons};
 use super::rows;
 use super::sweep;
 use super::table::tables;
+use super::timeline::Downsampling;
 use super::validity::checks;
 use super::view::{Group, View};
 use super::words;
@@ -27,8 +27,8 @@ use super::words;
 /// The whole file, with as much as there is room for.
 pub(super) fn render(view: &View) -> String {
     let mut page = String::new();
-    for room in Room::ALL {
-        page = with(view, room);
+    for downsampling in Downsampling::ALL {
+        page = with(view, downsampling);
         if page.len() < PAGE_BYTES_MAX {
             break;
         }
@@ -36,15 +36,15 @@ pub(super) fn render(view: &View) -> String {
     page
 }
 
-fn with(view: &View, room: Room) -> String {
+fn with(view: &View, downsampling: Downsampling) -> String {
     let summary = &view.analysis.summary;
     let palette = Palette::new(view);
     let of_fan = |it: &Fan| Tables { title: it.title(), is_folded: false, tables: fan::tables(it) };
     let (headlines, further): (Vec<_>, Vec<_>) =
         lines(view).into_iter().partition(|line| line.headline);
-    let answer = Glance::new(view);
     let context = context! {
-        answer => glance::OnPage::new(&answer, &palette),
+        answer => Glance::new(view),
+        colours => palette.colours(),
         title => view.scenarios().join(", "),
         headlines,
         further,
@@ -66,19 +66,19 @@ fn with(view: &View, room: Room) -> String {
         extras => [view.scorecard(), view.advice()],
         has_courses => view.entries().any(|entry| entry.detail.course.is_some()),
         has_stages => view.entries().any(|entry| entry.detail.stages.is_some()),
-        left_out => room.words(),
+        left_out => downsampling.remark(),
         published => comparisons(view),
         published_remark => published::REMARK,
         command => summary.command,
         host_rows => host::rows(&summary.host),
         systems => summary.systems,
         waits => summary.systems.iter().map(|it| words::wait(it.wait)).collect::<Vec<_>>(),
-        has_configurations => room < Room::NoConfigurations,
-        configurations => match room < Room::NoConfigurations {
+        has_configurations => downsampling < Downsampling::Configurations,
+        configurations => match downsampling < Downsampling::Configurations {
             true => configurations(view),
             false => Vec::new(),
         },
-        data => plots::json(view, &palette, room),
+        data => plots::json(view, &palette, downsampling),
         css => include_str!("assets/report.css"),
         js => SCRIPTS.concat(),
         ..essentials()

@@ -6,7 +6,6 @@
 //! for each format prints.
 
 mod advice;
-mod course;
 mod csv;
 mod ddsperf_format;
 pub(crate) mod document;
@@ -32,6 +31,7 @@ mod scorecard;
 mod sweep;
 mod table;
 pub(crate) mod terminal;
+mod timeline;
 mod validity;
 mod verdicts;
 mod view;

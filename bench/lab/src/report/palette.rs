@@ -5,6 +5,8 @@
 //! and dash. What the tables do not list comes after them: variants in the order of the page,
 //! families all in the last hue.
 
+use std::collections::BTreeMap;
+
 use serde::Serialize;
 
 use super::view::View;
@@ -55,6 +57,11 @@ impl Palette {
     pub(super) fn colour(&self, system: &str) -> String {
         let look = self.looks.iter().find(|look| look.name == system);
         look.map_or_else(|| FLOOR.to_owned(), |look| look.colour.clone())
+    }
+
+    /// Of every system, by its name.
+    pub(super) fn colours(&self) -> BTreeMap<&str, &str> {
+        self.looks.iter().map(|look| (look.name.as_str(), look.colour.as_str())).collect()
     }
 
     pub(super) fn looks(&self) -> &[Look] {

@@ -4,15 +4,17 @@
 //! others it is said that they cannot be told from noise.
 
 use myelin_bench_kit::protocol::{Transport, Wait};
+use serde::Serialize;
 
 use super::SENTENCES_MAX;
-use super::picture::{Curves, Drawing, Mark, Picture, Ranking, Section};
+use super::picture::{Curves, Drawing, Mark, Picture, Ranking, Section, Value};
 use crate::report::view::{Entry, View, distinct, tuning_rank};
 use crate::report::words;
 use crate::stats::verdict::{Kind, Verdict};
 use crate::summary::Percentile;
 
 /// A sentence, and the words that it begins with, set off.
+#[derive(Serialize)]
 pub(in crate::report) struct Sentence {
     pub lead: String,
     pub rest: String,
@@ -68,7 +70,7 @@ fn first(view: &View, picture: &Picture, ranking: &Ranking) -> Option<Sentence> 
     let more = tied.len() + 1 - named.len();
     named.extend((more > 0).then(|| format!("{more} more")));
     let whom = enumerated(&named);
-    let label = &ranking.panels[0].label;
+    let label = &ranking.panels[0];
     let lacks_runs = tied.iter().any(|(_, verdict)| verdict.is_some_and(|it| it.lacks_runs));
     let lead = match (tied.is_empty(), rate) {
         (true, false) => format!("{whom} is the fastest of {}.", section.who),
@@ -78,7 +80,7 @@ fn first(view: &View, picture: &Picture, ranking: &Ranking) -> Option<Sentence> 
         }
         (false, _) => format!("{whom} lead the {}, and cannot be told apart.", section.who),
     };
-    let floor = section.floors.first().copied().flatten().zip(section.floor.as_ref());
+    let floor = section.first_floor().zip(section.floor.as_ref());
     let floor = floor
         .map(|(floor, name)| format!(", {} the floor ({name})", words::factor(leader.low / floor)));
     let behind: Vec<String> = others
@@ -121,7 +123,7 @@ fn shared_memory(view: &View, ranking: &Ranking) -> Option<Sentence> {
         gains.extend(families.filter_map(|family| gain_of_family(view, &ends, section, family)));
     }
     gains.truncate(OTHERS_MAX);
-    let labels: Vec<String> = ends.iter().map(|&at| ranking.panels[at].label.clone()).collect();
+    let labels: Vec<&str> = ends.iter().map(|&at| ranking.panels[at].as_str()).collect();
     let labels = labels.join(", ");
     let lead = format!("Shared memory instead of the network stack saves ({labels}):");
     (!gains.is_empty()).then(|| Sentence::new(lead, format!("{}.", gains.join("; "))))
@@ -147,7 +149,7 @@ fn tuning(view: &View, ranking: &Ranking) -> Option<Sentence> {
     let mut verdicts: Vec<(Verdict, &Mark)> = Vec::new();
     for row in ranking.sections.iter().flat_map(|section| &section.rows) {
         let marks = row.marks.first()?;
-        let of = |rank: usize| marks.iter().find(|mark| tuning_rank(mark.tuning()) == rank);
+        let of = |rank: usize| marks.iter().find(|mark| tuning_rank(mark.tuning) == rank);
         if let (Some(before), Some(after)) = (of(0), of(1)) {
             verdicts.extend(beside(view, after, before).map(|verdict| (verdict, after)));
         }
@@ -156,7 +158,7 @@ fn tuning(view: &View, ranking: &Ranking) -> Option<Sentence> {
     let of = |kind: Kind| verdicts.iter().filter(move |(verdict, _)| verdict.kind == kind);
     let (better, worse) = (of(Kind::Better).count(), of(Kind::Worse).count());
     let best = of(Kind::Better).min_by(|a, b| a.0.ratio.value.total_cmp(&b.0.ratio.value));
-    let label = &ranking.panels[0].label;
+    let label = &ranking.panels[0];
     let lead = "Pinning and real-time priority";
     match (total, best) {
         (0, _) => None,
@@ -209,7 +211,10 @@ fn polling(view: &View, picture: &Picture, ranking: &Ranking) -> Option<Sentence
 fn along(picture: &Picture, panel: &Curves) -> Option<Sentence> {
     let at = |value: f64| {
         let here = panel.curves.iter().filter(|curve| !curve.is_floor).filter_map(move |curve| {
-            curve.marks.iter().find(|(x, mark)| *x == value && mark.entry.short_of_rate().is_none())
+            curve
+                .marks
+                .iter()
+                .find(|(x, mark)| x.value == value && mark.entry.short_of_rate().is_none())
         });
         let mut marks: Vec<&Mark> = here.map(|(_, mark)| mark).collect();
         marks.sort_by(|a, b| a.low.total_cmp(&b.low));
@@ -219,7 +224,7 @@ fn along(picture: &Picture, panel: &Curves) -> Option<Sentence> {
         marks
     };
     let unit = if picture.quantity.is_rate { "messages a second" } else { "µs" };
-    let side = |(value, label): &(f64, String)| {
+    let side = |Value { value, label, .. }: &Value| {
         let marks = at(*value);
         let listed = marks.iter().take(LISTED_ALONG);
         let listed: Vec<String> = listed
@@ -247,7 +252,7 @@ fn growth(panel: &Curves) -> Option<Sentence> {
     let mut factors: Vec<(f64, &str)> = factors.collect();
     factors.sort_by(|a, b| a.0.total_cmp(&b.0));
     let (least, most) = (factors.first()?, factors.last()?);
-    let [first, last] = [panel.values.first()?, panel.values.last()?].map(|(_, label)| label);
+    let [first, last] = [panel.values.first()?, panel.values.last()?].map(|it| &it.label);
     let rest = format!(
         "{} for {}, {} for {}.",
         words::factor(least.0),
