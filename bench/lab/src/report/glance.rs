@@ -12,8 +12,9 @@ mod terminal;
 
 use serde::Serialize;
 
+use super::document::{Finding, Standing};
 use super::host;
-use super::validity::{CELLS, Check, Level, MESSAGES, MISSING, RECORDS, REMARKS, checks};
+use super::validity::{CELLS, MESSAGES, MISSING, RECORDS, REMARKS, checks};
 use super::view::{View, distinct};
 use super::words;
 pub(super) use markdown::markdown;
@@ -37,7 +38,7 @@ pub(super) struct Glance<'a> {
 /// Whether the figures may be believed.
 #[derive(Serialize)]
 pub(super) struct Trust {
-    pub level: Level,
+    pub level: Standing,
     pub sign: &'static str,
     /// In a few words.
     pub verdict: &'static str,
@@ -73,32 +74,32 @@ impl<'a> Glance<'a> {
 }
 
 impl Trust {
-    fn new(checks: &[Check]) -> Self {
-        let opens = |check: &&Check| OPENING.contains(&check.title);
-        let finding = checks.iter().filter(opens).map(|check| match check.title {
-            CELLS => check.finding.replace(" valid", " cells valid"),
-            _ => check.finding.clone(),
+    fn new(checks: &[Finding]) -> Self {
+        let opens = |check: &&Finding| OPENING.contains(&&*check.subject);
+        let finding = checks.iter().filter(opens).map(|check| match &*check.subject {
+            CELLS => check.text.concat().replace(" valid", " cells valid"),
+            _ => check.text.concat(),
         });
         let finding = finding.collect::<Vec<_>>().join("; ");
-        let is_doubt = |it: &&Check| it.level != Level::Good && it.title != MESSAGES;
-        let mut doubts: Vec<&Check> = checks.iter().filter(is_doubt).collect();
-        doubts.sort_by_key(|check| std::cmp::Reverse(check.level));
+        let is_doubt = |it: &&Finding| it.standing != Standing::Good && it.subject != MESSAGES;
+        let mut doubts: Vec<&Finding> = checks.iter().filter(is_doubt).collect();
+        doubts.sort_by_key(|check| std::cmp::Reverse(check.standing));
         let is_broken =
-            |check: &Check| check.level == Level::Bad && BREAKING.contains(&check.title);
-        let level = checks.iter().map(|check| check.level).max().unwrap_or(Level::Good);
+            |it: &Finding| it.standing == Standing::Bad && BREAKING.contains(&&*it.subject);
+        let level = checks.iter().map(|check| check.standing).max().unwrap_or(Standing::Good);
         let (sign, verdict) = match level {
-            Level::Bad if checks.iter().any(is_broken) => ("✗", "Not all of it can be believed"),
-            Level::Bad => ("✗", "Believe it with care"),
-            Level::Good | Level::Caution => ("✔", "It can be believed"),
+            Standing::Bad if checks.iter().any(is_broken) => ("✗", "Not all of it can be believed"),
+            Standing::Bad => ("✗", "Believe it with care"),
+            _ => ("✔", "It can be believed"),
         };
         Self { level, sign, verdict, finding, to_know: doubts.into_iter().map(doubt).collect() }
     }
 }
 
 /// A finding with the names that matter most.
-fn doubt(check: &Check) -> String {
+fn doubt(check: &Finding) -> String {
     let named = check.particulars.iter().take(PARTICULARS_MAX);
-    let named: Vec<&str> = match check.title {
+    let named: Vec<&str> = match &*check.subject {
         MISSING | REMARKS | RECORDS | CELLS => named.map(String::as_str).collect(),
         _ => Vec::new(),
     };
@@ -106,8 +107,8 @@ fn doubt(check: &Check) -> String {
     let more =
         if more > 0 && !named.is_empty() { format!("; and {more} more") } else { String::new() };
     match named.is_empty() {
-        true => format!("{}: {}", check.title, check.finding),
-        false => format!("{}: {}: {}{more}", check.title, check.finding, named.join("; ")),
+        true => check.sentence(),
+        false => format!("{}: {}{more}", check.sentence(), named.join("; ")),
     }
 }
 

@@ -5,17 +5,16 @@
 
 use minijinja::{Environment, UndefinedBehavior, Value, context};
 use myelin_bench_kit::protocol::Workload;
-use serde::Serialize;
 
-use super::document::{Table, superscript};
+use super::comparisons;
+use super::document::superscript;
 use super::fan::{self, Fan};
 use super::flow;
 use super::glance::Glance;
 use super::host;
-use super::lines::lines;
 use super::palette::Palette;
 use super::plots;
-use super::published::{self, comparisons};
+use super::published;
 use super::rows;
 use super::sweep;
 use super::table::tables;
@@ -39,16 +38,14 @@ pub(super) fn render(view: &View) -> String {
 fn with(view: &View, downsampling: Downsampling) -> String {
     let summary = &view.analysis.summary;
     let palette = Palette::new(view);
-    let of_fan = |it: &Fan| Tables { title: it.title(), is_folded: false, tables: fan::tables(it) };
-    let (headlines, further): (Vec<_>, Vec<_>) =
-        lines(view).into_iter().partition(|line| line.headline);
+    let of_fan = |it: &Fan| context! { title => it.title(), tables => fan::tables(it) };
+    let verdicts = comparisons::section(view);
     let context = context! {
         answer => Glance::new(view),
         colours => palette.colours(),
         title => view.scenarios().join(", "),
-        headlines,
-        further,
-        promise => view.verdicts.promise(),
+        comparisons => verdicts.parts.iter().map(|part| part.findings.len()).sum::<usize>(),
+        verdicts,
         checks => checks(view),
         glances => glances(view, |group| !group.workload.is_one_way()),
         flows => glances(view, |group| group.is_flow()),
@@ -67,7 +64,7 @@ fn with(view: &View, downsampling: Downsampling) -> String {
         has_courses => view.entries().any(|entry| entry.detail.course.is_some()),
         has_stages => view.entries().any(|entry| entry.detail.stages.is_some()),
         left_out => downsampling.remark(),
-        published => comparisons(view),
+        published => published::comparisons(view),
         published_remark => published::REMARK,
         command => summary.command,
         host_rows => host::rows(&summary.host),
@@ -113,60 +110,37 @@ pub(crate) fn rendered(name: &str, template: &str, context: Value) -> String {
     page.expect("the template is part of the program, and a test renders it")
 }
 
-fn glances(view: &View, are_wanted: fn(&Group) -> bool) -> Vec<Tables> {
+/// The small tables of groups, each with its title, and whether a reader has to open it.
+fn glances(view: &View, are_wanted: fn(&Group) -> bool) -> Vec<Value> {
     let wanted: Vec<_> = view.groups.iter().filter(|group| are_wanted(group)).collect();
     let glance = |group: &&Group| {
         let kin: Vec<_> = wanted.iter().filter(|it| it.scenario == group.scenario).collect();
         let place = kin.iter().position(|it| it.id == group.id).unwrap_or_default();
         let is_folded = group.is_flow() && is_inner(place, kin.len());
-        Tables { title: group.title(), is_folded, tables: tables(group) }
+        context! { title => group.title(), is_folded, tables => tables(group) }
     };
     wanted.iter().map(glance).collect()
 }
 
-/// Of many, all but the first and the last.
+/// Of many that differ in one parameter, all but the first and the last.
 fn is_inner(place: usize, number: usize) -> bool {
     number > MANY && place > 0 && place + 1 < number
 }
 
-/// The small tables of a group.
-#[derive(Serialize)]
-struct Tables {
-    title: String,
-    /// Whether a reader has to open it: one of many that differ in one parameter, not at its ends.
-    is_folded: bool,
-    tables: Vec<Table>,
-}
-
 /// Configuration files, each text once, with the cells that were given it.
-#[derive(Serialize)]
-struct Configuration {
-    system: String,
-    file: String,
-    text: String,
-    cells: Vec<String>,
-}
-
-fn configurations(view: &View) -> Vec<Configuration> {
-    let mut found: Vec<Configuration> = Vec::new();
+fn configurations(view: &View) -> Vec<Value> {
+    let mut found: Vec<([&str; 3], Vec<String>)> = Vec::new();
     for entry in view.entries() {
         for (file, text) in &entry.detail.configuration {
-            let cell = entry.name();
-            let same = found.iter_mut().find(|known| {
-                known.system == entry.system.name && known.file == *file && known.text == *text
-            });
-            match same {
-                Some(known) => known.cells.push(cell),
-                None => found.push(Configuration {
-                    system: entry.system.name.to_owned(),
-                    file: file.clone(),
-                    text: text.clone(),
-                    cells: vec![cell],
-                }),
+            let own = [entry.system.name, file, text];
+            match found.iter_mut().find(|(known, _)| *known == own) {
+                Some((_, cells)) => cells.push(entry.name()),
+                None => found.push((own, vec![entry.name()])),
             }
         }
     }
-    found
+    let files = found.into_iter();
+    files.map(|([system, file, text], cells)| context! { system, file, text, cells }).collect()
 }
 
 /// So many tables of one kind are read one below the other.

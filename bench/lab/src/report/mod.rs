@@ -2,10 +2,11 @@
 //!
 //! A [`Report`] makes the files `report.html`, `report.md`, `summary.csv`, `summary.json` and
 //! `hgrm/*.hgrm`, and a text for a terminal. All of them show the same tables, verdicts and doubts: `view` sorts
-//! the cells, `verdicts` compares them, `lines`, `validity` and `table` put it in words, and one module
-//! for each format prints.
+//! the cells, `verdicts` compares them, `comparisons`, `validity` and `table` put it in words as
+//! `document` has them, and one module for each format prints.
 
 mod advice;
+mod comparisons;
 mod csv;
 mod ddsperf_format;
 pub(crate) mod document;
@@ -17,7 +18,6 @@ mod glance;
 mod hgrm;
 pub(crate) mod host;
 pub(crate) mod html;
-mod lines;
 mod markdown;
 pub(crate) mod metrics;
 mod packed;

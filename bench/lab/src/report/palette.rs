@@ -70,37 +70,20 @@ impl Palette {
 }
 
 fn looks(names: &[(&str, bool)]) -> Vec<Look> {
-    // Variants beyond the tables, by hue; all floors are of one.
-    let mut further: Vec<(Option<usize>, usize)> = Vec::new();
-    let one = |&(name, floor): &(&str, bool)| {
-        let (family, variant) = name.split_once('.').unwrap_or((name, ""));
-        let listed = FAMILIES.iter().position(|(known, _)| *known == family);
-        let listed = listed.filter(|&hue| floor == (FAMILIES[hue].0 == FLOORS));
-        let variants = listed.map_or(&[][..], |hue| FAMILIES[hue].1);
-        let hue = (!floor).then_some(listed.unwrap_or(FAMILIES.len()));
-        let place = variants.iter().position(|known| *known == variant).unwrap_or_else(|| {
-            let first = match floor {
-                true => FAMILIES[0].1.len(),
-                false => variants.len(),
-            };
-            match further.iter_mut().find(|(known, _)| *known == hue) {
-                Some((_, next)) => {
-                    *next += 1;
-                    *next
-                }
-                None => {
-                    further.push((hue, first));
-                    first
-                }
-            }
+    let look = |(at, &(name, floor)): (usize, &(&str, bool))| {
+        let (hue, listed) = place(name, floor);
+        // What the tables do not list comes after it, in order.
+        let place = listed.unwrap_or_else(|| {
+            let before = names[..at].iter().filter(|other| place(other.0, other.1) == (hue, None));
+            FAMILIES.get(hue).map_or(0, |(_, variants)| variants.len()) + before.count()
         });
         let (symbol, sign) = SYMBOLS[place % SYMBOLS.len()];
         Look {
             name: name.to_owned(),
             floor,
-            family: family.to_owned(),
+            family: name.split('.').next().unwrap_or(name).to_owned(),
             wait: "",
-            colour: hue.map_or_else(|| FLOOR.to_owned(), |hue| shade(hue - 1, place)),
+            colour: if floor { FLOOR.to_owned() } else { shade(hue - 1, place) },
             symbol,
             sign,
             dash: match floor {
@@ -109,7 +92,17 @@ fn looks(names: &[(&str, bool)]) -> Vec<Look> {
             },
         }
     };
-    names.iter().map(one).collect()
+    names.iter().enumerate().map(look).collect()
+}
+
+/// The hue of a system, which all floors share, and its place among the variants of its family;
+/// `None` if the tables do not list it.
+fn place(name: &str, floor: bool) -> (usize, Option<usize>) {
+    let (family, variant) = name.split_once('.').unwrap_or((name, ""));
+    let known = FAMILIES.iter().position(|(known, _)| *known == family);
+    let known = known.filter(|&hue| floor == (FAMILIES[hue].0 == FLOORS));
+    let listed = known.and_then(|hue| FAMILIES[hue].1.iter().position(|it| *it == variant));
+    (known.unwrap_or(if floor { 0 } else { FAMILIES.len() }), listed)
 }
 
 fn shade(hue: usize, place: usize) -> String {

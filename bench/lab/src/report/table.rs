@@ -7,7 +7,7 @@ use myelin_bench_kit::protocol::{Wait, Workload};
 
 use super::document::{Column, Part, Row, Table, TableCell, Tone};
 use super::view::{Entry, Group, Kin, Manner, Traits, View, distinct};
-use super::{fan, flood, flow, lines, repeats, validity, words};
+use super::{comparisons, fan, flood, flow, repeats, validity, words};
 use crate::stats::verdict::{Kind, Verdict};
 
 /// The tables of every group, of scenarios with several of them, and of publish runs.
@@ -232,7 +232,7 @@ pub(super) fn latency(group: &Group, entry: &Entry, notes: &mut Notes) -> TableC
     });
     let verdict = reference.and_then(|reference| group.verdict(entry, reference));
     let sentence = verdict.zip(reference).map(|(verdict, reference)| {
-        format!(": {} {}", lines::finding(verdict), reference.system.name)
+        format!(": {} {}", comparisons::outcome(verdict), reference.system.name)
     });
     TableCell {
         main: words::us_or_dash(entry.p50()),

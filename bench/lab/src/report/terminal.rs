@@ -1,11 +1,11 @@
 //! Tables for a terminal, of a given width, with or without colour.
 
-use super::document::{Column, Part, Row, Section, Table, TableCell, Tone, superscript};
-use super::lines::{Line, lines};
+use super::document::{
+    Column, Finding, Part, Row, Section, Standing, Table, TableCell, Tone, superscript,
+};
 use super::table::figures;
-use super::validity::{Level, checks};
 use super::view::View;
-use crate::stats::verdict::Kind;
+use super::{comparisons, validity};
 
 /// What the terminal is able to show.
 #[derive(Clone, Copy, Debug)]
@@ -27,9 +27,9 @@ pub(super) fn render(view: &View, screen: Screen) -> String {
     let mut text: String = figures(view).iter().map(|part| figure(part, screen)).collect();
     text += &section(view.scorecard(), screen);
     text += &section(view.advice(), screen);
-    text += &verdicts(view, screen);
-    text += &doubts(view, screen);
-    text
+    text += &section(&comparisons::section(view), screen);
+    text += &section(&validity::section(view), screen);
+    text.trim_end().to_owned() + "\n"
 }
 
 fn figure(part: &Part, screen: Screen) -> String {
@@ -56,6 +56,10 @@ fn section(section: &Section, screen: Screen) -> String {
         if !part.title.is_empty() {
             text += &screen.wrap(&part.title, BOLD);
         }
+        text += &findings(&part.findings, screen);
+        if !part.remark.is_empty() {
+            text += &screen.wrap(&part.remark, DIM);
+        }
         text.extend(part.lines.iter().map(|line| screen.wrap(line, "")));
         text.extend(part.tables.iter().map(|table| print(table, screen)));
         text.push('\n');
@@ -66,34 +70,15 @@ fn section(section: &Section, screen: Screen) -> String {
     text
 }
 
-fn verdicts(view: &View, screen: Screen) -> String {
-    let headlines: Vec<_> = lines(view).into_iter().filter(|line| line.headline).collect();
-    if headlines.is_empty() {
-        return String::new();
-    }
-    let mut text = screen.paint("Verdicts", BOLD) + "\n";
-    for line in &headlines {
-        text += &screen.wrap(&format!("{} {}", sign(line), line.text()), style_of(line));
-    }
-    text += &screen.wrap(&view.verdicts.promise(), DIM);
-    text.push('\n');
-    text
-}
-
-fn doubts(view: &View, screen: Screen) -> String {
-    let mut text = screen.paint("Validity", BOLD) + "\n";
-    for check in checks(view) {
-        let style = match check.level {
-            Level::Good => GREEN,
-            Level::Caution => YELLOW,
-            Level::Bad => RED,
-        };
-        let line = format!("{:<7} {}: {}", check.level.words(), check.title, check.finding);
-        text += &screen.wrap(&line, style);
-        for particular in check.particulars.iter().take(PARTICULARS_MAX) {
+fn findings(findings: &[Finding], screen: Screen) -> String {
+    let mut text = String::new();
+    for finding in findings {
+        let line = format!("{} {}", sign(finding.standing), finding.sentence());
+        text += &screen.wrap(&line, style_of(finding.standing));
+        for particular in finding.particulars.iter().take(PARTICULARS_MAX) {
             text += &screen.wrap(&format!("          {particular}"), DIM);
         }
-        if let Some(more) = check.particulars.len().checked_sub(PARTICULARS_MAX + 1) {
+        if let Some(more) = finding.particulars.len().checked_sub(PARTICULARS_MAX + 1) {
             text += &screen.wrap(&format!("          and {} more: see the report", more + 1), DIM);
         }
     }
@@ -277,20 +262,25 @@ impl Screen {
     }
 }
 
-fn sign(line: &Line) -> &'static str {
-    match line.outcome.as_ref().map(|outcome| outcome.verdict.kind) {
-        Some(Kind::Better) => "+",
-        Some(Kind::Worse) => "-",
-        Some(Kind::NoDifference) => "=",
-        Some(Kind::TooNoisy) => "?",
-        None => "·",
+/// Words of checks are as long as the longest.
+fn sign(standing: Standing) -> &'static str {
+    match standing {
+        Standing::Good => "good   ",
+        Standing::Caution => "caution",
+        Standing::Bad => "bad    ",
+        Standing::Better => "+",
+        Standing::Worse => "-",
+        Standing::NoDifference => "=",
+        Standing::TooNoisy | Standing::TooFewRuns => "?",
+        Standing::NotCompared => "·",
     }
 }
 
-fn style_of(line: &Line) -> &'static str {
-    match line.outcome.as_ref().map(|outcome| outcome.verdict.kind) {
-        Some(Kind::Better) => GREEN,
-        Some(Kind::Worse) => RED,
+fn style_of(standing: Standing) -> &'static str {
+    match standing {
+        Standing::Good | Standing::Better => GREEN,
+        Standing::Caution => YELLOW,
+        Standing::Bad | Standing::Worse => RED,
         _ => "",
     }
 }

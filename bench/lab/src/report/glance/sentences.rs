@@ -83,12 +83,8 @@ fn first(view: &View, picture: &Picture, ranking: &Ranking) -> Option<Sentence> 
     let floor = section.first_floor().zip(section.floor.as_ref());
     let floor = floor
         .map(|(floor, name)| format!(", {} the floor ({name})", words::factor(leader.low / floor)));
-    let behind: Vec<String> = others
-        .iter()
-        .take(BEHIND_MAX)
-        .map(|mark| format!("{} {}", mark.entry.system.name, picture.quantity.exact(mark.low)))
-        .collect();
-    let behind = if behind.is_empty() { String::new() } else { format!("; {}", behind.join(", ")) };
+    let behind = listed(picture, others, BEHIND_MAX);
+    let behind = if behind.is_empty() { behind } else { format!("; {behind}") };
     let unit = if rate { " messages a second" } else { " µs" };
     let rest = format!(
         "{label}: {}{unit}{}{behind}.",
@@ -195,16 +191,12 @@ fn polling(view: &View, picture: &Picture, ranking: &Ranking) -> Option<Sentence
     let (sleeping, polling) = (of(Wait::Block)?, of(Wait::Poll)?);
     let (sleeping, polling) = (families(sleeping, 0), families(polling, 0));
     let verdict = beside(view, polling.first()?, sleeping.first()?)?;
-    let listed: Vec<String> = polling
-        .iter()
-        .take(OTHERS_MAX)
-        .map(|mark| format!("{} {}", mark.entry.system.name, picture.quantity.exact(mark.low)))
-        .collect();
+    let listed = listed(picture, &polling, OTHERS_MAX);
     let lead = format!(
         "Polling is {} as fast and costs a core (µs):",
         words::factor(verdict.ratio.inverse().value)
     );
-    (verdict.kind == Kind::Better).then(|| Sentence::new(lead, format!("{}.", listed.join(", "))))
+    (verdict.kind == Kind::Better).then(|| Sentence::new(lead, format!("{listed}.")))
 }
 
 /// Of curves: who leads at the ends.
@@ -225,12 +217,8 @@ fn along(picture: &Picture, panel: &Curves) -> Option<Sentence> {
     };
     let unit = if picture.quantity.is_rate { "messages a second" } else { "µs" };
     let side = |Value { value, label, .. }: &Value| {
-        let marks = at(*value);
-        let listed = marks.iter().take(LISTED_ALONG);
-        let listed: Vec<String> = listed
-            .map(|mark| format!("{} {}", mark.entry.system.name, picture.quantity.exact(mark.low)))
-            .collect();
-        (!listed.is_empty()).then(|| format!("at {label} {}", listed.join(", ")))
+        let listed = listed(picture, &at(*value), LISTED_ALONG);
+        (!listed.is_empty()).then(|| format!("at {label} {listed}"))
     };
     // Where there is somebody to name: a rate may be more than any system can do.
     let parts: Vec<String> = panel.values.iter().filter_map(side).collect();
@@ -282,24 +270,18 @@ fn beware(view: &View, picture: &Picture) -> Option<Sentence> {
     let stall = stalls.max_by(|a, b| a.0.total_cmp(&b.0));
     let mut parts = Vec::new();
     if let Some(entry) = lost {
-        let others = steady().filter(|other| other.cell.lost > 0).count() - 1;
+        let all = steady().filter(|other| other.cell.lost > 0).count();
         parts.push(format!(
             "{} loses {} % of its messages ({}{})",
             full_name(entry),
             words::percent(entry.loss_percent().unwrap_or(0.0)),
             words::count(entry.cell.lost),
-            match others {
-                0 => String::new(),
-                _ => format!("; {} lose some, too", words::plural(others, "other cell")),
-            }
+            and_others(all, "lose some")
         ));
     }
     if let Some(entry) = short.first() {
         let (reached, asked) = entry.short_of_rate()?;
-        let more = match short.len() {
-            1 => String::new(),
-            number => format!("; {} fall short, too", words::plural(number - 1, "other cell")),
-        };
+        let more = and_others(short.len(), "fall short");
         parts.push(format!("{} {}{more}", full_name(entry), words::reached(reached, asked)));
     }
     if let Some((ratio, p99, entry)) = stall {
@@ -311,6 +293,14 @@ fn beware(view: &View, picture: &Picture) -> Option<Sentence> {
         ));
     }
     (!parts.is_empty()).then(|| Sentence::new("Beware:", format!("{}.", parts.join("; "))))
+}
+
+/// `; 3 other cells lose some, too`, if there are more than one.
+fn and_others(all: usize, what: &str) -> String {
+    match all {
+        ..=1 => String::new(),
+        _ => format!("; {} {what}, too", words::plural(all - 1, "other cell")),
+    }
 }
 
 /// With its rate, where it has one.
@@ -345,6 +335,13 @@ fn percent_less(verdict: Verdict) -> String {
 fn percent_of(fraction: f64) -> String {
     let signed = words::change_percent(fraction);
     signed.trim_start_matches(['+', '−', '±']).replace(' ', "\u{a0}")
+}
+
+/// The first of these, with their figures: `os.pipe 9.41, os.udp 12.0`.
+fn listed(picture: &Picture, marks: &[&Mark], most: usize) -> String {
+    let one =
+        |mark: &&Mark| format!("{} {}", mark.entry.system.name, picture.quantity.exact(mark.low));
+    marks.iter().take(most).map(one).collect::<Vec<_>>().join(", ")
 }
 
 /// `a, b and c`.

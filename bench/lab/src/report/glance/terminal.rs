@@ -5,8 +5,8 @@ use std::fmt::Display;
 use super::Glance;
 use super::axis::Axis;
 use super::picture::{Curves, Drawing, Mark, Picture, Ranking, Row, Section, Value, thinned};
+use crate::report::document::Standing;
 use crate::report::terminal::{BOLD, DIM, GREEN, RED, Screen, YELLOW};
-use crate::report::validity::Level;
 use crate::report::words;
 
 /// The whole of it.
@@ -42,7 +42,7 @@ fn printed(glance: &Glance, screen: Screen, left_out: usize) -> String {
 
 fn trust(glance: &Glance, screen: Screen) -> String {
     let trust = &glance.trust;
-    let style = if trust.level == Level::Bad { RED } else { GREEN };
+    let style = if trust.level == Standing::Bad { RED } else { GREEN };
     let verdict = format!("{} {}: {}", trust.sign, trust.verdict, trust.finding);
     let mut text = screen.wrap(&verdict, style);
     let shown: Vec<String> = trust.to_know.iter().take(TO_KNOW_MAX).map(|it| cut(it)).collect();

@@ -1,71 +1,47 @@
-//! Verdicts as sentences: one for each comparison that a reader may want to quote.
+//! Verdicts as sentences: one for each comparison that a reader may want to quote. What all of them
+//! rest on is `verdicts`.
 
-use serde::{Serialize, Serializer};
-
+use super::document::{Finding, Part, Section};
 use super::view::{Entry, Group, View, tuning_rank};
 use super::words;
 use crate::stats::verdict::{Kind, Verdict};
 
-/// One comparison in words.
-#[derive(Serialize)]
-pub(super) struct Line {
-    /// `cyclonedds.iceoryx, 64 KiB, tuned`.
-    pub subject: String,
-    /// `p50 91.2 µs [88.1, 95.0]`.
-    pub median: String,
-    /// What the subject was compared with, and what came of it; absent if nothing was there.
-    pub outcome: Option<Outcome>,
-    /// `1.5× [1.4, 1.6] the floor (os.futex)`: a primitive that waits in the same manner.
-    pub floor: Option<String>,
-    /// What to bear in mind: bimodal figures, a reference that cannot be used.
-    pub caution: Option<String>,
-    /// Whether the line belongs to the few that open a report.
-    pub headline: bool,
-}
-
-/// The end of a sentence.
-#[derive(Serialize)]
-pub(super) struct Outcome {
-    #[serde(serialize_with = "in_words")]
-    pub verdict: Verdict,
-    /// `1.4× [1.3, 1.5] lower than`.
-    pub finding: String,
-    pub reference: String,
-}
-
-impl Line {
-    /// The whole sentence.
-    pub(super) fn text(&self) -> String {
-        let mut text = format!("{}: {}", self.subject, self.median);
-        if let Some(outcome) = &self.outcome {
-            text += &format!(", {} {}", outcome.finding, outcome.reference);
-        }
-        for part in [&self.floor, &self.caution].into_iter().flatten() {
-            text += &format!("; {part}");
-        }
-        text
+/// Every sentence the analysis supports, the headlines of each group first; the others are details.
+pub(super) fn section(view: &View) -> Section {
+    // A flood's latency is the depth of a queue: which is lower says nothing.
+    let groups = view.groups.iter().filter(|group| group.is_steady());
+    let lines = groups.flat_map(|group| {
+        // Of schedules, the first speaks for its scenario.
+        let leads = !group.is_flow() || view.leads(group);
+        of_group(group)
+            .into_iter()
+            .map(move |line| Line { headline: line.headline && leads, ..line })
+    });
+    let (headlines, further): (Vec<Line>, Vec<Line>) = lines.partition(|line| line.headline);
+    let findings = |lines: Vec<Line>| lines.into_iter().map(|line| line.finding).collect();
+    let further_title = words::plural(further.len(), "further comparison");
+    let parts = [
+        Part { findings: findings(headlines), remark: view.verdicts.promise(), ..Part::default() },
+        Part {
+            title: further_title,
+            findings: findings(further),
+            is_detail: true,
+            ..Part::default()
+        },
+    ];
+    Section {
+        id: "verdicts",
+        title: "Verdicts",
+        remark: String::new(),
+        parts: parts.into_iter().filter(|part| !part.findings.is_empty()).collect(),
     }
 }
 
-fn in_words<S: Serializer>(verdict: &Verdict, serializer: S) -> Result<S::Ok, S::Error> {
-    serializer.serialize_str(verdict.words())
-}
-
-/// Every sentence the analysis supports, the headlines of each group first.
-pub(super) fn lines(view: &View) -> Vec<Line> {
-    // A flood's latency is the depth of a queue: which is lower says nothing.
-    let groups = view.groups.iter().filter(|group| group.is_steady());
-    groups
-        .flat_map(|group| {
-            let mut lines = of_group(group);
-            // Of schedules, the first speaks for its scenario.
-            for line in lines.iter_mut().filter(|_| group.is_flow() && !view.leads(group)) {
-                line.headline = false;
-            }
-            lines.sort_by_key(|line| !line.headline);
-            lines
-        })
-        .collect()
+/// One comparison.
+struct Line {
+    /// Whether it belongs to the few that open a report.
+    headline: bool,
+    finding: Finding,
 }
 
 fn of_group(group: &Group) -> Vec<Line> {
@@ -101,22 +77,24 @@ fn line(group: &Group, subject: &Entry, reference: Option<&Entry>, headline: boo
     let median = subject.p50().filter(|_| subject.cell.valid)?;
     let spread = Some(subject.spread()).filter(|spread| !spread.is_empty());
     let spread = spread.map(|spread| format!(" {spread}"));
-    let outcome = reference.and_then(|reference| {
-        let verdict = group.verdict(subject, reference)?;
-        let reference = rival(subject, reference);
-        Some(Outcome { verdict, finding: finding(verdict), reference })
-    });
-    Some(Line {
-        subject: match group.is_flow() && !group.point.is_empty() {
-            true => format!("{}, {}", subject.name(), group.point),
-            false => subject.name(),
-        },
-        median: format!("p50 {} µs{}", words::us(median), spread.unwrap_or_default()),
-        outcome,
-        floor: group.over_floor(subject).map(|over| over.text()),
-        caution: caution(subject, reference),
-        headline,
-    })
+    let verdict = reference.and_then(|reference| group.verdict(subject, reference));
+    let floor = group.over_floor(subject).map(|over| over.text());
+    let further = [floor, caution(subject, reference)].into_iter().flatten();
+    let further: String = further.map(|part| format!("; {part}")).collect();
+    let median = format!("p50 {} µs{}", words::us(median), spread.unwrap_or_default());
+    let text = match verdict.zip(reference) {
+        Some((verdict, reference)) => {
+            let rest = format!(" {}{further}", rival(subject, reference));
+            [format!("{median}, "), outcome(verdict), rest]
+        }
+        None => [median, String::new(), further],
+    };
+    let subject = match group.is_flow() && !group.point.is_empty() {
+        true => format!("{}, {}", subject.name(), group.point),
+        false => subject.name(),
+    };
+    let finding = Finding { standing: verdict.into(), subject, text, particulars: Vec::new() };
+    Some(Line { headline, finding })
 }
 
 /// Names the reference by what tells it from the subject.
@@ -140,7 +118,7 @@ fn caution(subject: &Entry, reference: Option<&Entry>) -> Option<String> {
 }
 
 /// The verdict up to the name of the reference.
-pub(super) fn finding(verdict: Verdict) -> String {
+pub(super) fn outcome(verdict: Verdict) -> String {
     let (ratio, direction) = match verdict.ratio.value > 1.0 {
         true => (verdict.ratio, "higher"),
         false => (verdict.ratio.inverse(), "lower"),
