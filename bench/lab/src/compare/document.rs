@@ -5,12 +5,12 @@ use serde::Serialize;
 use super::environment::{Difference, Part};
 use super::judge::FigureComparison;
 use super::{CellComparison, CellName, Comparison};
-use crate::report::words::{self, plural};
+use crate::report::format::{self, plural};
 use crate::stats::verdict::Kind;
 
 /// A figure of a cell in words; empty where there is none.
 #[derive(Serialize)]
-pub(super) struct Row {
+pub(super) struct FigureText {
     pub cell: String,
     pub figure: &'static str,
     pub unit: &'static str,
@@ -54,7 +54,7 @@ impl Comparison {
         }
         let runs = [self.runs_least, asked];
         let immaterial = "a step of the clock or 0.5 MB";
-        words::error_rate("folders that do not differ", self.comparisons, immaterial, runs)
+        format::error_rate("folders that do not differ", self.comparisons, immaterial, runs)
     }
 
     /// That bare primitives of the operating system differ, if they do.
@@ -97,22 +97,22 @@ impl Comparison {
     }
 
     /// As [`figures`](Self::figures), in words.
-    pub(super) fn rows(&self, wanted: impl Fn(Option<Kind>) -> bool) -> Vec<Row> {
+    pub(super) fn rows(&self, wanted: impl Fn(Option<Kind>) -> bool) -> Vec<FigureText> {
         self.figures(wanted).into_iter().map(|(cell, it)| self.row(cell, it)).collect()
     }
 
-    pub(super) fn row(&self, cell: &CellComparison, it: &FigureComparison) -> Row {
+    pub(super) fn row(&self, cell: &CellComparison, it: &FigureComparison) -> FigureText {
         let text =
             |value: Option<f64>| value.map(|value| it.figure.text(value)).unwrap_or_default();
         let remarks = cell.remarks.iter().filter(|_| it.figure.is_latency).cloned();
-        Row {
+        FigureText {
             cell: self.label(cell),
             figure: it.figure.words,
             unit: it.figure.unit,
             a: text(it.a),
             b: text(it.b),
-            ratio: it.ratio.map(words::factor).unwrap_or_default(),
-            interval: it.interval.map(words::factor_interval).unwrap_or_default(),
+            ratio: it.ratio.map(format::factor).unwrap_or_default(),
+            interval: it.interval.map(format::factor_interval).unwrap_or_default(),
             p: it.p_adjusted.map(probability).unwrap_or_default(),
             verdict: it.verdict.map_or("none", Kind::words),
             note: remarks.chain(it.reason.clone()).collect::<Vec<_>>().join("; "),

@@ -5,9 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::Serialize;
 use serde_json::Value;
 
-use super::Side;
+use super::{Side, entry};
+use crate::report::format::{WITHHELD, plural};
 use crate::report::host;
-use crate::report::words::{WITHHELD, plural};
 
 /// Something that is not the same in both folders.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -38,27 +38,14 @@ pub enum Part {
     Session,
 }
 
-impl Part {
-    /// As a heading.
-    pub fn words(self) -> &'static str {
-        match self {
-            Part::Host => "host",
-            Part::System => "systems",
-            Part::Scenario => "scenarios",
-            Part::Configuration => "configuration",
-            Part::Session => "session",
-        }
-    }
-}
-
-/// Every difference, those that matter first.
-pub(super) fn differences(a: &Side, b: &Side) -> Vec<Difference> {
+/// Every difference, those that matter first; `both` are the places of cells that both have.
+pub(super) fn differences(a: &Side, b: &Side, both: &[[usize; 2]]) -> Vec<Difference> {
     let mut found = of_hosts(a, b);
     let [systems_a, systems_b] = [a, b].map(|side| &side.analysis.summary.systems);
     found.extend(of_named(Part::System, systems_a, systems_b, |system| &system.name));
     let [scenarios_a, scenarios_b] = [a, b].map(|side| &side.plan.scenarios);
     found.extend(of_named(Part::Scenario, scenarios_a, scenarios_b, |scenario| &scenario.name));
-    found.extend(of_configurations(a, b));
+    found.extend(of_configurations(a, b, both));
     let seeds = [a, b].map(|side| side.plan.seed.to_string());
     found.extend(difference(Part::Session, "seed".to_owned(), seeds));
     found.sort_by_key(|difference| difference.of);
@@ -124,21 +111,13 @@ fn leaves(path: String, value: Value, found: &mut BTreeMap<String, String>) {
 }
 
 /// Lines that one side's configuration has and the other's has not, by system and file.
-fn of_configurations(a: &Side, b: &Side) -> Vec<Difference> {
+fn of_configurations(a: &Side, b: &Side, both: &[[usize; 2]]) -> Vec<Difference> {
     let mut found: Vec<Difference> = Vec::new();
-    let cells = a.analysis.summary.cells.iter().zip(&a.analysis.details);
-    for (cell, detail) in cells {
-        let others = b.analysis.summary.cells.iter().zip(&b.analysis.details);
-        let is_same = |other: &crate::summary::Cell| {
-            (&other.system, &other.scenario, &other.params)
-                == (&cell.system, &cell.scenario, &cell.params)
-                && other.tuning == cell.tuning
-        };
-        let other = others.into_iter().find(|(other, _)| is_same(other));
-        let Some((_, other)) = other else { continue };
-        for (file, text) in &detail.configuration {
-            let Some(other) = other.configuration.get(file) else { continue };
-            let what = format!("{}, {file}", cell.system);
+    for &[in_a, in_b] in both {
+        let [one, other] = [entry(&a.analysis, in_a), entry(&b.analysis, in_b)];
+        for (file, text) in &one.detail.configuration {
+            let Some(other) = other.detail.configuration.get(file) else { continue };
+            let what = format!("{}, {file}", one.cell.system);
             let lines = [unlike(text, other), unlike(other, text)];
             let new = difference(Part::Configuration, what, lines);
             found.extend(new.filter(|new| !found.contains(new)));

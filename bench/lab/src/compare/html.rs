@@ -5,7 +5,7 @@
 use minijinja::context;
 use serde_json::{Value, json};
 
-use super::document::{Row, full};
+use super::document::{FigureText, full};
 use super::{CellComparison, CellName, Comparison};
 use crate::report::html::{essentials, rendered};
 use crate::report::metrics::COMPARED;
@@ -55,7 +55,7 @@ fn data(comparison: &Comparison) -> Value {
 
 fn plot_cell(comparison: &Comparison, cell: &CellComparison) -> Value {
     let figures = cell.figures.iter().map(|it| {
-        let Row { a, b, p, verdict, note, .. } = comparison.row(cell, it);
+        let FigureText { a, b, p, verdict, note, .. } = comparison.row(cell, it);
         json!({
             "figure": it.figure,
             "ratio": it.ratio,

@@ -1,12 +1,12 @@
 //! A comparison as a text for a terminal: what else differs, how many verdicts of each kind, then
 //! what is worse and what is better.
 
-use super::document::{Found, Row, full};
+use super::document::{FigureText, Found, full};
 use super::{CellComparison, Comparison, FolderInfo};
 use crate::report::Screen;
-use crate::report::document::{self, Column, Table, TableCell, Tone};
+use crate::report::document::{self, Column, Table, TableCell};
+use crate::report::format::{self, plural};
 use crate::report::terminal::{BOLD, DIM, GREEN, RED, YELLOW, print};
-use crate::report::words::{self, plural};
 use crate::stats::verdict::Kind;
 
 /// The text. `all` lists every figure, not only those that differ.
@@ -56,7 +56,7 @@ fn environment(comparison: &Comparison, screen: Screen) -> String {
 }
 
 fn or_dash(text: &str) -> &str {
-    if text.is_empty() { words::WITHHELD } else { text }
+    if text.is_empty() { format::WITHHELD } else { text }
 }
 
 fn verdicts(comparison: &Comparison, screen: Screen) -> String {
@@ -132,7 +132,7 @@ fn reasons(figures: &[Found], screen: Screen) -> String {
     text
 }
 
-fn table(caption: &str, comparison: &Comparison, rows: &[Row]) -> Table {
+fn table(caption: &str, comparison: &Comparison, rows: &[FigureText]) -> Table {
     let heads = ["", "A", "B", "B/A [95 %]", "p"];
     let column = |head: &str| Column { group: String::new(), head: head.to_owned() };
     let mut notes: Vec<String> = Vec::new();
@@ -163,16 +163,16 @@ fn mark(notes: &mut Vec<String>, note: &str) -> Option<usize> {
     )
 }
 
-fn cells(row: &Row, mark: Option<usize>) -> Vec<TableCell> {
-    let plain = |text: &str| TableCell { main: or_dash(text).to_owned(), ..TableCell::default() };
-    let (sign, tone) = match row.kind {
-        Some(Kind::Better) => ("", Tone::Better),
-        Some(Kind::Worse) => ("", Tone::Worse),
-        Some(Kind::NoDifference) => ("=", Tone::Plain),
-        Some(Kind::TooNoisy) => ("?", Tone::Plain),
-        None => ("·", Tone::Plain),
+fn cells(row: &FigureText, mark: Option<usize>) -> Vec<TableCell> {
+    let plain = |text: &str| TableCell::plain(or_dash(text));
+    let sign = match row.kind {
+        Some(Kind::Better | Kind::Worse) => "",
+        Some(Kind::NoDifference) => "=",
+        Some(Kind::TooNoisy) => "?",
+        None => "·",
     };
-    let sign = TableCell { main: sign.to_owned(), mark, ..TableCell::default() };
+    let sign = TableCell { mark, ..TableCell::plain(sign) };
+    let tone = row.kind.into();
     let ratio = TableCell { side: row.interval.clone(), tone, ..plain(&row.ratio) };
     vec![sign, plain(&row.a), plain(&row.b), ratio, plain(&row.p)]
 }

@@ -24,7 +24,7 @@ use myelin_bench_kit::protocol::Workload;
 use viewer::Viewer;
 
 use crate::plan::size::Durations;
-use crate::report::words::{count, cpu_percent, us_or_dash};
+use crate::report::format::{count, cpu_percent, us_or_dash};
 use crate::run::watch::{Running, Watch};
 use crate::summary::Cell;
 

@@ -13,7 +13,7 @@ use indicatif::ProgressBar;
 
 use super::eta::Eta;
 use crate::observe::sampler::{come_last, stay_off_real_time_cpus, thread_cpu_ns};
-use crate::report::words::count;
+use crate::report::format::count;
 use crate::run::watch::Running;
 
 /// See the module.

@@ -2,49 +2,30 @@
 //! rest on is `verdicts`.
 
 use super::document::{Finding, Part, Section};
+use super::format;
 use super::view::{Entry, Group, View, tuning_rank};
-use super::words;
 use crate::stats::verdict::{Kind, Verdict};
 
-/// Every sentence the analysis supports, the headlines of each group first; the others are details.
+/// Every sentence the analysis supports: the few that open a report, then the others as details.
 pub(super) fn section(view: &View) -> Section {
+    let mut headlines = Part { remark: view.verdicts.promise(), ..Part::default() };
+    let mut further = Part { is_detail: true, ..Part::default() };
     // A flood's latency is the depth of a queue: which is lower says nothing.
-    let groups = view.groups.iter().filter(|group| group.is_steady());
-    let lines = groups.flat_map(|group| {
+    for group in view.groups.iter().filter(|group| group.is_steady()) {
         // Of schedules, the first speaks for its scenario.
         let leads = !group.is_flow() || view.leads(group);
-        of_group(group)
-            .into_iter()
-            .map(move |line| Line { headline: line.headline && leads, ..line })
-    });
-    let (headlines, further): (Vec<Line>, Vec<Line>) = lines.partition(|line| line.headline);
-    let findings = |lines: Vec<Line>| lines.into_iter().map(|line| line.finding).collect();
-    let further_title = words::plural(further.len(), "further comparison");
-    let parts = [
-        Part { findings: findings(headlines), remark: view.verdicts.promise(), ..Part::default() },
-        Part {
-            title: further_title,
-            findings: findings(further),
-            is_detail: true,
-            ..Part::default()
-        },
-    ];
-    Section {
-        id: "verdicts",
-        title: "Verdicts",
-        remark: String::new(),
-        parts: parts.into_iter().filter(|part| !part.findings.is_empty()).collect(),
+        for (is_headline, finding) in of_group(group) {
+            let part = if is_headline && leads { &mut headlines } else { &mut further };
+            part.findings.push(finding);
+        }
     }
+    further.title = format::plural(further.findings.len(), "further comparison");
+    let parts = [headlines, further].into_iter().filter(|part| !part.findings.is_empty());
+    Section { id: "verdicts", title: "Verdicts", remark: String::new(), parts: parts.collect() }
 }
 
-/// One comparison.
-struct Line {
-    /// Whether it belongs to the few that open a report.
-    headline: bool,
-    finding: Finding,
-}
-
-fn of_group(group: &Group) -> Vec<Line> {
+/// Findings, and whether they may open a report.
+fn of_group(group: &Group) -> Vec<(bool, Finding)> {
     let ends = group.ends();
     let mut lines = Vec::new();
     for &payload in &group.payloads {
@@ -56,7 +37,7 @@ fn of_group(group: &Group) -> Vec<Line> {
                 let reference = group.reference(system);
                 let reference = reference.and_then(|peer| group.entry(peer.name, tuning, payload));
                 let headline = at_end && (reference.is_some() || lone);
-                line(group, subject, reference, headline)
+                Some((headline, finding(group, subject, reference)?))
             }));
         }
     }
@@ -66,14 +47,15 @@ fn of_group(group: &Group) -> Vec<Line> {
             tunings.filter_map(move |tuning| {
                 let subject = group.entry(system.name, tuning, payload)?;
                 let reference = group.entry(system.name, "default", payload)?;
-                line(group, subject, Some(reference), payload == group.payloads[0])
+                let headline = payload == group.payloads[0];
+                Some((headline, finding(group, subject, Some(reference))?))
             })
         }));
     }
     lines
 }
 
-fn line(group: &Group, subject: &Entry, reference: Option<&Entry>, headline: bool) -> Option<Line> {
+fn finding(group: &Group, subject: &Entry, reference: Option<&Entry>) -> Option<Finding> {
     let median = subject.p50().filter(|_| subject.cell.valid)?;
     let spread = Some(subject.spread()).filter(|spread| !spread.is_empty());
     let spread = spread.map(|spread| format!(" {spread}"));
@@ -81,7 +63,7 @@ fn line(group: &Group, subject: &Entry, reference: Option<&Entry>, headline: boo
     let floor = group.over_floor(subject).map(|over| over.text());
     let further = [floor, caution(subject, reference)].into_iter().flatten();
     let further: String = further.map(|part| format!("; {part}")).collect();
-    let median = format!("p50 {} µs{}", words::us(median), spread.unwrap_or_default());
+    let median = format!("p50 {} µs{}", format::us(median), spread.unwrap_or_default());
     let text = match verdict.zip(reference) {
         Some((verdict, reference)) => {
             let rest = format!(" {}{further}", rival(subject, reference));
@@ -93,8 +75,7 @@ fn line(group: &Group, subject: &Entry, reference: Option<&Entry>, headline: boo
         true => format!("{}, {}", subject.name(), group.point),
         false => subject.name(),
     };
-    let finding = Finding { standing: verdict.into(), subject, text, particulars: Vec::new() };
-    Some(Line { headline, finding })
+    Some(Finding { standing: verdict.into(), subject, text, particulars: Vec::new() })
 }
 
 /// Names the reference by what tells it from the subject.
@@ -107,10 +88,10 @@ fn rival(subject: &Entry, reference: &Entry) -> String {
 
 fn caution(subject: &Entry, reference: Option<&Entry>) -> Option<String> {
     if let Some((reached, asked)) = subject.short_of_rate() {
-        return Some(words::reached(reached, asked));
+        return Some(format::reached(reached, asked));
     }
     if subject.is_bimodal() {
-        return Some(format!("bimodal: {}", words::placements(subject.cell)));
+        return Some(format!("bimodal: {}", format::placements(subject.cell)));
     }
     let reference = reference?;
     let why = reference.fault()?;
@@ -123,7 +104,7 @@ pub(super) fn outcome(verdict: Verdict) -> String {
         true => (verdict.ratio, "higher"),
         false => (verdict.ratio.inverse(), "lower"),
     };
-    let text = words::ratio(ratio);
+    let text = format::ratio(ratio);
     let doubt = if ratio.interval.is_some() { "" } else { ", no interval" };
     match verdict.kind {
         Kind::Better | Kind::Worse => format!("{text} {direction} than"),

@@ -149,6 +149,12 @@ pub(crate) struct TableCell {
     pub title: String,
 }
 
+impl TableCell {
+    pub(crate) fn plain(main: impl Into<String>) -> Self {
+        Self { main: main.into(), ..Self::default() }
+    }
+}
+
 /// How a cell is set off.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
@@ -162,6 +168,16 @@ pub(crate) enum Tone {
     Faint,
     /// A figure beside the one that matters.
     Minor,
+}
+
+impl From<Option<Kind>> for Tone {
+    fn from(kind: Option<Kind>) -> Self {
+        match kind {
+            Some(Kind::Better) => Self::Better,
+            Some(Kind::Worse) => Self::Worse,
+            Some(Kind::NoDifference | Kind::TooNoisy) | None => Self::Plain,
+        }
+    }
 }
 
 /// Columns as heading, columns below it (0 but for the first of them), and head.

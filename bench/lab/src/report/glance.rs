@@ -1,8 +1,8 @@
 //! The answer at a glance: what was asked, whether it may be believed, one picture of each scenario,
 //! and at most [`SENTENCES_MAX`] sentences. Page, terminal and Markdown open with it.
 //!
-//! This module, `picture` and `sentences` know no format; `terminal`, `markdown` and the page's template
-//! print.
+//! This module, `picture` and `sentences` know no format; `terminal`, `markdown` and the page's
+//! template print.
 
 mod axis;
 mod markdown;
@@ -13,10 +13,10 @@ mod terminal;
 use serde::Serialize;
 
 use super::document::{Finding, Standing};
+use super::format;
 use super::host;
 use super::validity::{CELLS, MESSAGES, MISSING, RECORDS, REMARKS, checks};
 use super::view::{View, distinct};
-use super::words;
 pub(super) use markdown::markdown;
 pub(super) use picture::Picture;
 pub(super) use sentences::Sentence;
@@ -53,10 +53,10 @@ impl<'a> Glance<'a> {
         let pictures = picture::pictures(view);
         let sentences = pictures.first().map(|first| sentences::of(view, first));
         let kinds = view.scenarios().len();
-        let systems = words::plural(systems(view), "system");
+        let systems = format::plural(systems(view), "system");
         let title = match pictures.first() {
             Some(first) if kinds == 1 => format!("{} of {systems}", first.what),
-            _ => format!("{} with {systems}", words::plural(kinds, "scenario")),
+            _ => format!("{} with {systems}", format::plural(kinds, "scenario")),
         };
         let point =
             pictures.first().filter(|_| kinds == 1).map(|first| first.circumstances.clone());

@@ -10,6 +10,7 @@ use super::comparisons;
 use super::document::superscript;
 use super::fan::{self, Fan};
 use super::flow;
+use super::format;
 use super::glance::Glance;
 use super::host;
 use super::palette::Palette;
@@ -21,7 +22,6 @@ use super::table::tables;
 use super::timeline::Downsampling;
 use super::validity::checks;
 use super::view::{Group, View};
-use super::words;
 
 /// The whole file, with as much as there is room for.
 pub(super) fn render(view: &View) -> String {
@@ -61,7 +61,7 @@ fn with(view: &View, downsampling: Downsampling) -> String {
         tunings => view.tunings(),
         families => plots::families(&palette),
         extras => [view.scorecard(), view.advice()],
-        has_courses => view.entries().any(|entry| entry.detail.course.is_some()),
+        has_timelines => view.entries().any(|entry| entry.detail.course.is_some()),
         has_stages => view.entries().any(|entry| entry.detail.stages.is_some()),
         left_out => downsampling.remark(),
         published => published::comparisons(view),
@@ -69,7 +69,7 @@ fn with(view: &View, downsampling: Downsampling) -> String {
         command => summary.command,
         host_rows => host::rows(&summary.host),
         systems => summary.systems,
-        waits => summary.systems.iter().map(|it| words::wait(it.wait)).collect::<Vec<_>>(),
+        waits => summary.systems.iter().map(|it| format::wait(it.wait)).collect::<Vec<_>>(),
         has_configurations => downsampling < Downsampling::Configurations,
         configurations => match downsampling < Downsampling::Configurations {
             true => configurations(view),
@@ -174,7 +174,7 @@ const SCRIPTS: [&str; 14] = [
     include_str!("assets/sizes.js"),
     include_str!("assets/sweep.js"),
     include_str!("assets/stages.js"),
-    include_str!("assets/course.js"),
+    include_str!("assets/timeline.js"),
     include_str!("assets/slowest.js"),
     include_str!("assets/report.js"),
 ];

@@ -14,6 +14,7 @@ pub(crate) mod entry;
 mod fan;
 mod flood;
 mod flow;
+pub(crate) mod format;
 mod glance;
 mod hgrm;
 pub(crate) mod host;
@@ -35,7 +36,6 @@ mod timeline;
 mod validity;
 mod verdicts;
 mod view;
-pub(crate) mod words;
 
 use std::fs;
 use std::io;
@@ -43,6 +43,7 @@ use std::path::{Path, PathBuf};
 
 pub use terminal::Screen;
 
+use self::format as words;
 use crate::advise::choice::Budget;
 use crate::record::write_whole;
 use crate::score::Weights;

@@ -4,22 +4,22 @@
 use serde_json::{Value, json};
 
 use super::fan::Fan;
+use super::format;
 use super::metrics::memory_mb;
 use super::packed::{integers, logarithms};
-use super::palette::{Look, Palette};
+use super::palette::{Palette, Style};
 use super::sweep::{self, Sweep};
 use super::timeline::{self, Downsampling};
 use super::view::{Entry, Group, View};
-use super::words;
 use crate::summary::{CurvePoint, Distribution, Placement, RunPoint, StageMean, Stages};
 
 /// Every system that was measured, by family, in the order of the first of each.
-pub(super) fn families(palette: &Palette) -> Vec<(&str, Vec<&Look>)> {
-    let mut families: Vec<(&str, Vec<&Look>)> = Vec::new();
-    for look in palette.looks() {
-        match families.iter_mut().find(|(name, _)| *name == look.family) {
-            Some((_, members)) => members.push(look),
-            None => families.push((&look.family, vec![look])),
+pub(super) fn families(palette: &Palette) -> Vec<(&str, Vec<&Style>)> {
+    let mut families: Vec<(&str, Vec<&Style>)> = Vec::new();
+    for style in palette.styles() {
+        match families.iter_mut().find(|(name, _)| *name == style.family) {
+            Some((_, members)) => members.push(style),
+            None => families.push((&style.family, vec![style])),
         }
     }
     families
@@ -31,12 +31,12 @@ pub(super) fn json(view: &View, palette: &Palette, downsampling: Downsampling) -
     let groups = view.groups.iter().enumerate().filter(|(_, group)| group.is_steady());
     let groups: Vec<Value> = groups.map(|(place, it)| group(it, place, &sweeps)).collect();
     let mut data = json!({
-        "systems": palette.looks(),
+        "systems": palette.styles(),
         "groups": groups,
         "fans": view.fans.iter().map(fan).collect::<Vec<_>>(),
         "sweeps": sweeps,
         // By the index of the cell.
-        "courses": timeline::timelines(view, downsampling),
+        "timelines": timeline::timelines(view, downsampling),
     });
     drop_nulls(&mut data);
     embedded(&data)
@@ -96,7 +96,7 @@ fn fan(fan: &Fan) -> Value {
         "tunings": fan.tunings,
         "subscribers": fan.subscribers,
         "payloads": fan.payloads,
-        "payload_labels": fan.payloads.iter().copied().map(words::bytes).collect::<Vec<_>>(),
+        "payload_labels": fan.payloads.iter().copied().map(format::bytes).collect::<Vec<_>>(),
         "clock_read_ns": short(fan.clock_read_ns),
         "cells": fan.entries.iter().map(fan_cell).collect::<Vec<_>>(),
     })
@@ -201,6 +201,13 @@ pub(super) fn short(value: f64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_not_known_is_left_out_but_keeps_its_place_in_a_list() {
+        let mut data = json!({ "a": null, "b": [{ "c": null, "d": 0 }, null, [null, false]] });
+        drop_nulls(&mut data);
+        assert_eq!(data, json!({ "b": [{ "d": 0 }, null, [null, false]] }));
+    }
 
     #[test]
     fn thinning_keeps_ends_and_steps() {

@@ -1,9 +1,9 @@
 //! Whether cells were repeated often enough and had settled, in words.
 
 use super::document::{Finding, Standing};
+use super::format;
 use super::validity;
 use super::view::{Entry, View};
-use super::words;
 use crate::analyse::steady;
 use crate::stats::{LEVEL_PERCENT_MIN, RUNS_MIN, level_percent};
 use crate::summary::Repeats;
@@ -22,7 +22,7 @@ pub(super) fn wide(entries: &[Entry]) -> Vec<String> {
     let line = |number: usize| {
         let same = wide.iter().filter(|(runs, _)| *runs == number);
         let cells: Vec<&str> = same.map(|(_, cell)| cell.as_str()).collect();
-        let runs = words::plural(number, "run");
+        let runs = format::plural(number, "run");
         format!("interval of the median wider than asked after {runs}: {}", cells.join("; "))
     };
     numbers.into_iter().map(line).collect()
@@ -33,7 +33,7 @@ pub(super) fn check(view: &View) -> Finding {
     let runs = || view.entries().filter(|entry| entry.cell.valid).map(|entry| entry.cell.runs);
     let (least, most) = (runs().min().unwrap_or(0), runs().max().unwrap_or(0));
     let number = match least == most {
-        true => words::plural(least as usize, "run"),
+        true => format::plural(least as usize, "run"),
         false => format!("{least} to {most} runs"),
     };
     let enough = |runs: u32| runs as usize >= RUNS_MIN;
@@ -81,30 +81,30 @@ pub(super) fn steadiness(view: &View) -> Finding {
     let mut particulars: Vec<String> =
         drifting.iter().take(CELLS_SHOWN).map(|entry| unsettled(entry)).collect();
     if let Some(more @ 1..) = drifting.len().checked_sub(CELLS_SHOWN) {
-        let cells = words::plural(more, "more cell");
+        let cells = format::plural(more, "more cell");
         particulars.push(format!("and {cells}: unsettled_runs in summary.csv"));
     }
     let sum = |of: fn(&Entry) -> u32| view.entries().map(of).sum::<u32>() as usize;
     let (all, unsettled) = (sum(|entry| entry.cell.runs), sum(|entry| entry.cell.unsettled_runs));
     let tested = sum(|entry| if is_tested(entry) { entry.cell.runs } else { 0 });
-    let runs = words::plural(tested, "run");
+    let runs = format::plural(tested, "run");
     let (level, mut finding) = match unsettled {
         0 if tested == 0 => (Standing::Caution, "not known".to_owned()),
         0 => (Standing::Good, format!("no drift or step in {runs}")),
         some => {
-            let cells = words::plural(drifting.len(), "cell");
+            let cells = format::plural(drifting.len(), "cell");
             let finding = format!("{some} of {runs} never settled, in {cells}");
             match resting {
                 0 => (Standing::Good, finding + ", fewer than half of the runs of each"),
                 number => {
-                    let cells = words::plural(number, "cell");
+                    let cells = format::plural(number, "cell");
                     (Standing::Caution, format!("{finding}; half or more of the runs of {cells}"))
                 }
             }
         }
     };
     if tested < all {
-        finding += &format!("; {} too short to tell", words::plural(all - tested, "run"));
+        finding += &format!("; {} too short to tell", format::plural(all - tested, "run"));
     }
     validity::check(level, "Steady state", finding, particulars)
 }

@@ -1,5 +1,5 @@
 //! What the page has of each cell over time, and of its slowest messages; drawn by
-//! `assets/course.js`, `assets/slowest.js`. Columns are packed; see `packed`.
+//! `assets/timeline.js`, `assets/slowest.js`. Columns are packed; see `packed`.
 
 use std::collections::BTreeMap;
 

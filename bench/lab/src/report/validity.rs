@@ -4,7 +4,7 @@ use myelin_bench_kit::protocol::Topology;
 
 use super::document::{Finding, Part, Section, Standing};
 use super::view::{Entry, View};
-use super::{repeats, words};
+use super::{format, repeats};
 use crate::analyse::steady;
 use crate::stats::median;
 use crate::summary::{ClockFigures, ClockSource, Distribution};
@@ -33,6 +33,10 @@ pub(super) fn check(
     Finding { standing, subject: title.to_owned(), text, particulars }
 }
 
+fn caution_if(is_doubtful: bool) -> Standing {
+    if is_doubtful { Standing::Caution } else { Standing::Good }
+}
+
 /// All items, in the order they are shown.
 pub(super) fn checks(view: &View) -> Vec<Finding> {
     let mut checks: Vec<Finding> = damage(view).into_iter().collect();
@@ -51,7 +55,7 @@ fn damage(view: &View) -> Option<Finding> {
     let particulars = view.analysis.summary.damage.clone();
     let finding = format!(
         "{} damaged, not to be read, or not this folder's own: figures are of the rest",
-        words::plural(particulars.len(), "place")
+        format::plural(particulars.len(), "place")
     );
     (!particulars.is_empty()).then(|| check(Standing::Bad, RECORDS, finding, particulars))
 }
@@ -83,7 +87,7 @@ fn delivery(view: &View) -> Option<Finding> {
         ("duplicate", sum(|entry| entry.cell.duplicates)),
         ("out of order", sum(|entry| entry.cell.out_of_order)),
     ];
-    let sent = words::count(sum(|entry| entry.cell.sent));
+    let sent = format::count(sum(|entry| entry.cell.sent));
     let amiss: Vec<_> = kinds.iter().filter(|(_, number)| *number > 0).collect();
     let words = match amiss.is_empty() {
         true if view.fans.is_empty() && !view.has_one_way() => {
@@ -92,13 +96,12 @@ fn delivery(view: &View) -> Option<Finding> {
         true => "all delivered once, in order, unaltered".to_owned(),
         false => amiss
             .iter()
-            .map(|(kind, number)| format!("{} {kind}", words::count(*number)))
+            .map(|(kind, number)| format!("{} {kind}", format::count(*number)))
             .collect::<Vec<_>>()
             .join(", "),
     };
-    let level = if amiss.is_empty() { Standing::Good } else { Standing::Caution };
     let finding = format!("{sent} sent: {words}");
-    Some(check(level, MESSAGES, finding, vec![]))
+    Some(check(caution_if(!amiss.is_empty()), MESSAGES, finding, vec![]))
 }
 
 /// How far the medians of the floor spread over its runs. Bimodal cells spread for a known reason
@@ -127,14 +130,14 @@ fn floor_stability(view: &View) -> Option<Finding> {
     let middle = median(spreads.iter().map(|spread| spread.0).collect())?;
     let worst = spreads.first()?;
     let line = |(spread, low, high, entry): &(f64, f64, f64, &Entry)| {
-        let (low, high) = (words::us(*low), words::us(*high));
-        format!("{}: {low} to {high} µs, {}", name(view, entry), words::share_percent(*spread))
+        let (low, high) = (format::us(*low), format::us(*high));
+        format!("{}: {low} to {high} µs, {}", name(view, entry), format::share_percent(*spread))
     };
     let level = Standing::of(middle, 0.15, 0.4).max(Standing::of(worst.0, 0.5, 2.0));
     let finding = format!(
         "medians spread over runs by {} typically, {} at worst",
-        words::share_percent(middle),
-        words::share_percent(worst.0)
+        format::share_percent(middle),
+        format::share_percent(worst.0)
     );
     let wide = spreads.iter().filter(|spread| spread.0 >= 0.15).take(5);
     Some(check(level, "Floor", finding, wide.map(line).collect()))
@@ -163,33 +166,25 @@ fn withheld(view: &View) -> Finding {
                 entry.is_steady() && entry.latency().is_some_and(|d| of(d).is_none())
             };
             let number = view.entries().filter(withheld).count();
-            (number > 0).then(|| format!("{name} of {}", words::plural(number, "cell")))
+            (number > 0).then(|| format!("{name} of {}", format::plural(number, "cell")))
         })
         .collect();
-    let (level, finding) = match counts.is_empty() {
-        true => (Standing::Good, "none withheld".to_owned()),
-        false => (
-            Standing::Caution,
-            format!(
-                "{} withheld: fewer than ten samples, or one run alone, lie beyond",
-                counts.join(", ")
-            ),
-        ),
-    };
-    check(level, "Percentiles", finding, vec![])
+    let names = if counts.is_empty() { "none".to_owned() } else { counts.join(", ") };
+    let why = if counts.is_empty() { "" } else { WHY_WITHHELD };
+    let level = caution_if(!counts.is_empty());
+    check(level, "Percentiles", format!("{names} withheld{why}"), vec![])
 }
 
 fn placements(view: &View) -> Finding {
     let bimodal: Vec<_> =
         view.entries().filter(|entry| entry.is_steady() && entry.is_bimodal()).collect();
-    let (level, finding) = match bimodal.len() {
-        0 => (Standing::Good, "no cell mixes same-core with cross-core messages".to_owned()),
-        n => (
-            Standing::Caution,
-            format!("{} bimodal: same-core and cross-core mixed", words::plural(n, "cell")),
-        ),
+    let finding = match bimodal.len() {
+        0 => "no cell mixes same-core with cross-core messages".to_owned(),
+        n => format!("{} bimodal: same-core and cross-core mixed", format::plural(n, "cell")),
     };
-    let line = |entry: &&Entry| format!("{}: {}", name(view, entry), words::placements(entry.cell));
+    let line =
+        |entry: &&Entry| format!("{}: {}", name(view, entry), format::placements(entry.cell));
+    let level = caution_if(!bimodal.is_empty());
     check(level, "Placement", finding, bimodal.iter().map(line).collect())
 }
 
@@ -220,10 +215,10 @@ fn clocks(view: &View) -> Option<Finding> {
         Some(error_us) => format!(
             "what goes from one host to the other is known to {} µs at worst, by asking the other \
              clock over the same path before, during and after each run{}",
-            words::plus_minus_us(error_us),
+            format::plus_minus_us(error_us),
             match unknown {
                 0 => String::new(),
-                _ => format!("; of {} it is not known", words::plural(unknown, "cell")),
+                _ => format!("; of {} it is not known", format::plural(unknown, "cell")),
             }
         ),
         None if of_one_clock == across.len() => {
@@ -236,21 +231,20 @@ fn clocks(view: &View) -> Option<Finding> {
             "{}: {} µs; pong's ahead by {:.3} ms, gaining {:.2} ± {:.2} ppm; {} answers, the \
              quickest in {} µs{}",
             name(view, entry),
-            words::plus_minus_us(clock.error_us),
+            format::plus_minus_us(clock.error_us),
             clock.offset_us / 1e3,
             clock.drift_ppm,
             clock.drift_error_ppm,
-            words::count(clock.exchanges),
-            words::us(clock.least_delay_us),
+            format::count(clock.exchanges),
+            format::us(clock.least_delay_us),
             match clock.source {
                 ClockSource::Exchanges => "",
                 ClockSource::Ptp => "; both kept by PTP",
             }
         )
     };
-    let level = if unknown == 0 { Standing::Good } else { Standing::Caution };
     let particulars = known.iter().map(line).collect();
-    Some(check(level, "Clocks of two hosts", finding, particulars))
+    Some(check(caution_if(unknown > 0), "Clocks of two hosts", finding, particulars))
 }
 
 /// Notes of the analysis and of its cells, each once; of many that differ in numbers alone the
@@ -265,7 +259,7 @@ fn remarks(view: &View) -> Option<Finding> {
             }
         }
     }
-    let finding = words::plural(lines.len(), "thing") + " left out or not as asked";
+    let finding = format::plural(lines.len(), "thing") + " left out or not as asked";
     let particulars = one_of_a_kind(&lines);
     (!particulars.is_empty()).then(|| check(Standing::Caution, REMARKS, finding, particulars))
 }
@@ -294,7 +288,7 @@ fn missing(view: &View) -> Option<Finding> {
         format!("{}: {remedy}", system.name)
     };
     let particulars: Vec<_> = view.missing().map(line).collect();
-    let finding = words::plural(particulars.len(), "system") + " could not run";
+    let finding = format::plural(particulars.len(), "system") + " could not run";
     (!particulars.is_empty()).then(|| check(Standing::Caution, MISSING, finding, particulars))
 }
 
@@ -313,6 +307,8 @@ fn name(view: &View, entry: &Entry) -> String {
         _ => format!("{} ({})", entry.name(), entry.circumstances()),
     }
 }
+
+const WHY_WITHHELD: &str = ": fewer than ten samples, or one run alone, lie beyond";
 
 /// Remarks that differ in numbers alone, all of which are shown.
 const ALIKE_MAX: usize = 3;

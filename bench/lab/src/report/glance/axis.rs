@@ -4,11 +4,12 @@ use serde::Serialize;
 
 use super::picture::Quantity;
 
-/// A place on an axis, in per cent of it, and what stands there.
-#[derive(Serialize)]
-pub(super) struct Tick {
-    at: f64,
-    label: String,
+/// A value on an axis, where it lies, in per cent, and what stands there.
+#[derive(Clone, Serialize)]
+pub(in crate::report) struct Tick {
+    pub value: f64,
+    pub at: f64,
+    pub label: String,
 }
 
 /// From its lowest value to its highest.
@@ -55,7 +56,8 @@ impl Axis {
         let steps: &[f64] = if self.high / self.low < 30.0 { &[1.0, 2.0, 5.0] } else { &[1.0] };
         let values = decades.flat_map(|decade| steps.iter().map(move |it| it * 10f64.powi(decade)));
         let inside = values.filter(|value| (self.low..=self.high).contains(value));
-        inside.map(|value| Tick { at: self.at(value), label: quantity.round(value) }).collect()
+        let tick = |value| Tick { value, at: self.at(value), label: quantity.round(value) };
+        inside.map(tick).collect()
     }
 }
 

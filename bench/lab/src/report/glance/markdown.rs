@@ -2,8 +2,8 @@
 
 use super::Glance;
 use super::picture::{Drawing, Picture, Ranking};
+use crate::report::format;
 use crate::report::markdown::{escape, grid};
-use crate::report::words;
 
 /// The title, whether to believe it, what to make of it, and the ranked figures.
 pub(in crate::report) fn markdown(glance: &Glance) -> String {
@@ -37,7 +37,7 @@ fn ranked(picture: &Picture, ranking: &Ranking) -> String {
         heads.extend([quantity.low, quantity.high].map(|end| format!("{panel}, {end}")));
     }
     heads.extend(["CPU µs a message", "MB"].map(str::to_owned));
-    let withheld = || [words::WITHHELD; 2].map(str::to_owned);
+    let withheld = || [format::WITHHELD; 2].map(str::to_owned);
     let rows = ranking.sections.iter().flat_map(|section| {
         section.rows.iter().map(|row| {
             let mut cells = vec![section.title.clone(), row.system.name.to_owned()];

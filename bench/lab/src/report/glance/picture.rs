@@ -7,11 +7,11 @@ use myelin_bench_kit::protocol::{Topology, Wait, Workload};
 use serde::{Serialize, Serializer};
 
 use super::axis::{Axis, Tick, tidy};
+use crate::report::format;
 use crate::report::metrics::memory_mb;
 use crate::report::plots::short;
 use crate::report::sweep::Parameter;
 use crate::report::view::{Entry, Group, Traits, View, distinct, tuning_rank};
-use crate::report::words;
 use crate::summary::Params;
 
 /// See the module.
@@ -53,36 +53,28 @@ pub(in crate::report) enum Drawing<'a> {
 pub(in crate::report) struct Ranking<'a> {
     /// Labels of the points: a payload, a rate, a module.
     pub panels: Vec<String>,
-    pub sections: Vec<Section<'a>>,
+    pub sections: Vec<WaitClass<'a>>,
     /// Of the axis that all panels share, so that they can be compared.
     ticks: Vec<Tick>,
 }
 
 /// Systems that wait alike.
 #[derive(Serialize)]
-pub(in crate::report) struct Section<'a> {
+pub(in crate::report) struct WaitClass<'a> {
     pub title: String,
     /// The same in a sentence: `systems that sleep`.
     pub who: &'static str,
     pub wait: Wait,
     /// Of each panel: what the primitive that waits alike takes, at the tuning that ranks.
-    pub floors: Vec<Option<Floor>>,
+    pub floors: Vec<Option<Tick>>,
     /// Its name; the same in all panels.
     pub floor: Option<String>,
-    pub rows: Vec<Row<'a>>,
-}
-
-/// What a primitive of the operating system takes.
-#[derive(Serialize)]
-pub(in crate::report) struct Floor {
-    pub value: f64,
-    pub figure: String,
-    at: f64,
+    pub rows: Vec<RankedSystem<'a>>,
 }
 
 /// A system.
 #[derive(Serialize)]
-pub(in crate::report) struct Row<'a> {
+pub(in crate::report) struct RankedSystem<'a> {
     #[serde(serialize_with = "by_name")]
     pub system: Traits<'a>,
     /// The one that ranks.
@@ -125,20 +117,12 @@ pub(in crate::report) struct Curves<'a> {
     pub title: String,
     pub parameter: &'static str,
     /// Ascending.
-    pub values: Vec<Value>,
+    pub values: Vec<Tick>,
     /// The lowest in the mean first; of rates the highest.
     pub curves: Vec<Curve<'a>>,
     ticks: Vec<Tick>,
     /// As many values as there is room for.
-    across: Vec<Value>,
-}
-
-/// A value of the parameter.
-#[derive(Clone, Serialize)]
-pub(in crate::report) struct Value {
-    pub value: f64,
-    pub label: String,
-    at: f64,
+    across: Vec<Tick>,
 }
 
 /// One system; a mark for each value at which it was measured, ascending.
@@ -146,7 +130,7 @@ pub(in crate::report) struct Value {
 pub(in crate::report) struct Curve<'a> {
     pub system: &'a str,
     pub is_floor: bool,
-    pub marks: Vec<(Value, Mark<'a>)>,
+    pub marks: Vec<(Tick, Mark<'a>)>,
 }
 
 fn by_name<S: Serializer>(system: &Traits, serializer: S) -> Result<S::Ok, S::Error> {
@@ -219,8 +203,8 @@ impl Quantity {
             tuning: &cell.tuning,
             low,
             high,
-            figures: [self.brief(low), brief_high.unwrap_or_else(|| words::WITHHELD.to_owned())],
-            cpu: words::brief_us(cell.cpu_us_per_message),
+            figures: [self.brief(low), brief_high.unwrap_or_else(|| format::WITHHELD.to_owned())],
+            cpu: format::brief_us(cell.cpu_us_per_message),
             memory: memory_mb(entry).map_or_else(String::new, |it| format!("{:.0}", short(it))),
             title: self.title(entry, low, high),
             doubts: doubts(entry),
@@ -233,7 +217,7 @@ impl Quantity {
     fn title(self, entry: &Entry, low: f64, high: Option<f64>) -> String {
         let end = |name: &str, value: f64, interval: Option<[f64; 2]>| {
             let interval = interval.filter(|_| entry.is_steady());
-            let interval = interval.map(|ends| format!(" {}", words::interval_us(ends)));
+            let interval = interval.map(|ends| format!(" {}", format::interval_us(ends)));
             let interval = interval.unwrap_or_default();
             format!("{name} {} {}{interval}", self.exact(value), self.unit)
         };
@@ -243,19 +227,19 @@ impl Quantity {
         format!("{}: {}", entry.cell.tuning, ends.join(", "))
     }
 
-    /// In six places at most: as [`words::brief_us`], of rates `12 k` or `1.2 M`.
+    /// In six places at most: as [`format::brief_us`], of rates `12 k` or `1.2 M`.
     pub(super) fn brief(self, value: f64) -> String {
         match value {
-            v if !self.is_rate => words::brief_us(v),
+            v if !self.is_rate => format::brief_us(v),
             v if v >= 1e6 => format!("{:.1} M", v / 1e6),
             v if v >= 1e4 => format!("{:.0} k", v / 1e3),
-            v => words::amount(v),
+            v => format::amount(v),
         }
     }
 
     /// With all figures that are known.
     pub(super) fn exact(self, value: f64) -> String {
-        if self.is_rate { words::amount(value) } else { words::us(value) }
+        if self.is_rate { format::amount(value) } else { format::us(value) }
     }
 
     /// On an axis: `0.1 µs`, `100 µs`, `10 ms`, `2 s`; `100 k` of rates.
@@ -305,9 +289,9 @@ fn is_lossy(entry: &Entry) -> bool {
 }
 
 fn doubts(entry: &Entry) -> Vec<String> {
-    let short = entry.short_of_rate().map(|(reached, asked)| words::reached(reached, asked));
+    let short = entry.short_of_rate().map(|(reached, asked)| format::reached(reached, asked));
     let loss = entry.loss_percent().filter(|_| is_lossy(entry));
-    let loss = loss.map(|percent| format!("{} % lost", words::percent(percent)));
+    let loss = loss.map(|percent| format!("{} % lost", format::percent(percent)));
     short.into_iter().chain(loss).collect()
 }
 
@@ -349,8 +333,8 @@ fn point(params: &Params) -> Params {
 /// What sets a point apart from the others.
 fn label(params: &Params, all: &[Params]) -> String {
     let differs = |of: fn(&Params) -> String| distinct(all.iter().map(of)).len() > 1;
-    let size: fn(&Params) -> String = |params| words::size(params);
-    let rate: fn(&Params) -> String = |params| words::rate(params.rate_hz);
+    let size: fn(&Params) -> String = |params| format::size(params);
+    let rate: fn(&Params) -> String = |params| format::rate(params.rate_hz);
     let mut parts: Vec<String> = params.module.iter().cloned().collect();
     if !differs(rate) || differs(size) {
         parts.push(size(params));
@@ -359,9 +343,9 @@ fn label(params: &Params, all: &[Params]) -> String {
         parts.push(rate(params));
     }
     parts.extend(params.arrivals.clone());
-    for (place, (number, noun)) in words::counts(params).into_iter().enumerate() {
-        if distinct(all.iter().map(|other| words::counts(other)[place].0)).len() > 1 {
-            parts.push(words::plural(number as usize, noun));
+    for (place, (number, noun)) in format::counts(params).into_iter().enumerate() {
+        if distinct(all.iter().map(|other| format::counts(other)[place].0)).len() > 1 {
+            parts.push(format::plural(number as usize, noun));
         }
     }
     parts.join(", ")
@@ -388,7 +372,7 @@ impl<'a> Ranked<'_, 'a> {
         };
         let sections = manners.into_iter().map(section);
         let mut sections: Vec<_> = sections.filter(|section| !section.rows.is_empty()).collect();
-        let marks = sections.iter().flat_map(Section::marks).flat_map(|mark| mark.ends());
+        let marks = sections.iter().flat_map(WaitClass::marks).flat_map(|mark| mark.ends());
         let floors = sections.iter().flat_map(|section| section.floors.iter().flatten());
         let axis = Axis::new(marks.chain(floors.map(|floor| floor.value))).with_room();
         for section in &mut sections {
@@ -401,8 +385,9 @@ impl<'a> Ranked<'_, 'a> {
         }
     }
 
-    fn section(&self, (topology, wait): (Topology, Wait), own: &[&'a Entry<'a>]) -> Section<'a> {
-        let mut rows: Vec<Row> = systems(own).map(|system| self.row(system, own)).collect();
+    fn section(&self, (topology, wait): (Topology, Wait), own: &[&'a Entry<'a>]) -> WaitClass<'a> {
+        let mut rows: Vec<RankedSystem> =
+            systems(own).map(|system| self.row(system, own)).collect();
         rows.retain(|row| row.marks.iter().any(|marks| !marks.is_empty()));
         rows.sort_by(|a, b| match (a.rank(), b.rank()) {
             (Some(a), Some(b)) => self.quantity().order(a, b),
@@ -413,10 +398,10 @@ impl<'a> Ranked<'_, 'a> {
         let of_named = |floor: &Option<&Entry>| {
             let same = floor.filter(|entry| Some(entry.system.name) == named);
             let value = same.and_then(Entry::typical_p50)?;
-            Some(Floor { value, figure: self.quantity().brief(value), at: 0.0 })
+            Some(Tick { value, at: 0.0, label: self.quantity().brief(value) })
         };
         let (title, who) = manner(topology, wait);
-        Section {
+        WaitClass {
             title,
             who,
             wait,
@@ -426,7 +411,7 @@ impl<'a> Ranked<'_, 'a> {
         }
     }
 
-    fn row(&self, system: Traits<'a>, own: &[&'a Entry<'a>]) -> Row<'a> {
+    fn row(&self, system: Traits<'a>, own: &[&'a Entry<'a>]) -> RankedSystem<'a> {
         let at = |wanted: &Params| {
             let is_here = |entry: &&&Entry| {
                 entry.system.name == system.name && point(&entry.cell.params) == *wanted
@@ -436,7 +421,7 @@ impl<'a> Ranked<'_, 'a> {
             marks.sort_by_key(|mark| tuning_rank(mark.tuning));
             marks
         };
-        Row { system, tuning: self.tuning, marks: self.points.iter().map(at).collect() }
+        RankedSystem { system, tuning: self.tuning, marks: self.points.iter().map(at).collect() }
     }
 
     /// What the primitive that waits alike takes at a point.
@@ -456,7 +441,7 @@ impl<'a> Ranked<'_, 'a> {
     }
 }
 
-impl<'a> Section<'a> {
+impl<'a> WaitClass<'a> {
     /// The floor of the first panel.
     pub(super) fn first_floor(&self) -> Option<f64> {
         self.floors.first()?.as_ref().map(|floor| floor.value)
@@ -476,7 +461,7 @@ impl<'a> Section<'a> {
     }
 }
 
-impl<'a> Row<'a> {
+impl<'a> RankedSystem<'a> {
     /// What it is ranked by: the first panel in which it has anything.
     fn rank(&self) -> Option<f64> {
         (0..self.marks.len()).find_map(|panel| self.mark(panel)).map(|mark| mark.low)
@@ -489,7 +474,7 @@ impl<'a> Row<'a> {
 }
 
 /// So many values at most: of more than that every second, third and so on; the last always.
-pub(super) fn thinned(values: &[Value], most: usize) -> impl Iterator<Item = &Value> {
+pub(super) fn thinned(values: &[Tick], most: usize) -> impl Iterator<Item = &Tick> {
     let step = values.len().div_ceil(most.max(1)).max(1);
     let last = values.len().saturating_sub(1);
     let is_shown = move |at: usize| (last - at).is_multiple_of(step);
@@ -541,26 +526,22 @@ fn panel<'a>(title: String, parameter: Parameter, own: &[&'a Entry<'a>]) -> Curv
 }
 
 /// What the parameter is in these cells, ascending.
-fn values(parameter: Parameter, own: &[&Entry]) -> Vec<Value> {
+fn values(parameter: Parameter, own: &[&Entry]) -> Vec<Tick> {
     let labelled = own.iter().filter_map(|entry| {
         let value = parameter.of(&entry.cell.params)?;
-        Some(Value { value, label: parameter.label(entry.cell, value), at: 0.0 })
+        Some((value, parameter.label(entry.cell, value)))
     });
-    let mut values: Vec<Value> = labelled.collect();
-    values.sort_by(|a, b| a.value.total_cmp(&b.value));
-    values.dedup_by_key(|it| it.value);
+    let mut values: Vec<(f64, String)> = labelled.collect();
+    values.sort_by(|a, b| a.0.total_cmp(&b.0));
+    values.dedup_by_key(|(value, _)| *value);
     // There is no zero on a logarithmic axis.
-    let places = || values.iter().map(|it| it.value.max(LEAST));
-    let axis = Axis::new(places()).with_room();
-    let places: Vec<f64> = places().map(|place| axis.at(place)).collect();
-    for (value, at) in values.iter_mut().zip(places) {
-        value.at = at;
-    }
-    values
+    let axis = Axis::new(values.iter().map(|(value, _)| value.max(LEAST))).with_room();
+    let tick = |(value, label): (f64, String)| Tick { value, at: axis.at(value.max(LEAST)), label };
+    values.into_iter().map(tick).collect()
 }
 
 /// A curve for each system that was measured, the best in the mean first.
-fn lines<'a>(parameter: Parameter, own: &[&'a Entry<'a>], values: &[Value]) -> Vec<Curve<'a>> {
+fn lines<'a>(parameter: Parameter, own: &[&'a Entry<'a>], values: &[Tick]) -> Vec<Curve<'a>> {
     let Some(first) = own.first() else { return Vec::new() };
     let quantity = Quantity::of(first.cell.workload);
     let curve = |system: Traits<'a>| {

@@ -7,9 +7,10 @@ use myelin_bench_kit::protocol::{Transport, Wait};
 use serde::Serialize;
 
 use super::SENTENCES_MAX;
-use super::picture::{Curves, Drawing, Mark, Picture, Ranking, Section, Value};
+use super::axis::Tick;
+use super::picture::{Curves, Drawing, Mark, Picture, Ranking, WaitClass};
+use crate::report::format;
 use crate::report::view::{Entry, View, distinct, tuning_rank};
-use crate::report::words;
 use crate::stats::verdict::{Kind, Verdict};
 use crate::summary::Percentile;
 
@@ -81,8 +82,9 @@ fn first(view: &View, picture: &Picture, ranking: &Ranking) -> Option<Sentence> 
         (false, _) => format!("{whom} lead the {}, and cannot be told apart.", section.who),
     };
     let floor = section.first_floor().zip(section.floor.as_ref());
-    let floor = floor
-        .map(|(floor, name)| format!(", {} the floor ({name})", words::factor(leader.low / floor)));
+    let floor = floor.map(|(floor, name)| {
+        format!(", {} the floor ({name})", format::factor(leader.low / floor))
+    });
     let behind = listed(picture, others, BEHIND_MAX);
     let behind = if behind.is_empty() { behind } else { format!("; {behind}") };
     let unit = if rate { " messages a second" } else { " µs" };
@@ -95,7 +97,7 @@ fn first(view: &View, picture: &Picture, ranking: &Ranking) -> Option<Sentence> 
 }
 
 /// The best of each family in a panel, in the order of the section's rows.
-fn families<'a, 's>(section: &'s Section<'a>, panel: usize) -> Vec<&'s Mark<'a>> {
+fn families<'a, 's>(section: &'s WaitClass<'a>, panel: usize) -> Vec<&'s Mark<'a>> {
     let mut best: Vec<&Mark> = Vec::new();
     for mark in section.rows.iter().filter_map(|row| row.mark(panel)) {
         if best.iter().all(|known| known.entry.system.family() != mark.entry.system.family()) {
@@ -126,7 +128,12 @@ fn shared_memory(view: &View, ranking: &Ranking) -> Option<Sentence> {
 }
 
 /// `cyclonedds 5.0 %, 21 %`.
-fn gain_of_family(view: &View, ends: &[usize], section: &Section, family: &str) -> Option<String> {
+fn gain_of_family(
+    view: &View,
+    ends: &[usize],
+    section: &WaitClass,
+    family: &str,
+) -> Option<String> {
     let over = |transport: Transport| {
         let mut systems = section.rows.iter().filter(|row| row.system.family() == family);
         systems.find(|row| row.system.transport == transport)
@@ -194,7 +201,7 @@ fn polling(view: &View, picture: &Picture, ranking: &Ranking) -> Option<Sentence
     let listed = listed(picture, &polling, OTHERS_MAX);
     let lead = format!(
         "Polling is {} as fast and costs a core (µs):",
-        words::factor(verdict.ratio.inverse().value)
+        format::factor(verdict.ratio.inverse().value)
     );
     (verdict.kind == Kind::Better).then(|| Sentence::new(lead, format!("{listed}.")))
 }
@@ -216,7 +223,7 @@ fn along(picture: &Picture, panel: &Curves) -> Option<Sentence> {
         marks
     };
     let unit = if picture.quantity.is_rate { "messages a second" } else { "µs" };
-    let side = |Value { value, label, .. }: &Value| {
+    let side = |Tick { value, label, .. }: &Tick| {
         let listed = listed(picture, &at(*value), LISTED_ALONG);
         (!listed.is_empty()).then(|| format!("at {label} {listed}"))
     };
@@ -243,9 +250,9 @@ fn growth(panel: &Curves) -> Option<Sentence> {
     let [first, last] = [panel.values.first()?, panel.values.last()?].map(|it| &it.label);
     let rest = format!(
         "{} for {}, {} for {}.",
-        words::factor(least.0),
+        format::factor(least.0),
         least.1,
-        words::factor(most.0),
+        format::factor(most.0),
         most.1
     );
     let lead = format!("From {first} to {last} latency grows by");
@@ -274,22 +281,22 @@ fn beware(view: &View, picture: &Picture) -> Option<Sentence> {
         parts.push(format!(
             "{} loses {} % of its messages ({}{})",
             full_name(entry),
-            words::percent(entry.loss_percent().unwrap_or(0.0)),
-            words::count(entry.cell.lost),
+            format::percent(entry.loss_percent().unwrap_or(0.0)),
+            format::count(entry.cell.lost),
             and_others(all, "lose some")
         ));
     }
     if let Some(entry) = short.first() {
         let (reached, asked) = entry.short_of_rate()?;
         let more = and_others(short.len(), "fall short");
-        parts.push(format!("{} {}{more}", full_name(entry), words::reached(reached, asked)));
+        parts.push(format!("{} {}{more}", full_name(entry), format::reached(reached, asked)));
     }
     if let Some((ratio, p99, entry)) = stall {
         parts.push(format!(
             "one message in a hundred of {} takes {} or more, {} its median",
             full_name(entry),
             with_unit(p99),
-            words::factor(ratio)
+            format::factor(ratio)
         ));
     }
     (!parts.is_empty()).then(|| Sentence::new("Beware:", format!("{}.", parts.join("; "))))
@@ -299,21 +306,21 @@ fn beware(view: &View, picture: &Picture) -> Option<Sentence> {
 fn and_others(all: usize, what: &str) -> String {
     match all {
         ..=1 => String::new(),
-        _ => format!("; {} {what}, too", words::plural(all - 1, "other cell")),
+        _ => format!("; {} {what}, too", format::plural(all - 1, "other cell")),
     }
 }
 
 /// With its rate, where it has one.
 fn full_name(entry: &Entry) -> String {
     match entry.cell.params.rate_hz {
-        Some(_) => format!("{}, {}", entry.name(), words::rate(entry.cell.params.rate_hz)),
+        Some(_) => format!("{}, {}", entry.name(), format::rate(entry.cell.params.rate_hz)),
         None => entry.name(),
     }
 }
 
 /// `3144 µs`, `121 ms`.
 fn with_unit(us: f64) -> String {
-    let figure = words::brief_us(us);
+    let figure = format::brief_us(us);
     if figure.ends_with('s') { figure } else { format!("{figure} µs") }
 }
 
@@ -333,7 +340,7 @@ fn percent_less(verdict: Verdict) -> String {
 }
 
 fn percent_of(fraction: f64) -> String {
-    let signed = words::change_percent(fraction);
+    let signed = format::change_percent(fraction);
     signed.trim_start_matches(['+', '−', '±']).replace(' ', "\u{a0}")
 }
 

@@ -3,11 +3,11 @@
 use std::fmt::Display;
 
 use super::Glance;
-use super::axis::Axis;
-use super::picture::{Curves, Drawing, Mark, Picture, Ranking, Row, Section, Value, thinned};
+use super::axis::{Axis, Tick};
+use super::picture::{Curves, Drawing, Mark, Picture, RankedSystem, Ranking, WaitClass, thinned};
 use crate::report::document::Standing;
+use crate::report::format;
 use crate::report::terminal::{BOLD, DIM, GREEN, RED, Screen, YELLOW};
-use crate::report::words;
 
 /// The whole of it.
 pub(in crate::report) fn render(glance: &Glance, screen: Screen) -> String {
@@ -97,7 +97,7 @@ impl Layout {
         let figures = ranking.panels.len() * PANEL_WIDTH + COST_WIDTH;
         let room = WIDTH_MAX.min(screen.width).saturating_sub(label_width + figures + GAP);
         let marks = rows().filter_map(|row| row.mark(0)).flat_map(Mark::ends);
-        let floors = ranking.sections.iter().filter_map(Section::first_floor);
+        let floors = ranking.sections.iter().filter_map(WaitClass::first_floor);
         let axis = Axis::new(marks.chain(floors));
         Self { label_width, line_width: if room >= LINE_MIN { room } else { 0 }, axis }
     }
@@ -116,23 +116,23 @@ impl Layout {
         aligned(pad("", self.label_width) + &axis, cells)
     }
 
-    fn section(&self, section: &Section) -> String {
+    fn section(&self, section: &WaitClass) -> String {
         let floor = section.floor.as_ref().map(|name| format!(" · floor {name}"));
         let title = format!("{}{}", section.title, floor.unwrap_or_default());
         let taken = title.chars().count().saturating_sub(self.label_width);
         let line = self.line(section, None).chars().skip(taken).collect::<String>();
         let floors = section.floors.iter().flat_map(|floor| {
-            let figure = floor.as_ref().map_or("", |floor| &floor.figure);
+            let figure = floor.as_ref().map_or("", |floor| &floor.label);
             [(figure, FIGURE_WIDTH), ("", FIGURE_WIDTH)]
         });
         aligned(pad(&title, self.label_width) + &line, floors)
     }
 
-    fn row(&self, section: &Section, row: &Row) -> String {
+    fn row(&self, section: &WaitClass, row: &RankedSystem) -> String {
         let label = format!("{:>width$}", row.system.name, width = self.label_width);
         let panels = (0..row.marks.len()).flat_map(|panel| match row.mark(panel) {
             Some(mark) => mark.figures.each_ref().map(|figure| (figure.as_str(), FIGURE_WIDTH)),
-            None => [words::WITHHELD, ""].map(|figure| (figure, FIGURE_WIDTH)),
+            None => [format::WITHHELD, ""].map(|figure| (figure, FIGURE_WIDTH)),
         });
         let cost = row.mark(0).map(|it| [(&*it.cpu, FIGURE_WIDTH), (&*it.memory, MEMORY_WIDTH)]);
         let cells = panels.chain(cost.into_iter().flatten());
@@ -140,7 +140,7 @@ impl Layout {
     }
 
     /// One place wider than the line: a space comes first. Empty if there is no room for it.
-    fn line(&self, section: &Section, mark: Option<&Mark>) -> String {
+    fn line(&self, section: &WaitClass, mark: Option<&Mark>) -> String {
         let Some(last) = self.line_width.checked_sub(1) else { return String::new() };
         let mut line = vec![' '; self.line_width];
         let place = |value: f64| (self.axis.share(value) * last as f64).round() as usize;
@@ -160,7 +160,7 @@ impl Layout {
 fn curves(picture: &Picture, panel: &Curves, screen: Screen) -> String {
     let label_width = widest(panel.curves.iter().map(|curve| curve.system)) + 2;
     let room = (WIDTH_MAX.min(screen.width) - label_width) / COLUMN_WIDTH;
-    let values: Vec<&Value> = thinned(&panel.values, room).collect();
+    let values: Vec<&Tick> = thinned(&panel.values, room).collect();
     let unit = if picture.quantity.is_rate { "" } else { ", µs" };
     let title =
         format!("{} against {}{unit}: {}", picture.quantity.low, panel.parameter, panel.title);
