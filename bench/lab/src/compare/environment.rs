@@ -1,11 +1,13 @@
 //! What else differs between two results folders than what was measured: read this first.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use serde::Serialize;
 use serde_json::Value;
 
-use super::Side;
+use super::{Side, entry};
+use crate::report::format::{WITHHELD, plural};
 use crate::report::host;
-use crate::report::words::plural;
 
 /// Something that is not the same in both folders.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -36,27 +38,14 @@ pub enum Part {
     Session,
 }
 
-impl Part {
-    /// As a heading.
-    pub fn words(self) -> &'static str {
-        match self {
-            Part::Host => "host",
-            Part::System => "systems",
-            Part::Scenario => "scenarios",
-            Part::Configuration => "configuration",
-            Part::Session => "session",
-        }
-    }
-}
-
-/// Every difference, those that matter first.
-pub(super) fn differences(a: &Side, b: &Side) -> Vec<Difference> {
+/// Every difference, those that matter first; `both` are the places of cells that both have.
+pub(super) fn differences(a: &Side, b: &Side, both: &[[usize; 2]]) -> Vec<Difference> {
     let mut found = of_hosts(a, b);
     let [systems_a, systems_b] = [a, b].map(|side| &side.analysis.summary.systems);
     found.extend(of_named(Part::System, systems_a, systems_b, |system| &system.name));
     let [scenarios_a, scenarios_b] = [a, b].map(|side| &side.plan.scenarios);
     found.extend(of_named(Part::Scenario, scenarios_a, scenarios_b, |scenario| &scenario.name));
-    found.extend(of_configurations(a, b));
+    found.extend(of_configurations(a, b, both));
     let seeds = [a, b].map(|side| side.plan.seed.to_string());
     found.extend(difference(Part::Session, "seed".to_owned(), seeds));
     found.sort_by_key(|difference| difference.of);
@@ -82,75 +71,53 @@ fn of_hosts(a: &Side, b: &Side) -> Vec<Difference> {
     differing.collect()
 }
 
-/// What differs between those of one name that both have.
+/// What differs between those of one name that both have; lists are compared as a whole.
 fn of_named<T: Serialize>(of: Part, a: &[T], b: &[T], name: fn(&T) -> &str) -> Vec<Difference> {
     let mut found = Vec::new();
     for one in a {
         let Some(other) = b.iter().find(|other| name(other) == name(one)) else { continue };
-        let facts = [one, other].map(|it| serde_json::to_value(it).expect("plain data"));
-        found.extend(leaves(of, name(one), &facts[0], &facts[1]));
+        let [in_a, in_b] = [one, other].map(|it| {
+            let mut facts = BTreeMap::new();
+            leaves(String::new(), serde_json::to_value(it).expect("plain data"), &mut facts);
+            facts
+        });
+        let paths: BTreeSet<&String> = in_a.keys().chain(in_b.keys()).collect();
+        for path in paths {
+            let fact = |facts: &BTreeMap<String, String>| {
+                facts.get(path).map_or_else(|| WITHHELD.to_owned(), String::clone)
+            };
+            let what = format!("{}, {path}", name(one));
+            found.extend(difference(of, what, [fact(&in_a), fact(&in_b)]));
+        }
     }
     // What a system says of itself changes with its driver, and is no difference in what it does.
     found.retain(|difference| !difference.what.ends_with(", about"));
     found
 }
 
-/// Where two documents differ; lists are compared as a whole.
-fn leaves(of: Part, name: &str, a: &Value, b: &Value) -> Vec<Difference> {
-    let mut found = Vec::new();
-    walk("", a, b, &mut |path, a, b| {
-        let texts = [a, b].map(|value| value.map_or_else(|| "–".to_owned(), text));
-        found.extend(difference(of, format!("{name}, {path}"), texts));
-    });
-    found
-}
-
-fn walk(
-    path: &str,
-    a: &Value,
-    b: &Value,
-    note: &mut impl FnMut(&str, Option<&Value>, Option<&Value>),
-) {
-    let (Value::Object(of_a), Value::Object(of_b)) = (a, b) else {
-        if a != b {
-            note(path, Some(a), Some(b));
-        }
-        return;
-    };
-    let only_b = of_b.keys().filter(|key| !of_a.contains_key(*key));
-    for key in of_a.keys().chain(only_b) {
-        let path = if path.is_empty() { key.clone() } else { format!("{path}.{key}") };
-        match (of_a.get(key), of_b.get(key)) {
-            (Some(a), Some(b)) => walk(&path, a, b, note),
-            (a, b) => note(&path, a, b),
-        }
-    }
-}
-
-fn text(value: &Value) -> String {
+/// What is not an object in a document, by its path.
+fn leaves(path: String, value: Value, found: &mut BTreeMap<String, String>) {
     match value {
-        Value::String(text) => text.clone(),
-        Value::Null => "–".to_owned(),
-        other => other.to_string(),
+        Value::Object(members) => {
+            for (key, value) in members {
+                let path = if path.is_empty() { key } else { format!("{path}.{key}") };
+                leaves(path, value, found);
+            }
+        }
+        Value::String(text) => drop(found.insert(path, text)),
+        Value::Null => {}
+        other => drop(found.insert(path, other.to_string())),
     }
 }
 
 /// Lines that one side's configuration has and the other's has not, by system and file.
-fn of_configurations(a: &Side, b: &Side) -> Vec<Difference> {
+fn of_configurations(a: &Side, b: &Side, both: &[[usize; 2]]) -> Vec<Difference> {
     let mut found: Vec<Difference> = Vec::new();
-    let cells = a.analysis.summary.cells.iter().zip(&a.analysis.details);
-    for (cell, detail) in cells {
-        let others = b.analysis.summary.cells.iter().zip(&b.analysis.details);
-        let is_same = |other: &crate::summary::Cell| {
-            (&other.system, &other.scenario, &other.params)
-                == (&cell.system, &cell.scenario, &cell.params)
-                && other.tuning == cell.tuning
-        };
-        let other = others.into_iter().find(|(other, _)| is_same(other));
-        let Some((_, other)) = other else { continue };
-        for (file, text) in &detail.configuration {
-            let Some(other) = other.configuration.get(file) else { continue };
-            let what = format!("{}, {file}", cell.system);
+    for &[in_a, in_b] in both {
+        let [one, other] = [entry(&a.analysis, in_a), entry(&b.analysis, in_b)];
+        for (file, text) in &one.detail.configuration {
+            let Some(other) = other.detail.configuration.get(file) else { continue };
+            let what = format!("{}, {file}", one.cell.system);
             let lines = [unlike(text, other), unlike(other, text)];
             let new = difference(Part::Configuration, what, lines);
             found.extend(new.filter(|new| !found.contains(new)));

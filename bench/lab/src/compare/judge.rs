@@ -6,8 +6,8 @@ use serde::Serialize;
 
 use super::{CellComparison, CellName, shift};
 use crate::report::entry::Entry;
+use crate::report::format;
 use crate::report::metrics::{COMPARED, Compared};
-use crate::report::words;
 use crate::stats::bootstrap::of_medians;
 use crate::stats::permutation::runs_to_tell_any;
 use crate::stats::verdict::{Kind, Pair, RATIO_EQUAL, chances};
@@ -57,8 +57,24 @@ pub(super) fn cell(a: Entry, b: Entry) -> CellComparison {
         let reason = unusable(&a, &b, figure).or_else(too_few).or_else(|| no_ratio(&runs));
         let errors = [&a, &b].into_iter().filter_map(Entry::clock_error_us);
         let clock_error = errors.reduce(|one, other| one + other);
-        let clock_error = clock_error.filter(|_| figure.is_latency);
-        FigureComparison { clock_error, ..side_by_side(figure, runs, reason) }
+        let [in_a, in_b] = runs.each_ref().map(|runs| median(runs.clone()));
+        let ratio = in_a.zip(in_b).map(|(a, b)| b / a);
+        let [runs_a, runs_b] = runs;
+        let interval = of_medians(&runs_a, &runs_b, |a, b| b / a);
+        FigureComparison {
+            figure,
+            a: in_a,
+            b: in_b,
+            ratio: ratio.filter(|ratio| ratio.is_finite()),
+            interval: interval.filter(|ends| ends.iter().all(|end| end.is_finite())),
+            p: None,
+            p_adjusted: None,
+            verdict: None,
+            reason,
+            clock_error: clock_error.filter(|_| figure.is_latency),
+            runs_a,
+            runs_b,
+        }
     });
     CellComparison {
         name: CellName::of(&a),
@@ -145,30 +161,6 @@ fn are_apart(a: &[f64], b: &[f64]) -> bool {
     a.1 < b.0 || b.1 < a.0
 }
 
-fn side_by_side(
-    figure: &'static Compared,
-    [runs_a, runs_b]: [Vec<f64>; 2],
-    reason: Option<String>,
-) -> FigureComparison {
-    let (a, b) = (median(runs_a.clone()), median(runs_b.clone()));
-    let ratio = a.zip(b).map(|(a, b)| b / a);
-    let interval = of_medians(&runs_a, &runs_b, |a, b| b / a);
-    FigureComparison {
-        figure,
-        a,
-        b,
-        ratio: ratio.filter(|ratio| ratio.is_finite()),
-        interval: interval.filter(|ends| ends.iter().all(|end| end.is_finite())),
-        p: None,
-        p_adjusted: None,
-        verdict: None,
-        reason,
-        clock_error: None,
-        runs_a,
-        runs_b,
-    }
-}
-
 fn too_few([a, b]: &[Vec<f64>; 2], across: bool) -> Option<String> {
     let which = if across { " with messages across cores" } else { "" };
     (a.len().min(b.len()) < RUNS_MIN).then(|| format!("{TOO_FEW}{which}"))
@@ -200,7 +192,7 @@ fn unusable(a: &Entry, b: &Entry, figure: &Compared) -> Option<String> {
     }
     let short = sides.iter().find_map(|(name, entry)| {
         let (reached, asked) = entry.short_of_rate()?;
-        Some(format!("{name} {}", words::reached(reached, asked)))
+        Some(format!("{name} {}", format::reached(reached, asked)))
     });
     short.or_else(|| {
         let withheld = |(_, entry): &&(&str, &Entry)| {
@@ -229,7 +221,7 @@ impl Placing {
         let shifted = (in_a - in_b).abs();
         let across = a.is_mixed() || b.is_mixed() || (are_unlike && shifted > SHARE_SHIFTED);
         let shown = across || (are_unlike && shifted > SHARE_REMARKED);
-        let share = words::share_percent;
+        let share = format::share_percent;
         let text = || {
             let kept = if across { "; p50 and p99 are of those across cores alone" } else { "" };
             let (in_a, in_b) = (share(in_a), share(in_b));

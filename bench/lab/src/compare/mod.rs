@@ -2,9 +2,10 @@
 //! around them, then what differs in each cell, and whether that is more than chance.
 //!
 //! `matching` finds the cells that both have, `judge` compares what `report::metrics` lists and asks
-//! `stats::verdict`, `environment` says what else differs; `terminal` and `html` print.
-//! docs/compare.md says how to read it.
+//! `stats::verdict`, `environment` says what else differs, `document` puts it in words; `terminal`
+//! and `html` print. docs/compare.md says how to read it.
 
+mod document;
 mod environment;
 mod html;
 mod judge;
@@ -24,13 +25,14 @@ use crate::report::entry::{Entry, Latency};
 pub use crate::report::metrics::{COMPARED, Compared};
 use crate::session;
 use crate::summary::{Analysis, Params};
+pub use document::Found;
 pub use environment::{Difference, Part};
 pub use html::page;
 pub use judge::FigureComparison;
 pub use shift::ShiftPoint;
-pub use terminal::{Found, render as terminal};
+pub use terminal::render as terminal;
 
-use crate::report::words::plural;
+use crate::report::format::plural;
 use crate::stats::permutation::RATE;
 use crate::stats::verdict::Kind;
 
@@ -178,7 +180,7 @@ pub fn compare(a: &Side, b: &Side) -> Result<Comparison> {
         schema: SCHEMA,
         a: FolderInfo::of(a, b),
         b: FolderInfo::of(b, a),
-        environment: environment::differences(a, b),
+        environment: environment::differences(a, b, &matched.both),
         host_facts: environment::host_facts(a),
         error_rate: RATE,
         comparisons,

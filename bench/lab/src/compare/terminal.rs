@@ -1,13 +1,12 @@
 //! A comparison as a text for a terminal: what else differs, how many verdicts of each kind, then
 //! what is worse and what is better.
 
-use super::environment::{Difference, Part};
-use super::judge::FigureComparison;
-use super::{CellComparison, CellName, Comparison, FolderInfo};
+use super::document::{FigureText, Found, full};
+use super::{CellComparison, Comparison, FolderInfo};
 use crate::report::Screen;
-use crate::report::document::{Column, Row, Table, TableCell, Tone};
+use crate::report::document::{self, Column, Table, TableCell};
+use crate::report::format::{self, plural};
 use crate::report::terminal::{BOLD, DIM, GREEN, RED, YELLOW, print};
-use crate::report::words::{self, plural};
 use crate::stats::verdict::Kind;
 
 /// The text. `all` lists every figure, not only those that differ.
@@ -36,8 +35,7 @@ fn folder(name: &str, info: &FolderInfo, screen: Screen) -> String {
 }
 
 fn environment(comparison: &Comparison, screen: Screen) -> String {
-    let passing = |it: &&Difference| it.of == Part::Session;
-    let lasting: Vec<_> = comparison.environment.iter().filter(|it| !passing(it)).collect();
+    let (lasting, session) = comparison.environment();
     let mut text = String::new();
     if lasting.is_empty() {
         let facts = comparison.host_facts;
@@ -51,16 +49,14 @@ fn environment(comparison: &Comparison, screen: Screen) -> String {
         let line = format!("  {}: {} → {}", it.what, or_dash(&it.a), or_dash(&it.b));
         text += &screen.wrap(&line, YELLOW);
     }
-    let passing = comparison.environment.iter().filter(passing);
-    let passing: Vec<_> = passing.map(|it| format!("{} {} → {}", it.what, it.a, it.b)).collect();
-    if !passing.is_empty() {
-        text += &screen.wrap(&format!("  of the session: {}", passing.join("; ")), DIM);
+    if !session.is_empty() {
+        text += &screen.wrap(&format!("  of the session: {}", session.join("; ")), DIM);
     }
     text
 }
 
 fn or_dash(text: &str) -> &str {
-    if text.is_empty() { words::WITHHELD } else { text }
+    if text.is_empty() { format::WITHHELD } else { text }
 }
 
 fn verdicts(comparison: &Comparison, screen: Screen) -> String {
@@ -78,78 +74,14 @@ fn verdicts(comparison: &Comparison, screen: Screen) -> String {
     text
 }
 
-impl Comparison {
-    /// `1 worse, 0 better, …; 8 figures of 2 cells`.
-    pub(super) fn counts(&self) -> String {
-        let counts = self.verdicts;
-        let figures: usize = self.cells.iter().map(|cell| cell.figures.len()).sum();
-        format!(
-            "{} worse, {} better, {} no difference, {} too noisy, {} without a verdict: {} of {}",
-            counts.worse,
-            counts.better,
-            counts.no_difference,
-            counts.too_noisy,
-            counts.no_verdict,
-            plural(figures, "figure"),
-            plural(self.cells.len(), "cell")
-        )
-    }
-
-    /// What is promised, and over how many comparisons.
-    pub(super) fn rate_in_words(&self) -> String {
-        let asked = self.runs_to_tell_any;
-        if self.comparisons == 0 {
-            return format!("nothing could be tested; it takes {asked} runs: --runs {asked}");
-        }
-        let runs = [self.runs_least, asked];
-        let immaterial = "a step of the clock or 0.5 MB";
-        words::error_rate("folders that do not differ", self.comparisons, immaterial, runs)
-    }
-
-    /// That bare primitives of the operating system differ, if they do.
-    pub(super) fn floor_in_words(&self) -> Option<String> {
-        let (worse, better) = (self.floor.worse, self.floor.better);
-        (worse + better > 0).then(|| {
-            format!(
-                "The floor moved: of bare primitives of the operating system, {worse} worse and \
-                 {better} better. That is the machine, and may be so in the other cells"
-            )
-        })
-    }
-
-    /// The figures that are wanted, those that are the most higher first.
-    pub fn figures(&self, wanted: impl Fn(Option<Kind>) -> bool) -> Vec<Found<'_>> {
-        let all = self.cells.iter().flat_map(|cell| cell.figures.iter().map(move |it| (cell, it)));
-        let mut found: Vec<_> = all.filter(|(_, it)| wanted(it.verdict)).collect();
-        found.sort_by(|(_, a), (_, b)| b.ratio.unwrap_or(1.0).total_cmp(&a.ratio.unwrap_or(1.0)));
-        found
-    }
-
-    /// The circumstances that all cells share, if they do: said once, not in each name.
-    pub(super) fn common(&self) -> Option<&str> {
-        let first = &self.cells.first()?.name.circumstances;
-        let is_same = |cell: &CellComparison| cell.name.circumstances == *first;
-        self.cells.iter().all(is_same).then_some(first)
-    }
-
-    /// What tells a cell from the others.
-    pub(super) fn label(&self, cell: &CellComparison) -> String {
-        if self.common().is_some() { cell.name.name.clone() } else { full(&cell.name) }
-    }
-}
-
-/// A figure with its cell.
-pub type Found<'a> = (&'a CellComparison, &'a FigureComparison);
-
 fn differing(comparison: &Comparison, screen: Screen) -> String {
-    let worse = comparison.figures(|verdict| verdict == Some(Kind::Worse));
-    let mut better = comparison.figures(|verdict| verdict == Some(Kind::Better));
+    let worse = comparison.rows(|verdict| verdict == Some(Kind::Worse));
+    let mut better = comparison.rows(|verdict| verdict == Some(Kind::Better));
     better.reverse();
     let tables = [("Worse in B, worst first", worse), ("Better in B, best first", better)];
-    let filled = tables.into_iter().filter(|(_, found)| !found.is_empty());
-    let tables = filled.map(|(caption, found)| {
-        format!("\n{}", print(&table(caption, comparison, &found), screen))
-    });
+    let filled = tables.into_iter().filter(|(_, rows)| !rows.is_empty());
+    let tables = filled
+        .map(|(caption, rows)| format!("\n{}", print(&table(caption, comparison, &rows), screen)));
     tables.collect()
 }
 
@@ -162,13 +94,17 @@ fn invalid(comparison: &Comparison, screen: Screen) -> String {
 
 /// What does not differ: in a line, or one by one.
 fn rest(comparison: &Comparison, screen: Screen, all: bool) -> String {
-    let others = comparison.figures(|verdict| !verdict.is_some_and(Kind::is_significant));
+    let is_other = |verdict: Option<Kind>| !verdict.is_some_and(Kind::is_significant);
+    let others = comparison.figures(is_other);
     if others.is_empty() {
         return String::new();
     }
     if all {
         let caption = "The rest: = no difference, ? too noisy, · no verdict";
-        return format!("\n{}", print(&table(caption, comparison, &others), screen));
+        return format!(
+            "\n{}",
+            print(&table(caption, comparison, &comparison.rows(is_other)), screen)
+        );
     }
     let mut text = reasons(&others, screen);
     text += &screen.wrap(&format!("{} more: --all lists them", others.len()), DIM);
@@ -196,13 +132,13 @@ fn reasons(figures: &[Found], screen: Screen) -> String {
     text
 }
 
-fn table(caption: &str, comparison: &Comparison, figures: &[Found]) -> Table {
+fn table(caption: &str, comparison: &Comparison, rows: &[FigureText]) -> Table {
     let heads = ["", "A", "B", "B/A [95 %]", "p"];
     let column = |head: &str| Column { group: String::new(), head: head.to_owned() };
     let mut notes: Vec<String> = Vec::new();
-    let rows = figures.iter().map(|(cell, figure)| Row {
-        label: format!("{}  {}", comparison.label(cell), figure.figure.words),
-        cells: cells(figure, note(cell, figure).map(|text| mark(&mut notes, text))),
+    let rows = rows.iter().map(|row| document::Row {
+        label: format!("{}  {}", row.cell, row.figure),
+        cells: cells(row, mark(&mut notes, &row.note)),
     });
     let common = comparison.common().map(|common| format!(" ({common})")).unwrap_or_default();
     Table {
@@ -213,56 +149,32 @@ fn table(caption: &str, comparison: &Comparison, figures: &[Found]) -> Table {
     }
 }
 
-/// What must be borne in mind of a figure.
-pub(super) fn note(cell: &CellComparison, figure: &FigureComparison) -> Option<String> {
-    let remarks = cell.remarks.iter().filter(|_| figure.figure.is_latency).cloned();
-    let all: Vec<String> = remarks.chain(figure.reason.clone()).collect();
-    (!all.is_empty()).then(|| all.join("; "))
-}
-
-fn mark(notes: &mut Vec<String>, text: String) -> usize {
-    let known = notes.iter().position(|note| *note == text);
-    let place = known.unwrap_or(notes.len());
-    if known.is_none() {
-        notes.push(text);
+/// The place of a note, from 1; none of an empty one.
+fn mark(notes: &mut Vec<String>, note: &str) -> Option<usize> {
+    if note.is_empty() {
+        return None;
     }
-    place + 1
+    let known = notes.iter().position(|known| known == note);
+    Some(
+        1 + known.unwrap_or_else(|| {
+            notes.push(note.to_owned());
+            notes.len() - 1
+        }),
+    )
 }
 
-fn cells(figure: &FigureComparison, mark: Option<usize>) -> Vec<TableCell> {
-    let plain = |text: Option<String>| TableCell {
-        main: text.unwrap_or_else(|| words::WITHHELD.to_owned()),
-        ..TableCell::default()
+fn cells(row: &FigureText, mark: Option<usize>) -> Vec<TableCell> {
+    let plain = |text: &str| TableCell::plain(or_dash(text));
+    let sign = match row.kind {
+        Some(Kind::Better | Kind::Worse) => "",
+        Some(Kind::NoDifference) => "=",
+        Some(Kind::TooNoisy) => "?",
+        None => "·",
     };
-    let value = |value: Option<f64>| plain(value.map(|value| figure.figure.text(value)));
-    let (sign, tone) = match figure.verdict {
-        Some(Kind::Better) => ("", Tone::Better),
-        Some(Kind::Worse) => ("", Tone::Worse),
-        Some(Kind::NoDifference) => ("=", Tone::Plain),
-        Some(Kind::TooNoisy) => ("?", Tone::Plain),
-        None => ("·", Tone::Plain),
-    };
-    let ratio = TableCell {
-        side: figure.interval.map(words::factor_interval).unwrap_or_default(),
-        tone,
-        ..plain(figure.ratio.map(words::factor))
-    };
-    vec![
-        TableCell { mark, ..plain(Some(sign.to_owned())) },
-        value(figure.a),
-        value(figure.b),
-        ratio,
-        plain(figure.p_adjusted.map(probability)),
-    ]
-}
-
-/// `0.012`, `<0.001`.
-pub(super) fn probability(p: f64) -> String {
-    if p < 0.0005 { "<0.001".to_owned() } else { format!("{p:.3}") }
-}
-
-pub(super) fn full(name: &CellName) -> String {
-    format!("{}, {}", name.name, name.circumstances)
+    let sign = TableCell { mark, ..TableCell::plain(sign) };
+    let tone = row.kind.into();
+    let ratio = TableCell { side: row.interval.clone(), tone, ..plain(&row.ratio) };
+    vec![sign, plain(&row.a), plain(&row.b), ratio, plain(&row.p)]
 }
 
 /// Cells that one folder lacks.

@@ -12,20 +12,19 @@
 //!    41 %  4/9 runs, 12 s done, 17 s left  messages 9000 of 20 000  [████████░░░░░░░░░░░░]
 //! ```
 
-mod course;
+mod eta;
 mod viewer;
 
 use std::collections::VecDeque;
-use std::time::Instant;
 
 use console::{Term, style, truncate_str};
-use course::Course;
+use eta::Eta;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use myelin_bench_kit::protocol::Workload;
 use viewer::Viewer;
 
 use crate::plan::size::Durations;
-use crate::report::words::{count, cpu_percent, us_or_dash};
+use crate::report::format::{count, cpu_percent, us_or_dash};
 use crate::run::watch::{Running, Watch};
 use crate::summary::Cell;
 
@@ -34,8 +33,7 @@ pub struct Progress {
     /// `None` without a terminal.
     bar: Option<ProgressBar>,
     viewer: Option<Viewer>,
-    course: Course,
-    begin: Instant,
+    eta: Eta,
     said: usize,
     now: Option<Title>,
     /// Lines of the last runs, the latest last, and whether each may be believed.
@@ -62,8 +60,7 @@ impl Progress {
         Progress {
             bar: if plain { None } else { bar() },
             viewer: None,
-            course: Course::new(durations),
-            begin: Instant::now(),
+            eta: Eta::new(durations),
             said: 0,
             now: None,
             finished: VecDeque::new(),
@@ -77,19 +74,19 @@ impl Progress {
 
     /// A run of `cell` was made in an earlier session, and took so long.
     pub fn made_before(&mut self, cell: usize, seconds: f64) {
-        self.course.made_before(cell, seconds);
-        self.said = self.course.tenth();
+        self.eta.made_before(cell, seconds);
+        self.said = self.eta.tenth();
     }
 
     /// Runs of `cells` are to come; those that were are still.
     pub fn add(&mut self, cells: impl Iterator<Item = usize>) {
-        self.course.add(cells);
-        self.said = self.course.tenth();
+        self.eta.add(cells);
+        self.said = self.eta.tenth();
     }
 
     /// A run of `cell` begins.
     pub fn begin_run(&mut self, cell: usize, title: Title) {
-        self.course.begin(cell);
+        self.eta.begin(cell);
         self.now = Some(title);
         self.show();
     }
@@ -97,15 +94,15 @@ impl Progress {
     /// The run in progress, of `cell`, is over and has taken so long; `alone` is what the summary
     /// would have of it alone, unless it has failed.
     pub fn finish_run(&mut self, cell: usize, seconds: f64, alone: Option<&Cell>) {
-        self.course.finish(cell, seconds);
+        self.eta.finish(cell, seconds);
         if self.is_live() {
             let is_good = alone.is_some_and(|cell| cell.valid);
             let line = self.now.take().map(|title| (finished_line(&title, alone), is_good));
             self.finished.extend(line);
             self.finished.drain(..self.finished.len().saturating_sub(FINISHED_MAX));
-        } else if self.course.tenth() > self.said {
-            self.said = self.course.tenth();
-            eprintln!("{}", self.course.words(0.0, self.begin));
+        } else if self.eta.tenth() > self.said {
+            self.said = self.eta.tenth();
+            eprintln!("{}", self.eta.words(0.0));
         }
         self.show();
     }
@@ -130,7 +127,7 @@ impl Progress {
             let (rows, columns) = Term::stderr().size();
             let now = self.now.as_ref();
             bar.set_message(lines(&self.finished, now, rows.into(), columns.into()).join("\n"));
-            self.course.show(bar, 0.0, self.begin, "");
+            self.eta.show(bar, 0.0, "");
         }
     }
 }
@@ -138,7 +135,7 @@ impl Progress {
 impl Watch for Progress {
     fn begin(&mut self, running: Running) {
         if let Some(bar) = &self.bar {
-            self.viewer = Viewer::start(bar.clone(), running, self.course.clone(), self.begin);
+            self.viewer = Viewer::start(bar.clone(), running, self.eta.clone());
         }
     }
 

@@ -3,6 +3,8 @@
 
 use serde::{Serialize, Serializer};
 
+use crate::stats::verdict::{Kind, Verdict};
+
 /// A section; the page gives each an id of its own.
 #[derive(Serialize)]
 pub(super) struct Section {
@@ -13,11 +15,14 @@ pub(super) struct Section {
     pub parts: Vec<Part>,
 }
 
-/// Sentences, then tables, below a heading.
+/// Findings, sentences, then tables, below a heading.
 #[derive(Default, Serialize)]
 pub(super) struct Part {
     /// May be empty.
     pub title: String,
+    pub findings: Vec<Finding>,
+    /// What holds of all findings; may be empty.
+    pub remark: String,
     pub lines: Vec<String>,
     pub tables: Vec<Table>,
     /// What is doubtful in the tables, a line each.
@@ -25,6 +30,84 @@ pub(super) struct Part {
     /// Left to the page and the Markdown: a terminal would scroll away what matters. The page folds
     /// it.
     pub is_detail: bool,
+}
+
+/// What has come of looking at something: a verdict on a cell, or a check of the records.
+#[derive(Serialize)]
+pub(super) struct Finding {
+    pub standing: Standing,
+    /// Whom or what it is about.
+    pub subject: String,
+    /// In three parts, of which the middle is set off.
+    pub text: [String; 3],
+    /// One line each.
+    pub particulars: Vec<String>,
+}
+
+impl Finding {
+    /// The whole sentence.
+    pub(super) fn sentence(&self) -> String {
+        format!("{}: {}", self.subject, self.text.concat())
+    }
+}
+
+/// How good a finding is; of checks the gravest is the highest.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Standing {
+    Good,
+    Caution,
+    Bad,
+    Better,
+    Worse,
+    NoDifference,
+    TooNoisy,
+    TooFewRuns,
+    NotCompared,
+}
+
+impl Standing {
+    /// The word that goes with the colour.
+    pub(super) fn words(self) -> &'static str {
+        match self {
+            Self::Good => "good",
+            Self::Caution => "caution",
+            Self::Bad => "bad",
+            Self::Better => "better",
+            Self::Worse => "worse",
+            Self::NoDifference => "no difference",
+            Self::TooNoisy => "too noisy",
+            Self::TooFewRuns => "too few runs",
+            Self::NotCompared => "not compared",
+        }
+    }
+
+    /// Of a figure that is the worse the higher it is.
+    pub(super) fn of(value: f64, caution: f64, bad: f64) -> Self {
+        match value {
+            v if v >= bad => Self::Bad,
+            v if v >= caution => Self::Caution,
+            _ => Self::Good,
+        }
+    }
+}
+
+impl From<Option<Verdict>> for Standing {
+    fn from(verdict: Option<Verdict>) -> Self {
+        let Some(verdict) = verdict else { return Self::NotCompared };
+        match verdict.kind {
+            Kind::Better => Self::Better,
+            Kind::Worse => Self::Worse,
+            Kind::NoDifference => Self::NoDifference,
+            Kind::TooNoisy if verdict.lacks_runs => Self::TooFewRuns,
+            Kind::TooNoisy => Self::TooNoisy,
+        }
+    }
+}
+
+impl Serialize for Standing {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.words())
+    }
 }
 
 /// A table with one heading above several columns.
@@ -66,6 +149,12 @@ pub(crate) struct TableCell {
     pub title: String,
 }
 
+impl TableCell {
+    pub(crate) fn plain(main: impl Into<String>) -> Self {
+        Self { main: main.into(), ..Self::default() }
+    }
+}
+
 /// How a cell is set off.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
@@ -79,6 +168,16 @@ pub(crate) enum Tone {
     Faint,
     /// A figure beside the one that matters.
     Minor,
+}
+
+impl From<Option<Kind>> for Tone {
+    fn from(kind: Option<Kind>) -> Self {
+        match kind {
+            Some(Kind::Better) => Self::Better,
+            Some(Kind::Worse) => Self::Worse,
+            Some(Kind::NoDifference | Kind::TooNoisy) | None => Self::Plain,
+        }
+    }
 }
 
 /// Columns as heading, columns below it (0 but for the first of them), and head.

@@ -4,7 +4,7 @@ use std::sync::LazyLock;
 
 use myelin_bench_kit::protocol::{Reliability, Topology, Transport, Wait, Workload};
 
-use super::words;
+use super::format;
 use crate::stats::verdict::{Pair, RATIO_EQUAL};
 use crate::summary::{
     Analysis, Cell, Detail, Distribution, Percentile, Placement, RunPoint, SystemInfo,
@@ -81,7 +81,7 @@ impl<'a> Entry<'a> {
     }
 
     pub(super) fn p50(&self) -> Option<f64> {
-        words::median(self.latency())
+        format::median(self.latency())
     }
 
     /// The intervals over runs of p50, p99 and p99.9, where they are known.
@@ -163,8 +163,8 @@ impl<'a> Entry<'a> {
     /// The interval of the median over runs, and the error of the clocks: `[88.1, 95.0] ± 31.2`;
     /// empty of neither.
     pub(super) fn spread(&self) -> String {
-        let interval = self.p50_interval().map(words::interval_us);
-        let error = self.clock_error_us().map(words::plus_minus_us);
+        let interval = self.p50_interval().map(format::interval_us);
+        let error = self.clock_error_us().map(format::plus_minus_us);
         interval.into_iter().chain(error).collect::<Vec<_>>().join(" ")
     }
 
@@ -242,18 +242,18 @@ impl<'a> Entry<'a> {
     /// Scenario and rate, and what is not touched.
     pub(crate) fn circumstances(&self) -> String {
         let params = &self.cell.params;
-        let touch = words::touch(params.touch).map(|words| format!(", {words}"));
+        let touch = format::touch(params.touch).map(|words| format!(", {words}"));
         let rate = match self.cell.workload {
             Workload::Startup => String::new(),
-            _ => format!(", {}", words::rate(params.rate_hz)),
+            _ => format!(", {}", format::rate(params.rate_hz)),
         };
         let names = [&params.module, &params.arrivals].into_iter().flatten();
         let names = names.map(|name| format!(", {name}"));
-        let counts = words::counts(params)
+        let counts = format::counts(params)
             .into_iter()
             .filter(|(number, _)| *number != 1 && self.cell.workload.is_one_way());
         let counts =
-            counts.map(|(number, noun)| format!(", {}", words::plural(number as usize, noun)));
+            counts.map(|(number, noun)| format!(", {}", format::plural(number as usize, noun)));
         let more = names.chain(counts).chain(touch).collect::<String>();
         format!("{}{rate}{more}", self.cell.scenario)
     }
@@ -272,7 +272,7 @@ impl<'a> Entry<'a> {
 
     /// `64 KiB`, or `1440x1080 rgb8` of a frame.
     pub(super) fn size(&self) -> String {
-        words::size(&self.cell.params)
+        format::size(&self.cell.params)
     }
 
     /// `cyclonedds.udp tuned`.
@@ -285,7 +285,7 @@ impl<'a> Entry<'a> {
         let payload = self.size();
         let fan = match self.metric {
             Latency::Publish => {
-                format!(", {}", words::plural(self.cell.params.subscribers as usize, "subscriber"))
+                format!(", {}", format::plural(self.cell.params.subscribers as usize, "subscriber"))
             }
             Latency::RoundTrip | Latency::OneWay | Latency::FirstSample => String::new(),
         };
@@ -313,7 +313,7 @@ impl Traits<'_> {
 
     /// The name, and how it waits unless it simply sleeps.
     pub(super) fn label(self) -> String {
-        match words::wait_remark(self.wait) {
+        match format::wait_remark(self.wait) {
             "" => self.name.to_owned(),
             remark => format!("{} ({remark})", self.name),
         }
@@ -324,7 +324,7 @@ impl Traits<'_> {
         match (self.topology, self.wait) {
             (Topology::OneProcess, Wait::Callback) => "is called, one process",
             (Topology::OneProcess, _) => "one process",
-            (Topology::TwoProcesses | Topology::TwoHosts, wait) => words::wait_remark(wait),
+            (Topology::TwoProcesses | Topology::TwoHosts, wait) => format::wait_remark(wait),
         }
     }
 

@@ -4,10 +4,10 @@ use myelin_bench_kit::protocol::Transport;
 
 use super::document::{Column, Row, Table, TableCell, Tone};
 use super::entry::{Entry, Latency, Traits, traits};
+use super::format;
 use super::table::absent;
 use super::validity;
 use super::view::{distinct, tuning_rank};
-use super::words;
 use crate::summary::{Analysis, Cell, Params};
 
 /// Publish cells that differ in system, tuning, payload and subscribers alone.
@@ -46,7 +46,7 @@ impl<'a> Fan<'a> {
         Self {
             id: format!("fan-{}", indices[0]),
             scenario: &first.scenario,
-            circumstances: words::circumstances(first.topology.name(), first.workload, &params),
+            circumstances: format::circumstances(first.topology.name(), first.workload, &params),
             entries: indices.iter().map(entry).collect(),
             payloads,
             subscribers,
@@ -69,10 +69,10 @@ impl<'a> Fan<'a> {
 
     /// `8 subscribers`, with the payload where there are several.
     pub(super) fn label(&self, (payload, number): (u64, u32)) -> String {
-        let subscribers = words::plural(number as usize, "subscriber");
+        let subscribers = format::plural(number as usize, "subscriber");
         match self.payloads.len() {
             1 => subscribers,
-            _ => format!("{}, {subscribers}", words::bytes(payload)),
+            _ => format!("{}, {subscribers}", format::bytes(payload)),
         }
     }
 
@@ -128,7 +128,7 @@ fn rows(fan: &Fan, mut cell: impl FnMut(&Entry) -> TableCell) -> Vec<Row> {
 }
 
 fn call_caption(fan: &Fan) -> String {
-    let sizes = fan.payloads.iter().map(|&size| words::bytes(size)).collect::<Vec<_>>().join(", ");
+    let sizes = fan.payloads.iter().map(|&size| format::bytes(size)).collect::<Vec<_>>().join(", ");
     format!("publish call of {sizes}, ns: p50, p99 and [interval of p50, of at least 93.75 %]")
 }
 
@@ -149,9 +149,9 @@ fn call(entry: &Entry, notes: &mut Vec<String>) -> TableCell {
     });
     let latency = entry.latency();
     TableCell {
-        main: words::ns_or_dash(entry.p50()),
-        side: words::ns_or_dash(latency.and_then(|latency| latency.p99)),
-        small: entry.p50_interval().map(words::interval_ns).unwrap_or_default(),
+        main: format::ns_or_dash(entry.p50()),
+        side: format::ns_or_dash(latency.and_then(|latency| latency.p99)),
+        small: entry.p50_interval().map(format::interval_ns).unwrap_or_default(),
         tone: if entry.cell.valid { Tone::Plain } else { Tone::Invalid },
         mark,
         title: format!("{}: {}", entry.name(), delivery(entry.cell)),
@@ -163,8 +163,8 @@ fn beyond(fan: &Fan, entry: &Entry) -> TableCell {
     let is_known = fan.clock_read_ns > 0.0 && entry.system.transport != Transport::None;
     let rest = is_known.then(|| Some(entry.p50()? - fan.clock_read_ns / 1e3));
     TableCell {
-        main: words::ns_or_dash(rest.flatten()),
-        small: entry.cell.further_subscriber.map(words::further_subscriber).unwrap_or_default(),
+        main: format::ns_or_dash(rest.flatten()),
+        small: entry.cell.further_subscriber.map(format::further_subscriber).unwrap_or_default(),
         tone: if entry.cell.valid { Tone::Plain } else { Tone::Invalid },
         title: entry.name(),
         ..TableCell::default()
@@ -175,8 +175,8 @@ fn delivery(cell: &Cell) -> String {
     let (sent, received, lost) = (cell.sent, cell.received, cell.lost);
     format!(
         "{} published, {} taken, {} lost",
-        words::count(sent),
-        words::count(received),
-        words::count(lost)
+        format::count(sent),
+        format::count(received),
+        format::count(lost)
     )
 }

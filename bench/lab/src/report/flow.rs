@@ -10,7 +10,7 @@ use super::entry::Entry;
 use super::metrics::memory_mb;
 use super::table::{Notes, absent, latency};
 use super::view::{Group, View, distinct, tuning_rank};
-use super::{validity, words};
+use super::{format, validity};
 use crate::summary::{Cell, Distribution, Metric};
 
 /// One table for each size; none of what does not go one way.
@@ -137,7 +137,7 @@ impl Figure {
             Shows::Cell(of) => of(group, entry),
         };
         let error = entry.clock_error_us().filter(|_| self.crosses_clocks());
-        let error = error.filter(|_| !figure.main.is_empty()).map(words::plus_minus_us);
+        let error = error.filter(|_| !figure.main.is_empty()).map(format::plus_minus_us);
         let said = Some(figure.title).filter(|title| !title.is_empty());
         TableCell {
             tone: match (entry.cell.valid, entry.system.floor) {
@@ -155,9 +155,9 @@ impl Figure {
 fn metric(name: &str, entry: &Entry, with_p99: bool) -> TableCell {
     let metric = Metric::named(name);
     let Some(text) = metric.text(entry.cell) else { return absent() };
-    let p99 = metric.p99(entry.cell).map(|p99| words::us_or_dash(Some(p99)));
+    let p99 = metric.p99(entry.cell).map(|p99| format::us_or_dash(Some(p99)));
     let is_distribution = metric.is_distribution();
-    let p99 = p99.unwrap_or_else(|| words::WITHHELD.to_owned());
+    let p99 = p99.unwrap_or_else(|| format::WITHHELD.to_owned());
     TableCell {
         side: if with_p99 { p99.clone() } else { String::new() },
         title: if is_distribution { format!("p99 {p99} µs") } else { String::new() },
@@ -185,9 +185,9 @@ fn overview(scenario: &str, groups: &[&Group]) -> Table {
     let cell = |group: &Group, (system, tuning): (&str, &str), payload| {
         let entry = group.entry(system, tuning, payload);
         entry.map_or_else(absent, |entry| TableCell {
-            main: words::us_or_dash(entry.p50()),
-            side: words::us_or_dash(entry.latency().and_then(|latency| latency.p99)),
-            small: format!("{} %{}", words::cpu_percent(cpu(entry.cell)), short(entry)),
+            main: format::us_or_dash(entry.p50()),
+            side: format::us_or_dash(entry.latency().and_then(|latency| latency.p99)),
+            small: format!("{} %{}", format::cpu_percent(cpu(entry.cell)), short(entry)),
             tone: if entry.cell.valid { Tone::Plain } else { Tone::Invalid },
             title: entry.name(),
             ..TableCell::default()
@@ -236,7 +236,7 @@ fn point(group: &Group, payload: u64, groups: &[&Group]) -> String {
 
 /// `, 8 200/s` where that is less than was asked for.
 fn short(entry: &Entry) -> String {
-    let reached = entry.short_of_rate().map(|(reached, _)| words::amount(reached));
+    let reached = entry.short_of_rate().map(|(reached, _)| format::amount(reached));
     reached.map_or_else(String::new, |reached| format!(", {reached}/s"))
 }
 
@@ -247,8 +247,8 @@ fn cpu(cell: &Cell) -> f64 {
 
 fn over_floor(group: &Group, entry: &Entry) -> TableCell {
     let Some(over) = group.over_floor(entry) else { return absent() };
-    let small = over.ratio.interval.map(words::factor_interval).unwrap_or_default();
-    TableCell { small, title: over.text(), ..plain(words::factor(over.ratio.value)) }
+    let small = over.ratio.interval.map(format::factor_interval).unwrap_or_default();
+    TableCell { small, title: over.text(), ..plain(format::factor(over.ratio.value)) }
 }
 
 /// Names what `÷ floor` is over, once.
@@ -261,11 +261,11 @@ fn floors(group: &Group, entries: &[&Entry]) -> String {
 }
 
 fn rarest(distribution: Option<&Distribution>) -> TableCell {
-    distribution.map_or_else(absent, |it| plain(words::us_or_dash(it.p999)))
+    distribution.map_or_else(absent, |it| plain(format::us_or_dash(it.p999)))
 }
 
 fn largest(entry: &Entry) -> TableCell {
-    entry.latency().map_or_else(absent, |it| plain(words::us(it.max)))
+    entry.latency().map_or_else(absent, |it| plain(format::us(it.max)))
 }
 
 /// From the stamp, where latencies count from the schedule.
@@ -274,16 +274,16 @@ fn naive(group: &Group, entry: &Entry) -> TableCell {
 }
 
 fn daemon(_: &Group, entry: &Entry) -> TableCell {
-    entry.cell.daemon_ms.map_or_else(absent, |it| plain(words::us(it)))
+    entry.cell.daemon_ms.map_or_else(absent, |it| plain(format::us(it)))
 }
 
 /// Of the messages that were to be taken, those that were not.
 fn lost(_: &Group, entry: &Entry) -> TableCell {
     let cell = entry.cell;
-    let counts = [cell.sent, cell.received, cell.lost].map(words::count);
+    let counts = [cell.sent, cell.received, cell.lost].map(format::count);
     TableCell {
         title: format!("{} sent, {} taken, {} lost", counts[0], counts[1], counts[2]),
-        ..entry.loss_percent().map_or_else(absent, |share| plain(words::percent(share)))
+        ..entry.loss_percent().map_or_else(absent, |share| plain(format::percent(share)))
     }
 }
 
@@ -301,39 +301,39 @@ fn main(text: String) -> TableCell {
 }
 
 fn rate(_: &Group, entry: &Entry) -> TableCell {
-    let short = entry.short_of_rate().map(|(got, asked)| words::reached(got, asked));
+    let short = entry.short_of_rate().map(|(got, asked)| format::reached(got, asked));
     TableCell {
         title: short.unwrap_or_default(),
-        ..plain(words::amount(entry.cell.throughput_per_s))
+        ..plain(format::amount(entry.cell.throughput_per_s))
     }
 }
 
 fn memory(_: &Group, entry: &Entry) -> TableCell {
-    memory_mb(entry).map_or_else(absent, |_| plain(words::megabytes(entry.cell.pss_bytes)))
+    memory_mb(entry).map_or_else(absent, |_| plain(format::megabytes(entry.cell.pss_bytes)))
 }
 
 fn qos(_: &Group, entry: &Entry) -> TableCell {
-    plain(words::qos(&entry.cell.params))
+    plain(format::qos(&entry.cell.params))
 }
 
 fn taken(entry: &Entry, scale: f64) -> TableCell {
     let taken = entry.cell.taken_per_s;
-    taken.map_or_else(absent, |rate| main(words::amount(rate * scale)))
+    taken.map_or_else(absent, |rate| main(format::amount(rate * scale)))
 }
 
 fn no_loss(_: &Group, entry: &Entry) -> TableCell {
     match entry.cell.lossless_per_s {
-        Some(rate) => main(words::amount(rate)),
+        Some(rate) => main(format::amount(rate)),
         None => TableCell {
             title: "no rate was found at which nothing was lost".to_owned(),
-            ..plain(words::WITHHELD.to_owned())
+            ..plain(format::WITHHELD.to_owned())
         },
     }
 }
 
 /// Part of a distribution over runs, in ms.
 fn ms(of: Option<Distribution>, part: fn(Distribution) -> Option<f64>) -> TableCell {
-    of.map_or_else(absent, |of| plain(words::us_or_dash(part(of).map(|us| us / 1e3))))
+    of.map_or_else(absent, |of| plain(format::us_or_dash(part(of).map(|us| us / 1e3))))
 }
 
 /// From the start of the daemon, if there is one, to the first sample.
@@ -343,7 +343,7 @@ fn altogether(_: &Group, entry: &Entry) -> TableCell {
     let total = cell.daemon_ms.unwrap_or(0.0) + first.mean / 1e3;
     TableCell {
         title: "median of the daemon's start, mean of the first sample".to_owned(),
-        ..main(words::us(total))
+        ..main(format::us(total))
     }
 }
 

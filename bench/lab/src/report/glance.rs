@@ -1,26 +1,29 @@
 //! The answer at a glance: what was asked, whether it may be believed, one picture of each scenario,
 //! and at most [`SENTENCES_MAX`] sentences. Page, terminal and Markdown open with it.
 //!
-//! This module and [`sentences`] know no format; `page` and `terminal` print.
+//! This module, `picture` and `sentences` know no format; `terminal`, `markdown` and the page's
+//! template print.
 
 mod axis;
 mod markdown;
-mod page;
 mod picture;
 mod sentences;
 mod terminal;
 
+use serde::Serialize;
+
+use super::document::{Finding, Standing};
+use super::format;
 use super::host;
-use super::validity::{CELLS, Check, Level, MESSAGES, MISSING, RECORDS, REMARKS, checks};
+use super::validity::{CELLS, MESSAGES, MISSING, RECORDS, REMARKS, checks};
 use super::view::{View, distinct};
-use super::words;
 pub(super) use markdown::markdown;
-pub(super) use page::OnPage;
 pub(super) use picture::Picture;
 pub(super) use sentences::Sentence;
 pub(super) use terminal::render;
 
 /// See the module.
+#[derive(Serialize)]
 pub(super) struct Glance<'a> {
     /// `Round trips of 18 systems`.
     pub title: String,
@@ -33,10 +36,12 @@ pub(super) struct Glance<'a> {
 }
 
 /// Whether the figures may be believed.
+#[derive(Serialize)]
 pub(super) struct Trust {
-    pub level: Level,
-    /// Whether cells are invalid, or records damaged.
-    is_broken: bool,
+    pub level: Standing,
+    pub sign: &'static str,
+    /// In a few words.
+    pub verdict: &'static str,
     /// `112 of 112 cells valid; 2 483 100 sent: all answered once, in order, unaltered`.
     pub finding: String,
     /// What a reader has to know, the gravest first.
@@ -48,10 +53,10 @@ impl<'a> Glance<'a> {
         let pictures = picture::pictures(view);
         let sentences = pictures.first().map(|first| sentences::of(view, first));
         let kinds = view.scenarios().len();
-        let systems = words::plural(systems(view), "system");
+        let systems = format::plural(systems(view), "system");
         let title = match pictures.first() {
             Some(first) if kinds == 1 => format!("{} of {systems}", first.what),
-            _ => format!("{} with {systems}", words::plural(kinds, "scenario")),
+            _ => format!("{} with {systems}", format::plural(kinds, "scenario")),
         };
         let point =
             pictures.first().filter(|_| kinds == 1).map(|first| first.circumstances.clone());
@@ -69,44 +74,32 @@ impl<'a> Glance<'a> {
 }
 
 impl Trust {
-    fn new(checks: &[Check]) -> Self {
-        let opens = |check: &&Check| OPENING.contains(&check.title);
-        let finding = checks.iter().filter(opens).map(|check| match check.title {
-            CELLS => check.finding.replace(" valid", " cells valid"),
-            _ => check.finding.clone(),
+    fn new(checks: &[Finding]) -> Self {
+        let opens = |check: &&Finding| OPENING.contains(&&*check.subject);
+        let finding = checks.iter().filter(opens).map(|check| match &*check.subject {
+            CELLS => check.text.concat().replace(" valid", " cells valid"),
+            _ => check.text.concat(),
         });
         let finding = finding.collect::<Vec<_>>().join("; ");
-        let is_doubt = |it: &&Check| it.level != Level::Good && it.title != MESSAGES;
-        let mut doubts: Vec<&Check> = checks.iter().filter(is_doubt).collect();
-        doubts.sort_by_key(|check| std::cmp::Reverse(check.level));
+        let is_doubt = |it: &&Finding| it.standing != Standing::Good && it.subject != MESSAGES;
+        let mut doubts: Vec<&Finding> = checks.iter().filter(is_doubt).collect();
+        doubts.sort_by_key(|check| std::cmp::Reverse(check.standing));
         let is_broken =
-            |check: &Check| check.level == Level::Bad && BREAKING.contains(&check.title);
-        Self {
-            is_broken: checks.iter().any(is_broken),
-            level: checks.iter().map(|check| check.level).max().unwrap_or(Level::Good),
-            finding,
-            to_know: doubts.into_iter().map(doubt).collect(),
-        }
-    }
-
-    pub(super) fn sign(&self) -> &'static str {
-        if self.level == Level::Bad { "✗" } else { "✔" }
-    }
-
-    /// In a few words.
-    pub(super) fn words(&self) -> &'static str {
-        match self.level {
-            Level::Bad if self.is_broken => "Not all of it can be believed",
-            Level::Bad => "Believe it with care",
-            Level::Good | Level::Caution => "It can be believed",
-        }
+            |it: &Finding| it.standing == Standing::Bad && BREAKING.contains(&&*it.subject);
+        let level = checks.iter().map(|check| check.standing).max().unwrap_or(Standing::Good);
+        let (sign, verdict) = match level {
+            Standing::Bad if checks.iter().any(is_broken) => ("✗", "Not all of it can be believed"),
+            Standing::Bad => ("✗", "Believe it with care"),
+            _ => ("✔", "It can be believed"),
+        };
+        Self { level, sign, verdict, finding, to_know: doubts.into_iter().map(doubt).collect() }
     }
 }
 
 /// A finding with the names that matter most.
-fn doubt(check: &Check) -> String {
+fn doubt(check: &Finding) -> String {
     let named = check.particulars.iter().take(PARTICULARS_MAX);
-    let named: Vec<&str> = match check.title {
+    let named: Vec<&str> = match &*check.subject {
         MISSING | REMARKS | RECORDS | CELLS => named.map(String::as_str).collect(),
         _ => Vec::new(),
     };
@@ -114,8 +107,8 @@ fn doubt(check: &Check) -> String {
     let more =
         if more > 0 && !named.is_empty() { format!("; and {more} more") } else { String::new() };
     match named.is_empty() {
-        true => format!("{}: {}", check.title, check.finding),
-        false => format!("{}: {}: {}{more}", check.title, check.finding, named.join("; ")),
+        true => check.sentence(),
+        false => format!("{}: {}{more}", check.sentence(), named.join("; ")),
     }
 }
 

@@ -1,6 +1,6 @@
 //! The machine in words.
 
-use super::words;
+use super::format;
 use crate::machine::Machine;
 
 /// The machine in one line.
@@ -13,7 +13,7 @@ pub(super) fn line(host: &Machine) -> String {
         host.cpu_model.clone(),
         format!("{} CPUs", host.cpus),
         place,
-        format!("{} of memory", words::bytes(host.memory_bytes)),
+        format!("{} of memory", format::bytes(host.memory_bytes)),
         host.os.clone(),
         format!("Linux {}", host.kernel),
     ];
@@ -38,13 +38,13 @@ pub(crate) fn rows(host: &Machine) -> Vec<(&'static str, String)> {
     let state =
         |state: &crate::machine::IdleState| format!("{} {} µs", state.name, state.latency_us);
     let idle_states = host.idle_states.iter().map(state).collect::<Vec<_>>().join(", ");
-    let bytes = |value: Option<u64>| value.map(words::bytes);
+    let bytes = |value: Option<u64>| value.map(format::bytes);
     let mut rows = vec![
         ("processor", host.cpu_model.clone()),
         ("CPUs online", host.cpus.to_string()),
         ("architecture", host.architecture.clone()),
         ("hypervisor", host.hypervisor.clone().unwrap_or_else(|| "none".to_owned())),
-        ("memory", words::bytes(host.memory_bytes)),
+        ("memory", format::bytes(host.memory_bytes)),
         ("distribution", host.os.clone()),
         ("kernel", host.kernel.clone()),
         ("preemption", text(&host.preemption)),

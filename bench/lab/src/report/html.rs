@@ -5,30 +5,29 @@
 
 use minijinja::{Environment, UndefinedBehavior, Value, context};
 use myelin_bench_kit::protocol::Workload;
-use serde::Serialize;
 
-use super::course::Room;
-use super::document::{Table, superscript};
+use super::comparisons;
+use super::document::superscript;
 use super::fan::{self, Fan};
 use super::flow;
-use super::glance::{self, Glance};
+use super::format;
+use super::glance::Glance;
 use super::host;
-use super::lines::lines;
 use super::palette::Palette;
 use super::plots;
-use super::published::{self, comparisons};
+use super::published;
 use super::rows;
 use super::sweep;
 use super::table::tables;
+use super::timeline::Downsampling;
 use super::validity::checks;
 use super::view::{Group, View};
-use super::words;
 
 /// The whole file, with as much as there is room for.
 pub(super) fn render(view: &View) -> String {
     let mut page = String::new();
-    for room in Room::ALL {
-        page = with(view, room);
+    for downsampling in Downsampling::ALL {
+        page = with(view, downsampling);
         if page.len() < PAGE_BYTES_MAX {
             break;
         }
@@ -36,19 +35,17 @@ pub(super) fn render(view: &View) -> String {
     page
 }
 
-fn with(view: &View, room: Room) -> String {
+fn with(view: &View, downsampling: Downsampling) -> String {
     let summary = &view.analysis.summary;
     let palette = Palette::new(view);
-    let of_fan = |it: &Fan| Tables { title: it.title(), is_folded: false, tables: fan::tables(it) };
-    let (headlines, further): (Vec<_>, Vec<_>) =
-        lines(view).into_iter().partition(|line| line.headline);
-    let answer = Glance::new(view);
+    let of_fan = |it: &Fan| context! { title => it.title(), tables => fan::tables(it) };
+    let verdicts = comparisons::section(view);
     let context = context! {
-        answer => glance::OnPage::new(&answer, &palette),
+        answer => Glance::new(view),
+        colours => palette.colours(),
         title => view.scenarios().join(", "),
-        headlines,
-        further,
-        promise => view.verdicts.promise(),
+        comparisons => verdicts.parts.iter().map(|part| part.findings.len()).sum::<usize>(),
+        verdicts,
         checks => checks(view),
         glances => glances(view, |group| !group.workload.is_one_way()),
         flows => glances(view, |group| group.is_flow()),
@@ -64,21 +61,21 @@ fn with(view: &View, room: Room) -> String {
         tunings => view.tunings(),
         families => plots::families(&palette),
         extras => [view.scorecard(), view.advice()],
-        has_courses => view.entries().any(|entry| entry.detail.timeline.is_some()),
+        has_timelines => view.entries().any(|entry| entry.detail.timeline.is_some()),
         has_stages => view.entries().any(|entry| entry.detail.stages.is_some()),
-        left_out => room.words(),
-        published => comparisons(view),
+        left_out => downsampling.remark(),
+        published => published::comparisons(view),
         published_remark => published::REMARK,
         command => summary.command,
         host_rows => host::rows(&summary.host),
         systems => summary.systems,
-        waits => summary.systems.iter().map(|it| words::wait(it.wait)).collect::<Vec<_>>(),
-        has_configurations => room < Room::NoConfigurations,
-        configurations => match room < Room::NoConfigurations {
+        waits => summary.systems.iter().map(|it| format::wait(it.wait)).collect::<Vec<_>>(),
+        has_configurations => downsampling < Downsampling::Configurations,
+        configurations => match downsampling < Downsampling::Configurations {
             true => configurations(view),
             false => Vec::new(),
         },
-        data => plots::json(view, &palette, room),
+        data => plots::json(view, &palette, downsampling),
         css => include_str!("assets/report.css"),
         js => SCRIPTS.concat(),
         ..essentials()
@@ -113,60 +110,37 @@ pub(crate) fn rendered(name: &str, template: &str, context: Value) -> String {
     page.expect("the template is part of the program, and a test renders it")
 }
 
-fn glances(view: &View, are_wanted: fn(&Group) -> bool) -> Vec<Tables> {
+/// The small tables of groups, each with its title, and whether a reader has to open it.
+fn glances(view: &View, are_wanted: fn(&Group) -> bool) -> Vec<Value> {
     let wanted: Vec<_> = view.groups.iter().filter(|group| are_wanted(group)).collect();
     let glance = |group: &&Group| {
         let kin: Vec<_> = wanted.iter().filter(|it| it.scenario == group.scenario).collect();
         let place = kin.iter().position(|it| it.id == group.id).unwrap_or_default();
         let is_folded = group.is_flow() && is_inner(place, kin.len());
-        Tables { title: group.title(), is_folded, tables: tables(group) }
+        context! { title => group.title(), is_folded, tables => tables(group) }
     };
     wanted.iter().map(glance).collect()
 }
 
-/// Of many, all but the first and the last.
+/// Of many that differ in one parameter, all but the first and the last.
 fn is_inner(place: usize, number: usize) -> bool {
     number > MANY && place > 0 && place + 1 < number
 }
 
-/// The small tables of a group.
-#[derive(Serialize)]
-struct Tables {
-    title: String,
-    /// Whether a reader has to open it: one of many that differ in one parameter, not at its ends.
-    is_folded: bool,
-    tables: Vec<Table>,
-}
-
 /// Configuration files, each text once, with the cells that were given it.
-#[derive(Serialize)]
-struct Configuration {
-    system: String,
-    file: String,
-    text: String,
-    cells: Vec<String>,
-}
-
-fn configurations(view: &View) -> Vec<Configuration> {
-    let mut found: Vec<Configuration> = Vec::new();
+fn configurations(view: &View) -> Vec<Value> {
+    let mut found: Vec<([&str; 3], Vec<String>)> = Vec::new();
     for entry in view.entries() {
         for (file, text) in &entry.detail.configuration {
-            let cell = entry.name();
-            let same = found.iter_mut().find(|known| {
-                known.system == entry.system.name && known.file == *file && known.text == *text
-            });
-            match same {
-                Some(known) => known.cells.push(cell),
-                None => found.push(Configuration {
-                    system: entry.system.name.to_owned(),
-                    file: file.clone(),
-                    text: text.clone(),
-                    cells: vec![cell],
-                }),
+            let own = [entry.system.name, file, text];
+            match found.iter_mut().find(|(known, _)| *known == own) {
+                Some((_, cells)) => cells.push(entry.name()),
+                None => found.push((own, vec![entry.name()])),
             }
         }
     }
-    found
+    let files = found.into_iter();
+    files.map(|([system, file, text], cells)| context! { system, file, text, cells }).collect()
 }
 
 /// So many tables of one kind are read one below the other.
@@ -200,7 +174,7 @@ const SCRIPTS: [&str; 14] = [
     include_str!("assets/sizes.js"),
     include_str!("assets/sweep.js"),
     include_str!("assets/stages.js"),
-    include_str!("assets/course.js"),
+    include_str!("assets/timeline.js"),
     include_str!("assets/slowest.js"),
     include_str!("assets/report.js"),
 ];

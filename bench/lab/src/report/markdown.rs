@@ -1,15 +1,13 @@
 //! `report.md`: the report as a code host renders it. Without HTML, which some of them show as text.
 
-use super::document::{Part, Section, Table, TableCell, Tone, superscript};
+use super::comparisons;
+use super::document::{Finding, Part, Section, Standing, Table, TableCell, Tone, superscript};
 use super::glance::{self, Glance};
 use super::host;
-use super::lines::{Line, lines};
 use super::published;
 use super::table::figures;
-use super::validity::{Level, checks};
+use super::validity::checks;
 use super::view::View;
-use super::words;
-use crate::stats::verdict::Kind;
 
 /// The whole file.
 pub(super) fn render(view: &View) -> String {
@@ -43,54 +41,46 @@ fn part(part: &Part) -> String {
     if !part.title.is_empty() {
         text += &format!("### {}\n\n", escape(&part.title));
     }
+    text.extend(part.findings.iter().map(bullet));
     text.extend(part.lines.iter().map(|line| format!("- {}\n", escape(line))));
-    text += if part.lines.is_empty() { "" } else { "\n" };
+    text += if part.findings.is_empty() && part.lines.is_empty() { "" } else { "\n" };
+    if !part.remark.is_empty() {
+        text += &format!("{}\n\n", escape(&part.remark));
+    }
     text.extend(part.tables.iter().map(print));
     text.extend(part.cautions.iter().map(|line| format!("{}\n\n", escape(line))));
     text
 }
 
 fn verdicts(view: &View) -> String {
-    let (headlines, further): (Vec<_>, Vec<_>) =
-        lines(view).into_iter().partition(|line| line.headline);
-    let mut text = "## Verdicts\n\n".to_owned();
-    text += &headlines.iter().map(bullet).collect::<String>();
-    text += &match headlines.is_empty() {
-        true => "Nothing to compare.\n".to_owned(),
-        false => format!("\n{}\n", escape(&view.verdicts.promise())),
-    };
-    if !further.is_empty() {
-        text += &format!(
-            "\n### {}\n\n{}",
-            words::plural(further.len(), "further comparison"),
-            further.iter().map(bullet).collect::<String>()
-        );
-    }
-    text + "\n"
+    let verdicts = comparisons::section(view);
+    let has_headlines = verdicts.parts.first().is_some_and(|part| !part.is_detail);
+    let nothing = if has_headlines { "" } else { "Nothing to compare.\n\n" };
+    let parts: String = verdicts.parts.iter().map(part).collect();
+    format!("## {}\n\n{nothing}{parts}", verdicts.title)
 }
 
-fn bullet(line: &Line) -> String {
-    let sign = match line.outcome.as_ref().map(|outcome| outcome.verdict.kind) {
-        Some(Kind::Better) => "🟢 ",
-        Some(Kind::Worse) => "🔴 ",
+fn bullet(finding: &Finding) -> String {
+    let sign = sign(finding.standing);
+    let gap = if sign.is_empty() { "" } else { " " };
+    format!("- {sign}{gap}{}\n", escape(&finding.sentence()))
+}
+
+fn sign(standing: Standing) -> &'static str {
+    match standing {
+        Standing::Good | Standing::Better => "🟢",
+        Standing::Caution => "🟡",
+        Standing::Bad | Standing::Worse => "🔴",
         _ => "",
-    };
-    format!("- {sign}{}\n", escape(&line.text()))
+    }
 }
 
 fn validity(view: &View) -> String {
-    let rows = checks(view).into_iter().map(|check| {
-        let sign = match check.level {
-            Level::Good => "🟢",
-            Level::Caution => "🟡",
-            Level::Bad => "🔴",
-        };
-        let particulars = check.particulars.iter().map(|line| format!(" · {}", escape(line)));
-        vec![
-            format!("{sign} {}", check.level.words()),
-            check.title.to_owned(),
-            escape(&check.finding) + &particulars.collect::<String>(),
-        ]
+    let rows = checks(view).into_iter().map(|it| {
+        let level = format!("{} {}", sign(it.standing), it.standing.words());
+        let particulars = it.particulars.iter().map(|line| format!(" · {}", escape(line)));
+        let finding = escape(&it.text.concat()) + &particulars.collect::<String>();
+        vec![level, it.subject, finding]
     });
     format!("## Validity\n\n{}", raw_grid(&["", "what", "finding"], rows))
 }

@@ -5,7 +5,7 @@ use myelin_bench_kit::protocol::Workload;
 use serde::Serialize;
 
 use super::entry::Entry;
-use super::words;
+use super::format;
 use crate::summary::{Cell, Distribution, METRICS, Metric, Percentile, RunPoint, Value};
 
 impl Metric {
@@ -48,8 +48,8 @@ impl Metric {
         match (self.of)(cell) {
             Value::Text(text) => Some(text),
             Value::Number(value) => value.map(|value| self.written(value)),
-            Value::Interval(ends) => ends.map(words::interval_us),
-            Value::Distribution(found) => found.map(|it| words::us_or_dash(it.p50)),
+            Value::Interval(ends) => ends.map(format::interval_us),
+            Value::Distribution(found) => found.map(|it| format::us_or_dash(it.p50)),
         }
     }
 
@@ -70,12 +70,12 @@ impl Metric {
     fn written(&self, value: f64) -> String {
         let ends = |end: &str| self.name.ends_with(end);
         match () {
-            () if ends("_us") || ends("us_per_message") => words::us(value),
-            () if ends("_percent") => words::cpu_percent(value),
-            () if ends("_share") => words::share_percent(value),
-            () if ends("_bytes") => words::bytes(value as u64),
-            () if ends("_per_s") || ends("_ms") || ends("_faults") => words::amount(value),
-            () => words::count(value as u64),
+            () if ends("_us") || ends("us_per_message") => format::us(value),
+            () if ends("_percent") => format::cpu_percent(value),
+            () if ends("_share") => format::share_percent(value),
+            () if ends("_bytes") => format::bytes(value as u64),
+            () if ends("_per_s") || ends("_ms") || ends("_faults") => format::amount(value),
+            () => format::count(value as u64),
         }
     }
 }
@@ -153,7 +153,7 @@ pub(super) static PAGE: &[PageColumn] = &[
         )
     }),
     column("cpu_us_per_message", "CPU µs/msg", "CPU of ping, pong and daemons for each message")
-        .titled(|cell| format!("{} % of a core", words::cpu_percent(cell.cpu_percent))),
+        .titled(|cell| format!("{} % of a core", format::cpu_percent(cell.cpu_percent))),
     column(
         "voluntary_switches_per_s",
         "switches/s",
@@ -166,7 +166,9 @@ pub(super) static PAGE: &[PageColumn] = &[
         "PSS",
         "memory of ping, pong and daemons, shared pages counted once; tuned locks all of it",
     )
-    .titled(|cell| format!("RSS, shared pages counted for each: {}", words::bytes(cell.rss_bytes))),
+    .titled(|cell| {
+        format!("RSS, shared pages counted for each: {}", format::bytes(cell.rss_bytes))
+    }),
     column("shared_bytes", "shared", "shared segments mapped, each counted once"),
     column(
         "startup_ms",
@@ -175,7 +177,7 @@ pub(super) static PAGE: &[PageColumn] = &[
     ),
     text_column("runs × n", "runs, and figures in each of them", |entry| {
         let (runs, samples) = (entry.cell.runs, entry.cell.samples);
-        Some(format!("{runs} × {}", words::count(samples / u64::from(runs.max(1)))))
+        Some(format!("{runs} × {}", format::count(samples / u64::from(runs.max(1)))))
     }),
     text_column(
         "naive p99.9 µs",
@@ -185,14 +187,14 @@ pub(super) static PAGE: &[PageColumn] = &[
             let cell = entry.cell;
             let has_rate = cell.workload == Workload::Stream && cell.params.rate_hz.is_some();
             let naive = cell.service_us.filter(|_| has_rate)?;
-            Some(words::us_or_dash(naive.p999))
+            Some(format::us_or_dash(naive.p999))
         },
     )
     .one_way(),
     text_column(
         "late p99 µs",
         "behind the schedule when the loan is asked for; 99th percentile",
-        |entry| Some(words::us_or_dash(entry.cell.lateness_us?.p99)),
+        |entry| Some(format::us_or_dash(entry.cell.lateness_us?.p99)),
     )
     .one_way(),
     column("lateness_us", "late µs", "behind the schedule when the loan is asked for; median")
@@ -224,13 +226,13 @@ pub(super) static PAGE: &[PageColumn] = &[
     )
     .one_way(),
     text_column("lost %", "of the messages that were to be taken", |entry| {
-        entry.loss_percent().map(words::percent)
+        entry.loss_percent().map(format::percent)
     })
     .one_way(),
     text_column(
         "QoS, depth",
         "what the system was set to: reliability, and messages kept for one who lags",
-        |entry| Some(words::qos(&entry.cell.params)),
+        |entry| Some(format::qos(&entry.cell.params)),
     )
     .one_way(),
 ];
@@ -271,8 +273,8 @@ impl Compared {
     /// A value without its unit.
     pub fn text(&self, value: f64) -> String {
         match self.name {
-            "pss_bytes" => words::megabytes(value as u64),
-            _ => words::us(value),
+            "pss_bytes" => format::megabytes(value as u64),
+            _ => format::us(value),
         }
     }
 

@@ -1,23 +1,23 @@
 //! Everything a person sees of a results folder.
 //!
 //! A [`Report`] makes the files `report.html`, `report.md`, `summary.csv`, `summary.json`,
-//! `details.json.zst` and `hgrm/*.hgrm`, and a text for a terminal. All of them show the same tables, verdicts and doubts: `view` sorts
-//! the cells, `verdicts` compares them, `lines`, `validity` and `table` put it in words, and one module
-//! for each format prints.
+//! `details.json.zst` and `hgrm/*.hgrm`, and a text for a terminal. All of them show the same tables,
+//! verdicts and doubts: `view` sorts the cells, `verdicts` compares them, `comparisons`, `validity` and
+//! `table` put it in words as `document` has them, and one module for each format prints.
 
 mod advice;
-mod course;
+mod comparisons;
 mod csv;
 mod ddsperf_format;
 pub(crate) mod document;
 pub(crate) mod entry;
 mod fan;
 mod flow;
+pub(crate) mod format;
 mod glance;
 mod hgrm;
 pub(crate) mod host;
 pub(crate) mod html;
-mod lines;
 mod markdown;
 pub(crate) mod metrics;
 mod packed;
@@ -31,10 +31,10 @@ mod scorecard;
 mod sweep;
 mod table;
 pub(crate) mod terminal;
+mod timeline;
 mod validity;
 mod verdicts;
 mod view;
-pub(crate) mod words;
 
 use std::fs;
 use std::io;

@@ -1,18 +1,20 @@
-//! The one look of each system, the same on every page: a hue for its family, and a sign, a dash
+//! The one style of each system, the same on every page: a hue for its family, and a sign, a dash
 //! and a shade for the variant.
 //!
 //! Eyes that confuse hues have the signs and dashes; no two systems of the tables share hue, sign
 //! and dash. What the tables do not list comes after them: variants in the order of the page,
 //! families all in the last hue.
 
+use std::collections::BTreeMap;
+
 use serde::Serialize;
 
+use super::format;
 use super::view::View;
-use super::words;
 
 /// How one system is drawn, as every plot shows it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub(super) struct Look {
+pub(super) struct Style {
     pub name: String,
     pub floor: bool,
     /// Up to the first dot.
@@ -29,9 +31,9 @@ pub(super) struct Look {
     pub dash: &'static str,
 }
 
-/// The looks of all systems that were measured, in the order of the summary.
+/// The styles of all systems that were measured, in the order of the summary.
 pub(super) struct Palette {
-    looks: Vec<Look>,
+    styles: Vec<Style>,
 }
 
 impl Palette {
@@ -44,56 +46,44 @@ impl Palette {
             if let Some(entry) = measured.filter(|_| names.iter().all(|(known, _)| *known != name))
             {
                 names.push((name, entry.system.floor));
-                waits.push(words::wait_remark(entry.system.wait));
+                waits.push(format::wait_remark(entry.system.wait));
             }
         }
-        let looks = looks(&names).into_iter().zip(waits);
-        Self { looks: looks.map(|(look, wait)| Look { wait, ..look }).collect() }
+        let styles = styles(&names).into_iter().zip(waits);
+        Self { styles: styles.map(|(style, wait)| Style { wait, ..style }).collect() }
     }
 
     /// A CSS colour that suits light and dark.
     pub(super) fn colour(&self, system: &str) -> String {
-        let look = self.looks.iter().find(|look| look.name == system);
-        look.map_or_else(|| FLOOR.to_owned(), |look| look.colour.clone())
+        let style = self.styles.iter().find(|style| style.name == system);
+        style.map_or_else(|| FLOOR.to_owned(), |style| style.colour.clone())
     }
 
-    pub(super) fn looks(&self) -> &[Look] {
-        &self.looks
+    /// Of every system, by its name.
+    pub(super) fn colours(&self) -> BTreeMap<&str, &str> {
+        self.styles.iter().map(|style| (style.name.as_str(), style.colour.as_str())).collect()
+    }
+
+    pub(super) fn styles(&self) -> &[Style] {
+        &self.styles
     }
 }
 
-fn looks(names: &[(&str, bool)]) -> Vec<Look> {
-    // Variants beyond the tables, by hue; all floors are of one.
-    let mut further: Vec<(Option<usize>, usize)> = Vec::new();
-    let one = |&(name, floor): &(&str, bool)| {
-        let (family, variant) = name.split_once('.').unwrap_or((name, ""));
-        let listed = FAMILIES.iter().position(|(known, _)| *known == family);
-        let listed = listed.filter(|&hue| floor == (FAMILIES[hue].0 == FLOORS));
-        let variants = listed.map_or(&[][..], |hue| FAMILIES[hue].1);
-        let hue = (!floor).then_some(listed.unwrap_or(FAMILIES.len()));
-        let place = variants.iter().position(|known| *known == variant).unwrap_or_else(|| {
-            let first = match floor {
-                true => FAMILIES[0].1.len(),
-                false => variants.len(),
-            };
-            match further.iter_mut().find(|(known, _)| *known == hue) {
-                Some((_, next)) => {
-                    *next += 1;
-                    *next
-                }
-                None => {
-                    further.push((hue, first));
-                    first
-                }
-            }
+fn styles(names: &[(&str, bool)]) -> Vec<Style> {
+    let style = |(at, &(name, floor)): (usize, &(&str, bool))| {
+        let (hue, listed) = place(name, floor);
+        // What the tables do not list comes after it, in order.
+        let place = listed.unwrap_or_else(|| {
+            let before = names[..at].iter().filter(|other| place(other.0, other.1) == (hue, None));
+            FAMILIES.get(hue).map_or(0, |(_, variants)| variants.len()) + before.count()
         });
         let (symbol, sign) = SYMBOLS[place % SYMBOLS.len()];
-        Look {
+        Style {
             name: name.to_owned(),
             floor,
-            family: family.to_owned(),
+            family: name.split('.').next().unwrap_or(name).to_owned(),
             wait: "",
-            colour: hue.map_or_else(|| FLOOR.to_owned(), |hue| shade(hue - 1, place)),
+            colour: if floor { FLOOR.to_owned() } else { shade(hue - 1, place) },
             symbol,
             sign,
             dash: match floor {
@@ -102,7 +92,17 @@ fn looks(names: &[(&str, bool)]) -> Vec<Look> {
             },
         }
     };
-    names.iter().map(one).collect()
+    names.iter().enumerate().map(style).collect()
+}
+
+/// The hue of a system, which all floors share, and its place among the variants of its family;
+/// `None` if the tables do not list it.
+fn place(name: &str, floor: bool) -> (usize, Option<usize>) {
+    let (family, variant) = name.split_once('.').unwrap_or((name, ""));
+    let known = FAMILIES.iter().position(|(known, _)| *known == family);
+    let known = known.filter(|&hue| floor == (FAMILIES[hue].0 == FLOORS));
+    let listed = known.and_then(|hue| FAMILIES[hue].1.iter().position(|it| *it == variant));
+    (known.unwrap_or(if floor { 0 } else { FAMILIES.len() }), listed)
 }
 
 fn shade(hue: usize, place: usize) -> String {
@@ -118,7 +118,7 @@ const FLOOR: &str = "var(--floor)";
 const FLOORS: &str = "os";
 
 /// Families with their variants; the style sheet has the hue of the first after the floor as
-/// `--system-0`, and one more for all that are not listed. Append, never insert: a place is a look.
+/// `--system-0`, and one more for all that are not listed. Append, never insert: a place is a style.
 const FAMILIES: [(&str, &[&str]); 10] = [
     (
         FLOORS,
@@ -197,8 +197,8 @@ mod tests {
         FAMILIES.iter().flat_map(variants).collect()
     }
 
-    fn of(names: &[(String, bool)]) -> Vec<Look> {
-        looks(&names.iter().map(|(name, floor)| (name.as_str(), *floor)).collect::<Vec<_>>())
+    fn of(names: &[(String, bool)]) -> Vec<Style> {
+        styles(&names.iter().map(|(name, floor)| (name.as_str(), *floor)).collect::<Vec<_>>())
     }
 
     #[test]
@@ -206,11 +206,11 @@ mod tests {
         let mut names = all();
         names.extend(["x.a", "x.b", "y.a", "myelin.new", "synthetic"].map(|it| (it.into(), false)));
         names.push(("os.new".to_owned(), true));
-        let looks = of(&names);
-        for (place, one) in looks.iter().enumerate() {
-            for other in &looks[..place] {
-                let hue = |look: &Look| {
-                    look.colour.split("--").nth(1).and_then(|it| Some(it.get(..8)?.to_owned()))
+        let styles = of(&names);
+        for (place, one) in styles.iter().enumerate() {
+            for other in &styles[..place] {
+                let hue = |style: &Style| {
+                    style.colour.split("--").nth(1).and_then(|it| Some(it.get(..8)?.to_owned()))
                 };
                 let alike = hue(one) == hue(other)
                     && one.dash == other.dash
@@ -221,10 +221,10 @@ mod tests {
     }
 
     #[test]
-    fn a_look_does_not_depend_on_what_else_is_on_the_page() {
+    fn a_style_does_not_depend_on_what_else_is_on_the_page() {
         let all = all();
-        for (place, look) in of(&all).into_iter().enumerate() {
-            assert_eq!(of(&all[place..=place]), [look]);
+        for (place, style) in of(&all).into_iter().enumerate() {
+            assert_eq!(of(&all[place..=place]), [style]);
         }
     }
 

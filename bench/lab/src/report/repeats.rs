@@ -1,8 +1,9 @@
 //! Whether cells were repeated often enough and had settled, in words.
 
-use super::validity::{Check, Level};
+use super::document::{Finding, Standing};
+use super::format;
+use super::validity;
 use super::view::{Entry, View};
-use super::words;
 use crate::analyse::steady;
 use crate::stats::{LEVEL_PERCENT_MIN, RUNS_MIN, level_percent};
 use crate::summary::Repeats;
@@ -21,25 +22,25 @@ pub(super) fn wide(entries: &[Entry]) -> Vec<String> {
     let line = |number: usize| {
         let same = wide.iter().filter(|(runs, _)| *runs == number);
         let cells: Vec<&str> = same.map(|(_, cell)| cell.as_str()).collect();
-        let runs = words::plural(number, "run");
+        let runs = format::plural(number, "run");
         format!("interval of the median wider than asked after {runs}: {}", cells.join("; "))
     };
     numbers.into_iter().map(line).collect()
 }
 
 /// How many runs there were, and whether they were enough.
-pub(super) fn check(view: &View) -> Check {
+pub(super) fn check(view: &View) -> Finding {
     let runs = || view.entries().filter(|entry| entry.cell.valid).map(|entry| entry.cell.runs);
     let (least, most) = (runs().min().unwrap_or(0), runs().max().unwrap_or(0));
     let number = match least == most {
-        true => words::plural(least as usize, "run"),
+        true => format::plural(least as usize, "run"),
         false => format!("{least} to {most} runs"),
     };
     let enough = |runs: u32| runs as usize >= RUNS_MIN;
     let (level, consequence) = match least {
-        _ if enough(least) => (Level::Good, levels([least, most])),
-        _ if enough(most) => (Level::Caution, "cells with fewer than 5 have no interval".into()),
-        _ => (Level::Caution, "fewer than 5: no intervals, hence no verdicts".into()),
+        _ if enough(least) => (Standing::Good, levels([least, most])),
+        _ if enough(most) => (Standing::Caution, "cells with fewer than 5 have no interval".into()),
+        _ => (Standing::Caution, "fewer than 5: no intervals, hence no verdicts".into()),
     };
     let particulars: Vec<String> =
         (view.groups.iter().map(|group| (group.title(), &group.entries)))
@@ -56,9 +57,9 @@ pub(super) fn check(view: &View) -> Check {
         0 => String::new(),
         _ => format!("; {narrow} of {asked} intervals of medians as narrow as asked"),
     };
-    let level = if narrow < asked { Level::Caution } else { level };
+    let level = if narrow < asked { Standing::Caution } else { level };
     let finding = format!("{number} of each cell; {consequence}{reached}");
-    Check { level, title: "Repeats", finding, particulars }
+    validity::check(level, "Repeats", finding, particulars)
 }
 
 /// In how many of a hundred cases the intervals cover, of these numbers of runs and between.
@@ -72,7 +73,7 @@ fn levels(runs: [u32; 2]) -> String {
 
 /// Whether runs went on drifting until their end. On some machines one in six does whatever it
 /// runs; that is a doubt where a cell's median rests on such runs, half of its own or more.
-pub(super) fn steadiness(view: &View) -> Check {
+pub(super) fn steadiness(view: &View) -> Finding {
     let mut drifting: Vec<&Entry> =
         view.entries().filter(|entry| entry.cell.unsettled_runs > 0).collect();
     drifting.sort_by(|a, b| unsettled_share(b).total_cmp(&unsettled_share(a)));
@@ -80,32 +81,32 @@ pub(super) fn steadiness(view: &View) -> Check {
     let mut particulars: Vec<String> =
         drifting.iter().take(CELLS_SHOWN).map(|entry| unsettled(entry)).collect();
     if let Some(more @ 1..) = drifting.len().checked_sub(CELLS_SHOWN) {
-        let cells = words::plural(more, "more cell");
+        let cells = format::plural(more, "more cell");
         particulars.push(format!("and {cells}: unsettled_runs in summary.csv"));
     }
     let sum = |of: fn(&Entry) -> u32| view.entries().map(of).sum::<u32>() as usize;
     let (all, unsettled) = (sum(|entry| entry.cell.runs), sum(|entry| entry.cell.unsettled_runs));
     let tested = sum(|entry| if is_tested(entry) { entry.cell.runs } else { 0 });
-    let runs = words::plural(tested, "run");
+    let runs = format::plural(tested, "run");
     let (level, mut finding) = match unsettled {
-        0 if tested == 0 => (Level::Caution, "not known".to_owned()),
-        0 => (Level::Good, format!("no drift or step in {runs}")),
+        0 if tested == 0 => (Standing::Caution, "not known".to_owned()),
+        0 => (Standing::Good, format!("no drift or step in {runs}")),
         some => {
-            let cells = words::plural(drifting.len(), "cell");
+            let cells = format::plural(drifting.len(), "cell");
             let finding = format!("{some} of {runs} never settled, in {cells}");
             match resting {
-                0 => (Level::Good, finding + ", fewer than half of the runs of each"),
+                0 => (Standing::Good, finding + ", fewer than half of the runs of each"),
                 number => {
-                    let cells = words::plural(number, "cell");
-                    (Level::Caution, format!("{finding}; half or more of the runs of {cells}"))
+                    let cells = format::plural(number, "cell");
+                    (Standing::Caution, format!("{finding}; half or more of the runs of {cells}"))
                 }
             }
         }
     };
     if tested < all {
-        finding += &format!("; {} too short to tell", words::plural(all - tested, "run"));
+        finding += &format!("; {} too short to tell", format::plural(all - tested, "run"));
     }
-    Check { level, title: "Steady state", finding, particulars }
+    validity::check(level, "Steady state", finding, particulars)
 }
 
 /// Of the runs of a cell.

@@ -5,11 +5,11 @@ use serde::Serialize;
 
 use super::document::TableCell;
 use super::fan::Fan;
+use super::format;
 use super::metrics::{PAGE, PageColumn, Shows};
 use super::palette::Palette;
 use super::validity;
 use super::view::{Entry, Group, Latency, View, tuning_rank};
-use super::words;
 use crate::summary::{Distribution, Metric, Placement};
 
 /// The rows of one group, by payload.
@@ -143,7 +143,7 @@ impl Page<'_> {
             label: format!(
                 "{} {}",
                 if placement.same_cpu { "same core" } else { "across cores" },
-                words::share_percent(placement.share)
+                format::share_percent(placement.share)
             ),
             figures: latencies(placement.latency(), [None; 3]),
         };
@@ -187,10 +187,10 @@ fn figure(column: &PageColumn, entry: &Entry) -> TableCell {
     let clock = cell.clock.as_ref().filter(|_| name == "wake_us");
     TableCell {
         main: text,
-        small: clock.map(|clock| words::plus_minus_us(clock.error_us)).unwrap_or_default(),
+        small: clock.map(|clock| format::plus_minus_us(clock.error_us)).unwrap_or_default(),
         title: match column.title {
             Some(of) => of(cell),
-            None => p99.map(|p99| format!("p99 {} µs", words::us(p99))).unwrap_or_default(),
+            None => p99.map(|p99| format!("p99 {} µs", format::us(p99))).unwrap_or_default(),
         },
         ..TableCell::default()
     }
@@ -204,7 +204,7 @@ fn latencies(
         return std::iter::repeat_with(TableCell::default).take(LATENCIES).collect();
     };
     let with = |figure: TableCell, interval: Option<[f64; 2]>| TableCell {
-        small: interval.map(words::interval_us).unwrap_or_default(),
+        small: interval.map(format::interval_us).unwrap_or_default(),
         ..figure
     };
     vec![
@@ -217,5 +217,5 @@ fn latencies(
 }
 
 fn percentile(value: Option<f64>) -> TableCell {
-    TableCell { main: words::us_or_dash(value), ..TableCell::default() }
+    TableCell { main: format::us_or_dash(value), ..TableCell::default() }
 }

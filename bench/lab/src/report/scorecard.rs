@@ -4,8 +4,8 @@
 use std::collections::BTreeMap;
 
 use super::document::{Column, Part, Row, Section, Table, TableCell};
+use super::format;
 use super::view::{Entry, Group, View, distinct};
-use super::words;
 use crate::score::{Card, Contender, Criterion, End, first_shares, swings};
 
 /// Systems of one scenario that live alike, at one tuning.
@@ -159,7 +159,7 @@ fn of<'v, 'a>(entries: &[&'v Entry<'a>], system: &str) -> Option<&'v Entry<'a>> 
 
 /// Why a cell may not be used.
 fn fault(entry: Option<&Entry>, any: &Entry) -> Option<String> {
-    let point = format!("{}, {}", any.size(), words::rate(any.cell.params.rate_hz));
+    let point = format!("{}, {}", any.size(), format::rate(any.cell.params.rate_hz));
     match entry {
         None => Some(format!("not measured at {point}")),
         Some(entry) => entry.fault().map(|why| format!("{why} at {point}")),
@@ -241,7 +241,7 @@ fn verdict(card: &Card, shares: &[f64]) -> String {
         .map(|second| format!(", {:.2} before {}", first.total - second.total, second.name));
     let share = match card.rows.len() {
         1 => String::new(),
-        _ => format!("; first by {} of all weights there are", words::share_percent(shares[0])),
+        _ => format!("; first by {} of all weights there are", format::share_percent(shares[0])),
     };
     format!(
         "{} is first with {:.2} of 10{}{share}",
@@ -254,7 +254,7 @@ fn verdict(card: &Card, shares: &[f64]) -> String {
 fn scores(card: &Card, shares: &[f64]) -> Table {
     let weighed = card.criteria.iter().zip(&card.weights).map(|(criterion, weight)| Column {
         group: criterion.words().to_owned(),
-        head: words::share_percent(*weight),
+        head: format::share_percent(*weight),
     });
     let total = Column { group: "total".to_owned(), head: "first by".to_owned() };
     let row = |(row, share): (&crate::score::Row, &f64)| {
@@ -266,7 +266,7 @@ fn scores(card: &Card, shares: &[f64]) -> Table {
         });
         let total = TableCell {
             main: format!("{:.2}", row.total),
-            small: words::share_percent(*share),
+            small: format::share_percent(*share),
             title: "of 10; first by this share of all weights there are".to_owned(),
             ..TableCell::default()
         };
@@ -285,16 +285,16 @@ fn sensitivity(card: &Card) -> Table {
     let columns = heads.map(|head| Column { group: head.to_owned(), head: String::new() });
     let text = |main: String| TableCell { main, ..TableCell::default() };
     let beyond = |end: End| {
-        end.beyond.map_or_else(|| words::WITHHELD.to_owned(), |row| card.rows[row].name.clone())
+        end.beyond.map_or_else(|| format::WITHHELD.to_owned(), |row| card.rows[row].name.clone())
     };
     let rows = card.criteria.iter().zip(&card.weights).zip(swings(card));
     let rows = rows.map(|((criterion, weight), swing)| Row {
         label: criterion.words().to_owned(),
         cells: vec![
-            text(words::share_percent(*weight)),
-            text(words::share_percent(swing.low.weight)),
+            text(format::share_percent(*weight)),
+            text(format::share_percent(swing.low.weight)),
             text(beyond(swing.low)),
-            text(words::share_percent(swing.high.weight)),
+            text(format::share_percent(swing.high.weight)),
             text(beyond(swing.high)),
         ],
     });
@@ -312,11 +312,11 @@ fn sensitivity(card: &Card) -> Table {
 /// A figure with its unit.
 fn amount(criterion: Criterion, figure: f64) -> String {
     match criterion {
-        Criterion::Memory => format!("{} MB", words::megabytes(figure as u64)),
-        Criterion::Stability => words::factor(figure),
-        Criterion::Cpu => format!("{} µs", words::us(figure)),
+        Criterion::Memory => format!("{} MB", format::megabytes(figure as u64)),
+        Criterion::Stability => format::factor(figure),
+        Criterion::Cpu => format!("{} µs", format::us(figure)),
         Criterion::Simplicity => format!("{figure:.1} parts"),
-        Criterion::StartUp => format!("{} ms", words::us(figure)),
+        Criterion::StartUp => format!("{} ms", format::us(figure)),
     }
 }
 

@@ -5,11 +5,11 @@
 use myelin_bench_kit::protocol::Workload;
 use serde::{Serialize, Serializer};
 
+use super::format;
 use super::metrics::{PLOTTED, Plotted};
 use super::plots::short;
 use super::published::modules;
 use super::view::{Entry, View, distinct, tuning_rank};
-use super::words;
 use crate::summary::{Cell, Params};
 
 /// What one row of panels shows: cells that differ in system, tuning and one parameter alone.
@@ -145,7 +145,7 @@ impl Parameter {
 
     pub(super) fn label(self, cell: &Cell, value: f64) -> String {
         match self {
-            Parameter::Payload => words::size(&cell.params),
+            Parameter::Payload => format::size(&cell.params),
             Parameter::Rate if value >= 1e3 => format!("{} kHz", value / 1e3),
             Parameter::Rate => format!("{value} Hz"),
             _ => format!("{value}"),
@@ -226,16 +226,16 @@ fn title(parameter: Parameter, first: &Entry) -> String {
     let params = &first.cell.params;
     let mut words = vec![first.cell.scenario.clone()];
     if parameter != Parameter::Payload {
-        words.push(words::size(params));
+        words.push(format::size(params));
     }
     if parameter != Parameter::Rate {
-        words.push(words::rate(params.rate_hz));
+        words.push(format::rate(params.rate_hz));
     }
     words.extend(params.arrivals.clone());
     let swept = [Parameter::Publishers, Parameter::Subscribers, Parameter::Topics];
-    for ((number, noun), counted) in words::counts(params).into_iter().zip(swept) {
+    for ((number, noun), counted) in format::counts(params).into_iter().zip(swept) {
         if number != 1 && counted != parameter {
-            words.push(words::plural(number as usize, noun));
+            words.push(format::plural(number as usize, noun));
         }
     }
     format!("{}: against {}", words.join(" · "), parameter.name())
@@ -261,7 +261,7 @@ fn published(
 ) -> Vec<PublishedPoint> {
     let params = &cell.params;
     let is_plain = cell.workload == Workload::Stream
-        && words::counts(params).iter().all(|(number, _)| *number == 1)
+        && format::counts(params).iter().all(|(number, _)| *number == 1)
         && params.arrivals.is_none();
     let points = modules().take(1).flat_map(|table| table.rows()).filter_map(|row| {
         let (payload, rate) = (row.payload()?, row.number("rate_Hz")?);

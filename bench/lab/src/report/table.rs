@@ -7,7 +7,7 @@ use myelin_bench_kit::protocol::{Wait, Workload};
 
 use super::document::{Column, Part, Row, Table, TableCell, Tone};
 use super::view::{Entry, Group, Kin, Manner, Traits, View, distinct};
-use super::{fan, flow, lines, repeats, validity, words};
+use super::{comparisons, fan, flow, format, repeats, validity};
 use crate::stats::verdict::{Kind, Verdict};
 
 /// The tables of every group, of scenarios with several of them, and of publish runs.
@@ -26,9 +26,8 @@ pub(super) fn figures(view: &View) -> Vec<Part> {
 
 /// Every table of a group that has something to show.
 pub(super) fn tables(group: &Group) -> Vec<Table> {
-    match group.workload {
-        Workload::Roundtrip | Workload::Publish => {}
-        _ => return flow::tables(group),
+    if !matches!(group.workload, Workload::Roundtrip | Workload::Publish) {
+        return flow::tables(group);
     }
     let tables = [latencies(group), changes(group), best(group)];
     tables.into_iter().filter(|table| !table.columns.is_empty()).collect()
@@ -70,7 +69,7 @@ fn latencies(group: &Group) -> Table {
     let heads = columns.iter().map(|(system, tuning)| column(&system.label(), tuning));
     let floor_heads = floors
         .iter()
-        .map(|(wait, tuning)| column(&format!("floor that {}", words::wait(*wait)), tuning));
+        .map(|(wait, tuning)| column(&format!("floor that {}", format::wait(*wait)), tuning));
     Table {
         caption: caption(group),
         columns: heads.chain(floor_heads).collect(),
@@ -100,9 +99,8 @@ fn growth(group: &Group, columns: &[(Traits, &str)], floors: usize) -> Option<Ro
         let p50 = |payload| entry(payload).filter(|it| it.fault().is_none())?.typical_p50();
         Some(p50(large)? / p50(small)?)
     };
-    let cell = |column| TableCell {
-        main: ratio(column).map_or_else(|| words::WITHHELD.to_owned(), words::factor),
-        ..TableCell::default()
+    let cell = |column| {
+        TableCell::plain(ratio(column).map_or_else(|| format::WITHHELD.to_owned(), format::factor))
     };
     let blank = std::iter::repeat_with(TableCell::default).take(floors);
     Some(Row { label: "growth".to_owned(), cells: columns.iter().map(cell).chain(blank).collect() })
@@ -201,7 +199,7 @@ fn best_cell(group: &Group, best: &[&Entry]) -> TableCell {
     };
     TableCell {
         main: first.configuration(),
-        side: words::us_or_dash(first.typical_p50()),
+        side: format::us_or_dash(first.typical_p50()),
         small: [over_floor.unwrap_or_default(), ties]
             .into_iter()
             .filter(|part| !part.is_empty())
@@ -218,9 +216,9 @@ pub(super) fn latency(group: &Group, entry: &Entry, notes: &mut Notes) -> TableC
     let mark = if !entry.cell.valid {
         Some(notes.add(format!("invalid: {name}: {}", validity::reasons(entry))))
     } else if let Some((reached, asked)) = entry.short_of_rate() {
-        Some(notes.add(format!("{name}: {}", words::reached(reached, asked))))
+        Some(notes.add(format!("{name}: {}", format::reached(reached, asked))))
     } else if entry.is_bimodal() {
-        Some(notes.add(format!("bimodal: {name}: {}", words::placements(entry.cell))))
+        Some(notes.add(format!("bimodal: {name}: {}", format::placements(entry.cell))))
     } else {
         None
     };
@@ -230,13 +228,16 @@ pub(super) fn latency(group: &Group, entry: &Entry, notes: &mut Notes) -> TableC
     });
     let verdict = reference.and_then(|reference| group.verdict(entry, reference));
     let sentence = verdict.zip(reference).map(|(verdict, reference)| {
-        format!(": {} {}", lines::finding(verdict), reference.system.name)
+        format!(": {} {}", comparisons::outcome(verdict), reference.system.name)
     });
     TableCell {
-        main: words::us_or_dash(entry.p50()),
-        side: words::us_or_dash(latency.and_then(|latency| latency.p99)),
+        main: format::us_or_dash(entry.p50()),
+        side: format::us_or_dash(latency.and_then(|latency| latency.p99)),
         small: entry.spread(),
-        tone: if entry.cell.valid { tone(verdict) } else { Tone::Invalid },
+        tone: match entry.cell.valid {
+            true => verdict.map(|verdict| verdict.kind).into(),
+            false => Tone::Invalid,
+        },
         mark,
         title: format!("{name}{}", sentence.unwrap_or_default()),
     }
@@ -244,8 +245,8 @@ pub(super) fn latency(group: &Group, entry: &Entry, notes: &mut Notes) -> TableC
 
 fn floor_cell(entry: &Entry) -> TableCell {
     TableCell {
-        main: words::us_or_dash(entry.typical_p50()),
-        side: words::us_or_dash(entry.typical_p99()),
+        main: format::us_or_dash(entry.typical_p50()),
+        side: format::us_or_dash(entry.typical_p99()),
         small: entry.floor_name(),
         tone: Tone::Faint,
         title: entry.name(),
@@ -254,32 +255,20 @@ fn floor_cell(entry: &Entry) -> TableCell {
 }
 
 pub(super) fn change(verdict: Verdict) -> TableCell {
-    let change = words::change_percent(verdict.ratio.value - 1.0);
+    let change = format::change_percent(verdict.ratio.value - 1.0);
     let main = match verdict.kind {
         Kind::Better | Kind::Worse => change,
         Kind::NoDifference => format!("≈ {change}"),
         Kind::TooNoisy => format!("? {change}"),
     };
-    let title = verdict.words().to_owned();
-    TableCell { main, tone: tone(Some(verdict)), title, ..TableCell::default() }
+    let tone = Some(verdict.kind).into();
+    TableCell { tone, title: verdict.words().to_owned(), ..TableCell::plain(main) }
 }
 
 /// Stands where a comparison would, and says why there is none.
 fn void(why: &str) -> TableCell {
-    TableCell {
-        main: why.to_owned(),
-        tone: Tone::Faint,
-        title: format!("not compared: {why}"),
-        ..TableCell::default()
-    }
-}
-
-fn tone(verdict: Option<Verdict>) -> Tone {
-    match verdict.map(|verdict| verdict.kind) {
-        Some(Kind::Better) => Tone::Better,
-        Some(Kind::Worse) => Tone::Worse,
-        _ => Tone::Plain,
-    }
+    let title = format!("not compared: {why}");
+    TableCell { tone: Tone::Faint, title, ..TableCell::plain(why) }
 }
 
 /// Stands where nothing was measured.

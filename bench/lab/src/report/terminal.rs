@@ -1,11 +1,11 @@
 //! Tables for a terminal, of a given width, with or without colour.
 
-use super::document::{Column, Part, Row, Section, Table, TableCell, Tone, superscript};
-use super::lines::{Line, lines};
+use std::ops::Range;
+
+use super::document::{Finding, Part, Section, Standing, Table, TableCell, Tone, superscript};
 use super::table::figures;
-use super::validity::{Level, checks};
 use super::view::View;
-use crate::stats::verdict::Kind;
+use super::{comparisons, validity};
 
 /// What the terminal is able to show.
 #[derive(Clone, Copy, Debug)]
@@ -22,28 +22,13 @@ impl Default for Screen {
     }
 }
 
-/// The tables of every group, then verdicts and doubts.
+/// The tables of every group, then scorecard, advice, verdicts and doubts.
 pub(super) fn render(view: &View, screen: Screen) -> String {
-    let mut text: String = figures(view).iter().map(|part| figure(part, screen)).collect();
-    text += &section(view.scorecard(), screen);
-    text += &section(view.advice(), screen);
-    text += &verdicts(view, screen);
-    text += &doubts(view, screen);
-    text
-}
-
-fn figure(part: &Part, screen: Screen) -> String {
-    let mut text = match part.title.is_empty() {
-        true => String::new(),
-        false => screen.paint(&part.title, BOLD) + "\n\n",
-    };
-    for table in &part.tables {
-        text += &(print(table, screen) + "\n");
-    }
-    for caution in &part.cautions {
-        text += &screen.wrap(caution, YELLOW);
-    }
-    if part.cautions.is_empty() { text } else { text + "\n" }
+    let figures: String = figures(view).iter().map(|it| part(it, screen)).collect();
+    let (verdicts, validity) = (comparisons::section(view), validity::section(view));
+    let sections = [view.scorecard(), view.advice(), &verdicts, &validity];
+    let sections: String = sections.into_iter().map(|it| section(it, screen)).collect();
+    (figures + &sections).trim_end().to_owned() + "\n"
 }
 
 /// Nothing without parts.
@@ -52,48 +37,33 @@ fn section(section: &Section, screen: Screen) -> String {
         return String::new();
     }
     let mut text = screen.wrap(section.title, BOLD);
-    for part in section.parts.iter().filter(|part| !part.is_detail) {
-        if !part.title.is_empty() {
-            text += &screen.wrap(&part.title, BOLD);
-        }
-        text.extend(part.lines.iter().map(|line| screen.wrap(line, "")));
-        text.extend(part.tables.iter().map(|table| print(table, screen)));
-        text.push('\n');
-    }
+    let shown = section.parts.iter().filter(|part| !part.is_detail);
+    text.extend(shown.map(|it| part(it, screen)));
     if section.parts.iter().any(|part| part.is_detail) {
         text += &(screen.wrap("More of this is in the report.", "") + "\n");
     }
     text
 }
 
-fn verdicts(view: &View, screen: Screen) -> String {
-    let headlines: Vec<_> = lines(view).into_iter().filter(|line| line.headline).collect();
-    if headlines.is_empty() {
-        return String::new();
-    }
-    let mut text = screen.paint("Verdicts", BOLD) + "\n";
-    for line in &headlines {
-        text += &screen.wrap(&format!("{} {}", sign(line), line.text()), style_of(line));
-    }
-    text += &screen.wrap(&view.verdicts.promise(), DIM);
-    text.push('\n');
-    text
+/// With an empty line below it, and below each of its tables.
+fn part(part: &Part, screen: Screen) -> String {
+    let mut text = screen.wrap(&part.title, BOLD) + &findings(&part.findings, screen);
+    text += &screen.wrap(&part.remark, DIM);
+    text.extend(part.lines.iter().map(|line| screen.wrap(line, "")));
+    text.extend(part.tables.iter().map(|table| print(table, screen) + "\n"));
+    text.extend(part.cautions.iter().map(|line| screen.wrap(line, YELLOW)));
+    if part.tables.is_empty() || !part.cautions.is_empty() { text + "\n" } else { text }
 }
 
-fn doubts(view: &View, screen: Screen) -> String {
-    let mut text = screen.paint("Validity", BOLD) + "\n";
-    for check in checks(view) {
-        let style = match check.level {
-            Level::Good => GREEN,
-            Level::Caution => YELLOW,
-            Level::Bad => RED,
-        };
-        let line = format!("{:<7} {}: {}", check.level.words(), check.title, check.finding);
-        text += &screen.wrap(&line, style);
-        for particular in check.particulars.iter().take(PARTICULARS_MAX) {
+fn findings(findings: &[Finding], screen: Screen) -> String {
+    let mut text = String::new();
+    for finding in findings {
+        let line = format!("{} {}", sign(finding.standing), finding.sentence());
+        text += &screen.wrap(&line, style_of(finding.standing));
+        for particular in finding.particulars.iter().take(PARTICULARS_MAX) {
             text += &screen.wrap(&format!("          {particular}"), DIM);
         }
-        if let Some(more) = check.particulars.len().checked_sub(PARTICULARS_MAX + 1) {
+        if let Some(more) = finding.particulars.len().checked_sub(PARTICULARS_MAX + 1) {
             text += &screen.wrap(&format!("          and {} more: see the report", more + 1), DIM);
         }
     }
@@ -102,102 +72,132 @@ fn doubts(view: &View, screen: Screen) -> String {
 
 /// A table in as many blocks as the width demands; columns under one heading stay together.
 pub(crate) fn print(table: &Table, screen: Screen) -> String {
-    let label_width = table.rows.iter().map(|row| width(&row.label)).max().unwrap_or(0);
-    let mut text = screen.wrap(&table.caption, DIM);
-    let room = screen.width.saturating_sub(label_width);
-    for (place, block) in blocks(&spans(table, room), room).into_iter().enumerate() {
-        text += if place > 0 { "\n" } else { "" };
-        text += &print_block(table, block, label_width, screen);
-    }
+    let grid = Grid::new(table, screen);
+    let blocks = grid.blocks().into_iter().map(|block| grid.block(block));
+    let mut text = screen.wrap(&table.caption, DIM) + &blocks.collect::<Vec<_>>().join("\n");
     for (place, note) in table.notes.iter().enumerate() {
         text += &screen.wrap(&format!("{} {note}", superscript(place + 1)), DIM);
     }
     text
 }
 
-fn print_block(table: &Table, block: &[Span], label_width: usize, screen: Screen) -> String {
-    let mut heads = " ".repeat(label_width);
-    let mut names = " ".repeat(label_width);
-    for span in block {
-        heads += GAP;
-        heads += &match span.columns.len() {
-            1 => format!("{:>width$}", span.heading, width = span.width()),
-            _ => format!("{:<width$}", span.heading, width = span.width()),
+/// A table, with the widths of its columns on a screen.
+struct Grid<'t> {
+    table: &'t Table,
+    screen: Screen,
+    label_width: usize,
+    widths: Vec<usize>,
+    /// Of the second figures.
+    side_widths: Vec<usize>,
+    /// Neighbouring columns under one heading.
+    spans: Vec<Range<usize>>,
+}
+
+impl<'t> Grid<'t> {
+    fn new(table: &'t Table, screen: Screen) -> Self {
+        let of_column = |at: usize, of: fn(&TableCell) -> usize| {
+            table.rows.iter().map(|row| of(&row.cells[at])).max().unwrap_or(0)
         };
-        for layout in &span.columns {
-            names += &format!("{GAP}{:>width$}", layout.head, width = layout.width);
+        let side_widths = (0..table.columns.len()).map(|at| of_column(at, |it| width(&it.side)));
+        let side_widths: Vec<usize> = side_widths.collect();
+        let widths =
+            table.columns.iter().zip(&side_widths).enumerate().map(|(at, (column, side))| {
+                let figures = of_column(at, |it| width(&main(it))) + side + usize::from(*side > 0);
+                figures.max(of_column(at, |it| width(&it.small))).max(width(&column.head))
+            });
+        let widths = widths.collect();
+        let label_width = table.rows.iter().map(|row| width(&row.label)).max().unwrap_or(0);
+        let mut grid = Self { table, screen, label_width, widths, side_widths, spans: Vec::new() };
+        grid.span();
+        grid
+    }
+
+    fn room(&self) -> usize {
+        self.screen.width.saturating_sub(self.label_width)
+    }
+
+    fn heading(&self, span: &Range<usize>) -> &'t str {
+        &self.table.columns[span.start].group
+    }
+
+    /// A heading too wide for the screen is repeated over several spans.
+    fn span(&mut self) {
+        for at in 0..self.widths.len() {
+            let joined = self.spans.last().map(|last| last.start..at + 1).filter(|joined| {
+                let is_same = self.heading(joined) == self.table.columns[at].group;
+                is_same && self.width(joined) + GAP.len() <= self.room()
+            });
+            match joined {
+                Some(joined) => *self.spans.last_mut().expect("it was joined to") = joined,
+                None => self.spans.push(at..at + 1),
+            }
+        }
+        for span in &self.spans {
+            let lacking = width(self.heading(span)).saturating_sub(self.width(span));
+            self.widths[span.end - 1] += lacking;
         }
     }
-    let mut text = screen.paint(heads.trim_end(), BOLD) + "\n";
-    if !names.trim().is_empty() {
-        text += &format!("{}\n", names.trim_end());
-    }
-    text += &screen.paint(&"─".repeat(names.chars().count()), DIM);
-    text.push('\n');
-    let shown = || block.iter().flat_map(|span| &span.columns);
-    let is_blank = |row: &Row| shown().all(|layout| row.cells[layout.index].main.is_empty());
-    for row in table.rows.iter().filter(|row| !is_blank(row)) {
-        text += &print_row(row, block, label_width, screen);
-    }
-    text
-}
 
-fn print_row(row: &Row, block: &[Span], label_width: usize, screen: Screen) -> String {
-    let mut first = format!("{:>label_width$}", row.label);
-    let mut second = " ".repeat(label_width);
-    for layout in block.iter().flat_map(|span| &span.columns) {
-        let cell = &row.cells[layout.index];
-        first += GAP;
-        first += &layout.figures(cell, screen);
-        second += &format!("{GAP}{:>width$}", cell.small, width = layout.width);
-    }
-    let mut text = first.trim_end().to_owned() + "\n";
-    if !second.trim().is_empty() {
-        text += &screen.paint(second.trim_end(), DIM);
-        text.push('\n');
-    }
-    text
-}
-
-/// Neighbouring columns under one heading.
-struct Span {
-    heading: String,
-    columns: Vec<Layout>,
-}
-
-impl Span {
-    fn width(&self) -> usize {
-        let columns: usize = self.columns.iter().map(|column| column.width).sum();
-        columns + GAP.len() * self.columns.len().saturating_sub(1)
-    }
-}
-
-/// Widths of one column.
-struct Layout {
-    index: usize,
-    head: String,
-    width: usize,
-    side_width: usize,
-}
-
-impl Layout {
-    fn new(table: &Table, index: usize, column: &Column) -> Self {
-        let cells = || table.rows.iter().map(|row| &row.cells[index]);
-        let widest = |of: fn(&TableCell) -> usize| cells().map(of).max().unwrap_or(0);
-        let side_width = widest(|cell| width(&cell.side));
-        let figures = widest(|cell| width(&main(cell))) + side_width + usize::from(side_width > 0);
-        let width = figures.max(widest(|cell| width(&cell.small))).max(width(&column.head));
-        Self { index, head: column.head.clone(), width, side_width }
+    fn width(&self, span: &Range<usize>) -> usize {
+        self.widths[span.clone()].iter().sum::<usize>() + GAP.len() * (span.len() - 1)
     }
 
-    fn figures(&self, cell: &TableCell, screen: Screen) -> String {
-        let side = match self.side_width {
+    fn blocks(&self) -> Vec<&[Range<usize>]> {
+        let mut blocks = Vec::new();
+        let (mut start, mut used) = (0, 0);
+        for (place, span) in self.spans.iter().enumerate() {
+            let needed = GAP.len() + self.width(span);
+            if place > start && used + needed > self.room() {
+                blocks.push(&self.spans[start..place]);
+                (start, used) = (place, 0);
+            }
+            used += needed;
+        }
+        blocks.push(&self.spans[start..]);
+        blocks
+    }
+
+    fn block(&self, block: &[Range<usize>]) -> String {
+        let heads = block.iter().map(|span| match (self.heading(span), self.width(span)) {
+            (heading, width) if span.len() == 1 => format!("{heading:>width$}"),
+            (heading, width) => format!("{heading:<width$}"),
+        });
+        let columns: Vec<usize> = block.iter().cloned().flatten().collect();
+        let under = |of: &dyn Fn(usize) -> String| self.line("", columns.iter().map(|&at| of(at)));
+        let aligned = |text: &str, at: usize| format!("{text:>width$}", width = self.widths[at]);
+        let names = under(&|at| aligned(&self.table.columns[at].head, at));
+        let mut text = self.screen.paint(self.line("", heads).trim_end(), BOLD) + "\n";
+        if !names.trim().is_empty() {
+            text += &format!("{}\n", names.trim_end());
+        }
+        text += &(self.screen.paint(&"─".repeat(width(&names)), DIM) + "\n");
+        for row in &self.table.rows {
+            if columns.iter().all(|&at| row.cells[at].main.is_empty()) {
+                continue;
+            }
+            let figures = columns.iter().map(|&at| self.figures(&row.cells[at], at));
+            text += &format!("{}\n", self.line(&row.label, figures).trim_end());
+            let small = under(&|at| aligned(&row.cells[at].small, at));
+            if !small.trim().is_empty() {
+                text += &(self.screen.paint(small.trim_end(), DIM) + "\n");
+            }
+        }
+        text
+    }
+
+    fn line(&self, label: &str, columns: impl Iterator<Item = String>) -> String {
+        let label = format!("{label:>width$}", width = self.label_width);
+        columns.fold(label, |line, column| line + GAP + &column)
+    }
+
+    fn figures(&self, cell: &TableCell, at: usize) -> String {
+        let side = match self.side_widths[at] {
             0 => String::new(),
             side_width => format!(" {:>side_width$}", cell.side),
         };
-        let room = self.width - width(&side);
         let main = main(cell);
-        let padding = " ".repeat(room.saturating_sub(width(&main)));
+        let padding = " ".repeat(self.widths[at].saturating_sub(width(&main) + width(&side)));
+        let screen = self.screen;
         match cell.tone {
             Tone::Better => padding + &screen.paint(&main, GREEN) + &side,
             Tone::Worse => padding + &screen.paint(&main, RED) + &side,
@@ -213,43 +213,6 @@ fn main(cell: &TableCell) -> String {
     format!("{crossed}{}{}", cell.main, cell.mark.map(superscript).unwrap_or_default())
 }
 
-/// Columns under their headings; a heading too wide for the screen is repeated over several spans.
-fn spans(table: &Table, room: usize) -> Vec<Span> {
-    let mut spans: Vec<Span> = Vec::new();
-    for (index, column) in table.columns.iter().enumerate() {
-        let layout = Layout::new(table, index, column);
-        let fits = |span: &&mut Span| {
-            span.heading == column.group && 2 * GAP.len() + span.width() + layout.width <= room
-        };
-        match spans.last_mut().filter(fits) {
-            Some(span) => span.columns.push(layout),
-            None => spans.push(Span { heading: column.group.clone(), columns: vec![layout] }),
-        }
-    }
-    for span in &mut spans {
-        let lacking = width(&span.heading).saturating_sub(span.width());
-        if let Some(last) = span.columns.last_mut() {
-            last.width += lacking;
-        }
-    }
-    spans
-}
-
-fn blocks(spans: &[Span], room: usize) -> Vec<&[Span]> {
-    let mut blocks = Vec::new();
-    let (mut start, mut used) = (0, 0);
-    for (place, span) in spans.iter().enumerate() {
-        let needed = GAP.len() + span.width();
-        if place > start && used + needed > room {
-            blocks.push(&spans[start..place]);
-            (start, used) = (place, 0);
-        }
-        used += needed;
-    }
-    blocks.push(&spans[start..]);
-    blocks
-}
-
 impl Screen {
     pub(crate) fn paint(self, text: &str, style: &str) -> String {
         match self.colour && !style.is_empty() {
@@ -259,7 +222,11 @@ impl Screen {
     }
 
     /// Breaks text at spaces; what follows the first line is indented like it, and by two more.
+    /// Nothing of an empty text.
     pub(crate) fn wrap(self, text: &str, style: &str) -> String {
+        if text.is_empty() {
+            return String::new();
+        }
         let indent = text.len() - text.trim_start().len();
         let mut lines = vec![" ".repeat(indent)];
         // Not at a no-break space.
@@ -277,20 +244,25 @@ impl Screen {
     }
 }
 
-fn sign(line: &Line) -> &'static str {
-    match line.outcome.as_ref().map(|outcome| outcome.verdict.kind) {
-        Some(Kind::Better) => "+",
-        Some(Kind::Worse) => "-",
-        Some(Kind::NoDifference) => "=",
-        Some(Kind::TooNoisy) => "?",
-        None => "·",
+/// Words of checks are as long as the longest.
+fn sign(standing: Standing) -> &'static str {
+    match standing {
+        Standing::Good => "good   ",
+        Standing::Caution => "caution",
+        Standing::Bad => "bad    ",
+        Standing::Better => "+",
+        Standing::Worse => "-",
+        Standing::NoDifference => "=",
+        Standing::TooNoisy | Standing::TooFewRuns => "?",
+        Standing::NotCompared => "·",
     }
 }
 
-fn style_of(line: &Line) -> &'static str {
-    match line.outcome.as_ref().map(|outcome| outcome.verdict.kind) {
-        Some(Kind::Better) => GREEN,
-        Some(Kind::Worse) => RED,
+fn style_of(standing: Standing) -> &'static str {
+    match standing {
+        Standing::Good | Standing::Better => GREEN,
+        Standing::Caution => YELLOW,
+        Standing::Bad | Standing::Worse => RED,
         _ => "",
     }
 }

@@ -1,10 +1,10 @@
 //! What a reader must know before believing a figure: one item for each doubt, good or bad.
 
 use myelin_bench_kit::protocol::Topology;
-use serde::Serialize;
 
+use super::document::{Finding, Part, Section, Standing};
 use super::view::{Entry, View};
-use super::{repeats, words};
+use super::{format, repeats};
 use crate::analyse::steady;
 use crate::stats::median;
 use crate::summary::{ClockFigures, Distribution};
@@ -16,49 +16,30 @@ pub(super) const MESSAGES: &str = "Messages";
 pub(super) const REMARKS: &str = "Remarks";
 pub(super) const MISSING: &str = "Missing";
 
-/// One item of the validity strip.
-#[derive(Serialize)]
-pub(super) struct Check {
-    pub level: Level,
-    /// What was examined.
-    pub title: &'static str,
-    /// What was found, in one line.
-    pub finding: String,
-    /// Particulars, one line each.
-    pub particulars: Vec<String>,
+/// The validity strip.
+pub(super) fn section(view: &View) -> Section {
+    let part = Part { findings: checks(view), ..Part::default() };
+    Section { id: "validity", title: "Validity", remark: String::new(), parts: vec![part] }
 }
 
-/// How grave a finding is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub(super) enum Level {
-    Good,
-    Caution,
-    Bad,
+/// What was examined, what was found in one line, and particulars, one line each.
+pub(super) fn check(
+    standing: Standing,
+    title: &str,
+    finding: String,
+    particulars: Vec<String>,
+) -> Finding {
+    let text = [finding, String::new(), String::new()];
+    Finding { standing, subject: title.to_owned(), text, particulars }
 }
 
-impl Level {
-    /// The word that goes with the colour.
-    pub(super) fn words(self) -> &'static str {
-        match self {
-            Level::Good => "good",
-            Level::Caution => "caution",
-            Level::Bad => "bad",
-        }
-    }
-
-    fn of(value: f64, caution: f64, bad: f64) -> Self {
-        match value {
-            v if v >= bad => Level::Bad,
-            v if v >= caution => Level::Caution,
-            _ => Level::Good,
-        }
-    }
+fn caution_if(is_doubtful: bool) -> Standing {
+    if is_doubtful { Standing::Caution } else { Standing::Good }
 }
 
 /// All items, in the order they are shown.
-pub(super) fn checks(view: &View) -> Vec<Check> {
-    let mut checks: Vec<Check> = damage(view).into_iter().collect();
+pub(super) fn checks(view: &View) -> Vec<Finding> {
+    let mut checks: Vec<Finding> = damage(view).into_iter().collect();
     checks.push(cells(view));
     checks.extend(delivery(view));
     checks.extend(floor_stability(view));
@@ -70,34 +51,33 @@ pub(super) fn checks(view: &View) -> Vec<Check> {
     checks
 }
 
-fn damage(view: &View) -> Option<Check> {
+fn damage(view: &View) -> Option<Finding> {
     let particulars = view.analysis.summary.damage.clone();
     let finding = format!(
         "{} damaged, not to be read, or not this folder's own: figures are of the rest",
-        words::plural(particulars.len(), "place")
+        format::plural(particulars.len(), "place")
     );
-    let check = Check { level: Level::Bad, title: RECORDS, finding, particulars };
-    (!check.particulars.is_empty()).then_some(check)
+    (!particulars.is_empty()).then(|| check(Standing::Bad, RECORDS, finding, particulars))
 }
 
-fn cells(view: &View) -> Check {
+fn cells(view: &View) -> Finding {
     let invalid: Vec<_> = view.entries().filter(|entry| !entry.cell.valid).collect();
     let total = view.entries().count();
     let is_repaired = |entry: &&Entry| entry.cell.valid && !entry.cell.invalid_reasons.is_empty();
     let repaired: Vec<_> = view.entries().filter(is_repaired).collect();
     let level = match (invalid.len(), repaired.len()) {
-        (0, 0) => Level::Good,
-        (0, _) => Level::Caution,
-        _ => Level::Bad,
+        (0, 0) => Standing::Good,
+        (0, _) => Standing::Caution,
+        _ => Standing::Bad,
     };
     let line = |entry: &&Entry| format!("{}: {}", name(view, entry), reasons(entry));
     let particulars = invalid.iter().chain(&repaired).map(line).collect();
     let finding = format!("{} of {total} valid", total - invalid.len());
-    Check { level, title: CELLS, finding, particulars }
+    check(level, CELLS, finding, particulars)
 }
 
 /// Floods, which are to lose, and start-ups, in which most is sent to nobody, are left out.
-fn delivery(view: &View) -> Option<Check> {
+fn delivery(view: &View) -> Option<Finding> {
     view.entries().find(|entry| entry.is_steady())?;
     let steady = || view.entries().filter(|entry| entry.is_steady());
     let sum = |of: fn(&Entry) -> u64| steady().map(of).sum::<u64>();
@@ -107,7 +87,7 @@ fn delivery(view: &View) -> Option<Check> {
         ("duplicate", sum(|entry| entry.cell.duplicates)),
         ("out of order", sum(|entry| entry.cell.out_of_order)),
     ];
-    let sent = words::count(sum(|entry| entry.cell.sent));
+    let sent = format::count(sum(|entry| entry.cell.sent));
     let amiss: Vec<_> = kinds.iter().filter(|(_, number)| *number > 0).collect();
     let words = match amiss.is_empty() {
         true if view.fans.is_empty() && !view.has_one_way() => {
@@ -116,18 +96,17 @@ fn delivery(view: &View) -> Option<Check> {
         true => "all delivered once, in order, unaltered".to_owned(),
         false => amiss
             .iter()
-            .map(|(kind, number)| format!("{} {kind}", words::count(*number)))
+            .map(|(kind, number)| format!("{} {kind}", format::count(*number)))
             .collect::<Vec<_>>()
             .join(", "),
     };
-    let level = if amiss.is_empty() { Level::Good } else { Level::Caution };
     let finding = format!("{sent} sent: {words}");
-    Some(Check { level, title: MESSAGES, finding, particulars: vec![] })
+    Some(check(caution_if(!amiss.is_empty()), MESSAGES, finding, vec![]))
 }
 
 /// How far the medians of the floor spread over its runs. Bimodal cells spread for a known reason
 /// and are left out.
-fn floor_stability(view: &View) -> Option<Check> {
+fn floor_stability(view: &View) -> Option<Finding> {
     // Where the kernel is free to move processes, runs differ by where it has put them, not by the
     // machine's state.
     let is_pinned = |entry: &Entry| entry.cell.tuning != "default";
@@ -151,33 +130,32 @@ fn floor_stability(view: &View) -> Option<Check> {
     let middle = median(spreads.iter().map(|spread| spread.0).collect())?;
     let worst = spreads.first()?;
     let line = |(spread, low, high, entry): &(f64, f64, f64, &Entry)| {
-        let (low, high) = (words::us(*low), words::us(*high));
-        format!("{}: {low} to {high} µs, {}", name(view, entry), words::share_percent(*spread))
+        let (low, high) = (format::us(*low), format::us(*high));
+        format!("{}: {low} to {high} µs, {}", name(view, entry), format::share_percent(*spread))
     };
-    Some(Check {
-        level: Level::of(middle, 0.15, 0.4).max(Level::of(worst.0, 0.5, 2.0)),
-        title: "Floor",
-        finding: format!(
-            "medians spread over runs by {} typically, {} at worst",
-            words::share_percent(middle),
-            words::share_percent(worst.0)
-        ),
-        particulars: spreads.iter().filter(|spread| spread.0 >= 0.15).take(5).map(line).collect(),
-    })
+    let level = Standing::of(middle, 0.15, 0.4).max(Standing::of(worst.0, 0.5, 2.0));
+    let finding = format!(
+        "medians spread over runs by {} typically, {} at worst",
+        format::share_percent(middle),
+        format::share_percent(worst.0)
+    );
+    let wide = spreads.iter().filter(|spread| spread.0 >= 0.15).take(5);
+    Some(check(level, "Floor", finding, wide.map(line).collect()))
 }
 
-fn steal(view: &View) -> Check {
+fn steal(view: &View) -> Finding {
     let percent = view.analysis.summary.host.steal_percent;
     let (level, finding) = match percent {
-        Some(percent) => {
-            (Level::of(percent, 0.5, 3.0), format!("{percent:.1} % of CPU time taken by the host"))
-        }
-        None => (Level::Caution, "not recorded".to_owned()),
+        Some(percent) => (
+            Standing::of(percent, 0.5, 3.0),
+            format!("{percent:.1} % of CPU time taken by the host"),
+        ),
+        None => (Standing::Caution, "not recorded".to_owned()),
     };
-    Check { level, title: "Steal", finding, particulars: vec![] }
+    check(level, "Steal", finding, vec![])
 }
 
-fn withheld(view: &View) -> Check {
+fn withheld(view: &View) -> Finding {
     type Percentile = fn(&Distribution) -> Option<f64>;
     let percentiles: [(&str, Percentile); 4] =
         [("p50", |d| d.p50), ("p90", |d| d.p90), ("p99", |d| d.p99), ("p99.9", |d| d.p999)];
@@ -188,37 +166,29 @@ fn withheld(view: &View) -> Check {
                 entry.is_steady() && entry.latency().is_some_and(|d| of(d).is_none())
             };
             let number = view.entries().filter(withheld).count();
-            (number > 0).then(|| format!("{name} of {}", words::plural(number, "cell")))
+            (number > 0).then(|| format!("{name} of {}", format::plural(number, "cell")))
         })
         .collect();
-    let (level, finding) = match counts.is_empty() {
-        true => (Level::Good, "none withheld".to_owned()),
-        false => (
-            Level::Caution,
-            format!(
-                "{} withheld: fewer than ten samples, or one run alone, lie beyond",
-                counts.join(", ")
-            ),
-        ),
-    };
-    Check { level, title: "Percentiles", finding, particulars: vec![] }
+    let names = if counts.is_empty() { "none".to_owned() } else { counts.join(", ") };
+    let why = if counts.is_empty() { "" } else { WHY_WITHHELD };
+    let level = caution_if(!counts.is_empty());
+    check(level, "Percentiles", format!("{names} withheld{why}"), vec![])
 }
 
-fn placements(view: &View) -> Check {
+fn placements(view: &View) -> Finding {
     let bimodal: Vec<_> =
         view.entries().filter(|entry| entry.is_steady() && entry.is_bimodal()).collect();
-    let (level, finding) = match bimodal.len() {
-        0 => (Level::Good, "no cell mixes same-core with cross-core messages".to_owned()),
-        n => (
-            Level::Caution,
-            format!("{} bimodal: same-core and cross-core mixed", words::plural(n, "cell")),
-        ),
+    let finding = match bimodal.len() {
+        0 => "no cell mixes same-core with cross-core messages".to_owned(),
+        n => format!("{} bimodal: same-core and cross-core mixed", format::plural(n, "cell")),
     };
-    let line = |entry: &&Entry| format!("{}: {}", name(view, entry), words::placements(entry.cell));
-    Check { level, title: "Placement", finding, particulars: bimodal.iter().map(line).collect() }
+    let line =
+        |entry: &&Entry| format!("{}: {}", name(view, entry), format::placements(entry.cell));
+    let level = caution_if(!bimodal.is_empty());
+    check(level, "Placement", finding, bimodal.iter().map(line).collect())
 }
 
-fn clock(view: &View) -> Check {
+fn clock(view: &View) -> Finding {
     let host = &view.analysis.summary.host;
     let finding = format!(
         "{}; a reading costs {:.0} ns, the smallest step is {} ns",
@@ -226,16 +196,11 @@ fn clock(view: &View) -> Check {
         host.clock_read_ns,
         host.clock_step_ns
     );
-    Check {
-        level: Level::of(host.clock_read_ns, 200.0, 2000.0),
-        title: "Clock",
-        finding,
-        particulars: vec![],
-    }
+    check(Standing::of(host.clock_read_ns, 200.0, 2000.0), "Clock", finding, vec![])
 }
 
 /// How the clocks of two hosts were compared; nothing where there is one.
-fn clocks(view: &View) -> Option<Check> {
+fn clocks(view: &View) -> Option<Finding> {
     let is_across = |entry: &Entry| entry.system.topology == Topology::TwoHosts;
     let across: Vec<_> = view.entries().filter(|entry| is_across(entry)).collect();
     let known: Vec<_> =
@@ -250,10 +215,10 @@ fn clocks(view: &View) -> Option<Check> {
         Some(error_us) => format!(
             "what goes from one host to the other is known to {} µs at worst, by asking the other \
              clock over the same path before, during and after each run{}",
-            words::plus_minus_us(error_us),
+            format::plus_minus_us(error_us),
             match unknown {
                 0 => String::new(),
-                _ => format!("; of {} it is not known", words::plural(unknown, "cell")),
+                _ => format!("; of {} it is not known", format::plural(unknown, "cell")),
             }
         ),
         None if of_one_clock == across.len() => {
@@ -266,22 +231,21 @@ fn clocks(view: &View) -> Option<Check> {
             "{}: {} µs; pong's ahead by {:.3} ms, gaining {:.2} ± {:.2} ppm; {} answers, the \
              quickest in {} µs",
             name(view, entry),
-            words::plus_minus_us(clock.error_us),
+            format::plus_minus_us(clock.error_us),
             clock.offset_us / 1e3,
             clock.drift_ppm,
             clock.drift_error_ppm,
-            words::count(clock.exchanges),
-            words::us(clock.least_delay_us)
+            format::count(clock.exchanges),
+            format::us(clock.least_delay_us)
         )
     };
-    let level = if unknown == 0 { Level::Good } else { Level::Caution };
     let particulars = known.iter().map(line).collect();
-    Some(Check { level, title: "Clocks of two hosts", finding, particulars })
+    Some(check(caution_if(unknown > 0), "Clocks of two hosts", finding, particulars))
 }
 
 /// Notes of the analysis and of its cells, each once; of many that differ in numbers alone the
 /// first. Which runs never settled has a check of its own.
-fn remarks(view: &View) -> Option<Check> {
+fn remarks(view: &View) -> Option<Finding> {
     let mut lines = view.analysis.summary.notes.clone();
     for entry in view.entries() {
         for note in entry.cell.notes.iter().filter(|note| !steady::is_remark(note)) {
@@ -291,10 +255,9 @@ fn remarks(view: &View) -> Option<Check> {
             }
         }
     }
-    let finding = words::plural(lines.len(), "thing") + " left out or not as asked";
+    let finding = format::plural(lines.len(), "thing") + " left out or not as asked";
     let particulars = one_of_a_kind(&lines);
-    let check = Check { level: Level::Caution, title: REMARKS, finding, particulars };
-    (!check.particulars.is_empty()).then_some(check)
+    (!particulars.is_empty()).then(|| check(Standing::Caution, REMARKS, finding, particulars))
 }
 
 /// The lines, but of more than [`ALIKE_MAX`] of a kind the first and how many there are more.
@@ -316,14 +279,13 @@ fn one_of_a_kind(lines: &[String]) -> Vec<String> {
     shown.collect()
 }
 
-fn missing(view: &View) -> Option<Check> {
+fn missing(view: &View) -> Option<Finding> {
     let line = |(system, remedy): (&crate::summary::SystemInfo, &str)| {
         format!("{}: {remedy}", system.name)
     };
     let particulars: Vec<_> = view.missing().map(line).collect();
-    let finding = words::plural(particulars.len(), "system") + " could not run";
-    let check = Check { level: Level::Caution, title: MISSING, finding, particulars };
-    (!check.particulars.is_empty()).then_some(check)
+    let finding = format::plural(particulars.len(), "system") + " could not run";
+    (!particulars.is_empty()).then(|| check(Standing::Caution, MISSING, finding, particulars))
 }
 
 /// The reasons of a cell in one line.
@@ -341,6 +303,8 @@ fn name(view: &View, entry: &Entry) -> String {
         _ => format!("{} ({})", entry.name(), entry.circumstances()),
     }
 }
+
+const WHY_WITHHELD: &str = ": fewer than ten samples, or one run alone, lie beyond";
 
 /// Remarks that differ in numbers alone, all of which are shown.
 const ALIKE_MAX: usize = 3;

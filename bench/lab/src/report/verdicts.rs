@@ -5,7 +5,7 @@ use std::cell::RefCell;
 use std::collections::HashMap;
 
 use super::entry::Entry;
-use super::words;
+use super::format;
 use crate::stats::RUNS_MIN;
 use crate::stats::permutation::{Chance, runs_to_tell_any};
 use crate::stats::verdict::{Pair, Verdict, chances};
@@ -75,7 +75,7 @@ impl Verdicts {
         }
         let asked = runs_to_tell_any(comparisons).max(RUNS_MIN);
         let runs = [self.runs_least, asked];
-        words::error_rate(
+        format::error_rate(
             "reports in which nothing differs",
             comparisons,
             "a step of the clock",

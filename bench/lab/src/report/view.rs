@@ -12,7 +12,7 @@ use super::entry::traits;
 pub(super) use super::entry::{Entry, Kin, Latency, Manner, Traits};
 use super::fan::Fan;
 use super::verdicts::Verdicts;
-use super::{Options, advice, scorecard, words};
+use super::{Options, advice, format, scorecard};
 use crate::stats::verdict::{Ratio, Verdict};
 use crate::summary::{Analysis, Cell, Params, Percentile, SystemInfo};
 
@@ -143,12 +143,12 @@ pub(super) struct OverFloor<'g, 'a> {
 impl OverFloor<'_, '_> {
     /// `1.5× [1.4, 1.6] the floor (os.futex)`.
     pub(super) fn text(&self) -> String {
-        format!("{} the floor ({})", words::ratio(self.ratio), self.floor.floor_name())
+        format!("{} the floor ({})", format::ratio(self.ratio), self.floor.floor_name())
     }
 
     /// `1.5× [1.4, 1.6] os.futex`.
     pub(super) fn short(&self) -> String {
-        format!("{} {}", words::ratio(self.ratio), self.floor.floor_name())
+        format!("{} {}", format::ratio(self.ratio), self.floor.floor_name())
     }
 }
 
@@ -172,7 +172,7 @@ impl<'a> Group<'a> {
         Self {
             id: format!("group-{}", indices[0]),
             scenario: &first.scenario,
-            circumstances: words::circumstances(&topologies, first.workload, &first.params),
+            circumstances: format::circumstances(&topologies, first.workload, &first.params),
             point: String::new(),
             workload: first.workload,
             metric,
@@ -289,7 +289,7 @@ impl<'a> Group<'a> {
     /// A payload as tables name it.
     pub(super) fn size(&self, payload: u64) -> String {
         let of = |entry: &&Entry| entry.cell.params.payload_bytes == payload;
-        self.entries.iter().find(of).map_or_else(|| words::bytes(payload), Entry::size)
+        self.entries.iter().find(of).map_or_else(|| format::bytes(payload), Entry::size)
     }
 
     /// Smallest and largest payload.
@@ -341,13 +341,13 @@ fn point(group: &Group, all: &[Group]) -> String {
     }
     let mut words: Vec<String> = params.module.iter().cloned().collect();
     if group.workload != Workload::Startup {
-        words.push(words::rate(params.rate_hz));
+        words.push(format::rate(params.rate_hz));
     }
     words.extend(params.arrivals.clone());
-    for (place, (number, noun)) in words::counts(params).into_iter().enumerate() {
-        let numbers = distinct(kin().map(|other| words::counts(other.params())[place].0));
+    for (place, (number, noun)) in format::counts(params).into_iter().enumerate() {
+        let numbers = distinct(kin().map(|other| format::counts(other.params())[place].0));
         if numbers.len() > 1 {
-            words.push(words::plural(number as usize, noun));
+            words.push(format::plural(number as usize, noun));
         }
     }
     words.join(", ")

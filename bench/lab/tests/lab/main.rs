@@ -5,7 +5,6 @@
 mod page {
     pub mod ask;
     pub mod browser;
-    pub mod course;
     pub mod dom;
     pub mod fan;
     pub mod fixture;
@@ -18,6 +17,7 @@ mod page {
     pub mod robot;
     pub mod sides;
     pub mod tables;
+    pub mod timeline;
 }
 
 mod advice;
@@ -26,7 +26,6 @@ mod compare_page;
 mod compare_rate;
 mod glance;
 mod report_clocks;
-mod report_course;
 mod report_curves;
 mod report_flow;
 mod report_formats;
@@ -38,5 +37,6 @@ mod report_published;
 mod report_repeats;
 mod report_streams;
 mod report_sweep;
+mod report_timeline;
 mod scorecard;
 mod verdicts;

@@ -7,7 +7,7 @@ use std::path::Path;
 
 use myelin_bench_lab::summary;
 
-use crate::page::{ask, browser, course, fixture, flow, robot};
+use crate::page::{ask, browser, fixture, flow, robot, timeline};
 use ask::ask;
 use browser::write;
 use summary::Analysis;
@@ -22,7 +22,7 @@ const hit = (a, b) => Math.min(a.right, b.right) - Math.max(a.left, b.left) > 1.
 let texts = 0;
 const width = document.documentElement.clientWidth;
 if (document.documentElement.scrollWidth > width + 1) wrong.push(`the page is ${document.documentElement.scrollWidth} wide, the window ${width}`);
-for (const svg of document.querySelectorAll('.plot svg, .panels svg, #course-plots svg, #stages svg')) {
+for (const svg of document.querySelectorAll('.plot svg, .panels svg, #timeline-plots svg, #stages svg')) {
   if (!isSeen(svg)) continue;
   // Signs of data may meet; words may not.
   const words = [...svg.querySelectorAll('text')].filter((text) => isSeen(text) && !/^(bimodal|invalid)/.test(text.getAttribute('aria-label') || ''));
@@ -34,7 +34,7 @@ for (const svg of document.querySelectorAll('.plot svg, .panels svg, #course-plo
   }
   if (svg.getAttribute('role') !== 'img' || (svg.getAttribute('aria-label') || '').length < 20) wrong.push(`a plot of ${svg.closest('section')?.id} has no name`);
 }
-for (const parts of ['main > section, main > details > section, #plots > section', '#course-plots > *', '.controls label', 'figure']) {
+for (const parts of ['main > section, main > details > section, #plots > section', '#timeline-plots > *', '.controls label', 'figure']) {
   const seen = [...document.querySelectorAll(parts)].filter(isSeen);
   for (let a = 1; a < seen.length; a++) {
     if (!seen[a - 1].contains(seen[a]) && hit(box(seen[a - 1]), box(seen[a]))) wrong.push(`${name(seen[a])} lies on ${name(seen[a - 1])}`);
@@ -49,7 +49,7 @@ answer([...new Set(wrong)].slice(0, 12).concat(texts).join('\\n'));
 ";
 
 fn assert_fits(what: &str, mut analysis: Analysis, hash: &str) {
-    course::enrich(&mut analysis);
+    timeline::enrich(&mut analysis);
     let page = write(&analysis);
     for width in [400, 1440] {
         let Some(answer) = ask(&page, hash, width, LOOK) else { return };
@@ -74,7 +74,7 @@ fn streams_fit() {
 #[test]
 fn on_paper_everything_is_drawn_and_open() {
     let mut analysis = fixture::analysis();
-    course::enrich(&mut analysis);
+    timeline::enrich(&mut analysis);
     // Asked at once, before there was time to draw.
     let early = "
         const count = () => document.querySelectorAll('#plots svg[role=img]').length;
@@ -102,7 +102,7 @@ fn on_paper_everything_is_drawn_and_open() {
 #[test]
 fn a_thousand_cells_stay_below_five_megabytes() {
     let mut analysis = fixture::analysis();
-    course::enrich(&mut analysis);
+    timeline::enrich(&mut analysis);
     let page = write(&analysis);
     assert!(!page.2.contains("to keep the page below 5 MB"));
     for (cells, is_ample) in [(304, true), (1000, false)] {

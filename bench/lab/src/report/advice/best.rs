@@ -1,9 +1,9 @@
 //! The best configuration for each payload and rate: of all, and of each middleware.
 
 use super::super::document::{Part, Row, Table, TableCell, Tone};
+use super::super::format;
 use super::super::table::absent;
 use super::super::view::{Entry, View, distinct};
-use super::super::words;
 use super::{Place, plain_columns};
 use crate::advise::choice::{Choice, NoChoice, Told};
 use crate::stats::RUNS_MIN;
@@ -43,7 +43,7 @@ fn chosen(entry: &Entry, choice: &Choice, ties: &[&Entry]) -> Vec<TableCell> {
         Told::P50 => "by p50",
         Told::Nothing => "lowest p50, not told",
     };
-    let qos = words::qos(&entry.cell.params);
+    let qos = format::qos(&entry.cell.params);
     let small = [told.to_owned(), qos].into_iter().filter(|part| !part.is_empty());
     let names: Vec<String> = ties.iter().map(|tie| tie.configuration()).collect();
     let cost = |entry: &Entry| entry.cell.cpu_percent;
@@ -57,17 +57,17 @@ fn chosen(entry: &Entry, choice: &Choice, ties: &[&Entry]) -> Vec<TableCell> {
             ..TableCell::default()
         },
         TableCell {
-            main: words::us_or_dash(entry.typical_p50()),
-            small: entry.p50_interval().map(words::interval_us).unwrap_or_default(),
+            main: format::us_or_dash(entry.typical_p50()),
+            small: entry.p50_interval().map(format::interval_us).unwrap_or_default(),
             ..TableCell::default()
         },
         TableCell {
-            main: words::us_or_dash(entry.typical_p99()),
-            small: entry.p99_interval().map(words::interval_us).unwrap_or_default(),
+            main: format::us_or_dash(entry.typical_p99()),
+            small: entry.p99_interval().map(format::interval_us).unwrap_or_default(),
             ..TableCell::default()
         },
-        text(format!("{} %", words::cpu_percent(entry.cell.cpu_percent))),
-        text(format!("{} MB", words::megabytes(entry.cell.pss_bytes))),
+        text(format!("{} %", format::cpu_percent(entry.cell.cpu_percent))),
+        text(format!("{} MB", format::megabytes(entry.cell.pss_bytes))),
         TableCell {
             main: match names.len() {
                 0 => String::new(),
@@ -92,7 +92,7 @@ pub(super) fn families(view: &View, places: &[Place]) -> Vec<Part> {
         {
             Ok((entry, _, ties)) => TableCell {
                 main: short(entry),
-                side: words::us_or_dash(entry.typical_p99().or(entry.typical_p50())),
+                side: format::us_or_dash(entry.typical_p99().or(entry.typical_p50())),
                 small: match ties.len() {
                     0 => String::new(),
                     1 => format!("not told from {}", short(ties[0])),
@@ -143,7 +143,7 @@ fn few_runs(places: &[&Place]) -> Option<String> {
     Some(format!(
         "Some cells have {}: below {RUNS_MIN} there is no interval, so they cannot be told from \
          others, and the lowest median is named without any certainty.",
-        words::plural(fewest as usize, "run")
+        format::plural(fewest as usize, "run")
     ))
 }
 

@@ -4,9 +4,9 @@
 use myelin_bench_kit::protocol::Transport;
 
 use super::super::document::{Part, Row, Table, TableCell};
+use super::super::format;
 use super::super::table::absent;
 use super::super::view::{Group, Traits, View};
-use super::super::words;
 use super::plain_columns;
 use crate::stats::verdict::Kind;
 
@@ -56,7 +56,7 @@ fn pairs<'a>(group: &Group<'a>) -> Vec<(Traits<'a>, Traits<'a>)> {
 fn label((shared, network): (Traits, Traits)) -> String {
     let promise = |system: Traits| match system.reliability {
         Some(reliability) if shared.reliability != network.reliability => {
-            format!(" ({})", words::reliability(reliability))
+            format!(" ({})", format::reliability(reliability))
         }
         _ => String::new(),
     };

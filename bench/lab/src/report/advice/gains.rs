@@ -1,9 +1,9 @@
 //! What tuning gains, for each system and size.
 
 use super::super::document::{Column, Part, Row, Table, TableCell, Tone};
+use super::super::format;
 use super::super::table::absent;
 use super::super::view::{Group, View};
-use super::super::words;
 use crate::stats::verdict::{Kind, Verdict};
 use crate::summary::Percentile;
 
@@ -67,13 +67,13 @@ fn steps<'a>(tunings: &[&'a str]) -> Vec<[&'a str; 2]> {
 
 fn gain(verdict: Verdict) -> TableCell {
     let ratio = verdict.ratio.inverse();
-    let factor = words::factor(ratio.value);
+    let factor = format::factor(ratio.value);
     let (main, tone) = match verdict.kind {
         Kind::Better => (factor, Tone::Better),
         Kind::Worse => (factor, Tone::Worse),
         Kind::NoDifference => (format!("≈ {factor}"), Tone::Plain),
         Kind::TooNoisy => (format!("? {factor}"), Tone::Plain),
     };
-    let small = ratio.interval.map(words::factor_interval).unwrap_or_default();
+    let small = ratio.interval.map(format::factor_interval).unwrap_or_default();
     TableCell { main, tone, small, ..TableCell::default() }
 }

@@ -10,7 +10,7 @@ use std::path::Path;
 
 use super::document::{Column, Part, Section};
 use super::view::{Entry, Group, View, distinct};
-use super::{Error, words};
+use super::{Error, format};
 use crate::advise::choice::{Budget, Candidate, Choice, NoChoice, choose};
 use crate::advise::files::{Advised, File, MARK, files};
 use crate::record::write_whole;
@@ -44,7 +44,7 @@ impl<'v, 'a> Place<'v, 'a> {
     fn name(&self) -> String {
         let size = self.group.size(self.payload);
         match self.group.point.is_empty() {
-            true => format!("{size}, {}", words::rate(self.group.params().rate_hz)),
+            true => format!("{size}, {}", format::rate(self.group.params().rate_hz)),
             false => format!("{size}, {}", self.group.point),
         }
     }
@@ -96,7 +96,7 @@ fn plain_columns(heads: &[&str]) -> Vec<Column> {
 
 fn remark(budget: &Budget) -> String {
     let cpu = budget.cpu_percent.map(|most| format!("{most} % of a core"));
-    let memory = budget.memory_bytes.map(|most| format!("{} of memory", words::bytes(most)));
+    let memory = budget.memory_bytes.map(|most| format!("{} of memory", format::bytes(most)));
     let limits: Vec<String> = cpu.into_iter().chain(memory).collect();
     let budget = match limits.is_empty() {
         true => "No budget was given".to_owned(),

@@ -7,18 +7,12 @@ function publishPlot(fan, payload, page) {
   const cells = fan.cells.filter((cell) => cell.payload === payload && page.isShown(cell) && cell.p50 != null);
   if (cells.length === 0) return null;
   // No subscriber at all stands apart at the left of a logarithmic axis.
-  const positive = fan.subscribers.filter((number) => number > 0);
-  const first = positive.length ? Math.log2(positive[0]) : 0;
-  const at = (number) => (number > 0 ? Math.log2(number) : first - 1.5);
-  const labels = new Map(fan.subscribers.map((number) => [at(number), String(number)]));
+  const axis = numberAxis(fan.subscribers, 1.5, "subscribers →", String);
   const points = cells.map((cell) => ({
-    x: at(cell.subscribers), y: ns(cell.p50), p99: cell.p99 == null ? null : ns(cell.p99),
+    x: axis.at(cell.subscribers), y: ns(cell.p50), p99: cell.p99 == null ? null : ns(cell.p99),
     interval: cell.p50_interval?.map(ns), cell, tuning: cell.tuning,
   })).sort((a, b) => a.x - b.x);
-  const marks = [];
-  if (fan.subscribers[0] === 0 && positive.length) {
-    marks.push(Plot.ruleX([first - 0.75], { stroke: "var(--rule)", strokeDasharray: "1 3", ariaLabel: () => "break of the axis" }));
-  }
+  const marks = [...axis.marks];
   if (fan.clock_read_ns > 0) {
     marks.push(Plot.ruleY([fan.clock_read_ns], { stroke: "var(--muted)", strokeDasharray: "4 3", ariaLabel: () => "clock" }));
   }
@@ -30,12 +24,8 @@ function publishPlot(fan, payload, page) {
     marks.push(Plot.line(sound, { ...common, y: "y", z: "tuning", ...look, ariaLabel: (d) => `publish ${system.name}, ${d.tuning}` }));
     const rare = sound.filter((point) => point.p99 != null);
     marks.push(Plot.line(rare, { ...common, y: "p99", z: "tuning", ...look, strokeWidth: 1, strokeDasharray: "2 3", ariaLabel: (d) => `publish p99 ${system.name}, ${d.tuning}` }));
-    const ranged = sound.filter((point) => point.interval);
-    marks.push(Plot.ruleX(ranged, { ...common, y1: (d) => d.interval[0], y2: (d) => d.interval[1], stroke: system.colour, strokeWidth: 5, strokeOpacity: 0.35, ariaLabel: () => `interval ${system.name}` }));
     const runs = own.flatMap((point) => point.cell.runs.filter((run) => run.p50 != null).map((run) => ({ x: point.x, y: ns(run.p50), tuning: point.tuning })));
-    marks.push(Plot.dot(runs, { ...common, y: "y", r: 1.7, fill: system.colour, fillOpacity: 0.45, dx: 7, ariaLabel: () => `runs ${system.name}` }));
-    marks.push(Plot.dot(sound, { ...common, y: "y", r: 3.8, symbol: system.symbol, fill: system.colour, ariaLabel: () => `point ${system.name}` }));
-    marks.push(Plot.text(own.filter((point) => !point.cell.valid), { ...common, y: "y", text: () => "×", fontSize: 17, fontWeight: 700, fill: system.colour, ariaLabel: () => `invalid ${system.name}` }));
+    marks.push(...cellMarks(system, sound, own.filter((point) => !point.cell.valid), runs));
   }
   marks.push(page.tip(points, {
     x: "x", y: "y", fx: "tuning",
@@ -46,11 +36,10 @@ function publishPlot(fan, payload, page) {
     ].join("\n"),
   }));
   const y = latencyAxis([...points.flatMap((point) => [point.y, point.p99 ?? point.y, ...(point.interval || [])]), fan.clock_read_ns], page.scale(), "↑ publish call", "ns");
-  const places = [...labels.keys()];
   return {
     height: 340,
     marginLeft: 62,
-    x: { domain: [Math.min(...places) - 0.5, Math.max(...places) + 0.7], ticks: places, tickFormat: (x) => labels.get(x), label: "subscribers →" },
+    x: axis.options,
     y: y.options,
     fx: { domain: page.shownTunings(fan) },
     marks: [...y.marks, ...marks],

@@ -123,17 +123,17 @@
   }
 
   function buildCell() {
-    if (!byId("course")) return;
+    if (!byId("timeline")) return;
     const select = byId("cell");
     for (const group of [...data.groups, ...(data.fans || [])]) {
-      const own = view.withCourse.filter((one) => one.group === group);
+      const own = view.withTimeline.filter((one) => one.group === group);
       if (own.length === 0) continue;
       const parent = element("optgroup", { label: group.title });
       parent.append(...own.map((one) => element("option", { value: one.cell.index, textContent: cellName(one) + (one.cell.subscribers === undefined ? "" : `, ${one.cell.subscribers} subscribers`) })));
       select.append(parent);
     }
-    if (view.withCourse.length === 0) select.closest(".chooser").hidden = true;
-    queue.add(byId("course-plots"), () => drawCourse(byId("course-plots"), data, page));
+    if (view.withTimeline.length === 0) select.closest(".chooser").hidden = true;
+    queue.add(byId("timeline-plots"), () => drawTimeline(byId("timeline-plots"), data, page));
     queue.add(byId("slowest-table"), () => drawSlowest(byId("slowest-title"), byId("slowest-table"), data, page));
   }
 
@@ -232,12 +232,12 @@
       const isAnyShown = members.some((name) => !state.hide.has(name));
       for (const name of members) if (isAnyShown) state.hide.add(name); else state.hide.delete(name);
       changed();
-    } else if (button?.classList.contains("to-cell") && byId("course")) {
+    } else if (button?.classList.contains("to-cell") && byId("timeline")) {
       const index = Number(button.closest("tr").dataset.cell);
-      if (!data.courses[index]) return;
+      if (!data.timelines[index]) return;
       state.cell = index;
       changed();
-      goTo(byId("course"));
+      goTo(byId("timeline"));
     } else if (button?.id === "copy-link") {
       const link = location.href.split("#")[0] + view.hash(sectionInSight());
       copyText(link).then((copied) => { byId("copied").textContent = copied ? "Copied." : link; });
@@ -262,7 +262,7 @@
   document.addEventListener("toggle", queue.later, true);
   document.addEventListener("change", readControls);
   document.addEventListener("click", press);
-  byId("course-plots")?.addEventListener("keydown", (event) => {
+  byId("timeline-plots")?.addEventListener("keydown", (event) => {
     const step = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
     if (!step) return;
     event.preventDefault();

@@ -76,3 +76,30 @@ function roomyLinear(domain, pixels, text) {
   const fits = (ticks) => ticks.every((tick, place) => place === 0 || at(tick) - at(ticks[place - 1]) > half(tick) + half(ticks[place - 1]));
   return [9, 7, 5, 4, 3, 2].map((number) => d3.ticks(...domain, number)).find(fits) || [domain[0]];
 }
+
+/** An axis of numbers by doublings, with 0 apart at its left; `label` is given a number and its place. */
+function numberAxis(numbers, gap, title, label) {
+  const positive = numbers.filter((number) => number > 0);
+  const zero = (positive.length ? Math.log2(positive[0]) : 0) - gap;
+  const at = (number) => (number > 0 ? Math.log2(number) : zero);
+  const labels = new Map(numbers.map((number, place) => [at(number), label(number, place)]));
+  const places = [...labels.keys()];
+  const isApart = numbers[0] === 0 && positive.length > 0;
+  return {
+    at, zero, labels,
+    marks: isApart ? [Plot.ruleX([zero + gap / 2], { stroke: "var(--rule)", strokeDasharray: "1 3", ariaLabel: () => "break of the axis" })] : [],
+    options: { domain: [Math.min(...places) - 0.5, Math.max(...places) + 0.7], ticks: places, tickFormat: (x) => labels.get(x), label: title },
+  };
+}
+
+/** The cells of a system on such an axis, with intervals and single runs; × are invalid. */
+function cellMarks(system, sound, unsound, runs) {
+  const common = { x: "x", fx: "tuning" };
+  const ranged = sound.filter((point) => point.interval);
+  return [
+    Plot.ruleX(ranged, { ...common, y1: (d) => d.interval[0], y2: (d) => d.interval[1], stroke: system.colour, strokeWidth: 5, strokeOpacity: 0.35, ariaLabel: () => `interval ${system.name}` }),
+    Plot.dot(runs, { ...common, y: "y", r: 1.7, fill: system.colour, fillOpacity: 0.45, dx: 7, ariaLabel: () => `runs ${system.name}` }),
+    Plot.dot(sound, { ...common, y: "y", r: 3.8, symbol: system.symbol, fill: system.colour, ariaLabel: () => `point ${system.name}` }),
+    Plot.text(unsound, { ...common, y: "y", text: () => "×", fontSize: 17, fontWeight: 700, fill: system.colour, ariaLabel: () => `invalid ${system.name}` }),
+  ];
+}

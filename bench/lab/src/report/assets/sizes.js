@@ -11,20 +11,14 @@ function apart(cell, key, isFloor) {
 function sizePlot(group, page) {
   const key = page.statistic();
   const isFloor = (name) => page.systems.get(name).floor;
-  const positive = group.payloads.filter((size) => size > 0);
-  const first = positive.length ? Math.log2(positive[0]) : 0;
-  const at = (size) => (size > 0 ? Math.log2(size) : first - 2);
-  const labels = new Map(group.payloads.map((size, place) => [at(size), size === 0 ? "0" : group.payload_labels[place]]));
+  const axis = numberAxis(group.payloads, 2, "payload, bytes →", (size, place) => (size === 0 ? "0" : group.payload_labels[place]));
   const cells = group.cells.filter((cell) => page.isShown(cell) && cell[key] != null);
   if (cells.length === 0) return null;
   const points = cells.map((cell) => ({
     joined: cell.mixed ? apart(cell, key, isFloor) : cell[key],
-    x: at(cell.payload), y: cell[key], interval: cell[`${key}_interval`], cell, tuning: cell.tuning,
+    x: axis.at(cell.payload), y: cell[key], interval: cell[`${key}_interval`], cell, tuning: cell.tuning,
   })).sort((a, b) => a.x - b.x);
-  const marks = [];
-  if (group.payloads[0] === 0 && positive.length) {
-    marks.push(Plot.ruleX([first - 1], { stroke: "var(--rule)", strokeDasharray: "1 3", ariaLabel: () => "break of the axis" }));
-  }
+  const marks = [...axis.marks];
   for (const system of page.shownSystems()) {
     const own = points.filter((point) => point.cell.system === system.name);
     const sound = own.filter((point) => point.cell.valid);
@@ -33,18 +27,14 @@ function sizePlot(group, page) {
     if (system.floor) continue;
     const parts = sound.filter((point) => point.cell.mixed).flatMap((point) => point.cell.placements.map((part) => ({ ...point, y: part[key] })));
     marks.push(Plot.dot(parts.filter((part) => part.y != null), { ...common, y: "y", r: 4.6, symbol: system.symbol, stroke: system.colour, strokeWidth: 1.3, ariaLabel: () => `placement ${system.name}` }));
-    const ranged = sound.filter((point) => point.interval && !point.cell.mixed);
-    marks.push(Plot.ruleX(ranged, { ...common, y1: (d) => d.interval[0], y2: (d) => d.interval[1], stroke: system.colour, strokeWidth: 5, strokeOpacity: 0.35, ariaLabel: () => `interval ${system.name}` }));
     const runs = own.flatMap((point) => point.cell.runs.filter((run) => run[key] != null).map((run) => ({ x: point.x, y: run[key], tuning: point.tuning })));
-    marks.push(Plot.dot(runs, { ...common, y: "y", r: 1.7, fill: system.colour, fillOpacity: 0.45, dx: 7, ariaLabel: () => `runs ${system.name}` }));
-    marks.push(Plot.dot(sound.filter((point) => !point.cell.mixed), { ...common, y: "y", r: 3.8, symbol: system.symbol, fill: system.colour, ariaLabel: () => `point ${system.name}` }));
     const unsound = own.filter((point) => !point.cell.valid);
-    marks.push(Plot.text(unsound, { ...common, y: "y", text: () => "×", fontSize: 17, fontWeight: 700, fill: system.colour, ariaLabel: () => `invalid ${system.name}` }));
+    marks.push(...cellMarks(system, sound.filter((point) => !point.cell.mixed), unsound, runs));
   }
   marks.push(page.tip(points, {
     x: "x", y: "y", fx: "tuning",
     title: (d) => [
-      `${d.cell.system}, ${labels.get(d.x)}${d.x === first - 2 ? " B" : ""}, ${d.cell.tuning}${d.cell.valid ? "" : " (invalid)"}`,
+      `${d.cell.system}, ${axis.labels.get(d.x)}${d.x === axis.zero ? " B" : ""}, ${d.cell.tuning}${d.cell.valid ? "" : " (invalid)"}`,
       `${key} ${us(d.y)} µs${d.interval ? ` [${us(d.interval[0])}, ${us(d.interval[1])}]` : ""}`,
       ...d.cell.placements.map((part) => `${Math.round(100 * part.share)} % ${part.label}: ${us(part[key])} µs`),
     ].join("\n"),
@@ -53,12 +43,11 @@ function sizePlot(group, page) {
     if (!point.cell.mixed) return [point.y, ...(point.interval || [])];
     return isFloor(point.cell.system) ? [point.joined] : point.cell.placements.map((part) => part[key]);
   });
-  const places = [...labels.keys()];
   const y = latencyAxis(values, page.scale(), `↑ ${key} of ${group.metric}`);
   return {
     height: 380,
     marginLeft: 62,
-    x: { domain: [Math.min(...places) - 0.5, Math.max(...places) + 0.7], ticks: places, tickFormat: (x) => labels.get(x), label: "payload, bytes →" },
+    x: axis.options,
     y: y.options,
     fx: { domain: page.shownTunings(group) },
     marks: [...y.marks, ...marks],

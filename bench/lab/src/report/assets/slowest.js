@@ -8,7 +8,7 @@ function drawSlowest(title, holder, data, page) {
   holder.replaceChildren();
   const chosen = page.chosen();
   title.textContent = chosen ? `${cellName(chosen)} · ${chosen.group.title}` : "";
-  const slowest = chosen ? data.courses[chosen.cell.index].slowest : [];
+  const slowest = chosen ? data.timelines[chosen.cell.index].slowest : [];
   if (slowest.length === 0) {
     holder.append(remark("None to show."));
     return;
@@ -71,11 +71,11 @@ function mostOf(parts, total) {
 
 /** Whether the floor had as slow ones: then the machine is suspect, not the system. */
 function floorRemark({ cell }, slowest, data, page) {
-  const index = data.courses[cell.index].floor;
-  const theirs = index == null ? null : data.courses[index]?.slowest;
+  const index = data.timelines[cell.index].floor;
+  const theirs = index == null ? null : data.timelines[index]?.slowest;
   if (!theirs?.length) return page.systems.get(cell.system).floor ? "This is a bare primitive of the operating system: what is slow here, the machine made slow." : "No floor of this payload and tuning waits in the same manner.";
   const worst = theirs[0].us;
   const beyond = slowest.filter((message) => message.us > worst).length;
-  const name = page.withCourse.find((other) => other.cell.index === index).cell.system;
+  const name = page.withTimeline.find((other) => other.cell.index === index).cell.system;
   return `The floor of this payload and tuning, ${name}, had messages of up to ${us(worst)} µs in its own runs: ${beyond} of these ${slowest.length} took longer. What the floor has too, the machine did.`;
 }

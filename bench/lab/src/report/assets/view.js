@@ -11,14 +11,14 @@ const FILTERS = ["group", "tuning", "payload"];
 function makeView(data) {
   const state = { hide: new Set(), without: new Set(), sizes: null, points: null, cell: null };
   const cells = [...data.groups, ...(data.fans || [])].flatMap((group) => group.cells.map((cell) => ({ group, cell })));
-  const withCourse = cells.filter(({ cell }) => data.courses[cell.index]);
+  const withTimeline = cells.filter(({ cell }) => data.timelines[cell.index]);
 
   // A floor that spins says little about systems that sleep, and would flatten their curves.
   const peers = data.systems.filter((system) => !system.floor);
   const isAlone = (system) => system.wait !== "" && !peers.some((peer) => peer.wait === system.wait);
   const asideAtFirst = data.systems.filter((system) => system.floor && peers.length > 0 && isAlone(system)).map((system) => system.name);
   const floors = new Set(data.systems.filter((system) => system.floor).map((system) => system.name));
-  const firstCell = (withCourse.find(({ cell }) => !floors.has(cell.system)) || withCourse[0])?.cell.index ?? null;
+  const firstCell = (withTimeline.find(({ cell }) => !floors.has(cell.system)) || withTimeline[0])?.cell.index ?? null;
 
   function read() {
     const given = new URLSearchParams(location.hash.slice(1));
@@ -30,7 +30,7 @@ function makeView(data) {
     for (const key of FILTERS) state[key] = given.get(key) || "";
     for (const [key, words] of Object.entries(CHOICES)) state[key] = words.includes(given.get(key)) ? given.get(key) : words[0];
     const wanted = given.has("cell") ? Number(given.get("cell")) : null;
-    state.cell = withCourse.some(({ cell }) => cell.index === wanted) ? wanted : firstCell;
+    state.cell = withTimeline.some(({ cell }) => cell.index === wanted) ? wanted : firstCell;
     return given.get("at");
   }
 
@@ -57,7 +57,7 @@ function makeView(data) {
   const siblings = (group) => data.groups.filter((other) => other.is_swept && other.scenario === group.scenario);
 
   return {
-    state, read, write, hash, siblings, cells, withCourse,
+    state, read, write, hash, siblings, cells, withTimeline,
     isShown: (cell) => !state.hide.has(cell.system) && !state.without.has(cell.tuning),
     shownTunings: (group) => group.tunings.filter((tuning) => !state.without.has(tuning)),
     shownSystems: () => data.systems.filter((system) => !state.hide.has(system.name)),
@@ -76,12 +76,12 @@ function makeView(data) {
     },
 
     /** The chosen cell with its group. */
-    chosen: () => withCourse.find(({ cell }) => cell.index === state.cell),
+    chosen: () => withTimeline.find(({ cell }) => cell.index === state.cell),
 
     /** Goes to a cell before or after the chosen one. */
     step(number) {
-      const place = withCourse.findIndex(({ cell }) => cell.index === state.cell);
-      const next = withCourse[Math.max(0, Math.min(withCourse.length - 1, place + number))];
+      const place = withTimeline.findIndex(({ cell }) => cell.index === state.cell);
+      const next = withTimeline[Math.max(0, Math.min(withTimeline.length - 1, place + number))];
       if (next) state.cell = next.cell.index;
     },
   };

@@ -2,8 +2,8 @@
 
 use super::Glance;
 use super::picture::{Drawing, Picture, Ranking};
+use crate::report::format;
 use crate::report::markdown::{escape, grid};
-use crate::report::words;
 
 /// The title, whether to believe it, what to make of it, and the ranked figures.
 pub(in crate::report) fn markdown(glance: &Glance) -> String {
@@ -12,7 +12,7 @@ pub(in crate::report) fn markdown(glance: &Glance) -> String {
         "# {}\n\n{}\n\n**{}:** {}\n\n",
         escape(&glance.title),
         escape(&glance.circumstances),
-        trust.words(),
+        trust.verdict,
         escape(&trust.finding)
     );
     for sentence in &glance.sentences {
@@ -34,16 +34,16 @@ fn ranked(picture: &Picture, ranking: &Ranking) -> String {
     let quantity = picture.quantity;
     let mut heads = vec![picture.scenario.to_owned(), "system".to_owned()];
     for panel in &ranking.panels {
-        heads.extend([quantity.low, quantity.high].map(|end| format!("{}, {end}", panel.label)));
+        heads.extend([quantity.low, quantity.high].map(|end| format!("{panel}, {end}")));
     }
     heads.extend(["CPU µs a message", "MB"].map(str::to_owned));
-    let withheld = || [words::WITHHELD; 2].map(str::to_owned);
+    let withheld = || [format::WITHHELD; 2].map(str::to_owned);
     let rows = ranking.sections.iter().flat_map(|section| {
         section.rows.iter().map(|row| {
             let mut cells = vec![section.title.clone(), row.system.name.to_owned()];
             let marks = (0..ranking.panels.len()).map(|panel| row.mark(panel));
-            cells.extend(marks.flat_map(|it| it.map_or_else(withheld, |it| quantity.ends(it))));
-            let cost = row.mark(0).map(|mark| [mark.cpu(), mark.memory()]);
+            cells.extend(marks.flat_map(|it| it.map_or_else(withheld, |it| it.figures.clone())));
+            let cost = row.mark(0).map(|mark| [mark.cpu.clone(), mark.memory.clone()]);
             cells.extend(cost.unwrap_or_default());
             cells
         })

@@ -1,18 +1,21 @@
 //! The one picture of a scenario: systems ranked, or, where a parameter takes many values, latency
-//! against it.
+//! against it. Places are per cent of an axis, so that it fits any width.
 
 use std::cmp::Ordering;
 
 use myelin_bench_kit::protocol::{Topology, Wait, Workload};
+use serde::{Serialize, Serializer};
 
+use super::axis::{Axis, Tick, tidy};
+use crate::report::format;
 use crate::report::metrics::memory_mb;
 use crate::report::plots::short;
 use crate::report::sweep::Parameter;
 use crate::report::view::{Entry, Group, Traits, View, distinct, tuning_rank};
-use crate::report::words;
 use crate::summary::Params;
 
 /// See the module.
+#[derive(Serialize)]
 pub(in crate::report) struct Picture<'a> {
     pub scenario: &'a str,
     /// `Round trips`.
@@ -22,11 +25,12 @@ pub(in crate::report) struct Picture<'a> {
     pub quantity: Quantity,
     /// In the order in which they are shown.
     pub tunings: Vec<&'a str>,
+    #[serde(flatten)]
     pub drawing: Drawing<'a>,
 }
 
 /// What is drawn, on a logarithmic axis.
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq, Eq, Serialize)]
 pub(in crate::report) struct Quantity {
     /// The ends of a line.
     pub low: &'static str,
@@ -37,37 +41,41 @@ pub(in crate::report) struct Quantity {
 }
 
 /// How it is drawn.
+#[derive(Serialize)]
+#[serde(rename_all = "lowercase")]
 pub(in crate::report) enum Drawing<'a> {
     Ranking(Ranking<'a>),
     Curves(Vec<Curves<'a>>),
 }
 
 /// Systems ranked by what they do at the first point.
+#[derive(Serialize)]
 pub(in crate::report) struct Ranking<'a> {
-    pub panels: Vec<Panel>,
-    pub sections: Vec<Section<'a>>,
-}
-
-/// One point of the scenario: a payload, a rate, a module.
-pub(in crate::report) struct Panel {
-    pub label: String,
+    /// Labels of the points: a payload, a rate, a module.
+    pub panels: Vec<String>,
+    pub sections: Vec<WaitClass<'a>>,
+    /// Of the axis that all panels share, so that they can be compared.
+    ticks: Vec<Tick>,
 }
 
 /// Systems that wait alike.
-pub(in crate::report) struct Section<'a> {
+#[derive(Serialize)]
+pub(in crate::report) struct WaitClass<'a> {
     pub title: String,
     /// The same in a sentence: `systems that sleep`.
     pub who: &'static str,
     pub wait: Wait,
     /// Of each panel: what the primitive that waits alike takes, at the tuning that ranks.
-    pub floors: Vec<Option<f64>>,
+    pub floors: Vec<Option<Tick>>,
     /// Its name; the same in all panels.
     pub floor: Option<String>,
-    pub rows: Vec<Row<'a>>,
+    pub rows: Vec<RankedSystem<'a>>,
 }
 
 /// A system.
-pub(in crate::report) struct Row<'a> {
+#[derive(Serialize)]
+pub(in crate::report) struct RankedSystem<'a> {
+    #[serde(serialize_with = "by_name")]
     pub system: Traits<'a>,
     /// The one that ranks.
     tuning: &'a str,
@@ -76,30 +84,57 @@ pub(in crate::report) struct Row<'a> {
 }
 
 /// What a cell has come to.
+#[derive(Serialize)]
 pub(in crate::report) struct Mark<'a> {
+    #[serde(skip)]
     pub entry: &'a Entry<'a>,
+    pub tuning: &'a str,
     pub low: f64,
     /// Absent where it was withheld.
     pub high: Option<f64>,
+    /// Both in six places at most; a dash for what was withheld.
+    pub figures: [String; 2],
+    /// CPU of all processes for each message, µs.
+    pub cpu: String,
+    /// Memory of all processes, MB; empty where it is not known.
+    pub memory: String,
+    /// `tuned: p50 54.0 µs [53.1, 55.2], p99 81.9 µs [80.1, 90.3]`.
+    title: String,
+    /// That messages were lost, or the rate was not reached.
+    doubts: Vec<String>,
+    /// Of the low end.
+    at: f64,
+    /// From one end to the other: where it begins, and how long it is.
+    way: [f64; 2],
+    /// Likewise the intervals of either end.
+    bands: Vec<[f64; 2]>,
 }
 
 /// Lines of systems against one parameter, at one tuning.
+#[derive(Serialize)]
 pub(in crate::report) struct Curves<'a> {
-    /// What sets the panel apart.
-    pub label: String,
-    pub tuning: &'a str,
+    /// What sets the panel apart, and the tuning.
+    pub title: String,
     pub parameter: &'static str,
-    /// Ascending, with their labels.
-    pub values: Vec<(f64, String)>,
+    /// Ascending.
+    pub values: Vec<Tick>,
     /// The lowest in the mean first; of rates the highest.
     pub curves: Vec<Curve<'a>>,
+    ticks: Vec<Tick>,
+    /// As many values as there is room for.
+    across: Vec<Tick>,
 }
 
-/// One system; a mark for each value at which it was measured.
+/// One system; a mark for each value at which it was measured, ascending.
+#[derive(Serialize)]
 pub(in crate::report) struct Curve<'a> {
     pub system: &'a str,
     pub is_floor: bool,
-    pub marks: Vec<(f64, Mark<'a>)>,
+    pub marks: Vec<(Tick, Mark<'a>)>,
+}
+
+fn by_name<S: Serializer>(system: &Traits, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str(system.name)
 }
 
 /// Of every scenario.
@@ -162,28 +197,63 @@ impl Quantity {
             }
             _ => (entry.typical_p50()?, entry.typical_p99()),
         };
-        (cell.valid && low > 0.0).then_some(Mark { entry, low, high })
+        let brief_high = high.map(|high| self.brief(high));
+        (cell.valid && low > 0.0).then(|| Mark {
+            entry,
+            tuning: &cell.tuning,
+            low,
+            high,
+            figures: [self.brief(low), brief_high.unwrap_or_else(|| format::WITHHELD.to_owned())],
+            cpu: format::brief_us(cell.cpu_us_per_message),
+            memory: memory_mb(entry).map_or_else(String::new, |it| format!("{:.0}", short(it))),
+            title: self.title(entry, low, high),
+            doubts: doubts(entry),
+            at: 0.0,
+            way: [0.0; 2],
+            bands: Vec::new(),
+        })
     }
 
-    /// In six places at most: as [`words::brief_us`], of rates `12 k` or `1.2 M`.
+    fn title(self, entry: &Entry, low: f64, high: Option<f64>) -> String {
+        let end = |name: &str, value: f64, interval: Option<[f64; 2]>| {
+            let interval = interval.filter(|_| entry.is_steady());
+            let interval = interval.map(|ends| format!(" {}", format::interval_us(ends)));
+            let interval = interval.unwrap_or_default();
+            format!("{name} {} {}{interval}", self.exact(value), self.unit)
+        };
+        let high = high.map(|high| end(self.high, high, entry.p99_interval()));
+        let ends = [Some(end(self.low, low, entry.p50_interval())), high];
+        let ends: Vec<String> = ends.into_iter().flatten().collect();
+        format!("{}: {}", entry.cell.tuning, ends.join(", "))
+    }
+
+    /// In six places at most: as [`format::brief_us`], of rates `12 k` or `1.2 M`.
     pub(super) fn brief(self, value: f64) -> String {
         match value {
-            v if !self.is_rate => words::brief_us(v),
+            v if !self.is_rate => format::brief_us(v),
             v if v >= 1e6 => format!("{:.1} M", v / 1e6),
             v if v >= 1e4 => format!("{:.0} k", v / 1e3),
-            v => words::amount(v),
+            v => format::amount(v),
         }
     }
 
     /// With all figures that are known.
     pub(super) fn exact(self, value: f64) -> String {
-        if self.is_rate { words::amount(value) } else { words::us(value) }
+        if self.is_rate { format::amount(value) } else { format::us(value) }
     }
 
-    /// Both ends of what a cell has come to; a dash for what is withheld.
-    pub(super) fn ends(self, mark: &Mark) -> [String; 2] {
-        let high = mark.high.map(|high| self.brief(high));
-        [self.brief(mark.low), high.unwrap_or_else(|| words::WITHHELD.to_owned())]
+    /// On an axis: `0.1 µs`, `100 µs`, `10 ms`, `2 s`; `100 k` of rates.
+    pub(super) fn round(self, value: f64) -> String {
+        let (value, unit) = match value {
+            v if self.is_rate && v >= 1e6 => (v / 1e6, " M"),
+            v if self.is_rate && v >= 1e3 => (v / 1e3, " k"),
+            v if self.is_rate => (v, ""),
+            v if v >= 1e6 => (v / 1e6, " s"),
+            v if v >= 1e3 => (v / 1e3, " ms"),
+            v if v < 1.0 => (v * 1e3, " ns"),
+            v => (v, " µs"),
+        };
+        format!("{}{unit}", tidy(value))
     }
 
     /// The better of two first.
@@ -192,25 +262,37 @@ impl Quantity {
     }
 }
 
-impl<'a> Mark<'a> {
-    pub(super) fn tuning(&self) -> &'a str {
-        &self.entry.cell.tuning
-    }
-
-    /// CPU of all processes for each message, µs.
-    pub(super) fn cpu(&self) -> String {
-        words::brief_us(self.entry.cell.cpu_us_per_message)
-    }
-
-    /// Memory of all processes, MB; empty where it is not known.
-    pub(super) fn memory(&self) -> String {
-        memory_mb(self.entry).map_or_else(String::new, |memory| format!("{:.0}", short(memory)))
+impl Mark<'_> {
+    /// Both ends; twice the low one where the high one was withheld.
+    pub(super) fn ends(&self) -> [f64; 2] {
+        [self.low, self.high.unwrap_or(self.low)]
     }
 
     /// Whether messages were lost that were not to be.
     pub(super) fn is_lossy(&self) -> bool {
-        self.entry.is_steady() && self.entry.cell.lost > 0
+        is_lossy(self.entry)
     }
+
+    fn place(&mut self, axis: &Axis) {
+        self.at = axis.at(self.low);
+        self.way = axis.span(self.ends());
+        // Of a mixed cell the interval is not that of the dot.
+        let is_drawn = self.entry.is_steady() && !self.entry.is_mixed();
+        let intervals = [self.entry.p50_interval(), self.entry.p99_interval()];
+        let drawn = intervals.into_iter().flatten().filter(|_| is_drawn);
+        self.bands = drawn.map(|ends| axis.span(ends)).collect();
+    }
+}
+
+fn is_lossy(entry: &Entry) -> bool {
+    entry.is_steady() && entry.cell.lost > 0
+}
+
+fn doubts(entry: &Entry) -> Vec<String> {
+    let short = entry.short_of_rate().map(|(reached, asked)| format::reached(reached, asked));
+    let loss = entry.loss_percent().filter(|_| is_lossy(entry));
+    let loss = loss.map(|percent| format!("{} % lost", format::percent(percent)));
+    short.into_iter().chain(loss).collect()
 }
 
 fn what(workload: Workload) -> &'static str {
@@ -251,8 +333,8 @@ fn point(params: &Params) -> Params {
 /// What sets a point apart from the others.
 fn label(params: &Params, all: &[Params]) -> String {
     let differs = |of: fn(&Params) -> String| distinct(all.iter().map(of)).len() > 1;
-    let size: fn(&Params) -> String = |params| words::size(params);
-    let rate: fn(&Params) -> String = |params| words::rate(params.rate_hz);
+    let size: fn(&Params) -> String = |params| format::size(params);
+    let rate: fn(&Params) -> String = |params| format::rate(params.rate_hz);
     let mut parts: Vec<String> = params.module.iter().cloned().collect();
     if !differs(rate) || differs(size) {
         parts.push(size(params));
@@ -261,9 +343,9 @@ fn label(params: &Params, all: &[Params]) -> String {
         parts.push(rate(params));
     }
     parts.extend(params.arrivals.clone());
-    for (place, (number, noun)) in words::counts(params).into_iter().enumerate() {
-        if distinct(all.iter().map(|other| words::counts(other)[place].0)).len() > 1 {
-            parts.push(words::plural(number as usize, noun));
+    for (place, (number, noun)) in format::counts(params).into_iter().enumerate() {
+        if distinct(all.iter().map(|other| format::counts(other)[place].0)).len() > 1 {
+            parts.push(format::plural(number as usize, noun));
         }
     }
     parts.join(", ")
@@ -289,15 +371,23 @@ impl<'a> Ranked<'_, 'a> {
             self.section(manner, &own.copied().collect::<Vec<_>>())
         };
         let sections = manners.into_iter().map(section);
-        let label = |point: &Params| Panel { label: label(point, self.points) };
+        let mut sections: Vec<_> = sections.filter(|section| !section.rows.is_empty()).collect();
+        let marks = sections.iter().flat_map(WaitClass::marks).flat_map(|mark| mark.ends());
+        let floors = sections.iter().flat_map(|section| section.floors.iter().flatten());
+        let axis = Axis::new(marks.chain(floors.map(|floor| floor.value))).with_room();
+        for section in &mut sections {
+            section.place(&axis);
+        }
         Ranking {
-            panels: self.points.iter().map(label).collect(),
-            sections: sections.filter(|section| !section.rows.is_empty()).collect(),
+            panels: self.points.iter().map(|point| label(point, self.points)).collect(),
+            sections,
+            ticks: axis.ticks(self.quantity()),
         }
     }
 
-    fn section(&self, (topology, wait): (Topology, Wait), own: &[&'a Entry<'a>]) -> Section<'a> {
-        let mut rows: Vec<Row> = systems(own).map(|system| self.row(system, own)).collect();
+    fn section(&self, (topology, wait): (Topology, Wait), own: &[&'a Entry<'a>]) -> WaitClass<'a> {
+        let mut rows: Vec<RankedSystem> =
+            systems(own).map(|system| self.row(system, own)).collect();
         rows.retain(|row| row.marks.iter().any(|marks| !marks.is_empty()));
         rows.sort_by(|a, b| match (a.rank(), b.rank()) {
             (Some(a), Some(b)) => self.quantity().order(a, b),
@@ -307,10 +397,11 @@ impl<'a> Ranked<'_, 'a> {
         let named = floors.iter().flatten().next().map(|entry| entry.system.name);
         let of_named = |floor: &Option<&Entry>| {
             let same = floor.filter(|entry| Some(entry.system.name) == named);
-            same.and_then(Entry::typical_p50)
+            let value = same.and_then(Entry::typical_p50)?;
+            Some(Tick { value, at: 0.0, label: self.quantity().brief(value) })
         };
         let (title, who) = manner(topology, wait);
-        Section {
+        WaitClass {
             title,
             who,
             wait,
@@ -320,17 +411,17 @@ impl<'a> Ranked<'_, 'a> {
         }
     }
 
-    fn row(&self, system: Traits<'a>, own: &[&'a Entry<'a>]) -> Row<'a> {
+    fn row(&self, system: Traits<'a>, own: &[&'a Entry<'a>]) -> RankedSystem<'a> {
         let at = |wanted: &Params| {
             let is_here = |entry: &&&Entry| {
                 entry.system.name == system.name && point(&entry.cell.params) == *wanted
             };
             let here = own.iter().filter(is_here);
             let mut marks: Vec<_> = here.filter_map(|it| self.quantity().mark(it)).collect();
-            marks.sort_by_key(|mark| tuning_rank(mark.tuning()));
+            marks.sort_by_key(|mark| tuning_rank(mark.tuning));
             marks
         };
-        Row { system, tuning: self.tuning, marks: self.points.iter().map(at).collect() }
+        RankedSystem { system, tuning: self.tuning, marks: self.points.iter().map(at).collect() }
     }
 
     /// What the primitive that waits alike takes at a point.
@@ -350,7 +441,27 @@ impl<'a> Ranked<'_, 'a> {
     }
 }
 
-impl<'a> Row<'a> {
+impl<'a> WaitClass<'a> {
+    /// The floor of the first panel.
+    pub(super) fn first_floor(&self) -> Option<f64> {
+        self.floors.first()?.as_ref().map(|floor| floor.value)
+    }
+
+    fn marks(&self) -> impl Iterator<Item = &Mark<'a>> {
+        self.rows.iter().flat_map(|row| row.marks.iter().flatten())
+    }
+
+    fn place(&mut self, axis: &Axis) {
+        for floor in self.floors.iter_mut().flatten() {
+            floor.at = axis.at(floor.value);
+        }
+        for mark in self.rows.iter_mut().flat_map(|row| row.marks.iter_mut().flatten()) {
+            mark.place(axis);
+        }
+    }
+}
+
+impl<'a> RankedSystem<'a> {
     /// What it is ranked by: the first panel in which it has anything.
     fn rank(&self) -> Option<f64> {
         (0..self.marks.len()).find_map(|panel| self.mark(panel)).map(|mark| mark.low)
@@ -358,24 +469,16 @@ impl<'a> Row<'a> {
 
     /// What it has in a panel at the tuning that ranks.
     pub(in crate::report) fn mark(&self, panel: usize) -> Option<&Mark<'a>> {
-        self.marks.get(panel)?.iter().find(|mark| mark.tuning() == self.tuning)
+        self.marks.get(panel)?.iter().find(|mark| mark.tuning == self.tuning)
     }
 }
 
-impl Curves<'_> {
-    /// What sets the panel apart, and the tuning.
-    pub(super) fn title(&self) -> String {
-        let parts = [self.label.as_str(), self.tuning];
-        parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(", ")
-    }
-
-    /// So many values at most: of more than that every second, third and so on; the last always.
-    pub(super) fn labelled(&self, most: usize) -> impl Iterator<Item = &(f64, String)> {
-        let step = self.values.len().div_ceil(most.max(1)).max(1);
-        let last = self.values.len().saturating_sub(1);
-        let is_shown = move |at: usize| (last - at).is_multiple_of(step);
-        self.values.iter().enumerate().filter(move |(at, _)| is_shown(*at)).map(|(_, it)| it)
-    }
+/// So many values at most: of more than that every second, third and so on; the last always.
+pub(super) fn thinned(values: &[Tick], most: usize) -> impl Iterator<Item = &Tick> {
+    let step = values.len().div_ceil(most.max(1)).max(1);
+    let last = values.len().saturating_sub(1);
+    let is_shown = move |at: usize| (last - at).is_multiple_of(step);
+    values.iter().enumerate().filter(move |(at, _)| is_shown(*at)).map(|(_, it)| it)
 }
 
 /// Lines against the parameter with the most values; `None` if no parameter has three.
@@ -391,25 +494,39 @@ fn curves<'a>(entries: &[&'a Entry<'a>], tunings: &[&'a str]) -> Option<Vec<Curv
     let rests = distinct(entries.iter().map(|entry| rest(entry)));
     // Of many, the first and the last: the others are in the plots.
     let ends = distinct([rests.first(), rests.last()].into_iter().flatten());
-    let panel = |wanted: &Params, tuning: &'a str| {
+    let at = |wanted: &Params, tuning: &'a str| {
         let is_here = |entry: &&&Entry| entry.cell.tuning == tuning && rest(entry) == *wanted;
         let own: Vec<&Entry> = entries.iter().filter(is_here).copied().collect();
         let label = if ends.len() > 1 { label(wanted, &rests) } else { String::new() };
-        Curves {
-            label,
-            tuning,
-            parameter: parameter.name(),
-            values: values(parameter, &own),
-            curves: lines(parameter, &own),
-        }
+        let parts = [label.as_str(), tuning].into_iter().filter(|part| !part.is_empty());
+        let title = parts.collect::<Vec<_>>().join(", ");
+        panel(title, parameter, &own)
     };
     let panels = ends.iter().flat_map(|wanted| tunings.iter().map(move |tuning| (wanted, tuning)));
-    let panels = panels.map(|(wanted, tuning)| panel(wanted, tuning));
+    let panels = panels.map(|(wanted, tuning)| at(wanted, tuning));
     Some(panels.filter(|panel| !panel.curves.is_empty()).take(PANELS_MAX).collect())
 }
 
-/// What the parameter is in these cells, ascending, with its label.
-fn values(parameter: Parameter, own: &[&Entry]) -> Vec<(f64, String)> {
+fn panel<'a>(title: String, parameter: Parameter, own: &[&'a Entry<'a>]) -> Curves<'a> {
+    let values = values(parameter, own);
+    let mut curves = lines(parameter, own, &values);
+    let marks = curves.iter().flat_map(|curve| &curve.marks);
+    let axis = Axis::new(marks.map(|(_, mark)| mark.low)).with_room();
+    for (_, mark) in curves.iter_mut().flat_map(|curve| &mut curve.marks) {
+        mark.place(&axis);
+    }
+    Curves {
+        title,
+        parameter: parameter.name(),
+        across: thinned(&values, LABELS_MAX).cloned().collect(),
+        values,
+        ticks: own.first().map_or_else(Vec::new, |it| axis.ticks(Quantity::of(it.cell.workload))),
+        curves,
+    }
+}
+
+/// What the parameter is in these cells, ascending.
+fn values(parameter: Parameter, own: &[&Entry]) -> Vec<Tick> {
     let labelled = own.iter().filter_map(|entry| {
         let value = parameter.of(&entry.cell.params)?;
         Some((value, parameter.label(entry.cell, value)))
@@ -417,19 +534,25 @@ fn values(parameter: Parameter, own: &[&Entry]) -> Vec<(f64, String)> {
     let mut values: Vec<(f64, String)> = labelled.collect();
     values.sort_by(|a, b| a.0.total_cmp(&b.0));
     values.dedup_by_key(|(value, _)| *value);
-    values
+    // There is no zero on a logarithmic axis.
+    let axis = Axis::new(values.iter().map(|(value, _)| value.max(LEAST))).with_room();
+    let tick = |(value, label): (f64, String)| Tick { value, at: axis.at(value.max(LEAST)), label };
+    values.into_iter().map(tick).collect()
 }
 
 /// A curve for each system that was measured, the best in the mean first.
-fn lines<'a>(parameter: Parameter, own: &[&'a Entry<'a>]) -> Vec<Curve<'a>> {
+fn lines<'a>(parameter: Parameter, own: &[&'a Entry<'a>], values: &[Tick]) -> Vec<Curve<'a>> {
     let Some(first) = own.first() else { return Vec::new() };
     let quantity = Quantity::of(first.cell.workload);
     let curve = |system: Traits<'a>| {
         let entries = own.iter().filter(|entry| entry.system.name == system.name);
         let mark = |entry: &&'a Entry<'a>| {
-            Some((parameter.of(&entry.cell.params)?, quantity.mark(entry)?))
+            let value = parameter.of(&entry.cell.params)?;
+            let value = values.iter().find(|it| it.value == value)?;
+            Some((value.clone(), quantity.mark(entry)?))
         };
-        let marks = entries.filter_map(mark).collect();
+        let mut marks: Vec<_> = entries.filter_map(mark).collect();
+        marks.sort_by(|a, b| a.0.value.total_cmp(&b.0.value));
         Curve { system: system.name, is_floor: system.floor, marks }
     };
     let mut curves: Vec<Curve> = systems(own).map(curve).collect();
@@ -477,3 +600,7 @@ fn manner(topology: Topology, wait: Wait) -> (String, &'static str) {
 
 /// Points that stand side by side; of more a curve is drawn.
 const PANELS_MAX: usize = 4;
+/// Stands for 0 on a logarithmic axis.
+const LEAST: f64 = 1.0;
+/// Of an axis.
+const LABELS_MAX: usize = 8;

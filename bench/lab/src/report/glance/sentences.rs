@@ -4,15 +4,18 @@
 //! others it is said that they cannot be told from noise.
 
 use myelin_bench_kit::protocol::{Transport, Wait};
+use serde::Serialize;
 
 use super::SENTENCES_MAX;
-use super::picture::{Curves, Drawing, Mark, Picture, Ranking, Section};
+use super::axis::Tick;
+use super::picture::{Curves, Drawing, Mark, Picture, Ranking, WaitClass};
+use crate::report::format;
 use crate::report::view::{Entry, View, distinct, tuning_rank};
-use crate::report::words;
 use crate::stats::verdict::{Kind, Verdict};
 use crate::summary::Percentile;
 
 /// A sentence, and the words that it begins with, set off.
+#[derive(Serialize)]
 pub(in crate::report) struct Sentence {
     pub lead: String,
     pub rest: String,
@@ -68,7 +71,7 @@ fn first(view: &View, picture: &Picture, ranking: &Ranking) -> Option<Sentence> 
     let more = tied.len() + 1 - named.len();
     named.extend((more > 0).then(|| format!("{more} more")));
     let whom = enumerated(&named);
-    let label = &ranking.panels[0].label;
+    let label = &ranking.panels[0];
     let lacks_runs = tied.iter().any(|(_, verdict)| verdict.is_some_and(|it| it.lacks_runs));
     let lead = match (tied.is_empty(), rate) {
         (true, false) => format!("{whom} is the fastest of {}.", section.who),
@@ -78,15 +81,12 @@ fn first(view: &View, picture: &Picture, ranking: &Ranking) -> Option<Sentence> 
         }
         (false, _) => format!("{whom} lead the {}, and cannot be told apart.", section.who),
     };
-    let floor = section.floors.first().copied().flatten().zip(section.floor.as_ref());
-    let floor = floor
-        .map(|(floor, name)| format!(", {} the floor ({name})", words::factor(leader.low / floor)));
-    let behind: Vec<String> = others
-        .iter()
-        .take(BEHIND_MAX)
-        .map(|mark| format!("{} {}", mark.entry.system.name, picture.quantity.exact(mark.low)))
-        .collect();
-    let behind = if behind.is_empty() { String::new() } else { format!("; {}", behind.join(", ")) };
+    let floor = section.first_floor().zip(section.floor.as_ref());
+    let floor = floor.map(|(floor, name)| {
+        format!(", {} the floor ({name})", format::factor(leader.low / floor))
+    });
+    let behind = listed(picture, others, BEHIND_MAX);
+    let behind = if behind.is_empty() { behind } else { format!("; {behind}") };
     let unit = if rate { " messages a second" } else { " µs" };
     let rest = format!(
         "{label}: {}{unit}{}{behind}.",
@@ -97,7 +97,7 @@ fn first(view: &View, picture: &Picture, ranking: &Ranking) -> Option<Sentence> 
 }
 
 /// The best of each family in a panel, in the order of the section's rows.
-fn families<'a, 's>(section: &'s Section<'a>, panel: usize) -> Vec<&'s Mark<'a>> {
+fn families<'a, 's>(section: &'s WaitClass<'a>, panel: usize) -> Vec<&'s Mark<'a>> {
     let mut best: Vec<&Mark> = Vec::new();
     for mark in section.rows.iter().filter_map(|row| row.mark(panel)) {
         if best.iter().all(|known| known.entry.system.family() != mark.entry.system.family()) {
@@ -121,14 +121,19 @@ fn shared_memory(view: &View, ranking: &Ranking) -> Option<Sentence> {
         gains.extend(families.filter_map(|family| gain_of_family(view, &ends, section, family)));
     }
     gains.truncate(OTHERS_MAX);
-    let labels: Vec<String> = ends.iter().map(|&at| ranking.panels[at].label.clone()).collect();
+    let labels: Vec<&str> = ends.iter().map(|&at| ranking.panels[at].as_str()).collect();
     let labels = labels.join(", ");
     let lead = format!("Shared memory instead of the network stack saves ({labels}):");
     (!gains.is_empty()).then(|| Sentence::new(lead, format!("{}.", gains.join("; "))))
 }
 
 /// `cyclonedds 5.0 %, 21 %`.
-fn gain_of_family(view: &View, ends: &[usize], section: &Section, family: &str) -> Option<String> {
+fn gain_of_family(
+    view: &View,
+    ends: &[usize],
+    section: &WaitClass,
+    family: &str,
+) -> Option<String> {
     let over = |transport: Transport| {
         let mut systems = section.rows.iter().filter(|row| row.system.family() == family);
         systems.find(|row| row.system.transport == transport)
@@ -147,7 +152,7 @@ fn tuning(view: &View, ranking: &Ranking) -> Option<Sentence> {
     let mut verdicts: Vec<(Verdict, &Mark)> = Vec::new();
     for row in ranking.sections.iter().flat_map(|section| &section.rows) {
         let marks = row.marks.first()?;
-        let of = |rank: usize| marks.iter().find(|mark| tuning_rank(mark.tuning()) == rank);
+        let of = |rank: usize| marks.iter().find(|mark| tuning_rank(mark.tuning) == rank);
         if let (Some(before), Some(after)) = (of(0), of(1)) {
             verdicts.extend(beside(view, after, before).map(|verdict| (verdict, after)));
         }
@@ -156,7 +161,7 @@ fn tuning(view: &View, ranking: &Ranking) -> Option<Sentence> {
     let of = |kind: Kind| verdicts.iter().filter(move |(verdict, _)| verdict.kind == kind);
     let (better, worse) = (of(Kind::Better).count(), of(Kind::Worse).count());
     let best = of(Kind::Better).min_by(|a, b| a.0.ratio.value.total_cmp(&b.0.ratio.value));
-    let label = &ranking.panels[0].label;
+    let label = &ranking.panels[0];
     let lead = "Pinning and real-time priority";
     match (total, best) {
         (0, _) => None,
@@ -193,23 +198,22 @@ fn polling(view: &View, picture: &Picture, ranking: &Ranking) -> Option<Sentence
     let (sleeping, polling) = (of(Wait::Block)?, of(Wait::Poll)?);
     let (sleeping, polling) = (families(sleeping, 0), families(polling, 0));
     let verdict = beside(view, polling.first()?, sleeping.first()?)?;
-    let listed: Vec<String> = polling
-        .iter()
-        .take(OTHERS_MAX)
-        .map(|mark| format!("{} {}", mark.entry.system.name, picture.quantity.exact(mark.low)))
-        .collect();
+    let listed = listed(picture, &polling, OTHERS_MAX);
     let lead = format!(
         "Polling is {} as fast and costs a core (µs):",
-        words::factor(verdict.ratio.inverse().value)
+        format::factor(verdict.ratio.inverse().value)
     );
-    (verdict.kind == Kind::Better).then(|| Sentence::new(lead, format!("{}.", listed.join(", "))))
+    (verdict.kind == Kind::Better).then(|| Sentence::new(lead, format!("{listed}.")))
 }
 
 /// Of curves: who leads at the ends.
 fn along(picture: &Picture, panel: &Curves) -> Option<Sentence> {
     let at = |value: f64| {
         let here = panel.curves.iter().filter(|curve| !curve.is_floor).filter_map(move |curve| {
-            curve.marks.iter().find(|(x, mark)| *x == value && mark.entry.short_of_rate().is_none())
+            curve
+                .marks
+                .iter()
+                .find(|(x, mark)| x.value == value && mark.entry.short_of_rate().is_none())
         });
         let mut marks: Vec<&Mark> = here.map(|(_, mark)| mark).collect();
         marks.sort_by(|a, b| a.low.total_cmp(&b.low));
@@ -219,13 +223,9 @@ fn along(picture: &Picture, panel: &Curves) -> Option<Sentence> {
         marks
     };
     let unit = if picture.quantity.is_rate { "messages a second" } else { "µs" };
-    let side = |(value, label): &(f64, String)| {
-        let marks = at(*value);
-        let listed = marks.iter().take(LISTED_ALONG);
-        let listed: Vec<String> = listed
-            .map(|mark| format!("{} {}", mark.entry.system.name, picture.quantity.exact(mark.low)))
-            .collect();
-        (!listed.is_empty()).then(|| format!("at {label} {}", listed.join(", ")))
+    let side = |Tick { value, label, .. }: &Tick| {
+        let listed = listed(picture, &at(*value), LISTED_ALONG);
+        (!listed.is_empty()).then(|| format!("at {label} {listed}"))
     };
     // Where there is somebody to name: a rate may be more than any system can do.
     let parts: Vec<String> = panel.values.iter().filter_map(side).collect();
@@ -247,12 +247,12 @@ fn growth(panel: &Curves) -> Option<Sentence> {
     let mut factors: Vec<(f64, &str)> = factors.collect();
     factors.sort_by(|a, b| a.0.total_cmp(&b.0));
     let (least, most) = (factors.first()?, factors.last()?);
-    let [first, last] = [panel.values.first()?, panel.values.last()?].map(|(_, label)| label);
+    let [first, last] = [panel.values.first()?, panel.values.last()?].map(|it| &it.label);
     let rest = format!(
         "{} for {}, {} for {}.",
-        words::factor(least.0),
+        format::factor(least.0),
         least.1,
-        words::factor(most.0),
+        format::factor(most.0),
         most.1
     );
     let lead = format!("From {first} to {last} latency grows by");
@@ -277,48 +277,50 @@ fn beware(view: &View, picture: &Picture) -> Option<Sentence> {
     let stall = stalls.max_by(|a, b| a.0.total_cmp(&b.0));
     let mut parts = Vec::new();
     if let Some(entry) = lost {
-        let others = steady().filter(|other| other.cell.lost > 0).count() - 1;
+        let all = steady().filter(|other| other.cell.lost > 0).count();
         parts.push(format!(
             "{} loses {} % of its messages ({}{})",
             full_name(entry),
-            words::percent(entry.loss_percent().unwrap_or(0.0)),
-            words::count(entry.cell.lost),
-            match others {
-                0 => String::new(),
-                _ => format!("; {} lose some, too", words::plural(others, "other cell")),
-            }
+            format::percent(entry.loss_percent().unwrap_or(0.0)),
+            format::count(entry.cell.lost),
+            and_others(all, "lose some")
         ));
     }
     if let Some(entry) = short.first() {
         let (reached, asked) = entry.short_of_rate()?;
-        let more = match short.len() {
-            1 => String::new(),
-            number => format!("; {} fall short, too", words::plural(number - 1, "other cell")),
-        };
-        parts.push(format!("{} {}{more}", full_name(entry), words::reached(reached, asked)));
+        let more = and_others(short.len(), "fall short");
+        parts.push(format!("{} {}{more}", full_name(entry), format::reached(reached, asked)));
     }
     if let Some((ratio, p99, entry)) = stall {
         parts.push(format!(
             "one message in a hundred of {} takes {} or more, {} its median",
             full_name(entry),
             with_unit(p99),
-            words::factor(ratio)
+            format::factor(ratio)
         ));
     }
     (!parts.is_empty()).then(|| Sentence::new("Beware:", format!("{}.", parts.join("; "))))
 }
 
+/// `; 3 other cells lose some, too`, if there are more than one.
+fn and_others(all: usize, what: &str) -> String {
+    match all {
+        ..=1 => String::new(),
+        _ => format!("; {} {what}, too", format::plural(all - 1, "other cell")),
+    }
+}
+
 /// With its rate, where it has one.
 fn full_name(entry: &Entry) -> String {
     match entry.cell.params.rate_hz {
-        Some(_) => format!("{}, {}", entry.name(), words::rate(entry.cell.params.rate_hz)),
+        Some(_) => format!("{}, {}", entry.name(), format::rate(entry.cell.params.rate_hz)),
         None => entry.name(),
     }
 }
 
 /// `3144 µs`, `121 ms`.
 fn with_unit(us: f64) -> String {
-    let figure = words::brief_us(us);
+    let figure = format::brief_us(us);
     if figure.ends_with('s') { figure } else { format!("{figure} µs") }
 }
 
@@ -338,8 +340,15 @@ fn percent_less(verdict: Verdict) -> String {
 }
 
 fn percent_of(fraction: f64) -> String {
-    let signed = words::change_percent(fraction);
+    let signed = format::change_percent(fraction);
     signed.trim_start_matches(['+', '−', '±']).replace(' ', "\u{a0}")
+}
+
+/// The first of these, with their figures: `os.pipe 9.41, os.udp 12.0`.
+fn listed(picture: &Picture, marks: &[&Mark], most: usize) -> String {
+    let one =
+        |mark: &&Mark| format!("{} {}", mark.entry.system.name, picture.quantity.exact(mark.low));
+    marks.iter().take(most).map(one).collect::<Vec<_>>().join(", ")
 }
 
 /// `a, b and c`.

@@ -1,11 +1,13 @@
 //! The glance on a terminal: one screen for one scenario.
 
+use std::fmt::Display;
+
 use super::Glance;
-use super::axis::Axis;
-use super::picture::{Curves, Drawing, Mark, Picture, Ranking, Section};
+use super::axis::{Axis, Tick};
+use super::picture::{Curves, Drawing, Mark, Picture, RankedSystem, Ranking, WaitClass, thinned};
+use crate::report::document::Standing;
+use crate::report::format;
 use crate::report::terminal::{BOLD, DIM, GREEN, RED, Screen, YELLOW};
-use crate::report::validity::Level;
-use crate::report::words;
 
 /// The whole of it.
 pub(in crate::report) fn render(glance: &Glance, screen: Screen) -> String {
@@ -25,9 +27,7 @@ fn printed(glance: &Glance, screen: Screen, left_out: usize) -> String {
             text += &format!("\n{}", screen.wrap(picture.scenario, BOLD));
         }
         text += &match &picture.drawing {
-            Drawing::Ranking(ranking) => {
-                Layout { left_out, ..Layout::new(picture, ranking, screen) }.print()
-            }
+            Drawing::Ranking(ranking) => ranked(picture, ranking, screen, left_out),
             Drawing::Curves(panels) => {
                 panels.iter().map(|panel| curves(picture, panel, screen)).collect()
             }
@@ -42,8 +42,8 @@ fn printed(glance: &Glance, screen: Screen, left_out: usize) -> String {
 
 fn trust(glance: &Glance, screen: Screen) -> String {
     let trust = &glance.trust;
-    let style = if trust.level == Level::Bad { RED } else { GREEN };
-    let verdict = format!("{} {}: {}", trust.sign(), trust.words(), trust.finding);
+    let style = if trust.level == Standing::Bad { RED } else { GREEN };
+    let verdict = format!("{} {}: {}", trust.sign, trust.verdict, trust.finding);
     let mut text = screen.wrap(&verdict, style);
     let shown: Vec<String> = trust.to_know.iter().take(TO_KNOW_MAX).map(|it| cut(it)).collect();
     let more = match trust.to_know.len().saturating_sub(TO_KNOW_MAX) {
@@ -64,111 +64,92 @@ fn cut(text: &str) -> String {
 }
 
 /// A ranking in columns: names, a line for the first panel, figures of all, cost of the first.
-struct Layout<'p, 'a> {
-    picture: &'p Picture<'a>,
-    ranking: &'p Ranking<'a>,
-    screen: Screen,
+fn ranked(picture: &Picture, ranking: &Ranking, screen: Screen, left_out: usize) -> String {
+    let layout = Layout::new(ranking, screen);
+    let mut text = screen.paint(&layout.heads(picture, &ranking.panels), BOLD) + "\n";
+    let largest = ranking.sections.iter().map(|section| section.rows.len()).max();
+    for section in &ranking.sections {
+        text += &(screen.paint(&layout.section(section), DIM) + "\n");
+        let is_largest = Some(section.rows.len()) == largest;
+        let left_out = if is_largest { left_out.min(section.rows.len()) } else { 0 };
+        for row in &section.rows[..section.rows.len() - left_out] {
+            text += &(layout.row(section, row) + "\n");
+        }
+        if left_out > 0 {
+            let width = layout.label_width;
+            text += &format!("{:>width$}: --verbose\n", format!("… and {left_out} slower"));
+        }
+    }
+    text
+}
+
+struct Layout {
     label_width: usize,
     /// Columns of the line; 0 if there is no room for one.
     line_width: usize,
     axis: Axis,
-    /// Rows of the largest section that there is no room for.
-    left_out: usize,
 }
 
-impl<'p, 'a> Layout<'p, 'a> {
-    fn new(picture: &'p Picture<'a>, ranking: &'p Ranking<'a>, screen: Screen) -> Self {
+impl Layout {
+    fn new(ranking: &Ranking, screen: Screen) -> Self {
         let rows = || ranking.sections.iter().flat_map(|section| &section.rows);
-        let label_width = rows().map(|row| row.system.name.chars().count()).max().unwrap_or(0) + 2;
+        let label_width = widest(rows().map(|row| row.system.name)) + 2;
         let figures = ranking.panels.len() * PANEL_WIDTH + COST_WIDTH;
         let room = WIDTH_MAX.min(screen.width).saturating_sub(label_width + figures + GAP);
-        let marks = rows().filter_map(|row| row.mark(0));
-        let ends = marks.flat_map(|mark| [mark.low, mark.high.unwrap_or(mark.low)]);
-        let floors = ranking.sections.iter().filter_map(|section| *section.floors.first()?);
-        let axis = Axis::new(ends.chain(floors));
-        let line_width = if room >= LINE_MIN { room } else { 0 };
-        Self { picture, ranking, screen, label_width, line_width, axis, left_out: 0 }
+        let marks = rows().filter_map(|row| row.mark(0)).flat_map(Mark::ends);
+        let floors = ranking.sections.iter().filter_map(WaitClass::first_floor);
+        let axis = Axis::new(marks.chain(floors));
+        Self { label_width, line_width: if room >= LINE_MIN { room } else { 0 }, axis }
     }
 
-    fn print(&self) -> String {
-        let mut text = self.heads();
-        let largest = self.ranking.sections.iter().map(|section| section.rows.len()).max();
-        for section in &self.ranking.sections {
-            let is_largest = Some(section.rows.len()) == largest;
-            let left_out = if is_largest { self.left_out.min(section.rows.len()) } else { 0 };
-            text += &self.section(section, section.rows.len() - left_out);
-            if left_out > 0 {
-                let width = self.label_width;
-                text += &format!("{:>width$}: --verbose\n", format!("… and {left_out} slower"));
-            }
-        }
-        text
-    }
-
-    fn heads(&self) -> String {
-        let quantity = self.picture.quantity;
-        let tuning = match self.picture.tunings.as_slice() {
-            [.., last] if self.picture.tunings.len() > 1 => format!(", {last}"),
+    fn heads(&self, picture: &Picture, panels: &[String]) -> String {
+        let quantity = picture.quantity;
+        let tuning = match picture.tunings.as_slice() {
+            [_, .., last] => format!(", {last}"),
             _ => String::new(),
         };
-        let axis = format!("● {} ━ {}{tuning}", quantity.low, quantity.high);
-        let mut text = pad("", self.label_width);
-        if self.line_width > 0 {
-            text += &format!(" {}", pad(&axis, self.line_width));
-        }
-        for panel in &self.ranking.panels {
-            text += &format!("{:>PANEL_WIDTH$}", panel.label);
-        }
-        text += &format!("{:>7}{:>6}", "CPU µs", "MB");
-        self.screen.paint(&text, BOLD) + "\n"
+        let axis = format!(" ● {} ━ {}{tuning}", quantity.low, quantity.high);
+        let axis =
+            if self.line_width > 0 { pad(&axis, self.line_width + GAP) } else { String::new() };
+        let panels = panels.iter().map(|panel| (panel.as_str(), PANEL_WIDTH));
+        let cells = panels.chain([("CPU µs", FIGURE_WIDTH), ("MB", MEMORY_WIDTH)]);
+        aligned(pad("", self.label_width) + &axis, cells)
     }
 
-    fn section(&self, section: &Section, rows: usize) -> String {
+    fn section(&self, section: &WaitClass) -> String {
         let floor = section.floor.as_ref().map(|name| format!(" · floor {name}"));
         let title = format!("{}{}", section.title, floor.unwrap_or_default());
-        let axis_floor = section.floors.first().copied().flatten();
-        let mut head = pad(&title, self.label_width);
         let taken = title.chars().count().saturating_sub(self.label_width);
-        if self.line_width > 0 {
-            let line = self.line(None, axis_floor);
-            head += &line.chars().skip(taken).collect::<String>();
-        }
-        for floor in &section.floors {
-            let floor = floor.map(|floor| self.picture.quantity.brief(floor)).unwrap_or_default();
-            head += &format!("{floor:>7}{:>7}", "");
-        }
-        let mut text = self.screen.paint(head.trim_end(), DIM) + "\n";
-        for row in &section.rows[..rows] {
-            let mut line = format!("{:>width$}", row.system.name, width = self.label_width);
-            if self.line_width > 0 {
-                line += &self.line(row.mark(0), axis_floor);
-            }
-            for panel in 0..self.ranking.panels.len() {
-                let ends = row.mark(panel).map(|mark| self.picture.quantity.ends(mark));
-                let [low, high] = ends.unwrap_or_else(|| [words::WITHHELD, ""].map(str::to_owned));
-                line += &format!("{low:>7}{high:>7}");
-            }
-            if let Some(mark) = row.mark(0) {
-                line += &format!("{:>7}{:>6}", mark.cpu(), mark.memory());
-            }
-            text += &(line.trim_end().to_owned() + "\n");
-        }
-        text
+        let line = self.line(section, None).chars().skip(taken).collect::<String>();
+        let floors = section.floors.iter().flat_map(|floor| {
+            let figure = floor.as_ref().map_or("", |floor| &floor.label);
+            [(figure, FIGURE_WIDTH), ("", FIGURE_WIDTH)]
+        });
+        aligned(pad(&title, self.label_width) + &line, floors)
     }
 
-    /// One place wider than the line: a space comes first.
-    fn line(&self, mark: Option<&Mark>, floor: Option<f64>) -> String {
+    fn row(&self, section: &WaitClass, row: &RankedSystem) -> String {
+        let label = format!("{:>width$}", row.system.name, width = self.label_width);
+        let panels = (0..row.marks.len()).flat_map(|panel| match row.mark(panel) {
+            Some(mark) => mark.figures.each_ref().map(|figure| (figure.as_str(), FIGURE_WIDTH)),
+            None => [format::WITHHELD, ""].map(|figure| (figure, FIGURE_WIDTH)),
+        });
+        let cost = row.mark(0).map(|it| [(&*it.cpu, FIGURE_WIDTH), (&*it.memory, MEMORY_WIDTH)]);
+        let cells = panels.chain(cost.into_iter().flatten());
+        aligned(label + &self.line(section, row.mark(0)), cells)
+    }
+
+    /// One place wider than the line: a space comes first. Empty if there is no room for it.
+    fn line(&self, section: &WaitClass, mark: Option<&Mark>) -> String {
+        let Some(last) = self.line_width.checked_sub(1) else { return String::new() };
         let mut line = vec![' '; self.line_width];
-        let last = (self.line_width - 1) as f64;
-        let place = |value: f64| (self.axis.share(value) * last).round() as usize;
-        if let Some(floor) = floor {
+        let place = |value: f64| (self.axis.share(value) * last as f64).round() as usize;
+        if let Some(floor) = section.first_floor() {
             line[place(floor)] = '┊';
         }
         if let Some(mark) = mark {
-            let (from, to) = (place(mark.low), place(mark.high.unwrap_or(mark.low)));
-            for at in &mut line[from.min(to)..=from.max(to)] {
-                *at = '━';
-            }
+            let [from, to] = mark.ends().map(place);
+            line[from.min(to)..=from.max(to)].fill('━');
             line[from] = '●';
         }
         std::iter::once(' ').chain(line).collect()
@@ -177,32 +158,25 @@ impl<'p, 'a> Layout<'p, 'a> {
 
 /// A table of medians: systems by values of the parameter.
 fn curves(picture: &Picture, panel: &Curves, screen: Screen) -> String {
-    let shown = panel.curves.iter();
-    let label_width = shown.map(|curve| curve.system.chars().count()).max().unwrap_or(0) + 2;
+    let label_width = widest(panel.curves.iter().map(|curve| curve.system)) + 2;
     let room = (WIDTH_MAX.min(screen.width) - label_width) / COLUMN_WIDTH;
-    let values: Vec<&(f64, String)> = panel.labelled(room).collect();
+    let values: Vec<&Tick> = thinned(&panel.values, room).collect();
     let unit = if picture.quantity.is_rate { "" } else { ", µs" };
     let title =
-        format!("{} against {}{unit}: {}", picture.quantity.low, panel.parameter, panel.title());
+        format!("{} against {}{unit}: {}", picture.quantity.low, panel.parameter, panel.title);
     let mut text = screen.wrap(&title, DIM);
-    let mut heads = pad("", label_width);
-    for (_, label) in &values {
-        heads += &format!("{label:>COLUMN_WIDTH$}");
-    }
-    text += &(screen.paint(heads.trim_end(), BOLD) + "\n");
+    let heads = values.iter().map(|it| (&it.label, COLUMN_WIDTH));
+    text += &(screen.paint(&aligned(pad("", label_width), heads), BOLD) + "\n");
     let mut marked = Marked::default();
     for curve in &panel.curves {
-        let mut line = format!("{:>label_width$}", curve.system);
-        for (value, _) in &values {
-            let mark = curve.marks.iter().find(|(x, _)| x == value).map(|(_, mark)| mark);
-            let figure = mark.map_or_else(String::new, |mark| {
-                let sign = marked.sign(mark);
-                format!("{}{sign}", picture.quantity.brief(mark.low))
-            });
-            line += &format!("{figure:>COLUMN_WIDTH$}");
-        }
+        let figures = values.iter().map(|value| {
+            let mark = curve.marks.iter().find(|(x, _)| x.value == value.value);
+            let figure = mark.map(|(_, mark)| format!("{}{}", mark.figures[0], marked.sign(mark)));
+            (figure.unwrap_or_default(), COLUMN_WIDTH)
+        });
+        let line = aligned(format!("{:>label_width$}", curve.system), figures);
         let style = if curve.is_floor { DIM } else { "" };
-        text += &(screen.paint(line.trim_end(), style) + "\n");
+        text += &(screen.paint(&line, style) + "\n");
     }
     text + &marked.legend(screen)
 }
@@ -234,16 +208,28 @@ impl Marked {
     }
 }
 
+/// What stands at the left, and texts at the right of columns of their widths.
+fn aligned<T: Display>(left: String, cells: impl IntoIterator<Item = (T, usize)>) -> String {
+    let line =
+        cells.into_iter().fold(left, |line, (text, width)| line + &format!("{text:>width$}"));
+    line.trim_end().to_owned()
+}
+
+fn widest<'a>(texts: impl Iterator<Item = &'a str>) -> usize {
+    texts.map(|text| text.chars().count()).max().unwrap_or(0)
+}
+
 fn pad(text: &str, width: usize) -> String {
-    let lacking = width.saturating_sub(text.chars().count());
-    format!("{text}{}", " ".repeat(lacking))
+    format!("{text:<width$}")
 }
 
 /// A screen.
 const WIDTH_MAX: usize = 100;
+const FIGURE_WIDTH: usize = 7;
 /// Two figures.
-const PANEL_WIDTH: usize = 14;
-const COST_WIDTH: usize = 13;
+const PANEL_WIDTH: usize = 2 * FIGURE_WIDTH;
+const MEMORY_WIDTH: usize = 6;
+const COST_WIDTH: usize = FIGURE_WIDTH + MEMORY_WIDTH;
 const COLUMN_WIDTH: usize = 9;
 const GAP: usize = 1;
 /// A line that is shorter says nothing.

@@ -6,8 +6,8 @@ use std::sync::LazyLock;
 use myelin_bench_kit::protocol::Topology;
 use serde::{Deserialize, Serialize};
 
+use super::super::format;
 use super::super::view::{Entry, Group, Latency, View};
-use super::super::words;
 
 /// A published report.
 #[derive(Debug, Deserialize)]
@@ -178,8 +178,8 @@ impl<'t> Row<'t> {
     /// What identifies it, as it is shown.
     pub(super) fn labels(&self) -> Vec<String> {
         let label = |(column, value): (&String, &Value)| match (column.as_str(), value) {
-            ("payload_B", Value::Number(bytes)) => words::bytes(*bytes as u64),
-            ("rate_Hz", Value::Number(rate)) => words::rate(Some(*rate)),
+            ("payload_B", Value::Number(bytes)) => format::bytes(*bytes as u64),
+            ("rate_Hz", Value::Number(rate)) => format::rate(Some(*rate)),
             (_, Value::Number(weight)) => format!("{weight:.2}"),
             (_, Value::Text(text)) => text.replace("half_rtt", "round_trip"),
             (_, Value::Names(names)) => names.join(", "),

@@ -1,7 +1,7 @@
 //! Each published metric: how its figure is written, and which figure of ours stands beside it.
 
+use super::super::format;
 use super::super::view::Entry;
-use super::super::words;
 use super::dash;
 use super::data::Value;
 use crate::summary::Distribution;
@@ -11,14 +11,14 @@ pub(super) fn published(metric: &str, value: &Value) -> String {
     let Value::Number(value) = value else { return dash() };
     let whole = if metric.starts_with("half_") { 2.0 * value } else { *value };
     match metric {
-        "samples" => words::count(whole as u64),
-        "loss_percent" => words::percent(whole),
-        "cpu_percent" => words::cpu_percent(whole),
-        "mean_us" | "min_us" | "max_us" => words::us(whole),
+        "samples" => format::count(whole as u64),
+        "loss_percent" => format::percent(whole),
+        "cpu_percent" => format::cpu_percent(whole),
+        "mean_us" | "min_us" | "max_us" => format::us(whole),
         // With the digits it was published with.
         "half_min_us" | "half_median_us" | "half_p99_us" | "half_max_us" | "write_median_us"
         | "read_median_us" | "latency_us" | "memory_MB" | "arena_MB" => whole.to_string(),
-        _ => words::amount(whole),
+        _ => format::amount(whole),
     }
 }
 
@@ -30,7 +30,7 @@ pub(super) fn ours(metric: &str, entry: &Entry, copy: Option<&str>) -> Option<St
         Some("memcpy") => cell.memcpy_us.as_ref(),
         Some(_) => cell.stream_copy_us.as_ref(),
     };
-    let us = |of: fn(&Distribution) -> Option<f64>| latency.and_then(of).map(words::us);
+    let us = |of: fn(&Distribution) -> Option<f64>| latency.and_then(of).map(format::us);
     match metric {
         "mean_us" | "latency_us" => us(|latency| Some(latency.mean)),
         "min_us" | "half_min_us" => us(|latency| Some(latency.min)),
@@ -38,17 +38,17 @@ pub(super) fn ours(metric: &str, entry: &Entry, copy: Option<&str>) -> Option<St
         "p50_us" => us(|latency| latency.p50),
         "half_p99_us" => us(|latency| latency.p99),
         "half_median_us" => {
-            let ends = entry.p50_interval().map(|ends| format!(" {}", words::interval_us(ends)));
-            Some(words::us(entry.p50()?) + &ends.unwrap_or_default())
+            let ends = entry.p50_interval().map(|ends| format!(" {}", format::interval_us(ends)));
+            Some(format::us(entry.p50()?) + &ends.unwrap_or_default())
         }
-        "write_median_us" => words::median(cell.write_us.as_ref()).map(words::us),
-        "read_median_us" => words::median(cell.read_us.as_ref()).map(words::us),
-        "samples" => Some(words::count(cell.samples)),
-        "cpu_percent" => Some(words::cpu_percent(cell.cpu_percent)),
-        "loss_percent" => entry.loss_percent().map(words::percent),
-        "memory_MB" => Some(words::megabytes(cell.rss_bytes)),
-        "arena_MB" => Some(words::megabytes(cell.shared_bytes)),
-        _ => sanity(metric, entry).map(words::amount),
+        "write_median_us" => format::median(cell.write_us.as_ref()).map(format::us),
+        "read_median_us" => format::median(cell.read_us.as_ref()).map(format::us),
+        "samples" => Some(format::count(cell.samples)),
+        "cpu_percent" => Some(format::cpu_percent(cell.cpu_percent)),
+        "loss_percent" => entry.loss_percent().map(format::percent),
+        "memory_MB" => Some(format::megabytes(cell.rss_bytes)),
+        "arena_MB" => Some(format::megabytes(cell.shared_bytes)),
+        _ => sanity(metric, entry).map(format::amount),
     }
 }
 

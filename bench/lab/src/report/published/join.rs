@@ -1,8 +1,8 @@
 //! Published rows beside our cells: one piece of code for every report.
 
+use super::super::format;
 use super::super::scorecard;
 use super::super::view::{Entry, Group, Traits, View, distinct};
-use super::super::words;
 use super::data::{Experiment, MadeOf, Report, Row, Table, Value};
 use super::figures::{ours, published};
 use super::shape::Shape;
@@ -26,7 +26,7 @@ pub(super) fn beside(report: &'static Report, view: &View) -> Beside {
         beside.gaps.extend(join.configurations_missing());
         let sizes = join.sizes().1;
         if !sizes.is_empty() {
-            let sizes: Vec<_> = sizes.into_iter().map(words::bytes).collect();
+            let sizes: Vec<_> = sizes.into_iter().map(format::bytes).collect();
             beside.gaps.push(Gap { what: format!("round trips of {}", sizes.join(", ")), command });
         }
     }
@@ -55,7 +55,7 @@ impl<'v, 'a> Join<'v, 'a> {
             Some(MadeOf::Resources) => rows = resources::rows(group),
             Some(MadeOf::Sweep) => tables = sweeps::tables(&self.groups, &table.labels),
         }
-        let rate = words::rate(group.params().rate_hz);
+        let rate = format::rate(group.params().rate_hz);
         let caption = table.caption.replace("{scenario}", group.scenario).replace("{rate}", &rate);
         Comparison { caption, published: table, rows, tables }
     }

@@ -20,8 +20,8 @@ pub(super) use data::modules;
 pub(super) use markdown::markdown;
 
 use super::document::Table;
+use super::format;
 use super::view::{Entry, View};
-use super::words;
 
 /// A published report beside what was measured here, ready to print.
 #[derive(Serialize)]
@@ -75,7 +75,7 @@ fn struck(entry: &Entry, text: String) -> String {
 
 /// Not published, not measured, or withheld.
 fn dash() -> String {
-    words::WITHHELD.to_owned()
+    format::WITHHELD.to_owned()
 }
 
 /// What every reader of published tables must be told.

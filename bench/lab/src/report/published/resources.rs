@@ -3,8 +3,8 @@
 //! Of this, memory and voluntary switches were published, at one ping a second alone; those stand in
 //! ddsperf's table.
 
+use super::super::format;
 use super::super::view::{Entry, Group};
-use super::super::words;
 use super::shape::CONFIGURATIONS;
 use super::{ComparisonRow, dash, struck};
 use crate::summary::ProcessUse;
@@ -22,9 +22,9 @@ fn row(entry: &Entry) -> ComparisonRow {
     let labels = vec![entry.system.name.to_owned(), cell.tuning.clone(), entry.size()];
     let of = |role: &'static str| cell.processes.iter().filter(move |it| is_of(it, role));
     let any = |role, text: String| if of(role).count() > 0 { text } else { dash() };
-    let resident = |role| any(role, words::megabytes(of(role).map(|it| it.rss_bytes).sum()));
+    let resident = |role| any(role, format::megabytes(of(role).map(|it| it.rss_bytes).sum()));
     let cpu = |role| {
-        let total = words::cpu_percent(of(role).map(|it| it.cpu_percent).sum());
+        let total = format::cpu_percent(of(role).map(|it| it.cpu_percent).sum());
         let threads: Vec<_> = of(role).flat_map(threads).collect();
         let colon = if threads.is_empty() { "" } else { ": " };
         any(role, total + colon + &threads.join(", "))
@@ -32,7 +32,7 @@ fn row(entry: &Entry) -> ComparisonRow {
     let roles = ["ping", "pong", DAEMON];
     let switches = [cell.voluntary_switches_per_s, cell.involuntary_switches_per_s];
     let figures = roles.map(resident).into_iter().chain(roles.map(cpu));
-    let figures = figures.chain(switches.map(words::amount));
+    let figures = figures.chain(switches.map(format::amount));
     ComparisonRow {
         labels,
         pairs: vec![],
@@ -50,7 +50,7 @@ fn is_of(process: &ProcessUse, role: &str) -> bool {
 /// `recvUC 18.2`, `main 7.02`: those that use a hundredth of a core.
 fn threads(process: &ProcessUse) -> impl Iterator<Item = String> {
     let busy = process.threads.iter().filter(|thread| thread.cpu_percent >= BUSY_PERCENT);
-    busy.map(|it| format!("{} {}", it.name, words::cpu_percent(it.cpu_percent)))
+    busy.map(|it| format!("{} {}", it.name, format::cpu_percent(it.cpu_percent)))
 }
 
 /// Stands for every role that is neither of the two ends.

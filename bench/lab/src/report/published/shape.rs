@@ -2,9 +2,9 @@
 //!
 //! Of published figures there are no runs, hence neither intervals nor verdicts: they go by their values.
 
+use super::super::format;
 use super::super::table;
 use super::super::view::{Entry, Group};
-use super::super::words;
 use super::data::Table;
 use super::{ComparisonRow, dash};
 use crate::stats::verdict::Verdict;
@@ -44,7 +44,7 @@ impl<'a> Shape<'_, 'a> {
                 (theirs.unwrap_or_else(dash), ours.map_or_else(dash, gain))
             };
             let pairs = columns.map(pair).into();
-            ComparisonRow { labels: vec![words::bytes(payload)], pairs, alone: vec![] }
+            ComparisonRow { labels: vec![format::bytes(payload)], pairs, alone: vec![] }
         };
         payloads.iter().map(row).collect()
     }
@@ -53,10 +53,10 @@ impl<'a> Shape<'_, 'a> {
         let row = |of: Configuration| {
             let pair = |small| {
                 let theirs = self.theirs(of, LARGEST).zip(self.theirs(of, small));
-                let theirs = theirs.map(|(large, small)| words::factor(large / small));
+                let theirs = theirs.map(|(large, small)| format::factor(large / small));
                 let ours = self.ours(of, LARGEST).zip(self.ours(of, small));
                 let ours = ours.and_then(|(large, small)| self.group.verdict(large, small));
-                let ours = ours.map_or_else(dash, |verdict| words::ratio(verdict.ratio));
+                let ours = ours.map_or_else(dash, |verdict| format::ratio(verdict.ratio));
                 (theirs.unwrap_or_else(dash), ours)
             };
             let labels = vec![of.0.to_owned(), of.1.to_owned()];
@@ -81,7 +81,7 @@ impl<'a> Shape<'_, 'a> {
             let ours = tiers(ours, slower);
             let places = (0..CONFIGURATIONS.len()).map(|at| (names(&theirs, at), names(&ours, at)));
             let pairs = [(best(&theirs), best(&ours))].into_iter().chain(places).collect();
-            ComparisonRow { labels: vec![words::bytes(payload)], pairs, alone: vec![] }
+            ComparisonRow { labels: vec![format::bytes(payload)], pairs, alone: vec![] }
         };
         payloads.iter().map(row).collect()
     }
@@ -94,7 +94,7 @@ fn name((system, tuning): Configuration) -> String {
 }
 
 fn change(ratio: f64) -> String {
-    words::change_percent(ratio - 1.0)
+    format::change_percent(ratio - 1.0)
 }
 
 /// As [`change`], with what may be said of it: `−47 % [−50 %, −44 %]`.
@@ -124,7 +124,7 @@ fn tiers(
 
 fn best(tiers: &[Tier]) -> String {
     let best = tiers.first().and_then(|tier| tier.first());
-    best.map_or_else(dash, |(it, p50)| format!("{} {}", name(*it), words::us(*p50)))
+    best.map_or_else(dash, |(it, p50)| format!("{} {}", name(*it), format::us(*p50)))
 }
 
 fn names(tiers: &[Tier], place: usize) -> String {

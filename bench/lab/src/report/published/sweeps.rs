@@ -4,9 +4,9 @@
 use myelin_bench_kit::protocol::Topology;
 
 use super::super::document::{Column, Row, Table, TableCell, Tone};
+use super::super::format;
 use super::super::table::absent;
 use super::super::view::{Entry, Group, distinct};
-use super::super::words;
 use super::data::{self, Value};
 use super::figures::{self, published};
 use super::struck;
@@ -22,8 +22,8 @@ pub(super) fn tables(groups: &[&Group], labels: &[String]) -> Vec<Table> {
     let mut systems = distinct(groups.iter().flat_map(|group| group.systems.iter().copied()));
     systems.sort_by_key(|system| system.floor);
     let column = |&(payload, rate): &Point| Column {
-        group: words::bytes(payload),
-        head: words::rate(Some(rate)),
+        group: format::bytes(payload),
+        head: format::rate(Some(rate)),
     };
     let table = |(caption, metric): (&str, &str)| {
         let theirs = labels.iter().zip(data::modules()).map(|(label, modules)| Row {
@@ -67,7 +67,7 @@ fn module(modules: &data::Table, (payload, rate): Point, metric: &str) -> TableC
 
 fn measured(entry: &Entry, metric: &str) -> TableCell {
     let Some(main) = figures::ours(metric, entry, None) else { return absent() };
-    let p50 = || words::us_or_dash(entry.p50());
+    let p50 = || format::us_or_dash(entry.p50());
     TableCell {
         main: struck(entry, main),
         side: if metric == "latency_us" { p50() } else { String::new() },

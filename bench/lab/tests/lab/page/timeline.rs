@@ -8,7 +8,7 @@ pub fn enrich(analysis: &mut Analysis) {
     for (place, (cell, detail)) in summary.cells.iter().zip(details).enumerate() {
         let latency = cell.round_trip_us.or(cell.one_way_us).unwrap();
         detail.even_us = (0..195).map(|step| latency.mean * even(step)).collect();
-        detail.timeline = Some(course(latency.mean, place));
+        detail.timeline = Some(timeline(latency.mean, place));
         detail.series = Some(series(place));
         detail.stages = Some(stages(cell, latency.mean));
         detail.slowest = (0..10).map(|rank| slow(latency.mean, rank)).collect();
@@ -20,7 +20,7 @@ fn even(step: u32) -> f64 {
 }
 
 /// Six seconds, of which one window has no p50, a stall in the middle, and a cut of the link.
-fn course(mean: f64, place: usize) -> Timeline {
+fn timeline(mean: f64, place: usize) -> Timeline {
     let windows = (0..WINDOWS).map(|at| {
         let level = mean * (1.0 + 0.02 * f64::from((at + place as u32) % 9));
         Window {
@@ -45,7 +45,7 @@ fn course(mean: f64, place: usize) -> Timeline {
     }
 }
 
-/// Windows of a course.
+/// Windows of a timeline.
 pub const WINDOWS: u32 = 30;
 
 /// Forty looks, from before the first message on.

@@ -1,35 +1,35 @@
 // One cell over time: windows, what was observed, and a heat map with the floor's beneath.
 "use strict";
 
-/** The columns of a course, read once. */
-function courseOf(data, index) {
-  const course = data.courses[index];
-  if (!course || course.read) return course;
+/** The columns of a timeline, read once. */
+function timelineOf(data, index) {
+  const timeline = data.timelines[index];
+  if (!timeline || timeline.read) return timeline;
   const column = (text) => logarithms(text);
-  const length = course.duration_s / course.windows;
-  const [rate, p50, p99, max] = [course.rate, course.p50, course.p99, course.max].map(column);
-  course.rows = rate.map((_, place) => ({ x1: place * length, x2: (place + 1) * length, rate: rate[place], p50: p50[place], p99: p99[place], max: max[place] }));
-  course.seen = [];
-  if (course.observed && course.observed_from_s != null) {
-    const { t_ms, cpu, wait, pss } = course.observed;
+  const length = timeline.duration_s / timeline.windows;
+  const [rate, p50, p99, max] = [timeline.rate, timeline.p50, timeline.p99, timeline.max].map(column);
+  timeline.rows = rate.map((_, place) => ({ x1: place * length, x2: (place + 1) * length, rate: rate[place], p50: p50[place], p99: p99[place], max: max[place] }));
+  timeline.seen = [];
+  if (timeline.observed && timeline.observed_from_s != null) {
+    const { t_ms, cpu, wait, pss } = timeline.observed;
     const ends = multiples(t_ms, 1e-3), columns = [multiples(cpu, 0.1), multiples(wait, 0.1), multiples(pss, 1024 / 1e6)];
-    course.seen = ends.map((end, place) => ({
-      x1: course.observed_from_s + (place ? ends[place - 1] : 0), x2: course.observed_from_s + end,
+    timeline.seen = ends.map((end, place) => ({
+      x1: timeline.observed_from_s + (place ? ends[place - 1] : 0), x2: timeline.observed_from_s + end,
       cpu: columns[0][place], wait: columns[1][place], pss: columns[2][place],
     }));
   }
-  course.fields = [];
-  if (course.map) {
-    const { columns, rows_per_decade, height } = course.map;
-    const counts = integers(course.map.counts), width = course.duration_s / columns;
+  timeline.fields = [];
+  if (timeline.map) {
+    const { columns, rows_per_decade, height } = timeline.map;
+    const counts = integers(timeline.map.counts), width = timeline.duration_s / columns;
     const at = (row) => 10 ** (row / rows_per_decade) / 1e3;
-    course.fields = integers(course.map.places).map((place, which) => {
+    timeline.fields = integers(timeline.map.places).map((place, which) => {
       const column = Math.floor(place / 1000), row = place % 1000;
       return { x1: column * width, x2: (column + 1) * width, y1: at(row), y2: at(row + height), count: counts[which] };
     });
   }
-  course.read = true;
-  return course;
+  timeline.read = true;
+  return timeline;
 }
 
 /** Heat maps are on the same axis of time, unless one of the runs would shrink to a stroke on it. */
@@ -37,7 +37,7 @@ const SHORTEST_SHARE = 0.2;
 
 const cellName = ({ group, cell }) => `${cell.system}, ${group.payload_labels[group.payloads.indexOf(cell.payload)]}, ${cell.tuning}`;
 
-function drawCourse(holder, data, page) {
+function drawTimeline(holder, data, page) {
   holder.replaceChildren();
   const chosen = page.chosen();
   if (!chosen) {
@@ -45,17 +45,17 @@ function drawCourse(holder, data, page) {
     return;
   }
   const { group, cell } = chosen;
-  const course = courseOf(data, cell.index), system = page.systems.get(cell.system);
+  const timeline = timelineOf(data, cell.index), system = page.systems.get(cell.system);
   const metric = group.metric || "publish call";
   const room = Math.min(holder.clientWidth || 1100, 1280);
   // What came long before the first message is not of interest.
-  const begin = Math.max(course.observed_from_s ?? 0, -course.duration_s / 2, -5);
-  const domain = [Math.min(0, begin), course.duration_s];
-  const cut = course.cut_s ? ` · the link was down from ${quantity(course.cut_s[0], "s")} to ${quantity(course.cut_s[1], "s")} (shaded)` : "";
-  holder.append(element("h3", { textContent: `${cellName(chosen)}${cell.valid ? "" : " (invalid)"}` }), remark(`${group.title} · run ${course.run} of its cell${cut}`));
+  const begin = Math.max(timeline.observed_from_s ?? 0, -timeline.duration_s / 2, -5);
+  const domain = [Math.min(0, begin), timeline.duration_s];
+  const cut = timeline.cut_s ? ` · the link was down from ${quantity(timeline.cut_s[0], "s")} to ${quantity(timeline.cut_s[1], "s")} (shaded)` : "";
+  holder.append(element("h3", { textContent: `${cellName(chosen)}${cell.valid ? "" : " (invalid)"}` }), remark(`${group.title} · run ${timeline.run} of its cell${cut}`));
   const seconds = (value) => (value < 0 ? `−${quantity(-value, "s")}` : quantity(value, "s"));
   const ticksOf = (x) => roomyLinear(x, room - 76, seconds);
-  const panel = (caption, sentence, height, y, marks, x = domain, down = course.cut_s) => {
+  const panel = (caption, sentence, height, y, marks, x = domain, down = timeline.cut_s) => {
     const plot = element("div", { className: "plot" });
     holder.append(element("figure", {}, element("figcaption", { textContent: caption }), plot));
     const svg = Plot.plot({
@@ -75,18 +75,18 @@ function drawCourse(holder, data, page) {
   const colour = system.colour;
   // What is not known interrupts the line.
   const steps = (rows, key) => rows.flatMap((row) => [{ x: row.x1, y: row[key] ?? NaN }, { x: row.x2, y: row[key] ?? NaN }]);
-  const line = (rows, key, look) => Plot.line(steps(rows, key), { x: "x", y: "y", clip: true, stroke: colour, strokeWidth: 1.7, ariaLabel: () => `course ${key}`, ...look });
+  const line = (rows, key, look) => Plot.line(steps(rows, key), { x: "x", y: "y", clip: true, stroke: colour, strokeWidth: 1.7, ariaLabel: () => `timeline ${key}`, ...look });
   const tell = (rows, key, text) => page.tip(rows.filter((row) => row[key] != null).map((row) => ({ ...row, x: (row.x1 + row.x2) / 2, y: row[key] })), { x: "x", y: "y", title: (d) => `${quantity(Math.max(d.x1, domain[0]), "s")} to ${quantity(d.x2, "s")}\n${text(d)}` });
 
-  const shown = course.rows.flatMap((row) => [row.p50, row.p99, row.max]).filter((value) => value != null);
+  const shown = timeline.rows.flatMap((row) => [row.p50, row.p99, row.max]).filter((value) => value != null);
   const latency = latencyAxis(shown, page.scale(), null);
-  const withheld = course.rows.every((row) => row.p99 == null) ? "; p99 is withheld: fewer than ten messages of a window lie beyond it" : "";
-  panel(`${metric}: p50 (line), p99 (dashed), slowest message (dots) of ${course.windows} windows${withheld}`,
-    `Latency over time of ${cellName(chosen)}: medians of windows ${extremes(course.rows.map((row) => ({ name: `at ${quantity(row.x1, "s")}`, value: row.p50 })), (value) => `${us(value)} µs`)}`,
+  const withheld = timeline.rows.every((row) => row.p99 == null) ? "; p99 is withheld: fewer than ten messages of a window lie beyond it" : "";
+  panel(`${metric}: p50 (line), p99 (dashed), slowest message (dots) of ${timeline.windows} windows${withheld}`,
+    `Latency over time of ${cellName(chosen)}: medians of windows ${extremes(timeline.rows.map((row) => ({ name: `at ${quantity(row.x1, "s")}`, value: row.p50 })), (value) => `${us(value)} µs`)}`,
     220, latency, [
-      line(course.rows, "p50"), line(course.rows, "p99", { strokeDasharray: "5 3", strokeWidth: 1.2 }),
-      Plot.dot(course.rows.filter((row) => row.max != null), { x: (row) => (row.x1 + row.x2) / 2, y: "max", r: 2.6, fill: colour, ariaLabel: () => "course max" }),
-      tell(course.rows, "max", (row) => `${row.p50 == null ? "" : `p50 ${us(row.p50)} µs\n`}${row.p99 == null ? "" : `p99 ${us(row.p99)} µs\n`}slowest ${us(row.max)} µs\n${quantity(row.rate, "per_s")}`),
+      line(timeline.rows, "p50"), line(timeline.rows, "p99", { strokeDasharray: "5 3", strokeWidth: 1.2 }),
+      Plot.dot(timeline.rows.filter((row) => row.max != null), { x: (row) => (row.x1 + row.x2) / 2, y: "max", r: 2.6, fill: colour, ariaLabel: () => "timeline max" }),
+      tell(timeline.rows, "max", (row) => `${row.p50 == null ? "" : `p50 ${us(row.p50)} µs\n`}${row.p99 == null ? "" : `p99 ${us(row.p99)} µs\n`}slowest ${us(row.max)} µs\n${quantity(row.rate, "per_s")}`),
     ]);
   const figure = (caption, rows, key, unit) => {
     const values = rows.map((row) => row[key]).filter((value) => value != null);
@@ -99,17 +99,17 @@ function drawCourse(holder, data, page) {
     panel(caption, `${caption} over time of ${cellName(chosen)}: ${extremes(rows.map((row) => ({ name: `at ${quantity(row.x1, "s")}`, value: row[key] })), (value) => quantity(value, unit))}`,
       110, axis, [line(rows, key), tell(rows, key, (row) => quantity(row[key], unit))]);
   };
-  figure("messages a second", course.rows, "rate", "per_s");
-  figure("CPU of all processes (100 %: a core)", course.seen, "cpu", "percent");
-  figure("waiting in a run queue (100 %: one thread always)", course.seen, "wait", "percent");
-  figure("memory (PSS)", course.seen, "pss", "MB");
-  drawMaps(chosen, course, data, page, panel, domain);
+  figure("messages a second", timeline.rows, "rate", "per_s");
+  figure("CPU of all processes (100 %: a core)", timeline.seen, "cpu", "percent");
+  figure("waiting in a run queue (100 %: one thread always)", timeline.seen, "wait", "percent");
+  figure("memory (PSS)", timeline.seen, "pss", "MB");
+  drawMaps(chosen, timeline, data, page, panel, domain);
 }
 
-function drawMaps(chosen, course, data, page, panel, domain) {
-  if (course.fields.length === 0) return;
-  const floor = course.floor == null ? null : courseOf(data, course.floor);
-  const both = [...course.fields, ...(floor?.fields || [])];
+function drawMaps(chosen, timeline, data, page, panel, domain) {
+  if (timeline.fields.length === 0) return;
+  const floor = timeline.floor == null ? null : timelineOf(data, timeline.floor);
+  const both = [...timeline.fields, ...(floor?.fields || [])];
   const options = { type: "log", domain: [d3.min(both, (field) => field.y1), d3.max(both, (field) => field.y2)], label: null };
   const most = d3.max(both, (field) => field.count);
   const y = { options, marks: logMarks(logTicks(options.domain), null, (value) => quantity(value, "us")) };
@@ -120,12 +120,12 @@ function drawMaps(chosen, course, data, page, panel, domain) {
     ariaLabel: (field) => `${whose} field ${field.count}`,
   })];
   const sum = (fields) => fields.reduce((total, field) => total + field.count, 0);
-  panel(`all ${sum(course.fields)} messages of the run by time and latency; strongest colour: ${most} in a field`,
-    `Heat map of ${cellName(chosen)}: ${sum(course.fields)} messages between ${quantity(d3.min(course.fields, (field) => field.y1), "us")} and ${quantity(d3.max(course.fields, (field) => field.y2), "us")}`,
-    240, y, marks(course.fields, "map"));
+  panel(`all ${sum(timeline.fields)} messages of the run by time and latency; strongest colour: ${most} in a field`,
+    `Heat map of ${cellName(chosen)}: ${sum(timeline.fields)} messages between ${quantity(d3.min(timeline.fields, (field) => field.y1), "us")} and ${quantity(d3.max(timeline.fields, (field) => field.y2), "us")}`,
+    240, y, marks(timeline.fields, "map"));
   if (!floor?.fields.length) return;
-  const owner = page.withCourse.find(({ cell }) => cell.index === course.floor);
-  const ratio = floor.duration_s / course.duration_s;
+  const owner = page.withTimeline.find(({ cell }) => cell.index === timeline.floor);
+  const ratio = floor.duration_s / timeline.duration_s;
   const isAlike = ratio >= SHORTEST_SHARE && ratio <= 1.02;
   const x = isAlike ? domain : [0, floor.duration_s];
   const own = isAlike ? "" : `; its run took ${quantity(floor.duration_s, "s")}, so the axis of time is its own`;

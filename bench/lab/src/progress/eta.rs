@@ -1,4 +1,4 @@
-//! How far a session is.
+//! How far a session is, and when it will be over.
 
 use std::time::Instant;
 
@@ -9,7 +9,8 @@ use crate::plan::size::{Durations, words};
 
 /// How far a session is, in time: runs of one cell may last a hundred times as long as another's.
 #[derive(Clone)]
-pub(super) struct Course {
+pub(super) struct Eta {
+    begin: Instant,
     durations: Durations,
     /// Cells of the runs to come, the one in progress not among them.
     left: Vec<usize>,
@@ -18,9 +19,10 @@ pub(super) struct Course {
     done_s: f64,
 }
 
-impl Course {
+impl Eta {
     pub(super) fn new(durations: Durations) -> Self {
-        Course { durations, left: Vec::new(), now: None, done: 0, done_s: 0.0 }
+        let begin = Instant::now();
+        Eta { begin, durations, left: Vec::new(), now: None, done: 0, done_s: 0.0 }
     }
 
     pub(super) fn made_before(&mut self, cell: usize, seconds: f64) {
@@ -61,16 +63,16 @@ impl Course {
         now + self.left.iter().map(|cell| self.durations.of(*cell)).sum::<f64>()
     }
 
-    /// How far a session is that began at `begin`, in words.
-    pub(super) fn words(&self, part: f64, begin: Instant) -> String {
-        let (done, left) = (words(begin.elapsed().as_secs_f64()), words(self.left_s(part)));
+    /// In words.
+    pub(super) fn words(&self, part: f64) -> String {
+        let (done, left) = (words(self.begin.elapsed().as_secs_f64()), words(self.left_s(part)));
         format!("{}/{} runs, {done} done, {left} left", self.done, self.all())
     }
 
     /// Draws that, with what is to be said of the run in progress.
-    pub(super) fn show(&self, bar: &ProgressBar, part: f64, begin: Instant, run: &str) {
+    pub(super) fn show(&self, bar: &ProgressBar, part: f64, run: &str) {
         bar.set_position((PARTS as f64 * self.part_done(part)) as u64);
-        bar.set_prefix(self.words(part, begin) + run);
+        bar.set_prefix(self.words(part) + run);
         bar.force_draw();
     }
 
@@ -89,7 +91,7 @@ mod tests {
     use crate::scenario::Scenario;
 
     /// Two cells whose runs are expected to last 1.4 s and 10.4 s.
-    fn course() -> Course {
+    fn eta() -> Eta {
         let text = r#"{"name": "a.x", "about": "", "wait": "block", "transport": "kernel"}"#;
         let system = serde_json::from_str(text).unwrap();
         let entry = Entry { system, executable: "myelin-driver-a".into() };
@@ -99,7 +101,7 @@ mod tests {
         (workload.messages, workload.duration_s, workload.warmup_messages) = (100, 0.0, 0);
         workload.warmup_s = 0.0;
         scenario.plan.tunings.truncate(1);
-        Course::new(Durations::new(&Plan::new(vec![(scenario, vec![entry])], 1, String::new())))
+        Eta::new(Durations::new(&Plan::new(vec![(scenario, vec![entry])], 1, String::new())))
     }
 
     fn is_near(one: f64, other: f64) -> bool {
@@ -108,30 +110,30 @@ mod tests {
 
     #[test]
     fn time_left_is_that_of_each_run_and_grows_with_further_blocks() {
-        let mut course = course();
-        course.left.extend([0, 1]);
-        assert!(is_near(course.left_s(0.0), 11.8));
-        course.begin(1);
-        assert!(is_near(course.left_s(0.5), 5.2 + 1.4));
-        assert!(is_near(course.part_done(0.5), 5.2 / 11.8));
-        course.finish(1, 20.8);
-        assert!(is_near(course.left_s(0.0), 2.8), "the other is expected to be as slow");
-        course.begin(0);
-        course.finish(0, 1.2);
-        assert!(is_near(course.left_s(0.0), 0.0) && is_near(course.part_done(0.0), 1.0));
-        assert_eq!((course.done, course.all(), course.tenth()), (2, 2, 10));
-        course.left.push(1);
-        assert!(is_near(course.left_s(0.0), 20.8), "as long as the last of its kind");
-        assert!(is_near(course.part_done(0.0), 22.0 / 42.8));
-        assert_eq!((course.all(), course.tenth()), (3, 6));
+        let mut eta = eta();
+        eta.left.extend([0, 1]);
+        assert!(is_near(eta.left_s(0.0), 11.8));
+        eta.begin(1);
+        assert!(is_near(eta.left_s(0.5), 5.2 + 1.4));
+        assert!(is_near(eta.part_done(0.5), 5.2 / 11.8));
+        eta.finish(1, 20.8);
+        assert!(is_near(eta.left_s(0.0), 2.8), "the other is expected to be as slow");
+        eta.begin(0);
+        eta.finish(0, 1.2);
+        assert!(is_near(eta.left_s(0.0), 0.0) && is_near(eta.part_done(0.0), 1.0));
+        assert_eq!((eta.done, eta.all(), eta.tenth()), (2, 2, 10));
+        eta.left.push(1);
+        assert!(is_near(eta.left_s(0.0), 20.8), "as long as the last of its kind");
+        assert!(is_near(eta.part_done(0.0), 22.0 / 42.8));
+        assert_eq!((eta.all(), eta.tenth()), (3, 6));
     }
 
     #[test]
     fn what_an_earlier_session_made_counts_as_done() {
-        let mut course = course();
-        course.made_before(1, 30.0);
-        course.left.extend([1, 1]);
-        assert!(is_near(course.left_s(0.0), 60.0) && is_near(course.part_done(0.0), 1.0 / 3.0));
-        assert_eq!((course.done, course.all(), course.tenth()), (1, 3, 3));
+        let mut eta = eta();
+        eta.made_before(1, 30.0);
+        eta.left.extend([1, 1]);
+        assert!(is_near(eta.left_s(0.0), 60.0) && is_near(eta.part_done(0.0), 1.0 / 3.0));
+        assert_eq!((eta.done, eta.all(), eta.tenth()), (1, 3, 3));
     }
 }

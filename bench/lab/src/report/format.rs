@@ -8,12 +8,13 @@ use crate::summary::{Cell, Distribution, FurtherSubscriber, Params};
 
 /// Microseconds with three significant figures, without unit.
 pub(crate) fn us(value: f64) -> String {
-    match value.abs() {
-        v if v < 0.0995 => format!("{value:.3}"),
-        v if v < 9.995 => format!("{value:.2}"),
-        v if v < 99.95 => format!("{value:.1}"),
-        _ => format!("{value:.0}"),
-    }
+    rounded(value, 0, &[99.95, 9.995, 0.0995])
+}
+
+/// With `digits` behind the point, and one more below each of the limits.
+fn rounded(value: f64, digits: usize, limits: &[f64]) -> String {
+    let more = limits.iter().filter(|limit| value.abs() < **limit).count();
+    format!("{value:.*}", digits + more)
 }
 
 /// Microseconds in six places at most: `0.54`, `116`, `3144`, and with their unit `91 ms`, `1.2 s`.
@@ -76,7 +77,7 @@ pub(crate) fn factor_interval([low, high]: [f64; 2]) -> String {
 /// A change with its sign: `−47 %`, `+3.1 %`.
 pub(super) fn change_percent(fraction: f64) -> String {
     let percent = (100.0 * fraction).abs();
-    let digits = if percent < 9.95 { format!("{percent:.1}") } else { format!("{percent:.0}") };
+    let digits = rounded(percent, 0, &[9.95]);
     let sign = match fraction {
         _ if digits == "0.0" => "±",
         f if f < 0.0 => "−",
@@ -112,8 +113,7 @@ pub(super) fn bytes(value: u64) -> String {
 pub(super) fn amount(value: f64) -> String {
     match value.abs() {
         0.0 => "0".to_owned(),
-        v if v < 0.995 => format!("{value:.2}"),
-        v if v < 99.95 => format!("{value:.1}"),
+        v if v < 99.95 => rounded(value, 1, &[0.995]),
         _ => count(value.round() as u64),
     }
 }
@@ -189,7 +189,7 @@ pub(super) fn size(params: &Params) -> String {
 /// CPU in per cent of a core: two digits behind the point below ten, where most of the differences
 /// between manners of waiting lie.
 pub(crate) fn cpu_percent(value: f64) -> String {
-    if value < 9.995 { format!("{value:.2}") } else { format!("{value:.1}") }
+    rounded(value, 1, &[9.995])
 }
 
 /// A share in per cent without its sign: `0`, `<0.01`, `0.25`, `12.5`.
@@ -197,15 +197,13 @@ pub(super) fn percent(value: f64) -> String {
     match value {
         0.0 => "0".to_owned(),
         v if v < 0.01 => "<0.01".to_owned(),
-        v if v < 9.995 => format!("{v:.2}"),
-        v => format!("{v:.1}"),
+        v => rounded(v, 1, &[9.995]),
     }
 }
 
 /// Memory in MB, which are millions of bytes: `6.6`, `262`.
 pub(crate) fn megabytes(bytes: u64) -> String {
-    let value = bytes as f64 / 1e6;
-    if value < 99.95 { format!("{value:.1}") } else { format!("{value:.0}") }
+    rounded(bytes as f64 / 1e6, 0, &[99.95])
 }
 
 /// What a system was set to: `best effort, 16`; empty where that is not known.
@@ -286,11 +284,7 @@ pub(super) fn median(distribution: Option<&Distribution>) -> Option<f64> {
 }
 
 fn factor_digits(value: f64) -> String {
-    match value {
-        v if v < 9.95 => format!("{v:.2}"),
-        v if v < 99.5 => format!("{v:.1}"),
-        v => format!("{v:.0}"),
-    }
+    rounded(value, 0, &[99.5, 9.95])
 }
 
 /// Stands for a percentile with fewer than ten samples beyond it.

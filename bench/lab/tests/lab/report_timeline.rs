@@ -9,7 +9,7 @@ use std::sync::OnceLock;
 use myelin_bench_lab::report::write_all;
 use myelin_bench_lab::summary;
 
-use crate::page::{ask, browser, course, dom, fixture, lines, marks};
+use crate::page::{ask, browser, dom, fixture, lines, marks, timeline};
 use ask::ask;
 use browser::{Page, dump_of, write};
 use dom::{attribute, elements};
@@ -19,7 +19,7 @@ use summary::{Analysis, Cell, Detail, HeatMap, Stage, StageMean, Timeline};
 
 fn analysis() -> Analysis {
     let mut analysis = fixture::analysis();
-    course::enrich(&mut analysis);
+    timeline::enrich(&mut analysis);
     analysis
 }
 
@@ -42,8 +42,8 @@ fn index(analysis: &Analysis, system: &str, tuning: &str, payload: u64) -> usize
 }
 
 /// The figures drawn for the chosen cell.
-fn course_of(dom: &str) -> &str {
-    dom.split_once("id=\"course-plots\"").unwrap().1.split_once("</section>").unwrap().0
+fn timeline_of(dom: &str) -> &str {
+    dom.split_once("id=\"timeline-plots\"").unwrap().1.split_once("</section>").unwrap().0
 }
 
 /// The numbers of an element.
@@ -98,10 +98,10 @@ fn a_cell_over_time_is_where_the_analysis_has_it() {
         panic!("the fixture has both")
     };
     let Some(dom) = dump_of(page(), &format!("#cell={place}")) else { return };
-    let plots = course_of(&dom);
+    let plots = timeline_of(&dom);
     assert!(plots.contains("cyclonedds.iceoryx, 1 KiB, tuned"));
     let windows = &course.windows;
-    let dots: Vec<[f64; 2]> = labelled(plots, "circle", "course max")
+    let dots: Vec<[f64; 2]> = labelled(plots, "circle", "timeline max")
         .iter()
         .map(|tag| numbers(tag, ["cx", "cy"]))
         .collect();
@@ -114,13 +114,13 @@ fn a_cell_over_time_is_where_the_analysis_has_it() {
     let middle = (0..windows.len()).map(|at| at as f64 + 0.5);
     assert_scale(&middle.zip(dots.iter().map(|dot| dot[0])).collect::<Vec<_>>(), false);
     // One window has no median: two pieces.
-    let medians = lines(plots, "course p50");
+    let medians = lines(plots, "timeline p50");
     assert_eq!(medians.iter().map(Vec::len).collect::<Vec<_>>(), [10, 2 * windows.len() - 12]);
     let known = windows.iter().filter_map(|it| it.p50_us).flat_map(|us| [us, us]);
     let drawn = medians.concat().into_iter().map(|point| point.1);
     assert_scale(&known.zip(drawn).collect::<Vec<_>>(), true);
     let rate = windows.iter().flat_map(|it| [it.rate_per_s; 2]);
-    let drawn = lines(plots, "course rate").concat();
+    let drawn = lines(plots, "timeline rate").concat();
     assert_scale(&rate.zip(drawn.iter().map(|point| point.1)).collect::<Vec<_>>(), false);
     assert_observed(plots, "cpu", &series.cpu_percent);
     assert_observed(plots, "wait", &series.runqueue_wait_percent);
@@ -129,21 +129,21 @@ fn a_cell_over_time_is_where_the_analysis_has_it() {
     // The link was down from 2.5 to 3.75 of 6 s.
     assert!(plots.contains("the link was down from 2.5 s to 3.75 s"), "in words");
     let cuts = labelled(plots, "rect", "link down");
-    assert_eq!(cuts.len(), 7, "five courses and two maps");
+    assert_eq!(cuts.len(), 7, "five timelines and two maps");
     let [x, width] = numbers(cuts[0], ["x", "width"]);
     let at = |s: f64| medians[0][0].0 + s / 6.0 * (medians[1].last().unwrap().0 - medians[0][0].0);
     assert!((x - at(2.5)).abs() < 0.6 && (x + width - at(3.75)).abs() < 0.6, "{x} {width}");
     // Warm-up: from the first look until the first message, in every plot above the maps.
     let shades = labelled(plots, "rect", "warm-up");
-    assert_eq!(shades.len(), 7, "five courses and two maps");
+    assert_eq!(shades.len(), 7, "five timelines and two maps");
     let [x, width] = numbers(shades[0], ["x", "width"]);
-    let first = lines(plots, "course cpu")[0][0].0;
+    let first = lines(plots, "timeline cpu")[0][0].0;
     assert!((x - first).abs() < 0.6 && (x + width - medians[0][0].0).abs() < 0.6);
 }
 
 /// Rows of two ends each, on a linear axis.
 fn assert_observed(plots: &str, key: &str, values: &[f64]) {
-    let drawn = lines(plots, &format!("course {key}")).concat();
+    let drawn = lines(plots, &format!("timeline {key}")).concat();
     assert_eq!(drawn.len(), 2 * values.len(), "{key}");
     let ends = values.iter().flat_map(|value| [*value; 2]);
     assert_scale(&ends.zip(drawn.iter().map(|point| point.1)).collect::<Vec<_>>(), false);
@@ -154,7 +154,7 @@ fn heat_maps_have_every_message_and_the_floors_beneath() {
     let analysis = analysis();
     let place = index(&analysis, "cyclonedds.udp", "tuned", 64);
     let Some(dom) = dump_of(page(), &format!("#cell={place}")) else { return };
-    let plots = course_of(&dom);
+    let plots = timeline_of(&dom);
     let floor = index(&analysis, "os.futex", "tuned", 64);
     assert!(plots.contains("the floor in its own run: os.futex, 64 B, tuned"));
     let mut rows = Vec::new();
@@ -251,7 +251,7 @@ fn a_link_restores_what_was_chosen_and_keys_step_through_cells() {
          'input[name=tuning][value=default]', 'input[name=statistic][value=p99]', \
          '[data-family=cyclonedds]', '[data-step=\"1\"]']) document.querySelector(selector).click();
          const before = document.getElementById('cell').value;
-         document.getElementById('course-plots').dispatchEvent(new KeyboardEvent('keydown', {{ key: \
+         document.getElementById('timeline-plots').dispatchEvent(new KeyboardEvent('keydown', {{ key: \
          'ArrowRight', bubbles: true }}));
          if (document.getElementById('cell').value === before) answer('the key did nothing');
          else {state}"
@@ -271,7 +271,7 @@ fn a_link_restores_what_was_chosen_and_keys_step_through_cells() {
 #[test]
 fn the_link_is_copied_or_shown() {
     let script = "
-        document.getElementById('course').scrollIntoView();
+        document.getElementById('timeline').scrollIntoView();
         document.querySelector('input[name=axis][value=ecdf]').click();
         let copied = '';
         document.execCommand = () => { copied = document.activeElement.value; return true; };
@@ -281,7 +281,7 @@ fn the_link_is_copied_or_shown() {
     let Some(answer) = ask(page(), "", 1200, script) else { return };
     let (link, said) = answer.split_once('\n').unwrap();
     assert!(
-        link.starts_with("file://") && link.ends_with("asked.html#axis=ecdf&at=course"),
+        link.starts_with("file://") && link.ends_with("asked.html#axis=ecdf&at=timeline"),
         "{link}"
     );
     assert_eq!(said, "Copied.");

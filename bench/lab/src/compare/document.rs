@@ -1,0 +1,131 @@
+//! What a comparison says, without a format: `terminal` and `html` print it.
+
+use serde::Serialize;
+
+use super::environment::{Difference, Part};
+use super::judge::FigureComparison;
+use super::{CellComparison, CellName, Comparison};
+use crate::report::format::{self, plural};
+use crate::stats::verdict::Kind;
+
+/// A figure of a cell in words; empty where there is none.
+#[derive(Serialize)]
+pub(super) struct FigureText {
+    pub cell: String,
+    pub figure: &'static str,
+    pub unit: &'static str,
+    pub a: String,
+    pub b: String,
+    pub ratio: String,
+    pub interval: String,
+    pub p: String,
+    pub verdict: &'static str,
+    /// What must be borne in mind.
+    pub note: String,
+    #[serde(skip)]
+    pub kind: Option<Kind>,
+}
+
+/// A figure with its cell.
+pub type Found<'a> = (&'a CellComparison, &'a FigureComparison);
+
+impl Comparison {
+    /// `1 worse, 0 better, …; 8 figures of 2 cells`.
+    pub(super) fn counts(&self) -> String {
+        let counts = self.verdicts;
+        let figures: usize = self.cells.iter().map(|cell| cell.figures.len()).sum();
+        format!(
+            "{} worse, {} better, {} no difference, {} too noisy, {} without a verdict: {} of {}",
+            counts.worse,
+            counts.better,
+            counts.no_difference,
+            counts.too_noisy,
+            counts.no_verdict,
+            plural(figures, "figure"),
+            plural(self.cells.len(), "cell")
+        )
+    }
+
+    /// What is promised, and over how many comparisons.
+    pub(super) fn rate_in_words(&self) -> String {
+        let asked = self.runs_to_tell_any;
+        if self.comparisons == 0 {
+            return format!("nothing could be tested; it takes {asked} runs: --runs {asked}");
+        }
+        let runs = [self.runs_least, asked];
+        let immaterial = "a step of the clock or 0.5 MB";
+        format::error_rate("folders that do not differ", self.comparisons, immaterial, runs)
+    }
+
+    /// That bare primitives of the operating system differ, if they do.
+    pub(super) fn floor_in_words(&self) -> Option<String> {
+        let (worse, better) = (self.floor.worse, self.floor.better);
+        (worse + better > 0).then(|| {
+            format!(
+                "The floor moved: of bare primitives of the operating system, {worse} worse and \
+                 {better} better. That is the machine, and may be so in the other cells"
+            )
+        })
+    }
+
+    /// The figures that are wanted, those that are the most higher first.
+    pub fn figures(&self, wanted: impl Fn(Option<Kind>) -> bool) -> Vec<Found<'_>> {
+        let all = self.cells.iter().flat_map(|cell| cell.figures.iter().map(move |it| (cell, it)));
+        let mut found: Vec<_> = all.filter(|(_, it)| wanted(it.verdict)).collect();
+        found.sort_by(|(_, a), (_, b)| b.ratio.unwrap_or(1.0).total_cmp(&a.ratio.unwrap_or(1.0)));
+        found
+    }
+
+    /// The circumstances that all cells share, if they do: said once, not in each name.
+    pub(super) fn common(&self) -> Option<&str> {
+        let first = &self.cells.first()?.name.circumstances;
+        let is_same = |cell: &CellComparison| cell.name.circumstances == *first;
+        self.cells.iter().all(is_same).then_some(first)
+    }
+
+    /// What tells a cell from the others.
+    pub(super) fn label(&self, cell: &CellComparison) -> String {
+        if self.common().is_some() { cell.name.name.clone() } else { full(&cell.name) }
+    }
+
+    /// What lasts of the environment and differs, and what differs between any two sessions.
+    pub(super) fn environment(&self) -> (Vec<&Difference>, Vec<String>) {
+        let (session, lasting): (Vec<_>, Vec<_>) =
+            self.environment.iter().partition(|it| it.of == Part::Session);
+        let session = session.iter().map(|it| format!("{} {} → {}", it.what, it.a, it.b));
+        (lasting, session.collect())
+    }
+
+    /// As [`figures`](Self::figures), in words.
+    pub(super) fn rows(&self, wanted: impl Fn(Option<Kind>) -> bool) -> Vec<FigureText> {
+        self.figures(wanted).into_iter().map(|(cell, it)| self.row(cell, it)).collect()
+    }
+
+    pub(super) fn row(&self, cell: &CellComparison, it: &FigureComparison) -> FigureText {
+        let text =
+            |value: Option<f64>| value.map(|value| it.figure.text(value)).unwrap_or_default();
+        let remarks = cell.remarks.iter().filter(|_| it.figure.is_latency).cloned();
+        FigureText {
+            cell: self.label(cell),
+            figure: it.figure.words,
+            unit: it.figure.unit,
+            a: text(it.a),
+            b: text(it.b),
+            ratio: it.ratio.map(format::factor).unwrap_or_default(),
+            interval: it.interval.map(format::factor_interval).unwrap_or_default(),
+            p: it.p_adjusted.map(probability).unwrap_or_default(),
+            verdict: it.verdict.map_or("none", Kind::words),
+            note: remarks.chain(it.reason.clone()).collect::<Vec<_>>().join("; "),
+            kind: it.verdict,
+        }
+    }
+}
+
+/// `0.012`, `<0.001`.
+fn probability(p: f64) -> String {
+    if p < 0.0005 { "<0.001".to_owned() } else { format!("{p:.3}") }
+}
+
+pub(super) fn full(name: &CellName) -> String {
+    format!("{}, {}", name.name, name.circumstances)
+}

@@ -1,0 +1,114 @@
+//! Verdicts as sentences: one for each comparison that a reader may want to quote. What all of them
+//! rest on is `verdicts`.
+
+use super::document::{Finding, Part, Section};
+use super::format;
+use super::view::{Entry, Group, View, tuning_rank};
+use crate::stats::verdict::{Kind, Verdict};
+
+/// Every sentence the analysis supports: the few that open a report, then the others as details.
+pub(super) fn section(view: &View) -> Section {
+    let mut headlines = Part { remark: view.verdicts.promise(), ..Part::default() };
+    let mut further = Part { is_detail: true, ..Part::default() };
+    // A flood's latency is the depth of a queue: which is lower says nothing.
+    for group in view.groups.iter().filter(|group| group.is_steady()) {
+        // Of schedules, the first speaks for its scenario.
+        let leads = !group.is_flow() || view.leads(group);
+        for (is_headline, finding) in of_group(group) {
+            let part = if is_headline && leads { &mut headlines } else { &mut further };
+            part.findings.push(finding);
+        }
+    }
+    further.title = format::plural(further.findings.len(), "further comparison");
+    let parts = [headlines, further].into_iter().filter(|part| !part.findings.is_empty());
+    Section { id: "verdicts", title: "Verdicts", remark: String::new(), parts: parts.collect() }
+}
+
+/// Findings, and whether they may open a report.
+fn of_group(group: &Group) -> Vec<(bool, Finding)> {
+    let ends = group.ends();
+    let mut lines = Vec::new();
+    for &payload in &group.payloads {
+        let at_end = ends.contains(&payload);
+        for tuning in &group.tunings {
+            let lone = group.peers().count() == 1;
+            lines.extend(group.peers().filter_map(|system| {
+                let subject = group.entry(system.name, tuning, payload)?;
+                let reference = group.reference(system);
+                let reference = reference.and_then(|peer| group.entry(peer.name, tuning, payload));
+                let headline = at_end && (reference.is_some() || lone);
+                Some((headline, finding(group, subject, reference)?))
+            }));
+        }
+    }
+    for &payload in &group.payloads {
+        lines.extend(group.peers().flat_map(|system| {
+            let tunings = group.tunings.iter().filter(|tuning| tuning_rank(tuning) > 0);
+            tunings.filter_map(move |tuning| {
+                let subject = group.entry(system.name, tuning, payload)?;
+                let reference = group.entry(system.name, "default", payload)?;
+                let headline = payload == group.payloads[0];
+                Some((headline, finding(group, subject, Some(reference))?))
+            })
+        }));
+    }
+    lines
+}
+
+fn finding(group: &Group, subject: &Entry, reference: Option<&Entry>) -> Option<Finding> {
+    let median = subject.p50().filter(|_| subject.cell.valid)?;
+    let spread = Some(subject.spread()).filter(|spread| !spread.is_empty());
+    let spread = spread.map(|spread| format!(" {spread}"));
+    let verdict = reference.and_then(|reference| group.verdict(subject, reference));
+    let floor = group.over_floor(subject).map(|over| over.text());
+    let further = [floor, caution(subject, reference)].into_iter().flatten();
+    let further: String = further.map(|part| format!("; {part}")).collect();
+    let median = format!("p50 {} µs{}", format::us(median), spread.unwrap_or_default());
+    let text = match verdict.zip(reference) {
+        Some((verdict, reference)) => {
+            let rest = format!(" {}{further}", rival(subject, reference));
+            [format!("{median}, "), outcome(verdict), rest]
+        }
+        None => [median, String::new(), further],
+    };
+    let subject = match group.is_flow() && !group.point.is_empty() {
+        true => format!("{}, {}", subject.name(), group.point),
+        false => subject.name(),
+    };
+    Some(Finding { standing: verdict.into(), subject, text, particulars: Vec::new() })
+}
+
+/// Names the reference by what tells it from the subject.
+fn rival(subject: &Entry, reference: &Entry) -> String {
+    match subject.system.name == reference.system.name {
+        true => reference.cell.tuning.clone(),
+        false => reference.system.name.to_owned(),
+    }
+}
+
+fn caution(subject: &Entry, reference: Option<&Entry>) -> Option<String> {
+    if let Some((reached, asked)) = subject.short_of_rate() {
+        return Some(format::reached(reached, asked));
+    }
+    if subject.is_bimodal() {
+        return Some(format!("bimodal: {}", format::placements(subject.cell)));
+    }
+    let reference = reference?;
+    let why = reference.fault()?;
+    Some(format!("not compared with {}, which is {why} here", rival(subject, reference)))
+}
+
+/// The verdict up to the name of the reference.
+pub(super) fn outcome(verdict: Verdict) -> String {
+    let (ratio, direction) = match verdict.ratio.value > 1.0 {
+        true => (verdict.ratio, "higher"),
+        false => (verdict.ratio.inverse(), "lower"),
+    };
+    let text = format::ratio(ratio);
+    let doubt = if ratio.interval.is_some() { "" } else { ", no interval" };
+    match verdict.kind {
+        Kind::Better | Kind::Worse => format!("{text} {direction} than"),
+        Kind::NoDifference => format!("no difference ({text} {direction}) from"),
+        Kind::TooNoisy => format!("{} ({text} {direction}{doubt}) to tell from", verdict.words()),
+    }
+}

@@ -1,0 +1,183 @@
+//! What the page has of each cell over time, and of its slowest messages; drawn by
+//! `assets/timeline.js`, `assets/slowest.js`. Columns are packed; see `packed`.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Value, json};
+
+use super::packed::{integers, logarithms, multiples};
+use super::plots::short;
+use super::view::{Entry, View};
+use crate::summary::{Around, HeatMap, ObservedColumns, SlowMessage, Timeline};
+
+/// What a page leaves out to stay below its size, in the order in which it is given up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Downsampling {
+    Nothing,
+    Configurations,
+    /// Every second column and row.
+    FineMaps,
+    Maps,
+    Everything,
+}
+
+impl Downsampling {
+    pub(super) const ALL: [Self; 5] =
+        [Self::Nothing, Self::Configurations, Self::FineMaps, Self::Maps, Self::Everything];
+
+    /// What was left out of the plots over time, for the reader; empty if nothing was.
+    pub(super) fn remark(self) -> String {
+        let fewer = ": a results folder with fewer cells has them";
+        let (lost, remedy) = match self {
+            Self::Nothing | Self::Configurations => return String::new(),
+            Self::FineMaps => ("heat maps have half their columns and rows", ""),
+            Self::Maps => ("heat maps were left out", fewer),
+            Self::Everything => {
+                ("time series, heat maps and slowest messages were left out", fewer)
+            }
+        };
+        format!("There are so many cells that {lost}, to keep the page below 5 MB{remedy}.")
+    }
+}
+
+/// Of every cell that has one, by its index.
+pub(super) fn timelines(view: &View, downsampling: Downsampling) -> BTreeMap<usize, Value> {
+    if downsampling == Downsampling::Everything {
+        return BTreeMap::new();
+    }
+    let grouped = view.groups.iter().flat_map(|group| {
+        group.entries.iter().map(move |entry| {
+            let (tuning, payload) = (&entry.cell.tuning, entry.cell.params.payload_bytes);
+            let floor = group.floor(tuning, payload, entry.system.wait);
+            (entry, floor.map(|floor| floor.index).filter(|index| *index != entry.index))
+        })
+    });
+    let fans = view.fans.iter().flat_map(|fan| fan.entries.iter().map(|entry| (entry, None)));
+    let all = grouped.chain(fans);
+    let timeline = |(entry, floor): (&Entry, Option<usize>)| {
+        Some((entry.index, timeline(entry, floor, downsampling)?))
+    };
+    all.filter_map(timeline).collect()
+}
+
+/// `floor` is the index of the floor's cell.
+fn timeline(entry: &Entry, floor: Option<usize>, downsampling: Downsampling) -> Option<Value> {
+    let timeline = entry.detail.timeline.as_ref()?;
+    let windows = || timeline.windows.iter();
+    Some(json!({
+        "run": timeline.run,
+        "duration_s": short(timeline.duration_s),
+        // Seconds, negative.
+        "observed_from_s": timeline.observed_from_s.map(short),
+        // Number of windows, and their columns: logarithms of messages a second and µs.
+        "windows": timeline.windows.len(),
+        "rate": logarithms(windows().map(|window| Some(window.rate_per_s))),
+        "p50": logarithms(windows().map(|window| window.p50_us)),
+        "p99": logarithms(windows().map(|window| window.p99_us)),
+        "max": logarithms(windows().map(|window| window.max_us)),
+        // While the link was down, in seconds.
+        "cut_s": timeline.cut_s.map(|ends| ends.map(short)),
+        "map": map(timeline, downsampling),
+        "observed": entry.detail.series.as_ref().filter(|it| !it.t_s.is_empty()).map(observed),
+        "slowest": entry.detail.slowest.iter().map(slow).collect::<Vec<_>>(),
+        "floor": floor,
+    }))
+}
+
+fn map(timeline: &Timeline, downsampling: Downsampling) -> Option<Value> {
+    let coarse = (downsampling == Downsampling::FineMaps).then(|| timeline.map.coarser());
+    let map = coarse.as_ref().unwrap_or(&timeline.map);
+    let fields = || map.fields.iter();
+    (downsampling < Downsampling::Maps).then(|| {
+        json!({
+            "columns": map.columns,
+            "rows_per_decade": HeatMap::ROWS_PER_DECADE,
+            // Rows of a field: more where the map was made coarser.
+            "height": if coarse.is_some() { 2 } else { 1 },
+            // Of each field: column × 1000 + row.
+            "places": integers(fields().map(|it| i64::from(it.column) * 1000 + i64::from(it.row))),
+            "counts": integers(fields().map(|field| i64::from(field.count))),
+        })
+    })
+}
+
+/// Rows in sequence are joined where there are more than a plot can show.
+fn observed(columns: &ObservedColumns) -> Value {
+    let joined = columns.t_s.len().div_ceil(ROWS_MAX).max(1);
+    let rows: Vec<std::ops::Range<usize>> = (0..columns.t_s.len())
+        .step_by(joined)
+        .map(|first| first..(first + joined).min(columns.t_s.len()))
+        .collect();
+    let begin = |place: usize| if place == 0 { 0.0 } else { columns.t_s[place - 1] };
+    let mean = |column: &[f64], row: &std::ops::Range<usize>| {
+        let span = columns.t_s[row.end - 1] - begin(row.start);
+        let sum: f64 = row.clone().map(|at| column[at] * (columns.t_s[at] - begin(at))).sum();
+        Some(sum / span.max(1e-9))
+    };
+    let pss = |row: &std::ops::Range<usize>| {
+        let seen = row.clone().filter_map(|at| columns.pss_bytes.get(at).copied().flatten());
+        seen.max().map(|bytes| bytes as f64)
+    };
+    // Rows end at `t_ms`, counted from the beginning of observing; the first begins there. Figures
+    // are tenths of a per cent of a core or of the time, and KiB.
+    json!({
+        "t_ms": multiples(rows.iter().map(|row| Some(columns.t_s[row.end - 1])), 1e-3),
+        "cpu": multiples(rows.iter().map(|row| mean(&columns.cpu_percent, row)), 0.1),
+        "wait": multiples(rows.iter().map(|row| mean(&columns.runqueue_wait_percent, row)), 0.1),
+        "pss": multiples(rows.iter().map(pss), 1024.0),
+    })
+}
+
+fn slow(message: &SlowMessage) -> Value {
+    let around = |seen: &Around| {
+        let steady = [
+            seen.span_s,
+            seen.cpu_percent,
+            seen.runqueue_wait_percent,
+            seen.switches_per_s,
+            seen.faults_per_s,
+        ];
+        let figures =
+            steady.map(Some).into_iter().chain([seen.migrations_per_s, seen.steal_percent]);
+        let short = |it: f64| format!("{it:.2e}").parse().unwrap_or(it);
+        figures.map(|figure| figure.map(short)).collect::<Vec<_>>()
+    };
+    let parts = message.parts.iter().map(|(stage, us)| (*stage as u8, short(*us)));
+    json!({
+        "run": message.run,
+        "id": message.id,
+        "at_s": short(message.at_s),
+        "us": short(message.us),
+        "cpus": message.cpus,
+        // Stages by their number, with µs.
+        "parts": parts.collect::<Vec<_>>(),
+        // In the order of `Around`.
+        "around": message.around.as_ref().map(around),
+    })
+}
+
+/// As many as there are windows.
+const ROWS_MAX: usize = 60;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn joined_rows_keep_what_happened() {
+        let columns = ObservedColumns {
+            t_s: (1..=120).map(|row| f64::from(row) * 0.1).collect(),
+            cpu_percent: (0..120).map(|row| f64::from(row % 2) * 50.0).collect(),
+            runqueue_wait_percent: vec![0.0; 120],
+            pss_bytes: (0..120).map(|row| (row != 3).then_some(1024 * row)).collect(),
+            ..ObservedColumns::default()
+        };
+        let made = observed(&columns);
+        let expected = |value: i64| integers(std::iter::repeat_n(value, 60));
+        assert_eq!(made["cpu"], expected(250), "a mean over both rows");
+        assert_eq!(made["wait"], expected(0));
+        assert_eq!(made["t_ms"], integers((1..=60).map(|row| 200 * row)));
+        let peaks = (0..60).map(|row| if row == 1 { 2 } else { 2 * row + 1 });
+        assert_eq!(made["pss"], integers(peaks));
+    }
+}
