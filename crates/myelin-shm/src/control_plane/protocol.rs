@@ -3,7 +3,7 @@
 //! map and no clock, so `simulation` runs hundreds of nodes of it in one thread.
 //!
 //! Whoever drives it carries out the actions in their order. Some have an outcome, which is the next
-//! input, before any other: then what the machine has decided is still true.
+//! input; what follows from it is done after what was to be done already.
 //!
 //! | | |
 //! |---|---|
@@ -534,3 +534,6 @@ fn mismatch(ours: &Topic, theirs: &Topic) -> String {
 
 /// Stands for the node itself where others have a link.
 const OURSELVES: u64 = u64::MAX;
+
+#[cfg(test)]
+mod simulation;

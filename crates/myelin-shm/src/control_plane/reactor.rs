@@ -1,7 +1,7 @@
 //! What a node's thread and its handles change under one lock: the protocol, and the sockets and memory
 //! that carry out what it decides.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 use std::time::Duration;
@@ -72,7 +72,7 @@ impl Reactor {
     /// Tells the protocol what has happened, and carries out what follows, and what follows from that.
     pub(crate) fn drive(&mut self, input: Step) {
         let now_ns = now_ns();
-        let mut actions = std::collections::VecDeque::from(self.protocol.handle(now_ns, input));
+        let mut actions = VecDeque::from(self.protocol.handle(now_ns, input));
         while let Some(action) = actions.pop_front() {
             if let Some(outcome) = self.perform(action) {
                 actions.extend(self.protocol.handle(now_ns, outcome));

@@ -33,7 +33,11 @@ impl<D: Clone> Protocol<D> {
     pub(super) fn reserved(&mut self, pair: Pair, result: Result<Reservation<D>, Refusal>) {
         let Pair { publisher, subscriber } = pair;
         let Some(matches) = self.matches_of(subscriber) else { return };
-        let Some(pid) = matches.get(publisher).map(|each| each.pid) else { return };
+        let offered = matches.get(publisher).filter(|each| each.state == State::Offered);
+        let Some(pid) = offered.map(|each| each.pid) else {
+            let release = Action::Release { pair, had_begun: false };
+            return self.actions.extend(result.is_ok().then_some(release));
+        };
         match result {
             Ok(Reservation { connection, passed }) => {
                 self.enter_answer(pair, State::Accepted, pid);
@@ -178,7 +182,8 @@ impl<D: Clone> Protocol<D> {
     /// What a match of this state has goes back.
     fn release(&mut self, pair: Pair, pid: u32, state: &State, died: bool) {
         let had_begun = *state == State::Matched;
-        if had_begun || matches!(state, State::Offered | State::Accepted) {
+        // One that was only offered has nothing yet: its reservation has failed.
+        if had_begun || *state == State::Accepted {
             self.actions.push(Action::Release { pair, had_begun });
         }
         if had_begun {

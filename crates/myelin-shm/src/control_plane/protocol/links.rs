@@ -101,6 +101,13 @@ impl Peer {
     pub(super) fn pid(&self) -> u32 {
         self.who.pid
     }
+
+    /// Offers that wait for their turn.
+    #[cfg(test)]
+    pub(super) fn queued(&self) -> usize {
+        self.greeted()
+            .map_or(0, |greeted| greeted.to_offer.len() + usize::from(greeted.is_draining))
+    }
 }
 
 impl<D: Clone> Protocol<D> {

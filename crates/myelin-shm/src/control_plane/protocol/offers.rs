@@ -128,7 +128,11 @@ impl<D: Clone> Protocol<D> {
         let Some(LocalPublisher { matches, .. }) = self.publishers.get_mut(&publisher) else {
             return;
         };
-        let Some(pid) = matches.get(subscriber).map(|each| each.pid) else { return };
+        let accepted = matches.get(subscriber).filter(|each| each.state == State::Accepted);
+        let Some(pid) = accepted.map(|each| each.pid) else {
+            // Within one node the subscriber may have found meanwhile that it cannot map a segment.
+            return self.actions.extend(result.is_ok().then_some(Action::Detach { pair }));
+        };
         match result {
             Ok(start) => {
                 matches.enter(&mut self.timers, (publisher, subscriber), State::Matched, pid);
