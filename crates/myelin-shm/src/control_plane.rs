@@ -1,15 +1,16 @@
-//! Discovery and matching: `docs/shared-memory.md` sections 7 and 8. What a node knows is `state`; its
-//! thread (`event_loop`) and the calls of its handles change it, under one lock.
+//! Discovery and matching: `docs/shared-memory.md` sections 7 and 8. What is decided, and when, is
+//! `protocol`, which does nothing itself; a node's thread (`event_loop`) and the calls of its handles tell
+//! it what has happened, and `reactor` carries out what it decides, under one lock.
 
-pub(crate) mod endpoints;
+pub(crate) mod directory;
+mod endpoints;
 pub(crate) mod event_loop;
 pub mod leftovers;
-pub(crate) mod link;
-pub(crate) mod matching;
+mod link;
 pub(crate) mod message;
-pub(crate) mod peers;
+pub(crate) mod protocol;
 pub(crate) mod proxy;
-pub(crate) mod qos_monitor;
+mod qos_monitor;
+pub(crate) mod reactor;
 pub(crate) mod registry;
-pub(crate) mod rendezvous;
-pub(crate) mod state;
+mod rendezvous;

@@ -137,7 +137,7 @@ impl Drop for Publisher {
     fn drop(&mut self) {
         let Observer { id, node, .. } = &self.observer;
         if !node.core().is_forked() {
-            node.core().change(|state| state.remove_publication(*id));
+            node.core().change(|reactor| reactor.remove_endpoint(*id));
         }
     }
 }

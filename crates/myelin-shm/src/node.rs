@@ -6,11 +6,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use crate::control_plane::directory::Kind;
 use crate::control_plane::event_loop::{self, Core, Notice};
-pub use crate::control_plane::peers::RefusedPeer;
+pub use crate::control_plane::protocol::{PeerInfo, RefusedPeer};
 pub use crate::control_plane::proxy::Proxy;
+use crate::control_plane::reactor::{LISTENER, Reactor};
 use crate::control_plane::registry::Registry;
-use crate::control_plane::state::{Kind, LISTENER, State};
 use crate::data_plane::publication::Writer;
 use crate::data_plane::subscription::{Reader, SubscriptionShared};
 use crate::dispatch::dispatcher::Dispatcher;
@@ -55,17 +56,6 @@ pub struct TopicInfo {
     pub subscribers: usize,
 }
 
-/// Another node of the domain.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct PeerInfo {
-    /// Its id.
-    pub node: u64,
-    /// Its name.
-    pub name: String,
-    /// Its process; 0 if that is in a process namespace we cannot see.
-    pub pid: u32,
-}
-
 /// A node; clones are the same one. It leaves when the last clone and all its publishers,
 /// subscribers and samples are gone. Any thread may call it; none of its calls waits for another
 /// process except [`open`](Node::open), which waits at most 10 ms.
@@ -102,35 +92,35 @@ impl Node {
         let mark = fork::mark();
         let poll = Arc::new(Poll::new()?);
         let (listener, id) = registry.enter()?;
-        let state = State::new(id, options.name, registry.clone(), poll, NodeFd::new(listener));
-        let opened = Node::start(state, mark, latency_guard);
+        let (name, listener) = (options.name, NodeFd::new(listener));
+        let reactor = Reactor::new(id, name, registry.clone(), poll, listener);
+        let opened = Node::start(reactor, mark, latency_guard);
         if opened.is_err() {
             registry.leave(id);
         }
         opened
     }
 
-    fn start(state: State, mark: u32, guard: Option<LatencyGuard>) -> Result<Node, Error> {
-        let listener = state.listener.as_ref().expect("it is new");
-        state.poll.add(std::os::fd::AsFd::as_fd(listener), LISTENER)?;
-        let domain = state.registry.folder.clone();
-        let core = Arc::new(Core::new(state, mark));
+    fn start(reactor: Reactor, mark: u32, guard: Option<LatencyGuard>) -> Result<Node, Error> {
+        let listener = reactor.listener.as_ref().expect("it is new");
+        reactor.poll.add(std::os::fd::AsFd::as_fd(listener), LISTENER)?;
+        let domain = reactor.registry.folder.clone();
+        let core = Arc::new(Core::new(reactor, mark));
         let thread = Mutex::new(Some(event_loop::start(&core)?));
         let table = Mutex::default();
         let handle = Handle { core, thread, table, domain, _latency_guard: guard };
         let node = Node(Arc::new(handle));
-        node.core().change(State::call_all)?;
-        let told =
-            node.core()
-                .acted
-                .wait_timeout_while(node.core().lock(), ANSWER_LIMIT, |state| !state.is_settled());
+        node.core().change(Reactor::call_all)?;
+        let is_unsettled = |reactor: &mut Reactor| !reactor.protocol.is_settled();
+        let acted = &node.core().acted;
+        let told = acted.wait_timeout_while(node.core().lock(), ANSWER_LIMIT, is_unsettled);
         drop(told.unwrap_or_else(PoisonError::into_inner));
         Ok(node)
     }
 
     /// Its id.
     pub fn id(&self) -> Result<u64, Error> {
-        Ok(self.checked()?.lock().node)
+        Ok(self.checked()?.lock().protocol.node())
     }
 
     /// A publisher of a topic.
@@ -146,12 +136,12 @@ impl Node {
         let (inbox, weak) = (shared.inbox().clone(), Arc::downgrade(core));
         shared.on_growth(Box::new(move |segment| {
             if let Some(core) = weak.upgrade().filter(|core| !core.is_forked()) {
-                core.change(|state| state.grown(id, segment));
+                core.change(|reactor| reactor.grown(id, segment));
             }
         }));
-        core.change(|state| {
-            state.check_type(&topic)?; // once more: others may have come meanwhile
-            state.add_publication(shared);
+        core.change(|reactor| {
+            reactor.protocol.check_type(&topic)?; // once more: others may have come meanwhile
+            reactor.add_publication(shared);
             Ok(())
         })?;
         Ok(Publisher::new(writer, id, self.clone(), inbox))
@@ -172,9 +162,9 @@ impl Node {
                 core.notify(Notice::Corrupt { publisher, subscriber: id });
             }
         }));
-        core.change(|state| {
-            state.check_type(&topic)?;
-            state.add_subscription(&shared);
+        core.change(|reactor| {
+            reactor.protocol.check_type(&topic)?;
+            reactor.add_subscription(&shared);
             Ok(())
         })?;
         // The samples keep the node: were it to leave, publishers would reuse their memory.
@@ -185,15 +175,19 @@ impl Node {
 
     /// The topics of the domain, by name.
     pub fn topics(&self) -> Result<Vec<TopicInfo>, Error> {
-        let state = self.checked()?.lock();
+        let reactor = self.checked()?.lock();
         let mut topics = BTreeMap::new();
-        for known in state.known.values() {
-            let Topic { name, type_name, type_hash } = known.topic.clone();
-            let info = TopicInfo { name: name.clone(), type_name, publishers: 0, subscribers: 0 };
-            let info = topics.entry((name, type_hash)).or_insert(info);
-            match known.kind {
+        for (_, endpoint) in reactor.protocol.directory().iter() {
+            let Topic { name, type_name, type_hash } = &*endpoint.topic;
+            let info = topics.entry((name, type_hash)).or_insert_with(|| TopicInfo {
+                name: name.clone(),
+                type_name: type_name.clone(),
+                publishers: 0,
+                subscribers: 0,
+            });
+            match endpoint.kind {
                 Kind::Publisher => info.publishers += 1,
-                Kind::Subscriber { .. } => info.subscribers += 1,
+                Kind::Subscriber => info.subscribers += 1,
             }
         }
         Ok(topics.into_values().collect())
@@ -201,18 +195,12 @@ impl Node {
 
     /// The other nodes of the domain.
     pub fn peers(&self) -> Result<Vec<PeerInfo>, Error> {
-        let state = self.checked()?.lock();
-        let greeted = state.peers.values().filter(|peer| peer.greeted);
-        let info = |peer: &crate::control_plane::peers::Peer| {
-            let node = peer.node?;
-            Some(PeerInfo { node, name: peer.name.clone(), pid: peer.pid })
-        };
-        Ok(greeted.filter_map(info).collect())
+        Ok(self.checked()?.lock().protocol.peers().collect())
     }
 
     /// Peers that could not be taken on because they are of another version; the newest 64.
     pub fn refused(&self) -> Result<Vec<RefusedPeer>, Error> {
-        Ok(self.checked()?.lock().refused.iter().cloned().collect())
+        Ok(self.checked()?.lock().protocol.refused().cloned().collect())
     }
 
     /// The folder of the domain's sockets: nodes with one folder meet.

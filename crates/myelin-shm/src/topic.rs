@@ -22,6 +22,11 @@ pub struct Topic {
 }
 
 impl Topic {
+    /// Whether endpoints of the two can match.
+    pub fn fits(&self, other: &Topic) -> bool {
+        self.name == other.name && self.type_hash == other.type_hash
+    }
+
     /// Fails if a name is empty, too long or has control characters.
     pub fn check(&self) -> Result<(), Error> {
         let bad = |name: &str| name.len() > NAME_BYTES_MAX || name.chars().any(char::is_control);
@@ -150,6 +155,31 @@ impl SubscriberQos {
         range(topic, "held_max", u64::from(self.held_max), held, "it is 1 to 4,096")?;
         let publishers = 1..u64::from(CONNECTIONS_MAX) + 1;
         range(topic, "publishers_max", u64::from(self.publishers_max), publishers, "it is 1 to 64")
+    }
+}
+
+/// What an endpoint's node tells all others of its settings.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AnnouncedQos {
+    /// See [`PublisherQos::depth`] and [`SubscriberQos::depth`].
+    pub depth: u32,
+    /// Whether a publisher waits, or a subscriber asks to be waited for.
+    pub reliability: Reliability,
+    /// See [`PublisherQos::history`] and [`SubscriberQos::history`].
+    pub history: u32,
+}
+
+impl From<&PublisherQos> for AnnouncedQos {
+    fn from(qos: &PublisherQos) -> Self {
+        let PublisherQos { depth, reliability, history, .. } = *qos;
+        AnnouncedQos { depth, reliability, history }
+    }
+}
+
+impl From<&SubscriberQos> for AnnouncedQos {
+    fn from(qos: &SubscriberQos) -> Self {
+        let SubscriberQos { depth, reliability, history, .. } = *qos;
+        AnnouncedQos { depth, reliability, history }
     }
 }
 

@@ -6,7 +6,7 @@
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::Command;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use myelin_shm::Error;
 use myelin_shm::event::Event;
@@ -632,6 +632,45 @@ fn a_process_that_greets_as_another_ones_node_is_refused() {
     let ended = |events: Vec<Event>| events.iter().any(|it| matches!(it, Event::Unmatched { .. }));
     assert!(!ended(publisher.events()) && !ended(subscriber.events()));
     passes(&mut publisher, &mut subscriber, 1000);
+}
+
+/// `cargo test --release -p myelin-shm --test discovery -- --ignored --nocapture` measures; 50,000 open
+/// files and maps are needed. That messages grow no faster than endpoints and peers is counted in
+/// `control_plane/protocol/simulation.rs`.
+#[test]
+#[ignore = "a measurement"]
+fn fifty_nodes_of_a_thousand_endpoints_each() {
+    let folder = folder();
+    let count: usize = std::env::var("MYELIN_NODES").map_or(50, |count| count.parse().unwrap());
+    let endpoints: usize =
+        std::env::var("MYELIN_ENDPOINTS").map_or(1_000, |it| it.parse().unwrap());
+    let begin = Instant::now();
+    let nodes: Vec<_> = (0..count).map(|_| node(folder.path())).collect();
+    until("all links", || nodes.iter().all(|it| it.peers().unwrap().len() == count - 1));
+    println!("{count} nodes: {:?}, {} kB", begin.elapsed(), resident_kb());
+    let begin = Instant::now();
+    let make = |(at, node): (usize, &Node)| {
+        let topic = |number| Topic { name: format!("{at}/{number}"), ..topic() };
+        let made = (0..endpoints).map(|number| node.publisher(topic(number), Default::default()));
+        made.collect::<Result<Vec<_>, _>>().unwrap()
+    };
+    let all: Vec<_> = nodes.iter().enumerate().map(make).collect();
+    println!("{endpoints} publishers each: {:?}, {} kB", begin.elapsed(), resident_kb());
+    let knows_all = |node: &Node| node.topics().unwrap().len() == count * endpoints;
+    nodes.iter().for_each(|node| until("all to be known", || knows_all(node)));
+    println!("known to all: {:?}, {} kB", begin.elapsed(), resident_kb());
+    let begin = Instant::now();
+    let late = node(folder.path());
+    until("all to be known to one that comes late", || knows_all(&late));
+    println!("known to one that comes late: {:?}, {} kB", begin.elapsed(), resident_kb());
+    drop(all);
+    until("all to be gone", || late.topics().unwrap().is_empty());
+}
+
+fn resident_kb() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
+    line.trim_end_matches("kB").trim().parse().unwrap()
 }
 
 fn is_readable(subscriber: &Subscriber) -> bool {

@@ -1,124 +1,241 @@
-//! The publishers and subscribers of this node, and their matches as they see them.
+//! The memory of this node's publishers and subscribers: carries out what the protocol decides about
+//! their matches, and watches deadlines and liveliness.
 
 use std::collections::BTreeMap;
+use std::os::fd::{AsFd, OwnedFd};
 use std::sync::{Arc, Weak};
 
-use crate::control_plane::qos_monitor::QosMonitor;
-use crate::data_plane::publication::PublicationShared;
+use crate::control_plane::link::Descriptors;
+use crate::control_plane::message::{PASSED_MIN, SegmentSize};
+use crate::control_plane::protocol::{Action, Input, Pair, RemoteInfo, Reservation};
+use crate::control_plane::qos_monitor::{Change, Monitors, QosMonitor};
+use crate::data_plane::publication::{PublicationShared, RemoteSubscriber};
+use crate::data_plane::remote_subscriber::Waking;
 use crate::data_plane::subscription::SubscriptionShared;
 use crate::error::Error;
 use crate::event::{Event, Inbox};
-use crate::topic::{EndpointId, SubscriberQos, Topic};
+use crate::os::descriptor::{duplicate, with_more_files};
+use crate::topic::{EndpointId, Reliability};
 use crate::waiting::wait::now_ns;
+use crate::waiting::wake_table::WakeTableViews;
 
-/// A publisher of this node.
-pub(crate) struct LocalPublication {
-    pub(crate) shared: Arc<PublicationShared>,
-    /// By subscriber.
-    pub(crate) matches: BTreeMap<EndpointId, Match>,
-    /// Subscribers with which a match has failed for a reason that may pass.
-    pub(crate) retries: BTreeMap<EndpointId, Retry>,
-    pub(crate) monitor: Option<QosMonitor>,
+/// This node's publishers and subscribers.
+#[derive(Default)]
+pub(crate) struct Endpoints {
+    publications: BTreeMap<EndpointId, Arc<PublicationShared>>,
+    subscriptions: BTreeMap<EndpointId, LocalSubscription>,
+    /// Of publishers, by the endpoint that is told: the publisher itself or a subscriber.
+    monitors: Monitors,
+    /// Of the nodes that our publishers have been matched with.
+    tables: WakeTableViews,
 }
 
 /// A subscriber of this node. It ends when its reader and all samples are gone, so it is not kept
 /// alive from here.
-pub(crate) struct LocalSubscription {
-    pub(crate) id: EndpointId,
-    pub(crate) topic: Topic,
-    pub(crate) qos: SubscriberQos,
-    pub(crate) shared: Weak<SubscriptionShared>,
-    pub(crate) inbox: Arc<Inbox>,
-    /// By publisher.
-    pub(crate) matches: BTreeMap<EndpointId, Match>,
-    /// Publishers with which a match has failed for a reason that may pass.
-    pub(crate) retries: BTreeMap<EndpointId, Retry>,
+struct LocalSubscription {
+    shared: Weak<SubscriptionShared>,
+    inbox: Arc<Inbox>,
 }
 
-/// A match, or one that is being made.
-#[derive(Debug)]
-pub(crate) struct Match {
-    /// The link to the other side's node.
-    pub(crate) via: u64,
-    /// The other side's process.
-    pub(crate) pid: u32,
-    /// Samples flow. Otherwise an offer is made, or accepted.
-    pub(crate) complete: bool,
-    pub(crate) monitor: Option<QosMonitor>,
-}
-
-/// When to try again to make a match.
-#[derive(Debug)]
-pub(crate) struct Retry {
-    pub(crate) due_ns: u64,
-    pause_ns: u64,
-}
-
-impl Retry {
-    /// A match has failed: it is to be tried again, if `error` is one that may pass.
-    pub(crate) fn note(retries: &mut BTreeMap<EndpointId, Retry>, id: EndpointId, error: &Error) {
-        if !matches!(error, Error::PeerCorrupt { .. } | Error::LayoutVersion { .. }) {
-            let first = Retry { due_ns: now_ns() + PAUSE_NS_MIN, pause_ns: PAUSE_NS_MIN };
-            retries.entry(id).or_insert(first);
-        }
+impl Endpoints {
+    pub(crate) fn add_publication(&mut self, shared: Arc<PublicationShared>) {
+        let (id, progress) = (shared.id(), (shared.published(), shared.asserted()));
+        let monitor = QosMonitor::new(shared.qos().deadline, None, progress, now_ns());
+        self.monitors.watch((id, id), monitor);
+        self.publications.insert(id, shared);
     }
 
-    /// Those that are to be tried now; if that fails too, the next time is later.
-    pub(crate) fn due(
-        retries: &mut BTreeMap<EndpointId, Retry>,
-        now_ns: u64,
-        has_room: impl Fn(EndpointId) -> bool,
-    ) -> Vec<EndpointId> {
-        let mut due = Vec::new();
-        for (id, retry) in retries.iter_mut().filter(|(_, retry)| retry.due_ns <= now_ns) {
-            let mut pause_ns = PAUSE_NS_MIN;
-            if has_room(*id) {
-                retry.pause_ns = (2 * retry.pause_ns).min(PAUSE_NS_MAX);
-                pause_ns = retry.pause_ns;
-                due.push(*id);
+    pub(crate) fn add_subscription(&mut self, shared: &Arc<SubscriptionShared>) {
+        let (inbox, weak) = (shared.inbox().clone(), Arc::downgrade(shared));
+        self.subscriptions.insert(shared.id(), LocalSubscription { shared: weak, inbox });
+    }
+
+    /// An endpoint is dropped, and the protocol knows.
+    pub(crate) fn remove(&mut self, id: EndpointId) {
+        self.publications.remove(&id);
+        self.subscriptions.remove(&id);
+        self.monitors.forget_all_of(id);
+    }
+
+    /// Carries out what concerns endpoints, and says what came of it.
+    pub(crate) fn perform(&mut self, action: Action<Arc<OwnedFd>>) -> Option<Input<Arc<OwnedFd>>> {
+        match action {
+            Action::Reserve { pair, descriptors } => {
+                let result = reserve(&*self.subscription(pair)?, pair, descriptors);
+                Some(Input::Reserved { pair, result: result.map_err(|error| (&error).into()) })
             }
-            retry.due_ns = now_ns + pause_ns;
-        }
-        due
-    }
-}
-
-const PAUSE_NS_MIN: u64 = 50_000_000;
-const PAUSE_NS_MAX: u64 = 1_000_000_000;
-
-impl LocalPublication {
-    /// The match, or the making of it, ends.
-    pub(crate) fn lose(&mut self, subscriber: EndpointId, died: bool) {
-        let Some(ended) = self.matches.remove(&subscriber) else { return };
-        if ended.complete {
-            self.shared.detach(subscriber);
-            let pid = ended.pid;
-            self.shared.inbox().push(Event::Unmatched { endpoint: subscriber, pid, died });
-        }
-    }
-}
-
-impl LocalSubscription {
-    /// The match, or the making of it, ends.
-    pub(crate) fn lose(&mut self, publisher: EndpointId, died: bool) {
-        let Some(ended) = self.matches.remove(&publisher) else { return };
-        if let Some(shared) = self.shared.upgrade() {
-            match ended.complete {
-                true => shared.publisher_gone(publisher),
-                false => shared.publisher_never_came(publisher),
+            Action::Map { pair, segments, descriptors } => {
+                let refused = self.map(pair, &segments, &descriptors).err()?;
+                Some(Input::NotMapped { pair, refusal: (&refused).into() })
+            }
+            Action::CheckRoom { pair } => {
+                let is_free = self.subscription(pair)?.has_room_for(pair.publisher);
+                Some(Input::Room { pair, is_free })
+            }
+            Action::Attach { pair, subscriber, connection, descriptors } => {
+                let result = self.attach(pair, subscriber, connection, descriptors);
+                Some(Input::Attached { pair, result: result.map_err(|error| (&error).into()) })
+            }
+            Action::Begin { pair, start } => self.begin(pair, start),
+            Action::Release { pair, had_begun } => self.release(pair, had_begun),
+            Action::Detach { pair } => {
+                self.publications.get(&pair.publisher)?.detach(pair.subscriber);
+                None
+            }
+            Action::Tell { endpoint, event } => {
+                self.tell(endpoint, event);
+                None
+            }
+            Action::Call { .. }
+            | Action::Send { .. }
+            | Action::Drain { .. }
+            | Action::Close { .. } => {
+                unreachable!("it concerns links")
             }
         }
-        if ended.complete {
-            self.tell(Event::Unmatched { endpoint: publisher, pid: ended.pid, died });
+    }
+
+    /// When deadlines and liveliness are to be looked at.
+    pub(crate) fn due_ns(&self) -> Option<u64> {
+        self.monitors.due_ns()
+    }
+
+    /// Looks at the publishers that are due.
+    pub(crate) fn check_deadlines(&mut self, now_ns: u64) {
+        for (watcher, publisher) in self.monitors.take_due(now_ns) {
+            let progress = match self.publications.get(&watcher) {
+                Some(publication) => Some((publication.published(), publication.asserted())),
+                None => {
+                    let shared = self.subscriptions.get(&watcher).map(|it| it.shared.upgrade());
+                    shared.flatten().and_then(|shared| shared.progress(publisher))
+                }
+            };
+            let Some(progress) = progress else { continue };
+            for change in self.monitors.look((watcher, publisher), progress, now_ns) {
+                self.tell(watcher, silence(change, publisher));
+            }
         }
+    }
+
+    /// None: it is being dropped, and the protocol will be told in a moment.
+    fn subscription(&self, pair: Pair) -> Option<Arc<SubscriptionShared>> {
+        self.subscriptions.get(&pair.subscriber)?.shared.upgrade()
+    }
+
+    fn map(
+        &self,
+        pair: Pair,
+        segments: &[SegmentSize],
+        descriptors: &[Arc<OwnedFd>],
+    ) -> Result<(), Error> {
+        let Some(shared) = self.subscription(pair) else { return Ok(()) };
+        if descriptors.len() != segments.len() {
+            return Err(Error::TooManyFiles);
+        }
+        for (size, fd) in segments.iter().zip(descriptors) {
+            let fd = duplicate(fd.as_fd(), "mapping a publisher's slots")?;
+            let SegmentSize { number, slots, slot_bytes } = *size;
+            shared.map_segment(pair.publisher, number, slot_bytes, slots, fd)?;
+        }
+        // One of this node publishes only when we are done, so nobody waits for its segment.
+        if !self.publications.contains_key(&pair.publisher) {
+            shared.look_again();
+        }
+        Ok(())
+    }
+
+    fn attach(
+        &mut self,
+        pair: Pair,
+        RemoteInfo { pid, qos }: RemoteInfo,
+        connection: u32,
+        mut descriptors: Descriptors,
+    ) -> Result<u64, Error> {
+        let publication = self.publications.get(&pair.publisher).expect("it has made the offer");
+        let wake_end = if descriptors.len() > PASSED_MIN { descriptors.pop() } else { None };
+        let [subscription, bell, heads, ready] = exactly::<PASSED_MIN>(descriptors)?;
+        let wake_end = wake_end.map(own).transpose()?;
+        let waking = Waking { bell, table: (heads, ready), wake_end };
+        let view = RemoteSubscriber::map(
+            pair.subscriber,
+            pid,
+            publication.topic(),
+            qos.reliability == Reliability::Reliable,
+            qos.history,
+            connection,
+            pair.publisher,
+            subscription,
+            waking,
+            &mut self.tables,
+        )?;
+        publication.attach(view)
+    }
+
+    fn begin(&mut self, pair: Pair, start: Option<u64>) -> Option<Input<Arc<OwnedFd>>> {
+        let shared = self.subscription(pair)?;
+        let Pair { publisher, subscriber } = pair;
+        start.into_iter().for_each(|start| shared.start(publisher, start));
+        let progress = shared.progress(publisher).unwrap_or_default();
+        let qos = shared.qos();
+        let monitor = QosMonitor::new(qos.deadline, qos.liveliness, progress, now_ns());
+        self.monitors.watch((subscriber, publisher), monitor);
+        None
+    }
+
+    fn release(&mut self, pair: Pair, had_begun: bool) -> Option<Input<Arc<OwnedFd>>> {
+        self.monitors.forget((pair.subscriber, pair.publisher));
+        let shared = self.subscription(pair)?;
+        match had_begun {
+            true => shared.publisher_gone(pair.publisher),
+            false => shared.publisher_never_came(pair.publisher),
+        }
+        None
     }
 
     /// Tells the user, and ends a wait for it if need be.
-    pub(crate) fn tell(&self, event: Event) {
-        match self.shared.upgrade() {
-            Some(shared) => shared.tell(event),
-            None => self.inbox.push(event),
+    fn tell(&self, endpoint: EndpointId, event: Event) {
+        if let Some(publication) = self.publications.get(&endpoint) {
+            publication.inbox().push(event);
+        } else if let Some(subscription) = self.subscriptions.get(&endpoint) {
+            match subscription.shared.upgrade() {
+                Some(shared) => shared.tell(event),
+                None => subscription.inbox.push(event),
+            }
         }
+    }
+}
+
+fn reserve(
+    shared: &SubscriptionShared,
+    pair: Pair,
+    descriptors: Descriptors,
+) -> Result<Reservation<Arc<OwnedFd>>, Error> {
+    let [publication] = exactly(descriptors)?;
+    let connection = shared.reserve(pair.publisher, publication, Vec::new())?;
+    let passed = shared.passed_to(connection);
+    let passed = passed.inspect_err(|_| shared.publisher_never_came(pair.publisher))?;
+    let (subscription, Waking { bell, table: (heads, ready), wake_end }) = passed;
+    let passed = [subscription, bell, heads, ready].into_iter().chain(wake_end);
+    Ok(Reservation { connection, passed: passed.map(Arc::new).collect() })
+}
+
+/// The descriptors of a message; they lack only if this process could open no more.
+fn exactly<const N: usize>(descriptors: Descriptors) -> Result<[OwnedFd; N], Error> {
+    let descriptors = descriptors.into_iter().map(own).collect::<Result<Vec<_>, _>>()?;
+    descriptors.try_into().map_err(|_| Error::TooManyFiles)
+}
+
+/// A descriptor for ourselves alone; one of this node's may be shared.
+fn own(fd: Arc<OwnedFd>) -> Result<OwnedFd, Error> {
+    let own = Arc::try_unwrap(fd).or_else(|fd| with_more_files(|| fd.try_clone()));
+    own.map_err(|error| Error::system("passing memory on", error))
+}
+
+fn silence(change: Change, endpoint: EndpointId) -> Event {
+    match change {
+        Change::Missed => Event::DeadlineMissed { endpoint },
+        Change::Lost => Event::LivelinessLost { endpoint },
+        Change::Regained => Event::LivelinessRegained { endpoint },
     }
 }
 
@@ -127,7 +244,7 @@ mod tests {
     use super::*;
     use crate::data_plane::subscription::Reader;
     use crate::data_plane::writer::Writer;
-    use crate::topic::PublisherQos;
+    use crate::topic::{PublisherQos, SubscriberQos, Topic};
     use crate::waiting::wake_table::WakeTable;
 
     #[test]
@@ -136,25 +253,23 @@ mod tests {
         let qos = SubscriberQos { publishers_max: 1, ..SubscriberQos::default() };
         let (mut reader, shared) =
             Reader::create(1, &topic, qos, &WakeTable::create().unwrap()).unwrap();
+        let mut endpoints = Endpoints::default();
+        endpoints.add_subscription(&shared);
         for publisher in 2..5 {
             let (mut writer, publication) =
                 Writer::create(publisher, &topic, PublisherQos::default()).unwrap();
             writer.publish_copy(&[1]).unwrap();
-            let fd = publication.descriptor().try_clone_to_owned().unwrap();
-            assert_eq!(shared.reserve(publisher, fd, Vec::new()).unwrap(), 0);
-            let begun = Match { via: 0, pid: 0, complete: false, monitor: None };
-            let mut subscription = LocalSubscription {
-                id: 1,
-                topic: topic.clone(),
-                qos,
-                shared: Arc::downgrade(&shared),
-                inbox: Arc::default(),
-                matches: BTreeMap::from([(publisher, begun)]),
-                retries: BTreeMap::new(),
+            let pair = Pair { publisher, subscriber: 1 };
+            let descriptors = vec![publication.shared_descriptor()];
+            let reserved = endpoints.perform(Action::Reserve { pair, descriptors });
+            let Some(Input::Reserved { result: Ok(Reservation { connection: 0, .. }), .. }) =
+                reserved
+            else {
+                panic!("{reserved:?}")
             };
-            subscription.lose(publisher, true);
-            assert!(subscription.inbox.drain().is_empty(), "it was not matched");
+            assert!(endpoints.perform(Action::Release { pair, had_begun: false }).is_none());
             assert!(reader.take().unwrap().is_none());
         }
+        assert!(shared.inbox().drain().is_empty(), "it was not matched");
     }
 }

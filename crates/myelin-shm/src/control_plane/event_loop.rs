@@ -5,7 +5,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::thread::JoinHandle;
 
-use crate::control_plane::state::{LISTENER, State};
+use crate::control_plane::protocol::Input;
+use crate::control_plane::reactor::{LISTENER, Reactor};
 use crate::error::Error;
 use crate::os::fork;
 use crate::os::poll::{Poll, WAKER};
@@ -14,8 +15,8 @@ use crate::topic::EndpointId;
 
 /// What a node's handles and its thread share.
 pub(crate) struct Core {
-    state: Mutex<State>,
-    /// For the thread, from where the state must not be locked. No lock is taken under its lock.
+    reactor: Mutex<Reactor>,
+    /// For the thread, from where the reactor must not be locked. No lock is taken under its lock.
     notices: Mutex<Vec<Notice>>,
     /// Signalled when the thread has acted on what came.
     pub(crate) acted: Condvar,
@@ -34,10 +35,10 @@ pub(crate) enum Notice {
 }
 
 impl Core {
-    pub(crate) fn new(state: State, mark: u32) -> Core {
+    pub(crate) fn new(reactor: Reactor, mark: u32) -> Core {
         Core {
-            poll: state.poll.clone(),
-            state: Mutex::new(state),
+            poll: reactor.poll.clone(),
+            reactor: Mutex::new(reactor),
             notices: Mutex::default(),
             acted: Condvar::new(),
             stop: AtomicBool::new(false),
@@ -50,15 +51,21 @@ impl Core {
         fork::is_forked(self.mark)
     }
 
-    pub(crate) fn lock(&self) -> MutexGuard<'_, State> {
-        lock(&self.state)
+    pub(crate) fn lock(&self) -> MutexGuard<'_, Reactor> {
+        lock(&self.reactor)
     }
 
-    /// Changes the state, and sees to what follows from it.
-    pub(crate) fn change<T>(&self, change: impl FnOnce(&mut State) -> T) -> T {
-        let mut state = self.lock();
-        let result = change(&mut state);
-        state.apply_pending();
+    /// Changes what the node knows or has. The thread is woken if it has to do something sooner than it
+    /// thought.
+    pub(crate) fn change<T>(&self, change: impl FnOnce(&mut Reactor) -> T) -> T {
+        let mut reactor = self.lock();
+        let before = reactor.due_ns();
+        let result = change(&mut reactor);
+        let after = reactor.due_ns();
+        drop(reactor);
+        if after.is_some_and(|after| before.is_none_or(|before| after < before)) {
+            self.poll.wake();
+        }
         result
     }
 
@@ -75,50 +82,40 @@ impl Core {
         self.poll.wake();
     }
 
-    fn attend(&self) {
+    fn run(&self) {
         let mut keys = Vec::new();
         loop {
             let limit = self.lock().next_look();
             self.poll.wait(&mut keys, limit);
             let stop = self.stop.load(Ordering::Acquire);
-            self.change(|state| {
-                for key in &keys {
-                    match *key {
-                        LISTENER => state.answer_calls(),
-                        WAKER => {}
-                        key => state.serve(key),
-                    }
-                    state.apply_pending();
+            let mut reactor = self.lock();
+            for key in &keys {
+                match *key {
+                    LISTENER => reactor.answer_calls(),
+                    WAKER => {}
+                    key => reactor.serve(key),
                 }
-                state.try_again();
-                state.check_deadlines();
-                self.act_on_notices(state);
-            });
+            }
+            reactor.do_due();
+            self.act_on_notices(&mut reactor);
+            drop(reactor);
             self.acted.notify_all();
             if stop {
-                return self.leave();
+                return self.lock().leave();
             }
         }
     }
 
-    fn act_on_notices(&self, state: &mut State) {
+    fn act_on_notices(&self, reactor: &mut Reactor) {
         let notices = std::mem::take(&mut *lock(&self.notices));
         for notice in notices {
             match notice {
-                Notice::Gone { subscriber } => state.remove_subscription(subscriber),
+                Notice::Gone { subscriber } => reactor.remove_endpoint(subscriber),
                 Notice::Corrupt { publisher, subscriber } => {
-                    let error = Error::PeerCorrupt { what: "a sample" };
-                    state.decline(publisher, subscriber, &error);
+                    reactor.drive(Input::Corrupt { publisher, subscriber });
                 }
             }
         }
-    }
-
-    fn leave(&self) {
-        let mut state = self.lock();
-        state.registry.leave(state.node);
-        state.listener = None;
-        state.leave_all();
     }
 }
 
@@ -126,7 +123,7 @@ impl Core {
 pub(crate) fn start(core: &Arc<Core>) -> Result<JoinHandle<()>, Error> {
     let core = core.clone();
     let builder = std::thread::Builder::new().name("myelin-node".to_owned());
-    let started = without_signals(|| builder.spawn(move || core.attend()));
+    let started = without_signals(|| builder.spawn(move || core.run()));
     started.map_err(|error| Error::system("starting the node's thread", error))
 }
 

@@ -7,7 +7,7 @@
 use crate::data_plane::layout::VERSION;
 use crate::error::Error;
 use crate::limits::{MESSAGE_SEGMENTS_MAX, NAME_BYTES_MAX};
-use crate::topic::{EndpointId, Topic};
+use crate::topic::{AnnouncedQos, EndpointId, Reliability, Topic};
 
 /// One message. `publisher` and `subscriber` are endpoint ids.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -18,9 +18,9 @@ pub(crate) enum Message {
     /// All endpoints there were at the time of the Hello have been told.
     Ready,
     /// There is a publisher.
-    Published { publisher: EndpointId, topic: Topic },
+    Published { publisher: EndpointId, topic: Topic, qos: AnnouncedQos },
     /// There is a subscriber.
-    Subscribed { subscriber: EndpointId, topic: Topic, reliable: bool, history: u32 },
+    Subscribed { subscriber: EndpointId, topic: Topic, qos: AnnouncedQos },
     /// The publisher has left.
     Unpublished { publisher: EndpointId },
     /// The subscriber has left and holds nothing any more.
@@ -76,15 +76,13 @@ impl Message {
                 put_text(&mut to, name);
             }
             Message::Ready | Message::Leaving => {}
-            Message::Published { publisher, topic } => {
-                put_words(&mut to, &[*publisher]);
+            Message::Published { publisher: id, topic, qos }
+            | Message::Subscribed { subscriber: id, topic, qos } => {
+                put_words(&mut to, &[*id]);
                 put_topic(&mut to, topic);
-            }
-            Message::Subscribed { subscriber, topic, reliable, history } => {
-                put_words(&mut to, &[*subscriber]);
-                put_topic(&mut to, topic);
-                to.push(u8::from(*reliable));
-                to.extend(history.to_le_bytes());
+                to.extend(qos.depth.to_le_bytes());
+                to.push(u8::from(qos.reliability == Reliability::Reliable));
+                to.extend(qos.history.to_le_bytes());
             }
             Message::Unpublished { publisher: id } | Message::Unsubscribed { subscriber: id } => {
                 put_words(&mut to, &[*id]);
@@ -191,12 +189,15 @@ impl Rest<'_> {
         Ok(match kind {
             1 => self.hello()?,
             2 => Message::Ready,
-            3 => Message::Published { publisher: self.u64()?, topic: self.topic()? },
+            3 => Message::Published {
+                publisher: self.u64()?,
+                topic: self.topic()?,
+                qos: self.qos()?,
+            },
             4 => Message::Subscribed {
                 subscriber: self.u64()?,
                 topic: self.topic()?,
-                reliable: self.flag()?,
-                history: self.u32()?,
+                qos: self.qos()?,
             },
             5 => Message::Unpublished { publisher: self.u64()? },
             6 => Message::Unsubscribed { subscriber: self.u64()? },
@@ -245,6 +246,12 @@ impl Rest<'_> {
         let topic = Topic { name, type_name, type_hash: self.u64()? };
         topic.check().map_err(|_| Error::PeerCorrupt { what: "the name of a topic" })?;
         Ok(topic)
+    }
+
+    fn qos(&mut self) -> Result<AnnouncedQos, Error> {
+        let (depth, reliable, history) = (self.u32()?, self.flag()?, self.u32()?);
+        let reliability = if reliable { Reliability::Reliable } else { Reliability::BestEffort };
+        Ok(AnnouncedQos { depth, reliability, history })
     }
 
     fn segments(&mut self) -> Result<Vec<SegmentSize>, Error> {
@@ -306,7 +313,7 @@ const MAGIC: u64 = u64::from_le_bytes(*b"myelinH1");
 const TOO_SHORT: Error = Error::PeerCorrupt { what: "a message too short for its kind" };
 
 const _: () = {
-    assert!(MESSAGE_BYTES_MAX >= 1 + 8 + 2 * (1 + NAME_BYTES_MAX) + 8 + 1 + 4);
+    assert!(MESSAGE_BYTES_MAX >= 1 + 8 + 2 * (1 + NAME_BYTES_MAX) + 8 + 4 + 1 + 4);
     assert!(MESSAGE_BYTES_MAX >= 1 + 8 + 1 + 16 * MESSAGE_SEGMENTS_MAX);
     assert!(NAME_BYTES_MAX <= u8::MAX as usize);
     assert!(MESSAGE_SEGMENTS_MAX <= u8::MAX as usize);

@@ -4,6 +4,7 @@
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 
+use crate::control_plane::protocol::Input;
 use crate::data_plane::publication::{PublicationShared, RemoteSubscriber, Writer};
 use crate::data_plane::subscription::SubscriptionShared;
 use crate::error::Error;
@@ -48,7 +49,7 @@ impl Proxy {
         }));
         subscription.start(id, start);
         let subscriber = subscription.id();
-        node.core().change(|state| state.proxy_came(id, subscriber));
+        node.core().change(|reactor| reactor.proxy_came(id, subscriber, &qos));
         Ok(Proxy { writer, id, subscriber, node: node.clone() })
     }
 
@@ -62,7 +63,8 @@ impl Drop for Proxy {
     fn drop(&mut self) {
         let (id, subscriber) = (self.id, self.subscriber);
         if !self.node.core().is_forked() {
-            self.node.core().change(|state| state.proxy_gone(id, subscriber));
+            let gone = Input::ProxyGone { publisher: id, subscriber };
+            self.node.core().change(|reactor| reactor.drive(gone));
         }
     }
 }

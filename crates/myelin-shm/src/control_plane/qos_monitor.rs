@@ -1,6 +1,9 @@
 //! Whether a publisher keeps its deadline and is alive: plain arithmetic on what it has published.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
+
+use crate::topic::EndpointId;
 
 /// What has changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -10,11 +13,22 @@ pub(crate) enum Change {
     Regained,
 }
 
+/// All that a node watches, with the times at which each is to be looked at.
+#[derive(Debug, Default)]
+pub(crate) struct Monitors {
+    monitors: BTreeMap<Watch, QosMonitor>,
+    due: BTreeSet<(u64, Watch)>,
+}
+
+/// Who is told, and the publisher that is watched.
+type Watch = (EndpointId, EndpointId);
+
 /// Watches one publisher. Times in nanoseconds of one clock.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct QosMonitor {
     deadline: Silence,
     liveliness: Silence,
+    due_ns: u64,
 }
 
 /// How long one count has not changed.
@@ -24,6 +38,59 @@ struct Silence {
     count: (u64, u64),
     since_ns: u64,
     told: bool,
+}
+
+impl Monitors {
+    /// Watches from now on, if there is something to watch for.
+    pub(crate) fn watch(&mut self, watch: Watch, monitor: Option<QosMonitor>) {
+        self.forget(watch);
+        if let Some(monitor) = monitor {
+            self.due.insert((monitor.due_ns, watch));
+            self.monitors.insert(watch, monitor);
+        }
+    }
+
+    pub(crate) fn forget(&mut self, watch: Watch) {
+        if let Some(monitor) = self.monitors.remove(&watch) {
+            self.due.remove(&(monitor.due_ns, watch));
+        }
+    }
+
+    /// Forgets what an endpoint is to be told.
+    pub(crate) fn forget_all_of(&mut self, endpoint: EndpointId) {
+        let theirs = self.monitors.range((endpoint, 0)..=(endpoint, EndpointId::MAX));
+        for watch in theirs.map(|(watch, _)| *watch).collect::<Vec<_>>() {
+            self.forget(watch);
+        }
+    }
+
+    /// When to look at the next.
+    pub(crate) fn due_ns(&self) -> Option<u64> {
+        self.due.first().map(|(due_ns, _)| *due_ns)
+    }
+
+    /// Those that are to be looked at now; each is due again.
+    pub(crate) fn take_due(&mut self, now_ns: u64) -> Vec<Watch> {
+        let later = self.due.split_off(&(now_ns + 1, (0, 0)));
+        let due = std::mem::replace(&mut self.due, later);
+        for (_, watch) in &due {
+            let monitor = self.monitors.get_mut(watch).expect("it is watched");
+            monitor.due_ns = now_ns.saturating_add(monitor.interval_ns());
+            self.due.insert((monitor.due_ns, *watch));
+        }
+        due.into_iter().map(|(_, watch)| watch).collect()
+    }
+
+    /// What has changed at one of them.
+    pub(crate) fn look(
+        &mut self,
+        watch: Watch,
+        progress: (u64, u64),
+        now_ns: u64,
+    ) -> impl Iterator<Item = Change> + use<> {
+        let monitor = self.monitors.get_mut(&watch);
+        monitor.map(|monitor| monitor.look(progress, now_ns)).into_iter().flatten().flatten()
+    }
 }
 
 impl QosMonitor {
@@ -40,21 +107,23 @@ impl QosMonitor {
             since_ns: now_ns,
             told: false,
         };
-        let monitor = QosMonitor {
+        let mut monitor = QosMonitor {
             deadline: silence(deadline, (progress.0, 0)),
             liveliness: silence(liveliness, progress),
+            due_ns: 0,
         };
+        monitor.due_ns = now_ns.saturating_add(monitor.interval_ns());
         monitor.shortest_ns().map(|_| monitor)
     }
 
     /// How often to look: a quarter of the shorter limit, so that a silence is told at most a
     /// quarter late; at least 1 ms.
-    pub(crate) fn interval_ns(&self) -> u64 {
+    fn interval_ns(&self) -> u64 {
         (self.shortest_ns().unwrap_or(u64::MAX) / 4).max(INTERVAL_NS_MIN)
     }
 
     /// Looks at the numbers of samples published and of assertions.
-    pub(crate) fn look(&mut self, progress: (u64, u64), now_ns: u64) -> [Option<Change>; 2] {
+    fn look(&mut self, progress: (u64, u64), now_ns: u64) -> [Option<Change>; 2] {
         let (missed, _) = self.deadline.look((progress.0, 0), now_ns);
         let (lost, regained) = self.liveliness.look(progress, now_ns);
         let liveliness = match (lost, regained) {

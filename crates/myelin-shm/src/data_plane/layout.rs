@@ -5,8 +5,8 @@ use crate::limits::ENDPOINTS_MAX;
 use crate::os::segment::shared;
 use crate::sync::{AtomicU32, AtomicU64};
 
-/// Version of everything in this file; raised with any change.
-pub const VERSION: u64 = 3;
+/// Version of everything in this file and of the nodes' messages; raised with any change.
+pub const VERSION: u64 = 4;
 /// First word of a publication segment, stored last: `myelinP1`.
 pub const PUBLICATION_MAGIC: u64 = u64::from_le_bytes(*b"myelinP1");
 /// First word of a subscription segment, stored last: `myelinS1`.

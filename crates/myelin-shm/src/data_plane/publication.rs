@@ -40,7 +40,7 @@ pub struct PublicationShared {
     topic: Topic,
     qos: PublisherQos,
     segment: Segment,
-    fd: OwnedFd,
+    fd: Arc<OwnedFd>,
     inbox: Arc<Inbox>,
     slots: Mutex<Vec<SlotSegment>>,
     subscribers: Mutex<Vec<Arc<RemoteSubscriber>>>,
@@ -67,7 +67,7 @@ impl PublicationShared {
             topic: topic.clone(),
             qos,
             segment,
-            fd,
+            fd: Arc::new(fd),
             inbox: Arc::default(),
             slots: Mutex::new(Vec::new()),
             subscribers: Mutex::new(Vec::new()),
@@ -115,14 +115,14 @@ impl PublicationShared {
         &self.inbox
     }
 
-    /// Whether it could be matched with one more.
-    pub(crate) fn has_room(&self) -> bool {
-        self.matched() < SUBSCRIBERS_MAX
-    }
-
     /// The publication segment, to be passed to subscribers.
     pub fn descriptor(&self) -> BorrowedFd<'_> {
         self.fd.as_fd()
+    }
+
+    /// The same, for its node to keep.
+    pub(crate) fn shared_descriptor(&self) -> Arc<OwnedFd> {
+        self.fd.clone()
     }
 
     /// The slot segments there are now.

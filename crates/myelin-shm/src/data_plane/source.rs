@@ -21,7 +21,6 @@ pub struct Source {
     pub(crate) cells: u64,
     pub(crate) depth: u64,
     pub(crate) history: u64,
-    pub(crate) reliable: bool,
     /// Sequence of the first sample that was published to the subscriber; its history comes before.
     pub(crate) start: AtomicU64,
     /// The publisher has left or died; what is in the ring is still to be read.
@@ -72,7 +71,6 @@ impl Source {
             return Err(Error::LayoutVersion { ours: VERSION, theirs: read(&head.version) });
         }
         let (cells, depth, history) = (read(&head.cells), read(&head.depth), read(&head.history));
-        let reliable = read(&head.reliable) != 0;
         let in_range = (2..=CELLS_MAX).contains(&cells)
             && (1..cells).contains(&depth)
             && history <= depth
@@ -86,7 +84,6 @@ impl Source {
             cells,
             depth,
             history,
-            reliable,
             start: AtomicU64::new(0),
             gone: AtomicBool::new(false),
             finished: AtomicBool::new(false),

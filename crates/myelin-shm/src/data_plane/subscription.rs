@@ -345,13 +345,6 @@ impl SubscriptionShared {
         Some((head.published.load(Ordering::Relaxed), asserted))
     }
 
-    /// Depth of a publisher, and whether it waits for reliable subscribers.
-    pub(crate) fn offered(&self, publisher: EndpointId) -> Option<(u64, bool)> {
-        let sources = self.sources();
-        let source = sources.known.iter().find(|source| source.id == publisher)?;
-        Some((source.depth, source.reliable))
-    }
-
     /// Ends the wait that is under way in another thread, or else the next one: it returns false.
     pub fn interrupt(&self) {
         self.interrupted.store(true, Ordering::Release);

@@ -16,22 +16,28 @@ fn segment() -> impl Strategy<Value = SegmentSize> {
     })
 }
 
+fn qos() -> impl Strategy<Value = AnnouncedQos> {
+    let reliability = prop_oneof![Just(Reliability::BestEffort), Just(Reliability::Reliable)];
+    (any::<u32>(), reliability, any::<u32>())
+        .prop_map(|(depth, reliability, history)| AnnouncedQos { depth, reliability, history })
+}
+
 fn message() -> impl Strategy<Value = Message> {
     let pair = any::<(u64, u64)>();
     prop_oneof![
         (any::<u64>(), "\\PC{0,60}").prop_map(|(node, name)| Message::Hello { node, name }),
         Just(Message::Ready),
         Just(Message::Leaving),
-        (any::<u64>(), topic())
-            .prop_map(|(publisher, topic)| Message::Published { publisher, topic }),
-        (any::<u64>(), topic(), any::<bool>(), any::<u32>()).prop_map(
-            |(subscriber, topic, reliable, history)| Message::Subscribed {
-                subscriber,
-                topic,
-                reliable,
-                history
-            }
-        ),
+        (any::<u64>(), topic(), qos()).prop_map(|(publisher, topic, qos)| Message::Published {
+            publisher,
+            topic,
+            qos
+        }),
+        (any::<u64>(), topic(), qos()).prop_map(|(subscriber, topic, qos)| Message::Subscribed {
+            subscriber,
+            topic,
+            qos
+        }),
         any::<u64>().prop_map(|publisher| Message::Unpublished { publisher }),
         any::<u64>().prop_map(|subscriber| Message::Unsubscribed { subscriber }),
         pair.prop_map(|(publisher, subscriber)| Message::Offer { publisher, subscriber }),

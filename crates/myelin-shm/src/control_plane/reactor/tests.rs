@@ -14,7 +14,7 @@ use crate::data_plane::publication::Writer;
 use crate::data_plane::remote_subscriber::Waking;
 use crate::data_plane::subscription::Reader;
 use crate::node::{Node, NodeOptions};
-use crate::topic::{EndpointId, PublisherQos, Reliability, SubscriberQos, Topic};
+use crate::topic::{AnnouncedQos, EndpointId, PublisherQos, Reliability, SubscriberQos, Topic};
 use crate::waiting::wake_table::WakeTable;
 
 /// What the peer does, most of it nearly right.
@@ -85,11 +85,13 @@ impl Peer {
         let (topic, number) = (topic(act.other_type), act.number);
         let reason = "because".to_owned();
         let reliable = number.is_multiple_of(2);
+        let reliability = if reliable { Reliability::Reliable } else { Reliability::BestEffort };
+        let qos = AnnouncedQos { depth: 8, reliability, history: number as u32 };
         let message = match act.kind {
             0 => Message::Hello { node: NODE, name: "again".into() },
             1 => Message::Ready,
-            2 => Message::Published { publisher, topic },
-            3 => Message::Subscribed { subscriber, topic, reliable, history: number as u32 },
+            2 => Message::Published { publisher, topic, qos },
+            3 => Message::Subscribed { subscriber, topic, qos },
             4 => Message::Unpublished { publisher },
             5 => Message::Unsubscribed { subscriber },
             6 => Message::Offer { publisher, subscriber },

@@ -1,0 +1,539 @@
+//! Discovery and matching as a state machine: `docs/shared-memory.md` section 8. What happens comes in
+//! as an [`Input`]; what is to be done about it goes out as [`Action`]s. It has no socket, no memory to
+//! map and no clock, so `simulation` runs hundreds of nodes of it in one thread.
+//!
+//! Whoever drives it carries out the actions in their order. Some have an outcome, which is the next
+//! input; what follows from it is done after what was to be done already.
+//!
+//! | | |
+//! |---|---|
+//! | `links` | calling, greeting, and what a link is told when there is room on it |
+//! | `offers` | the publisher's side of a match |
+//! | `answers` | the subscriber's side |
+//! | `matches` | how far a match is, and when it is tried again |
+
+mod answers;
+mod links;
+mod matches;
+mod offers;
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+use crate::control_plane::directory::{Directory, Endpoint, Kind, NODE_SHIFT, node_of};
+use crate::control_plane::link::Credentials;
+use crate::control_plane::message::{Message, SegmentSize};
+use crate::control_plane::protocol::links::{Call, Peer};
+pub use crate::control_plane::protocol::links::{PeerInfo, RefusedPeer};
+pub(crate) use crate::control_plane::protocol::matches::Refusal;
+use crate::control_plane::protocol::matches::{Matches, State};
+use crate::control_plane::protocol::offers::LocalPublisher;
+use crate::error::Error;
+use crate::event::Event;
+use crate::limits::ENDPOINTS_MAX;
+use crate::topic::{AnnouncedQos, EndpointId, Topic};
+
+/// What a node knows, and how far it is with everybody. `D` is what goes with a message beside its
+/// bytes: descriptors.
+#[derive(Debug)]
+pub(crate) struct Protocol<D> {
+    node: u64,
+    name: String,
+    pid: u32,
+    /// By key.
+    links: BTreeMap<u64, Peer>,
+    /// The link to each node that has one.
+    nodes: BTreeMap<u64, u64>,
+    /// Nodes that are being called.
+    calls: BTreeMap<u64, Call>,
+    refused: VecDeque<RefusedPeer>,
+    directory: Directory,
+    publishers: BTreeMap<EndpointId, LocalPublisher<D>>,
+    subscribers: BTreeMap<EndpointId, LocalSubscriber>,
+    endpoints_made: u64,
+    /// With the time at which each is due.
+    timers: Timers,
+    now_ns: u64,
+    /// Messages to ourselves: both sides of a match within one node go the same way.
+    to_ourselves: VecDeque<(Message, Vec<D>)>,
+    actions: Vec<Action<D>>,
+}
+
+/// A subscriber of this node.
+#[derive(Debug)]
+struct LocalSubscriber {
+    qos: AnnouncedQos,
+    /// By publisher.
+    matches: Matches,
+}
+
+type Timers = BTreeSet<(u64, Timer)>;
+
+/// What is to be tried again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Timer {
+    /// To call a node that was busy.
+    Call(u64),
+    /// To make the match of an endpoint of ours with another.
+    Match(EndpointId, EndpointId),
+}
+
+/// What has happened.
+#[derive(Debug)]
+pub(crate) enum Input<D> {
+    /// A node has a socket.
+    Found { node: u64 },
+    /// A new link: of a call by us to a node, or by we do not know whom yet.
+    Linked { link: u64, who: Credentials, called: Option<u64> },
+    /// Outcome of [`Action::Call`]: it lives, and takes no calls for now.
+    Busy { node: u64 },
+    /// Outcome of [`Action::Call`]: it does not live, or is not for us.
+    Gone { node: u64 },
+    /// Who speaks on a link says which node it is; `owner` is the user whose socket that node has.
+    Hello { link: u64, node: u64, name: String, owner: Option<u32> },
+    /// Any other message.
+    Said { link: u64, message: Message, descriptors: Vec<D> },
+    /// No message.
+    Nonsense { link: u64 },
+    /// A message of another version of the protocol.
+    OtherVersion { link: u64, reason: String },
+    /// The other side is gone.
+    Ended { link: u64 },
+    /// The other side does not read, and no more messages can wait for it.
+    Overrun { link: u64 },
+    /// Outcome of [`Action::Drain`], some time later if need be.
+    Drained { link: u64 },
+    /// A publisher of ours, with its publication segment.
+    PublisherMade { id: EndpointId, topic: Topic, qos: AnnouncedQos, publication: D },
+    /// A subscriber of ours.
+    SubscriberMade { id: EndpointId, topic: Topic, qos: AnnouncedQos },
+    /// An endpoint of ours is dropped.
+    Dropped { id: EndpointId },
+    /// A publisher of ours has another slot segment.
+    Grown { publisher: EndpointId, size: SegmentSize, segment: D },
+    /// A subscriber of ours has found a publisher's memory corrupt.
+    Corrupt { publisher: EndpointId, subscriber: EndpointId },
+    /// A proxy publishes to a subscriber of ours, and nobody else is to hear of it.
+    ProxyMade { publisher: EndpointId, subscriber: EndpointId, qos: AnnouncedQos },
+    /// It has gone.
+    ProxyGone { publisher: EndpointId, subscriber: EndpointId },
+    /// Outcome of [`Action::Reserve`]; it has none if the subscriber is being dropped.
+    Reserved { pair: Pair, result: Result<Reservation<D>, Refusal> },
+    /// Outcome of [`Action::Map`], if it failed.
+    NotMapped { pair: Pair, refusal: Refusal },
+    /// Outcome of [`Action::Attach`]: the first sample that is published to the subscriber.
+    Attached { pair: Pair, result: Result<u64, Refusal> },
+    /// Outcome of [`Action::CheckRoom`]; as `Reserved`.
+    Room { pair: Pair, is_free: bool },
+    /// Time has passed.
+    Tick,
+    /// The node leaves.
+    Leave,
+}
+
+/// What is to be done.
+#[derive(Debug)]
+pub(crate) enum Action<D> {
+    /// Connect to a node: `Linked`, `Busy` or `Gone`.
+    Call { node: u64 },
+    /// Send a message; perhaps `Overrun`.
+    Send { link: u64, message: Message, descriptors: Vec<D> },
+    /// Say `Drained` as soon as no message waits for the other side.
+    Drain { link: u64 },
+    /// Close a link.
+    Close { link: u64 },
+    /// At the subscriber: map the publisher, and give it a connection: `Reserved`.
+    Reserve { pair: Pair, descriptors: Vec<D> },
+    /// At the subscriber: map further slot segments; perhaps `NotMapped`.
+    Map { pair: Pair, segments: Vec<SegmentSize>, descriptors: Vec<D> },
+    /// At the subscriber: samples from `start` on are its to read; a proxy has seen to that itself.
+    Begin { pair: Pair, start: Option<u64> },
+    /// At the subscriber: the match has ended. If it had not begun, the connection is free.
+    Release { pair: Pair, had_begun: bool },
+    /// At the subscriber: is a connection free? `Room`.
+    CheckRoom { pair: Pair },
+    /// At the publisher: map what the subscriber has passed, and look at it from now on: `Attached`.
+    Attach { pair: Pair, subscriber: RemoteInfo, connection: u32, descriptors: Vec<D> },
+    /// At the publisher: forget the subscriber.
+    Detach { pair: Pair },
+    /// Tell the user of an endpoint.
+    Tell { endpoint: EndpointId, event: Event },
+}
+
+/// A publisher and a subscriber.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct Pair {
+    pub(crate) publisher: EndpointId,
+    pub(crate) subscriber: EndpointId,
+}
+
+/// What a subscriber has for a publisher it takes on.
+#[derive(Debug)]
+pub(crate) struct Reservation<D> {
+    /// Its number for the publisher.
+    pub(crate) connection: u32,
+    /// What is passed to the publisher: [`PASSED_MIN`](super::message::PASSED_MIN), perhaps one more.
+    pub(crate) passed: Vec<D>,
+}
+
+/// What is known of the other side of a match.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct RemoteInfo {
+    pub(crate) pid: u32,
+    pub(crate) qos: AnnouncedQos,
+}
+
+/// A message is not for this peer to say; it should be dropped.
+#[derive(Debug)]
+struct OutOfOrder;
+
+impl<D: Clone> Protocol<D> {
+    pub(crate) fn new(node: u64, name: String, pid: u32) -> Protocol<D> {
+        Protocol {
+            node,
+            name,
+            pid,
+            links: BTreeMap::new(),
+            nodes: BTreeMap::new(),
+            calls: BTreeMap::new(),
+            refused: VecDeque::new(),
+            directory: Directory::default(),
+            publishers: BTreeMap::new(),
+            subscribers: BTreeMap::new(),
+            endpoints_made: 0,
+            timers: Timers::new(),
+            now_ns: 0,
+            to_ourselves: VecDeque::new(),
+            actions: Vec::new(),
+        }
+    }
+
+    /// Its id.
+    pub(crate) fn node(&self) -> u64 {
+        self.node
+    }
+
+    /// All endpoints that are known.
+    pub(crate) fn directory(&self) -> &Directory {
+        &self.directory
+    }
+
+    /// When a [`Input::Tick`] is due.
+    pub(crate) fn due_ns(&self) -> Option<u64> {
+        self.timers.first().map(|(due_ns, _)| *due_ns)
+    }
+
+    /// What follows from what has happened.
+    pub(crate) fn handle(&mut self, now_ns: u64, input: Input<D>) -> Vec<Action<D>> {
+        self.now_ns = now_ns;
+        match input {
+            Input::Found { node } => self.call(node),
+            Input::Linked { link, who, called } => self.linked(link, who, called),
+            Input::Busy { node } => self.busy(node),
+            Input::Gone { node } => self.forget_call(node),
+            Input::Hello { link, node, name, owner } => {
+                if self.hello(link, node, name, owner).is_err() {
+                    self.expel(link);
+                }
+            }
+            Input::Said { link, message, descriptors } => {
+                if self.said(link, message, descriptors).is_err() {
+                    self.expel(link);
+                }
+            }
+            Input::Nonsense { link } => self.expel(link),
+            Input::OtherVersion { link, reason } => self.refuse_peer(link, reason),
+            Input::Ended { link } => self.ended(link),
+            Input::Overrun { link } => self.end_link(link, true),
+            Input::Drained { link } => self.drained(link),
+            Input::PublisherMade { id, topic, qos, publication } => {
+                self.publisher_made(id, topic, qos, publication);
+            }
+            Input::SubscriberMade { id, topic, qos } => self.subscriber_made(id, topic, qos),
+            Input::Dropped { id } => self.dropped(id),
+            Input::Grown { publisher, size, segment } => self.grown(publisher, size, segment),
+            Input::Corrupt { publisher, subscriber } => {
+                self.decline(Pair { publisher, subscriber }, Refusal::corrupt("a sample"));
+            }
+            Input::ProxyMade { publisher, subscriber, qos } => {
+                self.proxy_made(Pair { publisher, subscriber }, qos);
+            }
+            Input::ProxyGone { publisher, subscriber } => {
+                self.lose_publisher(Pair { publisher, subscriber }, false);
+            }
+            Input::Reserved { pair, result } => self.reserved(pair, result),
+            Input::NotMapped { pair, refusal } => self.decline(pair, refusal),
+            Input::Attached { pair, result } => self.attached(pair, result),
+            Input::Room { pair, is_free } => self.room_checked(pair, is_free),
+            Input::Tick => self.try_again(),
+            Input::Leave => self.leave(),
+        }
+        self.hear_ourselves();
+        std::mem::take(&mut self.actions)
+    }
+
+    /// An id for a new endpoint of a topic.
+    ///
+    /// # Errors
+    /// [`Error::TypeMismatch`] as for [`check_type`](Self::check_type), [`Error::TooMany`].
+    pub(crate) fn new_endpoint(&mut self, topic: &Topic) -> Result<EndpointId, Error> {
+        self.check_type(topic)?;
+        let ours = self.publishers.len() + self.subscribers.len();
+        if ours >= ENDPOINTS_MAX || self.endpoints_made + 1 >= 1 << NODE_SHIFT {
+            let limit = ENDPOINTS_MAX as u64;
+            return Err(Error::TooMany { topic: None, what: "endpoints of one node", limit });
+        }
+        self.endpoints_made += 1;
+        Ok(self.node | self.endpoints_made)
+    }
+
+    /// Fails if any endpoint of the topic, ours or a peer's, has another type.
+    pub(crate) fn check_type(&self, topic: &Topic) -> Result<(), Error> {
+        let Some((id, other)) = self.directory.misfit(topic) else { return Ok(()) };
+        Err(Error::TypeMismatch {
+            topic: topic.name.clone(),
+            ours: type_text(topic),
+            theirs: type_text(&other.topic),
+            pid: self.pid_of(id),
+        })
+    }
+
+    fn publisher_made(&mut self, id: EndpointId, topic: Topic, qos: AnnouncedQos, publication: D) {
+        let topic = self.directory.insert(id, topic, Kind::Publisher, qos);
+        self.publishers.insert(id, LocalPublisher::new(publication));
+        self.announce(id);
+        for subscriber in self.directory.fitting(&topic, Kind::Subscriber) {
+            self.offer(Pair { publisher: id, subscriber });
+        }
+    }
+
+    fn subscriber_made(&mut self, id: EndpointId, topic: Topic, qos: AnnouncedQos) {
+        let topic = self.directory.insert(id, topic, Kind::Subscriber, qos);
+        self.subscribers.insert(id, LocalSubscriber { qos, matches: Matches::default() });
+        self.announce(id);
+        for publisher in self.directory.fitting_of(self.node, &topic, Kind::Publisher) {
+            self.offer(Pair { publisher, subscriber: id });
+        }
+    }
+
+    fn dropped(&mut self, id: EndpointId) {
+        if let Some(mut publisher) = self.publishers.remove(&id) {
+            for (subscriber, each) in publisher.matches.clear(id, &mut self.timers) {
+                if each.state == State::Matched {
+                    let pair = Pair { publisher: id, subscriber };
+                    self.actions.push(Action::Detach { pair });
+                }
+            }
+            self.retract(id, &Message::Unpublished { publisher: id });
+        }
+        if let Some(mut subscriber) = self.subscribers.remove(&id) {
+            subscriber.matches.clear(id, &mut self.timers);
+            self.retract(id, &Message::Unsubscribed { subscriber: id });
+        }
+    }
+
+    /// What a peer tells about an endpoint of its own.
+    fn introduced(
+        &mut self,
+        link: u64,
+        id: EndpointId,
+        topic: Topic,
+        kind: Kind,
+        qos: AnnouncedQos,
+    ) -> Result<(), OutOfOrder> {
+        let peer = self.links.get_mut(&link).and_then(Peer::greeted_mut).ok_or(OutOfOrder)?;
+        let is_new =
+            node_of(id) == peer.node && id != peer.node && self.directory.get(id).is_none();
+        if !is_new || peer.endpoints >= ENDPOINTS_MAX {
+            return Err(OutOfOrder);
+        }
+        peer.endpoints += 1;
+        let topic = self.directory.insert(id, topic, kind, qos);
+        let other = match kind {
+            Kind::Publisher => Kind::Subscriber,
+            Kind::Subscriber => Kind::Publisher,
+        };
+        for ours in self.directory.misfits_of(self.node, &topic, other) {
+            let reason = mismatch(&self.directory.get(ours).expect("it is there").topic, &topic);
+            self.tell_incompatible(ours, id, reason);
+        }
+        if kind == Kind::Subscriber {
+            for publisher in self.directory.fitting_of(self.node, &topic, other) {
+                self.offer(Pair { publisher, subscriber: id });
+            }
+        }
+        Ok(())
+    }
+
+    /// An endpoint has left or died, here or at a peer: all its matches end.
+    fn forget(&mut self, id: EndpointId, died: bool) {
+        let Some(Endpoint { topic, kind, .. }) = self.directory.remove(id) else { return };
+        match kind {
+            Kind::Publisher => {
+                for subscriber in self.directory.fitting_of(self.node, &topic, Kind::Subscriber) {
+                    self.lose_publisher(Pair { publisher: id, subscriber }, died);
+                }
+            }
+            Kind::Subscriber => {
+                for publisher in self.directory.fitting_of(self.node, &topic, Kind::Publisher) {
+                    self.lose_subscriber(Pair { publisher, subscriber: id }, died);
+                }
+            }
+        }
+    }
+
+    /// Acts on a message of a peer that has greeted, or of ourselves.
+    fn act_on(
+        &mut self,
+        link: u64,
+        message: Message,
+        descriptors: Vec<D>,
+    ) -> Result<(), OutOfOrder> {
+        match message {
+            Message::Published { publisher, topic, qos } => {
+                self.introduced(link, publisher, topic, Kind::Publisher, qos)?;
+            }
+            Message::Subscribed { subscriber, topic, qos } => {
+                self.introduced(link, subscriber, topic, Kind::Subscriber, qos)?;
+            }
+            Message::Unpublished { publisher: id } | Message::Unsubscribed { subscriber: id } => {
+                self.check_speaker(link, id)?;
+                self.links
+                    .get_mut(&link)
+                    .and_then(Peer::greeted_mut)
+                    .ok_or(OutOfOrder)?
+                    .endpoints -= 1;
+                self.forget(id, false);
+            }
+            Message::Offer { publisher, subscriber } => {
+                self.check_speaker(link, publisher)?;
+                self.offered(Pair { publisher, subscriber }, descriptors)?;
+            }
+            Message::Ask { publisher, subscriber } => {
+                self.check_speaker(link, subscriber)?;
+                self.offer(Pair { publisher, subscriber });
+            }
+            Message::Segments { publisher, segments } => {
+                self.check_speaker(link, publisher)?;
+                self.segments_came(publisher, &segments, &descriptors);
+            }
+            Message::Accept { publisher, subscriber, connection, .. } => {
+                self.check_speaker(link, subscriber)?;
+                self.accepted(Pair { publisher, subscriber }, connection, descriptors);
+            }
+            Message::Matched { publisher, subscriber, start } => {
+                self.check_speaker(link, publisher)?;
+                self.matched(Pair { publisher, subscriber }, start);
+            }
+            Message::Withdrawn { publisher, subscriber, reason } => {
+                self.check_speaker(link, publisher)?;
+                self.withdrawn(Pair { publisher, subscriber }, reason);
+            }
+            Message::Declined { publisher, subscriber, reason } => {
+                self.check_speaker(link, subscriber)?;
+                self.declined(Pair { publisher, subscriber }, reason);
+            }
+            Message::Hello { .. } | Message::Ready | Message::Leaving => return Err(OutOfOrder),
+        }
+        Ok(())
+    }
+
+    /// Fails if the endpoint is not known to be the peer's own.
+    fn check_speaker(&self, link: u64, id: EndpointId) -> Result<(), OutOfOrder> {
+        // One of ours may have left while a message about it was on its way through the queue.
+        let is_theirs = self.link_of(id) == Some(link);
+        let is_known = link == OURSELVES || self.directory.get(id).is_some();
+        if is_theirs && is_known { Ok(()) } else { Err(OutOfOrder) }
+    }
+
+    /// The link to an endpoint's node.
+    fn link_of(&self, id: EndpointId) -> Option<u64> {
+        match node_of(id) {
+            node if node == self.node => Some(OURSELVES),
+            node => self.nodes.get(&node).copied(),
+        }
+    }
+
+    /// The process of an endpoint.
+    fn pid_of(&self, id: EndpointId) -> u32 {
+        match self.link_of(id) {
+            Some(OURSELVES) => self.pid,
+            link => link.and_then(|link| self.links.get(&link)).map_or(0, Peer::pid),
+        }
+    }
+
+    /// Sends a message to the node of an endpoint, ours too.
+    fn send_to(&mut self, endpoint: EndpointId, message: Message, descriptors: Vec<D>) {
+        match self.link_of(endpoint) {
+            Some(OURSELVES) => self.to_ourselves.push_back((message, descriptors)),
+            Some(link) => self.actions.push(Action::Send { link, message, descriptors }),
+            None => {}
+        }
+    }
+
+    /// Acts on the messages to ourselves, until there are none.
+    fn hear_ourselves(&mut self) {
+        while let Some((message, descriptors)) = self.to_ourselves.pop_front() {
+            let heard = self.act_on(OURSELVES, message, descriptors);
+            debug_assert!(heard.is_ok(), "we do not send nonsense to ourselves");
+        }
+    }
+
+    fn try_again(&mut self) {
+        while let Some((due_ns, timer)) = self.timers.first().copied()
+            && due_ns <= self.now_ns
+        {
+            self.timers.pop_first();
+            match timer {
+                Timer::Call(node) => self.call(node),
+                Timer::Match(ours, other) if self.publishers.contains_key(&ours) => {
+                    self.offer_again(Pair { publisher: ours, subscriber: other });
+                }
+                Timer::Match(ours, other) => {
+                    let pair = Pair { publisher: other, subscriber: ours };
+                    self.actions.push(Action::CheckRoom { pair });
+                }
+            }
+        }
+    }
+
+    fn tell_incompatible(&mut self, endpoint: EndpointId, other: EndpointId, reason: String) {
+        let event = Event::Incompatible { endpoint: other, pid: self.pid_of(other), reason };
+        self.actions.push(Action::Tell { endpoint, event });
+    }
+
+    /// Tells the user of one of ours why there is no match.
+    fn tell_refusal(&mut self, endpoint: EndpointId, other: EndpointId, refusal: &Refusal) {
+        if refusal.is_corrupt {
+            let event = Event::Corrupt { endpoint: other };
+            self.actions.push(Action::Tell { endpoint, event });
+        } else {
+            self.tell_incompatible(endpoint, other, refusal.reason.clone());
+        }
+    }
+
+    fn tell_end(&mut self, endpoint: EndpointId, other: EndpointId, pid: u32, died: bool) {
+        let event = Event::Unmatched { endpoint: other, pid, died };
+        self.actions.push(Action::Tell { endpoint, event });
+    }
+}
+
+/// A topic's type, for people.
+fn type_text(topic: &Topic) -> String {
+    format!("{} (layout {:016x})", topic.type_name, topic.type_hash)
+}
+
+/// Why two endpoints of a topic do not match.
+fn mismatch(ours: &Topic, theirs: &Topic) -> String {
+    format!(
+        "it has {} on topic {:?}, not {}; use the same type on both sides, or another topic name",
+        type_text(theirs),
+        ours.name,
+        type_text(ours)
+    )
+}
+
+/// Stands for the node itself where others have a link.
+const OURSELVES: u64 = u64::MAX;
+
+#[cfg(test)]
+mod simulation;

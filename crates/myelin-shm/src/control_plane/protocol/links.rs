@@ -1,0 +1,442 @@
+//! The links to other nodes: calling and being called, greeting, ending, and what is told on them.
+//!
+//! The caller greets first. The called answers with its own greeting, or closes the link if there is
+//! to be another one: of two links between two nodes the one that the lower id has called stays.
+//! Nothing but greetings passes before that is decided, so nothing is said twice or lost.
+//!
+//! What a node has to tell of its own accord, its endpoints and its offers, is told in bursts: the next
+//! one when the other side has made room for all of the last. So what waits for a peer is bounded,
+//! however many endpoints there are, and a peer that is stopped for a while costs no memory.
+
+use std::collections::VecDeque;
+
+use crate::control_plane::directory::{Kind, NODE_SHIFT, node_of};
+use crate::control_plane::link::Credentials;
+use crate::control_plane::message::Message;
+use crate::control_plane::protocol::{Action, OutOfOrder, Pair, Protocol, Timer};
+use crate::event::Event;
+use crate::limits::{LINKS_MAX, REFUSED_MAX};
+use crate::topic::EndpointId;
+
+/// The other side of a link.
+#[derive(Debug)]
+pub(super) struct Peer {
+    who: Credentials,
+    stage: Stage,
+    /// It has said that it leaves.
+    is_leaving: bool,
+}
+
+#[derive(Debug)]
+enum Stage {
+    /// We have called this node, and greeted.
+    Called { node: u64 },
+    /// It has called us, and has not said who it is.
+    Unknown,
+    /// Both sides have greeted, and this link stays.
+    Greeted(Greeted),
+}
+
+#[derive(Debug)]
+pub(super) struct Greeted {
+    pub(super) node: u64,
+    name: String,
+    /// How many endpoints it has told of.
+    pub(super) endpoints: usize,
+    /// It has told all that it had when we met.
+    has_told: bool,
+    called: bool,
+    /// Endpoints of ours up to this id have been told.
+    told: EndpointId,
+    /// All that we had when we met have been told.
+    is_ready: bool,
+    /// Offers to be made, in their order.
+    to_offer: VecDeque<Pair>,
+    /// A burst is on its way.
+    is_draining: bool,
+}
+
+/// A node that is being called.
+#[derive(Debug, Default)]
+pub(super) struct Call {
+    attempts: u32,
+    due_ns: Option<u64>,
+}
+
+/// A peer that could not be taken on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RefusedPeer {
+    /// Its process; 0 if that is in a process namespace we cannot see.
+    pub pid: u32,
+    /// Why, and what to do.
+    pub reason: String,
+}
+
+/// Another node of the domain.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PeerInfo {
+    /// Its id.
+    pub node: u64,
+    /// Its name.
+    pub name: String,
+    /// Its process; 0 if that is in a process namespace we cannot see.
+    pub pid: u32,
+}
+
+impl Peer {
+    pub(super) fn greeted_mut(&mut self) -> Option<&mut Greeted> {
+        match &mut self.stage {
+            Stage::Greeted(greeted) => Some(greeted),
+            _ => None,
+        }
+    }
+
+    fn greeted(&self) -> Option<&Greeted> {
+        match &self.stage {
+            Stage::Greeted(greeted) => Some(greeted),
+            _ => None,
+        }
+    }
+
+    pub(super) fn pid(&self) -> u32 {
+        self.who.pid
+    }
+
+    /// Offers that wait for their turn.
+    #[cfg(test)]
+    pub(super) fn queued(&self) -> usize {
+        self.greeted()
+            .map_or(0, |greeted| greeted.to_offer.len() + usize::from(greeted.is_draining))
+    }
+}
+
+impl<D: Clone> Protocol<D> {
+    /// The nodes that have greeted.
+    pub(crate) fn peers(&self) -> impl Iterator<Item = PeerInfo> {
+        self.links.values().filter_map(|peer| {
+            let Greeted { node, name, .. } = peer.greeted()?;
+            Some(PeerInfo { node: *node, name: name.clone(), pid: peer.pid() })
+        })
+    }
+
+    /// Peers that could not be taken on; the newest.
+    pub(crate) fn refused(&self) -> impl Iterator<Item = &RefusedPeer> {
+        self.refused.iter()
+    }
+
+    /// Whether all that answer have told their endpoints.
+    pub(crate) fn is_settled(&self) -> bool {
+        self.links.values().all(|peer| peer.greeted().is_some_and(|greeted| greeted.has_told))
+    }
+
+    /// Calls a node, unless there is a link to it.
+    pub(super) fn call(&mut self, node: u64) {
+        if node == self.node || self.nodes.contains_key(&node) {
+            return self.forget_call(node);
+        }
+        if self.calls.len() < LINKS_MAX || self.calls.contains_key(&node) {
+            let call = self.calls.entry(node).or_default();
+            if let Some(due_ns) = call.due_ns.take() {
+                self.timers.remove(&(due_ns, Timer::Call(node)));
+            }
+            self.actions.push(Action::Call { node });
+        }
+    }
+
+    /// A node takes no calls for now: it may be stopped, or descriptors may be short. It is called for as
+    /// long as it has a socket.
+    pub(super) fn busy(&mut self, node: u64) {
+        let Some(call) = self.calls.get_mut(&node) else { return };
+        let pause_ns = (CALL_NS_MIN << call.attempts.min(16)).min(CALL_NS_MAX);
+        call.attempts += 1;
+        call.due_ns = Some(self.now_ns + pause_ns);
+        self.timers.extend(call.due_ns.map(|due_ns| (due_ns, Timer::Call(node))));
+    }
+
+    pub(super) fn forget_call(&mut self, node: u64) {
+        if let Some(Call { due_ns: Some(due_ns), .. }) = self.calls.remove(&node) {
+            self.timers.remove(&(due_ns, Timer::Call(node)));
+        }
+    }
+
+    pub(super) fn linked(&mut self, link: u64, who: Credentials, called: Option<u64>) {
+        called.into_iter().for_each(|node| self.forget_call(node));
+        let is_known = called.is_some_and(|node| self.nodes.contains_key(&node));
+        if self.links.len() >= LINKS_MAX || is_known {
+            return self.actions.push(Action::Close { link });
+        }
+        let stage = called.map_or(Stage::Unknown, |node| Stage::Called { node });
+        self.links.insert(link, Peer { who, stage, is_leaving: false });
+        if let Some(node) = called {
+            self.nodes.insert(node, link);
+            self.greet(link);
+        }
+    }
+
+    fn greet(&mut self, link: u64) {
+        let message = Message::Hello { node: self.node, name: self.name.clone() };
+        self.actions.push(Action::Send { link, message, descriptors: Vec::new() });
+    }
+
+    pub(super) fn hello(
+        &mut self,
+        link: u64,
+        node: u64,
+        name: String,
+        owner: Option<u32>,
+    ) -> Result<(), OutOfOrder> {
+        let Some(peer) = self.links.get(&link) else { return Ok(()) };
+        let is_node = node != self.node && node != 0 && node.trailing_zeros() >= NODE_SHIFT;
+        let called = match peer.stage {
+            Stage::Called { node: expected } if expected == node => true,
+            Stage::Unknown if is_node && !self.is_impostor(peer.who, node, owner) => false,
+            _ => return Err(OutOfOrder),
+        };
+        if !called {
+            if !self.shall_stay(node) {
+                self.end_link(link, false);
+                return Ok(());
+            }
+            self.nodes.insert(node, link);
+            self.greet(link);
+        }
+        let greeted = Greeted {
+            node,
+            name,
+            endpoints: 0,
+            has_told: false,
+            called,
+            told: self.node,
+            is_ready: false,
+            to_offer: VecDeque::new(),
+            is_draining: false,
+        };
+        self.links.get_mut(&link).expect("it was there").stage = Stage::Greeted(greeted);
+        self.tell(link);
+        Ok(())
+    }
+
+    /// Whether the process at the other end of a link has not the node it says it is. Ids are no
+    /// secret, and who is taken for a node has that node's link ended.
+    fn is_impostor(&self, who: Credentials, node: u64, owner: Option<u32>) -> bool {
+        let known = self.nodes.get(&node).map(|link| self.links[link].who);
+        known.is_some_and(|known| known != who) || owner.is_some_and(|owner| owner != who.uid)
+    }
+
+    /// Whether a call by `node` is to be answered; if so, ends the link there was before.
+    fn shall_stay(&mut self, node: u64) -> bool {
+        let Some(before) = self.nodes.get(&node).copied() else { return true };
+        let called = match &self.links[&before].stage {
+            Stage::Called { .. } => true,
+            Stage::Greeted(greeted) => greeted.called,
+            Stage::Unknown => false,
+        };
+        if called && self.node < node {
+            return false;
+        }
+        // Ours gives way; or it has called before, and then its end is on its way.
+        self.end_link(before, true);
+        true
+    }
+
+    /// A message that is no greeting.
+    pub(super) fn said(
+        &mut self,
+        link: u64,
+        message: Message,
+        descriptors: Vec<D>,
+    ) -> Result<(), OutOfOrder> {
+        let Some(peer) = self.links.get_mut(&link) else { return Ok(()) };
+        match message {
+            Message::Leaving => peer.is_leaving = true,
+            Message::Ready => peer.greeted_mut().ok_or(OutOfOrder)?.has_told = true,
+            message if peer.greeted().is_some() => self.act_on(link, message, descriptors)?,
+            _ => return Err(OutOfOrder),
+        }
+        Ok(())
+    }
+
+    pub(super) fn ended(&mut self, link: u64) {
+        let died = self.links.get(&link).is_some_and(|peer| !peer.is_leaving);
+        self.end_link(link, died);
+    }
+
+    /// Ends a link and all that came by it.
+    pub(super) fn end_link(&mut self, link: u64, died: bool) {
+        let Some(peer) = self.links.remove(&link) else { return };
+        self.actions.push(Action::Close { link });
+        let (Stage::Called { node } | Stage::Greeted(Greeted { node, .. })) = peer.stage else {
+            return;
+        };
+        self.nodes.remove(&node);
+        for endpoint in self.endpoints_of(node) {
+            self.forget(endpoint, died);
+        }
+    }
+
+    /// Ends the link to a peer that sends nonsense.
+    pub(super) fn expel(&mut self, link: u64) {
+        let node = self.links.get(&link).and_then(Peer::greeted).map(|greeted| greeted.node);
+        for endpoint in node.map_or_else(Vec::new, |node| self.endpoints_of(node)) {
+            for ours in self.matched_with(endpoint) {
+                let event = Event::Corrupt { endpoint };
+                self.actions.push(Action::Tell { endpoint: ours, event });
+            }
+        }
+        self.end_link(link, false);
+    }
+
+    fn endpoints_of(&self, node: u64) -> Vec<EndpointId> {
+        self.directory.of_node_after(node, node).map(|(id, _)| id).collect()
+    }
+
+    /// Endpoints of ours that are matched with another node's, or about to be.
+    fn matched_with(&self, other: EndpointId) -> Vec<EndpointId> {
+        let Some(theirs) = self.directory.get(other) else { return Vec::new() };
+        match theirs.kind {
+            Kind::Publisher => {
+                let mut ours =
+                    self.directory.fitting_of(self.node, &theirs.topic, Kind::Subscriber);
+                ours.retain(|id| {
+                    self.subscribers.get(id).is_some_and(|it| it.matches.is_active(other))
+                });
+                ours
+            }
+            Kind::Subscriber => {
+                let mut ours = self.directory.fitting_of(self.node, &theirs.topic, Kind::Publisher);
+                ours.retain(|id| {
+                    self.publishers.get(id).is_some_and(|it| it.matches.is_active(other))
+                });
+                ours
+            }
+        }
+    }
+
+    /// Ends the link to a peer of another version and lets everybody here know.
+    pub(super) fn refuse_peer(&mut self, link: u64, reason: String) {
+        let Some(peer) = self.links.get(&link) else { return };
+        let pid = peer.pid();
+        let node = match &peer.stage {
+            Stage::Called { node } | Stage::Greeted(Greeted { node, .. }) => *node,
+            Stage::Unknown => 0,
+        };
+        if node == 0 {
+            self.greet(link); // so that the other side learns our version
+        }
+        let ours: Vec<_> = self.publishers.keys().chain(self.subscribers.keys()).copied().collect();
+        for endpoint in ours {
+            let event = Event::Incompatible { endpoint: node, pid, reason: reason.clone() };
+            self.actions.push(Action::Tell { endpoint, event });
+        }
+        if self.refused.len() == REFUSED_MAX {
+            self.refused.pop_front();
+        }
+        self.refused.push_back(RefusedPeer { pid, reason });
+        self.end_link(link, false);
+    }
+
+    /// Says farewell to all and closes all links.
+    pub(super) fn leave(&mut self) {
+        self.nodes.clear();
+        for link in std::mem::take(&mut self.links).into_keys() {
+            let (message, descriptors) = (Message::Leaving, Vec::new());
+            self.actions.push(Action::Send { link, message, descriptors });
+            self.actions.push(Action::Close { link });
+        }
+    }
+
+    /// Tells everybody of a new endpoint of ours.
+    pub(super) fn announce(&mut self, id: EndpointId) {
+        for link in self.links.keys().copied().collect::<Vec<_>>() {
+            let Some(peer) = self.links.get_mut(&link).and_then(Peer::greeted_mut) else {
+                continue;
+            };
+            if id > peer.told {
+                self.tell(link);
+            } else if let Some(message) = self.announcement(id) {
+                // Another thread's with a higher id has been quicker.
+                self.actions.push(Action::Send { link, message, descriptors: Vec::new() });
+            }
+        }
+    }
+
+    /// An endpoint of ours is no more: `message` says so to all that have been told of it.
+    pub(super) fn retract(&mut self, id: EndpointId, message: &Message) {
+        for (link, peer) in &mut self.links {
+            if peer.greeted_mut().is_some_and(|peer| id <= peer.told) {
+                let (link, message, descriptors) = (*link, message.clone(), Vec::new());
+                self.actions.push(Action::Send { link, message, descriptors });
+            }
+        }
+        self.forget(id, false);
+    }
+
+    /// Offers a publisher of ours on a link, when it is its turn.
+    pub(super) fn offer_by(&mut self, link: u64, pair: Pair) {
+        debug_assert_eq!(node_of(pair.publisher), self.node);
+        if let Some(peer) = self.links.get_mut(&link).and_then(Peer::greeted_mut) {
+            peer.to_offer.push_back(pair);
+            self.tell(link);
+        }
+    }
+
+    pub(super) fn drained(&mut self, link: u64) {
+        if let Some(peer) = self.links.get_mut(&link).and_then(Peer::greeted_mut) {
+            peer.is_draining = false;
+            self.tell(link);
+        }
+    }
+
+    /// Sends the next burst of what a peer is to be told, unless one is on its way.
+    fn tell(&mut self, link: u64) {
+        let mut sent = 0;
+        while sent < BURST_MESSAGES {
+            let Some(peer) = self.links.get_mut(&link).and_then(Peer::greeted_mut) else { return };
+            if peer.is_draining {
+                return;
+            }
+            let next = self.directory.of_node_after(self.node, peer.told).next();
+            let message = match next.map(|(id, _)| id) {
+                Some(id) => {
+                    peer.told = id;
+                    self.announcement(id)
+                }
+                None if !peer.is_ready => {
+                    peer.is_ready = true;
+                    Some(Message::Ready)
+                }
+                // It has been told of the publisher by now.
+                None => match peer.to_offer.pop_front() {
+                    Some(pair) => {
+                        sent += self.make_offer(pair);
+                        continue;
+                    }
+                    None => break,
+                },
+            };
+            if let Some(message) = message {
+                self.actions.push(Action::Send { link, message, descriptors: Vec::new() });
+                sent += 1;
+            }
+        }
+        if sent > 0 {
+            let peer = self.links.get_mut(&link).and_then(Peer::greeted_mut);
+            peer.expect("it was there").is_draining = true;
+            self.actions.push(Action::Drain { link });
+        }
+    }
+
+    fn announcement(&self, id: EndpointId) -> Option<Message> {
+        let endpoint = self.directory.get(id)?;
+        let (topic, qos) = ((*endpoint.topic).clone(), endpoint.qos);
+        Some(match endpoint.kind {
+            Kind::Publisher => Message::Published { publisher: id, topic, qos },
+            Kind::Subscriber => Message::Subscribed { subscriber: id, topic, qos },
+        })
+    }
+}
+
+/// What is told before the other side has to make room.
+const BURST_MESSAGES: usize = 32;
+const CALL_NS_MIN: u64 = 1_000_000;
+const CALL_NS_MAX: u64 = 1_000_000_000;

@@ -1,0 +1,278 @@
+//! The shipping protocol, as many nodes in one thread, through crashes, restarts, stops, want of
+//! descriptors and memory, and any order of what happens on different links. When nothing happens any
+//! more, `checks` says whether all is as it should be; `memory` says so at each step.
+//!
+//! A world follows from its seed. `SEED` is the first one's, `MYELIN_WORLDS` how many there are; a
+//! failure prints the line that runs its world again.
+
+mod checks;
+mod memory;
+mod world;
+
+use std::panic::AssertUnwindSafe;
+
+use self::memory::Token;
+use self::world::World;
+use crate::control_plane::message::Message;
+use crate::control_plane::protocol::Action;
+use crate::topic::Topic;
+
+/// What a faulty protocol could do, so that the simulation is seen to find it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Mutant {
+    /// Its publishers go on looking at subscribers that are gone.
+    ForgetsToDetach,
+    /// A subscriber's connection is never free again.
+    ForgetsToRelease,
+    /// Links stay open that the other side does not know.
+    ForgetsToClose,
+    /// Who was refused for want of room is not asked again.
+    ForgetsToAsk,
+    /// What failed is not tried again.
+    HasNoClock,
+    /// Who is told nothing waits for ever.
+    ForgetsToDecline,
+    /// A match is withdrawn without a word.
+    ForgetsToWithdraw,
+    /// Memory is missing that samples lie in.
+    ForgetsSegments,
+    /// Peers keep endpoints that are gone.
+    ForgetsToRetract,
+    /// What waited for room is never told.
+    ForgetsToDrain,
+}
+
+impl Mutant {
+    /// Whether it leaves out what it should do.
+    fn forgets(self, action: &Action<Token>, random: &mut Random) -> bool {
+        let is_it = match (self, action) {
+            (Mutant::ForgetsToDetach, Action::Detach { .. })
+            | (Mutant::ForgetsToRelease, Action::Release { .. })
+            | (Mutant::ForgetsToClose, Action::Close { .. })
+            | (Mutant::ForgetsToAsk, Action::CheckRoom { .. })
+            | (Mutant::ForgetsToDrain, Action::Drain { .. }) => true,
+            (_, Action::Send { message, .. }) => matches!(
+                (self, message),
+                (Mutant::ForgetsToDecline, Message::Declined { .. })
+                    | (Mutant::ForgetsToWithdraw, Message::Withdrawn { .. })
+                    | (Mutant::ForgetsSegments, Message::Segments { .. })
+                    | (
+                        Mutant::ForgetsToRetract,
+                        Message::Unpublished { .. } | Message::Unsubscribed { .. }
+                    )
+            ),
+            _ => false,
+        };
+        is_it && random.below(4) == 0
+    }
+
+    const ALL: [Mutant; 10] = [
+        Mutant::ForgetsToDetach,
+        Mutant::ForgetsToRelease,
+        Mutant::ForgetsToClose,
+        Mutant::ForgetsToAsk,
+        Mutant::HasNoClock,
+        Mutant::ForgetsToDecline,
+        Mutant::ForgetsToWithdraw,
+        Mutant::ForgetsSegments,
+        Mutant::ForgetsToRetract,
+        Mutant::ForgetsToDrain,
+    ];
+}
+
+/// SplitMix64 (Steele, Lea, Flood 2014).
+pub(super) struct Random(u64);
+
+impl Random {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^ (mixed >> 31)
+    }
+
+    /// From 0 to `limit`, that one excluded.
+    fn below(&mut self, limit: u64) -> u64 {
+        self.next() % limit
+    }
+}
+
+/// How a world is: how many nodes, for how long, and how wild.
+struct Plan {
+    nodes: usize,
+    steps: u64,
+    /// Of 1,000 steps, so many are a user's, and so many begin or end a process, or stop it.
+    users: u64,
+    processes: u64,
+    failing: u64,
+    topics: u64,
+}
+
+/// Most worlds are small: everything meets everything.
+fn plan(seed: u64) -> Plan {
+    let mut random = Random(!seed);
+    let nodes = if seed.is_multiple_of(16) { 40 } else { 2 + random.below(7) as usize };
+    let (steps, users) = (2_000 + 250 * nodes as u64, 5 + random.below(60));
+    let (processes, failing) = (random.below(12), random.below(150));
+    Plan { nodes, steps, users, processes, failing, topics: 1 + random.below(nodes as u64) }
+}
+
+/// Lets a world happen, then comes to rest. Returns it, or what is wrong with it.
+fn run(seed: u64, plan: &Plan, mutant: Option<Mutant>) -> Result<World, String> {
+    let mut world = World::new(seed, mutant);
+    (world.failing, world.topics) = (plan.failing, plan.topics);
+    for _ in 0..plan.nodes {
+        world.start_node();
+    }
+    while world.steps < plan.steps {
+        let dice = world.random.below(1_000);
+        if dice < plan.users {
+            let node = any_node(&mut world);
+            world.act_as_user(node);
+        } else if dice < plan.users + plan.processes {
+            change_processes(&mut world, plan.nodes);
+        }
+        if !world.step() {
+            world.now_ns = world.next_ns().unwrap_or(world.now_ns).max(world.now_ns);
+        }
+    }
+    world.failing = 0;
+    world.resume_all();
+    rest(&mut world).map(|()| world)
+}
+
+/// Until nothing happens any more but that some are still refused.
+fn rest(world: &mut World) -> Result<(), String> {
+    let end_ns = world.now_ns + REST_NS;
+    let end = world.steps + REST_STEPS * world.nodes.len() as u64;
+    loop {
+        while world.step() {
+            if world.steps > end {
+                return Err("there is no end to it".to_owned());
+            }
+        }
+        world.nodes.values_mut().for_each(|node| node.memory.read_to_the_end());
+        let finding = world.check();
+        match world.next_ns() {
+            _ if finding.is_ok() => return Ok(()),
+            Some(next_ns) if next_ns.max(world.now_ns) <= end_ns => {
+                world.now_ns = next_ns.max(world.now_ns + LOOK_NS);
+            }
+            _ => return finding,
+        }
+    }
+}
+
+fn any_node(world: &mut World) -> u64 {
+    let at = world.random.below(world.nodes.len() as u64) as usize;
+    *world.nodes.keys().nth(at).expect("there are so many")
+}
+
+fn change_processes(world: &mut World, nodes: usize) {
+    let node = any_node(world);
+    match world.random.below(4) {
+        0 => {
+            let for_ns = world.random.below(2_000_000_000);
+            world.stop(node, for_ns);
+        }
+        1 if world.nodes.len() > 1 => world.leave(node),
+        2 if world.nodes.len() > 1 => world.crash(node),
+        _ if world.nodes.len() < nodes => drop(world.start_node()),
+        _ => {}
+    }
+}
+
+/// As `run`; what `memory` finds is a panic.
+fn outcome(seed: u64, plan: &Plan, mutant: Option<Mutant>) -> Result<World, String> {
+    let outcome = std::panic::catch_unwind(AssertUnwindSafe(|| run(seed, plan, mutant)));
+    outcome.unwrap_or_else(|panic| {
+        let text = panic.downcast_ref::<String>().cloned();
+        Err(text
+            .or(panic.downcast_ref::<&str>().map(|text| (*text).to_owned()))
+            .unwrap_or_default())
+    })
+}
+
+fn variable(name: &str) -> Option<u64> {
+    std::env::var(name).ok().map(|value| value.parse().expect("it is a number"))
+}
+
+#[test]
+fn every_pair_that_fits_is_matched_and_nothing_is_left() {
+    let first = variable("SEED").unwrap_or(1);
+    let worlds = variable("MYELIN_WORLDS").unwrap_or(WORLDS);
+    let (mut steps, mut messages) = (0, 0);
+    for seed in first..first + worlds {
+        match outcome(seed, &plan(seed), None) {
+            Ok(world) => (steps, messages) = (steps + world.steps, messages + world.messages),
+            Err(finding) => panic!(
+                "{finding}\nagain: SEED={seed} MYELIN_WORLDS=1 cargo test -p myelin-shm --lib \
+                 every_pair_that_fits"
+            ),
+        }
+    }
+    println!("{worlds} worlds, {steps} steps, {messages} messages");
+}
+
+#[test]
+fn hundreds_of_nodes_come_to_rest() {
+    let seed = variable("SEED").unwrap_or(1);
+    let (nodes, steps, users, processes) = (200, 200_000, 3, 1);
+    let plan = Plan { nodes, steps, users, processes, failing: 20, topics: 400 };
+    let world = match outcome(seed, &plan, None) {
+        Ok(world) => world,
+        Err(finding) => {
+            panic!("{finding}\nagain: SEED={seed} cargo test -p myelin-shm --lib hundreds_of_nodes")
+        }
+    };
+    println!("{} nodes, {} steps, {} messages", world.nodes.len(), world.steps, world.messages);
+}
+
+#[test]
+fn faulty_protocols_are_found_out() {
+    for mutant in Mutant::ALL {
+        let found = (1..=MUTANT_WORLDS).find_map(|seed| {
+            let finding = outcome(seed, &plan(seed), Some(mutant)).err()?;
+            Some(format!("world {seed}: {finding}"))
+        });
+        let found = found.unwrap_or_else(|| panic!("{mutant:?} has not been found out"));
+        println!("{mutant:?}: {found}");
+    }
+}
+
+/// What is to be told grows with the number of endpoints, and with that of the others; no faster.
+#[test]
+fn discovery_takes_one_message_for_each_endpoint_and_peer() {
+    let count = |nodes: u64, endpoints: u64| {
+        let mut world = World::new(1, None);
+        let ids: Vec<_> = (0..nodes).map(|_| world.start_node()).collect();
+        for (node, id) in ids.into_iter().enumerate() {
+            for endpoint in 0..endpoints {
+                let topic = format!("{node} {endpoint}");
+                let topic = Topic { name: topic, type_name: String::new(), type_hash: 1 };
+                world.make_endpoint_of(id, endpoint.is_multiple_of(2), topic, 1);
+            }
+        }
+        rest(&mut world).expect("all know all");
+        world.messages
+    };
+    for (nodes, endpoints) in [(2, 100), (2, 1_000), (10, 100), (20, 50)] {
+        let messages = count(nodes, endpoints);
+        // Beside its endpoints each tells its greeting, and that it is ready.
+        let told = nodes * (nodes - 1) * (endpoints + 2);
+        let of_links_that_gave_way = nodes * (nodes - 1) / 2;
+        assert!(
+            (told..=told + of_links_that_gave_way).contains(&messages),
+            "{messages}, not {told}"
+        );
+    }
+}
+
+/// Enough for a refusal to be tried again, and for all who have waited for its place.
+const REST_NS: u64 = 30_000_000_000;
+/// The same in steps, for each node.
+const REST_STEPS: u64 = 20_000;
+/// Between two looks whether that has come.
+const LOOK_NS: u64 = 100_000_000;
+const WORLDS: u64 = 600;
+const MUTANT_WORLDS: u64 = 60;

@@ -1,0 +1,166 @@
+//! What holds when nothing happens any more.
+
+use std::collections::BTreeSet;
+use std::rc::Rc;
+
+use super::world::{Node, World};
+use crate::control_plane::protocol::matches::{Matches, State};
+use crate::control_plane::protocol::{Pair, Timer};
+use crate::topic::EndpointId;
+
+type Finding = Result<(), String>;
+
+impl World {
+    /// What is not as it should be, if anything.
+    pub(super) fn check(&self) -> Finding {
+        self.check_links()?;
+        let all: BTreeSet<_> = self.nodes.values().flat_map(endpoints).collect();
+        for (id, node) in &self.nodes {
+            let known: BTreeSet<_> = node.protocol.directory.iter().map(|(id, _)| id).collect();
+            require(known == all, || format!("node {id:x} knows {known:x?} of {all:x?}"))?;
+            check_nothing_waits(node)?;
+        }
+        self.check_pairs()?;
+        self.check_tokens()
+    }
+
+    /// Each node has one link to each other, and no others.
+    fn check_links(&self) -> Finding {
+        let count = self.nodes.len();
+        for (id, node) in &self.nodes {
+            let others = self.nodes.keys().filter(|other| *other != id);
+            let linked = others.filter(|other| node.protocol.nodes.contains_key(*other)).count();
+            let (links, keys) = (node.protocol.links.len(), node.keys.len());
+            require((linked, links, keys) == (count - 1, count - 1, count - 1), || {
+                format!("node {id:x} has {linked} peers, {links} links, {keys} sockets of {count}")
+            })?;
+        }
+        let expected = count * (count - 1) / 2;
+        let (open, closed) = (self.links.len(), self.links.values().flatten());
+        let closed = closed.filter(|end| end.is_closed).count();
+        require((open, closed) == (expected, 0), || format!("{open} links, {closed} half closed"))
+    }
+
+    /// Every pair that fits is matched on both sides, unless there is a reason, which both know.
+    fn check_pairs(&self) -> Finding {
+        for node in self.nodes.values() {
+            for (id, publisher) in &node.memory.publishers {
+                let matches = &node.protocol.publishers[id].matches;
+                for (other, their_node, subscriber) in self.subscribers() {
+                    let pair = Pair { publisher: *id, subscriber: other };
+                    let answers = &their_node.protocol.subscribers[&other].matches;
+                    let same_topic = publisher.topic.name == subscriber.topic.name;
+                    if !publisher.topic.fits(&subscriber.topic) {
+                        let none = matches.get(other).is_none() && answers.get(*id).is_none();
+                        require(none, || format!("{pair:x?} do not fit"))?;
+                        let (ours, theirs) = (&publisher.told, &subscriber.told);
+                        let told =
+                            ours.refusals.contains_key(&other) && theirs.refusals.contains_key(id);
+                        require(told || !same_topic, || format!("{pair:x?}: nobody says why"))?;
+                        continue;
+                    }
+                    let attached = publisher.attached.get(&other).map(|it| it.start);
+                    let connection = subscriber.connections.get(id);
+                    let begun = connection.and_then(|it| it.begun);
+                    let told = publisher.told.matched.contains(&other)
+                        && subscriber.told.matched.contains(id);
+                    if matches.is_in(other, &State::Matched) {
+                        let both = answers.is_in(*id, &State::Matched) && told;
+                        require(both && attached.is_some() && attached == begun, || {
+                            format!("{pair:x?} is matched on one side: {attached:?} {begun:?}")
+                        })?;
+                        let mapped: Option<BTreeSet<u32>> =
+                            connection.map(|it| it.segments.keys().copied().collect());
+                        require(mapped.as_ref() == Some(&publisher.segments), || {
+                            format!("{pair:x?}: segments {mapped:?}, not {:?}", publisher.segments)
+                        })?;
+                        continue;
+                    }
+                    let used = subscriber.connections.len();
+                    let may_not = used == subscriber.publishers_max || self.corrupt.contains(&pair);
+                    let refused = is_refused(matches, other) && is_refused(answers, *id);
+                    require(may_not && refused && attached.is_none() && begun.is_none(), || {
+                        let sides = (matches.get(other), answers.get(*id));
+                        format!("{pair:x?} fits and is not matched: {sides:?}")
+                    })?;
+                    let said = publisher.told.refusals.contains_key(&other)
+                        && subscriber.told.refusals.contains_key(id);
+                    require(said, || format!("{pair:x?} is refused, and nobody says why"))?;
+                }
+            }
+        }
+        self.check_nobody_else()
+    }
+
+    /// There are no matches but with those who live.
+    fn check_nobody_else(&self) -> Finding {
+        let all: BTreeSet<_> = self.nodes.values().flat_map(endpoints).collect();
+        for node in self.nodes.values() {
+            let attached = node.memory.publishers.values().flat_map(|it| it.attached.keys());
+            let connected = node.memory.subscribers.values().flat_map(|it| it.connections.keys());
+            let publishers = node.memory.publishers.values().flat_map(|it| &it.told.matched);
+            let subscribers = node.memory.subscribers.values().flat_map(|it| &it.told.matched);
+            let mut others = attached.chain(connected).chain(publishers).chain(subscribers);
+            let dead = others.find(|other| !all.contains(*other));
+            require(dead.is_none(), || format!("a match with {dead:x?}, which is dead"))?;
+        }
+        Ok(())
+    }
+
+    /// All descriptors are where they belong, and nowhere else.
+    fn check_tokens(&self) -> Finding {
+        let mut expected = 1;
+        for node in self.nodes.values() {
+            for publisher in node.memory.publishers.values() {
+                let passed = publisher.attached.values().map(|it| it.passed.len());
+                expected += 1 + publisher.segments.len() + passed.sum::<usize>();
+            }
+            for subscriber in node.memory.subscribers.values() {
+                let mapped = subscriber.connections.values().map(|it| 1 + it.segments.len());
+                expected += mapped.sum::<usize>();
+            }
+        }
+        let tokens = Rc::strong_count(&self.token);
+        require(tokens == expected, || format!("{tokens} descriptors, not {expected}"))
+    }
+
+    fn subscribers(&self) -> impl Iterator<Item = (EndpointId, &Node, &super::memory::Subscriber)> {
+        self.nodes.values().flat_map(|node| {
+            node.memory.subscribers.iter().map(move |(id, subscriber)| (*id, node, subscriber))
+        })
+    }
+}
+
+/// No message, no call, and no timer but those of matches that were refused.
+fn check_nothing_waits(node: &Node) -> Finding {
+    let protocol = &node.protocol;
+    let waiting = protocol.to_ourselves.len() + protocol.actions.len() + protocol.calls.len();
+    require(waiting == 0, || format!("{waiting} messages, actions or calls are left"))?;
+    let queued: usize = protocol.links.values().map(|peer| peer.queued()).sum();
+    require(queued == 0, || format!("{queued} offers are left"))?;
+    let offers = protocol.publishers.iter().map(|(id, it)| (*id, &it.matches));
+    let answers = protocol.subscribers.iter().map(|(id, it)| (*id, &it.matches));
+    let mut timers = BTreeSet::new();
+    for (ours, matches) in offers.chain(answers) {
+        for (other, each) in matches.iter() {
+            if let State::Refused { again_ns: Some(due_ns), .. } = each.state {
+                timers.insert((due_ns, Timer::Match(ours, other)));
+            }
+        }
+    }
+    let kept = &protocol.timers;
+    require(*kept == timers, || format!("timers {kept:x?}, not {timers:x?}"))
+}
+
+fn is_refused(matches: &Matches, other: EndpointId) -> bool {
+    let reason = matches.get(other).map(|each| &each.state);
+    matches!(reason, Some(State::Refused { reason, .. }) if !reason.is_empty())
+}
+
+fn endpoints(node: &Node) -> impl Iterator<Item = EndpointId> {
+    node.memory.publishers.keys().chain(node.memory.subscribers.keys()).copied()
+}
+
+fn require(holds: bool, otherwise: impl FnOnce() -> String) -> Finding {
+    if holds { Ok(()) } else { Err(otherwise()) }
+}

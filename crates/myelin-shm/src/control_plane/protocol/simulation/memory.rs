@@ -1,0 +1,227 @@
+//! What the protocol has done to the endpoints of a node: a model of the data plane, that says when
+//! something is done which the shipping one relies on not to happen.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::rc::Rc;
+
+use crate::control_plane::message::{PASSED_MIN, SegmentSize};
+use crate::control_plane::protocol::{Action, Input, Pair, Refusal, Reservation};
+use crate::event::Event;
+use crate::topic::{EndpointId, Topic};
+
+/// Stands for a descriptor; all are copies of one, which counts them.
+pub(super) type Token = Rc<()>;
+
+/// What the world makes fail now.
+pub(super) struct Faults<'a> {
+    pub(super) is_failing: &'a mut dyn FnMut() -> bool,
+    pub(super) token: &'a Token,
+}
+
+#[derive(Default)]
+pub(super) struct Memory {
+    pub(super) publishers: BTreeMap<EndpointId, Publisher>,
+    pub(super) subscribers: BTreeMap<EndpointId, Subscriber>,
+    starts: u64,
+}
+
+pub(super) struct Publisher {
+    pub(super) topic: Topic,
+    pub(super) segments: BTreeSet<u32>,
+    pub(super) attached: BTreeMap<EndpointId, Attached>,
+    pub(super) told: Told,
+}
+
+pub(super) struct Attached {
+    pub(super) start: u64,
+    pub(super) passed: Vec<Token>,
+}
+
+pub(super) struct Subscriber {
+    pub(super) topic: Topic,
+    pub(super) publishers_max: usize,
+    pub(super) connections: BTreeMap<EndpointId, Connection>,
+    pub(super) told: Told,
+}
+
+pub(super) struct Connection {
+    _publication: Token,
+    pub(super) segments: BTreeMap<u32, Token>,
+    /// With the first sample, once samples flow.
+    pub(super) begun: Option<u64>,
+    /// The match has ended, and the reader has not read to the end.
+    pub(super) is_unread: bool,
+}
+
+/// What the user has been told.
+#[derive(Default)]
+pub(super) struct Told {
+    pub(super) matched: BTreeSet<EndpointId>,
+    /// By the other side, or its node.
+    pub(super) refusals: BTreeMap<EndpointId, String>,
+}
+
+impl Memory {
+    pub(super) fn perform(
+        &mut self,
+        action: Action<Token>,
+        faults: &mut Faults<'_>,
+    ) -> Option<Input<Token>> {
+        match action {
+            Action::Reserve { pair, descriptors } => {
+                let result = self.reserve(pair, &descriptors, faults);
+                Some(Input::Reserved { pair, result })
+            }
+            Action::Map { pair, segments, descriptors } => {
+                let refusal = self.map(pair, &segments, descriptors, faults).err()?;
+                Some(Input::NotMapped { pair, refusal })
+            }
+            Action::CheckRoom { pair } => {
+                let subscriber = self.subscriber(pair);
+                let is_known = subscriber.connections.contains_key(&pair.publisher);
+                let has_room = subscriber.connections.len() < subscriber.publishers_max;
+                Some(Input::Room { pair, is_free: !is_known && has_room })
+            }
+            Action::Attach { pair, descriptors, .. } => {
+                let result = self.attach(pair, descriptors, faults);
+                Some(Input::Attached { pair, result })
+            }
+            Action::Begin { pair, start } => {
+                let connections = &mut self.subscriber(pair).connections;
+                let connection = connections.get_mut(&pair.publisher).expect("it is reserved");
+                assert!(
+                    !connection.is_unread && connection.begun.is_none(),
+                    "{pair:?} begins twice"
+                );
+                connection.begun = start;
+                None
+            }
+            Action::Release { pair, had_begun } => {
+                let connections = &mut self.subscriber(pair).connections;
+                let connection = connections.get_mut(&pair.publisher).expect("it is reserved");
+                assert_eq!(connection.begun.is_some(), had_begun, "{pair:?}");
+                assert!(!connection.is_unread, "{pair:?} ends twice");
+                connection.is_unread = true;
+                if !had_begun {
+                    connections.remove(&pair.publisher);
+                }
+                None
+            }
+            Action::Detach { pair } => {
+                let publisher = self.publishers.get_mut(&pair.publisher).expect("it is there");
+                publisher.attached.remove(&pair.subscriber).expect("it is attached");
+                None
+            }
+            Action::Tell { endpoint, event } => {
+                self.told(endpoint).hear(event);
+                None
+            }
+            _ => unreachable!("it concerns links"),
+        }
+    }
+
+    /// The reader of a subscriber has read what is left of those that are gone.
+    pub(super) fn read_to_the_end(&mut self) {
+        for subscriber in self.subscribers.values_mut() {
+            subscriber.connections.retain(|_, connection| !connection.is_unread);
+        }
+    }
+
+    fn subscriber(&mut self, pair: Pair) -> &mut Subscriber {
+        self.subscribers.get_mut(&pair.subscriber).expect("it is there")
+    }
+
+    fn told(&mut self, endpoint: EndpointId) -> &mut Told {
+        match self.publishers.get_mut(&endpoint) {
+            Some(publisher) => &mut publisher.told,
+            None => &mut self.subscribers.get_mut(&endpoint).expect("it is there").told,
+        }
+    }
+
+    fn reserve(
+        &mut self,
+        pair: Pair,
+        descriptors: &[Token],
+        faults: &mut Faults<'_>,
+    ) -> Result<Reservation<Token>, Refusal> {
+        let subscriber = self.subscriber(pair);
+        let number = subscriber.connections.len();
+        if let Some(known) = subscriber.connections.get(&pair.publisher) {
+            assert!(known.is_unread, "{pair:?} is reserved twice");
+            return Err(refusal("what is left of the match before has not been read"));
+        }
+        if number >= subscriber.publishers_max {
+            return Err(refusal("publishers_max"));
+        }
+        let [publication] = descriptors else { return Err(refusal("no descriptors came")) };
+        if (faults.is_failing)() {
+            return Err(refusal("no memory"));
+        }
+        let (_publication, segments) = (publication.clone(), BTreeMap::new());
+        let connection = Connection { _publication, segments, begun: None, is_unread: false };
+        subscriber.connections.insert(pair.publisher, connection);
+        let passed = vec![faults.token.clone(); PASSED_MIN + number % 2];
+        Ok(Reservation { connection: number as u32, passed })
+    }
+
+    fn map(
+        &mut self,
+        pair: Pair,
+        sizes: &[SegmentSize],
+        descriptors: Vec<Token>,
+        faults: &mut Faults<'_>,
+    ) -> Result<(), Refusal> {
+        if descriptors.len() != sizes.len() || (faults.is_failing)() {
+            return Err(refusal("no descriptors for segments"));
+        }
+        let connection = self.subscriber(pair).connections.get_mut(&pair.publisher);
+        if let Some(connection) = connection.filter(|connection| !connection.is_unread) {
+            let numbers = sizes.iter().map(|size| size.number);
+            connection.segments.extend(numbers.zip(descriptors));
+        }
+        Ok(())
+    }
+
+    fn attach(
+        &mut self,
+        pair: Pair,
+        passed: Vec<Token>,
+        faults: &mut Faults<'_>,
+    ) -> Result<u64, Refusal> {
+        let publisher = self.publishers.get_mut(&pair.publisher).expect("it is there");
+        assert!(!publisher.attached.contains_key(&pair.subscriber), "{pair:?} is attached twice");
+        if !(PASSED_MIN..=PASSED_MIN + 1).contains(&passed.len()) || (faults.is_failing)() {
+            return Err(refusal("no descriptors"));
+        }
+        self.starts += 1;
+        let start = self.starts;
+        publisher.attached.insert(pair.subscriber, Attached { start, passed });
+        Ok(start)
+    }
+}
+
+impl Told {
+    fn hear(&mut self, event: Event) {
+        match event {
+            Event::Matched { endpoint, .. } => {
+                assert!(self.matched.insert(endpoint), "{endpoint:x} is matched twice");
+                self.refusals.remove(&endpoint);
+            }
+            Event::Unmatched { endpoint, .. } => {
+                assert!(self.matched.remove(&endpoint), "{endpoint:x} was not matched");
+            }
+            Event::Incompatible { endpoint, reason, .. } => {
+                self.refusals.insert(endpoint, reason);
+            }
+            Event::Corrupt { endpoint } => {
+                self.refusals.insert(endpoint, "corrupt".to_owned());
+            }
+            Event::QosReduced { .. } => {}
+            other => panic!("{other:?}"),
+        }
+    }
+}
+
+fn refusal(reason: &str) -> Refusal {
+    Refusal { reason: reason.to_owned(), is_corrupt: false, may_pass: true }
+}

@@ -1,0 +1,313 @@
+//! What a node's thread and its handles change under one lock: the protocol, and the sockets and memory
+//! that carry out what it decides.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::Arc;
+use std::time::Duration;
+
+use rustix::io::Errno;
+use rustix::net::SocketFlags;
+
+use crate::control_plane::endpoints::Endpoints;
+use crate::control_plane::link::{Descriptors, Link, Received, Sent};
+use crate::control_plane::message::{Message, SegmentSize};
+use crate::control_plane::protocol::{Action, Input, Protocol};
+use crate::control_plane::registry::{Call, Registry};
+use crate::data_plane::publication::{PublicationShared, SlotSegment};
+use crate::data_plane::subscription::SubscriptionShared;
+use crate::error::Error;
+use crate::os::descriptor::{NodeFd, with_more_files};
+use crate::os::poll::Poll;
+use crate::topic::{AnnouncedQos, EndpointId, PublisherQos, Topic};
+use crate::waiting::wait::now_ns;
+
+/// A node's protocol, sockets and endpoints.
+pub(crate) struct Reactor {
+    pub(crate) protocol: Protocol<Arc<OwnedFd>>,
+    pub(crate) registry: Registry,
+    pub(crate) poll: Arc<Poll>,
+    pub(crate) listener: Option<NodeFd>,
+    /// Accepting is paused until then, for want of descriptors.
+    paused_until_ns: Option<u64>,
+    /// By key.
+    links: BTreeMap<u64, OpenLink>,
+    next_key: u64,
+    endpoints: Endpoints,
+}
+
+/// A link, and what is due on it.
+struct OpenLink {
+    link: Link,
+    /// The poll reports when the other side makes room for what waits.
+    awaits_room: bool,
+    /// When to try to send what waits.
+    send_again_ns: Option<u64>,
+    /// The protocol wants to know when nothing waits.
+    is_draining: bool,
+}
+
+type Step = Input<Arc<OwnedFd>>;
+
+impl Reactor {
+    pub(crate) fn new(
+        node: u64,
+        name: String,
+        registry: Registry,
+        poll: Arc<Poll>,
+        listener: NodeFd,
+    ) -> Reactor {
+        Reactor {
+            protocol: Protocol::new(node, name, std::process::id()),
+            registry,
+            poll,
+            listener: Some(listener),
+            paused_until_ns: None,
+            links: BTreeMap::new(),
+            next_key: FIRST_LINK,
+            endpoints: Endpoints::default(),
+        }
+    }
+
+    /// Tells the protocol what has happened, and carries out what follows, and what follows from that.
+    pub(crate) fn drive(&mut self, input: Step) {
+        let now_ns = now_ns();
+        let mut actions = VecDeque::from(self.protocol.handle(now_ns, input));
+        while let Some(action) = actions.pop_front() {
+            if let Some(outcome) = self.perform(action) {
+                actions.extend(self.protocol.handle(now_ns, outcome));
+            }
+        }
+    }
+
+    /// Calls all nodes that have a socket.
+    pub(crate) fn call_all(&mut self) -> Result<(), Error> {
+        for node in self.registry.nodes()? {
+            self.drive(Input::Found { node });
+        }
+        Ok(())
+    }
+
+    pub(crate) fn add_publication(&mut self, shared: Arc<PublicationShared>) {
+        let (id, topic, qos) = (shared.id(), shared.topic().clone(), shared.qos().into());
+        let publication = shared.shared_descriptor();
+        self.endpoints.add_publication(shared);
+        self.drive(Input::PublisherMade { id, topic, qos, publication });
+    }
+
+    pub(crate) fn add_subscription(&mut self, shared: &Arc<SubscriptionShared>) {
+        let (id, topic, qos) = (shared.id(), shared.topic().clone(), shared.qos().into());
+        self.endpoints.add_subscription(shared);
+        self.drive(Input::SubscriberMade { id, topic, qos });
+    }
+
+    pub(crate) fn remove_endpoint(&mut self, id: EndpointId) {
+        self.drive(Input::Dropped { id });
+        self.endpoints.remove(id);
+    }
+
+    /// The arena of a publisher of ours has grown.
+    pub(crate) fn grown(&mut self, publisher: EndpointId, made: SlotSegment) {
+        let SlotSegment { number, slot_bytes, slots, fd: segment } = made;
+        let size = SegmentSize { number, slots, slot_bytes };
+        self.drive(Input::Grown { publisher, size, segment });
+    }
+
+    /// A subscriber of ours has a proxy: a match with nobody of this host.
+    pub(crate) fn proxy_came(
+        &mut self,
+        publisher: EndpointId,
+        subscriber: EndpointId,
+        qos: &PublisherQos,
+    ) {
+        let qos = AnnouncedQos::from(qos);
+        self.drive(Input::ProxyMade { publisher, subscriber, qos });
+    }
+
+    /// An id for a new endpoint of a topic, unless the topic has another type.
+    pub(crate) fn new_endpoint(&mut self, topic: &Topic) -> Result<EndpointId, Error> {
+        self.protocol.new_endpoint(topic)
+    }
+
+    /// When something is to be done without anybody's asking for it.
+    pub(crate) fn due_ns(&self) -> Option<u64> {
+        let sends = self.links.values().filter_map(|link| link.send_again_ns);
+        let others = [self.protocol.due_ns(), self.endpoints.due_ns(), self.paused_until_ns];
+        others.into_iter().flatten().chain(sends).min()
+    }
+
+    /// Until then, from now.
+    pub(crate) fn next_look(&self) -> Option<Duration> {
+        let due_ns = self.due_ns()?;
+        Some(Duration::from_nanos(due_ns.saturating_sub(now_ns())))
+    }
+
+    /// Does what is due.
+    pub(crate) fn do_due(&mut self) {
+        let now_ns = now_ns();
+        let is_due = |due_ns: Option<u64>| due_ns.is_some_and(|due_ns| due_ns <= now_ns);
+        let sends = self.links.iter().filter(|(_, link)| is_due(link.send_again_ns));
+        for key in sends.map(|(key, _)| *key).collect::<Vec<_>>() {
+            self.flush(key);
+        }
+        if is_due(self.paused_until_ns) {
+            self.pause_listening(None);
+        }
+        if is_due(self.protocol.due_ns()) {
+            self.drive(Input::Tick);
+        }
+        self.endpoints.check_deadlines(now_ns);
+    }
+
+    /// Takes all calls that wait.
+    pub(crate) fn answer_calls(&mut self) {
+        while let Some(listener) = &self.listener {
+            let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+            let accepted = with_more_files(|| rustix::net::accept_with(listener, flags));
+            match accepted {
+                // If it cannot be taken on, closing the socket tells it.
+                Ok(socket) => {
+                    if let Ok(Some(linked)) = self.open_link(socket, None) {
+                        self.drive(linked);
+                    }
+                }
+                Err(error) => match Errno::from_io_error(&error) {
+                    Some(Errno::CONNABORTED | Errno::INTR) => {}
+                    Some(Errno::AGAIN) => return,
+                    _ => return self.pause_listening(Some(now_ns() + PAUSE_NS)),
+                },
+            }
+        }
+    }
+
+    /// Reads what a peer has sent, and sends it what waits.
+    pub(crate) fn serve(&mut self, key: u64) {
+        self.flush(key);
+        for _ in 0..MESSAGES_A_TURN {
+            let Some(open) = self.links.get_mut(&key) else { return };
+            let link = key;
+            let input = match open.link.receive() {
+                Received::Nothing => return,
+                Received::Message(Message::Hello { node, name }, _) => {
+                    Input::Hello { link, node, name, owner: self.registry.owner(node) }
+                }
+                Received::Message(message, descriptors) => {
+                    let descriptors = descriptors.into_iter().map(Arc::new).collect();
+                    Input::Said { link, message, descriptors }
+                }
+                Received::End => Input::Ended { link },
+                Received::Nonsense(error @ Error::LayoutVersion { .. }) => {
+                    Input::OtherVersion { link, reason: error.to_string() }
+                }
+                Received::Nonsense(_) => Input::Nonsense { link },
+            };
+            self.drive(input);
+        }
+    }
+
+    /// Takes the node's name away, and says farewell to all.
+    pub(crate) fn leave(&mut self) {
+        self.registry.leave(self.protocol.node());
+        self.listener = None;
+        self.drive(Input::Leave);
+    }
+
+    fn perform(&mut self, action: Action<Arc<OwnedFd>>) -> Option<Step> {
+        match action {
+            Action::Call { node } => Some(self.call(node)),
+            Action::Send { link, message, descriptors } => self.send(link, &message, descriptors),
+            Action::Drain { link } => {
+                let open = self.links.get_mut(&link)?;
+                open.is_draining = open.link.has_waiting();
+                (!open.is_draining).then_some(Input::Drained { link })
+            }
+            Action::Close { link } => {
+                let closed = self.links.remove(&link)?;
+                self.poll.remove(closed.link.as_fd());
+                None
+            }
+            action => self.endpoints.perform(action),
+        }
+    }
+
+    fn call(&mut self, node: u64) -> Step {
+        match self.registry.call(node) {
+            Ok(Call::Connected(socket)) => match self.open_link(socket, Some(node)) {
+                Ok(linked) => linked.unwrap_or(Input::Gone { node }),
+                Err(_) => Input::Busy { node },
+            },
+            // The error, no descriptors, may pass too.
+            Ok(Call::Busy) | Err(_) => Input::Busy { node },
+            Ok(Call::Gone | Call::Forbidden) => Input::Gone { node },
+        }
+    }
+
+    /// A new link, by us to `called`, or by an unknown to us; `None` if that is not to be.
+    fn open_link(&mut self, socket: OwnedFd, called: Option<u64>) -> Result<Option<Step>, Error> {
+        let link = Link::new(socket);
+        let who = link.credentials()?;
+        // In a group's domain the modes of folder and socket have let in members alone.
+        let is_ours = who.uid == rustix::process::geteuid().as_raw();
+        if !(is_ours || self.registry.is_groups()) {
+            return Ok(None);
+        }
+        let key = self.next_key;
+        self.next_key += 1;
+        self.poll.add(link.as_fd(), key)?;
+        let open = OpenLink { link, awaits_room: false, send_again_ns: None, is_draining: false };
+        self.links.insert(key, open);
+        Ok(Some(Input::Linked { link: key, who, called }))
+    }
+
+    fn send(&mut self, key: u64, message: &Message, descriptors: Descriptors) -> Option<Step> {
+        let sent = self.links.get_mut(&key)?.link.send(message, descriptors);
+        self.after_send(key, sent);
+        (sent == Sent::Full).then_some(Input::Overrun { link: key })
+    }
+
+    fn flush(&mut self, key: u64) {
+        let Some(open) = self.links.get_mut(&key) else { return };
+        if open.link.has_waiting() {
+            let sent = open.link.flush();
+            self.after_send(key, sent);
+        }
+        let Some(open) = self.links.get_mut(&key) else { return };
+        if open.is_draining && !open.link.has_waiting() {
+            open.is_draining = false;
+            self.drive(Input::Drained { link: key });
+        }
+    }
+
+    /// What follows from an attempt to send.
+    fn after_send(&mut self, key: u64, sent: Sent) {
+        let Some(open) = self.links.get_mut(&key) else { return };
+        let awaits_room = sent == Sent::Queued;
+        if awaits_room != open.awaits_room {
+            open.awaits_room = awaits_room;
+            self.poll.watch_writable(open.link.as_fd(), key, awaits_room);
+        }
+        // Of one that is gone the thread reads what is left, and then its end.
+        open.send_again_ns = (sent == Sent::Later).then(|| now_ns() + SEND_AGAIN_NS);
+    }
+
+    /// Asks the poll for the listening socket's events, or not.
+    fn pause_listening(&mut self, until_ns: Option<u64>) {
+        self.paused_until_ns = until_ns;
+        if let Some(listener) = &self.listener {
+            self.poll.pause(listener.as_fd(), LISTENER, until_ns.is_some());
+        }
+    }
+}
+
+/// The listening socket's key.
+pub(crate) const LISTENER: u64 = 0;
+/// Key of the first link; the waker has 1.
+const FIRST_LINK: u64 = 2;
+/// Messages read from one peer before it is another's turn.
+const MESSAGES_A_TURN: usize = 64;
+const SEND_AGAIN_NS: u64 = 10_000_000;
+/// How long no calls are taken when there are no descriptors.
+const PAUSE_NS: u64 = 100_000_000;
+
+#[cfg(test)]
+mod tests;
