@@ -50,6 +50,11 @@ impl Observer {
         }
     }
 
+    /// Whether this is a child of `fork`, and the endpoint the parent's.
+    pub fn is_forked(&self) -> bool {
+        self.node.core().is_forked()
+    }
+
     /// Events that went because nobody took them: beyond 1,024 the oldest go.
     pub fn events_lost(&self) -> u64 {
         self.inbox().map_or(0, Inbox::lost)

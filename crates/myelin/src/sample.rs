@@ -9,7 +9,8 @@ use myelin_shm::topic::EndpointId;
 
 use crate::payload::Payload;
 
-/// What was published, where it was written: dereferences to the payload, `T` or `[T]`.
+/// What was published, where it was written: dereferences to the payload, `T`, `[T]` or a
+/// [`HeaderSlice`](crate::HeaderSlice).
 ///
 /// It stays as it is until its last clone is dropped; cloning copies no payload of more than 104
 /// bytes. Any thread may hold or drop it, also after the subscriber is gone. Until then the
@@ -81,10 +82,10 @@ impl<T: Payload + ?Sized> Sample<T> {
 }
 
 impl<T: Payload + ?Sized> Deref for Sample<T> {
-    type Target = T;
+    type Target = T::View;
 
     #[inline(always)]
-    fn deref(&self) -> &T {
+    fn deref(&self) -> &T::View {
         let bytes = self.taken.bytes();
         // SAFETY: `new` has checked the length; the bytes are aligned to 64, which is enough for
         // `T`; any bytes are a value of `T`; nobody writes to them while `self.taken` lives.
@@ -92,8 +93,8 @@ impl<T: Payload + ?Sized> Deref for Sample<T> {
     }
 }
 
-impl<T: Payload + ?Sized> AsRef<T> for Sample<T> {
-    fn as_ref(&self) -> &T {
+impl<T: Payload + ?Sized> AsRef<T::View> for Sample<T> {
+    fn as_ref(&self) -> &T::View {
         self
     }
 }
@@ -104,7 +105,7 @@ impl<T: Payload + ?Sized> Clone for Sample<T> {
     }
 }
 
-impl<T: Payload + ?Sized + fmt::Debug> fmt::Debug for Sample<T> {
+impl<T: Payload<View: fmt::Debug> + ?Sized> fmt::Debug for Sample<T> {
     fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
         to.debug_struct("Sample")
             .field("sequence", &self.sequence())
