@@ -78,6 +78,11 @@ impl LayoutHash {
         header.bytes(b"[]").number(T::LAYOUT_HASH).number(offset).hash
     }
 
+    /// The hash of what a service's topic carries beside its own words.
+    pub(crate) fn of_service(role: &str, request: u64, reply: u64) -> u64 {
+        LayoutHash::BEGIN.bytes(role.as_bytes()).number(request).number(reply).hash
+    }
+
     /// Begins a struct.
     pub const fn of_struct() -> Self {
         LayoutHash::BEGIN.bytes(b"{")

@@ -42,6 +42,7 @@
 //! | send | [`Publisher::publish_copy`], or [`loan`](Publisher::loan), write, [`publish`](Loan::publish) |
 //! | receive | [`Subscriber::take`], [`receive`](Subscriber::receive), [`on_sample`](Subscriber::on_sample), or [`FdSubscriber`] in an epoll loop |
 //! | wait for many topics in one thread | [`Node::wait_set`], then [`WaitSet::add`], [`WaitSet::wait`]; with functions, [`Node::executor`] |
+//! | ask and answer | [`Node::service`], [`Node::client`], then [`Client::call`] |
 //! | know | [`events`](Subscriber::events), [`lost`](Subscriber::lost), [`matched`](Subscriber::matched) |
 //!
 //! With the feature `dds` and [`NodeBuilder::network`] the same topics reach other hosts and DDS
@@ -71,6 +72,7 @@ mod payload;
 mod plain_data;
 mod publisher;
 mod sample;
+mod service;
 mod shared_publisher;
 mod subscriber;
 mod topic;
@@ -102,6 +104,10 @@ pub use payload::Payload;
 pub use plain_data::PlainData;
 pub use publisher::Publisher;
 pub use sample::Sample;
+pub use service::{
+    CALLS_MAX, Client, Pending, Reply, ReplyLoan, Request, RequestLoan, SERVICE_CLIENTS_MAX,
+    Service,
+};
 pub use shared_publisher::{SharedLoan, SharedPublisher};
 pub use subscriber::{FdSubscriber, Subscriber};
 pub use topic::Topic;

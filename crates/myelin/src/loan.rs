@@ -101,6 +101,14 @@ impl<'p, T: Payload + ?Sized> Loan<'p, T> {
         loan.publisher.publish_memory(memory)
     }
 
+    pub(crate) fn memory(&self) -> &Memory {
+        &self.memory
+    }
+
+    pub(crate) fn memory_mut(&mut self) -> &mut Memory {
+        &mut self.memory
+    }
+
     /// The payload's bytes, aligned to 64; for serialised formats, prefer a topic of `[u8]`.
     pub fn as_bytes_mut(&mut self) -> &mut [u8] {
         self.memory.bytes_mut()

@@ -57,6 +57,11 @@ impl<T: Payload + ?Sized> Sample<T> {
         unsafe { &*std::ptr::from_ref(taken).cast() }
     }
 
+    /// As its bytes.
+    pub(crate) fn into_bytes(self) -> Sample<[u8]> {
+        Sample { taken: self.taken, payload: PhantomData }
+    }
+
     /// How many samples its publisher published before it; of a publisher on another host, since the
     /// match.
     pub fn sequence(&self) -> u64 {

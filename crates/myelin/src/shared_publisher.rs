@@ -171,6 +171,14 @@ impl<T: Payload + ?Sized> SharedLoan<T> {
     pub fn as_bytes_mut(&mut self) -> &mut [u8] {
         self.memory.bytes_mut()
     }
+
+    pub(crate) fn memory(&self) -> &Memory {
+        &self.memory
+    }
+
+    pub(crate) fn memory_mut(&mut self) -> &mut Memory {
+        &mut self.memory
+    }
 }
 
 impl<T: Payload + ?Sized> Deref for SharedLoan<T> {

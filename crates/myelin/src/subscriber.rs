@@ -89,6 +89,10 @@ impl<T: Payload + ?Sized> Subscriber<T> {
         Ok(None)
     }
 
+    pub(crate) fn observer(&self) -> &shm::Observer {
+        &self.inner
+    }
+
     pub(crate) fn reader(&self) -> &myelin_shm::data_plane::subscription::Reader {
         &self.inner.reader
     }
