@@ -110,5 +110,5 @@ pub use service::{
 };
 pub use shared_publisher::{SharedLoan, SharedPublisher};
 pub use subscriber::{FdSubscriber, Subscriber};
-pub use topic::Topic;
+pub use topic::{PublisherBuilder, SubscriberBuilder, Topic};
 pub use wait_set::{Guard, Key, WaitSet};

@@ -150,7 +150,7 @@ impl<T: Payload + ?Sized> Publisher<T> {
         self.observer.wait_for_match(subscribers, limit)
     }
 
-    /// Tells subscribers with a [`liveliness`](crate::Topic::liveliness) lease that it lives, though
+    /// Tells subscribers with a [`liveliness`](crate::SubscriberBuilder::liveliness) lease that it lives, though
     /// it publishes nothing. Publishing does so too.
     ///
     /// # Errors

@@ -15,7 +15,7 @@ use crate::payload::Payload;
 /// It stays as it is until its last clone is dropped; cloning copies no payload of more than 104
 /// bytes. Any thread may hold or drop it, also after the subscriber is gone. Until then the
 /// publisher cannot reuse its memory, so a subscriber holds at most
-/// [`held_max`](crate::Topic::held_max) samples of more than 104 bytes.
+/// [`held_max`](crate::SubscriberBuilder::held_max) samples of more than 104 bytes.
 ///
 /// In a child of `fork`, the payload of such a sample is not mapped: reading it is a SIGSEGV.
 ///

@@ -13,7 +13,7 @@ use super::server::left;
 use super::wire::{
     HEADER_BYTES, HELLO, REPLIED, ReplyOf, RequestOf, has_payload, header, header_bytes, offset,
 };
-use super::{CALLS_MAX, replies_of, requests_of, topic};
+use super::{CALLS_MAX, publisher, replies_of, requests_of, subscriber};
 use crate::header_slice::HeaderSlice;
 use crate::loan::Loan;
 use crate::node::Node;
@@ -77,10 +77,10 @@ struct Desk<Req: Payload + ?Sized, Rep: Payload + ?Sized> {
 
 impl<Req: Payload + ?Sized, Rep: Payload + ?Sized> Client<Req, Rep> {
     pub(crate) fn create(node: &Node, service: &str) -> Result<Self, Error> {
-        let requests = topic::<RequestOf<Req, Rep>>(node, &requests_of(service)).publisher()?;
+        let requests = publisher::<RequestOf<Req, Rep>>(node, &requests_of(service))?;
         // An endpoint's id is its host's alone; hashed with a random key it is everybody's.
         let id = RandomState::new().hash_one(requests.observer().id());
-        let replies = topic::<ReplyOf<Req, Rep>>(node, &replies_of(service, id)).subscriber()?;
+        let replies = subscriber::<ReplyOf<Req, Rep>>(node, &replies_of(service, id))?;
         let waiting = replies.reader().shared();
         let desk = Desk {
             of_requests: Events::new(requests.observer(), waiting),

@@ -18,9 +18,11 @@ pub use server::{ReplyLoan, Request, Service};
 
 use std::time::Duration;
 
-use crate::Topic;
 use crate::node::Node;
 use crate::payload::Payload;
+use crate::publisher::Publisher;
+use crate::subscriber::Subscriber;
+use crate::{Error, Topic};
 
 /// Calls of one client that can be unanswered at once, those included that it no longer waits for.
 pub const CALLS_MAX: usize = 64;
@@ -30,8 +32,16 @@ pub const SERVICE_CLIENTS_MAX: usize = myelin_shm::limits::CONNECTIONS_MAX as us
 
 /// The topic of a service's requests or of one client's replies.
 fn topic<T: Payload + ?Sized>(node: &Node, name: &str) -> Topic<T> {
-    let topic = node.topic(name).depth(DEPTH).reliable_or_fail(ROOM_LIMIT);
-    topic.loans_max(DEPTH).held_max(HELD_MAX).publishers_max(SERVICE_CLIENTS_MAX as u32)
+    node.topic(name).depth(DEPTH).reliable_or_fail(ROOM_LIMIT)
+}
+
+fn publisher<T: Payload + ?Sized>(node: &Node, name: &str) -> Result<Publisher<T>, Error> {
+    topic(node, name).publisher_builder().loans_max(DEPTH).open()
+}
+
+fn subscriber<T: Payload + ?Sized>(node: &Node, name: &str) -> Result<Subscriber<T>, Error> {
+    let builder = topic(node, name).subscriber_builder();
+    builder.held_max(HELD_MAX).publishers_max(SERVICE_CLIENTS_MAX as u32).open()
 }
 
 fn requests_of(service: &str) -> String {

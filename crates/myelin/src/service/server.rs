@@ -12,7 +12,7 @@ use super::wire::{
     HEADER_BYTES, HELLO, NO_REPLY, REPLIED, ReplyOf, RequestOf, has_payload, header, header_bytes,
     offset,
 };
-use super::{SERVICE_CLIENTS_MAX, replies_of, requests_of, topic};
+use super::{SERVICE_CLIENTS_MAX, publisher, replies_of, requests_of, subscriber};
 use crate::callback::Callback;
 use crate::executor::Executor;
 use crate::header_slice::HeaderSlice;
@@ -84,7 +84,7 @@ struct WayBack<Req: Payload + ?Sized, Rep: Payload + ?Sized> {
 
 impl<Req: Payload + ?Sized, Rep: Payload + ?Sized> WayBack<Req, Rep> {
     fn open(node: &Node, replies: &str) -> Result<Self, Error> {
-        let publisher = topic::<ReplyOf<Req, Rep>>(node, replies).publisher()?;
+        let publisher = publisher::<ReplyOf<Req, Rep>>(node, replies)?;
         let has_met = Arc::new(AtomicBool::new(false));
         let met = has_met.clone();
         publisher.observer().on_event(Box::new(move |event| {
@@ -113,7 +113,7 @@ impl<Req: Payload + ?Sized, Rep: Payload + ?Sized> Clone for WayBack<Req, Rep> {
 
 impl<Req: Payload + ?Sized, Rep: Payload + ?Sized> Service<Req, Rep> {
     pub(crate) fn create(node: &Node, service: &str) -> Result<Self, Error> {
-        let requests = topic::<RequestOf<Req, Rep>>(node, &requests_of(service)).subscriber()?;
+        let requests = subscriber::<RequestOf<Req, Rep>>(node, &requests_of(service))?;
         let events = Events::new(requests.observer(), requests.reader().shared());
         let (node, service) = (node.clone(), service.to_string());
         let (open, gone) = (Vec::new(), VecDeque::new());
