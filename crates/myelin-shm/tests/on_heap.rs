@@ -66,7 +66,7 @@ fn publish(shared: &Shared) {
         let cell = &shared.cells[sequence as usize % CELLS];
         if sequence.is_multiple_of(3) {
             ring::begin(cell);
-            ring::write_inline(cell, &[sequence as u8; 100]);
+            ring::write_inline(cell, &[sequence as u8; 100], 0);
             ring::finish(cell, &shared.published, sequence);
         } else {
             if arena.free() == 0 {
@@ -86,7 +86,7 @@ fn publish(shared: &Shared) {
             // SAFETY: it is free: nobody reads it.
             unsafe { slot.pointer.write_bytes(sequence as u8, SLOT_BYTES) };
             ring::begin(cell);
-            ring::write_place(cell, SLOT_BYTES as u64, slot.place());
+            ring::write_place(cell, SLOT_BYTES as u64, slot.place(), 0);
             ring::finish(cell, &shared.published, sequence);
             out.push((sequence, slot));
         }
@@ -115,12 +115,12 @@ fn read(shared: &Shared) -> (u64, u64) {
                 std::thread::yield_now();
                 continue;
             }
-            Look::Inline { length } => {
+            Look::Inline { length, .. } => {
                 assert_eq!(inline.bytes(length), [next as u8; 100]);
                 reclaim::go_on(&shared.reading, next + 1);
                 (next, taken) = (next + 1, taken + 1);
             }
-            Look::Slot { length, place } => {
+            Look::Slot { length, place, .. } => {
                 assert_eq!((length, place >> 32), (SLOT_BYTES as u64, 0));
                 let at = taken as usize % 3;
                 check(held[at].take());

@@ -73,6 +73,28 @@ impl<T: Payload + ?Sized> Sample<T> {
         self.taken.lost_before
     }
 
+    /// When it was published, by the clock of [`now`](crate::now): before the first subscriber could see
+    /// it. `None` if its publisher does not [say so](crate::PublisherBuilder::timestamps), or is on
+    /// another host.
+    ///
+    /// ```
+    /// # fn main() -> Result<(), myelin::Error> {
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let node = myelin::Node::builder("doc").folder(folder.path()).open()?;
+    /// let topic = node.topic::<u64>("count");
+    /// let publisher = topic.publisher_builder().timestamps(true).open()?;
+    /// let mut subscriber = topic.subscriber()?;
+    /// # publisher.wait_for_match(1, std::time::Duration::from_secs(60));
+    /// publisher.publish_copy(&42)?;
+    /// if let Some(published_at) = subscriber.take()?.expect("just now").published_at() {
+    ///     println!("{} ns ago", myelin::now() - published_at);
+    /// }
+    /// # Ok(()) }
+    /// ```
+    pub fn published_at(&self) -> Option<u64> {
+        Some(self.taken.published_ns).filter(|time_ns| *time_ns != 0)
+    }
+
     /// Its publisher's endpoint id, as in [`Event`](crate::Event)s. Of a publisher on another host it is
     /// this subscriber's name for it and for this match: no other subscriber knows it. To recognise a
     /// sample elsewhere, put a number of your own into it.

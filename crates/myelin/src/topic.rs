@@ -227,6 +227,14 @@ impl<T: Payload + ?Sized> PublisherBuilder<T> {
         self
     }
 
+    /// Whether samples say when they were published
+    /// ([`Sample::published_at`](crate::Sample::published_at)). By default they do not: it takes a
+    /// reading of the clock in each publish.
+    pub fn timestamps(mut self, tell: bool) -> Self {
+        self.0.publisher.timestamps = tell;
+        self
+    }
+
     /// Makes the publisher.
     ///
     /// # Errors

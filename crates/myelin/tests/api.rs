@@ -375,3 +375,33 @@ fn what_can_be_sent_and_shared_between_threads() {
     shared::<myelin::Topic<[u8]>>();
     shared::<myelin::Callback>();
 }
+
+#[test]
+fn a_sample_says_when_it_was_published_if_its_publisher_does() {
+    let (_folder, node) = node();
+    let topic = node.topic::<[u8]>("image").depth(16);
+    let timed = topic.publisher_builder().timestamps(true).open().unwrap();
+    let (timed, mut subscriber) = matched(timed, topic.subscriber().unwrap());
+    let (to, from) = std::sync::mpsc::channel();
+    let callback = topic.subscriber().unwrap();
+    assert!(callback.wait_for_match(1, WATCHDOG) && timed.wait_for_match(2, WATCHDOG));
+    let callback = callback.on_sample(move |sample| to.send(sample.published_at()).unwrap());
+    let _callback = callback.unwrap();
+    // In a cell, and in a slot.
+    for bytes in [0, 8, 104, 105, 100_000] {
+        let before = myelin::now();
+        timed.publish_copy(&vec![7; bytes]).unwrap();
+        let sample = subscriber.take().unwrap().expect("it was published");
+        let at = sample.published_at().expect("it says so");
+        assert!((before..=myelin::now()).contains(&at), "{bytes} B");
+        assert_eq!(sample.clone().published_at(), Some(at));
+        assert_eq!(from.recv_timeout(WATCHDOG).unwrap(), Some(at), "in a callback");
+        assert!(sample.len() == bytes && sample.iter().all(|byte| *byte == 7));
+    }
+    drop(timed);
+    let (silent, mut subscriber) = ends(&node.topic::<[u8]>("silent"));
+    for bytes in [8, 1_000] {
+        silent.publish_copy(&vec![7; bytes]).unwrap();
+        assert_eq!(subscriber.take().unwrap().unwrap().published_at(), None);
+    }
+}

@@ -103,7 +103,7 @@ impl Publisher {
         shared.slots[slot].with_mut(|slot| unsafe { *slot = self.next });
         let cell = shared.cell(self.next);
         ring::begin(cell);
-        ring::write_place(cell, 1_000, slot as u64);
+        ring::write_place(cell, 1_000, slot as u64, 0);
         ring::finish(cell, &shared.published, self.next);
         self.out.push((self.next, slot));
         self.next += 1;
