@@ -67,6 +67,7 @@ const NO_POINTER: &str = "a pointer is not plain data: it means nothing in anoth
                           the value, or an index";
 const NO_TUPLE: &str = "a tuple is not plain data: the order of its fields is not fixed; use a \
                         #[repr(C)] struct";
-const NO_BOOL: &str = "bool is not plain data: a peer could send a byte other than 0 and 1; use u8";
+const NO_BOOL: &str =
+    "bool is not plain data: a peer could send a byte other than 0 and 1; use myelin::Bool";
 const NO_CHAR: &str = "char is not plain data: a peer could send a number that is no character; \
                        use u32 and char::from_u32";

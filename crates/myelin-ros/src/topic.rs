@@ -4,7 +4,7 @@ use std::marker::PhantomData;
 use std::ops::{Deref, DerefMut, Range};
 use std::time::Duration;
 
-use myelin::{Callback, Node, Published};
+use myelin::{Callback, Node, Published, PublisherBuilder, SubscriberBuilder};
 
 use crate::Error;
 use crate::cdr::{self, EncodeError};
@@ -46,7 +46,7 @@ impl<M: Message> Topic<M> {
         self.with(|topic| topic.best_effort().depth(SENSOR_DEPTH))
     }
 
-    /// Any other setting of [`myelin::Topic`]: `topic.with(|topic| topic.history(1).held_max(4))`.
+    /// Any other setting of [`myelin::Topic`]: `topic.with(|topic| topic.history(1).depth(4))`.
     pub fn with(self, set: impl FnOnce(myelin::Topic<[u8]>) -> myelin::Topic<[u8]>) -> Self {
         Topic { bytes: set(self.bytes), ..self }
     }
@@ -65,6 +65,32 @@ impl<M: Message> Topic<M> {
     /// As [`myelin::Topic::publisher`].
     pub fn subscriber(&self) -> Result<Subscriber<M>, Error> {
         Ok(Subscriber { bytes: self.bytes.subscriber()?, message: PhantomData })
+    }
+
+    /// Makes a publisher with settings that a publisher alone has:
+    /// `topic.publisher_with(|builder| builder.memory_max(1 << 30))`.
+    ///
+    /// # Errors
+    /// As [`myelin::Topic::publisher`].
+    pub fn publisher_with(
+        &self,
+        set: impl FnOnce(PublisherBuilder<[u8]>) -> PublisherBuilder<[u8]>,
+    ) -> Result<Publisher<M>, Error> {
+        let bytes = set(self.bytes.publisher_builder()).open()?;
+        Ok(Publisher { bytes, message: PhantomData })
+    }
+
+    /// Makes a subscriber with settings that a subscriber alone has:
+    /// `topic.subscriber_with(|builder| builder.held_max(4))`.
+    ///
+    /// # Errors
+    /// As [`myelin::Topic::publisher`].
+    pub fn subscriber_with(
+        &self,
+        set: impl FnOnce(SubscriberBuilder<[u8]>) -> SubscriberBuilder<[u8]>,
+    ) -> Result<Subscriber<M>, Error> {
+        let bytes = set(self.bytes.subscriber_builder()).open()?;
+        Ok(Subscriber { bytes, message: PhantomData })
     }
 
     /// The topic as one of bytes, of which each sample is a message in CDR: for a subscriber in an

@@ -50,6 +50,19 @@ impl Observer {
         }
     }
 
+    /// Calls `tell` with every event from now on, when it can be taken: in the node's thread, which it
+    /// is not to hold up or to call back. Only the first call counts.
+    pub fn on_event(&self, tell: Box<dyn Fn(&Event) + Send + Sync>) {
+        if let Some(inbox) = self.inbox() {
+            inbox.on_event(tell);
+        }
+    }
+
+    /// Whether this is a child of `fork`, and the endpoint the parent's.
+    pub fn is_forked(&self) -> bool {
+        self.node.core().is_forked()
+    }
+
     /// Events that went because nobody took them: beyond 1,024 the oldest go.
     pub fn events_lost(&self) -> u64 {
         self.inbox().map_or(0, Inbox::lost)

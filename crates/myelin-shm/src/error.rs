@@ -138,6 +138,45 @@ pub enum Error {
         /// The time limit.
         waited: Duration,
     },
+    /// Nobody serves a service.
+    #[error(
+        "service {service:?}: no server within {waited:?}; start one, wait longer, or see whether it is \
+         in another domain or folder{reason}"
+    )]
+    NoServer {
+        /// The service's name.
+        service: String,
+        /// How long it was waited for.
+        waited: Duration,
+        /// Why one that is there cannot be used, if so.
+        reason: String,
+    },
+    /// The server of a call has left or died.
+    #[error(
+        "service {service:?}: the server has ended before it replied; whether it has done what it was \
+         asked is not known: ask again if that does no harm"
+    )]
+    ServerGone {
+        /// The service's name.
+        service: String,
+    },
+    /// The server let go of a request without a reply.
+    #[error("service {service:?}: the server has dropped the request without a reply; see its log")]
+    NoReply {
+        /// The service's name.
+        service: String,
+    },
+    /// The reply to a call has not come in time.
+    #[error(
+        "service {service:?}: no reply within {waited:?}; the server is slow or stopped: allow more \
+         time, or look at it"
+    )]
+    ReplyTimeout {
+        /// The service's name.
+        service: String,
+        /// The time limit.
+        waited: Duration,
+    },
     /// A setting is out of range.
     #[error("{}{field} is {value}: {remedy}", of_topic(topic.as_deref()))]
     Setting {

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 use crate::limits::EVENTS_MAX;
@@ -107,13 +107,17 @@ pub enum Event {
     },
 }
 
+/// Called with an event as it comes.
+pub(crate) type OnEvent = Box<dyn Fn(&Event) + Send + Sync>;
+
 /// An endpoint's events and the number of its matches. Any thread may call it.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(crate) struct Inbox {
     content: Mutex<Content>,
     changed: Condvar,
     /// There is an event that the subscriber's wait has to end for.
     urgent: AtomicBool,
+    on_event: OnceLock<OnEvent>,
 }
 
 #[derive(Debug, Default)]
@@ -143,9 +147,18 @@ impl Inbox {
             content.events.pop_front();
             content.lost += 1;
         }
+        let told = self.on_event.get().map(|tell| (tell, event.clone()));
         content.events.push_back(event);
         drop(content);
         self.changed.notify_all();
+        if let Some((tell, event)) = told {
+            tell(&event);
+        }
+    }
+
+    /// Calls `tell` with every event from now on, once it can be taken. Only the first call counts.
+    pub(crate) fn on_event(&self, tell: OnEvent) {
+        let _ = self.on_event.set(tell);
     }
 
     /// Takes all events, oldest first.
@@ -194,6 +207,12 @@ impl Inbox {
 
     fn content(&self) -> MutexGuard<'_, Content> {
         lock(&self.content)
+    }
+}
+
+impl std::fmt::Debug for Inbox {
+    fn fmt(&self, to: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        to.debug_struct("Inbox").field("content", &self.content).finish_non_exhaustive()
     }
 }
 

@@ -79,6 +79,8 @@ pub struct PublisherQos {
     pub memory_max: u64,
     /// The publisher means to publish at least once in this time; `None` for no promise.
     pub deadline: Option<Duration>,
+    /// Whether each sample says when it was published; costs a reading of the clock.
+    pub timestamps: bool,
 }
 
 impl Default for PublisherQos {
@@ -93,6 +95,7 @@ impl Default for PublisherQos {
             payload_bytes_max: PAYLOAD_BYTES_MAX,
             memory_max: 1 << 40,
             deadline: None,
+            timestamps: false,
         }
     }
 }

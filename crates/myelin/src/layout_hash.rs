@@ -1,5 +1,6 @@
 //! The number two programs compare to know that they mean the same bytes.
 
+use crate::header_slice::HeaderSlice;
 use crate::plain_data::PlainData;
 
 /// Computes a type's layout hash at compile time: 64-bit FNV-1a over a description of the type.
@@ -13,7 +14,9 @@ use crate::plain_data::PlainData;
 /// | `u8` … `i128`, `usize`, `isize`, `f32`, `f64`, `()` | its Rust name, as `f64` |
 /// | `[T; N]` | `[`, the hash of `T`, `N` |
 /// | a struct | `{`, then for each field in order: its name, a zero byte, the hash of its type, its offset, its size; then `}`, the struct's size, its alignment |
+/// | `Pod<T>`, `Zerocopy<T>` | `foreign`, the size, the alignment |
 /// | the topic `[T]` | `[]`, the hash of `T` |
+/// | the topic `(H, [T])` | `()`, the hash of `H`, `[]`, the hash of `T`, the offset of the slice |
 ///
 /// A struct's own name is not in it: what counts is that both sides read the same fields at the
 /// same places. The fields of a tuple struct are called `0`, `1`, ….
@@ -59,6 +62,25 @@ impl LayoutHash {
     /// The hash of the topic type `[T]`.
     pub const fn of_slice<T: PlainData>() -> u64 {
         LayoutHash::BEGIN.bytes(b"[]").number(T::LAYOUT_HASH).hash
+    }
+
+    /// The hash of a type of which only size and alignment are known.
+    #[cfg(any(feature = "bytemuck", feature = "zerocopy"))]
+    pub(crate) const fn of_foreign<T>() -> u64 {
+        let begun = LayoutHash::BEGIN.bytes(b"foreign");
+        begun.number(size_of::<T>() as u64).number(align_of::<T>() as u64).hash
+    }
+
+    /// The hash of the topic type `(H, [T])`.
+    pub const fn of_header_slice<H: PlainData, T: PlainData>() -> u64 {
+        let header = LayoutHash::BEGIN.bytes(b"()").number(H::LAYOUT_HASH);
+        let offset = HeaderSlice::<H, T>::SLICE_OFFSET as u64;
+        header.bytes(b"[]").number(T::LAYOUT_HASH).number(offset).hash
+    }
+
+    /// The hash of what a service's topic carries beside its own words.
+    pub(crate) fn of_service(role: &str, request: u64, reply: u64) -> u64 {
+        LayoutHash::BEGIN.bytes(role.as_bytes()).number(request).number(reply).hash
     }
 
     /// Begins a struct.
@@ -128,6 +150,10 @@ mod tests {
             <[f64; 2]>::LAYOUT_HASH,
             <[[f64; 2]; 1]>::LAYOUT_HASH,
             LayoutHash::of_slice::<f64>(),
+            LayoutHash::of_header_slice::<f64, f64>(),
+            LayoutHash::of_header_slice::<f64, f32>(),
+            LayoutHash::of_header_slice::<f32, f64>(),
+            LayoutHash::of_header_slice::<[f64; 1], f64>(),
             LayoutHash::of_struct().field::<u32>("a", 0).end_struct::<u32>(),
             LayoutHash::of_struct().field::<u32>("b", 0).end_struct::<u32>(),
             LayoutHash::of_struct().field::<u32>("a", 4).end_struct::<u32>(),

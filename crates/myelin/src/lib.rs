@@ -42,6 +42,7 @@
 //! | send | [`Publisher::publish_copy`], or [`loan`](Publisher::loan), write, [`publish`](Loan::publish) |
 //! | receive | [`Subscriber::take`], [`receive`](Subscriber::receive), [`on_sample`](Subscriber::on_sample), or [`FdSubscriber`] in an epoll loop |
 //! | wait for many topics in one thread | [`Node::wait_set`], then [`WaitSet::add`], [`WaitSet::wait`]; with functions, [`Node::executor`] |
+//! | ask and answer | [`Node::service`], [`Node::client`], then [`Client::call`] |
 //! | know | [`events`](Subscriber::events), [`lost`](Subscriber::lost), [`matched`](Subscriber::matched) |
 //!
 //! With the feature `dds` and [`NodeBuilder::network`] the same topics reach other hosts and DDS
@@ -53,9 +54,16 @@
 #[cfg(test)]
 extern crate self as myelin;
 
+mod boolean;
+mod bounded_vec;
 mod callback;
+mod clock;
 mod executor;
+mod fixed_string;
+#[cfg(any(feature = "bytemuck", feature = "zerocopy"))]
+mod foreign;
 mod group;
+mod header_slice;
 mod layout_hash;
 mod loan;
 mod network;
@@ -64,13 +72,24 @@ mod payload;
 mod plain_data;
 mod publisher;
 mod sample;
+mod service;
+mod shared_publisher;
 mod subscriber;
 mod topic;
 mod wait_set;
 
+pub use boolean::Bool;
+pub use bounded_vec::BoundedVec;
 pub use callback::Callback;
+pub use clock::now;
 pub use executor::Executor;
+pub use fixed_string::FixedString;
+#[cfg(feature = "bytemuck")]
+pub use foreign::Pod;
+#[cfg(feature = "zerocopy")]
+pub use foreign::Zerocopy;
 pub use group::Group;
+pub use header_slice::HeaderSlice;
 pub use layout_hash::LayoutHash;
 pub use loan::Loan;
 pub use myelin_derive::PlainData;
@@ -85,6 +104,11 @@ pub use payload::Payload;
 pub use plain_data::PlainData;
 pub use publisher::Publisher;
 pub use sample::Sample;
+pub use service::{
+    CALLS_MAX, Client, Pending, Reply, ReplyLoan, Request, RequestLoan, SERVICE_CLIENTS_MAX,
+    Service,
+};
+pub use shared_publisher::{SharedLoan, SharedPublisher};
 pub use subscriber::{FdSubscriber, Subscriber};
-pub use topic::Topic;
+pub use topic::{PublisherBuilder, SubscriberBuilder, Topic};
 pub use wait_set::{Guard, Key, WaitSet};

@@ -10,27 +10,83 @@ use crate::payload::Payload;
 use crate::publisher::Publisher;
 use crate::{Error, Published};
 
-/// Memory for one sample: dereferences to the payload, `T` or `[T]`. Made by
-/// [`Publisher::loan`](Publisher::loan).
+/// Memory for one sample: dereferences to the payload, `T`, `[T]` or a
+/// [`HeaderSlice`](crate::HeaderSlice). Made by [`Publisher::loan`](Publisher::loan).
 ///
 /// [`publish`](Loan::publish) hands it to the subscribers as it is, without a copy (of up to 104
 /// bytes a copy is made); dropped instead, it is discarded. It belongs to the thread of its
 /// publisher. Leaked (`mem::forget`), its memory is lost to the publisher until that is dropped.
 pub struct Loan<'p, T: Payload + ?Sized> {
     publisher: &'p Publisher<T>,
-    bytes: usize,
-    /// Its first byte.
+    memory: ManuallyDrop<Memory>,
+}
+
+/// The memory of a loan, wherever that goes.
+pub(crate) struct Memory {
+    raw: RawLoan,
+    /// Its first byte; and how many there are.
     pointer: *mut u8,
-    raw: ManuallyDrop<RawLoan>,
+    bytes: usize,
+}
+
+// SAFETY: a loan is exclusive memory; its pointer is valid in every thread.
+unsafe impl Send for Memory {}
+// SAFETY: `&Memory` reads alone.
+unsafe impl Sync for Memory {}
+
+impl Memory {
+    /// # Safety
+    /// The writer of `raw` outlives what is returned.
+    #[inline]
+    pub(crate) unsafe fn new(mut raw: RawLoan, bytes: usize) -> Memory {
+        // SAFETY: the writer lives.
+        let pointer = unsafe { raw.bytes_mut() }.as_mut_ptr();
+        Memory { raw, pointer, bytes }
+    }
+
+    /// The bytes, aligned to 64.
+    #[inline(always)]
+    pub(crate) fn bytes(&self) -> &[u8] {
+        // SAFETY: as in `bytes_mut`.
+        unsafe { std::slice::from_raw_parts(self.pointer, self.bytes) }
+    }
+
+    #[inline(always)]
+    pub(crate) fn bytes_mut(&mut self) -> &mut [u8] {
+        // SAFETY: so many bytes lie there, initialised and this loan's alone; the writer, whose
+        // memory it is, lives (`new`).
+        unsafe { std::slice::from_raw_parts_mut(self.pointer, self.bytes) }
+    }
+
+    /// What the writer takes back.
+    #[inline]
+    pub(crate) fn into_raw(self) -> RawLoan {
+        self.raw
+    }
+
+    #[inline(always)]
+    pub(crate) fn view<T: Payload + ?Sized>(&self, offset: usize) -> &T::View {
+        let bytes = &self.bytes()[offset..];
+        // SAFETY: who makes a loan sees to it that what follows `offset` has a size of `T` and its
+        // alignment; any bytes are a value of `T`; they are borrowed from `self`.
+        unsafe { &*T::view(bytes.as_ptr(), bytes.len()) }
+    }
+
+    #[inline(always)]
+    pub(crate) fn view_mut<T: Payload + ?Sized>(&mut self, offset: usize) -> &mut T::View {
+        let bytes = &mut self.bytes_mut()[offset..];
+        // SAFETY: as in `view`.
+        unsafe { &mut *T::view_mut(bytes.as_mut_ptr(), bytes.len()) }
+    }
 }
 
 impl<'p, T: Payload + ?Sized> Loan<'p, T> {
+    /// `bytes` must be a length that fits `T`.
     #[inline]
     pub(crate) fn new(publisher: &'p Publisher<T>, bytes: usize) -> Result<Self, Error> {
-        let mut raw = publisher.with_writer(|writer| writer.loan(bytes as u64))?;
-        // SAFETY: the writer lives as long as the publisher, which this loan borrows.
-        let pointer = unsafe { raw.bytes_mut() }.as_mut_ptr();
-        Ok(Loan { publisher, bytes, pointer, raw: ManuallyDrop::new(raw) })
+        // SAFETY: the publisher, which has the writer, is borrowed for as long as the loan is there.
+        let memory = unsafe { publisher.loan_memory(bytes) }?;
+        Ok(Loan { publisher, memory: ManuallyDrop::new(memory) })
     }
 
     /// Publishes it.
@@ -41,35 +97,37 @@ impl<'p, T: Payload + ?Sized> Loan<'p, T> {
     pub fn publish(self) -> Result<Published, Error> {
         let mut loan = ManuallyDrop::new(self);
         // SAFETY: `loan` is not dropped, so this is the only time.
-        let raw = unsafe { ManuallyDrop::take(&mut loan.raw) };
-        // SAFETY: the loan is of this publisher, and so are its bytes.
-        unsafe { loan.publisher.publish_loan(raw, loan.pointer, loan.bytes) }
+        let memory = unsafe { ManuallyDrop::take(&mut loan.memory) };
+        loan.publisher.publish_memory(memory)
+    }
+
+    pub(crate) fn memory(&self) -> &Memory {
+        &self.memory
+    }
+
+    pub(crate) fn memory_mut(&mut self) -> &mut Memory {
+        &mut self.memory
     }
 
     /// The payload's bytes, aligned to 64; for serialised formats, prefer a topic of `[u8]`.
     pub fn as_bytes_mut(&mut self) -> &mut [u8] {
-        // SAFETY: as in `deref_mut`; any bytes are a value of `T`, so these may be set at will.
-        unsafe { std::slice::from_raw_parts_mut(self.pointer, self.bytes) }
+        self.memory.bytes_mut()
     }
 }
 
 impl<T: Payload + ?Sized> Deref for Loan<'_, T> {
-    type Target = T;
+    type Target = T::View;
 
     #[inline(always)]
-    fn deref(&self) -> &T {
-        // SAFETY: as in `deref_mut`.
-        unsafe { &*T::view(self.pointer, self.bytes) }
+    fn deref(&self) -> &T::View {
+        self.memory.view::<T>(0)
     }
 }
 
 impl<T: Payload + ?Sized> DerefMut for Loan<'_, T> {
     #[inline(always)]
-    fn deref_mut(&mut self) -> &mut T {
-        let bytes = self.bytes;
-        // SAFETY: `bytes` bytes, a size of `T`, lie at the pointer, aligned to 64, initialised, and
-        // this loan's alone; any bytes are a value of `T`.
-        unsafe { &mut *T::view_mut(self.pointer, bytes) }
+    fn deref_mut(&mut self) -> &mut T::View {
+        self.memory.view_mut::<T>(0)
     }
 }
 
@@ -77,16 +135,12 @@ impl<T: Payload + ?Sized> Drop for Loan<'_, T> {
     #[inline]
     fn drop(&mut self) {
         // SAFETY: `publish` does not drop the loan it takes from, so this is the only time.
-        let raw = unsafe { ManuallyDrop::take(&mut self.raw) };
-        // Within a publish of the same publisher it is lost until that is dropped.
-        let _ = self.publisher.with_writer(|writer| {
-            writer.discard(raw);
-            Ok(())
-        });
+        let memory = unsafe { ManuallyDrop::take(&mut self.memory) };
+        self.publisher.discard(memory);
     }
 }
 
-impl<T: Payload + ?Sized + fmt::Debug> fmt::Debug for Loan<'_, T> {
+impl<T: Payload<View: fmt::Debug> + ?Sized> fmt::Debug for Loan<'_, T> {
     fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
         to.debug_tuple("Loan").field(&&**self).finish()
     }

@@ -10,6 +10,7 @@ use crate::executor::Executor;
 use crate::group::Group;
 use crate::network::{Network, Settings};
 use crate::payload::Payload;
+use crate::service::{Client, Service};
 use crate::topic::Topic;
 use crate::wait_set::WaitSet;
 use crate::{Error, NetworkState};
@@ -69,6 +70,32 @@ impl Node {
     /// `topic::<[Point]>("points")` or `topic::<[u8]>("image")`.
     pub fn topic<T: Payload + ?Sized>(&self, name: &str) -> Topic<T> {
         Topic::new(self.clone(), name)
+    }
+
+    /// Serves a service: a server takes requests of type `Req` and replies with `Rep`, both of any type
+    /// that a topic can carry.
+    ///
+    /// # Errors
+    /// As [`Topic::subscriber`](crate::Topic::subscriber); [`Error::TypeMismatch`] names the types of
+    /// request and reply, as `Goal -> [f64]`.
+    pub fn service<Req, Rep>(&self, name: &str) -> Result<Service<Req, Rep>, Error>
+    where
+        Req: Payload + ?Sized,
+        Rep: Payload + ?Sized,
+    {
+        Service::create(self, name)
+    }
+
+    /// A client of a service. It finds the server, now or when that comes, on its own.
+    ///
+    /// # Errors
+    /// As [`service`](Node::service).
+    pub fn client<Req, Rep>(&self, name: &str) -> Result<Client<Req, Rep>, Error>
+    where
+        Req: Payload + ?Sized,
+        Rep: Payload + ?Sized,
+    {
+        Client::create(self, name)
     }
 
     /// A wait set, for one thread to wait for many of this node's subscribers.

@@ -1,30 +1,39 @@
-//! What a topic carries: one value of a plain type, or a slice of as many as you like.
+//! What a topic carries: one value of a plain type, a slice of as many as you like, or both.
 
 use crate::plain_data::PlainData;
 
-/// The type of a topic: `T` or `[T]`, where `T` is [`PlainData`]. Implemented for these; you do not
-/// implement it.
+/// The type of a topic: `T`, `[T]`, or `(H, [T])`, where `H` and `T` are [`PlainData`]. Implemented for
+/// these; you do not implement it.
+///
+/// `T::View` is what a sample or a loan dereferences to: `T` and `[T]` themselves, and of `(H, [T])` a
+/// [`HeaderSlice<H, T>`](crate::HeaderSlice).
 #[diagnostic::on_unimplemented(
     message = "a topic cannot carry `{Self}`",
     label = "neither plain data nor a slice of it",
-    note = "a topic carries `T` or `[T]` where `T` is `PlainData`: integers, floats, arrays of plain \
-            data, and structs with `#[derive(Clone, Copy, myelin::PlainData)]` and `#[repr(C)]`",
+    note = "a topic carries `T`, `[T]` or `(H, [T])` where `H` and `T` are `PlainData`: integers, \
+            floats, arrays of plain data, and structs with \
+            `#[derive(Clone, Copy, myelin::PlainData)]` and `#[repr(C)]`",
     note = "for text and serialised formats take `[u8]`"
 )]
 pub trait Payload: sealed::Raw {}
 
 impl<T: PlainData> Payload for T {}
 impl<T: PlainData> Payload for [T] {}
+impl<H: PlainData, T: PlainData> Payload for (H, [T]) {}
 
 pub(crate) mod sealed {
     use myelin_shm::dispatch::callback::Lengths;
 
+    use crate::header_slice::HeaderSlice;
     use crate::layout_hash::LayoutHash;
     use crate::network::Shape;
     use crate::plain_data::PlainData;
 
     /// Between a payload and its bytes.
     pub trait Raw {
+        /// What its bytes are seen as.
+        type View: ?Sized;
+
         fn type_name() -> String;
 
         fn layout_hash() -> u64;
@@ -41,15 +50,18 @@ pub(crate) mod sealed {
         /// Whether a sample of this type can have so many bytes.
         fn fits(bytes: usize) -> bool;
 
-        /// The payload of `bytes` bytes that begins at `pointer`.
-        fn view(pointer: *const u8, bytes: usize) -> *const Self;
+        /// The payload of `bytes` bytes, a number that [`fits`](Raw::fits), that begins at `pointer`,
+        /// which is aligned to [`ALIGN`](Raw::ALIGN).
+        fn view(pointer: *const u8, bytes: usize) -> *const Self::View;
 
-        fn view_mut(pointer: *mut u8, bytes: usize) -> *mut Self;
+        fn view_mut(pointer: *mut u8, bytes: usize) -> *mut Self::View;
 
-        fn as_bytes(&self) -> &[u8];
+        fn as_bytes(view: &Self::View) -> &[u8];
     }
 
     impl<T: PlainData> Raw for T {
+        type View = T;
+
         const LENGTHS: Lengths = Lengths::Exactly(size_of::<T>());
         const ALIGN: usize = align_of::<T>();
         const SHAPE: Shape = Shape::Value { bytes: size_of::<T>() };
@@ -68,26 +80,28 @@ pub(crate) mod sealed {
         }
 
         #[inline(always)]
-        fn view(pointer: *const u8, _bytes: usize) -> *const Self {
+        fn view(pointer: *const u8, _bytes: usize) -> *const Self::View {
             const { assert!(align_of::<T>() <= ALIGN_MAX, "aligned to more than 64 bytes") }
             pointer.cast()
         }
 
         #[inline(always)]
-        fn view_mut(pointer: *mut u8, _bytes: usize) -> *mut Self {
+        fn view_mut(pointer: *mut u8, _bytes: usize) -> *mut Self::View {
             const { assert!(align_of::<T>() <= ALIGN_MAX, "aligned to more than 64 bytes") }
             pointer.cast()
         }
 
         #[inline(always)]
-        fn as_bytes(&self) -> &[u8] {
-            let pointer = std::ptr::from_ref(self).cast();
+        fn as_bytes(view: &T) -> &[u8] {
+            let pointer = std::ptr::from_ref(view).cast();
             // SAFETY: plain data has no padding, so all its bytes are initialised.
             unsafe { std::slice::from_raw_parts(pointer, size_of::<T>()) }
         }
     }
 
     impl<T: PlainData> Raw for [T] {
+        type View = [T];
+
         const LENGTHS: Lengths = Lengths::Such(Self::fits);
         const ALIGN: usize = align_of::<T>();
         const SHAPE: Shape = Shape::Sequence {
@@ -111,21 +125,63 @@ pub(crate) mod sealed {
         }
 
         #[inline(always)]
-        fn view(pointer: *const u8, bytes: usize) -> *const Self {
+        fn view(pointer: *const u8, bytes: usize) -> *const Self::View {
             const { assert!(align_of::<T>() <= ALIGN_MAX, "aligned to more than 64 bytes") }
             std::ptr::slice_from_raw_parts(pointer.cast(), bytes / size_of::<T>())
         }
 
         #[inline(always)]
-        fn view_mut(pointer: *mut u8, bytes: usize) -> *mut Self {
+        fn view_mut(pointer: *mut u8, bytes: usize) -> *mut Self::View {
             const { assert!(align_of::<T>() <= ALIGN_MAX, "aligned to more than 64 bytes") }
             std::ptr::slice_from_raw_parts_mut(pointer.cast(), bytes / size_of::<T>())
         }
 
         #[inline(always)]
-        fn as_bytes(&self) -> &[u8] {
+        fn as_bytes(view: &[T]) -> &[u8] {
             // SAFETY: as for one element; the elements lie one after the other.
-            unsafe { std::slice::from_raw_parts(self.as_ptr().cast(), size_of_val(self)) }
+            unsafe { std::slice::from_raw_parts(view.as_ptr().cast(), size_of_val(view)) }
+        }
+    }
+
+    impl<H: PlainData, T: PlainData> Raw for (H, [T]) {
+        type View = HeaderSlice<H, T>;
+
+        const LENGTHS: Lengths = Lengths::Such(Self::fits);
+        const ALIGN: usize =
+            if align_of::<H>() > align_of::<T>() { align_of::<H>() } else { align_of::<T>() };
+        const SHAPE: Shape = Shape::Bytes;
+
+        fn type_name() -> String {
+            format!("({}, [{}])", H::type_name(), T::type_name())
+        }
+
+        fn layout_hash() -> u64 {
+            const { LayoutHash::of_header_slice::<H, T>() }
+        }
+
+        #[inline(always)]
+        fn fits(bytes: usize) -> bool {
+            const { assert!(size_of::<T>() > 0, "a slice of elements without bytes has no length") }
+            let elements = bytes.checked_sub(HeaderSlice::<H, T>::SLICE_OFFSET);
+            elements.is_some_and(|bytes| bytes.is_multiple_of(size_of::<T>()))
+        }
+
+        #[inline(always)]
+        fn view(pointer: *const u8, bytes: usize) -> *const Self::View {
+            const { assert!(Self::ALIGN <= ALIGN_MAX, "aligned to more than 64 bytes") }
+            // A type of bytes and nothing else: the same length.
+            std::ptr::slice_from_raw_parts(pointer, bytes) as *const Self::View
+        }
+
+        #[inline(always)]
+        fn view_mut(pointer: *mut u8, bytes: usize) -> *mut Self::View {
+            const { assert!(Self::ALIGN <= ALIGN_MAX, "aligned to more than 64 bytes") }
+            std::ptr::slice_from_raw_parts_mut(pointer, bytes) as *mut Self::View
+        }
+
+        #[inline(always)]
+        fn as_bytes(view: &Self::View) -> &[u8] {
+            view.as_bytes()
         }
     }
 

@@ -22,7 +22,9 @@ use crate::layout_hash::LayoutHash;
 /// ```
 ///
 /// `#[repr(C)]` or `#[repr(transparent)]` is required, padding is refused (the message names the
-/// gap), and so are `bool`, `char`, enums, references and pointers:
+/// gap), and so are `bool`, `char`, enums, references and pointers. For truth values, text and lists
+/// there are [`Bool`](crate::Bool), [`FixedString`](crate::FixedString) and
+/// [`BoundedVec`](crate::BoundedVec).
 ///
 /// ```compile_fail
 /// # use myelin::PlainData;

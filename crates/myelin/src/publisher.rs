@@ -5,21 +5,23 @@ use std::marker::PhantomData;
 use std::time::Duration;
 
 use myelin_shm::data_plane::layout::INLINE_BYTES_MAX;
-use myelin_shm::data_plane::publication::{RawLoan, Writer};
+use myelin_shm::data_plane::publication::Writer;
 use myelin_shm::node as shm;
 
-use crate::loan::Loan;
+use crate::header_slice::HeaderSlice;
+use crate::loan::{Loan, Memory};
 use crate::network::Outlet;
 use crate::payload::Payload;
 use crate::plain_data::PlainData;
+use crate::shared_publisher::SharedPublisher;
 use crate::{Error, Event, Published};
 
 /// Publishes samples of a topic. Made by [`Topic::publisher`](crate::Topic::publisher).
 ///
 /// One thread at a time uses it: it can be sent to another thread, but not shared; make a publisher
-/// for each thread. Once it has the memory it needs, publishing neither allocates nor locks, and is
-/// without a system call unless a subscriber sleeps. Dropping it leaves what was published to the
-/// subscribers that have it in reach.
+/// for each thread, or a [shared](Publisher::shared) one. Once it has the memory it needs, publishing
+/// neither allocates nor locks, and is without a system call unless a subscriber sleeps. Dropping it
+/// leaves what was published to the subscribers that have it in reach.
 ///
 /// ```compile_fail
 /// # fn not_shared(publisher: myelin::Publisher<u64>) {
@@ -54,8 +56,8 @@ impl<T: Payload + ?Sized> Publisher<T> {
     /// [`Error::PayloadTooLarge`]; [`Error::MemoryLimit`], [`Error::NoMemory`];
     /// [`Error::ReliableTimeout`]; [`Error::Forked`]. Nothing was published then.
     #[inline]
-    pub fn publish_copy(&self, payload: &T) -> Result<Published, Error> {
-        let payload = payload.as_bytes();
+    pub fn publish_copy(&self, payload: &T::View) -> Result<Published, Error> {
+        let payload = T::as_bytes(payload);
         match &self.outlet {
             None => self.with_writer(|writer| writer.publish_copy(payload)),
             Some(outlet) => self.with_writer(|writer| {
@@ -66,42 +68,64 @@ impl<T: Payload + ?Sized> Publisher<T> {
         }
     }
 
-    /// Publishes a loan of `bytes` bytes that begins at `pointer`, here and on other hosts.
-    ///
-    /// # Safety
-    /// The loan is this publisher's, and the bytes are its own.
+    /// Publishes a loan of this publisher, here and on other hosts.
     #[inline]
-    pub(crate) unsafe fn publish_loan(
-        &self,
-        raw: RawLoan,
-        pointer: *const u8,
-        bytes: usize,
-    ) -> Result<Published, Error> {
+    pub(crate) fn publish_memory(&self, memory: Memory) -> Result<Published, Error> {
         let Some(outlet) = &self.outlet else {
-            return self.with_writer(|writer| writer.publish(raw));
+            return self.with_writer(|writer| writer.publish(memory.into_raw()));
         };
         self.with_writer(|writer| {
             let late = match outlet.make_room() {
                 Ok(late) => late,
                 Err(error) => {
-                    writer.discard(raw);
+                    writer.discard(memory.into_raw());
                     return Err(error);
                 }
             };
-            // SAFETY: the loan's own bytes, until it is published.
-            let payload = unsafe { std::slice::from_raw_parts(pointer, bytes) };
+            let (pointer, bytes) = (memory.bytes().as_ptr(), memory.bytes().len());
             if bytes <= INLINE_BYTES_MAX {
                 // What is published is a copy, and the loan's memory goes back to the writer.
                 let mut copy = [0; INLINE_BYTES_MAX];
-                copy[..bytes].copy_from_slice(payload);
-                let published = writer.publish(raw)?;
+                copy[..bytes].copy_from_slice(memory.bytes());
+                let published = writer.publish(memory.into_raw())?;
                 return outlet.write(&copy[..bytes]).map(|()| with_late(published, late));
             }
-            let published = writer.publish(raw)?;
-            // The slot keeps its bytes until a later loan reuses it, and there is none before this
-            // call ends: who comes back to this publisher meanwhile is turned away (`busy`).
+            let published = writer.publish(memory.into_raw())?;
+            // SAFETY: the slot keeps its bytes until a later loan reuses it, and there is none before
+            // this call ends: who comes back to this publisher meanwhile is turned away (`busy`).
+            let payload = unsafe { std::slice::from_raw_parts(pointer, bytes) };
             outlet.write(payload).map(|()| with_late(published, late))
         })
+    }
+
+    /// Memory for a payload.
+    ///
+    /// # Safety
+    /// The publisher outlives what is returned.
+    #[inline]
+    pub(crate) unsafe fn loan_memory(&self, bytes: usize) -> Result<Memory, Error> {
+        let raw = self.with_writer(|writer| writer.loan(bytes as u64))?;
+        // SAFETY: the writer is the publisher's.
+        Ok(unsafe { Memory::new(raw, bytes) })
+    }
+
+    /// Takes a loan of this publisher back. Within a publish of the same publisher it is lost until
+    /// that is dropped.
+    #[inline]
+    pub(crate) fn discard(&self, memory: Memory) {
+        let _ = self.with_writer(|writer| {
+            writer.discard(memory.into_raw());
+            Ok(())
+        });
+    }
+
+    /// For several threads: they take turns. Who does not share pays nothing for it.
+    pub fn shared(self) -> SharedPublisher<T> {
+        SharedPublisher::new(self)
+    }
+
+    pub(crate) fn observer(&self) -> &shm::Observer {
+        &self.observer
     }
 
     /// Makes memory for `count` payloads of `bytes` bytes, so that the first loans need not: one that
@@ -126,7 +150,7 @@ impl<T: Payload + ?Sized> Publisher<T> {
         self.observer.wait_for_match(subscribers, limit)
     }
 
-    /// Tells subscribers with a [`liveliness`](crate::Topic::liveliness) lease that it lives, though
+    /// Tells subscribers with a [`liveliness`](crate::SubscriberBuilder::liveliness) lease that it lives, though
     /// it publishes nothing. Publishing does so too.
     ///
     /// # Errors
@@ -223,6 +247,19 @@ impl<T: PlainData> Publisher<[T]> {
     pub fn loan(&self, len: usize) -> Result<Loan<'_, [T]>, Error> {
         // Too many bytes for a number are too many for the limit as well.
         self.loan_bytes(len.saturating_mul(size_of::<T>()))
+    }
+}
+
+impl<H: PlainData, T: PlainData> Publisher<(H, [T])> {
+    /// Memory for the next sample, a header and `len` elements, in place: zeros, or what an earlier
+    /// sample of this publisher left. Write to both and [`publish`](Loan::publish) it; dropped, it is
+    /// discarded. See [`HeaderSlice`] for an example.
+    ///
+    /// # Errors
+    /// As [`publish_copy`](Publisher::publish_copy), and [`Error::TooManyLoans`].
+    #[inline]
+    pub fn loan(&self, len: usize) -> Result<Loan<'_, (H, [T])>, Error> {
+        self.loan_bytes(HeaderSlice::<H, T>::bytes_of(len))
     }
 }
 

@@ -9,12 +9,13 @@ use myelin_shm::topic::EndpointId;
 
 use crate::payload::Payload;
 
-/// What was published, where it was written: dereferences to the payload, `T` or `[T]`.
+/// What was published, where it was written: dereferences to the payload, `T`, `[T]` or a
+/// [`HeaderSlice`](crate::HeaderSlice).
 ///
 /// It stays as it is until its last clone is dropped; cloning copies no payload of more than 104
 /// bytes. Any thread may hold or drop it, also after the subscriber is gone. Until then the
 /// publisher cannot reuse its memory, so a subscriber holds at most
-/// [`held_max`](crate::Topic::held_max) samples of more than 104 bytes.
+/// [`held_max`](crate::SubscriberBuilder::held_max) samples of more than 104 bytes.
 ///
 /// In a child of `fork`, the payload of such a sample is not mapped: reading it is a SIGSEGV.
 ///
@@ -56,6 +57,11 @@ impl<T: Payload + ?Sized> Sample<T> {
         unsafe { &*std::ptr::from_ref(taken).cast() }
     }
 
+    /// As its bytes.
+    pub(crate) fn into_bytes(self) -> Sample<[u8]> {
+        Sample { taken: self.taken, payload: PhantomData }
+    }
+
     /// How many samples its publisher published before it; of a publisher on another host, since the
     /// match.
     pub fn sequence(&self) -> u64 {
@@ -65,6 +71,28 @@ impl<T: Payload + ?Sized> Sample<T> {
     /// How many samples of its publisher were lost between the one taken before and this one.
     pub fn lost_before(&self) -> u64 {
         self.taken.lost_before
+    }
+
+    /// When it was published, by the clock of [`now`](crate::now): before the first subscriber could see
+    /// it. `None` if its publisher does not [say so](crate::PublisherBuilder::timestamps), or is on
+    /// another host.
+    ///
+    /// ```
+    /// # fn main() -> Result<(), myelin::Error> {
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let node = myelin::Node::builder("doc").folder(folder.path()).open()?;
+    /// let topic = node.topic::<u64>("count");
+    /// let publisher = topic.publisher_builder().timestamps(true).open()?;
+    /// let mut subscriber = topic.subscriber()?;
+    /// # publisher.wait_for_match(1, std::time::Duration::from_secs(60));
+    /// publisher.publish_copy(&42)?;
+    /// if let Some(published_at) = subscriber.take()?.expect("just now").published_at() {
+    ///     println!("{} ns ago", myelin::now() - published_at);
+    /// }
+    /// # Ok(()) }
+    /// ```
+    pub fn published_at(&self) -> Option<u64> {
+        Some(self.taken.published_ns).filter(|time_ns| *time_ns != 0)
     }
 
     /// Its publisher's endpoint id, as in [`Event`](crate::Event)s. Of a publisher on another host it is
@@ -81,10 +109,10 @@ impl<T: Payload + ?Sized> Sample<T> {
 }
 
 impl<T: Payload + ?Sized> Deref for Sample<T> {
-    type Target = T;
+    type Target = T::View;
 
     #[inline(always)]
-    fn deref(&self) -> &T {
+    fn deref(&self) -> &T::View {
         let bytes = self.taken.bytes();
         // SAFETY: `new` has checked the length; the bytes are aligned to 64, which is enough for
         // `T`; any bytes are a value of `T`; nobody writes to them while `self.taken` lives.
@@ -92,8 +120,8 @@ impl<T: Payload + ?Sized> Deref for Sample<T> {
     }
 }
 
-impl<T: Payload + ?Sized> AsRef<T> for Sample<T> {
-    fn as_ref(&self) -> &T {
+impl<T: Payload + ?Sized> AsRef<T::View> for Sample<T> {
+    fn as_ref(&self) -> &T::View {
         self
     }
 }
@@ -104,7 +132,7 @@ impl<T: Payload + ?Sized> Clone for Sample<T> {
     }
 }
 
-impl<T: Payload + ?Sized + fmt::Debug> fmt::Debug for Sample<T> {
+impl<T: Payload<View: fmt::Debug> + ?Sized> fmt::Debug for Sample<T> {
     fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
         to.debug_struct("Sample")
             .field("sequence", &self.sequence())

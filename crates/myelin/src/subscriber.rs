@@ -54,7 +54,7 @@ impl<T: Payload + ?Sized> Subscriber<T> {
     /// Waits until there is a sample to take, for `limit` at most (`Duration::MAX`: for ever). False
     /// if there is none by then.
     ///
-    /// With a [`deadline`](crate::Topic::deadline) or [`liveliness`](crate::Topic::liveliness) it also
+    /// With a [`deadline`](crate::Topic::deadline) or [`liveliness`](crate::SubscriberBuilder::liveliness) it also
     /// ends, once each, for a publisher that falls silent: for an [`Event::DeadlineMissed`],
     /// [`Event::LivelinessLost`] or [`Event::Unmatched`] that has not been taken yet.
     ///
@@ -87,6 +87,10 @@ impl<T: Payload + ?Sized> Subscriber<T> {
             }
         }
         Ok(None)
+    }
+
+    pub(crate) fn observer(&self) -> &shm::Observer {
+        &self.inner
     }
 
     pub(crate) fn reader(&self) -> &myelin_shm::data_plane::subscription::Reader {

@@ -13,8 +13,9 @@ use crate::payload::Payload;
 use crate::publisher::Publisher;
 use crate::subscriber::{FdSubscriber, Subscriber};
 
-/// A topic of a node: its name, the type `T` of its samples, and the settings of the endpoints to
-/// be made of it. Settings are checked when an endpoint is made.
+/// A topic of a node: its name, the type `T` of its samples, and the settings that both sides have.
+/// Those of one side alone are in [`publisher_builder`](Topic::publisher_builder) and
+/// [`subscriber_builder`](Topic::subscriber_builder). Settings are checked when an endpoint is made.
 ///
 /// Each side chooses its own settings; a publisher's depth bounds its subscribers', and a reliable
 /// publisher waits for those subscribers alone that are reliable too.
@@ -109,47 +110,6 @@ impl<T: Payload + ?Sized> Topic<T> {
         self
     }
 
-    /// A subscriber gets an [`Event::LivelinessLost`](crate::Event) for a publisher that has neither
-    /// published nor called [`Publisher::assert_liveliness`] for `lease`. By default there is none;
-    /// a publisher whose process ends is noticed at once either way.
-    pub fn liveliness(mut self, lease: Duration) -> Self {
-        self.subscriber.liveliness = Some(lease);
-        self
-    }
-
-    /// How many samples of more than 104 bytes a subscriber may hold at once: 1 to 4,096, by
-    /// default 16. One more is an [`Error::TooManyHeld`].
-    pub fn held_max(mut self, samples: u32) -> Self {
-        self.subscriber.held_max = samples;
-        self
-    }
-
-    /// How many publishers a subscriber may be matched with: 1 to 64, by default 16.
-    pub fn publishers_max(mut self, publishers: u32) -> Self {
-        self.subscriber.publishers_max = publishers;
-        self
-    }
-
-    /// How many loans of more than 104 bytes a publisher may have out at once: 1 to 4,096, by
-    /// default 8. One more is an [`Error::TooManyLoans`].
-    pub fn loans_max(mut self, loans: u32) -> Self {
-        self.publisher.loans_max = loans;
-        self
-    }
-
-    /// The largest payload of a publisher, in bytes; by default 2⁴⁰ − 1.
-    pub fn payload_bytes_max(mut self, bytes: u64) -> Self {
-        self.publisher.payload_bytes_max = bytes;
-        self
-    }
-
-    /// How much shared memory a publisher may take for payloads, in bytes; by default half of the
-    /// machine's memory. It takes what is in use: see `docs/library.md`.
-    pub fn memory_max(mut self, bytes: u64) -> Self {
-        self.publisher.memory_max = bytes;
-        self
-    }
-
     /// What the samples are to other DDS programs: the name of a type of theirs whose CDR
     /// serialisation, little-endian, is the bytes of `T`. Of `[T]` it is a type with one field, a
     /// `sequence` of such elements. `docs/dds.md` says which IDL types have it.
@@ -182,30 +142,34 @@ impl<T: Payload + ?Sized> Topic<T> {
         Ok(Publisher::new(inner, outlet))
     }
 
+    /// A publisher with settings that a publisher alone has.
+    pub fn publisher_builder(&self) -> PublisherBuilder<T> {
+        PublisherBuilder(self.clone())
+    }
+
     /// Makes a subscriber with these settings. It gets what is published from the match on, and the
     /// [`history`](Topic::history) before.
     ///
     /// # Errors
     /// As [`publisher`](Topic::publisher).
     pub fn subscriber(&self) -> Result<Subscriber<T>, Error> {
-        self.subscriber_with(SubscriberQos { descriptor: false, ..self.subscriber })
+        let inner = self.node.inner.subscriber(self.wire_topic(), self.subscriber)?;
+        let network = self.node.network.as_ref();
+        let inlet = network.map(|network| network.inlet(&self.spec(), &inner)).transpose()?;
+        Ok(Subscriber::new(inner, inlet))
     }
 
-    /// Makes a subscriber with a file descriptor for an epoll loop. Publishers then pay a system
-    /// call each time it has run out of samples before.
+    /// As [`SubscriberBuilder::open_with_fd`], with these settings.
     ///
     /// # Errors
     /// As [`publisher`](Topic::publisher).
     pub fn subscriber_with_fd(&self) -> Result<FdSubscriber<T>, Error> {
-        let qos = SubscriberQos { descriptor: true, ..self.subscriber };
-        self.subscriber_with(qos).map(FdSubscriber::new)
+        self.subscriber_builder().open_with_fd()
     }
 
-    fn subscriber_with(&self, qos: SubscriberQos) -> Result<Subscriber<T>, Error> {
-        let inner = self.node.inner.subscriber(self.wire_topic(), qos)?;
-        let network = self.node.network.as_ref();
-        let inlet = network.map(|network| network.inlet(&self.spec(), &inner)).transpose()?;
-        Ok(Subscriber::new(inner, inlet))
+    /// A subscriber with settings that a subscriber alone has.
+    pub fn subscriber_builder(&self) -> SubscriberBuilder<T> {
+        SubscriberBuilder(self.clone())
     }
 
     fn spec(&self) -> Spec {
@@ -224,6 +188,114 @@ impl<T: Payload + ?Sized> Topic<T> {
             type_name: T::type_name(),
             type_hash: T::layout_hash(),
         }
+    }
+}
+
+/// A publisher to be made, with the settings of its topic and those that a publisher alone has. Made by
+/// [`Topic::publisher_builder`].
+///
+/// ```
+/// # let folder = tempfile::tempdir().unwrap();
+/// # let node = myelin::Node::builder("doc").folder(folder.path()).open()?;
+/// let topic = node.topic::<[u8]>("image").depth(4);
+/// let publisher = topic.publisher_builder().memory_max(256 << 20).open()?;
+/// let subscriber = topic.subscriber_builder().held_max(2).open()?;
+/// # Ok::<(), myelin::Error>(())
+/// ```
+#[derive(Clone, Debug)]
+#[must_use = "nothing happens before `open`"]
+pub struct PublisherBuilder<T: Payload + ?Sized>(Topic<T>);
+
+impl<T: Payload + ?Sized> PublisherBuilder<T> {
+    /// How many loans of more than 104 bytes it may have out at once: 1 to 4,096, by default 8. One
+    /// more is an [`Error::TooManyLoans`].
+    pub fn loans_max(mut self, loans: u32) -> Self {
+        self.0.publisher.loans_max = loans;
+        self
+    }
+
+    /// The largest payload, in bytes; by default 2⁴⁰ − 1.
+    pub fn payload_bytes_max(mut self, bytes: u64) -> Self {
+        self.0.publisher.payload_bytes_max = bytes;
+        self
+    }
+
+    /// How much shared memory it may take for payloads, in bytes; by default half of the machine's
+    /// memory. It takes what is in use: see `docs/library.md`.
+    pub fn memory_max(mut self, bytes: u64) -> Self {
+        self.0.publisher.memory_max = bytes;
+        self
+    }
+
+    /// Whether samples say when they were published
+    /// ([`Sample::published_at`](crate::Sample::published_at)). By default they do not: it takes a
+    /// reading of the clock in each publish.
+    pub fn timestamps(mut self, tell: bool) -> Self {
+        self.0.publisher.timestamps = tell;
+        self
+    }
+
+    /// Makes the publisher.
+    ///
+    /// # Errors
+    /// As [`Topic::publisher`].
+    pub fn open(&self) -> Result<Publisher<T>, Error> {
+        self.0.publisher()
+    }
+}
+
+/// A subscriber to be made, with the settings of its topic and those that a subscriber alone has. Made by
+/// [`Topic::subscriber_builder`]; see [`PublisherBuilder`] for an example.
+#[derive(Clone, Debug)]
+#[must_use = "nothing happens before `open`"]
+pub struct SubscriberBuilder<T: Payload + ?Sized>(Topic<T>);
+
+impl<T: Payload + ?Sized> SubscriberBuilder<T> {
+    /// How many samples of more than 104 bytes it may hold at once: 1 to 4,096, by default 16. One more
+    /// is an [`Error::TooManyHeld`].
+    pub fn held_max(mut self, samples: u32) -> Self {
+        self.0.subscriber.held_max = samples;
+        self
+    }
+
+    /// How many publishers it may be matched with: 1 to 64, by default 16.
+    pub fn publishers_max(mut self, publishers: u32) -> Self {
+        self.0.subscriber.publishers_max = publishers;
+        self
+    }
+
+    /// How much shared memory what comes from other hosts may take, in bytes; by default half of the
+    /// machine's memory.
+    pub fn memory_max(mut self, bytes: u64) -> Self {
+        self.0.publisher.memory_max = bytes; // of the publishers that stand for theirs
+        self
+    }
+
+    /// It gets an [`Event::LivelinessLost`](crate::Event) for a publisher that has neither published nor
+    /// called [`Publisher::assert_liveliness`] for `lease`. By default there is none; a publisher whose
+    /// process ends is noticed at once either way.
+    pub fn liveliness(mut self, lease: Duration) -> Self {
+        self.0.subscriber.liveliness = Some(lease);
+        self
+    }
+
+    /// Makes the subscriber.
+    ///
+    /// # Errors
+    /// As [`Topic::publisher`].
+    pub fn open(&self) -> Result<Subscriber<T>, Error> {
+        self.0.subscriber()
+    }
+
+    /// Makes a subscriber with a file descriptor for an epoll loop. Publishers then pay a system
+    /// call each time it has run out of samples before.
+    ///
+    /// # Errors
+    /// As [`Topic::publisher`].
+    pub fn open_with_fd(&self) -> Result<FdSubscriber<T>, Error> {
+        let mut topic = self.0.clone();
+        topic.subscriber.descriptor = true;
+        topic.subscriber().map(FdSubscriber::new)
     }
 }
 

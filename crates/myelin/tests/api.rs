@@ -5,7 +5,7 @@ mod support;
 use std::time::Duration;
 
 use myelin::{Error, Event, Node, PlainData, Sample, Wait};
-use support::{WATCHDOG, ends, node, until};
+use support::{WATCHDOG, ends, matched, node, until};
 
 #[derive(Clone, Copy, Debug, PartialEq, PlainData)]
 #[repr(C)]
@@ -88,7 +88,9 @@ fn a_signal_without_content_arrives() {
 #[test]
 fn several_loans_are_out_at_once_and_a_dropped_one_is_discarded() {
     let (_folder, node) = node();
-    let (publisher, mut subscriber) = ends(&node.topic::<[u8]>("image").loans_max(3));
+    let topic = node.topic::<[u8]>("image");
+    let publisher = topic.publisher_builder().loans_max(3).open().unwrap();
+    let (publisher, mut subscriber) = matched(publisher, topic.subscriber().unwrap());
     let mut loans: Vec<_> = (0..3).map(|_| publisher.loan(1000).unwrap()).collect();
     let error = publisher.loan(1000).unwrap_err();
     assert!(matches!(error, Error::TooManyLoans { loans: 3, .. }), "{error}");
@@ -109,7 +111,8 @@ fn several_loans_are_out_at_once_and_a_dropped_one_is_discarded() {
 #[test]
 fn a_payload_over_the_limit_is_refused_whatever_its_size() {
     let (_folder, node) = node();
-    let publisher = node.topic::<[u64]>("limited").payload_bytes_max(64).publisher().unwrap();
+    let builder = node.topic::<[u64]>("limited").publisher_builder();
+    let publisher = builder.payload_bytes_max(64).open().unwrap();
     for length in [9, 1000, usize::MAX / 8, usize::MAX] {
         let error = publisher.loan(length).unwrap_err();
         assert!(matches!(error, Error::PayloadTooLarge { limit: 64, .. }), "{error}");
@@ -122,7 +125,8 @@ fn a_payload_over_the_limit_is_refused_whatever_its_size() {
 #[test]
 fn memory_has_a_limit() {
     let (_folder, node) = node();
-    let publisher = node.topic::<[u8]>("image").memory_max(1 << 20).publisher().unwrap();
+    let builder = node.topic::<[u8]>("image").publisher_builder();
+    let publisher = builder.memory_max(1 << 20).open().unwrap();
     let error = publisher.loan(2 << 20).unwrap_err();
     assert!(matches!(error, Error::MemoryLimit { limit: 1_048_576, .. }), "{error}");
     // The default is half of the machine's memory, and asking for more costs nothing.
@@ -134,7 +138,9 @@ fn memory_has_a_limit() {
 #[test]
 fn samples_held_have_a_limit_outlive_the_subscriber_and_cross_threads() {
     let (_folder, node) = node();
-    let (publisher, mut subscriber) = ends(&node.topic::<[u8]>("image").held_max(2));
+    let topic = node.topic::<[u8]>("image");
+    let subscriber = topic.subscriber_builder().held_max(2).open().unwrap();
+    let (publisher, mut subscriber) = matched(topic.publisher().unwrap(), subscriber);
     for value in 0..3 {
         publisher.publish_copy(&[value; 5000]).unwrap();
     }
@@ -231,7 +237,9 @@ fn matches_come_go_and_are_events() {
 fn a_silent_publisher_is_an_event_and_asserting_counts() {
     let (_folder, node) = node();
     let lease = Duration::from_millis(20);
-    let (publisher, subscriber) = ends(&node.topic::<u64>("count").liveliness(lease));
+    let topic = node.topic::<u64>("count");
+    let subscriber = topic.subscriber_builder().liveliness(lease).open().unwrap();
+    let (publisher, subscriber) = matched(topic.publisher().unwrap(), subscriber);
     let seen = |wanted: fn(&Event) -> bool| subscriber.events().iter().any(wanted);
     until("the loss", || seen(|event| matches!(event, Event::LivelinessLost { .. })));
     until("the return", || {
@@ -276,8 +284,9 @@ fn settings_out_of_range_are_named() {
     named(node.topic::<u8>("t").depth(0).publisher().unwrap_err(), "depth");
     named(node.topic::<u8>("t").depth(70_000).subscriber().unwrap_err(), "depth");
     named(node.topic::<u8>("t").history(9).publisher().unwrap_err(), "history");
-    named(node.topic::<u8>("t").held_max(0).subscriber().unwrap_err(), "held_max");
-    named(node.topic::<u8>("t").loans_max(0).publisher().unwrap_err(), "loans_max");
+    let topic = node.topic::<u8>("t");
+    named(topic.subscriber_builder().held_max(0).open().unwrap_err(), "held_max");
+    named(topic.publisher_builder().loans_max(0).open().unwrap_err(), "loans_max");
     named(node.topic::<u8>("").publisher().unwrap_err(), "topic");
 }
 
@@ -365,4 +374,34 @@ fn what_can_be_sent_and_shared_between_threads() {
     shared::<Node>();
     shared::<myelin::Topic<[u8]>>();
     shared::<myelin::Callback>();
+}
+
+#[test]
+fn a_sample_says_when_it_was_published_if_its_publisher_does() {
+    let (_folder, node) = node();
+    let topic = node.topic::<[u8]>("image").depth(16);
+    let timed = topic.publisher_builder().timestamps(true).open().unwrap();
+    let (timed, mut subscriber) = matched(timed, topic.subscriber().unwrap());
+    let (to, from) = std::sync::mpsc::channel();
+    let callback = topic.subscriber().unwrap();
+    assert!(callback.wait_for_match(1, WATCHDOG) && timed.wait_for_match(2, WATCHDOG));
+    let callback = callback.on_sample(move |sample| to.send(sample.published_at()).unwrap());
+    let _callback = callback.unwrap();
+    // In a cell, and in a slot.
+    for bytes in [0, 8, 104, 105, 100_000] {
+        let before = myelin::now();
+        timed.publish_copy(&vec![7; bytes]).unwrap();
+        let sample = subscriber.take().unwrap().expect("it was published");
+        let at = sample.published_at().expect("it says so");
+        assert!((before..=myelin::now()).contains(&at), "{bytes} B");
+        assert_eq!(sample.clone().published_at(), Some(at));
+        assert_eq!(from.recv_timeout(WATCHDOG).unwrap(), Some(at), "in a callback");
+        assert!(sample.len() == bytes && sample.iter().all(|byte| *byte == 7));
+    }
+    drop(timed);
+    let (silent, mut subscriber) = ends(&node.topic::<[u8]>("silent"));
+    for bytes in [8, 1_000] {
+        silent.publish_copy(&vec![7; bytes]).unwrap();
+        assert_eq!(subscriber.take().unwrap().unwrap().published_at(), None);
+    }
 }

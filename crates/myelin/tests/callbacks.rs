@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, mpsc};
 
 use myelin::{Callback, Error, Event, Sample, Wait};
-use support::{WATCHDOG, ends, node, until};
+use support::{WATCHDOG, ends, matched, node, until};
 
 #[test]
 fn every_sample_is_delivered_in_order_whatever_the_wait() {
@@ -92,7 +92,9 @@ fn a_function_may_drop_its_own_handle() {
 #[test]
 fn who_keeps_too_many_is_told_and_goes_on_when_it_lets_go() {
     let (_folder, node) = node();
-    let (publisher, subscriber) = ends(&node.topic::<[u8]>("image").held_max(2));
+    let topic = node.topic::<[u8]>("image");
+    let subscriber = topic.subscriber_builder().held_max(2).open().unwrap();
+    let (publisher, subscriber) = matched(topic.publisher().unwrap(), subscriber);
     let kept: Arc<Mutex<Vec<Sample<[u8]>>>> = Arc::default();
     let its = kept.clone();
     let callback =

@@ -113,10 +113,10 @@ fn timers_and_removals() {
 fn an_error_of_one_keeps_nobody_else_from_being_called() {
     let folder = tempfile::tempdir().unwrap();
     let node = node(&folder);
-    let large = node.topic::<[u8]>("large").held_max(1);
+    let large = node.topic::<[u8]>("large");
     let (large_out, small_out) =
         (large.publisher().unwrap(), node.topic::<u8>("small").publisher().unwrap());
-    let large = node.topic::<[u8]>("large").held_max(1).subscriber().unwrap();
+    let large = large.subscriber_builder().held_max(1).open().unwrap();
     let small = node.topic::<u8>("small").subscriber().unwrap();
     let mut executor = node.executor().unwrap();
     let (mut kept, (to, from)) = (Vec::new(), mpsc::channel());

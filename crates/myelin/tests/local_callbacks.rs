@@ -9,14 +9,14 @@ use std::sync::{Arc, Mutex, mpsc};
 use std::thread;
 
 use myelin::{Callback, Error, Node, Publisher, Sample, Topic};
-use support::{WATCHDOG, ends, node, until};
+use support::{WATCHDOG, ends, matched, node, until};
 
 /// A callback of the topic that is matched with `publishers`.
 fn callback<F>(topic: &Topic<u64>, publishers: usize, call: F) -> Callback
 where
     F: FnMut(&Sample<u64>) + Send + 'static,
 {
-    let subscriber = topic.subscriber().unwrap();
+    let subscriber = topic.subscriber_builder().publishers_max(64).open().unwrap();
     assert!(subscriber.wait_for_match(publishers, WATCHDOG));
     subscriber.on_sample(call).unwrap()
 }
@@ -101,8 +101,11 @@ fn a_loan_is_lent_where_it_lies_and_a_clone_keeps_it() {
 fn a_sample_that_is_not_kept_frees_its_memory_at_once() {
     let (_folder, node) = node();
     // Room for a few slots of 64 KiB.
-    let topic = node.topic::<[u8]>("image").memory_max(1 << 20).held_max(1);
-    let (publisher, subscriber) = ends(&topic);
+    let topic = node.topic::<[u8]>("image");
+    let (publisher, subscriber) = matched(
+        topic.publisher_builder().memory_max(1 << 20).open().unwrap(),
+        topic.subscriber_builder().held_max(1).open().unwrap(),
+    );
     let callback = subscriber.on_sample(|_| {}).unwrap();
     for _ in 0..1_000 {
         publisher.publish_copy(&[1; 65_536]).unwrap();
@@ -310,7 +313,7 @@ fn a_waiting_thread_gets_the_same_samples_without_a_copy() {
 #[test]
 fn publishers_come_and_go_while_others_publish() {
     let (_folder, node) = node();
-    let topic = node.topic::<u64>("count").reliable(WATCHDOG).publishers_max(64);
+    let topic = node.topic::<u64>("count").reliable(WATCHDOG);
     let steady = topic.publisher().unwrap();
     let sum = Arc::new(AtomicU64::new(0));
     let its = sum.clone();

@@ -50,6 +50,16 @@ fn queue() {
 }
 
 #[test]
+fn service() {
+    let domain = Domain::new();
+    let server = program("service", "serve", &domain).spawn().unwrap();
+    let client = end(program("service", "call", &domain).spawn().unwrap());
+    let said = String::from_utf8(client.stdout).unwrap();
+    assert!(client.status.success() && said.ends_with("25601 points to 15 m, 20 m\n"), "{said}");
+    assert_eq!(String::from_utf8(end(server).stdout).unwrap(), "planned 5 paths\n");
+}
+
+#[test]
 fn epoll() {
     let said = pair("epoll");
     assert_eq!(said.lines().count(), 10, "{said}");

@@ -84,8 +84,8 @@ pub fn open_stream(prepare: &Prepare) -> Result<Stream, Error> {
         }
         return Ok(Stream::ping(Box::new(Speaker::new(publisher, loans(prepare)))));
     }
-    let mut subscriber =
-        topic.publishers_max(prepare.publishers.max(1)).subscriber().map_err(said)?;
+    let builder = topic.subscriber_builder().publishers_max(prepare.publishers.max(1));
+    let mut subscriber = builder.open().map_err(said)?;
     subscriber.set_wait(myelin::Wait::Block);
     if !subscriber.wait_for_match(prepare.publishers as usize, limit) {
         return Err(unmatched(limit));

@@ -111,10 +111,12 @@ impl Incoming {
                 Look::NotYet => return Ok(None),
                 Look::Passed if !self.passed(&mut stood)? => return Ok(None),
                 Look::Passed => {}
-                Look::Inline { length } => {
-                    return Ok(Some(self.taken(length, Payload::Inline(inline))));
+                Look::Inline { length, time_ns } => {
+                    return Ok(Some(self.taken(length, time_ns, Payload::Inline(inline))));
                 }
-                Look::Slot { length, place } => return self.take_slot(length, place, shared),
+                Look::Slot { length, place, time_ns } => {
+                    return self.take_slot(length, place, time_ns, shared);
+                }
                 Look::Corrupt => {
                     return Err(Error::PeerCorrupt { what: "a length beyond its cell" });
                 }
@@ -154,6 +156,7 @@ impl Incoming {
         &mut self,
         length: u64,
         place: u64,
+        time_ns: u64,
         shared: &Arc<SubscriptionShared>,
     ) -> Result<Option<Taken>, Error> {
         let (number, slot) = ((place >> 32) as u32, place as u32);
@@ -171,7 +174,7 @@ impl Incoming {
         let hold = shared.free_hold().ok_or_else(|| too_many_held(shared))?;
         shared.take_hold(hold, self.source.connection, self.next);
         let payload = Payload::Slot { pointer, hold, shared: Arc::as_ptr(shared) };
-        Ok(Some(self.taken(length as usize, payload)))
+        Ok(Some(self.taken(length as usize, time_ns, payload)))
     }
 
     /// Where the slots of segment `number` lie; `None` if its descriptor has not come yet.
@@ -198,10 +201,10 @@ impl Incoming {
 
     /// T7 and T8.
     #[inline(always)]
-    fn taken(&mut self, length: usize, payload: Payload) -> Taken {
+    fn taken(&mut self, length: usize, published_ns: u64, payload: Payload) -> Taken {
         let lost_before = std::mem::take(&mut self.lost);
-        let publisher = self.publisher;
-        let taken = Taken { publisher, sequence: self.next, lost_before, length, payload };
+        let (publisher, sequence) = (self.publisher, self.next);
+        let taken = Taken { publisher, sequence, published_ns, lost_before, length, payload };
         self.step();
         self.announce();
         taken

@@ -16,8 +16,9 @@ pub const SUBSCRIPTION_MAGIC: u64 = u64::from_le_bytes(*b"myelinS1");
 pub const EMPTY: u64 = 0;
 /// [`Cell::sequence`] while the publisher writes the cell.
 pub const WRITING: u64 = u64::MAX;
-/// [`Cell::place`] of a payload inside the cell.
-pub const INLINE: u64 = u64::MAX;
+/// Bit of [`Cell::place`]: the payload lies inside the cell. The other bits are then the time of
+/// publication, as in [`Cell::inline`]'s first word otherwise: `CLOCK_MONOTONIC` in ns, 0 if not known.
+pub const INLINE: u64 = 1 << 63;
 /// [`Connection::reading`] before the subscriber has begun.
 pub const NOT_BEGUN: u64 = u64::MAX - 1;
 /// [`Connection::reading`] of a subscriber that will read nothing more.
@@ -35,9 +36,9 @@ pub struct Cell {
     pub sequence: AtomicU64,
     /// Bytes of the payload.
     pub length: AtomicU64,
-    /// [`INLINE`], or `segment << 32 | slot`.
+    /// [`INLINE`] and the time of publication, or `segment << 32 | slot`.
     pub place: AtomicU64,
-    /// The payload, if it lies here.
+    /// The payload, if it lies here; else the time of publication in the first word.
     pub inline: [AtomicU64; INLINE_WORDS],
 }
 

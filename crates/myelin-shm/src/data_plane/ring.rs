@@ -41,6 +41,8 @@ pub enum Look {
     Inline {
         /// Its bytes.
         length: usize,
+        /// When it was published; 0 if that is not known.
+        time_ns: u64,
     },
     /// The payload lies in a slot; neither number has been checked.
     Slot {
@@ -48,6 +50,8 @@ pub enum Look {
         length: u64,
         /// `segment << 32 | slot`.
         place: u64,
+        /// When it was published; 0 if that is not known.
+        time_ns: u64,
     },
     /// The publisher wrote a length that cannot be.
     Corrupt,
@@ -62,12 +66,12 @@ pub fn begin(cell: &Cell) {
     fence(Ordering::Release);
 }
 
-/// P4 for a payload inside the cell.
+/// P4 for a payload inside the cell, published at `time_ns`.
 #[inline(always)]
-pub fn write_inline(cell: &Cell, payload: &[u8]) {
-    debug_assert!(payload.len() <= INLINE_BYTES_MAX);
+pub fn write_inline(cell: &Cell, payload: &[u8], time_ns: u64) {
+    debug_assert!(payload.len() <= INLINE_BYTES_MAX && time_ns < INLINE);
     cell.length.store(payload.len() as u64, Ordering::Relaxed);
-    cell.place.store(INLINE, Ordering::Relaxed);
+    cell.place.store(INLINE | time_ns, Ordering::Relaxed);
     let (words, rest) = payload.as_chunks::<8>();
     let mut to = cell.inline.iter();
     for (word, to) in words.iter().zip(&mut to) {
@@ -80,11 +84,13 @@ pub fn write_inline(cell: &Cell, payload: &[u8]) {
     }
 }
 
-/// P4 for a payload in a slot.
+/// P4 for a payload in a slot, published at `time_ns`.
 #[inline(always)]
-pub fn write_place(cell: &Cell, length: u64, place: u64) {
+pub fn write_place(cell: &Cell, length: u64, place: u64, time_ns: u64) {
+    debug_assert!(place < INLINE && time_ns < INLINE);
     cell.length.store(length, Ordering::Relaxed);
     cell.place.store(place, Ordering::Relaxed);
+    cell.inline[0].store(time_ns, Ordering::Relaxed);
 }
 
 /// P5 and P6: the sample is there.
@@ -113,17 +119,17 @@ pub fn look(cell: &Cell, sequence: u64, into: &mut Inline) -> Look {
     fence(Ordering::Acquire);
     let length = cell.length.load(Ordering::Relaxed);
     let place = cell.place.load(Ordering::Relaxed);
-    let found = if place == INLINE {
+    let found = if place & INLINE != 0 {
         let words = (length as usize).div_ceil(8).min(INLINE_WORDS);
         for (to, from) in into.0.iter_mut().zip(&cell.inline[..words]) {
             *to = from.load(Ordering::Relaxed);
         }
         match length {
-            0..=MAX => Look::Inline { length: length as usize },
+            0..=MAX => Look::Inline { length: length as usize, time_ns: place & !INLINE },
             _ => Look::Corrupt,
         }
     } else {
-        Look::Slot { length, place }
+        Look::Slot { length, place, time_ns: cell.inline[0].load(Ordering::Relaxed) & !INLINE }
     };
     // ORDER: pairs with the release fence in `begin`.
     fence(Ordering::Acquire);

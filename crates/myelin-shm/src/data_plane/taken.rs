@@ -11,6 +11,8 @@ pub struct Taken {
     pub publisher: EndpointId,
     /// The publisher's count of samples before this one.
     pub sequence: u64,
+    /// When it was published, by `CLOCK_MONOTONIC`; 0 if its publisher does not say.
+    pub published_ns: u64,
     /// Samples of this publisher lost between the one taken before and this one.
     pub lost_before: u64,
     pub(crate) length: usize,
@@ -41,9 +43,15 @@ impl Taken {
     /// A sample of up to 104 B where its publisher has it, to be lent out by reference until
     /// `payload` goes.
     #[inline(always)]
-    pub(crate) fn lent(publisher: EndpointId, sequence: u64, payload: &[u8]) -> Taken {
-        let (length, pointer) = (payload.len(), payload.as_ptr());
-        Taken { publisher, sequence, lost_before: 0, length, payload: Payload::Lent { pointer } }
+    pub(crate) fn lent(
+        publisher: EndpointId,
+        sequence: u64,
+        published_ns: u64,
+        payload: &[u8],
+    ) -> Taken {
+        let (length, lost_before) = (payload.len(), 0);
+        let payload = Payload::Lent { pointer: payload.as_ptr() };
+        Taken { publisher, sequence, published_ns, lost_before, length, payload }
     }
 
     /// Where the payload lies.

@@ -146,6 +146,8 @@ pub struct Writer {
     /// Memory of loans that are not out.
     private: Vec<Private>,
     cpu: u64,
+    /// Whether it says when it publishes.
+    timestamps: bool,
     fork: u32,
 }
 
@@ -180,6 +182,7 @@ impl Writer {
             loans: 0,
             private: Vec::new(),
             cpu: u64::MAX,
+            timestamps: qos.timestamps,
             fork: fork::mark(),
         };
         Ok((writer, shared))
@@ -296,24 +299,32 @@ impl Writer {
 
     #[inline(always)]
     fn publish_inline(&mut self, payload: &[u8]) -> Published {
+        let time_ns = self.time_ns();
         let cell = self.begin();
-        ring::write_inline(cell, payload);
+        ring::write_inline(cell, payload, time_ns);
         ring::finish(cell, &self.shared.head().published, self.next);
-        self.finish(Payload::Inline(payload))
+        self.finish(Payload::Inline(payload), time_ns)
     }
 
     #[inline(always)]
     fn publish_slot(&mut self, length: u64, slot: Slot) -> Published {
+        let time_ns = self.time_ns();
         let cell = self.begin();
-        ring::write_place(cell, length, slot.place());
+        ring::write_place(cell, length, slot.place(), time_ns);
         ring::finish(cell, &self.shared.head().published, self.next);
         self.out.push((self.next, slot));
-        let published = self.finish(Payload::Slot { length, place: slot.place() });
+        let published = self.finish(Payload::Slot { length, place: slot.place() }, time_ns);
         if self.arena.is_used_up(&slot) {
             // For the next loan, while this sample is under way.
             self.reclaim();
         }
         published
+    }
+
+    /// The time of publication, if it is to be told.
+    #[inline(always)]
+    fn time_ns(&self) -> u64 {
+        if self.timestamps { crate::waiting::wait::now_ns() } else { 0 }
     }
 
     /// P2 and P3.
@@ -328,7 +339,7 @@ impl Writer {
 
     /// P7 and P8.
     #[inline(always)]
-    fn finish(&mut self, payload: Payload<'_>) -> Published {
+    fn finish(&mut self, payload: Payload<'_>, time_ns: u64) -> Published {
         let sequence = self.next;
         let passed_over = self.late;
         self.next += 1;
@@ -344,7 +355,7 @@ impl Writer {
         if self.rung == self.views.len() {
             self.views.iter().for_each(|view| view.ring());
         } else {
-            self.call_back(sequence, payload);
+            self.call_back(sequence, time_ns, payload);
         }
         self.note_cpu();
         Published { sequence, passed_over }

@@ -37,7 +37,7 @@ fn payload(sequence: u64) -> Vec<u8> {
 fn publish(ring: &Ring, sequence: u64, steps: Steps) {
     let cell = &ring.cells[(sequence % CELLS) as usize];
     (steps.begin)(cell);
-    ring::write_inline(cell, &payload(sequence));
+    ring::write_inline(cell, &payload(sequence), 0);
     (steps.finish)(cell, &ring.published, sequence);
     fence(Ordering::SeqCst); // P7
 }
@@ -49,7 +49,7 @@ fn read(ring: &Ring, steps: Steps) {
     for _ in 0..3 {
         match (steps.look)(&ring.cells[(next % CELLS) as usize], next, &mut inline) {
             Look::NotYet => return,
-            Look::Inline { length } => {
+            Look::Inline { length, .. } => {
                 assert_eq!(inline.bytes(length), payload(next), "torn or old");
                 next += 1;
             }
@@ -139,7 +139,7 @@ fn look(cell: &Cell, sequence: u64, into: &mut Inline, t2: bool, t5: bool) -> Lo
         fence(Ordering::Acquire);
     }
     match cell.sequence.load(Ordering::Relaxed) == seen {
-        true if place == INLINE => Look::Inline { length },
+        true if place == INLINE => Look::Inline { length, time_ns: 0 },
         true => Look::Corrupt,
         false => Look::Passed,
     }

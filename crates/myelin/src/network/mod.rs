@@ -88,6 +88,8 @@ pub enum Shape {
         /// Of its first primitive.
         first_align: usize,
     },
+    /// Bytes that no type of CDR has: those of Myelin's own programs alone.
+    Bytes,
 }
 
 /// The library's word for an error of the crate below.

@@ -38,6 +38,16 @@ impl Wire {
     pub(super) fn of(encoding: &Encoding, shape: Shape) -> Result<Wire, Error> {
         match (encoding, shape) {
             (Encoding::Message(_), _) => Ok(Wire::Message),
+            (Encoding::Private, Shape::Bytes) => {
+                Ok(Wire::Cdr(Shape::Sequence { element: 1, align: 1, first_align: 1 }))
+            }
+            (Encoding::Typed(name), Shape::Bytes) => Err(Error::Setting {
+                topic: None,
+                field: "dds_type",
+                value: format!("{name:?}"),
+                remedy: "a header with a slice does not lie in memory as CDR lays it out; serialise \
+                         the message yourself (dds_cdr), or take a slice alone",
+            }),
             // CDR aligns what is in an element, not the element: one that begins with less than its
             // largest scalar begins elsewhere than in memory.
             (Encoding::Typed(name), Shape::Sequence { align: 8, first_align, .. })
@@ -104,6 +114,7 @@ impl Wire {
                 let padding = if count > 0 { padding(align.min(align_max)) } else { 0 };
                 (HEADER_BYTES + 4 + padding, count.checked_mul(element)?)
             }
+            Shape::Bytes => unreachable!("`of` makes a sequence of it"),
         };
         let end = begin.checked_add(bytes)?;
         // A message ends with its payload, up to whole words.
@@ -180,5 +191,14 @@ mod tests {
         let error = Wire::of(&Encoding::Typed("T".into()), shape).unwrap_err().to_string();
         assert!(error.contains("dds_type") && error.contains("dds_cdr"), "{error}");
         assert!(Wire::of(&Encoding::Private, shape).is_ok());
+    }
+
+    #[test]
+    fn a_header_with_a_slice_is_bytes_to_ourselves_and_nothing_to_others() {
+        let wire = Wire::of(&Encoding::Private, Shape::Bytes).unwrap();
+        let message = message(wire, b"header and slice");
+        assert_eq!(message[wire.payload(&message).unwrap()], *b"header and slice");
+        let error = Wire::of(&Encoding::Typed("T".into()), Shape::Bytes).unwrap_err().to_string();
+        assert!(error.contains("dds_type") && error.contains("dds_cdr"), "{error}");
     }
 }

@@ -134,7 +134,7 @@ fn a_viewer_hears_a_restarted_camera_when_it_has_let_go_of_its_image() {
 }
 
 fn film_topic(node: &Node) -> Topic<[u8]> {
-    node.topic("film").publishers_max(1)
+    node.topic("film")
 }
 
 pub(crate) fn film() {
@@ -148,7 +148,8 @@ pub(crate) fn film() {
 
 pub(crate) fn view() {
     let node = node("viewer");
-    let mut viewer = film_topic(&node).subscriber().unwrap();
+    let builder = film_topic(&node).subscriber_builder().publishers_max(1);
+    let mut viewer = builder.open().unwrap();
     say("ready");
     let image = viewer.receive(WATCHDOG).unwrap().unwrap();
     say("holds an image");

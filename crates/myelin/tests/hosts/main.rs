@@ -8,6 +8,7 @@ mod late;
 mod load;
 mod losses;
 mod matching;
+mod services;
 #[path = "../support/mod.rs"]
 mod support;
 #[path = "../support/hosts.rs"]
@@ -65,6 +66,9 @@ fn the_other_side() {
         "publish_of_every_kind" => matching::publish_of_every_kind(),
         "take_of_every_kind" => matching::take_of_every_kind(),
         "publish_and_lose" => losses::publish_and_lose(),
+        "serve_until_killed" => services::serve_until_killed(),
+        "serve_until_told" => services::serve_until_told(),
+        "call_a_service" => services::call_a_service(),
         "take_and_count_losses" => losses::take_and_count_losses(),
         _ => panic!("{role}"),
     }

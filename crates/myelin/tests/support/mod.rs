@@ -15,7 +15,14 @@ pub fn node() -> (TempDir, Node) {
 
 /// Both ends of a topic, matched.
 pub fn ends<T: Payload + ?Sized>(topic: &Topic<T>) -> (Publisher<T>, Subscriber<T>) {
-    let (publisher, subscriber) = (topic.publisher().unwrap(), topic.subscriber().unwrap());
+    matched(topic.publisher().unwrap(), topic.subscriber().unwrap())
+}
+
+/// Both, once they are matched.
+pub fn matched<T: Payload + ?Sized>(
+    publisher: Publisher<T>,
+    subscriber: Subscriber<T>,
+) -> (Publisher<T>, Subscriber<T>) {
     assert!(publisher.wait_for_match(1, WATCHDOG) && subscriber.wait_for_match(1, WATCHDOG));
     (publisher, subscriber)
 }

@@ -35,8 +35,8 @@ type Watch = Box<dyn FnMut() -> Vec<Event>>;
 /// A watchdog. `deadline` would tell whether data comes in time, and a detector has none without
 /// camera; `liveliness` tells whether the process gets round to anything.
 fn watch<T: Payload + ?Sized + 'static>(topic: Topic<T>, lease: Duration) -> Result<Watch, Error> {
-    let topic = topic.depth(1).history(0).best_effort().liveliness(lease);
-    let mut subscriber = topic.subscriber()?;
+    let topic = topic.depth(1).history(0).best_effort();
+    let mut subscriber = topic.subscriber_builder().liveliness(lease).open()?;
     Ok(Box::new(move || {
         // Samples are of no interest here, but those of a dead publisher keep its place until they are
         // taken. An error is of a publisher that wrote nonsense and has been cut off.

@@ -58,6 +58,7 @@ impl Reader {
         let taken = ManuallyDrop::new(Taken {
             publisher: fresh.publisher,
             sequence: fresh.sequence,
+            published_ns: fresh.time_ns,
             lost_before: 0,
             length: length as usize,
             payload: Payload::Slot { pointer, hold, shared: Arc::as_ptr(shared) },

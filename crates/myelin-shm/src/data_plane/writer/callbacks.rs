@@ -13,12 +13,12 @@ use crate::topic::EndpointId;
 impl Writer {
     /// P7 and P8 with callbacks in this process: they are called, all others are rung for.
     #[inline(never)]
-    pub(super) fn call_back(&mut self, sequence: u64, published: Published<'_>) {
+    pub(super) fn call_back(&mut self, sequence: u64, time_ns: u64, published: Published<'_>) {
         let lent;
         let payload = match published {
             Published::Slot { length, place } => Payload::Slot { length, place },
             Published::Inline(bytes) => {
-                lent = Taken::lent(self.shared.id(), sequence, bytes);
+                lent = Taken::lent(self.shared.id(), sequence, time_ns, bytes);
                 Payload::Inline(&lent)
             }
         };
@@ -31,7 +31,7 @@ impl Writer {
                 self.views[..rung].iter().for_each(|view| view.ring());
             };
             let run = |entered: &mut Entered<'_, Handler>| {
-                let fresh = Fresh { publisher: self.shared.id(), sequence };
+                let fresh = Fresh { publisher: self.shared.id(), sequence, time_ns };
                 dispatcher::run(entered, &fresh, payload, |subscriber| self.ring(subscriber));
             };
             if handlers::publish(entries, &self.shared.changed, wake, run) {

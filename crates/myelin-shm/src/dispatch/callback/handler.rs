@@ -28,6 +28,8 @@ pub(crate) struct Handler {
 pub(crate) struct Fresh {
     pub(crate) publisher: EndpointId,
     pub(crate) sequence: u64,
+    /// When; 0 if that is not known.
+    pub(crate) time_ns: u64,
 }
 
 /// Its payload.

@@ -1,0 +1,424 @@
+//! The asking side.
+
+use std::cell::{RefCell, RefMut};
+use std::fmt;
+use std::hash::{BuildHasher, RandomState};
+use std::marker::PhantomData;
+use std::ops::{Deref, DerefMut};
+use std::time::Duration;
+
+use super::calls::{Calls, Failure};
+use super::events::Events;
+use super::server::left;
+use super::wire::{
+    HEADER_BYTES, HELLO, REPLIED, ReplyOf, RequestOf, has_payload, header, header_bytes, offset,
+};
+use super::{CALLS_MAX, publisher, replies_of, requests_of, subscriber};
+use crate::header_slice::HeaderSlice;
+use crate::loan::Loan;
+use crate::node::Node;
+use crate::payload::Payload;
+use crate::plain_data::PlainData;
+use crate::publisher::Publisher;
+use crate::sample::Sample;
+use crate::subscriber::{Subscriber, until_ns};
+use crate::{Error, Event, Wait};
+
+/// A client of a service: sends requests and gets a reply to each. Made by
+/// [`Node::client`](crate::Node::client).
+///
+/// [`call`](Client::call) waits for the reply; [`send`](Client::send) gives a [`Pending`] one, to be
+/// polled or waited for, and several may be out at once: [`CALLS_MAX`]. One thread at a time uses it, and
+/// it can be sent to another; make a client for each thread.
+///
+/// A request is given to the server once or not at all; a server that leaves or dies meanwhile ends all
+/// its calls at once, by [`Error::ServerGone`]. One that is stopped is noticed by the time limit alone.
+/// A server that comes back is found again.
+///
+/// ```
+/// # fn main() -> Result<(), myelin::Error> {
+/// # use std::time::Duration;
+/// # let folder = tempfile::tempdir().unwrap();
+/// # let node = myelin::Node::builder("doc").folder(folder.path()).open()?;
+/// # let service = node.service::<[u64; 2], u64>("add")?;
+/// # let _serving = service.on_request(|request| {
+/// #     request.reply(&(request[0] + request[1])).unwrap();
+/// # })?;
+/// let client = node.client::<[u64; 2], u64>("add")?;
+/// let sum = client.call(&[3, 4], Duration::from_secs(60))?; // the server may come within this time
+/// assert_eq!(*sum, 7);
+///
+/// let mut pending = client.send(&[5, 6])?;
+/// // … something else …
+/// if let Some(sum) = pending.receive(Duration::from_secs(60))? {
+///     assert_eq!(*sum, 11);
+/// }
+/// # Ok(()) }
+/// ```
+pub struct Client<Req: Payload + ?Sized, Rep: Payload + ?Sized> {
+    service: String,
+    id: u64,
+    requests: Publisher<RequestOf<Req, Rep>>,
+    /// Not borrowed while a request is published, which may run a callback.
+    desk: RefCell<Desk<Req, Rep>>,
+}
+
+/// Where replies come in.
+struct Desk<Req: Payload + ?Sized, Rep: Payload + ?Sized> {
+    replies: Subscriber<ReplyOf<Req, Rep>>,
+    of_requests: Events,
+    of_replies: Events,
+    calls: Calls<Sample<[u8]>>,
+    /// A server has come that this client has not said hello to.
+    owes_hello: bool,
+    /// Why one that is there cannot be used.
+    refusal: String,
+}
+
+impl<Req: Payload + ?Sized, Rep: Payload + ?Sized> Client<Req, Rep> {
+    pub(crate) fn create(node: &Node, service: &str) -> Result<Self, Error> {
+        let requests = publisher::<RequestOf<Req, Rep>>(node, &requests_of(service))?;
+        // An endpoint's id is its host's alone; hashed with a random key it is everybody's.
+        let id = RandomState::new().hash_one(requests.observer().id());
+        let replies = subscriber::<ReplyOf<Req, Rep>>(node, &replies_of(service, id))?;
+        let waiting = replies.reader().shared();
+        let desk = Desk {
+            of_requests: Events::new(requests.observer(), waiting),
+            of_replies: Events::new(replies.observer(), waiting),
+            replies,
+            calls: Calls::new(),
+            owes_hello: false,
+            refusal: String::new(),
+        };
+        Ok(Client { service: service.to_string(), id, requests, desk: RefCell::new(desk) })
+    }
+
+    /// Sends a copy of `request` and waits for the reply, for `limit` at most (`Duration::MAX`: for
+    /// ever), in which time the server may yet come.
+    ///
+    /// # Errors
+    /// [`Error::NoServer`]: none has come. [`Error::ReplyTimeout`]: there is one, and no reply. A reply
+    /// that comes later is dropped, and [counted](Client::late). [`Error::ServerGone`], at once, when the
+    /// server leaves or dies. [`Error::NoReply`]: the server has dropped the request.
+    /// [`Error::TooMany`]: more than [`CALLS_MAX`] calls have no reply yet, those included that are no
+    /// longer waited for. As [`Publisher::publish_copy`](Publisher::publish_copy) and
+    /// [`Subscriber::take`](Subscriber::take).
+    pub fn call(&self, request: &Req::View, limit: Duration) -> Result<Reply<Rep>, Error> {
+        let until_ns = until_ns(limit);
+        let timeout = || Error::ReplyTimeout { service: self.service.clone(), waited: limit };
+        if !self
+            .wait_until(until_ns, |desk| desk.is_ready().then_some(()))
+            .map(|it| it.is_some())?
+        {
+            let is_there = self.desk.borrow().calls.servers() > 0;
+            return Err(if is_there { timeout() } else { self.no_server(limit) });
+        }
+        let mut pending = self.send(request)?;
+        pending.receive_until(until_ns)?.ok_or_else(timeout)
+    }
+
+    /// Sends a copy of `request`, and does not wait. For a large one, [`loan`](Client::loan) its memory.
+    ///
+    /// # Errors
+    /// [`Error::NoServer`] if there is none now: see [`wait_for_service`](Client::wait_for_service). As
+    /// [`call`](Client::call) otherwise.
+    pub fn send(&self, request: &Req::View) -> Result<Pending<'_, Req, Rep>, Error> {
+        let payload = Req::as_bytes(request);
+        let mut loan = self.loan_bytes(payload.len())?;
+        loan.loan.as_bytes_mut()[offset::<Req>()..].copy_from_slice(payload);
+        loan.send()
+    }
+
+    /// Waits until there is a server, for `limit` at most. False if there is none by then.
+    ///
+    /// # Errors
+    /// As [`Subscriber::take`](Subscriber::take).
+    pub fn wait_for_service(&self, limit: Duration) -> Result<bool, Error> {
+        let ready = self.wait_until(until_ns(limit), |desk| desk.is_ready().then_some(()));
+        ready.map(|ready| ready.is_some())
+    }
+
+    /// How many servers there are now: more than one is a mistake.
+    pub fn servers(&self) -> usize {
+        self.requests.matched()
+    }
+
+    /// How it waits for replies; by default [`Wait::Adaptive`].
+    pub fn set_wait(&self, wait: Wait) {
+        self.desk.borrow_mut().replies.set_wait(wait);
+    }
+
+    /// Replies that came after their call's time limit, or a second time, from a second server. They
+    /// were dropped.
+    pub fn late(&self) -> u64 {
+        self.desk.borrow().calls.late()
+    }
+
+    /// What has happened to its matches with servers since the last call, oldest first; at most 1,024,
+    /// of more the oldest go.
+    pub fn events(&self) -> Vec<Event> {
+        self.desk.borrow_mut().of_requests.take()
+    }
+
+    fn loan_bytes(&self, bytes: usize) -> Result<RequestLoan<'_, Req, Rep>, Error> {
+        let loan = self.requests.loan_bytes(offset::<Req>().saturating_add(bytes))?;
+        Ok(RequestLoan { client: self, loan })
+    }
+
+    /// Looks at what has come.
+    fn update(&self) -> Result<RefMut<'_, Desk<Req, Rep>>, Error> {
+        let mut desk = self.desk.borrow_mut();
+        desk.update()?;
+        if std::mem::take(&mut desk.owes_hello) {
+            drop(desk);
+            let hello = header_bytes([self.id, HELLO]);
+            let said = self.requests.publish_copy(&hello);
+            desk = self.desk.borrow_mut();
+            desk.owes_hello = said.is_err();
+            said?;
+        }
+        Ok(desk)
+    }
+
+    /// Waits until `find` finds something.
+    fn wait_until<R>(
+        &self,
+        until_ns: u64,
+        mut find: impl FnMut(&mut Desk<Req, Rep>) -> Option<R>,
+    ) -> Result<Option<R>, Error> {
+        loop {
+            let mut desk = self.update()?;
+            if let Some(found) = find(&mut desk) {
+                return Ok(Some(found));
+            }
+            let left = left(until_ns);
+            if left.is_zero() {
+                return Ok(None);
+            }
+            desk.replies.wait(left)?;
+        }
+    }
+
+    fn no_server(&self, waited: Duration) -> Error {
+        let reason = self.desk.borrow().refusal.clone();
+        Error::NoServer { service: self.service.clone(), waited, reason }
+    }
+
+    fn failed(&self, failure: Failure) -> Error {
+        let service = self.service.clone();
+        match failure {
+            Failure::ServerGone => Error::ServerGone { service },
+            Failure::NoReply => Error::NoReply { service },
+        }
+    }
+}
+
+impl<Req: Payload + ?Sized, Rep: Payload + ?Sized> Desk<Req, Rep> {
+    fn update(&mut self) -> Result<(), Error> {
+        // First the events, then the replies, then what the events mean: what a server has replied
+        // before its death is there once we have been told of that.
+        self.of_replies.fresh();
+        let events = self.of_requests.fresh();
+        let taken = self.take_replies();
+        for event in events {
+            match event {
+                Event::Matched { endpoint, .. } => {
+                    self.calls.server_came(endpoint);
+                    self.owes_hello = true;
+                }
+                Event::Unmatched { endpoint, .. } => self.calls.server_gone(endpoint),
+                Event::Incompatible { reason, .. } => self.refusal = format!(" ({reason})"),
+                _ => {}
+            }
+        }
+        taken
+    }
+
+    fn take_replies(&mut self) -> Result<(), Error> {
+        while let Some(sample) = self.replies.take()? {
+            let [number, status] = header(sample.as_bytes());
+            let is_reply = status == REPLIED && has_payload::<Rep>(sample.as_bytes().len());
+            let reply = if is_reply { Ok(sample.into_bytes()) } else { Err(Failure::NoReply) };
+            self.calls.reply(number, reply);
+        }
+        Ok(())
+    }
+
+    /// Requests reach a server, and there is a way back.
+    fn is_ready(&self) -> bool {
+        self.calls.servers() > 0 && self.replies.matched() > 0
+    }
+}
+
+impl<Req: Payload + ?Sized, Rep: Payload + ?Sized> fmt::Debug for Client<Req, Rep> {
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let types = (Req::type_name(), Rep::type_name());
+        to.debug_struct("Client").field("name", &self.service).field("types", &types).finish()
+    }
+}
+
+/// A reply that is still to come. Made by [`Client::send`] and [`RequestLoan::send`]. Dropped, the call
+/// goes on at the server, and its reply is dropped too.
+#[must_use = "the reply comes here"]
+pub struct Pending<'c, Req: Payload + ?Sized, Rep: Payload + ?Sized> {
+    client: &'c Client<Req, Rep>,
+    number: u64,
+}
+
+impl<Req: Payload + ?Sized, Rep: Payload + ?Sized> Pending<'_, Req, Rep> {
+    /// The reply, if it is there; once. Never waits.
+    ///
+    /// # Errors
+    /// As [`Client::call`].
+    pub fn take(&mut self) -> Result<Option<Reply<Rep>>, Error> {
+        self.receive_until(0)
+    }
+
+    /// Waits for the reply, for `limit` at most. `None` if it is not there by then: it can be waited for
+    /// again.
+    ///
+    /// # Errors
+    /// As [`Client::call`].
+    pub fn receive(&mut self, limit: Duration) -> Result<Option<Reply<Rep>>, Error> {
+        self.receive_until(until_ns(limit))
+    }
+
+    fn receive_until(&mut self, until_ns: u64) -> Result<Option<Reply<Rep>>, Error> {
+        let reply = self.client.wait_until(until_ns, |desk| desk.calls.take(self.number))?;
+        let reply = reply.transpose().map_err(|failure| self.client.failed(failure))?;
+        Ok(reply.map(|sample| Reply { sample, payload: PhantomData }))
+    }
+}
+
+impl<Req: Payload + ?Sized, Rep: Payload + ?Sized> Drop for Pending<'_, Req, Rep> {
+    fn drop(&mut self) {
+        self.client.desk.borrow_mut().calls.abandon(self.number);
+    }
+}
+
+impl<Req: Payload + ?Sized, Rep: Payload + ?Sized> fmt::Debug for Pending<'_, Req, Rep> {
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        to.debug_struct("Pending").field("number", &self.number).finish_non_exhaustive()
+    }
+}
+
+/// What a server has replied, where it was written: dereferences to the payload. It stays as it is until
+/// its last clone is dropped, as a [`Sample`] does; any thread may hold it, also after its client.
+pub struct Reply<Rep: Payload + ?Sized> {
+    sample: Sample<[u8]>,
+    payload: PhantomData<fn() -> PhantomData<Rep>>,
+}
+
+impl<Rep: Payload + ?Sized> Deref for Reply<Rep> {
+    type Target = Rep::View;
+
+    fn deref(&self) -> &Rep::View {
+        let bytes = &self.sample.as_bytes()[offset::<Rep>()..];
+        // SAFETY: `Desk::take_replies` has checked the length; a sample is aligned to 64, and what
+        // follows the offset as `Rep` demands; any bytes are a value of it; nobody writes to them while
+        // the sample lives.
+        unsafe { &*Rep::view(bytes.as_ptr(), bytes.len()) }
+    }
+}
+
+impl<Rep: Payload + ?Sized> Clone for Reply<Rep> {
+    fn clone(&self) -> Self {
+        Reply { sample: self.sample.clone(), payload: PhantomData }
+    }
+}
+
+impl<Rep: Payload<View: fmt::Debug> + ?Sized> fmt::Debug for Reply<Rep> {
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        to.debug_tuple("Reply").field(&&**self).finish()
+    }
+}
+
+/// Memory for a request: dereferences to its payload. Made by [`Client::loan`]. Dropped instead of
+/// [sent](RequestLoan::send), it is discarded.
+pub struct RequestLoan<'c, Req: Payload + ?Sized, Rep: Payload + ?Sized> {
+    client: &'c Client<Req, Rep>,
+    loan: Loan<'c, RequestOf<Req, Rep>>,
+}
+
+impl<'c, Req: Payload + ?Sized, Rep: Payload + ?Sized> RequestLoan<'c, Req, Rep> {
+    /// Sends it to the server, as it is: without a copy, if it has more than 88 bytes.
+    ///
+    /// # Errors
+    /// As [`Client::send`].
+    pub fn send(mut self) -> Result<Pending<'c, Req, Rep>, Error> {
+        let client = self.client;
+        let mut desk = client.update()?;
+        if !desk.is_ready() {
+            drop(desk);
+            return Err(client.no_server(Duration::ZERO));
+        }
+        let number = desk.calls.begin().ok_or_else(|| Error::TooMany {
+            topic: Some(client.service.clone()),
+            what: "calls of one client without a reply",
+            limit: CALLS_MAX as u64,
+        })?;
+        drop(desk);
+        let header = header_bytes([client.id, number]);
+        self.loan.as_bytes_mut()[..HEADER_BYTES].copy_from_slice(&header);
+        match self.loan.publish() {
+            Ok(_) => Ok(Pending { client, number }),
+            Err(error) => {
+                client.desk.borrow_mut().calls.withdraw(number);
+                Err(error)
+            }
+        }
+    }
+}
+
+impl<Req: Payload + ?Sized, Rep: Payload + ?Sized> Deref for RequestLoan<'_, Req, Rep> {
+    type Target = Req::View;
+
+    fn deref(&self) -> &Req::View {
+        self.loan.memory().view::<Req>(offset::<Req>())
+    }
+}
+
+impl<Req: Payload + ?Sized, Rep: Payload + ?Sized> DerefMut for RequestLoan<'_, Req, Rep> {
+    fn deref_mut(&mut self) -> &mut Req::View {
+        self.loan.memory_mut().view_mut::<Req>(offset::<Req>())
+    }
+}
+
+impl<Req: Payload<View: fmt::Debug> + ?Sized, Rep: Payload + ?Sized> fmt::Debug
+    for RequestLoan<'_, Req, Rep>
+{
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        to.debug_tuple("RequestLoan").field(&&**self).finish()
+    }
+}
+
+impl<Req: PlainData, Rep: Payload + ?Sized> Client<Req, Rep> {
+    /// Memory for a request, in place: zeros, or what an earlier request left.
+    ///
+    /// # Errors
+    /// As [`Publisher::loan`](Publisher#method.loan).
+    pub fn loan(&self) -> Result<RequestLoan<'_, Req, Rep>, Error> {
+        self.loan_bytes(size_of::<Req>())
+    }
+}
+
+impl<Req: PlainData, Rep: Payload + ?Sized> Client<[Req], Rep> {
+    /// Memory for a request of `len` elements, in place: zeros, or what an earlier request left.
+    ///
+    /// # Errors
+    /// As [`Publisher::loan`](Publisher#method.loan).
+    pub fn loan(&self, len: usize) -> Result<RequestLoan<'_, [Req], Rep>, Error> {
+        self.loan_bytes(len.saturating_mul(size_of::<Req>()))
+    }
+}
+
+impl<H: PlainData, Req: PlainData, Rep: Payload + ?Sized> Client<(H, [Req]), Rep> {
+    /// Memory for a request of a header and `len` elements, in place: zeros, or what an earlier request
+    /// left.
+    ///
+    /// # Errors
+    /// As [`Publisher::loan`](Publisher#method.loan).
+    pub fn loan(&self, len: usize) -> Result<RequestLoan<'_, (H, [Req]), Rep>, Error> {
+        self.loan_bytes(HeaderSlice::<H, Req>::bytes_of(len))
+    }
+}

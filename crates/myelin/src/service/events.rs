@@ -1,0 +1,52 @@
+//! Events that a service or a client looks at itself before its user does.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use myelin_shm::data_plane::subscription::SubscriptionShared;
+use myelin_shm::limits::EVENTS_MAX;
+use myelin_shm::node::Observer;
+
+use crate::Event;
+
+/// Those of one endpoint. An event ends the wait of a subscriber.
+pub(super) struct Events {
+    observer: Observer,
+    /// Since the last look.
+    have_come: Arc<AtomicBool>,
+    /// For the user.
+    kept: VecDeque<Event>,
+}
+
+impl Events {
+    pub(super) fn new(observer: &Observer, waiting: &Arc<SubscriptionShared>) -> Events {
+        let have_come = Arc::new(AtomicBool::new(true));
+        let (flag, waiting) = (have_come.clone(), Arc::downgrade(waiting));
+        observer.on_event(Box::new(move |_| {
+            // ORDER: Release pairs with the acquire in `fresh`: the event can be taken.
+            flag.store(true, Ordering::Release);
+            if let Some(waiting) = waiting.upgrade() {
+                waiting.interrupt();
+            }
+        }));
+        Events { observer: observer.clone(), have_come, kept: VecDeque::new() }
+    }
+
+    /// What has come since the last call, oldest first.
+    pub(super) fn fresh(&mut self) -> Vec<Event> {
+        if !self.have_come.swap(false, Ordering::Acquire) {
+            return Vec::new();
+        }
+        let fresh = self.observer.events();
+        self.kept.extend(fresh.iter().cloned());
+        let excess = self.kept.len().saturating_sub(EVENTS_MAX);
+        self.kept.drain(..excess);
+        fresh
+    }
+
+    /// All that the user has not seen, oldest first.
+    pub(super) fn take(&mut self) -> Vec<Event> {
+        self.kept.drain(..).collect()
+    }
+}

@@ -1,0 +1,469 @@
+//! The serving side: requests are taken where they were written, and each has its own way back.
+
+use std::collections::VecDeque;
+use std::fmt;
+use std::ops::{Deref, DerefMut};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use super::events::Events;
+use super::wire::{
+    HEADER_BYTES, HELLO, NO_REPLY, REPLIED, ReplyOf, RequestOf, has_payload, header, header_bytes,
+    offset,
+};
+use super::{SERVICE_CLIENTS_MAX, publisher, replies_of, requests_of, subscriber};
+use crate::callback::Callback;
+use crate::executor::Executor;
+use crate::header_slice::HeaderSlice;
+use crate::node::Node;
+use crate::payload::Payload;
+use crate::plain_data::PlainData;
+use crate::sample::Sample;
+use crate::shared_publisher::{SharedLoan, SharedPublisher};
+use crate::subscriber::{Subscriber, until_ns};
+use crate::wait_set::{Key, WaitSet};
+use crate::{EndpointId, Error, Event, Wait, clock};
+
+/// The server of a service: takes requests and replies to them. Made by
+/// [`Node::service`](crate::Node::service).
+///
+/// It is a [`Subscriber`] of requests, and is used like one: it is polled ([`take`](Service::take)),
+/// waited on ([`receive`](Service::receive)), called back ([`on_request`](Service::on_request)), in a
+/// wait set ([`WaitSet::add_service`]) or in an executor ([`Executor::on_request`]). One thread at a time
+/// uses it; the requests that it has given out may be answered by any thread, in any order.
+///
+/// A service has one server. Of two, as in ROS 2, each gets every request, and the reply that comes first
+/// counts. A client that leaves or dies costs it nothing; at most [`SERVICE_CLIENTS_MAX`] can be there at
+/// once.
+///
+/// ```
+/// # fn main() -> Result<(), myelin::Error> {
+/// # use std::time::Duration;
+/// # let folder = tempfile::tempdir().unwrap();
+/// # let node = myelin::Node::builder("doc").folder(folder.path()).open()?;
+/// let mut service = node.service::<[f64; 2], [[f64; 2]]>("plan")?;
+/// # let client_node = node.clone();
+/// # let client = std::thread::spawn(move || -> Result<usize, myelin::Error> {
+/// #     let client = client_node.client::<[f64; 2], [[f64; 2]]>("plan")?;
+/// #     Ok(client.call(&[3.0, 4.0], Duration::from_secs(60))?.len())
+/// # });
+/// if let Some(request) = service.receive(Duration::from_secs(60))? {
+///     let [x, y] = *request;
+///     let mut path = request.loan(100)?; // the reply, in place
+///     for (step, point) in path.iter_mut().enumerate() {
+///         let part = step as f64 / 99.0;
+///         *point = [x * part, y * part];
+///     }
+///     path.send()?;
+/// }
+/// # assert_eq!(client.join().unwrap()?, 100);
+/// # Ok(()) }
+/// ```
+pub struct Service<Req: Payload + ?Sized, Rep: Payload + ?Sized> {
+    requests: Subscriber<RequestOf<Req, Rep>>,
+    clients: Clients<Req, Rep>,
+}
+
+/// Who has said hello, and the way back.
+struct Clients<Req: Payload + ?Sized, Rep: Payload + ?Sized> {
+    node: Node,
+    service: String,
+    events: Events,
+    open: Vec<(EndpointId, WayBack<Req, Rep>)>,
+    /// The latest that are gone: of others there is nothing left to take.
+    gone: VecDeque<EndpointId>,
+}
+
+/// Where the replies to a client go.
+struct WayBack<Req: Payload + ?Sized, Rep: Payload + ?Sized> {
+    publisher: SharedPublisher<ReplyOf<Req, Rep>>,
+    /// The client is matched, or was.
+    has_met: Arc<AtomicBool>,
+}
+
+impl<Req: Payload + ?Sized, Rep: Payload + ?Sized> WayBack<Req, Rep> {
+    fn open(node: &Node, replies: &str) -> Result<Self, Error> {
+        let publisher = publisher::<ReplyOf<Req, Rep>>(node, replies)?;
+        let has_met = Arc::new(AtomicBool::new(false));
+        let met = has_met.clone();
+        publisher.observer().on_event(Box::new(move |event| {
+            // ORDER: Relaxed: the match itself is ordered by the publisher's own means.
+            met.fetch_or(matches!(event, Event::Matched { .. }), Ordering::Relaxed);
+        }));
+        has_met.fetch_or(publisher.matched() > 0, Ordering::Relaxed);
+        Ok(WayBack { publisher: publisher.shared(), has_met })
+    }
+
+    fn send(&self, loan: SharedLoan<ReplyOf<Req, Rep>>) -> Result<(), Error> {
+        // A client asks when it is matched, or if it takes the match with a server before us for ours.
+        let is_met = self.has_met.load(Ordering::Relaxed);
+        if !is_met && !self.publisher.wait_for_match(1, MATCH_LIMIT) {
+            return Ok(()); // it has gone before it came
+        }
+        loan.publish().map(|_| ())
+    }
+}
+
+impl<Req: Payload + ?Sized, Rep: Payload + ?Sized> Clone for WayBack<Req, Rep> {
+    fn clone(&self) -> Self {
+        WayBack { publisher: self.publisher.clone(), has_met: self.has_met.clone() }
+    }
+}
+
+impl<Req: Payload + ?Sized, Rep: Payload + ?Sized> Service<Req, Rep> {
+    pub(crate) fn create(node: &Node, service: &str) -> Result<Self, Error> {
+        let requests = subscriber::<RequestOf<Req, Rep>>(node, &requests_of(service))?;
+        let events = Events::new(requests.observer(), requests.reader().shared());
+        let (node, service) = (node.clone(), service.to_string());
+        let (open, gone) = (Vec::new(), VecDeque::new());
+        Ok(Service { requests, clients: Clients { node, service, events, open, gone } })
+    }
+
+    /// The next request, if there is one. Never waits.
+    ///
+    /// # Errors
+    /// As [`Subscriber::take`]. What memory or the limit of open files forbid at the first request of a
+    /// client: that one is lost, and its client told nothing.
+    pub fn take(&mut self) -> Result<Option<Request<Req, Rep>>, Error> {
+        while let Some(sample) = self.requests.take()? {
+            if let Some(request) = self.clients.request(sample)? {
+                return Ok(Some(request));
+            }
+        }
+        self.clients.update();
+        Ok(None)
+    }
+
+    /// Takes the next request; waits for it for `limit` at most (`Duration::MAX`: for ever).
+    ///
+    /// # Errors
+    /// As [`take`](Service::take).
+    pub fn receive(&mut self, limit: Duration) -> Result<Option<Request<Req, Rep>>, Error> {
+        let until_ns = until_ns(limit);
+        loop {
+            if let Some(request) = self.take()? {
+                return Ok(Some(request));
+            }
+            let left = left(until_ns);
+            if left.is_zero() {
+                return Ok(None);
+            }
+            self.requests.wait(left)?;
+        }
+    }
+
+    /// How [`receive`](Service::receive) and callbacks wait; by default [`Wait::Adaptive`].
+    pub fn set_wait(&mut self, wait: Wait) {
+        self.requests.set_wait(wait);
+    }
+
+    /// Calls `call` with every request from now on, until the returned handle is dropped: as
+    /// [`Subscriber::on_sample`]. A client of this process calls it inside its own call, in its own
+    /// thread. It may reply at once, or keep the request and reply later. Of a call that panics the
+    /// client is told that there will be no reply.
+    ///
+    /// # Errors
+    /// [`Error::System`] if there can be no further thread.
+    ///
+    /// ```
+    /// # fn main() -> Result<(), myelin::Error> {
+    /// # use std::time::Duration;
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let node = myelin::Node::builder("doc").folder(folder.path()).open()?;
+    /// let service = node.service::<[u64; 2], u64>("add")?;
+    /// let _serving = service.on_request(|request| {
+    ///     let sum = request[0] + request[1];
+    ///     if let Err(error) = request.reply(&sum) {
+    ///         eprintln!("{error}");
+    ///     }
+    /// })?;
+    /// let client = node.client::<[u64; 2], u64>("add")?;
+    /// assert_eq!(*client.call(&[3, 4], Duration::from_secs(60))?, 7);
+    /// # Ok(()) }
+    /// ```
+    pub fn on_request<F>(self, call: F) -> Result<Callback, Error>
+    where
+        F: FnMut(Request<Req, Rep>) + Send + 'static,
+        Req: 'static,
+        Rep: 'static,
+    {
+        let Service { requests, clients } = self;
+        requests.on_sample(clients.caller(call))
+    }
+
+    /// How many clients there are now.
+    pub fn clients(&self) -> usize {
+        self.requests.matched()
+    }
+
+    /// What has happened to its matches with clients since the last call, oldest first; at most 1,024,
+    /// of more the oldest go.
+    pub fn events(&mut self) -> Vec<Event> {
+        self.clients.update();
+        self.clients.events.take()
+    }
+}
+
+impl<Req: Payload + ?Sized, Rep: Payload + ?Sized> Clients<Req, Rep> {
+    /// What a client wants, if it is more than a way back.
+    fn request(
+        &mut self,
+        sample: Sample<RequestOf<Req, Rep>>,
+    ) -> Result<Option<Request<Req, Rep>>, Error> {
+        self.update();
+        if self.gone.contains(&sample.publisher()) {
+            return Ok(None); // nobody waits for it
+        }
+        let [client, number] = header(sample.as_bytes());
+        let to = self.way_back(sample.publisher(), client)?;
+        let is_request = number != HELLO && has_payload::<Req>(sample.as_bytes().len());
+        let replied = AtomicBool::new(false);
+        Ok(is_request.then(|| Request { sample, to, number, replied }))
+    }
+
+    fn way_back(&mut self, endpoint: EndpointId, client: u64) -> Result<WayBack<Req, Rep>, Error> {
+        if let Some((_, to)) = self.open.iter().find(|(known, _)| *known == endpoint) {
+            return Ok(to.clone());
+        }
+        let to = WayBack::open(&self.node, &replies_of(&self.service, client))?;
+        self.open.push((endpoint, to.clone()));
+        Ok(to)
+    }
+
+    /// Closes the ways to those that are gone.
+    fn update(&mut self) {
+        for event in self.events.fresh() {
+            if let Event::Unmatched { endpoint, .. } = event {
+                self.open.retain(|(known, _)| *known != endpoint);
+                if self.gone.len() == SERVICE_CLIENTS_MAX {
+                    self.gone.pop_front();
+                }
+                self.gone.push_back(endpoint);
+            }
+        }
+    }
+
+    /// Calls `call` with what is sent.
+    fn caller<F>(mut self, mut call: F) -> impl FnMut(&Sample<RequestOf<Req, Rep>>) + Send
+    where
+        F: FnMut(Request<Req, Rep>) + Send,
+    {
+        move |sample| {
+            // Without memory for a way back its client waits in vain, as if we were stopped.
+            if let Ok(Some(request)) = self.request(sample.clone()) {
+                call(request);
+            }
+        }
+    }
+}
+
+impl<Req: Payload + ?Sized, Rep: Payload + ?Sized> fmt::Debug for Service<Req, Rep> {
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let types = (Req::type_name(), Rep::type_name());
+        let service = &self.clients.service;
+        to.debug_struct("Service").field("name", service).field("types", &types).finish()
+    }
+}
+
+impl WaitSet {
+    /// Watches a service, as [`add`](WaitSet::add) a subscriber: it is ready while there is a request
+    /// to take.
+    ///
+    /// # Errors
+    /// As [`add`](WaitSet::add).
+    pub fn add_service<Req, Rep>(&mut self, service: &Service<Req, Rep>) -> Result<Key, Error>
+    where
+        Req: Payload + ?Sized,
+        Rep: Payload + ?Sized,
+    {
+        self.add(&service.requests)
+    }
+}
+
+impl Executor {
+    /// Calls `call` with each request, as [`on_sample`](Executor::on_sample) with samples.
+    ///
+    /// # Errors
+    /// As [`WaitSet::add`].
+    pub fn on_request<Req, Rep, F>(
+        &mut self,
+        service: Service<Req, Rep>,
+        call: F,
+    ) -> Result<Key, Error>
+    where
+        Req: Payload + ?Sized + 'static,
+        Rep: Payload + ?Sized + 'static,
+        F: FnMut(Request<Req, Rep>) + Send + 'static,
+    {
+        let Service { requests, clients } = service;
+        self.on_sample(requests, clients.caller(call))
+    }
+}
+
+/// What a client asks, where it was written: dereferences to the payload. Any thread may hold it and
+/// reply, at once or later. Dropped without a reply, its client gets an [`Error::NoReply`].
+pub struct Request<Req: Payload + ?Sized, Rep: Payload + ?Sized> {
+    sample: Sample<RequestOf<Req, Rep>>,
+    to: WayBack<Req, Rep>,
+    number: u64,
+    replied: AtomicBool,
+}
+
+impl<Req: Payload + ?Sized, Rep: Payload + ?Sized> Request<Req, Rep> {
+    /// Replies with a copy of `reply`; for a large one, [`loan`](Request::loan) its memory. A client that
+    /// is gone by now is none of the server's concern.
+    ///
+    /// # Errors
+    /// As [`Publisher::publish_copy`](crate::Publisher::publish_copy); [`Error::Setting`] if it has been
+    /// replied to already.
+    pub fn reply(&self, reply: &Rep::View) -> Result<(), Error> {
+        let payload = Rep::as_bytes(reply);
+        let mut loan = self.loan_bytes(payload.len())?;
+        loan.loan.as_bytes_mut()[offset::<Rep>()..].copy_from_slice(payload);
+        loan.send()
+    }
+
+    /// The endpoint id of the client's publisher, as in [`Service::events`].
+    pub fn client(&self) -> EndpointId {
+        self.sample.publisher()
+    }
+
+    fn loan_bytes(&self, bytes: usize) -> Result<ReplyLoan<'_, Req, Rep>, Error> {
+        let loan = self.to.publisher.loan_bytes(offset::<Rep>().saturating_add(bytes))?;
+        Ok(ReplyLoan { request: self, loan })
+    }
+
+    /// Once.
+    fn send(&self, loan: SharedLoan<ReplyOf<Req, Rep>>) -> Result<(), Error> {
+        // ORDER: Relaxed: only who is first.
+        if self.replied.swap(true, Ordering::Relaxed) {
+            return Err(Error::Setting {
+                topic: None,
+                field: "a reply",
+                value: "the second one".to_string(),
+                remedy: "a request is replied to once",
+            });
+        }
+        let sent = self.to.send(loan);
+        if sent.is_err() {
+            self.replied.store(false, Ordering::Relaxed);
+        }
+        sent
+    }
+}
+
+impl<Req: Payload + ?Sized, Rep: Payload + ?Sized> Deref for Request<Req, Rep> {
+    type Target = Req::View;
+
+    fn deref(&self) -> &Req::View {
+        let bytes = &self.sample.as_bytes()[offset::<Req>()..];
+        // SAFETY: `Clients::request` has checked the length; a sample is aligned as its type demands,
+        // and so is what follows the offset; any bytes are a value of `Req`; nobody writes to them
+        // while the sample lives.
+        unsafe { &*Req::view(bytes.as_ptr(), bytes.len()) }
+    }
+}
+
+impl<Req: Payload + ?Sized, Rep: Payload + ?Sized> Drop for Request<Req, Rep> {
+    fn drop(&mut self) {
+        if !*self.replied.get_mut() {
+            let none = self.to.publisher.loan_bytes(HEADER_BYTES).and_then(|mut loan| {
+                loan.as_bytes_mut().copy_from_slice(&header_bytes([self.number, NO_REPLY]));
+                self.to.send(loan)
+            });
+            drop(none); // who cannot be told waits until its limit
+        }
+    }
+}
+
+impl<Req: Payload<View: fmt::Debug> + ?Sized, Rep: Payload + ?Sized> fmt::Debug
+    for Request<Req, Rep>
+{
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        to.debug_struct("Request").field("number", &self.number).field("payload", &&**self).finish()
+    }
+}
+
+/// Memory for a reply: dereferences to its payload. Made by [`Request::loan`]; any thread may fill and
+/// [send](ReplyLoan::send) it. Dropped instead, it is discarded.
+pub struct ReplyLoan<'r, Req: Payload + ?Sized, Rep: Payload + ?Sized> {
+    request: &'r Request<Req, Rep>,
+    loan: SharedLoan<ReplyOf<Req, Rep>>,
+}
+
+impl<Req: Payload + ?Sized, Rep: Payload + ?Sized> ReplyLoan<'_, Req, Rep> {
+    /// Sends it to the client, as it is: without a copy, if it has more than 88 bytes.
+    ///
+    /// # Errors
+    /// As [`Request::reply`].
+    pub fn send(mut self) -> Result<(), Error> {
+        let header = header_bytes([self.request.number, REPLIED]);
+        self.loan.as_bytes_mut()[..HEADER_BYTES].copy_from_slice(&header);
+        self.request.send(self.loan)
+    }
+}
+
+impl<Req: Payload + ?Sized, Rep: Payload + ?Sized> Deref for ReplyLoan<'_, Req, Rep> {
+    type Target = Rep::View;
+
+    fn deref(&self) -> &Rep::View {
+        self.loan.memory().view::<Rep>(offset::<Rep>())
+    }
+}
+
+impl<Req: Payload + ?Sized, Rep: Payload + ?Sized> DerefMut for ReplyLoan<'_, Req, Rep> {
+    fn deref_mut(&mut self) -> &mut Rep::View {
+        self.loan.memory_mut().view_mut::<Rep>(offset::<Rep>())
+    }
+}
+
+impl<Req: Payload + ?Sized, Rep: Payload<View: fmt::Debug> + ?Sized> fmt::Debug
+    for ReplyLoan<'_, Req, Rep>
+{
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        to.debug_tuple("ReplyLoan").field(&&**self).finish()
+    }
+}
+
+impl<Req: Payload + ?Sized, Rep: PlainData> Request<Req, Rep> {
+    /// Memory for the reply, in place: zeros, or what an earlier reply left.
+    ///
+    /// # Errors
+    /// As [`Publisher::loan`](crate::Publisher::loan).
+    pub fn loan(&self) -> Result<ReplyLoan<'_, Req, Rep>, Error> {
+        self.loan_bytes(size_of::<Rep>())
+    }
+}
+
+impl<Req: Payload + ?Sized, Rep: PlainData> Request<Req, [Rep]> {
+    /// Memory for a reply of `len` elements, in place: zeros, or what an earlier reply left.
+    ///
+    /// # Errors
+    /// As [`Publisher::loan`](crate::Publisher::loan).
+    pub fn loan(&self, len: usize) -> Result<ReplyLoan<'_, Req, [Rep]>, Error> {
+        self.loan_bytes(len.saturating_mul(size_of::<Rep>()))
+    }
+}
+
+impl<Req: Payload + ?Sized, H: PlainData, Rep: PlainData> Request<Req, (H, [Rep])> {
+    /// Memory for a reply of a header and `len` elements, in place: zeros, or what an earlier reply
+    /// left.
+    ///
+    /// # Errors
+    /// As [`Publisher::loan`](crate::Publisher::loan).
+    pub fn loan(&self, len: usize) -> Result<ReplyLoan<'_, Req, (H, [Rep])>, Error> {
+        self.loan_bytes(HeaderSlice::<H, Rep>::bytes_of(len))
+    }
+}
+
+/// Until then, by the clock of [`clock::now`].
+pub(super) fn left(until_ns: u64) -> Duration {
+    match until_ns {
+        u64::MAX => Duration::MAX,
+        until_ns => Duration::from_nanos(until_ns.saturating_sub(clock::now())),
+    }
+}
+
+/// How long a reply waits for a client to be matched.
+const MATCH_LIMIT: Duration = Duration::from_millis(100);
