@@ -8,11 +8,7 @@
 #include <string.h>
 
 #include "bridge.h"
-#include "dds/ddsi/ddsi_serdata.h"
-#include "dds/ddsi/ddsi_sertype.h"
-#include "dds/ddsi/q_misc.h"
-#include "dds/ddsi/q_protocol.h"
-#include "dds/ddsi/q_radmin.h"
+#include "cyclonedds.h"
 
 enum { HEADER_BYTES = 4, OPTIONS_AT = 3, PADDING_MASK = 3 };
 
@@ -40,7 +36,7 @@ static struct blob *blob_new(const struct ddsi_sertype *type, enum ddsi_serdata_
   struct blob *blob = malloc(sizeof *blob + padded);
   if (blob == NULL)
     return NULL;
-  ddsi_serdata_init(&blob->base, type, kind);
+  ddsc.ddsi_serdata_init(&blob->base, type, kind);
   blob->base.hash = type->serdata_basehash; /* no key: one instance */
   blob->released = NULL;
   blob->context = NULL;
@@ -177,13 +173,13 @@ static struct ddsi_serdata *blob_lend(const struct ddsi_serdata *base, size_t of
 {
   part->iov_base = (void *)(blob_of(base)->message + offset);
   part->iov_len = (ddsrt_iov_len_t)bytes;
-  return ddsi_serdata_ref(base);
+  return ddsc.ddsi_serdata_ref(base);
 }
 
 static void blob_return(struct ddsi_serdata *base, const ddsrt_iovec_t *part)
 {
   (void)part;
-  ddsi_serdata_unref(base);
+  ddsc.ddsi_serdata_unref(base);
 }
 
 static bool blob_to_sample(const struct ddsi_serdata *base, void *sample, void **buffer,
@@ -248,7 +244,7 @@ static const struct ddsi_serdata_ops blob_ops = {.eqkey = blob_eqkey,
 
 static void type_free(struct ddsi_sertype *type)
 {
-  ddsi_sertype_fini(type);
+  ddsc.ddsi_sertype_fini(type);
   free(type);
 }
 
@@ -293,19 +289,25 @@ static uint32_t type_hash(const struct ddsi_sertype *type)
   return 0; /* beside the hash of the name */
 }
 
-static const struct ddsi_sertype_ops type_ops = {.version = ddsi_sertype_v0,
-                                                 .free = type_free,
-                                                 .zero_samples = type_zero,
-                                                 .realloc_samples = type_realloc,
-                                                 .free_samples = type_free_samples,
-                                                 .equal = type_equal,
-                                                 .hash = type_hash};
+/* Its version is a function of CycloneDDS's. */
+static struct ddsi_sertype_ops type_ops = {.free = type_free,
+                                           .zero_samples = type_zero,
+                                           .realloc_samples = type_realloc,
+                                           .free_samples = type_free_samples,
+                                           .equal = type_equal,
+                                           .hash = type_hash};
+
+void myelin_dds_types_found(void)
+{
+  type_ops.version = ddsc.ddsi_sertype_v0;
+}
 
 struct ddsi_sertype *myelin_dds_type(const char *name)
 {
   struct ddsi_sertype *type = calloc(1, sizeof *type);
   if (type != NULL)
-    ddsi_sertype_init_flags(type, name, &type_ops, &blob_ops, DDSI_SERTYPE_FLAG_TOPICKIND_NO_KEY);
+    ddsc.ddsi_sertype_init_flags(type, name, &type_ops, &blob_ops,
+                                 DDSI_SERTYPE_FLAG_TOPICKIND_NO_KEY);
   return type;
 }
 

@@ -1,4 +1,4 @@
-/* What the Rust side calls (src/ffi.rs has the same in Rust), and what blob.c and bridge.c share.
+/* What the Rust side calls (src/ffi.rs has the same in Rust), and what the bridge's files share.
  *
  * Functions that return an entity or a count return one of CycloneDDS's negative codes on failure. */
 #ifndef MYELIN_DDS_BRIDGE_H
@@ -13,7 +13,16 @@ struct ddsi_serdata;
  * by any thread. */
 typedef void (*myelin_dds_released)(void *context, size_t bytes);
 
+/* cyclonedds.c: finds CycloneDDS. */
+
+/* Loads this library, by its path or by the name under which the loader finds it; NULL, or why it
+ * cannot. Before anything else, by one thread at a time. */
+const char *myelin_dds_load(const char *library);
+
 /* blob.c: a type whose samples are messages: the encapsulation header and what follows it. */
+
+/* CycloneDDS has been found. */
+void myelin_dds_types_found(void);
 
 /* A new type of this name; NULL if there is no memory. */
 struct ddsi_sertype *myelin_dds_type(const char *name);

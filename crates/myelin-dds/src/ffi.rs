@@ -80,6 +80,7 @@ macro_rules! functions {
 }
 
 functions! {
+    fn myelin_dds_load(library: *const c_char) -> *const c_char;
     fn myelin_dds_domain(domain: u32, configuration: *const c_char) -> i32;
     fn myelin_dds_participant(domain: u32) -> i32;
     fn myelin_dds_sockets(participant: i32, sockets: *mut i32, sockets_max: i32) -> i32;

@@ -44,8 +44,8 @@
 //! | wait for many topics in one thread | [`Node::wait_set`], then [`WaitSet::add`], [`WaitSet::wait`]; with functions, [`Node::executor`] |
 //! | know | [`events`](Subscriber::events), [`lost`](Subscriber::lost), [`matched`](Subscriber::matched) |
 //!
-//! With the feature `dds` and [`NodeBuilder::network`] the same topics reach other hosts and DDS
-//! programs, through CycloneDDS.
+//! With [`NodeBuilder::network`] the same topics reach other hosts and DDS programs, through CycloneDDS,
+//! which is loaded then.
 //!
 //! The guide is `docs/library.md`; what happens inside, `docs/shared-memory.md` and `docs/dds.md`.
 
