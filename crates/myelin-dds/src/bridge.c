@@ -49,9 +49,10 @@ static dds_qos_t *create_qos(const struct myelin_dds_settings *settings, bool is
 }
 
 static dds_entity_t create_topic(int32_t participant, const struct myelin_dds_settings *settings,
+                                 const struct myelin_dds_listener *listener,
                                  struct ddsi_sertype **type)
 {
-  *type = myelin_dds_type(settings->type);
+  *type = myelin_dds_type(settings->type, listener);
   if (*type == NULL)
     return DDS_RETCODE_OUT_OF_RESOURCES;
   const dds_entity_t topic =
@@ -66,7 +67,7 @@ int32_t myelin_dds_sockets(int32_t participant, int32_t *sockets, int32_t socket
   /* A type that is registered knows its domain. */
   const struct myelin_dds_settings settings = {.topic = "myelin_domain", .type = "myelin::Domain"};
   struct ddsi_sertype *type;
-  const dds_entity_t topic = create_topic(participant, &settings, &type);
+  const dds_entity_t topic = create_topic(participant, &settings, NULL, &type);
   if (topic < 0)
     return topic;
   const struct ddsi_domaingv *domain = ddsrt_atomic_ldvoidp(&type->gv);
@@ -120,9 +121,10 @@ static void on_reader_incompatible(dds_entity_t reader,
 /* Takes over `calls`. */
 static dds_entity_t create_endpoint(int32_t participant, bool is_writer,
                                     const struct myelin_dds_settings *settings,
+                                    const struct myelin_dds_listener *listener,
                                     dds_listener_t *calls, struct ddsi_sertype **type)
 {
-  const dds_entity_t topic = create_topic(participant, settings, type);
+  const dds_entity_t topic = create_topic(participant, settings, listener, type);
   dds_entity_t endpoint = topic;
   if (topic >= 0) {
     dds_qos_t *qos = create_qos(settings, is_writer);
@@ -143,7 +145,7 @@ int32_t myelin_dds_writer(int32_t participant, const struct myelin_dds_settings 
   dds_listener_t *calls = ddsc.dds_create_listener((void *)listener);
   ddsc.dds_lset_publication_matched(calls, on_writer_matched);
   ddsc.dds_lset_offered_incompatible_qos(calls, on_writer_incompatible);
-  const dds_entity_t writer = create_endpoint(participant, true, settings, calls, &made);
+  const dds_entity_t writer = create_endpoint(participant, true, settings, NULL, calls, &made);
   *type = made;
   return writer;
 }
@@ -156,7 +158,8 @@ int32_t myelin_dds_reader(int32_t participant, const struct myelin_dds_settings 
   ddsc.dds_lset_data_available(calls, on_data);
   ddsc.dds_lset_subscription_matched(calls, on_reader_matched);
   ddsc.dds_lset_requested_incompatible_qos(calls, on_reader_incompatible);
-  return create_endpoint(participant, false, settings, calls, &type);
+  const struct myelin_dds_listener *keeps = settings->reliable ? NULL : listener;
+  return create_endpoint(participant, false, settings, keeps, calls, &type);
 }
 
 int32_t myelin_dds_discovery(int32_t participant, uint8_t writers,
@@ -186,7 +189,7 @@ int32_t myelin_dds_take(int32_t reader, struct myelin_dds_taken *taken)
       return count;
     if (info.valid_data) {
       taken->sample = sample;
-      taken->message = myelin_dds_message(sample, &taken->bytes, &taken->sequence);
+      myelin_dds_message(sample, taken);
       taken->writer = info.publication_handle;
       return 1;
     }

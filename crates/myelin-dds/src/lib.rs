@@ -35,9 +35,9 @@ mod participant;
 
 pub use config::{Config, LEASE, socket_buffer_bytes};
 pub use endpoint::{
-    Discovery, History, Message, Reader, Release, Settings, Writer, check_topic_name,
+    Content, Discovery, History, Message, Reader, Release, Settings, Writer, check_topic_name,
 };
-pub use entity::{Calls, Endpoint, Guid};
+pub use entity::{Arrived, Calls, Endpoint, Guid};
 pub use error::Error;
 pub use library::load;
 pub use participant::{Binding, DOMAIN_MAX, Domain, Participant, has_own_configuration};
