@@ -76,7 +76,7 @@ impl Node {
     /// # Errors
     /// [`Error::TooMany`]: a node has 31 at most. What memory and the limit of open files forbid.
     pub fn wait_set(&self) -> Result<WaitSet, Error> {
-        myelin_shm::wait_set::WaitSet::create(&self.inner).map(WaitSet::new)
+        myelin_shm::waiting::wait_set::WaitSet::create(&self.inner).map(WaitSet::new)
     }
 
     /// An executor: functions called with the samples of many topics, in one thread of yours.

@@ -1,6 +1,6 @@
-//! The way of other hosts' samples to a subscriber: a reader takes them, a stand-in for each
+//! The way of other hosts' samples to a subscriber: a reader takes them, a proxy for each
 //! publisher puts them into the subscriber's queue, in the thread that has received them. A large one
-//! that is best effort is put together in the stand-in's memory as it arrives.
+//! that is best effort is put together in the proxy's memory as it arrives.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::num::NonZeroU64;
@@ -12,9 +12,9 @@ use std::time::Duration;
 use myelin_dds::{
     Arrived, Calls, Content, Endpoint, Guid, History, Message, Reader, Settings, check_topic_name,
 };
+use myelin_shm::data_plane::publication::{RawLoan, Writer};
+use myelin_shm::data_plane::subscription::SubscriptionShared;
 use myelin_shm::node as shm;
-use myelin_shm::publication::{RawLoan, Writer};
-use myelin_shm::subscription::SubscriptionShared;
 use myelin_shm::topic::{PublisherQos, Reliability, SubscriberQos};
 
 use super::end::End;
@@ -52,7 +52,7 @@ struct Group {
     reliable: bool,
     history: bool,
     /// `None` while no interface leads to other hosts. To be held outside of this only by the node's
-    /// thread while it is busy; see [`Open::settle`].
+    /// thread while it is busy; see [`Open::apply_pending`].
     reader: Option<Arc<Reader>>,
     guid: Guid,
     /// By handle.
@@ -86,8 +86,8 @@ struct Source {
     /// It heeds what is said to it.
     listens: bool,
     /// `None`: its samples are not for us. It is on this host, or declined.
-    stand_in: Option<shm::StandIn>,
-    /// Payloads in the stand-in's memory, of messages that are not taken yet, in their order.
+    proxy: Option<shm::Proxy>,
+    /// Payloads in the proxy's memory, of messages that are not taken yet, in their order.
     kept: VecDeque<(NonZeroU64, RawLoan)>,
     /// There was no room for it; it is asked again.
     declined: bool,
@@ -168,10 +168,10 @@ impl Drop for Inlet {
             let (detached, subscription) = (group.detach(), group.subscription.take());
             drop(group);
             // The node's thread may just have it.
-            self.open.settle();
+            self.open.apply_pending();
             drop((detached, subscription));
         }
-        self.open.settle();
+        self.open.apply_pending();
     }
 }
 
@@ -300,21 +300,20 @@ impl Shared {
                 }
                 let card = Card::decode(&endpoint.user_data);
                 let is_here = card.as_ref().is_some_and(|card| card.host == session.host);
-                let stand_in = (!is_here).then(|| self.stand_in(&subscription, group.reliable));
-                if let Some(Err(error)) = &stand_in
+                let proxy = (!is_here).then(|| self.proxy(&subscription, group.reliable));
+                if let Some(Err(error)) = &proxy
                     && !was_declined(endpoint.handle)
                 {
                     let (endpoint, reason) = (endpoint.handle, error.to_string());
                     self.end.observer.tell(Event::Incompatible { endpoint, pid: 0, reason });
                 }
-                let declined = matches!(stand_in, Some(Err(_)));
-                let stand_in = stand_in.and_then(Result::ok);
-                let (guid, listens) = (endpoint.guid, card.is_some() && stand_in.is_some());
+                let declined = matches!(proxy, Some(Err(_)));
+                let proxy = proxy.and_then(Result::ok);
+                let (guid, listens) = (endpoint.guid, card.is_some() && proxy.is_some());
                 let sequence = group.remember(&guid);
                 let waits = group.full;
                 let (kept, late) = (VecDeque::new(), None);
-                let source =
-                    Source { guid, listens, stand_in, kept, declined, sequence, waits, late };
+                let source = Source { guid, listens, proxy, kept, declined, sequence, waits, late };
                 group.say_all(&source, session);
                 group.sources.insert(endpoint.handle, source);
             }
@@ -334,11 +333,11 @@ impl Shared {
         self.groups.iter().any(has)
     }
 
-    fn stand_in(
+    fn proxy(
         &self,
         subscription: &Arc<SubscriptionShared>,
         reliable: bool,
-    ) -> Result<shm::StandIn, Error> {
+    ) -> Result<shm::Proxy, Error> {
         let SubscriberQos { depth, history, .. } = self.qos;
         let reliability = if reliable { Reliability::Reliable } else { Reliability::BestEffort };
         let qos = PublisherQos {
@@ -349,7 +348,7 @@ impl Shared {
             memory_max: self.memory_max,
             ..PublisherQos::default()
         };
-        self.end.observer.node().stand_in(subscription, qos)
+        self.end.observer.node().proxy(subscription, qos)
     }
 
     /// Passes on what there is, of all groups. By the node's thread. True if some had no room.
@@ -416,35 +415,34 @@ impl Shared {
                 *next = Some(message);
                 return Passed::Unknown;
             };
-            let Some(stand_in) = &mut source.stand_in else { continue };
+            let Some(proxy) = &mut source.proxy else { continue };
             let content = message.content();
             let payload = match content {
                 Content::Bytes(bytes) => self.wire.payload(bytes, bytes.len()),
                 Content::Kept(_) => Some(0..0), // it has been looked at
             };
             let Some(payload) = payload else {
-                self.end.observer.tell(Event::Corrupt { endpoint: stand_in.id() });
-                source.stand_in = None;
+                self.end.observer.tell(Event::Corrupt { endpoint: proxy.id() });
+                source.proxy = None;
                 continue;
             };
             // Before whoever takes it asks.
             let lost = gap(&mut source.sequence, message.sequence());
-            self.count_lost(lost, stand_in.id(), *reliable);
+            self.count_lost(lost, proxy.id(), *reliable);
             let published = match content {
-                Content::Bytes(bytes) => stand_in.writer.publish_copy(&bytes[payload]),
+                Content::Bytes(bytes) => proxy.writer.publish_copy(&bytes[payload]),
                 Content::Kept(number) => {
-                    let Some(loan) = take_kept(&mut source.kept, number, &mut stand_in.writer)
-                    else {
-                        self.count_lost(1, stand_in.id(), *reliable); // it was another source's
+                    let Some(loan) = take_kept(&mut source.kept, number, &mut proxy.writer) else {
+                        self.count_lost(1, proxy.id(), *reliable); // it was another source's
                         continue;
                     };
-                    stand_in.writer.publish(loan)
+                    proxy.writer.publish(loan)
                 }
             };
             match published {
                 Ok(_) => {
                     let Some(late) = &mut source.late else { continue };
-                    self.tell_lost(std::mem::take(&mut late.lost), stand_in.id());
+                    self.tell_lost(std::mem::take(&mut late.lost), proxy.id());
                     late.taken += 1;
                     if late.taken >= self.qos.depth / 2 {
                         source.late = None;
@@ -454,14 +452,14 @@ impl Shared {
                 Err(Error::ReliableTimeout { .. }) => match &mut source.late {
                     Some(late) => {
                         *late = Late { lost: late.lost + 1, taken: 0 };
-                        self.count_lost(1, stand_in.id(), false);
+                        self.count_lost(1, proxy.id(), false);
                     }
                     None => {
                         *next = Some(message);
                         return Passed::Full;
                     }
                 },
-                Err(_) => self.count_lost(1, stand_in.id(), *reliable), // no memory
+                Err(_) => self.count_lost(1, proxy.id(), *reliable), // no memory
             }
         }
     }
@@ -482,11 +480,11 @@ impl Shared {
 }
 
 impl Group {
-    /// Takes a copy of a payload into memory of its publisher's stand-in, if that is known and has any.
+    /// Takes a copy of a payload into memory of its publisher's proxy, if that is known and has any.
     fn keep(&mut self, message: &Arrived<'_>, payload: Range<usize>) -> Option<NonZeroU64> {
         let mut sources = self.sources.iter_mut();
         let (_, source) = sources.find(|(_, source)| source.guid == *message.writer())?;
-        let writer = &mut source.stand_in.as_mut()?.writer;
+        let writer = &mut source.proxy.as_mut()?.writer;
         let mut loan = writer.loan(payload.len() as u64).ok()?;
         // SAFETY: the loan's writer is there, and stays while the group is locked.
         if !message.copy(payload.start, unsafe { loan.bytes_mut() }) {
