@@ -1,5 +1,6 @@
 //! Compiles the bridge to CycloneDDS if its development package is installed. Without it the crate
-//! builds all the same, and opening a participant says what to install.
+//! builds all the same, and opening a participant says what to install. Nothing is linked: the
+//! library is loaded when it is asked for.
 
 use std::path::Path;
 
@@ -18,7 +19,7 @@ fn main() {
     }
 }
 
-/// Finds a library without telling cargo to link it: ours has to come first.
+/// Finds a library without telling cargo to link it.
 fn config() -> Config {
     let mut config = Config::new();
     config.cargo_metadata(false).env_metadata(true);
@@ -31,7 +32,7 @@ fn compile(library: &Library) {
     let mut headers = library.include_paths.iter().map(|folder| folder.join("dds/version.h"));
     let header = headers.find(|header| header.exists());
     println!("cargo:rerun-if-changed={}", header.as_deref().unwrap_or(Path::new(HEADER)).display());
-    for source in SOURCES.iter().chain(&["src/bridge.h"]) {
+    for source in SOURCES.iter().chain(&["src/bridge.h", "src/cyclonedds.h"]) {
         println!("cargo:rerun-if-changed={source}");
     }
     cc::Build::new()
@@ -43,12 +44,16 @@ fn compile(library: &Library) {
         .extra_warnings(true)
         .warnings_into_errors(true)
         .compile("myelin_dds_bridge");
-    for path in &library.link_paths {
-        println!("cargo:rustc-link-search=native={}", path.display());
-    }
-    for name in &library.libs {
-        println!("cargo:rustc-link-lib={name}");
-    }
+    println!("cargo:rustc-env=CYCLONEDDS_LIBRARY={}", name());
+}
+
+/// The name under which the loader finds the library of this version: the one that a linker would
+/// write into the program. `libddsc.so` is a link to it.
+fn name() -> String {
+    let folder = pkg_config::get_variable("CycloneDDS", "libdir").unwrap_or_default();
+    let target = Path::new(&folder).join(LIBRARY).read_link();
+    let name = target.as_deref().ok().and_then(Path::file_name).and_then(|name| name.to_str());
+    name.unwrap_or(LIBRARY).to_owned()
 }
 
 /// What to tell the user who has no CycloneDDS that this crate can use.
@@ -56,14 +61,15 @@ fn missing() -> String {
     match config().probe("CycloneDDS") {
         // From 11 on, types and samples have other tables of functions.
         Ok(library) => format!(
-            "this program was built without CycloneDDS: it needs 0.10, found {}",
+            "this program was built without it: it needs 0.10, and there was {}",
             library.version
         ),
-        Err(_) => {
-            "not installed: apt-get install pkg-config cyclonedds-dev, and build again".to_owned()
-        }
+        Err(_) => "this program was built without it: apt-get install pkg-config cyclonedds-dev, \
+                   and build again"
+            .to_owned(),
     }
 }
 
-const SOURCES: [&str; 3] = ["src/acknowledge.c", "src/blob.c", "src/bridge.c"];
+const SOURCES: [&str; 4] = ["src/acknowledge.c", "src/blob.c", "src/bridge.c", "src/cyclonedds.c"];
+const LIBRARY: &str = "libddsc.so";
 const HEADER: &str = "/usr/include/dds/version.h";

@@ -15,20 +15,7 @@
 #include <string.h>
 
 #include "bridge.h"
-/* Before the others, which do not include what they need. */
-#include "dds/ddsi/ddsi_entity.h"
-#include "dds/ddsi/ddsi_domaingv.h"
-#include "dds/ddsi/q_hbcontrol.h"
-
-#include "dds/ddsi/ddsi_endpoint.h"
-#include "dds/ddsi/ddsi_entity_index.h"
-#include "dds/ddsi/ddsi_entity_match.h"
-#include "dds/ddsi/ddsi_sertype.h"
-#include "dds/ddsi/q_rtps.h"
-#include "dds/ddsi/q_thread.h"
-#include "dds/ddsi/q_whc.h"
-#include "dds/ddsrt/avl.h"
-#include "dds/ddsrt/endian.h"
+#include "cyclonedds.h"
 
 /* Longer than any heartbeat's interval, whenever the host was started. */
 #define LONG_AGO (-(INT64_MAX / 2))
@@ -44,7 +31,7 @@ static ddsi_guid_t guid_of(const uint8_t bytes[16])
   return guid;
 }
 
-static void guid_to(const ddsi_guid_t *guid, uint8_t bytes[16])
+void myelin_dds_guid_to(const struct ddsi_guid *guid, uint8_t bytes[16])
 {
   ddsi_guid_t swapped = *guid;
   for (size_t word = 0; word < 3; word++)
@@ -58,28 +45,28 @@ static struct ddsi_writer *lock_writer(const struct ddsi_sertype *type, const ui
 {
   const struct ddsi_domaingv *domain = ddsrt_atomic_ldvoidp(&type->gv);
   const ddsi_guid_t guid = guid_of(writer);
-  thread_state_awake(lookup_thread_state(), domain);
-  struct ddsi_writer *found = entidx_lookup_writer_guid(domain->entity_index, &guid);
+  thread_state_awake(ddsc.lookup_thread_state_real(), domain);
+  struct ddsi_writer *found = ddsc.entidx_lookup_writer_guid(domain->entity_index, &guid);
   if (found == NULL)
-    thread_state_asleep(lookup_thread_state());
+    thread_state_asleep(ddsc.lookup_thread_state_real());
   else
-    ddsrt_mutex_lock(&found->e.lock);
+    ddsc.ddsrt_mutex_lock(&found->e.lock);
   return found;
 }
 
 static void unlock_writer(struct ddsi_writer *writer)
 {
-  ddsrt_mutex_unlock(&writer->e.lock);
-  thread_state_asleep(lookup_thread_state());
+  ddsc.ddsrt_mutex_unlock(&writer->e.lock);
+  thread_state_asleep(ddsc.lookup_thread_state_real());
 }
 
 /* As ddsi_writer_max_drop_seq, which is not exported: what all have acknowledged. */
 static seqno_t acknowledged(const struct ddsi_writer *writer)
 {
-  if (ddsrt_avl_is_empty(&writer->readers))
+  if (ddsc.ddsrt_avl_is_empty(&writer->readers))
     return writer->seq;
   const struct ddsi_wr_prd_match *root =
-      ddsrt_avl_root_non_empty(&ddsi_wr_readers_treedef, &writer->readers);
+      ddsc.ddsrt_avl_root_non_empty(ddsc.ddsi_wr_readers_treedef, &writer->readers);
   return root->min_seq == MAX_SEQ_NUMBER ? writer->seq : root->min_seq;
 }
 
@@ -108,26 +95,26 @@ int32_t myelin_dds_pass_over(const struct ddsi_sertype *type, const uint8_t writ
   struct ddsi_wr_prd_match *least = NULL;
   ddsrt_avl_iter_t iterator;
   for (struct ddsi_wr_prd_match *match =
-           ddsrt_avl_iter_first(&ddsi_wr_readers_treedef, &found->readers, &iterator);
-       match != NULL; match = ddsrt_avl_iter_next(&iterator))
+           ddsc.ddsrt_avl_iter_first(ddsc.ddsi_wr_readers_treedef, &found->readers, &iterator);
+       match != NULL; match = ddsc.ddsrt_avl_iter_next(&iterator))
     if (is_waited_for(match) && (least == NULL || match->seq < least->seq))
       least = match;
   if (least == NULL) {
     unlock_writer(found);
     return 0;
   }
-  guid_to(&least->prd_guid, reader);
+  myelin_dds_guid_to(&least->prd_guid, reader);
   least->seq = MAX_SEQ_NUMBER;
   least->has_replied_to_hb = 0; /* so that it goes on to be asked */
-  ddsrt_avl_augment_update(&ddsi_wr_readers_treedef, least);
+  ddsc.ddsrt_avl_augment_update(ddsc.ddsi_wr_readers_treedef, least);
   /* As ddsi_remove_acked_messages, which is not exported. */
   struct whc_state state;
   struct whc_node *freed = NULL;
   (void)whc_remove_acked_messages(found->whc, acknowledged(found), &state, &freed);
-  ddsrt_cond_broadcast(&found->throttle_cond);
-  ddsrt_mutex_unlock(&found->e.lock);
+  ddsc.ddsrt_cond_broadcast(&found->throttle_cond);
+  ddsc.ddsrt_mutex_unlock(&found->e.lock);
   whc_free_deferred_free_list(found->whc, freed);
-  thread_state_asleep(lookup_thread_state());
+  thread_state_asleep(ddsc.lookup_thread_state_real());
   return 1;
 }
 
@@ -139,7 +126,7 @@ int32_t myelin_dds_is_waited_for(const struct ddsi_sertype *type, const uint8_t 
     return 0;
   const ddsi_guid_t guid = guid_of(reader);
   const struct ddsi_wr_prd_match *match =
-      ddsrt_avl_lookup(&ddsi_wr_readers_treedef, &found->readers, &guid);
+      ddsc.ddsrt_avl_lookup(ddsc.ddsi_wr_readers_treedef, &found->readers, &guid);
   const bool waited_for = match != NULL && is_waited_for(match);
   unlock_writer(found);
   return waited_for;

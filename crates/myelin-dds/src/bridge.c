@@ -4,63 +4,61 @@
 #include <string.h>
 
 #include "bridge.h"
-#include "dds/ddsi/ddsi_domaingv.h"
-#include "dds/ddsi/ddsi_serdata.h"
-#include "dds/ddsi/ddsi_sertype.h"
-#include "dds/ddsi/ddsi_tran.h"
+#include "cyclonedds.h"
 
 /* Endpoints that are looked at in one go. */
 enum { VISITED_MAX = 4096 };
 
 int32_t myelin_dds_domain(uint32_t domain, const char *configuration)
 {
-  const dds_entity_t entity = dds_create_domain(domain, configuration);
+  const dds_entity_t entity = ddsc.dds_create_domain(domain, configuration);
   return entity == DDS_RETCODE_PRECONDITION_NOT_MET ? 0 : entity;
 }
 
 int32_t myelin_dds_participant(uint32_t domain)
 {
-  return dds_create_participant(domain, NULL, NULL);
+  return ddsc.dds_create_participant(domain, NULL, NULL);
 }
 
 static dds_qos_t *create_qos(const struct myelin_dds_settings *settings, bool is_writer)
 {
-  dds_qos_t *qos = dds_create_qos();
-  dds_qset_reliability(qos,
+  dds_qos_t *qos = ddsc.dds_create_qos();
+  ddsc.dds_qset_reliability(qos,
                        settings->reliable ? DDS_RELIABILITY_RELIABLE : DDS_RELIABILITY_BEST_EFFORT,
                        settings->block_max_ns);
-  dds_qset_durability(
+  ddsc.dds_qset_durability(
       qos, settings->transient_local ? DDS_DURABILITY_TRANSIENT_LOCAL : DDS_DURABILITY_VOLATILE);
   if (settings->depth > 0) {
-    dds_qset_history(qos, DDS_HISTORY_KEEP_LAST, settings->depth);
+    ddsc.dds_qset_history(qos, DDS_HISTORY_KEEP_LAST, settings->depth);
   } else {
-    dds_qset_history(qos, DDS_HISTORY_KEEP_ALL, 0);
+    ddsc.dds_qset_history(qos, DDS_HISTORY_KEEP_ALL, 0);
     if (settings->samples_max > 0)
-      dds_qset_resource_limits(qos, settings->samples_max, DDS_LENGTH_UNLIMITED,
+      ddsc.dds_qset_resource_limits(qos, settings->samples_max, DDS_LENGTH_UNLIMITED,
                                DDS_LENGTH_UNLIMITED);
   }
   if (is_writer && settings->transient_local)
-    dds_qset_durability_service(qos, 0, DDS_HISTORY_KEEP_LAST, settings->history,
+    ddsc.dds_qset_durability_service(qos, 0, DDS_HISTORY_KEEP_LAST, settings->history,
                                 DDS_LENGTH_UNLIMITED, DDS_LENGTH_UNLIMITED, DDS_LENGTH_UNLIMITED);
   if (settings->partitions_count > 0)
-    dds_qset_partition(qos, settings->partitions_count, (const char **)settings->partitions);
+    ddsc.dds_qset_partition(qos, settings->partitions_count, (const char **)settings->partitions);
   if (settings->user_data_bytes > 0)
-    dds_qset_userdata(qos, settings->user_data, settings->user_data_bytes);
+    ddsc.dds_qset_userdata(qos, settings->user_data, settings->user_data_bytes);
   /* Within a process and its host there are shorter ways. */
-  dds_qset_ignorelocal(qos, DDS_IGNORELOCAL_PROCESS);
+  ddsc.dds_qset_ignorelocal(qos, DDS_IGNORELOCAL_PROCESS);
   return qos;
 }
 
 static dds_entity_t create_topic(int32_t participant, const struct myelin_dds_settings *settings,
+                                 const struct myelin_dds_listener *listener,
                                  struct ddsi_sertype **type)
 {
-  *type = myelin_dds_type(settings->type);
+  *type = myelin_dds_type(settings->type, listener);
   if (*type == NULL)
     return DDS_RETCODE_OUT_OF_RESOURCES;
   const dds_entity_t topic =
-      dds_create_topic_sertype(participant, settings->topic, type, NULL, NULL, NULL);
+      ddsc.dds_create_topic_sertype(participant, settings->topic, type, NULL, NULL, NULL);
   if (topic < 0)
-    ddsi_sertype_unref(*type);
+    ddsc.ddsi_sertype_unref(*type);
   return topic;
 }
 
@@ -69,7 +67,7 @@ int32_t myelin_dds_sockets(int32_t participant, int32_t *sockets, int32_t socket
   /* A type that is registered knows its domain. */
   const struct myelin_dds_settings settings = {.topic = "myelin_domain", .type = "myelin::Domain"};
   struct ddsi_sertype *type;
-  const dds_entity_t topic = create_topic(participant, &settings, &type);
+  const dds_entity_t topic = create_topic(participant, &settings, NULL, &type);
   if (topic < 0)
     return topic;
   const struct ddsi_domaingv *domain = ddsrt_atomic_ldvoidp(&type->gv);
@@ -82,7 +80,7 @@ int32_t myelin_dds_sockets(int32_t participant, int32_t *sockets, int32_t socket
     if (socket >= 0)
       sockets[count++] = socket;
   }
-  (void)dds_delete(topic);
+  (void)ddsc.dds_delete(topic);
   return count;
 }
 
@@ -123,18 +121,19 @@ static void on_reader_incompatible(dds_entity_t reader,
 /* Takes over `calls`. */
 static dds_entity_t create_endpoint(int32_t participant, bool is_writer,
                                     const struct myelin_dds_settings *settings,
+                                    const struct myelin_dds_listener *listener,
                                     dds_listener_t *calls, struct ddsi_sertype **type)
 {
-  const dds_entity_t topic = create_topic(participant, settings, type);
+  const dds_entity_t topic = create_topic(participant, settings, listener, type);
   dds_entity_t endpoint = topic;
   if (topic >= 0) {
     dds_qos_t *qos = create_qos(settings, is_writer);
-    endpoint = is_writer ? dds_create_writer(participant, topic, qos, calls)
-                         : dds_create_reader(participant, topic, qos, calls);
-    dds_delete_qos(qos);
-    (void)dds_delete(topic); /* the endpoint keeps it */
+    endpoint = is_writer ? ddsc.dds_create_writer(participant, topic, qos, calls)
+                         : ddsc.dds_create_reader(participant, topic, qos, calls);
+    ddsc.dds_delete_qos(qos);
+    (void)ddsc.dds_delete(topic); /* the endpoint keeps it */
   }
-  dds_delete_listener(calls);
+  ddsc.dds_delete_listener(calls);
   return endpoint;
 }
 
@@ -143,10 +142,10 @@ int32_t myelin_dds_writer(int32_t participant, const struct myelin_dds_settings 
                           const struct ddsi_sertype **type)
 {
   struct ddsi_sertype *made = NULL;
-  dds_listener_t *calls = dds_create_listener((void *)listener);
-  dds_lset_publication_matched(calls, on_writer_matched);
-  dds_lset_offered_incompatible_qos(calls, on_writer_incompatible);
-  const dds_entity_t writer = create_endpoint(participant, true, settings, calls, &made);
+  dds_listener_t *calls = ddsc.dds_create_listener((void *)listener);
+  ddsc.dds_lset_publication_matched(calls, on_writer_matched);
+  ddsc.dds_lset_offered_incompatible_qos(calls, on_writer_incompatible);
+  const dds_entity_t writer = create_endpoint(participant, true, settings, NULL, calls, &made);
   *type = made;
   return writer;
 }
@@ -155,28 +154,29 @@ int32_t myelin_dds_reader(int32_t participant, const struct myelin_dds_settings 
                           const struct myelin_dds_listener *listener)
 {
   struct ddsi_sertype *type;
-  dds_listener_t *calls = dds_create_listener((void *)listener);
-  dds_lset_data_available(calls, on_data);
-  dds_lset_subscription_matched(calls, on_reader_matched);
-  dds_lset_requested_incompatible_qos(calls, on_reader_incompatible);
-  return create_endpoint(participant, false, settings, calls, &type);
+  dds_listener_t *calls = ddsc.dds_create_listener((void *)listener);
+  ddsc.dds_lset_data_available(calls, on_data);
+  ddsc.dds_lset_subscription_matched(calls, on_reader_matched);
+  ddsc.dds_lset_requested_incompatible_qos(calls, on_reader_incompatible);
+  const struct myelin_dds_listener *keeps = settings->reliable ? NULL : listener;
+  return create_endpoint(participant, false, settings, keeps, calls, &type);
 }
 
 int32_t myelin_dds_discovery(int32_t participant, uint8_t writers,
                              const struct myelin_dds_listener *listener)
 {
-  dds_listener_t *calls = dds_create_listener((void *)listener);
-  dds_lset_data_available(calls, on_data);
+  dds_listener_t *calls = ddsc.dds_create_listener((void *)listener);
+  ddsc.dds_lset_data_available(calls, on_data);
   const dds_entity_t topic =
       writers ? DDS_BUILTIN_TOPIC_DCPSPUBLICATION : DDS_BUILTIN_TOPIC_DCPSSUBSCRIPTION;
-  const dds_entity_t reader = dds_create_reader(participant, topic, NULL, calls);
-  dds_delete_listener(calls);
+  const dds_entity_t reader = ddsc.dds_create_reader(participant, topic, NULL, calls);
+  ddsc.dds_delete_listener(calls);
   return reader;
 }
 
 int32_t myelin_dds_write(int32_t writer, struct ddsi_serdata *sample)
 {
-  return dds_writecdr(writer, sample);
+  return ddsc.dds_writecdr(writer, sample);
 }
 
 int32_t myelin_dds_take(int32_t reader, struct myelin_dds_taken *taken)
@@ -184,28 +184,28 @@ int32_t myelin_dds_take(int32_t reader, struct myelin_dds_taken *taken)
   for (;;) {
     dds_sample_info_t info;
     struct ddsi_serdata *sample = NULL;
-    const dds_return_t count = dds_takecdr(reader, &sample, 1, &info, DDS_ANY_STATE);
+    const dds_return_t count = ddsc.dds_takecdr(reader, &sample, 1, &info, DDS_ANY_STATE);
     if (count <= 0)
       return count;
     if (info.valid_data) {
       taken->sample = sample;
-      taken->message = myelin_dds_message(sample, &taken->bytes, &taken->sequence);
+      myelin_dds_message(sample, taken);
       taken->writer = info.publication_handle;
       return 1;
     }
-    ddsi_serdata_unref(sample); /* it tells that a writer has gone */
+    ddsc.ddsi_serdata_unref(sample); /* it tells that a writer has gone */
   }
 }
 
 void myelin_dds_release(struct ddsi_serdata *sample)
 {
-  ddsi_serdata_unref(sample);
+  ddsc.ddsi_serdata_unref(sample);
 }
 
 int32_t myelin_dds_guid(int32_t endpoint, uint8_t guid[16])
 {
   dds_guid_t found;
-  const dds_return_t code = dds_get_guid(endpoint, &found);
+  const dds_return_t code = ddsc.dds_get_guid(endpoint, &found);
   if (code == DDS_RETCODE_OK)
     memcpy(guid, found.v, sizeof found.v);
   return code;
@@ -217,7 +217,7 @@ static void visit_endpoint(const dds_builtintopic_endpoint_t *data, uint64_t han
   void *user_data = NULL;
   size_t user_data_bytes = 0;
   if (data->qos != NULL)
-    (void)dds_qget_userdata(data->qos, &user_data, &user_data_bytes);
+    (void)ddsc.dds_qget_userdata(data->qos, &user_data, &user_data_bytes);
   const struct myelin_dds_endpoint endpoint = {.handle = handle,
                                                .guid = data->key.v,
                                                .topic = data->topic_name,
@@ -225,59 +225,60 @@ static void visit_endpoint(const dds_builtintopic_endpoint_t *data, uint64_t han
                                                .user_data = user_data,
                                                .user_data_bytes = user_data_bytes};
   visit(context, &endpoint);
-  dds_free(user_data);
+  ddsc.dds_free(user_data);
 }
 
 int32_t myelin_dds_visit_matched(int32_t endpoint, uint8_t is_writer, myelin_dds_visit visit,
                                  void *context)
 {
-  dds_instance_handle_t *handles = dds_alloc(VISITED_MAX * sizeof *handles);
-  dds_return_t count = is_writer ? dds_get_matched_subscriptions(endpoint, handles, VISITED_MAX)
-                                 : dds_get_matched_publications(endpoint, handles, VISITED_MAX);
+  dds_instance_handle_t *handles = ddsc.dds_alloc(VISITED_MAX * sizeof *handles);
+  dds_return_t count =
+      is_writer ? ddsc.dds_get_matched_subscriptions(endpoint, handles, VISITED_MAX)
+                : ddsc.dds_get_matched_publications(endpoint, handles, VISITED_MAX);
   if (count > VISITED_MAX)
     count = VISITED_MAX;
   for (dds_return_t index = 0; index < count; index++) {
     dds_builtintopic_endpoint_t *data =
-        is_writer ? dds_get_matched_subscription_data(endpoint, handles[index])
-                  : dds_get_matched_publication_data(endpoint, handles[index]);
+        is_writer ? ddsc.dds_get_matched_subscription_data(endpoint, handles[index])
+                  : ddsc.dds_get_matched_publication_data(endpoint, handles[index]);
     if (data == NULL)
       continue; /* it has just gone */
     visit_endpoint(data, handles[index], visit, context);
-    dds_builtintopic_free_endpoint(data);
+    ddsc.dds_builtintopic_free_endpoint(data);
   }
-  dds_free(handles);
+  ddsc.dds_free(handles);
   return count;
 }
 
 int32_t myelin_dds_visit_discovered(int32_t discovery, myelin_dds_visit visit, void *context)
 {
-  void **samples = dds_alloc(VISITED_MAX * sizeof *samples);
-  dds_sample_info_t *infos = dds_alloc(VISITED_MAX * sizeof *infos);
+  void **samples = ddsc.dds_alloc(VISITED_MAX * sizeof *samples);
+  dds_sample_info_t *infos = ddsc.dds_alloc(VISITED_MAX * sizeof *infos);
   samples[0] = NULL; /* lent by CycloneDDS */
-  const dds_return_t count = dds_read_mask(discovery, samples, infos, VISITED_MAX, VISITED_MAX,
+  const dds_return_t count = ddsc.dds_read_mask(discovery, samples, infos, VISITED_MAX, VISITED_MAX,
                                            DDS_ANY_SAMPLE_STATE | DDS_ANY_VIEW_STATE |
                                                DDS_ALIVE_INSTANCE_STATE);
   for (dds_return_t index = 0; index < count; index++)
     if (infos[index].valid_data)
       visit_endpoint(samples[index], 0, visit, context);
   if (count > 0)
-    (void)dds_return_loan(discovery, samples, count);
-  dds_free(infos);
-  dds_free(samples);
+    (void)ddsc.dds_return_loan(discovery, samples, count);
+  ddsc.dds_free(infos);
+  ddsc.dds_free(samples);
   return count;
 }
 
 int32_t myelin_dds_wait_for_acks(int32_t writer, int64_t limit_ns)
 {
-  return dds_wait_for_acks(writer, limit_ns);
+  return ddsc.dds_wait_for_acks(writer, limit_ns);
 }
 
 int32_t myelin_dds_delete(int32_t entity)
 {
-  return dds_delete(entity);
+  return ddsc.dds_delete(entity);
 }
 
 const char *myelin_dds_text(int32_t code)
 {
-  return dds_strretcode(code);
+  return ddsc.dds_strretcode(code);
 }

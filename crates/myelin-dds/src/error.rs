@@ -10,7 +10,7 @@ use crate::ffi;
 pub enum Error {
     /// CycloneDDS is not there.
     #[error("CycloneDDS: {0}")]
-    Missing(&'static str),
+    Missing(String),
     /// The domain's number is beyond what the ports allow.
     #[error("domain {0} cannot be opened to the network: DDS has the domains 0 to 230")]
     Domain(u32),

@@ -8,9 +8,13 @@
 //! cmake nor clang nor minutes. The price: a program is built for the version that is installed.
 //! Without it everything builds, and [`Domain::claim`] says what to install.
 //!
+//! No program is linked with it: [`load`] loads it when a domain is claimed. It brings OpenSSL, iceoryx
+//! and the C++ library with it, 4 MB for each process; who stays on his host has none of that.
+//!
 //! Users take the crate `myelin`; `docs/dds.md` says how its topics travel.
 //!
 //! ```text
+//! cyclonedds.c   finds CycloneDDS, with all that is called of it (library.rs: where)
 //! blob.c         the type whose samples are messages
 //! bridge.c       CycloneDDS's calls, as few and as wide as can be
 //! participant.rs a process's part in a DDS domain, from interface to interface
@@ -26,15 +30,14 @@ mod endpoint;
 mod entity;
 mod error;
 mod ffi;
+mod library;
 mod participant;
 
 pub use config::{Config, LEASE, socket_buffer_bytes};
 pub use endpoint::{
-    Discovery, History, Message, Reader, Release, Settings, Writer, check_topic_name,
+    Content, Discovery, History, Message, Reader, Release, Settings, Writer, check_topic_name,
 };
-pub use entity::{Calls, Endpoint, Guid};
+pub use entity::{Arrived, Calls, Endpoint, Guid};
 pub use error::Error;
+pub use library::load;
 pub use participant::{Binding, DOMAIN_MAX, Domain, Participant, has_own_configuration};
-
-/// Why there is no CycloneDDS, if there is none.
-pub const MISSING: Option<&str> = option_env!("CYCLONEDDS_MISSING");

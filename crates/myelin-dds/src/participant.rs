@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use crate::config::{Config, buffer_bytes_max};
 use crate::error::{Error, check};
-use crate::{MISSING, ffi};
+use crate::{ffi, library};
 
 /// A DDS domain that nodes of this process take part in, all with the same settings. Participants of
 /// it come and go with the network interfaces.
@@ -70,16 +70,15 @@ impl Domain {
         }
     }
 
-    /// Whether there is a CycloneDDS, and such a domain.
+    /// Whether there is a CycloneDDS, which it loads, and such a domain.
     ///
     /// # Errors
     /// [`Error::Missing`], [`Error::Domain`].
     pub fn check(number: u32) -> Result<(), Error> {
-        match MISSING {
-            Some(why) => Err(Error::Missing(why)),
-            None if number > DOMAIN_MAX => Err(Error::Domain(number)),
-            None => Ok(()),
+        if number > DOMAIN_MAX {
+            return Err(Error::Domain(number));
         }
+        library::load()
     }
 
     /// The settings.

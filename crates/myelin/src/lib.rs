@@ -45,8 +45,8 @@
 //! | ask and answer | [`Node::service`], [`Node::client`], then [`Client::call`] |
 //! | know | [`events`](Subscriber::events), [`lost`](Subscriber::lost), [`matched`](Subscriber::matched) |
 //!
-//! With the feature `dds` and [`NodeBuilder::network`] the same topics reach other hosts and DDS
-//! programs, through CycloneDDS.
+//! With [`NodeBuilder::network`] the same topics reach other hosts and DDS programs, through CycloneDDS,
+//! which is loaded then.
 //!
 //! The guide is `docs/library.md`; what happens inside, `docs/shared-memory.md` and `docs/dds.md`.
 

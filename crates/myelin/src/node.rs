@@ -200,8 +200,9 @@ impl NodeBuilder {
     /// off: the first topic costs the process some threads, memory and open UDP ports.
     ///
     /// Domains 0 to 230 can be opened to the network. All nodes of a process in one domain share one
-    /// DDS participant. It takes the feature `dds`, and CycloneDDS at build time; without them `open`
-    /// is an error. That there is no interface yet is none: see [`Node::network`].
+    /// DDS participant. It takes CycloneDDS, at build time its headers too: `open` loads it, and is an
+    /// [`Error::Network`] that says what to install if it is not there. That there is no interface yet
+    /// is none: see [`Node::network`].
     pub fn network(mut self, open: bool) -> Self {
         self.network.open = Some(open);
         self

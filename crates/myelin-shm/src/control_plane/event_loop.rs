@@ -122,10 +122,15 @@ impl Core {
 /// Starts a node's thread. It takes no signals; they are for the program's own.
 pub(crate) fn start(core: &Arc<Core>) -> Result<JoinHandle<()>, Error> {
     let core = core.clone();
-    let builder = std::thread::Builder::new().name("myelin-node".to_owned());
+    let builder =
+        std::thread::Builder::new().name("myelin-node".to_owned()).stack_size(STACK_BYTES);
     let started = without_signals(|| builder.spawn(move || core.run()));
     started.map_err(|error| Error::system("starting the node's thread", error))
 }
+
+/// All of it is resident in a process that locks its memory, as one that is real-time does. The thread
+/// runs nothing of the user's, and has no more than some kilobytes on its stack.
+const STACK_BYTES: usize = 256 << 10;
 
 /// Calls `spawn` with all signals blocked; a thread inherits that.
 fn without_signals<T>(spawn: impl FnOnce() -> T) -> T {

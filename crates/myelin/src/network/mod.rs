@@ -1,41 +1,21 @@
-//! The way to other hosts: `docs/dds.md`. Without the feature `dds` there is none, and asking for it
-//! says so.
+//! The way to other hosts: `docs/dds.md`.
 
-mod settings;
-
-#[cfg(feature = "dds")]
 mod end;
-#[cfg(feature = "dds")]
 mod flow;
-#[cfg(feature = "dds")]
 mod host;
-#[cfg(feature = "dds")]
 mod inlet;
-#[cfg(feature = "dds")]
 mod interface;
-#[cfg(not(feature = "dds"))]
-mod none;
-#[cfg(feature = "dds")]
 mod open;
-#[cfg(feature = "dds")]
 mod outlet;
-#[cfg(feature = "dds")]
 mod queue;
-#[cfg(feature = "dds")]
 mod room;
-#[cfg(feature = "dds")]
 mod session;
+mod settings;
 mod state;
-#[cfg(feature = "dds")]
 mod wire;
 
-#[cfg(feature = "dds")]
 pub(crate) use inlet::Inlet;
-#[cfg(not(feature = "dds"))]
-pub(crate) use none::{Inlet, Network, Outlet};
-#[cfg(feature = "dds")]
 pub(crate) use open::Network;
-#[cfg(feature = "dds")]
 pub(crate) use outlet::Outlet;
 pub(crate) use settings::{Settings, Way};
 pub use state::NetworkState;
@@ -43,7 +23,6 @@ pub use state::NetworkState;
 use myelin_shm::topic::{PublisherQos, SubscriberQos, Topic};
 
 /// What a topic is to DDS.
-#[cfg_attr(not(feature = "dds"), allow(dead_code, reason = "nobody is there to read it"))]
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Dds {
     /// Its name there, if that is not derived from its own.
@@ -52,7 +31,6 @@ pub(crate) struct Dds {
 }
 
 /// How its samples are serialised there.
-#[cfg_attr(not(feature = "dds"), allow(dead_code, reason = "nobody is there to read it"))]
 #[derive(Clone, Debug, Default)]
 pub(crate) enum Encoding {
     /// For Myelin alone: the layout's hash is the type's name.
@@ -65,7 +43,6 @@ pub(crate) enum Encoding {
 }
 
 /// A topic as the way to other hosts sees it.
-#[cfg_attr(not(feature = "dds"), allow(dead_code, reason = "nobody is there to read it"))]
 pub(crate) struct Spec {
     pub(crate) topic: Topic,
     pub(crate) dds: Dds,
@@ -75,7 +52,6 @@ pub(crate) struct Spec {
 }
 
 /// What the bytes of a payload are to CDR.
-#[cfg_attr(not(feature = "dds"), allow(dead_code, reason = "nobody is there to read it"))]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Shape {
     /// A value of so many bytes.
@@ -93,13 +69,11 @@ pub enum Shape {
 }
 
 /// The library's word for an error of the crate below.
-#[cfg(feature = "dds")]
 fn said(error: myelin_dds::Error) -> crate::Error {
     crate::Error::Network { doing: "the way to other hosts", reason: error.to_string() }
 }
 
 /// A lock that a panic has not spoilt: what it guards is changed in single steps.
-#[cfg(feature = "dds")]
 fn lock<T>(mutex: &std::sync::Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
 }

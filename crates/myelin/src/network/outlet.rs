@@ -150,7 +150,8 @@ impl Outlet {
         }
     }
 
-    /// Sends a copy of what has been published, if somebody on another host wants it.
+    /// Sends what has been published, if somebody on another host wants it: a copy, unless it is large
+    /// and best effort.
     #[inline]
     pub(crate) fn write(&self, payload: &[u8]) -> Result<(), Error> {
         if self.is_wanted() { self.send(payload) } else { Ok(()) }
@@ -174,11 +175,16 @@ impl Outlet {
             route.keep(head.bytes(), payload);
         }
         let Some(Bound { writer, .. }) = &route.writer else { return Ok(()) };
-        self.shared.room.enter(bytes);
-        if asks {
-            writer.ask();
-        }
-        match writer.write(head.bytes(), payload, self.shared.room.clone()) {
+        let written = if writer.writes_in_place(head.bytes(), payload) {
+            writer.write_in_place(head.bytes(), payload)
+        } else {
+            self.shared.room.enter(bytes);
+            if asks {
+                writer.ask();
+            }
+            writer.write(head.bytes(), payload, self.shared.room.clone())
+        };
+        match written {
             Ok(()) => Ok(()),
             // CycloneDDS's own limits, which only a configuration of the user's sets: that is a loss.
             Err(myelin_dds::Error::Other { timeout: true, .. }) if self.window.is_none() => Ok(()),

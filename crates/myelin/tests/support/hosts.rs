@@ -40,6 +40,12 @@ impl Hosts {
             println!("skipped: network namespaces are for root");
             return None;
         }
+        let folder = tempfile::tempdir().unwrap();
+        let node = myelin::Node::builder("asks").folder(folder.path()).network(true).open();
+        if let Err(missing) = node {
+            println!("skipped: {missing}");
+            return None;
+        }
         Some(Hosts { one: Host::new(), other: Host::new() })
     }
 

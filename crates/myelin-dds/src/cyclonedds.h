@@ -1,0 +1,96 @@
+/* CycloneDDS, as far as it is called. Nothing is linked with it: a program that never opens a node to
+ * the network has none of its memory, and runs where it is not installed. myelin_dds_load finds it.
+ *
+ * What is not listed here and used all the same is inline in its headers, and so are the layouts of
+ * its structures: the library that is loaded has to be of the version that this was compiled for. */
+#ifndef MYELIN_DDS_CYCLONEDDS_H
+#define MYELIN_DDS_CYCLONEDDS_H
+
+#include "dds/dds.h"
+/* Before the others, which do not include what they need. */
+#include "dds/ddsi/ddsi_entity.h"
+#include "dds/ddsi/ddsi_domaingv.h"
+#include "dds/ddsi/q_hbcontrol.h"
+
+#include "dds/ddsi/ddsi_endpoint.h"
+#include "dds/ddsi/ddsi_entity_index.h"
+#include "dds/ddsi/ddsi_entity_match.h"
+#include "dds/ddsi/ddsi_serdata.h"
+#include "dds/ddsi/ddsi_sertype.h"
+#include "dds/ddsi/ddsi_tran.h"
+#include "dds/ddsi/q_misc.h"
+#include "dds/ddsi/q_protocol.h"
+#include "dds/ddsi/q_radmin.h"
+#include "dds/ddsi/q_rtps.h"
+#include "dds/ddsi/q_thread.h"
+#include "dds/ddsi/q_whc.h"
+#include "dds/ddsrt/avl.h"
+#include "dds/ddsrt/endian.h"
+
+#define DDSC_NAMES(NAME)                   \
+  NAME(dds_alloc)                          \
+  NAME(dds_builtintopic_free_endpoint)     \
+  NAME(dds_create_domain)                  \
+  NAME(dds_create_listener)                \
+  NAME(dds_create_participant)             \
+  NAME(dds_create_qos)                     \
+  NAME(dds_create_reader)                  \
+  NAME(dds_create_topic_sertype)           \
+  NAME(dds_create_writer)                  \
+  NAME(dds_delete)                         \
+  NAME(dds_delete_listener)                \
+  NAME(dds_delete_qos)                     \
+  NAME(dds_free)                           \
+  NAME(dds_get_guid)                       \
+  NAME(dds_get_matched_publication_data)   \
+  NAME(dds_get_matched_publications)       \
+  NAME(dds_get_matched_subscription_data)  \
+  NAME(dds_get_matched_subscriptions)      \
+  NAME(dds_lset_data_available)            \
+  NAME(dds_lset_offered_incompatible_qos)  \
+  NAME(dds_lset_publication_matched)       \
+  NAME(dds_lset_requested_incompatible_qos)\
+  NAME(dds_lset_subscription_matched)      \
+  NAME(dds_qget_userdata)                  \
+  NAME(dds_qset_durability)                \
+  NAME(dds_qset_durability_service)        \
+  NAME(dds_qset_history)                   \
+  NAME(dds_qset_ignorelocal)               \
+  NAME(dds_qset_partition)                 \
+  NAME(dds_qset_reliability)               \
+  NAME(dds_qset_resource_limits)           \
+  NAME(dds_qset_userdata)                  \
+  NAME(dds_read_mask)                      \
+  NAME(dds_return_loan)                    \
+  NAME(dds_strretcode)                     \
+  NAME(dds_takecdr)                        \
+  NAME(dds_wait_for_acks)                  \
+  NAME(dds_writecdr)                       \
+  NAME(ddsi_serdata_init)                  \
+  NAME(ddsi_serdata_ref)                   \
+  NAME(ddsi_serdata_unref)                 \
+  NAME(ddsi_sertype_fini)                  \
+  NAME(ddsi_sertype_init_flags)            \
+  NAME(ddsi_sertype_unref)                 \
+  NAME(ddsi_sertype_v0)                    \
+  NAME(ddsi_wr_readers_treedef)            \
+  NAME(ddsrt_avl_augment_update)           \
+  NAME(ddsrt_avl_is_empty)                 \
+  NAME(ddsrt_avl_iter_first)               \
+  NAME(ddsrt_avl_iter_next)                \
+  NAME(ddsrt_avl_lookup)                   \
+  NAME(ddsrt_avl_root_non_empty)           \
+  NAME(ddsrt_cond_broadcast)               \
+  NAME(ddsrt_mutex_lock)                   \
+  NAME(ddsrt_mutex_unlock)                 \
+  NAME(entidx_lookup_writer_guid)          \
+  NAME(lookup_thread_state_real)
+
+/* Filled by myelin_dds_load, before anything else of the bridge is called. */
+extern struct ddsc {
+#define DDSC_POINTER(name) __typeof__(name) *name;
+  DDSC_NAMES(DDSC_POINTER)
+#undef DDSC_POINTER
+} ddsc;
+
+#endif /* MYELIN_DDS_CYCLONEDDS_H */

@@ -1,0 +1,51 @@
+//! Where CycloneDDS is found.
+
+use std::ffi::{CStr, CString, OsString};
+use std::os::unix::ffi::OsStringExt;
+use std::sync::{Mutex, PoisonError};
+
+use crate::error::Error;
+use crate::ffi;
+
+/// Loads CycloneDDS, unless it is loaded: the library that the environment variable
+/// `MYELIN_CYCLONEDDS` names, or the one of the version that this was built for, where the loader
+/// looks for libraries (`LD_LIBRARY_PATH`, `ldconfig -p`). It stays until the process ends.
+///
+/// # Errors
+/// [`Error::Missing`].
+pub fn load() -> Result<(), Error> {
+    let mut is_loaded = LOADED.lock().unwrap_or_else(PoisonError::into_inner);
+    if !*is_loaded {
+        find(std::env::var_os(VARIABLE)).map_err(Error::Missing)?;
+        *is_loaded = true;
+    }
+    Ok(())
+}
+
+fn find(named: Option<OsString>) -> Result<(), String> {
+    let Some(name) = option_env!("CYCLONEDDS_LIBRARY") else {
+        return Err(option_env!("CYCLONEDDS_MISSING").unwrap_or_default().to_owned());
+    };
+    let named = named.filter(|path| !path.is_empty());
+    let remedy = match named {
+        Some(_) => format!("set {VARIABLE} to the path of CycloneDDS 0.10's library, or unset it"),
+        None => format!(
+            "apt-get install libddsc0debian, or put it where the loader looks (LD_LIBRARY_PATH), or \
+             set {VARIABLE} to its path"
+        ),
+    };
+    let library = named.unwrap_or_else(|| name.into()).into_vec();
+    let library = CString::new(library).map_err(|_| remedy.clone())?;
+    // SAFETY: a string; nothing of the bridge is called before, and the lock keeps others away.
+    let said = unsafe { ffi::myelin_dds_load(library.as_ptr()) };
+    if said.is_null() {
+        return Ok(());
+    }
+    // SAFETY: the loader's own words, until this thread asks it for something else.
+    let said = unsafe { CStr::from_ptr(said) }.to_string_lossy();
+    Err(format!("{said}; {remedy}"))
+}
+
+const VARIABLE: &str = "MYELIN_CYCLONEDDS";
+/// Nothing of the bridge is called unless it is true.
+static LOADED: Mutex<bool> = Mutex::new(false);

@@ -1,0 +1,90 @@
+//! The network's library is loaded when a node asks for the network, and by nobody else. What is mapped
+//! is a process's, so each test starts itself again.
+
+#[path = "../../myelin-shm/tests/itself/mod.rs"]
+mod itself;
+mod support;
+
+use myelin::{Error, Node};
+
+#[test]
+fn who_does_not_ask_has_none_of_it() {
+    starts("not_asked", &[]);
+}
+
+fn not_asked() {
+    let (_folder, node) = support::node();
+    works(&node);
+    assert_eq!(mapped(), [""; 0]);
+}
+
+#[test]
+fn who_asks_has_it() {
+    starts("asked", &[]);
+}
+
+fn asked() {
+    match open_to_the_network() {
+        Ok(_node) => assert!(!mapped().is_empty()),
+        Err(error) => println!("skipped: {error}"),
+    }
+}
+
+#[test]
+fn a_library_that_is_missing_is_named_with_the_remedy_and_this_host_goes_on() {
+    for library in ["/nowhere/libddsc.so", "libc.so.6"] {
+        starts("missing", &[("MYELIN_CYCLONEDDS", library)]);
+    }
+}
+
+fn missing() {
+    let error = open_to_the_network().unwrap_err();
+    assert!(matches!(error, Error::Network { .. }), "{error:?}");
+    let said = error.to_string();
+    if !said.contains("built without it") {
+        let named = std::env::var("MYELIN_CYCLONEDDS").unwrap();
+        // Of one that is another library, the loader names the first function that it lacks.
+        assert!(said.contains(&named) || said.contains("undefined symbol: dds_"), "{said}");
+        assert!(said.contains("set MYELIN_CYCLONEDDS to the path"), "{said}");
+    }
+    let (_folder, node) = support::node();
+    works(&node);
+}
+
+fn open_to_the_network() -> Result<Node, Error> {
+    let folder = tempfile::tempdir().unwrap();
+    Node::builder("asks").folder(folder.path()).network(true).open()
+}
+
+fn works(node: &Node) {
+    let (publisher, mut subscriber) = support::ends(&node.topic::<u64>("counter"));
+    publisher.publish_copy(&7).unwrap();
+    assert_eq!(*subscriber.receive(support::WATCHDOG).unwrap().unwrap(), 7);
+}
+
+/// Files of CycloneDDS, and of what it brings with it, in this process's memory.
+fn mapped() -> Vec<String> {
+    let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
+    let files = maps.lines().filter_map(|line| line.split_whitespace().nth(5));
+    let is_its = |file: &&str| ["ddsc", "crypto", "iceoryx"].iter().any(|name| file.contains(name));
+    files.filter(is_its).map(String::from).collect()
+}
+
+fn starts(role: &str, variables: &[(&str, &str)]) {
+    let mut command = itself::itself();
+    command.args(["--exact", "the_other_side", "--nocapture"]).env(ROLE, role);
+    command.env_remove("MYELIN_NETWORK").envs(variables.iter().copied());
+    assert!(command.status().unwrap().success(), "{role} {variables:?}");
+}
+
+#[test]
+fn the_other_side() {
+    match std::env::var(ROLE).as_deref() {
+        Ok("not_asked") => not_asked(),
+        Ok("asked") => asked(),
+        Ok("missing") => missing(),
+        _ => {}
+    }
+}
+
+const ROLE: &str = "MYELIN_TEST_ROLE";
