@@ -22,6 +22,7 @@ use crate::os::fork;
 pub use crate::os::latency_guard::LATENCY_DEVICE;
 use crate::os::latency_guard::LatencyGuard;
 use crate::os::poll::Poll;
+pub use crate::os::thread::{Policy, Threads};
 use crate::sync::lock;
 use crate::topic::{PublisherQos, SubscriberQos, Topic};
 use crate::waiting::wake_table::WakeTable;
@@ -40,6 +41,8 @@ pub struct NodeOptions {
     /// Keeps all CPUs of the machine from sleeping deeply while the node lives; see
     /// `docs/library.md`.
     pub latency_guard: bool,
+    /// How the threads run that the node starts.
+    pub threads: Threads,
 }
 
 /// A topic that somebody publishes or subscribes to.
@@ -81,6 +84,7 @@ struct Handle {
     table: Mutex<Option<Arc<WakeTable>>>,
     /// The folder of its sockets.
     domain: PathBuf,
+    threads: Threads,
     _latency_guard: Option<LatencyGuard>,
 }
 
@@ -96,6 +100,7 @@ impl Node {
             let remedy = "a node's name has at most 255 bytes and no control characters";
             return Err(Error::Setting { topic: None, field: "name", value: options.name, remedy });
         }
+        options.threads.check()?;
         let latency_guard = options.latency_guard.then(LatencyGuard::hold).transpose()?;
         let base = options.folder.as_deref().unwrap_or(Path::new(FOLDER));
         let registry = Registry::new(base, options.domain, options.group);
@@ -103,21 +108,26 @@ impl Node {
         let poll = Arc::new(Poll::new()?);
         let (listener, id) = registry.enter()?;
         let state = State::new(id, options.name, registry.clone(), poll, NodeFd::new(listener));
-        let opened = Node::start(state, mark, latency_guard);
+        let opened = Node::start(state, mark, latency_guard, options.threads);
         if opened.is_err() {
             registry.leave(id);
         }
         opened
     }
 
-    fn start(state: State, mark: u32, guard: Option<LatencyGuard>) -> Result<Node, Error> {
+    fn start(
+        state: State,
+        mark: u32,
+        guard: Option<LatencyGuard>,
+        threads: Threads,
+    ) -> Result<Node, Error> {
         let listener = state.listener.as_ref().expect("it is new");
         state.poll.add(std::os::fd::AsFd::as_fd(listener), LISTENER)?;
         let domain = state.registry.folder.clone();
         let core = Arc::new(Core::new(state, mark));
-        let thread = Mutex::new(Some(event_loop::start(&core)?));
+        let thread = Mutex::new(Some(event_loop::start(&core, &threads)?));
         let table = Mutex::default();
-        let handle = Handle { core, thread, table, domain, _latency_guard: guard };
+        let handle = Handle { core, thread, table, domain, threads, _latency_guard: guard };
         let node = Node(Arc::new(handle));
         node.core().change(State::call_all)?;
         let told =
@@ -241,6 +251,11 @@ impl Node {
             Some(table) => Ok(table.clone()),
             None => Ok(table.insert(WakeTable::create()?).clone()),
         }
+    }
+
+    /// How the threads run that it starts.
+    pub(crate) fn threads(&self) -> &Threads {
+        &self.0.threads
     }
 
     /// Where the publishers and callbacks of a topic in this process and domain meet.

@@ -3,9 +3,15 @@
 
 pub mod bell;
 #[cfg(not(loom))]
+pub mod interrupt;
+#[cfg(not(loom))]
 mod predict;
 #[cfg(not(loom))]
+mod set_descriptor;
+#[cfg(not(loom))]
 pub(crate) mod strategy;
+#[cfg(not(loom))]
+pub mod tasks;
 #[cfg(not(loom))]
 pub mod wait;
 #[cfg(not(loom))]

@@ -1,5 +1,6 @@
 //! Functions that are called with the samples of many topics, in one thread.
 
+use std::os::fd::OwnedFd;
 use std::time::Duration;
 
 use crate::payload::Payload;
@@ -109,6 +110,15 @@ impl Executor {
     /// Triggering it ends [`run`](Executor::run), after the call that is under way.
     pub fn stop_guard(&self) -> Guard {
         self.stop.clone()
+    }
+
+    /// A descriptor for somebody's epoll, as that of a [wait set](WaitSet::descriptor): when it is readable,
+    /// `turn(Duration::ZERO)`.
+    ///
+    /// # Errors
+    /// As [`WaitSet::descriptor`].
+    pub fn descriptor(&mut self) -> Result<OwnedFd, Error> {
+        self.set.descriptor()
     }
 
     /// How it waits; by default [`Wait::Adaptive`].

@@ -41,7 +41,9 @@
 //! | name what is carried, and how | [`Node::topic`], then [`Topic`]'s settings |
 //! | send | [`Publisher::publish_copy`], or [`loan`](Publisher::loan), write, [`publish`](Loan::publish) |
 //! | receive | [`Subscriber::take`], [`receive`](Subscriber::receive), [`on_sample`](Subscriber::on_sample), or [`FdSubscriber`] in an epoll loop |
-//! | wait for many topics in one thread | [`Node::wait_set`], then [`WaitSet::add`], [`WaitSet::wait`]; with functions, [`Node::executor`] |
+//! | wait for many topics in one thread | [`Node::wait_set`], then [`WaitSet::add`], [`WaitSet::wait`]; with functions, [`Node::executor`]; in somebody's epoll, [`WaitSet::descriptor`] |
+//! | end a wait | [`Subscriber::interrupter`], [`WaitSet::guard`] |
+//! | receive in an asynchronous task | `Subscriber::into_stream` (feature `stream`) |
 //! | know | [`events`](Subscriber::events), [`lost`](Subscriber::lost), [`matched`](Subscriber::matched) |
 //!
 //! With the feature `dds` and [`NodeBuilder::network`] the same topics reach other hosts and DDS
@@ -64,6 +66,8 @@ mod payload;
 mod plain_data;
 mod publisher;
 mod sample;
+#[cfg(feature = "stream")]
+mod stream;
 mod subscriber;
 mod topic;
 mod wait_set;
@@ -77,6 +81,7 @@ pub use myelin_derive::PlainData;
 pub use myelin_shm::Error;
 pub use myelin_shm::data_plane::publication::Published;
 pub use myelin_shm::event::Event;
+pub use myelin_shm::node::{Policy, Threads};
 pub use myelin_shm::topic::EndpointId;
 pub use myelin_shm::waiting::wait::Wait;
 pub use network::NetworkState;
@@ -85,6 +90,8 @@ pub use payload::Payload;
 pub use plain_data::PlainData;
 pub use publisher::Publisher;
 pub use sample::Sample;
-pub use subscriber::{FdSubscriber, Subscriber};
+#[cfg(feature = "stream")]
+pub use stream::SampleStream;
+pub use subscriber::{FdSubscriber, Interrupter, Subscriber};
 pub use topic::Topic;
 pub use wait_set::{Guard, Key, WaitSet};

@@ -9,6 +9,7 @@ use crate::control_plane::state::{LISTENER, State};
 use crate::error::Error;
 use crate::os::fork;
 use crate::os::poll::{Poll, WAKER};
+use crate::os::thread::Threads;
 use crate::sync::lock;
 use crate::topic::EndpointId;
 
@@ -122,23 +123,8 @@ impl Core {
     }
 }
 
-/// Starts a node's thread. It takes no signals; they are for the program's own.
-pub(crate) fn start(core: &Arc<Core>) -> Result<JoinHandle<()>, Error> {
+/// Starts a node's thread.
+pub(crate) fn start(core: &Arc<Core>, threads: &Threads) -> Result<JoinHandle<()>, Error> {
     let core = core.clone();
-    let builder = std::thread::Builder::new().name("myelin-node".to_owned());
-    let started = without_signals(|| builder.spawn(move || core.attend()));
-    started.map_err(|error| Error::system("starting the node's thread", error))
-}
-
-/// Calls `spawn` with all signals blocked; a thread inherits that.
-fn without_signals<T>(spawn: impl FnOnce() -> T) -> T {
-    // SAFETY: both sets are plain data that the calls fill in before they are read.
-    unsafe {
-        let (mut all, mut before) = (std::mem::zeroed(), std::mem::zeroed());
-        libc::sigfillset(&mut all);
-        libc::pthread_sigmask(libc::SIG_SETMASK, &all, &mut before);
-        let result = spawn();
-        libc::pthread_sigmask(libc::SIG_SETMASK, &before, std::ptr::null_mut());
-        result
-    }
+    threads.spawn("node", move || core.attend())
 }

@@ -19,7 +19,7 @@ use crate::limits::MESSAGE_SEGMENTS_MAX;
 use crate::os::descriptor::duplicate;
 use crate::topic::{EndpointId, Reliability, SubscriberQos, Topic};
 use crate::waiting::wait::now_ns;
-use crate::waiting::wake_table::WakeTableViews;
+use crate::waiting::wake_table::{PassedTable, WakeTableViews};
 
 impl State {
     /// A publisher has appeared: here, or at a peer.
@@ -384,8 +384,9 @@ fn accept(
     let connection = shared.reserve(publisher, publication, Vec::new())?;
     let passed = shared.passed_to(connection);
     let passed = passed.inspect_err(|_| shared.publisher_never_came(publisher))?;
-    let (subscription, Waking { bell, table: (heads, ready), wake_end }) = passed;
-    let passed = [subscription, bell, heads, ready].into_iter().chain(wake_end);
+    let (subscription, Waking { bell, table, wake_end }) = passed;
+    let PassedTable { heads, ready, pipe } = table;
+    let passed = [subscription, bell, heads, ready, pipe].into_iter().chain(wake_end);
     Ok((connection, passed.map(Arc::new).collect()))
 }
 
@@ -417,8 +418,8 @@ fn view(
         return Err(Error::PeerCorrupt { what: "an answer of a publisher" });
     };
     let wake_end = if descriptors.len() > PASSED_MIN { descriptors.pop() } else { None };
-    let [subscription, bell, heads, ready] = exactly::<PASSED_MIN>(descriptors)?;
-    let waking = Waking { bell, table: (heads, ready), wake_end };
+    let [subscription, bell, heads, ready, pipe] = exactly::<PASSED_MIN>(descriptors)?;
+    let waking = Waking { bell, table: PassedTable { heads, ready, pipe }, wake_end };
     RemoteSubscriber::map(
         subscriber,
         known.pid,

@@ -6,6 +6,7 @@ use std::hint::spin_loop;
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 use std::sync::atomic::{Ordering, fence};
+use std::task::Waker;
 
 use crate::data_plane::incoming::Incoming;
 use crate::data_plane::source::Source;
@@ -16,6 +17,7 @@ use crate::event::Event;
 use crate::topic::{EndpointId, Reliability, SubscriberQos, Topic};
 use crate::waiting::bell::{self, Sleep};
 use crate::waiting::strategy::{Ended, Strategy, Waiter};
+use crate::waiting::tasks::Tasks;
 use crate::waiting::wait::{self, LOOKS_PER_CLOCK_READ, NEVER, Wait};
 use crate::waiting::wake_fd::WakeFd;
 use crate::waiting::wake_table::WakeTable;
@@ -90,6 +92,31 @@ impl Reader {
             return Ok(None);
         }
         self.take_now()
+    }
+
+    /// The next sample, if there is one; otherwise `waker` is woken once when there may be one. The
+    /// subscriber is in the wait set of `tasks`.
+    ///
+    /// # Errors
+    /// As [`take`](Self::take).
+    pub(crate) fn take_or_wake(
+        &mut self,
+        tasks: &Tasks,
+        waker: &Waker,
+    ) -> Result<Option<Taken>, Error> {
+        if let Some(taken) = self.take_now()? {
+            return Ok(Some(taken));
+        }
+        tasks.watch(&self.shared, waker);
+        if self.fall_asleep_in(Some(tasks.set())).is_some() {
+            return Ok(None);
+        }
+        let taken = self.take_now()?;
+        if taken.is_none() {
+            // It was overwritten in between, or never there.
+            waker.wake_by_ref();
+        }
+        Ok(taken)
     }
 
     /// Waits until there is a sample to take; false once `CLOCK_MONOTONIC` reads `until_ns`

@@ -30,6 +30,24 @@ impl Sleep {
     }
 }
 
+/// The word by which a wait set says that it sleeps, and in what.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SetSleep(pub u64);
+
+impl SetSleep {
+    /// `number`: not 0, and another one each time. `by_descriptor`: in somebody's epoll and not in a wait.
+    #[inline]
+    pub fn new(number: u64, by_descriptor: bool) -> SetSleep {
+        SetSleep(number << 1 | u64::from(by_descriptor))
+    }
+
+    /// Whether its descriptor is to be made readable.
+    #[inline]
+    pub fn is_by_descriptor(self) -> bool {
+        self.0 & 1 != 0
+    }
+}
+
 const SET_BITS: u32 = 5;
 const _: () = assert!(crate::data_plane::layout::SETS_MAX == (1 << SET_BITS) - 1);
 
@@ -99,7 +117,7 @@ pub fn ring_set(
     bit: u64,
     set_asleep: &AtomicU64,
     ringer: &Ringer,
-    wake: impl FnOnce() -> bool,
+    wake: impl FnOnce(SetSleep) -> bool,
 ) -> bool {
     // ORDER: Release pairs with the acquire in `collect`: who sees the bit sees the sample.
     ready.fetch_or(bit, Ordering::Release);
@@ -107,8 +125,8 @@ pub fn ring_set(
     // sleeps, sees the bit, or we see that it sleeps.
     fence(Ordering::SeqCst);
     let mut certain = true;
-    ringer.ring(set_asleep, |_| {
-        certain = wake();
+    ringer.ring(set_asleep, |sleep| {
+        certain = wake(SetSleep(sleep.0));
         certain
     });
     certain

@@ -7,6 +7,7 @@
 
 use std::collections::BinaryHeap;
 use std::hint::spin_loop;
+use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicBool, Ordering, fence};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
@@ -16,6 +17,7 @@ use crate::data_plane::subscription::{Reader, SubscriptionShared, TRUST_NS};
 use crate::error::Error;
 use crate::node::Node;
 use crate::waiting::bell;
+use crate::waiting::set_descriptor::SetDescriptor;
 use crate::waiting::strategy::{Ended, Strategy, Waiter};
 use crate::waiting::wait::{self, LOOKS_PER_CLOCK_READ, NEVER, Wait};
 use crate::waiting::wake_table::{Number, SetPlace, place};
@@ -51,6 +53,7 @@ pub struct WaitSet {
     sweep: Sweep,
     /// The publisher that is to publish next, for all we know: the last one.
     last: Weak<Source>,
+    descriptor: Option<SetDescriptor>,
 }
 
 struct Member {
@@ -147,19 +150,9 @@ impl PartialOrd for Timer {
 /// take away another's bit (`docs/shared-memory.md` section 10).
 #[derive(Default)]
 struct Sweep {
-    /// The node that the first publisher belongs to, and whether there are others.
-    node: Option<u64>,
-    is_due: bool,
     /// Until here it has got, then.
     at: usize,
     at_ns: u64,
-}
-
-impl Sweep {
-    fn note(&mut self, source: &Source) {
-        let node = source.id >> 24;
-        self.is_due |= *self.node.get_or_insert(node) != node;
-    }
 }
 
 /// What a look at a member has found.
@@ -190,6 +183,7 @@ impl WaitSet {
             streams: Vec::new(),
             sweep: Sweep::default(),
             last: Weak::new(),
+            descriptor: None,
         })
     }
 
@@ -245,6 +239,7 @@ impl WaitSet {
         let key = self.next_key();
         let due_ns = wait::now_ns().saturating_add(period_ns);
         self.timers.push(Timer { due_ns, period_ns, key });
+        self.raise_descriptor();
         Ok(key)
     }
 
@@ -271,10 +266,62 @@ impl WaitSet {
             return Err(Error::Forked);
         }
         self.ready.clear();
-        let mut strategy = std::mem::take(&mut self.strategy);
-        strategy.wait(how, self, until_ns);
-        self.strategy = strategy;
+        if until_ns != NEVER && wait::now_ns() >= until_ns {
+            self.glance();
+        } else {
+            let mut strategy = std::mem::take(&mut self.strategy);
+            strategy.wait(how, self, until_ns);
+            self.strategy = strategy;
+        }
+        if self.descriptor.is_some() {
+            self.settle_descriptor();
+        }
         Ok(&self.ready)
+    }
+
+    /// A descriptor for somebody's epoll, the caller's own: readable when a [`wait`](Self::wait) may have
+    /// something to report, until a wait has reported nothing. To wait with a limit that is over tells.
+    /// Each call duplicates the same one.
+    ///
+    /// # Errors
+    /// What the limit of open files forbids. [`Error::Forked`].
+    pub fn descriptor(&mut self) -> Result<OwnedFd, Error> {
+        if self.place.table().is_forked() {
+            return Err(Error::Forked);
+        }
+        let descriptor = match &mut self.descriptor {
+            Some(descriptor) => descriptor,
+            none => none.insert(SetDescriptor::new(self.place.table())?),
+        };
+        descriptor.raise(); // nobody has looked yet
+        descriptor.duplicate()
+    }
+
+    /// The descriptor is readable while something is left to report, and armed otherwise.
+    #[cold]
+    fn settle_descriptor(&mut self) {
+        let timer_ns = match self.sweeps() {
+            true => self.next_timer_ns().min(wait::now_ns() + TRUST_NS),
+            false => self.next_timer_ns(),
+        };
+        let Some(descriptor) = self.descriptor.as_mut() else { return };
+        if self.ready.is_empty() {
+            descriptor.lower(timer_ns);
+            self.place.fall_asleep_by_descriptor();
+            // S2: whoever has not seen that has set a bit before.
+            if !self.is_told() || !self.look() {
+                return;
+            }
+        }
+        self.descriptor.as_mut().expect("it is there").raise();
+    }
+
+    /// A look without a wait.
+    fn glance(&mut self) {
+        if self.sweeps() {
+            self.sweep(wait::now_ns());
+        }
+        self.look();
     }
 
     fn next_key(&mut self) -> Key {
@@ -296,6 +343,14 @@ impl WaitSet {
         }
         self.loose.push(number);
         self.tell_apart();
+        self.raise_descriptor();
+    }
+
+    /// What has been added is not armed before a wait has looked at it.
+    fn raise_descriptor(&mut self) {
+        if let Some(descriptor) = &mut self.descriptor {
+            descriptor.raise();
+        }
     }
 
     /// The members have changed: what has been learnt of them is forgotten.
@@ -384,7 +439,6 @@ impl WaitSet {
                     return News::Gone;
                 };
                 shared.take_news(|source, has_more| {
-                    self.sweep.note(source);
                     if has_more {
                         self.last = Arc::downgrade(source);
                     }
@@ -433,6 +487,11 @@ impl WaitSet {
         self.timers.peek().map_or(NEVER, |timer| timer.due_ns)
     }
 
+    /// Whether one publisher's node could take away another's bits.
+    fn sweeps(&self) -> bool {
+        self.place.table().has_several_publishers()
+    }
+
     /// Adds those that are due to what is to be looked at.
     fn sweep(&mut self, now_ns: u64) {
         let elapsed_ns = now_ns.saturating_sub(self.sweep.at_ns).min(TRUST_NS);
@@ -468,12 +527,12 @@ impl Waiter for WaitSet {
         loop {
             let count = self.place.fall_asleep();
             let mut bound_ns = until_ns.min(self.next_timer_ns());
-            if self.sweep.is_due {
+            if self.sweeps() {
                 bound_ns = bound_ns.min(wait::now_ns() + TRUST_NS);
             }
             let slept = self.is_told() || self.place.sleep(count, bound_ns);
             self.place.wake_up();
-            if self.sweep.is_due {
+            if self.sweeps() {
                 self.sweep(wait::now_ns());
             }
             if self.look() {
@@ -498,7 +557,7 @@ impl Waiter for WaitSet {
                 spin_loop();
             }
             let now_ns = wait::now_ns();
-            if self.sweep.is_due {
+            if self.sweeps() {
                 self.sweep(now_ns);
             }
             let is_late = now_ns >= until_ns;

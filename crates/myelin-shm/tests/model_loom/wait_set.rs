@@ -30,7 +30,7 @@ const REAL: Steps = Steps {
     arm_fence: || fence(Ordering::SeqCst),
     looks_after_falling_asleep: true,
     ring: |set, bit| {
-        let wake = || {
+        let wake = |_| {
             bell::count_up(&set.rings);
             set.kernel.wake()
         };
@@ -154,7 +154,7 @@ fn mutant_without_the_fence_of_ring_set() {
 #[should_panic(expected = "deadlock")]
 fn mutant_that_does_not_count() {
     let ring = |set: &Set, bit: u64| {
-        let wake = || set.kernel.wake();
+        let wake = |_| set.kernel.wake();
         bell::ring_set(&set.ready, bit, &set.asleep, &Ringer::new(), wake)
     };
     explore("mutant: no count", 3, 0, move || run([1, 0], Steps { ring, ..REAL }));
