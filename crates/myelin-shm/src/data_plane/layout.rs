@@ -5,7 +5,7 @@ use crate::limits::ENDPOINTS_MAX;
 use crate::sync::{AtomicU32, AtomicU64};
 
 /// Version of everything in this file; raised with any change.
-pub const VERSION: u64 = 3;
+pub const VERSION: u64 = 4;
 /// First word of a publication segment, stored last: `myelinP1`.
 pub const PUBLICATION_MAGIC: u64 = u64::from_le_bytes(*b"myelinP1");
 /// First word of a subscription segment, stored last: `myelinS1`.
@@ -72,7 +72,9 @@ pub struct PublicationHead {
     pub cpu: AtomicU64,
     /// How often the publisher has asserted that it lives.
     pub asserted: AtomicU64,
-    _seldom: [u8; 104],
+    /// 1 while it has so many subscribers that they had better sleep on `published`.
+    pub many: AtomicU64,
+    _seldom: [u8; 96],
 }
 
 /// Head of a subscription segment; the holds follow it, then the connections.
@@ -200,6 +202,7 @@ const _: () = {
     assert!(offset_of!(PublicationHead, waiting) == 256);
     assert!(offset_of!(PublicationHead, cpu) == 264);
     assert!(offset_of!(PublicationHead, asserted) == 272);
+    assert!(offset_of!(PublicationHead, many) == 280);
     assert!(size_of::<SubscriptionHead>() as u64 == SUBSCRIPTION_HEAD_BYTES);
     assert!(offset_of!(SubscriptionHead, type_hash) == 32);
     assert!(offset_of!(SubscriptionHead, connections) == 40);

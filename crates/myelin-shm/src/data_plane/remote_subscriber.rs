@@ -139,11 +139,13 @@ impl RemoteSubscriber {
     }
 
     /// P8 for this subscriber. The caller has executed a seq-cst fence since its sample was visible.
+    /// True: it sleeps on `published`, on which the caller is to wake.
     #[inline(always)]
-    pub(crate) fn ring(&self) {
+    #[must_use]
+    pub(crate) fn ring(&self) -> bool {
         // SAFETY: the head is atomics and padding, and lies within its checked segment.
         let head: &SubscriptionHead = unsafe { self.segment.at(0) };
-        self.ringer.ring(&head.asleep, |sleep| self.wake(sleep));
+        self.ringer.ring(&head.asleep, |sleep| self.wake(sleep))
     }
 
     /// Whether somebody was woken for certain.

@@ -364,6 +364,12 @@ impl SubscriptionShared {
         wait::sleep(&self.bell().rings, asleep.count, asleep.until_ns)
     }
 
+    /// The same, and until `word` is no longer `value`.
+    pub(crate) fn sleep_also_on(&self, asleep: Asleep, word: &AtomicU32, value: u32) -> bool {
+        let words = [(&self.bell().rings, asleep.count), (word, value)];
+        wait::sleep_on_two(words, asleep.until_ns)
+    }
+
     /// The subscriber's thread runs again after [`Reader::fall_asleep`].
     pub(crate) fn wake_up(&self) {
         bell::wake_up(&self.head().asleep);

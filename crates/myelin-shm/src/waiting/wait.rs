@@ -1,10 +1,12 @@
 //! The clock and the futex.
 
 use std::num::NonZeroU32;
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, AtomicU64};
 
 use rustix::io::Errno;
-use rustix::thread::futex::{self, Flags, Timespec};
+use rustix::thread::ClockId;
+use rustix::thread::futex::{self, Flags, Timespec, WaitFlags, WaitPtr, WaitvFlags};
 
 use crate::waiting::bell;
 
@@ -31,14 +33,44 @@ pub(crate) fn low_half(word: &AtomicU64) -> &AtomicU32 {
 
 /// Sleeps while the word in memory is `value`. False if the timer ended it at `until_ns`.
 pub(crate) fn sleep(word: &AtomicU32, value: u32, until_ns: u64) -> bool {
-    let until = Timespec {
+    let until = limit(until_ns);
+    // Shared, not private: the word is mapped by other processes.
+    let slept = futex::wait_bitset(word, Flags::empty(), value, until.as_ref(), NonZeroU32::MAX);
+    slept != Err(Errno::TIMEDOUT)
+}
+
+/// Sleeps while each of the words is its value; they may be mapped read-only. False if the timer ended it.
+/// Only if [`can_sleep_on_two`].
+pub(crate) fn sleep_on_two(words: [(&AtomicU32, u32); 2], until_ns: u64) -> bool {
+    wait_on(words, limit(until_ns)) != Err(Errno::TIMEDOUT)
+}
+
+/// Whether the kernel can: from Linux 5.16 on, where no filter of system calls forbids it.
+pub(crate) fn can_sleep_on_two() -> bool {
+    static CAN: OnceLock<bool> = OnceLock::new();
+    *CAN.get_or_init(|| {
+        let word = AtomicU32::new(0);
+        !cfg!(miri) && wait_on([(&word, 1), (&word, 1)], None) == Err(Errno::AGAIN)
+    })
+}
+
+fn wait_on(words: [(&AtomicU32, u32); 2], until: Option<Timespec>) -> Result<usize, Errno> {
+    let waiter = |(word, value): (&AtomicU32, u32)| {
+        let mut waiter = futex::Wait::new();
+        waiter.val = u64::from(value);
+        waiter.uaddr = WaitPtr::new(word.as_ptr().cast());
+        waiter.flags = WaitFlags::SIZE_U32;
+        waiter
+    };
+    let (flags, clock) = (WaitvFlags::empty(), ClockId::Monotonic);
+    futex::waitv(&words.map(waiter), flags, until.as_ref(), clock)
+}
+
+fn limit(until_ns: u64) -> Option<Timespec> {
+    (until_ns != NEVER).then_some(Timespec {
         tv_sec: (until_ns / 1_000_000_000) as i64,
         tv_nsec: (until_ns % 1_000_000_000) as _,
-    };
-    let until = (until_ns != NEVER).then_some(&until);
-    // Shared, not private: the word is mapped by other processes.
-    let slept = futex::wait_bitset(word, Flags::empty(), value, until, NonZeroU32::MAX);
-    slept != Err(Errno::TIMEDOUT)
+    })
 }
 
 /// Has timers of this thread end when they should, not up to 50 µs later. The kernel asks for it to

@@ -56,7 +56,7 @@ impl Set {
         for sample in 1..=samples {
             self.samples[member].store(sample, Ordering::Release);
             fence(Ordering::SeqCst); // P7
-            ringer.ring(&self.armed[member], |_| (steps.ring)(self, 1 << member));
+            let _ = ringer.ring(&self.armed[member], |_| (steps.ring)(self, 1 << member));
         }
     }
 
@@ -75,7 +75,8 @@ impl Set {
                     found = true;
                 } else {
                     arms += 1;
-                    self.armed[member].store(arms, Ordering::Relaxed);
+                    let sleep = bell::Sleep::new(arms, Some(0));
+                    self.armed[member].store(sleep.0, Ordering::Relaxed);
                     loose &= !(1 << member);
                 }
             }
