@@ -1,6 +1,8 @@
 //! The clock and the futex.
 
+use std::fs::File;
 use std::num::NonZeroU32;
+use std::os::unix::fs::FileExt;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, AtomicU64};
 
@@ -85,6 +87,20 @@ pub(crate) fn exact_timers() {
     }
 }
 
+/// How long this thread was ready to run and did not, in ns, since it began; 0 if the kernel does not say.
+pub(crate) fn delayed_ns() -> u64 {
+    thread_local! {
+        static STATISTICS: Option<File> = File::open("/proc/thread-self/schedstat").ok();
+    }
+    let read = |file: &File| {
+        let mut bytes = [0; 96];
+        let length = file.read_at(&mut bytes, 0).ok()?;
+        // Time that it ran, time that it was ready, turns.
+        str::from_utf8(&bytes[..length]).ok()?.split(' ').nth(1)?.parse().ok()
+    };
+    STATISTICS.with(|file| file.as_ref().and_then(read)).unwrap_or(0)
+}
+
 /// Wakes who sleeps on `word`; how many.
 pub(crate) fn wake(word: &AtomicU32) -> usize {
     // It fails only for an address that is not mapped.
@@ -113,7 +129,7 @@ pub enum Wait {
     Adaptive,
     /// For samples that come periodically: learns period and jitter, sleeps until just before the
     /// next sample is due, then spins; at most 2 % of a core ([`PREDICTIVE_CPU_PERMILLE`]) goes into
-    /// spinning. A sample that comes early or late wakes it as with `Block`, and while nothing can
+    /// spinning, by all waits of the process together, and none while others want the cores. A sample that comes early or late wakes it as with `Block`, and while nothing can
     /// be predicted it waits as `Adaptive` does, within the same 2 %.
     ///
     /// It sets the timer slack of the thread that waits to 1 ns (`PR_SET_TIMERSLACK`), for good: a
