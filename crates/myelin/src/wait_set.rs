@@ -4,6 +4,7 @@ use std::os::fd::OwnedFd;
 use std::time::Duration;
 
 use myelin_shm::waiting::wait_set as shm;
+pub(crate) use myelin_shm::waiting::wait_set::Paused;
 pub use myelin_shm::waiting::wait_set::{Guard, Key};
 
 use crate::payload::Payload;
@@ -125,6 +126,11 @@ impl WaitSet {
     /// What the limit of open files forbids; [`Error::Forked`].
     pub fn descriptor(&mut self) -> Result<OwnedFd, Error> {
         self.inner.descriptor()
+    }
+
+    /// Somebody works on it: not reported before what is returned is dropped.
+    pub(crate) fn pause(&mut self, key: Key) -> Option<Paused> {
+        self.inner.pause(key)
     }
 
     /// How [`wait`](WaitSet::wait) waits; by default [`Wait::Adaptive`].

@@ -5,7 +5,7 @@
 //! rings for the set. Members whose bit is set, or that were reported by the wait before, are *looked at*:
 //! they have news and are reported, or they are armed again. Nobody looks at any other.
 
-use std::collections::BinaryHeap;
+use std::collections::{BinaryHeap, HashMap};
 use std::hint::spin_loop;
 use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicBool, Ordering, fence};
@@ -38,6 +38,7 @@ pub struct WaitSet {
     place: SetPlace,
     /// By number.
     members: Vec<Option<Member>>,
+    numbers: HashMap<Key, u32>,
     /// Words of the ready table in which members have bits, with these.
     words: Vec<(usize, u64)>,
     /// Members that are not armed; and those that a look is about to arm.
@@ -61,6 +62,27 @@ struct Member {
     /// Nobody else has it until the set has let go of it.
     number: Arc<Number>,
     what: Watched,
+    /// Nobody looks at it before it is resumed.
+    is_paused: Arc<AtomicBool>,
+}
+
+/// A member that its set does not report: somebody is working on it. It is looked at again when this is
+/// dropped, by any thread.
+#[derive(Debug)]
+pub struct Paused {
+    number: Arc<Number>,
+    set: u32,
+    is_paused: Arc<AtomicBool>,
+}
+
+impl Drop for Paused {
+    fn drop(&mut self) {
+        if !self.number.table().is_forked() {
+            // ORDER: Release pairs with the acquire in `take_news`: what was taken meanwhile is seen.
+            self.is_paused.store(false, Ordering::Release);
+            self.number.tell(self.set as usize);
+        }
+    }
 }
 
 impl Member {
@@ -159,6 +181,8 @@ struct Sweep {
 enum News {
     Some,
     None,
+    /// The member is paused.
+    Paused,
     /// The member is no more.
     Gone,
 }
@@ -173,6 +197,7 @@ impl WaitSet {
         Ok(WaitSet {
             place,
             members: Vec::new(),
+            numbers: HashMap::new(),
             words: Vec::new(),
             loose: Vec::new(),
             quiet: Vec::new(),
@@ -207,7 +232,7 @@ impl WaitSet {
         }
         let key = self.next_key();
         let what = Watched::Subscriber(Arc::downgrade(shared));
-        self.insert(Member { key, number: shared.number().clone(), what });
+        self.insert(key, shared.number().clone(), what);
         Ok(key)
     }
 
@@ -220,7 +245,7 @@ impl WaitSet {
         let (set, key, is_set) = (self.place.set(), self.next_key(), AtomicBool::new(false));
         let triggered = Arc::new(Triggered { number: number.clone(), set, is_set });
         let what = Watched::Guard(Arc::downgrade(&triggered));
-        self.insert(Member { key, number, what });
+        self.insert(key, number, what);
         Ok(Guard { key, triggered })
     }
 
@@ -247,12 +272,23 @@ impl WaitSet {
     pub fn remove(&mut self, key: Key) -> bool {
         let timers = self.timers.len();
         self.timers.retain(|timer| timer.key != key);
-        let is_it = |member: &Option<Member>| member.as_ref().is_some_and(|it| it.key == key);
-        let at = self.members.iter().position(is_it);
-        if let Some(number) = at {
-            self.forget(number as u32);
+        let number = self.numbers.get(&key).copied();
+        if let Some(number) = number {
+            self.forget(number);
         }
-        at.is_some() || self.timers.len() < timers
+        number.is_some() || self.timers.len() < timers
+    }
+
+    /// Does not report it before what is returned is dropped. `None` if it is no subscriber of the set.
+    pub fn pause(&mut self, key: Key) -> Option<Paused> {
+        let number = *self.numbers.get(&key)?;
+        let member = self.members[number as usize].as_ref()?;
+        if matches!(member.what, Watched::Guard(_)) {
+            return None;
+        }
+        let (number, is_paused) = (member.number.clone(), member.is_paused.clone());
+        is_paused.store(true, Ordering::Relaxed);
+        Some(Paused { number, set: self.place.set(), is_paused })
     }
 
     /// Waits until something it watches has news, for one of them at least; reports all that have. What
@@ -329,13 +365,16 @@ impl WaitSet {
         Key(self.keys - 1)
     }
 
-    fn insert(&mut self, member: Member) {
+    fn insert(&mut self, key: Key, number: Arc<Number>, what: Watched) {
+        let is_paused = Arc::new(AtomicBool::new(false));
+        let member = Member { key, number, what, is_paused };
         let number = member.number.get();
         let at = number as usize;
         if self.members.len() <= at {
             self.members.resize_with(at + 1, || None);
         }
         self.members[at] = Some(member);
+        self.numbers.insert(key, number);
         let (word, bit) = place(number);
         match self.words.iter_mut().find(|(known, _)| *known == word) {
             Some((_, mask)) => *mask |= bit,
@@ -366,6 +405,7 @@ impl WaitSet {
 
     fn forget(&mut self, number: u32) {
         let Some(member) = self.members[number as usize].take() else { return };
+        self.numbers.remove(&member.key);
         member.leave(self.place.set());
         let (word, bit) = place(number);
         self.words.iter_mut().filter(|(at, _)| *at == word).for_each(|(_, mask)| *mask &= !bit);
@@ -411,6 +451,7 @@ impl WaitSet {
                 quiet.push(*number);
                 false
             }
+            News::Paused => false, // who resumes it tells
             News::Gone => {
                 self.forget(*number);
                 false
@@ -432,6 +473,10 @@ impl WaitSet {
         let Some(member) = self.members.get(number as usize).and_then(Option::as_ref) else {
             return News::Gone;
         };
+        // ORDER: Acquire pairs with the release in `Paused`.
+        if member.is_paused.load(Ordering::Acquire) {
+            return News::Paused;
+        }
         let is_news = match &member.what {
             Watched::Subscriber(shared) => {
                 let shared = shared.upgrade();
