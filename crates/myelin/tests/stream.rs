@@ -143,7 +143,9 @@ fn a_runtimes_reactor_watches_a_wait_set() {
         publisher
     });
     runtime.block_on(async {
-        let descriptor: AsyncFd<OwnedFd> = AsyncFd::register(set.descriptor().unwrap()).unwrap();
+        let descriptor = set.descriptor().unwrap();
+        // SAFETY: it is the same descriptor until it is dropped.
+        let descriptor: AsyncFd<OwnedFd> = unsafe { AsyncFd::register(descriptor) }.unwrap();
         let mut expected = 0;
         while expected < SAMPLES {
             let mut readable = descriptor.readable().await.unwrap();

@@ -282,7 +282,7 @@ pub fn reader(qos: SubscriberQos) -> (Reader, Arc<SubscriptionShared>) {
 /// A bell with a wake table of nobody's.
 pub fn waking(bell: &Memory, wake_end: Option<OwnedFd>) -> Waking {
     let of = |writers| Memory::new(writers).descriptor();
-    let (_, pipe) = rustix::pipe::pipe().unwrap();
+    let pipe = std::io::pipe().unwrap().1.into();
     let table = PassedTable { heads: of(Writers::Owner), ready: of(Writers::Everyone), pipe };
     Waking { bell: bell.descriptor(), table, wake_end }
 }
