@@ -189,7 +189,9 @@ fn no_function_is_called_twice_at_once_and_samples_stay_in_order() {
         .collect();
     let ticks = Arc::new(AtomicU64::new(0));
     let count = ticks.clone();
-    let tick = move || drop(count.fetch_add(1, Ordering::Relaxed));
+    let tick = move || {
+        count.fetch_add(1, Ordering::Relaxed);
+    };
     executor.on_timer(Duration::from_micros(100), tick).unwrap();
     std::thread::scope(|scope| {
         for publisher in publishers {
