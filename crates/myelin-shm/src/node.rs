@@ -23,6 +23,7 @@ use crate::os::fork;
 pub use crate::os::latency_guard::LATENCY_DEVICE;
 use crate::os::latency_guard::LatencyGuard;
 use crate::os::poll::Poll;
+pub use crate::os::thread::{Policy, Threads};
 use crate::sync::lock;
 use crate::topic::{PublisherQos, SubscriberQos, Topic};
 use crate::waiting::wake_table::WakeTable;
@@ -41,6 +42,8 @@ pub struct NodeOptions {
     /// Keeps all CPUs of the machine from sleeping deeply while the node lives; see
     /// `docs/library.md`.
     pub latency_guard: bool,
+    /// How the threads run that the node starts.
+    pub threads: Threads,
 }
 
 /// A topic that somebody publishes or subscribes to.
@@ -71,6 +74,7 @@ struct Handle {
     table: Mutex<Option<Arc<WakeTable>>>,
     /// The folder of its sockets.
     domain: PathBuf,
+    threads: Threads,
     _latency_guard: Option<LatencyGuard>,
 }
 
@@ -86,6 +90,7 @@ impl Node {
             let remedy = "a node's name has at most 255 bytes and no control characters";
             return Err(Error::Setting { topic: None, field: "name", value: options.name, remedy });
         }
+        options.threads.check()?;
         let latency_guard = options.latency_guard.then(LatencyGuard::hold).transpose()?;
         let base = options.folder.as_deref().unwrap_or(Path::new(FOLDER));
         let registry = Registry::new(base, options.domain, options.group);
@@ -94,21 +99,26 @@ impl Node {
         let (listener, id) = registry.enter()?;
         let (name, listener) = (options.name, NodeFd::new(listener));
         let reactor = Reactor::new(id, name, registry.clone(), poll, listener);
-        let opened = Node::start(reactor, mark, latency_guard);
+        let opened = Node::start(reactor, mark, latency_guard, options.threads);
         if opened.is_err() {
             registry.leave(id);
         }
         opened
     }
 
-    fn start(reactor: Reactor, mark: u32, guard: Option<LatencyGuard>) -> Result<Node, Error> {
+    fn start(
+        reactor: Reactor,
+        mark: u32,
+        guard: Option<LatencyGuard>,
+        threads: Threads,
+    ) -> Result<Node, Error> {
         let listener = reactor.listener.as_ref().expect("it is new");
         reactor.poll.add(std::os::fd::AsFd::as_fd(listener), LISTENER)?;
         let domain = reactor.registry.folder.clone();
         let core = Arc::new(Core::new(reactor, mark));
-        let thread = Mutex::new(Some(event_loop::start(&core)?));
+        let thread = Mutex::new(Some(event_loop::start(&core, &threads)?));
         let table = Mutex::default();
-        let handle = Handle { core, thread, table, domain, _latency_guard: guard };
+        let handle = Handle { core, thread, table, domain, threads, _latency_guard: guard };
         let node = Node(Arc::new(handle));
         node.core().change(Reactor::call_all)?;
         let is_unsettled = |reactor: &mut Reactor| !reactor.protocol.is_settled();
@@ -229,6 +239,11 @@ impl Node {
             Some(table) => Ok(table.clone()),
             None => Ok(table.insert(WakeTable::create()?).clone()),
         }
+    }
+
+    /// How the threads run that it starts.
+    pub(crate) fn threads(&self) -> &Threads {
+        &self.0.threads
     }
 
     /// Where the publishers and callbacks of a topic in this process and domain meet.

@@ -6,3 +6,4 @@ pub(crate) mod latency_guard;
 pub(crate) mod memory;
 pub(crate) mod poll;
 pub mod segment;
+pub mod thread;

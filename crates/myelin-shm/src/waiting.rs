@@ -2,8 +2,11 @@
 //! 10, 12 and 14.
 
 pub mod bell;
+pub mod interrupt;
 mod predict;
+mod set_descriptor;
 pub(crate) mod strategy;
+pub mod tasks;
 pub mod wait;
 pub mod wait_set;
 pub(crate) mod wake_fd;

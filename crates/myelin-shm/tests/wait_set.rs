@@ -1,5 +1,6 @@
 //! One thread that waits for many subscribers, guards and timers.
 
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
@@ -8,6 +9,7 @@ use myelin_shm::data_plane::layout::ReadyTable;
 use myelin_shm::node::{Node, NodeOptions, Publisher, Subscriber};
 use myelin_shm::os::segment::Segment;
 use myelin_shm::topic::{PublisherQos, Reliability, SubscriberQos, Topic};
+use myelin_shm::waiting::interrupt::Interrupter;
 use myelin_shm::waiting::wait::{NEVER, Wait, now_ns};
 use myelin_shm::waiting::wait_set::{Key, WaitSet};
 
@@ -359,7 +361,7 @@ fn a_publisher_that_clears_the_table_does_not_silence_others() {
     let mut set = WaitSet::create(&here).unwrap();
     let key = set.add(&ours.reader).unwrap();
     let (_, waking) = ours.reader.shared().passed_to(0).unwrap();
-    let table = Segment::map_shared(std::os::fd::AsFd::as_fd(&waking.table.1), 1).unwrap();
+    let table = Segment::map_shared(waking.table.ready.as_fd(), 1).unwrap();
     // SAFETY: atomics and padding in a segment that was made for one.
     let table: &ReadyTable = unsafe { table.at(0) };
     let (stop, taken) = (AtomicBool::new(false), AtomicU64::new(0));
@@ -397,7 +399,7 @@ fn a_table_that_never_stops_does_not_extend_a_wait() {
     let mut set = WaitSet::create(&node).unwrap();
     set.add(&ours.reader).unwrap();
     let (_, waking) = ours.reader.shared().passed_to(0).unwrap();
-    let table = Segment::map_shared(std::os::fd::AsFd::as_fd(&waking.table.1), 1).unwrap();
+    let table = Segment::map_shared(waking.table.ready.as_fd(), 1).unwrap();
     // SAFETY: atomics and padding in a segment that was made for one.
     let table: &ReadyTable = unsafe { table.at(0) };
     let stop = AtomicBool::new(false);
@@ -436,6 +438,204 @@ fn a_member_may_have_a_descriptor_too() {
         assert_eq!(rustix::event::poll(&mut polled, None).unwrap(), 1);
         assert_eq!(set.wait(Wait::Block, soon()).unwrap(), [key]);
         assert_eq!(drain(&mut ours), 1);
+    }
+}
+
+fn is_readable(descriptor: &OwnedFd, limit: Duration) -> bool {
+    let limit = rustix::event::Timespec { tv_sec: limit.as_secs() as i64, tv_nsec: 0 };
+    let mut polled = [rustix::event::PollFd::new(descriptor, rustix::event::PollFlags::IN)];
+    rustix::event::poll(&mut polled, Some(&limit)).unwrap() == 1
+}
+
+/// Waits without blocking until there is nothing to report.
+fn settle(set: &mut WaitSet, subscriber: &mut Subscriber) {
+    while !ready(set).is_empty() {
+        drain(subscriber);
+    }
+}
+
+#[test]
+fn its_descriptor_is_readable_while_something_is_ready() {
+    let domain = Domain::new();
+    let (here, there) = (domain.node(), domain.node());
+    let (mut ours, mut theirs) = (subscriber(&here, 0), publisher(&there, 0));
+    matched(&theirs);
+    assert!(ours.wait_for_match(1, LONG));
+    let mut set = WaitSet::create(&here).unwrap();
+    let descriptor = set.descriptor().unwrap();
+    let (key, guard) = (set.add(&ours.reader).unwrap(), set.guard().unwrap());
+    assert!(is_readable(&descriptor, Duration::ZERO), "nobody has looked");
+    for round in 0..50 {
+        settle(&mut set, &mut ours);
+        assert!(!is_readable(&descriptor, Duration::ZERO), "round {round}");
+        theirs.writer.publish_copy(&[1]).unwrap();
+        theirs.writer.publish_copy(&[2]).unwrap();
+        assert!(is_readable(&descriptor, LONG));
+        assert_eq!(ready(&mut set), [key]);
+        assert!(ours.reader.take().unwrap().is_some());
+        assert!(is_readable(&descriptor, Duration::ZERO), "one is left");
+        assert_eq!(ready(&mut set), [key]);
+        settle(&mut set, &mut ours);
+        guard.trigger();
+        assert!(is_readable(&descriptor, LONG));
+        assert_eq!(ready(&mut set), [guard.key()]);
+        // A wait that blocks is one as any other.
+        std::thread::scope(|scope| {
+            scope.spawn(|| guard.trigger());
+            assert_eq!(set.wait(WAYS[round % 4], NEVER).unwrap(), [guard.key()]);
+        });
+    }
+    settle(&mut set, &mut ours);
+    let tick = set.timer(Duration::from_millis(2)).unwrap();
+    for _ in 0..5 {
+        while ready(&mut set).is_empty() {
+            assert!(is_readable(&descriptor, LONG));
+        }
+    }
+    assert!(set.remove(tick));
+    while !ready(&mut set).is_empty() {}
+    assert!(!is_readable(&descriptor, Duration::ZERO));
+}
+
+/// The pipe is one for all sets of a node: who empties it tells the others.
+#[test]
+fn descriptors_of_several_sets_do_not_take_each_others_wake_ups() {
+    let domain = Domain::new();
+    let (here, there) = (domain.node(), domain.node());
+    let mut publishers: Vec<_> = (0..3).map(|number| publisher(&there, number)).collect();
+    let mut sets: Vec<_> = (0..3)
+        .map(|number| {
+            let (ours, mut set) = (subscriber(&here, number), WaitSet::create(&here).unwrap());
+            set.add(&ours.reader).unwrap();
+            let descriptor = set.descriptor().unwrap();
+            (ours, set, descriptor)
+        })
+        .collect();
+    publishers.iter().for_each(matched);
+    assert!(sets.iter().all(|(ours, ..)| ours.wait_for_match(1, LONG)));
+    for round in 0..300 {
+        for (ours, set, _) in &mut sets {
+            settle(set, ours);
+        }
+        publishers[round % 3].writer.publish_copy(&[1]).unwrap();
+        publishers[(round + 1) % 3].writer.publish_copy(&[1]).unwrap();
+        // The others look first.
+        for turn in 2..5 {
+            let at = (round + turn) % 3;
+            let (ours, set, descriptor) = &mut sets[at];
+            assert!(at == (round + 2) % 3 || is_readable(descriptor, LONG), "round {round}");
+            let mut taken = 0;
+            while taken == 0 && at != (round + 2) % 3 {
+                assert!(is_readable(descriptor, LONG), "round {round}");
+                taken += if ready(set).is_empty() { 0 } else { drain(ours) };
+            }
+            settle(set, ours);
+        }
+    }
+}
+
+/// A hostile publisher takes bits, reads the bytes of others out of the pipe, and fills it.
+#[test]
+fn a_publisher_that_empties_the_pipe_does_not_silence_others() {
+    let domain = Domain::new();
+    let (here, there, hostile) = (domain.node(), domain.node(), domain.node());
+    let (mut ours, mut theirs) = (subscriber(&here, 0), publisher(&there, 0));
+    let quiet = publisher(&hostile, 0);
+    matched(&theirs);
+    matched(&quiet);
+    assert!(ours.wait_for_match(2, LONG));
+    let mut set = WaitSet::create(&here).unwrap();
+    set.add(&ours.reader).unwrap();
+    let descriptor = set.descriptor().unwrap();
+    let (_, waking) = ours.reader.shared().passed_to(0).unwrap();
+    let table = Segment::map_shared(waking.table.ready.as_fd(), 1).unwrap();
+    // SAFETY: atomics and padding in a segment that was made for one.
+    let table: &ReadyTable = unsafe { table.at(0) };
+    let path = format!("/proc/self/fd/{}", waking.table.pipe.as_raw_fd());
+    let open = |write| {
+        let flags = if write { rustix::fs::OFlags::WRONLY } else { rustix::fs::OFlags::RDONLY };
+        let flags = flags | rustix::fs::OFlags::NONBLOCK;
+        rustix::fs::open(&path, flags, rustix::fs::Mode::empty()).unwrap()
+    };
+    let (reading, writing, stop) = (open(false), open(true), AtomicBool::new(false));
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !stop.load(Ordering::Relaxed) {
+                table.ready.iter().for_each(|word| word.store(0, Ordering::Relaxed));
+                let _ = rustix::io::read(&reading, &mut [0; 4096]);
+            }
+            for _ in 0..100 {
+                let _ = rustix::io::write(&writing, &[1; 4096]);
+            }
+        });
+        for _ in 0..10 {
+            settle(&mut set, &mut ours);
+            theirs.writer.publish_copy(&[0; 8]).unwrap();
+            let mut taken = 0;
+            while taken == 0 {
+                assert!(is_readable(&descriptor, LONG), "it never comes");
+                taken += if ready(&mut set).is_empty() { 0 } else { drain(&mut ours) };
+            }
+        }
+        stop.store(true, Ordering::Relaxed);
+    });
+    // A full pipe is emptied, and the next sample makes it readable again.
+    settle(&mut set, &mut ours);
+    settle(&mut set, &mut ours);
+    theirs.writer.publish_copy(&[0; 8]).unwrap();
+    assert!(is_readable(&descriptor, LONG));
+}
+
+#[test]
+fn a_wait_of_one_subscriber_is_ended_by_its_interrupter() {
+    let domain = Domain::new();
+    let (here, there) = (domain.node(), domain.node());
+    let (mut ours, mut theirs) = (subscriber(&here, 0), publisher(&there, 0));
+    matched(&theirs);
+    assert!(ours.wait_for_match(1, LONG));
+    let interrupter = ours.reader.shared().interrupter();
+    for way in WAYS.into_iter().chain(WAYS) {
+        // Before the wait: the next one ends, and only that.
+        interrupter.interrupt();
+        interrupter.interrupt();
+        assert!(!ours.reader.wait(way, NEVER).unwrap());
+        std::thread::scope(|scope| {
+            scope.spawn(|| interrupter.clone().interrupt());
+            assert!(!ours.reader.wait(way, NEVER).unwrap());
+        });
+        theirs.writer.publish_copy(&[1]).unwrap();
+        assert!(ours.reader.wait(way, soon()).unwrap(), "not interrupted any more");
+        assert_eq!(drain(&mut ours), 1);
+    }
+    drop(ours);
+    interrupter.interrupt(); // of nobody
+}
+
+/// The handler runs in the thread that waits, at any moment of the wait; waits go on after a handler
+/// (`SA_RESTART`, as `signal` sets it).
+#[test]
+fn a_signal_handler_ends_a_wait_of_one_subscriber() {
+    static INTERRUPTER: std::sync::OnceLock<Interrupter> = std::sync::OnceLock::new();
+    extern "C" fn handle(_: libc::c_int) {
+        INTERRUPTER.get().unwrap().interrupt();
+    }
+    let domain = Domain::new();
+    let (here, there) = (domain.node(), domain.node());
+    let (mut ours, theirs) = (subscriber(&here, 0), publisher(&there, 0));
+    matched(&theirs);
+    INTERRUPTER.get_or_init(|| ours.reader.shared().interrupter());
+    // SAFETY: the handler loads, stores and makes a futex call. The thread is this one, which waits for
+    // the other's end.
+    let this = unsafe {
+        libc::signal(libc::SIGUSR2, handle as *const () as libc::sighandler_t);
+        libc::pthread_self()
+    };
+    for round in 0..200 {
+        std::thread::scope(|scope| {
+            // SAFETY: as above.
+            scope.spawn(move || assert_eq!(unsafe { libc::pthread_kill(this, libc::SIGUSR2) }, 0));
+            assert!(!ours.reader.wait(WAYS[1 + round % 3], NEVER).unwrap());
+        });
     }
 }
 

@@ -1,21 +1,24 @@
-//! Functions that are called with the samples of many topics, in one thread.
+//! Functions that are called with the samples of many topics, in one thread or in a few.
 
+use std::collections::VecDeque;
+use std::os::fd::OwnedFd;
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use crate::payload::Payload;
 use crate::sample::Sample;
 use crate::subscriber::Subscriber;
-use crate::wait_set::{Guard, Key, WaitSet};
+use crate::wait_set::{Guard, Key, Paused, WaitSet};
 use crate::{Error, Wait};
 
 type Call = Box<dyn FnMut() -> Result<(), Error> + Send>;
 
-/// Calls functions with the samples of any number of topics, and at intervals, in the one thread that
-/// runs it: no two of them at once, so they need no locks among themselves. Made by
+/// Calls functions with the samples of any number of topics, and at intervals. [Run](Executor::run) in one
+/// thread it calls no two of them at once, so they need no locks among themselves; run
+/// [on several](Executor::run_on) it calls none twice at once. Made by
 /// [`Node::executor`](crate::Node::executor).
 ///
-/// It has no thread of its own: name, affinity and scheduling policy are those of the thread that you
-/// run it in. For several threads make several executors.
+/// Affinity and scheduling policy are those of the thread that you run it in, also of the further ones.
 ///
 /// ```
 /// # fn main() -> Result<(), myelin::Error> {
@@ -111,6 +114,15 @@ impl Executor {
         self.stop.clone()
     }
 
+    /// A descriptor for somebody's epoll, as that of a [wait set](WaitSet::descriptor): when it is readable,
+    /// `turn(Duration::ZERO)`.
+    ///
+    /// # Errors
+    /// As [`WaitSet::descriptor`].
+    pub fn descriptor(&mut self) -> Result<OwnedFd, Error> {
+        self.set.descriptor()
+    }
+
     /// How it waits; by default [`Wait::Adaptive`].
     pub fn set_wait(&mut self, wait: Wait) {
         self.set.set_wait(wait);
@@ -123,6 +135,35 @@ impl Executor {
     pub fn run(&mut self) -> Result<(), Error> {
         while self.turn(Duration::MAX)? {}
         Ok(())
+    }
+
+    /// As [`run`](Executor::run), in this thread and in so many more that there are `threads`, at least
+    /// one. Whichever is free makes the next call that is due: different functions are called at the same
+    /// time, each by one thread at a time. A timer that is due while its function is being called waits
+    /// for the next period. The further threads have this one's CPUs and policy, and end before it returns.
+    ///
+    /// # Errors
+    /// As [`run`](Executor::run), once all calls under way have returned. [`Error::System`] if there can be no
+    /// further thread.
+    ///
+    /// # Panics
+    /// If a function does, when all have ended.
+    pub fn run_on(&mut self, threads: usize) -> Result<(), Error> {
+        let Executor { set, calls, stop } = self;
+        let calls: Vec<_> = calls.iter_mut().map(|call| call.as_mut().map(Mutex::new)).collect();
+        let due = Mutex::new(Due { set, jobs: VecDeque::new(), is_over: false });
+        let shared = Shared { due, calls: &calls, stop, error: Mutex::default() };
+        std::thread::scope(|scope| {
+            for number in 2..=threads {
+                let builder = std::thread::Builder::new().name(format!("executor-{number}"));
+                if let Err(error) = builder.spawn_scoped(scope, || shared.work()) {
+                    shared.end(Error::system("starting an executor's thread", error));
+                }
+            }
+            shared.work();
+        });
+        let error = shared.error.into_inner().unwrap_or_else(PoisonError::into_inner);
+        error.map_or(Ok(()), Err)
     }
 
     /// Waits for something to call, for `limit` at most, and calls all that is due: for who has a loop of
@@ -148,6 +189,81 @@ impl Executor {
     fn insert(&mut self, key: Key, call: Call) {
         self.calls.resize_with(key.index() + 1, || None);
         self.calls[key.index()] = Some(call);
+    }
+}
+
+/// What the threads of an executor share.
+struct Shared<'a> {
+    /// Who has it and finds nothing that is due waits for something; the others wait for it.
+    due: Mutex<Due<'a>>,
+    calls: &'a [Option<Mutex<&'a mut Call>>],
+    stop: &'a Guard,
+    /// The first one.
+    error: Mutex<Option<Error>>,
+}
+
+struct Due<'a> {
+    set: &'a mut WaitSet,
+    /// What is to be called, and its subscriber, which the set does not report meanwhile.
+    jobs: VecDeque<(Key, Option<Paused>)>,
+    is_over: bool,
+}
+
+impl Shared<'_> {
+    /// Calls what is due until the end.
+    fn work(&self) {
+        // Others would wait for ever for the end of this thread.
+        let _panicking = EndAll(self.stop);
+        while let Some((key, _paused)) = self.next() {
+            let call = self.calls.get(key.index()).and_then(Option::as_ref);
+            // A timer's function may be under way.
+            if let Some(Ok(mut call)) = call.map(Mutex::try_lock)
+                && let Err(error) = call()
+            {
+                self.end(error);
+            }
+        }
+    }
+
+    /// The next call that is due. `None`: the end.
+    fn next(&self) -> Option<(Key, Option<Paused>)> {
+        let mut due = self.due.lock().unwrap_or_else(PoisonError::into_inner);
+        while !due.is_over {
+            let Due { set, jobs, is_over } = &mut *due;
+            if let Some(job) = jobs.pop_front() {
+                return Some(job);
+            }
+            match set.wait(Duration::MAX).map(<[Key]>::to_vec) {
+                Ok(ready) if ready.contains(&self.stop.key()) => *is_over = true,
+                Ok(ready) => jobs.extend(ready.into_iter().map(|key| (key, set.pause(key)))),
+                Err(error) => {
+                    *is_over = true;
+                    self.note(error);
+                }
+            }
+        }
+        None
+    }
+
+    /// Ends all threads, after what is due has been called.
+    fn end(&self, error: Error) {
+        self.note(error);
+        self.stop.trigger();
+    }
+
+    fn note(&self, error: Error) {
+        self.error.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
+    }
+}
+
+/// Ends all threads if this one panics.
+struct EndAll<'a>(&'a Guard);
+
+impl Drop for EndAll<'_> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.0.trigger();
+        }
     }
 }
 

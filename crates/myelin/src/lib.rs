@@ -41,8 +41,10 @@
 //! | name what is carried, and how | [`Node::topic`], then [`Topic`]'s settings |
 //! | send | [`Publisher::publish_copy`], or [`loan`](Publisher::loan), write, [`publish`](Loan::publish) |
 //! | receive | [`Subscriber::take`], [`receive`](Subscriber::receive), [`on_sample`](Subscriber::on_sample), or [`FdSubscriber`] in an epoll loop |
-//! | wait for many topics in one thread | [`Node::wait_set`], then [`WaitSet::add`], [`WaitSet::wait`]; with functions, [`Node::executor`] |
+//! | wait for many topics in one thread | [`Node::wait_set`], then [`WaitSet::add`], [`WaitSet::wait`]; with functions, [`Node::executor`]; in somebody's epoll, [`WaitSet::descriptor`] |
 //! | ask and answer | [`Node::service`], [`Node::client`], then [`Client::call`] |
+//! | end a wait | [`Subscriber::interrupter`], [`WaitSet::guard`] |
+//! | receive in an asynchronous task | `Subscriber::into_stream` (feature `stream`) |
 //! | know | [`events`](Subscriber::events), [`lost`](Subscriber::lost), [`matched`](Subscriber::matched) |
 //!
 //! With [`NodeBuilder::network`] the same topics reach other hosts and DDS programs, through CycloneDDS,
@@ -74,6 +76,8 @@ mod publisher;
 mod sample;
 mod service;
 mod shared_publisher;
+#[cfg(feature = "stream")]
+mod stream;
 mod subscriber;
 mod topic;
 mod wait_set;
@@ -96,6 +100,7 @@ pub use myelin_derive::PlainData;
 pub use myelin_shm::Error;
 pub use myelin_shm::data_plane::publication::Published;
 pub use myelin_shm::event::Event;
+pub use myelin_shm::node::{Policy, Threads};
 pub use myelin_shm::topic::EndpointId;
 pub use myelin_shm::waiting::wait::Wait;
 pub use network::NetworkState;
@@ -109,6 +114,8 @@ pub use service::{
     Service,
 };
 pub use shared_publisher::{SharedLoan, SharedPublisher};
-pub use subscriber::{FdSubscriber, Subscriber};
+#[cfg(feature = "stream")]
+pub use stream::SampleStream;
+pub use subscriber::{FdSubscriber, Interrupter, Subscriber};
 pub use topic::{PublisherBuilder, SubscriberBuilder, Topic};
 pub use wait_set::{Guard, Key, WaitSet};

@@ -13,7 +13,7 @@ use crate::payload::Payload;
 use crate::service::{Client, Service};
 use crate::topic::Topic;
 use crate::wait_set::WaitSet;
-use crate::{Error, NetworkState};
+use crate::{Error, NetworkState, Threads};
 
 /// A process's part in a domain: where topics, publishers and subscribers come from.
 ///
@@ -59,8 +59,8 @@ impl Node {
     pub fn builder(name: &str) -> NodeBuilder {
         let name = name.to_string();
         let (domain, group, folder) = (None, None, None);
-        let network = Settings::default();
-        NodeBuilder { name, domain, group, folder, latency_guard: false, network }
+        let (threads, network) = (Threads::default(), Settings::default());
+        NodeBuilder { name, domain, group, folder, latency_guard: false, threads, network }
     }
 
     /// A topic of this name; nothing happens until a publisher or subscriber is made of it.
@@ -156,6 +156,7 @@ pub struct NodeBuilder {
     group: Option<Group>,
     folder: Option<PathBuf>,
     latency_guard: bool,
+    threads: Threads,
     network: Settings,
 }
 
@@ -191,6 +192,23 @@ impl NodeBuilder {
     /// `fork` does not hold it.
     pub fn latency_guard(mut self, hold: bool) -> Self {
         self.latency_guard = hold;
+        self
+    }
+
+    /// How the threads run that the node starts: its own, those of its callbacks, the one that wakes
+    /// asynchronous tasks. They take no signals. Without this call they have the usual policy, and the
+    /// CPUs of the process's first thread, whoever opens the node.
+    ///
+    /// ```
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// use myelin::{Node, Threads};
+    ///
+    /// let threads = Threads { name: "lidar".into(), cpus: vec![0], ..Threads::default() };
+    /// let node = Node::builder("lidar").threads(threads).folder(folder.path()).open()?;
+    /// # Ok::<(), myelin::Error>(())
+    /// ```
+    pub fn threads(mut self, threads: Threads) -> Self {
+        self.threads = threads;
         self
     }
 
@@ -239,6 +257,7 @@ impl NodeBuilder {
     /// As [`Node::new`]; [`Error::Setting`] for a group that does not exist, an interface that can
     /// never be, or a lease out of bounds;
     /// [`Error::LatencyGuard`], with the remedy, if it is asked for and cannot be had;
+    /// [`Error::Setting`] or [`Error::System`] for threads that cannot run as chosen;
     /// [`Error::NoPermission`] if the folder belongs to someone else or is open to others.
     pub fn open(self) -> Result<Node, Error> {
         let domain = match self.domain {
@@ -246,11 +265,12 @@ impl NodeBuilder {
             None => domain_from(std::env::var_os(DOMAIN_VARIABLE).as_deref())?,
         };
         let group = self.group.as_ref().map(Group::id).transpose()?;
-        let NodeBuilder { name, folder, latency_guard, network, .. } = self;
+        let NodeBuilder { name, folder, latency_guard, threads, network, .. } = self;
         let variable = std::env::var_os(FOLDER_VARIABLE).filter(|folder| !folder.is_empty());
         let folder = folder.or_else(|| variable.map(PathBuf::from));
         let way = network.resolve()?;
-        let options = shm::NodeOptions { domain, group, name: name.clone(), folder, latency_guard };
+        let options =
+            shm::NodeOptions { domain, group, name: name.clone(), folder, latency_guard, threads };
         let inner = shm::Node::open(options)?;
         let network = way.map(|way| Network::open(way, domain, &inner)).transpose()?;
         Ok(Node { inner, network, name })

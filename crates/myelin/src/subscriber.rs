@@ -8,12 +8,15 @@ use std::time::Duration;
 use myelin_shm::data_plane::subscription::Taken;
 use myelin_shm::dispatch::callback::{self as shm_callback, Function};
 use myelin_shm::node as shm;
+pub use myelin_shm::waiting::interrupt::Interrupter;
 use myelin_shm::waiting::wait;
 
 use crate::callback::Callback;
 use crate::network::Inlet;
 use crate::payload::Payload;
 use crate::sample::Sample;
+#[cfg(feature = "stream")]
+use crate::stream::SampleStream;
 use crate::{Error, Event, Wait};
 
 /// Takes samples of a topic. Made by [`Topic::subscriber`](crate::Topic::subscriber).
@@ -56,7 +59,8 @@ impl<T: Payload + ?Sized> Subscriber<T> {
     ///
     /// With a [`deadline`](crate::Topic::deadline) or [`liveliness`](crate::SubscriberBuilder::liveliness) it also
     /// ends, once each, for a publisher that falls silent: for an [`Event::DeadlineMissed`],
-    /// [`Event::LivelinessLost`] or [`Event::Unmatched`] that has not been taken yet.
+    /// [`Event::LivelinessLost`] or [`Event::Unmatched`] that has not been taken yet. And it ends when it
+    /// is [interrupted](Subscriber::interrupter).
     ///
     /// # Errors
     /// [`Error::Forked`].
@@ -65,9 +69,28 @@ impl<T: Payload + ?Sized> Subscriber<T> {
         self.inner.reader.wait(self.wait, until_ns(limit))
     }
 
+    /// What ends this subscriber's waits from elsewhere: [`wait`](Subscriber::wait) then returns false,
+    /// [`receive`](Subscriber::receive) `None`.
+    ///
+    /// ```
+    /// # fn main() -> Result<(), myelin::Error> {
+    /// # use std::time::Duration;
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let node = myelin::Node::builder("doc").folder(folder.path()).open()?;
+    /// let mut subscriber = node.topic::<u64>("count").subscriber()?;
+    /// let interrupter = subscriber.interrupter();
+    /// let thread = std::thread::spawn(move || subscriber.receive(Duration::MAX).map(|_| ()));
+    /// interrupter.interrupt(); // also from a signal handler
+    /// thread.join().expect("no panic")?;
+    /// # Ok(()) }
+    /// ```
+    pub fn interrupter(&self) -> Interrupter {
+        self.inner.reader.shared().interrupter()
+    }
+
     /// Takes the next sample; waits for it for `limit` at most (`Duration::MAX`: for ever). `None`
     /// if there is none by then, or if the [`wait`](Subscriber::wait) has ended for a publisher that
-    /// has fallen silent.
+    /// has fallen silent or because it was [interrupted](Subscriber::interrupter).
     ///
     /// # Errors
     /// As [`take`](Subscriber::take).
@@ -101,6 +124,18 @@ impl<T: Payload + ?Sized> Subscriber<T> {
     /// default [`Wait::Adaptive`].
     pub fn set_wait(&mut self, wait: Wait) {
         self.wait = wait;
+    }
+
+    /// Its samples as a `Stream` from now on, for asynchronous tasks: see [`SampleStream`]. The node's
+    /// first stream starts a thread, which ends with the last.
+    ///
+    /// # Errors
+    /// [`Error::TooMany`]: the streams of a node take one of its 31 wait sets. [`Error::System`] if there
+    /// can be no further thread.
+    #[cfg(feature = "stream")]
+    pub fn into_stream(self) -> Result<SampleStream<T>, Error> {
+        let inner = myelin_shm::waiting::tasks::TaskSubscriber::new(self.inner)?;
+        Ok(SampleStream::new(inner, self.inlet))
     }
 
     /// Calls `call` with every sample from now on, until the returned handle is dropped: see

@@ -1,8 +1,10 @@
 //! One thread that waits for many topics.
 
+use std::os::fd::OwnedFd;
 use std::time::Duration;
 
 use myelin_shm::waiting::wait_set as shm;
+pub(crate) use myelin_shm::waiting::wait_set::Paused;
 pub use myelin_shm::waiting::wait_set::{Guard, Key};
 
 use crate::payload::Payload;
@@ -106,6 +108,29 @@ impl WaitSet {
     #[inline]
     pub fn wait(&mut self, limit: Duration) -> Result<&[Key], Error> {
         self.inner.wait(self.wait, until_ns(limit))
+    }
+
+    /// A descriptor for somebody's epoll, which is the caller's own: one, whatever the set watches. It is
+    /// readable while a [`wait`](WaitSet::wait) may have something to report, and until one has reported
+    /// nothing:
+    ///
+    /// 1. wait for the descriptor, level- or edge-triggered;
+    /// 2. `set.wait(Duration::ZERO)`, and work on what it reports, until it reports nothing.
+    ///
+    /// It may be readable for nothing: another set of the node was woken, a publisher is hostile, or it is
+    /// time to look whether one has hidden another's sample (ten times a second, if publishers of several
+    /// nodes are matched with this one's subscribers). It is an epoll itself: poll it or add it to another
+    /// epoll, and do nothing else with it. From the first call on a wait costs a system call or two more.
+    ///
+    /// # Errors
+    /// What the limit of open files forbids; [`Error::Forked`].
+    pub fn descriptor(&mut self) -> Result<OwnedFd, Error> {
+        self.inner.descriptor()
+    }
+
+    /// Somebody works on it: not reported before what is returned is dropped.
+    pub(crate) fn pause(&mut self, key: Key) -> Option<Paused> {
+        self.inner.pause(key)
     }
 
     /// How [`wait`](WaitSet::wait) waits; by default [`Wait::Adaptive`].

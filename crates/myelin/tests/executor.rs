@@ -1,6 +1,7 @@
 //! Functions that are called with samples of many topics, in the thread that runs the executor.
 
-use std::sync::mpsc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Barrier, mpsc};
 use std::time::Duration;
 
 use myelin::{Error, Node};
@@ -130,3 +131,101 @@ fn an_error_of_one_keeps_nobody_else_from_being_called() {
     assert!(matches!(executor.turn(LONG), Err(Error::TooManyHeld { .. })));
     assert_eq!(from.recv().unwrap(), 5);
 }
+
+/// Two functions that wait for each other can only return if they are called at the same time.
+#[test]
+fn several_threads_call_different_functions_at_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let (here, there) = (node(&folder), node(&folder));
+    let mut executor = here.executor().unwrap();
+    let stop = executor.stop_guard();
+    let (barrier, met) = (Arc::new(Barrier::new(2)), Arc::new(AtomicU64::new(0)));
+    let publishers = ["left", "right"].map(|name| {
+        let publisher = there.topic::<u64>(name).reliable(LONG).publisher().unwrap();
+        let subscriber = here.topic::<u64>(name).reliable(LONG).subscriber().unwrap();
+        let (barrier, met, stop) = (barrier.clone(), met.clone(), stop.clone());
+        let call = move |_: &myelin::Sample<u64>| {
+            barrier.wait();
+            if met.fetch_add(1, Ordering::Relaxed) + 1 == 2 * ROUNDS {
+                stop.trigger();
+            }
+        };
+        assert!(publisher.wait_for_match(1, LONG) && subscriber.wait_for_match(1, LONG));
+        executor.on_sample(subscriber, call).unwrap();
+        publisher
+    });
+    std::thread::scope(|scope| {
+        for publisher in publishers {
+            scope.spawn(move || (0..ROUNDS).for_each(|round| drop(publisher.publish_copy(&round))));
+        }
+        executor.run_on(3).unwrap();
+    });
+    assert_eq!(met.load(Ordering::Relaxed), 2 * ROUNDS);
+}
+
+#[test]
+fn no_function_is_called_twice_at_once_and_samples_stay_in_order() {
+    let folder = tempfile::tempdir().unwrap();
+    let (here, there) = (node(&folder), node(&folder));
+    let mut executor = here.executor().unwrap();
+    let (stop, left) = (executor.stop_guard(), Arc::new(AtomicU64::new(4 * ROUNDS)));
+    let publishers: Vec<_> = (0..4)
+        .map(|number| {
+            let topic = format!("t{number}");
+            let publisher = there.topic::<u64>(&topic).reliable(LONG).publisher().unwrap();
+            let subscriber = here.topic::<u64>(&topic).reliable(LONG).subscriber().unwrap();
+            assert!(publisher.wait_for_match(1, LONG) && subscriber.wait_for_match(1, LONG));
+            let (mut next, left, stop) = (0, left.clone(), stop.clone());
+            let call = move |sample: &myelin::Sample<u64>| {
+                assert_eq!(**sample, next);
+                next += 1;
+                if left.fetch_sub(1, Ordering::Relaxed) == 1 {
+                    stop.trigger();
+                }
+            };
+            executor.on_sample(subscriber, call).unwrap();
+            publisher
+        })
+        .collect();
+    let ticks = Arc::new(AtomicU64::new(0));
+    let count = ticks.clone();
+    let tick = move || {
+        count.fetch_add(1, Ordering::Relaxed);
+    };
+    executor.on_timer(Duration::from_micros(100), tick).unwrap();
+    std::thread::scope(|scope| {
+        for publisher in publishers {
+            scope.spawn(move || {
+                for round in 0..ROUNDS {
+                    publisher.publish_copy(&round).unwrap();
+                }
+                publisher
+            });
+        }
+        executor.run_on(3).unwrap();
+    });
+    assert_eq!(left.load(Ordering::Relaxed), 0);
+}
+
+#[test]
+fn an_error_or_a_panic_ends_all_threads() {
+    let folder = tempfile::tempdir().unwrap();
+    let node = node(&folder);
+    let topic = node.topic::<[u8]>("large");
+    let publisher = topic.publisher().unwrap();
+    let subscriber = topic.subscriber_builder().held_max(1).open().unwrap();
+    assert!(publisher.wait_for_match(1, LONG) && subscriber.wait_for_match(1, LONG));
+    let mut executor = node.executor().unwrap();
+    let mut kept = Vec::new();
+    executor.on_sample(subscriber, move |sample| kept.push(sample.clone())).unwrap();
+    for _ in 0..2 {
+        publisher.publish_copy(&[1; 1000]).unwrap();
+    }
+    assert!(matches!(executor.run_on(3), Err(Error::TooManyHeld { .. })));
+    let mut executor = node.executor().unwrap();
+    executor.on_timer(Duration::from_millis(1), || panic!("on purpose")).unwrap();
+    let run = std::panic::AssertUnwindSafe(|| executor.run_on(3));
+    assert!(std::panic::catch_unwind(run).is_err());
+}
+
+const ROUNDS: u64 = 300;

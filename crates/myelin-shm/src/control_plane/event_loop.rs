@@ -10,6 +10,7 @@ use crate::control_plane::reactor::{LISTENER, Reactor};
 use crate::error::Error;
 use crate::os::fork;
 use crate::os::poll::{Poll, WAKER};
+use crate::os::thread::Threads;
 use crate::sync::lock;
 use crate::topic::EndpointId;
 
@@ -119,28 +120,8 @@ impl Core {
     }
 }
 
-/// Starts a node's thread. It takes no signals; they are for the program's own.
-pub(crate) fn start(core: &Arc<Core>) -> Result<JoinHandle<()>, Error> {
+/// Starts a node's thread.
+pub(crate) fn start(core: &Arc<Core>, threads: &Threads) -> Result<JoinHandle<()>, Error> {
     let core = core.clone();
-    let builder =
-        std::thread::Builder::new().name("myelin-node".to_owned()).stack_size(STACK_BYTES);
-    let started = without_signals(|| builder.spawn(move || core.run()));
-    started.map_err(|error| Error::system("starting the node's thread", error))
-}
-
-/// All of it is resident in a process that locks its memory, as one that is real-time does. The thread
-/// runs nothing of the user's, and has no more than some kilobytes on its stack.
-const STACK_BYTES: usize = 256 << 10;
-
-/// Calls `spawn` with all signals blocked; a thread inherits that.
-fn without_signals<T>(spawn: impl FnOnce() -> T) -> T {
-    // SAFETY: both sets are plain data that the calls fill in before they are read.
-    unsafe {
-        let (mut all, mut before) = (std::mem::zeroed(), std::mem::zeroed());
-        libc::sigfillset(&mut all);
-        libc::pthread_sigmask(libc::SIG_SETMASK, &all, &mut before);
-        let result = spawn();
-        libc::pthread_sigmask(libc::SIG_SETMASK, &before, std::ptr::null_mut());
-        result
-    }
+    threads.spawn("node", move || core.run())
 }

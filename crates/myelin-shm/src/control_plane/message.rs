@@ -147,7 +147,7 @@ impl Message {
 }
 
 /// Descriptors that a subscriber passes at least.
-pub(crate) const PASSED_MIN: usize = 4;
+pub(crate) const PASSED_MIN: usize = 5;
 
 /// The longest beginning of `text` that fits into a message.
 pub(crate) fn fitting(text: &str) -> &str {

@@ -74,7 +74,9 @@ pub struct PublicationHead {
     pub cpu: AtomicU64,
     /// How often the publisher has asserted that it lives.
     pub asserted: AtomicU64,
-    _seldom: [u8; 104],
+    /// 1 while it has so many subscribers that they had better sleep on `published`.
+    pub many: AtomicU64,
+    _seldom: [u8; 96],
 }
 
 /// Head of a subscription segment; the holds follow it, then the connections.
@@ -217,6 +219,7 @@ const _: () = {
     assert!(offset_of!(PublicationHead, waiting) == 256);
     assert!(offset_of!(PublicationHead, cpu) == 264);
     assert!(offset_of!(PublicationHead, asserted) == 272);
+    assert!(offset_of!(PublicationHead, many) == 280);
     assert!(size_of::<SubscriptionHead>() as u64 == SUBSCRIPTION_HEAD_BYTES);
     assert!(offset_of!(SubscriptionHead, type_hash) == 32);
     assert!(offset_of!(SubscriptionHead, connections) == 40);

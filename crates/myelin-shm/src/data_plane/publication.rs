@@ -203,6 +203,20 @@ impl PublicationShared {
         lock(&self.subscribers).clone()
     }
 
+    /// P8 for some of its subscribers: those that sleep on `published` are woken at once.
+    #[inline(always)]
+    pub(crate) fn ring<'a>(&self, views: impl Iterator<Item = &'a Arc<RemoteSubscriber>>) {
+        let are_on_published = views.fold(false, |before, view| view.ring() | before);
+        if are_on_published {
+            self.wake_all();
+        }
+    }
+
+    #[cold]
+    fn wake_all(&self) {
+        wait::wake(&self.head().published);
+    }
+
     /// Adds a slot segment and tells the node.
     pub(crate) fn grown(&self, made: SlotSegment) {
         lock(&self.slots).push(made.clone());

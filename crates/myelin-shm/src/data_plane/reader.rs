@@ -5,6 +5,7 @@ mod handover;
 use crate::sync::{Ordering, fence, spin_loop};
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
+use std::task::Waker;
 
 use crate::data_plane::incoming::Incoming;
 use crate::data_plane::source::Source;
@@ -12,9 +13,11 @@ use crate::data_plane::subscription::{Asleep, SubscriptionShared};
 use crate::data_plane::taken::Taken;
 use crate::error::Error;
 use crate::event::Event;
+use crate::sync::load_acquire;
 use crate::topic::{EndpointId, Reliability, SubscriberQos, Topic};
 use crate::waiting::bell::{self, Sleep};
 use crate::waiting::strategy::{Ended, Strategy, Waiter};
+use crate::waiting::tasks::Tasks;
 use crate::waiting::wait::{self, LOOKS_PER_CLOCK_READ, NEVER, Wait};
 use crate::waiting::wake_fd::WakeFd;
 use crate::waiting::wake_table::WakeTable;
@@ -89,6 +92,31 @@ impl Reader {
             return Ok(None);
         }
         self.take_now()
+    }
+
+    /// The next sample, if there is one; otherwise `waker` is woken once when there may be one. The
+    /// subscriber is in the wait set of `tasks`.
+    ///
+    /// # Errors
+    /// As [`take`](Self::take).
+    pub(crate) fn take_or_wake(
+        &mut self,
+        tasks: &Tasks,
+        waker: &Waker,
+    ) -> Result<Option<Taken>, Error> {
+        if let Some(taken) = self.take_now()? {
+            return Ok(Some(taken));
+        }
+        tasks.watch(&self.shared, waker);
+        if self.fall_asleep_in(Some(tasks.set())).is_some() {
+            return Ok(None);
+        }
+        let taken = self.take_now()?;
+        if taken.is_none() {
+            // It was overwritten in between, or never there.
+            waker.wake_by_ref();
+        }
+        Ok(taken)
     }
 
     /// Waits until there is a sample to take; false once `CLOCK_MONOTONIC` reads `until_ns`
@@ -211,11 +239,27 @@ impl Reader {
     /// S1 to S3.
     fn sleep(&mut self, until_ns: u64) -> Ended {
         loop {
-            let asleep = self.fall_asleep();
+            let published = self.published_to_sleep_on();
+            let changes = self.changes;
+            let asleep = match published {
+                None => self.fall_asleep(),
+                Some(_) => self.say(Sleep::on_published(self.shared.next_sleep())),
+            };
             let stop = self.shared.is_interrupted();
             let is_late = || until_ns != NEVER && wait::now_ns() >= until_ns;
             let timer = match asleep {
-                Some(asleep) if !stop => !self.shared.sleep(asleep.until(until_ns)) && is_late(),
+                Some(asleep) if !stop => {
+                    let asleep = asleep.until(until_ns);
+                    let slept = match published {
+                        None => self.shared.sleep(asleep),
+                        // Otherwise its publisher is another one, or not the only one any more.
+                        Some(value) if changes == self.changes => {
+                            self.sleep_on_published(asleep, value)
+                        }
+                        Some(_) => true,
+                    };
+                    !slept && is_late()
+                }
                 _ => false,
             };
             self.shared.wake_up();
@@ -233,6 +277,26 @@ impl Reader {
         }
     }
 
+    /// The value of its publisher's `published` to sleep on, before it is said that it sleeps; `None` if
+    /// that would not do: it has not one publisher, or that has few subscribers, or writes to a descriptor.
+    fn published_to_sleep_on(&self) -> Option<u32> {
+        let [publisher] = &self.connections[..] else { return None };
+        let head = publisher.source.head();
+        let is_one_of_many = head.many.load(Ordering::Relaxed) != 0;
+        if !is_one_of_many || self.shared.wake_fd().is_some() || !wait::can_sleep_on_two() {
+            return None;
+        }
+        // ORDER: read before `asleep` is said: a publisher that sees us asleep has written a value after
+        // this one (P6), which the kernel finds; one that does not has published before our look.
+        Some(load_acquire(&head.published) as u32)
+    }
+
+    /// On the bell, too: the node's own process cannot change `published`.
+    fn sleep_on_published(&self, asleep: Asleep, value: u32) -> bool {
+        let published = &self.connections[0].source.head().published;
+        self.shared.sleep_also_on(asleep, published, value)
+    }
+
     /// S1, S2: says that the subscriber sleeps. `None` if there is a sample.
     pub(crate) fn fall_asleep(&mut self) -> Option<Asleep> {
         self.fall_asleep_in(None)
@@ -240,7 +304,11 @@ impl Reader {
 
     /// The same, and it is its wait set that is to be woken.
     fn fall_asleep_in(&mut self, set: Option<u32>) -> Option<Asleep> {
-        self.sleep = Sleep::new(self.shared.next_sleep(), set);
+        self.say(Sleep::new(self.shared.next_sleep(), set))
+    }
+
+    fn say(&mut self, sleep: Sleep) -> Option<Asleep> {
+        self.sleep = sleep;
         let (asleep, rings) = (&self.shared.head().asleep, &self.shared.bell().rings);
         self.count = bell::fall_asleep(asleep, rings, self.sleep.0);
         let asleep = Asleep::new(self.count, self.connections.len());

@@ -16,7 +16,7 @@ use crate::topic::{EndpointId, Topic};
 use crate::waiting::bell::{Ringer, Sleep};
 use crate::waiting::wait;
 use crate::waiting::wake_fd::WakeEnd;
-use crate::waiting::wake_table::{WakeTableView, WakeTableViews};
+use crate::waiting::wake_table::{PassedTable, WakeTableView, WakeTableViews};
 
 /// Nothing of what it reads from the subscriber's memory is used as an index or a length; the
 /// geometry is checked once and kept here.
@@ -44,8 +44,8 @@ pub struct RemoteSubscriber {
 pub struct Waking {
     /// Its bell.
     pub bell: OwnedFd,
-    /// Its node's [`WakeTable`](crate::waiting::wake_table::WakeTable): the sets' heads, then the rest.
-    pub table: (OwnedFd, OwnedFd),
+    /// Its node's [`WakeTable`](crate::waiting::wake_table::WakeTable).
+    pub table: PassedTable,
     /// What makes its descriptor readable, if it has one.
     pub wake_end: Option<OwnedFd>,
 }
@@ -67,7 +67,7 @@ impl RemoteSubscriber {
     ) -> Result<RemoteSubscriber, Error> {
         let segment = Segment::map_theirs(subscription.as_fd(), SUBSCRIPTION_HEAD_BYTES)?;
         let bell = Segment::map_shared(waking.bell.as_fd(), BELL_BYTES)?;
-        let table = tables.map(waking.table.0.as_fd(), waking.table.1.as_fd())?;
+        let table = tables.map(waking.table)?;
         let (holds, number) = check(&segment, id, topic, connection)?;
         let wake_end = waking.wake_end.map(WakeEnd::check).transpose()?;
         let begins_at = AtomicU64::new(0);
@@ -139,11 +139,13 @@ impl RemoteSubscriber {
     }
 
     /// P8 for this subscriber. The caller has executed a seq-cst fence since its sample was visible.
+    /// True: it sleeps on `published`, on which the caller is to wake.
     #[inline(always)]
-    pub(crate) fn ring(&self) {
+    #[must_use]
+    pub(crate) fn ring(&self) -> bool {
         // SAFETY: the head is atomics and padding, and lies within its checked segment.
         let head: &SubscriptionHead = unsafe { self.segment.at(0) };
-        self.ringer.ring(&head.asleep, |sleep| self.wake(sleep));
+        self.ringer.ring(&head.asleep, |sleep| self.wake(sleep))
     }
 
     /// Whether somebody was woken for certain.

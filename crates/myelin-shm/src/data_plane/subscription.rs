@@ -19,12 +19,13 @@ use crate::event::{Event, Inbox};
 use crate::os::descriptor::duplicate;
 use crate::os::fork;
 use crate::os::segment::{Segment, Writers};
-use crate::sync::{AtomicBool, AtomicU32, AtomicU64, Mutex, MutexGuard, Ordering, fence, lock};
+use crate::sync::{AtomicBool, AtomicU32, AtomicU64, Mutex, MutexGuard, Ordering, lock};
 use crate::topic::{EndpointId, SubscriberQos, Topic};
 use crate::waiting::bell::{self, Sleep};
+use crate::waiting::interrupt::{Interrupter, WakeUp};
 use crate::waiting::wait;
 use crate::waiting::wake_fd::WakeFd;
-use crate::waiting::wake_table::{Number, WakeTable};
+use crate::waiting::wake_table::{Number, PassedTable, WakeTable};
 
 type OnCorrupt = Box<dyn Fn(EndpointId) + Send + Sync>;
 type OnLastDrop = Box<dyn FnOnce() + Send + Sync>;
@@ -36,20 +37,15 @@ pub struct SubscriptionShared {
     qos: SubscriberQos,
     segment: Segment,
     fd: OwnedFd,
-    bell: Segment,
     bell_fd: OwnedFd,
-    wake_fd: Option<WakeFd>,
-    number: Arc<Number>,
-    /// 0, or the number of the wait set it is in, and 1.
-    set: AtomicU32,
+    wake_fd: Option<Arc<WakeFd>>,
+    wake_up: Arc<WakeUp>,
     /// Counts its sleeps, whoever says them.
     sleeps: AtomicU64,
     inbox: Arc<Inbox>,
     sources: Mutex<Sources>,
     /// Set when the reader has to look at `sources`.
     pub(crate) changed: AtomicBool,
-    /// The wait under way, or the next one, is to end.
-    interrupted: AtomicBool,
     /// A publisher that comes ends the wait too.
     interrupted_by_matches: AtomicBool,
     /// For each hold: 0 if it is free, 1 while it is being released, else 1 + the clones of its
@@ -112,24 +108,27 @@ impl SubscriptionShared {
         let bytes = subscription_bytes(holds, connections);
         let (segment, fd) = Segment::create("myelin-subscription", bytes, Writers::Owner)?;
         let (bell, bell_fd) = Segment::create("myelin-bell", BELL_BYTES, Writers::Everyone)?;
-        let wake_fd = qos.descriptor.then(WakeFd::new).transpose()?;
-        let number = Arc::new(Number::take(table)?);
+        let wake_fd = qos.descriptor.then(WakeFd::new).transpose()?.map(Arc::new);
+        let wake_up = Arc::new(WakeUp {
+            bell,
+            wake_fd: wake_fd.clone(),
+            number: Arc::new(Number::take(table)?),
+            set: AtomicU32::new(0),
+            interrupted: AtomicBool::new(false),
+        });
         let shared = SubscriptionShared {
             id,
             topic: topic.clone(),
             qos,
             segment,
             fd,
-            bell,
             bell_fd,
             wake_fd,
-            number,
-            set: AtomicU32::new(0),
+            wake_up,
             sleeps: AtomicU64::new(0),
             inbox: Arc::default(),
             sources: Mutex::new(Sources::default()),
             changed: AtomicBool::new(false),
-            interrupted: AtomicBool::new(false),
             interrupted_by_matches: AtomicBool::new(false),
             clones: (0..holds).map(|_| AtomicU32::new(0)).collect(),
             on_corrupt: OnceLock::new(),
@@ -143,7 +142,7 @@ impl SubscriptionShared {
         head.type_hash.store(topic.type_hash, Ordering::Relaxed);
         head.connections.store(connections, Ordering::Relaxed);
         head.holds.store(holds, Ordering::Relaxed);
-        head.number.store(u64::from(shared.number.get()), Ordering::Relaxed);
+        head.number.store(u64::from(shared.number().get()), Ordering::Relaxed);
         // ORDER: last, as in a publication.
         head.magic.store(SUBSCRIPTION_MAGIC, Ordering::Release);
         if cfg!(loom) {
@@ -179,19 +178,21 @@ impl SubscriptionShared {
     /// subscriber is woken by.
     pub fn passed_to(&self, connection: u32) -> Result<(OwnedFd, Waking), Error> {
         let own = |fd: BorrowedFd<'_>| duplicate(fd, "passing a subscriber on");
-        let (heads, ready) = self.number.table().descriptors();
-        let table = (own(heads)?, own(ready)?);
+        let publisher = self.connection(connection).publisher.load(Ordering::Relaxed);
+        let [heads, ready, pipe] = self.number().table().passed_to(publisher);
+        let table = PassedTable { heads: own(heads)?, ready: own(ready)?, pipe: own(pipe)? };
         let wake_end = self.wake_fd.as_ref().map(|fd| fd.connect(connection)).transpose()?;
         Ok((own(self.fd.as_fd())?, Waking { bell: own(self.bell_fd.as_fd())?, table, wake_end }))
     }
 
     /// Readable when there may be a sample to take, or an event; if the settings ask for it.
     pub fn event(&self) -> Option<BorrowedFd<'_>> {
-        self.wake_fd.as_ref().map(WakeFd::fd)
+        self.wake_fd.as_deref().map(WakeFd::fd)
     }
 
+    #[inline(always)]
     pub(crate) fn wake_fd(&self) -> Option<&WakeFd> {
-        self.wake_fd.as_ref()
+        self.wake_fd.as_deref()
     }
 
     /// What its user learns.
@@ -279,7 +280,7 @@ impl SubscriptionShared {
         sources.begun.push(source);
         drop(sources);
         if self.interrupted_by_matches.load(Ordering::Relaxed) {
-            self.interrupted.store(true, Ordering::Release);
+            self.wake_up.interrupted.store(true, Ordering::Release);
         }
         self.look_again();
     }
@@ -347,13 +348,24 @@ impl SubscriptionShared {
 
     /// Ends the wait that is under way in another thread, or else the next one: it returns false.
     pub fn interrupt(&self) {
-        self.interrupted.store(true, Ordering::Release);
+        self.wake_up.interrupted.store(true, Ordering::Release);
         self.look_again();
+    }
+
+    /// What others end its waits by.
+    pub fn interrupter(&self) -> Interrupter {
+        Interrupter::new(&self.wake_up)
     }
 
     /// Sleeps until the bell has rung since the subscriber fell asleep. False if the time was up.
     pub(crate) fn sleep(&self, asleep: Asleep) -> bool {
         wait::sleep(&self.bell().rings, asleep.count, asleep.until_ns)
+    }
+
+    /// The same, and until `word` is no longer `value`.
+    pub(crate) fn sleep_also_on(&self, asleep: Asleep, word: &AtomicU64, value: u32) -> bool {
+        let bell = (&self.bell().rings as _, asleep.count);
+        wait::sleep_on_two([bell, (word, value)], asleep.until_ns)
     }
 
     /// The subscriber's thread runs again after [`Reader::fall_asleep`].
@@ -369,13 +381,13 @@ impl SubscriptionShared {
     /// Whether somebody has asked for the end of the wait.
     #[inline(always)]
     pub(crate) fn is_interrupted(&self) -> bool {
-        self.interrupted.load(Ordering::Acquire) || self.inbox.is_urgent()
+        self.wake_up.interrupted.load(Ordering::Acquire) || self.inbox.is_urgent()
     }
 
     /// The wait has ended in vain; the next one is another.
     pub(crate) fn end_interrupt(&self) {
         if self.is_interrupted() {
-            self.interrupted.store(false, Ordering::Relaxed);
+            self.wake_up.interrupted.store(false, Ordering::Relaxed);
             self.inbox.set_urgent(false);
         }
     }
@@ -463,28 +475,28 @@ impl SubscriptionShared {
 
     /// The node whose wait sets it can be in, and its bit there.
     pub(crate) fn number(&self) -> &Arc<Number> {
-        &self.number
+        &self.wake_up.number
     }
 
     /// The wait set it is in.
     pub(crate) fn set(&self) -> Option<u32> {
-        // ORDER: Relaxed: who enters or leaves a set has it looked at afterwards.
-        self.set.load(Ordering::Relaxed).checked_sub(1)
+        self.wake_up.set()
     }
 
     /// Enters a wait set; false if it is in another one.
     pub(crate) fn enter(&self, set: u32) -> bool {
-        let entered = self.set.compare_exchange(0, set + 1, Ordering::Relaxed, Ordering::Relaxed);
-        entered.is_ok()
+        let (its, order) = (&self.wake_up.set, Ordering::Relaxed);
+        its.compare_exchange(0, set + 1, order, order).is_ok()
     }
 
     /// Leaves a wait set.
     pub(crate) fn leave(&self, set: u32) {
-        let left = self.set.compare_exchange(set + 1, 0, Ordering::Relaxed, Ordering::Relaxed);
+        let (its, order) = (&self.wake_up.set, Ordering::Relaxed);
+        let left = its.compare_exchange(set + 1, 0, order, order);
         let asleep = self.head().asleep.load(Ordering::Relaxed);
         if left.is_ok() && Sleep(asleep).set() == Some(set as usize) {
             // Unless its reader has fallen asleep meanwhile.
-            let (order, head) = (Ordering::Relaxed, self.head());
+            let head = self.head();
             let _ = head.asleep.compare_exchange(asleep, 0, order, order);
         }
     }
@@ -493,7 +505,7 @@ impl SubscriptionShared {
     pub(crate) fn leave_set(&self) {
         if let Some(set) = self.set() {
             self.leave(set);
-            self.number.tell(set as usize);
+            self.number().tell(set as usize);
         }
     }
 
@@ -515,9 +527,7 @@ impl SubscriptionShared {
 
     /// Has its wait set look at it, if it is in one.
     pub(crate) fn tell_set(&self) {
-        if let Some(set) = self.set() {
-            self.number.tell(set as usize);
-        }
+        self.wake_up.tell_set();
     }
 
     pub(crate) fn sources(&self) -> MutexGuard<'_, Sources> {
@@ -530,8 +540,7 @@ impl SubscriptionShared {
     }
 
     pub(crate) fn bell(&self) -> &Bell {
-        // SAFETY: as above.
-        unsafe { self.bell.at(0) }
+        self.wake_up.bell()
     }
 
     pub(crate) fn holds(&self) -> &[AtomicU64] {
@@ -554,14 +563,7 @@ impl SubscriptionShared {
     /// Makes the reader look at its publishers, and wakes it if it sleeps.
     pub(crate) fn look_again(&self) {
         self.changed.store(true, Ordering::Release);
-        // ORDER: pairs with the fence in `fall_asleep`.
-        fence(Ordering::SeqCst);
-        // Also if a publisher has rung before: it may have died before waking.
-        wait::ring(&self.bell().rings);
-        if let Some(fd) = &self.wake_fd {
-            fd.wake();
-        }
-        self.tell_set();
+        self.wake_up.wake();
     }
 }
 

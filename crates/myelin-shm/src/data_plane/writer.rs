@@ -353,7 +353,7 @@ impl Writer {
             }
         }
         if self.rung == self.views.len() {
-            self.views.iter().for_each(|view| view.ring());
+            self.shared.ring(self.views.iter());
         } else {
             self.call_back(sequence, time_ns, payload);
         }
@@ -451,6 +451,7 @@ impl Writer {
         self.protected.reserve(words);
         self.least_reading = 0;
         self.count_late();
+        self.shared.head().many.store(u64::from(self.rung >= MANY_MIN), Ordering::Relaxed);
     }
 
     #[cold]
@@ -464,6 +465,9 @@ impl std::fmt::Debug for Writer {
         to.debug_struct("Writer").field("topic", self.shared.topic()).finish_non_exhaustive()
     }
 }
+
+/// So many subscribers are woken by one call: for less, a sleep on two words costs more than it saves.
+const MANY_MIN: usize = 4;
 
 #[cfg(test)]
 mod tests {

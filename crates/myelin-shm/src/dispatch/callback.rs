@@ -93,7 +93,8 @@ impl Callback {
         // later: one callback may register another.
         let begin = thread.begin(handler);
         let has_joined = thread.has_joined();
-        let thread = spawn(move || thread.attend(begin)).inspect_err(|_| {
+        let threads = observer.node().threads();
+        let thread = threads.spawn("callback", move || thread.attend(begin)).inspect_err(|_| {
             if has_joined {
                 dispatcher.leave(observer.id());
             }
@@ -120,7 +121,9 @@ impl Callback {
         let concurrent = Concurrent::new(subscriber, call, lengths, shared.clone());
         dispatcher.add_concurrent(&concurrent);
         let its = (dispatcher.clone(), subscription.clone());
-        let thread = spawn(move || concurrent.attend(&its.0, &its.1))
+        let threads = observer.node().threads();
+        let thread = threads
+            .spawn("callback", move || concurrent.attend(&its.0, &its.1))
             .inspect_err(|_| dispatcher.remove_concurrent(observer.id()))?;
         Ok(Callback { shared, subscription, observer, thread: Some(thread) })
     }
@@ -151,11 +154,6 @@ impl Callback {
     pub fn observer(&self) -> &Observer {
         &self.observer
     }
-}
-
-fn spawn(run: impl FnOnce() + Send + 'static) -> Result<JoinHandle<()>, Error> {
-    let thread = std::thread::Builder::new().name("myelin-callback".to_string());
-    thread.spawn(run).map_err(|error| Error::system("starting a callback's thread", error))
 }
 
 impl Drop for Callback {

@@ -19,7 +19,19 @@ impl Sleep {
     /// `number`: not 0, and another one each time. `set`: the wait set that the subscriber is in.
     #[inline]
     pub fn new(number: u64, set: Option<u32>) -> Sleep {
-        Sleep(number << SET_BITS | u64::from(set.map_or(0, |set| set + 1)))
+        Sleep(number << (SET_BITS + 1) | u64::from(set.map_or(0, |set| set + 1)))
+    }
+
+    /// Of a subscriber with one publisher: it sleeps on that one's `published` as well as on its bell.
+    #[inline]
+    pub fn on_published(number: u64) -> Sleep {
+        Sleep(number << (SET_BITS + 1) | ON_PUBLISHED)
+    }
+
+    /// Whether its publisher wakes it by `published`.
+    #[inline]
+    pub fn is_on_published(self) -> bool {
+        self.0 & ON_PUBLISHED != 0
     }
 
     /// The wait set that is to be woken; `None`: the subscriber itself.
@@ -30,7 +42,26 @@ impl Sleep {
     }
 }
 
+/// The word by which a wait set says that it sleeps, and in what.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SetSleep(pub u64);
+
+impl SetSleep {
+    /// `number`: not 0, and another one each time. `by_descriptor`: in somebody's epoll and not in a wait.
+    #[inline]
+    pub fn new(number: u64, by_descriptor: bool) -> SetSleep {
+        SetSleep(number << 1 | u64::from(by_descriptor))
+    }
+
+    /// Whether its descriptor is to be made readable.
+    #[inline]
+    pub fn is_by_descriptor(self) -> bool {
+        self.0 & 1 != 0
+    }
+}
+
 const SET_BITS: u32 = 5;
+const ON_PUBLISHED: u64 = 1 << SET_BITS;
 const _: () = assert!(crate::data_plane::layout::SETS_MAX == (1 << SET_BITS) - 1);
 
 /// S1 and S2: says "I sleep" and returns the count to sleep on. The caller looks once more for a
@@ -72,21 +103,26 @@ impl Ringer {
     /// `wake` counts the bell up and says whether somebody was woken for certain; if not, the sleeper
     /// was on its way into the kernel and is turned back by the count, unless another publisher sets
     /// that back; so the next sample rings again.
+    ///
+    /// True: it sleeps on `published`, and is not rung for; the caller, which has written that before,
+    /// wakes all who sleep on it, with one call for any number of subscribers. Who was on its way into the
+    /// kernel is turned back by the value, which nobody else can write.
     #[inline(always)]
-    pub fn ring(&self, asleep: &AtomicU64, wake: impl FnOnce(Sleep) -> bool) {
+    #[must_use]
+    pub fn ring(&self, asleep: &AtomicU64, wake: impl FnOnce(Sleep) -> bool) -> bool {
         // ORDER: Relaxed after the caller's fence; `woken` is the publisher's own.
         let sleep = asleep.load(Ordering::Relaxed);
-        if sleep != 0 && sleep != self.woken.load(Ordering::Relaxed) {
-            self.ring_for(sleep, wake);
-        }
+        sleep != 0 && sleep != self.woken.load(Ordering::Relaxed) && self.ring_for(sleep, wake)
     }
 
     #[cold]
-    fn ring_for(&self, sleep: u64, wake: impl FnOnce(Sleep) -> bool) {
-        if wake(Sleep(sleep)) {
+    fn ring_for(&self, sleep: u64, wake: impl FnOnce(Sleep) -> bool) -> bool {
+        let is_on_published = Sleep(sleep).is_on_published();
+        if is_on_published || wake(Sleep(sleep)) {
             // ORDER: Relaxed: one of several threads may miss it and ring once more.
             self.woken.store(sleep, Ordering::Relaxed);
         }
+        is_on_published
     }
 }
 
@@ -99,18 +135,23 @@ pub fn ring_set(
     bit: u64,
     set_asleep: &AtomicU64,
     ringer: &Ringer,
-    wake: impl FnOnce() -> bool,
+    wake: impl FnOnce(SetSleep) -> bool,
 ) -> bool {
     // ORDER: Release pairs with the acquire in `collect`: who sees the bit sees the sample.
     ready.fetch_or(bit, Ordering::Release);
     // ORDER: pairs with the fence in `fall_asleep`: the set, which collects after it has said that it
     // sleeps, sees the bit, or we see that it sleeps.
     fence(Ordering::SeqCst);
-    let mut certain = true;
-    ringer.ring(set_asleep, |_| {
-        certain = wake();
-        certain
-    });
+    // ORDER: Relaxed after the fence.
+    let sleep = set_asleep.load(Ordering::Relaxed);
+    if sleep == 0 || sleep == ringer.woken.load(Ordering::Relaxed) {
+        return true;
+    }
+    let certain = wake(SetSleep(sleep));
+    if certain {
+        // ORDER: Relaxed: one of several threads may miss it and ring once more.
+        ringer.woken.store(sleep, Ordering::Relaxed);
+    }
     certain
 }
 

@@ -8,6 +8,7 @@
 //! comes before its time wakes it as it would have woken [`Wait::Block`](crate::waiting::wait::Wait::Block).
 
 mod account;
+mod crowd;
 mod few;
 mod rhythm;
 #[cfg(test)]
@@ -15,6 +16,7 @@ mod tests;
 mod window;
 
 use account::Account;
+use crowd::Crowd;
 use rhythm::{Fit, Rhythm};
 use window::{Alarm, Window};
 
@@ -26,9 +28,15 @@ use crate::waiting::wait::{NEVER, SPIN_NS};
 pub(crate) fn wait(predictor: &mut Predictor, waiter: &mut impl Waiter, until_ns: u64) -> bool {
     let began_ns = waiter.now_ns();
     predictor.learn(began_ns, waiter.streams());
+    let delayed_ns = waiter.delayed_ns();
+    predictor.crowd.begin(delayed_ns);
     let mut now_ns = began_ns;
     loop {
-        let (plan, first) = predictor.plan(now_ns, waiter.may_spin());
+        let may_spin = waiter.may_spin() && !predictor.crowd.gives_way();
+        let (plan, first) = predictor.plan(now_ns, may_spin);
+        if plan != Plan::SLEEP {
+            predictor.crowd.watch(delayed_ns);
+        }
         let planned_ns = waiter.now_ns();
         predictor.account.spend_on_planning(planned_ns.saturating_sub(now_ns));
         now_ns = planned_ns;
@@ -107,6 +115,7 @@ enum Seen {
 /// What somebody knows about when samples come.
 pub(crate) struct Predictor {
     account: Account,
+    crowd: Crowd,
     streams: Vec<Stream>,
 }
 
@@ -131,11 +140,12 @@ struct Stream {
 impl Predictor {
     /// `cpu_permille`: thousandths of a core that it may spin.
     pub(crate) fn new(cpu_permille: u16) -> Predictor {
-        Predictor { account: Account::new(cpu_permille), streams: Vec::new() }
+        Predictor { account: Account::new(cpu_permille), crowd: Crowd::new(), streams: Vec::new() }
     }
 
-    pub(crate) fn set_budget(&mut self, cpu_permille: u16) {
-        self.account.set_budget(cpu_permille);
+    /// The budget is for all `predictors` of the process.
+    pub(crate) fn set_budget(&mut self, cpu_permille: u16, predictors: usize) {
+        self.account.set_budget(cpu_permille, predictors);
     }
 
     /// Takes in what the last wait has seen. With another number of streams it begins anew.
@@ -156,7 +166,7 @@ impl Predictor {
     /// What to do until the next arrival of any stream is due, or for good; and of which stream that is.
     fn plan(&mut self, now_ns: u64, may_spin: bool) -> (Plan, usize) {
         self.accrue(now_ns);
-        let Predictor { account, streams } = self;
+        let Predictor { account, streams, .. } = self;
         let plans = streams.iter_mut().map(|stream| stream.plan(now_ns, may_spin, account));
         let first = plans.zip(0..).min_by_key(|(plan, _)| plan.sleep_until_ns);
         first.expect("whoever waits has a stream")

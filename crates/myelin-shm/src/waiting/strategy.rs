@@ -1,5 +1,7 @@
 //! The ways to wait, whoever waits.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
+
 use crate::waiting::predict::{self, Predictor};
 use crate::waiting::wait::{self, PREDICTIVE_CPU_PERMILLE, SPIN_NS, Wait};
 
@@ -32,6 +34,10 @@ pub(crate) trait Waiter {
     fn spin(&mut self, until_ns: u64) -> Ended;
     /// Whether a publisher could publish while we spin.
     fn may_spin(&self) -> bool;
+    /// How long this thread was ready to run and did not, in all, as far as that is known.
+    fn delayed_ns(&self) -> u64 {
+        wait::delayed_ns()
+    }
     /// How many streams of samples are to be told apart: at least 1, and the same as long as they are the
     /// same.
     fn streams(&self) -> usize {
@@ -48,8 +54,26 @@ pub(crate) trait Waiter {
 pub(crate) struct Strategy {
     habit: Habit,
     /// Since the first predictive wait.
-    predictor: Option<Box<Predictor>>,
+    predictor: Option<Box<Counted>>,
 }
+
+/// A predictor of this process: they live on one budget.
+struct Counted(Predictor);
+
+impl Counted {
+    fn new(cpu_permille: u16) -> Counted {
+        PREDICTORS.fetch_add(1, Ordering::Relaxed);
+        Counted(Predictor::new(cpu_permille))
+    }
+}
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        PREDICTORS.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+static PREDICTORS: AtomicUsize = AtomicUsize::new(0);
 
 impl Strategy {
     /// Waits until it is there; false once `CLOCK_MONOTONIC` reads `until_ns`, or if it was stopped.
@@ -82,9 +106,9 @@ impl Strategy {
             return true;
         }
         wait::exact_timers();
-        let new = || Box::new(Predictor::new(cpu_permille));
-        let predictor = self.predictor.get_or_insert_with(new);
-        predictor.set_budget(cpu_permille);
+        let new = || Box::new(Counted::new(cpu_permille));
+        let Counted(predictor) = &mut **self.predictor.get_or_insert_with(new);
+        predictor.set_budget(cpu_permille, PREDICTORS.load(Ordering::Relaxed));
         predict::wait(predictor, waiter, until_ns)
     }
 }

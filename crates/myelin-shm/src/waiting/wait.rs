@@ -1,12 +1,18 @@
 //! The clock and the futex.
 
+use std::fs::File;
 #[cfg(not(loom))]
 use std::num::NonZeroU32;
+use std::os::unix::fs::FileExt;
+#[cfg(not(loom))]
+use std::sync::OnceLock;
 
 #[cfg(not(loom))]
 use rustix::io::Errno;
 #[cfg(not(loom))]
-use rustix::thread::futex::{self, Flags, Timespec};
+use rustix::thread::ClockId;
+#[cfg(not(loom))]
+use rustix::thread::futex::{self, Flags, Timespec, WaitFlags, WaitPtr, WaitvFlags};
 
 use crate::sync::{AtomicU32, AtomicU64};
 use crate::waiting::bell;
@@ -63,16 +69,50 @@ impl Futex for AtomicU64 {
 /// `until_ns`.
 #[cfg(not(loom))]
 pub(crate) fn sleep(word: &impl Futex, value: u32, until_ns: u64) -> bool {
-    let until = Timespec {
-        tv_sec: (until_ns / 1_000_000_000) as i64,
-        tv_nsec: (until_ns % 1_000_000_000) as _,
-    };
-    let until = (until_ns != NEVER).then_some(&until);
+    let until = limit(until_ns);
     // SAFETY: the first four bytes of an aligned word are an aligned half, which lives as long.
     let word = unsafe { &*word.lower_half() };
     // Shared, not private: the word is mapped by other processes.
-    let slept = futex::wait_bitset(word, Flags::empty(), value, until, NonZeroU32::MAX);
+    let slept = futex::wait_bitset(word, Flags::empty(), value, until.as_ref(), NonZeroU32::MAX);
     slept != Err(Errno::TIMEDOUT)
+}
+
+/// Sleeps while the lower half of each of the words is its value; they may be mapped read-only. False if
+/// the timer ended it. Only if [`can_sleep_on_two`].
+#[cfg(not(loom))]
+pub(crate) fn sleep_on_two(words: [(&dyn Futex, u32); 2], until_ns: u64) -> bool {
+    wait_on(words, limit(until_ns)) != Err(Errno::TIMEDOUT)
+}
+
+/// Whether the kernel can: from Linux 5.16 on, where no filter of system calls forbids it.
+#[cfg(not(loom))]
+pub(crate) fn can_sleep_on_two() -> bool {
+    static CAN: OnceLock<bool> = OnceLock::new();
+    *CAN.get_or_init(|| {
+        let word = AtomicU32::new(0);
+        !cfg!(miri) && wait_on([(&word, 1), (&word, 1)], None) == Err(Errno::AGAIN)
+    })
+}
+
+#[cfg(not(loom))]
+fn wait_on(words: [(&dyn Futex, u32); 2], until: Option<Timespec>) -> Result<usize, Errno> {
+    let waiter = |(word, value): (&dyn Futex, u32)| {
+        let mut waiter = futex::Wait::new();
+        waiter.val = u64::from(value);
+        waiter.uaddr = WaitPtr::new(word.lower_half().cast_mut().cast());
+        waiter.flags = WaitFlags::SIZE_U32;
+        waiter
+    };
+    let (flags, clock) = (WaitvFlags::empty(), ClockId::Monotonic);
+    futex::waitv(&words.map(waiter), flags, until.as_ref(), clock)
+}
+
+#[cfg(not(loom))]
+fn limit(until_ns: u64) -> Option<Timespec> {
+    (until_ns != NEVER).then_some(Timespec {
+        tv_sec: (until_ns / 1_000_000_000) as i64,
+        tv_nsec: (until_ns % 1_000_000_000) as _,
+    })
 }
 
 /// Wakes who sleeps on `word`; how many.
@@ -121,6 +161,15 @@ mod model {
         true
     }
 
+    /// The kernel of a model is an old one.
+    pub(crate) fn can_sleep_on_two() -> bool {
+        false
+    }
+
+    pub(crate) fn sleep_on_two(_words: [(&dyn Futex, u32); 2], _until_ns: u64) -> bool {
+        unreachable!("it cannot")
+    }
+
     pub(crate) fn wake(word: &impl Futex) -> usize {
         let mut queues = QUEUES.lock().unwrap();
         let queue = queues.entry(word.lower_half().addr()).or_default();
@@ -132,7 +181,7 @@ mod model {
     }
 }
 #[cfg(loom)]
-pub(crate) use model::{sleep, wake};
+pub(crate) use model::{can_sleep_on_two, sleep, sleep_on_two, wake};
 
 /// Lets others run.
 pub(crate) fn nap(duration: std::time::Duration) {
@@ -157,6 +206,20 @@ pub(crate) fn exact_timers() {
     }
 }
 
+/// How long this thread was ready to run and did not, in ns, since it began; 0 if the kernel does not say.
+pub(crate) fn delayed_ns() -> u64 {
+    thread_local! {
+        static STATISTICS: Option<File> = File::open("/proc/thread-self/schedstat").ok();
+    }
+    let read = |file: &File| {
+        let mut bytes = [0; 96];
+        let length = file.read_at(&mut bytes, 0).ok()?;
+        // Time that it ran, time that it was ready, turns.
+        str::from_utf8(&bytes[..length]).ok()?.split(' ').nth(1)?.parse().ok()
+    };
+    STATISTICS.with(|file| file.as_ref().and_then(read)).unwrap_or(0)
+}
+
 /// Counts a bell up and wakes who sleeps on it; whether there was anybody.
 pub(crate) fn ring(rings: &AtomicU32) -> bool {
     bell::count_up(rings);
@@ -179,7 +242,7 @@ pub enum Wait {
     Adaptive,
     /// For samples that come periodically: learns period and jitter, sleeps until just before the
     /// next sample is due, then spins; at most 2 % of a core ([`PREDICTIVE_CPU_PERMILLE`]) goes into
-    /// spinning. A sample that comes early or late wakes it as with `Block`, and while nothing can
+    /// spinning, by all waits of the process together, and none while others want the cores. A sample that comes early or late wakes it as with `Block`, and while nothing can
     /// be predicted it waits as `Adaptive` does, within the same 2 %.
     ///
     /// It sets the timer slack of the thread that waits to 1 ns (`PR_SET_TIMERSLACK`), for good: a

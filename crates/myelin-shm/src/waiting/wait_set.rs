@@ -6,7 +6,8 @@
 //! they have news and are reported, or they are armed again. Nobody looks at any other.
 
 use crate::sync::{AtomicBool, Ordering, fence, spin_loop};
-use std::collections::BinaryHeap;
+use std::collections::{BinaryHeap, HashMap};
+use std::os::fd::OwnedFd;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
@@ -15,6 +16,7 @@ use crate::data_plane::subscription::{Reader, SubscriptionShared, TRUST_NS};
 use crate::error::Error;
 use crate::node::Node;
 use crate::waiting::bell;
+use crate::waiting::set_descriptor::SetDescriptor;
 use crate::waiting::strategy::{Ended, Strategy, Waiter};
 use crate::waiting::wait::{self, LOOKS_PER_CLOCK_READ, NEVER, Wait};
 use crate::waiting::wake_table::{Number, SetPlace, place};
@@ -35,6 +37,7 @@ pub struct WaitSet {
     place: SetPlace,
     /// By number.
     members: Vec<Option<Member>>,
+    numbers: HashMap<Key, u32>,
     /// Words of the ready table in which members have bits, with these.
     words: Vec<(usize, u64)>,
     /// Members that are not armed; and those that a look is about to arm.
@@ -50,6 +53,7 @@ pub struct WaitSet {
     sweep: Sweep,
     /// The publisher that is to publish next, for all we know: the last one.
     last: Weak<Source>,
+    descriptor: Option<SetDescriptor>,
 }
 
 struct Member {
@@ -57,6 +61,27 @@ struct Member {
     /// Nobody else has it until the set has let go of it.
     number: Arc<Number>,
     what: Watched,
+    /// Nobody looks at it before it is resumed.
+    is_paused: Arc<AtomicBool>,
+}
+
+/// A member that its set does not report: somebody is working on it. It is looked at again when this is
+/// dropped, by any thread.
+#[derive(Debug)]
+pub struct Paused {
+    number: Arc<Number>,
+    set: u32,
+    is_paused: Arc<AtomicBool>,
+}
+
+impl Drop for Paused {
+    fn drop(&mut self) {
+        if !self.number.table().is_forked() {
+            // ORDER: Release pairs with the acquire in `take_news`: what was taken meanwhile is seen.
+            self.is_paused.store(false, Ordering::Release);
+            self.number.tell(self.set as usize);
+        }
+    }
 }
 
 impl Member {
@@ -146,25 +171,17 @@ impl PartialOrd for Timer {
 /// take away another's bit (`docs/shared-memory.md` section 10).
 #[derive(Default)]
 struct Sweep {
-    /// The node that the first publisher belongs to, and whether there are others.
-    node: Option<u64>,
-    is_due: bool,
     /// Until here it has got, then.
     at: usize,
     at_ns: u64,
-}
-
-impl Sweep {
-    fn note(&mut self, source: &Source) {
-        let node = source.id >> 24;
-        self.is_due |= *self.node.get_or_insert(node) != node;
-    }
 }
 
 /// What a look at a member has found.
 enum News {
     Some,
     None,
+    /// The member is paused.
+    Paused,
     /// The member is no more.
     Gone,
 }
@@ -179,6 +196,7 @@ impl WaitSet {
         Ok(WaitSet {
             place,
             members: Vec::new(),
+            numbers: HashMap::new(),
             words: Vec::new(),
             loose: Vec::new(),
             quiet: Vec::new(),
@@ -189,6 +207,7 @@ impl WaitSet {
             streams: Vec::new(),
             sweep: Sweep::default(),
             last: Weak::new(),
+            descriptor: None,
         })
     }
 
@@ -212,7 +231,7 @@ impl WaitSet {
         }
         let key = self.next_key();
         let what = Watched::Subscriber(Arc::downgrade(shared));
-        self.insert(Member { key, number: shared.number().clone(), what });
+        self.insert(key, shared.number().clone(), what);
         Ok(key)
     }
 
@@ -225,7 +244,7 @@ impl WaitSet {
         let (set, key, is_set) = (self.place.set(), self.next_key(), AtomicBool::new(false));
         let triggered = Arc::new(Triggered { number: number.clone(), set, is_set });
         let what = Watched::Guard(Arc::downgrade(&triggered));
-        self.insert(Member { key, number, what });
+        self.insert(key, number, what);
         Ok(Guard { key, triggered })
     }
 
@@ -244,6 +263,7 @@ impl WaitSet {
         let key = self.next_key();
         let due_ns = wait::now_ns().saturating_add(period_ns);
         self.timers.push(Timer { due_ns, period_ns, key });
+        self.raise_descriptor();
         Ok(key)
     }
 
@@ -251,12 +271,23 @@ impl WaitSet {
     pub fn remove(&mut self, key: Key) -> bool {
         let timers = self.timers.len();
         self.timers.retain(|timer| timer.key != key);
-        let is_it = |member: &Option<Member>| member.as_ref().is_some_and(|it| it.key == key);
-        let at = self.members.iter().position(is_it);
-        if let Some(number) = at {
-            self.forget(number as u32);
+        let number = self.numbers.get(&key).copied();
+        if let Some(number) = number {
+            self.forget(number);
         }
-        at.is_some() || self.timers.len() < timers
+        number.is_some() || self.timers.len() < timers
+    }
+
+    /// Does not report it before what is returned is dropped. `None` if it is no subscriber of the set.
+    pub fn pause(&mut self, key: Key) -> Option<Paused> {
+        let number = *self.numbers.get(&key)?;
+        let member = self.members[number as usize].as_ref()?;
+        if matches!(member.what, Watched::Guard(_)) {
+            return None;
+        }
+        let (number, is_paused) = (member.number.clone(), member.is_paused.clone());
+        is_paused.store(true, Ordering::Relaxed);
+        Some(Paused { number, set: self.place.set(), is_paused })
     }
 
     /// Waits until something it watches has news, for one of them at least; reports all that have. What
@@ -270,10 +301,62 @@ impl WaitSet {
             return Err(Error::Forked);
         }
         self.ready.clear();
-        let mut strategy = std::mem::take(&mut self.strategy);
-        strategy.wait(how, self, until_ns);
-        self.strategy = strategy;
+        if until_ns != NEVER && wait::now_ns() >= until_ns {
+            self.glance();
+        } else {
+            let mut strategy = std::mem::take(&mut self.strategy);
+            strategy.wait(how, self, until_ns);
+            self.strategy = strategy;
+        }
+        if self.descriptor.is_some() {
+            self.settle_descriptor();
+        }
         Ok(&self.ready)
+    }
+
+    /// A descriptor for somebody's epoll, the caller's own: readable when a [`wait`](Self::wait) may have
+    /// something to report, until a wait has reported nothing. To wait with a limit that is over tells.
+    /// Each call duplicates the same one.
+    ///
+    /// # Errors
+    /// What the limit of open files forbids. [`Error::Forked`].
+    pub fn descriptor(&mut self) -> Result<OwnedFd, Error> {
+        if self.place.table().is_forked() {
+            return Err(Error::Forked);
+        }
+        let descriptor = match &mut self.descriptor {
+            Some(descriptor) => descriptor,
+            none => none.insert(SetDescriptor::new(self.place.table())?),
+        };
+        descriptor.raise(); // nobody has looked yet
+        descriptor.duplicate()
+    }
+
+    /// The descriptor is readable while something is left to report, and armed otherwise.
+    #[cold]
+    fn settle_descriptor(&mut self) {
+        let timer_ns = match self.sweeps() {
+            true => self.next_timer_ns().min(wait::now_ns() + TRUST_NS),
+            false => self.next_timer_ns(),
+        };
+        let Some(descriptor) = self.descriptor.as_mut() else { return };
+        if self.ready.is_empty() {
+            descriptor.lower(timer_ns);
+            self.place.fall_asleep_by_descriptor();
+            // S2: whoever has not seen that has set a bit before.
+            if !self.is_told() || !self.look() {
+                return;
+            }
+        }
+        self.descriptor.as_mut().expect("it is there").raise();
+    }
+
+    /// A look without a wait.
+    fn glance(&mut self) {
+        if self.sweeps() {
+            self.sweep(wait::now_ns());
+        }
+        self.look();
     }
 
     fn next_key(&mut self) -> Key {
@@ -281,13 +364,16 @@ impl WaitSet {
         Key(self.keys - 1)
     }
 
-    fn insert(&mut self, member: Member) {
+    fn insert(&mut self, key: Key, number: Arc<Number>, what: Watched) {
+        let is_paused = Arc::new(AtomicBool::new(false));
+        let member = Member { key, number, what, is_paused };
         let number = member.number.get();
         let at = number as usize;
         if self.members.len() <= at {
             self.members.resize_with(at + 1, || None);
         }
         self.members[at] = Some(member);
+        self.numbers.insert(key, number);
         let (word, bit) = place(number);
         match self.words.iter_mut().find(|(known, _)| *known == word) {
             Some((_, mask)) => *mask |= bit,
@@ -295,6 +381,14 @@ impl WaitSet {
         }
         self.loose.push(number);
         self.tell_apart();
+        self.raise_descriptor();
+    }
+
+    /// What has been added is not armed before a wait has looked at it.
+    fn raise_descriptor(&mut self) {
+        if let Some(descriptor) = &mut self.descriptor {
+            descriptor.raise();
+        }
     }
 
     /// The members have changed: what has been learnt of them is forgotten.
@@ -310,6 +404,7 @@ impl WaitSet {
 
     fn forget(&mut self, number: u32) {
         let Some(member) = self.members[number as usize].take() else { return };
+        self.numbers.remove(&member.key);
         member.leave(self.place.set());
         let (word, bit) = place(number);
         self.words.iter_mut().filter(|(at, _)| *at == word).for_each(|(_, mask)| *mask &= !bit);
@@ -355,6 +450,7 @@ impl WaitSet {
                 quiet.push(*number);
                 false
             }
+            News::Paused => false, // who resumes it tells
             News::Gone => {
                 self.forget(*number);
                 false
@@ -376,6 +472,10 @@ impl WaitSet {
         let Some(member) = self.members.get(number as usize).and_then(Option::as_ref) else {
             return News::Gone;
         };
+        // ORDER: Acquire pairs with the release in `Paused`.
+        if member.is_paused.load(Ordering::Acquire) {
+            return News::Paused;
+        }
         let is_news = match &member.what {
             Watched::Subscriber(shared) => {
                 let shared = shared.upgrade();
@@ -383,7 +483,6 @@ impl WaitSet {
                     return News::Gone;
                 };
                 shared.take_news(|source, has_more| {
-                    self.sweep.note(source);
                     if has_more {
                         self.last = Arc::downgrade(source);
                     }
@@ -432,6 +531,11 @@ impl WaitSet {
         self.timers.peek().map_or(NEVER, |timer| timer.due_ns)
     }
 
+    /// Whether one publisher's node could take away another's bits.
+    fn sweeps(&self) -> bool {
+        self.place.table().has_several_publishers()
+    }
+
     /// Adds those that are due to what is to be looked at.
     fn sweep(&mut self, now_ns: u64) {
         let elapsed_ns = now_ns.saturating_sub(self.sweep.at_ns).min(TRUST_NS);
@@ -467,12 +571,12 @@ impl Waiter for WaitSet {
         loop {
             let count = self.place.fall_asleep();
             let mut bound_ns = until_ns.min(self.next_timer_ns());
-            if self.sweep.is_due {
+            if self.sweeps() {
                 bound_ns = bound_ns.min(wait::now_ns() + TRUST_NS);
             }
             let slept = self.is_told() || self.place.sleep(count, bound_ns);
             self.place.wake_up();
-            if self.sweep.is_due {
+            if self.sweeps() {
                 self.sweep(wait::now_ns());
             }
             if self.look() {
@@ -497,7 +601,7 @@ impl Waiter for WaitSet {
                 spin_loop();
             }
             let now_ns = wait::now_ns();
-            if self.sweep.is_due {
+            if self.sweeps() {
                 self.sweep(now_ns);
             }
             let is_late = now_ns >= until_ns;

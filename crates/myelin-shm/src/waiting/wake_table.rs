@@ -12,9 +12,13 @@ use crate::error::Error;
 use crate::limits::ENDPOINTS_MAX;
 use crate::os::fork;
 use crate::os::segment::{Segment, Writers};
-use crate::sync::{Mutex, MutexGuard, lock};
-use crate::waiting::bell::{self, Ringer};
+use crate::sync::{AtomicBool, AtomicU64, Mutex, MutexGuard, Ordering, lock};
+use crate::topic::EndpointId;
+use crate::waiting::bell::{self, Ringer, SetSleep};
+use crate::waiting::set_descriptor::Raise;
+use crate::waiting::tasks::Tasks;
 use crate::waiting::wait;
+use crate::waiting::wake_fd::{self, WakeEnd};
 
 /// The node's side.
 #[derive(Debug)]
@@ -23,7 +27,15 @@ pub struct WakeTable {
     heads_fd: OwnedFd,
     ready: Segment,
     ready_fd: OwnedFd,
+    /// What makes the descriptors of all sets readable, for this process and for publishers.
+    pipe: WakeEnd,
+    pipe_fd: OwnedFd,
     used: Mutex<Used>,
+    raises: Mutex<Vec<Weak<Raise>>>,
+    tasks: Mutex<Weak<Tasks>>,
+    /// The node of the first publisher that was passed it, and whether there have been others.
+    publisher: AtomicU64,
+    has_several: AtomicBool,
     fork: u32,
 }
 
@@ -41,10 +53,22 @@ impl WakeTable {
         let (heads, heads_fd) = Segment::create("myelin-sets", SET_HEADS_BYTES, Writers::Owner)?;
         let (ready, ready_fd) =
             Segment::create("myelin-ready", READY_TABLE_BYTES, Writers::Everyone)?;
+        let (pipe, pipe_fd) = wake_fd::pipe()?;
         let (numbers, sets, sleeps) = ([0; READY_WORDS], [false; SETS_MAX], [0; SETS_MAX]);
-        let used = Mutex::new(Used { numbers, sets, sleeps });
-        let fork = fork::mark();
-        Ok(Arc::new(WakeTable { heads, heads_fd, ready, ready_fd, used, fork }))
+        Ok(Arc::new(WakeTable {
+            heads,
+            heads_fd,
+            ready,
+            ready_fd,
+            pipe: WakeEnd::of(pipe),
+            pipe_fd,
+            used: Mutex::new(Used { numbers, sets, sleeps }),
+            raises: Mutex::default(),
+            tasks: Mutex::default(),
+            publisher: AtomicU64::new(0),
+            has_several: AtomicBool::new(false),
+            fork: fork::mark(),
+        }))
     }
 
     /// Whether this is a child of the process that made it. Nothing is written to it then.
@@ -57,9 +81,45 @@ impl WakeTable {
         (!self.is_forked()).then(|| lock(&self.used))
     }
 
-    /// Both segments, to be passed to publishers.
-    pub(crate) fn descriptors(&self) -> (BorrowedFd<'_>, BorrowedFd<'_>) {
-        (self.heads_fd.as_fd(), self.ready_fd.as_fd())
+    /// Both segments and the pipe, to be passed to a publisher.
+    pub(crate) fn passed_to(&self, publisher: EndpointId) -> [BorrowedFd<'_>; 3] {
+        let (node, order) = (publisher >> 24, Ordering::Relaxed);
+        let first = self.publisher.compare_exchange(0, node, order, order);
+        if first.is_err_and(|first| first != node) {
+            self.has_several.store(true, order);
+        }
+        [self.heads_fd.as_fd(), self.ready_fd.as_fd(), self.pipe_fd.as_fd()]
+    }
+
+    /// Whether one publisher's node could take away another's bits.
+    pub(crate) fn has_several_publishers(&self) -> bool {
+        // ORDER: Relaxed: a flag that stays.
+        self.has_several.load(Ordering::Relaxed)
+    }
+
+    /// What the descriptors of its sets become readable by.
+    pub(crate) fn pipe(&self) -> &WakeEnd {
+        &self.pipe
+    }
+
+    /// A set has a descriptor from now on.
+    pub(crate) fn add_descriptor(&self, raise: &Arc<Raise>) {
+        let mut raises = lock(&self.raises);
+        raises.retain(|raise| raise.strong_count() > 0);
+        raises.push(Arc::downgrade(raise));
+    }
+
+    /// Empties the pipe. It told all sets that have a descriptor: those other than `own` are told again.
+    pub(crate) fn empty_pipe(&self, own: &Arc<Raise>) {
+        wake_fd::empty(self.pipe.pipe());
+        let others = lock(&self.raises).clone();
+        let others = others.iter().filter_map(Weak::upgrade);
+        others.filter(|other| !Arc::ptr_eq(other, own)).for_each(|other| other.raise());
+    }
+
+    /// What wakes the node's asynchronous tasks.
+    pub(crate) fn tasks(&self) -> &Mutex<Weak<Tasks>> {
+        &self.tasks
     }
 
     fn heads(&self) -> &[SetHead] {
@@ -104,7 +164,8 @@ impl Number {
 
     /// Has a set look at it, whatever others have rung. Neither locks nor allocates.
     pub(crate) fn tell(&self, set: usize) {
-        ring(self.table.heads(), self.table.ready(), set, self.number, &Ringer::new());
+        let table = &self.table;
+        ring(table.heads(), table.ready(), &table.pipe, set, self.number, &Ringer::new());
     }
 }
 
@@ -150,8 +211,18 @@ impl SetPlace {
 
     /// S1 and S2: says that the set sleeps; the count to sleep on.
     pub(crate) fn fall_asleep(&mut self) -> u32 {
+        self.fall_asleep_by(false)
+    }
+
+    /// The same for a set in somebody's epoll: whoever wakes it makes its descriptor readable.
+    pub(crate) fn fall_asleep_by_descriptor(&mut self) {
+        self.fall_asleep_by(true);
+    }
+
+    fn fall_asleep_by(&mut self, descriptor: bool) -> u32 {
         self.sleeps += 1;
-        bell::fall_asleep(&self.head().asleep, &self.bell().rings, self.sleeps)
+        let sleep = SetSleep::new(self.sleeps, descriptor);
+        bell::fall_asleep(&self.head().asleep, &self.bell().rings, sleep.0)
     }
 
     /// Sleeps until the bell has rung since then. False if the time was up.
@@ -187,15 +258,17 @@ impl Drop for SetPlace {
 pub(crate) struct WakeTableView {
     heads: Segment,
     ready: Segment,
+    pipe: WakeEnd,
     ringers: [Ringer; SETS_MAX],
 }
 
 impl WakeTableView {
-    fn map(heads: BorrowedFd<'_>, ready: BorrowedFd<'_>) -> Result<Arc<Self>, Error> {
-        let heads = Segment::map_theirs(heads, SET_HEADS_BYTES)?;
-        let ready = Segment::map_shared(ready, READY_TABLE_BYTES)?;
+    fn map(passed: PassedTable) -> Result<Arc<Self>, Error> {
+        let heads = Segment::map_theirs(passed.heads.as_fd(), SET_HEADS_BYTES)?;
+        let ready = Segment::map_shared(passed.ready.as_fd(), READY_TABLE_BYTES)?;
+        let pipe = WakeEnd::check(passed.pipe)?;
         let ringers = std::array::from_fn(|_| Ringer::new());
-        Ok(Arc::new(WakeTableView { heads, ready, ringers }))
+        Ok(Arc::new(WakeTableView { heads, ready, pipe, ringers }))
     }
 
     /// P8 for subscriber `number`, which is in `set`. Whether the set will look for certain.
@@ -203,47 +276,64 @@ impl WakeTableView {
         // SAFETY: atomics and padding within checked segments; the heads are loaded only.
         let (heads, ready): (&[SetHead], &ReadyTable) =
             unsafe { (self.heads.array(0, SETS_MAX as u64), self.ready.at(0)) };
-        ring(heads, ready, set, number, &self.ringers[set])
+        ring(heads, ready, &self.pipe, set, number, &self.ringers[set])
     }
 }
 
 /// P8 for `number`, which is in `set`. Whether the set will look for certain.
-fn ring(heads: &[SetHead], ready: &ReadyTable, set: usize, number: u32, ringer: &Ringer) -> bool {
+fn ring(
+    heads: &[SetHead],
+    ready: &ReadyTable,
+    pipe: &WakeEnd,
+    set: usize,
+    number: u32,
+    ringer: &Ringer,
+) -> bool {
     let (word, bit) = place(number);
-    let wake = || wait::ring(&ready.bells[set].rings);
+    let wake = |sleep: SetSleep| match sleep.is_by_descriptor() {
+        true => pipe.wake(),
+        false => wait::ring(&ready.bells[set].rings),
+    };
     bell::ring_set(&ready.ready[word], bit, &heads[set].asleep, ringer, wake)
+}
+
+/// A table as it is passed to a publisher.
+#[derive(Debug)]
+pub struct PassedTable {
+    /// The segment of the sets' heads.
+    pub heads: OwnedFd,
+    /// The segment of the ready table.
+    pub ready: OwnedFd,
+    /// What makes the sets' descriptors readable.
+    pub pipe: OwnedFd,
 }
 
 /// The tables that a node's publishers have been passed, by their files.
 #[derive(Debug, Default)]
 pub struct WakeTableViews(Vec<(Key, Weak<WakeTableView>)>);
 
-type Key = [(u64, u64); 2];
+type Key = [(u64, u64); 3];
 
 impl WakeTableViews {
     /// Maps and checks what another node has passed, unless that has been done already. What is mapped
     /// stays what it is, so its file tells one from the other.
-    pub(crate) fn map(
-        &mut self,
-        heads: BorrowedFd<'_>,
-        ready: BorrowedFd<'_>,
-    ) -> Result<Arc<WakeTableView>, Error> {
+    pub(crate) fn map(&mut self, passed: PassedTable) -> Result<Arc<WakeTableView>, Error> {
         if cfg!(any(miri, loom)) {
-            return WakeTableView::map(heads, ready); // no files
+            return WakeTableView::map(passed); // no files
         }
-        let key = [file(heads)?, file(ready)?];
+        let key = [file(&passed.heads)?, file(&passed.ready)?, file(&passed.pipe)?];
         self.0.retain(|(_, view)| view.strong_count() > 0);
         let known = self.0.iter().find(|(known, _)| *known == key);
         if let Some(view) = known.and_then(|(_, view)| view.upgrade()) {
             return Ok(view);
         }
-        let view = WakeTableView::map(heads, ready)?;
+        let view = WakeTableView::map(passed)?;
         self.0.push((key, Arc::downgrade(&view)));
         Ok(view)
     }
 }
 
-fn file(fd: BorrowedFd<'_>) -> Result<(u64, u64), Error> {
+fn file(fd: &OwnedFd) -> Result<(u64, u64), Error> {
     let file = rustix::fs::fstat(fd);
     let file = file.map_err(|error| Error::system("looking at a segment", error))?;
     Ok((file.st_dev, file.st_ino))

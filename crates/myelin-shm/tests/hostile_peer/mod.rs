@@ -17,7 +17,7 @@ use myelin_shm::data_plane::subscription::{Reader, SubscriptionShared};
 use myelin_shm::os::segment::{Segment, Writers};
 use myelin_shm::topic::{Late, PublisherQos, Reliability, SubscriberQos, Topic};
 use myelin_shm::waiting::wait::{Wait, now_ns};
-use myelin_shm::waiting::wake_table::{WakeTable, WakeTableViews};
+use myelin_shm::waiting::wake_table::{PassedTable, WakeTable, WakeTableViews};
 
 pub const SEGMENT_BYTES: u64 = 4096;
 pub const TYPE_HASH: u64 = 7;
@@ -282,7 +282,8 @@ pub fn reader(qos: SubscriberQos) -> (Reader, Arc<SubscriptionShared>) {
 /// A bell with a wake table of nobody's.
 pub fn waking(bell: &Memory, wake_end: Option<OwnedFd>) -> Waking {
     let of = |writers| Memory::new(writers).descriptor();
-    let table = (of(Writers::Owner), of(Writers::Everyone));
+    let pipe = std::io::pipe().unwrap().1.into();
+    let table = PassedTable { heads: of(Writers::Owner), ready: of(Writers::Everyone), pipe };
     Waking { bell: bell.descriptor(), table, wake_end }
 }
 

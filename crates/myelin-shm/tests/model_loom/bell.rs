@@ -59,10 +59,11 @@ struct Steps {
 const REAL: Steps = Steps {
     p7: || fence(Ordering::SeqCst),
     ring: |ringer, sleeper| {
-        ringer.ring(&sleeper.asleep, |_| {
+        let on_published = ringer.ring(&sleeper.asleep, |_| {
             bell::count_up(&sleeper.rings);
             sleeper.kernel.wake()
         });
+        assert!(!on_published);
     },
     fall_asleep: bell::fall_asleep,
 };
@@ -141,7 +142,7 @@ fn a_bell_that_is_set_back_silences_nobody() {
 #[should_panic(expected = "deadlock")]
 fn mutant_that_does_not_ask_the_kernel() {
     let ring = |ringer: &Ringer, sleeper: &Sleeper| {
-        ringer.ring(&sleeper.asleep, |_| {
+        let _ = ringer.ring(&sleeper.asleep, |_| {
             bell::count_up(&sleeper.rings);
             sleeper.kernel.wake();
             true
@@ -225,4 +226,131 @@ fn mutant_without_the_count_of_p8() {
 fn mutant_in_which_all_sleeps_are_one() {
     let fall_asleep: FallAsleep = |asleep, rings, _| bell::fall_asleep(asleep, rings, 1);
     explore("mutant: one sleep", PREEMPTIONS, 0, move || one(Steps { fall_asleep, ..REAL }, 2));
+}
+
+/// Two subscribers of one publisher, which sleep on its `published` and on their own bells.
+struct Many {
+    /// P5 and P6 of the publisher.
+    sample: AtomicU64,
+    published: AtomicU64,
+    /// One queue a futex; a thread in two of them is in this one of its own, which both wake.
+    subscribers: [Sleeper; 2],
+}
+
+#[derive(Clone, Copy)]
+struct ManySteps {
+    /// What the sleeper reads first: the value to sleep on, or `asleep` is said.
+    reads_first: bool,
+    counts_before_ringing: bool,
+}
+
+const MANY: ManySteps = ManySteps { reads_first: true, counts_before_ringing: true };
+
+impl Many {
+    fn publish(&self, ringers: &[Ringer; 2], sample: u64, steps: ManySteps) {
+        self.sample.store(sample, Ordering::Release);
+        if steps.counts_before_ringing {
+            self.published.store(sample, Ordering::Release);
+        }
+        fence(Ordering::SeqCst);
+        let on_published = [0, 1].map(|at| {
+            ringers[at]
+                .ring(&self.subscribers[at].asleep, |_| panic!("nobody is on its bell alone"))
+        });
+        if on_published != [false; 2] {
+            self.subscribers.iter().for_each(|it| drop(it.kernel.wake()));
+        }
+        self.published.store(sample, Ordering::Release);
+    }
+
+    fn sleep_until(
+        &self,
+        at: usize,
+        wanted: u64,
+        sleep: &mut u64,
+        steps: ManySteps,
+        is_interrupted: &dyn Fn() -> bool,
+    ) {
+        let its = &self.subscribers[at];
+        let is_there = || self.sample.load(Ordering::Relaxed) >= wanted || is_interrupted();
+        while !is_there() {
+            *sleep += 1;
+            let read = || self.published.load(Ordering::Relaxed) as u32;
+            let first = read();
+            let number = bell::Sleep::on_published(*sleep).0;
+            let count = bell::fall_asleep(&its.asleep, &its.rings, number);
+            let there = is_there();
+            let value = if steps.reads_first { first } else { read() };
+            if !there {
+                its.kernel.wait(|| {
+                    its.rings.load(Ordering::Relaxed) == count
+                        && self.published.load(Ordering::Relaxed) as u32 == value
+                });
+            }
+            bell::wake_up(&its.asleep);
+        }
+    }
+}
+
+fn many(subscribers: usize, samples: u64, steps: ManySteps) {
+    let sleeper = || Arc::into_inner(Sleeper::new()).unwrap();
+    let (sample, published) = (AtomicU64::new(0), AtomicU64::new(0));
+    let many = Arc::new(Many { sample, published, subscribers: [sleeper(), sleeper()] });
+    let others: Vec<_> = (1..subscribers)
+        .map(|at| {
+            let many = many.clone();
+            thread::spawn(move || many.sleep_until(at, samples, &mut 0, steps, &|| false))
+        })
+        .collect();
+    let publishing = many.clone();
+    let publisher = thread::spawn(move || {
+        let ringers = [Ringer::new(), Ringer::new()];
+        (1..=samples).for_each(|sample| publishing.publish(&ringers, sample, steps));
+    });
+    let mut sleep = 0;
+    (1..=samples).for_each(|sample| many.sleep_until(0, sample, &mut sleep, steps, &|| false));
+    publisher.join().unwrap();
+    others.into_iter().for_each(|other| other.join().unwrap());
+}
+
+#[test]
+fn no_wake_up_of_many_is_lost() {
+    explore("bell: one of many", PREEMPTIONS, 500, || many(1, 2, MANY));
+    explore("bell: two of many", 2, 500, || many(2, 1, MANY));
+}
+
+/// Its own process cannot change `published`, and rings the bell.
+#[test]
+fn one_of_many_is_woken_by_its_own_process() {
+    explore("bell: interrupted", PREEMPTIONS, 50, || {
+        let sleeper = || Arc::into_inner(Sleeper::new()).unwrap();
+        let (sample, published) = (AtomicU64::new(0), AtomicU64::new(0));
+        let many = Arc::new(Many { sample, published, subscribers: [sleeper(), sleeper()] });
+        let interrupting = many.clone();
+        let interrupter = thread::spawn(move || {
+            let its = &interrupting.subscribers[0];
+            its.samples[1].store(1, Ordering::Release);
+            fence(Ordering::SeqCst);
+            bell::count_up(&its.rings);
+            its.kernel.wake();
+        });
+        let its = &many.subscribers[0];
+        many.sleep_until(0, 1, &mut 0, MANY, &|| its.samples[1].load(Ordering::Relaxed) != 0);
+        interrupter.join().unwrap();
+    });
+}
+
+/// The value is read after the last look: the sample that came in between is in it already.
+#[test]
+#[should_panic(expected = "deadlock")]
+fn mutant_that_reads_published_late() {
+    let steps = ManySteps { reads_first: false, ..MANY };
+    explore("mutant: reads late", PREEMPTIONS, 0, move || many(1, 1, steps));
+}
+
+#[test]
+#[should_panic(expected = "deadlock")]
+fn mutant_that_counts_after_ringing() {
+    let steps = ManySteps { counts_before_ringing: false, ..MANY };
+    explore("mutant: counts late", PREEMPTIONS, 0, move || many(1, 1, steps));
 }

@@ -30,7 +30,7 @@ const REAL: Steps = Steps {
     arm_fence: || fence(Ordering::SeqCst),
     looks_after_falling_asleep: true,
     ring: |set, bit| {
-        let wake = || {
+        let wake = |_| {
             bell::count_up(&set.rings);
             set.kernel.wake()
         };
@@ -56,7 +56,7 @@ impl Set {
         for sample in 1..=samples {
             self.samples[member].store(sample, Ordering::Release);
             fence(Ordering::SeqCst); // P7
-            ringer.ring(&self.armed[member], |_| (steps.ring)(self, 1 << member));
+            let _ = ringer.ring(&self.armed[member], |_| (steps.ring)(self, 1 << member));
         }
     }
 
@@ -75,7 +75,8 @@ impl Set {
                     found = true;
                 } else {
                     arms += 1;
-                    self.armed[member].store(arms, Ordering::Relaxed);
+                    let sleep = bell::Sleep::new(arms, Some(0));
+                    self.armed[member].store(sleep.0, Ordering::Relaxed);
                     loose &= !(1 << member);
                 }
             }
@@ -154,7 +155,7 @@ fn mutant_without_the_fence_of_ring_set() {
 #[should_panic(expected = "deadlock")]
 fn mutant_that_does_not_count() {
     let ring = |set: &Set, bit: u64| {
-        let wake = || set.kernel.wake();
+        let wake = |_| set.kernel.wake();
         bell::ring_set(&set.ready, bit, &set.asleep, &Ringer::new(), wake)
     };
     explore("mutant: no count", 3, 0, move || run([1, 0], Steps { ring, ..REAL }));

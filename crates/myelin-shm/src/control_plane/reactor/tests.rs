@@ -15,7 +15,7 @@ use crate::data_plane::remote_subscriber::Waking;
 use crate::data_plane::subscription::Reader;
 use crate::node::{Node, NodeOptions};
 use crate::topic::{AnnouncedQos, EndpointId, PublisherQos, Reliability, SubscriberQos, Topic};
-use crate::waiting::wake_table::WakeTable;
+use crate::waiting::wake_table::{PassedTable, WakeTable};
 
 /// What the peer does, most of it nearly right.
 #[derive(Clone, Debug)]
@@ -26,14 +26,14 @@ struct Act {
     subscriber: u8,
     number: u64,
     /// What it passes along, for each descriptor that is due.
-    descriptors: [u8; 5],
+    descriptors: [u8; 6],
     /// Of a type of its own.
     other_type: bool,
 }
 
 fn acts() -> impl Strategy<Value = Vec<Act>> {
     let number = prop_oneof![4 => 0..4u64, 1 => any::<u64>()];
-    let act = (0..13u8, 0..5u8, 0..5u8, number, any::<[u8; 5]>(), prop::bool::weighted(0.1));
+    let act = (0..13u8, 0..5u8, 0..5u8, number, any::<[u8; 6]>(), prop::bool::weighted(0.1));
     let act = act.prop_map(|(kind, publisher, subscriber, number, descriptors, other_type)| Act {
         kind,
         publisher,
@@ -129,8 +129,9 @@ impl Peer {
             _ if choice.is_multiple_of(4) => own(self.odd[usize::from(choice / 4 % 3)].as_fd()),
             (Message::Accept { connection, .. }, at) => {
                 let passed = self.reader.shared().passed_to(*connection % 16);
-                let (segment, Waking { bell, table: (heads, ready), wake_end }) = passed.unwrap();
-                let mut all = [segment, bell, heads, ready].into_iter().chain(wake_end);
+                let (segment, Waking { bell, table, wake_end }) = passed.unwrap();
+                let PassedTable { heads, ready, pipe } = table;
+                let mut all = [segment, bell, heads, ready, pipe].into_iter().chain(wake_end);
                 all.nth(at).unwrap()
             }
             _ => own(self.writer.shared().descriptor()),

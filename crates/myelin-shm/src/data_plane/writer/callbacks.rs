@@ -28,7 +28,7 @@ impl Writer {
             let entries = dispatcher.map(|dispatcher| dispatcher.entries());
             let wake = |has_entered: bool| {
                 let rung = if has_entered { self.rung } else { self.exclusive };
-                self.views[..rung].iter().for_each(|view| view.ring());
+                self.shared.ring(self.views[..rung].iter());
             };
             let run = |entered: &mut Entered<'_, Handler>| {
                 let fresh = Fresh { publisher: self.shared.id(), sequence, time_ns };
@@ -47,8 +47,7 @@ impl Writer {
     }
 
     fn ring(&self, subscriber: EndpointId) {
-        let its = self.views.iter().filter(|view| view.id() == subscriber);
-        its.for_each(|view| view.ring());
+        self.shared.ring(self.views.iter().filter(|view| view.id() == subscriber));
     }
 
     /// Finds out which subscribers are callbacks of this process.

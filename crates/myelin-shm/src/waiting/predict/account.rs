@@ -4,7 +4,8 @@
 /// Spinning time that has been allowed and not spent, in ns.
 #[derive(Debug)]
 pub(super) struct Account {
-    cpu_permille: u16,
+    /// The part of a core's time that is credited.
+    share: f64,
     credit_ns: f64,
     credit_max_ns: f64,
     /// When it was credited last; `None` before the first wait.
@@ -14,19 +15,21 @@ pub(super) struct Account {
 impl Account {
     pub(super) fn new(cpu_permille: u16) -> Account {
         let mut account =
-            Account { cpu_permille: 0, credit_ns: 0.0, credit_max_ns: SPARE_NS, accrued_ns: None };
-        account.set_budget(cpu_permille);
+            Account { share: 0.0, credit_ns: 0.0, credit_max_ns: SPARE_NS, accrued_ns: None };
+        account.set_budget(cpu_permille, 1);
         account
     }
 
-    pub(super) fn set_budget(&mut self, cpu_permille: u16) {
-        self.cpu_permille = cpu_permille.min(1000);
+    /// The budget is for so many accounts alike.
+    pub(super) fn set_budget(&mut self, cpu_permille: u16, accounts: usize) {
+        let permille = f64::from(cpu_permille.min(1000)) / accounts.max(1) as f64;
+        self.share = SPINNING * permille / 1000.0;
     }
 
     /// Credits the time since the last call. A silence is not saved up: the most that is kept is
     /// what a few periods are worth.
     pub(super) fn accrue(&mut self, now_ns: u64, period_ns: f64) {
-        let share = SPINNING * f64::from(self.cpu_permille) / 1000.0;
+        let share = self.share;
         self.credit_max_ns = (PERIODS_SAVED * share * period_ns).max(SPARE_NS);
         let elapsed_ns = now_ns.saturating_sub(self.accrued_ns.unwrap_or(now_ns));
         self.accrued_ns = Some(now_ns);
@@ -80,5 +83,20 @@ mod tests {
         assert!(account.affords(50_000) && !account.affords(50_001));
         account.accrue(60_000_000_000, 10e6);
         assert!(account.affords(2_800_000) && !account.affords(2_800_001), "silence is no saving");
+    }
+
+    #[test]
+    fn a_budget_is_shared_by_all_accounts() {
+        let mut account = Account::new(20);
+        account.set_budget(20, 16);
+        account.accrue(0, 10e6);
+        account.accrue(160_000_000, 1e9);
+        let mut allowed_ns = 16 * account.allows(u64::MAX, 0);
+        assert!((2_799_000..=2_800_000).contains(&allowed_ns), "{allowed_ns}");
+        account.set_budget(20, 1);
+        account.spend(allowed_ns as f64 as u64 / 16);
+        account.accrue(320_000_000, 1e9);
+        allowed_ns = account.allows(u64::MAX, 0);
+        assert!((2_799_000..=2_801_000).contains(&allowed_ns), "alone again: {allowed_ns}");
     }
 }

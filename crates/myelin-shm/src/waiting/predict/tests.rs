@@ -98,6 +98,10 @@ struct Machine {
     shares_a_core: bool,
     /// Sleeps on a timer, not on the bell: what must be found out.
     is_deaf: bool,
+    /// Until then others want the cores whenever a sample is due: who gets up by a timer is held up, and so
+    /// is the publisher by who spins.
+    crowded_until_ns: u64,
+    delayed_ns: u64,
 }
 
 impl Waiter for Machine {
@@ -119,6 +123,10 @@ impl Waiter for Machine {
         let bell_ns = arrives_ns + WAKE_NS;
         let by_bell = bell_ns <= timer_ns && (!self.is_deaf || until_ns == NEVER);
         self.now_ns = if by_bell { bell_ns } else { timer_ns };
+        if !by_bell && self.now_ns < self.crowded_until_ns {
+            self.delayed_ns += HELD_UP_NS;
+            self.now_ns += HELD_UP_NS;
+        }
         match arrives_ns <= self.now_ns {
             true if by_bell => Ended::Sample,
             true => Ended::SampleAtTime,
@@ -137,6 +145,10 @@ impl Waiter for Machine {
 
     fn may_spin(&self) -> bool {
         !self.shares_a_core
+    }
+
+    fn delayed_ns(&self) -> u64 {
+        self.delayed_ns
     }
 
     fn streams(&self) -> usize {
@@ -194,6 +206,8 @@ fn machine(process: Process, period_ns: f64, count: usize, seed: u64) -> Machine
         spun_ns: 0,
         shares_a_core,
         is_deaf,
+        crowded_until_ns: 0,
+        delayed_ns: 0,
     }
 }
 
@@ -306,6 +320,26 @@ fn another_period_is_found_within_a_few_samples() {
     }
 }
 
+/// While others want the cores it sleeps as `Block` does, but for a few trials; afterwards it predicts again.
+#[test]
+fn it_gives_way_where_cores_are_busy() {
+    for seed in [1, 3, 5] {
+        let mut machine = machine(Process::Timer, 10e6, 4_000, seed);
+        machine.crowded_until_ns = machine.arrivals_ns[1_000];
+        let outcome = simulate(&mut machine, 20, 100_000, NEVER);
+        let later = |range: std::ops::Range<usize>| {
+            let its = outcome.samples.iter().zip(&outcome.late_ns);
+            let its = its.filter(|(sample, _)| range.contains(sample));
+            its.filter(|(_, late_ns)| **late_ns > WAKE_NS).count()
+        };
+        assert!(later(0..1_000) < 10, "{} of 1,000 are later than asleep", later(0..1_000));
+        assert_eq!(later(1_000..4_000), 0);
+        let caught = outcome.samples.iter().zip(&outcome.late_ns);
+        let caught = caught.filter(|(sample, late_ns)| **sample >= 3_000 && **late_ns == 0).count();
+        assert!(caught > 900, "{caught} of the last 1,000 are awaited awake");
+    }
+}
+
 /// The three properties do not hold of everything.
 #[test]
 fn what_is_wrong_is_found_out() {
@@ -322,5 +356,7 @@ fn what_is_wrong_is_found_out() {
     assert_eq!((quantile_ns(&outcome, 0.5), without_spinning.spun_ns), (WAKE_NS, 0));
 }
 
+/// By others, where cores are busy.
+const HELD_UP_NS: u64 = 400_000;
 /// A wake-up by the bell.
 const WAKE_NS: u64 = 50_000;

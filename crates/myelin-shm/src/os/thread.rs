@@ -1,0 +1,184 @@
+//! The library's own threads: their name, the CPUs they run on, and their scheduling policy.
+
+use std::io::Error as IoError;
+use std::sync::mpsc;
+use std::thread::JoinHandle;
+
+use rustix::process::Pid;
+use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
+
+use crate::error::Error;
+
+/// How the threads run that a node starts: its own, its callbacks', the one that wakes asynchronous tasks.
+/// What is not chosen is that of the process's first thread (CPUs) or the kernel's usual (policy), whoever
+/// opens the node.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Threads {
+    /// What their names begin with, before a hyphen and what the thread does; the kernel shows 15 bytes in
+    /// all. Empty: `myelin`.
+    pub name: String,
+    /// The CPUs they may run on, by number; empty: those of the process's first thread.
+    pub cpus: Vec<usize>,
+    /// Their scheduling policy.
+    pub policy: Policy,
+}
+
+/// A scheduling policy.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Policy {
+    /// `SCHED_OTHER`.
+    #[default]
+    Usual,
+    /// `SCHED_FIFO` with a priority from 1 to 99. It takes `CAP_SYS_NICE`, or a limit on real-time
+    /// priorities (`ulimit -r`) that allows it.
+    Fifo(u8),
+}
+
+impl Threads {
+    /// Fails with the name of the field that cannot be.
+    pub fn check(&self) -> Result<(), Error> {
+        let wrong =
+            |field, value: String, remedy| Error::Setting { topic: None, field, value, remedy };
+        if self.name.contains(char::is_control) {
+            let remedy = "a thread's name has no control characters";
+            return Err(wrong("the threads' name", self.name.clone(), remedy));
+        }
+        if let Some(cpu) = self.cpus.iter().find(|cpu| **cpu >= CpuSet::MAX_CPU) {
+            return Err(wrong(
+                "the threads' CPUs",
+                cpu.to_string(),
+                "CPUs are numbered from 0 to 1,023",
+            ));
+        }
+        match self.policy {
+            Policy::Fifo(priority) if !(1..=99).contains(&priority) => {
+                let remedy = "a priority of SCHED_FIFO is 1 to 99";
+                Err(wrong("the threads' policy", priority.to_string(), remedy))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Starts a thread that does `role`. It takes no signals; they are for the program's own threads.
+    ///
+    /// # Errors
+    /// [`Error::System`] if there can be no further thread, or it may not run as chosen.
+    pub(crate) fn spawn(
+        &self,
+        role: &str,
+        run: impl FnOnce() + Send + 'static,
+    ) -> Result<JoinHandle<()>, Error> {
+        let prefix = if self.name.is_empty() { "myelin" } else { &self.name };
+        let builder = std::thread::Builder::new().name(format!("{prefix}-{role}"));
+        let (threads, (to, from)) = (self.clone(), mpsc::channel());
+        let body = move || {
+            let applied = threads.apply();
+            let is_applied = applied.is_ok();
+            let _ = to.send(applied); // it is waited for
+            drop(to);
+            if is_applied {
+                run();
+            }
+        };
+        let thread = without_signals(|| builder.spawn(body));
+        let thread = thread.map_err(|error| Error::system("starting a thread", error))?;
+        match from.recv() {
+            Ok(Err((doing, error))) => Err(Error::system(doing, error)),
+            _ => Ok(thread),
+        }
+    }
+
+    /// Has the thread that calls it run as chosen.
+    fn apply(&self) -> Result<(), (&'static str, IoError)> {
+        if cfg!(miri) {
+            return Ok(());
+        }
+        let failed = |doing| move |error: rustix::io::Errno| (doing, IoError::from(error));
+        let cpus = if self.cpus.is_empty() {
+            // A thread's id is that of the process for the first one.
+            sched_getaffinity(Pid::from_raw(std::process::id() as i32))
+                .map_err(failed("asking for the process's CPUs"))?
+        } else {
+            let mut chosen = CpuSet::new();
+            self.cpus.iter().for_each(|cpu| chosen.set(*cpu));
+            chosen
+        };
+        sched_setaffinity(None, &cpus).map_err(failed("pinning a thread to its CPUs"))?;
+        let (policy, priority) = match self.policy {
+            Policy::Usual => (libc::SCHED_OTHER, 0),
+            Policy::Fifo(priority) => (libc::SCHED_FIFO, i32::from(priority)),
+        };
+        let parameters = libc::sched_param { sched_priority: priority };
+        // SAFETY: the parameters outlive the call; 0 is the thread that calls.
+        match unsafe { libc::sched_setscheduler(0, policy, &raw const parameters) } {
+            0 => Ok(()),
+            _ => Err(("setting a thread's policy (CAP_SYS_NICE)", IoError::last_os_error())),
+        }
+    }
+}
+
+/// Calls `spawn` with all signals blocked; a thread inherits that.
+fn without_signals<T>(spawn: impl FnOnce() -> T) -> T {
+    // SAFETY: both sets are plain data that the calls fill in before they are read.
+    unsafe {
+        let (mut all, mut before) = (std::mem::zeroed(), std::mem::zeroed());
+        libc::sigfillset(&mut all);
+        libc::pthread_sigmask(libc::SIG_SETMASK, &all, &mut before);
+        let result = spawn();
+        libc::pthread_sigmask(libc::SIG_SETMASK, &before, std::ptr::null_mut());
+        result
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn policy() -> i32 {
+        // SAFETY: no preconditions; 0 is this thread.
+        unsafe { libc::sched_getscheduler(0) }
+    }
+
+    #[test]
+    #[cfg_attr(miri, ignore = "Miri knows no CPUs")]
+    fn a_thread_runs_as_chosen_whoever_starts_it() {
+        let all = sched_getaffinity(None).unwrap();
+        let cpu = (0..CpuSet::MAX_CPU).find(|cpu| all.is_set(*cpu)).unwrap();
+        let look = |threads: &Threads| {
+            let (to, from) = mpsc::channel();
+            let run = move || {
+                let name = std::thread::current().name().map(str::to_owned);
+                to.send((name, sched_getaffinity(None).unwrap(), policy())).unwrap();
+            };
+            threads.spawn("node", run).unwrap().join().unwrap();
+            from.recv().unwrap()
+        };
+        let chosen = Threads { name: "lidar".into(), cpus: vec![cpu], policy: Policy::Usual };
+        let (name, cpus, policy) = look(&chosen);
+        assert_eq!((name.as_deref(), cpus.count(), policy), (Some("lidar-node"), 1, 0));
+        assert!(cpus.is_set(cpu));
+        // Who starts it is pinned; it is not.
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                let mut one = CpuSet::new();
+                one.set(cpu);
+                sched_setaffinity(None, &one).unwrap();
+                let (name, cpus, policy) = look(&Threads::default());
+                assert_eq!((name.as_deref(), policy), (Some("myelin-node"), 0));
+                assert_eq!(cpus, all);
+            });
+        });
+    }
+
+    #[test]
+    fn what_cannot_be_is_refused() {
+        let of = |threads: Threads| threads.check().unwrap_err().to_string();
+        let error = of(Threads { policy: Policy::Fifo(100), ..Threads::default() });
+        assert!(error.contains("1 to 99"), "{error}");
+        let error = of(Threads { cpus: vec![5000], ..Threads::default() });
+        assert!(error.contains("5000"), "{error}");
+        let error = of(Threads { name: "a\0".into(), ..Threads::default() });
+        assert!(error.contains("control"), "{error}");
+        assert!(Threads::default().check().is_ok());
+    }
+}

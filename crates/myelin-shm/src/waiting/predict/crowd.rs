@@ -1,0 +1,98 @@
+//! Whether spinning pays while others want the cores, too: who spins is then in the way, of the publisher
+//! and of other subscribers, and comes later than who sleeps.
+//!
+//! The kernel counts how long a thread was ready to run and did not. A thread that its timer has woken, and
+//! that spins, waits for no other core to wake up: what is counted then is somebody else's turn. After two
+//! such waits nobody spins for a while, four times as long each time until it has gone well again.
+
+/// What a predictor knows about the cores it runs on.
+#[derive(Debug)]
+pub(super) struct Crowd {
+    /// The thread's count when a wait began that had a timer or a spin.
+    before_ns: Option<u64>,
+    /// Waits in a row that were held up, or nearly so.
+    held_up: u32,
+    /// Waits that are still to be slept through, and how many it will be the next time.
+    pause: u32,
+    next_pause: u32,
+}
+
+impl Crowd {
+    pub(super) fn new() -> Crowd {
+        Crowd { before_ns: None, held_up: 0, pause: 0, next_pause: PAUSE_MIN }
+    }
+
+    /// A wait begins; `delayed_ns`: how long the thread was ready and did not run, in all.
+    pub(super) fn begin(&mut self, delayed_ns: u64) {
+        self.pause = self.pause.saturating_sub(1);
+        let Some(before_ns) = self.before_ns.take() else { return };
+        if delayed_ns.saturating_sub(before_ns) <= DELAY_NS {
+            self.held_up = self.held_up.saturating_sub(1);
+            if self.held_up == 0 {
+                self.next_pause = (self.next_pause - self.next_pause / 8).max(PAUSE_MIN);
+            }
+            return;
+        }
+        self.held_up += 1;
+        if self.held_up >= HELD_UP_MAX {
+            self.pause = self.next_pause;
+            self.next_pause = (4 * self.next_pause).min(PAUSE_MAX);
+            self.held_up = HELD_UP_MAX - 1; // the next one is a trial
+        }
+    }
+
+    /// Whether to leave the cores to others.
+    pub(super) fn gives_way(&self) -> bool {
+        self.pause > 0
+    }
+
+    /// This wait has a timer or a spin: the next one learns what came of it.
+    pub(super) fn watch(&mut self, delayed_ns: u64) {
+        self.before_ns.get_or_insert(delayed_ns);
+    }
+}
+
+/// More than interrupts take.
+const DELAY_NS: u64 = 20_000;
+const HELD_UP_MAX: u32 = 2;
+const PAUSE_MIN: u32 = 64;
+const PAUSE_MAX: u32 = 4096;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// `waits` waits, each delayed by `delay_ns` if it spins; how many did.
+    fn spins(crowd: &mut Crowd, now_ns: &mut u64, waits: u32, delay_ns: u64) -> u32 {
+        let mut spins = 0;
+        for _ in 0..waits {
+            crowd.begin(*now_ns);
+            if !crowd.gives_way() {
+                crowd.watch(*now_ns);
+                *now_ns += delay_ns;
+                spins += 1;
+            }
+        }
+        spins
+    }
+
+    #[test]
+    fn who_is_held_up_gives_way_and_tries_again_ever_less_often() {
+        let (mut crowd, mut now_ns) = (Crowd::new(), 0);
+        assert_eq!(spins(&mut crowd, &mut now_ns, 1_000, 5_000), 1_000, "the cores are free");
+        let few = spins(&mut crowd, &mut now_ns, 1_000, 300_000);
+        assert!((2..=6).contains(&few), "{few} of 1,000");
+        assert!(spins(&mut crowd, &mut now_ns, 10_000, 300_000) <= 6);
+        assert!(spins(&mut crowd, &mut now_ns, 10_000, 5_000) > 5_000, "they are free again");
+        assert_eq!(spins(&mut crowd, &mut now_ns, 1_000, 5_000), 1_000);
+    }
+
+    #[test]
+    fn one_that_is_held_up_now_and_then_goes_on() {
+        let (mut crowd, mut now_ns) = (Crowd::new(), 0);
+        for _ in 0..100 {
+            assert_eq!(spins(&mut crowd, &mut now_ns, 1, 300_000), 1);
+            assert_eq!(spins(&mut crowd, &mut now_ns, 5, 1_000), 5);
+        }
+    }
+}

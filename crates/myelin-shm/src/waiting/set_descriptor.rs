@@ -1,0 +1,108 @@
+//! The descriptor of a wait set, for somebody's epoll: one, whatever the set watches.
+//!
+//! It is an epoll of the set's own with three things in it: the node's pipe, by which publishers wake all
+//! sets that sleep in such an epoll; an eventfd, by which the set itself says that something is left; and a
+//! timer. A publisher can make it readable for nothing, and could read another one's byte away: the timer
+//! bounds what comes of that, as it bounds the sleep of a set (`docs/shared-memory.md` section 10).
+
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::Arc;
+
+use rustix::event::{EventfdFlags, Timespec, epoll};
+use rustix::time::{Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags};
+
+use crate::error::Error;
+use crate::os::descriptor::{duplicate, with_more_files};
+use crate::waiting::wait::NEVER;
+use crate::waiting::wake_table::WakeTable;
+
+/// A set's own way to make its descriptor readable.
+#[derive(Debug)]
+pub(crate) struct Raise(OwnedFd);
+
+impl Raise {
+    /// Makes it readable. Any thread may call it.
+    pub(crate) fn raise(&self) {
+        // A full counter is readable already.
+        let _ = rustix::io::write(&self.0, &1u64.to_ne_bytes());
+    }
+}
+
+/// Used by the set's thread.
+#[derive(Debug)]
+pub(crate) struct SetDescriptor {
+    table: Arc<WakeTable>,
+    epoll: OwnedFd,
+    raise: Arc<Raise>,
+    timer: OwnedFd,
+    timer_ns: u64,
+    is_raised: bool,
+}
+
+impl SetDescriptor {
+    pub(crate) fn new(table: &Arc<WakeTable>) -> Result<SetDescriptor, Error> {
+        let failed = |error| Error::system("making a wait set's descriptor", error);
+        let epoll = with_more_files(|| epoll::create(epoll::CreateFlags::CLOEXEC));
+        let flags = EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK;
+        let raise = with_more_files(|| rustix::event::eventfd(0, flags));
+        let flags = TimerfdFlags::CLOEXEC | TimerfdFlags::NONBLOCK;
+        let timer =
+            with_more_files(|| rustix::time::timerfd_create(TimerfdClockId::Monotonic, flags));
+        let (epoll, timer) = (epoll.map_err(failed)?, timer.map_err(failed)?);
+        let raise = Arc::new(Raise(raise.map_err(failed)?));
+        for (fd, key) in [(table.pipe().pipe(), PIPE), (&raise.0, RAISE), (&timer, TIMER)] {
+            let data = epoll::EventData::new_u64(key);
+            let added = epoll::add(&epoll, fd, data, epoll::EventFlags::IN);
+            added.map_err(|error| failed(error.into()))?;
+        }
+        table.add_descriptor(&raise);
+        let table = table.clone();
+        Ok(SetDescriptor { table, epoll, raise, timer, timer_ns: NEVER, is_raised: false })
+    }
+
+    /// For the user, who owns it: it stays open when the set goes, and is then readable for nothing.
+    pub(crate) fn duplicate(&self) -> Result<OwnedFd, Error> {
+        duplicate(self.epoll.as_fd(), "making a wait set's descriptor")
+    }
+
+    /// Makes it readable until it is [lowered](Self::lower).
+    pub(crate) fn raise(&mut self) {
+        if !std::mem::replace(&mut self.is_raised, true) {
+            self.raise.raise();
+        }
+    }
+
+    /// Makes it unreadable, but for the timer at `timer_ns`.
+    pub(crate) fn lower(&mut self, timer_ns: u64) {
+        self.is_raised = false;
+        if timer_ns != self.timer_ns {
+            self.timer_ns = timer_ns;
+            self.set_timer(timer_ns);
+        }
+        let mut events = [const { std::mem::MaybeUninit::uninit() }; 3];
+        let now = Timespec { tv_sec: 0, tv_nsec: 0 };
+        // It fails for no reason that a caller could mend: the descriptor then stays readable.
+        let Ok((events, _)) = epoll::wait(&self.epoll, &mut events, Some(&now)) else { return };
+        for event in &*events {
+            match event.data.u64() {
+                PIPE => self.table.empty_pipe(&self.raise),
+                RAISE => drop(rustix::io::read(&self.raise.0, &mut [0; 8])),
+                // It is due: left readable, for who waits next to see.
+                _ => {}
+            }
+        }
+    }
+
+    fn set_timer(&self, at_ns: u64) {
+        let zero = Timespec { tv_sec: 0, tv_nsec: 0 };
+        let at_ns = if at_ns == NEVER { 0 } else { at_ns.max(1) }; // 0: never
+        let (tv_sec, tv_nsec) = ((at_ns / 1_000_000_000) as i64, (at_ns % 1_000_000_000) as _);
+        let at = Itimerspec { it_interval: zero, it_value: Timespec { tv_sec, tv_nsec } };
+        // An absolute time that is representable is not refused.
+        let _ = rustix::time::timerfd_settime(&self.timer, TimerfdTimerFlags::ABSTIME, &at);
+    }
+}
+
+const PIPE: u64 = 0;
+const RAISE: u64 = 1;
+const TIMER: u64 = 2;

@@ -1,0 +1,209 @@
+//! Asynchronous tasks that wait for samples: one thread a node wakes those of all its subscribers.
+//!
+//! A task has no thread to sleep in, and a runtime's reactor cannot be had without depending on that
+//! runtime. So this thread sleeps in their stead, as a wait set does, and wakes a task once for each time
+//! that its subscriber has said that it sleeps.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, Weak};
+use std::task::Waker;
+use std::thread::JoinHandle;
+
+use crate::data_plane::subscription::{SubscriptionShared, TRUST_NS, Taken};
+use crate::endpoint::Subscriber;
+use crate::error::Error;
+use crate::os::thread::Threads;
+use crate::sync::lock;
+use crate::topic::EndpointId;
+use crate::waiting::bell;
+use crate::waiting::wait::{self, NEVER};
+use crate::waiting::wake_table::{Number, SetPlace, WakeTable, place};
+
+/// A subscriber that asynchronous tasks take from.
+#[derive(Debug)]
+pub struct TaskSubscriber {
+    subscriber: Subscriber,
+    tasks: Arc<Tasks>,
+}
+
+impl TaskSubscriber {
+    /// It leaves the wait set it is in. The node's first one starts a thread, which ends with the last.
+    ///
+    /// # Errors
+    /// [`Error::TooMany`]: they take one of the node's 31 wait sets. [`Error::System`] if there can be no
+    /// further thread.
+    pub fn new(subscriber: Subscriber) -> Result<TaskSubscriber, Error> {
+        let shared = subscriber.reader.shared();
+        let tasks = Tasks::of(shared.number().table(), subscriber.node().threads())?;
+        shared.leave_set();
+        // Nobody else puts it into one: we have it.
+        let has_entered = shared.enter(tasks.set());
+        debug_assert!(has_entered);
+        Ok(TaskSubscriber { subscriber, tasks })
+    }
+
+    /// The next sample, if there is one; otherwise `waker` is woken once when there may be one.
+    ///
+    /// # Errors
+    /// As [`Reader::take`](crate::data_plane::subscription::Reader::take).
+    #[inline]
+    pub fn poll_take(&mut self, waker: &Waker) -> Result<Option<Taken>, Error> {
+        self.subscriber.reader.take_or_wake(&self.tasks, waker)
+    }
+
+    /// The subscriber.
+    pub fn subscriber(&self) -> &Subscriber {
+        &self.subscriber
+    }
+
+    /// Ends the match with a publisher whose samples are not what they should be.
+    pub fn reject(&mut self, publisher: EndpointId) {
+        self.subscriber.reader.reject(publisher);
+    }
+}
+
+impl Drop for TaskSubscriber {
+    fn drop(&mut self) {
+        let shared = self.subscriber.reader.shared();
+        if !shared.is_forked() {
+            self.tasks.forget(shared);
+        }
+    }
+}
+
+/// The tasks of a node, and the thread that wakes them. The thread ends with the last handle.
+#[derive(Debug)]
+pub(crate) struct Tasks {
+    shared: Arc<Shared>,
+    thread: Mutex<Option<JoinHandle<()>>>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    set: u32,
+    /// Wakes the thread itself.
+    own: Number,
+    stop: AtomicBool,
+    tasks: Mutex<HashMap<u32, Task>>,
+}
+
+#[derive(Debug)]
+struct Task {
+    subscription: Weak<SubscriptionShared>,
+    /// Since it has last been polled in vain.
+    waker: Option<Waker>,
+}
+
+impl Tasks {
+    /// Those of the node that `table` belongs to.
+    ///
+    /// # Errors
+    /// [`Error::TooMany`]: it takes one of the node's 31 wait sets. [`Error::System`] if there can be no
+    /// further thread.
+    pub(crate) fn of(table: &Arc<WakeTable>, threads: &Threads) -> Result<Arc<Tasks>, Error> {
+        let mut tasks = lock(table.tasks());
+        if let Some(tasks) = tasks.upgrade() {
+            return Ok(tasks);
+        }
+        let (place, own) = (SetPlace::take(table)?, Number::take(table)?);
+        let (set, stop) = (place.set(), AtomicBool::new(false));
+        let shared = Arc::new(Shared { set, own, stop, tasks: Mutex::default() });
+        let attending = shared.clone();
+        let thread = threads.spawn("tasks", move || attending.attend(place))?;
+        let made = Arc::new(Tasks { shared, thread: Mutex::new(Some(thread)) });
+        *tasks = Arc::downgrade(&made);
+        Ok(made)
+    }
+
+    /// The wait set that its subscribers are in.
+    pub(crate) fn set(&self) -> u32 {
+        self.shared.set
+    }
+
+    /// From now on wakes the task of a subscriber, once, when its set is told of it.
+    pub(crate) fn watch(&self, subscription: &Arc<SubscriptionShared>, waker: &Waker) {
+        let mut tasks = self.shared.tasks();
+        let new = || Task { subscription: Arc::downgrade(subscription), waker: None };
+        let task = tasks.entry(subscription.number().get()).or_insert_with(new);
+        match &mut task.waker {
+            Some(known) => known.clone_from(waker),
+            none => *none = Some(waker.clone()),
+        }
+    }
+
+    /// A subscriber is no task's any more.
+    pub(crate) fn forget(&self, subscription: &SubscriptionShared) {
+        self.shared.tasks().remove(&subscription.number().get());
+    }
+}
+
+impl Shared {
+    fn tasks(&self) -> MutexGuard<'_, HashMap<u32, Task>> {
+        lock(&self.tasks)
+    }
+
+    fn attend(&self, mut its: SetPlace) {
+        let mut woken = Vec::new();
+        let mut sweep_ns = 0;
+        while !self.stop.load(Ordering::Acquire) {
+            let count = its.fall_asleep();
+            self.collect(&its, &mut woken);
+            // A bit of a publisher's could be taken away by another's node.
+            let is_bounded = its.table().has_several_publishers();
+            let until_ns = if is_bounded { wait::now_ns() + TRUST_NS } else { NEVER };
+            if woken.is_empty() && !self.stop.load(Ordering::Acquire) {
+                its.sleep(count, until_ns);
+            }
+            its.wake_up();
+            self.collect(&its, &mut woken);
+            if is_bounded && wait::now_ns() >= sweep_ns {
+                sweep_ns = wait::now_ns() + TRUST_NS;
+                self.sweep(&mut woken);
+            }
+            // Without the lock: the task may be run, and dropped, at once.
+            woken.drain(..).for_each(Waker::wake);
+        }
+    }
+
+    /// Those that have been told of.
+    fn collect(&self, its: &SetPlace, woken: &mut Vec<Waker>) {
+        let (word, bit) = place(self.own.get());
+        bell::collect(&its.table().ready().ready[word], bit);
+        for (number, task) in &mut *self.tasks() {
+            let (word, bit) = place(*number);
+            if bell::collect(&its.table().ready().ready[word], bit) != 0 {
+                woken.extend(task.waker.take());
+            }
+        }
+    }
+
+    /// Those that have something all the same.
+    fn sweep(&self, woken: &mut Vec<Waker>) {
+        for task in self.tasks().values_mut().filter(|task| task.waker.is_some()) {
+            let subscription = task.subscription.upgrade();
+            if subscription.is_some_and(|it| it.take_news(|_, _| ())) {
+                woken.extend(task.waker.take());
+            }
+        }
+    }
+}
+
+impl Drop for Tasks {
+    fn drop(&mut self) {
+        let thread = lock(&self.thread).take();
+        if self.shared.own.table().is_forked() {
+            std::mem::forget(thread); // there is no such thread here
+            return;
+        }
+        // ORDER: Release pairs with the acquire in `attend`; the bit is told of after it.
+        self.shared.stop.store(true, Ordering::Release);
+        self.shared.own.tell(self.shared.set as usize);
+        // The thread itself may drop the last task.
+        if let Some(thread) = thread
+            && thread.thread().id() != std::thread::current().id()
+        {
+            let _ = thread.join(); // a panic of a waker's ends here
+        }
+    }
+}

@@ -1,0 +1,99 @@
+//! Samples for asynchronous tasks, whatever runtime runs them.
+
+use std::marker::PhantomData;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use futures_core::Stream;
+use myelin_shm::waiting::tasks::TaskSubscriber;
+
+use crate::network::Inlet;
+use crate::payload::Payload;
+use crate::sample::Sample;
+use crate::{Error, Event};
+
+/// The samples of a topic as a `Stream`, for asynchronous tasks. Made by
+/// [`Subscriber::into_stream`](crate::Subscriber::into_stream). It never ends; dropping it ends the match.
+///
+/// No runtime is asked for: a thread of the node's wakes the tasks of all its streams. That is one wake-up
+/// more than for a thread that waits by itself. Who has a reactor and minds gives it the descriptor of a
+/// [wait set](crate::WaitSet::descriptor) or of an [`FdSubscriber`](crate::FdSubscriber), and takes when that
+/// is readable.
+///
+/// An error comes as an item; the stream goes on after it. A task that takes without a pause, because
+/// samples come faster than it works on them, does not yield by itself.
+///
+/// ```
+/// # fn main() -> Result<(), myelin::Error> {
+/// # let folder = tempfile::tempdir().unwrap();
+/// # let node = myelin::Node::builder("doc").folder(folder.path()).open()?;
+/// use std::pin::pin;
+///
+/// let topic = node.topic::<u64>("count");
+/// let publisher = topic.publisher()?;
+/// let mut counts = topic.subscriber()?.into_stream()?;
+/// # publisher.wait_for_match(1, std::time::Duration::from_secs(60));
+/// publisher.publish_copy(&42)?;
+/// let next = async {
+///     // With a crate of futures: `counts.next().await`.
+///     std::future::poll_fn(|context| {
+///         futures_core::Stream::poll_next(pin!(&mut counts), context)
+///     })
+///     .await
+/// };
+/// # let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+/// # let next = runtime.block_on(next);
+/// assert_eq!(**next.expect("it never ends").as_ref().unwrap(), 42);
+/// # Ok(()) }
+/// ```
+pub struct SampleStream<T: Payload + ?Sized> {
+    /// The way from other hosts. Ends first.
+    inlet: Option<Box<Inlet>>,
+    inner: TaskSubscriber,
+    payload: PhantomData<fn() -> PhantomData<T>>,
+}
+
+impl<T: Payload + ?Sized> SampleStream<T> {
+    pub(crate) fn new(inner: TaskSubscriber, inlet: Option<Box<Inlet>>) -> Self {
+        SampleStream { inlet, inner, payload: PhantomData }
+    }
+
+    /// As [`Subscriber::lost`](crate::Subscriber::lost).
+    pub fn lost(&self) -> u64 {
+        let from_hosts = self.inlet.as_ref().map_or(0, |inlet| inlet.lost());
+        self.inner.subscriber().reader.lost() + from_hosts
+    }
+
+    /// As [`Subscriber::matched`](crate::Subscriber::matched).
+    pub fn matched(&self) -> usize {
+        self.inner.subscriber().matched()
+    }
+
+    /// As [`Subscriber::events`](crate::Subscriber::events).
+    pub fn events(&self) -> Vec<Event> {
+        self.inner.subscriber().events()
+    }
+}
+
+impl<T: Payload + ?Sized> Stream for SampleStream<T> {
+    type Item = Result<Sample<T>, Error>;
+
+    fn poll_next(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        let inner = &mut self.get_mut().inner;
+        Poll::Ready(Some(match inner.poll_take(context.waker()) {
+            Ok(None) => return Poll::Pending,
+            Ok(Some(taken)) if T::fits(taken.bytes().len()) => Ok(Sample::new(taken)),
+            Ok(Some(misfit)) => {
+                inner.reject(misfit.publisher);
+                Err(Error::PeerCorrupt { what: "a sample's length does not fit its type" })
+            }
+            Err(error) => Err(error),
+        }))
+    }
+}
+
+impl<T: Payload + ?Sized> std::fmt::Debug for SampleStream<T> {
+    fn fmt(&self, to: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        to.debug_struct("SampleStream").field("type", &T::type_name()).finish_non_exhaustive()
+    }
+}
