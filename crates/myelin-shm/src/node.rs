@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use crate::control_plane::directory::Kind;
 use crate::control_plane::event_loop::{self, Core, Notice};
+pub use crate::control_plane::protocol::graph::{EndpointInfo, Graph, MatchInfo, MatchState};
 pub use crate::control_plane::protocol::{PeerInfo, RefusedPeer};
 pub use crate::control_plane::proxy::Proxy;
 use crate::control_plane::reactor::{LISTENER, Reactor};
@@ -206,6 +207,12 @@ impl Node {
     /// The other nodes of the domain.
     pub fn peers(&self) -> Result<Vec<PeerInfo>, Error> {
         Ok(self.checked()?.lock().protocol.peers().collect())
+    }
+
+    /// All that it knows at this moment: nodes, endpoints with types and settings, and the matches and
+    /// refusals of its own endpoints. It takes memory as there are endpoints in the domain.
+    pub fn graph(&self) -> Result<Graph, Error> {
+        Ok(self.checked()?.lock().protocol.graph())
     }
 
     /// Peers that could not be taken on because they are of another version; the newest 64.

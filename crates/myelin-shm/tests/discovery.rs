@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use myelin_shm::Error;
 use myelin_shm::event::Event;
 use myelin_shm::leftovers;
-use myelin_shm::node::{Node, NodeOptions, Publisher, Subscriber};
+use myelin_shm::node::{EndpointInfo, MatchState, Node, NodeOptions, Publisher, Subscriber};
 use myelin_shm::topic::{PublisherQos, Reliability, SubscriberQos, Topic};
 use myelin_shm::waiting::wait::{NEVER, Wait};
 
@@ -634,8 +634,45 @@ fn a_process_that_greets_as_another_ones_node_is_refused() {
     passes(&mut publisher, &mut subscriber, 1000);
 }
 
-/// `cargo test --release -p myelin-shm --test discovery -- --ignored --nocapture` measures; 50,000 open
-/// files and maps are needed. That messages grow no faster than endpoints and peers is counted in
+#[test]
+fn the_graph_shows_who_is_matched_and_why_others_are_not() {
+    let folder = folder();
+    let (one, other) = (node(folder.path()), node(folder.path()));
+    let qos = SubscriberQos { publishers_max: 1, depth: 5, ..SubscriberQos::default() };
+    let subscriber = one.subscriber(topic(), qos).unwrap();
+    let first = publisher(&other);
+    assert!(first.wait_for_match(1, WATCHDOG) && subscriber.wait_for_match(1, WATCHDOG));
+    let second = publisher(&other);
+    let state = |node: &Node, ours: u64, theirs: u64| {
+        let graph = node.graph().unwrap();
+        let found = graph.matches.into_iter().find(|it| (it.endpoint, it.other) == (ours, theirs));
+        found.map(|it| it.state)
+    };
+    let is_refused = |state: Option<MatchState>| match state {
+        Some(MatchState::Refused { reason }) => reason.contains("publishers_max"),
+        _ => false,
+    };
+    until("the refusal, at both", || {
+        is_refused(state(&one, subscriber.id(), second.id()))
+            && is_refused(state(&other, second.id(), subscriber.id()))
+    });
+    assert_eq!(state(&one, subscriber.id(), first.id()), Some(MatchState::Matched));
+    for graph in [one.graph().unwrap(), other.graph().unwrap()] {
+        let mut nodes = [one.id().unwrap(), other.id().unwrap()];
+        nodes.sort_unstable();
+        assert_eq!(graph.nodes.iter().map(|it| it.node).collect::<Vec<_>>(), nodes);
+        let is_ours = |it: &&EndpointInfo| it.id == subscriber.id();
+        let told = graph.endpoints.iter().find(is_ours).expect("it is told to all");
+        assert_eq!((told.node, told.is_publisher), (one.id().unwrap(), false));
+        let Topic { name, type_name, type_hash } = topic();
+        assert_eq!((&told.topic, &told.type_name, told.type_hash), (&name, &type_name, type_hash));
+        assert_eq!((told.depth, told.reliable, told.history), (5, false, 0));
+        assert_eq!(graph.endpoints.len(), 3);
+    }
+}
+
+/// `cargo test --release -p myelin-shm --test discovery -- --ignored --nocapture` measures; as many open
+/// files are needed as there are endpoints (`MYELIN_NODES`, `MYELIN_ENDPOINTS`). That messages grow no faster than endpoints and peers is counted in
 /// `control_plane/protocol/simulation.rs`.
 #[test]
 #[ignore = "a measurement"]

@@ -13,7 +13,7 @@ use crate::payload::Payload;
 use crate::service::{Client, Service};
 use crate::topic::Topic;
 use crate::wait_set::WaitSet;
-use crate::{Error, NetworkState, Threads};
+use crate::{Error, Graph, NetworkState, Threads};
 
 /// A process's part in a domain: where topics, publishers and subscribers come from.
 ///
@@ -117,6 +117,24 @@ impl Node {
     /// Its name.
     pub fn name(&self) -> &str {
         &self.name
+    }
+
+    /// What this node knows of its domain on this host: nodes and their processes, publishers and
+    /// subscribers with topic, type and settings, and how far the matches of its own endpoints are; of
+    /// those that were refused, why. It takes memory as there are endpoints in the domain.
+    ///
+    /// ```
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let node = myelin::Node::builder("doc").folder(folder.path()).open()?;
+    /// for each in node.graph()?.matches {
+    ///     if let myelin::MatchState::Refused { reason } = each.state {
+    ///         eprintln!("{:x} and {:x}: {reason}", each.endpoint, each.other);
+    ///     }
+    /// }
+    /// # Ok::<(), myelin::Error>(())
+    /// ```
+    pub fn graph(&self) -> Result<Graph, Error> {
+        self.inner.graph()
     }
 
     /// Whether other hosts can be reached now, and if not, why. A node whose network is asked for

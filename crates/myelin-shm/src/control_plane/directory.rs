@@ -40,6 +40,16 @@ struct OnTopic {
     types: BTreeMap<u64, (usize, Arc<Topic>)>,
 }
 
+impl Kind {
+    /// The kind that it is matched with.
+    pub(crate) fn other(self) -> Kind {
+        match self {
+            Kind::Publisher => Kind::Subscriber,
+            Kind::Subscriber => Kind::Publisher,
+        }
+    }
+}
+
 impl Directory {
     /// Enters an endpoint that is not there yet; returns its topic, shared.
     pub(crate) fn insert(

@@ -11,8 +11,10 @@
 //! | `offers` | the publisher's side of a match |
 //! | `answers` | the subscriber's side |
 //! | `matches` | how far a match is, and when it is tried again |
+//! | `graph` | all that is known, for people and tools |
 
 mod answers;
+pub(crate) mod graph;
 mod links;
 mod matches;
 mod offers;
@@ -348,10 +350,7 @@ impl<D: Clone> Protocol<D> {
         }
         peer.endpoints += 1;
         let topic = self.directory.insert(id, topic, kind, qos);
-        let other = match kind {
-            Kind::Publisher => Kind::Subscriber,
-            Kind::Subscriber => Kind::Publisher,
-        };
+        let other = kind.other();
         for ours in self.directory.misfits_of(self.node, &topic, other) {
             let reason = mismatch(&self.directory.get(ours).expect("it is there").topic, &topic);
             self.tell_incompatible(ours, id, reason);

@@ -274,5 +274,5 @@ const REST_NS: u64 = 30_000_000_000;
 const REST_STEPS: u64 = 20_000;
 /// Between two looks whether that has come.
 const LOOK_NS: u64 = 100_000_000;
-const WORLDS: u64 = 600;
+const WORLDS: u64 = 300;
 const MUTANT_WORLDS: u64 = 60;

@@ -43,8 +43,8 @@ pub(super) struct Node {
     pub(super) protocol: Protocol<Token>,
     pub(super) memory: Memory,
     who: Credentials,
-    /// Nodes that it has found in the folder and not yet called.
-    to_find: Vec<u64>,
+    /// Nodes that it has found in the folder and not yet called; none before it has read the folder.
+    to_find: Option<Vec<u64>>,
     /// Links that are to be accepted.
     backlog: VecDeque<u64>,
     pub(super) keys: BTreeSet<u64>,
@@ -97,7 +97,7 @@ impl World {
             protocol: Protocol::new(id, String::new(), who.pid),
             memory: Memory::default(),
             who,
-            to_find: self.sockets.iter().copied().collect(),
+            to_find: None,
             backlog: VecDeque::new(),
             keys: BTreeSet::new(),
             readable: BTreeSet::new(),
@@ -265,7 +265,8 @@ impl World {
     }
 
     fn find(&mut self, id: u64) -> bool {
-        let to_find = &mut self.nodes.get_mut(&id).expect("it lives").to_find;
+        let node = self.nodes.get_mut(&id).expect("it lives");
+        let to_find = node.to_find.get_or_insert_with(|| self.sockets.iter().copied().collect());
         if to_find.is_empty() {
             return false;
         }
