@@ -151,7 +151,7 @@ fn they_are_woken_by_all_else_too() {
             .iter_mut()
             .map(|it| scope.spawn(|| it.reader.wait(Wait::Block, NEVER).unwrap()))
             .collect::<Vec<_>>();
-        shown.iter().for_each(|it| drop(it.falls_asleep()));
+        shown.iter().for_each(|it| assert_ne!(it.falls_asleep(), Sleep(0)));
         drop(publisher);
         let mut third = nodes[0].publisher(topic(), PublisherQos::default()).unwrap();
         assert!(third.wait_for_match(SLEEPERS, LONG));

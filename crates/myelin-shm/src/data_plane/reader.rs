@@ -243,7 +243,7 @@ impl Reader {
             let changes = self.changes;
             let asleep = match published {
                 None => self.fall_asleep(),
-                Some(_) => self.say(Sleep::on_published(self.shared.next_sleep())),
+                Some(value) => self.say(Sleep::on_published(value)),
             };
             let stop = self.shared.is_interrupted();
             let is_late = || until_ns != NEVER && wait::now_ns() >= until_ns;
@@ -279,7 +279,7 @@ impl Reader {
 
     /// The value of its publisher's `published` to sleep on, before it is said that it sleeps; `None` if
     /// that would not do: it has not one publisher, or that has few subscribers, or writes to a descriptor.
-    fn published_to_sleep_on(&self) -> Option<u32> {
+    fn published_to_sleep_on(&self) -> Option<u64> {
         let [publisher] = &self.connections[..] else { return None };
         let head = publisher.source.head();
         let is_one_of_many = head.many.load(Ordering::Relaxed) != 0;
@@ -288,13 +288,13 @@ impl Reader {
         }
         // ORDER: read before `asleep` is said: a publisher that sees us asleep has written a value after
         // this one (P6), which the kernel finds; one that does not has published before our look.
-        Some(load_acquire(&head.published) as u32)
+        Some(load_acquire(&head.published))
     }
 
     /// On the bell, too: the node's own process cannot change `published`.
-    fn sleep_on_published(&self, asleep: Asleep, value: u32) -> bool {
+    fn sleep_on_published(&self, asleep: Asleep, value: u64) -> bool {
         let published = &self.connections[0].source.head().published;
-        self.shared.sleep_also_on(asleep, published, value)
+        self.shared.sleep_also_on(asleep, published, value as u32)
     }
 
     /// S1, S2: says that the subscriber sleeps. `None` if there is a sample.

@@ -142,10 +142,10 @@ impl RemoteSubscriber {
     /// True: it sleeps on `published`, on which the caller is to wake.
     #[inline(always)]
     #[must_use]
-    pub(crate) fn ring(&self) -> bool {
+    pub(crate) fn ring(&self, published: &AtomicU64) -> bool {
         // SAFETY: the head is atomics and padding, and lies within its checked segment.
         let head: &SubscriptionHead = unsafe { self.segment.at(0) };
-        self.ringer.ring(&head.asleep, |sleep| self.wake(sleep))
+        self.ringer.ring(&head.asleep, published, |sleep| self.wake(sleep))
     }
 
     /// Whether somebody was woken for certain.

@@ -22,10 +22,10 @@ impl Sleep {
         Sleep(number << (SET_BITS + 1) | u64::from(set.map_or(0, |set| set + 1)))
     }
 
-    /// Of a subscriber with one publisher: it sleeps on that one's `published` as well as on its bell.
+    /// Of a subscriber with one publisher: it sleeps while that one's `published` is this, and on its bell.
     #[inline]
-    pub fn on_published(number: u64) -> Sleep {
-        Sleep(number << (SET_BITS + 1) | ON_PUBLISHED)
+    pub fn on_published(published: u64) -> Sleep {
+        Sleep(published << (SET_BITS + 1) | ON_PUBLISHED)
     }
 
     /// Whether its publisher wakes it by `published`.
@@ -104,25 +104,43 @@ impl Ringer {
     /// was on its way into the kernel and is turned back by the count, unless another publisher sets
     /// that back; so the next sample rings again.
     ///
-    /// True: it sleeps on `published`, and is not rung for; the caller, which has written that before,
-    /// wakes all who sleep on it, with one call for any number of subscribers. Who was on its way into the
-    /// kernel is turned back by the value, which nobody else can write.
+    /// True: it sleeps on an earlier value of `published`, and is not rung for; the caller wakes all who
+    /// sleep on that, with one call for any number of subscribers. Who was on its way into the kernel is
+    /// turned back by the value, now and ever after: it only grows, and nobody else can write it. Who
+    /// sleeps on the present value has seen the sample, and is woken by the next.
     #[inline(always)]
     #[must_use]
-    pub fn ring(&self, asleep: &AtomicU64, wake: impl FnOnce(Sleep) -> bool) -> bool {
+    pub fn ring(
+        &self,
+        asleep: &AtomicU64,
+        published: &AtomicU64,
+        wake: impl FnOnce(Sleep) -> bool,
+    ) -> bool {
         // ORDER: Relaxed after the caller's fence; `woken` is the publisher's own.
         let sleep = asleep.load(Ordering::Relaxed);
-        sleep != 0 && sleep != self.woken.load(Ordering::Relaxed) && self.ring_for(sleep, wake)
+        sleep != 0
+            && sleep != self.woken.load(Ordering::Relaxed)
+            && self.ring_for(sleep, published, wake)
     }
 
     #[cold]
-    fn ring_for(&self, sleep: u64, wake: impl FnOnce(Sleep) -> bool) -> bool {
+    fn ring_for(
+        &self,
+        sleep: u64,
+        published: &AtomicU64,
+        wake: impl FnOnce(Sleep) -> bool,
+    ) -> bool {
         let is_on_published = Sleep(sleep).is_on_published();
-        if is_on_published || wake(Sleep(sleep)) {
+        let is_certain = match is_on_published {
+            // ORDER: Relaxed: the publisher's own word.
+            true => Sleep::on_published(published.load(Ordering::Relaxed)) != Sleep(sleep),
+            false => wake(Sleep(sleep)),
+        };
+        if is_certain {
             // ORDER: Relaxed: one of several threads may miss it and ring once more.
             self.woken.store(sleep, Ordering::Relaxed);
         }
-        is_on_published
+        is_on_published && is_certain
     }
 }
 

@@ -7,7 +7,7 @@ use loom::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
 use loom::thread;
 use myelin_shm::waiting::bell::{self, Ringer};
 
-use crate::{Kernel, explore};
+use crate::{Kernel, explore, load_acquire};
 
 const PREEMPTIONS: usize = 3;
 
@@ -59,7 +59,7 @@ struct Steps {
 const REAL: Steps = Steps {
     p7: || fence(Ordering::SeqCst),
     ring: |ringer, sleeper| {
-        let on_published = ringer.ring(&sleeper.asleep, |_| {
+        let on_published = ringer.ring(&sleeper.asleep, &AtomicU64::new(0), |_| {
             bell::count_up(&sleeper.rings);
             sleeper.kernel.wake()
         });
@@ -142,7 +142,7 @@ fn a_bell_that_is_set_back_silences_nobody() {
 #[should_panic(expected = "deadlock")]
 fn mutant_that_does_not_ask_the_kernel() {
     let ring = |ringer: &Ringer, sleeper: &Sleeper| {
-        let _ = ringer.ring(&sleeper.asleep, |_| {
+        let _ = ringer.ring(&sleeper.asleep, &AtomicU64::new(0), |_| {
             bell::count_up(&sleeper.rings);
             sleeper.kernel.wake();
             true
@@ -242,9 +242,12 @@ struct ManySteps {
     /// What the sleeper reads first: the value to sleep on, or `asleep` is said.
     reads_first: bool,
     counts_before_ringing: bool,
+    /// In `asleep`; otherwise a number.
+    tells_value: bool,
 }
 
-const MANY: ManySteps = ManySteps { reads_first: true, counts_before_ringing: true };
+const MANY: ManySteps =
+    ManySteps { reads_first: true, counts_before_ringing: true, tells_value: true };
 
 impl Many {
     fn publish(&self, ringers: &[Ringer; 2], sample: u64, steps: ManySteps) {
@@ -254,8 +257,9 @@ impl Many {
         }
         fence(Ordering::SeqCst);
         let on_published = [0, 1].map(|at| {
-            ringers[at]
-                .ring(&self.subscribers[at].asleep, |_| panic!("nobody is on its bell alone"))
+            ringers[at].ring(&self.subscribers[at].asleep, &self.published, |_| {
+                panic!("nobody is on its bell alone")
+            })
         });
         if on_published != [false; 2] {
             self.subscribers.iter().for_each(|it| drop(it.kernel.wake()));
@@ -267,24 +271,25 @@ impl Many {
         &self,
         at: usize,
         wanted: u64,
-        sleep: &mut u64,
         steps: ManySteps,
         is_interrupted: &dyn Fn() -> bool,
     ) {
         let its = &self.subscribers[at];
         let is_there = || self.sample.load(Ordering::Relaxed) >= wanted || is_interrupted();
+        let mut sleeps = 0;
         while !is_there() {
-            *sleep += 1;
-            let read = || self.published.load(Ordering::Relaxed) as u32;
+            let read = || load_acquire(&self.published);
             let first = read();
-            let number = bell::Sleep::on_published(*sleep).0;
+            sleeps += 1;
+            let told = if steps.tells_value { first } else { wanted << 40 | sleeps << 32 };
+            let number = bell::Sleep::on_published(told).0;
             let count = bell::fall_asleep(&its.asleep, &its.rings, number);
             let there = is_there();
             let value = if steps.reads_first { first } else { read() };
             if !there {
                 its.kernel.wait(|| {
                     its.rings.load(Ordering::Relaxed) == count
-                        && self.published.load(Ordering::Relaxed) as u32 == value
+                        && self.published.load(Ordering::Relaxed) == value
                 });
             }
             bell::wake_up(&its.asleep);
@@ -299,7 +304,7 @@ fn many(subscribers: usize, samples: u64, steps: ManySteps) {
     let others: Vec<_> = (1..subscribers)
         .map(|at| {
             let many = many.clone();
-            thread::spawn(move || many.sleep_until(at, samples, &mut 0, steps, &|| false))
+            thread::spawn(move || many.sleep_until(at, samples, steps, &|| false))
         })
         .collect();
     let publishing = many.clone();
@@ -307,8 +312,7 @@ fn many(subscribers: usize, samples: u64, steps: ManySteps) {
         let ringers = [Ringer::new(), Ringer::new()];
         (1..=samples).for_each(|sample| publishing.publish(&ringers, sample, steps));
     });
-    let mut sleep = 0;
-    (1..=samples).for_each(|sample| many.sleep_until(0, sample, &mut sleep, steps, &|| false));
+    (1..=samples).for_each(|sample| many.sleep_until(0, sample, steps, &|| false));
     publisher.join().unwrap();
     others.into_iter().for_each(|other| other.join().unwrap());
 }
@@ -335,9 +339,17 @@ fn one_of_many_is_woken_by_its_own_process() {
             its.kernel.wake();
         });
         let its = &many.subscribers[0];
-        many.sleep_until(0, 1, &mut 0, MANY, &|| its.samples[1].load(Ordering::Relaxed) != 0);
+        many.sleep_until(0, 1, MANY, &|| its.samples[1].load(Ordering::Relaxed) != 0);
         interrupter.join().unwrap();
     });
+}
+
+/// Who sleeps on the present value has not been woken by it: as it was first, without the value in `asleep`.
+#[test]
+#[should_panic(expected = "deadlock")]
+fn mutant_that_counts_who_has_seen_the_sample_as_woken() {
+    let steps = ManySteps { tells_value: false, ..MANY };
+    explore("mutant: no value", PREEMPTIONS, 0, move || many(1, 2, steps));
 }
 
 /// The value is read after the last look: the sample that came in between is in it already.

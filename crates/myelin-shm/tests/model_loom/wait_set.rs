@@ -56,7 +56,8 @@ impl Set {
         for sample in 1..=samples {
             self.samples[member].store(sample, Ordering::Release);
             fence(Ordering::SeqCst); // P7
-            let _ = ringer.ring(&self.armed[member], |_| (steps.ring)(self, 1 << member));
+            let _ = ringer
+                .ring(&self.armed[member], &AtomicU64::new(0), |_| (steps.ring)(self, 1 << member));
         }
     }
 
