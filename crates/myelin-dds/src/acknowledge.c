@@ -31,7 +31,7 @@ static ddsi_guid_t guid_of(const uint8_t bytes[16])
   return guid;
 }
 
-void myelin_dds_guid_to(const struct ddsi_guid *guid, uint8_t bytes[16])
+static void guid_to(const ddsi_guid_t *guid, uint8_t bytes[16])
 {
   ddsi_guid_t swapped = *guid;
   for (size_t word = 0; word < 3; word++)
@@ -103,7 +103,7 @@ int32_t myelin_dds_pass_over(const struct ddsi_sertype *type, const uint8_t writ
     unlock_writer(found);
     return 0;
   }
-  myelin_dds_guid_to(&least->prd_guid, reader);
+  guid_to(&least->prd_guid, reader);
   least->seq = MAX_SEQ_NUMBER;
   least->has_replied_to_hb = 0; /* so that it goes on to be asked */
   ddsc.ddsrt_avl_augment_update(ddsc.ddsi_wr_readers_treedef, least);

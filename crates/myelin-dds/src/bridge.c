@@ -49,10 +49,9 @@ static dds_qos_t *create_qos(const struct myelin_dds_settings *settings, bool is
 }
 
 static dds_entity_t create_topic(int32_t participant, const struct myelin_dds_settings *settings,
-                                 const struct myelin_dds_listener *listener,
                                  struct ddsi_sertype **type)
 {
-  *type = myelin_dds_type(settings->type, listener);
+  *type = myelin_dds_type(settings->type);
   if (*type == NULL)
     return DDS_RETCODE_OUT_OF_RESOURCES;
   const dds_entity_t topic =
@@ -67,7 +66,7 @@ int32_t myelin_dds_sockets(int32_t participant, int32_t *sockets, int32_t socket
   /* A type that is registered knows its domain. */
   const struct myelin_dds_settings settings = {.topic = "myelin_domain", .type = "myelin::Domain"};
   struct ddsi_sertype *type;
-  const dds_entity_t topic = create_topic(participant, &settings, NULL, &type);
+  const dds_entity_t topic = create_topic(participant, &settings, &type);
   if (topic < 0)
     return topic;
   const struct ddsi_domaingv *domain = ddsrt_atomic_ldvoidp(&type->gv);
@@ -121,10 +120,9 @@ static void on_reader_incompatible(dds_entity_t reader,
 /* Takes over `calls`. */
 static dds_entity_t create_endpoint(int32_t participant, bool is_writer,
                                     const struct myelin_dds_settings *settings,
-                                    const struct myelin_dds_listener *listener,
                                     dds_listener_t *calls, struct ddsi_sertype **type)
 {
-  const dds_entity_t topic = create_topic(participant, settings, listener, type);
+  const dds_entity_t topic = create_topic(participant, settings, type);
   dds_entity_t endpoint = topic;
   if (topic >= 0) {
     dds_qos_t *qos = create_qos(settings, is_writer);
@@ -145,7 +143,7 @@ int32_t myelin_dds_writer(int32_t participant, const struct myelin_dds_settings 
   dds_listener_t *calls = ddsc.dds_create_listener((void *)listener);
   ddsc.dds_lset_publication_matched(calls, on_writer_matched);
   ddsc.dds_lset_offered_incompatible_qos(calls, on_writer_incompatible);
-  const dds_entity_t writer = create_endpoint(participant, true, settings, NULL, calls, &made);
+  const dds_entity_t writer = create_endpoint(participant, true, settings, calls, &made);
   *type = made;
   return writer;
 }
@@ -158,8 +156,7 @@ int32_t myelin_dds_reader(int32_t participant, const struct myelin_dds_settings 
   ddsc.dds_lset_data_available(calls, on_data);
   ddsc.dds_lset_subscription_matched(calls, on_reader_matched);
   ddsc.dds_lset_requested_incompatible_qos(calls, on_reader_incompatible);
-  const struct myelin_dds_listener *keeps = settings->reliable ? NULL : listener;
-  return create_endpoint(participant, false, settings, keeps, calls, &type);
+  return create_endpoint(participant, false, settings, calls, &type);
 }
 
 int32_t myelin_dds_discovery(int32_t participant, uint8_t writers,
@@ -189,7 +186,7 @@ int32_t myelin_dds_take(int32_t reader, struct myelin_dds_taken *taken)
       return count;
     if (info.valid_data) {
       taken->sample = sample;
-      myelin_dds_message(sample, taken);
+      taken->message = myelin_dds_message(sample, &taken->bytes, &taken->sequence);
       taken->writer = info.publication_handle;
       return 1;
     }

@@ -8,10 +8,6 @@
 
 struct ddsi_sertype;
 struct ddsi_serdata;
-struct ddsi_guid;
-struct nn_rdata;
-struct myelin_dds_listener;
-struct myelin_dds_taken;
 
 /* Called once when CycloneDDS lets go of a sample of so many bytes (head and payload) that was written,
  * by any thread. */
@@ -28,9 +24,8 @@ const char *myelin_dds_load(const char *library);
 /* CycloneDDS has been found. */
 void myelin_dds_types_found(void);
 
-/* A new type of this name; NULL if there is no memory. A reader with a `listener` has a type of its own,
- * so that large messages are offered to it as they arrive. */
-struct ddsi_sertype *myelin_dds_type(const char *name, const struct myelin_dds_listener *listener);
+/* A new type of this name; NULL if there is no memory. */
+struct ddsi_sertype *myelin_dds_type(const char *name);
 
 /* A sample of `head` and `payload`, padded to whole words, with the padding told in the header
  * (DDS-XTYPES 1.3, 7.6.3.1.2); NULL if there is no memory. `released` may be NULL. */
@@ -39,33 +34,13 @@ struct ddsi_serdata *myelin_dds_sample(const struct ddsi_sertype *type, const vo
                                        size_t payload_bytes, myelin_dds_released released,
                                        void *context);
 
-/* Writes head and payload without a copy of the payload, and has let go of it when it returns. For
- * best-effort writers with a configuration that sends within the call, and for messages of whole words. */
-int32_t myelin_dds_write_in_place(int32_t writer, const struct ddsi_sertype *type,
-                                  const void *head, size_t head_bytes, const void *payload,
-                                  size_t payload_bytes);
-
-/* A large message that has arrived, in fragments; valid for the call. */
-struct myelin_dds_arrived {
-  uint8_t writer[16];
-  uint8_t front[16]; /* its first bytes */
-  size_t bytes;      /* without the padding */
-  const struct nn_rdata *fragments;
-};
-
-/* Copies `bytes` bytes of it, from `begin` on; 0 if there are not so many. */
-int32_t myelin_dds_gather(const struct myelin_dds_arrived *arrived, size_t begin, size_t bytes,
-                          void *to);
-
-/* Sets a taken sample's message without the padding, its number in the writer's count (from 1), and what
- * the reader that keeps its payload calls it. */
-void myelin_dds_message(const struct ddsi_serdata *sample, struct myelin_dds_taken *taken);
+/* A sample's message without the padding, and its number in the writer's count (from 1). */
+const void *myelin_dds_message(const struct ddsi_serdata *sample, size_t *bytes,
+                               uint64_t *sequence);
 
 /* acknowledge.c: what a writer's readers have acknowledged. Writers and readers are named by their
  * guids; `type` is that of the writer. */
 
-/* A guid as it is on the network. */
-void myelin_dds_guid_to(const struct ddsi_guid *guid, uint8_t bytes[16]);
 /* The next sample written asks all readers to acknowledge what they have received. */
 void myelin_dds_ask(const struct ddsi_sertype *type, const uint8_t writer[16]);
 /* Lets go of what is kept for the reader that has acknowledged least, and waits for it no more until
@@ -99,17 +74,13 @@ struct myelin_dds_listener {
   void (*data)(void *context, int32_t reader);
   void (*matched)(void *context, int32_t endpoint, uint32_t count);
   void (*incompatible)(void *context, int32_t endpoint, uint32_t policy);
-  /* Of a best-effort reader: it may copy the payload into memory of its own, and says by what number it
-   * knows it. 0 if it has not. The sample that bears the number may not be taken all the same. */
-  uint64_t (*arrived)(void *context, const struct myelin_dds_arrived *message);
 };
 
 struct myelin_dds_taken {
   struct ddsi_serdata *sample; /* to be released */
-  const void *message;         /* nothing is there if the reader keeps it */
+  const void *message;
   size_t bytes;
   uint64_t sequence;
-  uint64_t kept; /* 0 if the reader does not keep it */
   uint64_t writer; /* handle */
 };
 

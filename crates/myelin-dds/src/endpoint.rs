@@ -1,14 +1,13 @@
 //! Writers, readers, and what is discovered.
 
 use std::ffi::{CString, c_char, c_void};
-use std::num::NonZeroU64;
 use std::sync::Arc;
 use std::time::Duration;
 
 use crate::entity::{Calls, Endpoint, Entity, Guid, visited};
 use crate::error::{Error, check};
 use crate::ffi;
-use crate::participant::{BAD_PARAMETER, Participant, has_own_configuration};
+use crate::participant::{BAD_PARAMETER, Participant};
 
 /// What a writer keeps for readers that are behind, a reader for its program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,8 +54,6 @@ pub struct Writer {
     entity: Entity,
     sample_type: *const ffi::Type,
     guid: Guid,
-    /// It keeps nothing of what it sends, and sends within the call.
-    sends_at_once: bool,
 }
 
 // SAFETY: the type lives as long as the writer and does not change; CycloneDDS's calls are for any
@@ -97,9 +94,7 @@ impl Writer {
         });
         let entity = entity.map_err(|error| named(error, &settings.topic))?;
         let guid = entity.guid()?;
-        // A configuration of the user's may collect samples, or send by another thread.
-        let sends_at_once = !settings.reliable && !has_own_configuration();
-        Ok(Writer { entity, sample_type, guid, sends_at_once })
+        Ok(Writer { entity, sample_type, guid })
     }
 
     /// Writes `head` and `payload` as one message, which begins with the encapsulation header. A copy
@@ -135,35 +130,6 @@ impl Writer {
         }
         // SAFETY: the write takes our reference to the sample, whatever comes of it.
         let code = unsafe { ffi::myelin_dds_write(self.entity.number, sample) };
-        check("writing", code).map(drop)
-    }
-
-    /// Whether a message is better written [in place](Writer::write_in_place): of a small one there is a
-    /// copy in any case, and what is kept for readers has to be.
-    pub fn writes_in_place(&self, head: &[u8], payload: &[u8]) -> bool {
-        let is_whole = (head.len() + payload.len()).is_multiple_of(WORD_BYTES);
-        self.sends_at_once && is_whole && payload.len() >= IN_PLACE_BYTES_MIN
-    }
-
-    /// Writes `head` and `payload` as one message, without a copy of the payload but of what is in its
-    /// first datagram. Only for messages that [`writes_in_place`](Writer::writes_in_place) is for.
-    ///
-    /// # Errors
-    /// [`Error::Other`].
-    pub fn write_in_place(&self, head: &[u8], payload: &[u8]) -> Result<(), Error> {
-        assert!(self.writes_in_place(head, payload), "another message than it is for");
-        // SAFETY: the bytes live for the call, and nothing has them after it; the type lives as long
-        // as the writer.
-        let code = unsafe {
-            ffi::myelin_dds_write_in_place(
-                self.entity.number,
-                self.sample_type,
-                head.as_ptr().cast(),
-                head.len(),
-                payload.as_ptr().cast(),
-                payload.len(),
-            )
-        };
         check("writing", code).map(drop)
     }
 
@@ -305,28 +271,14 @@ impl Discovery {
 /// A message that has been taken.
 pub struct Message(ffi::Taken);
 
-/// Where a message is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Content<'a> {
-    /// Here.
-    Bytes(&'a [u8]),
-    /// With its reader, by the number that [`Calls::arrived`] has given it.
-    Kept(NonZeroU64),
-}
-
 // SAFETY: a reference to a sample that nobody changes; its count is atomic.
 unsafe impl Send for Message {}
 
 impl Message {
     /// It, from the encapsulation header on.
-    pub fn content(&self) -> Content<'_> {
-        match NonZeroU64::new(self.0.kept) {
-            Some(number) => Content::Kept(number),
-            // SAFETY: the sample is this long and lives until it is released.
-            None => Content::Bytes(unsafe {
-                std::slice::from_raw_parts(self.0.message.cast(), self.0.bytes)
-            }),
-        }
+    pub fn bytes(&self) -> &[u8] {
+        // SAFETY: the sample is this long and lives until it is released.
+        unsafe { std::slice::from_raw_parts(self.0.message.cast(), self.0.bytes) }
     }
 
     /// Handle of its writer.
@@ -401,8 +353,3 @@ unsafe extern "C" fn released<R: Release>(context: *mut c_void, bytes: usize) {
     // SAFETY: `write` has made a pointer of it, for this one call.
     unsafe { Arc::from_raw(context.cast::<R>().cast_const()) }.released(bytes);
 }
-
-/// Messages are sent in whole words.
-const WORD_BYTES: usize = 4;
-/// More than a datagram carries.
-const IN_PLACE_BYTES_MIN: usize = 64 << 10;

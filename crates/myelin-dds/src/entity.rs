@@ -2,7 +2,6 @@
 //! it tells of the other side.
 
 use std::ffi::{CStr, c_char, c_void};
-use std::num::NonZeroU64;
 use std::sync::Arc;
 
 use crate::error::{Error, check};
@@ -39,39 +38,6 @@ pub trait Calls: Send + Sync {
 
     /// One of the other side is on the topic and demands or offers less: the number of the policy.
     fn incompatible(&self, _policy: u32) {}
-
-    /// A large message comes to a best-effort reader. Who takes a copy of it here says by what number
-    /// he knows it: the [`Message`](crate::Message) bears that instead of its bytes. It may not come all
-    /// the same, if the reader has too many to be taken.
-    fn arrived(&self, _message: &Arrived<'_>) -> Option<NonZeroU64> {
-        None
-    }
-}
-
-/// A message whose parts have arrived, each where it was received.
-pub struct Arrived<'a>(&'a ffi::Arrived);
-
-impl Arrived<'_> {
-    /// Who has written it.
-    pub fn writer(&self) -> &Guid {
-        &self.0.writer
-    }
-
-    /// Its first bytes, from the encapsulation header on.
-    pub fn front(&self) -> &[u8] {
-        &self.0.front
-    }
-
-    /// How long it is.
-    pub fn bytes(&self) -> usize {
-        self.0.bytes
-    }
-
-    /// Copies what it has from `begin` on; false if that is not as much.
-    pub fn copy(&self, begin: usize, to: &mut [u8]) -> bool {
-        // SAFETY: the message is valid as long as this object, and the memory is as long as said.
-        unsafe { ffi::myelin_dds_gather(self.0, begin, to.len(), to.as_mut_ptr().cast()) != 0 }
-    }
 }
 
 /// An entity with its calls, which outlive it.
@@ -98,8 +64,7 @@ impl Entity {
         create: impl FnOnce(*const ffi::Listener) -> i32,
     ) -> Result<Entity, Error> {
         let calls = Box::into_raw(Box::new(calls));
-        let listener =
-            ffi::Listener { context: calls.cast(), data, matched, incompatible, arrived };
+        let listener = ffi::Listener { context: calls.cast(), data, matched, incompatible };
         let listener = Box::into_raw(Box::new(listener));
         let number = create(listener);
         let (process, _participant) = (std::process::id(), participant.clone());
@@ -166,12 +131,6 @@ unsafe extern "C" fn matched(context: *mut c_void, _endpoint: i32, count: u32) {
 unsafe extern "C" fn incompatible(context: *mut c_void, _endpoint: i32, policy: u32) {
     // SAFETY: as in `data`.
     unsafe { calls(context) }.incompatible(policy);
-}
-
-unsafe extern "C" fn arrived(context: *mut c_void, message: *const ffi::Arrived) -> u64 {
-    // SAFETY: as in `data`; the message is valid for the call.
-    let (calls, message) = unsafe { (calls(context), Arrived(&*message)) };
-    calls.arrived(&message).map_or(0, NonZeroU64::get)
 }
 
 /// Calls the `&mut dyn FnMut(Endpoint)` that the context is.

@@ -39,15 +39,6 @@ pub struct Listener {
     pub data: unsafe extern "C" fn(*mut c_void, i32),
     pub matched: unsafe extern "C" fn(*mut c_void, i32, u32),
     pub incompatible: unsafe extern "C" fn(*mut c_void, i32, u32),
-    pub arrived: unsafe extern "C" fn(*mut c_void, *const Arrived) -> u64,
-}
-
-#[repr(C)]
-pub struct Arrived {
-    pub writer: [u8; 16],
-    pub front: [u8; 16],
-    pub bytes: usize,
-    pub fragments: *const c_void,
 }
 
 #[repr(C)]
@@ -56,7 +47,6 @@ pub struct Taken {
     pub message: *const c_void,
     pub bytes: usize,
     pub sequence: u64,
-    pub kept: u64,
     pub writer: u64,
 }
 
@@ -115,14 +105,6 @@ functions! {
         released: Option<Released>,
         context: *mut c_void,
     ) -> *mut Sample;
-    fn myelin_dds_write_in_place(
-        writer: i32,
-        sample_type: *const Type,
-        head: *const c_void,
-        head_bytes: usize,
-        payload: *const c_void,
-        payload_bytes: usize,
-    ) -> i32;
     fn myelin_dds_ask(sample_type: *const Type, writer: *const u8);
     fn myelin_dds_pass_over(sample_type: *const Type, writer: *const u8, reader: *mut u8) -> i32;
     fn myelin_dds_is_waited_for(
@@ -132,12 +114,6 @@ functions! {
     ) -> i32;
     fn myelin_dds_write(writer: i32, sample: *mut Sample) -> i32;
     fn myelin_dds_take(reader: i32, taken: *mut Taken) -> i32;
-    fn myelin_dds_gather(
-        arrived: *const Arrived,
-        begin: usize,
-        bytes: usize,
-        to: *mut c_void,
-    ) -> i32;
     fn myelin_dds_release(sample: *mut Sample);
     fn myelin_dds_guid(endpoint: i32, guid: *mut u8) -> i32;
     fn myelin_dds_visit_matched(

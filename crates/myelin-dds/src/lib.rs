@@ -9,7 +9,8 @@
 //! Without it everything builds, and [`Domain::claim`] says what to install.
 //!
 //! No program is linked with it: [`load`] loads it when a domain is claimed. It brings OpenSSL, iceoryx
-//! and the C++ library with it, 4 MB for each process; who stays on his host has none of that.
+//! and the C++ library with it, some 4 MB resident in each process; who stays on one host has none of
+//! that.
 //!
 //! Users take the crate `myelin`; `docs/dds.md` says how its topics travel.
 //!
@@ -35,9 +36,9 @@ mod participant;
 
 pub use config::{Config, LEASE, socket_buffer_bytes};
 pub use endpoint::{
-    Content, Discovery, History, Message, Reader, Release, Settings, Writer, check_topic_name,
+    Discovery, History, Message, Reader, Release, Settings, Writer, check_topic_name,
 };
-pub use entity::{Arrived, Calls, Endpoint, Guid};
+pub use entity::{Calls, Endpoint, Guid};
 pub use error::Error;
 pub use library::load;
 pub use participant::{Binding, DOMAIN_MAX, Domain, Participant, has_own_configuration};

@@ -10,7 +10,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use myelin_dds::{Calls, Content, Guid, History, Participant, Reader, Release, Settings, Writer};
+use myelin_dds::{Calls, Guid, History, Participant, Reader, Release, Settings, Writer};
 
 use super::queue::{Queue, Task};
 use super::said;
@@ -76,11 +76,7 @@ impl Flow {
     /// What others have said.
     pub(super) fn hear(&self) -> Vec<Word> {
         let messages = std::iter::from_fn(|| self.reader.take().ok().flatten());
-        let words = messages.filter_map(|message| match message.content() {
-            Content::Bytes(bytes) => Word::decode(bytes.get(HEADER_BYTES..)?),
-            Content::Kept(_) => None, // nobody here does
-        });
-        words.collect()
+        messages.filter_map(|message| Word::decode(message.bytes().get(HEADER_BYTES..)?)).collect()
     }
 }
 

@@ -1,20 +1,14 @@
-//! The way of other hosts' samples to a subscriber: a reader takes them, a proxy for each
-//! publisher puts them into the subscriber's queue, in the thread that has received them. A large one
-//! that is best effort is put together in the proxy's memory as it arrives.
+//! The way of other hosts' samples to a subscriber: a reader takes them, a stand-in for each
+//! publisher puts them into the subscriber's queue, in the thread that has received them.
 
-use std::collections::{BTreeMap, VecDeque};
-use std::num::NonZeroU64;
-use std::ops::Range;
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
 
-use myelin_dds::{
-    Arrived, Calls, Content, Endpoint, Guid, History, Message, Reader, Settings, check_topic_name,
-};
-use myelin_shm::data_plane::publication::{RawLoan, Writer};
-use myelin_shm::data_plane::subscription::SubscriptionShared;
+use myelin_dds::{Calls, Endpoint, Guid, History, Message, Reader, Settings, check_topic_name};
 use myelin_shm::node as shm;
+use myelin_shm::subscription::SubscriptionShared;
 use myelin_shm::topic::{PublisherQos, Reliability, SubscriberQos};
 
 use super::end::End;
@@ -52,13 +46,11 @@ struct Group {
     reliable: bool,
     history: bool,
     /// `None` while no interface leads to other hosts. To be held outside of this only by the node's
-    /// thread while it is busy; see [`Open::apply_pending`].
+    /// thread while it is busy; see [`Open::settle`].
     reader: Option<Arc<Reader>>,
     guid: Guid,
     /// By handle.
     sources: BTreeMap<u64, Source>,
-    /// Payloads that sources have kept, so far.
-    kept_count: u64,
     /// The next sample, for which there is no room yet, or of whose publisher is nothing known yet.
     next: Option<Message>,
     /// There is no room for the next.
@@ -86,9 +78,7 @@ struct Source {
     /// It heeds what is said to it.
     listens: bool,
     /// `None`: its samples are not for us. It is on this host, or declined.
-    proxy: Option<shm::Proxy>,
-    /// Payloads in the proxy's memory, of messages that are not taken yet, in their order.
-    kept: VecDeque<(NonZeroU64, RawLoan)>,
+    stand_in: Option<shm::StandIn>,
     /// There was no room for it; it is asked again.
     declined: bool,
     /// Of the newest sample.
@@ -168,10 +158,10 @@ impl Drop for Inlet {
             let (detached, subscription) = (group.detach(), group.subscription.take());
             drop(group);
             // The node's thread may just have it.
-            self.open.apply_pending();
+            self.open.settle();
             drop((detached, subscription));
         }
-        self.open.apply_pending();
+        self.open.settle();
     }
 }
 
@@ -191,7 +181,6 @@ fn groups(
         reader: None,
         guid: Guid::default(),
         sources: BTreeMap::new(),
-        kept_count: 0,
         next: None,
         full: false,
         full_count: 0,
@@ -300,20 +289,20 @@ impl Shared {
                 }
                 let card = Card::decode(&endpoint.user_data);
                 let is_here = card.as_ref().is_some_and(|card| card.host == session.host);
-                let proxy = (!is_here).then(|| self.proxy(&subscription, group.reliable));
-                if let Some(Err(error)) = &proxy
+                let stand_in = (!is_here).then(|| self.stand_in(&subscription, group.reliable));
+                if let Some(Err(error)) = &stand_in
                     && !was_declined(endpoint.handle)
                 {
                     let (endpoint, reason) = (endpoint.handle, error.to_string());
                     self.end.observer.tell(Event::Incompatible { endpoint, pid: 0, reason });
                 }
-                let declined = matches!(proxy, Some(Err(_)));
-                let proxy = proxy.and_then(Result::ok);
-                let (guid, listens) = (endpoint.guid, card.is_some() && proxy.is_some());
+                let declined = matches!(stand_in, Some(Err(_)));
+                let stand_in = stand_in.and_then(Result::ok);
+                let (guid, listens) = (endpoint.guid, card.is_some() && stand_in.is_some());
                 let sequence = group.remember(&guid);
                 let waits = group.full;
-                let (kept, late) = (VecDeque::new(), None);
-                let source = Source { guid, listens, proxy, kept, declined, sequence, waits, late };
+                let source =
+                    Source { guid, listens, stand_in, declined, sequence, waits, late: None };
                 group.say_all(&source, session);
                 group.sources.insert(endpoint.handle, source);
             }
@@ -333,11 +322,11 @@ impl Shared {
         self.groups.iter().any(has)
     }
 
-    fn proxy(
+    fn stand_in(
         &self,
         subscription: &Arc<SubscriptionShared>,
         reliable: bool,
-    ) -> Result<shm::Proxy, Error> {
+    ) -> Result<shm::StandIn, Error> {
         let SubscriberQos { depth, history, .. } = self.qos;
         let reliability = if reliable { Reliability::Reliable } else { Reliability::BestEffort };
         let qos = PublisherQos {
@@ -348,7 +337,7 @@ impl Shared {
             memory_max: self.memory_max,
             ..PublisherQos::default()
         };
-        self.end.observer.node().proxy(subscription, qos)
+        self.end.observer.node().stand_in(subscription, qos)
     }
 
     /// Passes on what there is, of all groups. By the node's thread. True if some had no room.
@@ -415,34 +404,19 @@ impl Shared {
                 *next = Some(message);
                 return Passed::Unknown;
             };
-            let Some(proxy) = &mut source.proxy else { continue };
-            let content = message.content();
-            let payload = match content {
-                Content::Bytes(bytes) => self.wire.payload(bytes, bytes.len()),
-                Content::Kept(_) => Some(0..0), // it has been looked at
-            };
-            let Some(payload) = payload else {
-                self.end.observer.tell(Event::Corrupt { endpoint: proxy.id() });
-                source.proxy = None;
+            let Some(stand_in) = &mut source.stand_in else { continue };
+            let Some(payload) = self.wire.payload(message.bytes()) else {
+                self.end.observer.tell(Event::Corrupt { endpoint: stand_in.id() });
+                source.stand_in = None;
                 continue;
             };
             // Before whoever takes it asks.
             let lost = gap(&mut source.sequence, message.sequence());
-            self.count_lost(lost, proxy.id(), *reliable);
-            let published = match content {
-                Content::Bytes(bytes) => proxy.writer.publish_copy(&bytes[payload]),
-                Content::Kept(number) => {
-                    let Some(loan) = take_kept(&mut source.kept, number, &mut proxy.writer) else {
-                        self.count_lost(1, proxy.id(), *reliable); // it was another source's
-                        continue;
-                    };
-                    proxy.writer.publish(loan)
-                }
-            };
-            match published {
+            self.count_lost(lost, stand_in.id(), *reliable);
+            match stand_in.writer.publish_copy(&message.bytes()[payload]) {
                 Ok(_) => {
                     let Some(late) = &mut source.late else { continue };
-                    self.tell_lost(std::mem::take(&mut late.lost), proxy.id());
+                    self.tell_lost(std::mem::take(&mut late.lost), stand_in.id());
                     late.taken += 1;
                     if late.taken >= self.qos.depth / 2 {
                         source.late = None;
@@ -452,14 +426,14 @@ impl Shared {
                 Err(Error::ReliableTimeout { .. }) => match &mut source.late {
                     Some(late) => {
                         *late = Late { lost: late.lost + 1, taken: 0 };
-                        self.count_lost(1, proxy.id(), false);
+                        self.count_lost(1, stand_in.id(), false);
                     }
                     None => {
                         *next = Some(message);
                         return Passed::Full;
                     }
                 },
-                Err(_) => self.count_lost(1, proxy.id(), *reliable), // no memory
+                Err(_) => self.count_lost(1, stand_in.id(), *reliable), // no memory
             }
         }
     }
@@ -480,23 +454,6 @@ impl Shared {
 }
 
 impl Group {
-    /// Takes a copy of a payload into memory of its publisher's proxy, if that is known and has any.
-    fn keep(&mut self, message: &Arrived<'_>, payload: Range<usize>) -> Option<NonZeroU64> {
-        let mut sources = self.sources.iter_mut();
-        let (_, source) = sources.find(|(_, source)| source.guid == *message.writer())?;
-        let writer = &mut source.proxy.as_mut()?.writer;
-        let mut loan = writer.loan(payload.len() as u64).ok()?;
-        // SAFETY: the loan's writer is there, and stays while the group is locked.
-        if !message.copy(payload.start, unsafe { loan.bytes_mut() }) {
-            writer.discard(loan);
-            return None;
-        }
-        self.kept_count += 1;
-        let number = NonZeroU64::new(self.kept_count)?;
-        source.kept.push_back((number, loan));
-        Some(number)
-    }
-
     /// Publishers that are not there are gone.
     fn forget(&mut self, is_there: impl Fn(&u64) -> bool) {
         let Group { sources, gone, .. } = self;
@@ -541,22 +498,6 @@ fn gap(newest: &mut u64, sequence: u64) -> u64 {
     lost
 }
 
-/// The payload of this number. Those before it are of messages that will never be taken: the reader had
-/// too many.
-fn take_kept(
-    kept: &mut VecDeque<(NonZeroU64, RawLoan)>,
-    number: NonZeroU64,
-    writer: &mut Writer,
-) -> Option<RawLoan> {
-    while let Some((first, loan)) = kept.pop_front_if(|(first, _)| *first <= number) {
-        if first == number {
-            return Some(loan);
-        }
-        writer.discard(loan);
-    }
-    None
-}
-
 /// What CycloneDDS calls.
 struct Watch {
     shared: Weak<Shared>,
@@ -581,12 +522,6 @@ impl Calls for Watch {
         self.queue.ask(task);
     }
 
-    fn arrived(&self, message: &Arrived<'_>) -> Option<NonZeroU64> {
-        let shared = self.shared.upgrade()?;
-        let payload = shared.wire.payload(message.front(), message.bytes())?;
-        lock(&shared.groups[self.number]).keep(message, payload)
-    }
-
     fn matched(&self, _count: u32) {
         self.queue.ask(Task::Inlet(self.shared.clone()));
     }
@@ -598,29 +533,3 @@ impl Calls for Watch {
 
 /// Publishers that have gone, of each group, whose count may go on.
 const GONE_MAX: usize = 64;
-
-#[cfg(test)]
-mod tests {
-    use myelin_shm::topic::Topic;
-
-    use super::*;
-
-    #[test]
-    fn a_payload_whose_message_was_dropped_is_given_back() {
-        let topic = Topic { name: "t".into(), type_name: "T".into(), type_hash: 1 };
-        let (mut writer, _) = Writer::create(1, &topic, PublisherQos::default()).unwrap();
-        let number = |number| NonZeroU64::new(number).unwrap();
-        let loan = |at| (number(at), writer.loan(20_000).unwrap());
-        let mut kept: VecDeque<_> = (1..=3).map(loan).collect();
-        let out = |writer: &mut Writer| {
-            let counts = writer.slot_counts();
-            counts.total - counts.free
-        };
-        assert_eq!(out(&mut writer), 3);
-        let second = take_kept(&mut kept, number(2), &mut writer).expect("it is there");
-        assert_eq!(out(&mut writer), 2, "the first was of a message that nobody took");
-        writer.discard(second);
-        assert!(take_kept(&mut kept, number(2), &mut writer).is_none());
-        assert_eq!((kept.len(), out(&mut writer)), (1, 1), "the third is still to come");
-    }
-}

@@ -57,7 +57,7 @@ pub(super) struct Shared {
 #[derive(Default)]
 struct Route {
     /// `None` while no interface leads to other hosts. To be held outside of this only by the node's
-    /// thread while it is busy; see [`Open::apply_pending`].
+    /// thread while it is busy; see [`Open::settle`].
     writer: Option<Bound>,
     /// The newest samples, for whom the next writer meets: each the head and the payload.
     kept: VecDeque<(Vec<u8>, Vec<u8>)>,
@@ -150,8 +150,7 @@ impl Outlet {
         }
     }
 
-    /// Sends what has been published, if somebody on another host wants it: a copy, unless it is large
-    /// and best effort.
+    /// Sends a copy of what has been published, if somebody on another host wants it.
     #[inline]
     pub(crate) fn write(&self, payload: &[u8]) -> Result<(), Error> {
         if self.is_wanted() { self.send(payload) } else { Ok(()) }
@@ -175,16 +174,11 @@ impl Outlet {
             route.keep(head.bytes(), payload);
         }
         let Some(Bound { writer, .. }) = &route.writer else { return Ok(()) };
-        let written = if writer.writes_in_place(head.bytes(), payload) {
-            writer.write_in_place(head.bytes(), payload)
-        } else {
-            self.shared.room.enter(bytes);
-            if asks {
-                writer.ask();
-            }
-            writer.write(head.bytes(), payload, self.shared.room.clone())
-        };
-        match written {
+        self.shared.room.enter(bytes);
+        if asks {
+            writer.ask();
+        }
+        match writer.write(head.bytes(), payload, self.shared.room.clone()) {
             Ok(()) => Ok(()),
             // CycloneDDS's own limits, which only a configuration of the user's sets: that is a loss.
             Err(myelin_dds::Error::Other { timeout: true, .. }) if self.window.is_none() => Ok(()),
@@ -263,7 +257,7 @@ impl Drop for Outlet {
         route.closed = true;
         drop(route.writer.take());
         drop(route);
-        self.open.apply_pending();
+        self.open.settle();
     }
 }
 

@@ -95,13 +95,13 @@ impl Wire {
         Ok(head)
     }
 
-    /// Where the payload lies in a message of `length` bytes, of which the first (of a long one, 8) are
-    /// at the `front`; `None` if it is no message of this type, or of another byte order.
-    pub(super) fn payload(&self, front: &[u8], length: usize) -> Option<Range<usize>> {
+    /// Where the payload lies in a message; `None` if it is no message of this type, or of another
+    /// byte order.
+    pub(super) fn payload(&self, message: &[u8]) -> Option<Range<usize>> {
         let Wire::Cdr(shape) = self else {
-            return (length >= HEADER_BYTES).then_some(0..length);
+            return (message.len() >= HEADER_BYTES).then_some(0..message.len());
         };
-        let align_max = match front.get(..2)? {
+        let align_max = match message.get(..2)? {
             [0, 1] => 8,
             [0, 7] => 4, // plain CDR of version 2, where nothing is aligned to more
             _ => return None,
@@ -109,7 +109,7 @@ impl Wire {
         let (begin, bytes) = match *shape {
             Shape::Value { bytes } => (HEADER_BYTES, bytes),
             Shape::Sequence { element, align, .. } => {
-                let count = front.get(HEADER_BYTES..HEADER_BYTES + 4)?;
+                let count = message.get(HEADER_BYTES..HEADER_BYTES + 4)?;
                 let count = u32::from_le_bytes(count.try_into().ok()?) as usize;
                 let padding = if count > 0 { padding(align.min(align_max)) } else { 0 };
                 (HEADER_BYTES + 4 + padding, count.checked_mul(element)?)
@@ -118,7 +118,7 @@ impl Wire {
         };
         let end = begin.checked_add(bytes)?;
         // A message ends with its payload, up to whole words.
-        (end <= length && length - end < 4).then_some(begin..end)
+        (end <= message.len() && message.len() - end < 4).then_some(begin..end)
     }
 }
 
@@ -143,10 +143,6 @@ mod tests {
         Wire::Cdr(Shape::Sequence { element, align, first_align: align })
     }
 
-    fn payload(wire: Wire, message: &[u8]) -> Option<Range<usize>> {
-        wire.payload(message, message.len())
-    }
-
     fn message(wire: Wire, payload: &[u8]) -> Vec<u8> {
         [wire.head(payload.len()).unwrap().bytes(), payload].concat()
     }
@@ -157,7 +153,7 @@ mod tests {
         for (wire, bytes) in cases.into_iter().chain([(sequence(24, 8), 48), (Wire::Message, 5)]) {
             let payload: Vec<u8> = (0..bytes).collect();
             let message = message(wire, &payload);
-            let found = self::payload(wire, &message).unwrap_or_else(|| panic!("{wire:?}"));
+            let found = wire.payload(&message).unwrap_or_else(|| panic!("{wire:?}"));
             assert_eq!(message[found], payload);
         }
     }
@@ -170,22 +166,22 @@ mod tests {
         let none = message(sequence(8, 8), &[]);
         assert_eq!(none, [0, 1, 0, 0, 0, 0, 0, 0], "no element, no padding");
         let version_2 = [&[0, 7, 0, 0, 1, 0, 0, 0][..], &1.0f64.to_le_bytes()].concat();
-        assert_eq!(payload(sequence(8, 8), &version_2), Some(8..16));
+        assert_eq!(sequence(8, 8).payload(&version_2), Some(8..16));
     }
 
     #[test]
     fn what_cannot_be_is_refused() {
         let whole = message(sequence(4, 4), &[1; 8]);
         for length in 0..whole.len() {
-            assert_eq!(payload(sequence(4, 4), &whole[..length]), None, "{length}");
+            assert_eq!(sequence(4, 4).payload(&whole[..length]), None, "{length}");
         }
-        assert_eq!(payload(sequence(4, 4), &[&whole[..], &[0; 4]].concat()), None, "too long");
+        assert_eq!(sequence(4, 4).payload(&[&whole[..], &[0; 4]].concat()), None, "too long");
         for header in [[0, 0], [0, 3], [0, 9], [1, 1]] {
             let other = [&header[..], &whole[2..]].concat();
-            assert_eq!(payload(sequence(4, 4), &other), None, "{header:?}");
+            assert_eq!(sequence(4, 4).payload(&other), None, "{header:?}");
         }
         let count = [0, 1, 0, 0, 0xff, 0xff, 0xff, 0xff];
-        assert_eq!(payload(sequence(usize::MAX >> 4, 4), &count), None);
+        assert_eq!(sequence(usize::MAX >> 4, 4).payload(&count), None);
         assert!(Wire::Message.head(3).is_err());
     }
 

@@ -152,54 +152,6 @@ pub(crate) fn take_images() {
     assert_eq!(subscriber.lost(), 0);
 }
 
-#[test]
-fn best_effort_frames_of_any_length_come_as_they_were_published() {
-    run("publish_frames", "take_frames");
-}
-
-/// Sent from where they lie, if they are large and of whole words.
-pub(crate) fn publish_frames() {
-    let node = node("publisher");
-    let frames = node.topic::<[u8]>("frames").best_effort().publisher().unwrap();
-    let mut taken = node.topic::<u64>("taken").reliable(WATCHDOG).subscriber().unwrap();
-    assert!(frames.wait_for_match(1, WATCHDOG) && taken.wait_for_match(1, WATCHDOG));
-    for (number, bytes) in (0..).zip(FRAME_BYTES) {
-        until("a frame to arrive", || {
-            let mut loan = frames.loan(bytes).unwrap();
-            loan.fill(number as u8);
-            paint(&mut loan, number);
-            loan.publish().unwrap();
-            let answer = taken.receive(Duration::from_secs(1)).unwrap();
-            answer.is_some_and(|answer| *answer == number)
-        });
-    }
-    drop(frames);
-    until("the other side to have gone", || taken.matched() == 0);
-}
-
-pub(crate) fn take_frames() {
-    let node = node("taker");
-    let mut frames = node.topic::<[u8]>("frames").best_effort().subscriber().unwrap();
-    let taken = node.topic::<u64>("taken").reliable(WATCHDOG).publisher().unwrap();
-    say("ready");
-    let mut next = 0;
-    while next < FRAME_BYTES.len() {
-        let frame = frames.receive(WATCHDOG).unwrap().expect("frames come");
-        let Some(number) = FRAME_BYTES.iter().position(|bytes| *bytes == frame.len()) else {
-            panic!("a frame of {} B", frame.len());
-        };
-        let mut expected = vec![number as u8; frame.len()];
-        paint(&mut expected, number as u64);
-        assert!(*frame == *expected, "frame of {} B", frame.len());
-        taken.publish_copy(&(number as u64)).unwrap();
-        next = number + 1;
-    }
-}
-
-/// Around the size of a datagram, with and without padding, and of many datagrams.
-const FRAME_BYTES: [usize; 10] =
-    [1_000, 65_484, 65_536, 65_537, 65_540, 130_000, 194_992, 300_001, 1 << 20, 3_000_000];
-
 /// No two words of an image and no two images are alike.
 fn paint(image: &mut [u8], number: u64) {
     for (at, word) in image.chunks_exact_mut(8).enumerate() {
