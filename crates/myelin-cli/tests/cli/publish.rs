@@ -1,12 +1,11 @@
 //! Publish runs and `touch` end to end: what the synthetic driver is told, the summary must show.
 
-mod support;
-
 use std::path::Path;
 use std::process::Output;
 
+use crate::support::own_host;
+use crate::support::{bench, complaint, finish, summary};
 use serde_json::Value;
-use support::{alone, bench, complaint, finish, summary};
 
 const PUBLISH: &str = "name = \"fan\"\nabout = \"a test\"\n\n[workload]\nkind = \"publish\"\n\
     payload_bytes = [64]\nsubscribers = [0, 1, 8, 64]\nmessages = 3000\nwarmup_messages = 50\n\n\
@@ -30,7 +29,7 @@ fn run(folder: &Path, text: &str) -> Output {
 
 #[test]
 fn publish_times_subscribers_and_loss_are_recovered() {
-    let _alone = alone();
+    let _host = own_host::enter();
     let folder = tempfile::tempdir().unwrap();
     let output = run(folder.path(), PUBLISH);
     let said = complaint(&output);
@@ -92,7 +91,7 @@ fn a_workload_that_no_system_supports_is_nothing_to_run() {
 
 #[test]
 fn what_is_not_touched_is_measured_and_said() {
-    let _alone = alone();
+    let _host = own_host::enter();
     let folder = tempfile::tempdir().unwrap();
     let text = "name = \"light\"\nabout = \"a test\"\n\n[workload]\nkind = \"roundtrip\"\n\
         touch = \"header\"\npayload_bytes = [4096]\nmessages = 300\n\n[plan]\n\

@@ -1,15 +1,14 @@
 //! Whatever dies in mid-run: a clear message, a run marked, earlier results intact, nothing left.
 
-mod support;
-
 use std::path::Path;
 use std::process::{Child, Output};
 
-use libc::{SIGINT, SIGKILL, SIGSTOP};
-use support::{
-    Traces, alone, bench, complaint, finish, has_system, process_of, runs, scenario, signal, start,
+use crate::support::own_host;
+use crate::support::{
+    Traces, bench, complaint, finish, has_system, process_of, runs, scenario, signal, start,
     summary, wait_for,
 };
+use libc::{SIGINT, SIGKILL, SIGSTOP};
 
 /// Starts three runs of `system` and does `harm` in the second, once it is measuring.
 fn second_run_harmed(system: &str, folder: &Path, harm: impl FnOnce(&Child)) -> Output {
@@ -57,7 +56,7 @@ fn harm_role(role: &str, harm: i32) -> impl FnOnce(&Child) {
 
 #[test]
 fn a_killed_ping_costs_its_run() {
-    let _alone = alone();
+    let _host = own_host::enter();
     let (folder, before) = (tempfile::tempdir().unwrap(), Traces::look());
     let output = second_run_harmed("os.pipe", folder.path(), harm_role("ping", SIGKILL));
     assert_one_run_failed(folder.path(), &output, "ping was killed by signal 9");
@@ -73,7 +72,7 @@ fn a_killed_ping_costs_its_run() {
 
 #[test]
 fn a_killed_pong_costs_its_run() {
-    let _alone = alone();
+    let _host = own_host::enter();
     let (folder, before) = (tempfile::tempdir().unwrap(), Traces::look());
     let output = second_run_harmed("os.futex", folder.path(), harm_role("pong", SIGKILL));
     assert_one_run_failed(folder.path(), &output, "pong was killed by signal 9");
@@ -82,7 +81,7 @@ fn a_killed_pong_costs_its_run() {
 
 #[test]
 fn a_pong_that_never_answers_costs_its_run() {
-    let _alone = alone();
+    let _host = own_host::enter();
     let (folder, before) = (tempfile::tempdir().unwrap(), Traces::look());
     let output = second_run_harmed("os.unix-dgram", folder.path(), harm_role("pong", SIGSTOP));
     assert_one_run_failed(folder.path(), &output, "pong left 5 messages in a row unanswered");
@@ -91,7 +90,7 @@ fn a_pong_that_never_answers_costs_its_run() {
 
 #[test]
 fn a_roudi_that_dies_costs_its_run() {
-    let _alone = alone();
+    let _host = own_host::enter();
     if !has_system("cyclonedds.iceoryx") {
         return;
     }
@@ -105,7 +104,7 @@ fn a_roudi_that_dies_costs_its_run() {
 
 #[test]
 fn ctrl_c_keeps_what_is_done_and_resume_does_the_rest() {
-    let _alone = alone();
+    let _host = own_host::enter();
     let (folder, before) = (tempfile::tempdir().unwrap(), Traces::look());
     let output = second_run_harmed("os.unix-stream", folder.path(), |lab| signal(lab.id(), SIGINT));
     before.assert_unchanged();
@@ -127,7 +126,7 @@ fn ctrl_c_keeps_what_is_done_and_resume_does_the_rest() {
 
 #[test]
 fn a_killed_lab_leaves_nothing_and_can_be_resumed() {
-    let _alone = alone();
+    let _host = own_host::enter();
     let system =
         if has_system("cyclonedds.iceoryx") { "cyclonedds.iceoryx" } else { "os.spin-futex" };
     let (folder, before) = (tempfile::tempdir().unwrap(), Traces::look());
@@ -143,7 +142,7 @@ fn a_killed_lab_leaves_nothing_and_can_be_resumed() {
 
 #[test]
 fn a_full_disk_ends_the_session_and_spares_what_is_there() {
-    let _alone = alone();
+    let _host = own_host::enter();
     let (folder, before) = (tempfile::tempdir().unwrap(), Traces::look());
     let disk = folder.path().join("disk");
     std::fs::create_dir(&disk).unwrap();

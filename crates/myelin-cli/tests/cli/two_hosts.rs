@@ -1,20 +1,20 @@
 //! Runs across hosts: two namespaces of this one, joined by a cable. What they measure, what is said
 //! where they cannot be had, and that nothing of them is left, whoever dies.
 
-mod support;
-
 use std::fs;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output};
 use std::time::{Duration, Instant};
 
+use crate::support;
+use crate::support::own_host;
+use crate::support::own_host::NET;
+use crate::support::{
+    Traces, bench, complaint, finish, process_of, runs, signal, start, summary, wait_for,
+};
 use libc::{SIGKILL, SIGSTOP};
 use serde_json::Value;
-use support::own_host::NET;
-use support::{
-    Traces, alone, bench, complaint, finish, process_of, runs, signal, start, summary, wait_for,
-};
 
 /// A scenario across hosts with one cell for each of `systems`: `runs` runs of `seconds` each.
 fn scenario(folder: &Path, systems: &[&str], seconds: f64, runs: u32, network: &str) -> String {
@@ -133,7 +133,7 @@ fn assert_one_run_failed(out: &Path, output: &Output, expected: &str) {
 
 #[test]
 fn two_hosts_are_measured_and_leave_nothing() {
-    let _alone = alone();
+    let _host = own_host::enter();
     if !may_make_hosts() {
         return;
     }
@@ -172,7 +172,7 @@ fn two_hosts_are_measured_and_leave_nothing() {
 
 #[test]
 fn a_link_has_the_rate_it_is_given() {
-    let _alone = alone();
+    let _host = own_host::enter();
     if !may_make_hosts() {
         return;
     }
@@ -189,7 +189,7 @@ fn a_link_has_the_rate_it_is_given() {
 
 #[test]
 fn a_cut_is_recorded_and_costs_a_stream_over_tcp_nothing() {
-    let _alone = alone();
+    let _host = own_host::enter();
     if !may_make_hosts() {
         return;
     }
@@ -213,7 +213,7 @@ fn a_cut_is_recorded_and_costs_a_stream_over_tcp_nothing() {
 
 #[test]
 fn a_host_that_disappears_costs_its_run() {
-    let _alone = alone();
+    let _host = own_host::enter();
     if !may_make_hosts() {
         return;
     }
@@ -233,7 +233,7 @@ fn a_host_that_disappears_costs_its_run() {
 
 #[test]
 fn a_host_that_says_nothing_any_more_costs_its_run() {
-    let _alone = alone();
+    let _host = own_host::enter();
     if !may_make_hosts() {
         return;
     }
@@ -247,7 +247,7 @@ fn a_host_that_says_nothing_any_more_costs_its_run() {
 
 #[test]
 fn a_driver_that_dies_is_named_as_on_one_host() {
-    let _alone = alone();
+    let _host = own_host::enter();
     if !may_make_hosts() {
         return;
     }
@@ -261,7 +261,7 @@ fn a_driver_that_dies_is_named_as_on_one_host() {
 
 #[test]
 fn a_killed_lab_leaves_neither_process_nor_namespace() {
-    let _alone = alone();
+    let _host = own_host::enter();
     if !may_make_hosts() {
         return;
     }
@@ -277,7 +277,7 @@ fn a_killed_lab_leaves_neither_process_nor_namespace() {
 
 #[test]
 fn without_the_right_two_hosts_are_refused_or_left_out() {
-    let _alone = alone();
+    let _host = own_host::enter();
     let folder = tempfile::tempdir().unwrap();
     let file = scenario(folder.path(), &["os.udp"], 0.2, 1, "");
     let out = folder.path().join("out");
@@ -313,7 +313,7 @@ fn without_the_right_two_hosts_are_refused_or_left_out() {
 
 #[test]
 fn what_a_kernel_cannot_do_to_a_link_is_said_before_anything_runs() {
-    let _alone = alone();
+    let _host = own_host::enter();
     if !may_make_hosts() {
         return;
     }

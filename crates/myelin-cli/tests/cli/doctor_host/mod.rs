@@ -13,8 +13,8 @@ use std::process::{Command, Output};
 
 use serde_json::Value;
 
-use machine::{CPU, Machine};
-use schema::check_schema;
+use self::machine::{CPU, Machine};
+use self::schema::check_schema;
 
 const NOBODY: u32 = 65534;
 

@@ -1,10 +1,9 @@
 //! What the user gets wrong: one line with file, line and remedy, exit status 2, nothing made.
 
-mod support;
-
 use std::path::Path;
 
-use support::{bench, complaint, finish};
+use crate::support;
+use crate::support::{bench, complaint, finish};
 
 const GOOD: &str = "name = \"mine\"\n\n[workload]\nkind = \"roundtrip\"\npayload_bytes = [64]\n\
     rate_hz = [\"max\"]\nmessages = 100\n\n[plan]\nsystems = [\"os.futex\"]\n\

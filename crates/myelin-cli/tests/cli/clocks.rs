@@ -3,14 +3,13 @@
 //!
 //! The hosts are two network namespaces, which takes root.
 
-mod support;
-
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Output;
 
+use crate::support::own_host;
+use crate::support::{bench, complaint, finish, runs, summary};
 use serde_json::Value;
-use support::{alone, bench, complaint, finish, runs, summary};
 
 const OFFSET_US: f64 = 1.5e6;
 const DRIFT_PPM: f64 = 80.0;
@@ -54,7 +53,7 @@ fn number(value: &Value) -> f64 {
 
 #[test]
 fn offset_and_drift_are_recovered_within_the_error_that_is_stated() {
-    let _alone = alone();
+    let _host = own_host::enter();
     let folder = tempfile::tempdir().unwrap();
     let Some(out) = measured(folder.path()) else { return };
     let before = summary(&out);

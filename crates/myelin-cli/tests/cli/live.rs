@@ -1,7 +1,5 @@
 //! The live view, as a user has it: on a pseudo-terminal, whose screen an emulator draws.
 
-mod support;
-
 use std::fs::File;
 use std::io::{Read, Write};
 use std::num::NonZero;
@@ -12,9 +10,10 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use support::{alone, bench, process_of, runs, scenario};
+use crate::support::own_host;
+use crate::support::{bench, process_of, runs, scenario};
 
-/// As [`support::wait_for`], far longer: the thread that draws comes last, and has to wait for
+/// As [`crate::support::wait_for`], far longer: the thread that draws comes last, and has to wait for
 /// whatever else runs.
 fn wait_for<T>(what: &str, mut condition: impl FnMut() -> Option<T>) -> T {
     let deadline = Instant::now() + Duration::from_secs(600);
@@ -158,7 +157,7 @@ fn run(folder: &Path, rate_hz: Option<f64>, seconds: f64, runs: u32) -> Command 
 
 #[test]
 fn how_far_it_is_is_seen_and_ctrl_c_leaves_the_terminal_as_it_was() {
-    let _alone = alone();
+    let _host = own_host::enter();
     let folder = tempfile::tempdir().unwrap();
     // Far longer than the test waits: it ends by Ctrl-C.
     let mut session = Session::start(&mut run(folder.path(), Some(1000.0), 3600.0, 3), 30, 100);
@@ -195,7 +194,7 @@ fn how_far_it_is_is_seen_and_ctrl_c_leaves_the_terminal_as_it_was() {
 
 #[test]
 fn the_last_runs_are_shown_with_their_figures_and_the_report_comes_last() {
-    let _alone = alone();
+    let _host = own_host::enter();
     let folder = tempfile::tempdir().unwrap();
     let mut command = run(folder.path(), None, 0.3, 3);
     let mut session = Session::start(command.env("NO_COLOR", "1"), 50, 120);
@@ -215,7 +214,7 @@ fn the_last_runs_are_shown_with_their_figures_and_the_report_comes_last() {
 
 #[test]
 fn a_run_that_is_not_valid_says_so_when_it_is_over() {
-    let _alone = alone();
+    let _host = own_host::enter();
     let folder = tempfile::tempdir().unwrap();
     // More than a pipe carries.
     let mut command = run(folder.path(), Some(1e6), 0.01, 1);
@@ -229,7 +228,7 @@ fn a_run_that_is_not_valid_says_so_when_it_is_over() {
 
 #[test]
 fn plain_lines_are_asked_for_or_all_that_a_terminal_can_do() {
-    let _alone = alone();
+    let _host = own_host::enter();
     for (option, kind) in [(Some("--plain"), "xterm-256color"), (None, "dumb")] {
         let folder = tempfile::tempdir().unwrap();
         let mut command = run(folder.path(), None, 0.2, 2);

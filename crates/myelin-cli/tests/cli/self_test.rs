@@ -1,8 +1,7 @@
 //! The bench against the truth: what the synthetic driver injects, the summary must show.
 
-mod support;
-
-use support::{alone, bench, complaint, finish, summary};
+use crate::support::own_host;
+use crate::support::{bench, complaint, finish, summary};
 
 /// `bench/scenarios/self-test.toml`: the quantile function of the delays, in µs.
 const DELAYS_US: [(f64, f64); 6] =
@@ -14,7 +13,7 @@ const STREAM_RUNS: u64 = 5;
 
 #[test]
 fn injected_percentiles_loss_duplicates_and_reorderings_are_recovered() {
-    let _alone = alone();
+    let _alone = own_host::alone();
     let folder = tempfile::tempdir().unwrap();
     let out = folder.path().join("out");
     let output = finish(&mut bench(&["run", "self-test", "--out", out.to_str().unwrap()]));
@@ -53,7 +52,7 @@ fn injected_percentiles_loss_duplicates_and_reorderings_are_recovered() {
 
 #[test]
 fn injected_one_way_latency_loss_and_duplicates_of_a_stream_are_recovered() {
-    let _alone = alone();
+    let _alone = own_host::alone();
     let folder = tempfile::tempdir().unwrap();
     let out = folder.path().join("out");
     let output = finish(&mut bench(&["run", "self-test-stream", "--out", out.to_str().unwrap()]));
@@ -104,7 +103,7 @@ fn quantile(at: f64) -> f64 {
 
 #[test]
 fn stalls_count_for_every_message_that_waits_for_their_end() {
-    let _alone = alone();
+    let _alone = own_host::alone();
     let folder = tempfile::tempdir().unwrap();
     let out = folder.path().join("out");
     let output = finish(&mut bench(&["run", "self-test-omission", "--out", out.to_str().unwrap()]));

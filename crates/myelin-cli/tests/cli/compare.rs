@@ -1,13 +1,12 @@
 //! Two results folders: equal ones are not called different more often than stated, unlike ones are,
 //! and scripts learn of it by the exit status.
 
-mod support;
-
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use crate::support::own_host;
+use crate::support::{bench, complaint, finish};
 use serde_json::Value;
-use support::{alone, bench, complaint, finish};
 
 const FOLDERS: u64 = 10;
 
@@ -60,7 +59,7 @@ fn alarms(comparison: &Value) -> usize {
 
 #[test]
 fn ten_equal_folders_raise_no_more_alarms_than_stated_and_a_slow_one_does() {
-    let _alone = alone();
+    let _alone = own_host::alone();
     let place = tempfile::tempdir().unwrap();
     let of_seed = |seed: u64| folder(place.path(), &format!("equal-{seed}"), 1.0, seed);
     let equal: Vec<PathBuf> = (0..FOLDERS).map(of_seed).collect();
@@ -109,7 +108,7 @@ fn a_script_learns_of_it(place: &Path, a: &Path, slow: &Path) {
 
 #[test]
 fn what_cannot_be_compared_is_named_with_a_remedy() {
-    let _alone = alone();
+    let _alone = own_host::alone();
     let place = tempfile::tempdir().unwrap();
     let good = folder(place.path(), "good", 1.0, 1);
     let copy = |name: &str, damage: &dyn Fn(&Path)| {

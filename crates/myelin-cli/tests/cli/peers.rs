@@ -1,11 +1,10 @@
 //! Every installed system, for real: valid, its transport proven, its resources counted.
 
-mod support;
-
 use std::path::{Path, PathBuf};
 
+use crate::support::own_host;
+use crate::support::{Traces, bench, complaint, finish, summary};
 use serde_json::Value;
-use support::{Traces, alone, bench, complaint, finish, summary};
 
 const SCENARIO: &str = "name = \"peers\"\nabout = \"all of them, briefly\"\n\n[workload]\n\
     kind = \"roundtrip\"\npayload_bytes = [0, 1024, 65536]\nmessages = 400\nduration_s = 5\n\n[plan]\n\
@@ -15,7 +14,7 @@ const SCENARIO: &str = "name = \"peers\"\nabout = \"all of them, briefly\"\n\n[w
 
 #[test]
 fn every_installed_system_yields_valid_cells() {
-    let _alone = alone();
+    let _alone = own_host::alone();
     let folder = tempfile::tempdir().unwrap();
     let (out, summary) = measured(folder.path(), SCENARIO);
     assert_eq!(summary["schema"], 2);
@@ -34,10 +33,10 @@ fn every_installed_system_yields_valid_cells() {
 
 #[test]
 fn the_catalogue_is_what_the_command_lists() {
-    let _alone = alone();
+    let _host = own_host::enter();
     let output = finish(&mut bench(&["list", "--markdown"]));
     let listed = String::from_utf8(output.stdout).unwrap();
-    let kept = include_str!("../../../docs/catalogue.md");
+    let kept = include_str!("../../../../docs/catalogue.md");
     let (scenarios, systems) = listed.split_once("\n\n").unwrap();
     assert!(kept.contains(scenarios), "keep these in docs/catalogue.md:\n{scenarios}");
     assert!(systems.lines().count() > 2 + 20, "{systems}");
@@ -93,7 +92,7 @@ fn the_formats_of_others_print_halves(out: &std::path::Path, cells: &[serde_json
 
 #[test]
 fn myelin_publishes_to_any_number_of_subscribers() {
-    let _alone = alone();
+    let _alone = own_host::alone();
     let folder = tempfile::tempdir().unwrap();
     let scenario = "name = \"fan\"\nabout = \"to 0, 1 and 40 subscribers\"\n\n[workload]\n\
         kind = \"publish\"\npayload_bytes = [64, 4096]\nsubscribers = [0, 1, 40]\nrate_hz = [\"max\"]\n\

@@ -2,29 +2,19 @@
 
 #![allow(dead_code)]
 
-#[path = "../../../../bench/kit/tests/support/own_host.rs"]
+#[path = "../../../../../bench/kit/tests/support/own_host.rs"]
 pub mod own_host;
 
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
-use std::sync::{Mutex, MutexGuard};
 use std::time::{Duration, Instant};
-
-/// One test at a time, as they measure, and on a host of its own: what comes to lie there is the work
-/// of what it has started, and its programs meet nobody else's.
-pub fn alone() -> MutexGuard<'static, ()> {
-    static ALONE: Mutex<()> = Mutex::new(());
-    let alone = ALONE.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-    own_host::enter();
-    alone
-}
 
 /// `myelin bench …`, with the drivers built beside it.
 pub fn bench(arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_myelin"));
-    command.arg("bench").args(arguments).env(TEST, std::process::id().to_string());
+    command.arg("bench").args(arguments).env(TEST, this_test());
     command
 }
 
@@ -129,7 +119,7 @@ fn parent_of(pid: u32) -> Option<u32> {
     stat.rsplit(')').next()?.split_whitespace().nth(1)?.parse().ok()
 }
 
-/// What a run could leave behind: files in the folders of this test (see [`alone`]), and processes.
+/// What a run could leave behind: files in the folders of this test (see [`own_host::enter`]), and processes.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Traces {
     segments: BTreeSet<PathBuf>,
@@ -172,7 +162,7 @@ impl Traces {
 /// Whether `bench` has started it, or what that has started: other sessions may be at work.
 fn is_of_this_test(pid: u32) -> bool {
     let environment = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
-    let own = format!("{TEST}={}", std::process::id());
+    let own = format!("{TEST}={}", this_test());
     environment.split(|byte| *byte == 0).any(|variable| variable == own.as_bytes())
 }
 
@@ -180,6 +170,12 @@ fn is_dead(pid: u32) -> bool {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
     let state = stat.rsplit(')').next().unwrap_or("").split_whitespace().next();
     matches!(state, None | Some("Z" | "X"))
+}
+
+/// The thread of a test has its name.
+fn this_test() -> String {
+    let thread = std::thread::current();
+    format!("{}-{}", std::process::id(), thread.name().unwrap_or_default())
 }
 
 /// Names the test in the environment of all that it starts.

@@ -1,19 +1,18 @@
 //! Each file of the advice is used: by the peer that it is for, by the kernel's and systemd's own
 //! tools, and by a compiler.
 
-mod support;
-
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
+use crate::support::own_host;
+use crate::support::{bench, complaint, finish, has_system, signal, wait_for};
 use myelin_bench_kit::protocol::{Reliability, Touch, Transport, Wait};
 use myelin_bench_lab::advise::files::{Advised, files};
 use myelin_bench_lab::host::Host;
 use myelin_bench_lab::summary::{Params, Pinned};
-use support::{alone, bench, complaint, finish, has_system, signal, wait_for};
 
 const PAYLOADS: [u64; 2] = [1024, 65536];
 
@@ -113,7 +112,7 @@ fn cyclonedds(file: &Path, folder: &Path, loans: bool) -> BTreeMap<String, Strin
 
 #[test]
 fn cyclonedds_takes_its_file() {
-    let _alone = alone();
+    let _host = own_host::enter();
     if !has_system("cyclonedds.udp-tuned") {
         return;
     }
@@ -136,7 +135,7 @@ fn cyclonedds_takes_its_file() {
 
 #[test]
 fn roudi_and_cyclonedds_take_their_files() {
-    let _alone = alone();
+    let _host = own_host::enter();
     if !has_system("cyclonedds.iceoryx") {
         return;
     }
@@ -207,7 +206,7 @@ impl Drop for RouDi {
 
 #[test]
 fn fastdds_takes_its_files() {
-    let _alone = alone();
+    let _host = own_host::enter();
     for system in ["fastdds.udp", "fastdds.shm", "fastdds.datasharing"] {
         if !has_system(system) {
             return;

@@ -21,7 +21,7 @@ fn names_and_removes_what_the_dead_have_left() {
     assert!(clean.status.success(), "{clean:?}");
 
     let mut child = Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", "names_and_removes_what_the_dead_have_left"])
+        .args(["--exact", "doctor::names_and_removes_what_the_dead_have_left"])
         .env(FOLDER, folder.path())
         .spawn()
         .unwrap();

@@ -1,15 +1,14 @@
 //! Streams and images of real systems, in two processes and in one, end to end.
 
-mod support;
-
 use std::path::Path;
 use std::process::Child;
 
+use crate::support::own_host;
+use crate::support::{
+    Traces, bench, complaint, finish, process_of, runs, signal, start, summary, wait_for,
+};
 use libc::SIGKILL;
 use serde_json::Value;
-use support::{
-    Traces, alone, bench, complaint, finish, process_of, runs, signal, start, summary, wait_for,
-};
 
 /// A scenario of one size at 1 kHz, or of one frame at 100 Hz.
 fn scenario(folder: &Path, kind: &str, systems: &[&str], messages: u32, runs: u32) -> String {
@@ -42,7 +41,7 @@ fn cell<'c>(cells: &'c [Value], system: &str) -> &'c Value {
 
 #[test]
 fn a_stream_is_measured_one_way_in_two_processes_and_in_one() {
-    let (_alone, before) = (alone(), Traces::look());
+    let (_alone, before) = (own_host::enter(), Traces::look());
     let cells = cells("stream", 300);
     for (system, topology) in [("os.call", "one-process"), ("os.futex", "two-processes")] {
         let cell = cell(&cells, system);
@@ -72,7 +71,7 @@ fn a_stream_is_measured_one_way_in_two_processes_and_in_one() {
 
 #[test]
 fn frames_are_copied_apart_from_their_way() {
-    let _alone = alone();
+    let _host = own_host::enter();
     let cells = cells("image", 60);
     for system in ["os.call", "os.futex"] {
         let cell = cell(&cells, system);
@@ -105,7 +104,7 @@ fn second_run_killed(system: &str, role: &str, folder: &Path) {
 
 #[test]
 fn a_killed_process_costs_its_run_and_resume_makes_up_for_it() {
-    let (_alone, before) = (alone(), Traces::look());
+    let (_alone, before) = (own_host::enter(), Traces::look());
     for (system, role) in [("os.call", "ping"), ("os.futex", "pong")] {
         let folder = tempfile::tempdir().unwrap();
         second_run_killed(system, role, folder.path());

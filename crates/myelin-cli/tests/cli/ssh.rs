@@ -2,18 +2,14 @@
 //! first host. Nothing of this machine's ssh is used or touched: keys, configuration and known hosts
 //! are in a folder of the test.
 
-#[path = "../../../bench/kit/tests/support/namespaces.rs"]
-#[allow(dead_code)]
-mod namespaces;
-mod support;
-
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
-use namespaces::{ADDRESSES, INTERFACE, Namespaces};
-use support::{alone, complaint, finish, has_system, runs, start, summary, wait_for};
+use crate::namespaces::{ADDRESSES, INTERFACE, Namespaces};
+use crate::support::own_host;
+use crate::support::{complaint, finish, has_system, runs, start, summary, wait_for};
 use tempfile::TempDir;
 
 /// Two hosts, `a` and `b`, that can be logged into from the first.
@@ -141,7 +137,7 @@ fn succeeded(servers: &Servers, output: &Output) -> serde_json::Value {
 
 #[test]
 fn two_hosts_are_reached_by_ssh_and_left_as_they_were() {
-    let _alone = alone();
+    let _host = own_host::enter();
     let Some(servers) = Servers::new() else { return };
     let mut bench = servers.bench("config", "ssh:a,ssh:root@b:22", &["os.udp", "os.tcp"], 1.0, 1);
     let measured = succeeded(&servers, &finish(&mut bench));
@@ -156,7 +152,7 @@ fn two_hosts_are_reached_by_ssh_and_left_as_they_were() {
 
 #[test]
 fn one_host_may_be_this_one() {
-    let _alone = alone();
+    let _host = own_host::enter();
     let Some(servers) = Servers::new() else { return };
     let mut bench = servers.bench("config", "local,ssh:b", &["os.tcp"], 0.5, 1);
     let measured = succeeded(&servers, &finish(&mut bench));
@@ -165,7 +161,7 @@ fn one_host_may_be_this_one() {
 
 #[test]
 fn a_host_that_cannot_be_logged_into_is_named_with_the_remedy() {
-    let _alone = alone();
+    let _host = own_host::enter();
     let Some(servers) = Servers::new() else { return };
     for (config, hosts, said, remedy) in [
         (
@@ -193,7 +189,7 @@ fn a_host_that_cannot_be_logged_into_is_named_with_the_remedy() {
 
 #[test]
 fn a_host_with_another_key_than_known_is_refused() {
-    let _alone = alone();
+    let _host = own_host::enter();
     let Some(servers) = Servers::new() else { return };
     let stranger = fs::read_to_string(servers.path("stranger.pub")).unwrap();
     let known = (0..2).map(|host| format!("{} {stranger}", servers.spaces.address(host)));
@@ -205,7 +201,7 @@ fn a_host_with_another_key_than_known_is_refused() {
 
 #[test]
 fn what_is_missing_on_a_host_is_left_out_and_said() {
-    let _alone = alone();
+    let _host = own_host::enter();
     if !has_system("cyclonedds.udp") {
         return;
     }
@@ -224,7 +220,7 @@ fn what_is_missing_on_a_host_is_left_out_and_said() {
 /// Also that the host notices by itself: nothing tells it that the lab is out of reach.
 #[test]
 fn a_connection_that_breaks_ends_the_session_and_leaves_nothing() {
-    let _alone = alone();
+    let _host = own_host::enter();
     let Some(servers) = Servers::new() else { return };
     let lab = start(&mut servers.bench("config", "ssh:a,ssh:b", &["os.tcp"], 5.0, 3));
     let out = servers.path("out");

@@ -1,14 +1,13 @@
 //! Repeats that go on until medians are known, and sessions that are cut off while they do. The
 //! synthetic driver's delays follow from the seed, so what a session must do is known exactly.
 
-mod support;
-
 use std::fs;
 use std::path::Path;
 use std::process::Output;
 
+use crate::support::own_host;
+use crate::support::{bench, complaint, finish, runs, signal, start, summary, wait_for};
 use libc::SIGKILL;
-use support::{alone, bench, complaint, finish, runs, signal, start, summary, wait_for};
 
 /// Three cells. With a number of messages the delays of every run have the same quantiles; with a
 /// duration alone each run draws its own, and medians differ by some per cent.
@@ -53,7 +52,7 @@ fn counts(out: &Path) -> [usize; 3] {
 
 #[test]
 fn varying_delays_reach_the_limit_and_the_report_says_so() {
-    let _alone = alone();
+    let _alone = own_host::alone();
     let folder = tempfile::tempdir().unwrap();
     let out = folder.path().join("out");
     let plan = "runs = 5\nruns_max = 8\ninterval_percent = 0.01";
@@ -84,7 +83,7 @@ fn varying_delays_reach_the_limit_and_the_report_says_so() {
 
 #[test]
 fn a_number_of_runs_on_the_command_line_is_exact() {
-    let _alone = alone();
+    let _alone = own_host::alone();
     let folder = tempfile::tempdir().unwrap();
     let file = scenario(folder.path(), VARYING, "runs = 5\nruns_max = 8\ninterval_percent = 0.01");
     for (more, expected) in [(&["--runs", "3"][..], [3; 3]), (&["--quick"][..], [2; 3])] {
@@ -136,7 +135,7 @@ fn assert_the_rest_is_made_once(out: &Path, made: &[[u64; 3]]) {
 
 #[test]
 fn a_session_killed_at_any_point_measures_no_run_twice() {
-    let _alone = alone();
+    let _alone = own_host::alone();
     let folder = tempfile::tempdir().unwrap();
     let file = scenario(folder.path(), VARYING, ADAPTIVE);
     let made = whole(&file);
@@ -151,7 +150,7 @@ fn a_session_killed_at_any_point_measures_no_run_twice() {
 
 #[test]
 fn a_run_that_drifts_is_valid_and_remarked() {
-    let _alone = alone();
+    let _alone = own_host::alone();
     let folder = tempfile::tempdir().unwrap();
     let file = scenario(folder.path(), FIXED, "runs = 2");
     let text = fs::read_to_string(&file).unwrap() + "drift_percent = 90\n";

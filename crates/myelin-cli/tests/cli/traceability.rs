@@ -2,15 +2,13 @@
 //! recomputed from the sample files by a program that shares nothing with ours, and so is the file
 //! that `bench export` writes.
 
-#[path = "support/python.rs"]
-mod python;
-mod support;
-
 use std::path::Path;
 use std::process::Command;
 
-use python::python;
-use support::{alone, bench, complaint, finish};
+use crate::python::python;
+use crate::support;
+use crate::support::own_host;
+use crate::support::{bench, complaint, finish};
 
 /// Round trips, a stream with loss to two subscribers, and images; two runs each of everything.
 fn measure(folder: &Path) -> std::path::PathBuf {
@@ -69,7 +67,7 @@ fn figures_are_recomputed_from_the_samples_by_other_means() {
     let Some(mut recompute) = python("bench/check/recompute.py") else {
         return;
     };
-    let _alone = alone();
+    let _host = own_host::enter();
     let folder = tempfile::tempdir().unwrap();
     let out = measure(folder.path());
 

@@ -1,16 +1,15 @@
 //! Results folders that are damaged, of another version, of two machines, or not finished: what is
 //! whole is reported, what is not is named with its remedy, and the exit status says so.
 
-mod support;
-
 use std::fs;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::sync::OnceLock;
 
+use crate::support::own_host;
+use crate::support::{bench, complaint, finish, runs, scenario, start, summary, wait_for};
 use serde_json::Value;
-use support::{alone, bench, complaint, finish, runs, scenario, start, summary, wait_for};
 
 /// Two systems, three runs each, measured once; each test harms a copy.
 fn whole() -> &'static Path {
@@ -102,7 +101,7 @@ fn runs_of(summary: &Value) -> Vec<u64> {
 
 #[test]
 fn a_sample_file_that_is_cut_off_unreadable_or_gone_costs_its_run() {
-    let _alone = alone();
+    let _host = own_host::enter();
     let harms: [(&str, Harm<Path>); 3] = [
         ("incomplete frame", |file| {
             let bytes = fs::read(file).unwrap();
@@ -131,7 +130,7 @@ fn a_sample_file_that_is_cut_off_unreadable_or_gone_costs_its_run() {
 
 #[test]
 fn what_was_observed_over_time_may_be_lost_alone() {
-    let _alone = alone();
+    let _host = own_host::enter();
     let folder = Copy::new();
     let file = folder.samples().with_file_name("observed.json.zst");
     fs::write(&file, b"no").unwrap();
@@ -140,7 +139,7 @@ fn what_was_observed_over_time_may_be_lost_alone() {
 
 #[test]
 fn lines_that_are_no_runs_are_left_out_and_half_a_last_one_is_no_damage() {
-    let _alone = alone();
+    let _host = own_host::enter();
     let folder = Copy::new();
     let cell = runs(folder.0.path())[1]["cell"].as_u64().unwrap();
     let text = fs::read_to_string(folder.path("runs.jsonl")).unwrap();
@@ -160,7 +159,7 @@ fn lines_that_are_no_runs_are_left_out_and_half_a_last_one_is_no_damage() {
 
 #[test]
 fn runs_of_two_machines_are_not_pooled() {
-    let _alone = alone();
+    let _host = own_host::enter();
     let folder = Copy::new();
     let before = summary(folder.0.path())["cells"].clone();
     let text = fs::read_to_string(folder.path("runs.jsonl")).unwrap();
@@ -182,7 +181,7 @@ fn runs_of_two_machines_are_not_pooled() {
 
 #[test]
 fn without_its_machine_a_folder_is_reported_and_not_gone_on_with() {
-    let _alone = alone();
+    let _host = own_host::enter();
     let folder = Copy::new();
     fs::remove_file(folder.path("host.json")).unwrap();
     folder.assert_reported_but([3, 3], &["host.json", "summary.json"]);
@@ -195,7 +194,7 @@ fn without_its_machine_a_folder_is_reported_and_not_gone_on_with() {
 
 #[test]
 fn without_its_plan_or_of_another_layout_a_folder_shows_the_figures_it_had() {
-    let _alone = alone();
+    let _host = own_host::enter();
     let harms: [(&str, &str, Harm<Copy>); 4] = [
         ("plan.json", "No such file", |it| fs::remove_file(it.path("plan.json")).unwrap()),
         ("plan.json", "damaged", |it| fs::write(it.path("plan.json"), "{\"cells\": [").unwrap()),
@@ -226,7 +225,7 @@ fn without_its_plan_or_of_another_layout_a_folder_shows_the_figures_it_had() {
 
 #[test]
 fn a_folder_of_the_version_before_reads_as_it_did() {
-    let _alone = alone();
+    let _host = own_host::enter();
     let folder = Copy::new();
     let strip = |name: &str, keys: &[&str]| {
         let text = fs::read_to_string(folder.path(name)).unwrap();
@@ -252,7 +251,7 @@ fn a_folder_of_the_version_before_reads_as_it_did() {
 
 #[test]
 fn a_run_in_progress_is_reported_as_far_as_it_is() {
-    let _alone = alone();
+    let _host = own_host::enter();
     let folder = tempfile::tempdir().unwrap();
     let file = scenario(folder.path(), &["os.pipe"], 64, 1.0, 4);
     let out = folder.path().join("out");
@@ -291,7 +290,7 @@ fn what_is_no_results_folder_is_refused() {
 
 #[test]
 fn a_folder_that_may_not_be_written_is_shown() {
-    let _alone = alone();
+    let _host = own_host::enter();
     let folder = Copy::new();
     let program = folder.path("myelin");
     fs::copy(env!("CARGO_BIN_EXE_myelin"), &program).unwrap();
