@@ -29,7 +29,8 @@ test:
 	@scripts/setup test
 	@scripts/test short
 
-## What takes its time: AArch64 in an emulator, Miri, the thread sanitizer, fuzzing, 20,000 kills.
+## What takes its time: all pages in a browser, AArch64 in an emulator, Miri, the thread sanitizer,
+## fuzzing, 20,000 kills.
 test-long:
 	@scripts/setup long
 	@scripts/test long

@@ -23,10 +23,9 @@ pub fn link(library: &Library) {
     }
 }
 
-/// Sets `variable` to what is missing. The script runs again when pkg-config's files change: what has
-/// to come may be a library that the one asked for requires, and changes none of its own files.
-pub fn say_missing(variable: &str, reason: &str) {
-    println!("cargo:rustc-env={variable}={reason}");
+/// Has the script run again when pkg-config's files change: what has to come may be a library that
+/// the one asked for requires, and changes none of its own files.
+pub fn await_packages() {
     let asked = Command::new("pkg-config").args(["--variable", "pc_path", "pkg-config"]).output();
     match asked {
         Ok(output) => {

@@ -3,36 +3,36 @@
 
 #[path = "../probe.rs"]
 mod probe;
+#[path = "../table.rs"]
+mod table;
 
 use std::path::Path;
 
 use pkg_config::{Error, Library};
 
 fn main() {
-    println!("cargo:rustc-check-cfg=cfg(have_cyclonedds)");
-    println!("cargo:rerun-if-changed=build.rs");
     match probe::config().range_version("0.10".."0.11").probe("CycloneDDS") {
         Ok(library) => compile(&library),
-        Err(error) => probe::say_missing("CYCLONEDDS_MISSING", &missing(&error)),
+        Err(error) => {
+            table::compile_missing(&missing(&error));
+            probe::await_packages();
+        }
     }
 }
 
 fn compile(library: &Library) {
-    println!("cargo:rustc-cfg=have_cyclonedds");
+    table::compile(&[]);
     // pkg-config leaves out the system's own folder, hence the default.
     let mut headers = library.include_paths.iter().map(|folder| folder.join("dds/version.h"));
     let header = headers.find(|header| header.exists());
     println!("cargo:rerun-if-changed={}", header.as_deref().unwrap_or(Path::new(HEADER)).display());
-    let kit = Path::new("../../kit/include");
-    println!("cargo:rerun-if-changed={}", kit.join("myelin_bench_kit.h").display());
-    for source in SOURCES.iter().chain(&["src/link.h"]) {
-        println!("cargo:rerun-if-changed={source}");
-    }
     cc::Build::new()
-        .files(SOURCES)
+        .files(["src/config.c", "src/link.c", "src/match.c"])
         .includes(&library.include_paths)
-        .include(kit)
+        .include(table::include())
+        .include(table::roudi())
         .std("c99")
+        .define("_POSIX_C_SOURCE", "200809L")
         // Also in a debug build: what is measured is the middleware.
         .opt_level(2)
         .extra_warnings(true)
@@ -50,5 +50,4 @@ fn missing(error: &Error) -> String {
     }
 }
 
-const SOURCES: [&str; 2] = ["src/link.c", "src/match.c"];
 const HEADER: &str = "/usr/include/dds/version.h";

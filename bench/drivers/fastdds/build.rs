@@ -1,29 +1,22 @@
 //! Compiles the adaptor against Fast DDS if its development package is installed. Without it the
 //! driver builds all the same and says what to install.
 
-use std::path::Path;
+#[path = "../table.rs"]
+mod table;
 
 fn main() {
-    println!("cargo:rustc-check-cfg=cfg(have_fastdds)");
-    for file in ["build.rs", "src/probe.cpp", "src/link.cpp", "src/endpoints.cpp"] {
-        println!("cargo:rerun-if-changed={file}");
-    }
-    for file in ["src/endpoints.hpp", "src/listeners.hpp", "src/octets.hpp"] {
-        println!("cargo:rerun-if-changed={file}");
-    }
     // Where it does not exist, cargo runs this script again at every build, until it does.
     println!("cargo:rerun-if-changed={HEADER}");
     match version() {
         Some(version) if version.starts_with(SERIES) => compile(),
         Some(version) => {
-            say_missing(&format!("needs Fast DDS {SERIES}x, found {version}"));
+            table::compile_missing(&format!("needs Fast DDS {SERIES}x, found {version}"));
         }
-        None => say_missing("not installed: apt-get install g++ libfastrtps-dev libfastcdr-dev"),
+        None => {
+            let packages = "g++ libfastrtps-dev libfastcdr-dev";
+            table::compile_missing(&format!("not installed: apt-get install {packages}"));
+        }
     }
-}
-
-fn say_missing(reason: &str) {
-    println!("cargo:rustc-env=FASTDDS_MISSING={reason}");
 }
 
 /// The version that Fast DDS's own header says; `None` if there is no such header or no C++
@@ -40,13 +33,11 @@ fn version() -> Option<String> {
 }
 
 fn compile() {
-    println!("cargo:rustc-cfg=have_fastdds");
-    let kit = Path::new("../../kit/include");
-    println!("cargo:rerun-if-changed={}", kit.join("myelin_bench_kit.h").display());
+    table::compile(&[]);
     cc::Build::new()
         .cpp(true)
         .files(["src/link.cpp", "src/endpoints.cpp"])
-        .include(kit)
+        .include(table::include())
         .std("c++17")
         // Also in a debug build: what is measured is the middleware.
         .opt_level(2)

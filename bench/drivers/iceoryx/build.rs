@@ -1,18 +1,18 @@
 //! Compiles the adaptor against iceoryx if its development package is installed. Without it the
 //! driver builds all the same and says what to install.
 
+#[path = "../table.rs"]
+mod table;
+
 use std::path::{Path, PathBuf};
 
 fn main() {
-    println!("cargo:rustc-check-cfg=cfg(have_iceoryx)");
-    println!("cargo:rerun-if-changed=build.rs");
-    println!("cargo:rerun-if-changed=src/link.cpp");
     // Changes with its content, so that cargo runs this script again when the package comes.
     println!("cargo:rerun-if-changed=/usr/include");
     println!("cargo:rerun-if-changed={ROOT}");
     match find() {
         Ok(headers) => compile(&headers),
-        Err(missing) => println!("cargo:rustc-env=ICEORYX_MISSING={missing}"),
+        Err(missing) => table::compile_missing(&missing),
     }
 }
 
@@ -37,12 +37,11 @@ fn find() -> Result<PathBuf, String> {
 }
 
 fn compile(headers: &Path) {
-    println!("cargo:rustc-cfg=have_iceoryx");
-    let kit = Path::new("../../kit/include");
-    println!("cargo:rerun-if-changed={}", kit.join("myelin_bench_kit.h").display());
+    table::compile(&[]);
     cc::Build::new()
         .file("src/link.cpp")
-        .include(kit)
+        .include(table::include())
+        .include(table::roudi())
         // As the system's, so that their warnings are not ours.
         .flag("-isystem")
         .flag(headers)

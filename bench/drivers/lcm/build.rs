@@ -3,31 +3,25 @@
 
 #[path = "../probe.rs"]
 mod probe;
-
-use std::path::Path;
+#[path = "../table.rs"]
+mod table;
 
 use pkg_config::Library;
 
 fn main() {
-    println!("cargo:rustc-check-cfg=cfg(have_lcm)");
-    println!("cargo:rerun-if-changed=build.rs");
-    println!("cargo:rerun-if-changed=src/link.c");
-    println!("cargo:rerun-if-changed=src/loopback.c");
     match probe::config().probe("lcm") {
         Ok(library) => compile(&library),
         Err(error) => {
-            probe::say_missing("LCM_MISSING", &probe::missing("lcm", PACKAGES, &error));
+            table::compile_missing(&probe::missing("lcm", PACKAGES, &error));
+            probe::await_packages();
         }
     }
 }
 
 fn compile(library: &Library) {
-    println!("cargo:rustc-cfg=have_lcm");
-    println!("cargo:rerun-if-changed={HEADER}");
     // Up to 1.3 LCM itself does not tell.
-    println!("cargo:rustc-env=LCM_VERSION={}", library.version);
-    let kit = Path::new("../../kit/include");
-    println!("cargo:rerun-if-changed={}", kit.join("myelin_bench_kit.h").display());
+    table::compile(&[("VERSION", &library.version)]);
+    println!("cargo:rerun-if-changed={HEADER}");
     let mut build = cc::Build::new();
     for path in &library.include_paths {
         // As the system's, so that their warnings are not ours.
@@ -36,7 +30,7 @@ fn compile(library: &Library) {
     build
         .file("src/link.c")
         .file("src/loopback.c")
-        .include(kit)
+        .include(table::include())
         .std("c11")
         .define("_GNU_SOURCE", None)
         // Also in a debug build: what is measured is the middleware.

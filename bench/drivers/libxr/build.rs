@@ -2,19 +2,18 @@
 //! project. Without one, or with one that does not serve, the driver builds all the same and says
 //! what to do; the build never fails for it.
 
+#[path = "../table.rs"]
+mod table;
+
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use serde_json::Value;
 
 fn main() {
-    println!("cargo:rustc-check-cfg=cfg(have_libxr)");
-    for file in ["build.rs", "src/link.cpp"] {
-        println!("cargo:rerun-if-changed={file}");
-    }
     println!("cargo:rerun-if-env-changed=LIBXR_DIR");
     let Some(folder) = std::env::var_os("LIBXR_DIR").filter(|folder| !folder.is_empty()) else {
-        return say_missing(NO_FOLDER);
+        return table::compile_missing(NO_FOLDER);
     };
     let folder = PathBuf::from(folder);
     for file in [LIBRARY, COMMANDS] {
@@ -23,12 +22,8 @@ fn main() {
     if let Err(reason) = LibXr::find(&folder).and_then(|libxr| libxr.link()) {
         let reason = format!("LIBXR_DIR={}: {reason}", folder.display());
         println!("cargo:warning={reason}; {WITHOUT}");
-        say_missing(&format!("not built in: {reason}; {HOW}"));
+        table::compile_missing(&format!("not built in: {reason}; {HOW}"));
     }
-}
-
-fn say_missing(reason: &str) {
-    println!("cargo:rustc-env=LIBXR_MISSING={reason}");
 }
 
 /// A built LibXR.
@@ -73,7 +68,7 @@ impl LibXr {
         let mut build = cc::Build::new();
         // Also in a debug build: what is measured is the middleware, as its users compile it.
         build.cpp(true).no_default_flags(true).flags(&self.flags).flags(["-Wall", "-Wextra"]);
-        build.file("src/link.cpp").cargo_metadata(false);
+        build.file("src/link.cpp").include(table::include()).cargo_metadata(false);
         build.try_compile(ADAPTOR).map_err(|error| {
             let error = error.to_string();
             // The rest is the command line; what the compiler says, cargo shows.
@@ -81,8 +76,7 @@ impl LibXr {
             format!("the adaptor does not compile; it needs the topics of 2026-07: {error}")
         })?;
         self.try_link(&build)?;
-        println!("cargo:rustc-cfg=have_libxr");
-        println!("cargo:rustc-env=LIBXR_VERSION={}", self.version());
+        table::compile(&[("VERSION", &self.version())]);
         println!("cargo:rustc-link-search=native={}", out_folder().display());
         println!("cargo:rustc-link-search=native={}", self.folder.display());
         println!("cargo:rustc-link-lib=static={ADAPTOR}");
@@ -96,10 +90,10 @@ impl LibXr {
     fn try_link(&self, build: &cc::Build) -> Result<(), String> {
         let out = out_folder();
         let main = out.join("main.cpp");
-        std::fs::write(&main, "int main() { return 0; }\n").map_err(|error| error.to_string())?;
+        std::fs::write(&main, TRIAL).map_err(|error| error.to_string())?;
         let compiler = build.try_get_compiler().map_err(|error| error.to_string())?;
         let mut link = Command::new(compiler.path());
-        link.args(["-pie", "-o"]).arg(out.join("trial")).arg(main);
+        link.arg("-I").arg(table::include()).args(["-pie", "-o"]).arg(out.join("trial")).arg(main);
         link.arg("-Wl,--whole-archive").arg(out.join(format!("lib{ADAPTOR}.a")));
         link.arg("-Wl,--no-whole-archive").arg(self.folder.join(LIBRARY)).arg("-pthread");
         let output = link.output().map_err(|error| error.to_string())?;
@@ -162,6 +156,11 @@ fn out_folder() -> PathBuf {
     std::env::var_os("OUT_DIR").map(PathBuf::from).expect("cargo sets OUT_DIR")
 }
 
+/// With what the adaptor needs of the kit.
+const TRIAL: &str = "#include \"myelin_bench_kit.h\"\n\
+    void myelin_bench_error(const char *, const char *) {}\n\
+    uint64_t myelin_bench_now_ns() { return 0; }\n\
+    int main() { return 0; }\n";
 const ADAPTOR: &str = "myelin_libxr_link";
 const LIBRARY: &str = "libxr.a";
 const COMMANDS: &str = "compile_commands.json";

@@ -3,30 +3,28 @@
 
 #[path = "../probe.rs"]
 mod probe;
-
-use std::path::Path;
+#[path = "../table.rs"]
+mod table;
 
 use pkg_config::{Error, Library};
 
 fn main() {
-    println!("cargo:rustc-check-cfg=cfg(have_zeromq)");
-    println!("cargo:rerun-if-changed=build.rs");
-    println!("cargo:rerun-if-changed=src/link.c");
     match probe::config().atleast_version("4.3.3").probe("libzmq") {
         Ok(library) => compile(&library),
-        Err(error) => probe::say_missing("ZEROMQ_MISSING", &missing(&error)),
+        Err(error) => {
+            table::compile_missing(&missing(&error));
+            probe::await_packages();
+        }
     }
 }
 
 fn compile(library: &Library) {
-    println!("cargo:rustc-cfg=have_zeromq");
+    table::compile(&[]);
     println!("cargo:rerun-if-changed={HEADER}");
-    let kit = Path::new("../../kit/include");
-    println!("cargo:rerun-if-changed={}", kit.join("myelin_bench_kit.h").display());
     cc::Build::new()
         .file("src/link.c")
         .includes(&library.include_paths)
-        .include(kit)
+        .include(table::include())
         .std("c11")
         // Also in a debug build: what is measured is the middleware.
         .opt_level(2)

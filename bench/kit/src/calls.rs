@@ -9,11 +9,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver as Returned, Sender, channel};
 use std::time::Duration;
 
+use crate::accounting::{Accounted, Accounting};
 use crate::clock::Clock;
 use crate::driver::{Call, Fan, Receiver, Stream};
 use crate::error::Error;
 use crate::fan::{self, Expected, QUIET_NS, SILENT};
-use crate::hearing::{Heard, Hearing};
 use crate::message;
 use crate::pingpong::GOODBYE;
 use crate::protocol::{Done, Prepare};
@@ -25,13 +25,13 @@ pub(crate) struct Lent<T> {
     over: Arc<AtomicBool>,
 }
 
-impl Lent<Hearing> {
+impl Lent<Accounting> {
     /// A function that books each message. The first thing it does is to read the clock.
-    pub(crate) fn listening(hearing: Hearing, clock: &Clock) -> (Call, Self) {
+    pub(crate) fn listening(accounting: Accounting, clock: &Clock) -> (Call, Self) {
         let clock = clock.clone();
-        Lent::new(hearing, move |hearing, message| {
+        Lent::new(accounting, move |accounting, message| {
             let entry_ns = clock.now();
-            hearing.hear(message, 0, entry_ns) == Heard::Goodbye
+            accounting.account(message, 0, entry_ns) == Accounted::Goodbye
         })
     }
 }

@@ -1,91 +1,30 @@
-//! The kit for C and C++: `include/myelin_bench_kit.h`. An adaptor there is a table of functions;
-//! the kit's ready-made main, [`myelin_bench_main`], does the rest.
+//! The kit for C and C++: `include/myelin_bench_kit.h`. A driver there is a table of functions; the
+//! kit's ready-made main, [`myelin_bench_main`], does the rest. So do the drivers of C libraries in
+//! this repository.
 //!
-//! Errors cross the boundary as a negative return value and a text set by
-//! [`myelin_bench_error`]. All calls come from one thread.
+//! ```text
+//! tables.rs   the header's structures, of whatever version of it the driver was compiled with
+//! ends.rs     publisher, subscriber and function calls of a link
+//! ```
+//! Errors cross the boundary as a negative return value and a text set by [`myelin_bench_error`].
+
+mod ends;
+mod tables;
 
 use std::cell::RefCell;
-use std::ffi::{CStr, CString, c_char, c_int, c_void};
+use std::ffi::{CString, c_char, c_int, c_void};
 use std::process::ExitCode;
-use std::rc::Rc;
+use std::ptr::{null, null_mut};
+use std::sync::Arc;
 
-use crate::clock;
-use crate::driver::{Driver, Link, Publisher, RoundTrip, Stream, Subscriber};
+use self::ends::{COpened, CSubscriber};
+pub use self::tables::{CDriver, CPrepare, CSystem};
+use self::tables::{bit, text};
+use crate::clock::{self, Clock};
+use crate::driver::{Answerer, Daemon, Driver, Fan, Link, Receiver, RoundTrip, Stream, Subscriber};
 use crate::error::{Error, Reason};
-use crate::protocol::{self, Prepare, Reliability};
-
-/// `struct myelin_bench_system`: see the header.
-#[repr(C)]
-pub struct CSystem {
-    name: *const c_char,
-    about: *const c_char,
-    version: *const c_char,
-    wait: c_int,
-    transport: c_int,
-    loans: c_int,
-    missing: *const c_char,
-    payload_bytes_max: u64,
-    streams: c_int,
-    reliability: c_int,
-    publishers_max: u32,
-    subscribers_max: u32,
-    topics_max: u32,
-    across_hosts: c_int,
-}
-
-/// `struct myelin_bench_prepare`: see the header.
-#[repr(C)]
-pub struct CPrepare {
-    system: *const c_char,
-    run: *const c_char,
-    directory: *const c_char,
-    options_json: *const c_char,
-    is_ping: c_int,
-    domain: u32,
-    payload_bytes: u64,
-    message_bytes: u64,
-    match_timeout_ns: u64,
-    seed: u64,
-    one_way: c_int,
-    reliable: c_int,
-    depth: u32,
-    publishers: u32,
-    subscribers: u32,
-    index: u32,
-    topics: u32,
-    interface: *const c_char,
-    own: *const c_char,
-    peer: *const c_char,
-    port: u16,
-}
-
-/// `struct myelin_bench_link`: see the header. Functions that may be missing are optional.
-#[repr(C)]
-pub struct CLink {
-    open: extern "C" fn(*const CPrepare, *mut *mut c_void) -> c_int,
-    loan: Option<extern "C" fn(*mut c_void, usize, *mut *mut c_void) -> c_int>,
-    publish_loan: Option<extern "C" fn(*mut c_void) -> c_int>,
-    publish: extern "C" fn(*mut c_void, *const c_void, usize) -> c_int,
-    wait: Option<extern "C" fn(*mut c_void, u64) -> c_int>,
-    take: extern "C" fn(*mut c_void, u64, *mut *const c_void, *mut usize) -> c_int,
-    release: Option<extern "C" fn(*mut c_void)>,
-    close: extern "C" fn(*mut c_void),
-    select: Option<extern "C" fn(*mut c_void, u32)>,
-}
-
-/// `struct myelin_bench_driver`: see the header.
-#[repr(C)]
-pub struct CDriver {
-    abi: u32,
-    systems: *const CSystem,
-    system_count: usize,
-    link: CLink,
-}
-
-// SAFETY: the tables are constant for the life of the program, as the header demands.
-unsafe impl Sync for CDriver {}
-// SAFETY: as above.
-unsafe impl Sync for CLink {}
+use crate::message::HEADER_BYTES;
+use crate::protocol::{Prepare, Reliability, Role, System, Topology, Wait, Workload};
 
 thread_local! {
     static LAST_ERROR: RefCell<Reason> = const {
@@ -100,8 +39,33 @@ thread_local! {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn myelin_bench_error(message: *const c_char, remedy: *const c_char) {
     // SAFETY: the caller's promise.
-    let (message, remedy) = unsafe { (text(message), text(remedy)) };
-    LAST_ERROR.with_borrow_mut(|last| *last = Reason { message, remedy, ..Reason::default() });
+    unsafe { myelin_bench_option_error(null(), message, remedy) };
+}
+
+/// As [`myelin_bench_error`], blamed on `key` of the options.
+///
+/// # Safety
+/// All arguments are null or NUL-terminated.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn myelin_bench_option_error(
+    key: *const c_char,
+    message: *const c_char,
+    remedy: *const c_char,
+) {
+    // SAFETY: the caller's promise.
+    let [key, message, remedy] = [key, message, remedy].map(|pointer| unsafe { text(pointer) });
+    LAST_ERROR.set(Reason { message, remedy, key });
+}
+
+/// What a driver's function that is written in Rust returns to the kit.
+pub fn status(result: Result<(), Error>) -> c_int {
+    match result {
+        Ok(()) => 0,
+        Err(error) => {
+            LAST_ERROR.set(error.into_reason());
+            -1
+        }
+    }
 }
 
 /// `CLOCK_MONOTONIC` in nanoseconds.
@@ -116,272 +80,306 @@ pub extern "C" fn myelin_bench_now_ns() -> u64 {
 /// `driver` points to a table that lives as long as the program, filled in as the header says.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn myelin_bench_main(driver: *const CDriver) -> c_int {
+    // As Rust's own main: who closes the pipe is told by an error.
+    // SAFETY: no handler is called.
+    unsafe { libc::signal(libc::SIGPIPE, libc::SIG_IGN) };
     // SAFETY: the caller's promise.
-    let driver = unsafe { &*driver };
-    if driver.abi != ABI {
-        eprintln!("driver built for kit ABI {}, this kit has {ABI}: rebuild it", driver.abi);
-        return 2;
+    match unsafe { self::driver(driver) } {
+        Ok(driver) => c_int::from(crate::main(&driver) != ExitCode::SUCCESS),
+        Err(error) => {
+            eprintln!("{error}: {}", error.remedy);
+            2
+        }
     }
-    let code = crate::main(driver);
-    c_int::from(code != ExitCode::SUCCESS)
+}
+
+/// The driver that a table describes, for who calls it within their own process.
+///
+/// # Safety
+/// As for [`myelin_bench_main`].
+pub unsafe fn driver(table: *const CDriver) -> Result<CDriver, Error> {
+    // SAFETY: the caller's promise.
+    unsafe { CDriver::read(table) }
 }
 
 impl Driver for CDriver {
-    fn systems(&self) -> Vec<protocol::System> {
-        // SAFETY: the header demands `system_count` valid entries.
-        let systems = unsafe { std::slice::from_raw_parts(self.systems, self.system_count) };
-        // SAFETY: the header demands NUL-terminated or null texts.
-        systems.iter().map(|system| unsafe { describe(system) }).collect()
+    fn systems(&self) -> Vec<System> {
+        let probed = |mut system: CSystem| {
+            if let Some(probe) = self.probe {
+                probe(&mut system);
+            }
+            system.describe()
+        };
+        match CDriver::systems(self) {
+            Ok(systems) => systems.into_iter().map(probed).collect(),
+            Err(error) => {
+                eprintln!("{error}: {}", error.remedy);
+                Vec::new()
+            }
+        }
+    }
+
+    fn check(&self, prepare: &Prepare) -> Result<(), Error> {
+        let System { name, missing, payload_bytes_max, streams, workloads, .. } =
+            self.system(prepare)?;
+        if let Some(missing) = missing {
+            return Err(Error::new(missing));
+        }
+        if let Some(key) = prepare.options.keys().find(|key| !self.has_option(key)) {
+            let driver = name.split('.').next().unwrap_or_default();
+            return Err(Error::new(format!("options.{driver}.{key}: there is no such option"))
+                .remedy("leave it out")
+                .key(key));
+        }
+        if !workloads.contains(&prepare.workload) {
+            let workload = prepare.workload.name();
+            return Err(Error::new(format!("{name} cannot run the workload {workload}"))
+                .remedy("leave the system out of plan.systems"));
+        }
+        let (bytes, max) = (prepare.payload_bytes, payload_bytes_max);
+        if max != 0 && bytes > max {
+            return Err(Error::new(format!("{name}: at most {max} B of payload, not {bytes}"))
+                .remedy("set workload.payload_bytes to less, or leave the system out"));
+        }
+        let reliability = prepare.reliability;
+        if prepare.workload.is_one_way() && !streams.reliability.contains(&reliability) {
+            let offered = streams.reliability[0].name();
+            return Err(Error::new(format!("{name}: not {}", reliability.name()))
+                .remedy(format!("workload.reliability: \"{offered}\"")));
+        }
+        match self.check {
+            Some(check) => checked(check(&*Given::new(prepare)?), "check").map(drop),
+            None => Ok(()),
+        }
     }
 
     fn open(&self, prepare: &Prepare) -> Result<Box<dyn RoundTrip>, Error> {
-        let system = self.system(prepare)?;
-        open(self.table(), prepare, system.loans)
+        let (system, opened) = self.opened(prepare)?;
+        Ok(Box::new(Link::new(opened.publisher(system.loans)?, opened.subscriber()?)))
+    }
+
+    fn open_answerer(&self, prepare: &Prepare) -> Result<Option<Answerer>, Error> {
+        if self.system(prepare)?.wait != Wait::Callback {
+            return Ok(None);
+        }
+        let (system, opened) = self.opened(prepare)?;
+        let publisher = Box::new(opened.publisher(system.loans)?);
+        let source = Box::new(opened.receiver());
+        Ok(Some(Answerer { publisher, source, clock: Clock::Monotonic }))
+    }
+
+    fn open_publish(&self, prepare: &Prepare) -> Result<Fan, Error> {
+        let (system, opened) = self.opened(prepare)?;
+        if prepare.role == Role::Ping {
+            return Ok(Fan::ping(Box::new(opened.publisher(system.loans)?)));
+        }
+        let subscriber = |index| {
+            let subscriber = CSubscriber::new(opened.subscribe(index)?)?;
+            Ok(Box::new(subscriber) as Box<dyn Subscriber>)
+        };
+        Ok(Fan::pong((0..prepare.subscribers).map(subscriber).collect::<Result<_, Error>>()?))
     }
 
     fn open_stream(&self, prepare: &Prepare) -> Result<Stream, Error> {
-        let system = self.system(prepare)?;
-        if !system.workloads.contains(&protocol::Workload::Stream) {
-            return Err(Error::new(format!("{}: no streams in this driver", prepare.system))
-                .remedy("leave the system out of plan.systems"));
+        let (system, opened) = self.opened(prepare)?;
+        let publisher = || Ok::<_, Error>(Box::new(opened.publisher(system.loans)?));
+        let is_called = system.wait == Wait::Callback;
+        if system.topology == Topology::OneProcess {
+            let receiver = |index| {
+                let receiver = opened.subscribe(index)?;
+                Ok(match is_called {
+                    true => Receiver::Calls(Box::new(receiver)),
+                    false => Receiver::Takes(Box::new(CSubscriber::new(receiver)?)),
+                })
+            };
+            let receivers = (0..prepare.subscribers).map(receiver).collect::<Result<_, Error>>()?;
+            return Ok(Stream::one_process(publisher()?, receivers));
         }
-        open_stream(self.table(), prepare, system.loans)
+        Ok(match prepare.role {
+            Role::Ping => Stream::ping(publisher()?),
+            _ if is_called => {
+                let receivers = vec![Receiver::Calls(Box::new(opened.receiver()))];
+                Stream { publisher: None, receivers, clock: Clock::Monotonic }
+            }
+            _ => Stream::pong(Box::new(opened.subscriber()?)),
+        })
+    }
+
+    fn notes(&self, prepare: &Prepare) -> Vec<String> {
+        match (self.notes, Given::new(prepare)) {
+            // SAFETY: the header demands a text or null, valid until the next call.
+            (Some(notes), Ok(given)) => lines(unsafe { text(notes(&*given)) }),
+            _ => Vec::new(),
+        }
+    }
+
+    fn notes_at_end(&self) -> Vec<String> {
+        // SAFETY: as for `notes`.
+        self.notes_at_end.map_or(Vec::new(), |notes| lines(unsafe { text(notes()) }))
+    }
+
+    fn start_daemon(&self, prepare: &Prepare) -> Result<Box<dyn Daemon>, Error> {
+        let start = self.start_daemon.filter(|_| self.system(prepare).is_ok_and(|it| it.daemon));
+        let Some(start) = start else {
+            return Err(Error::new(format!("{} needs no daemon", prepare.system)));
+        };
+        Driver::check(self, prepare)?;
+        let mut context = null_mut();
+        checked(start(&*Given::new(prepare)?, &mut context), "start_daemon")?;
+        Ok(Box::new(CDaemon { driver: *self, context }))
+    }
+
+    fn clean(&self) -> Result<(), Error> {
+        self.clean.map_or(Ok(()), |clean| checked(clean(), "clean").map(drop))
     }
 }
 
 impl CDriver {
-    fn system(&self, prepare: &Prepare) -> Result<protocol::System, Error> {
-        let found = self.systems().into_iter().find(|system| system.name == prepare.system);
+    /// The system of a run, as its table says it.
+    fn system(&self, prepare: &Prepare) -> Result<System, Error> {
+        let mut systems = CDriver::systems(self)?.into_iter().map(|system| system.describe());
+        let found = systems.find(|system| system.name == prepare.system);
         found.ok_or_else(|| Error::new(format!("no system {}", prepare.system)))
     }
 
-    fn table(&self) -> &'static CLink {
-        // SAFETY: the header demands that the table lives as long as the program.
-        unsafe { &*std::ptr::from_ref(&self.link) }
+    /// One role of a run that makes sense.
+    fn opened(&self, prepare: &Prepare) -> Result<(System, Arc<COpened>), Error> {
+        Driver::check(self, prepare)?;
+        let system = self.system(prepare)?;
+        if system.topology == Topology::OneProcess && prepare.role != Role::Ping {
+            let text = format!("{}: ping has both ends; there is no other role", prepare.system);
+            return Err(Error::new(text));
+        }
+        Ok((system, COpened::open(self.link()?, &*Given::new(prepare)?)?))
     }
 }
 
-/// Opens one role of a stream through a table of C functions: ping's publisher or pong's
-/// subscriber.
-pub fn open_stream(table: &'static CLink, prepare: &Prepare, loans: bool) -> Result<Stream, Error> {
-    let Link { publisher, subscriber, clock } = link(table, prepare, loans)?;
-    Ok(match prepare.role {
-        protocol::Role::Ping => Stream { clock, ..Stream::ping(publisher) },
-        _ => Stream { clock, ..Stream::pong(subscriber) },
-    })
+/// A `struct myelin_bench_prepare` with the texts that it points to.
+struct Given<'a> {
+    prepare: CPrepare,
+    _texts: Vec<CString>,
+    _of: &'a Prepare,
 }
 
-/// Opens one role through a table of C functions; `loans` says whether this system writes into
-/// loaned memory.
-pub fn open(
-    table: &'static CLink,
-    prepare: &Prepare,
-    loans: bool,
-) -> Result<Box<dyn RoundTrip>, Error> {
-    Ok(Box::new(link(table, prepare, loans)?))
+impl std::ops::Deref for Given<'_> {
+    type Target = CPrepare;
+
+    fn deref(&self) -> &CPrepare {
+        &self.prepare
+    }
 }
 
-fn link(
-    table: &'static CLink,
-    prepare: &Prepare,
-    loans: bool,
-) -> Result<Link<CPublisher, CSubscriber>, Error> {
-    let options = serde_json::to_string(&prepare.options).expect("JSON serialises");
-    let texts = [
-        c_text(&prepare.system)?,
-        c_text(&prepare.run)?,
-        c_text(&prepare.directory.to_string_lossy())?,
-        c_text(&options)?,
-    ];
-    let network = prepare.network.as_ref();
-    let way = network.map(|way| [way.interface.clone(), way.own.to_string(), way.peer.to_string()]);
-    let way = way.iter().flatten().map(|text| c_text(text)).collect::<Result<Vec<_>, _>>()?;
-    let [interface, own, peer] =
-        [0, 1, 2].map(|index| way.get(index).map_or(std::ptr::null(), |text| text.as_ptr()));
-    let c_prepare = CPrepare {
-        system: texts[0].as_ptr(),
-        run: texts[1].as_ptr(),
-        directory: texts[2].as_ptr(),
-        options_json: texts[3].as_ptr(),
-        is_ping: c_int::from(prepare.role == protocol::Role::Ping),
-        domain: prepare.domain,
-        payload_bytes: prepare.payload_bytes,
-        message_bytes: prepare.payload_bytes + crate::message::HEADER_BYTES as u64,
-        match_timeout_ns: prepare.match_timeout_ns,
-        seed: prepare.seed,
-        one_way: c_int::from(prepare.workload.is_one_way()),
-        reliable: c_int::from(prepare.reliability == Reliability::Reliable),
-        depth: prepare.depth,
-        publishers: prepare.publishers,
-        subscribers: prepare.subscribers,
-        index: prepare.index,
-        topics: prepare.topics,
-        interface,
-        own,
-        peer,
-        port: network.map_or(0, |way| way.port),
-    };
-    let mut context = std::ptr::null_mut();
-    check((table.open)(&c_prepare, &mut context), "open")?;
-    let ends = Rc::new(Ends { table, context });
-    Ok(Link::new(CPublisher { ends: Rc::clone(&ends), loans }, CSubscriber(ends)))
+impl<'a> Given<'a> {
+    fn new(of: &'a Prepare) -> Result<Self, Error> {
+        let mut texts = Vec::new();
+        let mut lend = |text: &str| {
+            let text = CString::new(text)
+                .map_err(|_| Error::new("a NUL character in a text of the protocol"))?;
+            let pointer = text.as_ptr();
+            texts.push(text);
+            Ok::<_, Error>(pointer)
+        };
+        let options = serde_json::to_string(&of.options).expect("JSON serialises");
+        let [interface, own, peer] = match &of.network {
+            None => [null(); 3],
+            Some(way) => {
+                [lend(&way.interface)?, lend(&way.own.to_string())?, lend(&way.peer.to_string())?]
+            }
+        };
+        let prepare = CPrepare {
+            struct_size: size_of::<CPrepare>(),
+            system: lend(&of.system)?,
+            run: lend(&of.run)?,
+            directory: lend(&of.directory.to_string_lossy())?,
+            options_json: lend(&options)?,
+            is_ping: c_int::from(of.role == Role::Ping),
+            domain: of.domain,
+            payload_bytes: of.payload_bytes,
+            message_bytes: of.payload_bytes.saturating_add(HEADER_BYTES as u64),
+            match_timeout_ns: of.match_timeout_ns,
+            seed: of.seed,
+            one_way: c_int::from(is_one_way(of.workload)),
+            reliable: c_int::from(of.reliability == Reliability::Reliable),
+            depth: of.depth,
+            publishers: of.publishers,
+            subscribers: of.subscribers,
+            index: of.index,
+            topics: of.topics,
+            interface,
+            own,
+            peer,
+            port: of.network.as_ref().map_or(0, |way| way.port),
+            workload: bit(of.workload),
+            file_prefix: lend(of.file_prefix())?,
+            kit: of,
+        };
+        Ok(Given { prepare, _texts: texts, _of: of })
+    }
 }
 
-struct Ends {
-    table: &'static CLink,
+/// Whether ping publishes and does not take.
+fn is_one_way(workload: Workload) -> bool {
+    workload.is_one_way() || workload == Workload::Publish
+}
+
+/// A daemon that the driver has started.
+struct CDaemon {
+    driver: CDriver,
+    /// Null once it has been stopped.
     context: *mut c_void,
 }
 
-impl Drop for Ends {
-    fn drop(&mut self) {
-        (self.table.close)(self.context);
-    }
-}
-
-struct CPublisher {
-    ends: Rc<Ends>,
-    loans: bool,
-}
-
-impl Publisher for CPublisher {
-    fn has_loans(&self) -> bool {
-        self.loans
-    }
-
-    fn loan(&mut self, len: usize) -> Result<&mut [u8], Error> {
-        let loan = self.ends.table.loan.ok_or_else(|| Error::new("this system has no loans"))?;
-        let mut memory = std::ptr::null_mut();
-        check(loan(self.ends.context, len, &mut memory), "loan")?;
-        // SAFETY: the header demands `len` writable bytes, the caller's until publish_loan; the
-        // kit writes into them and reads none.
-        Ok(unsafe { std::slice::from_raw_parts_mut(memory.cast(), len) })
-    }
-
-    fn publish_loan(&mut self) -> Result<(), Error> {
-        let publish = self.ends.table.publish_loan;
-        let publish = publish.ok_or_else(|| Error::new("this system has no loans"))?;
-        check(publish(self.ends.context), "publish_loan").map(drop)
-    }
-
-    fn publish(&mut self, message: &[u8]) -> Result<(), Error> {
-        let (bytes, len) = (message.as_ptr().cast(), message.len());
-        check((self.ends.table.publish)(self.ends.context, bytes, len), "publish").map(drop)
-    }
-
-    fn select(&mut self, topic: u32) {
-        if let Some(select) = self.ends.table.select {
-            select(self.ends.context, topic);
-        }
-    }
-}
-
-struct CSubscriber(Rc<Ends>);
-
-impl Subscriber for CSubscriber {
-    fn wait(&mut self, until_ns: u64) -> Result<Option<bool>, Error> {
-        let Some(wait) = self.0.table.wait else {
-            return Ok(None);
+impl Daemon for CDaemon {
+    fn pids(&self) -> Vec<u32> {
+        let Some(pids) = self.driver.daemon_pids else {
+            return Vec::new();
         };
-        Ok(Some(check(wait(self.0.context, until_ns), "wait")? > 0))
+        let mut found = [0; PIDS_MAX];
+        let count = pids(self.context, found.as_mut_ptr(), PIDS_MAX);
+        found[..count.min(PIDS_MAX)].to_vec()
     }
 
-    fn take(&mut self, until_ns: u64) -> Result<Option<&[u8]>, Error> {
-        let (mut bytes, mut len) = (std::ptr::null(), 0);
-        let taken = (self.0.table.take)(self.0.context, until_ns, &mut bytes, &mut len);
-        if check(taken, "take")? == 0 {
-            return Ok(None);
-        }
-        // SAFETY: the header demands `len` readable bytes that stay valid until release.
-        Ok(Some(unsafe { std::slice::from_raw_parts(bytes.cast(), len) }))
+    fn check(&mut self) -> Result<(), Error> {
+        let check = self.driver.check_daemon;
+        check.map_or(Ok(()), |check| checked(check(self.context), "check_daemon").map(drop))
     }
 
-    fn release(&mut self) {
-        if let Some(release) = self.0.table.release {
-            release(self.0.context);
+    fn stop(&mut self) -> Result<(), Error> {
+        let context = std::mem::replace(&mut self.context, null_mut());
+        match self.driver.stop_daemon {
+            Some(stop) if !context.is_null() => checked(stop(context), "stop_daemon").map(drop),
+            _ => Ok(()),
         }
     }
 }
 
-fn check(status: c_int, call: &str) -> Result<c_int, Error> {
+impl Drop for CDaemon {
+    fn drop(&mut self) {
+        let _ = self.stop();
+    }
+}
+
+/// What a function of a driver has returned.
+#[inline]
+fn checked(status: c_int, call: &str) -> Result<c_int, Error> {
     if status >= 0 {
         return Ok(status);
     }
+    Err(failed(status, call))
+}
+
+#[cold]
+fn failed(status: c_int, call: &str) -> Error {
     let mut reason = LAST_ERROR.take();
     if reason.message.is_empty() {
         reason.message = format!("{call} failed with {status}");
     }
-    Err(reason.into())
+    reason.into()
 }
 
-/// # Safety
-/// The texts are null or NUL-terminated.
-unsafe fn describe(system: &CSystem) -> protocol::System {
-    // SAFETY: the caller's promise.
-    let read = |pointer| unsafe { text(pointer) };
-    protocol::System {
-        topology: protocol::Topology::TwoProcesses,
-        name: read(system.name),
-        about: read(system.about),
-        version: read(system.version),
-        wait: match system.wait {
-            0 => protocol::Wait::Poll,
-            2 => protocol::Wait::Adaptive,
-            _ => protocol::Wait::Block,
-        },
-        transport: match system.transport {
-            0 => protocol::Transport::Loopback,
-            1 => protocol::Transport::SharedMemory,
-            _ => protocol::Transport::Kernel,
-        },
-        loans: system.loans != 0,
-        daemon: false,
-        missing: (!system.missing.is_null()).then(|| read(system.missing)),
-        payload_bytes_max: system.payload_bytes_max,
-        across_hosts: system.across_hosts != 0,
-        floor: false,
-        workloads: match system.streams {
-            0 => protocol::Workload::roundtrip_only(),
-            _ => {
-                let mut all = protocol::Workload::roundtrip_only();
-                all.extend(protocol::Workload::streams());
-                all
-            }
-        },
-        streams: protocol::Streams {
-            reliability: match system.reliability {
-                2 => vec![Reliability::Reliable],
-                3 => vec![Reliability::BestEffort, Reliability::Reliable],
-                _ => vec![Reliability::BestEffort],
-            },
-            publishers_max: most(system.publishers_max),
-            subscribers_max: most(system.subscribers_max),
-            topics_max: most(system.topics_max),
-        },
-    }
+fn lines(text: String) -> Vec<String> {
+    text.lines().map(str::to_owned).collect()
 }
 
-/// A limit as the header has it, as the protocol has it.
-fn most(limit: u32) -> u32 {
-    match limit {
-        0 => 1,
-        u32::MAX => 0,
-        limit => limit,
-    }
-}
-
-/// # Safety
-/// `pointer` is null or NUL-terminated.
-unsafe fn text(pointer: *const c_char) -> String {
-    if pointer.is_null() {
-        return String::new();
-    }
-    // SAFETY: the caller's promise.
-    unsafe { CStr::from_ptr(pointer) }.to_string_lossy().into_owned()
-}
-
-fn c_text(text: &str) -> Result<CString, Error> {
-    CString::new(text).map_err(|_| Error::new("a NUL character in a text of the protocol"))
-}
-
-/// Version of the tables; `MYELIN_BENCH_ABI` in the header.
-pub const ABI: u32 = 4;
+/// Processes of a daemon.
+const PIDS_MAX: usize = 64;

@@ -9,51 +9,49 @@
 //! lab ──JSON line on stdin──▶ session ─▶ a workload ─▶ Publisher / Subscriber (the adaptor)
 //! lab ◀─JSON line on stdout── session        └─▶ sample file (memory the lab has mapped too)
 //!
-//! workloads  pingpong      round trips; answering: pong's end where it is called
+//! workloads  pingpong      round trips; callback_pong: pong's end where it is called
 //!            fan           publish; calls: the same to callbacks of one process
-//!            stream        streams and images between processes; together: within one
-//!              ├─ arrivals   when messages are due
-//!              ├─ outgoing   fills, stamps and publishes
-//!              ├─ pace       waits until they are
-//!              └─ hearing    books what arrives: numbers, seen, copies
+//!            stream        streams and images between processes; one_process: within one
+//!              ├─ arrivals     when messages are due
+//!              ├─ outgoing     fills, stamps and publishes
+//!              ├─ pace         waits until they are
+//!              └─ accounting   what has come: numbers, sequence_window, copies
 //!            flood         as fast as it goes, and the highest rate of which nothing is lost
 //!            startup       from nothing to the first message
-//! across hosts  asking        what the other host's clock reads; question: the datagrams
-//!               keeping       how this host's is kept
+//! across hosts  clock_exchange     what the other host's clock reads
+//!               clock_discipline   how this host's is kept
 //! ```
 
 #![deny(unsafe_op_in_unsafe_fn)]
 
-mod answering;
+mod accounting;
 pub mod arrivals;
-mod asking;
+mod callback_pong;
 mod calls;
 pub mod capi;
 pub mod clock;
+mod clock_discipline;
+mod clock_exchange;
 mod copies;
 pub mod driver;
 mod error;
 pub mod fan;
 pub mod flood;
-mod hearing;
-mod keeping;
 pub mod message;
-mod mouth;
 pub mod network;
 pub mod numbers;
+mod one_process;
 mod outgoing;
 mod pace;
 mod part;
 pub mod pingpong;
 pub mod process;
 pub mod protocol;
-mod question;
 pub mod samples;
-mod seen;
+mod sequence_window;
 mod session;
 mod startup;
 pub mod stream;
-mod together;
 mod transfer;
 
 pub use clock::Clock;

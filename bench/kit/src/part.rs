@@ -2,16 +2,16 @@
 
 use std::sync::atomic::AtomicBool;
 
-use crate::answering::Answering;
+use crate::callback_pong::CallbackPong;
 use crate::calls::Audience;
 use crate::copies::Streaming;
 use crate::driver::{Answerer, Driver, Fan, RoundTrip, Stream};
 use crate::error::Error;
 use crate::flood::Flood;
+use crate::one_process::OneProcess;
 use crate::protocol::{Done, Prepare, Role, System, Topology, Workload};
 use crate::samples::SampleFile;
 use crate::startup::{self, Started};
-use crate::together::Together;
 use crate::{arrivals, fan, stream};
 
 /// Whether the kit can run `prepare`; the driver is asked apart.
@@ -73,14 +73,14 @@ impl Opened {
 /// process is what ran.
 pub(crate) enum Part {
     RoundTrip(Box<dyn RoundTrip>, SampleFile),
-    Answering(Box<Answering>),
+    CallbackPong(Box<CallbackPong>),
     Fan(Fan, SampleFile),
     Audience(Audience, SampleFile),
     Ping(stream::Ping, SampleFile),
     Pong(Box<stream::Pong>),
     Flood(Box<Flood>, SampleFile),
     Started(Started),
-    Together(Box<Together>, SampleFile),
+    OneProcess(Box<OneProcess>, SampleFile),
 }
 
 impl Part {
@@ -89,11 +89,11 @@ impl Part {
         prepare: &Prepare,
         samples: SampleFile,
     ) -> Result<Self, Error> {
-        let is_together = |stream: &Stream| !stream.receivers.is_empty();
+        let is_one_process = |stream: &Stream| !stream.receivers.is_empty();
         Ok(match opened {
             Opened::RoundTrip(ends) => Part::RoundTrip(ends, samples),
             Opened::Answerer(answerer) => {
-                Part::Answering(Box::new(Answering::new(answerer, prepare, samples)))
+                Part::CallbackPong(Box::new(CallbackPong::new(answerer, prepare, samples)))
             }
             Opened::Fan(fan) => Part::Fan(fan, samples),
             Opened::Stream(stream) if prepare.workload == Workload::Publish => {
@@ -105,8 +105,8 @@ impl Part {
             Opened::Stream(stream) if prepare.role != Role::Ping => {
                 Part::Pong(Box::new(stream::Pong::new(stream, prepare, samples)?))
             }
-            Opened::Stream(stream) if is_together(&stream) => {
-                Part::Together(Box::new(Together::new(stream, prepare)?), samples)
+            Opened::Stream(stream) if is_one_process(&stream) => {
+                Part::OneProcess(Box::new(OneProcess::new(stream, prepare)?), samples)
             }
             Opened::Stream(stream) if prepare.workload == Workload::Flood => {
                 Part::Flood(Box::new(Flood::new(stream, prepare)?), samples)
@@ -134,7 +134,7 @@ impl Part {
                 ends.ping(prepare, samples, start_ns, stop)
             }
             Part::RoundTrip(ends, samples) => ends.pong(prepare, samples, stop),
-            Part::Answering(answering) => answering.run(stop),
+            Part::CallbackPong(pong) => pong.run(stop),
             Part::Fan(fan, samples) if prepare.role == Role::Ping => {
                 fan::ping(fan, prepare, samples, start_ns, stop)
             }
@@ -144,7 +144,7 @@ impl Part {
             Part::Pong(pong) => pong.run(start_ns, stop),
             Part::Flood(flood, samples) => flood.run(prepare, samples, start_ns, stop),
             Part::Started(started) => Ok(started.done(prepare.role)),
-            Part::Together(together, samples) => together.run(prepare, samples, start_ns, stop),
+            Part::OneProcess(both, samples) => both.run(prepare, samples, start_ns, stop),
         }
     }
 }

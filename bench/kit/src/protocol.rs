@@ -23,6 +23,7 @@
 
 mod clocks;
 mod system;
+pub(crate) mod writer;
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -236,11 +237,16 @@ impl Prepare {
     /// Where a configuration file goes: `name` in the run's folder, of which two roles across hosts
     /// have each their own.
     pub fn file(&self, name: &str) -> PathBuf {
-        self.directory.join(match (&self.network, self.role) {
-            (None, _) => name.to_owned(),
-            (Some(_), Role::Ping) => format!("ping-{name}"),
-            (Some(_), _) => format!("pong-{name}"),
-        })
+        self.directory.join(self.file_prefix().to_owned() + name)
+    }
+
+    /// What the names of such files begin with.
+    pub(crate) fn file_prefix(&self) -> &'static str {
+        match (&self.network, self.role) {
+            (None, _) => "",
+            (Some(_), Role::Ping) => "ping-",
+            (Some(_), _) => "pong-",
+        }
     }
 }
 

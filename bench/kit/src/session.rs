@@ -7,21 +7,21 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 
-use crate::asking::{Asker, Teller};
 use crate::clock::{self, Clock};
+use crate::clock_discipline;
+use crate::clock_exchange::{Client, Server};
 use crate::driver::Driver;
 use crate::error::Error;
-use crate::keeping;
-use crate::mouth::{self, say};
 use crate::part::{self, Opened, Part};
 use crate::process;
+use crate::protocol::writer::{self, say};
 use crate::protocol::{Command, Description, Done, Event, PROTOCOL, Prepare, Ready, Role};
 use crate::samples::SampleFile;
 
 /// The whole `main` of a driver: `describe`, `check`, `clean` or `run`. The lab names the role after
 /// `run`, for people who look at the process list; what counts is the protocol.
 pub fn main(driver: &dyn Driver) -> ExitCode {
-    mouth::keep_standard_output();
+    writer::keep_standard_output();
     let verb = std::env::args().nth(1).unwrap_or_default();
     let result = match verb.as_str() {
         "describe" => {
@@ -137,23 +137,23 @@ fn run_clock(driver: &dyn Driver, prepare: &Prepare) -> Result<(), Error> {
     })?;
     let clock = driver.clock(prepare)?;
     let commands = listen(prepare.role);
-    let before = keeping::look(&clock);
+    let before = clock_discipline::observe(&clock);
     let ready = || say(&Event::Ready(Ready::default()));
     let mut done = if prepare.index == 0 {
-        let asker = Asker::new(network, clock.clone())?;
+        let client = Client::new(network, clock.clone())?;
         ready();
         let Ok(start_ns) = commands.start.recv() else {
             return Ok(());
         };
         Clock::Monotonic.sleep_until(start_ns);
-        asker.run(&commands.stop)
+        client.run(&commands.stop)
     } else {
-        let teller = Teller::new(network, clock.clone())?;
+        let server = Server::new(network, clock.clone())?;
         ready();
         // At once: the other side may be told to start a little earlier.
-        teller.run(&commands.stop)
+        server.run(&commands.stop)
     };
-    done.keeping = vec![before, keeping::look(&clock)];
+    done.keeping = vec![before, clock_discipline::observe(&clock)];
     say(&Event::Done(done));
     Ok(())
 }

@@ -2,18 +2,18 @@
 //! and is not answered, pong takes, or is called.
 //!
 //! Each end is made before the lab is told that it is ready, with all the memory it will need, and
-//! then run. For both ends in one process see `together`.
+//! then run. For both ends in one process see `one_process`.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use crate::accounting::{Accounted, Accounting};
 use crate::arrivals::{self, Schedule};
 use crate::calls::Lent;
 use crate::clock::Clock;
 use crate::driver::{Publisher, Receiver, Stream, Subscriber};
 use crate::error::Error;
 use crate::fan::QUIET_NS;
-use crate::hearing::{Heard, Hearing};
 use crate::numbers::{PUBLISHERS_MAX, number};
 use crate::outgoing::Outgoing;
 use crate::pace::Pace;
@@ -175,7 +175,7 @@ pub struct Pong {
     /// Until it is to call; one that takes stays here until the process ends.
     receiver: Option<Receiver>,
     /// Until the run.
-    hearing: Option<Hearing>,
+    accounting: Option<Accounting>,
     clock: Clock,
 }
 
@@ -183,20 +183,20 @@ impl Pong {
     /// The receiving end of `stream`; `samples` is pong's.
     pub fn new(stream: Stream, prepare: &Prepare, samples: SampleFile) -> Result<Self, Error> {
         let receiver = Some(the_one(stream.receivers)?);
-        let hearing = Some(Hearing::new(prepare, samples, stream.clock.clone()));
-        Ok(Pong { receiver, hearing, clock: stream.clock })
+        let accounting = Some(Accounting::new(prepare, samples, stream.clock.clone()));
+        Ok(Pong { receiver, accounting, clock: stream.clock })
     }
 
     /// Takes what comes, until ping says goodbye or `stop` is set, and nothing more comes. To be
     /// called once.
     pub fn run(&mut self, start_ns: u64, stop: &AtomicBool) -> Result<Done, Error> {
-        let Some(mut hearing) = self.hearing.take() else {
+        let Some(mut accounting) = self.accounting.take() else {
             return Err(Error::new("a receiving end runs once"));
         };
         self.clock.jump_to(start_ns);
         match self.receiver.take() {
             Some(Receiver::Calls(source)) => {
-                let (call, lent) = Lent::listening(hearing, &self.clock);
+                let (call, lent) = Lent::listening(accounting, &self.clock);
                 let calling = source.start(call)?;
                 // ORDER: Relaxed, the flag carries nothing else.
                 while !stop.load(Ordering::Relaxed) && !lent.is_over() {
@@ -206,20 +206,20 @@ impl Pong {
                 lent.await_last(&self.clock);
                 self.clock.sleep_until(self.clock.now() + QUIET_NS);
                 drop(calling);
-                return lent.back().map(Hearing::close);
+                return lent.back().map(Accounting::close);
             }
             other => self.receiver = other,
         }
         match &mut self.receiver {
             Some(Receiver::Takes(taker)) => {
-                listen(taker.as_mut(), &mut hearing, &self.clock, stop)?
+                listen(taker.as_mut(), &mut accounting, &self.clock, stop)?
             }
             Some(Receiver::TakesHere(taker)) => {
-                listen(taker.as_mut(), &mut hearing, &self.clock, stop)?
+                listen(taker.as_mut(), &mut accounting, &self.clock, stop)?
             }
             _ => {}
         }
-        Ok(hearing.close())
+        Ok(accounting.close())
     }
 }
 
@@ -235,21 +235,21 @@ pub(crate) fn the_one(mut receivers: Vec<Receiver>) -> Result<Receiver, Error> {
 /// then until nothing more comes.
 pub(crate) fn listen(
     subscriber: &mut dyn Subscriber,
-    hearing: &mut Hearing,
+    accounting: &mut Accounting,
     clock: &Clock,
     stop: &AtomicBool,
 ) -> Result<(), Error> {
-    let mut heard = None;
+    let mut accounted = None;
     // ORDER: Relaxed, the flag carries nothing else.
-    while heard != Some(Heard::Goodbye) && !stop.load(Ordering::Relaxed) {
+    while accounted != Some(Accounted::Goodbye) && !stop.load(Ordering::Relaxed) {
         let until_ns = clock.now() + STOP_CHECK.as_nanos() as u64;
-        heard = hear_next(subscriber, hearing, clock, until_ns)?;
+        accounted = account_next(subscriber, accounting, clock, until_ns)?;
     }
     let end_ns = clock.now() + DRAIN_NS_MAX;
-    let mut quiet_ns = if heard == Some(Heard::Goodbye) { QUIET_NS } else { DRAIN_NS_MAX };
+    let mut quiet_ns = if accounted == Some(Accounted::Goodbye) { QUIET_NS } else { DRAIN_NS_MAX };
     while clock.now() < end_ns {
-        match hear_next(subscriber, hearing, clock, clock.now() + quiet_ns)? {
-            Some(Heard::Goodbye) => quiet_ns = QUIET_NS,
+        match account_next(subscriber, accounting, clock, clock.now() + quiet_ns)? {
+            Some(Accounted::Goodbye) => quiet_ns = QUIET_NS,
             Some(_) => {}
             None => break,
         }
@@ -258,18 +258,18 @@ pub(crate) fn listen(
 }
 
 #[inline(always)]
-fn hear_next(
+fn account_next(
     subscriber: &mut dyn Subscriber,
-    hearing: &mut Hearing,
+    accounting: &mut Accounting,
     clock: &Clock,
     until_ns: u64,
-) -> Result<Option<Heard>, Error> {
+) -> Result<Option<Accounted>, Error> {
     let Some(arrival) = receive(subscriber, clock, until_ns, Stamps::All)? else {
         return Ok(None);
     };
-    let heard = hearing.hear(arrival.message, arrival.wake_ns, arrival.return_ns);
+    let accounted = accounting.account(arrival.message, arrival.wake_ns, arrival.return_ns);
     subscriber.release();
-    Ok(Some(heard))
+    Ok(Some(accounted))
 }
 
 /// So far behind the end of the schedule ping gives up, a tenth of the run's length added.

@@ -30,7 +30,9 @@
 
 #include "dds/ddsc/dds_loan_api.h"
 #include "dds/version.h"
+#include "config.h"
 #include "link.h"
+#include "myelin_roudi.h"
 
 /* Samples that writer and reader of a round trip keep. One message is in flight, up to 5 when
  * answers fail to come (then the kit gives up), so 16 never overwrites one; and it is the capacity
@@ -48,20 +50,7 @@ static const dds_duration_t ACKNOWLEDGED_MAX = DDS_SECS(5);
  * would be one topic. */
 enum { TOPIC_NAME_MAX = 100 };
 
-/* Set by myelin_cyclonedds_configure for the open that follows. */
-static const char *configuration;
-static int wants_shared_memory;
-
-void myelin_cyclonedds_configure(const char *xml, int shared_memory)
-{
-  configuration = xml;
-  wants_shared_memory = shared_memory;
-}
-
-const char *myelin_cyclonedds_version(void)
-{
-  return DDS_VERSION;
-}
+const char *const myelin_cyclonedds_version = DDS_VERSION;
 
 /* Reports `what` and, if it is an error code of DDS, its text. Returns -1. */
 int myelin_cyclonedds_fail(const char *what, dds_return_t code, const char *remedy)
@@ -228,14 +217,14 @@ static int create_endpoints(struct link *link, const struct myelin_bench_prepare
 }
 
 /* CycloneDDS falls back to UDP without a word when shared memory cannot be used. */
-static int prove_transport(const struct link *link)
+static int prove_transport(const struct link *link, bool shared_memory)
 {
   uint32_t sharing = 0;
   for (uint32_t index = 0; index < link->topics; index++) {
     sharing += link->writers != NULL && dds_is_loan_available(link->writers[index]);
     sharing += link->readers != NULL && dds_is_loan_available(link->readers[index]);
   }
-  if (!wants_shared_memory)
+  if (!shared_memory)
     return sharing > 0 ? fail("uses shared memory although it is switched off", 0, NULL) : 0;
   const uint32_t ends = (link->writers != NULL) + (link->readers != NULL);
   if (sharing < ends * link->topics)
@@ -245,11 +234,30 @@ static int prove_transport(const struct link *link)
   return 0;
 }
 
+static int create_domain(struct link *link, const struct myelin_bench_prepare *prepare,
+                         bool shared_memory)
+{
+  char *xml = NULL;
+  const bool tuned = myelin_cyclonedds_is_tuned(prepare->system);
+  int status = myelin_cyclonedds_configure(prepare, shared_memory, tuned, &xml);
+  if (status == 0) {
+    link->domain = dds_create_domain(prepare->domain, xml);
+    if (link->domain < 0)
+      status = fail("creating the domain", link->domain, "its own words are in this run's log");
+  }
+  free(xml);
+  return status;
+}
+
 static int open_link(const struct myelin_bench_prepare *prepare, void **context)
 {
   const uint64_t until_ns = myelin_bench_now_ns() + prepare->match_timeout_ns;
   if (strlen("ping4294967295_") + strlen(prepare->run) > TOPIC_NAME_MAX)
     return fail("the run's name is too long for a topic", 0, "at most 85 characters");
+  const bool shared_memory = myelin_cyclonedds_is_shared_memory(prepare->system);
+  /* CycloneDDS would wait for RouDi for a minute and then abort the process. */
+  if (shared_memory && myelin_roudi_expect() != 0)
+    return -1;
   struct link *link = calloc(1, sizeof *link);
   if (link == NULL)
     return fail("out of memory", 0, NULL);
@@ -263,17 +271,14 @@ static int open_link(const struct myelin_bench_prepare *prepare, void **context)
                        (link->staging == NULL && link->type_bytes != link->message_bytes)
                    ? fail("out of memory", 0, NULL)
                    : 0;
-  if (status == 0) {
-    link->domain = dds_create_domain(prepare->domain, configuration);
-    if (link->domain < 0)
-      status = fail("creating the domain", link->domain, "its own words are in this run's log");
-  }
+  if (status == 0)
+    status = create_domain(link, prepare, shared_memory);
   if (status == 0)
     status = create_endpoints(link, prepare);
   if (status == 0)
     status = myelin_cyclonedds_match(link, prepare, until_ns);
   if (status == 0)
-    status = prove_transport(link);
+    status = prove_transport(link, shared_memory);
   if (status != 0) {
     close_link(link);
     return status;
@@ -360,12 +365,12 @@ static void select_topic(void *context, uint32_t topic)
   link->writer = link->writers[topic];
 }
 
-const struct myelin_bench_link myelin_cyclonedds_link = {.open = open_link,
+const struct myelin_bench_link myelin_cyclonedds_link = {MYELIN_BENCH_SIZE(link),
+                                                         .open = open_link,
                                                          .loan = loan,
                                                          .publish_loan = publish_loan,
                                                          .publish = publish,
                                                          .wait = wait_for_sample,
                                                          .take = take,
-                                                         .release = NULL,
                                                          .close = close_link,
                                                          .select = select_topic};

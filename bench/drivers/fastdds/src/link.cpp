@@ -3,7 +3,7 @@
  *
  * Ping writes topic `ping_<run>` and reads `pong_<run>`, pong the other way round; of a stream
  * there is `ping_<run>` alone, or `ping_<run>_0` and so on. What Fast DDS is told is in the
- * profiles that myelin_fastdds_configure() is given. No exception leaves this file.
+ * profiles of config.rs. No exception leaves this file.
  */
 #include <algorithm>
 #include <cstdlib>
@@ -20,6 +20,7 @@
 #include <fastrtps/config.h>
 
 #include "endpoints.hpp"
+#include "link.h"
 
 namespace {
 
@@ -28,13 +29,6 @@ using eprosima::fastrtps::Duration_t;
 using myelin::Endpoints;
 using myelin::Failure;
 using myelin::Instant;
-
-/* Set by myelin_fastdds_configure for the open that follows. */
-struct Configuration {
-  const char *profiles = nullptr;
-  myelin::Transport transport{};
-  bool copies = false;
-} configuration;
 
 /* A wait ends after this at the latest and is begun anew: what std::condition_variable can add to
  * the present without overflow. */
@@ -66,11 +60,15 @@ struct Link {
   std::vector<std::uint8_t> copy;     /* message_bytes; where take copies to, if it copies */
 };
 
+/* The kit has been told what went wrong. */
+struct Told {};
+
 /* Runs `act`; an exception becomes the kit's error and -1. */
 template <typename Act> int guarded(Act act) noexcept
 {
   try {
     return act();
+  } catch (const Told &) {
   } catch (const Failure &failure) {
     const std::string text = std::string("Fast DDS: ") + failure.what();
     myelin_bench_error(text.c_str(), failure.remedy().c_str());
@@ -107,13 +105,17 @@ void check(const ReturnCode_t &code, const char *what, const char *remedy = "")
 }
 
 /* A run is what its profiles say, not what the environment or the folder adds to them. */
-void load_profiles()
+void load_profiles(const myelin_bench_prepare &prepare)
 {
   for (const char *variable : {"FASTRTPS_DEFAULT_PROFILES_FILE", "FASTDDS_ENVIRONMENT_FILE",
                                "FASTDDS_STATISTICS", "ROS_DISCOVERY_SERVER"})
     (void)unsetenv(variable);
   (void)setenv("SKIP_DEFAULT_XML_FILE", "1", 1);
-  const std::string profiles = configuration.profiles;
+  char *text = nullptr;
+  if (myelin_fastdds_profiles(&prepare, &text) != 0)
+    throw Told();
+  const std::string profiles = text;
+  myelin_fastdds_free(text);
   auto *factory = DomainParticipantFactory::get_instance();
   check(factory->load_XML_profiles_string(profiles.data(), profiles.size()),
         "loading the profiles", "its own words are in this run's log");
@@ -130,19 +132,35 @@ std::uint64_t left_ns(std::uint64_t until_ns)
   return std::min(until_ns > now_ns ? until_ns - now_ns : 0, WAIT_NS_MAX);
 }
 
+myelin::Transport transport_of(const std::string &system)
+{
+  return {system != "fastdds.udp", system == MYELIN_FASTDDS_DATASHARING};
+}
+
+/* Whether the publisher goes on without pause and without heed of the subscriber. By data sharing it
+ * then overwrites what the subscriber is just reading in place. So the subscriber copies, and Fast DDS
+ * looks whether the copy is whole. */
+bool overtakes(const myelin_bench_prepare &prepare)
+{
+  const bool is_pressed =
+      prepare.workload == MYELIN_BENCH_FLOOD || prepare.workload == MYELIN_BENCH_STARTUP;
+  return is_pressed && !prepare.reliable;
+}
+
 int open_link(const myelin_bench_prepare *prepare, void **context)
 {
   return guarded([&] {
     const Instant until =
         now() + std::chrono::nanoseconds(std::min(prepare->match_timeout_ns, WAIT_NS_MAX));
-    load_profiles();
+    load_profiles(*prepare);
+    const myelin::Transport transport = transport_of(prepare->system);
     auto link = std::make_unique<Link>(*prepare);
     link->awaits_acknowledgements = prepare->one_way && prepare->is_ping && prepare->reliable;
-    link->lingers_at_close = prepare->is_ping && configuration.transport.data_sharing;
-    if (configuration.copies)
+    link->lingers_at_close = prepare->is_ping && transport.data_sharing;
+    if (transport.data_sharing && overtakes(*prepare))
       link->copy.resize(link->message_bytes);
     link->endpoints.wait_until_matched(until);
-    link->endpoints.prove(configuration.transport);
+    link->endpoints.prove(transport);
     *context = link.release();
     return 0;
   });
@@ -331,21 +349,9 @@ void release(void *context)
 } // namespace
 
 extern "C" {
+const char *const myelin_fastdds_version = FASTRTPS_VERSION_STR;
 
-/* `profiles` lives until the open that follows has returned. */
-void myelin_fastdds_configure(const char *profiles, int shared_memory, int data_sharing, int copies)
-{
-  configuration.profiles = profiles;
-  configuration.transport = {shared_memory != 0, data_sharing != 0};
-  configuration.copies = copies != 0;
-}
-
-const char *myelin_fastdds_version(void)
-{
-  return FASTRTPS_VERSION_STR;
-}
-
-extern const struct myelin_bench_link myelin_fastdds_link = {
-    open_link, loan, publish_loan, publish, wait_for_sample, take, release, close_link,
-    select_topic};
+const myelin_bench_link myelin_fastdds_link = {
+    MYELIN_BENCH_SIZE(link), open_link, loan, publish_loan, publish, wait_for_sample, take, release,
+    close_link, select_topic, nullptr, nullptr, nullptr, nullptr};
 }

@@ -14,7 +14,8 @@
 #include "iceoryx_posh/popo/untyped_subscriber.hpp"
 #include "iceoryx_posh/popo/wait_set.hpp"
 #include "iceoryx_posh/runtime/posh_runtime.hpp"
-#include "myelin_bench_kit.h"
+#include "link.h"
+#include "myelin_roudi.h"
 
 namespace {
 
@@ -52,9 +53,6 @@ struct Link {
   UntypedSubscriber *taken_from = nullptr;
   const void *taken = nullptr;
 };
-
-// Set by myelin_iceoryx_configure for the open that follows.
-bool wants_waitset = false;
 
 int fail(const std::string &what, const char *remedy)
 {
@@ -108,9 +106,9 @@ void create_topics(Link &link, const myelin_bench_prepare &prepare)
 }
 
 // By state, not by event: a wait returns for as long as there is something to take.
-int create_waitset(Link &link)
+int create_waitset(Link &link, const myelin_bench_prepare &prepare)
 {
-  if (!wants_waitset || link.subscribers.empty())
+  if (std::strcmp(prepare.system, MYELIN_ICEORYX_WAITSET) != 0 || link.subscribers.empty())
     return 0;
   link.waitset = std::make_unique<WaitSet>();
   for (const Subscriber &subscriber : link.subscribers) {
@@ -185,6 +183,9 @@ int open_link(const myelin_bench_prepare *prepare, void **context)
   const uint64_t until_ns = myelin_bench_now_ns() + prepare->match_timeout_ns;
   if (std::strlen(prepare->run) > RUN_CHARACTERS_MAX)
     return fail("the run's name is too long", "at most 72 characters");
+  // iceoryx would wait for RouDi, and then abort.
+  if (myelin_roudi_expect() != 0)
+    return -1;
   // This beginning is what myelin-bench-roudi cleans up after.
   const std::string name = std::string("iceoryx_rt_") + prepare->run +
                            (prepare->is_ping ? "_ping" : "_pong") +
@@ -194,7 +195,7 @@ int open_link(const myelin_bench_prepare *prepare, void **context)
   link->run = prepare->run;
   link->message_bytes = static_cast<std::size_t>(prepare->message_bytes);
   create_topics(*link, *prepare);
-  int status = create_waitset(*link);
+  int status = create_waitset(*link, *prepare);
   if (status == 0)
     status = match(*link, *prepare, until_ns);
   if (status == 0)
@@ -305,15 +306,6 @@ int take(void *context, uint64_t, const void **message, std::size_t *bytes)
 
 } // namespace
 
-extern "C" {
-
-void myelin_iceoryx_configure(int waits)
-{
-  wants_waitset = waits != 0;
-}
-
-extern const myelin_bench_link myelin_iceoryx_link;
-const myelin_bench_link myelin_iceoryx_link = {
-    open_link, loan,    publish_loan, publish,     wait_for_chunk,
-    take,      release, close_link,   select_topic};
-}
+extern "C" const myelin_bench_link myelin_iceoryx_link = {
+    MYELIN_BENCH_SIZE(link), open_link, loan, publish_loan, publish, wait_for_chunk, take, release,
+    close_link, select_topic, nullptr, nullptr, nullptr, nullptr};

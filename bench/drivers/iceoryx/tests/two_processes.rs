@@ -10,7 +10,6 @@ mod support;
 
 use std::fs::File;
 use std::path::Path;
-use std::sync::MutexGuard;
 use std::time::{Duration, Instant};
 
 use many::{Many, start_daemon};
@@ -281,7 +280,7 @@ fn await_no_roudi() {
 }
 
 /// One test at a time, each on a host, and so with a RouDi, of its own.
-fn alone() -> MutexGuard<'static, ()> {
+fn alone() -> own_host::Turn {
     let turn = own_host::alone();
     await_no_roudi();
     turn

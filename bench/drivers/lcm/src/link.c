@@ -5,19 +5,26 @@
  * of a ping that only publishes has no receiving socket and no thread; who is there is found out
  * over another, see match().
  */
+#include <arpa/inet.h>
 #include <errno.h>
 #include <inttypes.h>
+#include <netinet/in.h>
 #include <poll.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <time.h>
+#include <unistd.h>
 
 #include <lcm/lcm.h>
 
 #include "loopback.h"
 #include "myelin_bench_kit.h"
+
+/* LCM's own group. */
+#define GROUP "239.255.76.67"
 
 enum {
   /* LCM's limit is 63, of which `_ping` and a number take some. */
@@ -100,13 +107,13 @@ static unsigned long receive_buffer_max(void)
 static lcm_t *create_lcm(uint32_t domain)
 {
   char url[URL_BYTES];
-  (void)snprintf(url, sizeof url, "udpm://239.255.76.67:%u?ttl=0&recv_buf_size=%lu",
+  (void)snprintf(url, sizeof url, "udpm://" GROUP ":%u?ttl=0&recv_buf_size=%lu",
                  PORT + domain, receive_buffer_max());
   const unsigned before = myelin_lcm_joined_on_loopback();
   lcm_t *lcm = lcm_create(url);
   if (lcm == NULL) {
     (void)fail("it could not be created",
-               "see this run's log; if it has no route: ip route add 239.255.76.67 dev lo");
+               "see this run's log; if it has no route: ip route add " GROUP " dev lo");
     return NULL;
   }
   if (myelin_lcm_joined_on_loopback() == before) {
@@ -342,12 +349,25 @@ static int take(void *context, uint64_t until_ns, const void **message, size_t *
   return link->has_received;
 }
 
-const struct myelin_bench_link myelin_lcm_link = {.open = open_link,
-                                                  .loan = NULL,
-                                                  .publish_loan = NULL,
+/* LCM refuses to start on a host that has no route to its group, be it one that it will not take. */
+void myelin_lcm_probe(struct myelin_bench_system *system)
+{
+  const struct sockaddr_in group = {.sin_family = AF_INET,
+                                    .sin_port = htons(PORT), /* which one does not matter */
+                                    .sin_addr.s_addr = inet_addr(GROUP)};
+  const int asking = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+  if (asking < 0)
+    return;
+  if (connect(asking, (const struct sockaddr *)&group, sizeof group) != 0 && errno == ENETUNREACH)
+    system->missing = "no route for multicast: ip route add " GROUP
+                      " dev lo (as root, until the next start)";
+  (void)close(asking);
+}
+
+const struct myelin_bench_link myelin_lcm_link = {MYELIN_BENCH_SIZE(link),
+                                                  .open = open_link,
                                                   .publish = publish,
                                                   .wait = wait_for_message,
                                                   .take = take,
-                                                  .release = NULL,
                                                   .close = close_link,
                                                   .select = select_topic};

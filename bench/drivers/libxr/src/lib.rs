@@ -1,19 +1,14 @@
-//! Driver of `myelin bench` for the topics of [LibXR](https://github.com/Jiu-xiao/libxr), in one
-//! process: by callback, and by a subscriber that waits in a thread of its own.
-//!
-//! ```text
-//! systems.rs            the systems and what the kit calls
-//! ends.rs               publisher, callback and waiting subscriber
-//! link.rs, link.cpp     LibXR behind a table of C functions; without it, the reason why
-//! ```
-//! What a LibXR topic carries is an object of one C++ type, so a message is one, with a type for
-//! each size. Its users have such an object, fill it and publish it, and LibXR hands on a
-//! reference: therefore the publisher's loan is that object, and there is no copy that they would
-//! not have either. `README.md` says how to build LibXR and what else is particular to it.
+//! The driver of `driver.c` for who calls it within their own process, as its tests do.
 
-mod ends;
-mod link;
-mod systems;
+use myelin_bench_kit::Driver;
+use myelin_bench_kit::capi::{self, CDriver};
 
-pub use link::missing;
-pub use systems::LibXr;
+unsafe extern "C" {
+    static myelin_libxr_driver: CDriver;
+}
+
+/// The driver of LibXR's topics.
+pub fn driver() -> impl Driver {
+    // SAFETY: a constant of driver.c, filled in as the kit's header says.
+    unsafe { capi::driver(&raw const myelin_libxr_driver) }.expect("it has this kit's header")
+}

@@ -1,5 +1,5 @@
-// LibXR's topics behind a table of functions for each size of message. The Rust side is link.rs,
-// which declares the same structures.
+// The adaptor: topics of LibXR within one process, in the form of the kit's table; below that a table of
+// functions for each size of message.
 //
 // The payload of a topic is an object of a C++ type that is known when the topic is made. Hence a
 // type for each size, and a list of sizes. All pointers that leave this file are to objects of the
@@ -8,10 +8,18 @@
 // LibXR never removes a topic or a subscriber: both stay until the process ends. PlatformInit() is
 // not called, as it reads standard input and sets up the terminal; topics do not need it.
 
+#include <algorithm>
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
+#include <iterator>
+#include <mutex>
 #include <new>
+#include <string>
+#include <thread>
 
+#include "link.h"
 #include "message.hpp"
 #include "timebase.hpp"
 
@@ -23,10 +31,8 @@ namespace {
 // In front of each payload stands the 8-byte sequence number of the bench.
 constexpr size_t HEADER_BYTES = 8;
 
-using Call = void (*)(void *context, const uint8_t *bytes, size_t length);
-
 struct Listener {
-    Call call;
+    myelin_bench_call call;
     void *context;
 };
 
@@ -40,7 +46,7 @@ struct Table {
     // Returns when every callback has, and when every subscriber that waits has a copy.
     void (*publish)(void *topic, void *frame);
     // Has `call` called with each frame, in the thread that publishes it, for ever.
-    void (*listen)(void *topic, Call call, void *context);
+    void (*listen)(void *topic, myelin_bench_call call, void *context);
     // A subscriber that has the frames it waits for copied into `frame`.
     void *(*subscribe)(void *topic, void *frame);
     // 1 if a frame has come, 0 if none has in so many milliseconds, -1 if waiting failed.
@@ -72,7 +78,7 @@ struct Carrier {
         topic(handle).Publish(*static_cast<Frame *>(frame));
     }
 
-    static void listen(void *handle, Call call, void *context) {
+    static void listen(void *handle, myelin_bench_call call, void *context) {
         auto callback = Topic::Callback::Create(
             [](bool, Listener listener, const Frame &frame) {
                 listener.call(listener.context, frame.bytes, HEADER_BYTES + PAYLOAD_BYTES);
@@ -118,21 +124,215 @@ using Sizes = Carriers<
     2 * MIB, 1280 * 720 * 3, 4 * MIB, 1440 * 1080 * 3, 5 * MIB, 1920 * 1080 * 3, 8 * MIB, 10 * MIB,
     16 * MIB>;
 
+static_assert(Sizes::TABLES[std::size(Sizes::TABLES) - 1].payload_bytes ==
+              MYELIN_LIBXR_PAYLOAD_BYTES_MAX);
+
+// A topic with its one publisher. What a publish call needs stands together: after a period's sleep each
+// further cache line is a miss, and would be measured.
+struct Link {
+    void (*publish)(void *topic, void *frame);
+    void *topic;
+    // The publisher's object. A loan is that: what a user of LibXR would fill.
+    void *frame;
+    size_t bytes;
+    const Table *table;
+    bool is_called;
+};
+
+// What LibXR is given to call; for ever, as it cannot unregister.
+struct Slot {
+    std::atomic<bool> live{true};
+    myelin_bench_call call;
+    void *context;
+};
+
+// A receiving end: a slot that is called, or a subscriber that waits with a frame for its copies.
+struct Receiver {
+    Link *link;
+    Slot *slot;
+    void *subscriber;
+    void *frame;
+};
+
+int fail(const std::string &what, const std::string &remedy = {}) {
+    myelin_bench_error(("LibXR: " + what).c_str(), remedy.empty() ? nullptr : remedy.c_str());
+    return -1;
+}
+
+const Table *table_for(uint64_t payload_bytes) {
+    const auto found = std::find_if(
+        std::begin(Sizes::TABLES), std::end(Sizes::TABLES),
+        [&](const Table &table) { return table.payload_bytes == payload_bytes; });
+    return found == std::end(Sizes::TABLES) ? nullptr : found;
+}
+
+// LibXR's register of topics is a tree without a lock.
+void *create_topic(const Table &table, const char *name) {
+    static std::mutex alone;
+    const std::lock_guard<std::mutex> guard(alone);
+    return table.create(name);
+}
+
+void close_link(void *context) {
+    Link *link = static_cast<Link *>(context);
+    if (link->frame != nullptr) {
+        link->table->delete_frame(link->frame);
+    }
+    delete link;
+}
+
+int open_link(const myelin_bench_prepare *prepare, void **context) {
+    if (!LibXR::Timebase::IsReady()) {
+        return fail("its clock, which stamps each message, is not set up");
+    }
+    const Table &table = *table_for(prepare->payload_bytes);
+    const bool is_called = std::strcmp(prepare->system, MYELIN_LIBXR_CALLBACK) == 0;
+    Link *link = new Link{table.publish, nullptr, table.new_frame(), prepare->message_bytes, &table,
+                          is_called};
+    int status = link->frame == nullptr ? fail("no memory for a frame") : 0;
+    if (status == 0) {
+        link->topic = create_topic(table, prepare->run);
+        if (link->topic == nullptr) {
+            status = fail(std::string("a topic ") + prepare->run +
+                              ", or one with the same CRC32, is there already",
+                          "LibXR tells topics apart by the CRC32 of their names; rename the run");
+        }
+    }
+    if (status != 0) {
+        close_link(link);
+        return status;
+    }
+    *context = link;
+    return 0;
+}
+
+// Apart, so that a loan does not make room for its texts.
+[[gnu::cold, gnu::noinline]] int fail_to_fit(const Link &link, size_t bytes) {
+    return fail("messages here are of " + std::to_string(link.bytes) + " B; " +
+                std::to_string(bytes) + " B do not fit");
+}
+
+int loan(void *context, size_t bytes, void **memory) {
+    Link *link = static_cast<Link *>(context);
+    if (bytes != link->bytes) {
+        return fail_to_fit(*link, bytes);
+    }
+    *memory = link->frame;
+    return 0;
+}
+
+int publish_loan(void *context) {
+    Link *link = static_cast<Link *>(context);
+    link->publish(link->topic, link->frame);
+    return 0;
+}
+
+int publish(void *context, const void *message, size_t bytes) {
+    void *memory = nullptr;
+    const int status = loan(context, bytes, &memory);
+    if (status != 0) {
+        return status;
+    }
+    std::memcpy(memory, message, bytes);
+    return publish_loan(context);
+}
+
+int subscribe(void *context, uint32_t, void **subscriber) {
+    Link *link = static_cast<Link *>(context);
+    Receiver *receiver = new Receiver{link, nullptr, nullptr, nullptr};
+    if (!link->is_called) {
+        receiver->frame = link->table->new_frame();
+        if (receiver->frame == nullptr) {
+            delete receiver;
+            return fail("no memory for a frame");
+        }
+        receiver->subscriber = link->table->subscribe(link->topic, receiver->frame);
+    }
+    *subscriber = receiver;
+    return 0;
+}
+
+// What is left of a subscriber in the topic's list points to our frame, but LibXR writes there only
+// while somebody waits, and nobody will again.
+void unsubscribe(void *context) {
+    Receiver *receiver = static_cast<Receiver *>(context);
+    if (receiver->subscriber != nullptr) {
+        receiver->link->table->unsubscribe(receiver->subscriber);
+        receiver->link->table->delete_frame(receiver->frame);
+    }
+    delete receiver;
+}
+
+// Waits here. LibXR drops, and does not count, what is published while nobody waits.
+int take(void *context, uint64_t until_ns, const void **message, size_t *bytes) {
+    constexpr uint64_t NS_PER_MS = 1'000'000;
+    // One more would mean for ever.
+    constexpr uint64_t TIMEOUT_MS_MAX = UINT32_MAX - 1;
+    Receiver *receiver = static_cast<Receiver *>(context);
+    const uint64_t now_ns = myelin_bench_now_ns();
+    const uint64_t left_ns = until_ns > now_ns ? until_ns - now_ns : 0;
+    const uint64_t left_ms = left_ns / NS_PER_MS + (left_ns % NS_PER_MS != 0);
+    const Link &link = *receiver->link;
+    const auto timeout_ms = static_cast<uint32_t>(std::min(left_ms, TIMEOUT_MS_MAX));
+    const int came = link.table->wait(receiver->subscriber, timeout_ms);
+    *message = receiver->frame;
+    *bytes = link.bytes;
+    return came < 0 ? fail("SyncSubscriber::Wait failed") : came;
+}
+
+// Runs in the publisher's thread, while LibXR holds the topic's lock.
+void enter(void *context, const void *bytes, size_t length) {
+    Slot *slot = static_cast<Slot *>(context);
+    // ORDER: SeqCst, see `unlisten`.
+    if (slot->live.load()) {
+        slot->call(slot->context, bytes, length);
+    }
+}
+
+int listen(void *context, myelin_bench_call call, void *call_context) {
+    Receiver *receiver = static_cast<Receiver *>(context);
+    receiver->slot = new Slot{{true}, call, call_context};
+    receiver->link->table->listen(receiver->link->topic, enter, receiver->slot);
+    return 0;
+}
+
+// Whether a publish call is under way: LibXR's own lock of the topic. Totally ordered with the taking of
+// that lock.
+bool is_publishing(void *topic) {
+    return static_cast<uint32_t>(static_cast<Topic::TopicHandle>(topic)->data_.busy.load()) != 0;
+}
+
+// ORDER: SeqCst, all four of: the store here, the look at the topic's lock below, the taking of that lock
+// in a publish call, and the load of `live` in `enter` after it. If we find the lock free, a publish call
+// either takes it later, and then finds `live` false; or has released it, and then its calls are over
+// (its release pairs with our load).
+void unlisten(void *context) {
+    Receiver *receiver = static_cast<Receiver *>(context);
+    receiver->slot->live.store(false);
+    while (is_publishing(receiver->link->topic)) {
+        std::this_thread::yield();
+    }
+}
+
 }  // namespace
 
 extern "C" {
 
-const Table *myelin_libxr_tables(size_t *count) {
-    *count = sizeof Sizes::TABLES / sizeof Sizes::TABLES[0];
-    return Sizes::TABLES;
+// A topic carries one C++ type, so that the sizes are those compiled in here.
+int myelin_libxr_check(const myelin_bench_prepare *prepare) {
+    if (table_for(prepare->payload_bytes) != nullptr) {
+        return 0;
+    }
+    std::string sizes;
+    for (const Table &table : Sizes::TABLES) {
+        sizes += (sizes.empty() ? "" : ", ") + std::to_string(table.payload_bytes);
+    }
+    return fail("no type of " + std::to_string(prepare->payload_bytes) +
+                    " B of payload was compiled in",
+                "choose one of " + sizes + "; or add it to bench/drivers/libxr/src/link.cpp");
 }
 
-// Whether LibXR's clock, which stamps each message, was set up.
-int myelin_libxr_is_ready() { return LibXR::Timebase::IsReady(); }
-
-// Whether a publish call is under way: LibXR's own lock of the topic. Totally ordered with the
-// taking of that lock.
-int myelin_libxr_is_publishing(void *topic) {
-    return static_cast<uint32_t>(static_cast<Topic::TopicHandle>(topic)->data_.busy.load()) != 0;
-}
+const myelin_bench_link myelin_libxr_link = {
+    MYELIN_BENCH_SIZE(link), open_link, loan, publish_loan, publish, nullptr, take, nullptr,
+    close_link, nullptr, subscribe, unsubscribe, listen, unlisten};
 }

@@ -1,7 +1,4 @@
-//! `myelin-driver-libxr`: see [`myelin_driver_libxr`].
+//! Driver of `myelin bench` for LibXR, in C and C++: `driver.c` is the beginning, with `main`.
+#![cfg_attr(not(test), no_main)]
 
-use std::process::ExitCode;
-
-fn main() -> ExitCode {
-    myelin_bench_kit::main(&myelin_driver_libxr::LibXr)
-}
+use myelin_driver_libxr as _;

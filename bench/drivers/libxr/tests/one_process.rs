@@ -9,12 +9,12 @@ use std::time::{Duration, Instant};
 use myelin_bench_kit::message::{self, Outgoing, pattern_holds};
 use myelin_bench_kit::protocol::{Prepare, Topology, Touch, Wait, Workload};
 use myelin_bench_kit::{CallSource, Driver, Error, Publisher, Receiver, Stream, Subscriber, clock};
-use myelin_driver_libxr::LibXr;
+use myelin_driver_libxr::driver;
 use serde_json::json;
 
 #[test]
 fn both_systems_are_described_in_any_case() {
-    let systems = LibXr.systems();
+    let systems = driver().systems();
     let names: Vec<_> = systems.iter().map(|system| system.name.as_str()).collect();
     assert_eq!(names, ["libxr.callback", "libxr.sync"]);
     assert_eq!((systems[0].wait, systems[1].wait), (Wait::Callback, Wait::Block));
@@ -28,12 +28,12 @@ fn both_systems_are_described_in_any_case() {
 
 #[test]
 fn without_libxr_it_says_what_to_do() {
-    let Some(missing) = myelin_driver_libxr::missing() else {
+    let Some(missing) = missing() else {
         return println!("skipped: LibXR is built in");
     };
     assert!(missing.contains("LIBXR_DIR") && missing.contains("install"), "{missing}");
     let prepare = prepare("libxr.sync", "absent", 64, 1);
-    assert_eq!(LibXr.check(&prepare).unwrap_err().message, missing);
+    assert_eq!(driver().check(&prepare).unwrap_err().message, missing);
     assert_eq!(refusal(&prepare).message, missing);
 }
 
@@ -173,7 +173,7 @@ fn every_size_that_check_accepts_can_be_opened() {
     if !is_built_in() {
         return;
     }
-    let error = LibXr.check(&prepare("libxr.callback", "sizes", 1001, 1)).unwrap_err();
+    let error = driver().check(&prepare("libxr.callback", "sizes", 1001, 1)).unwrap_err();
     assert!(error.message.contains("1001 B"), "{error}");
     let sizes = error.remedy.strip_prefix("choose one of ").unwrap().split(';').next().unwrap();
     let sizes: Vec<u64> = sizes.split(", ").map(|size| size.parse().unwrap()).collect();
@@ -196,7 +196,7 @@ fn what_cannot_run_is_refused() {
     let refused = |change: fn(&mut Prepare)| {
         let mut prepare = prepare("libxr.sync", "refused", 64, 1);
         change(&mut prepare);
-        LibXr.check(&prepare).unwrap_err()
+        driver().check(&prepare).unwrap_err()
     };
     assert!(refused(|it| it.system = "libxr.queue".into()).message.contains("libxr.queue"));
     assert!(refused(|it| it.workload = Workload::Publish).message.contains("publish"));
@@ -205,7 +205,7 @@ fn what_cannot_run_is_refused() {
     let mut pong = prepare("libxr.sync", "pong", 64, 1);
     pong.role = myelin_bench_kit::protocol::Role::Pong;
     assert!(refusal(&pong).message.contains("ping has both ends"));
-    assert!(LibXr.open(&pong).is_err());
+    assert!(driver().open(&pong).is_err());
 }
 
 #[test]
@@ -281,12 +281,12 @@ fn taken(stream: Stream) -> Box<dyn Subscriber + Send> {
 
 fn open(system: &str, run: &str, payload_bytes: u64, subscribers: u32) -> Stream {
     let prepare = prepare(system, run, payload_bytes, subscribers);
-    LibXr.check(&prepare).unwrap();
-    LibXr.open_stream(&prepare).unwrap_or_else(|error| panic!("{error}"))
+    driver().check(&prepare).unwrap();
+    driver().open_stream(&prepare).unwrap_or_else(|error| panic!("{error}"))
 }
 
 fn refusal(prepare: &Prepare) -> Error {
-    match LibXr.open_stream(prepare) {
+    match driver().open_stream(prepare) {
         Ok(_) => panic!("{} was opened", prepare.run),
         Err(error) => error,
     }
@@ -304,11 +304,15 @@ fn prepare(system: &str, run: &str, payload_bytes: u64, subscribers: u32) -> Pre
 }
 
 fn is_built_in() -> bool {
-    if let Some(missing) = myelin_driver_libxr::missing() {
+    if let Some(missing) = missing() {
         println!("skipped: {missing}");
         return false;
     }
     true
+}
+
+fn missing() -> Option<String> {
+    driver().systems().remove(0).missing
 }
 
 /// Fewer of those that take long to check.

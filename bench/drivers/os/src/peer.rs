@@ -26,7 +26,7 @@ use std::time::Duration;
 use myelin_bench_kit::clock::{self, Clock};
 use myelin_bench_kit::protocol::{Prepare, Role};
 use myelin_bench_kit::{Error, message};
-use rustix::io::Errno;
+use rustix::io::{Errno, retry_on_intr};
 use rustix::net::sockopt::{self, Timeout};
 use rustix::net::{self, RecvFlags, SendFlags};
 
@@ -94,8 +94,11 @@ impl Peer {
     pub fn agree(&self, prepare: &Prepare, ours: u32) -> Result<u32, Error> {
         limit_reads(&self.socket, Duration::from_nanos(prepare.match_timeout_ns.max(1)))?;
         let mut theirs = [0; 4];
-        let exchanged = net::send(&self.socket, &ours.to_le_bytes(), SendFlags::NOSIGNAL)
-            .and_then(|_| net::recv(&self.socket, &mut theirs, RecvFlags::WAITALL));
+        let exchanged =
+            net::send(&self.socket, &ours.to_le_bytes(), SendFlags::NOSIGNAL).and_then(|_| {
+                // A process that is stopped and goes on is interrupted here.
+                retry_on_intr(|| net::recv(&self.socket, &mut theirs[..], RecvFlags::WAITALL))
+            });
         let what = match exchanged {
             Ok((_, 4)) => return Ok(ours.min(u32::from_le_bytes(theirs))),
             Ok(_) => "it closed the connection".to_owned(),

@@ -5,8 +5,10 @@
 //! daemon.rs     start, watch, stop
 //! pools.rs      its memory pools (TOML), stated by the scenario or made to fit
 //! leftovers.rs  what a killed daemon or one of its processes leaves on the host
+//! capi.rs       all of this for drivers in C and C++ (include/myelin_roudi.h)
 //! ```
 
+mod capi;
 mod daemon;
 mod leftovers;
 mod pools;

@@ -49,17 +49,6 @@ struct link {
   zmq_msg_t incoming;
 };
 
-const char *myelin_zeromq_version(void)
-{
-  static char text[32];
-  int major = 0;
-  int minor = 0;
-  int patch = 0;
-  zmq_version(&major, &minor, &patch);
-  (void)snprintf(text, sizeof text, "%d.%d.%d", major, minor, patch);
-  return text;
-}
-
 static int fail(const char *what, const char *remedy)
 {
   char text[256];
@@ -389,12 +378,23 @@ static void release(void *context)
   (void)zmq_msg_init(&link->incoming);
 }
 
-const struct myelin_bench_link myelin_zeromq_link = {.open = open_link,
+void myelin_zeromq_probe(struct myelin_bench_system *system)
+{
+  static char text[32];
+  int major = 0;
+  int minor = 0;
+  int patch = 0;
+  zmq_version(&major, &minor, &patch);
+  (void)snprintf(text, sizeof text, "%d.%d.%d", major, minor, patch);
+  system->version = text;
+}
+
+const struct myelin_bench_link myelin_zeromq_link = {MYELIN_BENCH_SIZE(link),
+                                                     .open = open_link,
                                                      .loan = loan,
                                                      .publish_loan = publish_loan,
                                                      .publish = publish,
-                                                     .wait = NULL, /* zmq_msg_recv waits */
-                                                     .take = take,
+                                                     .take = take, /* waits in zmq_msg_recv */
                                                      .release = release,
                                                      .close = close_link,
                                                      .select = select_topic};

@@ -9,7 +9,6 @@ mod own_host;
 mod support;
 
 use std::path::Path;
-use std::sync::MutexGuard;
 
 use many::Many;
 use myelin_bench_kit::protocol::{Prepare, Reliability, Role, Topology, Transport};
@@ -21,7 +20,7 @@ const IPC: &str = "zeromq.ipc";
 
 #[test]
 fn every_payload_comes_back_as_sent() {
-    let _alone = alone();
+    let _host = own_host::enter();
     if !is_installed() {
         return;
     }
@@ -43,7 +42,7 @@ fn exchange(payload_bytes: u64, messages: u64) {
 
 #[test]
 fn streams_and_frames_arrive_as_sent() {
-    let _alone = alone();
+    let _host = own_host::enter();
     for system in one_way_systems(Path::new(EXECUTABLE), Topology::TwoProcesses) {
         for prepare in [
             Prepare { payload_bytes: 0, ..at_rate(&system.name) },
@@ -58,7 +57,7 @@ fn streams_and_frames_arrive_as_sent() {
 
 #[test]
 fn several_subscribers_publishers_and_topics() {
-    let _alone = alone();
+    let _host = own_host::enter();
     if !is_installed() {
         return;
     }
@@ -73,7 +72,7 @@ fn several_subscribers_publishers_and_topics() {
 
 #[test]
 fn a_slow_subscriber_loses_only_what_is_best_effort() {
-    let _alone = alone();
+    let _host = own_host::enter();
     if !is_installed() {
         return;
     }
@@ -85,7 +84,7 @@ fn a_slow_subscriber_loses_only_what_is_best_effort() {
 
 #[test]
 fn killed_roles_leave_nothing() {
-    let _alone = alone();
+    let _host = own_host::enter();
     if !is_installed() {
         return;
     }
@@ -100,7 +99,7 @@ fn killed_roles_leave_nothing() {
 
 #[test]
 fn a_publisher_survives_the_end_of_its_subscriber() {
-    let _alone = alone();
+    let _host = own_host::enter();
     if !is_installed() {
         return;
     }
@@ -116,7 +115,7 @@ fn a_publisher_survives_the_end_of_its_subscriber() {
 
 #[test]
 fn a_side_that_stays_alone_says_what_did_not_come() {
-    let _alone = alone();
+    let _host = own_host::enter();
     if !is_installed() {
         return;
     }
@@ -172,11 +171,6 @@ fn sockets() -> Vec<String> {
     let all = std::fs::read_to_string(format!("{}/unix", own_host::NET)).unwrap();
     let ours = format!("@myelin-zeromq-test-{}-", std::process::id());
     all.lines().filter(|line| line.contains(&ours)).map(str::to_owned).collect()
-}
-
-/// One test at a time, on a host of its own: each looks for what is left behind.
-fn alone() -> MutexGuard<'static, ()> {
-    own_host::alone()
 }
 
 const NOTHING: Vec<String> = Vec::new();

@@ -61,19 +61,18 @@ impl Crowd {
     fn stop_pongs(&mut self) -> Vec<Done> {
         self.pongs.iter_mut().map(Process::stop_at_goodbye).collect()
     }
+}
 
-    /// Until ping publishes no more.
-    fn await_standstill(&self) {
-        let samples = &self.ping_samples[0];
-        let (mut written, mut since) = (samples.written(), Instant::now());
-        let give_up = Instant::now() + WATCHDOG;
-        while since.elapsed() < STANDSTILL {
-            assert!(Instant::now() < give_up, "ping goes on and on");
-            std::thread::sleep(Duration::from_millis(5));
-            let now = samples.written();
-            if now != written {
-                (written, since) = (now, Instant::now());
-            }
+/// Until a ping publishes no more.
+pub fn await_standstill(samples: &Samples) {
+    let (mut written, mut since) = (samples.written(), Instant::now());
+    let give_up = Instant::now() + WATCHDOG;
+    while since.elapsed() < STANDSTILL {
+        assert!(Instant::now() < give_up, "ping goes on and on");
+        std::thread::sleep(Duration::from_millis(5));
+        let now = samples.written();
+        if now != written {
+            (written, since) = (now, Instant::now());
         }
     }
 }
@@ -93,7 +92,7 @@ pub fn a_reliable_publisher_waits(executable: &Path, prepare: &Prepare) {
     crowd.pongs.iter_mut().for_each(Process::go);
     crowd.pongs[0].pause();
     crowd.pings.iter_mut().for_each(Process::go);
-    crowd.await_standstill();
+    await_standstill(&crowd.ping_samples[0]);
     let published = crowd.ping_samples[0].written();
     crowd.pongs[0].resume();
     let (pings, pongs) = crowd.finish();

@@ -11,13 +11,43 @@ use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 /// Gives the calling thread, and what it starts from now on, empty folders and a network of which
 /// there is only `lo`, in namespaces that go with the last of them. Files made before in `/tmp` are
-/// out of sight, and what says how the network is lies in [`NET`]. Where this process may not make
-/// namespaces, says so: then a test sees what other programs leave and send, too.
-pub fn enter() {
+/// out of sight, and what says how the network is lies in [`NET`]. Until what is returned is dropped, no
+/// test of this program runs that is to be [`alone`].
+///
+/// Where this process may not make namespaces, says so: then a test sees what other programs leave and
+/// send, too, and is alone itself.
+pub fn enter() -> Turn {
+    match isolate() {
+        true => Turn::Beside(TURN.read().unwrap_or_else(PoisonError::into_inner)),
+        false => Turn::Alone(TURN.write().unwrap_or_else(PoisonError::into_inner)),
+    }
+}
+
+/// As [`enter`], while no other test of this program runs that calls either: for one that measures, or
+/// whose pairs spin and each take a core.
+pub fn alone() -> Turn {
+    let turn = TURN.write().unwrap_or_else(PoisonError::into_inner);
+    isolate();
+    Turn::Alone(turn)
+}
+
+/// Of a test.
+#[must_use = "it ends when this is dropped"]
+pub enum Turn {
+    /// Beside others.
+    Beside(RwLockReadGuard<'static, ()>),
+    /// And nobody else's.
+    Alone(RwLockWriteGuard<'static, ()>),
+}
+
+static TURN: RwLock<()> = RwLock::new(());
+
+/// Whether this process may make namespaces.
+fn isolate() -> bool {
     // SAFETY: flags alone. The other threads stay where they are.
     if unsafe { libc::unshare(libc::CLONE_NEWNS | libc::CLONE_NEWNET) } != 0 {
         static SAID: std::sync::Once = std::sync::Once::new();
@@ -28,18 +58,11 @@ pub fn enter() {
                  network's loopback interface"
             );
         });
-        return;
+        return false;
     }
     hide().expect("root may mount in its own namespace");
     connect().expect("root may change its own network");
-}
-
-/// One test of this program at a time, each on a host of its own; until what is returned is dropped.
-pub fn alone() -> MutexGuard<'static, ()> {
-    static TURN: Mutex<()> = Mutex::new(());
-    let turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
-    enter();
-    turn
+    true
 }
 
 /// Takes `lo` up, with multicast, and sends all multicast that way.

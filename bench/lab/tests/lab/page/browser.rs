@@ -42,6 +42,9 @@ pub fn dump_at(page: &Page, hash: &str, width: u32) -> Option<String> {
 
 /// As [`dump_at`], of any file.
 pub fn open(path: &Path, hash: &str, width: u32) -> Option<String> {
+    if !is_to_open() {
+        return None;
+    }
     let Some(browser) = ["chromium", "chromium-browser", "google-chrome"].into_iter().find(exists)
     else {
         eprintln!("SKIPPED: no Chromium here, so the page was not opened; apt install chromium");
@@ -76,8 +79,17 @@ pub fn open(path: &Path, hash: &str, width: u32) -> Option<String> {
     Some(dom)
 }
 
+/// `make test` opens one page, to see that it runs, and the long tests open all of them.
+fn is_to_open() -> bool {
+    let is_short = std::env::var_os("MYELIN_TESTS").is_some_and(|part| part == "short");
+    !is_short || std::thread::current().name() == Some(SMOKE)
+}
+
 fn exists(browser: &&str) -> bool {
     let mut version = Command::new(browser);
     version.arg("--version").stdout(Stdio::null()).stderr(Stdio::null());
     version.status().is_ok_and(|status| status.success())
 }
+
+/// The test that opens a page in any case; a test's thread has its name.
+const SMOKE: &str = "report_page::scripts_run_without_error";

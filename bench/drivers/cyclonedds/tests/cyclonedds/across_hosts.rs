@@ -1,0 +1,27 @@
+//! CycloneDDS over UDP between two network namespaces. These tests take root.
+
+use std::path::Path;
+
+use crate::EXECUTABLE;
+use crate::support::hosts::{another_host_is_reached, nobody_is_reached, systems_across};
+
+#[test]
+fn udp_reaches_another_host() {
+    for system in systems_across(executable()) {
+        assert!(system.name.starts_with("cyclonedds.udp"), "{}", system.name);
+        another_host_is_reached(executable(), &system);
+    }
+}
+
+#[test]
+fn a_host_that_cannot_be_reached_is_missed_in_time() {
+    for system in systems_across(executable()) {
+        let Some([ping, pong]) = nobody_is_reached(executable(), &system) else { return };
+        assert!(ping[0].starts_with("CycloneDDS: timeout: 0 of 1"), "{ping:?}");
+        assert!(pong[0].starts_with("CycloneDDS: timeout: 0 of 1"), "{pong:?}");
+    }
+}
+
+fn executable() -> &'static Path {
+    Path::new(EXECUTABLE)
+}

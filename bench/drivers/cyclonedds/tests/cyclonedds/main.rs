@@ -1,0 +1,12 @@
+//! CycloneDDS between processes of the real executable. One program: each that is linked costs a second.
+
+mod across_hosts;
+mod config;
+#[path = "../../../../kit/tests/support/own_host.rs"]
+mod own_host;
+mod roundtrip;
+mod streams;
+#[path = "../../../../kit/tests/support/mod.rs"]
+mod support;
+
+const EXECUTABLE: &str = env!("CARGO_BIN_EXE_myelin-driver-cyclonedds");

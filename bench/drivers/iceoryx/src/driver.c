@@ -1,0 +1,140 @@
+/* Driver of `myelin bench` for iceoryx 2.0 ("classic"): zero copy by loans, with a subscriber that is
+ * polled without limit, and with one that sleeps on a WaitSet.
+ *
+ *     driver.c   the systems, and what they need of RouDi
+ *     link.cpp   the adaptor against iceoryx's C++ API
+ *
+ * RouDi, its pools and what it leaves behind are the crate `myelin-bench-roudi`'s. `README.md` says
+ * what was chosen, why, and what limits there are. Without iceoryx, MISSING is why.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "link.h"
+#include "myelin_roudi.h"
+
+#ifndef MISSING
+#define MISSING NULL
+#define LINK (&myelin_iceoryx_link)
+#else
+#define LINK NULL
+#endif
+
+/* The largest payload that was tried. iceoryx's limit is 4 GiB, RouDi's memory comes first. */
+#define PAYLOAD_BYTES_MAX (64u << 20)
+/* Samples that a subscriber can keep (iceoryx's MAX_SUBSCRIBER_QUEUE_CAPACITY, compiled in). */
+#define DEPTH_MAX 256
+/* Subscribers that a WaitSet is given. */
+#define TOPICS_MAX 128
+/* Processes of a role. iceoryx has 300 in all, and the publishers below. */
+#define PROCESSES_MAX 64
+/* iceoryx's MAX_PUBLISHERS is 512, of which RouDi's introspection takes some. */
+#define PUBLISHER_PORTS_MAX 500
+/* A direction of a round trip holds at most the 5 messages after whose loss the kit gives up, one on
+ * loan, and one that iceoryx's publisher keeps for reuse: 7, twice, and two to spare. */
+#define ROUND_TRIP_CHUNKS 16
+#define CHUNKS_TO_SPARE 2
+
+/* Chunks that a stream can hold at once, on each topic: what the subscribers' queues keep, the one
+ * that each subscriber has taken, and for each publisher the one on loan and the last one, kept for
+ * reuse. Of one publisher each queue keeps the same last samples, more or fewer of them, so further
+ * subscribers need no more chunks for their queues. */
+static uint32_t stream_chunks(const struct myelin_bench_prepare *prepare)
+{
+  const uint64_t pings = prepare->publishers;
+  const uint64_t pongs = prepare->subscribers;
+  const uint64_t queues = pings < pongs ? pings : pongs;
+  /* Below 2^64: the limits below have been checked. */
+  const uint64_t of_a_topic = queues * prepare->depth + pongs + 2 * pings;
+  const uint64_t all = prepare->topics * of_a_topic + CHUNKS_TO_SPARE;
+  return all < UINT32_MAX ? (uint32_t)all : UINT32_MAX;
+}
+
+static struct myelin_roudi_need need(const struct myelin_bench_prepare *prepare)
+{
+  const uint32_t chunks = prepare->one_way ? stream_chunks(prepare) : ROUND_TRIP_CHUNKS;
+  const struct myelin_roudi_need need = {
+      .driver = "iceoryx", .around_bytes = 0, .chunks = chunks, .shared_memory = 1};
+  return need;
+}
+
+/* What iceoryx has a compiled-in limit for. iceoryx's publishers in a stream are each ping's, one a
+ * topic, and what either side finds the other by (see `match` in link.cpp). */
+static int check_limits(const struct myelin_bench_prepare *prepare)
+{
+  char text[256];
+  char remedy[64];
+  if (prepare->depth < 1 || prepare->depth > DEPTH_MAX) {
+    (void)snprintf(text, sizeof text, "%s: a subscriber keeps 1 to %d samples, not %" PRIu32,
+                   prepare->system, DEPTH_MAX, prepare->depth);
+    (void)snprintf(remedy, sizeof remedy, "workload.depth: at most %d", DEPTH_MAX);
+    myelin_bench_error(text, remedy);
+    return -1;
+  }
+  const uint64_t pings = prepare->publishers;
+  const uint64_t ports = pings * prepare->topics + 2 * pings * prepare->subscribers;
+  if (ports > PUBLISHER_PORTS_MAX) {
+    (void)snprintf(text, sizeof text,
+                   "%s: %" PRIu32 " publishers of %" PRIu32 " topics for %" PRIu32
+                   " subscribers are %" PRIu64 " publishers of iceoryx, which has %d",
+                   prepare->system, prepare->publishers, prepare->topics, prepare->subscribers,
+                   ports, PUBLISHER_PORTS_MAX);
+    myelin_bench_error(text, "fewer topics, publishers or subscribers");
+    return -1;
+  }
+  return 0;
+}
+
+static int check(const struct myelin_bench_prepare *prepare)
+{
+  if (prepare->one_way && check_limits(prepare) != 0)
+    return -1;
+  const struct myelin_roudi_need needed = need(prepare);
+  return myelin_roudi_check(prepare, &needed);
+}
+
+static int start_daemon(const struct myelin_bench_prepare *prepare, void **daemon)
+{
+  const struct myelin_roudi_need needed = need(prepare);
+  return myelin_roudi_start_daemon(prepare, &needed, daemon);
+}
+
+#define SYSTEM(named, described, waits) \
+  { \
+    MYELIN_BENCH_SIZE(system), .name = (named), .about = (described), .wait = (waits), \
+    .transport = MYELIN_BENCH_TRANSPORT_SHARED_MEMORY, .loans = 1, .missing = MISSING, \
+    .payload_bytes_max = PAYLOAD_BYTES_MAX, \
+    .workloads = MYELIN_BENCH_ROUNDTRIP | MYELIN_BENCH_STREAM | MYELIN_BENCH_IMAGE | \
+                 MYELIN_BENCH_FLOOD | MYELIN_BENCH_STARTUP, \
+    .reliability = MYELIN_BENCH_BEST_EFFORT | MYELIN_BENCH_RELIABLE, \
+    .publishers_max = PROCESSES_MAX, .subscribers_max = PROCESSES_MAX, .topics_max = TOPICS_MAX, \
+    .daemon = 1, \
+  }
+
+static const struct myelin_bench_system systems[] = {
+    SYSTEM("iceoryx.poll", "iceoryx: shared memory, loans, subscriber polled without limit",
+           MYELIN_BENCH_WAIT_POLL),
+    SYSTEM(MYELIN_ICEORYX_WAITSET, "iceoryx: shared memory, loans, WaitSet",
+           MYELIN_BENCH_WAIT_BLOCK),
+};
+
+static const struct myelin_bench_driver driver = {
+    .abi = MYELIN_BENCH_ABI,
+    MYELIN_BENCH_SIZE(driver),
+    .systems = systems,
+    .system_count = 2,
+    .link = LINK,
+    .options = "pools",
+    .check = check,
+    .probe = myelin_roudi_probe,
+    .start_daemon = start_daemon,
+    .daemon_pids = myelin_roudi_daemon_pids,
+    .check_daemon = myelin_roudi_check_daemon,
+    .stop_daemon = myelin_roudi_stop_daemon,
+    .clean = myelin_roudi_clean,
+};
+
+int main(void)
+{
+  return myelin_bench_main(&driver);
+}

@@ -1,0 +1,8 @@
+//! iceoryx2 between processes of the real executable. One program: each that is linked costs a second.
+
+#[path = "../../../../kit/tests/support/own_host.rs"]
+mod own_host;
+mod streams;
+#[path = "../../../../kit/tests/support/mod.rs"]
+mod support;
+mod two_processes;

@@ -1,0 +1,87 @@
+//! Streams of several publishers, subscribers and topics, reliable and best effort, of both systems
+//! through the real executable, and what they leave behind.
+
+use std::path::Path;
+
+use crate::own_host::alone;
+use crate::support::crowd::{
+    Crowd, a_best_effort_publisher_goes_on, a_reliable_publisher_waits, everybody_hears_everything,
+};
+use crate::support::streams::at_rate;
+use myelin_bench_kit::protocol::{Prepare, Reliability};
+
+const SYSTEMS: [&str; 2] = ["iceoryx2.poll", "iceoryx2.event"];
+
+#[test]
+fn several_publishers_subscribers_and_topics_are_all_heard() {
+    let _alone = alone();
+    for system in SYSTEMS {
+        // As deep as the stream is long, so that a busy machine loses nothing either.
+        let plain = Prepare { messages: 100, depth: 128, ..at_rate(system) };
+        for (publishers, subscribers, topics) in [(1, 3, 1), (3, 1, 1), (2, 2, 5)] {
+            let prepare = Prepare { publishers, subscribers, topics, ..plain.clone() };
+            everybody_hears_everything(executable(), &prepare);
+        }
+    }
+}
+
+/// Not a thousand, which take 40 s to make in a debug build on a busy machine.
+#[test]
+fn many_topics_are_all_heard() {
+    let _alone = alone();
+    for system in SYSTEMS {
+        // As deep as a topic gets messages, the warm-up's and the last word included: best effort would
+        // overwrite what a busy machine has not taken.
+        let (topics, messages, depth) = (60, 120, 4);
+        let match_timeout_ns = 50_000_000_000;
+        let plain = at_rate(system);
+        let many = Prepare { topics, messages, depth, match_timeout_ns, ..plain };
+        everybody_hears_everything(executable(), &many);
+    }
+}
+
+#[test]
+fn a_reliable_publisher_waits_for_its_slowest_subscriber() {
+    let _alone = alone();
+    for system in SYSTEMS {
+        let flood = Prepare { rate_hz: Some(100_000.0), messages: 3000, ..at_rate(system) };
+        for (publishers, subscribers, topics) in [(1, 1, 1), (2, 2, 1), (1, 2, 3)] {
+            let prepare = Prepare { publishers, subscribers, topics, ..flood.clone() };
+            a_reliable_publisher_waits(executable(), &prepare);
+        }
+        let reliability = Reliability::Reliable;
+        let large = Prepare { payload_bytes: 10 << 20, messages: 20, reliability, ..flood };
+        everybody_hears_everything(executable(), &large);
+    }
+}
+
+#[test]
+fn a_best_effort_publisher_waits_for_nobody() {
+    let _alone = alone();
+    for system in SYSTEMS {
+        let flood = Prepare { rate_hz: Some(100_000.0), messages: 3000, ..at_rate(system) };
+        a_best_effort_publisher_goes_on(executable(), &Prepare { depth: 4, ..flood });
+    }
+}
+
+#[test]
+fn a_reliable_publisher_gives_up_a_subscriber_that_never_takes() {
+    let _alone = alone();
+    let prepare = Prepare {
+        reliability: Reliability::Reliable,
+        reply_timeout_ns: 300_000_000,
+        rate_hz: Some(100_000.0),
+        messages: 3000,
+        ..at_rate("iceoryx2.event")
+    };
+    let mut crowd = Crowd::open(executable(), &prepare);
+    crowd.pongs[0].pause();
+    crowd.pings[0].go();
+    let [message, ..] = crowd.pings[0].expect_error();
+    assert!(message.starts_with("pong takes nothing"), "{message}");
+    crowd.pongs[0].resume();
+}
+
+fn executable() -> &'static Path {
+    Path::new(env!("CARGO_BIN_EXE_myelin-driver-iceoryx2"))
+}

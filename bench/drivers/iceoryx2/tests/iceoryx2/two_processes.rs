@@ -1,0 +1,246 @@
+//! Both systems between two processes of the real executable, and what they leave behind: nothing,
+//! even when they are killed.
+
+use std::path::Path;
+use std::process::Command;
+
+use crate::own_host::alone;
+use crate::support;
+use crate::support::streams::{across, at_rate, frames, one_way_systems};
+use crate::support::{Pair, Process, Samples, prepare};
+use myelin_bench_kit::protocol::{Prepare, Role, Topology};
+use myelin_bench_kit::samples::Record;
+
+const EXECUTABLE: &str = env!("CARGO_BIN_EXE_myelin-driver-iceoryx2");
+
+#[test]
+fn every_payload_comes_back_as_sent() {
+    let _alone = alone();
+    for system in systems() {
+        for payload_bytes in [0, 5, 64, 65_536, 1 << 20] {
+            exchange(&system, payload_bytes, 200);
+            assert_eq!(left_behind(), NOTHING, "{system} with {payload_bytes} B");
+        }
+    }
+}
+
+#[test]
+fn streams_and_frames_arrive_as_sent() {
+    let _alone = alone();
+    let systems = one_way_systems(Path::new(EXECUTABLE), Topology::TwoProcesses);
+    for name in systems.into_iter().map(|system| system.name) {
+        for payload_bytes in [0, 64, 70_000] {
+            let ran = across(Path::new(EXECUTABLE), &Prepare { payload_bytes, ..at_rate(&name) });
+            // What polls receives at once.
+            let waits_apart = name == "iceoryx2.event";
+            assert!(ran.pongs.iter().all(|pong| (pong.wake_ns > 0) == waits_apart), "{name}");
+        }
+        let ran = across(Path::new(EXECUTABLE), &frames(&name));
+        assert!(ran.pings.iter().all(|ping| ping.loan_ns > 0), "{name}: loans");
+        assert_eq!(left_behind(), NOTHING, "{name}");
+    }
+}
+
+fn exchange(system: &str, payload_bytes: u64, messages: u64) {
+    let what = format!("{system} with {payload_bytes} B");
+    let prepare = Prepare { payload_bytes, messages, ..prepare(system, Role::Ping) };
+    let mut pair = Pair::open(Path::new(EXECUTABLE), &prepare, messages);
+    let (ping, pong) = pair.finish();
+    assert_eq!((ping.sent, ping.received, ping.lost), (messages, messages, 0), "{what}");
+    assert_eq!((ping.duplicates, ping.out_of_order, ping.corrupt), (0, 0, 0), "{what}");
+    assert_eq!((pong.received, pong.corrupt), (messages, 0), "{what}");
+    let (pings, pongs) = (pair.ping_samples.records(), pair.pong_samples.records());
+    assert_eq!((pings.len() as u64, pongs.len() as u64), (messages, messages), "{what}");
+    for (ping, pong) in pings.iter().zip(&pongs) {
+        assert!(is_plausible(ping, pong), "{what}: {ping:?} {pong:?}");
+    }
+}
+
+/// Times in the order in which the events must have happened, across both processes. A wake-up may
+/// be for the notification of an earlier sample, which had been taken without it.
+fn is_plausible(ping: &Record, pong: &Record) -> bool {
+    let there_and_back = [ping.publish_entry_ns, pong.take_return_ns, ping.take_return_ns];
+    there_and_back.is_sorted()
+        && [ping, pong].iter().all(|it| it.wake_ns <= it.take_return_ns)
+        && ping.publish_entry_ns <= ping.publish_return_ns
+        && ping.flags | pong.flags | ping.duplicates == 0
+}
+
+#[test]
+fn a_slow_rate_survives_the_blocking_wait() {
+    let _alone = alone();
+    let slow = Prepare { rate_hz: Some(50.0), messages: 20, ..prepare(EVENT, Role::Ping) };
+    let mut pair = Pair::open(Path::new(EXECUTABLE), &slow, 20);
+    let (ping, _) = pair.finish();
+    assert_eq!((ping.sent, ping.received, ping.lost), (20, 20, 0));
+}
+
+#[test]
+fn nothing_is_left_when_the_lab_dies_after_ping_was_killed() {
+    let _alone = alone();
+    for system in systems() {
+        let mut pair = endless(&system);
+        pair.ping.kill();
+        pair.pong.hang_up();
+        assert!(!pair.pong.expect_end().success(), "{system}: ended by its lab, not by a stop");
+        assert_eq!(left_behind(), NOTHING, "{system}");
+    }
+}
+
+#[test]
+fn nothing_is_left_when_pong_was_killed_and_ping_notices() {
+    let _alone = alone();
+    for system in systems() {
+        let mut pair = endless(&system);
+        pair.pong.kill();
+        let [message, remedy, _] = pair.ping.expect_error();
+        assert!(message.contains("pong"), "{system}: {message}");
+        assert!(remedy.contains("pong's log"), "{system}: {remedy}");
+        assert!(!pair.ping.expect_end().success());
+        assert_eq!(left_behind(), NOTHING, "{system}");
+    }
+}
+
+#[test]
+fn cleaning_removes_what_two_killed_roles_leave_and_spares_the_living() {
+    let _alone = alone();
+    for system in systems() {
+        let mut dead = endless(&system);
+        dead.ping.kill();
+        dead.pong.kill();
+        assert_ne!(left_behind(), NOTHING, "{system}: iceoryx2's memory has names");
+        let living = endless(&system);
+        clean();
+        let of_the_living = left_behind();
+        assert_ne!(of_the_living, NOTHING, "{system}: the living run has lost its files");
+        living.ping_samples.await_first();
+        end(living);
+        assert_eq!(left_behind(), NOTHING, "{system}");
+    }
+}
+
+#[test]
+fn the_next_run_cleans_after_the_dead() {
+    let _alone = alone();
+    let mut dead = endless(EVENT);
+    dead.ping.kill();
+    dead.pong.kill();
+    exchange(POLL, 64, 10);
+    assert_eq!(left_behind(), NOTHING);
+}
+
+/// Both roles end because their lab does, like at Ctrl-C.
+fn end(mut pair: Pair) {
+    pair.ping.hang_up();
+    pair.pong.hang_up();
+    pair.ping.expect_end();
+    pair.pong.expect_end();
+}
+
+fn clean() {
+    let status = Command::new(EXECUTABLE).arg("clean").status().unwrap();
+    assert!(status.success());
+}
+
+/// Ping and pong exchanging messages until somebody ends them.
+fn endless(system: &str) -> Pair {
+    let prepare = Prepare {
+        messages: 0,
+        record_every: u64::MAX,
+        reply_timeout_ns: 200_000_000,
+        payload_bytes: 100_000,
+        ..prepare(system, Role::Ping)
+    };
+    let mut pair = Pair::open(Path::new(EXECUTABLE), &prepare, 2);
+    pair.pong.go();
+    pair.ping.go();
+    pair.ping_samples.await_first();
+    pair
+}
+
+#[test]
+fn a_side_that_stays_alone_says_who_did_not_come() {
+    let _alone = alone();
+    for (role, absent) in [(Role::Ping, "pong"), (Role::Pong, "ping")] {
+        let mut process = alone_in(role, EVENT, 64);
+        let [message, remedy, _] = process.expect_error();
+        assert_eq!(message, format!("{absent} did not come within 0.05 s"));
+        assert!(!remedy.is_empty());
+        assert!(!process.expect_end().success());
+    }
+    assert_eq!(left_behind(), NOTHING);
+}
+
+#[test]
+fn a_system_or_payload_that_cannot_be_is_refused() {
+    let [message, ..] = alone_in(Role::Ping, "iceoryx2.pigeon", 64).expect_error();
+    assert_eq!(message, "iceoryx2 has no system `iceoryx2.pigeon`");
+    let [message, ..] = alone_in(Role::Ping, POLL, 1 << 40).expect_error();
+    assert!(message.contains("carries up to"), "{message}");
+}
+
+#[test]
+fn two_sides_of_different_systems_do_not_match() {
+    let _alone = alone();
+    let run = support::unique_run();
+    let sides = [(Role::Ping, POLL), (Role::Pong, EVENT)].map(|(role, system)| {
+        let samples = Samples::new(1);
+        let prepare = Prepare {
+            run: run.clone(),
+            samples: Some(samples.path()),
+            match_timeout_ns: 200_000_000,
+            ..prepare(system, role)
+        };
+        (Process::start(Path::new(EXECUTABLE), &prepare), samples)
+    });
+    for ((mut process, _samples), absent) in sides.into_iter().zip(["pong", "ping"]) {
+        let [message, ..] = process.expect_error();
+        assert!(message.starts_with(&format!("{absent} did not come")), "{message}");
+        process.expect_end();
+    }
+    assert_eq!(left_behind(), NOTHING);
+}
+
+fn alone_in(role: Role, system: &str, payload_bytes: u64) -> Process {
+    let samples = Samples::new(1);
+    let prepare = Prepare {
+        run: support::unique_run(),
+        samples: Some(samples.path()),
+        match_timeout_ns: 50_000_000,
+        payload_bytes,
+        ..prepare(system, role)
+    };
+    let process = Process::start(Path::new(EXECUTABLE), &prepare);
+    // The path must lead somewhere until the driver has opened it.
+    std::mem::forget(samples);
+    process
+}
+
+#[test]
+fn the_systems_name_the_version_of_the_middleware() {
+    let systems = support::describe(Path::new(EXECUTABLE)).systems;
+    assert!(systems.iter().all(|system| system.loans && !system.daemon && !system.floor));
+    assert!(systems.iter().all(|system| system.missing.is_none()));
+    assert!(systems.iter().all(|system| system.version.split('.').count() == 3));
+}
+
+fn systems() -> Vec<String> {
+    let systems = support::describe(Path::new(EXECUTABLE)).systems;
+    let names: Vec<String> = systems.into_iter().map(|system| system.name).collect();
+    assert_eq!(names, [POLL, EVENT]);
+    names
+}
+
+/// What of ours lies where iceoryx2 puts its files.
+fn left_behind() -> Vec<String> {
+    let names = |folder: &str| {
+        let entries = std::fs::read_dir(folder).into_iter().flatten().map_while(Result::ok);
+        entries.map(|entry| entry.path().display().to_string()).collect::<Vec<_>>()
+    };
+    let ours = |path: &String| path.contains("/myelin-iceoryx2-") || path.contains("/mlx2-");
+    ["/tmp", "/dev/shm"].into_iter().flat_map(names).filter(ours).collect()
+}
+
+const POLL: &str = "iceoryx2.poll";
+const EVENT: &str = "iceoryx2.event";
+const NOTHING: Vec<String> = Vec::new();

@@ -1,0 +1,54 @@
+/* Driver of `myelin bench` for the topics of LibXR (https://github.com/Jiu-xiao/libxr), in one process:
+ * by callback, and by a subscriber that waits in a thread of its own.
+ *
+ *     driver.c   the systems
+ *     link.cpp   the adaptor against LibXR
+ *
+ * What a LibXR topic carries is an object of one C++ type, so a message is one, with a type for each
+ * size. Its users have such an object, fill it and publish it, and LibXR hands on a reference: therefore
+ * the publisher's loan is that object, and there is no copy that they would not have either. `README.md`
+ * says how to build LibXR and what else is particular to it. Without it, MISSING is why.
+ */
+#include "link.h"
+
+#ifndef MISSING
+#define MISSING NULL
+#define LINK (&myelin_libxr_link)
+#define CHECK myelin_libxr_check
+#else
+#define VERSION NULL
+#define LINK NULL
+#define CHECK NULL
+#endif
+
+#define SYSTEM(named, described, waits, kinds) \
+  { \
+    MYELIN_BENCH_SIZE(system), .name = (named), .about = (described), .version = VERSION, \
+    .wait = (waits), .transport = MYELIN_BENCH_TRANSPORT_PROCESS, .loans = 1, .workloads = (kinds), \
+    .missing = MISSING, .payload_bytes_max = MYELIN_LIBXR_PAYLOAD_BYTES_MAX, .one_process = 1, \
+  }
+
+static const struct myelin_bench_system systems[] = {
+    SYSTEM(MYELIN_LIBXR_CALLBACK,
+           "LibXR topic, own object published by reference, callback in the publisher's thread",
+           MYELIN_BENCH_WAIT_CALLBACK,
+           MYELIN_BENCH_STREAM | MYELIN_BENCH_IMAGE | MYELIN_BENCH_PUBLISH),
+    SYSTEM("libxr.sync",
+           "LibXR topic, own object published, copied to a SyncSubscriber in another thread",
+           MYELIN_BENCH_WAIT_BLOCK, MYELIN_BENCH_STREAM | MYELIN_BENCH_IMAGE),
+};
+
+const struct myelin_bench_driver myelin_libxr_driver = {
+    .abi = MYELIN_BENCH_ABI,
+    MYELIN_BENCH_SIZE(driver),
+    .systems = systems,
+    .system_count = 2,
+    .link = LINK,
+    .check = CHECK,
+};
+
+/* Weak: the tests, which call the driver within their own process, have a main of theirs. */
+__attribute__((weak)) int main(void)
+{
+  return myelin_bench_main(&myelin_libxr_driver);
+}

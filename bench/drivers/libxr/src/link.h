@@ -1,0 +1,24 @@
+/* The adaptor in link.cpp. */
+#ifndef MYELIN_LIBXR_LINK_H
+#define MYELIN_LIBXR_LINK_H
+
+#include "myelin_bench_kit.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* The system whose subscribers are called; those of the other wait. */
+#define MYELIN_LIBXR_CALLBACK "libxr.callback"
+/* Of the largest type that is compiled in. */
+#define MYELIN_LIBXR_PAYLOAD_BYTES_MAX (16u << 20)
+
+extern const struct myelin_bench_link myelin_libxr_link;
+/* Whether there is a type for the size of a run's messages. */
+int myelin_libxr_check(const struct myelin_bench_prepare *prepare);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* MYELIN_LIBXR_LINK_H */

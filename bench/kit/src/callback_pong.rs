@@ -1,0 +1,83 @@
+//! Pong of a round trip that answers in the call of a function, where the system calls one.
+//!
+//! What is timed and recorded is as in `pingpong`; there is no wait, so no `wake_ns`.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use crate::calls::Lent;
+use crate::clock::Clock;
+use crate::driver::{Answerer, CallSource, Publisher};
+use crate::error::Error;
+use crate::pingpong;
+use crate::process;
+use crate::protocol::{Done, Prepare};
+use crate::samples::SampleFile;
+use crate::transfer::Arrival;
+
+/// See the module.
+pub(crate) struct CallbackPong {
+    /// Until the run.
+    ready: Option<(Box<dyn CallSource>, Responder)>,
+}
+
+/// What the function owns.
+struct Responder {
+    publisher: Box<dyn Publisher + Send>,
+    clock: Clock,
+    samples: SampleFile,
+    prepare: Prepare,
+    done: Done,
+    failed: Option<Error>,
+}
+
+impl CallbackPong {
+    pub(crate) fn new(answerer: Answerer, prepare: &Prepare, samples: SampleFile) -> Self {
+        let Answerer { publisher, source, clock } = answerer;
+        let (prepare, done) = (prepare.clone(), Done::default());
+        let responder = Responder { publisher, clock, samples, prepare, done, failed: None };
+        CallbackPong { ready: Some((source, responder)) }
+    }
+
+    /// Answers until ping says goodbye, an answer fails or `stop` is set. To be called once.
+    pub(crate) fn run(&mut self, stop: &AtomicBool) -> Result<Done, Error> {
+        let Some((source, mut responder)) = self.ready.take() else {
+            return Err(Error::new("a pong runs once"));
+        };
+        responder.done.begin_ns = responder.clock.now();
+        let (call, lent) = Lent::new(responder, Responder::answer);
+        let calling = source.start(call)?;
+        // ORDER: Relaxed, the flag carries nothing else.
+        while !stop.load(Ordering::Relaxed) && !lent.is_over() {
+            std::thread::park_timeout(STOP_CHECK);
+        }
+        drop(calling);
+        lent.back()?.close()
+    }
+}
+
+impl Responder {
+    /// Whether it was the last. The first thing it does is to read the clock.
+    fn answer(&mut self, message: &[u8]) -> bool {
+        let arrival = Arrival { message, wake_ns: 0, return_ns: self.clock.now() };
+        let Responder { publisher, clock, samples, prepare, done, .. } = self;
+        match pingpong::answer(publisher.as_mut(), &arrival, done, prepare, samples, clock) {
+            Ok(true) => return false,
+            Ok(false) => {}
+            Err(error) => self.failed = Some(error),
+        }
+        true
+    }
+
+    fn close(mut self) -> Result<Done, Error> {
+        if let Some(error) = self.failed {
+            return Err(error);
+        }
+        self.done.end_ns = self.clock.now();
+        self.done.cpu_ns = self.done.cpu_ns.map(|before| process::cpu_ns() - before);
+        Ok(self.done)
+    }
+}
+
+/// How often it looks whether it should stop, unless it is woken; seldom, as for every pong.
+const STOP_CHECK: Duration = Duration::from_secs(1);

@@ -1,0 +1,323 @@
+//! The structures of `include/myelin_bench_kit.h`, which says what each member means, and how those
+//! of a driver compiled with an older header are read.
+
+use std::ffi::{CStr, c_char, c_int, c_void};
+
+use crate::error::Error;
+use crate::protocol::{Prepare, Reliability, Streams, System, Topology, Transport, Wait, Workload};
+
+/// `struct myelin_bench_system`.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct CSystem {
+    struct_size: usize,
+    name: *const c_char,
+    about: *const c_char,
+    version: *const c_char,
+    wait: c_int,
+    transport: c_int,
+    loans: c_int,
+    workloads: u32,
+    missing: *const c_char,
+    payload_bytes_max: u64,
+    reliability: c_int,
+    publishers_max: u32,
+    subscribers_max: u32,
+    topics_max: u32,
+    across_hosts: c_int,
+    one_process: c_int,
+    daemon: c_int,
+}
+
+/// `struct myelin_bench_prepare`.
+#[repr(C)]
+pub struct CPrepare {
+    pub(super) struct_size: usize,
+    pub(super) system: *const c_char,
+    pub(super) run: *const c_char,
+    pub(super) directory: *const c_char,
+    pub(super) options_json: *const c_char,
+    pub(super) is_ping: c_int,
+    pub(super) domain: u32,
+    pub(super) payload_bytes: u64,
+    pub(super) message_bytes: u64,
+    pub(super) match_timeout_ns: u64,
+    pub(super) seed: u64,
+    pub(super) one_way: c_int,
+    pub(super) reliable: c_int,
+    pub(super) depth: u32,
+    pub(super) publishers: u32,
+    pub(super) subscribers: u32,
+    pub(super) index: u32,
+    pub(super) topics: u32,
+    pub(super) interface: *const c_char,
+    pub(super) own: *const c_char,
+    pub(super) peer: *const c_char,
+    pub(super) port: u16,
+    pub(super) workload: u32,
+    pub(super) file_prefix: *const c_char,
+    pub(super) kit: *const Prepare,
+}
+
+impl CPrepare {
+    /// What it has been made of, for those functions of a driver that are in Rust.
+    pub fn of_kit(&self) -> &Prepare {
+        // SAFETY: the kit alone makes such a structure, of what outlives it.
+        unsafe { &*self.kit }
+    }
+}
+
+/// `myelin_bench_call`.
+pub type CCall = unsafe extern "C" fn(*mut c_void, *const c_void, usize);
+
+/// `struct myelin_bench_link`.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct CLink {
+    struct_size: usize,
+    pub(super) open: Option<extern "C" fn(*const CPrepare, *mut *mut c_void) -> c_int>,
+    pub(super) loan: Option<extern "C" fn(*mut c_void, usize, *mut *mut c_void) -> c_int>,
+    pub(super) publish_loan: Option<extern "C" fn(*mut c_void) -> c_int>,
+    pub(super) publish: Option<extern "C" fn(*mut c_void, *const c_void, usize) -> c_int>,
+    pub(super) wait: Option<extern "C" fn(*mut c_void, u64) -> c_int>,
+    pub(super) take:
+        Option<extern "C" fn(*mut c_void, u64, *mut *const c_void, *mut usize) -> c_int>,
+    pub(super) release: Option<extern "C" fn(*mut c_void)>,
+    pub(super) close: Option<extern "C" fn(*mut c_void)>,
+    pub(super) select: Option<extern "C" fn(*mut c_void, u32)>,
+    pub(super) subscribe: Option<extern "C" fn(*mut c_void, u32, *mut *mut c_void) -> c_int>,
+    pub(super) unsubscribe: Option<extern "C" fn(*mut c_void)>,
+    pub(super) listen: Option<extern "C" fn(*mut c_void, CCall, *mut c_void) -> c_int>,
+    pub(super) unlisten: Option<extern "C" fn(*mut c_void)>,
+}
+
+/// `struct myelin_bench_driver`.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct CDriver {
+    pub(super) abi: u32,
+    struct_size: usize,
+    systems: *const CSystem,
+    system_count: usize,
+    link: *const CLink,
+    options: *const c_char,
+    pub(super) check: Option<extern "C" fn(*const CPrepare) -> c_int>,
+    pub(super) probe: Option<extern "C" fn(*mut CSystem)>,
+    pub(super) notes: Option<extern "C" fn(*const CPrepare) -> *const c_char>,
+    pub(super) notes_at_end: Option<extern "C" fn() -> *const c_char>,
+    pub(super) start_daemon: Option<extern "C" fn(*const CPrepare, *mut *mut c_void) -> c_int>,
+    pub(super) daemon_pids: Option<extern "C" fn(*mut c_void, *mut u32, usize) -> usize>,
+    pub(super) check_daemon: Option<extern "C" fn(*mut c_void) -> c_int>,
+    pub(super) stop_daemon: Option<extern "C" fn(*mut c_void) -> c_int>,
+    pub(super) clean: Option<extern "C" fn() -> c_int>,
+}
+
+// SAFETY: the tables are constant for the life of the program, as the header demands.
+unsafe impl Sync for CDriver {}
+// SAFETY: as above.
+unsafe impl Sync for CLink {}
+
+/// A structure of the header: numbers, pointers and optional functions, all of them valid as zeros.
+///
+/// # Safety
+/// As it says.
+unsafe trait Table: Copy {
+    const NAME: &str;
+    /// Bytes of it in the first header of this series.
+    const BYTES_MIN: usize;
+}
+
+// SAFETY: as `Table` asks.
+unsafe impl Table for CSystem {
+    const NAME: &str = "system";
+    const BYTES_MIN: usize = std::mem::offset_of!(CSystem, one_process);
+}
+
+// SAFETY: as `Table` asks.
+unsafe impl Table for CLink {
+    const NAME: &str = "link";
+    const BYTES_MIN: usize = std::mem::offset_of!(CLink, subscribe);
+}
+
+// SAFETY: as `Table` asks.
+unsafe impl Table for CDriver {
+    const NAME: &str = "driver";
+    const BYTES_MIN: usize = std::mem::offset_of!(CDriver, check);
+}
+
+/// A copy of `table`, of which there are `bytes`. What an older header has not is 0.
+///
+/// # Safety
+/// `table` points to as many bytes as it says.
+unsafe fn copy<T: Table>(table: *const T, bytes: usize) -> Result<T, Error> {
+    let name = T::NAME;
+    if bytes < T::BYTES_MIN {
+        let text = format!("struct myelin_bench_{name}: a struct_size of {bytes}");
+        let remedy = format!("struct_size: MYELIN_BENCH_SIZE({name})");
+        return Err(Error::new(text).remedy(remedy));
+    }
+    // SAFETY: zeros are a valid `T`, see `Table`.
+    let mut own: T = unsafe { std::mem::zeroed() };
+    let bytes = bytes.min(size_of::<T>());
+    // SAFETY: the caller's promise; `own` is as large, and apart.
+    unsafe {
+        std::ptr::copy_nonoverlapping(table.cast::<u8>(), (&raw mut own).cast::<u8>(), bytes)
+    };
+    Ok(own)
+}
+
+impl CDriver {
+    /// A copy of the driver's own table, whatever header of this series it was compiled with.
+    ///
+    /// # Safety
+    /// `driver` is a table as the header demands it.
+    pub(super) unsafe fn read(driver: *const CDriver) -> Result<CDriver, Error> {
+        // SAFETY: of every version this is the first member.
+        let abi = unsafe { driver.cast::<u32>().read() };
+        if !(ABI_MIN..=ABI).contains(&abi) {
+            let text = format!("driver built for kit ABI {abi}, this kit has {ABI_MIN} to {ABI}");
+            return Err(Error::new(text).remedy("rebuild the driver with this kit's header"));
+        }
+        // SAFETY: of this series this is the second.
+        let bytes = unsafe { (&raw const (*driver).struct_size).read() };
+        // SAFETY: the caller's promise.
+        unsafe { copy(driver, bytes) }
+    }
+
+    pub(super) fn systems(&self) -> Result<Vec<CSystem>, Error> {
+        let Some(first) = std::ptr::NonNull::new(self.systems.cast_mut()) else {
+            return Ok(Vec::new());
+        };
+        // SAFETY: the header demands `system_count` valid entries; this is the first's first member.
+        let stride = unsafe { first.as_ptr().cast::<usize>().read() };
+        let entry = |index| {
+            // SAFETY: entries of one size follow each other, as many as there are.
+            let entry = unsafe { first.as_ptr().byte_add(index * stride) };
+            // SAFETY: as above.
+            unsafe { copy(entry, entry.cast::<usize>().read()) }
+        };
+        (0..self.system_count).map(entry).collect()
+    }
+
+    /// The functions of its links.
+    pub(super) fn link(&self) -> Result<CLink, Error> {
+        if self.link.is_null() {
+            return Err(Error::new("this driver has no functions: its middleware is missing"));
+        }
+        // SAFETY: the header demands a table, whose first member is its size.
+        unsafe { copy(self.link, self.link.cast::<usize>().read()) }
+    }
+
+    /// Whether it knows an option of that name.
+    pub(super) fn has_option(&self, key: &str) -> bool {
+        // SAFETY: the header demands a text or null.
+        unsafe { text(self.options) }.split_whitespace().any(|option| option == key)
+    }
+}
+
+impl CSystem {
+    /// For a probe: what it is the version of is there.
+    pub fn found(&mut self, version: &'static CStr) {
+        self.version = version.as_ptr();
+    }
+
+    /// For a probe: why it cannot run, unless there is a reason already.
+    pub fn lacks(&mut self, missing: &'static CStr) {
+        if self.missing.is_null() {
+            self.missing = missing.as_ptr();
+        }
+    }
+
+    /// As the protocol says it.
+    pub(super) fn describe(&self) -> System {
+        // SAFETY: the header demands NUL-terminated or null texts.
+        let read = |pointer| unsafe { text(pointer) };
+        let kinds = |all: &[(u32, Workload)]| {
+            let named = all.iter().filter(|(bit, _)| self.workloads & bit != 0);
+            named.map(|(_, workload)| *workload).collect()
+        };
+        System {
+            name: read(self.name),
+            about: read(self.about),
+            version: read(self.version),
+            wait: match self.wait {
+                0 => Wait::Poll,
+                2 => Wait::Adaptive,
+                3 => Wait::Predictive,
+                4 => Wait::Callback,
+                _ => Wait::Block,
+            },
+            transport: match self.transport {
+                0 => Transport::Loopback,
+                1 => Transport::SharedMemory,
+                3 => Transport::Process,
+                _ => Transport::Kernel,
+            },
+            topology: match self.one_process {
+                0 => Topology::TwoProcesses,
+                _ => Topology::OneProcess,
+            },
+            loans: self.loans != 0,
+            daemon: self.daemon != 0,
+            missing: (!self.missing.is_null()).then(|| read(self.missing)),
+            payload_bytes_max: self.payload_bytes_max,
+            across_hosts: self.across_hosts != 0,
+            floor: false,
+            workloads: match self.workloads {
+                0 => Workload::roundtrip_only(),
+                _ => kinds(&WORKLOADS),
+            },
+            streams: Streams {
+                reliability: match self.reliability {
+                    2 => vec![Reliability::Reliable],
+                    3 => vec![Reliability::BestEffort, Reliability::Reliable],
+                    _ => vec![Reliability::BestEffort],
+                },
+                publishers_max: most(self.publishers_max),
+                subscribers_max: most(self.subscribers_max),
+                topics_max: most(self.topics_max),
+            },
+        }
+    }
+}
+
+/// The bit of a workload.
+pub(super) fn bit(workload: Workload) -> u32 {
+    let found = WORKLOADS.iter().find(|(_, known)| *known == workload);
+    found.map_or(0, |(bit, _)| *bit)
+}
+
+/// A limit as the header has it, as the protocol has it.
+fn most(limit: u32) -> u32 {
+    match limit {
+        0 => 1,
+        u32::MAX => 0,
+        limit => limit,
+    }
+}
+
+/// A copy of a text; an empty one for null.
+///
+/// # Safety
+/// `pointer` is null or NUL-terminated.
+pub(super) unsafe fn text(pointer: *const c_char) -> String {
+    if pointer.is_null() {
+        return String::new();
+    }
+    // SAFETY: the caller's promise.
+    unsafe { CStr::from_ptr(pointer) }.to_string_lossy().into_owned()
+}
+
+/// Version of the tables; `MYELIN_BENCH_ABI` in the header.
+const ABI: u32 = 6;
+/// The first of this series.
+const ABI_MIN: u32 = 5;
+/// `MYELIN_BENCH_ROUNDTRIP` and so on.
+const WORKLOADS: [(u32, Workload); 6] = [
+    (1, Workload::Roundtrip),
+    (2, Workload::Stream),
+    (4, Workload::Image),
+    (8, Workload::Flood),
+    (16, Workload::Startup),
+    (32, Workload::Publish),
+];

@@ -1,0 +1,25 @@
+//! The command, run as a user does. One program: each that is linked costs a second.
+
+mod advice_peers;
+mod bad_input;
+mod clocks;
+mod compare;
+mod damaged;
+mod doctor;
+mod doctor_host;
+mod faults;
+mod live;
+#[path = "../../../../bench/kit/tests/support/namespaces.rs"]
+#[allow(dead_code)]
+mod namespaces;
+mod peers;
+mod publish;
+#[path = "support/python.rs"]
+mod python;
+mod repeats;
+mod self_test;
+mod ssh;
+mod streams;
+mod support;
+mod traceability;
+mod two_hosts;
