@@ -100,9 +100,7 @@ pub use myelin_derive::PlainData;
 pub use myelin_shm::Error;
 pub use myelin_shm::data_plane::publication::Published;
 pub use myelin_shm::event::Event;
-pub use myelin_shm::node::{
-    EndpointInfo, Graph, MatchInfo, MatchState, PeerInfo, Policy, Threads,
-};
+pub use myelin_shm::node::{EndpointInfo, Graph, MatchInfo, MatchState, PeerInfo, Policy, Threads};
 pub use myelin_shm::topic::EndpointId;
 pub use myelin_shm::waiting::wait::Wait;
 pub use network::NetworkState;

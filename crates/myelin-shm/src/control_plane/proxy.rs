@@ -141,10 +141,10 @@ mod tests {
         let mut subscriber = node.subscriber(topic(), qos).unwrap();
         for round in 0..3 {
             let proxy = node.proxy(subscriber.reader.shared(), PublisherQos::default());
-            let _stand_in = proxy.unwrap_or_else(|error| panic!("round {round}: {error}"));
+            let _proxy = proxy.unwrap_or_else(|error| panic!("round {round}: {error}"));
             let second = node.proxy(subscriber.reader.shared(), PublisherQos::default());
             assert!(matches!(second, Err(Error::TooMany { .. })));
-            drop(_stand_in);
+            drop(_proxy);
             assert!(subscriber.reader.take().unwrap().is_none());
         }
     }

@@ -1,4 +1,4 @@
-//! The way of other hosts' samples to a subscriber: a reader takes them, a stand-in for each
+//! The way of other hosts' samples to a subscriber: a reader takes them, a proxy for each
 //! publisher puts them into the subscriber's queue, in the thread that has received them.
 
 use std::collections::BTreeMap;
@@ -7,8 +7,8 @@ use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
 
 use myelin_dds::{Calls, Endpoint, Guid, History, Message, Reader, Settings, check_topic_name};
+use myelin_shm::data_plane::subscription::SubscriptionShared;
 use myelin_shm::node as shm;
-use myelin_shm::subscription::SubscriptionShared;
 use myelin_shm::topic::{PublisherQos, Reliability, SubscriberQos};
 
 use super::end::End;
@@ -46,7 +46,7 @@ struct Group {
     reliable: bool,
     history: bool,
     /// `None` while no interface leads to other hosts. To be held outside of this only by the node's
-    /// thread while it is busy; see [`Open::settle`].
+    /// thread while it is busy; see [`Open::apply_pending`].
     reader: Option<Arc<Reader>>,
     guid: Guid,
     /// By handle.
@@ -78,7 +78,7 @@ struct Source {
     /// It heeds what is said to it.
     listens: bool,
     /// `None`: its samples are not for us. It is on this host, or declined.
-    stand_in: Option<shm::StandIn>,
+    proxy: Option<shm::Proxy>,
     /// There was no room for it; it is asked again.
     declined: bool,
     /// Of the newest sample.
@@ -158,10 +158,10 @@ impl Drop for Inlet {
             let (detached, subscription) = (group.detach(), group.subscription.take());
             drop(group);
             // The node's thread may just have it.
-            self.open.settle();
+            self.open.apply_pending();
             drop((detached, subscription));
         }
-        self.open.settle();
+        self.open.apply_pending();
     }
 }
 
@@ -289,20 +289,19 @@ impl Shared {
                 }
                 let card = Card::decode(&endpoint.user_data);
                 let is_here = card.as_ref().is_some_and(|card| card.host == session.host);
-                let stand_in = (!is_here).then(|| self.stand_in(&subscription, group.reliable));
-                if let Some(Err(error)) = &stand_in
+                let proxy = (!is_here).then(|| self.proxy(&subscription, group.reliable));
+                if let Some(Err(error)) = &proxy
                     && !was_declined(endpoint.handle)
                 {
                     let (endpoint, reason) = (endpoint.handle, error.to_string());
                     self.end.observer.tell(Event::Incompatible { endpoint, pid: 0, reason });
                 }
-                let declined = matches!(stand_in, Some(Err(_)));
-                let stand_in = stand_in.and_then(Result::ok);
-                let (guid, listens) = (endpoint.guid, card.is_some() && stand_in.is_some());
+                let declined = matches!(proxy, Some(Err(_)));
+                let proxy = proxy.and_then(Result::ok);
+                let (guid, listens) = (endpoint.guid, card.is_some() && proxy.is_some());
                 let sequence = group.remember(&guid);
                 let waits = group.full;
-                let source =
-                    Source { guid, listens, stand_in, declined, sequence, waits, late: None };
+                let source = Source { guid, listens, proxy, declined, sequence, waits, late: None };
                 group.say_all(&source, session);
                 group.sources.insert(endpoint.handle, source);
             }
@@ -322,11 +321,11 @@ impl Shared {
         self.groups.iter().any(has)
     }
 
-    fn stand_in(
+    fn proxy(
         &self,
         subscription: &Arc<SubscriptionShared>,
         reliable: bool,
-    ) -> Result<shm::StandIn, Error> {
+    ) -> Result<shm::Proxy, Error> {
         let SubscriberQos { depth, history, .. } = self.qos;
         let reliability = if reliable { Reliability::Reliable } else { Reliability::BestEffort };
         let qos = PublisherQos {
@@ -337,7 +336,7 @@ impl Shared {
             memory_max: self.memory_max,
             ..PublisherQos::default()
         };
-        self.end.observer.node().stand_in(subscription, qos)
+        self.end.observer.node().proxy(subscription, qos)
     }
 
     /// Passes on what there is, of all groups. By the node's thread. True if some had no room.
@@ -404,19 +403,19 @@ impl Shared {
                 *next = Some(message);
                 return Passed::Unknown;
             };
-            let Some(stand_in) = &mut source.stand_in else { continue };
+            let Some(proxy) = &mut source.proxy else { continue };
             let Some(payload) = self.wire.payload(message.bytes()) else {
-                self.end.observer.tell(Event::Corrupt { endpoint: stand_in.id() });
-                source.stand_in = None;
+                self.end.observer.tell(Event::Corrupt { endpoint: proxy.id() });
+                source.proxy = None;
                 continue;
             };
             // Before whoever takes it asks.
             let lost = gap(&mut source.sequence, message.sequence());
-            self.count_lost(lost, stand_in.id(), *reliable);
-            match stand_in.writer.publish_copy(&message.bytes()[payload]) {
+            self.count_lost(lost, proxy.id(), *reliable);
+            match proxy.writer.publish_copy(&message.bytes()[payload]) {
                 Ok(_) => {
                     let Some(late) = &mut source.late else { continue };
-                    self.tell_lost(std::mem::take(&mut late.lost), stand_in.id());
+                    self.tell_lost(std::mem::take(&mut late.lost), proxy.id());
                     late.taken += 1;
                     if late.taken >= self.qos.depth / 2 {
                         source.late = None;
@@ -426,14 +425,14 @@ impl Shared {
                 Err(Error::ReliableTimeout { .. }) => match &mut source.late {
                     Some(late) => {
                         *late = Late { lost: late.lost + 1, taken: 0 };
-                        self.count_lost(1, stand_in.id(), false);
+                        self.count_lost(1, proxy.id(), false);
                     }
                     None => {
                         *next = Some(message);
                         return Passed::Full;
                     }
                 },
-                Err(_) => self.count_lost(1, stand_in.id(), *reliable), // no memory
+                Err(_) => self.count_lost(1, proxy.id(), *reliable), // no memory
             }
         }
     }

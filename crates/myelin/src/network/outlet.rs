@@ -57,7 +57,7 @@ pub(super) struct Shared {
 #[derive(Default)]
 struct Route {
     /// `None` while no interface leads to other hosts. To be held outside of this only by the node's
-    /// thread while it is busy; see [`Open::settle`].
+    /// thread while it is busy; see [`Open::apply_pending`].
     writer: Option<Bound>,
     /// The newest samples, for whom the next writer meets: each the head and the payload.
     kept: VecDeque<(Vec<u8>, Vec<u8>)>,
@@ -257,7 +257,7 @@ impl Drop for Outlet {
         route.closed = true;
         drop(route.writer.take());
         drop(route);
-        self.open.settle();
+        self.open.apply_pending();
     }
 }
 

@@ -197,7 +197,7 @@ mod tests {
     fn a_header_with_a_slice_is_bytes_to_ourselves_and_nothing_to_others() {
         let wire = Wire::of(&Encoding::Private, Shape::Bytes).unwrap();
         let message = message(wire, b"header and slice");
-        assert_eq!(message[wire.payload(&message, message.len()).unwrap()], *b"header and slice");
+        assert_eq!(message[wire.payload(&message).unwrap()], *b"header and slice");
         let error = Wire::of(&Encoding::Typed("T".into()), Shape::Bytes).unwrap_err().to_string();
         assert!(error.contains("dds_type") && error.contains("dds_cdr"), "{error}");
     }
