@@ -2,7 +2,6 @@
 
 mod handover;
 
-use crate::sync::{Ordering, fence, spin_loop};
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 use std::task::Waker;
@@ -13,7 +12,7 @@ use crate::data_plane::subscription::{Asleep, SubscriptionShared};
 use crate::data_plane::taken::Taken;
 use crate::error::Error;
 use crate::event::Event;
-use crate::sync::load_acquire;
+use crate::sync::{Ordering, fence, load_acquire, spin_loop};
 use crate::topic::{EndpointId, Reliability, SubscriberQos, Topic};
 use crate::waiting::bell::{self, Sleep};
 use crate::waiting::strategy::{Ended, Strategy, Waiter};

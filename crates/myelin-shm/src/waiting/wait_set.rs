@@ -5,7 +5,6 @@
 //! rings for the set. Members whose bit is set, or that were reported by the wait before, are *looked at*:
 //! they have news and are reported, or they are armed again. Nobody looks at any other.
 
-use crate::sync::{AtomicBool, Ordering, fence, spin_loop};
 use std::collections::{BinaryHeap, HashMap};
 use std::os::fd::OwnedFd;
 use std::sync::{Arc, Weak};
@@ -15,6 +14,7 @@ use crate::data_plane::source::Source;
 use crate::data_plane::subscription::{Reader, SubscriptionShared, TRUST_NS};
 use crate::error::Error;
 use crate::node::Node;
+use crate::sync::{AtomicBool, Ordering, fence, spin_loop};
 use crate::waiting::bell;
 use crate::waiting::set_descriptor::SetDescriptor;
 use crate::waiting::strategy::{Ended, Strategy, Waiter};
