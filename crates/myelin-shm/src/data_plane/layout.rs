@@ -148,7 +148,7 @@ shared! {
     Cell { sequence, length, place, inline }
     PublicationHead {
         magic, version, bytes, endpoint, type_hash, cells, depth, history, reliable, _once,
-        published, _published, waiting, cpu, asserted, _seldom
+        published, _published, waiting, cpu, asserted, many, _seldom
     }
     SubscriptionHead {
         magic, version, bytes, endpoint, type_hash, connections, holds, number, _once, asleep, _asleep

@@ -262,7 +262,7 @@ impl Many {
             })
         });
         if on_published != [false; 2] {
-            self.subscribers.iter().for_each(|it| drop(it.kernel.wake()));
+            self.subscribers.iter().for_each(|it| _ = it.kernel.wake());
         }
         self.published.store(sample, Ordering::Release);
     }
