@@ -84,9 +84,10 @@ pub(crate) fn sleep_on_two(words: [(&dyn Futex, u32); 2], until_ns: u64) -> bool
     wait_on(words, limit(until_ns)) != Err(Errno::TIMEDOUT)
 }
 
-/// Whether the kernel can: from Linux 5.16 on, where no filter of system calls forbids it.
+/// Whether a thread can sleep on two words: from Linux 5.16 on, where no filter of system calls forbids it
+/// and no emulator lacks it.
 #[cfg(not(loom))]
-pub(crate) fn can_sleep_on_two() -> bool {
+pub fn can_sleep_on_two() -> bool {
     static CAN: OnceLock<bool> = OnceLock::new();
     *CAN.get_or_init(|| {
         let word = AtomicU32::new(0);
@@ -162,7 +163,7 @@ mod model {
     }
 
     /// The kernel of a model is an old one.
-    pub(crate) fn can_sleep_on_two() -> bool {
+    pub fn can_sleep_on_two() -> bool {
         false
     }
 
@@ -181,7 +182,9 @@ mod model {
     }
 }
 #[cfg(loom)]
-pub(crate) use model::{can_sleep_on_two, sleep, sleep_on_two, wake};
+pub use model::can_sleep_on_two;
+#[cfg(loom)]
+pub(crate) use model::{sleep, sleep_on_two, wake};
 
 /// Lets others run.
 pub(crate) fn nap(duration: std::time::Duration) {
