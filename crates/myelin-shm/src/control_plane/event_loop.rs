@@ -123,5 +123,5 @@ impl Core {
 /// Starts a node's thread.
 pub(crate) fn start(core: &Arc<Core>, threads: &Threads) -> Result<JoinHandle<()>, Error> {
     let core = core.clone();
-    threads.spawn("node", move || core.run())
+    threads.spawn_small("node", move || core.run())
 }

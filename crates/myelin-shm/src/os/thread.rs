@@ -68,8 +68,27 @@ impl Threads {
         role: &str,
         run: impl FnOnce() + Send + 'static,
     ) -> Result<JoinHandle<()>, Error> {
+        self.start(std::thread::Builder::new(), role, run)
+    }
+
+    /// The same, of a thread that runs nothing of the user's and has some kilobytes on its stack: all of a
+    /// stack is resident in a process that locks its memory, as one that is real-time does.
+    pub(crate) fn spawn_small(
+        &self,
+        role: &str,
+        run: impl FnOnce() + Send + 'static,
+    ) -> Result<JoinHandle<()>, Error> {
+        self.start(std::thread::Builder::new().stack_size(SMALL_STACK_BYTES), role, run)
+    }
+
+    fn start(
+        &self,
+        builder: std::thread::Builder,
+        role: &str,
+        run: impl FnOnce() + Send + 'static,
+    ) -> Result<JoinHandle<()>, Error> {
         let prefix = if self.name.is_empty() { "myelin" } else { &self.name };
-        let builder = std::thread::Builder::new().name(format!("{prefix}-{role}"));
+        let builder = builder.name(format!("{prefix}-{role}"));
         let (threads, (to, from)) = (self.clone(), mpsc::channel());
         let body = move || {
             let applied = threads.apply();
@@ -116,6 +135,8 @@ impl Threads {
         }
     }
 }
+
+const SMALL_STACK_BYTES: usize = 256 << 10;
 
 /// Calls `spawn` with all signals blocked; a thread inherits that.
 fn without_signals<T>(spawn: impl FnOnce() -> T) -> T {
