@@ -1,8 +1,8 @@
 //! How a subscriber or a wait set sleeps, and how a publisher wakes it: `docs/shared-memory.md` sections
 //! 10, 12 and 14.
 
-pub mod bell;
 pub mod interrupt;
+pub mod notify;
 mod predict;
 mod set_descriptor;
 pub(crate) mod strategy;

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use hostile_peer::{
-    Memory, SUBSCRIBER, TYPE_HASH, bell_of, publishers, reader, subscriber, topic, waking,
+    Memory, SUBSCRIBER, TYPE_HASH, publishers, reader, subscriber, topic, wake_word_of, waking,
 };
 use myelin_shm::Error;
 use myelin_shm::data_plane::layout::{PUBLICATION_HEAD_BYTES, VERSION, connections_offset};
@@ -62,12 +62,12 @@ fn map_subscription(
 
 fn view(
     memory: &Memory,
-    bell: &Memory,
+    wake_word: &Memory,
     connection: u32,
     reliable: bool,
 ) -> Result<RemoteSubscriber, Error> {
     let tables = &mut WakeTableViews::default();
-    let (memory, waking) = (memory.descriptor(), waking(bell, None));
+    let (memory, waking) = (memory.descriptor(), waking(wake_word, None));
     RemoteSubscriber::map(
         SUBSCRIBER,
         1,
@@ -252,12 +252,12 @@ const PATIENCE: Duration = Duration::from_secs(2);
 #[test]
 fn a_bell_that_never_stops_does_not_extend_a_wait() {
     let (mut reader, shared) = reader(SubscriberQos::default());
-    let (_, bell) = shared.descriptors();
-    let bell = Segment::map_shared(bell, 64).unwrap();
-    // SAFETY: a bell is an atomic.
-    let bell: &myelin_shm::data_plane::layout::Bell = unsafe { bell.at(0) };
+    let (_, wake_word) = shared.descriptors();
+    let wake_word = Segment::map_shared(wake_word, 64).unwrap();
+    // SAFETY: a wake word is an atomic.
+    let wake_word: &myelin_shm::data_plane::layout::WakeWord = unsafe { wake_word.at(0) };
     let storm = || {
-        bell.rings.fetch_add(1, Ordering::Relaxed);
+        wake_word.wakes.fetch_add(1, Ordering::Relaxed);
     };
     during(storm, || {
         for _ in 0..10 {
@@ -278,9 +278,9 @@ fn a_reading_that_never_stops_does_not_extend_a_publish() {
         ..PublisherQos::default()
     };
     let (mut writer, shared) = Writer::create(1, &topic(), qos).unwrap();
-    let (memory, bell) = (Memory::subscription(), Memory::new(Writers::Everyone));
+    let (memory, wake_word) = (Memory::subscription(), Memory::new(Writers::Everyone));
     let reading = connections_offset(4) as usize / 8 + 1;
-    shared.attach(view(&memory, &bell, 0, true).unwrap()).unwrap();
+    shared.attach(view(&memory, &wake_word, 0, true).unwrap()).unwrap();
     for next in 0..6 {
         memory.set(reading, next.min(4));
         writer.publish_copy(&[0; 8]).unwrap();
@@ -299,7 +299,7 @@ fn a_reading_that_never_stops_does_not_extend_a_publish() {
             assert!(began.elapsed() < PATIENCE, "waited {:?}", began.elapsed());
         }
     });
-    bell_of(&bell).rings.store(0, Ordering::Relaxed);
+    wake_word_of(&wake_word).wakes.store(0, Ordering::Relaxed);
 }
 
 /// While its cells change all the time, under a reader that takes and waits.
@@ -386,7 +386,7 @@ fn a_segment_that_was_missing_is_forgotten_with_its_sample() {
     assert_eq!(reader.take().unwrap().unwrap().sequence, 6);
 }
 
-/// One publisher sets the bell back all the time; another one's samples wake the sleeper all the same.
+/// One publisher sets the wake word back all the time; another one's samples wake the sleeper all the same.
 #[test]
 fn a_bell_that_is_set_back_does_not_silence_others() {
     let (mut writer, publication) = Writer::create(1, &topic(), PublisherQos::default()).unwrap();
@@ -398,15 +398,15 @@ fn a_bell_that_is_set_back_does_not_silence_others() {
     let view =
         RemoteSubscriber::map(id, 1, &topic(), false, 0, connection, 1, segment, waking, tables);
     shared.start(1, publication.attach(view.unwrap()).unwrap());
-    let (_, bell) = shared.descriptors();
+    let (_, wake_word) = shared.descriptors();
     // The hostile one is matched, too.
     let hostile = Memory::publication(2, 4);
     shared.reserve(2, hostile.descriptor(), Vec::new()).unwrap();
     shared.start(2, 0);
-    let bell = Segment::map_shared(bell, 64).unwrap();
-    // SAFETY: a bell is an atomic.
-    let bell: &myelin_shm::data_plane::layout::Bell = unsafe { bell.at(0) };
-    let storm = || bell.rings.store(0, Ordering::Relaxed);
+    let wake_word = Segment::map_shared(wake_word, 64).unwrap();
+    // SAFETY: a wake word is an atomic.
+    let wake_word: &myelin_shm::data_plane::layout::WakeWord = unsafe { wake_word.at(0) };
+    let storm = || wake_word.wakes.store(0, Ordering::Relaxed);
     let taken = AtomicU64::new(0);
     let begin = Instant::now();
     let is_in_time = || begin.elapsed() < Duration::from_secs(60);
@@ -435,17 +435,21 @@ fn a_bell_that_is_set_back_does_not_silence_others() {
 #[test]
 fn a_descriptor_that_is_no_pipe_is_refused() {
     let memory = Memory::subscription();
-    let (bell, event) = (Memory::new(Writers::Everyone), rustix::event::EventfdFlags::CLOEXEC);
+    let (wake_word, event) = (Memory::new(Writers::Everyone), rustix::event::EventfdFlags::CLOEXEC);
     let eventfd = rustix::event::eventfd(u32::MAX, event).unwrap();
     let file: OwnedFd = tempfile::tempfile().unwrap().into();
     for passed in [eventfd, file] {
-        let error = view_with(&memory, &bell, passed).unwrap_err();
+        let error = view_with(&memory, &wake_word, passed).unwrap_err();
         assert_eq!(what(error), "a subscriber's descriptor");
     }
 }
 
-fn view_with(memory: &Memory, bell: &Memory, passed: OwnedFd) -> Result<RemoteSubscriber, Error> {
-    let (fd, waking) = (memory.descriptor(), waking(bell, Some(passed)));
+fn view_with(
+    memory: &Memory,
+    wake_word: &Memory,
+    passed: OwnedFd,
+) -> Result<RemoteSubscriber, Error> {
+    let (fd, waking) = (memory.descriptor(), waking(wake_word, Some(passed)));
     let tables = &mut WakeTableViews::default();
     RemoteSubscriber::map(SUBSCRIBER, 1, &topic(), false, 0, 0, 1, fd, waking, tables)
 }
@@ -466,8 +470,8 @@ fn a_descriptor_that_is_never_read_does_not_hold_up_a_publish() {
     for passed in [shared.passed_to(0).unwrap().1.wake_end.unwrap(), full, closed] {
         let (mut writer, publication) =
             Writer::create(1, &topic(), PublisherQos::default()).unwrap();
-        let (memory, bell) = (Memory::subscription(), Memory::new(Writers::Everyone));
-        publication.attach(view_with(&memory, &bell, passed).unwrap()).unwrap();
+        let (memory, wake_word) = (Memory::subscription(), Memory::new(Writers::Everyone));
+        publication.attach(view_with(&memory, &wake_word, passed).unwrap()).unwrap();
         let asleep = 16;
         for sleep in 1..5_000 {
             memory.set(asleep, sleep);

@@ -3,11 +3,11 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use myelin_shm::data_plane::layout::{Bell, SubscriptionHead};
+use myelin_shm::data_plane::layout::{SubscriptionHead, WakeWord};
 use myelin_shm::node::{Node, NodeOptions, Publisher, Subscriber};
 use myelin_shm::os::segment::Segment;
 use myelin_shm::topic::{PublisherQos, SubscriberQos, Topic};
-use myelin_shm::waiting::bell::Sleep;
+use myelin_shm::waiting::notify::Sleep;
 use myelin_shm::waiting::wait::{NEVER, Wait, can_sleep_on_two};
 
 const LONG: Duration = Duration::from_secs(60);
@@ -48,14 +48,14 @@ impl Ends {
 /// What a subscriber shows of itself.
 struct Shown {
     head: Segment,
-    bell: Segment,
+    wake_word: Segment,
 }
 
 impl Shown {
     fn of(subscriber: &Subscriber) -> Shown {
-        let (head, bell) = subscriber.reader.shared().descriptors();
-        let (head, bell) = (Segment::map_theirs(head, 1), Segment::map_shared(bell, 1));
-        Shown { head: head.unwrap(), bell: bell.unwrap() }
+        let (head, wake_word) = subscriber.reader.shared().descriptors();
+        let (head, wake_word) = (Segment::map_theirs(head, 1), Segment::map_shared(wake_word, 1));
+        Shown { head: head.unwrap(), wake_word: wake_word.unwrap() }
     }
 
     fn sleep(&self) -> Sleep {
@@ -63,9 +63,9 @@ impl Shown {
         Sleep(unsafe { self.head.at::<SubscriptionHead>(0) }.asleep.load(Ordering::Relaxed))
     }
 
-    fn rings(&self) -> u32 {
+    fn wakes(&self) -> u32 {
         // SAFETY: as above.
-        unsafe { self.bell.at::<Bell>(0) }.rings.load(Ordering::Relaxed)
+        unsafe { self.wake_word.at::<WakeWord>(0) }.wakes.load(Ordering::Relaxed)
     }
 
     fn falls_asleep(&self) -> Sleep {
@@ -77,13 +77,13 @@ impl Shown {
 }
 
 #[test]
-fn one_call_wakes_all_and_rings_no_bell() {
+fn one_call_wakes_all_and_notifies_nobody() {
     if !can_sleep_on_two() {
-        return; // then they sleep on their bells, as the tests of all else have it
+        return; // then they sleep on their wake words, as the tests of all else have it
     }
     let mut ends = Ends::new();
     let shown: Vec<_> = ends.subscribers.iter().map(Shown::of).collect();
-    let before: Vec<_> = shown.iter().map(Shown::rings).collect();
+    let before: Vec<_> = shown.iter().map(Shown::wakes).collect();
     let taken = AtomicU64::new(0);
     std::thread::scope(|scope| {
         for (number, subscriber) in ends.subscribers.iter_mut().enumerate() {
@@ -105,7 +105,7 @@ fn one_call_wakes_all_and_rings_no_bell() {
             }
         }
     });
-    assert_eq!(shown.iter().map(Shown::rings).collect::<Vec<_>>(), before);
+    assert_eq!(shown.iter().map(Shown::wakes).collect::<Vec<_>>(), before);
 }
 
 /// No sample comes: their own process wakes them, which cannot write `published`.

@@ -317,7 +317,7 @@ fn of_two_late_subscribers_each_costs_one_time_limit_and_its_own_samples() {
     assert_eq!(writer.publish_copy(&[0; 8]).unwrap().passed_over, 0);
 }
 
-/// A publisher counts the bell up, the reader takes the sample and arms the descriptor anew, and only
+/// A publisher counts the wake word up, the reader takes the sample and arms the descriptor anew, and only
 /// then the publisher writes to it.
 #[test]
 #[cfg_attr(miri, ignore = "Miri has no pipes to open anew")]

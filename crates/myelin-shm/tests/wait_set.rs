@@ -348,7 +348,7 @@ fn no_wake_up_is_lost_among_many() {
     });
 }
 
-/// A hostile publisher takes away the bits of all others and sets the bells back; samples of an honest
+/// A hostile publisher takes away the bits of all others and sets the wake words back; samples of an honest
 /// one arrive all the same.
 #[test]
 fn a_publisher_that_clears_the_table_does_not_silence_others() {
@@ -369,7 +369,10 @@ fn a_publisher_that_clears_the_table_does_not_silence_others() {
         scope.spawn(|| {
             while !stop.load(Ordering::Relaxed) {
                 table.ready.iter().for_each(|word| word.store(0, Ordering::Relaxed));
-                table.bells.iter().for_each(|bell| bell.rings.store(0, Ordering::Relaxed));
+                table
+                    .wake_words
+                    .iter()
+                    .for_each(|wake_word| wake_word.wakes.store(0, Ordering::Relaxed));
             }
         });
         scope.spawn(|| {
@@ -407,8 +410,8 @@ fn a_table_that_never_stops_does_not_extend_a_wait() {
         scope.spawn(|| {
             while !stop.load(Ordering::Relaxed) {
                 table.ready.iter().for_each(|word| word.store(u64::MAX, Ordering::Relaxed));
-                for bell in &table.bells {
-                    bell.rings.fetch_add(1, Ordering::Relaxed);
+                for wake_word in &table.wake_words {
+                    wake_word.wakes.fetch_add(1, Ordering::Relaxed);
                 }
             }
         });

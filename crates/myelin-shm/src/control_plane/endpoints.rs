@@ -153,9 +153,9 @@ impl Endpoints {
     ) -> Result<u64, Error> {
         let publication = self.publications.get(&pair.publisher).expect("it has made the offer");
         let wake_end = if descriptors.len() > PASSED_MIN { descriptors.pop() } else { None };
-        let [subscription, bell, heads, ready, pipe] = exactly::<PASSED_MIN>(descriptors)?;
+        let [subscription, wake_word, heads, ready, pipe] = exactly::<PASSED_MIN>(descriptors)?;
         let wake_end = wake_end.map(own).transpose()?;
-        let waking = Waking { bell, table: PassedTable { heads, ready, pipe }, wake_end };
+        let waking = Waking { wake_word, table: PassedTable { heads, ready, pipe }, wake_end };
         let view = RemoteSubscriber::map(
             pair.subscriber,
             pid,
@@ -214,9 +214,9 @@ fn reserve(
     let connection = shared.reserve(pair.publisher, publication, Vec::new())?;
     let passed = shared.passed_to(connection);
     let passed = passed.inspect_err(|_| shared.publisher_never_came(pair.publisher))?;
-    let (subscription, Waking { bell, table, wake_end }) = passed;
+    let (subscription, Waking { wake_word, table, wake_end }) = passed;
     let PassedTable { heads, ready, pipe } = table;
-    let passed = [subscription, bell, heads, ready, pipe].into_iter().chain(wake_end);
+    let passed = [subscription, wake_word, heads, ready, pipe].into_iter().chain(wake_end);
     Ok(Reservation { connection, passed: passed.map(Arc::new).collect() })
 }
 

@@ -29,7 +29,7 @@ pub(crate) enum Message {
     Offer { publisher: EndpointId, subscriber: EndpointId },
     /// Slot segments of a publisher, for all it has made an offer to. With one descriptor each.
     Segments { publisher: EndpointId, segments: Vec<SegmentSize> },
-    /// The answer to an offer. With subscription segment, bell, the two of the wake table and perhaps
+    /// The answer to an offer. With subscription segment, wake word, the two of the wake table and perhaps
     /// a wake end.
     Accept { publisher: EndpointId, subscriber: EndpointId, connection: u32, wake_end: bool },
     /// From now on the publisher looks at the subscriber.

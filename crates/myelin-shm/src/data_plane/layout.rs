@@ -1,5 +1,5 @@
 //! What lies where in shared memory; `docs/shared-memory.md` section 3 draws it. Layout only: the
-//! algorithms are in `ring`, `reclaim` and `bell`.
+//! algorithms are in `ring`, `reclaim` and `notify`.
 
 use crate::limits::ENDPOINTS_MAX;
 use crate::os::segment::shared;
@@ -100,7 +100,7 @@ pub struct SubscriptionHead {
     /// Its number in its node: which bit of the node's [`ReadyTable`] is its own.
     pub number: AtomicU64,
     _once: [u8; 64],
-    /// 0, or a sleep: `bell::Sleep` says who is to be woken by what. Never the same twice. Does not
+    /// 0, or a sleep: `notify::Sleep` says who is to be woken by what. Never the same twice. Does not
     /// change while the subscriber polls, so that publishers find it in their own cache.
     pub asleep: AtomicU64,
     _asleep: [u8; 120],
@@ -119,9 +119,9 @@ pub struct Connection {
 /// The word a subscriber sleeps on; the only word with several writers.
 #[repr(C, align(64))]
 #[derive(Debug)]
-pub struct Bell {
+pub struct WakeWord {
     /// Counts the wake-ups; a futex.
-    pub rings: AtomicU32,
+    pub wakes: AtomicU32,
 }
 
 /// Whether a wait set of a node sleeps. Written by the node's process alone.
@@ -139,7 +139,7 @@ pub struct SetHead {
 #[derive(Debug)]
 pub struct ReadyTable {
     /// What each wait set sleeps on.
-    pub bells: [Bell; SETS_MAX],
+    pub wake_words: [WakeWord; SETS_MAX],
     /// A bit for each subscriber of the node.
     pub ready: [AtomicU64; READY_WORDS],
 }
@@ -154,9 +154,9 @@ shared! {
         magic, version, bytes, endpoint, type_hash, connections, holds, number, _once, asleep, _asleep
     }
     Connection { publisher, reading }
-    Bell { rings }
+    WakeWord { wakes }
     SetHead { asleep, _asleep }
-    ReadyTable { bells, ready }
+    ReadyTable { wake_words, ready }
 }
 
 /// A hold: the connection in the upper 8 bits, the sample's sequence + 1 below; 0 is no hold.
@@ -188,8 +188,8 @@ pub const PUBLICATION_HEAD_BYTES: u64 = 384;
 pub const SUBSCRIPTION_HEAD_BYTES: u64 = 256;
 /// Bytes of a [`Connection`].
 pub const CONNECTION_BYTES: u64 = 64;
-/// Bytes of a bell's segment.
-pub const BELL_BYTES: u64 = 64;
+/// Bytes of a wake word's segment.
+pub const WAKE_WORD_BYTES: u64 = 64;
 /// Wait sets of a node.
 pub const SETS_MAX: usize = 31;
 /// Words of bits for the subscribers of a node.
@@ -228,7 +228,7 @@ const _: () = {
     assert!(offset_of!(SubscriptionHead, asleep) == 128);
     assert!(size_of::<Connection>() as u64 == CONNECTION_BYTES);
     assert!(offset_of!(Connection, reading) == 8);
-    assert!(size_of::<Bell>() as u64 == BELL_BYTES);
+    assert!(size_of::<WakeWord>() as u64 == WAKE_WORD_BYTES);
     assert!(size_of::<SetHead>() == 128);
     assert!(offset_of!(ReadyTable, ready) == 64 * SETS_MAX);
     assert!(size_of::<ReadyTable>() as u64 == READY_TABLE_BYTES);

@@ -14,7 +14,7 @@ use crate::error::Error;
 use crate::event::Event;
 use crate::sync::{Ordering, fence, load_acquire, spin_loop};
 use crate::topic::{EndpointId, Reliability, SubscriberQos, Topic};
-use crate::waiting::bell::{self, Sleep};
+use crate::waiting::notify::{self, Sleep};
 use crate::waiting::strategy::{Ended, Strategy, Waiter};
 use crate::waiting::tasks::Tasks;
 use crate::waiting::wait::{self, LOOKS_PER_CLOCK_READ, NEVER, Wait};
@@ -31,7 +31,7 @@ pub struct Reader {
     turn: usize,
     lost: u64,
     strategy: Strategy,
-    /// The last sleep, and the bell's count when it began.
+    /// The last sleep, and the wake word's count when it began.
     sleep: Sleep,
     count: u32,
     /// Counts the changes to `connections`.
@@ -290,7 +290,7 @@ impl Reader {
         Some(load_acquire(&head.published))
     }
 
-    /// On the bell, too: the node's own process cannot change `published`.
+    /// On the wake word, too: the node's own process cannot change `published`.
     fn sleep_on_published(&self, asleep: Asleep, value: u64) -> bool {
         let published = &self.connections[0].source.head().published;
         self.shared.sleep_also_on(asleep, published, value as u32)
@@ -308,8 +308,8 @@ impl Reader {
 
     fn say(&mut self, sleep: Sleep) -> Option<Asleep> {
         self.sleep = sleep;
-        let (asleep, rings) = (&self.shared.head().asleep, &self.shared.bell().rings);
-        self.count = bell::fall_asleep(asleep, rings, self.sleep.0);
+        let (asleep, wakes) = (&self.shared.head().asleep, &self.shared.wake_word().wakes);
+        self.count = notify::fall_asleep(asleep, wakes, self.sleep.0);
         let asleep = Asleep::new(self.count, self.connections.len());
         (!self.is_ready(false)).then_some(asleep)
     }
@@ -317,17 +317,17 @@ impl Reader {
     /// Empties the descriptor and has it written to at the next sample. True if one has come
     /// meanwhile.
     fn arm(&mut self) -> bool {
-        // Also when it is armed: a publisher may have counted the bell up, have been overtaken by us,
+        // Also when it is armed: a publisher may have counted the wake word up, have been overtaken by us,
         // and have written only then.
         let was_readable = self.shared.wake_fd().is_some_and(WakeFd::drain);
-        let (asleep, rings) = (&self.shared.head().asleep, &self.shared.bell().rings);
+        let (asleep, wakes) = (&self.shared.head().asleep, &self.shared.wake_word().wakes);
         let set = self.shared.set();
         let is_armed = asleep.load(Ordering::Relaxed) == self.sleep.0
-            && rings.load(Ordering::Relaxed) == self.count
+            && wakes.load(Ordering::Relaxed) == self.count
             && self.sleep != Sleep(0)
             && set.is_none();
         if is_armed && !was_readable {
-            return false; // nobody has rung since
+            return false; // nobody has notified it since
         }
         self.fall_asleep_in(set).is_none()
     }

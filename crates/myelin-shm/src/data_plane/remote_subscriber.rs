@@ -1,19 +1,19 @@
-//! A subscriber as its publisher sees it: what it announces, and the bell to wake it by.
+//! A subscriber as its publisher sees it: what it announces, and the wake word to wake it by.
 
 use crate::sync::{AtomicBool, AtomicU64, Ordering};
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 
 use crate::data_plane::layout::{
-    BELL_BYTES, Bell, CONNECTION_BYTES, Connection, SUBSCRIPTION_HEAD_BYTES, SUBSCRIPTION_MAGIC,
-    SubscriptionHead, VERSION, connections_offset, subscription_bytes,
+    CONNECTION_BYTES, Connection, SUBSCRIPTION_HEAD_BYTES, SUBSCRIPTION_MAGIC, SubscriptionHead,
+    VERSION, WAKE_WORD_BYTES, WakeWord, connections_offset, subscription_bytes,
 };
 use crate::data_plane::reclaim::Announced;
 use crate::error::Error;
 use crate::limits::{CONNECTIONS_MAX, ENDPOINTS_MAX, HOLDS_MAX};
 use crate::os::segment::Segment;
 use crate::topic::{EndpointId, Topic};
-use crate::waiting::bell::{Ringer, Sleep};
+use crate::waiting::notify::{Notifier, Sleep};
 use crate::waiting::wait;
 use crate::waiting::wake_fd::WakeEnd;
 use crate::waiting::wake_table::{PassedTable, WakeTableView, WakeTableViews};
@@ -32,9 +32,9 @@ pub struct RemoteSubscriber {
     begins_at: AtomicU64,
     /// The writer does not wait for it. The writer's own.
     late: AtomicBool,
-    ringer: Ringer,
+    notifier: Notifier,
     segment: Segment,
-    bell: Segment,
+    wake_word: Segment,
     table: Arc<WakeTableView>,
     wake_end: Option<WakeEnd>,
 }
@@ -42,8 +42,8 @@ pub struct RemoteSubscriber {
 /// What a subscriber passes to a publisher to be woken by.
 #[derive(Debug)]
 pub struct Waking {
-    /// Its bell.
-    pub bell: OwnedFd,
+    /// Its wake word.
+    pub wake_word: OwnedFd,
     /// Its node's [`WakeTable`](crate::waiting::wake_table::WakeTable).
     pub table: PassedTable,
     /// What makes its descriptor readable, if it has one.
@@ -66,7 +66,7 @@ impl RemoteSubscriber {
         tables: &mut WakeTableViews,
     ) -> Result<RemoteSubscriber, Error> {
         let segment = Segment::map_theirs(subscription.as_fd(), SUBSCRIPTION_HEAD_BYTES)?;
-        let bell = Segment::map_shared(waking.bell.as_fd(), BELL_BYTES)?;
+        let wake_word = Segment::map_shared(waking.wake_word.as_fd(), WAKE_WORD_BYTES)?;
         let table = tables.map(waking.table)?;
         let (holds, number) = check(&segment, id, topic, connection)?;
         let wake_end = waking.wake_end.map(WakeEnd::check).transpose()?;
@@ -81,9 +81,9 @@ impl RemoteSubscriber {
             number,
             begins_at,
             late: AtomicBool::new(false),
-            ringer: Ringer::new(),
+            notifier: Notifier::new(),
             segment,
-            bell,
+            wake_word,
             table,
             wake_end,
         };
@@ -142,21 +142,21 @@ impl RemoteSubscriber {
     /// True: it sleeps on `published`, on which the caller is to wake.
     #[inline(always)]
     #[must_use]
-    pub(crate) fn ring(&self, published: &AtomicU64) -> bool {
+    pub(crate) fn notify(&self, published: &AtomicU64) -> bool {
         // SAFETY: the head is atomics and padding, and lies within its checked segment.
         let head: &SubscriptionHead = unsafe { self.segment.at(0) };
-        self.ringer.ring(&head.asleep, published, |sleep| self.wake(sleep))
+        self.notifier.notify(&head.asleep, published, |sleep| self.wake(sleep))
     }
 
     /// Whether somebody was woken for certain.
     #[cold]
     fn wake(&self, sleep: Sleep) -> bool {
         let woken = match sleep.set() {
-            Some(set) => self.table.ring(set, self.number),
+            Some(set) => self.table.notify(set, self.number),
             None => {
                 // SAFETY: as for the head.
-                let bell: &Bell = unsafe { self.bell.at(0) };
-                wait::ring(&bell.rings)
+                let wake_word: &WakeWord = unsafe { self.wake_word.at(0) };
+                wait::count_and_wake(&wake_word.wakes)
             }
         };
         let is_readable = self.wake_end.as_ref().is_some_and(WakeEnd::wake);

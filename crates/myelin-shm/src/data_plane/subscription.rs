@@ -7,8 +7,8 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::{Arc, OnceLock, PoisonError};
 
 use crate::data_plane::layout::{
-    BELL_BYTES, Bell, CONNECTION_BYTES, Connection, FINISHED, NOT_BEGUN, SUBSCRIPTION_HEAD_BYTES,
-    SUBSCRIPTION_MAGIC, SubscriptionHead, VERSION, connections_offset, subscription_bytes,
+    CONNECTION_BYTES, Connection, FINISHED, NOT_BEGUN, SUBSCRIPTION_HEAD_BYTES, SUBSCRIPTION_MAGIC,
+    SubscriptionHead, VERSION, WAKE_WORD_BYTES, WakeWord, connections_offset, subscription_bytes,
 };
 pub use crate::data_plane::reader::Reader;
 use crate::data_plane::remote_subscriber::Waking;
@@ -21,8 +21,8 @@ use crate::os::fork;
 use crate::os::segment::{Segment, Writers};
 use crate::sync::{AtomicBool, AtomicU32, AtomicU64, Mutex, MutexGuard, Ordering, lock};
 use crate::topic::{EndpointId, SubscriberQos, Topic};
-use crate::waiting::bell::{self, Sleep};
 use crate::waiting::interrupt::{Interrupter, WakeUp};
+use crate::waiting::notify::{self, Sleep};
 use crate::waiting::wait;
 use crate::waiting::wake_fd::WakeFd;
 use crate::waiting::wake_table::{Number, PassedTable, WakeTable};
@@ -37,7 +37,7 @@ pub struct SubscriptionShared {
     qos: SubscriberQos,
     segment: Segment,
     fd: OwnedFd,
-    bell_fd: OwnedFd,
+    wake_word_fd: OwnedFd,
     wake_fd: Option<Arc<WakeFd>>,
     wake_up: Arc<WakeUp>,
     /// Counts its sleeps, whoever says them.
@@ -60,15 +60,15 @@ pub struct SubscriptionShared {
 /// A subscriber that has said that it sleeps, and found no sample after that.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Asleep {
-    /// The bell's count to sleep on.
+    /// The wake word's count to sleep on.
     count: u32,
-    /// When to look again though nobody has rung.
+    /// When to look again though nobody has notified it.
     until_ns: u64,
 }
 
 impl Asleep {
-    /// `publishers`: how many could ring. Of several one could set the bell back just when another
-    /// has rung, so nobody sleeps long on their word: `docs/shared-memory.md` section 10.
+    /// `publishers`: how many could notify. Of several one could set the wake word back just when another
+    /// has notified it, so nobody sleeps long on their word: `docs/shared-memory.md` section 10.
     pub(crate) fn new(count: u32, publishers: usize) -> Asleep {
         let until_ns = match publishers {
             0 | 1 => wait::NEVER,
@@ -107,10 +107,11 @@ impl SubscriptionShared {
         let (holds, connections) = (u64::from(qos.held_max), u64::from(qos.publishers_max));
         let bytes = subscription_bytes(holds, connections);
         let (segment, fd) = Segment::create("myelin-subscription", bytes, Writers::Owner)?;
-        let (bell, bell_fd) = Segment::create("myelin-bell", BELL_BYTES, Writers::Everyone)?;
+        let (wake_word, wake_word_fd) =
+            Segment::create("myelin-wake-word", WAKE_WORD_BYTES, Writers::Everyone)?;
         let wake_fd = qos.descriptor.then(WakeFd::new).transpose()?.map(Arc::new);
         let wake_up = Arc::new(WakeUp {
-            bell,
+            wake_word,
             wake_fd: wake_fd.clone(),
             number: Arc::new(Number::take(table)?),
             set: AtomicU32::new(0),
@@ -122,7 +123,7 @@ impl SubscriptionShared {
             qos,
             segment,
             fd,
-            bell_fd,
+            wake_word_fd,
             wake_fd,
             wake_up,
             sleeps: AtomicU64::new(0),
@@ -148,7 +149,7 @@ impl SubscriptionShared {
         if cfg!(loom) {
             // As in a publication.
             shared.holds();
-            shared.bell();
+            shared.wake_word();
             (0..qos.publishers_max).for_each(|number| _ = shared.connection(number));
         }
         Ok(Arc::new(shared))
@@ -169,9 +170,9 @@ impl SubscriptionShared {
         &self.qos
     }
 
-    /// Subscription segment and bell.
+    /// Subscription segment and wake word.
     pub fn descriptors(&self) -> (BorrowedFd<'_>, BorrowedFd<'_>) {
-        (self.fd.as_fd(), self.bell_fd.as_fd())
+        (self.fd.as_fd(), self.wake_word_fd.as_fd())
     }
 
     /// What is to be passed to the publisher of a connection: the subscription segment, and what the
@@ -182,7 +183,10 @@ impl SubscriptionShared {
         let [heads, ready, pipe] = self.number().table().passed_to(publisher);
         let table = PassedTable { heads: own(heads)?, ready: own(ready)?, pipe: own(pipe)? };
         let wake_end = self.wake_fd.as_ref().map(|fd| fd.connect(connection)).transpose()?;
-        Ok((own(self.fd.as_fd())?, Waking { bell: own(self.bell_fd.as_fd())?, table, wake_end }))
+        Ok((
+            own(self.fd.as_fd())?,
+            Waking { wake_word: own(self.wake_word_fd.as_fd())?, table, wake_end },
+        ))
     }
 
     /// Readable when there may be a sample to take, or an event; if the settings ask for it.
@@ -357,20 +361,20 @@ impl SubscriptionShared {
         Interrupter::new(&self.wake_up)
     }
 
-    /// Sleeps until the bell has rung since the subscriber fell asleep. False if the time was up.
+    /// Sleeps until it has been woken since the subscriber fell asleep. False if the time was up.
     pub(crate) fn sleep(&self, asleep: Asleep) -> bool {
-        wait::sleep(&self.bell().rings, asleep.count, asleep.until_ns)
+        wait::sleep(&self.wake_word().wakes, asleep.count, asleep.until_ns)
     }
 
     /// The same, and until `word` is no longer `value`.
     pub(crate) fn sleep_also_on(&self, asleep: Asleep, word: &AtomicU64, value: u32) -> bool {
-        let bell = (&self.bell().rings as _, asleep.count);
-        wait::sleep_on_two([bell, (word, value)], asleep.until_ns)
+        let wake_word = (&self.wake_word().wakes as _, asleep.count);
+        wait::sleep_on_two([wake_word, (word, value)], asleep.until_ns)
     }
 
     /// The subscriber's thread runs again after [`Reader::fall_asleep`].
     pub(crate) fn wake_up(&self) {
-        bell::wake_up(&self.head().asleep);
+        notify::wake_up(&self.head().asleep);
     }
 
     /// From now on a wait ends when a publisher comes.
@@ -539,8 +543,8 @@ impl SubscriptionShared {
         unsafe { self.segment.at(0) }
     }
 
-    pub(crate) fn bell(&self) -> &Bell {
-        self.wake_up.bell()
+    pub(crate) fn wake_word(&self) -> &WakeWord {
+        self.wake_up.wake_word()
     }
 
     pub(crate) fn holds(&self) -> &[AtomicU64] {

@@ -122,10 +122,10 @@ pub struct SlotCounts {
 /// The publishing side. Used by one thread at a time.
 pub struct Writer {
     shared: Arc<PublicationShared>,
-    /// First those that are rung for, then the callbacks of this process: those of the dispatcher, and
+    /// First those that are notified, then the callbacks of this process: those of the dispatcher, and
     /// from `exclusive` on those of `concurrent`.
     views: Vec<Arc<RemoteSubscriber>>,
-    rung: usize,
+    notified: usize,
     exclusive: usize,
     concurrent: Vec<Arc<Concurrent>>,
     /// Where the callbacks of this process are; none without a node.
@@ -166,7 +166,7 @@ impl Writer {
         let writer = Writer {
             shared: shared.clone(),
             views: Vec::new(),
-            rung: 0,
+            notified: 0,
             exclusive: 0,
             concurrent: Vec::new(),
             dispatcher: None,
@@ -344,16 +344,16 @@ impl Writer {
         let passed_over = self.late;
         self.next += 1;
         self.at = if self.at + 1 == self.cells as usize { 0 } else { self.at + 1 };
-        if self.rung == self.views.len() {
-            // ORDER: pairs with the fence in `bell::fall_asleep` and with the one in `attach`.
+        if self.notified == self.views.len() {
+            // ORDER: pairs with the fence in `notify::fall_asleep` and with the one in `attach`.
             fence_of(Step::P7);
             // ORDER: Relaxed after the fence; `refresh` acquires by taking the lock.
             if self.shared.changed.load(Ordering::Relaxed) {
                 self.refresh();
             }
         }
-        if self.rung == self.views.len() {
-            self.shared.ring(self.views.iter());
+        if self.notified == self.views.len() {
+            self.shared.notify(self.views.iter());
         } else {
             self.call_back(sequence, time_ns, payload);
         }
@@ -451,7 +451,7 @@ impl Writer {
         self.protected.reserve(words);
         self.least_reading = 0;
         self.count_late();
-        self.shared.head().many.store(u64::from(self.rung >= MANY_MIN), Ordering::Relaxed);
+        self.shared.head().many.store(u64::from(self.notified >= MANY_MIN), Ordering::Relaxed);
     }
 
     #[cold]

@@ -186,7 +186,7 @@ impl Shared {
     fn stop(&self) {
         // Under the lock, so that `note` either sees it or is woken.
         let error = self.error();
-        // ORDER: SeqCst: followed by the bell's fence, see `CallbackThread::put_down`.
+        // ORDER: SeqCst: followed by the wake word's fence, see `CallbackThread::put_down`.
         self.stopping.store(true, Ordering::SeqCst);
         drop(error);
         self.stopped.notify_all();

@@ -68,7 +68,7 @@ impl<H> Entered<'_, H> {
 
     /// From now on publishers may run the handler, unless there is something to do for its thread,
     /// which then has it back. `fall_asleep` is S1 and S2, and looks: what to sleep on, `None` if
-    /// there is something. It runs under the lock: who is turned away after that rings.
+    /// there is something. It runs under the lock: who is turned away after that notifies.
     pub fn put_down<S>(
         mut self,
         subscriber: EndpointId,
@@ -90,7 +90,7 @@ impl<H> Entered<'_, H> {
 
 /// P7 and P8 of a publisher with callbacks in its process, after P6. `changed` says that somebody
 /// has come or gone: nothing has been done then, and the caller looks who, and calls again. `wake`
-/// rings for those that sleep; it is told whether the handlers are run here, or else are to be rung
+/// notifies those that sleep; it is told whether the handlers are run here, or else are to be notified
 /// for as well. `run` runs them.
 #[inline(always)]
 #[must_use = "if it is false, look who has come or gone, and call again"]
@@ -118,7 +118,7 @@ pub fn publish<H>(
 #[inline(always)]
 fn try_enter_fenced<H>(entries: Option<&Handlers<H>>) -> Option<Entered<'_, H>> {
     let entered = entries.and_then(Handlers::try_enter);
-    // ORDER: P7, pairs with S2 in `bell::fall_asleep` and with the fence in `attach`.
+    // ORDER: P7, pairs with S2 in `notify::fall_asleep` and with the fence in `attach`.
     fence(Ordering::SeqCst);
     entered
 }

@@ -1,6 +1,6 @@
 //! A piece of memory that processes share: a sealed memfd and its mapping.
 //!
-//! What its owner alone may write is sealed so that nobody else ever can; a bell is sealed against a
+//! What its owner alone may write is sealed so that nobody else ever can; a wake word is sealed against a
 //! change of size alone. Pages are allocated when the segment is made (`fallocate`): missing memory
 //! is an error there, not a signal later.
 
@@ -414,8 +414,11 @@ mod tests {
         assert!(matches!(Segment::map_theirs(fd.as_fd(), 1), Err(Error::PeerCorrupt { .. })));
         let (_, fd) = Segment::create("short", 4096, Writers::Owner).unwrap();
         assert!(matches!(Segment::map_theirs(fd.as_fd(), 4097), Err(Error::PeerCorrupt { .. })));
-        let (_, bell) = Segment::create("bell", 64, Writers::Everyone).unwrap();
-        assert!(matches!(Segment::map_theirs(bell.as_fd(), 1), Err(Error::PeerCorrupt { .. })));
+        let (_, wake_word) = Segment::create("wake-word", 64, Writers::Everyone).unwrap();
+        assert!(matches!(
+            Segment::map_theirs(wake_word.as_fd(), 1),
+            Err(Error::PeerCorrupt { .. })
+        ));
     }
 
     fn mprotect_writable() -> rustix::mm::MprotectFlags {

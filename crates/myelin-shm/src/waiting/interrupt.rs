@@ -3,7 +3,7 @@
 use crate::sync::{AtomicBool, AtomicU32, Ordering, fence};
 use std::sync::Arc;
 
-use crate::data_plane::layout::Bell;
+use crate::data_plane::layout::WakeWord;
 use crate::os::segment::Segment;
 use crate::waiting::wait;
 use crate::waiting::wake_fd::WakeFd;
@@ -13,7 +13,7 @@ use crate::waiting::wake_table::Number;
 /// a signal handler must not be the one that frees a subscriber.
 #[derive(Debug)]
 pub(crate) struct WakeUp {
-    pub(crate) bell: Segment,
+    pub(crate) wake_word: Segment,
     pub(crate) wake_fd: Option<Arc<WakeFd>>,
     pub(crate) number: Arc<Number>,
     /// 0, or the number of the wait set it is in, and 1.
@@ -23,9 +23,9 @@ pub(crate) struct WakeUp {
 }
 
 impl WakeUp {
-    pub(crate) fn bell(&self) -> &Bell {
+    pub(crate) fn wake_word(&self) -> &WakeWord {
         // SAFETY: atomics and padding in our own mapping.
-        unsafe { self.bell.at(0) }
+        unsafe { self.wake_word.at(0) }
     }
 
     /// The wait set it is in.
@@ -39,8 +39,8 @@ impl WakeUp {
     pub(crate) fn wake(&self) {
         // ORDER: pairs with the fence in `fall_asleep`.
         fence(Ordering::SeqCst);
-        // Also if a publisher has rung before: it may have died before waking.
-        wait::ring(&self.bell().rings);
+        // Also if a publisher has notified it before: it may have died before waking.
+        wait::count_and_wake(&self.wake_word().wakes);
         if let Some(fd) = &self.wake_fd {
             fd.wake();
         }

@@ -4,7 +4,7 @@
 //! is the reader in earnest and a simulated kernel in the tests. `docs/shared-memory.md` section 12
 //! gives the reasons.
 //!
-//! While it sleeps, a waiter sleeps on the bell with the timer as the time limit, so a sample that
+//! While it sleeps, a waiter sleeps on the wake word with the timer as the time limit, so a sample that
 //! comes before its time wakes it as it would have woken [`Wait::Block`](crate::waiting::wait::Wait::Block).
 
 mod account;
@@ -106,7 +106,7 @@ impl Plan {
 enum Seen {
     Coming(u64),
     /// Somewhere between.
-    ByBell {
+    ByWakeUp {
         asleep_ns: u64,
         woken_ns: u64,
     },
@@ -194,7 +194,7 @@ impl Stream {
         let arrived_ns = match self.seen.take() {
             None => return,
             Some(Seen::Coming(at_ns)) => at_ns,
-            Some(Seen::ByBell { asleep_ns, woken_ns }) => {
+            Some(Seen::ByWakeUp { asleep_ns, woken_ns }) => {
                 woken_ns.saturating_sub(self.alarm.wake_ns() as u64).max(asleep_ns)
             }
         };
@@ -235,7 +235,7 @@ impl Stream {
     fn slept(&mut self, began_ns: u64, until_ns: u64, ended: Ended, now_ns: u64) {
         let late_ns = now_ns.saturating_sub(until_ns);
         self.seen = match ended {
-            Ended::Sample => Some(Seen::ByBell { asleep_ns: began_ns, woken_ns: now_ns }),
+            Ended::Sample => Some(Seen::ByWakeUp { asleep_ns: began_ns, woken_ns: now_ns }),
             // Had it come much before the timer expired, it would have woken us itself.
             Ended::SampleAtTime => Some(Seen::Coming(until_ns + late_ns / 2)),
             Ended::Time | Ended::Stopped => None,

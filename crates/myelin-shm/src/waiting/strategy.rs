@@ -29,7 +29,7 @@ pub(crate) trait Waiter {
     /// Whether what it waits for is there.
     fn is_ready(&mut self) -> bool;
     fn now_ns(&self) -> u64;
-    /// Sleeps on its bell.
+    /// Sleeps on its wake word.
     fn sleep(&mut self, until_ns: u64) -> Ended;
     fn spin(&mut self, until_ns: u64) -> Ended;
     /// Whether a publisher could publish while we spin.

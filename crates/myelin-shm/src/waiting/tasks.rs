@@ -16,7 +16,7 @@ use crate::error::Error;
 use crate::os::thread::Threads;
 use crate::sync::lock;
 use crate::topic::EndpointId;
-use crate::waiting::bell;
+use crate::waiting::notify;
 use crate::waiting::wait::{self, NEVER};
 use crate::waiting::wake_table::{Number, SetPlace, WakeTable, place};
 
@@ -169,10 +169,10 @@ impl Shared {
     /// Those that have been told of.
     fn collect(&self, its: &SetPlace, woken: &mut Vec<Waker>) {
         let (word, bit) = place(self.own.get());
-        bell::collect(&its.table().ready().ready[word], bit);
+        notify::collect(&its.table().ready().ready[word], bit);
         for (number, task) in &mut *self.tasks() {
             let (word, bit) = place(*number);
-            if bell::collect(&its.table().ready().ready[word], bit) != 0 {
+            if notify::collect(&its.table().ready().ready[word], bit) != 0 {
                 woken.extend(task.waker.take());
             }
         }

@@ -15,7 +15,7 @@ use rustix::thread::ClockId;
 use rustix::thread::futex::{self, Flags, Timespec, WaitFlags, WaitPtr, WaitvFlags};
 
 use crate::sync::{AtomicU32, AtomicU64};
-use crate::waiting::bell;
+use crate::waiting::notify;
 
 /// `CLOCK_MONOTONIC` in nanoseconds; in a model, it stands still.
 #[inline]
@@ -223,10 +223,10 @@ pub(crate) fn delayed_ns() -> u64 {
     STATISTICS.with(|file| file.as_ref().and_then(read)).unwrap_or(0)
 }
 
-/// Counts a bell up and wakes who sleeps on it; whether there was anybody.
-pub(crate) fn ring(rings: &AtomicU32) -> bool {
-    bell::count_up(rings);
-    wake(rings) > 0
+/// Counts a wake word up and wakes who sleeps on it; whether there was anybody.
+pub(crate) fn count_and_wake(wakes: &AtomicU32) -> bool {
+    notify::count_up(wakes);
+    wake(wakes) > 0
 }
 
 /// A time limit that never comes.

@@ -2,7 +2,7 @@
 //!
 //! A wait costs what is ready and not what is watched. A member is *armed* once nothing of it is left to
 //! take: its `asleep` names the set, and the next publisher sets its bit in the node's ready table and
-//! rings for the set. Members whose bit is set, or that were reported by the wait before, are *looked at*:
+//! notifies the set. Members whose bit is set, or that were reported by the wait before, are *looked at*:
 //! they have news and are reported, or they are armed again. Nobody looks at any other.
 
 use std::collections::{BinaryHeap, HashMap};
@@ -15,7 +15,7 @@ use crate::data_plane::subscription::{Reader, SubscriptionShared, TRUST_NS};
 use crate::error::Error;
 use crate::node::Node;
 use crate::sync::{AtomicBool, Ordering, fence, spin_loop};
-use crate::waiting::bell;
+use crate::waiting::notify;
 use crate::waiting::set_descriptor::SetDescriptor;
 use crate::waiting::strategy::{Ended, Strategy, Waiter};
 use crate::waiting::wait::{self, LOOKS_PER_CLOCK_READ, NEVER, Wait};
@@ -424,7 +424,7 @@ impl WaitSet {
     /// Looks at what is not armed, and at what it has been told of. True if there is something to report.
     fn look(&mut self) -> bool {
         for (word, mask) in &self.words {
-            let mut bits = bell::collect(&self.place.table().ready().ready[*word], *mask);
+            let mut bits = notify::collect(&self.place.table().ready().ready[*word], *mask);
             while bits != 0 {
                 self.loose.push(*word as u32 * 64 + bits.trailing_zeros());
                 bits &= bits - 1;
@@ -582,7 +582,7 @@ impl Waiter for WaitSet {
             if self.look() {
                 return if slept { Ended::Sample } else { Ended::SampleAtTime };
             }
-            // Also if it was rung for: there may be no end to that.
+            // Also if it was notified: there may be no end to that.
             if wait::now_ns() >= until_ns || self.place.table().is_forked() {
                 return Ended::Time;
             }

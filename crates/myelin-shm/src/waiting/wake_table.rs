@@ -14,7 +14,7 @@ use crate::os::fork;
 use crate::os::segment::{Segment, Writers};
 use crate::sync::{AtomicBool, AtomicU64, Mutex, MutexGuard, Ordering, lock};
 use crate::topic::EndpointId;
-use crate::waiting::bell::{self, Ringer, SetSleep};
+use crate::waiting::notify::{self, Notifier, SetSleep};
 use crate::waiting::set_descriptor::Raise;
 use crate::waiting::tasks::Tasks;
 use crate::waiting::wait;
@@ -162,10 +162,10 @@ impl Number {
         &self.table
     }
 
-    /// Has a set look at it, whatever others have rung. Neither locks nor allocates.
+    /// Has a set look at it, whatever others have told it. Neither locks nor allocates.
     pub(crate) fn tell(&self, set: usize) {
         let table = &self.table;
-        ring(table.heads(), table.ready(), &table.pipe, set, self.number, &Ringer::new());
+        notify(table.heads(), table.ready(), &table.pipe, set, self.number, &Notifier::new());
     }
 }
 
@@ -222,25 +222,25 @@ impl SetPlace {
     fn fall_asleep_by(&mut self, descriptor: bool) -> u32 {
         self.sleeps += 1;
         let sleep = SetSleep::new(self.sleeps, descriptor);
-        bell::fall_asleep(&self.head().asleep, &self.bell().rings, sleep.0)
+        notify::fall_asleep(&self.head().asleep, &self.wake_word().wakes, sleep.0)
     }
 
-    /// Sleeps until the bell has rung since then. False if the time was up.
+    /// Sleeps until it has been woken since then. False if the time was up.
     pub(crate) fn sleep(&self, count: u32, until_ns: u64) -> bool {
-        wait::sleep(&self.bell().rings, count, until_ns)
+        wait::sleep(&self.wake_word().wakes, count, until_ns)
     }
 
     /// The set's thread runs again.
     pub(crate) fn wake_up(&self) {
-        bell::wake_up(&self.head().asleep);
+        notify::wake_up(&self.head().asleep);
     }
 
     fn head(&self) -> &SetHead {
         &self.table.heads()[self.set as usize]
     }
 
-    fn bell(&self) -> &crate::data_plane::layout::Bell {
-        &self.table.ready().bells[self.set as usize]
+    fn wake_word(&self) -> &crate::data_plane::layout::WakeWord {
+        &self.table.ready().wake_words[self.set as usize]
     }
 }
 
@@ -259,7 +259,7 @@ pub(crate) struct WakeTableView {
     heads: Segment,
     ready: Segment,
     pipe: WakeEnd,
-    ringers: [Ringer; SETS_MAX],
+    notifiers: [Notifier; SETS_MAX],
 }
 
 impl WakeTableView {
@@ -267,34 +267,34 @@ impl WakeTableView {
         let heads = Segment::map_theirs(passed.heads.as_fd(), SET_HEADS_BYTES)?;
         let ready = Segment::map_shared(passed.ready.as_fd(), READY_TABLE_BYTES)?;
         let pipe = WakeEnd::check(passed.pipe)?;
-        let ringers = std::array::from_fn(|_| Ringer::new());
-        Ok(Arc::new(WakeTableView { heads, ready, pipe, ringers }))
+        let notifiers = std::array::from_fn(|_| Notifier::new());
+        Ok(Arc::new(WakeTableView { heads, ready, pipe, notifiers }))
     }
 
     /// P8 for subscriber `number`, which is in `set`. Whether the set will look for certain.
-    pub(crate) fn ring(&self, set: usize, number: u32) -> bool {
+    pub(crate) fn notify(&self, set: usize, number: u32) -> bool {
         // SAFETY: atomics and padding within checked segments; the heads are loaded only.
         let (heads, ready): (&[SetHead], &ReadyTable) =
             unsafe { (self.heads.array(0, SETS_MAX as u64), self.ready.at(0)) };
-        ring(heads, ready, &self.pipe, set, number, &self.ringers[set])
+        notify(heads, ready, &self.pipe, set, number, &self.notifiers[set])
     }
 }
 
 /// P8 for `number`, which is in `set`. Whether the set will look for certain.
-fn ring(
+fn notify(
     heads: &[SetHead],
     ready: &ReadyTable,
     pipe: &WakeEnd,
     set: usize,
     number: u32,
-    ringer: &Ringer,
+    notifier: &Notifier,
 ) -> bool {
     let (word, bit) = place(number);
     let wake = |sleep: SetSleep| match sleep.is_by_descriptor() {
         true => pipe.wake(),
-        false => wait::ring(&ready.bells[set].rings),
+        false => wait::count_and_wake(&ready.wake_words[set].wakes),
     };
-    bell::ring_set(&ready.ready[word], bit, &heads[set].asleep, ringer, wake)
+    notify::notify_set(&ready.ready[word], bit, &heads[set].asleep, notifier, wake)
 }
 
 /// A table as it is passed to a publisher.

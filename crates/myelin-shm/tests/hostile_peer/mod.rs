@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use myelin_shm::Error;
 use myelin_shm::data_plane::layout::{
-    BELL_BYTES, Bell, INLINE, PUBLICATION_HEAD_BYTES, PUBLICATION_MAGIC, SUBSCRIPTION_MAGIC,
-    VERSION, connections_offset,
+    INLINE, PUBLICATION_HEAD_BYTES, PUBLICATION_MAGIC, SUBSCRIPTION_MAGIC, VERSION,
+    WAKE_WORD_BYTES, WakeWord, connections_offset,
 };
 use myelin_shm::data_plane::publication::{RemoteSubscriber, Waking, Writer};
 use myelin_shm::data_plane::subscription::{Reader, SubscriptionShared};
@@ -235,7 +235,7 @@ pub fn subscriber(bytes: &[u8]) {
     for _ in 0..input.byte() % 3 {
         memory.set(usize::from(input.byte() % 8), input.word());
     }
-    let bell = Memory::new(if input.byte() == 1 { Writers::Owner } else { Writers::Everyone });
+    let wake_word = Memory::new(if input.byte() == 1 { Writers::Owner } else { Writers::Everyone });
     let connection = if input.byte().is_multiple_of(4) { input.word() as u32 } else { 0 };
     let view = RemoteSubscriber::map(
         SUBSCRIBER,
@@ -246,7 +246,7 @@ pub fn subscriber(bytes: &[u8]) {
         connection,
         1,
         memory.descriptor(),
-        waking(&bell, None),
+        waking(&wake_word, None),
         &mut WakeTableViews::default(),
     );
     let Ok(view) = view else { return };
@@ -256,7 +256,7 @@ pub fn subscriber(bytes: &[u8]) {
             0 => memory.set(input.below(WORDS) as usize, input.word()),
             // Holds, connections and `asleep`.
             1 | 2 => memory.set(16 + input.below(64) as usize, input.word()),
-            3 => bell.set(0, input.word()),
+            3 => wake_word.set(0, input.word()),
             4 => drop(writer.slot_counts()),
             5 if input.byte().is_multiple_of(16) => shared.detach(SUBSCRIBER),
             _ => {
@@ -279,17 +279,17 @@ pub fn reader(qos: SubscriberQos) -> (Reader, Arc<SubscriptionShared>) {
     Reader::create(SUBSCRIBER, &topic(), qos, &WakeTable::create().unwrap()).unwrap()
 }
 
-/// A bell with a wake table of nobody's.
-pub fn waking(bell: &Memory, wake_end: Option<OwnedFd>) -> Waking {
+/// A wake word with a wake table of nobody's.
+pub fn waking(wake_word: &Memory, wake_end: Option<OwnedFd>) -> Waking {
     let of = |writers| Memory::new(writers).descriptor();
     let pipe = std::io::pipe().unwrap().1.into();
     let table = PassedTable { heads: of(Writers::Owner), ready: of(Writers::Everyone), pipe };
-    Waking { bell: bell.descriptor(), table, wake_end }
+    Waking { wake_word: wake_word.descriptor(), table, wake_end }
 }
 
-/// The futex word of a bell.
-pub fn bell_of(memory: &Memory) -> &Bell {
-    const { assert!(BELL_BYTES <= SEGMENT_BYTES) };
+/// The futex word of a wake word.
+pub fn wake_word_of(memory: &Memory) -> &WakeWord {
+    const { assert!(WAKE_WORD_BYTES <= SEGMENT_BYTES) };
     // SAFETY: as for the words.
     unsafe { memory.segment.at(0) }
 }

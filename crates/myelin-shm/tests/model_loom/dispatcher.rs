@@ -8,7 +8,7 @@ use loom::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering, fence};
 use loom::sync::{Condvar, Mutex};
 use loom::thread;
 use myelin_shm::dispatch::handlers::{self, Entered, Handlers};
-use myelin_shm::waiting::bell;
+use myelin_shm::waiting::notify;
 
 use crate::{Kernel, explore};
 
@@ -21,28 +21,28 @@ const CALLBACK: u64 = 1;
 struct Process {
     entries: Handlers<Handler>,
     changed: AtomicBool,
-    bell: Bell,
+    wake_word: WakeWord,
     published: [AtomicU64; 2],
     stopping: AtomicBool,
     calls: Mutex<u64>,
     called: Condvar,
 }
 
-struct Bell {
+struct WakeWord {
     asleep: AtomicU64,
-    rings: AtomicU32,
+    wakes: AtomicU32,
     kernel: Kernel,
 }
 
-impl Bell {
+impl WakeWord {
     fn new() -> Self {
-        Bell { asleep: AtomicU64::new(0), rings: AtomicU32::new(0), kernel: Kernel::new() }
+        WakeWord { asleep: AtomicU64::new(0), wakes: AtomicU32::new(0), kernel: Kernel::new() }
     }
 
     /// After a fence.
-    fn ring(&self) {
+    fn notify(&self) {
         if self.asleep.load(Ordering::Relaxed) != 0 {
-            bell::count_up(&self.rings);
+            notify::count_up(&self.wakes);
             self.kernel.wake();
         }
     }
@@ -52,15 +52,15 @@ impl Bell {
 struct Steps {
     /// Whether a publisher that has entered executes P7.
     fences: bool,
-    /// Whether a publisher that finds somebody else there rings.
-    rings: bool,
+    /// Whether a publisher that finds somebody else there notifies.
+    wakes: bool,
     /// Whether the thread looks once more when it has said that it sleeps.
     looks_again: bool,
     /// Whether a publisher calls with its sample only if that is the next one.
     in_turn: bool,
 }
 
-const REAL: Steps = Steps { fences: true, rings: true, looks_again: true, in_turn: true };
+const REAL: Steps = Steps { fences: true, wakes: true, looks_again: true, in_turn: true };
 
 impl Process {
     fn new() -> Arc<Self> {
@@ -69,7 +69,7 @@ impl Process {
         Arc::new(Process {
             entries,
             changed: AtomicBool::new(false),
-            bell: Bell::new(),
+            wake_word: WakeWord::new(),
             published: [AtomicU64::new(0), AtomicU64::new(0)],
             stopping: AtomicBool::new(false),
             calls: Mutex::new(0),
@@ -101,8 +101,8 @@ impl Process {
     fn publish(&self, publisher: usize, count: u64, steps: Steps) {
         self.published[publisher].store(count, Ordering::Release);
         let wake = |has_entered: bool| {
-            if !has_entered && steps.rings {
-                self.bell.ring();
+            if !has_entered && steps.wakes {
+                self.wake_word.notify();
             }
         };
         let run = |entered: &mut Entered<'_, Handler>| {
@@ -139,30 +139,30 @@ impl Process {
 
     /// As `Attendant::attend`.
     fn attend(&self, steps: Steps) {
-        let Bell { asleep, rings, kernel } = &self.bell;
+        let WakeWord { asleep, wakes, kernel } = &self.wake_word;
         let (mut handler, mut sleep) = ([0, 0], 0);
         while !self.stopping.load(Ordering::Relaxed) {
             self.deliver(&mut handler);
             sleep += 1;
             let fall_asleep = |handler: &mut Handler| {
-                let count = bell::fall_asleep(asleep, rings, sleep);
+                let count = notify::fall_asleep(asleep, wakes, sleep);
                 (!steps.looks_again || !self.is_ready(handler)).then_some(count)
             };
             handler = match self.entries.enter().put_down(CALLBACK, handler, fall_asleep) {
                 Ok(count) => {
-                    kernel.wait_32(rings, count);
+                    kernel.wait_32(wakes, count);
                     self.entries.enter().pick_up(CALLBACK)
                 }
                 Err(handler) => handler,
             };
-            bell::wake_up(asleep);
+            notify::wake_up(asleep);
         }
     }
 
     fn stop(&self) {
         self.stopping.store(true, Ordering::SeqCst);
         fence(Ordering::SeqCst);
-        self.bell.ring();
+        self.wake_word.notify();
     }
 }
 
@@ -191,14 +191,15 @@ fn all_are_called(samples: [u64; 2], steps: Steps) {
     assert_eq!(*process.calls.lock().unwrap(), samples[0] + samples[1], "none is called twice");
 }
 
-/// Somebody elsewhere, whom a publisher that has entered has to ring for: known to it, or just
+/// Somebody elsewhere, whom a publisher that has entered has to notify: known to it, or just
 /// coming. It sleeps until the one sample is there, or this never ends.
 fn others_are_seen(is_known: bool, steps: Steps) {
-    let (process, bell) = (Process::new(), Arc::new(Bell::new()));
+    let (process, wake_word) = (Process::new(), Arc::new(WakeWord::new()));
     let is_listed = Arc::new(AtomicBool::new(is_known));
-    let (others, others_bell, others_place) = (process.clone(), bell.clone(), is_listed.clone());
+    let (others, others_word, others_place) =
+        (process.clone(), wake_word.clone(), is_listed.clone());
     let other = thread::spawn(move || {
-        let Bell { asleep, rings, kernel } = &*others_bell;
+        let WakeWord { asleep, wakes, kernel } = &*others_word;
         let is_there = || others.published[0].load(Ordering::Relaxed) > 0;
         if !is_known {
             // As `PublicationShared::attach`; what is there by then is not for it.
@@ -209,18 +210,18 @@ fn others_are_seen(is_known: bool, steps: Steps) {
         let mut sleep = 0;
         while !is_there() {
             sleep += 1;
-            let count = bell::fall_asleep(asleep, rings, sleep);
+            let count = notify::fall_asleep(asleep, wakes, sleep);
             if !is_there() {
-                kernel.wait_32(rings, count);
+                kernel.wait_32(wakes, count);
             }
-            bell::wake_up(asleep);
+            notify::wake_up(asleep);
         }
     });
     process.published[0].store(1, Ordering::Release);
     let mut knows = is_known;
     let wake = |knows: bool| {
         if knows {
-            bell.ring();
+            wake_word.notify();
         }
     };
     while !process.dispatch(steps, |_| wake(knows), |_| ()) {
@@ -275,8 +276,8 @@ fn mutant_without_p7_for_the_callbacks_thread() {
 
 #[test]
 #[should_panic(expected = "deadlock")]
-fn mutant_in_which_who_is_turned_away_does_not_ring() {
-    let steps = Steps { rings: false, ..REAL };
+fn mutant_in_which_who_is_turned_away_does_not_notify() {
+    let steps = Steps { wakes: false, ..REAL };
     explore("mutant: no ring", 2, 0, move || all_are_called([1, 1], steps));
 }
 

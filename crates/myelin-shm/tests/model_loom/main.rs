@@ -9,10 +9,10 @@
 #![cfg(loom)]
 
 mod attach;
-mod bell;
 mod dispatcher;
 mod endpoints;
 mod hold;
+mod notify;
 mod reclaim;
 mod reliable;
 mod ring;

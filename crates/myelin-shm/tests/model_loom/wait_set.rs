@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use loom::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
 use loom::thread;
-use myelin_shm::waiting::bell::{self, Ringer};
+use myelin_shm::waiting::notify::{self, Notifier};
 
 use crate::{Kernel, explore};
 
@@ -15,7 +15,7 @@ struct Set {
     armed: [AtomicU64; 2],
     ready: AtomicU64,
     asleep: AtomicU64,
-    rings: AtomicU32,
+    wakes: AtomicU32,
     kernel: Kernel,
 }
 
@@ -23,18 +23,18 @@ struct Set {
 struct Steps {
     arm_fence: fn(),
     looks_after_falling_asleep: bool,
-    ring: fn(&Set, u64) -> bool,
+    notify: fn(&Set, u64) -> bool,
 }
 
 const REAL: Steps = Steps {
     arm_fence: || fence(Ordering::SeqCst),
     looks_after_falling_asleep: true,
-    ring: |set, bit| {
+    notify: |set, bit| {
         let wake = |_| {
-            bell::count_up(&set.rings);
+            notify::count_up(&set.wakes);
             set.kernel.wake()
         };
-        bell::ring_set(&set.ready, bit, &set.asleep, &Ringer::new(), wake)
+        notify::notify_set(&set.ready, bit, &set.asleep, &Notifier::new(), wake)
     },
 };
 
@@ -46,18 +46,19 @@ impl Set {
             armed: two(),
             ready: AtomicU64::new(0),
             asleep: AtomicU64::new(0),
-            rings: AtomicU32::new(0),
+            wakes: AtomicU32::new(0),
             kernel: Kernel::new(),
         })
     }
 
     fn publish(&self, member: usize, samples: u64, steps: Steps) {
-        let ringer = Ringer::new();
+        let notifier = Notifier::new();
         for sample in 1..=samples {
             self.samples[member].store(sample, Ordering::Release);
             fence(Ordering::SeqCst); // P7
-            let _ = ringer
-                .ring(&self.armed[member], &AtomicU64::new(0), |_| (steps.ring)(self, 1 << member));
+            let _ = notifier.notify(&self.armed[member], &AtomicU64::new(0), |_| {
+                (steps.notify)(self, 1 << member)
+            });
         }
     }
 
@@ -68,7 +69,7 @@ impl Set {
             self.samples[member].load(Ordering::Relaxed) > taken[member]
         };
         while taken != wanted {
-            loose |= bell::collect(&self.ready, 3);
+            loose |= notify::collect(&self.ready, 3);
             let (mut found, looked) = (false, loose);
             for member in (0..2).filter(|member| looked >> member & 1 != 0) {
                 if has_more(member, taken) {
@@ -76,7 +77,7 @@ impl Set {
                     found = true;
                 } else {
                     arms += 1;
-                    let sleep = bell::Sleep::new(arms, Some(0));
+                    let sleep = notify::Sleep::new(arms, Some(0));
                     self.armed[member].store(sleep.0, Ordering::Relaxed);
                     loose &= !(1 << member);
                 }
@@ -91,12 +92,12 @@ impl Set {
                 continue;
             }
             sleeps += 1;
-            let count = bell::fall_asleep(&self.asleep, &self.rings, sleeps);
+            let count = notify::fall_asleep(&self.asleep, &self.wakes, sleeps);
             let told = steps.looks_after_falling_asleep && self.ready.load(Ordering::Relaxed) != 0;
             if !told {
-                self.kernel.wait_32(&self.rings, count);
+                self.kernel.wait_32(&self.wakes, count);
             }
-            bell::wake_up(&self.asleep);
+            notify::wake_up(&self.asleep);
         }
     }
 }
@@ -140,24 +141,24 @@ fn mutant_that_sleeps_without_another_look() {
 #[test]
 #[should_panic(expected = "deadlock")]
 fn mutant_without_the_fence_of_ring_set() {
-    let ring = |set: &Set, bit: u64| {
+    let notify = |set: &Set, bit: u64| {
         set.ready.fetch_or(bit, Ordering::Release);
         if set.asleep.load(Ordering::Relaxed) == 0 {
             return true;
         }
-        bell::count_up(&set.rings);
+        notify::count_up(&set.wakes);
         set.kernel.wake()
     };
-    explore("mutant: ring_set", 3, 0, move || run([1, 0], Steps { ring, ..REAL }));
+    explore("mutant: notify_set", 3, 0, move || run([1, 0], Steps { notify, ..REAL }));
 }
 
-/// Who rings says nothing to a set that is on its way into the kernel.
+/// Who notifies says nothing to a set that is on its way into the kernel.
 #[test]
 #[should_panic(expected = "deadlock")]
 fn mutant_that_does_not_count() {
-    let ring = |set: &Set, bit: u64| {
+    let notify = |set: &Set, bit: u64| {
         let wake = |_| set.kernel.wake();
-        bell::ring_set(&set.ready, bit, &set.asleep, &Ringer::new(), wake)
+        notify::notify_set(&set.ready, bit, &set.asleep, &Notifier::new(), wake)
     };
-    explore("mutant: no count", 3, 0, move || run([1, 0], Steps { ring, ..REAL }));
+    explore("mutant: no count", 3, 0, move || run([1, 0], Steps { notify, ..REAL }));
 }

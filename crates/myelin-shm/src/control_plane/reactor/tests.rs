@@ -129,9 +129,9 @@ impl Peer {
             _ if choice.is_multiple_of(4) => own(self.odd[usize::from(choice / 4 % 3)].as_fd()),
             (Message::Accept { connection, .. }, at) => {
                 let passed = self.reader.shared().passed_to(*connection % 16);
-                let (segment, Waking { bell, table, wake_end }) = passed.unwrap();
+                let (segment, Waking { wake_word, table, wake_end }) = passed.unwrap();
                 let PassedTable { heads, ready, pipe } = table;
-                let mut all = [segment, bell, heads, ready, pipe].into_iter().chain(wake_end);
+                let mut all = [segment, wake_word, heads, ready, pipe].into_iter().chain(wake_end);
                 all.nth(at).unwrap()
             }
             _ => own(self.writer.shared().descriptor()),

@@ -11,7 +11,7 @@ use crate::dispatch::handlers::{self, Entered};
 use crate::topic::EndpointId;
 
 impl Writer {
-    /// P7 and P8 with callbacks in this process: they are called, all others are rung for.
+    /// P7 and P8 with callbacks in this process: they are called, all others are notified.
     #[inline(never)]
     pub(super) fn call_back(&mut self, sequence: u64, time_ns: u64, published: Published<'_>) {
         let lent;
@@ -23,16 +23,16 @@ impl Writer {
             }
         };
         loop {
-            let has_exclusive = self.rung < self.exclusive;
+            let has_exclusive = self.notified < self.exclusive;
             let dispatcher = self.dispatcher.as_ref().filter(|_| has_exclusive);
             let entries = dispatcher.map(|dispatcher| dispatcher.entries());
             let wake = |has_entered: bool| {
-                let rung = if has_entered { self.rung } else { self.exclusive };
-                self.shared.ring(self.views[..rung].iter());
+                let notified = if has_entered { self.notified } else { self.exclusive };
+                self.shared.notify(self.views[..notified].iter());
             };
             let run = |entered: &mut Entered<'_, Handler>| {
                 let fresh = Fresh { publisher: self.shared.id(), sequence, time_ns };
-                dispatcher::run(entered, &fresh, payload, |subscriber| self.ring(subscriber));
+                dispatcher::run(entered, &fresh, payload, |subscriber| self.notify(subscriber));
             };
             if handlers::publish(entries, &self.shared.changed, wake, run) {
                 break;
@@ -41,13 +41,13 @@ impl Writer {
         }
         for callback in &self.concurrent {
             if let Handed::Deferred = callback.run() {
-                self.ring(callback.id());
+                self.notify(callback.id());
             }
         }
     }
 
-    fn ring(&self, subscriber: EndpointId) {
-        self.shared.ring(self.views.iter().filter(|view| view.id() == subscriber));
+    fn notify(&self, subscriber: EndpointId) {
+        self.shared.notify(self.views.iter().filter(|view| view.id() == subscriber));
     }
 
     /// Finds out which subscribers are callbacks of this process.
@@ -66,7 +66,7 @@ impl Writer {
             }
         };
         self.views.sort_by_key(kind);
-        self.rung = self.views.partition_point(|view| kind(view) < 1);
+        self.notified = self.views.partition_point(|view| kind(view) < 1);
         self.exclusive = self.views.partition_point(|view| kind(view) < 2);
         concurrent.retain(|callback| self.views.iter().any(|view| view.id() == callback.id()));
         self.concurrent = concurrent;

@@ -96,7 +96,7 @@ struct Machine {
     spun_ns: u64,
     /// The publisher runs on this core.
     shares_a_core: bool,
-    /// Sleeps on a timer, not on the bell: what must be found out.
+    /// Sleeps on a timer, not on the wake word: what must be found out.
     is_deaf: bool,
     /// Until then others want the cores whenever a sample is due: who gets up by a timer is held up, and so
     /// is the publisher by who spins.
@@ -120,15 +120,15 @@ impl Waiter for Machine {
         }
         let late_ns = 40_000 + self.random.exponential(15e3) as u64;
         let timer_ns = until_ns.max(self.now_ns).saturating_add(late_ns);
-        let bell_ns = arrives_ns + WAKE_NS;
-        let by_bell = bell_ns <= timer_ns && (!self.is_deaf || until_ns == NEVER);
-        self.now_ns = if by_bell { bell_ns } else { timer_ns };
-        if !by_bell && self.now_ns < self.crowded_until_ns {
+        let wake_up_ns = arrives_ns + WAKE_NS;
+        let by_wake_up = wake_up_ns <= timer_ns && (!self.is_deaf || until_ns == NEVER);
+        self.now_ns = if by_wake_up { wake_up_ns } else { timer_ns };
+        if !by_wake_up && self.now_ns < self.crowded_until_ns {
             self.delayed_ns += HELD_UP_NS;
             self.now_ns += HELD_UP_NS;
         }
         match arrives_ns <= self.now_ns {
-            true if by_bell => Ended::Sample,
+            true if by_wake_up => Ended::Sample,
             true => Ended::SampleAtTime,
             false => Ended::Time,
         }
@@ -358,5 +358,5 @@ fn what_is_wrong_is_found_out() {
 
 /// By others, where cores are busy.
 const HELD_UP_NS: u64 = 400_000;
-/// A wake-up by the bell.
+/// A wake-up by its publisher.
 const WAKE_NS: u64 = 50_000;

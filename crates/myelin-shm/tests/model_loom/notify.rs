@@ -1,11 +1,11 @@
-//! P7 and P8 against S1 to S3: no wake-up is lost, whatever another publisher writes to the bell.
+//! P7 and P8 against S1 to S3: no wake-up is lost, whatever another publisher writes to the wake word.
 
 // Not loom's `Arc`: it panics when a deadlock unwinds.
 use std::sync::Arc;
 
 use loom::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
 use loom::thread;
-use myelin_shm::waiting::bell::{self, Ringer};
+use myelin_shm::waiting::notify::{self, Notifier};
 
 use crate::{Kernel, explore, load_acquire};
 
@@ -13,7 +13,7 @@ const PREEMPTIONS: usize = 3;
 
 struct Sleeper {
     asleep: AtomicU64,
-    rings: AtomicU32,
+    wakes: AtomicU32,
     kernel: Kernel,
     /// One publisher's samples each.
     samples: [AtomicU64; 2],
@@ -25,7 +25,7 @@ impl Sleeper {
     fn new() -> Arc<Self> {
         Arc::new(Sleeper {
             asleep: AtomicU64::new(0),
-            rings: AtomicU32::new(0),
+            wakes: AtomicU32::new(0),
             kernel: Kernel::new(),
             samples: [AtomicU64::new(0), AtomicU64::new(0)],
         })
@@ -40,11 +40,11 @@ impl Sleeper {
     fn sleep_until(&self, wanted: [u64; 2], sleep: &mut u64, fall_asleep: FallAsleep) {
         while !self.has_all(wanted) {
             *sleep += 1;
-            let count = fall_asleep(&self.asleep, &self.rings, *sleep);
+            let count = fall_asleep(&self.asleep, &self.wakes, *sleep);
             if !self.has_all(wanted) {
-                self.kernel.wait_32(&self.rings, count);
+                self.kernel.wait_32(&self.wakes, count);
             }
-            bell::wake_up(&self.asleep);
+            notify::wake_up(&self.asleep);
         }
     }
 }
@@ -52,26 +52,26 @@ impl Sleeper {
 #[derive(Clone, Copy)]
 struct Steps {
     p7: fn(),
-    ring: fn(&Ringer, &Sleeper),
+    notify: fn(&Notifier, &Sleeper),
     fall_asleep: FallAsleep,
 }
 
 const REAL: Steps = Steps {
     p7: || fence(Ordering::SeqCst),
-    ring: |ringer, sleeper| {
-        let on_published = ringer.ring(&sleeper.asleep, &AtomicU64::new(0), |_| {
-            bell::count_up(&sleeper.rings);
+    notify: |notifier, sleeper| {
+        let on_published = notifier.notify(&sleeper.asleep, &AtomicU64::new(0), |_| {
+            notify::count_up(&sleeper.wakes);
             sleeper.kernel.wake()
         });
         assert!(!on_published);
     },
-    fall_asleep: bell::fall_asleep,
+    fall_asleep: notify::fall_asleep,
 };
 
-fn publish(sleeper: &Sleeper, ringer: &Ringer, publisher: usize, sample: u64, steps: Steps) {
+fn publish(sleeper: &Sleeper, notifier: &Notifier, publisher: usize, sample: u64, steps: Steps) {
     sleeper.samples[publisher].store(sample, Ordering::Release);
     (steps.p7)();
-    (steps.ring)(ringer, sleeper);
+    (steps.notify)(notifier, sleeper);
 }
 
 /// One publisher publishes `samples`, the sleeper waits for all of them.
@@ -79,9 +79,9 @@ fn one(steps: Steps, samples: u64) {
     let sleeper = Sleeper::new();
     let publishing = sleeper.clone();
     let publisher = thread::spawn(move || {
-        let ringer = Ringer::new();
+        let notifier = Notifier::new();
         for sample in 1..=samples {
-            publish(&publishing, &ringer, 0, sample, steps);
+            publish(&publishing, &notifier, 0, sample, steps);
         }
     });
     let mut sleep = 0;
@@ -96,7 +96,7 @@ fn two(steps: Steps) {
     let sleeper = Sleeper::new();
     let publishers = [0, 1].map(|number| {
         let publishing = sleeper.clone();
-        thread::spawn(move || publish(&publishing, &Ringer::new(), number, 1, steps))
+        thread::spawn(move || publish(&publishing, &Notifier::new(), number, 1, steps))
     });
     sleeper.sleep_until([1, 1], &mut 0, steps.fall_asleep);
     for publisher in publishers {
@@ -104,19 +104,19 @@ fn two(steps: Steps) {
     }
 }
 
-/// A hostile publisher sets the bell back, at any moment; an honest one publishes twice. The sleeper
-/// may miss the first ring, but not both.
+/// A hostile publisher sets the wake word back, at any moment; an honest one publishes twice. The sleeper
+/// may miss the first wake-up, but not both.
 fn set_back(steps: Steps) {
     let sleeper = Sleeper::new();
     let hostile = sleeper.clone();
-    let hostile = thread::spawn(move || hostile.rings.store(0, Ordering::Relaxed));
+    let hostile = thread::spawn(move || hostile.wakes.store(0, Ordering::Relaxed));
     let publishing = sleeper.clone();
     let publisher = thread::spawn(move || {
-        let ringer = Ringer::new();
-        publish(&publishing, &ringer, 0, 1, steps);
+        let notifier = Notifier::new();
+        publish(&publishing, &notifier, 0, 1, steps);
         // What it has set back, it has set back before.
         hostile.join().unwrap();
-        publish(&publishing, &ringer, 0, 2, steps);
+        publish(&publishing, &notifier, 0, 2, steps);
     });
     sleeper.sleep_until([1, 0], &mut 0, steps.fall_asleep);
     publisher.join().unwrap();
@@ -124,31 +124,31 @@ fn set_back(steps: Steps) {
 
 #[test]
 fn no_wake_up_is_lost() {
-    explore("bell: one publisher", PREEMPTIONS, 500, || one(REAL, 2));
+    explore("notify: one publisher", PREEMPTIONS, 500, || one(REAL, 2));
 }
 
 #[test]
 fn no_wake_up_is_lost_between_two_publishers() {
-    explore("bell: two publishers", 2, 1_000, || two(REAL));
+    explore("notify: two publishers", 2, 1_000, || two(REAL));
 }
 
 #[test]
 fn a_bell_that_is_set_back_silences_nobody() {
-    explore("bell: set back", 3, 1_000, || set_back(REAL));
+    explore("notify: set back", 3, 1_000, || set_back(REAL));
 }
 
-/// As it was: whoever has rung for a sleep is silent for the rest of it.
+/// As it was: whoever has notified a sleep is silent for the rest of it.
 #[test]
 #[should_panic(expected = "deadlock")]
 fn mutant_that_does_not_ask_the_kernel() {
-    let ring = |ringer: &Ringer, sleeper: &Sleeper| {
-        let _ = ringer.ring(&sleeper.asleep, &AtomicU64::new(0), |_| {
-            bell::count_up(&sleeper.rings);
+    let notify = |notifier: &Notifier, sleeper: &Sleeper| {
+        let _ = notifier.notify(&sleeper.asleep, &AtomicU64::new(0), |_| {
+            notify::count_up(&sleeper.wakes);
             sleeper.kernel.wake();
             true
         });
     };
-    explore("mutant: set back", 3, 0, move || set_back(Steps { ring, ..REAL }));
+    explore("mutant: set back", 3, 0, move || set_back(Steps { notify, ..REAL }));
 }
 
 /// The first publisher is stopped for ever (SIGSTOP) before it wakes: the second one's sample must
@@ -160,11 +160,11 @@ fn stopped(steps: Steps) {
         stopping.samples[0].store(1, Ordering::Release);
         fence(Ordering::SeqCst);
         if stopping.asleep.load(Ordering::Relaxed) != 0 {
-            bell::count_up(&stopping.rings); // stopped before the wake
+            notify::count_up(&stopping.wakes); // stopped before the wake
         }
     });
     let publishing = sleeper.clone();
-    let publisher = thread::spawn(move || publish(&publishing, &Ringer::new(), 1, 1, steps));
+    let publisher = thread::spawn(move || publish(&publishing, &Notifier::new(), 1, 1, steps));
     sleeper.sleep_until([0, 1], &mut 0, steps.fall_asleep);
     publisher.join().unwrap();
     stopped.join().unwrap();
@@ -172,22 +172,22 @@ fn stopped(steps: Steps) {
 
 #[test]
 fn a_stopped_publisher_does_not_keep_others_from_waking() {
-    explore("bell: one is stopped", 2, 20, || stopped(REAL));
+    explore("notify: one is stopped", 2, 20, || stopped(REAL));
 }
 
 /// The first to count wakes, the others rely on it.
 #[test]
 #[should_panic(expected = "deadlock")]
 fn mutant_in_which_only_who_counts_first_wakes() {
-    let ring = |_: &Ringer, sleeper: &Sleeper| {
+    let notify = |_: &Notifier, sleeper: &Sleeper| {
         let order = Ordering::Relaxed;
         let asleep = sleeper.asleep.load(order) != 0;
-        if asleep && sleeper.rings.compare_exchange(0, 1, order, order).is_ok() {
+        if asleep && sleeper.wakes.compare_exchange(0, 1, order, order).is_ok() {
             sleeper.kernel.wake();
         }
     };
     explore("mutant: only who counts first wakes", 2, 0, move || {
-        stopped(Steps { ring, ..REAL });
+        stopped(Steps { notify, ..REAL });
     });
 }
 
@@ -200,8 +200,8 @@ fn mutant_without_the_fence_of_p7() {
 #[test]
 #[should_panic(expected = "deadlock")]
 fn mutant_without_the_fence_of_s2() {
-    let fall_asleep: FallAsleep = |asleep, rings, sleep| {
-        let count = rings.load(Ordering::Relaxed);
+    let fall_asleep: FallAsleep = |asleep, wakes, sleep| {
+        let count = wakes.load(Ordering::Relaxed);
         asleep.store(sleep, Ordering::Relaxed);
         count
     };
@@ -212,23 +212,23 @@ fn mutant_without_the_fence_of_s2() {
 #[test]
 #[should_panic(expected = "deadlock")]
 fn mutant_without_the_count_of_p8() {
-    let ring = |_: &Ringer, sleeper: &Sleeper| {
+    let notify = |_: &Notifier, sleeper: &Sleeper| {
         if sleeper.asleep.load(Ordering::Relaxed) != 0 {
             sleeper.kernel.wake();
         }
     };
-    explore("mutant P8", PREEMPTIONS, 0, move || one(Steps { ring, ..REAL }, 1));
+    explore("mutant P8", PREEMPTIONS, 0, move || one(Steps { notify, ..REAL }, 1));
 }
 
 /// Every sleep has the same number: who has woken the first is silent in the second.
 #[test]
 #[should_panic(expected = "deadlock")]
 fn mutant_in_which_all_sleeps_are_one() {
-    let fall_asleep: FallAsleep = |asleep, rings, _| bell::fall_asleep(asleep, rings, 1);
+    let fall_asleep: FallAsleep = |asleep, wakes, _| notify::fall_asleep(asleep, wakes, 1);
     explore("mutant: one sleep", PREEMPTIONS, 0, move || one(Steps { fall_asleep, ..REAL }, 2));
 }
 
-/// Two subscribers of one publisher, which sleep on its `published` and on their own bells.
+/// Two subscribers of one publisher, which sleep on its `published` and on their own wake words.
 struct Many {
     /// P5 and P6 of the publisher.
     sample: AtomicU64,
@@ -241,24 +241,24 @@ struct Many {
 struct ManySteps {
     /// What the sleeper reads first: the value to sleep on, or `asleep` is said.
     reads_first: bool,
-    counts_before_ringing: bool,
+    counts_before_notifying: bool,
     /// In `asleep`; otherwise a number.
     tells_value: bool,
 }
 
 const MANY: ManySteps =
-    ManySteps { reads_first: true, counts_before_ringing: true, tells_value: true };
+    ManySteps { reads_first: true, counts_before_notifying: true, tells_value: true };
 
 impl Many {
-    fn publish(&self, ringers: &[Ringer; 2], sample: u64, steps: ManySteps) {
+    fn publish(&self, notifiers: &[Notifier; 2], sample: u64, steps: ManySteps) {
         self.sample.store(sample, Ordering::Release);
-        if steps.counts_before_ringing {
+        if steps.counts_before_notifying {
             self.published.store(sample, Ordering::Release);
         }
         fence(Ordering::SeqCst);
         let on_published = [0, 1].map(|at| {
-            ringers[at].ring(&self.subscribers[at].asleep, &self.published, |_| {
-                panic!("nobody is on its bell alone")
+            notifiers[at].notify(&self.subscribers[at].asleep, &self.published, |_| {
+                panic!("nobody is on its wake_word alone")
             })
         });
         if on_published != [false; 2] {
@@ -282,17 +282,17 @@ impl Many {
             let first = read();
             sleeps += 1;
             let told = if steps.tells_value { first } else { wanted << 40 | sleeps << 32 };
-            let number = bell::Sleep::on_published(told).0;
-            let count = bell::fall_asleep(&its.asleep, &its.rings, number);
+            let number = notify::Sleep::on_published(told).0;
+            let count = notify::fall_asleep(&its.asleep, &its.wakes, number);
             let there = is_there();
             let value = if steps.reads_first { first } else { read() };
             if !there {
                 its.kernel.wait(|| {
-                    its.rings.load(Ordering::Relaxed) == count
+                    its.wakes.load(Ordering::Relaxed) == count
                         && self.published.load(Ordering::Relaxed) == value
                 });
             }
-            bell::wake_up(&its.asleep);
+            notify::wake_up(&its.asleep);
         }
     }
 }
@@ -309,8 +309,8 @@ fn many(subscribers: usize, samples: u64, steps: ManySteps) {
         .collect();
     let publishing = many.clone();
     let publisher = thread::spawn(move || {
-        let ringers = [Ringer::new(), Ringer::new()];
-        (1..=samples).for_each(|sample| publishing.publish(&ringers, sample, steps));
+        let notifiers = [Notifier::new(), Notifier::new()];
+        (1..=samples).for_each(|sample| publishing.publish(&notifiers, sample, steps));
     });
     (1..=samples).for_each(|sample| many.sleep_until(0, sample, steps, &|| false));
     publisher.join().unwrap();
@@ -319,14 +319,14 @@ fn many(subscribers: usize, samples: u64, steps: ManySteps) {
 
 #[test]
 fn no_wake_up_of_many_is_lost() {
-    explore("bell: one of many", PREEMPTIONS, 500, || many(1, 2, MANY));
-    explore("bell: two of many", 2, 500, || many(2, 1, MANY));
+    explore("notify: one of many", PREEMPTIONS, 500, || many(1, 2, MANY));
+    explore("notify: two of many", 2, 500, || many(2, 1, MANY));
 }
 
-/// Its own process cannot change `published`, and rings the bell.
+/// Its own process cannot change `published`, and counts its wake word up.
 #[test]
 fn one_of_many_is_woken_by_its_own_process() {
-    explore("bell: interrupted", PREEMPTIONS, 50, || {
+    explore("notify: interrupted", PREEMPTIONS, 50, || {
         let sleeper = || Arc::into_inner(Sleeper::new()).unwrap();
         let (sample, published) = (AtomicU64::new(0), AtomicU64::new(0));
         let many = Arc::new(Many { sample, published, subscribers: [sleeper(), sleeper()] });
@@ -335,7 +335,7 @@ fn one_of_many_is_woken_by_its_own_process() {
             let its = &interrupting.subscribers[0];
             its.samples[1].store(1, Ordering::Release);
             fence(Ordering::SeqCst);
-            bell::count_up(&its.rings);
+            notify::count_up(&its.wakes);
             its.kernel.wake();
         });
         let its = &many.subscribers[0];
@@ -362,7 +362,7 @@ fn mutant_that_reads_published_late() {
 
 #[test]
 #[should_panic(expected = "deadlock")]
-fn mutant_that_counts_after_ringing() {
-    let steps = ManySteps { counts_before_ringing: false, ..MANY };
+fn mutant_that_counts_after_notifying() {
+    let steps = ManySteps { counts_before_notifying: false, ..MANY };
     explore("mutant: counts late", PREEMPTIONS, 0, move || many(1, 1, steps));
 }

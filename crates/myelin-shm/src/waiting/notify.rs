@@ -1,11 +1,11 @@
 //! Waking who sleeps, and nobody else: a subscriber that is waited on alone, or a wait set. Who writes:
-//! `asleep` the sleeper's process, `rings` and the ready bits every publisher matched with one of the
+//! `asleep` the sleeper's process, `wakes` and the ready bits every publisher matched with one of the
 //! node's subscribers, and the node's own process.
 //!
-//! Happens-before: the bell carries no data; the fences make sure that either the sleeper sees the
+//! Happens-before: the wake word carries no data; the fences make sure that either the sleeper sees the
 //! sample or the publisher sees the sleeper (Dekker's argument with two seq-cst fences).
 //!
-//! Mistrust: any publisher can set `rings` to what it likes, so nothing is concluded from its value.
+//! Mistrust: any publisher can set `wakes` to what it likes, so nothing is concluded from its value.
 //! A publisher is silent for the rest of a sleep only when the kernel has told it that somebody was
 //! woken, and no two sleeps have the same number.
 
@@ -22,7 +22,7 @@ impl Sleep {
         Sleep(number << (SET_BITS + 1) | u64::from(set.map_or(0, |set| set + 1)))
     }
 
-    /// Of a subscriber with one publisher: it sleeps while that one's `published` is this, and on its bell.
+    /// Of a subscriber with one publisher: it sleeps while that one's `published` is this, and on its wake word.
     #[inline]
     pub fn on_published(published: u64) -> Sleep {
         Sleep(published << (SET_BITS + 1) | ON_PUBLISHED)
@@ -68,11 +68,11 @@ const _: () = assert!(crate::data_plane::layout::SETS_MAX == (1 << SET_BITS) - 1
 /// sample and sleeps only if there is none. `sleep` is the number of this sleep: not 0, and another
 /// one each time.
 #[inline]
-pub fn fall_asleep(asleep: &AtomicU64, rings: &AtomicU32, sleep: u64) -> u32 {
-    let count = rings.load(Ordering::Relaxed);
+pub fn fall_asleep(asleep: &AtomicU64, wakes: &AtomicU32, sleep: u64) -> u32 {
+    let count = wakes.load(Ordering::Relaxed);
     asleep.store(sleep, Ordering::Relaxed);
-    // ORDER: pairs with the fence of the publisher between its sample and `Ringer::ring` (P7). It
-    // also keeps a ring for this sleep out of `count`: who has seen `asleep` before it counted up
+    // ORDER: pairs with the fence of the publisher between its sample and `Notifier::notify` (P7). It
+    // also keeps a count for this sleep out of `count`: who has seen `asleep` before it counted up
     // executed its fence after ours.
     fence_of(Step::S2);
     count
@@ -81,36 +81,36 @@ pub fn fall_asleep(asleep: &AtomicU64, rings: &AtomicU32, sleep: u64) -> u32 {
 /// The subscriber runs again.
 #[inline]
 pub fn wake_up(asleep: &AtomicU64) {
-    // ORDER: Relaxed: a publisher that still sees the old value rings for nothing at worst.
+    // ORDER: Relaxed: a publisher that still sees the old value notifies for nothing at worst.
     asleep.store(0, Ordering::Relaxed);
 }
 
-/// One publisher's side of a subscriber's bell.
+/// One publisher's side of a subscriber's wake word.
 #[derive(Debug)]
-pub struct Ringer {
+pub struct Notifier {
     /// The sleep from which the kernel has woken the subscriber for us: one system call a sleep.
     woken: AtomicU64,
 }
 
-impl Ringer {
-    /// Has not rung yet.
+impl Notifier {
+    /// Has notified nobody yet.
     #[expect(clippy::new_without_default, reason = "loom's atomics are no constants")]
-    pub fn new() -> Ringer {
-        Ringer { woken: AtomicU64::new(0) }
+    pub fn new() -> Notifier {
+        Notifier { woken: AtomicU64::new(0) }
     }
 
     /// P8: wakes who sleeps. The caller has executed a seq-cst fence after its sample became visible.
-    /// `wake` counts the bell up and says whether somebody was woken for certain; if not, the sleeper
+    /// `wake` counts the wake word up and says whether somebody was woken for certain; if not, the sleeper
     /// was on its way into the kernel and is turned back by the count, unless another publisher sets
-    /// that back; so the next sample rings again.
+    /// that back; so the next sample notifies again.
     ///
-    /// True: it sleeps on an earlier value of `published`, and is not rung for; the caller wakes all who
+    /// True: it sleeps on an earlier value of `published`, and is not notified; the caller wakes all who
     /// sleep on that, with one call for any number of subscribers. Who was on its way into the kernel is
     /// turned back by the value, now and ever after: it only grows, and nobody else can write it. Who
     /// sleeps on the present value has seen the sample, and is woken by the next.
     #[inline(always)]
     #[must_use]
-    pub fn ring(
+    pub fn notify(
         &self,
         asleep: &AtomicU64,
         published: &AtomicU64,
@@ -120,11 +120,11 @@ impl Ringer {
         let sleep = asleep.load(Ordering::Relaxed);
         sleep != 0
             && sleep != self.woken.load(Ordering::Relaxed)
-            && self.ring_for(sleep, published, wake)
+            && self.notify_sleep(sleep, published, wake)
     }
 
     #[cold]
-    fn ring_for(
+    fn notify_sleep(
         &self,
         sleep: u64,
         published: &AtomicU64,
@@ -137,22 +137,22 @@ impl Ringer {
             false => wake(Sleep(sleep)),
         };
         if is_certain {
-            // ORDER: Relaxed: one of several threads may miss it and ring once more.
+            // ORDER: Relaxed: one of several threads may miss it and notify once more.
             self.woken.store(sleep, Ordering::Relaxed);
         }
         is_on_published && is_certain
     }
 }
 
-/// P8 for a subscriber that is in a wait set: says that it has something to take, and rings for the set
+/// P8 for a subscriber that is in a wait set: says that it has something to take, and notifies the set
 /// if that sleeps. The caller has executed a seq-cst fence after its sample became visible. True if the
 /// set will look for certain: it is awake, or has been woken.
 #[inline]
-pub fn ring_set(
+pub fn notify_set(
     ready: &AtomicU64,
     bit: u64,
     set_asleep: &AtomicU64,
-    ringer: &Ringer,
+    notifier: &Notifier,
     wake: impl FnOnce(SetSleep) -> bool,
 ) -> bool {
     // ORDER: Release pairs with the acquire in `collect`: who sees the bit sees the sample.
@@ -162,13 +162,13 @@ pub fn ring_set(
     fence(Ordering::SeqCst);
     // ORDER: Relaxed after the fence.
     let sleep = set_asleep.load(Ordering::Relaxed);
-    if sleep == 0 || sleep == ringer.woken.load(Ordering::Relaxed) {
+    if sleep == 0 || sleep == notifier.woken.load(Ordering::Relaxed) {
         return true;
     }
     let certain = wake(SetSleep(sleep));
     if certain {
-        // ORDER: Relaxed: one of several threads may miss it and ring once more.
-        ringer.woken.store(sleep, Ordering::Relaxed);
+        // ORDER: Relaxed: one of several threads may miss it and notify once more.
+        notifier.woken.store(sleep, Ordering::Relaxed);
     }
     certain
 }
@@ -178,15 +178,15 @@ pub fn ring_set(
 pub fn collect(ready: &AtomicU64, mask: u64) -> u64 {
     match ready.load(Ordering::Relaxed) & mask {
         0 => 0,
-        // ORDER: Acquire pairs with the release in `ring_set`.
+        // ORDER: Acquire pairs with the release in `notify_set`.
         _ => ready.fetch_and(!mask, Ordering::Acquire) & mask,
     }
 }
 
 /// From now on nobody falls asleep on an earlier count. The caller wakes those who already sleep.
 #[inline]
-pub fn count_up(rings: &AtomicU32) {
-    // ORDER: Relaxed: the kernel orders the futex word for the sleeper. Whoever rings counts, also if
+pub fn count_up(wakes: &AtomicU32) {
+    // ORDER: Relaxed: the kernel orders the futex word for the sleeper. Whoever notifies counts, also if
     // another has: that one may be stopped before it wakes.
-    rings.fetch_add(1, Ordering::Relaxed);
+    wakes.fetch_add(1, Ordering::Relaxed);
 }
