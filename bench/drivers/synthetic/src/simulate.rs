@@ -152,12 +152,15 @@ pub(crate) fn pass_until(clock: &Clock, at_ns: u64) {
     }
 }
 
+/// How often pong, which no last message reaches, looks whether it should stop.
+const STOP_CHECK_NS: u64 = 5_000_000;
+
 /// Pong's subscriber: nothing ever comes, and waiting for it costs nothing.
 pub struct Silence;
 
 impl Subscriber for Silence {
     fn wait(&mut self, until_ns: u64) -> Result<Option<bool>, Error> {
-        Clock::Monotonic.sleep_until(until_ns);
+        Clock::Monotonic.sleep_until(until_ns.min(Clock::Monotonic.now() + STOP_CHECK_NS));
         Ok(Some(false))
     }
 

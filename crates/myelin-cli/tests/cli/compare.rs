@@ -1,4 +1,4 @@
-//! Two results folders: equal ones are not called different more often than stated, unlike ones are,
+//! Two results folders: equal ones are not called different, unlike ones are,
 //! and scripts learn of it by the exit status.
 
 use std::fs;
@@ -7,8 +7,6 @@ use std::path::{Path, PathBuf};
 use crate::support::own_host;
 use crate::support::{bench, complaint, finish};
 use serde_json::Value;
-
-const FOLDERS: u64 = 10;
 
 /// A folder of five runs on the virtual clock whose messages take `factor` times what is usual.
 /// Without a number of messages delays are drawn: every run has medians of its own.
@@ -57,23 +55,19 @@ fn alarms(comparison: &Value) -> usize {
     figures.iter().filter(is_latency).filter(differs).count()
 }
 
+/// How often equal folders raise an alarm is a test of the lab's (`compare_rate`); here are real ones.
 #[test]
-fn ten_equal_folders_raise_no_more_alarms_than_stated_and_a_slow_one_does() {
+fn equal_folders_raise_no_alarm_and_a_slow_one_does() {
     let _alone = own_host::alone();
     let place = tempfile::tempdir().unwrap();
     let of_seed = |seed: u64| folder(place.path(), &format!("equal-{seed}"), 1.0, seed);
-    let equal: Vec<PathBuf> = (0..FOLDERS).map(of_seed).collect();
-    let mut raised = 0;
-    for (at, a) in equal.iter().enumerate() {
-        for b in &equal[at + 1..] {
-            let comparison = json(a, b);
-            assert_eq!(comparison["error_rate"], 0.05);
-            assert_eq!(comparison["comparisons"], 4, "p50, p99, CPU and memory: {comparison}");
-            raised += usize::from(alarms(&comparison) > 0);
-        }
+    let equal = [0, 1, 2].map(of_seed);
+    for (a, b) in [(0, 1), (0, 2), (1, 2)] {
+        let comparison = json(&equal[a], &equal[b]);
+        assert_eq!(comparison["error_rate"], 0.05);
+        assert_eq!(comparison["comparisons"], 4, "p50, p99, CPU and memory: {comparison}");
+        assert_eq!(alarms(&comparison), 0, "{comparison}");
     }
-    println!("{raised} of 45 pairs of equal folders raised an alarm");
-    assert!(raised as f64 <= 0.05 * 45.0, "{raised} of 45 pairs");
 
     let slow = folder(place.path(), "slow", 1.1, 77);
     for a in &equal {
