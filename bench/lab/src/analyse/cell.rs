@@ -49,7 +49,7 @@ fn planned(case: Case<'_>) -> Cell {
         scenario: case.scenario.name.clone(),
         workload: kind,
         system: case.system.name.clone(),
-        tuning: plan.tuning.name().into(),
+        tuning: plan.tuning,
         topology: plan.topology,
         params: Params {
             payload_bytes: plan.payload_bytes,

@@ -5,6 +5,7 @@ use std::sync::LazyLock;
 use myelin_bench_kit::protocol::{Reliability, Topology, Transport, Wait, Workload};
 
 use super::format;
+use crate::scenario::Tuning;
 use crate::stats::verdict::{Pair, RATIO_EQUAL};
 use crate::summary::{
     Analysis, Cell, Detail, Distribution, Percentile, Placement, RunPoint, SystemInfo,
@@ -33,6 +34,9 @@ pub(crate) struct Traits<'a> {
     /// What it was set to; of what goes one way.
     pub reliability: Option<Reliability>,
 }
+
+/// What a column is of: a system at a tuning.
+pub(super) type Configuration<'a> = (Traits<'a>, Tuning);
 
 /// Systems that are compared with each other: those that live alike, keep a core busy or not, or
 /// are called, and promise the same to a subscriber that lags.
@@ -261,7 +265,7 @@ impl<'a> Entry<'a> {
     /// What opens a block in the formats of other tools: the cell, a remark, why it is invalid.
     pub(super) fn comment(&self, remark: &str) -> String {
         let cell = self.cell;
-        let (system, tuning, payload) = (&cell.system, &cell.tuning, cell.params.payload_bytes);
+        let (system, tuning, payload) = (&cell.system, cell.tuning, cell.params.payload_bytes);
         let mut text =
             format!("# {system} {tuning} {payload} B, {}\n{remark}\n", self.circumstances());
         for reason in cell.invalid_reasons.iter().filter(|_| !cell.valid) {
@@ -273,6 +277,11 @@ impl<'a> Entry<'a> {
     /// `64 KiB`, or `1440x1080 rgb8` of a frame.
     pub(super) fn size(&self) -> String {
         format::size(&self.cell.params)
+    }
+
+    /// Its column in tables.
+    pub(super) fn configured(&self) -> Configuration<'a> {
+        (self.system, self.cell.tuning)
     }
 
     /// `cyclonedds.udp tuned`.

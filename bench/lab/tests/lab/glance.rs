@@ -95,7 +95,9 @@ fn printed(analysis: &Analysis) -> String {
 
 fn cell<'a>(analysis: &'a mut Analysis, system: &str, tuning: &str, payload: u64) -> &'a mut Cell {
     let is_it = |cell: &&mut Cell| {
-        cell.system == system && cell.tuning == tuning && cell.params.payload_bytes == payload
+        cell.system == system
+            && cell.tuning.name() == tuning
+            && cell.params.payload_bytes == payload
     };
     analysis.summary.cells.iter_mut().find(is_it).unwrap()
 }
@@ -107,7 +109,9 @@ fn runs<'a>(
     payload: u64,
 ) -> &'a mut [RunPoint] {
     let at = analysis.summary.cells.iter().position(|cell| {
-        cell.system == system && cell.tuning == tuning && cell.params.payload_bytes == payload
+        cell.system == system
+            && cell.tuning.name() == tuning
+            && cell.params.payload_bytes == payload
     });
     &mut analysis.details[at.unwrap()].runs
 }

@@ -10,7 +10,8 @@ use super::SENTENCES_MAX;
 use super::axis::Tick;
 use super::picture::{Curves, Drawing, Mark, Picture, Ranking, WaitClass};
 use crate::report::format;
-use crate::report::view::{Entry, View, distinct, tuning_rank};
+use crate::report::view::{Entry, View, distinct};
+use crate::scenario::Tuning;
 use crate::stats::verdict::{Kind, Verdict};
 use crate::summary::Percentile;
 
@@ -152,8 +153,8 @@ fn tuning(view: &View, ranking: &Ranking) -> Option<Sentence> {
     let mut verdicts: Vec<(Verdict, &Mark)> = Vec::new();
     for row in ranking.sections.iter().flat_map(|section| &section.rows) {
         let marks = row.marks.first()?;
-        let of = |rank: usize| marks.iter().find(|mark| tuning_rank(mark.tuning) == rank);
-        if let (Some(before), Some(after)) = (of(0), of(1)) {
+        let of = |tuning| marks.iter().find(|mark| mark.tuning == tuning);
+        if let (Some(before), Some(after)) = (of(Tuning::Default), of(Tuning::Tuned)) {
             verdicts.extend(beside(view, after, before).map(|verdict| (verdict, after)));
         }
     }
