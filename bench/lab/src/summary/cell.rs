@@ -161,7 +161,7 @@ cell! {
              goes one way from the first measured message to the last";
         rss_bytes: u64 => Largest Lower ALL "memory of ping, pong and daemons at the end";
         pss_bytes: u64 => Largest Lower ALL "memory of ping, pong and daemons at the end, shared \
-             pages divided among their users; `tuned` locks all of it";
+             pages divided among their users; tuned locks all of it";
         shared_bytes: u64 => Largest Lower ALL "shared segments mapped, each counted once";
         voluntary_switches_per_s: f64 => Sum Lower ALL "voluntary context switches of all threads";
         involuntary_switches_per_s: f64 => Sum Lower ALL "involuntary ones";
