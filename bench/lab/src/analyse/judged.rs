@@ -9,7 +9,7 @@ use super::distribution::{Sorted, us};
 use super::messages::{Measured, Message, Messages};
 use super::totals::{exchange_cpu_ns, sum};
 use super::validity::{Evidence, faults, saturation};
-use super::{cut, publish, start, steady};
+use super::{cut, flood, publish, start, steady};
 use crate::machine::Machine;
 use crate::plan::{CellPlan, Plan};
 use crate::record::RunRecord;
@@ -145,6 +145,8 @@ impl JudgedRun {
                 .filter(|_| self.counts.sent > 0)
                 .map(|seen| exchange_cpu_ns(&self.record, seen) / 1e3 / self.counts.sent as f64),
             pss_bytes: observed.map(|seen| sum(seen, |process| process.pss_bytes)),
+            taken_per_s: flood::taken_per_s(&self.record),
+            lossless_per_s: flood::lossless_per_s(&self.record),
         }
     }
 }

@@ -64,8 +64,7 @@ fn first(view: &View, picture: &Picture, ranking: &Ranking) -> Option<Sentence> 
     let rivals = rivals.filter(|mark| mark.entry.index != leader.entry.index);
     let verdicts = rivals.map(|rival| (rival, beside(view, rival, leader)));
     let is_tied = |verdict: &Option<Verdict>| !verdict.is_some_and(|it| it.kind.is_significant());
-    // Of rates, runs have none of their own.
-    let tied: Vec<_> = verdicts.filter(|(_, verdict)| !rate && is_tied(verdict)).collect();
+    let tied: Vec<_> = verdicts.filter(|(_, verdict)| is_tied(verdict)).collect();
     let names = std::iter::once(leader).chain(tied.iter().map(|(mark, _)| mark));
     let mut named: Vec<String> =
         names.take(TIED_MAX).map(|mark| mark.entry.system.name.to_owned()).collect();
