@@ -130,7 +130,8 @@ impl Registry {
     }
 
     fn mark(&self, pattern: &str, chosen: &mut [bool]) -> Result<(), InputError> {
-        let known: Vec<&str> = self.entries.iter().map(|entry| entry.system.name.as_str()).collect();
+        let known: Vec<&str> =
+            self.entries.iter().map(|entry| entry.system.name.as_str()).collect();
         let what = ("system", "`myelin bench list systems` shows them");
         InputError::choose(what, pattern, &known, chosen)
     }
