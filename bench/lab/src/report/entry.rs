@@ -147,9 +147,11 @@ impl<'a> Entry<'a> {
     /// Of floods the time for each message at the rate that they are ranked by.
     fn runs(&self, at: Percentile) -> Vec<f64> {
         let (is_mixed, is_lossless) = (self.is_mixed(), self.cell.lossless_per_s.is_some());
+        // No rate held, or nothing was taken: no better than one a second.
+        let each = |rate: f64| 1e6 / rate.max(1.0);
         let latency = |run: &RunPoint| match (self.cell.workload, at) {
-            (Workload::Flood, _) if is_lossless => run.lossless_per_s.map(|rate| 1e6 / rate),
-            (Workload::Flood, _) => run.taken_per_s.map(|rate| 1e6 / rate),
+            (Workload::Flood, _) if is_lossless => run.lossless_per_s.map(each),
+            (Workload::Flood, _) => run.taken_per_s.map(each),
             (Workload::Startup, Percentile::P50) => run.first_sample_us,
             _ => run.latency(at, is_mixed),
         };
