@@ -113,17 +113,11 @@ fn is_valid(analysis: &Analysis, run: &RunRecord) -> bool {
 fn choose(plan: &Plan, patterns: &[String]) -> Result<Vec<bool>> {
     let name = |cell: &CellPlan| cell.name(&plan.scenarios[cell.scenario].name);
     let names: Vec<String> = plan.cells.iter().map(name).collect();
-    if patterns.is_empty() {
-        return Ok(vec![true; names.len()]);
-    }
-    let matches = |pattern: &String, name: &String| fast_glob::glob_match(pattern, name);
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    let mut chosen = vec![patterns.is_empty(); names.len()];
+    let what = ("cell", "cells are named as the files in the folder's hgrm/ are");
     for pattern in patterns {
-        if !names.iter().any(|name| matches(pattern, name)) {
-            let known = names.iter().map(String::as_str);
-            return Err(InputError::unknown("cell", pattern, known)
-                .remedy("cells are named as the files in the folder's hgrm/ are")
-                .into());
-        }
+        InputError::choose(what, pattern, &names, &mut chosen)?;
     }
-    Ok(names.iter().map(|name| patterns.iter().any(|pattern| matches(pattern, name))).collect())
+    Ok(chosen)
 }

@@ -96,6 +96,25 @@ impl InputError {
         Self::suggest(format!("no {what} `{name}`"), name, known)
     }
 
+    /// Marks in `chosen` the `known` names that a pattern matches, at least one of them.
+    pub(crate) fn choose(
+        (what, remedy): (&str, &str),
+        pattern: &str,
+        known: &[&str],
+        chosen: &mut [bool],
+    ) -> Result<(), Self> {
+        fast_glob::validate(pattern)
+            .map_err(|error| Self::new(format!("{what} pattern `{pattern}`: {error}")))?;
+        let mut found = false;
+        for (name, chosen) in known.iter().zip(chosen) {
+            let matches = fast_glob::glob_match(pattern, name);
+            *chosen |= matches;
+            found |= matches;
+        }
+        let unknown = || Self::unknown(what, pattern, known.iter().copied()).remedy(remedy);
+        if found { Ok(()) } else { Err(unknown()) }
+    }
+
     /// An unknown key, likewise, in the words of TOML's parser.
     pub(crate) fn unknown_field<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Self {
         Self::suggest(format!("unknown field `{name}`"), name, known)

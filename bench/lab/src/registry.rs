@@ -130,18 +130,10 @@ impl Registry {
     }
 
     fn mark(&self, pattern: &str, chosen: &mut [bool]) -> Result<(), InputError> {
-        let mut found = false;
-        for (entry, chosen) in self.entries.iter().zip(chosen) {
-            let matches = fast_glob::glob_match(pattern, &entry.system.name);
-            *chosen |= matches;
-            found |= matches;
-        }
-        if found {
-            return Ok(());
-        }
-        let known = self.entries.iter().map(|entry| entry.system.name.as_str());
-        Err(InputError::unknown("system", pattern, known)
-            .remedy("`myelin bench list systems` shows them"))
+        let known: Vec<&str> =
+            self.entries.iter().map(|entry| entry.system.name.as_str()).collect();
+        let what = ("system", "`myelin bench list systems` shows them");
+        InputError::choose(what, pattern, &known, chosen)
     }
 }
 
@@ -294,5 +286,7 @@ mod tests {
         scenario.is_built_in = false;
         let error = here.select(&scenario, &mut notes).unwrap_err().to_string();
         assert!(error.contains("callback.toml:") && error.contains("no system"), "{error}");
+        let unclosed = here.matching(&["os.{call".into()]).unwrap_err().to_string();
+        assert!(unclosed.starts_with("system pattern `os.{call`: unclosed brace"), "{unclosed}");
     }
 }

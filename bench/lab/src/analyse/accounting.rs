@@ -14,7 +14,7 @@ pub(super) fn counts_disagree(ping: &Done, pong: &Done, evidence: &Evidence<'_>)
         let Done { sent, received, lost, .. } = ping;
         return Some(format!("sent {sent} ≠ received {received} + lost {lost}"));
     }
-    let simulated = evidence.system.transport == Transport::None;
+    let simulated = evidence.case.system.transport == Transport::None;
     if !simulated && ping.received > pong.received {
         let (answers, taken) = (ping.received, pong.received);
         return Some(format!(
@@ -23,7 +23,7 @@ pub(super) fn counts_disagree(ping: &Done, pong: &Done, evidence: &Evidence<'_>)
     }
     let answered = evidence.samples.ping.iter().filter(|record| record.take_return_ns != 0);
     let recorded = answered.count() as u64;
-    if evidence.record_every == 1 && recorded != ping.received {
+    if evidence.case.scenario.workload.record_every == 1 && recorded != ping.received {
         let received = ping.received;
         return Some(format!("{recorded} answers recorded ≠ {received} counted"));
     }
@@ -34,7 +34,7 @@ pub(super) fn counts_disagree(ping: &Done, pong: &Done, evidence: &Evidence<'_>)
 /// answer. All times are of one clock, or of two as far as they are known to agree, so a violation
 /// proves that ping took something else.
 pub(super) fn answered_by_another(evidence: &Evidence<'_>) -> Option<String> {
-    if evidence.system.transport == Transport::None {
+    if evidence.case.system.transport == Transport::None {
         return None;
     }
     let error_ns = evidence.clock_error_ns?;
@@ -64,15 +64,15 @@ pub(super) fn not_what_was_published(
     if evidence.keeps_all() && recorded != ping.sent {
         return Some(format!("{recorded} calls recorded ≠ {} counted", ping.sent));
     }
-    let all = ping.sent * u64::from(evidence.subscribers);
+    let all = ping.sent * u64::from(evidence.case.plan.subscribers);
     if pong.received > all {
         let received = pong.received;
         return Some(format!("{received} messages taken of {all}: they hear something else"));
     }
     let silent = pong.more.get(SILENT).copied().unwrap_or(0);
-    let simulated = evidence.system.transport == Transport::None;
+    let simulated = evidence.case.system.transport == Transport::None;
     (silent > 0 && !simulated)
-        .then(|| format!("{silent} of {} subscribers took nothing", evidence.subscribers))
+        .then(|| format!("{silent} of {} subscribers took nothing", evidence.case.plan.subscribers))
 }
 
 /// A message of a stream is taken after it was stamped, and has a number that was sent. All times are

@@ -9,6 +9,7 @@ use super::judged::{Case, JudgedRun, used};
 use super::messages::{Message, Messages, Quantity};
 use super::totals::{Totals, sum};
 use super::{across, clocks, flood, observed, repeats, slowest, stages, start, steady, timeline};
+use crate::record::RunRecord;
 use crate::run::spec::waits;
 use crate::scenario::{Kind, frame_name};
 use crate::stats::{level_percent, median};
@@ -49,7 +50,7 @@ fn planned(case: Case<'_>) -> Cell {
         scenario: case.scenario.name.clone(),
         workload: kind,
         system: case.system.name.clone(),
-        tuning: plan.tuning.name().into(),
+        tuning: plan.tuning,
         topology: plan.topology,
         params: Params {
             payload_bytes: plan.payload_bytes,
@@ -121,8 +122,8 @@ fn with_costs(cell: Cell, case: Case<'_>, runs: &[&JudgedRun], total: &Totals<'_
     let travelled = directions * total.messages;
     Cell {
         throughput_per_s: total.per_second(exchanges, total.measured_s + unsent_s),
-        taken_per_s: flood::taken_per_s(runs),
-        lossless_per_s: flood::lossless_per_s(runs),
+        taken_per_s: over_runs(runs, flood::taken_per_s),
+        lossless_per_s: over_runs(runs, flood::lossless_per_s),
         cpu_us_per_message: total.exchange_cpu_us / (total.counts.sent as f64).max(1.0),
         cpu_percent: match kind.is_one_way() {
             true => 100.0 * total.per_second(total.exchange_cpu_us * 1e-6, total.measured_s),
@@ -135,10 +136,10 @@ fn with_costs(cell: Cell, case: Case<'_>, runs: &[&JudgedRun], total: &Totals<'_
         voluntary_switches_per_s: total.rate(|process| process.voluntary_switches),
         involuntary_switches_per_s: total.rate(|process| process.involuntary_switches),
         page_faults: total.sum(|process| process.page_faults) / total.runs(),
-        startup_ms: median(runs.iter().map(|run| run.record.startup_ms).collect()).unwrap_or(0.0),
+        startup_ms: over_runs(runs, |run| Some(run.startup_ms)).unwrap_or(0.0),
         matched_us: start::matched(runs, kind),
         first_sample_us: start::first_sample(runs, kind),
-        daemon_ms: start::daemon_ms(runs),
+        daemon_ms: over_runs(runs, |run| run.daemon_ms),
         sent: total.counts.sent,
         received: total.counts.received,
         lost: total.counts.lost,
@@ -182,6 +183,11 @@ pub(super) fn detail(
             Some(Pinned { cpus, priority: case.scenario.tuning.priority })
         }),
     }
+}
+
+/// The median of the runs.
+fn over_runs(runs: &[&JudgedRun], of: impl Fn(&RunRecord) -> Option<f64>) -> Option<f64> {
+    median(runs.iter().filter_map(|run| of(&run.record)).collect())
 }
 
 /// A quantity over all messages of all runs.

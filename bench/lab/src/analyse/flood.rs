@@ -2,24 +2,16 @@
 
 use myelin_bench_kit::flood::{LOSSLESS, TAKEN};
 
-use super::judged::JudgedRun;
-use crate::stats::median;
+use crate::record::RunRecord;
 
-/// Messages taken a second while ping published back to back; median of the runs.
-pub(super) fn taken_per_s(runs: &[&JudgedRun]) -> Option<f64> {
-    let of = |run: &&JudgedRun| {
-        let ping = run.record.ping.as_ref()?;
-        let seconds = ping.end_ns.saturating_sub(ping.begin_ns) as f64 * 1e-9;
-        Some(*ping.more.get(TAKEN)? as f64 / seconds).filter(|rate| rate.is_finite())
-    };
-    median(runs.iter().filter_map(of).collect())
+/// Messages taken a second while ping published back to back.
+pub(super) fn taken_per_s(run: &RunRecord) -> Option<f64> {
+    let ping = run.ping.as_ref()?;
+    let seconds = ping.end_ns.saturating_sub(ping.begin_ns) as f64 * 1e-9;
+    Some(*ping.more.get(TAKEN)? as f64 / seconds).filter(|rate| rate.is_finite())
 }
 
-/// The highest rate at which nothing was lost; median of the runs.
-pub(super) fn lossless_per_s(runs: &[&JudgedRun]) -> Option<f64> {
-    let of = |run: &&JudgedRun| {
-        let found = *run.record.ping.as_ref()?.more.get(LOSSLESS)?;
-        Some(found as f64 / 1e3)
-    };
-    median(runs.iter().filter_map(of).collect())
+/// The highest rate at which nothing was lost.
+pub(super) fn lossless_per_s(run: &RunRecord) -> Option<f64> {
+    Some(*run.ping.as_ref()?.more.get(LOSSLESS)? as f64 / 1e3)
 }

@@ -2,14 +2,14 @@
 
 use std::borrow::Cow;
 
-use myelin_bench_kit::protocol::{Done, System, Topology};
+use myelin_bench_kit::protocol::{Arrivals, Done, System, Topology};
 
 use super::clocks::{self, Clocks};
 use super::distribution::{Sorted, us};
 use super::messages::{Measured, Message, Messages};
 use super::totals::{exchange_cpu_ns, sum};
 use super::validity::{Evidence, faults, saturation};
-use super::{cut, publish, start, steady};
+use super::{cut, flood, publish, start, steady};
 use crate::machine::Machine;
 use crate::plan::{CellPlan, Plan};
 use crate::record::RunRecord;
@@ -36,6 +36,11 @@ impl<'a> Case<'a> {
 
     pub(super) fn kind(&self) -> Kind {
         self.scenario.workload.kind
+    }
+
+    /// How the schedule departs from the rate.
+    pub(super) fn arrivals(&self) -> Arrivals {
+        self.plan.arrivals.as_ref().map(|case| case.arrivals).unwrap_or_default()
     }
 
     /// Messages of a warm-up, of each publisher.
@@ -66,29 +71,16 @@ impl JudgedRun {
     /// empty.
     pub(super) fn new(record: RunRecord, mut samples: Cow<'_, RunSamples>, case: Case<'_>) -> Self {
         let Case { plan, scenario, system, host } = case;
-        let (workload, kind) = (&scenario.workload, case.kind());
+        let (record_every, kind) = (scenario.workload.record_every, case.kind());
         let clocks = match (plan.topology, &record.failure) {
             (Topology::TwoHosts, None) => clocks::apply(samples.to_mut(), &record.keeping),
             _ => Clocks::One,
         };
-        let evidence = Evidence {
-            record: &record,
-            samples: &samples,
-            system,
-            payload_bytes: plan.payload_bytes,
-            rate_hz: plan.rate_hz,
-            arrivals: plan.arrivals.as_ref().map(|case| case.arrivals).unwrap_or_default(),
-            warmup_messages: case.warmup_messages(),
-            record_every: workload.record_every,
-            workload: kind,
-            subscribers: plan.subscribers,
-            publishers: plan.publishers,
-            clock_error_ns: match &clocks {
-                Clocks::One => Some(0),
-                two => two.error_ns().map(|error_ns| error_ns.ceil() as u64),
-            },
-            others_packets_per_s: host.loopback_packets_per_s,
+        let clock_error_ns = match &clocks {
+            Clocks::One => Some(0),
+            two => two.error_ns().map(|error_ns| error_ns.ceil() as u64),
         };
+        let evidence = Evidence { case, record: &record, samples: &samples, clock_error_ns };
         let (mut faults, saturation) = (faults(&evidence), saturation(&evidence));
         let seen = clocks.seen(&samples);
         if kind.is_one_way() && kind != Kind::Startup {
@@ -112,7 +104,7 @@ impl JudgedRun {
             },
             settling: steady::settling(&messages.in_order(), host.clock_step_ns),
             clocks: seen,
-            cut: cut.and_then(|it| cut::figures(it, &messages, workload.record_every)),
+            cut: cut.and_then(|it| cut::figures(it, &messages, record_every)),
             messages,
             counts: match kind {
                 Kind::Roundtrip => record.ping.clone().unwrap_or_default(),
@@ -153,6 +145,8 @@ impl JudgedRun {
                 .filter(|_| self.counts.sent > 0)
                 .map(|seen| exchange_cpu_ns(&self.record, seen) / 1e3 / self.counts.sent as f64),
             pss_bytes: observed.map(|seen| sum(seen, |process| process.pss_bytes)),
+            taken_per_s: flood::taken_per_s(&self.record),
+            lossless_per_s: flood::lossless_per_s(&self.record),
         }
     }
 }

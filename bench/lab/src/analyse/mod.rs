@@ -18,7 +18,7 @@ mod start;
 pub mod steady;
 mod timeline;
 mod totals;
-pub mod validity;
+mod validity;
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;

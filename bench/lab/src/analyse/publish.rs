@@ -43,8 +43,8 @@ pub(super) fn compare_subscribers(cells: &mut [Cell], writes: &[Vec<f64>]) {
 fn is_base(base: &Cell, cell: &Cell) -> bool {
     let alike = |a: &Cell, b: &Cell| {
         let (one, other) = (&a.params, &b.params);
-        (&a.scenario, &a.system, &a.tuning, &a.topology)
-            == (&b.scenario, &b.system, &b.tuning, &b.topology)
+        (&a.scenario, &a.system, a.tuning, a.topology)
+            == (&b.scenario, &b.system, b.tuning, b.topology)
             && one.payload_bytes == other.payload_bytes
             && one.rate_hz == other.rate_hz
     };
@@ -73,25 +73,13 @@ pub(super) fn medians(runs: &[&JudgedRun]) -> Vec<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::plan::RunPlan;
 
     #[test]
     fn what_pong_did_not_take_is_lost() {
         let record = |sent, received| RunRecord {
-            plan: RunPlan { order: 0, cell: 0, repeat: 0 },
-            failure: None,
-            notes: Vec::new(),
             ping: Some(Done { sent, end_ns: 9, ..Done::default() }),
             pong: Some(Done { received, duplicates: 2, ..Done::default() }),
-            startup_ms: 0.0,
-            first_sample_ms: None,
-            daemon_ms: None,
-            cut: None,
-            keeping: Vec::new(),
-            pinned: None,
-            observation: None,
-            host: None,
-            directory: String::new(),
+            ..RunRecord::default()
         };
         let found = counts(&record(100, 750), 8);
         assert_eq!((found.sent, found.received, found.lost), (100, 750, 50));

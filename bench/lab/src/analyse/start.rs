@@ -6,7 +6,6 @@ use super::distribution::Sorted;
 use super::judged::JudgedRun;
 use crate::record::RunRecord;
 use crate::scenario::Kind;
-use crate::stats::median;
 use crate::summary::Distribution;
 
 /// What a start-up measures: how long until the first message was taken.
@@ -29,11 +28,6 @@ pub(super) fn matched(runs: &[&JudgedRun], kind: Kind) -> Option<Distribution> {
 /// Until pong had taken a message.
 pub(super) fn first_sample(runs: &[&JudgedRun], kind: Kind) -> Option<Distribution> {
     over(runs, kind, |record| record.first_sample_ms)
-}
-
-/// Until the daemon answered, in milliseconds; median of the runs.
-pub(super) fn daemon_ms(runs: &[&JudgedRun]) -> Option<f64> {
-    median(runs.iter().filter_map(|run| run.record.daemon_ms).collect())
 }
 
 fn over(

@@ -4,51 +4,31 @@ use myelin_bench_kit::protocol::{Arrivals, Done, System, Topology, Transport, Wa
 use myelin_bench_kit::samples::Record;
 
 use super::accounting;
+use super::judged::Case;
 use crate::machine::BACKGROUND_PACKETS_PER_S;
 use crate::observe::Observation;
 use crate::record::RunRecord;
 use crate::run::RunSamples;
 
 /// Everything a run is judged by.
-pub struct Evidence<'a> {
-    /// The facts of the run.
+pub(super) struct Evidence<'a> {
+    pub case: Case<'a>,
     pub record: &'a RunRecord,
-    /// Its samples.
     pub samples: &'a RunSamples,
-    /// The system it ran.
-    pub system: &'a System,
-    /// Bytes of payload.
-    pub payload_bytes: u64,
-    /// The rate asked for.
-    pub rate_hz: Option<f64>,
-    /// How the schedule departs from it.
-    pub arrivals: Arrivals,
-    /// Messages of the warm-up.
-    pub warmup_messages: u64,
-    /// Every n-th record was kept.
-    pub record_every: u64,
-    /// What its processes did.
-    pub workload: Workload,
-    /// How many subscribers a topic had.
-    pub subscribers: u32,
-    /// How many publishers a topic had.
-    pub publishers: u32,
     /// By how much stamps of the two ends may disagree: 0 of one clock; `None` if nobody knows.
     pub clock_error_ns: Option<u64>,
-    /// Loopback packets a second of other programs, seen before the session.
-    pub others_packets_per_s: f64,
 }
 
 impl Evidence<'_> {
     /// Whether every message that was counted has a record. A flood's are cut off where its sample
     /// file ends.
     pub(super) fn keeps_all(&self) -> bool {
-        self.record_every == 1 && self.workload != Workload::Flood
+        self.case.scenario.workload.record_every == 1 && self.case.kind() != Workload::Flood
     }
 }
 
 /// Everything that is wrong with a run; empty if it is valid.
-pub fn faults(evidence: &Evidence<'_>) -> Vec<String> {
+pub(super) fn faults(evidence: &Evidence<'_>) -> Vec<String> {
     if let Some(failure) = &evidence.record.failure {
         return vec![failure.clone()];
     }
@@ -58,7 +38,7 @@ pub fn faults(evidence: &Evidence<'_>) -> Vec<String> {
         return vec!["its line in runs.jsonl is incomplete".into()];
     };
     let mut faults = Vec::new();
-    match evidence.workload {
+    match evidence.case.kind() {
         Workload::Roundtrip => {
             faults.extend(accounting::counts_disagree(ping, pong, evidence));
             faults.extend(accounting::answered_by_another(evidence));
@@ -77,7 +57,7 @@ pub fn faults(evidence: &Evidence<'_>) -> Vec<String> {
         }
     }
     faults.extend(accounting::payload_damaged(ping, pong));
-    if evidence.workload != Workload::Stream {
+    if evidence.case.kind() != Workload::Stream {
         faults.extend(rate_missed(ping, evidence));
     }
     faults.extend(left_its_cpu(evidence));
@@ -87,15 +67,15 @@ pub fn faults(evidence: &Evidence<'_>) -> Vec<String> {
 
 /// Of a stream: that it fell short of its rate. Its latencies count from when messages were due, so
 /// they tell the truth, and what a system cannot carry is a result.
-pub fn saturation(evidence: &Evidence<'_>) -> Option<String> {
+pub(super) fn saturation(evidence: &Evidence<'_>) -> Option<String> {
     let ping = evidence.record.ping.as_ref()?;
-    let is_stream = evidence.workload == Workload::Stream;
+    let is_stream = evidence.case.kind() == Workload::Stream;
     is_stream.then(|| rate_missed(ping, evidence)).flatten()
 }
 
 fn rate_missed(ping: &Done, evidence: &Evidence<'_>) -> Option<String> {
-    let asked = evidence.rate_hz? * f64::from(evidence.publishers);
-    if evidence.arrivals != Arrivals::default() {
+    let asked = evidence.case.plan.rate_hz? * f64::from(evidence.case.plan.publishers);
+    if evidence.case.arrivals() != Arrivals::default() {
         return schedule_missed(&evidence.samples.ping);
     }
     let seconds = ping.end_ns.saturating_sub(ping.begin_ns) as f64 * 1e-9;
@@ -125,10 +105,10 @@ fn left_its_cpu(evidence: &Evidence<'_>) -> Option<String> {
         let found = records.iter().filter_map(cpu_of).map(usize::from);
         found.into_iter().find(|found| !pinned.contains(found))
     };
-    let is_round_trip = evidence.workload == Workload::Roundtrip;
+    let is_round_trip = evidence.case.kind() == Workload::Roundtrip;
     let of_ping: CpuOf<'_> = if is_round_trip { &taken } else { &published };
     // A callback runs in whatever thread the system calls it in, most often the publisher's.
-    let pongs: &[usize] = match evidence.system.wait {
+    let pongs: &[usize] = match evidence.case.system.wait {
         Wait::Callback => &[pong, ping],
         _ => &[pong],
     };
@@ -153,49 +133,50 @@ fn wrong_transport(
     observation: &Observation,
 ) -> Option<String> {
     let taken = evidence.record.pong.as_ref().map_or(0, |pong| pong.received);
-    let warmup_messages = ping.warmed_up.unwrap_or(evidence.warmup_messages);
-    let messages = match evidence.workload {
+    let warmup_messages = ping.warmed_up.unwrap_or(evidence.case.warmup_messages());
+    let messages = match evidence.case.kind() {
         Workload::Roundtrip => 2 * (ping.sent + warmup_messages),
         // Without a subscriber nothing need travel, and pong has nothing open.
-        Workload::Publish if evidence.subscribers == 0 => return None,
+        Workload::Publish if evidence.case.plan.subscribers == 0 => return None,
         Workload::Publish => ping.sent + warmup_messages,
         // All of it was over when observing began.
         Workload::Startup => 0,
         // What is not taken need not have left; one that leaves once may be taken by several.
-        _ => taken / u64::from(evidence.subscribers.max(1)),
+        _ => taken / u64::from(evidence.case.plan.subscribers.max(1)),
     };
-    let bytes = messages * (evidence.payload_bytes + 8);
+    let bytes = messages * (evidence.case.plan.payload_bytes + 8);
     let packets = observation.loopback_packets;
     let seen = format!(
         "{packets} packets and {} bytes over {} for {messages} messages of {} bytes",
         observation.loopback_bytes,
         observation.link.as_deref().unwrap_or("loopback"),
-        evidence.payload_bytes + 8
+        evidence.case.plan.payload_bytes + 8
     );
     let seconds = observation.wall_ns as f64 * 1e-9;
-    let others = BACKGROUND_PACKETS_PER_S.max(2.0 * evidence.others_packets_per_s);
+    let others = BACKGROUND_PACKETS_PER_S.max(2.0 * evidence.case.host.loopback_packets_per_s);
     let background = (others * seconds) as u64;
     // The interface takes packets of up to 64 KiB whole.
-    match evidence.system.transport {
+    match evidence.case.system.transport {
         Transport::None => None,
         // After a cut many messages travel in a packet.
         _ if observation.link.is_some() => (observation.loopback_bytes < bytes / 2)
             .then(|| format!("did not use the link between the hosts: {seen}")),
         // Where nothing sets a pace, small messages travel several in a packet.
         Transport::Loopback
-            if evidence.workload == Workload::Flood && observation.loopback_bytes >= bytes / 2 =>
+            if evidence.case.kind() == Workload::Flood
+                && observation.loopback_bytes >= bytes / 2 =>
         {
             None
         }
         Transport::Loopback => (packets < messages / 2 || observation.loopback_bytes < bytes / 2)
             .then(|| format!("did not use the loopback interface: {seen}")),
-        Transport::SharedMemory if !has_segment(evidence.system, observation) => {
+        Transport::SharedMemory if !has_segment(evidence.case.system, observation) => {
             Some("no segment of shared memory is mapped by both ping and pong".into())
         }
         Transport::SharedMemory | Transport::Kernel | Transport::Process => {
             // Discovery, heartbeats and other programs of this host use it too, at a low rate.
             // Where the payload is worth telling from it, word that there is a message may, too.
-            let went_over = match evidence.payload_bytes >= 1024 {
+            let went_over = match evidence.case.plan.payload_bytes >= 1024 {
                 true => observation.loopback_bytes > bytes / 2 + background * 65_536,
                 false => packets > messages / 2 + background,
             };

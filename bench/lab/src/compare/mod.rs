@@ -23,6 +23,7 @@ use crate::input_error::InputError;
 use crate::plan::Plan;
 use crate::report::entry::{Entry, Latency};
 pub use crate::report::metrics::{COMPARED, Compared};
+use crate::scenario::Tuning;
 use crate::session;
 use crate::summary::{Analysis, Params};
 pub use document::Found;
@@ -115,8 +116,8 @@ pub struct CellName {
     pub scenario: String,
     /// Name of the system.
     pub system: String,
-    /// `default`, `tuned` or `awake`.
-    pub tuning: String,
+    /// What was done for latency.
+    pub tuning: Tuning,
     /// `two-processes` or `one-process`.
     pub topology: String,
     /// The parameter point.
@@ -262,7 +263,7 @@ impl CellName {
         Self {
             scenario: cell.scenario.clone(),
             system: cell.system.clone(),
-            tuning: cell.tuning.clone(),
+            tuning: cell.tuning,
             topology: cell.topology.name().to_owned(),
             params: cell.params.clone(),
             name: entry.name(),

@@ -4,7 +4,7 @@
 use super::document::{FigureText, Found, full};
 use super::{CellComparison, Comparison, FolderInfo};
 use crate::report::Screen;
-use crate::report::document::{self, Column, Table, TableCell};
+use crate::report::document::{Column, Table, TableCell};
 use crate::report::format::{self, plural};
 use crate::report::terminal::{BOLD, DIM, GREEN, RED, YELLOW, print};
 use crate::stats::verdict::Kind;
@@ -133,37 +133,28 @@ fn reasons(figures: &[Found], screen: Screen) -> String {
 }
 
 fn table(caption: &str, comparison: &Comparison, rows: &[FigureText]) -> Table {
-    let heads = ["", "A", "B", "B/A [95 %]", "p"];
-    let column = |head: &str| Column { group: String::new(), head: head.to_owned() };
     let mut notes: Vec<String> = Vec::new();
-    let rows = rows.iter().map(|row| document::Row {
-        label: format!("{}  {}", row.cell, row.figure),
-        cells: cells(row, mark(&mut notes, &row.note)),
+    let heads = ["", "A", "B", "B/A [95 %]", "p"].iter().enumerate();
+    let columns = heads.map(|(place, head)| (Column::new("", *head), place)).collect();
+    let rows = rows.iter().map(|row| {
+        (format!("{}  {}", row.cell, row.figure), cells(row, mark(&mut notes, &row.note)))
     });
     let common = comparison.common().map(|common| format!(" ({common})")).unwrap_or_default();
-    Table {
-        rows: rows.collect(),
-        caption: format!("{caption}{common}"),
-        columns: heads.map(column).into(),
-        notes,
-    }
+    let table = Table::new(format!("{caption}{common}"), columns, rows, |cells, place| {
+        cells[*place].clone()
+    });
+    Table { notes, ..table }
 }
 
 /// The place of a note, from 1; none of an empty one.
 fn mark(notes: &mut Vec<String>, note: &str) -> Option<usize> {
-    if note.is_empty() {
-        return None;
+    if !note.is_empty() && !notes.iter().any(|known| known == note) {
+        notes.push(note.to_owned());
     }
-    let known = notes.iter().position(|known| known == note);
-    Some(
-        1 + known.unwrap_or_else(|| {
-            notes.push(note.to_owned());
-            notes.len() - 1
-        }),
-    )
+    Some(1 + notes.iter().position(|known| known == note)?)
 }
 
-fn cells(row: &FigureText, mark: Option<usize>) -> Vec<TableCell> {
+fn cells(row: &FigureText, mark: Option<usize>) -> [TableCell; 5] {
     let plain = |text: &str| TableCell::plain(or_dash(text));
     let sign = match row.kind {
         Some(Kind::Better | Kind::Worse) => "",
@@ -172,9 +163,8 @@ fn cells(row: &FigureText, mark: Option<usize>) -> Vec<TableCell> {
         None => "·",
     };
     let sign = TableCell { mark, ..TableCell::plain(sign) };
-    let tone = row.kind.into();
-    let ratio = TableCell { side: row.interval.clone(), tone, ..plain(&row.ratio) };
-    vec![sign, plain(&row.a), plain(&row.b), ratio, plain(&row.p)]
+    let ratio = plain(&row.ratio).side(&row.interval).tone(row.kind);
+    [sign, plain(&row.a), plain(&row.b), ratio, plain(&row.p)]
 }
 
 /// Cells that one folder lacks.

@@ -23,8 +23,11 @@ use serde_json::Value;
 use super::protocol::writer::Writer;
 use super::protocol::{Hello, Reply, Request, frame};
 use super::{Host, LocalHost, ProcessId, RunOnHost, boot_id, lock};
+use crate::machine::Machine;
 use crate::network;
 use crate::observe::sampler::come_last;
+use crate::registry;
+use crate::tuning::{self, Cpus};
 
 /// Serves a lab over standard input and output. `folder`, made when it is first needed and removed at
 /// the end, is where drivers write; by default one in the folder for temporary files.
@@ -140,12 +143,10 @@ impl Agent {
                 self.host.clean(&executable);
                 plain(())
             }
-            Request::Describe(executable) => self.host.describe(&executable).and_then(plain),
-            Request::Unavailable(tuning, choice) => {
-                self.host.unavailable(tuning, &choice).and_then(plain)
-            }
-            Request::Cpus(choice) => self.host.cpus(&choice).and_then(plain),
-            Request::Machine => self.host.machine().and_then(plain),
+            Request::Describe(executable) => registry::describe(&executable).and_then(plain),
+            Request::Unavailable(tuning, choice) => plain(tuning::unavailable(tuning, &choice)),
+            Request::Cpus(choice) => plain(Cpus::choose(&choice).map_err(|it| it.to_string())?),
+            Request::Machine => plain(Machine::read()),
             Request::Alive => plain(()),
             Request::Route(peer) => network::route_to(peer).and_then(plain),
         }

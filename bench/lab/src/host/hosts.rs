@@ -106,19 +106,17 @@ pub(crate) struct Hosts {
 /// What a run is given.
 pub(crate) struct Reached<'a> {
     /// Ping's host, then pong's.
-    pub hosts: &'a mut [Box<dyn Host>],
+    pub hosts: Vec<&'a mut dyn Host>,
     /// What is between them.
     pub across: Across,
 }
 
 /// Two hosts that can be reached.
 struct Up {
-    hosts: Vec<Box<dyn Host>>,
+    hosts: Vec<RemoteHost>,
     across: Across,
     /// How the link is shaped; `None` before it is.
     link: Option<Link>,
-    /// Of each, whether it is another machine than the lab's.
-    is_other: Vec<bool>,
 }
 
 impl Hosts {
@@ -136,7 +134,8 @@ impl Hosts {
         let mut across = up.across.clone();
         across.cut = link.cut;
         across.network.iter_mut().for_each(|network| network.port = port_of(run));
-        Ok(Reached { hosts: &mut up.hosts, across })
+        let hosts = up.hosts.iter_mut().map(|host| host as &mut dyn Host).collect();
+        Ok(Reached { hosts, across })
     }
 
     /// Has the link be of this kind. That of real hosts is what it is.
@@ -166,8 +165,11 @@ impl Hosts {
     /// The systems that a driver has on each host, by the host's name.
     pub(crate) fn describe(&mut self, driver: &Path) -> Result<Vec<(String, Vec<System>)>, String> {
         let up = self.up()?;
-        let hosts = up.hosts.iter_mut().zip(&up.across.names);
-        hosts.map(|(host, name)| Ok((name.clone(), host.describe(driver)?))).collect()
+        let describe = |host: &mut RemoteHost| {
+            let described = host.ask(&Request::Describe(host.there(driver)))?;
+            Ok((host.name().to_owned(), described))
+        };
+        up.hosts.iter_mut().map(describe).collect()
     }
 
     /// Why a tuning cannot be had on one of them; `None` if it can on both.
@@ -176,10 +178,10 @@ impl Hosts {
         tuning: Tuning,
         choice: &TuningChoice,
     ) -> Result<Option<String>, String> {
-        let up = self.up()?;
-        for (host, name) in up.hosts.iter_mut().zip(&up.across.names) {
-            if let Some(reason) = host.unavailable(tuning, choice)? {
-                return Ok(Some(format!("host {name}: {reason}")));
+        for host in &mut self.up()?.hosts {
+            let asked = Request::Unavailable(tuning, choice.clone());
+            if let Some::<String>(reason) = host.ask(&asked)? {
+                return Ok(Some(format!("host {}: {reason}", host.name())));
             }
         }
         Ok(None)
@@ -187,19 +189,20 @@ impl Hosts {
 
     /// The CPUs of `tuned`, each on its host.
     pub(crate) fn cpus(&mut self, choice: &TuningChoice) -> Result<Cpus, String> {
-        let up = self.up()?;
-        let (ping, pong) = (up.hosts[0].cpus(choice)?.ping, up.hosts[1].cpus(choice)?.pong);
-        Ok(Cpus { ping, pong })
+        let asked = Request::Cpus(choice.clone());
+        let mut cpus = |at: usize| -> Result<Cpus, String> { self.up()?.hosts[at].ask(&asked) };
+        Ok(Cpus { ping: cpus(0)?.ping, pong: cpus(1)?.pong })
     }
 
     /// Those that are other machines than the lab's, or were started at another time.
     pub(crate) fn others(&mut self) -> Result<Vec<OtherHost>, String> {
         let up = self.up()?;
-        let roles = ["ping", "pong"].into_iter().zip(&up.across.names).zip(&up.is_other);
-        let others = up.hosts.iter_mut().zip(roles).filter(|(_, (_, is_other))| **is_other);
-        let read = |(host, ((role, name), _)): (&mut Box<dyn Host>, _)| -> Result<_, String> {
-            let (role, name): (&str, &String) = (role, name);
-            Ok(OtherHost { role: role.into(), name: name.clone(), host: host.machine()? })
+        let boot = boot_id();
+        let others = up.hosts.iter_mut().zip(["ping", "pong"]);
+        let others = others.filter(|(host, _)| host.boot() != boot);
+        let read = |(host, role): (&mut RemoteHost, &str)| {
+            let machine = host.ask(&Request::Machine)?;
+            Ok(OtherHost { role: role.into(), name: host.name().to_owned(), host: machine })
         };
         others.map(read).collect()
     }
@@ -246,12 +249,8 @@ impl Hosts {
         };
         let names = [hosts[0].name().to_owned(), hosts[1].name().to_owned()];
         let one_machine = hosts[0].boot() == hosts[1].boot();
-        let boot = boot_id();
-        let is_other = hosts.iter().map(|host| host.boot() != boot).collect();
-        let boxed = |host: RemoteHost| -> Box<dyn Host> { Box::new(host) };
-        let hosts = hosts.into_iter().map(boxed).collect();
         let across = Across { names, network, one_machine, link: pair, cut: None };
-        Ok(Up { hosts, across, link: None, is_other })
+        Ok(Up { hosts, across, link: None })
     }
 
     /// The way to an agent on a real host.

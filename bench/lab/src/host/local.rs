@@ -8,16 +8,14 @@ use std::sync::mpsc::Sender;
 use std::time::Duration;
 
 use myelin_bench_kit::clock;
-use myelin_bench_kit::protocol::{Command, Prepare, Role, System};
+use myelin_bench_kit::protocol::{Command, Prepare, Role};
 use myelin_bench_kit::samples::{Record, SampleFile};
 
 use super::process::{Process, sample_memory};
 use super::{Host, Message, ProcessId, ProcessSpec, RunOnHost};
-use crate::machine::Machine;
 use crate::observe::{Observation, Sampler, Snapshot};
 use crate::registry;
-use crate::scenario::{Tuning, TuningChoice};
-use crate::tuning::{self, Cpus, LatencyGuard};
+use crate::tuning::LatencyGuard;
 
 /// This host. When it is dropped, no process of a run is left.
 #[derive(Default)]
@@ -203,26 +201,6 @@ impl Host for LocalHost {
 
     fn clean(&mut self, executable: &Path) {
         registry::clean(executable);
-    }
-
-    fn describe(&mut self, executable: &Path) -> Result<Vec<System>, String> {
-        registry::describe(executable)
-    }
-
-    fn unavailable(
-        &mut self,
-        tuning: Tuning,
-        choice: &TuningChoice,
-    ) -> Result<Option<String>, String> {
-        Ok(tuning::unavailable(tuning, choice))
-    }
-
-    fn cpus(&mut self, choice: &TuningChoice) -> Result<Cpus, String> {
-        Cpus::choose(choice).map_err(|error| error.to_string())
-    }
-
-    fn machine(&mut self) -> Result<Machine, String> {
-        Ok(Machine::read())
     }
 }
 

@@ -25,14 +25,13 @@ use std::sync::mpsc::Sender;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use myelin_bench_kit::protocol::{Command, Event, Network, Prepare, Role, System};
+use myelin_bench_kit::protocol::{Command, Event, Network, Prepare, Role};
 use myelin_bench_kit::samples::{Record, SampleFile};
 use serde::{Deserialize, Serialize};
 
-use crate::machine::Machine;
 use crate::observe::Observation;
-use crate::scenario::{Cut, Tuning, TuningChoice};
-use crate::tuning::{Cpus, Settings};
+use crate::scenario::Cut;
+use crate::tuning::Settings;
 use connection::Connection;
 use remote::RemoteHost;
 
@@ -184,22 +183,6 @@ pub(crate) trait Host: Send {
 
     /// Has the driver remove what killed processes of it have left behind on this host.
     fn clean(&mut self, executable: &Path);
-
-    /// The systems that a driver has on this host.
-    fn describe(&mut self, executable: &Path) -> Result<Vec<System>, String>;
-
-    /// Why a tuning cannot be had on this host; `None` if it can.
-    fn unavailable(
-        &mut self,
-        tuning: Tuning,
-        choice: &TuningChoice,
-    ) -> Result<Option<String>, String>;
-
-    /// The CPUs of `tuned` on this host.
-    fn cpus(&mut self, choice: &TuningChoice) -> Result<Cpus, String>;
-
-    /// The machine that this host is, after having watched it for a moment.
-    fn machine(&mut self) -> Result<Machine, String>;
 
     /// Fails if the host is out of reach.
     fn check(&self) -> Result<(), String> {

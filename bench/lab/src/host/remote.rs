@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use anyhow::{Result, bail, ensure};
-use myelin_bench_kit::protocol::{Command, Role, System};
+use myelin_bench_kit::protocol::{Command, Role};
 use myelin_bench_kit::samples::{Record, SampleFile, records_of};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -20,11 +20,8 @@ use super::protocol::reader::{END_LIMIT, Reader, Shared, State, give_up};
 use super::protocol::writer::Writer;
 use super::protocol::{Hello, Request};
 use super::{Connection, Host, Message, ProcessId, ProcessSpec, RunOnHost, lock};
-use crate::machine::Machine;
 use crate::observe::Observation;
 use crate::registry::wait_for;
-use crate::scenario::{Tuning, TuningChoice};
-use crate::tuning::Cpus;
 
 /// The lab's end of the connection to an agent. When it is dropped, the agent ends.
 pub(crate) struct RemoteHost {
@@ -180,7 +177,7 @@ impl RemoteHost {
     }
 
     /// A driver, where it is on that host.
-    fn there(&self, executable: &Path) -> PathBuf {
+    pub(super) fn there(&self, executable: &Path) -> PathBuf {
         match (&self.drivers, executable.file_name()) {
             (Some(folder), Some(name)) => folder.join(name),
             _ => executable.into(),
@@ -311,27 +308,6 @@ impl Host for RemoteHost {
     fn clean(&mut self, executable: &Path) {
         let executable = self.there(executable);
         let _ = self.ask::<()>(&Request::Clean(executable));
-    }
-
-    fn describe(&mut self, executable: &Path) -> Result<Vec<System>, String> {
-        let executable = self.there(executable);
-        self.ask(&Request::Describe(executable))
-    }
-
-    fn unavailable(
-        &mut self,
-        tuning: Tuning,
-        choice: &TuningChoice,
-    ) -> Result<Option<String>, String> {
-        self.ask(&Request::Unavailable(tuning, choice.clone()))
-    }
-
-    fn cpus(&mut self, choice: &TuningChoice) -> Result<Cpus, String> {
-        self.ask(&Request::Cpus(choice.clone()))
-    }
-
-    fn machine(&mut self) -> Result<Machine, String> {
-        self.ask(&Request::Machine)
     }
 
     fn check(&self) -> Result<(), String> {

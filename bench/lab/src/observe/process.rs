@@ -92,10 +92,14 @@ pub struct Memory {
 impl Memory {
     /// `None` if the process is gone.
     pub fn of(pid: u32) -> Option<Self> {
+        Self::summed(pid, |map| !is_sample_file(map))
+    }
+
+    fn summed(pid: u32, is_wanted: impl Fn(&MemoryMap) -> bool) -> Option<Self> {
         let maps =
             Process::new(i32::try_from(pid).ok()?).and_then(|process| process.smaps()).ok()?;
         let mut memory = Memory::default();
-        for map in maps.iter().filter(|map| !is_sample_file(map)) {
+        for map in maps.iter().filter(|map| is_wanted(map)) {
             let bytes = |key: &str| map.extension.map.get(key).copied().unwrap_or(0);
             memory.rss_bytes += bytes("Rss");
             memory.pss_bytes += bytes("Pss");
@@ -112,17 +116,8 @@ impl Memory {
 /// Resident and proportional bytes of the bench's own samples in a process; zero if it has none or
 /// is gone. The driver has touched every page of them before it is ready.
 pub(super) fn sample_memory(pid: u32) -> (u64, u64) {
-    let Ok(pid) = i32::try_from(pid) else {
-        return (0, 0);
-    };
-    let Ok(maps) = Process::new(pid).and_then(|process| process.smaps()) else {
-        return (0, 0);
-    };
-    let of = |key: &str| {
-        let samples = maps.iter().filter(|map| is_sample_file(map));
-        samples.filter_map(|map| map.extension.map.get(key)).sum()
-    };
-    (of("Rss"), of("Pss"))
+    let samples = Memory::summed(pid, is_sample_file).unwrap_or_default();
+    (samples.rss_bytes, samples.pss_bytes)
 }
 
 fn is_shared_segment(map: &MemoryMap) -> bool {

@@ -60,39 +60,32 @@ impl Thread {
     }
 }
 
-/// Where the kernel tells voluntary switches from others.
-enum SwitchFile {
-    /// `sched`: migrations, too. Missing from kernels before 6.15 without CONFIG_SCHED_DEBUG.
-    Sched(ProcFile),
-    /// `status`: without migrations.
-    Status(ProcFile),
+/// Where the kernel tells voluntary switches from others, and by which names.
+struct SwitchFile {
+    file: ProcFile,
+    names: [&'static str; 2],
 }
 
 impl SwitchFile {
+    /// `sched` has migrations, too. It is missing from kernels before 6.15 without
+    /// CONFIG_SCHED_DEBUG.
     fn open(pid: u32, tid: u32, may_read_sched: bool) -> Option<Self> {
-        let open = |name: &str| ProcFile::open(&format!("/proc/{pid}/task/{tid}/{name}"));
-        let sched = may_read_sched.then(|| open("sched")).flatten();
-        sched.map(Self::Sched).or_else(|| open("status").map(Self::Status))
+        let open = |(name, names)| {
+            let file = ProcFile::open(&format!("/proc/{pid}/task/{tid}/{name}"))?;
+            Some(SwitchFile { file, names })
+        };
+        FILES.into_iter().filter(|(name, _)| may_read_sched || *name != "sched").find_map(open)
     }
 
     fn read(&self, page: &mut Page) -> Option<Switches> {
-        match self {
-            Self::Sched(file) => {
-                let text = file.read(page)?;
-                Some(Switches {
-                    voluntary: value(text, b"nr_voluntary_switches")?,
-                    involuntary: value(text, b"nr_involuntary_switches")?,
-                    migrations: value(text, b"se.nr_migrations"),
-                })
-            }
-            Self::Status(file) => {
-                let text = file.read(page)?;
-                Some(Switches {
-                    voluntary: value(text, b"voluntary_ctxt_switches")?,
-                    involuntary: value(text, b"nonvoluntary_ctxt_switches")?,
-                    migrations: None,
-                })
-            }
-        }
+        let text = self.file.read(page)?;
+        let [voluntary, involuntary] = self.names.map(|name| value(text, name.as_bytes()));
+        let migrations = value(text, b"se.nr_migrations");
+        Some(Switches { voluntary: voluntary?, involuntary: involuntary?, migrations })
     }
 }
+
+const FILES: [(&str, [&str; 2]); 2] = [
+    ("sched", ["nr_voluntary_switches", "nr_involuntary_switches"]),
+    ("status", ["voluntary_ctxt_switches", "nonvoluntary_ctxt_switches"]),
+];

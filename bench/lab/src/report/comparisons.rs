@@ -3,7 +3,8 @@
 
 use super::document::{Finding, Part, Section};
 use super::format;
-use super::view::{Entry, Group, View, tuning_rank};
+use super::view::{Entry, Group, View};
+use crate::scenario::Tuning;
 use crate::stats::verdict::{Kind, Verdict};
 
 /// Every sentence the analysis supports: the few that open a report, then the others as details.
@@ -30,7 +31,7 @@ fn of_group(group: &Group) -> Vec<(bool, Finding)> {
     let mut lines = Vec::new();
     for &payload in &group.payloads {
         let at_end = ends.contains(&payload);
-        for tuning in &group.tunings {
+        for &tuning in &group.tunings {
             let lone = group.peers().count() == 1;
             lines.extend(group.peers().filter_map(|system| {
                 let subject = group.entry(system.name, tuning, payload)?;
@@ -43,10 +44,10 @@ fn of_group(group: &Group) -> Vec<(bool, Finding)> {
     }
     for &payload in &group.payloads {
         lines.extend(group.peers().flat_map(|system| {
-            let tunings = group.tunings.iter().filter(|tuning| tuning_rank(tuning) > 0);
-            tunings.filter_map(move |tuning| {
+            let tunings = group.tunings.iter().filter(|tuning| **tuning != Tuning::Default);
+            tunings.filter_map(move |&tuning| {
                 let subject = group.entry(system.name, tuning, payload)?;
-                let reference = group.entry(system.name, "default", payload)?;
+                let reference = group.entry(system.name, Tuning::Default, payload)?;
                 let headline = payload == group.payloads[0];
                 Some((headline, finding(group, subject, Some(reference))?))
             })
@@ -81,7 +82,7 @@ fn finding(group: &Group, subject: &Entry, reference: Option<&Entry>) -> Option<
 /// Names the reference by what tells it from the subject.
 fn rival(subject: &Entry, reference: &Entry) -> String {
     match subject.system.name == reference.system.name {
-        true => reference.cell.tuning.clone(),
+        true => reference.cell.tuning.to_string(),
         false => reference.system.name.to_owned(),
     }
 }

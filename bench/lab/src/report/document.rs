@@ -1,5 +1,5 @@
-//! What a report says, without a format: `terminal`, `markdown` and the templates of the page each
-//! print it.
+//! What a report says, without a format: `terminal` and the templates of page and Markdown each print
+//! it.
 
 use serde::{Serialize, Serializer};
 
@@ -121,10 +121,31 @@ pub(crate) struct Table {
     pub notes: Vec<String>,
 }
 
+impl Table {
+    /// With what `cell` says of each row and column.
+    pub(crate) fn new<R, C>(
+        caption: impl Into<String>,
+        columns: Vec<(Column, C)>,
+        rows: impl IntoIterator<Item = (String, R)>,
+        mut cell: impl FnMut(&R, &C) -> TableCell,
+    ) -> Self {
+        let mut cells = |row| columns.iter().map(|(_, column)| cell(&row, column)).collect();
+        let rows = rows.into_iter().map(|(label, row)| Row { label, cells: cells(row) });
+        let (caption, rows, notes) = (caption.into(), rows.collect(), Vec::new());
+        Table { caption, columns: columns.into_iter().map(|it| it.0).collect(), rows, notes }
+    }
+}
+
 /// A column and the heading it shares with its neighbours.
 pub(crate) struct Column {
     pub group: String,
     pub head: String,
+}
+
+impl Column {
+    pub(crate) fn new(group: impl Into<String>, head: impl Into<String>) -> Self {
+        Column { group: group.into(), head: head.into() }
+    }
 }
 
 /// A row: one payload, or a figure across payloads.
@@ -152,6 +173,32 @@ pub(crate) struct TableCell {
 impl TableCell {
     pub(crate) fn plain(main: impl Into<String>) -> Self {
         Self { main: main.into(), ..Self::default() }
+    }
+
+    /// Stands where nothing was measured.
+    pub(super) fn absent() -> Self {
+        Self::default().title("not measured")
+    }
+
+    pub(crate) fn side(self, side: impl Into<String>) -> Self {
+        Self { side: side.into(), ..self }
+    }
+
+    pub(crate) fn small(self, small: impl Into<String>) -> Self {
+        Self { small: small.into(), ..self }
+    }
+
+    pub(crate) fn tone(self, tone: impl Into<Tone>) -> Self {
+        Self { tone: tone.into(), ..self }
+    }
+
+    pub(crate) fn title(self, title: impl Into<String>) -> Self {
+        Self { title: title.into(), ..self }
+    }
+
+    /// Struck out if it is of a cell that is not valid.
+    pub(super) fn valid(self, is_valid: bool) -> Self {
+        if is_valid { self } else { self.tone(Tone::Invalid) }
     }
 }
 

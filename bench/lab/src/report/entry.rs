@@ -5,6 +5,7 @@ use std::sync::LazyLock;
 use myelin_bench_kit::protocol::{Reliability, Topology, Transport, Wait, Workload};
 
 use super::format;
+use crate::scenario::Tuning;
 use crate::stats::verdict::{Pair, RATIO_EQUAL};
 use crate::summary::{
     Analysis, Cell, Detail, Distribution, Percentile, Placement, RunPoint, SystemInfo,
@@ -33,6 +34,9 @@ pub(crate) struct Traits<'a> {
     /// What it was set to; of what goes one way.
     pub reliability: Option<Reliability>,
 }
+
+/// What a column is of: a system at a tuning.
+pub(super) type Configuration<'a> = (Traits<'a>, Tuning);
 
 /// Systems that are compared with each other: those that live alike, keep a core busy or not, or
 /// are called, and promise the same to a subscriber that lags.
@@ -116,33 +120,39 @@ impl<'a> Entry<'a> {
         match () {
             () if !self.cell.valid => Some("invalid"),
             () if self.short_of_rate().is_some() => Some("short of its rate"),
-            () if self.typical_p50().is_none() && self.metric != Latency::FirstSample => {
-                Some("withheld")
-            }
+            () if self.typical_p50().is_none() && self.is_steady() => Some("withheld"),
             () => None,
         }
     }
 
     /// Its runs beside those of a reference; `None` if either may not be compared. Nor is any
     /// difference real that the clocks of two hosts may have made, or other shares of two unlike
-    /// placements: the next run may be either.
+    /// placements: the next run may be either. Floods are compared by their rates, which one clock
+    /// measures.
     pub(super) fn pair(&self, reference: &Entry, at: Percentile) -> Option<Pair> {
-        let may = |entry: &Entry| entry.fault().is_none() && entry.cell.workload != Workload::Flood;
+        let is_flood = self.cell.workload == Workload::Flood;
+        let may = |entry: &Entry| entry.fault().is_none() && (!is_flood || at == Percentile::P50);
         let error =
             |entry: &Entry| entry.clock_error_us().unwrap_or(0.0) + entry.between_placements(at);
+        let latency = |value: f64| if is_flood { 0.0 } else { value };
         (may(self) && may(reference)).then(|| Pair {
             subject: self.runs(at),
             reference: reference.runs(at),
-            immaterial: self.clock_step_us,
-            error: error(self) + error(reference),
+            immaterial: latency(self.clock_step_us),
+            error: latency(error(self) + error(reference)),
         })
     }
 
     /// A latency of each valid run; of messages across cores, where two unlike placements are mixed.
-    pub(super) fn runs(&self, at: Percentile) -> Vec<f64> {
-        let is_mixed = self.is_mixed();
-        let latency = |run: &RunPoint| match (self.metric, at) {
-            (Latency::FirstSample, Percentile::P50) => run.first_sample_us,
+    /// Of floods the time for each message at the rate that they are ranked by.
+    fn runs(&self, at: Percentile) -> Vec<f64> {
+        let (is_mixed, is_lossless) = (self.is_mixed(), self.cell.lossless_per_s.is_some());
+        // No rate held, or nothing was taken: no better than one a second.
+        let each = |rate: f64| 1e6 / rate.max(1.0);
+        let latency = |run: &RunPoint| match (self.cell.workload, at) {
+            (Workload::Flood, _) if is_lossless => run.lossless_per_s.map(each),
+            (Workload::Flood, _) => run.taken_per_s.map(each),
+            (Workload::Startup, Percentile::P50) => run.first_sample_us,
             _ => run.latency(at, is_mixed),
         };
         self.detail.runs.iter().filter(|run| run.valid).filter_map(latency).collect()
@@ -261,7 +271,7 @@ impl<'a> Entry<'a> {
     /// What opens a block in the formats of other tools: the cell, a remark, why it is invalid.
     pub(super) fn comment(&self, remark: &str) -> String {
         let cell = self.cell;
-        let (system, tuning, payload) = (&cell.system, &cell.tuning, cell.params.payload_bytes);
+        let (system, tuning, payload) = (&cell.system, cell.tuning, cell.params.payload_bytes);
         let mut text =
             format!("# {system} {tuning} {payload} B, {}\n{remark}\n", self.circumstances());
         for reason in cell.invalid_reasons.iter().filter(|_| !cell.valid) {
@@ -273,6 +283,11 @@ impl<'a> Entry<'a> {
     /// `64 KiB`, or `1440x1080 rgb8` of a frame.
     pub(super) fn size(&self) -> String {
         format::size(&self.cell.params)
+    }
+
+    /// Its column in tables.
+    pub(super) fn configured(&self) -> Configuration<'a> {
+        (self.system, self.cell.tuning)
     }
 
     /// `cyclonedds.udp tuned`.

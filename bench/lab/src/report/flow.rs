@@ -5,12 +5,12 @@
 
 use myelin_bench_kit::protocol::{Topology, Workload};
 
-use super::document::{Column, Row, Table, TableCell, Tone};
+use super::document::{Column, Table, TableCell, Tone};
 use super::entry::Entry;
+use super::format;
 use super::metrics::memory_mb;
-use super::table::{Notes, absent, latency};
-use super::view::{Group, View, distinct, tuning_rank};
-use super::{format, validity};
+use super::table::{Notes, latency};
+use super::view::{Group, View, distinct};
 use crate::summary::{Cell, Distribution, Metric};
 
 /// One table for each size; none of what does not go one way.
@@ -27,37 +27,20 @@ pub(super) fn tables(group: &Group) -> Vec<Table> {
 fn table(group: &Group, payload: u64, figures: &[Figure]) -> Table {
     let entries = ordered(group, payload);
     let mut notes = Notes::default();
-    let mut cells = |figure: &Figure| -> Vec<TableCell> {
-        entries.iter().map(|entry| figure.cell(group, entry, &mut notes)).collect()
+    let column = |figure: &Figure| {
+        let cells = entries.iter().map(|entry| figure.cell(group, entry, &mut notes));
+        (Column::new(figure.0, figure.1), cells.collect())
     };
-    let mut columns: Vec<(&Figure, Vec<TableCell>)> = figures
-        .iter()
-        .map(|figure| (figure, cells(figure)))
-        // A table is not the poorer without what nobody has.
-        .filter(|(_, cells)| cells.iter().any(|cell| !cell.main.is_empty()))
-        .collect();
+    let mut columns: Vec<(Column, Vec<TableCell>)> = figures.iter().map(column).collect();
+    // A table is not the poorer without what nobody has.
+    columns.retain(|(_, cells)| cells.iter().any(|cell| !cell.main.is_empty()));
     for (cell, entry) in columns.iter_mut().take(1).flat_map(|it| &mut it.1).zip(&entries) {
-        if !entry.cell.valid && cell.mark.is_none() {
-            let reasons = validity::reasons(entry);
-            cell.mark = Some(notes.add(format!("invalid: {}: {reasons}", entry.name())));
-        }
+        cell.mark = cell.mark.or_else(|| notes.invalid(entry));
     }
-    let row = |(place, entry): (usize, &&Entry)| Row {
-        label: label(entry, &entries),
-        cells: columns.iter().map(|(_, cells)| cells[place].clone()).collect(),
-    };
-    Table {
-        caption: format!("{}: {}", group.size(payload), caption(group, &entries)),
-        columns: columns
-            .iter()
-            .map(|(Figure(group, head, _), _)| Column {
-                group: (*group).to_owned(),
-                head: (*head).to_owned(),
-            })
-            .collect(),
-        rows: entries.iter().enumerate().map(row).collect(),
-        notes: notes.0,
-    }
+    let caption = format!("{}: {}", group.size(payload), caption(group, &entries));
+    let rows = entries.iter().enumerate().map(|(row, entry)| (label(entry, &entries), row));
+    let table = Table::new(caption, columns, rows, |row, cells| cells[*row].clone());
+    Table { notes: notes.0, ..table }
 }
 
 fn caption(group: &Group, entries: &[&Entry]) -> String {
@@ -104,7 +87,7 @@ fn ordered<'v, 'a>(group: &'v Group<'a>, payload: u64) -> Vec<&'v Entry<'a>> {
     let rank = |entry: &Entry| group.systems.iter().position(|system| *system == entry.system);
     entries.sort_by_key(|entry| {
         let topology = entry.system.topology.name();
-        (entry.system.floor, topology, rank(entry), tuning_rank(&entry.cell.tuning))
+        (entry.system.floor, topology, rank(entry), entry.cell.tuning)
     });
     entries
 }
@@ -138,31 +121,24 @@ impl Figure {
         };
         let error = entry.clock_error_us().filter(|_| self.crosses_clocks());
         let error = error.filter(|_| !figure.main.is_empty()).map(format::plus_minus_us);
-        let said = Some(figure.title).filter(|title| !title.is_empty());
-        TableCell {
-            tone: match (entry.cell.valid, entry.system.floor) {
-                _ if figure.main.is_empty() => figure.tone,
-                (false, _) => Tone::Invalid,
-                (true, true) => Tone::Faint,
-                (true, false) => figure.tone,
-            },
-            title: said.into_iter().chain(error).collect::<Vec<_>>().join("; "),
-            ..figure
+        let said = Some(figure.title.clone()).filter(|title| !title.is_empty());
+        let title = said.into_iter().chain(error).collect::<Vec<_>>().join("; ");
+        match (entry.cell.valid, entry.system.floor) {
+            _ if figure.main.is_empty() => figure,
+            (false, _) => figure.tone(Tone::Invalid),
+            (true, true) => figure.tone(Tone::Faint),
+            (true, false) => figure,
         }
+        .title(title)
     }
 }
 
 fn metric(name: &str, entry: &Entry, with_p99: bool) -> TableCell {
     let metric = Metric::named(name);
-    let Some(text) = metric.text(entry.cell) else { return absent() };
-    let p99 = metric.p99(entry.cell).map(|p99| format::us_or_dash(Some(p99)));
-    let is_distribution = metric.is_distribution();
-    let p99 = p99.unwrap_or_else(|| format::WITHHELD.to_owned());
-    TableCell {
-        side: if with_p99 { p99.clone() } else { String::new() },
-        title: if is_distribution { format!("p99 {p99} µs") } else { String::new() },
-        ..plain(text)
-    }
+    let Some(text) = metric.text(entry.cell) else { return TableCell::absent() };
+    let p99 = format::us_or_dash(metric.p99(entry.cell));
+    let title = if metric.is_distribution() { format!("p99 {p99} µs") } else { String::new() };
+    plain(text).side(if with_p99 { p99 } else { String::new() }).title(title)
 }
 
 /// Of a scenario with several rates, schedules or sizes: p50 and p99 of each beside the others.
@@ -180,50 +156,35 @@ pub(super) fn overviews(view: &View) -> Vec<Table> {
 
 fn overview(scenario: &str, groups: &[&Group]) -> Table {
     let all = || groups.iter().flat_map(|group| &group.entries);
-    let mut columns = distinct(all().map(|entry| (entry.system, entry.cell.tuning.as_str())));
-    columns.sort_by_key(|(system, _)| system.floor);
-    let cell = |group: &Group, (system, tuning): (&str, &str), payload| {
-        let entry = group.entry(system, tuning, payload);
-        entry.map_or_else(absent, |entry| TableCell {
-            main: format::us_or_dash(entry.p50()),
-            side: format::us_or_dash(entry.latency().and_then(|latency| latency.p99)),
-            small: format!("{} %{}", format::cpu_percent(cpu(entry.cell)), short(entry)),
-            tone: if entry.cell.valid { Tone::Plain } else { Tone::Invalid },
-            title: entry.name(),
-            ..TableCell::default()
-        })
-    };
-    let rows = groups.iter().flat_map(|group| {
-        let columns = &columns;
-        group.payloads.iter().map(move |&payload| Row {
-            label: point(group, payload, groups),
-            cells: (columns.iter())
-                .map(|(system, tuning)| cell(group, (system.name, tuning), payload))
-                .collect(),
-        })
+    let mut places = distinct(all().map(Entry::configured));
+    places.sort_by_key(|(system, _)| system.floor);
+    let columns =
+        places.into_iter().map(|place| (Column::new(place.0.name, place.1.name()), place));
+    let rows = groups.iter().flat_map(|&group| {
+        let label = move |payload| point(group, payload, groups);
+        group.payloads.iter().map(move |&payload| (label(payload), (group, payload)))
     });
     let whose = match all().any(|entry| entry.cell.receiver_cpu_percent.is_some()) {
         true => "of the receiving end",
         false => "of the process",
     };
-    Table {
-        caption: format!(
-            "{scenario}: one way p50 and p99, µs; CPU {whose}, % of a core{}",
-            match all().any(|entry| entry.short_of_rate().is_some()) {
-                true => "; the rate reached where it was less than asked for",
-                false => "",
-            }
-        ),
-        rows: rows.collect(),
-        columns: columns
-            .iter()
-            .map(|(system, tuning)| Column {
-                group: system.name.to_owned(),
-                head: (*tuning).to_owned(),
-            })
-            .collect(),
-        notes: vec![],
-    }
+    let caption = format!(
+        "{scenario}: one way p50 and p99, µs; CPU {whose}, % of a core{}",
+        match all().any(|entry| entry.short_of_rate().is_some()) {
+            true => "; the rate reached where it was less than asked for",
+            false => "",
+        }
+    );
+    Table::new(caption, columns.collect(), rows, |(group, payload), (system, tuning)| {
+        let entry = group.entry(system.name, *tuning, *payload);
+        entry.map_or_else(TableCell::absent, |entry| {
+            TableCell::plain(format::us_or_dash(entry.p50()))
+                .side(format::us_or_dash(entry.latency().and_then(|latency| latency.p99)))
+                .small(format!("{} %{}", format::cpu_percent(cpu(entry.cell)), short(entry)))
+                .valid(entry.cell.valid)
+                .title(entry.name())
+        })
+    })
 }
 
 /// `30 Hz, jitter`, with the payload where there are several.
@@ -246,9 +207,12 @@ fn cpu(cell: &Cell) -> f64 {
 }
 
 fn over_floor(group: &Group, entry: &Entry) -> TableCell {
-    let Some(over) = group.over_floor(entry) else { return absent() };
-    let small = over.ratio.interval.map(format::factor_interval).unwrap_or_default();
-    TableCell { small, title: over.text(), ..plain(format::factor(over.ratio.value)) }
+    group.over_floor(entry).map_or_else(TableCell::absent, |over| {
+        let interval = over.ratio.interval.map(format::factor_interval);
+        plain(format::factor(over.ratio.value))
+            .small(interval.unwrap_or_default())
+            .title(over.text())
+    })
 }
 
 /// Names what `÷ floor` is over, once.
@@ -261,11 +225,7 @@ fn floors(group: &Group, entries: &[&Entry]) -> String {
 }
 
 fn rarest(distribution: Option<&Distribution>) -> TableCell {
-    distribution.map_or_else(absent, |it| plain(format::us_or_dash(it.p999)))
-}
-
-fn largest(entry: &Entry) -> TableCell {
-    entry.latency().map_or_else(absent, |it| plain(format::us(it.max)))
+    written(distribution, |it| format::us_or_dash(it.p999))
 }
 
 /// From the stamp, where latencies count from the schedule.
@@ -273,43 +233,35 @@ fn naive(group: &Group, entry: &Entry) -> TableCell {
     rarest(entry.cell.service_us.as_ref().filter(|_| is_from_due(group)))
 }
 
-fn daemon(_: &Group, entry: &Entry) -> TableCell {
-    entry.cell.daemon_ms.map_or_else(absent, |it| plain(format::us(it)))
-}
-
 /// Of the messages that were to be taken, those that were not.
 fn lost(_: &Group, entry: &Entry) -> TableCell {
     let cell = entry.cell;
-    let counts = [cell.sent, cell.received, cell.lost].map(format::count);
-    TableCell {
-        title: format!("{} sent, {} taken, {} lost", counts[0], counts[1], counts[2]),
-        ..entry.loss_percent().map_or_else(absent, |share| plain(format::percent(share)))
-    }
+    let [sent, taken, lost] = [cell.sent, cell.received, cell.lost].map(format::count);
+    let title = format!("{sent} sent, {taken} taken, {lost} lost");
+    written(entry.loss_percent(), format::percent).title(title)
 }
 
+/// A figure beside those that matter.
 fn plain(main: String) -> TableCell {
-    TableCell { main, tone: Tone::Minor, ..TableCell::default() }
+    TableCell::plain(main).tone(Tone::Minor)
+}
+
+/// As [`plain`], of what may not have been measured.
+fn written<T>(figure: Option<T>, write: impl FnOnce(T) -> String) -> TableCell {
+    figure.map_or_else(TableCell::absent, |figure| plain(write(figure)))
 }
 
 const FROM_DUE: &str = "the time a message was due until the payload is in hand, µs; naive: from \
 its stamp";
 const FROM_STAMP: &str = "the stamp until the payload is in hand, µs";
 
-/// A figure that matters as much as any.
-fn main(text: String) -> TableCell {
-    TableCell { main: text, ..TableCell::default() }
-}
-
 fn rate(_: &Group, entry: &Entry) -> TableCell {
     let short = entry.short_of_rate().map(|(got, asked)| format::reached(got, asked));
-    TableCell {
-        title: short.unwrap_or_default(),
-        ..plain(format::amount(entry.cell.throughput_per_s))
-    }
+    plain(format::amount(entry.cell.throughput_per_s)).title(short.unwrap_or_default())
 }
 
 fn memory(_: &Group, entry: &Entry) -> TableCell {
-    memory_mb(entry).map_or_else(absent, |_| plain(format::megabytes(entry.cell.pss_bytes)))
+    written(memory_mb(entry), |_| format::megabytes(entry.cell.pss_bytes))
 }
 
 fn qos(_: &Group, entry: &Entry) -> TableCell {
@@ -317,34 +269,29 @@ fn qos(_: &Group, entry: &Entry) -> TableCell {
 }
 
 fn taken(entry: &Entry, scale: f64) -> TableCell {
-    let taken = entry.cell.taken_per_s;
-    taken.map_or_else(absent, |rate| main(format::amount(rate * scale)))
+    let taken = entry.cell.taken_per_s.map(|rate| format::amount(rate * scale));
+    taken.map_or_else(TableCell::absent, TableCell::plain)
 }
 
 fn no_loss(_: &Group, entry: &Entry) -> TableCell {
-    match entry.cell.lossless_per_s {
-        Some(rate) => main(format::amount(rate)),
-        None => TableCell {
-            title: "no rate was found at which nothing was lost".to_owned(),
-            ..plain(format::WITHHELD.to_owned())
-        },
-    }
+    let unknown =
+        || plain(format::WITHHELD.to_owned()).title("no rate was found at which nothing was lost");
+    entry.cell.lossless_per_s.map(format::amount).map_or_else(unknown, TableCell::plain)
 }
 
 /// Part of a distribution over runs, in ms.
 fn ms(of: Option<Distribution>, part: fn(Distribution) -> Option<f64>) -> TableCell {
-    of.map_or_else(absent, |of| plain(format::us_or_dash(part(of).map(|us| us / 1e3))))
+    written(of, |of| format::us_or_dash(part(of).map(|us| us / 1e3)))
 }
 
 /// From the start of the daemon, if there is one, to the first sample.
 fn altogether(_: &Group, entry: &Entry) -> TableCell {
     let cell = entry.cell;
-    let Some(first) = cell.first_sample_us else { return absent() };
-    let total = cell.daemon_ms.unwrap_or(0.0) + first.mean / 1e3;
-    TableCell {
-        title: "median of the daemon's start, mean of the first sample".to_owned(),
-        ..main(format::us(total))
-    }
+    cell.first_sample_us.map_or_else(TableCell::absent, |first| {
+        let total = cell.daemon_ms.unwrap_or(0.0) + first.mean / 1e3;
+        let title = "median of the daemon's start, mean of the first sample";
+        TableCell::plain(format::us(total)).title(title)
+    })
 }
 
 const ONE_WAY: &str = "one way";
@@ -361,7 +308,11 @@ const FIRST: &str = "first sample taken";
 const FLOW: &[Figure] = &[
     Figure(ONE_WAY, "p50 p99", Shows::Latency),
     Figure(ONE_WAY, "p99.9", Shows::Cell(|_, entry| rarest(entry.latency()))),
-    Figure(ONE_WAY, "max", Shows::Cell(|_, entry| largest(entry))),
+    Figure(
+        ONE_WAY,
+        "max",
+        Shows::Cell(|_, entry| written(entry.latency(), |it| format::us(it.max))),
+    ),
     Figure(ONE_WAY, OVER_FLOOR, Shows::Cell(over_floor)),
     Figure(ONE_WAY, "wake", Shows::Metric("wake_us")),
     Figure(NAIVE, "p99.9", Shows::Cell(naive)),
@@ -397,7 +348,7 @@ const FLOOD: &[Figure] = &[
 ];
 
 const STARTUP: &[Figure] = &[
-    Figure("daemon", "answers", Shows::Cell(daemon)),
+    Figure("daemon", "answers", Shows::Cell(|_, entry| written(entry.cell.daemon_ms, format::us))),
     Figure(MATCHED, "min", Shows::Cell(|_, it| ms(it.cell.matched_us, |of| Some(of.min)))),
     Figure(MATCHED, "mean", Shows::Cell(|_, it| ms(it.cell.matched_us, |of| Some(of.mean)))),
     Figure(MATCHED, "p50", Shows::Cell(|_, it| ms(it.cell.matched_us, |of| of.p50))),

@@ -1,11 +1,10 @@
 //! The answer at a glance: what was asked, whether it may be believed, one picture of each scenario,
 //! and at most [`SENTENCES_MAX`] sentences. Page, terminal and Markdown open with it.
 //!
-//! This module, `picture` and `sentences` know no format; `terminal`, `markdown` and the page's
-//! template print.
+//! This module, `picture` and `sentences` know no format; `terminal` and the templates of page and
+//! Markdown print.
 
 mod axis;
-mod markdown;
 mod picture;
 mod sentences;
 mod terminal;
@@ -17,7 +16,6 @@ use super::format;
 use super::host;
 use super::validity::{CELLS, MESSAGES, MISSING, RECORDS, REMARKS, checks};
 use super::view::{View, distinct};
-pub(super) use markdown::markdown;
 pub(super) use picture::Picture;
 pub(super) use sentences::Sentence;
 pub(super) use terminal::render;

@@ -8,11 +8,11 @@ use myelin_bench_kit::protocol::Workload;
 
 use super::comparisons;
 use super::document::superscript;
-use super::fan::{self, Fan};
 use super::flow;
 use super::format;
 use super::glance::Glance;
 use super::host;
+use super::markdown::escape;
 use super::palette::Palette;
 use super::plots;
 use super::published;
@@ -38,15 +38,10 @@ pub(super) fn render(view: &View) -> String {
 fn with(view: &View, downsampling: Downsampling) -> String {
     let summary = &view.analysis.summary;
     let palette = Palette::new(view);
-    let of_fan = |it: &Fan| context! { title => it.title(), tables => fan::tables(it) };
-    let verdicts = comparisons::section(view);
+    let of_fan = |it: &Group| context! { title => it.title(), tables => tables(it) };
     let context = context! {
-        answer => Glance::new(view),
         colours => palette.colours(),
         title => view.scenarios().join(", "),
-        comparisons => verdicts.parts.iter().map(|part| part.findings.len()).sum::<usize>(),
-        verdicts,
-        checks => checks(view),
         glances => glances(view, |group| !group.workload.is_one_way()),
         flows => glances(view, |group| group.is_flow()),
         floods => glances(view, |group| group.workload == Workload::Flood),
@@ -60,14 +55,9 @@ fn with(view: &View, downsampling: Downsampling) -> String {
         sections => rows::sections(view, &palette),
         tunings => view.tunings(),
         families => plots::families(&palette),
-        extras => [view.scorecard(), view.advice()],
         has_timelines => view.entries().any(|entry| entry.detail.timeline.is_some()),
         has_stages => view.entries().any(|entry| entry.detail.stages.is_some()),
         left_out => downsampling.remark(),
-        published => published::comparisons(view),
-        published_remark => published::REMARK,
-        command => summary.command,
-        host_rows => host::rows(&summary.host),
         systems => summary.systems,
         waits => summary.systems.iter().map(|it| format::wait(it.wait)).collect::<Vec<_>>(),
         has_configurations => downsampling < Downsampling::Configurations,
@@ -78,9 +68,26 @@ fn with(view: &View, downsampling: Downsampling) -> String {
         data => plots::json(view, &palette, downsampling),
         css => include_str!("assets/report.css"),
         js => SCRIPTS.concat(),
-        ..essentials()
+        ..context! { ..told(view), ..essentials() }
     };
     rendered("report.html", TEMPLATE, context)
+}
+
+/// What page and Markdown have in common.
+pub(super) fn told(view: &View) -> Value {
+    let summary = &view.analysis.summary;
+    let verdicts = comparisons::section(view);
+    context! {
+        answer => Glance::new(view),
+        comparisons => verdicts.parts.iter().map(|part| part.findings.len()).sum::<usize>(),
+        verdicts,
+        checks => checks(view),
+        extras => [view.scorecard(), view.advice()],
+        published => published::comparisons(view),
+        published_remark => published::REMARK,
+        command => summary.command,
+        host_rows => host::rows(&summary.host),
+    }
 }
 
 /// What every page of plots needs.
@@ -95,13 +102,14 @@ pub(crate) fn essentials() -> Value {
     }
 }
 
-/// A page by its template, which is part of this program; names ending in `.html` escape.
+/// A text by its template, which is part of this program; names ending in `.html` escape.
 pub(crate) fn rendered(name: &str, template: &str, context: Value) -> String {
     let mut environment = Environment::new();
     environment.set_undefined_behavior(UndefinedBehavior::Strict);
     environment.set_trim_blocks(true);
     environment.set_lstrip_blocks(true);
     environment.add_filter("superscript", superscript);
+    environment.add_filter("md", |text: String| escape(&text));
     for (name, text) in INCLUDED {
         environment.add_template(name, text).expect("templates are part of the program");
     }

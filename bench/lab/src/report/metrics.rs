@@ -94,7 +94,6 @@ const PERCENTILES: [(&str, Part); 7] = [
 /// A column of the summary table of the page.
 pub(super) struct PageColumn {
     pub head: &'static str,
-    pub about: &'static str,
     pub shows: Shows,
     /// Whether only what goes one way has it.
     pub is_one_way: bool,
@@ -106,13 +105,21 @@ pub(super) struct PageColumn {
 pub(super) enum Shows {
     /// By its name.
     Metric(&'static str),
-    /// `None` if it was not measured.
-    Text(fn(&Entry) -> Option<String>),
+    /// What it is; `None` if it was not measured.
+    Text(&'static str, fn(&Entry) -> Option<String>),
 }
 
 impl PageColumn {
-    const fn new(head: &'static str, about: &'static str, shows: Shows) -> Self {
-        PageColumn { head, about, shows, is_one_way: false, title: None }
+    /// What the heading says to those who ask.
+    pub(super) fn about(&self) -> String {
+        match self.shows {
+            Shows::Text(about, _) => about.to_owned(),
+            Shows::Metric(name) => {
+                let metric = Metric::named(name);
+                let median = if metric.is_distribution() { "; median" } else { "" };
+                format!("{}{median}", metric.about)
+            }
+        }
     }
 
     const fn one_way(self) -> Self {
@@ -126,55 +133,26 @@ impl PageColumn {
 
 /// The summary table, behind the percentiles of the latency.
 pub(super) static PAGE: &[PageColumn] = &[
-    column(
-        "write_us",
-        "write µs",
-        "write access: the publish call of ping, with loan and fill unless they stand apart; median",
-    ),
-    column(
-        "read_us",
-        "read µs",
-        "read access: the take of ping, or of a stream's receiver; median",
-    ),
-    column(
-        "wake_us",
-        "wake µs",
-        "from the end of publish until the one who waits for it runs; median",
-    ),
-    column(
-        "throughput_per_s",
-        "per second",
-        "round trips, publish calls or messages taken a second, or the rate reached",
-    ),
-    column("lost", "lost", "messages never answered, or never taken").titled(|cell| {
+    column("write_us", "write µs"),
+    column("read_us", "read µs"),
+    column("wake_us", "wake µs"),
+    column("throughput_per_s", "per second"),
+    column("lost", "lost").titled(|cell| {
         format!(
             "sent {}, duplicates {}, out of order {}, corrupt {}",
             cell.sent, cell.duplicates, cell.out_of_order, cell.corrupt
         )
     }),
-    column("cpu_us_per_message", "CPU µs/msg", "CPU of ping, pong and daemons for each message")
+    column("cpu_us_per_message", "CPU µs/msg")
         .titled(|cell| format!("{} % of a core", format::cpu_percent(cell.cpu_percent))),
-    column(
-        "voluntary_switches_per_s",
-        "switches/s",
-        "voluntary context switches a second, all threads",
-    )
-    .titled(|cell| format!("and {:.0} involuntary", cell.involuntary_switches_per_s)),
-    column("page_faults", "faults", "page faults while measuring"),
-    column(
-        "pss_bytes",
-        "PSS",
-        "memory of ping, pong and daemons, shared pages counted once; tuned locks all of it",
-    )
-    .titled(|cell| {
+    column("voluntary_switches_per_s", "switches/s")
+        .titled(|cell| format!("and {:.0} involuntary", cell.involuntary_switches_per_s)),
+    column("page_faults", "faults"),
+    column("pss_bytes", "PSS").titled(|cell| {
         format!("RSS, shared pages counted for each: {}", format::bytes(cell.rss_bytes))
     }),
-    column("shared_bytes", "shared", "shared segments mapped, each counted once"),
-    column(
-        "startup_ms",
-        "start ms",
-        "from the start of the later process until both directions matched",
-    ),
+    column("shared_bytes", "shared"),
+    column("startup_ms", "start ms"),
     text_column("runs × n", "runs, and figures in each of them", |entry| {
         let (runs, samples) = (entry.cell.runs, entry.cell.samples);
         Some(format!("{runs} × {}", format::count(samples / u64::from(runs.max(1)))))
@@ -197,34 +175,13 @@ pub(super) static PAGE: &[PageColumn] = &[
         |entry| Some(format::us_or_dash(entry.cell.lateness_us?.p99)),
     )
     .one_way(),
-    column("lateness_us", "late µs", "behind the schedule when the loan is asked for; median")
-        .one_way(),
-    column("loan_us", "loan µs", "getting the loan, before the stamp; median").one_way(),
-    column("fill_us", "fill µs", "filling it, before the stamp; median").one_way(),
-    column(
-        "memcpy_us",
-        "memcpy µs",
-        "the receiver's memcpy of the frame, after it was taken; median",
-    )
-    .one_way(),
-    column(
-        "stream_copy_us",
-        "streaming µs",
-        "the receiver's streaming copy of the frame, after memcpy; median",
-    )
-    .one_way(),
-    column(
-        "cpu_percent",
-        "CPU %",
-        "of a core: ping, pong and daemons, from the first measured message to the last",
-    )
-    .one_way(),
-    column(
-        "receiver_cpu_percent",
-        "receiver %",
-        "of a core: the receiving process alone, its copies included",
-    )
-    .one_way(),
+    column("lateness_us", "late µs").one_way(),
+    column("loan_us", "loan µs").one_way(),
+    column("fill_us", "fill µs").one_way(),
+    column("memcpy_us", "memcpy µs").one_way(),
+    column("stream_copy_us", "streaming µs").one_way(),
+    column("cpu_percent", "CPU %").one_way(),
+    column("receiver_cpu_percent", "receiver %").one_way(),
     text_column("lost %", "of the messages that were to be taken", |entry| {
         entry.loss_percent().map(format::percent)
     })
@@ -237,8 +194,8 @@ pub(super) static PAGE: &[PageColumn] = &[
     .one_way(),
 ];
 
-const fn column(metric: &'static str, head: &'static str, about: &'static str) -> PageColumn {
-    PageColumn::new(head, about, Shows::Metric(metric))
+const fn column(metric: &'static str, head: &'static str) -> PageColumn {
+    PageColumn { head, shows: Shows::Metric(metric), is_one_way: false, title: None }
 }
 
 const fn text_column(
@@ -246,7 +203,7 @@ const fn text_column(
     about: &'static str,
     of: fn(&Entry) -> Option<String>,
 ) -> PageColumn {
-    PageColumn::new(head, about, Shows::Text(of))
+    PageColumn { head, shows: Shows::Text(about, of), is_one_way: false, title: None }
 }
 
 /// A figure that each run has of its own, by which folders are compared. Lower is better.

@@ -3,7 +3,6 @@
 
 use serde_json::{Value, json};
 
-use super::fan::Fan;
 use super::format;
 use super::metrics::memory_mb;
 use super::packed::{integers, logarithms};
@@ -84,7 +83,7 @@ fn group(group: &Group, place: usize, sweeps: &[Sweep]) -> Value {
 }
 
 /// Publish runs; latencies are in µs here, too.
-fn fan(fan: &Fan) -> Value {
+fn fan(fan: &Group) -> Value {
     let fan_cell = |entry: &Entry| {
         let mut cell = cell(entry);
         cell["subscribers"] = entry.cell.params.subscribers.into();

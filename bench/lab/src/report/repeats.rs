@@ -42,13 +42,10 @@ pub(super) fn check(view: &View) -> Finding {
         _ if enough(most) => (Standing::Caution, "cells with fewer than 5 have no interval".into()),
         _ => (Standing::Caution, "fewer than 5: no intervals, hence no verdicts".into()),
     };
-    let particulars: Vec<String> =
-        (view.groups.iter().map(|group| (group.title(), &group.entries)))
-            .chain(view.fans.iter().map(|fan| (fan.title(), &fan.entries)))
-            .flat_map(|(title, entries)| {
-                wide(entries).into_iter().map(move |line| format!("{title}: {line}"))
-            })
-            .collect();
+    let lines = view.all().flat_map(|group| {
+        wide(&group.entries).into_iter().map(|line| format!("{}: {line}", group.title()))
+    });
+    let particulars: Vec<String> = lines.collect();
     let asking = view.entries().filter_map(|entry| entry.cell.repeats);
     let (asked, narrow) = asking.fold((0, 0), |(asked, narrow), repeats| {
         (asked + 1, narrow + usize::from(repeats.is_narrow))

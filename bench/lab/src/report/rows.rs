@@ -4,15 +4,15 @@ use myelin_bench_kit::protocol::Workload;
 use serde::Serialize;
 
 use super::document::TableCell;
-use super::fan::Fan;
 use super::format;
 use super::metrics::{PAGE, PageColumn, Shows};
 use super::palette::Palette;
 use super::validity;
-use super::view::{Entry, Group, Latency, View, tuning_rank};
+use super::view::{Entry, Group, Point, View};
+use crate::scenario::Tuning;
 use crate::summary::{Distribution, Metric, Placement};
 
-/// The rows of one group, by payload.
+/// The rows of one group, by payload, and by number of subscribers where nobody answers.
 #[derive(Serialize)]
 pub(super) struct Section {
     pub id: String,
@@ -22,7 +22,7 @@ pub(super) struct Section {
     pub bodies: Vec<Body>,
 }
 
-/// The rows of one payload, the floor first.
+/// The rows of one of them, the floor first.
 #[derive(Serialize)]
 pub(super) struct Body {
     pub payload_bytes: u64,
@@ -35,7 +35,7 @@ pub(super) struct Body {
 pub(super) struct Row {
     pub index: usize,
     pub system: String,
-    pub tuning: String,
+    pub tuning: Tuning,
     /// How it waits, where that sets it apart.
     pub note: &'static str,
     pub colour: String,
@@ -64,9 +64,9 @@ const LATENCY_HEADS: [(&str, &str); 5] = [
 ];
 
 /// The headings of a report.
-pub(super) fn heads(view: &View) -> Vec<(&'static str, &'static str)> {
-    let further = columns(view.has_one_way()).map(|column| (column.head, column.about));
-    LATENCY_HEADS.into_iter().chain(further).collect()
+pub(super) fn heads(view: &View) -> Vec<(&'static str, String)> {
+    let further = columns(view.has_one_way()).map(|column| (column.head, column.about()));
+    LATENCY_HEADS.map(|(head, about)| (head, about.to_owned())).into_iter().chain(further).collect()
 }
 
 fn columns(has_one_way: bool) -> impl Iterator<Item = &'static PageColumn> {
@@ -76,8 +76,7 @@ fn columns(has_one_way: bool) -> impl Iterator<Item = &'static PageColumn> {
 /// The sections of a report.
 pub(super) fn sections(view: &View, palette: &Palette) -> Vec<Section> {
     let page = Page { palette, has_one_way: view.has_one_way() };
-    let groups = view.groups.iter().map(|group| page.section(group));
-    groups.chain(view.fans.iter().map(|fan| page.fan_section(fan))).collect()
+    view.all().map(|group| page.section(group)).collect()
 }
 
 /// What all rows depend on.
@@ -92,17 +91,13 @@ pub(super) const LATENCIES: usize = LATENCY_HEADS.len();
 impl Page<'_> {
     /// The section of a group.
     fn section(&self, group: &Group) -> Section {
-        let body = |&payload: &u64| {
-            let mut entries: Vec<_> = group
-                .entries
-                .iter()
-                .filter(|entry| entry.cell.params.payload_bytes == payload)
-                .collect();
+        let body = |point: Point| {
+            let mut entries: Vec<_> = group.at(point).collect();
             let rank = |entry: &Entry| group.systems.iter().position(|it| *it == entry.system);
-            entries.sort_by_key(|entry| (rank(entry), tuning_rank(&entry.cell.tuning)));
+            entries.sort_by_key(|entry| (rank(entry), entry.cell.tuning));
             Body {
-                payload_bytes: payload,
-                label: group.size(payload),
+                payload_bytes: point.0,
+                label: group.label(point),
                 rows: entries.into_iter().map(|entry| self.row(entry)).collect(),
             }
         };
@@ -113,28 +108,7 @@ impl Page<'_> {
                 Workload::Flood => "one-way latency, which is the depth of a queue",
                 _ => group.metric.words(),
             },
-            bodies: group.payloads.iter().map(body).collect(),
-        }
-    }
-
-    /// The section of publish runs: a body for each number of subscribers.
-    fn fan_section(&self, fan: &Fan) -> Section {
-        let body = |point: (u64, u32)| {
-            let is_here = |entry: &&Entry| {
-                let params = &entry.cell.params;
-                (params.payload_bytes, params.subscribers) == point
-            };
-            Body {
-                payload_bytes: point.0,
-                label: fan.label(point),
-                rows: fan.entries.iter().filter(is_here).map(|entry| self.row(entry)).collect(),
-            }
-        };
-        Section {
-            id: fan.id.clone(),
-            title: fan.title(),
-            metric: Latency::Publish.words(),
-            bodies: fan.points().map(body).collect(),
+            bodies: group.points().map(body).collect(),
         }
     }
 
@@ -151,7 +125,7 @@ impl Page<'_> {
         Row {
             index: entry.index,
             system: entry.system.name.to_owned(),
-            tuning: entry.cell.tuning.clone(),
+            tuning: entry.cell.tuning,
             note: entry.system.note(),
             colour: self.palette.colour(entry.system.name),
             floor: entry.system.floor,
@@ -175,47 +149,38 @@ fn figures(entry: &Entry, has_one_way: bool) -> Vec<TableCell> {
 fn figure(column: &PageColumn, entry: &Entry) -> TableCell {
     let cell = entry.cell;
     let (text, name) = match column.shows {
-        Shows::Text(of) => (of(entry), ""),
+        Shows::Text(_, of) => (of(entry), ""),
         Shows::Metric(name) => (Metric::named(name).text(cell), name),
     };
     let Some(text) = text else { return TableCell::default() };
     let p99 = match column.shows {
         Shows::Metric(name) => Metric::named(name).p99(cell),
-        Shows::Text(_) => None,
+        Shows::Text(..) => None,
     };
     // It ends at the other end than it begins, also of round trips.
     let clock = cell.clock.as_ref().filter(|_| name == "wake_us");
-    TableCell {
-        main: text,
-        small: clock.map(|clock| format::plus_minus_us(clock.error_us)).unwrap_or_default(),
-        title: match column.title {
-            Some(of) => of(cell),
-            None => p99.map(|p99| format!("p99 {} µs", format::us(p99))).unwrap_or_default(),
-        },
-        ..TableCell::default()
-    }
+    let clock = clock.map(|clock| format::plus_minus_us(clock.error_us)).unwrap_or_default();
+    TableCell::plain(text).small(clock).title(match column.title {
+        Some(of) => of(cell),
+        None => p99.map(|p99| format!("p99 {} µs", format::us(p99))).unwrap_or_default(),
+    })
 }
 
 fn latencies(
     latency: Option<&Distribution>,
     [p50, p99, p999]: [Option<[f64; 2]>; 3],
 ) -> Vec<TableCell> {
-    let Some(latency) = latency else {
-        return std::iter::repeat_with(TableCell::default).take(LATENCIES).collect();
+    let Some(latency) = latency else { return vec![TableCell::default(); LATENCIES] };
+    let figures = [
+        (latency.p50, p50),
+        (latency.p90, None),
+        (latency.p99, p99),
+        (latency.p999, p999),
+        (Some(latency.max), None),
+    ];
+    let figure = |(us, interval): (Option<f64>, Option<[f64; 2]>)| {
+        let interval = interval.map(format::interval_us).unwrap_or_default();
+        TableCell::plain(format::us_or_dash(us)).small(interval)
     };
-    let with = |figure: TableCell, interval: Option<[f64; 2]>| TableCell {
-        small: interval.map(format::interval_us).unwrap_or_default(),
-        ..figure
-    };
-    vec![
-        with(percentile(latency.p50), p50),
-        percentile(latency.p90),
-        with(percentile(latency.p99), p99),
-        with(percentile(latency.p999), p999),
-        percentile(Some(latency.max)),
-    ]
-}
-
-fn percentile(value: Option<f64>) -> TableCell {
-    TableCell { main: format::us_or_dash(value), ..TableCell::default() }
+    figures.map(figure).into()
 }

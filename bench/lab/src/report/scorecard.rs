@@ -3,16 +3,17 @@
 
 use std::collections::BTreeMap;
 
-use super::document::{Column, Part, Row, Section, Table, TableCell};
+use super::document::{Column, Part, Section, Table, TableCell};
 use super::format;
 use super::view::{Entry, Group, View, distinct};
-use crate::score::{Card, Contender, Criterion, End, first_shares, swings};
+use crate::scenario::Tuning;
+use crate::score::{Card, Contender, Criterion, End, Swing, first_shares, swings};
 
 /// Systems of one scenario that live alike, at one tuning.
 pub(super) struct Field<'a> {
     scenario: &'a str,
     topology: &'a str,
-    tuning: &'a str,
+    tuning: Tuning,
     contenders: Vec<Contender>,
     /// Systems that have not all cells of the others, and why.
     left_out: Vec<String>,
@@ -36,7 +37,7 @@ pub(super) fn section(view: &View) -> Section {
 }
 
 /// The card of a scenario at a tuning; `None` where nothing is scored.
-pub(super) fn card(view: &View, scenario: &str, tuning: &str) -> Option<Card> {
+pub(super) fn card(view: &View, scenario: &str, tuning: Tuning) -> Option<Card> {
     let fields = fields(view);
     let field = fields.iter().find(|it| it.scenario == scenario && it.tuning == tuning)?;
     Card::new(&field.contenders, &view.options.weights)
@@ -59,7 +60,7 @@ fn fields<'a>(view: &View<'a>) -> Vec<Field<'a>> {
         steady().flat_map(|(place, group)| group.entries.iter().map(move |it| (place, group, it)))
     };
     let key = |group: &Group<'a>, it: &Entry<'a>| {
-        (group.scenario, it.cell.topology.name(), it.cell.tuning.as_str())
+        (group.scenario, it.cell.topology.name(), it.cell.tuning)
     };
     let peers = entries().filter(|(.., it)| !it.system.floor);
     let keys = distinct(peers.map(|(_, group, it)| key(group, it)));
@@ -80,7 +81,7 @@ impl<'a> Field<'a> {
     fn new(
         scenario: &'a str,
         topology: &'a str,
-        tuning: &'a str,
+        tuning: Tuning,
         cells: &[Vec<&Entry<'a>>],
     ) -> Self {
         let mut field = Field {
@@ -252,61 +253,50 @@ fn verdict(card: &Card, shares: &[f64]) -> String {
 }
 
 fn scores(card: &Card, shares: &[f64]) -> Table {
-    let weighed = card.criteria.iter().zip(&card.weights).map(|(criterion, weight)| Column {
-        group: criterion.words().to_owned(),
-        head: format::share_percent(*weight),
+    let criteria = card.criteria.iter().zip(&card.weights).enumerate();
+    let criteria = criteria.map(|(place, (criterion, weight))| {
+        let column = Column::new(criterion.words(), format::share_percent(*weight));
+        (column, Some((place, *criterion)))
     });
-    let total = Column { group: "total".to_owned(), head: "first by".to_owned() };
-    let row = |(row, share): (&crate::score::Row, &f64)| {
-        let scored = row.points.iter().zip(&row.figures).zip(&card.criteria);
-        let points = scored.map(|((points, figure), criterion)| TableCell {
-            main: format!("{points:.1}"),
-            small: amount(*criterion, *figure),
-            ..TableCell::default()
-        });
-        let total = TableCell {
-            main: format!("{:.2}", row.total),
-            small: format::share_percent(*share),
-            title: "of 10; first by this share of all weights there are".to_owned(),
-            ..TableCell::default()
-        };
-        Row { label: row.name.clone(), cells: std::iter::once(total).chain(points).collect() }
-    };
-    Table {
-        caption: "scores of 10 by weight, and what they are scored by; the best first".to_owned(),
-        columns: std::iter::once(total).chain(weighed).collect(),
-        rows: card.rows.iter().zip(shares).map(row).collect(),
-        notes: vec![],
-    }
+    let total = std::iter::once((Column::new("total", "first by"), None));
+    let rows = card.rows.iter().zip(shares).map(|(row, share)| (row.name.clone(), (row, share)));
+    let caption = "scores of 10 by weight, and what they are scored by; the best first";
+    let columns = total.chain(criteria).collect();
+    Table::new(caption, columns, rows, |(row, share), column| match *column {
+        Some((place, criterion)) => TableCell::plain(format!("{:.1}", row.points[place]))
+            .small(amount(criterion, row.figures[place])),
+        None => TableCell::plain(format!("{:.2}", row.total))
+            .small(format::share_percent(**share))
+            .title("of 10; first by this share of all weights there are"),
+    })
 }
 
 fn sensitivity(card: &Card) -> Table {
-    let heads = ["weight", "first down to", "below it", "first up to", "above it"];
-    let columns = heads.map(|head| Column { group: head.to_owned(), head: String::new() });
-    let text = |main: String| TableCell { main, ..TableCell::default() };
     let beyond = |end: End| {
         end.beyond.map_or_else(|| format::WITHHELD.to_owned(), |row| card.rows[row].name.clone())
     };
-    let rows = card.criteria.iter().zip(&card.weights).zip(swings(card));
-    let rows = rows.map(|((criterion, weight), swing)| Row {
-        label: criterion.words().to_owned(),
-        cells: vec![
-            text(format::share_percent(*weight)),
-            text(format::share_percent(swing.low.weight)),
-            text(beyond(swing.low)),
-            text(format::share_percent(swing.high.weight)),
-            text(beyond(swing.high)),
-        ],
-    });
-    Table {
-        caption: format!(
-            "how far one weight may move, the others in proportion, before {} is first no more",
-            card.rows[0].name
-        ),
-        columns: columns.into(),
-        rows: rows.collect(),
-        notes: vec![],
-    }
+    let row = |((criterion, weight), swing): ((&Criterion, &f64), Swing)| {
+        let percent = format::share_percent;
+        let [low, high] = [swing.low, swing.high];
+        let figures = [
+            percent(*weight),
+            percent(low.weight),
+            beyond(low),
+            percent(high.weight),
+            beyond(high),
+        ];
+        (criterion.words().to_owned(), figures)
+    };
+    let caption = format!(
+        "how far one weight may move, the others in proportion, before {} is first no more",
+        card.rows[0].name
+    );
+    let heads = ["weight", "first down to", "below it", "first up to", "above it"];
+    let columns = heads.iter().enumerate().map(|(place, head)| (Column::new(*head, ""), place));
+    let rows = card.criteria.iter().zip(&card.weights).zip(swings(card)).map(row);
+    Table::new(caption, columns.collect(), rows, |figures, place| {
+        TableCell::plain(figures[*place].clone())
+    })
 }
 
 /// A figure with its unit.

@@ -9,7 +9,8 @@ use super::format;
 use super::metrics::{PLOTTED, Plotted};
 use super::plots::short;
 use super::published::modules;
-use super::view::{Entry, View, distinct, tuning_rank};
+use super::view::{Entry, View, distinct};
+use crate::scenario::Tuning;
 use crate::summary::{Cell, Params};
 
 /// What one row of panels shows: cells that differ in system, tuning and one parameter alone.
@@ -24,7 +25,7 @@ pub(super) struct Sweep<'a> {
     /// Ascending.
     values: Vec<f64>,
     labels: Vec<String>,
-    tunings: Vec<&'a str>,
+    tunings: Vec<Tuning>,
     panels: &'static [Panel],
     cells: Vec<Point<'a>>,
     published: Vec<PublishedPoint>,
@@ -52,7 +53,7 @@ struct Panel {
 struct Point<'a> {
     x: f64,
     system: &'a str,
-    tuning: &'a str,
+    tuning: Tuning,
     valid: bool,
     /// Rate reached and rate asked for, of a stream that fell short.
     short: Option<(f64, f64)>,
@@ -190,8 +191,8 @@ fn sweep<'a>(view: &View<'a>, parameter: Parameter, entries: &[Entry<'a>]) -> Op
         let cell = entries.iter().find(|entry| value(entry) == Some(wanted));
         cell.map(|entry| parameter.label(entry.cell, wanted)).unwrap_or_default()
     };
-    let mut tunings = distinct(entries.iter().map(|entry| entry.cell.tuning.as_str()));
-    tunings.sort_by_key(|tuning| tuning_rank(tuning));
+    let mut tunings = distinct(entries.iter().map(|entry| entry.cell.tuning));
+    tunings.sort_unstable();
     let is_ours = |index: usize| entries.iter().any(|entry| entry.index == index);
     let groups = view.groups.iter().enumerate();
     let groups = groups
@@ -246,7 +247,7 @@ fn point<'a>(x: f64, entry: &Entry<'a>) -> Option<Point<'a>> {
     Some(Point {
         x,
         system: entry.system.name,
-        tuning: &cell.tuning,
+        tuning: cell.tuning,
         valid: cell.valid,
         short: entry.short_of_rate(),
         figures: Figures::new(|plotted| (plotted.of)(entry).map(short)),

@@ -5,9 +5,10 @@
 
 use myelin_bench_kit::protocol::{Wait, Workload};
 
-use super::document::{Column, Part, Row, Table, TableCell, Tone};
-use super::view::{Entry, Group, Kin, Manner, Traits, View, distinct};
+use super::document::{Column, Part, Table, TableCell, Tone};
+use super::view::{Configuration, Entry, Group, Kin, Manner, Traits, View, distinct};
 use super::{comparisons, fan, flow, format, repeats, validity};
+use crate::scenario::Tuning;
 use crate::stats::verdict::{Kind, Verdict};
 
 /// The tables of every group, of scenarios with several of them, and of publish runs.
@@ -18,64 +19,65 @@ pub(super) fn figures(view: &View) -> Vec<Part> {
         cautions: repeats::wide(entries),
         ..Part::default()
     };
-    let groups = view.groups.iter().map(|it| part(it.title(), tables(it), &it.entries));
+    let of = |group: &Group| part(group.title(), tables(group), &group.entries);
     let overviews = part(String::new(), flow::overviews(view), &[]);
-    let fans = view.fans.iter().map(|it| part(it.title(), fan::tables(it), &it.entries));
-    groups.chain([overviews]).chain(fans).collect()
+    view.groups.iter().map(of).chain([overviews]).chain(view.fans.iter().map(of)).collect()
 }
 
 /// Every table of a group that has something to show.
 pub(super) fn tables(group: &Group) -> Vec<Table> {
-    if !matches!(group.workload, Workload::Roundtrip | Workload::Publish) {
-        return flow::tables(group);
+    match group.workload {
+        Workload::Publish => fan::tables(group),
+        Workload::Roundtrip => {
+            let tables = [latencies(group), changes(group), best(group)];
+            tables.into_iter().filter(|table| !table.columns.is_empty()).collect()
+        }
+        _ => flow::tables(group),
     }
-    let tables = [latencies(group), changes(group), best(group)];
-    tables.into_iter().filter(|table| !table.columns.is_empty()).collect()
 }
 
-/// Medians and 99th percentiles of every configuration, the floor last.
+/// Medians and 99th percentiles of every configuration, the floor last; then how they grow.
 fn latencies(group: &Group) -> Table {
     let peers: Vec<_> = group.peers().collect();
     let shown = if peers.is_empty() { &group.systems } else { &peers };
-    let columns: Vec<_> = pairs(shown, &group.tunings)
-        .filter(|(system, tuning)| is_used(group, *system, tuning))
-        .collect();
-    let floors: Vec<_> = group
-        .waits()
-        .into_iter()
-        .flat_map(|wait| group.tunings.iter().map(move |&tuning| (wait, tuning)))
-        .filter(|(wait, tuning)| {
-            group.payloads.iter().any(|&payload| group.floor(tuning, payload, *wait).is_some())
-        })
-        .collect();
+    let is_used = |configuration: &Configuration| {
+        group.entries.iter().any(|entry| entry.configured() == *configuration)
+    };
+    let measured = group.configurations(shown).filter(is_used);
+    let measured = measured.map(|place| (Column::new(place.0.label(), place.1.name()), Ok(place)));
+    let of_wait = |wait| group.tunings.iter().map(move |&tuning| (wait, tuning));
+    let floors = group.waits().into_iter().flat_map(of_wait).filter(|(wait, tuning)| {
+        group.payloads.iter().any(|&payload| group.floor(*tuning, payload, *wait).is_some())
+    });
+    let floors = floors.map(|(wait, tuning)| {
+        (
+            Column::new(format!("floor that {}", format::wait(wait)), tuning.name()),
+            Err((wait, tuning)),
+        )
+    });
+    let growing = (group.ends().len() == 2).then(|| ("growth".to_owned(), None));
+    let rows = sizes(group).map(|(label, payload)| (label, Some(payload))).chain(growing);
     let mut notes = Notes::default();
-    let mut rows: Vec<_> = group
-        .payloads
-        .iter()
-        .map(|&payload| {
-            let measured = columns.iter().map(|(system, tuning)| {
-                let entry = group.entry(system.name, tuning, payload);
-                entry.map_or_else(absent, |entry| latency(group, entry, &mut notes))
-            });
-            let measured: Vec<_> = measured.collect();
-            let floor = floors.iter().map(|(wait, tuning)| {
-                group.floor(tuning, payload, *wait).map_or_else(absent, floor_cell)
-            });
-            let cells = measured.into_iter().chain(floor).collect();
-            Row { label: group.size(payload), cells }
-        })
-        .collect();
-    rows.extend(growth(group, &columns, floors.len()));
-    let heads = columns.iter().map(|(system, tuning)| column(&system.label(), tuning));
-    let floor_heads = floors
-        .iter()
-        .map(|(wait, tuning)| column(&format!("floor that {}", format::wait(*wait)), tuning));
-    Table {
-        caption: caption(group),
-        columns: heads.chain(floor_heads).collect(),
-        rows,
-        notes: notes.0,
-    }
+    let columns = measured.chain(floors).collect();
+    let table =
+        Table::new(caption(group), columns, rows, |payload, column| match (*payload, *column) {
+            (Some(payload), Ok((system, tuning))) => group
+                .entry(system.name, tuning, payload)
+                .map_or_else(TableCell::absent, |entry| latency(group, entry, &mut notes)),
+            (Some(payload), Err((wait, tuning))) => {
+                group.floor(tuning, payload, wait).map_or_else(TableCell::absent, floor_cell)
+            }
+            (None, Ok(place)) => TableCell::plain(
+                growth(group, place).map_or_else(|| format::WITHHELD.to_owned(), format::factor),
+            ),
+            (None, Err(_)) => TableCell::default(),
+        });
+    Table { notes: notes.0, ..table }
+}
+
+/// A row for each payload.
+fn sizes(group: &Group) -> impl Iterator<Item = (String, u64)> {
+    group.payloads.iter().map(|&payload| (group.size(payload), payload))
 }
 
 fn caption(group: &Group) -> String {
@@ -91,68 +93,48 @@ fn caption(group: &Group) -> String {
     )
 }
 
-/// Largest payload over smallest, by configuration.
-fn growth(group: &Group, columns: &[(Traits, &str)], floors: usize) -> Option<Row> {
+/// The median of the largest payload over that of the smallest.
+fn growth(group: &Group, (system, tuning): Configuration) -> Option<f64> {
     let [small, large] = group.ends()[..] else { return None };
-    let ratio = |(system, tuning): &(Traits, &str)| {
-        let entry = |payload| group.entry(system.name, tuning, payload);
-        let p50 = |payload| entry(payload).filter(|it| it.fault().is_none())?.typical_p50();
-        Some(p50(large)? / p50(small)?)
-    };
-    let cell = |column| {
-        TableCell::plain(ratio(column).map_or_else(|| format::WITHHELD.to_owned(), format::factor))
-    };
-    let blank = std::iter::repeat_with(TableCell::default).take(floors);
-    Some(Row { label: "growth".to_owned(), cells: columns.iter().map(cell).chain(blank).collect() })
+    let entry = |payload| group.entry(system.name, tuning, payload);
+    let p50 = |payload| entry(payload).filter(|it| it.fault().is_none())?.typical_p50();
+    Some(p50(large)? / p50(small)?)
 }
 
 /// The gain of one system over another at the same tuning, and of tunings over the default.
 fn changes(group: &Group) -> Table {
     let peers: Vec<_> = group.peers().collect();
-    let mut columns: Vec<(String, String, Pair)> = Vec::new();
+    let mut columns: Vec<(Column, Pair)> = Vec::new();
     for system in &peers {
         let Some(reference) = group.reference(*system) else { continue };
-        for &tuning in &group.tunings {
+        columns.extend(group.tunings.iter().map(|&tuning| {
+            let head = format!("{} {tuning}", system.short(&peers));
             let pair = [(system.name, tuning), (reference.name, tuning)];
-            let heading = format!("over {}", reference.name);
-            columns.push((heading, format!("{} {tuning}", system.short(&peers)), pair));
-        }
+            (Column::new(format!("over {}", reference.name), head), pair)
+        }));
     }
-    for &tuning in group.tunings.iter().filter(|tuning| **tuning != "default") {
-        for system in &peers {
-            let pair = [(system.name, tuning), (system.name, "default")];
-            let heading = format!("{tuning} over default");
-            columns.push((heading, system.short(&peers).to_owned(), pair));
-        }
+    for &tuning in group.tunings.iter().filter(|tuning| **tuning != Tuning::Default) {
+        columns.extend(peers.iter().map(|system| {
+            let column = Column::new(format!("{tuning} over default"), system.short(&peers));
+            (column, [(system.name, tuning), (system.name, Tuning::Default)])
+        }));
     }
-    let verdict = |[subject, reference]: Pair, payload| {
-        let subject = group.entry(subject.0, subject.1, payload)?;
-        group.verdict(subject, group.entry(reference.0, reference.1, payload)?)
+    let entries =
+        |pair: Pair, payload| pair.map(|(system, tuning)| group.entry(system, tuning, payload));
+    let verdict = |pair: Pair, payload| {
+        let [subject, reference] = entries(pair, payload);
+        group.verdict(subject?, reference?)
     };
-    columns
-        .retain(|(_, _, pair)| group.payloads.iter().any(|&size| verdict(*pair, size).is_some()));
-    let why_not = |pair: Pair, payload| {
-        pair.iter().find_map(|(system, tuning)| group.entry(system, tuning, payload)?.fault())
-    };
-    let row = |&payload: &u64| Row {
-        label: group.size(payload),
-        cells: columns
-            .iter()
-            .map(|(_, _, pair)| match verdict(*pair, payload) {
-                Some(verdict) => change(verdict),
-                None => why_not(*pair, payload).map_or_else(absent, void),
-            })
-            .collect(),
-    };
-    Table {
-        caption:
-            "change of p50: below zero is faster; ≈ no difference, ? too noisy or too few runs \
-                  to tell"
-                .to_owned(),
-        rows: group.payloads.iter().map(row).collect(),
-        columns: columns.into_iter().map(|(group, head, _)| Column { group, head }).collect(),
-        notes: vec![],
-    }
+    columns.retain(|(_, pair)| group.payloads.iter().any(|&it| verdict(*pair, it).is_some()));
+    let caption = "change of p50: below zero is faster; ≈ no difference, ? too noisy or too few \
+                   runs to tell";
+    Table::new(caption, columns, sizes(group), |&payload, &pair| match verdict(pair, payload) {
+        Some(verdict) => change(verdict),
+        None => entries(pair, payload)
+            .into_iter()
+            .find_map(|entry| entry?.fault())
+            .map_or_else(TableCell::absent, void),
+    })
 }
 
 /// The configuration with the lowest median for each payload, among those that wait alike.
@@ -164,12 +146,8 @@ fn best(group: &Group) -> Table {
     let mut kins: Vec<Kin> = distinct(group.peers().map(Traits::kin));
     kins.retain(|kin| contenders(kin) > group.payloads.len());
     kins.sort_by_key(|kin| kin.manner == Manner::Polls);
-    let row = |&payload: &u64| Row {
-        label: group.size(payload),
-        cells: kins.iter().map(|&kin| best_cell(group, &group.best(payload, kin))).collect(),
-    };
-    let head = |kin: &Kin| {
-        let mut same = group.peers().filter(|peer| peer.kin() == *kin);
+    let column = |kin: Kin| {
+        let mut same = group.peers().filter(|peer| peer.kin() == kin);
         let manner = match kin.manner {
             Manner::Polls => "among systems that poll",
             Manner::Sleeps if same.any(|peer| peer.wait == Wait::Adaptive) => {
@@ -178,18 +156,18 @@ fn best(group: &Group) -> Table {
             Manner::Sleeps => "among systems that sleep",
             Manner::IsCalled => "among systems that are called",
         };
-        column("lowest p50", manner)
+        (Column::new("lowest p50", manner), kin)
     };
-    Table {
-        caption: "best configuration by payload, among systems that wait alike; below it: times the floor".to_owned(),
-        columns: kins.iter().map(head).collect(),
-        rows: group.payloads.iter().map(row).collect(),
-        notes: vec![],
-    }
+    let caption = "best configuration by payload, among systems that wait alike; below it: times \
+                   the floor";
+    let columns = kins.into_iter().map(column).collect();
+    Table::new(caption, columns, sizes(group), |&payload, &kin| {
+        best_cell(group, &group.best(payload, kin))
+    })
 }
 
 fn best_cell(group: &Group, best: &[&Entry]) -> TableCell {
-    let Some((first, tied)) = best.split_first() else { return absent() };
+    let Some((first, tied)) = best.split_first() else { return TableCell::absent() };
     let over_floor = group.over_floor(first).map(|over| over.short());
     let names = tied.iter().map(|entry| entry.configuration()).collect::<Vec<_>>().join(", ");
     let ties = match tied.len() {
@@ -197,98 +175,65 @@ fn best_cell(group: &Group, best: &[&Entry]) -> TableCell {
         1 => format!("not told from {names}"),
         number => format!("not told from {number} others"),
     };
-    TableCell {
-        main: first.configuration(),
-        side: format::us_or_dash(first.typical_p50()),
-        small: [over_floor.unwrap_or_default(), ties]
-            .into_iter()
-            .filter(|part| !part.is_empty())
-            .collect::<Vec<_>>()
-            .join("; "),
-        title: if names.is_empty() { names } else { format!("not told from {names}") },
-        ..TableCell::default()
-    }
+    let small = [over_floor.unwrap_or_default(), ties].into_iter().filter(|part| !part.is_empty());
+    TableCell::plain(first.configuration())
+        .side(format::us_or_dash(first.typical_p50()))
+        .small(small.collect::<Vec<_>>().join("; "))
+        .title(if names.is_empty() { names } else { format!("not told from {names}") })
 }
 
 pub(super) fn latency(group: &Group, entry: &Entry, notes: &mut Notes) -> TableCell {
     let latency = entry.latency();
     let name = entry.name();
-    let mark = if !entry.cell.valid {
-        Some(notes.add(format!("invalid: {name}: {}", validity::reasons(entry))))
-    } else if let Some((reached, asked)) = entry.short_of_rate() {
-        Some(notes.add(format!("{name}: {}", format::reached(reached, asked))))
-    } else if entry.is_bimodal() {
-        Some(notes.add(format!("bimodal: {name}: {}", format::placements(entry.cell))))
-    } else {
-        None
-    };
+    let mark = notes.invalid(entry).or_else(|| {
+        let short = entry.short_of_rate();
+        let short = short.map(|(got, asked)| format!("{name}: {}", format::reached(got, asked)));
+        let bimodal = || format!("bimodal: {name}: {}", format::placements(entry.cell));
+        let note = short.or_else(|| entry.is_bimodal().then(bimodal));
+        note.map(|note| notes.add(note))
+    });
     let reference = group.reference(entry.system);
     let reference = reference.and_then(|system| {
-        group.entry(system.name, &entry.cell.tuning, entry.cell.params.payload_bytes)
+        group.entry(system.name, entry.cell.tuning, entry.cell.params.payload_bytes)
     });
     let verdict = reference.and_then(|reference| group.verdict(entry, reference));
     let sentence = verdict.zip(reference).map(|(verdict, reference)| {
         format!(": {} {}", comparisons::outcome(verdict), reference.system.name)
     });
-    TableCell {
-        main: format::us_or_dash(entry.p50()),
-        side: format::us_or_dash(latency.and_then(|latency| latency.p99)),
-        small: entry.spread(),
-        tone: match entry.cell.valid {
-            true => verdict.map(|verdict| verdict.kind).into(),
-            false => Tone::Invalid,
-        },
-        mark,
-        title: format!("{name}{}", sentence.unwrap_or_default()),
-    }
+    let tone: Tone = verdict.map(|verdict| verdict.kind).into();
+    TableCell { mark, ..TableCell::plain(format::us_or_dash(entry.p50())) }
+        .side(format::us_or_dash(latency.and_then(|latency| latency.p99)))
+        .small(entry.spread())
+        .tone(tone)
+        .valid(entry.cell.valid)
+        .title(format!("{name}{}", sentence.unwrap_or_default()))
 }
 
 fn floor_cell(entry: &Entry) -> TableCell {
-    TableCell {
-        main: format::us_or_dash(entry.typical_p50()),
-        side: format::us_or_dash(entry.typical_p99()),
-        small: entry.floor_name(),
-        tone: Tone::Faint,
-        title: entry.name(),
-        ..TableCell::default()
-    }
+    TableCell::plain(format::us_or_dash(entry.typical_p50()))
+        .side(format::us_or_dash(entry.typical_p99()))
+        .small(entry.floor_name())
+        .tone(Tone::Faint)
+        .title(entry.name())
 }
 
 pub(super) fn change(verdict: Verdict) -> TableCell {
     let change = format::change_percent(verdict.ratio.value - 1.0);
-    let main = match verdict.kind {
-        Kind::Better | Kind::Worse => change,
-        Kind::NoDifference => format!("≈ {change}"),
-        Kind::TooNoisy => format!("? {change}"),
-    };
-    let tone = Some(verdict.kind).into();
-    TableCell { tone, title: verdict.words().to_owned(), ..TableCell::plain(main) }
+    TableCell::plain(told(verdict.kind, change)).tone(Some(verdict.kind)).title(verdict.words())
+}
+
+/// A figure that is compared, with what sets it off where nothing is told to differ.
+pub(super) fn told(kind: Kind, figure: String) -> String {
+    match kind {
+        Kind::Better | Kind::Worse => figure,
+        Kind::NoDifference => format!("≈ {figure}"),
+        Kind::TooNoisy => format!("? {figure}"),
+    }
 }
 
 /// Stands where a comparison would, and says why there is none.
 fn void(why: &str) -> TableCell {
-    let title = format!("not compared: {why}");
-    TableCell { tone: Tone::Faint, title, ..TableCell::plain(why) }
-}
-
-/// Stands where nothing was measured.
-pub(super) fn absent() -> TableCell {
-    TableCell { title: "not measured".to_owned(), ..TableCell::default() }
-}
-
-fn column(group: &str, head: &str) -> Column {
-    Column { group: group.to_owned(), head: head.to_owned() }
-}
-
-fn pairs<'a, 't>(
-    systems: &'t [Traits<'a>],
-    tunings: &'t [&'a str],
-) -> impl Iterator<Item = (Traits<'a>, &'a str)> + 't {
-    systems.iter().flat_map(move |&system| tunings.iter().map(move |&tuning| (system, tuning)))
-}
-
-fn is_used(group: &Group, system: Traits, tuning: &str) -> bool {
-    group.entries.iter().any(|e| e.system.name == system.name && e.cell.tuning == tuning)
+    TableCell::plain(why).tone(Tone::Faint).title(format!("not compared: {why}"))
 }
 
 /// Footnotes in the order of their marks.
@@ -300,7 +245,13 @@ impl Notes {
         self.0.push(note);
         self.0.len()
     }
+
+    /// Of a cell that is not valid, why.
+    pub(super) fn invalid(&mut self, entry: &Entry) -> Option<usize> {
+        let note = || format!("invalid: {}: {}", entry.name(), validity::reasons(entry));
+        (!entry.cell.valid).then(|| self.add(note()))
+    }
 }
 
 /// Subject and reference, each a system and a tuning.
-type Pair<'a> = [(&'a str, &'a str); 2];
+type Pair<'a> = [(&'a str, Tuning); 2];

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::packed::{integers, logarithms, multiples};
 use super::plots::short;
-use super::view::{Entry, View};
+use super::view::{Entry, Group, View};
 use crate::summary::{Around, HeatMap, ObservedColumns, SlowMessage, Timeline};
 
 /// What a page leaves out to stay below its size, in the order in which it is given up.
@@ -45,16 +45,11 @@ pub(super) fn timelines(view: &View, downsampling: Downsampling) -> BTreeMap<usi
     if downsampling == Downsampling::Everything {
         return BTreeMap::new();
     }
-    let grouped = view.groups.iter().flat_map(|group| {
-        group.entries.iter().map(move |entry| {
-            let (tuning, payload) = (&entry.cell.tuning, entry.cell.params.payload_bytes);
-            let floor = group.floor(tuning, payload, entry.system.wait);
-            (entry, floor.map(|floor| floor.index).filter(|index| *index != entry.index))
-        })
-    });
-    let fans = view.fans.iter().flat_map(|fan| fan.entries.iter().map(|entry| (entry, None)));
-    let all = grouped.chain(fans);
-    let timeline = |(entry, floor): (&Entry, Option<usize>)| {
+    let all = view.all().flat_map(|group| group.entries.iter().map(move |entry| (group, entry)));
+    let timeline = |(group, entry): (&Group, &Entry)| {
+        let (tuning, payload) = (entry.cell.tuning, entry.cell.params.payload_bytes);
+        let floor = group.floor(tuning, payload, entry.system.wait).filter(|_| !group.is_fan());
+        let floor = floor.map(|floor| floor.index).filter(|index| *index != entry.index);
         Some((entry.index, timeline(entry, floor, downsampling)?))
     };
     all.filter_map(timeline).collect()

@@ -6,6 +6,7 @@ use super::document::{Finding, Part, Section, Standing};
 use super::view::{Entry, View};
 use super::{format, repeats};
 use crate::analyse::steady;
+use crate::scenario::Tuning;
 use crate::stats::median;
 use crate::summary::{ClockFigures, Distribution};
 
@@ -109,7 +110,7 @@ fn delivery(view: &View) -> Option<Finding> {
 fn floor_stability(view: &View) -> Option<Finding> {
     // Where the kernel is free to move processes, runs differ by where it has put them, not by the
     // machine's state.
-    let is_pinned = |entry: &Entry| entry.cell.tuning != "default";
+    let is_pinned = |entry: &Entry| entry.cell.tuning != Tuning::Default;
     let any_pinned = view.entries().any(is_pinned);
     let steady = |entry: &&Entry| {
         let comparable = entry.cell.valid && entry.is_steady() && !entry.is_bimodal();
@@ -298,7 +299,7 @@ pub(super) fn reasons(entry: &Entry) -> String {
 
 /// A cell by name, with its scenario where there are several.
 fn name(view: &View, entry: &Entry) -> String {
-    match view.groups.len() + view.fans.len() {
+    match view.all().count() {
         1 => entry.name(),
         _ => format!("{} ({})", entry.name(), entry.circumstances()),
     }

@@ -9,10 +9,10 @@ use myelin_bench_kit::protocol::{Topology, Transport, Wait, Workload};
 
 use super::document::Section;
 use super::entry::traits;
-pub(super) use super::entry::{Entry, Kin, Latency, Manner, Traits};
-use super::fan::Fan;
+pub(super) use super::entry::{Configuration, Entry, Kin, Latency, Manner, Traits};
 use super::verdicts::Verdicts;
 use super::{Options, advice, format, scorecard};
+use crate::scenario::Tuning;
 use crate::stats::verdict::{Ratio, Verdict};
 use crate::summary::{Analysis, Cell, Params, Percentile, SystemInfo};
 
@@ -22,7 +22,7 @@ pub(super) struct View<'a> {
     pub options: Options,
     pub groups: Vec<Group<'a>>,
     /// What was published without an answer.
-    pub fans: Vec<Fan<'a>>,
+    pub fans: Vec<Group<'a>>,
     /// Of all groups and fans.
     pub verdicts: Rc<Verdicts>,
     scorecard: OnceCell<Section>,
@@ -30,7 +30,8 @@ pub(super) struct View<'a> {
 }
 
 /// Cells that differ in system, tuning and payload alone; of streams and images on one host in
-/// topology, too, which is each system's own.
+/// topology, too, which is each system's own; of what is published without an answer in the number of
+/// subscribers.
 pub(super) struct Group<'a> {
     /// Unique within the report, fit for an HTML id.
     pub id: String,
@@ -46,8 +47,12 @@ pub(super) struct Group<'a> {
     pub entries: Vec<Entry<'a>>,
     /// Ascending.
     pub payloads: Vec<u64>,
-    /// In the order of [`tuning_rank`].
-    pub tunings: Vec<&'a str>,
+    /// Ascending; one number, unless nobody answers.
+    pub subscribers: Vec<u32>,
+    /// What a clock read costs; 0 if that is not known.
+    pub clock_read_ns: f64,
+    /// Ascending.
+    pub tunings: Vec<Tuning>,
     /// Floor first, then as listed in the summary.
     pub systems: Vec<Traits<'a>>,
     /// Of all groups.
@@ -62,20 +67,15 @@ impl<'a> View<'a> {
             let first = (0..index).find(|&other| comparable(&cells[other], &cells[index]));
             keyed.entry(first.unwrap_or(index)).or_default().push(index);
         }
-        let is_fan = |indices: &Vec<usize>| cells[indices[0]].workload == Workload::Publish;
-        let (fans, groups): (Vec<_>, Vec<_>) = keyed.into_values().partition(is_fan);
-        let groups = groups.iter().map(|indices| Group::new(analysis, indices));
-        let mut groups: Vec<_> = groups.collect();
+        let all = keyed.into_values().map(|indices| Group::new(analysis, &indices));
+        let (mut fans, mut groups): (Vec<Group>, Vec<Group>) = all.partition(Group::is_fan);
         let points: Vec<String> = groups.iter().map(|group| point(group, &groups)).collect();
         for (group, point) in groups.iter_mut().zip(points) {
             group.point = point;
         }
-        let fans = fans.iter().map(|indices| Fan::new(analysis, indices));
-        let fans: Vec<Fan> = fans.collect();
-        let together = groups.iter().map(|group| group.entries.as_slice());
-        let together = together.chain(fans.iter().map(|fan| fan.entries.as_slice()));
+        let together = groups.iter().chain(&fans).map(|group| group.entries.as_slice());
         let verdicts = Rc::new(Verdicts::new(together));
-        for group in &mut groups {
+        for group in groups.iter_mut().chain(&mut fans) {
             group.verdicts = verdicts.clone();
         }
         Self {
@@ -110,10 +110,14 @@ impl<'a> View<'a> {
         first.is_some_and(|first| first.id == group.id)
     }
 
-    /// All cells, in the order of the groups, then of the fans.
+    /// The groups, then the fans.
+    pub(super) fn all(&self) -> impl Iterator<Item = &Group<'a>> {
+        self.groups.iter().chain(&self.fans)
+    }
+
+    /// All cells, in the order of [`View::all`].
     pub(super) fn entries(&self) -> impl Iterator<Item = &Entry<'a>> {
-        let groups = self.groups.iter().flat_map(|group| &group.entries);
-        groups.chain(self.fans.iter().flat_map(|fan| &fan.entries))
+        self.all().flat_map(|group| &group.entries)
     }
 
     /// Names of the scenarios, each once, in plan order.
@@ -122,9 +126,8 @@ impl<'a> View<'a> {
     }
 
     /// Tunings of all groups, each once.
-    pub(super) fn tunings(&self) -> Vec<&'a str> {
-        let groups = self.groups.iter().map(|group| &group.tunings);
-        distinct(groups.chain(self.fans.iter().map(|fan| &fan.tunings)).flatten().copied())
+    pub(super) fn tunings(&self) -> Vec<Tuning> {
+        distinct(self.all().flat_map(|group| &group.tunings).copied())
     }
 
     /// Systems that could not run.
@@ -161,23 +164,32 @@ impl<'a> Group<'a> {
         let entries = indices.iter().map(|&index| Entry::new(analysis, index, metric)).collect();
         let mut payloads = distinct(cells().map(|cell| cell.params.payload_bytes));
         payloads.sort_unstable();
-        let mut tunings = distinct(cells().map(|cell| cell.tuning.as_str()));
-        tunings.sort_by_key(|tuning| tuning_rank(tuning));
+        let mut subscribers = distinct(cells().map(|cell| cell.params.subscribers));
+        subscribers.sort_unstable();
+        let mut tunings = distinct(cells().map(|cell| cell.tuning));
+        tunings.sort_unstable();
         let mut systems = distinct(cells().map(|cell| traits(&analysis.summary.systems, cell)));
         let listed = &analysis.summary.systems;
         systems.sort_by_key(|system| {
             (!system.floor, listed.iter().position(|info| info.name == system.name))
         });
         let topologies = distinct(cells().map(|cell| cell.topology.name())).join(" and ");
+        let (kind, params) = match first.workload {
+            // Subscribers are rows.
+            Workload::Publish => ("fan", &Params { subscribers: 1, ..first.params.clone() }),
+            _ => ("group", &first.params),
+        };
         Self {
-            id: format!("group-{}", indices[0]),
+            id: format!("{kind}-{}", indices[0]),
             scenario: &first.scenario,
-            circumstances: format::circumstances(&topologies, first.workload, &first.params),
+            circumstances: format::circumstances(&topologies, first.workload, params),
             point: String::new(),
             workload: first.workload,
             metric,
             entries,
             payloads,
+            subscribers,
+            clock_read_ns: analysis.summary.host.clock_read_ns,
             tunings,
             systems,
             verdicts: Rc::default(),
@@ -192,6 +204,11 @@ impl<'a> Group<'a> {
     /// The parameters that all its cells share.
     pub(super) fn params(&self) -> &'a Params {
         &self.entries.first().expect("a group is made of at least one cell").cell.params
+    }
+
+    /// Whether nobody answers, so that there may be any number of subscribers.
+    pub(super) fn is_fan(&self) -> bool {
+        self.workload == Workload::Publish
     }
 
     /// Whether it is of streams or images: one way, in one process and in two.
@@ -209,7 +226,39 @@ impl<'a> Group<'a> {
         format!("{} · {}", self.scenario, self.circumstances)
     }
 
-    pub(super) fn entry(&self, system: &str, tuning: &str, payload: u64) -> Option<&Entry<'a>> {
+    /// What the rows of its tables are of.
+    pub(super) fn points(&self) -> impl Iterator<Item = Point> {
+        let of_payload = |&payload| self.subscribers.iter().map(move |&number| (payload, number));
+        self.payloads.iter().flat_map(of_payload)
+    }
+
+    /// The cells of a row.
+    pub(super) fn at(&self, point: Point) -> impl Iterator<Item = &Entry<'a>> {
+        self.entries.iter().filter(move |entry| {
+            (entry.cell.params.payload_bytes, entry.cell.params.subscribers) == point
+        })
+    }
+
+    /// What a row is called: a size, or `8 subscribers`, with the payload where there are several.
+    pub(super) fn label(&self, (payload, number): Point) -> String {
+        match (self.is_fan(), self.payloads.len()) {
+            (false, _) => self.size(payload),
+            (true, 1) => format::plural(number as usize, "subscriber"),
+            (true, _) => {
+                format!("{}, {}", self.size(payload), format::plural(number as usize, "subscriber"))
+            }
+        }
+    }
+
+    /// What the columns of its tables are of: these systems at every tuning.
+    pub(super) fn configurations<'s>(
+        &self,
+        systems: &'s [Traits<'a>],
+    ) -> impl Iterator<Item = Configuration<'a>> + use<'_, 's, 'a> {
+        systems.iter().flat_map(|system| self.tunings.iter().map(move |tuning| (*system, *tuning)))
+    }
+
+    pub(super) fn entry(&self, system: &str, tuning: Tuning, payload: u64) -> Option<&Entry<'a>> {
         self.entries.iter().find(|entry| {
             entry.system.name == system
                 && entry.cell.tuning == tuning
@@ -241,7 +290,7 @@ impl<'a> Group<'a> {
     /// several is less than any of them; if its cell is of use. A system that spins before it sleeps
     /// is measured by one that sleeps if no primitive does as it does, and one that predicts, which
     /// spins when its message comes, by one that polls.
-    pub(super) fn floor(&self, tuning: &str, payload: u64, wait: Wait) -> Option<&Entry<'a>> {
+    pub(super) fn floor(&self, tuning: Tuning, payload: u64, wait: Wait) -> Option<&Entry<'a>> {
         let first = |wait: Wait| self.systems.iter().find(|it| it.floor && it.wait == wait);
         let likest = match wait {
             Wait::Adaptive => Wait::Block,
@@ -255,7 +304,7 @@ impl<'a> Group<'a> {
     /// How many times the floor's median the entry's is, and the floor; `None` of the floor itself.
     pub(super) fn over_floor(&self, entry: &Entry) -> Option<OverFloor<'_, 'a>> {
         let cell = entry.cell;
-        let floor = self.floor(&cell.tuning, cell.params.payload_bytes, entry.system.wait)?;
+        let floor = self.floor(cell.tuning, cell.params.payload_bytes, entry.system.wait)?;
         let verdict = self.verdict(entry, floor).filter(|_| !entry.system.floor)?;
         Some(OverFloor { ratio: verdict.ratio, floor })
     }
@@ -297,11 +346,6 @@ impl<'a> Group<'a> {
         let ends = [self.payloads.first(), self.payloads.last()];
         distinct(ends.into_iter().flatten().copied())
     }
-}
-
-/// The order in which tunings are shown.
-pub(super) fn tuning_rank(tuning: &str) -> usize {
-    TUNINGS.iter().position(|known| *known == tuning).unwrap_or(TUNINGS.len())
 }
 
 /// The first of each, in order.
@@ -353,4 +397,5 @@ fn point(group: &Group, all: &[Group]) -> String {
     words.join(", ")
 }
 
-const TUNINGS: [&str; 3] = ["default", "tuned", "awake"];
+/// What a row of tables is of: a payload and a number of subscribers.
+pub(super) type Point = (u64, u32);

@@ -66,7 +66,7 @@ impl From<String> for Failure {
 /// returns, no process of the run is left.
 pub(crate) fn execute(
     spec: &RunSpec<'_>,
-    hosts: &mut [Box<dyn Host>],
+    hosts: &mut [&mut dyn Host],
     watch: &mut dyn Watch,
 ) -> Result<Outcome, Failure> {
     let mut processes = Processes::new(spec, hosts)?;
@@ -84,7 +84,7 @@ pub(crate) fn execute(
 
 fn go(
     spec: &RunSpec<'_>,
-    processes: &mut Processes<'_>,
+    processes: &mut Processes<'_, '_>,
     watch: &mut dyn Watch,
 ) -> Result<Outcome, Failure> {
     let startup = start(spec, processes)?;
@@ -136,7 +136,7 @@ fn go(
 }
 
 /// Starts everybody and waits until all are ready.
-fn start(spec: &RunSpec<'_>, processes: &mut Processes<'_>) -> Result<Startup, Failure> {
+fn start(spec: &RunSpec<'_>, processes: &mut Processes<'_, '_>) -> Result<Startup, Failure> {
     let mut startup = Startup::default();
     if spec.entry.system.daemon {
         let begin = Instant::now();
@@ -175,7 +175,7 @@ fn start(spec: &RunSpec<'_>, processes: &mut Processes<'_>) -> Result<Startup, F
 }
 
 /// Until all pings are done; pings that exchange nothing for too long are given up.
-fn wait_done(spec: &RunSpec<'_>, processes: &mut Processes<'_>) -> Result<(), Failure> {
+fn wait_done(spec: &RunSpec<'_>, processes: &mut Processes<'_, '_>) -> Result<(), Failure> {
     let prepare = &spec.prepare;
     let period = Duration::from_secs_f64(prepare.rate_hz.map_or(0.0, |rate| 1.0 / rate));
     let answers = Duration::from_nanos(prepare.reply_timeout_ns);
@@ -200,7 +200,7 @@ fn wait_done(spec: &RunSpec<'_>, processes: &mut Processes<'_>) -> Result<(), Fa
 /// The last thing ping publishes in a stream tells pong that it was the last. Until pong has
 /// heard it, what is on its way is not lost; but it may have been lost itself, unless the stream is
 /// reliable.
-fn await_goodbye(spec: &RunSpec<'_>, processes: &mut Processes<'_>) -> Result<(), Failure> {
+fn await_goodbye(spec: &RunSpec<'_>, processes: &mut Processes<'_, '_>) -> Result<(), Failure> {
     let is_stream = spec.prepare.workload.is_one_way();
     let limit = match spec.prepare.reliability {
         Reliability::Reliable => RELIABLE_GOODBYE_LIMIT,

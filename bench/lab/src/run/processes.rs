@@ -21,10 +21,10 @@ use crate::scenario::Tuning;
 use crate::tuning::Settings;
 
 /// All processes of a run. When it is dropped, none is left.
-pub(super) struct Processes<'a> {
+pub(super) struct Processes<'a, 'h> {
     spec: &'a RunSpec<'a>,
     /// The host of all; or that of ping, then that of pong.
-    hosts: &'a mut [Box<dyn Host>],
+    hosts: &'a mut [&'h mut dyn Host],
     /// In the order in which they were started.
     started: Vec<ProcessId>,
     messages: Receiver<Message>,
@@ -32,17 +32,17 @@ pub(super) struct Processes<'a> {
     done: BTreeMap<ProcessId, Done>,
 }
 
-impl Drop for Processes<'_> {
+impl Drop for Processes<'_, '_> {
     fn drop(&mut self) {
         self.hosts.iter_mut().rev().for_each(|host| host.end());
     }
 }
 
-impl<'a> Processes<'a> {
+impl<'a, 'h> Processes<'a, 'h> {
     /// Nobody yet.
     pub(super) fn new(
         spec: &'a RunSpec<'a>,
-        hosts: &'a mut [Box<dyn Host>],
+        hosts: &'a mut [&'h mut dyn Host],
     ) -> Result<Self, Failure> {
         let (sender, messages) = mpsc::channel();
         let (started, ready, done) = Default::default();
@@ -352,16 +352,16 @@ fn add(all: &mut Done, one: &Done) {
 
 /// Has `ask` done for all hosts at the same time, and yields the answers in order.
 fn for_all<T: Send>(
-    hosts: &mut [Box<dyn Host>],
+    hosts: &mut [&mut dyn Host],
     ask: impl Fn(usize, &mut dyn Host) -> Result<T, String> + Sync,
 ) -> Result<Vec<T>, Failure> {
     if let [host] = hosts {
-        return Ok(vec![ask(0, host.as_mut())?]);
+        return Ok(vec![ask(0, *host)?]);
     }
     let ask = &ask;
     std::thread::scope(|scope| {
         let asking: Vec<_> = (hosts.iter_mut().enumerate())
-            .map(|(side, host)| scope.spawn(move || ask(side, host.as_mut())))
+            .map(|(side, host)| scope.spawn(move || ask(side, *host)))
             .collect();
         let answers = asking.into_iter().map(|thread| match thread.join() {
             Ok(answer) => Ok(answer?),

@@ -14,9 +14,14 @@ use crate::input_error::{InputError, Source};
 /// A key, by its path from the top; the entries of a list of tables have one path.
 struct Key {
     path: &'static str,
-    kinds: &'static [Kind],
+    of: Of,
     rule: Rule,
 }
+
+/// The kinds of workload that have a key, and why others have not, where that does not go without
+/// saying.
+#[derive(Clone, Copy)]
+struct Of(&'static [Kind], &'static str);
 
 /// What a value may be, or each of a list. Whatever else it is, its type says.
 #[derive(Clone, Copy)]
@@ -36,18 +41,18 @@ enum Rule {
 use Kind::{Flood, Image, Publish, Roundtrip, Startup, Stream};
 use Rule::{Any, Frame, Number, Rate, Seconds, Word};
 
-const fn key(path: &'static str, kinds: &'static [Kind], rule: Rule) -> Key {
-    Key { path, kinds, rule }
+const fn key(path: &'static str, of: Of, rule: Rule) -> Key {
+    Key { path, of, rule }
 }
 
 const KEYS: &[Key] = &[
-    key("name", &KINDS, Word(64)),
-    key("about", &KINDS, Any),
-    key("workload", &KINDS, Any),
-    key("workload.kind", &KINDS, Any),
-    key("workload.touch", &[Roundtrip, Publish, Stream, Flood], Any),
-    key("workload.payload_bytes", &[Roundtrip, Publish, Stream, Flood, Startup], PAYLOAD_BYTES),
-    key("workload.frames", &[Image], Frame),
+    key("name", ALL, Word(64)),
+    key("about", ALL, Any),
+    key("workload", ALL, Any),
+    key("workload.kind", ALL, Any),
+    key("workload.touch", TOUCHED, Any),
+    key("workload.payload_bytes", SIZED, PAYLOAD_BYTES),
+    key("workload.frames", Of(&[Image], ""), Frame),
     key("workload.arrivals", STREAMS, Any),
     key("workload.arrivals.name", STREAMS, Word(32)),
     key("workload.arrivals.jitter_percent", STREAMS, Number(0.0, 50.0)),
@@ -55,53 +60,70 @@ const KEYS: &[Key] = &[
     key("workload.arrivals.drift_ppm_per_s", STREAMS, Number(0.0, 1e5)),
     key("workload.arrivals.missing_one_in", STREAMS, Number(2.0, 1e6)),
     key("workload.arrivals.period_factor", STREAMS, Number(0.1, 10.0)),
-    key("workload.modules", &[Stream], Any),
-    key("workload.modules.name", &[Stream], Word(32)),
-    key("workload.modules.payload_bytes", &[Stream], PAYLOAD_BYTES),
-    key("workload.modules.rate_hz", &[Stream], Rate),
-    key("workload.subscribers", &[Publish], Number(0.0, 4_096.0)),
+    key("workload.modules", Of(&[Stream], ""), Any),
+    key("workload.modules.name", Of(&[Stream], ""), Word(32)),
+    key("workload.modules.payload_bytes", Of(&[Stream], ""), PAYLOAD_BYTES),
+    key("workload.modules.rate_hz", Of(&[Stream], ""), Rate),
+    key("workload.subscribers", Of(&[Publish], ""), Number(0.0, 4_096.0)),
     key("workload.subscribers", STREAMS, PROCESSES),
-    key("workload.publishers", &[Stream], PROCESSES),
-    key("workload.topics", &[Stream, Startup], Number(1.0, 1e4)),
+    key("workload.publishers", Of(&[Stream], ""), PROCESSES),
+    key("workload.topics", Of(&[Stream, Startup], ""), Number(1.0, 1e4)),
     key("workload.reliability", ONE_WAY, Any),
     key("workload.depth", ONE_WAY, Number(1.0, 1e6)),
-    key("workload.rate_hz", &[Roundtrip, Publish, Stream, Image], Rate),
+    key("workload.rate_hz", RATED, Rate),
     key("workload.messages", MEASURED, MESSAGES),
     key("workload.duration_s", MEASURED, Seconds),
     key("workload.warmup_messages", MEASURED, MESSAGES),
-    key("workload.warmup_s", &[Roundtrip, Stream, Image], Seconds),
-    key("workload.reply_timeout_ms", &[Roundtrip], Number(1.0, 60_000.0)),
+    key("workload.warmup_s", TIMED, Seconds),
+    key("workload.reply_timeout_ms", ANSWERED, Number(1.0, 60_000.0)),
     key("workload.record_every", MEASURED, Number(1.0, 1e6)),
-    key("plan", &KINDS, Any),
-    key("plan.systems", &KINDS, Any),
-    key("plan.tunings", &KINDS, Any),
-    key("plan.topology", &KINDS, Any),
-    key("plan.runs", &KINDS, RUNS),
-    key("plan.runs_max", &KINDS, RUNS),
-    key("plan.interval_percent", &KINDS, Number(0.01, 100.0)),
-    key("tuning", &KINDS, Any),
-    key("tuning.ping_cpu", &KINDS, CPU),
-    key("tuning.pong_cpu", &KINDS, CPU),
-    key("tuning.priority", &KINDS, Number(1.0, 99.0)),
-    key("network", &KINDS, Any),
-    key("network.link", &KINDS, Any),
-    key("network.rate_mbit", &KINDS, Number(0.01, 4e5)),
-    key("network.delay_ms", &KINDS, Number(0.0, 1e4)),
-    key("network.jitter_ms", &KINDS, Number(0.0, 1e4)),
-    key("network.loss_percent", &KINDS, Number(0.0, 100.0)),
+    key("plan", ALL, Any),
+    key("plan.systems", ALL, Any),
+    key("plan.tunings", ALL, Any),
+    key("plan.topology", ALL, Any),
+    key("plan.runs", ALL, RUNS),
+    key("plan.runs_max", ALL, RUNS),
+    key("plan.interval_percent", ALL, Number(0.01, 100.0)),
+    key("tuning", ALL, Any),
+    key("tuning.ping_cpu", ALL, CPU),
+    key("tuning.pong_cpu", ALL, CPU),
+    key("tuning.priority", ALL, Number(1.0, 99.0)),
+    key("network", ALL, Any),
+    key("network.link", ALL, Any),
+    key("network.rate_mbit", ALL, Number(0.01, 4e5)),
+    key("network.delay_ms", ALL, Number(0.0, 1e4)),
+    key("network.jitter_ms", ALL, Number(0.0, 1e4)),
+    key("network.loss_percent", ALL, Number(0.0, 100.0)),
     // What every IPv4 host must take in parts (RFC 791), and as much as a packet may hold.
-    key("network.mtu", &KINDS, Number(576.0, 65_535.0)),
-    key("network.cut", &KINDS, Any),
-    key("network.cut.at_s", &KINDS, Seconds),
-    key("network.cut.for_s", &KINDS, Number(0.01, 3_600.0)),
-    key("options", &KINDS, Any),
+    key("network.mtu", ALL, Number(576.0, 65_535.0)),
+    key("network.cut", ALL, Any),
+    key("network.cut.at_s", ALL, Seconds),
+    key("network.cut.for_s", ALL, Number(0.01, 3_600.0)),
+    key("options", ALL, Any),
 ];
 
 pub(super) const KINDS: [Kind; 6] = [Roundtrip, Publish, Stream, Image, Flood, Startup];
-const STREAMS: &[Kind] = &[Stream, Image];
-const ONE_WAY: &[Kind] = &[Stream, Image, Flood, Startup];
-/// A start-up ends with the first message, and is measured cold.
-const MEASURED: &[Kind] = &[Roundtrip, Publish, Stream, Image, Flood];
+const ALL: Of = Of(&KINDS, "");
+const STREAMS: Of = Of(&[Stream, Image], "");
+const ONE_WAY: Of = Of(&[Stream, Image, Flood, Startup], "it is for what goes one way");
+const ANSWERED: Of = Of(&[Roundtrip], "nothing is answered");
+const SIZED: Of = Of(&[Roundtrip, Publish, Stream, Flood, Startup], "it follows from frames");
+const TOUCHED: Of = Of(
+    &[Roundtrip, Publish, Stream, Flood],
+    "a frame is filled and copied whole, and a start-up measures no payload",
+);
+const RATED: Of = Of(
+    &[Roundtrip, Publish, Stream, Image],
+    "a flood finds the rate that it can have, and a start-up has none",
+);
+const MEASURED: Of = Of(
+    &[Roundtrip, Publish, Stream, Image, Flood],
+    "a start-up ends with the first message, and is measured cold",
+);
+const TIMED: Of = Of(
+    &[Roundtrip, Stream, Image],
+    "warmup_messages says how long, but of a start-up, which is cold",
+);
 const PAYLOAD_BYTES: Rule = Number(0.0, (1 << 30) as f64);
 const MESSAGES: Rule = Number(0.0, 1e9);
 const RUNS: Rule = Number(1.0, 1e3);
@@ -122,11 +144,14 @@ pub(super) fn check(source: &Source, document: &DeTable<'_>) -> Result<(), Input
     walk(document, "", kind, &mut |path, place, value| {
         let mut keys = KEYS.iter().filter(|key| key.path == path);
         let Some(key) = keys.clone().find(|key| key.is_of(kind)) else {
-            let kinds = keys.next().map_or(&[][..], |key| key.kinds);
+            let Of(kinds, why) = keys.next().map_or(ALL, |key| key.of);
             let kinds = kinds.iter().map(|kind| format!("{:?}", kind.name())).collect::<Vec<_>>();
+            let kinds = format!("it belongs to kind {}", kinds.join(", "));
             let text = format!("not a key of kind {:?}", written.unwrap_or_default());
-            let remedy = format!("leave it out: it belongs to kind {}", kinds.join(", "));
-            return Err(source.wrong_at(place, path, text).remedy(remedy));
+            let remedy = if why.is_empty() { &*kinds } else { why };
+            return Err(source
+                .wrong_at(place, path, text)
+                .remedy(format!("leave it out: {remedy}")));
         };
         let values = match value.get_ref() {
             DeValue::Array(values) => &values[..],
@@ -184,7 +209,7 @@ fn unknown(path: &str, kind: Option<Kind>) -> InputError {
 impl Key {
     /// While the kind is not known, every key may be one of it.
     fn is_of(&self, kind: Option<Kind>) -> bool {
-        kind.is_none_or(|kind| self.kinds.contains(&kind))
+        kind.is_none_or(|kind| self.of.0.contains(&kind))
     }
 }
 

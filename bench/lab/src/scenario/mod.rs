@@ -12,6 +12,7 @@ mod network;
 mod tests;
 
 use std::collections::BTreeMap;
+use std::fmt;
 
 use myelin_bench_kit::protocol::DEPTH_DEFAULT;
 /// What the processes do.
@@ -237,10 +238,11 @@ impl Selection {
 }
 
 /// What is done for latency before a run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Tuning {
     /// Nothing.
+    #[default]
     Default,
     /// CPU affinity, SCHED_FIFO, locked memory, 1 ns timer slack.
     Tuned,
@@ -256,6 +258,12 @@ impl Tuning {
             Tuning::Tuned => "tuned",
             Tuning::Awake => "awake",
         }
+    }
+}
+
+impl fmt::Display for Tuning {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(self.name())
     }
 }
 

@@ -167,7 +167,11 @@ fn a_key_of_another_kind_is_a_mistake() {
     refused(
         &publish,
         &[
-            ("messages", "reply_timeout_ms = 10\nmessages", "8: reply_timeout_ms: not a key"),
+            (
+                "messages",
+                "reply_timeout_ms = 10\nmessages",
+                "8: reply_timeout_ms: not a key of kind \"publish\"; leave it out: nothing is answered",
+            ),
             ("[0, 8, 8]", "[-1]", "5: subscribers: -1 is out of range; use 0 to 4096"),
             ("[0, 8, 8]", "[]", "5: subscribers: nothing given"),
         ],

@@ -32,7 +32,7 @@ pub(super) struct Measuring<'a> {
     systems: &'a [Entry],
     machine: Machine,
     /// This host, for runs that do not go across hosts.
-    here: [Box<dyn Host>; 1],
+    here: Box<dyn Host>,
     hosts: Option<Hosts>,
     identity: Identity,
     interrupted: &'a AtomicBool,
@@ -61,7 +61,7 @@ impl<'a> Measuring<'a> {
             plan,
             systems,
             machine,
-            here: [here],
+            here,
             hosts,
             identity,
             interrupted,
@@ -235,10 +235,11 @@ impl<'a> Measuring<'a> {
                 }
             }
             (Topology::TwoHosts, None) => Err("two hosts were there when the plan was made".into()),
-            _ => Ok(&mut self.here[..]),
+            _ => Ok(vec![self.here.as_mut() as &mut dyn Host]),
         };
-        let outcome =
-            hosts.map_err(Failure::Run).and_then(|hosts| execute(&spec, hosts, &mut self.progress));
+        let outcome = hosts
+            .map_err(Failure::Run)
+            .and_then(|mut hosts| execute(&spec, &mut hosts, &mut self.progress));
         match outcome {
             Err(Failure::Interrupted) => Ok(None),
             Err(Failure::Run(reason) | Failure::Gone(reason)) => {

@@ -14,14 +14,15 @@ use super::{
     ClockFigures, CutFigures, Distribution, FurtherSubscriber, Params, Placement, ProcessUse,
     Repeats,
 };
+use crate::scenario::Tuning;
 
 /// A figure of a cell, or what tells it from others.
 pub(crate) struct Metric {
     /// Column of `summary.csv`, and key in `summary.json` where that has it as such. The unit is in it.
     pub name: &'static str,
-    /// For `docs/results.md`, which has more of it than reports need.
-    #[cfg_attr(not(test), allow(dead_code))]
+    /// For the page and `docs/results.md`.
     pub about: &'static str,
+    /// For `docs/results.md`, which has more of it than reports need.
     #[cfg_attr(not(test), allow(dead_code))]
     pub over_runs: OverRuns,
     #[cfg_attr(not(test), allow(dead_code))]
@@ -133,7 +134,7 @@ cell! {
     figures {
         scenario: String => Cell Neither ALL "the scenario";
         system: String => Cell Neither ALL "the system";
-        tuning: String => Cell Neither ALL "`default`, `tuned` or `awake`";
+        tuning: Tuning => Cell Neither ALL "`default`, `tuned` or `awake`" = |cell| word(cell.tuning);
         topology: Topology => Cell Neither ALL "`two-processes`, `one-process` or `two-hosts`"
             = |cell| word(cell.topology);
         payload_bytes => Cell Neither ALL "payload of a message" = |cell| cell.params.payload_bytes;
@@ -159,10 +160,11 @@ cell! {
         cpu_percent: f64 => Sum Lower ALL "CPU of ping, pong and daemons; 100 is one core. Of what \
              goes one way from the first measured message to the last";
         rss_bytes: u64 => Largest Lower ALL "memory of ping, pong and daemons at the end";
-        pss_bytes: u64 => Largest Lower ALL "the same, shared pages divided among their users";
+        pss_bytes: u64 => Largest Lower ALL "memory of ping, pong and daemons at the end, shared \
+             pages divided among their users; tuned locks all of it";
         shared_bytes: u64 => Largest Lower ALL "shared segments mapped, each counted once";
-        voluntary_switches_per_s: f64 => Sum Lower ALL "threads gave up the CPU";
-        involuntary_switches_per_s: f64 => Sum Lower ALL "threads were made to";
+        voluntary_switches_per_s: f64 => Sum Lower ALL "voluntary context switches of all threads";
+        involuntary_switches_per_s: f64 => Sum Lower ALL "involuntary ones";
         page_faults: f64 => Mean Lower ALL "page faults of a run, minor and major";
         startup_ms: f64 => Median Lower ALL
             "from the start of the later process until both ends had matched";
@@ -200,7 +202,7 @@ cell! {
         arrivals => Cell Neither ONE_WAY "the schedule by name"
             = |cell| cell.params.arrivals.clone();
         receiver_cpu_percent: Option<f64> => Sum Lower ONE_WAY
-            "as `cpu_percent`, of the receiving process alone, its copies included";
+            "CPU of the receiving process alone, its copies included; 100 is one core";
         one_way_p50_interval_us: Option<[f64; 2]> as "one_way_us_p50" => Spread Neither ONE_WAY
             "interval over runs of this percentile";
         one_way_p99_interval_us: Option<[f64; 2]> as "one_way_us_p99" => Spread Neither ONE_WAY
@@ -222,7 +224,7 @@ cell! {
         wake_us: Option<Distribution> => Pooled Lower ALL
             "from the end of publish until the one who waits for it runs";
         loan_us: Option<Distribution> => Pooled Lower ALL "getting the loan";
-        fill_us: Option<Distribution> => Pooled Lower ALL "filling it";
+        fill_us: Option<Distribution> => Pooled Lower ALL "filling the loan";
         lateness_us: Option<Distribution> => Pooled Lower ALL
             "behind the schedule; of streams and images until the loan is asked for";
         service_us: Option<Distribution> => Pooled Lower ONE_WAY "one way from the message’s \
@@ -230,7 +232,7 @@ cell! {
         memcpy_us: Option<Distribution> => Pooled Lower ONE_WAY
             "of images: copying the frame, after it was taken";
         stream_copy_us: Option<Distribution> => Pooled Lower ONE_WAY
-            "the same with streaming stores, after it";
+            "of images: copying it again, with streaming stores";
         matched_us: Option<Distribution> => Pooled Lower STARTUP
             "of start-ups: until both ends had matched";
         first_sample_us: Option<Distribution> => Pooled Lower STARTUP
@@ -338,6 +340,7 @@ impl Figure for Workload {
 }
 
 impl Figure for Topology {}
+impl Figure for Tuning {}
 impl Figure for String {}
 impl Figure for Vec<String> {}
 impl Figure for bool {}

@@ -106,6 +106,12 @@ pub struct RunPoint {
     /// Proportional memory of ping, pong and daemons at the end; null if not observed.
     #[serde(default)]
     pub pss_bytes: Option<u64>,
+    /// Of floods: messages taken a second, back to back.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub taken_per_s: Option<f64>,
+    /// Of floods: the highest rate at which nothing was lost.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lossless_per_s: Option<f64>,
 }
 
 /// A percentile that each run has of its own.

@@ -5,6 +5,7 @@ use std::path::Path;
 use myelin_bench_kit::protocol::{Reliability, Transport, Wait};
 use myelin_bench_lab::advise::choice::Budget;
 use myelin_bench_lab::report::{Options, Report};
+use myelin_bench_lab::scenario::Tuning;
 use myelin_bench_lab::summary;
 
 use crate::page::fixture;
@@ -110,7 +111,7 @@ fn the_size_from_which_shared_memory_pays_is_what_can_be_told() {
     let mut analysis = fixture::analysis();
     // 64 µs more, and less for each byte: it begins to pay where the lines cross.
     for (cell, detail) in analysis.summary.cells.iter().zip(&mut analysis.details) {
-        if cell.system == "cyclonedds.iceoryx-loan" && cell.tuning == "tuned" {
+        if cell.system == "cyclonedds.iceoryx-loan" && cell.tuning == Tuning::Tuned {
             let runs = detail.runs.iter_mut().filter_map(|run| run.p50_us.as_mut());
             runs.for_each(|us| *us += 64.0);
         }
@@ -289,9 +290,9 @@ fn awake_has_a_service_and_myelin_asks_for_it_itself() {
     let mut analysis = with_configuration();
     edit(
         &mut analysis,
-        |cell| cell.tuning == "tuned",
+        |cell| cell.tuning == Tuning::Tuned,
         |cell| {
-            cell.tuning = "awake".to_owned();
+            cell.tuning = Tuning::Awake;
             cell.params.depth = Some(4);
             cell.params.reliability = Some(Reliability::Reliable);
         },

@@ -6,6 +6,7 @@ use myelin_bench_lab::compare::{
 };
 use myelin_bench_lab::report::Screen;
 use myelin_bench_lab::scenario::Scenario;
+use myelin_bench_lab::scenario::Tuning;
 use myelin_bench_lab::stats::verdict::Kind;
 use myelin_bench_lab::summary;
 
@@ -17,7 +18,8 @@ fn sides() -> (Side, Side) {
 }
 
 fn cell<'a>(comparison: &'a Comparison, system: &str, tuning: &str) -> &'a CellComparison {
-    let is_wanted = |it: &&CellComparison| it.name.system == system && it.name.tuning == tuning;
+    let is_wanted =
+        |it: &&CellComparison| it.name.system == system && it.name.tuning.name() == tuning;
     comparison.cells.iter().find(is_wanted).expect("the cell")
 }
 
@@ -110,9 +112,9 @@ fn a_shift_of_the_mixture_is_no_regression_and_is_said() {
     let (mut a, mut b) = sides();
     // Nine of ten messages of A ran on one core, hardly any of B: the median is another one.
     for (side, share, p50) in [(&mut a, 0.9, 3.0), (&mut b, 0.02, 50.0)] {
-        sides::change(side, "os.futex", "default", |run| run.p50_us = Some(p50));
+        sides::change(side, "os.futex", Tuning::Default, |run| run.p50_us = Some(p50));
         let cells = side.analysis.summary.cells.iter_mut();
-        for cell in cells.filter(|it| it.system == "os.futex" && it.tuning == "default") {
+        for cell in cells.filter(|it| it.system == "os.futex" && it.tuning == Tuning::Default) {
             let mut here = cell.placements[0].clone();
             here.same_cpu = true;
             let [mut near, mut far] = [here.clone(), Placement { same_cpu: false, ..here }];
@@ -138,7 +140,7 @@ fn a_shift_of_the_mixture_is_no_regression_and_is_said() {
     assert!(said.contains("on one core ran 90 % of the messages of A, 2 % of B"), "{text}");
 
     // With no messages across cores in A there is nothing to compare them with.
-    sides::change(&mut a, "os.futex", "default", |run| run.cross_p50_us = None);
+    sides::change(&mut a, "os.futex", Tuning::Default, |run| run.cross_p50_us = None);
     let comparison = compare(&a, &b).unwrap();
     let p50 = figure(self::cell(&comparison, "os.futex", "default"), "p50_us");
     let reason = p50.reason.as_deref().unwrap();
@@ -191,11 +193,11 @@ fn differences_that_matter_to_nobody_are_none() {
     let (a, mut b) = sides();
     // A twentieth more of 20 MB is more than half a megabyte; of 4 MB it is not.
     let (mut small_a, mut small_b) = sides();
-    sides::change(&mut b, "os.pipe", "tuned", |run| {
+    sides::change(&mut b, "os.pipe", Tuning::Tuned, |run| {
         run.pss_bytes = run.pss_bytes.map(|bytes| bytes * 105 / 100);
     });
     for (side, percent) in [(&mut small_a, 20), (&mut small_b, 21)] {
-        sides::change(side, "os.pipe", "tuned", |run| {
+        sides::change(side, "os.pipe", Tuning::Tuned, |run| {
             run.pss_bytes = run.pss_bytes.map(|bytes| bytes * percent / 100);
         });
     }

@@ -2,6 +2,7 @@
 //! figures.
 
 use myelin_bench_lab::compare::{Comparison, compare, page};
+use myelin_bench_lab::scenario::Tuning;
 
 use crate::page::{browser, dom, fixture, marks, sides};
 
@@ -12,7 +13,7 @@ use marks::{Mark, assert_scale};
 fn comparison() -> Comparison {
     let a = sides::with_curves(sides::side("a", 1, 5, 64));
     let mut b = sides::side(fixture::HOSTILE, 2, 5, 64);
-    for (tuning, factor) in [("tuned", 1.2), ("default", 0.7)] {
+    for (tuning, factor) in [(Tuning::Tuned, 1.2), (Tuning::Default, 0.7)] {
         sides::change(&mut b, "cyclonedds.udp", tuning, |run| {
             run.p50_us = run.p50_us.map(|us| us * factor);
         });

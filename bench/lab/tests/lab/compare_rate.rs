@@ -1,6 +1,7 @@
 //! How often folders of like with like are called different, and whether unlike ones are.
 
 use myelin_bench_lab::compare::{Comparison, Side, compare};
+use myelin_bench_lab::scenario::Tuning;
 use myelin_bench_lab::stats::verdict::Kind;
 
 use crate::page::sides;
@@ -45,7 +46,7 @@ fn found(pairs: u64, runs: u32) -> usize {
     let pair = |seed: u64| {
         let usual = sides::side("usual", seed, runs, 64);
         let mut slow = sides::side("slow", seed + 100, runs, 64);
-        sides::change(&mut slow, "os.pipe", "tuned", |run| {
+        sides::change(&mut slow, "os.pipe", Tuning::Tuned, |run| {
             run.p50_us = run.p50_us.map(|us| 1.1 * us);
         });
         compare(&usual, &slow).unwrap()
@@ -53,7 +54,7 @@ fn found(pairs: u64, runs: u32) -> usize {
     let is_found = |comparison: &Comparison| {
         let worse = comparison.figures(|verdict| verdict == Some(Kind::Worse));
         assert_eq!(comparison.is_worse(), !worse.is_empty());
-        matches!(worse[..], [(cell, it)] if (&*cell.name.system, &*cell.name.tuning, it.figure.name)
+        matches!(worse[..], [(cell, it)] if (&*cell.name.system, cell.name.tuning.name(), it.figure.name)
             == ("os.pipe", "tuned", "p50_us")
             && it.interval.is_some_and(|[low, high]| low > 1.0 && low < 1.1 && high > 1.1))
     };

@@ -4,7 +4,7 @@
 
 use std::path::Path;
 
-use myelin_bench_kit::protocol::{Transport, Wait};
+use myelin_bench_kit::protocol::{Transport, Wait, Workload};
 use myelin_bench_lab::report::{Format, Screen, terminal, write_all};
 use myelin_bench_lab::summary;
 
@@ -95,7 +95,9 @@ fn printed(analysis: &Analysis) -> String {
 
 fn cell<'a>(analysis: &'a mut Analysis, system: &str, tuning: &str, payload: u64) -> &'a mut Cell {
     let is_it = |cell: &&mut Cell| {
-        cell.system == system && cell.tuning == tuning && cell.params.payload_bytes == payload
+        cell.system == system
+            && cell.tuning.name() == tuning
+            && cell.params.payload_bytes == payload
     };
     analysis.summary.cells.iter_mut().find(is_it).unwrap()
 }
@@ -107,7 +109,9 @@ fn runs<'a>(
     payload: u64,
 ) -> &'a mut [RunPoint] {
     let at = analysis.summary.cells.iter().position(|cell| {
-        cell.system == system && cell.tuning == tuning && cell.params.payload_bytes == payload
+        cell.system == system
+            && cell.tuning.name() == tuning
+            && cell.params.payload_bytes == payload
     });
     &mut analysis.details[at.unwrap()].runs
 }
@@ -217,6 +221,28 @@ fn sentences_say_what_the_figures_bear() {
     let text = printed(&analysis).replace("\n  ", " ");
     assert!(text.contains("Beware: one message in a hundred of myelin.dds, 64 B, tuned"), "{text}");
     assert!(text.contains("takes 31 ms or more"), "{text}");
+}
+
+#[test]
+fn a_flood_leads_only_where_its_runs_tell() {
+    let mut analysis = quick();
+    let rate = |us: f64| 1e6 / us;
+    for (cell, detail) in analysis.summary.cells.iter_mut().zip(&mut analysis.details) {
+        cell.workload = Workload::Flood;
+        cell.taken_per_s = cell.round_trip_us.and_then(|it| it.p50).map(rate);
+        for run in &mut detail.runs {
+            run.taken_per_s = run.p50_us.map(rate);
+        }
+    }
+    let text = printed(&analysis).replace("\n  ", " ");
+    assert!(text.contains("myelin.shm-block lets most through of systems that sleep."), "{text}");
+    for (system, first) in [("myelin.shm-block", 19.0), ("zenoh.shm", 21.0)] {
+        for run in runs(&mut analysis, system, "tuned", 64) {
+            run.taken_per_s = Some(rate(first + 0.7 * f64::from(run.order % 5)));
+        }
+    }
+    let text = printed(&analysis).replace("\n  ", " ");
+    assert!(text.contains("myelin.shm-block and zenoh.shm lead the systems that sleep"), "{text}");
 }
 
 #[test]

@@ -3,6 +3,7 @@
 use myelin_bench_kit::protocol::{Topology, Wait, Workload};
 use myelin_bench_lab::compare::compare;
 use myelin_bench_lab::report::{Format, Screen, terminal, write_all};
+use myelin_bench_lab::scenario::Tuning;
 use myelin_bench_lab::stats::verdict::Kind;
 use myelin_bench_lab::summary;
 
@@ -34,7 +35,7 @@ fn clock(error_us: f64, negative: u64) -> ClockFigures {
 fn analysis(error_us: f64) -> Analysis {
     let mut maker = Maker::new("modules", &[UDP, TCP]);
     for model in [UDP, TCP] {
-        maker.cell(&model, "default", |cell: &mut Cell| {
+        maker.cell(&model, Tuning::Default, |cell: &mut Cell| {
             cell.scenario = "modules".into();
             cell.workload = Workload::Stream;
             cell.params.payload_bytes = 64 << 10;

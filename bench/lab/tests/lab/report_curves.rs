@@ -1,6 +1,7 @@
 //! Curves and signs of the page, read back from a browser and compared with the summary:
 //! percentiles, latency against size, run by run, publish time against subscribers.
 
+use myelin_bench_lab::scenario::Tuning;
 use myelin_bench_lab::summary;
 
 use crate::page::{browser, fan, fixture, lines, marks};
@@ -21,7 +22,7 @@ fn section<'a>(dom: &'a str, id: &str) -> &'a str {
 fn tuned<'a>(analysis: &'a Analysis, system: &str) -> Vec<(&'a Cell, &'a Detail)> {
     let cells = analysis.summary.cells.iter().zip(&analysis.details);
     let ours = cells.filter(|(cell, _)| {
-        cell.system == system && cell.tuning == "tuned" && cell.scenario == "roundtrip-sizes"
+        cell.system == system && cell.tuning == Tuning::Tuned && cell.scenario == "roundtrip-sizes"
     });
     ours.collect()
 }
@@ -105,7 +106,7 @@ fn publish_times_are_where_the_summary_has_them() {
             let marks = signs(figure, "point ");
             let own: Vec<_> = marks.iter().filter(|mark| mark.label == system).collect();
             let mut cells: Vec<&Cell> = (analysis.summary.cells.iter())
-                .filter(|cell| cell.system == system && cell.tuning == "tuned" && cell.valid)
+                .filter(|cell| cell.system == system && cell.tuning == Tuning::Tuned && cell.valid)
                 .filter(|cell| Some(cell.params.payload_bytes) == first)
                 .collect();
             cells.sort_by_key(|cell| cell.params.subscribers);

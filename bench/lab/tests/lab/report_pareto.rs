@@ -31,7 +31,7 @@ fn assert_drawn(dom: &str, groups: &[Vec<&Cell>], figures_of: fn(&Cell) -> Optio
         // Tunings stand side by side, on scales of their own place.
         for tuning in ["default", "tuned"] {
             let (mut xs, mut ys) = (Vec::new(), Vec::new());
-            for cell in shown.iter().filter(|cell| cell.valid && cell.tuning == tuning) {
+            for cell in shown.iter().filter(|cell| cell.valid && cell.tuning.name() == tuning) {
                 let label = format!("{}, {tuning}", cell.system);
                 let mark = marks.iter().find(|mark| mark.label == label).expect(&label);
                 let (cpu, latency) = figures_of(cell).unwrap();

@@ -216,7 +216,7 @@ fn ours_go_through_the_same_formulas() {
     ] {
         let place = analysis.summary.cells.iter().position(|cell| {
             cell.scenario == "roundtrip-sizes"
-                && (cell.system.as_str(), cell.tuning.as_str()) == (system, tuning)
+                && (cell.system.as_str(), cell.tuning.name()) == (system, tuning)
                 && cell.params.payload_bytes == 1024
         });
         let cell = &mut analysis.summary.cells[place.unwrap()];

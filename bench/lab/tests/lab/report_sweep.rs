@@ -7,6 +7,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use myelin_bench_lab::report::write_all;
+use myelin_bench_lab::scenario::Tuning;
 use myelin_bench_lab::summary;
 
 use crate::page::{browser, dom, lines, marks, published, robot};
@@ -83,7 +84,7 @@ fn assert_panels(dom: &str, panel: &Panel, rows: &[Vec<&Cell>], x_of: fn(&Cell) 
 }
 
 fn by_tuning<'c>(cells: &'c [Cell], tunings: &[&str]) -> Vec<Vec<&'c Cell>> {
-    let of = |tuning: &&str| cells.iter().filter(|cell| cell.tuning == *tuning).collect();
+    let of = |tuning: &&str| cells.iter().filter(|cell| cell.tuning.name() == *tuning).collect();
     tunings.iter().map(of).collect()
 }
 
@@ -102,7 +103,8 @@ fn sizes_are_where_the_summary_has_them() {
     assert!(!page.2.contains("\"has_sizes\":true"), "no second plot of the same");
     let dom = dump_of(&page, "#hide=cyclonedds.udp,os.unix&without=default").unwrap();
     let is_shown = |cell: &&Cell| {
-        cell.tuning == "tuned" && !["cyclonedds.udp", "os.unix"].contains(&cell.system.as_str())
+        cell.tuning == Tuning::Tuned
+            && !["cyclonedds.udp", "os.unix"].contains(&cell.system.as_str())
     };
     let rows = [analysis.summary.cells.iter().filter(is_shown).collect()];
     assert_panels(&dom, &LATENCY, &rows, |cell| cell.params.payload_bytes as f64);
@@ -146,7 +148,7 @@ fn published_figures_lie_on_the_same_scale() {
             assert_eq!(Some(theirs[0].label.as_str()), row["module"].as_str());
             let ours = |size: u64| {
                 let cells = analysis.summary.cells.iter();
-                let mut cells = cells.filter(|cell| cell.tuning == tuning);
+                let mut cells = cells.filter(|cell| cell.tuning.name() == tuning);
                 let cell = cells.find(|cell| {
                     cell.system == "cyclonedds.udp" && cell.params.payload_bytes == size
                 });

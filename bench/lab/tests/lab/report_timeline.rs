@@ -36,7 +36,9 @@ fn page() -> &'static Page {
 /// The place of a cell in the summary.
 fn index(analysis: &Analysis, system: &str, tuning: &str, payload: u64) -> usize {
     let here = |cell: &Cell| {
-        cell.system == system && cell.tuning == tuning && cell.params.payload_bytes == payload
+        cell.system == system
+            && cell.tuning.name() == tuning
+            && cell.params.payload_bytes == payload
     };
     analysis.summary.cells.iter().position(here).unwrap()
 }
@@ -194,7 +196,7 @@ fn stage_bars_are_as_long_as_their_means() {
             let mut pairs = Vec::new();
             for cell in analysis.summary.cells.iter().enumerate() {
                 let (place, cell) = cell;
-                if cell.params.payload_bytes != 64 || cell.tuning != tuning {
+                if cell.params.payload_bytes != 64 || cell.tuning.name() != tuning {
                     continue;
                 }
                 let parts = &analysis.details[place].stages.as_ref().unwrap().parts;

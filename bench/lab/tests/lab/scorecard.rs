@@ -70,7 +70,7 @@ fn unlike() -> Analysis {
 fn totals(analysis: &Analysis, lines: [f64; 3]) -> [f64; 3] {
     let of = |name: &str, figure: &dyn Fn(&Cell) -> f64| {
         let ours = |cell: &&Cell| {
-            (cell.scenario.as_str(), cell.tuning.as_str()) == ("roundtrip-sizes", "tuned")
+            (cell.scenario.as_str(), cell.tuning.name()) == ("roundtrip-sizes", "tuned")
                 && cell.system == name
         };
         let cells: Vec<&Cell> = analysis.summary.cells.iter().filter(ours).collect();

@@ -3,6 +3,7 @@
 
 use myelin_bench_lab::compare::{Side, compare};
 use myelin_bench_lab::report::write_all;
+use myelin_bench_lab::scenario::Tuning;
 use myelin_bench_lab::stats::verdict::Kind;
 use myelin_bench_lab::summary;
 
@@ -25,11 +26,11 @@ fn only(mut side: Side, tunings: &[&str], p50_us: impl Fn(&str, usize) -> f64) -
     let cells = std::mem::take(&mut side.analysis.summary.cells).into_iter();
     let pairs = cells.zip(std::mem::take(&mut side.analysis.details));
     for (mut cell, mut detail) in pairs {
-        if cell.system != "cyclonedds.udp" || !tunings.contains(&&*cell.tuning) {
+        if cell.system != "cyclonedds.udp" || !tunings.contains(&cell.tuning.name()) {
             continue;
         }
         for (place, run) in detail.runs.iter_mut().enumerate() {
-            let p50_us = Some(p50_us(&cell.tuning, place));
+            let p50_us = Some(p50_us(cell.tuning.name(), place));
             *run = RunPoint { order: run.order, valid: true, p50_us, ..RunPoint::default() };
         }
         cell.placements.clear();
@@ -88,7 +89,7 @@ fn a_report_of_like_with_like_says_nothing() {
 #[test]
 fn too_few_runs_are_said_and_nothing_is_claimed() {
     let mut side = sides::side("few", 1, 4, 64);
-    sides::change(&mut side, "cyclonedds.udp", "tuned", |run| {
+    sides::change(&mut side, "cyclonedds.udp", Tuning::Tuned, |run| {
         run.p50_us = run.p50_us.map(|us| 9.0 * us);
     });
     let text = report(&side.analysis);

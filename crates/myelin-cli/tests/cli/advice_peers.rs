@@ -12,6 +12,7 @@ use crate::support::{bench, complaint, finish, has_system, signal, wait_for};
 use myelin_bench_kit::protocol::{Reliability, Touch, Transport, Wait};
 use myelin_bench_lab::advise::files::{Advised, files};
 use myelin_bench_lab::machine::Machine;
+use myelin_bench_lab::scenario::Tuning;
 use myelin_bench_lab::summary::{Params, Pinned};
 
 const PAYLOADS: [u64; 2] = [1024, 65536];
@@ -255,7 +256,7 @@ fn made(folder: &Path) {
         waits.iter().flat_map(|wait| kinds.map(|kind| params(*wait, kind))).collect();
     let one = |params| Advised {
         system: "myelin.shm",
-        tuning: "awake",
+        tuning: Tuning::Awake,
         transport: Transport::Loopback,
         params,
         point: "64 B, 100 Hz".to_owned(),

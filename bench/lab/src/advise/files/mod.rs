@@ -15,6 +15,7 @@ use minijinja::{Environment, context};
 use myelin_bench_kit::protocol::{Transport, Wait};
 
 use crate::machine::Machine;
+use crate::scenario::Tuning;
 use crate::summary::{Params, Pinned};
 
 /// A cell whose configuration is advised.
@@ -22,8 +23,8 @@ use crate::summary::{Params, Pinned};
 pub struct Advised<'a> {
     /// Of the system.
     pub system: &'a str,
-    /// `default`, `tuned` or `awake`.
-    pub tuning: &'a str,
+    /// What was done for latency.
+    pub tuning: Tuning,
     /// What its messages travel over.
     pub transport: Transport,
     /// Its parameter point.

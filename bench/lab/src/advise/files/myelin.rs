@@ -7,6 +7,7 @@ use myelin_bench_kit::protocol::{Reliability, Wait};
 use serde::Serialize;
 
 use super::{Advised, File, points, rendered};
+use crate::scenario::Tuning;
 
 /// How a topic behaves and how its subscriber waits.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -56,7 +57,7 @@ pub(super) fn file(advised: &[Advised]) -> Option<File> {
     let values = context! {
         names => names.collect::<Vec<_>>(),
         is_timed => kinds.keys().flatten().any(|qos| qos.is_reliable),
-        is_awake => ours().any(|one| one.tuning == "awake"),
+        is_awake => ours().any(|one| one.tuning == Tuning::Awake),
         topics => kinds.iter().map(topic).collect::<Vec<_>>(),
     };
     Some(File {

@@ -6,6 +6,7 @@ use myelin_bench_kit::protocol::Wait;
 
 use super::{Advised, File, points, rendered};
 use crate::machine::Machine;
+use crate::scenario::Tuning;
 
 /// What a peer over UDP wants of a socket's buffer: room for two messages, so that one can come
 /// while the other is taken.
@@ -72,7 +73,7 @@ pub(super) fn drop_ins(advised: &[Advised], host: &Machine) -> Vec<File> {
 
 /// A service that holds the kernel's latency request for as long as it runs.
 pub(super) fn awake(advised: &[Advised]) -> Option<File> {
-    let awake = || advised.iter().filter(|one| one.tuning == "awake");
+    let awake = || advised.iter().filter(|one| one.tuning == Tuning::Awake);
     awake().next()?;
     let name = "cpu-awake.service".to_owned();
     Some(File {

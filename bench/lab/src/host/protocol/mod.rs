@@ -20,8 +20,8 @@ use crate::scenario::{Tuning, TuningChoice};
 pub(super) enum Request {
     /// [`Host::begin`](super::Host::begin), of the run with this number; the folder is the agent's.
     Begin(u64, RunOnHost),
-    /// Yields a u64, when it was. This one and the others are methods of [`Host`](super::Host), and
-    /// yield what those do unless it is said.
+    /// Yields a u64, when it was. This one and those without a word are methods of
+    /// [`Host`](super::Host), and yield what those do.
     Start(Box<ProcessSpec>),
     Send(Role, Command),
     Go(Vec<Role>, std::time::Duration),
@@ -36,9 +36,13 @@ pub(super) enum Request {
     Files,
     End,
     Clean(PathBuf),
+    /// Yields the systems that a driver has there.
     Describe(PathBuf),
+    /// Yields why a tuning cannot be had there; `None` if it can.
     Unavailable(Tuning, TuningChoice),
+    /// Yields the CPUs of `tuned` there.
     Cpus(TuningChoice),
+    /// Yields the machine that it is, after having watched it for a moment.
     Machine,
     /// The lab is there: said now and then, and not answered.
     Alive,

@@ -115,7 +115,8 @@ fn a_lab_that_has_gone_leaves_neither_process_nor_folder() {
     connection.shutdown(Shutdown::Both).unwrap();
     let agent = folder.path().join("agent");
     let deadline = Instant::now() + Duration::from_secs(60);
-    while (is_running() || agent.exists()) && Instant::now() < deadline {
+    let is_left = || is_running() || agent.exists() || remote.check().is_ok();
+    while is_left() && Instant::now() < deadline {
         std::thread::sleep(Duration::from_millis(5));
     }
     assert!(!is_running() && !agent.exists());

@@ -1,42 +1,34 @@
 //! The best configuration for each payload and rate: of all, and of each middleware.
 
-use super::super::document::{Part, Row, Table, TableCell, Tone};
+use super::super::document::{Column, Part, Table, TableCell, Tone};
 use super::super::format;
-use super::super::table::absent;
 use super::super::view::{Entry, View, distinct};
-use super::{Place, plain_columns};
+use super::Place;
 use crate::advise::choice::{Choice, NoChoice, Told};
 use crate::stats::RUNS_MIN;
 
 pub(super) fn best(view: &View, places: &[Place]) -> Vec<Part> {
-    let budget = &view.options.budget;
     let heads = ["best", "p50, µs", "p99, µs", "CPU", "memory", "cannot be told from"];
-    let row = |place: &Place| {
-        let cells = match place.choose(budget, |_| true) {
-            Ok((entry, choice, ties)) => chosen(entry, &choice, &ties),
-            Err(why) => vec![none(why)],
-        };
-        let blank = std::iter::repeat_with(TableCell::default);
-        Row {
-            label: place.name(),
-            cells: cells.into_iter().chain(blank).take(heads.len()).collect(),
-        }
+    let cells = |place: &Place| match place.choose(&view.options.budget, |_| true) {
+        Ok((entry, choice, ties)) => chosen(entry, &choice, &ties),
+        Err(why) => vec![none(why)],
     };
-    parts(places, |scenario, topology, places| Part {
-        title: format!("Best configuration: {scenario}, {topology}"),
-        lines: few_runs(places).into_iter().collect(),
-        tables: vec![Table {
-            caption: "the best within the budget, for each payload and rate".to_owned(),
-            columns: plain_columns(&heads),
-            rows: places.iter().map(|place| row(place)).collect(),
-            notes: vec![],
-        }],
-        ..Part::default()
+    parts(places, |scenario, topology, places| {
+        let columns = heads.iter().enumerate().map(|(at, head)| (Column::new(*head, ""), at));
+        let rows = places.iter().map(|place| (place.name(), cells(place)));
+        let caption = "the best within the budget, for each payload and rate";
+        Part {
+            title: format!("Best configuration: {scenario}, {topology}"),
+            lines: few_runs(places).into_iter().collect(),
+            tables: vec![Table::new(caption, columns.collect(), rows, |cells, at| {
+                cells.get(*at).cloned().unwrap_or_default()
+            })],
+            ..Part::default()
+        }
     })
 }
 
 fn chosen(entry: &Entry, choice: &Choice, ties: &[&Entry]) -> Vec<TableCell> {
-    let text = |main: String| TableCell { main, ..TableCell::default() };
     let told = match choice.by {
         Told::Alone => "the only one",
         Told::P99 => "by p99",
@@ -50,34 +42,22 @@ fn chosen(entry: &Entry, choice: &Choice, ties: &[&Entry]) -> Vec<TableCell> {
     let cheapest = ties.iter().min_by(|a, b| cost(a).total_cmp(&cost(b)));
     let cheaper = cheapest.filter(|tie| cost(tie) < cost(entry));
     let cheaper = cheaper.map(|tie| format!("least CPU: {}", tie.configuration()));
+    let figure = |us: Option<f64>, interval: Option<[f64; 2]>| {
+        let interval = interval.map(format::interval_us).unwrap_or_default();
+        TableCell::plain(format::us_or_dash(us)).small(interval)
+    };
+    let others = match names.len() {
+        0 => String::new(),
+        1 => names[0].clone(),
+        number => format!("{} and {} more", names[0], number - 1),
+    };
     vec![
-        TableCell {
-            main: entry.configuration(),
-            small: small.collect::<Vec<_>>().join("; "),
-            ..TableCell::default()
-        },
-        TableCell {
-            main: format::us_or_dash(entry.typical_p50()),
-            small: entry.p50_interval().map(format::interval_us).unwrap_or_default(),
-            ..TableCell::default()
-        },
-        TableCell {
-            main: format::us_or_dash(entry.typical_p99()),
-            small: entry.p99_interval().map(format::interval_us).unwrap_or_default(),
-            ..TableCell::default()
-        },
-        text(format!("{} %", format::cpu_percent(entry.cell.cpu_percent))),
-        text(format!("{} MB", format::megabytes(entry.cell.pss_bytes))),
-        TableCell {
-            main: match names.len() {
-                0 => String::new(),
-                1 => names[0].clone(),
-                number => format!("{} and {} more", names[0], number - 1),
-            },
-            small: cheaper.unwrap_or_default(),
-            title: names.join(", "),
-            ..TableCell::default()
-        },
+        TableCell::plain(entry.configuration()).small(small.collect::<Vec<_>>().join("; ")),
+        figure(entry.typical_p50(), entry.p50_interval()),
+        figure(entry.typical_p99(), entry.p99_interval()),
+        TableCell::plain(format!("{} %", format::cpu_percent(entry.cell.cpu_percent))),
+        TableCell::plain(format!("{} MB", format::megabytes(entry.cell.pss_bytes))),
+        TableCell::plain(others).small(cheaper.unwrap_or_default()).title(names.join(", ")),
     ]
 }
 
@@ -87,39 +67,35 @@ pub(super) fn families(view: &View, places: &[Place]) -> Vec<Part> {
     parts(places, |scenario, topology, places| {
         let entries = || places.iter().flat_map(|place| &place.entries);
         let families = distinct(entries().map(|entry| entry.system.family()));
-        let cell = |place: &Place, family: &str| match place
-            .choose(budget, |entry| entry.system.family() == family)
+        let columns = families.into_iter().map(|family| (Column::new(family, ""), family));
+        let rows = places.iter().map(|place| (place.name(), place));
+        let caption = "configuration and its p99 in µs (p50 where that is withheld)";
+        let cell = |place: &&&Place, family: &&str| match place
+            .choose(budget, |entry| entry.system.family() == *family)
         {
-            Ok((entry, _, ties)) => TableCell {
-                main: short(entry),
-                side: format::us_or_dash(entry.typical_p99().or(entry.typical_p50())),
-                small: match ties.len() {
-                    0 => String::new(),
-                    1 => format!("not told from {}", short(ties[0])),
-                    number => format!("not told from {number} others"),
-                },
-                title: ties.iter().map(|tie| tie.configuration()).collect::<Vec<_>>().join(", "),
-                ..TableCell::default()
-            },
-            Err(NoChoice::NothingValid) => absent(),
+            Ok((entry, _, ties)) => best_of_family(entry, &ties),
+            Err(NoChoice::NothingValid) => TableCell::absent(),
             Err(why) => none(why),
-        };
-        let row = |place: &&Place| Row {
-            label: place.name(),
-            cells: families.iter().map(|family| cell(place, family)).collect(),
         };
         Part {
             title: format!("Best of each middleware: {scenario}, {topology}"),
-            tables: vec![Table {
-                caption: "configuration and its p99 in µs (p50 where that is withheld)".to_owned(),
-                columns: plain_columns(&families),
-                rows: places.iter().map(row).collect(),
-                notes: vec![],
-            }],
+            tables: vec![Table::new(caption, columns.collect(), rows, cell)],
             is_detail: true,
             ..Part::default()
         }
     })
+}
+
+fn best_of_family(entry: &Entry, ties: &[&Entry]) -> TableCell {
+    let names = ties.iter().map(|tie| tie.configuration()).collect::<Vec<_>>().join(", ");
+    TableCell::plain(short(entry))
+        .side(format::us_or_dash(entry.typical_p99().or(entry.typical_p50())))
+        .small(match ties.len() {
+            0 => String::new(),
+            1 => format!("not told from {}", short(ties[0])),
+            number => format!("not told from {number} others"),
+        })
+        .title(names)
 }
 
 /// One part for each scenario and topology.
@@ -154,7 +130,7 @@ fn none(why: NoChoice) -> TableCell {
         NoChoice::AllLost => "all lost messages",
         NoChoice::OverBudget => "none within the budget",
     };
-    TableCell { main: main.to_owned(), tone: Tone::Faint, ..TableCell::default() }
+    TableCell::plain(main).tone(Tone::Faint)
 }
 
 /// Without the middleware's name.

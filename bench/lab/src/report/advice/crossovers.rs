@@ -3,35 +3,31 @@
 
 use myelin_bench_kit::protocol::Transport;
 
-use super::super::document::{Part, Row, Table, TableCell};
+use super::super::document::{Column, Part, Table, TableCell};
 use super::super::format;
-use super::super::table::absent;
 use super::super::view::{Group, Traits, View};
-use super::plain_columns;
+use crate::scenario::Tuning;
 use crate::stats::verdict::Kind;
 
 pub(super) fn crossovers(view: &View) -> Vec<Part> {
     let part = |group: &Group| {
-        let pairs = pairs(group);
-        let row = |&(shared, network): &(Traits, Traits)| {
-            let told = |tuning: &&str| told(group, [shared.name, network.name], tuning);
+        let row = |(shared, network): (Traits, Traits)| {
+            let told = |tuning: &Tuning| told(group, [shared.name, network.name], *tuning);
             let told: Vec<_> = group.tunings.iter().map(told).collect();
-            told.iter().any(|sizes| sizes.len() > 1).then(|| Row {
-                label: label((shared, network)),
-                cells: told.iter().map(|sizes| begin(group, sizes)).collect(),
-            })
+            let is_told = told.iter().any(|sizes| sizes.len() > 1);
+            is_told.then(|| (label((shared, network)), told))
         };
-        let rows: Vec<Row> = pairs.iter().filter_map(row).collect();
+        let rows: Vec<_> = pairs(group).into_iter().filter_map(row).collect();
+        let columns = group.tunings.iter().enumerate();
+        let columns =
+            columns.map(|(place, tuning)| (Column::new(tuning.name(), ""), place)).collect();
+        let caption = "the smallest payload measured from which on its p50 is told to be the \
+                       lower; and up to which it is told to be the higher";
         (!rows.is_empty()).then(|| Part {
             title: format!("Where shared memory begins to pay: {}", group.title()),
-            tables: vec![Table {
-                caption: "the smallest payload measured from which on its p50 is told to be the \
-                          lower; and up to which it is told to be the higher"
-                    .to_owned(),
-                columns: plain_columns(&group.tunings),
-                rows,
-                notes: vec![],
-            }],
+            tables: vec![Table::new(caption, columns, rows, |told, place| {
+                begin(group, &told[*place])
+            })],
             ..Part::default()
         })
     };
@@ -69,7 +65,7 @@ fn label((shared, network): (Traits, Traits)) -> String {
 
 /// What is told of the median of the one beside that of the other, at the sizes at which they may be
 /// compared.
-fn told(group: &Group, [shared, network]: [&str; 2], tuning: &str) -> Vec<(u64, Kind)> {
+fn told(group: &Group, [shared, network]: [&str; 2], tuning: Tuning) -> Vec<(u64, Kind)> {
     let told = |&payload: &u64| {
         let entry = |system: &str| group.entry(system, tuning, payload);
         Some((payload, group.verdict(entry(shared)?, entry(network)?)?.kind))
@@ -79,7 +75,7 @@ fn told(group: &Group, [shared, network]: [&str; 2], tuning: &str) -> Vec<(u64, 
 
 fn begin(group: &Group, sizes: &[(u64, Kind)]) -> TableCell {
     if sizes.len() < 2 {
-        return absent();
+        return TableCell::absent();
     }
     let pays = sizes.iter().rev().take_while(|(_, kind)| *kind == Kind::Better).count();
     let (before, paying) = sizes.split_at(sizes.len() - pays);
@@ -96,5 +92,5 @@ fn begin(group: &Group, sizes: &[(u64, Kind)]) -> TableCell {
         None if pays > 0 && !before.is_empty() => "below it not told".to_owned(),
         None => String::new(),
     };
-    TableCell { main, small, ..TableCell::default() }
+    TableCell::plain(main).small(small)
 }

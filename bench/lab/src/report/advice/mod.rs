@@ -8,7 +8,7 @@ mod gains;
 
 use std::path::Path;
 
-use super::document::{Column, Part, Section};
+use super::document::{Part, Section};
 use super::view::{Entry, Group, View, distinct};
 use super::{Error, format};
 use crate::advise::choice::{Budget, Candidate, Choice, NoChoice, choose};
@@ -88,12 +88,6 @@ fn places<'v, 'a>(view: &'v View<'a>) -> Vec<Place<'v, 'a>> {
     places
 }
 
-/// Columns without a heading in common.
-fn plain_columns(heads: &[&str]) -> Vec<Column> {
-    let column = |head: &&str| Column { group: (*head).to_owned(), head: String::new() };
-    heads.iter().map(column).collect()
-}
-
 fn remark(budget: &Budget) -> String {
     let cpu = budget.cpu_percent.map(|most| format!("{most} % of a core"));
     let memory = budget.memory_bytes.map(|most| format!("{} of memory", format::bytes(most)));
@@ -126,7 +120,7 @@ fn advised<'v, 'a>(view: &'v View<'a>, places: &[Place<'v, 'a>]) -> Vec<Advised<
             let Ok((entry, ..)) = best else { continue };
             advised.push(Advised {
                 system: entry.system.name,
-                tuning: &entry.cell.tuning,
+                tuning: entry.cell.tuning,
                 transport: entry.system.transport,
                 params: &entry.cell.params,
                 point: place.name(),

@@ -11,7 +11,8 @@ use crate::report::format;
 use crate::report::metrics::memory_mb;
 use crate::report::plots::short;
 use crate::report::sweep::Parameter;
-use crate::report::view::{Entry, Group, Traits, View, distinct, tuning_rank};
+use crate::report::view::{Entry, Group, Traits, View, distinct};
+use crate::scenario::Tuning;
 use crate::summary::Params;
 
 /// See the module.
@@ -24,7 +25,7 @@ pub(in crate::report) struct Picture<'a> {
     pub circumstances: String,
     pub quantity: Quantity,
     /// In the order in which they are shown.
-    pub tunings: Vec<&'a str>,
+    pub tunings: Vec<Tuning>,
     #[serde(flatten)]
     pub drawing: Drawing<'a>,
 }
@@ -78,7 +79,7 @@ pub(in crate::report) struct RankedSystem<'a> {
     #[serde(serialize_with = "by_name")]
     pub system: Traits<'a>,
     /// The one that ranks.
-    tuning: &'a str,
+    tuning: Tuning,
     /// Of each panel, in the order of the tunings.
     pub marks: Vec<Vec<Mark<'a>>>,
 }
@@ -88,7 +89,7 @@ pub(in crate::report) struct RankedSystem<'a> {
 pub(in crate::report) struct Mark<'a> {
     #[serde(skip)]
     pub entry: &'a Entry<'a>,
-    pub tuning: &'a str,
+    pub tuning: Tuning,
     pub low: f64,
     /// Absent where it was withheld.
     pub high: Option<f64>,
@@ -153,8 +154,8 @@ fn picture<'a>(
 ) -> Option<Picture<'a>> {
     let workload = entries.first()?.cell.workload;
     let quantity = Quantity::of(workload);
-    let mut tunings = distinct(entries.iter().map(|entry| entry.cell.tuning.as_str()));
-    tunings.sort_by_key(|tuning| tuning_rank(tuning));
+    let mut tunings = distinct(entries.iter().map(|entry| entry.cell.tuning));
+    tunings.sort_unstable();
     let points = points(&entries);
     let drawing = match points.len() > PANELS_MAX {
         true => curves(&entries, &tunings).map(Drawing::Curves),
@@ -200,7 +201,7 @@ impl Quantity {
         let brief_high = high.map(|high| self.brief(high));
         (cell.valid && low > 0.0).then(|| Mark {
             entry,
-            tuning: &cell.tuning,
+            tuning: cell.tuning,
             low,
             high,
             figures: [self.brief(low), brief_high.unwrap_or_else(|| format::WITHHELD.to_owned())],
@@ -308,12 +309,8 @@ fn what(workload: Workload) -> &'static str {
 
 /// What all groups of a scenario have in common, in words.
 fn common(view: &View, scenario: &str) -> String {
-    let groups = view.groups.iter().filter(|group| group.scenario == scenario);
-    let fans = view.fans.iter().filter(|fan| fan.scenario == scenario);
-    let all: Vec<&str> = groups
-        .map(|group| group.circumstances.as_str())
-        .chain(fans.map(|fan| fan.circumstances.as_str()))
-        .collect();
+    let groups = view.all().filter(|group| group.scenario == scenario);
+    let all: Vec<&str> = groups.map(|group| group.circumstances.as_str()).collect();
     let first = all.first().copied().unwrap_or_default().split(" · ");
     let is_common = |part: &&str| all.iter().all(|other| other.split(" · ").any(|it| it == *part));
     first.filter(is_common).collect::<Vec<_>>().join(" · ")
@@ -356,7 +353,7 @@ struct Ranked<'v, 'a> {
     view: &'a View<'a>,
     entries: &'v [&'a Entry<'a>],
     points: &'v [Params],
-    tuning: &'a str,
+    tuning: Tuning,
     /// Whether there is anything but floors, which then are drawn and not ranked.
     has_peers: bool,
 }
@@ -418,7 +415,7 @@ impl<'a> Ranked<'_, 'a> {
             };
             let here = own.iter().filter(is_here);
             let mut marks: Vec<_> = here.filter_map(|it| self.quantity().mark(it)).collect();
-            marks.sort_by_key(|mark| tuning_rank(mark.tuning));
+            marks.sort_by_key(|mark| mark.tuning);
             marks
         };
         RankedSystem { system, tuning: self.tuning, marks: self.points.iter().map(at).collect() }
@@ -482,7 +479,7 @@ pub(super) fn thinned(values: &[Tick], most: usize) -> impl Iterator<Item = &Tic
 }
 
 /// Lines against the parameter with the most values; `None` if no parameter has three.
-fn curves<'a>(entries: &[&'a Entry<'a>], tunings: &[&'a str]) -> Option<Vec<Curves<'a>>> {
+fn curves<'a>(entries: &[&'a Entry<'a>], tunings: &[Tuning]) -> Option<Vec<Curves<'a>>> {
     let number = |parameter: &Parameter| {
         distinct(entries.iter().filter_map(|entry| parameter.of(&entry.cell.params))).len()
     };
@@ -494,15 +491,15 @@ fn curves<'a>(entries: &[&'a Entry<'a>], tunings: &[&'a str]) -> Option<Vec<Curv
     let rests = distinct(entries.iter().map(|entry| rest(entry)));
     // Of many, the first and the last: the others are in the plots.
     let ends = distinct([rests.first(), rests.last()].into_iter().flatten());
-    let at = |wanted: &Params, tuning: &'a str| {
+    let at = |wanted: &Params, tuning: Tuning| {
         let is_here = |entry: &&&Entry| entry.cell.tuning == tuning && rest(entry) == *wanted;
         let own: Vec<&Entry> = entries.iter().filter(is_here).copied().collect();
         let label = if ends.len() > 1 { label(wanted, &rests) } else { String::new() };
-        let parts = [label.as_str(), tuning].into_iter().filter(|part| !part.is_empty());
+        let parts = [label.as_str(), tuning.name()].into_iter().filter(|part| !part.is_empty());
         let title = parts.collect::<Vec<_>>().join(", ");
         panel(title, parameter, &own)
     };
-    let panels = ends.iter().flat_map(|wanted| tunings.iter().map(move |tuning| (wanted, tuning)));
+    let panels = ends.iter().flat_map(|wanted| tunings.iter().map(move |tuning| (wanted, *tuning)));
     let panels = panels.map(|(wanted, tuning)| at(wanted, tuning));
     Some(panels.filter(|panel| !panel.curves.is_empty()).take(PANELS_MAX).collect())
 }

@@ -10,7 +10,8 @@ use super::SENTENCES_MAX;
 use super::axis::Tick;
 use super::picture::{Curves, Drawing, Mark, Picture, Ranking, WaitClass};
 use crate::report::format;
-use crate::report::view::{Entry, View, distinct, tuning_rank};
+use crate::report::view::{Entry, View, distinct};
+use crate::scenario::Tuning;
 use crate::stats::verdict::{Kind, Verdict};
 use crate::summary::Percentile;
 
@@ -63,8 +64,7 @@ fn first(view: &View, picture: &Picture, ranking: &Ranking) -> Option<Sentence> 
     let rivals = rivals.filter(|mark| mark.entry.index != leader.entry.index);
     let verdicts = rivals.map(|rival| (rival, beside(view, rival, leader)));
     let is_tied = |verdict: &Option<Verdict>| !verdict.is_some_and(|it| it.kind.is_significant());
-    // Of rates, runs have none of their own.
-    let tied: Vec<_> = verdicts.filter(|(_, verdict)| !rate && is_tied(verdict)).collect();
+    let tied: Vec<_> = verdicts.filter(|(_, verdict)| is_tied(verdict)).collect();
     let names = std::iter::once(leader).chain(tied.iter().map(|(mark, _)| mark));
     let mut named: Vec<String> =
         names.take(TIED_MAX).map(|mark| mark.entry.system.name.to_owned()).collect();
@@ -152,8 +152,8 @@ fn tuning(view: &View, ranking: &Ranking) -> Option<Sentence> {
     let mut verdicts: Vec<(Verdict, &Mark)> = Vec::new();
     for row in ranking.sections.iter().flat_map(|section| &section.rows) {
         let marks = row.marks.first()?;
-        let of = |rank: usize| marks.iter().find(|mark| tuning_rank(mark.tuning) == rank);
-        if let (Some(before), Some(after)) = (of(0), of(1)) {
+        let of = |tuning| marks.iter().find(|mark| mark.tuning == tuning);
+        if let (Some(before), Some(after)) = (of(Tuning::Default), of(Tuning::Tuned)) {
             verdicts.extend(beside(view, after, before).map(|verdict| (verdict, after)));
         }
     }

@@ -200,7 +200,7 @@ impl<'t> Row<'t> {
         self.payload().is_none_or(|it| it == params.payload_bytes)
             && self.number("rate_Hz").is_none_or(|it| Some(it) == params.rate_hz)
             && self.text("frame").is_none_or(|it| Some(it) == params.frame.as_deref())
-            && self.text("tuning").is_none_or(|it| it == cell.tuning)
+            && self.text("tuning").is_none_or(|it| it == cell.tuning.name())
             && self.table.across_hosts.is_none_or(|it| it == is_across)
     }
 }

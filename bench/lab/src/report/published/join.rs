@@ -7,6 +7,7 @@ use super::data::{Experiment, MadeOf, Report, Row, Table, Value};
 use super::figures::{ours, published};
 use super::shape::Shape;
 use super::{Beside, Comparison, ComparisonRow, Gap, dash, resources, struck, sweeps};
+use crate::scenario::Tuning;
 
 /// A report, with those of its tables that were measured.
 pub(super) fn beside(report: &'static Report, view: &View) -> Beside {
@@ -127,8 +128,8 @@ impl<'v, 'a> Join<'v, 'a> {
             systems.sort_by_key(|system| rank(system));
             systems.into_iter().filter_map(move |system| {
                 let is_it = |entry: &&Entry| entry.system == *system && row.is_of(entry);
-                let at = |tuning: &&str| {
-                    group.entries.iter().filter(is_it).find(|it| it.cell.tuning == **tuning)
+                let at = |tuning: &Tuning| {
+                    group.entries.iter().filter(is_it).find(|it| it.cell.tuning == *tuning)
                 };
                 group.tunings.iter().find_map(at)
             })
@@ -160,7 +161,8 @@ impl<'v, 'a> Join<'v, 'a> {
         }));
         let is_there = |(system, tuning): &(&str, Option<&str>)| {
             let is_it = |entry: &Entry| {
-                entry.system.name == *system && tuning.is_none_or(|it| entry.cell.tuning == it)
+                entry.system.name == *system
+                    && tuning.is_none_or(|it| entry.cell.tuning.name() == it)
             };
             group.entries.iter().any(is_it)
         };

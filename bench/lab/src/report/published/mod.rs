@@ -8,7 +8,6 @@
 mod data;
 mod figures;
 mod join;
-mod markdown;
 mod resources;
 mod shape;
 mod sweeps;
@@ -17,7 +16,6 @@ use serde::Serialize;
 
 pub use data::Report;
 pub(super) use data::modules;
-pub(super) use markdown::markdown;
 
 use super::document::Table;
 use super::format;

@@ -19,7 +19,7 @@ pub(super) fn rows(group: &Group) -> Vec<ComparisonRow> {
 
 fn row(entry: &Entry) -> ComparisonRow {
     let cell = entry.cell;
-    let labels = vec![entry.system.name.to_owned(), cell.tuning.clone(), entry.size()];
+    let labels = vec![entry.system.name.to_owned(), cell.tuning.to_string(), entry.size()];
     let of = |role: &'static str| cell.processes.iter().filter(move |it| is_of(it, role));
     let any = |role, text: String| if of(role).count() > 0 { text } else { dash() };
     let resident = |role| any(role, format::megabytes(of(role).map(|it| it.rss_bytes).sum()));

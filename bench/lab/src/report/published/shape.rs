@@ -7,6 +7,7 @@ use super::super::table;
 use super::super::view::{Entry, Group};
 use super::data::Table;
 use super::{ComparisonRow, dash};
+use crate::scenario::Tuning;
 use crate::stats::verdict::Verdict;
 
 /// Published rows by size, and ours.
@@ -19,7 +20,7 @@ impl<'a> Shape<'_, 'a> {
     /// The median of the whole round trip, in µs.
     fn theirs(&self, of: Configuration, payload: u64) -> Option<f64> {
         let is_it = |row: &super::data::Row| {
-            (row.text("system"), row.text("tuning")) == (Some(of.0), Some(of.1))
+            (row.text("system"), row.text("tuning")) == (Some(of.0), Some(of.1.name()))
                 && row.payload() == Some(payload)
         };
         let half = self.published.rows().find(is_it)?.number("half_median_us")?;
@@ -59,7 +60,7 @@ impl<'a> Shape<'_, 'a> {
                 let ours = ours.map_or_else(dash, |verdict| format::ratio(verdict.ratio));
                 (theirs.unwrap_or_else(dash), ours)
             };
-            let labels = vec![of.0.to_owned(), of.1.to_owned()];
+            let labels = vec![of.0.to_owned(), of.1.to_string()];
             ComparisonRow { labels, pairs: SMALLER.map(pair).into(), alone: vec![] }
         };
         CONFIGURATIONS.map(row).into()
@@ -133,7 +134,7 @@ fn names(tiers: &[Tier], place: usize) -> String {
 }
 
 /// System and tuning.
-type Configuration = (&'static str, &'static str);
+type Configuration = (&'static str, Tuning);
 
 /// With its median.
 type Contender = (Configuration, f64);
@@ -141,10 +142,10 @@ type Tier = Vec<Contender>;
 
 /// Those that were published by size.
 pub(super) const CONFIGURATIONS: [Configuration; 4] = [
-    ("cyclonedds.udp", "default"),
-    ("cyclonedds.udp", "tuned"),
-    ("cyclonedds.iceoryx", "default"),
-    ("cyclonedds.iceoryx", "tuned"),
+    ("cyclonedds.udp", Tuning::Default),
+    ("cyclonedds.udp", Tuning::Tuned),
+    ("cyclonedds.iceoryx", Tuning::Default),
+    ("cyclonedds.iceoryx", Tuning::Tuned),
 ];
 
 /// Growth is from nothing, from the smallest message that is something, and from 1 KiB.

@@ -3,9 +3,8 @@
 
 use myelin_bench_kit::protocol::Topology;
 
-use super::super::document::{Column, Row, Table, TableCell, Tone};
+use super::super::document::{Column, Table, TableCell, Tone};
 use super::super::format;
-use super::super::table::absent;
 use super::super::view::{Entry, Group, distinct};
 use super::data::{self, Value};
 use super::figures::{self, published};
@@ -21,30 +20,25 @@ pub(super) fn tables(groups: &[&Group], labels: &[String]) -> Vec<Table> {
     points.sort_by(|a, b| a.0.cmp(&b.0).then(a.1.total_cmp(&b.1)));
     let mut systems = distinct(groups.iter().flat_map(|group| group.systems.iter().copied()));
     systems.sort_by_key(|system| system.floor);
-    let column = |&(payload, rate): &Point| Column {
-        group: format::bytes(payload),
-        head: format::rate(Some(rate)),
+    let column = |&(payload, rate): &Point| {
+        (Column::new(format::bytes(payload), format::rate(Some(rate))), (payload, rate))
     };
     let table = |(caption, metric): (&str, &str)| {
-        let theirs = labels.iter().zip(data::modules()).map(|(label, modules)| Row {
-            label: label.clone(),
-            cells: points.iter().map(|at| module(modules, *at, metric)).collect(),
-        });
+        let theirs = labels.iter().zip(data::modules());
+        let theirs = theirs.map(|(label, modules)| (label.clone(), Err(modules)));
         let ours = systems.iter().map(|system| {
-            let cell = |at: &Point| {
-                let is_it = |it: &&&Entry| it.system == *system && point(it) == Some(*at);
-                entries.iter().find(is_it).map_or_else(absent, |entry| measured(entry, metric))
-            };
             let place = if system.topology == Topology::TwoHosts { ", across hosts" } else { "" };
-            let label = format!("{}{place}", system.label());
-            Row { label, cells: points.iter().map(cell).collect() }
+            (format!("{}{place}", system.label()), Ok(*system))
         });
-        Table {
-            caption: caption.to_owned(),
-            columns: points.iter().map(column).collect(),
-            rows: theirs.chain(ours).collect(),
-            notes: vec![],
-        }
+        let columns = points.iter().map(column).collect();
+        Table::new(caption, columns, theirs.chain(ours), |of, at| match of {
+            Err(modules) => module(modules, *at, metric),
+            Ok(system) => {
+                let is_it = |it: &&&Entry| it.system == *system && point(it) == Some(*at);
+                let entry = entries.iter().find(is_it);
+                entry.map_or_else(TableCell::absent, |entry| measured(entry, metric))
+            }
+        })
     };
     METRICS.map(table).into()
 }
@@ -54,31 +48,21 @@ fn module(modules: &data::Table, (payload, rate): Point, metric: &str) -> TableC
     let is_it =
         |row: &data::Row| row.payload() == Some(payload) && row.number("rate_Hz") == Some(rate);
     let Some(row) = modules.rows().find(is_it) else {
-        return TableCell { title: "not published as a figure".to_owned(), ..TableCell::default() };
+        return TableCell::default().title("not published as a figure");
     };
     let value = Value::Number(row.number(metric).expect("modules have every metric of a sweep"));
-    TableCell {
-        main: published(metric, &value),
-        tone: Tone::Minor,
-        title: row.text("module").unwrap_or_default().to_owned(),
-        ..TableCell::default()
-    }
+    let module = row.text("module").unwrap_or_default();
+    TableCell::plain(published(metric, &value)).tone(Tone::Minor).title(module)
 }
 
 fn measured(entry: &Entry, metric: &str) -> TableCell {
-    let Some(main) = figures::ours(metric, entry, None) else { return absent() };
+    let Some(main) = figures::ours(metric, entry, None) else { return TableCell::absent() };
     let p50 = || format::us_or_dash(entry.p50());
-    TableCell {
-        main: struck(entry, main),
-        side: if metric == "latency_us" { p50() } else { String::new() },
-        tone: match () {
-            () if !entry.cell.valid => Tone::Invalid,
-            () if entry.system.floor => Tone::Faint,
-            () => Tone::Plain,
-        },
-        title: entry.name(),
-        ..TableCell::default()
-    }
+    TableCell::plain(struck(entry, main))
+        .side(if metric == "latency_us" { p50() } else { String::new() })
+        .tone(if entry.system.floor { Tone::Faint } else { Tone::Plain })
+        .valid(entry.cell.valid)
+        .title(entry.name())
 }
 
 fn point(entry: &Entry) -> Option<Point> {

@@ -18,7 +18,7 @@ use super::*;
 use crate::host::{Message, ProcessId, ProcessSpec, RunOnHost};
 use crate::input_error::Source;
 use crate::observe::Observation;
-use crate::scenario::{Scenario, TuningChoice};
+use crate::scenario::Scenario;
 use crate::summary::Summary;
 
 /// A host whose processes do at once what they are told, and have been delayed as the seed of their run and its size say.
@@ -141,22 +141,6 @@ impl Host for MadeUp {
     }
 
     fn clean(&mut self, _: &Path) {}
-
-    fn describe(&mut self, _: &Path) -> Result<Vec<System>, String> {
-        Ok(vec![])
-    }
-
-    fn unavailable(&mut self, _: Tuning, _: &TuningChoice) -> Result<Option<String>, String> {
-        Ok(None)
-    }
-
-    fn cpus(&mut self, _: &TuningChoice) -> Result<Cpus, String> {
-        unreachable!("of tuned runs alone")
-    }
-
-    fn machine(&mut self) -> Result<Machine, String> {
-        Ok(machine())
-    }
 }
 
 /// Three cells of a scenario that asks for as many runs as `repeats` says.

@@ -3,6 +3,7 @@
 use myelin_bench_kit::protocol::{Wait, Workload};
 
 use super::fixture;
+use myelin_bench_lab::scenario::Tuning;
 use myelin_bench_lab::summary::{Analysis, Cell, Detail, FurtherSubscriber, RunPoint};
 
 /// Subscribers of the cells.
@@ -33,9 +34,10 @@ fn is_publisher(system: &str) -> bool {
 
 /// 120 ns and 2 ns for each subscriber; half as much when tuned.
 fn publish(cell: &Cell, detail: &Detail, subscribers: u32) -> (Cell, Detail) {
-    let scale = if cell.tuning == "tuned" { 0.5 } else { 1.0 };
+    let scale = if cell.tuning == Tuning::Tuned { 0.5 } else { 1.0 };
     let p50 = scale * (0.120 + 0.002 * f64::from(subscribers));
-    let valid = !(cell.tuning == "default" && cell.system == "cyclonedds.udp" && subscribers == 64);
+    let valid =
+        !(cell.tuning == Tuning::Default && cell.system == "cyclonedds.udp" && subscribers == 64);
     let mut made = cell.clone();
     made.scenario = "publish".to_owned();
     made.workload = Workload::Publish;

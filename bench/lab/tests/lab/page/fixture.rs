@@ -3,6 +3,7 @@
 
 use myelin_bench_kit::protocol::{Topology, Transport, Wait, Workload};
 
+use myelin_bench_lab::scenario::Tuning;
 use myelin_bench_lab::summary::*;
 
 /// Sizes of the scenario `roundtrip-sizes`.
@@ -16,13 +17,13 @@ pub fn analysis() -> Analysis {
     let mut made = Maker { order: 0, cells: Vec::new(), details: Vec::new() };
     for payload in PAYLOADS {
         for model in MODELS {
-            for tuning in ["default", "tuned"] {
+            for tuning in [Tuning::Default, Tuning::Tuned] {
                 made.cell("roundtrip-sizes", model, tuning, payload, None);
             }
         }
     }
     for model in MODELS.iter().filter(|model| !model.name.contains("loan")) {
-        made.cell("sanity", model, "default", 12, Some(1.0));
+        made.cell("sanity", model, Tuning::Default, 12, Some(1.0));
     }
     let summary = Summary {
         schema: SCHEMA,
@@ -88,19 +89,20 @@ impl Maker {
         &mut self,
         scenario: &str,
         model: &Model,
-        tuning: &str,
+        tuning: Tuning,
         payload: u64,
         rate: Option<f64>,
     ) {
-        let tuned = usize::from(tuning == "tuned");
+        let tuned = usize::from(tuning == Tuning::Tuned);
         let slow = if rate.is_some() { 2.6 } else { 1.0 };
         let median = (model.medians[tuned] + model.per_kib * payload as f64 / 1024.0) * slow;
         let spread = if tuned == 1 { 0.07 } else { 0.16 };
         let (runs, per_run) = if rate.is_some() { (1, 240) } else { (5, 10_000) };
         let samples = u64::from(runs) * per_run;
-        let bimodal = tuning == "default"
+        let bimodal = tuning == Tuning::Default
             && matches!((model.name, payload), ("os.futex", 0) | ("cyclonedds.iceoryx", 64));
-        let invalid = tuning == "default" && model.name == "cyclonedds.udp" && payload == 65536;
+        let invalid =
+            tuning == Tuning::Default && model.name == "cyclonedds.udp" && payload == 65536;
         let law = Law { median, spread, bimodal };
         let points = self.runs(runs, &law, per_run, invalid);
         let interval = |at: fn(&RunPoint) -> Option<f64>| {
@@ -113,7 +115,7 @@ impl Maker {
             scenario: scenario.to_owned(),
             workload: Workload::Roundtrip,
             system: model.name.to_owned(),
-            tuning: tuning.to_owned(),
+            tuning,
             params: Params {
                 payload_bytes: payload,
                 rate_hz: rate,

@@ -4,6 +4,7 @@ use myelin_bench_kit::protocol::{Topology, Wait, Workload};
 
 use super::fixture;
 use super::maker::{Maker, Model, around};
+use myelin_bench_lab::scenario::Tuning;
 use myelin_bench_lab::summary::*;
 
 /// Frames of [`images`], with their bytes.
@@ -31,7 +32,7 @@ pub fn images() -> Analysis {
     let mut made = Maker::new("image-30hz", &MODELS);
     for (frame, bytes) in FRAMES {
         for model in &MODELS {
-            for tuning in ["default", "tuned"] {
+            for tuning in [Tuning::Default, Tuning::Tuned] {
                 made.cell(model, tuning, |cell| {
                     cell.scenario = "image-30hz".to_owned();
                     cell.workload = Workload::Image;
@@ -42,7 +43,7 @@ pub fn images() -> Analysis {
                     cell.stream_copy_us = Some(around(0.8 * copy));
                     cell.fill_us = Some(around(2.0 * copy));
                     cell.loan_us = (!model.floor).then(|| around(0.2));
-                    let wrong = model.name == "myelin.shm-block" && tuning == "default";
+                    let wrong = model.name == "myelin.shm-block" && tuning == Tuning::Default;
                     if wrong && frame == "320x240" {
                         cell.valid = false;
                         cell.invalid_reasons = vec![format!(
@@ -62,7 +63,7 @@ pub fn streams() -> Analysis {
     let mut made = Maker::new("periodic", &MODELS);
     for (place, arrivals) in ARRIVALS.into_iter().enumerate() {
         for model in MODELS.iter().filter(|model| model.topology == Topology::TwoProcesses) {
-            made.cell(model, "tuned", |cell| {
+            made.cell(model, Tuning::Tuned, |cell| {
                 cell.scenario = "periodic".to_owned();
                 cell.workload = Workload::Stream;
                 cell.params.payload_bytes = 65_536;

@@ -3,6 +3,7 @@
 use myelin_bench_kit::protocol::{Topology, Transport, Wait};
 
 use super::fixture;
+use myelin_bench_lab::scenario::Tuning;
 use myelin_bench_lab::summary::*;
 
 /// A system, its median one way when tuned, and its CPU: of all, and of the receiver.
@@ -54,7 +55,8 @@ pub struct Maker {
 impl Maker {
     pub fn new(scenarios: &str, models: &[Model]) -> Self {
         let Analysis { mut summary, mut details } = fixture::analysis();
-        let is_plain = |cell: &Cell| cell.tuning == "tuned" && cell.system == "cyclonedds.udp";
+        let is_plain =
+            |cell: &Cell| cell.tuning == Tuning::Tuned && cell.system == "cyclonedds.udp";
         let index = summary.cells.iter().position(is_plain).unwrap();
         let pattern = (summary.cells.swap_remove(index), details.swap_remove(index));
         summary.cells.clear();
@@ -64,11 +66,11 @@ impl Maker {
     }
 
     /// Twice as slow when not tuned; medians wander by a hundredth over the runs.
-    pub fn cell(&mut self, model: &Model, tuning: &str, finish: impl FnOnce(&mut Cell)) {
+    pub fn cell(&mut self, model: &Model, tuning: Tuning, finish: impl FnOnce(&mut Cell)) {
         let (mut cell, mut detail) = self.pattern.clone();
-        let p50 = model.p50 * if tuning == "tuned" { 1.0 } else { 2.0 };
+        let p50 = model.p50 * if tuning == Tuning::Tuned { 1.0 } else { 2.0 };
         cell.system = model.name.to_owned();
-        cell.tuning = tuning.to_owned();
+        cell.tuning = tuning;
         cell.topology = model.topology;
         cell.params.wait = model.wait;
         cell.params.rate_hz = Some(30.0);
@@ -88,6 +90,8 @@ impl Maker {
         for (place, run) in detail.runs.iter_mut().enumerate() {
             let wander = 1.0 + spread * (place as f64 - 2.0);
             (run.p50_us, run.p99_us) = (Some(p50 * wander), Some(3.0 * p50 * wander));
+            run.taken_per_s = cell.taken_per_s.map(|rate| rate * wander);
+            run.lossless_per_s = cell.lossless_per_s.map(|rate| rate * wander);
         }
         for point in &mut detail.curve {
             let us = p50 * (1.0 - point.quantile).powf(-0.2);

@@ -3,6 +3,7 @@
 use myelin_bench_kit::protocol::{Reliability, Wait, Workload};
 
 use super::maker::{Maker, Model, around};
+use myelin_bench_lab::scenario::Tuning;
 use myelin_bench_lab::summary::*;
 
 /// Bytes of `sizes-100hz`.
@@ -41,7 +42,7 @@ pub fn sizes() -> Analysis {
                 continue;
             }
             let slow = at_size(model, *per_mib, bytes);
-            for tuning in ["default", "tuned"] {
+            for tuning in [Tuning::Default, Tuning::Tuned] {
                 made.cell(&slow, tuning, |cell| {
                     stream(cell, "sizes-100hz", bytes, 100.0);
                     cell.lost = if slow.p50 > 8000.0 { 30 } else { 0 };
@@ -49,7 +50,8 @@ pub fn sizes() -> Analysis {
                     if model.name == "myelin.shm-block" && bytes == 1 << 20 {
                         cell.one_way_us.as_mut().unwrap().p99 = None;
                     }
-                    if model.name == "cyclonedds.udp" && bytes == 1 << 10 && tuning == "tuned" {
+                    if model.name == "cyclonedds.udp" && bytes == 1 << 10 && tuning == Tuning::Tuned
+                    {
                         cell.valid = false;
                         cell.invalid_reasons = vec!["run 2: ping ran on another CPU".to_owned()];
                     }
@@ -69,7 +71,7 @@ pub fn rates() -> Analysis {
             let busy = (model.cpu * rate / 100.0).clamp(0.02, 130.0);
             let p50 = if is_behind { 90_000.0 } else { model.p50 };
             let model = Model { p50, cpu: busy, ..*model };
-            made.cell(&model, "tuned", |cell| {
+            made.cell(&model, Tuning::Tuned, |cell| {
                 stream(cell, "rate-curve", 64 << 10, rate);
                 if is_behind {
                     cell.throughput_per_s = SATURATED_AT;
@@ -92,7 +94,7 @@ pub fn fan_out() -> Analysis {
             for (model, per_mib) in &MODELS {
                 let slow = at_size(model, *per_mib, bytes);
                 let p50 = slow.p50 * (1.0 + 0.2 * f64::from(subscribers - 1));
-                made.cell(&Model { p50, ..slow }, "tuned", |cell| {
+                made.cell(&Model { p50, ..slow }, Tuning::Tuned, |cell| {
                     stream(cell, "fan-out", bytes, 30.0);
                     cell.params.subscribers = subscribers;
                     cell.received = cell.sent * u64::from(subscribers);
@@ -109,7 +111,7 @@ pub fn modules() -> Analysis {
     for (module, bytes, rate) in MODULES {
         for (model, per_mib) in &MODELS {
             let slow = at_size(model, *per_mib, bytes);
-            for tuning in ["default", "tuned"] {
+            for tuning in [Tuning::Default, Tuning::Tuned] {
                 made.cell(&slow, tuning, |cell| {
                     stream(cell, "modules", bytes, rate);
                     cell.params.module = Some(module.to_owned());
@@ -125,7 +127,7 @@ pub fn extremes() -> Analysis {
     let mut made = maker("flood sanity-discovery");
     for bytes in [64u64, 4096, 65_536] {
         for (place, (model, _)) in MODELS.iter().enumerate() {
-            made.cell(model, "default", |cell| {
+            made.cell(model, Tuning::Default, |cell| {
                 one_way(cell, "flood", Workload::Flood, bytes);
                 cell.params.rate_hz = None;
                 cell.lateness_us = None;
@@ -138,7 +140,7 @@ pub fn extremes() -> Analysis {
         }
     }
     for (model, _) in &MODELS {
-        made.cell(model, "default", |cell| {
+        made.cell(model, Tuning::Default, |cell| {
             one_way(cell, "sanity-discovery", Workload::Startup, 64);
             cell.params.rate_hz = None;
             (cell.one_way_us, cell.service_us, cell.lateness_us) = (None, None, None);

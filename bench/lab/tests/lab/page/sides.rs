@@ -2,6 +2,7 @@
 
 use myelin_bench_lab::compare::Side;
 use myelin_bench_lab::plan::Plan;
+use myelin_bench_lab::scenario::Tuning;
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 
@@ -59,7 +60,7 @@ pub fn with_curves(mut side: Side) -> Side {
 }
 
 /// Changes every run of the cells of one system, at one tuning.
-pub fn change(side: &mut Side, system: &str, tuning: &str, how: impl Fn(&mut RunPoint)) {
+pub fn change(side: &mut Side, system: &str, tuning: Tuning, how: impl Fn(&mut RunPoint)) {
     let cells = side.analysis.summary.cells.iter().zip(&mut side.analysis.details);
     let wanted = cells.filter(|(cell, _)| cell.system == system && cell.tuning == tuning);
     let runs = wanted.flat_map(|(_, detail)| &mut detail.runs);
