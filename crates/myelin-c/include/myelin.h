@@ -201,6 +201,106 @@ typedef int32_t myelin_network;
 #endif // __STDC_VERSION__ >= 202311L
 #endif // __cplusplus
 
+// How many values a sample has.
+enum myelin_form
+#if defined(__cplusplus) || __STDC_VERSION__ >= 202311L
+  : int32_t
+#endif // defined(__cplusplus) || __STDC_VERSION__ >= 202311L
+ {
+  // One, of `type`. In Rust `T`.
+  MYELIN_VALUE = 0,
+  // As many of `type` as each sample has. In Rust `[T]`.
+  MYELIN_SLICE = 1,
+  // A `header`, then as many of `type` as each sample has, from the first byte behind the header that
+  // they are aligned to. In Rust `(H, [T])`.
+  MYELIN_HEADER_SLICE = 2,
+};
+#ifndef __cplusplus
+#if __STDC_VERSION__ >= 202311L
+typedef enum myelin_form myelin_form;
+#else
+typedef int32_t myelin_form;
+#endif // __STDC_VERSION__ >= 202311L
+#endif // __cplusplus
+
+// Of what a value is.
+enum myelin_kind
+#if defined(__cplusplus) || __STDC_VERSION__ >= 202311L
+  : int32_t
+#endif // defined(__cplusplus) || __STDC_VERSION__ >= 202311L
+ {
+  MYELIN_U8 = 1,
+  MYELIN_U16 = 2,
+  MYELIN_U32 = 3,
+  MYELIN_U64 = 4,
+  MYELIN_U128 = 5,
+  MYELIN_I8 = 6,
+  MYELIN_I16 = 7,
+  MYELIN_I32 = 8,
+  MYELIN_I64 = 9,
+  MYELIN_I128 = 10,
+  MYELIN_F32 = 11,
+  MYELIN_F64 = 12,
+  // Rust's usize: not the same as u64.
+  MYELIN_USIZE = 13,
+  MYELIN_ISIZE = 14,
+  // A byte: 0 is false, any other true.
+  MYELIN_BOOL = 15,
+  // What `structure` describes.
+  MYELIN_STRUCT = 16,
+};
+#ifndef __cplusplus
+#if __STDC_VERSION__ >= 202311L
+typedef enum myelin_kind myelin_kind;
+#else
+typedef int32_t myelin_kind;
+#endif // __STDC_VERSION__ >= 202311L
+#endif // __cplusplus
+
+// Whether a publisher waits for a subscriber that is behind.
+enum myelin_reliability
+#if defined(__cplusplus) || __STDC_VERSION__ >= 202311L
+  : int32_t
+#endif // defined(__cplusplus) || __STDC_VERSION__ >= 202311L
+ {
+  // It never waits; who is behind loses the oldest samples and is told how many.
+  MYELIN_BEST_EFFORT = 0,
+  // It waits for `reliable_ns` at most, then passes the late subscriber over.
+  MYELIN_RELIABLE = 1,
+  // It waits for `reliable_ns` at most, then publishing fails, for all.
+  MYELIN_RELIABLE_OR_FAIL = 2,
+};
+#ifndef __cplusplus
+#if __STDC_VERSION__ >= 202311L
+typedef enum myelin_reliability myelin_reliability;
+#else
+typedef int32_t myelin_reliability;
+#endif // __STDC_VERSION__ >= 202311L
+#endif // __cplusplus
+
+// How a subscriber, a client, a server or a wait set waits.
+enum myelin_wait
+#if defined(__cplusplus) || __STDC_VERSION__ >= 202311L
+  : int32_t
+#endif // defined(__cplusplus) || __STDC_VERSION__ >= 202311L
+ {
+  // Spins for a while, then sleeps.
+  MYELIN_WAIT_ADAPTIVE = 0,
+  // Spins: takes a core.
+  MYELIN_WAIT_POLL = 1,
+  // Sleeps in the kernel.
+  MYELIN_WAIT_BLOCK = 2,
+  // Learns the period of a topic and spins for the next sample alone; 2 % of a core at most.
+  MYELIN_WAIT_PREDICTIVE = 3,
+};
+#ifndef __cplusplus
+#if __STDC_VERSION__ >= 202311L
+typedef enum myelin_wait myelin_wait;
+#else
+typedef int32_t myelin_wait;
+#endif // __STDC_VERSION__ >= 202311L
+#endif // __cplusplus
+
 // A function that is being called. Any thread may use it.
 typedef struct myelin_callback myelin_callback;
 
@@ -478,6 +578,36 @@ typedef struct myelin_topic_options {
   // Samples are whole CDR messages of `dds_type`, with their header: of a topic of bytes.
   bool dds_cdr;
 } myelin_topic_options;
+
+// A field of a struct.
+typedef struct myelin_field {
+  // Its name, as in Rust.
+  const char *name;
+  // Its offset in bytes.
+  size_t offset;
+  // What it is.
+  myelin_type type;
+} myelin_field;
+
+// A struct. Its fields follow one another without padding: fill gaps with fields like
+// `uint8_t _pad[4]`. Names, types and offsets of the fields make the layout hash that both sides of a
+// topic compare; `MYELIN_STRUCT_OF` describes it.
+typedef struct myelin_struct {
+  // sizeof(struct myelin_struct).
+  size_t size;
+  // For messages.
+  const char *name;
+  // sizeof the struct.
+  size_t bytes;
+  // Its alignment: at most 64.
+  size_t align;
+  // Its fields, in order.
+  const struct myelin_field *fields;
+  // How many.
+  size_t field_count;
+  // sizeof(struct myelin_field).
+  size_t field_size;
+} myelin_struct;
 
 #ifdef __cplusplus
 extern "C" {
@@ -901,10 +1031,10 @@ myelin_code myelin_wait_set_set_wait(struct myelin_wait_set *set, int32_t wait);
   of(unsigned long, MYELIN_U64, to) of(long long, MYELIN_I64, to) \
   of(unsigned long long, MYELIN_U64, to) of(float, MYELIN_F32, to)
 #define MYELIN_KIND_AND_(T, kind, to) T: kind, T *: kind,
-#define MYELIN_BYTES_AND_(T, kind, to) T: 0, T *: sizeof(to) / sizeof(T),
+#define MYELIN_BYTES_AND_(T, kind, to) T: 0, T *: sizeof(to) / (sizeof(T)),
 #define MYELIN_KIND_OF(value) \
   _Generic((value), MYELIN_NUMBERS_(MYELIN_KIND_AND_, 0) double: MYELIN_F64, double *: MYELIN_F64)
 #define MYELIN_LENGTH_OF(value) \
   _Generic((value), MYELIN_NUMBERS_(MYELIN_BYTES_AND_, value) double: 0, \
-           double *: sizeof(value) / sizeof(double))
+           double *: sizeof(value) / (sizeof(double)))
 #endif

@@ -274,7 +274,8 @@ pub unsafe extern "C" fn myelin_client_abandon(
     })
 }
 
-/// Waits until there is a server, for `limit_ns` at most; MYELIN_NOTHING if there is none by then.
+/// Waits until there is a server that takes requests, for `limit_ns` at most; MYELIN_NOTHING if there is none
+/// by then.
 ///
 /// # Safety
 /// As `myelin_client_call`.

@@ -1,6 +1,7 @@
 /* Each part of the C API once, and what it says to nonsense. The domain is the environment's. */
 #include <poll.h>
 #include <pthread.h>
+#include <sched.h>
 #include <stdatomic.h>
 #include <unistd.h>
 
@@ -291,9 +292,9 @@ static void services(void) {
   FAILS(myelin_client_call(client, &goal, sizeof goal, 1000, &reply), MYELIN_ERROR_NO_SERVER,
         "no server");
   OK(myelin_server_open(node, "service", &of_imu, &of_numbers, &server));
-  OK(myelin_client_wait_for_service(client, WATCHDOG_NS));
   pthread_t thread;
   CHECK(pthread_create(&thread, NULL, serve_one, server) == 0);
+  OK(myelin_client_wait_for_service(client, WATCHDOG_NS));
   OK(myelin_client_call(client, &goal, sizeof goal, WATCHDOG_NS, &reply));
   CHECK(reply.bytes == 4 && *(const uint32_t *)reply.data == 5);
   OK(myelin_reply_release(&reply));
@@ -351,8 +352,7 @@ static void events_and_graph(void) {
   CHECK(match.state == MYELIN_MATCH_MATCHED && match.reason == NULL);
   OK(myelin_graph_close(graph));
   OK(myelin_subscriber_close(pair.subscriber));
-  do ;
-  while (myelin_publisher_event(pair.publisher, &event) == MYELIN_NOTHING);
+  while (myelin_publisher_event(pair.publisher, &event) == MYELIN_NOTHING) sched_yield();
   CHECK(event.kind == MYELIN_EVENT_UNMATCHED && !event.died);
   OK(myelin_publisher_close(pair.publisher));
   OK(myelin_topic_close(pair.topic));
@@ -378,7 +378,7 @@ static void nonsense(void) {
   FAILS(myelin_node_close(NULL), MYELIN_ERROR_HANDLE, "NULL");
   FAILS(myelin_topic_close(topic), MYELIN_ERROR_HANDLE, "not of a topic");
   int local;
-  FAILS(myelin_node_close((myelin_node *)&local), MYELIN_ERROR_HANDLE, "never one");
+  FAILS(myelin_node_close((myelin_node *)&local), MYELIN_ERROR_HANDLE, "node");
   FAILS(myelin_node_close((myelin_node *)(uintptr_t)UINT64_MAX), MYELIN_ERROR_HANDLE, "no node");
   FAILS(myelin_topic_open(NULL, "x", NULL, NULL, &topic), MYELIN_ERROR_HANDLE, "NULL");
   CHECK(topic == NULL);

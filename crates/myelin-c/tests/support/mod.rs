@@ -1,5 +1,6 @@
 //! Compiles C and C++ programs against the library, and runs them in a domain of their own.
 
+use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::{OnceLock, mpsc};
@@ -42,7 +43,9 @@ pub struct Place(TempDir);
 
 impl Place {
     pub fn new() -> Place {
-        Place(tempfile::tempdir().unwrap())
+        let place = Place(tempfile::tempdir().unwrap());
+        std::fs::DirBuilder::new().mode(0o700).create(place.sockets()).unwrap();
+        place
     }
 
     pub fn node(&self) -> Node {
