@@ -409,10 +409,11 @@ static void nonsense(void) {
   struct gap { uint8_t a; uint64_t b; };
   const struct myelin_field gap_fields[] = {MYELIN_FIELD(struct gap, a), MYELIN_FIELD(struct gap, b)};
   const struct myelin_struct gap = MYELIN_STRUCT_OF(struct gap, "Gap", gap_fields);
-  struct myelin_payload of_gap = MYELIN_PAYLOAD(MYELIN_VALUE, MYELIN_TYPE_STRUCT(&gap, 0));
+  const struct myelin_payload of_gap = MYELIN_PAYLOAD(MYELIN_VALUE, MYELIN_TYPE_STRUCT(&gap, 0));
   FAILS(myelin_topic_open(node, "x", &of_gap, NULL, &topic), MYELIN_ERROR_SETTING, "padding");
-  of_gap.form = 9;
-  FAILS(myelin_topic_open(node, "x", &of_gap, NULL, &topic), MYELIN_ERROR_SETTING, "form is 9");
+  struct myelin_payload of_form = of_imu;
+  of_form.form = 9;
+  FAILS(myelin_topic_open(node, "x", &of_form, NULL, &topic), MYELIN_ERROR_SETTING, "form is 9");
   struct myelin_payload odd = MYELIN_PAYLOAD(MYELIN_VALUE, MYELIN_TYPE(77, 0));
   FAILS(myelin_topic_open(node, "x", &odd, NULL, &topic), MYELIN_ERROR_SETTING, "kind is 77");
   /* A struct that contains itself. */
