@@ -63,7 +63,7 @@ public:
   bool has_value() const noexcept { return value_.has_value(); }
   /// The value, or throws the error.
   T &value() & { return check(), *value_; }
-  T &&value() && { return check(), std::move(*value_); }
+  T value() && { return check(), std::move(*value_); }
   T &operator*() noexcept { return *value_; }
   T *operator->() noexcept { return &*value_; }
   /// Of a result without a value.

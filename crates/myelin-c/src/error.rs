@@ -133,7 +133,8 @@ pub fn enter(act: impl FnOnce() -> Result<myelin_code, Failure>) -> myelin_code 
         Err(panic) => {
             let said = panic.downcast_ref::<&str>().map(ToString::to_string);
             let said = said.or_else(|| panic.downcast_ref::<String>().cloned());
-            let message = format!("a defect of Myelin, please report it: {}", said.unwrap_or_default());
+            let message =
+                format!("a defect of Myelin, please report it: {}", said.unwrap_or_default());
             keep(Failure { code: myelin_code::MYELIN_ERROR_BUG, message })
         }
     }

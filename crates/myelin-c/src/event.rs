@@ -112,12 +112,8 @@ fn tell(event: &Event) -> myelin_event {
         Event::Incompatible { endpoint, pid, .. } => {
             (MYELIN_EVENT_INCOMPATIBLE, endpoint, pid, 0, false)
         }
-        Event::DeadlineMissed { endpoint } => {
-            (MYELIN_EVENT_DEADLINE_MISSED, endpoint, 0, 0, false)
-        }
-        Event::LivelinessLost { endpoint } => {
-            (MYELIN_EVENT_LIVELINESS_LOST, endpoint, 0, 0, false)
-        }
+        Event::DeadlineMissed { endpoint } => (MYELIN_EVENT_DEADLINE_MISSED, endpoint, 0, 0, false),
+        Event::LivelinessLost { endpoint } => (MYELIN_EVENT_LIVELINESS_LOST, endpoint, 0, 0, false),
         Event::LivelinessRegained { endpoint } => {
             (MYELIN_EVENT_LIVELINESS_REGAINED, endpoint, 0, 0, false)
         }

@@ -134,7 +134,8 @@ pub unsafe extern "C" fn myelin_publisher_close(publisher: *mut myelin_publisher
     enter(|| unsafe {
         if of(publisher)?.is_publishing.get() {
             return Err(Failure::handle(
-                "this publisher is publishing further up in this thread; close it after that".into(),
+                "this publisher is publishing further up in this thread; close it after that"
+                    .into(),
             ));
         }
         drop(handle::remove::<Box<PublisherHandle>>(handle::of_pointer(publisher))?);

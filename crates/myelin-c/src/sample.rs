@@ -69,7 +69,9 @@ pub unsafe extern "C" fn myelin_sample_release(sample: *mut myelin_sample) -> my
     enter(|| unsafe {
         sized::check(sample)?;
         if (*sample).id == LENT_ID {
-            return Err(Failure::handle("this sample is lent to the callback; return from it".into()));
+            return Err(Failure::handle(
+                "this sample is lent to the callback; return from it".into(),
+            ));
         }
         drop(handle::remove::<Sample<[u8]>>((*sample).id)?);
         ((*sample).data, (*sample).bytes) = (std::ptr::null(), 0);
@@ -94,7 +96,9 @@ pub unsafe extern "C" fn myelin_sample_clone(
         let held = if (*sample).id == LENT_ID {
             let lent = LENT.get().as_ref(); // while the callback runs
             let lent = lent.filter(|lent| lent.as_bytes().as_ptr().cast() == (*sample).data);
-            lent.ok_or_else(|| Failure::handle("this sample was lent to a callback that is over".into()))?
+            lent.ok_or_else(|| {
+                Failure::handle("this sample was lent to a callback that is over".into())
+            })?
         } else {
             handle::get::<Sample<[u8]>>((*sample).id)?
         };

@@ -52,7 +52,9 @@ pub fn duration(ns: u64) -> Duration {
 pub unsafe fn bytes<'a>(data: *const std::ffi::c_void, bytes: usize) -> Result<&'a [u8], Failure> {
     match (bytes, data.is_null()) {
         (0, _) => Ok(&[]),
-        (_, true) => Err(Failure::setting(format!("the data is NULL, of {bytes} B; pass the bytes"))),
+        (_, true) => {
+            Err(Failure::setting(format!("the data is NULL, of {bytes} B; pass the bytes")))
+        }
         // SAFETY: as the caller promises.
         _ => Ok(unsafe { std::slice::from_raw_parts(data.cast(), bytes) }),
     }

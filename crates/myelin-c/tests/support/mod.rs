@@ -6,7 +6,6 @@ use std::process::{Child, Command, Output, Stdio};
 use std::sync::{OnceLock, mpsc};
 use std::time::Duration;
 
-use myelin::Node;
 use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
 
@@ -29,6 +28,19 @@ pub fn library() -> &'static Path {
     })
 }
 
+/// A program of `examples/rust`.
+#[allow(dead_code, reason = "each test file uses its own part")]
+pub fn rust_example(name: &str) -> PathBuf {
+    let built = Command::new(env!("CARGO"))
+        .args(["build", "-q", "-p", "myelin-examples", "--example", name])
+        .env("CARGO_TARGET_DIR", target())
+        .current_dir(crate_folder())
+        .status()
+        .expect("cargo");
+    assert!(built.success(), "cargo build --example {name}");
+    target().join("debug/examples").join(name)
+}
+
 pub fn crate_folder() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
 }
@@ -48,10 +60,6 @@ impl Place {
         place
     }
 
-    pub fn node(&self) -> Node {
-        Node::builder("rust").domain(0).folder(self.sockets()).open().unwrap()
-    }
-
     fn sockets(&self) -> PathBuf {
         self.0.path().join("sockets")
     }
@@ -59,7 +67,8 @@ impl Place {
     /// Compiles a source of this crate; `options` come first.
     pub fn compile(&self, source: &str, options: &[&str]) -> PathBuf {
         let is_cpp = source.ends_with(".cpp");
-        let (compiler, standard) = if is_cpp { ("c++", "-std=c++17") } else { ("cc", "-std=gnu11") };
+        let (compiler, standard) =
+            if is_cpp { ("c++", "-std=c++17") } else { ("cc", "-std=gnu11") };
         let program = self.0.path().join(Path::new(source).file_stem().unwrap());
         let compiled = Command::new(compiler)
             .arg(standard)
