@@ -72,9 +72,26 @@ fn epoll() {
 }
 
 #[test]
+fn wait_set() {
+    let said = pair("wait_set");
+    assert_eq!(said.lines().count(), 11, "{said}");
+    assert!(said.contains("wheels at 9 m, 9.5 m\n"), "{said}");
+    assert!(said.contains("5 m to the goal\n"), "{said}");
+}
+
+#[test]
+fn two_hosts() {
+    if !has_cyclonedds() {
+        return;
+    }
+    let said = pair_in(Domain::for_the_network(), "two_hosts");
+    assert_eq!(said.lines().count(), 10, "{said}");
+    assert!(said.ends_with("at 9 m, 4.5 m, heading 0.25 rad\n"), "{said}");
+}
+
+#[test]
 fn ros_image() {
-    if !std::path::Path::new("/usr/include/dds/dds.h").exists() {
-        println!("skipped: CycloneDDS is not installed: apt-get install cyclonedds-dev");
+    if !has_cyclonedds() {
         return;
     }
     let said = pair_in(Domain::for_the_network(), "ros_image");
@@ -87,6 +104,14 @@ fn without_a_word_what_to_do_it_says_how_to_call_it() {
     let output = end(program("hello", "", &Domain::new()).spawn().unwrap());
     assert_eq!(output.status.code(), Some(2));
     assert!(String::from_utf8_lossy(&output.stderr).contains("publish|subscribe"));
+}
+
+fn has_cyclonedds() -> bool {
+    let has = std::path::Path::new("/usr/include/dds/dds.h").exists();
+    if !has {
+        println!("skipped: CycloneDDS is not installed: apt-get install cyclonedds-dev");
+    }
+    has
 }
 
 /// Runs both programs of an example in a domain of their own; what the subscriber printed.

@@ -10,14 +10,13 @@ pub struct Domain(pub u32);
 
 impl Domain {
     pub fn new() -> Domain {
-        static NEXT: AtomicU32 = AtomicU32::new(0);
-        Domain(std::process::id() * 16 + NEXT.fetch_add(1, Ordering::Relaxed))
+        Domain(next())
     }
 
     /// One of those that DDS has ports for, away from the first ones, which robots are in.
     #[allow(dead_code, reason = "each test file uses its own part")]
     pub fn for_the_network() -> Domain {
-        Domain(100 + std::process::id() % 130)
+        Domain(100 + next() % 130)
     }
 
     /// The folder of its sockets. It is there while there are nodes.
@@ -31,6 +30,12 @@ impl Drop for Domain {
         let _ = std::fs::remove_dir_all(self.folder());
         let _ = std::fs::remove_dir(user_folder()); // unless there are others
     }
+}
+
+/// A number of this process's own.
+fn next() -> u32 {
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    std::process::id() * 16 + NEXT.fetch_add(1, Ordering::Relaxed)
 }
 
 fn user_folder() -> PathBuf {

@@ -1,0 +1,1040 @@
+/* Myelin: topics and services between the processes of a host, in shared memory, and to other hosts.
+ * C11. The guide is docs/c.md; what everything means in detail, docs/library.md. C++: myelin.hpp.
+ *
+ *     myelin_node *node;
+ *     myelin_topic *topic;
+ *     myelin_publisher *publisher;
+ *     if (myelin_node_open("camera", NULL, &node) != MYELIN_OK ||
+ *         myelin_topic_open(node, "hello", NULL, NULL, &topic) != MYELIN_OK ||
+ *         myelin_publisher_open(topic, NULL, &publisher) != MYELIN_OK)
+ *       return fprintf(stderr, "%s\n", myelin_error_message()), 1;
+ *     myelin_publisher_publish_copy(publisher, "hello", 5, NULL);
+ *
+ * ERRORS    Every function returns a myelin_code: MYELIN_OK, MYELIN_NOTHING (nothing is there, or not in
+ *           time), or a negative one, and then myelin_error_message() says what to do. When one fails,
+ *           nothing has been published or taken.
+ * HANDLES   Pointers to opaque types are handles, not addresses. One that is NULL, closed, of another kind,
+ *           or never was one is MYELIN_ERROR_HANDLE; this is certain as long as no thread closes a handle
+ *           while another one is inside a call with it. The same holds for the ids in samples, requests and
+ *           replies, and for loans, also of copies of the structs. Close what you open, in any order.
+ * STRUCTS   Those that begin with `size` may grow at their end in later versions. Set it by
+ *           MYELIN_INIT(name); members that you do not set are 0, which is the default. A program that was
+ *           compiled with an older header works with a newer library.
+ * THREADS   Any thread may use any handle; "one thread at a time" where it says so.
+ * TEXT      UTF-8, ended by a zero. What the library is passed, it copies.
+ * TIMES     Nanoseconds, of CLOCK_MONOTONIC; MYELIN_FOREVER is no limit.
+ * FORK      A child's inherited handles are MYELIN_ERROR_FORKED; open a node of its own.
+ *
+ * Made by cbindgen from crates/myelin-c; do not edit. */
+
+#ifndef MYELIN_H
+#define MYELIN_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* The version of this header: 65,536 * major + 256 * minor + patch. Compare myelin_version(). */
+#define MYELIN_VERSION 0x000100u
+
+/* No limit of time. */
+#define MYELIN_FOREVER UINT64_MAX
+
+/* Begins a struct: struct myelin_sample sample = MYELIN_INIT(myelin_sample); */
+#ifdef __cplusplus
+#define MYELIN_INIT(name) {sizeof(struct name)}
+#else
+#define MYELIN_INIT(name) {.size = sizeof(struct name)}
+#endif
+
+// A type: a number, a struct, or an array of these.
+typedef struct myelin_type {
+  // enum myelin_kind.
+  int32_t kind;
+  // Of MYELIN_STRUCT; else NULL.
+  const struct myelin_struct *structure;
+  // Of an array its lengths, the outermost first; 0 ends them. {0}: no array.
+  size_t lengths[4];
+} myelin_type;
+
+
+// What a function returns: 0 (`MYELIN_OK`), 1 (`MYELIN_NOTHING`: there is nothing there, or not in time,
+// which is no error), or a negative code. `myelin_error_message()` then says what to do.
+enum myelin_code
+#if defined(__cplusplus) || __STDC_VERSION__ >= 202311L
+  : int32_t
+#endif // defined(__cplusplus) || __STDC_VERSION__ >= 202311L
+ {
+  // Done.
+  MYELIN_OK = 0,
+  // There is nothing to take, or nothing came within the limit.
+  MYELIN_NOTHING = 1,
+  // A handle is NULL, closed, of another kind, or in use further up in this thread.
+  MYELIN_ERROR_HANDLE = -1,
+  // A name, an option or another argument cannot be; the message names it.
+  MYELIN_ERROR_SETTING = -2,
+  // The other side has another type.
+  MYELIN_ERROR_TYPE = -3,
+  // A limit on memory, or the machine's memory or shared-memory space, is used up.
+  MYELIN_ERROR_MEMORY = -4,
+  // A payload is larger than the publisher allows.
+  MYELIN_ERROR_PAYLOAD_SIZE = -5,
+  // Too many loans, samples, calls, handles, files: the message says of what.
+  MYELIN_ERROR_TOO_MANY = -6,
+  // A loan has been published or discarded already, or is another publisher's.
+  MYELIN_ERROR_LOAN = -7,
+  // A reliable subscriber has not read in time; nothing was published.
+  MYELIN_ERROR_RELIABLE_TIMEOUT = -8,
+  // No server came within the limit.
+  MYELIN_ERROR_NO_SERVER = -9,
+  // The server has ended before it replied.
+  MYELIN_ERROR_SERVER_GONE = -10,
+  // The server has dropped the request.
+  MYELIN_ERROR_NO_REPLY = -11,
+  // No reply came within the limit.
+  MYELIN_ERROR_REPLY_TIMEOUT = -12,
+  // A peer wrote what cannot be; it has been disconnected, others go on.
+  MYELIN_ERROR_PEER_CORRUPT = -13,
+  // The other side has another version of the shared-memory layout.
+  MYELIN_ERROR_VERSION = -14,
+  // The file system or the system's settings forbid it.
+  MYELIN_ERROR_PERMISSION = -15,
+  // The handle is the parent process's: open a node after fork.
+  MYELIN_ERROR_FORKED = -16,
+  // A callback inside a publish uses the publisher that is publishing.
+  MYELIN_ERROR_REENTERED = -17,
+  // The network cannot be had.
+  MYELIN_ERROR_NETWORK = -18,
+  // A system call failed.
+  MYELIN_ERROR_SYSTEM = -19,
+  // A defect of this library: please report the message.
+  MYELIN_ERROR_BUG = -20,
+};
+#ifndef __cplusplus
+#if __STDC_VERSION__ >= 202311L
+typedef enum myelin_code myelin_code;
+#else
+typedef int32_t myelin_code;
+#endif // __STDC_VERSION__ >= 202311L
+#endif // __cplusplus
+
+// What has happened. More may be added: take those that you do not know as of no concern.
+enum myelin_event_kind
+#if defined(__cplusplus) || __STDC_VERSION__ >= 202311L
+  : int32_t
+#endif // defined(__cplusplus) || __STDC_VERSION__ >= 202311L
+ {
+  // The other side has come: `endpoint`, `pid`.
+  MYELIN_EVENT_MATCHED = 1,
+  // It has gone, or has `died`.
+  MYELIN_EVENT_UNMATCHED = 2,
+  // It offers less than was asked for: `text` says what to change.
+  MYELIN_EVENT_QOS_REDUCED = 3,
+  // `number` samples of it were lost.
+  MYELIN_EVENT_LOST = 4,
+  // A late subscriber is no longer waited for.
+  MYELIN_EVENT_PASSED_OVER = 5,
+  // It is waited for again.
+  MYELIN_EVENT_CAUGHT_UP = 6,
+  // It cannot be matched: `text` says why.
+  MYELIN_EVENT_INCOMPATIBLE = 7,
+  // A publisher was silent for longer than its deadline.
+  MYELIN_EVENT_DEADLINE_MISSED = 8,
+  // A publisher gave no sign of life.
+  MYELIN_EVENT_LIVELINESS_LOST = 9,
+  // It does again.
+  MYELIN_EVENT_LIVELINESS_REGAINED = 10,
+  // A sample of another host of `number` bytes found no room: `text` says what to do.
+  MYELIN_EVENT_BUFFER_TOO_SMALL = 11,
+  // It wrote what cannot be, and is disconnected.
+  MYELIN_EVENT_CORRUPT = 12,
+  // One that this library has no number for yet.
+  MYELIN_EVENT_OTHER = 0,
+};
+#ifndef __cplusplus
+#if __STDC_VERSION__ >= 202311L
+typedef enum myelin_event_kind myelin_event_kind;
+#else
+typedef int32_t myelin_event_kind;
+#endif // __STDC_VERSION__ >= 202311L
+#endif // __cplusplus
+
+// How far a match is.
+enum myelin_match_state
+#if defined(__cplusplus) || __STDC_VERSION__ >= 202311L
+  : int32_t
+#endif // defined(__cplusplus) || __STDC_VERSION__ >= 202311L
+ {
+  // The two sides are at it.
+  MYELIN_MATCH_PENDING = 0,
+  // Samples flow.
+  MYELIN_MATCH_MATCHED = 1,
+  // There is none: `reason` says why.
+  MYELIN_MATCH_REFUSED = 2,
+};
+#ifndef __cplusplus
+#if __STDC_VERSION__ >= 202311L
+typedef enum myelin_match_state myelin_match_state;
+#else
+typedef int32_t myelin_match_state;
+#endif // __STDC_VERSION__ >= 202311L
+#endif // __cplusplus
+
+// Whether other hosts can be reached.
+enum myelin_network
+#if defined(__cplusplus) || __STDC_VERSION__ >= 202311L
+  : int32_t
+#endif // defined(__cplusplus) || __STDC_VERSION__ >= 202311L
+ {
+  // Nobody has asked for it.
+  MYELIN_NETWORK_OFF = 0,
+  // Not now; as soon as it can be.
+  MYELIN_NETWORK_WAITING = 1,
+  // They can.
+  MYELIN_NETWORK_UP = 2,
+};
+#ifndef __cplusplus
+#if __STDC_VERSION__ >= 202311L
+typedef enum myelin_network myelin_network;
+#else
+typedef int32_t myelin_network;
+#endif // __STDC_VERSION__ >= 202311L
+#endif // __cplusplus
+
+// How many values a sample has.
+enum myelin_form
+#if defined(__cplusplus) || __STDC_VERSION__ >= 202311L
+  : int32_t
+#endif // defined(__cplusplus) || __STDC_VERSION__ >= 202311L
+ {
+  // One, of `type`. In Rust `T`.
+  MYELIN_VALUE = 0,
+  // As many of `type` as each sample has. In Rust `[T]`.
+  MYELIN_SLICE = 1,
+  // A `header`, then as many of `type` as each sample has, from the first byte behind the header that
+  // they are aligned to. In Rust `(H, [T])`.
+  MYELIN_HEADER_SLICE = 2,
+};
+#ifndef __cplusplus
+#if __STDC_VERSION__ >= 202311L
+typedef enum myelin_form myelin_form;
+#else
+typedef int32_t myelin_form;
+#endif // __STDC_VERSION__ >= 202311L
+#endif // __cplusplus
+
+// Of what a value is.
+enum myelin_kind
+#if defined(__cplusplus) || __STDC_VERSION__ >= 202311L
+  : int32_t
+#endif // defined(__cplusplus) || __STDC_VERSION__ >= 202311L
+ {
+  MYELIN_U8 = 1,
+  MYELIN_U16 = 2,
+  MYELIN_U32 = 3,
+  MYELIN_U64 = 4,
+  MYELIN_U128 = 5,
+  MYELIN_I8 = 6,
+  MYELIN_I16 = 7,
+  MYELIN_I32 = 8,
+  MYELIN_I64 = 9,
+  MYELIN_I128 = 10,
+  MYELIN_F32 = 11,
+  MYELIN_F64 = 12,
+  // Rust's usize: not the same as u64.
+  MYELIN_USIZE = 13,
+  MYELIN_ISIZE = 14,
+  // A byte: 0 is false, any other true.
+  MYELIN_BOOL = 15,
+  // What `structure` describes.
+  MYELIN_STRUCT = 16,
+};
+#ifndef __cplusplus
+#if __STDC_VERSION__ >= 202311L
+typedef enum myelin_kind myelin_kind;
+#else
+typedef int32_t myelin_kind;
+#endif // __STDC_VERSION__ >= 202311L
+#endif // __cplusplus
+
+// Whether a publisher waits for a subscriber that is behind.
+enum myelin_reliability
+#if defined(__cplusplus) || __STDC_VERSION__ >= 202311L
+  : int32_t
+#endif // defined(__cplusplus) || __STDC_VERSION__ >= 202311L
+ {
+  // It never waits; who is behind loses the oldest samples and is told how many.
+  MYELIN_BEST_EFFORT = 0,
+  // It waits for `reliable_ns` at most, then passes the late subscriber over.
+  MYELIN_RELIABLE = 1,
+  // It waits for `reliable_ns` at most, then publishing fails, for all.
+  MYELIN_RELIABLE_OR_FAIL = 2,
+};
+#ifndef __cplusplus
+#if __STDC_VERSION__ >= 202311L
+typedef enum myelin_reliability myelin_reliability;
+#else
+typedef int32_t myelin_reliability;
+#endif // __STDC_VERSION__ >= 202311L
+#endif // __cplusplus
+
+// How a subscriber, a client, a server or a wait set waits.
+enum myelin_wait
+#if defined(__cplusplus) || __STDC_VERSION__ >= 202311L
+  : int32_t
+#endif // defined(__cplusplus) || __STDC_VERSION__ >= 202311L
+ {
+  // Spins for a while, then sleeps.
+  MYELIN_WAIT_ADAPTIVE = 0,
+  // Spins: takes a core.
+  MYELIN_WAIT_POLL = 1,
+  // Sleeps in the kernel.
+  MYELIN_WAIT_BLOCK = 2,
+  // Learns the period of a topic and spins for the next sample alone; 2 % of a core at most.
+  MYELIN_WAIT_PREDICTIVE = 3,
+};
+#ifndef __cplusplus
+#if __STDC_VERSION__ >= 202311L
+typedef enum myelin_wait myelin_wait;
+#else
+typedef int32_t myelin_wait;
+#endif // __STDC_VERSION__ >= 202311L
+#endif // __cplusplus
+
+// A function that is being called. Any thread may use it.
+typedef struct myelin_callback myelin_callback;
+
+// A client of a service: sends requests and gets a reply to each. One thread at a time uses it.
+typedef struct myelin_client myelin_client;
+
+// All that a node knows of its host at one moment. Any thread may read it.
+typedef struct myelin_graph myelin_graph;
+
+// Ends a wait from elsewhere. Any thread may trigger it, and a signal handler.
+typedef struct myelin_guard myelin_guard;
+
+// A process's part in a domain. Any thread may use it, several at once.
+typedef struct myelin_node myelin_node;
+
+// Publishes samples of a topic. One thread at a time uses it and its loans.
+typedef struct myelin_publisher myelin_publisher;
+
+// The server of a service: takes requests. One thread at a time uses it; any may interrupt it.
+typedef struct myelin_server myelin_server;
+
+// Takes samples of a topic. One thread at a time uses it; any may interrupt it.
+typedef struct myelin_subscriber myelin_subscriber;
+
+// A name, a type and settings, of which publishers and subscribers are made. Any thread may use it.
+typedef struct myelin_topic myelin_topic;
+
+// One thread that waits for many things: subscribers and servers of its node, guards, timers. One thread
+// at a time uses it.
+typedef struct myelin_wait_set myelin_wait_set;
+
+// What a topic carries. It is read by the call that it is passed to, and not kept.
+typedef struct myelin_payload {
+  // sizeof(struct myelin_payload).
+  size_t size;
+  // `enum myelin_form`.
+  int32_t form;
+  // The value, or an element.
+  myelin_type type;
+  // Of MYELIN_HEADER_SLICE.
+  myelin_type header;
+} myelin_payload;
+
+// A reply where its server wrote it. Release each, once; any thread may.
+typedef struct myelin_reply {
+  // sizeof(struct myelin_reply): MYELIN_INIT(myelin_reply).
+  size_t size;
+  // Which it is. Not to be changed.
+  uint64_t id;
+  // The reply, to be read alone; valid until it is released.
+  const void *data;
+  // How many bytes.
+  size_t bytes;
+} myelin_reply;
+
+// Memory for one sample, the program's until it is published or discarded.
+typedef struct myelin_loan {
+  // sizeof(struct myelin_loan): MYELIN_INIT(myelin_loan).
+  size_t size;
+  // Which of its owner's it is. Not to be changed.
+  uint64_t id;
+  // Where to write, aligned to 64: zeros, or what an earlier sample left. Write all of it. Valid until
+  // it is published or discarded, or its owner is closed.
+  void *data;
+  // How many bytes.
+  size_t bytes;
+} myelin_loan;
+
+// An event. Members that its kind does not speak of are 0.
+typedef struct myelin_event {
+  // sizeof(struct myelin_event): MYELIN_INIT(myelin_event).
+  size_t size;
+  // What has happened.
+  myelin_event_kind kind;
+  // The other side's process; 0 on another host.
+  uint32_t pid;
+  // The other side.
+  uint64_t endpoint;
+  // Samples or bytes.
+  uint64_t number;
+  // Why, and what to do; or NULL. Valid until the next event is taken of the same handle, or that is
+  // closed.
+  const char *text;
+  // Whether the other side's process has ended.
+  bool died;
+} myelin_event;
+
+// A node. Texts are valid until the graph is closed.
+typedef struct myelin_graph_node {
+  // sizeof(struct myelin_graph_node): MYELIN_INIT(myelin_graph_node).
+  size_t size;
+  // Its id.
+  uint64_t node;
+  // Its name.
+  const char *name;
+  // Its process.
+  uint32_t pid;
+} myelin_graph_node;
+
+// A publisher or subscriber.
+typedef struct myelin_graph_endpoint {
+  // sizeof(struct myelin_graph_endpoint): MYELIN_INIT(myelin_graph_endpoint).
+  size_t size;
+  // Its id, as in events and samples.
+  uint64_t endpoint;
+  // Its node's id.
+  uint64_t node;
+  // Its topic.
+  const char *topic;
+  // Its type's name.
+  const char *type_name;
+  // Its type's layout hash.
+  uint64_t type_hash;
+  // Its depth, in samples.
+  uint32_t depth;
+  // Its history, in samples.
+  uint32_t history;
+  // Whether it publishes; else it subscribes.
+  bool is_publisher;
+  // Whether it is reliable.
+  bool is_reliable;
+} myelin_graph_endpoint;
+
+// A match of an endpoint of this node.
+typedef struct myelin_graph_match {
+  // sizeof(struct myelin_graph_match): MYELIN_INIT(myelin_graph_match).
+  size_t size;
+  // The endpoint of this node.
+  uint64_t endpoint;
+  // The other side.
+  uint64_t other;
+  // Why there is none, and what to do; or NULL.
+  const char *reason;
+  // How far it is.
+  myelin_match_state state;
+} myelin_graph_match;
+
+// Options of a node. 0 in a member, and NULL instead of the whole, is the default.
+typedef struct myelin_node_options {
+  // sizeof(struct myelin_node_options): MYELIN_INIT(myelin_node_options).
+  size_t size;
+  // Whether `domain` counts; otherwise MYELIN_DOMAIN in the environment does, or 0.
+  bool has_domain;
+  // Nodes of different domains do not see each other.
+  uint32_t domain;
+  // Meets all members of this group, by name or gid, instead of the user's own programs alone.
+  const char *group;
+  // The folder of the sockets; otherwise MYELIN_FOLDER, or one in /dev/shm.
+  const char *folder;
+  // Keeps all CPUs of the machine from sleeping deeply while the node lives.
+  bool latency_guard;
+  // Other hosts, by CycloneDDS: 1 yes, -1 no, 0 as MYELIN_NETWORK says.
+  int32_t network;
+  // The interface that leads to them, by name or address; otherwise MYELIN_INTERFACE, or the best.
+  const char *interface;
+  // Hosts to look for, separated by commas; otherwise MYELIN_PEERS, or by multicast.
+  const char *peers;
+  // How long others hear nothing of this process before they take it for dead; ns.
+  uint64_t lease_ns;
+  // What the names of the node's threads begin with.
+  const char *thread_name;
+  // The CPUs that they may run on: `thread_cpu_count` numbers.
+  const size_t *thread_cpus;
+  // 0: those of the process's first thread.
+  size_t thread_cpu_count;
+  // 1 to 99: SCHED_FIFO with this priority; 0: the usual policy.
+  int32_t thread_fifo_priority;
+} myelin_node_options;
+
+// Settings of a publisher. 0 in a member, and NULL instead of the whole, is the default.
+typedef struct myelin_publisher_options {
+  // sizeof(struct myelin_publisher_options): MYELIN_INIT(myelin_publisher_options).
+  size_t size;
+  // Loans over 104 B out at once: 1 to 4,096; 0: 8.
+  uint32_t loans_max;
+  // Whether samples say when they were published.
+  bool timestamps;
+  // The largest payload, in bytes; 0: 2^40 - 1.
+  uint64_t payload_bytes_max;
+  // Bytes of its payloads; 0: half the machine's memory.
+  uint64_t memory_max;
+} myelin_publisher_options;
+
+// What became of a sample.
+typedef struct myelin_published {
+  // sizeof(struct myelin_published): MYELIN_INIT(myelin_published).
+  size_t size;
+  // How many its publisher published before it.
+  uint64_t sequence;
+  // Late reliable subscribers that were not waited for.
+  uint32_t passed_over;
+} myelin_published;
+
+// A sample where its publisher wrote it. Release each, once; any thread may. Held samples keep their
+// memory: a subscriber's `held_max` bounds them.
+typedef struct myelin_sample {
+  // sizeof(struct myelin_sample): MYELIN_INIT(myelin_sample).
+  size_t size;
+  // Which it is. Not to be changed.
+  uint64_t id;
+  // The payload, aligned to 64, to be read alone; valid until it is released. NULL if there is none.
+  const void *data;
+  // How many bytes.
+  size_t bytes;
+  // How many samples its publisher published before it.
+  uint64_t sequence;
+  // How many of its publisher were lost between the one taken before and this one.
+  uint64_t lost_before;
+  // When it was published, by `myelin_now`; 0 if its publisher does not say.
+  uint64_t published_ns;
+  // Its publisher's endpoint, as in events.
+  uint64_t publisher;
+} myelin_sample;
+
+// What a client asks. Reply to it, then release it, once; any thread may, at once or later. Released
+// without a reply, its client gets MYELIN_ERROR_NO_REPLY.
+typedef struct myelin_request {
+  // sizeof(struct myelin_request): MYELIN_INIT(myelin_request).
+  size_t size;
+  // Which it is. Not to be changed.
+  uint64_t id;
+  // The request, to be read alone; valid until it is released.
+  const void *data;
+  // How many bytes.
+  size_t bytes;
+  // The client's endpoint, as in events.
+  uint64_t client;
+} myelin_request;
+
+// A function that is called with each request, which is the program's: it is replied to at once or later,
+// and released. The struct itself is valid during the call: copy it to keep it. It must not throw and not
+// longjmp.
+typedef void (*myelin_on_request)(struct myelin_request *request, void *context);
+
+// Settings of a subscriber. 0 in a member, and NULL instead of the whole, is the default.
+typedef struct myelin_subscriber_options {
+  // sizeof(struct myelin_subscriber_options): MYELIN_INIT(myelin_subscriber_options).
+  size_t size;
+  // Samples over 104 B that it may hold at once: 1 to 4,096; 0: 16.
+  uint32_t held_max;
+  // Publishers that it may be matched with: 1 to 64; 0: 16.
+  uint32_t publishers_max;
+  // `enum myelin_wait`: how it waits.
+  int32_t wait;
+  // Whether it has a descriptor for an epoll loop: `myelin_subscriber_descriptor`.
+  bool descriptor;
+  // A publisher that neither publishes nor asserts its liveliness for so many ns is an event; 0: none.
+  uint64_t liveliness_ns;
+  // Bytes of what comes from other hosts; 0: half the machine's memory.
+  uint64_t memory_max;
+} myelin_subscriber_options;
+
+// A function that is called with each sample, which it is lent for the length of the call:
+// `myelin_sample_clone` keeps it. It must not throw and not longjmp.
+typedef void (*myelin_on_sample)(const struct myelin_sample *sample, void *context);
+
+// Settings of both sides. 0 in a member, and NULL instead of the whole, is the default.
+typedef struct myelin_topic_options {
+  // sizeof(struct myelin_topic_options): MYELIN_INIT(myelin_topic_options).
+  size_t size;
+  // How many samples a subscriber can be behind without a loss: 1 to 65,535; 0: 8.
+  uint32_t depth;
+  // `enum myelin_reliability`.
+  int32_t reliability;
+  // How long a reliable publisher waits, in ns. It counts if `reliability` asks for it.
+  uint64_t reliable_ns;
+  // How many samples who comes later gets; at most the depth.
+  uint32_t history;
+  // A publisher means to publish once in so many ns; 0: it does not promise.
+  uint64_t deadline_ns;
+  // The name of an IDL type whose CDR is the payload, for other DDS programs; NULL: Myelin's alone.
+  const char *dds_type;
+  // The topic's name among them; NULL: its own.
+  const char *dds_name;
+  // Samples are whole CDR messages of `dds_type`, with their header: of a topic of bytes.
+  bool dds_cdr;
+} myelin_topic_options;
+
+// A field of a struct.
+typedef struct myelin_field {
+  // Its name, as in Rust.
+  const char *name;
+  // Its offset in bytes.
+  size_t offset;
+  // What it is.
+  myelin_type type;
+} myelin_field;
+
+// A struct. Its fields follow one another without padding: fill gaps with fields like
+// `uint8_t _pad[4]`. Names, types and offsets of the fields make the layout hash that both sides of a
+// topic compare; `MYELIN_STRUCT_OF` describes it.
+typedef struct myelin_struct {
+  // sizeof(struct myelin_struct).
+  size_t size;
+  // For messages.
+  const char *name;
+  // sizeof the struct.
+  size_t bytes;
+  // Its alignment: at most 64.
+  size_t align;
+  // Its fields, in order.
+  const struct myelin_field *fields;
+  // How many.
+  size_t field_count;
+  // sizeof(struct myelin_field).
+  size_t field_size;
+} myelin_struct;
+
+#ifdef __cplusplus
+extern "C" {
+#endif // __cplusplus
+
+// Ends the calls, and waits for the one that is under way; from inside a callback it does not wait.
+myelin_code myelin_callback_close(struct myelin_callback *callback);
+
+// Calls that have returned so far.
+myelin_code myelin_callback_calls(struct myelin_callback *callback, uint64_t *calls);
+
+// Samples lost so far.
+myelin_code myelin_callback_lost(struct myelin_callback *callback, uint64_t *samples);
+
+// The latest error of taking, once: its code, with the message as that of this call. MYELIN_OK if there
+// was none. Most likely the function keeps too many samples.
+myelin_code myelin_callback_error(struct myelin_callback *callback);
+
+// Makes a client of a service with requests and replies of these types; NULL is bytes of any number. It
+// finds the server, now or when that comes. Their alignment is at most 16.
+myelin_code myelin_client_open(struct myelin_node *node,
+                               const char *name,
+                               const struct myelin_payload *request,
+                               const struct myelin_payload *reply,
+                               struct myelin_client **client);
+
+// Closes it, with its loans and calls. An error from a callback inside a call of its own.
+myelin_code myelin_client_close(struct myelin_client *client);
+
+// Sends a copy of `bytes` bytes, a whole payload of the request's type, and waits for the reply, for
+// `limit_ns` at most (MYELIN_FOREVER: no limit), in which time the server may yet come.
+// MYELIN_ERROR_NO_SERVER, MYELIN_ERROR_REPLY_TIMEOUT, MYELIN_ERROR_SERVER_GONE, MYELIN_ERROR_NO_REPLY say
+// why there is none.
+myelin_code myelin_client_call(struct myelin_client *client,
+                               const void *data,
+                               size_t bytes,
+                               uint64_t limit_ns,
+                               struct myelin_reply *reply);
+
+// Sends a copy of a request and does not wait: `call` is for `myelin_client_receive`. Up to 64 calls may
+// be out at once.
+myelin_code myelin_client_send(struct myelin_client *client,
+                               const void *data,
+                               size_t bytes,
+                               uint64_t *call);
+
+// Lends memory for a request of `bytes` bytes.
+myelin_code myelin_client_loan(struct myelin_client *client,
+                               size_t bytes,
+                               struct myelin_loan *loan);
+
+// Sends a loan as it is, and does not wait.
+myelin_code myelin_client_send_loan(struct myelin_client *client,
+                                    struct myelin_loan *loan,
+                                    uint64_t *call);
+
+// Gives a loan back unsent.
+myelin_code myelin_client_discard(struct myelin_client *client, struct myelin_loan *loan);
+
+// The reply to a call; waits for it for `limit_ns` at most (0: not at all). MYELIN_NOTHING if it is not
+// there by then: it can be waited for again. With the reply, or an error that says why there will be none,
+// the call is over.
+myelin_code myelin_client_receive(struct myelin_client *client,
+                                  uint64_t call,
+                                  uint64_t limit_ns,
+                                  struct myelin_reply *reply);
+
+// Waits for a call no longer. It goes on at the server, and its reply is dropped.
+myelin_code myelin_client_abandon(struct myelin_client *client, uint64_t call);
+
+// Waits until there is a server, for `limit_ns` at most; MYELIN_NOTHING if there is none by then.
+myelin_code myelin_client_wait_for_service(struct myelin_client *client, uint64_t limit_ns);
+
+// How many servers there are now: more than one is a mistake.
+myelin_code myelin_client_servers(struct myelin_client *client, size_t *servers);
+
+// Replies that came too late, and were dropped.
+myelin_code myelin_client_late(struct myelin_client *client, uint64_t *replies);
+
+// How it waits: `enum myelin_wait`.
+myelin_code myelin_client_set_wait(struct myelin_client *client, int32_t wait);
+
+// The next event of its matches with servers; MYELIN_NOTHING if there is none.
+myelin_code myelin_client_event(struct myelin_client *client, struct myelin_event *event);
+
+// Releases a reply. `data` becomes NULL; a second time is MYELIN_ERROR_HANDLE. Any thread, also after its
+// client.
+myelin_code myelin_reply_release(struct myelin_reply *reply);
+
+// What the latest function of this thread that returned a negative code had to say: one sentence for
+// people, with the remedy. UTF-8; never NULL; empty if there was none. It stays until the next error of
+// the same thread. Any thread.
+const char *myelin_error_message(void);
+
+// The version of the library that runs: 65,536 × major + 256 × minor + patch. Compare it with
+// `MYELIN_VERSION`, that of the header. Any thread.
+uint32_t myelin_version(void);
+
+// `CLOCK_MONOTONIC` in nanoseconds, the clock of all stamps: one for all processes of a host. Any thread.
+uint64_t myelin_now(void);
+
+// What a node knows now. It takes memory as there are endpoints in the domain; close it.
+myelin_code myelin_node_graph(struct myelin_node *node, struct myelin_graph **graph);
+
+// Closes a graph.
+myelin_code myelin_graph_close(struct myelin_graph *graph);
+
+// The node of this number, from 0 on; MYELIN_NOTHING behind the last.
+myelin_code myelin_graph_node_at(struct myelin_graph *graph,
+                                 size_t index,
+                                 struct myelin_graph_node *node);
+
+// The endpoint of this number, from 0 on; MYELIN_NOTHING behind the last.
+myelin_code myelin_graph_endpoint_at(struct myelin_graph *graph,
+                                     size_t index,
+                                     struct myelin_graph_endpoint *endpoint);
+
+// The match of this number, from 0 on; MYELIN_NOTHING behind the last.
+myelin_code myelin_graph_match_at(struct myelin_graph *graph,
+                                  size_t index,
+                                  struct myelin_graph_match *match_);
+
+// Opens a node. `name` is for people. `options` may be NULL.
+myelin_code myelin_node_open(const char *name,
+                             const struct myelin_node_options *options,
+                             struct myelin_node **node);
+
+// Closes a node's handle. What was made of it goes on.
+myelin_code myelin_node_close(struct myelin_node *node);
+
+// Whether other hosts can be reached now, and what is missing, or by which interface: as much of that
+// text as fits into `capacity` bytes, its final zero included. `text` may be NULL if `capacity` is 0.
+myelin_code myelin_node_network(struct myelin_node *node,
+                                char *text,
+                                size_t capacity,
+                                myelin_network *state);
+
+// The layout hash of what a payload describes, which both sides of a topic compare: the same as the Rust
+// type's of the same fields. Any thread.
+myelin_code myelin_payload_hash(const struct myelin_payload *payload,
+                                uint64_t *hash);
+
+// Makes a publisher of a topic. `options` may be NULL.
+myelin_code myelin_publisher_open(struct myelin_topic *topic,
+                                  const struct myelin_publisher_options *options,
+                                  struct myelin_publisher **publisher);
+
+// Closes it. Its loans are discarded; what was published stays in reach of its subscribers. An error from
+// a callback inside a publish of its own.
+myelin_code myelin_publisher_close(struct myelin_publisher *publisher);
+
+// Publishes a copy of `bytes` bytes, a whole payload of the topic's type. `published` may be NULL.
+myelin_code myelin_publisher_publish_copy(struct myelin_publisher *publisher,
+                                          const void *data,
+                                          size_t bytes,
+                                          struct myelin_published *published);
+
+// Lends memory for a payload of `bytes` bytes. Several loans may be out at once.
+myelin_code myelin_publisher_loan(struct myelin_publisher *publisher,
+                                  size_t bytes,
+                                  struct myelin_loan *loan);
+
+// Publishes a loan as it is, without a copy if it has more than 104 bytes. It is the program's no longer,
+// also if this fails, and `data` becomes NULL. A second time is MYELIN_ERROR_LOAN. `published` may be
+// NULL.
+myelin_code myelin_publisher_publish(struct myelin_publisher *publisher,
+                                     struct myelin_loan *loan,
+                                     struct myelin_published *published);
+
+// Gives a loan back unpublished.
+myelin_code myelin_publisher_discard(struct myelin_publisher *publisher, struct myelin_loan *loan);
+
+// Makes memory for `count` payloads of `bytes` bytes, so that the first loans need not.
+myelin_code myelin_publisher_reserve(struct myelin_publisher *publisher,
+                                     uint32_t count,
+                                     size_t bytes);
+
+// How many subscribers it is matched with now.
+myelin_code myelin_publisher_matched(struct myelin_publisher *publisher, size_t *subscribers);
+
+// Waits until it is matched with so many subscribers, for `limit_ns` at most; MYELIN_NOTHING if they
+// have not come by then.
+myelin_code myelin_publisher_wait_for_match(struct myelin_publisher *publisher,
+                                            size_t subscribers,
+                                            uint64_t limit_ns);
+
+// Tells subscribers with a liveliness lease that it lives, though it publishes nothing.
+myelin_code myelin_publisher_assert_liveliness(struct myelin_publisher *publisher);
+
+// The next event of its matches; MYELIN_NOTHING if there is none.
+myelin_code myelin_publisher_event(struct myelin_publisher *publisher, struct myelin_event *event);
+
+// Releases a sample: its memory may be used again. `data` becomes NULL; a second time is
+// MYELIN_ERROR_HANDLE. One that a callback is lent is not to be released. Any thread.
+myelin_code myelin_sample_release(struct myelin_sample *sample);
+
+// Another hold on the same sample, to be released too. So a callback keeps what it is lent. Any thread
+// that has the sample.
+myelin_code myelin_sample_clone(const struct myelin_sample *sample,
+                                struct myelin_sample *clone);
+
+// Serves a service with requests and replies of these types; NULL is bytes of any number. Their alignment
+// is at most 16.
+myelin_code myelin_server_open(struct myelin_node *node,
+                               const char *name,
+                               const struct myelin_payload *request,
+                               const struct myelin_payload *reply,
+                               struct myelin_server **server);
+
+// Closes it. Requests that are held can still be replied to.
+myelin_code myelin_server_close(struct myelin_server *server);
+
+// Takes the next request; waits for it for `limit_ns` at most (0: not at all, MYELIN_FOREVER: no limit).
+// MYELIN_NOTHING if none has come by then, or if the wait was interrupted.
+myelin_code myelin_server_receive(struct myelin_server *server,
+                                  uint64_t limit_ns,
+                                  struct myelin_request *request);
+
+// Ends the wait that is under way, or else the next one. Any thread, and a signal handler.
+myelin_code myelin_server_interrupt(struct myelin_server *server);
+
+// How it waits: `enum myelin_wait`.
+myelin_code myelin_server_set_wait(struct myelin_server *server, int32_t wait);
+
+// How many clients there are now.
+myelin_code myelin_server_clients(struct myelin_server *server, size_t *clients);
+
+// The next event of its matches with clients; MYELIN_NOTHING if there is none.
+myelin_code myelin_server_event(struct myelin_server *server, struct myelin_event *event);
+
+// Calls `call` with each request from now on, until the callback is closed: as
+// `myelin_subscriber_on_sample`. The server is used up.
+myelin_code myelin_server_on_request(struct myelin_server *server,
+                                     myelin_on_request call,
+                                     void *context,
+                                     void (*release)(void *context),
+                                     struct myelin_callback **callback);
+
+// Replies with a copy of `bytes` bytes, a whole payload of the reply's type. A second reply is an error.
+myelin_code myelin_request_reply(const struct myelin_request *request,
+                                 const void *data,
+                                 size_t bytes);
+
+// Lends memory for a reply of `bytes` bytes, to be sent by `myelin_request_send` or discarded with the
+// request.
+myelin_code myelin_request_loan(const struct myelin_request *request,
+                                size_t bytes,
+                                struct myelin_loan *loan);
+
+// Replies with what a loan of the request holds, as it is.
+myelin_code myelin_request_send(const struct myelin_request *request, struct myelin_loan *loan);
+
+// Releases a request, replied to or not. `data` becomes NULL; a second time is MYELIN_ERROR_HANDLE.
+myelin_code myelin_request_release(struct myelin_request *request);
+
+// Makes a subscriber of a topic. `options` may be NULL.
+myelin_code myelin_subscriber_open(struct myelin_topic *topic,
+                                   const struct myelin_subscriber_options *options,
+                                   struct myelin_subscriber **subscriber);
+
+// Closes it. Samples that are held stay as they are.
+myelin_code myelin_subscriber_close(struct myelin_subscriber *subscriber);
+
+// The next sample, if there is one; never waits. MYELIN_NOTHING if there is none: `sample` is as before.
+myelin_code myelin_subscriber_take(struct myelin_subscriber *subscriber,
+                                   struct myelin_sample *sample);
+
+// Takes the next sample; waits for it for `limit_ns` at most (MYELIN_FOREVER: no limit). MYELIN_NOTHING
+// if none has come by then, or if the wait was interrupted, or, with a deadline or liveliness, if a
+// publisher has fallen silent.
+myelin_code myelin_subscriber_receive(struct myelin_subscriber *subscriber,
+                                      uint64_t limit_ns,
+                                      struct myelin_sample *sample);
+
+// Waits until there is a sample to take, as `myelin_subscriber_receive` does, and takes none.
+myelin_code myelin_subscriber_wait(struct myelin_subscriber *subscriber, uint64_t limit_ns);
+
+// Ends the wait that is under way, or else the next one. Any thread, and a signal handler.
+myelin_code myelin_subscriber_interrupt(struct myelin_subscriber *subscriber);
+
+// A descriptor for somebody's epoll: readable when there may be a sample or an event. Take until there is
+// none, then wait for it again; level- and edge-triggered both work. It stays the subscriber's: do not
+// close it. The subscriber was made with `descriptor` set.
+myelin_code myelin_subscriber_descriptor(struct myelin_subscriber *subscriber,
+                                         int *descriptor);
+
+// Samples lost so far because it was further behind than its depth.
+myelin_code myelin_subscriber_lost(struct myelin_subscriber *subscriber, uint64_t *samples);
+
+// How many publishers it is matched with now.
+myelin_code myelin_subscriber_matched(struct myelin_subscriber *subscriber, size_t *publishers);
+
+// Waits until it is matched with so many publishers, for `limit_ns` at most; MYELIN_NOTHING if they have
+// not come by then.
+myelin_code myelin_subscriber_wait_for_match(struct myelin_subscriber *subscriber,
+                                             size_t publishers,
+                                             uint64_t limit_ns);
+
+// The next event of its matches; MYELIN_NOTHING if there is none.
+myelin_code myelin_subscriber_event(struct myelin_subscriber *subscriber,
+                                    struct myelin_event *event);
+
+// Calls `call` with each sample from now on, until the callback is closed. The subscriber is used up: its
+// handle is closed, unless MYELIN_ERROR_HANDLE or MYELIN_ERROR_SETTING is returned. What this process
+// publishes it is called with inside that publish, in the publisher's thread; the rest in a thread of its
+// own; never twice at once. `release`, if it is not NULL, is called with `context` once, when no further
+// call will come; also if this fails.
+myelin_code myelin_subscriber_on_sample(struct myelin_subscriber *subscriber,
+                                        myelin_on_sample call,
+                                        void *context,
+                                        void (*release)(void *context),
+                                        struct myelin_callback **callback);
+
+// Names a topic and what it carries: `payload`, or bytes of any number if that is NULL. `options` may be
+// NULL. Nothing is checked with other programs before a publisher or subscriber is made.
+myelin_code myelin_topic_open(struct myelin_node *node,
+                              const char *name,
+                              const struct myelin_payload *payload,
+                              const struct myelin_topic_options *options,
+                              struct myelin_topic **topic);
+
+// Closes a topic's handle. What was made of it goes on.
+myelin_code myelin_topic_close(struct myelin_topic *topic);
+
+// Makes a wait set of a node; that has 31 at most.
+myelin_code myelin_wait_set_open(struct myelin_node *node, struct myelin_wait_set **set);
+
+// Closes it; what it watched goes on.
+myelin_code myelin_wait_set_close(struct myelin_wait_set *set);
+
+// Watches a subscriber of the set's node until it is removed or closed: `key`, of the program's choice,
+// is reported while there is a sample to take.
+myelin_code myelin_wait_set_add(struct myelin_wait_set *set,
+                                struct myelin_subscriber *subscriber,
+                                uint64_t key);
+
+// As `myelin_wait_set_add`, of a server: `key` is reported while there is a request to take.
+myelin_code myelin_wait_set_add_server(struct myelin_wait_set *set,
+                                       struct myelin_server *server,
+                                       uint64_t key);
+
+// Makes a guard, to be closed: triggering it reports `key`.
+myelin_code myelin_wait_set_guard(struct myelin_wait_set *set,
+                                  uint64_t key,
+                                  struct myelin_guard **guard);
+
+// Ends the wait that is under way, or else the next one. Any thread, and a signal handler.
+myelin_code myelin_guard_trigger(struct myelin_guard *guard);
+
+// Closes a guard.
+myelin_code myelin_guard_close(struct myelin_guard *guard);
+
+// Reports `key` once every `period_ns`, the first time one period from now.
+myelin_code myelin_wait_set_timer(struct myelin_wait_set *set, uint64_t period_ns, uint64_t key);
+
+// Watches no longer what has this key. MYELIN_NOTHING if nothing had.
+myelin_code myelin_wait_set_remove(struct myelin_wait_set *set, uint64_t key);
+
+// Waits until something is ready, for `limit_ns` at most (MYELIN_FOREVER: no limit), and writes the keys
+// of what is, `capacity` at most, and their number. More are reported by the next wait. MYELIN_NOTHING if
+// nothing is. A subscriber from which not all has been taken is ready again.
+myelin_code myelin_wait_set_wait(struct myelin_wait_set *set,
+                                 uint64_t limit_ns,
+                                 uint64_t *keys,
+                                 size_t capacity,
+                                 size_t *count);
+
+// A descriptor for somebody's epoll, one, whatever the set watches. It is the program's: close it. When
+// it is readable, wait with a limit of 0 until nothing is reported.
+myelin_code myelin_wait_set_descriptor(struct myelin_wait_set *set,
+                                       int *descriptor);
+
+// How it waits: `enum myelin_wait`.
+myelin_code myelin_wait_set_set_wait(struct myelin_wait_set *set, int32_t wait);
+
+#ifdef __cplusplus
+}  // extern "C"
+#endif  // __cplusplus
+
+#endif  /* MYELIN_H */
+
+#ifndef __cplusplus
+/* A type, by kind: MYELIN_TYPE(MYELIN_F64, 0) is a double, MYELIN_TYPE(MYELIN_F64, 3) is double[3]. */
+#define MYELIN_TYPE(kind, ...) {kind, NULL, {__VA_ARGS__}}
+/* A type that is a struct: the address of its description, then 0 or lengths. */
+#define MYELIN_TYPE_STRUCT(description, ...) {MYELIN_STRUCT, description, {__VA_ARGS__}}
+/* What a topic carries: MYELIN_PAYLOAD(MYELIN_SLICE, MYELIN_TYPE(MYELIN_F64, 2)). */
+#define MYELIN_PAYLOAD(form_, ...) \
+  {.size = sizeof(struct myelin_payload), .form = form_, .type = __VA_ARGS__}
+/* A header and elements, both structs: the addresses of their descriptions. */
+#define MYELIN_PAYLOAD_STRUCTS(header_, element_) \
+  {.size = sizeof(struct myelin_payload), .form = MYELIN_HEADER_SLICE, \
+   .type = {MYELIN_STRUCT, element_, {0}}, .header = {MYELIN_STRUCT, header_, {0}}}
+
+/* Describes a struct T from an array of its fields:
+ *
+ *     struct imu { uint64_t stamp_ns; double acceleration[3]; float temperature; uint8_t _pad[4]; };
+ *     static const struct myelin_field imu_fields[] = {
+ *         MYELIN_FIELD(struct imu, stamp_ns), MYELIN_FIELD(struct imu, acceleration),
+ *         MYELIN_FIELD(struct imu, temperature), MYELIN_FIELD(struct imu, _pad)};
+ *     static const struct myelin_struct imu = MYELIN_STRUCT_OF(struct imu, "Imu", imu_fields);
+ */
+#define MYELIN_STRUCT_OF(T, name, fields) \
+  {sizeof(struct myelin_struct), name, sizeof(T), _Alignof(T), fields, \
+   sizeof(fields) / sizeof(*(fields)), sizeof(struct myelin_field)}
+/* A number, or an array of numbers of one dimension. char is u8. */
+#define MYELIN_FIELD(T, member) \
+  {#member, offsetof(T, member), \
+   {MYELIN_KIND_OF(((T *)0)->member), NULL, {MYELIN_LENGTH_OF(((T *)0)->member)}}}
+/* An array of more dimensions, or a number of another kind: MYELIN_FIELD_OF(T, a, MYELIN_F64, 3, 3). */
+#define MYELIN_FIELD_OF(T, member, kind, ...) \
+  {#member, offsetof(T, member), {kind, NULL, {__VA_ARGS__}}}
+/* A struct, or an array of structs: the address of its description, then 0 or lengths. */
+#define MYELIN_FIELD_STRUCT(T, member, description, ...) \
+  {#member, offsetof(T, member), {MYELIN_STRUCT, description, {__VA_ARGS__}}}
+
+#define MYELIN_NUMBERS_(of, to) \
+  of(bool, MYELIN_BOOL, to) of(char, MYELIN_U8, to) of(signed char, MYELIN_I8, to) \
+  of(unsigned char, MYELIN_U8, to) of(short, MYELIN_I16, to) of(unsigned short, MYELIN_U16, to) \
+  of(int, MYELIN_I32, to) of(unsigned, MYELIN_U32, to) of(long, MYELIN_I64, to) \
+  of(unsigned long, MYELIN_U64, to) of(long long, MYELIN_I64, to) \
+  of(unsigned long long, MYELIN_U64, to) of(float, MYELIN_F32, to)
+#define MYELIN_KIND_AND_(T, kind, to) T: kind, T *: kind,
+#define MYELIN_BYTES_AND_(T, kind, to) T: 0, T *: sizeof(to) / (sizeof(T)),
+#define MYELIN_KIND_OF(value) \
+  _Generic((value), MYELIN_NUMBERS_(MYELIN_KIND_AND_, 0) double: MYELIN_F64, double *: MYELIN_F64)
+#define MYELIN_LENGTH_OF(value) \
+  _Generic((value), MYELIN_NUMBERS_(MYELIN_BYTES_AND_, value) double: 0, \
+           double *: sizeof(value) / (sizeof(double)))
+#endif

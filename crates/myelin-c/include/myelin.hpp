@@ -1,0 +1,981 @@
+// Myelin for C++17: what myelin.h has, with types, RAII and results. Header-only; link with libmyelin.
+//
+//     struct Imu { std::uint64_t stamp_ns; double acceleration[3]; };
+//     MYELIN_STRUCT(Imu, stamp_ns, acceleration)
+//
+//     auto node = myelin::Node::open("imu-driver").value();          // throws myelin::Error
+//     auto publisher = node.topic<Imu>("imu").publisher();           // or a Result to be looked at
+//     if (!publisher) return std::cerr << publisher.error().what() << '\n', 1;
+//     publisher->publish_copy({1, {0, 0, 9.81}}).value();
+//
+// OWNERSHIP  Node, Publisher, Subscriber, Sample, Loan, ... close or release what they own, and can be moved,
+//            not copied. A loan, a reply loan and a pending call belong to the publisher, request or client
+//            that they came from: what outlives it is an error MYELIN_ERROR_HANDLE, never more.
+// ERRORS     A Result<T> has a value or an Error; value() throws the Error. Nothing else here throws, except
+//            what the program's own functions throw where they are not callbacks. A callback that throws is
+//            caught: the next sample is delivered, and Callback::thrown() says what it was.
+// THREADS    As in myelin.h: a Publisher, Subscriber, Client, Server, WaitSet is used by one thread at a time.
+#ifndef MYELIN_HPP
+#define MYELIN_HPP
+
+#include <array>
+#include <chrono>
+#include <cstring>
+#include <exception>
+#include <memory>
+#include <mutex>
+#include <new>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
+#if __cplusplus >= 202002L
+#include <span>
+#endif
+
+#include "myelin.h"
+
+namespace myelin {
+
+/// No limit of time.
+constexpr std::chrono::nanoseconds forever = std::chrono::nanoseconds::max();
+
+/// What a call failed with: a code, and a sentence that says what to do.
+class Error : public std::runtime_error {
+public:
+  Error(int code, const char *message) : std::runtime_error(message), code_(code) {}
+  /// A MYELIN_ERROR_*.
+  int code() const noexcept { return code_; }
+
+private:
+  int code_;
+};
+
+/// A value or an Error. With exceptions: `value()`. Without: `if (result) ... *result; else ... error()`.
+template <class T> class [[nodiscard]] Result {
+public:
+  Result(T value) : value_(std::move(value)) {}
+  Result(Error error) : error_(std::move(error)) {}
+
+  explicit operator bool() const noexcept { return value_.has_value(); }
+  bool has_value() const noexcept { return value_.has_value(); }
+  /// The value, or throws the error.
+  T &value() & { return check(), *value_; }
+  T value() && { return check(), std::move(*value_); }
+  T &operator*() noexcept { return *value_; }
+  T *operator->() noexcept { return &*value_; }
+  /// Of a result without a value.
+  const Error &error() const { return *error_; }
+
+private:
+  void check() const {
+    if (!value_) throw Error(*error_);
+  }
+  std::optional<T> value_;
+  std::optional<Error> error_;
+};
+
+template <> class [[nodiscard]] Result<void> {
+public:
+  Result() = default;
+  Result(Error error) : error_(std::move(error)) {}
+  explicit operator bool() const noexcept { return !error_; }
+  bool has_value() const noexcept { return !error_; }
+  void value() const {
+    if (error_) throw Error(*error_);
+  }
+  const Error &error() const { return *error_; }
+
+private:
+  std::optional<Error> error_;
+};
+
+/// As many elements as each sample has: Topic<Slice<Point>>, in Rust Topic<[Point]>.
+template <class T> struct Slice {};
+/// A header, and as many elements as each sample has: in Rust Topic<(H, [T])>.
+template <class H, class T> struct HeaderSlice {};
+/// Bytes of any number: text, serialised messages.
+using Bytes = Slice<unsigned char>;
+
+/// Elements that lie one after the other; std::span where there is one.
+#if __cplusplus >= 202002L
+template <class T> using Span = std::span<T>;
+#else
+template <class T> class Span {
+public:
+  Span() = default;
+  Span(T *data, std::size_t size) : data_(data), size_(size) {}
+  template <class U, std::size_t N> Span(U (&array)[N]) : data_(array), size_(N) {}
+  template <class C, class = decltype(static_cast<T *>(std::declval<C &>().data()))>
+  Span(C &&container) : data_(container.data()), size_(container.size()) {}
+  T *data() const noexcept { return data_; }
+  std::size_t size() const noexcept { return size_; }
+  bool empty() const noexcept { return size_ == 0; }
+  T &operator[](std::size_t index) const { return data_[index]; }
+  T &front() const { return data_[0]; }
+  T &back() const { return data_[size_ - 1]; }
+  T *begin() const noexcept { return data_; }
+  T *end() const noexcept { return data_ + size_; }
+
+private:
+  T *data_ = nullptr;
+  std::size_t size_ = 0;
+};
+#endif
+
+namespace detail {
+
+inline Error error(int code) { return Error(code, myelin_error_message()); }
+
+template <class S> S sized() {
+  S made{};
+  made.size = sizeof(S);
+  return made;
+}
+
+inline std::uint64_t ns(std::chrono::nanoseconds limit) {
+  if (limit == forever) return MYELIN_FOREVER;
+  return limit.count() < 0 ? 0 : static_cast<std::uint64_t>(limit.count());
+}
+
+/// What MYELIN_STRUCT specialises.
+template <class T> struct Describe { static constexpr bool is_described = false; };
+
+/// A C array or std::array, and what is in it.
+template <class T> struct Array { using Element = T; static constexpr std::size_t rank = 0; };
+template <class T, std::size_t N> struct Array<T[N]> {
+  using Inner = T;
+  using Element = typename Array<T>::Element;
+  static constexpr std::size_t rank = 1 + Array<T>::rank, length = N;
+};
+template <class T, std::size_t N> struct Array<std::array<T, N>> : Array<T[N]> {};
+
+template <class T> void lengths(std::size_t *to) {
+  if constexpr (Array<T>::rank > 0) {
+    static_assert(Array<T>::rank <= 4 && Array<T>::length > 0, "one to four dimensions, none of 0");
+    *to = Array<T>::length;
+    lengths<typename Array<T>::Inner>(to + 1);
+  }
+}
+
+template <class T> constexpr std::int32_t kind() {
+  static_assert(!std::is_pointer_v<T> && !std::is_reference_v<T> && !std::is_enum_v<T>,
+                "a pointer means nothing to another process, and not every number is of an enum: take "
+                "an integer");
+  if constexpr (std::is_same_v<T, bool>) return MYELIN_BOOL;
+  else if constexpr (std::is_same_v<T, float>) return MYELIN_F32;
+  else if constexpr (std::is_same_v<T, double>) return MYELIN_F64;
+  else if constexpr (std::is_same_v<T, char>) return MYELIN_U8;
+  else if constexpr (std::is_integral_v<T>) {
+    constexpr int at = sizeof(T) == 1 ? 0 : sizeof(T) == 2 ? 1 : sizeof(T) == 4 ? 2 : 3;
+    return (std::is_signed_v<T> ? MYELIN_I8 : MYELIN_U8) + at;
+  } else {
+    static_assert(Describe<T>::is_described,
+                  "a topic carries numbers, arrays, and structs with MYELIN_STRUCT(T, fields...)");
+    return MYELIN_STRUCT;
+  }
+}
+
+template <class T> myelin_type type_of() {
+  using Element = typename Array<T>::Element;
+  static_assert(std::is_standard_layout_v<T> && std::is_trivially_copyable_v<T>,
+                "a topic carries what is standard layout and trivially copyable");
+  myelin_type type{};
+  type.kind = kind<Element>();
+  if constexpr (Describe<Element>::is_described) type.structure = Describe<Element>::structure();
+  lengths<T>(type.lengths);
+  return type;
+}
+
+/// Behind the namespaces.
+inline const char *short_name(const char *name) {
+  const char *colon = std::strrchr(name, ':');
+  return colon ? colon + 1 : name;
+}
+
+/// What a topic's type is to the C API.
+template <class T> struct Payload {
+  static myelin_payload describe() {
+    auto payload = sized<myelin_payload>();
+    payload.form = MYELIN_VALUE;
+    payload.type = type_of<T>();
+    return payload;
+  }
+};
+template <class T> struct Payload<Slice<T>> {
+  static myelin_payload describe() {
+    auto payload = Payload<T>::describe();
+    payload.form = MYELIN_SLICE;
+    return payload;
+  }
+};
+template <class H, class T> struct Payload<HeaderSlice<H, T>> {
+  static constexpr std::size_t offset = (sizeof(H) + alignof(T) - 1) / alignof(T) * alignof(T);
+  static myelin_payload describe() {
+    auto payload = Payload<T>::describe();
+    payload.form = MYELIN_HEADER_SLICE;
+    payload.header = type_of<H>();
+    return payload;
+  }
+};
+
+/// What samples, loans, requests and replies of a topic's type are seen as. `Of` has `data()` and `bytes()`.
+template <class T, class Of, bool is_const> class View {
+  using Value = std::conditional_t<is_const, const T, T>;
+
+public:
+  Value &operator*() const { return *static_cast<Value *>(raw().data); }
+  Value *operator->() const { return static_cast<Value *>(raw().data); }
+
+private:
+  const auto &raw() const { return static_cast<const Of *>(this)->raw(); }
+};
+template <class T, class Of, bool is_const> class View<Slice<T>, Of, is_const> {
+  using Value = std::conditional_t<is_const, const T, T>;
+
+public:
+  Value *data() const { return static_cast<Value *>(static_cast<const Of *>(this)->raw().data); }
+  std::size_t size() const { return static_cast<const Of *>(this)->raw().bytes / sizeof(T); }
+  bool empty() const { return size() == 0; }
+  Value &operator[](std::size_t index) const { return data()[index]; }
+  Value *begin() const { return data(); }
+  Value *end() const { return data() + size(); }
+  Span<Value> operator*() const { return {data(), size()}; }
+};
+template <class H, class T, class Of, bool is_const> class View<HeaderSlice<H, T>, Of, is_const> {
+  using Header = std::conditional_t<is_const, const H, H>;
+  using Value = std::conditional_t<is_const, const T, T>;
+  using Byte = std::conditional_t<is_const, const char, char>;
+  static constexpr std::size_t offset = Payload<HeaderSlice<H, T>>::offset;
+
+public:
+  Header &header() const { return *static_cast<Header *>(raw().data); }
+  Span<Value> slice() const {
+    void *data = const_cast<char *>(static_cast<Byte *>(raw().data) + offset);
+    return {static_cast<Value *>(data), (raw().bytes - offset) / sizeof(T)};
+  }
+
+private:
+  const auto &raw() const { return static_cast<const Of *>(this)->raw(); }
+};
+
+/// What is copied into a topic.
+template <class T> struct Copied {
+  Copied(const T &value) : data(&value), bytes(sizeof(T)) {}
+  const void *data;
+  std::size_t bytes;
+};
+template <class T> struct Copied<Slice<T>> {
+  template <class C, class = decltype(std::declval<const C &>().size())>
+  Copied(const C &elements) : data(elements.data()), bytes(elements.size() * sizeof(T)) {
+    using Its = std::remove_cv_t<std::remove_reference_t<decltype(*elements.data())>>;
+    static_assert(std::is_same_v<Its, T> || (sizeof(Its) == 1 && sizeof(T) == 1), "other elements");
+  }
+  const void *data;
+  std::size_t bytes;
+};
+
+/// Bytes of a payload with so many elements.
+template <class T> struct Bytes_ { static std::size_t of() { return sizeof(T); } };
+template <class T> struct Bytes_<Slice<T>> {
+  static std::size_t of(std::size_t length) { return length * sizeof(T); }
+};
+template <class H, class T> struct Bytes_<HeaderSlice<H, T>> {
+  static std::size_t of(std::size_t length) {
+    return Payload<HeaderSlice<H, T>>::offset + length * sizeof(T);
+  }
+};
+
+/// A handle that is closed with its owner.
+template <class H, myelin_code (*close)(H *)> class Handle {
+public:
+  explicit Handle(H *handle = nullptr) : handle_(handle) {}
+  Handle(Handle &&other) noexcept : handle_(std::exchange(other.handle_, nullptr)) {}
+  Handle &operator=(Handle &&other) noexcept {
+    std::swap(handle_, other.handle_);
+    return *this;
+  }
+  ~Handle() {
+    if (handle_) close(handle_);
+  }
+  H *get() const { return handle_; }
+  /// It is another's to close.
+  H *release() { return std::exchange(handle_, nullptr); }
+
+private:
+  H *handle_;
+};
+
+/// A struct of the C API that is released with its owner.
+template <class S, myelin_code (*release)(S *)> class Held {
+public:
+  explicit Held(S held) : held_(held) {}
+  Held(Held &&other) noexcept : held_(other.held_) { other.held_.data = nullptr; }
+  Held &operator=(Held &&other) noexcept {
+    std::swap(held_, other.held_);
+    return *this;
+  }
+  ~Held() {
+    if (held_.data) release(&held_);
+  }
+  const S &get() const { return held_; }
+  S &get() { return held_; }
+
+private:
+  S held_;
+};
+
+/// A function of the program's, which may throw and must not let that out.
+template <class F> struct Called {
+  explicit Called(F function) : function(std::move(function)) {}
+  F function;
+  std::shared_ptr<std::pair<std::mutex, std::optional<std::string>>> thrown =
+      std::make_shared<std::pair<std::mutex, std::optional<std::string>>>();
+
+  template <class... A> void operator()(A &&...arguments) noexcept {
+    try {
+      function(std::forward<A>(arguments)...);
+    } catch (const std::exception &exception) {
+      keep(exception.what());
+    } catch (...) {
+      keep("something that is no std::exception");
+    }
+  }
+  void keep(const char *what) noexcept try {
+    std::lock_guard lock(thrown->first);
+    thrown->second = what;
+  } catch (...) { // no memory for the message
+  }
+  static void release(void *context) { delete static_cast<Called *>(context); }
+};
+
+} // namespace detail
+
+/// What has happened to an endpoint's matches; `kind` is a MYELIN_EVENT_*.
+struct Event {
+  int kind;
+  std::uint64_t endpoint;
+  std::uint32_t pid;
+  std::uint64_t number;
+  std::string text;
+  bool died;
+};
+
+namespace detail {
+template <class H> Result<std::vector<Event>> events(H *handle, myelin_code (*next)(H *, myelin_event *)) {
+  std::vector<Event> all;
+  auto event = sized<myelin_event>();
+  int code;
+  while ((code = next(handle, &event)) == MYELIN_OK)
+    all.push_back({event.kind, event.endpoint, event.pid, event.number, event.text ? event.text : "",
+                   event.died});
+  if (code < 0) return error(code);
+  return all;
+}
+inline Result<void> done(int code) {
+  if (code < 0) return error(code);
+  return {};
+}
+inline Result<bool> in_time(int code) {
+  if (code < 0) return error(code);
+  return code == MYELIN_OK;
+}
+} // namespace detail
+
+/// Options as in myelin.h, with their size set and all else 0.
+template <class O> struct Options : O {
+  Options() : O{} { this->size = sizeof(O); }
+};
+using NodeOptions = Options<myelin_node_options>;
+using PublisherOptions = Options<myelin_publisher_options>;
+using SubscriberOptions = Options<myelin_subscriber_options>;
+
+/// A sample where its publisher wrote it: `*sample`, `sample->field`; of a slice `sample[i]`, `size()`,
+/// iterators; of a header with a slice `header()`, `slice()`. Any thread may hold and release it.
+template <class T> class Sample : public detail::View<T, Sample<T>, true> {
+public:
+  explicit Sample(myelin_sample sample) : held_(sample) {}
+  std::uint64_t sequence() const { return raw().sequence; }
+  std::uint64_t lost_before() const { return raw().lost_before; }
+  /// By myelin_now(); 0 if its publisher does not say.
+  std::uint64_t published_ns() const { return raw().published_ns; }
+  std::uint64_t publisher() const { return raw().publisher; }
+  /// Another hold on it: so a callback keeps it.
+  Result<Sample> clone() const {
+    auto clone = detail::sized<myelin_sample>();
+    if (int code = myelin_sample_clone(&raw(), &clone)) return detail::error(code);
+    return Sample(clone);
+  }
+  const myelin_sample &raw() const { return held_.get(); }
+
+private:
+  detail::Held<myelin_sample, myelin_sample_release> held_;
+};
+
+/// Memory for one sample: write all of it, then `std::move(loan).publish()`. Dropped, it is discarded.
+template <class T> class Loan : public detail::View<T, Loan<T>, false> {
+public:
+  Loan(myelin_publisher *publisher, myelin_loan loan) : publisher_(publisher), loan_(loan) {}
+  Loan(Loan &&other) noexcept
+      : publisher_(other.publisher_), loan_(std::exchange(other.loan_, myelin_loan{})) {}
+  Loan &operator=(Loan &&other) noexcept {
+    std::swap(publisher_, other.publisher_);
+    std::swap(loan_, other.loan_);
+    return *this;
+  }
+  ~Loan() {
+    if (loan_.data) myelin_publisher_discard(publisher_, &loan_);
+  }
+  Result<myelin_published> publish() && {
+    auto published = detail::sized<myelin_published>();
+    int code = myelin_publisher_publish(publisher_, &loan_, &published);
+    loan_.data = nullptr;
+    if (code) return detail::error(code);
+    return published;
+  }
+  const myelin_loan &raw() const { return loan_; }
+
+private:
+  myelin_publisher *publisher_;
+  myelin_loan loan_;
+};
+
+/// Publishes samples of a topic. One thread at a time.
+template <class T> class Publisher {
+public:
+  explicit Publisher(myelin_publisher *handle) : handle_(handle) {}
+  /// Publishes a copy; of a slice, of any container of such elements.
+  Result<myelin_published> publish_copy(const detail::Copied<T> &payload) {
+    auto published = detail::sized<myelin_published>();
+    int code = myelin_publisher_publish_copy(get(), payload.data, payload.bytes, &published);
+    if (code) return detail::error(code);
+    return published;
+  }
+  /// Memory for a sample; of a slice with so many elements.
+  template <class... Length> Result<Loan<T>> loan(Length... length) {
+    auto loan = detail::sized<myelin_loan>();
+    if (int code = myelin_publisher_loan(get(), detail::Bytes_<T>::of(length...), &loan))
+      return detail::error(code);
+    return Loan<T>(get(), loan);
+  }
+  Result<bool> wait_for_match(std::size_t subscribers, std::chrono::nanoseconds limit) {
+    return detail::in_time(myelin_publisher_wait_for_match(get(), subscribers, detail::ns(limit)));
+  }
+  std::size_t matched() const {
+    std::size_t count = 0;
+    myelin_publisher_matched(get(), &count);
+    return count;
+  }
+  Result<void> assert_liveliness() { return detail::done(myelin_publisher_assert_liveliness(get())); }
+  Result<std::vector<Event>> events() { return detail::events(get(), myelin_publisher_event); }
+  /// For what is in the C API alone.
+  myelin_publisher *get() const { return handle_.get(); }
+
+private:
+  detail::Handle<myelin_publisher, myelin_publisher_close> handle_;
+};
+
+/// A function that is being called. Dropping it ends the calls and waits for the one under way.
+class Callback {
+public:
+  using Thrown = std::shared_ptr<std::pair<std::mutex, std::optional<std::string>>>;
+  Callback(myelin_callback *handle, Thrown thrown) : handle_(handle), thrown_(std::move(thrown)) {}
+  std::uint64_t calls() const {
+    std::uint64_t count = 0;
+    myelin_callback_calls(get(), &count);
+    return count;
+  }
+  std::uint64_t lost() const {
+    std::uint64_t count = 0;
+    myelin_callback_lost(get(), &count);
+    return count;
+  }
+  /// The latest error of taking, once.
+  Result<void> error() const { return detail::done(myelin_callback_error(get())); }
+  /// What the function threw last, once.
+  std::optional<std::string> thrown() const {
+    std::lock_guard lock(thrown_->first);
+    return std::exchange(thrown_->second, std::nullopt);
+  }
+  myelin_callback *get() const { return handle_.get(); }
+
+private:
+  detail::Handle<myelin_callback, myelin_callback_close> handle_;
+  Thrown thrown_;
+};
+
+/// Takes samples of a topic. One thread at a time; any may interrupt it.
+template <class T> class Subscriber {
+public:
+  explicit Subscriber(myelin_subscriber *handle) : handle_(handle) {}
+  /// The next sample, if there is one.
+  Result<std::optional<Sample<T>>> take() {
+    auto sample = detail::sized<myelin_sample>();
+    return given(myelin_subscriber_take(get(), &sample), sample);
+  }
+  /// The next sample; waits for it.
+  Result<std::optional<Sample<T>>> receive(std::chrono::nanoseconds limit) {
+    auto sample = detail::sized<myelin_sample>();
+    return given(myelin_subscriber_receive(get(), detail::ns(limit), &sample), sample);
+  }
+  Result<bool> wait(std::chrono::nanoseconds limit) {
+    return detail::in_time(myelin_subscriber_wait(get(), detail::ns(limit)));
+  }
+  /// Ends a wait. Any thread, and a signal handler.
+  void interrupt() const { myelin_subscriber_interrupt(get()); }
+  /// Of one with SubscriberOptions::descriptor, for epoll; it stays the subscriber's.
+  Result<int> descriptor() const {
+    int descriptor = -1;
+    if (int code = myelin_subscriber_descriptor(get(), &descriptor)) return detail::error(code);
+    return descriptor;
+  }
+  /// Calls `call(const Sample<T> &)` with each sample from now on; `clone` keeps one. What it throws is
+  /// caught: Callback::thrown().
+  template <class F> Result<Callback> on_sample(F call) && {
+    using Call = detail::Called<F>;
+    auto context = std::make_unique<Call>(std::move(call));
+    auto thrown = context->thrown;
+    auto trampoline = [](const myelin_sample *lent, void *context) {
+      // Lent, not held: its memory is not released here.
+      alignas(Sample<T>) unsigned char place[sizeof(Sample<T>)];
+      (*static_cast<Call *>(context))(*new (place) Sample<T>(*lent));
+    };
+    myelin_callback *callback;
+    int code = myelin_subscriber_on_sample(get(), trampoline, context.release(),
+                                           Call::release, &callback);
+    if (code) return detail::error(code);
+    handle_.release(); // it is used up
+    return Callback(callback, std::move(thrown));
+  }
+  std::uint64_t lost() const {
+    std::uint64_t count = 0;
+    myelin_subscriber_lost(get(), &count);
+    return count;
+  }
+  std::size_t matched() const {
+    std::size_t count = 0;
+    myelin_subscriber_matched(get(), &count);
+    return count;
+  }
+  Result<bool> wait_for_match(std::size_t publishers, std::chrono::nanoseconds limit) {
+    return detail::in_time(myelin_subscriber_wait_for_match(get(), publishers, detail::ns(limit)));
+  }
+  Result<std::vector<Event>> events() { return detail::events(get(), myelin_subscriber_event); }
+  myelin_subscriber *get() const { return handle_.get(); }
+
+private:
+  static Result<std::optional<Sample<T>>> given(int code, const myelin_sample &sample) {
+    if (code < 0) return detail::error(code);
+    if (code == MYELIN_NOTHING) return std::optional<Sample<T>>();
+    return std::optional<Sample<T>>(Sample<T>(sample));
+  }
+  detail::Handle<myelin_subscriber, myelin_subscriber_close> handle_;
+};
+
+/// A name, a type and settings. Nothing happens before `publisher` or `subscriber`; its node must still be
+/// there then.
+template <class T> class Topic {
+public:
+  Topic(myelin_node *node, std::string name) : node_(node), name_(std::move(name)) {}
+  /// How many samples a subscriber can be behind without a loss.
+  Topic &depth(std::uint32_t samples) { return options_.depth = samples, *this; }
+  Topic &reliable(std::chrono::nanoseconds limit) { return reliable(MYELIN_RELIABLE, limit); }
+  Topic &reliable_or_fail(std::chrono::nanoseconds limit) {
+    return reliable(MYELIN_RELIABLE_OR_FAIL, limit);
+  }
+  Topic &history(std::uint32_t samples) { return options_.history = samples, *this; }
+  Topic &deadline(std::chrono::nanoseconds period) {
+    return options_.deadline_ns = detail::ns(period), *this;
+  }
+  /// The IDL type that the payload's bytes are the CDR of.
+  Topic &dds_type(std::string name) { return dds_type_ = std::move(name), *this; }
+  Topic &dds_name(std::string name) { return dds_name_ = std::move(name), *this; }
+
+  Result<Publisher<T>> publisher(const PublisherOptions &options = {}) const {
+    myelin_publisher *publisher = nullptr;
+    int code = with_topic([&](myelin_topic *topic) {
+      return myelin_publisher_open(topic, &options, &publisher);
+    });
+    if (code) return detail::error(code);
+    return Publisher<T>(publisher);
+  }
+  Result<Subscriber<T>> subscriber(const SubscriberOptions &options = {}) const {
+    myelin_subscriber *subscriber = nullptr;
+    int code = with_topic([&](myelin_topic *topic) {
+      return myelin_subscriber_open(topic, &options, &subscriber);
+    });
+    if (code) return detail::error(code);
+    return Subscriber<T>(subscriber);
+  }
+
+private:
+  Topic &reliable(int how, std::chrono::nanoseconds limit) {
+    options_.reliability = how;
+    options_.reliable_ns = detail::ns(limit);
+    return *this;
+  }
+  template <class F> int with_topic(F act) const {
+    auto payload = detail::Payload<T>::describe();
+    auto options = options_;
+    if (!dds_type_.empty()) options.dds_type = dds_type_.c_str();
+    if (!dds_name_.empty()) options.dds_name = dds_name_.c_str();
+    myelin_topic *topic = nullptr;
+    if (int code = myelin_topic_open(node_, name_.c_str(), &payload, &options, &topic)) return code;
+    int code = act(topic);
+    myelin_topic_close(topic);
+    return code;
+  }
+  myelin_node *node_;
+  std::string name_, dds_type_, dds_name_;
+  Options<myelin_topic_options> options_;
+};
+
+/// What a server has replied, where it was written. Any thread may hold and release it.
+template <class Rep> class Reply : public detail::View<Rep, Reply<Rep>, true> {
+public:
+  explicit Reply(myelin_reply reply) : held_(reply) {}
+  const myelin_reply &raw() const { return held_.get(); }
+
+private:
+  detail::Held<myelin_reply, myelin_reply_release> held_;
+};
+
+/// A reply that is still to come. Dropped, the call goes on at the server and its reply is dropped.
+template <class Rep> class Call {
+public:
+  Call(myelin_client *client, std::uint64_t number) : client_(client), number_(number) {}
+  Call(Call &&other) noexcept : client_(std::exchange(other.client_, nullptr)), number_(other.number_) {}
+  Call &operator=(Call &&other) noexcept {
+    std::swap(client_, other.client_);
+    std::swap(number_, other.number_);
+    return *this;
+  }
+  ~Call() {
+    if (client_) myelin_client_abandon(client_, number_);
+  }
+  /// Nothing if it has not come by then: it can be waited for again.
+  Result<std::optional<Reply<Rep>>> receive(std::chrono::nanoseconds limit) {
+    auto reply = detail::sized<myelin_reply>();
+    int code = myelin_client_receive(client_, number_, detail::ns(limit), &reply);
+    if (code == MYELIN_NOTHING) return std::optional<Reply<Rep>>();
+    client_ = nullptr; // the call is over
+    if (code < 0) return detail::error(code);
+    return std::optional<Reply<Rep>>(Reply<Rep>(reply));
+  }
+
+private:
+  myelin_client *client_;
+  std::uint64_t number_;
+};
+
+/// Memory for a request: write all of it, then `std::move(loan).send()`.
+template <class Req, class Rep> class RequestLoan : public detail::View<Req, RequestLoan<Req, Rep>, false> {
+public:
+  RequestLoan(myelin_client *client, myelin_loan loan) : client_(client), loan_(loan) {}
+  RequestLoan(RequestLoan &&other) noexcept
+      : client_(other.client_), loan_(std::exchange(other.loan_, myelin_loan{})) {}
+  ~RequestLoan() {
+    if (loan_.data) myelin_client_discard(client_, &loan_);
+  }
+  Result<Call<Rep>> send() && {
+    std::uint64_t call;
+    int code = myelin_client_send_loan(client_, &loan_, &call);
+    loan_.data = nullptr;
+    if (code) return detail::error(code);
+    return Call<Rep>(client_, call);
+  }
+  const myelin_loan &raw() const { return loan_; }
+
+private:
+  myelin_client *client_;
+  myelin_loan loan_;
+};
+
+/// A client of a service. One thread at a time.
+template <class Req, class Rep> class Client {
+public:
+  explicit Client(myelin_client *handle) : handle_(handle) {}
+  /// Sends a copy and waits for the reply, in which time the server may yet come.
+  Result<Reply<Rep>> call(const detail::Copied<Req> &request, std::chrono::nanoseconds limit) {
+    auto reply = detail::sized<myelin_reply>();
+    int code = myelin_client_call(get(), request.data, request.bytes, detail::ns(limit), &reply);
+    if (code) return detail::error(code);
+    return Reply<Rep>(reply);
+  }
+  /// Sends a copy, and does not wait.
+  Result<Call<Rep>> send(const detail::Copied<Req> &request) {
+    std::uint64_t call;
+    if (int code = myelin_client_send(get(), request.data, request.bytes, &call))
+      return detail::error(code);
+    return Call<Rep>(get(), call);
+  }
+  template <class... Length> Result<RequestLoan<Req, Rep>> loan(Length... length) {
+    auto loan = detail::sized<myelin_loan>();
+    if (int code = myelin_client_loan(get(), detail::Bytes_<Req>::of(length...), &loan))
+      return detail::error(code);
+    return RequestLoan<Req, Rep>(get(), loan);
+  }
+  Result<bool> wait_for_service(std::chrono::nanoseconds limit) {
+    return detail::in_time(myelin_client_wait_for_service(get(), detail::ns(limit)));
+  }
+  Result<std::vector<Event>> events() { return detail::events(get(), myelin_client_event); }
+  myelin_client *get() const { return handle_.get(); }
+
+private:
+  detail::Handle<myelin_client, myelin_client_close> handle_;
+};
+
+template <class Req, class Rep> class Request;
+
+/// Memory for a reply: write all of it, then `std::move(loan).send()`. Dropped, it goes with its request.
+template <class Rep> class ReplyLoan : public detail::View<Rep, ReplyLoan<Rep>, false> {
+public:
+  ReplyLoan(myelin_request request, myelin_loan loan) : request_(request), loan_(loan) {}
+  ReplyLoan(ReplyLoan &&) = default;
+  Result<void> send() && { return detail::done(myelin_request_send(&request_, &loan_)); }
+  const myelin_loan &raw() const { return loan_; }
+
+private:
+  myelin_request request_;
+  myelin_loan loan_;
+};
+
+/// What a client asks, where it was written. Any thread may hold it and reply; dropped without a reply, its
+/// client gets MYELIN_ERROR_NO_REPLY.
+template <class Req, class Rep> class Request : public detail::View<Req, Request<Req, Rep>, true> {
+public:
+  explicit Request(myelin_request request) : held_(request) {}
+  Result<void> reply(const detail::Copied<Rep> &reply) {
+    return detail::done(myelin_request_reply(&raw(), reply.data, reply.bytes));
+  }
+  template <class... Length> Result<ReplyLoan<Rep>> loan(Length... length) {
+    auto loan = detail::sized<myelin_loan>();
+    if (int code = myelin_request_loan(&raw(), detail::Bytes_<Rep>::of(length...), &loan))
+      return detail::error(code);
+    return ReplyLoan<Rep>(raw(), loan);
+  }
+  const myelin_request &raw() const { return held_.get(); }
+
+private:
+  detail::Held<myelin_request, myelin_request_release> held_;
+};
+
+/// The server of a service. One thread at a time; any may interrupt it.
+template <class Req, class Rep> class Server {
+public:
+  explicit Server(myelin_server *handle) : handle_(handle) {}
+  /// The next request; waits for it.
+  Result<std::optional<Request<Req, Rep>>> receive(std::chrono::nanoseconds limit) {
+    auto request = detail::sized<myelin_request>();
+    int code = myelin_server_receive(get(), detail::ns(limit), &request);
+    if (code < 0) return detail::error(code);
+    if (code == MYELIN_NOTHING) return std::optional<Request<Req, Rep>>();
+    return std::optional<Request<Req, Rep>>(Request<Req, Rep>(request));
+  }
+  /// Calls `call(Request<Req, Rep>)` with each request from now on. What it throws is caught, and the
+  /// client told that there is no reply.
+  template <class F> Result<Callback> on_request(F call) && {
+    using Call = detail::Called<F>;
+    auto context = std::make_unique<Call>(std::move(call));
+    auto thrown = context->thrown;
+    auto trampoline = [](myelin_request *request, void *context) {
+      (*static_cast<Call *>(context))(Request<Req, Rep>(*request));
+    };
+    myelin_callback *callback;
+    int code = myelin_server_on_request(get(), trampoline, context.release(),
+                                        Call::release, &callback);
+    if (code) return detail::error(code);
+    handle_.release(); // it is used up
+    return Callback(callback, std::move(thrown));
+  }
+  void interrupt() const { myelin_server_interrupt(get()); }
+  Result<std::vector<Event>> events() { return detail::events(get(), myelin_server_event); }
+  myelin_server *get() const { return handle_.get(); }
+
+private:
+  detail::Handle<myelin_server, myelin_server_close> handle_;
+};
+
+/// Ends a wait of its set. Any thread may trigger it, and a signal handler.
+class Guard {
+public:
+  explicit Guard(myelin_guard *handle) : handle_(handle) {}
+  void trigger() const { myelin_guard_trigger(handle_.get()); }
+
+private:
+  detail::Handle<myelin_guard, myelin_guard_close> handle_;
+};
+
+/// One thread that waits for many things, each with a key of the program's choice.
+class WaitSet {
+public:
+  explicit WaitSet(myelin_wait_set *handle) : handle_(handle) {}
+  template <class T> Result<void> add(const Subscriber<T> &subscriber, std::uint64_t key) {
+    return detail::done(myelin_wait_set_add(get(), subscriber.get(), key));
+  }
+  template <class Req, class Rep> Result<void> add(const Server<Req, Rep> &server, std::uint64_t key) {
+    return detail::done(myelin_wait_set_add_server(get(), server.get(), key));
+  }
+  Result<Guard> guard(std::uint64_t key) {
+    myelin_guard *guard;
+    if (int code = myelin_wait_set_guard(get(), key, &guard)) return detail::error(code);
+    return Guard(guard);
+  }
+  Result<void> timer(std::chrono::nanoseconds period, std::uint64_t key) {
+    return detail::done(myelin_wait_set_timer(get(), detail::ns(period), key));
+  }
+  Result<void> remove(std::uint64_t key) { return detail::done(myelin_wait_set_remove(get(), key)); }
+  /// The keys of what is ready, until the next wait; none if nothing is by then.
+  Result<Span<const std::uint64_t>> wait(std::chrono::nanoseconds limit) {
+    std::size_t count = 0;
+    int code = myelin_wait_set_wait(get(), detail::ns(limit), keys_.data(), keys_.size(), &count);
+    if (code < 0) return detail::error(code);
+    return Span<const std::uint64_t>(keys_.data(), count);
+  }
+  /// For somebody's epoll; it is the caller's to close.
+  Result<int> descriptor() {
+    int descriptor = -1;
+    if (int code = myelin_wait_set_descriptor(get(), &descriptor)) return detail::error(code);
+    return descriptor;
+  }
+  myelin_wait_set *get() const { return handle_.get(); }
+
+private:
+  detail::Handle<myelin_wait_set, myelin_wait_set_close> handle_;
+  std::vector<std::uint64_t> keys_ = std::vector<std::uint64_t>(64);
+};
+
+/// A process's part in a domain. Any thread may use it.
+class Node {
+public:
+  explicit Node(myelin_node *handle) : handle_(handle) {}
+  static Result<Node> open(const std::string &name, const NodeOptions &options = {}) {
+    myelin_node *node;
+    if (int code = myelin_node_open(name.c_str(), &options, &node)) return detail::error(code);
+    return Node(node);
+  }
+  template <class T> Topic<T> topic(std::string name) const { return {get(), std::move(name)}; }
+  template <class Req, class Rep> Result<Server<Req, Rep>> server(const std::string &name) const {
+    auto request = detail::Payload<Req>::describe();
+    auto reply = detail::Payload<Rep>::describe();
+    myelin_server *server;
+    if (int code = myelin_server_open(get(), name.c_str(), &request, &reply, &server))
+      return detail::error(code);
+    return Server<Req, Rep>(server);
+  }
+  template <class Req, class Rep> Result<Client<Req, Rep>> client(const std::string &name) const {
+    auto request = detail::Payload<Req>::describe();
+    auto reply = detail::Payload<Rep>::describe();
+    myelin_client *client;
+    if (int code = myelin_client_open(get(), name.c_str(), &request, &reply, &client))
+      return detail::error(code);
+    return Client<Req, Rep>(client);
+  }
+  Result<WaitSet> wait_set() const {
+    myelin_wait_set *set;
+    if (int code = myelin_wait_set_open(get(), &set)) return detail::error(code);
+    return WaitSet(set);
+  }
+  /// For what is in the C API alone, as the graph.
+  myelin_node *get() const { return handle_.get(); }
+
+private:
+  detail::Handle<myelin_node, myelin_node_close> handle_;
+};
+
+/// The layout hash of a topic's type, which both sides compare.
+template <class T> std::uint64_t layout_hash() {
+  auto payload = detail::Payload<T>::describe();
+  std::uint64_t hash = 0;
+  if (int code = myelin_payload_hash(&payload, &hash)) throw detail::error(code);
+  return hash;
+}
+
+} // namespace myelin
+
+/// Describes a struct to topics: its name and all its fields, in order, in no namespace. A macro, because
+/// the names of the fields are in the layout hash, and C++17 tells a program's own fields' types at most.
+/// Padding is refused, as in Rust: fill gaps with fields like `uint8_t _pad[4]`.
+#define MYELIN_STRUCT(T, ...)                                                                     \
+  template <> struct myelin::detail::Describe<T> {                                                \
+    static constexpr bool is_described = true;                                                    \
+    static_assert(std::is_standard_layout_v<T> && std::is_trivially_copyable_v<T>,                \
+                  #T " must be standard layout and trivially copyable");                          \
+    static_assert(sizeof(T) == MYELIN_EACH_(MYELIN_BYTES_, T, __VA_ARGS__) 0,                     \
+                  #T " has padding, or a field that MYELIN_STRUCT does not name");                \
+    static const myelin_struct *structure() {                                                     \
+      static const myelin_field fields[] = {MYELIN_EACH_(MYELIN_DESCRIBE_, T, __VA_ARGS__)};      \
+      static const myelin_struct described = {                                                    \
+          sizeof(myelin_struct), short_name(#T),                        sizeof(T),                \
+          alignof(T),            fields,                                                          \
+          sizeof(fields) / sizeof(*fields), sizeof(myelin_field)};                                \
+      return &described;                                                                          \
+    }                                                                                             \
+  };
+#define MYELIN_BYTES_(T, field) sizeof(T::field) +
+#define MYELIN_DESCRIBE_(T, field) {#field, offsetof(T, field), type_of<decltype(T::field)>()},
+
+// For up to 48 fields.
+#define MYELIN_EXPAND_(x) x
+#define MYELIN_EACH_(M, T, ...) MYELIN_EXPAND_(MYELIN_PICK_(__VA_ARGS__, MYELIN_E48_, MYELIN_E47_, \
+    MYELIN_E46_, MYELIN_E45_, MYELIN_E44_, MYELIN_E43_, MYELIN_E42_, MYELIN_E41_, MYELIN_E40_, \
+    MYELIN_E39_, MYELIN_E38_, MYELIN_E37_, MYELIN_E36_, MYELIN_E35_, MYELIN_E34_, MYELIN_E33_, \
+    MYELIN_E32_, MYELIN_E31_, MYELIN_E30_, MYELIN_E29_, MYELIN_E28_, MYELIN_E27_, MYELIN_E26_, \
+    MYELIN_E25_, MYELIN_E24_, MYELIN_E23_, MYELIN_E22_, MYELIN_E21_, MYELIN_E20_, MYELIN_E19_, \
+    MYELIN_E18_, MYELIN_E17_, MYELIN_E16_, MYELIN_E15_, MYELIN_E14_, MYELIN_E13_, MYELIN_E12_, \
+    MYELIN_E11_, MYELIN_E10_, MYELIN_E9_, MYELIN_E8_, MYELIN_E7_, MYELIN_E6_, MYELIN_E5_, MYELIN_E4_, \
+    MYELIN_E3_, MYELIN_E2_, MYELIN_E1_, )(M, T, __VA_ARGS__))
+#define MYELIN_PICK_(a1, a2, a3, a4, a5, a6, a7, a8, a9, a10, a11, a12, a13, a14, a15, a16, a17, \
+    a18, a19, a20, a21, a22, a23, a24, a25, a26, a27, a28, a29, a30, a31, a32, a33, a34, a35, a36, a37, \
+    a38, a39, a40, a41, a42, a43, a44, a45, a46, a47, a48, pick, ...) pick
+#define MYELIN_E1_(M, T, a) M(T, a)
+#define MYELIN_E2_(M, T, a, ...) M(T, a) MYELIN_E1_(M, T, __VA_ARGS__)
+#define MYELIN_E3_(M, T, a, ...) M(T, a) MYELIN_E2_(M, T, __VA_ARGS__)
+#define MYELIN_E4_(M, T, a, ...) M(T, a) MYELIN_E3_(M, T, __VA_ARGS__)
+#define MYELIN_E5_(M, T, a, ...) M(T, a) MYELIN_E4_(M, T, __VA_ARGS__)
+#define MYELIN_E6_(M, T, a, ...) M(T, a) MYELIN_E5_(M, T, __VA_ARGS__)
+#define MYELIN_E7_(M, T, a, ...) M(T, a) MYELIN_E6_(M, T, __VA_ARGS__)
+#define MYELIN_E8_(M, T, a, ...) M(T, a) MYELIN_E7_(M, T, __VA_ARGS__)
+#define MYELIN_E9_(M, T, a, ...) M(T, a) MYELIN_E8_(M, T, __VA_ARGS__)
+#define MYELIN_E10_(M, T, a, ...) M(T, a) MYELIN_E9_(M, T, __VA_ARGS__)
+#define MYELIN_E11_(M, T, a, ...) M(T, a) MYELIN_E10_(M, T, __VA_ARGS__)
+#define MYELIN_E12_(M, T, a, ...) M(T, a) MYELIN_E11_(M, T, __VA_ARGS__)
+#define MYELIN_E13_(M, T, a, ...) M(T, a) MYELIN_E12_(M, T, __VA_ARGS__)
+#define MYELIN_E14_(M, T, a, ...) M(T, a) MYELIN_E13_(M, T, __VA_ARGS__)
+#define MYELIN_E15_(M, T, a, ...) M(T, a) MYELIN_E14_(M, T, __VA_ARGS__)
+#define MYELIN_E16_(M, T, a, ...) M(T, a) MYELIN_E15_(M, T, __VA_ARGS__)
+#define MYELIN_E17_(M, T, a, ...) M(T, a) MYELIN_E16_(M, T, __VA_ARGS__)
+#define MYELIN_E18_(M, T, a, ...) M(T, a) MYELIN_E17_(M, T, __VA_ARGS__)
+#define MYELIN_E19_(M, T, a, ...) M(T, a) MYELIN_E18_(M, T, __VA_ARGS__)
+#define MYELIN_E20_(M, T, a, ...) M(T, a) MYELIN_E19_(M, T, __VA_ARGS__)
+#define MYELIN_E21_(M, T, a, ...) M(T, a) MYELIN_E20_(M, T, __VA_ARGS__)
+#define MYELIN_E22_(M, T, a, ...) M(T, a) MYELIN_E21_(M, T, __VA_ARGS__)
+#define MYELIN_E23_(M, T, a, ...) M(T, a) MYELIN_E22_(M, T, __VA_ARGS__)
+#define MYELIN_E24_(M, T, a, ...) M(T, a) MYELIN_E23_(M, T, __VA_ARGS__)
+#define MYELIN_E25_(M, T, a, ...) M(T, a) MYELIN_E24_(M, T, __VA_ARGS__)
+#define MYELIN_E26_(M, T, a, ...) M(T, a) MYELIN_E25_(M, T, __VA_ARGS__)
+#define MYELIN_E27_(M, T, a, ...) M(T, a) MYELIN_E26_(M, T, __VA_ARGS__)
+#define MYELIN_E28_(M, T, a, ...) M(T, a) MYELIN_E27_(M, T, __VA_ARGS__)
+#define MYELIN_E29_(M, T, a, ...) M(T, a) MYELIN_E28_(M, T, __VA_ARGS__)
+#define MYELIN_E30_(M, T, a, ...) M(T, a) MYELIN_E29_(M, T, __VA_ARGS__)
+#define MYELIN_E31_(M, T, a, ...) M(T, a) MYELIN_E30_(M, T, __VA_ARGS__)
+#define MYELIN_E32_(M, T, a, ...) M(T, a) MYELIN_E31_(M, T, __VA_ARGS__)
+#define MYELIN_E33_(M, T, a, ...) M(T, a) MYELIN_E32_(M, T, __VA_ARGS__)
+#define MYELIN_E34_(M, T, a, ...) M(T, a) MYELIN_E33_(M, T, __VA_ARGS__)
+#define MYELIN_E35_(M, T, a, ...) M(T, a) MYELIN_E34_(M, T, __VA_ARGS__)
+#define MYELIN_E36_(M, T, a, ...) M(T, a) MYELIN_E35_(M, T, __VA_ARGS__)
+#define MYELIN_E37_(M, T, a, ...) M(T, a) MYELIN_E36_(M, T, __VA_ARGS__)
+#define MYELIN_E38_(M, T, a, ...) M(T, a) MYELIN_E37_(M, T, __VA_ARGS__)
+#define MYELIN_E39_(M, T, a, ...) M(T, a) MYELIN_E38_(M, T, __VA_ARGS__)
+#define MYELIN_E40_(M, T, a, ...) M(T, a) MYELIN_E39_(M, T, __VA_ARGS__)
+#define MYELIN_E41_(M, T, a, ...) M(T, a) MYELIN_E40_(M, T, __VA_ARGS__)
+#define MYELIN_E42_(M, T, a, ...) M(T, a) MYELIN_E41_(M, T, __VA_ARGS__)
+#define MYELIN_E43_(M, T, a, ...) M(T, a) MYELIN_E42_(M, T, __VA_ARGS__)
+#define MYELIN_E44_(M, T, a, ...) M(T, a) MYELIN_E43_(M, T, __VA_ARGS__)
+#define MYELIN_E45_(M, T, a, ...) M(T, a) MYELIN_E44_(M, T, __VA_ARGS__)
+#define MYELIN_E46_(M, T, a, ...) M(T, a) MYELIN_E45_(M, T, __VA_ARGS__)
+#define MYELIN_E47_(M, T, a, ...) M(T, a) MYELIN_E46_(M, T, __VA_ARGS__)
+#define MYELIN_E48_(M, T, a, ...) M(T, a) MYELIN_E47_(M, T, __VA_ARGS__)
+#endif

@@ -1,0 +1,103 @@
+//! Functions that are called with samples or requests.
+
+use std::ffi::c_void;
+
+use myelin::Callback;
+
+use crate::error::{Failure, MYELIN_OK, enter, myelin_code};
+use crate::{handle, text};
+
+/// A function that is being called. Any thread may use it.
+pub enum myelin_callback {}
+
+/// What the program's function is called with, and how to let go of it.
+pub struct Context {
+    pointer: *mut c_void,
+    release: Option<unsafe extern "C" fn(*mut c_void)>,
+}
+
+// SAFETY: the header says that the functions may run in any thread.
+unsafe impl Send for Context {}
+
+impl Context {
+    pub fn new(
+        pointer: *mut c_void,
+        release: Option<unsafe extern "C" fn(*mut c_void)>,
+    ) -> Context {
+        Context { pointer, release }
+    }
+
+    pub fn pointer(&self) -> *mut c_void {
+        self.pointer
+    }
+}
+
+impl Drop for Context {
+    fn drop(&mut self) {
+        if let Some(release) = self.release {
+            // SAFETY: the program's function, once.
+            unsafe { release(self.pointer) };
+        }
+    }
+}
+
+/// Ends the calls, and waits for the one that is under way; from inside a callback it does not wait.
+///
+/// # Safety
+/// No other thread uses the handle meanwhile.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn myelin_callback_close(callback: *mut myelin_callback) -> myelin_code {
+    // SAFETY: as the caller promises.
+    enter(|| unsafe {
+        drop(handle::remove::<Box<Callback>>(handle::of_pointer(callback))?);
+        Ok(MYELIN_OK)
+    })
+}
+
+/// Calls that have returned so far.
+///
+/// # Safety
+/// Pointers are NULL or valid.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn myelin_callback_calls(
+    callback: *mut myelin_callback,
+    calls: *mut u64,
+) -> myelin_code {
+    // SAFETY: as the caller promises.
+    enter(|| unsafe {
+        text::put(calls, of(callback)?.calls(), "calls")?;
+        Ok(MYELIN_OK)
+    })
+}
+
+/// Samples lost so far.
+///
+/// # Safety
+/// Pointers are NULL or valid.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn myelin_callback_lost(
+    callback: *mut myelin_callback,
+    samples: *mut u64,
+) -> myelin_code {
+    // SAFETY: as the caller promises.
+    enter(|| unsafe {
+        text::put(samples, of(callback)?.lost(), "samples")?;
+        Ok(MYELIN_OK)
+    })
+}
+
+/// The latest error of taking, once: its code, with the message as that of this call. MYELIN_OK if there
+/// was none. Most likely the function keeps too many samples.
+///
+/// # Safety
+/// `callback` is NULL or valid.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn myelin_callback_error(callback: *mut myelin_callback) -> myelin_code {
+    // SAFETY: as the caller promises.
+    enter(|| unsafe { of(callback)?.error().map_or(Ok(MYELIN_OK), |error| Err(error.into())) })
+}
+
+unsafe fn of<'a>(callback: *mut myelin_callback) -> Result<&'a Callback, Failure> {
+    // SAFETY: as the caller promises.
+    unsafe { handle::get::<Box<Callback>>(handle::of_pointer(callback)) }.map(|it| &**it)
+}

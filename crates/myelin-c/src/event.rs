@@ -1,0 +1,135 @@
+//! What an endpoint's user learns about the other side.
+
+use std::collections::VecDeque;
+use std::ffi::{CString, c_char};
+
+use myelin::Event;
+
+use crate::error::{Failure, MYELIN_NOTHING, MYELIN_OK, myelin_code};
+use crate::sized::{self, sized};
+use crate::text;
+
+/// What has happened. More may be added: take those that you do not know as of no concern.
+#[repr(i32)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum myelin_event_kind {
+    /// The other side has come: `endpoint`, `pid`.
+    MYELIN_EVENT_MATCHED = 1,
+    /// It has gone, or has `died`.
+    MYELIN_EVENT_UNMATCHED = 2,
+    /// It offers less than was asked for: `text` says what to change.
+    MYELIN_EVENT_QOS_REDUCED = 3,
+    /// `number` samples of it were lost.
+    MYELIN_EVENT_LOST = 4,
+    /// A late subscriber is no longer waited for.
+    MYELIN_EVENT_PASSED_OVER = 5,
+    /// It is waited for again.
+    MYELIN_EVENT_CAUGHT_UP = 6,
+    /// It cannot be matched: `text` says why.
+    MYELIN_EVENT_INCOMPATIBLE = 7,
+    /// A publisher was silent for longer than its deadline.
+    MYELIN_EVENT_DEADLINE_MISSED = 8,
+    /// A publisher gave no sign of life.
+    MYELIN_EVENT_LIVELINESS_LOST = 9,
+    /// It does again.
+    MYELIN_EVENT_LIVELINESS_REGAINED = 10,
+    /// A sample of another host of `number` bytes found no room: `text` says what to do.
+    MYELIN_EVENT_BUFFER_TOO_SMALL = 11,
+    /// It wrote what cannot be, and is disconnected.
+    MYELIN_EVENT_CORRUPT = 12,
+    /// One that this library has no number for yet.
+    MYELIN_EVENT_OTHER = 0,
+}
+use myelin_event_kind::*;
+
+/// An event. Members that its kind does not speak of are 0.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct myelin_event {
+    /// sizeof(struct myelin_event): MYELIN_INIT(myelin_event).
+    pub size: usize,
+    /// What has happened.
+    pub kind: myelin_event_kind,
+    /// The other side's process; 0 on another host.
+    pub pid: u32,
+    /// The other side.
+    pub endpoint: u64,
+    /// Samples or bytes.
+    pub number: u64,
+    /// Why, and what to do; or NULL. Valid until the next event is taken of the same handle, or that is
+    /// closed.
+    pub text: *const c_char,
+    /// Whether the other side's process has ended.
+    pub died: bool,
+}
+
+sized! { myelin_event up to text: *const c_char; }
+
+/// Those of one handle that the program has not taken yet.
+#[derive(Default)]
+pub struct Events {
+    left: VecDeque<Event>,
+    text: Option<CString>,
+}
+
+impl Events {
+    /// Gives the program the next one.
+    ///
+    /// # Safety
+    /// `to` is NULL or points to as many bytes as its first member says.
+    pub unsafe fn next(
+        &mut self,
+        fresh: impl FnOnce() -> Vec<Event>,
+        to: *mut myelin_event,
+    ) -> Result<myelin_code, Failure> {
+        // SAFETY: as the caller promises.
+        unsafe { sized::check(to)? };
+        if self.left.is_empty() {
+            self.left.extend(fresh());
+        }
+        let Some(event) = self.left.pop_front() else { return Ok(MYELIN_NOTHING) };
+        let mut told = tell(&event);
+        self.text = text_of(&event).map(text::c_string);
+        told.text = self.text.as_ref().map_or(std::ptr::null(), |text| text.as_ptr());
+        // SAFETY: as the caller promises.
+        unsafe { sized::write(to, &told)? };
+        Ok(MYELIN_OK)
+    }
+}
+
+fn tell(event: &Event) -> myelin_event {
+    let (kind, endpoint, pid, number, died) = match *event {
+        Event::Matched { endpoint, pid } => (MYELIN_EVENT_MATCHED, endpoint, pid, 0, false),
+        Event::Unmatched { endpoint, pid, died } => {
+            (MYELIN_EVENT_UNMATCHED, endpoint, pid, 0, died)
+        }
+        Event::QosReduced { endpoint, pid, .. } => {
+            (MYELIN_EVENT_QOS_REDUCED, endpoint, pid, 0, false)
+        }
+        Event::Lost { endpoint, samples } => (MYELIN_EVENT_LOST, endpoint, 0, samples, false),
+        Event::PassedOver { endpoint, pid } => (MYELIN_EVENT_PASSED_OVER, endpoint, pid, 0, false),
+        Event::CaughtUp { endpoint, pid } => (MYELIN_EVENT_CAUGHT_UP, endpoint, pid, 0, false),
+        Event::Incompatible { endpoint, pid, .. } => {
+            (MYELIN_EVENT_INCOMPATIBLE, endpoint, pid, 0, false)
+        }
+        Event::DeadlineMissed { endpoint } => (MYELIN_EVENT_DEADLINE_MISSED, endpoint, 0, 0, false),
+        Event::LivelinessLost { endpoint } => (MYELIN_EVENT_LIVELINESS_LOST, endpoint, 0, 0, false),
+        Event::LivelinessRegained { endpoint } => {
+            (MYELIN_EVENT_LIVELINESS_REGAINED, endpoint, 0, 0, false)
+        }
+        Event::BufferTooSmall { endpoint, bytes, .. } => {
+            (MYELIN_EVENT_BUFFER_TOO_SMALL, endpoint, 0, bytes, false)
+        }
+        Event::Corrupt { endpoint } => (MYELIN_EVENT_CORRUPT, endpoint, 0, 0, false),
+        _ => (MYELIN_EVENT_OTHER, 0, 0, 0, false),
+    };
+    myelin_event { size: 0, kind, pid, endpoint, number, text: std::ptr::null(), died }
+}
+
+fn text_of(event: &Event) -> Option<&str> {
+    match event {
+        Event::QosReduced { reason, .. } | Event::Incompatible { reason, .. } => Some(reason),
+        Event::BufferTooSmall { remedy, .. } => Some(remedy),
+        _ => None,
+    }
+}

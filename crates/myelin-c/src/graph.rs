@@ -1,0 +1,224 @@
+//! What a node knows of its domain.
+
+use std::ffi::{CString, c_char};
+
+use myelin::{Graph, MatchState, Node};
+
+use crate::error::{Failure, MYELIN_NOTHING, MYELIN_OK, enter, myelin_code};
+use crate::node::myelin_node;
+use crate::sized::{self, sized};
+use crate::{handle, text};
+
+/// All that a node knows of its host at one moment. Any thread may read it.
+pub enum myelin_graph {}
+
+pub struct GraphHandle {
+    graph: Graph,
+    /// Of the nodes; of the endpoints: topic and type; of the matches: why not.
+    nodes: Vec<CString>,
+    endpoints: Vec<(CString, CString)>,
+    matches: Vec<Option<CString>>,
+}
+
+/// A node. Texts are valid until the graph is closed.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct myelin_graph_node {
+    /// sizeof(struct myelin_graph_node): MYELIN_INIT(myelin_graph_node).
+    pub size: usize,
+    /// Its id.
+    pub node: u64,
+    /// Its name.
+    pub name: *const c_char,
+    /// Its process.
+    pub pid: u32,
+}
+
+/// A publisher or subscriber.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct myelin_graph_endpoint {
+    /// sizeof(struct myelin_graph_endpoint): MYELIN_INIT(myelin_graph_endpoint).
+    pub size: usize,
+    /// Its id, as in events and samples.
+    pub endpoint: u64,
+    /// Its node's id.
+    pub node: u64,
+    /// Its topic.
+    pub topic: *const c_char,
+    /// Its type's name.
+    pub type_name: *const c_char,
+    /// Its type's layout hash.
+    pub type_hash: u64,
+    /// Its depth, in samples.
+    pub depth: u32,
+    /// Its history, in samples.
+    pub history: u32,
+    /// Whether it publishes; else it subscribes.
+    pub is_publisher: bool,
+    /// Whether it is reliable.
+    pub is_reliable: bool,
+}
+
+/// How far a match is.
+#[repr(i32)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum myelin_match_state {
+    /// The two sides are at it.
+    MYELIN_MATCH_PENDING = 0,
+    /// Samples flow.
+    MYELIN_MATCH_MATCHED = 1,
+    /// There is none: `reason` says why.
+    MYELIN_MATCH_REFUSED = 2,
+}
+
+/// A match of an endpoint of this node.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct myelin_graph_match {
+    /// sizeof(struct myelin_graph_match): MYELIN_INIT(myelin_graph_match).
+    pub size: usize,
+    /// The endpoint of this node.
+    pub endpoint: u64,
+    /// The other side.
+    pub other: u64,
+    /// Why there is none, and what to do; or NULL.
+    pub reason: *const c_char,
+    /// How far it is.
+    pub state: myelin_match_state,
+}
+
+sized! {
+    myelin_graph_node up to node: u64;
+    myelin_graph_endpoint up to node: u64;
+    myelin_graph_match up to other: u64;
+}
+
+/// What a node knows now. It takes memory as there are endpoints in the domain; close it.
+///
+/// # Safety
+/// Pointers are NULL or valid.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn myelin_node_graph(
+    node: *mut myelin_node,
+    graph: *mut *mut myelin_graph,
+) -> myelin_code {
+    // SAFETY: as the caller promises, here and below.
+    enter(|| unsafe {
+        text::put(graph, std::ptr::null_mut(), "graph")?;
+        let found = handle::get::<Node>(handle::of_pointer(node))?.graph()?;
+        let reason = |state: &MatchState| match state {
+            MatchState::Refused { reason } => Some(text::c_string(reason)),
+            _ => None,
+        };
+        let name = |text: &String| text::c_string(text);
+        let made = Box::new(GraphHandle {
+            nodes: found.nodes.iter().map(|node| name(&node.name)).collect(),
+            endpoints: found
+                .endpoints
+                .iter()
+                .map(|each| (name(&each.topic), name(&each.type_name)))
+                .collect(),
+            matches: found.matches.iter().map(|each| reason(&each.state)).collect(),
+            graph: found,
+        });
+        graph.write(handle::to_pointer(handle::insert(made)?));
+        Ok(MYELIN_OK)
+    })
+}
+
+/// Closes a graph.
+///
+/// # Safety
+/// No other thread uses the handle meanwhile.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn myelin_graph_close(graph: *mut myelin_graph) -> myelin_code {
+    // SAFETY: as the caller promises.
+    enter(|| unsafe {
+        drop(handle::remove::<Box<GraphHandle>>(handle::of_pointer(graph))?);
+        Ok(MYELIN_OK)
+    })
+}
+
+/// The node of this number, from 0 on; MYELIN_NOTHING behind the last.
+///
+/// # Safety
+/// Pointers are NULL or valid.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn myelin_graph_node_at(
+    graph: *mut myelin_graph,
+    index: usize,
+    node: *mut myelin_graph_node,
+) -> myelin_code {
+    // SAFETY: as the caller promises, here and below.
+    enter(|| unsafe {
+        let graph = of(graph)?;
+        let Some(it) = graph.graph.nodes.get(index) else { return Ok(MYELIN_NOTHING) };
+        let name = graph.nodes[index].as_ptr();
+        sized::write(node, &myelin_graph_node { size: 0, node: it.node, name, pid: it.pid })?;
+        Ok(MYELIN_OK)
+    })
+}
+
+/// The endpoint of this number, from 0 on; MYELIN_NOTHING behind the last.
+///
+/// # Safety
+/// Pointers are NULL or valid.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn myelin_graph_endpoint_at(
+    graph: *mut myelin_graph,
+    index: usize,
+    endpoint: *mut myelin_graph_endpoint,
+) -> myelin_code {
+    // SAFETY: as the caller promises, here and below.
+    enter(|| unsafe {
+        let graph = of(graph)?;
+        let Some(it) = graph.graph.endpoints.get(index) else { return Ok(MYELIN_NOTHING) };
+        let (topic, type_name) = &graph.endpoints[index];
+        let told = myelin_graph_endpoint {
+            size: 0,
+            endpoint: it.id,
+            node: it.node,
+            topic: topic.as_ptr(),
+            type_name: type_name.as_ptr(),
+            type_hash: it.type_hash,
+            depth: it.depth,
+            history: it.history,
+            is_publisher: it.is_publisher,
+            is_reliable: it.reliable,
+        };
+        sized::write(endpoint, &told)?;
+        Ok(MYELIN_OK)
+    })
+}
+
+/// The match of this number, from 0 on; MYELIN_NOTHING behind the last.
+///
+/// # Safety
+/// Pointers are NULL or valid.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn myelin_graph_match_at(
+    graph: *mut myelin_graph,
+    index: usize,
+    match_: *mut myelin_graph_match,
+) -> myelin_code {
+    // SAFETY: as the caller promises, here and below.
+    enter(|| unsafe {
+        let graph = of(graph)?;
+        let Some(it) = graph.graph.matches.get(index) else { return Ok(MYELIN_NOTHING) };
+        let state = match it.state {
+            MatchState::Matched => myelin_match_state::MYELIN_MATCH_MATCHED,
+            MatchState::Refused { .. } => myelin_match_state::MYELIN_MATCH_REFUSED,
+            _ => myelin_match_state::MYELIN_MATCH_PENDING,
+        };
+        let reason = graph.matches[index].as_ref().map_or(std::ptr::null(), |text| text.as_ptr());
+        let (endpoint, other) = (it.endpoint, it.other);
+        sized::write(match_, &myelin_graph_match { size: 0, endpoint, other, reason, state })?;
+        Ok(MYELIN_OK)
+    })
+}
+
+unsafe fn of<'a>(graph: *mut myelin_graph) -> Result<&'a GraphHandle, Failure> {
+    // SAFETY: as the caller promises.
+    unsafe { handle::get::<Box<GraphHandle>>(handle::of_pointer(graph)) }.map(|it| &**it)
+}

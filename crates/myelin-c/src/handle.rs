@@ -1,0 +1,241 @@
+//! The table of all handles. A handle is no address: it is a place in this table and the number of the
+//! place's use, so one that was closed is known as such, also when the place is used again.
+
+use std::cell::{RefCell, UnsafeCell};
+use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+use myelin::{Callback, Error, Guard, Node, Reply, Sample};
+
+use crate::client::ClientHandle;
+use crate::error::Failure;
+use crate::graph::GraphHandle;
+use crate::publisher::PublisherHandle;
+use crate::server::{RequestHandle, ServerHandle};
+use crate::subscriber::SubscriberHandle;
+use crate::topic::TopicHandle;
+use crate::wait_set::WaitSetHandle;
+
+macro_rules! kinds {
+    ($($kind:ident: $object:ty, $noun:literal;)*) => {
+        /// What a place of the table holds.
+        pub enum Object {
+            Nothing,
+            $($kind($object),)*
+        }
+
+        $(impl Kind for $object {
+            const NOUN: &'static str = $noun;
+
+            fn wrap(self) -> Object {
+                Object::$kind(self)
+            }
+
+            fn find(object: &Object) -> Option<&Self> {
+                if let Object::$kind(it) = object { Some(it) } else { None }
+            }
+
+            fn unwrap(object: Object) -> Option<Self> {
+                if let Object::$kind(it) = object { Some(it) } else { None }
+            }
+        })*
+    };
+}
+
+kinds! {
+    Node: Node, "node";
+    Topic: Box<TopicHandle>, "topic";
+    Publisher: Box<PublisherHandle>, "publisher";
+    Subscriber: Box<SubscriberHandle>, "subscriber";
+    Sample: Sample<[u8]>, "sample";
+    Callback: Box<Callback>, "callback";
+    WaitSet: Box<WaitSetHandle>, "wait set";
+    Guard: Guard, "guard";
+    Client: Box<ClientHandle>, "client";
+    Server: Box<ServerHandle>, "server";
+    Request: Box<RequestHandle>, "request";
+    Reply: Reply<[u8]>, "reply";
+    Graph: Box<GraphHandle>, "graph";
+}
+
+/// What can be in the table.
+pub trait Kind: Sized {
+    /// For messages.
+    const NOUN: &'static str;
+    fn wrap(self) -> Object;
+    fn find(object: &Object) -> Option<&Self>;
+    fn unwrap(object: Object) -> Option<Self>;
+}
+
+/// A place: what it holds while its use is odd.
+struct Place {
+    /// How often it was taken or freed.
+    uses: AtomicU32,
+    object: UnsafeCell<Object>,
+}
+
+// SAFETY: a place's object is made and dropped by whoever takes or frees the place, which one thread
+// does; between, it is only shared. What is not `Sync` in it the header gives to one thread at a time.
+unsafe impl Sync for Place {}
+
+/// As a pointer of the header's.
+pub fn to_pointer<P>(handle: u64) -> *mut P {
+    std::ptr::without_provenance_mut(handle as usize)
+}
+
+/// Of a pointer of the header's.
+pub fn of_pointer<P>(pointer: *const P) -> u64 {
+    pointer.addr() as u64
+}
+
+/// Puts an object into the table; what the program gets.
+///
+/// # Errors
+/// [`Error::TooMany`].
+pub fn insert<T: Kind>(object: T) -> Result<u64, Failure> {
+    let index = free_place()?;
+    let place = place(index).expect("it was free");
+    // SAFETY: the place is free, and this thread has taken it from the list of those.
+    unsafe { *place.object.get() = object.wrap() };
+    // ORDER: Release pairs with the acquire in `look_up`: the object is there.
+    let uses = place.uses.fetch_add(1, Ordering::Release).wrapping_add(1);
+    Ok(u64::from(uses) << 32 | u64::from(index + 1))
+}
+
+/// The object of a handle.
+///
+/// # Safety
+/// What the header demands: no other thread closes it meanwhile.
+///
+/// # Errors
+/// That it is none, closed, or of another kind.
+pub unsafe fn get<'a, T: Kind>(handle: u64) -> Result<&'a T, Failure> {
+    let place = look_up::<T>(handle)?;
+    // SAFETY: the place is in use, and nobody ends that meanwhile.
+    T::find(unsafe { &*place.object.get() }).ok_or_else(|| other_kind::<T>())
+}
+
+/// Takes the object of a handle out of the table: the handle is closed.
+///
+/// # Safety
+/// As [`get`], and no other thread uses it meanwhile.
+///
+/// # Errors
+/// As [`get`].
+pub unsafe fn remove<T: Kind>(handle: u64) -> Result<T, Failure> {
+    // SAFETY: as the caller promises.
+    unsafe { get::<T>(handle)? };
+    let place = look_up::<T>(handle)?;
+    // Who is first: of two that close it one alone gets it.
+    let uses = (handle >> 32) as u32;
+    let next = uses.wrapping_add(1);
+    // ORDER: Acquire as in `look_up`; Release pairs with the next `insert`'s use of the place.
+    let closed = place.uses.compare_exchange(uses, next, Ordering::AcqRel, Ordering::Relaxed);
+    closed.map_err(|_| Failure::handle(format!("this {} is closed", T::NOUN)))?;
+    // SAFETY: no handle of it is valid any more, and it is not in the list of free ones yet.
+    let object = std::mem::replace(unsafe { &mut *place.object.get() }, Object::Nothing);
+    give_back(handle as u32 - 1);
+    Ok(T::unwrap(object).expect("it was of this kind"))
+}
+
+fn look_up<T: Kind>(handle: u64) -> Result<&'static Place, Failure> {
+    if handle == 0 {
+        return Err(Failure::handle(format!("the {} is NULL", T::NOUN)));
+    }
+    let place = (handle as u32).checked_sub(1).and_then(place);
+    let place = place.ok_or_else(|| Failure::handle(format!("this is no {}", T::NOUN)))?;
+    let uses = (handle >> 32) as u32;
+    if uses.is_multiple_of(2) || place.uses.load(Ordering::Acquire) != uses {
+        return Err(Failure::handle(format!("this {} is closed, or was never one", T::NOUN)));
+    }
+    Ok(place)
+}
+
+fn other_kind<T: Kind>() -> Failure {
+    Failure::handle(format!("this handle is not of a {}", T::NOUN))
+}
+
+type Chunk = [Place; CHUNK];
+
+/// The place of this number, if there is one.
+fn place(index: u32) -> Option<&'static Place> {
+    let chunk = CHUNKS.get(index as usize / CHUNK)?;
+    // ORDER: Acquire pairs with the release in `grow`: the places are there.
+    let chunk = chunk.load(Ordering::Acquire);
+    // SAFETY: a chunk is never freed.
+    unsafe { chunk.as_ref() }.map(|chunk| &chunk[index as usize % CHUNK])
+}
+
+/// A free place, the thread's own first: taking and releasing samples locks nothing.
+fn free_place() -> Result<u32, Failure> {
+    let own = FREE.try_with(|own| own.borrow_mut().0.pop()).ok().flatten();
+    own.map_or_else(|| shared_place(), Ok)
+}
+
+/// One of all threads', and some for later.
+fn shared_place() -> Result<u32, Failure> {
+    let mut shared = SHARED.lock().unwrap_or_else(PoisonError::into_inner);
+    if shared.is_empty() {
+        grow(&mut shared)?;
+    }
+    let rest = shared.len().saturating_sub(BATCH);
+    let mut batch = shared.split_off(rest);
+    drop(shared);
+    let place = batch.pop().expect("there is one at least");
+    let kept = FREE.try_with(|own| own.borrow_mut().0.append(&mut batch));
+    if kept.is_err() {
+        SHARED.lock().unwrap_or_else(PoisonError::into_inner).append(&mut batch);
+    }
+    Ok(place)
+}
+
+fn grow(shared: &mut Vec<u32>) -> Result<(), Failure> {
+    let chunk = CHUNKS_USED.load(Ordering::Relaxed); // under the lock
+    if chunk == CHUNKS_MAX {
+        let (what, limit) = ("handles of this process", (CHUNKS_MAX * CHUNK) as u64);
+        return Err(Error::TooMany { topic: None, what, limit }.into());
+    }
+    let place = || Place { uses: AtomicU32::new(0), object: UnsafeCell::new(Object::Nothing) };
+    let places: Box<Chunk> = Box::new(std::array::from_fn(|_| place()));
+    // ORDER: Release pairs with the acquire in `place`.
+    CHUNKS[chunk].store(Box::into_raw(places), Ordering::Release);
+    CHUNKS_USED.store(chunk + 1, Ordering::Relaxed);
+    shared.extend((0..CHUNK).rev().map(|index| (chunk * CHUNK + index) as u32));
+    Ok(())
+}
+
+fn give_back(index: u32) {
+    let kept = FREE.try_with(|own| {
+        let own = &mut own.borrow_mut().0;
+        own.push(index);
+        if own.len() < 2 * BATCH { Vec::new() } else { own.split_off(BATCH) }
+    });
+    let excess = kept.unwrap_or_else(|_| vec![index]);
+    if !excess.is_empty() {
+        SHARED.lock().unwrap_or_else(PoisonError::into_inner).extend(excess);
+    }
+}
+
+/// Free places that one thread keeps.
+struct Free(Vec<u32>);
+
+impl Drop for Free {
+    fn drop(&mut self) {
+        SHARED.lock().unwrap_or_else(PoisonError::into_inner).append(&mut self.0);
+    }
+}
+
+thread_local! {
+    static FREE: RefCell<Free> = RefCell::new(Free(Vec::with_capacity(2 * BATCH)));
+}
+static SHARED: Mutex<Vec<u32>> = Mutex::new(Vec::new());
+static CHUNKS: [AtomicPtr<Chunk>; CHUNKS_MAX] =
+    [const { AtomicPtr::new(std::ptr::null_mut()) }; CHUNKS_MAX];
+static CHUNKS_USED: AtomicUsize = AtomicUsize::new(0);
+
+const CHUNK: usize = 64;
+const CHUNKS_MAX: usize = 4096;
+/// Places that a thread gets or gives back at once.
+const BATCH: usize = 16;
+
+const _: () = assert!(size_of::<usize>() == 8, "a handle has the size of a pointer");

@@ -1,0 +1,193 @@
+//! Nodes.
+
+use std::ffi::{CString, c_char, c_int};
+
+use myelin::{NetworkState, Node, Policy, Threads};
+
+use crate::error::{Failure, MYELIN_OK, enter, myelin_code};
+use crate::sized::{self, sized};
+use crate::{handle, text};
+
+/// A process's part in a domain. Any thread may use it, several at once.
+pub enum myelin_node {}
+
+/// Options of a node. 0 in a member, and NULL instead of the whole, is the default.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct myelin_node_options {
+    /// sizeof(struct myelin_node_options): MYELIN_INIT(myelin_node_options).
+    pub size: usize,
+    /// Whether `domain` counts; otherwise MYELIN_DOMAIN in the environment does, or 0.
+    pub has_domain: bool,
+    /// Nodes of different domains do not see each other.
+    pub domain: u32,
+    /// Meets all members of this group, by name or gid, instead of the user's own programs alone.
+    pub group: *const c_char,
+    /// The folder of the sockets; otherwise MYELIN_FOLDER, or one in /dev/shm.
+    pub folder: *const c_char,
+    /// Keeps all CPUs of the machine from sleeping deeply while the node lives.
+    pub latency_guard: bool,
+    /// Other hosts, by CycloneDDS: 1 yes, -1 no, 0 as MYELIN_NETWORK says.
+    pub network: i32,
+    /// The interface that leads to them, by name or address; otherwise MYELIN_INTERFACE, or the best.
+    pub interface: *const c_char,
+    /// Hosts to look for, separated by commas; otherwise MYELIN_PEERS, or by multicast.
+    pub peers: *const c_char,
+    /// How long others hear nothing of this process before they take it for dead; ns.
+    pub lease_ns: u64,
+    /// What the names of the node's threads begin with.
+    pub thread_name: *const c_char,
+    /// The CPUs that they may run on: `thread_cpu_count` numbers.
+    pub thread_cpus: *const usize,
+    /// 0: those of the process's first thread.
+    pub thread_cpu_count: usize,
+    /// 1 to 99: SCHED_FIFO with this priority; 0: the usual policy.
+    pub thread_fifo_priority: i32,
+}
+
+sized! { myelin_node_options up to size: usize; }
+
+/// Opens a node. `name` is for people. `options` may be NULL.
+///
+/// # Safety
+/// Pointers are NULL or valid.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn myelin_node_open(
+    name: *const c_char,
+    options: *const myelin_node_options,
+    node: *mut *mut myelin_node,
+) -> myelin_code {
+    // SAFETY: as the caller promises, here and below.
+    enter(|| unsafe {
+        text::put(node, std::ptr::null_mut(), "node")?;
+        let builder = with(Node::builder(text::required(name, "name")?), sized::read(options)?)?;
+        node.write(handle::to_pointer(handle::insert(builder.open()?)?));
+        Ok(MYELIN_OK)
+    })
+}
+
+unsafe fn with(
+    mut node: myelin::NodeBuilder,
+    options: myelin_node_options,
+) -> Result<myelin::NodeBuilder, Failure> {
+    if options.has_domain {
+        node = node.domain(options.domain);
+    }
+    // SAFETY: as the caller promises, here and below.
+    if let Some(group) = unsafe { text::optional(options.group, "group")? } {
+        node = match group.parse::<u32>() {
+            Ok(id) => node.group(id),
+            Err(_) => node.group(group),
+        };
+    }
+    if let Some(folder) = unsafe { text::optional(options.folder, "folder")? } {
+        node = node.folder(folder);
+    }
+    node = node.latency_guard(options.latency_guard);
+    if options.network != 0 {
+        node = node.network(options.network > 0);
+    }
+    if let Some(interface) = unsafe { text::optional(options.interface, "interface")? } {
+        node = node.interface(interface);
+    }
+    if let Some(peers) = unsafe { text::optional(options.peers, "peers")? } {
+        node = node.peers(peers.split(',').map(str::trim).filter(|peer| !peer.is_empty()));
+    }
+    if options.lease_ns != 0 {
+        node = node.lease(text::duration(options.lease_ns));
+    }
+    let cpus = match options.thread_cpu_count {
+        0 => Vec::new(),
+        _ if options.thread_cpus.is_null() => {
+            return Err(Failure::setting("thread_cpus is NULL; pass thread_cpu_count numbers"));
+        }
+        count => unsafe { std::slice::from_raw_parts(options.thread_cpus, count) }.to_vec(),
+    };
+    let name = unsafe { text::optional(options.thread_name, "thread_name")? }.unwrap_or_default();
+    let policy = match options.thread_fifo_priority {
+        0 => Policy::Usual,
+        priority => Policy::Fifo(u8::try_from(priority).unwrap_or(u8::MAX)), // refused by `open`
+    };
+    Ok(node.threads(Threads { name: name.to_string(), cpus, policy }))
+}
+
+/// Closes a node's handle. What was made of it goes on.
+///
+/// # Safety
+/// No other thread uses the handle meanwhile.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn myelin_node_close(node: *mut myelin_node) -> myelin_code {
+    // SAFETY: as the caller promises.
+    enter(|| unsafe {
+        drop(handle::remove::<Node>(handle::of_pointer(node))?);
+        Ok(MYELIN_OK)
+    })
+}
+
+/// Whether other hosts can be reached.
+#[repr(i32)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum myelin_network {
+    /// Nobody has asked for it.
+    MYELIN_NETWORK_OFF = 0,
+    /// Not now; as soon as it can be.
+    MYELIN_NETWORK_WAITING = 1,
+    /// They can.
+    MYELIN_NETWORK_UP = 2,
+}
+
+/// Whether other hosts can be reached now, and what is missing, or by which interface: as much of that
+/// text as fits into `capacity` bytes, its final zero included. `text` may be NULL if `capacity` is 0.
+///
+/// # Safety
+/// Pointers are NULL or valid, and `text` has room for `capacity` bytes.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn myelin_node_network(
+    node: *mut myelin_node,
+    text: *mut c_char,
+    capacity: usize,
+    state: *mut myelin_network,
+) -> myelin_code {
+    // SAFETY: as the caller promises, here and below.
+    enter(|| unsafe {
+        let (found, said) = match handle::get::<Node>(handle::of_pointer(node))?.network() {
+            NetworkState::Waiting { reason } => (myelin_network::MYELIN_NETWORK_WAITING, reason),
+            NetworkState::Up { interface, .. } => (myelin_network::MYELIN_NETWORK_UP, interface),
+            _ => (myelin_network::MYELIN_NETWORK_OFF, String::new()),
+        };
+        text::put(state, found, "state")?;
+        if capacity > 0 && !text.is_null() {
+            let said: CString = text::c_string(&said);
+            let bytes = said.as_bytes();
+            let kept = bytes.len().min(capacity - 1);
+            std::ptr::copy_nonoverlapping(bytes.as_ptr(), text.cast::<u8>(), kept);
+            text.add(kept).write(0);
+        }
+        Ok(MYELIN_OK)
+    })
+}
+
+/// How a subscriber, a client, a server or a wait set waits.
+#[repr(i32)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(dead_code, reason = "the program's, read as numbers")]
+pub enum myelin_wait {
+    /// Spins for a while, then sleeps.
+    MYELIN_WAIT_ADAPTIVE = 0,
+    /// Spins: takes a core.
+    MYELIN_WAIT_POLL = 1,
+    /// Sleeps in the kernel.
+    MYELIN_WAIT_BLOCK = 2,
+    /// Learns the period of a topic and spins for the next sample alone; 2 % of a core at most.
+    MYELIN_WAIT_PREDICTIVE = 3,
+}
+
+pub fn wait(how: c_int) -> Result<myelin::Wait, Failure> {
+    match how {
+        0 => Ok(myelin::Wait::Adaptive),
+        1 => Ok(myelin::Wait::Poll),
+        2 => Ok(myelin::Wait::Block),
+        3 => Ok(myelin::Wait::Predictive),
+        how => Err(Failure::setting(format!("wait is {how}; set it to one of enum myelin_wait"))),
+    }
+}

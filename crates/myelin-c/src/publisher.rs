@@ -1,0 +1,348 @@
+//! Publishers and their loans.
+
+use std::cell::{Cell, RefCell};
+use std::ffi::c_void;
+use std::sync::Arc;
+
+use myelin::{DynamicType, Loan, Published, Publisher};
+
+use crate::error::{Failure, MYELIN_NOTHING, MYELIN_OK, enter, myelin_code};
+use crate::event::{Events, myelin_event};
+use crate::sized::{self, sized};
+use crate::slots::Slots;
+use crate::topic::{TopicHandle, myelin_topic};
+use crate::{handle, payload, text};
+
+/// Publishes samples of a topic. One thread at a time uses it and its loans.
+pub enum myelin_publisher {}
+
+pub struct PublisherHandle {
+    /// Borrowed from `publisher`, so they go first. Not borrowed while anything is published, which may
+    /// run callbacks.
+    loans: RefCell<Slots<Loan<'static, [u8]>>>,
+    events: RefCell<Events>,
+    /// It publishes: a callback inside must not close it.
+    is_publishing: Cell<bool>,
+    told: Arc<DynamicType>,
+    publisher: Publisher<[u8]>,
+}
+
+impl PublisherHandle {
+    #[inline]
+    fn publishing<R>(&self, act: impl FnOnce() -> R) -> R {
+        let before = self.is_publishing.replace(true);
+        let result = act();
+        self.is_publishing.set(before);
+        result
+    }
+}
+
+/// Settings of a publisher. 0 in a member, and NULL instead of the whole, is the default.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct myelin_publisher_options {
+    /// sizeof(struct myelin_publisher_options): MYELIN_INIT(myelin_publisher_options).
+    pub size: usize,
+    /// Loans over 104 B out at once: 1 to 4,096; 0: 8.
+    pub loans_max: u32,
+    /// Whether samples say when they were published.
+    pub timestamps: bool,
+    /// The largest payload, in bytes; 0: 2^40 - 1.
+    pub payload_bytes_max: u64,
+    /// Bytes of its payloads; 0: half the machine's memory.
+    pub memory_max: u64,
+}
+
+/// Memory for one sample, the program's until it is published or discarded.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct myelin_loan {
+    /// sizeof(struct myelin_loan): MYELIN_INIT(myelin_loan).
+    pub size: usize,
+    /// Which of its owner's it is. Not to be changed.
+    pub id: u64,
+    /// Where to write, aligned to 64: zeros, or what an earlier sample left. Write all of it. Valid until
+    /// it is published or discarded, or its owner is closed.
+    pub data: *mut c_void,
+    /// How many bytes.
+    pub bytes: usize,
+}
+
+/// What became of a sample.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct myelin_published {
+    /// sizeof(struct myelin_published): MYELIN_INIT(myelin_published).
+    pub size: usize,
+    /// How many its publisher published before it.
+    pub sequence: u64,
+    /// Late reliable subscribers that were not waited for.
+    pub passed_over: u32,
+}
+
+sized! {
+    myelin_publisher_options up to size: usize;
+    myelin_loan up to bytes: usize;
+    myelin_published up to sequence: u64;
+}
+
+/// Makes a publisher of a topic. `options` may be NULL.
+///
+/// # Safety
+/// Pointers are NULL or valid.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn myelin_publisher_open(
+    topic: *mut myelin_topic,
+    options: *const myelin_publisher_options,
+    publisher: *mut *mut myelin_publisher,
+) -> myelin_code {
+    // SAFETY: as the caller promises, here and below.
+    enter(|| unsafe {
+        text::put(publisher, std::ptr::null_mut(), "publisher")?;
+        let topic: &Box<TopicHandle> = handle::get(handle::of_pointer(topic))?;
+        let options = sized::read(options)?;
+        let mut builder = topic.topic.publisher_builder().timestamps(options.timestamps);
+        if options.loans_max != 0 {
+            builder = builder.loans_max(options.loans_max);
+        }
+        if options.payload_bytes_max != 0 {
+            builder = builder.payload_bytes_max(options.payload_bytes_max);
+        }
+        if options.memory_max != 0 {
+            builder = builder.memory_max(options.memory_max);
+        }
+        let made = Box::new(PublisherHandle {
+            loans: RefCell::default(),
+            events: RefCell::default(),
+            is_publishing: Cell::new(false),
+            told: topic.told.clone(),
+            publisher: builder.open()?,
+        });
+        publisher.write(handle::to_pointer(handle::insert(made)?));
+        Ok(MYELIN_OK)
+    })
+}
+
+/// Closes it. Its loans are discarded; what was published stays in reach of its subscribers. An error from
+/// a callback inside a publish of its own.
+///
+/// # Safety
+/// No other thread uses the handle meanwhile.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn myelin_publisher_close(publisher: *mut myelin_publisher) -> myelin_code {
+    // SAFETY: as the caller promises, here and below.
+    enter(|| unsafe {
+        if of(publisher)?.is_publishing.get() {
+            return Err(Failure::handle(
+                "this publisher is publishing further up in this thread; close it after that"
+                    .into(),
+            ));
+        }
+        drop(handle::remove::<Box<PublisherHandle>>(handle::of_pointer(publisher))?);
+        Ok(MYELIN_OK)
+    })
+}
+
+/// Publishes a copy of `bytes` bytes, a whole payload of the topic's type. `published` may be NULL.
+///
+/// # Safety
+/// Pointers are NULL or valid; one thread at a time.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn myelin_publisher_publish_copy(
+    publisher: *mut myelin_publisher,
+    data: *const c_void,
+    bytes: usize,
+    published: *mut myelin_published,
+) -> myelin_code {
+    // SAFETY: as the caller promises, here and below.
+    enter(|| unsafe {
+        let publisher = of(publisher)?;
+        payload::check(&publisher.told, bytes)?;
+        let data = text::bytes(data, bytes)?;
+        check(published)?;
+        tell(publisher.publishing(|| publisher.publisher.publish_copy(data))?, published)
+    })
+}
+
+/// Lends memory for a payload of `bytes` bytes. Several loans may be out at once.
+///
+/// # Safety
+/// Pointers are NULL or valid; one thread at a time.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn myelin_publisher_loan(
+    publisher: *mut myelin_publisher,
+    bytes: usize,
+    loan: *mut myelin_loan,
+) -> myelin_code {
+    // SAFETY: as the caller promises, here and below.
+    enter(|| unsafe {
+        let publisher = of(publisher)?;
+        payload::check(&publisher.told, bytes)?;
+        sized::check(loan)?;
+        // The publisher is in a box, and its loans are dropped before it.
+        let its: &'static Publisher<[u8]> = &*(&raw const publisher.publisher);
+        let mut lent = its.loan(bytes)?;
+        let data = lent.as_bytes_mut().as_mut_ptr().cast();
+        let id = publisher.loans.borrow_mut().put(lent);
+        sized::write(loan, &myelin_loan { size: 0, id, data, bytes })?;
+        Ok(MYELIN_OK)
+    })
+}
+
+/// Publishes a loan as it is, without a copy if it has more than 104 bytes. It is the program's no longer,
+/// also if this fails, and `data` becomes NULL. A second time is MYELIN_ERROR_LOAN. `published` may be
+/// NULL.
+///
+/// # Safety
+/// Pointers are NULL or valid; one thread at a time.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn myelin_publisher_publish(
+    publisher: *mut myelin_publisher,
+    loan: *mut myelin_loan,
+    published: *mut myelin_published,
+) -> myelin_code {
+    // SAFETY: as the caller promises, here and below.
+    enter(|| unsafe {
+        let publisher = of(publisher)?;
+        check(published)?;
+        let lent = publisher.loans.borrow_mut().take(end(loan)?)?;
+        tell(publisher.publishing(|| lent.publish())?, published)
+    })
+}
+
+/// Gives a loan back unpublished.
+///
+/// # Safety
+/// Pointers are NULL or valid; one thread at a time.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn myelin_publisher_discard(
+    publisher: *mut myelin_publisher,
+    loan: *mut myelin_loan,
+) -> myelin_code {
+    // SAFETY: as the caller promises, here and below.
+    enter(|| unsafe {
+        let lent = of(publisher)?.loans.borrow_mut().take(end(loan)?)?;
+        drop(lent);
+        Ok(MYELIN_OK)
+    })
+}
+
+/// Makes memory for `count` payloads of `bytes` bytes, so that the first loans need not.
+///
+/// # Safety
+/// As `myelin_publisher_loan`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn myelin_publisher_reserve(
+    publisher: *mut myelin_publisher,
+    count: u32,
+    bytes: usize,
+) -> myelin_code {
+    // SAFETY: as the caller promises.
+    enter(|| unsafe {
+        of(publisher)?.publisher.reserve(count, bytes)?;
+        Ok(MYELIN_OK)
+    })
+}
+
+/// How many subscribers it is matched with now.
+///
+/// # Safety
+/// Pointers are NULL or valid.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn myelin_publisher_matched(
+    publisher: *mut myelin_publisher,
+    subscribers: *mut usize,
+) -> myelin_code {
+    // SAFETY: as the caller promises.
+    enter(|| unsafe {
+        text::put(subscribers, of(publisher)?.publisher.matched(), "subscribers")?;
+        Ok(MYELIN_OK)
+    })
+}
+
+/// Waits until it is matched with so many subscribers, for `limit_ns` at most; MYELIN_NOTHING if they
+/// have not come by then.
+///
+/// # Safety
+/// Pointers are NULL or valid.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn myelin_publisher_wait_for_match(
+    publisher: *mut myelin_publisher,
+    subscribers: usize,
+    limit_ns: u64,
+) -> myelin_code {
+    // SAFETY: as the caller promises.
+    enter(|| unsafe {
+        let limit = text::duration(limit_ns);
+        let have_come = of(publisher)?.publisher.wait_for_match(subscribers, limit);
+        Ok(if have_come { MYELIN_OK } else { MYELIN_NOTHING })
+    })
+}
+
+/// Tells subscribers with a liveliness lease that it lives, though it publishes nothing.
+///
+/// # Safety
+/// As `myelin_publisher_loan`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn myelin_publisher_assert_liveliness(
+    publisher: *mut myelin_publisher,
+) -> myelin_code {
+    // SAFETY: as the caller promises.
+    enter(|| unsafe {
+        of(publisher)?.publisher.assert_liveliness()?;
+        Ok(MYELIN_OK)
+    })
+}
+
+/// The next event of its matches; MYELIN_NOTHING if there is none.
+///
+/// # Safety
+/// As `myelin_publisher_loan`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn myelin_publisher_event(
+    publisher: *mut myelin_publisher,
+    event: *mut myelin_event,
+) -> myelin_code {
+    // SAFETY: as the caller promises, here and below.
+    enter(|| unsafe {
+        let publisher = of(publisher)?;
+        publisher.events.borrow_mut().next(|| publisher.publisher.events(), event)
+    })
+}
+
+#[inline]
+unsafe fn of<'a>(publisher: *mut myelin_publisher) -> Result<&'a PublisherHandle, Failure> {
+    // SAFETY: as the caller promises.
+    unsafe { handle::get::<Box<PublisherHandle>>(handle::of_pointer(publisher)) }.map(|it| &**it)
+}
+
+/// The number of a loan that ends; its memory is the program's no longer.
+///
+/// # Safety
+/// `loan` is NULL or valid.
+#[inline]
+pub unsafe fn end(loan: *mut myelin_loan) -> Result<u64, Failure> {
+    // SAFETY: as the caller promises, here and below.
+    unsafe { sized::check(loan)? };
+    let id = unsafe { (*loan).id };
+    // SAFETY: the first version has both.
+    unsafe { ((*loan).data, (*loan).bytes) = (std::ptr::null_mut(), 0) };
+    Ok(id)
+}
+
+#[inline]
+unsafe fn check(published: *mut myelin_published) -> Result<(), Failure> {
+    // SAFETY: as the caller promises.
+    if published.is_null() { Ok(()) } else { unsafe { sized::check(published) } }
+}
+
+#[inline]
+unsafe fn tell(it: Published, published: *mut myelin_published) -> Result<myelin_code, Failure> {
+    if !published.is_null() {
+        let Published { sequence, passed_over, .. } = it;
+        let told = myelin_published { size: 0, sequence, passed_over };
+        // SAFETY: as the caller promises.
+        unsafe { sized::write(published, &told)? };
+    }
+    Ok(MYELIN_OK)
+}

@@ -1,0 +1,117 @@
+//! Samples: those that are held, and those that a callback is lent.
+
+use std::cell::Cell;
+use std::ffi::c_void;
+
+use myelin::Sample;
+
+use crate::error::{Failure, MYELIN_OK, enter, myelin_code};
+use crate::handle;
+use crate::sized::{self, sized};
+
+/// A sample where its publisher wrote it. Release each, once; any thread may. Held samples keep their
+/// memory: a subscriber's `held_max` bounds them.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct myelin_sample {
+    /// sizeof(struct myelin_sample): MYELIN_INIT(myelin_sample).
+    pub size: usize,
+    /// Which it is. Not to be changed.
+    pub id: u64,
+    /// The payload, aligned to 64, to be read alone; valid until it is released. NULL if there is none.
+    pub data: *const c_void,
+    /// How many bytes.
+    pub bytes: usize,
+    /// How many samples its publisher published before it.
+    pub sequence: u64,
+    /// How many of its publisher were lost between the one taken before and this one.
+    pub lost_before: u64,
+    /// When it was published, by `myelin_now`; 0 if its publisher does not say.
+    pub published_ns: u64,
+    /// Its publisher's endpoint, as in events.
+    pub publisher: u64,
+}
+
+sized! { myelin_sample up to bytes: usize; }
+
+/// What the program sees of a sample.
+#[inline]
+pub fn tell(sample: &Sample<[u8]>, id: u64) -> myelin_sample {
+    let bytes = sample.as_bytes();
+    myelin_sample {
+        size: size_of::<myelin_sample>(),
+        id,
+        data: bytes.as_ptr().cast(),
+        bytes: bytes.len(),
+        sequence: sample.sequence(),
+        lost_before: sample.lost_before(),
+        published_ns: sample.published_at().unwrap_or(0),
+        publisher: sample.publisher(),
+    }
+}
+
+/// Calls `call` with a sample that is lent for as long.
+pub fn lend(sample: &Sample<[u8]>, call: impl FnOnce(&myelin_sample)) {
+    let before = LENT.replace(sample);
+    let told = tell(sample, LENT_ID);
+    call(&told);
+    LENT.set(before);
+}
+
+/// Releases a sample: its memory may be used again. `data` becomes NULL; a second time is
+/// MYELIN_ERROR_HANDLE. One that a callback is lent is not to be released. Any thread.
+///
+/// # Safety
+/// `sample` is NULL or valid.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn myelin_sample_release(sample: *mut myelin_sample) -> myelin_code {
+    // SAFETY: as the caller promises, here and below.
+    enter(|| unsafe {
+        sized::check(sample)?;
+        if (*sample).id == LENT_ID {
+            return Err(Failure::handle(
+                "this sample is lent to the callback; return from it".into(),
+            ));
+        }
+        drop(handle::remove::<Sample<[u8]>>((*sample).id)?);
+        ((*sample).data, (*sample).bytes) = (std::ptr::null(), 0);
+        Ok(MYELIN_OK)
+    })
+}
+
+/// Another hold on the same sample, to be released too. So a callback keeps what it is lent. Any thread
+/// that has the sample.
+///
+/// # Safety
+/// Pointers are NULL or valid.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn myelin_sample_clone(
+    sample: *const myelin_sample,
+    clone: *mut myelin_sample,
+) -> myelin_code {
+    // SAFETY: as the caller promises, here and below.
+    enter(|| unsafe {
+        sized::check(sample.cast_mut())?;
+        sized::check(clone)?;
+        let held = if (*sample).id == LENT_ID {
+            let lent = LENT.get().as_ref(); // while the callback runs
+            let lent = lent.filter(|lent| lent.as_bytes().as_ptr().cast() == (*sample).data);
+            lent.ok_or_else(|| {
+                Failure::handle("this sample was lent to a callback that is over".into())
+            })?
+        } else {
+            handle::get::<Sample<[u8]>>((*sample).id)?
+        };
+        let id = handle::insert(held.clone())?;
+        sized::write(clone, &tell(handle::get(id)?, id))?;
+        Ok(MYELIN_OK)
+    })
+}
+
+thread_local! {
+    /// What the innermost callback of this thread is lent.
+    static LENT: Cell<*const Sample<[u8]>> = const { Cell::new(std::ptr::null()) };
+}
+
+/// No handle has it: its place's use is even.
+const LENT_ID: u64 = 1;

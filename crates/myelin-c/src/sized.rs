@@ -1,0 +1,116 @@
+//! Structs that begin with their size: of a program that was compiled with an older header, which knows
+//! fewer members, or with a newer one. A member that is not there is 0, which means what was before.
+
+use crate::error::Failure;
+
+/// A struct of the header that begins with its size, all bytes of which may be 0.
+///
+/// # Safety
+/// It is `repr(C)`, its first member is a `usize`, its size, and zeros are a value.
+pub unsafe trait Sized_: Copy {
+    /// For messages.
+    const NAME: &'static str;
+    /// The size of its first version: no program has less.
+    const SIZE_MIN: usize;
+}
+
+/// Declares the structs that begin with their size.
+macro_rules! sized {
+    ($($name:ident up to $last:ident: $last_ty:ty;)*) => {$(
+        // SAFETY: `repr(C)`; `size` comes first; its members are numbers, pointers and such structs.
+        unsafe impl $crate::sized::Sized_ for $name {
+            const NAME: &'static str = stringify!($name);
+            const SIZE_MIN: usize =
+                std::mem::offset_of!($name, $last) + size_of::<$last_ty>();
+        }
+        const _: () = assert!(std::mem::offset_of!($name, size) == 0);
+    )*};
+}
+pub(crate) use sized;
+
+/// The program's options, or all 0 for NULL.
+///
+/// # Safety
+/// `from` is NULL or points to as many bytes as its first member says.
+///
+/// # Errors
+/// A size that cannot be; members that this library does not know and that are not 0.
+pub unsafe fn read<T: Sized_>(from: *const T) -> Result<T, Failure> {
+    // SAFETY: zeros are a value (`Sized_`).
+    let mut options: T = unsafe { std::mem::zeroed() };
+    if from.is_null() {
+        return Ok(options);
+    }
+    // SAFETY: it points to a struct with a size in front.
+    let bytes = unsafe { size_of_program::<T>(from)? };
+    let known = bytes.min(size_of::<T>());
+    // SAFETY: so many bytes are there on both sides, which do not overlap.
+    unsafe { std::ptr::copy_nonoverlapping(from.cast::<u8>(), (&raw mut options).cast(), known) };
+    for at in known..bytes {
+        // SAFETY: within the program's struct.
+        if unsafe { from.cast::<u8>().add(at).read() } != 0 {
+            return Err(Failure::setting(format!(
+                "{} has members that this library, version {}, does not know; use a newer library, or \
+                 leave them 0",
+                T::NAME,
+                env!("CARGO_PKG_VERSION")
+            )));
+        }
+    }
+    Ok(options)
+}
+
+/// Fills the program's struct, as much of it as the program knows, its size apart.
+///
+/// # Safety
+/// `to` is NULL or points to as many bytes as its first member says.
+///
+/// # Errors
+/// NULL; a size that cannot be. Nothing is written then.
+#[inline]
+pub unsafe fn write<T: Sized_>(to: *mut T, value: &T) -> Result<(), Failure> {
+    // SAFETY: as the caller promises.
+    unsafe { check(to)? };
+    // SAFETY: as the caller promises.
+    let bytes = unsafe { to.cast::<usize>().read() }.min(size_of::<T>()) - size_of::<usize>();
+    let from = std::ptr::from_ref(value).cast::<u8>();
+    // SAFETY: so many bytes follow the size on both sides, which do not overlap.
+    unsafe {
+        let skip = size_of::<usize>();
+        std::ptr::copy_nonoverlapping(from.add(skip), to.cast::<u8>().add(skip), bytes);
+    }
+    Ok(())
+}
+
+/// That [`write`] will not fail.
+///
+/// # Safety
+/// As [`write`].
+///
+/// # Errors
+/// As [`write`].
+#[inline]
+pub unsafe fn check<T: Sized_>(to: *mut T) -> Result<(), Failure> {
+    if to.is_null() {
+        return Err(Failure::setting(format!("the {} is NULL; pass one to be filled", T::NAME)));
+    }
+    // SAFETY: as the caller promises.
+    unsafe { size_of_program::<T>(to).map(|_| ()) }
+}
+
+unsafe fn size_of_program<T: Sized_>(of: *const T) -> Result<usize, Failure> {
+    // SAFETY: the size is in front.
+    let bytes = unsafe { of.cast::<usize>().read() };
+    if bytes < T::SIZE_MIN || bytes > SIZE_MAX {
+        return Err(Failure::setting(format!(
+            "{}.size is {bytes}; set it to sizeof(struct {}), as MYELIN_INIT({}) does",
+            T::NAME,
+            T::NAME,
+            T::NAME
+        )));
+    }
+    Ok(bytes)
+}
+
+/// No struct will ever have more; what does was never set.
+const SIZE_MAX: usize = 4096;

@@ -1,0 +1,357 @@
+//! Subscribers.
+
+use std::cell::{RefCell, UnsafeCell};
+use std::ffi::{c_int, c_void};
+use std::os::fd::AsRawFd;
+
+use myelin::{FdSubscriber, Interrupter, Sample, Subscriber};
+
+use crate::callback::{Context, myelin_callback};
+use crate::error::{Failure, MYELIN_NOTHING, MYELIN_OK, enter, myelin_code};
+use crate::event::{Events, myelin_event};
+use crate::node;
+use crate::sample::{self, myelin_sample};
+use crate::sized::{self, sized};
+use crate::topic::{TopicHandle, myelin_topic};
+use crate::{handle, text};
+
+/// Takes samples of a topic. One thread at a time uses it; any may interrupt it.
+pub enum myelin_subscriber {}
+
+pub struct SubscriberHandle {
+    subscriber: UnsafeCell<Either>,
+    events: RefCell<Events>,
+    interrupter: Interrupter,
+}
+
+enum Either {
+    Plain(Subscriber<[u8]>),
+    WithFd(FdSubscriber<[u8]>),
+}
+
+impl SubscriberHandle {
+    /// # Safety
+    /// One thread at a time uses it, and no reference of an earlier call is left.
+    #[allow(clippy::mut_from_ref, reason = "the caller sees to it")]
+    #[inline]
+    unsafe fn subscriber(&self) -> &mut Subscriber<[u8]> {
+        // SAFETY: as the caller promises.
+        match unsafe { &mut *self.subscriber.get() } {
+            Either::Plain(it) => it,
+            Either::WithFd(it) => it,
+        }
+    }
+
+    /// # Safety
+    /// As [`subscriber`](Self::subscriber).
+    pub unsafe fn watch(&self, set: &mut myelin::WaitSet) -> Result<myelin::Key, myelin::Error> {
+        // SAFETY: as the caller promises.
+        set.add(unsafe { self.subscriber() })
+    }
+}
+
+/// Settings of a subscriber. 0 in a member, and NULL instead of the whole, is the default.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct myelin_subscriber_options {
+    /// sizeof(struct myelin_subscriber_options): MYELIN_INIT(myelin_subscriber_options).
+    pub size: usize,
+    /// Samples over 104 B that it may hold at once: 1 to 4,096; 0: 16.
+    pub held_max: u32,
+    /// Publishers that it may be matched with: 1 to 64; 0: 16.
+    pub publishers_max: u32,
+    /// `enum myelin_wait`: how it waits.
+    pub wait: i32,
+    /// Whether it has a descriptor for an epoll loop: `myelin_subscriber_descriptor`.
+    pub descriptor: bool,
+    /// A publisher that neither publishes nor asserts its liveliness for so many ns is an event; 0: none.
+    pub liveliness_ns: u64,
+    /// Bytes of what comes from other hosts; 0: half the machine's memory.
+    pub memory_max: u64,
+}
+
+sized! { myelin_subscriber_options up to size: usize; }
+
+/// Makes a subscriber of a topic. `options` may be NULL.
+///
+/// # Safety
+/// Pointers are NULL or valid.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn myelin_subscriber_open(
+    topic: *mut myelin_topic,
+    options: *const myelin_subscriber_options,
+    subscriber: *mut *mut myelin_subscriber,
+) -> myelin_code {
+    // SAFETY: as the caller promises, here and below.
+    enter(|| unsafe {
+        text::put(subscriber, std::ptr::null_mut(), "subscriber")?;
+        let topic: &Box<TopicHandle> = handle::get(handle::of_pointer(topic))?;
+        let options = sized::read(options)?;
+        let mut builder = topic.topic.subscriber_builder();
+        if options.held_max != 0 {
+            builder = builder.held_max(options.held_max);
+        }
+        if options.publishers_max != 0 {
+            builder = builder.publishers_max(options.publishers_max);
+        }
+        if options.liveliness_ns != 0 {
+            builder = builder.liveliness(text::duration(options.liveliness_ns));
+        }
+        if options.memory_max != 0 {
+            builder = builder.memory_max(options.memory_max);
+        }
+        let wait = node::wait(options.wait)?;
+        let made = if options.descriptor {
+            Either::WithFd(builder.open_with_fd()?)
+        } else {
+            Either::Plain(builder.open()?)
+        };
+        let interrupter = match &made {
+            Either::Plain(it) => it.interrupter(),
+            Either::WithFd(it) => it.interrupter(),
+        };
+        let made = SubscriberHandle {
+            subscriber: UnsafeCell::new(made),
+            events: RefCell::default(),
+            interrupter,
+        };
+        made.subscriber().set_wait(wait);
+        subscriber.write(handle::to_pointer(handle::insert(Box::new(made))?));
+        Ok(MYELIN_OK)
+    })
+}
+
+/// Closes it. Samples that are held stay as they are.
+///
+/// # Safety
+/// No other thread uses the handle meanwhile.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn myelin_subscriber_close(
+    subscriber: *mut myelin_subscriber,
+) -> myelin_code {
+    // SAFETY: as the caller promises.
+    enter(|| unsafe {
+        drop(handle::remove::<Box<SubscriberHandle>>(handle::of_pointer(subscriber))?);
+        Ok(MYELIN_OK)
+    })
+}
+
+/// The next sample, if there is one; never waits. MYELIN_NOTHING if there is none: `sample` is as before.
+///
+/// # Safety
+/// Pointers are NULL or valid; one thread at a time.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn myelin_subscriber_take(
+    subscriber: *mut myelin_subscriber,
+    sample: *mut myelin_sample,
+) -> myelin_code {
+    // SAFETY: as the caller promises, here and below.
+    enter(|| unsafe {
+        let subscriber = of(subscriber)?;
+        sized::check(sample)?;
+        give(subscriber.subscriber().take()?, sample)
+    })
+}
+
+/// Takes the next sample; waits for it for `limit_ns` at most (MYELIN_FOREVER: no limit). MYELIN_NOTHING
+/// if none has come by then, or if the wait was interrupted, or, with a deadline or liveliness, if a
+/// publisher has fallen silent.
+///
+/// # Safety
+/// As `myelin_subscriber_take`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn myelin_subscriber_receive(
+    subscriber: *mut myelin_subscriber,
+    limit_ns: u64,
+    sample: *mut myelin_sample,
+) -> myelin_code {
+    // SAFETY: as the caller promises, here and below.
+    enter(|| unsafe {
+        let subscriber = of(subscriber)?;
+        sized::check(sample)?;
+        give(subscriber.subscriber().receive(text::duration(limit_ns))?, sample)
+    })
+}
+
+/// Waits until there is a sample to take, as `myelin_subscriber_receive` does, and takes none.
+///
+/// # Safety
+/// As `myelin_subscriber_take`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn myelin_subscriber_wait(
+    subscriber: *mut myelin_subscriber,
+    limit_ns: u64,
+) -> myelin_code {
+    // SAFETY: as the caller promises.
+    enter(|| unsafe {
+        let is_there = of(subscriber)?.subscriber().wait(text::duration(limit_ns))?;
+        Ok(if is_there { MYELIN_OK } else { MYELIN_NOTHING })
+    })
+}
+
+/// Ends the wait that is under way, or else the next one. Any thread, and a signal handler.
+///
+/// # Safety
+/// No other thread closes it meanwhile.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn myelin_subscriber_interrupt(
+    subscriber: *mut myelin_subscriber,
+) -> myelin_code {
+    // SAFETY: as the caller promises.
+    enter(|| unsafe {
+        of(subscriber)?.interrupter.interrupt();
+        Ok(MYELIN_OK)
+    })
+}
+
+/// A descriptor for somebody's epoll: readable when there may be a sample or an event. Take until there is
+/// none, then wait for it again; level- and edge-triggered both work. It stays the subscriber's: do not
+/// close it. The subscriber was made with `descriptor` set.
+///
+/// # Safety
+/// As `myelin_subscriber_take`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn myelin_subscriber_descriptor(
+    subscriber: *mut myelin_subscriber,
+    descriptor: *mut c_int,
+) -> myelin_code {
+    // SAFETY: as the caller promises, here and below.
+    enter(|| unsafe {
+        let Either::WithFd(it) = &*of(subscriber)?.subscriber.get() else {
+            return Err(Failure::setting(
+                "this subscriber has no descriptor; set myelin_subscriber_options.descriptor",
+            ));
+        };
+        text::put(descriptor, it.as_raw_fd(), "descriptor")?;
+        Ok(MYELIN_OK)
+    })
+}
+
+/// Samples lost so far because it was further behind than its depth.
+///
+/// # Safety
+/// As `myelin_subscriber_take`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn myelin_subscriber_lost(
+    subscriber: *mut myelin_subscriber,
+    samples: *mut u64,
+) -> myelin_code {
+    // SAFETY: as the caller promises.
+    enter(|| unsafe {
+        text::put(samples, of(subscriber)?.subscriber().lost(), "samples")?;
+        Ok(MYELIN_OK)
+    })
+}
+
+/// How many publishers it is matched with now.
+///
+/// # Safety
+/// As `myelin_subscriber_take`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn myelin_subscriber_matched(
+    subscriber: *mut myelin_subscriber,
+    publishers: *mut usize,
+) -> myelin_code {
+    // SAFETY: as the caller promises.
+    enter(|| unsafe {
+        text::put(publishers, of(subscriber)?.subscriber().matched(), "publishers")?;
+        Ok(MYELIN_OK)
+    })
+}
+
+/// Waits until it is matched with so many publishers, for `limit_ns` at most; MYELIN_NOTHING if they have
+/// not come by then.
+///
+/// # Safety
+/// As `myelin_subscriber_take`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn myelin_subscriber_wait_for_match(
+    subscriber: *mut myelin_subscriber,
+    publishers: usize,
+    limit_ns: u64,
+) -> myelin_code {
+    // SAFETY: as the caller promises.
+    enter(|| unsafe {
+        let limit = text::duration(limit_ns);
+        let have_come = of(subscriber)?.subscriber().wait_for_match(publishers, limit);
+        Ok(if have_come { MYELIN_OK } else { MYELIN_NOTHING })
+    })
+}
+
+/// The next event of its matches; MYELIN_NOTHING if there is none.
+///
+/// # Safety
+/// As `myelin_subscriber_take`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn myelin_subscriber_event(
+    subscriber: *mut myelin_subscriber,
+    event: *mut myelin_event,
+) -> myelin_code {
+    // SAFETY: as the caller promises, here and below.
+    enter(|| unsafe {
+        let handle = of(subscriber)?;
+        handle.events.borrow_mut().next(|| handle.subscriber().events(), event)
+    })
+}
+
+/// A function that is called with each sample, which it is lent for the length of the call:
+/// `myelin_sample_clone` keeps it. It must not throw and not longjmp.
+pub type myelin_on_sample =
+    Option<unsafe extern "C" fn(sample: *const myelin_sample, context: *mut c_void)>;
+
+/// Calls `call` with each sample from now on, until the callback is closed. The subscriber is used up: its
+/// handle is closed, unless MYELIN_ERROR_HANDLE or MYELIN_ERROR_SETTING is returned. What this process
+/// publishes it is called with inside that publish, in the publisher's thread; the rest in a thread of its
+/// own; never twice at once. `release`, if it is not NULL, is called with `context` once, when no further
+/// call will come; also if this fails.
+///
+/// # Safety
+/// Pointers are NULL or valid; `call` and `release` may run in any thread.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn myelin_subscriber_on_sample(
+    subscriber: *mut myelin_subscriber,
+    call: myelin_on_sample,
+    context: *mut c_void,
+    release: Option<unsafe extern "C" fn(context: *mut c_void)>,
+    callback: *mut *mut myelin_callback,
+) -> myelin_code {
+    // SAFETY: as the caller promises, here and below.
+    enter(|| unsafe {
+        let context = Context::new(context, release);
+        let call = call.ok_or_else(|| Failure::setting("call is NULL; pass a function"))?;
+        text::put(callback, std::ptr::null_mut(), "callback")?;
+        if let Either::WithFd(_) = &*of(subscriber)?.subscriber.get() {
+            return Err(Failure::setting(
+                "a subscriber with a descriptor cannot be called back; make it without one",
+            ));
+        }
+        let taken = handle::remove::<Box<SubscriberHandle>>(handle::of_pointer(subscriber))?;
+        let Either::Plain(plain) = taken.subscriber.into_inner() else {
+            unreachable!("looked at above")
+        };
+        let made = plain.on_sample(move |sample: &Sample<[u8]>| {
+            sample::lend(sample, |lent| call(lent, context.pointer()));
+        })?;
+        callback.write(handle::to_pointer(handle::insert(Box::new(made))?));
+        Ok(MYELIN_OK)
+    })
+}
+
+#[inline]
+unsafe fn of<'a>(subscriber: *mut myelin_subscriber) -> Result<&'a SubscriberHandle, Failure> {
+    // SAFETY: as the caller promises.
+    unsafe { handle::get::<Box<SubscriberHandle>>(handle::of_pointer(subscriber)) }.map(|it| &**it)
+}
+
+#[inline]
+unsafe fn give(
+    taken: Option<Sample<[u8]>>,
+    to: *mut myelin_sample,
+) -> Result<myelin_code, Failure> {
+    let Some(taken) = taken else { return Ok(MYELIN_NOTHING) };
+    let told = sample::tell(&taken, 0);
+    let id = handle::insert(taken)?;
+    // SAFETY: as the caller promises.
+    unsafe { sized::write(to, &myelin_sample { id, ..told })? };
+    Ok(MYELIN_OK)
+}

@@ -1,0 +1,77 @@
+//! Text from the program and to it.
+
+use std::ffi::{CStr, CString, c_char};
+use std::time::Duration;
+
+use crate::error::Failure;
+
+/// # Safety
+/// `text` is NULL or ends with a zero, and lives as long as what is returned.
+///
+/// # Errors
+/// NULL, or what is not UTF-8; `what` names it.
+pub unsafe fn required<'a>(text: *const c_char, what: &str) -> Result<&'a str, Failure> {
+    // SAFETY: as the caller promises.
+    let text = unsafe { optional(text, what)? };
+    text.ok_or_else(|| Failure::setting(format!("{what} is NULL; pass a text")))
+}
+
+/// As [`required`], but NULL is none.
+///
+/// # Safety
+/// As [`required`].
+///
+/// # Errors
+/// What is not UTF-8.
+pub unsafe fn optional<'a>(text: *const c_char, what: &str) -> Result<Option<&'a str>, Failure> {
+    if text.is_null() {
+        return Ok(None);
+    }
+    // SAFETY: it ends with a zero.
+    let text = unsafe { CStr::from_ptr(text) }.to_str();
+    text.map(Some).map_err(|_| Failure::setting(format!("{what} is not UTF-8; pass text that is")))
+}
+
+/// For the program.
+pub fn c_string(text: &str) -> CString {
+    CString::new(text.replace('\0', "\\0")).unwrap_or_default()
+}
+
+/// Of nanoseconds; `UINT64_MAX` (`MYELIN_FOREVER`) is no limit.
+pub fn duration(ns: u64) -> Duration {
+    if ns == u64::MAX { Duration::MAX } else { Duration::from_nanos(ns) }
+}
+
+/// The program's bytes.
+///
+/// # Safety
+/// `data` points to `bytes` bytes that nobody changes meanwhile, or `bytes` is 0.
+///
+/// # Errors
+/// NULL.
+pub unsafe fn bytes<'a>(data: *const std::ffi::c_void, bytes: usize) -> Result<&'a [u8], Failure> {
+    match (bytes, data.is_null()) {
+        (0, _) => Ok(&[]),
+        (_, true) => {
+            Err(Failure::setting(format!("the data is NULL, of {bytes} B; pass the bytes")))
+        }
+        // SAFETY: as the caller promises.
+        _ => Ok(unsafe { std::slice::from_raw_parts(data.cast(), bytes) }),
+    }
+}
+
+/// Where a result goes.
+///
+/// # Safety
+/// `to` is NULL or can be written to.
+///
+/// # Errors
+/// NULL; `what` names it.
+pub unsafe fn put<T>(to: *mut T, value: T, what: &str) -> Result<(), Failure> {
+    if to.is_null() {
+        return Err(Failure::setting(format!("{what} is NULL; pass where it is to go")));
+    }
+    // SAFETY: as the caller promises.
+    unsafe { to.write(value) };
+    Ok(())
+}

@@ -1,0 +1,138 @@
+//! Topics: a name, a type, settings.
+
+use std::ffi::c_char;
+use std::sync::Arc;
+
+use myelin::{DynamicType, Node, Topic};
+
+use crate::error::{Failure, MYELIN_OK, enter, myelin_code};
+use crate::node::myelin_node;
+use crate::payload::{self, myelin_payload};
+use crate::sized::{self, sized};
+use crate::{handle, text};
+
+/// A name, a type and settings, of which publishers and subscribers are made. Any thread may use it.
+pub enum myelin_topic {}
+
+pub struct TopicHandle {
+    pub topic: Topic<[u8]>,
+    pub told: Arc<DynamicType>,
+}
+
+/// Whether a publisher waits for a subscriber that is behind.
+#[repr(i32)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(dead_code, reason = "the program's, read as numbers")]
+pub enum myelin_reliability {
+    /// It never waits; who is behind loses the oldest samples and is told how many.
+    MYELIN_BEST_EFFORT = 0,
+    /// It waits for `reliable_ns` at most, then passes the late subscriber over.
+    MYELIN_RELIABLE = 1,
+    /// It waits for `reliable_ns` at most, then publishing fails, for all.
+    MYELIN_RELIABLE_OR_FAIL = 2,
+}
+
+/// Settings of both sides. 0 in a member, and NULL instead of the whole, is the default.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct myelin_topic_options {
+    /// sizeof(struct myelin_topic_options): MYELIN_INIT(myelin_topic_options).
+    pub size: usize,
+    /// How many samples a subscriber can be behind without a loss: 1 to 65,535; 0: 8.
+    pub depth: u32,
+    /// `enum myelin_reliability`.
+    pub reliability: i32,
+    /// How long a reliable publisher waits, in ns. It counts if `reliability` asks for it.
+    pub reliable_ns: u64,
+    /// How many samples who comes later gets; at most the depth.
+    pub history: u32,
+    /// A publisher means to publish once in so many ns; 0: it does not promise.
+    pub deadline_ns: u64,
+    /// The name of an IDL type whose CDR is the payload, for other DDS programs; NULL: Myelin's alone.
+    pub dds_type: *const c_char,
+    /// The topic's name among them; NULL: its own.
+    pub dds_name: *const c_char,
+    /// Samples are whole CDR messages of `dds_type`, with their header: of a topic of bytes.
+    pub dds_cdr: bool,
+}
+
+sized! { myelin_topic_options up to size: usize; }
+
+/// Names a topic and what it carries: `payload`, or bytes of any number if that is NULL. `options` may be
+/// NULL. Nothing is checked with other programs before a publisher or subscriber is made.
+///
+/// # Safety
+/// Pointers are NULL or valid.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn myelin_topic_open(
+    node: *mut myelin_node,
+    name: *const c_char,
+    payload: *const myelin_payload,
+    options: *const myelin_topic_options,
+    topic: *mut *mut myelin_topic,
+) -> myelin_code {
+    // SAFETY: as the caller promises, here and below.
+    enter(|| unsafe {
+        text::put(topic, std::ptr::null_mut(), "topic")?;
+        let node: &Node = handle::get(handle::of_pointer(node))?;
+        let told = payload::told(payload)?;
+        let made = node.dynamic_topic(text::required(name, "name")?, &told);
+        let made = with(made, sized::read(options)?, payload.is_null())?;
+        let handle = Box::new(TopicHandle { topic: made, told: Arc::new(told) });
+        topic.write(handle::to_pointer(handle::insert(handle)?));
+        Ok(MYELIN_OK)
+    })
+}
+
+unsafe fn with(
+    mut topic: Topic<[u8]>,
+    options: myelin_topic_options,
+    is_bytes: bool,
+) -> Result<Topic<[u8]>, Failure> {
+    if options.depth != 0 {
+        topic = topic.depth(options.depth);
+    }
+    let limit = text::duration(options.reliable_ns);
+    topic = match options.reliability {
+        0 => topic,
+        1 => topic.reliable(limit),
+        2 => topic.reliable_or_fail(limit),
+        other => {
+            return Err(Failure::setting(format!(
+                "reliability is {other}; set it to one of enum myelin_reliability"
+            )));
+        }
+    };
+    topic = topic.history(options.history);
+    if options.deadline_ns != 0 {
+        topic = topic.deadline(text::duration(options.deadline_ns));
+    }
+    // SAFETY: as the caller promises, here and below.
+    if let Some(name) = unsafe { text::optional(options.dds_name, "dds_name")? } {
+        topic = topic.dds_name(name);
+    }
+    match unsafe { text::optional(options.dds_type, "dds_type")? } {
+        Some(_) if options.dds_cdr && !is_bytes => {
+            Err(Failure::setting("dds_cdr is for topics of bytes; pass NULL as payload"))
+        }
+        None if options.dds_cdr => {
+            Err(Failure::setting("dds_cdr is set and dds_type is NULL; name the type"))
+        }
+        Some(name) if options.dds_cdr => Ok(topic.dds_cdr(name)),
+        Some(name) => Ok(topic.dds_type(name)),
+        None => Ok(topic),
+    }
+}
+
+/// Closes a topic's handle. What was made of it goes on.
+///
+/// # Safety
+/// No other thread uses the handle meanwhile.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn myelin_topic_close(topic: *mut myelin_topic) -> myelin_code {
+    // SAFETY: as the caller promises.
+    enter(|| unsafe {
+        drop(handle::remove::<Box<TopicHandle>>(handle::of_pointer(topic))?);
+        Ok(MYELIN_OK)
+    })
+}

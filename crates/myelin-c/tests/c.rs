@@ -1,0 +1,130 @@
+//! The C and C++ API, by programs of these languages.
+
+mod support;
+
+use std::process::Command;
+
+use myelin::{Bool, LayoutHash, PlainData};
+use support::{Place, crate_folder, library, said};
+
+#[test]
+fn each_part_in_c_does_what_the_header_says() {
+    let place = Place::new();
+    let program = place.compile("tests/programs/parts.c", &[]);
+    assert_eq!(place.run(program, &[]), "all parts\n");
+}
+
+#[test]
+fn each_part_in_cpp_does_what_the_header_says() {
+    for standard in ["-std=c++17", "-std=c++20"] {
+        let place = Place::new();
+        let program = place.compile("tests/programs/parts.cpp", &[standard]);
+        assert_eq!(place.run(program, &[]), "all parts\n", "{standard}");
+    }
+}
+
+/// The programs and what the headers put into them; the library itself is as it is.
+#[test]
+fn the_sanitizers_find_nothing_in_the_programs() {
+    for source in ["tests/programs/parts.c", "tests/programs/parts.cpp", "tests/programs/older.c"] {
+        let place = Place::new();
+        let options = ["-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-g"];
+        let program = place.compile(source, &options);
+        assert_ne!(place.run(program, &[]), "", "{source}");
+    }
+}
+
+#[test]
+fn a_program_of_an_older_or_a_newer_header_works() {
+    let place = Place::new();
+    let program = place.compile("tests/programs/older.c", &[]);
+    assert_eq!(place.run(program, &[]), "older and newer\n");
+}
+
+#[derive(Clone, Copy, PlainData)]
+#[repr(C)]
+struct Inner {
+    at: [[f32; 2]; 3],
+    closed: Bool,
+    _pad: [u8; 7],
+}
+
+#[derive(Clone, Copy, PlainData)]
+#[repr(C)]
+struct Outer {
+    big: i64,
+    inner: [Inner; 2],
+    name: [u8; 16],
+    tail: [i16; 4],
+}
+
+#[test]
+fn the_same_fields_make_the_same_hash_in_all_languages() {
+    let hashes = [
+        LayoutHash::of_slice::<u8>(),
+        f64::LAYOUT_HASH,
+        <[[u16; 5]; 2]>::LAYOUT_HASH,
+        Outer::LAYOUT_HASH,
+        LayoutHash::of_slice::<Inner>(),
+        LayoutHash::of_header_slice::<Inner, Outer>(),
+    ];
+    let rust: String = hashes.iter().map(|hash| format!("{hash}\n")).collect();
+    for source in ["tests/programs/hashes.c", "tests/programs/hashes.cpp"] {
+        let place = Place::new();
+        let program = place.compile(source, &[]);
+        assert_eq!(place.run(program, &[]), rust, "{source}");
+    }
+}
+
+/// Those of the header, each with the version that it came with, and no other.
+#[test]
+fn the_library_exports_what_the_header_declares() {
+    let listed =
+        Command::new("nm").args(["-D", "--defined-only"]).arg(library().join("libmyelin.so"));
+    let listed = { listed }.output().expect("nm: apt-get install binutils");
+    let listed = said(listed);
+    let symbols = listed.lines().filter_map(|line| line.split_whitespace().last());
+    let (versions, mut functions): (Vec<_>, Vec<_>) =
+        symbols.partition(|symbol| symbol.starts_with("MYELIN_"));
+    functions.sort_unstable();
+    let header = std::fs::read_to_string(crate_folder().join("include/myelin.h")).unwrap();
+    let mut declared: Vec<_> = header
+        .lines()
+        .filter(|line| !line.starts_with(['/', ' ', '#', '}']) && line.contains('('))
+        .filter_map(|line| line.split_once('(')?.0.rsplit([' ', '*']).next())
+        .filter(|name| name.starts_with("myelin_"))
+        .map(|name| format!("{name}@@MYELIN_0.1"))
+        .collect();
+    declared.sort_unstable();
+    assert_eq!(versions, ["MYELIN_0.1"]);
+    assert!(declared.len() > 50, "{declared:?}");
+    assert_eq!(functions, declared);
+}
+
+/// A C++ program that would send what is not plain data does not compile, and is told why.
+#[test]
+fn what_is_no_plain_data_is_refused_by_the_compiler() {
+    let wrong = [
+        ("struct S { int *p; }; MYELIN_STRUCT(S, p)", "a pointer means nothing"),
+        ("struct S { char c; int i; }; MYELIN_STRUCT(S, c, i)", "has padding"),
+        ("struct S { int a, b; }; MYELIN_STRUCT(S, a)", "does not name"),
+        ("struct S { std::string s; }; MYELIN_STRUCT(S, s)", "trivially copyable"),
+        ("struct S { int a; };", "with MYELIN_STRUCT"),
+    ];
+    for (code, reason) in wrong {
+        let folder = tempfile::tempdir().unwrap();
+        let source = folder.path().join("wrong.cpp");
+        let text = format!(
+            "#include <myelin.hpp>\n#include <string>\n{code}\nauto hash = myelin::layout_hash<S>();\n"
+        );
+        std::fs::write(&source, text).unwrap();
+        let compiled = Command::new("c++")
+            .args(["-std=c++17", "-fsyntax-only", "-I"])
+            .arg(crate_folder().join("include"))
+            .arg(&source)
+            .output()
+            .unwrap();
+        let error = String::from_utf8_lossy(&compiled.stderr);
+        assert!(!compiled.status.success() && error.contains(reason), "{code}: {error}");
+    }
+}

@@ -1,0 +1,160 @@
+// Each part of the C++ API once, and what it says to nonsense. The domain is the environment's.
+#include <atomic>
+#include <string>
+#include <thread>
+
+#include "check.h"
+#include "myelin.hpp"
+
+using namespace std::chrono_literals;
+
+namespace sensors {
+struct Imu {
+  std::uint64_t stamp_ns;
+  double acceleration[3];
+  float temperature;
+  std::uint8_t _pad[4];
+};
+struct Frame {
+  std::uint32_t width, height;
+};
+} // namespace sensors
+using sensors::Frame;
+using sensors::Imu;
+MYELIN_STRUCT(sensors::Imu, stamp_ns, acceleration, temperature, _pad)
+MYELIN_STRUCT(sensors::Frame, width, height)
+
+static constexpr auto watchdog = 60s;
+
+template <class T> struct Pair {
+  myelin::Publisher<T> publisher;
+  myelin::Subscriber<T> subscriber;
+};
+
+template <class T> Pair<T> pair(const myelin::Node &node, const char *name) {
+  auto topic = node.topic<T>(name);
+  Pair<T> made{topic.publisher().value(), topic.subscriber().value()};
+  CHECK(made.publisher.wait_for_match(1, watchdog).value());
+  return made;
+}
+
+static void values(const myelin::Node &node) {
+  auto [publisher, subscriber] = pair<Imu>(node, "values");
+  CHECK(publisher.publish_copy(Imu{7, {1, 2, 3}, 21.5f, {}}).value().sequence == 0);
+  auto imu = subscriber.receive(watchdog).value();
+  CHECK(imu && (*imu)->stamp_ns == 7 && (**imu).acceleration[2] == 3);
+  auto loan = publisher.loan().value();
+  *loan = Imu{8, {}, 0, {}};
+  auto moved = std::move(loan);
+  moved->temperature = 1;
+  CHECK(std::move(moved).publish().value().sequence == 1);
+  auto twice = std::move(moved).publish();
+  CHECK(!twice && twice.error().code() == MYELIN_ERROR_LOAN);
+  { auto discarded = publisher.loan().value(); }
+  auto second = subscriber.take().value();
+  auto kept = second->clone().value();
+  second.reset();
+  CHECK(kept->stamp_ns == 8 && kept->temperature == 1);
+  CHECK(!subscriber.take().value() && subscriber.lost() == 0);
+  auto events = subscriber.events().value();
+  CHECK(!events.empty() && events[0].kind == MYELIN_EVENT_MATCHED);
+}
+
+static void slices(const myelin::Node &node) {
+  auto [publisher, subscriber] = pair<myelin::Slice<float>>(node, "slices");
+  publisher.publish_copy(std::vector<float>{1, 2, 3}).value();
+  auto three = subscriber.take().value().value();
+  float sum = 0;
+  for (float each : three) sum += each;
+  CHECK(three.size() == 3 && sum == 6 && (*three).size() == 3);
+  auto [text, texts] = pair<myelin::Bytes>(node, "text");
+  text.publish_copy(std::string("hello")).value();
+  auto hello = texts.take().value().value();
+  CHECK(std::string(hello.begin(), hello.end()) == "hello");
+  auto [camera, images] = pair<myelin::HeaderSlice<Frame, std::uint8_t>>(node, "images");
+  auto image = camera.loan(6).value();
+  image.header() = {3, 2};
+  for (auto &pixel : image.slice()) pixel = 9;
+  std::move(image).publish().value();
+  auto shown = images.take().value().value();
+  CHECK(shown.header().width == 3 && shown.slice().size() == 6 && shown.slice()[5] == 9);
+}
+
+static void callbacks(const myelin::Node &node) {
+  auto [publisher, subscriber] = pair<std::uint64_t>(node, "callbacks");
+  std::optional<myelin::Sample<std::uint64_t>> kept;
+  auto callback = std::move(subscriber).on_sample([&](const myelin::Sample<std::uint64_t> &sample) {
+    if (*sample == 1) throw std::runtime_error("odd");
+    kept = sample.clone().value();
+  }).value();
+  for (std::uint64_t each : {0, 1, 2}) publisher.publish_copy(each).value();
+  CHECK(callback.calls() == 3 && **kept == 2);
+  CHECK(callback.thrown() == "odd" && !callback.thrown() && callback.error());
+  auto closed = subscriber.take();
+  CHECK(!closed && closed.error().code() == MYELIN_ERROR_HANDLE);
+}
+
+static void wait_sets(const myelin::Node &node) {
+  auto [publisher, subscriber] = pair<std::uint64_t>(node, "sets");
+  auto set = node.wait_set().value();
+  set.add(subscriber, 1).value();
+  auto guard = set.guard(2).value();
+  CHECK((set.wait(0ns).value().size() == 0));
+  publisher.publish_copy(5).value();
+  auto ready = set.wait(watchdog).value();
+  CHECK(ready.size() == 1 && ready[0] == 1);
+  subscriber.take().value();
+  std::thread other([&] { guard.trigger(); });
+  std::uint64_t key;
+  do key = set.wait(myelin::forever).value()[0];
+  while (key != 2);
+  other.join();
+  auto again = set.add(subscriber, 1);
+  CHECK(!again && again.error().code() == MYELIN_ERROR_SETTING);
+}
+
+static void services(const myelin::Node &node) {
+  auto server = node.server<Imu, myelin::Slice<std::uint32_t>>("service").value();
+  auto serving = std::move(server).on_request([](auto request) {
+    if (request->stamp_ns == 0) throw 5;
+    auto reply = request.loan(request->stamp_ns).value();
+    for (auto &each : reply) each = 4;
+    std::move(reply).send().value();
+  }).value();
+  auto client = node.client<Imu, myelin::Slice<std::uint32_t>>("service").value();
+  auto reply = client.call(Imu{3, {}, 0, {}}, watchdog).value();
+  CHECK(reply.size() == 3 && reply[2] == 4);
+  auto loan = client.loan().value();
+  *loan = Imu{2, {}, 0, {}};
+  auto call = std::move(loan).send().value();
+  CHECK(call.receive(watchdog).value()->size() == 2);
+  auto none = client.call(Imu{}, watchdog);
+  CHECK(!none && none.error().code() == MYELIN_ERROR_NO_REPLY && serving.thrown());
+}
+
+static void nonsense(const myelin::Node &node) {
+  auto held = node.topic<Imu>("typed").publisher().value();
+  auto wrong = node.topic<float[3]>("typed").subscriber();
+  CHECK(!wrong && wrong.error().code() == MYELIN_ERROR_TYPE);
+  CHECK(std::string(wrong.error().what()).find("carries Imu") != std::string::npos);
+  try {
+    node.topic<Imu>("").publisher().value();
+    CHECK(!"a topic needs a name");
+  } catch (const myelin::Error &error) {
+    CHECK(error.code() == MYELIN_ERROR_SETTING);
+  }
+  myelin::NodeOptions options;
+  options.group = "no such group";
+  CHECK(!myelin::Node::open("x", options));
+}
+
+int main() {
+  auto node = myelin::Node::open("parts").value();
+  values(node);
+  slices(node);
+  callbacks(node);
+  wait_sets(node);
+  services(node);
+  nonsense(node);
+  std::printf("all parts\n");
+}
