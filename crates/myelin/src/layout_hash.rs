@@ -5,8 +5,8 @@ use crate::plain_data::PlainData;
 
 /// Computes a type's layout hash at compile time: 64-bit FNV-1a over a description of the type.
 ///
-/// `#[derive(PlainData)]` uses it; you need it only to implement [`PlainData`] by hand, or to speak
-/// to a Myelin topic from another language. The description, byte by byte, numbers as 8 bytes
+/// `#[derive(PlainData)]` uses it; you need it only to implement [`PlainData`] by hand. For types that are
+/// known at run time, in a binding of another language, there is [`Layout`](crate::Layout). The description, byte by byte, numbers as 8 bytes
 /// little-endian:
 ///
 /// | type | what is hashed |
@@ -56,12 +56,20 @@ impl LayoutHash {
 
     /// The hash of `[T; N]`.
     pub const fn of_array<T: PlainData>(length: usize) -> u64 {
-        LayoutHash::BEGIN.bytes(b"[").number(T::LAYOUT_HASH).number(length as u64).hash
+        LayoutHash::of_array_of(T::LAYOUT_HASH, length)
+    }
+
+    pub(crate) const fn of_array_of(element: u64, length: usize) -> u64 {
+        LayoutHash::BEGIN.bytes(b"[").number(element).number(length as u64).hash
     }
 
     /// The hash of the topic type `[T]`.
     pub const fn of_slice<T: PlainData>() -> u64 {
-        LayoutHash::BEGIN.bytes(b"[]").number(T::LAYOUT_HASH).hash
+        LayoutHash::of_slice_of(T::LAYOUT_HASH)
+    }
+
+    pub(crate) const fn of_slice_of(element: u64) -> u64 {
+        LayoutHash::BEGIN.bytes(b"[]").number(element).hash
     }
 
     /// The hash of a type of which only size and alignment are known.
@@ -73,9 +81,13 @@ impl LayoutHash {
 
     /// The hash of the topic type `(H, [T])`.
     pub const fn of_header_slice<H: PlainData, T: PlainData>() -> u64 {
-        let header = LayoutHash::BEGIN.bytes(b"()").number(H::LAYOUT_HASH);
-        let offset = HeaderSlice::<H, T>::SLICE_OFFSET as u64;
-        header.bytes(b"[]").number(T::LAYOUT_HASH).number(offset).hash
+        let offset = HeaderSlice::<H, T>::SLICE_OFFSET;
+        LayoutHash::of_header_slice_of(H::LAYOUT_HASH, T::LAYOUT_HASH, offset)
+    }
+
+    pub(crate) const fn of_header_slice_of(header: u64, element: u64, offset: usize) -> u64 {
+        let header = LayoutHash::BEGIN.bytes(b"()").number(header);
+        header.bytes(b"[]").number(element).number(offset as u64).hash
     }
 
     /// The hash of what a service's topic carries beside its own words.
@@ -91,17 +103,22 @@ impl LayoutHash {
     /// Adds the next field: its name, its type, its offset in bytes.
     pub const fn field<T: PlainData>(self, name: &str, offset: usize) -> Self {
         let first_align = if self.first_align == 0 { T::FIRST_ALIGN } else { self.first_align };
-        LayoutHash { first_align, ..self }
-            .bytes(name.as_bytes())
-            .bytes(&[0])
-            .number(T::LAYOUT_HASH)
-            .number(offset as u64)
-            .number(size_of::<T>() as u64)
+        let fields = LayoutHash { first_align, ..self };
+        fields.field_of(name, T::LAYOUT_HASH, offset, size_of::<T>())
+    }
+
+    pub(crate) const fn field_of(self, name: &str, hash: u64, offset: usize, bytes: usize) -> Self {
+        let field = self.bytes(name.as_bytes()).bytes(&[0]).number(hash);
+        field.number(offset as u64).number(bytes as u64)
     }
 
     /// Ends the struct `T`.
     pub const fn end_struct<T>(self) -> u64 {
-        self.bytes(b"}").number(size_of::<T>() as u64).number(align_of::<T>() as u64).hash
+        self.end_struct_of(size_of::<T>(), align_of::<T>())
+    }
+
+    pub(crate) const fn end_struct_of(self, bytes: usize, align: usize) -> u64 {
+        self.bytes(b"}").number(bytes as u64).number(align as u64).hash
     }
 
     /// The alignment of the first scalar in the fields so far.

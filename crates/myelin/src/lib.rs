@@ -60,6 +60,7 @@ mod boolean;
 mod bounded_vec;
 mod callback;
 mod clock;
+mod dynamic;
 mod executor;
 mod fixed_string;
 #[cfg(any(feature = "bytemuck", feature = "zerocopy"))]
@@ -86,6 +87,7 @@ pub use boolean::Bool;
 pub use bounded_vec::BoundedVec;
 pub use callback::Callback;
 pub use clock::now;
+pub use dynamic::{DynamicType, Layout};
 pub use executor::Executor;
 pub use fixed_string::FixedString;
 #[cfg(feature = "bytemuck")]

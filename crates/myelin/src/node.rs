@@ -6,11 +6,12 @@ use std::time::Duration;
 
 use myelin_shm::node as shm;
 
+use crate::dynamic::DynamicType;
 use crate::executor::Executor;
 use crate::group::Group;
 use crate::network::{Network, Settings};
 use crate::payload::Payload;
-use crate::service::{Client, Service};
+use crate::service::{Client, Service, Told};
 use crate::topic::Topic;
 use crate::wait_set::WaitSet;
 use crate::{Error, Graph, NetworkState, Threads};
@@ -72,6 +73,31 @@ impl Node {
         Topic::new(self.clone(), name)
     }
 
+    /// As [`topic`](Node::topic), of a type that is told at run time: for bindings of other languages. Its
+    /// samples are bytes here; it meets topics of the Rust type with the same
+    /// [layout hash](crate::LayoutHash). A sample or loan has a length that
+    /// [fits](DynamicType::fits): one taken has, of one published the caller sees to it, or its
+    /// subscribers disconnect it.
+    ///
+    /// ```
+    /// # fn main() -> Result<(), myelin::Error> {
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let node = myelin::Node::builder("doc").folder(folder.path()).open()?;
+    /// use myelin::{DynamicType, Layout};
+    ///
+    /// let double = Layout::scalar("f64").expect("a number");
+    /// let topic = node.dynamic_topic("temperature", &DynamicType::value(&double));
+    /// let publisher = topic.publisher()?;
+    /// let mut subscriber = node.topic::<f64>("temperature").subscriber()?;
+    /// # publisher.wait_for_match(1, std::time::Duration::from_secs(60));
+    /// publisher.publish_copy(&21.5_f64.to_ne_bytes())?;
+    /// assert_eq!(*subscriber.take()?.expect("just now"), 21.5);
+    /// # Ok(()) }
+    /// ```
+    pub fn dynamic_topic(&self, name: &str, told: &DynamicType) -> Topic<[u8]> {
+        self.topic(name).of(told)
+    }
+
     /// Serves a service: a server takes requests of type `Req` and replies with `Rep`, both of any type
     /// that a topic can carry.
     ///
@@ -83,7 +109,7 @@ impl Node {
         Req: Payload + ?Sized,
         Rep: Payload + ?Sized,
     {
-        Service::create(self, name)
+        Service::create(self, name, None)
     }
 
     /// A client of a service. It finds the server, now or when that comes, on its own.
@@ -95,7 +121,35 @@ impl Node {
         Req: Payload + ?Sized,
         Rep: Payload + ?Sized,
     {
-        Client::create(self, name)
+        Client::create(self, name, None)
+    }
+
+    /// As [`service`](Node::service), of types that are told at run time. Whether a request has a length
+    /// that [fits](DynamicType::fits) is the caller's to look at.
+    ///
+    /// # Errors
+    /// As [`service`](Node::service); [`Error::Setting`] for types that are aligned to more than 16 bytes.
+    pub fn dynamic_service(
+        &self,
+        name: &str,
+        request: &DynamicType,
+        reply: &DynamicType,
+    ) -> Result<Service<[u8], [u8]>, Error> {
+        Service::create(self, name, Some(&Told::new(request, reply)?))
+    }
+
+    /// As [`client`](Node::client), of types that are told at run time. Whether a reply has a length that
+    /// [fits](DynamicType::fits) is the caller's to look at.
+    ///
+    /// # Errors
+    /// As [`dynamic_service`](Node::dynamic_service).
+    pub fn dynamic_client(
+        &self,
+        name: &str,
+        request: &DynamicType,
+        reply: &DynamicType,
+    ) -> Result<Client<[u8], [u8]>, Error> {
+        Client::create(self, name, Some(&Told::new(request, reply)?))
     }
 
     /// A wait set, for one thread to wait for many of this node's subscribers.

@@ -2,11 +2,13 @@
 
 use std::marker::PhantomData;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use futures_core::Stream;
 use myelin_shm::waiting::tasks::TaskSubscriber;
 
+use crate::dynamic::{self, DynamicType};
 use crate::network::Inlet;
 use crate::payload::Payload;
 use crate::sample::Sample;
@@ -50,12 +52,17 @@ pub struct SampleStream<T: Payload + ?Sized> {
     /// The way from other hosts. Ends first.
     inlet: Option<Box<Inlet>>,
     inner: TaskSubscriber,
+    dynamic: Option<Arc<DynamicType>>,
     payload: PhantomData<fn() -> PhantomData<T>>,
 }
 
 impl<T: Payload + ?Sized> SampleStream<T> {
-    pub(crate) fn new(inner: TaskSubscriber, inlet: Option<Box<Inlet>>) -> Self {
-        SampleStream { inlet, inner, payload: PhantomData }
+    pub(crate) fn new(
+        inner: TaskSubscriber,
+        inlet: Option<Box<Inlet>>,
+        dynamic: Option<Arc<DynamicType>>,
+    ) -> Self {
+        SampleStream { inlet, inner, dynamic, payload: PhantomData }
     }
 
     /// As [`Subscriber::lost`](crate::Subscriber::lost).
@@ -79,10 +86,10 @@ impl<T: Payload + ?Sized> Stream for SampleStream<T> {
     type Item = Result<Sample<T>, Error>;
 
     fn poll_next(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
-        let inner = &mut self.get_mut().inner;
+        let SampleStream { inner, dynamic, .. } = self.get_mut();
         Poll::Ready(Some(match inner.poll_take(context.waker()) {
             Ok(None) => return Poll::Pending,
-            Ok(Some(taken)) if T::fits(taken.bytes().len()) => Ok(Sample::new(taken)),
+            Ok(Some(it)) if dynamic::fits::<T>(dynamic, it.bytes().len()) => Ok(Sample::new(it)),
             Ok(Some(misfit)) => {
                 inner.reject(misfit.publisher);
                 Err(Error::PeerCorrupt { what: "a sample's length does not fit its type" })

@@ -3,15 +3,17 @@
 use std::marker::PhantomData;
 use std::ops::{Deref, DerefMut};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
+use std::sync::Arc;
 use std::time::Duration;
 
 use myelin_shm::data_plane::subscription::Taken;
-use myelin_shm::dispatch::callback::{self as shm_callback, Function};
+use myelin_shm::dispatch::callback::{self as shm_callback, Function, Lengths};
 use myelin_shm::node as shm;
 pub use myelin_shm::waiting::interrupt::Interrupter;
 use myelin_shm::waiting::wait;
 
 use crate::callback::Callback;
+use crate::dynamic::{self, DynamicType};
 use crate::network::Inlet;
 use crate::payload::Payload;
 use crate::sample::Sample;
@@ -29,13 +31,25 @@ pub struct Subscriber<T: Payload + ?Sized> {
     inlet: Option<Box<Inlet>>,
     inner: shm::Subscriber,
     wait: Wait,
+    /// What it takes, if that is told at run time.
+    dynamic: Option<Arc<DynamicType>>,
     payload: PhantomData<fn() -> PhantomData<T>>,
 }
 
 impl<T: Payload + ?Sized> Subscriber<T> {
-    pub(crate) fn new(inner: shm::Subscriber, inlet: Option<Inlet>) -> Self {
+    pub(crate) fn new(
+        inner: shm::Subscriber,
+        inlet: Option<Inlet>,
+        dynamic: Option<Arc<DynamicType>>,
+    ) -> Self {
         let inlet = inlet.map(Box::new);
-        Subscriber { inlet, inner, wait: Wait::default(), payload: PhantomData }
+        Subscriber { inlet, inner, wait: Wait::default(), dynamic, payload: PhantomData }
+    }
+
+    /// Which samples are of its type, and what they are aligned to.
+    fn lengths(&self) -> (Lengths, usize) {
+        let told = self.dynamic.as_ref().map(|told| (told.lengths(), told.align()));
+        told.unwrap_or((T::LENGTHS, T::ALIGN))
     }
 
     /// The next sample, if there is one. Never waits.
@@ -47,7 +61,9 @@ impl<T: Payload + ?Sized> Subscriber<T> {
     #[inline(always)]
     pub fn take(&mut self) -> Result<Option<Sample<T>>, Error> {
         let taken = self.inner.reader.take()?;
-        if let Some(misfit) = taken.as_ref().filter(|taken| !T::fits(taken.bytes().len())) {
+        if let Some(misfit) =
+            taken.as_ref().filter(|it| !dynamic::fits::<T>(&self.dynamic, it.bytes().len()))
+        {
             self.inner.reader.reject(misfit.publisher);
             return Err(Error::PeerCorrupt { what: "a sample's length does not fit its type" });
         }
@@ -135,7 +151,7 @@ impl<T: Payload + ?Sized> Subscriber<T> {
     #[cfg(feature = "stream")]
     pub fn into_stream(self) -> Result<SampleStream<T>, Error> {
         let inner = myelin_shm::waiting::tasks::TaskSubscriber::new(self.inner)?;
-        Ok(SampleStream::new(inner, self.inlet))
+        Ok(SampleStream::new(inner, self.inlet, self.dynamic))
     }
 
     /// Calls `call` with every sample from now on, until the returned handle is dropped: see
@@ -165,7 +181,8 @@ impl<T: Payload + ?Sized> Subscriber<T> {
         T: 'static,
     {
         let call = Box::new(move |taken: &Taken| call(Sample::borrow(taken)));
-        let function = Function { call, lengths: T::LENGTHS, align: T::ALIGN };
+        let (lengths, align) = self.lengths();
+        let function = Function { call, lengths, align };
         let callback = shm_callback::Callback::start(self.inner, self.wait, function)?;
         Ok(Callback::new(callback, self.inlet))
     }
@@ -184,7 +201,8 @@ impl<T: Payload + ?Sized> Subscriber<T> {
         T: 'static,
     {
         let call = Box::new(move |taken: &Taken| call(Sample::borrow(taken)));
-        let callback = shm_callback::Callback::start_concurrent(self.inner, call, T::LENGTHS)?;
+        let (lengths, _) = self.lengths();
+        let callback = shm_callback::Callback::start_concurrent(self.inner, call, lengths)?;
         Ok(Callback::new(callback, self.inlet))
     }
 

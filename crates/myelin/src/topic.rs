@@ -1,12 +1,13 @@
 //! A name, a type and settings, of which publishers and subscribers are made.
 
 use std::marker::PhantomData;
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use myelin_shm::topic::{Late, PublisherQos, Reliability, SubscriberQos};
 
 use crate::Error;
+use crate::dynamic::DynamicType;
 use crate::network::{Dds, Encoding, Spec};
 use crate::node::Node;
 use crate::payload::Payload;
@@ -40,6 +41,8 @@ pub struct Topic<T: Payload + ?Sized> {
     publisher: PublisherQos,
     subscriber: SubscriberQos,
     dds: Dds,
+    /// What it carries, if that is told at run time.
+    dynamic: Option<Arc<DynamicType>>,
     payload: PhantomData<fn() -> PhantomData<T>>,
 }
 
@@ -48,7 +51,12 @@ impl<T: Payload + ?Sized> Topic<T> {
         let publisher = PublisherQos { memory_max: memory_max(), ..PublisherQos::default() };
         let subscriber = SubscriberQos::default();
         let (name, dds) = (name.to_string(), Dds::default());
-        Topic { node, name, publisher, subscriber, dds, payload: PhantomData }
+        Topic { node, name, publisher, subscriber, dds, dynamic: None, payload: PhantomData }
+    }
+
+    /// Carries what is told here; `T` is what its bytes are seen as.
+    pub(crate) fn of(self, told: &DynamicType) -> Self {
+        Topic { dynamic: Some(Arc::new(told.clone())), ..self }
     }
 
     /// Its name.
@@ -156,7 +164,7 @@ impl<T: Payload + ?Sized> Topic<T> {
         let inner = self.node.inner.subscriber(self.wire_topic(), self.subscriber)?;
         let network = self.node.network.as_ref();
         let inlet = network.map(|network| network.inlet(&self.spec(), &inner)).transpose()?;
-        Ok(Subscriber::new(inner, inlet))
+        Ok(Subscriber::new(inner, inlet, self.dynamic.clone()))
     }
 
     /// As [`SubscriberBuilder::open_with_fd`], with these settings.
@@ -176,18 +184,18 @@ impl<T: Payload + ?Sized> Topic<T> {
         Spec {
             topic: self.wire_topic(),
             dds: self.dds.clone(),
-            shape: T::SHAPE,
+            shape: self.dynamic.as_ref().map_or(T::SHAPE, |told| told.shape()),
             publisher: self.publisher,
             subscriber: self.subscriber,
         }
     }
 
     fn wire_topic(&self) -> myelin_shm::topic::Topic {
-        myelin_shm::topic::Topic {
-            name: self.name.clone(),
-            type_name: T::type_name(),
-            type_hash: T::layout_hash(),
-        }
+        let (type_name, type_hash) = match &self.dynamic {
+            None => (T::type_name(), T::layout_hash()),
+            Some(told) => (told.type_name().to_string(), told.hash()),
+        };
+        myelin_shm::topic::Topic { name: self.name.clone(), type_name, type_hash }
     }
 }
 
@@ -313,7 +321,7 @@ impl Topic<[u8]> {
 impl<T: Payload + ?Sized> Clone for Topic<T> {
     fn clone(&self) -> Self {
         let (node, name, dds) = (self.node.clone(), self.name.clone(), self.dds.clone());
-        Topic { node, name, dds, ..*self }
+        Topic { node, name, dds, dynamic: self.dynamic.clone(), ..*self }
     }
 }
 
@@ -321,7 +329,7 @@ impl<T: Payload + ?Sized> std::fmt::Debug for Topic<T> {
     fn fmt(&self, to: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         to.debug_struct("Topic")
             .field("name", &self.name)
-            .field("type", &T::type_name())
+            .field("type", &self.wire_topic().type_name)
             .field("publisher", &self.publisher)
             .field("subscriber", &self.subscriber)
             .finish_non_exhaustive()

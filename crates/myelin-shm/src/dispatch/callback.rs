@@ -36,6 +36,13 @@ pub struct Function {
 pub enum Lengths {
     /// So many.
     Exactly(usize),
+    /// What comes first, and elements of so many bytes.
+    Elements {
+        /// Bytes.
+        first: usize,
+        /// Bytes; not 0.
+        element: usize,
+    },
     /// Those for which the function is true.
     Such(fn(usize) -> bool),
 }
@@ -45,6 +52,9 @@ impl Lengths {
     fn fit(self, bytes: usize) -> bool {
         match self {
             Lengths::Exactly(expected) => bytes == expected,
+            Lengths::Elements { first, element } => {
+                bytes.checked_sub(first).is_some_and(|all| all.is_multiple_of(element))
+            }
             Lengths::Such(fits) => fits(bytes),
         }
     }

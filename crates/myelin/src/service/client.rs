@@ -13,7 +13,7 @@ use super::server::left;
 use super::wire::{
     HEADER_BYTES, HELLO, REPLIED, ReplyOf, RequestOf, has_payload, header, header_bytes, offset,
 };
-use super::{CALLS_MAX, publisher, replies_of, requests_of, subscriber};
+use super::{CALLS_MAX, Told, publisher, replies_of, requests_of, subscriber};
 use crate::header_slice::HeaderSlice;
 use crate::loan::Loan;
 use crate::node::Node;
@@ -21,7 +21,7 @@ use crate::payload::Payload;
 use crate::plain_data::PlainData;
 use crate::publisher::Publisher;
 use crate::sample::Sample;
-use crate::subscriber::{Subscriber, until_ns};
+use crate::subscriber::{Interrupter, Subscriber, until_ns};
 use crate::{Error, Event, Wait};
 
 /// A client of a service: sends requests and gets a reply to each. Made by
@@ -76,11 +76,15 @@ struct Desk<Req: Payload + ?Sized, Rep: Payload + ?Sized> {
 }
 
 impl<Req: Payload + ?Sized, Rep: Payload + ?Sized> Client<Req, Rep> {
-    pub(crate) fn create(node: &Node, service: &str) -> Result<Self, Error> {
-        let requests = publisher::<RequestOf<Req, Rep>>(node, &requests_of(service))?;
+    pub(crate) fn create(node: &Node, service: &str, told: Option<&Told>) -> Result<Self, Error> {
+        let requests_type = told.map(|told| &told.requests);
+        let requests =
+            publisher::<RequestOf<Req, Rep>>(node, &requests_of(service), requests_type)?;
         // An endpoint's id is its host's alone; hashed with a random key it is everybody's.
         let id = RandomState::new().hash_one(requests.observer().id());
-        let replies = subscriber::<ReplyOf<Req, Rep>>(node, &replies_of(service, id))?;
+        let replies_type = told.map(|told| &told.replies);
+        let replies =
+            subscriber::<ReplyOf<Req, Rep>>(node, &replies_of(service, id), replies_type)?;
         let waiting = replies.reader().shared();
         let desk = Desk {
             of_requests: Events::new(requests.observer(), waiting),
@@ -136,6 +140,21 @@ impl<Req: Payload + ?Sized, Rep: Payload + ?Sized> Client<Req, Rep> {
     pub fn wait_for_service(&self, limit: Duration) -> Result<bool, Error> {
         let ready = self.wait_until(until_ns(limit), |desk| desk.is_ready().then_some(()));
         ready.map(|ready| ready.is_some())
+    }
+
+    /// Waits until something has come, a reply or a server, for `limit` at most; it may end for nothing.
+    /// For whoever does more in a wait than [`call`](Client::call) can: look with [`Pending::take`] or
+    /// [`servers`](Client::servers), then wait again.
+    ///
+    /// # Errors
+    /// [`Error::Forked`].
+    pub fn wait(&self, limit: Duration) -> Result<(), Error> {
+        self.desk.borrow_mut().replies.wait(limit).map(|_| ())
+    }
+
+    /// What ends a [`wait`](Client::wait) from elsewhere.
+    pub fn interrupter(&self) -> Interrupter {
+        self.desk.borrow().replies.interrupter()
     }
 
     /// How many servers there are now: more than one is a mistake.

@@ -18,11 +18,13 @@ pub use server::{ReplyLoan, Request, Service};
 
 use std::time::Duration;
 
+use crate::dynamic::DynamicType;
 use crate::node::Node;
 use crate::payload::Payload;
 use crate::publisher::Publisher;
 use crate::subscriber::Subscriber;
 use crate::{Error, Topic};
+use wire::HEADER_BYTES;
 
 /// Calls of one client that can be unanswered at once, those included that it no longer waits for.
 pub const CALLS_MAX: usize = 64;
@@ -31,17 +33,56 @@ pub const CALLS_MAX: usize = 64;
 pub const SERVICE_CLIENTS_MAX: usize = myelin_shm::limits::CONNECTIONS_MAX as usize;
 
 /// The topic of a service's requests or of one client's replies.
-fn topic<T: Payload + ?Sized>(node: &Node, name: &str) -> Topic<T> {
-    node.topic(name).depth(DEPTH).reliable_or_fail(ROOM_LIMIT)
+fn topic<T: Payload + ?Sized>(node: &Node, name: &str, told: Option<&DynamicType>) -> Topic<T> {
+    let topic = node.topic(name).depth(DEPTH).reliable_or_fail(ROOM_LIMIT);
+    match told {
+        None => topic,
+        Some(told) => topic.of(told),
+    }
 }
 
-fn publisher<T: Payload + ?Sized>(node: &Node, name: &str) -> Result<Publisher<T>, Error> {
-    topic(node, name).publisher_builder().loans_max(DEPTH).open()
+fn publisher<T: Payload + ?Sized>(
+    node: &Node,
+    name: &str,
+    told: Option<&DynamicType>,
+) -> Result<Publisher<T>, Error> {
+    topic(node, name, told).publisher_builder().loans_max(DEPTH).open()
 }
 
-fn subscriber<T: Payload + ?Sized>(node: &Node, name: &str) -> Result<Subscriber<T>, Error> {
-    let builder = topic(node, name).subscriber_builder();
+fn subscriber<T: Payload + ?Sized>(
+    node: &Node,
+    name: &str,
+    told: Option<&DynamicType>,
+) -> Result<Subscriber<T>, Error> {
+    let builder = topic(node, name, told).subscriber_builder();
     builder.held_max(HELD_MAX).publishers_max(SERVICE_CLIENTS_MAX as u32).open()
+}
+
+/// Types of the topics of requests and of replies, if those are told at run time.
+#[derive(Clone, Debug)]
+pub(crate) struct Told {
+    requests: DynamicType,
+    replies: DynamicType,
+}
+
+impl Told {
+    /// # Errors
+    /// [`Error::Setting`] for a type whose place depends on its alignment: those of a binding all lie
+    /// behind our two words.
+    pub(crate) fn new(request: &DynamicType, reply: &DynamicType) -> Result<Told, Error> {
+        if let Some(wide) = [request, reply].into_iter().find(|it| it.align() > HEADER_BYTES) {
+            return Err(Error::Setting {
+                topic: None,
+                field: "a service's type",
+                value: wide.type_name().to_string(),
+                remedy: "one that is told at run time is aligned to at most 16 bytes",
+            });
+        }
+        Ok(Told {
+            requests: DynamicType::of_service("request", request, reply),
+            replies: DynamicType::of_service("reply", request, reply),
+        })
+    }
 }
 
 fn requests_of(service: &str) -> String {

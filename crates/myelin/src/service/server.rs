@@ -12,7 +12,7 @@ use super::wire::{
     HEADER_BYTES, HELLO, NO_REPLY, REPLIED, ReplyOf, RequestOf, has_payload, header, header_bytes,
     offset,
 };
-use super::{SERVICE_CLIENTS_MAX, publisher, replies_of, requests_of, subscriber};
+use super::{SERVICE_CLIENTS_MAX, Told, publisher, replies_of, requests_of, subscriber};
 use crate::callback::Callback;
 use crate::executor::Executor;
 use crate::header_slice::HeaderSlice;
@@ -21,7 +21,7 @@ use crate::payload::Payload;
 use crate::plain_data::PlainData;
 use crate::sample::Sample;
 use crate::shared_publisher::{SharedLoan, SharedPublisher};
-use crate::subscriber::{Subscriber, until_ns};
+use crate::subscriber::{Interrupter, Subscriber, until_ns};
 use crate::wait_set::{Key, WaitSet};
 use crate::{EndpointId, Error, Event, Wait, clock};
 
@@ -69,6 +69,7 @@ pub struct Service<Req: Payload + ?Sized, Rep: Payload + ?Sized> {
 struct Clients<Req: Payload + ?Sized, Rep: Payload + ?Sized> {
     node: Node,
     service: String,
+    told: Option<Told>,
     events: Events,
     open: Vec<(EndpointId, WayBack<Req, Rep>)>,
     /// The latest that are gone: of others there is nothing left to take.
@@ -83,8 +84,9 @@ struct WayBack<Req: Payload + ?Sized, Rep: Payload + ?Sized> {
 }
 
 impl<Req: Payload + ?Sized, Rep: Payload + ?Sized> WayBack<Req, Rep> {
-    fn open(node: &Node, replies: &str) -> Result<Self, Error> {
-        let publisher = publisher::<ReplyOf<Req, Rep>>(node, replies)?;
+    fn open(node: &Node, replies: &str, told: Option<&Told>) -> Result<Self, Error> {
+        let told = told.map(|told| &told.replies);
+        let publisher = publisher::<ReplyOf<Req, Rep>>(node, replies, told)?;
         let has_met = Arc::new(AtomicBool::new(false));
         let met = has_met.clone();
         publisher.observer().on_event(Box::new(move |event| {
@@ -112,12 +114,14 @@ impl<Req: Payload + ?Sized, Rep: Payload + ?Sized> Clone for WayBack<Req, Rep> {
 }
 
 impl<Req: Payload + ?Sized, Rep: Payload + ?Sized> Service<Req, Rep> {
-    pub(crate) fn create(node: &Node, service: &str) -> Result<Self, Error> {
-        let requests = subscriber::<RequestOf<Req, Rep>>(node, &requests_of(service))?;
+    pub(crate) fn create(node: &Node, service: &str, told: Option<&Told>) -> Result<Self, Error> {
+        let requests_type = told.map(|told| &told.requests);
+        let requests =
+            subscriber::<RequestOf<Req, Rep>>(node, &requests_of(service), requests_type)?;
         let events = Events::new(requests.observer(), requests.reader().shared());
-        let (node, service) = (node.clone(), service.to_string());
+        let (node, service, told) = (node.clone(), service.to_string(), told.cloned());
         let (open, gone) = (Vec::new(), VecDeque::new());
-        Ok(Service { requests, clients: Clients { node, service, events, open, gone } })
+        Ok(Service { requests, clients: Clients { node, service, told, events, open, gone } })
     }
 
     /// The next request, if there is one. Never waits.
@@ -151,6 +155,20 @@ impl<Req: Payload + ?Sized, Rep: Payload + ?Sized> Service<Req, Rep> {
             }
             self.requests.wait(left)?;
         }
+    }
+
+    /// Waits until there is a request to take, for `limit` at most; it may also end, false, for clients
+    /// that come or go, or because it is [interrupted](Service::interrupter).
+    ///
+    /// # Errors
+    /// [`Error::Forked`].
+    pub fn wait(&mut self, limit: Duration) -> Result<bool, Error> {
+        self.requests.wait(limit)
+    }
+
+    /// What ends a [`wait`](Service::wait) from elsewhere.
+    pub fn interrupter(&self) -> Interrupter {
+        self.requests.interrupter()
     }
 
     /// How [`receive`](Service::receive) and callbacks wait; by default [`Wait::Adaptive`].
@@ -226,7 +244,7 @@ impl<Req: Payload + ?Sized, Rep: Payload + ?Sized> Clients<Req, Rep> {
         if let Some((_, to)) = self.open.iter().find(|(known, _)| *known == endpoint) {
             return Ok(to.clone());
         }
-        let to = WayBack::open(&self.node, &replies_of(&self.service, client))?;
+        let to = WayBack::open(&self.node, &replies_of(&self.service, client), self.told.as_ref())?;
         self.open.push((endpoint, to.clone()));
         Ok(to)
     }

@@ -1,0 +1,349 @@
+//! Types that are told at run time: what bindings of other languages have instead of a `T`.
+
+use std::sync::Arc;
+
+use myelin_shm::dispatch::callback::Lengths;
+
+use crate::Error;
+use crate::layout_hash::LayoutHash;
+use crate::network::Shape;
+use crate::payload::Payload;
+
+/// How a plain value lies in memory, told at run time: as a type that is [`PlainData`](crate::PlainData)
+/// does at compile time, with the same [layout hash](LayoutHash).
+///
+/// ```
+/// use myelin::{Layout, PlainData};
+///
+/// #[derive(Clone, Copy, PlainData)]
+/// #[repr(C)]
+/// struct Imu { stamp_ns: u64, acceleration: [f64; 3] }
+///
+/// let (u64, f64) = (Layout::scalar("u64").unwrap(), Layout::scalar("f64").unwrap());
+/// let acceleration = Layout::array(&f64, 3)?;
+/// let fields = [("stamp_ns", &u64, 0), ("acceleration", &acceleration, 8)];
+/// let imu = Layout::structure("Imu", &fields, 32, 8)?;
+/// assert_eq!(imu.hash(), Imu::LAYOUT_HASH);
+/// # Ok::<(), myelin::Error>(())
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Layout {
+    type_name: String,
+    hash: u64,
+    bytes: usize,
+    align: usize,
+    /// Of the first scalar in it.
+    first_align: usize,
+}
+
+impl Layout {
+    /// A number by its Rust name, as `f64`, or a truth value ([`Bool`](crate::Bool)): `bool`. `None` for
+    /// any other name.
+    pub fn scalar(name: &str) -> Option<Layout> {
+        let bytes = match name {
+            "u8" | "i8" | "bool" => 1,
+            "u16" | "i16" => 2,
+            "u32" | "i32" | "f32" => 4,
+            "u64" | "i64" | "f64" | "usize" | "isize" => 8,
+            "u128" | "i128" => 16,
+            _ => return None,
+        };
+        let hash = LayoutHash::of_scalar(name);
+        let type_name = if name == "bool" { "Bool" } else { name }.to_string();
+        Some(Layout { type_name, hash, bytes, align: bytes, first_align: bytes })
+    }
+
+    /// `length` elements, one after the other.
+    ///
+    /// # Errors
+    /// [`Error::Setting`] if its size is no number.
+    pub fn array(element: &Layout, length: usize) -> Result<Layout, Error> {
+        let type_name = format!("[{}; {length}]", element.type_name);
+        let bytes = element.bytes.checked_mul(length).ok_or_else(|| {
+            wrong(&type_name, "an array's size in bytes must be a number of 64 bits")
+        })?;
+        let hash = LayoutHash::of_array_of(element.hash, length);
+        Ok(Layout { type_name, hash, bytes, ..*element })
+    }
+
+    /// A struct: of each field its name, its layout and its offset; the size and the alignment, all in
+    /// bytes. `name` is for messages.
+    ///
+    /// # Errors
+    /// [`Error::Setting`] for what a derive of [`PlainData`](crate::PlainData) would refuse: padding, or
+    /// an alignment of more than 64.
+    pub fn structure(
+        name: &str,
+        fields: &[(&str, &Layout, usize)],
+        bytes: usize,
+        align: usize,
+    ) -> Result<Layout, Error> {
+        if !align.is_power_of_two() || align > 64 {
+            return Err(wrong(name, "a type's alignment is a power of two and at most 64"));
+        }
+        let mut hash = LayoutHash::of_struct();
+        let mut end = 0;
+        for (field, layout, offset) in fields {
+            if *offset != end || !offset.is_multiple_of(layout.align.min(align)) {
+                return Err(wrong(&format!("{name}.{field}"), PADDING_BEFORE));
+            }
+            hash = hash.field_of(field, layout.hash, *offset, layout.bytes);
+            end = offset.saturating_add(layout.bytes);
+        }
+        if bytes != end || !bytes.is_multiple_of(align) {
+            return Err(wrong(name, PADDING_BEHIND));
+        }
+        let hash = hash.end_struct_of(bytes, align);
+        let first_align = fields.first().map_or(1, |(_, layout, _)| layout.first_align);
+        Ok(Layout { type_name: name.to_string(), hash, bytes, align, first_align })
+    }
+
+    /// The same under another name.
+    #[must_use]
+    pub fn named(mut self, type_name: &str) -> Layout {
+        self.type_name = type_name.to_string();
+        self
+    }
+
+    /// What endpoints compare.
+    pub fn hash(&self) -> u64 {
+        self.hash
+    }
+
+    /// Its size, in bytes.
+    pub fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// Its alignment, in bytes.
+    pub fn align(&self) -> usize {
+        self.align
+    }
+
+    /// Its name for messages.
+    pub fn type_name(&self) -> &str {
+        &self.type_name
+    }
+}
+
+/// What a topic carries, told at run time: see [`Node::dynamic_topic`](crate::Node::dynamic_topic).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DynamicType {
+    type_name: String,
+    hash: u64,
+    shape: Shape,
+    align: usize,
+    /// Bytes before the elements, or all that there are; and bytes of an element, or 0.
+    first: usize,
+    element: usize,
+}
+
+impl DynamicType {
+    /// One value: `T`.
+    pub fn value(layout: &Layout) -> DynamicType {
+        let shape = Shape::Value { bytes: layout.bytes };
+        let Layout { type_name, hash, bytes, align, .. } = layout.clone();
+        DynamicType { type_name, hash, shape, align, first: bytes, element: 0 }
+    }
+
+    /// As many elements as each sample has: `[T]`.
+    ///
+    /// # Errors
+    /// [`Error::Setting`] for elements without bytes.
+    pub fn slice(layout: &Layout) -> Result<DynamicType, Error> {
+        let Layout { bytes, align, first_align, .. } = *layout;
+        let shape = Shape::Sequence {
+            element: bytes,
+            align: align.min(8),
+            first_align: first_align.min(8),
+        };
+        let type_name = format!("[{}]", layout.type_name);
+        let element = element_bytes(layout)?;
+        let hash = LayoutHash::of_slice_of(layout.hash);
+        Ok(DynamicType { type_name, hash, shape, align, first: 0, element })
+    }
+
+    /// A header and as many elements as each sample has: `(H, [T])`.
+    ///
+    /// # Errors
+    /// [`Error::Setting`] for elements without bytes.
+    pub fn header_slice(header: &Layout, layout: &Layout) -> Result<DynamicType, Error> {
+        let first = header.bytes.next_multiple_of(layout.align);
+        let type_name = format!("({}, [{}])", header.type_name, layout.type_name);
+        let element = element_bytes(layout)?;
+        let hash = LayoutHash::of_header_slice_of(header.hash, layout.hash, first);
+        let (shape, align) = (Shape::Bytes, header.align.max(layout.align));
+        Ok(DynamicType { type_name, hash, shape, align, first, element })
+    }
+
+    /// Of a service's topic, which has lengths of its own.
+    pub(crate) fn of_service(role: &str, request: &DynamicType, reply: &DynamicType) -> Self {
+        let type_name = format!("{} -> {}", request.type_name, reply.type_name);
+        let hash = LayoutHash::of_service(role, request.hash, reply.hash);
+        let align = request.align.max(reply.align);
+        DynamicType { type_name, hash, shape: Shape::Bytes, align, first: 0, element: 1 }
+    }
+
+    /// Its name for messages.
+    pub fn type_name(&self) -> &str {
+        &self.type_name
+    }
+
+    /// What endpoints compare.
+    pub fn hash(&self) -> u64 {
+        self.hash
+    }
+
+    /// What its samples are aligned to, in bytes.
+    pub fn align(&self) -> usize {
+        self.align
+    }
+
+    /// Where the elements of a sample begin, in bytes; of a single value, its size.
+    pub fn elements_offset(&self) -> usize {
+        self.first
+    }
+
+    /// Bytes of an element; 0 if it is a single value.
+    pub fn element_bytes(&self) -> usize {
+        self.element
+    }
+
+    /// Bytes of a sample of `length` elements. Too many for a number are too many for every limit.
+    pub fn bytes_of(&self, length: usize) -> usize {
+        length.saturating_mul(self.element).saturating_add(self.first)
+    }
+
+    /// Whether a sample of this type can have so many bytes.
+    #[inline]
+    pub fn fits(&self, bytes: usize) -> bool {
+        match self.element {
+            0 => bytes == self.first,
+            element => bytes.checked_sub(self.first).is_some_and(|all| all.is_multiple_of(element)),
+        }
+    }
+
+    pub(crate) fn shape(&self) -> Shape {
+        self.shape
+    }
+
+    pub(crate) fn lengths(&self) -> Lengths {
+        match self.element {
+            0 => Lengths::Exactly(self.first),
+            element => Lengths::Elements { first: self.first, element },
+        }
+    }
+}
+
+/// Whether a topic of `T`, or of what is told at run time, can have a sample of so many bytes. Topics of
+/// bytes alone are told more at run time, so others do not look.
+#[inline(always)]
+pub(crate) fn fits<T: Payload + ?Sized>(dynamic: &Option<Arc<DynamicType>>, bytes: usize) -> bool {
+    let is_told = const { matches!(T::SHAPE, Shape::Sequence { element: 1, .. }) };
+    T::fits(bytes) && (!is_told || dynamic.as_ref().is_none_or(|told| told.fits(bytes)))
+}
+
+fn element_bytes(layout: &Layout) -> Result<usize, Error> {
+    let remedy = "a slice of elements without bytes has no length; take elements with a field";
+    if layout.bytes == 0 { Err(wrong(&layout.type_name, remedy)) } else { Ok(layout.bytes) }
+}
+
+fn wrong(what: &str, remedy: &'static str) -> Error {
+    Error::Setting { topic: None, field: "the layout", value: format!("that of {what}"), remedy }
+}
+
+const PADDING_BEFORE: &str = "there is padding before this field: order the fields from large to small, \
+                              or fill the gap with a field like `_pad` of bytes";
+const PADDING_BEHIND: &str =
+    "there is padding at the end: fill it with a last field like `_pad` of bytes";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::payload::sealed::Raw;
+    use crate::{Bool, FixedString, PlainData};
+
+    #[derive(Clone, Copy, PlainData)]
+    #[repr(C)]
+    struct Inner {
+        at: [[f32; 2]; 3],
+        closed: Bool,
+        _pad: [u8; 7],
+    }
+
+    #[derive(Clone, Copy, PlainData)]
+    #[repr(C)]
+    struct Outer {
+        big: u128,
+        inner: [Inner; 2],
+        name: FixedString<12>,
+        tail: [i16; 8],
+    }
+
+    fn scalar(name: &str) -> Layout {
+        Layout::scalar(name).unwrap()
+    }
+
+    fn array(element: &Layout, length: usize) -> Layout {
+        Layout::array(element, length).unwrap()
+    }
+
+    fn inner() -> Layout {
+        let at = array(&array(&scalar("f32"), 2), 3);
+        let (closed, pad) = (scalar("bool"), array(&scalar("u8"), 7));
+        let fields = [("at", &at, 0), ("closed", &closed, 24), ("_pad", &pad, 25)];
+        Layout::structure("Inner", &fields, 32, 4).unwrap()
+    }
+
+    fn outer() -> Layout {
+        let (length, bytes) = (array(&scalar("u8"), 4), array(&scalar("u8"), 12));
+        let fields = [("length", &length, 0), ("bytes", &bytes, 4)];
+        let name = Layout::structure("", &fields, 16, 1).unwrap().named("FixedString<12>");
+        let (big, inner, tail) = (scalar("u128"), array(&inner(), 2), array(&scalar("i16"), 8));
+        let fields =
+            [("big", &big, 0), ("inner", &inner, 16), ("name", &name, 80), ("tail", &tail, 96)];
+        Layout::structure("Outer", &fields, 112, 16).unwrap()
+    }
+
+    fn is_the_same<T: Raw + ?Sized>(told: &DynamicType) {
+        assert_eq!((told.type_name(), told.hash()), (&*T::type_name(), T::layout_hash()));
+        assert_eq!((told.align, told.shape), (T::ALIGN, T::SHAPE));
+        for bytes in 0..400 {
+            assert_eq!(told.fits(bytes), T::fits(bytes), "{bytes} bytes of {}", told.type_name());
+        }
+    }
+
+    #[test]
+    fn what_is_told_is_what_is_derived() {
+        is_the_same::<f64>(&DynamicType::value(&scalar("f64")));
+        is_the_same::<Bool>(&DynamicType::value(&scalar("bool")));
+        is_the_same::<Outer>(&DynamicType::value(&outer()));
+        is_the_same::<[u8]>(&DynamicType::slice(&scalar("u8")).unwrap());
+        is_the_same::<[Inner]>(&DynamicType::slice(&inner()).unwrap());
+        is_the_same::<(Inner, [u128])>(
+            &DynamicType::header_slice(&inner(), &scalar("u128")).unwrap(),
+        );
+        is_the_same::<(u16, [Inner])>(
+            &DynamicType::header_slice(&scalar("u16"), &inner()).unwrap(),
+        );
+    }
+
+    #[test]
+    fn padding_is_refused_where_it_is() {
+        let (byte, double) = (scalar("u8"), scalar("f64"));
+        let said = |fields: &[_], bytes, align| {
+            Layout::structure("Gap", fields, bytes, align).unwrap_err().to_string()
+        };
+        let before = said(&[("a", &byte, 0), ("b", &double, 8)], 16, 8);
+        assert!(before.contains("Gap.b") && before.contains("padding before"), "{before}");
+        let packed = said(&[("a", &byte, 0), ("b", &double, 1)], 9, 8);
+        assert!(packed.contains("Gap.b"), "{packed}");
+        let behind = said(&[("b", &double, 0), ("a", &byte, 8)], 16, 8);
+        assert!(behind.contains("Gap") && behind.contains("at the end"), "{behind}");
+        assert!(said(&[("b", &double, 0)], 8, 128).contains("at most 64"));
+        assert!(Layout::structure("Packed", &[("a", &byte, 0), ("b", &double, 1)], 9, 1).is_ok());
+        assert!(Layout::scalar("char").is_none());
+        assert!(Layout::array(&double, usize::MAX / 2).is_err());
+        assert!(DynamicType::slice(&array(&double, 0)).is_err());
+    }
+}

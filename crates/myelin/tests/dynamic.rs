@@ -1,0 +1,109 @@
+//! Types that are told at run time, against the Rust types they mean.
+
+mod support;
+
+use std::time::Duration;
+
+use myelin::{Client, DynamicType, Error, Event, Layout, PlainData, Published};
+use support::{WATCHDOG, node, until};
+
+#[derive(Clone, Copy, Debug, PartialEq, PlainData)]
+#[repr(C)]
+struct Pose {
+    stamp_ns: u64,
+    at: [f64; 3],
+}
+
+const POSE: Pose = Pose { stamp_ns: 7, at: [1.0, 2.0, 3.0] };
+
+fn told() -> (DynamicType, DynamicType) {
+    let scalar = |name| Layout::scalar(name).unwrap();
+    let (stamp, at) = (scalar("u64"), Layout::array(&scalar("f64"), 3).unwrap());
+    let pose = Layout::structure("Pose", &[("stamp_ns", &stamp, 0), ("at", &at, 8)], 32, 8);
+    (DynamicType::value(&pose.unwrap()), DynamicType::slice(&scalar("u32")).unwrap())
+}
+
+fn bytes(pose: &Pose) -> Vec<u8> {
+    let at = pose.at.iter().flat_map(|each| each.to_ne_bytes());
+    pose.stamp_ns.to_ne_bytes().into_iter().chain(at).collect()
+}
+
+#[test]
+fn it_meets_the_rust_type_in_both_directions() {
+    let (_folder, node) = node();
+    let (here, rust) = (node.dynamic_topic("pose", &told().0), node.topic::<Pose>("pose"));
+    let (mut as_bytes, mut as_pose) = (here.subscriber().unwrap(), rust.subscriber().unwrap());
+    let (of_bytes, of_pose) = (here.publisher().unwrap(), rust.publisher().unwrap());
+    assert!(of_bytes.wait_for_match(2, WATCHDOG) && of_pose.wait_for_match(2, WATCHDOG));
+    for publish in [&|| of_bytes.publish_copy(&bytes(&POSE)).unwrap(), &|| {
+        of_pose.publish_copy(&POSE).unwrap()
+    }] as [&dyn Fn() -> Published; 2]
+    {
+        publish();
+        assert_eq!(*as_pose.receive(WATCHDOG).unwrap().unwrap(), POSE);
+        assert_eq!(*as_bytes.receive(WATCHDOG).unwrap().unwrap(), *bytes(&POSE));
+    }
+}
+
+#[test]
+fn another_layout_is_refused_with_both_names() {
+    let (_folder, node) = node();
+    let _here = node.dynamic_topic("pose", &told().0).publisher().unwrap();
+    let error = node.topic::<[f32; 3]>("pose").subscriber().unwrap_err().to_string();
+    assert!(error.contains("carries Pose") && error.contains("not [f32; 3]"), "{error}");
+}
+
+#[test]
+fn who_publishes_what_does_not_fit_is_disconnected() {
+    let (_folder, node) = node();
+    let topic = node.dynamic_topic("numbers", &told().1);
+    let mut subscriber = topic.subscriber().unwrap();
+    let callback = topic.subscriber().unwrap().on_sample(|_| ()).unwrap();
+    let publisher = topic.publisher().unwrap();
+    assert!(publisher.wait_for_match(2, WATCHDOG));
+    publisher.publish_copy(&[0; 8]).unwrap();
+    assert_eq!(subscriber.take().unwrap().unwrap().len(), 8);
+    publisher.publish_copy(&[0; 7]).unwrap();
+    assert!(matches!(subscriber.take(), Err(Error::PeerCorrupt { .. })));
+    let is_corrupt = |event: &Event| matches!(event, Event::Corrupt { .. });
+    until("the word of a corrupt peer", || subscriber.events().iter().any(is_corrupt));
+    assert!(matches!(callback.error(), Some(Error::PeerCorrupt { .. })));
+    assert_eq!(callback.calls(), 1);
+}
+
+#[test]
+fn a_service_is_called_by_the_rust_types_and_by_bytes() {
+    let (_folder, node) = node();
+    let (request, reply) = told();
+    let service = node.dynamic_service("count", &request, &reply).unwrap();
+    let _serving = service.on_request(|request| request.reply(&request[..8]).unwrap()).unwrap();
+    let client: Client<Pose, [u32]> = node.client("count").unwrap();
+    assert_eq!(*client.call(&POSE, WATCHDOG).unwrap(), [7, 0]);
+    let client = node.dynamic_client("count", &request, &reply).unwrap();
+    assert_eq!(*client.call(&bytes(&POSE), WATCHDOG).unwrap(), *bytes(&POSE)[..8].as_ref());
+}
+
+#[test]
+fn a_wait_of_a_service_or_a_client_ends_when_it_is_interrupted() {
+    let (_folder, node) = node();
+    let (request, reply) = told();
+    let mut service = node.dynamic_service("count", &request, &reply).unwrap();
+    service.interrupter().interrupt();
+    assert!(!service.wait(Duration::MAX).unwrap());
+    let client = node.dynamic_client("count", &request, &reply).unwrap();
+    client.interrupter().interrupt();
+    client.wait(Duration::MAX).unwrap();
+}
+
+#[test]
+fn a_service_of_a_wide_type_is_refused() {
+    let (_folder, node) = node();
+    let wide = wide();
+    let error = node.dynamic_service("count", &wide, &told().1).unwrap_err().to_string();
+    assert!(error.contains("Wide") && error.contains("16 bytes"), "{error}");
+}
+
+fn wide() -> DynamicType {
+    let bytes = Layout::array(&Layout::scalar("u8").unwrap(), 32).unwrap();
+    DynamicType::value(&Layout::structure("Wide", &[("bytes", &bytes, 0)], 32, 32).unwrap())
+}
