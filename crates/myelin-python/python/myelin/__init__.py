@@ -36,6 +36,7 @@ from ._native import (
 )
 from ._node import Node
 from ._types import (
+    Array,
     FixedString,
     bool8,
     f32,
@@ -52,6 +53,7 @@ from ._types import (
 )
 
 __all__ = [name for name in _errors if isinstance(_errors[name], type)] + [
+    "Array",
     "Callback",
     "Client",
     "EndpointInfo",

@@ -44,6 +44,14 @@ class FixedString:
     capacity: int
 
 
+@dataclasses.dataclass(frozen=True)
+class Array:
+    """So many elements: what `element * length` is for ctypes, for any element; a tuple in values."""
+
+    element: object
+    length: int
+
+
 class _Scalar:
     """A number or a truth value."""
 
@@ -104,7 +112,7 @@ class _Text:
     """A FixedString."""
 
     def __init__(self, capacity):
-        length, text = _array(_scalar("u8"), 4), _array(_scalar("u8"), capacity)
+        length, text = _Array(_scalar("u8"), 4), _Array(_scalar("u8"), capacity)
         fields = [("length", length.layout, 0), ("bytes", text.layout, 4)]
         layout = _native.Layout.structure("FixedString", fields, 4 + capacity, 1)
         self.layout = layout.named(f"FixedString<{capacity}>")
@@ -215,27 +223,25 @@ def _scalar(name):
     return _Scalar(name)
 
 
-def _array(element, length):
-    return _Array(element, length)
-
-
 def _element(kind):
     """How values of a type lie in memory."""
     if typing.get_origin(kind) is typing.Annotated:
         return _element(typing.get_args(kind)[1])
     if isinstance(kind, FixedString):
         return _Text(kind.capacity)
+    if isinstance(kind, Array):
+        return _Array(_element(kind.element), kind.length)
     if isinstance(kind, str) and kind in _SCALARS:
         return _scalar(kind)
     if isinstance(kind, type):
         if kind in _OF_PYTHON:
             return _scalar(_OF_PYTHON[kind])
         if issubclass(kind, ctypes.Structure):
-            if issubclass(kind, (ctypes.BigEndianStructure,)) and sys.byteorder == "little":
+            if issubclass(kind, ctypes.BigEndianStructure):
                 raise WrongValue(f"{kind.__name__} is big-endian; samples are as the machine is")
             return _Structure(kind)
         if issubclass(kind, ctypes.Array):
-            return _array(_element(kind._type_), kind._length_)
+            return _Array(_element(kind._type_), kind._length_)
         if issubclass(kind, ctypes._SimpleCData):
             return _ctypes_scalar(kind)
         if dataclasses.is_dataclass(kind):
@@ -273,7 +279,7 @@ def _of_dtype(dtype):
         base, shape = dtype.subdtype
         element = _element(base)
         for length in reversed(shape):
-            element = _array(element, length)
+            element = _Array(element, length)
         return element
     if dtype.names is not None:
         return _Record(dtype)
@@ -332,7 +338,7 @@ class Carried:
     def array(self, memory, shape, dtype):
         numpy = _numpy()
         dtype = self.element.dtype() if dtype is None else numpy.dtype(dtype)
-        base, inner = dtype.subdtype or (dtype, ())
+        base, inner = _base(dtype)
         array = numpy.frombuffer(memory, base, offset=self.offset if self.head else 0)
         if shape is not None:
             return array.reshape(shape)
@@ -399,8 +405,7 @@ class Carried:
 
     def _has_dtype(self, array, shape):
         dtype = self.element.dtype()
-        base, _ = dtype.subdtype or (dtype, ())
-        return array.dtype == base and array.shape == shape
+        return array.dtype == _base(dtype)[0] and array.shape == shape
 
     def _elements(self, value):
         """A buffer of the bytes of all elements."""
@@ -419,7 +424,7 @@ class Carried:
 
     def _array_elements(self, array):
         dtype = self.element.dtype()
-        base, inner = dtype.subdtype or (dtype, ())
+        base, inner = _base(dtype)
         if array.dtype != base or (inner and array.shape[array.ndim - len(inner) :] != inner):
             raise WrongValue(f"an array of {array.dtype}{list(array.shape)} is no {self.native.name}")
         return _numpy().ascontiguousarray(array)
@@ -458,6 +463,15 @@ def _numpy():
     except ImportError as error:
         raise WrongValue("this takes numpy; install it: pip install numpy") from error
     return numpy
+
+
+def _base(dtype):
+    """Of an array of arrays the innermost dtype, and the whole shape."""
+    shape = ()
+    while dtype.subdtype is not None:
+        dtype, outer = dtype.subdtype
+        shape += outer
+    return dtype, shape
 
 
 def _is_numpy(value):
