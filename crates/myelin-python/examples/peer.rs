@@ -123,7 +123,7 @@ fn serve(node: &Node) -> Result<(), Error> {
 
 fn call(node: &Node) -> Result<(), Error> {
     let client = node.client::<[f64], [f64]>("scale")?;
-    println!("{:?}", *client.call(&[1.0, 2.5], LIMIT)?);
+    println!("{:?}", &client.call(&[1.0, 2.5], LIMIT)?[..]);
     Ok(())
 }
 

@@ -18,6 +18,7 @@ pub struct Loan(pub Held<myelin::SharedLoan<[u8]>>);
 
 impl Memory for myelin::SharedLoan<[u8]> {
     const IS_WRITABLE: bool = true;
+    const ENDS_AT_ONCE: bool = false;
 
     fn bytes(&mut self) -> (*mut u8, usize) {
         let bytes = self.as_bytes_mut();

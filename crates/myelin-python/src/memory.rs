@@ -14,11 +14,13 @@ use pyo3::prelude::*;
 
 use crate::errors::exception;
 use crate::released::Released;
-use crate::types::Carried;
+use crate::types::{Carried, Type};
 
 /// Bytes in shared memory, or in the object itself.
 pub trait Memory: Send + 'static {
     const IS_WRITABLE: bool;
+    /// Whether its end waits for nobody, so that it can come with the GIL held.
+    const ENDS_AT_ONCE: bool;
 
     /// Where they are, as long as `self` neither moves nor is dropped; and how many.
     fn bytes(&mut self) -> (*mut u8, usize);
@@ -69,7 +71,7 @@ impl<M: Memory> Held<M> {
         }
         let memory = if state.views == 0 { state.memory.take() } else { None };
         drop(state);
-        drop(memory.map(Released::new));
+        end(memory);
     }
 
     /// Takes it, if nobody views it.
@@ -105,7 +107,7 @@ impl<M: Memory> Held<M> {
         let is_last = state.views == 0 && state.gone.is_some();
         let memory = if is_last { state.memory.take() } else { None };
         drop(state);
-        drop(memory.map(Released::new));
+        end(memory);
     }
 
     fn state(&self) -> MutexGuard<'_, State<M>> {
@@ -116,6 +118,14 @@ impl<M: Memory> Held<M> {
 impl<M: Memory> Drop for Held<M> {
     fn drop(&mut self) {
         let memory = self.state.get_mut().unwrap_or_else(PoisonError::into_inner).memory.take();
+        end(memory);
+    }
+}
+
+fn end<M: Memory>(memory: Option<Box<M>>) {
+    if M::ENDS_AT_ONCE {
+        drop(memory);
+    } else {
         drop(memory.map(Released::new));
     }
 }
@@ -189,7 +199,33 @@ pub unsafe extern "C" fn get_buffer<C: Exports>(
             return -1;
         }
     };
-    let (mut shape, item_bytes, format) = held.carried.of_type().view(length);
+    let of_type = held.carried.of_type();
+    let asked = |flag| flags & flag == flag;
+    // SAFETY: as above; the format lives as long as the type, which the object holds, which the view holds.
+    unsafe {
+        *view = PyBuffer {
+            buf: pointer.cast(),
+            obj: ffi::Py_NewRef(object),
+            len: length as ffi::Py_ssize_t,
+            itemsize: 1,
+            readonly: c_int::from(!C::Of::IS_WRITABLE),
+            ndim: 1,
+            format: if asked(FORMAT) { of_type.format().as_ptr().cast_mut() } else { null_mut() },
+            shape: if asked(ND) { &raw mut (*view).len } else { null_mut() },
+            strides: if asked(STRIDES) { &raw mut (*view).itemsize } else { null_mut() },
+            suboffsets: null_mut(),
+            internal: null_mut(),
+        };
+        if asked(ND) && !of_type.shows_bytes() {
+            shape(&mut *view, of_type, asked(STRIDES));
+        }
+    }
+    0
+}
+
+/// More dimensions than one, or of more than bytes.
+fn shape(view: &mut PyBuffer, of_type: &Type, with_strides: bool) {
+    let (mut shape, item_bytes) = of_type.shape(view.len as usize);
     let dimensions = shape.len();
     let mut strides = vec![item_bytes as isize; dimensions];
     for at in (1..dimensions).rev() {
@@ -197,27 +233,13 @@ pub unsafe extern "C" fn get_buffer<C: Exports>(
     }
     shape.append(&mut strides);
     // Freed in `release_buffer`.
-    let numbers = Box::into_raw(Box::new(shape));
-    let asked = |flag| flags & flag == flag;
-    // SAFETY: as above; the numbers live until the view is released, the format as long as the type,
-    // which the object holds, which the view holds.
-    unsafe {
-        let first = (*numbers).as_mut_ptr();
-        *view = PyBuffer {
-            buf: pointer.cast(),
-            obj: ffi::Py_NewRef(object),
-            len: length as ffi::Py_ssize_t,
-            itemsize: item_bytes as ffi::Py_ssize_t,
-            readonly: c_int::from(!C::Of::IS_WRITABLE),
-            ndim: if asked(ND) { dimensions as c_int } else { 1 },
-            format: if asked(FORMAT) { format.as_ptr().cast_mut() } else { null_mut() },
-            shape: if asked(ND) { first } else { null_mut() },
-            strides: if asked(STRIDES) { first.add(dimensions) } else { null_mut() },
-            suboffsets: null_mut(),
-            internal: numbers.cast(),
-        };
-    }
-    0
+    let numbers = Box::leak(Box::new(shape));
+    let first = numbers.as_mut_ptr();
+    (view.itemsize, view.ndim) = (item_bytes as isize, dimensions as c_int);
+    view.shape = first;
+    // SAFETY: there are twice as many numbers as dimensions.
+    view.strides = if with_strides { unsafe { first.add(dimensions) } } else { null_mut() };
+    view.internal = std::ptr::from_mut(numbers).cast();
 }
 
 /// `bf_releasebuffer`.
@@ -228,10 +250,12 @@ pub unsafe extern "C" fn release_buffer<C: Exports>(
     object: *mut ffi::PyObject,
     view: *mut PyBuffer,
 ) {
-    // SAFETY: as said; `internal` is the box that `get_buffer` has made, once.
+    // SAFETY: as said; `internal` is null, or the box that `shape` has made, once.
     unsafe {
         let py = Python::assume_attached();
-        drop(Box::from_raw((*view).internal.cast::<Vec<isize>>()));
+        if !(*view).internal.is_null() {
+            drop(Box::from_raw((*view).internal.cast::<Vec<isize>>()));
+        }
         Borrowed::from_ptr(py, object).cast_unchecked::<C>().get().held().end_view();
     }
 }

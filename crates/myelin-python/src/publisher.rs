@@ -8,7 +8,6 @@ use pyo3::types::PyTuple;
 use crate::errors::{closed, raised, wrong_value};
 use crate::info::{Event, Published, events};
 use crate::loan::Loan;
-use crate::memory::Bytes;
 use crate::node::{limit, slices};
 use crate::released::{Released, released};
 use crate::types::Carried;
@@ -47,9 +46,7 @@ impl Publisher {
 impl Publisher {
     /// Publishes a copy of `value`: what is a buffer, or an object of the topic's type.
     fn publish(&self, py: Python<'_>, value: &Bound<'_, PyAny>) -> PyResult<Published> {
-        let packed = self.carried.codec(py).call_method1("pack", (value,))?;
-        let bytes = Bytes::of(&packed)?;
-        self.carried.of_type().check(bytes.length())?;
+        let bytes = self.carried.pack(value)?;
         let (from, length) = (bytes.pointer(), bytes.length());
         let published = if length <= INLINE_BYTES_MAX {
             let mut copy = [0; INLINE_BYTES_MAX];
@@ -137,7 +134,7 @@ pub fn elements(shape: &Bound<'_, PyTuple>) -> PyResult<Option<usize>> {
         0 => return Ok(None),
         1 => match shape.get_item(0)?.cast_into::<PyTuple>() {
             Ok(inner) => inner.extract()?,
-            Err(_) => shape.extract()?,
+            Err(_) => return shape.get_item(0)?.extract().map(Some),
         },
         _ => shape.extract()?,
     };

@@ -15,6 +15,7 @@ pub struct Sample(Held<myelin::Sample<[u8]>>);
 
 impl Memory for myelin::Sample<[u8]> {
     const IS_WRITABLE: bool = false;
+    const ENDS_AT_ONCE: bool = true;
 
     fn bytes(&mut self) -> (*mut u8, usize) {
         let bytes = self.as_bytes();

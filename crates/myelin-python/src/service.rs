@@ -11,7 +11,7 @@ use pyo3::types::PyTuple;
 use crate::callback::{Callback, call_with};
 use crate::errors::{busy, closed, exception, raised};
 use crate::info::{Event, events};
-use crate::memory::{Bytes, Exports, Held, Memory};
+use crate::memory::{Exports, Held, Memory};
 use crate::node::limit;
 use crate::publisher::elements;
 use crate::released::{Released, released};
@@ -166,6 +166,7 @@ pub struct Request(Held<Arc<Asked>>, Arc<Carried>);
 
 impl Memory for Arc<Asked> {
     const IS_WRITABLE: bool = false;
+    const ENDS_AT_ONCE: bool = false;
 
     fn bytes(&mut self) -> (*mut u8, usize) {
         (self.as_ptr().cast_mut(), self.len())
@@ -194,9 +195,7 @@ readable!(Request);
 impl Request {
     /// Replies with a copy of `value`.
     fn reply(&self, py: Python<'_>, value: &Bound<'_, PyAny>) -> PyResult<()> {
-        let packed = self.1.codec(py).call_method1("pack", (value,))?;
-        let bytes = Bytes::of(&packed)?;
-        self.1.of_type().check(bytes.length())?;
+        let bytes = self.1.pack(value)?;
         let asked = self.0.with(|asked| asked.clone())?;
         let (from, length) = (bytes.pointer(), bytes.length());
         let sent = released(py, move || {
@@ -276,6 +275,7 @@ impl Drop for Filling {
 
 impl Memory for Filling {
     const IS_WRITABLE: bool = true;
+    const ENDS_AT_ONCE: bool = false;
 
     fn bytes(&mut self) -> (*mut u8, usize) {
         (self.loan.as_mut_ptr(), self.loan.len())
@@ -363,9 +363,7 @@ impl Client {
         timeout: Option<f64>,
     ) -> PyResult<Reply> {
         let limit = limit(timeout)?;
-        let packed = self.request.codec(py).call_method1("pack", (value,))?;
-        let bytes = Bytes::of(&packed)?;
-        self.request.of_type().check(bytes.length())?;
+        let bytes = self.request.pack(value)?;
         // SAFETY: so many bytes lie there, held by the view; whoever writes to them meanwhile has a torn
         // copy sent, as with any copy of Python's.
         let request = unsafe { std::slice::from_raw_parts(bytes.pointer(), bytes.length()) };
@@ -459,6 +457,7 @@ pub struct Reply(Held<myelin::Reply<[u8]>>);
 
 impl Memory for myelin::Reply<[u8]> {
     const IS_WRITABLE: bool = false;
+    const ENDS_AT_ONCE: bool = true;
 
     fn bytes(&mut self) -> (*mut u8, usize) {
         (self.as_ptr().cast_mut(), self.len())

@@ -6,6 +6,7 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
 use crate::errors::{raised, wrong_value};
+use crate::memory::Bytes;
 
 /// How a plain value lies in memory.
 #[pyclass(frozen, module = "myelin._native")]
@@ -144,14 +145,24 @@ impl Type {
         Err(wrong_value(format!("{bytes} bytes are no {}", self.told.type_name())))
     }
 
-    /// Shape, bytes of an item and format of a buffer of so many bytes.
-    pub fn view(&self, bytes: usize) -> (Vec<isize>, usize, &CString) {
-        let Some(inner) = &self.element_shape else {
-            return (vec![bytes as isize], 1, &self.format);
-        };
+    /// Whether a buffer of it is a row of bytes.
+    pub fn shows_bytes(&self) -> bool {
+        match &self.element_shape {
+            None => true,
+            Some(inner) => self.told.element_bytes() == 1 && inner.is_empty(),
+        }
+    }
+
+    /// Shape and bytes of an item of a buffer of so many bytes.
+    pub fn shape(&self, bytes: usize) -> (Vec<isize>, usize) {
+        let Some(inner) = &self.element_shape else { return (vec![bytes as isize], 1) };
         let outer = self.elements_of(bytes).map(|elements| elements as isize);
-        let shape = outer.into_iter().chain(inner.iter().copied()).collect();
-        (shape, self.item_bytes, &self.format)
+        (outer.into_iter().chain(inner.iter().copied()).collect(), self.item_bytes)
+    }
+
+    /// Of an item.
+    pub fn format(&self) -> &CString {
+        &self.format
     }
 }
 
@@ -170,6 +181,19 @@ impl Carried {
 
     pub fn of_type(&self) -> &Type {
         self.of_type.get()
+    }
+
+    /// The bytes of a value; who holds them keeps `value` as it is.
+    pub fn pack(&self, value: &Bound<'_, PyAny>) -> PyResult<Bytes> {
+        let told = &self.of_type().told;
+        let is_bytes = (told.elements_offset(), told.element_bytes()) == (0, 1);
+        let as_it_is = if is_bytes { Bytes::of(value).ok() } else { None };
+        let bytes = match as_it_is {
+            Some(bytes) => bytes,
+            None => Bytes::of(&self.codec(value.py()).call_method1("pack", (value,))?)?,
+        };
+        self.of_type().check(bytes.length())?;
+        Ok(bytes)
     }
 
     pub fn codec<'py>(&self, py: Python<'py>) -> &Bound<'py, PyAny> {
