@@ -359,6 +359,11 @@ macro_rules! readable {
                 })
             }
 
+            /// It is there, however many elements it has: `while sample := subscriber.take()`.
+            fn __bool__(&self) -> bool {
+                true
+            }
+
             fn __enter__(slf: Py<Self>) -> Py<Self> {
                 slf
             }

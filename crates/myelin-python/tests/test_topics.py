@@ -19,6 +19,7 @@ class Bytes(Case):
             self.assertEqual(publisher.publish(payload).sequence, number)
             with subscriber.receive(WATCHDOG) as sample:
                 self.assertEqual((sample.sequence, sample.lost_before), (number, 0))
+                self.assertTrue(sample)
                 self.assertEqual(bytes(sample), bytes(payload))
                 self.assertEqual(sample.value, bytes(payload))
                 self.assertEqual((len(sample), sample.nbytes), (len(payload), len(payload)))
