@@ -2,8 +2,10 @@
 //!
 //! `peer hashes`: the layout hash of each type, one a line. `peer echo`: takes from `to-rust`, adds to the
 //! stamp and publishes to `to-python`. `peer flood`: publishes images to `flood` until it is killed.
-//! `peer serve`: a server of `scale`. `peer call`: a client of it.
+//! `peer serve`: a server of `scale`. `peer call`: a client of it. `peer time`: what `publish_time.py`
+//! measures, in Rust.
 
+use std::hint::black_box;
 use std::time::Duration;
 
 use myelin::{Bool, Error, FixedString, Node, Payload, PlainData};
@@ -55,8 +57,9 @@ fn main() -> Result<(), Error> {
         "flood" => flood(&node),
         "serve" => serve(&node),
         "call" => call(&node),
+        "time" => time(&node),
         _ => {
-            eprintln!("usage: peer hashes|echo|flood|serve|call");
+            eprintln!("usage: peer hashes|echo|flood|serve|call|time");
             std::process::exit(2);
         }
     }
@@ -127,4 +130,27 @@ fn call(node: &Node) -> Result<(), Error> {
     Ok(())
 }
 
+fn time(node: &Node) -> Result<(), Error> {
+    for size in [64, 65536, 1 << 20] {
+        let topic = node.topic::<[u8]>(&format!("bytes-{size}"));
+        let (publisher, mut subscriber) = (topic.publisher()?, topic.subscriber()?);
+        publisher.wait_for_match(1, LIMIT);
+        let mut rounds = Vec::new();
+        for _ in 0..30 {
+            let begun = myelin::now();
+            for _ in 0..EACH {
+                let mut loan = publisher.loan(size)?;
+                loan[0] = black_box(1);
+                loan.publish()?;
+                black_box(subscriber.take()?.expect("just now")[0]);
+            }
+            rounds.push((myelin::now() - begun) / EACH);
+        }
+        rounds.sort_unstable();
+        println!("loan, publish, take, {size} B: {} ns (least {})", rounds[15], rounds[0]);
+    }
+    Ok(())
+}
+
+const EACH: u64 = 5000;
 const LIMIT: Duration = Duration::from_secs(60);

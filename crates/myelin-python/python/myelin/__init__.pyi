@@ -193,6 +193,10 @@ class Node(_Managed):
         self, name: str, type: type[ctypes._SimpleCData[T]], **settings: Unpack[_Settings]
     ) -> Topic[T]: ...
     @overload
+    def topic(
+        self, name: str, type: type[ctypes.Array[Any]], **settings: Unpack[_Settings]
+    ) -> Topic[Any]: ...
+    @overload
     def topic(self, name: str, type: type[T], **settings: Unpack[_Settings]) -> Topic[T]: ...
     @overload
     def topic(
