@@ -1,6 +1,6 @@
 """What publishing and taking cost in Python, in ns a sample, in one process and without a wait.
 
-`publish_time.py`: the median of 30 rounds each. Beside it: `cargo bench -p myelin --bench publish_time`.
+`publish_time.py`: the median and the least of 300 rounds each. Beside it: `cargo bench -p myelin --bench publish_time`.
 """
 
 import statistics
@@ -9,7 +9,7 @@ import time
 
 import myelin
 
-ROUNDS, EACH = 30, 5000
+ROUNDS, EACH = 300, 500
 
 
 def measured(name, act):
