@@ -43,7 +43,9 @@ class Case(unittest.TestCase):
 
     def program(self, command, **environment):
         environment = {**os.environ, "MYELIN_FOLDER": self.folder, **environment}
-        process = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True)
+        process = subprocess.Popen(
+            command, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True
+        )
         self.addCleanup(process.stdout.close)
         self.addCleanup(process.wait)
         self.addCleanup(process.kill)

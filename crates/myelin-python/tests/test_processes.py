@@ -130,9 +130,11 @@ while True:
 
     def test_a_server_is_killed(self):
         source = """
-request = node.service("slow", int, int).receive(WATCHDOG)
+import signal
+service = node.service("slow", int, int)
+request = service.receive(WATCHDOG)
 print("asked", flush=True)
-sys.stdin.read()
+signal.pause()
 """
         with self.node.client("slow", int, int) as client:
             other = self.start(source)
