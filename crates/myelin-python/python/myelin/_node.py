@@ -1,0 +1,24 @@
+"""The node, with types as Python says them."""
+
+from . import _native
+from ._types import carried
+
+
+class Node(_native.Node):
+    __doc__ = _native.Node.__doc__
+
+    def topic(self, name, type=bytes, **settings):
+        """The topic of a name and a type: see `docs/python.md` for what a type can be.
+
+        depth, history: samples; reliable, reliable_or_fail, deadline: seconds; dds_type, dds_name, dds_cdr:
+        names. Nothing happens until a publisher or subscriber is made of it.
+        """
+        return self._topic(name, carried(type), **settings)
+
+    def service(self, name, request, reply):
+        """Serves a service: takes requests of one type and replies with another."""
+        return self._service(name, carried(request), carried(reply))
+
+    def client(self, name, request, reply):
+        """A client of a service. It finds the server, now or when that comes, on its own."""
+        return self._client(name, carried(request), carried(reply))

@@ -1,0 +1,63 @@
+//! The Python module `myelin._native`, of which `python/myelin` makes the module `myelin`.
+//!
+//! The GIL is let go of wherever another thread could be waited for: in every wait, publish, loan, and
+//! when an endpoint is made or closed. A publish runs callbacks, and those take the GIL; who waited for
+//! their locks with the GIL would wait for ever.
+#![cfg(feature = "extension-module")]
+
+mod callback;
+mod errors;
+mod info;
+mod loan;
+mod memory;
+mod node;
+mod publisher;
+mod released;
+mod sample;
+mod service;
+mod signals;
+mod subscriber;
+mod topic;
+mod types;
+mod wait_set;
+
+use pyo3::prelude::*;
+
+#[pymodule]
+mod _native {
+    #[pymodule_export]
+    use super::callback::Callback;
+    #[pymodule_export]
+    use super::info::{EndpointInfo, Event, Graph, MatchInfo, NodeInfo, Published};
+    #[pymodule_export]
+    use super::loan::Loan;
+    #[pymodule_export]
+    use super::node::{Node, now};
+    #[pymodule_export]
+    use super::publisher::Publisher;
+    #[pymodule_export]
+    use super::sample::Sample;
+    #[pymodule_export]
+    use super::service::{Client, Reply, ReplyLoan, Request, Service};
+    #[pymodule_export]
+    use super::subscriber::Subscriber;
+    #[pymodule_export]
+    use super::topic::Topic;
+    #[pymodule_export]
+    use super::types::{Layout, Type};
+    #[pymodule_export]
+    use super::wait_set::{Guard, Timer, WaitSet};
+}
+
+/// What Python aligns objects to.
+const OBJECT_ALIGN: usize = 16;
+const _: () = {
+    assert!(align_of::<subscriber::Subscriber>() <= OBJECT_ALIGN);
+    assert!(align_of::<publisher::Publisher>() <= OBJECT_ALIGN);
+    assert!(align_of::<sample::Sample>() <= OBJECT_ALIGN);
+    assert!(align_of::<loan::Loan>() <= OBJECT_ALIGN);
+    assert!(align_of::<wait_set::WaitSet>() <= OBJECT_ALIGN);
+    assert!(align_of::<service::Service>() <= OBJECT_ALIGN);
+    assert!(align_of::<service::Client>() <= OBJECT_ALIGN);
+    assert!(align_of::<service::Reply>() <= OBJECT_ALIGN);
+};

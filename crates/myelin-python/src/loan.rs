@@ -1,0 +1,84 @@
+//! Memory for one sample, the user's until it is published or discarded.
+
+use std::sync::Arc;
+
+use pyo3::prelude::*;
+
+use crate::errors::raised;
+use crate::info::Published;
+use crate::memory::{Exports, Held, Memory};
+use crate::readable;
+use crate::released::released;
+use crate::types::Carried;
+
+/// Memory for one sample: a writable buffer. `publish` it, without a copy; left to itself, or at the end of
+/// a `with`, it is discarded.
+#[pyclass(frozen, weakref, module = "myelin")]
+pub struct Loan(pub Held<myelin::SharedLoan<[u8]>>);
+
+impl Memory for myelin::SharedLoan<[u8]> {
+    const IS_WRITABLE: bool = true;
+    const ENDS_AT_ONCE: bool = false;
+
+    fn bytes(&mut self) -> (*mut u8, usize) {
+        let bytes = self.as_bytes_mut();
+        (bytes.as_mut_ptr(), bytes.len())
+    }
+}
+
+impl Exports for Loan {
+    type Of = myelin::SharedLoan<[u8]>;
+
+    fn held(&self) -> &Held<Self::Of> {
+        &self.0
+    }
+}
+
+impl Loan {
+    pub fn new(loan: myelin::SharedLoan<[u8]>, carried: &Arc<Carried>) -> Loan {
+        Loan(Held::new(loan, carried.clone()))
+    }
+}
+
+readable!(Loan);
+writable!(Loan);
+
+#[pymethods]
+impl Loan {
+    /// Hands it to the subscribers as it is.
+    fn publish(&self, py: Python<'_>) -> PyResult<Published> {
+        let loan = self.0.take("published")?;
+        released(py, || loan.publish()).map(Published::from).map_err(raised)
+    }
+}
+
+/// What all that can be written has.
+#[macro_export]
+macro_rules! writable {
+    ($class:ty) => {
+        #[pymethods]
+        impl $class {
+            #[setter]
+            fn set_value(slf: &Bound<'_, Self>, value: &Bound<'_, PyAny>) -> PyResult<()> {
+                let codec = slf.get().0.carried.codec(slf.py());
+                codec.call_method1("set_value", (slf, value)).map(|_| ())
+            }
+
+            #[setter]
+            fn set_header(slf: &Bound<'_, Self>, header: &Bound<'_, PyAny>) -> PyResult<()> {
+                let codec = slf.get().0.carried.codec(slf.py());
+                codec.call_method1("set_header", (slf, header)).map(|_| ())
+            }
+
+            /// Gives the memory back unpublished.
+            fn discard(&self) {
+                self.0.release("discarded");
+            }
+
+            fn __exit__(&self, _kind: Py<PyAny>, _value: Py<PyAny>, _trace: Py<PyAny>) {
+                self.discard();
+            }
+        }
+    };
+}
+use writable;

@@ -1,0 +1,372 @@
+//! Memory of samples and loans, as a buffer of Python: who views it holds it.
+//!
+//! The stable interface has the buffer protocol from Python 3.11 on alone. Its struct has been the same
+//! since 3.0, though, `PyType_FromSpec` takes its two slots since 3.9, and its functions have always been
+//! exported; so it is declared here, and works from 3.10 on.
+
+use std::ffi::{c_char, c_int, c_void};
+use std::ptr::null_mut;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use pyo3::exceptions::PyBufferError;
+use pyo3::ffi;
+use pyo3::prelude::*;
+
+use crate::errors::exception;
+use crate::released::Released;
+use crate::types::{Carried, Type};
+
+/// Bytes in shared memory, or in the object itself.
+pub trait Memory: Send + 'static {
+    const IS_WRITABLE: bool;
+    /// Whether its end waits for nobody, so that it can come with the GIL held.
+    const ENDS_AT_ONCE: bool;
+
+    /// Where they are, as long as `self` neither moves nor is dropped; and how many.
+    fn bytes(&mut self) -> (*mut u8, usize);
+}
+
+/// What an object has of it.
+pub struct Held<M: Memory> {
+    pub carried: Arc<Carried>,
+    state: Mutex<State<M>>,
+}
+
+struct State<M> {
+    /// By itself, for a small sample lies within and is aligned to 64, and Python aligns objects to 16.
+    memory: Option<Box<M>>,
+    /// Views that there are.
+    views: usize,
+    /// Why it cannot be used any more.
+    gone: Option<&'static str>,
+}
+
+impl<M: Memory> Held<M> {
+    pub fn new(memory: M, carried: Arc<Carried>) -> Self {
+        Held {
+            carried,
+            state: Mutex::new(State { memory: Some(Box::new(memory)), views: 0, gone: None }),
+        }
+    }
+
+    /// Uses the memory, if it is still there.
+    pub fn with<R>(&self, act: impl FnOnce(&mut M) -> R) -> PyResult<R> {
+        let mut state = self.state();
+        match (state.gone, &mut state.memory) {
+            (None, Some(memory)) => Ok(act(memory)),
+            (why, _) => Err(gone(why)),
+        }
+    }
+
+    /// How many bytes.
+    pub fn length(&self) -> PyResult<usize> {
+        self.with(|memory| memory.bytes().1)
+    }
+
+    /// Lets go of it, now or with its last view.
+    pub fn release(&self, why: &'static str) {
+        let mut state = self.state();
+        if state.gone.is_none() {
+            state.gone = Some(why);
+        }
+        let memory = if state.views == 0 { state.memory.take() } else { None };
+        drop(state);
+        end(memory);
+    }
+
+    /// Takes it, if nobody views it.
+    pub fn take(&self, why: &'static str) -> PyResult<M> {
+        let mut state = self.state();
+        if state.gone.is_some() {
+            return Err(gone(state.gone));
+        }
+        if state.views > 0 {
+            return Err(PyBufferError::new_err(format!(
+                "{} views of this loan are in use, which could write to it afterwards: end them before \
+                 (`del` the array, leave the function that has it), or publish a copy of the array",
+                state.views
+            )));
+        }
+        state.gone = Some(why);
+        state.memory.take().map(|memory| *memory).ok_or_else(|| gone(Some(why)))
+    }
+
+    fn view(&self) -> PyResult<(*mut u8, usize)> {
+        let mut state = self.state();
+        let viewed = match (state.gone, &mut state.memory) {
+            (None, Some(memory)) => memory.bytes(),
+            (why, _) => return Err(gone(why)),
+        };
+        state.views += 1;
+        Ok(viewed)
+    }
+
+    fn end_view(&self) {
+        let mut state = self.state();
+        state.views -= 1;
+        let is_last = state.views == 0 && state.gone.is_some();
+        let memory = if is_last { state.memory.take() } else { None };
+        drop(state);
+        end(memory);
+    }
+
+    fn state(&self) -> MutexGuard<'_, State<M>> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl<M: Memory> Drop for Held<M> {
+    fn drop(&mut self) {
+        let memory = self.state.get_mut().unwrap_or_else(PoisonError::into_inner).memory.take();
+        end(memory);
+    }
+}
+
+fn end<M: Memory>(memory: Option<Box<M>>) {
+    if M::ENDS_AT_ONCE {
+        drop(memory);
+    } else {
+        drop(memory.map(Released::new));
+    }
+}
+
+fn gone(why: Option<&str>) -> PyErr {
+    exception("Closed", format!("this has been {} already", why.unwrap_or("released")))
+}
+
+/// A class of which the objects are buffers.
+pub trait Exports: pyo3::PyClass<Frozen = pyo3::pyclass::boolean_struct::True> + Sync {
+    type Of: Memory;
+
+    fn held(&self) -> &Held<Self::Of>;
+}
+
+/// As Python declares it.
+#[repr(C)]
+pub struct PyBuffer {
+    pub buf: *mut c_void,
+    obj: *mut ffi::PyObject,
+    pub len: ffi::Py_ssize_t,
+    itemsize: ffi::Py_ssize_t,
+    readonly: c_int,
+    ndim: c_int,
+    format: *mut c_char,
+    shape: *mut ffi::Py_ssize_t,
+    strides: *mut ffi::Py_ssize_t,
+    suboffsets: *mut ffi::Py_ssize_t,
+    internal: *mut c_void,
+}
+
+// Exported by every interpreter since 3.0.
+unsafe extern "C" {
+    fn PyObject_GetBuffer(object: *mut ffi::PyObject, view: *mut PyBuffer, flags: c_int) -> c_int;
+    fn PyBuffer_Release(view: *mut PyBuffer);
+}
+
+const WRITABLE: c_int = 1;
+const FORMAT: c_int = 4;
+const ND: c_int = 8;
+const STRIDES: c_int = 16;
+
+/// `bf_getbuffer`.
+///
+/// # Safety
+/// Called by Python with an object of the class `C`.
+pub unsafe extern "C" fn get_buffer<C: Exports>(
+    object: *mut ffi::PyObject,
+    view: *mut PyBuffer,
+    flags: c_int,
+) -> c_int {
+    // SAFETY: Python calls it with the GIL and an object of this class.
+    let (py, viewed) = unsafe {
+        let py = Python::assume_attached();
+        (py, Borrowed::from_ptr(py, object).cast_unchecked::<C>())
+    };
+    let held = viewed.get().held();
+    let is_refused = flags & WRITABLE != 0 && !C::Of::IS_WRITABLE;
+    let bytes = match is_refused {
+        true => Err(PyBufferError::new_err(
+            "a sample is read-only: others read the same memory; copy it to write",
+        )),
+        false => held.view(),
+    };
+    let (pointer, length) = match bytes {
+        Ok(viewed) => viewed,
+        Err(error) => {
+            // SAFETY: Python gives memory for a view.
+            unsafe { (*view).obj = null_mut() };
+            error.restore(py);
+            return -1;
+        }
+    };
+    let of_type = held.carried.of_type();
+    let asked = |flag| flags & flag == flag;
+    // SAFETY: as above; the format lives as long as the type, which the object holds, which the view holds.
+    unsafe {
+        *view = PyBuffer {
+            buf: pointer.cast(),
+            obj: ffi::Py_NewRef(object),
+            len: length as ffi::Py_ssize_t,
+            itemsize: 1,
+            readonly: c_int::from(!C::Of::IS_WRITABLE),
+            ndim: 1,
+            format: if asked(FORMAT) { of_type.format().as_ptr().cast_mut() } else { null_mut() },
+            shape: if asked(ND) { &raw mut (*view).len } else { null_mut() },
+            strides: if asked(STRIDES) { &raw mut (*view).itemsize } else { null_mut() },
+            suboffsets: null_mut(),
+            internal: null_mut(),
+        };
+        if asked(ND) && !of_type.shows_bytes() {
+            shape(&mut *view, of_type, asked(STRIDES));
+        }
+    }
+    0
+}
+
+/// More dimensions than one, or of more than bytes.
+fn shape(view: &mut PyBuffer, of_type: &Type, with_strides: bool) {
+    let (mut shape, item_bytes) = of_type.shape(view.len as usize);
+    let dimensions = shape.len();
+    let mut strides = vec![item_bytes as isize; dimensions];
+    for at in (1..dimensions).rev() {
+        strides[at - 1] = strides[at] * shape[at].max(1);
+    }
+    shape.append(&mut strides);
+    // Freed in `release_buffer`.
+    let numbers = Box::leak(Box::new(shape));
+    let first = numbers.as_mut_ptr();
+    (view.itemsize, view.ndim) = (item_bytes as isize, dimensions as c_int);
+    view.shape = first;
+    // SAFETY: there are twice as many numbers as dimensions.
+    view.strides = if with_strides { unsafe { first.add(dimensions) } } else { null_mut() };
+    view.internal = std::ptr::from_mut(numbers).cast();
+}
+
+/// `bf_releasebuffer`.
+///
+/// # Safety
+/// Called by Python with an object of the class `C`, and what [`get_buffer`] has filled in.
+pub unsafe extern "C" fn release_buffer<C: Exports>(
+    object: *mut ffi::PyObject,
+    view: *mut PyBuffer,
+) {
+    // SAFETY: as said; `internal` is null, or the box that `shape` has made, once.
+    unsafe {
+        let py = Python::assume_attached();
+        if !(*view).internal.is_null() {
+            drop(Box::from_raw((*view).internal.cast::<Vec<isize>>()));
+        }
+        Borrowed::from_ptr(py, object).cast_unchecked::<C>().get().held().end_view();
+    }
+}
+
+/// Makes the objects of a class buffers.
+#[macro_export]
+macro_rules! exports {
+    ($class:ty) => {
+        pyo3::inventory::submit! {
+            type Inventory = <$class as pyo3::impl_::pyclass::PyClassImpl>::Inventory;
+            Inventory::new(pyo3::impl_::pyclass::PyClassItems {
+                methods: &[],
+                slots: &[
+                    pyo3::ffi::PyType_Slot {
+                        slot: pyo3::ffi::Py_bf_getbuffer,
+                        pfunc: $crate::memory::get_buffer::<$class> as *mut std::ffi::c_void,
+                    },
+                    pyo3::ffi::PyType_Slot {
+                        slot: pyo3::ffi::Py_bf_releasebuffer,
+                        pfunc: $crate::memory::release_buffer::<$class> as *mut std::ffi::c_void,
+                    },
+                ],
+            })
+        }
+    };
+}
+
+/// The contiguous bytes of an object, which holds them as long as this lives.
+pub struct Bytes(Box<PyBuffer>);
+
+impl Bytes {
+    pub fn of(object: &Bound<'_, PyAny>) -> PyResult<Bytes> {
+        // SAFETY: zeros are a view of nothing; Python fills it in, or says why not.
+        unsafe {
+            let mut view = Box::new(std::mem::zeroed::<PyBuffer>());
+            match PyObject_GetBuffer(object.as_ptr(), &raw mut *view, 0) {
+                0 => Ok(Bytes(view)),
+                _ => Err(PyErr::fetch(object.py())),
+            }
+        }
+    }
+
+    pub fn pointer(&self) -> *const u8 {
+        self.0.buf.cast()
+    }
+
+    pub fn length(&self) -> usize {
+        self.0.len as usize
+    }
+}
+
+impl Drop for Bytes {
+    fn drop(&mut self) {
+        // SAFETY: filled in by Python; it is dropped with the GIL, by who has made it.
+        unsafe { PyBuffer_Release(&raw mut *self.0) };
+    }
+}
+
+/// What all that can be read has.
+#[macro_export]
+macro_rules! readable {
+    ($class:ty) => {
+        $crate::exports!($class);
+
+        #[pymethods]
+        impl $class {
+            /// The payload as an object of Python; see `docs/python.md` for which types it is a copy.
+            #[getter]
+            fn value<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+                slf.get().0.carried.codec(slf.py()).call_method1("value", (slf,))
+            }
+
+            /// The header, of a topic `(H, [T])`.
+            #[getter]
+            fn header<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+                slf.get().0.carried.codec(slf.py()).call_method1("header", (slf,))
+            }
+
+            /// The payload, or its elements, as a numpy array without a copy. It holds the memory.
+            #[pyo3(signature = (shape=None, dtype=None))]
+            fn array<'py>(
+                slf: &Bound<'py, Self>,
+                shape: Option<Bound<'py, PyAny>>,
+                dtype: Option<Bound<'py, PyAny>>,
+            ) -> PyResult<Bound<'py, PyAny>> {
+                let codec = slf.get().0.carried.codec(slf.py());
+                codec.call_method1("array", (slf, shape, dtype))
+            }
+
+            /// How many bytes it has.
+            #[getter]
+            fn nbytes(&self) -> PyResult<usize> {
+                self.0.length()
+            }
+
+            /// How many elements it has.
+            fn __len__(&self) -> PyResult<usize> {
+                let elements = self.0.carried.of_type().elements_of(self.0.length()?);
+                elements.ok_or_else(|| {
+                    pyo3::exceptions::PyTypeError::new_err("one value has no length; see `nbytes`")
+                })
+            }
+
+            /// It is there, however many elements it has: `while sample := subscriber.take()`.
+            fn __bool__(&self) -> bool {
+                true
+            }
+
+            fn __enter__(slf: Py<Self>) -> Py<Self> {
+                slf
+            }
+        }
+    };
+}

@@ -1,0 +1,270 @@
+//! A process's part in a domain, and what all calls share: seconds, limits, waits in slices.
+
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use myelin::{NetworkState, Policy, Threads};
+use pyo3::prelude::*;
+
+use crate::errors::{closed, exception, raised};
+use crate::info::Graph;
+use crate::released::{Released, released};
+use crate::service::{Client, Service};
+use crate::topic::Topic;
+use crate::types::Carried;
+use crate::wait_set::WaitSet;
+
+/// The time now in ns, of the clock of `published_at`: `time.monotonic_ns()`, the same for all processes of
+/// a host.
+#[pyfunction]
+pub fn now() -> u64 {
+    myelin::now()
+}
+
+/// A process's part in a domain: where topics come from. Threads may share it.
+#[pyclass(frozen, subclass, weakref, module = "myelin")]
+pub struct Node {
+    inner: Mutex<Option<Released<myelin::Node>>>,
+    name: String,
+}
+
+/// A group by number or by name.
+#[derive(FromPyObject)]
+enum Group {
+    Id(u32),
+    Name(String),
+}
+
+impl Node {
+    fn node(&self) -> PyResult<Released<myelin::Node>> {
+        let inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
+        let node = inner.as_ref().ok_or_else(|| closed("node"))?;
+        Ok(Released::new((**node).clone()))
+    }
+}
+
+#[pymethods]
+impl Node {
+    /// Opens a node. Without `domain`, `MYELIN_DOMAIN` or 0; `lease` is in seconds.
+    #[new]
+    #[pyo3(signature = (
+        name, *, domain=None, group=None, folder=None, latency_guard=false, network=None, interface=None,
+        peers=None, lease=None, thread_name=None, thread_cpus=None, thread_fifo=None
+    ))]
+    #[expect(clippy::too_many_arguments, reason = "named in Python")]
+    fn new(
+        py: Python<'_>,
+        name: &str,
+        domain: Option<u32>,
+        group: Option<Group>,
+        folder: Option<PathBuf>,
+        latency_guard: bool,
+        network: Option<bool>,
+        interface: Option<&str>,
+        peers: Option<Vec<String>>,
+        lease: Option<f64>,
+        thread_name: Option<String>,
+        thread_cpus: Option<Vec<usize>>,
+        thread_fifo: Option<u8>,
+    ) -> PyResult<Node> {
+        let threads = Threads {
+            name: thread_name.unwrap_or_default(),
+            cpus: thread_cpus.unwrap_or_default(),
+            policy: thread_fifo.map_or(Policy::Usual, Policy::Fifo),
+        };
+        let mut builder = myelin::Node::builder(name).latency_guard(latency_guard).threads(threads);
+        if let Some(domain) = domain {
+            builder = builder.domain(domain);
+        }
+        builder = match group {
+            Some(Group::Id(id)) => builder.group(id),
+            Some(Group::Name(name)) => builder.group(name),
+            None => builder,
+        };
+        if let Some(folder) = folder {
+            builder = builder.folder(folder);
+        }
+        if let Some(open) = network {
+            builder = builder.network(open);
+        }
+        if let Some(interface) = interface {
+            builder = builder.interface(interface);
+        }
+        if let Some(peers) = peers {
+            builder = builder.peers(peers);
+        }
+        if let Some(lease) = lease {
+            builder = builder.lease(seconds(lease)?);
+        }
+        let node = released(py, || builder.open()).map_err(raised)?;
+        Ok(Node { inner: Mutex::new(Some(Released::new(node))), name: name.to_string() })
+    }
+
+    /// Its name.
+    #[getter]
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The topic of a name and a type; nothing happens until a publisher or subscriber is made of it.
+    #[pyo3(signature = (
+        name, r#type, *, depth=None, reliable=None, reliable_or_fail=None, history=None, deadline=None,
+        dds_type=None, dds_name=None, dds_cdr=None
+    ))]
+    #[expect(clippy::too_many_arguments, reason = "named in Python")]
+    fn _topic(
+        &self,
+        name: &str,
+        r#type: &Bound<'_, PyAny>,
+        depth: Option<u32>,
+        reliable: Option<f64>,
+        reliable_or_fail: Option<f64>,
+        history: Option<u32>,
+        deadline: Option<f64>,
+        dds_type: Option<&str>,
+        dds_name: Option<&str>,
+        dds_cdr: Option<&str>,
+    ) -> PyResult<Topic> {
+        let carried = Arc::new(Carried::new(r#type)?);
+        let mut topic = self.node()?.dynamic_topic(name, &carried.of_type().told);
+        if let Some(depth) = depth {
+            topic = topic.depth(depth);
+        }
+        topic = match (reliable, reliable_or_fail) {
+            (None, None) => topic,
+            (Some(limit), None) => topic.reliable(seconds(limit)?),
+            (None, Some(limit)) => topic.reliable_or_fail(seconds(limit)?),
+            (Some(_), Some(_)) => {
+                let message = "reliable and reliable_or_fail are two ways; choose one";
+                return Err(exception("WrongSetting", message.to_string()));
+            }
+        };
+        if let Some(samples) = history {
+            topic = topic.history(samples);
+        }
+        if let Some(period) = deadline {
+            topic = topic.deadline(seconds(period)?);
+        }
+        if let Some(name) = dds_type {
+            topic = topic.dds_type(name);
+        }
+        if let Some(name) = dds_name {
+            topic = topic.dds_name(name);
+        }
+        if let Some(name) = dds_cdr {
+            topic = topic.dds_cdr(name);
+        }
+        Ok(Topic { topic, carried })
+    }
+
+    /// The server of a service.
+    fn _service(
+        &self,
+        py: Python<'_>,
+        name: &str,
+        request: &Bound<'_, PyAny>,
+        reply: &Bound<'_, PyAny>,
+    ) -> PyResult<Service> {
+        let (request, reply) = (Carried::new(request)?, Carried::new(reply)?);
+        let node = self.node()?;
+        let service = {
+            let (request, reply) = (&request.of_type().told, &reply.of_type().told);
+            released(py, || node.dynamic_service(name, request, reply)).map_err(raised)?
+        };
+        Ok(Service::new(service, Arc::new(request), Arc::new(reply)))
+    }
+
+    /// A client of a service.
+    fn _client(
+        &self,
+        py: Python<'_>,
+        name: &str,
+        request: &Bound<'_, PyAny>,
+        reply: &Bound<'_, PyAny>,
+    ) -> PyResult<Client> {
+        let (request, reply) = (Carried::new(request)?, Carried::new(reply)?);
+        let node = self.node()?;
+        let client = {
+            let (request, reply) = (&request.of_type().told, &reply.of_type().told);
+            released(py, || node.dynamic_client(name, request, reply)).map_err(raised)?
+        };
+        Ok(Client::new(client, Arc::new(request), Arc::new(reply)))
+    }
+
+    /// A wait set, for one thread to wait for many of this node's subscribers.
+    fn wait_set(&self, py: Python<'_>) -> PyResult<WaitSet> {
+        let node = self.node()?;
+        let set = released(py, || node.wait_set()).map_err(raised)?;
+        WaitSet::new(set)
+    }
+
+    /// All that this node knows of its domain on this host now.
+    fn graph(&self, py: Python<'_>) -> PyResult<Graph> {
+        let node = self.node()?;
+        Graph::new(py, released(py, || node.graph()).map_err(raised)?)
+    }
+
+    /// Whether other hosts can be reached: `off`, `waiting` with the reason, `up` with the interface.
+    #[getter]
+    fn network(&self) -> PyResult<(&'static str, String)> {
+        Ok(match self.node()?.network() {
+            NetworkState::Up { interface, .. } => ("up", interface),
+            NetworkState::Waiting { reason } => ("waiting", reason),
+            _ => ("off", String::new()),
+        })
+    }
+
+    /// Lets go of it; its publishers and subscribers keep it open until they end.
+    fn close(&self) {
+        let inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner).take();
+        drop(inner);
+    }
+
+    fn __enter__(slf: Py<Self>) -> Py<Self> {
+        slf
+    }
+
+    fn __exit__(&self, _kind: Py<PyAny>, _value: Py<PyAny>, _trace: Py<PyAny>) {
+        self.close();
+    }
+
+    fn __repr__(&self) -> String {
+        format!("<Node {:?}>", self.name)
+    }
+}
+
+/// Seconds, as Python gives times.
+pub fn seconds(seconds: f64) -> PyResult<Duration> {
+    if seconds.is_nan() || seconds < 0.0 {
+        let message = format!("a time is {seconds}: it is a number of seconds, not negative");
+        return Err(exception("WrongSetting", message));
+    }
+    Ok(Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX))
+}
+
+/// A timeout: seconds, or None for ever.
+pub fn limit(timeout: Option<f64>) -> PyResult<Duration> {
+    timeout.map_or(Ok(Duration::MAX), seconds)
+}
+
+/// Waits in slices, with a look for signals between: for what nothing can wake from outside.
+pub fn slices(
+    py: Python<'_>,
+    limit: Duration,
+    mut wait: impl FnMut(Duration) -> PyResult<bool>,
+) -> PyResult<bool> {
+    let begun = Instant::now();
+    loop {
+        let left = limit.saturating_sub(begun.elapsed());
+        if wait(left.min(SLICE))? {
+            return Ok(true);
+        }
+        if left <= SLICE {
+            return Ok(false);
+        }
+        py.check_signals()?;
+    }
+}
+
+const SLICE: Duration = Duration::from_millis(20);

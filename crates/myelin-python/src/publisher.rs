@@ -1,0 +1,146 @@
+//! The publishing side of a topic.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use pyo3::prelude::*;
+use pyo3::types::PyTuple;
+
+use crate::errors::{closed, raised, wrong_value};
+use crate::info::{Event, Published, events};
+use crate::loan::Loan;
+use crate::node::{limit, slices};
+use crate::released::{Released, released};
+use crate::types::Carried;
+
+/// Publishes samples of a topic. Threads may share it; they take turns.
+#[pyclass(frozen, weakref, module = "myelin")]
+pub struct Publisher {
+    inner: Mutex<Option<Released<myelin::SharedPublisher<[u8]>>>>,
+    carried: Arc<Carried>,
+}
+
+impl Publisher {
+    pub fn new(publisher: myelin::Publisher<[u8]>, carried: &Arc<Carried>) -> Publisher {
+        let inner = Mutex::new(Some(Released::new(publisher.shared())));
+        Publisher { inner, carried: carried.clone() }
+    }
+
+    fn publisher(&self) -> PyResult<Released<myelin::SharedPublisher<[u8]>>> {
+        let inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
+        let publisher = inner.as_ref().ok_or_else(|| closed("publisher"))?;
+        Ok(Released::new((**publisher).clone()))
+    }
+
+    fn with<R>(
+        &self,
+        py: Python<'_>,
+        act: impl FnOnce(&myelin::SharedPublisher<[u8]>) -> R,
+    ) -> PyResult<R> {
+        let publisher = self.publisher()?.into_inner();
+        // Dropped there too: it may be the last one.
+        Ok(released(py, move || act(&publisher)))
+    }
+}
+
+#[pymethods]
+impl Publisher {
+    /// Publishes a copy of `value`: what is a buffer, or an object of the topic's type.
+    fn publish(&self, py: Python<'_>, value: &Bound<'_, PyAny>) -> PyResult<Published> {
+        let bytes = self.carried.pack(value)?;
+        let (from, length) = (bytes.pointer(), bytes.length());
+        let published = if length <= INLINE_BYTES_MAX {
+            let mut copy = [0; INLINE_BYTES_MAX];
+            // SAFETY: so many bytes lie there, held by the view; the copy has room.
+            unsafe { from.copy_to_nonoverlapping(copy.as_mut_ptr(), length) };
+            self.with(py, |publisher| publisher.publish_copy(&copy[..length]))?
+        } else {
+            self.with(py, |publisher| {
+                let mut loan = publisher.loan(length)?;
+                let to = loan.as_bytes_mut().as_mut_ptr();
+                // SAFETY: so many bytes lie there, held by the view; the loan is ours and as long.
+                // Whoever writes to them meanwhile gets a torn copy, as in any copy of Python's.
+                unsafe { from.copy_to_nonoverlapping(to, length) };
+                loan.publish()
+            })?
+        };
+        published.map(Published::from).map_err(raised)
+    }
+
+    /// Memory for the next sample, in place: a number of elements, or a shape of them, or nothing for a
+    /// topic of one value.
+    #[pyo3(signature = (*shape))]
+    fn loan(&self, py: Python<'_>, shape: &Bound<'_, PyTuple>) -> PyResult<Loan> {
+        let bytes = self.carried.of_type().bytes_of(elements(shape)?)?;
+        let loan = self.with(py, |publisher| publisher.loan(bytes))?.map_err(raised)?;
+        Ok(Loan::new(loan, &self.carried))
+    }
+
+    /// Makes memory for `count` samples of `length` elements, so that the first loans need not.
+    #[pyo3(signature = (count, length=None))]
+    fn reserve(&self, py: Python<'_>, count: u32, length: Option<usize>) -> PyResult<()> {
+        let bytes = self.carried.of_type().bytes_of(length)?;
+        self.with(py, |publisher| publisher.reserve(count, bytes))?.map_err(raised)
+    }
+
+    /// How many subscribers it is matched with now.
+    #[getter]
+    fn matched(&self, py: Python<'_>) -> PyResult<usize> {
+        self.with(py, |publisher| publisher.matched())
+    }
+
+    /// Waits until it is matched with so many, for `timeout` seconds at most (None: for ever). False if
+    /// they have not come by then.
+    #[pyo3(signature = (subscribers=1, timeout=None))]
+    fn wait_for_match(
+        &self,
+        py: Python<'_>,
+        subscribers: usize,
+        timeout: Option<f64>,
+    ) -> PyResult<bool> {
+        let limit = limit(timeout)?;
+        slices(py, limit, |slice| {
+            self.with(py, |publisher| publisher.wait_for_match(subscribers, slice))
+        })
+    }
+
+    /// Tells subscribers with a liveliness lease that it lives.
+    fn assert_liveliness(&self, py: Python<'_>) -> PyResult<()> {
+        self.with(py, |publisher| publisher.assert_liveliness())?.map_err(raised)
+    }
+
+    /// What has happened to its matches since the last call.
+    fn events(&self, py: Python<'_>) -> PyResult<Vec<Event>> {
+        Ok(events(self.with(py, |publisher| publisher.events())?))
+    }
+
+    /// Ends it. Loans that are out keep it until they end.
+    fn close(&self) {
+        let inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner).take();
+        drop(inner);
+    }
+
+    fn __enter__(slf: Py<Self>) -> Py<Self> {
+        slf
+    }
+
+    fn __exit__(&self, _kind: Py<PyAny>, _value: Py<PyAny>, _trace: Py<PyAny>) {
+        self.close();
+    }
+}
+
+/// How many elements a shape has: none said, a number, or several or a tuple of them.
+pub fn elements(shape: &Bound<'_, PyTuple>) -> PyResult<Option<usize>> {
+    let numbers: Vec<usize> = match shape.len() {
+        0 => return Ok(None),
+        1 => match shape.get_item(0)?.cast_into::<PyTuple>() {
+            Ok(inner) => inner.extract()?,
+            Err(_) => return shape.get_item(0)?.extract().map(Some),
+        },
+        _ => shape.extract()?,
+    };
+    let product = numbers.iter().try_fold(1_usize, |all, each| all.checked_mul(*each));
+    product.map(Some).ok_or_else(|| wrong_value("a shape of more elements than a number".into()))
+}
+
+/// What travels in the ring itself.
+const INLINE_BYTES_MAX: usize = 104;

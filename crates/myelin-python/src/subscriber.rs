@@ -1,0 +1,289 @@
+//! The taking side of a topic: polled, waited on, iterated, called back, or in an asynchronous loop.
+
+use std::ops::{Deref, DerefMut};
+use std::os::fd::{AsRawFd, RawFd};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
+use std::time::{Duration, Instant};
+
+use myelin::Wait;
+use pyo3::exceptions::PyStopIteration;
+use pyo3::prelude::*;
+
+use crate::callback::Callback;
+use crate::errors::{busy, closed, exception, raised};
+use crate::info::{Event, events};
+use crate::node::{limit, slices};
+use crate::released::{Released, released};
+use crate::sample::Sample;
+use crate::signals::{Scope, Wakes};
+use crate::types::Carried;
+
+/// Takes samples of a topic. One thread at a time uses it.
+#[pyclass(frozen, weakref, module = "myelin")]
+pub struct Subscriber {
+    inner: Mutex<Option<Released<Inner>>>,
+    wakes: Wakes,
+    is_closing: AtomicBool,
+    /// A signal has ended a wait that had ended already: the next one ends for nothing.
+    is_stale: AtomicBool,
+    carried: Arc<Carried>,
+}
+
+pub enum Inner {
+    Plain(myelin::Subscriber<[u8]>),
+    WithDescriptor(myelin::FdSubscriber<[u8]>),
+}
+
+impl Deref for Inner {
+    type Target = myelin::Subscriber<[u8]>;
+
+    fn deref(&self) -> &Self::Target {
+        match self {
+            Inner::Plain(subscriber) => subscriber,
+            Inner::WithDescriptor(subscriber) => subscriber,
+        }
+    }
+}
+
+impl DerefMut for Inner {
+    fn deref_mut(&mut self) -> &mut Self::Target {
+        match self {
+            Inner::Plain(subscriber) => subscriber,
+            Inner::WithDescriptor(subscriber) => subscriber,
+        }
+    }
+}
+
+impl Subscriber {
+    pub fn new(inner: Inner, carried: &Arc<Carried>) -> Subscriber {
+        let wakes = Wakes::Interrupter(inner.interrupter());
+        let inner = Mutex::new(Some(Released::new(inner)));
+        let (is_closing, is_stale) = (AtomicBool::new(false), AtomicBool::new(false));
+        Subscriber { inner, wakes, is_closing, is_stale, carried: carried.clone() }
+    }
+
+    /// Of one thread at a time.
+    fn lock(&self) -> PyResult<MutexGuard<'_, Option<Released<Inner>>>> {
+        let guard = match self.inner.try_lock() {
+            Ok(guard) => guard,
+            Err(TryLockError::Poisoned(guard)) => guard.into_inner(),
+            Err(TryLockError::WouldBlock) => return Err(busy("subscriber")),
+        };
+        if guard.is_none() || self.is_closing.load(Ordering::SeqCst) {
+            return Err(closed("subscriber"));
+        }
+        Ok(guard)
+    }
+
+    pub fn with<R>(&self, act: impl FnOnce(&mut Inner) -> R) -> PyResult<R> {
+        let mut guard = self.lock()?;
+        Ok(act(guard.as_mut().ok_or_else(|| closed("subscriber"))?))
+    }
+
+    /// Waits by `wait`, until it gives something, until the time is up, or for a publisher's silence.
+    fn waited<R>(
+        &self,
+        py: Python<'_>,
+        limit: Duration,
+        mut wait: impl FnMut(&mut Inner, Duration) -> Result<Option<R>, myelin::Error>,
+    ) -> PyResult<Option<R>> {
+        let mut guard = self.lock()?;
+        let subscriber = guard.as_mut().ok_or_else(|| closed("subscriber"))?;
+        let begun = Instant::now();
+        loop {
+            let left = limit.saturating_sub(if limit == Duration::MAX {
+                Duration::ZERO
+            } else {
+                begun.elapsed()
+            });
+            let scope = Scope::enter(&self.wakes);
+            py.check_signals()?;
+            let got = released(py, || wait(subscriber, left));
+            let has_fired = scope.has_fired();
+            drop(scope);
+            let is_nothing = matches!(got, Ok(None));
+            if has_fired && !is_nothing {
+                self.is_stale.store(true, Ordering::SeqCst);
+            }
+            if !is_nothing || left.is_zero() {
+                return got.map_err(raised);
+            }
+            py.check_signals()?;
+            if self.is_closing.load(Ordering::SeqCst) {
+                return Err(closed("subscriber"));
+            }
+            let ended_for_nothing = has_fired || self.is_stale.swap(false, Ordering::SeqCst);
+            if !ended_for_nothing {
+                return Ok(None);
+            }
+        }
+    }
+}
+
+#[pymethods]
+impl Subscriber {
+    /// The next sample, if there is one. Never waits.
+    fn take(&self) -> PyResult<Option<Sample>> {
+        let taken = self.with(|subscriber| subscriber.take())?.map_err(raised)?;
+        Ok(taken.map(|sample| Sample::new(sample, &self.carried)))
+    }
+
+    /// Takes the next sample; waits for it for `timeout` seconds at most (None: for ever). None if there
+    /// is none by then, or if a publisher has fallen silent (see `deadline` and `liveliness`).
+    #[pyo3(signature = (timeout=None))]
+    fn receive(&self, py: Python<'_>, timeout: Option<f64>) -> PyResult<Option<Sample>> {
+        let limit = limit(timeout)?;
+        let got = self.waited(py, limit, |subscriber, left| subscriber.receive(left))?;
+        Ok(got.map(|sample| Sample::new(sample, &self.carried)))
+    }
+
+    /// Waits until there is a sample to take, as `receive`. False if there is none.
+    #[pyo3(signature = (timeout=None))]
+    fn wait(&self, py: Python<'_>, timeout: Option<f64>) -> PyResult<bool> {
+        let limit = limit(timeout)?;
+        let is_there = self.waited(py, limit, |subscriber, left| {
+            subscriber.wait(left).map(|is_there| is_there.then_some(()))
+        })?;
+        Ok(is_there.is_some())
+    }
+
+    /// Its samples, waiting for each, until it is closed.
+    fn __iter__(slf: Py<Self>) -> Py<Self> {
+        slf
+    }
+
+    fn __next__(&self, py: Python<'_>) -> PyResult<Sample> {
+        loop {
+            match self.receive(py, None) {
+                Ok(Some(sample)) => return Ok(sample),
+                Ok(None) => {}
+                Err(_) if self.is_closing.load(Ordering::SeqCst) => {
+                    return Err(PyStopIteration::new_err(()));
+                }
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    /// Its samples for `async for`; made with `descriptor=True`.
+    fn __aiter__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        slf.get().fileno()?;
+        slf.py().import("myelin._asyncio")?.call_method1("Samples", (slf,))
+    }
+
+    /// The descriptor for `select`, `epoll` or asyncio; made with `descriptor=True`. Take until there is
+    /// none, then wait for it again.
+    fn fileno(&self) -> PyResult<RawFd> {
+        self.with(|subscriber| match subscriber {
+            Inner::WithDescriptor(subscriber) => Ok(subscriber.as_raw_fd()),
+            Inner::Plain(_) => Err(exception(
+                "WrongSetting",
+                "this subscriber has no descriptor; make it by topic.subscriber(descriptor=True)"
+                    .to_string(),
+            )),
+        })?
+    }
+
+    /// From now on calls `function` with every sample, until what is returned is closed. The subscriber
+    /// itself is used up.
+    #[pyo3(signature = (function, *, concurrent=false))]
+    fn on_sample(
+        &self,
+        py: Python<'_>,
+        function: Py<PyAny>,
+        concurrent: bool,
+    ) -> PyResult<Py<Callback>> {
+        let mut guard = self.lock()?;
+        if matches!(guard.as_deref(), Some(Inner::WithDescriptor(_))) {
+            let message = "a subscriber with a descriptor has no callback; make one without";
+            return Err(exception("WrongSetting", message.to_string()));
+        }
+        let Some(Inner::Plain(subscriber)) = guard.take().map(Released::into_inner) else {
+            return Err(closed("subscriber"));
+        };
+        drop(guard);
+        self.is_closing.store(true, Ordering::SeqCst);
+        Callback::start(py, subscriber, function, concurrent, &self.carried)
+    }
+
+    /// How it waits: `adaptive`, `block`, `poll`, `predictive`.
+    #[pyo3(signature = (how, *, cpu_permille=None))]
+    fn set_wait(&self, how: &str, cpu_permille: Option<u16>) -> PyResult<()> {
+        let wait = wait_of(how, cpu_permille)?;
+        self.with(|subscriber| subscriber.set_wait(wait))
+    }
+
+    /// Samples lost so far, because it was further behind than its depth.
+    #[getter]
+    fn lost(&self) -> PyResult<u64> {
+        self.with(|subscriber| subscriber.lost())
+    }
+
+    /// How many publishers it is matched with now.
+    #[getter]
+    fn matched(&self) -> PyResult<usize> {
+        self.with(|subscriber| subscriber.matched())
+    }
+
+    /// Waits until it is matched with so many, for `timeout` seconds at most (None: for ever). False if
+    /// they have not come by then.
+    #[pyo3(signature = (publishers=1, timeout=None))]
+    fn wait_for_match(
+        &self,
+        py: Python<'_>,
+        publishers: usize,
+        timeout: Option<f64>,
+    ) -> PyResult<bool> {
+        let limit = limit(timeout)?;
+        slices(py, limit, |slice| {
+            self.with(|subscriber| released(py, || subscriber.wait_for_match(publishers, slice)))
+        })
+    }
+
+    /// What has happened to its matches since the last call.
+    fn events(&self) -> PyResult<Vec<Event>> {
+        Ok(events(self.with(|subscriber| subscriber.events())?))
+    }
+
+    /// Ends it, and a wait that is under way in another thread. Samples that are held stay.
+    fn close(&self, py: Python<'_>) {
+        self.is_closing.store(true, Ordering::SeqCst);
+        if let Wakes::Interrupter(interrupter) = &self.wakes {
+            interrupter.interrupt();
+        }
+        let inner = released(py, || {
+            self.inner
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .take()
+                .map(Released::into_inner)
+        });
+        drop(inner.map(Released::new));
+    }
+
+    fn __enter__(slf: Py<Self>) -> Py<Self> {
+        slf
+    }
+
+    fn __exit__(&self, py: Python<'_>, _kind: Py<PyAny>, _value: Py<PyAny>, _trace: Py<PyAny>) {
+        self.close(py);
+    }
+}
+
+/// A way of waiting by its name.
+pub fn wait_of(how: &str, cpu_permille: Option<u16>) -> PyResult<Wait> {
+    match (how, cpu_permille) {
+        ("adaptive", None) => Ok(Wait::Adaptive),
+        ("block", None) => Ok(Wait::Block),
+        ("poll", None) => Ok(Wait::Poll),
+        ("predictive", None) => Ok(Wait::Predictive),
+        ("predictive", Some(cpu_permille)) => Ok(Wait::PredictiveWithin { cpu_permille }),
+        _ => Err(exception(
+            "WrongSetting",
+            format!(
+                "wait is {how:?}: adaptive, block, poll or predictive (that one with cpu_permille)"
+            ),
+        )),
+    }
+}

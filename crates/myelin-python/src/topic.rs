@@ -1,0 +1,109 @@
+//! A name, a type and settings, of which publishers and subscribers are made.
+
+use std::sync::Arc;
+
+use pyo3::prelude::*;
+
+use crate::errors::raised;
+use crate::node::seconds;
+use crate::publisher::Publisher;
+use crate::released::released;
+use crate::subscriber::{Inner, Subscriber, wait_of};
+use crate::types::Carried;
+
+/// A topic of a node: its name, its type, and the settings that both sides have. Made by `Node.topic`.
+#[pyclass(frozen, weakref, module = "myelin")]
+pub struct Topic {
+    pub topic: myelin::Topic<[u8]>,
+    pub carried: Arc<Carried>,
+}
+
+#[pymethods]
+impl Topic {
+    /// Its name.
+    #[getter]
+    fn name(&self) -> &str {
+        self.topic.name()
+    }
+
+    /// Its type's name, for messages.
+    #[getter]
+    fn type_name(&self) -> &str {
+        self.carried.of_type().told.type_name()
+    }
+
+    /// Its type's layout hash: endpoints with different ones do not match.
+    #[getter]
+    fn type_hash(&self) -> u64 {
+        self.carried.of_type().told.hash()
+    }
+
+    /// Makes a publisher.
+    #[pyo3(signature = (*, loans_max=None, payload_bytes_max=None, memory_max=None, timestamps=false))]
+    fn publisher(
+        &self,
+        py: Python<'_>,
+        loans_max: Option<u32>,
+        payload_bytes_max: Option<u64>,
+        memory_max: Option<u64>,
+        timestamps: bool,
+    ) -> PyResult<Publisher> {
+        let mut builder = self.topic.publisher_builder().timestamps(timestamps);
+        if let Some(loans) = loans_max {
+            builder = builder.loans_max(loans);
+        }
+        if let Some(bytes) = payload_bytes_max {
+            builder = builder.payload_bytes_max(bytes);
+        }
+        if let Some(bytes) = memory_max {
+            builder = builder.memory_max(bytes);
+        }
+        let publisher = released(py, || builder.open()).map_err(raised)?;
+        Ok(Publisher::new(publisher, &self.carried))
+    }
+
+    /// Makes a subscriber. `liveliness` is in seconds.
+    #[pyo3(signature = (
+        *, held_max=None, publishers_max=None, memory_max=None, liveliness=None, descriptor=false,
+        wait=None
+    ))]
+    #[expect(clippy::too_many_arguments, reason = "named in Python")]
+    fn subscriber(
+        &self,
+        py: Python<'_>,
+        held_max: Option<u32>,
+        publishers_max: Option<u32>,
+        memory_max: Option<u64>,
+        liveliness: Option<f64>,
+        descriptor: bool,
+        wait: Option<&str>,
+    ) -> PyResult<Subscriber> {
+        let mut builder = self.topic.subscriber_builder();
+        if let Some(samples) = held_max {
+            builder = builder.held_max(samples);
+        }
+        if let Some(publishers) = publishers_max {
+            builder = builder.publishers_max(publishers);
+        }
+        if let Some(bytes) = memory_max {
+            builder = builder.memory_max(bytes);
+        }
+        if let Some(lease) = liveliness {
+            builder = builder.liveliness(seconds(lease)?);
+        }
+        let wait = wait.map(|how| wait_of(how, None)).transpose()?;
+        let opened = released(py, || match descriptor {
+            true => builder.open_with_fd().map(Inner::WithDescriptor),
+            false => builder.open().map(Inner::Plain),
+        });
+        let mut inner = opened.map_err(raised)?;
+        if let Some(wait) = wait {
+            inner.set_wait(wait);
+        }
+        Ok(Subscriber::new(inner, &self.carried))
+    }
+
+    fn __repr__(&self) -> String {
+        format!("<Topic {:?} of {}>", self.name(), self.type_name())
+    }
+}

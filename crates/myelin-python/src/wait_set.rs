@@ -1,0 +1,184 @@
+//! One thread that waits for many topics.
+
+use std::collections::HashMap;
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+use std::sync::{Mutex, MutexGuard, TryLockError};
+use std::time::{Duration, Instant};
+
+use myelin::Key;
+use pyo3::prelude::*;
+
+use crate::errors::{busy, closed, exception, raised};
+use crate::node::{limit, seconds};
+use crate::released::{Released, released};
+use crate::service::Service;
+use crate::signals::{Scope, Wakes};
+use crate::subscriber::{Subscriber, wait_of};
+
+/// Waits for any number of subscribers, services, guards and timers. One thread at a time uses it.
+#[pyclass(frozen, weakref, module = "myelin")]
+pub struct WaitSet {
+    inner: Mutex<Option<Inner>>,
+    /// Ends a wait for a signal.
+    wakes: Wakes,
+}
+
+struct Inner {
+    set: Released<myelin::WaitSet>,
+    members: HashMap<Key, Py<PyAny>>,
+    descriptor: Option<OwnedFd>,
+}
+
+impl WaitSet {
+    pub fn new(mut set: myelin::WaitSet) -> PyResult<WaitSet> {
+        let wakes = Wakes::Guard(set.guard().map_err(raised)?);
+        let (set, members) = (Released::new(set), HashMap::new());
+        Ok(WaitSet { inner: Mutex::new(Some(Inner { set, members, descriptor: None })), wakes })
+    }
+
+    fn lock(&self) -> PyResult<MutexGuard<'_, Option<Inner>>> {
+        match self.inner.try_lock() {
+            Ok(guard) => Ok(guard),
+            Err(TryLockError::Poisoned(guard)) => Ok(guard.into_inner()),
+            Err(TryLockError::WouldBlock) => Err(busy("wait set")),
+        }
+    }
+
+    fn with<R>(&self, act: impl FnOnce(&mut Inner) -> PyResult<R>) -> PyResult<R> {
+        act(self.lock()?.as_mut().ok_or_else(|| closed("wait set"))?)
+    }
+}
+
+#[pymethods]
+impl WaitSet {
+    /// Watches a subscriber or a service. It stays its owner's, to be taken from.
+    fn add(&self, member: &Bound<'_, PyAny>) -> PyResult<()> {
+        self.with(|inner| {
+            let key = if let Ok(subscriber) = member.cast::<Subscriber>() {
+                subscriber.get().with(|subscriber| inner.set.add(subscriber))?
+            } else if let Ok(service) = member.cast::<Service>() {
+                service.get().with(|service| inner.set.add_service(service))?
+            } else {
+                let message =
+                    "a wait set watches subscribers and services; guards and timers it makes";
+                return Err(exception("WrongValue", message.to_string()));
+            };
+            inner.members.insert(key.map_err(raised)?, member.clone().unbind());
+            Ok(())
+        })
+    }
+
+    /// A guard: triggering it, in any thread, ends a wait.
+    fn guard(&self, py: Python<'_>) -> PyResult<Py<Guard>> {
+        self.with(|inner| {
+            let guard = inner.set.guard().map_err(raised)?;
+            let key = guard.key();
+            let guard = Py::new(py, Guard(guard))?;
+            inner.members.insert(key, guard.clone_ref(py).into_any());
+            Ok(guard)
+        })
+    }
+
+    /// A timer: ready every `period` seconds.
+    fn timer(&self, py: Python<'_>, period: f64) -> PyResult<Py<Timer>> {
+        let duration = seconds(period)?;
+        self.with(|inner| {
+            let key = inner.set.timer(duration).map_err(raised)?;
+            let timer = Py::new(py, Timer { period })?;
+            inner.members.insert(key, timer.clone_ref(py).into_any());
+            Ok(timer)
+        })
+    }
+
+    /// Watches it no longer. False if it did not.
+    fn remove(&self, member: &Bound<'_, PyAny>) -> PyResult<bool> {
+        self.with(|inner| {
+            let is_it = |(_, other): &(&Key, &Py<PyAny>)| other.as_ptr() == member.as_ptr();
+            let Some((key, _)) = inner.members.iter().find(is_it) else { return Ok(false) };
+            let key = *key;
+            inner.members.remove(&key);
+            Ok(inner.set.remove(key))
+        })
+    }
+
+    /// Waits until something is ready, for `timeout` seconds at most (None: for ever); the members that
+    /// are. Of a subscriber from which not all has been taken, it is ready again.
+    #[pyo3(signature = (timeout=None))]
+    fn wait(&self, py: Python<'_>, timeout: Option<f64>) -> PyResult<Vec<Py<PyAny>>> {
+        let limit = limit(timeout)?;
+        let begun = Instant::now();
+        self.with(|inner| {
+            loop {
+                let left = match limit {
+                    Duration::MAX => limit,
+                    limit => limit.saturating_sub(begun.elapsed()),
+                };
+                let scope = Scope::enter(&self.wakes);
+                py.check_signals()?;
+                let set = &mut inner.set;
+                let ready = released(py, || set.wait(left).map(<[Key]>::to_vec)).map_err(raised)?;
+                drop(scope);
+                let members = ready.iter().filter_map(|key| inner.members.get(key));
+                let members: Vec<_> = members.map(|member| member.clone_ref(py)).collect();
+                if !members.is_empty() || left.is_zero() {
+                    return Ok(members);
+                }
+                py.check_signals()?;
+            }
+        })
+    }
+
+    /// A descriptor for `select`, `epoll` or asyncio, for all that it watches: when it is readable,
+    /// `wait(0)` until that gives nothing, then wait for it again.
+    fn fileno(&self) -> PyResult<RawFd> {
+        self.with(|inner| {
+            if inner.descriptor.is_none() {
+                inner.descriptor = Some(inner.set.descriptor().map_err(raised)?);
+            }
+            Ok(inner.descriptor.as_ref().map_or(-1, AsRawFd::as_raw_fd))
+        })
+    }
+
+    /// How it waits: `adaptive`, `block`, `poll`, `predictive`.
+    #[pyo3(signature = (how, *, cpu_permille=None))]
+    fn set_wait(&self, how: &str, cpu_permille: Option<u16>) -> PyResult<()> {
+        let wait = wait_of(how, cpu_permille)?;
+        self.with(|inner| {
+            inner.set.set_wait(wait);
+            Ok(())
+        })
+    }
+
+    /// Ends it. What it watched stays as it is.
+    fn close(&self) -> PyResult<()> {
+        let inner = self.lock()?.take();
+        drop(inner);
+        Ok(())
+    }
+
+    fn __enter__(slf: Py<Self>) -> Py<Self> {
+        slf
+    }
+
+    fn __exit__(&self, _kind: Py<PyAny>, _value: Py<PyAny>, _trace: Py<PyAny>) -> PyResult<()> {
+        self.close()
+    }
+}
+
+/// Ends a wait of its set. Any thread may trigger it.
+#[pyclass(frozen, weakref, module = "myelin")]
+pub struct Guard(myelin::Guard);
+
+#[pymethods]
+impl Guard {
+    /// Ends the wait that is under way, or the next one.
+    fn trigger(&self) {
+        self.0.trigger();
+    }
+}
+
+/// Ready once every period, in seconds.
+#[pyclass(frozen, get_all, weakref, module = "myelin")]
+pub struct Timer {
+    period: f64,
+}

@@ -1,0 +1,495 @@
+"""Topics, samples and loans within a process."""
+
+import asyncio
+import gc
+import os
+import sys
+import threading
+import unittest
+import weakref
+
+import myelin
+from support import WATCHDOG, Case
+
+
+class Bytes(Case):
+    def test_a_sample_is_what_was_published(self):
+        publisher, subscriber = self.ends()
+        for number, payload in enumerate([b"", b"hello", bytearray(104), memoryview(bytes(100_000))]):
+            self.assertEqual(publisher.publish(payload).sequence, number)
+            with subscriber.receive(WATCHDOG) as sample:
+                self.assertEqual((sample.sequence, sample.lost_before), (number, 0))
+                self.assertTrue(sample)
+                self.assertEqual(bytes(sample), bytes(payload))
+                self.assertEqual(sample.value, bytes(payload))
+                self.assertEqual((len(sample), sample.nbytes), (len(payload), len(payload)))
+                self.assertEqual(memoryview(sample).tobytes(), bytes(payload))
+        self.assertIsNone(subscriber.take())
+
+    def test_a_sample_is_read_only(self):
+        publisher, subscriber = self.ends()
+        publisher.publish(b"hello")
+        view = memoryview(subscriber.receive(WATCHDOG))
+        self.assertTrue(view.readonly)
+        with self.assertRaises(TypeError):
+            view[0] = 1
+
+    def test_a_loan_is_published_as_it_is(self):
+        publisher, subscriber = self.ends()
+        for length in (5, 100_000):
+            loan = publisher.loan(length)
+            with memoryview(loan) as view:
+                view[:] = b"x" * length
+            loan.publish()
+            self.assertEqual(bytes(subscriber.receive(WATCHDOG)), b"x" * length)
+
+    def test_a_loan_is_published_once(self):
+        publisher, subscriber = self.ends()
+        loan = publisher.loan(5)
+        loan.publish()
+        for use in (loan.publish, lambda: memoryview(loan), lambda: loan.nbytes):
+            with self.assertRaisesRegex(myelin.Closed, "published already"):
+                use()
+        self.assertEqual(subscriber.receive(WATCHDOG).sequence, 0)
+
+    def test_a_loan_that_is_left_is_discarded(self):
+        publisher, subscriber = self.ends(publisher={"loans_max": 1})
+        for _ in range(10):
+            with publisher.loan(1000) as loan:
+                with self.assertRaises(myelin.TooManyLoans):
+                    publisher.loan(1000)
+        with self.assertRaisesRegex(myelin.Closed, "discarded already"):
+            loan.publish()
+        for _ in range(10):
+            publisher.loan(1000)
+        self.assertIsNone(subscriber.take())
+
+    def test_a_loan_that_is_viewed_is_not_published(self):
+        publisher, subscriber = self.ends(publisher={"loans_max": 1})
+        loan = publisher.loan(1000)
+        view = memoryview(loan)
+        with self.assertRaisesRegex(BufferError, "views of this loan are in use"):
+            loan.publish()
+        loan.discard()
+        view[:] = b"x" * 1000  # nobody else has it before the view ends
+        with self.assertRaises(myelin.TooManyLoans):
+            publisher.loan(1000)
+        view.release()
+        publisher.loan(1000).publish()
+        self.assertNotEqual(bytes(subscriber.receive(WATCHDOG)), b"")
+
+    def test_a_view_that_outlives_its_sample_holds_it(self):
+        publisher, subscriber = self.ends(subscriber={"held_max": 1})
+        publisher.publish(b"1" * 1000)
+        publisher.publish(b"2" * 1000)
+        sample = subscriber.receive(WATCHDOG)
+        ends = weakref.ref(sample)
+        view = memoryview(sample)[10:20]
+        del sample
+        gc.collect()
+        self.assertIsNotNone(ends())
+        with self.assertRaises(myelin.TooManyHeld):
+            subscriber.take()
+        self.assertEqual(view, b"1" * 10)
+        del view
+        gc.collect()
+        self.assertIsNone(ends())
+        self.assertEqual(bytes(subscriber.take()), b"2" * 1000)
+
+    def test_a_view_outlives_all_else(self):
+        publisher, subscriber = self.ends()
+        publisher.publish(b"1" * 1000)
+        view = memoryview(subscriber.receive(WATCHDOG))
+        subscriber.close()
+        publisher.close()
+        self.node.close()
+        gc.collect()
+        self.assertEqual(view, b"1" * 1000)
+
+    def test_a_sample_that_is_released_goes_with_its_last_view(self):
+        publisher, subscriber = self.ends(subscriber={"held_max": 1})
+        publisher.publish(b"1" * 1000)
+        publisher.publish(b"2" * 1000)
+        sample = subscriber.receive(WATCHDOG)
+        view = memoryview(sample)
+        sample.release()
+        with self.assertRaisesRegex(myelin.Closed, "released already"):
+            sample.value
+        self.assertEqual(view, b"1" * 1000)
+        view.release()
+        self.assertEqual(bytes(subscriber.take()), b"2" * 1000)
+
+
+class Errors(Case):
+    def test_use_after_close(self):
+        publisher, subscriber = self.ends()
+        callback = self.node.topic("other").subscriber().on_sample(print)
+        wait_set = self.node.wait_set()
+        for it in (publisher, subscriber, callback, wait_set, self.node):
+            it.close()
+            it.close()
+        uses = [
+            lambda: publisher.publish(b""),
+            lambda: publisher.loan(1),
+            subscriber.take,
+            lambda: subscriber.receive(0),
+            lambda: callback.calls,
+            lambda: wait_set.wait(0),
+            lambda: self.node.topic("other"),
+        ]
+        for use in uses:
+            with self.assertRaisesRegex(myelin.Closed, "closed"):
+                use()
+
+    def test_a_loan_outlives_its_publisher(self):
+        publisher, subscriber = self.ends()
+        loan = publisher.loan(1000)
+        publisher.close()
+        loan.publish()
+        self.assertEqual(subscriber.receive(WATCHDOG).nbytes, 1000)
+
+    def test_another_layout(self):
+        publisher, _ = self.ends("imu", myelin.f64 * 3)
+        with self.assertRaisesRegex(myelin.TypeMismatch, r"carries \[f64; 3\].*not \[u8\]"):
+            self.node.topic("imu").subscriber()
+
+    def test_names_and_settings_that_are_none(self):
+        for name in ("", "x" * 256, "line\nbreak"):
+            with self.assertRaisesRegex(myelin.WrongSetting, "1 to 255 bytes"):
+                self.node.topic(name).publisher()
+        with self.assertRaisesRegex(myelin.WrongSetting, "depth is 0: it is 1 to 65,535"):
+            self.node.topic("topic", depth=0).publisher()
+        with self.assertRaisesRegex(myelin.WrongSetting, "choose one"):
+            self.node.topic("topic", reliable=1, reliable_or_fail=1)
+        with self.assertRaisesRegex(myelin.WrongSetting, "not negative"):
+            self.node.topic("topic", deadline=-1.0)
+        with self.assertRaisesRegex(myelin.WrongSetting, "adaptive, block, poll"):
+            self.node.topic("topic").subscriber(wait="asleep")
+        with self.assertRaises(TypeError):
+            self.node.topic("topic", dept=3)
+
+    def test_every_exception_is_an_error(self):
+        self.assertTrue(issubclass(myelin.Closed, (myelin.Error, ValueError)))
+        self.assertTrue(issubclass(myelin.ReplyTimeout, TimeoutError))
+        for name in myelin.__all__:
+            it = getattr(myelin, name)
+            if isinstance(it, type) and issubclass(it, Exception):
+                self.assertTrue(issubclass(it, myelin.Error), name)
+                self.assertTrue(it.__doc__, name)
+
+    def test_two_threads_at_once(self):
+        _, subscriber = self.ends()
+        end = self.in_thread(lambda: subscriber.receive(WATCHDOG))
+
+        def is_busy():
+            try:
+                subscriber.take()
+            except myelin.Busy as error:
+                return "one for each thread" in str(error)
+            except myelin.Error as error:
+                self.fail(error)
+            return False
+
+        self.until("the other thread", is_busy)
+        subscriber.close()
+        with self.assertRaises(myelin.Closed):
+            end()
+
+    def test_a_child_of_fork(self):
+        source = """
+import os
+publisher, subscriber = node.topic("t").publisher(), node.topic("t").subscriber()
+child = os.fork()
+if child == 0:
+    for use in (lambda: publisher.publish(b""), subscriber.take, lambda: node.topic("t").publisher()):
+        try:
+            use()
+        except myelin.Forked:
+            continue
+        os._exit(1)
+    os._exit(0)
+print(os.waitpid(child, 0)[1])
+"""
+        self.assertEqual(self.start(source).stdout.read(), "0\n")
+
+
+class Waiting(Case):
+    def test_nothing_comes(self):
+        _, subscriber = self.ends()
+        self.assertIsNone(subscriber.receive(0.01))
+        self.assertFalse(subscriber.wait(0))
+
+    def test_others_run_while_it_waits(self):
+        publisher, subscriber = self.ends()
+        for wait in ("adaptive", "block", "poll", "predictive"):
+            subscriber.set_wait(wait)
+            end = self.in_thread(lambda: subscriber.receive(WATCHDOG))
+            publisher.publish(wait.encode())
+            self.assertEqual(end().value, wait.encode())
+
+    def test_it_is_iterated_until_it_is_closed(self):
+        publisher, subscriber = self.ends()
+        taken = []
+        end = self.in_thread(lambda: taken.extend(sample.value for sample in subscriber))
+        for number in range(5):
+            publisher.publish(bytes([number]))
+        self.until("all to be taken", lambda: len(taken) == 5)
+        subscriber.close()
+        end()
+        self.assertEqual(taken, [bytes([number]) for number in range(5)])
+
+    def test_a_wait_set_says_what_is_ready(self):
+        publisher, subscriber = self.ends()
+        _, silent = self.ends("silent")
+        wait_set = self.node.wait_set()
+        wait_set.add(subscriber)
+        wait_set.add(silent)
+        guard = wait_set.guard()
+        self.assertEqual(wait_set.wait(0), [])
+        publisher.publish(b"1")
+        self.assertEqual(wait_set.wait(WATCHDOG), [subscriber])
+        self.assertEqual(wait_set.wait(WATCHDOG), [subscriber])
+        subscriber.take()
+        self.assertEqual(wait_set.wait(0), [])
+        end = self.in_thread(lambda: wait_set.wait(WATCHDOG))
+        guard.trigger()
+        self.assertEqual(end(), [guard])
+        timer = wait_set.timer(0.001)
+        self.assertEqual(wait_set.wait(WATCHDOG), [timer])
+        self.assertTrue(wait_set.remove(timer))
+        self.assertFalse(wait_set.remove(timer))
+        with self.assertRaisesRegex(myelin.WrongValue, "subscribers and services"):
+            wait_set.add(publisher)
+
+    def test_async_for(self):
+        publisher, subscriber = self.ends(subscriber={"descriptor": True}, depth=256)
+
+        async def take():
+            taken = []
+            async for sample in subscriber:
+                taken.append(sample.value)
+                if len(taken) == 200:
+                    return taken
+
+        async def publish():
+            for number in range(200):
+                publisher.publish(bytes([number]))
+                if number % 7 == 0:
+                    await asyncio.sleep(0)
+
+        async def both():
+            return (await asyncio.wait_for(asyncio.gather(take(), publish()), WATCHDOG))[0]
+
+        self.assertEqual(asyncio.run(both()), [bytes([number]) for number in range(200)])
+
+    def test_async_for_takes_a_descriptor(self):
+        _, subscriber = self.ends()
+        with self.assertRaisesRegex(myelin.WrongSetting, "descriptor=True"):
+            subscriber.__aiter__()
+
+    def test_a_wait_set_in_asyncio(self):
+        publisher, subscriber = self.ends()
+        wait_set = self.node.wait_set()
+        wait_set.add(subscriber)
+
+        async def run():
+            loop, ready = asyncio.get_running_loop(), asyncio.Event()
+            loop.add_reader(wait_set.fileno(), ready.set)
+            publisher.publish(b"1")
+            await asyncio.wait_for(ready.wait(), WATCHDOG)
+            loop.remove_reader(wait_set.fileno())
+            return wait_set.wait(0)
+
+        self.assertEqual(asyncio.run(run()), [subscriber])
+
+
+class Callbacks(Case):
+    def test_it_is_called_inside_the_publish(self):
+        topic = self.node.topic("topic")
+        publisher, taken = topic.publisher(), []
+        with topic.subscriber().on_sample(lambda s: taken.append((s.value, threading.get_ident()))) as it:
+            self.assertTrue(it.wait_for_match(1, WATCHDOG) and publisher.wait_for_match(1, WATCHDOG))
+            publisher.publish(b"1")
+            self.until("the call", lambda: it.calls == 1)
+        publisher.publish(b"2")
+        self.assertEqual([value for value, _ in taken], [b"1"])
+
+    def test_what_it_raises_goes_to_the_hook(self):
+        hooked, before = [], sys.unraisablehook
+        sys.unraisablehook = hooked.append
+        self.addCleanup(setattr, sys, "unraisablehook", before)
+        topic = self.node.topic("topic")
+
+        def fail(sample):
+            raise RuntimeError(sample.value)
+
+        publisher = topic.publisher()
+        callback = topic.subscriber().on_sample(fail)
+        self.addCleanup(callback.close)
+        self.assertTrue(publisher.wait_for_match(1, WATCHDOG))
+        publisher.publish(b"1")
+        publisher.publish(b"2")
+        self.until("both calls", lambda: callback.calls == 2)
+        self.assertEqual([str(it.exc_value) for it in hooked], ["b'1'", "b'2'"])
+        self.assertIs(hooked[0].object, fail)
+
+    def test_many_threads_publish_and_close(self):
+        topic = self.node.topic("topic", int)
+        taken = []
+        callback = topic.subscriber().on_sample(lambda sample: taken.append(sample.value))
+
+        def publish():
+            with topic.publisher() as publisher:
+                publisher.wait_for_match(1, WATCHDOG)
+                for number in range(200):
+                    publisher.publish(number)
+
+        ends = [self.in_thread(publish) for _ in range(4)]
+        for end in ends:
+            end()
+        self.until("some calls", lambda: callback.calls > 0)
+        callback.close()
+        self.assertLessEqual(len(taken), 800)
+
+    def test_the_interpreter_ends_with_one_alive(self):
+        source = """
+topic = node.topic("topic")
+callback = topic.subscriber().on_sample(lambda sample: None)
+publisher = topic.publisher()
+publisher.wait_for_match(1, WATCHDOG)
+publisher.publish(b"")
+print("end")
+"""
+        other = self.start(source)
+        self.assertEqual(other.stdout.read(), "end\n")
+        self.assertEqual(other.wait(WATCHDOG), 0)
+
+
+class Services(Case):
+    def serve(self, function, request=[float], reply=float):
+        callback = self.node.service("sum", request, reply).on_request(function)
+        self.addCleanup(callback.close)
+
+    def test_calls(self):
+        self.serve(lambda request: request.reply(sum(request.value)))
+        with self.node.client("sum", [float], float) as client:
+            self.assertTrue(client.wait_for_service(WATCHDOG))
+            self.assertEqual(client.call([1, 2.5], WATCHDOG).value, 3.5)
+            self.assertEqual((client.servers, client.late), (1, 0))
+
+    def test_a_reply_in_place(self):
+        def answer(request):
+            with request.loan(100_000) as reply:
+                with memoryview(reply) as view:
+                    view[:] = bytes(request) * 100_000
+                reply.send()
+
+        self.serve(answer, bytes, bytes)
+        client = self.node.client("sum", bytes, bytes)
+        self.assertEqual(bytes(client.call(b"x", WATCHDOG)), b"x" * 100_000)
+
+    def test_a_server_that_waits(self):
+        service = self.node.service("sum", [float], float)
+        client = self.node.client("sum", [float], float)
+        end = self.in_thread(lambda: client.call([2, 3], WATCHDOG).value)
+        request = service.receive(WATCHDOG)
+        self.assertEqual((request.value, service.clients), ([2.0, 3.0], 1))
+        request.reply(5.0)
+        with self.assertRaisesRegex(myelin.WrongSetting, "replied to once"):
+            request.reply(5.0)
+        self.assertEqual(end(), 5.0)
+        self.assertIsNone(service.receive(0))
+
+    def test_what_can_go_wrong(self):
+        client = self.node.client("sum", [float], float)
+        with self.assertRaisesRegex(myelin.NoServer, "start one"):
+            client.call([1], 0.01)
+        service = self.node.service("sum", [float], float)
+        end = self.in_thread(lambda: client.wait_for_service(WATCHDOG))
+        while not service.clients or service.take():
+            pass
+        service.receive(0.5)
+        self.assertTrue(end())
+        with self.assertRaises(myelin.ReplyTimeout):
+            client.call([1], 0.05)
+        end = self.in_thread(lambda: client.call([1], WATCHDOG))
+        kept = [service.receive(WATCHDOG), service.receive(WATCHDOG)]
+        for request in kept:
+            request.release()
+        with self.assertRaises(myelin.NoReply):
+            end()
+        with self.assertRaises(myelin.TypeMismatch):
+            self.node.client("sum", [float], int)
+        service.close()
+        with self.assertRaises(myelin.Closed):
+            service.take()
+
+
+class Knowing(Case):
+    def test_events_and_graph(self):
+        publisher, subscriber = self.ends(publisher={"timestamps": True}, type=float, depth=3)
+        matched = [event for event in subscriber.events() if event.kind == "matched"]
+        self.assertEqual(len(matched), 1)
+        self.assertEqual(matched[0].pid, os.getpid())
+        self.assertIn("matched", repr(matched[0]))
+        graph = self.node.graph()
+        self.assertEqual([node.name for node in graph.nodes], ["test"])
+        sides = {endpoint.is_publisher for endpoint in graph.endpoints}
+        self.assertEqual(sides, {True, False})
+        self.assertEqual({endpoint.type_name for endpoint in graph.endpoints}, {"f64"})
+        self.assertEqual({endpoint.depth for endpoint in graph.endpoints}, {3})
+        self.assertEqual({each.state for each in graph.matches}, {"matched"})
+        before = myelin.now()
+        publisher.publish(1.0)
+        sample = subscriber.receive(WATCHDOG)
+        self.assertTrue(before <= sample.published_at <= myelin.now())
+        publisher.close()
+        self.until("the end", lambda: any(e.kind == "unmatched" for e in subscriber.events()))
+
+    def test_no_descriptor_is_left(self):
+        source = """
+import gc, os
+count = lambda: len(os.listdir("/proc/self/fd"))
+def use():
+    topic = node.topic("topic")
+    with topic.publisher() as publisher, topic.subscriber(descriptor=True) as subscriber:
+        publisher.wait_for_match(1, WATCHDOG)
+        publisher.publish(bytes(1000))
+        view = memoryview(subscriber.receive(WATCHDOG))
+    with node.wait_set() as wait_set:
+        wait_set.fileno()
+    topic.subscriber().on_sample(print).close()
+    with node.service("service", int, int), node.client("service", int, int):
+        pass
+use()
+gc.collect()
+import time
+def settled(before):
+    until = time.monotonic() + WATCHDOG
+    while count() > before and time.monotonic() < until:
+        time.sleep(0.01)
+    return count()
+before = settled(0 + count())
+for _ in range(20):
+    use()
+gc.collect()
+print(settled(before) <= before)
+"""
+        other = self.start(source)
+        self.assertEqual(other.stdout.read(), "True\n")
+        self.assertEqual(other.wait(WATCHDOG), 0)
+
+
+class WithoutNumpy(Case):
+    def test_it_is_not_imported(self):
+        source = """
+publisher, subscriber = node.topic("t", float).publisher(), node.topic("t", float).subscriber()
+publisher.wait_for_match(1, WATCHDOG)
+publisher.publish(1.5)
+print(subscriber.receive(WATCHDOG).value, "numpy" in sys.modules)
+"""
+        self.assertEqual(self.start(source).stdout.read(), "1.5 False\n")
+
+
+if __name__ == "__main__":
+    unittest.main()
