@@ -5,9 +5,12 @@ mod doctor;
 mod options;
 
 use std::io::Write;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use anyhow::{Context, Result};
+use clap::{CommandFactory, Parser, Subcommand};
+use clap_complete::Shell;
 use myelin_bench_lab::input_error::InputError;
 
 /// Topics for robots, and a laboratory to measure them.
@@ -25,12 +28,30 @@ enum Verb {
     Bench(bench::Verb),
     /// Say what on this host costs latency, and what killed processes have left behind.
     Doctor(doctor::Options),
+    /// Print what a shell needs to complete this command's words.
+    Completions {
+        /// `source <(myelin completions bash)`, for instance.
+        shell: Shell,
+    },
+    /// Write the manual's pages, for packages.
+    #[command(hide = true)]
+    Man {
+        /// The folder, which exists.
+        folder: PathBuf,
+    },
 }
 
 fn main() -> ExitCode {
     let done = match Arguments::parse().verb {
         Verb::Bench(verb) => bench::run(verb),
         Verb::Doctor(options) => doctor::run(&options),
+        Verb::Completions { shell } => {
+            let mut text = Vec::new();
+            clap_complete::generate(shell, &mut Arguments::command(), "myelin", &mut text);
+            say(&String::from_utf8_lossy(&text));
+            Ok(ExitCode::SUCCESS)
+        }
+        Verb::Man { folder } => write_manual(&folder).map(|()| ExitCode::SUCCESS),
     };
     match done {
         Ok(code) => code,
@@ -43,6 +64,12 @@ fn main() -> ExitCode {
             ExitCode::FAILURE
         }
     }
+}
+
+fn write_manual(folder: &Path) -> Result<()> {
+    let command = Arguments::command().name("myelin");
+    clap_mangen::generate_to(command, folder)
+        .with_context(|| format!("{}: the manual cannot be written there", folder.display()))
 }
 
 /// Prints; a reader that has gone away (`| head`, a closed terminal) is not our failure.

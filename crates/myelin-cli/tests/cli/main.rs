@@ -12,6 +12,7 @@ mod live;
 #[path = "../../../../bench/kit/tests/support/namespaces.rs"]
 #[allow(dead_code)]
 mod namespaces;
+mod packaging;
 mod peers;
 mod publish;
 #[path = "support/python.rs"]

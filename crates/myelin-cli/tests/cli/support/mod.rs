@@ -11,10 +11,17 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
+/// `myelin …`
+pub fn myelin(arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_myelin"));
+    command.args(arguments);
+    command
+}
+
 /// `myelin bench …`, with the drivers built beside it.
 pub fn bench(arguments: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_myelin"));
-    command.arg("bench").args(arguments).env(TEST, this_test());
+    let mut command = myelin(&["bench"]);
+    command.args(arguments).env(TEST, this_test());
     command
 }
 
