@@ -13,7 +13,7 @@ pub fn expand(input: &DeriveInput) -> Result<TokenStream, Error> {
     let ty = &input.ident;
     let begins = (0..fields.len()).map(|at| prove_begin(ty, &fields, at));
     let whole = prove_whole(ty, &fields);
-    let layout = layout(ty, &fields);
+    let (layout, described) = (layout(ty, &fields), described(ty, &fields));
     let name = ty.to_string();
     Ok(quote! {
         const _: () = {
@@ -28,6 +28,9 @@ pub fn expand(input: &DeriveInput) -> Result<TokenStream, Error> {
                 const FIRST_ALIGN: usize = LAYOUT.first_align();
                 fn type_name() -> ::std::borrow::Cow<'static, str> {
                     ::std::borrow::Cow::Borrowed(#name)
+                }
+                fn layout() -> ::std::string::String {
+                    ::myelin::layout::of_struct::<#ty>(&[#(#described),*])
                 }
             }
         };
@@ -80,6 +83,22 @@ fn layout(ty: &Ident, fields: &[&Field]) -> TokenStream {
         }
     });
     quote! { ::myelin::LayoutHash::of_struct() #(#hashed)* }
+}
+
+/// Name, layout and offset of each field.
+fn described(ty: &Ident, fields: &[&Field]) -> Vec<TokenStream> {
+    let describe = |(at, field): (usize, &&Field)| {
+        let (member, field_ty) = (member(at, field), &field.ty);
+        let name = text(&member);
+        quote_spanned! {field_ty.span()=>
+            (
+                #name,
+                <#field_ty as ::myelin::PlainData>::layout(),
+                ::core::mem::offset_of!(#ty, #member),
+            )
+        }
+    };
+    fields.iter().enumerate().map(describe).collect()
 }
 
 fn member(at: usize, field: &Field) -> Member {

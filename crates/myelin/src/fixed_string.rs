@@ -5,6 +5,7 @@ use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::string::FromUtf8Error;
 
+use crate::layout;
 use crate::layout_hash::LayoutHash;
 use crate::plain_data::PlainData;
 
@@ -90,6 +91,11 @@ unsafe impl<const N: usize> PlainData for FixedString<N> {
 
     fn type_name() -> Cow<'static, str> {
         Cow::Owned(format!("FixedString<{N}>"))
+    }
+
+    fn layout() -> String {
+        let fields = [("length", <[u8; 4]>::layout(), 0), ("bytes", <[u8; N]>::layout(), 4)];
+        layout::of_struct::<Self>(&fields)
     }
 }
 

@@ -48,20 +48,19 @@ use crate::{Error, Event};
 /// ```
 pub struct SampleStream<T: Payload + ?Sized> {
     /// The way from other hosts. Ends first.
-    inlet: Option<Box<Inlet>>,
+    _inlet: Option<Box<Inlet>>,
     inner: TaskSubscriber,
     payload: PhantomData<fn() -> PhantomData<T>>,
 }
 
 impl<T: Payload + ?Sized> SampleStream<T> {
     pub(crate) fn new(inner: TaskSubscriber, inlet: Option<Box<Inlet>>) -> Self {
-        SampleStream { inlet, inner, payload: PhantomData }
+        SampleStream { _inlet: inlet, inner, payload: PhantomData }
     }
 
     /// As [`Subscriber::lost`](crate::Subscriber::lost).
     pub fn lost(&self) -> u64 {
-        let from_hosts = self.inlet.as_ref().map_or(0, |inlet| inlet.lost());
-        self.inner.subscriber().reader.lost() + from_hosts
+        self.inner.subscriber().reader.lost()
     }
 
     /// As [`Subscriber::matched`](crate::Subscriber::matched).

@@ -136,6 +136,7 @@ impl<T: Payload + ?Sized> Topic<T> {
     /// [`Error::TypeMismatch`] if the topic is known to carry another type; [`Error::Setting`];
     /// [`Error::NoMemory`], [`Error::TooManyFiles`]; [`Error::Forked`].
     pub fn publisher(&self) -> Result<Publisher<T>, Error> {
+        self.node.inner.describe(T::layout_hash(), T::layout)?;
         let inner = self.node.inner.publisher(self.wire_topic(), self.publisher)?;
         let network = self.node.network.as_ref();
         let outlet = network.map(|network| network.outlet(&self.spec(), &inner)).transpose()?;
@@ -153,6 +154,7 @@ impl<T: Payload + ?Sized> Topic<T> {
     /// # Errors
     /// As [`publisher`](Topic::publisher).
     pub fn subscriber(&self) -> Result<Subscriber<T>, Error> {
+        self.node.inner.describe(T::layout_hash(), T::layout)?;
         let inner = self.node.inner.subscriber(self.wire_topic(), self.subscriber)?;
         let network = self.node.network.as_ref();
         let inlet = network.map(|network| network.inlet(&self.spec(), &inner)).transpose()?;

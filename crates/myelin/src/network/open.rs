@@ -10,6 +10,7 @@ use myelin_shm::node as shm;
 
 use super::end::type_text;
 use super::flow::Says;
+use super::graph;
 use super::host::{Card, Host};
 use super::inlet::{self, Inlet};
 use super::interface::{self, Choice, Interface};
@@ -17,7 +18,7 @@ use super::outlet::{self, Outlet};
 use super::queue::{Queue, Task};
 use super::session::Session;
 use super::{Spec, Way, lock, said};
-use crate::{EndpointId, Error, NetworkState};
+use crate::{EndpointId, Error, Graph, NetworkState};
 
 /// A node's way to other hosts; opened with its first topic.
 pub(crate) struct Network {
@@ -59,6 +60,17 @@ impl Network {
             None => NetworkState::Waiting {
                 reason: "it is opened with the node's first publisher or subscriber".to_string(),
             },
+        }
+    }
+
+    /// Adds what is known of other hosts.
+    pub(crate) fn add_to(&self, graph: &mut Graph) {
+        let open = lock(&self.open).clone();
+        if let Some(open) = open.filter(|open| !open.is_forked()) {
+            let link = lock(&open.link);
+            if let Some(session) = &link.session {
+                graph::add(graph, session, &alive(&open.inlets), &alive(&open.outlets));
+            }
         }
     }
 

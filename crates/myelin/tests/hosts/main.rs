@@ -34,6 +34,8 @@ fn the_other_side() {
         "want_map" => delivery::want_map(),
         "want_no_map" => delivery::want_no_map(),
         "publish_elsewhere" => matching::publish_elsewhere(),
+        "publish_shown" => matching::publish_shown(),
+        "take_shown" => matching::take_shown(),
         "meet_nobody" => matching::meet_nobody(),
         "publish_through_a_cut" => failures::publish_through_a_cut(),
         "take_through_a_cut" => failures::take_through_a_cut(),

@@ -40,6 +40,8 @@ pub(super) enum Mutant {
     ForgetsToRetract,
     /// What waited for room is never told.
     ForgetsToDrain,
+    /// An answer has no end.
+    ForgetsToEndAnswers,
 }
 
 impl Mutant {
@@ -60,13 +62,14 @@ impl Mutant {
                         Mutant::ForgetsToRetract,
                         Message::Unpublished { .. } | Message::Unsubscribed { .. }
                     )
+                    | (Mutant::ForgetsToEndAnswers, Message::Answered { .. })
             ),
             _ => false,
         };
         is_it && random.below(4) == 0
     }
 
-    const ALL: [Mutant; 10] = [
+    const ALL: [Mutant; 11] = [
         Mutant::ForgetsToDetach,
         Mutant::ForgetsToRelease,
         Mutant::ForgetsToClose,
@@ -77,6 +80,7 @@ impl Mutant {
         Mutant::ForgetsSegments,
         Mutant::ForgetsToRetract,
         Mutant::ForgetsToDrain,
+        Mutant::ForgetsToEndAnswers,
     ];
 }
 
@@ -138,7 +142,11 @@ fn run(seed: u64, plan: &Plan, mutant: Option<Mutant>) -> Result<World, String> 
     }
     world.failing = 0;
     world.resume_all();
-    rest(&mut world).map(|()| world)
+    rest(&mut world)?;
+    if mutant.is_none() && plan.nodes < MANY_NODES {
+        world.check_surveys()?;
+    }
+    Ok(world)
 }
 
 /// Until nothing happens any more but that some are still refused.
@@ -274,5 +282,7 @@ const REST_NS: u64 = 30_000_000_000;
 const REST_STEPS: u64 = 20_000;
 /// Between two looks whether that has come.
 const LOOK_NS: u64 = 100_000_000;
+/// Where each node asks each other when all is quiet, there are fewer.
+const MANY_NODES: usize = 100;
 const WORLDS: u64 = 300;
 const MUTANT_WORLDS: u64 = 60;

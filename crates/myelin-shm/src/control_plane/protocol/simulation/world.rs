@@ -183,7 +183,7 @@ impl World {
 
     /// Something that the user of a node does.
     pub(super) fn act_as_user(&mut self, id: u64) {
-        let choice = self.random.below(12);
+        let choice = self.random.below(14);
         let memory = &mut self.nodes.get_mut(&id).expect("it lives").memory;
         let (publishers, subscribers) = (memory.publishers.len(), memory.subscribers.len());
         match choice {
@@ -215,6 +215,13 @@ impl World {
                 let Some((publisher, subscriber)) = begun.last() else { return };
                 self.corrupt.insert(Pair { publisher, subscriber });
                 self.drive(id, Input::Corrupt { publisher, subscriber });
+            }
+            12 => self.drive(id, Input::Survey),
+            13 => {
+                let protocol = &mut self.nodes.get_mut(&id).expect("it lives").protocol;
+                if protocol.surveys.open > 0 {
+                    protocol.end_survey();
+                }
             }
             _ => {}
         }
