@@ -273,6 +273,20 @@ impl Node {
         }
     }
 
+    /// Starts a thread for another route that does `role`, with name, CPUs and policy of those that the
+    /// node starts itself; it takes no signals.
+    ///
+    /// # Errors
+    /// [`Error::System`] if there can be no further thread, or it may not run as chosen.
+    pub fn spawn(
+        &self,
+        role: &str,
+        run: impl FnOnce() + Send + 'static,
+    ) -> Result<JoinHandle<()>, Error> {
+        self.checked()?;
+        self.0.threads.spawn(role, run)
+    }
+
     /// How the threads run that it starts.
     pub(crate) fn threads(&self) -> &Threads {
         &self.0.threads

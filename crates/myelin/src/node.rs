@@ -242,8 +242,9 @@ impl NodeBuilder {
     }
 
     /// How the threads run that the node starts: its own, those of its callbacks, the one that wakes
-    /// asynchronous tasks. They take no signals. Without this call they have the usual policy, and the
-    /// CPUs of the process's first thread, whoever opens the node.
+    /// asynchronous tasks, that of the network. They take no signals. Without this call they have the usual
+    /// policy, and the CPUs of the process's first thread, whoever opens the node. CycloneDDS's threads have
+    /// names of their own, and CPUs and policy of the first node of the process in the domain.
     ///
     /// ```
     /// # let folder = tempfile::tempdir().unwrap();

@@ -241,6 +241,6 @@ impl Told {
     }
 }
 
-fn refusal(reason: &str) -> Refusal {
+pub(super) fn refusal(reason: &str) -> Refusal {
     Refusal { reason: reason.to_owned(), is_corrupt: false, may_pass: true }
 }
