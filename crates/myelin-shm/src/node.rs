@@ -236,7 +236,11 @@ impl Node {
     /// Knows the layout of a type of its endpoints, for [`Graph::types`], here and at nodes that ask. A
     /// description of more than 16 KiB is not told.
     pub fn describe(&self, type_hash: u64, layout: impl FnOnce() -> String) -> Result<(), Error> {
-        self.checked()?.lock().protocol.describe(type_hash, layout);
+        let core = self.checked()?;
+        if !core.lock().protocol.is_described(type_hash) {
+            let layout = layout(); // whatever that does, not under the lock
+            core.lock().protocol.describe(type_hash, layout);
+        }
         Ok(())
     }
 

@@ -57,8 +57,8 @@ pub(super) struct Greeted {
     /// A burst is on its way.
     is_draining: bool,
     /// It has asked, and is told last of all.
-    pub(super) report: Option<Report>,
-    pub(super) query: Query,
+    pub(super) report: Option<Box<Report>>,
+    pub(super) query: Box<Query>,
 }
 
 /// A node that is being called.
@@ -222,7 +222,7 @@ impl<D: Clone> Protocol<D> {
             to_offer: VecDeque::new(),
             is_draining: false,
             report: None,
-            query: Query::default(),
+            query: Box::default(),
         };
         self.links.get_mut(&link).expect("it was there").stage = Stage::Greeted(greeted);
         self.tell(link);
@@ -427,7 +427,7 @@ impl<D: Clone> Protocol<D> {
                         sent += self.make_offer(pair);
                         continue;
                     }
-                    None => match peer.report.as_mut().and_then(Report::next) {
+                    None => match peer.report.as_mut().and_then(|report| report.next()) {
                         // Once it has the last part, the peer may ask again.
                         Some(message) => {
                             peer.report.take_if(|report| report.is_told());

@@ -165,13 +165,15 @@ impl Answer {
 }
 
 impl<D: Clone> Protocol<D> {
+    /// Whether the layout of a type is known.
+    pub(crate) fn is_described(&self, type_hash: u64) -> bool {
+        self.layouts.contains_key(&type_hash)
+    }
+
     /// Knows the layout of a type of this node.
-    pub(crate) fn describe(&mut self, type_hash: u64, layout: impl FnOnce() -> String) {
-        if !self.layouts.contains_key(&type_hash) {
-            let layout = layout();
-            if !layout.is_empty() && layout.len() <= LAYOUT_BYTES_MAX {
-                self.layouts.insert(type_hash, layout.into());
-            }
+    pub(crate) fn describe(&mut self, type_hash: u64, layout: String) {
+        if !layout.is_empty() && layout.len() <= LAYOUT_BYTES_MAX {
+            self.layouts.insert(type_hash, layout.into());
         }
     }
 
@@ -234,7 +236,7 @@ impl<D: Clone> Protocol<D> {
     pub(super) fn counted(&mut self, link: u64, counted: Counted) {
         let report = Report::new(counted, self.own_matches(), &self.layouts);
         if let Some(peer) = self.links.get_mut(&link).and_then(Peer::greeted_mut) {
-            peer.report = Some(report);
+            peer.report = Some(Box::new(report));
             self.tell(link);
         }
     }

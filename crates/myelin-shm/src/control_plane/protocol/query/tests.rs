@@ -147,9 +147,9 @@ fn answers_without_end_are_bounded() {
 fn a_peer_that_asks_is_told_all_and_may_ask_again() {
     let mut met = Met::new();
     let long = "ü".repeat(LAYOUT_BYTES_MAX / 2);
-    met.0.describe(7, || long.clone());
-    met.0.describe(8, || format!("{long}ü"));
-    met.0.describe(9, String::new);
+    met.0.describe(7, long.clone());
+    met.0.describe(8, format!("{long}ü"));
+    met.0.describe(9, String::new());
     for _ in 0..2 {
         let told = met.hears(Message::Query);
         let (end, layouts) = told.split_last().unwrap();
@@ -166,7 +166,7 @@ fn a_peer_that_asks_is_told_all_and_may_ask_again() {
 fn a_peer_that_asks_before_it_is_told_is_dropped() {
     let mut met = Met::new();
     for count in 0..40 {
-        met.0.describe(count, || "u8".to_owned());
+        met.0.describe(count, "u8".to_owned());
     }
     let query = || Input::Said { link: LINK, message: Message::Query, descriptors: Vec::new() };
     met.0.handle(0, query());
