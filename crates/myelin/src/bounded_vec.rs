@@ -5,7 +5,7 @@ use std::fmt;
 use std::mem::MaybeUninit;
 use std::ops::{Deref, DerefMut};
 
-use crate::layout;
+use crate::layout::{self, Field};
 use crate::layout_hash::LayoutHash;
 use crate::plain_data::PlainData;
 
@@ -103,7 +103,7 @@ unsafe impl<T: PlainData, const N: usize> PlainData for BoundedVec<T, N> {
     }
 
     fn layout() -> String {
-        let fields = [("length", u64::layout(), 0), ("elements", <[T; N]>::layout(), 8)];
+        let fields = [Field::of::<u64>("length", 0), Field::of::<[T; N]>("elements", 8)];
         layout::of_struct::<Self>(&fields)
     }
 }

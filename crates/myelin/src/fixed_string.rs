@@ -5,7 +5,7 @@ use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::string::FromUtf8Error;
 
-use crate::layout;
+use crate::layout::{self, Field};
 use crate::layout_hash::LayoutHash;
 use crate::plain_data::PlainData;
 
@@ -94,7 +94,7 @@ unsafe impl<const N: usize> PlainData for FixedString<N> {
     }
 
     fn layout() -> String {
-        let fields = [("length", <[u8; 4]>::layout(), 0), ("bytes", <[u8; N]>::layout(), 4)];
+        let fields = [Field::of::<[u8; 4]>("length", 0), Field::of::<[u8; N]>("bytes", 4)];
         layout::of_struct::<Self>(&fields)
     }
 }

@@ -4,13 +4,39 @@ use std::fmt::Write;
 
 use crate::plain_data::PlainData;
 
-/// Of a struct: its name, and of each field the name, the layout and the offset.
+/// A field of a struct, for what `#[derive(PlainData)]` makes.
 #[doc(hidden)]
-pub fn of_struct<T: PlainData>(fields: &[(&str, String, usize)]) -> String {
+#[derive(Debug)]
+pub struct Field<'a> {
+    pub(crate) name: &'a str,
+    pub(crate) offset: usize,
+    pub(crate) bytes: usize,
+    pub(crate) hash: u64,
+    pub(crate) first_align: usize,
+    layout: fn() -> String,
+}
+
+impl<'a> Field<'a> {
+    /// Of the type `T`, at an offset in bytes.
+    pub const fn of<T: PlainData>(name: &'a str, offset: usize) -> Field<'a> {
+        Field {
+            name,
+            offset,
+            bytes: size_of::<T>(),
+            hash: T::LAYOUT_HASH,
+            first_align: T::FIRST_ALIGN,
+            layout: T::layout,
+        }
+    }
+}
+
+/// Of a struct with these fields.
+#[doc(hidden)]
+pub fn of_struct<T: PlainData>(fields: &[Field<'_>]) -> String {
     let mut text = format!("{}{{", T::type_name());
-    for (at, (name, layout, offset)) in fields.iter().enumerate() {
+    for (at, Field { name, layout, offset, .. }) in fields.iter().enumerate() {
         let comma = if at > 0 { ", " } else { "" };
-        let _ = write!(text, "{comma}{name}: {layout} @{offset}");
+        let _ = write!(text, "{comma}{name}: {} @{offset}", layout());
     }
     let _ = write!(text, "}} {}", size_of::<T>());
     text

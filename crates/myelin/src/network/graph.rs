@@ -48,7 +48,9 @@ struct Found {
 impl Found {
     fn add(&mut self, is_publisher: bool, endpoint: Endpoint, host: Host) {
         let card = Card::decode(&endpoint.user_data);
-        if card.as_ref().is_some_and(|card| card.host == host) || endpoint.topic == FLOW_TOPIC {
+        let is_here = card.as_ref().is_some_and(|card| card.host == host);
+        let is_of_the_way = endpoint.topic == FLOW_TOPIC || endpoint.type_name.starts_with(BUILTIN);
+        if is_here || is_of_the_way {
             return;
         }
         let Endpoint { guid, topic, type_name, reliable, transient_local, .. } = endpoint;
@@ -79,3 +81,6 @@ fn matched<'a>(
     let others: BTreeSet<_> = others.filter_map(|guid| ids.get(guid)).copied().collect();
     others.into_iter().map(move |other| MatchInfo { endpoint, other, state: MatchState::Matched })
 }
+
+/// What the types of CycloneDDS's own topics begin with, by which this process discovers.
+const BUILTIN: &str = "org::eclipse::cyclonedds::builtin::";

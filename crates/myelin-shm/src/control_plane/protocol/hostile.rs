@@ -56,6 +56,7 @@ impl Met {
         self.handle(Input::Said { link: LINK, message, descriptors })
     }
 
+    #[cfg(test)]
     pub(crate) fn is_linked(&self) -> bool {
         self.0.peers().count() == 1
     }
