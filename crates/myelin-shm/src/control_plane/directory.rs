@@ -35,8 +35,8 @@ pub(crate) enum Kind {
 }
 
 /// All endpoints that a node knows of, its own included. Names are chosen by others, and all is found in
-/// trees: nobody can make it slow. An endpoint on a topic of its own takes some 250 B, one among others of
-/// its topic 150.
+/// trees: nobody can make it slow. An endpoint on a topic of its own takes 270 B of the heap, one among
+/// others of its topic 170.
 #[derive(Debug, Default)]
 pub(crate) struct Directory {
     /// Those of a node lie together: their ids begin with its.

@@ -35,7 +35,9 @@ pub(crate) struct Warnings {
 
 impl Warnings {
     /// Takes a warning in, unless it has been before, or others would drown in so many.
-    pub(crate) fn add(&mut self, warning: Warning, now_ns: u64) {
+    pub(crate) fn add(&mut self, mut warning: Warning, now_ns: u64) {
+        // Of a peer's, which could write to a terminal what it likes.
+        warning.reason = warning.reason.replace(char::is_control, "\u{fffd}");
         let (one, other) = warning.pair;
         let mut hasher = DefaultHasher::new();
         warning.reason.hash(&mut hasher);
@@ -95,6 +97,13 @@ mod tests {
         let said = [warning((1, 2), "a"), warning((1, 3), "a"), warning((1, 2), "b")];
         assert_eq!(warnings.take(), said);
         assert!(warnings.take().is_empty());
+    }
+
+    #[test]
+    fn a_peers_words_move_no_cursor() {
+        let mut warnings = Warnings::default();
+        warnings.add(warning((1, 2), "\u{1b}[2J\nü"), 0);
+        assert_eq!(warnings.take()[0].reason, "\u{fffd}[2J\u{fffd}ü");
     }
 
     #[test]

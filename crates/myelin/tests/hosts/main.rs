@@ -34,6 +34,7 @@ fn the_other_side() {
         "want_map" => delivery::want_map(),
         "want_no_map" => delivery::want_no_map(),
         "publish_elsewhere" => matching::publish_elsewhere(),
+        "run_on_one_cpu" => interfaces::run_on_one_cpu(),
         "publish_shown" => matching::publish_shown(),
         "take_shown" => matching::take_shown(),
         "meet_nobody" => matching::meet_nobody(),
