@@ -213,14 +213,24 @@ static void visit_endpoint(const dds_builtintopic_endpoint_t *data, uint64_t han
 {
   void *user_data = NULL;
   size_t user_data_bytes = 0;
-  if (data->qos != NULL)
+  int8_t reliable = -1, transient_local = -1;
+  if (data->qos != NULL) {
     (void)ddsc.dds_qget_userdata(data->qos, &user_data, &user_data_bytes);
+    dds_reliability_kind_t reliability;
+    if (ddsc.dds_qget_reliability(data->qos, &reliability, NULL))
+      reliable = reliability == DDS_RELIABILITY_RELIABLE;
+    dds_durability_kind_t durability;
+    if (ddsc.dds_qget_durability(data->qos, &durability))
+      transient_local = durability != DDS_DURABILITY_VOLATILE;
+  }
   const struct myelin_dds_endpoint endpoint = {.handle = handle,
                                                .guid = data->key.v,
                                                .topic = data->topic_name,
                                                .type = data->type_name,
                                                .user_data = user_data,
-                                               .user_data_bytes = user_data_bytes};
+                                               .user_data_bytes = user_data_bytes,
+                                               .reliable = reliable,
+                                               .transient_local = transient_local};
   visit(context, &endpoint);
   ddsc.dds_free(user_data);
 }

@@ -92,6 +92,8 @@ struct myelin_dds_endpoint {
   const char *type;
   const void *user_data;
   size_t user_data_bytes;
+  int8_t reliable;        /* -1: not known */
+  int8_t transient_local; /* -1: not known */
 };
 
 typedef void (*myelin_dds_visit)(void *context, const struct myelin_dds_endpoint *endpoint);

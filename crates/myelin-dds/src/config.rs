@@ -32,6 +32,7 @@ impl Config {
     /// As [`xml`](Config::xml), on the interface with this address instead of `interface`.
     pub(crate) fn xml_on(&self, address: Option<IpAddr>, domain: u32, buffer_bytes: u64) -> String {
         let (general, discovery) = (self.general(address), self.discovery(domain));
+        let threads = threads();
         format!(
             r#"<CycloneDDS xmlns="https://cdds.io/config">
   <Domain Id="any">
@@ -44,6 +45,10 @@ impl Config {
     </General>
     <Discovery>{discovery}
     </Discovery>
+    <!-- All of a stack is resident in a process that locks its memory, and 8 MB each otherwise. Two more
+         receive, of which the version that this is compiled for knows the name and takes no setting. -->
+    <Threads>{threads}
+    </Threads>
     <Internal>
       <!-- As much as the kernel grants. -->
       <SocketReceiveBufferSize max="{buffer_bytes}B"/>
@@ -133,6 +138,17 @@ impl Config {
     }
 }
 
+/// Their CPUs and policy are those of the thread that opens the domain.
+fn threads() -> String {
+    let thread = |name| {
+        format!(
+            "
+      <Thread name=\"{name}\"><StackSize>{STACK_BYTES}B</StackSize></Thread>"
+        )
+    };
+    THREADS.map(thread).concat()
+}
+
 /// What is asked for as a socket's receive buffer, in bytes: as much as the kernel grants, within
 /// bounds. Of less than CycloneDDS's own 1 MiB the kernel gives what it grants.
 pub(crate) fn buffer_bytes_max() -> u64 {
@@ -156,6 +172,10 @@ pub const LEASE: Duration = Duration::from_secs(1);
 const RENEWALS: u128 = 5;
 /// More than is under way on any link of a robot.
 const BUFFER_BYTES_MAX: u64 = 64 << 20;
+/// Those of its threads that can be configured.
+const THREADS: [&str; 5] = ["recv", "dq.builtins", "dq.user", "tev", "gc"];
+/// They have some tens of kilobytes on it.
+const STACK_BYTES: u32 = 512 << 10;
 /// Processes of a host that are found without multicast, less one. Each announcement goes to so many
 /// ports of each peer.
 const INDEX_MAX: u32 = 31;
@@ -188,6 +208,7 @@ mod tests {
         assert!(plain.contains("<ExternalDomainId>7<") && is_closed(&plain));
         assert!(plain.contains("<LeaseDuration>1000 ms<"));
         assert!(plain.contains("<SPDPInterval>200 ms<"));
+        assert_eq!(plain.matches("<StackSize>524288B</StackSize>").count(), THREADS.len());
         for word in ["<Interfaces>", "AllowMulticast", "ParticipantIndex", "Peer"] {
             assert!(!plain.contains(word), "{word}");
         }

@@ -51,6 +51,8 @@
   NAME(dds_lset_publication_matched)       \
   NAME(dds_lset_requested_incompatible_qos)\
   NAME(dds_lset_subscription_matched)      \
+  NAME(dds_qget_durability)                \
+  NAME(dds_qget_reliability)               \
   NAME(dds_qget_userdata)                  \
   NAME(dds_qset_durability)                \
   NAME(dds_qset_durability_service)        \

@@ -24,6 +24,10 @@ pub struct Endpoint {
     pub type_name: String,
     /// What it tells of itself.
     pub user_data: Vec<u8>,
+    /// Whether it is reliable, if that is known.
+    pub reliable: Option<bool>,
+    /// Whether it has, or wants, samples of before the match, if that is known.
+    pub transient_local: Option<bool>,
 }
 
 /// What CycloneDDS's threads tell of an endpoint. They do so until it is dropped, which waits for a
@@ -144,6 +148,7 @@ pub(crate) unsafe extern "C" fn visited(context: *mut c_void, endpoint: *const f
             true => String::new(),
             false => CStr::from_ptr(text).to_string_lossy().into_owned(),
         };
+        let flag = |flag: i8| (flag >= 0).then_some(flag > 0);
         let user_data = match endpoint.user_data_bytes {
             0 => Vec::new(),
             bytes => std::slice::from_raw_parts(endpoint.user_data.cast(), bytes).to_vec(),
@@ -154,6 +159,8 @@ pub(crate) unsafe extern "C" fn visited(context: *mut c_void, endpoint: *const f
             topic: text(endpoint.topic),
             type_name: text(endpoint.type_name),
             user_data,
+            reliable: flag(endpoint.reliable),
+            transient_local: flag(endpoint.transient_local),
         };
         (visit, found)
     };

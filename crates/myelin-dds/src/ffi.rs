@@ -58,6 +58,8 @@ pub struct Endpoint {
     pub type_name: *const c_char,
     pub user_data: *const c_void,
     pub user_data_bytes: usize,
+    pub reliable: i8,
+    pub transient_local: i8,
 }
 
 pub type Released = unsafe extern "C" fn(*mut c_void, usize);

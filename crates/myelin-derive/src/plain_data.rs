@@ -13,21 +13,25 @@ pub fn expand(input: &DeriveInput) -> Result<TokenStream, Error> {
     let ty = &input.ident;
     let begins = (0..fields.len()).map(|at| prove_begin(ty, &fields, at));
     let whole = prove_whole(ty, &fields);
-    let layout = layout(ty, &fields);
+    let described = describe(ty, &fields);
     let name = ty.to_string();
     Ok(quote! {
         const _: () = {
             #(#begins)*
             #whole
-            const LAYOUT: ::myelin::LayoutHash = #layout;
+            const FIELDS: &[::myelin::layout::Field<'static>] = &[#(#described),*];
+            const LAYOUT: ::myelin::LayoutHash = ::myelin::LayoutHash::of_fields(FIELDS);
             // SAFETY: `repr(C)` or `repr(transparent)`; each field begins where the one before
             // ends, nothing follows the last, and the alignment is at most 64: asserted above; all
-            // fields are plain data, or `LayoutHash::field` would not take them.
+            // fields are plain data, or `Field::of` would not take them.
             unsafe impl ::myelin::PlainData for #ty {
                 const LAYOUT_HASH: u64 = LAYOUT.end_struct::<#ty>();
                 const FIRST_ALIGN: usize = LAYOUT.first_align();
                 fn type_name() -> ::std::borrow::Cow<'static, str> {
                     ::std::borrow::Cow::Borrowed(#name)
+                }
+                fn layout() -> ::std::string::String {
+                    ::myelin::layout::of_struct::<#ty>(FIELDS)
                 }
             }
         };
@@ -70,16 +74,16 @@ fn end_of(ty: &Ident, fields: &[&Field]) -> TokenStream {
     quote! { ::core::mem::offset_of!(#ty, #member) + ::core::mem::size_of::<#field_ty>() }
 }
 
-/// As `myelin::LayoutHash` documents it, without the end.
-fn layout(ty: &Ident, fields: &[&Field]) -> TokenStream {
-    let hashed = fields.iter().enumerate().map(|(at, field)| {
+/// Each field with its type, name and offset.
+fn describe(ty: &Ident, fields: &[&Field]) -> Vec<TokenStream> {
+    let describe = |(at, field): (usize, &&Field)| {
         let (member, field_ty) = (member(at, field), &field.ty);
         let name = text(&member);
         quote_spanned! {field_ty.span()=>
-            .field::<#field_ty>(#name, ::core::mem::offset_of!(#ty, #member))
+            ::myelin::layout::Field::of::<#field_ty>(#name, ::core::mem::offset_of!(#ty, #member))
         }
-    });
-    quote! { ::myelin::LayoutHash::of_struct() #(#hashed)* }
+    };
+    fields.iter().enumerate().map(describe).collect()
 }
 
 fn member(at: usize, field: &Field) -> Member {

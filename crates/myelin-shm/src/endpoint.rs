@@ -4,6 +4,8 @@ use std::ops::Deref;
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::control_plane::event_loop::Notice;
+use crate::control_plane::warnings::Warning;
 use crate::data_plane::publication::Writer;
 use crate::data_plane::subscription::Reader;
 use crate::event::{Event, Inbox};
@@ -47,6 +49,16 @@ impl Observer {
     pub fn tell(&self, event: Event) {
         if let Some(inbox) = self.inbox() {
             inbox.push(event);
+        }
+    }
+
+    /// Says to people, once, that another route cannot match it with an endpoint: on stderr or, if the
+    /// program has set one, to its `tracing` subscriber. `sides` says who they are, `reason` why and what
+    /// to do. The node's thread does it.
+    pub fn warn(&self, other: EndpointId, topic: &str, sides: String, reason: String) {
+        if !self.is_forked() {
+            let (pair, topic) = ((self.id, other), topic.to_owned());
+            self.node.core().notify(Notice::Warn(Warning { pair, topic, sides, reason }));
         }
     }
 

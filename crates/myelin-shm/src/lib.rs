@@ -34,10 +34,11 @@ pub use error::Error;
 pub use sync::{Step, leave_out};
 
 /// For the fuzz target `messages`: whatever another process sends is an error, or a message that is
-/// sent as the same bytes.
+/// sent as the same bytes; and any messages of a peer leave a node that knows no more of it than it may.
 #[cfg(fuzzing)]
 pub fn fuzz_message(bytes: &[u8]) {
     if let Ok(message) = control_plane::message::Message::decode(bytes) {
         assert_eq!(message.encode(), bytes);
     }
+    control_plane::protocol::hostile::talk(bytes);
 }

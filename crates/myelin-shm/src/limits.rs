@@ -34,3 +34,13 @@ pub const EVENTS_MAX: usize = 1_024;
 pub const REFUSED_MAX: usize = 64;
 /// How often a folder that others remove at the same time is made again.
 pub const FOLDER_ATTEMPTS_MAX: u32 = 64;
+/// Matches that a node tells of when it is asked, and that are heard of it.
+pub const MATCHES_TOLD_MAX: usize = 16_384;
+/// Bytes of the description of a type's layout; a longer one is not told.
+pub const LAYOUT_BYTES_MAX: usize = 16_384;
+/// Bytes of all descriptions that a node tells, and that are heard of it.
+pub const LAYOUTS_BYTES_MAX: usize = 1 << 20;
+/// Warnings that a node remembers, so that it does not say them again.
+pub const WARNINGS_MAX: usize = 1_024;
+/// Warnings that a node says in a second; more are in its graph and events alone.
+pub const WARNINGS_A_SECOND_MAX: u32 = 32;

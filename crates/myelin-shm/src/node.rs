@@ -8,7 +8,9 @@ use std::time::Duration;
 
 use crate::control_plane::directory::Kind;
 use crate::control_plane::event_loop::{self, Core, Notice};
-pub use crate::control_plane::protocol::graph::{EndpointInfo, Graph, MatchInfo, MatchState};
+pub use crate::control_plane::protocol::graph::{
+    Counters, EndpointInfo, Graph, MatchInfo, MatchState, RemoteEndpointInfo, TypeInfo,
+};
 pub use crate::control_plane::protocol::{PeerInfo, RefusedPeer};
 pub use crate::control_plane::proxy::Proxy;
 use crate::control_plane::reactor::{LISTENER, Reactor};
@@ -62,7 +64,7 @@ pub struct TopicInfo {
 
 /// A node; clones are the same one. It leaves when the last clone and all its publishers,
 /// subscribers and samples are gone. Any thread may call it; none of its calls waits for another
-/// process except [`open`](Node::open), which waits at most 10 ms.
+/// process except [`open`](Node::open), which waits at most 10 ms, and [`graph_within`](Node::graph_within).
 ///
 /// In a child of `fork` every call is [`Error::Forked`] or says that there is nothing.
 #[derive(Clone)]
@@ -189,10 +191,11 @@ impl Node {
         let reactor = self.checked()?.lock();
         let mut topics = BTreeMap::new();
         for (_, endpoint) in reactor.protocol.directory().iter() {
-            let Topic { name, type_name, type_hash } = &*endpoint.topic;
-            let info = topics.entry((name, type_hash)).or_insert_with(|| TopicInfo {
-                name: name.clone(),
-                type_name: type_name.clone(),
+            let topic = &endpoint.topic;
+            let key = (&topic.name, topic.type_hash());
+            let info = topics.entry(key).or_insert_with(|| TopicInfo {
+                name: topic.name.to_string(),
+                type_name: topic.type_name().to_owned(),
                 publishers: 0,
                 subscribers: 0,
             });
@@ -209,10 +212,36 @@ impl Node {
         Ok(self.checked()?.lock().protocol.peers().collect())
     }
 
-    /// All that it knows at this moment: nodes, endpoints with types and settings, and the matches and
-    /// refusals of its own endpoints. It takes memory as there are endpoints in the domain.
+    /// All that it knows at this moment: nodes, endpoints with types and settings, and the matches,
+    /// refusals and counters of its own endpoints. It takes memory as there are endpoints in the domain.
     pub fn graph(&self) -> Result<Graph, Error> {
-        Ok(self.checked()?.lock().protocol.graph())
+        Ok(self.checked()?.lock().graph(None))
+    }
+
+    /// The same, with what all other nodes say of their matches, counters and types when they are asked.
+    /// Waits until all have answered, for `limit` at most; [`Graph::silent`] says who has not. It costs
+    /// each of them a message for each endpoint and match. Not to be called in the node's own thread
+    /// ([`Observer::on_event`]), which hears the answers.
+    pub fn graph_within(&self, limit: Duration) -> Result<Graph, Error> {
+        let core = self.checked()?;
+        let survey = core.change(Reactor::begin_survey);
+        let is_awaited = |reactor: &mut Reactor| reactor.protocol.is_awaited(survey);
+        let waited = core.acted.wait_timeout_while(core.lock(), limit, is_awaited);
+        let (mut reactor, _) = waited.unwrap_or_else(PoisonError::into_inner);
+        let graph = reactor.graph(Some(survey));
+        reactor.protocol.end_survey();
+        Ok(graph)
+    }
+
+    /// Knows the layout of a type of its endpoints, for [`Graph::types`], here and at nodes that ask. A
+    /// description of more than 16 KiB is not told.
+    pub fn describe(&self, type_hash: u64, layout: impl FnOnce() -> String) -> Result<(), Error> {
+        let core = self.checked()?;
+        if !core.lock().protocol.is_described(type_hash) {
+            let layout = layout(); // whatever that does, not under the lock
+            core.lock().protocol.describe(type_hash, layout);
+        }
+        Ok(())
     }
 
     /// Peers that could not be taken on because they are of another version; the newest 64.
@@ -246,6 +275,20 @@ impl Node {
             Some(table) => Ok(table.clone()),
             None => Ok(table.insert(WakeTable::create()?).clone()),
         }
+    }
+
+    /// Starts a thread for another route that does `role`, with name, CPUs and policy of those that the
+    /// node starts itself; it takes no signals.
+    ///
+    /// # Errors
+    /// [`Error::System`] if there can be no further thread, or it may not run as chosen.
+    pub fn spawn(
+        &self,
+        role: &str,
+        run: impl FnOnce() + Send + 'static,
+    ) -> Result<JoinHandle<()>, Error> {
+        self.checked()?;
+        self.0.threads.spawn(role, run)
     }
 
     /// How the threads run that it starts.

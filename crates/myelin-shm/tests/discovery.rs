@@ -11,11 +11,14 @@ use std::time::{Duration, Instant};
 use myelin_shm::Error;
 use myelin_shm::event::Event;
 use myelin_shm::leftovers;
-use myelin_shm::node::{EndpointInfo, MatchState, Node, NodeOptions, Publisher, Subscriber};
+use myelin_shm::node::{
+    Counters, EndpointInfo, Graph, MatchInfo, MatchState, Node, NodeOptions, Publisher, Subscriber,
+    TypeInfo,
+};
 use myelin_shm::topic::{PublisherQos, Reliability, SubscriberQos, Topic};
 use myelin_shm::waiting::wait::{NEVER, Wait};
 
-use discovery_support::{Helper, ROLE, WATCHDOG, is_root, until};
+use discovery_support::{ENDPOINTS, Helper, NODES, ROLE, WATCHDOG, is_root, number, until};
 
 mod discovery_support;
 
@@ -671,42 +674,135 @@ fn the_graph_shows_who_is_matched_and_why_others_are_not() {
     }
 }
 
-/// `cargo test --release -p myelin-shm --test discovery -- --ignored --nocapture` measures; as many open
-/// files are needed as there are endpoints (`MYELIN_NODES`, `MYELIN_ENDPOINTS`). That messages grow no faster than endpoints and peers is counted in
-/// `control_plane/protocol/simulation.rs`.
+#[test]
+fn a_node_that_is_matched_with_nobody_is_told_what_others_have_counted() {
+    let folder = folder();
+    let helper = Helper::start("subscriber", folder.path());
+    let one = node(folder.path());
+    one.describe(1, || "Image".to_owned()).unwrap();
+    let mut publisher = publisher(&one);
+    helper.expect("matched");
+    assert!(publisher.wait_for_match(1, WATCHDOG));
+    for length in [8, 100_000, 200_000] {
+        publisher.writer.publish_copy(&vec![1; length]).unwrap();
+        helper.expect(&format!("took {length}"));
+    }
+    let other = node(folder.path());
+    until("both peers", || other.peers().unwrap().len() == 2);
+    let graph = other.graph_within(WATCHDOG).unwrap();
+    assert_eq!((&graph.silent[..], &graph.incomplete[..]), (&[][..], &[][..]));
+    let [subscribed] =
+        &graph.endpoints.iter().filter(|it| !it.is_publisher).collect::<Vec<_>>()[..]
+    else {
+        panic!("{graph:?}")
+    };
+    let of_publisher = |graph: &Graph| {
+        let publisher = graph.endpoints.iter().find(|it| it.id == publisher.id());
+        publisher.expect("it is known to all").counters
+    };
+    let Some(Counters::Publisher { published: 3, memory_bytes }) = of_publisher(&graph) else {
+        panic!("{graph:?}")
+    };
+    assert!(memory_bytes > 300_000, "{memory_bytes} B");
+    let Some(Counters::Subscriber { lost: 0, held: 0, memory_bytes: 4096.. }) = subscribed.counters
+    else {
+        panic!("{graph:?}")
+    };
+    let told = |endpoint, other| MatchInfo { endpoint, other, state: MatchState::Matched };
+    let mut matches = [told(publisher.id(), subscribed.id), told(subscribed.id, publisher.id())];
+    matches.sort_unstable_by_key(|each| each.endpoint);
+    assert_eq!(graph.matches, matches);
+    let layout = Some("Image".into());
+    assert_eq!(graph.types, [TypeInfo { hash: 1, name: "Image".into(), layout }]);
+    // Who is not asked tells nothing, and its own it knows without asking.
+    let graph = other.graph().unwrap();
+    assert!(graph.matches.is_empty() && of_publisher(&graph).is_none());
+    assert!(of_publisher(&one.graph().unwrap()).is_some());
+}
+
+#[test]
+fn a_loss_and_what_is_held_are_counted() {
+    let folder = folder();
+    let (one, other) = (node(folder.path()), node(folder.path()));
+    let mut publisher = publisher(&one);
+    let mut subscriber = subscriber(&one);
+    assert!(subscriber.wait_for_match(1, WATCHDOG));
+    (0..20).for_each(|_| _ = publisher.writer.publish_copy(&[1; 1000]).unwrap());
+    let held: Vec<_> = (0..2).map(|_| subscriber.reader.take().unwrap().unwrap()).collect();
+    assert_eq!(held[0].lost_before, 12);
+    let graph = other.graph_within(WATCHDOG).unwrap();
+    let told = graph.endpoints.iter().find(|it| it.id == subscriber.id()).unwrap();
+    let Some(Counters::Subscriber { lost: 12, held: 2, .. }) = told.counters else {
+        panic!("{told:?}")
+    };
+}
+
+#[test]
+fn who_is_stopped_is_named_and_answers_later() {
+    let folder = folder();
+    let helper = Helper::start("subscriber", folder.path());
+    helper.expect("open");
+    let (one, other) = (node(folder.path()), node(folder.path()));
+    until("all peers", || one.peers().unwrap().len() == 2);
+    let peers = one.peers().unwrap();
+    let stopped = peers.iter().find(|peer| peer.pid == helper.pid()).unwrap().node;
+    helper.signal(libc::SIGSTOP);
+    for _ in 0..3 {
+        let graph = one.graph_within(Duration::from_millis(20)).unwrap();
+        assert!(graph.silent.contains(&stopped), "{:x?}", graph.silent);
+        assert!(graph.endpoints.iter().all(|it| it.counters.is_none()));
+    }
+    // Several may ask at once, and one that is silent keeps no other from answering.
+    let others_answer = || one.graph_within(Duration::from_millis(20)).unwrap().silent == [stopped];
+    std::thread::scope(|scope| {
+        (0..2).for_each(|_| drop(scope.spawn(|| until("the other's answer", others_answer))));
+    });
+    helper.signal(libc::SIGCONT);
+    let graph = one.graph_within(WATCHDOG).unwrap();
+    assert!(graph.silent.is_empty() && graph.endpoints.iter().all(|it| it.counters.is_some()));
+    drop(other);
+}
+
+/// `cargo test --release -p myelin-shm --test discovery fifty -- --ignored --nocapture` measures, with
+/// `MYELIN_NODES` processes of `MYELIN_ENDPOINTS` publishers each, all on topics of their own; this
+/// process is one node more, without any. That messages grow no faster than endpoints and peers is counted
+/// in `control_plane/protocol/simulation.rs`.
 #[test]
 #[ignore = "a measurement"]
-fn fifty_nodes_of_a_thousand_endpoints_each() {
+fn fifty_processes_of_a_thousand_endpoints_each() {
+    let (count, endpoints) = (number(NODES, 50), number(ENDPOINTS, 1_000));
     let folder = folder();
-    let count: usize = std::env::var("MYELIN_NODES").map_or(50, |count| count.parse().unwrap());
-    let endpoints: usize =
-        std::env::var("MYELIN_ENDPOINTS").map_or(1_000, |it| it.parse().unwrap());
+    let watching = node(folder.path());
+    let before = pss_kb(std::process::id());
     let begin = Instant::now();
-    let nodes: Vec<_> = (0..count).map(|_| node(folder.path())).collect();
-    until("all links", || nodes.iter().all(|it| it.peers().unwrap().len() == count - 1));
-    println!("{count} nodes: {:?}, {} kB", begin.elapsed(), resident_kb());
-    let begin = Instant::now();
-    let make = |(at, node): (usize, &Node)| {
-        let topic = |number| Topic { name: format!("{at}/{number}"), ..topic() };
-        let made = (0..endpoints).map(|number| node.publisher(topic(number), Default::default()));
-        made.collect::<Result<Vec<_>, _>>().unwrap()
-    };
-    let all: Vec<_> = nodes.iter().enumerate().map(make).collect();
-    println!("{endpoints} publishers each: {:?}, {} kB", begin.elapsed(), resident_kb());
-    let knows_all = |node: &Node| node.topics().unwrap().len() == count * endpoints;
-    nodes.iter().for_each(|node| until("all to be known", || knows_all(node)));
-    println!("known to all: {:?}, {} kB", begin.elapsed(), resident_kb());
+    let helpers: Vec<_> = (0..count).map(|_| Helper::start("one_of_many", folder.path())).collect();
+    until("all links", || watching.peers().unwrap().len() == count);
+    println!("{count} processes linked: {:?}", begin.elapsed());
+    helpers.iter().for_each(|helper| helper.expect("complete"));
+    until("all", || watching.topics().unwrap().len() == count * endpoints);
+    println!("{endpoints} endpoints of each known to all: {:?}", begin.elapsed());
+    let pss = helpers.iter().map(|helper| pss_kb(helper.pid())).sum::<u64>();
+    // What `topics` has made, and the test no longer has, is not of the node.
+    // SAFETY: no preconditions.
+    unsafe { libc::malloc_trim(0) };
+    let known_bytes = (pss_kb(std::process::id()) - before) * 1024 / (count * endpoints) as u64;
+    println!("{pss} kB in all (PSS); {known_bytes} B for each endpoint known of others");
     let begin = Instant::now();
     let late = node(folder.path());
-    until("all to be known to one that comes late", || knows_all(&late));
-    println!("known to one that comes late: {:?}, {} kB", begin.elapsed(), resident_kb());
-    drop(all);
+    until("all, by one that comes late", || late.topics().unwrap().len() == count * endpoints);
+    println!("known to one that comes late: {:?}", begin.elapsed());
+    let begin = Instant::now();
+    let graph = late.graph_within(WATCHDOG).unwrap();
+    println!("their counters: {:?}, {} nodes silent", begin.elapsed(), graph.silent.len());
+    assert!(graph.endpoints.iter().all(|it| it.counters.is_some()));
+    drop(helpers);
     until("all to be gone", || late.topics().unwrap().is_empty());
 }
 
-fn resident_kb() -> u64 {
-    let status = std::fs::read_to_string("/proc/self/status").unwrap();
-    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
+/// The memory of a process, that which it shares with others divided among them.
+fn pss_kb(pid: u32) -> u64 {
+    let rollup = std::fs::read_to_string(format!("/proc/{pid}/smaps_rollup")).unwrap();
+    let line = rollup.lines().find_map(|line| line.strip_prefix("Pss:")).unwrap();
     line.trim_end_matches("kB").trim().parse().unwrap()
 }
 

@@ -44,6 +44,10 @@ unsafe impl PlainData for Bool {
     fn type_name() -> Cow<'static, str> {
         Cow::Borrowed("Bool")
     }
+
+    fn layout() -> String {
+        "Bool".to_owned()
+    }
 }
 
 impl From<bool> for Bool {

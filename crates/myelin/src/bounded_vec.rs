@@ -5,6 +5,7 @@ use std::fmt;
 use std::mem::MaybeUninit;
 use std::ops::{Deref, DerefMut};
 
+use crate::layout::{self, Field};
 use crate::layout_hash::LayoutHash;
 use crate::plain_data::PlainData;
 
@@ -99,6 +100,11 @@ unsafe impl<T: PlainData, const N: usize> PlainData for BoundedVec<T, N> {
 
     fn type_name() -> Cow<'static, str> {
         Cow::Owned(format!("BoundedVec<{}, {N}>", T::type_name()))
+    }
+
+    fn layout() -> String {
+        let fields = [Field::of::<u64>("length", 0), Field::of::<[T; N]>("elements", 8)];
+        layout::of_struct::<Self>(&fields)
     }
 }
 

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use myelin_shm::dispatch::callback::Lengths;
 
 use crate::Error;
+use crate::layout;
 use crate::layout_hash::LayoutHash;
 use crate::network::Shape;
 use crate::payload::Payload;
@@ -29,6 +30,8 @@ use crate::payload::Payload;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Layout {
     type_name: String,
+    /// As [`TypeInfo::layout`](crate::TypeInfo::layout) has it.
+    text: String,
     hash: u64,
     bytes: usize,
     align: usize,
@@ -50,7 +53,8 @@ impl Layout {
         };
         let hash = LayoutHash::of_scalar(name);
         let type_name = if name == "bool" { "Bool" } else { name }.to_string();
-        Some(Layout { type_name, hash, bytes, align: bytes, first_align: bytes })
+        let text = type_name.clone();
+        Some(Layout { type_name, text, hash, bytes, align: bytes, first_align: bytes })
     }
 
     /// `length` elements, one after the other.
@@ -63,7 +67,8 @@ impl Layout {
             wrong(&type_name, "an array's size in bytes must be a number of 64 bits")
         })?;
         let hash = LayoutHash::of_array_of(element.hash, length);
-        Ok(Layout { type_name, hash, bytes, ..*element })
+        let text = format!("[{}; {length}]", element.text);
+        Ok(Layout { type_name, text, hash, bytes, ..*element })
     }
 
     /// A struct: of each field its name, its layout and its offset; the size and the alignment, all in
@@ -95,12 +100,17 @@ impl Layout {
         }
         let hash = hash.end_struct_of(bytes, align);
         let first_align = fields.first().map_or(1, |(_, layout, _)| layout.first_align);
-        Ok(Layout { type_name: name.to_string(), hash, bytes, align, first_align })
+        let told = fields.iter().map(|(field, layout, offset)| (*field, &*layout.text, *offset));
+        let text = layout::of_fields(name, told, bytes);
+        Ok(Layout { type_name: name.to_string(), text, hash, bytes, align, first_align })
     }
 
     /// The same under another name.
     #[must_use]
     pub fn named(mut self, type_name: &str) -> Layout {
+        if let Some(fields) = self.text.strip_prefix(&self.type_name) {
+            self.text = format!("{type_name}{fields}");
+        }
         self.type_name = type_name.to_string();
         self
     }
@@ -130,6 +140,7 @@ impl Layout {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DynamicType {
     type_name: String,
+    layout: String,
     hash: u64,
     shape: Shape,
     align: usize,
@@ -142,8 +153,8 @@ impl DynamicType {
     /// One value: `T`.
     pub fn value(layout: &Layout) -> DynamicType {
         let shape = Shape::Value { bytes: layout.bytes };
-        let Layout { type_name, hash, bytes, align, .. } = layout.clone();
-        DynamicType { type_name, hash, shape, align, first: bytes, element: 0 }
+        let Layout { type_name, text, hash, bytes, align, .. } = layout.clone();
+        DynamicType { type_name, layout: text, hash, shape, align, first: bytes, element: 0 }
     }
 
     /// As many elements as each sample has: `[T]`.
@@ -160,7 +171,8 @@ impl DynamicType {
         let type_name = format!("[{}]", layout.type_name);
         let element = element_bytes(layout)?;
         let hash = LayoutHash::of_slice_of(layout.hash);
-        Ok(DynamicType { type_name, hash, shape, align, first: 0, element })
+        let layout = format!("[{}]", layout.text);
+        Ok(DynamicType { type_name, layout, hash, shape, align, first: 0, element })
     }
 
     /// A header and as many elements as each sample has: `(H, [T])`.
@@ -173,7 +185,8 @@ impl DynamicType {
         let element = element_bytes(layout)?;
         let hash = LayoutHash::of_header_slice_of(header.hash, layout.hash, first);
         let (shape, align) = (Shape::Bytes, header.align.max(layout.align));
-        Ok(DynamicType { type_name, hash, shape, align, first, element })
+        let layout = format!("({}, [{}] @{first})", header.text, layout.text);
+        Ok(DynamicType { type_name, layout, hash, shape, align, first, element })
     }
 
     /// Of a service's topic, which has lengths of its own.
@@ -181,12 +194,18 @@ impl DynamicType {
         let type_name = format!("{} -> {}", request.type_name, reply.type_name);
         let hash = LayoutHash::of_service(role, request.hash, reply.hash);
         let align = request.align.max(reply.align);
-        DynamicType { type_name, hash, shape: Shape::Bytes, align, first: 0, element: 1 }
+        let layout = format!("{} -> {}", request.layout, reply.layout);
+        DynamicType { type_name, layout, hash, shape: Shape::Bytes, align, first: 0, element: 1 }
     }
 
     /// Its name for messages.
     pub fn type_name(&self) -> &str {
         &self.type_name
+    }
+
+    /// Names, types and offsets of its fields, as [`TypeInfo::layout`](crate::TypeInfo::layout) has them.
+    pub fn layout(&self) -> &str {
+        &self.layout
     }
 
     /// What endpoints compare.

@@ -5,6 +5,7 @@ use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::string::FromUtf8Error;
 
+use crate::layout::{self, Field};
 use crate::layout_hash::LayoutHash;
 use crate::plain_data::PlainData;
 
@@ -90,6 +91,11 @@ unsafe impl<const N: usize> PlainData for FixedString<N> {
 
     fn type_name() -> Cow<'static, str> {
         Cow::Owned(format!("FixedString<{N}>"))
+    }
+
+    fn layout() -> String {
+        let fields = [Field::of::<[u8; 4]>("length", 0), Field::of::<[u8; N]>("bytes", 4)];
+        layout::of_struct::<Self>(&fields)
     }
 }
 

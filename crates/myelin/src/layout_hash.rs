@@ -1,6 +1,7 @@
 //! The number two programs compare to know that they mean the same bytes.
 
 use crate::header_slice::HeaderSlice;
+use crate::layout::Field;
 use crate::plain_data::PlainData;
 
 /// Computes a type's layout hash at compile time: 64-bit FNV-1a over a description of the type.
@@ -102,9 +103,25 @@ impl LayoutHash {
 
     /// Adds the next field: its name, its type, its offset in bytes.
     pub const fn field<T: PlainData>(self, name: &str, offset: usize) -> Self {
-        let first_align = if self.first_align == 0 { T::FIRST_ALIGN } else { self.first_align };
+        self.next(&Field::of::<T>(name, offset))
+    }
+
+    /// A struct with these fields, but for its end.
+    #[doc(hidden)]
+    pub const fn of_fields(fields: &[Field<'_>]) -> Self {
+        let mut layout = LayoutHash::of_struct();
+        let mut at = 0;
+        while at < fields.len() {
+            layout = layout.next(&fields[at]);
+            at += 1;
+        }
+        layout
+    }
+
+    const fn next(self, field: &Field<'_>) -> Self {
+        let first_align = if self.first_align == 0 { field.first_align } else { self.first_align };
         let fields = LayoutHash { first_align, ..self };
-        fields.field_of(name, T::LAYOUT_HASH, offset, size_of::<T>())
+        fields.field_of(field.name, field.hash, field.offset, field.bytes)
     }
 
     pub(crate) const fn field_of(self, name: &str, hash: u64, offset: usize, bytes: usize) -> Self {

@@ -45,7 +45,7 @@
 //! | ask and answer | [`Node::service`], [`Node::client`], then [`Client::call`] |
 //! | end a wait | [`Subscriber::interrupter`], [`WaitSet::guard`] |
 //! | receive in an asynchronous task | `Subscriber::into_stream` (feature `stream`) |
-//! | know | [`events`](Subscriber::events), [`lost`](Subscriber::lost), [`matched`](Subscriber::matched) |
+//! | know | [`events`](Subscriber::events), [`lost`](Subscriber::lost), [`matched`](Subscriber::matched); of all, [`Node::graph`] |
 //!
 //! With [`NodeBuilder::network`] the same topics reach other hosts and DDS programs, through CycloneDDS,
 //! which is loaded then.
@@ -67,6 +67,8 @@ mod fixed_string;
 mod foreign;
 mod group;
 mod header_slice;
+#[doc(hidden)]
+pub mod layout;
 mod layout_hash;
 mod loan;
 mod network;
@@ -102,7 +104,10 @@ pub use myelin_derive::PlainData;
 pub use myelin_shm::Error;
 pub use myelin_shm::data_plane::publication::Published;
 pub use myelin_shm::event::Event;
-pub use myelin_shm::node::{EndpointInfo, Graph, MatchInfo, MatchState, PeerInfo, Policy, Threads};
+pub use myelin_shm::node::{
+    Counters, EndpointInfo, Graph, MatchInfo, MatchState, PeerInfo, Policy, RemoteEndpointInfo,
+    Threads, TypeInfo,
+};
 pub use myelin_shm::topic::EndpointId;
 pub use myelin_shm::waiting::wait::Wait;
 pub use network::NetworkState;

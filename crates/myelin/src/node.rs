@@ -173,9 +173,11 @@ impl Node {
         &self.name
     }
 
-    /// What this node knows of its domain on this host: nodes and their processes, publishers and
-    /// subscribers with topic, type and settings, and how far the matches of its own endpoints are; of
-    /// those that were refused, why. It takes memory as there are endpoints in the domain.
+    /// What this node knows of its domain at this moment, without asking anybody: nodes and their
+    /// processes, publishers and subscribers with topic, type and settings, and how far the matches of
+    /// its own endpoints are; of those that were refused, why; what its own endpoints have counted; and,
+    /// with a network that is up, the endpoints of other hosts. It takes memory as there are endpoints in
+    /// the domain.
     ///
     /// ```
     /// # let folder = tempfile::tempdir().unwrap();
@@ -188,7 +190,33 @@ impl Node {
     /// # Ok::<(), myelin::Error>(())
     /// ```
     pub fn graph(&self) -> Result<Graph, Error> {
-        self.inner.graph()
+        self.inner.graph().map(|graph| self.with_network(graph))
+    }
+
+    /// As [`graph`](Node::graph), with what all other nodes of this host tell of their matches, counters
+    /// and types when they are asked. Waits until all have answered, for `limit` at most;
+    /// [`Graph::silent`] names those that have not, as one that is stopped. Each that is asked is told
+    /// of by some messages for each of its endpoints, by its node's thread; publishing and taking do not
+    /// notice. Of other hosts nobody is asked.
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let node = myelin::Node::builder("doc").folder(folder.path()).open()?;
+    /// for endpoint in node.graph_within(Duration::from_secs(1))?.endpoints {
+    ///     if let Some(myelin::Counters::Subscriber { lost, .. }) = endpoint.counters {
+    ///         println!("{} has lost {lost} samples", endpoint.topic);
+    ///     }
+    /// }
+    /// # Ok::<(), myelin::Error>(())
+    /// ```
+    pub fn graph_within(&self, limit: Duration) -> Result<Graph, Error> {
+        self.inner.graph_within(limit).map(|graph| self.with_network(graph))
+    }
+
+    fn with_network(&self, mut graph: Graph) -> Graph {
+        self.network.iter().for_each(|network| network.add_to(&mut graph));
+        graph
     }
 
     /// Whether other hosts can be reached now, and if not, why. A node whose network is asked for
@@ -268,8 +296,9 @@ impl NodeBuilder {
     }
 
     /// How the threads run that the node starts: its own, those of its callbacks, the one that wakes
-    /// asynchronous tasks. They take no signals. Without this call they have the usual policy, and the
-    /// CPUs of the process's first thread, whoever opens the node.
+    /// asynchronous tasks, that of the network. They take no signals. Without this call they have the usual
+    /// policy, and the CPUs of the process's first thread, whoever opens the node. CycloneDDS's threads have
+    /// names of their own, and CPUs and policy of the first node of the process in the domain.
     ///
     /// ```
     /// # let folder = tempfile::tempdir().unwrap();

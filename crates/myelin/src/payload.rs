@@ -38,6 +38,9 @@ pub(crate) mod sealed {
 
         fn layout_hash() -> u64;
 
+        /// Its description, for people and tools.
+        fn layout() -> String;
+
         /// Which samples are of this type.
         const LENGTHS: Lengths;
 
@@ -72,6 +75,10 @@ pub(crate) mod sealed {
 
         fn layout_hash() -> u64 {
             T::LAYOUT_HASH
+        }
+
+        fn layout() -> String {
+            <T as PlainData>::layout()
         }
 
         #[inline(always)]
@@ -118,6 +125,10 @@ pub(crate) mod sealed {
             const { LayoutHash::of_slice::<T>() }
         }
 
+        fn layout() -> String {
+            format!("[{}]", <T as PlainData>::layout())
+        }
+
         #[inline(always)]
         fn fits(bytes: usize) -> bool {
             const { assert!(size_of::<T>() > 0, "a slice of elements without bytes has no length") }
@@ -157,6 +168,11 @@ pub(crate) mod sealed {
 
         fn layout_hash() -> u64 {
             const { LayoutHash::of_header_slice::<H, T>() }
+        }
+
+        fn layout() -> String {
+            let offset = HeaderSlice::<H, T>::SLICE_OFFSET;
+            format!("({}, [{}] @{offset})", <H as PlainData>::layout(), <T as PlainData>::layout())
         }
 
         #[inline(always)]

@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 
+use crate::layout;
 use crate::layout_hash::LayoutHash;
 
 /// A type whose values are just their bytes, so that another process can read them where they lie.
@@ -55,6 +56,12 @@ pub unsafe trait PlainData: Copy + Send + Sync + 'static {
 
     /// The type's name for messages, without its module.
     fn type_name() -> Cow<'static, str>;
+
+    /// Names, types and offsets of its fields, for [`TypeInfo::layout`](crate::TypeInfo::layout). Without
+    /// this function nobody is told of the fields.
+    fn layout() -> String {
+        layout::unknown::<Self>()
+    }
 }
 
 macro_rules! scalars {
@@ -65,6 +72,9 @@ macro_rules! scalars {
             const LAYOUT_HASH: u64 = LayoutHash::of_scalar(stringify!($scalar));
             fn type_name() -> Cow<'static, str> {
                 Cow::Borrowed(stringify!($scalar))
+            }
+            fn layout() -> String {
+                stringify!($scalar).to_owned()
             }
         }
     )*};
@@ -78,5 +88,8 @@ unsafe impl<T: PlainData, const N: usize> PlainData for [T; N] {
     const FIRST_ALIGN: usize = T::FIRST_ALIGN;
     fn type_name() -> Cow<'static, str> {
         Cow::Owned(format!("[{}; {N}]", T::type_name()))
+    }
+    fn layout() -> String {
+        format!("[{}; {N}]", T::layout())
     }
 }

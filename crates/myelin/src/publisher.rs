@@ -14,7 +14,7 @@ use crate::network::Outlet;
 use crate::payload::Payload;
 use crate::plain_data::PlainData;
 use crate::shared_publisher::SharedPublisher;
-use crate::{Error, Event, Published};
+use crate::{EndpointId, Error, Event, Published};
 
 /// Publishes samples of a topic. Made by [`Topic::publisher`](crate::Topic::publisher).
 ///
@@ -157,6 +157,11 @@ impl<T: Payload + ?Sized> Publisher<T> {
     /// [`Error::Forked`].
     pub fn assert_liveliness(&self) -> Result<(), Error> {
         self.with_writer(Writer::assert_liveliness)
+    }
+
+    /// Its id, by which graphs and the other side's events name it.
+    pub fn id(&self) -> EndpointId {
+        self.observer().id()
     }
 
     /// What has happened to its matches since the last call, oldest first; at most 1,024, of more

@@ -75,7 +75,9 @@ impl<T: Payload + ?Sized> Sample<T> {
 
     /// When it was published, by the clock of [`now`](crate::now): before the first subscriber could see
     /// it. `None` if its publisher does not [say so](crate::PublisherBuilder::timestamps), or is on
-    /// another host.
+    /// another host: what comes from there has a time of DDS's, by the date of the sender, which runs apart
+    /// from that of this host, can be set back and tells nothing of `now()`. Who keeps the hosts' dates
+    /// together (PTP, chrony) puts one into the payload.
     ///
     /// ```
     /// # fn main() -> Result<(), myelin::Error> {

@@ -50,7 +50,7 @@ use crate::{Error, Event};
 /// ```
 pub struct SampleStream<T: Payload + ?Sized> {
     /// The way from other hosts. Ends first.
-    inlet: Option<Box<Inlet>>,
+    _inlet: Option<Box<Inlet>>,
     inner: TaskSubscriber,
     dynamic: Option<Arc<DynamicType>>,
     payload: PhantomData<fn() -> PhantomData<T>>,
@@ -62,13 +62,12 @@ impl<T: Payload + ?Sized> SampleStream<T> {
         inlet: Option<Box<Inlet>>,
         dynamic: Option<Arc<DynamicType>>,
     ) -> Self {
-        SampleStream { inlet, inner, dynamic, payload: PhantomData }
+        SampleStream { _inlet: inlet, inner, dynamic, payload: PhantomData }
     }
 
     /// As [`Subscriber::lost`](crate::Subscriber::lost).
     pub fn lost(&self) -> u64 {
-        let from_hosts = self.inlet.as_ref().map_or(0, |inlet| inlet.lost());
-        self.inner.subscriber().reader.lost() + from_hosts
+        self.inner.subscriber().reader.lost()
     }
 
     /// As [`Subscriber::matched`](crate::Subscriber::matched).

@@ -19,7 +19,7 @@ use crate::payload::Payload;
 use crate::sample::Sample;
 #[cfg(feature = "stream")]
 use crate::stream::SampleStream;
-use crate::{Error, Event, Wait};
+use crate::{EndpointId, Error, Event, Wait};
 
 /// Takes samples of a topic. Made by [`Topic::subscriber`](crate::Topic::subscriber).
 ///
@@ -209,7 +209,7 @@ impl<T: Payload + ?Sized> Subscriber<T> {
     /// Samples lost so far, of all publishers, because the subscriber was further behind than its
     /// depth; counted when the next sample is taken. [`Sample::lost_before`] says where.
     pub fn lost(&self) -> u64 {
-        self.inner.reader.lost() + self.inlet.as_ref().map_or(0, |inlet| inlet.lost())
+        self.inner.reader.lost()
     }
 
     /// How many publishers it is matched with now.
@@ -221,6 +221,11 @@ impl<T: Payload + ?Sized> Subscriber<T> {
     /// not come by then.
     pub fn wait_for_match(&self, publishers: usize, limit: Duration) -> bool {
         self.inner.wait_for_match(publishers, limit)
+    }
+
+    /// Its id, by which graphs and the other side's events name it.
+    pub fn id(&self) -> EndpointId {
+        self.observer().id()
     }
 
     /// What has happened to its matches since the last call, oldest first; at most 1,024, of more

@@ -144,6 +144,7 @@ impl<T: Payload + ?Sized> Topic<T> {
     /// [`Error::TypeMismatch`] if the topic is known to carry another type; [`Error::Setting`];
     /// [`Error::NoMemory`], [`Error::TooManyFiles`]; [`Error::Forked`].
     pub fn publisher(&self) -> Result<Publisher<T>, Error> {
+        self.describe()?;
         let inner = self.node.inner.publisher(self.wire_topic(), self.publisher)?;
         let network = self.node.network.as_ref();
         let outlet = network.map(|network| network.outlet(&self.spec(), &inner)).transpose()?;
@@ -161,6 +162,7 @@ impl<T: Payload + ?Sized> Topic<T> {
     /// # Errors
     /// As [`publisher`](Topic::publisher).
     pub fn subscriber(&self) -> Result<Subscriber<T>, Error> {
+        self.describe()?;
         let inner = self.node.inner.subscriber(self.wire_topic(), self.subscriber)?;
         let network = self.node.network.as_ref();
         let inlet = network.map(|network| network.inlet(&self.spec(), &inner)).transpose()?;
@@ -187,6 +189,14 @@ impl<T: Payload + ?Sized> Topic<T> {
             shape: self.dynamic.as_ref().map_or(T::SHAPE, |told| told.shape()),
             publisher: self.publisher,
             subscriber: self.subscriber,
+        }
+    }
+
+    /// So that a graph can tell of its type.
+    fn describe(&self) -> Result<(), Error> {
+        match &self.dynamic {
+            None => self.node.inner.describe(T::layout_hash(), T::layout),
+            Some(told) => self.node.inner.describe(told.hash(), || told.layout().to_owned()),
         }
     }
 

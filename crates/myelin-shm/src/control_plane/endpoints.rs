@@ -7,6 +7,7 @@ use std::sync::{Arc, Weak};
 
 use crate::control_plane::link::Descriptors;
 use crate::control_plane::message::{PASSED_MIN, SegmentSize};
+use crate::control_plane::protocol::query::Counted;
 use crate::control_plane::protocol::{Action, Input, Pair, RemoteInfo, Reservation};
 use crate::control_plane::qos_monitor::{Change, Monitors, QosMonitor};
 use crate::data_plane::publication::{PublicationShared, RemoteSubscriber};
@@ -86,13 +87,26 @@ impl Endpoints {
                 self.tell(endpoint, event);
                 None
             }
-            Action::Call { .. }
+            Action::Count { link } => Some(Input::Counted { link, counted: self.counted() }),
+            Action::Warn(_)
+            | Action::Call { .. }
             | Action::Send { .. }
             | Action::Drain { .. }
             | Action::Close { .. } => {
-                unreachable!("it concerns links")
+                unreachable!("it concerns no endpoint's memory")
             }
         }
+    }
+
+    /// What the publishers and subscribers have counted, by id.
+    pub(crate) fn counted(&self) -> Counted {
+        let publishers = self.publications.iter().map(|(id, shared)| (*id, shared.counters()));
+        let alive = |(id, it): (&EndpointId, &LocalSubscription)| Some((*id, it.shared.upgrade()?));
+        let subscribers = self.subscriptions.iter().filter_map(alive);
+        let subscribers = subscribers.map(|(id, shared)| (id, shared.counters()));
+        let mut counted: Counted = publishers.chain(subscribers).collect();
+        counted.sort_unstable_by_key(|(id, _)| *id);
+        counted
     }
 
     /// When deadlines and liveliness are to be looked at.

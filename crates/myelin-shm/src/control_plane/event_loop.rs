@@ -7,12 +7,14 @@ use std::thread::JoinHandle;
 
 use crate::control_plane::protocol::Input;
 use crate::control_plane::reactor::{LISTENER, Reactor};
+use crate::control_plane::warnings::Warning;
 use crate::error::Error;
 use crate::os::fork;
 use crate::os::poll::{Poll, WAKER};
 use crate::os::thread::Threads;
 use crate::sync::lock;
 use crate::topic::EndpointId;
+use crate::waiting::wait::now_ns;
 
 /// What a node's handles and its thread share.
 pub(crate) struct Core {
@@ -26,13 +28,15 @@ pub(crate) struct Core {
     mark: u32,
 }
 
-/// Told by whoever takes or drops a sample, which may happen anywhere.
-#[derive(Clone, Copy, Debug)]
+/// Told by whoever takes or drops a sample, or by another route: that may happen anywhere.
+#[derive(Clone, Debug)]
 pub(crate) enum Notice {
     /// A subscriber and all its samples are gone.
     Gone { subscriber: EndpointId },
     /// A subscriber has found a publisher corrupt.
     Corrupt { publisher: EndpointId, subscriber: EndpointId },
+    /// Another route could not match an endpoint.
+    Warn(Warning),
 }
 
 impl Core {
@@ -63,7 +67,9 @@ impl Core {
         let before = reactor.due_ns();
         let result = change(&mut reactor);
         let after = reactor.due_ns();
+        let warnings = reactor.warnings.take();
         drop(reactor);
+        warnings.iter().for_each(Warning::say);
         if after.is_some_and(|after| before.is_none_or(|before| after < before)) {
             self.poll.wake();
         }
@@ -99,8 +105,10 @@ impl Core {
             }
             reactor.do_due();
             self.act_on_notices(&mut reactor);
+            let warnings = reactor.warnings.take();
             drop(reactor);
             self.acted.notify_all();
+            warnings.iter().for_each(Warning::say);
             if stop {
                 return self.lock().leave();
             }
@@ -115,6 +123,7 @@ impl Core {
                 Notice::Corrupt { publisher, subscriber } => {
                     reactor.drive(Input::Corrupt { publisher, subscriber });
                 }
+                Notice::Warn(warning) => reactor.warnings.add(warning, now_ns()),
             }
         }
     }

@@ -4,6 +4,7 @@
 //! message's own length does not bound, and what is left over is an error. Descriptors travel
 //! beside the bytes (`link`); [`Message::descriptors`] says how many belong to a message.
 
+use crate::control_plane::protocol::graph::{Counters, MatchState};
 use crate::data_plane::layout::VERSION;
 use crate::error::Error;
 use crate::limits::{MESSAGE_SEGMENTS_MAX, NAME_BYTES_MAX};
@@ -42,6 +43,16 @@ pub(crate) enum Message {
     Ask { publisher: EndpointId, subscriber: EndpointId },
     /// The node leaves in good order: the end of the link is no death.
     Leaving,
+    /// Asks for what follows, up to `Answered`. The next one comes after that.
+    Query,
+    /// What an endpoint has counted. In the order of the ids.
+    Counted { endpoint: EndpointId, counters: Counters },
+    /// How far a match is. In the order of the ids.
+    MatchTold { endpoint: EndpointId, other: EndpointId, state: MatchState },
+    /// The next part of a type's layout. In the order of the hashes.
+    Layout { type_hash: u64, text: String, is_last: bool },
+    /// That was all there is, or as much of it as is told.
+    Answered { is_complete: bool },
 }
 
 /// Geometry of a slot segment.
@@ -107,6 +118,21 @@ impl Message {
                 put_words(&mut to, &[*publisher, *subscriber]);
                 put_text(&mut to, reason);
             }
+            Message::Query => {}
+            Message::Counted { endpoint, counters } => {
+                put_words(&mut to, &[*endpoint]);
+                put_counters(&mut to, counters);
+            }
+            Message::MatchTold { endpoint, other, state } => {
+                put_words(&mut to, &[*endpoint, *other]);
+                put_state(&mut to, state);
+            }
+            Message::Layout { type_hash, text, is_last } => {
+                put_words(&mut to, &[*type_hash]);
+                put_text(&mut to, text);
+                to.push(u8::from(*is_last));
+            }
+            Message::Answered { is_complete } => to.push(u8::from(*is_complete)),
         }
         debug_assert!(to.len() <= MESSAGE_BYTES_MAX);
         to
@@ -142,6 +168,11 @@ impl Message {
             Message::Declined { .. } => 12,
             Message::Leaving => 13,
             Message::Ask { .. } => 14,
+            Message::Query => 15,
+            Message::Counted { .. } => 16,
+            Message::MatchTold { .. } => 17,
+            Message::Layout { .. } => 18,
+            Message::Answered { .. } => 19,
         }
     }
 }
@@ -177,6 +208,30 @@ fn put_segments(to: &mut Vec<u8>, segments: &[SegmentSize]) {
         to.extend(segment.number.to_le_bytes());
         to.extend(segment.slots.to_le_bytes());
         put_words(to, &[segment.slot_bytes]);
+    }
+}
+
+fn put_counters(to: &mut Vec<u8>, counters: &Counters) {
+    match *counters {
+        Counters::Publisher { published, memory_bytes } => {
+            to.push(0);
+            put_words(to, &[published, memory_bytes]);
+        }
+        Counters::Subscriber { lost, held, memory_bytes } => {
+            to.push(1);
+            put_words(to, &[lost, held, memory_bytes]);
+        }
+    }
+}
+
+fn put_state(to: &mut Vec<u8>, state: &MatchState) {
+    match state {
+        MatchState::Pending => to.push(0),
+        MatchState::Matched => to.push(1),
+        MatchState::Refused { reason } => {
+            to.push(2);
+            put_text(to, reason);
+        }
     }
 }
 
@@ -226,6 +281,19 @@ impl Rest<'_> {
             },
             13 => Message::Leaving,
             14 => Message::Ask { publisher: self.u64()?, subscriber: self.u64()? },
+            15 => Message::Query,
+            16 => Message::Counted { endpoint: self.u64()?, counters: self.counters()? },
+            17 => Message::MatchTold {
+                endpoint: self.u64()?,
+                other: self.u64()?,
+                state: self.state()?,
+            },
+            18 => Message::Layout {
+                type_hash: self.u64()?,
+                text: self.text()?,
+                is_last: self.flag()?,
+            },
+            19 => Message::Answered { is_complete: self.flag()? },
             _ => return Err(Error::PeerCorrupt { what: "a message of unknown kind" }),
         })
     }
@@ -264,6 +332,26 @@ impl Rest<'_> {
             Ok(SegmentSize { number, slots, slot_bytes: self.u64()? })
         };
         (0..count).map(segment).collect()
+    }
+
+    fn counters(&mut self) -> Result<Counters, Error> {
+        Ok(match self.flag()? {
+            false => Counters::Publisher { published: self.u64()?, memory_bytes: self.u64()? },
+            true => Counters::Subscriber {
+                lost: self.u64()?,
+                held: self.u64()?,
+                memory_bytes: self.u64()?,
+            },
+        })
+    }
+
+    fn state(&mut self) -> Result<MatchState, Error> {
+        Ok(match self.u8()? {
+            0 => MatchState::Pending,
+            1 => MatchState::Matched,
+            2 => MatchState::Refused { reason: self.text()? },
+            _ => return Err(Error::PeerCorrupt { what: "the state of a match" }),
+        })
     }
 
     fn text(&mut self) -> Result<String, Error> {

@@ -12,16 +12,23 @@
 //! | `answers` | the subscriber's side |
 //! | `matches` | how far a match is, and when it is tried again |
 //! | `graph` | all that is known, for people and tools |
+//! | `query` | what nodes tell each other for that, when they are asked |
 
 mod answers;
 pub(crate) mod graph;
+#[cfg(any(test, fuzzing))]
+pub(crate) mod hostile;
 mod links;
 mod matches;
 mod offers;
+pub(crate) mod query;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::Arc;
 
-use crate::control_plane::directory::{Directory, Endpoint, Kind, NODE_SHIFT, node_of};
+use crate::control_plane::directory::{
+    Directory, Endpoint, Kind, NODE_SHIFT, SharedTopic, node_of,
+};
 use crate::control_plane::link::Credentials;
 use crate::control_plane::message::{Message, SegmentSize};
 use crate::control_plane::protocol::links::{Call, Peer};
@@ -29,10 +36,12 @@ pub use crate::control_plane::protocol::links::{PeerInfo, RefusedPeer};
 pub(crate) use crate::control_plane::protocol::matches::Refusal;
 use crate::control_plane::protocol::matches::{Matches, State};
 use crate::control_plane::protocol::offers::LocalPublisher;
+use crate::control_plane::protocol::query::{Counted, Surveys};
+use crate::control_plane::warnings::Warning;
 use crate::error::Error;
 use crate::event::Event;
 use crate::limits::ENDPOINTS_MAX;
-use crate::topic::{AnnouncedQos, EndpointId, Topic};
+use crate::topic::{AnnouncedQos, EndpointId, Reliability, Topic};
 
 /// What a node knows, and how far it is with everybody. `D` is what goes with a message beside its
 /// bytes: descriptors.
@@ -52,6 +61,9 @@ pub(crate) struct Protocol<D> {
     publishers: BTreeMap<EndpointId, LocalPublisher<D>>,
     subscribers: BTreeMap<EndpointId, LocalSubscriber>,
     endpoints_made: u64,
+    /// Descriptions of types of this node, by hash.
+    layouts: BTreeMap<u64, Arc<str>>,
+    surveys: Surveys,
     /// With the time at which each is due.
     timers: Timers,
     now_ns: u64,
@@ -126,6 +138,10 @@ pub(crate) enum Input<D> {
     Attached { pair: Pair, result: Result<u64, Refusal> },
     /// Outcome of [`Action::CheckRoom`]; as `Reserved`.
     Room { pair: Pair, is_free: bool },
+    /// All peers are to be asked what they have counted and matched.
+    Survey,
+    /// Outcome of [`Action::Count`].
+    Counted { link: u64, counted: Counted },
     /// Time has passed.
     Tick,
     /// The node leaves.
@@ -157,6 +173,10 @@ pub(crate) enum Action<D> {
     Attach { pair: Pair, subscriber: RemoteInfo, connection: u32, descriptors: Vec<D> },
     /// At the publisher: forget the subscriber.
     Detach { pair: Pair },
+    /// Read the counters of all endpoints of this node: `Counted`.
+    Count { link: u64 },
+    /// Say it to people, unless it has been said.
+    Warn(Warning),
     /// Tell the user of an endpoint.
     Tell { endpoint: EndpointId, event: Event },
 }
@@ -202,6 +222,8 @@ impl<D: Clone> Protocol<D> {
             publishers: BTreeMap::new(),
             subscribers: BTreeMap::new(),
             endpoints_made: 0,
+            layouts: BTreeMap::new(),
+            surveys: Surveys::default(),
             timers: Timers::new(),
             now_ns: 0,
             to_ourselves: VecDeque::new(),
@@ -266,6 +288,8 @@ impl<D: Clone> Protocol<D> {
             Input::NotMapped { pair, refusal } => self.decline(pair, refusal),
             Input::Attached { pair, result } => self.attached(pair, result),
             Input::Room { pair, is_free } => self.room_checked(pair, is_free),
+            Input::Survey => self.begin_survey(),
+            Input::Counted { link, counted } => self.counted(link, counted),
             Input::Tick => self.try_again(),
             Input::Leave => self.leave(),
         }
@@ -293,8 +317,8 @@ impl<D: Clone> Protocol<D> {
         let Some((id, other)) = self.directory.misfit(topic) else { return Ok(()) };
         Err(Error::TypeMismatch {
             topic: topic.name.clone(),
-            ours: type_text(topic),
-            theirs: type_text(&other.topic),
+            ours: type_text(&topic.type_name, topic.type_hash),
+            theirs: shared_type_text(&other.topic),
             pid: self.pid_of(id),
         })
     }
@@ -431,6 +455,11 @@ impl<D: Clone> Protocol<D> {
                 self.check_speaker(link, subscriber)?;
                 self.declined(Pair { publisher, subscriber }, reason);
             }
+            Message::Query => self.asked(link)?,
+            Message::Counted { .. }
+            | Message::MatchTold { .. }
+            | Message::Layout { .. }
+            | Message::Answered { .. } => self.answered(link, message)?,
             Message::Hello { .. } | Message::Ready | Message::Leaving => return Err(OutOfOrder),
         }
         Ok(())
@@ -496,6 +525,7 @@ impl<D: Clone> Protocol<D> {
     }
 
     fn tell_incompatible(&mut self, endpoint: EndpointId, other: EndpointId, reason: String) {
+        self.warn(endpoint, other, reason.clone());
         let event = Event::Incompatible { endpoint: other, pid: self.pid_of(other), reason };
         self.actions.push(Action::Tell { endpoint, event });
     }
@@ -503,11 +533,29 @@ impl<D: Clone> Protocol<D> {
     /// Tells the user of one of ours why there is no match.
     fn tell_refusal(&mut self, endpoint: EndpointId, other: EndpointId, refusal: &Refusal) {
         if refusal.is_corrupt {
+            self.warn(endpoint, other, refusal.reason.clone());
             let event = Event::Corrupt { endpoint: other };
             self.actions.push(Action::Tell { endpoint, event });
         } else {
             self.tell_incompatible(endpoint, other, refusal.reason.clone());
         }
+    }
+
+    /// Says to people why one of ours is not matched with another, or not as one of them wants.
+    fn warn(&mut self, endpoint: EndpointId, other: EndpointId, reason: String) {
+        let (Some(own), Some(theirs)) = (self.directory.get(endpoint), self.directory.get(other))
+        else {
+            return;
+        };
+        let sides = format!(
+            "topic {:?}: {} here, {} in process {}",
+            own.topic.name,
+            side_text(own),
+            side_text(theirs),
+            self.pid_of(other)
+        );
+        let (pair, topic) = ((endpoint, other), own.topic.name.to_string());
+        self.actions.push(Action::Warn(Warning { pair, topic, sides, reason }));
     }
 
     fn tell_end(&mut self, endpoint: EndpointId, other: EndpointId, pid: u32, died: bool) {
@@ -517,17 +565,35 @@ impl<D: Clone> Protocol<D> {
 }
 
 /// A topic's type, for people.
-fn type_text(topic: &Topic) -> String {
-    format!("{} (layout {:016x})", topic.type_name, topic.type_hash)
+fn type_text(name: &str, hash: u64) -> String {
+    format!("{name} (layout {hash:016x})")
+}
+
+fn shared_type_text(topic: &SharedTopic) -> String {
+    type_text(topic.type_name(), topic.type_hash())
+}
+
+/// An endpoint's kind and settings, for people.
+fn side_text(endpoint: &Endpoint) -> String {
+    let kind = match endpoint.kind {
+        Kind::Publisher => "publisher",
+        Kind::Subscriber => "subscriber",
+    };
+    let AnnouncedQos { depth, reliability, history } = endpoint.qos;
+    let reliability = match reliability {
+        Reliability::Reliable => "reliable",
+        Reliability::BestEffort => "best effort",
+    };
+    format!("a {kind} ({reliability}, depth {depth}, history {history})")
 }
 
 /// Why two endpoints of a topic do not match.
-fn mismatch(ours: &Topic, theirs: &Topic) -> String {
+fn mismatch(ours: &SharedTopic, theirs: &SharedTopic) -> String {
     format!(
         "it has {} on topic {:?}, not {}; use the same type on both sides, or another topic name",
-        type_text(theirs),
+        shared_type_text(theirs),
         ours.name,
-        type_text(ours)
+        shared_type_text(ours)
     )
 }
 

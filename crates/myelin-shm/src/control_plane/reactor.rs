@@ -12,8 +12,10 @@ use rustix::net::SocketFlags;
 use crate::control_plane::endpoints::Endpoints;
 use crate::control_plane::link::{Descriptors, Link, Received, Sent};
 use crate::control_plane::message::{Message, SegmentSize};
+use crate::control_plane::protocol::graph::Graph;
 use crate::control_plane::protocol::{Action, Input, Protocol};
 use crate::control_plane::registry::{Call, Registry};
+use crate::control_plane::warnings::Warnings;
 use crate::data_plane::publication::{PublicationShared, SlotSegment};
 use crate::data_plane::subscription::SubscriptionShared;
 use crate::error::Error;
@@ -34,6 +36,7 @@ pub(crate) struct Reactor {
     links: BTreeMap<u64, OpenLink>,
     next_key: u64,
     endpoints: Endpoints,
+    pub(crate) warnings: Warnings,
 }
 
 /// A link, and what is due on it.
@@ -66,6 +69,7 @@ impl Reactor {
             links: BTreeMap::new(),
             next_key: FIRST_LINK,
             endpoints: Endpoints::default(),
+            warnings: Warnings::default(),
         }
     }
 
@@ -127,6 +131,17 @@ impl Reactor {
     /// An id for a new endpoint of a topic, unless the topic has another type.
     pub(crate) fn new_endpoint(&mut self, topic: &Topic) -> Result<EndpointId, Error> {
         self.protocol.new_endpoint(topic)
+    }
+
+    /// Asks all peers; returns the survey's number.
+    pub(crate) fn begin_survey(&mut self) -> u64 {
+        self.drive(Input::Survey);
+        self.protocol.survey()
+    }
+
+    /// All that is known now; what others have told since the survey began.
+    pub(crate) fn graph(&self, survey: Option<u64>) -> Graph {
+        self.protocol.graph(&self.endpoints.counted(), survey)
     }
 
     /// When something is to be done without anybody's asking for it.
@@ -224,6 +239,10 @@ impl Reactor {
             Action::Close { link } => {
                 let closed = self.links.remove(&link)?;
                 self.poll.remove(closed.link.as_fd());
+                None
+            }
+            Action::Warn(warning) => {
+                self.warnings.add(warning, now_ns());
                 None
             }
             action => self.endpoints.perform(action),

@@ -6,6 +6,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+use crate::control_plane::protocol::graph::Counters;
 use crate::data_plane::layout::{
     Cell, PUBLICATION_HEAD_BYTES, PUBLICATION_MAGIC, PublicationHead, VERSION, publication_bytes,
 };
@@ -191,6 +192,15 @@ impl PublicationShared {
     /// How often the publisher has asserted that it lives.
     pub fn asserted(&self) -> u64 {
         self.head().asserted.load(Ordering::Relaxed)
+    }
+
+    /// What it has counted, in words that are there for other reasons.
+    pub(crate) fn counters(&self) -> Counters {
+        let slots = lock(&self.slots);
+        let slots_bytes = slots.iter().map(|it| it.slot_bytes * u64::from(it.slots)).sum::<u64>();
+        drop(slots);
+        let memory_bytes = self.segment.bytes() + slots_bytes;
+        Counters::Publisher { published: self.published(), memory_bytes }
     }
 
     /// Makes the writer look again at its subscribers, at its next publish.

@@ -29,7 +29,6 @@ pub struct Reader {
     lingering: Vec<Arc<Source>>,
     /// Where the next take begins to look.
     turn: usize,
-    lost: u64,
     strategy: Strategy,
     /// The last sleep, and the wake word's count when it began.
     sleep: Sleep,
@@ -52,7 +51,6 @@ impl Reader {
             connections: Vec::new(),
             lingering: Vec::new(),
             turn: 0,
-            lost: 0,
             strategy: Strategy::default(),
             sleep: Sleep(0),
             count: 0,
@@ -68,7 +66,7 @@ impl Reader {
 
     /// Samples lost so far, of all publishers; counted when the next sample is taken.
     pub fn lost(&self) -> u64 {
-        self.lost
+        self.shared.lost()
     }
 
     /// Readable when there may be a sample; see [`SubscriberQos::descriptor`]. Take until there is
@@ -168,7 +166,7 @@ impl Reader {
     #[cold]
     fn note_loss(&mut self, taken: &Taken) {
         let (endpoint, samples) = (taken.publisher, taken.lost_before);
-        self.lost = self.lost.saturating_add(samples);
+        self.shared.count_lost(samples);
         if self.shared.qos().reliability == Reliability::Reliable {
             self.shared.inbox().push(Event::Lost { endpoint, samples });
         }

@@ -6,6 +6,7 @@ mod holds;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::{Arc, OnceLock, PoisonError};
 
+use crate::control_plane::protocol::graph::Counters;
 use crate::data_plane::layout::{
     CONNECTION_BYTES, Connection, FINISHED, NOT_BEGUN, SUBSCRIPTION_HEAD_BYTES, SUBSCRIPTION_MAGIC,
     SubscriptionHead, VERSION, WAKE_WORD_BYTES, WakeWord, connections_offset, subscription_bytes,
@@ -42,6 +43,8 @@ pub struct SubscriptionShared {
     wake_up: Arc<WakeUp>,
     /// Counts its sleeps, whoever says them.
     sleeps: AtomicU64,
+    /// Samples it has lost, by whatever way.
+    lost: AtomicU64,
     inbox: Arc<Inbox>,
     sources: Mutex<Sources>,
     /// Set when the reader has to look at `sources`.
@@ -127,6 +130,7 @@ impl SubscriptionShared {
             wake_fd,
             wake_up,
             sleeps: AtomicU64::new(0),
+            lost: AtomicU64::new(0),
             inbox: Arc::default(),
             sources: Mutex::new(Sources::default()),
             changed: AtomicBool::new(false),
@@ -267,8 +271,8 @@ impl SubscriptionShared {
     fn too_many_publishers(&self) -> Error {
         Error::TooMany {
             topic: Some(self.topic.name.clone()),
-            what: "publishers of one subscriber (publishers_max), those included that are gone and of \
-                   which it has not read or still holds samples",
+            what: "publishers of one subscriber (raise publishers_max; those count that are gone and of \
+                   which it has not read or still holds samples)",
             limit: u64::from(self.qos.publishers_max),
         }
     }
@@ -445,6 +449,26 @@ impl SubscriptionShared {
             reading.store(FINISHED, Ordering::Release);
             wait::wake(reading);
         }
+    }
+
+    /// Samples lost so far, of all publishers.
+    pub fn lost(&self) -> u64 {
+        self.lost.load(Ordering::Relaxed)
+    }
+
+    /// Counts samples that are lost.
+    pub fn count_lost(&self, samples: u64) {
+        // ORDER: Relaxed, here and above: a number for people; nothing hangs on it.
+        self.lost.fetch_add(samples, Ordering::Relaxed);
+    }
+
+    /// What it has counted, in words that are there for other reasons.
+    pub(crate) fn counters(&self) -> Counters {
+        // ORDER: Relaxed: as above.
+        let is_held = |word: &&AtomicU64| word.load(Ordering::Relaxed) != 0;
+        let held = self.holds().iter().filter(is_held).count() as u64;
+        let memory_bytes = self.segment.bytes() + self.wake_up.wake_word.bytes();
+        Counters::Subscriber { lost: self.lost(), held, memory_bytes }
     }
 
     /// Whether there is something to take, or an event that a wait has to end for: then the next one

@@ -75,7 +75,6 @@ pub(crate) struct Shared {
     stopping: AtomicBool,
     calls: AtomicU64,
     panics: AtomicU64,
-    lost: AtomicU64,
     error: Mutex<Option<Error>>,
     stopped: Condvar,
 }
@@ -150,7 +149,7 @@ impl Callback {
 
     /// Samples lost so far, counted when the next one is taken.
     pub fn lost(&self) -> u64 {
-        self.shared.lost.load(Ordering::Acquire)
+        self.subscription.lost()
     }
 
     /// The latest error of taking, once; the calls go on after it.
@@ -210,7 +209,6 @@ impl Shared {
     /// The next sample, if there is one. A publisher of one that does not fit is disconnected.
     fn take(&self, reader: &mut Reader, lengths: Lengths) -> Result<Option<Taken>, Error> {
         let Some(taken) = reader.take()? else { return Ok(None) };
-        self.lost.store(reader.lost(), Ordering::Release);
         if !lengths.fit(taken.bytes().len()) {
             reader.reject(taken.publisher);
             return Err(Error::PeerCorrupt { what: "a sample's length does not fit its type" });

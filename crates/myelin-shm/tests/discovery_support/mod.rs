@@ -209,6 +209,7 @@ pub fn play(role: &str, topic: Topic) {
         "both" => both(&node, topic),
         "idle" => idle(&node, topic),
         "one_of_20" => one_of(20, &node, topic),
+        "one_of_many" => one_of_many(&node),
         "forker" => fork(&node, topic),
         _ => panic!("no such role"),
     }
@@ -328,6 +329,28 @@ fn one_of(count: usize, node: &Node, topic: Topic) {
     nodes.sort_unstable();
     nodes.dedup();
     assert_eq!(nodes.len(), count - 1);
+    say("complete");
+    while is_open() {}
+}
+
+/// How many processes there are, and publishers of each.
+pub const NODES: &str = "MYELIN_NODES";
+pub const ENDPOINTS: &str = "MYELIN_ENDPOINTS";
+
+pub fn number(name: &str, default: usize) -> usize {
+    std::env::var(name).map_or(default, |number| number.parse().unwrap())
+}
+
+fn one_of_many(node: &Node) {
+    let (count, endpoints) = (number(NODES, 50), number(ENDPOINTS, 1_000));
+    until("all peers", || node.peers().unwrap().len() >= count);
+    let pid = std::process::id();
+    let make = |number| {
+        let name = format!("{pid}/{number}");
+        make_publisher(node, Topic { name, type_name: "T".into(), type_hash: 1 })
+    };
+    let _publishers: Vec<_> = (0..endpoints).map(make).collect();
+    until("all", || node.topics().unwrap().len() == count * endpoints);
     say("complete");
     while is_open() {}
 }

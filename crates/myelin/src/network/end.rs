@@ -98,14 +98,20 @@ impl End {
         self.tell_incompatible(0, format!("DDS topic {:?} is not open: {error}", self.dds_topic));
     }
 
-    fn tell_incompatible(&self, endpoint: EndpointId, reason: String) {
+    pub(super) fn tell_incompatible(&self, endpoint: EndpointId, reason: String) {
+        let kind = if self.is_publisher { "publisher" } else { "subscriber" };
+        let (topic, ours) = (&self.topic, &self.type_text);
+        let sides = format!(
+            "topic {topic:?}: a {kind} of {ours} here, another host or DDS program {endpoint:x}"
+        );
+        self.observer.warn(endpoint, topic, sides, reason.clone());
         self.observer.tell(Event::Incompatible { endpoint, pid: 0, reason });
     }
 }
 
 /// An id for an endpoint that is not Myelin's: what differs within its process, and some of what
 /// differs between processes.
-fn low_half(guid: Guid) -> EndpointId {
+pub(super) fn low_half(guid: Guid) -> EndpointId {
     EndpointId::from_be_bytes(*guid.last_chunk().expect("it is longer"))
 }
 

@@ -52,7 +52,7 @@ impl Flow {
         queue: &Arc<Queue>,
     ) -> Result<Flow, Error> {
         let settings = Settings {
-            topic: "myelin_flow".to_owned(), // no name of a topic of ours
+            topic: FLOW_TOPIC.to_owned(),
             type_name: "myelin::Flow2".to_owned(),
             partitions: Vec::new(),
             user_data: Vec::new(),
@@ -124,6 +124,9 @@ struct Nothing;
 impl Release for Nothing {
     fn released(&self, _bytes: usize) {}
 }
+
+/// No name of a topic of ours.
+pub(super) const FLOW_TOPIC: &str = "myelin_flow";
 
 #[cfg(test)]
 mod tests {

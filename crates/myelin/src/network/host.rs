@@ -115,6 +115,18 @@ pub(super) fn topic_name(name: &str) -> String {
     encoded
 }
 
+/// The topic that has this name among DDS programs; `None` if it is not one of ours.
+pub(super) fn name_of(dds_topic: &str) -> Option<String> {
+    let mut parts = dds_topic.strip_prefix(TOPIC_PREFIX)?.split('_');
+    let mut name = parts.next()?.as_bytes().to_vec();
+    for part in parts {
+        let (digits, rest) = part.split_at_checked(2)?;
+        name.push(u8::from_str_radix(digits, 16).ok()?);
+        name.extend(rest.as_bytes());
+    }
+    String::from_utf8(name).ok()
+}
+
 /// Bits of a host that its partitions show. Two hosts in 2³² agree in all and never meet.
 const BITS: u32 = 32;
 /// With the version of what is agreed between hosts.
@@ -167,5 +179,11 @@ mod tests {
         assert_eq!(topic_name("joints/left"), "myelin/joints/left");
         assert_eq!(topic_name("a_b-ü"), "myelin/a_5fb_2d_c3_bc");
         assert_ne!(topic_name("a_2d"), topic_name("a-"));
+        for name in ["joints/left", "a_b-ü", "_", "a_2d", "\u{1F916}x"] {
+            assert_eq!(name_of(&topic_name(name)).as_deref(), Some(name));
+        }
+        for other in ["rt/chatter", "myelin/a_", "myelin/a_f", "myelin/a_zz", "myelin/a_ff"] {
+            assert_eq!(name_of(other), None, "{other}");
+        }
     }
 }

@@ -2,7 +2,6 @@
 //! publisher puts them into the subscriber's queue, in the thread that has received them.
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
 
@@ -36,7 +35,6 @@ pub(super) struct Shared {
     is_private: bool,
     user_data: Vec<u8>,
     groups: Vec<Mutex<Group>>,
-    lost: AtomicU64,
 }
 
 /// Publishers that are asked alike, by a reader of its own.
@@ -129,16 +127,10 @@ impl Inlet {
             is_private,
             user_data: open.card(spec, subscriber.id(), reliable).encode(),
             groups: groups.into_iter().map(Mutex::new).collect(),
-            lost: AtomicU64::new(0),
         });
         let inlet = Inlet { shared, open: open.clone() };
         open.add_inlet(&inlet.shared)?;
         Ok(inlet)
-    }
-
-    /// Samples lost on the way, so far.
-    pub(crate) fn lost(&self) -> u64 {
-        self.shared.lost.load(Ordering::Relaxed)
     }
 }
 
@@ -241,10 +233,9 @@ impl Shared {
         for group in &self.groups {
             let mut group = lock(group);
             let detached = group.detach();
+            group.count_lost(u64::from(detached._next.is_some()));
             drop(group);
-            if detached._next.is_some() {
-                self.lost.fetch_add(1, Ordering::Relaxed);
-            }
+            drop(detached);
         }
     }
 
@@ -293,8 +284,7 @@ impl Shared {
                 if let Some(Err(error)) = &proxy
                     && !was_declined(endpoint.handle)
                 {
-                    let (endpoint, reason) = (endpoint.handle, error.to_string());
-                    self.end.observer.tell(Event::Incompatible { endpoint, pid: 0, reason });
+                    self.end.tell_incompatible(endpoint.handle, error.to_string());
                 }
                 let declined = matches!(proxy, Some(Err(_)));
                 let proxy = proxy.and_then(Result::ok);
@@ -310,9 +300,21 @@ impl Shared {
                 && !group.sources.contains_key(&next.writer())
             {
                 group.next = None;
-                self.lost.fetch_add(1, Ordering::Relaxed);
+                group.count_lost(1);
             }
         }
+    }
+
+    /// Who publishes, each with its proxy.
+    pub(super) fn sources(&self) -> Vec<(Guid, EndpointId)> {
+        let mut found = Vec::new();
+        for group in &self.groups {
+            let group = lock(group);
+            let with_proxy =
+                group.sources.values().filter_map(|it| Some((it.guid, it.proxy.as_ref()?.id())));
+            found.extend(with_proxy);
+        }
+        found
     }
 
     /// Whether there are publishers for which there was no room.
@@ -390,7 +392,8 @@ impl Shared {
     /// Moves samples into the subscriber's queue until there are none, or no room.
     fn pass_on(&self, group: &mut Group) -> Passed {
         loop {
-            let Group { reader, sources, next, caught_up, reliable, .. } = &mut *group;
+            let Group { reader, sources, next, caught_up, reliable, subscription, .. } =
+                &mut *group;
             let Some(reader) = reader else { return Passed::All };
             let message = match next.take() {
                 Some(message) => message,
@@ -411,7 +414,7 @@ impl Shared {
             };
             // Before whoever takes it asks.
             let lost = gap(&mut source.sequence, message.sequence());
-            self.count_lost(lost, proxy.id(), *reliable);
+            self.count_lost(subscription, lost, proxy.id(), *reliable);
             match proxy.writer.publish_copy(&message.bytes()[payload]) {
                 Ok(_) => {
                     let Some(late) = &mut source.late else { continue };
@@ -425,21 +428,28 @@ impl Shared {
                 Err(Error::ReliableTimeout { .. }) => match &mut source.late {
                     Some(late) => {
                         *late = Late { lost: late.lost + 1, taken: 0 };
-                        self.count_lost(1, proxy.id(), false);
+                        self.count_lost(subscription, 1, proxy.id(), false);
                     }
                     None => {
                         *next = Some(message);
                         return Passed::Full;
                     }
                 },
-                Err(_) => self.count_lost(1, proxy.id(), *reliable), // no memory
+                // No memory.
+                Err(_) => self.count_lost(subscription, 1, proxy.id(), *reliable),
             }
         }
     }
 
     /// Samples are lost; of a reliable publisher that is told of.
-    fn count_lost(&self, samples: u64, endpoint: EndpointId, reliable: bool) {
-        self.lost.fetch_add(samples, Ordering::Relaxed);
+    fn count_lost(
+        &self,
+        subscription: &Option<Arc<SubscriptionShared>>,
+        samples: u64,
+        endpoint: EndpointId,
+        reliable: bool,
+    ) {
+        subscription.iter().for_each(|its| its.count_lost(samples));
         if reliable {
             self.tell_lost(samples, endpoint);
         }
@@ -453,6 +463,10 @@ impl Shared {
 }
 
 impl Group {
+    fn count_lost(&self, samples: u64) {
+        self.subscription.iter().for_each(|its| its.count_lost(samples));
+    }
+
     /// Publishers that are not there are gone.
     fn forget(&mut self, is_there: impl Fn(&u64) -> bool) {
         let Group { sources, gone, .. } = self;

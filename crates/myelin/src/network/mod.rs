@@ -2,6 +2,7 @@
 
 mod end;
 mod flow;
+mod graph;
 mod host;
 mod inlet;
 mod interface;

@@ -1,6 +1,7 @@
 //! A node's part in the network, from its first topic on: its publishers and subscribers, what is open
 //! while there is an interface that leads to other hosts, and the thread that looks after all of it.
 
+use std::sync::mpsc::channel;
 use std::sync::{Arc, Mutex, Weak};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -10,6 +11,7 @@ use myelin_shm::node as shm;
 
 use super::end::type_text;
 use super::flow::Says;
+use super::graph;
 use super::host::{Card, Host};
 use super::inlet::{self, Inlet};
 use super::interface::{self, Choice, Interface};
@@ -17,13 +19,14 @@ use super::outlet::{self, Outlet};
 use super::queue::{Queue, Task};
 use super::session::Session;
 use super::{Spec, Way, lock, said};
-use crate::{EndpointId, Error, NetworkState};
+use crate::{EndpointId, Error, Graph, NetworkState};
 
 /// A node's way to other hosts; opened with its first topic.
 pub(crate) struct Network {
     way: Way,
     domain: u32,
     host: Host,
+    node: shm::Node,
     open: Mutex<Option<Arc<Open>>>,
 }
 
@@ -42,7 +45,7 @@ impl Network {
             });
         }
         let host = Host::of(node.folder())?;
-        Ok(Arc::new(Network { way, domain, host, open: Mutex::default() }))
+        Ok(Arc::new(Network { way, domain, host, node: node.clone(), open: Mutex::default() }))
     }
 
     pub(crate) fn outlet(&self, spec: &Spec, publisher: &shm::Publisher) -> Result<Outlet, Error> {
@@ -62,6 +65,17 @@ impl Network {
         }
     }
 
+    /// Adds what is known of other hosts.
+    pub(crate) fn add_to(&self, graph: &mut Graph) {
+        let open = lock(&self.open).clone();
+        if let Some(open) = open.filter(|open| !open.is_forked()) {
+            let link = lock(&open.link);
+            if let Some(session) = &link.session {
+                graph::add(graph, session, &alive(&open.inlets), &alive(&open.outlets));
+            }
+        }
+    }
+
     fn opened(&self) -> Result<Arc<Open>, Error> {
         let mut open = lock(&self.open);
         if let Some(open) = &*open {
@@ -70,7 +84,7 @@ impl Network {
         let Way { interface, peers, lease } = self.way.clone();
         let config = Config { interface, peers, lease };
         let domain = Domain::claim(self.domain, &config).map_err(said)?;
-        let made = Open::start(domain, self.host)?;
+        let made = Open::start(domain, self.host, &self.node)?;
         Ok(open.insert(made).clone())
     }
 }
@@ -106,7 +120,7 @@ struct Link {
 }
 
 impl Open {
-    fn start(domain: Arc<Domain>, host: Host) -> Result<Arc<Open>, Error> {
+    fn start(domain: Arc<Domain>, host: Host, node: &shm::Node) -> Result<Arc<Open>, Error> {
         // Without word of changes there is only what is there now.
         let queue = Arc::new(Queue::new(interface::Watch::open().ok())?);
         let hub = Arc::new(Hub {
@@ -118,13 +132,16 @@ impl Open {
             state: Mutex::new(NetworkState::Waiting { reason: String::new() }),
             link: Mutex::default(),
         });
-        // Here and not in the thread: who has made a publisher has opened the network.
-        hub.look(&mut lock(&hub.link));
-        let its = hub.clone();
-        let builder = std::thread::Builder::new().name("myelin-network".to_owned());
-        let thread = builder.spawn(move || its.attend());
-        let thread =
-            thread.map_err(|error| Error::system("starting the network's thread", error))?;
+        let (its, (opened, has_opened)) = (hub.clone(), channel());
+        let run = move || {
+            // In this thread: those that CycloneDDS starts have its CPUs and policy, and take no signals.
+            its.look(&mut lock(&its.link));
+            let _ = opened.send(()); // it is waited for
+            its.attend();
+        };
+        let thread = node.spawn("network", run)?;
+        // Who has made a publisher has opened the network.
+        let _ = has_opened.recv();
         Ok(Arc::new(Open { hub, thread: Some(thread), process: std::process::id() }))
     }
 

@@ -323,6 +323,11 @@ impl Shared {
         }
     }
 
+    /// Who listens, as far as it is known.
+    pub(super) fn readers(&self) -> Vec<Guid> {
+        lock(&self.matches).values().map(|each| each.guid).collect()
+    }
+
     /// Looks who listens. By the node's thread.
     pub(super) fn refresh(&self, host: Host) {
         let Some(Bound { writer, .. }) = lock(&self.route).writer.clone() else { return };

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use myelin_dds::{Calls, Discovery, Participant};
+use myelin_dds::{Calls, Discovery, Endpoint, Participant};
 
 use super::flow::{Flow, Word};
 use super::host::Host;
@@ -45,14 +45,18 @@ impl Session {
         self.flow.hear()
     }
 
+    /// Calls `visit` with every writer (true) and reader of the domain, those of this process included.
+    pub(super) fn visit_discovered(&self, visit: &mut dyn FnMut(bool, Endpoint)) {
+        let [writers, readers] = &self.discoveries;
+        let _ = writers.visit(&mut |endpoint| visit(true, endpoint));
+        let _ = readers.visit(&mut |endpoint| visit(false, endpoint));
+    }
+
     /// Finds who is on a topic of ours with another type.
     pub(super) fn compare(&self, inlets: &[Arc<inlet::Shared>], outlets: &[Arc<outlet::Shared>]) {
-        let [writers, readers] = &self.discoveries;
-        let _ = writers.visit(&mut |endpoint| {
-            inlets.iter().for_each(|inlet| inlet.end.compare(&endpoint, self.host));
-        });
-        let _ = readers.visit(&mut |endpoint| {
-            outlets.iter().for_each(|outlet| outlet.end.compare(&endpoint, self.host));
+        self.visit_discovered(&mut |is_writer, endpoint| match is_writer {
+            true => inlets.iter().for_each(|inlet| inlet.end.compare(&endpoint, self.host)),
+            false => outlets.iter().for_each(|outlet| outlet.end.compare(&endpoint, self.host)),
         });
     }
 }

@@ -65,6 +65,10 @@ macro_rules! carried {
                 LayoutHash::of_service($role, Req::layout_hash(), Rep::layout_hash())
             }
 
+            fn layout() -> String {
+                format!("{} -> {}", Req::layout(), Rep::layout())
+            }
+
             fn fits(bytes: usize) -> bool {
                 bytes == HEADER_BYTES || has_payload::<$payload>(bytes)
             }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use myelin::{Error, NetworkState, Node};
+use myelin::{Error, NetworkState, Node, Threads};
 
 use crate::support::{WATCHDOG, soon, until};
 use crate::two::{Hosts, LINK, ONE, heard, say};
@@ -242,5 +242,31 @@ pub(crate) fn take_for_long() {
             newest = next;
         }
         say("taken");
+    }
+}
+
+#[test]
+fn the_networks_threads_run_as_the_nodes() {
+    let Some(hosts) = Hosts::new() else { return };
+    hosts.one.run("run_on_one_cpu").ends();
+}
+
+pub(crate) fn run_on_one_cpu() {
+    let cpus = rustix::thread::sched_getaffinity(None).unwrap();
+    let cpu = (0..rustix::thread::CpuSet::MAX_CPU).rfind(|cpu| cpus.is_set(*cpu)).unwrap();
+    let threads = Threads { name: "robot".to_owned(), cpus: vec![cpu], ..Threads::default() };
+    let node = Node::builder("robot").network(true).threads(threads).open().unwrap();
+    let _publisher = node.topic::<u64>("count").publisher().unwrap();
+    let mut found = Vec::new();
+    for task in std::fs::read_dir("/proc/self/task").unwrap() {
+        let status = std::fs::read_to_string(task.unwrap().path().join("status")).unwrap();
+        let field = |name: &str| {
+            let line = status.lines().find_map(|line| line.strip_prefix(name));
+            line.expect("the kernel tells it").trim().to_owned()
+        };
+        found.push((field("Name:"), field("Cpus_allowed_list:")));
+    }
+    for name in ["robot-node", "robot-network", "recv", "recvUC", "dq.builtins", "tev", "gc"] {
+        assert!(found.contains(&(name.to_owned(), cpu.to_string())), "{name}: {found:?}");
     }
 }

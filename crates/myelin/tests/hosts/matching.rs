@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use myelin::{Event, Node, Publisher, Subscriber, Topic};
+use myelin::{
+    EndpointId, Event, MatchState, Node, Publisher, RemoteEndpointInfo, Subscriber, Topic,
+};
 
 use crate::support::{WATCHDOG, until};
 use crate::two::{Hosts, heard, say};
@@ -75,6 +77,56 @@ fn told_of_another_type(events: impl Fn() -> Vec<Event>, theirs: &str, ours: &st
     say("told");
     heard("end");
     assert!(events().is_empty(), "once");
+}
+
+#[test]
+fn endpoints_of_other_hosts_and_their_matches_are_in_the_graph() {
+    let Some(hosts) = Hosts::new() else { return };
+    let mut publisher = hosts.one.run("publish_shown");
+    let mut taker = hosts.other.run("take_shown");
+    for side in [&mut publisher, &mut taker] {
+        side.hears("seen");
+    }
+    for mut side in [publisher, taker] {
+        side.say("end");
+        side.ends();
+    }
+}
+
+pub(crate) fn publish_shown() {
+    let node = node("publisher");
+    let publisher = node.topic::<u64>("shown/é_2").history(4).publisher().unwrap();
+    assert!(publisher.wait_for_match(1, WATCHDOG));
+    let taker = see_the_other_side(&node, publisher.id());
+    assert!(!taker.is_publisher && taker.reliable == Some(true));
+}
+
+pub(crate) fn take_shown() {
+    let node = node("taker");
+    let topic = node.topic::<u64>("shown/é_2").reliable(WATCHDOG);
+    let subscriber = topic.subscriber().unwrap();
+    assert!(subscriber.wait_for_match(1, WATCHDOG));
+    let publisher = see_the_other_side(&node, subscriber.id());
+    let told = (publisher.is_publisher, publisher.reliable, publisher.keeps_history);
+    assert_eq!(told, (true, Some(false), Some(true)));
+}
+
+fn see_the_other_side(node: &Node, own: EndpointId) -> RemoteEndpointInfo {
+    let mut graph = node.graph_within(WATCHDOG).unwrap();
+    assert!(graph.silent.is_empty(), "nobody else is on this host");
+    let [match_with] = &graph.matches[..] else { panic!("{graph:?}") };
+    assert_eq!((match_with.endpoint, &match_with.state), (own, &MatchState::Matched));
+    let other = match_with.other;
+    let Some(at) = graph.remote_endpoints.iter().position(|it| it.id == other) else {
+        panic!("{graph:?}")
+    };
+    let remote = graph.remote_endpoints.swap_remove(at);
+    assert!(graph.remote_endpoints.is_empty(), "{graph:?}");
+    assert_eq!(remote.topic, "shown/é_2");
+    assert!(remote.host.is_some() && remote.type_name.contains("u64"));
+    say("seen");
+    heard("end");
+    remote
 }
 
 #[test]

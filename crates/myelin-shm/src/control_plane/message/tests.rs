@@ -22,6 +22,25 @@ fn qos() -> impl Strategy<Value = AnnouncedQos> {
         .prop_map(|(depth, reliability, history)| AnnouncedQos { depth, reliability, history })
 }
 
+fn counters() -> impl Strategy<Value = Counters> {
+    prop_oneof![
+        any::<(u64, u64)>().prop_map(|(published, memory_bytes)| {
+            Counters::Publisher { published, memory_bytes }
+        }),
+        any::<(u64, u64, u64)>().prop_map(|(lost, held, memory_bytes)| {
+            Counters::Subscriber { lost, held, memory_bytes }
+        }),
+    ]
+}
+
+fn state() -> impl Strategy<Value = MatchState> {
+    prop_oneof![
+        Just(MatchState::Pending),
+        Just(MatchState::Matched),
+        "\\PC{0,60}".prop_map(|reason| MatchState::Refused { reason }),
+    ]
+}
+
 fn message() -> impl Strategy<Value = Message> {
     let pair = any::<(u64, u64)>();
     prop_oneof![
@@ -58,6 +77,14 @@ fn message() -> impl Strategy<Value = Message> {
         (any::<u64>(), any::<u64>(), "\\PC{0,60}").prop_map(|(publisher, subscriber, reason)| {
             Message::Declined { publisher, subscriber, reason }
         }),
+        Just(Message::Query),
+        (any::<u64>(), counters())
+            .prop_map(|(endpoint, counters)| Message::Counted { endpoint, counters }),
+        (any::<u64>(), any::<u64>(), state())
+            .prop_map(|(endpoint, other, state)| Message::MatchTold { endpoint, other, state }),
+        (any::<u64>(), "\\PC{0,60}", any::<bool>())
+            .prop_map(|(type_hash, text, is_last)| Message::Layout { type_hash, text, is_last }),
+        any::<bool>().prop_map(|is_complete| Message::Answered { is_complete }),
     ]
 }
 
@@ -80,7 +107,7 @@ proptest! {
     #[test]
     fn nonsense_is_an_error_or_a_message_that_encodes_to_it(
         mut bytes in proptest::collection::vec(any::<u8>(), 0..MESSAGE_BYTES_MAX),
-        kind in 0u8..16,
+        kind in 0u8..21,
     ) {
         if let Some(first) = bytes.first_mut() {
             *first = kind;

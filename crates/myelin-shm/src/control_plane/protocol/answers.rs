@@ -93,10 +93,10 @@ impl<D: Clone> Protocol<D> {
         let tell = |event| Action::Tell { endpoint: subscriber, event };
         self.actions.push(tell(Event::Matched { endpoint: publisher, pid }));
         let wanted = self.subscribers[&subscriber].qos;
-        let reduced = reductions(&wanted, &offered).into_iter();
-        self.actions.extend(
-            reduced.map(|reason| tell(Event::QosReduced { endpoint: publisher, pid, reason })),
-        );
+        for reason in reductions(&wanted, &offered) {
+            self.warn(subscriber, publisher, reason.clone());
+            self.actions.push(tell(Event::QosReduced { endpoint: publisher, pid, reason }));
+        }
     }
 
     /// A subscriber of ours ends its match with a publisher, or does not begin it.

@@ -1,21 +1,34 @@
 //! What a node knows, for people and tools.
 
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
 use crate::control_plane::directory::{Kind, node_of};
 use crate::control_plane::protocol::matches::{Matches, State};
+use crate::control_plane::protocol::query::{Answer, Counted};
 use crate::control_plane::protocol::{PeerInfo, Protocol};
 use crate::topic::{EndpointId, Reliability};
 
 /// All that a node knows of its domain at one moment. What is said of another process is what that
-/// process says of itself; it can lie, but tell of no more than 16,384 endpoints.
+/// process says of itself; it can lie, but tell of no more than 16,384 endpoints and as many matches.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Graph {
     /// The nodes that are linked with this one, and this one, by id.
     pub nodes: Vec<PeerInfo>,
     /// Their publishers and subscribers, by id.
     pub endpoints: Vec<EndpointInfo>,
-    /// How far the matches of this node's endpoints are. Two endpoints of this node have two entries,
-    /// one for each side.
+    /// How far the matches are of this node's endpoints, and of those of nodes that were asked and have
+    /// answered, by the ids. Two endpoints of these have two entries, one for each side.
     pub matches: Vec<MatchInfo>,
+    /// The types of the endpoints, by hash and name.
+    pub types: Vec<TypeInfo>,
+    /// Endpoints on other hosts, and of DDS programs, by id; without a network that is up there are none.
+    /// Nobody tells of their depth, their matches among themselves and what they have counted.
+    pub remote_endpoints: Vec<RemoteEndpointInfo>,
+    /// The nodes that were asked and have not answered in time: stopped, or busy.
+    pub silent: Vec<u64>,
+    /// The nodes that have more to tell than they may.
+    pub incomplete: Vec<u64>,
 }
 
 /// A publisher or subscriber of the domain.
@@ -39,6 +52,62 @@ pub struct EndpointInfo {
     pub reliable: bool,
     /// How many samples are kept for those that come later, or wanted of before.
     pub history: u32,
+    /// What it has counted; `None` of a node that was not asked or has not answered.
+    pub counters: Option<Counters>,
+}
+
+/// What an endpoint has counted since it was made. The words are read while it goes on, one after the
+/// other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Counters {
+    /// A publisher.
+    Publisher {
+        /// Samples it has published.
+        published: u64,
+        /// Bytes of the shared memory it has made: ring and slots.
+        memory_bytes: u64,
+    },
+    /// A subscriber.
+    Subscriber {
+        /// Samples it has lost, on the way from other hosts too; a loss is counted when the next sample
+        /// is taken.
+        lost: u64,
+        /// Samples in slots that its user holds now; those of up to 104 B are copies, and not counted.
+        held: u64,
+        /// Bytes of the shared memory it has made: what it announces.
+        memory_bytes: u64,
+    },
+}
+
+/// A type that a topic of the domain carries.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TypeInfo {
+    /// Hash of its layout.
+    pub hash: u64,
+    /// Its name; endpoints that match may call a type differently.
+    pub name: String,
+    /// Names, types and offsets of its fields, as `Imu{stamp_ns: u64 @0, gyro: [f32; 3] @8} 24`; `None`
+    /// if nobody has told. `docs/library.md` has the grammar.
+    pub layout: Option<Arc<str>>,
+}
+
+/// An endpoint that the network leads to, as far as it tells.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RemoteEndpointInfo {
+    /// Its id: of Myelin's the one it has there, of a DDS program's what this process calls it.
+    pub id: EndpointId,
+    /// Names the host of a Myelin program; `None` of other DDS programs, wherever they are.
+    pub host: Option<u64>,
+    /// The topic; of DDS programs and topics made for them the name that it has among these.
+    pub topic: String,
+    /// The type, for people.
+    pub type_name: String,
+    /// Whether it publishes; otherwise it subscribes.
+    pub is_publisher: bool,
+    /// Whether it is reliable, or asks for it; `None`: not known.
+    pub reliable: Option<bool>,
+    /// Whether there is something for those that come later, or asked for; `None`: not known.
+    pub keeps_history: Option<bool>,
 }
 
 /// A match of an endpoint of this node, as far as it is.
@@ -68,28 +137,64 @@ pub enum MatchState {
 }
 
 impl<D: Clone> Protocol<D> {
-    pub(crate) fn graph(&self) -> Graph {
+    /// With the counters of this node's endpoints, by id, and what others have told since the survey
+    /// began, if there was one.
+    pub(crate) fn graph(&self, counted: &Counted, survey: Option<u64>) -> Graph {
         let ours = PeerInfo { node: self.node, name: self.name.clone(), pid: self.pid };
+        let answers: Vec<_> = survey.into_iter().flat_map(|begun| self.answers(begun)).collect();
+        let of_answers = answers.iter().flat_map(|(_, answer)| &answer.counted);
+        let counters: BTreeMap<_, _> = counted.iter().chain(of_answers).copied().collect();
         let mut nodes: Vec<_> = self.peers().chain([ours]).collect();
         nodes.sort_unstable_by_key(|peer| peer.node);
         let endpoints = self.directory.iter().map(|(id, endpoint)| EndpointInfo {
             id,
             node: node_of(id),
-            topic: endpoint.topic.name.clone(),
-            type_name: endpoint.topic.type_name.clone(),
-            type_hash: endpoint.topic.type_hash,
+            topic: endpoint.topic.name.to_string(),
+            type_name: endpoint.topic.type_name().to_owned(),
+            type_hash: endpoint.topic.type_hash(),
             is_publisher: endpoint.kind == Kind::Publisher,
             depth: endpoint.qos.depth,
             reliable: endpoint.qos.reliability == Reliability::Reliable,
             history: endpoint.qos.history,
+            counters: counters.get(&id).copied(),
         });
         let endpoints = endpoints.collect();
+        let mut matches = self.own_matches();
+        matches.extend(answers.iter().flat_map(|(_, answer)| answer.matches.iter().cloned()));
+        matches.sort_unstable_by_key(|each| (each.endpoint, each.other));
+        let is_cut = |(node, answer): &(u64, &Answer)| (!answer.is_complete).then_some(*node);
+        Graph {
+            nodes,
+            endpoints,
+            matches,
+            types: self.types(&answers),
+            remote_endpoints: Vec::new(),
+            silent: survey.into_iter().flat_map(|begun| self.silent(begun)).collect(),
+            incomplete: answers.iter().filter_map(is_cut).collect(),
+        }
+    }
+
+    /// How far the matches of this node's endpoints are, by the ids.
+    pub(super) fn own_matches(&self) -> Vec<MatchInfo> {
         let offers = self.publishers.iter().map(|(id, it)| (*id, &it.matches));
         let answers = self.subscribers.iter().map(|(id, it)| (*id, &it.matches));
         let mut matches: Vec<_> = offers.chain(answers).flat_map(made).collect();
         matches.extend(self.misfits());
         matches.sort_unstable_by_key(|each| (each.endpoint, each.other));
-        Graph { nodes, endpoints, matches }
+        matches
+    }
+
+    /// The types of all endpoints. This node's word for a layout comes before others'.
+    fn types(&self, answers: &[(u64, &Answer)]) -> Vec<TypeInfo> {
+        let named =
+            self.directory.iter().map(|(_, it)| (it.topic.type_hash(), it.topic.type_name()));
+        let told = |hash| answers.iter().find_map(|(_, answer)| answer.layouts.get(&hash)).cloned();
+        let info = |(hash, name): (u64, &str)| TypeInfo {
+            hash,
+            name: name.to_owned(),
+            layout: self.layouts.get(&hash).cloned().or_else(|| told(hash)),
+        };
+        named.collect::<BTreeSet<_>>().into_iter().map(info).collect()
     }
 
     /// Endpoints on a topic of ours that have another type.

@@ -4,7 +4,7 @@
 //! to be another one: of two links between two nodes the one that the lower id has called stays.
 //! Nothing but greetings passes before that is decided, so nothing is said twice or lost.
 //!
-//! What a node has to tell of its own accord, its endpoints and its offers, is told in bursts: the next
+//! What a node has to tell, its endpoints, its offers and what it is asked for, is told in bursts: the next
 //! one when the other side has made room for all of the last. So what waits for a peer is bounded,
 //! however many endpoints there are, and a peer that is stopped for a while costs no memory.
 
@@ -13,7 +13,9 @@ use std::collections::VecDeque;
 use crate::control_plane::directory::{Kind, NODE_SHIFT, node_of};
 use crate::control_plane::link::Credentials;
 use crate::control_plane::message::Message;
+use crate::control_plane::protocol::query::{Query, Report};
 use crate::control_plane::protocol::{Action, OutOfOrder, Pair, Protocol, Timer};
+use crate::control_plane::warnings::Warning;
 use crate::event::Event;
 use crate::limits::{LINKS_MAX, REFUSED_MAX};
 use crate::topic::EndpointId;
@@ -54,6 +56,9 @@ pub(super) struct Greeted {
     to_offer: VecDeque<Pair>,
     /// A burst is on its way.
     is_draining: bool,
+    /// It has asked, and is told last of all.
+    pub(super) report: Option<Box<Report>>,
+    pub(super) query: Box<Query>,
 }
 
 /// A node that is being called.
@@ -102,11 +107,13 @@ impl Peer {
         self.who.pid
     }
 
-    /// Offers that wait for their turn.
+    /// What waits for its turn.
     #[cfg(test)]
     pub(super) fn queued(&self) -> usize {
-        self.greeted()
-            .map_or(0, |greeted| greeted.to_offer.len() + usize::from(greeted.is_draining))
+        self.greeted().map_or(0, |greeted| {
+            let others = usize::from(greeted.is_draining) + usize::from(greeted.report.is_some());
+            greeted.to_offer.len() + others
+        })
     }
 }
 
@@ -117,6 +124,10 @@ impl<D: Clone> Protocol<D> {
             let Greeted { node, name, .. } = peer.greeted()?;
             Some(PeerInfo { node: *node, name: name.clone(), pid: peer.pid() })
         })
+    }
+
+    pub(super) fn greeted(&self) -> impl Iterator<Item = &Greeted> {
+        self.links.values().filter_map(Peer::greeted)
     }
 
     /// Peers that could not be taken on; the newest.
@@ -210,6 +221,8 @@ impl<D: Clone> Protocol<D> {
             is_ready: false,
             to_offer: VecDeque::new(),
             is_draining: false,
+            report: None,
+            query: Box::default(),
         };
         self.links.get_mut(&link).expect("it was there").stage = Stage::Greeted(greeted);
         self.tell(link);
@@ -328,6 +341,9 @@ impl<D: Clone> Protocol<D> {
             let event = Event::Incompatible { endpoint: node, pid, reason: reason.clone() };
             self.actions.push(Action::Tell { endpoint, event });
         }
+        let sides = format!("process {pid} is refused, with all its topics");
+        let (pair, topic) = ((0, u64::from(pid)), String::new());
+        self.actions.push(Action::Warn(Warning { pair, topic, sides, reason: reason.clone() }));
         if self.refused.len() == REFUSED_MAX {
             self.refused.pop_front();
         }
@@ -388,7 +404,7 @@ impl<D: Clone> Protocol<D> {
     }
 
     /// Sends the next burst of what a peer is to be told, unless one is on its way.
-    fn tell(&mut self, link: u64) {
+    pub(super) fn tell(&mut self, link: u64) {
         let mut sent = 0;
         while sent < BURST_MESSAGES {
             let Some(peer) = self.links.get_mut(&link).and_then(Peer::greeted_mut) else { return };
@@ -411,7 +427,14 @@ impl<D: Clone> Protocol<D> {
                         sent += self.make_offer(pair);
                         continue;
                     }
-                    None => break,
+                    None => match peer.report.as_mut().and_then(|report| report.next()) {
+                        // Once it has the last part, the peer may ask again.
+                        Some(message) => {
+                            peer.report.take_if(|report| report.is_told());
+                            Some(message)
+                        }
+                        None => break,
+                    },
                 },
             };
             if let Some(message) = message {
@@ -428,7 +451,7 @@ impl<D: Clone> Protocol<D> {
 
     fn announcement(&self, id: EndpointId) -> Option<Message> {
         let endpoint = self.directory.get(id)?;
-        let (topic, qos) = ((*endpoint.topic).clone(), endpoint.qos);
+        let (topic, qos) = (endpoint.topic.to_topic(), endpoint.qos);
         Some(match endpoint.kind {
             Kind::Publisher => Message::Published { publisher: id, topic, qos },
             Kind::Subscriber => Message::Subscribed { subscriber: id, topic, qos },

@@ -14,7 +14,8 @@ use std::panic::AssertUnwindSafe;
 use self::memory::Token;
 use self::world::World;
 use crate::control_plane::message::Message;
-use crate::control_plane::protocol::Action;
+use crate::control_plane::protocol::matches::PAUSE_NS_MIN;
+use crate::control_plane::protocol::{Action, Input, Pair};
 use crate::topic::Topic;
 
 /// What a faulty protocol could do, so that the simulation is seen to find it.
@@ -40,6 +41,8 @@ pub(super) enum Mutant {
     ForgetsToRetract,
     /// What waited for room is never told.
     ForgetsToDrain,
+    /// An answer has no end.
+    ForgetsToEndAnswers,
 }
 
 impl Mutant {
@@ -60,13 +63,14 @@ impl Mutant {
                         Mutant::ForgetsToRetract,
                         Message::Unpublished { .. } | Message::Unsubscribed { .. }
                     )
+                    | (Mutant::ForgetsToEndAnswers, Message::Answered { .. })
             ),
             _ => false,
         };
         is_it && random.below(4) == 0
     }
 
-    const ALL: [Mutant; 10] = [
+    const ALL: [Mutant; 11] = [
         Mutant::ForgetsToDetach,
         Mutant::ForgetsToRelease,
         Mutant::ForgetsToClose,
@@ -77,6 +81,7 @@ impl Mutant {
         Mutant::ForgetsSegments,
         Mutant::ForgetsToRetract,
         Mutant::ForgetsToDrain,
+        Mutant::ForgetsToEndAnswers,
     ];
 }
 
@@ -138,7 +143,11 @@ fn run(seed: u64, plan: &Plan, mutant: Option<Mutant>) -> Result<World, String> 
     }
     world.failing = 0;
     world.resume_all();
-    rest(&mut world).map(|()| world)
+    rest(&mut world)?;
+    if mutant.is_none() && plan.nodes < MANY_NODES {
+        world.check_surveys()?;
+    }
+    Ok(world)
 }
 
 /// Until nothing happens any more but that some are still refused.
@@ -170,10 +179,14 @@ fn any_node(world: &mut World) -> u64 {
 
 fn change_processes(world: &mut World, nodes: usize) {
     let node = any_node(world);
-    match world.random.below(4) {
+    match world.random.below(5) {
         0 => {
             let for_ns = world.random.below(2_000_000_000);
             world.stop(node, for_ns);
+        }
+        3 => {
+            let for_ns = world.random.below(500_000_000);
+            world.deafen(node, for_ns);
         }
         1 if world.nodes.len() > 1 => world.leave(node),
         2 if world.nodes.len() > 1 => world.crash(node),
@@ -240,6 +253,49 @@ fn faulty_protocols_are_found_out() {
     }
 }
 
+/// A publisher withdraws its offer just when the subscriber declines it, and offers itself again before it
+/// hears of that: the word was for the first offer, and the second is not lost by it.
+#[test]
+fn a_word_that_an_offer_has_crossed_is_not_taken_for_the_answer() {
+    let mut world = World::new(1, None);
+    let (one, other) = (world.start_node(), world.start_node());
+    let topic = || Topic { name: "t".to_owned(), type_name: "T".to_owned(), type_hash: 1 };
+    world.make_endpoint_of(other, false, topic(), 1);
+    rest(&mut world).expect("they are linked");
+    world.make_endpoint_of(one, true, topic(), 1);
+    let id = |mut ids: Vec<_>| ids.pop().expect("there is one");
+    let publisher = id(world.nodes[&one].memory.publishers.keys().copied().collect());
+    let subscriber = id(world.nodes[&other].memory.subscribers.keys().copied().collect());
+    let pair = Pair { publisher, subscriber };
+    let state = |world: &World| {
+        let matches = &world.nodes[&one].protocol.publishers[&publisher].matches;
+        format!("{:?}", matches.get(subscriber).expect("they fit").state)
+    };
+    let hear = |world: &mut World, id, state_after: &str| {
+        while !state(world).starts_with(state_after) {
+            assert!(world.read(id), "{}", state(world));
+        }
+    };
+    // The offer, and what comes before it.
+    while !world.nodes[&other].memory.subscribers[&subscriber].connections.contains_key(&publisher)
+    {
+        assert!(world.read(other));
+    }
+    // What the subscriber passes with its answer gets lost.
+    world.failing = 1_000;
+    hear(&mut world, one, "Refused");
+    world.failing = 0;
+    let refusal = memory::refusal("a segment cannot be mapped");
+    world.drive(other, Input::NotMapped { pair, refusal });
+    // The publisher's timer is ahead of its link.
+    world.now_ns += PAUSE_NS_MIN;
+    world.drive(one, Input::Tick);
+    assert_eq!(state(&world), "Offered");
+    hear(&mut world, one, "Refused");
+    rest(&mut world).expect("a match");
+    assert_eq!(state(&world), "Matched");
+}
+
 /// What is to be told grows with the number of endpoints, and with that of the others; no faster.
 #[test]
 fn discovery_takes_one_message_for_each_endpoint_and_peer() {
@@ -274,5 +330,7 @@ const REST_NS: u64 = 30_000_000_000;
 const REST_STEPS: u64 = 20_000;
 /// Between two looks whether that has come.
 const LOOK_NS: u64 = 100_000_000;
+/// Where each node asks each other when all is quiet, there are fewer.
+const MANY_NODES: usize = 100;
 const WORLDS: u64 = 300;
 const MUTANT_WORLDS: u64 = 60;

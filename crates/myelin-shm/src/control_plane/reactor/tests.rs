@@ -9,6 +9,7 @@ use proptest::prelude::*;
 
 use crate::control_plane::link::{Link, Received, Sent};
 use crate::control_plane::message::{Message, SegmentSize};
+use crate::control_plane::protocol::graph::{Counters, MatchState};
 use crate::control_plane::registry::{Call, call};
 use crate::data_plane::publication::Writer;
 use crate::data_plane::remote_subscriber::Waking;
@@ -33,7 +34,7 @@ struct Act {
 
 fn acts() -> impl Strategy<Value = Vec<Act>> {
     let number = prop_oneof![4 => 0..4u64, 1 => any::<u64>()];
-    let act = (0..13u8, 0..5u8, 0..5u8, number, any::<[u8; 6]>(), prop::bool::weighted(0.1));
+    let act = (0..18u8, 0..5u8, 0..5u8, number, any::<[u8; 6]>(), prop::bool::weighted(0.1));
     let act = act.prop_map(|(kind, publisher, subscriber, number, descriptors, other_type)| Act {
         kind,
         publisher,
@@ -112,7 +113,21 @@ impl Peer {
             9 => Message::Matched { publisher, subscriber, start: number },
             10 => Message::Withdrawn { publisher, subscriber, reason },
             11 => Message::Declined { publisher, subscriber, reason },
-            _ => Message::Ask { publisher, subscriber },
+            12 => Message::Ask { publisher, subscriber },
+            13 => Message::Query,
+            14 => {
+                let counters = match reliable {
+                    true => Counters::Publisher { published: number, memory_bytes: number },
+                    false => Counters::Subscriber { lost: number, held: 1, memory_bytes: 1 },
+                };
+                Message::Counted { endpoint: publisher, counters }
+            }
+            15 => {
+                let state = MatchState::Refused { reason };
+                Message::MatchTold { endpoint: subscriber, other: number, state }
+            }
+            16 => Message::Layout { type_hash: number, text: reason, is_last: reliable },
+            _ => Message::Answered { is_complete: reliable },
         };
         let due = message.descriptors().min(act.descriptors.len());
         let passed = act.descriptors[..due].iter().enumerate();
@@ -160,6 +175,9 @@ proptest! {
         let mut sent = 0;
         for act in &acts {
             peer.act(act);
+            if act.number == 0 {
+                node.graph_within(Duration::ZERO).unwrap();
+            }
             publisher.writer.publish_copy(&[9; 200]).unwrap();
             sent += 1;
         }

@@ -1,11 +1,11 @@
 //! What holds when nothing happens any more.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
 use super::world::{Node, World};
 use crate::control_plane::protocol::matches::{Matches, State};
-use crate::control_plane::protocol::{Pair, Timer};
+use crate::control_plane::protocol::{Input, Pair, Timer};
 use crate::topic::EndpointId;
 
 type Finding = Result<(), String>;
@@ -131,13 +131,42 @@ impl World {
     }
 }
 
+impl World {
+    /// A survey by any node finds what each says of itself.
+    pub(super) fn check_surveys(&mut self) -> Finding {
+        for asking in self.nodes.keys().copied().collect::<Vec<_>>() {
+            self.drive(asking, Input::Survey);
+            while self.step() {}
+            let protocol = &self.nodes[&asking].protocol;
+            let graph =
+                protocol.graph(&self.nodes[&asking].memory.counted(), Some(protocol.survey()));
+            require(graph.silent.is_empty() && graph.incomplete.is_empty(), || {
+                format!("node {asking:x} hears nothing of {:x?}", graph.silent)
+            })?;
+            let counted = self.nodes.values().flat_map(|node| node.memory.counted());
+            let counted: BTreeMap<_, _> = counted.collect();
+            let told = graph.endpoints.iter().filter_map(|each| Some((each.id, each.counters?)));
+            let told: BTreeMap<_, _> = told.collect();
+            require(told == counted, || format!("node {asking:x} is told {told:x?}"))?;
+            let mut matches: Vec<_> =
+                self.nodes.values().flat_map(|node| node.protocol.own_matches()).collect();
+            matches.sort_unstable_by_key(|each| (each.endpoint, each.other));
+            require(graph.matches == matches, || format!("node {asking:x}: other matches"))?;
+            self.nodes.get_mut(&asking).expect("it lives").protocol.end_survey();
+        }
+        Ok(())
+    }
+}
+
 /// No message, no call, and no timer but those of matches that were refused.
 fn check_nothing_waits(node: &Node) -> Finding {
     let protocol = &node.protocol;
     let waiting = protocol.to_ourselves.len() + protocol.actions.len() + protocol.calls.len();
     require(waiting == 0, || format!("{waiting} messages, actions or calls are left"))?;
     let queued: usize = protocol.links.values().map(|peer| peer.queued()).sum();
-    require(queued == 0, || format!("{queued} offers are left"))?;
+    require(queued == 0, || format!("{queued} offers or reports are left"))?;
+    let asked = protocol.greeted().filter(|peer| peer.query.is_asked()).count();
+    require(asked == 0, || format!("{asked} peers have not answered"))?;
     let offers = protocol.publishers.iter().map(|(id, it)| (*id, &it.matches));
     let answers = protocol.subscribers.iter().map(|(id, it)| (*id, &it.matches));
     let mut timers = BTreeSet::new();

@@ -5,6 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
 use crate::control_plane::message::{PASSED_MIN, SegmentSize};
+use crate::control_plane::protocol::graph::Counters;
+use crate::control_plane::protocol::query::Counted;
 use crate::control_plane::protocol::{Action, Input, Pair, Refusal, Reservation};
 use crate::event::Event;
 use crate::topic::{EndpointId, Topic};
@@ -116,8 +118,25 @@ impl Memory {
                 self.told(endpoint).hear(event);
                 None
             }
+            Action::Warn(_) => None,
+            Action::Count { link } => Some(Input::Counted { link, counted: self.counted() }),
             _ => unreachable!("it concerns links"),
         }
+    }
+
+    /// The counters of an endpoint are made of its id.
+    pub(super) fn counted(&self) -> Counted {
+        let publishers = self
+            .publishers
+            .keys()
+            .map(|id| (*id, Counters::Publisher { published: *id, memory_bytes: 1 }));
+        let subscribers = self
+            .subscribers
+            .keys()
+            .map(|id| (*id, Counters::Subscriber { lost: *id, held: 2, memory_bytes: 3 }));
+        let mut counted: Counted = publishers.chain(subscribers).collect();
+        counted.sort_unstable_by_key(|(id, _)| *id);
+        counted
     }
 
     /// The reader of a subscriber has read what is left of those that are gone.
@@ -222,6 +241,6 @@ impl Told {
     }
 }
 
-fn refusal(reason: &str) -> Refusal {
+pub(super) fn refusal(reason: &str) -> Refusal {
     Refusal { reason: reason.to_owned(), is_corrupt: false, may_pass: true }
 }

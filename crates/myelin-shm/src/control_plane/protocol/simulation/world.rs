@@ -53,6 +53,8 @@ pub(super) struct Node {
     /// Ends with room for what waits.
     writable: BTreeSet<u64>,
     stopped_until_ns: u64,
+    /// What it is told lags behind its timers: until then it reads nothing.
+    deaf_until_ns: u64,
 }
 
 #[derive(Default)]
@@ -103,6 +105,7 @@ impl World {
             readable: BTreeSet::new(),
             writable: BTreeSet::new(),
             stopped_until_ns: 0,
+            deaf_until_ns: 0,
         };
         self.nodes.insert(id, node);
         id
@@ -133,8 +136,16 @@ impl World {
         self.nodes.get_mut(&id).expect("it lives").stopped_until_ns = until_ns;
     }
 
+    /// Its timers go on, and what it says is heard, but what others say waits.
+    pub(super) fn deafen(&mut self, id: u64, for_ns: u64) {
+        let until_ns = self.now_ns + for_ns;
+        self.nodes.get_mut(&id).expect("it lives").deaf_until_ns = until_ns;
+    }
+
     pub(super) fn resume_all(&mut self) {
-        self.nodes.values_mut().for_each(|node| node.stopped_until_ns = 0);
+        for node in self.nodes.values_mut() {
+            (node.stopped_until_ns, node.deaf_until_ns) = (0, 0);
+        }
     }
 
     pub(super) fn make_endpoint(&mut self, id: u64, is_publisher: bool) {
@@ -183,7 +194,7 @@ impl World {
 
     /// Something that the user of a node does.
     pub(super) fn act_as_user(&mut self, id: u64) {
-        let choice = self.random.below(12);
+        let choice = self.random.below(14);
         let memory = &mut self.nodes.get_mut(&id).expect("it lives").memory;
         let (publishers, subscribers) = (memory.publishers.len(), memory.subscribers.len());
         match choice {
@@ -216,6 +227,13 @@ impl World {
                 self.corrupt.insert(Pair { publisher, subscriber });
                 self.drive(id, Input::Corrupt { publisher, subscriber });
             }
+            12 => self.drive(id, Input::Survey),
+            13 => {
+                let protocol = &mut self.nodes.get_mut(&id).expect("it lives").protocol;
+                if protocol.surveys.open > 0 {
+                    protocol.end_survey();
+                }
+            }
             _ => {}
         }
     }
@@ -237,7 +255,11 @@ impl World {
     pub(super) fn next_ns(&self) -> Option<u64> {
         let next = |node: &Node| match node.stopped_until_ns {
             until_ns if until_ns > self.now_ns => Some(until_ns),
-            _ => node.protocol.due_ns(),
+            _ => {
+                let is_deaf = node.deaf_until_ns > self.now_ns;
+                let hears_ns = is_deaf.then_some(node.deaf_until_ns);
+                node.protocol.due_ns().into_iter().chain(hears_ns).min()
+            }
         };
         self.nodes.values().filter_map(next).min()
     }
@@ -248,6 +270,7 @@ impl World {
             return false;
         }
         let is_due = node.protocol.due_ns().is_some_and(|due_ns| due_ns <= self.now_ns);
+        let is_deaf = node.deaf_until_ns > self.now_ns;
         let first = self.random.below(5);
         (0..5).any(|turn| match (first + turn) % 5 {
             0 if is_due => {
@@ -258,7 +281,7 @@ impl World {
             }
             1 => self.find(id),
             2 => self.accept(id),
-            3 => self.read(id),
+            3 => !is_deaf && self.read(id),
             4 => self.write(id),
             _ => false,
         })
@@ -290,7 +313,7 @@ impl World {
     }
 
     /// Reads one message, or the end, from one of the links; what waits behind it at the sender goes on.
-    fn read(&mut self, id: u64) -> bool {
+    pub(super) fn read(&mut self, id: u64) -> bool {
         let node = self.nodes.get_mut(&id).expect("it lives");
         if node.readable.is_empty() {
             return false;

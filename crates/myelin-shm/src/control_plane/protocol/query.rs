@@ -1,0 +1,281 @@
+//! What a node tells a peer that asks: the counters of its endpoints, how far their matches are, and the
+//! layouts of its types.
+//!
+//! A *survey* asks all peers. Each is asked once at a time, and told in bursts like everything else, so
+//! neither side has more under way than the other has made room for. Answers come in the order of their
+//! ids and within limits, or the peer is dropped; one that does not answer is asked nothing more.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::vec::IntoIter;
+
+use crate::control_plane::directory::{Kind, node_of};
+use crate::control_plane::message::{Message, fitting};
+use crate::control_plane::protocol::graph::{Counters, MatchInfo};
+use crate::control_plane::protocol::links::Peer;
+use crate::control_plane::protocol::{Action, OutOfOrder, Protocol};
+use crate::limits::{LAYOUT_BYTES_MAX, LAYOUTS_BYTES_MAX, MATCHES_TOLD_MAX};
+use crate::topic::EndpointId;
+
+/// Counters of endpoints, by id.
+pub(crate) type Counted = Vec<(EndpointId, Counters)>;
+
+/// What is still to be told to a peer that has asked.
+#[derive(Debug)]
+pub(super) struct Report {
+    counted: IntoIter<(EndpointId, Counters)>,
+    matches: IntoIter<MatchInfo>,
+    layouts: IntoIter<(u64, Arc<str>)>,
+    /// A layout of which this is the rest.
+    layout: Option<(u64, Arc<str>, usize)>,
+    /// The last message, until it is told.
+    end: Option<Message>,
+}
+
+/// How far we are with asking a peer.
+#[derive(Debug, Default)]
+pub(super) struct Query {
+    /// What it has told so far, since it was asked.
+    asked: Option<Answer>,
+    /// The newest answer that is complete, and the survey during which it became so.
+    answered: Option<(u64, Answer)>,
+}
+
+/// What a peer has told.
+#[derive(Debug, Default)]
+pub(super) struct Answer {
+    pub(super) counted: Counted,
+    pub(super) matches: Vec<MatchInfo>,
+    pub(super) layouts: BTreeMap<u64, Arc<str>>,
+    /// The beginning of the next layout.
+    layout: Option<(u64, String)>,
+    layouts_bytes: usize,
+    /// It had no more to tell than it may.
+    pub(super) is_complete: bool,
+}
+
+/// Surveys that are under way.
+#[derive(Debug, Default)]
+pub(super) struct Surveys {
+    begun: u64,
+    pub(super) open: usize,
+}
+
+impl Report {
+    fn new(
+        counted: Counted,
+        mut matches: Vec<MatchInfo>,
+        layouts: &BTreeMap<u64, Arc<str>>,
+    ) -> Self {
+        let mut is_complete = matches.len() <= MATCHES_TOLD_MAX;
+        matches.truncate(MATCHES_TOLD_MAX);
+        let mut told = Vec::new();
+        let mut bytes = 0;
+        for (type_hash, layout) in layouts {
+            bytes += layout.len();
+            if bytes > LAYOUTS_BYTES_MAX {
+                is_complete = false;
+                break;
+            }
+            told.push((*type_hash, layout.clone()));
+        }
+        Report {
+            counted: counted.into_iter(),
+            matches: matches.into_iter(),
+            layouts: told.into_iter(),
+            layout: None,
+            end: Some(Message::Answered { is_complete }),
+        }
+    }
+
+    pub(super) fn is_told(&self) -> bool {
+        self.end.is_none()
+    }
+
+    /// `None`: all is told.
+    pub(super) fn next(&mut self) -> Option<Message> {
+        if let Some((endpoint, counters)) = self.counted.next() {
+            return Some(Message::Counted { endpoint, counters });
+        }
+        if let Some(MatchInfo { endpoint, other, state }) = self.matches.next() {
+            return Some(Message::MatchTold { endpoint, other, state });
+        }
+        let begun = self.layout.take();
+        let next = begun.or_else(|| self.layouts.next().map(|(hash, text)| (hash, text, 0)));
+        let Some((type_hash, all, from)) = next else { return self.end.take() };
+        let text = fitting(&all[from..]).to_owned();
+        let to = from + text.len();
+        let is_last = to == all.len();
+        self.layout = (!is_last).then_some((type_hash, all, to));
+        Some(Message::Layout { type_hash, text, is_last })
+    }
+}
+
+impl Query {
+    /// It is not known whether it will ever answer.
+    fn is_silent(&self, survey: u64) -> bool {
+        self.asked.is_some() && self.answer(survey).is_none()
+    }
+
+    /// What has come since the survey began.
+    fn answer(&self, survey: u64) -> Option<&Answer> {
+        self.answered.as_ref().filter(|(during, _)| *during >= survey).map(|(_, answer)| answer)
+    }
+
+    #[cfg(test)]
+    pub(super) fn is_asked(&self) -> bool {
+        self.asked.is_some()
+    }
+}
+
+impl Answer {
+    fn count(&mut self, endpoint: EndpointId, counters: Counters) -> Result<(), OutOfOrder> {
+        let is_next = self.counted.last().is_none_or(|(last, _)| *last < endpoint);
+        self.counted.push((endpoint, counters));
+        if is_next { Ok(()) } else { Err(OutOfOrder) }
+    }
+
+    fn tell_match(&mut self, told: MatchInfo) -> Result<(), OutOfOrder> {
+        let ids = |each: &MatchInfo| (each.endpoint, each.other);
+        let is_next = self.matches.last().is_none_or(|last| ids(last) < ids(&told));
+        if !is_next || self.matches.len() == MATCHES_TOLD_MAX {
+            return Err(OutOfOrder);
+        }
+        self.matches.push(told);
+        Ok(())
+    }
+
+    fn tell_layout(&mut self, hash: u64, text: &str, is_last: bool) -> Result<(), OutOfOrder> {
+        let (begun, mut layout) = self.layout.take().unwrap_or((hash, String::new()));
+        let is_next = self.layouts.last_key_value().is_none_or(|(last, _)| *last < hash);
+        layout.push_str(text);
+        self.layouts_bytes += text.len();
+        let fits = layout.len() <= LAYOUT_BYTES_MAX && self.layouts_bytes <= LAYOUTS_BYTES_MAX;
+        // One without text would never come to an end.
+        if begun != hash || !is_next || !fits || text.is_empty() {
+            return Err(OutOfOrder);
+        }
+        if is_last {
+            self.layouts.insert(hash, layout.into());
+        } else {
+            self.layout = Some((hash, layout));
+        }
+        Ok(())
+    }
+}
+
+impl<D: Clone> Protocol<D> {
+    /// Whether the layout of a type is known.
+    pub(crate) fn is_described(&self, type_hash: u64) -> bool {
+        self.layouts.contains_key(&type_hash)
+    }
+
+    /// Knows the layout of a type of this node.
+    pub(crate) fn describe(&mut self, type_hash: u64, layout: String) {
+        if !layout.is_empty() && layout.len() <= LAYOUT_BYTES_MAX {
+            self.layouts.insert(type_hash, layout.into());
+        }
+    }
+
+    /// The number of the newest survey.
+    pub(crate) fn survey(&self) -> u64 {
+        self.surveys.begun
+    }
+
+    /// Whether somebody has not answered since a survey began.
+    pub(crate) fn is_awaited(&self, survey: u64) -> bool {
+        self.silent(survey).next().is_some()
+    }
+
+    /// Who has not answered since a survey began.
+    pub(super) fn silent(&self, survey: u64) -> impl Iterator<Item = u64> {
+        let silent = self.greeted().filter(move |peer| peer.query.is_silent(survey));
+        silent.map(|peer| peer.node)
+    }
+
+    /// What each has answered since a survey began.
+    pub(super) fn answers(&self, survey: u64) -> impl Iterator<Item = (u64, &Answer)> {
+        self.greeted().filter_map(move |peer| Some((peer.node, peer.query.answer(survey)?)))
+    }
+
+    /// A survey is over: answers are kept for those that are not.
+    pub(crate) fn end_survey(&mut self) {
+        self.surveys.open -= 1;
+        if self.surveys.open == 0 {
+            for peer in self.links.values_mut().filter_map(Peer::greeted_mut) {
+                peer.query.answered = None;
+            }
+        }
+    }
+
+    /// Asks all peers that are not being asked.
+    pub(super) fn begin_survey(&mut self) {
+        self.surveys.begun += 1;
+        self.surveys.open += 1;
+        for (link, peer) in &mut self.links {
+            let Some(greeted) = peer.greeted_mut() else { continue };
+            if greeted.query.asked.is_none() {
+                greeted.query.asked = Some(Answer::default());
+                let (link, message, descriptors) = (*link, Message::Query, Vec::new());
+                self.actions.push(Action::Send { link, message, descriptors });
+            }
+        }
+    }
+
+    /// A peer asks.
+    pub(super) fn asked(&mut self, link: u64) -> Result<(), OutOfOrder> {
+        let peer = self.links.get_mut(&link).and_then(Peer::greeted_mut).ok_or(OutOfOrder)?;
+        if peer.report.is_some() {
+            return Err(OutOfOrder);
+        }
+        self.actions.push(Action::Count { link });
+        Ok(())
+    }
+
+    /// Tells a peer that has asked, when it is its turn.
+    pub(super) fn counted(&mut self, link: u64, counted: Counted) {
+        let report = Report::new(counted, self.own_matches(), &self.layouts);
+        if let Some(peer) = self.links.get_mut(&link).and_then(Peer::greeted_mut) {
+            peer.report = Some(Box::new(report));
+            self.tell(link);
+        }
+    }
+
+    /// A part of a peer's answer.
+    pub(super) fn answered(&mut self, link: u64, message: Message) -> Result<(), OutOfOrder> {
+        let survey = self.surveys.begun;
+        let peer = self.links.get_mut(&link).and_then(Peer::greeted_mut).ok_or(OutOfOrder)?;
+        let node = peer.node;
+        let answer = peer.query.asked.as_mut().ok_or(OutOfOrder)?;
+        match message {
+            Message::Counted { endpoint, counters } => {
+                let of_kind = match counters {
+                    Counters::Publisher { .. } => Kind::Publisher,
+                    Counters::Subscriber { .. } => Kind::Subscriber,
+                };
+                match self.directory.get(endpoint) {
+                    _ if node_of(endpoint) != node => Err(OutOfOrder),
+                    None => Ok(()), // it has left meanwhile
+                    Some(known) if known.kind != of_kind => Err(OutOfOrder),
+                    Some(_) => answer.count(endpoint, counters),
+                }
+            }
+            Message::MatchTold { endpoint, other, state } if node_of(endpoint) == node => {
+                answer.tell_match(MatchInfo { endpoint, other, state })
+            }
+            Message::Layout { type_hash, text, is_last } => {
+                answer.tell_layout(type_hash, &text, is_last)
+            }
+            Message::Answered { is_complete } if answer.layout.is_none() => {
+                answer.is_complete = is_complete;
+                let answer = peer.query.asked.take().filter(|_| self.surveys.open > 0);
+                peer.query.answered = answer.map(|answer| (survey, answer));
+                Ok(())
+            }
+            _ => Err(OutOfOrder),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,177 @@
+//! What a peer can answer, and ask, and what it cannot.
+
+use super::*;
+use crate::control_plane::directory::NODE_SHIFT;
+use crate::control_plane::protocol::Input;
+use crate::control_plane::protocol::graph::{Graph, MatchState};
+use crate::control_plane::protocol::hostile::{LINK, Met, PEER, PUBLISHER, SUBSCRIBER};
+
+/// After a survey, the last of `answers` ends the link, and those before do not.
+fn is_dropped_for_the_last_of(answers: Vec<Message>) {
+    let mut met = Met::new();
+    assert_eq!(met.handle(Input::Survey), [Message::Query]);
+    for answer in answers {
+        assert!(met.is_linked(), "before {answer:?}");
+        met.hears(answer);
+    }
+    assert!(!met.is_linked());
+    let graph = met.0.graph(&Vec::new(), Some(1));
+    assert_eq!(graph, Graph { nodes: graph.nodes.clone(), ..Graph::default() });
+}
+
+fn published(endpoint: EndpointId) -> Message {
+    let counters = Counters::Publisher { published: 5, memory_bytes: 6 };
+    Message::Counted { endpoint, counters }
+}
+
+fn subscribed(endpoint: EndpointId) -> Message {
+    let counters = Counters::Subscriber { lost: 1, held: 2, memory_bytes: 3 };
+    Message::Counted { endpoint, counters }
+}
+
+fn matched(endpoint: EndpointId, other: EndpointId) -> Message {
+    Message::MatchTold { endpoint, other, state: MatchState::Matched }
+}
+
+fn layout(type_hash: u64, text: &str, is_last: bool) -> Message {
+    Message::Layout { type_hash, text: text.into(), is_last }
+}
+
+const END: Message = Message::Answered { is_complete: true };
+
+#[test]
+fn what_a_peer_answers_is_in_the_graph_until_the_survey_ends() {
+    let mut met = Met::new();
+    assert_eq!(met.handle(Input::Survey), [Message::Query]);
+    let survey = met.0.survey();
+    assert!(met.handle(Input::Survey).is_empty(), "it is being asked");
+    for answer in [
+        published(PUBLISHER),
+        subscribed(SUBSCRIBER),
+        matched(PUBLISHER, 1),
+        matched(PUBLISHER, 2),
+        matched(SUBSCRIBER, 1),
+        layout(7, "T{a: ", false),
+        layout(7, "u8 @0} 1", true),
+    ] {
+        assert!(met.hears(answer).is_empty());
+        assert!(met.0.is_awaited(survey));
+    }
+    let silent = met.0.graph(&Vec::new(), Some(survey));
+    assert_eq!((silent.silent, silent.matches.len()), (vec![PEER], 0));
+    met.hears(Message::Answered { is_complete: false });
+    assert!(met.is_linked() && !met.0.is_awaited(survey));
+    let graph = met.0.graph(&Vec::new(), Some(survey));
+    assert_eq!((&graph.silent[..], &graph.incomplete[..]), (&[][..], &[PEER][..]));
+    let counters: Vec<_> = graph.endpoints.iter().map(|it| it.counters.unwrap()).collect();
+    let publisher = Counters::Publisher { published: 5, memory_bytes: 6 };
+    assert_eq!(counters, [publisher, Counters::Subscriber { lost: 1, held: 2, memory_bytes: 3 }]);
+    assert_eq!(graph.matches.len(), 3);
+    assert_eq!(graph.types[0].layout.as_deref(), Some("T{a: u8 @0} 1"));
+    assert!(met.0.graph(&Vec::new(), None).matches.is_empty(), "nobody was asked for this one");
+    // Two surveys were begun.
+    met.0.end_survey();
+    assert_eq!(met.0.answers(survey).count(), 1);
+    met.0.end_survey();
+    assert_eq!(met.0.answers(survey).count(), 0);
+    assert_eq!(met.handle(Input::Survey), [Message::Query], "it is asked again");
+}
+
+#[test]
+fn an_answer_that_comes_when_nobody_waits_is_forgotten() {
+    let mut met = Met::new();
+    met.handle(Input::Survey);
+    met.0.end_survey();
+    met.hears(published(PUBLISHER));
+    met.hears(END);
+    assert_eq!(met.0.answers(0).count(), 0);
+    met.handle(Input::Survey);
+    assert!(met.0.is_awaited(met.0.survey()), "it is asked anew");
+}
+
+#[test]
+fn answers_that_nobody_asked_for_end_the_link() {
+    for answer in [published(PUBLISHER), matched(PUBLISHER, 1), layout(7, "u8", true), END] {
+        let mut met = Met::new();
+        met.hears(answer);
+        assert!(!met.is_linked());
+    }
+    is_dropped_for_the_last_of(vec![END, END]);
+}
+
+#[test]
+fn answers_out_of_order_or_about_others_end_the_link() {
+    is_dropped_for_the_last_of(vec![published(PUBLISHER), published(PUBLISHER)]);
+    is_dropped_for_the_last_of(vec![subscribed(SUBSCRIBER), published(PUBLISHER)]);
+    is_dropped_for_the_last_of(vec![published(SUBSCRIBER)]);
+    is_dropped_for_the_last_of(vec![subscribed(PUBLISHER)]);
+    is_dropped_for_the_last_of(vec![published(3 << NODE_SHIFT | 1)]);
+    is_dropped_for_the_last_of(vec![matched(PUBLISHER, 2), matched(PUBLISHER, 2)]);
+    is_dropped_for_the_last_of(vec![matched(SUBSCRIBER, 1), matched(PUBLISHER, 2)]);
+    is_dropped_for_the_last_of(vec![matched(3 << NODE_SHIFT | 1, PUBLISHER)]);
+    is_dropped_for_the_last_of(vec![layout(7, "a", false), layout(8, "b", true)]);
+    is_dropped_for_the_last_of(vec![layout(7, "a", true), layout(7, "b", true)]);
+    is_dropped_for_the_last_of(vec![layout(7, "", false)]);
+    is_dropped_for_the_last_of(vec![layout(7, "a", false), END]);
+}
+
+#[test]
+fn answers_without_end_are_bounded() {
+    let text = "x".repeat(255);
+    let parts = LAYOUT_BYTES_MAX / text.len();
+    let mut long = vec![layout(7, &text, false); parts + 1];
+    is_dropped_for_the_last_of(long.clone());
+    long.truncate(parts);
+    let types = LAYOUTS_BYTES_MAX / (parts * text.len());
+    let of_type = |hash| {
+        let last = parts - 1;
+        (0..parts).map(|part| layout(hash, &"x".repeat(255), part == last)).collect::<Vec<_>>()
+    };
+    let mut many: Vec<_> = (0..types as u64).flat_map(of_type).collect();
+    let rest = LAYOUTS_BYTES_MAX - many.len() * text.len();
+    many.extend(of_type(types as u64).into_iter().take(rest / text.len() + 1));
+    is_dropped_for_the_last_of(many);
+    let matches = 0..=MATCHES_TOLD_MAX as u64;
+    is_dropped_for_the_last_of(matches.map(|other| matched(PUBLISHER, other)).collect());
+    // Of endpoints that have left it may tell for ever; nothing is kept of them.
+    let mut met = Met::new();
+    met.handle(Input::Survey);
+    for count in 0..100_000 {
+        met.hears(published(PEER | (100 + count)));
+    }
+    let query = &met.0.greeted().next().unwrap().query;
+    assert!(met.is_linked() && query.asked.as_ref().unwrap().counted.is_empty());
+}
+
+#[test]
+fn a_peer_that_asks_is_told_all_and_may_ask_again() {
+    let mut met = Met::new();
+    let long = "ü".repeat(LAYOUT_BYTES_MAX / 2);
+    met.0.describe(7, long.clone());
+    met.0.describe(8, format!("{long}ü"));
+    met.0.describe(9, String::new());
+    for _ in 0..2 {
+        let told = met.hears(Message::Query);
+        let (end, layouts) = told.split_last().unwrap();
+        assert_eq!(*end, END);
+        let texts = layouts.iter().map(|message| match message {
+            Message::Layout { type_hash: 7, text, .. } => &text[..],
+            other => panic!("{other:?}: the others are too long, or nothing"),
+        });
+        assert_eq!(texts.collect::<String>(), long);
+    }
+}
+
+#[test]
+fn a_peer_that_asks_before_it_is_told_is_dropped() {
+    let mut met = Met::new();
+    for count in 0..40 {
+        met.0.describe(count, "u8".to_owned());
+    }
+    let query = || Input::Said { link: LINK, message: Message::Query, descriptors: Vec::new() };
+    met.0.handle(0, query());
+    met.0.handle(0, Input::Counted { link: LINK, counted: Vec::new() });
+    assert!(met.is_linked());
+    met.0.handle(0, query());
+    assert!(!met.is_linked());
+}

@@ -1,0 +1,86 @@
+//! What the network tells of endpoints elsewhere, for `Node::graph`.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use myelin_dds::{Endpoint, Guid};
+
+use super::end::low_half;
+use super::flow::FLOW_TOPIC;
+use super::host::{Card, Host, name_of};
+use super::session::Session;
+use super::{inlet, outlet};
+use crate::{EndpointId, Graph, MatchInfo, MatchState, RemoteEndpointInfo};
+
+/// Adds endpoints of other hosts and DDS programs, and the matches of this node's endpoints with them.
+pub(super) fn add(
+    graph: &mut Graph,
+    session: &Session,
+    inlets: &[Arc<inlet::Shared>],
+    outlets: &[Arc<outlet::Shared>],
+) {
+    let mut found = Found::default();
+    session
+        .visit_discovered(&mut |is_writer, endpoint| found.add(is_writer, endpoint, session.host));
+    graph.remote_endpoints = found.endpoints.into_values().collect();
+    for inlet in inlets {
+        let endpoint = inlet.end.observer.id();
+        let sources = inlet.sources();
+        // To its subscriber a publisher elsewhere is its proxy.
+        let proxies: BTreeSet<_> = sources.iter().map(|(_, proxy)| *proxy).collect();
+        graph.matches.retain(|each| each.endpoint != endpoint || !proxies.contains(&each.other));
+        graph.matches.extend(matched(endpoint, sources.iter().map(|(guid, _)| guid), &found.ids));
+    }
+    for outlet in outlets {
+        let readers = outlet.readers();
+        graph.matches.extend(matched(outlet.end.observer.id(), readers.iter(), &found.ids));
+    }
+    graph.matches.sort_unstable_by_key(|each| (each.endpoint, each.other));
+}
+
+#[derive(Default)]
+struct Found {
+    /// A subscriber has several readers.
+    endpoints: BTreeMap<EndpointId, RemoteEndpointInfo>,
+    ids: BTreeMap<Guid, EndpointId>,
+}
+
+impl Found {
+    fn add(&mut self, is_publisher: bool, endpoint: Endpoint, host: Host) {
+        let card = Card::decode(&endpoint.user_data);
+        let is_here = card.as_ref().is_some_and(|card| card.host == host);
+        let is_of_the_way = endpoint.topic == FLOW_TOPIC || endpoint.type_name.starts_with(BUILTIN);
+        if is_here || is_of_the_way {
+            return;
+        }
+        let Endpoint { guid, topic, type_name, reliable, transient_local, .. } = endpoint;
+        let id = card.as_ref().map_or_else(|| low_half(guid), |card| card.endpoint);
+        self.ids.insert(guid, id);
+        let told = RemoteEndpointInfo {
+            id,
+            host: card.as_ref().map(|card| card.host.0),
+            topic: name_of(&topic).unwrap_or(topic),
+            type_name: card.as_ref().map_or(type_name, |card| card.type_text.clone()),
+            is_publisher,
+            reliable: card.map(|card| card.reliable).or(reliable),
+            keeps_history: transient_local,
+        };
+        let known = self.endpoints.entry(id).or_insert(told);
+        if transient_local == Some(true) {
+            known.keeps_history = transient_local;
+        }
+    }
+}
+
+/// The matches of an endpoint with those of these names.
+fn matched<'a>(
+    endpoint: EndpointId,
+    others: impl Iterator<Item = &'a Guid>,
+    ids: &BTreeMap<Guid, EndpointId>,
+) -> impl Iterator<Item = MatchInfo> {
+    let others: BTreeSet<_> = others.filter_map(|guid| ids.get(guid)).copied().collect();
+    others.into_iter().map(move |other| MatchInfo { endpoint, other, state: MatchState::Matched })
+}
+
+/// What the types of CycloneDDS's own topics begin with, by which this process discovers.
+const BUILTIN: &str = "org::eclipse::cyclonedds::builtin::";
