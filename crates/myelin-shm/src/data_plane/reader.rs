@@ -1,11 +1,13 @@
 //! A subscriber's taking side: its publishers in turn, and the ways to wait for a sample.
 
 mod handover;
+mod many;
 
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 use std::task::Waker;
 
+use self::many::Many;
 use crate::data_plane::incoming::Incoming;
 use crate::data_plane::source::Source;
 use crate::data_plane::subscription::{Asleep, SubscriptionShared};
@@ -27,8 +29,10 @@ pub struct Reader {
     connections: Vec<Incoming>,
     /// Publishers that are gone and of which something is still held.
     lingering: Vec<Arc<Source>>,
-    /// Where the next take begins to look.
+    /// Where the next take begins to look, if they are few.
     turn: usize,
+    /// If they are many.
+    many: Option<Box<Many>>,
     lost: u64,
     strategy: Strategy,
     /// The last sleep, and the wake word's count when it began.
@@ -52,6 +56,7 @@ impl Reader {
             connections: Vec::new(),
             lingering: Vec::new(),
             turn: 0,
+            many: None,
             lost: 0,
             strategy: Strategy::default(),
             sleep: Sleep(0),
@@ -140,29 +145,41 @@ impl Reader {
             return Err(Error::Forked);
         }
         self.keep_up();
+        if self.many.is_some() {
+            return self.take_of_many();
+        }
         for _ in 0..self.connections.len() {
             if self.turn >= self.connections.len() {
                 self.turn = 0;
             }
             let at = self.turn;
             self.turn += 1;
-            let publisher = &mut self.connections[at];
-            match publisher.take(&self.shared) {
-                // Read to the end: its connection can be used again.
-                Ok(None) if publisher.source.gone.load(Ordering::Relaxed) => {
-                    self.shared.changed.store(true, Ordering::Relaxed);
-                }
-                Ok(None) => {}
-                Ok(Some(taken)) => {
-                    if taken.lost_before > 0 {
-                        self.note_loss(&taken);
-                    }
-                    return Ok(Some(taken));
-                }
-                Err(error) => return Err(self.failed(at, error)),
+            if let Some(taken) = self.take_from(at)? {
+                return Ok(Some(taken));
             }
         }
         Ok(None)
+    }
+
+    #[inline(always)]
+    fn take_from(&mut self, at: usize) -> Result<Option<Taken>, Error> {
+        let publisher = &mut self.connections[at];
+        match publisher.take(&self.shared) {
+            Ok(None) => {
+                if publisher.source.gone.load(Ordering::Relaxed) {
+                    // Read to the end: its connection can be used again.
+                    self.shared.changed.store(true, Ordering::Relaxed);
+                }
+                Ok(None)
+            }
+            Ok(Some(taken)) => {
+                if taken.lost_before > 0 {
+                    self.note_loss(&taken);
+                }
+                Ok(Some(taken))
+            }
+            Err(error) => Err(self.failed(at, error)),
+        }
     }
 
     #[cold]
@@ -186,6 +203,7 @@ impl Reader {
     fn failed(&mut self, at: usize, error: Error) -> Error {
         if matches!(error, Error::TooManyHeld { .. }) {
             self.turn = at;
+            self.give_turn_back();
             return error;
         }
         self.disconnect(at);
@@ -195,6 +213,7 @@ impl Reader {
     fn disconnect(&mut self, at: usize) {
         let publisher = self.connections.remove(at);
         self.changes = self.changes.wrapping_add(1);
+        self.sort_out();
         publisher.source.gone.store(true, Ordering::Relaxed);
         finish(&publisher.source);
         self.shared.tell_corrupt(publisher.source.id);
@@ -205,6 +224,9 @@ impl Reader {
     #[inline(always)]
     fn is_ready(&mut self, again: bool) -> bool {
         self.keep_up();
+        if self.many.is_some() {
+            return self.is_ready_of_many();
+        }
         self.connections.iter_mut().any(|publisher| publisher.is_ready(again))
     }
 
@@ -228,11 +250,15 @@ impl Reader {
         }
     }
 
-    /// Whether a publisher last ran on the CPU we are on: it cannot publish while we spin.
+    /// Whether a publisher last ran on the CPU we are on: it cannot publish while we spin. Of many the one
+    /// counts that a sample last came from.
     fn shares_a_core(&self) -> bool {
         let cpu = crate::waiting::wait::cpu();
-        let cpu_of = |publisher: &Incoming| publisher.source.head().cpu.load(Ordering::Relaxed);
-        self.connections.iter().any(|publisher| cpu_of(publisher) == cpu)
+        let runs_here = |it: &Incoming| it.source.head().cpu.load(Ordering::Relaxed) == cpu;
+        match &self.many {
+            Some(many) => self.connections.get(many.last).is_some_and(runs_here),
+            None => self.connections.iter().any(runs_here),
+        }
     }
 
     /// S1 to S3.
@@ -257,6 +283,9 @@ impl Reader {
                         }
                         Some(_) => true,
                     };
+                    if !slept {
+                        self.look_at_all();
+                    }
                     !slept && is_late()
                 }
                 _ => false,
@@ -307,7 +336,7 @@ impl Reader {
     }
 
     fn say(&mut self, sleep: Sleep) -> Option<Asleep> {
-        self.sleep = sleep;
+        self.sleep = Sleep(sleep.0 | self.shared.of_many());
         let (asleep, wakes) = (&self.shared.head().asleep, &self.shared.wake_word().wakes);
         self.count = notify::fall_asleep(asleep, wakes, self.sleep.0);
         let asleep = Asleep::new(self.count, self.connections.len());
@@ -319,7 +348,8 @@ impl Reader {
     fn arm(&mut self) -> bool {
         // Also when it is armed: a publisher may have counted the wake word up, have been overtaken by us,
         // and have written only then.
-        let was_readable = self.shared.wake_fd().is_some_and(WakeFd::drain);
+        let drain = |fd: &WakeFd| fd.drain(|connection| self.is_told_of(connection));
+        let was_readable = self.shared.wake_fd().is_some_and(drain);
         let (asleep, wakes) = (&self.shared.head().asleep, &self.shared.wake_word().wakes);
         let set = self.shared.set();
         let is_armed = asleep.load(Ordering::Relaxed) == self.sleep.0
@@ -364,6 +394,7 @@ impl Reader {
             !finished
         });
         lingering.retain(|source| !shared.forget(source));
+        self.sort_out();
     }
 }
 

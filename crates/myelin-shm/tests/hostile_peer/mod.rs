@@ -10,7 +10,7 @@ use std::time::Duration;
 use myelin_shm::Error;
 use myelin_shm::data_plane::layout::{
     INLINE, PUBLICATION_HEAD_BYTES, PUBLICATION_MAGIC, SUBSCRIPTION_MAGIC, VERSION,
-    WAKE_WORD_BYTES, WakeWord, connections_offset,
+    WAKE_SEGMENT_BYTES, WakeWord, connections_offset,
 };
 use myelin_shm::data_plane::publication::{RemoteSubscriber, Waking, Writer};
 use myelin_shm::data_plane::subscription::{Reader, SubscriptionShared};
@@ -289,7 +289,7 @@ pub fn waking(wake_word: &Memory, wake_end: Option<OwnedFd>) -> Waking {
 
 /// The futex word of a wake word.
 pub fn wake_word_of(memory: &Memory) -> &WakeWord {
-    const { assert!(WAKE_WORD_BYTES <= SEGMENT_BYTES) };
+    const { assert!(WAKE_SEGMENT_BYTES <= SEGMENT_BYTES) };
     // SAFETY: as for the words.
     unsafe { memory.segment.at(0) }
 }

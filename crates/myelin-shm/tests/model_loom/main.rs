@@ -66,6 +66,11 @@ fn explore(
     assert!(executions >= at_least, "{name}: only {executions} executions were explored");
 }
 
+/// The ready bit of a publisher of few.
+fn not_many<'a>() -> (&'a AtomicU64, u64) {
+    panic!("its subscriber has few publishers")
+}
+
 fn cell() -> Cell {
     Cell {
         sequence: AtomicU64::new(EMPTY),
