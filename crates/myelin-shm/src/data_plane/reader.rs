@@ -145,41 +145,29 @@ impl Reader {
             return Err(Error::Forked);
         }
         self.keep_up();
-        if self.many.is_some() {
-            return self.take_of_many();
-        }
         for _ in 0..self.connections.len() {
-            if self.turn >= self.connections.len() {
+            if self.many.is_some() {
+                if !self.turn_to_due() {
+                    break;
+                }
+            } else if self.turn >= self.connections.len() {
                 self.turn = 0;
             }
             let at = self.turn;
             self.turn += 1;
-            if let Some(taken) = self.take_from(at)? {
-                return Ok(Some(taken));
+            let publisher = &mut self.connections[at];
+            match publisher.take(&self.shared) {
+                Ok(None) => self.shared.has_read_all_of(&publisher.source),
+                Ok(Some(taken)) => {
+                    if taken.lost_before > 0 {
+                        self.note_loss(&taken);
+                    }
+                    return Ok(Some(taken));
+                }
+                Err(error) => return Err(self.failed(at, error)),
             }
         }
         Ok(None)
-    }
-
-    #[inline(always)]
-    fn take_from(&mut self, at: usize) -> Result<Option<Taken>, Error> {
-        let publisher = &mut self.connections[at];
-        match publisher.take(&self.shared) {
-            Ok(None) => {
-                if publisher.source.gone.load(Ordering::Relaxed) {
-                    // Read to the end: its connection can be used again.
-                    self.shared.changed.store(true, Ordering::Relaxed);
-                }
-                Ok(None)
-            }
-            Ok(Some(taken)) => {
-                if taken.lost_before > 0 {
-                    self.note_loss(&taken);
-                }
-                Ok(Some(taken))
-            }
-            Err(error) => Err(self.failed(at, error)),
-        }
     }
 
     #[cold]
@@ -203,7 +191,6 @@ impl Reader {
     fn failed(&mut self, at: usize, error: Error) -> Error {
         if matches!(error, Error::TooManyHeld { .. }) {
             self.turn = at;
-            self.give_turn_back();
             return error;
         }
         self.disconnect(at);

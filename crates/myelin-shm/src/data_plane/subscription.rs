@@ -409,6 +409,14 @@ impl SubscriptionShared {
         }
     }
 
+    /// Has the reader look at its publishers if this one is gone: its connection can be used again.
+    #[inline(always)]
+    pub(crate) fn has_read_all_of(&self, source: &Source) {
+        if source.gone.load(Ordering::Relaxed) {
+            self.changed.store(true, Ordering::Relaxed);
+        }
+    }
+
     pub(crate) fn tell_corrupt(&self, publisher: EndpointId) {
         if let Some(tell) = self.on_corrupt.get() {
             tell(publisher);

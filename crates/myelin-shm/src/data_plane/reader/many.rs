@@ -1,12 +1,10 @@
 //! A reader of many publishers: it looks at those that have said that they have published, in turn, and
-//! at each empty take at one more, lest a hostile one silence another.
+//! if none of these has anything at one more, lest a hostile one silence another.
 
 use crate::sync::{Ordering, fence, few};
 
 use super::Reader;
 use crate::data_plane::ready::Numbers;
-use crate::data_plane::taken::Taken;
-use crate::error::Error;
 use crate::limits::CONNECTIONS_MAX;
 use crate::topic::EndpointId;
 
@@ -24,15 +22,8 @@ pub(super) struct Many {
 }
 
 impl Many {
-    fn has(&self, number: u32) -> bool {
-        self.numbers[number as usize / 64] >> (number % 64) & 1 != 0
-    }
-
-    /// The next one to be looked at though it has said nothing. None in a model, which has to see that
-    /// they do not do without their bits.
-    fn sweep(&mut self, publishers: usize) -> Option<usize> {
-        self.swept = if self.swept + 1 < publishers { self.swept + 1 } else { 0 };
-        (!cfg!(loom)).then_some(self.swept)
+    fn place(&self, number: u32) -> usize {
+        usize::from(self.places[number as usize])
     }
 }
 
@@ -58,113 +49,84 @@ impl Reader {
         fence(Ordering::SeqCst);
     }
 
+    /// It is the turn of the next that has something; false if none has.
     #[inline(never)]
-    pub(super) fn take_of_many(&mut self) -> Result<Option<Taken>, Error> {
-        if let Some(taken) = self.take_due()? {
-            return Ok(Some(taken));
-        }
-        // The next round, of those that have said something meanwhile.
-        let Some(many) = &mut self.many else { return Ok(None) };
-        many.turn = 0;
-        self.shared.due().take_ready(self.shared.ready(), &many.numbers);
-        if let Some(taken) = self.take_due()? {
-            return Ok(Some(taken));
-        }
-        self.take_untold()
-    }
-
-    /// Takes from the next that is due and has something.
-    #[inline(always)]
-    fn take_due(&mut self) -> Result<Option<Taken>, Error> {
-        while let Some(many) = &mut self.many
-            && let Some(number) = self.shared.due().first_from(many.turn)
-        {
-            let at = usize::from(many.places[number as usize]);
-            (many.turn, many.last) = (number + 1, at);
-            if let Some(taken) = self.take_from(at)? {
-                return Ok(Some(taken));
-            }
-            // One of which a slot segment has not come yet has something all the same.
-            if !self.connections[at].lacks_memory() {
-                self.shared.due().remove(number);
-            }
-        }
-        Ok(None)
-    }
-
-    /// It is the same one's turn again.
-    pub(super) fn give_turn_back(&mut self) {
-        if let Some(many) = &mut self.many {
-            many.turn = many.turn.saturating_sub(1);
-        }
-    }
-
-    /// Takes from one of those that are not due, another one each time.
-    fn take_untold(&mut self) -> Result<Option<Taken>, Error> {
-        let publishers = self.connections.len();
-        let swept = self.many.as_mut().and_then(|many| many.sweep(publishers));
-        match swept {
-            Some(at) if self.is_untold(at) => self.take_from(at),
-            _ => Ok(None),
-        }
-    }
-
-    /// Whether a publisher has something without having said so; then it is due.
-    #[inline(always)]
-    fn is_untold(&mut self, at: usize) -> bool {
-        let Some(publisher) = self.connections.get_mut(at) else { return false };
-        let is_untold = publisher.is_ready(false);
-        if is_untold {
-            self.shared.due().insert(publisher.source.connection);
-        }
-        is_untold
+    pub(super) fn turn_to_due(&mut self) -> bool {
+        let found = self.find_due();
+        let (Some(number), Some(many)) = (found, &mut self.many) else { return false };
+        many.turn = number + 1;
+        many.last = many.place(number);
+        self.turn = many.last;
+        true
     }
 
     /// Whether a take would find something.
     #[inline(never)]
     pub(super) fn is_ready_of_many(&mut self) -> bool {
-        if self.is_due_ready() {
-            return true;
-        }
-        let publishers = self.connections.len();
-        let Some(many) = &mut self.many else { return false };
-        self.shared.due().take_ready(self.shared.ready(), &many.numbers);
-        let swept = many.sweep(publishers);
-        self.is_due_ready() || swept.is_some_and(|at| self.is_untold(at))
+        self.find_due().is_some()
     }
 
-    fn is_due_ready(&mut self) -> bool {
-        let Reader { shared, connections, many: Some(many), .. } = self else { return false };
-        let mut next = 0;
-        while let Some(number) = shared.due().first_from(next) {
-            let at = usize::from(many.places[number as usize]);
-            if connections[at].is_ready(false) {
-                return true;
+    /// The next that has something: first of the rest of the round that is under way, then of all that
+    /// have said something meanwhile.
+    #[inline(always)]
+    fn find_due(&mut self) -> Option<u32> {
+        let Reader { shared, connections, many: Some(many), .. } = self else { return None };
+        let due = shared.due();
+        let mut find_from = |first| {
+            let mut from = first;
+            while let Some(number) = due.first_from(from) {
+                let publisher = &mut connections[many.place(number)];
+                if publisher.is_ready(false) {
+                    return Some(number);
+                }
+                // One of which a slot segment has not come yet has something all the same.
+                if !publisher.lacks_memory() {
+                    due.remove(number);
+                    shared.has_read_all_of(&publisher.source);
+                }
+                from = number + 1;
             }
-            if !connections[at].lacks_memory() {
-                shared.due().remove(number);
-            }
-            next = number + 1;
+            None
+        };
+        if let Some(number) = find_from(many.turn) {
+            return Some(number);
         }
-        false
+        due.take_ready(shared.ready(), &many.numbers);
+        find_from(0).or_else(|| self.find_untold())
+    }
+
+    /// Looks at one that is not due, another one each time. At none in a model, which has to see that they
+    /// do not do without their bits.
+    #[inline(always)]
+    fn find_untold(&mut self) -> Option<u32> {
+        let Reader { shared, connections, many: Some(many), .. } = self else { return None };
+        many.swept = if many.swept + 1 < connections.len() { many.swept + 1 } else { 0 };
+        let publisher = &mut connections[many.swept];
+        if cfg!(loom) || !publisher.is_ready(false) {
+            return None;
+        }
+        let number = publisher.source.connection;
+        shared.due().insert(number);
+        Some(number)
     }
 
     /// The publisher of this connection is due.
     pub(super) fn is_told_of(&self, number: u32) {
-        if self.many.as_ref().is_some_and(|many| many.has(number)) {
+        let is_it = |many: &Many| many.numbers[number as usize / 64] >> (number % 64) & 1 != 0;
+        if self.many.as_deref().is_some_and(is_it) {
             self.shared.due().insert(number);
         }
     }
 
     /// Looks at all of its publishers next, whatever they have said.
-    pub(crate) fn look_at_all(&mut self) {
+    pub(crate) fn look_at_all(&self) {
         if let Some(many) = &self.many {
             self.shared.due().fill(&many.numbers);
         }
     }
 
     /// Looks at a publisher next that may have published without saying so: it is in this very thread.
-    pub(crate) fn look_at(&mut self, publisher: EndpointId) {
+    pub(crate) fn look_at(&self, publisher: EndpointId) {
         if self.many.is_some() {
             let its = self.connections.iter().find(|it| it.source.id == publisher);
             its.into_iter().for_each(|it| self.shared.due().insert(it.source.connection));
