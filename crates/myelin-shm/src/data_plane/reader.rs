@@ -89,13 +89,10 @@ impl Reader {
     /// is disconnected.
     #[inline]
     pub fn take(&mut self) -> Result<Option<Taken>, Error> {
-        if let Some(taken) = self.take_now()? {
-            return Ok(Some(taken));
-        }
-        if self.shared.wake_fd().is_none() || !self.arm() {
-            return Ok(None);
-        }
-        self.take_now()
+        // Returned as it is, a sample is not copied.
+        let taken = self.take_now();
+        let may_be_more = matches!(taken, Ok(None)) && self.shared.wake_fd().is_some();
+        if may_be_more && self.arm() { self.take_now() } else { taken }
     }
 
     /// The next sample, if there is one; otherwise `waker` is woken once when there may be one. The
@@ -156,15 +153,16 @@ impl Reader {
             let at = self.turn;
             self.turn += 1;
             let publisher = &mut self.connections[at];
-            match publisher.take(&self.shared) {
+            let taken = publisher.take(&self.shared);
+            match &taken {
                 Ok(None) => self.shared.has_read_all_of(&publisher.source),
-                Ok(Some(taken)) => {
-                    if taken.lost_before > 0 {
-                        self.note_loss(&taken);
+                Ok(Some(sample)) => {
+                    if sample.lost_before > 0 {
+                        self.note_loss(sample);
                     }
-                    return Ok(Some(taken));
+                    return taken;
                 }
-                Err(error) => return Err(self.failed(at, error)),
+                Err(_) => return taken.map_err(|error| self.failed(at, error)),
             }
         }
         Ok(None)

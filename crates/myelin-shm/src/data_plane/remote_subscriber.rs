@@ -140,10 +140,10 @@ impl RemoteSubscriber {
     }
 
     /// P8 for this subscriber. The caller has executed a seq-cst fence since its sample was visible.
-    /// True: it sleeps on `published`, on which the caller is to wake.
+    /// `published` reads that word. True: it sleeps on it, on which the caller is to wake.
     #[inline(always)]
     #[must_use]
-    pub(crate) fn notify(&self, published: &AtomicU64) -> bool {
+    pub(crate) fn notify(&self, published: impl FnOnce() -> u64) -> bool {
         // SAFETY: the head is atomics and padding, and lies within its checked segment.
         let head: &SubscriptionHead = unsafe { self.segment.at(0) };
         let ready = || bit_of(&self.wake_segment().ready, self.connection);

@@ -111,16 +111,16 @@ impl Notifier {
     /// was on its way into the kernel and is turned back by the count, unless another publisher sets
     /// that back; so the next sample notifies again.
     ///
-    /// True: it sleeps on an earlier value of `published`, and is not notified; the caller wakes all who
-    /// sleep on that, with one call for any number of subscribers. Who was on its way into the kernel is
-    /// turned back by the value, now and ever after: it only grows, and nobody else can write it. Who
-    /// sleeps on the present value has seen the sample, and is woken by the next.
+    /// True: it sleeps on an earlier value of `published` than this one, and is not notified; the caller
+    /// wakes all who sleep on that, with one call for any number of subscribers. Who was on its way into
+    /// the kernel is turned back by the value, now and ever after: it only grows, and nobody else can write
+    /// it. Who sleeps on the present value has seen the sample, and is woken by the next.
     #[inline(always)]
     #[must_use]
     pub fn notify<'a>(
         &self,
         asleep: &AtomicU64,
-        published: &AtomicU64,
+        published: impl FnOnce() -> u64,
         ready: impl FnOnce() -> (&'a AtomicU64, u64),
         wake: impl FnOnce(Sleep) -> bool,
     ) -> bool {
@@ -136,7 +136,7 @@ impl Notifier {
         &self,
         sleep: u64,
         asleep: &AtomicU64,
-        published: &AtomicU64,
+        published: impl FnOnce() -> u64,
         ready: impl FnOnce() -> (&'a AtomicU64, u64),
         wake: impl FnOnce(Sleep) -> bool,
     ) -> bool {
@@ -152,8 +152,7 @@ impl Notifier {
         }
         let is_on_published = Sleep(sleep).is_on_published();
         let is_certain = match is_on_published {
-            // ORDER: Relaxed: the publisher's own word.
-            true => Sleep::on_published(published.load(Ordering::Relaxed)) != Sleep(sleep),
+            true => Sleep::on_published(published()) != Sleep(sleep),
             false => wake(Sleep(sleep)),
         };
         if is_certain {

@@ -8,7 +8,7 @@ use loom::thread;
 use myelin_shm::Step;
 use myelin_shm::waiting::notify::{self, Notifier};
 
-use crate::{Kernel, explore, mutant};
+use crate::{Kernel, explore, mutant, not_on_published};
 
 /// Two members, each with a publisher of its own.
 struct Set {
@@ -39,7 +39,7 @@ const REAL: Steps = Steps {
         fence(Ordering::SeqCst); // P7
         let ready = || (&set.told[member], 1);
         let wake = |_| (steps.notify)(set, 1 << member);
-        let _ = notifier.notify(&set.armed[member], &AtomicU64::new(0), ready, wake);
+        let _ = notifier.notify(&set.armed[member], not_on_published, ready, wake);
     },
     arm_fence: || fence(Ordering::SeqCst),
     looks_after_falling_asleep: true,
