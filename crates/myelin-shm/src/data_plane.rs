@@ -6,6 +6,7 @@ pub(crate) mod incoming;
 pub mod layout;
 pub mod publication;
 pub(crate) mod reader;
+pub(crate) mod ready;
 pub mod reclaim;
 pub(crate) mod remote_subscriber;
 pub mod ring;

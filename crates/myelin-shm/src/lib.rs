@@ -31,7 +31,7 @@ pub mod waiting;
 pub use control_plane::leftovers;
 pub use error::Error;
 #[cfg(loom)]
-pub use sync::{Step, leave_out};
+pub use sync::{Step, leave_out, set_few};
 
 /// For the fuzz target `messages`: whatever another process sends is an error, or a message that is
 /// sent as the same bytes; and any messages of a peer leave a node that knows no more of it than it may.

@@ -9,7 +9,7 @@ pub const SEQUENCE_MAX: u64 = (1 << 56) - 1;
 /// Slot segments of one publisher.
 pub const SEGMENTS_MAX: u32 = 4_096;
 /// Publishers one subscriber is matched with.
-pub const CONNECTIONS_MAX: u32 = 64;
+pub const CONNECTIONS_MAX: u32 = 256;
 /// Subscribers one publisher is matched with.
 pub const SUBSCRIBERS_MAX: usize = 1_024;
 /// Samples in slots that one subscriber may hold.

@@ -85,6 +85,10 @@ pub enum Step {
     T8,
     /// Between "I sleep" and the last look.
     S2,
+    /// Between a publisher's ready bit and the look whether its subscriber sleeps.
+    B2,
+    /// Between the taking of ready bits and the look at these publishers.
+    B4,
     /// Between a newcomer's entry in the list and the look at how far the publisher is.
     Attach,
     /// That a hold ends after the reads of its sample.
@@ -127,8 +131,24 @@ pub fn leave_out(step: Option<Step>) {
     LEFT_OUT.set(step);
 }
 
+/// So many publishers a subscriber looks at at each take; of more, at those that say that they have
+/// published. A model may take another number.
+pub(crate) fn few() -> usize {
+    #[cfg(loom)]
+    return FEW.get();
+    #[cfg(not(loom))]
+    4
+}
+
+/// Sets the number of publishers that are few, for this thread's models.
+#[cfg(loom)]
+pub fn set_few(publishers: usize) {
+    FEW.set(publishers);
+}
+
 #[cfg(loom)]
 std::thread_local! {
     // loom runs all threads of a model in the one that checks it.
     static LEFT_OUT: std::cell::Cell<Option<Step>> = const { std::cell::Cell::new(None) };
+    static FEW: std::cell::Cell<usize> = const { std::cell::Cell::new(4) };
 }

@@ -125,7 +125,7 @@ pub struct SubscriberQos {
     pub history: u32,
     /// Samples in slots it may hold at once, 1 to 4,096.
     pub held_max: u32,
-    /// Publishers it may be matched with, 1 to 64.
+    /// Publishers it may be matched with, 1 to 256.
     pub publishers_max: u32,
     /// An event is raised for a publisher that publishes nothing for this long.
     pub deadline: Option<Duration>,
@@ -157,7 +157,7 @@ impl SubscriberQos {
         let held = 1..u64::from(HOLDS_MAX) + 1;
         range(topic, "held_max", u64::from(self.held_max), held, "it is 1 to 4,096")?;
         let publishers = 1..u64::from(CONNECTIONS_MAX) + 1;
-        range(topic, "publishers_max", u64::from(self.publishers_max), publishers, "it is 1 to 64")
+        range(topic, "publishers_max", u64::from(self.publishers_max), publishers, "it is 1 to 256")
     }
 }
 

@@ -326,6 +326,7 @@ mod tests {
 
     fn is_the_same<T: Raw + ?Sized>(told: &DynamicType) {
         assert_eq!((told.type_name(), told.hash()), (&*T::type_name(), T::layout_hash()));
+        assert_eq!(told.layout(), T::layout());
         assert_eq!((told.align, told.shape), (T::ALIGN, T::SHAPE));
         for bytes in 0..400 {
             assert_eq!(told.fits(bytes), T::fits(bytes), "{bytes} bytes of {}", told.type_name());

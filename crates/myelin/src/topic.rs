@@ -276,7 +276,7 @@ impl<T: Payload + ?Sized> SubscriberBuilder<T> {
         self
     }
 
-    /// How many publishers it may be matched with: 1 to 64, by default 16.
+    /// How many publishers it may be matched with: 1 to 256, by default 16.
     pub fn publishers_max(mut self, publishers: u32) -> Self {
         self.0.subscriber.publishers_max = publishers;
         self

@@ -6,7 +6,7 @@
 //! depth and the reliability of their scenario; a reliable publisher gives up when a subscriber has
 //! taken nothing for as long as an answer may take (`block_max`).
 //!
-//! Limits: a subscriber is matched with up to 64 publishers, a publisher with up to 1,024
+//! Limits: a subscriber is matched with up to 256 publishers, a publisher with up to 1,024
 //! subscribers. The library waits for one topic at a time, or by a file descriptor for each; so
 //! several topics are for the systems that sleep (by epoll) and that poll (one after the other).
 //! `docs/shared-memory.md` says what happens inside.

@@ -70,6 +70,11 @@ impl Incoming {
         incoming
     }
 
+    /// Whether the next sample lies in a slot segment that has not come yet.
+    pub(crate) fn lacks_memory(&self) -> bool {
+        self.missing_at.is_some()
+    }
+
     fn cell(&self) -> &Cell {
         &self.source.ring()[self.at]
     }

@@ -1,7 +1,7 @@
 //! What lies where in shared memory; `docs/shared-memory.md` section 3 draws it. Layout only: the
 //! algorithms are in `ring`, `reclaim` and `notify`.
 
-use crate::limits::ENDPOINTS_MAX;
+use crate::limits::{CONNECTIONS_MAX, ENDPOINTS_MAX};
 use crate::os::segment::shared;
 use crate::sync::{AtomicU32, AtomicU64};
 
@@ -100,8 +100,9 @@ pub struct SubscriptionHead {
     /// Its number in its node: which bit of the node's [`ReadyTable`] is its own.
     pub number: AtomicU64,
     _once: [u8; 64],
-    /// 0, or a sleep: `notify::Sleep` says who is to be woken by what. Never the same twice. Does not
-    /// change while the subscriber polls, so that publishers find it in their own cache.
+    /// 0, or a sleep: `notify::Sleep` says who is to be woken by what, and whether publishers set their
+    /// ready bits. No sleep is the same as another. Does not change while the subscriber polls, so that
+    /// publishers find it in their own cache.
     pub asleep: AtomicU64,
     _asleep: [u8; 120],
 }
@@ -116,12 +117,22 @@ pub struct Connection {
     pub reading: AtomicU64,
 }
 
-/// The word a subscriber sleeps on; the only word with several writers.
+/// The word a subscriber or a wait set sleeps on.
 #[repr(C, align(64))]
 #[derive(Debug)]
 pub struct WakeWord {
     /// Counts the wake-ups; a futex.
     pub wakes: AtomicU32,
+}
+
+/// By which publishers wake a subscriber. Written by all of them, and by the subscriber's process.
+#[repr(C, align(64))]
+#[derive(Debug)]
+pub struct WakeSegment {
+    /// What the subscriber sleeps on.
+    pub wake_word: WakeWord,
+    /// A bit for each connection, if there are many: its publisher has published.
+    pub ready: [AtomicU64; CONNECTION_WORDS],
 }
 
 /// Whether a wait set of a node sleeps. Written by the node's process alone.
@@ -155,6 +166,7 @@ shared! {
     }
     Connection { publisher, reading }
     WakeWord { wakes }
+    WakeSegment { wake_word, ready }
     SetHead { asleep, _asleep }
     ReadyTable { wake_words, ready }
 }
@@ -188,8 +200,10 @@ pub const PUBLICATION_HEAD_BYTES: u64 = 384;
 pub const SUBSCRIPTION_HEAD_BYTES: u64 = 256;
 /// Bytes of a [`Connection`].
 pub const CONNECTION_BYTES: u64 = 64;
-/// Bytes of a wake word's segment.
-pub const WAKE_WORD_BYTES: u64 = 64;
+/// Bytes of a [`WakeSegment`].
+pub const WAKE_SEGMENT_BYTES: u64 = 128;
+/// Words of bits for the publishers of a subscriber.
+pub const CONNECTION_WORDS: usize = CONNECTIONS_MAX.div_ceil(64) as usize;
 /// Wait sets of a node.
 pub const SETS_MAX: usize = 31;
 /// Words of bits for the subscribers of a node.
@@ -228,7 +242,9 @@ const _: () = {
     assert!(offset_of!(SubscriptionHead, asleep) == 128);
     assert!(size_of::<Connection>() as u64 == CONNECTION_BYTES);
     assert!(offset_of!(Connection, reading) == 8);
-    assert!(size_of::<WakeWord>() as u64 == WAKE_WORD_BYTES);
+    assert!(size_of::<WakeSegment>() as u64 == WAKE_SEGMENT_BYTES);
+    assert!(offset_of!(WakeSegment, ready) == 64);
+    assert!(CONNECTIONS_MAX <= 1 << 8, "a hold has 8 bits for its connection");
     assert!(size_of::<SetHead>() == 128);
     assert!(offset_of!(ReadyTable, ready) == 64 * SETS_MAX);
     assert!(size_of::<ReadyTable>() as u64 == READY_TABLE_BYTES);

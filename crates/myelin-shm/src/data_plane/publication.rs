@@ -216,7 +216,8 @@ impl PublicationShared {
     /// P8 for some of its subscribers: those that sleep on `published` are woken at once.
     #[inline(always)]
     pub(crate) fn notify<'a>(&self, views: impl Iterator<Item = &'a Arc<RemoteSubscriber>>) {
-        let published = &self.head().published;
+        // ORDER: Relaxed: the publisher's own word.
+        let published = || self.head().published.load(Ordering::Relaxed);
         let are_on_published = views.fold(false, |before, view| view.notify(published) | before);
         if are_on_published {
             self.wake_all();

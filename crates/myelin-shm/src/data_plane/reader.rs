@@ -1,11 +1,13 @@
 //! A subscriber's taking side: its publishers in turn, and the ways to wait for a sample.
 
 mod handover;
+mod many;
 
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 use std::task::Waker;
 
+use self::many::Many;
 use crate::data_plane::incoming::Incoming;
 use crate::data_plane::source::Source;
 use crate::data_plane::subscription::{Asleep, SubscriptionShared};
@@ -27,8 +29,10 @@ pub struct Reader {
     connections: Vec<Incoming>,
     /// Publishers that are gone and of which something is still held.
     lingering: Vec<Arc<Source>>,
-    /// Where the next take begins to look.
+    /// Where the next take begins to look, if they are few.
     turn: usize,
+    /// If they are many.
+    many: Option<Box<Many>>,
     strategy: Strategy,
     /// The last sleep, and the wake word's count when it began.
     sleep: Sleep,
@@ -51,6 +55,7 @@ impl Reader {
             connections: Vec::new(),
             lingering: Vec::new(),
             turn: 0,
+            many: None,
             strategy: Strategy::default(),
             sleep: Sleep(0),
             count: 0,
@@ -82,13 +87,10 @@ impl Reader {
     /// is disconnected.
     #[inline]
     pub fn take(&mut self) -> Result<Option<Taken>, Error> {
-        if let Some(taken) = self.take_now()? {
-            return Ok(Some(taken));
-        }
-        if self.shared.wake_fd().is_none() || !self.arm() {
-            return Ok(None);
-        }
-        self.take_now()
+        // Returned as it is, a sample is not copied.
+        let taken = self.take_now();
+        let may_be_more = matches!(taken, Ok(None)) && self.shared.wake_fd().is_some();
+        if may_be_more && self.arm() { self.take_now() } else { taken }
     }
 
     /// The next sample, if there is one; otherwise `waker` is woken once when there may be one. The
@@ -139,25 +141,26 @@ impl Reader {
         }
         self.keep_up();
         for _ in 0..self.connections.len() {
-            if self.turn >= self.connections.len() {
+            if self.many.is_some() {
+                if !self.turn_to_due() {
+                    break;
+                }
+            } else if self.turn >= self.connections.len() {
                 self.turn = 0;
             }
             let at = self.turn;
             self.turn += 1;
             let publisher = &mut self.connections[at];
-            match publisher.take(&self.shared) {
-                // Read to the end: its connection can be used again.
-                Ok(None) if publisher.source.gone.load(Ordering::Relaxed) => {
-                    self.shared.changed.store(true, Ordering::Relaxed);
-                }
-                Ok(None) => {}
-                Ok(Some(taken)) => {
-                    if taken.lost_before > 0 {
-                        self.note_loss(&taken);
+            let taken = publisher.take(&self.shared);
+            match &taken {
+                Ok(None) => self.shared.has_read_all_of(&publisher.source),
+                Ok(Some(sample)) => {
+                    if sample.lost_before > 0 {
+                        self.note_loss(sample);
                     }
-                    return Ok(Some(taken));
+                    return taken;
                 }
-                Err(error) => return Err(self.failed(at, error)),
+                Err(_) => return taken.map_err(|error| self.failed(at, error)),
             }
         }
         Ok(None)
@@ -193,6 +196,7 @@ impl Reader {
     fn disconnect(&mut self, at: usize) {
         let publisher = self.connections.remove(at);
         self.changes = self.changes.wrapping_add(1);
+        self.sort_out();
         publisher.source.gone.store(true, Ordering::Relaxed);
         finish(&publisher.source);
         self.shared.tell_corrupt(publisher.source.id);
@@ -203,6 +207,9 @@ impl Reader {
     #[inline(always)]
     fn is_ready(&mut self, again: bool) -> bool {
         self.keep_up();
+        if self.many.is_some() {
+            return self.is_ready_of_many();
+        }
         self.connections.iter_mut().any(|publisher| publisher.is_ready(again))
     }
 
@@ -226,11 +233,15 @@ impl Reader {
         }
     }
 
-    /// Whether a publisher last ran on the CPU we are on: it cannot publish while we spin.
+    /// Whether a publisher last ran on the CPU we are on: it cannot publish while we spin. Of many the one
+    /// counts that a sample last came from.
     fn shares_a_core(&self) -> bool {
         let cpu = crate::waiting::wait::cpu();
-        let cpu_of = |publisher: &Incoming| publisher.source.head().cpu.load(Ordering::Relaxed);
-        self.connections.iter().any(|publisher| cpu_of(publisher) == cpu)
+        let runs_here = |it: &Incoming| it.source.head().cpu.load(Ordering::Relaxed) == cpu;
+        match &self.many {
+            Some(many) => self.connections.get(many.last).is_some_and(runs_here),
+            None => self.connections.iter().any(runs_here),
+        }
     }
 
     /// S1 to S3.
@@ -255,6 +266,9 @@ impl Reader {
                         }
                         Some(_) => true,
                     };
+                    if !slept {
+                        self.look_at_all();
+                    }
                     !slept && is_late()
                 }
                 _ => false,
@@ -305,7 +319,7 @@ impl Reader {
     }
 
     fn say(&mut self, sleep: Sleep) -> Option<Asleep> {
-        self.sleep = sleep;
+        self.sleep = Sleep(sleep.0 | self.shared.of_many());
         let (asleep, wakes) = (&self.shared.head().asleep, &self.shared.wake_word().wakes);
         self.count = notify::fall_asleep(asleep, wakes, self.sleep.0);
         let asleep = Asleep::new(self.count, self.connections.len());
@@ -317,7 +331,8 @@ impl Reader {
     fn arm(&mut self) -> bool {
         // Also when it is armed: a publisher may have counted the wake word up, have been overtaken by us,
         // and have written only then.
-        let was_readable = self.shared.wake_fd().is_some_and(WakeFd::drain);
+        let drain = |fd: &WakeFd| fd.drain(|connection| self.is_told_of(connection));
+        let was_readable = self.shared.wake_fd().is_some_and(drain);
         let (asleep, wakes) = (&self.shared.head().asleep, &self.shared.wake_word().wakes);
         let set = self.shared.set();
         let is_armed = asleep.load(Ordering::Relaxed) == self.sleep.0
@@ -362,6 +377,7 @@ impl Reader {
             !finished
         });
         lingering.retain(|source| !shared.forget(source));
+        self.sort_out();
     }
 }
 

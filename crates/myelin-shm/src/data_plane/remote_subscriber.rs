@@ -6,8 +6,9 @@ use std::sync::Arc;
 
 use crate::data_plane::layout::{
     CONNECTION_BYTES, Connection, SUBSCRIPTION_HEAD_BYTES, SUBSCRIPTION_MAGIC, SubscriptionHead,
-    VERSION, WAKE_WORD_BYTES, WakeWord, connections_offset, subscription_bytes,
+    VERSION, WAKE_SEGMENT_BYTES, WakeSegment, connections_offset, subscription_bytes,
 };
+use crate::data_plane::ready::bit_of;
 use crate::data_plane::reclaim::Announced;
 use crate::error::Error;
 use crate::limits::{CONNECTIONS_MAX, ENDPOINTS_MAX, HOLDS_MAX};
@@ -66,7 +67,7 @@ impl RemoteSubscriber {
         tables: &mut WakeTableViews,
     ) -> Result<RemoteSubscriber, Error> {
         let segment = Segment::map_theirs(subscription.as_fd(), SUBSCRIPTION_HEAD_BYTES)?;
-        let wake_word = Segment::map_shared(waking.wake_word.as_fd(), WAKE_WORD_BYTES)?;
+        let wake_word = Segment::map_shared(waking.wake_word.as_fd(), WAKE_SEGMENT_BYTES)?;
         let table = tables.map(waking.table)?;
         let (holds, number) = check(&segment, id, topic, connection)?;
         let wake_end = waking.wake_end.map(WakeEnd::check).transpose()?;
@@ -139,13 +140,14 @@ impl RemoteSubscriber {
     }
 
     /// P8 for this subscriber. The caller has executed a seq-cst fence since its sample was visible.
-    /// True: it sleeps on `published`, on which the caller is to wake.
+    /// `published` reads that word. True: it sleeps on it, on which the caller is to wake.
     #[inline(always)]
     #[must_use]
-    pub(crate) fn notify(&self, published: &AtomicU64) -> bool {
+    pub(crate) fn notify(&self, published: impl FnOnce() -> u64) -> bool {
         // SAFETY: the head is atomics and padding, and lies within its checked segment.
         let head: &SubscriptionHead = unsafe { self.segment.at(0) };
-        self.notifier.notify(&head.asleep, published, |sleep| self.wake(sleep))
+        let ready = || bit_of(&self.wake_segment().ready, self.connection);
+        self.notifier.notify(&head.asleep, published, ready, |sleep| self.wake(sleep))
     }
 
     /// Whether somebody was woken for certain.
@@ -153,11 +155,7 @@ impl RemoteSubscriber {
     fn wake(&self, sleep: Sleep) -> bool {
         let woken = match sleep.set() {
             Some(set) => self.table.notify(set, self.number),
-            None => {
-                // SAFETY: as for the head.
-                let wake_word: &WakeWord = unsafe { self.wake_word.at(0) };
-                wait::count_and_wake(&wake_word.wakes)
-            }
+            None => wait::count_and_wake(&self.wake_segment().wake_word.wakes),
         };
         let is_readable = self.wake_end.as_ref().is_some_and(WakeEnd::wake);
         woken || is_readable
@@ -171,6 +169,11 @@ impl RemoteSubscriber {
 
     pub(crate) fn set_late(&self, late: bool) {
         self.late.store(late, Ordering::Relaxed);
+    }
+
+    fn wake_segment(&self) -> &WakeSegment {
+        // SAFETY: atomics and padding within the checked segment.
+        unsafe { self.wake_word.at(0) }
     }
 
     fn connection(&self) -> &Connection {

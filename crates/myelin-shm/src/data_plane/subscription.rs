@@ -8,10 +8,12 @@ use std::sync::{Arc, OnceLock, PoisonError};
 
 use crate::control_plane::protocol::graph::Counters;
 use crate::data_plane::layout::{
-    CONNECTION_BYTES, Connection, FINISHED, NOT_BEGUN, SUBSCRIPTION_HEAD_BYTES, SUBSCRIPTION_MAGIC,
-    SubscriptionHead, VERSION, WAKE_WORD_BYTES, WakeWord, connections_offset, subscription_bytes,
+    CONNECTION_BYTES, CONNECTION_WORDS, Connection, FINISHED, NOT_BEGUN, SUBSCRIPTION_HEAD_BYTES,
+    SUBSCRIPTION_MAGIC, SubscriptionHead, VERSION, WAKE_SEGMENT_BYTES, WakeWord,
+    connections_offset, subscription_bytes,
 };
 pub use crate::data_plane::reader::Reader;
+use crate::data_plane::ready::{Due, Numbers, bit_of, numbers_of};
 use crate::data_plane::remote_subscriber::Waking;
 use crate::data_plane::source::Source;
 pub use crate::data_plane::taken::Taken;
@@ -23,7 +25,7 @@ use crate::os::segment::{Segment, Writers};
 use crate::sync::{AtomicBool, AtomicU32, AtomicU64, Mutex, MutexGuard, Ordering, lock};
 use crate::topic::{EndpointId, SubscriberQos, Topic};
 use crate::waiting::interrupt::{Interrupter, WakeUp};
-use crate::waiting::notify::{self, Sleep};
+use crate::waiting::notify::Sleep;
 use crate::waiting::wait;
 use crate::waiting::wake_fd::WakeFd;
 use crate::waiting::wake_table::{Number, PassedTable, WakeTable};
@@ -41,6 +43,8 @@ pub struct SubscriptionShared {
     wake_word_fd: OwnedFd,
     wake_fd: Option<Arc<WakeFd>>,
     wake_up: Arc<WakeUp>,
+    /// Which of its publishers to look at, if they are many.
+    due: Due,
     /// Counts its sleeps, whoever says them.
     sleeps: AtomicU64,
     /// Samples it has lost, by whatever way.
@@ -89,13 +93,26 @@ impl Asleep {
 /// How long a subscriber of several publishers, or a wait set, sleeps without looking.
 pub(crate) const TRUST_NS: u64 = 100_000_000;
 
-#[derive(Default)]
 pub(crate) struct Sources {
-    /// All that are mapped, the ones not yet matched included.
-    pub(crate) known: Vec<Arc<Source>>,
+    /// All that are mapped, by connection, the ones not yet matched included.
+    known: Box<[Option<Arc<Source>>]>,
     /// Matched since the reader last looked.
     pub(crate) begun: Vec<Arc<Source>>,
     finished: bool,
+}
+
+impl Sources {
+    fn known(&self) -> impl Iterator<Item = &Arc<Source>> {
+        self.known.iter().flatten()
+    }
+
+    fn of(&self, publisher: EndpointId) -> Option<&Arc<Source>> {
+        self.known().find(|source| source.id == publisher)
+    }
+
+    fn free_connection(&self) -> Option<u32> {
+        self.known.iter().position(Option::is_none).map(|number| number as u32)
+    }
 }
 
 impl SubscriptionShared {
@@ -110,16 +127,18 @@ impl SubscriptionShared {
         let (holds, connections) = (u64::from(qos.held_max), u64::from(qos.publishers_max));
         let bytes = subscription_bytes(holds, connections);
         let (segment, fd) = Segment::create("myelin-subscription", bytes, Writers::Owner)?;
-        let (wake_word, wake_word_fd) =
-            Segment::create("myelin-wake-word", WAKE_WORD_BYTES, Writers::Everyone)?;
+        let (wake_segment, wake_word_fd) =
+            Segment::create("myelin-wake-word", WAKE_SEGMENT_BYTES, Writers::Everyone)?;
         let wake_fd = qos.descriptor.then(WakeFd::new).transpose()?.map(Arc::new);
         let wake_up = Arc::new(WakeUp {
-            wake_word,
+            segment: wake_segment,
             wake_fd: wake_fd.clone(),
             number: Arc::new(Number::take(table)?),
             set: AtomicU32::new(0),
             interrupted: AtomicBool::new(false),
         });
+        let known = (0..connections).map(|_| None).collect();
+        let sources = Sources { known, begun: Vec::new(), finished: false };
         let shared = SubscriptionShared {
             id,
             topic: topic.clone(),
@@ -129,10 +148,11 @@ impl SubscriptionShared {
             wake_word_fd,
             wake_fd,
             wake_up,
+            due: Due::new(),
             sleeps: AtomicU64::new(0),
             lost: AtomicU64::new(0),
             inbox: Arc::default(),
-            sources: Mutex::new(Sources::default()),
+            sources: Mutex::new(sources),
             changed: AtomicBool::new(false),
             interrupted_by_matches: AtomicBool::new(false),
             clones: (0..holds).map(|_| AtomicU32::new(0)).collect(),
@@ -234,15 +254,14 @@ impl SubscriptionShared {
     ) -> Result<u32, Error> {
         let mut sources = self.sources();
         self.forget_finished(&mut sources);
-        if let Some(known) = sources.known.iter().find(|source| source.id == publisher) {
+        if let Some(known) = sources.of(publisher) {
             return match known.gone.load(Ordering::Relaxed) {
                 false => Ok(known.connection),
                 // It is asked again when what is left of the match before has been read.
                 true => Err(self.too_many_publishers()),
             };
         }
-        let connection =
-            self.free_connection(&sources).ok_or_else(|| self.too_many_publishers())?;
+        let connection = sources.free_connection().ok_or_else(|| self.too_many_publishers())?;
         let source = Source::map(publisher, &self.topic, connection, publication)?;
         for (number, slot_bytes, slots, fd) in segments {
             source.add_segment(number, slot_bytes, slots, fd)?;
@@ -251,7 +270,7 @@ impl SubscriptionShared {
         let reading = if sources.finished { FINISHED } else { NOT_BEGUN };
         words.reading.store(reading, Ordering::Relaxed);
         words.publisher.store(publisher, Ordering::Release);
-        sources.known.push(Arc::new(source));
+        sources.known[connection as usize] = Some(Arc::new(source));
         Ok(connection)
     }
 
@@ -259,13 +278,7 @@ impl SubscriptionShared {
     pub(crate) fn has_room_for(&self, publisher: EndpointId) -> bool {
         let mut sources = self.sources();
         self.forget_finished(&mut sources);
-        let is_known = sources.known.iter().any(|source| source.id == publisher);
-        !is_known && self.free_connection(&sources).is_some()
-    }
-
-    fn free_connection(&self, sources: &Sources) -> Option<u32> {
-        let is_free = |number: &u32| sources.known.iter().all(|known| known.connection != *number);
-        (0..self.qos.publishers_max).find(is_free)
+        sources.of(publisher).is_none() && sources.free_connection().is_some()
     }
 
     fn too_many_publishers(&self) -> Error {
@@ -280,9 +293,7 @@ impl SubscriptionShared {
     /// The publisher now looks at this subscriber: samples from `start` on are its to read.
     pub fn start(&self, publisher: EndpointId, start: u64) {
         let mut sources = self.sources();
-        let Some(source) = sources.known.iter().find(|source| source.id == publisher) else {
-            return;
-        };
+        let Some(source) = sources.of(publisher) else { return };
         source.start.store(start, Ordering::Relaxed);
         let source = source.clone();
         sources.begun.push(source);
@@ -316,7 +327,7 @@ impl SubscriptionShared {
         slots: u32,
         fd: OwnedFd,
     ) -> Result<(), Error> {
-        let known = self.sources().known.iter().find(|source| source.id == publisher).cloned();
+        let known = self.sources().of(publisher).cloned();
         known.map_or(Ok(()), |source| source.add_segment(number, slot_bytes, slots, fd))
     }
 
@@ -328,7 +339,7 @@ impl SubscriptionShared {
     /// The publisher has left or died. What it published can still be read.
     pub fn publisher_gone(&self, publisher: EndpointId) {
         let sources = self.sources();
-        for source in sources.known.iter().filter(|source| source.id == publisher) {
+        if let Some(source) = sources.of(publisher) {
             source.gone.store(true, Ordering::Release);
         }
         drop(sources);
@@ -348,7 +359,7 @@ impl SubscriptionShared {
     /// How many samples the publisher has published, and how often it has asserted itself.
     pub fn progress(&self, publisher: EndpointId) -> Option<(u64, u64)> {
         let sources = self.sources();
-        let source = sources.known.iter().find(|source| source.id == publisher)?;
+        let source = sources.of(publisher)?;
         let head = source.head();
         let asserted = head.asserted.load(Ordering::Relaxed);
         Some((head.published.load(Ordering::Relaxed), asserted))
@@ -378,7 +389,9 @@ impl SubscriptionShared {
 
     /// The subscriber's thread runs again after [`Reader::fall_asleep`].
     pub(crate) fn wake_up(&self) {
-        notify::wake_up(&self.head().asleep);
+        // ORDER: Relaxed: a publisher that still sees the old value notifies for nothing at worst. That
+        // there are many publishers another thread may be saying at this moment.
+        self.head().asleep.fetch_and(Sleep::OF_MANY, Ordering::Relaxed);
     }
 
     /// From now on a wait ends when a publisher comes.
@@ -400,6 +413,14 @@ impl SubscriptionShared {
         }
     }
 
+    /// Has the reader look at its publishers if this one is gone: its connection can be used again.
+    #[inline(always)]
+    pub(crate) fn has_read_all_of(&self, source: &Source) {
+        if source.gone.load(Ordering::Relaxed) {
+            self.changed.store(true, Ordering::Relaxed);
+        }
+    }
+
     pub(crate) fn tell_corrupt(&self, publisher: EndpointId) {
         if let Some(tell) = self.on_corrupt.get() {
             tell(publisher);
@@ -410,14 +431,14 @@ impl SubscriptionShared {
     pub(crate) fn forget(&self, source: &Source) -> bool {
         let mut sources = self.sources();
         self.forget_finished(&mut sources);
-        !sources.known.iter().any(|known| known.id == source.id)
+        sources.of(source.id).is_none()
     }
 
     /// Frees the connections of publishers that are read to the end and of which nothing is held.
     fn forget_finished(&self, sources: &mut Sources) {
         // ORDER: acquire pairs with the release in `Reader`: it takes no hold of it any more, and the
         // holds it took are announced.
-        let finished = sources.known.iter().filter(|known| known.finished.load(Ordering::Acquire));
+        let finished = sources.known().filter(|known| known.finished.load(Ordering::Acquire));
         let unheld = finished.filter(|known| !self.holds_some_of(known.connection));
         for publisher in unheld.map(|known| known.id).collect::<Vec<_>>() {
             self.remove(sources, publisher);
@@ -432,11 +453,11 @@ impl SubscriptionShared {
     }
 
     fn remove(&self, sources: &mut Sources, publisher: EndpointId) {
-        for source in sources.known.extract_if(.., |known| known.id == publisher) {
-            self.connection(source.connection).publisher.store(0, Ordering::Relaxed);
-            if let Some(fd) = &self.wake_fd {
-                fd.disconnect(source.connection);
-            }
+        let Some(number) = sources.of(publisher).map(|source| source.connection) else { return };
+        sources.known[number as usize] = None;
+        self.connection(number).publisher.store(0, Ordering::Relaxed);
+        if let Some(fd) = &self.wake_fd {
+            fd.disconnect(number);
         }
     }
 
@@ -444,7 +465,7 @@ impl SubscriptionShared {
     pub(crate) fn finish(&self) {
         let mut sources = self.sources();
         sources.finished = true;
-        for source in &sources.known {
+        for source in sources.known() {
             let reading = &self.connection(source.connection).reading;
             reading.store(FINISHED, Ordering::Release);
             wait::wake(reading);
@@ -467,13 +488,13 @@ impl SubscriptionShared {
         // ORDER: Relaxed: as above.
         let is_held = |word: &&AtomicU64| word.load(Ordering::Relaxed) != 0;
         let held = self.holds().iter().filter(is_held).count() as u64;
-        let memory_bytes = self.segment.bytes() + self.wake_up.wake_word.bytes();
+        let memory_bytes = self.segment.bytes() + self.wake_up.segment.bytes();
         Counters::Subscriber { lost: self.lost(), held, memory_bytes }
     }
 
     /// Whether there is something to take, or an event that a wait has to end for: then the next one
-    /// does not. Any thread may ask while another one takes. `see` is shown all publishers, and whether
-    /// there is a sample of each.
+    /// does not. Any thread may ask while another one takes. `see` is shown the publishers it has looked
+    /// at, and whether there is a sample of each.
     pub(crate) fn take_news(&self, mut see: impl FnMut(&Arc<Source>, bool)) -> bool {
         let sources = self.sources();
         let mut is_news = sources.begun.iter().any(|source| {
@@ -481,18 +502,62 @@ impl SubscriptionShared {
             let history = source.history.min(u64::from(self.qos.history));
             source.has_beyond(start) || history.min(start) > 0
         });
-        for source in &sources.known {
-            // ORDER: Relaxed: the reader's, of this process; who has taken looks again.
-            let reading = self.connection(source.connection).reading.load(Ordering::Relaxed);
-            let has_more = reading < NOT_BEGUN && source.has_beyond(reading);
+        let look = |source: &Arc<Source>| {
+            let has_more = self.has_more_of(source);
             see(source, has_more);
             is_news |= has_more;
+        };
+        if self.due.is_used() {
+            let numbers = numbers_of(self.due.or_ready(self.ready()));
+            numbers.filter_map(|it| sources.known.get(it as usize)?.as_ref()).for_each(look);
+        } else {
+            sources.known().for_each(look);
         }
         if self.inbox.is_urgent() {
             self.inbox.set_urgent(false);
             is_news = true;
         }
         is_news
+    }
+
+    fn has_more_of(&self, source: &Source) -> bool {
+        // ORDER: Relaxed: the reader's, of this process; who has taken looks again.
+        let reading = self.connection(source.connection).reading.load(Ordering::Relaxed);
+        reading < NOT_BEGUN && source.has_beyond(reading)
+    }
+
+    /// Sets the ready bits that publishers may have taken away from each other. Any thread may do so.
+    pub(crate) fn restore_ready(&self) {
+        if !self.due.is_used() {
+            return;
+        }
+        for source in self.sources().known().filter(|source| self.has_more_of(source)) {
+            let (word, bit) = bit_of(self.ready(), source.connection);
+            // ORDER: as a publisher does.
+            word.fetch_or(bit, Ordering::Release);
+        }
+    }
+
+    /// Which of its publishers to look at, if they are many.
+    pub(crate) fn due(&self) -> &Due {
+        &self.due
+    }
+
+    /// Has its publishers set their ready bits: those of `numbers` are due now. `None`: they are few. The
+    /// reader's call. A publisher that has not seen it has published before the caller's next fence.
+    pub(crate) fn use_ready(&self, numbers: Option<&Numbers>) {
+        self.due.use_for(numbers);
+        let asleep = &self.head().asleep;
+        // ORDER: Relaxed, the caller fences. Not a store: its wait set may be arming it.
+        match numbers {
+            Some(_) => asleep.fetch_or(Sleep::OF_MANY, Ordering::Relaxed),
+            None => asleep.fetch_and(!Sleep::OF_MANY, Ordering::Relaxed),
+        };
+    }
+
+    /// Part of what is said in `asleep`.
+    pub(crate) fn of_many(&self) -> u64 {
+        if self.due.is_used() { Sleep::OF_MANY } else { 0 }
     }
 
     /// The number of its next sleep.
@@ -525,7 +590,7 @@ impl SubscriptionShared {
         if left.is_ok() && Sleep(asleep).set() == Some(set as usize) {
             // Unless its reader has fallen asleep meanwhile.
             let head = self.head();
-            let _ = head.asleep.compare_exchange(asleep, 0, order, order);
+            let _ = head.asleep.compare_exchange(asleep, asleep & Sleep::OF_MANY, order, order);
         }
     }
 
@@ -543,10 +608,11 @@ impl SubscriptionShared {
         let asleep = &self.head().asleep;
         let mut seen = asleep.load(Ordering::Relaxed);
         // Unless its reader sleeps by itself: that one tells the set when it has woken.
-        while seen == 0 || Sleep(seen).set().is_some() {
+        while seen & !Sleep::OF_MANY == 0 || Sleep(seen).set().is_some() {
             // ORDER: Relaxed: the set's fence comes after it, for all that it arms at once.
             let (was, order) = (seen, Ordering::Relaxed);
-            match asleep.compare_exchange_weak(was, sleep.0, order, order) {
+            let armed = sleep.0 | seen & Sleep::OF_MANY;
+            match asleep.compare_exchange_weak(was, armed, order, order) {
                 Ok(_) => return,
                 Err(now) => seen = now,
             }
@@ -569,6 +635,11 @@ impl SubscriptionShared {
 
     pub(crate) fn wake_word(&self) -> &WakeWord {
         self.wake_up.wake_word()
+    }
+
+    /// The ready bits of its publishers, which all of them may write.
+    pub(crate) fn ready(&self) -> &[AtomicU64; CONNECTION_WORDS] {
+        &self.wake_up.words().ready
     }
 
     pub(crate) fn holds(&self) -> &[AtomicU64] {

@@ -303,7 +303,7 @@ impl Writer {
         let cell = self.begin();
         ring::write_inline(cell, payload, time_ns);
         ring::finish(cell, &self.shared.head().published, self.next);
-        self.finish(Payload::Inline(payload), time_ns)
+        self.finish(|| Payload::Inline(payload), time_ns)
     }
 
     #[inline(always)]
@@ -313,7 +313,8 @@ impl Writer {
         ring::write_place(cell, length, slot.place(), time_ns);
         ring::finish(cell, &self.shared.head().published, self.next);
         self.out.push((self.next, slot));
-        let published = self.finish(Payload::Slot { length, place: slot.place() }, time_ns);
+        let payload = || Payload::Slot { length, place: slot.place() };
+        let published = self.finish(payload, time_ns);
         if self.arena.is_used_up(&slot) {
             // For the next loan, while this sample is under way.
             self.reclaim();
@@ -339,7 +340,7 @@ impl Writer {
 
     /// P7 and P8.
     #[inline(always)]
-    fn finish(&mut self, payload: Payload<'_>, time_ns: u64) -> Published {
+    fn finish<'a>(&mut self, payload: impl FnOnce() -> Payload<'a>, time_ns: u64) -> Published {
         let sequence = self.next;
         let passed_over = self.late;
         self.next += 1;
@@ -355,7 +356,7 @@ impl Writer {
         if self.notified == self.views.len() {
             self.shared.notify(self.views.iter());
         } else {
-            self.call_back(sequence, time_ns, payload);
+            self.call_back(sequence, time_ns, payload());
         }
         self.note_cpu();
         Published { sequence, passed_over }

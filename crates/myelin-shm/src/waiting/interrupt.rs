@@ -3,7 +3,7 @@
 use crate::sync::{AtomicBool, AtomicU32, Ordering, fence};
 use std::sync::Arc;
 
-use crate::data_plane::layout::WakeWord;
+use crate::data_plane::layout::{WakeSegment, WakeWord};
 use crate::os::segment::Segment;
 use crate::waiting::wait;
 use crate::waiting::wake_fd::WakeFd;
@@ -13,7 +13,7 @@ use crate::waiting::wake_table::Number;
 /// a signal handler must not be the one that frees a subscriber.
 #[derive(Debug)]
 pub(crate) struct WakeUp {
-    pub(crate) wake_word: Segment,
+    pub(crate) segment: Segment,
     pub(crate) wake_fd: Option<Arc<WakeFd>>,
     pub(crate) number: Arc<Number>,
     /// 0, or the number of the wait set it is in, and 1.
@@ -23,9 +23,14 @@ pub(crate) struct WakeUp {
 }
 
 impl WakeUp {
-    pub(crate) fn wake_word(&self) -> &WakeWord {
+    /// What publishers write, too.
+    pub(crate) fn words(&self) -> &WakeSegment {
         // SAFETY: atomics and padding in our own mapping.
-        unsafe { self.wake_word.at(0) }
+        unsafe { self.segment.at(0) }
+    }
+
+    pub(crate) fn wake_word(&self) -> &WakeWord {
+        &self.words().wake_word
     }
 
     /// The wait set it is in.

@@ -16,16 +16,20 @@ use crate::sync::{AtomicU32, AtomicU64, Ordering, Step, fence, fence_of};
 pub struct Sleep(pub u64);
 
 impl Sleep {
+    /// Part of every value that a subscriber of many publishers says, also while it does not sleep: each
+    /// of them is to set its ready bit.
+    pub const OF_MANY: u64 = 1 << (SET_BITS + 1);
+
     /// `number`: not 0, and another one each time. `set`: the wait set that the subscriber is in.
     #[inline]
     pub fn new(number: u64, set: Option<u32>) -> Sleep {
-        Sleep(number << (SET_BITS + 1) | u64::from(set.map_or(0, |set| set + 1)))
+        Sleep(number << KIND_BITS | u64::from(set.map_or(0, |set| set + 1)))
     }
 
     /// Of a subscriber with one publisher: it sleeps while that one's `published` is this, and on its wake word.
     #[inline]
     pub fn on_published(published: u64) -> Sleep {
-        Sleep(published << (SET_BITS + 1) | ON_PUBLISHED)
+        Sleep(published << KIND_BITS | ON_PUBLISHED)
     }
 
     /// Whether its publisher wakes it by `published`.
@@ -62,6 +66,8 @@ impl SetSleep {
 
 const SET_BITS: u32 = 5;
 const ON_PUBLISHED: u64 = 1 << SET_BITS;
+/// Below the number of a sleep.
+const KIND_BITS: u32 = SET_BITS + 2;
 const _: () = assert!(crate::data_plane::layout::SETS_MAX == (1 << SET_BITS) - 1);
 
 /// S1 and S2: says "I sleep" and returns the count to sleep on. The caller looks once more for a
@@ -100,40 +106,53 @@ impl Notifier {
     }
 
     /// P8: wakes who sleeps. The caller has executed a seq-cst fence after its sample became visible.
+    /// `ready` is this publisher's ready bit, which it sets if the subscriber has many publishers.
     /// `wake` counts the wake word up and says whether somebody was woken for certain; if not, the sleeper
     /// was on its way into the kernel and is turned back by the count, unless another publisher sets
     /// that back; so the next sample notifies again.
     ///
-    /// True: it sleeps on an earlier value of `published`, and is not notified; the caller wakes all who
-    /// sleep on that, with one call for any number of subscribers. Who was on its way into the kernel is
-    /// turned back by the value, now and ever after: it only grows, and nobody else can write it. Who
-    /// sleeps on the present value has seen the sample, and is woken by the next.
+    /// True: it sleeps on an earlier value of `published` than this one, and is not notified; the caller
+    /// wakes all who sleep on that, with one call for any number of subscribers. Who was on its way into
+    /// the kernel is turned back by the value, now and ever after: it only grows, and nobody else can write
+    /// it. Who sleeps on the present value has seen the sample, and is woken by the next.
     #[inline(always)]
     #[must_use]
-    pub fn notify(
+    pub fn notify<'a>(
         &self,
         asleep: &AtomicU64,
-        published: &AtomicU64,
+        published: impl FnOnce() -> u64,
+        ready: impl FnOnce() -> (&'a AtomicU64, u64),
         wake: impl FnOnce(Sleep) -> bool,
     ) -> bool {
         // ORDER: Relaxed after the caller's fence; `woken` is the publisher's own.
         let sleep = asleep.load(Ordering::Relaxed);
         sleep != 0
             && sleep != self.woken.load(Ordering::Relaxed)
-            && self.notify_sleep(sleep, published, wake)
+            && self.notify_sleep(sleep, asleep, published, ready, wake)
     }
 
     #[cold]
-    fn notify_sleep(
+    fn notify_sleep<'a>(
         &self,
         sleep: u64,
-        published: &AtomicU64,
+        asleep: &AtomicU64,
+        published: impl FnOnce() -> u64,
+        ready: impl FnOnce() -> (&'a AtomicU64, u64),
         wake: impl FnOnce(Sleep) -> bool,
     ) -> bool {
+        if sleep & Sleep::OF_MANY != 0 {
+            let (word, bit) = ready();
+            // What is kept as woken never has this bit, so we come here at every sample.
+            let sleep = set_ready(word, bit, asleep, sleep) & !Sleep::OF_MANY;
+            let is_asleep = sleep != 0 && sleep != self.woken.load(Ordering::Relaxed);
+            if is_asleep && wake(Sleep(sleep)) {
+                self.woken.store(sleep, Ordering::Relaxed);
+            }
+            return false;
+        }
         let is_on_published = Sleep(sleep).is_on_published();
         let is_certain = match is_on_published {
-            // ORDER: Relaxed: the publisher's own word.
-            true => Sleep::on_published(published.load(Ordering::Relaxed)) != Sleep(sleep),
+            true => Sleep::on_published(published()) != Sleep(sleep),
             false => wake(Sleep(sleep)),
         };
         if is_certain {
@@ -141,6 +160,45 @@ impl Notifier {
             self.woken.store(sleep, Ordering::Relaxed);
         }
         is_on_published && is_certain
+    }
+}
+
+/// B1 to B3 for a subscriber of many publishers: says that this one has published. The caller has
+/// executed a seq-cst fence after its sample became visible, and has read `seen` in `asleep` after that.
+/// Returns what it is to go by instead.
+#[inline]
+fn set_ready(ready: &AtomicU64, bit: u64, asleep: &AtomicU64, seen: u64) -> u64 {
+    // ORDER: Relaxed after the caller's fence, which pairs with the one in `take_ready`: if this is a bit
+    // that the subscriber has taken meanwhile, it sees our sample.
+    if ready.load(Ordering::Relaxed) & bit != 0 {
+        return seen;
+    }
+    // ORDER: Release pairs with the acquire in `take_ready`: who sees the bit sees the sample.
+    ready.fetch_or(bit, Ordering::Release);
+    // ORDER: pairs with S2, and with A2 of a wait set: who looks after it sees the bit, or we see that it
+    // sleeps.
+    fence_of(Step::B2);
+    asleep.load(Ordering::Relaxed)
+}
+
+/// Takes the ready bits of a subscriber of many publishers, and shows them to `see` first, word by word.
+/// The caller then looks at each of these publishers.
+#[inline]
+pub fn take_ready(ready: &[AtomicU64], mut see: impl FnMut(usize, u64)) {
+    let mut is_taken = false;
+    for (at, word) in ready.iter().enumerate() {
+        let bits = word.load(Ordering::Relaxed);
+        if bits != 0 {
+            see(at, bits);
+            // ORDER: Acquire pairs with the release in `set_ready`; Release: whoever sees that they are
+            // gone sees what `see` has done.
+            word.fetch_and(!bits, Ordering::AcqRel);
+            is_taken = true;
+        }
+    }
+    if is_taken {
+        // ORDER: pairs with P7: whoever still sees its bit has a sample that we see.
+        fence_of(Step::B4);
     }
 }
 

@@ -181,8 +181,9 @@ impl Shared {
     /// Those that have something all the same.
     fn sweep(&self, woken: &mut Vec<Waker>) {
         for task in self.tasks().values_mut().filter(|task| task.waker.is_some()) {
-            let subscription = task.subscription.upgrade();
-            if subscription.is_some_and(|it| it.take_news(|_, _| ())) {
+            let Some(subscription) = task.subscription.upgrade() else { continue };
+            subscription.restore_ready();
+            if subscription.take_news(|_, _| ()) {
                 woken.extend(task.waker.take());
             }
         }

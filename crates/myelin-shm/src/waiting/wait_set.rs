@@ -85,6 +85,15 @@ impl Drop for Paused {
 }
 
 impl Member {
+    /// What one of its publishers has taken away from another.
+    fn restore_ready(&self) {
+        if let Watched::Subscriber(shared) = &self.what
+            && let Some(shared) = shared.upgrade()
+        {
+            shared.restore_ready();
+        }
+    }
+
     /// The set no longer watches it.
     fn leave(&self, set: u32) {
         if let Watched::Subscriber(shared) = &self.what
@@ -546,7 +555,8 @@ impl WaitSet {
         self.sweep.at_ns = now_ns;
         for _ in 0..due {
             self.sweep.at = (self.sweep.at + 1) % self.members.len();
-            if self.members[self.sweep.at].is_some() {
+            if let Some(member) = &self.members[self.sweep.at] {
+                member.restore_ready();
                 self.loose.push(self.sweep.at as u32);
             }
         }

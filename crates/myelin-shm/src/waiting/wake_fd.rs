@@ -75,9 +75,9 @@ impl WakeFd {
         let _ = rustix::io::write(&self.own, &1u64.to_ne_bytes());
     }
 
-    /// Reads what is there, so that it is no longer readable; whether there was anything. A publisher
-    /// that never stops writing cannot keep the caller here.
-    pub(crate) fn drain(&self) -> bool {
+    /// Reads what is there, so that it is no longer readable; whether there was anything. `see` is told
+    /// which connections have written. A publisher that never stops writing cannot keep the caller here.
+    pub(crate) fn drain(&self, mut see: impl FnMut(u32)) -> bool {
         let mut events = [const { std::mem::MaybeUninit::uninit() }; EVENTS_A_TURN];
         let now = Timespec { tv_sec: 0, tv_nsec: 0 };
         let Ok((events, _)) = epoll::wait(&self.epoll, &mut events, Some(&now)) else {
@@ -86,7 +86,10 @@ impl WakeFd {
         for event in &*events {
             match event.data.u64() {
                 OWN => drop(rustix::io::read(&self.own, &mut [0; 8])),
-                connection => self.drain_pipe(connection as u32),
+                connection => {
+                    self.drain_pipe(connection as u32);
+                    see(connection as u32);
+                }
             }
         }
         !events.is_empty()
@@ -190,13 +193,13 @@ mod tests {
         let fd = WakeFd::new().unwrap();
         let ends: Vec<_> =
             (0..40).map(|at| WakeEnd::check(fd.connect(at).unwrap()).unwrap()).collect();
-        assert!(!is_readable(&fd) && !fd.drain());
+        assert!(!is_readable(&fd) && !fd.drain(|_| ()));
         fd.wake();
         assert!(ends[7].wake() && ends[8].wake());
-        assert!(is_readable(&fd) && fd.drain());
+        assert!(is_readable(&fd) && fd.drain(|_| ()));
         assert!(!is_readable(&fd));
         assert!(ends.iter().all(WakeEnd::wake));
-        while fd.drain() {}
+        while fd.drain(|_| ()) {}
         assert!(!is_readable(&fd));
         drop(ends);
         assert!(!is_readable(&fd), "the end of a publisher makes nothing readable");
@@ -214,7 +217,7 @@ mod tests {
             assert!(end.wake(), "a full pipe is readable");
         }
         assert!(honest.wake());
-        while fd.drain() {}
+        while fd.drain(|_| ()) {}
         assert!(!is_readable(&fd));
         // Nobody reads it any more: neither a signal nor a wait.
         fd.disconnect(0);

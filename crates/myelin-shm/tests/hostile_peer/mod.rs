@@ -10,7 +10,7 @@ use std::time::Duration;
 use myelin_shm::Error;
 use myelin_shm::data_plane::layout::{
     INLINE, PUBLICATION_HEAD_BYTES, PUBLICATION_MAGIC, SUBSCRIPTION_MAGIC, VERSION,
-    WAKE_WORD_BYTES, WakeWord, connections_offset,
+    WAKE_SEGMENT_BYTES, WakeSegment, WakeWord, connections_offset,
 };
 use myelin_shm::data_plane::publication::{RemoteSubscriber, Waking, Writer};
 use myelin_shm::data_plane::subscription::{Reader, SubscriptionShared};
@@ -23,6 +23,8 @@ pub const SEGMENT_BYTES: u64 = 4096;
 pub const TYPE_HASH: u64 = 7;
 pub const SUBSCRIBER: u64 = 99;
 const WORDS: u64 = SEGMENT_BYTES / 8;
+/// More than a reader looks at one by one.
+const PUBLISHERS: usize = 6;
 const CELL_WORDS: u64 = 16;
 const HEAD_WORDS: u64 = PUBLICATION_HEAD_BYTES / 8;
 const PUBLISHED: usize = 16;
@@ -134,7 +136,7 @@ fn mutate(memory: &Memory, cells: u64, input: &mut Input<'_>) {
     }
 }
 
-/// Two hostile publishers against a reader.
+/// Two hostile publishers against a reader, or so many that they set their ready bits.
 pub fn publishers(bytes: &[u8]) {
     let input = &mut Input(bytes);
     let held_max = 1 + u32::from(input.byte() % 3);
@@ -145,7 +147,7 @@ pub fn publishers(bytes: &[u8]) {
     let descriptor = input.byte().is_multiple_of(4);
     let qos = SubscriberQos {
         held_max,
-        publishers_max: 2,
+        publishers_max: PUBLISHERS as u32,
         history: u32::from(input.byte() % 4),
         depth: 1 + u32::from(input.byte() % 12),
         reliability,
@@ -154,7 +156,8 @@ pub fn publishers(bytes: &[u8]) {
     };
     let (mut reader, shared) = reader(qos);
     let cells = 2 + input.below(8);
-    let peers = [1, 2].map(|id| {
+    let count = if input.byte().is_multiple_of(2) { 2 } else { PUBLISHERS };
+    let peers = Vec::from_iter((1..=count as u64).map(|id| {
         let memory = Memory::publication(id, cells);
         for _ in 0..input.byte() % 4 {
             // The head, wrong half of the time.
@@ -170,10 +173,13 @@ pub fn publishers(bytes: &[u8]) {
             shared.start(id, input.word());
         }
         memory
-    });
+    }));
+    let wake = Segment::map_shared(shared.descriptors().1, WAKE_SEGMENT_BYTES).unwrap();
+    // SAFETY: atomics, valid for any bytes; the mapping is ours.
+    let ready = unsafe { &wake.at::<WakeSegment>(0).ready };
     let mut held = Vec::new();
     while !input.is_done() {
-        let peer = &peers[usize::from(input.byte() % 2)];
+        let peer = &peers[usize::from(input.byte()) % count];
         match input.byte() % 16 {
             0 => {
                 let (number, slot_bytes, slots, fd) = slots(input.byte(), input);
@@ -183,6 +189,9 @@ pub fn publishers(bytes: &[u8]) {
             2 => {
                 let how = [Wait::Poll, Wait::Block, Wait::Adaptive][usize::from(input.byte() % 3)];
                 let _ = reader.wait(how, now_ns() + 1_000);
+            }
+            3 if input.byte().is_multiple_of(2) => {
+                ready[usize::from(input.byte() % 4)].store(input.word(), Ordering::Relaxed);
             }
             3 => held.clear(),
             4 => held.extend(held.last().cloned()),
@@ -289,7 +298,7 @@ pub fn waking(wake_word: &Memory, wake_end: Option<OwnedFd>) -> Waking {
 
 /// The futex word of a wake word.
 pub fn wake_word_of(memory: &Memory) -> &WakeWord {
-    const { assert!(WAKE_WORD_BYTES <= SEGMENT_BYTES) };
+    const { assert!(WAKE_SEGMENT_BYTES <= SEGMENT_BYTES) };
     // SAFETY: as for the words.
     unsafe { memory.segment.at(0) }
 }

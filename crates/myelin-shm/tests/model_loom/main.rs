@@ -66,6 +66,16 @@ fn explore(
     assert!(executions >= at_least, "{name}: only {executions} executions were explored");
 }
 
+/// The ready bit of a publisher of few.
+fn not_many<'a>() -> (&'a AtomicU64, u64) {
+    panic!("its subscriber has few publishers")
+}
+
+/// The word that nobody sleeps on.
+fn not_on_published() -> u64 {
+    panic!("its subscriber sleeps on its wake word")
+}
+
 fn cell() -> Cell {
     Cell {
         sequence: AtomicU64::new(EMPTY),

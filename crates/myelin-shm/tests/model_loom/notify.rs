@@ -7,7 +7,7 @@ use loom::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
 use loom::thread;
 use myelin_shm::waiting::notify::{self, Notifier};
 
-use crate::{Kernel, explore, load_acquire};
+use crate::{Kernel, explore, load_acquire, not_many, not_on_published};
 
 const PREEMPTIONS: usize = 3;
 
@@ -59,7 +59,7 @@ struct Steps {
 const REAL: Steps = Steps {
     p7: || fence(Ordering::SeqCst),
     notify: |notifier, sleeper| {
-        let on_published = notifier.notify(&sleeper.asleep, &AtomicU64::new(0), |_| {
+        let on_published = notifier.notify(&sleeper.asleep, not_on_published, not_many, |_| {
             notify::count_up(&sleeper.wakes);
             sleeper.kernel.wake()
         });
@@ -142,7 +142,7 @@ fn a_bell_that_is_set_back_silences_nobody() {
 #[should_panic(expected = "deadlock")]
 fn mutant_that_does_not_ask_the_kernel() {
     let notify = |notifier: &Notifier, sleeper: &Sleeper| {
-        let _ = notifier.notify(&sleeper.asleep, &AtomicU64::new(0), |_| {
+        let _ = notifier.notify(&sleeper.asleep, not_on_published, not_many, |_| {
             notify::count_up(&sleeper.wakes);
             sleeper.kernel.wake();
             true
@@ -257,9 +257,12 @@ impl Many {
         }
         fence(Ordering::SeqCst);
         let on_published = [0, 1].map(|at| {
-            notifiers[at].notify(&self.subscribers[at].asleep, &self.published, |_| {
-                panic!("nobody is on its wake_word alone")
-            })
+            notifiers[at].notify(
+                &self.subscribers[at].asleep,
+                || self.published.load(Ordering::Relaxed),
+                not_many,
+                |_| panic!("nobody is on its wake_word alone"),
+            )
         });
         if on_published != [false; 2] {
             self.subscribers.iter().for_each(|it| _ = it.kernel.wake());

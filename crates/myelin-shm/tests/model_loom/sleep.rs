@@ -1,5 +1,7 @@
 //! P7 and P8 against S1 to S3, with a whole publish and a whole wait: no wake-up is lost.
 
+use std::mem::ManuallyDrop;
+
 use loom::thread;
 use myelin_shm::Step;
 use myelin_shm::data_plane::publication::Writer;
@@ -30,7 +32,9 @@ fn endpoints(publishers: u64) -> (Vec<Writer>, Reader) {
 
 /// Each publisher publishes so many samples; the subscriber sleeps until it has taken all of them.
 fn run(publishers: u64, samples: u64, how: Wait) {
-    let (writers, mut reader) = endpoints(publishers);
+    let (writers, reader) = endpoints(publishers);
+    // In a deadlock that another thread ends in, loom drops it outside of the model, where its locks panic.
+    let mut reader = ManuallyDrop::new(reader);
     let publishing: Vec<_> = writers
         .into_iter()
         .map(|mut writer| {
@@ -47,7 +51,7 @@ fn run(publishers: u64, samples: u64, how: Wait) {
         assert!(reader.take().unwrap().is_some(), "the wait has said so");
     }
     let writers: Vec<_> = publishing.into_iter().map(|it| it.join().unwrap()).collect();
-    drop((reader, writers));
+    drop((ManuallyDrop::into_inner(reader), writers));
 }
 
 #[test]
@@ -58,6 +62,50 @@ fn no_wake_up_is_lost() {
 #[test]
 fn no_wake_up_is_lost_between_two_publishers() {
     explore("sleep: two publishers", 2, 500, || run(2, 1, Wait::Block));
+}
+
+/// Runs `handler` with subscribers that count any number of publishers as many: these set their ready
+/// bits, and are not looked at otherwise.
+fn of_many(handler: impl FnOnce()) {
+    struct Restore;
+    impl Drop for Restore {
+        fn drop(&mut self) {
+            myelin_shm::set_few(FEW);
+        }
+    }
+    let _restore = Restore;
+    myelin_shm::set_few(0);
+    handler();
+}
+
+const FEW: usize = 4;
+
+#[test]
+fn no_ready_bit_is_lost() {
+    of_many(|| {
+        explore("sleep: a ready bit", PREEMPTIONS, 100, || run(1, 2, Wait::Block));
+        explore("sleep: two ready bits", 2, 500, || run(2, 1, Wait::Block));
+    });
+}
+
+/// The publisher sets its bit just when the subscriber has looked for it and goes to sleep.
+#[test]
+#[should_panic(expected = "deadlock")]
+fn mutant_without_the_fence_of_b2() {
+    of_many(|| mutant(Step::B2, || run(1, 1, Wait::Block)));
+}
+
+/// The publisher sees its bit, which the subscriber has taken just before it looks for the sample.
+#[test]
+#[should_panic(expected = "deadlock")]
+fn mutant_without_the_fence_of_b4() {
+    of_many(|| mutant(Step::B4, || run(1, 2, Wait::Block)));
+}
+
+#[test]
+#[should_panic(expected = "deadlock")]
+fn mutant_without_the_fence_of_p7_among_many() {
+    of_many(|| mutant(Step::P7, || run(1, 2, Wait::Block)));
 }
 
 #[test]

@@ -40,7 +40,7 @@ impl Writer {
             self.refresh();
         }
         for callback in &self.concurrent {
-            if let Handed::Deferred = callback.run() {
+            if let Handed::Deferred = callback.run(self.shared.id()) {
                 self.notify(callback.id());
             }
         }

@@ -46,12 +46,13 @@ impl Concurrent {
         self.id
     }
 
-    /// Calls the function with what there is, in this thread; with a limited number of samples,
-    /// for they may be other publishers'.
-    pub(crate) fn run(&self) -> Handed {
+    /// Calls the function with what there is, in this thread, which is that of `publisher`; with a
+    /// limited number of samples, for they may be other publishers'.
+    pub(crate) fn run(&self, publisher: EndpointId) -> Handed {
         let _inside = Inside::new();
+        let mut publisher = Some(publisher);
         for _ in 0..CATCH_UP_MAX {
-            match self.take() {
+            match self.take(publisher.take()) {
                 Ok(Some(taken)) => self.call(taken),
                 Ok(None) => return Handed::Done,
                 Err(error) => {
@@ -89,7 +90,7 @@ impl Concurrent {
     }
 
     fn deliver(&self) -> Result<(), Error> {
-        while let Some(taken) = self.take()? {
+        while let Some(taken) = self.take(None)? {
             self.call(taken);
         }
         Ok(())
@@ -106,14 +107,17 @@ impl Concurrent {
         }
     }
 
-    /// The next sample; the call counts as under way.
-    fn take(&self) -> Result<Option<Taken>, Error> {
+    /// The next sample; the call counts as under way. `publisher`: one that has published in this thread.
+    fn take(&self, publisher: Option<EndpointId>) -> Result<Option<Taken>, Error> {
         let mut taking = self.taking();
         // Under the lock: once the thread has seen no call under way, there will be none.
         if self.shared.is_stopping() {
             return Ok(None);
         }
         let Some(Subscriber { reader, .. }) = &mut taking.subscriber else { return Ok(None) };
+        if let Some(publisher) = publisher {
+            reader.look_at(publisher);
+        }
         let taken = self.shared.take(reader, self.lengths)?;
         taking.calls += u32::from(taken.is_some());
         Ok(taken)

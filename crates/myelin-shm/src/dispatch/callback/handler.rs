@@ -61,7 +61,7 @@ impl Handler {
     pub(crate) fn hand_over(&mut self, fresh: &Fresh, payload: Payload<'_>) -> Handed {
         let reader = &mut self.subscriber.reader;
         if reader.has_news() {
-            return self.catch_up();
+            return self.catch_up(fresh);
         }
         match payload {
             Payload::Inline(taken) => {
@@ -69,15 +69,17 @@ impl Handler {
                 // Misaligned for us, it is copied from the ring.
                 let is_aligned = taken.address() & (self.function.align - 1) == 0;
                 if !fits || !is_aligned || !reader.pass(fresh) {
-                    return self.catch_up();
+                    return self.catch_up(fresh);
                 }
                 (self.function.call)(taken);
             }
             Payload::Slot { length, place } => {
                 if !self.function.lengths.fit(length as usize) {
-                    return self.catch_up();
+                    return self.catch_up(fresh);
                 }
-                let Some(lent) = reader.lend(fresh, length, place) else { return self.catch_up() };
+                let Some(lent) = reader.lend(fresh, length, place) else {
+                    return self.catch_up(fresh);
+                };
                 (self.function.call)(&lent);
             }
         }
@@ -87,7 +89,8 @@ impl Handler {
 
     /// What came before has not been taken yet, or the sample cannot be had directly.
     #[cold]
-    fn catch_up(&mut self) -> Handed {
+    fn catch_up(&mut self, fresh: &Fresh) -> Handed {
+        self.subscriber.reader.look_at(fresh.publisher);
         for _ in 0..CATCH_UP_MAX {
             if self.shared.is_stopping() {
                 return Handed::Done;
@@ -121,8 +124,10 @@ impl Handler {
         self.subscriber.reader.wait(wait, NEVER).map(drop)
     }
 
-    /// Says that the subscriber sleeps. `None` if there is a sample.
+    /// Says that the subscriber sleeps. `None` if there is a sample. A publisher that has found the handler
+    /// away has said nothing.
     pub(super) fn fall_asleep(&mut self) -> Option<Asleep> {
+        self.subscriber.reader.look_at_all();
         self.subscriber.reader.fall_asleep()
     }
 

@@ -1,0 +1,135 @@
+//! A reader of many publishers: it looks at those that have said that they have published, in turn, and
+//! if none of these has anything at one more, lest a hostile one silence another.
+
+use crate::sync::{Ordering, fence, few};
+
+use super::Reader;
+use crate::data_plane::ready::Numbers;
+use crate::limits::CONNECTIONS_MAX;
+use crate::topic::EndpointId;
+
+/// What a reader knows of them besides who is due.
+pub(super) struct Many {
+    numbers: Numbers,
+    /// Where in the reader's `connections` each of them is.
+    places: [u16; CONNECTIONS_MAX as usize],
+    /// The number from which the round under way goes on.
+    turn: u32,
+    /// Where the last look was at one that had said nothing.
+    swept: usize,
+    /// Where the last sample came from.
+    pub(super) last: usize,
+}
+
+impl Many {
+    fn place(&self, number: u32) -> usize {
+        usize::from(self.places[number as usize])
+    }
+}
+
+impl Reader {
+    /// After `connections` has changed: tells many publishers from few. All of many are due.
+    pub(super) fn sort_out(&mut self) {
+        if self.connections.len() <= few() {
+            self.many = None;
+            self.shared.use_ready(None);
+            return;
+        }
+        let (mut numbers, mut places) = (Numbers::default(), [0; CONNECTIONS_MAX as usize]);
+        for (publisher, place) in self.connections.iter().zip(0..) {
+            let number = publisher.source.connection as usize;
+            numbers[number / 64] |= 1 << (number % 64);
+            places[number] = place;
+        }
+        self.shared.use_ready(Some(&numbers));
+        let (turn, swept, last) =
+            self.many.as_ref().map_or((0, 0, 0), |many| (many.turn, many.swept, many.last));
+        self.many = Some(Box::new(Many { numbers, places, turn, swept, last }));
+        // ORDER: pairs with P7: a publisher has seen that it is to set its bit, or we see its sample.
+        fence(Ordering::SeqCst);
+    }
+
+    /// It is the turn of the next that has something; false if none has.
+    #[inline(never)]
+    pub(super) fn turn_to_due(&mut self) -> bool {
+        let found = self.find_due();
+        let (Some(number), Some(many)) = (found, &mut self.many) else { return false };
+        many.turn = number + 1;
+        many.last = many.place(number);
+        self.turn = many.last;
+        true
+    }
+
+    /// Whether a take would find something.
+    #[inline(never)]
+    pub(super) fn is_ready_of_many(&mut self) -> bool {
+        self.find_due().is_some()
+    }
+
+    /// The next that has something: first of the rest of the round that is under way, then of all that
+    /// have said something meanwhile.
+    #[inline(always)]
+    fn find_due(&mut self) -> Option<u32> {
+        let Reader { shared, connections, many: Some(many), .. } = self else { return None };
+        let due = shared.due();
+        let mut find_from = |first| {
+            let mut from = first;
+            while let Some(number) = due.first_from(from) {
+                let publisher = &mut connections[many.place(number)];
+                if publisher.is_ready(false) {
+                    return Some(number);
+                }
+                // One of which a slot segment has not come yet has something all the same.
+                if !publisher.lacks_memory() {
+                    due.remove(number);
+                    shared.has_read_all_of(&publisher.source);
+                }
+                from = number + 1;
+            }
+            None
+        };
+        if let Some(number) = find_from(many.turn) {
+            return Some(number);
+        }
+        due.take_ready(shared.ready(), &many.numbers);
+        find_from(0).or_else(|| self.find_untold())
+    }
+
+    /// Looks at one that is not due, another one each time. At none in a model, which has to see that they
+    /// do not do without their bits.
+    #[inline(always)]
+    fn find_untold(&mut self) -> Option<u32> {
+        let Reader { shared, connections, many: Some(many), .. } = self else { return None };
+        many.swept = if many.swept + 1 < connections.len() { many.swept + 1 } else { 0 };
+        let publisher = &mut connections[many.swept];
+        if cfg!(loom) || !publisher.is_ready(false) {
+            return None;
+        }
+        let number = publisher.source.connection;
+        shared.due().insert(number);
+        Some(number)
+    }
+
+    /// The publisher of this connection is due.
+    pub(super) fn is_told_of(&self, number: u32) {
+        let is_it = |many: &Many| many.numbers[number as usize / 64] >> (number % 64) & 1 != 0;
+        if self.many.as_deref().is_some_and(is_it) {
+            self.shared.due().insert(number);
+        }
+    }
+
+    /// Looks at all of its publishers next, whatever they have said.
+    pub(crate) fn look_at_all(&self) {
+        if let Some(many) = &self.many {
+            self.shared.due().fill(&many.numbers);
+        }
+    }
+
+    /// Looks at a publisher next that may have published without saying so: it is in this very thread.
+    pub(crate) fn look_at(&self, publisher: EndpointId) {
+        if self.many.is_some() {
+            let its = self.connections.iter().find(|it| it.source.id == publisher);
+            its.into_iter().for_each(|it| self.shared.due().insert(it.source.connection));
+        }
+    }
+}

@@ -1,0 +1,111 @@
+//! Which of many publishers a subscriber looks at: B1 to B5 of `docs/shared-memory.md` section 4. Each
+//! publisher sets its ready bit, in memory that all of them may write; the reader takes the bits, and
+//! keeps in its own memory which publishers are *due*: their bits have been taken, and nobody has found
+//! that they have nothing since. Of a few publishers a subscriber looks at each, and there are no bits.
+
+use crate::data_plane::layout::CONNECTION_WORDS;
+use crate::sync::{AtomicBool, AtomicU64, Ordering};
+use crate::waiting::notify;
+
+/// A bit for each connection.
+pub(crate) type Numbers = [u64; CONNECTION_WORDS];
+
+/// The publishers to look at. Written by the reader alone, read by any thread of its process.
+#[derive(Debug)]
+pub(crate) struct Due {
+    words: [AtomicU64; CONNECTION_WORDS],
+    /// Whether its publishers are many.
+    is_used: AtomicBool,
+}
+
+impl Due {
+    pub(crate) fn new() -> Due {
+        let words = std::array::from_fn(|_| AtomicU64::new(0));
+        Due { words, is_used: AtomicBool::new(false) }
+    }
+
+    /// Whether its publishers set ready bits.
+    pub(crate) fn is_used(&self) -> bool {
+        // ORDER: Acquire pairs with the release in `use_for`: what is due has been said before.
+        self.is_used.load(Ordering::Acquire)
+    }
+
+    /// From now on these are due; `None`: its publishers are few.
+    pub(crate) fn use_for(&self, numbers: Option<&Numbers>) {
+        if let Some(numbers) = numbers {
+            self.fill(numbers);
+        }
+        self.is_used.store(numbers.is_some(), Ordering::Release);
+    }
+
+    /// These are due.
+    pub(crate) fn fill(&self, numbers: &Numbers) {
+        for (word, bits) in self.words.iter().zip(numbers) {
+            word.store(*bits, Ordering::Relaxed);
+        }
+    }
+
+    /// This one is due, too.
+    pub(crate) fn insert(&self, number: u32) {
+        let (word, bit) = bit_of(&self.words, number);
+        word.store(word.load(Ordering::Relaxed) | bit, Ordering::Relaxed);
+    }
+
+    /// The reader has found that this one has nothing.
+    #[inline(always)]
+    pub(crate) fn remove(&self, number: u32) {
+        let (word, bit) = bit_of(&self.words, number);
+        word.store(word.load(Ordering::Relaxed) & !bit, Ordering::Relaxed);
+    }
+
+    /// The first that is due, from `number` on.
+    #[inline(always)]
+    pub(crate) fn first_from(&self, number: u32) -> Option<u32> {
+        let first = number as usize / 64;
+        let mut mask = u64::MAX << (number % 64);
+        for (at, word) in self.words.iter().enumerate().skip(first) {
+            let bits = word.load(Ordering::Relaxed) & mask;
+            if bits != 0 {
+                return Some(at as u32 * 64 + bits.trailing_zeros());
+            }
+            mask = u64::MAX;
+        }
+        None
+    }
+
+    /// Those of `known` that have set their ready bits are due.
+    #[inline(always)]
+    pub(crate) fn take_ready(&self, ready: &[AtomicU64], known: &Numbers) {
+        notify::take_ready(ready, |at, bits| {
+            let word = &self.words[at];
+            word.store(word.load(Ordering::Relaxed) | bits & known[at], Ordering::Relaxed);
+        });
+    }
+
+    /// Those that may have something, for a thread that is not the reader's.
+    pub(crate) fn or_ready(&self, ready: &[AtomicU64]) -> Numbers {
+        std::array::from_fn(|at| {
+            // ORDER: Acquire, before the other: who sees that the reader has taken a bit sees that its
+            // publisher is due. Pairs with the release in `take_ready`.
+            let bits = ready[at].load(Ordering::Acquire);
+            bits | self.words[at].load(Ordering::Relaxed)
+        })
+    }
+}
+
+/// Word and bit of a connection.
+#[inline(always)]
+pub(crate) fn bit_of(words: &[AtomicU64; CONNECTION_WORDS], number: u32) -> (&AtomicU64, u64) {
+    (&words[number as usize / 64], 1 << (number % 64))
+}
+
+/// The numbers that are in it.
+pub(crate) fn numbers_of(numbers: Numbers) -> impl Iterator<Item = u32> {
+    numbers.into_iter().zip(0..).flat_map(|(mut bits, word)| {
+        std::iter::from_fn(move || {
+            let bit = (bits != 0).then(|| bits.trailing_zeros())?;
+            bits &= bits - 1;
+            Some(word * 64 + bit)
+        })
+    })
+}
