@@ -291,6 +291,12 @@ impl Writer {
         Ok(())
     }
 
+    /// Sequence of the sample that the subscriber furthest behind reads next; `None` without
+    /// subscribers.
+    pub fn slowest_reading(&self) -> Option<u64> {
+        self.views.iter().map(|view| view.announced().reading()).min()
+    }
+
     /// The state of its slots, after looking which are free.
     pub fn slot_counts(&mut self) -> SlotCounts {
         self.reclaim();

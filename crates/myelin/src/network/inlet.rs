@@ -10,6 +10,7 @@ use myelin_shm::data_plane::subscription::SubscriptionShared;
 use myelin_shm::node as shm;
 use myelin_shm::topic::{PublisherQos, Reliability, SubscriberQos};
 
+use super::backlog::{Backlog, give_way};
 use super::end::End;
 use super::flow::{Says, Word};
 use super::host::{Card, Host, Kind};
@@ -81,6 +82,7 @@ struct Source {
     declined: bool,
     /// Of the newest sample.
     sequence: u64,
+    backlog: Backlog,
     /// It has been told to wait.
     waits: bool,
     /// It waits no longer: what there is no room for is lost.
@@ -291,7 +293,9 @@ impl Shared {
                 let (guid, listens) = (endpoint.guid, card.is_some() && proxy.is_some());
                 let sequence = group.remember(&guid);
                 let waits = group.full;
-                let source = Source { guid, listens, proxy, declined, sequence, waits, late: None };
+                let (backlog, late) = (Backlog::default(), None);
+                let source =
+                    Source { guid, listens, proxy, declined, sequence, backlog, waits, late };
                 group.say_all(&source, session);
                 group.sources.insert(endpoint.handle, source);
             }
@@ -415,8 +419,13 @@ impl Shared {
             // Before whoever takes it asks.
             let lost = gap(&mut source.sequence, message.sequence());
             self.count_lost(subscription, lost, proxy.id(), *reliable);
+            let bytes = payload.len() as u64;
             match proxy.writer.publish_copy(&message.bytes()[payload]) {
-                Ok(_) => {
+                Ok(published) => {
+                    let reading = proxy.writer.slowest_reading();
+                    if source.backlog.is_due(published.sequence, reading, bytes, self.qos.depth) {
+                        give_way();
+                    }
                     let Some(late) = &mut source.late else { continue };
                     self.tell_lost(std::mem::take(&mut late.lost), proxy.id());
                     late.taken += 1;

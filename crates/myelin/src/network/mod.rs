@@ -1,5 +1,6 @@
 //! The way to other hosts: `docs/dds.md`.
 
+mod backlog;
 mod end;
 mod flow;
 mod graph;

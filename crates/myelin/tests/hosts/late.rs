@@ -55,7 +55,7 @@ fn past_a_late_logger(configuration: &str, hold: impl Fn(&mut Process), let_go: 
 }
 
 /// A process that stands still is there for as long.
-const LONG_LEASE: &str = r#"<CycloneDDS><Domain>
+pub(crate) const LONG_LEASE: &str = r#"<CycloneDDS><Domain>
     <Discovery><LeaseDuration>60 s</LeaseDuration></Discovery>
     <Internal><HeartbeatInterval min="1 ms" minsched="1 ms" max="1 s">2 ms</HeartbeatInterval></Internal>
 </Domain></CycloneDDS>"#;

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use myelin::{Event, Node, Topic};
 
+use crate::late::LONG_LEASE;
 use crate::support::{WATCHDOG, until};
 use crate::two::{Hosts, heard, say};
 use crate::{NUMBERS, node, run};
@@ -48,6 +49,76 @@ pub(crate) fn take_slowly() {
     }
     assert_eq!((slow.lost(), fast.lost()), (0, 0));
 }
+
+/// Nothing else gives the subscriber a turn while the sockets have more: the process stood still while
+/// the burst came.
+#[test]
+fn who_shares_a_core_with_what_receives_takes_a_burst() {
+    let Some(hosts) = Hosts::new() else { return };
+    let mut taker = hosts.other.run_with("take_on_one_core", LONG_LEASE);
+    taker.hears("ready");
+    let mut publisher = hosts.one.run_with("publish_at_once", LONG_LEASE);
+    publisher.hears("matched");
+    taker.hears("matched");
+    taker.stop();
+    publisher.say("stopped");
+    publisher.hears("published");
+    taker.signal(libc::SIGCONT);
+    taker.ends();
+    publisher.ends();
+}
+
+fn at_once(node: &Node) -> Topic<u64> {
+    node.topic("at_once").depth(8).best_effort()
+}
+
+pub(crate) fn publish_at_once() {
+    let node = node("publisher");
+    let publisher = at_once(&node).publisher().unwrap();
+    assert!(publisher.wait_for_match(1, WATCHDOG));
+    say("matched");
+    heard("stopped");
+    for number in 0..AT_ONCE {
+        publisher.publish_copy(&number).unwrap();
+    }
+    say("published");
+    until("all to have gone", || publisher.matched() == 0);
+}
+
+pub(crate) fn take_on_one_core() {
+    let is_alone = share_one_core();
+    let node = node("taker");
+    let mut subscriber = at_once(&node).subscriber().unwrap();
+    say("ready");
+    assert!(subscriber.wait_for_match(1, WATCHDOG));
+    say("matched");
+    loop {
+        let number = *subscriber.receive(WATCHDOG).unwrap().expect("the last one comes");
+        if number == AT_ONCE - 1 {
+            break;
+        }
+    }
+    match is_alone {
+        true => assert_eq!(subscriber.lost(), 0),
+        false => println!("not judged: SCHED_FIFO is not permitted"),
+    }
+}
+
+/// All threads that this one makes have the core it is on, and one realtime priority: none of them runs
+/// before another waits or gives way.
+fn share_one_core() -> bool {
+    let parameter = libc::sched_param { sched_priority: 1 };
+    // SAFETY: an empty set is all zeros; the calls write to nothing but it; 0 is this thread.
+    unsafe {
+        let mut core: libc::cpu_set_t = std::mem::zeroed();
+        libc::CPU_SET(libc::sched_getcpu() as usize, &mut core);
+        libc::sched_setaffinity(0, size_of_val(&core), &raw const core) == 0
+            && libc::sched_setscheduler(0, libc::SCHED_FIFO, &raw const parameter) == 0
+    }
+}
+
+/// Eight times the depth.
+const AT_ONCE: u64 = 64;
 
 /// CycloneDDS's own question comes with the heartbeat, an hour later: all acknowledgements that the
 /// publisher waits for are those that it has asked for itself.

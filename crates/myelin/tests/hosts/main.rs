@@ -64,6 +64,8 @@ fn the_other_side() {
         "log_late" => late::log_late(),
         "publish_a_burst" => losses::publish_a_burst(),
         "take_a_burst" => losses::take_a_burst(),
+        "publish_at_once" => losses::publish_at_once(),
+        "take_on_one_core" => losses::take_on_one_core(),
         "publish_in_a_hurry" => losses::publish_in_a_hurry(),
         "take_slowly" => losses::take_slowly(),
         "publish_of_every_kind" => matching::publish_of_every_kind(),

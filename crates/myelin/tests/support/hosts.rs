@@ -172,6 +172,15 @@ impl Process {
         assert_eq!(unsafe { libc::kill(self.child.id() as libc::pid_t, signal) }, 0);
     }
 
+    /// Stops it, until it gets `SIGCONT`.
+    pub fn stop(&self) {
+        self.signal(libc::SIGSTOP);
+        let (pid, mut status) = (self.child.id() as libc::pid_t, 0);
+        // SAFETY: it is a child that has not been waited for; the status is ours.
+        assert_eq!(unsafe { libc::waitpid(pid, &raw mut status, libc::WUNTRACED) }, pid);
+        assert!(libc::WIFSTOPPED(status), "{} has ended", self.role);
+    }
+
     /// Kills it.
     pub fn kill(mut self) {
         self.child.kill().unwrap();
