@@ -45,7 +45,7 @@ impl ClientHandle {
     /// The handle outlives what is borrowed.
     unsafe fn client(&self) -> &'static Client<[u8], [u8]> {
         // SAFETY: it is in a box, and as the caller promises.
-        unsafe { &*(&raw const self.client) }
+        unsafe { &*std::ptr::from_ref(&self.client) }
     }
 }
 

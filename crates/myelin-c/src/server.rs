@@ -297,7 +297,7 @@ pub unsafe extern "C" fn myelin_request_loan(
         payload::check(&request.told.reply, bytes)?;
         sized::check(loan)?;
         // The request is in a box, and its loans are dropped before it.
-        let its: &'static Request<[u8], [u8]> = &*(&raw const request.request);
+        let its: &'static Request<[u8], [u8]> = &*std::ptr::from_ref(&request.request);
         let mut lent = its.loan(bytes)?;
         let data = lent.as_mut_ptr().cast();
         let id = request.loans.borrow_mut().put(lent);
@@ -359,7 +359,8 @@ unsafe fn of<'a>(server: *mut myelin_server) -> Result<&'a ServerHandle, Failure
 }
 
 unsafe fn request_of<'a>(request: *const myelin_request) -> Result<&'a RequestHandle, Failure> {
-    // SAFETY: as the caller promises, here and below.
+    // SAFETY: as the caller promises.
     unsafe { sized::check(request.cast_mut())? };
+    // SAFETY: the first version has an id.
     unsafe { handle::get::<Box<RequestHandle>>((*request).id) }.map(|it| &**it)
 }

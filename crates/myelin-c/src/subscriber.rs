@@ -85,7 +85,7 @@ pub unsafe extern "C" fn myelin_subscriber_open(
     // SAFETY: as the caller promises, here and below.
     enter(|| unsafe {
         text::put(subscriber, std::ptr::null_mut(), "subscriber")?;
-        let topic: &Box<TopicHandle> = handle::get(handle::of_pointer(topic))?;
+        let topic = handle::get::<Box<TopicHandle>>(handle::of_pointer(topic))?;
         let options = sized::read(options)?;
         let mut builder = topic.topic.subscriber_builder();
         if options.held_max != 0 {
