@@ -345,8 +345,10 @@ unsafe fn hold(
     told: Types,
     to: *mut myelin_request,
 ) -> Result<myelin_code, Failure> {
-    let (data, bytes, client) = (request.as_ptr().cast(), request.len(), request.client());
     let held = Box::new(RequestHandle { loans: RefCell::default(), request, told });
+    // A small payload lies in the request itself, so it is looked at where that stays.
+    let request = &held.request;
+    let (data, bytes, client) = (request.as_ptr().cast(), request.len(), request.client());
     let id = handle::insert(held)?;
     // SAFETY: as the caller promises.
     unsafe { sized::write(to, &myelin_request { size: 0, id, data, bytes, client })? };

@@ -349,9 +349,9 @@ unsafe fn give(
     to: *mut myelin_sample,
 ) -> Result<myelin_code, Failure> {
     let Some(taken) = taken else { return Ok(MYELIN_NOTHING) };
-    let told = sample::tell(&taken, 0);
     let id = handle::insert(taken)?;
-    // SAFETY: as the caller promises.
-    unsafe { sized::write(to, &myelin_sample { id, ..told })? };
+    // A small payload lies in the sample itself, so it is looked at where that stays.
+    // SAFETY: it is this thread's; as the caller promises.
+    unsafe { sized::write(to, &sample::tell(handle::get(id)?, id))? };
     Ok(MYELIN_OK)
 }
