@@ -678,8 +678,10 @@ myelin_code myelin_client_receive(struct myelin_client *client,
 // Waits for a call no longer. It goes on at the server, and its reply is dropped.
 myelin_code myelin_client_abandon(struct myelin_client *client, uint64_t call);
 
-// Waits until there is a server, for `limit_ns` at most; MYELIN_NOTHING if there is none by then.
-myelin_code myelin_client_wait_for_service(struct myelin_client *client, uint64_t limit_ns);
+// Waits until there is a server that takes requests, for `limit_ns` at most; MYELIN_NOTHING if there is none
+// by then.
+myelin_code myelin_client_wait_for_service(struct myelin_client *client,
+                                           uint64_t limit_ns);
 
 // How many servers there are now: more than one is a mistake.
 myelin_code myelin_client_servers(struct myelin_client *client, size_t *servers);

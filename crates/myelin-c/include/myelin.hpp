@@ -278,11 +278,11 @@ template <class T> struct Copied<Slice<T>> {
 };
 
 /// Bytes of a payload with so many elements.
-template <class T> struct Bytes_ { static std::size_t of() { return sizeof(T); } };
-template <class T> struct Bytes_<Slice<T>> {
+template <class T> struct Size { static std::size_t of() { return sizeof(T); } };
+template <class T> struct Size<Slice<T>> {
   static std::size_t of(std::size_t length) { return length * sizeof(T); }
 };
-template <class H, class T> struct Bytes_<HeaderSlice<H, T>> {
+template <class H, class T> struct Size<HeaderSlice<H, T>> {
   static std::size_t of(std::size_t length) {
     return Payload<HeaderSlice<H, T>>::offset + length * sizeof(T);
   }
@@ -456,7 +456,7 @@ public:
   /// Memory for a sample; of a slice with so many elements.
   template <class... Length> Result<Loan<T>> loan(Length... length) {
     auto loan = detail::sized<myelin_loan>();
-    if (int code = myelin_publisher_loan(get(), detail::Bytes_<T>::of(length...), &loan))
+    if (int code = myelin_publisher_loan(get(), detail::Size<T>::of(length...), &loan))
       return detail::error(code);
     return Loan<T>(get(), loan);
   }
@@ -713,7 +713,7 @@ public:
   }
   template <class... Length> Result<RequestLoan<Req, Rep>> loan(Length... length) {
     auto loan = detail::sized<myelin_loan>();
-    if (int code = myelin_client_loan(get(), detail::Bytes_<Req>::of(length...), &loan))
+    if (int code = myelin_client_loan(get(), detail::Size<Req>::of(length...), &loan))
       return detail::error(code);
     return RequestLoan<Req, Rep>(get(), loan);
   }
@@ -752,7 +752,7 @@ public:
   }
   template <class... Length> Result<ReplyLoan<Rep>> loan(Length... length) {
     auto loan = detail::sized<myelin_loan>();
-    if (int code = myelin_request_loan(&raw(), detail::Bytes_<Rep>::of(length...), &loan))
+    if (int code = myelin_request_loan(&raw(), detail::Size<Rep>::of(length...), &loan))
       return detail::error(code);
     return ReplyLoan<Rep>(raw(), loan);
   }

@@ -45,7 +45,7 @@ impl ClientHandle {
     /// The handle outlives what is borrowed.
     unsafe fn client(&self) -> &'static Client<[u8], [u8]> {
         // SAFETY: it is in a box, and as the caller promises.
-        unsafe { &*(&raw const self.client) }
+        unsafe { &*std::ptr::from_ref(&self.client) }
     }
 }
 
@@ -383,8 +383,11 @@ unsafe fn give(
         let what = "a reply's length does not fit its type";
         return Err(Error::PeerCorrupt { what }.into());
     }
-    let (data, bytes) = (reply.as_ptr().cast(), reply.len());
     let id = handle::insert(reply)?;
+    // A small payload lies in the reply itself, so it is looked at where that stays.
+    // SAFETY: it is this thread's.
+    let reply = unsafe { handle::get::<Reply<[u8]>>(id)? };
+    let (data, bytes) = (reply.as_ptr().cast(), reply.len());
     // SAFETY: as the caller promises.
     unsafe { sized::write(to, &myelin_reply { size: 0, id, data, bytes })? };
     Ok(MYELIN_OK)

@@ -169,7 +169,7 @@ fn place(index: u32) -> Option<&'static Place> {
 /// A free place, the thread's own first: taking and releasing samples locks nothing.
 fn free_place() -> Result<u32, Failure> {
     let own = FREE.try_with(|own| own.borrow_mut().0.pop()).ok().flatten();
-    own.map_or_else(|| shared_place(), Ok)
+    own.map_or_else(shared_place, Ok)
 }
 
 /// One of all threads', and some for later.

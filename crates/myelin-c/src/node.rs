@@ -73,24 +73,25 @@ unsafe fn with(
     if options.has_domain {
         node = node.domain(options.domain);
     }
-    // SAFETY: as the caller promises, here and below.
-    if let Some(group) = unsafe { text::optional(options.group, "group")? } {
+    // SAFETY: as the caller promises.
+    let optional = |text, what| unsafe { text::optional(text, what) };
+    if let Some(group) = optional(options.group, "group")? {
         node = match group.parse::<u32>() {
             Ok(id) => node.group(id),
             Err(_) => node.group(group),
         };
     }
-    if let Some(folder) = unsafe { text::optional(options.folder, "folder")? } {
+    if let Some(folder) = optional(options.folder, "folder")? {
         node = node.folder(folder);
     }
     node = node.latency_guard(options.latency_guard);
     if options.network != 0 {
         node = node.network(options.network > 0);
     }
-    if let Some(interface) = unsafe { text::optional(options.interface, "interface")? } {
+    if let Some(interface) = optional(options.interface, "interface")? {
         node = node.interface(interface);
     }
-    if let Some(peers) = unsafe { text::optional(options.peers, "peers")? } {
+    if let Some(peers) = optional(options.peers, "peers")? {
         node = node.peers(peers.split(',').map(str::trim).filter(|peer| !peer.is_empty()));
     }
     if options.lease_ns != 0 {
@@ -101,9 +102,10 @@ unsafe fn with(
         _ if options.thread_cpus.is_null() => {
             return Err(Failure::setting("thread_cpus is NULL; pass thread_cpu_count numbers"));
         }
+        // SAFETY: as the caller promises.
         count => unsafe { std::slice::from_raw_parts(options.thread_cpus, count) }.to_vec(),
     };
-    let name = unsafe { text::optional(options.thread_name, "thread_name")? }.unwrap_or_default();
+    let name = optional(options.thread_name, "thread_name")?.unwrap_or_default();
     let policy = match options.thread_fifo_priority {
         0 => Policy::Usual,
         priority => Policy::Fifo(u8::try_from(priority).unwrap_or(u8::MAX)), // refused by `open`

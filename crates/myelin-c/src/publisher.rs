@@ -99,7 +99,7 @@ pub unsafe extern "C" fn myelin_publisher_open(
     // SAFETY: as the caller promises, here and below.
     enter(|| unsafe {
         text::put(publisher, std::ptr::null_mut(), "publisher")?;
-        let topic: &Box<TopicHandle> = handle::get(handle::of_pointer(topic))?;
+        let topic = handle::get::<Box<TopicHandle>>(handle::of_pointer(topic))?;
         let options = sized::read(options)?;
         let mut builder = topic.topic.publisher_builder().timestamps(options.timestamps);
         if options.loans_max != 0 {
@@ -180,7 +180,7 @@ pub unsafe extern "C" fn myelin_publisher_loan(
         payload::check(&publisher.told, bytes)?;
         sized::check(loan)?;
         // The publisher is in a box, and its loans are dropped before it.
-        let its: &'static Publisher<[u8]> = &*(&raw const publisher.publisher);
+        let its: &'static Publisher<[u8]> = &*std::ptr::from_ref(&publisher.publisher);
         let mut lent = its.loan(bytes)?;
         let data = lent.as_bytes_mut().as_mut_ptr().cast();
         let id = publisher.loans.borrow_mut().put(lent);
@@ -322,8 +322,9 @@ unsafe fn of<'a>(publisher: *mut myelin_publisher) -> Result<&'a PublisherHandle
 /// `loan` is NULL or valid.
 #[inline]
 pub unsafe fn end(loan: *mut myelin_loan) -> Result<u64, Failure> {
-    // SAFETY: as the caller promises, here and below.
+    // SAFETY: as the caller promises.
     unsafe { sized::check(loan)? };
+    // SAFETY: the first version has it.
     let id = unsafe { (*loan).id };
     // SAFETY: the first version has both.
     unsafe { ((*loan).data, (*loan).bytes) = (std::ptr::null_mut(), 0) };

@@ -297,7 +297,7 @@ pub unsafe extern "C" fn myelin_request_loan(
         payload::check(&request.told.reply, bytes)?;
         sized::check(loan)?;
         // The request is in a box, and its loans are dropped before it.
-        let its: &'static Request<[u8], [u8]> = &*(&raw const request.request);
+        let its: &'static Request<[u8], [u8]> = &*std::ptr::from_ref(&request.request);
         let mut lent = its.loan(bytes)?;
         let data = lent.as_mut_ptr().cast();
         let id = request.loans.borrow_mut().put(lent);
@@ -345,8 +345,10 @@ unsafe fn hold(
     told: Types,
     to: *mut myelin_request,
 ) -> Result<myelin_code, Failure> {
-    let (data, bytes, client) = (request.as_ptr().cast(), request.len(), request.client());
     let held = Box::new(RequestHandle { loans: RefCell::default(), request, told });
+    // A small payload lies in the request itself, so it is looked at where that stays.
+    let request = &held.request;
+    let (data, bytes, client) = (request.as_ptr().cast(), request.len(), request.client());
     let id = handle::insert(held)?;
     // SAFETY: as the caller promises.
     unsafe { sized::write(to, &myelin_request { size: 0, id, data, bytes, client })? };
@@ -359,7 +361,8 @@ unsafe fn of<'a>(server: *mut myelin_server) -> Result<&'a ServerHandle, Failure
 }
 
 unsafe fn request_of<'a>(request: *const myelin_request) -> Result<&'a RequestHandle, Failure> {
-    // SAFETY: as the caller promises, here and below.
+    // SAFETY: as the caller promises.
     unsafe { sized::check(request.cast_mut())? };
+    // SAFETY: the first version has an id.
     unsafe { handle::get::<Box<RequestHandle>>((*request).id) }.map(|it| &**it)
 }

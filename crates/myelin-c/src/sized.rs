@@ -7,7 +7,7 @@ use crate::error::Failure;
 ///
 /// # Safety
 /// It is `repr(C)`, its first member is a `usize`, its size, and zeros are a value.
-pub unsafe trait Sized_: Copy {
+pub unsafe trait GrowingStruct: Copy {
     /// For messages.
     const NAME: &'static str;
     /// The size of its first version: no program has less.
@@ -18,7 +18,7 @@ pub unsafe trait Sized_: Copy {
 macro_rules! sized {
     ($($name:ident up to $last:ident: $last_ty:ty;)*) => {$(
         // SAFETY: `repr(C)`; `size` comes first; its members are numbers, pointers and such structs.
-        unsafe impl $crate::sized::Sized_ for $name {
+        unsafe impl $crate::sized::GrowingStruct for $name {
             const NAME: &'static str = stringify!($name);
             const SIZE_MIN: usize =
                 std::mem::offset_of!($name, $last) + size_of::<$last_ty>();
@@ -35,8 +35,8 @@ pub(crate) use sized;
 ///
 /// # Errors
 /// A size that cannot be; members that this library does not know and that are not 0.
-pub unsafe fn read<T: Sized_>(from: *const T) -> Result<T, Failure> {
-    // SAFETY: zeros are a value (`Sized_`).
+pub unsafe fn read<T: GrowingStruct>(from: *const T) -> Result<T, Failure> {
+    // SAFETY: zeros are a value (`GrowingStruct`).
     let mut options: T = unsafe { std::mem::zeroed() };
     if from.is_null() {
         return Ok(options);
@@ -68,7 +68,7 @@ pub unsafe fn read<T: Sized_>(from: *const T) -> Result<T, Failure> {
 /// # Errors
 /// NULL; a size that cannot be. Nothing is written then.
 #[inline]
-pub unsafe fn write<T: Sized_>(to: *mut T, value: &T) -> Result<(), Failure> {
+pub unsafe fn write<T: GrowingStruct>(to: *mut T, value: &T) -> Result<(), Failure> {
     // SAFETY: as the caller promises.
     unsafe { check(to)? };
     // SAFETY: as the caller promises.
@@ -90,7 +90,7 @@ pub unsafe fn write<T: Sized_>(to: *mut T, value: &T) -> Result<(), Failure> {
 /// # Errors
 /// As [`write`].
 #[inline]
-pub unsafe fn check<T: Sized_>(to: *mut T) -> Result<(), Failure> {
+pub unsafe fn check<T: GrowingStruct>(to: *mut T) -> Result<(), Failure> {
     if to.is_null() {
         return Err(Failure::setting(format!("the {} is NULL; pass one to be filled", T::NAME)));
     }
@@ -98,7 +98,7 @@ pub unsafe fn check<T: Sized_>(to: *mut T) -> Result<(), Failure> {
     unsafe { size_of_program::<T>(to).map(|_| ()) }
 }
 
-unsafe fn size_of_program<T: Sized_>(of: *const T) -> Result<usize, Failure> {
+unsafe fn size_of_program<T: GrowingStruct>(of: *const T) -> Result<usize, Failure> {
     // SAFETY: the size is in front.
     let bytes = unsafe { of.cast::<usize>().read() };
     if bytes < T::SIZE_MIN || bytes > SIZE_MAX {

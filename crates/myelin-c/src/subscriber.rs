@@ -85,7 +85,7 @@ pub unsafe extern "C" fn myelin_subscriber_open(
     // SAFETY: as the caller promises, here and below.
     enter(|| unsafe {
         text::put(subscriber, std::ptr::null_mut(), "subscriber")?;
-        let topic: &Box<TopicHandle> = handle::get(handle::of_pointer(topic))?;
+        let topic = handle::get::<Box<TopicHandle>>(handle::of_pointer(topic))?;
         let options = sized::read(options)?;
         let mut builder = topic.topic.subscriber_builder();
         if options.held_max != 0 {
@@ -349,9 +349,9 @@ unsafe fn give(
     to: *mut myelin_sample,
 ) -> Result<myelin_code, Failure> {
     let Some(taken) = taken else { return Ok(MYELIN_NOTHING) };
-    let told = sample::tell(&taken, 0);
     let id = handle::insert(taken)?;
-    // SAFETY: as the caller promises.
-    unsafe { sized::write(to, &myelin_sample { id, ..told })? };
+    // A small payload lies in the sample itself, so it is looked at where that stays.
+    // SAFETY: it is this thread's; as the caller promises.
+    unsafe { sized::write(to, &sample::tell(handle::get(id)?, id))? };
     Ok(MYELIN_OK)
 }

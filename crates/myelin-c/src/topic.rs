@@ -107,11 +107,12 @@ unsafe fn with(
     if options.deadline_ns != 0 {
         topic = topic.deadline(text::duration(options.deadline_ns));
     }
-    // SAFETY: as the caller promises, here and below.
-    if let Some(name) = unsafe { text::optional(options.dds_name, "dds_name")? } {
+    // SAFETY: as the caller promises.
+    let optional = |text, what| unsafe { text::optional(text, what) };
+    if let Some(name) = optional(options.dds_name, "dds_name")? {
         topic = topic.dds_name(name);
     }
-    match unsafe { text::optional(options.dds_type, "dds_type")? } {
+    match optional(options.dds_type, "dds_type")? {
         Some(_) if options.dds_cdr && !is_bytes => {
             Err(Failure::setting("dds_cdr is for topics of bytes; pass NULL as payload"))
         }

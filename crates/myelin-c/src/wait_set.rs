@@ -77,7 +77,7 @@ pub unsafe extern "C" fn myelin_wait_set_add(
     // SAFETY: as the caller promises, here and below.
     enter(|| unsafe {
         let watched = of(set)?;
-        let subscriber: &Box<SubscriberHandle> = handle::get(handle::of_pointer(subscriber))?;
+        let subscriber = handle::get::<Box<SubscriberHandle>>(handle::of_pointer(subscriber))?;
         let added = subscriber.watch(&mut watched.set)?;
         watched.keys.insert(added, key);
         Ok(MYELIN_OK)
@@ -97,7 +97,7 @@ pub unsafe extern "C" fn myelin_wait_set_add_server(
     // SAFETY: as the caller promises, here and below.
     enter(|| unsafe {
         let watched = of(set)?;
-        let server: &Box<ServerHandle> = handle::get(handle::of_pointer(server))?;
+        let server = handle::get::<Box<ServerHandle>>(handle::of_pointer(server))?;
         let added = server.watch(&mut watched.set)?;
         watched.keys.insert(added, key);
         Ok(MYELIN_OK)
@@ -264,7 +264,8 @@ pub unsafe extern "C" fn myelin_wait_set_set_wait(
 /// # Safety
 /// One thread at a time uses a set, and no reference of an earlier call is left.
 unsafe fn of<'a>(set: *mut myelin_wait_set) -> Result<&'a mut Watched, Failure> {
-    // SAFETY: as the caller promises, here and below.
+    // SAFETY: as the caller promises.
     let set = unsafe { handle::get::<Box<WaitSetHandle>>(handle::of_pointer(set))? };
+    // SAFETY: as the caller promises.
     Ok(unsafe { &mut *set.0.get() })
 }

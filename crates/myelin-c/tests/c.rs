@@ -79,10 +79,9 @@ fn the_same_fields_make_the_same_hash_in_all_languages() {
 /// Those of the header, each with the version that it came with, and no other.
 #[test]
 fn the_library_exports_what_the_header_declares() {
-    let listed =
-        Command::new("nm").args(["-D", "--defined-only"]).arg(library().join("libmyelin.so"));
-    let listed = { listed }.output().expect("nm: apt-get install binutils");
-    let listed = said(listed);
+    let mut nm = Command::new("nm");
+    nm.args(["-D", "--defined-only"]).arg(library().join("libmyelin.so"));
+    let listed = said(nm.output().expect("nm: apt-get install binutils"));
     let symbols = listed.lines().filter_map(|line| line.split_whitespace().last());
     let (versions, mut functions): (Vec<_>, Vec<_>) =
         symbols.partition(|symbol| symbol.starts_with("MYELIN_"));

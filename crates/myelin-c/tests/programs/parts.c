@@ -63,7 +63,14 @@ static void copies_and_loans(void) {
   OK(myelin_subscriber_receive(pair.subscriber, WATCHDOG_NS, &sample));
   CHECK(sample.bytes == sizeof sent && memcmp(sample.data, &sent, sizeof sent) == 0);
   CHECK(sample.sequence == 0 && sample.lost_before == 0 && sample.published_ns == 0);
+  /* A small payload stays where it is while others are taken. */
   struct myelin_sample other = MYELIN_INIT(myelin_sample), copy = sample;
+  struct imu later = {.stamp_ns = 8};
+  OK(myelin_publisher_publish_copy(pair.publisher, &later, sizeof later, NULL));
+  OK(myelin_subscriber_take(pair.subscriber, &other));
+  CHECK(((const struct imu *)other.data)->stamp_ns == 8);
+  CHECK(memcmp(sample.data, &sent, sizeof sent) == 0);
+  OK(myelin_sample_release(&other));
   OK(myelin_sample_clone(&sample, &other));
   OK(myelin_sample_release(&sample));
   CHECK(sample.data == NULL && ((const struct imu *)other.data)->stamp_ns == 7);

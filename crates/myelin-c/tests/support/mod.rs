@@ -91,7 +91,8 @@ impl Place {
         Command::new(program.as_ref())
             .args(arguments)
             .env("MYELIN_FOLDER", self.sockets())
-            .env("MYELIN_DOMAIN", "0")
+            // One that DDS has ports for, away from the first ones, which robots are in.
+            .env("MYELIN_DOMAIN", (100 + std::process::id() % 130).to_string())
             .env("MYELIN_INTERFACE", "lo")
             .env("MYELIN_PEERS", "127.0.0.1")
             .stdin(Stdio::null())
