@@ -23,10 +23,10 @@ impl Crowd {
     }
 
     /// A wait begins; `delayed_ns`: how long the thread was ready and did not run, in all.
-    pub(super) fn begin(&mut self, delayed_ns: u64) {
+    pub(super) fn begin(&mut self, delayed_ns: impl FnOnce() -> u64) {
         self.pause = self.pause.saturating_sub(1);
         let Some(before_ns) = self.before_ns.take() else { return };
-        if delayed_ns.saturating_sub(before_ns) <= DELAY_NS {
+        if delayed_ns().saturating_sub(before_ns) <= DELAY_NS {
             self.held_up = self.held_up.saturating_sub(1);
             if self.held_up == 0 {
                 self.next_pause = (self.next_pause - self.next_pause / 8).max(PAUSE_MIN);
@@ -47,8 +47,8 @@ impl Crowd {
     }
 
     /// This wait has a timer or a spin: the next one learns what came of it.
-    pub(super) fn watch(&mut self, delayed_ns: u64) {
-        self.before_ns.get_or_insert(delayed_ns);
+    pub(super) fn watch(&mut self, delayed_ns: impl FnOnce() -> u64) {
+        self.before_ns.get_or_insert_with(delayed_ns);
     }
 }
 
@@ -66,9 +66,9 @@ mod tests {
     fn spins(crowd: &mut Crowd, now_ns: &mut u64, waits: u32, delay_ns: u64) -> u32 {
         let mut spins = 0;
         for _ in 0..waits {
-            crowd.begin(*now_ns);
+            crowd.begin(|| *now_ns);
             if !crowd.gives_way() {
-                crowd.watch(*now_ns);
+                crowd.watch(|| *now_ns);
                 *now_ns += delay_ns;
                 spins += 1;
             }
