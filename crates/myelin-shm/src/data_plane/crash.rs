@@ -424,6 +424,6 @@ fn a_step_that_is_left_out_is_found_out() {
     }
 }
 
-const WORLDS: u64 = 200;
+const WORLDS: u64 = 100;
 /// More than anything here has.
 const STEPS_MAX: u64 = 2_000;

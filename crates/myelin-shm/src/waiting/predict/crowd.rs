@@ -3,7 +3,8 @@
 //!
 //! The kernel counts how long a thread was ready to run and did not. A thread that its timer has woken, and
 //! that spins, waits for no other core to wake up: what is counted then is somebody else's turn. After two
-//! such waits nobody spins for a while, four times as long each time until it has gone well again.
+//! such waits nobody spins for a while, eight times as long each time until it has gone well again: each trial
+//! makes one sample late for all others.
 
 /// What a predictor knows about the cores it runs on.
 #[derive(Debug)]
@@ -36,7 +37,7 @@ impl Crowd {
         self.held_up += 1;
         if self.held_up >= HELD_UP_MAX {
             self.pause = self.next_pause;
-            self.next_pause = (4 * self.next_pause).min(PAUSE_MAX);
+            self.next_pause = (8 * self.next_pause).min(PAUSE_MAX);
             self.held_up = HELD_UP_MAX - 1; // the next one is a trial
         }
     }
@@ -56,7 +57,8 @@ impl Crowd {
 const DELAY_NS: u64 = 20_000;
 const HELD_UP_MAX: u32 = 2;
 const PAUSE_MIN: u32 = 64;
-const PAUSE_MAX: u32 = 4096;
+/// With 32 subscribers a trial in 512 samples: p99 does not see it.
+const PAUSE_MAX: u32 = 16_384;
 
 #[cfg(test)]
 mod tests {
@@ -83,7 +85,7 @@ mod tests {
         let few = spins(&mut crowd, &mut now_ns, 1_000, 300_000);
         assert!((2..=6).contains(&few), "{few} of 1,000");
         assert!(spins(&mut crowd, &mut now_ns, 10_000, 300_000) <= 6);
-        assert!(spins(&mut crowd, &mut now_ns, 10_000, 5_000) > 5_000, "they are free again");
+        assert!(spins(&mut crowd, &mut now_ns, 30_000, 5_000) > 10_000, "they are free again");
         assert_eq!(spins(&mut crowd, &mut now_ns, 1_000, 5_000), 1_000);
     }
 
