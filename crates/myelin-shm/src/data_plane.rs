@@ -2,6 +2,8 @@
 //! process, but a reliable publisher for its subscribers.
 
 pub mod arena;
+#[cfg(all(test, not(any(loom, miri))))]
+mod crash;
 pub(crate) mod incoming;
 pub mod layout;
 pub mod publication;

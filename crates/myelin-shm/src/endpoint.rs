@@ -110,7 +110,13 @@ pub struct Publisher {
 pub struct Subscriber {
     /// The hot path.
     pub reader: Reader,
-    // Dropped after the reader and before the observer, which has the node.
+    pub(crate) after: AfterReader,
+}
+
+/// What of a subscriber goes after its reader.
+#[derive(Debug)]
+pub(crate) struct AfterReader {
+    // Dropped before the observer, which has the node.
     _settled: Settled,
     observer: Observer,
 }
@@ -124,7 +130,8 @@ impl Publisher {
 impl Subscriber {
     pub(crate) fn new(reader: Reader, id: EndpointId, node: Node, inbox: Arc<Inbox>) -> Self {
         let _settled = Settled(node.clone());
-        Subscriber { reader, _settled, observer: Observer { id, node, inbox } }
+        let observer = Observer { id, node, inbox };
+        Subscriber { reader, after: AfterReader { _settled, observer } }
     }
 }
 
@@ -140,7 +147,7 @@ impl Deref for Subscriber {
     type Target = Observer;
 
     fn deref(&self) -> &Observer {
-        &self.observer
+        &self.after.observer
     }
 }
 

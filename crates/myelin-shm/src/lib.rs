@@ -15,6 +15,9 @@
 #[cfg(not(all(target_os = "linux", target_pointer_width = "64", target_endian = "little")))]
 compile_error!("myelin-shm runs on 64-bit little-endian Linux");
 
+#[cfg(test)]
+extern crate self as myelin_shm; // what tests share says so
+
 mod control_plane;
 pub mod data_plane;
 pub mod dispatch;

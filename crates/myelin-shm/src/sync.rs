@@ -1,4 +1,8 @@
 //! The one place where atomics and locks come from: the hardware's, or the model checker's (`--cfg loom`).
+//! In this crate's own tests, what a thread stores can be made to end: see `steps`.
+
+#[cfg(all(test, not(loom)))]
+pub(crate) mod steps;
 
 #[cfg(loom)]
 pub use loom::hint::spin_loop;
@@ -8,10 +12,14 @@ pub use loom::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering, fence};
 pub use loom::sync::{Mutex, MutexGuard};
 #[cfg(not(loom))]
 pub use std::hint::spin_loop;
+#[cfg(not(any(loom, test)))]
+pub use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64};
 #[cfg(not(loom))]
-pub use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering, fence};
+pub use std::sync::atomic::{Ordering, fence};
 #[cfg(not(loom))]
 pub use std::sync::{Mutex, MutexGuard};
+#[cfg(all(test, not(loom)))]
+pub use steps::{AtomicBool, AtomicU32, AtomicU64};
 
 /// A relaxed load followed by an acquire fence: an acquire load that is sound on memory mapped
 /// read-only, for which Rust allows relaxed loads alone (`std::sync::atomic`, "Atomic accesses to
@@ -69,8 +77,26 @@ impl<T> Lock for Mutex<T> {
 pub enum Step {
     /// Before a reliable publisher sleeps.
     P1,
+    /// That a cell says that it is being written.
+    P2,
+    /// That a sample is there before it is counted.
+    P5,
+    /// That a sample is counted before anybody is notified.
+    P6,
     /// Between a sample and the look at who sleeps.
     P7,
+    /// That who sleeps is notified.
+    P8,
+    /// That a wake-up is counted, so that who is about to sleep does not.
+    Count,
+    /// That a publisher is silent only when the kernel has told it that somebody was woken.
+    Certain,
+    /// Between a bit of the ready table and the look whether its set sleeps.
+    Ready,
+    /// That a publisher that finds callbacks away notifies their threads.
+    Away,
+    /// That a publisher calls with a sample only in its turn.
+    Turn,
     /// Before a publisher looks which slots are free.
     R1,
     /// That only what nobody can find any more is free.
@@ -83,18 +109,30 @@ pub enum Step {
     T7,
     /// Between an announcement and the look whether the publisher waits for it.
     T8,
+    /// That no two sleeps have the same number.
+    S1,
     /// Between "I sleep" and the last look.
     S2,
     /// Between a publisher's ready bit and the look whether its subscriber sleeps.
     B2,
     /// Between the taking of ready bits and the look at these publishers.
     B4,
+    /// The last look.
+    S3,
+    /// That who sleeps on `published` says which value of it.
+    Value,
+    /// Between what a wait set arms and its last look at that.
+    Arm,
     /// Between a newcomer's entry in the list and the look at how far the publisher is.
     Attach,
     /// That a hold ends after the reads of its sample.
     Release,
     /// That the last clone of a sample ends after the reads of all others.
     Clones,
+    /// That a publisher lets go of a subscriber that has gone.
+    Gone,
+    /// That a subscriber lets go of a publisher that has gone, once it has read all of it.
+    Finished,
     /// That a publisher that waits for a subscriber that has gone is woken until it has noticed.
     Detach,
 }
@@ -113,20 +151,31 @@ pub fn release_of(step: Step) -> Ordering {
     if is_taken(step) { Ordering::Release } else { Ordering::Relaxed }
 }
 
+/// Whether the caller goes on to what it does to others by the kernel: always, but when it has died in a
+/// test.
+#[cfg(not(loom))]
+#[inline(always)]
+pub fn acts() -> bool {
+    #[cfg(test)]
+    return steps::step();
+    #[cfg(not(test))]
+    true
+}
+
 /// Whether a step is taken: always, but in a model's mutant.
 #[inline(always)]
 pub fn is_taken(step: Step) -> bool {
-    #[cfg(loom)]
+    #[cfg(any(loom, test))]
     return LEFT_OUT.get() != Some(step);
-    #[cfg(not(loom))]
+    #[cfg(not(any(loom, test)))]
     {
         let _ = step;
         true
     }
 }
 
-/// Leaves a step out of what this thread's models run from now on.
-#[cfg(loom)]
+/// Leaves a step out of what this thread, with its models, runs from now on.
+#[cfg(any(loom, test))]
 pub fn leave_out(step: Option<Step>) {
     LEFT_OUT.set(step);
 }
@@ -146,9 +195,10 @@ pub fn set_few(publishers: usize) {
     FEW.set(publishers);
 }
 
-#[cfg(loom)]
+#[cfg(any(loom, test))]
 std::thread_local! {
     // loom runs all threads of a model in the one that checks it.
     static LEFT_OUT: std::cell::Cell<Option<Step>> = const { std::cell::Cell::new(None) };
+    #[cfg(loom)]
     static FEW: std::cell::Cell<usize> = const { std::cell::Cell::new(4) };
 }

@@ -12,7 +12,7 @@ use crate::data_plane::taken::{Payload, Taken};
 use crate::dispatch::callback::Fresh;
 use crate::error::Error;
 use crate::limits::{LAPS_MAX, SEQUENCE_MAX};
-use crate::sync::{AtomicU64, Ordering, Step, fence_of, load_acquire};
+use crate::sync::{AtomicU64, Ordering, Step, fence_of, is_taken, load_acquire};
 use crate::topic::{EndpointId, Reliability};
 use crate::waiting::wait;
 
@@ -133,7 +133,8 @@ impl Incoming {
     /// Whether this sample comes next, with nothing lost before it.
     #[inline(always)]
     pub(crate) fn is_next(&self, fresh: &Fresh) -> bool {
-        self.publisher == fresh.publisher && self.next == fresh.sequence && self.lost == 0
+        let is_its_turn = self.next == fresh.sequence || !is_taken(Step::Turn);
+        self.publisher == fresh.publisher && is_its_turn && self.lost == 0
     }
 
     /// The sample that comes next has been handed over by its publisher.

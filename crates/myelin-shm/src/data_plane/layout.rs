@@ -206,8 +206,8 @@ pub const WAKE_SEGMENT_BYTES: u64 = 128;
 pub const CONNECTION_WORDS: usize = CONNECTIONS_MAX.div_ceil(64) as usize;
 /// Wait sets of a node.
 pub const SETS_MAX: usize = 31;
-/// Words of bits for the subscribers of a node.
-pub const READY_WORDS: usize = ENDPOINTS_MAX / 64;
+/// Words of bits for the subscribers of a node. A model has few.
+pub const READY_WORDS: usize = if cfg!(loom) { 1 } else { ENDPOINTS_MAX / 64 };
 /// Bytes of the heads of a node's wait sets.
 pub const SET_HEADS_BYTES: u64 = 128 * SETS_MAX as u64;
 /// Bytes of a [`ReadyTable`].

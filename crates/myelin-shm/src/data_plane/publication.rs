@@ -166,7 +166,9 @@ impl PublicationShared {
         };
         let view = subscribers.remove(at);
         drop(subscribers);
-        self.changed.store(true, Ordering::Release);
+        if is_taken(Step::Gone) {
+            self.changed.store(true, Ordering::Release);
+        }
         // ORDER: pairs with the fence in `wait_for_room`: either the writer sees `changed` or we see
         // that it waits. It may not sleep yet, so once is not enough.
         fence(Ordering::SeqCst);
@@ -216,6 +218,9 @@ impl PublicationShared {
     /// P8 for some of its subscribers: those that sleep on `published` are woken at once.
     #[inline(always)]
     pub(crate) fn notify<'a>(&self, views: impl Iterator<Item = &'a Arc<RemoteSubscriber>>) {
+        if !is_taken(Step::P8) {
+            return;
+        }
         // ORDER: Relaxed: the publisher's own word.
         let published = || self.head().published.load(Ordering::Relaxed);
         let are_on_published = views.fold(false, |before, view| view.notify(published) | before);

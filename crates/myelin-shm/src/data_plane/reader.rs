@@ -14,7 +14,7 @@ use crate::data_plane::subscription::{Asleep, SubscriptionShared};
 use crate::data_plane::taken::Taken;
 use crate::error::Error;
 use crate::event::Event;
-use crate::sync::{Ordering, fence, load_acquire, spin_loop};
+use crate::sync::{Ordering, Step, fence, is_taken, load_acquire, spin_loop};
 use crate::topic::{EndpointId, Reliability, SubscriberQos, Topic};
 use crate::waiting::notify::{self, Sleep};
 use crate::waiting::strategy::{Ended, Strategy, Waiter};
@@ -251,7 +251,8 @@ impl Reader {
             let changes = self.changes;
             let asleep = match published {
                 None => self.fall_asleep(),
-                Some(value) => self.say(Sleep::on_published(value)),
+                Some(value) if is_taken(Step::Value) => self.say(Sleep::on_published(value)),
+                Some(_) => self.say(Sleep::on_published(self.shared.next_sleep() << 32)),
             };
             let stop = self.shared.is_interrupted();
             let is_late = || until_ns != NEVER && wait::now_ns() >= until_ns;
@@ -323,7 +324,7 @@ impl Reader {
         let (asleep, wakes) = (&self.shared.head().asleep, &self.shared.wake_word().wakes);
         self.count = notify::fall_asleep(asleep, wakes, self.sleep.0);
         let asleep = Asleep::new(self.count, self.connections.len());
-        (!self.is_ready(false)).then_some(asleep)
+        (!is_taken(Step::S3) || !self.is_ready(false)).then_some(asleep)
     }
 
     /// Empties the descriptor and has it written to at the next sample. True if one has come
@@ -384,7 +385,7 @@ impl Reader {
 /// Nothing more is read of it: its connection is free as soon as nothing of it is held.
 fn finish(source: &Source) {
     // ORDER: release pairs with the acquire in `forget_finished`: our holds of it are announced.
-    source.finished.store(true, Ordering::Release);
+    source.finished.store(is_taken(Step::Finished), Ordering::Release);
 }
 
 /// Waiting for a sample of this one.

@@ -2,7 +2,7 @@
 //! T2 to T5 are those of `docs/shared-memory.md` section 4.
 
 use crate::data_plane::layout::{Cell, INLINE, INLINE_BYTES_MAX, INLINE_WORDS, WRITING};
-use crate::sync::{AtomicU64, Ordering, fence};
+use crate::sync::{AtomicU64, Ordering, Step, fence, is_taken};
 
 /// A payload that fits into a cell, aligned for any type that does.
 #[repr(C, align(64))]
@@ -60,7 +60,9 @@ pub enum Look {
 /// P2 and P3: whoever copies the old sample from now on will see that it is torn.
 #[inline(always)]
 pub fn begin(cell: &Cell) {
-    cell.sequence.store(WRITING, Ordering::Relaxed);
+    if is_taken(Step::P2) {
+        cell.sequence.store(WRITING, Ordering::Relaxed);
+    }
     // ORDER: pairs with the acquire fence after the copy in `look`: a reader that saw a word of the
     // new sample sees WRITING or later.
     fence(Ordering::Release);
@@ -96,10 +98,15 @@ pub fn write_place(cell: &Cell, length: u64, place: u64, time_ns: u64) {
 /// P5 and P6: the sample is there.
 #[inline(always)]
 pub fn finish(cell: &Cell, published: &AtomicU64, sequence: u64) {
+    if !is_taken(Step::P5) {
+        published.store(sequence + 1, Ordering::Release);
+    }
     // ORDER: pairs with the acquire fence in `look`; publishes the cell and the payload.
     cell.sequence.store(sequence + 1, Ordering::Release);
     // ORDER: pairs with `load_acquire(published)` of a reader that was passed.
-    published.store(sequence + 1, Ordering::Release);
+    if is_taken(Step::P6) {
+        published.store(sequence + 1, Ordering::Release);
+    }
 }
 
 /// Whether `look` would find anything but [`Look::NotYet`].

@@ -22,7 +22,9 @@ use crate::event::{Event, Inbox};
 use crate::os::descriptor::duplicate;
 use crate::os::fork;
 use crate::os::segment::{Segment, Writers};
-use crate::sync::{AtomicBool, AtomicU32, AtomicU64, Mutex, MutexGuard, Ordering, lock};
+use crate::sync::{
+    AtomicBool, AtomicU32, AtomicU64, Mutex, MutexGuard, Ordering, Step, is_taken, lock,
+};
 use crate::topic::{EndpointId, SubscriberQos, Topic};
 use crate::waiting::interrupt::{Interrupter, WakeUp};
 use crate::waiting::notify::Sleep;
@@ -562,6 +564,9 @@ impl SubscriptionShared {
 
     /// The number of its next sleep.
     pub(crate) fn next_sleep(&self) -> u64 {
+        if !is_taken(Step::S1) {
+            return 1;
+        }
         // ORDER: Relaxed: only that no two are the same.
         self.sleeps.fetch_add(1, Ordering::Relaxed) + 1
     }

@@ -3,22 +3,23 @@
 
 mod concurrent;
 mod handler;
+#[cfg(loom)]
+pub mod model;
 mod thread;
 
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
 pub(crate) use concurrent::Concurrent;
 pub(crate) use handler::{Fresh, Handed, Handler, Payload};
-use thread::CallbackThread;
+use thread::{At, CallbackThread};
 
 use crate::data_plane::subscription::{Reader, SubscriptionShared, Taken};
-use crate::dispatch::dispatcher;
-use crate::endpoint::{Observer, Subscriber};
+use crate::dispatch::dispatcher::{self, Dispatcher};
+use crate::endpoint::{AfterReader, Observer, Subscriber};
 use crate::error::Error;
-use crate::sync::lock;
+use crate::sync::{AtomicBool, AtomicU64, Ordering, lock};
 use crate::waiting::wait::Wait;
 
 /// A function of samples, and which payloads are for it.
@@ -90,20 +91,14 @@ impl Callback {
         wait: Wait,
         function: Function,
     ) -> Result<Callback, Error> {
-        let shared = Arc::new(Shared::default());
-        let subscription = subscriber.reader.shared().clone();
-        subscription.leave_set();
-        subscription.interrupt_by_matches();
         let observer = Observer::clone(&subscriber);
-        let dispatcher = observer.node().dispatcher(subscription.topic());
-        let handler = Handler::new(subscriber, function, shared.clone());
-        let mut thread = CallbackThread::new(&dispatcher, &subscription, &shared, wait);
-        // So that the very next publish here runs it. If the dispatcher is taken, the thread enters it
-        // later: one callback may register another.
-        let begin = thread.begin(handler);
+        let dispatcher = observer.node().dispatcher(subscriber.reader.shared().topic());
+        let Subscriber { reader, after } = subscriber;
+        let Begun { shared, subscription, thread, at } =
+            begin(reader, Some(after), &dispatcher, wait, function);
         let has_joined = thread.has_joined();
         let threads = observer.node().threads();
-        let thread = threads.spawn("callback", move || thread.attend(begin)).inspect_err(|_| {
+        let thread = threads.spawn("callback", move || thread.attend(at)).inspect_err(|_| {
             if has_joined {
                 dispatcher.leave(observer.id());
             }
@@ -189,6 +184,33 @@ impl std::fmt::Debug for Callback {
             .field("panics", &self.panics())
             .finish_non_exhaustive()
     }
+}
+
+/// A callback whose thread has yet to be started.
+struct Begun {
+    shared: Arc<Shared>,
+    subscription: Arc<SubscriptionShared>,
+    thread: CallbackThread,
+    at: At,
+}
+
+/// The very next publish here runs it. If the dispatcher is taken, the thread enters it later: one callback
+/// may register another.
+fn begin(
+    reader: Reader,
+    after: Option<AfterReader>,
+    dispatcher: &Arc<Dispatcher>,
+    wait: Wait,
+    function: Function,
+) -> Begun {
+    let shared = Arc::new(Shared::default());
+    let subscription = reader.shared().clone();
+    subscription.leave_set();
+    subscription.interrupt_by_matches();
+    let handler = Handler::new(reader, after, function, shared.clone());
+    let mut thread = CallbackThread::new(dispatcher, &subscription, &shared, wait);
+    let at = thread.begin(handler);
+    Begun { shared, subscription, thread, at }
 }
 
 impl Shared {

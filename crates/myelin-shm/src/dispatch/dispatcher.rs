@@ -11,13 +11,13 @@ use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicPtr, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, Weak};
+use std::sync::{Arc, Weak};
 
 use crate::data_plane::publication::PublicationShared;
 use crate::dispatch::callback::{Concurrent, Fresh, Handed, Handler, Payload};
 use crate::dispatch::handlers::{Entered, Handlers};
 use crate::os::fork;
-use crate::sync::lock;
+use crate::sync::{Mutex, MutexGuard, lock};
 use crate::topic::{EndpointId, Topic};
 
 /// Where the publishers and the callbacks of a topic in this process meet, whatever their nodes.
@@ -44,9 +44,9 @@ impl Dispatcher {
         let dispatcher = Arc::new(Dispatcher {
             key: key.clone(),
             entries: Handlers::new(),
-            callers: Mutex::default(),
-            concurrent: Mutex::default(),
-            publishers: Mutex::default(),
+            callers: Mutex::new(Vec::new()),
+            concurrent: Mutex::new(Vec::new()),
+            publishers: Mutex::new(Vec::new()),
         });
         dispatchers.insert(key, Arc::downgrade(&dispatcher));
         dispatcher
@@ -190,7 +190,7 @@ thread_local! {
 /// The dispatchers of this process.
 struct Registry {
     generation: u32,
-    dispatchers: Mutex<BTreeMap<Key, Weak<Dispatcher>>>,
+    dispatchers: std::sync::Mutex<BTreeMap<Key, Weak<Dispatcher>>>,
 }
 
 /// A child of `fork` gets one of its own: a lock in its parent's may have been held.
@@ -204,7 +204,8 @@ fn registry() -> &'static Registry {
         if let Some(known) = unsafe { current.as_ref() }.filter(|it| it.generation == generation) {
             return known;
         }
-        let made = Box::into_raw(Box::new(Registry { generation, dispatchers: Mutex::default() }));
+        let dispatchers = std::sync::Mutex::default();
+        let made = Box::into_raw(Box::new(Registry { generation, dispatchers }));
         let (done, seen) = (Ordering::AcqRel, Ordering::Acquire);
         match CURRENT.compare_exchange(current, made, done, seen) {
             Ok(_) => current = made,

@@ -1,11 +1,15 @@
 //! Where the handlers of a topic's callbacks lie while their threads sleep, and the steps by which
-//! threads and publishers of a process meet there: `docs/shared-memory.md` section 13. Generic over
-//! the handler, so that the model checker runs what ships (`tests/model_loom/dispatcher.rs`).
+//! threads and publishers of a process meet there: `docs/shared-memory.md` section 13. The model
+//! `dispatcher` in `tests/model_loom` runs them.
 //!
 //! Happens-before: the handlers are under the lock. Two things are not: who sleeps elsewhere, and who
 //! has come or gone. For these a publisher that has entered has executed P7, as any other.
 
-use crate::sync::{AtomicBool, Mutex, MutexGuard, Ordering, fence, lock};
+#[cfg(not(loom))]
+use crate::sync::fence;
+use crate::sync::{AtomicBool, Mutex, MutexGuard, Ordering, lock};
+#[cfg(any(not(target_arch = "x86_64"), loom, miri))]
+use crate::sync::{Step, fence_of};
 use crate::topic::EndpointId;
 
 /// The entries of a topic's callbacks, in the order of registration. Locked by a publisher while it
@@ -119,7 +123,7 @@ pub fn publish<H>(
 fn try_enter_fenced<H>(entries: Option<&Handlers<H>>) -> Option<Entered<'_, H>> {
     let entered = entries.and_then(Handlers::try_enter);
     // ORDER: P7, pairs with S2 in `notify::fall_asleep` and with the fence in `attach`.
-    fence(Ordering::SeqCst);
+    fence_of(Step::P7);
     entered
 }
 

@@ -9,7 +9,7 @@
 //! A publisher is silent for the rest of a sleep only when the kernel has told it that somebody was
 //! woken, and no two sleeps have the same number.
 
-use crate::sync::{AtomicU32, AtomicU64, Ordering, Step, fence, fence_of};
+use crate::sync::{AtomicU32, AtomicU64, Ordering, Step, fence_of, is_taken};
 
 /// The word by which a subscriber says that it is to be woken, and by what.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -153,7 +153,7 @@ impl Notifier {
         let is_on_published = Sleep(sleep).is_on_published();
         let is_certain = match is_on_published {
             true => Sleep::on_published(published()) != Sleep(sleep),
-            false => wake(Sleep(sleep)),
+            false => wake(Sleep(sleep)) || !is_taken(Step::Certain),
         };
         if is_certain {
             // ORDER: Relaxed: one of several threads may miss it and notify once more.
@@ -217,7 +217,7 @@ pub fn notify_set(
     ready.fetch_or(bit, Ordering::Release);
     // ORDER: pairs with the fence in `fall_asleep`: the set, which collects after it has said that it
     // sleeps, sees the bit, or we see that it sleeps.
-    fence(Ordering::SeqCst);
+    fence_of(Step::Ready);
     // ORDER: Relaxed after the fence.
     let sleep = set_asleep.load(Ordering::Relaxed);
     if sleep == 0 || sleep == notifier.woken.load(Ordering::Relaxed) {
@@ -246,5 +246,7 @@ pub fn collect(ready: &AtomicU64, mask: u64) -> u64 {
 pub fn count_up(wakes: &AtomicU32) {
     // ORDER: Relaxed: the kernel orders the futex word for the sleeper. Whoever notifies counts, also if
     // another has: that one may be stopped before it wakes.
-    wakes.fetch_add(1, Ordering::Relaxed);
+    if is_taken(Step::Count) {
+        wakes.fetch_add(1, Ordering::Relaxed);
+    }
 }

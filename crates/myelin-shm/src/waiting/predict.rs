@@ -27,15 +27,16 @@ use crate::waiting::wait::{NEVER, SPIN_NS};
 /// is spun for whose window comes first; they all live on one account.
 pub(crate) fn wait(predictor: &mut Predictor, waiter: &mut impl Waiter, until_ns: u64) -> bool {
     let began_ns = waiter.now_ns();
+    // It is asked for at most once, and not while others have the cores.
+    let mut delayed_ns = None;
+    predictor.crowd.begin(|| *delayed_ns.insert(waiter.delayed_ns()));
     predictor.learn(began_ns, waiter.streams());
-    let delayed_ns = waiter.delayed_ns();
-    predictor.crowd.begin(delayed_ns);
     let mut now_ns = began_ns;
     loop {
         let may_spin = waiter.may_spin() && !predictor.crowd.gives_way();
         let (plan, first) = predictor.plan(now_ns, may_spin);
         if plan != Plan::SLEEP {
-            predictor.crowd.watch(delayed_ns);
+            predictor.crowd.watch(|| delayed_ns.unwrap_or_else(|| waiter.delayed_ns()));
         }
         let planned_ns = waiter.now_ns();
         predictor.account.spend_on_planning(planned_ns.saturating_sub(now_ns));
@@ -154,7 +155,8 @@ impl Predictor {
             self.streams = (0..streams).map(|_| Stream::default()).collect();
         }
         self.accrue(now_ns);
-        self.streams.iter_mut().for_each(Stream::learn);
+        let plans = !self.crowd.gives_way();
+        self.streams.iter_mut().for_each(|stream| stream.learn(plans));
     }
 
     fn accrue(&mut self, now_ns: u64) {
@@ -189,8 +191,9 @@ impl Predictor {
 }
 
 impl Stream {
-    /// Takes in what the last wait has seen.
-    fn learn(&mut self) {
+    /// Takes in what the last wait has seen. A fit takes some µs, which others would wait for if the cores
+    /// are theirs: it is made when something is planned by it.
+    fn learn(&mut self, plans: bool) {
         let arrived_ns = match self.seen.take() {
             None => return,
             Some(Seen::Coming(at_ns)) => at_ns,
@@ -202,7 +205,7 @@ impl Stream {
             self.alarm.note_errors(errors_ns);
         }
         self.rhythm.note(arrived_ns);
-        self.fit = self.rhythm.fit();
+        self.fit = if plans { self.rhythm.fit() } else { None };
         self.in_vain = 0;
     }
 

@@ -14,6 +14,8 @@ use rustix::thread::ClockId;
 #[cfg(not(loom))]
 use rustix::thread::futex::{self, Flags, Timespec, WaitFlags, WaitPtr, WaitvFlags};
 
+#[cfg(not(loom))]
+use crate::sync::acts;
 use crate::sync::{AtomicU32, AtomicU64};
 use crate::waiting::notify;
 
@@ -119,6 +121,9 @@ fn limit(until_ns: u64) -> Option<Timespec> {
 /// Wakes who sleeps on `word`; how many.
 #[cfg(not(loom))]
 pub(crate) fn wake(word: &impl Futex) -> usize {
+    if !acts() {
+        return 0;
+    }
     // SAFETY: as in `sleep`.
     let word = unsafe { &*word.lower_half() };
     // It fails only for an address that is not mapped.
@@ -128,56 +133,65 @@ pub(crate) fn wake(word: &impl Futex) -> usize {
 /// The kernel in a model: without timers, so that a wake-up that is lost ends in a deadlock.
 #[cfg(loom)]
 mod model {
-    use std::collections::BTreeMap;
+    use std::collections::{BTreeMap, BTreeSet};
 
     use loom::sync::{Condvar, Mutex};
 
     use super::Futex;
 
-    /// By word: how many sleep on it, and how often it has been woken.
     #[derive(Default)]
-    struct Queue {
-        sleepers: usize,
-        wakes: u64,
+    struct Kernel {
+        /// Counts the sleeps.
+        sleeps: u64,
+        asleep: BTreeSet<u64>,
+        /// Which sleeps a word was the reason of, those included that have ended.
+        queues: BTreeMap<usize, Vec<u64>>,
     }
 
     loom::lazy_static! {
-        static ref QUEUES: Mutex<BTreeMap<usize, Queue>> = Mutex::new(BTreeMap::new());
+        static ref KERNEL: Mutex<Kernel> = Mutex::new(Kernel::default());
         static ref WOKEN: Condvar = Condvar::new();
     }
 
-    /// Comparing and falling asleep are one step.
     pub(crate) fn sleep(word: &impl Futex, value: u32, _until_ns: u64) -> bool {
-        let mut queues = QUEUES.lock().unwrap();
-        if word.seen() != value {
+        sleep_on(&[(word, value)])
+    }
+
+    pub(crate) fn sleep_on_two(words: [(&dyn Futex, u32); 2], _until_ns: u64) -> bool {
+        sleep_on(&words)
+    }
+
+    /// Its kernel is a new one.
+    pub fn can_sleep_on_two() -> bool {
+        true
+    }
+
+    /// Comparing and falling asleep are one step.
+    fn sleep_on(words: &[(&dyn Futex, u32)]) -> bool {
+        let mut kernel = KERNEL.lock().unwrap();
+        if words.iter().any(|(word, value)| word.seen() != *value) {
             return true;
         }
-        let at = word.lower_half().addr();
-        let queue = queues.entry(at).or_default();
-        queue.sleepers += 1;
-        let wakes = queue.wakes;
-        while queues[&at].wakes == wakes {
-            queues = WOKEN.wait(queues).unwrap();
+        kernel.sleeps += 1;
+        let sleep = kernel.sleeps;
+        kernel.asleep.insert(sleep);
+        for (word, _) in words {
+            kernel.queues.entry(word.lower_half().addr()).or_default().push(sleep);
+        }
+        while kernel.asleep.contains(&sleep) {
+            kernel = WOKEN.wait(kernel).unwrap();
         }
         true
     }
 
-    /// The kernel of a model is an old one.
-    pub fn can_sleep_on_two() -> bool {
-        false
-    }
-
-    pub(crate) fn sleep_on_two(_words: [(&dyn Futex, u32); 2], _until_ns: u64) -> bool {
-        unreachable!("it cannot")
-    }
-
     pub(crate) fn wake(word: &impl Futex) -> usize {
-        let mut queues = QUEUES.lock().unwrap();
-        let queue = queues.entry(word.lower_half().addr()).or_default();
-        queue.wakes += 1;
-        let woken = std::mem::take(&mut queue.sleepers);
-        drop(queues);
-        WOKEN.notify_all();
+        let mut kernel = KERNEL.lock().unwrap();
+        let queue = kernel.queues.remove(&word.lower_half().addr()).unwrap_or_default();
+        let woken = queue.iter().filter(|sleep| kernel.asleep.remove(sleep)).count();
+        drop(kernel);
+        if woken > 0 {
+            WOKEN.notify_all();
+        }
         woken
     }
 }

@@ -14,12 +14,12 @@ use crate::data_plane::source::Source;
 use crate::data_plane::subscription::{Reader, SubscriptionShared, TRUST_NS};
 use crate::error::Error;
 use crate::node::Node;
-use crate::sync::{AtomicBool, Ordering, fence, spin_loop};
+use crate::sync::{AtomicBool, Ordering, Step, fence_of, is_taken, spin_loop};
 use crate::waiting::notify;
 use crate::waiting::set_descriptor::SetDescriptor;
 use crate::waiting::strategy::{Ended, Strategy, Waiter};
 use crate::waiting::wait::{self, LOOKS_PER_CLOCK_READ, NEVER, Wait};
-use crate::waiting::wake_table::{Number, SetPlace, place};
+use crate::waiting::wake_table::{Number, SetPlace, WakeTable, place};
 
 /// What a wait set tells one thing that it watches from another by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -201,7 +201,15 @@ impl WaitSet {
     /// # Errors
     /// [`Error::TooMany`]: a node has 31 at most. What memory and the limit of open files forbid.
     pub fn create(node: &Node) -> Result<WaitSet, Error> {
-        let place = SetPlace::take(&node.wake_table()?)?;
+        WaitSet::of(&node.wake_table()?)
+    }
+
+    /// The same, of the node that `table` belongs to.
+    ///
+    /// # Errors
+    /// As for [`create`](Self::create).
+    pub fn of(table: &Arc<WakeTable>) -> Result<WaitSet, Error> {
+        let place = SetPlace::take(table)?;
         Ok(WaitSet {
             place,
             members: Vec::new(),
@@ -467,7 +475,7 @@ impl WaitSet {
         });
         // ORDER: pairs with the publisher's fence P7: it sees that the member is armed, or we see its
         // sample.
-        fence(Ordering::SeqCst);
+        fence_of(Step::Arm);
         for number in quiet.drain(..) {
             if matches!(self.take_news(number), News::Some) {
                 loose.push(number);
@@ -499,8 +507,10 @@ impl WaitSet {
             }
             Watched::Guard(triggered) => {
                 let Some(triggered) = triggered.upgrade() else { return News::Gone };
-                // ORDER: Acquire pairs with the release in `trigger`.
-                triggered.is_set.swap(false, Ordering::Acquire)
+                // ORDER: Relaxed: whoever has told of it has written it before. Acquire pairs with the
+                // release in `trigger`.
+                let is_set = &triggered.is_set;
+                is_set.load(Ordering::Relaxed) && is_set.swap(false, Ordering::Acquire)
             }
         };
         match is_news {
@@ -584,7 +594,8 @@ impl Waiter for WaitSet {
             if self.sweeps() {
                 bound_ns = bound_ns.min(wait::now_ns() + TRUST_NS);
             }
-            let slept = self.is_told() || self.place.sleep(count, bound_ns);
+            let is_told = is_taken(Step::S3) && self.is_told();
+            let slept = is_told || self.place.sleep(count, bound_ns);
             self.place.wake_up();
             if self.sweeps() {
                 self.sweep(wait::now_ns());

@@ -198,6 +198,11 @@ impl SetPlace {
         let (what, limit) = ("wait sets of one node", SETS_MAX as u64);
         let set = free.ok_or(Error::TooMany { topic: None, what, limit })?;
         used.sets[set] = true;
+        if cfg!(loom) {
+            // In a model, what lies there begins before there are two threads.
+            table.heads();
+            table.ready();
+        }
         Ok(SetPlace { table: table.clone(), set: set as u32, sleeps: used.sleeps[set] })
     }
 

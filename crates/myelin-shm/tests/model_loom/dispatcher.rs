@@ -1,296 +1,189 @@
-//! `entries`, where a process's callbacks and its publishers meet: whoever publishes runs the handler, or
-//! its thread does, and no sample is left lying; whoever sleeps elsewhere or has just come is seen.
+//! Callbacks as they ship, with their process's publishers: whoever publishes runs the handler, or its thread
+//! does, and no sample is left lying; whoever sleeps elsewhere or has just come is seen.
 
 // Not loom's `Arc`: it panics when a deadlock unwinds.
-use std::sync::Arc;
+use std::sync::{Arc, Mutex as Plain};
 
-use loom::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering, fence};
 use loom::sync::{Condvar, Mutex};
 use loom::thread;
-use myelin_shm::dispatch::handlers::{self, Entered, Handlers};
-use myelin_shm::waiting::notify;
+use myelin_shm::Step;
+use myelin_shm::data_plane::publication::Writer;
+use myelin_shm::data_plane::subscription::{Reader, Taken};
+use myelin_shm::dispatch::callback::model::{Callback, Process};
+use myelin_shm::dispatch::callback::{Function, Lengths};
+use myelin_shm::topic::{PublisherQos, SubscriberQos};
+use myelin_shm::waiting::wait::{NEVER, Wait};
+use myelin_shm::waiting::wake_table::WakeTable;
 
-use crate::{Kernel, explore};
+use crate::endpoints::{matched, reader, subscriber};
+use crate::support::topic;
+use crate::{Kept, PREEMPTIONS, explore, mutant};
 
-/// What has been delivered, of each publisher.
-type Handler = [u64; 2];
-
-/// The callback's subscriber.
-const CALLBACK: u64 = 1;
-
-struct Process {
-    entries: Handlers<Handler>,
-    changed: AtomicBool,
-    wake_word: WakeWord,
-    published: [AtomicU64; 2],
-    stopping: AtomicBool,
-    calls: Mutex<u64>,
+/// What a callback has been called with.
+struct Calls {
+    count: Mutex<u64>,
     called: Condvar,
+    /// Publishers and sequences, in the order of the calls.
+    samples: Plain<Vec<(u64, u64)>>,
 }
 
-struct WakeWord {
-    asleep: AtomicU64,
-    wakes: AtomicU32,
-    kernel: Kernel,
-}
-
-impl WakeWord {
-    fn new() -> Self {
-        WakeWord { asleep: AtomicU64::new(0), wakes: AtomicU32::new(0), kernel: Kernel::new() }
+impl Calls {
+    fn new() -> Arc<Calls> {
+        let (count, called) = (Mutex::new(0), Condvar::new());
+        Arc::new(Calls { count, called, samples: Plain::default() })
     }
 
-    /// After a fence.
-    fn notify(&self) {
-        if self.asleep.load(Ordering::Relaxed) != 0 {
-            notify::count_up(&self.wakes);
-            self.kernel.wake();
-        }
-    }
-}
-
-#[derive(Clone, Copy)]
-struct Steps {
-    /// Whether a publisher that has entered executes P7.
-    fences: bool,
-    /// Whether a publisher that finds somebody else there notifies.
-    wakes: bool,
-    /// Whether the thread looks once more when it has said that it sleeps.
-    looks_again: bool,
-    /// Whether a publisher calls with its sample only if that is the next one.
-    in_turn: bool,
-}
-
-const REAL: Steps = Steps { fences: true, wakes: true, looks_again: true, in_turn: true };
-
-impl Process {
-    fn new() -> Arc<Self> {
-        let entries = Handlers::new();
-        entries.enter().join(CALLBACK);
-        Arc::new(Process {
-            entries,
-            changed: AtomicBool::new(false),
-            wake_word: WakeWord::new(),
-            published: [AtomicU64::new(0), AtomicU64::new(0)],
-            stopping: AtomicBool::new(false),
-            calls: Mutex::new(0),
-            called: Condvar::new(),
-        })
-    }
-
-    /// As `Writer::call_back`, after P6; false if somebody has come or gone.
-    fn dispatch(
-        &self,
-        steps: Steps,
-        wake: impl FnOnce(bool),
-        run: impl FnOnce(&mut Entered<'_, Handler>),
-    ) -> bool {
-        if steps.fences {
-            return handlers::publish(Some(&self.entries), &self.changed, wake, run);
-        }
-        let entered = self.entries.try_enter();
-        if self.changed.load(Ordering::Relaxed) {
-            return false;
-        }
-        wake(entered.is_some());
-        if let Some(mut entered) = entered {
-            run(&mut entered);
-        }
-        true
-    }
-
-    fn publish(&self, publisher: usize, count: u64, steps: Steps) {
-        self.published[publisher].store(count, Ordering::Release);
-        let wake = |has_entered: bool| {
-            if !has_entered && steps.wakes {
-                self.wake_word.notify();
-            }
-        };
-        let run = |entered: &mut Entered<'_, Handler>| {
-            let Some(handler) = &mut entered.entries()[0].handler else { return };
-            if handler[publisher] + 1 == count || !steps.in_turn {
-                handler[publisher] = count;
-                self.call();
-            } else {
-                self.deliver(handler);
-            }
-        };
-        assert!(self.dispatch(steps, wake, run), "nobody comes");
-    }
-
-    fn deliver(&self, handler: &mut Handler) {
-        for (delivered, published) in handler.iter_mut().zip(&self.published) {
-            while *delivered < published.load(Ordering::Acquire) {
-                *delivered += 1;
-                self.call();
-            }
-        }
-    }
-
-    fn call(&self) {
-        *self.calls.lock().unwrap() += 1;
+    fn call(&self, taken: &Taken) {
+        self.samples.lock().unwrap().push((taken.publisher, taken.sequence));
+        *self.count.lock().unwrap() += 1;
         self.called.notify_all();
     }
 
-    fn is_ready(&self, handler: &Handler) -> bool {
-        let pairs = handler.iter().zip(&self.published);
-        self.stopping.load(Ordering::Relaxed)
-            || pairs.into_iter().any(|(seen, there)| there.load(Ordering::Relaxed) > *seen)
-    }
-
-    /// As `Attendant::attend`.
-    fn attend(&self, steps: Steps) {
-        let WakeWord { asleep, wakes, kernel } = &self.wake_word;
-        let (mut handler, mut sleep) = ([0, 0], 0);
-        while !self.stopping.load(Ordering::Relaxed) {
-            self.deliver(&mut handler);
-            sleep += 1;
-            let fall_asleep = |handler: &mut Handler| {
-                let count = notify::fall_asleep(asleep, wakes, sleep);
-                (!steps.looks_again || !self.is_ready(handler)).then_some(count)
-            };
-            handler = match self.entries.enter().put_down(CALLBACK, handler, fall_asleep) {
-                Ok(count) => {
-                    kernel.wait_32(wakes, count);
-                    self.entries.enter().pick_up(CALLBACK)
-                }
-                Err(handler) => handler,
-            };
-            notify::wake_up(asleep);
+    fn wait_for(&self, count: u64) {
+        let mut calls = self.count.lock().unwrap();
+        while *calls < count {
+            calls = self.called.wait(calls).unwrap();
         }
     }
+}
 
-    fn stop(&self) {
-        self.stopping.store(true, Ordering::SeqCst);
-        fence(Ordering::SeqCst);
-        self.wake_word.notify();
-    }
+/// A callback of so many publishers of its process, each of which has called it once.
+fn callback(publishers: u64) -> (Kept<Vec<Writer>>, Callback, impl FnOnce() + Send, Arc<Calls>) {
+    let (process, calls) = (Process::new(&topic()), Calls::new());
+    let qos = SubscriberQos { publishers_max: publishers as u32, ..subscriber(0) };
+    let reader = reader(qos);
+    let mut writers: Vec<_> = (0..publishers)
+        .map(|number| {
+            let qos = PublisherQos { history: 1, ..PublisherQos::default() };
+            let (mut writer, publication) = Writer::create(10 + number, &topic(), qos).unwrap();
+            matched(&publication, reader.shared());
+            process.enter(&mut writer);
+            writer
+        })
+        .collect();
+    let calling = calls.clone();
+    let function = Function {
+        call: Box::new(move |taken| calling.call(taken)),
+        lengths: Lengths::Exactly(1),
+        align: 1,
+    };
+    let (callback, attend) = process.start(reader, function);
+    writers.iter_mut().for_each(|writer| _ = writer.publish_copy(&[0]).unwrap());
+    assert_eq!(calls.samples.lock().unwrap().len() as u64, publishers, "in the publish");
+    (Kept::new(writers), callback, attend, calls)
+}
+
+fn publish(writer: &mut Writer, samples: u64) {
+    (0..samples).for_each(|_| _ = writer.publish_copy(&[1]).unwrap());
 }
 
 /// `samples` of each publisher; all must come to be called, or this never ends.
-fn all_are_called(samples: [u64; 2], steps: Steps) {
-    let process = Process::new();
-    let attending = process.clone();
-    let event_loop = thread::spawn(move || attending.attend(steps));
-    let publishing = process.clone();
-    let publisher = thread::spawn(move || {
-        for count in 1..=samples[1] {
-            publishing.publish(1, count, steps);
-        }
-    });
-    for count in 1..=samples[0] {
-        process.publish(0, count, steps);
+fn all_are_called(samples: &[u64]) {
+    let (mut writers, callback, attend, calls) = callback(samples.len() as u64);
+    let attending = thread::spawn(attend);
+    let others: Vec<_> = writers
+        .drain(1..)
+        .zip(samples[1..].to_owned())
+        .map(|(writer, samples)| {
+            let mut writer = Kept::new(writer);
+            thread::spawn(move || {
+                publish(&mut writer, samples);
+                writer
+            })
+        })
+        .collect();
+    publish(&mut writers[0], samples[0]);
+    let total = samples.iter().sum::<u64>() + samples.len() as u64;
+    calls.wait_for(total);
+    others.into_iter().for_each(|other| drop(other.join().unwrap()));
+    callback.stop();
+    attending.join().unwrap();
+    for publisher in 0..samples.len() {
+        let seen = calls.samples.lock().unwrap();
+        let its = seen.iter().filter(|(id, _)| *id == 10 + publisher as u64);
+        let its: Vec<_> = its.map(|(_, sequence)| *sequence).collect();
+        let all: Vec<_> = (0..=samples[publisher]).collect();
+        assert_eq!(its, all, "each is called once, in order");
     }
-    let mut calls = process.calls.lock().unwrap();
-    while *calls < samples[0] + samples[1] {
-        calls = process.called.wait(calls).unwrap();
-    }
-    drop(calls);
-    publisher.join().unwrap();
-    process.stop();
-    event_loop.join().unwrap();
-    assert_eq!(*process.calls.lock().unwrap(), samples[0] + samples[1], "none is called twice");
 }
 
-/// Somebody elsewhere, whom a publisher that has entered has to notify: known to it, or just
-/// coming. It sleeps until the one sample is there, or this never ends.
-fn others_are_seen(is_known: bool, steps: Steps) {
-    let (process, wake_word) = (Process::new(), Arc::new(WakeWord::new()));
-    let is_listed = Arc::new(AtomicBool::new(is_known));
-    let (others, others_word, others_place) =
-        (process.clone(), wake_word.clone(), is_listed.clone());
-    let other = thread::spawn(move || {
-        let WakeWord { asleep, wakes, kernel } = &*others_word;
-        let is_there = || others.published[0].load(Ordering::Relaxed) > 0;
+/// Somebody elsewhere, whom a publisher that has called has to notify: known to it, or just coming. It
+/// sleeps until the one sample is there, or this never ends.
+fn others_are_seen(is_known: bool) {
+    let (mut writers, callback, attend, _) = callback(1);
+    let table = WakeTable::create().unwrap();
+    let (other, _) = Reader::create(3, &topic(), subscriber(1), &table).unwrap();
+    let mut other = Kept::new(other);
+    let publication = writers[0].shared().clone();
+    if is_known {
+        matched(&publication, other.shared());
+        writers[0].publish_copy(&[1]).unwrap();
+    }
+    let last = publication.published();
+    let waiting = thread::spawn(move || {
         if !is_known {
-            // As `PublicationShared::attach`; what is there by then is not for it.
-            others_place.store(true, Ordering::Release);
-            others.changed.store(true, Ordering::Relaxed);
-            fence(Ordering::SeqCst);
+            matched(&publication, other.shared());
         }
-        let mut sleep = 0;
-        while !is_there() {
-            sleep += 1;
-            let count = notify::fall_asleep(asleep, wakes, sleep);
-            if !is_there() {
-                kernel.wait_32(wakes, count);
+        loop {
+            assert!(other.wait(Wait::Block, NEVER).unwrap());
+            if other.take().unwrap().is_some_and(|taken| taken.sequence == last) {
+                return other;
             }
-            notify::wake_up(asleep);
         }
     });
-    process.published[0].store(1, Ordering::Release);
-    let mut knows = is_known;
-    let wake = |knows: bool| {
-        if knows {
-            wake_word.notify();
-        }
-    };
-    while !process.dispatch(steps, |_| wake(knows), |_| ()) {
-        // As `Writer::refresh`.
-        process.changed.store(false, Ordering::Relaxed);
-        fence(Ordering::SeqCst);
-        knows = is_listed.load(Ordering::Acquire);
-    }
-    other.join().unwrap();
+    writers[0].publish_copy(&[2]).unwrap();
+    drop(waiting.join().unwrap());
+    callback.stop();
+    attend();
 }
 
 #[test]
 fn every_sample_is_called_with_once_whoever_publishes() {
-    explore("entries: two publishers", 2, 1_000, || all_are_called([1, 1], REAL));
+    explore("dispatcher: two publishers", PREEMPTIONS, 500, || all_are_called(&[1, 1]));
+    explore("dispatcher: two publishers", PREEMPTIONS, 500, || all_are_called(&[2, 1]));
 }
 
 #[test]
 fn every_sample_of_one_publisher_is_called_with_once() {
-    explore("entries: one publisher", 3, 500, || all_are_called([2, 0], REAL));
+    explore("dispatcher: one publisher", 3, 50, || all_are_called(&[2]));
 }
 
 #[test]
 fn who_sleeps_elsewhere_is_woken() {
-    explore("entries: a sleeper elsewhere", 3, 40, || others_are_seen(true, REAL));
+    explore("dispatcher: a sleeper elsewhere", PREEMPTIONS, 40, || others_are_seen(true));
 }
 
 #[test]
 fn who_has_just_come_is_woken() {
-    explore("entries: a newcomer", 3, 40, || others_are_seen(false, REAL));
+    explore("dispatcher: a newcomer", PREEMPTIONS, 40, || others_are_seen(false));
 }
 
 #[test]
 #[should_panic(expected = "deadlock")]
 fn mutant_without_p7_for_a_sleeper_elsewhere() {
-    let steps = Steps { fences: false, ..REAL };
-    explore("mutant: no P7, a sleeper", 3, 0, move || others_are_seen(true, steps));
+    mutant(Step::P7, || others_are_seen(true));
 }
 
 #[test]
 #[should_panic(expected = "deadlock")]
 fn mutant_without_p7_for_a_newcomer() {
-    let steps = Steps { fences: false, ..REAL };
-    explore("mutant: no P7, a newcomer", 3, 0, move || others_are_seen(false, steps));
-}
-
-#[test]
-#[should_panic(expected = "deadlock")]
-fn mutant_without_p7_for_the_callbacks_thread() {
-    let steps = Steps { fences: false, ..REAL };
-    explore("mutant: no P7, the thread", 2, 0, move || all_are_called([1, 1], steps));
+    mutant(Step::P7, || others_are_seen(false));
 }
 
 #[test]
 #[should_panic(expected = "deadlock")]
 fn mutant_in_which_who_is_turned_away_does_not_notify() {
-    let steps = Steps { wakes: false, ..REAL };
-    explore("mutant: no ring", 2, 0, move || all_are_called([1, 1], steps));
+    mutant(Step::Away, || all_are_called(&[1, 1]));
 }
 
 #[test]
 #[should_panic(expected = "deadlock")]
 fn mutant_in_which_the_thread_does_not_look_again() {
-    let steps = Steps { looks_again: false, ..REAL };
-    explore("mutant: no second look", 2, 0, move || all_are_called([1, 1], steps));
+    mutant(Step::S3, || all_are_called(&[2, 1]));
 }
 
 #[test]
-#[should_panic(expected = "none is called twice")]
+#[should_panic(expected = "each is called once, in order")]
 fn mutant_in_which_a_publisher_calls_out_of_turn() {
-    let steps = Steps { in_turn: false, ..REAL };
-    explore("mutant: out of turn", 4, 0, move || all_are_called([2, 1], steps));
+    mutant(Step::Turn, || all_are_called(&[2, 1]));
 }

@@ -1,8 +1,7 @@
 //! What is lock-free, run in every order that the C++ memory model allows (as far as loom knows it: no load
-//! buffering). `reclaim`, `attach`, `hold`, `reliable` and `sleep` run a writer and readers as they ship, on
-//! memory and a kernel of the model; the others the functions that these are made of, beside which a model
-//! can put a hostile peer. Each property has mutants, one step left out or weakened each, that must fail: a
-//! model that cannot fail proves nothing. loom sometimes explores far less than it should and says
+//! buffering): writers, readers, wait sets and callbacks as they ship, on memory and a kernel of the model;
+//! `ring` runs the functions of a cell, beside which it can put a hostile peer. Each property has mutants, one
+//! step left out or weakened each, that must fail: a model that cannot fail proves nothing. loom sometimes explores far less than it should and says
 //! nothing (tokio-rs/loom #166, #392), so each run counts its executions and asserts a minimum.
 //!
 //! `RUSTFLAGS="--cfg loom" cargo test -p myelin-shm --release --test model_loom`
@@ -24,8 +23,7 @@ mod wait_set;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64 as Count, Ordering as Counting};
 
-use loom::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
-use loom::sync::{Condvar, Mutex};
+use loom::sync::atomic::{AtomicU64, Ordering, fence};
 use myelin_shm::data_plane::layout::{Cell, EMPTY};
 
 /// Switches of threads that no thread asked for, in models of a whole publish and a whole take.
@@ -66,14 +64,36 @@ fn explore(
     assert!(executions >= at_least, "{name}: only {executions} executions were explored");
 }
 
-/// The ready bit of a publisher of few.
-fn not_many<'a>() -> (&'a AtomicU64, u64) {
-    panic!("its subscriber has few publishers")
+/// What is not dropped when a deadlock unwinds: loom's objects would panic once more.
+struct Kept<T>(std::mem::ManuallyDrop<T>);
+
+impl<T> Kept<T> {
+    fn new(it: T) -> Kept<T> {
+        Kept(std::mem::ManuallyDrop::new(it))
+    }
 }
 
-/// The word that nobody sleeps on.
-fn not_on_published() -> u64 {
-    panic!("its subscriber sleeps on its wake word")
+impl<T> std::ops::Deref for Kept<T> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        &self.0
+    }
+}
+
+impl<T> std::ops::DerefMut for Kept<T> {
+    fn deref_mut(&mut self) -> &mut T {
+        &mut self.0
+    }
+}
+
+impl<T> Drop for Kept<T> {
+    fn drop(&mut self) {
+        if !std::thread::panicking() {
+            // SAFETY: this is its end.
+            unsafe { std::mem::ManuallyDrop::drop(&mut self.0) };
+        }
+    }
 }
 
 fn cell() -> Cell {
@@ -90,38 +110,4 @@ fn load_acquire(word: &AtomicU64) -> u64 {
     let value = word.load(Ordering::Relaxed);
     fence(Ordering::Acquire);
     value
-}
-
-/// The kernel's side of a futex: comparing and falling asleep are one step against waking. A wake-up
-/// that is lost ends in loom's "deadlock".
-struct Kernel {
-    /// How many sleep.
-    queue: Mutex<usize>,
-    awake: Condvar,
-}
-
-impl Kernel {
-    fn new() -> Self {
-        Kernel { queue: Mutex::new(0), awake: Condvar::new() }
-    }
-
-    /// `is_same`: whether the word still has the value to sleep on.
-    fn wait(&self, is_same: impl FnOnce() -> bool) {
-        let mut queue = self.queue.lock().unwrap();
-        if is_same() {
-            *queue += 1;
-            drop(self.awake.wait(queue).unwrap());
-        }
-    }
-
-    fn wait_32(&self, word: &AtomicU32, value: u32) {
-        self.wait(|| word.load(Ordering::Relaxed) == value);
-    }
-
-    /// Whether somebody slept.
-    fn wake(&self) -> bool {
-        let sleepers = std::mem::take(&mut *self.queue.lock().unwrap());
-        self.awake.notify_all();
-        sleepers > 0
-    }
 }

@@ -11,10 +11,10 @@ use myelin_shm::waiting::wait::{NEVER, Wait};
 
 use crate::endpoints::{matched, reader, subscriber};
 use crate::support::topic;
-use crate::{PREEMPTIONS, explore, mutant};
+use crate::{Kept, PREEMPTIONS, explore, mutant};
 
 /// A subscriber of `publishers` publishers.
-fn endpoints(publishers: u64) -> (Vec<Writer>, Reader) {
+pub fn endpoints(publishers: u64) -> (Vec<Writer>, Kept<Reader>) {
     let qos = SubscriberQos { publishers_max: publishers as u32, ..subscriber(0) };
     let mut reader = reader(qos);
     let writers = (0..publishers).map(|number| {
@@ -27,7 +27,7 @@ fn endpoints(publishers: u64) -> (Vec<Writer>, Reader) {
     // The first publish takes up its subscribers, which orders more than the steps do.
     writers.iter_mut().for_each(|writer| _ = writer.publish_copy(&[0]).unwrap());
     (0..publishers).for_each(|_| assert!(reader.take().unwrap().is_some()));
-    (writers, reader)
+    (writers, Kept::new(reader))
 }
 
 /// Each publisher publishes so many samples; the subscriber sleeps until it has taken all of them.
@@ -51,7 +51,7 @@ fn run(publishers: u64, samples: u64, how: Wait) {
         assert!(reader.take().unwrap().is_some(), "the wait has said so");
     }
     let writers: Vec<_> = publishing.into_iter().map(|it| it.join().unwrap()).collect();
-    drop((ManuallyDrop::into_inner(reader), writers));
+    drop((reader, writers));
 }
 
 #[test]
@@ -66,7 +66,7 @@ fn no_wake_up_is_lost_between_two_publishers() {
 
 /// Runs `handler` with subscribers that count any number of publishers as many: these set their ready
 /// bits, and are not looked at otherwise.
-fn of_many(handler: impl FnOnce()) {
+pub fn of_many(handler: impl FnOnce()) {
     struct Restore;
     impl Drop for Restore {
         fn drop(&mut self) {
@@ -118,4 +118,18 @@ fn mutant_without_the_fence_of_p7() {
 #[should_panic(expected = "deadlock")]
 fn mutant_without_the_fence_of_s2() {
     mutant(Step::S2, || run(1, 1, Wait::Block));
+}
+
+/// Who has woken the first sleep is silent in the second.
+#[test]
+#[should_panic(expected = "deadlock")]
+fn mutant_in_which_all_sleeps_are_one() {
+    mutant(Step::S1, || run(1, 2, Wait::Block));
+}
+
+/// Who is on its way into the kernel does not notice.
+#[test]
+#[should_panic(expected = "deadlock")]
+fn mutant_that_wakes_without_counting() {
+    mutant(Step::Count, || run(1, 1, Wait::Block));
 }

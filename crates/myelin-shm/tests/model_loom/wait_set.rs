@@ -1,215 +1,235 @@
-//! P8 against a wait set: whose member has a sample and was armed, is looked at.
+//! A wait set as it ships, with the writers and readers of its members: what is published, and who dies, is
+//! reported.
 
-// Not loom's `Arc`: it panics when a deadlock unwinds.
-use std::sync::Arc;
+use std::os::fd::OwnedFd;
 
-use loom::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
 use loom::thread;
 use myelin_shm::Step;
-use myelin_shm::waiting::notify::{self, Notifier};
+use myelin_shm::data_plane::publication::Writer;
+use myelin_shm::data_plane::subscription::Reader;
+use myelin_shm::topic::PublisherQos;
+use myelin_shm::waiting::wait::{NEVER, Wait};
+use myelin_shm::waiting::wait_set::{Guard, Key, WaitSet};
+use myelin_shm::waiting::wake_table::WakeTable;
+use rustix::event::{PollFd, PollFlags, Timespec};
 
-use crate::{Kernel, explore, mutant, not_on_published};
+use crate::endpoints::{matched, subscriber};
+use crate::sleep::of_many;
+use crate::support::topic;
+use crate::{Kept, PREEMPTIONS, explore, mutant};
 
-/// Two members, each with a publisher of its own.
-struct Set {
-    samples: [AtomicU64; 2],
-    armed: [AtomicU64; 2],
-    /// The ready bit of its publisher, if the member has many.
-    told: [AtomicU64; 2],
-    ready: AtomicU64,
-    asleep: AtomicU64,
-    wakes: AtomicU32,
-    kernel: Kernel,
+/// A set and what it may watch: so many subscribers of its node, each with a publisher of its own.
+fn members(count: u64) -> (Kept<WaitSet>, Kept<Vec<Reader>>, Vec<Writer>) {
+    let table = WakeTable::create().unwrap();
+    let member = |number: u64| {
+        let (mut reader, _) = Reader::create(20 + number, &topic(), subscriber(0), &table).unwrap();
+        let (mut writer, publication) =
+            Writer::create(10 + number, &topic(), PublisherQos::default()).unwrap();
+        matched(&publication, reader.shared());
+        // The first publish takes up its subscribers, which orders more than the steps do.
+        writer.publish_copy(&[0]).unwrap();
+        assert!(reader.take().unwrap().is_some());
+        (reader, writer)
+    };
+    let (readers, writers) = (0..count).map(member).unzip();
+    (Kept::new(WaitSet::of(&table).unwrap()), Kept::new(readers), writers)
 }
 
-#[derive(Clone, Copy)]
-struct Steps {
-    /// Members have many publishers, and are looked at by their ready bits alone.
-    of_many: bool,
-    /// The publisher's steps after its sample.
-    publish: fn(&Set, &Notifier, usize, Steps),
-    arm_fence: fn(),
-    looks_after_falling_asleep: bool,
-    notify: fn(&Set, u64) -> bool,
+fn publish(mut writer: Writer, samples: u8) -> thread::JoinHandle<Writer> {
+    thread::spawn(move || {
+        (0..samples).for_each(|sample| _ = writer.publish_copy(&[sample]).unwrap());
+        writer
+    })
 }
 
-const REAL: Steps = Steps {
-    of_many: false,
-    publish: |set, notifier, member, steps| {
-        fence(Ordering::SeqCst); // P7
-        let ready = || (&set.told[member], 1);
-        let wake = |_| (steps.notify)(set, 1 << member);
-        let _ = notifier.notify(&set.armed[member], not_on_published, ready, wake);
-    },
-    arm_fence: || fence(Ordering::SeqCst),
-    looks_after_falling_asleep: true,
-    notify: |set, bit| {
-        let wake = |_| {
-            notify::count_up(&set.wakes);
-            set.kernel.wake()
-        };
-        notify::notify_set(&set.ready, bit, &set.asleep, &Notifier::new(), wake)
-    },
-};
-
-impl Set {
-    fn new() -> Arc<Set> {
-        let two = || [AtomicU64::new(0), AtomicU64::new(0)];
-        Arc::new(Set {
-            samples: two(),
-            armed: two(),
-            told: two(),
-            ready: AtomicU64::new(0),
-            asleep: AtomicU64::new(0),
-            wakes: AtomicU32::new(0),
-            kernel: Kernel::new(),
-        })
-    }
-
-    fn publish(&self, member: usize, samples: u64, steps: Steps) {
-        let notifier = Notifier::new();
-        for sample in 1..=samples {
-            self.samples[member].store(sample, Ordering::Release);
-            (steps.publish)(self, &notifier, member, steps);
-        }
-    }
-
-    /// As `WaitSet::wait`, again and again, until so many have been taken of each.
-    fn take_all(&self, wanted: [u64; 2], steps: Steps) {
-        let (mut loose, mut taken, mut arms, mut sleeps) = (3, [0; 2], 0, 0);
-        // Which publisher its reader has to look at, as `Due`.
-        let mut due = [!steps.of_many; 2];
-        let of_many = if steps.of_many { notify::Sleep::OF_MANY } else { 0 };
-        let has_more = |member: usize, taken: [u64; 2], due: [bool; 2]| {
-            (due[member] || self.told[member].load(Ordering::Acquire) != 0)
-                && self.samples[member].load(Ordering::Relaxed) > taken[member]
-        };
-        while taken != wanted {
-            loose |= notify::collect(&self.ready, 3);
-            let (mut found, looked) = (false, loose);
-            for member in (0..2).filter(|member| looked >> member & 1 != 0) {
-                if has_more(member, taken, due) {
-                    // As a reader of many that takes until there is nothing.
-                    notify::take_ready(&self.told[member..=member], |_, _| due[member] = true);
-                    taken[member] = self.samples[member].load(Ordering::Acquire);
-                    due[member] = !steps.of_many;
-                    found = true;
-                } else {
-                    arms += 1;
-                    let sleep = notify::Sleep::new(arms, Some(0));
-                    self.armed[member].store(sleep.0 | of_many, Ordering::Relaxed);
-                    loose &= !(1 << member);
-                }
+/// Waits until `samples` samples have been taken of those that `keys` name. If it waits for ever, one was
+/// forgotten.
+fn take(set: &mut WaitSet, keys: &[Key], readers: &mut [Reader], samples: u64) {
+    let mut taken = 0;
+    while taken < samples {
+        let reported = set.wait(Wait::Block, NEVER).unwrap().to_vec();
+        assert!(!reported.is_empty());
+        for key in reported {
+            let at = keys.iter().position(|known| *known == key).expect("it is watched");
+            while readers[at].take().unwrap().is_some() {
+                taken += 1;
             }
-            (steps.arm_fence)();
-            for member in (0..2).filter(|member| looked >> member & 1 != 0) {
-                if has_more(member, taken, due) {
-                    (loose, found) = (loose | 1 << member, true);
-                }
-            }
-            if found {
-                continue;
-            }
-            sleeps += 1;
-            let count = notify::fall_asleep(&self.asleep, &self.wakes, sleeps);
-            let told = steps.looks_after_falling_asleep && self.ready.load(Ordering::Relaxed) != 0;
-            if !told {
-                self.kernel.wait_32(&self.wakes, count);
-            }
-            notify::wake_up(&self.asleep);
         }
     }
 }
 
-fn run(wanted: [u64; 2], steps: Steps) {
-    let set = Set::new();
-    if steps.of_many {
-        set.armed.iter().for_each(|it| it.store(notify::Sleep::OF_MANY, Ordering::Relaxed));
-    }
-    let publishers = [0, 1].map(|member| {
-        let set = set.clone();
-        thread::spawn(move || set.publish(member, wanted[member], steps))
+/// Each publisher publishes so many samples.
+fn run(publishers: u64, samples: u8) {
+    let (mut set, mut readers, writers) = members(publishers);
+    let keys: Vec<_> = readers.iter().map(|reader| set.add(reader).unwrap()).collect();
+    assert!(set.wait(Wait::Block, 0).unwrap().is_empty());
+    let publishing: Vec<_> = writers.into_iter().map(|it| publish(it, samples)).collect();
+    take(&mut set, &keys, &mut readers, publishers * u64::from(samples));
+    publishing.into_iter().for_each(|it| drop(it.join().unwrap()));
+}
+
+/// A member comes while its publisher publishes.
+fn comes() {
+    let (mut set, mut readers, mut writers) = members(1);
+    let publishing = publish(writers.pop().unwrap(), 1);
+    let keys = [set.add(&readers[0]).unwrap()];
+    take(&mut set, &keys, &mut readers, 1);
+    drop(publishing.join().unwrap());
+}
+
+/// A member goes while its publisher publishes, and is then waited for alone; the other stays.
+fn goes() {
+    let (mut set, mut readers, mut writers) = members(2);
+    let keys: Vec<_> = readers.iter().map(|reader| set.add(reader).unwrap()).collect();
+    assert!(set.wait(Wait::Block, 0).unwrap().is_empty());
+    let [second, first] = [writers.pop().unwrap(), writers.pop().unwrap()];
+    let publishing = publish(first, 1);
+    assert!(set.remove(keys[0]));
+    assert!(readers[0].wait(Wait::Block, NEVER).unwrap());
+    assert!(readers[0].take().unwrap().is_some());
+    let second = publish(second, 1);
+    take(&mut set, &keys[1..], &mut readers[1..], 1);
+    drop((publishing.join().unwrap(), second.join().unwrap()));
+}
+
+/// A publisher dies before it has notified anybody (section 9 of `docs/shared-memory.md`); its node's end
+/// is heard by the subscriber's node.
+fn dies() {
+    let (mut set, mut readers, mut writers) = members(1);
+    let keys = [set.add(&readers[0]).unwrap()];
+    assert!(set.wait(Wait::Block, 0).unwrap().is_empty());
+    let (publication, its) = (writers[0].shared().clone(), readers[0].shared().clone());
+    let publishing = publish(writers.pop().unwrap(), 1);
+    let node = thread::spawn(move || {
+        let dead = publishing.join().unwrap();
+        its.publisher_gone(publication.id());
+        dead
     });
-    set.take_all(wanted, steps);
-    for publisher in publishers {
-        publisher.join().unwrap();
+    take(&mut set, &keys, &mut readers, 1);
+    drop(node.join().unwrap());
+}
+
+/// A guard is triggered while the set falls asleep.
+fn is_triggered() {
+    let (mut set, ..) = members(0);
+    let guard = Kept::new(set.guard().unwrap());
+    let its = Guard::clone(&guard);
+    let triggering = thread::spawn(move || {
+        its.trigger();
+        its
+    });
+    assert_eq!(set.wait(Wait::Block, NEVER).unwrap(), [guard.key()]);
+    drop(triggering.join().unwrap());
+}
+
+/// The set is in somebody's epoll: its descriptor, the system's own, is readable when something is left.
+fn by_descriptor() {
+    let (mut set, mut readers, mut writers) = members(1);
+    let keys = [set.add(&readers[0]).unwrap()];
+    let descriptor = set.descriptor().unwrap();
+    let publishing = publish(writers.pop().unwrap(), 1);
+    let mut taken = 0;
+    while taken == 0 {
+        if set.wait(Wait::Block, 0).unwrap() == keys {
+            taken += u64::from(readers[0].take().unwrap().is_some());
+        } else if !is_readable(&descriptor) {
+            break; // who publishes makes it so
+        }
     }
+    let writer = publishing.join().unwrap();
+    if taken == 0 {
+        assert!(is_readable(&descriptor), "nobody has told");
+        assert_eq!(set.wait(Wait::Block, 0).unwrap(), keys);
+    }
+    drop(writer);
+}
+
+fn is_readable(descriptor: &OwnedFd) -> bool {
+    let now = Timespec { tv_sec: 0, tv_nsec: 0 };
+    rustix::event::poll(&mut [PollFd::new(descriptor, PollFlags::IN)], Some(&now)).unwrap() > 0
 }
 
 #[test]
-fn no_sample_of_one_publisher_is_forgotten() {
-    explore("wait set: one publisher", 3, 500, || run([2, 0], REAL));
+fn no_sample_of_a_member_is_forgotten() {
+    explore("wait set: one publisher", PREEMPTIONS, 100, || run(1, 2));
+    explore("wait set: two publishers", PREEMPTIONS, 500, || run(2, 1));
 }
-
-#[test]
-fn no_sample_of_two_publishers_is_forgotten() {
-    explore("wait set: two publishers", 2, 1_000, || run([1, 1], REAL));
-}
-
-const MANY: Steps = Steps { of_many: true, ..REAL };
 
 #[test]
 fn no_ready_bit_of_a_member_is_forgotten() {
-    explore("wait set: a publisher of many", 3, 500, || run([2, 0], MANY));
-    explore("wait set: two members of many", 2, 1_000, || run([1, 1], MANY));
-}
-
-/// The member is armed between the look at `asleep` and the ready bit.
-#[test]
-#[should_panic(expected = "deadlock")]
-fn mutant_that_does_not_look_again_after_its_ready_bit() {
-    let publish = |set: &Set, _: &Notifier, member: usize, steps: Steps| {
-        fence(Ordering::SeqCst);
-        let sleep = set.armed[member].load(Ordering::Relaxed);
-        set.told[member].fetch_or(1, Ordering::Release);
-        if sleep != notify::Sleep::OF_MANY {
-            (steps.notify)(set, 1 << member);
-        }
-    };
-    explore("mutant: no second look", 3, 0, move || run([1, 0], Steps { publish, ..MANY }));
+    of_many(|| {
+        explore("wait set: a publisher of many", PREEMPTIONS, 100, || run(1, 2));
+        explore("wait set: two members of many", PREEMPTIONS, 500, || run(2, 1));
+    });
 }
 
 #[test]
 #[should_panic(expected = "deadlock")]
-fn mutant_without_the_fence_after_its_ready_bit() {
-    mutant(Step::B2, || run([1, 0], MANY));
+fn mutant_without_the_fence_after_a_ready_bit() {
+    of_many(|| mutant(Step::B2, || run(1, 1)));
+}
+
+#[test]
+fn members_come_and_go_while_their_publishers_publish() {
+    explore("wait set: comes", PREEMPTIONS, 50, comes);
+    explore("wait set: goes", PREEMPTIONS, 100, goes);
+}
+
+#[test]
+fn what_the_dead_have_left_is_reported() {
+    myelin_shm::leave_out(Some(Step::P8));
+    explore("wait set: dies", PREEMPTIONS, 20, dies);
+    myelin_shm::leave_out(None);
+}
+
+#[test]
+fn a_guard_ends_a_wait() {
+    explore("wait set: guard", PREEMPTIONS, 10, is_triggered);
+}
+
+#[test]
+fn a_descriptor_is_readable_while_something_is_left() {
+    explore("wait set: descriptor", PREEMPTIONS, 20, by_descriptor);
 }
 
 #[test]
 #[should_panic(expected = "deadlock")]
 fn mutant_without_the_fence_after_arming() {
-    explore("mutant: arming", 3, 0, || run([1, 0], Steps { arm_fence: || (), ..REAL }));
+    mutant(Step::Arm, comes);
 }
 
 #[test]
 #[should_panic(expected = "deadlock")]
-fn mutant_that_sleeps_without_another_look() {
-    let steps = Steps { looks_after_falling_asleep: false, ..REAL };
-    explore("mutant: no look", 3, 0, move || run([1, 0], steps));
+fn mutant_without_p7() {
+    mutant(Step::P7, comes);
 }
 
-/// Without the fence between the bit and the look whether the set sleeps.
 #[test]
 #[should_panic(expected = "deadlock")]
-fn mutant_without_the_fence_of_ring_set() {
-    let notify = |set: &Set, bit: u64| {
-        set.ready.fetch_or(bit, Ordering::Release);
-        if set.asleep.load(Ordering::Relaxed) == 0 {
-            return true;
-        }
-        notify::count_up(&set.wakes);
-        set.kernel.wake()
-    };
-    explore("mutant: notify_set", 3, 0, move || run([1, 0], Steps { notify, ..REAL }));
+fn mutant_that_sleeps_without_a_last_look() {
+    mutant(Step::S3, || run(1, 1));
 }
 
-/// Who notifies says nothing to a set that is on its way into the kernel.
+#[test]
+#[should_panic(expected = "deadlock")]
+fn mutant_without_s2() {
+    mutant(Step::S2, || run(1, 1));
+}
+
+#[test]
+#[should_panic(expected = "deadlock")]
+fn mutant_without_the_fence_between_the_bit_and_the_look() {
+    mutant(Step::Ready, || run(1, 1));
+}
+
 #[test]
 #[should_panic(expected = "deadlock")]
 fn mutant_that_does_not_count() {
-    let notify = |set: &Set, bit: u64| {
-        let wake = |_| set.kernel.wake();
-        notify::notify_set(&set.ready, bit, &set.asleep, &Notifier::new(), wake)
-    };
-    explore("mutant: no count", 3, 0, move || run([1, 0], Steps { notify, ..REAL }));
+    mutant(Step::Count, || run(1, 1));
+}
+
+#[test]
+#[should_panic(expected = "nobody has told")]
+fn mutant_without_s2_by_descriptor() {
+    mutant(Step::S2, by_descriptor);
 }

@@ -8,6 +8,7 @@ use crate::data_plane::taken::Taken;
 use crate::dispatch::callback::{Fresh, Handed, Handler, Payload};
 use crate::dispatch::dispatcher;
 use crate::dispatch::handlers::{self, Entered};
+use crate::sync::{Step, is_taken};
 use crate::topic::EndpointId;
 
 impl Writer {
@@ -27,7 +28,8 @@ impl Writer {
             let dispatcher = self.dispatcher.as_ref().filter(|_| has_exclusive);
             let entries = dispatcher.map(|dispatcher| dispatcher.entries());
             let wake = |has_entered: bool| {
-                let notified = if has_entered { self.notified } else { self.exclusive };
+                let leaves_out = has_entered || !is_taken(Step::Away);
+                let notified = if leaves_out { self.notified } else { self.exclusive };
                 self.shared.notify(self.views[..notified].iter());
             };
             let run = |entered: &mut Entered<'_, Handler>| {

@@ -1,7 +1,6 @@
 //! A callback that publishers may run several times at once.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::Ordering;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 use super::{CATCH_UP_MAX, Handed, Lengths, Shared};
@@ -9,7 +8,7 @@ use crate::data_plane::subscription::{SubscriptionShared, Taken};
 use crate::dispatch::dispatcher::{Dispatcher, Inside};
 use crate::endpoint::Subscriber;
 use crate::error::Error;
-use crate::sync::lock;
+use crate::sync::{Ordering, lock};
 use crate::topic::EndpointId;
 
 /// The function with its subscriber. Whoever has published takes under the lock, and calls without.

@@ -2,19 +2,21 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 use super::{CATCH_UP_MAX, Function, Shared};
-use crate::data_plane::subscription::{Asleep, Taken};
+use crate::data_plane::subscription::{Asleep, Reader, Taken};
 use crate::dispatch::dispatcher::Dispatcher;
-use crate::endpoint::Subscriber;
+use crate::endpoint::AfterReader;
 use crate::error::Error;
+use crate::sync::Ordering;
 use crate::topic::EndpointId;
 use crate::waiting::wait::{NEVER, Wait};
 
 /// A callback's function and its subscriber. Who has it may take and call.
 pub(crate) struct Handler {
-    subscriber: Subscriber,
+    reader: Reader,
+    /// None without a node.
+    _after: Option<AfterReader>,
     function: Function,
     shared: Arc<Shared>,
     calls: u64,
@@ -50,8 +52,14 @@ pub(crate) enum Handed {
 }
 
 impl Handler {
-    pub(super) fn new(subscriber: Subscriber, function: Function, shared: Arc<Shared>) -> Handler {
-        Handler { subscriber, function, shared, calls: 0, meets: false, meets_at: None }
+    pub(super) fn new(
+        reader: Reader,
+        after: Option<AfterReader>,
+        function: Function,
+        shared: Arc<Shared>,
+    ) -> Handler {
+        let (calls, meets, meets_at) = (0, false, None);
+        Handler { reader, _after: after, function, shared, calls, meets, meets_at }
     }
 
     /// Calls the function with a sample that has just been published in this thread, and before it
@@ -59,7 +67,7 @@ impl Handler {
     /// given back.
     #[inline(always)]
     pub(crate) fn hand_over(&mut self, fresh: &Fresh, payload: Payload<'_>) -> Handed {
-        let reader = &mut self.subscriber.reader;
+        let reader = &mut self.reader;
         if reader.has_news() {
             return self.catch_up(fresh);
         }
@@ -90,7 +98,7 @@ impl Handler {
     /// What came before has not been taken yet, or the sample cannot be had directly.
     #[cold]
     fn catch_up(&mut self, fresh: &Fresh) -> Handed {
-        self.subscriber.reader.look_at(fresh.publisher);
+        self.reader.look_at(fresh.publisher);
         for _ in 0..CATCH_UP_MAX {
             if self.shared.is_stopping() {
                 return Handed::Done;
@@ -121,23 +129,23 @@ impl Handler {
 
     /// Waits until there may be something to deliver.
     pub(super) fn wait(&mut self, wait: Wait) -> Result<(), Error> {
-        self.subscriber.reader.wait(wait, NEVER).map(drop)
+        self.reader.wait(wait, NEVER).map(drop)
     }
 
     /// Says that the subscriber sleeps. `None` if there is a sample. A publisher that has found the handler
     /// away has said nothing.
     pub(super) fn fall_asleep(&mut self) -> Option<Asleep> {
-        self.subscriber.reader.look_at_all();
-        self.subscriber.reader.fall_asleep()
+        self.reader.look_at_all();
+        self.reader.fall_asleep()
     }
 
     /// Whether there is something left to deliver.
     pub(crate) fn has_more(&mut self) -> bool {
-        self.subscriber.reader.has_more()
+        self.reader.has_more()
     }
 
     fn take(&mut self) -> Result<Option<Taken>, Error> {
-        self.shared.take(&mut self.subscriber.reader, self.function.lengths)
+        self.shared.take(&mut self.reader, self.function.lengths)
     }
 
     fn call(&mut self, taken: &Taken) {
@@ -160,7 +168,7 @@ impl Handler {
 
     /// Whether a publisher of this process is among its publishers.
     pub(super) fn meets_locals(&mut self, dispatcher: &Dispatcher) -> bool {
-        let reader = &mut self.subscriber.reader;
+        let reader = &mut self.reader;
         let at = Some(reader.look_at_publishers());
         if self.meets_at != at {
             (self.meets, self.meets_at) =

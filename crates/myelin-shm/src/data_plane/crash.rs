@@ -1,0 +1,429 @@
+//! A publisher or a subscriber as it ships that ends at any of its stores: dead, as a killed process, or
+//! overtaken by the other side before it goes on. What is left must be right: readers take whole samples in
+//! order or are told of what they miss, the nodes' clean-up frees everything, and who comes next goes on.
+//!
+//! A world follows from its seed, and is made anew for each store. `SEED` is the first one's, `MYELIN_WORLDS`
+//! how many there are; a failure prints the line that runs its world again.
+
+#[path = "../../tests/support/mod.rs"]
+mod support;
+
+use std::cell::RefCell;
+use std::mem::take;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+
+use self::support::{matched, topic};
+use crate::data_plane::publication::{PublicationShared, SlotSegment, Writer};
+use crate::data_plane::subscription::{Asleep, Reader, Taken};
+use crate::error::Error;
+use crate::sync::steps::{dies, interrupted};
+use crate::sync::{Step, leave_out};
+use crate::topic::{EndpointId, Late, PublisherQos, Reliability, SubscriberQos};
+use crate::waiting::wait::now_ns;
+use crate::waiting::wake_table::WakeTable;
+
+/// Numbers that follow from a seed (xorshift64*).
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, limit: u64) -> u64 {
+        self.0 ^= self.0 >> 12;
+        self.0 ^= self.0 << 25;
+        self.0 ^= self.0 >> 27;
+        (self.0.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 33) % limit
+    }
+}
+
+/// The payload of a publisher's sample: in its cell or in a slot.
+fn payload(publisher: EndpointId, sequence: u64) -> Vec<u8> {
+    let mut random = Random(publisher << 32 | (sequence + 1));
+    let length = [8, 104, 120, 250][random.below(4) as usize];
+    (0..length).map(|_| random.below(256) as u8).collect()
+}
+
+/// A subscriber with what it has to see.
+struct Subscribed {
+    reader: Reader,
+    publication: Option<Arc<PublicationShared>>,
+    held: Vec<Taken>,
+    /// The next sample of the publisher it reads, all before which it has taken or been told of.
+    next: u64,
+    asleep: Option<Asleep>,
+}
+
+impl Subscribed {
+    fn new(id: EndpointId, qos: SubscriberQos) -> Subscribed {
+        let table = WakeTable::create().unwrap();
+        let (reader, _) = Reader::create(id, &topic(), qos, &table).unwrap();
+        Subscribed { reader, publication: None, held: Vec::new(), next: 0, asleep: None }
+    }
+
+    /// Its first sample follows from how many had been published by then.
+    fn begin(&mut self, publication: &Arc<PublicationShared>) {
+        matched(publication, self.reader.shared());
+        let (own, qos) = (self.reader.shared().qos(), publication.qos());
+        let depth = match own.reliability {
+            Reliability::Reliable => qos.depth,
+            Reliability::BestEffort => own.depth.min(qos.depth),
+        };
+        let history = qos.history.min(own.history).min(depth);
+        self.next = publication.published().saturating_sub(u64::from(history));
+        self.publication = Some(publication.clone());
+    }
+
+    /// Its node has passed on what has been made of slots.
+    fn map_segments(&self) {
+        let Some(publication) = &self.publication else { return };
+        for SlotSegment { number, slot_bytes, slots, fd } in publication.segments() {
+            let (id, fd) = (publication.id(), fd.try_clone().unwrap());
+            self.reader.shared().map_segment(id, number, slot_bytes, slots, fd).unwrap();
+        }
+    }
+
+    /// The next sample, whole and in order, or `None`.
+    fn take(&mut self) -> Option<Taken> {
+        self.map_segments();
+        let taken = match self.reader.take() {
+            Err(Error::TooManyHeld { .. }) => {
+                self.held.clear();
+                self.reader.take()
+            }
+            taken => taken,
+        };
+        let taken = taken.expect("nobody is corrupt")?;
+        assert_eq!(taken.sequence, self.next + taken.lost_before, "order, or what was lost");
+        check(&taken);
+        self.next = taken.sequence + 1;
+        Some(taken)
+    }
+
+    fn take_all(&mut self) {
+        while self.take().is_some() {}
+    }
+
+    fn check_held(&self) {
+        self.held.iter().for_each(check);
+    }
+
+    /// One of the things that a subscriber does.
+    fn act(&mut self, choice: u64) {
+        match choice {
+            0 | 1 => drop(self.take()),
+            2..=4 => {
+                let taken = self.take();
+                self.held.extend(taken);
+            }
+            5 => drop(self.held.pop()),
+            6 => {
+                let clone = self.held.last().cloned();
+                self.held.extend(clone);
+            }
+            _ => {
+                self.asleep = self.reader.fall_asleep();
+                self.reader.shared().wake_up();
+            }
+        }
+    }
+}
+
+fn check(taken: &Taken) {
+    assert_eq!(taken.bytes(), payload(taken.publisher, taken.sequence), "a torn sample");
+}
+
+/// One of the things that a publisher does. What its memory forbids it is told.
+fn publish(writer: &mut Writer, id: EndpointId, published: &mut u64, choice: u64) {
+    let payload = payload(id, *published);
+    let done = match choice {
+        0..=4 => writer.publish_copy(&payload),
+        5..=7 => writer.loan(payload.len() as u64).and_then(|mut loan| {
+            // SAFETY: its writer lives.
+            unsafe { loan.bytes_mut() }.copy_from_slice(&payload);
+            writer.publish(loan)
+        }),
+        8 => match writer.loan(200) {
+            Ok(loan) => return writer.discard(loan),
+            Err(error) => Err(error),
+        },
+        _ => return writer.assert_liveliness().unwrap(),
+    };
+    match done {
+        Ok(done) => {
+            assert_eq!(done.sequence, *published);
+            *published += 1;
+        }
+        Err(Error::MemoryLimit { .. }) => {}
+        Err(error) => panic!("{error}"),
+    }
+}
+
+/// A publisher and one to three subscribers, in the middle of their work.
+struct World {
+    random: Random,
+    writer: Writer,
+    publication: Arc<PublicationShared>,
+    published: u64,
+    subscribers: Vec<Subscribed>,
+}
+
+const PUBLISHER: EndpointId = 1;
+/// Who comes when one of the others has gone.
+const NEXT: EndpointId = 9;
+
+impl World {
+    fn new(seed: u64) -> World {
+        let mut random = Random(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1);
+        let depth = 1 + random.below(4) as u32;
+        let history = random.below(u64::from(depth) + 1) as u32;
+        let reliabilities = [Reliability::BestEffort, Reliability::Reliable];
+        let qos = PublisherQos {
+            depth,
+            history,
+            reliability: reliabilities[random.below(2) as usize],
+            // Nobody has time to catch up.
+            block_max: Duration::ZERO,
+            late: Late::PassOver,
+            memory_max: [16 * 256, 1 << 20][random.below(2) as usize],
+            ..PublisherQos::default()
+        };
+        let (writer, publication) = Writer::create(PUBLISHER, &topic(), qos).unwrap();
+        let mut world =
+            World { random, writer, publication, published: 0, subscribers: Vec::new() };
+        let count = 1 + world.random.below(3);
+        for number in 0..count {
+            world.publish_some();
+            let qos = SubscriberQos {
+                depth: 1 + world.random.below(6) as u32,
+                history: world.random.below(5) as u32,
+                reliability: reliabilities[world.random.below(2) as usize],
+                held_max: 1 + world.random.below(4) as u32,
+                publishers_max: 1,
+                ..SubscriberQos::default()
+            };
+            let mut subscriber = Subscribed::new(2 + number, qos);
+            subscriber.begin(&world.publication);
+            world.subscribers.push(subscriber);
+        }
+        world.publish_some();
+        if world.random.below(2) == 0 {
+            let sleeper = world.subscribers.last_mut().expect("there is one");
+            sleeper.take_all();
+            sleeper.asleep = sleeper.reader.fall_asleep();
+        }
+        world
+    }
+
+    /// While subscribers do this and that.
+    fn publish_some(&mut self) {
+        for _ in 0..self.random.below(8) {
+            self.publish(1);
+            for at in 0..self.subscribers.len() {
+                let choice = self.random.below(16);
+                self.subscribers[at].act(choice.min(8));
+            }
+        }
+    }
+
+    fn publish(&mut self, count: u64) {
+        for _ in 0..count {
+            let choice = self.random.below(10);
+            publish(&mut self.writer, PUBLISHER, &mut self.published, choice);
+        }
+    }
+
+    /// Each has taken all samples, or was told of what it lost, and holds none.
+    fn all_have_all(&mut self) {
+        for subscriber in &mut self.subscribers {
+            subscriber.take_all();
+            assert_eq!(subscriber.next, self.published, "all samples, or what was lost");
+            subscriber.check_held();
+            subscriber.held.clear();
+        }
+    }
+
+    /// Nobody reads any: all are free but those of the history.
+    fn no_slot_is_lost(&mut self) {
+        let (counts, kept) = (self.writer.slot_counts(), self.publication.qos().history as usize);
+        assert!(counts.total - counts.free <= kept, "slots are lost");
+    }
+
+    /// The next publisher of the topic, of whom all take: connections are free again.
+    fn goes_on_with_another(mut subscribers: Vec<Subscribed>) {
+        let (mut writer, publication) =
+            Writer::create(NEXT, &topic(), PublisherQos::default()).unwrap();
+        for subscriber in &mut subscribers {
+            let shared = subscriber.reader.shared();
+            assert_eq!(shared.held(), 0, "nothing is held");
+            assert!(shared.has_room_for(NEXT), "there is no room for the next publisher");
+            subscriber.begin(&publication);
+        }
+        for sequence in 0..4 {
+            writer.publish_copy(&payload(NEXT, sequence)).unwrap();
+        }
+        for subscriber in &mut subscribers {
+            subscriber.take_all();
+            assert_eq!(subscriber.next, 4, "the next publisher's samples");
+        }
+        let all: Vec<_> = subscribers.iter().map(|it| it.reader.shared().id()).collect();
+        drop(subscribers);
+        all.into_iter().for_each(|subscriber| publication.detach(subscriber));
+        let counts = writer.slot_counts();
+        assert_eq!(counts.free, counts.total, "slots are lost");
+    }
+}
+
+/// The publisher dies at step `at`. False if it has no such step.
+fn publisher_dies(seed: u64, at: u64) -> bool {
+    let mut world = World::new(seed);
+    let has_died = dies(at, || world.publish(3)).is_none();
+    // What is left of the publisher in private memory goes at the end, after all looks.
+    let World { writer: _dead, published, mut subscribers, .. } = world;
+    for subscriber in &mut subscribers {
+        let shared = subscriber.reader.shared().clone();
+        shared.publisher_gone(PUBLISHER);
+        if let Some(asleep) = subscriber.asleep.take() {
+            assert!(shared.sleep(asleep.until(now_ns())), "it sleeps on");
+            shared.wake_up();
+        }
+        subscriber.take_all();
+        let is_all = (published..=published + u64::from(has_died)).contains(&subscriber.next);
+        assert!(is_all, "{} of {published} samples", subscriber.next);
+        subscriber.check_held();
+        subscriber.held.clear();
+        // It takes note.
+        subscriber.take_all();
+    }
+    World::goes_on_with_another(subscribers);
+    has_died
+}
+
+/// The publisher is overtaken at step `at` by its subscribers, who take all there is.
+fn publisher_is_overtaken(seed: u64, at: u64) -> bool {
+    let mut world = World::new(seed);
+    let subscribers = Rc::new(RefCell::new(take(&mut world.subscribers)));
+    let overtaking = subscribers.clone();
+    let overtake = move || overtaking.borrow_mut().iter_mut().for_each(Subscribed::take_all);
+    let ((), has_come) = interrupted(at, Box::new(overtake), || world.publish(3));
+    for subscriber in &mut *subscribers.borrow_mut() {
+        subscriber.take_all();
+        assert_eq!(subscriber.next, world.published, "all samples, or what was lost");
+        subscriber.check_held();
+    }
+    has_come
+}
+
+/// What a subscriber does in its last moments.
+fn last_acts(random: &mut Random) -> [u64; 6] {
+    [(); 6].map(|()| random.below(8))
+}
+
+/// The first subscriber dies at step `at`.
+fn subscriber_dies(seed: u64, at: u64) -> bool {
+    let mut world = World::new(seed);
+    let mut dying = world.subscribers.remove(0);
+    let acts = last_acts(&mut world.random);
+    let has_died = dies(at, || acts.into_iter().for_each(|choice| dying.act(choice))).is_none();
+    let id = dying.reader.shared().id(); // it is dropped at the end, after all looks
+    // Before its node's end is heard of, and after it.
+    world.publish(2);
+    world.publication.detach(id);
+    world.publish(8);
+    world.all_have_all();
+    world.no_slot_is_lost();
+    let qos = SubscriberQos { history: 2, ..SubscriberQos::default() };
+    let mut next = Subscribed::new(NEXT, qos);
+    next.begin(&world.publication);
+    world.subscribers.push(next);
+    world.publish(4);
+    world.all_have_all();
+    world.no_slot_is_lost();
+    has_died
+}
+
+/// The first subscriber is overtaken at step `at` by its publisher, who goes on to use every slot again.
+fn subscriber_is_overtaken(seed: u64, at: u64) -> bool {
+    let mut world = World::new(seed);
+    let mut overtaken = world.subscribers.remove(0);
+    let acts = last_acts(&mut world.random);
+    let world = Rc::new(RefCell::new(world));
+    let overtaking = world.clone();
+    let overtake = move || overtaking.borrow_mut().publish(40);
+    let act = || acts.into_iter().for_each(|choice| overtaken.act(choice));
+    let ((), has_come) = interrupted(at, Box::new(overtake), act);
+    overtaken.check_held();
+    overtaken.take_all();
+    assert_eq!(overtaken.next, world.borrow().published, "all samples, or what was lost");
+    has_come
+}
+
+type Case = fn(u64, u64) -> bool;
+
+const CASES: [(&str, Case); 4] = [
+    ("a publisher dies", publisher_dies),
+    ("a publisher is overtaken", publisher_is_overtaken),
+    ("a subscriber dies", subscriber_dies),
+    ("a subscriber is overtaken", subscriber_is_overtaken),
+];
+
+/// The steps at which all went well, or the first at which it did not.
+fn outcome(seed: u64, case: Case) -> Result<u64, String> {
+    let run = |at| catch_unwind(AssertUnwindSafe(|| case(seed, at)));
+    for at in 0..STEPS_MAX {
+        match run(at) {
+            Ok(true) => {}
+            Ok(false) => return Ok(at),
+            Err(panic) => {
+                let text = panic.downcast_ref::<String>().cloned();
+                let text = text.or(panic.downcast_ref::<&str>().map(|text| (*text).to_owned()));
+                return Err(format!("at step {at}: {}", text.unwrap_or_default()));
+            }
+        }
+    }
+    panic!("it does not end")
+}
+
+fn variable(name: &str) -> Option<u64> {
+    std::env::var(name).ok().map(|value| value.parse().expect("it is a number"))
+}
+
+#[test]
+fn what_the_dead_and_the_overtaken_leave_is_right_at_every_store() {
+    let first = variable("SEED").unwrap_or(1);
+    let worlds = variable("MYELIN_WORLDS").unwrap_or(WORLDS);
+    for (name, case) in CASES {
+        let steps = (first..first + worlds).map(|seed| {
+            outcome(seed, case).unwrap_or_else(|finding| {
+                panic!(
+                    "{name}, {finding}\nagain: SEED={seed} MYELIN_WORLDS=1 cargo test -p \
+                     myelin-shm --lib crash::"
+                )
+            })
+        });
+        let steps: u64 = steps.sum();
+        println!("{name}: {worlds} worlds, {steps} steps");
+        assert!(steps > worlds, "{name}: hardly anything has been tried");
+    }
+}
+
+#[test]
+fn a_step_that_is_left_out_is_found_out() {
+    const MUTANTS: [Step; 7] =
+        [Step::P2, Step::P5, Step::P6, Step::R3, Step::T6, Step::Gone, Step::Finished];
+    for step in MUTANTS {
+        leave_out(Some(step));
+        let found = (1..=WORLDS).find_map(|seed| {
+            CASES.iter().find_map(|(name, case)| {
+                let finding = outcome(seed, *case).err()?;
+                Some(format!("world {seed}, {name}, {finding}"))
+            })
+        });
+        leave_out(None);
+        println!("{step:?}: {}", found.unwrap_or_else(|| panic!("{step:?} is not found out")));
+    }
+}
+
+const WORLDS: u64 = 100;
+/// More than anything here has.
+const STEPS_MAX: u64 = 2_000;

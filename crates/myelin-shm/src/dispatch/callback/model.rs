@@ -1,0 +1,56 @@
+//! Callbacks without a node: those of a model, whose threads are the model's.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use super::{Begun, Function, Shared, begin};
+use crate::data_plane::publication::Writer;
+use crate::data_plane::subscription::{Reader, SubscriptionShared};
+use crate::dispatch::dispatcher::Dispatcher;
+use crate::topic::Topic;
+use crate::waiting::wait::Wait;
+
+/// A process with callbacks of one topic.
+#[derive(Clone)]
+pub struct Process(Arc<Dispatcher>);
+
+/// The handle of a function that is being called.
+pub struct Callback {
+    shared: Arc<Shared>,
+    subscription: Arc<SubscriptionShared>,
+}
+
+impl Process {
+    /// Without publishers and callbacks.
+    pub fn new(topic: &Topic) -> Process {
+        // What an execution has left behind, as one that ends in a deadlock does, is not the next one's.
+        static COUNT: AtomicU64 = AtomicU64::new(0);
+        let number = COUNT.fetch_add(1, Ordering::Relaxed);
+        Process(Dispatcher::of(Path::new(&format!("model {number}")), topic))
+    }
+
+    /// The publisher is one of this process.
+    pub fn enter(&self, writer: &mut Writer) {
+        writer.enter_on(self.0.clone());
+    }
+
+    /// Calls `function` with the samples of `reader`: also what its thread is to run.
+    pub fn start(
+        &self,
+        reader: Reader,
+        function: Function,
+    ) -> (Callback, impl FnOnce() + Send + use<>) {
+        let Begun { shared, subscription, thread, at } =
+            begin(reader, None, &self.0, Wait::Block, function);
+        (Callback { shared, subscription }, move || thread.attend(at))
+    }
+}
+
+impl Callback {
+    /// Ends the calls.
+    pub fn stop(&self) {
+        self.shared.stop();
+        self.subscription.interrupt();
+    }
+}

@@ -1,0 +1,146 @@
+//! Atomics of which a test can have a thread's stores end, or be interrupted, at any one. They are those
+//! of this crate's own tests alone; what ships has the hardware's.
+//!
+//! A step is a store, or what the thread does to others by the kernel. What it would store after it has
+//! died is not stored, so that what is dropped while it unwinds leaves memory as a killed process does.
+
+use std::cell::{Cell, RefCell};
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::sync::atomic::{self, Ordering};
+
+thread_local! {
+    static LEFT: Cell<u64> = const { Cell::new(u64::MAX) };
+    static THEN: RefCell<Option<Box<dyn FnOnce()>>> = const { RefCell::new(None) };
+    static IS_DEAD: Cell<bool> = const { Cell::new(false) };
+}
+
+/// What a thread that dies unwinds with.
+struct Died;
+
+/// Does `what`, and dies before its step `at`, counted from 0. `None` if it has died.
+pub(crate) fn dies<T>(at: u64, what: impl FnOnce() -> T) -> Option<T> {
+    let end = || {
+        IS_DEAD.set(true);
+        resume_unwind(Box::new(Died)); // without a word on stderr
+    };
+    let (done, _) = interrupted(at, Box::new(end), || catch_unwind(AssertUnwindSafe(what)));
+    IS_DEAD.set(false);
+    done.map_or_else(|panic| if panic.is::<Died>() { None } else { resume_unwind(panic) }, Some)
+}
+
+/// Does `what`, and `then` before its step `at`; whether it has come to that. The steps of `then` do not
+/// count.
+pub(crate) fn interrupted<T>(
+    at: u64,
+    then: Box<dyn FnOnce()>,
+    what: impl FnOnce() -> T,
+) -> (T, bool) {
+    LEFT.set(at);
+    THEN.set(Some(then));
+    let done = what();
+    LEFT.set(u64::MAX);
+    (done, THEN.take().is_none())
+}
+
+/// Whether the step is done: this thread has not died.
+pub(crate) fn step() -> bool {
+    match LEFT.get() {
+        u64::MAX => {}
+        0 => {
+            LEFT.set(u64::MAX);
+            if let Some(then) = THEN.take() {
+                then();
+            }
+        }
+        left => LEFT.set(left - 1),
+    }
+    !IS_DEAD.get()
+}
+
+macro_rules! atomic {
+    ($name:ident, $value:ty) => {
+        #[derive(Debug, Default)]
+        #[repr(transparent)]
+        pub struct $name(atomic::$name);
+
+        impl $name {
+            pub const fn new(value: $value) -> $name {
+                $name(atomic::$name::new(value))
+            }
+
+            #[inline(always)]
+            pub fn load(&self, order: Ordering) -> $value {
+                self.0.load(order)
+            }
+
+            pub fn store(&self, value: $value, order: Ordering) {
+                if step() {
+                    self.0.store(value, order);
+                }
+            }
+
+            #[allow(dead_code, reason = "not each of them is used so")]
+            pub fn swap(&self, value: $value, order: Ordering) -> $value {
+                self.change(|| self.0.swap(value, order))
+            }
+
+            #[allow(dead_code, reason = "not each of them is used so")]
+            pub fn fetch_or(&self, value: $value, order: Ordering) -> $value {
+                self.change(|| self.0.fetch_or(value, order))
+            }
+
+            #[allow(dead_code, reason = "not each of them is used so")]
+            pub fn fetch_and(&self, value: $value, order: Ordering) -> $value {
+                self.change(|| self.0.fetch_and(value, order))
+            }
+
+            pub fn compare_exchange(
+                &self,
+                current: $value,
+                new: $value,
+                success: Ordering,
+                failure: Ordering,
+            ) -> Result<$value, $value> {
+                if step() {
+                    return self.0.compare_exchange(current, new, success, failure);
+                }
+                Ok(current)
+            }
+
+            #[allow(dead_code, reason = "not each of them is used so")]
+            pub fn compare_exchange_weak(
+                &self,
+                current: $value,
+                new: $value,
+                success: Ordering,
+                failure: Ordering,
+            ) -> Result<$value, $value> {
+                self.compare_exchange(current, new, success, failure)
+            }
+
+            fn change(&self, change: impl FnOnce() -> $value) -> $value {
+                if step() { change() } else { self.0.load(Ordering::Relaxed) }
+            }
+        }
+    };
+}
+atomic!(AtomicBool, bool);
+atomic!(AtomicU32, u32);
+atomic!(AtomicU64, u64);
+
+macro_rules! counting {
+    ($name:ident, $value:ty) => {
+        impl $name {
+            pub fn fetch_add(&self, value: $value, order: Ordering) -> $value {
+                self.change(|| self.0.fetch_add(value, order))
+            }
+
+            #[allow(dead_code, reason = "not each of them is used so")]
+            pub fn fetch_sub(&self, value: $value, order: Ordering) -> $value {
+                self.change(|| self.0.fetch_sub(value, order))
+            }
+        }
+    };
+}
+counting!(AtomicU32, u32);
+counting!(AtomicU64, u64);
