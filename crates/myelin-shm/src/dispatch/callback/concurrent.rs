@@ -73,7 +73,10 @@ impl Concurrent {
             // ORDER: its fence pairs with the publisher's: one that leaves something sees us asleep,
             // or we see what it has left.
             let asleep = match &mut self.taking().subscriber {
-                Some(subscriber) => subscriber.reader.fall_asleep(),
+                Some(Subscriber { reader, .. }) => {
+                    reader.look_at_all(); // one publisher may have taken away another's ready bit
+                    reader.fall_asleep()
+                }
                 None => break,
             };
             if let Some(asleep) = asleep.filter(|_| !self.shared.is_stopping()) {
