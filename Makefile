@@ -5,7 +5,7 @@ CARGO_TARGET_DIR ?= $(CURDIR)/target
 export CARGO_TARGET_DIR
 MYELIN := $(CARGO_TARGET_DIR)/release/myelin
 
-.PHONY: bench bench-all build test test-long test-all lint overhead fidelity shm sanitize
+.PHONY: bench bench-all build test test-long test-all lint dist dist-check overhead fidelity shm sanitize
 
 ## The main job: the first answer. What takes minutes to build has to wait for `make bench-all`; where
 ## it has been built once, it is built and measured here too.
@@ -43,6 +43,15 @@ test-all:
 
 lint:
 	@scripts/test lint
+
+## Packages in target/dist: the library for C and C++, the command with the drivers, the Python module.
+dist:
+	@scripts/setup dist
+	@scripts/dist
+
+## Tries them in a bare Debian; as root, with debootstrap.
+dist-check:
+	@scripts/dist-check
 
 ## What the bench itself adds to a measurement.
 overhead:
