@@ -1,7 +1,5 @@
 //! P7 and P8 against S1 to S3, with a whole publish and a whole wait: no wake-up is lost.
 
-use std::mem::ManuallyDrop;
-
 use loom::thread;
 use myelin_shm::Step;
 use myelin_shm::data_plane::publication::Writer;
@@ -32,9 +30,7 @@ pub fn endpoints(publishers: u64) -> (Vec<Writer>, Kept<Reader>) {
 
 /// Each publisher publishes so many samples; the subscriber sleeps until it has taken all of them.
 fn run(publishers: u64, samples: u64, how: Wait) {
-    let (writers, reader) = endpoints(publishers);
-    // In a deadlock that another thread ends in, loom drops it outside of the model, where its locks panic.
-    let mut reader = ManuallyDrop::new(reader);
+    let (writers, mut reader) = endpoints(publishers);
     let publishing: Vec<_> = writers
         .into_iter()
         .map(|mut writer| {
