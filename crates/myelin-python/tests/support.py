@@ -36,7 +36,11 @@ class Case(unittest.TestCase):
 
     def start(self, source, *arguments, **environment):
         """A process of Python with `node`, `myelin` and `WATCHDOG`; its output is read by lines."""
-        begin = f"import myelin, sys; WATCHDOG = {WATCHDOG}\n"
+        # Tests that run in the background of a script are deaf to Ctrl-C, and so would this process be.
+        begin = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)\n"
+        # PR_SET_PDEATHSIG: whoever the watchdog ends takes its processes along.
+        begin += "import ctypes; ctypes.CDLL(None).prctl(1, signal.SIGKILL)\n"
+        begin += f"import myelin, sys; WATCHDOG = {WATCHDOG}\n"
         begin += "node = myelin.Node('other')\n"
         command = [sys.executable, "-X", "dev", "-c", begin + source, *arguments]
         return self.program(command, **environment)
