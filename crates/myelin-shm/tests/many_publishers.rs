@@ -277,6 +277,15 @@ fn none_is_forgotten_while_they_become_many_and_few() {
     }
 }
 
+/// Sets a flag, also when the test fails.
+struct AtTheEnd<'a>(&'a AtomicBool);
+
+impl Drop for AtTheEnd<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
 /// A hostile publisher takes away all ready bits without end: the others' samples come all the same.
 #[test]
 fn a_publisher_that_clears_the_bits_does_not_silence_others() {
@@ -307,6 +316,7 @@ fn a_publisher_that_clears_the_bits_does_not_silence_others() {
                 }
             }
         });
+        let _stop = AtTheEnd(&stop);
         let mut ledger = Ledger::default();
         for way in [Some(Wait::Poll), Some(Wait::Block), None] {
             let enough = ledger.samples() + SOME as u64;
@@ -322,7 +332,6 @@ fn a_publisher_that_clears_the_bits_does_not_silence_others() {
                 taken.store(ledger.samples(), Ordering::Release);
             }
         }
-        stop.store(true, Ordering::Relaxed);
     });
 }
 

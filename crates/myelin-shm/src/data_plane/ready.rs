@@ -10,18 +10,22 @@ use crate::waiting::notify;
 /// A bit for each connection.
 pub(crate) type Numbers = [u64; CONNECTION_WORDS];
 
-/// The publishers to look at. Written by the reader alone, read by any thread of its process.
+/// The publishers to look at.
 #[derive(Debug)]
 pub(crate) struct Due {
+    /// Written by the reader alone, read by any thread of its process.
     words: [AtomicU64; CONNECTION_WORDS],
+    /// Those that have something and whose bits are gone. Written by any thread of the process, as a
+    /// publisher would its bit, where no publisher can take it away again.
+    overlooked: [AtomicU64; CONNECTION_WORDS],
     /// Whether its publishers are many.
     is_used: AtomicBool,
 }
 
 impl Due {
     pub(crate) fn new() -> Due {
-        let words = std::array::from_fn(|_| AtomicU64::new(0));
-        Due { words, is_used: AtomicBool::new(false) }
+        let none = || std::array::from_fn(|_| AtomicU64::new(0));
+        Due { words: none(), overlooked: none(), is_used: AtomicBool::new(false) }
     }
 
     /// Whether its publishers set ready bits.
@@ -51,6 +55,13 @@ impl Due {
         word.store(word.load(Ordering::Relaxed) | bit, Ordering::Relaxed);
     }
 
+    /// This one has something and was overlooked. Any thread may say so.
+    pub(crate) fn overlook(&self, number: u32) {
+        let (word, bit) = bit_of(&self.overlooked, number);
+        // ORDER: as a publisher does.
+        word.fetch_or(bit, Ordering::Release);
+    }
+
     /// The reader has found that this one has nothing.
     #[inline(always)]
     pub(crate) fn remove(&self, number: u32) {
@@ -73,13 +84,15 @@ impl Due {
         None
     }
 
-    /// Those of `known` that have set their ready bits are due.
+    /// Those of `known` that have set their ready bits, or were overlooked, are due.
     #[inline(always)]
     pub(crate) fn take_ready(&self, ready: &[AtomicU64], known: &Numbers) {
-        notify::take_ready(ready, |at, bits| {
-            let word = &self.words[at];
-            word.store(word.load(Ordering::Relaxed) | bits & known[at], Ordering::Relaxed);
-        });
+        for told in [ready, &self.overlooked] {
+            notify::take_ready(told, |at, bits| {
+                let word = &self.words[at];
+                word.store(word.load(Ordering::Relaxed) | bits & known[at], Ordering::Relaxed);
+            });
+        }
     }
 
     /// Those that may have something, for a thread that is not the reader's.
@@ -87,7 +100,8 @@ impl Due {
         std::array::from_fn(|at| {
             // ORDER: Acquire, before the other: who sees that the reader has taken a bit sees that its
             // publisher is due. Pairs with the release in `take_ready`.
-            let bits = ready[at].load(Ordering::Acquire);
+            let told = ready[at].load(Ordering::Acquire);
+            let bits = told | self.overlooked[at].load(Ordering::Acquire);
             bits | self.words[at].load(Ordering::Relaxed)
         })
     }

@@ -528,15 +528,13 @@ impl SubscriptionShared {
         reading < NOT_BEGUN && source.has_beyond(reading)
     }
 
-    /// Sets the ready bits that publishers may have taken away from each other. Any thread may do so.
-    pub(crate) fn restore_ready(&self) {
-        if !self.due.is_used() {
-            return;
-        }
-        for source in self.sources().known().filter(|source| self.has_more_of(source)) {
-            let (word, bit) = bit_of(self.ready(), source.connection);
-            // ORDER: as a publisher does.
-            word.fetch_or(bit, Ordering::Release);
+    /// Has those be looked at that have something, whatever their ready bits say: publishers may have taken
+    /// these away from each other. Any thread may do so.
+    pub(crate) fn look_for_overlooked(&self) {
+        if self.due.is_used() {
+            let sources = self.sources();
+            let overlooked = sources.known().filter(|source| self.has_more_of(source));
+            overlooked.for_each(|source| self.due.overlook(source.connection));
         }
     }
 

@@ -182,7 +182,7 @@ impl Shared {
     fn sweep(&self, woken: &mut Vec<Waker>) {
         for task in self.tasks().values_mut().filter(|task| task.waker.is_some()) {
             let Some(subscription) = task.subscription.upgrade() else { continue };
-            subscription.restore_ready();
+            subscription.look_for_overlooked();
             if subscription.take_news(|_, _| ()) {
                 woken.extend(task.waker.take());
             }

@@ -85,12 +85,12 @@ impl Drop for Paused {
 }
 
 impl Member {
-    /// What one of its publishers has taken away from another.
-    fn restore_ready(&self) {
+    /// Finds what one of its publishers has taken away from another.
+    fn look_for_overlooked(&self) {
         if let Watched::Subscriber(shared) = &self.what
             && let Some(shared) = shared.upgrade()
         {
-            shared.restore_ready();
+            shared.look_for_overlooked();
         }
     }
 
@@ -566,7 +566,7 @@ impl WaitSet {
         for _ in 0..due {
             self.sweep.at = (self.sweep.at + 1) % self.members.len();
             if let Some(member) = &self.members[self.sweep.at] {
-                member.restore_ready();
+                member.look_for_overlooked();
                 self.loose.push(self.sweep.at as u32);
             }
         }
