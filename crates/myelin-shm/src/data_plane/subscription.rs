@@ -13,7 +13,7 @@ use crate::data_plane::layout::{
     connections_offset, subscription_bytes,
 };
 pub use crate::data_plane::reader::Reader;
-use crate::data_plane::ready::{Due, Numbers, bit_of, numbers_of};
+use crate::data_plane::ready::{Due, Numbers, numbers_of};
 use crate::data_plane::remote_subscriber::Waking;
 use crate::data_plane::source::Source;
 pub use crate::data_plane::taken::Taken;
