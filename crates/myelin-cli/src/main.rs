@@ -15,7 +15,7 @@ use myelin_bench_lab::input_error::InputError;
 
 /// Topics for robots, and a laboratory to measure them.
 #[derive(Parser)]
-#[command(version, about)]
+#[command(name = "myelin", version, about)]
 struct Arguments {
     #[command(subcommand)]
     verb: Verb,
@@ -67,7 +67,7 @@ fn main() -> ExitCode {
 }
 
 fn write_manual(folder: &Path) -> Result<()> {
-    let command = Arguments::command().name("myelin");
+    let command = Arguments::command();
     clap_mangen::generate_to(command, folder)
         .with_context(|| format!("{}: the manual cannot be written there", folder.display()))
 }
