@@ -290,9 +290,11 @@ impl Drop for AtTheEnd<'_> {
 #[test]
 fn a_publisher_that_clears_the_bits_does_not_silence_others() {
     let folder = tempfile::tempdir().unwrap();
-    let (here, there) = (open(folder.path()), open(folder.path()));
+    // Publishers of one node alone could only harm themselves, so nobody looks for what they overlook.
+    let [here, there, elsewhere] = [(); 3].map(|()| open(folder.path()));
     let mut subscriber = subscriber(&here, false);
-    let mut honest = publishers(&there, SOME, PublisherQos::default());
+    let mut honest = publishers(&there, SOME - 1, PublisherQos::default());
+    honest.extend(publishers(&elsewhere, 1, PublisherQos::default()));
     assert!(honest.iter().all(|publisher| publisher.wait_for_match(1, LONG)));
     assert!(subscriber.wait_for_match(SOME, LONG));
     let (_, wake) = subscriber.reader.shared().descriptors();
