@@ -7,6 +7,7 @@
 
 mod callback;
 mod errors;
+mod exclusive;
 mod info;
 mod loan;
 mod memory;

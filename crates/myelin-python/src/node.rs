@@ -248,6 +248,14 @@ pub fn limit(timeout: Option<f64>) -> PyResult<Duration> {
     timeout.map_or(Ok(Duration::MAX), seconds)
 }
 
+/// What is left of a limit.
+pub fn left(limit: Duration, begun: Instant) -> Duration {
+    match limit {
+        Duration::MAX => limit,
+        limit => limit.saturating_sub(begun.elapsed()),
+    }
+}
+
 /// Waits in slices, with a look for signals between: for what nothing can wake from outside.
 pub fn slices(
     py: Python<'_>,

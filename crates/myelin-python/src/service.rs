@@ -1,18 +1,18 @@
 //! Requests and replies.
 
 use std::mem::ManuallyDrop;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
 use crate::callback::{Callback, call_with};
-use crate::errors::{busy, closed, exception, raised};
+use crate::errors::{closed, exception, raised};
+use crate::exclusive::{Exclusive, alone};
 use crate::info::{Event, events};
 use crate::memory::{Exports, Held, Memory};
-use crate::node::limit;
+use crate::node::{left, limit};
 use crate::publisher::elements;
 use crate::released::{Released, released};
 use crate::signals::{Scope, Wakes};
@@ -28,9 +28,7 @@ type Filled = myelin::ReplyLoan<'static, [u8], [u8]>;
 /// The server of a service: takes requests and replies to them. One thread at a time uses it.
 #[pyclass(frozen, weakref, module = "myelin")]
 pub struct Service {
-    inner: Mutex<Option<Released<Server>>>,
-    wakes: Wakes,
-    is_closing: AtomicBool,
+    server: Exclusive<Server>,
     request: Arc<Carried>,
     reply: Arc<Carried>,
 }
@@ -38,24 +36,11 @@ pub struct Service {
 impl Service {
     pub fn new(service: Server, request: Arc<Carried>, reply: Arc<Carried>) -> Service {
         let wakes = Wakes::Interrupter(service.interrupter());
-        let inner = Mutex::new(Some(Released::new(service)));
-        Service { inner, wakes, is_closing: AtomicBool::new(false), request, reply }
-    }
-
-    fn lock(&self) -> PyResult<MutexGuard<'_, Option<Released<Server>>>> {
-        let guard = match self.inner.try_lock() {
-            Ok(guard) => guard,
-            Err(TryLockError::Poisoned(guard)) => guard.into_inner(),
-            Err(TryLockError::WouldBlock) => return Err(busy("service")),
-        };
-        if guard.is_none() || self.is_closing.load(Ordering::SeqCst) {
-            return Err(closed("service"));
-        }
-        Ok(guard)
+        Service { server: Exclusive::new(service, wakes, "service"), request, reply }
     }
 
     pub fn with<R>(&self, act: impl FnOnce(&mut Server) -> R) -> PyResult<R> {
-        Ok(act(self.lock()?.as_mut().ok_or_else(|| closed("service"))?))
+        self.server.with(act)
     }
 
     fn request(&self, asked: Asked) -> Option<Request> {
@@ -90,9 +75,9 @@ impl Service {
             if left.is_zero() {
                 return Ok(None);
             }
-            let mut guard = self.lock()?;
-            let service = guard.as_mut().ok_or_else(|| closed("service"))?;
-            let scope = Scope::enter(&self.wakes);
+            let mut guard = self.server.lock()?;
+            let service = guard.as_mut().ok_or_else(|| self.server.closed())?;
+            let scope = Scope::enter(&self.server.wakes);
             py.check_signals()?;
             let waited = released(py, || service.wait(left));
             drop(scope);
@@ -105,8 +90,7 @@ impl Service {
     /// From now on calls `function` with every request, until what is returned is closed. The service
     /// itself is used up.
     fn on_request(&self, py: Python<'_>, function: Py<PyAny>) -> PyResult<Py<Callback>> {
-        let service = self.lock()?.take().ok_or_else(|| closed("service"))?.into_inner();
-        self.is_closing.store(true, Ordering::SeqCst);
+        let service = self.server.take(self.server.lock()?)?;
         let (request, reply) = (self.request.clone(), self.reply.clone());
         let call = move |asked: Asked| {
             if let Some(asked) = Request::new(asked, &request, &reply) {
@@ -136,18 +120,7 @@ impl Service {
 
     /// Ends it, and a wait that is under way in another thread.
     fn close(&self, py: Python<'_>) {
-        self.is_closing.store(true, Ordering::SeqCst);
-        if let Wakes::Interrupter(interrupter) = &self.wakes {
-            interrupter.interrupt();
-        }
-        let inner = released(py, || {
-            self.inner
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner)
-                .take()
-                .map(Released::into_inner)
-        });
-        drop(inner.map(Released::new));
+        self.server.close(py);
     }
 
     fn __enter__(slf: Py<Self>) -> Py<Self> {
@@ -318,11 +291,7 @@ impl Client {
     }
 
     fn with<R>(&self, act: impl FnOnce(&Asking) -> PyResult<R>) -> PyResult<R> {
-        let guard = match self.inner.try_lock() {
-            Ok(guard) => guard,
-            Err(TryLockError::Poisoned(guard)) => guard.into_inner(),
-            Err(TryLockError::WouldBlock) => return Err(busy("client")),
-        };
+        let guard = alone(&self.inner, "client")?;
         act(guard.as_ref().ok_or_else(|| closed("client"))?)
     }
 
@@ -433,11 +402,7 @@ impl Client {
 
     /// Ends it. Replies that are held stay.
     fn close(&self) -> PyResult<()> {
-        let inner = match self.inner.try_lock() {
-            Ok(mut guard) => guard.take(),
-            Err(TryLockError::Poisoned(guard)) => guard.into_inner().take(),
-            Err(TryLockError::WouldBlock) => return Err(busy("client")),
-        };
+        let inner = alone(&self.inner, "client")?.take();
         drop(inner);
         Ok(())
     }
@@ -483,12 +448,5 @@ impl Reply {
 
     fn __exit__(&self, _kind: Py<PyAny>, _value: Py<PyAny>, _trace: Py<PyAny>) {
         self.release();
-    }
-}
-
-fn left(limit: Duration, begun: Instant) -> Duration {
-    match limit {
-        Duration::MAX => limit,
-        limit => limit.saturating_sub(begun.elapsed()),
     }
 }

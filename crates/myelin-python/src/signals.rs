@@ -16,7 +16,7 @@ pub enum Wakes {
 }
 
 impl Wakes {
-    fn wake(&self) {
+    pub fn wake(&self) {
         match self {
             Wakes::Interrupter(interrupter) => interrupter.interrupt(),
             Wakes::Guard(guard) => guard.trigger(),

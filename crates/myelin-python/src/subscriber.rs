@@ -2,8 +2,8 @@
 
 use std::ops::{Deref, DerefMut};
 use std::os::fd::{AsRawFd, RawFd};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::time::{Duration, Instant};
 
 use myelin::Wait;
@@ -11,10 +11,11 @@ use pyo3::exceptions::PyStopIteration;
 use pyo3::prelude::*;
 
 use crate::callback::Callback;
-use crate::errors::{busy, closed, exception, raised};
+use crate::errors::{exception, raised};
+use crate::exclusive::Exclusive;
 use crate::info::{Event, events};
-use crate::node::{limit, slices};
-use crate::released::{Released, released};
+use crate::node::{left, limit, slices};
+use crate::released::released;
 use crate::sample::Sample;
 use crate::signals::{Scope, Wakes};
 use crate::types::Carried;
@@ -22,9 +23,7 @@ use crate::types::Carried;
 /// Takes samples of a topic. One thread at a time uses it.
 #[pyclass(frozen, weakref, module = "myelin")]
 pub struct Subscriber {
-    inner: Mutex<Option<Released<Inner>>>,
-    wakes: Wakes,
-    is_closing: AtomicBool,
+    inner: Exclusive<Inner>,
     /// A signal has ended a wait that had ended already: the next one ends for nothing.
     is_stale: AtomicBool,
     carried: Arc<Carried>,
@@ -58,27 +57,12 @@ impl DerefMut for Inner {
 impl Subscriber {
     pub fn new(inner: Inner, carried: &Arc<Carried>) -> Subscriber {
         let wakes = Wakes::Interrupter(inner.interrupter());
-        let inner = Mutex::new(Some(Released::new(inner)));
-        let (is_closing, is_stale) = (AtomicBool::new(false), AtomicBool::new(false));
-        Subscriber { inner, wakes, is_closing, is_stale, carried: carried.clone() }
-    }
-
-    /// Of one thread at a time.
-    fn lock(&self) -> PyResult<MutexGuard<'_, Option<Released<Inner>>>> {
-        let guard = match self.inner.try_lock() {
-            Ok(guard) => guard,
-            Err(TryLockError::Poisoned(guard)) => guard.into_inner(),
-            Err(TryLockError::WouldBlock) => return Err(busy("subscriber")),
-        };
-        if guard.is_none() || self.is_closing.load(Ordering::SeqCst) {
-            return Err(closed("subscriber"));
-        }
-        Ok(guard)
+        let inner = Exclusive::new(inner, wakes, "subscriber");
+        Subscriber { inner, is_stale: AtomicBool::new(false), carried: carried.clone() }
     }
 
     pub fn with<R>(&self, act: impl FnOnce(&mut Inner) -> R) -> PyResult<R> {
-        let mut guard = self.lock()?;
-        Ok(act(guard.as_mut().ok_or_else(|| closed("subscriber"))?))
+        self.inner.with(act)
     }
 
     /// Waits by `wait`, until it gives something, until the time is up, or for a publisher's silence.
@@ -88,16 +72,12 @@ impl Subscriber {
         limit: Duration,
         mut wait: impl FnMut(&mut Inner, Duration) -> Result<Option<R>, myelin::Error>,
     ) -> PyResult<Option<R>> {
-        let mut guard = self.lock()?;
-        let subscriber = guard.as_mut().ok_or_else(|| closed("subscriber"))?;
+        let mut guard = self.inner.lock()?;
+        let subscriber = guard.as_mut().ok_or_else(|| self.inner.closed())?;
         let begun = Instant::now();
         loop {
-            let left = limit.saturating_sub(if limit == Duration::MAX {
-                Duration::ZERO
-            } else {
-                begun.elapsed()
-            });
-            let scope = Scope::enter(&self.wakes);
+            let left = left(limit, begun);
+            let scope = Scope::enter(&self.inner.wakes);
             py.check_signals()?;
             let got = released(py, || wait(subscriber, left));
             let has_fired = scope.has_fired();
@@ -110,8 +90,8 @@ impl Subscriber {
                 return got.map_err(raised);
             }
             py.check_signals()?;
-            if self.is_closing.load(Ordering::SeqCst) {
-                return Err(closed("subscriber"));
+            if self.inner.is_closing() {
+                return Err(self.inner.closed());
             }
             let ended_for_nothing = has_fired || self.is_stale.swap(false, Ordering::SeqCst);
             if !ended_for_nothing {
@@ -158,9 +138,7 @@ impl Subscriber {
             match self.receive(py, None) {
                 Ok(Some(sample)) => return Ok(sample),
                 Ok(None) => {}
-                Err(_) if self.is_closing.load(Ordering::SeqCst) => {
-                    return Err(PyStopIteration::new_err(()));
-                }
+                Err(_) if self.inner.is_closing() => return Err(PyStopIteration::new_err(())),
                 Err(error) => return Err(error),
             }
         }
@@ -194,16 +172,14 @@ impl Subscriber {
         function: Py<PyAny>,
         concurrent: bool,
     ) -> PyResult<Py<Callback>> {
-        let mut guard = self.lock()?;
+        let guard = self.inner.lock()?;
         if matches!(guard.as_deref(), Some(Inner::WithDescriptor(_))) {
             let message = "a subscriber with a descriptor has no callback; make one without";
             return Err(exception("WrongSetting", message.to_string()));
         }
-        let Some(Inner::Plain(subscriber)) = guard.take().map(Released::into_inner) else {
-            return Err(closed("subscriber"));
+        let Inner::Plain(subscriber) = self.inner.take(guard)? else {
+            return Err(self.inner.closed());
         };
-        drop(guard);
-        self.is_closing.store(true, Ordering::SeqCst);
         Callback::start(py, subscriber, function, concurrent, &self.carried)
     }
 
@@ -248,18 +224,7 @@ impl Subscriber {
 
     /// Ends it, and a wait that is under way in another thread. Samples that are held stay.
     fn close(&self, py: Python<'_>) {
-        self.is_closing.store(true, Ordering::SeqCst);
-        if let Wakes::Interrupter(interrupter) = &self.wakes {
-            interrupter.interrupt();
-        }
-        let inner = released(py, || {
-            self.inner
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner)
-                .take()
-                .map(Released::into_inner)
-        });
-        drop(inner.map(Released::new));
+        self.inner.close(py);
     }
 
     fn __enter__(slf: Py<Self>) -> Py<Self> {

@@ -2,14 +2,15 @@
 
 use std::collections::HashMap;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
-use std::sync::{Mutex, MutexGuard, TryLockError};
-use std::time::{Duration, Instant};
+use std::sync::{Mutex, MutexGuard};
+use std::time::Instant;
 
 use myelin::Key;
 use pyo3::prelude::*;
 
-use crate::errors::{busy, closed, exception, raised};
-use crate::node::{limit, seconds};
+use crate::errors::{closed, exception, raised};
+use crate::exclusive::alone;
+use crate::node::{left, limit, seconds};
 use crate::released::{Released, released};
 use crate::service::Service;
 use crate::signals::{Scope, Wakes};
@@ -37,11 +38,7 @@ impl WaitSet {
     }
 
     fn lock(&self) -> PyResult<MutexGuard<'_, Option<Inner>>> {
-        match self.inner.try_lock() {
-            Ok(guard) => Ok(guard),
-            Err(TryLockError::Poisoned(guard)) => Ok(guard.into_inner()),
-            Err(TryLockError::WouldBlock) => Err(busy("wait set")),
-        }
+        alone(&self.inner, "wait set")
     }
 
     fn with<R>(&self, act: impl FnOnce(&mut Inner) -> PyResult<R>) -> PyResult<R> {
@@ -109,10 +106,7 @@ impl WaitSet {
         let begun = Instant::now();
         self.with(|inner| {
             loop {
-                let left = match limit {
-                    Duration::MAX => limit,
-                    limit => limit.saturating_sub(begun.elapsed()),
-                };
+                let left = left(limit, begun);
                 let scope = Scope::enter(&self.wakes);
                 py.check_signals()?;
                 let set = &mut inner.set;
