@@ -41,6 +41,34 @@ impl Drop for Context {
     }
 }
 
+/// What has to be there before anything is called back: the function, and where its handle goes.
+///
+/// # Safety
+/// `callback` is NULL or valid.
+pub unsafe fn prepare<F>(
+    call: Option<F>,
+    callback: *mut *mut myelin_callback,
+) -> Result<F, Failure> {
+    let call = call.ok_or_else(|| Failure::setting("call is NULL; pass a function"))?;
+    // SAFETY: as the caller promises.
+    unsafe { text::put(callback, std::ptr::null_mut(), "callback")? };
+    Ok(call)
+}
+
+/// Gives the program what has begun.
+///
+/// # Safety
+/// `callback` has been prepared.
+pub unsafe fn give(
+    begun: Callback,
+    callback: *mut *mut myelin_callback,
+) -> Result<myelin_code, Failure> {
+    let handle = handle::to_pointer(handle::insert(Box::new(begun))?);
+    // SAFETY: as the caller promises.
+    unsafe { callback.write(handle) };
+    Ok(MYELIN_OK)
+}
+
 /// Ends the calls, and waits for the one that is under way; from inside a callback it does not wait.
 ///
 /// # Safety

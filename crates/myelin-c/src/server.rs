@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use myelin::{DynamicType, Interrupter, Node, ReplyLoan, Request, Service};
 
-use crate::callback::{Context, myelin_callback};
+use crate::callback::{self, Context, myelin_callback};
 use crate::error::{Failure, MYELIN_NOTHING, MYELIN_OK, enter, myelin_code};
 use crate::event::{Events, myelin_event};
 use crate::node::{self, myelin_node};
@@ -241,8 +241,7 @@ pub unsafe extern "C" fn myelin_server_on_request(
     // SAFETY: as the caller promises, here and below.
     enter(|| unsafe {
         let context = Context::new(context, release);
-        let call = call.ok_or_else(|| Failure::setting("call is NULL; pass a function"))?;
-        text::put(callback, std::ptr::null_mut(), "callback")?;
+        let call = callback::prepare(call, callback)?;
         let taken = handle::remove::<Box<ServerHandle>>(handle::of_pointer(server))?;
         let ServerHandle { service, told, .. } = *taken;
         let made = service.into_inner().on_request(move |request| {
@@ -256,8 +255,7 @@ pub unsafe extern "C" fn myelin_server_on_request(
                 call(&raw mut asked, context.pointer());
             }
         })?;
-        callback.write(handle::to_pointer(handle::insert(Box::new(made))?));
-        Ok(MYELIN_OK)
+        callback::give(made, callback)
     })
 }
 

@@ -6,7 +6,7 @@ use std::os::fd::AsRawFd;
 
 use myelin::{FdSubscriber, Interrupter, Sample, Subscriber};
 
-use crate::callback::{Context, myelin_callback};
+use crate::callback::{self, Context, myelin_callback};
 use crate::error::{Failure, MYELIN_NOTHING, MYELIN_OK, enter, myelin_code};
 use crate::event::{Events, myelin_event};
 use crate::node;
@@ -318,8 +318,7 @@ pub unsafe extern "C" fn myelin_subscriber_on_sample(
     // SAFETY: as the caller promises, here and below.
     enter(|| unsafe {
         let context = Context::new(context, release);
-        let call = call.ok_or_else(|| Failure::setting("call is NULL; pass a function"))?;
-        text::put(callback, std::ptr::null_mut(), "callback")?;
+        let call = callback::prepare(call, callback)?;
         if let Either::WithFd(_) = &*of(subscriber)?.subscriber.get() {
             return Err(Failure::setting(
                 "a subscriber with a descriptor cannot be called back; make it without one",
@@ -332,8 +331,7 @@ pub unsafe extern "C" fn myelin_subscriber_on_sample(
         let made = plain.on_sample(move |sample: &Sample<[u8]>| {
             sample::lend(sample, |lent| call(lent, context.pointer()));
         })?;
-        callback.write(handle::to_pointer(handle::insert(Box::new(made))?));
-        Ok(MYELIN_OK)
+        callback::give(made, callback)
     })
 }
 
