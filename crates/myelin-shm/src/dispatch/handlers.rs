@@ -5,11 +5,7 @@
 //! Happens-before: the handlers are under the lock. Two things are not: who sleeps elsewhere, and who
 //! has come or gone. For these a publisher that has entered has executed P7, as any other.
 
-#[cfg(not(loom))]
-use crate::sync::fence;
 use crate::sync::{AtomicBool, Mutex, MutexGuard, Ordering, lock};
-#[cfg(any(not(target_arch = "x86_64"), loom, miri))]
-use crate::sync::{Step, fence_of};
 use crate::topic::EndpointId;
 
 /// The entries of a topic's callbacks, in the order of registration. Locked by a publisher while it
@@ -95,7 +91,7 @@ impl<H> Entered<'_, H> {
 /// P7 and P8 of a publisher with callbacks in its process, after P6. `changed` says that somebody
 /// has come or gone: nothing has been done then, and the caller looks who, and calls again. `wake`
 /// notifies those that sleep; it is told whether the handlers are run here, or else are to be notified
-/// for as well. `run` runs them.
+/// as well. `run` runs them.
 #[inline(always)]
 #[must_use = "if it is false, look who has come or gone, and call again"]
 pub fn publish<H>(
@@ -121,6 +117,8 @@ pub fn publish<H>(
 #[cfg(any(not(target_arch = "x86_64"), loom, miri))]
 #[inline(always)]
 fn try_enter_fenced<H>(entries: Option<&Handlers<H>>) -> Option<Entered<'_, H>> {
+    use crate::sync::{Step, fence_of};
+
     let entered = entries.and_then(Handlers::try_enter);
     // ORDER: P7, pairs with S2 in `notify::fall_asleep` and with the fence in `attach`.
     fence_of(Step::P7);
@@ -144,6 +142,8 @@ fn try_enter_fenced<H>(entries: Option<&Handlers<H>>) -> Option<Entered<'_, H>> 
 fn try_enter_fenced<H>(entries: Option<&Handlers<H>>) -> Option<Entered<'_, H>> {
     use std::sync::atomic::compiler_fence;
 
+    use crate::sync::fence;
+
     compiler_fence(Ordering::SeqCst);
     let entered = entries.and_then(Handlers::try_enter);
     match entered {
@@ -156,7 +156,7 @@ fn try_enter_fenced<H>(entries: Option<&Handlers<H>>) -> Option<Entered<'_, H>> 
 
 #[cfg(all(test, not(loom)))]
 mod tests {
-    use crate::sync::AtomicU32;
+    use crate::sync::{AtomicU32, fence};
 
     use super::*;
 
