@@ -64,7 +64,7 @@ impl Place {
         self.0.path().join("sockets")
     }
 
-    /// Compiles a source of this crate; `options` come first.
+    /// Compiles a source, named from this crate; `options` come first.
     pub fn compile(&self, source: &str, options: &[&str]) -> PathBuf {
         let is_cpp = source.ends_with(".cpp");
         let (compiler, standard) =
