@@ -80,8 +80,8 @@ fn for_each_pair(example: &str, run: impl Fn(&Place, &PathBuf, &PathBuf)) {
     let (c_place, cpp_place) = (Place::new(), Place::new());
     let programs = [
         rust_example(example),
-        c_place.compile(&format!("examples/{example}.c"), &[]),
-        cpp_place.compile(&format!("examples/{example}.cpp"), &[]),
+        c_place.compile(&format!("../../examples/c/{example}.c"), &[]),
+        cpp_place.compile(&format!("../../examples/cpp/{example}.cpp"), &[]),
     ];
     for first in 0..programs.len() {
         for second in 0..programs.len() {

@@ -1,4 +1,5 @@
 //! Compiles C and C++ programs against the library, and runs them in a domain of their own.
+#![allow(dead_code, reason = "each test file uses its own part")]
 
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
@@ -29,7 +30,6 @@ pub fn library() -> &'static Path {
 }
 
 /// A program of `examples/rust`.
-#[allow(dead_code, reason = "each test file uses its own part")]
 pub fn rust_example(name: &str) -> PathBuf {
     let built = Command::new(env!("CARGO"))
         .args(["build", "-q", "-p", "myelin-examples", "--example", name])
@@ -46,7 +46,7 @@ pub fn crate_folder() -> &'static Path {
 }
 
 /// Where this test is built: `<target>/<profile>/deps/<test>`.
-fn target() -> PathBuf {
+pub fn target() -> PathBuf {
     std::env::current_exe().unwrap().ancestors().nth(3).unwrap().into()
 }
 
@@ -64,7 +64,7 @@ impl Place {
         self.0.path().join("sockets")
     }
 
-    /// Compiles a source of this crate; `options` come first.
+    /// Compiles a source, named from this crate; `options` come first.
     pub fn compile(&self, source: &str, options: &[&str]) -> PathBuf {
         let is_cpp = source.ends_with(".cpp");
         let (compiler, standard) =
