@@ -1,0 +1,58 @@
+/* ROS 2's functions and types of messages, loaded with the middleware that a system asks for. */
+#ifndef MYELIN_ROS2_LIBRARY_HPP
+#define MYELIN_ROS2_LIBRARY_HPP
+
+#include <stdexcept>
+#include <string>
+
+#include <rcl/rcl.h>
+#include <rcutils/error_handling.h>
+#include <rmw/rmw.h>
+
+namespace myelin {
+
+class Failure : public std::runtime_error {
+public:
+  explicit Failure(const std::string &what, std::string remedy = {})
+      : std::runtime_error(what), remedy_(std::move(remedy))
+  {
+  }
+
+  const std::string &remedy() const { return remedy_; }
+
+private:
+  std::string remedy_;
+};
+
+#define MYELIN_ROS2_FUNCTIONS(F) \
+  F(rcl_get_zero_initialized_init_options) F(rcl_init_options_init) F(rcl_init_options_fini) \
+  F(rcl_init_options_set_domain_id) F(rcl_get_zero_initialized_context) F(rcl_init) \
+  F(rcl_shutdown) F(rcl_context_fini) F(rcl_get_zero_initialized_node) \
+  F(rcl_node_get_default_options) F(rcl_node_init) F(rcl_node_fini) \
+  F(rcl_get_zero_initialized_publisher) F(rcl_publisher_get_default_options) \
+  F(rcl_publisher_init) F(rcl_publisher_fini) F(rcl_publisher_get_subscription_count) \
+  F(rcl_publish) F(rcl_get_zero_initialized_subscription) \
+  F(rcl_subscription_get_default_options) F(rcl_subscription_init) F(rcl_subscription_fini) \
+  F(rcl_subscription_get_publisher_count) F(rcl_take) F(rcl_get_zero_initialized_wait_set) \
+  F(rcl_wait_set_init) F(rcl_wait_set_clear) F(rcl_wait_set_add_subscription) F(rcl_wait) \
+  F(rcl_wait_set_fini) F(rcutils_get_default_allocator) F(rcutils_get_error_string) \
+  F(rcutils_reset_error) F(rmw_get_implementation_identifier)
+
+/* What is loaded; it stays until the process ends. */
+struct Library {
+#define MYELIN_ROS2_MEMBER(name) decltype(&::name) name;
+  MYELIN_ROS2_FUNCTIONS(MYELIN_ROS2_MEMBER)
+#undef MYELIN_ROS2_MEMBER
+  const rosidl_message_type_support_t *octets; /* std_msgs/msg/UInt8MultiArray, C++ */
+  const rosidl_message_type_support_t *image;  /* sensor_msgs/msg/Image, C++ */
+
+  /* With the middleware of `system`; throws a Failure. */
+  explicit Library(const char *system);
+
+  /* Throws what rcl says of itself, unless `code` is RCL_RET_OK. */
+  void check(rcl_ret_t code, const char *what) const;
+};
+
+} // namespace myelin
+
+#endif
