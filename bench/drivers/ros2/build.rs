@@ -2,8 +2,9 @@
 //! environment with its wheels. Without one, or with one that does not serve, the driver builds all
 //! the same and says what to do; the build never fails for it.
 //!
-//! The libraries are loaded, not linked: which middleware a run has is known when it begins. The
-//! driver carries where they are, as that of the wheels finds none of its own.
+//! rcl is loaded, not linked: which middleware a run has is known when it begins. rclcpp, which wheels
+//! have not, is linked where it is there. The driver carries where they are, as what comes in wheels
+//! finds none of its own.
 
 #[path = "../table.rs"]
 mod table;
@@ -49,7 +50,11 @@ impl Ros2 {
 
     fn compile(&self) -> Result<(), String> {
         let mut build = cc::Build::new();
-        build.cpp(true).files(["src/link.cpp", "src/library.cpp"]).std("c++17");
+        build.cpp(true).files(["src/link.cpp", "src/rcl.cpp", "src/library.cpp"]).std("c++17");
+        let has_rclcpp = self.prefix.join("include/rclcpp").is_dir();
+        if has_rclcpp {
+            build.file("src/rclcpp.cpp").define("WITH_RCLCPP", None);
+        }
         build.include(table::include()).cargo_metadata(false);
         for package in entries(&self.prefix.join("include")) {
             // The warnings of its headers are not ours to mend.
@@ -66,10 +71,26 @@ impl Ros2 {
             let error = error.split(" \"").next().unwrap_or_default();
             format!("the adaptor does not compile: {error}")
         })?;
-        table::compile(&[("VERSION", &self.version())]);
+        let mut texts = vec![("VERSION", self.version())];
+        if !has_rclcpp {
+            let missing = format!("no rclcpp in {}: {NO_RCLCPP}", self.prefix.display());
+            texts.push(("MISSING_RCLCPP", missing));
+        }
+        table::compile(
+            &texts.iter().map(|(name, text)| (*name, text.as_str())).collect::<Vec<_>>(),
+        );
         let out = std::env::var_os("OUT_DIR").map(PathBuf::from).expect("cargo sets OUT_DIR");
         println!("cargo:rustc-link-search=native={}", out.display());
         println!("cargo:rustc-link-lib=static=myelin_ros2_link");
+        if has_rclcpp {
+            println!("cargo:rustc-link-search=native={}", self.folders[0].display());
+            let is_there = |name: &str| self.folders[0].join(format!("lib{name}.so")).exists();
+            for name in LINKED.into_iter().filter(|name| is_there(name)) {
+                println!("cargo:rustc-link-lib={name}");
+            }
+            // What they need in their turn is found by the loader.
+            println!("cargo:rustc-link-arg-bins=-Wl,--allow-shlib-undefined");
+        }
         println!("cargo:rustc-link-lib=stdc++");
         println!("cargo:rustc-link-lib=dl");
         // Of the old kind, which holds for what a library needs in its turn, too.
@@ -109,6 +130,19 @@ fn entries(folder: &Path) -> Vec<PathBuf> {
 }
 
 const PACKAGES: [&str; 4] = ["rcl", "rmw", "std_msgs", "sensor_msgs"];
+/// What rclcpp's headers call; not every version has all.
+const LINKED: [&str; 9] = [
+    "rclcpp",
+    "libstatistics_collector",
+    "statistics_msgs__rosidl_typesupport_cpp",
+    "std_msgs__rosidl_typesupport_cpp",
+    "sensor_msgs__rosidl_typesupport_cpp",
+    "rcl",
+    "rmw",
+    "rcutils",
+    "tracetools",
+];
+const NO_RCLCPP: &str = "set ROS2_PREFIX to an installation (/opt/ros/jazzy) when building Myelin";
 const NO_PREFIX: &str = "not built in: set ROS2_PREFIX to an installation (/opt/ros/jazzy), or \
     to an environment with its wheels (bench/drivers/ros2/README.md), when building Myelin";
 const HOW: &str = "see bench/drivers/ros2/README.md, and build Myelin again";

@@ -1,28 +1,34 @@
-/* Driver of `myelin bench` for ROS 2 by rcl, the library below rclcpp and rclpy: one node, publishers,
- * subscriptions, a wait set, without rclcpp's executor.
+/* Driver of `myelin bench` for ROS 2, by rcl, the library below rclcpp and rclpy, and by rclcpp.
  *
  *     driver.c      the systems
- *     link.cpp      the adaptor against rcl
- *     library.cpp   loads ROS 2's libraries, with the middleware that a system asks for
+ *     link.cpp      the adaptor in the form of the kit's table; link.hpp: what each of the two supplies
+ *     rcl.cpp       a node, publishers, subscriptions, a wait set
+ *     rclcpp.cpp    the same by rclcpp, with callbacks and its executor
+ *     library.cpp   loads rcl, and the middleware that a system asks for
  *     main.rs       what killed processes leave on the host
  *
  * `README.md` says what each system is given and why, and what its limits are. Without ROS 2, MISSING
- * is why.
+ * is why; without rclcpp, MISSING_RCLCPP.
  */
 #include "link.h"
 
-#ifndef MISSING
+#ifdef MISSING
+#define MISSING_RCLCPP MISSING
+#define VERSION NULL
+#define LINK NULL
+#define PROBE NULL
+#else
 #define MISSING NULL
+#ifndef MISSING_RCLCPP
+#define MISSING_RCLCPP NULL
+#endif
 #define LINK (&myelin_ros2_link)
 #define PROBE probe
 static void probe(struct myelin_bench_system *system)
 {
-  system->missing = myelin_ros2_missing(system->name);
+  if (!system->missing)
+    system->missing = myelin_ros2_missing(system->name);
 }
-#else
-#define VERSION NULL
-#define LINK NULL
-#define PROBE NULL
 #endif
 
 /* The largest payload that was tried. */
@@ -32,21 +38,37 @@ static void probe(struct myelin_bench_system *system)
 /* Topics that were tried. */
 #define TOPICS_MAX 100
 
-#define SYSTEM(named, described) \
+#define SYSTEM(named, described, absent) \
+  MYELIN_BENCH_SIZE(system), .name = (named), .about = (described), .version = VERSION, \
+  .missing = (absent), .payload_bytes_max = PAYLOAD_BYTES_MAX, .loans = 1
+
+#define RCL(named, described) \
   { \
-    MYELIN_BENCH_SIZE(system), .name = (named), .about = (described), .version = VERSION, \
-    .missing = MISSING, .wait = MYELIN_BENCH_WAIT_BLOCK, .payload_bytes_max = PAYLOAD_BYTES_MAX, \
-    .transport = MYELIN_BENCH_TRANSPORT_SHARED_MEMORY, .loans = 1, \
+    SYSTEM(named, described, MISSING), .wait = MYELIN_BENCH_WAIT_BLOCK, \
+    .transport = MYELIN_BENCH_TRANSPORT_SHARED_MEMORY, \
     .workloads = MYELIN_BENCH_ROUNDTRIP | MYELIN_BENCH_STREAM | MYELIN_BENCH_IMAGE | \
                  MYELIN_BENCH_STARTUP, \
-    .reliability = MYELIN_BENCH_BEST_EFFORT, .publishers_max = PROCESSES_MAX, \
-    .subscribers_max = PROCESSES_MAX, .topics_max = TOPICS_MAX, \
+    .publishers_max = PROCESSES_MAX, .subscribers_max = PROCESSES_MAX, .topics_max = TOPICS_MAX, \
+  }
+
+#define RCLCPP(named, described) \
+  { \
+    SYSTEM(named, described, MISSING_RCLCPP), .wait = MYELIN_BENCH_WAIT_CALLBACK, \
+    .transport = MYELIN_BENCH_TRANSPORT_SHARED_MEMORY, \
+    .workloads = MYELIN_BENCH_ROUNDTRIP | MYELIN_BENCH_STREAM | MYELIN_BENCH_IMAGE, \
+    .publishers_max = PROCESSES_MAX, .subscribers_max = PROCESSES_MAX, .topics_max = TOPICS_MAX, \
   }
 
 static const struct myelin_bench_system systems[] = {
-    SYSTEM(MYELIN_ROS2_FASTRTPS,
-           "ROS 2 by rcl, without rclcpp's executor, on rmw_fastrtps as installed"),
-    SYSTEM(MYELIN_ROS2_MYELIN, "ROS 2 by rcl, without rclcpp's executor, on rmw_myelin"),
+    RCL("ros2.rcl-fastrtps",
+        "ROS 2 by rcl, without rclcpp's executor, on rmw_fastrtps as installed"),
+    RCL("ros2.rcl-myelin", "ROS 2 by rcl, without rclcpp's executor, on rmw_myelin"),
+    RCLCPP("ros2.rclcpp", "ROS 2 by rclcpp, callbacks in its executor, on rmw_fastrtps as installed"),
+    RCLCPP("ros2.rclcpp-myelin", "ROS 2 by rclcpp, callbacks in its executor, on rmw_myelin"),
+    {SYSTEM(MYELIN_ROS2_INTRA,
+            "ROS 2 by rclcpp in one process, intra-process, callbacks in its executor", MISSING_RCLCPP),
+     .wait = MYELIN_BENCH_WAIT_CALLBACK, .transport = MYELIN_BENCH_TRANSPORT_PROCESS,
+     .workloads = MYELIN_BENCH_STREAM | MYELIN_BENCH_IMAGE, .one_process = 1},
 };
 
 static const struct myelin_bench_driver driver = {

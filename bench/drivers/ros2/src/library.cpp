@@ -8,34 +8,37 @@
 
 #include <array>
 #include <cstdlib>
-#include <cstring>
+#include <string>
 #include <string_view>
 #include <vector>
 
 #include <dlfcn.h>
 #include <unistd.h>
 
-#include "link.h"
+#include "link.hpp"
 
 namespace {
 
 using myelin::Failure;
 
-/* Library and name of the middleware of a system. */
 struct Middleware {
-  const char *system;
   const char *name;
   const char *library;
+  const char *missing;
 };
 
-constexpr std::array<Middleware, 2> MIDDLEWARES = {{
-    {MYELIN_ROS2_FASTRTPS, "rmw_fastrtps_cpp", "librmw_fastrtps_cpp.so"},
-    {MYELIN_ROS2_MYELIN, "rmw_myelin", "librmw_myelin.so"},
-}};
+constexpr Middleware FASTRTPS = {
+    "rmw_fastrtps_cpp", "librmw_fastrtps_cpp.so",
+    "no librmw_fastrtps_cpp.so in the ROS 2 that this was built with: apt-get install "
+    "ros-$ROS_DISTRO-rmw-fastrtps-cpp"};
+constexpr Middleware MYELIN = {
+    "rmw_myelin", "librmw_myelin.so",
+    "no librmw_myelin.so: build it (ros/rmw_myelin/README.md) and set MYELIN_RMW to its path"};
 
+/* `ros2.rcl-myelin` and `ros2.rclcpp-myelin` say so. */
 const Middleware &middleware_of(std::string_view system)
 {
-  return MIDDLEWARES[system == MYELIN_ROS2_MYELIN];
+  return system.find("-myelin") == std::string_view::npos ? FASTRTPS : MYELIN;
 }
 
 std::vector<std::string> split(std::string_view list)
@@ -63,8 +66,8 @@ std::string own_folder()
 /* Where the library of a middleware is; empty if nowhere. */
 std::string path_of(const Middleware &middleware)
 {
-  const bool is_ours = std::string_view(middleware.system) == MYELIN_ROS2_MYELIN;
-  if (const char *path = std::getenv("MYELIN_RMW"); is_ours && path != nullptr && *path != 0)
+  const char *path = std::getenv("MYELIN_RMW");
+  if (&middleware == &MYELIN && path != nullptr && *path != 0)
     return access(path, R_OK) == 0 ? path : "";
   const char *searched = std::getenv("LD_LIBRARY_PATH");
   std::vector<std::string> folders = split(searched == nullptr ? "" : searched);
@@ -118,41 +121,43 @@ constexpr const char *INSTALL = "ROS2_PREFIX named another installation when thi
 extern "C" const char *myelin_ros2_missing(const char *system)
 {
   const Middleware &middleware = middleware_of(system);
-  if (!path_of(middleware).empty())
-    return nullptr;
-  /* Kept for as long as the program lives, one for each middleware. */
-  static std::array<std::string, MIDDLEWARES.size()> texts;
-  std::string &text = texts[&middleware - MIDDLEWARES.data()];
-  text = std::string("no ") + middleware.library +
-         (middleware.system == MIDDLEWARES[1].system
-              ? ": build it (ros/rmw_myelin/README.md) and set MYELIN_RMW to its path"
-              : " in the ROS 2 that this was built with: apt-get install "
-                "ros-$ROS_DISTRO-rmw-fastrtps-cpp");
-  return text.c_str();
+  return path_of(middleware).empty() ? middleware.missing : nullptr;
 }
 
-myelin::Library::Library(const char *system)
+void myelin::use_middleware(const char *system)
 {
   const Middleware &middleware = middleware_of(system);
   const std::string path = path_of(middleware);
   if (path.empty())
-    throw Failure(myelin_ros2_missing(system));
+    throw Failure(middleware.missing);
   setenv("RMW_IMPLEMENTATION", middleware.name, 1);
   if (const std::string library = python(); !library.empty())
     load(library, "apt-get install libpython3-dev, of the version of the wheels");
   load(path, INSTALL);
+}
+
+void myelin::check_middleware(const char *system)
+{
+  decltype(&rmw_get_implementation_identifier) identifier = nullptr;
+  find(identifier, "rmw_get_implementation_identifier");
+  const std::string found = identifier();
+  if (const char *wanted = middleware_of(system).name; found != wanted)
+    throw Failure("the middleware is " + found + " and not " + wanted);
+}
+
+myelin::Library::Library(const char *system)
+{
+  use_middleware(system);
   for (const char *name : {"librcl.so", "libstd_msgs__rosidl_typesupport_cpp.so",
                            "libsensor_msgs__rosidl_typesupport_cpp.so"})
     load(name, INSTALL);
+  check_middleware(system);
 #define MYELIN_ROS2_FIND(name) find(name, #name);
   MYELIN_ROS2_FUNCTIONS(MYELIN_ROS2_FIND)
 #undef MYELIN_ROS2_FIND
   octets = type("rosidl_typesupport_cpp__get_message_type_support_handle__std_msgs__msg__"
                 "UInt8MultiArray");
   image = type("rosidl_typesupport_cpp__get_message_type_support_handle__sensor_msgs__msg__Image");
-  const char *found = rmw_get_implementation_identifier();
-  if (std::strcmp(found, middleware.name) != 0)
-    throw Failure(std::string("the middleware is ") + found + " and not " + middleware.name);
 }
 
 void myelin::Library::check(rcl_ret_t code, const char *what) const

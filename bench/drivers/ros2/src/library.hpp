@@ -1,9 +1,6 @@
-/* ROS 2's functions and types of messages, loaded with the middleware that a system asks for. */
+/* ROS 2's middlewares, and the functions and types of messages of rcl, loaded when a run begins. */
 #ifndef MYELIN_ROS2_LIBRARY_HPP
 #define MYELIN_ROS2_LIBRARY_HPP
-
-#include <stdexcept>
-#include <string>
 
 #include <rcl/rcl.h>
 #include <rcutils/error_handling.h>
@@ -11,18 +8,10 @@
 
 namespace myelin {
 
-class Failure : public std::runtime_error {
-public:
-  explicit Failure(const std::string &what, std::string remedy = {})
-      : std::runtime_error(what), remedy_(std::move(remedy))
-  {
-  }
-
-  const std::string &remedy() const { return remedy_; }
-
-private:
-  std::string remedy_;
-};
+/* Loads the middleware of `system`; check_middleware asks ROS 2, once it is loaded, whether it has that.
+ * Both throw a Failure. */
+void use_middleware(const char *system);
+void check_middleware(const char *system);
 
 #define MYELIN_ROS2_FUNCTIONS(F) \
   F(rcl_get_zero_initialized_init_options) F(rcl_init_options_init) F(rcl_init_options_fini) \
@@ -36,7 +25,7 @@ private:
   F(rcl_subscription_get_publisher_count) F(rcl_take) F(rcl_get_zero_initialized_wait_set) \
   F(rcl_wait_set_init) F(rcl_wait_set_clear) F(rcl_wait_set_add_subscription) F(rcl_wait) \
   F(rcl_wait_set_fini) F(rcutils_get_default_allocator) F(rcutils_get_error_string) \
-  F(rcutils_reset_error) F(rmw_get_implementation_identifier)
+  F(rcutils_reset_error)
 
 /* What is loaded; it stays until the process ends. */
 struct Library {
@@ -46,7 +35,7 @@ struct Library {
   const rosidl_message_type_support_t *octets; /* std_msgs/msg/UInt8MultiArray, C++ */
   const rosidl_message_type_support_t *image;  /* sensor_msgs/msg/Image, C++ */
 
-  /* With the middleware of `system`; throws a Failure. */
+  /* On the middleware of `system`; throws a Failure. */
   explicit Library(const char *system);
 
   /* Throws what rcl says of itself, unless `code` is RCL_RET_OK. */

@@ -1,4 +1,4 @@
-/* The adaptor in link.cpp, and what of this driver is in Rust. */
+/* What of this driver is in C++ and in Rust, for the table in C. */
 #ifndef MYELIN_ROS2_LINK_H
 #define MYELIN_ROS2_LINK_H
 
@@ -8,9 +8,10 @@
 extern "C" {
 #endif
 
-/* The systems, by the ROS middleware that they have. */
-#define MYELIN_ROS2_FASTRTPS "ros2.rcl-fastrtps"
-#define MYELIN_ROS2_MYELIN "ros2.rcl-myelin"
+/* How the names of those begin that are written with rcl; the others are with rclcpp. */
+#define MYELIN_ROS2_RCL "ros2.rcl-"
+/* Within one process. */
+#define MYELIN_ROS2_INTRA "ros2.rclcpp-intra"
 
 /* link.cpp */
 extern const struct myelin_bench_link myelin_ros2_link;

@@ -155,7 +155,7 @@ const FAMILIES: [(&str, &[&str]); 11] = [
     ("zeromq", &["ipc"]),
     ("iceoryx", &["waitset", "poll"]),
     ("libxr", &["callback", "sync"]),
-    ("ros2", &["rcl-fastrtps", "rcl-myelin"]),
+    ("ros2", &["rcl-fastrtps", "rcl-myelin", "rclcpp", "rclcpp-myelin", "rclcpp-intra"]),
 ];
 
 /// Names in Plot, and the same as characters.

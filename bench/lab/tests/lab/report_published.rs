@@ -314,7 +314,9 @@ fn what_was_not_measured_says_how_to_measure_it() {
     let (found, _) = gaps(&reports()[0]);
     let images = [
         "ros2.rcl-fastrtps",
+        "ros2.rclcpp",
         "ros2.rcl-myelin",
+        "ros2.rclcpp-intra",
         "myelin.local-wait",
         "libxr.callback",
         "libxr.sync",

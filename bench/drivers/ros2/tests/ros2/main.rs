@@ -3,6 +3,7 @@
 #[path = "../../../../kit/tests/support/many.rs"]
 mod many;
 mod missing;
+mod one_process;
 #[path = "../../../../kit/tests/support/own_host.rs"]
 mod own_host;
 #[path = "../../../../kit/tests/support/mod.rs"]
