@@ -3,6 +3,9 @@
 
 CARGO_TARGET_DIR ?= $(CURDIR)/target
 export CARGO_TARGET_DIR
+# The ROS 2 that its driver is built with: what `scripts/setup ros2` has installed, if it has.
+ROS2_PREFIX ?= $(wildcard $(or $(MYELIN_CACHE),$(or $(XDG_CACHE_HOME),$(HOME)/.cache)/myelin)/ros2)
+export ROS2_PREFIX
 MYELIN := $(CARGO_TARGET_DIR)/release/myelin
 
 .PHONY: bench bench-all build test test-long test-all lint dist dist-check overhead fidelity shm sanitize

@@ -30,7 +30,7 @@ fn clean_in(folder: &Path) -> Result<(), Error> {
     let files = ours(folder)?;
     let mut used = open_files();
     used.extend(mapped_files());
-    let dead = |path: &&PathBuf| !used.contains(path.as_path());
+    let dead = |path: &&PathBuf| identity(path).is_some_and(|file| !used.contains(&file));
     for path in files.iter().filter(dead) {
         let locks = locks_of(path);
         // Held while we remove, so that one who starts now takes another name or port.
@@ -71,26 +71,41 @@ fn locks_of(path: &Path) -> Vec<PathBuf> {
     LOCKS.iter().map(|lock| path.with_file_name(format!("{name}{lock}"))).collect()
 }
 
+/// Device and inode: a path may be another file in another container.
+type Identity = (u64, u64);
+
+fn identity(path: &Path) -> Option<Identity> {
+    fs::metadata(path).ok().map(|found| (found.dev(), found.ino()))
+}
+
 /// What any process whose memory we may look at has open, of Fast DDS's.
-fn open_files() -> HashSet<PathBuf> {
+fn open_files() -> HashSet<Identity> {
     let processes = process_folders();
     let links = processes.iter().filter_map(|folder| fs::read_dir(folder.join("fd")).ok());
-    let links = links.flatten().filter_map(Result::ok);
-    links.filter_map(|link| fs::read_link(link.path()).ok()).filter(|path| is_ours(path)).collect()
+    let links = links.flatten().filter_map(Result::ok).map(|link| link.path());
+    let ours = links.filter(|link| fs::read_link(link).is_ok_and(|path| is_ours(&path)));
+    ours.filter_map(|link| identity(&link)).collect()
 }
 
 /// As [`open_files`], mapped.
-fn mapped_files() -> HashSet<PathBuf> {
+fn mapped_files() -> HashSet<Identity> {
     let processes = process_folders();
     let maps = processes.iter().filter_map(|folder| fs::read_to_string(folder.join("maps")).ok());
     maps.flat_map(|maps| mapped_in(&maps)).collect()
 }
 
-/// The paths in the text of a `/proc/<pid>/maps`.
-fn mapped_in(maps: &str) -> Vec<PathBuf> {
+/// Of the text of a `/proc/<pid>/maps`.
+fn mapped_in(maps: &str) -> Vec<Identity> {
     // 7f00-7f10 rw-s 00000000 00:1a 42   /dev/shm/fastrtps_port7410
-    let paths = maps.lines().filter_map(|line| line.find('/').map(|at| &line[at..]));
-    paths.map(PathBuf::from).filter(|path| is_ours(path)).collect()
+    let of_line = |line: &str| {
+        let (fields, path) = line.split_at(line.find('/')?);
+        let mut fields = fields.split_whitespace().skip(3);
+        let (major, minor) = fields.next()?.split_once(':')?;
+        let [major, minor] = [major, minor].map(|number| u32::from_str_radix(number, 16).ok());
+        let inode = fields.next()?.parse().ok()?;
+        is_ours(Path::new(path)).then_some((libc::makedev(major?, minor?), inode))
+    };
+    maps.lines().filter_map(of_line).collect()
 }
 
 fn is_ours(path: &Path) -> bool {
@@ -169,7 +184,7 @@ mod tests {
         let maps = "7f00-7f10 rw-s 00000000 00:1a 42   /dev/shm/fastrtps_port7410\n\
                     7f10-7f20 r--p 00000000 00:1a 43   /usr/lib/libfastrtps.so.2.9\n\
                     7f20-7f30 rw-p 00000000 00:00 0\n";
-        assert_eq!(mapped_in(maps), [Path::new("/dev/shm/fastrtps_port7410")]);
+        assert_eq!(mapped_in(maps), [(libc::makedev(0, 0x1a), 42)]);
     }
 
     /// A mapped file that is no longer open.

@@ -119,7 +119,7 @@ const FLOORS: &str = "os";
 
 /// Families with their variants; the style sheet has the hue of the first after the floor as
 /// `--system-0`, and one more for all that are not listed. Append, never insert: a place is a style.
-const FAMILIES: [(&str, &[&str]); 10] = [
+const FAMILIES: [(&str, &[&str]); 11] = [
     (
         FLOORS,
         &[
@@ -155,6 +155,7 @@ const FAMILIES: [(&str, &[&str]); 10] = [
     ("zeromq", &["ipc"]),
     ("iceoryx", &["waitset", "poll"]),
     ("libxr", &["callback", "sync"]),
+    ("ros2", &["rcl-fastrtps", "rcl-myelin", "rclcpp", "rclcpp-myelin", "rclcpp-intra"]),
 ];
 
 /// Names in Plot, and the same as characters.
@@ -210,7 +211,8 @@ mod tests {
         for (place, one) in styles.iter().enumerate() {
             for other in &styles[..place] {
                 let hue = |style: &Style| {
-                    style.colour.split("--").nth(1).and_then(|it| Some(it.get(..8)?.to_owned()))
+                    let name = style.colour.split("--").nth(1)?;
+                    Some(name.split([')', ' ']).next()?.to_owned())
                 };
                 let alike = hue(one) == hue(other)
                     && one.dash == other.dash

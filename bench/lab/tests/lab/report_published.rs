@@ -312,7 +312,15 @@ fn what_was_not_measured_says_how_to_measure_it() {
     assert!(!section.contains('|'), "no table of published figures alone:\n{section}");
 
     let (found, _) = gaps(&reports()[0]);
-    let images = ["cyclonedds.udp", "myelin.local-wait", "libxr.callback", "libxr.sync"];
+    let images = [
+        "ros2.rcl-fastrtps",
+        "ros2.rclcpp",
+        "ros2.rcl-myelin",
+        "ros2.rclcpp-intra",
+        "myelin.local-wait",
+        "libxr.callback",
+        "libxr.sync",
+    ];
     let expected = images.map(|system| {
         format!("- {system} of image-30hz: `myelin bench run image-30hz --system {system}`")
     });

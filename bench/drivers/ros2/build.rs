@@ -1,0 +1,148 @@
+//! Compiles the adaptor against the ROS 2 that `ROS2_PREFIX` names: an installation, or a Python
+//! environment with its wheels. Without one, or with one that does not serve, the driver builds all
+//! the same and says what to do; the build never fails for it.
+//!
+//! rcl is loaded, not linked: which middleware a run has is known when it begins. rclcpp, which wheels
+//! have not, is linked where it is there. The driver carries where they are, as what comes in wheels
+//! finds none of its own.
+
+#[path = "../table.rs"]
+mod table;
+
+use std::path::{Path, PathBuf};
+
+fn main() {
+    println!("cargo:rerun-if-env-changed=ROS2_PREFIX");
+    let Some(prefix) = std::env::var_os("ROS2_PREFIX").filter(|prefix| !prefix.is_empty()) else {
+        return table::compile_missing(NO_PREFIX);
+    };
+    let prefix = PathBuf::from(prefix);
+    println!("cargo:rerun-if-changed={}", prefix.join("include").display());
+    if let Err(reason) = Ros2::find(&prefix).and_then(|ros2| ros2.compile()) {
+        let reason = format!("ROS2_PREFIX={}: {reason}", prefix.display());
+        println!("cargo:warning={reason}; the driver of ROS 2 is built without it");
+        table::compile_missing(&format!("not built in: {reason}; {HOW}"));
+    }
+}
+
+/// An installation.
+struct Ros2 {
+    prefix: PathBuf,
+    /// Folders of libraries, its own first.
+    folders: Vec<PathBuf>,
+}
+
+impl Ros2 {
+    fn find(prefix: &Path) -> Result<Self, String> {
+        if !prefix.is_absolute() || !prefix.is_dir() {
+            return Err("no such folder; give an absolute path".to_owned());
+        }
+        let prefix = prefix.to_owned();
+        for package in PACKAGES {
+            if !prefix.join("include").join(package).is_dir() {
+                return Err(format!("no include/{package} there"));
+            }
+        }
+        let mut folders = vec![prefix.join("lib")];
+        folders.extend(wheels(&prefix.join("lib")));
+        Ok(Ros2 { prefix, folders })
+    }
+
+    fn compile(&self) -> Result<(), String> {
+        let mut build = cc::Build::new();
+        build.cpp(true).files(["src/link.cpp", "src/rcl.cpp", "src/library.cpp"]).std("c++17");
+        let has_rclcpp = self.prefix.join("include/rclcpp").is_dir();
+        if has_rclcpp {
+            build.file("src/rclcpp.cpp").define("WITH_RCLCPP", None);
+        }
+        build.include(table::include()).cargo_metadata(false);
+        for package in entries(&self.prefix.join("include")) {
+            // The warnings of its headers are not ours to mend.
+            build.flag(format!("-isystem{}", package.display()));
+        }
+        let folders: Vec<String> =
+            self.folders.iter().map(|folder| folder.display().to_string()).collect();
+        build.define("ROS2_LIBRARIES", format!("{:?}", folders.join(":")).as_str());
+        // Also in a debug build: what is measured is the middleware.
+        build.opt_level(2).extra_warnings(true).warnings_into_errors(true);
+        build.try_compile("myelin_ros2_link").map_err(|error| {
+            let error = error.to_string();
+            // The rest is the command line; what the compiler says, cargo shows.
+            let error = error.split(" \"").next().unwrap_or_default();
+            format!("the adaptor does not compile: {error}")
+        })?;
+        let mut texts = vec![("VERSION", self.version())];
+        if !has_rclcpp {
+            let missing = format!("no rclcpp in {}: {NO_RCLCPP}", self.prefix.display());
+            texts.push(("MISSING_RCLCPP", missing));
+        }
+        table::compile(
+            &texts.iter().map(|(name, text)| (*name, text.as_str())).collect::<Vec<_>>(),
+        );
+        let out = std::env::var_os("OUT_DIR").map(PathBuf::from).expect("cargo sets OUT_DIR");
+        println!("cargo:rustc-link-search=native={}", out.display());
+        println!("cargo:rustc-link-lib=static=myelin_ros2_link");
+        if has_rclcpp {
+            println!("cargo:rustc-link-search=native={}", self.folders[0].display());
+            let is_there = |name: &str| self.folders[0].join(format!("lib{name}.so")).exists();
+            for name in LINKED.into_iter().filter(|name| is_there(name)) {
+                println!("cargo:rustc-link-lib={name}");
+            }
+            // What they need in their turn is found by the loader.
+            println!("cargo:rustc-link-arg-bins=-Wl,--allow-shlib-undefined");
+        }
+        println!("cargo:rustc-link-lib=stdc++");
+        println!("cargo:rustc-link-lib=dl");
+        // Of the old kind, which holds for what a library needs in its turn, too.
+        println!("cargo:rustc-link-arg-bins=-Wl,--disable-new-dtags");
+        for folder in &folders {
+            println!("cargo:rustc-link-arg-bins=-Wl,-rpath,{folder}");
+        }
+        Ok(())
+    }
+
+    /// As rcl's package says.
+    fn version(&self) -> String {
+        let text = std::fs::read_to_string(self.prefix.join("share/rcl/package.xml"));
+        let text = text.unwrap_or_default();
+        let version = text.split_once("<version>").and_then(|(_, rest)| rest.split_once('<'));
+        version.map_or("of an unknown version", |(version, _)| version.trim()).to_owned()
+    }
+}
+
+/// The folders of libraries that wheels bring along.
+fn wheels(library: &Path) -> Vec<PathBuf> {
+    let is_named = |path: &Path, start: &str, end: &str| {
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        name.starts_with(start) && name.ends_with(end)
+    };
+    let pythons = entries(library).into_iter().filter(|path| is_named(path, "python3", ""));
+    let packages = pythons.flat_map(|python| entries(&python.join("site-packages")));
+    packages.filter(|path| is_named(path, "ros_", ".libs")).collect()
+}
+
+/// What is in a folder, sorted.
+fn entries(folder: &Path) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(folder).into_iter().flatten().filter_map(Result::ok);
+    let mut paths: Vec<_> = entries.map(|entry| entry.path()).collect();
+    paths.sort();
+    paths
+}
+
+const PACKAGES: [&str; 4] = ["rcl", "rmw", "std_msgs", "sensor_msgs"];
+/// What rclcpp's headers call; not every version has all.
+const LINKED: [&str; 9] = [
+    "rclcpp",
+    "libstatistics_collector",
+    "statistics_msgs__rosidl_typesupport_cpp",
+    "std_msgs__rosidl_typesupport_cpp",
+    "sensor_msgs__rosidl_typesupport_cpp",
+    "rcl",
+    "rmw",
+    "rcutils",
+    "tracetools",
+];
+const NO_RCLCPP: &str = "set ROS2_PREFIX to an installation (/opt/ros/jazzy) when building Myelin";
+const NO_PREFIX: &str = "not built in: set ROS2_PREFIX to an installation (/opt/ros/jazzy), or \
+    to an environment with its wheels (bench/drivers/ros2/README.md), when building Myelin";
+const HOW: &str = "see bench/drivers/ros2/README.md, and build Myelin again";

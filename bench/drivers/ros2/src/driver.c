@@ -1,0 +1,87 @@
+/* Driver of `myelin bench` for ROS 2, by rcl, the library below rclcpp and rclpy, and by rclcpp.
+ *
+ *     driver.c      the systems
+ *     link.cpp      the adaptor in the form of the kit's table; link.hpp: what each of the two supplies
+ *     rcl.cpp       a node, publishers, subscriptions, a wait set
+ *     rclcpp.cpp    the same by rclcpp, with callbacks and its executor
+ *     library.cpp   loads rcl, and the middleware that a system asks for
+ *     main.rs       what killed processes leave on the host
+ *
+ * `README.md` says what each system is given and why, and what its limits are. Without ROS 2, MISSING
+ * is why; without rclcpp, MISSING_RCLCPP.
+ */
+#include "link.h"
+
+#ifdef MISSING
+#define MISSING_RCLCPP MISSING
+#define VERSION NULL
+#define LINK NULL
+#define PROBE NULL
+#else
+#define MISSING NULL
+#ifndef MISSING_RCLCPP
+#define MISSING_RCLCPP NULL
+#endif
+#define LINK (&myelin_ros2_link)
+#define PROBE probe
+static void probe(struct myelin_bench_system *system)
+{
+  if (!system->missing)
+    system->missing = myelin_ros2_missing(system->name);
+}
+#endif
+
+/* The largest payload that was tried. */
+#define PAYLOAD_BYTES_MAX (16u << 20)
+/* Processes of a role that were tried. */
+#define PROCESSES_MAX 4
+/* Topics that were tried. */
+#define TOPICS_MAX 100
+
+#define SYSTEM(named, described, absent) \
+  MYELIN_BENCH_SIZE(system), .name = (named), .about = (described), .version = VERSION, \
+  .missing = (absent), .payload_bytes_max = PAYLOAD_BYTES_MAX, .loans = 1
+
+#define RCL(named, described) \
+  { \
+    SYSTEM(named, described, MISSING), .wait = MYELIN_BENCH_WAIT_BLOCK, \
+    .transport = MYELIN_BENCH_TRANSPORT_SHARED_MEMORY, \
+    .workloads = MYELIN_BENCH_ROUNDTRIP | MYELIN_BENCH_STREAM | MYELIN_BENCH_IMAGE | \
+                 MYELIN_BENCH_STARTUP, \
+    .publishers_max = PROCESSES_MAX, .subscribers_max = PROCESSES_MAX, .topics_max = TOPICS_MAX, \
+  }
+
+#define RCLCPP(named, described) \
+  { \
+    SYSTEM(named, described, MISSING_RCLCPP), .wait = MYELIN_BENCH_WAIT_CALLBACK, \
+    .transport = MYELIN_BENCH_TRANSPORT_SHARED_MEMORY, \
+    .workloads = MYELIN_BENCH_ROUNDTRIP | MYELIN_BENCH_STREAM | MYELIN_BENCH_IMAGE, \
+    .publishers_max = PROCESSES_MAX, .subscribers_max = PROCESSES_MAX, .topics_max = TOPICS_MAX, \
+  }
+
+static const struct myelin_bench_system systems[] = {
+    RCL("ros2.rcl-fastrtps",
+        "ROS 2 by rcl, without rclcpp's executor, on rmw_fastrtps as installed"),
+    RCL("ros2.rcl-myelin", "ROS 2 by rcl, without rclcpp's executor, on rmw_myelin"),
+    RCLCPP("ros2.rclcpp", "ROS 2 by rclcpp, callbacks in its executor, on rmw_fastrtps as installed"),
+    RCLCPP("ros2.rclcpp-myelin", "ROS 2 by rclcpp, callbacks in its executor, on rmw_myelin"),
+    {SYSTEM(MYELIN_ROS2_INTRA,
+            "ROS 2 by rclcpp in one process, intra-process, callbacks in its executor", MISSING_RCLCPP),
+     .wait = MYELIN_BENCH_WAIT_CALLBACK, .transport = MYELIN_BENCH_TRANSPORT_PROCESS,
+     .workloads = MYELIN_BENCH_STREAM | MYELIN_BENCH_IMAGE, .one_process = 1},
+};
+
+static const struct myelin_bench_driver driver = {
+    .abi = MYELIN_BENCH_ABI,
+    MYELIN_BENCH_SIZE(driver),
+    .systems = systems,
+    .system_count = sizeof systems / sizeof systems[0],
+    .link = LINK,
+    .probe = PROBE,
+    .clean = myelin_ros2_clean,
+};
+
+int main(void)
+{
+  return myelin_bench_main(&driver);
+}
