@@ -86,26 +86,29 @@ impl Place {
         program
     }
 
-    /// Runs `program` with `arguments`; nothing leaves the host.
-    pub fn start(&self, program: impl AsRef<Path>, arguments: &[&str]) -> Child {
-        Command::new(program.as_ref())
-            .args(arguments)
+    /// `program` in this place; nothing leaves the host.
+    pub fn command(&self, program: impl AsRef<Path>) -> Command {
+        let mut command = Command::new(program.as_ref());
+        command
             .env("MYELIN_FOLDER", self.sockets())
             // One that DDS has ports for, away from the first ones, which robots are in.
             .env("MYELIN_DOMAIN", (100 + std::process::id() % 130).to_string())
             .env("MYELIN_INTERFACE", "lo")
-            .env("MYELIN_PEERS", "127.0.0.1")
-            .stdin(Stdio::null())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .unwrap_or_else(|error| panic!("{}: {error}", program.as_ref().display()))
+            .env("MYELIN_PEERS", "127.0.0.1");
+        command
     }
 
     /// What it prints; it has to succeed.
+    #[allow(dead_code, reason = "each test file uses its own part")]
     pub fn run(&self, program: impl AsRef<Path>, arguments: &[&str]) -> String {
-        said(end(self.start(program, arguments)))
+        said(end(start(self.command(program), arguments)))
     }
+}
+
+/// Starts it; its output is for [`end`].
+pub fn start(mut command: Command, arguments: &[&str]) -> Child {
+    command.args(arguments).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command.spawn().unwrap_or_else(|error| panic!("{command:?}: {error}"))
 }
 
 /// What a program has printed; it has to succeed.
