@@ -60,8 +60,16 @@ impl Place {
         place
     }
 
-    fn sockets(&self) -> PathBuf {
+    #[allow(dead_code, reason = "each test file uses its own part")]
+    pub fn sockets(&self) -> PathBuf {
         self.0.path().join("sockets")
+    }
+
+    /// A node of this process in it.
+    #[allow(dead_code, reason = "each test file uses its own part")]
+    pub fn node(&self) -> myelin::Node {
+        let node = myelin::Node::builder("test").folder(self.sockets()).domain(domain());
+        node.open().unwrap()
     }
 
     /// Compiles a source of this crate; `options` come first.
@@ -91,8 +99,7 @@ impl Place {
         let mut command = Command::new(program.as_ref());
         command
             .env("MYELIN_FOLDER", self.sockets())
-            // One that DDS has ports for, away from the first ones, which robots are in.
-            .env("MYELIN_DOMAIN", (100 + std::process::id() % 130).to_string())
+            .env("MYELIN_DOMAIN", domain().to_string())
             .env("MYELIN_INTERFACE", "lo")
             .env("MYELIN_PEERS", "127.0.0.1");
         command
@@ -103,6 +110,11 @@ impl Place {
     pub fn run(&self, program: impl AsRef<Path>, arguments: &[&str]) -> String {
         said(end(start(self.command(program), arguments)))
     }
+}
+
+/// One that DDS has ports for, away from the first ones, which robots are in.
+fn domain() -> u32 {
+    100 + std::process::id() % 130
 }
 
 /// Starts it; its output is for [`end`].
