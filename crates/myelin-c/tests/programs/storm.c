@@ -1,5 +1,5 @@
 /* `storm publisher|subscriber|client|server`: goes on until it is killed, and ends by itself if it finds a
- * fault. The test kill_storm starts it. */
+ * fault. The test kills.rs starts it. */
 #include <unistd.h>
 
 #include "check.h"

@@ -1,4 +1,5 @@
 //! Compiles C and C++ programs against the library, and runs them in a domain of their own.
+#![allow(dead_code, reason = "each test file uses its own part")]
 
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
@@ -12,10 +13,14 @@ use tempfile::TempDir;
 /// Nothing in these tests takes nearly so long.
 pub const WATCHDOG: Duration = Duration::from_secs(120);
 
-/// The folder of `libmyelin.so`, which is made when the first test asks for it.
+/// The folder of `libmyelin.so`, which is made when the first test asks for it; or of another
+/// `libmyelin`, which `MYELIN_C_LIBRARY` names.
 pub fn library() -> &'static Path {
     static FOLDER: OnceLock<PathBuf> = OnceLock::new();
     FOLDER.get_or_init(|| {
+        if let Some(folder) = std::env::var_os("MYELIN_C_LIBRARY") {
+            return folder.into();
+        }
         let script = crate_folder().join("../../scripts/c-library");
         let said = Command::new(script)
             .env("CARGO", env!("CARGO"))
@@ -29,7 +34,6 @@ pub fn library() -> &'static Path {
 }
 
 /// A program of `examples/rust`.
-#[allow(dead_code, reason = "each test file uses its own part")]
 pub fn rust_example(name: &str) -> PathBuf {
     let built = Command::new(env!("CARGO"))
         .args(["build", "-q", "-p", "myelin-examples", "--example", name])
@@ -60,24 +64,23 @@ impl Place {
         place
     }
 
-    #[allow(dead_code, reason = "each test file uses its own part")]
     pub fn sockets(&self) -> PathBuf {
         self.0.path().join("sockets")
     }
 
     /// A node of this process in it.
-    #[allow(dead_code, reason = "each test file uses its own part")]
     pub fn node(&self) -> myelin::Node {
         let node = myelin::Node::builder("test").folder(self.sockets()).domain(domain());
         node.open().unwrap()
     }
 
-    /// Compiles a source of this crate; `options` come first.
+    /// Compiles a source of this crate; `options` come first, and those of `MYELIN_C_FLAGS` last.
     pub fn compile(&self, source: &str, options: &[&str]) -> PathBuf {
         let is_cpp = source.ends_with(".cpp");
         let (compiler, standard) =
             if is_cpp { ("c++", "-std=c++17") } else { ("cc", "-std=gnu11") };
         let program = self.0.path().join(Path::new(source).file_stem().unwrap());
+        let more = std::env::var("MYELIN_C_FLAGS").unwrap_or_default();
         let compiled = Command::new(compiler)
             .arg(standard)
             .args(options)
@@ -88,6 +91,7 @@ impl Place {
             .arg(format!("-L{}", library().display()))
             .arg(format!("-Wl,-rpath,{}", library().display()))
             .args(["-lmyelin", "-lm"])
+            .args(more.split_whitespace())
             .output()
             .unwrap_or_else(|error| panic!("{compiler}: {error}; apt-get install g++"));
         assert!(compiled.status.success(), "{}", String::from_utf8_lossy(&compiled.stderr));
@@ -106,7 +110,6 @@ impl Place {
     }
 
     /// What it prints; it has to succeed.
-    #[allow(dead_code, reason = "each test file uses its own part")]
     pub fn run(&self, program: impl AsRef<Path>, arguments: &[&str]) -> String {
         said(end(start(self.command(program), arguments)))
     }
