@@ -138,15 +138,12 @@ impl Program {
 
 /// Calls `run` with a program of each language and one of each.
 fn for_each_pair(example: &str, run: impl Fn(&Program, &Program)) {
-    let (c_place, cpp_place) = (Place::new(), Place::new());
-    let c = c_place.compile(&format!("{C_EXAMPLES}/{example}.c"), &[]);
-    let cpp = cpp_place.compile(&format!("{CPP_EXAMPLES}/{example}.cpp"), &[]);
+    let place = Place::new();
+    let c = place.compile(&format!("{C_EXAMPLES}/{example}.c"), &[]);
+    let cpp = place.compile(&format!("{CPP_EXAMPLES}/{example}.cpp"), &[]);
     let compiled = |language, path| Program { language, path, script: None };
-    let mut programs = vec![
-        compiled("Rust", rust_example(example)),
-        compiled("C", c),
-        compiled("C++", cpp),
-    ];
+    let mut programs =
+        vec![compiled("Rust", rust_example(example)), compiled("C", c), compiled("C++", cpp)];
     let python = std::env::var_os("MYELIN_PYTHON").map(PathBuf::from);
     programs.extend(python.as_ref().map(|interpreter| Program {
         language: "Python",

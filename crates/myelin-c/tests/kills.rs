@@ -64,7 +64,10 @@ fn survivors_of_a_kill_storm_go_on() {
         survivors.are_alone();
         is_over.store(true, Ordering::Relaxed);
         let replies = calls.join().unwrap();
-        println!("{} samples, {} requests, {replies} replies", survivors.samples, survivors.requests);
+        println!(
+            "{} samples, {} requests, {replies} replies",
+            survivors.samples, survivors.requests
+        );
     });
     drop(node);
     watched("every descriptor is back", || open_descriptors() == descriptors);
@@ -91,7 +94,6 @@ fn languages(programs: &Place) -> [Language; 2] {
             words: vec![python.into(), crate_folder().join("tests/programs/storm.py")],
             life_max: Duration::from_millis(400),
         },
-        // Its program has another name.
         None => compiled("tests/programs/storm.cpp"),
     };
     [other, compiled("tests/programs/storm.c")]
@@ -184,18 +186,15 @@ impl<'a> Survivors<'a> {
     fn are_alone(&mut self) {
         watched("the dead are forgotten", || {
             self.go_on();
-            let ends = (self.publisher.matched(), self.subscriber.matched(), self.service.clients());
+            let ends =
+                (self.publisher.matched(), self.subscriber.matched(), self.service.clients());
             ends == (1, 1, 0)
         });
     }
 }
 
 /// Asks the servers that come and go until it is over; how many replies there were.
-fn ask(
-    client: Client<[u8], [u8]>,
-    heard: &Mutex<HashSet<u32>>,
-    is_over: &AtomicBool,
-) -> u64 {
+fn ask(client: Client<[u8], [u8]>, heard: &Mutex<HashSet<u32>>, is_over: &AtomicBool) -> u64 {
     let mut replies = 0;
     let mut request = Vec::new();
     for number in 0.. {
@@ -249,11 +248,8 @@ impl Drop for Victim {
         self.child.kill().unwrap();
         let status = self.child.wait().unwrap();
         if status.signal() != Some(libc::SIGKILL) && !std::thread::panicking() {
-            let mut said = String::new();
-            let error = self.child.stderr.take().map(|mut it| {
-                std::io::Read::read_to_string(&mut it, &mut said)
-            });
-            panic!("a victim failed by itself: {status}: {said} {error:?}");
+            let said = self.child.stderr.take().map(std::io::read_to_string);
+            panic!("a victim failed by itself: {status}: {said:?}");
         }
     }
 }
@@ -268,7 +264,7 @@ impl Drop for EndOnDrop<'_> {
 }
 
 fn bytes_of(number: u64) -> usize {
-    HEAD + (if number % 4 == 0 { number % 80 } else { number * 7919 % BYTES_MAX }) as usize
+    HEAD + (if number.is_multiple_of(4) { number % 80 } else { number * 7919 % BYTES_MAX }) as usize
 }
 
 fn fill(bytes: &mut [u8], number: u64) {

@@ -110,7 +110,7 @@ impl Executor {
         function: Py<PyAny>,
     ) -> PyResult<Called> {
         self.with(|inner| {
-            let (subscriber, carried) = subscriber.get().into_plain()?;
+            let (subscriber, carried) = subscriber.get().hand_over()?;
             let shared = self.shared.clone();
             let call = move |sample: &myelin::Sample<[u8]>| {
                 shared.call(&function, (Sample::new(sample.clone(), &carried),));
@@ -128,7 +128,7 @@ impl Executor {
         function: Py<PyAny>,
     ) -> PyResult<Called> {
         self.with(|inner| {
-            let (service, request, reply) = service.get().into_server()?;
+            let (service, request, reply) = service.get().hand_over()?;
             let shared = self.shared.clone();
             let call = move |asked| {
                 if let Some(asked) = Request::new(asked, &request, &reply) {

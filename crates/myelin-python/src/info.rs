@@ -174,11 +174,7 @@ pub struct RemoteEndpointInfo {
 
 impl Graph {
     pub fn new(py: Python<'_>, graph: myelin::Graph) -> PyResult<Graph> {
-        fn all<T, I>(
-            py: Python<'_>,
-            from: Vec<T>,
-            make: impl Fn(T) -> I,
-        ) -> PyResult<Vec<Py<I>>>
+        fn all<T, I>(py: Python<'_>, from: Vec<T>, make: impl Fn(T) -> I) -> PyResult<Vec<Py<I>>>
         where
             I: pyo3::PyClass + Into<PyClassInitializer<I>>,
         {

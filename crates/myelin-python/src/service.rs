@@ -45,7 +45,7 @@ impl Service {
     }
 
     /// For whoever calls a function with its requests; it is used up.
-    pub fn into_server(&self) -> PyResult<(Server, Arc<Carried>, Arc<Carried>)> {
+    pub fn hand_over(&self) -> PyResult<(Server, Arc<Carried>, Arc<Carried>)> {
         let server = self.server.take(self.server.lock()?)?;
         Ok((server, self.request.clone(), self.reply.clone()))
     }
@@ -97,7 +97,7 @@ impl Service {
     /// From now on calls `function` with every request, until what is returned is closed. The service
     /// itself is used up.
     fn on_request(&self, py: Python<'_>, function: Py<PyAny>) -> PyResult<Py<Callback>> {
-        let (service, request, reply) = self.into_server()?;
+        let (service, request, reply) = self.hand_over()?;
         let call = move |asked: Asked| {
             if let Some(asked) = Request::new(asked, &request, &reply) {
                 call_with(&function, |_| Ok(asked));

@@ -69,7 +69,7 @@ impl Subscriber {
     }
 
     /// For whoever calls a function with its samples; it is used up.
-    pub fn into_plain(&self) -> PyResult<(myelin::Subscriber<[u8]>, Arc<Carried>)> {
+    pub fn hand_over(&self) -> PyResult<(myelin::Subscriber<[u8]>, Arc<Carried>)> {
         let guard = self.inner.lock()?;
         if matches!(guard.as_deref(), Some(Inner::WithDescriptor(_))) {
             let message = "a subscriber with a descriptor has no callback; make one without";
@@ -192,7 +192,7 @@ impl Subscriber {
         function: Py<PyAny>,
         concurrent: bool,
     ) -> PyResult<Py<Callback>> {
-        let (subscriber, carried) = self.into_plain()?;
+        let (subscriber, carried) = self.hand_over()?;
         Callback::start(py, subscriber, function, concurrent, &carried)
     }
 

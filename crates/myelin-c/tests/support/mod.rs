@@ -79,7 +79,7 @@ impl Place {
         let is_cpp = source.ends_with(".cpp");
         let (compiler, standard) =
             if is_cpp { ("c++", "-std=c++17") } else { ("cc", "-std=gnu11") };
-        let program = self.0.path().join(Path::new(source).file_stem().unwrap());
+        let program = self.0.path().join(source.replace(['/', '.'], "-"));
         let more = std::env::var("MYELIN_C_FLAGS").unwrap_or_default();
         let compiled = Command::new(compiler)
             .arg(standard)
