@@ -69,7 +69,8 @@ impl Service {
         }
     }
 
-    /// Takes the next request; waits for it for `timeout` seconds at most (None: for ever).
+    /// Takes the next request; waits for it for `timeout` seconds at most (None: for ever). None if there is
+    /// none by then, or if it was interrupted.
     #[pyo3(signature = (timeout=None))]
     fn receive(&self, py: Python<'_>, timeout: Option<f64>) -> PyResult<Option<Request>> {
         let limit = limit(timeout)?;
@@ -79,7 +80,7 @@ impl Service {
                 return Ok(Some(request));
             }
             let left = left(limit, begun);
-            if left.is_zero() {
+            if left.is_zero() || self.server.take_interrupt() {
                 return Ok(None);
             }
             let mut guard = self.server.lock()?;
@@ -92,6 +93,11 @@ impl Service {
             waited.map_err(raised)?;
             py.check_signals()?;
         }
+    }
+
+    /// Ends the `receive` that is under way in another thread, or else the next one.
+    fn interrupt(&self) {
+        self.server.interrupt();
     }
 
     /// From now on calls `function` with every request, until what is returned is closed. The service

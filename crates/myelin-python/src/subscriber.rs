@@ -113,6 +113,9 @@ impl Subscriber {
             if self.inner.is_closing() {
                 return Err(self.inner.closed());
             }
+            if self.inner.take_interrupt() {
+                return Ok(None);
+            }
             let ended_for_nothing = has_fired || self.is_stale.swap(false, Ordering::SeqCst);
             if !ended_for_nothing {
                 return Ok(None);
@@ -130,7 +133,8 @@ impl Subscriber {
     }
 
     /// Takes the next sample; waits for it for `timeout` seconds at most (None: for ever). None if there
-    /// is none by then, or if a publisher has fallen silent (see `deadline` and `liveliness`).
+    /// is none by then, if it was interrupted, or if a publisher has fallen silent (see `deadline` and
+    /// `liveliness`).
     #[pyo3(signature = (timeout=None))]
     fn receive(&self, py: Python<'_>, timeout: Option<f64>) -> PyResult<Option<Sample>> {
         let limit = limit(timeout)?;
@@ -233,6 +237,11 @@ impl Subscriber {
     /// What has happened to its matches since the last call.
     fn events(&self) -> PyResult<Vec<Event>> {
         Ok(events(self.with(|subscriber| subscriber.events())?))
+    }
+
+    /// Ends the `receive` or `wait` that is under way in another thread, or else the next one.
+    fn interrupt(&self) {
+        self.inner.interrupt();
     }
 
     /// Its endpoint's id, as in events, samples and graphs.

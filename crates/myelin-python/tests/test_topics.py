@@ -230,6 +230,19 @@ class Waiting(Case):
             publisher.publish(wait.encode())
             self.assertEqual(end().value, wait.encode())
 
+    def test_a_wait_is_interrupted(self):
+        publisher, subscriber = self.ends()
+        with self.node.service("service", int, int) as service:
+            for waits in (subscriber, service):
+                for _ in range(50):
+                    end = self.in_thread(waits.receive)
+                    waits.interrupt()
+                    self.assertIsNone(end())
+            subscriber.interrupt()  # or else the next one
+            self.assertFalse(subscriber.wait())
+        publisher.publish(b"1")
+        self.assertEqual(subscriber.receive(WATCHDOG).value, b"1")
+
     def test_it_is_iterated_until_it_is_closed(self):
         publisher, subscriber = self.ends()
         taken = []
