@@ -402,6 +402,17 @@ using NodeOptions = Options<myelin_node_options>;
 using PublisherOptions = Options<myelin_publisher_options>;
 using SubscriberOptions = Options<myelin_subscriber_options>;
 
+/// Ends a wait of its set. Any thread may trigger it, and a signal handler.
+class Guard {
+public:
+  explicit Guard(myelin_guard *handle) : handle_(handle) {}
+  void trigger() const { myelin_guard_trigger(get()); }
+  myelin_guard *get() const { return handle_.get(); }
+
+private:
+  detail::Handle<myelin_guard, myelin_guard_close> handle_;
+};
+
 /// A sample where its publisher wrote it: `*sample`, `sample->field`; of a slice `sample[i]`, `size()`,
 /// iterators; of a header with a slice `header()`, `slice()`. Any thread may hold and release it.
 template <class T> class Sample : public detail::View<T, Sample<T>, true> {
@@ -806,16 +817,6 @@ public:
 
 private:
   detail::Handle<myelin_server, myelin_server_close> handle_;
-};
-
-/// Ends a wait of its set. Any thread may trigger it, and a signal handler.
-class Guard {
-public:
-  explicit Guard(myelin_guard *handle) : handle_(handle) {}
-  void trigger() const { myelin_guard_trigger(handle_.get()); }
-
-private:
-  detail::Handle<myelin_guard, myelin_guard_close> handle_;
 };
 
 /// One thread that waits for many things, each with a key of the program's choice.
