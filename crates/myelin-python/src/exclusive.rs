@@ -60,9 +60,13 @@ impl<T> Exclusive<T> {
     }
 
     /// Ends the wait that is under way, or else the next one.
-    pub fn interrupt(&self) {
+    pub fn interrupt(&self) -> PyResult<()> {
+        if self.is_closing() {
+            return Err(self.closed());
+        }
         self.is_interrupted.store(true, Ordering::SeqCst);
         self.wakes.wake();
+        Ok(())
     }
 
     /// Whether a wait is to end for an interrupt, once.

@@ -96,8 +96,8 @@ impl Service {
     }
 
     /// Ends the `receive` that is under way in another thread, or else the next one.
-    fn interrupt(&self) {
-        self.server.interrupt();
+    fn interrupt(&self) -> PyResult<()> {
+        self.server.interrupt()
     }
 
     /// From now on calls `function` with every request, until what is returned is closed. The service

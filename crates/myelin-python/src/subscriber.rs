@@ -240,8 +240,8 @@ impl Subscriber {
     }
 
     /// Ends the `receive` or `wait` that is under way in another thread, or else the next one.
-    fn interrupt(&self) {
-        self.inner.interrupt();
+    fn interrupt(&self) -> PyResult<()> {
+        self.inner.interrupt()
     }
 
     /// Its endpoint's id, as in events, samples and graphs.

@@ -134,6 +134,8 @@ class Errors(Case):
             lambda: publisher.loan(1),
             subscriber.take,
             lambda: subscriber.receive(0),
+            subscriber.interrupt,
+            lambda: subscriber.id,
             lambda: callback.calls,
             lambda: wait_set.wait(0),
             lambda: self.node.topic("other"),
