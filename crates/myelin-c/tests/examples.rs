@@ -68,8 +68,8 @@ fn wait_set() {
 fn service() {
     for_each_pair("service", |server, client| {
         let place = Place::new();
-        let serving = start(place.command(&server.path), &server.arguments("serve"));
-        let called = said(end(start(place.command(&client.path), &client.arguments("call"))));
+        let serving = place.start(&server.path, &server.arguments("serve"));
+        let called = place.run(&client.path, &client.arguments("call"));
         assert!(called.ends_with("25601 points to 15 m, 20 m\n"), "{called}");
         assert_eq!(said(end(serving)), "planned 5 paths\n");
     });

@@ -109,9 +109,14 @@ impl Place {
         command
     }
 
+    /// Starts it, with `arguments`.
+    pub fn start(&self, program: impl AsRef<Path>, arguments: &[&str]) -> Child {
+        start(self.command(program), arguments)
+    }
+
     /// What it prints; it has to succeed.
     pub fn run(&self, program: impl AsRef<Path>, arguments: &[&str]) -> String {
-        said(end(start(self.command(program), arguments)))
+        said(end(self.start(program, arguments)))
     }
 }
 
