@@ -14,8 +14,8 @@ use std::process::{Child, Command, Output};
 use support::{Place, WATCHDOG, crate_folder, end, rust_example, said, start};
 use two::Hosts;
 
-const C_EXAMPLES: &str = "examples";
-const CPP_EXAMPLES: &str = "examples";
+const C_EXAMPLES: &str = "../../examples/c";
+const CPP_EXAMPLES: &str = "../../examples/cpp";
 const PYTHON_EXAMPLES: &str = "../../examples/python";
 
 #[test]

@@ -50,7 +50,7 @@ pub fn crate_folder() -> &'static Path {
 }
 
 /// Where this test is built: `<target>/<profile>/deps/<test>`.
-fn target() -> PathBuf {
+pub fn target() -> PathBuf {
     std::env::current_exe().unwrap().ancestors().nth(3).unwrap().into()
 }
 
@@ -74,7 +74,7 @@ impl Place {
         node.open().unwrap()
     }
 
-    /// Compiles a source of this crate; `options` come first, and those of `MYELIN_C_FLAGS` last.
+    /// Compiles a source, named from this crate; `options` come first, and those of `MYELIN_C_FLAGS` last.
     pub fn compile(&self, source: &str, options: &[&str]) -> PathBuf {
         let is_cpp = source.ends_with(".cpp");
         let (compiler, standard) =

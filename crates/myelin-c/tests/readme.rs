@@ -1,0 +1,26 @@
+//! The programs of C and C++ in README.md: each hears both.
+
+mod support;
+
+use support::{Place, crate_folder, end, said};
+
+#[test]
+fn the_programs_of_the_readme_hear_each_other() {
+    let readme = std::fs::read_to_string(crate_folder().join("../../README.md")).unwrap();
+    let place = Place::new();
+    let sources = tempfile::tempdir().unwrap();
+    let programs = ["c", "cpp"].map(|language| {
+        let (_, rest) = readme.split_once(&format!("\n```{language}\n")).expect("a program");
+        let (program, _) = rest.split_once("\n```").unwrap();
+        let source = sources.path().join(format!("hello_{language}.{language}"));
+        std::fs::write(&source, program).unwrap();
+        place.compile(source.to_str().unwrap(), &[])
+    });
+    let running = programs.map(|program| place.start(program, &[]));
+    for program in running {
+        let heard = said(end(program));
+        let mut heard: Vec<_> = heard.lines().collect();
+        heard.sort_unstable();
+        assert_eq!(heard, ["hello from C", "hello from C++"]);
+    }
+}
