@@ -39,6 +39,9 @@
 
 namespace myelin {
 
+/// CLOCK_MONOTONIC in nanoseconds, the clock of all stamps.
+inline std::uint64_t now() { return myelin_now(); }
+
 /// No limit of time.
 constexpr std::chrono::nanoseconds forever = std::chrono::nanoseconds::max();
 
@@ -133,6 +136,13 @@ template <class S> S sized() {
   S made{};
   made.size = sizeof(S);
   return made;
+}
+
+/// What a call counts; 0 if its handle is none.
+template <class N, class H> N counted(H *handle, myelin_code (*count)(H *, N *)) {
+  N number = 0;
+  count(handle, &number);
+  return number;
 }
 
 inline std::uint64_t ns(std::chrono::nanoseconds limit) {
@@ -392,6 +402,17 @@ using NodeOptions = Options<myelin_node_options>;
 using PublisherOptions = Options<myelin_publisher_options>;
 using SubscriberOptions = Options<myelin_subscriber_options>;
 
+/// Ends a wait of its set. Any thread may trigger it, and a signal handler.
+class Guard {
+public:
+  explicit Guard(myelin_guard *handle) : handle_(handle) {}
+  void trigger() const { myelin_guard_trigger(get()); }
+  myelin_guard *get() const { return handle_.get(); }
+
+private:
+  detail::Handle<myelin_guard, myelin_guard_close> handle_;
+};
+
 /// A sample where its publisher wrote it: `*sample`, `sample->field`; of a slice `sample[i]`, `size()`,
 /// iterators; of a header with a slice `header()`, `slice()`. Any thread may hold and release it.
 template <class T> class Sample : public detail::View<T, Sample<T>, true> {
@@ -463,11 +484,11 @@ public:
   Result<bool> wait_for_match(std::size_t subscribers, std::chrono::nanoseconds limit) {
     return detail::in_time(myelin_publisher_wait_for_match(get(), subscribers, detail::ns(limit)));
   }
-  std::size_t matched() const {
-    std::size_t count = 0;
-    myelin_publisher_matched(get(), &count);
-    return count;
+  /// Makes memory for `count` samples, of a slice with so many elements, so that the first loans need not.
+  template <class... Length> Result<void> reserve(std::uint32_t count, Length... length) {
+    return detail::done(myelin_publisher_reserve(get(), count, detail::Size<T>::of(length...)));
   }
+  std::size_t matched() const { return detail::counted(get(), myelin_publisher_matched); }
   Result<void> assert_liveliness() { return detail::done(myelin_publisher_assert_liveliness(get())); }
   Result<std::vector<Event>> events() { return detail::events(get(), myelin_publisher_event); }
   /// For what is in the C API alone.
@@ -482,16 +503,8 @@ class Callback {
 public:
   using Thrown = std::shared_ptr<std::pair<std::mutex, std::optional<std::string>>>;
   Callback(myelin_callback *handle, Thrown thrown) : handle_(handle), thrown_(std::move(thrown)) {}
-  std::uint64_t calls() const {
-    std::uint64_t count = 0;
-    myelin_callback_calls(get(), &count);
-    return count;
-  }
-  std::uint64_t lost() const {
-    std::uint64_t count = 0;
-    myelin_callback_lost(get(), &count);
-    return count;
-  }
+  std::uint64_t calls() const { return detail::counted(get(), myelin_callback_calls); }
+  std::uint64_t lost() const { return detail::counted(get(), myelin_callback_lost); }
   /// The latest error of taking, once.
   Result<void> error() const { return detail::done(myelin_callback_error(get())); }
   /// What the function threw last, once.
@@ -549,16 +562,8 @@ public:
     handle_.release(); // it is used up
     return Callback(callback, std::move(thrown));
   }
-  std::uint64_t lost() const {
-    std::uint64_t count = 0;
-    myelin_subscriber_lost(get(), &count);
-    return count;
-  }
-  std::size_t matched() const {
-    std::size_t count = 0;
-    myelin_subscriber_matched(get(), &count);
-    return count;
-  }
+  std::uint64_t lost() const { return detail::counted(get(), myelin_subscriber_lost); }
+  std::size_t matched() const { return detail::counted(get(), myelin_subscriber_matched); }
   Result<bool> wait_for_match(std::size_t publishers, std::chrono::nanoseconds limit) {
     return detail::in_time(myelin_subscriber_wait_for_match(get(), publishers, detail::ns(limit)));
   }
@@ -591,7 +596,13 @@ public:
   }
   /// The IDL type that the payload's bytes are the CDR of.
   Topic &dds_type(std::string name) { return dds_type_ = std::move(name), *this; }
+  /// The topic's name among other DDS programs; otherwise its own.
   Topic &dds_name(std::string name) { return dds_name_ = std::move(name), *this; }
+  /// Samples are whole CDR messages of `name`, with their header: of a topic of Bytes.
+  Topic &dds_cdr(std::string name) {
+    static_assert(std::is_same_v<T, Bytes>, "whole messages are Bytes: Topic<Bytes>");
+    return options_.dds_cdr = true, dds_type(std::move(name));
+  }
 
   Result<Publisher<T>> publisher(const PublisherOptions &options = {}) const {
     myelin_publisher *publisher = nullptr;
@@ -622,7 +633,8 @@ private:
     if (!dds_type_.empty()) options.dds_type = dds_type_.c_str();
     if (!dds_name_.empty()) options.dds_name = dds_name_.c_str();
     myelin_topic *topic = nullptr;
-    if (int code = myelin_topic_open(node_, name_.c_str(), &payload, &options, &topic)) return code;
+    auto carried = std::is_same_v<T, Bytes> ? nullptr : &payload;
+    if (int code = myelin_topic_open(node_, name_.c_str(), carried, &options, &topic)) return code;
     int code = act(topic);
     myelin_topic_close(topic);
     return code;
@@ -720,6 +732,12 @@ public:
   Result<bool> wait_for_service(std::chrono::nanoseconds limit) {
     return detail::in_time(myelin_client_wait_for_service(get(), detail::ns(limit)));
   }
+  /// How many there are now: more than one is a mistake.
+  std::size_t servers() const { return detail::counted(get(), myelin_client_servers); }
+  /// Replies that came too late, and were dropped.
+  std::uint64_t late() const { return detail::counted(get(), myelin_client_late); }
+  /// How it waits: MYELIN_WAIT_*.
+  Result<void> set_wait(int wait) { return detail::done(myelin_client_set_wait(get(), wait)); }
   Result<std::vector<Event>> events() { return detail::events(get(), myelin_client_event); }
   myelin_client *get() const { return handle_.get(); }
 
@@ -791,21 +809,14 @@ public:
     return Callback(callback, std::move(thrown));
   }
   void interrupt() const { myelin_server_interrupt(get()); }
+  std::size_t clients() const { return detail::counted(get(), myelin_server_clients); }
+  /// How it waits: MYELIN_WAIT_*.
+  Result<void> set_wait(int wait) { return detail::done(myelin_server_set_wait(get(), wait)); }
   Result<std::vector<Event>> events() { return detail::events(get(), myelin_server_event); }
   myelin_server *get() const { return handle_.get(); }
 
 private:
   detail::Handle<myelin_server, myelin_server_close> handle_;
-};
-
-/// Ends a wait of its set. Any thread may trigger it, and a signal handler.
-class Guard {
-public:
-  explicit Guard(myelin_guard *handle) : handle_(handle) {}
-  void trigger() const { myelin_guard_trigger(handle_.get()); }
-
-private:
-  detail::Handle<myelin_guard, myelin_guard_close> handle_;
 };
 
 /// One thread that waits for many things, each with a key of the program's choice.
@@ -834,6 +845,8 @@ public:
     if (code < 0) return detail::error(code);
     return Span<const std::uint64_t>(keys_.data(), count);
   }
+  /// How it waits: MYELIN_WAIT_*.
+  Result<void> set_wait(int wait) { return detail::done(myelin_wait_set_set_wait(get(), wait)); }
   /// For somebody's epoll; it is the caller's to close.
   Result<int> descriptor() {
     int descriptor = -1;
@@ -845,6 +858,48 @@ public:
 private:
   detail::Handle<myelin_wait_set, myelin_wait_set_close> handle_;
   std::vector<std::uint64_t> keys_ = std::vector<std::uint64_t>(64);
+};
+
+/// All that a node knows of its host at one moment; each member as in myelin.h.
+struct Graph {
+  struct Node {
+    std::uint64_t node;
+    std::string name;
+    std::uint32_t pid;
+  };
+  /// A publisher or subscriber.
+  struct Endpoint {
+    std::uint64_t endpoint, node;
+    std::string topic, type_name;
+    std::uint64_t type_hash;
+    std::uint32_t depth, history;
+    bool is_publisher, is_reliable;
+  };
+  /// A match of an endpoint of this node; `state` is a MYELIN_MATCH_*.
+  struct Match {
+    std::uint64_t endpoint, other;
+    int state;
+    std::string reason;
+  };
+  std::vector<Node> nodes;
+  std::vector<Endpoint> endpoints;
+  std::vector<Match> matches;
+};
+
+namespace detail {
+/// Calls `add` with each that `at` tells of.
+template <class S, class F>
+void each(myelin_graph *graph, myelin_code (*at)(myelin_graph *, std::size_t, S *), F add) {
+  auto told = sized<S>();
+  for (std::size_t index = 0; at(graph, index, &told) == MYELIN_OK; index++) add(told);
+}
+} // namespace detail
+
+/// Whether other hosts can be reached: `state` is a MYELIN_NETWORK_*, `text` says what is missing, or by
+/// which interface.
+struct Network {
+  int state;
+  std::string text;
 };
 
 /// A process's part in a domain. Any thread may use it.
@@ -878,7 +933,30 @@ public:
     if (int code = myelin_wait_set_open(get(), &set)) return detail::error(code);
     return WaitSet(set);
   }
-  /// For what is in the C API alone, as the graph.
+  Result<Graph> graph() const {
+    myelin_graph *found;
+    if (int code = myelin_node_graph(get(), &found)) return detail::error(code);
+    detail::Handle<myelin_graph, myelin_graph_close> closes(found);
+    Graph graph;
+    detail::each(found, myelin_graph_node_at, [&](const myelin_graph_node &it) {
+      graph.nodes.push_back({it.node, it.name, it.pid});
+    });
+    detail::each(found, myelin_graph_endpoint_at, [&](const myelin_graph_endpoint &it) {
+      graph.endpoints.push_back({it.endpoint, it.node, it.topic, it.type_name, it.type_hash, it.depth,
+                                 it.history, it.is_publisher, it.is_reliable});
+    });
+    detail::each(found, myelin_graph_match_at, [&](const myelin_graph_match &it) {
+      graph.matches.push_back({it.endpoint, it.other, it.state, it.reason ? it.reason : ""});
+    });
+    return graph;
+  }
+  Result<Network> network() const {
+    char text[1024];
+    myelin_network state;
+    if (int code = myelin_node_network(get(), text, sizeof text, &state)) return detail::error(code);
+    return Network{state, text};
+  }
+  /// For the C API.
   myelin_node *get() const { return handle_.get(); }
 
 private:

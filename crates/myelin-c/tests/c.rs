@@ -34,6 +34,33 @@ fn the_sanitizers_find_nothing_in_the_programs() {
     }
 }
 
+/// The programs together with the library.
+#[test]
+fn valgrind_finds_nothing_in_the_programs() {
+    if Command::new("valgrind").arg("--version").output().is_err() {
+        println!("skipped: no valgrind: apt-get install valgrind");
+        return;
+    }
+    for source in ["tests/programs/parts.c", "tests/programs/parts.cpp", "tests/programs/older.c"] {
+        let place = Place::new();
+        let program = place.compile(source, &["-g"]);
+        let leaks = ["--leak-check=full", "--errors-for-leak-kinds=definite"];
+        // Turns for all threads, of which some spin.
+        let options = ["-q", "--error-exitcode=9", "--fair-sched=yes"];
+        let arguments = [&options[..], &leaks, &[program.to_str().unwrap()]].concat();
+        assert_ne!(place.run("valgrind", &arguments), "", "{source}");
+    }
+}
+
+/// Of what the header says of threads, that which a program relies on for its own memory. The thread
+/// sanitizer, which `scripts/sanitize c` runs this with, sees whether it may.
+#[test]
+fn what_threads_write_is_seen_after_a_wait_and_an_end() {
+    let place = Place::new();
+    let program = place.compile("tests/programs/threads.c", &[]);
+    assert_eq!(place.run(program, &[]), "all threads\n");
+}
+
 #[test]
 fn a_program_of_an_older_or_a_newer_header_works() {
     let place = Place::new();
@@ -100,10 +127,23 @@ fn the_library_exports_what_the_header_declares() {
     assert_eq!(functions, declared);
 }
 
-/// A C++ program that would send what is not plain data does not compile, and is told why.
+/// A C++ program that would send what is not plain data does not compile, and is told why; nor does one that
+/// would publish or own a thing twice.
 #[test]
-fn what_is_no_plain_data_is_refused_by_the_compiler() {
+fn what_cannot_be_is_refused_by_the_compiler() {
+    let with_loan = |act: &str| {
+        format!(
+            "struct S {{ int a; }}; MYELIN_STRUCT(S, a)
+             void use(myelin::Publisher<S> publisher, myelin::Loan<S> loan) {{ {act} }}"
+        )
+    };
+    let unmoved = with_loan("std::move(loan).publish().value(); loan.publish().value();");
+    let copied = with_loan("auto again = loan;");
+    let two = with_loan("auto again = publisher;");
     let wrong = [
+        (unmoved.as_str(), "discards qualifiers"),
+        (&copied, "deleted function"),
+        (&two, "deleted function"),
         ("struct S { int *p; }; MYELIN_STRUCT(S, p)", "a pointer means nothing"),
         ("struct S { char c; int i; }; MYELIN_STRUCT(S, c, i)", "has padding"),
         ("struct S { int a, b; }; MYELIN_STRUCT(S, a)", "does not name"),

@@ -1,10 +1,29 @@
-//! Each example's publisher in Rust, C and C++ with each one's subscriber: they say the same.
+//! Each example's publisher in Rust, C, C++ and Python with each one's subscriber: they say the same.
+//!
+//! Python is there where `MYELIN_PYTHON` names an interpreter that has the module, and then its pairs alone
+//! are run: `scripts/python` does so. Rust with Rust is a test of the examples in Rust.
 
 mod support;
+#[allow(dead_code, reason = "the library's own tests use all of it")]
+#[path = "../../myelin/tests/support/hosts.rs"]
+mod two;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output};
 
-use support::{Place, end, rust_example, said};
+use support::{Place, WATCHDOG, crate_folder, end, rust_example, said, start};
+use two::Hosts;
+
+const C_EXAMPLES: &str = "../../examples/c";
+const CPP_EXAMPLES: &str = "../../examples/cpp";
+const PYTHON_EXAMPLES: &str = "../../examples/python";
+
+#[test]
+fn the_other_side() {
+    if two::role().is_some() {
+        two::be_a_host();
+    }
+}
 
 #[test]
 fn hello() {
@@ -30,6 +49,7 @@ fn queue() {
     pairs("queue", |said| said == "did 100000 jobs, lost 0, sum 4999950000\n");
 }
 
+/// In Python an asynchronous loop.
 #[test]
 fn epoll() {
     pairs("epoll", |said| said.ends_with("at 9 m, 0.5 m/s\n") && said.lines().count() == 10);
@@ -46,48 +66,111 @@ fn wait_set() {
 
 #[test]
 fn service() {
-    for_each_pair("service", |place, server, client| {
-        let serving = place.start(server, &["serve"]);
-        let called = place.run(client, &["call"]);
+    for_each_pair("service", |server, client| {
+        let place = Place::new();
+        let serving = place.start(&server.path, &server.arguments("serve"));
+        let called = place.run(&client.path, &client.arguments("call"));
         assert!(called.ends_with("25601 points to 15 m, 20 m\n"), "{called}");
         assert_eq!(said(end(serving)), "planned 5 paths\n");
     });
 }
 
+/// Each on a host of its own; where those cannot be had, both on this one.
 #[test]
 fn two_hosts() {
-    if !std::path::Path::new("/usr/include/dds/dds.h").exists() {
+    if !Path::new("/usr/include/dds/dds.h").exists() {
         println!("skipped: CycloneDDS is not installed: apt-get install cyclonedds-dev");
         return;
     }
-    pairs("two_hosts", |said| {
+    let is_right = |said: &str| {
         said.ends_with("at 9 m, 4.5 m, heading 0.25 rad\n") && said.lines().count() == 10
+    };
+    let Some(hosts) = Hosts::new() else { return pairs("two_hosts", is_right) };
+    for_each_pair("two_hosts", |publisher, subscriber| {
+        let commands = (hosts.one.command(&publisher.path), hosts.other.command(&subscriber.path));
+        pair(commands, publisher, subscriber, is_right);
     });
 }
 
 fn pairs(example: &str, is_right: impl Fn(&str) -> bool) {
-    for_each_pair(example, |place, publisher, subscriber| {
-        let subscribing = place.start(subscriber, &["subscribe"]);
-        let published = place.run(publisher, &["publish"]);
-        assert!(published.starts_with("published"), "{published}");
-        let taken = said(end(subscribing));
-        assert!(is_right(&taken), "{} to {}: {taken}", publisher.display(), subscriber.display());
+    for_each_pair(example, |publisher, subscriber| {
+        let place = Place::new();
+        let commands = (place.command(&publisher.path), place.command(&subscriber.path));
+        pair(commands, publisher, subscriber, &is_right);
     });
 }
 
-/// Calls `run` with a program of each language and one of each, two of Rust apart.
-fn for_each_pair(example: &str, run: impl Fn(&Place, &PathBuf, &PathBuf)) {
-    let (c_place, cpp_place) = (Place::new(), Place::new());
-    let programs = [
-        rust_example(example),
-        c_place.compile(&format!("../../examples/c/{example}.c"), &[]),
-        cpp_place.compile(&format!("../../examples/cpp/{example}.cpp"), &[]),
-    ];
-    for first in 0..programs.len() {
-        for second in 0..programs.len() {
-            if first + second > 0 {
-                run(&Place::new(), &programs[first], &programs[second]);
+fn pair(
+    commands: (Command, Command),
+    publisher: &Program,
+    subscriber: &Program,
+    is_right: impl Fn(&str) -> bool,
+) {
+    let subscribing = start(commands.1, &subscriber.arguments("subscribe"));
+    let published = quiet(start(commands.0, &publisher.arguments("publish")));
+    assert!(published.starts_with("published"), "{published}");
+    let taken = quiet(subscribing);
+    assert!(is_right(&taken), "{} to {}: {taken}", publisher.language, subscriber.language);
+}
+
+/// What it has said; Python warns of what is left open.
+fn quiet(child: Child) -> String {
+    let output: Output = end(child);
+    let error = String::from_utf8_lossy(&output.stderr);
+    assert!(!error.contains("Warning") && !error.contains("Exception ignored"), "{error}");
+    said(output)
+}
+
+/// An example in a language.
+struct Program {
+    language: &'static str,
+    path: PathBuf,
+    /// What an interpreter runs.
+    script: Option<String>,
+}
+
+impl Program {
+    fn arguments<'a>(&'a self, role: &'a str) -> Vec<&'a str> {
+        let script = self.script.as_deref().map(|script| ["-X", "dev", script]);
+        script.into_iter().flatten().chain([role]).collect()
+    }
+}
+
+/// Calls `run` with a program of each language and one of each.
+fn for_each_pair(example: &str, run: impl Fn(&Program, &Program)) {
+    let place = Place::new();
+    let c = place.compile(&format!("{C_EXAMPLES}/{example}.c"), &[]);
+    let cpp = place.compile(&format!("{CPP_EXAMPLES}/{example}.cpp"), &[]);
+    let compiled = |language, path| Program { language, path, script: None };
+    let mut programs =
+        vec![compiled("Rust", rust_example(example)), compiled("C", c), compiled("C++", cpp)];
+    let python = std::env::var_os("MYELIN_PYTHON").map(PathBuf::from);
+    programs.extend(python.as_ref().map(|interpreter| Program {
+        language: "Python",
+        path: interpreter.clone(),
+        script: Some(python_script(example)),
+    }));
+    for first in &programs {
+        for second in &programs {
+            let languages = [first.language, second.language];
+            let is_ours = match python {
+                Some(_) => languages.contains(&"Python"),
+                None => languages != ["Rust", "Rust"],
+            };
+            if is_ours {
+                println!("{example}: {} to {}", first.language, second.language);
+                run(first, second);
             }
         }
     }
+}
+
+fn python_script(example: &str) -> String {
+    let name = match example {
+        "epoll" => "async_for",
+        "queue" => "queue_", // Python has a module of that name
+        example => example,
+    };
+    let path = crate_folder().join(PYTHON_EXAMPLES).join(name).with_extension("py");
+    path.to_str().expect("a path in UTF-8").into()
 }

@@ -24,6 +24,7 @@ pub struct Exclusive<T> {
     /// Ends a wait.
     pub wakes: Wakes,
     is_closing: AtomicBool,
+    is_interrupted: AtomicBool,
     /// Its name for messages.
     what: &'static str,
 }
@@ -31,7 +32,8 @@ pub struct Exclusive<T> {
 impl<T> Exclusive<T> {
     pub fn new(inner: T, wakes: Wakes, what: &'static str) -> Self {
         let inner = Mutex::new(Some(Released::new(inner)));
-        Exclusive { inner, wakes, is_closing: AtomicBool::new(false), what }
+        let (is_closing, is_interrupted) = (AtomicBool::new(false), AtomicBool::new(false));
+        Exclusive { inner, wakes, is_closing, is_interrupted, what }
     }
 
     pub fn lock(&self) -> PyResult<MutexGuard<'_, Option<Released<T>>>> {
@@ -55,6 +57,21 @@ impl<T> Exclusive<T> {
 
     pub fn is_closing(&self) -> bool {
         self.is_closing.load(Ordering::SeqCst)
+    }
+
+    /// Ends the wait that is under way, or else the next one.
+    pub fn interrupt(&self) -> PyResult<()> {
+        if self.is_closing() {
+            return Err(self.closed());
+        }
+        self.is_interrupted.store(true, Ordering::SeqCst);
+        self.wakes.wake();
+        Ok(())
+    }
+
+    /// Whether a wait is to end for an interrupt, once.
+    pub fn take_interrupt(&self) -> bool {
+        self.is_interrupted.swap(false, Ordering::SeqCst)
     }
 
     pub fn closed(&self) -> PyErr {

@@ -104,6 +104,13 @@ pub struct Graph {
     nodes: Vec<Py<NodeInfo>>,
     endpoints: Vec<Py<EndpointInfo>>,
     matches: Vec<Py<MatchInfo>>,
+    types: Vec<Py<TypeInfo>>,
+    /// Of other hosts, and of DDS programs.
+    remote_endpoints: Vec<Py<RemoteEndpointInfo>>,
+    /// The nodes that were asked and have not answered in time.
+    silent: Vec<u64>,
+    /// The nodes that have more to tell than they may.
+    incomplete: Vec<u64>,
 }
 
 /// A node of the domain.
@@ -114,7 +121,8 @@ pub struct NodeInfo {
     pid: u32,
 }
 
-/// A publisher or subscriber of the domain.
+/// A publisher or subscriber of the domain. What it has counted is None of a node that was not asked, and
+/// what the other kind counts.
 #[pyclass(frozen, get_all, module = "myelin")]
 pub struct EndpointInfo {
     id: u64,
@@ -126,9 +134,13 @@ pub struct EndpointInfo {
     depth: u32,
     reliable: bool,
     history: u32,
+    published: Option<u64>,
+    lost: Option<u64>,
+    held: Option<u64>,
+    memory_bytes: Option<u64>,
 }
 
-/// A match of an endpoint of this node, as far as it is.
+/// A match of an endpoint of this node, or of one that was asked, as far as it is.
 #[pyclass(frozen, get_all, module = "myelin")]
 pub struct MatchInfo {
     endpoint: u64,
@@ -139,41 +151,112 @@ pub struct MatchInfo {
     reason: Option<String>,
 }
 
+/// A type that a topic of the domain carries; its layout is None if nobody has told.
+#[pyclass(frozen, get_all, module = "myelin")]
+pub struct TypeInfo {
+    hash: u64,
+    name: String,
+    layout: Option<String>,
+}
+
+/// An endpoint that the network leads to, as far as it tells.
+#[pyclass(frozen, get_all, module = "myelin")]
+pub struct RemoteEndpointInfo {
+    id: u64,
+    /// Names the host of a Myelin program; None of other DDS programs.
+    host: Option<u64>,
+    topic: String,
+    type_name: String,
+    is_publisher: bool,
+    reliable: Option<bool>,
+    keeps_history: Option<bool>,
+}
+
 impl Graph {
     pub fn new(py: Python<'_>, graph: myelin::Graph) -> PyResult<Graph> {
-        let nodes = graph.nodes.into_iter().map(|it| {
-            let myelin::PeerInfo { node, name, pid, .. } = it;
-            Py::new(py, NodeInfo { node, name, pid })
-        });
-        let endpoints = graph.endpoints.into_iter().map(|it| {
-            let myelin::EndpointInfo { id, node, topic, type_name, type_hash, .. } = it;
-            let myelin::EndpointInfo { is_publisher, depth, reliable, history, .. } = it;
-            let info = EndpointInfo {
-                id,
-                node,
-                topic,
-                type_name,
-                type_hash,
-                is_publisher,
-                depth,
-                reliable,
-                history,
-            };
-            Py::new(py, info)
-        });
-        let matches = graph.matches.into_iter().map(|it| {
-            let (state, reason) = match it.state {
-                myelin::MatchState::Matched => ("matched", None),
-                myelin::MatchState::Refused { reason } => ("refused", Some(reason)),
-                _ => ("pending", None),
-            };
-            let (endpoint, other, state) = (it.endpoint, it.other, state.to_string());
-            Py::new(py, MatchInfo { endpoint, other, state, reason })
-        });
+        fn all<T, I>(py: Python<'_>, from: Vec<T>, make: impl Fn(T) -> I) -> PyResult<Vec<Py<I>>>
+        where
+            I: pyo3::PyClass + Into<PyClassInitializer<I>>,
+        {
+            from.into_iter().map(|it| Py::new(py, make(it))).collect()
+        }
         Ok(Graph {
-            nodes: nodes.collect::<PyResult<_>>()?,
-            endpoints: endpoints.collect::<PyResult<_>>()?,
-            matches: matches.collect::<PyResult<_>>()?,
+            nodes: all(py, graph.nodes, NodeInfo::from)?,
+            endpoints: all(py, graph.endpoints, EndpointInfo::from)?,
+            matches: all(py, graph.matches, MatchInfo::from)?,
+            types: all(py, graph.types, TypeInfo::from)?,
+            remote_endpoints: all(py, graph.remote_endpoints, RemoteEndpointInfo::from)?,
+            silent: graph.silent,
+            incomplete: graph.incomplete,
         })
+    }
+}
+
+impl From<myelin::PeerInfo> for NodeInfo {
+    fn from(it: myelin::PeerInfo) -> Self {
+        let myelin::PeerInfo { node, name, pid, .. } = it;
+        NodeInfo { node, name, pid }
+    }
+}
+
+impl From<myelin::EndpointInfo> for EndpointInfo {
+    fn from(it: myelin::EndpointInfo) -> Self {
+        use myelin::Counters;
+        let (published, lost, held, memory_bytes) = match it.counters {
+            None => (None, None, None, None),
+            Some(Counters::Publisher { published, memory_bytes }) => {
+                (Some(published), None, None, Some(memory_bytes))
+            }
+            Some(Counters::Subscriber { lost, held, memory_bytes }) => {
+                (None, Some(lost), Some(held), Some(memory_bytes))
+            }
+        };
+        EndpointInfo {
+            id: it.id,
+            node: it.node,
+            topic: it.topic,
+            type_name: it.type_name,
+            type_hash: it.type_hash,
+            is_publisher: it.is_publisher,
+            depth: it.depth,
+            reliable: it.reliable,
+            history: it.history,
+            published,
+            lost,
+            held,
+            memory_bytes,
+        }
+    }
+}
+
+impl From<myelin::MatchInfo> for MatchInfo {
+    fn from(it: myelin::MatchInfo) -> Self {
+        let (state, reason) = match it.state {
+            myelin::MatchState::Matched => ("matched", None),
+            myelin::MatchState::Refused { reason } => ("refused", Some(reason)),
+            _ => ("pending", None),
+        };
+        MatchInfo { endpoint: it.endpoint, other: it.other, state: state.to_string(), reason }
+    }
+}
+
+impl From<myelin::TypeInfo> for TypeInfo {
+    fn from(it: myelin::TypeInfo) -> Self {
+        let layout = it.layout.map(|layout| layout.to_string());
+        TypeInfo { hash: it.hash, name: it.name, layout }
+    }
+}
+
+impl From<myelin::RemoteEndpointInfo> for RemoteEndpointInfo {
+    fn from(it: myelin::RemoteEndpointInfo) -> Self {
+        RemoteEndpointInfo {
+            id: it.id,
+            host: it.host,
+            topic: it.topic,
+            type_name: it.type_name,
+            is_publisher: it.is_publisher,
+            reliable: it.reliable,
+            keeps_history: it.keeps_history,
+        }
     }
 }

@@ -8,6 +8,7 @@
 mod callback;
 mod errors;
 mod exclusive;
+mod executor;
 mod info;
 mod loan;
 mod memory;
@@ -29,7 +30,11 @@ mod _native {
     #[pymodule_export]
     use super::callback::Callback;
     #[pymodule_export]
-    use super::info::{EndpointInfo, Event, Graph, MatchInfo, NodeInfo, Published};
+    use super::executor::{Called, Executor};
+    #[pymodule_export]
+    use super::info::{
+        EndpointInfo, Event, Graph, MatchInfo, NodeInfo, Published, RemoteEndpointInfo, TypeInfo,
+    };
     #[pymodule_export]
     use super::loan::Loan;
     #[pymodule_export]
@@ -39,7 +44,7 @@ mod _native {
     #[pymodule_export]
     use super::sample::Sample;
     #[pymodule_export]
-    use super::service::{Client, Reply, ReplyLoan, Request, Service};
+    use super::service::{Client, Pending, Reply, ReplyLoan, Request, Service};
     #[pymodule_export]
     use super::subscriber::Subscriber;
     #[pymodule_export]

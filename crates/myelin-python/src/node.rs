@@ -8,6 +8,7 @@ use myelin::{NetworkState, Policy, Threads};
 use pyo3::prelude::*;
 
 use crate::errors::{closed, exception, raised};
+use crate::executor::Executor;
 use crate::info::Graph;
 use crate::released::{Released, released};
 use crate::service::{Client, Service};
@@ -199,10 +200,23 @@ impl Node {
         WaitSet::new(set)
     }
 
-    /// All that this node knows of its domain on this host now.
-    fn graph(&self, py: Python<'_>) -> PyResult<Graph> {
+    /// An executor, which calls functions with the samples of many of this node's subscribers.
+    fn executor(&self, py: Python<'_>) -> PyResult<Executor> {
         let node = self.node()?;
-        Graph::new(py, released(py, || node.graph()).map_err(raised)?)
+        released(py, || node.executor()).map(Executor::new).map_err(raised)
+    }
+
+    /// All that this node knows of its domain now. With `within`, also what all other nodes of this host
+    /// tell of their matches, counters and types: it waits for them, so many seconds at most.
+    #[pyo3(signature = (within=None))]
+    fn graph(&self, py: Python<'_>, within: Option<f64>) -> PyResult<Graph> {
+        let node = self.node()?;
+        let within = within.map(seconds).transpose()?;
+        let graph = released(py, || match within {
+            Some(limit) => node.graph_within(limit),
+            None => node.graph(),
+        });
+        Graph::new(py, graph.map_err(raised)?)
     }
 
     /// Whether other hosts can be reached: `off`, `waiting` with the reason, `up` with the interface.

@@ -16,13 +16,15 @@ use crate::types::Carried;
 #[pyclass(frozen, weakref, module = "myelin")]
 pub struct Publisher {
     inner: Mutex<Option<Released<myelin::SharedPublisher<[u8]>>>>,
+    id: u64,
     carried: Arc<Carried>,
 }
 
 impl Publisher {
     pub fn new(publisher: myelin::Publisher<[u8]>, carried: &Arc<Carried>) -> Publisher {
+        let id = publisher.id();
         let inner = Mutex::new(Some(Released::new(publisher.shared())));
-        Publisher { inner, carried: carried.clone() }
+        Publisher { inner, id, carried: carried.clone() }
     }
 
     fn publisher(&self) -> PyResult<Released<myelin::SharedPublisher<[u8]>>> {
@@ -80,6 +82,12 @@ impl Publisher {
     fn reserve(&self, py: Python<'_>, count: u32, length: Option<usize>) -> PyResult<()> {
         let bytes = self.carried.of_type().bytes_of(length)?;
         self.with(py, |publisher| publisher.reserve(count, bytes))?.map_err(raised)
+    }
+
+    /// Its endpoint's id, as in events, samples and graphs.
+    #[getter]
+    fn id(&self) -> u64 {
+        self.id
     }
 
     /// How many subscribers it is matched with now.

@@ -1,7 +1,8 @@
 //! Requests and replies.
 
+use std::collections::HashMap;
 use std::mem::ManuallyDrop;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use pyo3::prelude::*;
@@ -43,6 +44,12 @@ impl Service {
         self.server.with(act)
     }
 
+    /// For whoever calls a function with its requests; it is used up.
+    pub fn hand_over(&self) -> PyResult<(Server, Arc<Carried>, Arc<Carried>)> {
+        let server = self.server.take(self.server.lock()?)?;
+        Ok((server, self.request.clone(), self.reply.clone()))
+    }
+
     fn request(&self, asked: Asked) -> Option<Request> {
         Request::new(asked, &self.request, &self.reply)
     }
@@ -62,7 +69,8 @@ impl Service {
         }
     }
 
-    /// Takes the next request; waits for it for `timeout` seconds at most (None: for ever).
+    /// Takes the next request; waits for it for `timeout` seconds at most (None: for ever). None if there is
+    /// none by then, or if it was interrupted.
     #[pyo3(signature = (timeout=None))]
     fn receive(&self, py: Python<'_>, timeout: Option<f64>) -> PyResult<Option<Request>> {
         let limit = limit(timeout)?;
@@ -72,7 +80,7 @@ impl Service {
                 return Ok(Some(request));
             }
             let left = left(limit, begun);
-            if left.is_zero() {
+            if left.is_zero() || self.server.take_interrupt() {
                 return Ok(None);
             }
             let mut guard = self.server.lock()?;
@@ -87,11 +95,15 @@ impl Service {
         }
     }
 
+    /// Ends the `receive` that is under way in another thread, or else the next one.
+    fn interrupt(&self) -> PyResult<()> {
+        self.server.interrupt()
+    }
+
     /// From now on calls `function` with every request, until what is returned is closed. The service
     /// itself is used up.
     fn on_request(&self, py: Python<'_>, function: Py<PyAny>) -> PyResult<Py<Callback>> {
-        let service = self.server.take(self.server.lock()?)?;
-        let (request, reply) = (self.request.clone(), self.reply.clone());
+        let (service, request, reply) = self.hand_over()?;
         let call = move |asked: Asked| {
             if let Some(asked) = Request::new(asked, &request, &reply) {
                 call_with(&function, |_| Ok(asked));
@@ -156,7 +168,7 @@ impl Exports for Request {
 
 impl Request {
     /// `None` if it has a length that its type has not: a faulty client's.
-    fn new(asked: Asked, request: &Arc<Carried>, reply: &Arc<Carried>) -> Option<Request> {
+    pub fn new(asked: Asked, request: &Arc<Carried>, reply: &Arc<Carried>) -> Option<Request> {
         let fits = request.of_type().told.fits(asked.len());
         fits.then(|| Request(Held::new(Arc::new(asked), request.clone()), reply.clone()))
     }
@@ -275,24 +287,80 @@ impl ReplyLoan {
     }
 }
 
-/// A client of a service. One thread at a time uses it.
+/// A client of a service. One thread at a time uses it, with its calls.
 #[pyclass(frozen, weakref, module = "myelin")]
 pub struct Client {
-    inner: Mutex<Option<Released<Asking>>>,
+    inner: Mutex<Option<Released<Calls>>>,
+    /// Those that nobody waits for any more, while another thread was in the client.
+    abandoned: Mutex<Vec<u64>>,
     wakes: Wakes,
     request: Arc<Carried>,
     reply: Arc<Carried>,
 }
 
+/// A client and the calls that are under way, by number.
+struct Calls {
+    pending: HashMap<u64, myelin::Pending<'static, [u8], [u8]>>,
+    number: u64,
+    /// In a box, and last, for the calls borrow from it.
+    client: Box<Asking>,
+}
+
+// SAFETY: the calls borrow from the client beside them, and go where it goes.
+unsafe impl Send for Calls {}
+
 impl Client {
     pub fn new(client: Asking, request: Arc<Carried>, reply: Arc<Carried>) -> Client {
         let wakes = Wakes::Interrupter(client.interrupter());
-        Client { inner: Mutex::new(Some(Released::new(client))), wakes, request, reply }
+        let calls = Calls { pending: HashMap::new(), number: 0, client: Box::new(client) };
+        let inner = Mutex::new(Some(Released::new(calls)));
+        Client { inner, abandoned: Mutex::default(), wakes, request, reply }
+    }
+
+    fn with_calls<R>(&self, act: impl FnOnce(&mut Calls) -> PyResult<R>) -> PyResult<R> {
+        let mut guard = alone(&self.inner, "client")?;
+        let calls = guard.as_mut().ok_or_else(|| closed("client"))?;
+        for number in self.abandoned().drain(..) {
+            calls.pending.remove(&number);
+        }
+        act(calls)
     }
 
     fn with<R>(&self, act: impl FnOnce(&Asking) -> PyResult<R>) -> PyResult<R> {
-        let guard = alone(&self.inner, "client")?;
-        act(guard.as_ref().ok_or_else(|| closed("client"))?)
+        self.with_calls(|calls| act(&calls.client))
+    }
+
+    fn abandoned(&self) -> MutexGuard<'_, Vec<u64>> {
+        self.abandoned.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn abandon(&self, number: u64) {
+        match self.inner.try_lock() {
+            Ok(mut guard) => drop(guard.as_mut().and_then(|calls| calls.pending.remove(&number))),
+            Err(_) => self.abandoned().push(number),
+        }
+    }
+
+    /// What a call waits for, for `limit` at most; then, or if there will be none, the call is over.
+    fn reply(&self, py: Python<'_>, number: u64, limit: Duration) -> PyResult<Option<Reply>> {
+        let got = self.with_calls(|calls| {
+            let Calls { pending, client, .. } = calls;
+            let call = pending.get_mut(&number).ok_or_else(|| closed("call"))?;
+            let got = self.until(py, client, limit, || call.take());
+            if !matches!(got, Ok(None)) {
+                pending.remove(&number);
+            }
+            got
+        })?;
+        got.map(|reply| self.checked(reply)).transpose()
+    }
+
+    fn checked(&self, reply: myelin::Reply<[u8]>) -> PyResult<Reply> {
+        if !self.reply.of_type().told.fits(reply.len()) {
+            let message = "a reply's length does not fit its type; look at the server";
+            return Err(exception("PeerCorrupt", message.to_string()));
+        }
+        Ok(Reply(Held::new(reply, self.reply.clone())))
     }
 
     /// Waits until `find` finds something, for `limit` at most.
@@ -356,11 +424,25 @@ impl Client {
                 )
             })
         })?;
-        if !self.reply.of_type().told.fits(reply.len()) {
-            let message = "a reply's length does not fit its type; look at the server";
-            return Err(exception("PeerCorrupt", message.to_string()));
-        }
-        Ok(Reply(Held::new(reply, self.reply.clone())))
+        self.checked(reply)
+    }
+
+    /// Sends a copy of `value` and does not wait: the reply comes to what is returned. Up to 64 calls may be
+    /// out at once.
+    fn send(slf: &Bound<'_, Self>, value: &Bound<'_, PyAny>) -> PyResult<Pending> {
+        let client = slf.get();
+        let bytes = client.request.pack(value)?;
+        // SAFETY: as in `call`.
+        let request = unsafe { std::slice::from_raw_parts(bytes.pointer(), bytes.length()) };
+        let number = client.with_calls(|calls| {
+            // SAFETY: the client lies in a box that outlives the calls, its neighbours.
+            let asking: &'static Asking = unsafe { &*std::ptr::from_ref(&*calls.client) };
+            let pending = released(slf.py(), || asking.send(request)).map_err(raised)?;
+            calls.number += 1;
+            calls.pending.insert(calls.number, pending);
+            Ok(calls.number)
+        })?;
+        Ok(Pending { client: slf.clone().unbind(), number })
     }
 
     /// Waits until there is a server, for `timeout` seconds at most (None: for ever).
@@ -413,6 +495,34 @@ impl Client {
 
     fn __exit__(&self, _kind: Py<PyAny>, _value: Py<PyAny>, _trace: Py<PyAny>) -> PyResult<()> {
         self.close()
+    }
+}
+
+/// A reply that is still to come. Left to itself, the call goes on at the server, and its reply is dropped.
+#[pyclass(frozen, weakref, module = "myelin")]
+pub struct Pending {
+    client: Py<Client>,
+    number: u64,
+}
+
+#[pymethods]
+impl Pending {
+    /// The reply, if it is there; once. Never waits.
+    fn take(&self, py: Python<'_>) -> PyResult<Option<Reply>> {
+        self.client.get().reply(py, self.number, Duration::ZERO)
+    }
+
+    /// Waits for the reply, for `timeout` seconds at most (None: for ever). None if it is not there by
+    /// then: it can be waited for again.
+    #[pyo3(signature = (timeout=None))]
+    fn receive(&self, py: Python<'_>, timeout: Option<f64>) -> PyResult<Option<Reply>> {
+        self.client.get().reply(py, self.number, limit(timeout)?)
+    }
+}
+
+impl Drop for Pending {
+    fn drop(&mut self) {
+        self.client.get().abandon(self.number);
     }
 }
 

@@ -2,8 +2,8 @@
 
 use std::ops::{Deref, DerefMut};
 use std::os::fd::{AsRawFd, RawFd};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use myelin::Wait;
@@ -26,6 +26,8 @@ pub struct Subscriber {
     inner: Exclusive<Inner>,
     /// A signal has ended a wait that had ended already: the next one ends for nothing.
     is_stale: AtomicBool,
+    /// Called when it is closed, while its descriptor is still there: by who waits for that.
+    on_close: Mutex<Option<Py<PyAny>>>,
     carried: Arc<Carried>,
 }
 
@@ -58,7 +60,25 @@ impl Subscriber {
     pub fn new(inner: Inner, carried: &Arc<Carried>) -> Subscriber {
         let wakes = Wakes::Interrupter(inner.interrupter());
         let inner = Exclusive::new(inner, wakes, "subscriber");
-        Subscriber { inner, is_stale: AtomicBool::new(false), carried: carried.clone() }
+        Subscriber {
+            inner,
+            is_stale: AtomicBool::new(false),
+            on_close: Mutex::default(),
+            carried: carried.clone(),
+        }
+    }
+
+    /// For whoever calls a function with its samples; it is used up.
+    pub fn hand_over(&self) -> PyResult<(myelin::Subscriber<[u8]>, Arc<Carried>)> {
+        let guard = self.inner.lock()?;
+        if matches!(guard.as_deref(), Some(Inner::WithDescriptor(_))) {
+            let message = "a subscriber with a descriptor has no callback; make one without";
+            return Err(exception("WrongSetting", message.to_string()));
+        }
+        match self.inner.take(guard)? {
+            Inner::Plain(subscriber) => Ok((subscriber, self.carried.clone())),
+            Inner::WithDescriptor(_) => Err(self.inner.closed()),
+        }
     }
 
     pub fn with<R>(&self, act: impl FnOnce(&mut Inner) -> R) -> PyResult<R> {
@@ -93,6 +113,9 @@ impl Subscriber {
             if self.inner.is_closing() {
                 return Err(self.inner.closed());
             }
+            if self.inner.take_interrupt() {
+                return Ok(None);
+            }
             let ended_for_nothing = has_fired || self.is_stale.swap(false, Ordering::SeqCst);
             if !ended_for_nothing {
                 return Ok(None);
@@ -110,7 +133,8 @@ impl Subscriber {
     }
 
     /// Takes the next sample; waits for it for `timeout` seconds at most (None: for ever). None if there
-    /// is none by then, or if a publisher has fallen silent (see `deadline` and `liveliness`).
+    /// is none by then, if it was interrupted, or if a publisher has fallen silent (see `deadline` and
+    /// `liveliness`).
     #[pyo3(signature = (timeout=None))]
     fn receive(&self, py: Python<'_>, timeout: Option<f64>) -> PyResult<Option<Sample>> {
         let limit = limit(timeout)?;
@@ -172,15 +196,8 @@ impl Subscriber {
         function: Py<PyAny>,
         concurrent: bool,
     ) -> PyResult<Py<Callback>> {
-        let guard = self.inner.lock()?;
-        if matches!(guard.as_deref(), Some(Inner::WithDescriptor(_))) {
-            let message = "a subscriber with a descriptor has no callback; make one without";
-            return Err(exception("WrongSetting", message.to_string()));
-        }
-        let Inner::Plain(subscriber) = self.inner.take(guard)? else {
-            return Err(self.inner.closed());
-        };
-        Callback::start(py, subscriber, function, concurrent, &self.carried)
+        let (subscriber, carried) = self.hand_over()?;
+        Callback::start(py, subscriber, function, concurrent, &carried)
     }
 
     /// How it waits: `adaptive`, `block`, `poll`, `predictive`.
@@ -222,8 +239,30 @@ impl Subscriber {
         Ok(events(self.with(|subscriber| subscriber.events())?))
     }
 
-    /// Ends it, and a wait that is under way in another thread. Samples that are held stay.
+    /// Ends the `receive` or `wait` that is under way in another thread, or else the next one.
+    fn interrupt(&self) -> PyResult<()> {
+        self.inner.interrupt()
+    }
+
+    /// Its endpoint's id, as in events, samples and graphs.
+    #[getter]
+    fn id(&self) -> PyResult<u64> {
+        self.with(|subscriber| subscriber.id())
+    }
+
+    /// What its close calls, once, or nothing.
+    fn _on_close(&self, function: Option<Py<PyAny>>) {
+        *self.on_close.lock().unwrap_or_else(PoisonError::into_inner) = function;
+    }
+
+    /// Ends it, and a wait that is under way in another thread or task. Samples that are held stay.
     fn close(&self, py: Python<'_>) {
+        let told = self.on_close.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(function) = told
+            && let Err(error) = function.call0(py)
+        {
+            error.write_unraisable(py, Some(function.bind(py)));
+        }
         self.inner.close(py);
     }
 

@@ -5,6 +5,7 @@ import gc
 import os
 import sys
 import threading
+import time
 import unittest
 import weakref
 
@@ -133,6 +134,8 @@ class Errors(Case):
             lambda: publisher.loan(1),
             subscriber.take,
             lambda: subscriber.receive(0),
+            subscriber.interrupt,
+            lambda: subscriber.id,
             lambda: callback.calls,
             lambda: wait_set.wait(0),
             lambda: self.node.topic("other"),
@@ -154,6 +157,8 @@ class Errors(Case):
             self.node.topic("imu").subscriber()
 
     def test_names_and_settings_that_are_none(self):
+        with self.assertRaises(TypeError):
+            self.node.topic(None)
         for name in ("", "x" * 256, "line\nbreak"):
             with self.assertRaisesRegex(myelin.WrongSetting, "1 to 255 bytes"):
                 self.node.topic(name).publisher()
@@ -226,6 +231,19 @@ class Waiting(Case):
             end = self.in_thread(lambda: subscriber.receive(WATCHDOG))
             publisher.publish(wait.encode())
             self.assertEqual(end().value, wait.encode())
+
+    def test_a_wait_is_interrupted(self):
+        publisher, subscriber = self.ends()
+        with self.node.service("service", int, int) as service:
+            for waits in (subscriber, service):
+                for _ in range(50):
+                    end = self.in_thread(waits.receive)
+                    waits.interrupt()
+                    self.assertIsNone(end())
+            subscriber.interrupt()  # or else the next one
+            self.assertFalse(subscriber.wait())
+        publisher.publish(b"1")
+        self.assertEqual(subscriber.receive(WATCHDOG).value, b"1")
 
     def test_it_is_iterated_until_it_is_closed(self):
         publisher, subscriber = self.ends()
@@ -301,6 +319,172 @@ class Waiting(Case):
             return wait_set.wait(0)
 
         self.assertEqual(asyncio.run(run()), [subscriber])
+
+
+    def test_others_run_while_it_copies(self):
+        publisher, subscriber = self.ends()
+        before = sys.getswitchinterval()
+        self.addCleanup(sys.setswitchinterval, before)
+        turns, is_over = [0], threading.Event()
+
+        def run():
+            while not is_over.is_set():
+                turns[0] += 1
+                time.sleep(0)
+
+        end = self.in_thread(run)
+        self.until("the other thread", lambda: turns[0])
+        sys.setswitchinterval(1000)  # nobody takes the GIL away: who holds it lets go
+        payload = bytes(64 << 20)
+        begun = turns[0]
+        publisher.publish(payload)
+        self.assertGreater(turns[0], begun)
+        sys.setswitchinterval(before)
+        is_over.set()
+        end()
+        self.assertEqual(subscriber.receive(WATCHDOG).nbytes, len(payload))
+
+    def test_async_for_ends_with_the_subscriber(self):
+        for closes in ("the task", "a thread", "all else first"):
+            with self.subTest(closes):
+                asyncio.run(self.closed_in_a_loop(closes))
+
+    async def closed_in_a_loop(self, closes):
+        publisher, subscriber = self.ends(closes, subscriber={"descriptor": True})
+        taken = []
+
+        async def take():
+            async for sample in subscriber:
+                taken.append(sample.value)
+
+        task = asyncio.create_task(take())
+        publisher.publish(b"1")
+        while not taken:
+            await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        descriptors = len(os.listdir("/proc/self/fd"))
+        if closes == "a thread":
+            await asyncio.to_thread(subscriber.close)
+        else:
+            if closes == "all else first":
+                publisher.close()
+                self.node.close()
+            subscriber.close()
+        await asyncio.wait_for(task, WATCHDOG)
+        self.assertEqual(taken, [b"1"])
+        self.assertLess(len(os.listdir("/proc/self/fd")), descriptors)
+        self.assertEqual([sample async for sample in myelin._asyncio.Samples(subscriber)], [])
+
+    def test_a_task_that_is_cancelled_takes_again(self):
+        publisher, subscriber = self.ends(subscriber={"descriptor": True})
+
+        async def take():
+            async for sample in subscriber:
+                return sample.value
+
+        async def run():
+            with self.assertRaises(asyncio.TimeoutError):
+                await asyncio.wait_for(take(), 0.01)
+            publisher.publish(b"1")
+            return await asyncio.wait_for(take(), WATCHDOG)
+
+        self.assertEqual(asyncio.run(run()), b"1")
+
+
+class Executors(Case):
+    def setUp(self):
+        super().setUp()
+        self.executor = self.node.executor()
+        self.addCleanup(self.executor.close)
+
+    def test_it_calls_with_samples_requests_and_time(self):
+        topic, called = self.node.topic("numbers", int), []
+        self.executor.on_sample(topic.subscriber(), lambda sample: called.append(sample.value))
+        service = self.node.service("double", int, int)
+        self.executor.on_request(service, lambda request: request.reply(2 * request.value))
+        self.executor.on_timer(0.001, lambda: called.append("time"))
+        publisher, client = topic.publisher(), self.node.client("double", int, int)
+        self.assertTrue(publisher.wait_for_match(1, WATCHDOG))
+        publisher.publish(7)
+        end = self.in_thread(lambda: client.call(21, WATCHDOG).value)
+        self.addCleanup(client.close)
+        runs = self.in_thread(self.executor.run)
+        self.assertEqual(end(), 42)
+        self.until("both", lambda: 7 in called and "time" in called)
+        with self.assertRaises(myelin.Busy):
+            self.executor.turn(0)
+        self.executor.stop()
+        runs()
+        self.executor.stop()  # or else the next one
+        self.executor.run()
+
+    def test_on_several_threads_different_functions_run_at_once(self):
+        topics = [self.node.topic(name) for name in ("one", "other")]
+        both = threading.Barrier(2, timeout=WATCHDOG)
+        for topic in topics:
+            self.executor.on_sample(topic.subscriber(), lambda sample: both.wait())
+        publishers = [topic.publisher() for topic in topics]
+        for publisher in publishers:
+            self.assertTrue(publisher.wait_for_match(1, WATCHDOG))
+            publisher.publish(b"")
+        self.executor.on_timer(0.001, lambda: both.n_waiting or self.executor.stop())
+        self.until("both to wait for each other", lambda: self.executor.run(3) is None)
+        self.assertFalse(both.broken)
+        with self.assertRaisesRegex(myelin.WrongSetting, "at least 1"):
+            self.executor.run(0)
+
+    def test_what_a_function_raises_ends_the_run(self):
+        topic, called = self.node.topic("topic"), []
+
+        def fail(sample):
+            called.append(sample.value)
+            raise RuntimeError(sample.value)
+
+        key = self.executor.on_sample(topic.subscriber(), fail)
+        publisher = topic.publisher()
+        self.assertTrue(publisher.wait_for_match(1, WATCHDOG))
+        for run in (self.executor.run, lambda: self.executor.run(2), self.executor.turn):
+            publisher.publish(b"1")
+            with self.assertRaisesRegex(RuntimeError, "b'1'"):
+                run()
+        self.assertEqual(called, [b"1"] * 3)
+        self.assertTrue(self.executor.remove(key))
+        self.assertFalse(self.executor.remove(key))
+        publisher.publish(b"2")
+        self.assertTrue(self.executor.turn(0))
+        self.executor.stop()
+        self.assertFalse(self.executor.turn(WATCHDOG))
+        self.assertEqual(len(called), 3)
+
+    def test_a_turn_in_asyncio(self):
+        topic, called = self.node.topic("topic"), []
+        self.executor.on_sample(topic.subscriber(), called.append)
+        publisher = topic.publisher()
+        self.assertTrue(publisher.wait_for_match(1, WATCHDOG))
+
+        async def run():
+            loop = asyncio.get_running_loop()
+            loop.add_reader(self.executor.fileno(), self.executor.turn, 0)
+            publisher.publish(b"1")
+            while not called:
+                await asyncio.sleep(0)
+            loop.remove_reader(self.executor.fileno())
+
+        asyncio.run(asyncio.wait_for(run(), WATCHDOG))
+        self.assertEqual(bytes(called[0]), b"1")
+
+    def test_what_is_used_up(self):
+        subscriber = self.node.topic("topic").subscriber()
+        self.executor.on_sample(subscriber, print)
+        with self.assertRaisesRegex(myelin.Closed, "subscriber is closed"):
+            subscriber.take()
+        with self.assertRaisesRegex(myelin.WrongSetting, "without"):
+            self.executor.on_sample(self.node.topic("t").subscriber(descriptor=True), print)
+        with self.assertRaises(TypeError):
+            self.executor.on_sample(self.node.service("s", int, int), print)
+        self.executor.close()
+        with self.assertRaisesRegex(myelin.Closed, "executor is closed"):
+            self.executor.turn(0)
 
 
 class Callbacks(Case):
@@ -388,6 +572,74 @@ class Services(Case):
         client = self.node.client("sum", bytes, bytes)
         self.assertEqual(bytes(client.call(b"x", WATCHDOG)), b"x" * 100_000)
 
+    def test_calls_that_are_not_waited_for(self):
+        service = self.node.service("sum", [float], float)
+        client = self.node.client("sum", [float], float)
+        self.addCleanup(client.close)
+        with self.assertRaises(myelin.NoServer):
+            client.send([0])
+        end = self.in_thread(lambda: client.wait_for_service(WATCHDOG))
+        while not service.clients:
+            service.take()
+        service.receive(0.5)
+        self.assertTrue(end())
+        first, second = client.send([1, 2]), client.send([3])
+        self.assertIsNone(first.take())
+        self.assertIsNone(first.receive(0.01))
+        requests = [service.receive(WATCHDOG) for _ in range(2)]
+        for request in reversed(requests):
+            request.reply(sum(request.value))
+        self.assertEqual((second.receive(WATCHDOG).value, first.receive(WATCHDOG).value), (3.0, 3.0))
+        with self.assertRaisesRegex(myelin.Closed, "call is closed"):
+            first.take()
+        for _ in range(100):  # those that nobody waits for make room
+            client.send([1])
+            request = service.receive(WATCHDOG)
+            request.reply(0.0)
+        last = client.send([1])
+        service.receive(WATCHDOG).release()
+        with self.assertRaises(myelin.NoReply):
+            last.receive(WATCHDOG)
+        kept = client.send([1])
+        client.close()
+        with self.assertRaisesRegex(myelin.Closed, "client is closed"):
+            kept.receive(WATCHDOG)
+
+    def test_a_server_that_raises(self):
+        hooked, before = [], sys.unraisablehook
+        sys.unraisablehook = lambda it: hooked.append(str(it.exc_value))
+        self.addCleanup(setattr, sys, "unraisablehook", before)
+
+        def fail(request):
+            raise RuntimeError("no sum")
+
+        self.serve(fail)
+        client = self.node.client("sum", [float], float)
+        with self.assertRaises(myelin.NoReply):
+            client.call([1], WATCHDOG)
+        self.assertEqual(hooked, ["no sum"])
+        client.close()
+        for use in (lambda: client.call([1], 0), lambda: client.send([1]), client.events):
+            with self.assertRaisesRegex(myelin.Closed, "client is closed"):
+                use()
+
+    def test_a_reply_is_sent_once(self):
+        replies = []
+
+        def answer(request):
+            reply = request.loan()
+            reply.value = 1.0
+            reply.send()
+            try:
+                reply.send()
+            except myelin.Closed as error:
+                replies.append(str(error))
+
+        self.serve(answer)
+        with self.node.client("sum", [float], float) as client:
+            self.assertEqual(client.call([1], WATCHDOG).value, 1.0)
+        self.assertEqual(replies, ["this has been sent already"])
+
     def test_a_server_that_waits(self):
         service = self.node.service("sum", [float], float)
         client = self.node.client("sum", [float], float)
@@ -439,10 +691,20 @@ class Knowing(Case):
         self.assertEqual({endpoint.type_name for endpoint in graph.endpoints}, {"f64"})
         self.assertEqual({endpoint.depth for endpoint in graph.endpoints}, {3})
         self.assertEqual({each.state for each in graph.matches}, {"matched"})
+        ids = {endpoint.id: endpoint.is_publisher for endpoint in graph.endpoints}
+        self.assertEqual(ids, {publisher.id: True, subscriber.id: False})
+        self.assertEqual({each.name for each in graph.types}, {"f64"})
+        self.assertEqual((graph.remote_endpoints, graph.silent, graph.incomplete), ([], [], []))
         before = myelin.now()
         publisher.publish(1.0)
         sample = subscriber.receive(WATCHDOG)
         self.assertTrue(before <= sample.published_at <= myelin.now())
+        self.assertEqual(sample.publisher, publisher.id)
+        with myelin.Node("asks", folder=self.folder) as other:
+            self.until("the other node", lambda: len(other.graph().endpoints) == 2)
+            told = {each.id: each for each in other.graph(within=WATCHDOG).endpoints}
+        self.assertEqual((told[publisher.id].published, told[publisher.id].lost), (1, None))
+        self.assertEqual((told[subscriber.id].published, told[subscriber.id].lost), (None, 0))
         publisher.close()
         self.until("the end", lambda: any(e.kind == "unmatched" for e in subscriber.events()))
 

@@ -89,7 +89,15 @@ impl<'p, T: Payload + ?Sized> Loan<'p, T> {
         Ok(Loan { publisher, memory: ManuallyDrop::new(memory) })
     }
 
-    /// Publishes it.
+    /// Publishes it, once:
+    ///
+    /// ```compile_fail,E0382
+    /// # fn twice(publisher: &myelin::Publisher<u64>) -> Result<(), myelin::Error> {
+    /// let loan = publisher.loan()?;
+    /// loan.publish()?;
+    /// loan.publish()?;
+    /// # Ok(()) }
+    /// ```
     ///
     /// # Errors
     /// [`Error::ReliableTimeout`], [`Error::Forked`]; the sample is then discarded.

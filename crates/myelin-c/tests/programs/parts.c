@@ -369,6 +369,102 @@ static void events_and_graph(void) {
   CHECK(network == MYELIN_NETWORK_OFF && text[0] == 0);
 }
 
+/* Whatever a handle that is none is passed to. */
+static void none_is_refused(void) {
+  struct myelin_loan loan = MYELIN_INIT(myelin_loan);
+  struct myelin_sample sample = MYELIN_INIT(myelin_sample);
+  struct myelin_reply reply = MYELIN_INIT(myelin_reply);
+  struct myelin_request request = MYELIN_INIT(myelin_request);
+  struct myelin_event event = MYELIN_INIT(myelin_event);
+  struct myelin_graph_node found = MYELIN_INIT(myelin_graph_node);
+  myelin_graph *graph;
+  myelin_client *client;
+  myelin_server *server;
+  myelin_wait_set *set;
+  myelin_guard *guard;
+  uint64_t number;
+  size_t count;
+  int descriptor;
+  myelin_network network;
+  const myelin_code refusals[] = {
+      myelin_node_close(NULL),
+      myelin_node_graph(NULL, &graph),
+      myelin_node_network(NULL, NULL, 0, &network),
+      myelin_graph_close(NULL),
+      myelin_graph_node_at(NULL, 0, &found),
+      myelin_topic_close(NULL),
+      myelin_publisher_close(NULL),
+      myelin_publisher_publish_copy(NULL, "x", 1, NULL),
+      myelin_publisher_loan(NULL, 1, &loan),
+      myelin_publisher_publish(NULL, &loan, NULL),
+      myelin_publisher_discard(NULL, &loan),
+      myelin_publisher_reserve(NULL, 1, 1),
+      myelin_publisher_matched(NULL, &count),
+      myelin_publisher_wait_for_match(NULL, 1, 0),
+      myelin_publisher_assert_liveliness(NULL),
+      myelin_publisher_event(NULL, &event),
+      myelin_subscriber_close(NULL),
+      myelin_subscriber_take(NULL, &sample),
+      myelin_subscriber_receive(NULL, 0, &sample),
+      myelin_subscriber_wait(NULL, 0),
+      myelin_subscriber_interrupt(NULL),
+      myelin_subscriber_descriptor(NULL, &descriptor),
+      myelin_subscriber_lost(NULL, &number),
+      myelin_subscriber_matched(NULL, &count),
+      myelin_subscriber_wait_for_match(NULL, 1, 0),
+      myelin_subscriber_event(NULL, &event),
+      myelin_sample_release(&sample),
+      myelin_sample_clone(&sample, &sample),
+      myelin_callback_close(NULL),
+      myelin_callback_calls(NULL, &number),
+      myelin_callback_lost(NULL, &number),
+      myelin_callback_error(NULL),
+      myelin_client_open(NULL, "x", NULL, NULL, &client),
+      myelin_client_close(NULL),
+      myelin_client_call(NULL, "x", 1, 0, &reply),
+      myelin_client_send(NULL, "x", 1, &number),
+      myelin_client_loan(NULL, 1, &loan),
+      myelin_client_send_loan(NULL, &loan, &number),
+      myelin_client_discard(NULL, &loan),
+      myelin_client_receive(NULL, 1, 0, &reply),
+      myelin_client_abandon(NULL, 1),
+      myelin_client_wait_for_service(NULL, 0),
+      myelin_client_servers(NULL, &count),
+      myelin_client_late(NULL, &number),
+      myelin_client_set_wait(NULL, MYELIN_WAIT_BLOCK),
+      myelin_client_event(NULL, &event),
+      myelin_reply_release(&reply),
+      myelin_server_open(NULL, "x", NULL, NULL, &server),
+      myelin_server_close(NULL),
+      myelin_server_receive(NULL, 0, &request),
+      myelin_server_interrupt(NULL),
+      myelin_server_set_wait(NULL, MYELIN_WAIT_BLOCK),
+      myelin_server_clients(NULL, &count),
+      myelin_server_event(NULL, &event),
+      myelin_request_reply(&request, "x", 1),
+      myelin_request_loan(&request, 1, &loan),
+      myelin_request_send(&request, &loan),
+      myelin_request_release(&request),
+      myelin_wait_set_open(NULL, &set),
+      myelin_wait_set_close(NULL),
+      myelin_wait_set_add(NULL, NULL, 1),
+      myelin_wait_set_add_server(NULL, NULL, 1),
+      myelin_wait_set_guard(NULL, 1, &guard),
+      myelin_wait_set_timer(NULL, 1, 1),
+      myelin_wait_set_remove(NULL, 1),
+      myelin_wait_set_wait(NULL, 0, &number, 1, &count),
+      myelin_wait_set_descriptor(NULL, &descriptor),
+      myelin_wait_set_set_wait(NULL, MYELIN_WAIT_BLOCK),
+      myelin_guard_trigger(NULL),
+      myelin_guard_close(NULL),
+  };
+  for (size_t each = 0; each < sizeof refusals / sizeof *refusals; each++)
+    if (refusals[each] != MYELIN_ERROR_HANDLE) {
+      fprintf(stderr, "refusal %zu is %d\n", each, (int)refusals[each]);
+      exit(1);
+    }
+}
+
 static void nonsense(void) {
   myelin_topic *topic = (myelin_topic *)node;
   myelin_node *none = NULL;
@@ -391,6 +487,10 @@ static void nonsense(void) {
   CHECK(topic == NULL);
 
   myelin_publisher *publisher = NULL, *other;
+  FAILS(myelin_topic_open(node, NULL, NULL, NULL, &topic), MYELIN_ERROR_SETTING, "name is NULL");
+  topic = topic_of("line\nbreak", NULL);
+  FAILS(myelin_publisher_open(topic, NULL, &publisher), MYELIN_ERROR_SETTING, "1 to 255 bytes");
+  OK(myelin_topic_close(topic));
   topic = topic_of("", NULL);
   FAILS(myelin_publisher_open(topic, NULL, &publisher), MYELIN_ERROR_SETTING, "1 to 255 bytes");
   OK(myelin_topic_close(topic));
@@ -445,6 +545,7 @@ int main(void) {
   wait_sets();
   descriptors_and_interrupts();
   services();
+  none_is_refused();
   nonsense();
   OK(myelin_node_close(node));
   OK(myelin_node_open("parts", NULL, &node));

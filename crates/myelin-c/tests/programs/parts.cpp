@@ -55,7 +55,8 @@ static void values(const myelin::Node &node) {
   auto kept = second->clone().value();
   second.reset();
   CHECK(kept->stamp_ns == 8 && kept->temperature == 1);
-  CHECK(!subscriber.take().value() && subscriber.lost() == 0);
+  CHECK(!subscriber.take().value() && subscriber.lost() == 0 && subscriber.matched() == 1);
+  CHECK(publisher.reserve(2) && publisher.matched() == 1);
   auto events = subscriber.events().value();
   CHECK(!events.empty() && events[0].kind == MYELIN_EVENT_MATCHED);
 }
@@ -99,6 +100,7 @@ static void wait_sets(const myelin::Node &node) {
   auto set = node.wait_set().value();
   set.add(subscriber, 1).value();
   auto guard = set.guard(2).value();
+  CHECK(set.set_wait(MYELIN_WAIT_BLOCK));
   CHECK((set.wait(0ns).value().size() == 0));
   publisher.publish_copy(5).value();
   auto ready = set.wait(watchdog).value();
@@ -122,6 +124,7 @@ static void services(const myelin::Node &node) {
     std::move(reply).send().value();
   }).value();
   auto client = node.client<Imu, myelin::Slice<std::uint32_t>>("service").value();
+  CHECK(client.set_wait(MYELIN_WAIT_BLOCK) && !client.set_wait(77));
   auto reply = client.call(Imu{3, {}, 0, {}}, watchdog).value();
   CHECK(reply.size() == 3 && reply[2] == 4);
   auto loan = client.loan().value();
@@ -130,6 +133,29 @@ static void services(const myelin::Node &node) {
   CHECK(call.receive(watchdog).value()->size() == 2);
   auto none = client.call(Imu{}, watchdog);
   CHECK(!none && none.error().code() == MYELIN_ERROR_NO_REPLY && serving.thrown());
+  CHECK(client.servers() == 1 && client.late() == 0);
+  auto other = node.server<Imu, Imu>("other").value();
+  CHECK(other.set_wait(MYELIN_WAIT_BLOCK) && other.clients() == 0);
+}
+
+static void graph_and_network(const myelin::Node &node) {
+  auto before = myelin::now();
+  auto [publisher, subscriber] = pair<Imu>(node, "graph");
+  publisher.publish_copy(Imu{}).value();
+  auto sample = subscriber.receive(watchdog).value().value();
+  auto graph = node.graph().value();
+  CHECK(graph.nodes.size() == 1 && graph.nodes[0].name == "parts" && before <= myelin::now());
+  int found = 0;
+  for (auto &each : graph.endpoints) {
+    if (each.topic != "graph") continue;
+    CHECK(each.type_name == "Imu" && each.type_hash == myelin::layout_hash<Imu>() && each.depth == 8);
+    CHECK(!each.is_publisher || each.endpoint == sample.publisher());
+    found++;
+  }
+  CHECK(found == 2 && graph.matches.size() >= 2 && graph.matches[0].reason.empty());
+  CHECK(graph.matches[0].state == MYELIN_MATCH_MATCHED);
+  auto network = node.network().value();
+  CHECK(network.state == MYELIN_NETWORK_OFF && network.text.empty());
 }
 
 static void nonsense(const myelin::Node &node) {
@@ -143,6 +169,18 @@ static void nonsense(const myelin::Node &node) {
   } catch (const myelin::Error &error) {
     CHECK(error.code() == MYELIN_ERROR_SETTING);
   }
+  // What has been moved away is closed.
+  auto moved = std::move(held);
+  auto gone = held.publish_copy(Imu{});
+  CHECK(!gone && gone.error().code() == MYELIN_ERROR_HANDLE && held.matched() == 0);
+  CHECK(!held.loan() && !held.events() && !held.wait_for_match(1, 0ns));
+  // A loan does not outlive its publisher.
+  auto loan = moved.loan().value();
+  { auto closed = std::move(moved); }
+  auto late = std::move(loan).publish();
+  CHECK(!late && late.error().code() == MYELIN_ERROR_HANDLE);
+  auto bytes = node.topic<myelin::Bytes>("cdr").dds_cdr("test::Type").dds_name("rt/cdr");
+  CHECK(bytes.publisher());
   myelin::NodeOptions options;
   options.group = "no such group";
   CHECK(!myelin::Node::open("x", options));
@@ -155,6 +193,7 @@ int main() {
   callbacks(node);
   wait_sets(node);
   services(node);
+  graph_and_network(node);
   nonsense(node);
   std::printf("all parts\n");
 }

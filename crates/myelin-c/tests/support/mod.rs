@@ -13,10 +13,14 @@ use tempfile::TempDir;
 /// Nothing in these tests takes nearly so long.
 pub const WATCHDOG: Duration = Duration::from_secs(120);
 
-/// The folder of `libmyelin.so`, which is made when the first test asks for it.
+/// The folder of `libmyelin.so`, which is made when the first test asks for it; or of another
+/// `libmyelin`, which `MYELIN_C_LIBRARY` names.
 pub fn library() -> &'static Path {
     static FOLDER: OnceLock<PathBuf> = OnceLock::new();
     FOLDER.get_or_init(|| {
+        if let Some(folder) = std::env::var_os("MYELIN_C_LIBRARY") {
+            return folder.into();
+        }
         let script = crate_folder().join("../../scripts/c-library");
         let said = Command::new(script)
             .env("CARGO", env!("CARGO"))
@@ -60,16 +64,23 @@ impl Place {
         place
     }
 
-    fn sockets(&self) -> PathBuf {
+    pub fn sockets(&self) -> PathBuf {
         self.0.path().join("sockets")
     }
 
-    /// Compiles a source, named from this crate; `options` come first.
+    /// A node of this process in it.
+    pub fn node(&self) -> myelin::Node {
+        let node = myelin::Node::builder("test").folder(self.sockets()).domain(domain());
+        node.open().unwrap()
+    }
+
+    /// Compiles a source, named from this crate; `options` come first, and those of `MYELIN_C_FLAGS` last.
     pub fn compile(&self, source: &str, options: &[&str]) -> PathBuf {
         let is_cpp = source.ends_with(".cpp");
         let (compiler, standard) =
             if is_cpp { ("c++", "-std=c++17") } else { ("cc", "-std=gnu11") };
-        let program = self.0.path().join(Path::new(source).file_stem().unwrap());
+        let program = self.0.path().join(source.replace(['/', '.'], "-"));
+        let more = std::env::var("MYELIN_C_FLAGS").unwrap_or_default();
         let compiled = Command::new(compiler)
             .arg(standard)
             .args(options)
@@ -80,32 +91,44 @@ impl Place {
             .arg(format!("-L{}", library().display()))
             .arg(format!("-Wl,-rpath,{}", library().display()))
             .args(["-lmyelin", "-lm"])
+            .args(more.split_whitespace())
             .output()
             .unwrap_or_else(|error| panic!("{compiler}: {error}; apt-get install g++"));
         assert!(compiled.status.success(), "{}", String::from_utf8_lossy(&compiled.stderr));
         program
     }
 
-    /// Runs `program` with `arguments`; nothing leaves the host.
-    pub fn start(&self, program: impl AsRef<Path>, arguments: &[&str]) -> Child {
-        Command::new(program.as_ref())
-            .args(arguments)
+    /// `program` in this place; nothing leaves the host.
+    pub fn command(&self, program: impl AsRef<Path>) -> Command {
+        let mut command = Command::new(program.as_ref());
+        command
             .env("MYELIN_FOLDER", self.sockets())
-            // One that DDS has ports for, away from the first ones, which robots are in.
-            .env("MYELIN_DOMAIN", (100 + std::process::id() % 130).to_string())
+            .env("MYELIN_DOMAIN", domain().to_string())
             .env("MYELIN_INTERFACE", "lo")
-            .env("MYELIN_PEERS", "127.0.0.1")
-            .stdin(Stdio::null())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .unwrap_or_else(|error| panic!("{}: {error}", program.as_ref().display()))
+            .env("MYELIN_PEERS", "127.0.0.1");
+        command
+    }
+
+    /// Starts it, with `arguments`.
+    pub fn start(&self, program: impl AsRef<Path>, arguments: &[&str]) -> Child {
+        start(self.command(program), arguments)
     }
 
     /// What it prints; it has to succeed.
     pub fn run(&self, program: impl AsRef<Path>, arguments: &[&str]) -> String {
         said(end(self.start(program, arguments)))
     }
+}
+
+/// One that DDS has ports for, away from the first ones, which robots are in.
+fn domain() -> u32 {
+    100 + std::process::id() % 130
+}
+
+/// Starts it; its output is for [`end`].
+pub fn start(mut command: Command, arguments: &[&str]) -> Child {
+    command.args(arguments).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command.spawn().unwrap_or_else(|error| panic!("{command:?}: {error}"))
 }
 
 /// What a program has printed; it has to succeed.

@@ -1,13 +1,16 @@
 """Samples for asyncio, by the subscriber's descriptor."""
 
 import asyncio
+import os
+
+from ._errors import Closed
 
 # So that a task whose samples come faster than it works on them lets others run.
 _TURN_MAX = 64
 
 
 class Samples:
-    """The samples of a subscriber, for one task."""
+    """The samples of a subscriber, for one task, until the subscriber is closed."""
 
     def __init__(self, subscriber):
         self._subscriber = subscriber
@@ -17,21 +20,36 @@ class Samples:
         return self
 
     async def __anext__(self):
-        while True:
-            sample = self._subscriber.take()
-            if sample is not None:
-                self._turn += 1
-                if self._turn % _TURN_MAX == 0:
-                    await asyncio.sleep(0)
-                return sample
-            await _readable(self._subscriber.fileno())
+        try:
+            while True:
+                sample = self._subscriber.take()
+                if sample is not None:
+                    self._turn += 1
+                    if self._turn % _TURN_MAX == 0:
+                        await asyncio.sleep(0)
+                    return sample
+                await _readable(self._subscriber)
+        except Closed:
+            raise StopAsyncIteration from None
 
 
-async def _readable(descriptor):
+async def _readable(subscriber):
+    """Waits until there may be a sample, or the subscriber is closed."""
     loop = asyncio.get_running_loop()
     readable = loop.create_future()
-    loop.add_reader(descriptor, lambda: readable.done() or readable.set_result(None))
+
+    def wake():
+        readable.done() or readable.set_result(None)
+
+    subscriber._on_close(lambda: loop.call_soon_threadsafe(wake))
     try:
-        await readable
+        # Its own, for the subscriber's number is another file's once that is closed.
+        descriptor = os.dup(subscriber.fileno())
+        loop.add_reader(descriptor, wake)
+        try:
+            await readable
+        finally:
+            loop.remove_reader(descriptor)
+            os.close(descriptor)
     finally:
-        loop.remove_reader(descriptor)
+        subscriber._on_close(None)

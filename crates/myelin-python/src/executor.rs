@@ -1,0 +1,258 @@
+//! Functions that are called with the samples and requests of many, in one thread or in a few.
+
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
+
+use pyo3::prelude::*;
+
+use crate::errors::{closed, exception, raised};
+use crate::exclusive::alone;
+use crate::node::{left, limit, seconds};
+use crate::released::{Released, released};
+use crate::sample::Sample;
+use crate::service::{Request, Service};
+use crate::signals::{Scope, Wakes};
+use crate::subscriber::{Subscriber, wait_of};
+
+/// Calls functions with the samples of subscribers, with requests, and at intervals. Run in one thread it
+/// calls no two of them at once; run on several, none twice at once. One thread at a time uses it, but any
+/// may stop it.
+#[pyclass(frozen, weakref, module = "myelin")]
+pub struct Executor {
+    inner: Mutex<Option<Inner>>,
+    /// Ends a wait.
+    wakes: Wakes,
+    shared: Arc<Shared>,
+}
+
+struct Inner {
+    executor: Released<myelin::Executor>,
+    descriptor: Option<OwnedFd>,
+}
+
+/// What it has in common with its functions.
+struct Shared {
+    /// Ends a run.
+    stop: myelin::Guard,
+    is_stopped: AtomicBool,
+    is_run: AtomicBool,
+    /// What a function has raised, the first one.
+    raised: Mutex<Option<PyErr>>,
+}
+
+impl Shared {
+    fn call<A>(&self, function: &Py<PyAny>, argument: A)
+    where
+        A: for<'py> pyo3::call::PyCallArgs<'py>,
+    {
+        // Of an interpreter that is going nobody is called.
+        let _ = Python::try_attach(|py| {
+            let Err(error) = function.bind(py).call1(argument) else { return };
+            let mut first = self.raised.lock().unwrap_or_else(PoisonError::into_inner);
+            if first.is_some() {
+                error.write_unraisable(py, Some(function.bind(py)));
+            } else {
+                *first = Some(error);
+            }
+            drop(first);
+            if self.is_run.load(Ordering::SeqCst) {
+                self.stop.trigger();
+            }
+        });
+    }
+}
+
+/// What an executor calls, to be removed.
+#[pyclass(frozen, module = "myelin")]
+pub struct Called(myelin::Key);
+
+impl Executor {
+    pub fn new(executor: myelin::Executor) -> Executor {
+        let stop = executor.stop_guard();
+        let inner = Inner { executor: Released::new(executor), descriptor: None };
+        let shared = Shared {
+            stop: stop.clone(),
+            is_stopped: AtomicBool::new(false),
+            is_run: AtomicBool::new(false),
+            raised: Mutex::default(),
+        };
+        Executor {
+            inner: Mutex::new(Some(inner)),
+            wakes: Wakes::Guard(stop),
+            shared: Arc::new(shared),
+        }
+    }
+
+    fn lock(&self) -> PyResult<MutexGuard<'_, Option<Inner>>> {
+        alone(&self.inner, "executor")
+    }
+
+    fn with<R>(&self, act: impl FnOnce(&mut Inner) -> PyResult<R>) -> PyResult<R> {
+        act(self.lock()?.as_mut().ok_or_else(|| closed("executor"))?)
+    }
+
+    /// Raises what a function has raised.
+    fn check(&self) -> PyResult<()> {
+        let raised = self.shared.raised.lock().unwrap_or_else(PoisonError::into_inner).take();
+        raised.map_or(Ok(()), Err)
+    }
+}
+
+#[pymethods]
+impl Executor {
+    /// Calls `function` with each sample. The subscriber itself is used up.
+    fn on_sample(
+        &self,
+        py: Python<'_>,
+        subscriber: &Bound<'_, Subscriber>,
+        function: Py<PyAny>,
+    ) -> PyResult<Called> {
+        self.with(|inner| {
+            let (subscriber, carried) = subscriber.get().hand_over()?;
+            let shared = self.shared.clone();
+            let call = move |sample: &myelin::Sample<[u8]>| {
+                shared.call(&function, (Sample::new(sample.clone(), &carried),));
+            };
+            let executor = &mut *inner.executor;
+            released(py, || executor.on_sample(subscriber, call)).map(Called).map_err(raised)
+        })
+    }
+
+    /// Calls `function` with each request. The service itself is used up.
+    fn on_request(
+        &self,
+        py: Python<'_>,
+        service: &Bound<'_, Service>,
+        function: Py<PyAny>,
+    ) -> PyResult<Called> {
+        self.with(|inner| {
+            let (service, request, reply) = service.get().hand_over()?;
+            let shared = self.shared.clone();
+            let call = move |asked| {
+                if let Some(asked) = Request::new(asked, &request, &reply) {
+                    shared.call(&function, (asked,));
+                }
+            };
+            let executor = &mut *inner.executor;
+            released(py, || executor.on_request(service, call)).map(Called).map_err(raised)
+        })
+    }
+
+    /// Calls `function` every `period` seconds, the first time one period from now. Periods that pass
+    /// while something else is called count as one.
+    fn on_timer(&self, period: f64, function: Py<PyAny>) -> PyResult<Called> {
+        let period = seconds(period)?;
+        let shared = self.shared.clone();
+        let call = move || shared.call(&function, ());
+        self.with(|inner| inner.executor.on_timer(period, call).map(Called).map_err(raised))
+    }
+
+    /// Calls it no more, and drops its function and its subscriber. False if it was not there.
+    fn remove(&self, py: Python<'_>, called: &Bound<'_, Called>) -> PyResult<bool> {
+        let key = called.get().0;
+        self.with(|inner| {
+            let executor = &mut *inner.executor;
+            Ok(released(py, || executor.remove(key)))
+        })
+    }
+
+    /// Calls until it is stopped, in this thread and in so many more that there are `threads`. What a
+    /// function raises ends it, and is raised here.
+    #[pyo3(signature = (threads=1))]
+    fn run(&self, py: Python<'_>, threads: usize) -> PyResult<()> {
+        if threads == 0 {
+            let message = "threads is 0: it is at least 1".to_string();
+            return Err(exception("WrongSetting", message));
+        }
+        self.with(|inner| {
+            // What ends a wait and was not meant to end it, a signal, lets it go on.
+            while !self.shared.is_stopped.swap(false, Ordering::SeqCst) {
+                let scope = Scope::enter(&self.wakes);
+                py.check_signals()?;
+                self.shared.is_run.store(true, Ordering::SeqCst);
+                let executor = &mut *inner.executor;
+                let run = released(py, || match threads {
+                    1 => executor.run(),
+                    threads => executor.run_on(threads),
+                });
+                self.shared.is_run.store(false, Ordering::SeqCst);
+                drop(scope);
+                self.check()?;
+                run.map_err(raised)?;
+                py.check_signals()?;
+            }
+            Ok(())
+        })
+    }
+
+    /// Waits for something to call, for `timeout` seconds at most (None: for ever), and calls all that is
+    /// due. False if it was stopped. What a function raises is raised here, once all have been called.
+    #[pyo3(signature = (timeout=None))]
+    fn turn(&self, py: Python<'_>, timeout: Option<f64>) -> PyResult<bool> {
+        let limit = limit(timeout)?;
+        let begun = Instant::now();
+        self.with(|inner| {
+            loop {
+                let left = left(limit, begun);
+                let scope = Scope::enter(&self.wakes);
+                py.check_signals()?;
+                let executor = &mut *inner.executor;
+                let turned = released(py, || executor.turn(left));
+                drop(scope);
+                self.check()?;
+                let is_over = turned.map_err(raised)? || left.is_zero();
+                py.check_signals()?;
+                if self.shared.is_stopped.swap(false, Ordering::SeqCst) {
+                    return Ok(false);
+                }
+                if is_over {
+                    return Ok(true);
+                }
+            }
+        })
+    }
+
+    /// Ends the run or the turn that is under way, after the calls that are, or else the next one. Any
+    /// thread, and a function that it calls.
+    fn stop(&self) {
+        self.shared.is_stopped.store(true, Ordering::SeqCst);
+        self.shared.stop.trigger();
+    }
+
+    /// A descriptor for `select`, `epoll` or asyncio: when it is readable, `turn(0)`.
+    fn fileno(&self) -> PyResult<RawFd> {
+        self.with(|inner| {
+            if inner.descriptor.is_none() {
+                inner.descriptor = Some(inner.executor.descriptor().map_err(raised)?);
+            }
+            Ok(inner.descriptor.as_ref().map_or(-1, AsRawFd::as_raw_fd))
+        })
+    }
+
+    /// How it waits: `adaptive`, `block`, `poll`, `predictive`.
+    #[pyo3(signature = (how, *, cpu_permille=None))]
+    fn set_wait(&self, how: &str, cpu_permille: Option<u16>) -> PyResult<()> {
+        let wait = wait_of(how, cpu_permille)?;
+        self.with(|inner| {
+            inner.executor.set_wait(wait);
+            Ok(())
+        })
+    }
+
+    /// Ends it, with its subscribers and services.
+    fn close(&self) -> PyResult<()> {
+        let inner = self.lock()?.take();
+        drop(inner);
+        Ok(())
+    }
+
+    fn __enter__(slf: Py<Self>) -> Py<Self> {
+        slf
+    }
+
+    fn __exit__(&self, _kind: Py<PyAny>, _value: Py<PyAny>, _trace: Py<PyAny>) -> PyResult<()> {
+        self.close()
+    }
+}
