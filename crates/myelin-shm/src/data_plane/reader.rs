@@ -87,10 +87,21 @@ impl Reader {
     /// is disconnected.
     #[inline]
     pub fn take(&mut self) -> Result<Option<Taken>, Error> {
-        // Returned as it is, a sample is not copied.
-        let taken = self.take_now();
-        let may_be_more = matches!(taken, Ok(None)) && self.shared.wake_fd().is_some();
-        if may_be_more && self.arm() { self.take_now() } else { taken }
+        let mut taken = Taken::empty();
+        if self.take_into(&mut taken)? { Ok(Some(taken)) } else { Ok(None) }
+    }
+
+    /// As [`take`](Self::take), to where the sample is to stay. One that is there is released first. Whether
+    /// there is one now.
+    ///
+    /// # Errors
+    /// As [`take`](Self::take); there is none then.
+    #[inline]
+    pub fn take_into(&mut self, into: &mut Taken) -> Result<bool, Error> {
+        into.release();
+        let is_taken = self.take_now(into)?;
+        let may_be_more = !is_taken && self.shared.wake_fd().is_some();
+        if may_be_more && self.arm() { self.take_now(into) } else { Ok(is_taken) }
     }
 
     /// The next sample, if there is one; otherwise `waker` is woken once when there may be one. The
@@ -103,19 +114,20 @@ impl Reader {
         tasks: &Tasks,
         waker: &Waker,
     ) -> Result<Option<Taken>, Error> {
-        if let Some(taken) = self.take_now()? {
+        let mut taken = Taken::empty();
+        if self.take_now(&mut taken)? {
             return Ok(Some(taken));
         }
         tasks.watch(&self.shared, waker);
         if self.fall_asleep_in(Some(tasks.set())).is_some() {
             return Ok(None);
         }
-        let taken = self.take_now()?;
-        if taken.is_none() {
-            // It was overwritten in between, or never there.
-            waker.wake_by_ref();
+        if self.take_now(&mut taken)? {
+            return Ok(Some(taken));
         }
-        Ok(taken)
+        // It was overwritten in between, or never there.
+        waker.wake_by_ref();
+        Ok(None)
     }
 
     /// Waits until there is a sample to take; false once `CLOCK_MONOTONIC` reads `until_ns`
@@ -135,7 +147,7 @@ impl Reader {
     }
 
     #[inline(always)]
-    fn take_now(&mut self) -> Result<Option<Taken>, Error> {
+    fn take_now(&mut self, into: &mut Taken) -> Result<bool, Error> {
         if self.shared.is_forked() {
             return Err(Error::Forked);
         }
@@ -151,19 +163,18 @@ impl Reader {
             let at = self.turn;
             self.turn += 1;
             let publisher = &mut self.connections[at];
-            let taken = publisher.take(&self.shared);
-            match &taken {
-                Ok(None) => self.shared.has_read_all_of(&publisher.source),
-                Ok(Some(sample)) => {
-                    if sample.lost_before > 0 {
-                        self.note_loss(sample);
+            match publisher.take(&self.shared, into) {
+                Ok(false) => self.shared.has_read_all_of(&publisher.source),
+                Ok(true) => {
+                    if into.lost_before > 0 {
+                        self.note_loss(into);
                     }
-                    return taken;
+                    return Ok(true);
                 }
-                Err(_) => return taken.map_err(|error| self.failed(at, error)),
+                Err(error) => return Err(self.failed(at, error)),
             }
         }
-        Ok(None)
+        Ok(false)
     }
 
     #[cold]

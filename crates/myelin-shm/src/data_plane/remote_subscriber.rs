@@ -34,11 +34,18 @@ pub struct RemoteSubscriber {
     /// The writer does not wait for it. The writer's own.
     late: AtomicBool,
     notifier: Notifier,
+    /// In `segment`: looked up once and not at each publish.
+    asleep: *const AtomicU64,
     segment: Segment,
     wake_word: Segment,
     table: Arc<WakeTableView>,
     wake_end: Option<WakeEnd>,
 }
+
+// SAFETY: `asleep` leads into a mapping, which belongs to the process, to an atomic.
+unsafe impl Send for RemoteSubscriber {}
+// SAFETY: as above.
+unsafe impl Sync for RemoteSubscriber {}
 
 /// What a subscriber passes to a publisher to be woken by.
 #[derive(Debug)]
@@ -72,6 +79,8 @@ impl RemoteSubscriber {
         let (holds, number) = check(&segment, id, topic, connection)?;
         let wake_end = waking.wake_end.map(WakeEnd::check).transpose()?;
         let begins_at = AtomicU64::new(0);
+        // SAFETY: the head is atomics and padding, and lies within its checked segment; only loaded from.
+        let asleep = &raw const unsafe { segment.at::<SubscriptionHead>(0) }.asleep;
         let view = RemoteSubscriber {
             id,
             pid,
@@ -83,6 +92,7 @@ impl RemoteSubscriber {
             begins_at,
             late: AtomicBool::new(false),
             notifier: Notifier::new(),
+            asleep,
             segment,
             wake_word,
             table,
@@ -144,10 +154,10 @@ impl RemoteSubscriber {
     #[inline(always)]
     #[must_use]
     pub(crate) fn notify(&self, published: impl FnOnce() -> u64) -> bool {
-        // SAFETY: the head is atomics and padding, and lies within its checked segment.
-        let head: &SubscriptionHead = unsafe { self.segment.at(0) };
+        // SAFETY: it lies in the segment, which is ours.
+        let asleep = unsafe { &*self.asleep };
         let ready = || bit_of(&self.wake_segment().ready, self.connection);
-        self.notifier.notify(&head.asleep, published, ready, |sleep| self.wake(sleep))
+        self.notifier.notify(asleep, published, ready, |sleep| self.wake(sleep))
     }
 
     /// Whether somebody was woken for certain.

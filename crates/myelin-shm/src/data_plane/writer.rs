@@ -133,8 +133,9 @@ pub struct Writer {
     /// Sequence of the next sample, and its cell.
     next: u64,
     at: usize,
+    /// The cells of `shared`: looked up once and not at each publish.
+    ring: *const [Cell],
     arena: Arena,
-    cells: u64,
     /// Samples in slots that were not free when last looked at, with their sequences.
     out: Vec<(u64, Slot)>,
     slot_segments: Vec<Segment>,
@@ -151,8 +152,8 @@ pub struct Writer {
     fork: u32,
 }
 
-// SAFETY: the pointers in the slots lead into segments that the writer owns; private memory is
-// exclusive.
+// SAFETY: the pointers in the slots lead into segments that the writer owns, that to the ring into one that
+// it keeps; private memory is exclusive.
 unsafe impl Send for Writer {}
 
 impl Writer {
@@ -172,8 +173,8 @@ impl Writer {
             dispatcher: None,
             next: 0,
             at: 0,
+            ring: shared.cells(),
             arena: Arena::default(),
-            cells: u64::from(qos.depth) + 1,
             out: Vec::new(),
             slot_segments: Vec::new(),
             protected: Protected::with_capacity(0),
@@ -337,11 +338,11 @@ impl Writer {
     /// P2 and P3.
     #[inline(always)]
     fn begin(&mut self) -> &'static Cell {
-        let cell = &self.shared.cells()[self.at];
+        // SAFETY: the ring lives as long as `self.shared`, which outlives the callers; the lifetime is cut
+        // loose from `self` only so that they can read its other fields.
+        let cell = unsafe { &(&*self.ring)[self.at] };
         ring::begin(cell);
-        // SAFETY: the cell lives as long as `self.shared`, which outlives the callers; the lifetime
-        // is cut loose from `self` only so that they can read its other fields.
-        unsafe { &*std::ptr::from_ref(cell) }
+        cell
     }
 
     /// P7 and P8.
@@ -350,7 +351,7 @@ impl Writer {
         let sequence = self.next;
         let passed_over = self.late;
         self.next += 1;
-        self.at = if self.at + 1 == self.cells as usize { 0 } else { self.at + 1 };
+        self.at = if self.at + 1 == self.ring.len() { 0 } else { self.at + 1 };
         if self.notified == self.views.len() {
             // ORDER: pairs with the fence in `notify::fall_asleep` and with the one in `attach`.
             fence_of(Step::P7);
@@ -435,9 +436,10 @@ impl Writer {
         }
         self.protected.collect(self.views.iter().map(|view| view.announced()));
         let kept_from = self.next.saturating_sub(u64::from(self.shared.qos().history));
-        let Writer { out, arena, protected, next, cells, .. } = self;
+        let Writer { out, arena, protected, next, ring, .. } = self;
+        let cells = ring.len() as u64;
         out.retain(|(sequence, slot)| {
-            let overwritten = sequence + *cells < *next;
+            let overwritten = sequence + cells < *next;
             let free = protected.is_free(*sequence, overwritten, *sequence >= kept_from);
             if free {
                 arena.give_back(*slot);
