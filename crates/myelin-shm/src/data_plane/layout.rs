@@ -6,7 +6,7 @@ use crate::os::segment::shared;
 use crate::sync::{AtomicU32, AtomicU64};
 
 /// Version of everything in this file and of the nodes' messages; raised with any change.
-pub const VERSION: u64 = 5;
+pub const VERSION: u64 = 6;
 /// First word of a publication segment, stored last: `myelinP1`.
 pub const PUBLICATION_MAGIC: u64 = u64::from_le_bytes(*b"myelinP1");
 /// First word of a subscription segment, stored last: `myelinS1`.
@@ -74,8 +74,8 @@ pub struct PublicationHead {
     pub cpu: AtomicU64,
     /// How often the publisher has asserted that it lives.
     pub asserted: AtomicU64,
-    /// 1 while it has so many subscribers that they had better sleep on `published`.
-    pub many: AtomicU64,
+    /// How many subscribers it notifies.
+    pub subscribers: AtomicU64,
     _seldom: [u8; 96],
 }
 
@@ -159,7 +159,7 @@ shared! {
     Cell { sequence, length, place, inline }
     PublicationHead {
         magic, version, bytes, endpoint, type_hash, cells, depth, history, reliable, _once,
-        published, _published, waiting, cpu, asserted, many, _seldom
+        published, _published, waiting, cpu, asserted, subscribers, _seldom
     }
     SubscriptionHead {
         magic, version, bytes, endpoint, type_hash, connections, holds, number, _once, asleep, _asleep
@@ -233,7 +233,7 @@ const _: () = {
     assert!(offset_of!(PublicationHead, waiting) == 256);
     assert!(offset_of!(PublicationHead, cpu) == 264);
     assert!(offset_of!(PublicationHead, asserted) == 272);
-    assert!(offset_of!(PublicationHead, many) == 280);
+    assert!(offset_of!(PublicationHead, subscribers) == 280);
     assert!(size_of::<SubscriptionHead>() as u64 == SUBSCRIPTION_HEAD_BYTES);
     assert!(offset_of!(SubscriptionHead, type_hash) == 32);
     assert!(offset_of!(SubscriptionHead, connections) == 40);

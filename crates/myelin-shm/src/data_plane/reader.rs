@@ -9,6 +9,7 @@ use std::task::Waker;
 
 use self::many::Many;
 use crate::data_plane::incoming::Incoming;
+use crate::data_plane::layout::PublicationHead;
 use crate::data_plane::source::Source;
 use crate::data_plane::subscription::{Asleep, SubscriptionShared};
 use crate::data_plane::taken::Taken;
@@ -244,14 +245,18 @@ impl Reader {
         }
     }
 
-    /// Whether a publisher last ran on the CPU we are on: it cannot publish while we spin. Of many the one
-    /// counts that a sample last came from.
+    /// Whether a publisher last ran on the CPU we are on: it cannot publish while we spin.
     fn shares_a_core(&self) -> bool {
-        let cpu = crate::waiting::wait::cpu();
-        let runs_here = |it: &Incoming| it.source.head().cpu.load(Ordering::Relaxed) == cpu;
+        let cpu = wait::cpu();
+        self.has_such(|head| head.cpu.load(Ordering::Relaxed) == cpu)
+    }
+
+    /// Whether a publisher is such a one. Of many the one counts that a sample last came from.
+    fn has_such(&self, is_such: impl Fn(&PublicationHead) -> bool) -> bool {
+        let is_such = |it: &Incoming| is_such(it.source.head());
         match &self.many {
-            Some(many) => self.connections.get(many.last).is_some_and(runs_here),
-            None => self.connections.iter().any(runs_here),
+            Some(many) => self.connections.get(many.last).is_some_and(is_such),
+            None => self.connections.iter().any(is_such),
         }
     }
 
@@ -305,7 +310,7 @@ impl Reader {
     fn published_to_sleep_on(&self) -> Option<u64> {
         let [publisher] = &self.connections[..] else { return None };
         let head = publisher.source.head();
-        let is_one_of_many = head.many.load(Ordering::Relaxed) != 0;
+        let is_one_of_many = head.subscribers.load(Ordering::Relaxed) >= MANY_MIN;
         if !is_one_of_many || self.shared.wake_fd().is_some() || !wait::can_sleep_on_two() {
             return None;
         }
@@ -422,6 +427,11 @@ impl Waiter for Reader {
     fn may_spin(&self) -> bool {
         !self.shares_a_core()
     }
+
+    fn is_one_too_many(&self) -> bool {
+        let cpus = wait::cpus();
+        self.has_such(|head| head.subscribers.load(Ordering::Relaxed) >= cpus)
+    }
 }
 
 impl Drop for Reader {
@@ -441,3 +451,7 @@ impl std::fmt::Debug for Reader {
         to.debug_struct("Reader").field("topic", topic).finish_non_exhaustive()
     }
 }
+
+/// So many subscribers are woken by one call: for less, a sleep on two words costs more than it saves. In
+/// a model, few that can be run in every order.
+const MANY_MIN: u64 = if cfg!(loom) { 2 } else { 4 };

@@ -460,7 +460,7 @@ impl Writer {
         self.protected.reserve(words);
         self.least_reading = 0;
         self.count_late();
-        self.shared.head().many.store(u64::from(self.notified >= MANY_MIN), Ordering::Relaxed);
+        self.shared.head().subscribers.store(self.notified as u64, Ordering::Relaxed);
     }
 
     #[cold]
@@ -474,10 +474,6 @@ impl std::fmt::Debug for Writer {
         to.debug_struct("Writer").field("topic", self.shared.topic()).finish_non_exhaustive()
     }
 }
-
-/// So many subscribers are woken by one call: for less, a sleep on two words costs more than it saves. In
-/// a model, few that can be run in every order.
-const MANY_MIN: usize = if cfg!(loom) { 2 } else { 4 };
 
 #[cfg(test)]
 mod tests {
