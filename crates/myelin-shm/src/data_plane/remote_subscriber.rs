@@ -6,7 +6,8 @@ use std::sync::Arc;
 
 use crate::data_plane::layout::{
     CONNECTION_BYTES, Connection, SUBSCRIPTION_HEAD_BYTES, SUBSCRIPTION_MAGIC, SubscriptionHead,
-    VERSION, WAKE_SEGMENT_BYTES, WakeSegment, connections_offset, subscription_bytes,
+    VERSION, WAKE_SEGMENT_BYTES, WakeSegment, connections_offset, subscription_begin,
+    subscription_bytes,
 };
 use crate::data_plane::ready::bit_of;
 use crate::data_plane::reclaim::Announced;
@@ -73,7 +74,9 @@ impl RemoteSubscriber {
         waking: Waking,
         tables: &mut WakeTableViews,
     ) -> Result<RemoteSubscriber, Error> {
-        let segment = Segment::map_theirs(subscription.as_fd(), SUBSCRIPTION_HEAD_BYTES)?;
+        let begin = subscription_begin(id);
+        let bytes = begin + SUBSCRIPTION_HEAD_BYTES;
+        let segment = Segment::map_theirs(subscription.as_fd(), bytes)?.beginning_at(begin)?;
         let wake_word = Segment::map_shared(waking.wake_word.as_fd(), WAKE_SEGMENT_BYTES)?;
         let table = tables.map(waking.table)?;
         let (holds, number) = check(&segment, id, topic, connection)?;
@@ -215,7 +218,7 @@ fn check(
         && (1..=u64::from(CONNECTIONS_MAX)).contains(&connections)
         && u64::from(connection) < connections
         && number < ENDPOINTS_MAX as u64
-        && subscription_bytes(holds, connections) <= segment.bytes();
+        && subscription_begin(id) + subscription_bytes(holds, connections) <= segment.bytes();
     if !in_range || read(&head.endpoint) != id || read(&head.type_hash) != topic.type_hash {
         return Err(Error::PeerCorrupt { what: "a subscription's head" });
     }
