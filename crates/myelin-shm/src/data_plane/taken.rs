@@ -2,6 +2,7 @@
 
 use std::mem::MaybeUninit;
 
+use crate::data_plane::layout::INLINE_BYTES_MAX;
 use crate::data_plane::ring::Inline;
 use crate::data_plane::subscription::SubscriptionShared;
 use crate::dispatch::callback::Fresh;
@@ -13,7 +14,7 @@ use crate::topic::EndpointId;
 /// It is long, and to move one right after its payload has been copied word by word takes longer than the
 /// rest of a take; see [`Reader::take_into`](crate::data_plane::subscription::Reader::take_into).
 pub struct Taken {
-    /// The copy; initialised in all samples but those that are lent by reference.
+    /// The copy: its first `length` bytes, if that is where the payload is.
     inline: MaybeUninit<Inline>,
     /// The publisher.
     pub publisher: EndpointId,
@@ -48,7 +49,7 @@ impl Taken {
     #[inline(always)]
     pub fn empty() -> Taken {
         Taken {
-            inline: MaybeUninit::new(Inline::ZERO),
+            inline: MaybeUninit::uninit(),
             publisher: 0,
             sequence: 0,
             published_ns: 0,
@@ -83,9 +84,8 @@ impl Taken {
 
     /// What a payload of up to 104 B is copied to.
     #[inline(always)]
-    pub(crate) fn inline_mut(&mut self) -> &mut Inline {
-        // SAFETY: whoever has a `&mut Taken` has it from `empty` or from a clone.
-        unsafe { self.inline.assume_init_mut() }
+    pub(crate) fn inline_mut(&mut self) -> &mut MaybeUninit<Inline> {
+        &mut self.inline
     }
 
     /// Where the payload lies.
@@ -98,16 +98,14 @@ impl Taken {
     /// asked for.
     #[inline]
     pub fn bytes(&self) -> &[u8] {
-        match &self.payload {
-            // SAFETY: it is initialised in one that is not lent.
-            Payload::Inline => unsafe { self.inline.assume_init_ref() }.bytes(self.length),
-            // SAFETY: pointer and length were checked against the slot; the hold keeps the publisher
-            // from writing to it.
-            // One that is lent is only reached through references that end before it does.
-            Payload::Slot { pointer, .. } | Payload::Lent { pointer } => unsafe {
-                std::slice::from_raw_parts(*pointer, self.length)
-            },
-        }
+        let pointer = match self.payload {
+            Payload::Inline => self.inline.as_ptr().cast(),
+            Payload::Slot { pointer, .. } | Payload::Lent { pointer } => pointer,
+        };
+        // SAFETY: so many bytes of the copy are initialised: `ring::look` and `clone` see to it. Of a slot,
+        // pointer and length were checked; the hold keeps the publisher from writing to it. One that is lent
+        // is only reached through references that end before it does.
+        unsafe { std::slice::from_raw_parts(pointer, self.length) }
     }
 }
 
@@ -116,7 +114,13 @@ impl Clone for Taken {
         let mut clone = Taken::empty();
         clone.payload = match self.payload {
             Payload::Inline | Payload::Lent { .. } => {
-                clone.inline_mut().bytes_mut(self.length).copy_from_slice(self.bytes());
+                let bytes = self.bytes();
+                assert!(bytes.len() <= INLINE_BYTES_MAX);
+                // SAFETY: they fit, and lie elsewhere.
+                unsafe {
+                    let to = clone.inline.as_mut_ptr().cast::<u8>();
+                    to.copy_from_nonoverlapping(bytes.as_ptr(), bytes.len());
+                }
                 Payload::Inline
             }
             Payload::Slot { pointer, hold, shared } => {
