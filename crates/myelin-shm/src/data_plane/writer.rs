@@ -322,8 +322,9 @@ impl Writer {
         self.out.push((self.next, slot));
         let payload = || Payload::Slot { length, place: slot.place() };
         let published = self.finish(payload, time_ns);
-        if self.arena.is_used_up(&slot) {
-            // For the next loan, while this sample is under way.
+        if self.arena.is_used_up(&slot) || self.views.is_empty() {
+            // For the next loan, while this sample is under way; without a subscriber on this host, that is
+            // the same slot again, which is still in the caches.
             self.reclaim();
         }
         published
@@ -482,6 +483,25 @@ mod tests {
     /// A loan of up to 104 B, as `Writer::loan` makes it. Under Miri: `scripts/sanitize`.
     fn private(length: u64) -> RawLoan {
         RawLoan { length, memory: Memory::Private(Private::new()) }
+    }
+
+    #[test]
+    fn a_slot_that_nobody_here_reads_is_the_next_loan_again() {
+        let topic = Topic { name: "t".into(), type_name: "T".into(), type_hash: 1 };
+        let pointers = |history: u32| {
+            let qos = PublisherQos { history, depth: 8, ..PublisherQos::default() };
+            let (mut writer, _) = Writer::create(1, &topic, qos).unwrap();
+            let publish = |_| {
+                let mut loan = writer.loan(4096).unwrap();
+                // SAFETY: the writer is there.
+                let pointer = unsafe { loan.bytes_mut() }.as_mut_ptr();
+                writer.publish(loan).unwrap();
+                pointer
+            };
+            (0..100).map(publish).collect::<std::collections::BTreeSet<_>>().len()
+        };
+        assert_eq!(pointers(0), 1);
+        assert_eq!(pointers(3), 4, "three are kept for who comes later");
     }
 
     /// What `myelin::Loan` does: it asks for the pointer once, and moves the loan afterwards.
