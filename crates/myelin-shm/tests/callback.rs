@@ -2,14 +2,14 @@
 
 mod hostile_peer;
 
-use std::os::fd::BorrowedFd;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant};
 
 use hostile_peer::{Memory, topic};
 use myelin_shm::Error;
-use myelin_shm::data_plane::layout::{INLINE, PUBLICATION_HEAD_BYTES};
+use myelin_shm::data_plane::layout::{INLINE, PUBLICATION_HEAD_BYTES, subscription_begin};
+use myelin_shm::data_plane::subscription::SubscriptionShared;
 use myelin_shm::dispatch::callback::{Callback, Function, Lengths};
 use myelin_shm::node::{Node, NodeOptions};
 use myelin_shm::os::segment::Segment;
@@ -32,9 +32,10 @@ fn until(what: &str, mut condition: impl FnMut() -> bool) {
     }
 }
 
-/// Whether the subscriber with this memory has said that it sleeps.
-fn is_asleep(subscription: BorrowedFd<'_>) -> bool {
-    let segment = Segment::map_theirs(subscription, 256).unwrap();
+/// Whether the subscriber has said that it sleeps.
+fn is_asleep(subscription: &SubscriptionShared) -> bool {
+    let segment = Segment::map_theirs(subscription.descriptors().0, 256).unwrap();
+    let segment = segment.beginning_at(subscription_begin(subscription.id())).unwrap();
     // SAFETY: an atomic, valid for any bytes, that is only loaded.
     unsafe { segment.at::<AtomicU64>(128) }.load(Ordering::Relaxed) != 0
 }
@@ -112,7 +113,7 @@ fn what_a_publish_leaves_of_a_backlog_wakes_the_callbacks_thread() {
         its.fetch_add(u64::from(is_here), Ordering::Relaxed);
     });
     let callback = Callback::start_concurrent(subscriber, call, Lengths::Exactly(8)).unwrap();
-    until("the thread's sleep", || is_asleep(subscription.descriptors().0));
+    until("the thread's sleep", || is_asleep(&subscription));
 
     for memory in &stopped {
         for sequence in 0..CELLS - 1 {

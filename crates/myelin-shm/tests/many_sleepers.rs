@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use myelin_shm::data_plane::layout::{SubscriptionHead, WakeWord};
+use myelin_shm::data_plane::layout::{SubscriptionHead, WakeWord, subscription_begin};
 use myelin_shm::node::{Node, NodeOptions, Publisher, Subscriber};
 use myelin_shm::os::segment::Segment;
 use myelin_shm::topic::{PublisherQos, SubscriberQos, Topic};
@@ -55,7 +55,9 @@ impl Shown {
     fn of(subscriber: &Subscriber) -> Shown {
         let (head, wake_word) = subscriber.reader.shared().descriptors();
         let (head, wake_word) = (Segment::map_theirs(head, 1), Segment::map_shared(wake_word, 1));
-        Shown { head: head.unwrap(), wake_word: wake_word.unwrap() }
+        let begin = subscription_begin(subscriber.reader.shared().id());
+        let head = head.unwrap().beginning_at(begin).unwrap();
+        Shown { head, wake_word: wake_word.unwrap() }
     }
 
     fn sleep(&self) -> Sleep {

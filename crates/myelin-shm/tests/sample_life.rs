@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use myelin_shm::Error;
 use myelin_shm::data_plane::publication::Writer;
-use myelin_shm::data_plane::subscription::Reader;
+use myelin_shm::data_plane::subscription::{Reader, Taken};
 use myelin_shm::topic::{Late, PublisherQos, Reliability, SubscriberQos};
 use myelin_shm::waiting::wait::{NEVER, Wait};
 use myelin_shm::waiting::wake_table::WakeTable;
@@ -85,6 +85,39 @@ fn the_limit_of_held_samples_is_an_error_and_loses_nothing() {
     assert!(matches!(reader.take(), Err(Error::TooManyHeld { held: 2, .. })));
     drop(first);
     assert_eq!(reader.take().unwrap().unwrap().bytes(), [2; 200]);
+}
+
+/// Large and small ones in turn, with room for one that is held: each take gives the one before back.
+#[test]
+fn a_place_for_samples_holds_one_at_a_time() {
+    let qos = SubscriberQos { held_max: 1, ..SubscriberQos::default() };
+    let (mut writer, mut reader) = pair(PublisherQos::default(), qos);
+    let mut taken = Taken::empty();
+    assert_eq!(taken.bytes(), []);
+    for round in 0..20u8 {
+        let bytes = [vec![round; 40], vec![round; 400], vec![], vec![round; 4]];
+        for bytes in &bytes {
+            writer.publish_copy(bytes).unwrap();
+        }
+        for bytes in &bytes {
+            assert!(reader.take_into(&mut taken).unwrap());
+            assert_eq!(taken.bytes(), bytes);
+            assert_eq!(taken.clone().bytes(), bytes);
+        }
+        assert!(!reader.take_into(&mut taken).unwrap());
+        assert_eq!(taken.bytes(), []);
+    }
+    writer.publish_copy(&[1; 200]).unwrap();
+    writer.publish_copy(&[2; 200]).unwrap();
+    let first = reader.take().unwrap().unwrap();
+    assert!(matches!(reader.take_into(&mut taken), Err(Error::TooManyHeld { held: 1, .. })));
+    assert_eq!(taken.bytes(), []);
+    drop(first);
+    assert!(reader.take_into(&mut taken).unwrap());
+    taken.release();
+    assert_eq!((taken.bytes(), reader.take().unwrap().is_none()), (&[][..], true));
+    let counts = writer.slot_counts();
+    assert_eq!(counts.free, counts.total, "every slot is back");
 }
 
 #[test]

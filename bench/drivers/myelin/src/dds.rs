@@ -8,7 +8,7 @@ use std::os::fd::IntoRawFd;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use myelin::{Node, Topic};
+use myelin::{Node, Policy, Threads, Topic};
 use myelin_bench_kit::protocol::{
     self, Prepare, Reliability, Role, Streams, System, Topology, Transport, Workload,
 };
@@ -110,7 +110,21 @@ fn node(prepare: &Prepare) -> Result<Node, Error> {
         Some(way) => node.interface(&way.own.to_string()).peers([way.peer.to_string()]),
         None => node.interface("lo").peers(["127.0.0.1"]).folder(own_folder(prepare)?),
     };
-    node.network(true).lease(LEASE).open().map_err(said)
+    node.network(true).lease(LEASE).threads(threads()).open().map_err(said)
+}
+
+/// A tuned process has a realtime policy, which CycloneDDS's own threads inherit where it is used directly.
+/// Of a node's one says so.
+fn threads() -> Threads {
+    let mut parameters = libc::sched_param { sched_priority: 0 };
+    // SAFETY: 0 is this thread; the kernel writes where it is told to.
+    let (policy, read) =
+        unsafe { (libc::sched_getscheduler(0), libc::sched_getparam(0, &mut parameters)) };
+    let policy = match policy & !libc::SCHED_RESET_ON_FORK {
+        libc::SCHED_FIFO if read == 0 => Policy::Fifo(parameters.sched_priority as u8),
+        _ => Policy::Usual,
+    };
+    Threads { policy, ..Threads::default() }
 }
 
 /// A folder of this process's own in the run's folder, by a name short enough for a socket in it:

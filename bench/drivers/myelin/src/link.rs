@@ -67,7 +67,8 @@ impl Publisher for LoanPublisher {
 pub struct Taker {
     subscriber: node::Subscriber,
     wait: Wait,
-    taken: Option<Taken>,
+    taken: Taken,
+    holds: bool,
 }
 
 impl Taker {
@@ -79,7 +80,7 @@ impl Taker {
     /// The same with a quality of service of its own.
     pub fn with(node: &Node, topic: Topic, qos: SubscriberQos, wait: Wait) -> Result<Self, Error> {
         let subscriber = node.subscriber(topic, qos).map_err(said)?;
-        Ok(Taker { subscriber, wait, taken: None })
+        Ok(Taker { subscriber, wait, taken: Taken::empty(), holds: false })
     }
 
     /// Whether `count` publishers were there in time.
@@ -95,15 +96,14 @@ impl Taker {
     /// Takes the next sample, if there is one, and holds it.
     #[inline]
     pub fn take_and_hold(&mut self) -> Result<bool, Error> {
-        self.taken = None;
-        self.taken = self.subscriber.reader.take().map_err(said)?;
-        Ok(self.taken.is_some())
+        self.holds = self.subscriber.reader.take_into(&mut self.taken).map_err(said)?;
+        Ok(self.holds)
     }
 
     /// The sample it holds.
     #[inline]
     pub fn held(&self) -> Option<&[u8]> {
-        self.taken.as_ref().map(Taken::bytes)
+        self.holds.then(|| self.taken.bytes())
     }
 }
 
@@ -121,7 +121,8 @@ impl Subscriber for Taker {
 
     #[inline]
     fn release(&mut self) {
-        self.taken = None;
+        self.taken.release();
+        self.holds = false;
     }
 }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crate::data_plane::layout::{Cell, INLINE_BYTES_MAX, WRITING};
 use crate::data_plane::reclaim;
-use crate::data_plane::ring::{self, Inline, Look};
+use crate::data_plane::ring::{self, Look};
 use crate::data_plane::source::{SlotView, Source};
 use crate::data_plane::subscription::SubscriptionShared;
 use crate::data_plane::taken::{Payload, Taken};
@@ -16,7 +16,7 @@ use crate::sync::{AtomicU64, Ordering, Step, fence_of, is_taken, load_acquire};
 use crate::topic::{EndpointId, Reliability};
 use crate::waiting::wait;
 
-// SAFETY: `reading` leads into a mapping, which belongs to the process.
+// SAFETY: `ring` and `reading` lead into mappings, which belong to the process.
 unsafe impl Send for Incoming {}
 
 /// One publisher, as the reader keeps track of it.
@@ -25,7 +25,8 @@ pub(crate) struct Incoming {
     publisher: EndpointId,
     next: u64,
     at: usize,
-    cells: usize,
+    /// The cells of the source, which is kept: looked up once and not at each look.
+    ring: *const [Cell],
     /// Where `next` is announced: a word of the subscription, which the reader keeps.
     reading: *const AtomicU64,
     /// `published` when it was last looked at; a lower bound.
@@ -55,7 +56,7 @@ impl Incoming {
             publisher: source.id,
             next,
             at: (next % source.cells) as usize,
-            cells: source.cells as usize,
+            ring: source.ring(),
             reading: &raw const shared.connection(source.connection).reading,
             published: next,
             fence_due: true,
@@ -75,8 +76,10 @@ impl Incoming {
         self.missing_at.is_some()
     }
 
+    #[inline(always)]
     fn cell(&self) -> &Cell {
-        &self.source.ring()[self.at]
+        // SAFETY: the source, which has it mapped, is kept as long as this.
+        unsafe { &(&*self.ring)[self.at] }
     }
 
     /// Whether there is anything to read: the sample, or a later one.
@@ -97,37 +100,42 @@ impl Incoming {
         self.missing_at.is_none_or(|at| self.source.arrivals.load(Ordering::Acquire) != at)
     }
 
+    /// Takes the next sample into `into`, which holds none. False if there is none.
     #[inline(always)]
     pub(crate) fn take(
         &mut self,
         shared: &Arc<SubscriptionShared>,
-    ) -> Result<Option<Taken>, Error> {
+        into: &mut Taken,
+    ) -> Result<bool, Error> {
         self.fence_if_due(Step::T1);
-        let mut inline = Inline::ZERO;
         let mut stood = 0;
         for _ in 0..LAPS_MAX {
             if !ring::is_there(self.cell(), self.next) {
-                return Ok(None);
+                return Ok(false);
             }
             if self.next >= self.published {
                 self.skip_to_depth()?;
             }
-            match ring::look(self.cell(), self.next, &mut inline) {
-                Look::NotYet => return Ok(None),
-                Look::Passed if !self.passed(&mut stood)? => return Ok(None),
+            match ring::look(self.cell(), self.next, into.inline_mut()) {
+                Look::NotYet => return Ok(false),
+                Look::Passed if !self.passed(&mut stood)? => return Ok(false),
                 Look::Passed => {}
                 Look::Inline { length, time_ns } => {
-                    return Ok(Some(self.taken(length, time_ns, Payload::Inline(inline))));
+                    self.taken(into, length, time_ns);
+                    return Ok(true);
                 }
                 Look::Slot { length, place, time_ns } => {
-                    return self.take_slot(length, place, time_ns, shared);
+                    let Some(payload) = self.hold(length, place, shared)? else { return Ok(false) };
+                    into.payload = payload;
+                    self.taken(into, length as usize, time_ns);
+                    return Ok(true);
                 }
                 Look::Corrupt => {
                     return Err(Error::PeerCorrupt { what: "a length beyond its cell" });
                 }
             }
         }
-        Ok(None)
+        Ok(false)
     }
 
     /// Whether this sample comes next, with nothing lost before it.
@@ -158,13 +166,13 @@ impl Incoming {
         Some(view.pointer.wrapping_add((u64::from(slot) * view.slot_bytes) as usize))
     }
 
-    fn take_slot(
+    /// Holds the next sample, which lies in a slot; `None` if the slot's segment has not come yet.
+    fn hold(
         &mut self,
         length: u64,
         place: u64,
-        time_ns: u64,
         shared: &Arc<SubscriptionShared>,
-    ) -> Result<Option<Taken>, Error> {
+    ) -> Result<Option<Payload>, Error> {
         let (number, slot) = ((place >> 32) as u32, place as u32);
         let Some(view) = self.slot_view(number) else {
             return Ok(None);
@@ -179,8 +187,7 @@ impl Incoming {
         prefetch(pointer);
         let hold = shared.free_hold().ok_or_else(|| too_many_held(shared))?;
         shared.take_hold(hold, self.source.connection, self.next);
-        let payload = Payload::Slot { pointer, hold, shared: Arc::as_ptr(shared) };
-        Ok(Some(self.taken(length as usize, time_ns, payload)))
+        Ok(Some(Payload::Slot { pointer, hold, shared: Arc::as_ptr(shared) }))
     }
 
     /// Where the slots of segment `number` lie; `None` if its descriptor has not come yet.
@@ -205,21 +212,22 @@ impl Incoming {
         view
     }
 
-    /// T7 and T8.
+    /// T7 and T8, for the sample whose payload has been put there.
     #[inline(always)]
-    fn taken(&mut self, length: usize, published_ns: u64, payload: Payload) -> Taken {
-        let lost_before = std::mem::take(&mut self.lost);
-        let (publisher, sequence) = (self.publisher, self.next);
-        let taken = Taken { publisher, sequence, published_ns, lost_before, length, payload };
+    fn taken(&mut self, into: &mut Taken, length: usize, published_ns: u64) {
+        into.publisher = self.publisher;
+        into.sequence = self.next;
+        into.published_ns = published_ns;
+        into.lost_before = std::mem::take(&mut self.lost);
+        into.length = length;
         self.step();
         self.announce();
-        taken
     }
 
     #[inline(always)]
     fn step(&mut self) {
         self.next += 1;
-        self.at = if self.at + 1 == self.cells { 0 } else { self.at + 1 };
+        self.at = if self.at + 1 == self.ring.len() { 0 } else { self.at + 1 };
     }
 
     #[inline(always)]

@@ -4,9 +4,10 @@
 use crate::limits::{CONNECTIONS_MAX, ENDPOINTS_MAX};
 use crate::os::segment::shared;
 use crate::sync::{AtomicU32, AtomicU64};
+use crate::topic::EndpointId;
 
 /// Version of everything in this file and of the nodes' messages; raised with any change.
-pub const VERSION: u64 = 5;
+pub const VERSION: u64 = 6;
 /// First word of a publication segment, stored last: `myelinP1`.
 pub const PUBLICATION_MAGIC: u64 = u64::from_le_bytes(*b"myelinP1");
 /// First word of a subscription segment, stored last: `myelinS1`.
@@ -74,8 +75,8 @@ pub struct PublicationHead {
     pub cpu: AtomicU64,
     /// How often the publisher has asserted that it lives.
     pub asserted: AtomicU64,
-    /// 1 while it has so many subscribers that they had better sleep on `published`.
-    pub many: AtomicU64,
+    /// How many subscribers it notifies.
+    pub subscribers: AtomicU64,
     _seldom: [u8; 96],
 }
 
@@ -159,7 +160,7 @@ shared! {
     Cell { sequence, length, place, inline }
     PublicationHead {
         magic, version, bytes, endpoint, type_hash, cells, depth, history, reliable, _once,
-        published, _published, waiting, cpu, asserted, many, _seldom
+        published, _published, waiting, cpu, asserted, subscribers, _seldom
     }
     SubscriptionHead {
         magic, version, bytes, endpoint, type_hash, connections, holds, number, _once, asleep, _asleep
@@ -182,16 +183,24 @@ pub fn publication_bytes(cells: u64) -> u64 {
     PUBLICATION_HEAD_BYTES + cells * CELL_BYTES
 }
 
-/// Offset of the connections in a subscription segment with `holds` holds.
+/// Where a subscription segment's content begins. A publisher reads one word of each of its subscribers at
+/// every publish: at one place of their pages, all these words would share one set of a cache.
+pub fn subscription_begin(id: EndpointId) -> u64 {
+    (id ^ id >> 24) % COLOURS * 128
+}
+
+/// Offset, from where the content begins, of the connections in a subscription segment with `holds` holds.
 pub fn connections_offset(holds: u64) -> u64 {
     SUBSCRIPTION_HEAD_BYTES + (holds * 8).next_multiple_of(128)
 }
 
-/// Bytes of a subscription segment.
+/// Bytes of a subscription segment's content.
 pub fn subscription_bytes(holds: u64, connections: u64) -> u64 {
     connections_offset(holds) + connections * CONNECTION_BYTES
 }
 
+/// Places in a page.
+const COLOURS: u64 = 32;
 /// Bytes of a [`Cell`].
 pub const CELL_BYTES: u64 = 128;
 /// Bytes of a [`PublicationHead`].
@@ -233,7 +242,7 @@ const _: () = {
     assert!(offset_of!(PublicationHead, waiting) == 256);
     assert!(offset_of!(PublicationHead, cpu) == 264);
     assert!(offset_of!(PublicationHead, asserted) == 272);
-    assert!(offset_of!(PublicationHead, many) == 280);
+    assert!(offset_of!(PublicationHead, subscribers) == 280);
     assert!(size_of::<SubscriptionHead>() as u64 == SUBSCRIPTION_HEAD_BYTES);
     assert!(offset_of!(SubscriptionHead, type_hash) == 32);
     assert!(offset_of!(SubscriptionHead, connections) == 40);
@@ -249,3 +258,18 @@ const _: () = {
     assert!(offset_of!(ReadyTable, ready) == 64 * SETS_MAX);
     assert!(size_of::<ReadyTable>() as u64 == READY_TABLE_BYTES);
 };
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn subscriptions_of_a_node_begin_at_different_places_of_a_page() {
+        for node in [0, 1, 0xab_cdef, (1 << 40) - 1] {
+            let begins = (0..COLOURS).map(|number| subscription_begin(node << 24 | number));
+            let begins: std::collections::BTreeSet<u64> = begins.collect();
+            assert_eq!(begins.len() as u64, COLOURS);
+            assert!(begins.iter().all(|begin| begin.is_multiple_of(128) && *begin < 4096));
+        }
+    }
+}

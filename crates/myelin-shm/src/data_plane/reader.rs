@@ -9,6 +9,7 @@ use std::task::Waker;
 
 use self::many::Many;
 use crate::data_plane::incoming::Incoming;
+use crate::data_plane::layout::PublicationHead;
 use crate::data_plane::source::Source;
 use crate::data_plane::subscription::{Asleep, SubscriptionShared};
 use crate::data_plane::taken::Taken;
@@ -87,10 +88,21 @@ impl Reader {
     /// is disconnected.
     #[inline]
     pub fn take(&mut self) -> Result<Option<Taken>, Error> {
-        // Returned as it is, a sample is not copied.
-        let taken = self.take_now();
-        let may_be_more = matches!(taken, Ok(None)) && self.shared.wake_fd().is_some();
-        if may_be_more && self.arm() { self.take_now() } else { taken }
+        let mut taken = Taken::empty();
+        if self.take_into(&mut taken)? { Ok(Some(taken)) } else { Ok(None) }
+    }
+
+    /// As [`take`](Self::take), to where the sample is to stay. One that is there is released first. Whether
+    /// there is one now.
+    ///
+    /// # Errors
+    /// As [`take`](Self::take); there is none then.
+    #[inline]
+    pub fn take_into(&mut self, into: &mut Taken) -> Result<bool, Error> {
+        into.release();
+        let is_taken = self.take_now(into)?;
+        let may_be_more = !is_taken && self.shared.wake_fd().is_some();
+        if may_be_more && self.arm() { self.take_now(into) } else { Ok(is_taken) }
     }
 
     /// The next sample, if there is one; otherwise `waker` is woken once when there may be one. The
@@ -103,19 +115,20 @@ impl Reader {
         tasks: &Tasks,
         waker: &Waker,
     ) -> Result<Option<Taken>, Error> {
-        if let Some(taken) = self.take_now()? {
+        let mut taken = Taken::empty();
+        if self.take_now(&mut taken)? {
             return Ok(Some(taken));
         }
         tasks.watch(&self.shared, waker);
         if self.fall_asleep_in(Some(tasks.set())).is_some() {
             return Ok(None);
         }
-        let taken = self.take_now()?;
-        if taken.is_none() {
-            // It was overwritten in between, or never there.
-            waker.wake_by_ref();
+        if self.take_now(&mut taken)? {
+            return Ok(Some(taken));
         }
-        Ok(taken)
+        // It was overwritten in between, or never there.
+        waker.wake_by_ref();
+        Ok(None)
     }
 
     /// Waits until there is a sample to take; false once `CLOCK_MONOTONIC` reads `until_ns`
@@ -135,7 +148,7 @@ impl Reader {
     }
 
     #[inline(always)]
-    fn take_now(&mut self) -> Result<Option<Taken>, Error> {
+    fn take_now(&mut self, into: &mut Taken) -> Result<bool, Error> {
         if self.shared.is_forked() {
             return Err(Error::Forked);
         }
@@ -151,19 +164,18 @@ impl Reader {
             let at = self.turn;
             self.turn += 1;
             let publisher = &mut self.connections[at];
-            let taken = publisher.take(&self.shared);
-            match &taken {
-                Ok(None) => self.shared.has_read_all_of(&publisher.source),
-                Ok(Some(sample)) => {
-                    if sample.lost_before > 0 {
-                        self.note_loss(sample);
+            match publisher.take(&self.shared, into) {
+                Ok(false) => self.shared.has_read_all_of(&publisher.source),
+                Ok(true) => {
+                    if into.lost_before > 0 {
+                        self.note_loss(into);
                     }
-                    return taken;
+                    return Ok(true);
                 }
-                Err(_) => return taken.map_err(|error| self.failed(at, error)),
+                Err(error) => return Err(self.failed(at, error)),
             }
         }
-        Ok(None)
+        Ok(false)
     }
 
     #[cold]
@@ -233,14 +245,18 @@ impl Reader {
         }
     }
 
-    /// Whether a publisher last ran on the CPU we are on: it cannot publish while we spin. Of many the one
-    /// counts that a sample last came from.
+    /// Whether a publisher last ran on the CPU we are on: it cannot publish while we spin.
     fn shares_a_core(&self) -> bool {
-        let cpu = crate::waiting::wait::cpu();
-        let runs_here = |it: &Incoming| it.source.head().cpu.load(Ordering::Relaxed) == cpu;
+        let cpu = wait::cpu();
+        self.has_such(|head| head.cpu.load(Ordering::Relaxed) == cpu)
+    }
+
+    /// Whether a publisher is such a one. Of many the one counts that a sample last came from.
+    fn has_such(&self, is_such: impl Fn(&PublicationHead) -> bool) -> bool {
+        let is_such = |it: &Incoming| is_such(it.source.head());
         match &self.many {
-            Some(many) => self.connections.get(many.last).is_some_and(runs_here),
-            None => self.connections.iter().any(runs_here),
+            Some(many) => self.connections.get(many.last).is_some_and(is_such),
+            None => self.connections.iter().any(is_such),
         }
     }
 
@@ -294,7 +310,7 @@ impl Reader {
     fn published_to_sleep_on(&self) -> Option<u64> {
         let [publisher] = &self.connections[..] else { return None };
         let head = publisher.source.head();
-        let is_one_of_many = head.many.load(Ordering::Relaxed) != 0;
+        let is_one_of_many = head.subscribers.load(Ordering::Relaxed) >= MANY_MIN;
         if !is_one_of_many || self.shared.wake_fd().is_some() || !wait::can_sleep_on_two() {
             return None;
         }
@@ -411,6 +427,11 @@ impl Waiter for Reader {
     fn may_spin(&self) -> bool {
         !self.shares_a_core()
     }
+
+    fn is_one_too_many(&self) -> bool {
+        let cpus = wait::cpus();
+        self.has_such(|head| head.subscribers.load(Ordering::Relaxed) >= cpus)
+    }
 }
 
 impl Drop for Reader {
@@ -430,3 +451,7 @@ impl std::fmt::Debug for Reader {
         to.debug_struct("Reader").field("topic", topic).finish_non_exhaustive()
     }
 }
+
+/// So many subscribers are woken by one call: for less, a sleep on two words costs more than it saves. In
+/// a model, few that can be run in every order.
+const MANY_MIN: u64 = if cfg!(loom) { 2 } else { 4 };

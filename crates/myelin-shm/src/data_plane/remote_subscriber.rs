@@ -6,7 +6,8 @@ use std::sync::Arc;
 
 use crate::data_plane::layout::{
     CONNECTION_BYTES, Connection, SUBSCRIPTION_HEAD_BYTES, SUBSCRIPTION_MAGIC, SubscriptionHead,
-    VERSION, WAKE_SEGMENT_BYTES, WakeSegment, connections_offset, subscription_bytes,
+    VERSION, WAKE_SEGMENT_BYTES, WakeSegment, connections_offset, subscription_begin,
+    subscription_bytes,
 };
 use crate::data_plane::ready::bit_of;
 use crate::data_plane::reclaim::Announced;
@@ -34,11 +35,18 @@ pub struct RemoteSubscriber {
     /// The writer does not wait for it. The writer's own.
     late: AtomicBool,
     notifier: Notifier,
+    /// In `segment`: looked up once and not at each publish.
+    asleep: *const AtomicU64,
     segment: Segment,
     wake_word: Segment,
     table: Arc<WakeTableView>,
     wake_end: Option<WakeEnd>,
 }
+
+// SAFETY: `asleep` leads into a mapping, which belongs to the process, to an atomic.
+unsafe impl Send for RemoteSubscriber {}
+// SAFETY: as above.
+unsafe impl Sync for RemoteSubscriber {}
 
 /// What a subscriber passes to a publisher to be woken by.
 #[derive(Debug)]
@@ -66,12 +74,16 @@ impl RemoteSubscriber {
         waking: Waking,
         tables: &mut WakeTableViews,
     ) -> Result<RemoteSubscriber, Error> {
-        let segment = Segment::map_theirs(subscription.as_fd(), SUBSCRIPTION_HEAD_BYTES)?;
+        let begin = subscription_begin(id);
+        let bytes = begin + SUBSCRIPTION_HEAD_BYTES;
+        let segment = Segment::map_theirs(subscription.as_fd(), bytes)?.beginning_at(begin)?;
         let wake_word = Segment::map_shared(waking.wake_word.as_fd(), WAKE_SEGMENT_BYTES)?;
         let table = tables.map(waking.table)?;
         let (holds, number) = check(&segment, id, topic, connection)?;
         let wake_end = waking.wake_end.map(WakeEnd::check).transpose()?;
         let begins_at = AtomicU64::new(0);
+        // SAFETY: the head is atomics and padding, and lies within its checked segment; only loaded from.
+        let asleep = &raw const unsafe { segment.at::<SubscriptionHead>(0) }.asleep;
         let view = RemoteSubscriber {
             id,
             pid,
@@ -83,6 +95,7 @@ impl RemoteSubscriber {
             begins_at,
             late: AtomicBool::new(false),
             notifier: Notifier::new(),
+            asleep,
             segment,
             wake_word,
             table,
@@ -144,10 +157,10 @@ impl RemoteSubscriber {
     #[inline(always)]
     #[must_use]
     pub(crate) fn notify(&self, published: impl FnOnce() -> u64) -> bool {
-        // SAFETY: the head is atomics and padding, and lies within its checked segment.
-        let head: &SubscriptionHead = unsafe { self.segment.at(0) };
+        // SAFETY: it lies in the segment, which is ours.
+        let asleep = unsafe { &*self.asleep };
         let ready = || bit_of(&self.wake_segment().ready, self.connection);
-        self.notifier.notify(&head.asleep, published, ready, |sleep| self.wake(sleep))
+        self.notifier.notify(asleep, published, ready, |sleep| self.wake(sleep))
     }
 
     /// Whether somebody was woken for certain.
@@ -205,7 +218,7 @@ fn check(
         && (1..=u64::from(CONNECTIONS_MAX)).contains(&connections)
         && u64::from(connection) < connections
         && number < ENDPOINTS_MAX as u64
-        && subscription_bytes(holds, connections) <= segment.bytes();
+        && subscription_begin(id) + subscription_bytes(holds, connections) <= segment.bytes();
     if !in_range || read(&head.endpoint) != id || read(&head.type_hash) != topic.type_hash {
         return Err(Error::PeerCorrupt { what: "a subscription's head" });
     }

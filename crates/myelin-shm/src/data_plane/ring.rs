@@ -1,6 +1,8 @@
 //! Writing and reading one cell of a ring. Who writes: the publisher, alone. The steps P2 to P6 and
 //! T2 to T5 are those of `docs/shared-memory.md` section 4.
 
+use std::mem::MaybeUninit;
+
 use crate::data_plane::layout::{Cell, INLINE, INLINE_BYTES_MAX, INLINE_WORDS, WRITING};
 use crate::sync::{AtomicU64, Ordering, Step, fence, is_taken};
 
@@ -115,9 +117,10 @@ pub fn is_there(cell: &Cell, sequence: u64) -> bool {
     cell.sequence.load(Ordering::Relaxed) > sequence
 }
 
-/// T2 to T5: looks for `sequence` in its cell, copies a payload inside the cell to `into`.
+/// T2 to T5: looks for `sequence` in its cell, copies a payload inside the cell to `into`, whose first
+/// `length` bytes are initialised then.
 #[inline(always)]
-pub fn look(cell: &Cell, sequence: u64, into: &mut Inline) -> Look {
+pub fn look(cell: &Cell, sequence: u64, into: &mut MaybeUninit<Inline>) -> Look {
     let seen = cell.sequence.load(Ordering::Relaxed);
     if seen != sequence + 1 {
         return if seen <= sequence { Look::NotYet } else { Look::Passed };
@@ -128,8 +131,10 @@ pub fn look(cell: &Cell, sequence: u64, into: &mut Inline) -> Look {
     let place = cell.place.load(Ordering::Relaxed);
     let found = if place & INLINE != 0 {
         let words = (length as usize).div_ceil(8).min(INLINE_WORDS);
-        for (to, from) in into.0.iter_mut().zip(&cell.inline[..words]) {
-            *to = from.load(Ordering::Relaxed);
+        let to = into.as_mut_ptr().cast::<u64>();
+        for (at, from) in cell.inline[..words].iter().enumerate() {
+            // SAFETY: there is a word in `into` for each of the cell.
+            unsafe { to.add(at).write(from.load(Ordering::Relaxed)) };
         }
         match length {
             0..=MAX => Look::Inline { length: length as usize, time_ns: place & !INLINE },

@@ -10,7 +10,7 @@ use crate::control_plane::protocol::graph::Counters;
 use crate::data_plane::layout::{
     CONNECTION_BYTES, CONNECTION_WORDS, Connection, FINISHED, NOT_BEGUN, SUBSCRIPTION_HEAD_BYTES,
     SUBSCRIPTION_MAGIC, SubscriptionHead, VERSION, WAKE_SEGMENT_BYTES, WakeWord,
-    connections_offset, subscription_bytes,
+    connections_offset, subscription_begin, subscription_bytes,
 };
 pub use crate::data_plane::reader::Reader;
 use crate::data_plane::ready::{Due, Numbers, numbers_of};
@@ -127,8 +127,10 @@ impl SubscriptionShared {
         topic.check()?;
         qos.check(topic)?;
         let (holds, connections) = (u64::from(qos.held_max), u64::from(qos.publishers_max));
-        let bytes = subscription_bytes(holds, connections);
+        let begin = subscription_begin(id);
+        let bytes = begin + subscription_bytes(holds, connections);
         let (segment, fd) = Segment::create("myelin-subscription", bytes, Writers::Owner)?;
+        let segment = segment.beginning_at(begin)?;
         let (wake_segment, wake_word_fd) =
             Segment::create("myelin-wake-word", WAKE_SEGMENT_BYTES, Writers::Everyone)?;
         let wake_fd = qos.descriptor.then(WakeFd::new).transpose()?.map(Arc::new);

@@ -1,12 +1,21 @@
 //! A sample in a subscriber's hands.
 
+use std::mem::MaybeUninit;
+
+use crate::data_plane::layout::INLINE_BYTES_MAX;
 use crate::data_plane::ring::Inline;
 use crate::data_plane::subscription::SubscriptionShared;
+use crate::dispatch::callback::Fresh;
 use crate::topic::EndpointId;
 
 /// A sample: a copy of a payload of up to 104 B, or the slot itself. It stays as it is until the
 /// last clone is dropped; in any thread, in any order.
+///
+/// It is long, and to move one right after its payload has been copied word by word takes longer than the
+/// rest of a take; see [`Reader::take_into`](crate::data_plane::subscription::Reader::take_into).
 pub struct Taken {
+    /// The copy: its first `length` bytes, if that is where the payload is.
+    inline: MaybeUninit<Inline>,
     /// The publisher.
     pub publisher: EndpointId,
     /// The publisher's count of samples before this one.
@@ -19,39 +28,64 @@ pub struct Taken {
     pub(crate) payload: Payload,
 }
 
+/// Where the payload is.
 pub(crate) enum Payload {
-    Inline(Inline),
-    /// A payload of up to 104 B where its publisher has it: see [`Taken::lent`].
-    Lent {
-        pointer: *const u8,
-    },
+    /// In the sample.
+    Inline,
+    /// Where its publisher has it: see [`Taken::lent`].
+    Lent { pointer: *const u8 },
     /// `shared` is alive until the hold is released, see [`SubscriptionShared::drop_clone`].
-    Slot {
-        pointer: *const u8,
-        hold: u32,
-        shared: *const SubscriptionShared,
-    },
+    Slot { pointer: *const u8, hold: u32, shared: *const SubscriptionShared },
 }
 
-// SAFETY: an inline payload is plain data; one that is lent is not moved anywhere (`Taken::lent`); a slot is mapped as long as the hold (the subscription
-// keeps the source), and nobody writes to it meanwhile.
+// SAFETY: an inline payload is plain data; one that is lent is not moved anywhere (`Taken::lent`); a slot is
+// mapped as long as the hold (the subscription keeps the source), and nobody writes to it meanwhile.
 unsafe impl Send for Taken {}
 // SAFETY: as above; `&Taken` gives out `&[u8]` alone.
 unsafe impl Sync for Taken {}
 
 impl Taken {
-    /// A sample of up to 104 B where its publisher has it, to be lent out by reference until
-    /// `payload` goes.
+    /// No sample yet: a place for one.
     #[inline(always)]
-    pub(crate) fn lent(
-        publisher: EndpointId,
-        sequence: u64,
-        published_ns: u64,
-        payload: &[u8],
-    ) -> Taken {
-        let (length, lost_before) = (payload.len(), 0);
-        let payload = Payload::Lent { pointer: payload.as_ptr() };
-        Taken { publisher, sequence, published_ns, lost_before, length, payload }
+    pub fn empty() -> Taken {
+        Taken {
+            inline: MaybeUninit::uninit(),
+            publisher: 0,
+            sequence: 0,
+            published_ns: 0,
+            lost_before: 0,
+            length: 0,
+            payload: Payload::Inline,
+        }
+    }
+
+    /// A sample where its publisher has it, to be lent out by reference until that goes.
+    #[inline(always)]
+    pub(crate) fn lent(fresh: &Fresh, length: usize, payload: Payload) -> Taken {
+        let Fresh { publisher, sequence, time_ns: published_ns } = *fresh;
+        let (inline, lost_before) = (MaybeUninit::uninit(), 0);
+        Taken { inline, publisher, sequence, published_ns, lost_before, length, payload }
+    }
+
+    /// Gives the sample back; there is none then.
+    #[inline(always)]
+    pub fn release(&mut self) {
+        self.length = 0;
+        if let Payload::Slot { hold, shared, .. } = self.payload {
+            self.payload = Payload::Inline;
+            // SAFETY: this sample has not been released; the pointer comes from the reader's Arc.
+            unsafe {
+                if !(*shared).is_forked() {
+                    SubscriptionShared::drop_clone(shared, hold);
+                }
+            }
+        }
+    }
+
+    /// What a payload of up to 104 B is copied to.
+    #[inline(always)]
+    pub(crate) fn inline_mut(&mut self) -> &mut MaybeUninit<Inline> {
+        &mut self.inline
     }
 
     /// Where the payload lies.
@@ -64,47 +98,47 @@ impl Taken {
     /// asked for.
     #[inline]
     pub fn bytes(&self) -> &[u8] {
-        match &self.payload {
-            Payload::Inline(inline) => inline.bytes(self.length),
-            // SAFETY: pointer and length were checked against the slot; the hold keeps the publisher
-            // from writing to it.
-            // One that is lent is only reached through references that end before it does.
-            Payload::Slot { pointer, .. } | Payload::Lent { pointer } => unsafe {
-                std::slice::from_raw_parts(*pointer, self.length)
-            },
-        }
+        let pointer = match self.payload {
+            Payload::Inline => self.inline.as_ptr().cast(),
+            Payload::Slot { pointer, .. } | Payload::Lent { pointer } => pointer,
+        };
+        // SAFETY: so many bytes of the copy are initialised: `ring::look` and `clone` see to it. Of a slot,
+        // pointer and length were checked; the hold keeps the publisher from writing to it. One that is lent
+        // is only reached through references that end before it does.
+        unsafe { std::slice::from_raw_parts(pointer, self.length) }
     }
 }
 
 impl Clone for Taken {
     fn clone(&self) -> Self {
-        let payload = match &self.payload {
-            Payload::Inline(inline) => Payload::Inline(*inline),
-            Payload::Lent { .. } => {
-                let mut inline = Inline::ZERO;
-                inline.bytes_mut(self.length).copy_from_slice(self.bytes());
-                Payload::Inline(inline)
+        let mut clone = Taken::empty();
+        clone.payload = match self.payload {
+            Payload::Inline | Payload::Lent { .. } => {
+                let bytes = self.bytes();
+                assert!(bytes.len() <= INLINE_BYTES_MAX);
+                // SAFETY: they fit, and lie elsewhere.
+                unsafe {
+                    let to = clone.inline.as_mut_ptr().cast::<u8>();
+                    to.copy_from_nonoverlapping(bytes.as_ptr(), bytes.len());
+                }
+                Payload::Inline
             }
             Payload::Slot { pointer, hold, shared } => {
                 // SAFETY: this sample has not been released.
-                unsafe { &**shared }.clone_hold(*hold);
-                Payload::Slot { pointer: *pointer, hold: *hold, shared: *shared }
+                unsafe { &*shared }.clone_hold(hold);
+                Payload::Slot { pointer, hold, shared }
             }
         };
-        Taken { payload, ..*self }
+        (clone.publisher, clone.sequence) = (self.publisher, self.sequence);
+        (clone.published_ns, clone.lost_before) = (self.published_ns, self.lost_before);
+        clone.length = self.length;
+        clone
     }
 }
 
 impl Drop for Taken {
     #[inline]
     fn drop(&mut self) {
-        if let Payload::Slot { hold, shared, .. } = self.payload {
-            // SAFETY: this sample has not been released; the pointer comes from the reader's Arc.
-            unsafe {
-                if !(*shared).is_forked() {
-                    SubscriptionShared::drop_clone(shared, hold);
-                }
-            }
-        }
+        self.release();
     }
 }

@@ -133,8 +133,9 @@ pub struct Writer {
     /// Sequence of the next sample, and its cell.
     next: u64,
     at: usize,
+    /// The cells of `shared`: looked up once and not at each publish.
+    ring: *const [Cell],
     arena: Arena,
-    cells: u64,
     /// Samples in slots that were not free when last looked at, with their sequences.
     out: Vec<(u64, Slot)>,
     slot_segments: Vec<Segment>,
@@ -151,8 +152,8 @@ pub struct Writer {
     fork: u32,
 }
 
-// SAFETY: the pointers in the slots lead into segments that the writer owns; private memory is
-// exclusive.
+// SAFETY: the pointers in the slots lead into segments that the writer owns, that to the ring into one that
+// it keeps; private memory is exclusive.
 unsafe impl Send for Writer {}
 
 impl Writer {
@@ -172,8 +173,8 @@ impl Writer {
             dispatcher: None,
             next: 0,
             at: 0,
+            ring: shared.cells(),
             arena: Arena::default(),
-            cells: u64::from(qos.depth) + 1,
             out: Vec::new(),
             slot_segments: Vec::new(),
             protected: Protected::with_capacity(0),
@@ -321,8 +322,9 @@ impl Writer {
         self.out.push((self.next, slot));
         let payload = || Payload::Slot { length, place: slot.place() };
         let published = self.finish(payload, time_ns);
-        if self.arena.is_used_up(&slot) {
-            // For the next loan, while this sample is under way.
+        if self.arena.is_used_up(&slot) || self.views.is_empty() {
+            // For the next loan, while this sample is under way; without a subscriber on this host, that is
+            // the same slot again, which is still in the caches.
             self.reclaim();
         }
         published
@@ -337,11 +339,11 @@ impl Writer {
     /// P2 and P3.
     #[inline(always)]
     fn begin(&mut self) -> &'static Cell {
-        let cell = &self.shared.cells()[self.at];
+        // SAFETY: the ring lives as long as `self.shared`, which outlives the callers; the lifetime is cut
+        // loose from `self` only so that they can read its other fields.
+        let cell = unsafe { &(&*self.ring)[self.at] };
         ring::begin(cell);
-        // SAFETY: the cell lives as long as `self.shared`, which outlives the callers; the lifetime
-        // is cut loose from `self` only so that they can read its other fields.
-        unsafe { &*std::ptr::from_ref(cell) }
+        cell
     }
 
     /// P7 and P8.
@@ -350,7 +352,7 @@ impl Writer {
         let sequence = self.next;
         let passed_over = self.late;
         self.next += 1;
-        self.at = if self.at + 1 == self.cells as usize { 0 } else { self.at + 1 };
+        self.at = if self.at + 1 == self.ring.len() { 0 } else { self.at + 1 };
         if self.notified == self.views.len() {
             // ORDER: pairs with the fence in `notify::fall_asleep` and with the one in `attach`.
             fence_of(Step::P7);
@@ -435,9 +437,10 @@ impl Writer {
         }
         self.protected.collect(self.views.iter().map(|view| view.announced()));
         let kept_from = self.next.saturating_sub(u64::from(self.shared.qos().history));
-        let Writer { out, arena, protected, next, cells, .. } = self;
+        let Writer { out, arena, protected, next, ring, .. } = self;
+        let cells = ring.len() as u64;
         out.retain(|(sequence, slot)| {
-            let overwritten = sequence + *cells < *next;
+            let overwritten = sequence + cells < *next;
             let free = protected.is_free(*sequence, overwritten, *sequence >= kept_from);
             if free {
                 arena.give_back(*slot);
@@ -458,7 +461,7 @@ impl Writer {
         self.protected.reserve(words);
         self.least_reading = 0;
         self.count_late();
-        self.shared.head().many.store(u64::from(self.notified >= MANY_MIN), Ordering::Relaxed);
+        self.shared.head().subscribers.store(self.notified as u64, Ordering::Relaxed);
     }
 
     #[cold]
@@ -473,10 +476,6 @@ impl std::fmt::Debug for Writer {
     }
 }
 
-/// So many subscribers are woken by one call: for less, a sleep on two words costs more than it saves. In
-/// a model, few that can be run in every order.
-const MANY_MIN: usize = if cfg!(loom) { 2 } else { 4 };
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -484,6 +483,25 @@ mod tests {
     /// A loan of up to 104 B, as `Writer::loan` makes it. Under Miri: `scripts/sanitize`.
     fn private(length: u64) -> RawLoan {
         RawLoan { length, memory: Memory::Private(Private::new()) }
+    }
+
+    #[test]
+    fn a_slot_that_nobody_here_reads_is_the_next_loan_again() {
+        let topic = Topic { name: "t".into(), type_name: "T".into(), type_hash: 1 };
+        let pointers = |history: u32| {
+            let qos = PublisherQos { history, depth: 8, ..PublisherQos::default() };
+            let (mut writer, _) = Writer::create(1, &topic, qos).unwrap();
+            let publish = |_| {
+                let mut loan = writer.loan(4096).unwrap();
+                // SAFETY: the writer is there.
+                let pointer = unsafe { loan.bytes_mut() }.as_mut_ptr();
+                writer.publish(loan).unwrap();
+                pointer
+            };
+            (0..100).map(publish).collect::<std::collections::BTreeSet<_>>().len()
+        };
+        assert_eq!(pointers(0), 1);
+        assert_eq!(pointers(3), 4, "three are kept for who comes later");
     }
 
     /// What `myelin::Loan` does: it asks for the pointer once, and moves the loan afterwards.

@@ -24,6 +24,8 @@ use crate::sync::{AtomicU32, AtomicU64};
 pub struct Segment {
     pointer: NonNull<u8>,
     bytes: usize,
+    /// Where what lies in it begins.
+    begin: u64,
     fork: u32,
     /// Miri and models know neither memfds nor shared mappings.
     #[cfg(any(miri, loom))]
@@ -189,7 +191,7 @@ impl Segment {
             error => Error::system("mapping a shared segment", error),
         })?;
         let pointer = NonNull::new(pointer.cast()).expect("mmap never returns null");
-        let segment = Segment { pointer, bytes, fork: fork::mark() };
+        let segment = Segment { pointer, bytes, begin: 0, fork: fork::mark() };
         // SAFETY: the range is the mapping just made. Both calls are hints: a kernel without them
         // lets a child inherit the mapping (its handles refuse all the same), and faults later.
         unsafe {
@@ -205,12 +207,25 @@ impl Segment {
         Ok(segment)
     }
 
+    /// What lies in it begins `begin` bytes later: offsets count from there. A multiple of what is aligned
+    /// most.
+    ///
+    /// # Errors
+    /// [`Error::PeerCorrupt`] if it ends before.
+    pub fn beginning_at(mut self, begin: u64) -> Result<Segment, Error> {
+        if begin > self.bytes as u64 {
+            return Err(Error::PeerCorrupt { what: "a segment shorter than its content" });
+        }
+        self.begin = begin;
+        Ok(self)
+    }
+
     /// Bytes of the mapping.
     pub fn bytes(&self) -> u64 {
         self.bytes as u64
     }
 
-    /// Its first byte.
+    /// The mapping's first byte.
     pub fn pointer(&self) -> *mut u8 {
         self.pointer.as_ptr()
     }
@@ -225,6 +240,7 @@ impl Segment {
     #[cfg(not(loom))]
     pub unsafe fn array<T: Shared>(&self, offset: u64, count: u64) -> &[T] {
         let bytes = count.checked_mul(size_of::<T>() as u64).expect("count is checked");
+        let offset = offset.checked_add(self.begin).expect("offset is checked");
         let end = offset.checked_add(bytes).expect("offset is checked");
         assert!(end <= self.bytes as u64, "beyond the segment");
         assert!(offset.is_multiple_of(align_of::<T>() as u64) && align_of::<T>() <= 4096);
@@ -244,7 +260,7 @@ impl Segment {
     /// None is needed.
     #[cfg(loom)]
     pub unsafe fn array<T: Shared>(&self, offset: u64, count: u64) -> &[T] {
-        self.memory.objects(offset, count as usize)
+        self.memory.objects(offset + self.begin, count as usize)
     }
 
     /// One object of type `T` at `offset`.
@@ -369,7 +385,7 @@ mod heap {
 
     fn segment(memory: Arc<Memory>) -> Segment {
         let (pointer, bytes) = (memory.pointer, memory.layout.size());
-        Segment { pointer, bytes, fork: fork::mark(), memory }
+        Segment { pointer, bytes, begin: 0, fork: fork::mark(), memory }
     }
 
     static ALL: Mutex<Vec<Weak<Memory>>> = Mutex::new(Vec::new());
@@ -405,6 +421,20 @@ mod tests {
         let made =
             unsafe { rustix::mm::mprotect(theirs.pointer().cast(), 4096, mprotect_writable()) };
         assert!(made.is_err());
+    }
+
+    #[test]
+    fn what_begins_later_lies_there_and_ends_where_the_mapping_does() {
+        let (ours, fd) = Segment::create("test", 4096, Writers::Owner).unwrap();
+        let theirs = Segment::map_theirs(fd.as_fd(), 4096).unwrap().beginning_at(384).unwrap();
+        // SAFETY: AtomicU64 is valid for any bytes, and the second is only loaded.
+        let [there, here] = unsafe { [ours.at::<AtomicU64>(392), theirs.at::<AtomicU64>(8)] };
+        there.store(7, Ordering::Relaxed);
+        assert_eq!(here.load(Ordering::Relaxed), 7);
+        // SAFETY: as above.
+        let beyond = || unsafe { theirs.at::<AtomicU64>(4096 - 384) }.load(Ordering::Relaxed);
+        assert!(std::panic::catch_unwind(std::panic::AssertUnwindSafe(beyond)).is_err());
+        assert!(theirs.beginning_at(4097).is_err());
     }
 
     #[test]

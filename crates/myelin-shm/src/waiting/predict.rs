@@ -18,7 +18,7 @@ mod window;
 use account::Account;
 use crowd::Crowd;
 use rhythm::{Fit, Rhythm};
-use window::{Alarm, Window};
+use window::{Alarm, SPEND_MIN_NS, Window};
 
 use crate::waiting::strategy::{Ended, Habit, Waiter};
 use crate::waiting::wait::{NEVER, SPIN_NS};
@@ -156,7 +156,8 @@ impl Predictor {
         }
         self.accrue(now_ns);
         let plans = !self.crowd.gives_way();
-        self.streams.iter_mut().for_each(|stream| stream.learn(plans));
+        let Predictor { account, streams, .. } = self;
+        streams.iter_mut().for_each(|stream| stream.learn(plans, account));
     }
 
     fn accrue(&mut self, now_ns: u64) {
@@ -192,8 +193,9 @@ impl Predictor {
 
 impl Stream {
     /// Takes in what the last wait has seen. A fit takes some µs, which others would wait for if the cores
-    /// are theirs: it is made when something is planned by it.
-    fn learn(&mut self, plans: bool) {
+    /// are theirs: it is made when something is planned by it, and not for samples that come so fast that
+    /// the budget of a period is not worth a timer.
+    fn learn(&mut self, plans: bool, account: &Account) {
         let arrived_ns = match self.seen.take() {
             None => return,
             Some(Seen::Coming(at_ns)) => at_ns,
@@ -205,7 +207,9 @@ impl Stream {
             self.alarm.note_errors(errors_ns);
         }
         self.rhythm.note(arrived_ns);
-        self.fit = if plans { self.rhythm.fit() } else { None };
+        let is_slow = |interval_ns| account.income_ns(interval_ns) >= SPEND_MIN_NS;
+        let is_slow = self.rhythm.mean_interval_ns().is_some_and(is_slow);
+        self.fit = if plans && is_slow { self.rhythm.fit() } else { None };
         self.in_vain = 0;
     }
 

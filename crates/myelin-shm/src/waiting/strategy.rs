@@ -34,6 +34,11 @@ pub(crate) trait Waiter {
     fn spin(&mut self, until_ns: u64) -> Ended;
     /// Whether a publisher could publish while we spin.
     fn may_spin(&self) -> bool;
+    /// Whether there is no CPU for the publisher and for each that a sample goes to: all of them are due at
+    /// once, and who spins is in the way of the others, and of the sample itself.
+    fn is_one_too_many(&self) -> bool {
+        false
+    }
     /// How long this thread was ready to run and did not, in all, as far as that is known.
     fn delayed_ns(&self) -> u64 {
         wait::delayed_ns()
@@ -105,6 +110,9 @@ impl Strategy {
         if waiter.is_ready() {
             return true;
         }
+        if waiter.is_one_too_many() {
+            return waiter.sleep(until_ns).is_sample();
+        }
         wait::exact_timers();
         let new = || Box::new(Counted::new(cpu_permille));
         let Counted(predictor) = &mut **self.predictor.get_or_insert_with(new);
@@ -146,6 +154,63 @@ const CREDIT_MAX: i8 = 4;
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Samples come 10 ms apart, to more than there are CPUs for, until `few_from_ns`.
+    #[derive(Default)]
+    struct Crowded {
+        now_ns: u64,
+        few_from_ns: u64,
+        /// Time limits of sleeps; spins.
+        timers: u32,
+        spins: u32,
+    }
+
+    impl Waiter for Crowded {
+        fn is_ready(&mut self) -> bool {
+            false
+        }
+
+        fn now_ns(&self) -> u64 {
+            self.now_ns
+        }
+
+        fn sleep(&mut self, until_ns: u64) -> Ended {
+            let arrives_ns = (self.now_ns / 10_000_000 + 1) * 10_000_000;
+            self.timers += u32::from(until_ns < wait::NEVER);
+            self.now_ns = arrives_ns.min(until_ns);
+            if arrives_ns <= until_ns { Ended::Sample } else { Ended::Time }
+        }
+
+        fn spin(&mut self, until_ns: u64) -> Ended {
+            self.spins += 1;
+            self.sleep(until_ns.min(wait::NEVER - 1))
+        }
+
+        fn may_spin(&self) -> bool {
+            true
+        }
+
+        fn is_one_too_many(&self) -> bool {
+            self.now_ns < self.few_from_ns
+        }
+
+        fn delayed_ns(&self) -> u64 {
+            0
+        }
+    }
+
+    #[test]
+    fn one_too_many_for_the_cpus_waits_as_who_blocks() {
+        let mut crowded = Crowded { few_from_ns: 1_000_000_000, ..Crowded::default() };
+        let mut strategy = Strategy::default();
+        let mut wait_100_times = |crowded: &mut Crowded| {
+            (0..100).for_each(|_| assert!(strategy.wait(Wait::Predictive, crowded, wait::NEVER)));
+            (crowded.timers, crowded.spins)
+        };
+        assert_eq!(wait_100_times(&mut crowded), (0, 0));
+        let (timers, spins) = wait_100_times(&mut crowded);
+        assert!(timers > 50 && spins > 50, "{timers} timers and {spins} spins once there are few");
+    }
 
     #[test]
     fn spinning_stops_when_it_does_not_pay_and_resumes_when_it_would() {

@@ -36,6 +36,14 @@ pub(crate) fn cpu() -> u64 {
     if cfg!(any(miri, loom)) { 0 } else { unsafe { libc::sched_getcpu() as u64 } }
 }
 
+/// How many CPUs there are.
+pub(crate) fn cpus() -> u64 {
+    static CPUS: std::sync::OnceLock<u64> = std::sync::OnceLock::new();
+    // Those that this thread may run on would not do: a program that pins its threads has all of them.
+    // SAFETY: no preconditions. Were it to fail, -1 would say that there are enough.
+    *CPUS.get_or_init(|| unsafe { libc::sysconf(libc::_SC_NPROCESSORS_ONLN) } as u64)
+}
+
 /// A word that a thread can sleep on: the kernel compares its lower half.
 pub(crate) trait Futex {
     /// Where the lower half lies. The kernel reads it, nobody else.
@@ -259,7 +267,8 @@ pub enum Wait {
     Adaptive,
     /// For samples that come periodically: learns period and jitter, sleeps until just before the
     /// next sample is due, then spins; at most 2 % of a core ([`PREDICTIVE_CPU_PERMILLE`]) goes into
-    /// spinning, by all waits of the process together, and none while others want the cores. A sample that comes early or late wakes it as with `Block`, and while nothing can
+    /// spinning, by all waits of the process together, and none while others want the cores, or where there are
+    /// fewer than the publisher and its subscribers need. A sample that comes early or late wakes it as with `Block`, and while nothing can
     /// be predicted it waits as `Adaptive` does, within the same 2 %.
     ///
     /// It sets the timer slack of the thread that waits to 1 ns (`PR_SET_TIMERSLACK`), for good: a

@@ -21,7 +21,8 @@ use myelin_shm::waiting::wake_table::{PassedTable, WakeTable, WakeTableViews};
 
 pub const SEGMENT_BYTES: u64 = 4096;
 pub const TYPE_HASH: u64 = 7;
-pub const SUBSCRIBER: u64 = 99;
+/// Its segment begins at the page's first byte.
+pub const SUBSCRIBER: u64 = 96;
 const WORDS: u64 = SEGMENT_BYTES / 8;
 /// More than a reader looks at one by one.
 const PUBLISHERS: usize = 6;

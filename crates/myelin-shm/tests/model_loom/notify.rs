@@ -8,6 +8,7 @@ use loom::thread;
 use myelin_shm::Step;
 use myelin_shm::data_plane::layout::{
     SUBSCRIPTION_HEAD_BYTES, SubscriptionHead, WAKE_SEGMENT_BYTES, WakeSegment, WakeWord,
+    subscription_begin,
 };
 use myelin_shm::data_plane::publication::Writer;
 use myelin_shm::data_plane::subscription::{Reader, SubscriptionShared};
@@ -31,7 +32,9 @@ impl Other {
     fn of(subscription: &SubscriptionShared) -> Other {
         let (its, word) = subscription.descriptors();
         Other {
-            subscription: Segment::map_theirs(its, SUBSCRIPTION_HEAD_BYTES).unwrap(),
+            subscription: Segment::map_theirs(its, SUBSCRIPTION_HEAD_BYTES)
+                .and_then(|segment| segment.beginning_at(subscription_begin(subscription.id())))
+                .unwrap(),
             wake_word: Segment::map_shared(word, WAKE_SEGMENT_BYTES).unwrap(),
         }
     }

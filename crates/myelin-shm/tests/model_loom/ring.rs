@@ -1,5 +1,7 @@
 //! P2 to P6 against T2 to T5: a sample that is taken is the one asked for, and whole.
 
+use std::mem::MaybeUninit;
+
 use loom::sync::Arc;
 use loom::sync::atomic::{AtomicU64, Ordering, fence};
 use loom::thread;
@@ -22,7 +24,7 @@ struct Ring {
 struct Steps {
     begin: fn(&Cell),
     finish: fn(&Cell, &AtomicU64, u64),
-    look: fn(&Cell, u64, &mut Inline) -> Look,
+    look: fn(&Cell, u64, &mut MaybeUninit<Inline>) -> Look,
 }
 
 const REAL: Steps = Steps { begin: ring::begin, finish: ring::finish, look: ring::look };
@@ -45,12 +47,14 @@ fn publish(ring: &Ring, sequence: u64, steps: Steps) {
 /// As `Publisher::take` in `reader.rs`, with a bound on the looks.
 fn read(ring: &Ring, steps: Steps) {
     let mut next = 0;
-    let mut inline = Inline::ZERO;
+    let mut inline = MaybeUninit::new(Inline::ZERO);
     for _ in 0..3 {
         match (steps.look)(&ring.cells[(next % CELLS) as usize], next, &mut inline) {
             Look::NotYet => return,
             Look::Inline { length, .. } => {
-                assert_eq!(inline.bytes(length), payload(next), "torn or old");
+                // SAFETY: zeros at first.
+                let bytes = unsafe { inline.assume_init_ref() }.bytes(length);
+                assert_eq!(bytes, payload(next), "torn or old");
                 next += 1;
             }
             Look::Passed => {
@@ -122,7 +126,7 @@ fn mutant_with_a_relaxed_p5() {
 }
 
 /// `ring::look` for short payloads, with the fences as parameters.
-fn look(cell: &Cell, sequence: u64, into: &mut Inline, t2: bool, t5: bool) -> Look {
+fn look(cell: &Cell, sequence: u64, into: &mut MaybeUninit<Inline>, t2: bool, t5: bool) -> Look {
     let seen = cell.sequence.load(Ordering::Relaxed);
     if seen != sequence + 1 {
         return if seen <= sequence { Look::NotYet } else { Look::Passed };
@@ -132,6 +136,8 @@ fn look(cell: &Cell, sequence: u64, into: &mut Inline, t2: bool, t5: bool) -> Lo
     }
     let length = cell.length.load(Ordering::Relaxed) as usize;
     let place = cell.place.load(Ordering::Relaxed);
+    // SAFETY: zeros at first.
+    let into = unsafe { into.assume_init_mut() };
     for (to, from) in into.0.iter_mut().zip(&cell.inline[..length.min(INLINE_BYTES_MAX) / 8]) {
         *to = from.load(Ordering::Relaxed);
     }
@@ -148,13 +154,17 @@ fn look(cell: &Cell, sequence: u64, into: &mut Inline, t2: bool, t5: bool) -> Lo
 #[test]
 #[should_panic(expected = "torn")]
 fn mutant_without_the_fence_of_t2() {
-    let look = |cell: &Cell, sequence, into: &mut Inline| look(cell, sequence, into, false, true);
+    let look = |cell: &Cell, sequence, into: &mut MaybeUninit<Inline>| {
+        look(cell, sequence, into, false, true)
+    };
     explore("mutant T2", PREEMPTIONS, 0, move || overwrite(Steps { look, ..REAL }));
 }
 
 #[test]
 #[should_panic(expected = "torn")]
 fn mutant_without_the_fence_of_t5() {
-    let look = |cell: &Cell, sequence, into: &mut Inline| look(cell, sequence, into, true, false);
+    let look = |cell: &Cell, sequence, into: &mut MaybeUninit<Inline>| {
+        look(cell, sequence, into, true, false)
+    };
     explore("mutant T5", PREEMPTIONS, 0, move || overwrite(Steps { look, ..REAL }));
 }

@@ -197,7 +197,7 @@ impl Outlet {
         let answering = self.with_writer(answers).unwrap_or_default();
         answering.iter().for_each(|reader| self.shared.tell_caught_up(reader));
         let is_there = || room.has(window) || !self.is_wanted();
-        if !room.wait(self.limit, is_there) {
+        if !room.wait(self.limit, Some(window.half()), is_there) {
             match self.late {
                 Late::Fail => return Err(self.timed_out()),
                 Late::PassOver => self.pass_over(is_there),

@@ -13,8 +13,7 @@ use super::lock;
 /// What a publisher has under way at most, and when it asks for acknowledgements. Its own thread's.
 #[derive(Debug)]
 pub(super) struct Window {
-    depth: u32,
-    bytes_max: u64,
+    limits: Limits,
     /// Of the newest samples so many are kept also when all have acknowledged them.
     history: usize,
     /// Their bytes, the oldest first, and in sum.
@@ -30,12 +29,49 @@ pub(super) struct Window {
     asked: Cell<Option<Instant>>,
 }
 
+/// What may be under way at once.
+#[derive(Clone, Copy, Debug)]
+struct Limits {
+    depth: u32,
+    bytes_max: u64,
+}
+
+impl Limits {
+    /// Whether one more fits beside so many samples and bytes that are not acknowledged. A single
+    /// sample does always, however large.
+    fn fits(&self, samples: u32, bytes: u64) -> bool {
+        let depth = samples < self.depth && bytes < self.bytes_max;
+        let burst = samples < BURST_SAMPLES && bytes < BURST_BYTES.min(self.bytes_max);
+        samples == 0 || depth || burst
+    }
+
+    /// Whether so many fill less than half of it.
+    fn fits_twice(&self, samples: u32, bytes: u64) -> bool {
+        self.fits(samples.saturating_mul(2), bytes.saturating_mul(2))
+    }
+}
+
+/// When a publisher that waits for acknowledgements is woken: once half of its window is free. To wake it at
+/// each sample, as one acknowledgement lets go of many, would be two changes of threads for each.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Half {
+    limits: Limits,
+    kept: u32,
+    kept_bytes: u64,
+}
+
+impl Half {
+    fn is_free(&self, samples: u32, bytes: u64) -> bool {
+        let bytes = bytes.saturating_sub(self.kept_bytes);
+        self.limits.fits_twice(samples.saturating_sub(self.kept), bytes)
+    }
+}
+
 impl Window {
     /// Of a topic's depth and history.
     pub(super) fn new(depth: u32, history: u32, bytes_max: u64) -> Window {
         Window {
-            depth,
-            bytes_max: bytes_max.min(WINDOW_BYTES_MAX),
+            limits: Limits { depth, bytes_max: bytes_max.min(WINDOW_BYTES_MAX) },
             history: history as usize,
             kept: RefCell::default(),
             kept_bytes: Cell::new(0),
@@ -52,26 +88,24 @@ impl Window {
         self.pace_bytes.set((bytes / 2).max(PACE_BYTES_MIN));
     }
 
-    /// Whether one more fits beside so many samples and bytes that are not acknowledged. A single
-    /// sample does always, however large.
-    fn fits(&self, samples: u32, bytes: u64) -> bool {
-        let depth = samples < self.depth && bytes < self.bytes_max;
-        let burst = samples < BURST_SAMPLES && bytes < BURST_BYTES.min(self.bytes_max);
-        samples == 0 || depth || burst
+    /// What to wait for.
+    pub(super) fn half(&self) -> Half {
+        let kept = self.kept.borrow().len() as u32;
+        Half { limits: self.limits, kept, kept_bytes: self.kept_bytes.get() }
     }
 
     /// A sample of so many bytes is written now; whether it asks: each that fills half of the window
     /// does, by samples or by bytes, and the first after a time, so that the answer comes before the
-    /// window is full, and nothing is kept for long.
+    /// window is full, and nothing is kept for long. What has not been asked for is less than half: once all
+    /// questions are answered, the publisher is woken.
     pub(super) fn enter(&self, bytes: u64, now: Instant) -> bool {
         if self.history > 0 {
             self.keep(bytes);
         }
         self.samples.set(self.samples.get() + 1);
         self.bytes.set(self.bytes.get().saturating_add(bytes));
-        let (samples, bytes) = (2 * self.samples.get(), self.bytes.get().saturating_mul(2));
-        let asks = !self.fits(samples, bytes)
-            || bytes >= self.pace_bytes.get()
+        let asks = !self.limits.fits_twice(self.samples.get(), self.bytes.get())
+            || self.bytes.get().saturating_mul(2) >= self.pace_bytes.get()
             || self.asked.get().is_none_or(|asked| now - asked >= ASK_AGAIN);
         if asks {
             self.samples.set(0);
@@ -104,7 +138,8 @@ pub(super) struct Room {
     full_count: AtomicU32,
     late_count: AtomicU32,
     waiting: AtomicU32,
-    turn: Mutex<()>,
+    /// What the waiter is woken for besides what others change; `None`: for each release.
+    turn: Mutex<Option<Half>>,
     changed: Condvar,
 }
 
@@ -131,7 +166,7 @@ impl Room {
         let kept = window.kept.borrow().len() as u32;
         let samples = self.samples.load(Ordering::SeqCst).saturating_sub(kept);
         let bytes = self.bytes.load(Ordering::SeqCst).saturating_sub(window.kept_bytes.get());
-        window.fits(samples, bytes) && self.full_count.load(Ordering::SeqCst) == 0
+        window.limits.fits(samples, bytes) && self.full_count.load(Ordering::SeqCst) == 0
     }
 
     /// Whether one more goes out without outrunning the readers' hosts.
@@ -146,7 +181,7 @@ impl Room {
     #[cold]
     pub(super) fn pace(&self, window: &Window, limit: Duration) {
         let releases = self.releases.load(Ordering::SeqCst);
-        if !self.wait(PACE_LIMIT.min(limit), || self.is_paced(window))
+        if !self.wait(PACE_LIMIT.min(limit), None, || self.is_paced(window))
             && self.releases.load(Ordering::SeqCst) == releases
         {
             window.unpaced.set(Some(releases));
@@ -159,10 +194,16 @@ impl Room {
         self.bytes.fetch_add(bytes, Ordering::SeqCst);
     }
 
-    /// Waits until `is_there`, for `limit` at most; false then.
-    pub(super) fn wait(&self, limit: Duration, is_there: impl Fn() -> bool) -> bool {
+    /// Waits until `is_there`, for `limit` at most; false then. Releases are looked at once `half` is free.
+    pub(super) fn wait(
+        &self,
+        limit: Duration,
+        half: Option<Half>,
+        is_there: impl Fn() -> bool,
+    ) -> bool {
         let begin = Instant::now();
         let mut turn = lock(&self.turn);
+        *turn = half;
         self.waiting.store(1, Ordering::SeqCst);
         let came = loop {
             if is_there() {
@@ -272,7 +313,15 @@ impl Release for Room {
         self.samples.fetch_sub(1, Ordering::SeqCst);
         self.bytes.fetch_sub(bytes as u64, Ordering::SeqCst);
         self.releases.fetch_add(1, Ordering::SeqCst);
-        self.stir();
+        if self.waiting.load(Ordering::SeqCst) == 0 {
+            return;
+        }
+        // Both are read after both were changed, so of several threads the last sees what all have done.
+        let samples = self.samples.load(Ordering::SeqCst);
+        let bytes = self.bytes.load(Ordering::SeqCst);
+        if lock(&self.turn).is_none_or(|half| half.is_free(samples, bytes)) {
+            self.changed.notify_all();
+        }
     }
 }
 
@@ -311,7 +360,7 @@ mod tests {
         assert!(!room.has(&window) && room.is_full(&[2; 16]));
         room.retain(|reader| *reader != [2; 16]);
         assert!(room.has(&window));
-        assert!(!room.wait(Duration::ZERO, || false));
+        assert!(!room.wait(Duration::ZERO, None, || false));
     }
 
     #[test]
@@ -428,8 +477,38 @@ mod tests {
             room.enter(BURST_BYTES);
             let other = room.clone();
             let thread = std::thread::spawn(move || other.released(BURST_BYTES as usize));
-            assert!(room.wait(Duration::from_secs(60), || room.has(&window)));
+            let half = Some(window.half());
+            assert!(room.wait(Duration::from_secs(60), half, || room.has(&window)));
             thread.join().unwrap();
+        }
+    }
+
+    /// What is not asked for when the window is full is less than half, so the answer to the last question
+    /// wakes.
+    #[test]
+    fn who_waits_is_let_be_until_half_of_the_window_is_free() {
+        let free_at = |depth: u32, bytes: u64| {
+            let (room, window, now) = (Room::default(), window(depth), Instant::now());
+            let mut asked = 0;
+            while room.has(&window) {
+                room.enter(bytes);
+                if window.enter(bytes, now) {
+                    asked = room.samples.load(Ordering::SeqCst);
+                }
+            }
+            let full = room.samples.load(Ordering::SeqCst);
+            let left = (0..=full).rev();
+            let free =
+                left.take_while(|left| !window.half().is_free(*left, u64::from(*left) * bytes));
+            (full, free.last().unwrap() - 1, full - asked)
+        };
+        assert_eq!(free_at(64, 100), (64, 31, 31), "the first sample asks, and each 32nd after it");
+        assert_eq!(free_at(1, 100), (64, 31, 31), "as many as may be under way");
+        assert_eq!(free_at(8, 1 << 20), (8, 3, 3));
+        for (depth, bytes) in [(1, 10 << 20), (7, 1 << 20), (100, 1 << 20), (999, 3), (3, 5 << 20)]
+        {
+            let (_, free, unasked) = free_at(depth, bytes);
+            assert!(unasked <= free, "{unasked} of {free} at {depth} of {bytes} B");
         }
     }
 

@@ -55,15 +55,9 @@ impl Reader {
         let hold = shared.free_hold()?;
         shared.take_hold(hold, incoming.source.connection, fresh.sequence);
         incoming.go_on();
-        let taken = ManuallyDrop::new(Taken {
-            publisher: fresh.publisher,
-            sequence: fresh.sequence,
-            published_ns: fresh.time_ns,
-            lost_before: 0,
-            length: length as usize,
-            payload: Payload::Slot { pointer, hold, shared: Arc::as_ptr(shared) },
-        });
-        Some(Lent { taken, shared, hold })
+        let payload = Payload::Slot { pointer, hold, shared: Arc::as_ptr(shared) };
+        let taken = Taken::lent(fresh, length as usize, payload);
+        Some(Lent { taken: ManuallyDrop::new(taken), shared, hold })
     }
 
     /// Whether publishers have come or gone, or somebody else has asked us to look.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::{Payload as Published, Writer};
 use crate::data_plane::remote_subscriber::RemoteSubscriber;
-use crate::data_plane::taken::Taken;
+use crate::data_plane::taken::{self, Taken};
 use crate::dispatch::callback::{Fresh, Handed, Handler, Payload};
 use crate::dispatch::dispatcher;
 use crate::dispatch::handlers::{self, Entered};
@@ -15,11 +15,13 @@ impl Writer {
     /// P7 and P8 with callbacks in this process: they are called, all others are notified.
     #[inline(never)]
     pub(super) fn call_back(&mut self, sequence: u64, time_ns: u64, published: Published<'_>) {
+        let fresh = Fresh { publisher: self.shared.id(), sequence, time_ns };
         let lent;
         let payload = match published {
             Published::Slot { length, place } => Payload::Slot { length, place },
             Published::Inline(bytes) => {
-                lent = Taken::lent(self.shared.id(), sequence, time_ns, bytes);
+                let at = taken::Payload::Lent { pointer: bytes.as_ptr() };
+                lent = Taken::lent(&fresh, bytes.len(), at);
                 Payload::Inline(&lent)
             }
         };
@@ -33,7 +35,6 @@ impl Writer {
                 self.shared.notify(self.views[..notified].iter());
             };
             let run = |entered: &mut Entered<'_, Handler>| {
-                let fresh = Fresh { publisher: self.shared.id(), sequence, time_ns };
                 dispatcher::run(entered, &fresh, payload, |subscriber| self.notify(subscriber));
             };
             if handlers::publish(entries, &self.shared.changed, wake, run) {

@@ -36,6 +36,11 @@ impl Account {
         self.credit_ns = (self.credit_ns + share * elapsed_ns as f64).min(self.credit_max_ns);
     }
 
+    /// What comes in within an interval.
+    pub(super) fn income_ns(&self, interval_ns: f64) -> f64 {
+        self.share * interval_ns
+    }
+
     /// What the next spin may be expected to take. Spending as much as comes in, the account settles
     /// half full: room for spins that take several times what they were expected to.
     pub(super) fn to_spend_ns(&self) -> f64 {

@@ -40,6 +40,13 @@ impl Rhythm {
         self.forget_an_older_period();
     }
 
+    /// `None` until there are two arrivals.
+    pub(super) fn mean_interval_ns(&self) -> Option<f64> {
+        let (first, last) = (self.arrivals_ns.first()?, self.arrivals_ns.last()?);
+        let intervals = self.arrivals_ns.len() - 1;
+        (intervals > 0).then(|| (last - first) as f64 / intervals as f64)
+    }
+
     /// `None` until there are a few arrivals.
     pub(super) fn fit(&mut self) -> Option<Fit> {
         let newest_ns = *self.arrivals_ns.last()?;

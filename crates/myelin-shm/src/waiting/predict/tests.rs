@@ -340,6 +340,18 @@ fn it_gives_way_where_cores_are_busy() {
     }
 }
 
+/// 2 % of 0.4 ms are 8 µs: not worth a timer.
+#[test]
+fn what_comes_too_fast_for_the_budget_is_slept_for() {
+    for seed in [1, 3, 5] {
+        let mut machine = machine(Process::Timer, 0.4e6, 3_000, seed);
+        let spun_ns = |outcome: &Outcome, at: usize| outcome.spun[at].1;
+        let outcome = simulate(&mut machine, 20, 100_000, NEVER);
+        assert_eq!(spun_ns(&outcome, 2_900), spun_ns(&outcome, 10), "seed {seed}");
+        assert!(outcome.late_ns[10..].iter().all(|late_ns| *late_ns == WAKE_NS));
+    }
+}
+
 /// The three properties do not hold of everything.
 #[test]
 fn what_is_wrong_is_found_out() {

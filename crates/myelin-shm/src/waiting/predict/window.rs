@@ -136,7 +136,7 @@ fn most(cost: impl Fn(f64) -> f64, mut low_ns: f64, mut high_ns: f64, spend_ns: 
 
 const RECENT: usize = 64;
 /// Less is not worth a timer.
-const SPEND_MIN_NS: f64 = 10_000.0;
+pub(super) const SPEND_MIN_NS: f64 = 10_000.0;
 /// Errors that make a distribution.
 const ERRORS_MIN: usize = 3;
 /// If a window catches fewer, the topic is not periodic, or too fast for the budget.
