@@ -541,7 +541,7 @@ typedef struct myelin_subscriber_options {
   size_t size;
   // Samples over 104 B that it may hold at once: 1 to 4,096; 0: 16.
   uint32_t held_max;
-  // Publishers that it may be matched with: 1 to 64; 0: 16.
+  // Publishers that it may be matched with: 1 to 256; 0: 16.
   uint32_t publishers_max;
   // `enum myelin_wait`: how it waits.
   int32_t wait;
@@ -787,6 +787,9 @@ myelin_code myelin_publisher_reserve(struct myelin_publisher *publisher,
                                      uint32_t count,
                                      size_t bytes);
 
+// Its endpoint's id, as in events, samples and graphs. The upper 40 bits are its node's.
+myelin_code myelin_publisher_endpoint(struct myelin_publisher *publisher, uint64_t *endpoint);
+
 // How many subscribers it is matched with now.
 myelin_code myelin_publisher_matched(struct myelin_publisher *publisher, size_t *subscribers);
 
@@ -898,6 +901,9 @@ myelin_code myelin_subscriber_descriptor(struct myelin_subscriber *subscriber,
 
 // Samples lost so far because it was further behind than its depth.
 myelin_code myelin_subscriber_lost(struct myelin_subscriber *subscriber, uint64_t *samples);
+
+// Its endpoint's id, as in events, samples and graphs. The upper 40 bits are its node's.
+myelin_code myelin_subscriber_endpoint(struct myelin_subscriber *subscriber, uint64_t *endpoint);
 
 // How many publishers it is matched with now.
 myelin_code myelin_subscriber_matched(struct myelin_subscriber *subscriber, size_t *publishers);
