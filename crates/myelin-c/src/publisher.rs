@@ -244,6 +244,22 @@ pub unsafe extern "C" fn myelin_publisher_reserve(
     })
 }
 
+/// Its endpoint's id, as in events, samples and graphs. The upper 40 bits are its node's.
+///
+/// # Safety
+/// Pointers are NULL or valid.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn myelin_publisher_endpoint(
+    publisher: *mut myelin_publisher,
+    endpoint: *mut u64,
+) -> myelin_code {
+    // SAFETY: as the caller promises.
+    enter(|| unsafe {
+        text::put(endpoint, of(publisher)?.publisher.id(), "endpoint")?;
+        Ok(MYELIN_OK)
+    })
+}
+
 /// How many subscribers it is matched with now.
 ///
 /// # Safety

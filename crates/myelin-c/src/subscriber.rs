@@ -58,7 +58,7 @@ pub struct myelin_subscriber_options {
     pub size: usize,
     /// Samples over 104 B that it may hold at once: 1 to 4,096; 0: 16.
     pub held_max: u32,
-    /// Publishers that it may be matched with: 1 to 64; 0: 16.
+    /// Publishers that it may be matched with: 1 to 256; 0: 16.
     pub publishers_max: u32,
     /// `enum myelin_wait`: how it waits.
     pub wait: i32,
@@ -239,6 +239,22 @@ pub unsafe extern "C" fn myelin_subscriber_lost(
     // SAFETY: as the caller promises.
     enter(|| unsafe {
         text::put(samples, of(subscriber)?.subscriber().lost(), "samples")?;
+        Ok(MYELIN_OK)
+    })
+}
+
+/// Its endpoint's id, as in events, samples and graphs. The upper 40 bits are its node's.
+///
+/// # Safety
+/// As `myelin_subscriber_take`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn myelin_subscriber_endpoint(
+    subscriber: *mut myelin_subscriber,
+    endpoint: *mut u64,
+) -> myelin_code {
+    // SAFETY: as the caller promises.
+    enter(|| unsafe {
+        text::put(endpoint, of(subscriber)?.subscriber().id(), "endpoint")?;
         Ok(MYELIN_OK)
     })
 }

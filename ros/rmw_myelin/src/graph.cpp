@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 #include <stdexcept>
+#include <utility>
 
 #include "context.hpp"
 #include "graph_messages.hpp"
@@ -44,6 +45,13 @@ void open(myelin_node *node, const char *name, myelin_topic_options options, uin
   code = myelin_subscriber_open(topic, &own, &subscriber);
   myelin_topic_close(topic);
   check(code);
+}
+
+/// Of Myelin's, by the library's id.
+Gid gid_of(uint64_t endpoint) {
+  Gid gid{};
+  std::memcpy(gid.data(), &endpoint, sizeof endpoint);
+  return gid;
 }
 
 Gid gid_of_bytes(const uint8_t *bytes) {
@@ -116,40 +124,46 @@ bool is_same(const std::map<Gid, Participant> &left, const std::map<Gid, Partici
 }  // namespace
 
 Graph::Graph(rmw_context_impl_t &context, bool over_network)
-    : context_(context), over_network_(over_network) try {
-  open(context.node, contexts_topic, MYELIN_INIT(myelin_topic_options), 1, publisher_, subscriber_);
-  uint64_t id = 0;
-  check(myelin_publisher_endpoint(publisher_, &id));
-  own_gid_ = gid_of(id);
-  own().enclave = context.enclave;
-  check(myelin_wait_set_open(context.node, &set_));
-  check(myelin_wait_set_guard(set_, changed_key, &guard_));
-  check(myelin_wait_set_add(set_, subscriber_, contexts_key));
-  if (over_network) {
-    // To the library a topic of this context alone: on this host there is a shorter way.
-    const std::string name = std::string(dds_topic) + " " + std::to_string(id);
-    myelin_topic_options options = MYELIN_INIT(myelin_topic_options);
-    options.dds_type = dds_type;
-    options.dds_name = dds_topic;
-    options.dds_cdr = true;
-    open(context.node, name.c_str(), options, dds_depth, dds_publisher_, dds_subscriber_);
-    check(myelin_wait_set_add(set_, dds_subscriber_, dds_key));
+    : context_(context), over_network_(over_network) {
+  try {
+    open_all();
+  } catch (...) {
+    close_all();
+    throw;
   }
-  check(myelin_node_on_graph_change(context.node, guard_));
   thread_ = std::thread([this] { run(); });
-} catch (...) {
-  close();
-  throw;
 }
 
 Graph::~Graph() {
   is_ending_ = true;
   myelin_guard_trigger(guard_);
   thread_.join();
-  close();
+  close_all();
 }
 
-void Graph::close() {
+void Graph::open_all() {
+  open(context_.node, contexts_topic, MYELIN_INIT(myelin_topic_options), 1, publisher_, subscriber_);
+  uint64_t id = 0;
+  check(myelin_publisher_endpoint(publisher_, &id));
+  own_gid_ = gid_of(id);
+  own().enclave = context_.enclave;
+  check(myelin_wait_set_open(context_.node, &set_));
+  check(myelin_wait_set_guard(set_, changed_key, &guard_));
+  check(myelin_wait_set_add(set_, subscriber_, contexts_key));
+  if (over_network_) {
+    // To the library a topic of this context alone: on this host there is a shorter way.
+    const std::string name = std::string(dds_topic) + " " + std::to_string(id);
+    myelin_topic_options options = MYELIN_INIT(myelin_topic_options);
+    options.dds_type = dds_type;
+    options.dds_name = dds_topic;
+    options.dds_cdr = true;
+    open(context_.node, name.c_str(), options, dds_depth, dds_publisher_, dds_subscriber_);
+    check(myelin_wait_set_add(set_, dds_subscriber_, dds_key));
+  }
+  check(myelin_node_on_graph_change(context_.node, guard_));
+}
+
+void Graph::close_all() {
   myelin_publisher_close(publisher_);
   myelin_publisher_close(dds_publisher_);
   myelin_wait_set_close(set_);
@@ -366,17 +380,11 @@ rmw_qos_policy_kind_t Graph::verdict(const Endpoint &own, uint64_t other) {
   return RMW_QOS_POLICY_INVALID;
 }
 
-Gid gid_of(uint64_t endpoint) {
-  Gid gid{};
-  std::memcpy(gid.data(), &endpoint, sizeof endpoint);
+rmw_gid_t gid_of(const rmw_context_impl_t &, uint64_t endpoint) {
+  rmw_gid_t gid{};
+  gid.implementation_identifier = identifier;
+  std::memcpy(gid.data, &endpoint, sizeof endpoint);
   return gid;
-}
-
-rmw_gid_t ros_gid(const Gid &gid) {
-  rmw_gid_t made{};
-  made.implementation_identifier = identifier;
-  std::memcpy(made.data, gid.data(), gid.size());
-  return made;
 }
 
 }  // namespace rmw_myelin

@@ -1,0 +1,121 @@
+#include "qos.hpp"
+
+#include <algorithm>
+
+namespace rmw_myelin {
+namespace {
+
+constexpr rmw_time_t infinite = {9223372036ULL, 854775807ULL};
+constexpr uint32_t depth_max = 65535;
+/// In ROS 2 the reader's queue is the reader's own; in Myelin the lesser depth of both counts. So a
+/// publisher's is no less than this: it costs address space, and memory where it is used.
+constexpr uint32_t publisher_depth_min = 1024;
+constexpr uint64_t keep_all_block_ns = 1'000'000'000;
+
+void resolve_duration(rmw_time_t &time) {
+  if (time.sec == 0 && time.nsec == 0) time = infinite;
+}
+
+bool is_best_available(const rmw_qos_profile_t &qos) {
+  return qos.reliability == RMW_QOS_POLICY_RELIABILITY_BEST_AVAILABLE ||
+         qos.durability == RMW_QOS_POLICY_DURABILITY_BEST_AVAILABLE ||
+         qos.liveliness == RMW_QOS_POLICY_LIVELINESS_BEST_AVAILABLE;
+}
+
+uint32_t depth_of(const rmw_qos_profile_t &qos) {
+  if (qos.history == RMW_QOS_POLICY_HISTORY_KEEP_ALL) return keep_all_depth;
+  return static_cast<uint32_t>(std::min<size_t>(qos.depth, depth_max));
+}
+
+myelin_topic_options options(const rmw_qos_profile_t &qos, uint32_t depth) {
+  myelin_topic_options options = MYELIN_INIT(myelin_topic_options);
+  options.depth = depth;
+  options.history =
+      qos.durability == RMW_QOS_POLICY_DURABILITY_TRANSIENT_LOCAL ? depth_of(qos) : 0;
+  const uint64_t deadline = nanoseconds(qos.deadline);
+  options.deadline_ns = deadline == MYELIN_FOREVER ? 0 : deadline;
+  if (qos.reliability == RMW_QOS_POLICY_RELIABILITY_RELIABLE &&
+      qos.history == RMW_QOS_POLICY_HISTORY_KEEP_ALL) {
+    options.reliability = MYELIN_RELIABLE;
+    options.reliable_ns = keep_all_block_ns;
+  }
+  return options;
+}
+
+bool is_less(const rmw_time_t &left, const rmw_time_t &right) {
+  return nanoseconds(left) < nanoseconds(right);
+}
+
+}  // namespace
+
+bool resolve(const rmw_qos_profile_t &asked, rmw_qos_profile_t &actual) {
+  actual = asked;
+  if (is_best_available(asked)) {
+    RMW_SET_ERROR_MSG("best-available settings are for publishers and subscriptions alone");
+    return false;
+  }
+  switch (asked.history) {
+    case RMW_QOS_POLICY_HISTORY_UNKNOWN:
+      RMW_SET_ERROR_MSG("Invalid QoS policy: history");
+      return false;
+    case RMW_QOS_POLICY_HISTORY_SYSTEM_DEFAULT:
+      actual.history = RMW_QOS_POLICY_HISTORY_KEEP_LAST;
+      break;
+    default:
+      break;
+  }
+  if (actual.history == RMW_QOS_POLICY_HISTORY_KEEP_LAST &&
+      asked.depth == RMW_QOS_POLICY_DEPTH_SYSTEM_DEFAULT) {
+    actual.depth = 10;
+  }
+  if (asked.reliability == RMW_QOS_POLICY_RELIABILITY_UNKNOWN ||
+      asked.durability == RMW_QOS_POLICY_DURABILITY_UNKNOWN ||
+      asked.liveliness == RMW_QOS_POLICY_LIVELINESS_UNKNOWN) {
+    RMW_SET_ERROR_MSG("Invalid QoS policy: reliability, durability or liveliness is unknown");
+    return false;
+  }
+  if (asked.reliability == RMW_QOS_POLICY_RELIABILITY_SYSTEM_DEFAULT) {
+    actual.reliability = RMW_QOS_POLICY_RELIABILITY_RELIABLE;
+  }
+  if (asked.durability == RMW_QOS_POLICY_DURABILITY_SYSTEM_DEFAULT) {
+    actual.durability = RMW_QOS_POLICY_DURABILITY_VOLATILE;
+  }
+  if (asked.liveliness == RMW_QOS_POLICY_LIVELINESS_SYSTEM_DEFAULT) {
+    actual.liveliness = RMW_QOS_POLICY_LIVELINESS_AUTOMATIC;
+  }
+  resolve_duration(actual.deadline);
+  resolve_duration(actual.lifespan);
+  resolve_duration(actual.liveliness_lease_duration);
+  return true;
+}
+
+myelin_topic_options publisher_options(const rmw_qos_profile_t &qos) {
+  return options(qos, std::max(depth_of(qos), publisher_depth_min));
+}
+
+myelin_topic_options subscriber_options(const rmw_qos_profile_t &qos) {
+  return options(qos, depth_of(qos));
+}
+
+rmw_qos_policy_kind_t incompatible_policy(const rmw_qos_profile_t &offered,
+                                          const rmw_qos_profile_t &asked) {
+  if (offered.reliability == RMW_QOS_POLICY_RELIABILITY_BEST_EFFORT &&
+      asked.reliability == RMW_QOS_POLICY_RELIABILITY_RELIABLE) {
+    return RMW_QOS_POLICY_RELIABILITY;
+  }
+  if (offered.durability == RMW_QOS_POLICY_DURABILITY_VOLATILE &&
+      asked.durability == RMW_QOS_POLICY_DURABILITY_TRANSIENT_LOCAL) {
+    return RMW_QOS_POLICY_DURABILITY;
+  }
+  if (is_less(asked.deadline, offered.deadline)) return RMW_QOS_POLICY_DEADLINE;
+  if (offered.liveliness == RMW_QOS_POLICY_LIVELINESS_AUTOMATIC &&
+      asked.liveliness == RMW_QOS_POLICY_LIVELINESS_MANUAL_BY_TOPIC) {
+    return RMW_QOS_POLICY_LIVELINESS;
+  }
+  if (is_less(asked.liveliness_lease_duration, offered.liveliness_lease_duration)) {
+    return RMW_QOS_POLICY_LIVELINESS_LEASE_DURATION;
+  }
+  return RMW_QOS_POLICY_INVALID;
+}
+
+}  // namespace rmw_myelin
