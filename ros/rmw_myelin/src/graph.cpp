@@ -28,21 +28,26 @@ void check(myelin_code code) {
   if (code != MYELIN_OK) throw std::runtime_error(myelin_error_message());
 }
 
-/// Opens both sides of a topic of which everybody gets the newest.
-void open(myelin_node *node, const char *name, myelin_topic_options options, uint32_t depth,
-          myelin_publisher *&publisher, myelin_subscriber *&subscriber) {
+/// A topic of which everybody gets the newest of each publisher, also who comes later.
+myelin_topic *open_topic(myelin_node *node, const std::string &name, myelin_topic_options options,
+                         uint32_t depth) {
   options.reliability = MYELIN_KEEP_LAST;
-  options.depth = options.history = 1;
+  options.depth = options.history = depth;
   myelin_topic *topic = nullptr;
-  check(myelin_topic_open(node, name, nullptr, &options, &topic));
-  myelin_code code = myelin_publisher_open(topic, nullptr, &publisher);
+  check(myelin_topic_open(node, name.c_str(), nullptr, &options, &topic));
+  return topic;
+}
+
+void open(myelin_topic *topic, myelin_publisher *&publisher) {
+  const myelin_code code = myelin_publisher_open(topic, nullptr, &publisher);
   myelin_topic_close(topic);
   check(code);
-  options.depth = options.history = depth;
-  check(myelin_topic_open(node, name, nullptr, &options, &topic));
-  myelin_subscriber_options own = MYELIN_INIT(myelin_subscriber_options);
-  own.publishers_max = contexts_max;
-  code = myelin_subscriber_open(topic, &own, &subscriber);
+}
+
+void open(myelin_topic *topic, myelin_subscriber *&subscriber) {
+  myelin_subscriber_options options = MYELIN_INIT(myelin_subscriber_options);
+  options.publishers_max = contexts_max;
+  const myelin_code code = myelin_subscriber_open(topic, &options, &subscriber);
   myelin_topic_close(topic);
   check(code);
 }
@@ -142,7 +147,9 @@ Graph::~Graph() {
 }
 
 void Graph::open_all() {
-  open(context_.node, contexts_topic, MYELIN_INIT(myelin_topic_options), 1, publisher_, subscriber_);
+  const myelin_topic_options none = MYELIN_INIT(myelin_topic_options);
+  open(open_topic(context_.node, contexts_topic, none, 1), publisher_);
+  open(open_topic(context_.node, contexts_topic, none, 1), subscriber_);
   uint64_t id = 0;
   check(myelin_publisher_endpoint(publisher_, &id));
   own_gid_ = gid_of(id);
@@ -151,13 +158,14 @@ void Graph::open_all() {
   check(myelin_wait_set_guard(set_, changed_key, &guard_));
   check(myelin_wait_set_add(set_, subscriber_, contexts_key));
   if (over_network_) {
-    // To the library a topic of this context alone: on this host there is a shorter way.
+    // To the library two topics of this context alone: in shared memory there is nobody to meet.
     const std::string name = std::string(dds_topic) + " " + std::to_string(id);
     myelin_topic_options options = MYELIN_INIT(myelin_topic_options);
     options.dds_type = dds_type;
     options.dds_name = dds_topic;
     options.dds_cdr = true;
-    open(context_.node, name.c_str(), options, dds_depth, dds_publisher_, dds_subscriber_);
+    open(open_topic(context_.node, name + " out", options, 1), dds_publisher_);
+    open(open_topic(context_.node, name + " in", options, dds_depth), dds_subscriber_);
     check(myelin_wait_set_add(set_, dds_subscriber_, dds_key));
   }
   check(myelin_node_on_graph_change(context_.node, guard_));
