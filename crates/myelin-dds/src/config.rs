@@ -14,11 +14,13 @@ pub struct Config {
     pub peers: Vec<String>,
     /// Others miss this process when they have heard nothing of it for so long.
     pub lease: Duration,
+    /// What the process tells of itself to whoever discovers it.
+    pub user_data: String,
 }
 
 impl Default for Config {
     fn default() -> Self {
-        Config { interface: None, peers: Vec::new(), lease: LEASE }
+        Config { interface: None, peers: Vec::new(), lease: LEASE, user_data: String::new() }
     }
 }
 
@@ -216,6 +218,7 @@ mod tests {
             interface: Some("10.0.0.1".into()),
             peers: vec!["10.0.0.2".into(), "a<\"&b".into()],
             lease: Duration::from_millis(2_500),
+            ..Config::default()
         };
         let text = config.xml(0, 1 << 20);
         assert!(text.contains(r#"NetworkInterface address="10.0.0.1" multicast="false""#));

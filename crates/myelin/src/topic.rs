@@ -104,6 +104,14 @@ impl<T: Payload + ?Sized> Topic<T> {
         self
     }
 
+    /// ROS 2's `KEEP_LAST`, reliable: on this host as [`best_effort`](Topic::best_effort), and what is
+    /// lost on the way to and from other hosts is sent again, as long as it is among the newest `depth`.
+    /// Nobody waits: a subscriber that is further behind loses the oldest.
+    pub fn keep_last(mut self) -> Self {
+        self.dds.resends = true;
+        self.best_effort()
+    }
+
     /// How many of the newest samples a publisher keeps for subscribers that come later, and how
     /// many a subscriber wants of them. By default 0; at most the depth.
     pub fn history(mut self, samples: u32) -> Self {
@@ -134,6 +142,13 @@ impl<T: Payload + ?Sized> Topic<T> {
     /// [`dds_cdr`](Topic::dds_cdr).
     pub fn dds_name(mut self, name: &str) -> Self {
         self.dds.name = Some(name.to_string());
+        self
+    }
+
+    /// What the endpoints tell of themselves to whoever discovers them in DDS, in front of what Myelin
+    /// tells its own: text of the form `key=value;`, as ROS 2's `typehash=…;`. By default it is empty.
+    pub fn dds_user_data(mut self, text: &str) -> Self {
+        self.dds.user_data = text.to_string();
         self
     }
 

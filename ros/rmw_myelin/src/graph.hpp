@@ -1,7 +1,17 @@
 // What a context knows of all nodes, topics and services, and tells of its own.
+//
+// Contexts tell each other by a topic of Myelin's own, `ros_graph`, on this host and on others: each its whole
+// state whenever that changes; who comes later gets the newest, and who dies is missed at once. Nodes of other
+// RMWs are told and found by DDS: its discovery of endpoints, and ROS 2's topic `ros_discovery_info`, which says
+// whose they are.
 #pragma once
 
+#include <array>
+#include <atomic>
+#include <map>
 #include <mutex>
+#include <string>
+#include <thread>
 #include <vector>
 
 #include "endpoint.hpp"
@@ -11,10 +21,42 @@ namespace rmw_myelin {
 
 struct Node;
 
+/// Names an endpoint or a context: of Myelin's the library's id, of others their name in DDS.
+using Gid = std::array<uint8_t, 16>;
+
+/// A publisher or subscriber, whose ever it is.
+struct KnownEndpoint {
+  bool is_publisher;
+  /// In DDS.
+  std::string topic;
+  std::string type;
+  /// `RIHS01_…`, or empty.
+  std::string hash;
+  rmw_qos_profile_t qos;
+};
+
+/// A node, whose ever it is.
+struct KnownNode {
+  std::string name_space;
+  std::string name;
+  std::vector<Gid> endpoints;
+};
+
+/// A context, or what is one in another RMW.
+struct Participant {
+  std::string enclave;
+  std::vector<KnownNode> nodes;
+  std::map<Gid, KnownEndpoint> endpoints;
+};
+
 /// The graph of a context. Any thread may use it.
 class Graph {
  public:
-  explicit Graph(rmw_context_impl_t &context) : context_(context) {}
+  /// Throws a std::runtime_error. `over_network`: other RMWs are to be told and found.
+  Graph(rmw_context_impl_t &context, bool over_network);
+  ~Graph();
+  Graph(const Graph &) = delete;
+  Graph &operator=(const Graph &) = delete;
 
   void add_node(Node &node);
   void remove_node(Node &node);
@@ -23,16 +65,67 @@ class Graph {
   void remove(Node &node, const Endpoint &endpoint);
 
   /// The policy for which a pair may not match, or RMW_QOS_POLICY_INVALID: `own` is an endpoint of ours,
-  /// `other` the library's id of the other side.
+  /// `other` the library's id of the other side. Of those that DDS leads to, DDS has decided.
   rmw_qos_policy_kind_t verdict(const Endpoint &own, uint64_t other);
 
+  /// Calls `visit` with each participant, under the lock.
+  template <typename Visit>
+  void visit(Visit visit) const {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    for (const auto &[gid, participant] : participants_) visit(participant);
+  }
+
  private:
+  void run();
+  void close();
+  /// Takes in what others have said. True if anything is different.
+  bool hear();
+  bool hear_contexts();
+  void hear_dds();
+  bool discover();
+  void announce();
+  void announce_to_dds();
+  /// Others are to be told, and our nodes that the graph has changed.
+  void changed();
+  void tell_nodes();
+  KnownNode &known_node(const Node &node);
+  Participant &own() { return participants_[own_gid_]; }
+
   rmw_context_impl_t &context_;
-  std::mutex mutex_;
+  const bool over_network_;
+  Gid own_gid_{};
+
+  myelin_publisher *publisher_ = nullptr;
+  myelin_subscriber *subscriber_ = nullptr;
+  myelin_publisher *dds_publisher_ = nullptr;
+  myelin_subscriber *dds_subscriber_ = nullptr;
+  myelin_wait_set *set_ = nullptr;
+  myelin_guard *guard_ = nullptr;
+  std::atomic<bool> is_ending_{false};
+  std::thread thread_;
+
+  mutable std::mutex mutex_;
+  std::map<Gid, Participant> participants_;
+  /// Ours, in the order of `own().nodes`.
   std::vector<Node *> nodes_;
+  /// Others have not been told yet.
+  bool is_untold_ = true;
+
+  // The thread's own.
+  /// By the library's id of the publisher that tells of it.
+  std::map<uint64_t, Gid> contexts_;
+  /// What other RMWs say of their nodes, by participant; and the participants there were.
+  std::map<Gid, std::vector<KnownNode>> dds_nodes_;
+  std::map<Gid, Participant> dds_participants_;
+  /// What our endpoints are called in DDS.
+  std::map<Gid, Gid> dds_gids_;
+  std::vector<uint8_t> told_dds_;
 };
 
 /// The gid of an endpoint, ours or another's, by the library's id.
-rmw_gid_t gid_of(const rmw_context_impl_t &context, uint64_t endpoint);
+Gid gid_of(uint64_t endpoint);
+
+/// As ROS 2 has it.
+rmw_gid_t ros_gid(const Gid &gid);
 
 }  // namespace rmw_myelin

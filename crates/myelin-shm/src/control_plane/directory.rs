@@ -45,6 +45,7 @@ pub(crate) struct Directory {
     /// How many endpoints on a topic have a type.
     counts: BTreeMap<(Arc<str>, u64), u32>,
     types: BTreeSet<Arc<Type>>,
+    changes: u64,
 }
 
 /// An endpoint on a topic.
@@ -95,6 +96,7 @@ impl Directory {
         kind: Kind,
         qos: AnnouncedQos,
     ) -> SharedTopic {
+        self.changes += 1;
         let Topic { name, type_name, type_hash } = topic;
         let name = Arc::from(name);
         let known = self.counts.range(types_of(&name)).next();
@@ -115,6 +117,7 @@ impl Directory {
 
     pub(crate) fn remove(&mut self, id: EndpointId) -> Option<Endpoint> {
         let removed = self.endpoints.remove(&id)?;
+        self.changes += 1;
         let SharedTopic { name, of_type } = &removed.topic;
         let (name, type_hash, kind) = (name.clone(), of_type.hash, removed.kind);
         let count = self.counts.get_mut(&(name.clone(), type_hash)).expect("it was counted");
@@ -127,6 +130,11 @@ impl Directory {
             self.types.remove(of_type); // the other one is the removed endpoint's
         }
         Some(removed)
+    }
+
+    /// How often an endpoint has come or gone.
+    pub(crate) fn changes(&self) -> u64 {
+        self.changes
     }
 
     pub(crate) fn get(&self, id: EndpointId) -> Option<&Endpoint> {

@@ -93,7 +93,7 @@ impl Outlet {
         let PublisherQos { depth, history, block_max: limit, late, memory_max, .. } =
             spec.publisher;
         let reliable = spec.publisher.reliability == Reliability::Reliable;
-        let kind = match (history, reliable) {
+        let kind = match (history, reliable || spec.dds.resends) {
             (0, false) => Kind::BestEffort,
             (0, true) => Kind::Reliable,
             _ => Kind::History,
@@ -105,7 +105,7 @@ impl Outlet {
             topic: end.dds_topic.clone(),
             type_name: end.dds_type.clone(),
             partitions: if private { open.host.offered(kind) } else { Vec::new() },
-            user_data: open.card(spec, publisher.id(), reliable).encode(),
+            user_data: open.user_data(spec, publisher.id(), reliable),
             // What comes later can only be had reliably.
             reliable: kind != Kind::BestEffort,
             history: match reliable {
@@ -321,6 +321,11 @@ impl Shared {
                 }
             }
         }
+    }
+
+    /// What names it on the network; `None` while there is none.
+    pub(super) fn guid(&self) -> Option<Guid> {
+        lock(&self.route).writer.as_ref().map(|bound| bound.guid)
     }
 
     /// Who listens, as far as it is known.
