@@ -209,10 +209,11 @@ impl<T: Payload + ?Sized> Topic<T> {
 
     /// So that a graph can tell of its type.
     fn describe(&self) -> Result<(), Error> {
-        match &self.dynamic {
-            None => self.node.inner.describe(T::layout_hash(), T::layout),
-            Some(told) => self.node.inner.describe(told.hash(), || told.layout().to_owned()),
-        }
+        let layout = || match &self.dynamic {
+            None => T::layout(),
+            Some(told) => told.layout().to_owned(),
+        };
+        self.node.inner.describe(self.wire_topic().type_hash, layout)
     }
 
     fn wire_topic(&self) -> myelin_shm::topic::Topic {
@@ -220,7 +221,11 @@ impl<T: Payload + ?Sized> Topic<T> {
             None => (T::type_name(), T::layout_hash()),
             Some(told) => (told.type_name().to_string(), told.hash()),
         };
-        myelin_shm::topic::Topic { name: self.name.clone(), type_name, type_hash }
+        let name = self.name.clone();
+        match &self.dds.encoding {
+            Encoding::Message(of) => myelin_shm::topic::Topic::of_messages(name, of),
+            _ => myelin_shm::topic::Topic { name, type_name, type_hash },
+        }
     }
 }
 
@@ -336,7 +341,8 @@ impl Topic<[u8]> {
     /// As [`dds_type`](Topic::dds_type), for samples that are complete CDR messages already: their
     /// first four bytes are the encapsulation header of RTPS (`00 01 00 00`: plain, little-endian),
     /// and what follows is serialised as the type `name` demands. Also on the same host a sample is
-    /// this message. It is not looked into: what is published is what is sent.
+    /// this message, and endpoints are matched by the type's name; others of the topic may have another
+    /// type, as in DDS. A sample is not looked into: what is published is what is sent.
     pub fn dds_cdr(mut self, name: &str) -> Self {
         self.dds.encoding = Encoding::Message(name.to_string());
         self

@@ -89,6 +89,13 @@ rmw_ret_t Writer::assert_liveliness() {
   return code == MYELIN_OK ? RMW_RET_OK : fail(code, endpoint_.topic.c_str());
 }
 
+rmw_ret_t Writer::wait_for_acknowledgements(uint64_t limit_ns) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  const myelin_code code = myelin_publisher_wait_for_acknowledgements(publisher_, limit_ns);
+  if (code == MYELIN_NOTHING) return RMW_RET_TIMEOUT;
+  return code == MYELIN_OK ? RMW_RET_OK : fail(code, endpoint_.topic.c_str());
+}
+
 void Writer::poll_events() {
   myelin_event event = MYELIN_INIT(myelin_event);
   const std::lock_guard<std::mutex> lock(mutex_);

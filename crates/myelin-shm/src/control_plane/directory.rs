@@ -172,15 +172,19 @@ impl Directory {
         self.select(topic, kind, ids_of(node), false)
     }
 
-    /// An endpoint on the topic that has another type.
+    /// An endpoint on the topic that has another type, unless both are types of messages.
     pub(crate) fn misfit(&self, topic: &Topic) -> Option<(EndpointId, &Endpoint)> {
         let name = Arc::from(topic.name.as_str());
         let mut types = self.counts.range(types_of(&name));
         types.find(|((_, type_hash), _)| *type_hash != topic.type_hash)?;
         let all = [Kind::Publisher, Kind::Subscriber];
         let mut all = all.into_iter().flat_map(|kind| self.on(&name, kind, 0..=EndpointId::MAX));
-        let id = all.find(|it| it.type_hash != topic.type_hash).expect("it was counted").id;
-        Some((id, &self.endpoints[&id]))
+        let is_of_messages = Topic::is_of_messages(&topic.type_name);
+        all.find_map(|it| {
+            let endpoint = &self.endpoints[&it.id];
+            let may_be_there = is_of_messages && Topic::is_of_messages(endpoint.topic.type_name());
+            (it.type_hash != topic.type_hash && !may_be_there).then_some((it.id, endpoint))
+        })
     }
 
     fn select(
@@ -256,6 +260,20 @@ mod tests {
         directory.remove(other | 2).unwrap();
         assert!(directory.misfit(&topic("a", 1)).is_none());
         assert!(directory.misfit(&topic("c", 1)).is_none());
+    }
+
+    #[test]
+    fn a_name_has_several_types_of_messages() {
+        let mut directory = Directory::default();
+        let of = |name: &str| Topic::of_messages("a".to_owned(), name);
+        let first = directory.insert(1, of("m::A"), Kind::Publisher, QOS);
+        assert!(directory.misfit(&of("m::A")).is_none());
+        assert!(directory.misfit(&of("m::B")).is_none());
+        assert_eq!(directory.misfit(&topic("a", 1)).unwrap().0, 1);
+        directory.insert(2, of("m::B"), Kind::Subscriber, QOS);
+        assert!(directory.fitting(&first, Kind::Subscriber).is_empty());
+        directory.insert(3, topic("a", 1), Kind::Subscriber, QOS);
+        assert_eq!(directory.misfit(&of("m::A")).unwrap().0, 3);
     }
 
     #[test]
