@@ -870,6 +870,11 @@ myelin_code myelin_publisher_wait_for_acknowledgements(struct myelin_publisher *
 // The next event of its matches; MYELIN_NOTHING if there is none.
 myelin_code myelin_publisher_event(struct myelin_publisher *publisher, struct myelin_event *event);
 
+// Triggers the guard from now on whenever there is an event to take; once now, for those there are. Only
+// the first call counts.
+myelin_code myelin_publisher_on_event(struct myelin_publisher *publisher,
+                                      struct myelin_guard *guard);
+
 // Releases a sample: its memory may be used again. `data` becomes NULL; a second time is
 // MYELIN_ERROR_HANDLE. One that a callback is lent is not to be released. Any thread.
 myelin_code myelin_sample_release(struct myelin_sample *sample);
@@ -982,6 +987,11 @@ myelin_code myelin_subscriber_wait_for_match(struct myelin_subscriber *subscribe
 // The next event of its matches; MYELIN_NOTHING if there is none.
 myelin_code myelin_subscriber_event(struct myelin_subscriber *subscriber,
                                     struct myelin_event *event);
+
+// Triggers the guard from now on whenever there is an event to take; once now, for those there are. Only
+// the first call counts.
+myelin_code myelin_subscriber_on_event(struct myelin_subscriber *subscriber,
+                                       struct myelin_guard *guard);
 
 // Calls `call` with each sample from now on, until the callback is closed. The subscriber is used up: its
 // handle is closed, unless MYELIN_ERROR_HANDLE or MYELIN_ERROR_SETTING is returned. What this process

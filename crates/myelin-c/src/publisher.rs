@@ -4,13 +4,14 @@ use std::cell::{Cell, RefCell};
 use std::ffi::c_void;
 use std::sync::Arc;
 
-use myelin::{DynamicType, Loan, Published, Publisher};
+use myelin::{DynamicType, Guard, Loan, Published, Publisher};
 
 use crate::error::{Failure, MYELIN_NOTHING, MYELIN_OK, enter, myelin_code};
 use crate::event::{Events, myelin_event};
 use crate::sized::{self, sized};
 use crate::slots::Slots;
 use crate::topic::{TopicHandle, myelin_topic};
+use crate::wait_set::myelin_guard;
 use crate::{handle, payload, text};
 
 /// Publishes samples of a topic. One thread at a time uses it and its loans.
@@ -342,6 +343,26 @@ pub unsafe extern "C" fn myelin_publisher_event(
     enter(|| unsafe {
         let publisher = of(publisher)?;
         publisher.events.borrow_mut().next(|| publisher.publisher.events(), event)
+    })
+}
+
+/// Triggers the guard from now on whenever there is an event to take; once now, for those there are. Only
+/// the first call counts.
+///
+/// # Safety
+/// Pointers are NULL or valid.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn myelin_publisher_on_event(
+    publisher: *mut myelin_publisher,
+    guard: *mut myelin_guard,
+) -> myelin_code {
+    // SAFETY: as the caller promises, here and below.
+    enter(|| unsafe {
+        let guard = handle::get::<Guard>(handle::of_pointer(guard))?.clone();
+        let told = guard.clone();
+        of(publisher)?.publisher.on_event(move || told.trigger());
+        guard.trigger();
+        Ok(MYELIN_OK)
     })
 }
 

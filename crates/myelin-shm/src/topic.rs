@@ -27,7 +27,8 @@ impl Topic {
     pub fn of_messages(name: String, of: &str) -> Topic {
         let type_name = format!("{MESSAGES}{of}");
         // FNV-1a, as of layouts.
-        let hash = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3);
+        let hash =
+            |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3);
         let type_hash = type_name.bytes().fold(0xcbf2_9ce4_8422_2325, hash);
         Topic { name, type_name, type_hash }
     }

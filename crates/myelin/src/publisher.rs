@@ -178,6 +178,13 @@ impl<T: Payload + ?Sized> Publisher<T> {
         self.observer.events()
     }
 
+    /// Calls `call` from now on whenever there is something for [`events`](Self::events) to tell. Threads of
+    /// the node call it, with locks held: it may set a flag or wake a thread, and must not call this library
+    /// but for [`Guard::trigger`](crate::Guard::trigger). Only the first call counts.
+    pub fn on_event(&self, call: impl Fn() + Send + Sync + 'static) {
+        self.observer().on_event(Box::new(move |_| call()));
+    }
+
     pub(crate) fn loan_bytes(&self, bytes: usize) -> Result<Loan<'_, T>, Error> {
         Loan::new(self, bytes)
     }

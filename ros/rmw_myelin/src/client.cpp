@@ -8,11 +8,11 @@
 namespace rmw_myelin {
 
 Client::Client(Node &node, Endpoint requests, Endpoint replies, std::string given)
-    : writer(node, std::move(requests)),
-      reader(node, std::move(replies),
+    : reader(node, std::move(replies),
              [this](const Sample &sample) {
                return cdr::request_header(sample.data(), sample.bytes()).client == id();
              }),
+      writer(node, std::move(requests)),
       name(std::move(given)) {}
 
 static Client *client_of(const rmw_client_t *client) { return static_cast<Client *>(client->data); }
@@ -119,7 +119,7 @@ RMW_PUBLIC rmw_ret_t rmw_get_gid_for_client(const rmw_client_t *client, rmw_gid_
   CHECK_HANDLE(client);
   CHECK_ARGUMENT(gid);
   Client &own = *client_of(client);
-  *gid = rmw_myelin::gid_of(own.writer.node().context, own.writer.endpoint().id);
+  *gid = rmw_myelin::ros_gid(rmw_myelin::gid_of(own.writer.endpoint().id));
   return RMW_RET_OK;
 }
 

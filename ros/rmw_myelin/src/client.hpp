@@ -12,10 +12,10 @@ struct Client {
   Client(Node &node, Endpoint requests, Endpoint replies, std::string name);
 
   /// Who it is in the header of its requests, and of the replies to them.
-  uint64_t id() const { return writer.endpoint().id; }
+  uint64_t id() const { return reader.endpoint().id; }
 
-  Writer writer;
   Reader reader;
+  Writer writer;
   std::string name;
   std::atomic<int64_t> last_sequence{0};
 };

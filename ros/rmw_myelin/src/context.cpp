@@ -1,6 +1,7 @@
 // Contexts and their options: rmw_init and what goes with it.
 #include "context.hpp"
 
+#include <algorithm>
 #include <new>
 #include <stdexcept>
 
@@ -44,6 +45,25 @@ rmw_context_impl_s::rmw_context_impl_s(const rmw_init_options_t &options) {
   wait_sets = std::make_unique<rmw_myelin::WaitSets>(node);
   listener = std::make_unique<rmw_myelin::Listener>(node);
   graph = std::make_unique<rmw_myelin::Graph>(*this, over_network);
+}
+
+uint64_t rmw_context_impl_s::poll_events() {
+  uint64_t next_ns = MYELIN_FOREVER;
+  const std::lock_guard<std::mutex> lock(sources_mutex_);
+  for (rmw_myelin::EventSource *source : sources_) next_ns = std::min(next_ns, source->poll_events());
+  if (next_ns == MYELIN_FOREVER) return MYELIN_FOREVER;
+  const uint64_t now_ns = myelin_now();
+  return next_ns > now_ns ? next_ns - now_ns : 0;
+}
+
+void rmw_context_impl_s::add(rmw_myelin::EventSource &source) {
+  const std::lock_guard<std::mutex> lock(sources_mutex_);
+  sources_.push_back(&source);
+}
+
+void rmw_context_impl_s::remove(rmw_myelin::EventSource &source) {
+  const std::lock_guard<std::mutex> lock(sources_mutex_);
+  sources_.erase(std::remove(sources_.begin(), sources_.end(), &source), sources_.end());
 }
 
 rmw_context_impl_s::~rmw_context_impl_s() {

@@ -7,6 +7,7 @@
 #include <thread>
 #include <vector>
 
+#include "event.hpp"
 #include "graph.hpp"
 #include "listener.hpp"
 #include "wait.hpp"
@@ -69,4 +70,13 @@ struct rmw_context_impl_s {
   std::unique_ptr<rmw_myelin::WaitSets> wait_sets;
   std::unique_ptr<rmw_myelin::Graph> graph;
   std::unique_ptr<rmw_myelin::Listener> listener;
+
+  /// By the graph's thread: has all endpoints take their events. After how many ns it is to do so again.
+  uint64_t poll_events();
+  void add(rmw_myelin::EventSource &source);
+  void remove(rmw_myelin::EventSource &source);
+
+ private:
+  std::mutex sources_mutex_;
+  std::vector<rmw_myelin::EventSource *> sources_;
 };

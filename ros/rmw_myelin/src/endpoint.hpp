@@ -17,6 +17,15 @@ struct Endpoint {
   rmw_qos_profile_t qos;
   /// The library's id of it; 0 before it is opened.
   uint64_t id = 0;
+
+  /// What is told of it in DDS beside its settings.
+  std::string user_data() const { return type.hash.empty() ? "" : "typehash=" + type.hash + ";"; }
 };
+
+/// Whether two endpoints are of one node of the library, by their ids.
+inline bool is_of_one_node(uint64_t one, uint64_t other) {
+  // The upper 40 bits are the node's.
+  return one >> 24 == other >> 24;
+}
 
 }  // namespace rmw_myelin

@@ -8,11 +8,6 @@
 namespace rmw_myelin {
 namespace {
 
-void add(int64_t &total, int64_t &change, int64_t count) {
-  total += count;
-  change += count;
-}
-
 int32_t narrow(int64_t count) { return static_cast<int32_t>(count); }
 
 }  // namespace
@@ -36,31 +31,43 @@ bool Events::is_supported(rmw_event_type_t type) {
   }
 }
 
-EventState &Events::state_of(rmw_event_type_t type) { return states_[type]; }
-
-EventState &Events::of(rmw_event_type_t type) {
+Trigger &Events::changed(rmw_event_type_t type) {
   const std::lock_guard<std::mutex> lock(mutex_);
-  return state_of(type);
+  return states_[type].changed;
 }
 
-void Events::tell(EventState &state) {
-  state.changed.fire();
-  if (state.callback != nullptr) state.callback(state.user_data, 1);
-  else ++state.uncalled;
+void Events::tell(rmw_event_type_t type) {
+  const std::lock_guard<std::mutex> calling(callback_mutex_);
+  rmw_event_callback_t callback;
+  const void *user_data;
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    EventState &state = states_[type];
+    state.changed.fire();
+    callback = state.callback;
+    user_data = state.user_data;
+    if (callback == nullptr) ++state.uncalled;
+  }
+  if (callback != nullptr) callback(user_data, 1);
 }
 
 void Events::set_callback(rmw_event_type_t type, rmw_event_callback_t callback,
                           const void *user_data) {
-  const std::lock_guard<std::mutex> lock(mutex_);
-  EventState &state = state_of(type);
-  state.callback = callback;
-  state.user_data = user_data;
-  if (callback != nullptr && state.uncalled > 0) callback(user_data, std::exchange(state.uncalled, 0));
+  const std::lock_guard<std::mutex> calling(callback_mutex_);
+  size_t uncalled = 0;
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    EventState &state = states_[type];
+    state.callback = callback;
+    state.user_data = user_data;
+    if (callback != nullptr) uncalled = std::exchange(state.uncalled, 0);
+  }
+  if (uncalled > 0) callback(user_data, uncalled);
 }
 
-rmw_ret_t Events::take(rmw_event_type_t type, void *info) {
+void Events::take(rmw_event_type_t type, void *info) {
   const std::lock_guard<std::mutex> lock(mutex_);
-  EventState &state = state_of(type);
+  EventState &state = states_[type];
   state.changed.clear();
   state.uncalled = 0;
   const auto change = std::exchange(state.total_change, 0);
@@ -89,46 +96,6 @@ rmw_ret_t Events::take(rmw_event_type_t type, void *info) {
     default:
       // The others are a count and its change, both of 32 bits.
       *static_cast<rmw_liveliness_lost_status_t *>(info) = {narrow(state.total), narrow(change)};
-  }
-  return RMW_RET_OK;
-}
-
-void Events::happened(const myelin_event &event, bool is_publisher) {
-  const auto once = [](EventState &state) { add(state.total, state.total_change, 1); };
-  const auto alive = [this](int64_t living, int64_t silent) {
-    count(RMW_EVENT_LIVELINESS_CHANGED, [=](EventState &state) {
-      add(state.current, state.current_change, living);
-      add(state.other, state.other_change, silent);
-    });
-  };
-  const auto matched = [&](int64_t change) {
-    count(is_publisher ? RMW_EVENT_PUBLICATION_MATCHED : RMW_EVENT_SUBSCRIPTION_MATCHED,
-          [change](EventState &state) {
-            if (change > 0) add(state.total, state.total_change, 1);
-            add(state.current, state.current_change, change);
-          });
-    if (!is_publisher) alive(change, 0);
-  };
-  switch (event.kind) {
-    case MYELIN_EVENT_MATCHED:
-      return matched(1);
-    case MYELIN_EVENT_UNMATCHED:
-      return matched(-1);
-    case MYELIN_EVENT_DEADLINE_MISSED:
-      return count(RMW_EVENT_REQUESTED_DEADLINE_MISSED, once);
-    case MYELIN_EVENT_LIVELINESS_LOST:
-      return alive(-1, 1);
-    case MYELIN_EVENT_LIVELINESS_REGAINED:
-      return alive(1, -1);
-    case MYELIN_EVENT_INCOMPATIBLE:
-      RCUTILS_LOG_WARN_NAMED(identifier, "%s", event.text == nullptr ? "no match" : event.text);
-      return;
-    case MYELIN_EVENT_BUFFER_TOO_SMALL:
-    case MYELIN_EVENT_CORRUPT:
-      RCUTILS_LOG_WARN_NAMED(identifier, "%s", event.text == nullptr ? "a faulty peer" : event.text);
-      return;
-    default:
-      return;
   }
 }
 
@@ -167,7 +134,7 @@ Events &events_of(const rmw_event_t &event) { return *static_cast<Events *>(even
 }  // namespace
 
 Trigger &event_trigger(const rmw_event_t &event) {
-  return events_of(event).of(event.event_type).changed;
+  return events_of(event).changed(event.event_type);
 }
 
 }  // namespace rmw_myelin
@@ -205,11 +172,9 @@ RMW_PUBLIC rmw_ret_t rmw_take_event(const rmw_event_t *event_handle, void *event
   CHECK_HANDLE(event_handle);
   CHECK_ARGUMENT(event_info);
   CHECK_ARGUMENT(taken);
-  *taken = false;
-  const rmw_ret_t result =
-      rmw_myelin::events_of(*event_handle).take(event_handle->event_type, event_info);
-  *taken = result == RMW_RET_OK;
-  return result;
+  rmw_myelin::events_of(*event_handle).take(event_handle->event_type, event_info);
+  *taken = true;
+  return RMW_RET_OK;
 }
 
 RMW_PUBLIC rmw_ret_t rmw_event_set_callback(rmw_event_t *event, rmw_event_callback_t callback,

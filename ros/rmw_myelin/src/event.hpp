@@ -26,6 +26,12 @@ struct EventState {
   rmw_event_callback_t callback = nullptr;
   const void *user_data = nullptr;
   size_t uncalled = 0;
+
+  /// It has happened so often.
+  void add(int64_t times) {
+    total += times;
+    total_change += times;
+  }
 };
 
 /// All events of one endpoint. Any thread may use it.
@@ -34,27 +40,38 @@ class Events {
   /// Whether this kind of event is told of at all.
   static bool is_supported(rmw_event_type_t type);
 
-  EventState &of(rmw_event_type_t type);
-  /// Counts under the lock, then tells who waits or is to be called.
+  /// What a wait for this kind of event waits for.
+  Trigger &changed(rmw_event_type_t type);
+  /// Counts, then tells who waits or is to be called.
   template <typename Count>
   void count(rmw_event_type_t type, Count count) {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    EventState &state = state_of(type);
-    count(state);
-    tell(state);
+    {
+      const std::lock_guard<std::mutex> lock(mutex_);
+      count(states_[type]);
+    }
+    tell(type);
   }
-  rmw_ret_t take(rmw_event_type_t type, void *info);
+  void count_once(rmw_event_type_t type) {
+    count(type, [](EventState &state) { state.add(1); });
+  }
+  void take(rmw_event_type_t type, void *info);
   void set_callback(rmw_event_type_t type, rmw_event_callback_t callback, const void *user_data);
 
-  /// What the library tells of a match: of a reader's, or of a writer's.
-  void happened(const myelin_event &event, bool is_publisher);
-
  private:
-  EventState &state_of(rmw_event_type_t type);
-  void tell(EventState &state);
+  void tell(rmw_event_type_t type);
 
   std::mutex mutex_;
   std::map<rmw_event_type_t, EventState> states_;
+  /// Held by a call back: none is under way when another callback is set.
+  std::mutex callback_mutex_;
+};
+
+/// Something whose events a thread of the context's takes.
+class EventSource {
+ public:
+  virtual ~EventSource() = default;
+  /// Takes what there is. When it is to be called again at the latest, by `myelin_now`.
+  virtual uint64_t poll_events() = 0;
 };
 
 /// What a wait for the event waits for.

@@ -181,10 +181,11 @@ void Graph::close_all() {
 }
 
 void Graph::run() {
+  uint64_t limit_ns = MYELIN_FOREVER;
   while (!is_ending_) {
     uint64_t keys[3];
     size_t count = 0;
-    if (myelin_wait_set_wait(set_, MYELIN_FOREVER, keys, 3, &count) < 0) {
+    if (myelin_wait_set_wait(set_, limit_ns, keys, 3, &count) < 0) {
       RCUTILS_LOG_ERROR_NAMED(identifier, "the graph stays as it is: %s", myelin_error_message());
       return;
     }
@@ -194,6 +195,7 @@ void Graph::run() {
     }
     announce();
     if (over_network_) announce_to_dds();
+    limit_ns = context_.poll_events();
   }
 }
 
@@ -375,17 +377,14 @@ KnownNode &Graph::known_node(const Node &node) {
   return own().nodes[static_cast<size_t>(found - nodes_.begin())];
 }
 
-rmw_qos_policy_kind_t Graph::verdict(const Endpoint &own, uint64_t other) {
+std::optional<rmw_qos_profile_t> Graph::qos_of(uint64_t endpoint) const {
   const std::lock_guard<std::mutex> lock(mutex_);
-  const Gid gid = gid_of(other);
+  const Gid gid = gid_of(endpoint);
   for (const auto &[context, participant] : participants_) {
     const auto found = participant.endpoints.find(gid);
-    if (found == participant.endpoints.end()) continue;
-    const rmw_qos_profile_t &theirs = found->second.qos;
-    return own.is_publisher ? incompatible_policy(own.qos, theirs)
-                            : incompatible_policy(theirs, own.qos);
+    if (found != participant.endpoints.end()) return found->second.qos;
   }
-  return RMW_QOS_POLICY_INVALID;
+  return std::nullopt;
 }
 
 rmw_gid_t gid_of(const rmw_context_impl_t &, uint64_t endpoint) {

@@ -10,6 +10,7 @@
 #include <atomic>
 #include <map>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -64,9 +65,12 @@ class Graph {
   void add(Node &node, const Endpoint &endpoint);
   void remove(Node &node, const Endpoint &endpoint);
 
-  /// The policy for which a pair may not match, or RMW_QOS_POLICY_INVALID: `own` is an endpoint of ours,
-  /// `other` the library's id of the other side. Of those that DDS leads to, DDS has decided.
-  rmw_qos_policy_kind_t verdict(const Endpoint &own, uint64_t other);
+  /// The settings of an endpoint by the library's id, if it is known. Those of other RMWs are not: of their
+  /// matches DDS decides.
+  std::optional<rmw_qos_profile_t> qos_of(uint64_t endpoint) const;
+
+  /// To be triggered when an endpoint of ours has an event: the graph's thread then polls it.
+  myelin_guard *guard() const { return guard_; }
 
   /// Calls `visit` with each participant, under the lock.
   template <typename Visit>

@@ -34,9 +34,9 @@ myelin_topic_options options(const rmw_qos_profile_t &qos, uint32_t depth) {
       qos.durability == RMW_QOS_POLICY_DURABILITY_TRANSIENT_LOCAL ? depth_of(qos) : 0;
   const uint64_t deadline = nanoseconds(qos.deadline);
   options.deadline_ns = deadline == MYELIN_FOREVER ? 0 : deadline;
-  if (qos.reliability == RMW_QOS_POLICY_RELIABILITY_RELIABLE &&
-      qos.history == RMW_QOS_POLICY_HISTORY_KEEP_ALL) {
-    options.reliability = MYELIN_RELIABLE;
+  if (qos.reliability == RMW_QOS_POLICY_RELIABILITY_RELIABLE) {
+    const bool keeps_all = qos.history == RMW_QOS_POLICY_HISTORY_KEEP_ALL;
+    options.reliability = keeps_all ? MYELIN_RELIABLE : MYELIN_KEEP_LAST;
     options.reliable_ns = keep_all_block_ns;
   }
   return options;

@@ -19,6 +19,8 @@ myelin_subscriber *open(myelin_node *node, const Endpoint &endpoint) {
   myelin_topic_options options = subscriber_options(endpoint.qos);
   options.dds_type = endpoint.type.name.c_str();
   options.dds_cdr = true;
+  const std::string user_data = endpoint.user_data();
+  options.dds_user_data = user_data.c_str();
   myelin_topic *topic = nullptr;
   if (myelin_topic_open(node, endpoint.topic.c_str(), nullptr, &options, &topic) != MYELIN_OK) {
     throw std::runtime_error(myelin_error_message());
@@ -41,13 +43,19 @@ myelin_subscriber *open(myelin_node *node, const Endpoint &endpoint) {
 }  // namespace
 
 Reader::Reader(Node &node, Endpoint endpoint, Filter filter)
-    : node_(node), endpoint_(std::move(endpoint)), filter_(std::move(filter)) {
+    : node_(node),
+      endpoint_(std::move(endpoint)),
+      filter_(std::move(filter)),
+      peers_(endpoint_, *node.context.graph, events_) {
   subscriber_ = open(node.context.node, endpoint_);
   myelin_subscriber_endpoint(subscriber_, &endpoint_.id);
   node_.context.graph->add(node_, endpoint_);
+  node_.context.add(*this);
+  myelin_subscriber_on_event(subscriber_, node_.context.graph->guard());
 }
 
 Reader::~Reader() {
+  node_.context.remove(*this);
   node_.context.graph->remove(node_, endpoint_);
   if (is_listened_to()) node_.context.listener->remove(*this);
   if (WaitSet *set = set_) {
@@ -66,11 +74,10 @@ bool Reader::take_from_library(Sample &sample, myelin_code &code) {
     if (sample->lost_before > 0) {
       const auto lost = static_cast<int64_t>(sample->lost_before);
       events_.count(RMW_EVENT_MESSAGE_LOST, [lost](EventState &state) {
-        state.total += lost;
-        state.total_change += lost;
+        state.add(lost);
       });
     }
-    if (!filter_ || filter_(sample)) return true;
+    if (peers_.accepts(sample) && (!filter_ || filter_(sample))) return true;
   }
 }
 
@@ -90,10 +97,8 @@ rmw_ret_t Reader::take(Sample &sample, bool &taken) {
 }
 
 size_t Reader::matched() {
-  const std::lock_guard<std::mutex> lock(mutex_);
-  size_t publishers = 0;
-  myelin_subscriber_matched(subscriber_, &publishers);
-  return publishers;
+  poll_events();
+  return peers_.fitting();
 }
 
 bool Reader::is_ready() {
@@ -148,10 +153,18 @@ rmw_ret_t Reader::set_callback(rmw_event_callback_t callback, const void *user_d
   return RMW_RET_OK;
 }
 
-void Reader::poll_events() {
-  myelin_event event = MYELIN_INIT(myelin_event);
-  const std::lock_guard<std::mutex> lock(mutex_);
-  while (myelin_subscriber_event(subscriber_, &event) == MYELIN_OK) events_.happened(event, false);
+uint64_t Reader::poll_events() {
+  // Not under the lock: who is called back may be waited for by who takes.
+  std::vector<std::pair<myelin_event, std::string>> heard;
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    myelin_event event = MYELIN_INIT(myelin_event);
+    while (myelin_subscriber_event(subscriber_, &event) == MYELIN_OK) {
+      heard.emplace_back(event, event.text == nullptr ? "" : event.text);
+    }
+  }
+  for (const auto &[event, text] : heard) peers_.happened(event, text);
+  return peers_.decide(myelin_now());
 }
 
 }  // namespace rmw_myelin

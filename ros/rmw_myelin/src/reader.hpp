@@ -7,7 +7,7 @@
 #include <mutex>
 
 #include "endpoint.hpp"
-#include "event.hpp"
+#include "peers.hpp"
 #include "rmw/event_callback_type.h"
 #include "sample.hpp"
 #include "wait.hpp"
@@ -17,14 +17,14 @@ namespace rmw_myelin {
 struct Node;
 
 /// A subscriber of the library, with what of its samples has been taken ahead. Any thread may use it.
-class Reader {
+class Reader : public EventSource {
  public:
   /// Drops a sample that is not for it.
   using Filter = std::function<bool(const Sample &)>;
 
   /// Throws a std::runtime_error. `filter` may be empty.
   Reader(Node &node, Endpoint endpoint, Filter filter);
-  ~Reader();
+  ~Reader() override;
   Reader(const Reader &) = delete;
   Reader &operator=(const Reader &) = delete;
 
@@ -39,8 +39,7 @@ class Reader {
   const Endpoint &endpoint() const { return endpoint_; }
   Node &node() { return node_; }
   Events &events() { return events_; }
-  /// Takes what the library has to tell of its matches.
-  void poll_events();
+  uint64_t poll_events() override;
 
  private:
   friend class Listener;
@@ -62,6 +61,7 @@ class Reader {
   Filter filter_;
   myelin_subscriber *subscriber_ = nullptr;
   Events events_;
+  Peers peers_;
 
   std::mutex mutex_;
   std::deque<Sample> taken_;

@@ -1,9 +1,7 @@
 #include "service.hpp"
 
-#include <chrono>
 #include <cstring>
 #include <memory>
-#include <thread>
 
 #include "context.hpp"
 #include "names.hpp"
@@ -54,6 +52,9 @@ rmw_ret_t take_message(Reader &reader, const std::string &name, rmw_service_info
   *taken = true;
   return RMW_RET_OK;
 }
+
+/// How long a reply waits for its client to be there for it.
+static constexpr uint64_t reply_match_ns = 100'000'000;
 
 static Service *service_of(const rmw_service_t *service) { return static_cast<Service *>(service->data); }
 
@@ -117,9 +118,18 @@ RMW_PUBLIC rmw_ret_t rmw_send_response(const rmw_service_t *service, rmw_request
   CHECK_ARGUMENT(request_header);
   CHECK_ARGUMENT(ros_response);
   rmw_myelin::cdr::RequestHeader header{};
-  std::memcpy(&header.client, request_header->writer_guid, sizeof(header.client));
+  uint64_t publisher;
+  std::memcpy(&header.client, request_header->writer_guid, sizeof header.client);
+  std::memcpy(&publisher, request_header->writer_guid + sizeof header.client, sizeof publisher);
   header.sequence = request_header->sequence_number;
-  return service_of(service)->writer.publish(ros_response, &header);
+  rmw_myelin::Writer &writer = service_of(service)->writer;
+  // Of ours the client is the reader of its replies. It may have asked before that has met us.
+  if (rmw_myelin::is_of_one_node(header.client, publisher) &&
+      !writer.wait_for(header.client, rmw_myelin::reply_match_ns)) {
+    RMW_SET_ERROR_MSG("the client does not take replies, or is gone");
+    return RMW_RET_TIMEOUT;
+  }
+  return writer.publish(ros_response, &header);
 }
 
 RMW_PUBLIC rmw_ret_t rmw_service_request_subscription_get_actual_qos(const rmw_service_t *service,

@@ -13,9 +13,6 @@
 namespace rmw_myelin {
 namespace {
 
-/// The upper 40 bits of an endpoint's id are its node's.
-constexpr int node_shift = 24;
-
 Subscription *subscription_of(const rmw_subscription_t *subscription) {
   return static_cast<Subscription *>(subscription->data);
 }
@@ -27,7 +24,7 @@ void fill_info(Subscription &subscription, const Sample &sample, rmw_message_inf
   info->received_timestamp = sample.received_ns;
   info->publication_sequence_number = sample->sequence + 1;
   info->reception_sequence_number = received;
-  info->publisher_gid = gid_of(subscription.reader.node().context, sample->publisher);
+  info->publisher_gid = ros_gid(gid_of(sample->publisher));
   info->from_intra_process = false;
 }
 
@@ -69,6 +66,45 @@ rmw_ret_t take_serialized(Subscription &subscription, rmw_serialized_message_t *
   return RMW_RET_OK;
 }
 
+/// The next message where its publisher wrote it. What does not lie aligned there, as small messages do not,
+/// is copied.
+rmw_ret_t take_loaned(Subscription &subscription, void **message, bool *taken, rmw_message_info_t *info) {
+  *taken = false;
+  const MessageType &type = subscription.reader.endpoint().type;
+  if (!type.plan->plain_message) {
+    RMW_SET_ERROR_MSG("messages of this type cannot be loaned");
+    return RMW_RET_UNSUPPORTED;
+  }
+  Loaned loaned;
+  bool is_there = false;
+  const rmw_ret_t result = subscription.reader.take(loaned.sample, is_there);
+  if (result != RMW_RET_OK || !is_there) return result;
+  const Sample &sample = loaned.sample;
+  const uint8_t *body = sample.data() + cdr::header_bytes;
+  const char *error = cdr::header_error(sample.data(), sample.bytes());
+  if (error == nullptr && sample.bytes() < cdr::header_bytes + *type.plan->plain_message) {
+    error = "it is too short";
+  }
+  if (error != nullptr) {
+    RCUTILS_LOG_ERROR_NAMED(identifier, "%s: a message that is not a %s was dropped: %s",
+                            subscription.topic_name.c_str(), type.name.c_str(), error);
+    return RMW_RET_OK;
+  }
+  fill_info(subscription, sample, info);
+  if (reinterpret_cast<uintptr_t>(body) % alignof(uint64_t) != 0) {
+    loaned.copy.resize((type.plan->bytes + sizeof(uint64_t) - 1) / sizeof(uint64_t));
+    std::memcpy(loaned.copy.data(), body, *type.plan->plain_message);
+    body = reinterpret_cast<const uint8_t *>(loaned.copy.data());
+    loaned.sample = Sample();
+  }
+  // A message is passed on as one that may be written to, which its user must not: it is mapped read-only.
+  *message = const_cast<uint8_t *>(body);
+  const std::lock_guard<std::mutex> lock(subscription.mutex);
+  subscription.lent.emplace(*message, std::move(loaned));
+  *taken = true;
+  return RMW_RET_OK;
+}
+
 }  // namespace
 
 Subscription::Subscription(Node &node, Endpoint endpoint, const rmw_subscription_options_t &options,
@@ -76,7 +112,7 @@ Subscription::Subscription(Node &node, Endpoint endpoint, const rmw_subscription
     : reader(node, std::move(endpoint),
              options.ignore_local_publications
                  ? Reader::Filter([this](const Sample &sample) {
-                     return sample->publisher >> node_shift != reader.endpoint().id >> node_shift;
+                     return !is_of_one_node(sample->publisher, reader.endpoint().id);
                    })
                  : Reader::Filter()),
       topic_name(std::move(name)) {}
@@ -120,7 +156,7 @@ RMW_PUBLIC rmw_subscription_t *rmw_create_subscription(
     handle->implementation_identifier = rmw_myelin::identifier;
     handle->topic_name = made->topic_name.c_str();
     handle->options = *subscription_options;
-    handle->can_loan_messages = false;
+    handle->can_loan_messages = made->reader.endpoint().type.plan->plain_message.has_value();
     handle->is_cft_enabled = false;
     handle->data = made.release();
     return handle.release();
@@ -208,8 +244,7 @@ RMW_PUBLIC rmw_ret_t rmw_take_loaned_message(const rmw_subscription_t *subscript
   CHECK_HANDLE(subscription);
   CHECK_ARGUMENT(loaned_message);
   CHECK_ARGUMENT(taken);
-  RMW_SET_ERROR_MSG("messages of this type cannot be loaned");
-  return RMW_RET_UNSUPPORTED;
+  return rmw_myelin::take_loaned(*subscription_of(subscription), loaned_message, taken, nullptr);
 }
 
 RMW_PUBLIC rmw_ret_t rmw_take_loaned_message_with_info(const rmw_subscription_t *subscription,
@@ -220,16 +255,20 @@ RMW_PUBLIC rmw_ret_t rmw_take_loaned_message_with_info(const rmw_subscription_t 
   CHECK_ARGUMENT(loaned_message);
   CHECK_ARGUMENT(taken);
   CHECK_ARGUMENT(message_info);
-  RMW_SET_ERROR_MSG("messages of this type cannot be loaned");
-  return RMW_RET_UNSUPPORTED;
+  return rmw_myelin::take_loaned(*subscription_of(subscription), loaned_message, taken, message_info);
 }
 
 RMW_PUBLIC rmw_ret_t rmw_return_loaned_message_from_subscription(const rmw_subscription_t *subscription,
                                                                  void *loaned_message) {
   CHECK_HANDLE(subscription);
   CHECK_ARGUMENT(loaned_message);
-  RMW_SET_ERROR_MSG("messages of this type cannot be loaned");
-  return RMW_RET_UNSUPPORTED;
+  Subscription &own = *subscription_of(subscription);
+  const std::lock_guard<std::mutex> lock(own.mutex);
+  if (own.lent.erase(loaned_message) == 0) {
+    RMW_SET_ERROR_MSG("the message was not loaned by this subscription");
+    return RMW_RET_ERROR;
+  }
+  return RMW_RET_OK;
 }
 
 RMW_PUBLIC rmw_ret_t rmw_subscription_count_matched_publishers(const rmw_subscription_t *subscription,

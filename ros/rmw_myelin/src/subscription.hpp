@@ -2,10 +2,17 @@
 
 #include <mutex>
 #include <unordered_map>
+#include <vector>
 
 #include "reader.hpp"
 
 namespace rmw_myelin {
+
+/// A message that is lent: the sample that it lies in, or a copy.
+struct Loaned {
+  Sample sample;
+  std::vector<uint64_t> copy;
+};
 
 /// What `rmw_subscription_t::data` is.
 struct Subscription {
@@ -14,9 +21,9 @@ struct Subscription {
 
   Reader reader;
   std::string topic_name;
-  /// Samples that have been lent, by their message.
+  /// By the message that is lent.
   std::mutex mutex;
-  std::unordered_map<const void *, Sample> lent;
+  std::unordered_map<const void *, Loaned> lent;
   uint64_t received = 0;
 };
 

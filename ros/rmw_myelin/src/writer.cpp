@@ -1,7 +1,10 @@
 #include "writer.hpp"
 
-#include <cstring>
+#include <algorithm>
+#include <chrono>
 #include <stdexcept>
+#include <thread>
+#include <vector>
 
 #include "context.hpp"
 #include "qos.hpp"
@@ -17,6 +20,8 @@ myelin_publisher *open(myelin_node *node, const Endpoint &endpoint) {
   myelin_topic_options options = publisher_options(endpoint.qos);
   options.dds_type = endpoint.type.name.c_str();
   options.dds_cdr = true;
+  const std::string user_data = endpoint.user_data();
+  options.dds_user_data = user_data.c_str();
   myelin_topic *topic = nullptr;
   if (myelin_topic_open(node, endpoint.topic.c_str(), nullptr, &options, &topic) != MYELIN_OK) {
     throw std::runtime_error(myelin_error_message());
@@ -34,13 +39,23 @@ myelin_publisher *open(myelin_node *node, const Endpoint &endpoint) {
 
 }  // namespace
 
-Writer::Writer(Node &node, Endpoint endpoint) : node_(node), endpoint_(std::move(endpoint)) {
+Writer::Writer(Node &node, Endpoint endpoint)
+    : node_(node),
+      endpoint_(std::move(endpoint)),
+      peers_(endpoint_, *node.context.graph, events_) {
   publisher_ = open(node.context.node, endpoint_);
   myelin_publisher_endpoint(publisher_, &endpoint_.id);
+  deadline_ns_ = nanoseconds(endpoint_.qos.deadline);
+  if (endpoint_.qos.liveliness == RMW_QOS_POLICY_LIVELINESS_MANUAL_BY_TOPIC) {
+    lease_ns_ = nanoseconds(endpoint_.qos.liveliness_lease_duration);
+  }
   node_.context.graph->add(node_, endpoint_);
+  node_.context.add(*this);
+  myelin_publisher_on_event(publisher_, node_.context.graph->guard());
 }
 
 Writer::~Writer() {
+  node_.context.remove(*this);
   node_.context.graph->remove(node_, endpoint_);
   myelin_publisher_close(publisher_);
 }
@@ -63,6 +78,7 @@ rmw_ret_t Writer::publish(const void *message, const cdr::RequestHeader *header)
     myelin_publisher_discard(publisher_, &loan);
     throw;
   }
+  moved();
   code = myelin_publisher_publish(publisher_, &loan, nullptr);
   return code == MYELIN_OK ? RMW_RET_OK : fail(code, endpoint_.topic.c_str());
 } catch (const std::exception &error) {
@@ -72,19 +88,68 @@ rmw_ret_t Writer::publish(const void *message, const cdr::RequestHeader *header)
 
 rmw_ret_t Writer::publish_serialized(const uint8_t *data, size_t bytes) {
   const std::lock_guard<std::mutex> lock(mutex_);
+  moved();
   const myelin_code code = myelin_publisher_publish_copy(publisher_, data, bytes, nullptr);
   return code == MYELIN_OK ? RMW_RET_OK : fail(code, endpoint_.topic.c_str());
 }
 
-size_t Writer::matched() {
+rmw_ret_t Writer::borrow(void **message) {
+  // With what is behind the last member: who assigns to the message writes that too.
+  const size_t bytes = cdr::header_bytes + endpoint_.type.plan->bytes;
+  myelin_loan loan = MYELIN_INIT(myelin_loan);
   const std::lock_guard<std::mutex> lock(mutex_);
-  size_t subscribers = 0;
-  myelin_publisher_matched(publisher_, &subscribers);
-  return subscribers;
+  // Smaller ones would lie where no body is aligned.
+  const myelin_code code = myelin_publisher_loan(publisher_, std::max(bytes, small_bytes + 1), &loan);
+  if (code != MYELIN_OK) return fail(code, endpoint_.topic.c_str());
+  auto *data = static_cast<uint8_t *>(loan.data);
+  cdr::put_header(data);
+  *message = data + cdr::header_bytes;
+  loans_.emplace(*message, loan);
+  return RMW_RET_OK;
+}
+
+rmw_ret_t Writer::publish_borrowed(void *message) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  const auto found = loans_.find(message);
+  if (found == loans_.end()) {
+    RMW_SET_ERROR_MSG("the message was not loaned by this publisher");
+    return RMW_RET_INVALID_ARGUMENT;
+  }
+  moved();
+  const myelin_code code = myelin_publisher_publish(publisher_, &found->second, nullptr);
+  loans_.erase(found);
+  return code == MYELIN_OK ? RMW_RET_OK : fail(code, endpoint_.topic.c_str());
+}
+
+rmw_ret_t Writer::give_back(void *message) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  const auto found = loans_.find(message);
+  if (found == loans_.end()) {
+    RMW_SET_ERROR_MSG("the message was not loaned by this publisher");
+    return RMW_RET_ERROR;
+  }
+  myelin_publisher_discard(publisher_, &found->second);
+  loans_.erase(found);
+  return RMW_RET_OK;
+}
+
+size_t Writer::matched() {
+  poll_events();
+  return peers_.fitting();
+}
+
+bool Writer::wait_for(uint64_t subscriber, uint64_t limit_ns) {
+  const uint64_t until_ns = myelin_now() + limit_ns;
+  for (poll_events(); !peers_.fits(subscriber); poll_events()) {
+    if (myelin_now() >= until_ns) return false;
+    std::this_thread::sleep_for(std::chrono::microseconds(100));
+  }
+  return true;
 }
 
 rmw_ret_t Writer::assert_liveliness() {
   const std::lock_guard<std::mutex> lock(mutex_);
+  moved();
   const myelin_code code = myelin_publisher_assert_liveliness(publisher_);
   return code == MYELIN_OK ? RMW_RET_OK : fail(code, endpoint_.topic.c_str());
 }
@@ -96,25 +161,53 @@ rmw_ret_t Writer::wait_for_acknowledgements(uint64_t limit_ns) {
   return code == MYELIN_OK ? RMW_RET_OK : fail(code, endpoint_.topic.c_str());
 }
 
-void Writer::poll_events() {
-  myelin_event event = MYELIN_INIT(myelin_event);
-  const std::lock_guard<std::mutex> lock(mutex_);
-  while (myelin_publisher_event(publisher_, &event) == MYELIN_OK) events_.happened(event, true);
+uint64_t Writer::poll_events() {
+  // Not under the lock: who is called back may be waited for by who publishes.
+  std::vector<std::pair<myelin_event, std::string>> heard;
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    myelin_event event = MYELIN_INIT(myelin_event);
+    while (myelin_publisher_event(publisher_, &event) == MYELIN_OK) {
+      heard.emplace_back(event, event.text == nullptr ? "" : event.text);
+    }
+  }
+  for (const auto &[event, text] : heard) peers_.happened(event, text);
+  const uint64_t now_ns = myelin_now();
+  return std::min(peers_.decide(now_ns), count_missed(now_ns));
 }
 
-rmw_ret_t Writer::borrow(void **) {
-  RMW_SET_ERROR_MSG("loaned messages are not supported");
-  return RMW_RET_UNSUPPORTED;
+void Writer::moved() {
+  if (deadline_ns_ == MYELIN_FOREVER && lease_ns_ == MYELIN_FOREVER) return;
+  const uint64_t now_ns = myelin_now();
+  const bool is_first = lease_at_ns_ == 0 && deadline_at_ns_ == 0;
+  deadline_at_ns_ = deadline_ns_ == MYELIN_FOREVER ? MYELIN_FOREVER : now_ns + deadline_ns_;
+  const bool was_dead = lease_at_ns_ == MYELIN_FOREVER && lease_ns_ != MYELIN_FOREVER;
+  lease_at_ns_ = lease_ns_ == MYELIN_FOREVER ? MYELIN_FOREVER : now_ns + lease_ns_;
+  // The thread that counts does not wait for these yet.
+  if (is_first || was_dead) myelin_guard_trigger(node_.context.graph->guard());
 }
 
-rmw_ret_t Writer::publish_borrowed(void *) {
-  RMW_SET_ERROR_MSG("loaned messages are not supported");
-  return RMW_RET_UNSUPPORTED;
-}
-
-rmw_ret_t Writer::give_back(void *) {
-  RMW_SET_ERROR_MSG("loaned messages are not supported");
-  return RMW_RET_UNSUPPORTED;
+uint64_t Writer::count_missed(uint64_t now_ns) {
+  uint64_t next_ns = MYELIN_FOREVER;
+  uint64_t at_ns = deadline_at_ns_;
+  if (deadline_ns_ != MYELIN_FOREVER && at_ns != 0) {
+    while (at_ns <= now_ns) {
+      // Unless it has been published meanwhile: then `at_ns` is that deadline now.
+      if (!deadline_at_ns_.compare_exchange_strong(at_ns, at_ns + deadline_ns_)) continue;
+      at_ns += deadline_ns_;
+      events_.count_once(RMW_EVENT_OFFERED_DEADLINE_MISSED);
+    }
+    next_ns = at_ns;
+  }
+  at_ns = lease_at_ns_;
+  if (lease_ns_ != MYELIN_FOREVER && at_ns != 0 && at_ns != MYELIN_FOREVER) {
+    if (at_ns <= now_ns && lease_at_ns_.compare_exchange_strong(at_ns, MYELIN_FOREVER)) {
+      events_.count_once(RMW_EVENT_LIVELINESS_LOST);
+      at_ns = MYELIN_FOREVER;
+    }
+    next_ns = std::min(next_ns, at_ns);
+  }
+  return next_ns;
 }
 
 }  // namespace rmw_myelin

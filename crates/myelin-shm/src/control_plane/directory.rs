@@ -283,7 +283,7 @@ mod tests {
             directory.insert(id, topic("a", id / 2), Kind::Publisher, QOS);
         }
         assert!((1..6).all(|id| directory.remove(id).is_some()));
-        let Directory { endpoints, on_topics, counts, types } = &directory;
+        let Directory { endpoints, on_topics, counts, types, changes: _ } = &directory;
         assert!(endpoints.is_empty() && on_topics.is_empty());
         assert!(counts.is_empty() && types.is_empty());
         assert!(directory.remove(1).is_none());

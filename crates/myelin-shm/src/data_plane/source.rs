@@ -113,8 +113,7 @@ impl Source {
         let lead = (self.lead as u64).next_multiple_of(SLOT_ALIGN);
         let bytes = bytes.and_then(|bytes| bytes.checked_add(lead));
         let is_aligned = slot_bytes.is_multiple_of(SLOT_ALIGN);
-        let Some(bytes) = bytes.filter(|_| number < SEGMENTS_MAX && is_aligned)
-        else {
+        let Some(bytes) = bytes.filter(|_| number < SEGMENTS_MAX && is_aligned) else {
             return Err(Error::PeerCorrupt { what: "the size of a slot segment" });
         };
         let segment = Segment::map_theirs(fd.as_fd(), bytes)?;

@@ -58,7 +58,8 @@ impl Found {
         if is_here || is_of_the_way {
             return;
         }
-        let Endpoint { guid, topic, type_name, reliable, transient_local, user_data, .. } = endpoint;
+        let Endpoint { guid, topic, type_name, reliable, transient_local, user_data, .. } =
+            endpoint;
         let id = card.as_ref().map_or_else(|| id_of(guid), |card| card.endpoint);
         self.ids.insert(guid, id);
         let told = RemoteEndpointInfo {

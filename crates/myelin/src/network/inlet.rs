@@ -164,11 +164,7 @@ impl Drop for Inlet {
 /// The groups of publishers a subscriber has to ask apart, each with what it can have of them:
 /// reliability and history are what both sides want. Of a topic for all DDS programs DDS decides
 /// itself who fits.
-fn groups(
-    spec: &Spec,
-    is_private: bool,
-    subscription: &Arc<SubscriptionShared>,
-) -> Vec<Group> {
+fn groups(spec: &Spec, is_private: bool, subscription: &Arc<SubscriptionShared>) -> Vec<Group> {
     let qos = &spec.subscriber;
     let reliable = qos.reliability == Reliability::Reliable;
     let resends = reliable || spec.dds.resends;
