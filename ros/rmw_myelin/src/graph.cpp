@@ -52,13 +52,6 @@ void open(myelin_topic *topic, myelin_subscriber *&subscriber) {
   check(code);
 }
 
-/// Of Myelin's, by the library's id.
-Gid gid_of(uint64_t endpoint) {
-  Gid gid{};
-  std::memcpy(gid.data(), &endpoint, sizeof endpoint);
-  return gid;
-}
-
 Gid gid_of_bytes(const uint8_t *bytes) {
   Gid gid;
   std::memcpy(gid.data(), bytes, gid.size());
@@ -387,11 +380,17 @@ std::optional<rmw_qos_profile_t> Graph::qos_of(uint64_t endpoint) const {
   return std::nullopt;
 }
 
-rmw_gid_t gid_of(const rmw_context_impl_t &, uint64_t endpoint) {
-  rmw_gid_t gid{};
-  gid.implementation_identifier = identifier;
-  std::memcpy(gid.data, &endpoint, sizeof endpoint);
+Gid gid_of(uint64_t endpoint) {
+  Gid gid{};
+  std::memcpy(gid.data(), &endpoint, sizeof endpoint);
   return gid;
+}
+
+rmw_gid_t ros_gid(const Gid &gid) {
+  rmw_gid_t made{};
+  made.implementation_identifier = identifier;
+  std::memcpy(made.data, gid.data(), gid.size());
+  return made;
 }
 
 }  // namespace rmw_myelin

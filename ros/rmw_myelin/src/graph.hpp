@@ -128,7 +128,10 @@ class Graph {
   std::vector<uint8_t> told_dds_;
 };
 
-/// The gid of an endpoint, ours or another's, by the library's id.
-rmw_gid_t gid_of(const rmw_context_impl_t &context, uint64_t endpoint);
+/// The gid of an endpoint of Myelin, by the library's id.
+Gid gid_of(uint64_t endpoint);
+
+/// As ROS 2 has it.
+rmw_gid_t ros_gid(const Gid &gid);
 
 }  // namespace rmw_myelin
