@@ -1,0 +1,46 @@
+//! Nodes that are killed are missed, and nothing of theirs is left.
+
+use crate::host::Host;
+use crate::node::{Node, Rmw};
+use crate::talk::{numbers, on_a_host};
+
+#[test]
+fn who_is_killed_leaves_the_graph() {
+    on_a_host("kill::who_is_killed_leaves_the_graph", || {
+        let start = |words| Node::start(&Host::Same, Rmw::Myelin, words);
+        let watcher = start(&["watch", "watcher"]);
+        let bystander = start(&["pub", "bystander", "Imu"]);
+        let listener = start(&["sub", "listener", "Imu", "String"]);
+        let graph = |line: &str| {
+            watcher.wait_for(line, |seen| seen == line);
+        };
+        for _ in 0..3 {
+            let victim = start(&["pub", "victim", "String"]);
+            graph("graph bystander,listener,victim,watcher 1");
+            numbers(&listener, "String", 5);
+            victim.kill();
+            graph("graph bystander,listener,watcher 0");
+            numbers(&listener, "Imu", 5);
+        }
+        for node in [listener, bystander, watcher] {
+            node.end();
+        }
+        let left: Vec<_> =
+            walk("/dev/shm").into_iter().filter(|it| it.contains("myelin")).collect();
+        let sockets = left.iter().filter(|it| !std::path::Path::new(it.as_str()).is_dir());
+        assert_eq!(sockets.count(), 0, "{left:?}");
+    });
+}
+
+/// All that is below a folder.
+fn walk(folder: &str) -> Vec<String> {
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir(folder).unwrap().map(Result::unwrap) {
+        let path = entry.path().to_string_lossy().into_owned();
+        if entry.file_type().unwrap().is_dir() {
+            found.extend(walk(&path));
+        }
+        found.push(path);
+    }
+    found
+}
