@@ -511,6 +511,8 @@ typedef struct myelin_node_options {
   // What the process tells of itself in DDS: text of the form `key=value;`, as ROS 2's `enclave=/;`; NULL:
   // nothing.
   const char *dds_user_data;
+  // Hosts find each other by multicast too, beside `peers`.
+  bool multicast;
 } myelin_node_options;
 
 // Settings of a publisher. 0 in a member, and NULL instead of the whole, is the default.

@@ -46,6 +46,8 @@ pub struct myelin_node_options {
     /// What the process tells of itself in DDS: text of the form `key=value;`, as ROS 2's `enclave=/;`; NULL:
     /// nothing.
     pub dds_user_data: *const c_char,
+    /// Hosts find each other by multicast too, beside `peers`.
+    pub multicast: bool,
 }
 
 sized! { myelin_node_options up to size: usize; }
@@ -97,6 +99,7 @@ unsafe fn with(
     if let Some(peers) = optional(options.peers, "peers")? {
         node = node.peers(peers.split(',').map(str::trim).filter(|peer| !peer.is_empty()));
     }
+    node = node.multicast(options.multicast);
     if let Some(text) = optional(options.dds_user_data, "dds_user_data")? {
         node = node.dds_user_data(text);
     }

@@ -311,6 +311,25 @@ pub unsafe extern "C" fn myelin_publisher_assert_liveliness(
     })
 }
 
+/// Waits until other hosts and DDS programs that are to get all that was published have acknowledged it, for
+/// `limit_ns` at most; MYELIN_NOTHING if they have not by then. On this host it is in their reach when it is
+/// published. Of a best-effort publisher nothing is acknowledged.
+///
+/// # Safety
+/// As `myelin_publisher_loan`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn myelin_publisher_wait_for_acknowledgements(
+    publisher: *mut myelin_publisher,
+    limit_ns: u64,
+) -> myelin_code {
+    // SAFETY: as the caller promises.
+    enter(|| unsafe {
+        let limit = text::duration(limit_ns);
+        let all = of(publisher)?.publisher.wait_for_acknowledgements(limit);
+        Ok(if all { MYELIN_OK } else { MYELIN_NOTHING })
+    })
+}
+
 /// The next event of its matches; MYELIN_NOTHING if there is none.
 ///
 /// # Safety

@@ -12,6 +12,8 @@ pub struct Config {
     pub interface: Option<String>,
     /// Whom to look for; empty for multicast.
     pub peers: Vec<String>,
+    /// Multicast beside the peers.
+    pub multicast: bool,
     /// Others miss this process when they have heard nothing of it for so long.
     pub lease: Duration,
     /// What the process tells of itself to whoever discovers it.
@@ -20,7 +22,8 @@ pub struct Config {
 
 impl Default for Config {
     fn default() -> Self {
-        Config { interface: None, peers: Vec::new(), lease: LEASE, user_data: String::new() }
+        let (interface, peers, user_data) = (None, Vec::new(), String::new());
+        Config { interface, peers, multicast: false, lease: LEASE, user_data }
     }
 }
 
@@ -89,7 +92,8 @@ impl Config {
             text.push_str("\n      <Transport>udp6</Transport>");
         }
         // Multicast off for an interface that has none, as the loopback's.
-        let multicast = if self.peers.is_empty() { "" } else { r#" multicast="false""# };
+        let by_peers_alone = !self.peers.is_empty() && !self.multicast;
+        let multicast = if by_peers_alone { r#" multicast="false""# } else { "" };
         let address = address.map(|address| address.to_string());
         if let Some(interface) = address.as_ref().or(self.interface.as_ref()) {
             let kind = match interface.parse::<IpAddr>() {
@@ -103,7 +107,7 @@ impl Config {
       <Interfaces><NetworkInterface {kind}="{interface}"{multicast}/></Interfaces>"#
             );
         }
-        if !self.peers.is_empty() {
+        if by_peers_alone {
             text.push_str("\n      <AllowMulticast>false</AllowMulticast>");
         }
         text
@@ -231,6 +235,9 @@ mod tests {
         assert!(chosen.contains(r#"address="10.0.0.9""#) && !chosen.contains("10.0.0.1\""));
         let named = Config { interface: Some("eth0".into()), ..Config::default() }.xml(0, 1 << 20);
         assert!(named.contains(r#"NetworkInterface name="eth0"/>"#) && !named.contains("udp6"));
+        let both = Config { multicast: true, ..config }.xml(0, 1 << 20);
+        assert!(both.contains("<Peers>") && both.contains("ParticipantIndex"));
+        assert!(!both.contains("AllowMulticast") && !both.contains("multicast="));
         let peers = vec!["robot".into(), "fd00::2".into()];
         let six = Config { peers, ..Config::default() };
         assert!(six.xml(0, 1 << 20).contains("<Transport>udp6</Transport>"));

@@ -367,6 +367,13 @@ impl NodeBuilder {
         self
     }
 
+    /// Hosts find each other by multicast too, beside the [`peers`](NodeBuilder::peers); the first node of
+    /// the process in a domain decides. By default peers are all there is, if there are any.
+    pub fn multicast(mut self, beside_peers: bool) -> Self {
+        self.network.multicast = beside_peers;
+        self
+    }
+
     /// How long other hosts hear nothing of this process before they take it for dead: 100 ms to an
     /// hour; the first node of the process in a domain decides. Without this call `MYELIN_LEASE_MS`
     /// does, and without that it is 1 s. A link that is cut for longer ends its matches too, so with

@@ -159,6 +159,14 @@ impl<T: Payload + ?Sized> Publisher<T> {
         self.with_writer(Writer::assert_liveliness)
     }
 
+    /// Waits until other hosts and DDS programs that are to get all that was published have acknowledged it,
+    /// for `limit` at most; false if they have not by then. On this host it is in their reach when it is
+    /// published. It is about reliable publishers and those that [`keep_last`](crate::Topic::keep_last); of
+    /// others nothing is acknowledged, and it is true.
+    pub fn wait_for_acknowledgements(&self, limit: Duration) -> bool {
+        self.outlet.as_ref().is_none_or(|outlet| outlet.wait_for_acknowledgements(limit))
+    }
+
     /// Its id, by which graphs and the other side's events name it.
     pub fn id(&self) -> EndpointId {
         self.observer().id()

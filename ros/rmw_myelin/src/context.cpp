@@ -6,6 +6,7 @@
 #include <new>
 #include <stdexcept>
 
+#include "discovery.hpp"
 #include "rcutils/strdup.h"
 #include "rmw/init.h"
 #include "rmw/init_options.h"
@@ -36,26 +37,15 @@ void WaitSets::give_back(WaitSet *set) {
   }
 }
 
-namespace {
-
-size_t domain_of(const rmw_init_options_t &options) {
-  return options.domain_id == RMW_DEFAULT_DOMAIN_ID ? 0 : options.domain_id;
-}
-
-}  // namespace
 }  // namespace rmw_myelin
 
 rmw_context_impl_s::rmw_context_impl_s(const rmw_init_options_t &options) {
-  myelin_node_options asked = MYELIN_INIT(myelin_node_options);
-  asked.has_domain = true;
-  asked.domain = static_cast<uint32_t>(rmw_myelin::domain_of(options));
-  if (myelin_node_open(program_invocation_short_name, &asked, &node) != MYELIN_OK) {
-    throw std::runtime_error(myelin_error_message());
-  }
+  bool over_network = false;
+  node = rmw_myelin::open_node(options, over_network);
   if (options.enclave != nullptr) enclave = options.enclave;
   wait_sets = std::make_unique<rmw_myelin::WaitSets>(node);
   listener = std::make_unique<rmw_myelin::Listener>(node);
-  graph = std::make_unique<rmw_myelin::Graph>(*this, false);
+  graph = std::make_unique<rmw_myelin::Graph>(*this, over_network);
 }
 
 uint64_t rmw_context_impl_s::poll_events() {

@@ -89,11 +89,6 @@ RMW_PUBLIC rmw_ret_t rmw_deserialize(const rmw_serialized_message_t *serialized_
   return RMW_RET_ERROR;
 }
 
-RMW_PUBLIC rmw_ret_t rmw_publisher_wait_for_all_acked(const rmw_publisher_t *publisher, rmw_time_t) {
-  CHECK_HANDLE(publisher);
-  return unsupported("waiting for acknowledgements");
-}
-
 RMW_PUBLIC rmw_ret_t rmw_get_serialized_message_size(const rosidl_message_type_support_t *,
                                                      const rosidl_runtime_c__Sequence__bound *,
                                                      size_t *) {

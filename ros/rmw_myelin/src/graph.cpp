@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 #include <stdexcept>
+#include <utility>
 
 #include "context.hpp"
 #include "graph_messages.hpp"
@@ -27,23 +28,35 @@ void check(myelin_code code) {
   if (code != MYELIN_OK) throw std::runtime_error(myelin_error_message());
 }
 
-/// Opens both sides of a topic of which everybody gets the newest.
-void open(myelin_node *node, const char *name, myelin_topic_options options, uint32_t depth,
-          myelin_publisher *&publisher, myelin_subscriber *&subscriber) {
+/// A topic of which everybody gets the newest of each publisher, also who comes later.
+myelin_topic *open_topic(myelin_node *node, const std::string &name, myelin_topic_options options,
+                         uint32_t depth) {
   options.reliability = MYELIN_KEEP_LAST;
-  options.depth = options.history = 1;
-  myelin_topic *topic = nullptr;
-  check(myelin_topic_open(node, name, nullptr, &options, &topic));
-  myelin_code code = myelin_publisher_open(topic, nullptr, &publisher);
-  myelin_topic_close(topic);
-  check(code);
   options.depth = options.history = depth;
-  check(myelin_topic_open(node, name, nullptr, &options, &topic));
-  myelin_subscriber_options own = MYELIN_INIT(myelin_subscriber_options);
-  own.publishers_max = contexts_max;
-  code = myelin_subscriber_open(topic, &own, &subscriber);
+  myelin_topic *topic = nullptr;
+  check(myelin_topic_open(node, name.c_str(), nullptr, &options, &topic));
+  return topic;
+}
+
+void open(myelin_topic *topic, myelin_publisher *&publisher) {
+  const myelin_code code = myelin_publisher_open(topic, nullptr, &publisher);
   myelin_topic_close(topic);
   check(code);
+}
+
+void open(myelin_topic *topic, myelin_subscriber *&subscriber) {
+  myelin_subscriber_options options = MYELIN_INIT(myelin_subscriber_options);
+  options.publishers_max = contexts_max;
+  const myelin_code code = myelin_subscriber_open(topic, &options, &subscriber);
+  myelin_topic_close(topic);
+  check(code);
+}
+
+/// Of Myelin's, by the library's id.
+Gid gid_of(uint64_t endpoint) {
+  Gid gid{};
+  std::memcpy(gid.data(), &endpoint, sizeof endpoint);
+  return gid;
 }
 
 Gid gid_of_bytes(const uint8_t *bytes) {
@@ -116,40 +129,49 @@ bool is_same(const std::map<Gid, Participant> &left, const std::map<Gid, Partici
 }  // namespace
 
 Graph::Graph(rmw_context_impl_t &context, bool over_network)
-    : context_(context), over_network_(over_network) try {
-  open(context.node, contexts_topic, MYELIN_INIT(myelin_topic_options), 1, publisher_, subscriber_);
-  uint64_t id = 0;
-  check(myelin_publisher_endpoint(publisher_, &id));
-  own_gid_ = gid_of(id);
-  own().enclave = context.enclave;
-  check(myelin_wait_set_open(context.node, &set_));
-  check(myelin_wait_set_guard(set_, changed_key, &guard_));
-  check(myelin_wait_set_add(set_, subscriber_, contexts_key));
-  if (over_network) {
-    // To the library a topic of this context alone: on this host there is a shorter way.
-    const std::string name = std::string(dds_topic) + " " + std::to_string(id);
-    myelin_topic_options options = MYELIN_INIT(myelin_topic_options);
-    options.dds_type = dds_type;
-    options.dds_name = dds_topic;
-    options.dds_cdr = true;
-    open(context.node, name.c_str(), options, dds_depth, dds_publisher_, dds_subscriber_);
-    check(myelin_wait_set_add(set_, dds_subscriber_, dds_key));
+    : context_(context), over_network_(over_network) {
+  try {
+    open_all();
+  } catch (...) {
+    close_all();
+    throw;
   }
-  check(myelin_node_on_graph_change(context.node, guard_));
   thread_ = std::thread([this] { run(); });
-} catch (...) {
-  close();
-  throw;
 }
 
 Graph::~Graph() {
   is_ending_ = true;
   myelin_guard_trigger(guard_);
   thread_.join();
-  close();
+  close_all();
 }
 
-void Graph::close() {
+void Graph::open_all() {
+  const myelin_topic_options none = MYELIN_INIT(myelin_topic_options);
+  open(open_topic(context_.node, contexts_topic, none, 1), publisher_);
+  open(open_topic(context_.node, contexts_topic, none, 1), subscriber_);
+  uint64_t id = 0;
+  check(myelin_publisher_endpoint(publisher_, &id));
+  own_gid_ = gid_of(id);
+  own().enclave = context_.enclave;
+  check(myelin_wait_set_open(context_.node, &set_));
+  check(myelin_wait_set_guard(set_, changed_key, &guard_));
+  check(myelin_wait_set_add(set_, subscriber_, contexts_key));
+  if (over_network_) {
+    // To the library two topics of this context alone: in shared memory there is nobody to meet.
+    const std::string name = std::string(dds_topic) + " " + std::to_string(id);
+    myelin_topic_options options = MYELIN_INIT(myelin_topic_options);
+    options.dds_type = dds_type;
+    options.dds_name = dds_topic;
+    options.dds_cdr = true;
+    open(open_topic(context_.node, name + " out", options, 1), dds_publisher_);
+    open(open_topic(context_.node, name + " in", options, dds_depth), dds_subscriber_);
+    check(myelin_wait_set_add(set_, dds_subscriber_, dds_key));
+  }
+  check(myelin_node_on_graph_change(context_.node, guard_));
+}
+
+void Graph::close_all() {
   myelin_publisher_close(publisher_);
   myelin_publisher_close(dds_publisher_);
   myelin_wait_set_close(set_);
@@ -365,17 +387,11 @@ std::optional<rmw_qos_profile_t> Graph::qos_of(uint64_t endpoint) const {
   return std::nullopt;
 }
 
-Gid gid_of(uint64_t endpoint) {
-  Gid gid{};
-  std::memcpy(gid.data(), &endpoint, sizeof endpoint);
+rmw_gid_t gid_of(const rmw_context_impl_t &, uint64_t endpoint) {
+  rmw_gid_t gid{};
+  gid.implementation_identifier = identifier;
+  std::memcpy(gid.data, &endpoint, sizeof endpoint);
   return gid;
-}
-
-rmw_gid_t ros_gid(const Gid &gid) {
-  rmw_gid_t made{};
-  made.implementation_identifier = identifier;
-  std::memcpy(made.data, gid.data(), gid.size());
-  return made;
 }
 
 }  // namespace rmw_myelin

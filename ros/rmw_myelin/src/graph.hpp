@@ -81,7 +81,9 @@ class Graph {
 
  private:
   void run();
-  void close();
+  /// Throws a std::runtime_error.
+  void open_all();
+  void close_all();
   /// Takes in what others have said. True if anything is different.
   bool hear();
   bool hear_contexts();
@@ -127,9 +129,6 @@ class Graph {
 };
 
 /// The gid of an endpoint, ours or another's, by the library's id.
-Gid gid_of(uint64_t endpoint);
-
-/// As ROS 2 has it.
-rmw_gid_t ros_gid(const Gid &gid);
+rmw_gid_t gid_of(const rmw_context_impl_t &context, uint64_t endpoint);
 
 }  // namespace rmw_myelin

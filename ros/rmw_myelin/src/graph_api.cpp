@@ -63,7 +63,7 @@ rmw_ret_t give(const NamesAndTypes &from, rcutils_allocator_t *allocator, rmw_na
     result = to->names.data[at] == nullptr ? RMW_RET_BAD_ALLOC
                                            : give_strings(types, allocator, &to->types[at]);
     if (result != RMW_RET_OK) {
-      (void)rmw_names_and_types_fini(to);
+      if (rmw_names_and_types_fini(to) != RMW_RET_OK) rmw_reset_error();
       RMW_SET_ERROR_MSG("failed to allocate memory for names and types");
       return result;
     }
@@ -228,8 +228,9 @@ rmw_ret_t infos(const rmw_node_t *node, rcutils_allocator_t *allocator, const ch
     to->info_array[at] = rmw_get_zero_initialized_topic_endpoint_info();
     result = fill(to->info_array[at], found[at], as_in_dds ? as_it_is : rmw_myelin::ros_type, allocator);
   }
-  if (result != RMW_RET_OK) (void)rmw_topic_endpoint_info_array_fini(to, allocator);
-  return result;
+  if (result == RMW_RET_OK) return result;
+  const rmw_ret_t ended = rmw_topic_endpoint_info_array_fini(to, allocator);
+  return ended == RMW_RET_OK ? result : ended;
 }
 
 rmw_ret_t node_names(const rmw_node_t *node, rcutils_string_array_t *names,
@@ -258,7 +259,7 @@ rmw_ret_t node_names(const rmw_node_t *node, rcutils_string_array_t *names,
   }
   if (result != RCUTILS_RET_OK) {
     for (rcutils_string_array_t *array : arrays) {
-      if (array != nullptr) (void)rcutils_string_array_fini(array);
+      if (array != nullptr && rcutils_string_array_fini(array) != RCUTILS_RET_OK) rcutils_reset_error();
     }
     RMW_SET_ERROR_MSG("failed to allocate memory for the names of nodes");
   }

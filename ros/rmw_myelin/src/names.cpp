@@ -11,6 +11,32 @@ std::string with(const char *prefix, const std::string &name, const char *suffix
   return (qos.avoid_ros_namespace_conventions ? "" : prefix) + name + suffix;
 }
 
+/// What is between a prefix, which a slash follows, and a suffix; empty if they are not there.
+std::string between(const std::string &prefix, const std::string &name, const std::string &suffix) {
+  const size_t bytes = prefix.size() + suffix.size();
+  if (name.size() <= bytes || name.compare(0, prefix.size() + 1, prefix + "/") != 0 ||
+      name.compare(name.size() - suffix.size(), suffix.size(), suffix) != 0) {
+    return "";
+  }
+  return name.substr(prefix.size(), name.size() - bytes);
+}
+
+/// A type without its suffix, with slashes; empty if it is none of ROS 2's.
+std::string without_suffix(const std::string &dds_type, const std::string &suffix) {
+  const std::string mark = "dds_::";
+  const size_t at = dds_type.find(mark);
+  if (at == std::string::npos || dds_type.size() < at + mark.size() + suffix.size() ||
+      dds_type.compare(dds_type.size() - suffix.size(), suffix.size(), suffix) != 0) {
+    return "";
+  }
+  std::string type = dds_type.substr(0, at);
+  for (size_t colons = 0; (colons = type.find("::", colons)) != std::string::npos;) {
+    type.replace(colons, 2, "/");
+  }
+  const size_t begin = at + mark.size();
+  return type + dds_type.substr(begin, dds_type.size() - suffix.size() - begin);
+}
+
 }  // namespace
 
 std::string topic_name(const std::string &ros_name, const rmw_qos_profile_t &qos) {
@@ -31,6 +57,31 @@ std::string type_name(const std::string &name_space, const std::string &name) {
     colons.replace(at, 2, "::");
   }
   return (colons.empty() ? "" : colons + "::") + "dds_::" + name + "_";
+}
+
+std::string ros_topic(const std::string &dds_topic) { return between("rt", dds_topic, ""); }
+
+std::string ros_service_of_request(const std::string &dds_topic) {
+  return between("rq", dds_topic, "Request");
+}
+
+std::string ros_service_of_reply(const std::string &dds_topic) {
+  return between("rr", dds_topic, "Reply");
+}
+
+std::string ros_service(const std::string &dds_topic) {
+  const std::string service = ros_service_of_reply(dds_topic);
+  return service.empty() ? ros_service_of_request(dds_topic) : service;
+}
+
+std::string ros_type(const std::string &dds_type) {
+  const std::string type = without_suffix(dds_type, "_");
+  return type.empty() ? dds_type : type;
+}
+
+std::string ros_service_type(const std::string &dds_type) {
+  const std::string type = without_suffix(dds_type, "_Response_");
+  return type.empty() ? without_suffix(dds_type, "_Request_") : type;
 }
 
 bool check_name(const char *name, const rmw_qos_profile_t &qos) {

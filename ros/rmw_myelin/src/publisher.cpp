@@ -152,11 +152,17 @@ RMW_PUBLIC rmw_ret_t rmw_publisher_assert_liveliness(const rmw_publisher_t *publ
   return publisher_of(publisher)->writer.assert_liveliness();
 }
 
+RMW_PUBLIC rmw_ret_t rmw_publisher_wait_for_all_acked(const rmw_publisher_t *publisher,
+                                                      rmw_time_t wait_timeout) {
+  CHECK_HANDLE(publisher);
+  return publisher_of(publisher)->writer.wait_for_acknowledgements(rmw_myelin::nanoseconds(wait_timeout));
+}
+
 RMW_PUBLIC rmw_ret_t rmw_get_gid_for_publisher(const rmw_publisher_t *publisher, rmw_gid_t *gid) {
   CHECK_HANDLE(publisher);
   CHECK_ARGUMENT(gid);
   auto &writer = publisher_of(publisher)->writer;
-  *gid = rmw_myelin::ros_gid(rmw_myelin::gid_of(writer.endpoint().id));
+  *gid = rmw_myelin::gid_of(writer.node().context, writer.endpoint().id);
   return RMW_RET_OK;
 }
 

@@ -24,7 +24,7 @@ void fill_info(Subscription &subscription, const Sample &sample, rmw_message_inf
   info->received_timestamp = sample.received_ns;
   info->publication_sequence_number = sample->sequence + 1;
   info->reception_sequence_number = received;
-  info->publisher_gid = ros_gid(gid_of(sample->publisher));
+  info->publisher_gid = gid_of(subscription.reader.node().context, sample->publisher);
   info->from_intra_process = false;
 }
 
@@ -261,6 +261,10 @@ RMW_PUBLIC rmw_ret_t rmw_take_loaned_message_with_info(const rmw_subscription_t 
 RMW_PUBLIC rmw_ret_t rmw_return_loaned_message_from_subscription(const rmw_subscription_t *subscription,
                                                                  void *loaned_message) {
   CHECK_HANDLE(subscription);
+  if (!subscription->can_loan_messages) {
+    RMW_SET_ERROR_MSG("messages of this type cannot be loaned");
+    return RMW_RET_UNSUPPORTED;
+  }
   CHECK_ARGUMENT(loaned_message);
   Subscription &own = *subscription_of(subscription);
   const std::lock_guard<std::mutex> lock(own.mutex);

@@ -154,6 +154,13 @@ rmw_ret_t Writer::assert_liveliness() {
   return code == MYELIN_OK ? RMW_RET_OK : fail(code, endpoint_.topic.c_str());
 }
 
+rmw_ret_t Writer::wait_for_acknowledgements(uint64_t limit_ns) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  const myelin_code code = myelin_publisher_wait_for_acknowledgements(publisher_, limit_ns);
+  if (code == MYELIN_NOTHING) return RMW_RET_TIMEOUT;
+  return code == MYELIN_OK ? RMW_RET_OK : fail(code, endpoint_.topic.c_str());
+}
+
 uint64_t Writer::poll_events() {
   // Not under the lock: who is called back may be waited for by who publishes.
   std::vector<std::pair<myelin_event, std::string>> heard;

@@ -9,7 +9,7 @@ use myelin_shm::node as shm;
 
 use super::host::{Card, Host, topic_name};
 use super::{Encoding, Spec, lock};
-use crate::{EndpointId, Event};
+use crate::{EndpointId, Event, LayoutHash};
 
 /// An endpoint of this process.
 pub(super) struct End {
@@ -54,7 +54,7 @@ impl End {
             return;
         }
         // A subscriber has several readers.
-        let endpoint = card.as_ref().map_or(low_half(other.guid), |card| card.endpoint);
+        let endpoint = card.as_ref().map_or(id_of(other.guid), |card| card.endpoint);
         if !lock(&self.told).insert(endpoint) {
             return;
         }
@@ -109,10 +109,10 @@ impl End {
     }
 }
 
-/// An id for an endpoint that is not Myelin's: what differs within its process, and some of what
-/// differs between processes.
-pub(super) fn low_half(guid: Guid) -> EndpointId {
-    EndpointId::from_be_bytes(*guid.last_chunk().expect("it is longer"))
+/// An id for an endpoint that is not Myelin's. Half of the name would not do: other DDS programs count
+/// processes and endpoints from 1 in it.
+pub(super) fn id_of(guid: Guid) -> EndpointId {
+    LayoutHash::of_bytes(&guid)
 }
 
 /// A topic's type, for people elsewhere.

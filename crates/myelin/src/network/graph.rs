@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use myelin_dds::{Endpoint, Guid};
 
-use super::end::low_half;
+use super::end::id_of;
 use super::flow::FLOW_TOPIC;
 use super::host::{Card, Host, name_of};
 use super::session::Session;
@@ -60,7 +60,7 @@ impl Found {
         }
         let Endpoint { guid, topic, type_name, reliable, transient_local, user_data, .. } =
             endpoint;
-        let id = card.as_ref().map_or_else(|| low_half(guid), |card| card.endpoint);
+        let id = card.as_ref().map_or_else(|| id_of(guid), |card| card.endpoint);
         self.ids.insert(guid, id);
         let told = RemoteEndpointInfo {
             id,

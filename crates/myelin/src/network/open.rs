@@ -81,8 +81,8 @@ impl Network {
         if let Some(open) = &*open {
             return Ok(open.clone());
         }
-        let Way { interface, peers, lease, user_data } = self.way.clone();
-        let config = Config { interface, peers, lease, user_data };
+        let Way { interface, peers, multicast, lease, user_data } = self.way.clone();
+        let config = Config { interface, peers, multicast, lease, user_data };
         let domain = Domain::claim(self.domain, &config).map_err(said)?;
         let made = Open::start(domain, self.host, &self.node)?;
         Ok(open.insert(made).clone())
@@ -356,6 +356,7 @@ impl Hub {
                 if let Some(shared) = inlet.upgrade() {
                     shared.refresh(session);
                     add(full, inlet);
+                    self.node.tell_graph_change();
                 }
             }
             Task::Full(inlet) => add(full, inlet),

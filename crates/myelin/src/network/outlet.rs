@@ -156,6 +156,12 @@ impl Outlet {
         if self.is_wanted() { self.send(payload) } else { Ok(()) }
     }
 
+    /// Waits until all that was sent is acknowledged, for `limit` at most. False if it is not by then.
+    pub(crate) fn wait_for_acknowledgements(&self, limit: Duration) -> bool {
+        let bound = lock(&self.shared.route).writer.clone();
+        bound.is_none_or(|bound| bound.writer.wait_for_acknowledgements(limit))
+    }
+
     #[inline]
     fn is_wanted(&self) -> bool {
         // ORDER: Acquire pairs with the release in `refresh`; nothing else hangs on it.
@@ -248,10 +254,9 @@ impl Drop for Outlet {
         if self.open.is_forked() {
             return;
         }
-        let bound = lock(&self.shared.route).writer.clone();
-        if let Some(Bound { writer, .. }) = bound.as_ref().filter(|_| self.window.is_some()) {
+        if self.window.is_some() {
             // What has been published may not have arrived, and goes with the writer.
-            writer.wait_for_acknowledgements(self.limit);
+            self.wait_for_acknowledgements(self.limit);
         }
         let mut route = lock(&self.shared.route);
         route.closed = true;

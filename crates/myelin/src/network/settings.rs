@@ -12,6 +12,7 @@ pub(crate) struct Settings {
     pub(crate) interface: Option<String>,
     pub(crate) peers: Option<Vec<String>>,
     pub(crate) lease: Option<Duration>,
+    pub(crate) multicast: bool,
     pub(crate) user_data: String,
 }
 
@@ -53,7 +54,8 @@ impl Settings {
                 remedy: "set it to 100 ms to 1 h",
             });
         }
-        Ok(Some(Way { interface, peers, lease, user_data: self.user_data }))
+        let Settings { multicast, user_data, .. } = self;
+        Ok(Some(Way { interface, peers, multicast, lease, user_data }))
     }
 }
 
@@ -64,6 +66,8 @@ pub(crate) struct Way {
     pub(crate) interface: Option<String>,
     /// Whom to look for; empty for multicast.
     pub(crate) peers: Vec<String>,
+    /// Multicast beside the peers.
+    pub(crate) multicast: bool,
     /// After so long without a word a process is missed.
     pub(crate) lease: Duration,
     /// What the process tells DDS programs of itself.
@@ -72,7 +76,8 @@ pub(crate) struct Way {
 
 impl Default for Way {
     fn default() -> Self {
-        Way { interface: None, peers: Vec::new(), lease: LEASE, user_data: String::new() }
+        let (interface, peers, user_data) = (None, Vec::new(), String::new());
+        Way { interface, peers, multicast: false, lease: LEASE, user_data }
     }
 }
 
