@@ -861,6 +861,12 @@ myelin_code myelin_publisher_wait_for_match(struct myelin_publisher *publisher,
 // Tells subscribers with a liveliness lease that it lives, though it publishes nothing.
 myelin_code myelin_publisher_assert_liveliness(struct myelin_publisher *publisher);
 
+// Waits until other hosts and DDS programs that are to get all that was published have acknowledged it, for
+// `limit_ns` at most; MYELIN_NOTHING if they have not by then. On this host it is in their reach when it is
+// published. Of a best-effort publisher nothing is acknowledged.
+myelin_code myelin_publisher_wait_for_acknowledgements(struct myelin_publisher *publisher,
+                                                       uint64_t limit_ns);
+
 // The next event of its matches; MYELIN_NOTHING if there is none.
 myelin_code myelin_publisher_event(struct myelin_publisher *publisher, struct myelin_event *event);
 

@@ -8,8 +8,10 @@ namespace {
 constexpr rmw_time_t infinite = {9223372036ULL, 854775807ULL};
 constexpr uint32_t depth_max = 65535;
 /// In ROS 2 the reader's queue is the reader's own; in Myelin the lesser depth of both counts. So a
-/// publisher's is no less than this: it costs address space, and memory where it is used.
-constexpr uint32_t publisher_depth_min = 1024;
+/// publisher's is no less than this. It costs memory while a subscription does not read: of large messages
+/// it is less.
+constexpr uint32_t publisher_depth_min = 256;
+constexpr uint32_t large_depth_min = 16;
 constexpr uint64_t keep_all_block_ns = 1'000'000'000;
 
 void resolve_duration(rmw_time_t &time) {
@@ -89,8 +91,8 @@ bool resolve(const rmw_qos_profile_t &asked, rmw_qos_profile_t &actual) {
   return true;
 }
 
-myelin_topic_options publisher_options(const rmw_qos_profile_t &qos) {
-  return options(qos, std::max(depth_of(qos), publisher_depth_min));
+myelin_topic_options publisher_options(const rmw_qos_profile_t &qos, bool may_be_large) {
+  return options(qos, std::max(depth_of(qos), may_be_large ? large_depth_min : publisher_depth_min));
 }
 
 myelin_topic_options subscriber_options(const rmw_qos_profile_t &qos) {

@@ -10,7 +10,7 @@ namespace rmw_myelin {
 bool resolve(const rmw_qos_profile_t &asked, rmw_qos_profile_t &actual);
 
 /// The library's options of a publisher's and of a subscriber's topic.
-myelin_topic_options publisher_options(const rmw_qos_profile_t &qos);
+myelin_topic_options publisher_options(const rmw_qos_profile_t &qos, bool may_be_large);
 myelin_topic_options subscriber_options(const rmw_qos_profile_t &qos);
 
 /// Whether a publisher fits a subscription; the policy that does not, or RMW_QOS_POLICY_INVALID.

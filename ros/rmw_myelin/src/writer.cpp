@@ -17,7 +17,7 @@ constexpr uint32_t loans_max = 64;
 constexpr size_t small_bytes = 104;
 
 myelin_publisher *open(myelin_node *node, const Endpoint &endpoint) {
-  myelin_topic_options options = publisher_options(endpoint.qos);
+  myelin_topic_options options = publisher_options(endpoint.qos, endpoint.type.plan->may_be_large);
   options.dds_type = endpoint.type.name.c_str();
   options.dds_cdr = true;
   const std::string user_data = endpoint.user_data();
