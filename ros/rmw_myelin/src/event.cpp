@@ -43,12 +43,14 @@ void Events::tell(rmw_event_type_t type) {
   {
     const std::lock_guard<std::mutex> lock(mutex_);
     EventState &state = states_[type];
-    state.changed.fire();
     callback = state.callback;
     user_data = state.user_data;
     if (callback == nullptr) ++state.uncalled;
   }
   if (callback != nullptr) callback(user_data, 1);
+  // Who waits and is called back has been called when its wait ends.
+  const std::lock_guard<std::mutex> lock(mutex_);
+  if (states_[type].is_new) states_[type].changed.fire();
 }
 
 void Events::set_callback(rmw_event_type_t type, rmw_event_callback_t callback,
@@ -69,6 +71,7 @@ void Events::take(rmw_event_type_t type, void *info) {
   const std::lock_guard<std::mutex> lock(mutex_);
   EventState &state = states_[type];
   state.changed.clear();
+  state.is_new = false;
   state.uncalled = 0;
   const auto change = std::exchange(state.total_change, 0);
   const auto current_change = std::exchange(state.current_change, 0);

@@ -26,6 +26,8 @@ struct EventState {
   rmw_event_callback_t callback = nullptr;
   const void *user_data = nullptr;
   size_t uncalled = 0;
+  /// Something has been counted since it was taken.
+  bool is_new = false;
 
   /// It has happened so often.
   void add(int64_t times) {
@@ -47,7 +49,9 @@ class Events {
   void count(rmw_event_type_t type, Count count) {
     {
       const std::lock_guard<std::mutex> lock(mutex_);
-      count(states_[type]);
+      EventState &state = states_[type];
+      count(state);
+      state.is_new = true;
     }
     tell(type);
   }

@@ -125,6 +125,11 @@ bool Peers::fits(uint64_t id) {
   return found != peers_.end() && found->second.state == State::fits;
 }
 
+bool Peers::has(uint64_t id) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return peers_.count(id) > 0;
+}
+
 void Peers::count_matched(int64_t change) {
   events_.count(own_.is_publisher ? RMW_EVENT_PUBLICATION_MATCHED : RMW_EVENT_SUBSCRIPTION_MATCHED,
                 [change](EventState &state) {

@@ -32,8 +32,9 @@ class Peers {
   bool accepts(const Sample &sample);
   /// How many fit.
   size_t fitting();
-  /// Whether this one fits.
+  /// Whether this one fits; whether it is there at all.
   bool fits(uint64_t peer);
+  bool has(uint64_t peer);
 
  private:
   enum class State { undecided, fits, refused };

@@ -114,8 +114,9 @@ rmw_qos_policy_kind_t incompatible_policy(const rmw_qos_profile_t &offered,
       asked.liveliness == RMW_QOS_POLICY_LIVELINESS_MANUAL_BY_TOPIC) {
     return RMW_QOS_POLICY_LIVELINESS;
   }
+  // In DDS the lease is a part of the liveliness.
   if (is_less(asked.liveliness_lease_duration, offered.liveliness_lease_duration)) {
-    return RMW_QOS_POLICY_LIVELINESS_LEASE_DURATION;
+    return RMW_QOS_POLICY_LIVELINESS;
   }
   return RMW_QOS_POLICY_INVALID;
 }

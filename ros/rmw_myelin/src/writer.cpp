@@ -1,9 +1,7 @@
 #include "writer.hpp"
 
 #include <algorithm>
-#include <chrono>
 #include <stdexcept>
-#include <thread>
 #include <vector>
 
 #include "context.hpp"
@@ -136,15 +134,6 @@ rmw_ret_t Writer::give_back(void *message) {
 size_t Writer::matched() {
   poll_events();
   return peers_.fitting();
-}
-
-bool Writer::wait_for(uint64_t subscriber, uint64_t limit_ns) {
-  const uint64_t until_ns = myelin_now() + limit_ns;
-  for (poll_events(); !peers_.fits(subscriber); poll_events()) {
-    if (myelin_now() >= until_ns) return false;
-    std::this_thread::sleep_for(std::chrono::microseconds(100));
-  }
-  return true;
 }
 
 rmw_ret_t Writer::assert_liveliness() {
