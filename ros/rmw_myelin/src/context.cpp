@@ -2,7 +2,6 @@
 #include "context.hpp"
 
 #include <algorithm>
-#include <cerrno>
 #include <new>
 #include <stdexcept>
 
