@@ -45,8 +45,8 @@ void Peers::happened(const myelin_event &event, const std::string &text) {
     }
     case MYELIN_EVENT_INCOMPATIBLE:
       // The library has told people why.
-      return events_.count_once(own_.is_publisher ? RMW_EVENT_PUBLISHER_INCOMPATIBLE_TYPE
-                                                  : RMW_EVENT_SUBSCRIPTION_INCOMPATIBLE_TYPE);
+      return events_.count_once(own_.is_publisher ? publisher_incompatible_type
+                                                  : subscription_incompatible_type);
     case MYELIN_EVENT_BUFFER_TOO_SMALL:
     case MYELIN_EVENT_CORRUPT:
       RCUTILS_LOG_WARN_NAMED(identifier, "%s: %s", own_.topic.c_str(),
@@ -131,7 +131,7 @@ bool Peers::has(uint64_t id) {
 }
 
 void Peers::count_matched(int64_t change) {
-  events_.count(own_.is_publisher ? RMW_EVENT_PUBLICATION_MATCHED : RMW_EVENT_SUBSCRIPTION_MATCHED,
+  events_.count(own_.is_publisher ? publication_matched : subscription_matched,
                 [change](EventState &state) {
                   if (change > 0) state.add(1);
                   state.current += change;

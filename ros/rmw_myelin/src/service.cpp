@@ -8,7 +8,6 @@
 #include "context.hpp"
 #include "names.hpp"
 #include "qos.hpp"
-#include "rmw_dds_common/qos.hpp"
 
 namespace rmw_myelin {
 
@@ -19,9 +18,7 @@ bool service_endpoints(const rosidl_service_type_support_t &type_support, const 
                        const rmw_qos_profile_t &asked, Endpoint &requests, Endpoint &replies) {
   if (!check_name(name, asked)) return false;
   rmw_qos_profile_t actual;
-  if (!resolve(rmw_dds_common::qos_profile_update_best_available_for_services(asked), actual)) {
-    return false;
-  }
+  if (!resolve_service(asked, actual)) return false;
   ServiceType type = service_type(type_support);
   requests = {false, request_name(name, actual), std::move(type.request), actual};
   replies = {false, reply_name(name, actual), std::move(type.response), actual};

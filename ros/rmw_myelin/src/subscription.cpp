@@ -7,8 +7,6 @@
 #include "context.hpp"
 #include "names.hpp"
 #include "qos.hpp"
-#include "rmw/get_topic_endpoint_info.h"
-#include "rmw_dds_common/qos.hpp"
 
 namespace rmw_myelin {
 namespace {
@@ -141,13 +139,8 @@ RMW_PUBLIC rmw_subscription_t *rmw_create_subscription(
     RMW_SET_ERROR_MSG("unique network flow endpoints are not supported");
     return nullptr;
   }
-  rmw_qos_profile_t asked = *qos_policies;
-  if (rmw_dds_common::qos_profile_get_best_available_for_topic_subscription(
-          node, topic_name, &asked, rmw_get_publishers_info_by_topic) != RMW_RET_OK) {
-    return nullptr;
-  }
-  Endpoint endpoint{false, rmw_myelin::topic_name(topic_name, asked), {}, {}};
-  if (!rmw_myelin::resolve(asked, endpoint.qos)) return nullptr;
+  Endpoint endpoint{false, rmw_myelin::topic_name(topic_name, *qos_policies), {}, {}};
+  if (!rmw_myelin::resolve_subscription(node, topic_name, *qos_policies, endpoint.qos)) return nullptr;
   try {
     endpoint.type = rmw_myelin::message_type(*type_support);
     auto &own = *static_cast<Node *>(node->data);
