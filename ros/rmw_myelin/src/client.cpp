@@ -100,9 +100,12 @@ RMW_PUBLIC rmw_ret_t rmw_client_response_subscription_get_actual_qos(const rmw_c
 
 RMW_PUBLIC rmw_ret_t rmw_service_server_is_available(const rmw_node_t *node, const rmw_client_t *client,
                                                      bool *is_available) {
+  // Here NULL is an error of another kind, in all implementations.
+  RMW_CHECK_ARGUMENT_FOR_NULL(node, RMW_RET_ERROR);
+  RMW_CHECK_ARGUMENT_FOR_NULL(client, RMW_RET_ERROR);
+  RMW_CHECK_ARGUMENT_FOR_NULL(is_available, RMW_RET_ERROR);
   CHECK_HANDLE(node);
   CHECK_HANDLE(client);
-  CHECK_ARGUMENT(is_available);
   Client &own = *client_of(client);
   *is_available = own.writer.matched() > 0 && own.reader.matched() > 0;
   return RMW_RET_OK;
@@ -119,7 +122,7 @@ RMW_PUBLIC rmw_ret_t rmw_get_gid_for_client(const rmw_client_t *client, rmw_gid_
   CHECK_HANDLE(client);
   CHECK_ARGUMENT(gid);
   Client &own = *client_of(client);
-  *gid = rmw_myelin::ros_gid(rmw_myelin::gid_of(own.writer.endpoint().id));
+  *gid = rmw_myelin::gid_of(own.writer.node().context, own.writer.endpoint().id);
   return RMW_RET_OK;
 }
 

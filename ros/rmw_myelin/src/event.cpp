@@ -12,46 +12,48 @@ int32_t narrow(int64_t count) { return static_cast<int32_t>(count); }
 
 }  // namespace
 
-bool Events::is_supported(rmw_event_type_t type) {
+bool Events::is_supported(int type) {
   switch (type) {
     case RMW_EVENT_LIVELINESS_CHANGED:
     case RMW_EVENT_REQUESTED_DEADLINE_MISSED:
     case RMW_EVENT_REQUESTED_QOS_INCOMPATIBLE:
     case RMW_EVENT_MESSAGE_LOST:
-    case RMW_EVENT_SUBSCRIPTION_INCOMPATIBLE_TYPE:
-    case RMW_EVENT_SUBSCRIPTION_MATCHED:
+    case subscription_incompatible_type:
+    case subscription_matched:
     case RMW_EVENT_LIVELINESS_LOST:
     case RMW_EVENT_OFFERED_DEADLINE_MISSED:
     case RMW_EVENT_OFFERED_QOS_INCOMPATIBLE:
-    case RMW_EVENT_PUBLISHER_INCOMPATIBLE_TYPE:
-    case RMW_EVENT_PUBLICATION_MATCHED:
+    case publisher_incompatible_type:
+    case publication_matched:
       return true;
     default:
       return false;
   }
 }
 
-Trigger &Events::changed(rmw_event_type_t type) {
+Trigger &Events::changed(int type) {
   const std::lock_guard<std::mutex> lock(mutex_);
   return states_[type].changed;
 }
 
-void Events::tell(rmw_event_type_t type) {
+void Events::tell(int type) {
   const std::lock_guard<std::mutex> calling(callback_mutex_);
   rmw_event_callback_t callback;
   const void *user_data;
   {
     const std::lock_guard<std::mutex> lock(mutex_);
     EventState &state = states_[type];
-    state.changed.fire();
     callback = state.callback;
     user_data = state.user_data;
     if (callback == nullptr) ++state.uncalled;
   }
   if (callback != nullptr) callback(user_data, 1);
+  // Who waits and is called back has been called when its wait ends.
+  const std::lock_guard<std::mutex> lock(mutex_);
+  if (states_[type].is_new) states_[type].changed.fire();
 }
 
-void Events::set_callback(rmw_event_type_t type, rmw_event_callback_t callback,
+void Events::set_callback(int type, rmw_event_callback_t callback,
                           const void *user_data) {
   const std::lock_guard<std::mutex> calling(callback_mutex_);
   size_t uncalled = 0;
@@ -65,10 +67,11 @@ void Events::set_callback(rmw_event_type_t type, rmw_event_callback_t callback,
   if (uncalled > 0) callback(user_data, uncalled);
 }
 
-void Events::take(rmw_event_type_t type, void *info) {
+void Events::take(int type, void *info) {
   const std::lock_guard<std::mutex> lock(mutex_);
   EventState &state = states_[type];
   state.changed.clear();
+  state.is_new = false;
   state.uncalled = 0;
   const auto change = std::exchange(state.total_change, 0);
   const auto current_change = std::exchange(state.current_change, 0);
@@ -87,8 +90,8 @@ void Events::take(rmw_event_type_t type, void *info) {
       *static_cast<rmw_message_lost_status_t *>(info) = {static_cast<size_t>(state.total),
                                                          static_cast<size_t>(change)};
       break;
-    case RMW_EVENT_SUBSCRIPTION_MATCHED:
-    case RMW_EVENT_PUBLICATION_MATCHED:
+    case subscription_matched:
+    case publication_matched:
       *static_cast<rmw_matched_status_t *>(info) = {
           static_cast<size_t>(state.total), static_cast<size_t>(change),
           static_cast<size_t>(state.current), narrow(current_change)};
@@ -101,13 +104,13 @@ void Events::take(rmw_event_type_t type, void *info) {
 
 namespace {
 
-bool is_of_publisher(rmw_event_type_t type) {
+bool is_of_publisher(int type) {
   switch (type) {
     case RMW_EVENT_LIVELINESS_LOST:
     case RMW_EVENT_OFFERED_DEADLINE_MISSED:
     case RMW_EVENT_OFFERED_QOS_INCOMPATIBLE:
-    case RMW_EVENT_PUBLISHER_INCOMPATIBLE_TYPE:
-    case RMW_EVENT_PUBLICATION_MATCHED:
+    case publisher_incompatible_type:
+    case publication_matched:
       return true;
     default:
       return false;

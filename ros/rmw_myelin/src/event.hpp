@@ -5,7 +5,7 @@
 #include <memory>
 #include <mutex>
 
-#include "rmw/event.h"
+#include "humble.hpp"
 #include "rmw/event_callback_type.h"
 #include "wait.hpp"
 
@@ -26,6 +26,8 @@ struct EventState {
   rmw_event_callback_t callback = nullptr;
   const void *user_data = nullptr;
   size_t uncalled = 0;
+  /// Something has been counted since it was taken.
+  bool is_new = false;
 
   /// It has happened so often.
   void add(int64_t times) {
@@ -37,31 +39,33 @@ struct EventState {
 /// All events of one endpoint. Any thread may use it.
 class Events {
  public:
-  /// Whether this kind of event is told of at all.
-  static bool is_supported(rmw_event_type_t type);
+  /// Whether this kind of event (`rmw_event_type_t`, see `humble.hpp`) is told of at all.
+  static bool is_supported(int type);
 
   /// What a wait for this kind of event waits for.
-  Trigger &changed(rmw_event_type_t type);
+  Trigger &changed(int type);
   /// Counts, then tells who waits or is to be called.
   template <typename Count>
-  void count(rmw_event_type_t type, Count count) {
+  void count(int type, Count count) {
     {
       const std::lock_guard<std::mutex> lock(mutex_);
-      count(states_[type]);
+      EventState &state = states_[type];
+      count(state);
+      state.is_new = true;
     }
     tell(type);
   }
-  void count_once(rmw_event_type_t type) {
+  void count_once(int type) {
     count(type, [](EventState &state) { state.add(1); });
   }
-  void take(rmw_event_type_t type, void *info);
-  void set_callback(rmw_event_type_t type, rmw_event_callback_t callback, const void *user_data);
+  void take(int type, void *info);
+  void set_callback(int type, rmw_event_callback_t callback, const void *user_data);
 
  private:
-  void tell(rmw_event_type_t type);
+  void tell(int type);
 
   std::mutex mutex_;
-  std::map<rmw_event_type_t, EventState> states_;
+  std::map<int, EventState> states_;
   /// Held by a call back: none is under way when another callback is set.
   std::mutex callback_mutex_;
 };

@@ -31,6 +31,7 @@ bool Listener::start() {
 }
 
 void Listener::call(std::function<void()> work) {
+  if (std::this_thread::get_id() == thread_.get_id()) return work();  // from a call back
   std::unique_lock<std::mutex> lock(mutex_);
   done_.wait(lock, [this] { return !work_; });
   bool is_done = false;

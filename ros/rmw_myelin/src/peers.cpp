@@ -45,8 +45,8 @@ void Peers::happened(const myelin_event &event, const std::string &text) {
     }
     case MYELIN_EVENT_INCOMPATIBLE:
       // The library has told people why.
-      return events_.count_once(own_.is_publisher ? RMW_EVENT_PUBLISHER_INCOMPATIBLE_TYPE
-                                                  : RMW_EVENT_SUBSCRIPTION_INCOMPATIBLE_TYPE);
+      return events_.count_once(own_.is_publisher ? publisher_incompatible_type
+                                                  : subscription_incompatible_type);
     case MYELIN_EVENT_BUFFER_TOO_SMALL:
     case MYELIN_EVENT_CORRUPT:
       RCUTILS_LOG_WARN_NAMED(identifier, "%s: %s", own_.topic.c_str(),
@@ -78,6 +78,7 @@ bool Peers::decide_about(uint64_t id, Peer &peer) {
   const rmw_qos_profile_t &asked = own_.is_publisher ? *qos : own_.qos;
   peer.lifespan_ns = nanoseconds(offered.lifespan);
   const rmw_qos_policy_kind_t policy = incompatible_policy(offered, asked);
+  if (policy != RMW_QOS_POLICY_INVALID || peer.lifespan_ns != MYELIN_FOREVER) is_selective_ = true;
   if (policy == RMW_QOS_POLICY_INVALID) {
     enter(peer);
   } else {
@@ -124,8 +125,13 @@ bool Peers::fits(uint64_t id) {
   return found != peers_.end() && found->second.state == State::fits;
 }
 
+bool Peers::has(uint64_t id) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return peers_.count(id) > 0;
+}
+
 void Peers::count_matched(int64_t change) {
-  events_.count(own_.is_publisher ? RMW_EVENT_PUBLICATION_MATCHED : RMW_EVENT_SUBSCRIPTION_MATCHED,
+  events_.count(own_.is_publisher ? publication_matched : subscription_matched,
                 [change](EventState &state) {
                   if (change > 0) state.add(1);
                   state.current += change;

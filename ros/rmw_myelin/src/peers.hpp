@@ -2,6 +2,7 @@
 // service fits, ROS 2 decides, and we do: of a pair that does not, nothing is taken and nothing counted.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <map>
 #include <mutex>
@@ -25,12 +26,15 @@ class Peers {
   /// Decides about those that the graph did not know. When it has to be called again, by `myelin_now`.
   uint64_t decide(uint64_t now_ns);
 
+  /// Whether it takes all samples of all of them.
+  bool accepts_all() const { return !is_selective_.load(std::memory_order_relaxed); }
   /// Whether a sample is from a publisher that fits, and not too old.
   bool accepts(const Sample &sample);
   /// How many fit.
   size_t fitting();
-  /// Whether this one fits.
+  /// Whether this one fits; whether it is there at all.
   bool fits(uint64_t peer);
+  bool has(uint64_t peer);
 
  private:
   enum class State { undecided, fits, refused };
@@ -55,6 +59,8 @@ class Peers {
   Events &events_;
   std::mutex mutex_;
   std::map<uint64_t, Peer> peers_;
+  /// One was refused, or has samples that expire.
+  std::atomic<bool> is_selective_{false};
 };
 
 }  // namespace rmw_myelin

@@ -1,5 +1,6 @@
 #include "plan.hpp"
 
+#include <algorithm>
 #include <map>
 #include <stdexcept>
 #include <string>
@@ -210,6 +211,14 @@ size_t cdr_bytes_min(const Plan &plan) {
   return bytes;
 }
 
+bool may_be_large(const Plan &plan) {
+  return plan.bytes > 4096 ||
+         std::any_of(plan.steps.begin(), plan.steps.end(), [](const Step &step) {
+           const bool is_sequence = step.kind == Kind::sequence || step.kind == Kind::struct_sequence;
+           return (is_sequence && step.bound == SIZE_MAX) || (step.plan && step.plan->may_be_large);
+         });
+}
+
 template <typename Members>
 std::shared_ptr<const Plan> plan_of_members(const Members &members, bool is_cpp, Known &known) {
   auto plan = std::make_shared<Plan>();
@@ -220,6 +229,7 @@ std::shared_ptr<const Plan> plan_of_members(const Members &members, bool is_cpp,
   plan->plain = plain_bytes(*plan, plan->align);
   plan->plain_message = plain_bytes(*plan, 8);
   plan->cdr_bytes_min = cdr_bytes_min(*plan);
+  plan->may_be_large = may_be_large(*plan);
   return plan;
 }
 

@@ -52,6 +52,7 @@ struct Plan {
   size_t bytes = 0;      // sizeof
   size_t cdr_bytes_min = 0;  // it has no less in CDR, its padding not counted
   bool is_cpp = false;   // C++'s strings and vectors, or C's
+  bool may_be_large = false;  // it has a sequence without a bound, or many bytes
   /// The alignment of its first number in CDR: where it begins as a part of something.
   size_t align = 1;
   /// Its CDR is its memory, wherever it begins: so many bytes.

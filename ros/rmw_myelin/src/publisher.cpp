@@ -5,8 +5,6 @@
 #include "context.hpp"
 #include "names.hpp"
 #include "qos.hpp"
-#include "rmw/get_topic_endpoint_info.h"
-#include "rmw_dds_common/qos.hpp"
 
 namespace rmw_myelin {
 
@@ -38,13 +36,8 @@ RMW_PUBLIC rmw_publisher_t *rmw_create_publisher(
     RMW_SET_ERROR_MSG("unique network flow endpoints are not supported");
     return nullptr;
   }
-  rmw_qos_profile_t asked = *qos_profile;
-  if (rmw_dds_common::qos_profile_get_best_available_for_topic_publisher(
-          node, topic_name, &asked, rmw_get_subscriptions_info_by_topic) != RMW_RET_OK) {
-    return nullptr;
-  }
-  Endpoint endpoint{true, rmw_myelin::topic_name(topic_name, asked), {}, {}};
-  if (!rmw_myelin::resolve(asked, endpoint.qos)) return nullptr;
+  Endpoint endpoint{true, rmw_myelin::topic_name(topic_name, *qos_profile), {}, {}};
+  if (!rmw_myelin::resolve_publisher(node, topic_name, *qos_profile, endpoint.qos)) return nullptr;
   try {
     endpoint.type = rmw_myelin::message_type(*type_support);
     auto &own = *static_cast<Node *>(node->data);
@@ -162,7 +155,7 @@ RMW_PUBLIC rmw_ret_t rmw_get_gid_for_publisher(const rmw_publisher_t *publisher,
   CHECK_HANDLE(publisher);
   CHECK_ARGUMENT(gid);
   auto &writer = publisher_of(publisher)->writer;
-  *gid = rmw_myelin::ros_gid(rmw_myelin::gid_of(writer.endpoint().id));
+  *gid = rmw_myelin::gid_of(writer.node().context, writer.endpoint().id);
   return RMW_RET_OK;
 }
 

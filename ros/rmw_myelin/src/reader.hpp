@@ -40,6 +40,11 @@ class Reader : public EventSource {
   Node &node() { return node_; }
   Events &events() { return events_; }
   uint64_t poll_events() override;
+  /// Whether this publisher is there.
+  bool has_peer(uint64_t publisher) {
+    poll_events();
+    return peers_.has(publisher);
+  }
 
  private:
   friend class Listener;

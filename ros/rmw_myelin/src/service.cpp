@@ -1,12 +1,13 @@
 #include "service.hpp"
 
+#include <chrono>
 #include <cstring>
 #include <memory>
+#include <thread>
 
 #include "context.hpp"
 #include "names.hpp"
 #include "qos.hpp"
-#include "rmw_dds_common/qos.hpp"
 
 namespace rmw_myelin {
 
@@ -17,9 +18,7 @@ bool service_endpoints(const rosidl_service_type_support_t &type_support, const 
                        const rmw_qos_profile_t &asked, Endpoint &requests, Endpoint &replies) {
   if (!check_name(name, asked)) return false;
   rmw_qos_profile_t actual;
-  if (!resolve(rmw_dds_common::qos_profile_update_best_available_for_services(asked), actual)) {
-    return false;
-  }
+  if (!resolve_service(asked, actual)) return false;
   ServiceType type = service_type(type_support);
   requests = {false, request_name(name, actual), std::move(type.request), actual};
   replies = {false, reply_name(name, actual), std::move(type.response), actual};
@@ -122,14 +121,20 @@ RMW_PUBLIC rmw_ret_t rmw_send_response(const rmw_service_t *service, rmw_request
   std::memcpy(&header.client, request_header->writer_guid, sizeof header.client);
   std::memcpy(&publisher, request_header->writer_guid + sizeof header.client, sizeof publisher);
   header.sequence = request_header->sequence_number;
-  rmw_myelin::Writer &writer = service_of(service)->writer;
-  // Of ours the client is the reader of its replies. It may have asked before that has met us.
-  if (rmw_myelin::is_of_one_node(header.client, publisher) &&
-      !writer.wait_for(header.client, rmw_myelin::reply_match_ns)) {
-    RMW_SET_ERROR_MSG("the client does not take replies, or is gone");
-    return RMW_RET_TIMEOUT;
+  Service &own = *service_of(service);
+  if (rmw_myelin::is_of_one_node(header.client, publisher)) {
+    // It is one of ours: the client is the reader of its replies. It may have asked before that has met us.
+    const uint64_t until_ns = myelin_now() + rmw_myelin::reply_match_ns;
+    while (!own.writer.is_matched_with(header.client)) {
+      if (!own.reader.has_peer(publisher)) return RMW_RET_OK;  // it is gone
+      if (myelin_now() >= until_ns) {
+        RMW_SET_ERROR_MSG("the client does not take replies");
+        return RMW_RET_TIMEOUT;
+      }
+      std::this_thread::sleep_for(std::chrono::microseconds(100));
+    }
   }
-  return writer.publish(ros_response, &header);
+  return own.writer.publish(ros_response, &header);
 }
 
 RMW_PUBLIC rmw_ret_t rmw_service_request_subscription_get_actual_qos(const rmw_service_t *service,

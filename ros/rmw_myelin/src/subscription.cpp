@@ -7,8 +7,6 @@
 #include "context.hpp"
 #include "names.hpp"
 #include "qos.hpp"
-#include "rmw/get_topic_endpoint_info.h"
-#include "rmw_dds_common/qos.hpp"
 
 namespace rmw_myelin {
 namespace {
@@ -24,7 +22,7 @@ void fill_info(Subscription &subscription, const Sample &sample, rmw_message_inf
   info->received_timestamp = sample.received_ns;
   info->publication_sequence_number = sample->sequence + 1;
   info->reception_sequence_number = received;
-  info->publisher_gid = ros_gid(gid_of(sample->publisher));
+  info->publisher_gid = gid_of(subscription.reader.node().context, sample->publisher);
   info->from_intra_process = false;
 }
 
@@ -141,13 +139,8 @@ RMW_PUBLIC rmw_subscription_t *rmw_create_subscription(
     RMW_SET_ERROR_MSG("unique network flow endpoints are not supported");
     return nullptr;
   }
-  rmw_qos_profile_t asked = *qos_policies;
-  if (rmw_dds_common::qos_profile_get_best_available_for_topic_subscription(
-          node, topic_name, &asked, rmw_get_publishers_info_by_topic) != RMW_RET_OK) {
-    return nullptr;
-  }
-  Endpoint endpoint{false, rmw_myelin::topic_name(topic_name, asked), {}, {}};
-  if (!rmw_myelin::resolve(asked, endpoint.qos)) return nullptr;
+  Endpoint endpoint{false, rmw_myelin::topic_name(topic_name, *qos_policies), {}, {}};
+  if (!rmw_myelin::resolve_subscription(node, topic_name, *qos_policies, endpoint.qos)) return nullptr;
   try {
     endpoint.type = rmw_myelin::message_type(*type_support);
     auto &own = *static_cast<Node *>(node->data);
@@ -261,6 +254,10 @@ RMW_PUBLIC rmw_ret_t rmw_take_loaned_message_with_info(const rmw_subscription_t 
 RMW_PUBLIC rmw_ret_t rmw_return_loaned_message_from_subscription(const rmw_subscription_t *subscription,
                                                                  void *loaned_message) {
   CHECK_HANDLE(subscription);
+  if (!subscription->can_loan_messages) {
+    RMW_SET_ERROR_MSG("messages of this type cannot be loaned");
+    return RMW_RET_UNSUPPORTED;
+  }
   CHECK_ARGUMENT(loaned_message);
   Subscription &own = *subscription_of(subscription);
   const std::lock_guard<std::mutex> lock(own.mutex);

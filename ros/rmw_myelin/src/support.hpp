@@ -5,9 +5,13 @@
 
 #include "myelin.h"
 #include "rcutils/logging_macros.h"
-#include "rmw/check_type_identifiers_match.h"
 #include "rmw/error_handling.h"
 #include "rmw/rmw.h"
+#if __has_include("rmw/check_type_identifiers_match.h")
+#include "rmw/check_type_identifiers_match.h"
+#else  // Humble
+#include "rmw/impl/cpp/macros.hpp"
+#endif
 
 namespace rmw_myelin {
 

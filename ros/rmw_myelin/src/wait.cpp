@@ -1,6 +1,8 @@
 #include "wait.hpp"
 
 #include <algorithm>
+#include <cstdlib>
+#include <cstring>
 #include <stdexcept>
 
 #include "client.hpp"
@@ -34,8 +36,25 @@ void Trigger::fire() {
   for (WaitSet *set : waiters_) myelin_guard_trigger(set->guard_);
 }
 
+/// How wait sets wait, by `MYELIN_WAIT`; as the library has it if that is not set.
+static int32_t wait_strategy() {
+  const char *asked = std::getenv("MYELIN_WAIT");
+  if (asked == nullptr || *asked == 0) return MYELIN_WAIT_ADAPTIVE;
+  const std::pair<const char *, int32_t> all[] = {{"adaptive", MYELIN_WAIT_ADAPTIVE},
+                                                  {"block", MYELIN_WAIT_BLOCK},
+                                                  {"poll", MYELIN_WAIT_POLL},
+                                                  {"predictive", MYELIN_WAIT_PREDICTIVE}};
+  for (const auto &[name, strategy] : all) {
+    if (std::strcmp(asked, name) == 0) return strategy;
+  }
+  RCUTILS_LOG_ERROR_ONCE_NAMED(
+      identifier, "MYELIN_WAIT is %s; set it to adaptive, block, poll or predictive", asked);
+  return MYELIN_WAIT_ADAPTIVE;
+}
+
 WaitSet::WaitSet(myelin_node *node) {
   if (myelin_wait_set_open(node, &set_) != MYELIN_OK) throw std::runtime_error(myelin_error_message());
+  myelin_wait_set_set_wait(set_, wait_strategy());
   if (myelin_wait_set_guard(set_, 0, &guard_) != MYELIN_OK) {
     const std::string why = myelin_error_message();
     myelin_wait_set_close(set_);
@@ -111,7 +130,9 @@ rmw_ret_t WaitSet::wait(rmw_subscriptions_t *subscriptions, rmw_guard_conditions
   for (uint64_t left_ns = limit_ns;;) {
     // What is there already is reported with what the set finds at once.
     const bool is_there = is_pending();
-    if (wait_once(is_there ? 0 : left_ns) || is_there || is_pending()) break;
+    const myelin_code found = wait_once(is_there ? 0 : left_ns);
+    if (found < 0) return fail(found, "a wait");
+    if (found == MYELIN_OK || is_there || is_pending()) break;
     if (limit_ns == MYELIN_FOREVER) continue;
     const uint64_t gone_ns = myelin_now() - began_ns;
     if (gone_ns >= limit_ns) break;
@@ -210,11 +231,12 @@ bool WaitSet::is_pending() const {
          std::any_of(asked_.begin(), asked_.end(), has_taken);
 }
 
-/// Whether a reader is ready.
-bool WaitSet::wait_once(uint64_t limit_ns) {
+/// MYELIN_OK if a reader is ready.
+myelin_code WaitSet::wait_once(uint64_t limit_ns) {
   keys_.resize(attached_.size() + 1);
   size_t count = 0;
-  if (myelin_wait_set_wait(set_, limit_ns, keys_.data(), keys_.size(), &count) != MYELIN_OK) return false;
+  const myelin_code code = myelin_wait_set_wait(set_, limit_ns, keys_.data(), keys_.size(), &count);
+  if (code != MYELIN_OK) return code;
   bool any = false;
   for (size_t at = 0; at < count; ++at) {
     const auto found = attached_.find(keys_[at]);
@@ -222,7 +244,7 @@ bool WaitSet::wait_once(uint64_t limit_ns) {
     found->second->ready_ = round_;
     any = true;
   }
-  return any;
+  return any ? MYELIN_OK : MYELIN_NOTHING;
 }
 
 }  // namespace rmw_myelin
@@ -262,6 +284,7 @@ RMW_PUBLIC rmw_wait_set_t *rmw_create_wait_set(rmw_context_t *context, size_t) {
 }
 
 RMW_PUBLIC rmw_ret_t rmw_destroy_wait_set(rmw_wait_set_t *wait_set) {
+  RMW_CHECK_ARGUMENT_FOR_NULL(wait_set, RMW_RET_ERROR);
   CHECK_HANDLE(wait_set);
   delete static_cast<rmw_myelin::LentWaitSet *>(wait_set->data);
   delete wait_set;

@@ -68,7 +68,7 @@ class WaitSet {
   void detach_others();
   void attach_triggers();
   bool is_pending() const;
-  bool wait_once(uint64_t limit_ns);
+  myelin_code wait_once(uint64_t limit_ns);
 
   myelin_wait_set *set_ = nullptr;
   /// Ends a wait; its key is 0.

@@ -1,9 +1,7 @@
 #include "writer.hpp"
 
 #include <algorithm>
-#include <chrono>
 #include <stdexcept>
-#include <thread>
 #include <vector>
 
 #include "context.hpp"
@@ -17,7 +15,7 @@ constexpr uint32_t loans_max = 64;
 constexpr size_t small_bytes = 104;
 
 myelin_publisher *open(myelin_node *node, const Endpoint &endpoint) {
-  myelin_topic_options options = publisher_options(endpoint.qos);
+  myelin_topic_options options = publisher_options(endpoint.qos, endpoint.type.plan->may_be_large);
   options.dds_type = endpoint.type.name.c_str();
   options.dds_cdr = true;
   const std::string user_data = endpoint.user_data();
@@ -136,15 +134,6 @@ rmw_ret_t Writer::give_back(void *message) {
 size_t Writer::matched() {
   poll_events();
   return peers_.fitting();
-}
-
-bool Writer::wait_for(uint64_t subscriber, uint64_t limit_ns) {
-  const uint64_t until_ns = myelin_now() + limit_ns;
-  for (poll_events(); !peers_.fits(subscriber); poll_events()) {
-    if (myelin_now() >= until_ns) return false;
-    std::this_thread::sleep_for(std::chrono::microseconds(100));
-  }
-  return true;
 }
 
 rmw_ret_t Writer::assert_liveliness() {

@@ -44,8 +44,11 @@ class Writer : public EventSource {
   Node &node() { return node_; }
   Events &events() { return events_; }
   uint64_t poll_events() override;
-  /// Whether it is matched with this subscriber; waits for that, for `limit_ns` at most.
-  bool wait_for(uint64_t subscriber, uint64_t limit_ns);
+  /// Whether it is matched with this subscriber.
+  bool is_matched_with(uint64_t subscriber) {
+    poll_events();
+    return peers_.fits(subscriber);
+  }
 
  private:
   /// What has been published or asserted just now is no missed deadline, and a sign of life.
