@@ -122,7 +122,7 @@ RMW_PUBLIC rmw_ret_t rmw_get_gid_for_client(const rmw_client_t *client, rmw_gid_
   CHECK_HANDLE(client);
   CHECK_ARGUMENT(gid);
   Client &own = *client_of(client);
-  *gid = rmw_myelin::gid_of(own.writer.node().context, own.writer.endpoint().id);
+  *gid = rmw_myelin::ros_gid(rmw_myelin::gid_of(own.writer.endpoint().id));
   return RMW_RET_OK;
 }
 

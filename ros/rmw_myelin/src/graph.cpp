@@ -20,6 +20,9 @@ constexpr uint32_t contexts_max = 256;
 /// What may have come meanwhile; each says all anew.
 constexpr uint32_t dds_depth = 64;
 
+/// Versions of types of which people are told.
+constexpr size_t told_types_max = 1024;
+
 constexpr uint64_t changed_key = 0;
 constexpr uint64_t contexts_key = 1;
 constexpr uint64_t dds_key = 2;
@@ -218,6 +221,7 @@ bool Graph::hear_contexts() {
                              "the same version everywhere");
     } else if (heard->first != own_gid_) {
       const std::lock_guard<std::mutex> lock(mutex_);
+      for (const auto &[gid, endpoint] : own().endpoints) compare(endpoint, heard->second);
       contexts_[sample.publisher] = heard->first;
       participants_[heard->first] = std::move(heard->second);
       is_different = true;
@@ -277,6 +281,9 @@ bool Graph::discover() {
   }
   if (is_same(found, dds_participants_)) return false;
   const std::lock_guard<std::mutex> lock(mutex_);
+  for (const auto &[gid, participant] : found) {
+    for (const auto &[own_gid, endpoint] : own().endpoints) compare(endpoint, participant);
+  }
   for (const auto &[gid, participant] : dds_participants_) participants_.erase(gid);
   participants_.insert(found.begin(), found.end());
   dds_participants_ = std::move(found);
@@ -321,6 +328,32 @@ void Graph::announce_to_dds() {
   told_dds_ = std::move(told);
 }
 
+void Graph::compare(const KnownEndpoint &own, const Participant &other) {
+  for (const auto &[gid, theirs] : other.endpoints) {
+    if (theirs.is_publisher == own.is_publisher || theirs.topic != own.topic) continue;
+    // Of another type the library tells: such endpoints do not match.
+    const bool is_other_version = theirs.type == own.type && !own.hash.empty() &&
+                                  !theirs.hash.empty() && own.hash != theirs.hash;
+    if (!is_other_version || told_types_.size() == told_types_max) continue;
+    if (!told_types_.insert(own.topic + ' ' + theirs.hash).second) continue;
+    const KnownNode *node = other.node_of(gid);
+    RCUTILS_LOG_WARN_NAMED(identifier,
+                           "topic %s: %s has another version of %s (%s) than a node here (%s): what is "
+                           "said may be misread; build both with the same version",
+                           own.topic.c_str(), node == nullptr ? "another program" : node->name.c_str(),
+                           own.type.c_str(), theirs.hash.c_str(), own.hash.c_str());
+  }
+}
+
+const KnownNode *Participant::node_of(const Gid &endpoint) const {
+  for (const KnownNode &node : nodes) {
+    if (std::find(node.endpoints.begin(), node.endpoints.end(), endpoint) != node.endpoints.end()) {
+      return &node;
+    }
+  }
+  return nullptr;
+}
+
 void Graph::changed() {
   is_untold_ = true;
   tell_nodes();
@@ -353,6 +386,7 @@ void Graph::add(Node &node, const Endpoint &endpoint) {
   own().endpoints[gid] = {endpoint.is_publisher, endpoint.topic, endpoint.type.name,
                           endpoint.type.hash, endpoint.qos};
   known_node(node).endpoints.push_back(gid);
+  for (const auto &[context, participant] : participants_) compare(own().endpoints[gid], participant);
   changed();
 }
 

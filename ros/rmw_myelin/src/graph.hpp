@@ -11,6 +11,7 @@
 #include <map>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <string>
 #include <thread>
 #include <vector>
@@ -48,6 +49,9 @@ struct Participant {
   std::string enclave;
   std::vector<KnownNode> nodes;
   std::map<Gid, KnownEndpoint> endpoints;
+
+  /// The node of an endpoint, if it is known.
+  const KnownNode *node_of(const Gid &endpoint) const;
 };
 
 /// The graph of a context. Any thread may use it.
@@ -91,6 +95,8 @@ class Graph {
   bool discover();
   void announce();
   void announce_to_dds();
+  /// Says, once, that endpoints of a topic have different versions of its type.
+  void compare(const KnownEndpoint &own, const Participant &other);
   /// Others are to be told, and our nodes that the graph has changed.
   void changed();
   void tell_nodes();
@@ -114,6 +120,8 @@ class Graph {
   std::map<Gid, Participant> participants_;
   /// Ours, in the order of `own().nodes`.
   std::vector<Node *> nodes_;
+  /// Topics, and versions of their types, that people have been told of.
+  std::set<std::string> told_types_;
   /// Others have not been told yet.
   bool is_untold_ = true;
 

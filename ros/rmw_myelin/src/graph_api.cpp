@@ -163,11 +163,7 @@ rmw_ret_t count(const rmw_node_t *node, const char *name,
 
 /// The node of an endpoint, or what other RMWs say of one that has none.
 std::pair<std::string, std::string> node_of(const Participant &participant, const Gid &endpoint) {
-  for (const KnownNode &node : participant.nodes) {
-    for (const Gid &its : node.endpoints) {
-      if (its == endpoint) return {node.name, node.name_space};
-    }
-  }
+  if (const KnownNode *node = participant.node_of(endpoint)) return {node->name, node->name_space};
   if (participant.nodes.empty()) return {"_CREATED_BY_BARE_DDS_APP_", "_CREATED_BY_BARE_DDS_APP_"};
   return {"_NODE_NAME_UNKNOWN_", "_NODE_NAMESPACE_UNKNOWN_"};
 }

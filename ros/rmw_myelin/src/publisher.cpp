@@ -155,7 +155,7 @@ RMW_PUBLIC rmw_ret_t rmw_get_gid_for_publisher(const rmw_publisher_t *publisher,
   CHECK_HANDLE(publisher);
   CHECK_ARGUMENT(gid);
   auto &writer = publisher_of(publisher)->writer;
-  *gid = rmw_myelin::gid_of(writer.node().context, writer.endpoint().id);
+  *gid = rmw_myelin::ros_gid(rmw_myelin::gid_of(writer.endpoint().id));
   return RMW_RET_OK;
 }
 

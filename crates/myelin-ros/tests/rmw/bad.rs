@@ -1,5 +1,8 @@
 //! What goes wrong in ROS 2's daily life: it is said, and the network is the way where there is one.
 
+use std::io::{ErrorKind, Write};
+use std::process::Command;
+
 use crate::host::Host;
 use crate::node::{Node, Rmw};
 use crate::talk::{numbers, on_a_host};
@@ -52,18 +55,33 @@ fn other_way(by: &[&str]) {
 }
 
 #[test]
-fn a_full_dev_shm_is_said() {
-    on_a_host("bad::a_full_dev_shm_is_said", || {
-        let small = [
-            "unshare",
-            "--mount",
-            "sh",
-            "-ec",
-            r#"mount -o remount,size=2m /dev/shm; exec "$@""#,
-            "sh",
-        ];
-        let publisher =
-            Node::start_by(&Host::Same, Rmw::Myelin, &small, &["pub", "talker", "Image"]);
-        println!("{}", publisher.logged("shm"));
+fn nodes_talk_though_dev_shm_is_full() {
+    on_a_host("bad::nodes_talk_though_dev_shm_is_full", || {
+        let logs = tempfile::tempdir().unwrap();
+        let logs = format!("ROS_LOG_DIR={}", logs.path().display());
+        Command::new("mount").args(["-o", "remount,size=16m", "/dev/shm"]).status().unwrap();
+        // The messages' memory is not there, and the nodes' sockets take no room.
+        let mut all = std::fs::File::create("/dev/shm/all").unwrap();
+        let full =
+            std::iter::repeat_with(|| all.write_all(&[0; 1 << 20])).find_map(Result::err).unwrap();
+        assert_eq!(full.kind(), ErrorKind::StorageFull);
+        let by = ["env", &logs, "ROS_AUTOMATIC_DISCOVERY_RANGE=OFF"];
+        let start = |words| Node::start_by(&Host::Same, Rmw::Myelin, &by, words);
+        let publisher = start(&["pub", "talker", "Image"]);
+        let subscriber = start(&["sub", "listener", "Image"]);
+        numbers(&subscriber, "Image", 3);
+        subscriber.end();
+        publisher.end();
+    });
+}
+
+#[test]
+fn another_type_is_said() {
+    on_a_host("bad::another_type_is_said", || {
+        let publisher = Node::start(&Host::Same, Rmw::Myelin, &["pub", "talker", "String"]);
+        let odd = Node::start(&Host::Same, Rmw::Myelin, &["sub", "odd", "Imu:String"]);
+        odd.logged("Incompatible type on topic 'String'");
+        publisher.end();
+        odd.end();
     });
 }

@@ -49,13 +49,14 @@ def publish(node, *kinds):
 
 def subscribe(node, *kinds):
     def subscription(kind):
+        kind, _, topic = kind.partition(":")
         message, make = KINDS[kind]
 
         def take(got):
             n = number_of(got)
             say(kind if got == make(n) else f"wrong {kind}", n)
 
-        return node.create_subscription(message, kind, take, 10)
+        return node.create_subscription(message, topic or kind, take, 10)
 
     [subscription(kind) for kind in kinds]
     spin(node)
@@ -141,5 +142,5 @@ def main(role, name, *words):
 
 
 if len(sys.argv) < 3:
-    sys.exit("usage: node.py pub|sub|serve|ask|watch NAME [TYPE…|NODE]")
+    sys.exit("usage: node.py pub|sub|serve|ask|watch NAME [TYPE[:TOPIC]…|NODE]")
 main(*sys.argv[1:])
