@@ -22,7 +22,7 @@ void fill_info(Subscription &subscription, const Sample &sample, rmw_message_inf
   info->received_timestamp = sample.received_ns;
   info->publication_sequence_number = sample->sequence + 1;
   info->reception_sequence_number = received;
-  info->publisher_gid = gid_of(subscription.reader.node().context, sample->publisher);
+  info->publisher_gid = ros_gid(gid_of(sample->publisher));
   info->from_intra_process = false;
 }
 
