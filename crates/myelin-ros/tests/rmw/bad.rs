@@ -1,6 +1,8 @@
 //! What goes wrong in ROS 2's daily life: it is said, and the network is the way where there is one.
 
+use std::fs::File;
 use std::io::{ErrorKind, Write};
+use std::iter;
 use std::process::Command;
 
 use crate::host::Host;
@@ -9,35 +11,21 @@ use crate::talk::{numbers, on_a_host};
 
 #[test]
 fn without_a_shared_dev_shm_the_network_is_the_way() {
+    let own = r#"mount -t tmpfs tmpfs /dev/shm; exec "$@""#;
     on_a_host("bad::without_a_shared_dev_shm_the_network_is_the_way", || {
-        let own = [
-            "unshare",
-            "--mount",
-            "sh",
-            "-ec",
-            r#"mount -t tmpfs tmpfs /dev/shm; exec "$@""#,
-            "sh",
-        ];
-        other_way(&own);
+        other_way(&["unshare", "--mount", "sh", "-ec", own, "sh"]);
     });
 }
 
 #[test]
 fn between_two_users_the_network_is_the_way() {
     on_a_host("bad::between_two_users_the_network_is_the_way", || {
-        // Who may read root's folders all the same: that is where the programs are.
-        let user = [
-            "setpriv",
-            "--reuid=65534",
-            "--regid=65534",
-            "--clear-groups",
-            "--inh-caps=-all,+dac_read_search",
-            "--ambient-caps=-all,+dac_read_search",
-            "env",
-            "ROS_LOG_DIR=/tmp",
-            "HOME=/tmp",
-        ];
-        other_way(&user);
+        // One that may read root's folders all the same: that is where the programs are.
+        let (user, group) = ("--reuid=65534", "--regid=65534");
+        let (kept, given) =
+            ("--inh-caps=-all,+dac_read_search", "--ambient-caps=-all,+dac_read_search");
+        let start = ["setpriv", user, group, "--clear-groups", kept, given];
+        other_way(&[&start[..], &["env", "ROS_LOG_DIR=/tmp", "HOME=/tmp"]].concat());
     });
 }
 
@@ -59,19 +47,22 @@ fn nodes_talk_though_dev_shm_is_full() {
     on_a_host("bad::nodes_talk_though_dev_shm_is_full", || {
         let logs = tempfile::tempdir().unwrap();
         let logs = format!("ROS_LOG_DIR={}", logs.path().display());
-        Command::new("mount").args(["-o", "remount,size=16m", "/dev/shm"]).status().unwrap();
-        // The messages' memory is not there, and the nodes' sockets take no room.
-        let mut all = std::fs::File::create("/dev/shm/all").unwrap();
-        let full =
-            std::iter::repeat_with(|| all.write_all(&[0; 1 << 20])).find_map(Result::err).unwrap();
+        let start = |words| Node::start_by(&Host::Same, Rmw::Myelin, &["env", &logs], words);
+        // ROS 2's tracing has pages there, and dies without them.
+        let first = start(&["watch", "first"]);
+        first.line();
+        let mount = Command::new("mount").args(["-o", "remount,size=1m", "/dev/shm"]).status();
+        assert!(mount.unwrap().success());
+        let mut all = File::create("/dev/shm/all").unwrap();
+        let full = iter::repeat_with(|| all.write_all(&[0; 4096])).find_map(Result::err).unwrap();
         assert_eq!(full.kind(), ErrorKind::StorageFull);
-        let by = ["env", &logs, "ROS_AUTOMATIC_DISCOVERY_RANGE=OFF"];
-        let start = |words| Node::start_by(&Host::Same, Rmw::Myelin, &by, words);
+        // Messages are elsewhere in memory, and sockets take no room.
         let publisher = start(&["pub", "talker", "Image"]);
         let subscriber = start(&["sub", "listener", "Image"]);
         numbers(&subscriber, "Image", 3);
-        subscriber.end();
-        publisher.end();
+        for node in [subscriber, publisher, first] {
+            node.end();
+        }
     });
 }
 

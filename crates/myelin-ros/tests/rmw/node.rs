@@ -2,7 +2,7 @@
 
 use std::io::{BufRead, BufReader};
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Stdio};
 use std::sync::mpsc::{self, Receiver};
 use std::time::Duration;
 
@@ -26,13 +26,12 @@ pub struct Node {
 }
 
 impl Node {
-    /// Starts it on a host; `words` are as node.py's usage says. Nodes of one host find each other on its
-    /// loopback interface, those of two by multicast.
+    /// Starts it on a host, to be found on the loopback interface; `words` are as node.py's usage says.
     pub fn start(host: &Host, rmw: Rmw, words: &[&str]) -> Node {
         Node::start_by(host, rmw, &[], words)
     }
 
-    /// The same, started by a command.
+    /// The same, started by a command, such as [`ANYWHERE`].
     pub fn start_by(host: &Host, rmw: Rmw, by: &[&str], words: &[&str]) -> Node {
         let (venv, library) = library().expect("asked for before");
         let python = venv.join("bin/python");
@@ -48,9 +47,7 @@ impl Node {
         if rmw == Rmw::Myelin {
             command.env("LD_PRELOAD", library);
         }
-        if matches!(host, Host::Same) {
-            command.env("ROS_AUTOMATIC_DISCOVERY_RANGE", "LOCALHOST");
-        }
+        command.env("ROS_AUTOMATIC_DISCOVERY_RANGE", "LOCALHOST");
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().unwrap();
         let lines = read(child.stdout.take().unwrap());
@@ -125,5 +122,7 @@ fn read(from: impl std::io::Read + Send + 'static) -> Receiver<String> {
     lines
 }
 
+/// A node finds others by multicast: ROS 2's default.
+pub const ANYWHERE: &[&str] = &["env", "ROS_AUTOMATIC_DISCOVERY_RANGE=SUBNET"];
 /// Nothing in these tests takes nearly so long.
 pub const WATCHDOG: Duration = Duration::from_secs(120);

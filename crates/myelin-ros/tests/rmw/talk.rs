@@ -3,7 +3,7 @@
 
 use crate::host::{Host, on_own_host};
 use crate::library::library;
-use crate::node::{Node, Rmw};
+use crate::node::{ANYWHERE, Node, Rmw};
 
 #[test]
 fn topics_on_one_host() {
@@ -19,9 +19,11 @@ fn topics_between_two_hosts() {
 fn services_parameters_and_actions() {
     on_a_host("talk::services_parameters_and_actions", || {
         for host in [Host::Same, Host::other()] {
-            let server = Node::start(&host, Rmw::Myelin, &["serve", "server"]);
+            let by = range(&host);
+            let server = Node::start_by(&host, Rmw::Myelin, by, &["serve", "server"]);
             assert_eq!(server.line(), "ready server");
-            let client = Node::start(&Host::Same, Rmw::Myelin, &["ask", "client", "server"]);
+            let words = ["ask", "client", "server"];
+            let client = Node::start_by(&Host::Same, Rmw::Myelin, by, &words);
             assert_eq!(client.line(), "service 20");
             assert_eq!(client.line(), "parameter 2.5");
             assert!(client.line().starts_with("action "));
@@ -58,12 +60,13 @@ fn topics(other: &Host) {
         [(Rmw::Myelin, Rmw::Myelin), (Rmw::Myelin, Rmw::FastRtps), (Rmw::FastRtps, Rmw::Myelin)];
     for (here, there) in pairs {
         println!("{here:?} to {there:?}");
-        let publisher = Node::start(&Host::Same, here, &["pub", "talker", "String", "Image"]);
-        let subscriber = Node::start(other, there, &["sub", "listener", "String", "Image"]);
-        // On one host they look for each other on its loopback alone.
+        let near = Host::Same;
+        let start = |host, rmw, words| Node::start_by(host, rmw, range(other), words);
+        let publisher = start(&near, here, &["pub", "talker", "String", "Image"]);
+        let subscriber = start(other, there, &["sub", "listener", "String", "Image"]);
         numbers(&subscriber, "String", 10);
         numbers(&subscriber, "Image", 4);
-        let watcher = Node::start(&Host::Same, here, &["watch", "watcher"]);
+        let watcher = start(&near, here, &["watch", "watcher"]);
         let all = "graph listener,talker,watcher 1";
         watcher.wait_for(all, |line| line == all);
         subscriber.end();
@@ -71,6 +74,14 @@ fn topics(other: &Host) {
         watcher.wait_for(left, |line| line == left);
         publisher.end();
         watcher.end();
+    }
+}
+
+/// How nodes find those of a host.
+fn range(other: &Host) -> &'static [&'static str] {
+    match other {
+        Host::Same => &[],
+        Host::Other(_) => ANYWHERE,
     }
 }
 
