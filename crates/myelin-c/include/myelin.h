@@ -366,7 +366,8 @@ typedef struct myelin_loan {
   // Which of its owner's it is. Not to be changed.
   uint64_t id;
   // Where to write, aligned to 64: zeros, or what an earlier sample left. Write all of it. Valid until
-  // it is published or discarded, or its owner is closed.
+  // it is published or discarded, or its owner is closed. With `dds_cdr`, of more than 104 B, it is what
+  // comes behind the message's header of 4 B that is aligned.
   void *data;
   // How many bytes.
   size_t bytes;
@@ -546,7 +547,8 @@ typedef struct myelin_sample {
   size_t size;
   // Which it is. Not to be changed.
   uint64_t id;
-  // The payload, aligned to 64, to be read alone; valid until it is released. NULL if there is none.
+  // The payload, aligned to 64 (with `dds_cdr` as `myelin_loan.data`), to be read alone; valid until it is
+  // released. NULL if there is none.
   const void *data;
   // How many bytes.
   size_t bytes;

@@ -63,7 +63,8 @@ pub struct myelin_loan {
     /// Which of its owner's it is. Not to be changed.
     pub id: u64,
     /// Where to write, aligned to 64: zeros, or what an earlier sample left. Write all of it. Valid until
-    /// it is published or discarded, or its owner is closed.
+    /// it is published or discarded, or its owner is closed. With `dds_cdr`, of more than 104 B, it is what
+    /// comes behind the message's header of 4 B that is aligned.
     pub data: *mut c_void,
     /// How many bytes.
     pub bytes: usize,

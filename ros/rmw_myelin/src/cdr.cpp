@@ -295,7 +295,7 @@ void assign(void *vector, const uint8_t *from, size_t count) {
     to.assign(reinterpret_cast<const T *>(from), reinterpret_cast<const T *>(from) + count);
   } else {
     to.resize(count);
-    std::memcpy(to.data(), from, count * sizeof(T));
+    if (count > 0) std::memcpy(to.data(), from, count * sizeof(T));
   }
 }
 

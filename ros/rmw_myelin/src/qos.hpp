@@ -21,7 +21,7 @@ myelin_topic_options subscriber_options(const rmw_qos_profile_t &qos);
 rmw_qos_policy_kind_t incompatible_policy(const rmw_qos_profile_t &offered,
                                           const rmw_qos_profile_t &asked);
 
-/// The depth of a queue that keeps all.
-constexpr uint32_t keep_all_depth = 4096;
+/// The depth of a queue that keeps all: as many samples as one can hold, but for some that are lent.
+constexpr uint32_t keep_all_depth = 4000;
 
 }  // namespace rmw_myelin

@@ -72,12 +72,7 @@ bool Reader::take_from_library(Sample &sample, myelin_code &code) {
     code = myelin_subscriber_take(subscriber_, sample.out());
     if (code != MYELIN_OK) return false;
     sample.received_ns = wall_ns();
-    if (sample->lost_before > 0) {
-      const auto lost = static_cast<int64_t>(sample->lost_before);
-      events_.count(RMW_EVENT_MESSAGE_LOST, [lost](EventState &state) {
-        state.add(lost);
-      });
-    }
+    if (sample->lost_before > 0) count_lost(sample->lost_before);
     if (peers_.accepts(sample) && (!filter_ || filter_(sample))) return true;
   }
 }
@@ -115,9 +110,17 @@ bool Reader::is_ready() {
 
 void Reader::keep(Sample sample) {
   const bool keeps_all = endpoint_.qos.history == RMW_QOS_POLICY_HISTORY_KEEP_ALL;
-  if (!keeps_all && taken_.size() >= endpoint_.qos.depth) taken_.pop_front();
+  if (taken_.size() >= (keeps_all ? keep_all_depth : endpoint_.qos.depth)) {
+    taken_.pop_front();
+    count_lost(1);
+  }
   taken_.push_back(std::move(sample));
   taken_count_.store(taken_.size(), std::memory_order_release);
+}
+
+void Reader::count_lost(uint64_t samples) {
+  events_.count(RMW_EVENT_MESSAGE_LOST,
+                [samples](EventState &state) { state.add(static_cast<int64_t>(samples)); });
 }
 
 void Reader::listen() {

@@ -60,6 +60,7 @@ class Reader : public EventSource {
   void listen();
   /// Ahead of the takes; the oldest goes when there are more than the depth.
   void keep(Sample sample);
+  void count_lost(uint64_t samples);
 
   Node &node_;
   Endpoint endpoint_;

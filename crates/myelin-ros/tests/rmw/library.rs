@@ -50,7 +50,11 @@ fn build(venv: &Path, built: &Path) {
     let myelin = Path::new(said.trim_end());
     let mut configure = Command::new("cmake");
     configure.arg("-S").arg(root.join("ros/rmw_myelin")).arg("-B").arg(built);
-    configure.args(["-DCMAKE_BUILD_TYPE=Debug", "-DCMAKE_CXX_FLAGS=-Werror"]);
+    configure.args([
+        "-DCMAKE_BUILD_TYPE=Debug",
+        "-DCMAKE_CXX_FLAGS=-Werror",
+        "-DRMW_MYELIN_TEST=ON",
+    ]);
     let option = |name: &str, path: &Path| format!("-D{name}={}", path.display());
     configure.arg(option("ROS2_VENV", venv));
     configure.arg(option("MYELIN_INCLUDE", &root.join("crates/myelin-c/include")));
@@ -60,7 +64,8 @@ fn build(venv: &Path, built: &Path) {
     run(Command::new("cmake").arg("--build").arg(built).args(["--parallel", "2"]));
 }
 
-fn run(command: &mut Command) -> String {
+/// Runs it to its end; what it has said. It has to succeed.
+pub fn run(command: &mut Command) -> String {
     let output = command.output().unwrap();
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     let (out, error) = (text(&output.stdout), text(&output.stderr));

@@ -7,4 +7,5 @@ mod host;
 mod kill;
 mod library;
 mod node;
+mod serialization;
 mod talk;
