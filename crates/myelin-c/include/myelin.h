@@ -627,6 +627,8 @@ typedef struct myelin_topic_options {
   // What the endpoints tell of themselves in DDS, in front of what Myelin tells its own: text of the form
   // `key=value;`, as ROS 2's `typehash=`; NULL: nothing.
   const char *dds_user_data;
+  // Of other DDS programs meets those of one implementation of DDS alone, by its number in RTPS; 0: all.
+  uint16_t dds_vendor;
 } myelin_topic_options;
 
 // A field of a struct.

@@ -60,6 +60,8 @@ pub struct myelin_topic_options {
     /// What the endpoints tell of themselves in DDS, in front of what Myelin tells its own: text of the form
     /// `key=value;`, as ROS 2's `typehash=`; NULL: nothing.
     pub dds_user_data: *const c_char,
+    /// Of other DDS programs meets those of one implementation of DDS alone, by its number in RTPS; 0: all.
+    pub dds_vendor: u16,
 }
 
 sized! { myelin_topic_options up to size: usize; }
@@ -121,6 +123,9 @@ unsafe fn with(
     }
     if let Some(text) = optional(options.dds_user_data, "dds_user_data")? {
         topic = topic.dds_user_data(text);
+    }
+    if options.dds_vendor != 0 {
+        topic = topic.dds_vendor(options.dds_vendor);
     }
     match optional(options.dds_type, "dds_type")? {
         Some(_) if options.dds_cdr && !is_bytes => {

@@ -152,6 +152,14 @@ impl<T: Payload + ?Sized> Topic<T> {
         self
     }
 
+    /// Of other DDS programs meets those of one implementation of DDS alone, by its number in RTPS: what its
+    /// messages mean the type does not say, as with ROS 2's services, which each RMW has in a form of its
+    /// own. CycloneDDS is 0x0110, Fast DDS 0x010f. By default it meets all.
+    pub fn dds_vendor(mut self, number: u16) -> Self {
+        self.dds.vendor = Some(number);
+        self
+    }
+
     /// Makes a publisher with these settings. It is matched with subscribers as they come, on its
     /// own; [`Publisher::wait_for_match`] waits for them.
     ///

@@ -18,6 +18,12 @@ struct Endpoint {
   /// The library's id of it; 0 before it is opened.
   uint64_t id = 0;
 
+  /// CycloneDDS's number in RTPS if it is of a service: requests and replies have the form that
+  /// rmw_cyclonedds gives them, and other RMWs have others. 0 for all.
+  uint16_t dds_vendor() const {
+    return topic.rfind("rq/", 0) == 0 || topic.rfind("rr/", 0) == 0 ? 0x0110 : 0;
+  }
+
   /// What is told of it in DDS beside its settings.
   std::string user_data() const { return type.hash.empty() ? "" : "typehash=" + type.hash + ";"; }
 };

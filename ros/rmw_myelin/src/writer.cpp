@@ -20,6 +20,7 @@ myelin_publisher *open(myelin_node *node, const Endpoint &endpoint) {
   options.dds_cdr = true;
   const std::string user_data = endpoint.user_data();
   options.dds_user_data = user_data.c_str();
+  options.dds_vendor = endpoint.dds_vendor();
   myelin_topic *topic = nullptr;
   if (myelin_topic_open(node, endpoint.topic.c_str(), nullptr, &options, &topic) != MYELIN_OK) {
     throw std::runtime_error(myelin_error_message());

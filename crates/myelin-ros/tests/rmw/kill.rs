@@ -37,6 +37,37 @@ fn who_is_killed_leaves_the_graph() {
     });
 }
 
+/// `MYELIN_ROS_KILLS` of them; `make test-long` takes 2,000.
+#[test]
+fn a_storm_leaves_nothing_and_disturbs_nobody() {
+    on_a_host("kill::a_storm_leaves_nothing_and_disturbs_nobody", || {
+        let kills = std::env::var("MYELIN_ROS_KILLS").unwrap_or_else(|_| "10".to_owned());
+        let start = |words| Node::start(&Host::Same, Rmw::Myelin, words);
+        let watcher = start(&["watch", "watcher"]);
+        let bystander = start(&["pub", "bystander", "Imu"]);
+        let listener = start(&["sub", "listener", "Imu"]);
+        let alone = "graph bystander,listener,watcher 0";
+        watcher.wait_for(alone, |seen| seen == alone);
+        numbers(&listener, "Imu", 5);
+        let before = [&bystander, &listener].map(Node::holds);
+        let storm = Node::start(&Host::Same, Rmw::Myelin, &["storm", "storm", &kills]);
+        println!("{}", storm.wait_for("killed", |line| line.starts_with("killed")));
+        watcher.wait_for(alone, |seen| seen == alone);
+        numbers(&listener, "Imu", 5);
+        let after = [&bystander, &listener].map(Node::holds);
+        assert_eq!(before, after, "descriptors and threads");
+        for node in [storm, listener, bystander, watcher] {
+            node.end();
+        }
+        let next = start(&["watch", "next"]);
+        assert_eq!(next.line(), "graph next 0");
+        let left: Vec<_> =
+            files("/dev/shm").into_iter().filter(|it| it.contains("myelin")).collect();
+        assert_eq!(left.len(), 1, "its own alone: {left:?}");
+        next.end();
+    });
+}
+
 /// All files below a folder.
 fn files(folder: &str) -> Vec<String> {
     let mut found = Vec::new();

@@ -2,7 +2,9 @@
 what happens on its standard output, and ends when its standard input does. Roles: the last lines."""
 
 import os
+import random
 import select
+import signal
 import sys
 import time
 
@@ -16,6 +18,10 @@ from test_msgs.srv import BasicTypes
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "../peers"))
 from ros2 import KINDS, number_of, say  # noqa: E402
+
+
+# Of a storm: nodes at once, and how long they live at most.
+ALIVE, LIFE_S = 4, 0.1
 
 
 def is_over():
@@ -131,7 +137,45 @@ def watch(node):
         rclpy.spin_once(node, timeout_sec=0.01)
 
 
+def be_killed(name):
+    """Does a bit of everything, until it is killed."""
+    rclpy.init()
+    node = rclpy.create_node(name)
+    publisher = node.create_publisher(KINDS["String"][0], "String", 10)
+    node.create_subscription(KINDS["Imu"][0], "Imu", lambda message: None, 10)
+    node.create_subscription(KINDS["String"][0], "String", lambda message: None, 10)
+    node.create_service(BasicTypes, "turn", lambda request, response: response)
+    client = node.create_client(BasicTypes, "turn")
+    while True:
+        publisher.publish(KINDS["String"][1](0))
+        if client.service_is_ready():
+            client.call_async(BasicTypes.Request())
+        rclpy.spin_once(node, timeout_sec=0.001)
+
+
+def storm(kills):
+    """Starts nodes and kills them, some at a time, at any moment of their lives."""
+    alive = {}
+    for number in range(kills + ALIVE):
+        if len(alive) == ALIVE:
+            time.sleep(random.uniform(0, LIFE_S))
+            pid = random.choice(list(alive))
+            os.kill(pid, signal.SIGKILL)
+            os.waitpid(pid, 0)
+            del alive[pid]
+        pid = os.fork()
+        if pid == 0:
+            be_killed(f"victim{number}")
+        alive[pid] = number
+    for pid in alive:
+        os.kill(pid, signal.SIGKILL)
+        os.waitpid(pid, 0)
+    say("killed", kills + ALIVE)
+
+
 def main(role, name, *words):
+    if role == "storm":
+        return storm(int(words[0]))
     rclpy.init()
     node = rclpy.create_node(name)
     {"pub": publish, "sub": subscribe, "serve": serve, "ask": ask, "watch": watch}[role](node, *words)
@@ -142,5 +186,5 @@ def main(role, name, *words):
 
 
 if len(sys.argv) < 3:
-    sys.exit("usage: node.py pub|sub|serve|ask|watch NAME [TYPE[:TOPIC]…|NODE]")
+    sys.exit("usage: node.py pub|sub|serve|ask|watch|storm NAME [TYPE[:TOPIC]…|NODE|KILLS]")
 main(*sys.argv[1:])

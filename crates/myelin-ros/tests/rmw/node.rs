@@ -91,6 +91,15 @@ impl Node {
         }
     }
 
+    /// How many descriptors and threads it has.
+    pub fn holds(&self) -> [usize; 2] {
+        let count = |what: &str| {
+            let folder = std::fs::read_dir(format!("/proc/{}/{what}", self.child.id()));
+            folder.unwrap().count()
+        };
+        ["fd", "task"].map(count)
+    }
+
     /// `kill -9`.
     pub fn kill(mut self) {
         self.child.kill().unwrap();

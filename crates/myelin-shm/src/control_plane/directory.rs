@@ -172,6 +172,11 @@ impl Directory {
         self.select(topic, kind, ids_of(node), false)
     }
 
+    /// The same of all nodes.
+    pub(crate) fn misfits(&self, topic: &SharedTopic, kind: Kind) -> Vec<EndpointId> {
+        self.select(topic, kind, 0..=EndpointId::MAX, false)
+    }
+
     /// An endpoint on the topic that has another type, unless both are types of messages.
     pub(crate) fn misfit(&self, topic: &Topic) -> Option<(EndpointId, &Endpoint)> {
         let name = Arc::from(topic.name.as_str());

@@ -78,7 +78,7 @@ struct Source {
     guid: Guid,
     /// It heeds what is said to it.
     listens: bool,
-    /// `None`: its samples are not for us. It is on this host, or declined.
+    /// `None`: its samples are not for us. It is on this host, not understood, or declined.
     proxy: Option<shm::Proxy>,
     /// There was no room for it; it is asked again.
     declined: bool,
@@ -284,7 +284,9 @@ impl Shared {
                 }
                 let card = Card::decode(&endpoint.user_data);
                 let is_here = card.as_ref().is_some_and(|card| card.host == session.host);
-                let proxy = (!is_here).then(|| self.proxy(&subscription, group.reliable));
+                let is_foreign = card.is_none() && self.end.is_foreign(&endpoint);
+                let proxy =
+                    (!is_here && !is_foreign).then(|| self.proxy(&subscription, group.reliable));
                 if let Some(Err(error)) = &proxy
                     && !was_declined(endpoint.handle)
                 {

@@ -33,6 +33,8 @@ pub(crate) struct Dds {
     pub(crate) resends: bool,
     /// For whoever discovers its endpoints, in front of their cards.
     pub(crate) user_data: String,
+    /// Whose other DDS programs alone understand its messages: RTPS's number of the implementation.
+    pub(crate) vendor: Option<u16>,
     pub(crate) encoding: Encoding,
 }
 

@@ -347,7 +347,7 @@ impl Shared {
             let card = Card::decode(&endpoint.user_data);
             there.insert(endpoint.guid);
             let takes = |card: &Card| card.host != host && ready.contains(&endpoint.guid);
-            if card.as_ref().is_none_or(takes) {
+            if card.as_ref().map_or_else(|| !self.end.is_foreign(&endpoint), takes) {
                 let each = Match {
                     endpoint: card.as_ref().map_or(endpoint.handle, |card| card.endpoint),
                     guid: endpoint.guid,
