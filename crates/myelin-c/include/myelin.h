@@ -269,6 +269,9 @@ enum myelin_reliability
   MYELIN_RELIABLE = 1,
   // It waits for `reliable_ns` at most, then publishing fails, for all.
   MYELIN_RELIABLE_OR_FAIL = 2,
+  // As MYELIN_BEST_EFFORT, and what is lost on the way from and to other hosts is sent again, as long as
+  // it is among the newest `depth`: ROS 2's KEEP_LAST, reliable.
+  MYELIN_KEEP_LAST = 3,
 };
 #ifndef __cplusplus
 #if __STDC_VERSION__ >= 202311L
@@ -363,7 +366,8 @@ typedef struct myelin_loan {
   // Which of its owner's it is. Not to be changed.
   uint64_t id;
   // Where to write, aligned to 64: zeros, or what an earlier sample left. Write all of it. Valid until
-  // it is published or discarded, or its owner is closed.
+  // it is published or discarded, or its owner is closed. With `dds_cdr`, of more than 104 B, it is what
+  // comes behind the message's header of 4 B that is aligned.
   void *data;
   // How many bytes.
   size_t bytes;
@@ -422,6 +426,8 @@ typedef struct myelin_graph_endpoint {
   bool is_publisher;
   // Whether it is reliable.
   bool is_reliable;
+  // What names it in DDS: of this node's, while there is a network; else zeros.
+  uint8_t dds_guid[16];
 } myelin_graph_endpoint;
 
 // A match of an endpoint of this node.
@@ -437,6 +443,41 @@ typedef struct myelin_graph_match {
   // How far it is.
   myelin_match_state state;
 } myelin_graph_match;
+
+// A publisher or subscriber that the network leads to, as far as it tells.
+typedef struct myelin_graph_remote {
+  // sizeof(struct myelin_graph_remote): MYELIN_INIT(myelin_graph_remote).
+  size_t size;
+  // Its id, as in events.
+  uint64_t endpoint;
+  // The host of a Myelin program; 0 of other DDS programs, wherever they are.
+  uint64_t host;
+  // What names it in DDS.
+  uint8_t guid[16];
+  // Its topic; of other DDS programs, and of topics made for them, the name there.
+  const char *topic;
+  // Its type, for people; of other DDS programs the name there.
+  const char *type_name;
+  // What it tells of itself in DDS.
+  const uint8_t *user_data;
+  // How many bytes.
+  size_t user_data_bytes;
+  // Its deadline; MYELIN_FOREVER: none. Here and below of publishers what they promise, of subscribers
+  // what they ask for.
+  uint64_t deadline_ns;
+  // How long its samples are of use; MYELIN_FOREVER: for ever.
+  uint64_t lifespan_ns;
+  // How often it says that it is alive; MYELIN_FOREVER: it need not.
+  uint64_t liveliness_ns;
+  // Whether only its program says so, for this endpoint alone.
+  bool is_alive_by_topic;
+  // Whether it publishes; else it subscribes.
+  bool is_publisher;
+  // Whether it is reliable.
+  bool is_reliable;
+  // Whether there is something for who comes later, or asked for.
+  bool keeps_history;
+} myelin_graph_remote;
 
 // Options of a node. 0 in a member, and NULL instead of the whole, is the default.
 typedef struct myelin_node_options {
@@ -468,6 +509,11 @@ typedef struct myelin_node_options {
   size_t thread_cpu_count;
   // 1 to 99: SCHED_FIFO with this priority; 0: the usual policy.
   int32_t thread_fifo_priority;
+  // What the process tells of itself in DDS: text of the form `key=value;`, as ROS 2's `enclave=/;`; NULL:
+  // nothing.
+  const char *dds_user_data;
+  // Hosts find each other by multicast too, beside `peers`.
+  bool multicast;
 } myelin_node_options;
 
 // Settings of a publisher. 0 in a member, and NULL instead of the whole, is the default.
@@ -501,7 +547,8 @@ typedef struct myelin_sample {
   size_t size;
   // Which it is. Not to be changed.
   uint64_t id;
-  // The payload, aligned to 64, to be read alone; valid until it is released. NULL if there is none.
+  // The payload, aligned to 64 (with `dds_cdr` as `myelin_loan.data`), to be read alone; valid until it is
+  // released. NULL if there is none.
   const void *data;
   // How many bytes.
   size_t bytes;
@@ -541,7 +588,7 @@ typedef struct myelin_subscriber_options {
   size_t size;
   // Samples over 104 B that it may hold at once: 1 to 4,096; 0: 16.
   uint32_t held_max;
-  // Publishers that it may be matched with: 1 to 64; 0: 16.
+  // Publishers that it may be matched with: 1 to 256; 0: 16.
   uint32_t publishers_max;
   // `enum myelin_wait`: how it waits.
   int32_t wait;
@@ -577,6 +624,11 @@ typedef struct myelin_topic_options {
   const char *dds_name;
   // Samples are whole CDR messages of `dds_type`, with their header: of a topic of bytes.
   bool dds_cdr;
+  // What the endpoints tell of themselves in DDS, in front of what Myelin tells its own: text of the form
+  // `key=value;`, as ROS 2's `typehash=`; NULL: nothing.
+  const char *dds_user_data;
+  // Of other DDS programs meets those of one implementation of DDS alone, by its number in RTPS; 0: all.
+  uint16_t dds_vendor;
 } myelin_topic_options;
 
 // A field of a struct.
@@ -732,6 +784,17 @@ myelin_code myelin_graph_match_at(struct myelin_graph *graph,
                                   size_t index,
                                   struct myelin_graph_match *match_);
 
+// The endpoint elsewhere of this number, from 0 on; MYELIN_NOTHING behind the last.
+myelin_code myelin_graph_remote_at(struct myelin_graph *graph,
+                                   size_t index,
+                                   struct myelin_graph_remote *remote);
+
+// Triggers the guard from now on whenever an endpoint of the domain has come or gone, or, with a network,
+// what other hosts or DDS programs tell has changed: then `myelin_node_graph` tells otherwise than before.
+// A node triggers one guard, the one it was told last.
+myelin_code myelin_node_on_graph_change(struct myelin_node *node,
+                                        struct myelin_guard *guard);
+
 // Opens a node. `name` is for people. `options` may be NULL.
 myelin_code myelin_node_open(const char *name,
                              const struct myelin_node_options *options,
@@ -787,6 +850,9 @@ myelin_code myelin_publisher_reserve(struct myelin_publisher *publisher,
                                      uint32_t count,
                                      size_t bytes);
 
+// Its endpoint's id, as in events, samples and graphs. The upper 40 bits are its node's.
+myelin_code myelin_publisher_endpoint(struct myelin_publisher *publisher, uint64_t *endpoint);
+
 // How many subscribers it is matched with now.
 myelin_code myelin_publisher_matched(struct myelin_publisher *publisher, size_t *subscribers);
 
@@ -799,8 +865,19 @@ myelin_code myelin_publisher_wait_for_match(struct myelin_publisher *publisher,
 // Tells subscribers with a liveliness lease that it lives, though it publishes nothing.
 myelin_code myelin_publisher_assert_liveliness(struct myelin_publisher *publisher);
 
+// Waits until other hosts and DDS programs that are to get all that was published have acknowledged it, for
+// `limit_ns` at most; MYELIN_NOTHING if they have not by then. On this host it is in their reach when it is
+// published. Of a best-effort publisher nothing is acknowledged.
+myelin_code myelin_publisher_wait_for_acknowledgements(struct myelin_publisher *publisher,
+                                                       uint64_t limit_ns);
+
 // The next event of its matches; MYELIN_NOTHING if there is none.
 myelin_code myelin_publisher_event(struct myelin_publisher *publisher, struct myelin_event *event);
+
+// Triggers the guard from now on whenever there is an event to take; once now, for those there are. Only
+// the first call counts.
+myelin_code myelin_publisher_on_event(struct myelin_publisher *publisher,
+                                      struct myelin_guard *guard);
 
 // Releases a sample: its memory may be used again. `data` becomes NULL; a second time is
 // MYELIN_ERROR_HANDLE. One that a callback is lent is not to be released. Any thread.
@@ -899,6 +976,9 @@ myelin_code myelin_subscriber_descriptor(struct myelin_subscriber *subscriber,
 // Samples lost so far because it was further behind than its depth.
 myelin_code myelin_subscriber_lost(struct myelin_subscriber *subscriber, uint64_t *samples);
 
+// Its endpoint's id, as in events, samples and graphs. The upper 40 bits are its node's.
+myelin_code myelin_subscriber_endpoint(struct myelin_subscriber *subscriber, uint64_t *endpoint);
+
 // How many publishers it is matched with now.
 myelin_code myelin_subscriber_matched(struct myelin_subscriber *subscriber, size_t *publishers);
 
@@ -911,6 +991,11 @@ myelin_code myelin_subscriber_wait_for_match(struct myelin_subscriber *subscribe
 // The next event of its matches; MYELIN_NOTHING if there is none.
 myelin_code myelin_subscriber_event(struct myelin_subscriber *subscriber,
                                     struct myelin_event *event);
+
+// Triggers the guard from now on whenever there is an event to take; once now, for those there are. Only
+// the first call counts.
+myelin_code myelin_subscriber_on_event(struct myelin_subscriber *subscriber,
+                                       struct myelin_guard *guard);
 
 // Calls `call` with each sample from now on, until the callback is closed. The subscriber is used up: its
 // handle is closed, unless MYELIN_ERROR_HANDLE or MYELIN_ERROR_SETTING is returned. What this process

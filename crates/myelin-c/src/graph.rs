@@ -1,12 +1,14 @@
 //! What a node knows of its domain.
 
 use std::ffi::{CString, c_char};
+use std::time::Duration;
 
-use myelin::{Graph, MatchState, Node};
+use myelin::{Graph, Guard, MatchState, Node};
 
 use crate::error::{Failure, MYELIN_NOTHING, MYELIN_OK, enter, myelin_code};
 use crate::node::myelin_node;
 use crate::sized::{self, sized};
+use crate::wait_set::myelin_guard;
 use crate::{handle, text};
 
 /// All that a node knows of its host at one moment. Any thread may read it.
@@ -18,6 +20,8 @@ pub struct GraphHandle {
     nodes: Vec<CString>,
     endpoints: Vec<(CString, CString)>,
     matches: Vec<Option<CString>>,
+    /// Of the endpoints elsewhere: topic and type.
+    remotes: Vec<(CString, CString)>,
 }
 
 /// A node. Texts are valid until the graph is closed.
@@ -58,6 +62,45 @@ pub struct myelin_graph_endpoint {
     pub is_publisher: bool,
     /// Whether it is reliable.
     pub is_reliable: bool,
+    /// What names it in DDS: of this node's, while there is a network; else zeros.
+    pub dds_guid: [u8; 16],
+}
+
+/// A publisher or subscriber that the network leads to, as far as it tells.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct myelin_graph_remote {
+    /// sizeof(struct myelin_graph_remote): MYELIN_INIT(myelin_graph_remote).
+    pub size: usize,
+    /// Its id, as in events.
+    pub endpoint: u64,
+    /// The host of a Myelin program; 0 of other DDS programs, wherever they are.
+    pub host: u64,
+    /// What names it in DDS.
+    pub guid: [u8; 16],
+    /// Its topic; of other DDS programs, and of topics made for them, the name there.
+    pub topic: *const c_char,
+    /// Its type, for people; of other DDS programs the name there.
+    pub type_name: *const c_char,
+    /// What it tells of itself in DDS.
+    pub user_data: *const u8,
+    /// How many bytes.
+    pub user_data_bytes: usize,
+    /// Its deadline; MYELIN_FOREVER: none. Here and below of publishers what they promise, of subscribers
+    /// what they ask for.
+    pub deadline_ns: u64,
+    /// How long its samples are of use; MYELIN_FOREVER: for ever.
+    pub lifespan_ns: u64,
+    /// How often it says that it is alive; MYELIN_FOREVER: it need not.
+    pub liveliness_ns: u64,
+    /// Whether only its program says so, for this endpoint alone.
+    pub is_alive_by_topic: bool,
+    /// Whether it publishes; else it subscribes.
+    pub is_publisher: bool,
+    /// Whether it is reliable.
+    pub is_reliable: bool,
+    /// Whether there is something for who comes later, or asked for.
+    pub keeps_history: bool,
 }
 
 /// How far a match is.
@@ -92,6 +135,7 @@ sized! {
     myelin_graph_node up to node: u64;
     myelin_graph_endpoint up to node: u64;
     myelin_graph_match up to other: u64;
+    myelin_graph_remote up to endpoint: u64;
 }
 
 /// What a node knows now. It takes memory as there are endpoints in the domain; close it.
@@ -120,6 +164,11 @@ pub unsafe extern "C" fn myelin_node_graph(
                 .map(|each| (name(&each.topic), name(&each.type_name)))
                 .collect(),
             matches: found.matches.iter().map(|each| reason(&each.state)).collect(),
+            remotes: found
+                .remote_endpoints
+                .iter()
+                .map(|each| (name(&each.topic), name(&each.type_name)))
+                .collect(),
             graph: found,
         });
         graph.write(handle::to_pointer(handle::insert(made)?));
@@ -186,6 +235,7 @@ pub unsafe extern "C" fn myelin_graph_endpoint_at(
             history: it.history,
             is_publisher: it.is_publisher,
             is_reliable: it.reliable,
+            dds_guid: it.dds_guid.unwrap_or_default(),
         };
         sized::write(endpoint, &told)?;
         Ok(MYELIN_OK)
@@ -214,6 +264,65 @@ pub unsafe extern "C" fn myelin_graph_match_at(
         let reason = graph.matches[index].as_ref().map_or(std::ptr::null(), |text| text.as_ptr());
         let (endpoint, other) = (it.endpoint, it.other);
         sized::write(match_, &myelin_graph_match { size: 0, endpoint, other, reason, state })?;
+        Ok(MYELIN_OK)
+    })
+}
+
+/// The endpoint elsewhere of this number, from 0 on; MYELIN_NOTHING behind the last.
+///
+/// # Safety
+/// Pointers are NULL or valid.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn myelin_graph_remote_at(
+    graph: *mut myelin_graph,
+    index: usize,
+    remote: *mut myelin_graph_remote,
+) -> myelin_code {
+    // SAFETY: as the caller promises, here and below.
+    enter(|| unsafe {
+        let graph = of(graph)?;
+        let Some(it) = graph.graph.remote_endpoints.get(index) else { return Ok(MYELIN_NOTHING) };
+        let (topic, type_name) = &graph.remotes[index];
+        let ns = |span: Option<Duration>| {
+            span.map_or(u64::MAX, |span| u64::try_from(span.as_nanos()).unwrap_or(u64::MAX))
+        };
+        let told = myelin_graph_remote {
+            size: 0,
+            endpoint: it.id,
+            host: it.host.unwrap_or(0),
+            guid: it.guid,
+            topic: topic.as_ptr(),
+            type_name: type_name.as_ptr(),
+            user_data: it.user_data.as_ptr(),
+            user_data_bytes: it.user_data.len(),
+            deadline_ns: ns(it.deadline),
+            lifespan_ns: ns(it.lifespan),
+            liveliness_ns: ns(it.liveliness),
+            is_alive_by_topic: it.is_alive_by_topic,
+            is_publisher: it.is_publisher,
+            is_reliable: it.reliable.unwrap_or(false),
+            keeps_history: it.keeps_history.unwrap_or(false),
+        };
+        sized::write(remote, &told)?;
+        Ok(MYELIN_OK)
+    })
+}
+
+/// Triggers the guard from now on whenever an endpoint of the domain has come or gone, or, with a network,
+/// what other hosts or DDS programs tell has changed: then `myelin_node_graph` tells otherwise than before.
+/// A node triggers one guard, the one it was told last.
+///
+/// # Safety
+/// Pointers are NULL or valid.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn myelin_node_on_graph_change(
+    node: *mut myelin_node,
+    guard: *mut myelin_guard,
+) -> myelin_code {
+    // SAFETY: as the caller promises, here and below.
+    enter(|| unsafe {
+        let guard = handle::get::<Guard>(handle::of_pointer(guard))?.clone();
+        handle::get::<Node>(handle::of_pointer(node))?.on_graph_change(move || guard.trigger())?;
         Ok(MYELIN_OK)
     })
 }

@@ -43,6 +43,11 @@ pub struct myelin_node_options {
     pub thread_cpu_count: usize,
     /// 1 to 99: SCHED_FIFO with this priority; 0: the usual policy.
     pub thread_fifo_priority: i32,
+    /// What the process tells of itself in DDS: text of the form `key=value;`, as ROS 2's `enclave=/;`; NULL:
+    /// nothing.
+    pub dds_user_data: *const c_char,
+    /// Hosts find each other by multicast too, beside `peers`.
+    pub multicast: bool,
 }
 
 sized! { myelin_node_options up to size: usize; }
@@ -93,6 +98,10 @@ unsafe fn with(
     }
     if let Some(peers) = optional(options.peers, "peers")? {
         node = node.peers(peers.split(',').map(str::trim).filter(|peer| !peer.is_empty()));
+    }
+    node = node.multicast(options.multicast);
+    if let Some(text) = optional(options.dds_user_data, "dds_user_data")? {
+        node = node.dds_user_data(text);
     }
     if options.lease_ns != 0 {
         node = node.lease(text::duration(options.lease_ns));

@@ -4,13 +4,14 @@ use std::cell::{Cell, RefCell};
 use std::ffi::c_void;
 use std::sync::Arc;
 
-use myelin::{DynamicType, Loan, Published, Publisher};
+use myelin::{DynamicType, Guard, Loan, Published, Publisher};
 
 use crate::error::{Failure, MYELIN_NOTHING, MYELIN_OK, enter, myelin_code};
 use crate::event::{Events, myelin_event};
 use crate::sized::{self, sized};
 use crate::slots::Slots;
 use crate::topic::{TopicHandle, myelin_topic};
+use crate::wait_set::myelin_guard;
 use crate::{handle, payload, text};
 
 /// Publishes samples of a topic. One thread at a time uses it and its loans.
@@ -62,7 +63,8 @@ pub struct myelin_loan {
     /// Which of its owner's it is. Not to be changed.
     pub id: u64,
     /// Where to write, aligned to 64: zeros, or what an earlier sample left. Write all of it. Valid until
-    /// it is published or discarded, or its owner is closed.
+    /// it is published or discarded, or its owner is closed. With `dds_cdr`, of more than 104 B, it is what
+    /// comes behind the message's header of 4 B that is aligned.
     pub data: *mut c_void,
     /// How many bytes.
     pub bytes: usize,
@@ -244,6 +246,22 @@ pub unsafe extern "C" fn myelin_publisher_reserve(
     })
 }
 
+/// Its endpoint's id, as in events, samples and graphs. The upper 40 bits are its node's.
+///
+/// # Safety
+/// Pointers are NULL or valid.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn myelin_publisher_endpoint(
+    publisher: *mut myelin_publisher,
+    endpoint: *mut u64,
+) -> myelin_code {
+    // SAFETY: as the caller promises.
+    enter(|| unsafe {
+        text::put(endpoint, of(publisher)?.publisher.id(), "endpoint")?;
+        Ok(MYELIN_OK)
+    })
+}
+
 /// How many subscribers it is matched with now.
 ///
 /// # Safety
@@ -294,6 +312,25 @@ pub unsafe extern "C" fn myelin_publisher_assert_liveliness(
     })
 }
 
+/// Waits until other hosts and DDS programs that are to get all that was published have acknowledged it, for
+/// `limit_ns` at most; MYELIN_NOTHING if they have not by then. On this host it is in their reach when it is
+/// published. Of a best-effort publisher nothing is acknowledged.
+///
+/// # Safety
+/// As `myelin_publisher_loan`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn myelin_publisher_wait_for_acknowledgements(
+    publisher: *mut myelin_publisher,
+    limit_ns: u64,
+) -> myelin_code {
+    // SAFETY: as the caller promises.
+    enter(|| unsafe {
+        let limit = text::duration(limit_ns);
+        let all = of(publisher)?.publisher.wait_for_acknowledgements(limit);
+        Ok(if all { MYELIN_OK } else { MYELIN_NOTHING })
+    })
+}
+
 /// The next event of its matches; MYELIN_NOTHING if there is none.
 ///
 /// # Safety
@@ -307,6 +344,26 @@ pub unsafe extern "C" fn myelin_publisher_event(
     enter(|| unsafe {
         let publisher = of(publisher)?;
         publisher.events.borrow_mut().next(|| publisher.publisher.events(), event)
+    })
+}
+
+/// Triggers the guard from now on whenever there is an event to take; once now, for those there are. Only
+/// the first call counts.
+///
+/// # Safety
+/// Pointers are NULL or valid.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn myelin_publisher_on_event(
+    publisher: *mut myelin_publisher,
+    guard: *mut myelin_guard,
+) -> myelin_code {
+    // SAFETY: as the caller promises, here and below.
+    enter(|| unsafe {
+        let guard = handle::get::<Guard>(handle::of_pointer(guard))?.clone();
+        let told = guard.clone();
+        of(publisher)?.publisher.on_event(move || told.trigger());
+        guard.trigger();
+        Ok(MYELIN_OK)
     })
 }
 

@@ -18,7 +18,8 @@ pub struct myelin_sample {
     pub size: usize,
     /// Which it is. Not to be changed.
     pub id: u64,
-    /// The payload, aligned to 64, to be read alone; valid until it is released. NULL if there is none.
+    /// The payload, aligned to 64 (with `dds_cdr` as `myelin_loan.data`), to be read alone; valid until it is
+    /// released. NULL if there is none.
     pub data: *const c_void,
     /// How many bytes.
     pub bytes: usize,

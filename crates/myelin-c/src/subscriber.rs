@@ -4,7 +4,7 @@ use std::cell::{RefCell, UnsafeCell};
 use std::ffi::{c_int, c_void};
 use std::os::fd::AsRawFd;
 
-use myelin::{FdSubscriber, Interrupter, Sample, Subscriber};
+use myelin::{FdSubscriber, Guard, Interrupter, Sample, Subscriber};
 
 use crate::callback::{self, Context, myelin_callback};
 use crate::error::{Failure, MYELIN_NOTHING, MYELIN_OK, enter, myelin_code};
@@ -13,6 +13,7 @@ use crate::node;
 use crate::sample::{self, myelin_sample};
 use crate::sized::{self, sized};
 use crate::topic::{TopicHandle, myelin_topic};
+use crate::wait_set::myelin_guard;
 use crate::{handle, text};
 
 /// Takes samples of a topic. One thread at a time uses it; any may interrupt it.
@@ -58,7 +59,7 @@ pub struct myelin_subscriber_options {
     pub size: usize,
     /// Samples over 104 B that it may hold at once: 1 to 4,096; 0: 16.
     pub held_max: u32,
-    /// Publishers that it may be matched with: 1 to 64; 0: 16.
+    /// Publishers that it may be matched with: 1 to 256; 0: 16.
     pub publishers_max: u32,
     /// `enum myelin_wait`: how it waits.
     pub wait: i32,
@@ -243,6 +244,22 @@ pub unsafe extern "C" fn myelin_subscriber_lost(
     })
 }
 
+/// Its endpoint's id, as in events, samples and graphs. The upper 40 bits are its node's.
+///
+/// # Safety
+/// As `myelin_subscriber_take`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn myelin_subscriber_endpoint(
+    subscriber: *mut myelin_subscriber,
+    endpoint: *mut u64,
+) -> myelin_code {
+    // SAFETY: as the caller promises.
+    enter(|| unsafe {
+        text::put(endpoint, of(subscriber)?.subscriber().id(), "endpoint")?;
+        Ok(MYELIN_OK)
+    })
+}
+
 /// How many publishers it is matched with now.
 ///
 /// # Safety
@@ -291,6 +308,26 @@ pub unsafe extern "C" fn myelin_subscriber_event(
     enter(|| unsafe {
         let handle = of(subscriber)?;
         handle.events.borrow_mut().next(|| handle.subscriber().events(), event)
+    })
+}
+
+/// Triggers the guard from now on whenever there is an event to take; once now, for those there are. Only
+/// the first call counts.
+///
+/// # Safety
+/// As `myelin_subscriber_take`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn myelin_subscriber_on_event(
+    subscriber: *mut myelin_subscriber,
+    guard: *mut myelin_guard,
+) -> myelin_code {
+    // SAFETY: as the caller promises, here and below.
+    enter(|| unsafe {
+        let guard = handle::get::<Guard>(handle::of_pointer(guard))?.clone();
+        let told = guard.clone();
+        of(subscriber)?.subscriber().on_event(move || told.trigger());
+        guard.trigger();
+        Ok(MYELIN_OK)
     })
 }
 

@@ -30,6 +30,9 @@ pub enum myelin_reliability {
     MYELIN_RELIABLE = 1,
     /// It waits for `reliable_ns` at most, then publishing fails, for all.
     MYELIN_RELIABLE_OR_FAIL = 2,
+    /// As MYELIN_BEST_EFFORT, and what is lost on the way from and to other hosts is sent again, as long as
+    /// it is among the newest `depth`: ROS 2's KEEP_LAST, reliable.
+    MYELIN_KEEP_LAST = 3,
 }
 
 /// Settings of both sides. 0 in a member, and NULL instead of the whole, is the default.
@@ -54,6 +57,11 @@ pub struct myelin_topic_options {
     pub dds_name: *const c_char,
     /// Samples are whole CDR messages of `dds_type`, with their header: of a topic of bytes.
     pub dds_cdr: bool,
+    /// What the endpoints tell of themselves in DDS, in front of what Myelin tells its own: text of the form
+    /// `key=value;`, as ROS 2's `typehash=`; NULL: nothing.
+    pub dds_user_data: *const c_char,
+    /// Of other DDS programs meets those of one implementation of DDS alone, by its number in RTPS; 0: all.
+    pub dds_vendor: u16,
 }
 
 sized! { myelin_topic_options up to size: usize; }
@@ -97,6 +105,7 @@ unsafe fn with(
         0 => topic,
         1 => topic.reliable(limit),
         2 => topic.reliable_or_fail(limit),
+        3 => topic.keep_last(),
         other => {
             return Err(Failure::setting(format!(
                 "reliability is {other}; set it to one of enum myelin_reliability"
@@ -111,6 +120,12 @@ unsafe fn with(
     let optional = |text, what| unsafe { text::optional(text, what) };
     if let Some(name) = optional(options.dds_name, "dds_name")? {
         topic = topic.dds_name(name);
+    }
+    if let Some(text) = optional(options.dds_user_data, "dds_user_data")? {
+        topic = topic.dds_user_data(text);
+    }
+    if options.dds_vendor != 0 {
+        topic = topic.dds_vendor(options.dds_vendor);
     }
     match optional(options.dds_type, "dds_type")? {
         Some(_) if options.dds_cdr && !is_bytes => {

@@ -15,9 +15,14 @@ int32_t myelin_dds_domain(uint32_t domain, const char *configuration)
   return entity == DDS_RETCODE_PRECONDITION_NOT_MET ? 0 : entity;
 }
 
-int32_t myelin_dds_participant(uint32_t domain)
+int32_t myelin_dds_participant(uint32_t domain, const void *user_data, size_t user_data_bytes)
 {
-  return ddsc.dds_create_participant(domain, NULL, NULL);
+  dds_qos_t *qos = ddsc.dds_create_qos();
+  if (user_data_bytes > 0)
+    ddsc.dds_qset_userdata(qos, user_data, user_data_bytes);
+  const dds_entity_t participant = ddsc.dds_create_participant(domain, qos, NULL);
+  ddsc.dds_delete_qos(qos);
+  return participant;
 }
 
 static dds_qos_t *create_qos(const struct myelin_dds_settings *settings, bool is_writer)
@@ -213,7 +218,8 @@ static void visit_endpoint(const dds_builtintopic_endpoint_t *data, uint64_t han
 {
   void *user_data = NULL;
   size_t user_data_bytes = 0;
-  int8_t reliable = -1, transient_local = -1;
+  int8_t reliable = -1, transient_local = -1, by_topic = -1;
+  dds_duration_t deadline_ns = DDS_INFINITY, lifespan_ns = DDS_INFINITY, lease_ns = DDS_INFINITY;
   if (data->qos != NULL) {
     (void)ddsc.dds_qget_userdata(data->qos, &user_data, &user_data_bytes);
     dds_reliability_kind_t reliability;
@@ -222,6 +228,11 @@ static void visit_endpoint(const dds_builtintopic_endpoint_t *data, uint64_t han
     dds_durability_kind_t durability;
     if (ddsc.dds_qget_durability(data->qos, &durability))
       transient_local = durability != DDS_DURABILITY_VOLATILE;
+    dds_liveliness_kind_t liveliness;
+    if (ddsc.dds_qget_liveliness(data->qos, &liveliness, &lease_ns))
+      by_topic = liveliness == DDS_LIVELINESS_MANUAL_BY_TOPIC;
+    (void)ddsc.dds_qget_deadline(data->qos, &deadline_ns);
+    (void)ddsc.dds_qget_lifespan(data->qos, &lifespan_ns);
   }
   const struct myelin_dds_endpoint endpoint = {.handle = handle,
                                                .guid = data->key.v,
@@ -230,7 +241,11 @@ static void visit_endpoint(const dds_builtintopic_endpoint_t *data, uint64_t han
                                                .user_data = user_data,
                                                .user_data_bytes = user_data_bytes,
                                                .reliable = reliable,
-                                               .transient_local = transient_local};
+                                               .transient_local = transient_local,
+                                               .by_topic = by_topic,
+                                               .deadline_ns = deadline_ns,
+                                               .lifespan_ns = lifespan_ns,
+                                               .lease_ns = lease_ns};
   visit(context, &endpoint);
   ddsc.dds_free(user_data);
 }

@@ -94,13 +94,17 @@ struct myelin_dds_endpoint {
   size_t user_data_bytes;
   int8_t reliable;        /* -1: not known */
   int8_t transient_local; /* -1: not known */
+  int8_t by_topic;        /* alive only while its program says so for itself; -1: not known */
+  int64_t deadline_ns;    /* DDS_INFINITY: none, or not known; here and below */
+  int64_t lifespan_ns;
+  int64_t lease_ns; /* of its liveliness */
 };
 
 typedef void (*myelin_dds_visit)(void *context, const struct myelin_dds_endpoint *endpoint);
 
 /* Returns 0 if somebody else has opened the domain in this process. */
 int32_t myelin_dds_domain(uint32_t domain, const char *configuration);
-int32_t myelin_dds_participant(uint32_t domain);
+int32_t myelin_dds_participant(uint32_t domain, const void *user_data, size_t user_data_bytes);
 /* Descriptors, the caller's own, of the sockets for which threads of the domain wait one by one. */
 int32_t myelin_dds_sockets(int32_t participant, int32_t *sockets, int32_t sockets_max);
 /* `type` is set to the type that samples for the writer are made with; it lives as long. */

@@ -12,13 +12,18 @@ pub struct Config {
     pub interface: Option<String>,
     /// Whom to look for; empty for multicast.
     pub peers: Vec<String>,
+    /// Multicast beside the peers.
+    pub multicast: bool,
     /// Others miss this process when they have heard nothing of it for so long.
     pub lease: Duration,
+    /// What the process tells of itself to whoever discovers it.
+    pub user_data: String,
 }
 
 impl Default for Config {
     fn default() -> Self {
-        Config { interface: None, peers: Vec::new(), lease: LEASE }
+        let (interface, peers, user_data) = (None, Vec::new(), String::new());
+        Config { interface, peers, multicast: false, lease: LEASE, user_data }
     }
 }
 
@@ -87,7 +92,8 @@ impl Config {
             text.push_str("\n      <Transport>udp6</Transport>");
         }
         // Multicast off for an interface that has none, as the loopback's.
-        let multicast = if self.peers.is_empty() { "" } else { r#" multicast="false""# };
+        let by_peers_alone = !self.peers.is_empty() && !self.multicast;
+        let multicast = if by_peers_alone { r#" multicast="false""# } else { "" };
         let address = address.map(|address| address.to_string());
         if let Some(interface) = address.as_ref().or(self.interface.as_ref()) {
             let kind = match interface.parse::<IpAddr>() {
@@ -101,7 +107,7 @@ impl Config {
       <Interfaces><NetworkInterface {kind}="{interface}"{multicast}/></Interfaces>"#
             );
         }
-        if !self.peers.is_empty() {
+        if by_peers_alone {
             text.push_str("\n      <AllowMulticast>false</AllowMulticast>");
         }
         text
@@ -216,6 +222,7 @@ mod tests {
             interface: Some("10.0.0.1".into()),
             peers: vec!["10.0.0.2".into(), "a<\"&b".into()],
             lease: Duration::from_millis(2_500),
+            ..Config::default()
         };
         let text = config.xml(0, 1 << 20);
         assert!(text.contains(r#"NetworkInterface address="10.0.0.1" multicast="false""#));
@@ -228,6 +235,9 @@ mod tests {
         assert!(chosen.contains(r#"address="10.0.0.9""#) && !chosen.contains("10.0.0.1\""));
         let named = Config { interface: Some("eth0".into()), ..Config::default() }.xml(0, 1 << 20);
         assert!(named.contains(r#"NetworkInterface name="eth0"/>"#) && !named.contains("udp6"));
+        let both = Config { multicast: true, ..config }.xml(0, 1 << 20);
+        assert!(both.contains("<Peers>") && both.contains("ParticipantIndex"));
+        assert!(!both.contains("AllowMulticast") && !both.contains("multicast="));
         let peers = vec!["robot".into(), "fd00::2".into()];
         let six = Config { peers, ..Config::default() };
         assert!(six.xml(0, 1 << 20).contains("<Transport>udp6</Transport>"));

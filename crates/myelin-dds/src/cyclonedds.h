@@ -51,7 +51,10 @@
   NAME(dds_lset_publication_matched)       \
   NAME(dds_lset_requested_incompatible_qos)\
   NAME(dds_lset_subscription_matched)      \
+  NAME(dds_qget_deadline)                  \
   NAME(dds_qget_durability)                \
+  NAME(dds_qget_lifespan)                  \
+  NAME(dds_qget_liveliness)                \
   NAME(dds_qget_reliability)               \
   NAME(dds_qget_userdata)                  \
   NAME(dds_qset_durability)                \

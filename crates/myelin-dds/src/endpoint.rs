@@ -162,11 +162,11 @@ impl Writer {
         }
     }
 
-    /// Waits until all that was written is acknowledged, for `limit` at most.
-    pub fn wait_for_acknowledgements(&self, limit: Duration) {
+    /// Waits until all that was written is acknowledged, for `limit` at most. False if it is not by then.
+    pub fn wait_for_acknowledgements(&self, limit: Duration) -> bool {
         let limit_ns = i64::try_from(limit.as_nanos()).unwrap_or(i64::MAX);
         // SAFETY: no preconditions.
-        unsafe { ffi::myelin_dds_wait_for_acks(self.entity.number, limit_ns) };
+        unsafe { ffi::myelin_dds_wait_for_acks(self.entity.number, limit_ns) == 0 }
     }
 
     /// What names it on the network.

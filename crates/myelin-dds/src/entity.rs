@@ -3,6 +3,7 @@
 
 use std::ffi::{CStr, c_char, c_void};
 use std::sync::Arc;
+use std::time::Duration;
 
 use crate::error::{Error, check};
 use crate::ffi;
@@ -28,6 +29,14 @@ pub struct Endpoint {
     pub reliable: Option<bool>,
     /// Whether it has, or wants, samples of before the match, if that is known.
     pub transient_local: Option<bool>,
+    /// Whether it is alive only while its program says so for itself, if that is known.
+    pub by_topic: Option<bool>,
+    /// Its deadline, if it has one.
+    pub deadline: Option<Duration>,
+    /// How long its samples are of use, if they are not for ever.
+    pub lifespan: Option<Duration>,
+    /// In which it says that it is alive, if it has to.
+    pub lease: Option<Duration>,
 }
 
 /// What CycloneDDS's threads tell of an endpoint. They do so until it is dropped, which waits for a
@@ -149,6 +158,7 @@ pub(crate) unsafe extern "C" fn visited(context: *mut c_void, endpoint: *const f
             false => CStr::from_ptr(text).to_string_lossy().into_owned(),
         };
         let flag = |flag: i8| (flag >= 0).then_some(flag > 0);
+        let span = |ns: i64| (ns != i64::MAX).then(|| Duration::from_nanos(ns.max(0) as u64));
         let user_data = match endpoint.user_data_bytes {
             0 => Vec::new(),
             bytes => std::slice::from_raw_parts(endpoint.user_data.cast(), bytes).to_vec(),
@@ -161,6 +171,10 @@ pub(crate) unsafe extern "C" fn visited(context: *mut c_void, endpoint: *const f
             user_data,
             reliable: flag(endpoint.reliable),
             transient_local: flag(endpoint.transient_local),
+            by_topic: flag(endpoint.by_topic),
+            deadline: span(endpoint.deadline_ns),
+            lifespan: span(endpoint.lifespan_ns),
+            lease: span(endpoint.lease_ns),
         };
         (visit, found)
     };

@@ -60,6 +60,10 @@ pub struct Endpoint {
     pub user_data_bytes: usize,
     pub reliable: i8,
     pub transient_local: i8,
+    pub by_topic: i8,
+    pub deadline_ns: i64,
+    pub lifespan_ns: i64,
+    pub lease_ns: i64,
 }
 
 pub type Released = unsafe extern "C" fn(*mut c_void, usize);
@@ -84,7 +88,11 @@ macro_rules! functions {
 functions! {
     fn myelin_dds_load(library: *const c_char) -> *const c_char;
     fn myelin_dds_domain(domain: u32, configuration: *const c_char) -> i32;
-    fn myelin_dds_participant(domain: u32) -> i32;
+    fn myelin_dds_participant(
+        domain: u32,
+        user_data: *const c_void,
+        user_data_bytes: usize,
+    ) -> i32;
     fn myelin_dds_sockets(participant: i32, sockets: *mut i32, sockets_max: i32) -> i32;
     fn myelin_dds_writer(
         participant: i32,

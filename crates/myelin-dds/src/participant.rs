@@ -121,8 +121,11 @@ impl Participant {
             true => (0, domain.number),
             false => open_domain(domain, binding)?,
         };
-        // SAFETY: no preconditions.
-        let entity = unsafe { ffi::myelin_dds_participant(number) };
+        let user_data = domain.config.user_data.as_bytes();
+        // SAFETY: the bytes live for the call.
+        let entity = unsafe {
+            ffi::myelin_dds_participant(number, user_data.as_ptr().cast(), user_data.len())
+        };
         let entity = check("creating the participant (why, it has said on stderr)", entity)
             .inspect_err(|_| delete(root))?;
         let root = if root > 0 { root } else { entity };

@@ -233,6 +233,21 @@ impl Node {
         Ok(graph)
     }
 
+    /// Calls `call` whenever [`graph`](Node::graph) may tell otherwise than before: an endpoint has come or
+    /// gone, or another route has [said so](Node::tell_graph_change). By threads of the node and those that
+    /// make and drop endpoints. It is short, and calls nothing of the node. The newest call counts.
+    pub fn on_graph_change(&self, call: Box<dyn Fn() + Send + Sync>) -> Result<(), Error> {
+        self.checked()?.on_graph_change(call);
+        Ok(())
+    }
+
+    /// What another route adds to the graph has changed.
+    pub fn tell_graph_change(&self) {
+        if let Ok(core) = self.checked() {
+            core.tell_graph_change();
+        }
+    }
+
     /// Knows the layout of a type of its endpoints, for [`Graph::types`], here and at nodes that ask. A
     /// description of more than 16 KiB is not told.
     pub fn describe(&self, type_hash: u64, layout: impl FnOnce() -> String) -> Result<(), Error> {

@@ -22,6 +22,28 @@ pub struct Topic {
 }
 
 impl Topic {
+    /// A topic of messages that are serialised as a type of another system, `of`, which alone tells the
+    /// type. As there, a name may have several types: endpoints of the same one are matched.
+    pub fn of_messages(name: String, of: &str) -> Topic {
+        let type_name = format!("{MESSAGES}{of}");
+        // FNV-1a, as of layouts.
+        let hash =
+            |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3);
+        let type_hash = type_name.bytes().fold(0xcbf2_9ce4_8422_2325, hash);
+        Topic { name, type_name, type_hash }
+    }
+
+    /// Whether a type's name is of [messages](Topic::of_messages).
+    pub(crate) fn is_of_messages(type_name: &str) -> bool {
+        type_name.starts_with(MESSAGES)
+    }
+
+    /// How far behind a multiple of 64 a payload begins in its slot: of a message it is the body that is
+    /// to be aligned, behind a header of 4 bytes.
+    pub(crate) fn lead(&self) -> usize {
+        if Topic::is_of_messages(&self.type_name) { 4 } else { 0 }
+    }
+
     /// Whether endpoints of the two can match.
     pub fn fits(&self, other: &Topic) -> bool {
         self.name == other.name && self.type_hash == other.type_hash
@@ -200,4 +222,6 @@ fn range(
     Err(Error::Setting { topic, field, value, remedy })
 }
 
+/// What the name of a type of messages begins with.
+const MESSAGES: &str = "CDR ";
 const DEPTHS: &str = "it is 1 to 65,535";

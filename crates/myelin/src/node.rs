@@ -214,6 +214,30 @@ impl Node {
         self.inner.graph_within(limit).map(|graph| self.with_network(graph))
     }
 
+    /// Calls `call` from now on whenever an endpoint of the domain has come or gone, or, with a network,
+    /// what other hosts or DDS programs tell of one has changed: then [`graph`](Node::graph) tells
+    /// otherwise than before. It is called by threads of the node and by those that make and drop endpoints
+    /// of it, with locks held: it may set a flag or wake a thread, and must not call this library but for
+    /// [`Guard::trigger`](crate::Guard::trigger). A second call replaces the first; a node's clones are one.
+    ///
+    /// ```
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let node = myelin::Node::builder("doc").folder(folder.path()).open()?;
+    /// let mut set = node.wait_set()?;
+    /// let changed = set.guard()?;
+    /// node.on_graph_change({ let changed = changed.clone(); move || changed.trigger() })?;
+    /// let publisher = node.topic::<f64>("temperature").publisher()?;
+    /// assert!(set.wait(std::time::Duration::MAX)?.contains(&changed.key()));
+    /// assert_eq!(node.graph()?.endpoints[0].topic, "temperature");
+    /// # Ok::<(), myelin::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::Forked`].
+    pub fn on_graph_change(&self, call: impl Fn() + Send + Sync + 'static) -> Result<(), Error> {
+        self.inner.on_graph_change(Box::new(call))
+    }
+
     fn with_network(&self, mut graph: Graph) -> Graph {
         self.network.iter().for_each(|network| network.add_to(&mut graph));
         graph
@@ -343,12 +367,27 @@ impl NodeBuilder {
         self
     }
 
+    /// Hosts find each other by multicast too, beside the [`peers`](NodeBuilder::peers); the first node of
+    /// the process in a domain decides. By default peers are all there is, if there are any.
+    pub fn multicast(mut self, beside_peers: bool) -> Self {
+        self.network.multicast = beside_peers;
+        self
+    }
+
     /// How long other hosts hear nothing of this process before they take it for dead: 100 ms to an
     /// hour; the first node of the process in a domain decides. Without this call `MYELIN_LEASE_MS`
     /// does, and without that it is 1 s. A link that is cut for longer ends its matches too, so with
     /// a longer one longer cuts are survived, and deaths are noticed later.
     pub fn lease(mut self, lease: Duration) -> Self {
         self.network.lease = Some(lease);
+        self
+    }
+
+    /// What the process tells of itself to whoever discovers it in DDS, its user data there: text of the
+    /// form `key=value;`, as ROS 2's `enclave=/;`. The first node of the process in a domain decides. By
+    /// default it is empty.
+    pub fn dds_user_data(mut self, text: &str) -> Self {
+        self.network.user_data = text.to_string();
         self
     }
 

@@ -159,6 +159,14 @@ impl<T: Payload + ?Sized> Publisher<T> {
         self.with_writer(Writer::assert_liveliness)
     }
 
+    /// Waits until other hosts and DDS programs that are to get all that was published have acknowledged it,
+    /// for `limit` at most; false if they have not by then. On this host it is in their reach when it is
+    /// published. It is about reliable publishers and those that [`keep_last`](crate::Topic::keep_last); of
+    /// others nothing is acknowledged, and it is true.
+    pub fn wait_for_acknowledgements(&self, limit: Duration) -> bool {
+        self.outlet.as_ref().is_none_or(|outlet| outlet.wait_for_acknowledgements(limit))
+    }
+
     /// Its id, by which graphs and the other side's events name it.
     pub fn id(&self) -> EndpointId {
         self.observer().id()
@@ -168,6 +176,13 @@ impl<T: Payload + ?Sized> Publisher<T> {
     /// the oldest go.
     pub fn events(&self) -> Vec<Event> {
         self.observer.events()
+    }
+
+    /// Calls `call` from now on whenever there is something for [`events`](Self::events) to tell. Threads of
+    /// the node call it, with locks held: it may set a flag or wake a thread, and must not call this library
+    /// but for [`Guard::trigger`](crate::Guard::trigger). Only the first call counts.
+    pub fn on_event(&self, call: impl Fn() + Send + Sync + 'static) {
+        self.observer().on_event(Box::new(move |_| call()));
     }
 
     pub(crate) fn loan_bytes(&self, bytes: usize) -> Result<Loan<'_, T>, Error> {

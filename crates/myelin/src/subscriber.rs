@@ -233,6 +233,13 @@ impl<T: Payload + ?Sized> Subscriber<T> {
     pub fn events(&self) -> Vec<Event> {
         self.inner.events()
     }
+
+    /// Calls `call` from now on whenever there is something for [`events`](Self::events) to tell. Threads of
+    /// the node call it, with locks held: it may set a flag or wake a thread, and must not call this library
+    /// but for [`Guard::trigger`](crate::Guard::trigger). Only the first call counts.
+    pub fn on_event(&self, call: impl Fn() + Send + Sync + 'static) {
+        self.observer().on_event(Box::new(move |_| call()));
+    }
 }
 
 impl<T: Payload + ?Sized> std::fmt::Debug for Subscriber<T> {

@@ -104,6 +104,14 @@ impl<T: Payload + ?Sized> Topic<T> {
         self
     }
 
+    /// ROS 2's `KEEP_LAST`, reliable: on this host as [`best_effort`](Topic::best_effort), and what is
+    /// lost on the way to and from other hosts is sent again, as long as it is among the newest `depth`.
+    /// Nobody waits: a subscriber that is further behind loses the oldest.
+    pub fn keep_last(mut self) -> Self {
+        self.dds.resends = true;
+        self.best_effort()
+    }
+
     /// How many of the newest samples a publisher keeps for subscribers that come later, and how
     /// many a subscriber wants of them. By default 0; at most the depth.
     pub fn history(mut self, samples: u32) -> Self {
@@ -134,6 +142,21 @@ impl<T: Payload + ?Sized> Topic<T> {
     /// [`dds_cdr`](Topic::dds_cdr).
     pub fn dds_name(mut self, name: &str) -> Self {
         self.dds.name = Some(name.to_string());
+        self
+    }
+
+    /// What the endpoints tell of themselves to whoever discovers them in DDS, in front of what Myelin
+    /// tells its own: text of the form `key=value;`, as ROS 2's `typehash=…;`. By default it is empty.
+    pub fn dds_user_data(mut self, text: &str) -> Self {
+        self.dds.user_data = text.to_string();
+        self
+    }
+
+    /// Of other DDS programs meets those of one implementation of DDS alone, by its number in RTPS: what its
+    /// messages mean the type does not say, as with ROS 2's services, which each RMW has in a form of its
+    /// own. CycloneDDS is 0x0110, Fast DDS 0x010f. By default it meets all.
+    pub fn dds_vendor(mut self, number: u16) -> Self {
+        self.dds.vendor = Some(number);
         self
     }
 
@@ -194,10 +217,11 @@ impl<T: Payload + ?Sized> Topic<T> {
 
     /// So that a graph can tell of its type.
     fn describe(&self) -> Result<(), Error> {
-        match &self.dynamic {
-            None => self.node.inner.describe(T::layout_hash(), T::layout),
-            Some(told) => self.node.inner.describe(told.hash(), || told.layout().to_owned()),
-        }
+        let layout = || match &self.dynamic {
+            None => T::layout(),
+            Some(told) => told.layout().to_owned(),
+        };
+        self.node.inner.describe(self.wire_topic().type_hash, layout)
     }
 
     fn wire_topic(&self) -> myelin_shm::topic::Topic {
@@ -205,7 +229,11 @@ impl<T: Payload + ?Sized> Topic<T> {
             None => (T::type_name(), T::layout_hash()),
             Some(told) => (told.type_name().to_string(), told.hash()),
         };
-        myelin_shm::topic::Topic { name: self.name.clone(), type_name, type_hash }
+        let name = self.name.clone();
+        match &self.dds.encoding {
+            Encoding::Message(of) => myelin_shm::topic::Topic::of_messages(name, of),
+            _ => myelin_shm::topic::Topic { name, type_name, type_hash },
+        }
     }
 }
 
@@ -321,7 +349,8 @@ impl Topic<[u8]> {
     /// As [`dds_type`](Topic::dds_type), for samples that are complete CDR messages already: their
     /// first four bytes are the encapsulation header of RTPS (`00 01 00 00`: plain, little-endian),
     /// and what follows is serialised as the type `name` demands. Also on the same host a sample is
-    /// this message. It is not looked into: what is published is what is sent.
+    /// this message, and endpoints are matched by the type's name; others of the topic may have another
+    /// type, as in DDS. A sample is not looked into: what is published is what is sent.
     pub fn dds_cdr(mut self, name: &str) -> Self {
         self.dds.encoding = Encoding::Message(name.to_string());
         self

@@ -405,3 +405,27 @@ fn a_sample_says_when_it_was_published_if_its_publisher_does() {
         assert_eq!(subscriber.take().unwrap().unwrap().published_at(), None);
     }
 }
+
+#[test]
+fn both_sides_are_told_of_another_type_of_messages_whoever_comes_first() {
+    let (folder, node) = node();
+    let other = Node::builder("other").folder(folder.path()).open().unwrap();
+    let of = |node: &Node, name: &str| node.topic::<[u8]>("chatter").dds_cdr(name);
+    for there in [&node, &other] {
+        let publisher = of(&node, "m::Text").publisher().unwrap();
+        let mut known = || {
+            node.graph().unwrap().endpoints.len() == 1
+                && there.graph().unwrap().endpoints.len() == 1
+        };
+        until("both nodes to know of it", &mut known);
+        let subscriber = of(there, "m::Number").subscriber().unwrap();
+        let is_told = |events: Vec<Event>, other: u64| {
+            let is = |it: &Event| matches!(it, Event::Incompatible { endpoint, .. } if *endpoint == other);
+            events.iter().any(is)
+        };
+        until("the publisher to be told", || is_told(publisher.events(), subscriber.id()));
+        until("the subscriber to be told", || is_told(subscriber.events(), publisher.id()));
+        drop((publisher, subscriber));
+        until("both to have gone", || other.graph().unwrap().endpoints.is_empty());
+    }
+}

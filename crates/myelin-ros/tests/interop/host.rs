@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 /// Runs `body` of the test called `test` on a host of its own: in a process of its own, with all of
 /// its children gone afterwards. Skipped, with a printed reason, where namespaces cannot be made.
 pub fn on_own_host(test: &str, body: impl FnOnce()) {
-    if std::env::var_os(INSIDE).is_some() {
+    if is_inside() {
         return body();
     }
     let fresh = ["--net", "--mount", "--ipc", "--uts", "--pid", "--fork", "--mount-proc"];
@@ -34,6 +34,11 @@ pub fn on_own_host(test: &str, body: impl FnOnce()) {
         }
     };
     assert!(status.success(), "{test}: {status}; its words are above");
+}
+
+/// Whether this is the process of a test on a host of its own.
+pub fn is_inside() -> bool {
+    std::env::var_os(INSIDE).is_some()
 }
 
 /// Where a peer runs.

@@ -143,6 +143,7 @@ def main(role, domain, kind, topic, count, *options):
     rclpy.shutdown()
 
 
-if len(sys.argv) < 6 or sys.argv[1] not in ("pub", "sub"):
-    sys.exit("usage: ros2.py pub|sub DOMAIN TYPE TOPIC COUNT [best-effort] [transient-local]")
-main(*sys.argv[1:])
+if __name__ == "__main__":
+    if len(sys.argv) < 6 or sys.argv[1] not in ("pub", "sub"):
+        sys.exit("usage: ros2.py pub|sub DOMAIN TYPE TOPIC COUNT [best-effort] [transient-local]")
+    main(*sys.argv[1:])

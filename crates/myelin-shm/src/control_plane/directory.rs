@@ -45,6 +45,7 @@ pub(crate) struct Directory {
     /// How many endpoints on a topic have a type.
     counts: BTreeMap<(Arc<str>, u64), u32>,
     types: BTreeSet<Arc<Type>>,
+    changes: u64,
 }
 
 /// An endpoint on a topic.
@@ -95,6 +96,7 @@ impl Directory {
         kind: Kind,
         qos: AnnouncedQos,
     ) -> SharedTopic {
+        self.changes += 1;
         let Topic { name, type_name, type_hash } = topic;
         let name = Arc::from(name);
         let known = self.counts.range(types_of(&name)).next();
@@ -115,6 +117,7 @@ impl Directory {
 
     pub(crate) fn remove(&mut self, id: EndpointId) -> Option<Endpoint> {
         let removed = self.endpoints.remove(&id)?;
+        self.changes += 1;
         let SharedTopic { name, of_type } = &removed.topic;
         let (name, type_hash, kind) = (name.clone(), of_type.hash, removed.kind);
         let count = self.counts.get_mut(&(name.clone(), type_hash)).expect("it was counted");
@@ -127,6 +130,11 @@ impl Directory {
             self.types.remove(of_type); // the other one is the removed endpoint's
         }
         Some(removed)
+    }
+
+    /// How often an endpoint has come or gone.
+    pub(crate) fn changes(&self) -> u64 {
+        self.changes
     }
 
     pub(crate) fn get(&self, id: EndpointId) -> Option<&Endpoint> {
@@ -164,15 +172,24 @@ impl Directory {
         self.select(topic, kind, ids_of(node), false)
     }
 
-    /// An endpoint on the topic that has another type.
+    /// The same of all nodes.
+    pub(crate) fn misfits(&self, topic: &SharedTopic, kind: Kind) -> Vec<EndpointId> {
+        self.select(topic, kind, 0..=EndpointId::MAX, false)
+    }
+
+    /// An endpoint on the topic that has another type, unless both are types of messages.
     pub(crate) fn misfit(&self, topic: &Topic) -> Option<(EndpointId, &Endpoint)> {
         let name = Arc::from(topic.name.as_str());
         let mut types = self.counts.range(types_of(&name));
         types.find(|((_, type_hash), _)| *type_hash != topic.type_hash)?;
         let all = [Kind::Publisher, Kind::Subscriber];
         let mut all = all.into_iter().flat_map(|kind| self.on(&name, kind, 0..=EndpointId::MAX));
-        let id = all.find(|it| it.type_hash != topic.type_hash).expect("it was counted").id;
-        Some((id, &self.endpoints[&id]))
+        let is_of_messages = Topic::is_of_messages(&topic.type_name);
+        all.find_map(|it| {
+            let endpoint = &self.endpoints[&it.id];
+            let may_be_there = is_of_messages && Topic::is_of_messages(endpoint.topic.type_name());
+            (it.type_hash != topic.type_hash && !may_be_there).then_some((it.id, endpoint))
+        })
     }
 
     fn select(
@@ -251,13 +268,27 @@ mod tests {
     }
 
     #[test]
+    fn a_name_has_several_types_of_messages() {
+        let mut directory = Directory::default();
+        let of = |name: &str| Topic::of_messages("a".to_owned(), name);
+        let first = directory.insert(1, of("m::A"), Kind::Publisher, QOS);
+        assert!(directory.misfit(&of("m::A")).is_none());
+        assert!(directory.misfit(&of("m::B")).is_none());
+        assert_eq!(directory.misfit(&topic("a", 1)).unwrap().0, 1);
+        directory.insert(2, of("m::B"), Kind::Subscriber, QOS);
+        assert!(directory.fitting(&first, Kind::Subscriber).is_empty());
+        directory.insert(3, topic("a", 1), Kind::Subscriber, QOS);
+        assert_eq!(directory.misfit(&of("m::A")).unwrap().0, 3);
+    }
+
+    #[test]
     fn what_leaves_leaves_nothing() {
         let mut directory = Directory::default();
         for id in 1..6 {
             directory.insert(id, topic("a", id / 2), Kind::Publisher, QOS);
         }
         assert!((1..6).all(|id| directory.remove(id).is_some()));
-        let Directory { endpoints, on_topics, counts, types } = &directory;
+        let Directory { endpoints, on_topics, counts, types, changes: _ } = &directory;
         assert!(endpoints.is_empty() && on_topics.is_empty());
         assert!(counts.is_empty() && types.is_empty());
         assert!(directory.remove(1).is_none());

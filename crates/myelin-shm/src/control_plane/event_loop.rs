@@ -23,10 +23,15 @@ pub(crate) struct Core {
     notices: Mutex<Vec<Notice>>,
     /// Signalled when the thread has acted on what came.
     pub(crate) acted: Condvar,
+    /// Called when an endpoint has come or gone.
+    on_graph_change: Mutex<Option<OnGraphChange>>,
     poll: Arc<Poll>,
     stop: AtomicBool,
     mark: u32,
 }
+
+/// What a node's user wants to do when its graph has changed.
+pub(crate) type OnGraphChange = Box<dyn Fn() + Send + Sync>;
 
 /// Told by whoever takes or drops a sample, or by another route: that may happen anywhere.
 #[derive(Clone, Debug)]
@@ -46,6 +51,7 @@ impl Core {
             reactor: Mutex::new(reactor),
             notices: Mutex::default(),
             acted: Condvar::new(),
+            on_graph_change: Mutex::default(),
             stop: AtomicBool::new(false),
             mark,
         }
@@ -64,16 +70,33 @@ impl Core {
     /// thought.
     pub(crate) fn change<T>(&self, change: impl FnOnce(&mut Reactor) -> T) -> T {
         let mut reactor = self.lock();
-        let before = reactor.due_ns();
+        let (before, changes) = (reactor.due_ns(), reactor.protocol.directory().changes());
         let result = change(&mut reactor);
         let after = reactor.due_ns();
+        let has_changed = reactor.protocol.directory().changes() != changes;
         let warnings = reactor.warnings.take();
         drop(reactor);
         warnings.iter().for_each(Warning::say);
+        if has_changed {
+            self.tell_graph_change();
+        }
         if after.is_some_and(|after| before.is_none_or(|before| after < before)) {
             self.poll.wake();
         }
         result
+    }
+
+    /// Replaces what is called when an endpoint has come or gone.
+    pub(crate) fn on_graph_change(&self, call: OnGraphChange) {
+        let before = lock(&self.on_graph_change).replace(call);
+        drop(before); // not under the lock: it is the user's
+    }
+
+    /// The graph has changed.
+    pub(crate) fn tell_graph_change(&self) {
+        if let Some(call) = &*lock(&self.on_graph_change) {
+            call();
+        }
     }
 
     /// Leaves word for the thread.
@@ -96,6 +119,7 @@ impl Core {
             self.poll.wait(&mut keys, limit);
             let stop = self.stop.load(Ordering::Acquire);
             let mut reactor = self.lock();
+            let changes = reactor.protocol.directory().changes();
             for key in &keys {
                 match *key {
                     LISTENER => reactor.answer_calls(),
@@ -106,7 +130,11 @@ impl Core {
             reactor.do_due();
             self.act_on_notices(&mut reactor);
             let warnings = reactor.warnings.take();
+            let has_changed = reactor.protocol.directory().changes() != changes;
             drop(reactor);
+            if has_changed {
+                self.tell_graph_change();
+            }
             self.acted.notify_all();
             warnings.iter().for_each(Warning::say);
             if stop {

@@ -327,6 +327,7 @@ impl<D: Clone> Protocol<D> {
         let topic = self.directory.insert(id, topic, Kind::Publisher, qos);
         self.publishers.insert(id, LocalPublisher::new(publication));
         self.announce(id);
+        self.tell_misfits(id, &topic, Kind::Subscriber);
         for subscriber in self.directory.fitting(&topic, Kind::Subscriber) {
             self.offer(Pair { publisher: id, subscriber });
         }
@@ -336,8 +337,21 @@ impl<D: Clone> Protocol<D> {
         let topic = self.directory.insert(id, topic, Kind::Subscriber, qos);
         self.subscribers.insert(id, LocalSubscriber { qos, matches: Matches::default() });
         self.announce(id);
+        self.tell_misfits(id, &topic, Kind::Publisher);
         for publisher in self.directory.fitting_of(self.node, &topic, Kind::Publisher) {
             self.offer(Pair { publisher, subscriber: id });
+        }
+    }
+
+    /// Tells a new endpoint of ours, and others of ours, of those of another type that there are.
+    fn tell_misfits(&mut self, id: EndpointId, topic: &SharedTopic, other: Kind) {
+        for misfit in self.directory.misfits(topic, other) {
+            let theirs = &self.directory.get(misfit).expect("it is there").topic;
+            let (reason, reverse) = (mismatch(topic, theirs), mismatch(theirs, topic));
+            self.tell_incompatible(id, misfit, reason);
+            if node_of(misfit) == self.node {
+                self.tell_incompatible(misfit, id, reverse);
+            }
         }
     }
 

@@ -48,9 +48,14 @@ pub struct Growth {
 }
 
 impl Growth {
-    /// Bytes of the whole segment.
+    /// Bytes of its slots.
     pub fn bytes(&self) -> u64 {
         self.slot_bytes * u64::from(self.slots)
+    }
+
+    /// Bytes of the whole segment, if its first slot begins at `lead`.
+    pub fn segment_bytes(&self, lead: usize) -> u64 {
+        self.bytes() + (lead as u64).next_multiple_of(SLOT_ALIGN)
     }
 }
 
@@ -134,7 +139,7 @@ pub fn slot_bytes_for(length: u64) -> u64 {
     if bytes >= PAGE_BYTES { bytes.next_multiple_of(PAGE_BYTES) } else { bytes }
 }
 
-/// A payload in a slot is aligned to this many bytes.
+/// A payload in a slot is aligned to this many bytes; that of a message is 4 behind (`Topic::lead`).
 pub const SLOT_ALIGN: u64 = 64;
 const SLOT_BYTES_MIN: u64 = 128;
 const PAGE_BYTES: u64 = 4096;

@@ -2,6 +2,7 @@
 
 use std::os::fd::{AsFd, OwnedFd};
 
+use crate::data_plane::arena::SLOT_ALIGN;
 use crate::data_plane::layout::{
     Cell, PUBLICATION_HEAD_BYTES, PUBLICATION_MAGIC, PublicationHead, VERSION, publication_bytes,
 };
@@ -21,6 +22,8 @@ pub struct Source {
     pub(crate) cells: u64,
     pub(crate) depth: u64,
     pub(crate) history: u64,
+    /// [`Topic::lead`].
+    lead: usize,
     /// Sequence of the first sample that was published to the subscriber; its history comes before.
     pub(crate) start: AtomicU64,
     /// The publisher has left or died; what is in the ring is still to be read.
@@ -84,6 +87,7 @@ impl Source {
             cells,
             depth,
             history,
+            lead: topic.lead(),
             start: AtomicU64::new(0),
             gone: AtomicBool::new(false),
             finished: AtomicBool::new(false),
@@ -106,12 +110,15 @@ impl Source {
             return Ok(());
         }
         let bytes = slot_bytes.checked_mul(u64::from(slots)).filter(|bytes| *bytes > 0);
-        let Some(bytes) = bytes.filter(|_| number < SEGMENTS_MAX && slot_bytes.is_multiple_of(64))
-        else {
+        let lead = (self.lead as u64).next_multiple_of(SLOT_ALIGN);
+        let bytes = bytes.and_then(|bytes| bytes.checked_add(lead));
+        let is_aligned = slot_bytes.is_multiple_of(SLOT_ALIGN);
+        let Some(bytes) = bytes.filter(|_| number < SEGMENTS_MAX && is_aligned) else {
             return Err(Error::PeerCorrupt { what: "the size of a slot segment" });
         };
         let segment = Segment::map_theirs(fd.as_fd(), bytes)?;
-        let view = SlotView { pointer: segment.pointer(), slot_bytes, slots };
+        let pointer = segment.pointer().wrapping_add(self.lead);
+        let view = SlotView { pointer, slot_bytes, slots };
         known.push(SlotMap { number, view, _segment: segment });
         drop(known);
         // ORDER: Release pairs with the reader's acquire; the list itself is under the lock.

@@ -418,8 +418,10 @@ impl Writer {
             let (topic, limit) = (Some(self.topic_name()), u64::from(SEGMENTS_MAX));
             return Err(Error::TooMany { topic, what: "slot segments of one publisher", limit });
         }
-        let (segment, fd) = Segment::create("myelin-slots", growth.bytes(), Writers::Owner)?;
-        self.arena.add(growth, segment.pointer());
+        let lead = self.shared.topic().lead();
+        let bytes = growth.segment_bytes(lead);
+        let (segment, fd) = Segment::create("myelin-slots", bytes, Writers::Owner)?;
+        self.arena.add(growth, segment.pointer().wrapping_add(lead));
         self.slot_segments.push(segment);
         self.out.reserve(self.arena.slots() - self.out.len());
         let (number, slot_bytes, slots) = (growth.segment, growth.slot_bytes, growth.slots);

@@ -9,7 +9,7 @@ use myelin_shm::node as shm;
 
 use super::host::{Card, Host, topic_name};
 use super::{Encoding, Spec, lock};
-use crate::{EndpointId, Event};
+use crate::{EndpointId, Event, LayoutHash};
 
 /// An endpoint of this process.
 pub(super) struct End {
@@ -20,7 +20,8 @@ pub(super) struct End {
     is_publisher: bool,
     is_private: bool,
     type_text: String,
-    /// Endpoints of another type that the user has been told of.
+    vendor: Option<u16>,
+    /// Endpoints of another type, or vendor, that the user has been told of.
     told: Mutex<BTreeSet<EndpointId>>,
 }
 
@@ -39,8 +40,18 @@ impl End {
         };
         let (type_text, told) = (type_text(spec), Mutex::default());
         let is_private = matches!(spec.dds.encoding, Encoding::Private);
-        let topic = spec.topic.name.clone();
-        End { observer, topic, dds_topic, dds_type, is_publisher, is_private, type_text, told }
+        let (topic, vendor) = (spec.topic.name.clone(), spec.dds.vendor);
+        End {
+            observer,
+            topic,
+            dds_topic,
+            dds_type,
+            is_publisher,
+            is_private,
+            type_text,
+            vendor,
+            told,
+        }
     }
 
     /// Tells of an endpoint of the other side that is on this topic with another type.
@@ -54,7 +65,7 @@ impl End {
             return;
         }
         // A subscriber has several readers.
-        let endpoint = card.as_ref().map_or(low_half(other.guid), |card| card.endpoint);
+        let endpoint = card.as_ref().map_or(id_of(other.guid), |card| card.endpoint);
         if !lock(&self.told).insert(endpoint) {
             return;
         }
@@ -66,6 +77,25 @@ impl End {
             other.topic, self.type_text
         );
         self.tell_incompatible(endpoint, reason);
+    }
+
+    /// Whether an endpoint of the other side, not Myelin's, is of a vendor that is not understood; tells so.
+    pub(super) fn is_foreign(&self, other: &Endpoint) -> bool {
+        let vendor = u16::from_be_bytes([other.guid[0], other.guid[1]]);
+        if self.vendor.is_none_or(|understood| understood == vendor) {
+            return false;
+        }
+        let endpoint = id_of(other.guid);
+        if lock(&self.told).insert(endpoint) {
+            let who = if self.is_publisher { "a subscriber" } else { "a publisher" };
+            let reason = format!(
+                "{who} on DDS topic {:?} is of another DDS implementation ({vendor:04x}), whose \
+                 messages have another form here, as those of ROS 2's services: run both sides on one",
+                self.dds_topic
+            );
+            self.tell_incompatible(endpoint, reason);
+        }
+        true
     }
 
     /// Tells of an endpoint of the other side that demands or offers otherwise.
@@ -109,10 +139,10 @@ impl End {
     }
 }
 
-/// An id for an endpoint that is not Myelin's: what differs within its process, and some of what
-/// differs between processes.
-pub(super) fn low_half(guid: Guid) -> EndpointId {
-    EndpointId::from_be_bytes(*guid.last_chunk().expect("it is longer"))
+/// An id for an endpoint that is not Myelin's. Half of the name would not do: other DDS programs count
+/// processes and endpoints from 1 in it.
+pub(super) fn id_of(guid: Guid) -> EndpointId {
+    LayoutHash::of_bytes(&guid)
 }
 
 /// A topic's type, for people elsewhere.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use myelin_dds::{Endpoint, Guid};
 
-use super::end::low_half;
+use super::end::id_of;
 use super::flow::FLOW_TOPIC;
 use super::host::{Card, Host, name_of};
 use super::session::Session;
@@ -23,8 +23,12 @@ pub(super) fn add(
     session
         .visit_discovered(&mut |is_writer, endpoint| found.add(is_writer, endpoint, session.host));
     graph.remote_endpoints = found.endpoints.into_values().collect();
+    let own = |id: EndpointId, graph: &mut Graph, guid: Option<Guid>| {
+        graph.endpoints.iter_mut().filter(|it| it.id == id).for_each(|it| it.dds_guid = guid);
+    };
     for inlet in inlets {
         let endpoint = inlet.end.observer.id();
+        own(endpoint, graph, inlet.guids().first().copied());
         let sources = inlet.sources();
         // To its subscriber a publisher elsewhere is its proxy.
         let proxies: BTreeSet<_> = sources.iter().map(|(_, proxy)| *proxy).collect();
@@ -33,6 +37,7 @@ pub(super) fn add(
     }
     for outlet in outlets {
         let readers = outlet.readers();
+        own(outlet.end.observer.id(), graph, outlet.guid());
         graph.matches.extend(matched(outlet.end.observer.id(), readers.iter(), &found.ids));
     }
     graph.matches.sort_unstable_by_key(|each| (each.endpoint, each.other));
@@ -53,8 +58,9 @@ impl Found {
         if is_here || is_of_the_way {
             return;
         }
-        let Endpoint { guid, topic, type_name, reliable, transient_local, .. } = endpoint;
-        let id = card.as_ref().map_or_else(|| low_half(guid), |card| card.endpoint);
+        let Endpoint { guid, topic, type_name, reliable, transient_local, user_data, .. } =
+            endpoint;
+        let id = card.as_ref().map_or_else(|| id_of(guid), |card| card.endpoint);
         self.ids.insert(guid, id);
         let told = RemoteEndpointInfo {
             id,
@@ -64,6 +70,12 @@ impl Found {
             is_publisher,
             reliable: card.map(|card| card.reliable).or(reliable),
             keeps_history: transient_local,
+            guid,
+            user_data,
+            deadline: endpoint.deadline,
+            lifespan: endpoint.lifespan,
+            liveliness: endpoint.lease,
+            is_alive_by_topic: endpoint.by_topic.unwrap_or(false),
         };
         let known = self.endpoints.entry(id).or_insert(told);
         if transient_local == Some(true) {

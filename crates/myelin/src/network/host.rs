@@ -68,7 +68,7 @@ fn partition(bit: u32, value: bool, kind: Kind) -> String {
     format!("myelin{bit}{}{}", if value { '+' } else { '-' }, kind.letter())
 }
 
-/// What an endpoint tells of itself, as DDS user data.
+/// What an endpoint tells of itself, as DDS user data: the last `key=value` there.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Card {
     pub(super) host: Host,
@@ -86,14 +86,18 @@ impl Card {
         let Card { host: Host(host), endpoint, buffer_bytes, reliable, type_text } = self;
         let reliable = u8::from(*reliable);
         let text =
-            format!("{MARK} {host:016x} {endpoint:016x} {buffer_bytes} {reliable} {type_text}");
+            format!("{MARK}{host:016x} {endpoint:016x} {buffer_bytes} {reliable} {type_text}");
         text.into_bytes()
     }
 
     /// `None` of an endpoint that is not Myelin's.
     pub(super) fn decode(data: &[u8]) -> Option<Card> {
-        let text = std::str::from_utf8(data).ok()?.strip_prefix(MARK)?.strip_prefix(' ')?;
-        let mut words = text.splitn(5, ' ');
+        let text = std::str::from_utf8(data).ok()?;
+        let (before, card) = text.split_once(MARK)?;
+        if !(before.is_empty() || before.ends_with(';')) {
+            return None;
+        }
+        let mut words = card.splitn(5, ' ');
         let mut id = || u64::from_str_radix(words.next()?, 16).ok();
         let (host, endpoint) = (Host(id()?), id()?);
         let buffer_bytes = words.next()?.parse().ok()?;
@@ -130,7 +134,7 @@ pub(super) fn name_of(dds_topic: &str) -> Option<String> {
 /// Bits of a host that its partitions show. Two hosts in 2³² agree in all and never meet.
 const BITS: u32 = 32;
 /// With the version of what is agreed between hosts.
-const MARK: &str = "myelin 1";
+const MARK: &str = "myelin=1 ";
 const TOPIC_PREFIX: &str = "myelin/";
 
 #[cfg(test)]
@@ -166,12 +170,15 @@ mod tests {
         let type_text = "[Point 3] (layout 1)".to_string();
         let (host, buffer_bytes) = (Host(7), 212_992);
         let card = Card { host, endpoint: 9 << 24, buffer_bytes, reliable: true, type_text };
-        assert_eq!(Card::decode(&card.encode()), Some(card));
+        assert_eq!(Card::decode(&card.encode()).as_ref(), Some(&card));
         for data in
-            [&b""[..], b"myelin", b"myelin 2 7 1 1 1 t", b"enclave=/;", b"myelin 1 x 1 1 1 t"]
+            [&b""[..], b"myelin=", b"myelin=2 7 1 1 1 t", b"enclave=/;", b"myelin=1 x 1 1 1 t"]
         {
             assert_eq!(Card::decode(data), None);
         }
+        let behind = [&b"typehash=RIHS01_00;"[..], &card.encode()].concat();
+        assert_eq!(Card::decode(&behind).as_ref(), Some(&card));
+        assert_eq!(Card::decode(&[&b"no"[..], &card.encode()].concat()), None);
     }
 
     #[test]

@@ -43,6 +43,8 @@ struct Group {
     kinds: Vec<Kind>,
     /// Of publishers that wait for the subscriber.
     reliable: bool,
+    /// Of publishers that send again what is lost on the way.
+    resends: bool,
     history: bool,
     /// `None` while no interface leads to other hosts. To be held outside of this only by the node's
     /// thread while it is busy; see [`Open::apply_pending`].
@@ -76,7 +78,7 @@ struct Source {
     guid: Guid,
     /// It heeds what is said to it.
     listens: bool,
-    /// `None`: its samples are not for us. It is on this host, or declined.
+    /// `None`: its samples are not for us. It is on this host, not understood, or declined.
     proxy: Option<shm::Proxy>,
     /// There was no room for it; it is asked again.
     declined: bool,
@@ -117,7 +119,7 @@ impl Inlet {
         let wire = Wire::of(&spec.dds.encoding, spec.shape)?;
         let is_private = matches!(spec.dds.encoding, Encoding::Private);
         let subscription = subscriber.reader.shared();
-        let groups = groups(&spec.subscriber, is_private, subscription);
+        let groups = groups(spec, is_private, subscription);
         let end = End::new(spec, shm::Observer::clone(subscriber), false);
         check_topic_name(&end.dds_topic).map_err(said)?;
         let reliable = spec.subscriber.reliability == Reliability::Reliable;
@@ -127,7 +129,7 @@ impl Inlet {
             qos: spec.subscriber,
             memory_max: spec.publisher.memory_max,
             is_private,
-            user_data: open.card(spec, subscriber.id(), reliable).encode(),
+            user_data: open.user_data(spec, subscriber.id(), reliable),
             groups: groups.into_iter().map(Mutex::new).collect(),
         });
         let inlet = Inlet { shared, open: open.clone() };
@@ -162,15 +164,14 @@ impl Drop for Inlet {
 /// The groups of publishers a subscriber has to ask apart, each with what it can have of them:
 /// reliability and history are what both sides want. Of a topic for all DDS programs DDS decides
 /// itself who fits.
-fn groups(
-    qos: &SubscriberQos,
-    is_private: bool,
-    subscription: &Arc<SubscriptionShared>,
-) -> Vec<Group> {
+fn groups(spec: &Spec, is_private: bool, subscription: &Arc<SubscriptionShared>) -> Vec<Group> {
+    let qos = &spec.subscriber;
     let reliable = qos.reliability == Reliability::Reliable;
-    let new = |kinds: Vec<Kind>, reliable: bool, history: bool| Group {
+    let resends = reliable || spec.dds.resends;
+    let new = |kinds: Vec<Kind>, reliable: bool, resends: bool, history: bool| Group {
         kinds,
         reliable,
+        resends,
         history,
         reader: None,
         guid: Guid::default(),
@@ -183,15 +184,16 @@ fn groups(
         subscription: Some(subscription.clone()),
     };
     if !is_private {
-        return vec![new(Vec::new(), reliable, qos.history > 0)];
+        return vec![new(Vec::new(), reliable, resends, qos.history > 0)];
     }
     let mut groups: Vec<Group> = Vec::new();
     for kind in Kind::ALL {
-        let wants =
-            (reliable && kind != Kind::BestEffort, qos.history > 0 && kind == Kind::History);
-        match groups.iter_mut().find(|group| (group.reliable, group.history) == wants) {
+        let can = kind != Kind::BestEffort;
+        let wants = (reliable && can, resends && can, qos.history > 0 && kind == Kind::History);
+        let has = |group: &&mut Group| (group.reliable, group.resends, group.history) == wants;
+        match groups.iter_mut().find(has) {
             Some(group) => group.kinds.push(kind),
-            None => groups.push(new(vec![kind], wants.0, wants.1)),
+            None => groups.push(new(vec![kind], wants.0, wants.1, wants.2)),
         }
     }
     groups
@@ -248,7 +250,7 @@ impl Shared {
             type_name: self.end.dds_type.clone(),
             partitions: if self.is_private { host.wanted(&group.kinds) } else { Vec::new() },
             user_data: self.user_data.clone(),
-            reliable: group.reliable || group.history,
+            reliable: group.resends || group.history,
             history: match (group.reliable, self.is_private) {
                 // Myelin's publishers are told to wait; others know CycloneDDS's way alone.
                 (true, true) => History::KeepAll { samples_max: 0 },
@@ -282,7 +284,9 @@ impl Shared {
                 }
                 let card = Card::decode(&endpoint.user_data);
                 let is_here = card.as_ref().is_some_and(|card| card.host == session.host);
-                let proxy = (!is_here).then(|| self.proxy(&subscription, group.reliable));
+                let is_foreign = card.is_none() && self.end.is_foreign(&endpoint);
+                let proxy =
+                    (!is_here && !is_foreign).then(|| self.proxy(&subscription, group.reliable));
                 if let Some(Err(error)) = &proxy
                     && !was_declined(endpoint.handle)
                 {
@@ -307,6 +311,15 @@ impl Shared {
                 group.count_lost(1);
             }
         }
+    }
+
+    /// What name its readers on the network, as many as there are.
+    pub(super) fn guids(&self) -> Vec<Guid> {
+        let of = |group: &Mutex<Group>| {
+            let group = lock(group);
+            group.reader.is_some().then_some(group.guid)
+        };
+        self.groups.iter().filter_map(of).collect()
     }
 
     /// Who publishes, each with its proxy.

@@ -29,6 +29,12 @@ use myelin_shm::topic::{PublisherQos, SubscriberQos, Topic};
 pub(crate) struct Dds {
     /// Its name there, if that is not derived from its own.
     pub(crate) name: Option<String>,
+    /// Reliable there, though nobody waits.
+    pub(crate) resends: bool,
+    /// For whoever discovers its endpoints, in front of their cards.
+    pub(crate) user_data: String,
+    /// Whose other DDS programs alone understand its messages: RTPS's number of the implementation.
+    pub(crate) vendor: Option<u16>,
     pub(crate) encoding: Encoding,
 }
 

@@ -81,8 +81,8 @@ impl Network {
         if let Some(open) = &*open {
             return Ok(open.clone());
         }
-        let Way { interface, peers, lease } = self.way.clone();
-        let config = Config { interface, peers, lease };
+        let Way { interface, peers, multicast, lease, user_data } = self.way.clone();
+        let config = Config { interface, peers, multicast, lease, user_data };
         let domain = Domain::claim(self.domain, &config).map_err(said)?;
         let made = Open::start(domain, self.host, &self.node)?;
         Ok(open.insert(made).clone())
@@ -101,6 +101,7 @@ pub(super) struct Hub {
     domain: Arc<Domain>,
     pub(super) host: Host,
     pub(super) queue: Arc<Queue>,
+    node: shm::Node,
     outlets: Mutex<Vec<Weak<outlet::Shared>>>,
     inlets: Mutex<Vec<Weak<inlet::Shared>>>,
     /// For whoever asks.
@@ -127,6 +128,7 @@ impl Open {
             domain,
             host,
             queue,
+            node: node.clone(),
             outlets: Mutex::default(),
             inlets: Mutex::default(),
             state: Mutex::new(NetworkState::Waiting { reason: String::new() }),
@@ -175,9 +177,10 @@ impl Drop for Open {
 
 impl Hub {
     /// What an endpoint of a topic tells of itself.
-    pub(super) fn card(&self, spec: &Spec, endpoint: EndpointId, reliable: bool) -> Card {
+    pub(super) fn user_data(&self, spec: &Spec, endpoint: EndpointId, reliable: bool) -> Vec<u8> {
         let (host, buffer_bytes) = (self.host, socket_buffer_bytes());
-        Card { host, endpoint, buffer_bytes, reliable, type_text: type_text(spec) }
+        let card = Card { host, endpoint, buffer_bytes, reliable, type_text: type_text(spec) };
+        [spec.dds.user_data.as_bytes(), &card.encode()].concat()
     }
 
     /// Takes a publisher in, from now on.
@@ -339,6 +342,7 @@ impl Hub {
             alive(&self.inlets).iter().for_each(|inlet| inlet.unbind());
         }
         (link.session, link.binding) = (None, None);
+        self.node.tell_graph_change();
     }
 
     fn act(&self, session: &Session, task: Task, full: &mut Vec<Weak<inlet::Shared>>) {
@@ -352,6 +356,7 @@ impl Hub {
                 if let Some(shared) = inlet.upgrade() {
                     shared.refresh(session);
                     add(full, inlet);
+                    self.node.tell_graph_change();
                 }
             }
             Task::Full(inlet) => add(full, inlet),
@@ -365,7 +370,10 @@ impl Hub {
                     inlet.end.tell_policy(policy);
                 }
             }
-            Task::Discovery => session.compare(&alive(&self.inlets), &alive(&self.outlets)),
+            Task::Discovery => {
+                session.compare(&alive(&self.inlets), &alive(&self.outlets));
+                self.node.tell_graph_change();
+            }
             Task::Flow => self.hear(session, full),
             Task::Say(word) => session.say(word),
             Task::Peers => alive(&self.inlets).iter().for_each(|inlet| inlet.say_again(session)),

@@ -93,7 +93,7 @@ impl Outlet {
         let PublisherQos { depth, history, block_max: limit, late, memory_max, .. } =
             spec.publisher;
         let reliable = spec.publisher.reliability == Reliability::Reliable;
-        let kind = match (history, reliable) {
+        let kind = match (history, reliable || spec.dds.resends) {
             (0, false) => Kind::BestEffort,
             (0, true) => Kind::Reliable,
             _ => Kind::History,
@@ -105,7 +105,7 @@ impl Outlet {
             topic: end.dds_topic.clone(),
             type_name: end.dds_type.clone(),
             partitions: if private { open.host.offered(kind) } else { Vec::new() },
-            user_data: open.card(spec, publisher.id(), reliable).encode(),
+            user_data: open.user_data(spec, publisher.id(), reliable),
             // What comes later can only be had reliably.
             reliable: kind != Kind::BestEffort,
             history: match reliable {
@@ -154,6 +154,12 @@ impl Outlet {
     #[inline]
     pub(crate) fn write(&self, payload: &[u8]) -> Result<(), Error> {
         if self.is_wanted() { self.send(payload) } else { Ok(()) }
+    }
+
+    /// Waits until all that was sent is acknowledged, for `limit` at most. False if it is not by then.
+    pub(crate) fn wait_for_acknowledgements(&self, limit: Duration) -> bool {
+        let bound = lock(&self.shared.route).writer.clone();
+        bound.is_none_or(|bound| bound.writer.wait_for_acknowledgements(limit))
     }
 
     #[inline]
@@ -248,10 +254,9 @@ impl Drop for Outlet {
         if self.open.is_forked() {
             return;
         }
-        let bound = lock(&self.shared.route).writer.clone();
-        if let Some(Bound { writer, .. }) = bound.as_ref().filter(|_| self.window.is_some()) {
+        if self.window.is_some() {
             // What has been published may not have arrived, and goes with the writer.
-            writer.wait_for_acknowledgements(self.limit);
+            self.wait_for_acknowledgements(self.limit);
         }
         let mut route = lock(&self.shared.route);
         route.closed = true;
@@ -323,6 +328,11 @@ impl Shared {
         }
     }
 
+    /// What names it on the network; `None` while there is none.
+    pub(super) fn guid(&self) -> Option<Guid> {
+        lock(&self.route).writer.as_ref().map(|bound| bound.guid)
+    }
+
     /// Who listens, as far as it is known.
     pub(super) fn readers(&self) -> Vec<Guid> {
         lock(&self.matches).values().map(|each| each.guid).collect()
@@ -337,7 +347,7 @@ impl Shared {
             let card = Card::decode(&endpoint.user_data);
             there.insert(endpoint.guid);
             let takes = |card: &Card| card.host != host && ready.contains(&endpoint.guid);
-            if card.as_ref().is_none_or(takes) {
+            if card.as_ref().map_or_else(|| !self.end.is_foreign(&endpoint), takes) {
                 let each = Match {
                     endpoint: card.as_ref().map_or(endpoint.handle, |card| card.endpoint),
                     guid: endpoint.guid,

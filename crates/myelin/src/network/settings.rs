@@ -12,6 +12,8 @@ pub(crate) struct Settings {
     pub(crate) interface: Option<String>,
     pub(crate) peers: Option<Vec<String>>,
     pub(crate) lease: Option<Duration>,
+    pub(crate) multicast: bool,
+    pub(crate) user_data: String,
 }
 
 impl Settings {
@@ -52,7 +54,8 @@ impl Settings {
                 remedy: "set it to 100 ms to 1 h",
             });
         }
-        Ok(Some(Way { interface, peers, lease }))
+        let Settings { multicast, user_data, .. } = self;
+        Ok(Some(Way { interface, peers, multicast, lease, user_data }))
     }
 }
 
@@ -63,13 +66,18 @@ pub(crate) struct Way {
     pub(crate) interface: Option<String>,
     /// Whom to look for; empty for multicast.
     pub(crate) peers: Vec<String>,
+    /// Multicast beside the peers.
+    pub(crate) multicast: bool,
     /// After so long without a word a process is missed.
     pub(crate) lease: Duration,
+    /// What the process tells DDS programs of itself.
+    pub(crate) user_data: String,
 }
 
 impl Default for Way {
     fn default() -> Self {
-        Way { interface: None, peers: Vec::new(), lease: LEASE }
+        let (interface, peers, user_data) = (None, Vec::new(), String::new());
+        Way { interface, peers, multicast: false, lease: LEASE, user_data }
     }
 }
 
@@ -153,7 +161,7 @@ mod tests {
         assert_eq!(way.interface.as_deref(), Some("eth0"));
         assert_eq!(way.peers, ["10.0.0.1", "robot.local"]);
         let (interface, peers) = (Some("lo".to_string()), Some(Vec::new()));
-        let said = Settings { open: Some(true), interface, peers, lease: None };
+        let said = Settings { open: Some(true), interface, peers, ..Settings::default() };
         let way = resolve(said, &environment).unwrap().unwrap();
         assert_eq!(way, Way { interface: Some("lo".into()), ..Way::default() });
     }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use myelin::{Node, Subscriber, Topic};
+use myelin::{Event, Node, Subscriber, Topic};
 
 use crate::support::{WATCHDOG, until};
 use crate::two;
@@ -18,6 +18,50 @@ fn a_sample_comes_once_by_shared_memory_and_once_by_dds() {
     takers.into_iter().for_each(two::Process::ends);
     publisher.ends();
     nothing_is_left(&hosts);
+}
+
+#[test]
+fn who_keeps_the_last_waits_for_nobody() {
+    let Some(hosts) = Hosts::new() else { return };
+    let mut taker = hosts.other.run("take_the_last");
+    let mut publisher = hosts.one.run("publish_and_keep_the_last");
+    taker.hears("ready");
+    publisher.hears("published");
+    taker.say("take");
+    taker.ends();
+    publisher.say("end");
+    publisher.ends();
+}
+
+pub(crate) fn publish_and_keep_the_last() {
+    let node = node("publisher");
+    let topics = both(&node).map(|topic| topic.depth(4).keep_last());
+    let publishers = topics.map(|topic| topic.publisher().unwrap());
+    for publisher in &publishers {
+        assert!(publisher.wait_for_match(1, WATCHDOG));
+        for number in 0..NUMBERS {
+            publisher.publish_copy(&[number]).unwrap();
+        }
+        assert!(publisher.wait_for_acknowledgements(WATCHDOG));
+    }
+    say("published");
+    heard("end");
+}
+
+/// Has not taken anything before all was published.
+pub(crate) fn take_the_last() {
+    let node = node("taker");
+    let topics = both(&node).map(|topic| topic.depth(4).keep_last());
+    let subscribers = topics.map(|topic| topic.subscriber().unwrap());
+    say("ready");
+    heard("take");
+    for mut subscriber in subscribers {
+        let newest = NUMBERS - 4..NUMBERS;
+        assert_eq!(subscriber.receive(WATCHDOG).unwrap().unwrap()[0], newest.start);
+        assert!(newest.skip(1).all(|number| subscriber.take().unwrap().unwrap()[0] == number));
+        assert!(subscriber.take().unwrap().is_none());
+        assert!(subscriber.events().iter().all(|event| !matches!(event, Event::Unmatched { .. })));
+    }
 }
 
 /// A topic for Myelin alone, and one for any DDS program, where nothing but the library keeps those

@@ -28,6 +28,8 @@ fn the_other_side() {
         "take_both" => delivery::take_both(),
         "greet" => delivery::greet(),
         "be_greeted" => delivery::be_greeted(),
+        "publish_and_keep_the_last" => delivery::publish_and_keep_the_last(),
+        "take_the_last" => delivery::take_the_last(),
         "publish_images" => delivery::publish_images(),
         "take_images" => delivery::take_images(),
         "publish_map" => delivery::publish_map(),

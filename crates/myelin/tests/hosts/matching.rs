@@ -135,17 +135,18 @@ fn whatever_each_side_asks_for_they_match() {
 }
 
 /// Every setting of one side.
-fn kinds(node: &Node, name: &str) -> [Topic<u64>; 4] {
+fn kinds(node: &Node, name: &str) -> [Topic<u64>; 5] {
     let topic = |history| node.topic::<u64>(name).depth(8).history(history);
-    [topic(0), topic(4), topic(0).reliable(WATCHDOG), topic(4).reliable(WATCHDOG)]
+    let reliable = |history| topic(history).reliable(WATCHDOG);
+    [topic(0), topic(4), reliable(0), reliable(4), topic(0).keep_last()]
 }
 
 pub(crate) fn publish_of_every_kind() {
     let node = node("publisher");
-    let all: Vec<Publisher<u64>> = (0..4)
+    let all: Vec<Publisher<u64>> = (0..5)
         .map(|kind| kinds(&node, &format!("kind/{kind}"))[kind].publisher().unwrap())
         .collect();
-    assert!(all.iter().all(|publisher| publisher.wait_for_match(4, WATCHDOG)));
+    assert!(all.iter().all(|publisher| publisher.wait_for_match(5, WATCHDOG)));
     until("all to have gone", || {
         all.iter().enumerate().for_each(|(kind, publisher)| {
             let _ = publisher.publish_copy(&(kind as u64)).unwrap();
@@ -157,7 +158,7 @@ pub(crate) fn publish_of_every_kind() {
 
 pub(crate) fn take_of_every_kind() {
     let node = node("taker");
-    let all: Vec<(u64, Subscriber<u64>)> = (0..4)
+    let all: Vec<(u64, Subscriber<u64>)> = (0..5)
         .flat_map(|kind| {
             let topics = kinds(&node, &format!("kind/{kind}"));
             topics.map(|topic| (kind, topic.subscriber().unwrap()))

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use std::time::Duration;
 
 use crate::control_plane::directory::{Kind, node_of};
 use crate::control_plane::protocol::matches::{Matches, State};
@@ -54,6 +55,9 @@ pub struct EndpointInfo {
     pub history: u32,
     /// What it has counted; `None` of a node that was not asked or has not answered.
     pub counters: Option<Counters>,
+    /// What names it in DDS, of this node's while there is a network; of a subscriber with several readers,
+    /// one of them.
+    pub dds_guid: Option<[u8; 16]>,
 }
 
 /// What an endpoint has counted since it was made. The words are read while it goes on, one after the
@@ -108,6 +112,19 @@ pub struct RemoteEndpointInfo {
     pub reliable: Option<bool>,
     /// Whether there is something for those that come later, or asked for; `None`: not known.
     pub keeps_history: Option<bool>,
+    /// What names it in DDS; of a subscriber with several readers, one of them.
+    pub guid: [u8; 16],
+    /// What it tells of itself in DDS.
+    pub user_data: Vec<u8>,
+    /// Its deadline, if it has one; here and below of publishers what they promise, of subscribers what
+    /// they ask for.
+    pub deadline: Option<Duration>,
+    /// How long its samples are of use, if they are not for ever.
+    pub lifespan: Option<Duration>,
+    /// How often it says that it is alive, if it has to.
+    pub liveliness: Option<Duration>,
+    /// Whether only its program says so, for this endpoint alone.
+    pub is_alive_by_topic: bool,
 }
 
 /// A match of an endpoint of this node, as far as it is.
@@ -157,6 +174,7 @@ impl<D: Clone> Protocol<D> {
             reliable: endpoint.qos.reliability == Reliability::Reliable,
             history: endpoint.qos.history,
             counters: counters.get(&id).copied(),
+            dds_guid: None,
         });
         let endpoints = endpoints.collect();
         let mut matches = self.own_matches();

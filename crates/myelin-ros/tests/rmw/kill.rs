@@ -1,0 +1,82 @@
+//! Nodes that are killed are missed, and nothing of theirs is left.
+
+use std::fs;
+
+use crate::host::Host;
+use crate::node::{Node, Rmw};
+use crate::talk::{numbers, on_a_host};
+
+#[test]
+fn who_is_killed_leaves_the_graph() {
+    on_a_host("kill::who_is_killed_leaves_the_graph", || {
+        let start = |words| Node::start(&Host::Same, Rmw::Myelin, words);
+        let watcher = start(&["watch", "watcher"]);
+        let bystander = start(&["pub", "bystander", "Imu"]);
+        let listener = start(&["sub", "listener", "Imu", "String"]);
+        let graph = |line: &str| {
+            watcher.wait_for(line, |seen| seen == line);
+        };
+        for _ in 0..3 {
+            let victim = start(&["pub", "victim", "String"]);
+            graph("graph bystander,listener,victim,watcher 1");
+            numbers(&listener, "String", 5);
+            victim.kill();
+            graph("graph bystander,listener,watcher 0");
+            numbers(&listener, "Imu", 5);
+        }
+        for node in [listener, bystander, watcher] {
+            node.kill();
+        }
+        // Who comes finds what the dead have left, and removes it.
+        let next = start(&["watch", "next"]);
+        assert_eq!(next.line(), "graph next 0");
+        let left: Vec<_> =
+            files("/dev/shm").into_iter().filter(|it| it.contains("myelin")).collect();
+        assert_eq!(left.len(), 1, "its own alone: {left:?}");
+        next.end();
+    });
+}
+
+/// `MYELIN_ROS_KILLS` of them; `make test-long` takes 2,000.
+#[test]
+fn a_storm_leaves_nothing_and_disturbs_nobody() {
+    on_a_host("kill::a_storm_leaves_nothing_and_disturbs_nobody", || {
+        let kills = std::env::var("MYELIN_ROS_KILLS").unwrap_or_else(|_| "10".to_owned());
+        let start = |words| Node::start(&Host::Same, Rmw::Myelin, words);
+        let watcher = start(&["watch", "watcher"]);
+        let bystander = start(&["pub", "bystander", "Imu"]);
+        let listener = start(&["sub", "listener", "Imu"]);
+        let alone = "graph bystander,listener,watcher 0";
+        watcher.wait_for(alone, |seen| seen == alone);
+        numbers(&listener, "Imu", 5);
+        let before = [&bystander, &listener].map(Node::holds);
+        let storm = Node::start(&Host::Same, Rmw::Myelin, &["storm", "storm", &kills]);
+        println!("{}", storm.wait_for("killed", |line| line.starts_with("killed")));
+        watcher.wait_for(alone, |seen| seen == alone);
+        numbers(&listener, "Imu", 5);
+        let after = [&bystander, &listener].map(Node::holds);
+        assert_eq!(before, after, "descriptors and threads");
+        for node in [storm, listener, bystander, watcher] {
+            node.end();
+        }
+        let next = start(&["watch", "next"]);
+        assert_eq!(next.line(), "graph next 0");
+        let left: Vec<_> =
+            files("/dev/shm").into_iter().filter(|it| it.contains("myelin")).collect();
+        assert_eq!(left.len(), 1, "its own alone: {left:?}");
+        next.end();
+    });
+}
+
+/// All files below a folder.
+fn files(folder: &str) -> Vec<String> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(folder).unwrap().map(Result::unwrap) {
+        let path = entry.path().to_string_lossy().into_owned();
+        match entry.file_type().unwrap().is_dir() {
+            true => found.extend(files(&path)),
+            false => found.push(path),
+        }
+    }
+    found
+}

@@ -1,0 +1,74 @@
+//! `librmw_myelin.so`, built against the wheels of ROS 2 that scripts/setup installs.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::OnceLock;
+
+use crate::host;
+
+/// The environment with ROS 2's wheels, and the library. `None`, with the reason printed, where something
+/// is not installed.
+pub fn library() -> Option<&'static (PathBuf, PathBuf)> {
+    static FOUND: OnceLock<Option<(PathBuf, PathBuf)>> = OnceLock::new();
+    let found = FOUND.get_or_init(|| {
+        let venv = venv()?;
+        let has = |program: &str| Command::new(program).arg("--version").output().is_ok();
+        if !has("cmake") || !has("c++") {
+            println!("skipped: rmw_myelin needs cmake and a C++ compiler: scripts/setup test");
+            return None;
+        }
+        let built = Path::new(env!("CARGO_TARGET_TMPDIR")).join("rmw_myelin");
+        // A test that runs on a host of its own finds it there.
+        if !host::is_inside() {
+            build(&venv, &built);
+        }
+        Some((venv, built.join("librmw_myelin.so")))
+    });
+    found.as_ref()
+}
+
+/// It has `rclpy` and the messages of the tests.
+fn venv() -> Option<PathBuf> {
+    let variable = |name: &str| std::env::var_os(name).map(PathBuf::from);
+    let cache = variable("MYELIN_CACHE")
+        .or_else(|| Some(variable("XDG_CACHE_HOME")?.join("myelin")))
+        .or_else(|| Some(variable("HOME")?.join(".cache/myelin")))?;
+    let venv = cache.join("ros2");
+    let import = Command::new(venv.join("bin/python")).args(["-c", "import test_msgs"]).output();
+    let is_there = import.is_ok_and(|output| output.status.success());
+    if !is_there {
+        println!("skipped: ROS 2's wheels are not installed: scripts/setup test");
+    }
+    is_there.then_some(venv)
+}
+
+fn build(venv: &Path, built: &Path) {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let target = std::env::current_exe().unwrap().ancestors().nth(3).unwrap().to_owned();
+    let mut script = Command::new(root.join("scripts/c-library"));
+    let said = run(script.env("CARGO", env!("CARGO")).env("CARGO_TARGET_DIR", target));
+    let myelin = Path::new(said.trim_end());
+    let mut configure = Command::new("cmake");
+    configure.arg("-S").arg(root.join("ros/rmw_myelin")).arg("-B").arg(built);
+    configure.args([
+        "-DCMAKE_BUILD_TYPE=Debug",
+        "-DCMAKE_CXX_FLAGS=-Werror",
+        "-DRMW_MYELIN_TEST=ON",
+    ]);
+    let option = |name: &str, path: &Path| format!("-D{name}={}", path.display());
+    configure.arg(option("ROS2_VENV", venv));
+    configure.arg(option("MYELIN_INCLUDE", &root.join("crates/myelin-c/include")));
+    configure.arg(option("MYELIN_LIBRARY", &myelin.join("libmyelin.so")));
+    configure.arg(option("CMAKE_BUILD_RPATH", myelin));
+    run(&mut configure);
+    run(Command::new("cmake").arg("--build").arg(built).args(["--parallel", "2"]));
+}
+
+/// Runs it to its end; what it has said. It has to succeed.
+pub fn run(command: &mut Command) -> String {
+    let output = command.output().unwrap();
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    let (out, error) = (text(&output.stdout), text(&output.stderr));
+    assert!(output.status.success(), "{command:?}: {out}{error}");
+    out
+}

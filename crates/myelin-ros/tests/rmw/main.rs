@@ -1,0 +1,11 @@
+//! Unmodified ROS 2 nodes (`node.py`, rclpy) on `rmw_myelin` and on `rmw_fastrtps`, with each other.
+
+mod bad;
+#[allow(dead_code, reason = "the other test program uses the rest")]
+#[path = "../interop/host.rs"]
+mod host;
+mod kill;
+mod library;
+mod node;
+mod programs;
+mod talk;

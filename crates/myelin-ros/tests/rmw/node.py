@@ -1,0 +1,190 @@
+"""A ROS 2 node of the tests of rmw_myelin, as anybody writes them: rclpy, and nothing of Myelin. It says
+what happens on its standard output, and ends when its standard input does. Roles: the last lines."""
+
+import os
+import random
+import select
+import signal
+import sys
+import time
+
+import rclpy
+from action_msgs.msg import GoalStatus
+from rcl_interfaces.msg import Parameter, ParameterType, ParameterValue
+from rclpy.action import ActionClient, ActionServer
+from rclpy.parameter_client import AsyncParameterClient
+from test_msgs.action import Fibonacci
+from test_msgs.srv import BasicTypes
+
+sys.path.insert(0, os.path.join(os.path.dirname(__file__), "../peers"))
+from ros2 import KINDS, number_of, say  # noqa: E402
+
+
+# Of a storm: nodes at once, and how long they live at most.
+ALIVE, LIFE_S = 4, 0.1
+
+
+def is_over():
+    return bool(select.select([sys.stdin], [], [], 0)[0])
+
+
+def spin(node, until=lambda: False):
+    while not is_over() and not until():
+        rclpy.spin_once(node, timeout_sec=0.01)
+
+
+def spin_for(node, future):
+    rclpy.spin_until_future_complete(node, future)
+    return future.result()
+
+
+def publish(node, *kinds):
+    """Message n of each type, one after the other, for ever."""
+    outs = [(node.create_publisher(KINDS[kind][0], kind, 10), KINDS[kind][1]) for kind in kinds]
+    sent = 0
+
+    def send():
+        nonlocal sent
+        for publisher, make in outs:
+            publisher.publish(make(sent))
+        sent += 1
+
+    node.create_timer(0.02, send)
+    spin(node)
+
+
+def subscribe(node, *kinds):
+    def subscription(kind):
+        kind, _, topic = kind.partition(":")
+        message, make = KINDS[kind]
+
+        def take(got):
+            n = number_of(got)
+            say(kind if got == make(n) else f"wrong {kind}", n)
+
+        return node.create_subscription(message, topic or kind, take, 10)
+
+    [subscription(kind) for kind in kinds]
+    spin(node)
+
+
+def serve(node):
+    """A service, a parameter and an action."""
+
+    def answer(request, response):
+        response.int32_value = request.int32_value + 1
+        response.string_value = request.string_value[::-1]
+        return response
+
+    def count(goal):
+        sequence = [0, 1]
+        for _ in range(goal.request.order):
+            sequence.append(sequence[-1] + sequence[-2])
+            goal.publish_feedback(Fibonacci.Feedback(sequence=sequence))
+        goal.succeed()
+        return Fibonacci.Result(sequence=sequence)
+
+    node.create_service(BasicTypes, "turn", answer)
+    node.declare_parameter("speed", 1.5)
+    action = ActionServer(node, Fibonacci, "count", count)
+    say("ready", node.get_name())
+    spin(node)
+    action.destroy()
+
+
+def ask(node, of):
+    client = node.create_client(BasicTypes, "turn")
+    client.wait_for_service()
+    for n in range(20):
+        request = BasicTypes.Request(int32_value=n, string_value=f"request {n}")
+        response = spin_for(node, client.call_async(request))
+        assert response.int32_value == n + 1 and response.string_value == f"request {n}"[::-1]
+    say("service", 20)
+
+    parameters = AsyncParameterClient(node, of)
+    parameters.wait_for_services()
+    value = ParameterValue(type=ParameterType.PARAMETER_DOUBLE, double_value=2.5)
+    results = spin_for(node, parameters.set_parameters([Parameter(name="speed", value=value)]))
+    assert results.results[0].successful, results
+    values = spin_for(node, parameters.get_parameters(["speed"])).values
+    assert values[0].double_value == 2.5, values
+    say("parameter", values[0].double_value)
+
+    action = ActionClient(node, Fibonacci, "count")
+    action.wait_for_server()
+    feedback = []
+    goal = spin_for(
+        node, action.send_goal_async(Fibonacci.Goal(order=5), lambda it: feedback.append(it.feedback))
+    )
+    assert goal.accepted
+    done = spin_for(node, goal.get_result_async())
+    assert done.status == GoalStatus.STATUS_SUCCEEDED
+    assert list(done.result.sequence) == [0, 1, 1, 2, 3, 5, 8], done
+    assert all(list(it.sequence) == [0, 1, 1, 2, 3, 5, 8][: len(it.sequence)] for it in feedback)
+    say("action", len(feedback))
+    action.destroy()
+
+
+def watch(node):
+    """The nodes, and the publishers of String, whenever they are others."""
+    told = None
+    while not is_over():
+        names = ",".join(sorted(node.get_node_names()))
+        found = f"{names} {node.count_publishers('String')}"
+        if found != told:
+            told = found
+            say("graph", found)
+        rclpy.spin_once(node, timeout_sec=0.01)
+
+
+def be_killed(name):
+    """Does a bit of everything, until it is killed."""
+    rclpy.init()
+    node = rclpy.create_node(name)
+    publisher = node.create_publisher(KINDS["String"][0], "String", 10)
+    node.create_subscription(KINDS["Imu"][0], "Imu", lambda message: None, 10)
+    node.create_subscription(KINDS["String"][0], "String", lambda message: None, 10)
+    node.create_service(BasicTypes, "turn", lambda request, response: response)
+    client = node.create_client(BasicTypes, "turn")
+    while True:
+        publisher.publish(KINDS["String"][1](0))
+        if client.service_is_ready():
+            client.call_async(BasicTypes.Request())
+        rclpy.spin_once(node, timeout_sec=0.001)
+
+
+def storm(kills):
+    """Starts nodes and kills them, some at a time, at any moment of their lives."""
+    alive = {}
+    for number in range(kills + ALIVE):
+        if len(alive) == ALIVE:
+            time.sleep(random.uniform(0, LIFE_S))
+            pid = random.choice(list(alive))
+            os.kill(pid, signal.SIGKILL)
+            os.waitpid(pid, 0)
+            del alive[pid]
+        pid = os.fork()
+        if pid == 0:
+            be_killed(f"victim{number}")
+        alive[pid] = number
+    for pid in alive:
+        os.kill(pid, signal.SIGKILL)
+        os.waitpid(pid, 0)
+    say("killed", kills + ALIVE)
+
+
+def main(role, name, *words):
+    if role == "storm":
+        return storm(int(words[0]))
+    rclpy.init()
+    node = rclpy.create_node(name)
+    {"pub": publish, "sub": subscribe, "serve": serve, "ask": ask, "watch": watch}[role](node, *words)
+    while not is_over():
+        time.sleep(0.01)
+    node.destroy_node()
+    rclpy.shutdown()
+
+
+if len(sys.argv) < 3:
+    sys.exit("usage: node.py pub|sub|serve|ask|watch|storm NAME [TYPE[:TOPIC]…|NODE|KILLS]")
+main(*sys.argv[1:])

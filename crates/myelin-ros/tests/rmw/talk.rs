@@ -1,0 +1,97 @@
+//! Topics, services, parameters, actions and the graph: Myelin with Myelin and with another RMW, on one host
+//! and on two.
+
+use crate::host::{Host, on_own_host};
+use crate::library::library;
+use crate::node::{ANYWHERE, Node, Rmw};
+
+#[test]
+fn topics_on_one_host() {
+    on_a_host("talk::topics_on_one_host", || topics(&Host::Same));
+}
+
+#[test]
+fn topics_between_two_hosts() {
+    on_a_host("talk::topics_between_two_hosts", || topics(&Host::other()));
+}
+
+#[test]
+fn services_parameters_and_actions() {
+    on_a_host("talk::services_parameters_and_actions", || {
+        for host in [Host::Same, Host::other()] {
+            let by = range(&host);
+            let server = Node::start_by(&host, Rmw::Myelin, by, &["serve", "server"]);
+            assert_eq!(server.line(), "ready server");
+            let words = ["ask", "client", "server"];
+            let client = Node::start_by(&Host::Same, Rmw::Myelin, by, &words);
+            assert_eq!(client.line(), "service 20");
+            assert_eq!(client.line(), "parameter 2.5");
+            assert!(client.line().starts_with("action "));
+            client.end();
+            server.end();
+        }
+    });
+}
+
+#[test]
+fn nothing_leaves_the_host_unless_it_is_asked_for() {
+    on_a_host("talk::nothing_leaves_the_host_unless_it_is_asked_for", || {
+        let off = ["env", "ROS_AUTOMATIC_DISCOVERY_RANGE=OFF"];
+        let start = |words| Node::start_by(&Host::Same, Rmw::Myelin, &off, words);
+        let publisher = start(&["pub", "talker", "String"]);
+        let subscriber = start(&["sub", "listener", "String"]);
+        numbers(&subscriber, "String", 10);
+        let sockets = std::fs::read_to_string("/proc/net/udp").unwrap();
+        assert_eq!(sockets.lines().count(), 1, "the headline alone: {sockets}");
+        subscriber.end();
+        publisher.end();
+    });
+}
+
+pub fn on_a_host(test: &str, body: impl FnOnce()) {
+    if library().is_some() {
+        on_own_host(test, body);
+    }
+}
+
+/// Between a host and this one: a string and an image of 4.6 MB, and who is there.
+fn topics(other: &Host) {
+    let pairs =
+        [(Rmw::Myelin, Rmw::Myelin), (Rmw::Myelin, Rmw::FastRtps), (Rmw::FastRtps, Rmw::Myelin)];
+    for (here, there) in pairs {
+        println!("{here:?} to {there:?}");
+        let near = Host::Same;
+        let start = |host, rmw, words| Node::start_by(host, rmw, range(other), words);
+        let publisher = start(&near, here, &["pub", "talker", "String", "Image"]);
+        let subscriber = start(other, there, &["sub", "listener", "String", "Image"]);
+        numbers(&subscriber, "String", 10);
+        numbers(&subscriber, "Image", 4);
+        let watcher = start(&near, here, &["watch", "watcher"]);
+        let all = "graph listener,talker,watcher 1";
+        watcher.wait_for(all, |line| line == all);
+        subscriber.end();
+        let left = "graph talker,watcher 1";
+        watcher.wait_for(left, |line| line == left);
+        publisher.end();
+        watcher.end();
+    }
+}
+
+/// How nodes find those of a host.
+fn range(other: &Host) -> &'static [&'static str] {
+    match other {
+        Host::Same => &[],
+        Host::Other(_) => ANYWHERE,
+    }
+}
+
+/// So many messages of a type come, whole and each once.
+pub fn numbers(subscriber: &Node, kind: &str, count: usize) {
+    let mut numbers: Vec<u32> = Vec::new();
+    while numbers.len() < count {
+        let line = subscriber.wait_for(kind, |line| line.contains(kind));
+        let number = line.strip_prefix(kind).unwrap_or_else(|| panic!("{line}"));
+        numbers.push(number.trim().parse().unwrap());
+    }
+    assert!(numbers.is_sorted_by(|one, next| one < next), "{kind}: {numbers:?}");
+}

@@ -1,0 +1,82 @@
+// A context: one node of the library, whatever the number of ROS 2 nodes.
+#pragma once
+
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "event.hpp"
+#include "graph.hpp"
+#include "listener.hpp"
+#include "wait.hpp"
+
+namespace rmw_myelin {
+
+/// A ROS 2 node.
+struct Node {
+  rmw_context_impl_t &context;
+  std::string name;
+  std::string name_space;
+  /// Fires when the graph changes.
+  Trigger graph_changed;
+  rmw_guard_condition_t graph_condition;
+};
+
+/// Wait sets that are not in use keep what is attached to them: clients that make a wait set for each wait
+/// (rclpy does) get the one that their thread had before.
+class WaitSets {
+ public:
+  explicit WaitSets(myelin_node *node) : node_(node) {}
+  /// Throws a std::runtime_error.
+  WaitSet *take();
+  void give_back(WaitSet *set);
+
+ private:
+  struct Place {
+    std::unique_ptr<WaitSet> set;
+    std::thread::id thread;
+    bool is_in_use;
+  };
+  myelin_node *node_;
+  std::mutex mutex_;
+  std::vector<Place> places_;
+};
+
+/// What `rmw_wait_set_t::data` is.
+struct LentWaitSet {
+  explicit LentWaitSet(WaitSets &all) : sets(all), set(all.take()) {}
+  ~LentWaitSet() { sets.give_back(set); }
+  LentWaitSet(const LentWaitSet &) = delete;
+  LentWaitSet &operator=(const LentWaitSet &) = delete;
+
+  WaitSets &sets;
+  WaitSet *set;
+};
+
+}  // namespace rmw_myelin
+
+struct rmw_context_impl_s {
+  /// Throws a std::runtime_error: the library's node cannot be opened.
+  explicit rmw_context_impl_s(const rmw_init_options_t &options);
+  ~rmw_context_impl_s();
+
+  myelin_node *node = nullptr;
+  std::string enclave;
+  std::mutex mutex;
+  size_t nodes = 0;
+  bool is_shut_down = false;
+  std::unique_ptr<rmw_myelin::WaitSets> wait_sets;
+  std::unique_ptr<rmw_myelin::Graph> graph;
+  std::unique_ptr<rmw_myelin::Listener> listener;
+
+  /// By the graph's thread: has all endpoints take their events. After how many ns it is to do so again.
+  uint64_t poll_events();
+  void add(rmw_myelin::EventSource &source);
+  void remove(rmw_myelin::EventSource &source);
+
+ private:
+  std::mutex sources_mutex_;
+  std::vector<rmw_myelin::EventSource *> sources_;
+};

@@ -1,0 +1,99 @@
+#include "discovery.hpp"
+
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <stdexcept>
+#include <string>
+
+namespace rmw_myelin {
+namespace {
+
+/// What a node is to look for.
+struct Discovery {
+  bool over_network = true;
+  std::string interface;
+  std::string peers;
+  bool multicast = false;
+};
+
+constexpr const char *loopback = "127.0.0.1";
+
+/// Whether somebody has said no to all that leads off this host.
+bool is_off() {
+  const char *network = std::getenv("MYELIN_NETWORK");
+  return network != nullptr && std::strcmp(network, "0") == 0;
+}
+
+#if __has_include("rmw/discovery_options.h")
+Discovery discovery(const rmw_init_options_t &options) {
+  const rmw_discovery_options_t &asked = options.discovery_options;
+  Discovery found;
+  switch (asked.automatic_discovery_range) {
+    case RMW_AUTOMATIC_DISCOVERY_RANGE_OFF:
+      found.over_network = false;
+      break;
+    case RMW_AUTOMATIC_DISCOVERY_RANGE_LOCALHOST:
+      if (asked.static_peers_count == 0) found.interface = loopback;
+      found.peers = loopback;
+      break;
+    default:
+      found.multicast = true;
+  }
+  const bool has_peers =
+      asked.automatic_discovery_range == RMW_AUTOMATIC_DISCOVERY_RANGE_LOCALHOST ||
+      asked.automatic_discovery_range == RMW_AUTOMATIC_DISCOVERY_RANGE_SUBNET;
+  for (size_t at = 0; at < asked.static_peers_count; ++at) {
+    if (!has_peers) {
+      RCUTILS_LOG_WARN_NAMED(identifier, "static peers are ignored: the range of discovery has none");
+      break;
+    }
+    if (!found.peers.empty()) found.peers += ',';
+    found.peers += asked.static_peers[at].peer_address;
+  }
+  return found;
+}
+#else
+Discovery discovery(const rmw_init_options_t &options) {
+  Discovery found;
+  found.multicast = options.localhost_only != RMW_LOCALHOST_ONLY_ENABLED;
+  if (!found.multicast) found.interface = found.peers = loopback;
+  return found;
+}
+#endif
+
+const char *or_null(const std::string &text) { return text.empty() ? nullptr : text.c_str(); }
+
+}  // namespace
+
+uint32_t domain_of(const rmw_init_options_t &options) {
+  return options.domain_id == RMW_DEFAULT_DOMAIN_ID ? 0 : static_cast<uint32_t>(options.domain_id);
+}
+
+myelin_node *open_node(const rmw_init_options_t &options, bool &over_network) {
+  const Discovery found = discovery(options);
+  const std::string user_data =
+      std::string("enclave=") + (options.enclave == nullptr ? "/" : options.enclave) + ";";
+  myelin_node_options asked = MYELIN_INIT(myelin_node_options);
+  asked.has_domain = true;
+  asked.domain = domain_of(options);
+  over_network = found.over_network && !is_off();
+  asked.network = over_network ? 1 : -1;
+  asked.interface = or_null(found.interface);
+  asked.peers = or_null(found.peers);
+  asked.multicast = found.multicast;
+  asked.dds_user_data = user_data.c_str();
+  myelin_node *node = nullptr;
+  myelin_code code = myelin_node_open(program_invocation_short_name, &asked, &node);
+  if (code == MYELIN_ERROR_NETWORK && over_network) {
+    RCUTILS_LOG_WARN_NAMED(identifier, "nodes of this host that have rmw_myelin too are all there is: %s",
+                           myelin_error_message());
+    over_network = false;
+    asked.network = -1;
+    code = myelin_node_open(program_invocation_short_name, &asked, &node);
+  }
+  if (code != MYELIN_OK) throw std::runtime_error(myelin_error_message());
+  return node;
+}
+
+}  // namespace rmw_myelin

@@ -1,0 +1,84 @@
+// Events of publishers and subscriptions, as ROS 2 counts them.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <mutex>
+
+#include "humble.hpp"
+#include "rmw/event_callback_type.h"
+#include "wait.hpp"
+
+namespace rmw_myelin {
+
+/// Counters of one kind of event of an endpoint, and who is told.
+struct EventState {
+  Trigger changed;
+  /// How often it has happened, and how often since it was taken.
+  int64_t total = 0;
+  int64_t total_change = 0;
+  /// Of matches: how many there are. Of liveliness: how many live, and how many do not.
+  int64_t current = 0;
+  int64_t current_change = 0;
+  int64_t other = 0;
+  int64_t other_change = 0;
+  rmw_qos_policy_kind_t policy = RMW_QOS_POLICY_INVALID;
+  rmw_event_callback_t callback = nullptr;
+  const void *user_data = nullptr;
+  size_t uncalled = 0;
+  /// Something has been counted since it was taken.
+  bool is_new = false;
+
+  /// It has happened so often.
+  void add(int64_t times) {
+    total += times;
+    total_change += times;
+  }
+};
+
+/// All events of one endpoint. Any thread may use it.
+class Events {
+ public:
+  /// Whether this kind of event (`rmw_event_type_t`, see `humble.hpp`) is told of at all.
+  static bool is_supported(int type);
+
+  /// What a wait for this kind of event waits for.
+  Trigger &changed(int type);
+  /// Counts, then tells who waits or is to be called.
+  template <typename Count>
+  void count(int type, Count count) {
+    {
+      const std::lock_guard<std::mutex> lock(mutex_);
+      EventState &state = states_[type];
+      count(state);
+      state.is_new = true;
+    }
+    tell(type);
+  }
+  void count_once(int type) {
+    count(type, [](EventState &state) { state.add(1); });
+  }
+  void take(int type, void *info);
+  void set_callback(int type, rmw_event_callback_t callback, const void *user_data);
+
+ private:
+  void tell(int type);
+
+  std::mutex mutex_;
+  std::map<int, EventState> states_;
+  /// Held by a call back: none is under way when another callback is set.
+  std::mutex callback_mutex_;
+};
+
+/// Something whose events a thread of the context's takes.
+class EventSource {
+ public:
+  virtual ~EventSource() = default;
+  /// Takes what there is. When it is to be called again at the latest, by `myelin_now`.
+  virtual uint64_t poll_events() = 0;
+};
+
+/// What a wait for the event waits for.
+Trigger &event_trigger(const rmw_event_t &event);
+
+}  // namespace rmw_myelin

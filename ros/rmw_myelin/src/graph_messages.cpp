@@ -1,0 +1,216 @@
+#include "graph_messages.hpp"
+
+#include <cstring>
+#include <stdexcept>
+
+namespace rmw_myelin {
+namespace {
+
+/// Writes plain CDR in the byte order of the host.
+class Out {
+ public:
+  Out() : bytes_{0, __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, 0, 0} {}
+
+  template <typename Number>
+  void number(Number value) {
+    bytes_.resize(bytes_.size() + padding(bytes_.size(), sizeof value));
+    const size_t at = bytes_.size();
+    bytes_.resize(at + sizeof value);
+    std::memcpy(&bytes_[at], &value, sizeof value);
+  }
+  void count(size_t value) { number(static_cast<uint32_t>(value)); }
+  void text(const std::string &value) {
+    count(value.size() + 1);
+    bytes_.insert(bytes_.end(), value.c_str(), value.c_str() + value.size() + 1);
+  }
+  /// `bytes` of them, zeros behind what there is.
+  void gid(const Gid &value, size_t bytes = sizeof(Gid)) {
+    bytes_.insert(bytes_.end(), value.begin(), value.end());
+    bytes_.resize(bytes_.size() + bytes - value.size());
+  }
+  std::vector<uint8_t> take() { return std::move(bytes_); }
+
+  static size_t padding(size_t at, size_t align) { return (align - (at - 4) % align) % align; }
+
+ private:
+  std::vector<uint8_t> bytes_;
+};
+
+/// Reads it. Throws a std::runtime_error where there is less than there has to be.
+class In {
+ public:
+  In(const uint8_t *data, size_t bytes) : data_(data), bytes_(bytes) {
+    if (bytes < 4 || data[0] != 0 || data[1] != (__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__)) {
+      throw std::runtime_error("another encoding");
+    }
+  }
+
+  template <typename Number>
+  Number number() {
+    take(Out::padding(at_, sizeof(Number)));
+    Number value;
+    std::memcpy(&value, take(sizeof value), sizeof value);
+    return value;
+  }
+  /// Of what takes so many bytes each at least.
+  size_t count(size_t bytes_each) {
+    const size_t value = number<uint32_t>();
+    if (value > (bytes_ - at_) / bytes_each) throw std::runtime_error("too many");
+    return value;
+  }
+  std::string text() {
+    const size_t bytes = count(1);
+    const char *value = reinterpret_cast<const char *>(take(bytes));
+    return std::string(value, strnlen(value, bytes));
+  }
+  Gid gid(size_t bytes = sizeof(Gid)) {
+    Gid value;
+    std::memcpy(value.data(), take(bytes), value.size());
+    return value;
+  }
+
+ private:
+  const uint8_t *take(size_t bytes) {
+    if (bytes > bytes_ - at_) throw std::runtime_error("cut off");
+    at_ += bytes;
+    return data_ + at_ - bytes;
+  }
+
+  const uint8_t *data_;
+  size_t bytes_;
+  size_t at_ = 4;
+};
+
+void write_time(Out &out, const rmw_time_t &time) {
+  out.number<uint64_t>(time.sec);
+  out.number<uint64_t>(time.nsec);
+}
+
+rmw_time_t read_time(In &in) {
+  rmw_time_t time;
+  time.sec = in.number<uint64_t>();
+  time.nsec = in.number<uint64_t>();
+  return time;
+}
+
+void write_qos(Out &out, const rmw_qos_profile_t &qos) {
+  out.number<uint8_t>(qos.history);
+  out.number<uint8_t>(qos.reliability);
+  out.number<uint8_t>(qos.durability);
+  out.number<uint8_t>(qos.liveliness);
+  out.number<uint64_t>(qos.depth);
+  write_time(out, qos.deadline);
+  write_time(out, qos.lifespan);
+  write_time(out, qos.liveliness_lease_duration);
+  out.number<uint8_t>(qos.avoid_ros_namespace_conventions);
+}
+
+rmw_qos_profile_t read_qos(In &in) {
+  rmw_qos_profile_t qos{};
+  qos.history = static_cast<rmw_qos_history_policy_t>(in.number<uint8_t>());
+  qos.reliability = static_cast<rmw_qos_reliability_policy_t>(in.number<uint8_t>());
+  qos.durability = static_cast<rmw_qos_durability_policy_t>(in.number<uint8_t>());
+  qos.liveliness = static_cast<rmw_qos_liveliness_policy_t>(in.number<uint8_t>());
+  qos.depth = in.number<uint64_t>();
+  qos.deadline = read_time(in);
+  qos.lifespan = read_time(in);
+  qos.liveliness_lease_duration = read_time(in);
+  qos.avoid_ros_namespace_conventions = in.number<uint8_t>() != 0;
+  return qos;
+}
+
+/// Of what contexts tell each other.
+constexpr uint32_t version = 1;
+/// In DDS a gid is as long as the RMWs of this ROS 2 have it.
+constexpr size_t dds_gid_bytes = RMW_GID_STORAGE_SIZE;
+
+std::vector<Gid> read_gids(In &in) {
+  std::vector<Gid> gids(in.count(dds_gid_bytes));
+  for (Gid &gid : gids) gid = in.gid(dds_gid_bytes);
+  return gids;
+}
+
+}  // namespace
+
+std::vector<uint8_t> encode_context(const Gid &gid, const Participant &participant) {
+  Out out;
+  out.number(version);
+  out.gid(gid);
+  out.text(participant.enclave);
+  out.count(participant.nodes.size());
+  for (const KnownNode &node : participant.nodes) {
+    out.text(node.name_space);
+    out.text(node.name);
+    out.count(node.endpoints.size());
+    for (const Gid &endpoint : node.endpoints) {
+      const KnownEndpoint &it = participant.endpoints.at(endpoint);
+      out.gid(endpoint);
+      out.number<uint8_t>(it.is_publisher);
+      out.text(it.topic);
+      out.text(it.type);
+      out.text(it.hash);
+      write_qos(out, it.qos);
+    }
+  }
+  return out.take();
+}
+
+std::optional<std::pair<Gid, Participant>> decode_context(const uint8_t *data, size_t bytes) try {
+  In in(data, bytes);
+  if (in.number<uint32_t>() != version) return std::nullopt;
+  const Gid gid = in.gid();
+  Participant participant;
+  participant.enclave = in.text();
+  participant.nodes.resize(in.count(sizeof(uint32_t)));
+  for (KnownNode &node : participant.nodes) {
+    node.name_space = in.text();
+    node.name = in.text();
+    node.endpoints.resize(in.count(sizeof(Gid)));
+    for (Gid &endpoint : node.endpoints) {
+      endpoint = in.gid();
+      KnownEndpoint &it = participant.endpoints[endpoint];
+      it.is_publisher = in.number<uint8_t>() != 0;
+      it.topic = in.text();
+      it.type = in.text();
+      it.hash = in.text();
+      it.qos = read_qos(in);
+    }
+  }
+  return std::pair(gid, std::move(participant));
+} catch (const std::runtime_error &) {
+  return std::nullopt;
+}
+
+std::vector<uint8_t> encode_dds_nodes(const Gid &gid, const std::vector<DdsNode> &nodes) {
+  Out out;
+  out.gid(gid, dds_gid_bytes);
+  out.count(nodes.size());
+  for (const DdsNode &node : nodes) {
+    out.text(node.name_space);
+    out.text(node.name);
+    for (const std::vector<Gid> *gids : {&node.readers, &node.writers}) {
+      out.count(gids->size());
+      for (const Gid &endpoint : *gids) out.gid(endpoint, dds_gid_bytes);
+    }
+  }
+  return out.take();
+}
+
+std::optional<std::pair<Gid, std::vector<KnownNode>>> decode_dds_nodes(const uint8_t *data,
+                                                                     size_t bytes) try {
+  In in(data, bytes);
+  const Gid gid = in.gid(dds_gid_bytes);
+  std::vector<KnownNode> nodes(in.count(sizeof(uint32_t)));
+  for (KnownNode &node : nodes) {
+    node.name_space = in.text();
+    node.name = in.text();
+    node.endpoints = read_gids(in);
+    const std::vector<Gid> writers = read_gids(in);
+    node.endpoints.insert(node.endpoints.end(), writers.begin(), writers.end());
+  }
+  return std::pair(gid, std::move(nodes));
+} catch (const std::runtime_error &) {
+  return std::nullopt;
+}
+
+}  // namespace rmw_myelin

@@ -1,0 +1,149 @@
+#include "qos.hpp"
+
+#include <algorithm>
+
+#include "humble.hpp"
+#include "rmw/get_topic_endpoint_info.h"
+#include "rmw_dds_common/qos.hpp"
+
+namespace rmw_myelin {
+namespace {
+
+constexpr rmw_time_t infinite = {9223372036ULL, 854775807ULL};
+constexpr uint32_t depth_max = 65535;
+/// In ROS 2 the reader's queue is the reader's own; in Myelin the lesser depth of both counts. So a
+/// publisher's is no less than this. It costs memory while a subscription does not read: of large messages
+/// it is less.
+constexpr uint32_t publisher_depth_min = 256;
+constexpr uint32_t large_depth_min = 16;
+constexpr uint64_t keep_all_block_ns = 1'000'000'000;
+
+void resolve_duration(rmw_time_t &time) {
+  if (time.sec == 0 && time.nsec == 0) time = infinite;
+}
+
+bool resolve(const rmw_qos_profile_t &asked, rmw_qos_profile_t &actual) {
+  actual = asked;
+  switch (asked.history) {
+    case RMW_QOS_POLICY_HISTORY_UNKNOWN:
+      RMW_SET_ERROR_MSG("Invalid QoS policy: history");
+      return false;
+    case RMW_QOS_POLICY_HISTORY_SYSTEM_DEFAULT:
+      actual.history = RMW_QOS_POLICY_HISTORY_KEEP_LAST;
+      break;
+    default:
+      break;
+  }
+  if (actual.history == RMW_QOS_POLICY_HISTORY_KEEP_LAST &&
+      asked.depth == RMW_QOS_POLICY_DEPTH_SYSTEM_DEFAULT) {
+    actual.depth = 10;
+  }
+  if (asked.reliability == RMW_QOS_POLICY_RELIABILITY_UNKNOWN ||
+      asked.durability == RMW_QOS_POLICY_DURABILITY_UNKNOWN ||
+      asked.liveliness == RMW_QOS_POLICY_LIVELINESS_UNKNOWN) {
+    RMW_SET_ERROR_MSG("Invalid QoS policy: reliability, durability or liveliness is unknown");
+    return false;
+  }
+  if (asked.reliability == RMW_QOS_POLICY_RELIABILITY_SYSTEM_DEFAULT) {
+    actual.reliability = RMW_QOS_POLICY_RELIABILITY_RELIABLE;
+  }
+  if (asked.durability == RMW_QOS_POLICY_DURABILITY_SYSTEM_DEFAULT) {
+    actual.durability = RMW_QOS_POLICY_DURABILITY_VOLATILE;
+  }
+  if (asked.liveliness == RMW_QOS_POLICY_LIVELINESS_SYSTEM_DEFAULT) {
+    actual.liveliness = RMW_QOS_POLICY_LIVELINESS_AUTOMATIC;
+  }
+  resolve_duration(actual.deadline);
+  resolve_duration(actual.lifespan);
+  resolve_duration(actual.liveliness_lease_duration);
+  return true;
+}
+
+uint32_t depth_of(const rmw_qos_profile_t &qos) {
+  if (qos.history == RMW_QOS_POLICY_HISTORY_KEEP_ALL) return keep_all_depth;
+  return static_cast<uint32_t>(std::min<size_t>(qos.depth, depth_max));
+}
+
+myelin_topic_options options(const rmw_qos_profile_t &qos, uint32_t depth) {
+  myelin_topic_options options = MYELIN_INIT(myelin_topic_options);
+  options.depth = depth;
+  options.history =
+      qos.durability == RMW_QOS_POLICY_DURABILITY_TRANSIENT_LOCAL ? depth_of(qos) : 0;
+  const uint64_t deadline = nanoseconds(qos.deadline);
+  options.deadline_ns = deadline == MYELIN_FOREVER ? 0 : deadline;
+  if (qos.reliability == RMW_QOS_POLICY_RELIABILITY_RELIABLE) {
+    const bool keeps_all = qos.history == RMW_QOS_POLICY_HISTORY_KEEP_ALL;
+    options.reliability = keeps_all ? MYELIN_RELIABLE : MYELIN_KEEP_LAST;
+    options.reliable_ns = keep_all_block_ns;
+  }
+  return options;
+}
+
+bool is_less(const rmw_time_t &left, const rmw_time_t &right) {
+  return nanoseconds(left) < nanoseconds(right);
+}
+
+}  // namespace
+
+bool resolve_publisher([[maybe_unused]] const rmw_node_t *node,
+                       [[maybe_unused]] const char *topic, rmw_qos_profile_t asked,
+                       rmw_qos_profile_t &actual) {
+#if !RMW_MYELIN_HUMBLE
+  if (rmw_dds_common::qos_profile_get_best_available_for_topic_publisher(
+          node, topic, &asked, rmw_get_subscriptions_info_by_topic) != RMW_RET_OK) {
+    return false;
+  }
+#endif
+  return resolve(asked, actual);
+}
+
+bool resolve_subscription([[maybe_unused]] const rmw_node_t *node,
+                          [[maybe_unused]] const char *topic, rmw_qos_profile_t asked,
+                          rmw_qos_profile_t &actual) {
+#if !RMW_MYELIN_HUMBLE
+  if (rmw_dds_common::qos_profile_get_best_available_for_topic_subscription(
+          node, topic, &asked, rmw_get_publishers_info_by_topic) != RMW_RET_OK) {
+    return false;
+  }
+#endif
+  return resolve(asked, actual);
+}
+
+bool resolve_service(rmw_qos_profile_t asked, rmw_qos_profile_t &actual) {
+#if !RMW_MYELIN_HUMBLE
+  asked = rmw_dds_common::qos_profile_update_best_available_for_services(asked);
+#endif
+  return resolve(asked, actual);
+}
+
+myelin_topic_options publisher_options(const rmw_qos_profile_t &qos, bool may_be_large) {
+  return options(qos, std::max(depth_of(qos), may_be_large ? large_depth_min : publisher_depth_min));
+}
+
+myelin_topic_options subscriber_options(const rmw_qos_profile_t &qos) {
+  return options(qos, depth_of(qos));
+}
+
+rmw_qos_policy_kind_t incompatible_policy(const rmw_qos_profile_t &offered,
+                                          const rmw_qos_profile_t &asked) {
+  if (offered.reliability == RMW_QOS_POLICY_RELIABILITY_BEST_EFFORT &&
+      asked.reliability == RMW_QOS_POLICY_RELIABILITY_RELIABLE) {
+    return RMW_QOS_POLICY_RELIABILITY;
+  }
+  if (offered.durability == RMW_QOS_POLICY_DURABILITY_VOLATILE &&
+      asked.durability == RMW_QOS_POLICY_DURABILITY_TRANSIENT_LOCAL) {
+    return RMW_QOS_POLICY_DURABILITY;
+  }
+  if (is_less(asked.deadline, offered.deadline)) return RMW_QOS_POLICY_DEADLINE;
+  if (offered.liveliness == RMW_QOS_POLICY_LIVELINESS_AUTOMATIC &&
+      asked.liveliness == RMW_QOS_POLICY_LIVELINESS_MANUAL_BY_TOPIC) {
+    return RMW_QOS_POLICY_LIVELINESS;
+  }
+  // In DDS the lease is a part of the liveliness.
+  if (is_less(asked.liveliness_lease_duration, offered.liveliness_lease_duration)) {
+    return RMW_QOS_POLICY_LIVELINESS;
+  }
+  return RMW_QOS_POLICY_INVALID;
+}
+
+}  // namespace rmw_myelin

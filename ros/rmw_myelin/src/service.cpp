@@ -1,0 +1,163 @@
+#include "service.hpp"
+
+#include <chrono>
+#include <cstring>
+#include <memory>
+#include <thread>
+
+#include "context.hpp"
+#include "names.hpp"
+#include "qos.hpp"
+
+namespace rmw_myelin {
+
+Service::Service(Node &node, Endpoint requests, Endpoint replies, std::string given)
+    : reader(node, std::move(requests), {}), writer(node, std::move(replies)), name(std::move(given)) {}
+
+bool service_endpoints(const rosidl_service_type_support_t &type_support, const char *name,
+                       const rmw_qos_profile_t &asked, Endpoint &requests, Endpoint &replies) {
+  if (!check_name(name, asked)) return false;
+  rmw_qos_profile_t actual;
+  if (!resolve_service(asked, actual)) return false;
+  ServiceType type = service_type(type_support);
+  requests = {false, request_name(name, actual), std::move(type.request), actual};
+  replies = {false, reply_name(name, actual), std::move(type.response), actual};
+  return true;
+}
+
+rmw_ret_t take_message(Reader &reader, const std::string &name, rmw_service_info_t *info, void *message,
+                       bool *taken) {
+  *taken = false;
+  Sample sample;
+  bool is_there = false;
+  const rmw_ret_t result = reader.take(sample, is_there);
+  if (result != RMW_RET_OK || !is_there) return result;
+  const MessageType &type = reader.endpoint().type;
+  cdr::RequestHeader header{};
+  try {
+    cdr::decode(*type.plan, sample.data(), sample.bytes(), message, &header);
+  } catch (const std::exception &error) {
+    RCUTILS_LOG_ERROR_NAMED(identifier, "%s: a message that is not a %s was dropped: %s", name.c_str(),
+                            type.name.c_str(), error.what());
+    return RMW_RET_OK;
+  }
+  info->source_timestamp = source_ns(sample);
+  info->received_timestamp = sample.received_ns;
+  info->request_id.sequence_number = header.sequence;
+  std::memset(info->request_id.writer_guid, 0, sizeof(info->request_id.writer_guid));
+  std::memcpy(info->request_id.writer_guid, &header.client, sizeof(header.client));
+  const uint64_t publisher = sample->publisher;
+  std::memcpy(info->request_id.writer_guid + sizeof(header.client), &publisher, sizeof(publisher));
+  *taken = true;
+  return RMW_RET_OK;
+}
+
+/// How long a reply waits for its client to be there for it.
+static constexpr uint64_t reply_match_ns = 100'000'000;
+
+static Service *service_of(const rmw_service_t *service) { return static_cast<Service *>(service->data); }
+
+}  // namespace rmw_myelin
+
+using rmw_myelin::Endpoint;
+using rmw_myelin::Node;
+using rmw_myelin::Service;
+using rmw_myelin::service_of;
+
+extern "C" {
+
+RMW_PUBLIC rmw_service_t *rmw_create_service(const rmw_node_t *node,
+                                             const rosidl_service_type_support_t *type_support,
+                                             const char *service_name,
+                                             const rmw_qos_profile_t *qos_profile) {
+  CHECK_HANDLE_OR_NULL(node);
+  RMW_CHECK_ARGUMENT_FOR_NULL(type_support, nullptr);
+  RMW_CHECK_ARGUMENT_FOR_NULL(service_name, nullptr);
+  RMW_CHECK_ARGUMENT_FOR_NULL(qos_profile, nullptr);
+  try {
+    Endpoint requests{}, replies{};
+    if (!rmw_myelin::service_endpoints(*type_support, service_name, *qos_profile, requests, replies)) {
+      return nullptr;
+    }
+    replies.is_publisher = true;
+    auto &own = *static_cast<Node *>(node->data);
+    auto made = std::make_unique<Service>(own, std::move(requests), std::move(replies), service_name);
+    auto handle = std::make_unique<rmw_service_t>();
+    handle->implementation_identifier = rmw_myelin::identifier;
+    handle->service_name = made->name.c_str();
+    handle->data = made.release();
+    return handle.release();
+  } catch (const std::exception &error) {
+    RMW_SET_ERROR_MSG_WITH_FORMAT_STRING("the service %s cannot be made: %s", service_name, error.what());
+    return nullptr;
+  }
+}
+
+RMW_PUBLIC rmw_ret_t rmw_destroy_service(rmw_node_t *node, rmw_service_t *service) {
+  CHECK_HANDLE(node);
+  CHECK_HANDLE(service);
+  delete service_of(service);
+  delete service;
+  return RMW_RET_OK;
+}
+
+RMW_PUBLIC rmw_ret_t rmw_take_request(const rmw_service_t *service, rmw_service_info_t *request_header,
+                                      void *ros_request, bool *taken) {
+  CHECK_HANDLE(service);
+  CHECK_ARGUMENT(request_header);
+  CHECK_ARGUMENT(ros_request);
+  CHECK_ARGUMENT(taken);
+  Service &own = *service_of(service);
+  return rmw_myelin::take_message(own.reader, own.name, request_header, ros_request, taken);
+}
+
+RMW_PUBLIC rmw_ret_t rmw_send_response(const rmw_service_t *service, rmw_request_id_t *request_header,
+                                       void *ros_response) {
+  CHECK_HANDLE(service);
+  CHECK_ARGUMENT(request_header);
+  CHECK_ARGUMENT(ros_response);
+  rmw_myelin::cdr::RequestHeader header{};
+  uint64_t publisher;
+  std::memcpy(&header.client, request_header->writer_guid, sizeof header.client);
+  std::memcpy(&publisher, request_header->writer_guid + sizeof header.client, sizeof publisher);
+  header.sequence = request_header->sequence_number;
+  Service &own = *service_of(service);
+  if (rmw_myelin::is_of_one_node(header.client, publisher)) {
+    // It is one of ours: the client is the reader of its replies. It may have asked before that has met us.
+    const uint64_t until_ns = myelin_now() + rmw_myelin::reply_match_ns;
+    while (!own.writer.is_matched_with(header.client)) {
+      if (!own.reader.has_peer(publisher)) return RMW_RET_OK;  // it is gone
+      if (myelin_now() >= until_ns) {
+        RMW_SET_ERROR_MSG("the client does not take replies");
+        return RMW_RET_TIMEOUT;
+      }
+      std::this_thread::sleep_for(std::chrono::microseconds(100));
+    }
+  }
+  return own.writer.publish(ros_response, &header);
+}
+
+RMW_PUBLIC rmw_ret_t rmw_service_request_subscription_get_actual_qos(const rmw_service_t *service,
+                                                                     rmw_qos_profile_t *qos) {
+  CHECK_HANDLE(service);
+  CHECK_ARGUMENT(qos);
+  *qos = service_of(service)->reader.endpoint().qos;
+  return RMW_RET_OK;
+}
+
+RMW_PUBLIC rmw_ret_t rmw_service_response_publisher_get_actual_qos(const rmw_service_t *service,
+                                                                   rmw_qos_profile_t *qos) {
+  CHECK_HANDLE(service);
+  CHECK_ARGUMENT(qos);
+  *qos = service_of(service)->writer.endpoint().qos;
+  return RMW_RET_OK;
+}
+
+RMW_PUBLIC rmw_ret_t rmw_service_set_on_new_request_callback(rmw_service_t *service,
+                                                             rmw_event_callback_t callback,
+                                                             const void *user_data) {
+  CHECK_HANDLE(service);
+  return service_of(service)->reader.set_callback(callback, user_data);
+}
+
+}  // extern "C"

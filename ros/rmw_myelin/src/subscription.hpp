@@ -1,0 +1,30 @@
+#pragma once
+
+#include <mutex>
+#include <unordered_map>
+#include <vector>
+
+#include "reader.hpp"
+
+namespace rmw_myelin {
+
+/// A message that is lent: the sample that it lies in, or a copy.
+struct Loaned {
+  Sample sample;
+  std::vector<uint64_t> copy;
+};
+
+/// What `rmw_subscription_t::data` is.
+struct Subscription {
+  Subscription(Node &node, Endpoint endpoint, const rmw_subscription_options_t &options,
+               std::string name);
+
+  Reader reader;
+  std::string topic_name;
+  /// By the message that is lent.
+  std::mutex mutex;
+  std::unordered_map<const void *, Loaned> lent;
+  uint64_t received = 0;
+};
+
+}  // namespace rmw_myelin

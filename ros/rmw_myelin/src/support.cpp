@@ -1,0 +1,42 @@
+#include "support.hpp"
+
+#include <chrono>
+
+namespace rmw_myelin {
+
+const char *const identifier = "rmw_myelin";
+
+rmw_ret_t ret_of(myelin_code code) {
+  switch (code) {
+    case MYELIN_OK:
+    case MYELIN_NOTHING:
+      return RMW_RET_OK;
+    case MYELIN_ERROR_MEMORY:
+      return RMW_RET_BAD_ALLOC;
+    case MYELIN_ERROR_SETTING:
+      return RMW_RET_INVALID_ARGUMENT;
+    case MYELIN_ERROR_RELIABLE_TIMEOUT:
+      return RMW_RET_TIMEOUT;
+    default:
+      return RMW_RET_ERROR;
+  }
+}
+
+rmw_ret_t fail(myelin_code code, const char *what) {
+  RMW_SET_ERROR_MSG_WITH_FORMAT_STRING("%s: %s", what, myelin_error_message());
+  return ret_of(code);
+}
+
+int64_t wall_ns() {
+  const auto now = std::chrono::system_clock::now().time_since_epoch();
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(now).count();
+}
+
+uint64_t nanoseconds(const rmw_time_t &time) {
+  const uint64_t second = 1'000'000'000;
+  if (time.sec >= static_cast<uint64_t>(INT64_MAX) / second) return MYELIN_FOREVER;
+  const uint64_t whole = time.sec * second;
+  return time.nsec >= INT64_MAX - whole ? MYELIN_FOREVER : whole + time.nsec;
+}
+
+}  // namespace rmw_myelin

@@ -1,0 +1,49 @@
+// What every file needs: who we are, how arguments are checked, how an error of the library is told.
+#pragma once
+
+#include <cstdint>
+
+#include "myelin.h"
+#include "rcutils/logging_macros.h"
+#include "rmw/error_handling.h"
+#include "rmw/rmw.h"
+#if __has_include("rmw/check_type_identifiers_match.h")
+#include "rmw/check_type_identifiers_match.h"
+#else  // Humble
+#include "rmw/impl/cpp/macros.hpp"
+#endif
+
+namespace rmw_myelin {
+
+/// What `RMW_IMPLEMENTATION` names, and the name of the logger.
+extern const char *const identifier;
+
+/// The return value that says most of what a code of the library says.
+rmw_ret_t ret_of(myelin_code code);
+
+/// Sets the error to `what` and what the library has to say, and returns its code as ours.
+rmw_ret_t fail(myelin_code code, const char *what);
+
+/// `CLOCK_REALTIME` in nanoseconds, as ROS 2 stamps messages.
+int64_t wall_ns();
+
+/// A duration in nanoseconds; `MYELIN_FOREVER` for the infinite one and for what does not fit.
+uint64_t nanoseconds(const rmw_time_t &time);
+
+}  // namespace rmw_myelin
+
+/// The argument is there.
+#define CHECK_ARGUMENT(argument) RMW_CHECK_ARGUMENT_FOR_NULL(argument, RMW_RET_INVALID_ARGUMENT)
+
+/// The handle is there, and of this implementation.
+#define CHECK_HANDLE(handle)                                                          \
+  CHECK_ARGUMENT(handle);                                                             \
+  RMW_CHECK_TYPE_IDENTIFIERS_MATCH(                                                   \
+      handle, (handle)->implementation_identifier, ::rmw_myelin::identifier,          \
+      return RMW_RET_INCORRECT_RMW_IMPLEMENTATION)
+
+/// The same in functions that return a pointer.
+#define CHECK_HANDLE_OR_NULL(handle)                                                  \
+  RMW_CHECK_ARGUMENT_FOR_NULL(handle, nullptr);                                       \
+  RMW_CHECK_TYPE_IDENTIFIERS_MATCH(                                                   \
+      handle, (handle)->implementation_identifier, ::rmw_myelin::identifier, return nullptr)

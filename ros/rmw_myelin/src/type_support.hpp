@@ -1,0 +1,34 @@
+// The types of topics and services, by what rosidl's introspection tells.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "plan.hpp"
+#include "rosidl_runtime_c/message_type_support_struct.h"
+#include "rosidl_runtime_c/service_type_support_struct.h"
+#if __has_include("rosidl_runtime_c/type_hash.h")
+#include "rosidl_runtime_c/type_hash.h"
+#define RMW_MYELIN_HAS_TYPE_HASH 1
+#endif
+
+namespace rmw_myelin {
+
+struct MessageType {
+  /// In DDS and in Myelin: `std_msgs::msg::dds_::String_`.
+  std::string name;
+  std::shared_ptr<const Plan> plan;
+  /// `RIHS01_…`, or empty if the type does not tell.
+  std::string hash;
+};
+
+struct ServiceType {
+  MessageType request;
+  MessageType response;
+};
+
+/// Throw a std::runtime_error: no introspection, or nothing that we know.
+MessageType message_type(const rosidl_message_type_support_t &type_support);
+ServiceType service_type(const rosidl_service_type_support_t &type_support);
+
+}  // namespace rmw_myelin

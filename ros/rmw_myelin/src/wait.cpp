@@ -1,0 +1,303 @@
+#include "wait.hpp"
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+#include <stdexcept>
+
+#include "client.hpp"
+#include "context.hpp"
+#include "event.hpp"
+#include "reader.hpp"
+#include "service.hpp"
+#include "subscription.hpp"
+
+namespace rmw_myelin {
+
+Trigger::~Trigger() {
+  for (;;) {
+    WaitSet *set;
+    {
+      const std::lock_guard<std::mutex> lock(mutex_);
+      if (waiters_.empty()) return;
+      set = waiters_.back();
+    }
+    const std::lock_guard<std::mutex> lock(set->mutex_);
+    auto &triggers = set->triggers_;
+    triggers.erase(std::remove(triggers.begin(), triggers.end(), this), triggers.end());
+    const std::lock_guard<std::mutex> own(mutex_);
+    waiters_.erase(std::remove(waiters_.begin(), waiters_.end(), set), waiters_.end());
+  }
+}
+
+void Trigger::fire() {
+  pending_.store(true, std::memory_order_release);
+  const std::lock_guard<std::mutex> lock(mutex_);
+  for (WaitSet *set : waiters_) myelin_guard_trigger(set->guard_);
+}
+
+/// How wait sets wait, by `MYELIN_WAIT`; as the library has it if that is not set.
+static int32_t wait_strategy() {
+  const char *asked = std::getenv("MYELIN_WAIT");
+  if (asked == nullptr || *asked == 0) return MYELIN_WAIT_ADAPTIVE;
+  const std::pair<const char *, int32_t> all[] = {{"adaptive", MYELIN_WAIT_ADAPTIVE},
+                                                  {"block", MYELIN_WAIT_BLOCK},
+                                                  {"poll", MYELIN_WAIT_POLL},
+                                                  {"predictive", MYELIN_WAIT_PREDICTIVE}};
+  for (const auto &[name, strategy] : all) {
+    if (std::strcmp(asked, name) == 0) return strategy;
+  }
+  RCUTILS_LOG_ERROR_ONCE_NAMED(
+      identifier, "MYELIN_WAIT is %s; set it to adaptive, block, poll or predictive", asked);
+  return MYELIN_WAIT_ADAPTIVE;
+}
+
+WaitSet::WaitSet(myelin_node *node) {
+  if (myelin_wait_set_open(node, &set_) != MYELIN_OK) throw std::runtime_error(myelin_error_message());
+  myelin_wait_set_set_wait(set_, wait_strategy());
+  if (myelin_wait_set_guard(set_, 0, &guard_) != MYELIN_OK) {
+    const std::string why = myelin_error_message();
+    myelin_wait_set_close(set_);
+    throw std::runtime_error(why);
+  }
+}
+
+WaitSet::~WaitSet() {
+  for (const auto &each : attached_) each.second->set_ = nullptr;
+  asked_triggers_.clear();
+  attach_triggers();
+  myelin_guard_close(guard_);
+  myelin_wait_set_close(set_);
+}
+
+/// What of an array is not ready becomes NULL.
+template <typename IsReady>
+static bool keep_ready(void **array, size_t count, IsReady is_ready) {
+  bool any = false;
+  for (size_t at = 0; at < count; ++at) {
+    if (array[at] == nullptr) continue;
+    if (is_ready(array[at])) any = true;
+    else array[at] = nullptr;
+  }
+  return any;
+}
+
+rmw_ret_t WaitSet::wait(rmw_subscriptions_t *subscriptions, rmw_guard_conditions_t *guard_conditions,
+                        rmw_services_t *services, rmw_clients_t *clients, rmw_events_t *events,
+                        const rmw_time_t *timeout) {
+  const std::unique_lock<std::mutex> lock(mutex_, std::try_to_lock);
+  if (!lock) {
+    RMW_SET_ERROR_MSG("another thread waits with this wait set");
+    return RMW_RET_ERROR;
+  }
+  ++round_;
+  asked_.clear();
+  asked_triggers_.clear();
+  const auto each = [](auto *array, size_t count, auto use) {
+    for (size_t at = 0; at < count; ++at) {
+      if (array[at] != nullptr) use(array[at]);
+    }
+  };
+  if (subscriptions != nullptr) {
+    each(subscriptions->subscribers, subscriptions->subscriber_count,
+         [this](void *it) { gather(&static_cast<Subscription *>(it)->reader); });
+  }
+  if (services != nullptr) {
+    each(services->services, services->service_count,
+         [this](void *it) { gather(&static_cast<Service *>(it)->reader); });
+  }
+  if (clients != nullptr) {
+    each(clients->clients, clients->client_count,
+         [this](void *it) { gather(&static_cast<Client *>(it)->reader); });
+  }
+  if (guard_conditions != nullptr) {
+    each(guard_conditions->guard_conditions, guard_conditions->guard_condition_count,
+         [this](void *it) { asked_triggers_.push_back(static_cast<Trigger *>(it)); });
+  }
+  if (events != nullptr) {
+    each(events->events, events->event_count,
+         [this](void *it) { asked_triggers_.push_back(&event_trigger(*static_cast<rmw_event_t *>(it))); });
+  }
+  for (Reader *reader : asked_) {
+    if (reader->set_ != this && !attach(*reader)) return RMW_RET_ERROR;
+    reader->asked_ = round_;
+  }
+  if (attached_.size() > asked_.size()) detach_others();
+  if (triggers_ != asked_triggers_) attach_triggers();
+
+  const uint64_t limit_ns = timeout == nullptr ? MYELIN_FOREVER : nanoseconds(*timeout);
+  const uint64_t began_ns = limit_ns == MYELIN_FOREVER ? 0 : myelin_now();
+  for (uint64_t left_ns = limit_ns;;) {
+    // What is there already is reported with what the set finds at once.
+    const bool is_there = is_pending();
+    const myelin_code found = wait_once(is_there ? 0 : left_ns);
+    if (found < 0) return fail(found, "a wait");
+    if (found == MYELIN_OK || is_there || is_pending()) break;
+    if (limit_ns == MYELIN_FOREVER) continue;
+    const uint64_t gone_ns = myelin_now() - began_ns;
+    if (gone_ns >= limit_ns) break;
+    left_ns = limit_ns - gone_ns;
+  }
+
+  const auto is_ready = [this](const Reader &reader) {
+    return reader.ready_ == round_ || reader.has_taken();
+  };
+  bool any = false;
+  if (subscriptions != nullptr) {
+    any |= keep_ready(subscriptions->subscribers, subscriptions->subscriber_count,
+                      [&](void *it) { return is_ready(static_cast<Subscription *>(it)->reader); });
+  }
+  if (services != nullptr) {
+    any |= keep_ready(services->services, services->service_count,
+                      [&](void *it) { return is_ready(static_cast<Service *>(it)->reader); });
+  }
+  if (clients != nullptr) {
+    any |= keep_ready(clients->clients, clients->client_count,
+                      [&](void *it) { return is_ready(static_cast<Client *>(it)->reader); });
+  }
+  if (guard_conditions != nullptr) {
+    any |= keep_ready(guard_conditions->guard_conditions, guard_conditions->guard_condition_count,
+                      [](void *it) { return static_cast<Trigger *>(it)->clear(); });
+  }
+  if (events != nullptr) {
+    any |= keep_ready(events->events, events->event_count, [](void *it) {
+      return event_trigger(*static_cast<rmw_event_t *>(it)).is_pending();
+    });
+  }
+  return any ? RMW_RET_OK : RMW_RET_TIMEOUT;
+}
+
+void WaitSet::gather(Reader *reader) {
+  if (reader->is_listened_to()) asked_triggers_.push_back(&reader->arrived());
+  else asked_.push_back(reader);
+}
+
+bool WaitSet::attach(Reader &reader) {
+  if (WaitSet *other = reader.set_) {
+    if (!other->release(reader)) {
+      RMW_SET_ERROR_MSG("another thread waits for the same subscription, service or client");
+      return false;
+    }
+  }
+  const myelin_code code = myelin_wait_set_add(set_, reader.subscriber_, last_key_ + 1);
+  if (code != MYELIN_OK) {
+    fail(code, "a wait set");
+    return false;
+  }
+  reader.key_ = ++last_key_;
+  reader.set_ = this;
+  attached_.emplace(reader.key_, &reader);
+  return true;
+}
+
+bool WaitSet::release(Reader &reader) {
+  const std::unique_lock<std::mutex> lock(mutex_, std::try_to_lock);
+  if (!lock) return false;
+  detach(reader);
+  return true;
+}
+
+void WaitSet::detach(Reader &reader) {
+  myelin_wait_set_remove(set_, reader.key_);
+  attached_.erase(reader.key_);
+  reader.set_ = nullptr;
+}
+
+void WaitSet::detach_others() {
+  std::vector<Reader *> others;
+  for (const auto &each : attached_) {
+    if (each.second->asked_ != round_) others.push_back(each.second);
+  }
+  for (Reader *reader : others) detach(*reader);
+}
+
+void WaitSet::attach_triggers() {
+  for (Trigger *trigger : triggers_) {
+    const std::lock_guard<std::mutex> lock(trigger->mutex_);
+    auto &waiters = trigger->waiters_;
+    waiters.erase(std::remove(waiters.begin(), waiters.end(), this), waiters.end());
+  }
+  for (Trigger *trigger : asked_triggers_) {
+    const std::lock_guard<std::mutex> lock(trigger->mutex_);
+    trigger->waiters_.push_back(this);
+  }
+  triggers_ = asked_triggers_;
+}
+
+bool WaitSet::is_pending() const {
+  const auto is_pending = [](const Trigger *trigger) { return trigger->is_pending(); };
+  const auto has_taken = [](const Reader *reader) { return reader->has_taken(); };
+  return std::any_of(triggers_.begin(), triggers_.end(), is_pending) ||
+         std::any_of(asked_.begin(), asked_.end(), has_taken);
+}
+
+/// MYELIN_OK if a reader is ready.
+myelin_code WaitSet::wait_once(uint64_t limit_ns) {
+  keys_.resize(attached_.size() + 1);
+  size_t count = 0;
+  const myelin_code code = myelin_wait_set_wait(set_, limit_ns, keys_.data(), keys_.size(), &count);
+  if (code != MYELIN_OK) return code;
+  bool any = false;
+  for (size_t at = 0; at < count; ++at) {
+    const auto found = attached_.find(keys_[at]);
+    if (found == attached_.end() || !found->second->is_ready()) continue;
+    found->second->ready_ = round_;
+    any = true;
+  }
+  return any ? MYELIN_OK : MYELIN_NOTHING;
+}
+
+}  // namespace rmw_myelin
+
+using rmw_myelin::Trigger;
+
+extern "C" {
+
+RMW_PUBLIC rmw_guard_condition_t *rmw_create_guard_condition(rmw_context_t *context) {
+  CHECK_HANDLE_OR_NULL(context);
+  return new rmw_guard_condition_t{rmw_myelin::identifier, new Trigger, context};
+}
+
+RMW_PUBLIC rmw_ret_t rmw_destroy_guard_condition(rmw_guard_condition_t *guard_condition) {
+  CHECK_HANDLE(guard_condition);
+  delete static_cast<Trigger *>(guard_condition->data);
+  delete guard_condition;
+  return RMW_RET_OK;
+}
+
+RMW_PUBLIC rmw_ret_t rmw_trigger_guard_condition(const rmw_guard_condition_t *guard_condition) {
+  CHECK_HANDLE(guard_condition);
+  static_cast<Trigger *>(guard_condition->data)->fire();
+  return RMW_RET_OK;
+}
+
+RMW_PUBLIC rmw_wait_set_t *rmw_create_wait_set(rmw_context_t *context, size_t) {
+  CHECK_HANDLE_OR_NULL(context);
+  RMW_CHECK_FOR_NULL_WITH_MSG(context->impl, "expected initialized context", return nullptr);
+  try {
+    rmw_myelin::WaitSets &sets = *context->impl->wait_sets;
+    return new rmw_wait_set_t{rmw_myelin::identifier, nullptr, new rmw_myelin::LentWaitSet(sets)};
+  } catch (const std::exception &error) {
+    RMW_SET_ERROR_MSG_WITH_FORMAT_STRING("a wait set cannot be made: %s", error.what());
+    return nullptr;
+  }
+}
+
+RMW_PUBLIC rmw_ret_t rmw_destroy_wait_set(rmw_wait_set_t *wait_set) {
+  RMW_CHECK_ARGUMENT_FOR_NULL(wait_set, RMW_RET_ERROR);
+  CHECK_HANDLE(wait_set);
+  delete static_cast<rmw_myelin::LentWaitSet *>(wait_set->data);
+  delete wait_set;
+  return RMW_RET_OK;
+}
+
+RMW_PUBLIC rmw_ret_t rmw_wait(rmw_subscriptions_t *subscriptions,
+                              rmw_guard_conditions_t *guard_conditions, rmw_services_t *services,
+                              rmw_clients_t *clients, rmw_events_t *events, rmw_wait_set_t *wait_set,
+                              const rmw_time_t *wait_timeout) {
+  CHECK_HANDLE(wait_set);
+  auto &lent = *static_cast<rmw_myelin::LentWaitSet *>(wait_set->data);
+  return lent.set->wait(subscriptions, guard_conditions, services, clients, events, wait_timeout);
+}
+
+}  // extern "C"

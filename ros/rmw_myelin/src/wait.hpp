@@ -1,0 +1,88 @@
+// Waiting: guard conditions, and wait sets on the library's wait set.
+//
+// rmw_wait is given all that it is to wait for each time. A wait set keeps what it was given before
+// attached, so that the same again costs a look at each, and what is different is attached or detached.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <mutex>
+#include <thread>
+#include <unordered_map>
+#include <vector>
+
+#include "support.hpp"
+
+namespace rmw_myelin {
+
+class Reader;
+class WaitSet;
+
+/// Something that is pending or not, and ends the waits of the sets that it is attached to: a guard
+/// condition, an event, samples that a listener has taken. Any thread may use it.
+class Trigger {
+ public:
+  Trigger() = default;
+  ~Trigger();
+  Trigger(const Trigger &) = delete;
+  Trigger &operator=(const Trigger &) = delete;
+
+  /// Becomes pending, and wakes who waits.
+  void fire();
+  /// Whether it is pending.
+  bool is_pending() const { return pending_.load(std::memory_order_acquire); }
+  /// Whether it was pending; it is not any more.
+  bool clear() { return pending_.exchange(false, std::memory_order_acq_rel); }
+
+ private:
+  friend class WaitSet;
+  std::atomic<bool> pending_{false};
+  std::mutex mutex_;
+  std::vector<WaitSet *> waiters_;
+};
+
+/// Waits for readers and triggers of its context. One thread at a time uses it.
+class WaitSet {
+ public:
+  /// Throws a std::runtime_error: a context has 31 at most.
+  explicit WaitSet(myelin_node *node);
+  ~WaitSet();
+  WaitSet(const WaitSet &) = delete;
+  WaitSet &operator=(const WaitSet &) = delete;
+
+  /// rmw_wait.
+  rmw_ret_t wait(rmw_subscriptions_t *subscriptions, rmw_guard_conditions_t *guard_conditions,
+                 rmw_services_t *services, rmw_clients_t *clients, rmw_events_t *events,
+                 const rmw_time_t *timeout);
+
+  /// Lets go of a reader, unless a thread waits for it meanwhile.
+  bool release(Reader &reader);
+
+ private:
+  friend class Reader;
+  friend class Trigger;
+
+  void gather(Reader *reader);
+  bool attach(Reader &reader);
+  void detach(Reader &reader);
+  void detach_others();
+  void attach_triggers();
+  bool is_pending() const;
+  myelin_code wait_once(uint64_t limit_ns);
+
+  myelin_wait_set *set_ = nullptr;
+  /// Ends a wait; its key is 0.
+  myelin_guard *guard_ = nullptr;
+  /// Held by a wait, and by who detaches something: never while the other one waits for it.
+  std::mutex mutex_;
+  std::unordered_map<uint64_t, Reader *> attached_;
+  uint64_t last_key_ = 0;
+  /// Which wait this is: readers that are asked for and those that are ready have its number.
+  uint64_t round_ = 0;
+  std::vector<Reader *> asked_;
+  std::vector<Trigger *> asked_triggers_;
+  std::vector<Trigger *> triggers_;
+  std::vector<uint64_t> keys_;
+};
+
+}  // namespace rmw_myelin

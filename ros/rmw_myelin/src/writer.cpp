@@ -1,0 +1,203 @@
+#include "writer.hpp"
+
+#include <algorithm>
+#include <stdexcept>
+#include <vector>
+
+#include "context.hpp"
+#include "qos.hpp"
+
+namespace rmw_myelin {
+namespace {
+
+constexpr uint32_t loans_max = 64;
+/// Smaller messages lie in the queue itself: the library copies them there.
+constexpr size_t small_bytes = 104;
+
+myelin_publisher *open(myelin_node *node, const Endpoint &endpoint) {
+  myelin_topic_options options = publisher_options(endpoint.qos, endpoint.type.plan->may_be_large);
+  options.dds_type = endpoint.type.name.c_str();
+  options.dds_cdr = true;
+  const std::string user_data = endpoint.user_data();
+  options.dds_user_data = user_data.c_str();
+  options.dds_vendor = endpoint.dds_vendor();
+  myelin_topic *topic = nullptr;
+  if (myelin_topic_open(node, endpoint.topic.c_str(), nullptr, &options, &topic) != MYELIN_OK) {
+    throw std::runtime_error(myelin_error_message());
+  }
+  myelin_publisher_options own = MYELIN_INIT(myelin_publisher_options);
+  own.timestamps = true;
+  own.loans_max = loans_max;
+  myelin_publisher *publisher = nullptr;
+  const myelin_code code = myelin_publisher_open(topic, &own, &publisher);
+  const std::string why = code == MYELIN_OK ? "" : myelin_error_message();
+  myelin_topic_close(topic);
+  if (code != MYELIN_OK) throw std::runtime_error(why);
+  return publisher;
+}
+
+}  // namespace
+
+Writer::Writer(Node &node, Endpoint endpoint)
+    : node_(node),
+      endpoint_(std::move(endpoint)),
+      peers_(endpoint_, *node.context.graph, events_) {
+  publisher_ = open(node.context.node, endpoint_);
+  myelin_publisher_endpoint(publisher_, &endpoint_.id);
+  deadline_ns_ = nanoseconds(endpoint_.qos.deadline);
+  if (endpoint_.qos.liveliness == RMW_QOS_POLICY_LIVELINESS_MANUAL_BY_TOPIC) {
+    lease_ns_ = nanoseconds(endpoint_.qos.liveliness_lease_duration);
+  }
+  node_.context.graph->add(node_, endpoint_);
+  node_.context.add(*this);
+  myelin_publisher_on_event(publisher_, node_.context.graph->guard());
+}
+
+Writer::~Writer() {
+  node_.context.remove(*this);
+  node_.context.graph->remove(node_, endpoint_);
+  myelin_publisher_close(publisher_);
+}
+
+rmw_ret_t Writer::publish(const void *message, const cdr::RequestHeader *header) try {
+  const Plan &plan = *endpoint_.type.plan;
+  const size_t bytes = cdr::encoded_bytes(plan, message, header != nullptr);
+  if (bytes <= small_bytes) {
+    uint8_t encoded[small_bytes];
+    cdr::encode(plan, message, encoded, bytes, header);
+    return publish_serialized(encoded, bytes);
+  }
+  const std::lock_guard<std::mutex> lock(mutex_);
+  myelin_loan loan = MYELIN_INIT(myelin_loan);
+  myelin_code code = myelin_publisher_loan(publisher_, bytes, &loan);
+  if (code != MYELIN_OK) return fail(code, endpoint_.topic.c_str());
+  try {
+    cdr::encode(plan, message, static_cast<uint8_t *>(loan.data), bytes, header);
+  } catch (...) {
+    myelin_publisher_discard(publisher_, &loan);
+    throw;
+  }
+  moved();
+  code = myelin_publisher_publish(publisher_, &loan, nullptr);
+  return code == MYELIN_OK ? RMW_RET_OK : fail(code, endpoint_.topic.c_str());
+} catch (const std::exception &error) {
+  RMW_SET_ERROR_MSG_WITH_FORMAT_STRING("%s: %s", endpoint_.topic.c_str(), error.what());
+  return RMW_RET_ERROR;
+}
+
+rmw_ret_t Writer::publish_serialized(const uint8_t *data, size_t bytes) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  moved();
+  const myelin_code code = myelin_publisher_publish_copy(publisher_, data, bytes, nullptr);
+  return code == MYELIN_OK ? RMW_RET_OK : fail(code, endpoint_.topic.c_str());
+}
+
+rmw_ret_t Writer::borrow(void **message) {
+  // With what is behind the last member: who assigns to the message writes that too.
+  const size_t bytes = cdr::header_bytes + endpoint_.type.plan->bytes;
+  myelin_loan loan = MYELIN_INIT(myelin_loan);
+  const std::lock_guard<std::mutex> lock(mutex_);
+  // Smaller ones would lie where no body is aligned.
+  const myelin_code code = myelin_publisher_loan(publisher_, std::max(bytes, small_bytes + 1), &loan);
+  if (code != MYELIN_OK) return fail(code, endpoint_.topic.c_str());
+  auto *data = static_cast<uint8_t *>(loan.data);
+  cdr::put_header(data);
+  *message = data + cdr::header_bytes;
+  loans_.emplace(*message, loan);
+  return RMW_RET_OK;
+}
+
+rmw_ret_t Writer::publish_borrowed(void *message) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  const auto found = loans_.find(message);
+  if (found == loans_.end()) {
+    RMW_SET_ERROR_MSG("the message was not loaned by this publisher");
+    return RMW_RET_INVALID_ARGUMENT;
+  }
+  moved();
+  const myelin_code code = myelin_publisher_publish(publisher_, &found->second, nullptr);
+  loans_.erase(found);
+  return code == MYELIN_OK ? RMW_RET_OK : fail(code, endpoint_.topic.c_str());
+}
+
+rmw_ret_t Writer::give_back(void *message) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  const auto found = loans_.find(message);
+  if (found == loans_.end()) {
+    RMW_SET_ERROR_MSG("the message was not loaned by this publisher");
+    return RMW_RET_ERROR;
+  }
+  myelin_publisher_discard(publisher_, &found->second);
+  loans_.erase(found);
+  return RMW_RET_OK;
+}
+
+size_t Writer::matched() {
+  poll_events();
+  return peers_.fitting();
+}
+
+rmw_ret_t Writer::assert_liveliness() {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  moved();
+  const myelin_code code = myelin_publisher_assert_liveliness(publisher_);
+  return code == MYELIN_OK ? RMW_RET_OK : fail(code, endpoint_.topic.c_str());
+}
+
+rmw_ret_t Writer::wait_for_acknowledgements(uint64_t limit_ns) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  const myelin_code code = myelin_publisher_wait_for_acknowledgements(publisher_, limit_ns);
+  if (code == MYELIN_NOTHING) return RMW_RET_TIMEOUT;
+  return code == MYELIN_OK ? RMW_RET_OK : fail(code, endpoint_.topic.c_str());
+}
+
+uint64_t Writer::poll_events() {
+  // Not under the lock: who is called back may be waited for by who publishes.
+  std::vector<std::pair<myelin_event, std::string>> heard;
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    myelin_event event = MYELIN_INIT(myelin_event);
+    while (myelin_publisher_event(publisher_, &event) == MYELIN_OK) {
+      heard.emplace_back(event, event.text == nullptr ? "" : event.text);
+    }
+  }
+  for (const auto &[event, text] : heard) peers_.happened(event, text);
+  const uint64_t now_ns = myelin_now();
+  return std::min(peers_.decide(now_ns), count_missed(now_ns));
+}
+
+void Writer::moved() {
+  if (deadline_ns_ == MYELIN_FOREVER && lease_ns_ == MYELIN_FOREVER) return;
+  const uint64_t now_ns = myelin_now();
+  const bool is_first = lease_at_ns_ == 0 && deadline_at_ns_ == 0;
+  deadline_at_ns_ = deadline_ns_ == MYELIN_FOREVER ? MYELIN_FOREVER : now_ns + deadline_ns_;
+  const bool was_dead = lease_at_ns_ == MYELIN_FOREVER && lease_ns_ != MYELIN_FOREVER;
+  lease_at_ns_ = lease_ns_ == MYELIN_FOREVER ? MYELIN_FOREVER : now_ns + lease_ns_;
+  // The thread that counts does not wait for these yet.
+  if (is_first || was_dead) myelin_guard_trigger(node_.context.graph->guard());
+}
+
+uint64_t Writer::count_missed(uint64_t now_ns) {
+  uint64_t next_ns = MYELIN_FOREVER;
+  uint64_t at_ns = deadline_at_ns_;
+  if (deadline_ns_ != MYELIN_FOREVER && at_ns != 0) {
+    while (at_ns <= now_ns) {
+      // Unless it has been published meanwhile: then `at_ns` is that deadline now.
+      if (!deadline_at_ns_.compare_exchange_strong(at_ns, at_ns + deadline_ns_)) continue;
+      at_ns += deadline_ns_;
+      events_.count_once(RMW_EVENT_OFFERED_DEADLINE_MISSED);
+    }
+    next_ns = at_ns;
+  }
+  at_ns = lease_at_ns_;
+  if (lease_ns_ != MYELIN_FOREVER && at_ns != 0 && at_ns != MYELIN_FOREVER) {
+    if (at_ns <= now_ns && lease_at_ns_.compare_exchange_strong(at_ns, MYELIN_FOREVER)) {
+      events_.count_once(RMW_EVENT_LIVELINESS_LOST);
+      at_ns = MYELIN_FOREVER;
+    }
+    next_ns = std::min(next_ns, at_ns);
+  }
+  return next_ns;
+}
+
+}  // namespace rmw_myelin

@@ -1,0 +1,76 @@
+// What publishers, services and clients publish samples by.
+#pragma once
+
+#include <atomic>
+#include <mutex>
+#include <unordered_map>
+
+#include "cdr.hpp"
+#include "endpoint.hpp"
+#include "peers.hpp"
+
+namespace rmw_myelin {
+
+struct Node;
+
+/// A publisher of the library. Any thread may use it.
+class Writer : public EventSource {
+ public:
+  /// Throws a std::runtime_error.
+  Writer(Node &node, Endpoint endpoint);
+  ~Writer() override;
+  Writer(const Writer &) = delete;
+  Writer &operator=(const Writer &) = delete;
+
+  /// Serialises a message into shared memory, and publishes it.
+  rmw_ret_t publish(const void *message, const cdr::RequestHeader *header = nullptr);
+  /// Publishes what is serialised already.
+  rmw_ret_t publish_serialized(const uint8_t *data, size_t bytes);
+
+  /// Whether messages can be lent: their CDR is their memory.
+  bool can_loan() const { return endpoint_.type.plan->plain_message.has_value(); }
+  /// Memory for a message whose CDR is its memory, in shared memory.
+  rmw_ret_t borrow(void **message);
+  rmw_ret_t publish_borrowed(void *message);
+  rmw_ret_t give_back(void *message);
+
+  /// How many subscribers it is matched with.
+  size_t matched();
+  rmw_ret_t assert_liveliness();
+  /// By those that are not on this host. Nobody publishes meanwhile.
+  rmw_ret_t wait_for_acknowledgements(uint64_t limit_ns);
+
+  const Endpoint &endpoint() const { return endpoint_; }
+  Node &node() { return node_; }
+  Events &events() { return events_; }
+  uint64_t poll_events() override;
+  /// Whether it is matched with this subscriber.
+  bool is_matched_with(uint64_t subscriber) {
+    poll_events();
+    return peers_.fits(subscriber);
+  }
+
+ private:
+  /// What has been published or asserted just now is no missed deadline, and a sign of life.
+  void moved();
+  /// Counts deadlines and leases that have passed. When the next one does.
+  uint64_t count_missed(uint64_t now_ns);
+
+  Node &node_;
+  Endpoint endpoint_;
+  myelin_publisher *publisher_ = nullptr;
+  Events events_;
+  Peers peers_;
+  std::mutex mutex_;
+  /// By the address that was lent.
+  std::unordered_map<void *, myelin_loan> loans_;
+
+  // How long it may be silent; MYELIN_FOREVER: it may.
+  uint64_t deadline_ns_ = MYELIN_FOREVER;
+  uint64_t lease_ns_ = MYELIN_FOREVER;
+  /// When the next deadline or lease passes. 0: nothing has been published yet.
+  std::atomic<uint64_t> deadline_at_ns_{0};
+  std::atomic<uint64_t> lease_at_ns_{0};
+};
+
+}  // namespace rmw_myelin
