@@ -491,6 +491,16 @@ public:
   std::size_t matched() const { return detail::counted(get(), myelin_publisher_matched); }
   Result<void> assert_liveliness() { return detail::done(myelin_publisher_assert_liveliness(get())); }
   Result<std::vector<Event>> events() { return detail::events(get(), myelin_publisher_event); }
+  /// Triggers the guard whenever there is an event to take.
+  Result<void> on_event(const Guard &guard) {
+    return detail::done(myelin_publisher_on_event(get(), guard.get()));
+  }
+  /// Its endpoint's id, as in events, samples and graphs.
+  std::uint64_t endpoint() const { return detail::counted(get(), myelin_publisher_endpoint); }
+  /// Waits until other hosts that are to get all that was published have acknowledged it.
+  Result<bool> wait_for_acknowledgements(std::chrono::nanoseconds limit) {
+    return detail::in_time(myelin_publisher_wait_for_acknowledgements(get(), detail::ns(limit)));
+  }
   /// For what is in the C API alone.
   myelin_publisher *get() const { return handle_.get(); }
 
@@ -568,6 +578,12 @@ public:
     return detail::in_time(myelin_subscriber_wait_for_match(get(), publishers, detail::ns(limit)));
   }
   Result<std::vector<Event>> events() { return detail::events(get(), myelin_subscriber_event); }
+  /// Triggers the guard whenever there is an event to take.
+  Result<void> on_event(const Guard &guard) {
+    return detail::done(myelin_subscriber_on_event(get(), guard.get()));
+  }
+  /// Its endpoint's id, as in events, samples and graphs.
+  std::uint64_t endpoint() const { return detail::counted(get(), myelin_subscriber_endpoint); }
   myelin_subscriber *get() const { return handle_.get(); }
 
 private:
@@ -881,9 +897,16 @@ struct Graph {
     int state;
     std::string reason;
   };
+  /// A publisher or subscriber that the network leads to, as far as it tells.
+  struct Remote {
+    std::uint64_t endpoint, host;
+    std::string topic, type_name;
+    bool is_publisher, is_reliable, keeps_history;
+  };
   std::vector<Node> nodes;
   std::vector<Endpoint> endpoints;
   std::vector<Match> matches;
+  std::vector<Remote> remotes;
 };
 
 namespace detail {
@@ -948,7 +971,15 @@ public:
     detail::each(found, myelin_graph_match_at, [&](const myelin_graph_match &it) {
       graph.matches.push_back({it.endpoint, it.other, it.state, it.reason ? it.reason : ""});
     });
+    detail::each(found, myelin_graph_remote_at, [&](const myelin_graph_remote &it) {
+      graph.remotes.push_back({it.endpoint, it.host, it.topic, it.type_name, it.is_publisher,
+                               it.is_reliable, it.keeps_history});
+    });
     return graph;
+  }
+  /// Triggers the guard from now on whenever `graph` tells otherwise than before.
+  Result<void> on_graph_change(const Guard &guard) const {
+    return detail::done(myelin_node_on_graph_change(get(), guard.get()));
   }
   Result<Network> network() const {
     char text[1024];
