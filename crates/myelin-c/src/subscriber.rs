@@ -149,7 +149,9 @@ pub unsafe extern "C" fn myelin_subscriber_take(
     enter(|| unsafe {
         let subscriber = of(subscriber)?;
         sized::check(sample)?;
-        give(subscriber.subscriber().take()?, sample)
+        let mut place = handle::reserve()?;
+        let given = subscriber.subscriber().take_with(|taken| give(taken, &mut place, sample))?;
+        Ok(given.map_or(MYELIN_NOTHING, |()| MYELIN_OK))
     })
 }
 
@@ -169,7 +171,11 @@ pub unsafe extern "C" fn myelin_subscriber_receive(
     enter(|| unsafe {
         let subscriber = of(subscriber)?;
         sized::check(sample)?;
-        give(subscriber.subscriber().receive(text::duration(limit_ns))?, sample)
+        let mut place = handle::reserve()?;
+        let limit = text::duration(limit_ns);
+        let give = |taken| give(taken, &mut place, sample);
+        let given = subscriber.subscriber().receive_with(limit, give)?;
+        Ok(given.map_or(MYELIN_NOTHING, |()| MYELIN_OK))
     })
 }
 
@@ -341,15 +347,14 @@ unsafe fn of<'a>(subscriber: *mut myelin_subscriber) -> Result<&'a SubscriberHan
     unsafe { handle::get::<Box<SubscriberHandle>>(handle::of_pointer(subscriber)) }.map(|it| &**it)
 }
 
-#[inline]
-unsafe fn give(
-    taken: Option<Sample<[u8]>>,
-    to: *mut myelin_sample,
-) -> Result<myelin_code, Failure> {
-    let Some(taken) = taken else { return Ok(MYELIN_NOTHING) };
-    let id = handle::insert(taken)?;
-    // A small payload lies in the sample itself, so it is looked at where that stays.
-    // SAFETY: it is this thread's; as the caller promises.
-    unsafe { sized::write(to, &sample::tell(handle::get(id)?, id))? };
-    Ok(MYELIN_OK)
+/// Puts a sample into the table, where it is made, and tells the program. A small payload lies in the sample
+/// itself.
+///
+/// # Safety
+/// `to` has been checked.
+#[inline(always)]
+unsafe fn give(taken: Sample<[u8]>, place: &mut handle::Reserved, to: *mut myelin_sample) {
+    let id = place.handle;
+    // SAFETY: as the caller promises.
+    unsafe { sized::fill(to, &sample::tell(place.fill(taken), id)) };
 }

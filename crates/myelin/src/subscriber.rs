@@ -64,10 +64,41 @@ impl<T: Payload + ?Sized> Subscriber<T> {
         if let Some(misfit) =
             taken.as_ref().filter(|it| !dynamic::fits::<T>(&self.dynamic, it.bytes().len()))
         {
-            self.inner.reader.reject(misfit.publisher);
-            return Err(Error::PeerCorrupt { what: "a sample's length does not fit its type" });
+            return Err(self.reject(misfit.publisher));
         }
         Ok(taken.map(Sample::new))
+    }
+
+    /// As [`take`](Subscriber::take), with the sample as `keep` has it: who puts it somewhere else does that
+    /// where it is made, and copies it once. For bindings to other languages.
+    ///
+    /// # Errors
+    /// As [`take`](Subscriber::take).
+    #[inline(always)]
+    pub fn take_with<R>(
+        &mut self,
+        mut keep: impl FnMut(Sample<T>) -> R,
+    ) -> Result<Option<R>, Error> {
+        let mut misfit = None;
+        let dynamic = &self.dynamic;
+        let taken = self.inner.reader.take_with(|taken| {
+            if dynamic::fits::<T>(dynamic, taken.bytes().len()) {
+                return Some(keep(Sample::new(taken)));
+            }
+            misfit = Some(taken.publisher);
+            None
+        });
+        match misfit {
+            Some(publisher) => Err(self.reject(publisher)),
+            None => taken.map(Option::flatten),
+        }
+    }
+
+    /// Ends the match with a publisher whose sample is none of the type.
+    #[cold]
+    fn reject(&mut self, publisher: EndpointId) -> Error {
+        self.inner.reader.reject(publisher);
+        Error::PeerCorrupt { what: "a sample's length does not fit its type" }
     }
 
     /// Waits until there is a sample to take, for `limit` at most (`Duration::MAX`: for ever). False
@@ -112,12 +143,35 @@ impl<T: Payload + ?Sized> Subscriber<T> {
     /// As [`take`](Subscriber::take).
     #[inline]
     pub fn receive(&mut self, limit: Duration) -> Result<Option<Sample<T>>, Error> {
-        if let Some(sample) = self.take()? {
+        self.receive_by(limit, Self::take)
+    }
+
+    /// As [`receive`](Subscriber::receive), with the sample as `keep` has it, as
+    /// [`take_with`](Subscriber::take_with).
+    ///
+    /// # Errors
+    /// As [`take`](Subscriber::take).
+    #[inline]
+    pub fn receive_with<R>(
+        &mut self,
+        limit: Duration,
+        mut keep: impl FnMut(Sample<T>) -> R,
+    ) -> Result<Option<R>, Error> {
+        self.receive_by(limit, |subscriber| subscriber.take_with(&mut keep))
+    }
+
+    #[inline(always)]
+    fn receive_by<R>(
+        &mut self,
+        limit: Duration,
+        mut take: impl FnMut(&mut Self) -> Result<Option<R>, Error>,
+    ) -> Result<Option<R>, Error> {
+        if let Some(sample) = take(self)? {
             return Ok(Some(sample));
         }
         let until_ns = until_ns(limit);
         while self.inner.reader.wait(self.wait, until_ns)? {
-            if let Some(sample) = self.take()? {
+            if let Some(sample) = take(self)? {
                 return Ok(Some(sample));
             }
             // It was overwritten in between, or never there: a publisher may be hostile.

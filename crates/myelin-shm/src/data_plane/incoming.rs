@@ -97,11 +97,13 @@ impl Incoming {
         self.missing_at.is_none_or(|at| self.source.arrivals.load(Ordering::Acquire) != at)
     }
 
+    /// The next sample, if there is one, as `keep` has it.
     #[inline(always)]
-    pub(crate) fn take(
+    pub(crate) fn take<R>(
         &mut self,
         shared: &Arc<SubscriptionShared>,
-    ) -> Result<Option<Taken>, Error> {
+        keep: impl FnOnce(Taken) -> R,
+    ) -> Result<Option<R>, Error> {
         self.fence_if_due(Step::T1);
         let mut inline = Inline::ZERO;
         let mut stood = 0;
@@ -117,10 +119,10 @@ impl Incoming {
                 Look::Passed if !self.passed(&mut stood)? => return Ok(None),
                 Look::Passed => {}
                 Look::Inline { length, time_ns } => {
-                    return Ok(Some(self.taken(length, time_ns, Payload::Inline(inline))));
+                    return Ok(Some(keep(self.taken(length, time_ns, Payload::Inline(inline)))));
                 }
                 Look::Slot { length, place, time_ns } => {
-                    return self.take_slot(length, place, time_ns, shared);
+                    return self.take_slot(length, place, time_ns, shared, keep);
                 }
                 Look::Corrupt => {
                     return Err(Error::PeerCorrupt { what: "a length beyond its cell" });
@@ -158,13 +160,14 @@ impl Incoming {
         Some(view.pointer.wrapping_add((u64::from(slot) * view.slot_bytes) as usize))
     }
 
-    fn take_slot(
+    fn take_slot<R>(
         &mut self,
         length: u64,
         place: u64,
         time_ns: u64,
         shared: &Arc<SubscriptionShared>,
-    ) -> Result<Option<Taken>, Error> {
+        keep: impl FnOnce(Taken) -> R,
+    ) -> Result<Option<R>, Error> {
         let (number, slot) = ((place >> 32) as u32, place as u32);
         let Some(view) = self.slot_view(number) else {
             return Ok(None);
@@ -180,7 +183,7 @@ impl Incoming {
         let hold = shared.free_hold().ok_or_else(|| too_many_held(shared))?;
         shared.take_hold(hold, self.source.connection, self.next);
         let payload = Payload::Slot { pointer, hold, shared: Arc::as_ptr(shared) };
-        Ok(Some(self.taken(length as usize, time_ns, payload)))
+        Ok(Some(keep(self.taken(length as usize, time_ns, payload))))
     }
 
     /// Where the slots of segment `number` lie; `None` if its descriptor has not come yet.

@@ -87,10 +87,20 @@ impl Reader {
     /// is disconnected.
     #[inline]
     pub fn take(&mut self) -> Result<Option<Taken>, Error> {
+        self.take_with(|taken| taken)
+    }
+
+    /// As [`take`](Self::take), with the sample as `keep` has it: who puts it somewhere else does that
+    /// where it is made, and copies it once.
+    ///
+    /// # Errors
+    /// As [`take`](Self::take).
+    #[inline(always)]
+    pub fn take_with<R>(&mut self, mut keep: impl FnMut(Taken) -> R) -> Result<Option<R>, Error> {
         // Returned as it is, a sample is not copied.
-        let taken = self.take_now();
+        let taken = self.take_now(&mut keep);
         let may_be_more = matches!(taken, Ok(None)) && self.shared.wake_fd().is_some();
-        if may_be_more && self.arm() { self.take_now() } else { taken }
+        if may_be_more && self.arm() { self.take_now(keep) } else { taken }
     }
 
     /// The next sample, if there is one; otherwise `waker` is woken once when there may be one. The
@@ -103,14 +113,14 @@ impl Reader {
         tasks: &Tasks,
         waker: &Waker,
     ) -> Result<Option<Taken>, Error> {
-        if let Some(taken) = self.take_now()? {
+        if let Some(taken) = self.take_now(|taken| taken)? {
             return Ok(Some(taken));
         }
         tasks.watch(&self.shared, waker);
         if self.fall_asleep_in(Some(tasks.set())).is_some() {
             return Ok(None);
         }
-        let taken = self.take_now()?;
+        let taken = self.take_now(|taken| taken)?;
         if taken.is_none() {
             // It was overwritten in between, or never there.
             waker.wake_by_ref();
@@ -135,7 +145,7 @@ impl Reader {
     }
 
     #[inline(always)]
-    fn take_now(&mut self) -> Result<Option<Taken>, Error> {
+    fn take_now<R>(&mut self, mut keep: impl FnMut(Taken) -> R) -> Result<Option<R>, Error> {
         if self.shared.is_forked() {
             return Err(Error::Forked);
         }
@@ -151,12 +161,17 @@ impl Reader {
             let at = self.turn;
             self.turn += 1;
             let publisher = &mut self.connections[at];
-            let taken = publisher.take(&self.shared);
+            let mut lost = 0;
+            let taken = publisher.take(&self.shared, |taken| {
+                lost = taken.lost_before;
+                keep(taken)
+            });
             match &taken {
                 Ok(None) => self.shared.has_read_all_of(&publisher.source),
-                Ok(Some(sample)) => {
-                    if sample.lost_before > 0 {
-                        self.note_loss(sample);
+                Ok(Some(_)) => {
+                    if lost > 0 {
+                        let endpoint = publisher.source.id;
+                        self.note_loss(endpoint, lost);
                     }
                     return taken;
                 }
@@ -167,8 +182,7 @@ impl Reader {
     }
 
     #[cold]
-    fn note_loss(&mut self, taken: &Taken) {
-        let (endpoint, samples) = (taken.publisher, taken.lost_before);
+    fn note_loss(&mut self, endpoint: EndpointId, samples: u64) {
         self.shared.count_lost(samples);
         if self.shared.qos().reliability == Reliability::Reliable {
             self.shared.inbox().push(Event::Lost { endpoint, samples });
