@@ -23,6 +23,7 @@ bench-all: build
 
 build:
 	@scripts/setup bench
+	@scripts/c-library --release >/dev/null
 	cargo build --release --workspace
 	@scripts/build-zenoh
 
