@@ -23,7 +23,9 @@ bench-all: build
 
 build:
 	@scripts/setup bench
+	@scripts/c-library --release >/dev/null
 	cargo build --release --workspace
+	@scripts/python driver --release
 	@scripts/build-zenoh
 
 ## All tests, the ones against the real middleware and the page in a browser included. They go on to

@@ -74,6 +74,8 @@ SYSTEMS = {
     "fastdds.datasharing": System("fastdds", "check-fastdds/roundtrip", ("loan",), FASTDDS),
     "iceoryx2.poll": System(*ICEORYX2, ("poll",), builds=ICEORYX2_BUILDS),
     "iceoryx2.event": System(*ICEORYX2, ("event",), builds=ICEORYX2_BUILDS),
+    "myelin-c.shm-poll": System("myelin-c", "check-myelin-c/roundtrip", ("poll",)),
+    "myelin-c.shm-block": System("myelin-c", "check-myelin-c/roundtrip", ("block",)),
     "zenoh.tcp": System("zenoh", "check-zenoh/roundtrip", ("tcp",), ZENOH),
     "zenoh.shm": System("zenoh", "check-zenoh/roundtrip", ("shm",), ZENOH),
     "zeromq.ipc": System("zeromq", "check-zeromq/roundtrip"),

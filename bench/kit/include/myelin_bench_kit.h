@@ -36,7 +36,7 @@
 extern "C" {
 #endif
 
-#define MYELIN_BENCH_ABI 6u
+#define MYELIN_BENCH_ABI 7u
 
 /* The first member of a table: MYELIN_BENCH_SIZE(system) is that of struct myelin_bench_system. */
 #ifdef __cplusplus
@@ -93,6 +93,8 @@ struct myelin_bench_system {
   /* Since 6. */
   int one_process;            /* ping has both ends, and there is no pong; needs subscribe */
   int daemon;                 /* whether it needs a daemon; see start_daemon */
+  /* Since 7. */
+  uint64_t loan_bytes_min;    /* messages of less are published by copy, though it loans */
 };
 
 /* What a run asks for. */

@@ -17,7 +17,7 @@ use std::process::ExitCode;
 use std::ptr::{null, null_mut};
 use std::sync::Arc;
 
-use self::ends::{COpened, CSubscriber};
+use self::ends::{COpened, CPublisher, CSubscriber};
 pub use self::tables::{CDriver, CPrepare, CSystem};
 use self::tables::{bit, text};
 use crate::clock::{self, Clock};
@@ -154,24 +154,24 @@ impl Driver for CDriver {
     }
 
     fn open(&self, prepare: &Prepare) -> Result<Box<dyn RoundTrip>, Error> {
-        let (system, opened) = self.opened(prepare)?;
-        Ok(Box::new(Link::new(opened.publisher(system.loans)?, opened.subscriber()?)))
+        let opened = self.opened(prepare)?;
+        Ok(Box::new(Link::new(self.publisher(prepare, &opened)?, opened.subscriber()?)))
     }
 
     fn open_answerer(&self, prepare: &Prepare) -> Result<Option<Answerer>, Error> {
         if self.system(prepare)?.wait != Wait::Callback {
             return Ok(None);
         }
-        let (system, opened) = self.opened(prepare)?;
-        let publisher = Box::new(opened.publisher(system.loans)?);
+        let opened = self.opened(prepare)?;
+        let publisher = Box::new(self.publisher(prepare, &opened)?);
         let source = Box::new(opened.receiver());
         Ok(Some(Answerer { publisher, source, clock: Clock::Monotonic }))
     }
 
     fn open_publish(&self, prepare: &Prepare) -> Result<Fan, Error> {
-        let (system, opened) = self.opened(prepare)?;
+        let opened = self.opened(prepare)?;
         if prepare.role == Role::Ping {
-            return Ok(Fan::ping(Box::new(opened.publisher(system.loans)?)));
+            return Ok(Fan::ping(Box::new(self.publisher(prepare, &opened)?)));
         }
         let subscriber = |index| {
             let subscriber = CSubscriber::new(opened.subscribe(index)?)?;
@@ -181,8 +181,8 @@ impl Driver for CDriver {
     }
 
     fn open_stream(&self, prepare: &Prepare) -> Result<Stream, Error> {
-        let (system, opened) = self.opened(prepare)?;
-        let publisher = || Ok::<_, Error>(Box::new(opened.publisher(system.loans)?));
+        let (system, opened) = (self.system(prepare)?, self.opened(prepare)?);
+        let publisher = || Ok::<_, Error>(Box::new(self.publisher(prepare, &opened)?));
         let is_called = system.wait == Wait::Callback;
         if system.topology == Topology::OneProcess {
             let receiver = |index| {
@@ -235,22 +235,32 @@ impl Driver for CDriver {
 }
 
 impl CDriver {
-    /// The system of a run, as its table says it.
-    fn system(&self, prepare: &Prepare) -> Result<System, Error> {
-        let mut systems = CDriver::systems(self)?.into_iter().map(|system| system.describe());
-        let found = systems.find(|system| system.name == prepare.system);
+    /// The system of a run, as the driver's table has it and as the protocol has it.
+    fn entry(&self, prepare: &Prepare) -> Result<(CSystem, System), Error> {
+        let mut systems =
+            CDriver::systems(self)?.into_iter().map(|entry| (entry, entry.describe()));
+        let found = systems.find(|(_, system)| system.name == prepare.system);
         found.ok_or_else(|| Error::new(format!("no system {}", prepare.system)))
     }
 
+    /// The system of a run.
+    fn system(&self, prepare: &Prepare) -> Result<System, Error> {
+        self.entry(prepare).map(|(_, system)| system)
+    }
+
     /// One role of a run that makes sense.
-    fn opened(&self, prepare: &Prepare) -> Result<(System, Arc<COpened>), Error> {
+    fn opened(&self, prepare: &Prepare) -> Result<Arc<COpened>, Error> {
         Driver::check(self, prepare)?;
         let system = self.system(prepare)?;
         if system.topology == Topology::OneProcess && prepare.role != Role::Ping {
             let text = format!("{}: ping has both ends; there is no other role", prepare.system);
             return Err(Error::new(text));
         }
-        Ok((system, COpened::open(self.link()?, &*Given::new(prepare)?)?))
+        COpened::open(self.link()?, &*Given::new(prepare)?)
+    }
+
+    fn publisher(&self, prepare: &Prepare, opened: &Arc<COpened>) -> Result<CPublisher, Error> {
+        opened.publisher(self.entry(prepare)?.0.writes_into_loans(prepare))
     }
 }
 

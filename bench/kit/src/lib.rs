@@ -60,4 +60,4 @@ pub use driver::{
     Subscriber,
 };
 pub use error::{Error, Reason};
-pub use session::main;
+pub use session::{act, main};

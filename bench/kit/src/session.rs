@@ -21,9 +21,13 @@ use crate::samples::SampleFile;
 /// The whole `main` of a driver: `describe`, `check`, `clean` or `run`. The lab names the role after
 /// `run`, for people who look at the process list; what counts is the protocol.
 pub fn main(driver: &dyn Driver) -> ExitCode {
+    act(driver, &std::env::args().nth(1).unwrap_or_default())
+}
+
+/// As [`main`], of a program whose first argument is not the verb: it runs in an interpreter.
+pub fn act(driver: &dyn Driver, verb: &str) -> ExitCode {
     writer::keep_standard_output();
-    let verb = std::env::args().nth(1).unwrap_or_default();
-    let result = match verb.as_str() {
+    let result = match verb {
         "describe" => {
             let systems = driver.systems();
             say(&Description { protocol: PROTOCOL, systems });

@@ -61,6 +61,10 @@ template <class T> class [[nodiscard]] Result {
 public:
   Result(T value) : value_(std::move(value)) {}
   Result(Error error) : error_(std::move(error)) {}
+  /// A value that is made where it stays.
+  template <class... A>
+  explicit Result(std::in_place_t, A &&...arguments)
+      : value_(std::in_place, std::forward<A>(arguments)...) {}
 
   explicit operator bool() const noexcept { return value_.has_value(); }
   bool has_value() const noexcept { return value_.has_value(); }
@@ -432,6 +436,7 @@ public:
   const myelin_sample &raw() const { return held_.get(); }
 
 private:
+  template <class> friend class Subscriber;
   detail::Held<myelin_sample, myelin_sample_release> held_;
 };
 
@@ -459,6 +464,7 @@ public:
   const myelin_loan &raw() const { return loan_; }
 
 private:
+  template <class> friend class Publisher;
   myelin_publisher *publisher_;
   myelin_loan loan_;
 };
@@ -476,10 +482,10 @@ public:
   }
   /// Memory for a sample; of a slice with so many elements.
   template <class... Length> Result<Loan<T>> loan(Length... length) {
-    auto loan = detail::sized<myelin_loan>();
-    if (int code = myelin_publisher_loan(get(), detail::Size<T>::of(length...), &loan))
-      return detail::error(code);
-    return Loan<T>(get(), loan);
+    Result<Loan<T>> loan(std::in_place, get(), detail::sized<myelin_loan>());
+    if (int code = myelin_publisher_loan(get(), detail::Size<T>::of(length...), &loan->loan_))
+      loan = detail::error(code);
+    return loan;
   }
   Result<bool> wait_for_match(std::size_t subscribers, std::chrono::nanoseconds limit) {
     return detail::in_time(myelin_publisher_wait_for_match(get(), subscribers, detail::ns(limit)));
@@ -535,13 +541,13 @@ public:
   explicit Subscriber(myelin_subscriber *handle) : handle_(handle) {}
   /// The next sample, if there is one.
   Result<std::optional<Sample<T>>> take() {
-    auto sample = detail::sized<myelin_sample>();
-    return given(myelin_subscriber_take(get(), &sample), sample);
+    return filled([&](myelin_sample *sample) { return myelin_subscriber_take(get(), sample); });
   }
   /// The next sample; waits for it.
   Result<std::optional<Sample<T>>> receive(std::chrono::nanoseconds limit) {
-    auto sample = detail::sized<myelin_sample>();
-    return given(myelin_subscriber_receive(get(), detail::ns(limit), &sample), sample);
+    return filled([&](myelin_sample *sample) {
+      return myelin_subscriber_receive(get(), detail::ns(limit), sample);
+    });
   }
   Result<bool> wait(std::chrono::nanoseconds limit) {
     return detail::in_time(myelin_subscriber_wait(get(), detail::ns(limit)));
@@ -587,10 +593,14 @@ public:
   myelin_subscriber *get() const { return handle_.get(); }
 
 private:
-  static Result<std::optional<Sample<T>>> given(int code, const myelin_sample &sample) {
-    if (code < 0) return detail::error(code);
-    if (code == MYELIN_NOTHING) return std::optional<Sample<T>>();
-    return std::optional<Sample<T>>(Sample<T>(sample));
+  /// A sample that `fill` fills where it is returned.
+  template <class F> static Result<std::optional<Sample<T>>> filled(F fill) {
+    Result<std::optional<Sample<T>>> sample(std::in_place, std::in_place,
+                                            detail::sized<myelin_sample>());
+    const int code = fill(&(*sample)->held_.get());
+    if (code < 0) sample = detail::error(code);
+    else if (code == MYELIN_NOTHING) sample->reset();
+    return sample;
   }
   detail::Handle<myelin_subscriber, myelin_subscriber_close> handle_;
 };

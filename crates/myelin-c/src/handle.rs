@@ -5,7 +5,7 @@ use std::cell::{RefCell, UnsafeCell};
 use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-use myelin::{Callback, Error, Guard, Node, Reply, Sample};
+use myelin::{Callback, Error, Guard, Node, Reply, SampleBuffer};
 
 use crate::client::ClientHandle;
 use crate::error::Failure;
@@ -35,6 +35,10 @@ macro_rules! kinds {
                 if let Object::$kind(it) = object { Some(it) } else { None }
             }
 
+            fn find_mut(object: &mut Object) -> Option<&mut Self> {
+                if let Object::$kind(it) = object { Some(it) } else { None }
+            }
+
             fn unwrap(object: Object) -> Option<Self> {
                 if let Object::$kind(it) = object { Some(it) } else { None }
             }
@@ -47,7 +51,7 @@ kinds! {
     Topic: Box<TopicHandle>, "topic";
     Publisher: Box<PublisherHandle>, "publisher";
     Subscriber: Box<SubscriberHandle>, "subscriber";
-    Sample: Sample<[u8]>, "sample";
+    Sample: SampleBuffer<[u8]>, "sample";
     Callback: Box<Callback>, "callback";
     WaitSet: Box<WaitSetHandle>, "wait set";
     Guard: Guard, "guard";
@@ -64,6 +68,7 @@ pub trait Kind: Sized {
     const NOUN: &'static str;
     fn wrap(self) -> Object;
     fn find(object: &Object) -> Option<&Self>;
+    fn find_mut(object: &mut Object) -> Option<&mut Self>;
     fn unwrap(object: Object) -> Option<Self>;
 }
 
@@ -93,13 +98,66 @@ pub fn of_pointer<P>(pointer: *const P) -> u64 {
 /// # Errors
 /// [`Error::TooMany`].
 pub fn insert<T: Kind>(object: T) -> Result<u64, Failure> {
+    let mut reserved = reserve()?;
+    reserved.put(object);
+    Ok(reserved.keep())
+}
+
+/// A place of the table that is free and this thread's.
+///
+/// # Errors
+/// [`Error::TooMany`].
+#[inline]
+pub fn reserve() -> Result<Reserved, Failure> {
     let index = free_place()?;
     let place = place(index).expect("it was free");
-    // SAFETY: the place is free, and this thread has taken it from the list of those.
-    unsafe { *place.object.get() = object.wrap() };
-    // ORDER: Release pairs with the acquire in `look_up`: the object is there.
-    let uses = place.uses.fetch_add(1, Ordering::Release).wrapping_add(1);
-    Ok(u64::from(uses) << 32 | u64::from(index + 1))
+    // Relaxed: who had the place before has given it back to this thread, or by way of a lock.
+    let uses = place.uses.load(Ordering::Relaxed).wrapping_add(1);
+    Ok(Reserved { place, handle: u64::from(uses) << 32 | u64::from(index + 1) })
+}
+
+/// See [`reserve`]; dropped, it is free again, and what was put there is dropped.
+pub struct Reserved {
+    place: &'static Place,
+    handle: u64,
+}
+
+impl Reserved {
+    /// Puts an object there; where it then is.
+    #[inline(always)]
+    pub fn put<T: Kind>(&mut self, object: T) -> &mut T {
+        let at = self.place.object.get();
+        // SAFETY: the place is free and this thread's; what was put there before is dropped.
+        unsafe { *at = object.wrap() };
+        // SAFETY: nobody else has its handle, and `self` is borrowed for as long.
+        T::find_mut(unsafe { &mut *at }).expect("it was put there")
+    }
+
+    /// The handle that it will have.
+    #[inline(always)]
+    pub fn handle(&self) -> u64 {
+        self.handle
+    }
+
+    /// From now on the handle is valid.
+    #[inline(always)]
+    pub fn keep(self) -> u64 {
+        let handle = self.handle;
+        // ORDER: Release pairs with the acquire in `look_up`: the object is there. No other thread writes
+        // to a place that is reserved.
+        self.place.uses.store((handle >> 32) as u32, Ordering::Release);
+        std::mem::forget(self);
+        handle
+    }
+}
+
+impl Drop for Reserved {
+    #[inline]
+    fn drop(&mut self) {
+        // SAFETY: as in `put`.
+        unsafe { *self.place.object.get() = Object::Nothing };
+        give_back(self.handle as u32 - 1);
+    }
 }
 
 /// The object of a handle.
@@ -109,10 +167,11 @@ pub fn insert<T: Kind>(object: T) -> Result<u64, Failure> {
 ///
 /// # Errors
 /// That it is none, closed, or of another kind.
+#[inline]
 pub unsafe fn get<'a, T: Kind>(handle: u64) -> Result<&'a T, Failure> {
     let place = look_up::<T>(handle)?;
     // SAFETY: the place is in use, and nobody ends that meanwhile.
-    T::find(unsafe { &*place.object.get() }).ok_or_else(|| other_kind::<T>())
+    T::find(unsafe { &*place.object.get() }).ok_or_else(other_kind::<T>)
 }
 
 /// Takes the object of a handle out of the table: the handle is closed.
@@ -124,33 +183,72 @@ pub unsafe fn get<'a, T: Kind>(handle: u64) -> Result<&'a T, Failure> {
 /// As [`get`].
 pub unsafe fn remove<T: Kind>(handle: u64) -> Result<T, Failure> {
     // SAFETY: as the caller promises.
-    unsafe { get::<T>(handle)? };
-    let place = look_up::<T>(handle)?;
-    // Who is first: of two that close it one alone gets it.
-    let uses = (handle >> 32) as u32;
-    let next = uses.wrapping_add(1);
-    // ORDER: Acquire as in `look_up`; Release pairs with the next `insert`'s use of the place.
-    let closed = place.uses.compare_exchange(uses, next, Ordering::AcqRel, Ordering::Relaxed);
-    closed.map_err(|_| Failure::handle(format!("this {} is closed", T::NOUN)))?;
+    let place = unsafe { close_place::<T>(handle)? };
     // SAFETY: no handle of it is valid any more, and it is not in the list of free ones yet.
-    let object = std::mem::replace(unsafe { &mut *place.object.get() }, Object::Nothing);
+    let object = unsafe { place.object.get().replace(Object::Nothing) };
     give_back(handle as u32 - 1);
     Ok(T::unwrap(object).expect("it was of this kind"))
 }
 
-fn look_up<T: Kind>(handle: u64) -> Result<&'static Place, Failure> {
-    if handle == 0 {
-        return Err(Failure::handle(format!("the {} is NULL", T::NOUN)));
-    }
-    let place = (handle as u32).checked_sub(1).and_then(place);
-    let place = place.ok_or_else(|| Failure::handle(format!("this is no {}", T::NOUN)))?;
+/// As [`remove`], of an object that is dropped where it is.
+///
+/// # Safety
+/// As [`remove`].
+///
+/// # Errors
+/// As [`remove`].
+#[inline]
+pub unsafe fn close<T: Kind>(handle: u64) -> Result<(), Failure> {
+    // SAFETY: as the caller promises.
+    let place = unsafe { close_place::<T>(handle)? };
+    // SAFETY: as in `remove`; an assignment drops what was there.
+    unsafe { *place.object.get() = Object::Nothing };
+    give_back(handle as u32 - 1);
+    Ok(())
+}
+
+/// # Safety
+/// As [`remove`].
+#[inline]
+unsafe fn close_place<T: Kind>(handle: u64) -> Result<&'static Place, Failure> {
+    let place = look_up::<T>(handle)?;
+    // SAFETY: as in `get`.
+    T::find(unsafe { &*place.object.get() }).ok_or_else(other_kind::<T>)?;
+    // Who is first: of two that close it one alone gets it.
     let uses = (handle >> 32) as u32;
+    let next = uses.wrapping_add(1);
+    // ORDER: Acquire as in `look_up`; Release pairs with the next use of the place.
+    let closed = place.uses.compare_exchange(uses, next, Ordering::AcqRel, Ordering::Relaxed);
+    closed.map_err(|_| is_closed::<T>())?;
+    Ok(place)
+}
+
+#[inline]
+fn look_up<T: Kind>(handle: u64) -> Result<&'static Place, Failure> {
+    let place = (handle as u32).checked_sub(1).and_then(place);
+    let place = place.ok_or_else(|| is_none::<T>(handle))?;
+    let uses = (handle >> 32) as u32;
+    // ORDER: Acquire pairs with the release in `fill`.
     if uses.is_multiple_of(2) || place.uses.load(Ordering::Acquire) != uses {
-        return Err(Failure::handle(format!("this {} is closed, or was never one", T::NOUN)));
+        return Err(is_closed::<T>());
     }
     Ok(place)
 }
 
+#[cold]
+fn is_none<T: Kind>(handle: u64) -> Failure {
+    let noun = T::NOUN;
+    let message =
+        if handle == 0 { format!("the {noun} is NULL") } else { format!("this is no {noun}") };
+    Failure::handle(message)
+}
+
+#[cold]
+fn is_closed<T: Kind>() -> Failure {
+    Failure::handle(format!("this {} is closed, or was never one", T::NOUN))
+}
+
+#[cold]
 fn other_kind<T: Kind>() -> Failure {
     Failure::handle(format!("this handle is not of a {}", T::NOUN))
 }
@@ -158,6 +256,7 @@ fn other_kind<T: Kind>() -> Failure {
 type Chunk = [Place; CHUNK];
 
 /// The place of this number, if there is one.
+#[inline]
 fn place(index: u32) -> Option<&'static Place> {
     let chunk = CHUNKS.get(index as usize / CHUNK)?;
     // ORDER: Acquire pairs with the release in `grow`: the places are there.
@@ -167,12 +266,14 @@ fn place(index: u32) -> Option<&'static Place> {
 }
 
 /// A free place, the thread's own first: taking and releasing samples locks nothing.
+#[inline]
 fn free_place() -> Result<u32, Failure> {
     let own = FREE.try_with(|own| own.borrow_mut().0.pop()).ok().flatten();
     own.map_or_else(shared_place, Ok)
 }
 
 /// One of all threads', and some for later.
+#[cold]
 fn shared_place() -> Result<u32, Failure> {
     let mut shared = SHARED.lock().unwrap_or_else(PoisonError::into_inner);
     if shared.is_empty() {
@@ -204,16 +305,23 @@ fn grow(shared: &mut Vec<u32>) -> Result<(), Failure> {
     Ok(())
 }
 
+#[inline]
 fn give_back(index: u32) {
     let kept = FREE.try_with(|own| {
         let own = &mut own.borrow_mut().0;
         own.push(index);
-        if own.len() < 2 * BATCH { Vec::new() } else { own.split_off(BATCH) }
+        if own.len() >= 2 * BATCH {
+            share(own.split_off(BATCH));
+        }
     });
-    let excess = kept.unwrap_or_else(|_| vec![index]);
-    if !excess.is_empty() {
-        SHARED.lock().unwrap_or_else(PoisonError::into_inner).extend(excess);
+    if kept.is_err() {
+        share(vec![index]);
     }
+}
+
+#[cold]
+fn share(places: Vec<u32>) {
+    SHARED.lock().unwrap_or_else(PoisonError::into_inner).extend(places);
 }
 
 /// Free places that one thread keeps.

@@ -198,7 +198,12 @@ unsafe fn structure(of: *const myelin_struct, depth: usize) -> Result<Layout, Fa
 /// That so many bytes are a payload of the type.
 #[inline]
 pub fn check(told: &DynamicType, bytes: usize) -> Result<(), Failure> {
-    if told.fits(bytes) { Ok(()) } else { Err(Failure::length(bytes, told.type_name())) }
+    if told.fits(bytes) { Ok(()) } else { Err(misfit(told, bytes)) }
+}
+
+#[cold]
+fn misfit(told: &DynamicType, bytes: usize) -> Failure {
+    Failure::length(bytes, told.type_name())
 }
 
 /// The layout hash of what a payload describes, which both sides of a topic compare: the same as the Rust

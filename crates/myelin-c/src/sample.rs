@@ -3,7 +3,7 @@
 use std::cell::Cell;
 use std::ffi::c_void;
 
-use myelin::Sample;
+use myelin::{Sample, SampleBuffer};
 
 use crate::error::{Failure, MYELIN_OK, enter, myelin_code};
 use crate::handle;
@@ -74,7 +74,7 @@ pub unsafe extern "C" fn myelin_sample_release(sample: *mut myelin_sample) -> my
                 "this sample is lent to the callback; return from it".into(),
             ));
         }
-        drop(handle::remove::<Sample<[u8]>>((*sample).id)?);
+        handle::close::<SampleBuffer<[u8]>>((*sample).id)?;
         ((*sample).data, (*sample).bytes) = (std::ptr::null(), 0);
         Ok(MYELIN_OK)
     })
@@ -101,12 +101,21 @@ pub unsafe extern "C" fn myelin_sample_clone(
                 Failure::handle("this sample was lent to a callback that is over".into())
             })?
         } else {
-            handle::get::<Sample<[u8]>>((*sample).id)?
+            held((*sample).id)?
         };
-        let id = handle::insert(held.clone())?;
-        sized::write(clone, &tell(handle::get(id)?, id))?;
+        let id = handle::insert(SampleBuffer::from(held.clone()))?;
+        // A small payload lies in the sample itself, so it is looked at where that stays.
+        sized::write(clone, &tell(self::held(id)?, id))?;
         Ok(MYELIN_OK)
     })
+}
+
+/// # Safety
+/// As [`handle::get`].
+unsafe fn held<'a>(id: u64) -> Result<&'a Sample<[u8]>, Failure> {
+    // SAFETY: as the caller promises.
+    let buffer = unsafe { handle::get::<SampleBuffer<[u8]>>(id)? };
+    Ok(buffer.sample().expect("empty ones have no handle"))
 }
 
 thread_local! {

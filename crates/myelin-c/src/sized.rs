@@ -72,14 +72,30 @@ pub unsafe fn write<T: GrowingStruct>(to: *mut T, value: &T) -> Result<(), Failu
     // SAFETY: as the caller promises.
     unsafe { check(to)? };
     // SAFETY: as the caller promises.
-    let bytes = unsafe { to.cast::<usize>().read() }.min(size_of::<T>()) - size_of::<usize>();
-    let from = std::ptr::from_ref(value).cast::<u8>();
-    // SAFETY: so many bytes follow the size on both sides, which do not overlap.
-    unsafe {
-        let skip = size_of::<usize>();
-        std::ptr::copy_nonoverlapping(from.add(skip), to.cast::<u8>().add(skip), bytes);
-    }
+    unsafe { fill(to, value) };
     Ok(())
+}
+
+/// As [`write`], of a struct that has been [checked](check).
+///
+/// # Safety
+/// As [`write`], and the check has found nothing.
+#[inline(always)]
+pub unsafe fn fill<T: GrowingStruct>(to: *mut T, value: &T) {
+    // SAFETY: the size is in front; as many bytes as it says are there, which do not overlap `value`.
+    unsafe {
+        let bytes = to.cast::<usize>().read();
+        if bytes == size_of::<T>() {
+            // As a whole, its size too: a program that copies the struct at once need not wait for its parts.
+            let mut whole = *value;
+            (&raw mut whole).cast::<usize>().write(bytes);
+            to.write(whole);
+        } else {
+            let (skip, known) = (size_of::<usize>(), bytes.min(size_of::<T>()));
+            let from = std::ptr::from_ref(value).cast::<u8>().add(skip);
+            std::ptr::copy_nonoverlapping(from, to.cast::<u8>().add(skip), known - skip);
+        }
+    }
 }
 
 /// That [`write`] will not fail.
@@ -98,18 +114,19 @@ pub unsafe fn check<T: GrowingStruct>(to: *mut T) -> Result<(), Failure> {
     unsafe { size_of_program::<T>(to).map(|_| ()) }
 }
 
+#[inline]
 unsafe fn size_of_program<T: GrowingStruct>(of: *const T) -> Result<usize, Failure> {
     // SAFETY: the size is in front.
     let bytes = unsafe { of.cast::<usize>().read() };
-    if bytes < T::SIZE_MIN || bytes > SIZE_MAX {
-        return Err(Failure::setting(format!(
-            "{}.size is {bytes}; set it to sizeof(struct {}), as MYELIN_INIT({}) does",
-            T::NAME,
-            T::NAME,
-            T::NAME
-        )));
-    }
-    Ok(bytes)
+    if bytes < T::SIZE_MIN || bytes > SIZE_MAX { Err(wrong_size::<T>(bytes)) } else { Ok(bytes) }
+}
+
+#[cold]
+fn wrong_size<T: GrowingStruct>(bytes: usize) -> Failure {
+    let name = T::NAME;
+    Failure::setting(format!(
+        "{name}.size is {bytes}; set it to sizeof(struct {name}), as MYELIN_INIT({name}) does"
+    ))
 }
 
 /// No struct will ever have more; what does was never set.

@@ -4,7 +4,7 @@ use std::cell::{RefCell, UnsafeCell};
 use std::ffi::{c_int, c_void};
 use std::os::fd::AsRawFd;
 
-use myelin::{FdSubscriber, Guard, Interrupter, Sample, Subscriber};
+use myelin::{FdSubscriber, Guard, Interrupter, Sample, SampleBuffer, Subscriber};
 
 use crate::callback::{self, Context, myelin_callback};
 use crate::error::{Failure, MYELIN_NOTHING, MYELIN_OK, enter, myelin_code};
@@ -150,7 +150,7 @@ pub unsafe extern "C" fn myelin_subscriber_take(
     enter(|| unsafe {
         let subscriber = of(subscriber)?;
         sized::check(sample)?;
-        give(subscriber.subscriber().take()?, sample)
+        give(sample, |into| subscriber.subscriber().take_into(into))
     })
 }
 
@@ -170,7 +170,8 @@ pub unsafe extern "C" fn myelin_subscriber_receive(
     enter(|| unsafe {
         let subscriber = of(subscriber)?;
         sized::check(sample)?;
-        give(subscriber.subscriber().receive(text::duration(limit_ns))?, sample)
+        let limit = text::duration(limit_ns);
+        give(sample, |into| subscriber.subscriber().receive_into(into, limit))
     })
 }
 
@@ -378,15 +379,22 @@ unsafe fn of<'a>(subscriber: *mut myelin_subscriber) -> Result<&'a SubscriberHan
     unsafe { handle::get::<Box<SubscriberHandle>>(handle::of_pointer(subscriber)) }.map(|it| &**it)
 }
 
-#[inline]
+/// Has a sample taken into the table, where it stays, and tells the program.
+///
+/// # Safety
+/// `to` has been checked.
+#[inline(always)]
 unsafe fn give(
-    taken: Option<Sample<[u8]>>,
     to: *mut myelin_sample,
+    take: impl for<'a> FnOnce(
+        &'a mut SampleBuffer<[u8]>,
+    ) -> Result<Option<&'a Sample<[u8]>>, myelin::Error>,
 ) -> Result<myelin_code, Failure> {
-    let Some(taken) = taken else { return Ok(MYELIN_NOTHING) };
-    let id = handle::insert(taken)?;
-    // A small payload lies in the sample itself, so it is looked at where that stays.
-    // SAFETY: it is this thread's; as the caller promises.
-    unsafe { sized::write(to, &sample::tell(handle::get(id)?, id))? };
+    let mut reserved = handle::reserve()?;
+    let id = reserved.handle();
+    let Some(sample) = take(reserved.put(SampleBuffer::new()))? else { return Ok(MYELIN_NOTHING) };
+    // SAFETY: as the caller promises.
+    unsafe { sized::fill(to, &sample::tell(sample, id)) };
+    reserved.keep();
     Ok(MYELIN_OK)
 }

@@ -238,6 +238,8 @@ impl DynamicType {
     pub fn fits(&self, bytes: usize) -> bool {
         match self.element {
             0 => bytes == self.first,
+            // Without a division, where nearly everything goes.
+            1 => bytes >= self.first,
             element => bytes.checked_sub(self.first).is_some_and(|all| all.is_multiple_of(element)),
         }
     }

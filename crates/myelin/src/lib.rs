@@ -115,7 +115,7 @@ pub use node::{Node, NodeBuilder};
 pub use payload::Payload;
 pub use plain_data::PlainData;
 pub use publisher::Publisher;
-pub use sample::Sample;
+pub use sample::{Sample, SampleBuffer};
 pub use service::{
     CALLS_MAX, Client, Pending, Reply, ReplyLoan, Request, RequestLoan, SERVICE_CLIENTS_MAX,
     Service,

@@ -110,6 +110,48 @@ impl<T: Payload + ?Sized> Sample<T> {
     }
 }
 
+/// What a subscriber takes a sample into, so that it need not move: a sample is some 250 bytes, and to move
+/// one right after it was taken can take longer than the rest. See
+/// [`Subscriber::take_into`](crate::Subscriber::take_into).
+pub struct SampleBuffer<T: Payload + ?Sized> {
+    pub(crate) taken: Taken,
+    /// Whether `taken` is a sample, of a length that fits `T`.
+    pub(crate) holds: bool,
+    payload: PhantomData<fn() -> PhantomData<T>>,
+}
+
+impl<T: Payload + ?Sized> SampleBuffer<T> {
+    /// Holds none.
+    #[inline(always)]
+    pub fn new() -> Self {
+        SampleBuffer { taken: Taken::empty(), holds: false, payload: PhantomData }
+    }
+
+    /// The sample that it holds.
+    #[inline(always)]
+    pub fn sample(&self) -> Option<&Sample<T>> {
+        self.holds.then(|| Sample::borrow(&self.taken))
+    }
+}
+
+impl<T: Payload + ?Sized> From<Sample<T>> for SampleBuffer<T> {
+    fn from(sample: Sample<T>) -> Self {
+        SampleBuffer { taken: sample.taken, holds: true, payload: PhantomData }
+    }
+}
+
+impl<T: Payload + ?Sized> Default for SampleBuffer<T> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl<T: Payload<View: fmt::Debug> + ?Sized> fmt::Debug for SampleBuffer<T> {
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        to.debug_tuple("SampleBuffer").field(&self.sample()).finish()
+    }
+}
+
 impl<T: Payload + ?Sized> Deref for Sample<T> {
     type Target = T::View;
 

@@ -16,7 +16,7 @@ use crate::callback::Callback;
 use crate::dynamic::{self, DynamicType};
 use crate::network::Inlet;
 use crate::payload::Payload;
-use crate::sample::Sample;
+use crate::sample::{Sample, SampleBuffer};
 #[cfg(feature = "stream")]
 use crate::stream::SampleStream;
 use crate::{EndpointId, Error, Event, Wait};
@@ -64,10 +64,59 @@ impl<T: Payload + ?Sized> Subscriber<T> {
         if let Some(misfit) =
             taken.as_ref().filter(|it| !dynamic::fits::<T>(&self.dynamic, it.bytes().len()))
         {
-            self.inner.reader.reject(misfit.publisher);
-            return Err(Error::PeerCorrupt { what: "a sample's length does not fit its type" });
+            return Err(self.reject(misfit.publisher));
         }
         Ok(taken.map(Sample::new))
+    }
+
+    /// As [`take`](Subscriber::take), to where the sample is to stay: it is not moved on the way. What the
+    /// buffer held before is released first.
+    ///
+    /// ```
+    /// # fn main() -> Result<(), myelin::Error> {
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let node = myelin::Node::builder("doc").folder(folder.path()).open()?;
+    /// # let topic = node.topic::<u64>("count");
+    /// # let (publisher, mut subscriber) = (topic.publisher()?, topic.subscriber()?);
+    /// # publisher.wait_for_match(1, std::time::Duration::from_secs(60));
+    /// # publisher.publish_copy(&7)?;
+    /// let mut buffer = myelin::SampleBuffer::new();
+    /// while let Some(count) = subscriber.take_into(&mut buffer)? {
+    ///     assert_eq!(**count, 7);
+    /// }
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// As [`take`](Subscriber::take).
+    #[inline(always)]
+    pub fn take_into<'a>(
+        &mut self,
+        buffer: &'a mut SampleBuffer<T>,
+    ) -> Result<Option<&'a Sample<T>>, Error> {
+        self.fill(buffer)?;
+        Ok(buffer.sample())
+    }
+
+    /// Whether there is one now.
+    #[inline(always)]
+    fn fill(&mut self, buffer: &mut SampleBuffer<T>) -> Result<bool, Error> {
+        buffer.holds = false;
+        if !self.inner.reader.take_into(&mut buffer.taken)? {
+            return Ok(false);
+        }
+        if !dynamic::fits::<T>(&self.dynamic, buffer.taken.bytes().len()) {
+            return Err(self.reject(buffer.taken.publisher));
+        }
+        buffer.holds = true;
+        Ok(true)
+    }
+
+    /// Ends the match with a publisher whose sample is none of the type.
+    #[cold]
+    fn reject(&mut self, publisher: EndpointId) -> Error {
+        self.inner.reader.reject(publisher);
+        Error::PeerCorrupt { what: "a sample's length does not fit its type" }
     }
 
     /// Waits until there is a sample to take, for `limit` at most (`Duration::MAX`: for ever). False
@@ -112,12 +161,36 @@ impl<T: Payload + ?Sized> Subscriber<T> {
     /// As [`take`](Subscriber::take).
     #[inline]
     pub fn receive(&mut self, limit: Duration) -> Result<Option<Sample<T>>, Error> {
-        if let Some(sample) = self.take()? {
+        self.receive_by(limit, Self::take)
+    }
+
+    /// As [`receive`](Subscriber::receive), to where the sample is to stay, as
+    /// [`take_into`](Subscriber::take_into).
+    ///
+    /// # Errors
+    /// As [`take`](Subscriber::take).
+    #[inline]
+    pub fn receive_into<'a>(
+        &mut self,
+        buffer: &'a mut SampleBuffer<T>,
+        limit: Duration,
+    ) -> Result<Option<&'a Sample<T>>, Error> {
+        self.receive_by(limit, |subscriber| Ok(subscriber.fill(buffer)?.then_some(())))?;
+        Ok(buffer.sample())
+    }
+
+    #[inline(always)]
+    fn receive_by<R>(
+        &mut self,
+        limit: Duration,
+        mut take: impl FnMut(&mut Self) -> Result<Option<R>, Error>,
+    ) -> Result<Option<R>, Error> {
+        if let Some(sample) = take(self)? {
             return Ok(Some(sample));
         }
         let until_ns = until_ns(limit);
         while self.inner.reader.wait(self.wait, until_ns)? {
-            if let Some(sample) = self.take()? {
+            if let Some(sample) = take(self)? {
                 return Ok(Some(sample));
             }
             // It was overwritten in between, or never there: a publisher may be hostile.

@@ -4,7 +4,10 @@
 use std::ffi::{CStr, c_char, c_int, c_void};
 
 use crate::error::Error;
-use crate::protocol::{Prepare, Reliability, Streams, System, Topology, Transport, Wait, Workload};
+use crate::message::HEADER_BYTES;
+use crate::protocol::{
+    Prepare, Reliability, Streams, System, Topology, Touch, Transport, Wait, Workload,
+};
 
 /// `struct myelin_bench_system`.
 #[repr(C)]
@@ -27,6 +30,7 @@ pub struct CSystem {
     across_hosts: c_int,
     one_process: c_int,
     daemon: c_int,
+    loan_bytes_min: u64,
 }
 
 /// `struct myelin_bench_prepare`.
@@ -216,6 +220,13 @@ impl CDriver {
 }
 
 impl CSystem {
+    /// Whether messages of a run are written into loans: not those that are copied in any case, unless
+    /// loans are what is measured.
+    pub(super) fn writes_into_loans(&self, prepare: &Prepare) -> bool {
+        let bytes = (HEADER_BYTES as u64).saturating_add(prepare.payload_bytes);
+        self.loans != 0 && (bytes >= self.loan_bytes_min || prepare.touch == Touch::Header)
+    }
+
     /// For a probe: what it is the version of is there.
     pub fn found(&mut self, version: &'static CStr) {
         self.version = version.as_ptr();
@@ -309,7 +320,7 @@ pub(super) unsafe fn text(pointer: *const c_char) -> String {
 }
 
 /// Version of the tables; `MYELIN_BENCH_ABI` in the header.
-const ABI: u32 = 6;
+const ABI: u32 = 7;
 /// The first of this series.
 const ABI_MIN: u32 = 5;
 /// `MYELIN_BENCH_ROUNDTRIP` and so on.

@@ -9,8 +9,8 @@ use serde_json::Value;
 const SCENARIO: &str = "name = \"peers\"\nabout = \"all of them, briefly\"\n\n[workload]\n\
     kind = \"roundtrip\"\npayload_bytes = [0, 1024, 65536]\nmessages = 400\nduration_s = 5\n\n[plan]\n\
     systems = [\"os.*\", \"cyclonedds.*\", \"fastdds.*\", \"iceoryx.*\", \"iceoryx2.*\", \"lcm.*\", \
-    \"myelin.*\", \"zeromq.*\"]\ntunings = [\"default\"]\ntopology = \"two-processes\"\n\
-    runs = 1\n";
+    \"myelin.*\", \"myelin-c.*\", \"myelin-cpp.*\", \"myelin-py.*\", \
+    \"zeromq.*\"]\ntunings = [\"default\"]\ntopology = \"two-processes\"\nruns = 1\n";
 
 #[test]
 fn every_installed_system_yields_valid_cells() {

@@ -1,0 +1,63 @@
+//! What the drivers of Myelin from other languages have to do alike; their tests take it in by its path.
+
+use std::path::Path;
+
+use myelin_bench_kit::protocol::{Prepare, Role, System, Topology};
+
+use crate::own_host;
+use crate::support::crowd::{a_reliable_publisher_waits, everybody_hears_everything};
+use crate::support::streams::{across, at_rate, frames};
+use crate::support::{Pair, describe, prepare};
+
+/// The systems of `executable`; none, with a line that says why, if it was built without the library.
+pub fn systems(executable: &Path, language: &str) -> Vec<System> {
+    let systems = describe(executable).systems;
+    let names: Vec<_> = systems.iter().map(|system| system.name.as_str()).collect();
+    assert_eq!(names, ["poll", "block"].map(|way| format!("myelin-{language}.shm-{way}")));
+    assert!(systems.iter().all(|system| system.topology == Topology::TwoProcesses));
+    match systems.iter().find_map(|system| system.missing.as_ref()) {
+        None => systems,
+        Some(missing) => {
+            println!("left out: myelin-{language}: {missing}");
+            assert!(missing.contains("scripts/"), "{missing}");
+            Vec::new()
+        }
+    }
+}
+
+/// Round trips, streams and frames, of several processes and reliable ones too.
+pub fn messages_arrive_as_sent(executable: &Path, language: &str) {
+    let _alone = own_host::alone();
+    for system in systems(executable, language) {
+        for (payload_bytes, messages) in
+            [(0, 200), (64, 200), (200, 200), (70_000, 200), (1 << 20, 20)]
+        {
+            exchange(
+                executable,
+                &Prepare { payload_bytes, messages, ..prepare(&system.name, Role::Ping) },
+            );
+        }
+        for payload_bytes in [64, 70_000] {
+            across(executable, &Prepare { payload_bytes, ..at_rate(&system.name) });
+        }
+        let ran = across(executable, &frames(&system.name));
+        assert!(ran.pings.iter().all(|ping| ping.loan_ns > 0), "{}: loans", system.name);
+        let crowd = Prepare { messages: 100, depth: 128, ..at_rate(&system.name) };
+        everybody_hears_everything(executable, &Prepare { publishers: 2, subscribers: 2, ..crowd });
+        let flood = Prepare { rate_hz: Some(100_000.0), messages: 3000, ..at_rate(&system.name) };
+        a_reliable_publisher_waits(executable, &flood);
+    }
+}
+
+fn exchange(executable: &Path, prepare: &Prepare) {
+    let mut pair = Pair::open(executable, prepare, prepare.messages);
+    let (ping, pong) = pair.finish();
+    let what = format!("{}, {} B", prepare.system, prepare.payload_bytes);
+    assert_eq!(
+        (ping.sent, ping.received, ping.lost),
+        (prepare.messages, prepare.messages, 0),
+        "{what}"
+    );
+    assert_eq!((ping.duplicates, ping.out_of_order, ping.corrupt), (0, 0, 0), "{what}");
+    assert_eq!((pong.received, pong.corrupt), (prepare.messages, 0), "{what}");
+}

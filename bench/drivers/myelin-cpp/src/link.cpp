@@ -1,0 +1,123 @@
+// The adaptor: one role of a round trip or of a stream, in C++17, in the form of the kit's table.
+#include <chrono>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include <myelin.hpp>
+
+#include "myelin_bench_kit.h"
+
+namespace {
+
+using Bytes = myelin::Bytes;
+using std::chrono::nanoseconds;
+
+struct Link {
+  std::optional<myelin::Publisher<Bytes>> publisher;   // not of pong of a stream
+  std::optional<myelin::Subscriber<Bytes>> subscriber; // not of ping of a stream
+  std::optional<myelin::Loan<Bytes>> loan;
+  std::optional<myelin::Sample<Bytes>> sample;
+};
+
+Link &of(void *context) { return *static_cast<Link *>(context); }
+
+// The library's messages say what to do themselves.
+int fail(const std::exception &error) {
+  myelin_bench_error(error.what(), nullptr);
+  return -1;
+}
+
+myelin::Topic<Bytes> topic(const myelin::Node &node, const myelin_bench_prepare &prepare,
+                           const char *direction) {
+  auto topic = node.topic<Bytes>(std::string("bench/") + prepare.run + '/' + direction);
+  if (prepare.one_way) {
+    topic.depth(prepare.depth);
+    if (prepare.reliable) topic.reliable_or_fail(nanoseconds(prepare.match_timeout_ns));
+  }
+  return topic;
+}
+
+std::unique_ptr<Link> open_ends(const myelin_bench_prepare &prepare) {
+  myelin::NodeOptions options;
+  options.has_domain = true;
+  options.domain = prepare.domain;
+  options.network = -1;
+  auto node = myelin::Node::open(std::string("bench-") + prepare.run, options).value();
+  auto link = std::make_unique<Link>();
+  if (!prepare.one_way || prepare.is_ping)
+    link->publisher = topic(node, prepare, prepare.is_ping ? "ping" : "pong").publisher().value();
+  if (!prepare.one_way || !prepare.is_ping) {
+    const bool polls = std::string(prepare.system).find(".shm-poll") != std::string::npos;
+    myelin::SubscriberOptions settings;
+    settings.wait = polls ? MYELIN_WAIT_POLL : MYELIN_WAIT_BLOCK;
+    settings.publishers_max = prepare.publishers > 16 ? prepare.publishers : 0;
+    link->subscriber =
+        topic(node, prepare, prepare.is_ping ? "pong" : "ping").subscriber(settings).value();
+  }
+  return link;
+}
+
+bool matches(Link &link, const myelin_bench_prepare &prepare) {
+  const nanoseconds limit(prepare.match_timeout_ns);
+  const auto count = [&](std::uint32_t of_stream) { return prepare.one_way ? of_stream : 1; };
+  return (!link.publisher ||
+          link.publisher->wait_for_match(count(prepare.subscribers), limit).value()) &&
+         (!link.subscriber ||
+          link.subscriber->wait_for_match(count(prepare.publishers), limit).value());
+}
+
+int open_link(const myelin_bench_prepare *prepare, void **context) try {
+  auto link = open_ends(*prepare);
+  if (!matches(*link, *prepare)) {
+    myelin_bench_error("the other role was not found in time", "see its log in the results folder");
+    return -1;
+  }
+  *context = link.release();
+  return 0;
+} catch (const std::exception &error) {
+  return fail(error);
+}
+
+void close_link(void *context) { delete static_cast<Link *>(context); }
+
+int loan(void *context, std::size_t bytes, void **memory) {
+  auto loan = of(context).publisher->loan(bytes);
+  if (!loan) return fail(loan.error());
+  *memory = loan->data();
+  of(context).loan = std::move(*loan);
+  return 0;
+}
+
+int publish_loan(void *context) {
+  auto published = std::move(*of(context).loan).publish();
+  return published ? 0 : fail(published.error());
+}
+
+int publish(void *context, const void *message, std::size_t bytes) {
+  const myelin::Span<const unsigned char> copied(static_cast<const unsigned char *>(message), bytes);
+  auto published = of(context).publisher->publish_copy(copied);
+  return published ? 0 : fail(published.error());
+}
+
+// As users do it: one call that waits and takes.
+int receive(void *context, std::uint64_t until_ns, const void **message, std::size_t *bytes) {
+  const std::uint64_t now_ns = myelin_bench_now_ns();
+  const nanoseconds left(until_ns > now_ns ? until_ns - now_ns : 0);
+  auto taken = of(context).subscriber->receive(left);
+  if (!taken) return fail(taken.error());
+  if (!*taken) return 0;
+  of(context).sample = std::move(*taken);
+  *message = of(context).sample->data();
+  *bytes = of(context).sample->size();
+  return 1;
+}
+
+void release(void *context) { of(context).sample.reset(); }
+
+} // namespace
+
+extern "C" const myelin_bench_link myelin_driver_link = {
+    MYELIN_BENCH_SIZE(link), open_link, loan,       publish_loan, publish, nullptr,
+    receive,                 release,   close_link, nullptr,      nullptr, nullptr,
+    nullptr,                 nullptr};

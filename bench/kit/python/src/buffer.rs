@@ -1,0 +1,106 @@
+//! Memory that Python and the kit both see. The stable interface has the buffer protocol from Python 3.11 on
+//! alone; its struct has been the same since 3.0, though, and its functions have always been exported.
+
+use std::ffi::{c_char, c_int, c_void};
+
+use pyo3::exceptions::PyBufferError;
+use pyo3::ffi;
+use pyo3::prelude::*;
+
+/// A view of an object's bytes, which holds it.
+pub struct View(Box<PyBuffer>);
+
+impl View {
+    /// Of bytes that lie one after the other.
+    pub fn of(object: &Bound<'_, PyAny>, is_writable: bool) -> PyResult<Self> {
+        let mut buffer = Box::<PyBuffer>::new_uninit();
+        let flags = c_int::from(is_writable) * WRITABLE;
+        // SAFETY: an object, and memory for a view.
+        if unsafe { PyObject_GetBuffer(object.as_ptr(), buffer.as_mut_ptr(), flags) } != 0 {
+            return Err(PyErr::fetch(object.py()));
+        }
+        // SAFETY: it has been filled in.
+        let view = View(unsafe { buffer.assume_init() });
+        match is_writable && view.0.readonly != 0 {
+            true => Err(PyBufferError::new_err("a loan that cannot be written to")),
+            false => Ok(view),
+        }
+    }
+
+    #[inline]
+    pub fn bytes(&self) -> &[u8] {
+        // SAFETY: so many bytes lie there while the view is held; without strides they are one block.
+        unsafe { std::slice::from_raw_parts(self.0.buf.cast(), self.0.len as usize) }
+    }
+
+    /// Of one that is writable.
+    #[inline]
+    pub fn bytes_mut(&mut self) -> &mut [u8] {
+        assert!(self.0.readonly == 0);
+        // SAFETY: as `bytes`; the driver promises that nobody else writes to a loan.
+        unsafe { std::slice::from_raw_parts_mut(self.0.buf.cast(), self.0.len as usize) }
+    }
+}
+
+impl Drop for View {
+    fn drop(&mut self) {
+        // SAFETY: it is one, and released once.
+        Python::attach(|_| unsafe { PyBuffer_Release(&raw mut *self.0) });
+    }
+}
+
+/// Bytes of the kit's that Python sees during a call.
+pub struct Lent<'py>(Bound<'py, PyAny>);
+
+impl<'py> Lent<'py> {
+    pub fn new(py: Python<'py>, bytes: &[u8]) -> PyResult<Self> {
+        let (from, length) = (bytes.as_ptr().cast_mut().cast(), bytes.len() as ffi::Py_ssize_t);
+        // SAFETY: so many bytes, to be read alone, until `end` or the drop.
+        let object = unsafe { PyMemoryView_FromMemory(from, length, READ) };
+        // SAFETY: a new reference, or NULL with an error.
+        unsafe { Bound::from_owned_ptr_or_err(py, object) }.map(Lent)
+    }
+
+    pub fn object(&self) -> &Bound<'py, PyAny> {
+        &self.0
+    }
+}
+
+impl Drop for Lent<'_> {
+    fn drop(&mut self) {
+        // From now on Python cannot read them. Who has kept a part would read what is no longer there.
+        if self.0.call_method0("release").is_err() {
+            eprintln!("a link's publish has kept a part of the message that it was lent");
+            std::process::abort();
+        }
+    }
+}
+
+/// As Python declares it.
+#[repr(C)]
+struct PyBuffer {
+    buf: *mut c_void,
+    obj: *mut ffi::PyObject,
+    len: ffi::Py_ssize_t,
+    itemsize: ffi::Py_ssize_t,
+    readonly: c_int,
+    ndim: c_int,
+    format: *mut c_char,
+    shape: *mut ffi::Py_ssize_t,
+    strides: *mut ffi::Py_ssize_t,
+    suboffsets: *mut ffi::Py_ssize_t,
+    internal: *mut c_void,
+}
+
+unsafe extern "C" {
+    fn PyObject_GetBuffer(object: *mut ffi::PyObject, view: *mut PyBuffer, flags: c_int) -> c_int;
+    fn PyBuffer_Release(view: *mut PyBuffer);
+    fn PyMemoryView_FromMemory(
+        memory: *mut c_char,
+        bytes: ffi::Py_ssize_t,
+        flags: c_int,
+    ) -> *mut ffi::PyObject;
+}
+
+const WRITABLE: c_int = 1;
+const READ: c_int = 0x100;
