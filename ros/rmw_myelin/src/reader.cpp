@@ -98,7 +98,7 @@ size_t Reader::matched() {
 }
 
 bool Reader::is_ready() {
-  if (!filter_ && peers_.accepts_all()) return true;
+  if (!takes_ahead()) return true;
   const std::lock_guard<std::mutex> lock(mutex_);
   if (!taken_.empty()) return true;
   Sample sample;
