@@ -7,5 +7,5 @@ mod host;
 mod kill;
 mod library;
 mod node;
-mod serialization;
+mod programs;
 mod talk;
