@@ -16,7 +16,7 @@ constexpr uint32_t held_max = 4096;
 constexpr uint32_t publishers_max = 256;
 
 myelin_subscriber *open(myelin_node *node, const Endpoint &endpoint) {
-  myelin_topic_options options = subscriber_options(endpoint.qos);
+  myelin_topic_options options = subscriber_options(endpoint);
   options.dds_type = endpoint.type.name.c_str();
   options.dds_cdr = true;
   const std::string user_data = endpoint.user_data();

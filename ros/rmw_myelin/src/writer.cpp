@@ -16,7 +16,7 @@ constexpr uint64_t acknowledgement_slice_ns = 10'000'000;
 constexpr size_t small_bytes = 104;
 
 myelin_publisher *open(myelin_node *node, const Endpoint &endpoint) {
-  myelin_topic_options options = publisher_options(endpoint.qos, endpoint.type.plan->may_be_large);
+  myelin_topic_options options = publisher_options(endpoint);
   options.dds_type = endpoint.type.name.c_str();
   options.dds_cdr = true;
   const std::string user_data = endpoint.user_data();
