@@ -79,7 +79,6 @@ bool Peers::decide_about(uint64_t id, Peer &peer) {
   const rmw_qos_profile_t &asked = own_.is_publisher ? *qos : own_.qos;
   peer.lifespan_ns = nanoseconds(offered.lifespan);
   const rmw_qos_policy_kind_t policy = incompatible_policy(offered, asked);
-  if (policy != RMW_QOS_POLICY_INVALID || peer.lifespan_ns != MYELIN_FOREVER) is_selective_ = true;
   if (policy == RMW_QOS_POLICY_INVALID) {
     enter(peer);
   } else {

@@ -51,10 +51,9 @@ class Reader : public EventSource {
   friend class WaitSet;
 
   bool take_from_library(Sample &sample, myelin_code &code);
-  /// Whether there is a sample for it, as the library says.
-  bool is_ready();
-  /// Whether a wait may take samples ahead: the library's word that there is one is not enough.
-  bool takes_ahead() const { return filter_ || !peers_.accepts_all(); }
+  /// Takes a sample ahead, if there is one for it: the library's word that there is something may be about
+  /// samples of others, or about memory that is still on its way. Whether one is there.
+  bool take_ahead();
   bool has_taken() const { return taken_count_.load(std::memory_order_acquire) > 0; }
   bool is_listened_to() const { return is_listened_to_.load(std::memory_order_acquire); }
   Trigger &arrived() { return arrived_; }
@@ -71,7 +70,6 @@ class Reader : public EventSource {
   // Of the wait set that it is attached to.
   uint64_t key_ = 0;
   uint64_t asked_ = 0;
-  uint64_t ready_ = 0;
 
   Node &node_;
   Endpoint endpoint_;

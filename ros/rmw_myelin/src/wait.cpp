@@ -92,7 +92,6 @@ rmw_ret_t WaitSet::wait(rmw_subscriptions_t *subscriptions, rmw_guard_conditions
   }
   ++round_;
   asked_.clear();
-  ahead_.clear();
   asked_triggers_.clear();
   const auto each = [](auto *array, size_t count, auto use) {
     for (size_t at = 0; at < count; ++at) {
@@ -122,7 +121,6 @@ rmw_ret_t WaitSet::wait(rmw_subscriptions_t *subscriptions, rmw_guard_conditions
   for (Reader *reader : asked_) {
     if (reader->set_.load(std::memory_order_relaxed) != this && !attach(*reader)) return RMW_RET_ERROR;
     reader->asked_ = round_;
-    if (reader->has_taken() || reader->takes_ahead()) ahead_.push_back(reader);
   }
   if (attached_.size() > asked_.size()) detach_others();
   if (triggers_ != asked_triggers_) attach_triggers();
@@ -141,9 +139,7 @@ rmw_ret_t WaitSet::wait(rmw_subscriptions_t *subscriptions, rmw_guard_conditions
     left_ns = limit_ns - gone_ns;
   }
 
-  const auto is_ready = [this](const Reader &reader) {
-    return reader.ready_ == round_ || reader.has_taken();
-  };
+  const auto is_ready = [](const Reader &reader) { return reader.has_taken(); };
   bool any = false;
   if (subscriptions != nullptr) {
     any |= keep_ready(subscriptions->subscribers, subscriptions->subscriber_count,
@@ -230,7 +226,7 @@ bool WaitSet::is_pending() const {
   const auto is_pending = [](const Trigger *trigger) { return trigger->is_pending(); };
   const auto has_taken = [](const Reader *reader) { return reader->has_taken(); };
   return std::any_of(triggers_.begin(), triggers_.end(), is_pending) ||
-         std::any_of(ahead_.begin(), ahead_.end(), has_taken);
+         std::any_of(asked_.begin(), asked_.end(), has_taken);
 }
 
 /// MYELIN_OK if a reader is ready.
@@ -242,9 +238,7 @@ myelin_code WaitSet::wait_once(uint64_t limit_ns) {
   bool any = false;
   for (size_t at = 0; at < count; ++at) {
     const auto found = attached_.find(keys_[at]);
-    if (found == attached_.end() || !found->second->is_ready()) continue;
-    found->second->ready_ = round_;
-    any = true;
+    any |= found != attached_.end() && found->second->take_ahead();
   }
   return any ? MYELIN_OK : MYELIN_NOTHING;
 }

@@ -77,11 +77,9 @@ class WaitSet {
   std::mutex mutex_;
   std::unordered_map<uint64_t, Reader *> attached_;
   uint64_t last_key_ = 0;
-  /// Which wait this is: readers that are asked for and those that are ready have its number.
+  /// Which wait this is: readers that are asked for have its number.
   uint64_t round_ = 0;
   std::vector<Reader *> asked_;
-  /// Of these, the ones whose samples are, or may be, taken ahead.
-  std::vector<Reader *> ahead_;
   std::vector<Trigger *> asked_triggers_;
   std::vector<Trigger *> triggers_;
   std::vector<uint64_t> keys_;
