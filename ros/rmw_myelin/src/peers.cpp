@@ -49,8 +49,9 @@ void Peers::happened(const myelin_event &event, const std::string &text) {
                                                   : subscription_incompatible_type);
     case MYELIN_EVENT_BUFFER_TOO_SMALL:
     case MYELIN_EVENT_CORRUPT:
-      RCUTILS_LOG_WARN_NAMED(identifier, "%s: %s", own_.topic.c_str(),
-                             text.empty() ? "a peer wrote what cannot be, and was disconnected" : text.c_str());
+      RCUTILS_LOG_WARN_NAMED(
+          identifier, "%s: %s", own_.topic.c_str(),
+          text.empty() ? "a peer wrote what cannot be, and was disconnected" : text.c_str());
       return;
     default:
       return;

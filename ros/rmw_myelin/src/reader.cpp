@@ -16,7 +16,7 @@ constexpr uint32_t held_max = 4096;
 constexpr uint32_t publishers_max = 256;
 
 myelin_subscriber *open(myelin_node *node, const Endpoint &endpoint) {
-  myelin_topic_options options = subscriber_options(endpoint.qos);
+  myelin_topic_options options = subscriber_options(endpoint);
   options.dds_type = endpoint.type.name.c_str();
   options.dds_cdr = true;
   const std::string user_data = endpoint.user_data();
@@ -98,7 +98,7 @@ size_t Reader::matched() {
 }
 
 bool Reader::is_ready() {
-  if (!filter_ && peers_.accepts_all()) return true;
+  if (!takes_ahead()) return true;
   const std::lock_guard<std::mutex> lock(mutex_);
   if (!taken_.empty()) return true;
   Sample sample;

@@ -92,6 +92,7 @@ rmw_ret_t WaitSet::wait(rmw_subscriptions_t *subscriptions, rmw_guard_conditions
   }
   ++round_;
   asked_.clear();
+  ahead_.clear();
   asked_triggers_.clear();
   const auto each = [](auto *array, size_t count, auto use) {
     for (size_t at = 0; at < count; ++at) {
@@ -119,8 +120,9 @@ rmw_ret_t WaitSet::wait(rmw_subscriptions_t *subscriptions, rmw_guard_conditions
          [this](void *it) { asked_triggers_.push_back(&event_trigger(*static_cast<rmw_event_t *>(it))); });
   }
   for (Reader *reader : asked_) {
-    if (reader->set_ != this && !attach(*reader)) return RMW_RET_ERROR;
+    if (reader->set_.load(std::memory_order_relaxed) != this && !attach(*reader)) return RMW_RET_ERROR;
     reader->asked_ = round_;
+    if (reader->has_taken() || reader->takes_ahead()) ahead_.push_back(reader);
   }
   if (attached_.size() > asked_.size()) detach_others();
   if (triggers_ != asked_triggers_) attach_triggers();
@@ -228,7 +230,7 @@ bool WaitSet::is_pending() const {
   const auto is_pending = [](const Trigger *trigger) { return trigger->is_pending(); };
   const auto has_taken = [](const Reader *reader) { return reader->has_taken(); };
   return std::any_of(triggers_.begin(), triggers_.end(), is_pending) ||
-         std::any_of(asked_.begin(), asked_.end(), has_taken);
+         std::any_of(ahead_.begin(), ahead_.end(), has_taken);
 }
 
 /// MYELIN_OK if a reader is ready.

@@ -80,6 +80,8 @@ class WaitSet {
   /// Which wait this is: readers that are asked for and those that are ready have its number.
   uint64_t round_ = 0;
   std::vector<Reader *> asked_;
+  /// Of these, the ones whose samples are, or may be, taken ahead.
+  std::vector<Reader *> ahead_;
   std::vector<Trigger *> asked_triggers_;
   std::vector<Trigger *> triggers_;
   std::vector<uint64_t> keys_;
