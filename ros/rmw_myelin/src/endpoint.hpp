@@ -15,6 +15,8 @@ struct Endpoint {
   std::string topic;
   MessageType type;
   rmw_qos_profile_t qos;
+  /// It carries requests or replies.
+  bool is_of_service = false;
   /// The library's id of it; 0 before it is opened.
   uint64_t id = 0;
 

@@ -49,8 +49,9 @@ void Peers::happened(const myelin_event &event, const std::string &text) {
                                                   : subscription_incompatible_type);
     case MYELIN_EVENT_BUFFER_TOO_SMALL:
     case MYELIN_EVENT_CORRUPT:
-      RCUTILS_LOG_WARN_NAMED(identifier, "%s: %s", own_.topic.c_str(),
-                             text.empty() ? "a peer wrote what cannot be, and was disconnected" : text.c_str());
+      RCUTILS_LOG_WARN_NAMED(
+          identifier, "%s: %s", own_.topic.c_str(),
+          text.empty() ? "a peer wrote what cannot be, and was disconnected" : text.c_str());
       return;
     default:
       return;
@@ -78,7 +79,6 @@ bool Peers::decide_about(uint64_t id, Peer &peer) {
   const rmw_qos_profile_t &asked = own_.is_publisher ? *qos : own_.qos;
   peer.lifespan_ns = nanoseconds(offered.lifespan);
   const rmw_qos_policy_kind_t policy = incompatible_policy(offered, asked);
-  if (policy != RMW_QOS_POLICY_INVALID || peer.lifespan_ns != MYELIN_FOREVER) is_selective_ = true;
   if (policy == RMW_QOS_POLICY_INVALID) {
     enter(peer);
   } else {

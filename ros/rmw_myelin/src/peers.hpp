@@ -2,7 +2,6 @@
 // service fits, ROS 2 decides, and we do: of a pair that does not, nothing is taken and nothing counted.
 #pragma once
 
-#include <atomic>
 #include <cstdint>
 #include <map>
 #include <mutex>
@@ -26,8 +25,6 @@ class Peers {
   /// Decides about those that the graph did not know. When it has to be called again, by `myelin_now`.
   uint64_t decide(uint64_t now_ns);
 
-  /// Whether it takes all samples of all of them.
-  bool accepts_all() const { return !is_selective_.load(std::memory_order_relaxed); }
   /// Whether a sample is from a publisher that fits, and not too old.
   bool accepts(const Sample &sample);
   /// How many fit.
@@ -59,8 +56,6 @@ class Peers {
   Events &events_;
   std::mutex mutex_;
   std::map<uint64_t, Peer> peers_;
-  /// One was refused, or has samples that expire.
-  std::atomic<bool> is_selective_{false};
 };
 
 }  // namespace rmw_myelin

@@ -16,6 +16,8 @@ constexpr uint32_t depth_max = 65535;
 /// it is less.
 constexpr uint32_t publisher_depth_min = 256;
 constexpr uint32_t large_depth_min = 16;
+/// As deep as the queues of ROS 2's parameter services.
+constexpr uint32_t service_depth_min = 1000;
 constexpr uint64_t keep_all_block_ns = 1'000'000'000;
 
 void resolve_duration(rmw_time_t &time) {
@@ -116,12 +118,14 @@ bool resolve_service(rmw_qos_profile_t asked, rmw_qos_profile_t &actual) {
   return resolve(asked, actual);
 }
 
-myelin_topic_options publisher_options(const rmw_qos_profile_t &qos, bool may_be_large) {
-  return options(qos, std::max(depth_of(qos), may_be_large ? large_depth_min : publisher_depth_min));
+myelin_topic_options publisher_options(const Endpoint &endpoint) {
+  uint32_t depth_min = endpoint.type.plan->may_be_large ? large_depth_min : publisher_depth_min;
+  if (endpoint.is_of_service) depth_min = service_depth_min;
+  return options(endpoint.qos, std::max(depth_of(endpoint.qos), depth_min));
 }
 
-myelin_topic_options subscriber_options(const rmw_qos_profile_t &qos) {
-  return options(qos, depth_of(qos));
+myelin_topic_options subscriber_options(const Endpoint &endpoint) {
+  return options(endpoint.qos, depth_of(endpoint.qos));
 }
 
 rmw_qos_policy_kind_t incompatible_policy(const rmw_qos_profile_t &offered,

@@ -1,6 +1,7 @@
 // Quality of service: what ROS 2 asks for, and what of the library gives it.
 #pragma once
 
+#include "endpoint.hpp"
 #include "support.hpp"
 
 namespace rmw_myelin {
@@ -14,8 +15,8 @@ bool resolve_subscription(const rmw_node_t *node, const char *topic, rmw_qos_pro
 bool resolve_service(rmw_qos_profile_t asked, rmw_qos_profile_t &actual);
 
 /// The library's options of a publisher's and of a subscriber's topic.
-myelin_topic_options publisher_options(const rmw_qos_profile_t &qos, bool may_be_large);
-myelin_topic_options subscriber_options(const rmw_qos_profile_t &qos);
+myelin_topic_options publisher_options(const Endpoint &endpoint);
+myelin_topic_options subscriber_options(const Endpoint &endpoint);
 
 /// Whether a publisher fits a subscription; the policy that does not, or RMW_QOS_POLICY_INVALID.
 rmw_qos_policy_kind_t incompatible_policy(const rmw_qos_profile_t &offered,

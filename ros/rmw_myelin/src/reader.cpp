@@ -16,7 +16,7 @@ constexpr uint32_t held_max = 4096;
 constexpr uint32_t publishers_max = 256;
 
 myelin_subscriber *open(myelin_node *node, const Endpoint &endpoint) {
-  myelin_topic_options options = subscriber_options(endpoint.qos);
+  myelin_topic_options options = subscriber_options(endpoint);
   options.dds_type = endpoint.type.name.c_str();
   options.dds_cdr = true;
   const std::string user_data = endpoint.user_data();
@@ -79,17 +79,22 @@ bool Reader::take_from_library(Sample &sample, myelin_code &code) {
 
 rmw_ret_t Reader::take(Sample &sample, bool &taken) {
   const std::lock_guard<std::mutex> lock(mutex_);
-  taken = !taken_.empty();
-  if (taken) {
-    sample = std::move(taken_.front());
-    taken_.pop_front();
-    taken_count_.store(taken_.size(), std::memory_order_release);
-    if (taken_.empty()) arrived_.clear();
-    return RMW_RET_OK;
+  myelin_code code = MYELIN_OK;
+  if (taken_.empty()) {
+    taken = take_from_library(sample, code);
+    return code < 0 ? fail(code, endpoint_.topic.c_str()) : RMW_RET_OK;
   }
-  myelin_code code;
-  taken = take_from_library(sample, code);
-  return code < 0 ? fail(code, endpoint_.topic.c_str()) : RMW_RET_OK;
+  // What has come since may be newer than the depth allows of what was taken ahead.
+  if (endpoint_.qos.history == RMW_QOS_POLICY_HISTORY_KEEP_LAST) {
+    Sample newer;
+    while (take_from_library(newer, code)) keep(std::move(newer));
+  }
+  sample = std::move(taken_.front());
+  taken_.pop_front();
+  taken_count_.store(taken_.size(), std::memory_order_release);
+  if (taken_.empty()) arrived_.clear();
+  taken = true;
+  return RMW_RET_OK;
 }
 
 size_t Reader::matched() {
@@ -97,8 +102,7 @@ size_t Reader::matched() {
   return peers_.fitting();
 }
 
-bool Reader::is_ready() {
-  if (!filter_ && peers_.accepts_all()) return true;
+bool Reader::take_ahead() {
   const std::lock_guard<std::mutex> lock(mutex_);
   if (!taken_.empty()) return true;
   Sample sample;

@@ -51,8 +51,9 @@ class Reader : public EventSource {
   friend class WaitSet;
 
   bool take_from_library(Sample &sample, myelin_code &code);
-  /// Whether there is a sample for it: taken ahead, if the library's word is not enough.
-  bool is_ready();
+  /// Takes a sample ahead, if there is one for it: the library's word that there is something may be about
+  /// samples of others, or about memory that is still on its way. Whether one is there.
+  bool take_ahead();
   bool has_taken() const { return taken_count_.load(std::memory_order_acquire) > 0; }
   bool is_listened_to() const { return is_listened_to_.load(std::memory_order_acquire); }
   Trigger &arrived() { return arrived_; }
@@ -61,6 +62,14 @@ class Reader : public EventSource {
   /// Ahead of the takes; the oldest goes when there are more than the depth.
   void keep(Sample sample);
   void count_lost(uint64_t samples);
+
+  // What a wait looks at of each reader that it is given lies together.
+  std::atomic<size_t> taken_count_{0};
+  std::atomic<bool> is_listened_to_{false};
+  std::atomic<WaitSet *> set_{nullptr};
+  // Of the wait set that it is attached to.
+  uint64_t key_ = 0;
+  uint64_t asked_ = 0;
 
   Node &node_;
   Endpoint endpoint_;
@@ -71,21 +80,13 @@ class Reader : public EventSource {
 
   std::mutex mutex_;
   std::deque<Sample> taken_;
-  std::atomic<size_t> taken_count_{0};
 
-  std::atomic<bool> is_listened_to_{false};
   Trigger arrived_;
   std::mutex callback_mutex_;
   rmw_event_callback_t callback_ = nullptr;
   const void *user_data_ = nullptr;
   /// Taken ahead while nobody was called.
   size_t uncalled_ = 0;
-
-  // Of the wait set that it is attached to.
-  std::atomic<WaitSet *> set_{nullptr};
-  uint64_t key_ = 0;
-  uint64_t asked_ = 0;
-  uint64_t ready_ = 0;
 };
 
 }  // namespace rmw_myelin

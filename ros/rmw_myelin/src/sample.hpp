@@ -11,7 +11,8 @@ class Sample {
  public:
   Sample() = default;
   ~Sample() { release(); }
-  Sample(Sample &&other) noexcept : sample_(std::exchange(other.sample_, empty())), received_ns(other.received_ns) {}
+  Sample(Sample &&other) noexcept
+      : sample_(std::exchange(other.sample_, empty())), received_ns(other.received_ns) {}
   Sample &operator=(Sample &&other) noexcept {
     if (this != &other) {
       release();

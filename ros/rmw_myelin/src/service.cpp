@@ -20,8 +20,8 @@ bool service_endpoints(const rosidl_service_type_support_t &type_support, const 
   rmw_qos_profile_t actual;
   if (!resolve_service(asked, actual)) return false;
   ServiceType type = service_type(type_support);
-  requests = {false, request_name(name, actual), std::move(type.request), actual};
-  replies = {false, reply_name(name, actual), std::move(type.response), actual};
+  requests = {false, request_name(name, actual), std::move(type.request), actual, true};
+  replies = {false, reply_name(name, actual), std::move(type.response), actual, true};
   return true;
 }
 

@@ -119,7 +119,7 @@ rmw_ret_t WaitSet::wait(rmw_subscriptions_t *subscriptions, rmw_guard_conditions
          [this](void *it) { asked_triggers_.push_back(&event_trigger(*static_cast<rmw_event_t *>(it))); });
   }
   for (Reader *reader : asked_) {
-    if (reader->set_ != this && !attach(*reader)) return RMW_RET_ERROR;
+    if (reader->set_.load(std::memory_order_relaxed) != this && !attach(*reader)) return RMW_RET_ERROR;
     reader->asked_ = round_;
   }
   if (attached_.size() > asked_.size()) detach_others();
@@ -139,9 +139,7 @@ rmw_ret_t WaitSet::wait(rmw_subscriptions_t *subscriptions, rmw_guard_conditions
     left_ns = limit_ns - gone_ns;
   }
 
-  const auto is_ready = [this](const Reader &reader) {
-    return reader.ready_ == round_ || reader.has_taken();
-  };
+  const auto is_ready = [](const Reader &reader) { return reader.has_taken(); };
   bool any = false;
   if (subscriptions != nullptr) {
     any |= keep_ready(subscriptions->subscribers, subscriptions->subscriber_count,
@@ -240,9 +238,7 @@ myelin_code WaitSet::wait_once(uint64_t limit_ns) {
   bool any = false;
   for (size_t at = 0; at < count; ++at) {
     const auto found = attached_.find(keys_[at]);
-    if (found == attached_.end() || !found->second->is_ready()) continue;
-    found->second->ready_ = round_;
-    any = true;
+    any |= found != attached_.end() && found->second->take_ahead();
   }
   return any ? MYELIN_OK : MYELIN_NOTHING;
 }

@@ -77,7 +77,7 @@ class WaitSet {
   std::mutex mutex_;
   std::unordered_map<uint64_t, Reader *> attached_;
   uint64_t last_key_ = 0;
-  /// Which wait this is: readers that are asked for and those that are ready have its number.
+  /// Which wait this is: readers that are asked for have its number.
   uint64_t round_ = 0;
   std::vector<Reader *> asked_;
   std::vector<Trigger *> asked_triggers_;

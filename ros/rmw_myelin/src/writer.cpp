@@ -11,11 +11,12 @@ namespace rmw_myelin {
 namespace {
 
 constexpr uint32_t loans_max = 64;
+constexpr uint64_t acknowledgement_slice_ns = 10'000'000;
 /// Smaller messages lie in the queue itself: the library copies them there.
 constexpr size_t small_bytes = 104;
 
 myelin_publisher *open(myelin_node *node, const Endpoint &endpoint) {
-  myelin_topic_options options = publisher_options(endpoint.qos, endpoint.type.plan->may_be_large);
+  myelin_topic_options options = publisher_options(endpoint);
   options.dds_type = endpoint.type.name.c_str();
   options.dds_cdr = true;
   const std::string user_data = endpoint.user_data();
@@ -145,10 +146,17 @@ rmw_ret_t Writer::assert_liveliness() {
 }
 
 rmw_ret_t Writer::wait_for_acknowledgements(uint64_t limit_ns) {
-  const std::lock_guard<std::mutex> lock(mutex_);
-  const myelin_code code = myelin_publisher_wait_for_acknowledgements(publisher_, limit_ns);
-  if (code == MYELIN_NOTHING) return RMW_RET_TIMEOUT;
-  return code == MYELIN_OK ? RMW_RET_OK : fail(code, endpoint_.topic.c_str());
+  const uint64_t began_ns = myelin_now();
+  for (;;) {
+    const uint64_t gone_ns = myelin_now() - began_ns;
+    // In slices: meanwhile others publish, and the context's thread takes events.
+    const uint64_t slice_ns = std::min(acknowledgement_slice_ns, limit_ns - std::min(limit_ns, gone_ns));
+    const std::lock_guard<std::mutex> lock(mutex_);
+    const myelin_code code = myelin_publisher_wait_for_acknowledgements(publisher_, slice_ns);
+    if (code < 0) return fail(code, endpoint_.topic.c_str());
+    if (code == MYELIN_OK) return RMW_RET_OK;
+    if (gone_ns >= limit_ns) return RMW_RET_TIMEOUT;
+  }
 }
 
 uint64_t Writer::poll_events() {

@@ -37,7 +37,7 @@ class Writer : public EventSource {
   /// How many subscribers it is matched with.
   size_t matched();
   rmw_ret_t assert_liveliness();
-  /// By those that are not on this host. Nobody publishes meanwhile.
+  /// By those that are not on this host.
   rmw_ret_t wait_for_acknowledgements(uint64_t limit_ns);
 
   const Endpoint &endpoint() const { return endpoint_; }

@@ -167,6 +167,8 @@ def storm(kills):
         if pid == 0:
             be_killed(f"victim{number}")
         alive[pid] = number
+        if number % 50 == 0:
+            say("alive", number)
     for pid in alive:
         os.kill(pid, signal.SIGKILL)
         os.waitpid(pid, 0)

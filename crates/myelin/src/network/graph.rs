@@ -24,11 +24,13 @@ pub(super) fn add(
         .visit_discovered(&mut |is_writer, endpoint| found.add(is_writer, endpoint, session.host));
     graph.remote_endpoints = found.endpoints.into_values().collect();
     let own = |id: EndpointId, graph: &mut Graph, guid: Option<Guid>| {
-        graph.endpoints.iter_mut().filter(|it| it.id == id).for_each(|it| it.dds_guid = guid);
+        if let Ok(at) = graph.endpoints.binary_search_by_key(&id, |it| it.id) {
+            graph.endpoints[at].dds_guid = guid;
+        }
     };
     for inlet in inlets {
         let endpoint = inlet.end.observer.id();
-        own(endpoint, graph, inlet.guids().first().copied());
+        own(endpoint, graph, inlet.guid());
         let sources = inlet.sources();
         // To its subscriber a publisher elsewhere is its proxy.
         let proxies: BTreeSet<_> = sources.iter().map(|(_, proxy)| *proxy).collect();

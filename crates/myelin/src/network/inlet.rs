@@ -313,13 +313,10 @@ impl Shared {
         }
     }
 
-    /// What name its readers on the network, as many as there are.
-    pub(super) fn guids(&self) -> Vec<Guid> {
-        let of = |group: &Mutex<Group>| {
-            let group = lock(group);
-            group.reader.is_some().then_some(group.guid)
-        };
-        self.groups.iter().filter_map(of).collect()
+    /// What names its first reader on the network; `None` while there is none.
+    pub(super) fn guid(&self) -> Option<Guid> {
+        let group = lock(self.groups.first()?);
+        group.reader.is_some().then_some(group.guid)
     }
 
     /// Who publishes, each with its proxy.
