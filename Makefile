@@ -27,6 +27,7 @@ build:
 	cargo build --release --workspace
 	@scripts/python driver --release
 	@scripts/build-zenoh
+	@[ -z "$$ROS2_PREFIX" ] || scripts/rmw
 
 ## All tests, the ones against the real middleware and the page in a browser included. They go on to
 ## the end, whatever fails; the last lines say what did.

@@ -33,7 +33,7 @@ constexpr Middleware FASTRTPS = {
     "ros-$ROS_DISTRO-rmw-fastrtps-cpp"};
 constexpr Middleware MYELIN = {
     "rmw_myelin", "librmw_myelin.so",
-    "no librmw_myelin.so: build it (ros/rmw_myelin/README.md) and set MYELIN_RMW to its path"};
+    "no librmw_myelin.so: scripts/rmw builds it; one elsewhere is found by its path in MYELIN_RMW"};
 
 /* `ros2.rcl-myelin` and `ros2.rclcpp-myelin` say so. */
 const Middleware &middleware_of(std::string_view system)
