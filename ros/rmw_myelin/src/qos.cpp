@@ -1,6 +1,8 @@
 #include "qos.hpp"
 
 #include <algorithm>
+#include <stdexcept>
+#include <string>
 
 #include "humble.hpp"
 #include "rmw/get_topic_endpoint_info.h"
@@ -126,6 +128,19 @@ myelin_topic_options publisher_options(const Endpoint &endpoint) {
 
 myelin_topic_options subscriber_options(const Endpoint &endpoint) {
   return options(endpoint.qos, depth_of(endpoint.qos));
+}
+
+myelin_topic *open_topic(myelin_node *node, const Endpoint &endpoint, myelin_topic_options options) {
+  options.dds_type = endpoint.type.name.c_str();
+  options.dds_cdr = true;
+  const std::string user_data = endpoint.user_data();
+  options.dds_user_data = user_data.c_str();
+  options.dds_vendor = endpoint.dds_vendor();
+  myelin_topic *topic = nullptr;
+  if (myelin_topic_open(node, endpoint.topic.c_str(), nullptr, &options, &topic) != MYELIN_OK) {
+    throw std::runtime_error(myelin_error_message());
+  }
+  return topic;
 }
 
 rmw_qos_policy_kind_t incompatible_policy(const rmw_qos_profile_t &offered,

@@ -17,6 +17,8 @@ bool resolve_service(rmw_qos_profile_t asked, rmw_qos_profile_t &actual);
 /// The library's options of a publisher's and of a subscriber's topic.
 myelin_topic_options publisher_options(const Endpoint &endpoint);
 myelin_topic_options subscriber_options(const Endpoint &endpoint);
+/// An endpoint's topic, with these and what its type is in DDS; to be closed. Throws a std::runtime_error.
+myelin_topic *open_topic(myelin_node *node, const Endpoint &endpoint, myelin_topic_options options);
 
 /// Whether a publisher fits a subscription; the policy that does not, or RMW_QOS_POLICY_INVALID.
 rmw_qos_policy_kind_t incompatible_policy(const rmw_qos_profile_t &offered,

@@ -16,16 +16,8 @@ constexpr uint32_t held_max = 4096;
 constexpr uint32_t publishers_max = 256;
 
 myelin_subscriber *open(myelin_node *node, const Endpoint &endpoint) {
-  myelin_topic_options options = subscriber_options(endpoint);
-  options.dds_type = endpoint.type.name.c_str();
-  options.dds_cdr = true;
-  const std::string user_data = endpoint.user_data();
-  options.dds_user_data = user_data.c_str();
-  options.dds_vendor = endpoint.dds_vendor();
-  myelin_topic *topic = nullptr;
-  if (myelin_topic_open(node, endpoint.topic.c_str(), nullptr, &options, &topic) != MYELIN_OK) {
-    throw std::runtime_error(myelin_error_message());
-  }
+  const myelin_topic_options options = subscriber_options(endpoint);
+  myelin_topic *topic = open_topic(node, endpoint, options);
   myelin_subscriber_options own = MYELIN_INIT(myelin_subscriber_options);
   own.held_max = std::min(options.depth + held_beyond_depth, held_max);
   own.publishers_max = publishers_max;

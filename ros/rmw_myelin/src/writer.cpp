@@ -16,16 +16,7 @@ constexpr uint64_t acknowledgement_slice_ns = 10'000'000;
 constexpr size_t small_bytes = 104;
 
 myelin_publisher *open(myelin_node *node, const Endpoint &endpoint) {
-  myelin_topic_options options = publisher_options(endpoint);
-  options.dds_type = endpoint.type.name.c_str();
-  options.dds_cdr = true;
-  const std::string user_data = endpoint.user_data();
-  options.dds_user_data = user_data.c_str();
-  options.dds_vendor = endpoint.dds_vendor();
-  myelin_topic *topic = nullptr;
-  if (myelin_topic_open(node, endpoint.topic.c_str(), nullptr, &options, &topic) != MYELIN_OK) {
-    throw std::runtime_error(myelin_error_message());
-  }
+  myelin_topic *topic = open_topic(node, endpoint, publisher_options(endpoint));
   myelin_publisher_options own = MYELIN_INIT(myelin_publisher_options);
   own.timestamps = true;
   own.loans_max = loans_max;
