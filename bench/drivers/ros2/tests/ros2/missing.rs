@@ -26,7 +26,7 @@ fn the_systems_say_what_they_are() {
         let wait = if system.name.contains("rclcpp") { Wait::Callback } else { Wait::Block };
         assert!(system.wait == wait && system.loans && !system.daemon && !system.floor);
         assert_eq!(system.streams.reliability, [Reliability::BestEffort], "{}", system.name);
-        let remedies = ["set ROS2_PREFIX", "set MYELIN_RMW", "README.md", "apt-get install"];
+        let remedies = ["set ROS2_PREFIX", "MYELIN_RMW", "README.md", "apt-get install"];
         if let Some(missing) = &system.missing {
             assert!(remedies.iter().any(|remedy| missing.contains(remedy)), "{missing}");
         }
