@@ -42,9 +42,9 @@ static void probe(struct myelin_bench_system *system)
   MYELIN_BENCH_SIZE(system), .name = (named), .about = (described), .version = VERSION, \
   .missing = (absent), .payload_bytes_max = PAYLOAD_BYTES_MAX, .loans = 1
 
-#define RCL(named, described) \
+#define RCL(named, waits, described) \
   { \
-    SYSTEM(named, described, MISSING), .wait = MYELIN_BENCH_WAIT_BLOCK, \
+    SYSTEM(named, described, MISSING), .wait = (waits), \
     .transport = MYELIN_BENCH_TRANSPORT_SHARED_MEMORY, \
     .workloads = MYELIN_BENCH_ROUNDTRIP | MYELIN_BENCH_STREAM | MYELIN_BENCH_IMAGE | \
                  MYELIN_BENCH_STARTUP, \
@@ -60,9 +60,11 @@ static void probe(struct myelin_bench_system *system)
   }
 
 static const struct myelin_bench_system systems[] = {
-    RCL("ros2.rcl-fastrtps",
+    RCL("ros2.rcl-fastrtps", MYELIN_BENCH_WAIT_BLOCK,
         "ROS 2 by rcl, without rclcpp's executor, on rmw_fastrtps as installed"),
-    RCL("ros2.rcl-myelin", "ROS 2 by rcl, without rclcpp's executor, on rmw_myelin"),
+    /* rmw_myelin's default: it spins for as long as that has been paying, then sleeps. */
+    RCL("ros2.rcl-myelin", MYELIN_BENCH_WAIT_ADAPTIVE,
+        "ROS 2 by rcl, without rclcpp's executor, on rmw_myelin"),
     RCLCPP("ros2.rclcpp", "ROS 2 by rclcpp, callbacks in its executor, on rmw_fastrtps as installed"),
     RCLCPP("ros2.rclcpp-myelin", "ROS 2 by rclcpp, callbacks in its executor, on rmw_myelin"),
     {SYSTEM(MYELIN_ROS2_INTRA,

@@ -23,7 +23,11 @@ fn the_systems_say_what_they_are() {
         ]
     );
     for system in &systems {
-        let wait = if system.name.contains("rclcpp") { Wait::Callback } else { Wait::Block };
+        let wait = match system.name.as_str() {
+            "ros2.rcl-fastrtps" => Wait::Block,
+            "ros2.rcl-myelin" => Wait::Adaptive,
+            _ => Wait::Callback,
+        };
         assert!(system.wait == wait && system.loans && !system.daemon && !system.floor);
         assert_eq!(system.streams.reliability, [Reliability::BestEffort], "{}", system.name);
         let remedies = ["set ROS2_PREFIX", "MYELIN_RMW", "README.md", "apt-get install"];
