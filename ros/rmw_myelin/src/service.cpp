@@ -52,8 +52,8 @@ rmw_ret_t take_message(Reader &reader, const std::string &name, rmw_service_info
   return RMW_RET_OK;
 }
 
-/// How long a reply waits for its client to be there for it.
-static constexpr uint64_t reply_match_ns = 100'000'000;
+/// How long a reply waits for its client to be there for it: on a busy machine they may meet that late.
+static constexpr uint64_t reply_match_ns = 2'000'000'000;
 
 static Service *service_of(const rmw_service_t *service) { return static_cast<Service *>(service->data); }
 
