@@ -1,11 +1,12 @@
 //! What one thread at a time uses, until it is closed.
 
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
 
 use pyo3::prelude::*;
 
-use crate::errors::{busy, closed};
+use crate::errors::{busy, closed, raised};
 use crate::released::{Released, released};
 use crate::signals::Wakes;
 
@@ -16,6 +17,18 @@ pub fn alone<'a, T>(inner: &'a Mutex<T>, what: &str) -> PyResult<MutexGuard<'a, 
         Err(TryLockError::Poisoned(guard)) => Ok(guard.into_inner()),
         Err(TryLockError::WouldBlock) => Err(busy(what)),
     }
+}
+
+/// The descriptor that is kept, made when it is first asked for.
+pub fn descriptor(
+    kept: &mut Option<OwnedFd>,
+    make: impl FnOnce() -> Result<OwnedFd, myelin::Error>,
+) -> PyResult<RawFd> {
+    let descriptor = match kept.take() {
+        Some(descriptor) => descriptor,
+        None => make().map_err(raised)?,
+    };
+    Ok(kept.insert(descriptor).as_raw_fd())
 }
 
 /// What can be waited on, and closed by another thread while it is.

@@ -1,6 +1,6 @@
 //! Functions that are called with the samples and requests of many, in one thread or in a few.
 
-use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+use std::os::fd::{OwnedFd, RawFd};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
@@ -8,7 +8,7 @@ use std::time::Instant;
 use pyo3::prelude::*;
 
 use crate::errors::{closed, exception, raised};
-use crate::exclusive::alone;
+use crate::exclusive::{alone, descriptor};
 use crate::node::{left, limit, seconds};
 use crate::released::{Released, released};
 use crate::sample::Sample;
@@ -223,12 +223,7 @@ impl Executor {
 
     /// A descriptor for `select`, `epoll` or asyncio: when it is readable, `turn(0)`.
     fn fileno(&self) -> PyResult<RawFd> {
-        self.with(|inner| {
-            if inner.descriptor.is_none() {
-                inner.descriptor = Some(inner.executor.descriptor().map_err(raised)?);
-            }
-            Ok(inner.descriptor.as_ref().map_or(-1, AsRawFd::as_raw_fd))
-        })
+        self.with(|inner| descriptor(&mut inner.descriptor, || inner.executor.descriptor()))
     }
 
     /// How it waits: `adaptive`, `block`, `poll`, `predictive`.

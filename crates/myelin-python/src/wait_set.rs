@@ -1,7 +1,7 @@
 //! One thread that waits for many topics.
 
 use std::collections::HashMap;
-use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+use std::os::fd::{OwnedFd, RawFd};
 use std::sync::{Mutex, MutexGuard};
 use std::time::Instant;
 
@@ -9,7 +9,7 @@ use myelin::Key;
 use pyo3::prelude::*;
 
 use crate::errors::{closed, exception, raised};
-use crate::exclusive::alone;
+use crate::exclusive::{alone, descriptor};
 use crate::node::{left, limit, seconds};
 use crate::released::{Released, released};
 use crate::service::Service;
@@ -125,12 +125,7 @@ impl WaitSet {
     /// A descriptor for `select`, `epoll` or asyncio, for all that it watches: when it is readable,
     /// `wait(0)` until that gives nothing, then wait for it again.
     fn fileno(&self) -> PyResult<RawFd> {
-        self.with(|inner| {
-            if inner.descriptor.is_none() {
-                inner.descriptor = Some(inner.set.descriptor().map_err(raised)?);
-            }
-            Ok(inner.descriptor.as_ref().map_or(-1, AsRawFd::as_raw_fd))
-        })
+        self.with(|inner| descriptor(&mut inner.descriptor, || inner.set.descriptor()))
     }
 
     /// How it waits: `adaptive`, `block`, `poll`, `predictive`.

@@ -73,6 +73,14 @@ rmw_context_impl_s::~rmw_context_impl_s() {
   myelin_node_close(node);
 }
 
+/// The argument has its `member`, so somebody has initialised it; and that was this implementation.
+#define CHECK_INITIALIZED(argument, member, noun)                                     \
+  if ((argument)->member == nullptr) {                                                \
+    RMW_SET_ERROR_MSG("expected initialized " noun);                                  \
+    return RMW_RET_INVALID_ARGUMENT;                                                  \
+  }                                                                                   \
+  CHECK_HANDLE(argument)
+
 extern "C" {
 
 RMW_PUBLIC rmw_ret_t rmw_init_options_init(rmw_init_options_t *init_options,
@@ -102,12 +110,7 @@ RMW_PUBLIC rmw_ret_t rmw_init_options_init(rmw_init_options_t *init_options,
 RMW_PUBLIC rmw_ret_t rmw_init_options_copy(const rmw_init_options_t *src, rmw_init_options_t *dst) {
   CHECK_ARGUMENT(src);
   CHECK_ARGUMENT(dst);
-  if (src->implementation_identifier == nullptr) {
-    RMW_SET_ERROR_MSG("expected initialized src");
-    return RMW_RET_INVALID_ARGUMENT;
-  }
-  RMW_CHECK_TYPE_IDENTIFIERS_MATCH(src, src->implementation_identifier, rmw_myelin::identifier,
-                                   return RMW_RET_INCORRECT_RMW_IMPLEMENTATION);
+  CHECK_INITIALIZED(src, implementation_identifier, "src");
   if (dst->implementation_identifier != nullptr) {
     RMW_SET_ERROR_MSG("expected zero-initialized dst");
     return RMW_RET_INVALID_ARGUMENT;
@@ -140,13 +143,7 @@ RMW_PUBLIC rmw_ret_t rmw_init_options_copy(const rmw_init_options_t *src, rmw_in
 
 RMW_PUBLIC rmw_ret_t rmw_init_options_fini(rmw_init_options_t *init_options) {
   CHECK_ARGUMENT(init_options);
-  if (init_options->implementation_identifier == nullptr) {
-    RMW_SET_ERROR_MSG("expected initialized init_options");
-    return RMW_RET_INVALID_ARGUMENT;
-  }
-  RMW_CHECK_TYPE_IDENTIFIERS_MATCH(init_options, init_options->implementation_identifier,
-                                   rmw_myelin::identifier,
-                                   return RMW_RET_INCORRECT_RMW_IMPLEMENTATION);
+  CHECK_INITIALIZED(init_options, implementation_identifier, "init_options");
   const rcutils_allocator_t allocator = init_options->allocator;
   RCUTILS_CHECK_ALLOCATOR(&allocator, return RMW_RET_INVALID_ARGUMENT);
   allocator.deallocate(init_options->enclave, allocator.state);
@@ -162,13 +159,7 @@ RMW_PUBLIC rmw_ret_t rmw_init_options_fini(rmw_init_options_t *init_options) {
 RMW_PUBLIC rmw_ret_t rmw_init(const rmw_init_options_t *options, rmw_context_t *context) {
   CHECK_ARGUMENT(options);
   CHECK_ARGUMENT(context);
-  if (options->implementation_identifier == nullptr) {
-    RMW_SET_ERROR_MSG("expected initialized init options");
-    return RMW_RET_INVALID_ARGUMENT;
-  }
-  RMW_CHECK_TYPE_IDENTIFIERS_MATCH(options, options->implementation_identifier,
-                                   rmw_myelin::identifier,
-                                   return RMW_RET_INCORRECT_RMW_IMPLEMENTATION);
+  CHECK_INITIALIZED(options, implementation_identifier, "init options");
   if (options->enclave == nullptr) {
     RMW_SET_ERROR_MSG("expected non-null enclave");
     return RMW_RET_INVALID_ARGUMENT;
@@ -196,13 +187,7 @@ RMW_PUBLIC rmw_ret_t rmw_init(const rmw_init_options_t *options, rmw_context_t *
 
 RMW_PUBLIC rmw_ret_t rmw_shutdown(rmw_context_t *context) {
   CHECK_ARGUMENT(context);
-  if (context->impl == nullptr) {
-    RMW_SET_ERROR_MSG("expected initialized context");
-    return RMW_RET_INVALID_ARGUMENT;
-  }
-  RMW_CHECK_TYPE_IDENTIFIERS_MATCH(context, context->implementation_identifier,
-                                   rmw_myelin::identifier,
-                                   return RMW_RET_INCORRECT_RMW_IMPLEMENTATION);
+  CHECK_INITIALIZED(context, impl, "context");
   const std::lock_guard<std::mutex> lock(context->impl->mutex);
   context->impl->is_shut_down = true;
   return RMW_RET_OK;
@@ -210,13 +195,7 @@ RMW_PUBLIC rmw_ret_t rmw_shutdown(rmw_context_t *context) {
 
 RMW_PUBLIC rmw_ret_t rmw_context_fini(rmw_context_t *context) {
   CHECK_ARGUMENT(context);
-  if (context->impl == nullptr) {
-    RMW_SET_ERROR_MSG("expected initialized context");
-    return RMW_RET_INVALID_ARGUMENT;
-  }
-  RMW_CHECK_TYPE_IDENTIFIERS_MATCH(context, context->implementation_identifier,
-                                   rmw_myelin::identifier,
-                                   return RMW_RET_INCORRECT_RMW_IMPLEMENTATION);
+  CHECK_INITIALIZED(context, impl, "context");
   {
     const std::lock_guard<std::mutex> lock(context->impl->mutex);
     if (!context->impl->is_shut_down) {

@@ -12,14 +12,8 @@ int32_t narrow(int64_t count) { return static_cast<int32_t>(count); }
 
 }  // namespace
 
-bool Events::is_supported(int type) {
+static bool is_of_publisher(int type) {
   switch (type) {
-    case RMW_EVENT_LIVELINESS_CHANGED:
-    case RMW_EVENT_REQUESTED_DEADLINE_MISSED:
-    case RMW_EVENT_REQUESTED_QOS_INCOMPATIBLE:
-    case RMW_EVENT_MESSAGE_LOST:
-    case subscription_incompatible_type:
-    case subscription_matched:
     case RMW_EVENT_LIVELINESS_LOST:
     case RMW_EVENT_OFFERED_DEADLINE_MISSED:
     case RMW_EVENT_OFFERED_QOS_INCOMPATIBLE:
@@ -28,6 +22,20 @@ bool Events::is_supported(int type) {
       return true;
     default:
       return false;
+  }
+}
+
+bool Events::is_supported(int type) {
+  switch (type) {
+    case RMW_EVENT_LIVELINESS_CHANGED:
+    case RMW_EVENT_REQUESTED_DEADLINE_MISSED:
+    case RMW_EVENT_REQUESTED_QOS_INCOMPATIBLE:
+    case RMW_EVENT_MESSAGE_LOST:
+    case subscription_incompatible_type:
+    case subscription_matched:
+      return true;
+    default:
+      return is_of_publisher(type);
   }
 }
 
@@ -103,19 +111,6 @@ void Events::take(int type, void *info) {
 }
 
 namespace {
-
-bool is_of_publisher(int type) {
-  switch (type) {
-    case RMW_EVENT_LIVELINESS_LOST:
-    case RMW_EVENT_OFFERED_DEADLINE_MISSED:
-    case RMW_EVENT_OFFERED_QOS_INCOMPATIBLE:
-    case publisher_incompatible_type:
-    case publication_matched:
-      return true;
-    default:
-      return false;
-  }
-}
 
 rmw_ret_t init(rmw_event_t *event, Events &events, rmw_event_type_t type) {
   if (event->implementation_identifier != nullptr) {

@@ -95,10 +95,7 @@ RMW_PUBLIC rmw_ret_t rmw_borrow_loaned_message(const rmw_publisher_t *publisher,
     RMW_SET_ERROR_MSG("expected a message pointer that is NULL");
     return RMW_RET_INVALID_ARGUMENT;
   }
-  if (!publisher->can_loan_messages) {
-    RMW_SET_ERROR_MSG("messages of this type cannot be loaned");
-    return RMW_RET_UNSUPPORTED;
-  }
+  CHECK_CAN_LOAN(publisher);
   return publisher_of(publisher)->writer.borrow(ros_message);
 }
 
@@ -106,10 +103,7 @@ RMW_PUBLIC rmw_ret_t rmw_return_loaned_message_from_publisher(const rmw_publishe
                                                               void *loaned_message) {
   CHECK_HANDLE(publisher);
   CHECK_ARGUMENT(loaned_message);
-  if (!publisher->can_loan_messages) {
-    RMW_SET_ERROR_MSG("messages of this type cannot be loaned");
-    return RMW_RET_UNSUPPORTED;
-  }
+  CHECK_CAN_LOAN(publisher);
   return publisher_of(publisher)->writer.give_back(loaned_message);
 }
 
@@ -117,10 +111,7 @@ RMW_PUBLIC rmw_ret_t rmw_publish_loaned_message(const rmw_publisher_t *publisher
                                                 rmw_publisher_allocation_t *) {
   CHECK_HANDLE(publisher);
   CHECK_ARGUMENT(ros_message);
-  if (!publisher->can_loan_messages) {
-    RMW_SET_ERROR_MSG("messages of this type cannot be loaned");
-    return RMW_RET_UNSUPPORTED;
-  }
+  CHECK_CAN_LOAN(publisher);
   return publisher_of(publisher)->writer.publish_borrowed(ros_message);
 }
 

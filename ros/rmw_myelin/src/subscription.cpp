@@ -254,10 +254,7 @@ RMW_PUBLIC rmw_ret_t rmw_take_loaned_message_with_info(const rmw_subscription_t 
 RMW_PUBLIC rmw_ret_t rmw_return_loaned_message_from_subscription(const rmw_subscription_t *subscription,
                                                                  void *loaned_message) {
   CHECK_HANDLE(subscription);
-  if (!subscription->can_loan_messages) {
-    RMW_SET_ERROR_MSG("messages of this type cannot be loaned");
-    return RMW_RET_UNSUPPORTED;
-  }
+  CHECK_CAN_LOAN(subscription);
   CHECK_ARGUMENT(loaned_message);
   Subscription &own = *subscription_of(subscription);
   const std::lock_guard<std::mutex> lock(own.mutex);

@@ -47,3 +47,10 @@ uint64_t nanoseconds(const rmw_time_t &time);
   RMW_CHECK_ARGUMENT_FOR_NULL(handle, nullptr);                                       \
   RMW_CHECK_TYPE_IDENTIFIERS_MATCH(                                                   \
       handle, (handle)->implementation_identifier, ::rmw_myelin::identifier, return nullptr)
+
+/// The publisher's or subscription's messages can be loaned.
+#define CHECK_CAN_LOAN(endpoint)                                                      \
+  if (!(endpoint)->can_loan_messages) {                                               \
+    RMW_SET_ERROR_MSG("messages of this type cannot be loaned");                      \
+    return RMW_RET_UNSUPPORTED;                                                       \
+  }

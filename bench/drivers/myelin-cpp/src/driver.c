@@ -2,7 +2,7 @@
  * `myelin.shm-*`, which is in Rust, it shows what this binding costs.
  *
  *     driver.c   the systems
- *     link.cpp     the adaptor
+ *     link.cpp   the adaptor
  *
  * Without the library, MISSING is why.
  */
