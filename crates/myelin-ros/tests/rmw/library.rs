@@ -17,12 +17,12 @@ pub fn library() -> Option<&'static (PathBuf, PathBuf)> {
             println!("skipped: rmw_myelin needs cmake and a C++ compiler: scripts/setup test");
             return None;
         }
-        let built = Path::new(env!("CARGO_TARGET_TMPDIR")).join("rmw_myelin");
-        // A test that runs on a host of its own finds it there.
+        let target = std::env::current_exe().unwrap().ancestors().nth(3).unwrap().to_owned();
+        // A test that runs on a host of its own finds it built.
         if !host::is_inside() {
-            build(&venv, &built);
+            build(&venv, &target);
         }
-        Some((venv, built.join("librmw_myelin.so")))
+        Some((venv, target.join("debug/rmw_myelin/librmw_myelin.so")))
     });
     found.as_ref()
 }
@@ -42,26 +42,10 @@ fn venv() -> Option<PathBuf> {
     is_there.then_some(venv)
 }
 
-fn build(venv: &Path, built: &Path) {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    let target = std::env::current_exe().unwrap().ancestors().nth(3).unwrap().to_owned();
-    let mut script = Command::new(root.join("scripts/c-library"));
-    let said = run(script.env("CARGO", env!("CARGO")).env("CARGO_TARGET_DIR", target));
-    let myelin = Path::new(said.trim_end());
-    let mut configure = Command::new("cmake");
-    configure.arg("-S").arg(root.join("ros/rmw_myelin")).arg("-B").arg(built);
-    configure.args([
-        "-DCMAKE_BUILD_TYPE=Debug",
-        "-DCMAKE_CXX_FLAGS=-Werror",
-        "-DRMW_MYELIN_TEST=ON",
-    ]);
-    let option = |name: &str, path: &Path| format!("-D{name}={}", path.display());
-    configure.arg(option("ROS2_VENV", venv));
-    configure.arg(option("MYELIN_INCLUDE", &root.join("crates/myelin-c/include")));
-    configure.arg(option("MYELIN_LIBRARY", &myelin.join("libmyelin.so")));
-    configure.arg(option("CMAKE_BUILD_RPATH", myelin));
-    run(&mut configure);
-    run(Command::new("cmake").arg("--build").arg(built).args(["--parallel", "2"]));
+fn build(venv: &Path, target: &Path) {
+    let mut script = Command::new(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scripts/rmw"));
+    script.arg("test").env("ROS2_PREFIX", venv).env("CARGO", env!("CARGO"));
+    run(script.env("CARGO_TARGET_DIR", target));
 }
 
 /// Runs it to its end; what it has said. It has to succeed.
