@@ -19,7 +19,7 @@ use crate::machine::Machine;
 pub use cell::Cell;
 #[cfg(test)]
 pub(crate) use cell::{Better, OverRuns};
-pub(crate) use cell::{METRICS, Metric, Value};
+pub(crate) use cell::{CellKey, METRICS, Metric, Value};
 pub use clock::ClockFigures;
 pub use cut::CutFigures;
 pub use detail::{

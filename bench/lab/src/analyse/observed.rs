@@ -106,60 +106,43 @@ pub(super) fn columns(run: &JudgedRun) -> Option<ObservedColumns> {
 }
 
 fn columns_of(series: &Series) -> ObservedColumns {
-    let every = |of: &dyn Fn(&ProcessMoment) -> f64| sums(series, |_| true, of);
+    let rows = rows(series);
+    let all = |of: &dyn Fn(&ProcessMoment) -> f64| first(rows, sums(series, |_| true, of));
     let percent = 1e-7;
     let is_receiver = |process: u32| series.processes[process as usize].name.starts_with("pong");
     let any_receiver = (0..series.processes.len()).any(|process| is_receiver(process as u32));
-    let receiver = sums(series, is_receiver, |seen| seen.cpu_ns as f64 * percent);
+    let receiver = first(rows, sums(series, is_receiver, |seen| seen.cpu_ns as f64 * percent));
     let steal_percent = 100.0 / (series.ticks_per_s.max(1) * u64::from(series.cpus.max(1))) as f64;
-    let mut columns = ObservedColumns {
-        t_s: series.moments.iter().map(|moment| moment.at_ns as f64 * 1e-9).collect(),
-        cpu_percent: every(&|seen| seen.cpu_ns as f64 * percent),
+    let moments = series.moments[..rows].iter();
+    ObservedColumns {
+        t_s: moments.map(|moment| moment.at_ns as f64 * 1e-9).collect(),
+        cpu_percent: all(&|seen| seen.cpu_ns as f64 * percent),
         receiver_cpu_percent: if any_receiver { receiver } else { Vec::new() },
-        runqueue_wait_percent: every(&|seen| wait_ns(seen) as f64 * percent),
-        pss_bytes: known(held(series, |seen| Some(seen.memory?.pss_bytes))),
-        shared_bytes: known(held(series, |seen| seen.memory?.shared_bytes)),
-        switches_per_s: every(&|seen| seen.threads.iter().map(|it| it.slices as f64).sum()),
-        faults_per_s: every(&|seen| seen.faults as f64),
-        migrations_per_s: known(migrations_per_s(series)),
-        loopback_bytes_per_s: known(rates(series, |it| Some(it.loopback?.bytes as f64))),
-        steal_percent: known(rates(series, |it| Some(it.steal_ticks? as f64 * steal_percent))),
-    };
-    if last_is_short(series) {
-        forget_last(&mut columns);
+        runqueue_wait_percent: all(&|seen| wait_ns(seen) as f64 * percent),
+        pss_bytes: known(rows, held(series, |seen| Some(seen.memory?.pss_bytes))),
+        shared_bytes: known(rows, held(series, |seen| seen.memory?.shared_bytes)),
+        switches_per_s: all(&|seen| seen.threads.iter().map(|it| it.slices as f64).sum()),
+        faults_per_s: all(&|seen| seen.faults as f64),
+        migrations_per_s: known(rows, migrations_per_s(series)),
+        loopback_bytes_per_s: known(rows, rates(series, |it| Some(it.loopback?.bytes as f64))),
+        steal_percent: known(
+            rows,
+            rates(series, |it| Some(it.steal_ticks? as f64 * steal_percent)),
+        ),
     }
-    columns
 }
 
-/// Whether the last row is so short that its rates mean nothing.
-fn last_is_short(series: &Series) -> bool {
+/// All moments, but for a last one so soon after the one before that its rates mean nothing.
+fn rows(series: &Series) -> usize {
     match series.moments.as_slice() {
-        [.., before, last] => last.at_ns - before.at_ns < SPAN_MIN_NS,
-        _ => false,
+        [others @ .., before, last] if last.at_ns - before.at_ns < SPAN_MIN_NS => others.len() + 1,
+        all => all.len(),
     }
 }
 
-fn forget_last(columns: &mut ObservedColumns) {
-    for column in [
-        &mut columns.t_s,
-        &mut columns.cpu_percent,
-        &mut columns.receiver_cpu_percent,
-        &mut columns.runqueue_wait_percent,
-        &mut columns.switches_per_s,
-        &mut columns.faults_per_s,
-    ] {
-        column.pop();
-    }
-    for column in [&mut columns.pss_bytes, &mut columns.shared_bytes] {
-        column.pop();
-    }
-    for column in [
-        &mut columns.migrations_per_s,
-        &mut columns.loopback_bytes_per_s,
-        &mut columns.steal_percent,
-    ] {
-        column.pop();
-    }
+fn first<T>(rows: usize, mut column: Vec<T>) -> Vec<T> {
+    column.truncate(rows);
+    column
 }
 
 /// For each moment, what the processes did since the one before, a second.
@@ -226,8 +209,8 @@ fn migrations_per_s(series: &Series) -> Vec<Option<f64>> {
 }
 
 /// Empty if nothing is known.
-fn known<T>(column: Vec<Option<T>>) -> Vec<Option<T>> {
-    if column.iter().all(Option::is_none) { Vec::new() } else { column }
+fn known<T>(rows: usize, column: Vec<Option<T>>) -> Vec<Option<T>> {
+    if column.iter().all(Option::is_none) { Vec::new() } else { first(rows, column) }
 }
 
 /// The last look comes whenever the run ends; a shorter span than this before it says nothing.

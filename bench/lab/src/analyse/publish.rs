@@ -8,7 +8,7 @@ use super::judged::JudgedRun;
 use crate::record::RunRecord;
 use crate::scenario::Kind;
 use crate::stats::bootstrap::of_medians;
-use crate::summary::{Cell, FurtherSubscriber};
+use crate::summary::{Cell, CellKey, FurtherSubscriber, Params};
 
 /// The counts of a run: ping knows what was sent, pong what was taken.
 pub(super) fn counts(record: &RunRecord, subscribers: u32) -> Done {
@@ -41,17 +41,10 @@ pub(super) fn compare_subscribers(cells: &mut [Cell], writes: &[Vec<f64>]) {
 
 /// Whether `base` is the same but for its one subscriber, and `cell` has more.
 fn is_base(base: &Cell, cell: &Cell) -> bool {
-    let alike = |a: &Cell, b: &Cell| {
-        let (one, other) = (&a.params, &b.params);
-        (&a.scenario, &a.system, a.tuning, a.topology)
-            == (&b.scenario, &b.system, b.tuning, b.topology)
-            && one.payload_bytes == other.payload_bytes
-            && one.rate_hz == other.rate_hz
-    };
+    let alone = Params { subscribers: 1, ..cell.params.clone() };
     cell.workload == Kind::Publish
         && cell.params.subscribers > 1
-        && base.params.subscribers == 1
-        && alike(base, cell)
+        && base.key() == CellKey { params: alone, ..cell.key() }
 }
 
 fn slope(cell: &Cell, base: &Cell, runs: &[f64], base_runs: &[f64]) -> Option<FurtherSubscriber> {

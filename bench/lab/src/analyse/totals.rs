@@ -11,6 +11,7 @@ use crate::scenario::Kind;
 use crate::summary::{ProcessUse, ThreadUse};
 
 /// Sums over the runs that are used.
+#[derive(Default)]
 pub(super) struct Totals<'a> {
     pub(super) counts: Done,
     pub(super) observations: Vec<&'a Observation>,
@@ -29,19 +30,7 @@ pub(super) struct Totals<'a> {
 
 impl<'a> Totals<'a> {
     pub(super) fn of(runs: &[&'a JudgedRun], warmup_messages: u64) -> Self {
-        let mut total = Totals {
-            counts: Done::default(),
-            observations: Vec::new(),
-            messages: 0.0,
-            measured_s: 0.0,
-            observed_s: 0.0,
-            cpu_us: 0.0,
-            exchange_cpu_us: 0.0,
-            receiver_cpu_ns: 0.0,
-            receiver_ns: 0.0,
-            loopback_bytes: 0.0,
-            loopback_packets: 0.0,
-        };
+        let mut total = Totals::default();
         for run in runs {
             let counts = &run.counts;
             total.counts.sent += counts.sent;

@@ -1,6 +1,6 @@
 //! Which cell of B is which cell of A.
 
-use crate::summary::{Analysis, Cell};
+use crate::summary::Analysis;
 
 /// Places of cells in the summaries of A and of B.
 #[derive(Debug, Default, PartialEq)]
@@ -11,24 +11,16 @@ pub(super) struct Matched {
     pub(super) only_b: Vec<usize>,
 }
 
-/// Cells are the same if scenario, workload, system, tuning, topology and parameter point are.
+/// Cells are the same if their keys are.
 pub(super) fn matched(a: &Analysis, b: &Analysis) -> Matched {
     let (a, b) = (&a.summary.cells, &b.summary.cells);
     let mut matched = Matched { only_b: (0..b.len()).collect(), ..Matched::default() };
     for (place, cell) in a.iter().enumerate() {
-        match matched.only_b.iter().position(|&other| is_same(cell, &b[other])) {
+        let key = cell.key();
+        match matched.only_b.iter().position(|&other| b[other].key() == key) {
             Some(at) => matched.both.push([place, matched.only_b.remove(at)]),
             None => matched.only_a.push(place),
         }
     }
     matched
-}
-
-fn is_same(a: &Cell, b: &Cell) -> bool {
-    a.scenario == b.scenario
-        && a.workload == b.workload
-        && a.system == b.system
-        && a.tuning == b.tuning
-        && a.topology == b.topology
-        && a.params == b.params
 }

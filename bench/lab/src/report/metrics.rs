@@ -309,8 +309,6 @@ pub(super) struct Plotted {
     /// As the page's scripts name it.
     pub key: &'static str,
     pub of: fn(&Entry) -> Option<f64>,
-    /// Whether it stands there as null where it is not known.
-    pub is_always: bool,
     /// As published reports name it.
     pub published: Option<&'static str>,
 }
@@ -320,9 +318,9 @@ pub(super) static PLOTTED: &[Plotted] = &[
     drawn("p50", |entry| plotted(entry)?.p50).published("latency_us"),
     drawn("p99", |entry| plotted(entry)?.p99),
     drawn("p999", |entry| plotted(entry)?.p999),
-    drawn("cpu", |entry| Some(entry.cell.cpu_percent)).always().published("cpu_percent"),
-    drawn("memory", memory_mb).always().published("memory_MB"),
-    drawn("lost", |entry| entry.loss_percent()).always().published("loss_percent"),
+    drawn("cpu", |entry| Some(entry.cell.cpu_percent)).published("cpu_percent"),
+    drawn("memory", memory_mb).published("memory_MB"),
+    drawn("lost", |entry| entry.loss_percent()).published("loss_percent"),
     drawn("taken", |entry| flood(entry)?.taken_per_s),
     drawn("lossless", |entry| flood(entry)?.lossless_per_s),
     drawn("bytes", |entry| {
@@ -333,17 +331,13 @@ pub(super) static PLOTTED: &[Plotted] = &[
 ];
 
 impl Plotted {
-    const fn always(self) -> Self {
-        Plotted { is_always: true, ..self }
-    }
-
     const fn published(self, metric: &'static str) -> Self {
         Plotted { published: Some(metric), ..self }
     }
 }
 
 const fn drawn(key: &'static str, of: fn(&Entry) -> Option<f64>) -> Plotted {
-    Plotted { key, of, is_always: false, published: None }
+    Plotted { key, of, published: None }
 }
 
 fn is_flood(cell: &Cell) -> bool {

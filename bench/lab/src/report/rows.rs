@@ -1,7 +1,7 @@
 //! The summary table of the page: one row for each cell, every figure of it.
 
+use minijinja::{Value, context};
 use myelin_bench_kit::protocol::Workload;
-use serde::Serialize;
 
 use super::document::TableCell;
 use super::format;
@@ -9,52 +9,9 @@ use super::metrics::{PAGE, PageColumn, Shows};
 use super::palette::Palette;
 use super::validity;
 use super::view::{Entry, Group, Point, View};
-use crate::scenario::Tuning;
 use crate::summary::{Distribution, Metric, Placement};
 
-/// The rows of one group, by payload, and by number of subscribers where nobody answers.
-#[derive(Serialize)]
-pub(super) struct Section {
-    pub id: String,
-    pub title: String,
-    /// What p50 to max are percentiles of.
-    pub metric: &'static str,
-    pub bodies: Vec<Body>,
-}
-
-/// The rows of one of them, the floor first.
-#[derive(Serialize)]
-pub(super) struct Body {
-    pub payload_bytes: u64,
-    pub label: String,
-    pub rows: Vec<Row>,
-}
-
-/// One cell.
-#[derive(Serialize)]
-pub(super) struct Row {
-    pub index: usize,
-    pub system: String,
-    pub tuning: Tuning,
-    /// How it waits, where that sets it apart.
-    pub note: &'static str,
-    pub colour: String,
-    pub floor: bool,
-    pub valid: bool,
-    pub reasons: String,
-    pub figures: Vec<TableCell>,
-    /// The same cell by placement, if it is bimodal.
-    pub placements: Vec<PlacementRow>,
-}
-
-/// Round trips of one placement.
-#[derive(Serialize)]
-pub(super) struct PlacementRow {
-    pub label: String,
-    pub figures: Vec<TableCell>,
-}
-
-/// Headings and explanations of the first of [`Row::figures`], which [`PlacementRow::figures`] has, too.
+/// Headings and explanations of the first figures of a row, which those of its placements have, too.
 const LATENCY_HEADS: [(&str, &str); 5] = [
     ("p50 µs", "median, and its interval over runs, of at least 93.75 %"),
     ("p90 µs", "90th percentile"),
@@ -73,67 +30,56 @@ fn columns(has_one_way: bool) -> impl Iterator<Item = &'static PageColumn> {
     PAGE.iter().filter(move |column| has_one_way || !column.is_one_way)
 }
 
-/// The sections of a report.
-pub(super) fn sections(view: &View, palette: &Palette) -> Vec<Section> {
-    let page = Page { palette, has_one_way: view.has_one_way() };
-    view.all().map(|group| page.section(group)).collect()
-}
-
-/// What all rows depend on.
-struct Page<'a> {
-    palette: &'a Palette,
-    has_one_way: bool,
-}
-
-/// How many of [`Row::figures`] are latencies, which [`PlacementRow::figures`] has too.
 pub(super) const LATENCIES: usize = LATENCY_HEADS.len();
 
-impl Page<'_> {
-    /// The section of a group.
-    fn section(&self, group: &Group) -> Section {
+/// The rows of each group, by payload, and by number of subscribers where nobody answers; the floor
+/// first.
+pub(super) fn sections(view: &View, palette: &Palette) -> Vec<Value> {
+    let section = |group: &Group| {
         let body = |point: Point| {
             let mut entries: Vec<_> = group.at(point).collect();
             let rank = |entry: &Entry| group.systems.iter().position(|it| *it == entry.system);
             entries.sort_by_key(|entry| (rank(entry), entry.cell.tuning));
-            Body {
-                payload_bytes: point.0,
-                label: group.label(point),
-                rows: entries.into_iter().map(|entry| self.row(entry)).collect(),
+            let rows = entries.into_iter().map(|entry| row(entry, palette, view.has_one_way()));
+            context! {
+                payload_bytes => point.0,
+                label => group.label(point),
+                rows => rows.collect::<Vec<_>>(),
             }
         };
-        Section {
-            id: group.id.clone(),
-            title: group.title(),
-            metric: match group.workload {
+        context! {
+            id => group.id,
+            title => group.title(),
+            // What p50 to max are percentiles of.
+            metric => match group.workload {
                 Workload::Flood => "one-way latency, which is the depth of a queue",
                 _ => group.metric.words(),
             },
-            bodies: group.points().map(body).collect(),
+            bodies => group.points().map(body).collect::<Vec<_>>(),
         }
-    }
+    };
+    view.all().map(section).collect()
+}
 
-    fn row(&self, entry: &Entry) -> Row {
-        let placement = |placement: &Placement| PlacementRow {
-            label: format!(
-                "{} {}",
-                if placement.same_cpu { "same core" } else { "across cores" },
-                format::share_percent(placement.share)
-            ),
-            figures: latencies(placement.latency(), [None; 3]),
-        };
-        let placements = entry.cell.placements.iter().filter(|_| entry.is_bimodal());
-        Row {
-            index: entry.index,
-            system: entry.system.name.to_owned(),
-            tuning: entry.cell.tuning,
-            note: entry.system.note(),
-            colour: self.palette.colour(entry.system.name),
-            floor: entry.system.floor,
-            valid: entry.cell.valid,
-            reasons: if entry.cell.valid { String::new() } else { validity::reasons(entry) },
-            figures: figures(entry, self.has_one_way),
-            placements: placements.map(placement).collect(),
-        }
+/// One cell, and the same by placement if it is bimodal.
+fn row(entry: &Entry, palette: &Palette, has_one_way: bool) -> Value {
+    let placement = |placement: &Placement| {
+        let place = if placement.same_cpu { "same core" } else { "across cores" };
+        let label = format!("{place} {}", format::share_percent(placement.share));
+        context! { label, figures => latencies(placement.latency(), [None; 3]) }
+    };
+    let placements = entry.cell.placements.iter().filter(|_| entry.is_bimodal());
+    context! {
+        index => entry.index,
+        system => entry.system.name,
+        tuning => entry.cell.tuning,
+        note => entry.system.note(),
+        colour => palette.colour(entry.system.name),
+        floor => entry.system.floor,
+        valid => entry.cell.valid,
+        reasons => if entry.cell.valid { String::new() } else { validity::reasons(entry) },
+        figures => figures(entry, has_one_way),
+        placements => placements.map(placement).collect::<Vec<_>>(),
     }
 }
 

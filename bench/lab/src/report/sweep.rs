@@ -2,8 +2,11 @@
 //! publishers, subscribers or topics takes three values or more, small multiples of latency, CPU,
 //! memory and loss. The page draws them by `assets/sweep.js`.
 
+use std::ops::RangeInclusive;
+
 use myelin_bench_kit::protocol::Workload;
-use serde::{Serialize, Serializer};
+use serde::Serialize;
+use serde_json::{Value, json};
 
 use super::format;
 use super::metrics::{PLOTTED, Plotted};
@@ -15,7 +18,7 @@ use crate::summary::{Cell, Params};
 
 /// What one row of panels shows: cells that differ in system, tuning and one parameter alone.
 #[derive(Serialize)]
-pub(super) struct Sweep<'a> {
+pub(super) struct Sweep {
     id: String,
     title: String,
     /// As the axis names it.
@@ -27,8 +30,8 @@ pub(super) struct Sweep<'a> {
     labels: Vec<String>,
     tunings: Vec<Tuning>,
     panels: &'static [Panel],
-    cells: Vec<Point<'a>>,
-    published: Vec<PublishedPoint>,
+    cells: Vec<Value>,
+    published: Vec<Value>,
     /// Groups of the view whose other plots show one value each; empty where the parameter is the
     /// payload, by which those plots are chosen already.
     #[serde(skip)]
@@ -48,45 +51,13 @@ struct Panel {
     keys: &'static [&'static str],
 }
 
-/// A cell, at the value of its parameter.
-#[derive(Serialize)]
-struct Point<'a> {
-    x: f64,
-    system: &'a str,
-    tuning: Tuning,
-    valid: bool,
-    /// Rate reached and rate asked for, of a stream that fell short.
-    short: Option<(f64, f64)>,
-    #[serde(flatten)]
-    figures: Figures,
-}
-
-/// In the order of [`PLOTTED`]; null: withheld or not measured.
-struct Figures(Vec<Option<f64>>);
-
-impl Figures {
-    fn new(of: impl Fn(&Plotted) -> Option<f64>) -> Self {
-        Figures(PLOTTED.iter().map(of).collect())
-    }
-}
-
-impl Serialize for Figures {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let keyed = PLOTTED.iter().zip(&self.0);
-        let shown = keyed.filter(|(plotted, value)| plotted.is_always || value.is_some());
-        serializer.collect_map(shown.map(|(plotted, value)| (plotted.key, value)))
-    }
-}
-
-/// A published figure; its latency is a mean.
-#[derive(Serialize)]
-struct PublishedPoint {
-    x: f64,
-    /// Stands beside its sign.
-    name: &'static str,
-    label: String,
-    #[serde(flatten)]
-    figures: Figures,
+/// What is known of the figures of [`PLOTTED`], with what else a script has to know of them.
+fn figures(of: impl Fn(&Plotted) -> Option<f64>, more: Value) -> Value {
+    let known =
+        PLOTTED.iter().filter_map(|plotted| Some((plotted.key.to_owned(), of(plotted)?.into())));
+    let Value::Object(mut members) = more else { return more };
+    members.extend(known);
+    Value::Object(members)
 }
 
 /// What a sweep goes along.
@@ -131,9 +102,7 @@ impl Parameter {
 
     /// The parameters without this one, and without what only describes a system.
     pub(super) fn rest(self, params: &Params) -> Params {
-        let mut rest = params.clone();
-        (rest.reliability, rest.depth) = (None, None);
-        rest.wait = myelin_bench_kit::protocol::Wait::None;
+        let mut rest = params.point();
         match self {
             Parameter::Payload => (rest.payload_bytes, rest.frame) = (0, None),
             Parameter::Rate => rest.rate_hz = None,
@@ -155,7 +124,7 @@ impl Parameter {
 }
 
 /// Every sweep of a report, in plan order.
-pub(super) fn sweeps<'a>(view: &View<'a>) -> Vec<Sweep<'a>> {
+pub(super) fn sweeps<'a>(view: &View<'a>) -> Vec<Sweep> {
     let mut found = Vec::new();
     for scenario in view.scenarios() {
         for parameter in Parameter::ALL {
@@ -178,7 +147,7 @@ pub(super) fn sweeps<'a>(view: &View<'a>) -> Vec<Sweep<'a>> {
     found
 }
 
-fn sweep<'a>(view: &View<'a>, parameter: Parameter, entries: &[Entry<'a>]) -> Option<Sweep<'a>> {
+fn sweep<'a>(view: &View<'a>, parameter: Parameter, entries: &[Entry<'a>]) -> Option<Sweep> {
     let first = entries.first()?;
     let value = |entry: &Entry| parameter.of(&entry.cell.params);
     let mut values = distinct(entries.iter().filter_map(value));
@@ -214,7 +183,7 @@ fn sweep<'a>(view: &View<'a>, parameter: Parameter, entries: &[Entry<'a>]) -> Op
         labels: values.iter().map(label).collect(),
         tunings,
         panels: panels(parameter, first.cell.workload)?,
-        cells: entries.iter().filter_map(|entry| point(value(entry)?, entry)).collect(),
+        cells: entries.iter().filter_map(|entry| Some(point(value(entry)?, entry))).collect(),
         published: published(parameter, first.cell, low..=high),
         groups,
         sized,
@@ -242,24 +211,21 @@ fn title(parameter: Parameter, first: &Entry) -> String {
     format!("{}: against {}", words.join(" · "), parameter.name())
 }
 
-fn point<'a>(x: f64, entry: &Entry<'a>) -> Option<Point<'a>> {
-    let cell = entry.cell;
-    Some(Point {
-        x,
-        system: entry.system.name,
-        tuning: cell.tuning,
-        valid: cell.valid,
-        short: entry.short_of_rate(),
-        figures: Figures::new(|plotted| (plotted.of)(entry).map(short)),
-    })
+fn point(x: f64, entry: &Entry) -> Value {
+    let what = json!({
+        "x": x,
+        "system": entry.system.name,
+        "tuning": entry.cell.tuning,
+        "valid": entry.cell.valid,
+        // Rate reached and rate asked for, of a stream that fell short.
+        "short": entry.short_of_rate(),
+    });
+    figures(|plotted| (plotted.of)(entry).map(short), what)
 }
 
-/// What CyberRT published of this payload or rate, between two processes, one to one.
-fn published(
-    parameter: Parameter,
-    cell: &Cell,
-    shown: std::ops::RangeInclusive<f64>,
-) -> Vec<PublishedPoint> {
+/// What CyberRT published of this payload or rate, between two processes, one to one; its latency is
+/// a mean.
+fn published(parameter: Parameter, cell: &Cell, shown: RangeInclusive<f64>) -> Vec<Value> {
     let params = &cell.params;
     let is_plain = cell.workload == Workload::Stream
         && format::counts(params).iter().all(|(number, _)| *number == 1)
@@ -272,13 +238,10 @@ fn published(
             _ => return None,
         };
         let label = format!("CyberRT 10.0, published: {}", row.text("module")?);
-        let figures = Figures::new(|plotted| row.number(plotted.published?));
-        (is_plain && shown.contains(&x)).then_some(PublishedPoint {
-            x,
-            name: "CyberRT",
-            label,
-            figures,
-        })
+        // The name stands beside its sign.
+        let what = json!({ "x": x, "name": "CyberRT", "label": label });
+        let is_shown = is_plain && shown.contains(&x);
+        is_shown.then(|| figures(|plotted| row.number(plotted.published?), what))
     });
     points.collect()
 }

@@ -2,7 +2,6 @@
 //! floor, the references and the payload sizes of each.
 
 use std::cell::OnceCell;
-use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use myelin_bench_kit::protocol::{Topology, Transport, Wait, Workload};
@@ -10,6 +9,7 @@ use myelin_bench_kit::protocol::{Topology, Transport, Wait, Workload};
 use super::document::Section;
 use super::entry::traits;
 pub(super) use super::entry::{Configuration, Entry, Kin, Latency, Manner, Traits};
+use super::sweep::Parameter;
 use super::verdicts::Verdicts;
 use super::{Options, advice, format, scorecard};
 use crate::scenario::Tuning;
@@ -61,13 +61,11 @@ pub(super) struct Group<'a> {
 
 impl<'a> View<'a> {
     pub(super) fn new(analysis: &'a Analysis, options: Options) -> Self {
-        let mut keyed: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
-        let cells = &analysis.summary.cells;
-        for index in 0..cells.len() {
-            let first = (0..index).find(|&other| comparable(&cells[other], &cells[index]));
-            keyed.entry(first.unwrap_or(index)).or_default().push(index);
-        }
-        let all = keyed.into_values().map(|indices| Group::new(analysis, &indices));
+        let keys: Vec<GroupKey> = analysis.summary.cells.iter().map(group_key).collect();
+        let own = |key: &GroupKey| -> Vec<usize> {
+            keys.iter().enumerate().filter(|(_, it)| *it == key).map(|(index, _)| index).collect()
+        };
+        let all = distinct(keys.iter()).into_iter().map(|key| Group::new(analysis, &own(key)));
         let (mut fans, mut groups): (Vec<Group>, Vec<Group>) = all.partition(Group::is_fan);
         let points: Vec<String> = groups.iter().map(|group| point(group, &groups)).collect();
         for (group, point) in groups.iter_mut().zip(points) {
@@ -358,23 +356,22 @@ pub(super) fn distinct<T: PartialEq>(items: impl Iterator<Item = T>) -> Vec<T> {
     })
 }
 
-/// What two hosts do is not compared with what one does.
-fn is_across(cell: &Cell) -> bool {
-    cell.topology == Topology::TwoHosts
+/// What the cells of a group have in common.
+fn group_key(cell: &Cell) -> GroupKey<'_> {
+    let mut params = Parameter::Payload.rest(&cell.params);
+    // Of what is published without an answer they are the rows of one table.
+    if cell.workload == Workload::Publish {
+        params.subscribers = 1;
+    }
+    // What goes one way is compared wherever its ends live, but not two hosts with one.
+    let topology = match cell.topology {
+        Topology::OneProcess if cell.workload.is_one_way() => Topology::TwoProcesses,
+        topology => topology,
+    };
+    (&cell.scenario, cell.workload, topology, params)
 }
 
-fn comparable(a: &Cell, b: &Cell) -> bool {
-    a.scenario == b.scenario
-        && (a.topology == b.topology || a.workload.is_one_way() && ![a, b].into_iter().any(is_across))
-        && a.workload == b.workload
-        && a.params.rate_hz == b.params.rate_hz
-        && a.params.touch == b.params.touch
-        && a.params.arrivals == b.params.arrivals
-        && a.params.module == b.params.module
-        && (a.params.publishers, a.params.topics) == (b.params.publishers, b.params.topics)
-        // Of what is published without an answer they are the rows of one table.
-        && (a.params.subscribers == b.params.subscribers || a.workload == Workload::Publish)
-}
+type GroupKey<'a> = (&'a str, Workload, Topology, Params);
 
 /// See [`Group::point`].
 fn point(group: &Group, all: &[Group]) -> String {

@@ -319,6 +319,31 @@ cell! {
     }
 }
 
+/// What tells a cell from all others, of its folder and of another one.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct CellKey<'a> {
+    pub scenario: &'a str,
+    pub workload: Workload,
+    pub system: &'a str,
+    pub tuning: Tuning,
+    pub topology: Topology,
+    pub params: Params,
+}
+
+impl Cell {
+    pub(crate) fn key(&self) -> CellKey<'_> {
+        let Cell { scenario, workload, system, tuning, topology, params, .. } = self;
+        CellKey {
+            scenario,
+            workload: *workload,
+            system,
+            tuning: *tuning,
+            topology: *topology,
+            params: params.clone(),
+        }
+    }
+}
+
 /// What may be a field of a cell.
 trait Figure {
     /// Whether it was not measured, or goes without saying.

@@ -40,6 +40,13 @@ pub struct Params {
     pub module: Option<String>,
 }
 
+impl Params {
+    /// Without what only describes a system.
+    pub(crate) fn point(&self) -> Self {
+        Params { wait: Wait::None, reliability: None, depth: None, ..self.clone() }
+    }
+}
+
 impl Default for Params {
     /// One publisher and one subscriber of one topic, back to back.
     fn default() -> Self {

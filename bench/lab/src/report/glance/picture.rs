@@ -318,13 +318,7 @@ fn common(view: &View, scenario: &str) -> String {
 
 /// Parameter points in plan order, without what only describes a system.
 fn points(entries: &[&Entry]) -> Vec<Params> {
-    distinct(entries.iter().map(|entry| point(&entry.cell.params)))
-}
-
-fn point(params: &Params) -> Params {
-    let mut point = params.clone();
-    (point.reliability, point.depth, point.wait) = (None, None, Wait::None);
-    point
+    distinct(entries.iter().map(|entry| entry.cell.params.point()))
 }
 
 /// What sets a point apart from the others.
@@ -411,7 +405,7 @@ impl<'a> Ranked<'_, 'a> {
     fn row(&self, system: Traits<'a>, own: &[&'a Entry<'a>]) -> RankedSystem<'a> {
         let at = |wanted: &Params| {
             let is_here = |entry: &&&Entry| {
-                entry.system.name == system.name && point(&entry.cell.params) == *wanted
+                entry.system.name == system.name && entry.cell.params.point() == *wanted
             };
             let here = own.iter().filter(is_here);
             let mut marks: Vec<_> = here.filter_map(|it| self.quantity().mark(it)).collect();
@@ -425,7 +419,7 @@ impl<'a> Ranked<'_, 'a> {
     fn floor(&self, wanted: &Params, wait: Wait) -> Option<&'a Entry<'a>> {
         let scenario = self.entries.first()?.cell.scenario.as_str();
         let is_here = |group: &&Group| {
-            let mut points = group.entries.iter().map(|entry| point(&entry.cell.params));
+            let mut points = group.entries.iter().map(|entry| entry.cell.params.point());
             group.scenario == scenario && points.any(|it| it == *wanted)
         };
         let group = self.view.groups.iter().find(is_here)?;
