@@ -23,64 +23,19 @@ use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, anyhow};
-use myelin_bench_kit::protocol::{Done, Keeping, Role};
+use myelin_bench_kit::protocol::Role;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use crate::input_error::InputError;
-use crate::machine::{Identity, Machine};
+use crate::machine::Machine;
 use crate::observe::series::Series;
-use crate::observe::{CutRecord, Observation};
 use crate::plan::{self, CellPlan, Plan, RunPlan, SCHEMA};
+pub use crate::run::RunRecord;
 use crate::run::RunSamples;
 pub use lines::Lines;
 use lines::Origin;
 use samples::file_of;
-
-/// A line of `runs.jsonl`: the facts of one run, nothing derived.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
-pub struct RunRecord {
-    /// Which run of the plan.
-    #[serde(flatten)]
-    pub plan: RunPlan,
-    /// Why it did not come to its end; absent if it did.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub failure: Option<String>,
-    /// Remarks: what a driver or the tuning left out.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub notes: Vec<String>,
-    /// Counts of ping; absent if it failed.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub ping: Option<Done>,
-    /// Counts of pong; absent if it failed.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub pong: Option<Done>,
-    /// From the start of the later process until both directions matched.
-    pub startup_ms: f64,
-    /// From the start of the later process until pong had taken a message; of start-ups alone.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub first_sample_ms: Option<f64>,
-    /// From the daemon's start until it answered; of systems with a daemon.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub daemon_ms: Option<f64>,
-    /// The time for which the link between the hosts was down; absent if it never was.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub cut: Option<CutRecord>,
-    /// Across hosts: how the clocks of ping's host and of pong's were kept, before and after.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub keeping: Vec<[Keeping; 2]>,
-    /// CPUs that ping and pong were pinned to.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub pinned: Option<[usize; 2]>,
-    /// What happened from start to done; absent if it failed.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub observation: Option<Observation>,
-    /// The machine that measured it; absent in folders of earlier versions.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub host: Option<Identity>,
-    /// Folder of the run, relative to the results folder.
-    pub directory: String,
-}
 
 /// A results folder.
 pub struct Folder {

@@ -264,27 +264,8 @@ fn command(options: &RunOptions, seed: u64) -> String {
 
 fn default_folder(plan: &Plan) -> PathBuf {
     let names: Vec<&str> = plan.scenarios.iter().map(|scenario| scenario.name.as_str()).collect();
-    Path::new("results").join(format!("{}-{}", timestamp(), names.join("+")))
-}
-
-/// UTC, for instance `20261121-013000`.
-fn timestamp() -> String {
-    let now = rustix::time::clock_gettime(rustix::time::ClockId::Realtime).tv_sec;
-    // SAFETY: a tm is plain data; gmtime_r fills it and keeps no pointer.
-    let time = unsafe {
-        let mut time: libc::tm = std::mem::zeroed();
-        libc::gmtime_r(&now, &mut time);
-        time
-    };
-    format!(
-        "{:04}{:02}{:02}-{:02}{:02}{:02}",
-        time.tm_year + 1900,
-        time.tm_mon + 1,
-        time.tm_mday,
-        time.tm_hour,
-        time.tm_min,
-        time.tm_sec
-    )
+    let now = chrono::Utc::now().format("%Y%m%d-%H%M%S");
+    Path::new("results").join(format!("{now}-{}", names.join("+")))
 }
 
 fn seed_from_time() -> u64 {

@@ -1,6 +1,7 @@
 use myelin_bench_kit::samples::Record;
 
 use super::*;
+use crate::observe::Observation;
 
 fn folder() -> (tempfile::TempDir, Folder) {
     let place = tempfile::tempdir().unwrap();

@@ -2,45 +2,13 @@
 
 use std::time::{Duration, Instant};
 
-use myelin_bench_kit::protocol::{Command, Done, Keeping, Ready, Reliability, Role, Workload};
+use myelin_bench_kit::protocol::{Command, Ready, Reliability, Role, Workload};
 
-use super::RunSamples;
 use super::processes::Processes;
 use super::spec::RunSpec;
 use super::watch::Watch;
+use super::{RunRecord, RunSamples};
 use crate::host::{Host, LinkCut, ProcessId};
-use crate::observe::{CutRecord, Observation};
-
-/// What a run that came to its end has yielded.
-pub struct Outcome {
-    /// Counts of ping.
-    pub ping: Done,
-    /// Counts of pong.
-    pub pong: Done,
-    /// What drivers remarked.
-    pub notes: Vec<String>,
-    /// How it came to run.
-    pub startup: Startup,
-    /// When the link was down.
-    pub cut: Option<CutRecord>,
-    /// How the clocks of two hosts were kept.
-    pub keeping: Vec<[Keeping; 2]>,
-    /// From start to done.
-    pub observation: Observation,
-    /// All records.
-    pub samples: RunSamples,
-}
-
-/// How long a run's processes took to be there, in milliseconds.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Startup {
-    /// From the start of the later process until both directions matched.
-    pub matched_ms: f64,
-    /// From the start of the later process until pong had taken a message; of start-ups alone.
-    pub first_sample_ms: Option<f64>,
-    /// From the daemon's start until it answered; of systems with a daemon.
-    pub daemon_ms: Option<f64>,
-}
 
 /// Why a run did not come to its end.
 #[derive(Debug, thiserror::Error)]
@@ -62,13 +30,13 @@ impl From<String> for Failure {
     }
 }
 
-/// Executes one run, for `watch` to see, on this host or on those of ping and of pong. When it
-/// returns, no process of the run is left.
+/// Executes one run, for `watch` to see, on this host or on those of ping and of pong: what was
+/// measured in it, and its samples. When it returns, no process of the run is left.
 pub(crate) fn execute(
     spec: &RunSpec<'_>,
     hosts: &mut [&mut dyn Host],
     watch: &mut dyn Watch,
-) -> Result<Outcome, Failure> {
+) -> Result<(RunRecord, RunSamples), Failure> {
     let mut processes = Processes::new(spec, hosts)?;
     let outcome = go(spec, &mut processes, watch).map_err(|failure| {
         watch.end();
@@ -86,8 +54,8 @@ fn go(
     spec: &RunSpec<'_>,
     processes: &mut Processes<'_, '_>,
     watch: &mut dyn Watch,
-) -> Result<Outcome, Failure> {
-    let startup = start(spec, processes)?;
+) -> Result<(RunRecord, RunSamples), Failure> {
+    let started = start(spec, processes)?;
     watch.begin(processes.running());
     processes.observe()?;
     let start_ns = processes.go(&[Role::Pong, Role::Ping], START_DELAY)?;
@@ -130,21 +98,28 @@ fn go(
         pong: processes.records(Role::Pong)?,
         exchanges: processes.clock_exchanges(),
     };
-    let notes = processes.notes();
-    let keeping = processes.keeping();
-    Ok(Outcome { ping, pong, notes, startup, cut, keeping, observation, samples })
+    let record = RunRecord {
+        ping: Some(ping),
+        pong: Some(pong),
+        notes: processes.notes(),
+        cut,
+        keeping: processes.keeping(),
+        observation: Some(observation),
+        ..started
+    };
+    Ok((record, samples))
 }
 
-/// Starts everybody and waits until all are ready.
-fn start(spec: &RunSpec<'_>, processes: &mut Processes<'_, '_>) -> Result<Startup, Failure> {
-    let mut startup = Startup::default();
+/// Starts everybody and waits until all are ready; how long that took.
+fn start(spec: &RunSpec<'_>, processes: &mut Processes<'_, '_>) -> Result<RunRecord, Failure> {
+    let mut started = RunRecord::default();
     if spec.entry.system.daemon {
         let begin = Instant::now();
         for id in spec.processes_of(Role::Daemon) {
             processes.start(id)?;
         }
         processes.wait_ready(Role::Daemon)?;
-        startup.daemon_ms = Some(begin.elapsed().as_secs_f64() * 1e3);
+        started.daemon_ms = Some(begin.elapsed().as_secs_f64() * 1e3);
     }
     // Asked before the run, while it lasts, and after it.
     for id in spec.processes_of(Role::Clock) {
@@ -167,11 +142,11 @@ fn start(spec: &RunSpec<'_>, processes: &mut Processes<'_, '_>) -> Result<Startu
         let ready = processes.ready().iter().filter(|(id, _)| is_on_clock(id));
         ready.map(|(_, ready)| at_ns(ready)).max().unwrap_or(0)
     };
-    startup.matched_ms = since_ms(latest(|ready| ready.matched_ns));
+    started.startup_ms = since_ms(latest(|ready| ready.matched_ns));
     if spec.prepare.workload == Workload::Startup {
-        startup.first_sample_ms = Some(since_ms(latest(|ready| ready.first_ns)));
+        started.first_sample_ms = Some(since_ms(latest(|ready| ready.first_ns)));
     }
-    Ok(startup)
+    Ok(started)
 }
 
 /// Until all pings are done; pings that exchange nothing for too long are given up.

@@ -19,7 +19,7 @@ use crate::record::{Folder, RunRecord};
 use crate::registry::Entry;
 use crate::root::Root;
 use crate::run::RunSamples;
-use crate::run::execute::{Failure, Outcome, execute};
+use crate::run::execute::{Failure, execute};
 use crate::run::spec::{RunSpec, tuning_notes};
 use crate::scenario::{Topology, Tuning};
 use crate::summary::Cell;
@@ -246,8 +246,10 @@ impl<'a> Measuring<'a> {
                 record.failure = Some(reason);
                 Ok(Some((record, RunSamples::default())))
             }
-            Ok(outcome) => {
-                let samples = fill(&mut record, outcome);
+            Ok((measured, samples)) => {
+                let RunRecord { plan, notes, pinned, host, directory, .. } = record;
+                let notes = [notes, measured.notes.clone()].concat();
+                record = RunRecord { plan, notes, pinned, host, directory, ..measured };
                 if samples.ping.len() as u64 == RECORDS_MAX {
                     record
                         .notes
@@ -271,19 +273,6 @@ fn clean_up_after_others(plan: &Plan, systems: &[Entry], here: &mut dyn Host) {
     let drivers: BTreeSet<_> =
         systems.iter().filter(planned).map(|entry| &entry.executable).collect();
     drivers.into_iter().for_each(|driver| here.clean(driver));
-}
-
-fn fill(record: &mut RunRecord, outcome: Outcome) -> RunSamples {
-    record.notes.extend(outcome.notes);
-    record.ping = Some(outcome.ping);
-    record.pong = Some(outcome.pong);
-    record.startup_ms = outcome.startup.matched_ms;
-    record.first_sample_ms = outcome.startup.first_sample_ms;
-    record.daemon_ms = outcome.startup.daemon_ms;
-    record.cut = outcome.cut;
-    record.keeping = outcome.keeping;
-    record.observation = Some(outcome.observation);
-    outcome.samples
 }
 
 fn entry_of<'a>(systems: &'a [Entry], name: &str) -> Result<&'a Entry> {
