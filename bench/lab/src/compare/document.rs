@@ -5,7 +5,7 @@ use serde::Serialize;
 use super::environment::{Difference, Part};
 use super::judge::FigureComparison;
 use super::{CellComparison, CellName, Comparison};
-use crate::report::format::{self, plural};
+use crate::report::format;
 use crate::stats::verdict::Kind;
 
 /// A figure of a cell in words; empty where there is none.
@@ -30,22 +30,6 @@ pub(super) struct FigureText {
 pub type Found<'a> = (&'a CellComparison, &'a FigureComparison);
 
 impl Comparison {
-    /// `1 worse, 0 better, …; 8 figures of 2 cells`.
-    pub(super) fn counts(&self) -> String {
-        let counts = self.verdicts;
-        let figures: usize = self.cells.iter().map(|cell| cell.figures.len()).sum();
-        format!(
-            "{} worse, {} better, {} no difference, {} too noisy, {} without a verdict: {} of {}",
-            counts.worse,
-            counts.better,
-            counts.no_difference,
-            counts.too_noisy,
-            counts.no_verdict,
-            plural(figures, "figure"),
-            plural(self.cells.len(), "cell")
-        )
-    }
-
     /// What is promised, and over how many comparisons.
     pub(super) fn rate_in_words(&self) -> String {
         let asked = self.runs_to_tell_any;
@@ -57,13 +41,13 @@ impl Comparison {
         format::error_rate("folders that do not differ", self.comparisons, immaterial, runs)
     }
 
-    /// That bare primitives of the operating system differ, if they do.
+    /// How bare primitives of the operating system differ, if they do.
     pub(super) fn floor_in_words(&self) -> Option<String> {
         let (worse, better) = (self.floor.worse, self.floor.better);
         (worse + better > 0).then(|| {
             format!(
-                "The floor moved: of bare primitives of the operating system, {worse} worse and \
-                 {better} better. That is the machine, and may be so in the other cells"
+                "of bare primitives of the operating system, {worse} worse and {better} better. \
+                 That is the machine, and may be so in the other cells"
             )
         })
     }

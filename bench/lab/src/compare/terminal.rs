@@ -1,29 +1,20 @@
-//! A comparison as a text for a terminal: what else differs, how many verdicts of each kind, then
-//! what is worse and what is better.
+//! A comparison as sections: what else differs, how many verdicts of each kind, then what is worse
+//! and what is better.
 
 use super::document::{FigureText, Found, full};
-use super::{CellComparison, Comparison, FolderInfo};
+use super::{Comparison, FolderInfo};
 use crate::report::Screen;
-use crate::report::document::{Column, Table, TableCell};
+use crate::report::document::{Column, Finding, Part, Section, Standing, Table, TableCell};
 use crate::report::format::{self, plural};
-use crate::report::terminal::{BOLD, DIM, GREEN, RED, YELLOW, print};
+use crate::report::terminal::{YELLOW, section};
 use crate::stats::verdict::Kind;
 
-/// The text. `all` lists every figure, not only those that differ.
+/// The text for a terminal. `all` lists every figure, not only those that differ.
 pub fn render(comparison: &Comparison, screen: Screen, all: bool) -> String {
-    let mut text = folder("A", &comparison.a, screen) + &folder("B", &comparison.b, screen);
-    text += &heading("Environment", screen);
-    text += &environment(comparison, screen);
-    text += &heading("Verdicts", screen);
-    text += &verdicts(comparison, screen);
-    text += &differing(comparison, screen);
-    text += &invalid(comparison, screen);
-    text += &rest(comparison, screen, all);
-    text + &alone(comparison, screen)
-}
-
-fn heading(title: &str, screen: Screen) -> String {
-    format!("\n{}\n", screen.paint(title, BOLD))
+    let mut text = folder("A", &comparison.a, screen) + &folder("B", &comparison.b, screen) + "\n";
+    let sections = [environment(comparison), verdicts(comparison, all)];
+    text.extend(sections.iter().map(|it| section(it, screen)));
+    text.trim_end().to_owned() + "\n"
 }
 
 fn folder(name: &str, info: &FolderInfo, screen: Screen) -> String {
@@ -34,85 +25,89 @@ fn folder(name: &str, info: &FolderInfo, screen: Screen) -> String {
     text
 }
 
-fn environment(comparison: &Comparison, screen: Screen) -> String {
+fn finding(standing: Standing, subject: impl Into<String>, text: String) -> Finding {
+    let text = [text, String::new(), String::new()];
+    Finding { standing, subject: subject.into(), text, particulars: Vec::new() }
+}
+
+fn environment(comparison: &Comparison) -> Section {
     let (lasting, session) = comparison.environment();
-    let mut text = String::new();
-    if lasting.is_empty() {
-        let facts = comparison.host_facts;
-        let line = format!(
-            "the same, as far as is known: {facts} facts of the host, versions, scenarios, \
-             configuration"
-        );
-        text += &screen.wrap(&line, "");
-    }
-    for it in lasting {
-        let line = format!("  {}: {} → {}", it.what, or_dash(&it.a), or_dash(&it.b));
-        text += &screen.wrap(&line, YELLOW);
-    }
-    if !session.is_empty() {
-        text += &screen.wrap(&format!("  of the session: {}", session.join("; ")), DIM);
-    }
-    text
+    let same = format!(
+        "the same, as far as is known: {} facts of the host, versions, scenarios, configuration",
+        comparison.host_facts
+    );
+    let part = Part {
+        lines: if lasting.is_empty() { vec![same] } else { Vec::new() },
+        findings: (lasting.iter())
+            .map(|it| (&it.what, format!("{} → {}", or_dash(&it.a), or_dash(&it.b))))
+            .map(|(what, change)| finding(Standing::Caution, what, change))
+            .collect(),
+        remark: match session.is_empty() {
+            true => String::new(),
+            false => format!("of the session: {}", session.join("; ")),
+        },
+        ..Part::default()
+    };
+    let parts = vec![part];
+    Section { id: "environment", title: "Environment", remark: String::new(), parts }
 }
 
 fn or_dash(text: &str) -> &str {
     if text.is_empty() { format::WITHHELD } else { text }
 }
 
-fn verdicts(comparison: &Comparison, screen: Screen) -> String {
-    let style = match (comparison.is_worse(), comparison.verdicts.better) {
-        (true, _) => RED,
-        (false, 1..) => GREEN,
-        _ => "",
+fn verdicts(comparison: &Comparison, all: bool) -> Section {
+    let counts = comparison.verdicts;
+    let standing = match (comparison.is_worse(), counts.better) {
+        (true, _) => Standing::Worse,
+        (false, 1..) => Standing::Better,
+        _ => Standing::NoDifference,
     };
-    let mut text = screen.wrap(&comparison.counts(), style);
-    text += &screen.wrap(&comparison.rate_in_words(), DIM);
-    text += &screen.wrap(LEGEND, DIM);
-    if let Some(line) = comparison.floor_in_words() {
-        text += &screen.wrap(&line, YELLOW);
-    }
-    text
+    let figures: usize = comparison.cells.iter().map(|cell| cell.figures.len()).sum();
+    let cells = plural(comparison.cells.len(), "cell");
+    let subject = format!("{} of {cells}", plural(figures, "figure"));
+    let said = format!(
+        "{} worse, {} better, {} no difference, {} too noisy, {} without a verdict",
+        counts.worse, counts.better, counts.no_difference, counts.too_noisy, counts.no_verdict
+    );
+    let floor = comparison.floor_in_words();
+    let floor = floor.map(|text| finding(Standing::Caution, "the floor moved", text));
+    let gone = comparison.no_longer_valid();
+    let gone = gone.map(|cell| finding(Standing::Bad, "no longer valid in B", full(&cell.name)));
+    let is_other = |verdict: Option<Kind>| !verdict.is_some_and(Kind::is_significant);
+    let others = comparison.figures(is_other);
+    let more = (!all && !others.is_empty()).then(|| reasons(&others));
+    let figures = Part {
+        findings: std::iter::once(finding(standing, subject, said))
+            .chain(floor)
+            .chain(gone)
+            .collect(),
+        remark: format!("{} {LEGEND}", comparison.rate_in_words()),
+        tables: tables(comparison, all),
+        cautions: more.unwrap_or_default(),
+        ..Part::default()
+    };
+    let parts = std::iter::once(figures).chain(alone(comparison)).collect();
+    Section { id: "verdicts", title: "Verdicts", remark: String::new(), parts }
 }
 
-fn differing(comparison: &Comparison, screen: Screen) -> String {
+/// What differs; `all` adds the rest.
+fn tables(comparison: &Comparison, all: bool) -> Vec<Table> {
     let worse = comparison.rows(|verdict| verdict == Some(Kind::Worse));
     let mut better = comparison.rows(|verdict| verdict == Some(Kind::Better));
     better.reverse();
-    let tables = [("Worse in B, worst first", worse), ("Better in B, best first", better)];
+    let rest = |verdict: Option<Kind>| all && !verdict.is_some_and(Kind::is_significant);
+    let tables = [
+        ("Worse in B, worst first", worse),
+        ("Better in B, best first", better),
+        ("The rest: = no difference, ? too noisy, · no verdict", comparison.rows(rest)),
+    ];
     let filled = tables.into_iter().filter(|(_, rows)| !rows.is_empty());
-    let tables = filled
-        .map(|(caption, rows)| format!("\n{}", print(&table(caption, comparison, &rows), screen)));
-    tables.collect()
+    filled.map(|(caption, rows)| table(caption, comparison, &rows)).collect()
 }
 
-fn invalid(comparison: &Comparison, screen: Screen) -> String {
-    let line = |cell: &CellComparison| {
-        screen.wrap(&format!("no longer valid in B: {}", full(&cell.name)), RED)
-    };
-    comparison.no_longer_valid().map(line).collect()
-}
-
-/// What does not differ: in a line, or one by one.
-fn rest(comparison: &Comparison, screen: Screen, all: bool) -> String {
-    let is_other = |verdict: Option<Kind>| !verdict.is_some_and(Kind::is_significant);
-    let others = comparison.figures(is_other);
-    if others.is_empty() {
-        return String::new();
-    }
-    if all {
-        let caption = "The rest: = no difference, ? too noisy, · no verdict";
-        return format!(
-            "\n{}",
-            print(&table(caption, comparison, &comparison.rows(is_other)), screen)
-        );
-    }
-    let mut text = reasons(&others, screen);
-    text += &screen.wrap(&format!("{} more: --all lists them", others.len()), DIM);
-    text
-}
-
-/// The reasons why figures have no verdict, or none that decides, each once.
-fn reasons(figures: &[Found], screen: Screen) -> String {
+/// The reasons why figures have no verdict, or none that decides, each once; how many there are.
+fn reasons(figures: &[Found]) -> Vec<String> {
     let mut counted: Vec<(&str, usize)> = Vec::new();
     for reason in figures.iter().filter_map(|(_, it)| it.reason.as_deref()) {
         match counted.iter_mut().find(|(known, _)| *known == reason) {
@@ -122,14 +117,11 @@ fn reasons(figures: &[Found], screen: Screen) -> String {
     }
     counted.sort_by_key(|(_, number)| std::cmp::Reverse(*number));
     let shown = counted.iter().take(REASONS_MAX);
-    let shown = shown.map(|(reason, number)| {
-        screen.wrap(&format!("{}: {reason}", plural(*number, "figure")), YELLOW)
-    });
-    let mut text: String = shown.collect();
-    if let Some(more) = counted.len().checked_sub(REASONS_MAX + 1) {
-        text += &screen.wrap(&format!("and {}", plural(more + 1, "other reason")), YELLOW);
-    }
-    text
+    let shown = shown.map(|(reason, number)| format!("{}: {reason}", plural(*number, "figure")));
+    let more = counted.len().checked_sub(REASONS_MAX + 1);
+    let more = more.map(|more| format!("and {}", plural(more + 1, "other reason")));
+    let all = format!("{} more: --all lists them", figures.len());
+    shown.chain(more).chain([all]).collect()
 }
 
 fn table(caption: &str, comparison: &Comparison, rows: &[FigureText]) -> Table {
@@ -168,21 +160,20 @@ fn cells(row: &FigureText, mark: Option<usize>) -> [TableCell; 5] {
 }
 
 /// Cells that one folder lacks.
-fn alone(comparison: &Comparison, screen: Screen) -> String {
+fn alone(comparison: &Comparison) -> impl Iterator<Item = Part> {
     let sides = [("A", &comparison.only_in_a), ("B", &comparison.only_in_b)];
     let filled = sides.into_iter().filter(|(_, cells)| !cells.is_empty());
-    let mut text = String::new();
-    for (side, cells) in filled {
+    filled.map(|(side, cells)| {
         let count = plural(cells.len(), "cell");
-        text += &screen.wrap(&format!("only in {side}, and not compared: {count}"), BOLD);
-        for cell in cells.iter().take(ALONE_MAX) {
-            text += &screen.wrap(&format!("  {}", full(cell)), DIM);
+        let shown = cells.iter().take(ALONE_MAX).map(|cell| format!("  {}", full(cell)));
+        let more = cells.len().checked_sub(ALONE_MAX + 1);
+        let more = more.map(|more| format!("  and {} more; --json has them", more + 1));
+        Part {
+            title: format!("only in {side}, and not compared: {count}"),
+            lines: shown.chain(more).collect(),
+            ..Part::default()
         }
-        if let Some(more) = cells.len().checked_sub(ALONE_MAX + 1) {
-            text += &screen.wrap(&format!("  and {} more; --json has them", more + 1), DIM);
-        }
-    }
-    text
+    })
 }
 
 const LEGEND: &str = "A and B are medians of the runs: latencies and CPU for each message in µs, \

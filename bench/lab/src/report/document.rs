@@ -7,7 +7,7 @@ use crate::stats::verdict::{Kind, Verdict};
 
 /// A section; the page gives each an id of its own.
 #[derive(Serialize)]
-pub(super) struct Section {
+pub(crate) struct Section {
     pub id: &'static str,
     pub title: &'static str,
     /// What the reader has to know to read it.
@@ -17,7 +17,7 @@ pub(super) struct Section {
 
 /// Findings, sentences, then tables, below a heading.
 #[derive(Default, Serialize)]
-pub(super) struct Part {
+pub(crate) struct Part {
     /// May be empty.
     pub title: String,
     pub findings: Vec<Finding>,
@@ -34,7 +34,7 @@ pub(super) struct Part {
 
 /// What has come of looking at something: a verdict on a cell, or a check of the records.
 #[derive(Serialize)]
-pub(super) struct Finding {
+pub(crate) struct Finding {
     pub standing: Standing,
     /// Whom or what it is about.
     pub subject: String,
@@ -53,7 +53,7 @@ impl Finding {
 
 /// How good a finding is; of checks the gravest is the highest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Standing {
+pub(crate) enum Standing {
     Good,
     Caution,
     Bad,

@@ -32,7 +32,7 @@ pub(super) fn render(view: &View, screen: Screen) -> String {
 }
 
 /// Nothing without parts.
-fn section(section: &Section, screen: Screen) -> String {
+pub(crate) fn section(section: &Section, screen: Screen) -> String {
     if section.parts.is_empty() {
         return String::new();
     }
