@@ -32,7 +32,7 @@ use parquet::Sheet;
 
 /// What to export.
 #[derive(Clone, Debug, Default)]
-pub struct Request {
+pub struct ExportOptions {
     /// The results folder.
     pub directory: PathBuf,
     /// The file to write; `samples.parquet` in the folder by default.
@@ -55,7 +55,7 @@ pub struct Exported {
 }
 
 /// One run, and all that its rows have in common.
-struct Source<'a> {
+struct RunSource<'a> {
     scenario: &'a Scenario,
     cell: &'a CellPlan,
     run: &'a RunRecord,
@@ -66,7 +66,7 @@ struct Source<'a> {
 }
 
 /// Writes the file, whole or not at all.
-pub fn export(request: &Request) -> Result<Exported> {
+pub fn export(request: &ExportOptions) -> Result<Exported> {
     let (mut folder, plan, analysis) = session::open(&request.directory)?;
     let runs = folder.runs()?.runs;
     let chosen = choose(&plan, &request.cells)?;
@@ -95,7 +95,7 @@ pub fn export(request: &Request) -> Result<Exported> {
             let valid = is_valid(&analysis, run);
             let rows = Messages::of(&samples, measured);
             counts = (counts.0 + rows.all.len() as u64, counts.1 + 1);
-            sheet.add(&Source { scenario, cell, run, valid, clocks: &clocks }, rows)?;
+            sheet.add(&RunSource { scenario, cell, run, valid, clocks: &clocks }, rows)?;
         }
         sheet.finish()
     });

@@ -191,7 +191,7 @@ pub fn run(verb: Verb) -> Result<ExitCode> {
             Ok(ExitCode::SUCCESS)
         }
         Verb::Export { directory, out, cell } => {
-            let done = export(&export::Request { directory, out, cells: cell })?;
+            let done = export(&export::ExportOptions { directory, out, cells: cell })?;
             let (rows, runs, path) = (done.rows, done.runs, done.path.display());
             say(&format!("{rows} rows of {runs} runs: {path}\n"));
             Ok(if is_whole(&done.analysis) { ExitCode::SUCCESS } else { ExitCode::FAILURE })

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::environment::{Difference, Part};
+use super::environment::{Aspect, Difference};
 use super::judge::FigureComparison;
 use super::{CellComparison, CellName, Comparison};
 use crate::report::format;
@@ -75,7 +75,7 @@ impl Comparison {
     /// What lasts of the environment and differs, and what differs between any two sessions.
     pub(super) fn environment(&self) -> (Vec<&Difference>, Vec<String>) {
         let (session, lasting): (Vec<_>, Vec<_>) =
-            self.environment.iter().partition(|it| it.of == Part::Session);
+            self.environment.iter().partition(|it| it.of == Aspect::Session);
         let session = session.iter().map(|it| format!("{} {} → {}", it.what, it.a, it.b));
         (lasting, session.collect())
     }

@@ -13,7 +13,7 @@ use crate::report::host;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Difference {
     /// What it belongs to.
-    pub of: Part,
+    pub of: Aspect,
     /// For instance `kernel`, `cyclonedds.udp, version`, `quick, workload.messages`.
     pub what: String,
     /// In A.
@@ -25,7 +25,7 @@ pub struct Difference {
 /// The parts of an environment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Part {
+pub enum Aspect {
     /// The machine and what is set on it.
     Host,
     /// Versions and traits of systems.
@@ -42,12 +42,12 @@ pub enum Part {
 pub(super) fn differences(a: &Side, b: &Side, both: &[[usize; 2]]) -> Vec<Difference> {
     let mut found = of_hosts(a, b);
     let [systems_a, systems_b] = [a, b].map(|side| &side.analysis.summary.systems);
-    found.extend(of_named(Part::System, systems_a, systems_b, |system| &system.name));
+    found.extend(of_named(Aspect::System, systems_a, systems_b, |system| &system.name));
     let [scenarios_a, scenarios_b] = [a, b].map(|side| &side.plan.scenarios);
-    found.extend(of_named(Part::Scenario, scenarios_a, scenarios_b, |scenario| &scenario.name));
+    found.extend(of_named(Aspect::Scenario, scenarios_a, scenarios_b, |scenario| &scenario.name));
     found.extend(of_configurations(a, b, both));
     let seeds = [a, b].map(|side| side.plan.seed.to_string());
-    found.extend(difference(Part::Session, "seed".to_owned(), seeds));
+    found.extend(difference(Aspect::Session, "seed".to_owned(), seeds));
     found.sort_by_key(|difference| difference.of);
     found
 }
@@ -57,7 +57,7 @@ pub(super) fn host_facts(side: &Side) -> usize {
     host::rows(&side.analysis.summary.host).len()
 }
 
-fn difference(of: Part, what: String, [a, b]: [String; 2]) -> Option<Difference> {
+fn difference(of: Aspect, what: String, [a, b]: [String; 2]) -> Option<Difference> {
     (a != b).then_some(Difference { of, what, a, b })
 }
 
@@ -65,14 +65,14 @@ fn of_hosts(a: &Side, b: &Side) -> Vec<Difference> {
     let [a, b] = [a, b].map(|side| host::rows(&side.analysis.summary.host));
     let rows = a.into_iter().zip(b);
     let differing = rows.filter_map(|((what, a), (_, b))| {
-        let of = if PASSING.contains(&what) { Part::Session } else { Part::Host };
+        let of = if PASSING.contains(&what) { Aspect::Session } else { Aspect::Host };
         difference(of, what.to_owned(), [a, b])
     });
     differing.collect()
 }
 
 /// What differs between those of one name that both have; lists are compared as a whole.
-fn of_named<T: Serialize>(of: Part, a: &[T], b: &[T], name: fn(&T) -> &str) -> Vec<Difference> {
+fn of_named<T: Serialize>(of: Aspect, a: &[T], b: &[T], name: fn(&T) -> &str) -> Vec<Difference> {
     let mut found = Vec::new();
     for one in a {
         let Some(other) = b.iter().find(|other| name(other) == name(one)) else { continue };
@@ -119,7 +119,7 @@ fn of_configurations(a: &Side, b: &Side, both: &[[usize; 2]]) -> Vec<Difference>
             let Some(other) = other.detail.configuration.get(file) else { continue };
             let what = format!("{}, {file}", one.cell.system);
             let lines = [unlike(text, other), unlike(other, text)];
-            let new = difference(Part::Configuration, what, lines);
+            let new = difference(Aspect::Configuration, what, lines);
             found.extend(new.filter(|new| !found.contains(new)));
         }
     }

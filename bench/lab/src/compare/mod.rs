@@ -27,7 +27,7 @@ use crate::scenario::Tuning;
 use crate::session;
 use crate::summary::{Analysis, Params};
 pub use document::Found;
-pub use environment::{Difference, Part};
+pub use environment::{Aspect, Difference};
 pub use html::page;
 pub use judge::FigureComparison;
 pub use shift::ShiftPoint;

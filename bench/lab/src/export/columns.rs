@@ -3,28 +3,28 @@
 
 use myelin_bench_kit::samples::{CORRUPT, LATE, OUT_OF_ORDER, Record};
 
-use super::Source;
+use super::RunSource;
 use crate::analyse::messages::{Measured, Message, is_stamped};
 use crate::scenario::{Kind, frame_name};
 
 /// How a column is filled. `None` is null.
-pub(super) enum Of {
+pub(super) enum Fill {
     /// The same in all rows of a run.
-    Text(fn(&Source<'_>) -> Option<String>),
+    Text(fn(&RunSource<'_>) -> Option<String>),
     /// See `Text`.
-    Float(fn(&Source<'_>) -> Option<f64>),
+    Float(fn(&RunSource<'_>) -> Option<f64>),
     /// See `Text`.
-    Count(fn(&Source<'_>) -> Option<i64>),
+    Count(fn(&RunSource<'_>) -> Option<i64>),
     /// See `Text`.
-    Flag(fn(&Source<'_>) -> bool),
+    Flag(fn(&RunSource<'_>) -> bool),
     Nanoseconds(fn(&Message, &Measured) -> Option<i64>),
     Number(fn(&Message, &Measured) -> Option<i32>),
     RowFlag(fn(&Message, &Measured) -> bool),
 }
 
-use Of::{Count, Flag, Float, Nanoseconds, Number, RowFlag, Text};
+use Fill::{Count, Flag, Float, Nanoseconds, Number, RowFlag, Text};
 
-pub(super) const COLUMNS: &[(&str, Of)] = &[
+pub(super) const COLUMNS: &[(&str, Fill)] = &[
     ("scenario", Text(|of| Some(of.scenario.name.clone()))),
     ("workload", Text(|of| word(of.scenario.workload.kind))),
     ("system", Text(|of| Some(of.cell.system.clone()))),

@@ -13,8 +13,8 @@ use parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
 use parquet::schema::parser::parse_message_type;
 use parquet::schema::types::ColumnPath;
 
-use super::Source;
-use super::columns::{COLUMNS, Of};
+use super::RunSource;
+use super::columns::{COLUMNS, Fill};
 use crate::analyse::messages::{Measured, Message, Messages};
 
 /// The file in the making.
@@ -28,7 +28,7 @@ impl<'a> Sheet<'a> {
             .set_created_by(concat!("myelin ", env!("CARGO_PKG_VERSION")).into())
             .set_compression(Compression::ZSTD(ZstdLevel::try_new(COMPRESSION)?));
         for (name, of) in COLUMNS {
-            if matches!(of, Of::Nanoseconds(_)) {
+            if matches!(of, Fill::Nanoseconds(_)) {
                 let column = ColumnPath::from(*name);
                 properties = properties
                     .set_column_dictionary_enabled(column.clone(), false)
@@ -39,7 +39,7 @@ impl<'a> Sheet<'a> {
     }
 
     /// Adds the rows of a run.
-    pub(super) fn add(&mut self, source: &Source<'_>, rows: Messages) -> anyhow::Result<()> {
+    pub(super) fn add(&mut self, source: &RunSource<'_>, rows: Messages) -> anyhow::Result<()> {
         let Messages { all, measured } = rows;
         for rows in all.chunks(ROWS_PER_GROUP) {
             let mut group = self.0.next_row_group()?;
@@ -60,12 +60,12 @@ impl<'a> Sheet<'a> {
 
 /// As `parse_message_type` reads it.
 fn schema() -> String {
-    let column = |(name, of): &(&str, Of)| match of {
-        Of::Text(_) => format!("OPTIONAL BYTE_ARRAY {name} (UTF8);"),
-        Of::Float(_) => format!("OPTIONAL DOUBLE {name};"),
-        Of::Count(_) | Of::Nanoseconds(_) => format!("OPTIONAL INT64 {name};"),
-        Of::Number(_) => format!("OPTIONAL INT32 {name};"),
-        Of::Flag(_) | Of::RowFlag(_) => format!("OPTIONAL BOOLEAN {name};"),
+    let column = |(name, of): &(&str, Fill)| match of {
+        Fill::Text(_) => format!("OPTIONAL BYTE_ARRAY {name} (UTF8);"),
+        Fill::Float(_) => format!("OPTIONAL DOUBLE {name};"),
+        Fill::Count(_) | Fill::Nanoseconds(_) => format!("OPTIONAL INT64 {name};"),
+        Fill::Number(_) => format!("OPTIONAL INT32 {name};"),
+        Fill::Flag(_) | Fill::RowFlag(_) => format!("OPTIONAL BOOLEAN {name};"),
     };
     format!("message samples {{ {} }}", COLUMNS.iter().map(column).collect::<String>())
 }
@@ -74,23 +74,27 @@ type Group<'a, 'b> = SerializedRowGroupWriter<'a, &'b File>;
 
 fn write_column(
     group: &mut Group<'_, '_>,
-    of: &Of,
-    source: &Source<'_>,
+    of: &Fill,
+    source: &RunSource<'_>,
     rows: &[Message],
     measured: &Measured,
 ) -> Result<()> {
     let all = rows.len();
     match of {
-        Of::Text(of) => {
+        Fill::Text(of) => {
             let text = of(source).map(|text| ByteArray::from(text.into_bytes()));
             write::<ByteArrayType>(group, std::iter::repeat_n(text, all))
         }
-        Of::Float(of) => write::<DoubleType>(group, std::iter::repeat_n(of(source), all)),
-        Of::Count(of) => write::<Int64Type>(group, std::iter::repeat_n(of(source), all)),
-        Of::Flag(of) => write::<BoolType>(group, std::iter::repeat_n(Some(of(source)), all)),
-        Of::Nanoseconds(of) => write::<Int64Type>(group, rows.iter().map(|row| of(row, measured))),
-        Of::Number(of) => write::<Int32Type>(group, rows.iter().map(|row| of(row, measured))),
-        Of::RowFlag(of) => write::<BoolType>(group, rows.iter().map(|row| Some(of(row, measured)))),
+        Fill::Float(of) => write::<DoubleType>(group, std::iter::repeat_n(of(source), all)),
+        Fill::Count(of) => write::<Int64Type>(group, std::iter::repeat_n(of(source), all)),
+        Fill::Flag(of) => write::<BoolType>(group, std::iter::repeat_n(Some(of(source)), all)),
+        Fill::Nanoseconds(of) => {
+            write::<Int64Type>(group, rows.iter().map(|row| of(row, measured)))
+        }
+        Fill::Number(of) => write::<Int32Type>(group, rows.iter().map(|row| of(row, measured))),
+        Fill::RowFlag(of) => {
+            write::<BoolType>(group, rows.iter().map(|row| Some(of(row, measured))))
+        }
     }
 }
 
@@ -111,5 +115,5 @@ fn write<T: DataType>(
 
 /// At most: with the columns, some 100 MB of memory.
 const ROWS_PER_GROUP: usize = 1 << 18;
-/// Of zstd.
+/// Fill zstd.
 const COMPRESSION: i32 = 3;

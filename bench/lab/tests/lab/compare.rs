@@ -2,7 +2,7 @@
 //! why.
 
 use myelin_bench_lab::compare::{
-    CellComparison, Comparison, FigureComparison, Part, Side, compare, terminal,
+    Aspect, CellComparison, Comparison, FigureComparison, Side, compare, terminal,
 };
 use myelin_bench_lab::report::Screen;
 use myelin_bench_lab::scenario::Scenario;
@@ -31,7 +31,7 @@ fn figure<'a>(cell: &'a CellComparison, name: &str) -> &'a FigureComparison {
 fn equal_folders_differ_in_nothing_but_the_session() {
     let (a, b) = sides();
     let comparison = compare(&a, &b).unwrap();
-    assert!(comparison.environment.iter().all(|it| it.of == Part::Session));
+    assert!(comparison.environment.iter().all(|it| it.of == Aspect::Session));
     assert_eq!(comparison.environment[0].what, "seed");
     assert_eq!((comparison.verdicts.worse, comparison.verdicts.better), (0, 0));
     assert!(!comparison.is_worse());
@@ -63,20 +63,20 @@ fn what_else_differs_comes_first_and_is_named() {
         side.plan.scenarios.push(scenario);
     }
     let comparison = compare(&a, &b).unwrap();
-    let of = |part: Part| -> Vec<String> {
+    let of = |part: Aspect| -> Vec<String> {
         let ours = comparison.environment.iter().filter(|it| it.of == part);
         ours.map(|it| format!("{}: {} → {}", it.what, it.a, it.b)).collect()
     };
     assert_eq!(
-        of(Part::Host),
+        of(Aspect::Host),
         ["kernel: 6.18.44 → 7.0.1", "frequency governor: unknown → performance"]
     );
-    assert_eq!(of(Part::System), ["cyclonedds.udp, version: 0.10.2 → 0.11.0"]);
-    assert_eq!(of(Part::Scenario), ["quick, workload.messages: 1000 → 2000"]);
-    let [line] = &of(Part::Configuration)[..] else { panic!("{:?}", of(Part::Configuration)) };
+    assert_eq!(of(Aspect::System), ["cyclonedds.udp, version: 0.10.2 → 0.11.0"]);
+    assert_eq!(of(Aspect::Scenario), ["quick, workload.messages: 1000 → 2000"]);
+    let [line] = &of(Aspect::Configuration)[..] else { panic!("{:?}", of(Aspect::Configuration)) };
     assert!(line.contains("cyclonedds.xml") && line.contains("<MaxMessageSize>"), "{line}");
     assert!(!line.contains("Domain"), "every session has a domain of its own: {line}");
-    assert!(of(Part::Session).contains(&"CPUs busy before the start: 2 % → 93 %".to_owned()));
+    assert!(of(Aspect::Session).contains(&"CPUs busy before the start: 2 % → 93 %".to_owned()));
     let text = terminal(&comparison, Screen::default(), false);
     assert!(text.contains("B: incomplete: 3 of 25"), "{text}");
     let places = ["kernel: 6.18.44", "Verdicts"].map(|what| text.find(what).unwrap());

@@ -6,7 +6,7 @@
 use std::path::Path;
 use std::sync::LazyLock;
 
-use myelin_bench_lab::report::published::Report;
+use myelin_bench_lab::report::published::PublishedReport;
 use myelin_bench_lab::report::write_all;
 use myelin_bench_lab::summary;
 use toml::{Table, Value};
@@ -173,8 +173,9 @@ fn every_metric_stands_beside_ours() {
 #[test]
 fn what_has_no_place_cannot_be_loaded() {
     for text in [ORIN, CYBERRT, IMAGES] {
-        let error = |text: &str| toml::from_str::<Report>(text).map(drop).unwrap_err().to_string();
-        toml::from_str::<Report>(text).map(drop).unwrap();
+        let error =
+            |text: &str| toml::from_str::<PublishedReport>(text).map(drop).unwrap_err().to_string();
+        toml::from_str::<PublishedReport>(text).map(drop).unwrap();
         let more = format!("{text}\n[latency_by_moon]\ncolumns = [\"x\"]\nrows = [[1]]\n");
         assert!(error(&more).contains("latency_by_moon"), "{}", error(&more));
         let wrong = text.replacen("rows = [", "rows = [[true],", 1);

@@ -12,7 +12,7 @@ use super::super::view::{Entry, Group, Latency, View};
 /// A published report.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Report {
+pub struct PublishedReport {
     /// What was measured, and on what.
     pub(super) title: String,
     /// What we found on reading or repeating the experiment.
@@ -32,7 +32,7 @@ pub(super) struct Experiment {
     /// What is missing where none of them was measured.
     pub what: String,
     /// The first one has the figures that others are made of.
-    pub tables: Vec<Table>,
+    pub tables: Vec<PublishedTable>,
 }
 
 /// Which of our groups repeat an [`Experiment`].
@@ -49,7 +49,7 @@ pub(super) enum Of {
 /// A table of published figures, or one that is made of such.
 #[derive(Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
-pub(in crate::report) struct Table {
+pub(in crate::report) struct PublishedTable {
     /// `{scenario}` and `{rate}` stand for ours.
     pub caption: String,
     /// What the figures are, and what they are made of.
@@ -72,13 +72,13 @@ pub(in crate::report) struct Table {
     #[serde(default)]
     columns: Vec<String>,
     #[serde(default)]
-    rows: Vec<Vec<Value>>,
+    rows: Vec<Vec<PublishedValue>>,
 }
 
 /// What stands in a row; a text in the place of a figure says that there is none.
 #[derive(Debug, Deserialize, Serialize)]
 #[serde(untagged)]
-pub(in crate::report) enum Value {
+pub(in crate::report) enum PublishedValue {
     Number(f64),
     Text(String),
     Names(Vec<String>),
@@ -96,11 +96,11 @@ pub(in crate::report) enum MadeOf {
     Sweep,
 }
 
-/// A row of a [`Table`].
+/// A row of a [`PublishedTable`].
 #[derive(Clone, Copy)]
-pub(in crate::report) struct Row<'t> {
-    pub table: &'t Table,
-    values: &'t [Value],
+pub(in crate::report) struct PublishedRow<'t> {
+    pub table: &'t PublishedTable,
+    values: &'t [PublishedValue],
 }
 
 impl Experiment {
@@ -130,9 +130,9 @@ impl Experiment {
     }
 }
 
-impl Table {
-    pub(in crate::report) fn rows(&self) -> impl Iterator<Item = Row<'_>> {
-        self.rows.iter().map(|values| Row { table: self, values })
+impl PublishedTable {
+    pub(in crate::report) fn rows(&self) -> impl Iterator<Item = PublishedRow<'_>> {
+        self.rows.iter().map(|values| PublishedRow { table: self, values })
     }
 
     /// Whether a row says which of ours it stands beside.
@@ -146,18 +146,18 @@ impl Table {
     }
 }
 
-impl<'t> Row<'t> {
-    fn get(&self, column: &str) -> Option<&'t Value> {
+impl<'t> PublishedRow<'t> {
+    fn get(&self, column: &str) -> Option<&'t PublishedValue> {
         self.values.get(self.table.columns.iter().position(|name| name == column)?)
     }
 
     pub(in crate::report) fn number(&self, column: &str) -> Option<f64> {
-        let Value::Number(value) = self.get(column)? else { return None };
+        let PublishedValue::Number(value) = self.get(column)? else { return None };
         Some(*value)
     }
 
     pub(in crate::report) fn text(&self, column: &str) -> Option<&'t str> {
-        let Value::Text(text) = self.get(column)? else { return None };
+        let PublishedValue::Text(text) = self.get(column)? else { return None };
         Some(text)
     }
 
@@ -169,7 +169,7 @@ impl<'t> Row<'t> {
     /// Our systems that it stands beside; all of them if it names none.
     pub(super) fn systems(&self) -> Option<Vec<&'t str>> {
         let names = match (&self.table.first_of, self.get("system")) {
-            (Some(names), _) | (None, Some(Value::Names(names))) => names,
+            (Some(names), _) | (None, Some(PublishedValue::Names(names))) => names,
             (None, _) => return Some(vec![self.text("system")?]),
         };
         Some(names.iter().map(String::as_str).collect())
@@ -177,18 +177,18 @@ impl<'t> Row<'t> {
 
     /// What identifies it, as it is shown.
     pub(super) fn labels(&self) -> Vec<String> {
-        let label = |(column, value): (&String, &Value)| match (column.as_str(), value) {
-            ("payload_B", Value::Number(bytes)) => format::bytes(*bytes as u64),
-            ("rate_Hz", Value::Number(rate)) => format::rate(Some(*rate)),
-            (_, Value::Number(weight)) => format!("{weight:.2}"),
-            (_, Value::Text(text)) => text.replace("half_rtt", "round_trip"),
-            (_, Value::Names(names)) => names.join(", "),
+        let label = |(column, value): (&String, &PublishedValue)| match (column.as_str(), value) {
+            ("payload_B", PublishedValue::Number(bytes)) => format::bytes(*bytes as u64),
+            ("rate_Hz", PublishedValue::Number(rate)) => format::rate(Some(*rate)),
+            (_, PublishedValue::Number(weight)) => format!("{weight:.2}"),
+            (_, PublishedValue::Text(text)) => text.replace("half_rtt", "round_trip"),
+            (_, PublishedValue::Names(names)) => names.join(", "),
         };
         self.table.columns.iter().zip(self.values).take(self.table.labelled()).map(label).collect()
     }
 
     /// Its figures, with their columns.
-    pub(super) fn figures(&self) -> impl Iterator<Item = (&'t str, &'t Value)> {
+    pub(super) fn figures(&self) -> impl Iterator<Item = (&'t str, &'t PublishedValue)> {
         let named = self.table.columns.iter().map(String::as_str).zip(self.values);
         named.skip(self.table.labelled()).filter(|(column, _)| !KEYS.contains(column))
     }
@@ -206,13 +206,13 @@ impl<'t> Row<'t> {
 }
 
 /// What CyberRT published of one host and of two; a row is what a module of a car sends.
-pub(in crate::report) fn modules() -> impl Iterator<Item = &'static Table> {
+pub(in crate::report) fn modules() -> impl Iterator<Item = &'static PublishedTable> {
     let experiments = REPORTS.iter().flat_map(|report| &report.experiments);
     experiments.filter(|it| it.of == Of::Modules).flat_map(|it| &it.tables)
 }
 
 /// The reports this program was built with.
-pub(super) static REPORTS: LazyLock<[Report; 3]> = LazyLock::new(|| {
+pub(super) static REPORTS: LazyLock<[PublishedReport; 3]> = LazyLock::new(|| {
     [
         include_str!("../../../../published/cyclonedds-orin.toml"),
         include_str!("../../../../published/cyberrt-apollo10.toml"),

@@ -3,12 +3,12 @@
 use super::super::format;
 use super::super::view::Entry;
 use super::dash;
-use super::data::Value;
+use super::data::PublishedValue;
 use crate::summary::Distribution;
 
 /// A published figure; of half a round trip, that of the whole one.
-pub(super) fn published(metric: &str, value: &Value) -> String {
-    let Value::Number(value) = value else { return dash() };
+pub(super) fn published(metric: &str, value: &PublishedValue) -> String {
+    let PublishedValue::Number(value) = value else { return dash() };
     let whole = if metric.starts_with("half_") { 2.0 * value } else { *value };
     match metric {
         "samples" => format::count(whole as u64),

@@ -3,14 +3,16 @@
 use super::super::format;
 use super::super::scorecard;
 use super::super::view::{Entry, Group, Traits, View, distinct};
-use super::data::{Experiment, MadeOf, Report, Row, Table, Value};
+use super::data::{
+    Experiment, MadeOf, PublishedReport, PublishedRow, PublishedTable, PublishedValue,
+};
 use super::figures::{ours, published};
 use super::shape::Shape;
-use super::{Beside, Comparison, ComparisonRow, Gap, dash, resources, struck, sweeps};
+use super::{Beside, Gap, RowBeside, TableBeside, dash, resources, struck, sweeps};
 use crate::scenario::Tuning;
 
 /// A report, with those of its tables that were measured.
-pub(super) fn beside(report: &'static Report, view: &View) -> Beside {
+pub(super) fn beside(report: &'static PublishedReport, view: &View) -> Beside {
     let doubts = report.doubts.iter().chain([&report.notes]).cloned().collect();
     let title = report.title.clone();
     let mut beside = Beside { title, tables: Vec::new(), doubts, gaps: Vec::new() };
@@ -42,7 +44,7 @@ struct Join<'v, 'a> {
 }
 
 impl<'v, 'a> Join<'v, 'a> {
-    fn table(&self, table: &'static Table) -> Comparison {
+    fn table(&self, table: &'static PublishedTable) -> TableBeside {
         let group = self.groups[0];
         let shape = Shape { published: &self.experiment.tables[0], group };
         let sizes = self.sizes().0;
@@ -58,12 +60,12 @@ impl<'v, 'a> Join<'v, 'a> {
         }
         let rate = format::rate(group.params().rate_hz);
         let caption = table.caption.replace("{scenario}", group.scenario).replace("{rate}", &rate);
-        Comparison { caption, published: table, rows, tables }
+        TableBeside { caption, published: table, rows, tables }
     }
 
     /// One for each cell that a row stands beside; of sizes that were not measured only where it
     /// says so.
-    fn rows(&self, row: Row) -> Vec<ComparisonRow> {
+    fn rows(&self, row: PublishedRow) -> Vec<RowBeside> {
         if row.payload().is_some_and(|size| self.is_left_out(row.table, size)) {
             return vec![];
         }
@@ -78,7 +80,7 @@ impl<'v, 'a> Join<'v, 'a> {
         }
     }
 
-    fn row(&self, row: Row, here: Option<&Entry>) -> ComparisonRow {
+    fn row(&self, row: PublishedRow, here: Option<&Entry>) -> RowBeside {
         let copy = row.text("copied_by");
         let mut labels = row.labels();
         if row.table.says_here() {
@@ -95,28 +97,28 @@ impl<'v, 'a> Join<'v, 'a> {
             let ours = here.and_then(|it| Some(struck(it, ours(metric, it, copy)?)));
             (published(metric, value), ours.unwrap_or_else(dash))
         });
-        ComparisonRow { labels, pairs: pairs.collect(), alone: vec![] }
+        RowBeside { labels, pairs: pairs.collect(), alone: vec![] }
     }
 
     /// Published scores beside those of the first tuning's card.
-    fn scores(&self, table: &Table) -> Vec<ComparisonRow> {
+    fn scores(&self, table: &PublishedTable) -> Vec<RowBeside> {
         let group = self.groups[0];
         let card = scorecard::card(self.view, group.scenario, group.tunings[0]);
-        let row = |row: Row| {
-            let pair = |(system, value): (&str, &Value)| {
+        let row = |row: PublishedRow| {
+            let pair = |(system, value): (&str, &PublishedValue)| {
                 let criterion = row.text("criterion").unwrap_or_default();
                 let score = card.as_ref().and_then(|it| scorecard::beside(it, system, criterion));
                 let here = score.map_or_else(dash, |score| format!("{score:.1}"));
                 (published("score", value), here)
             };
             let pairs = row.figures().map(pair).collect();
-            ComparisonRow { labels: row.labels(), pairs, alone: vec![] }
+            RowBeside { labels: row.labels(), pairs, alone: vec![] }
         };
         table.rows().map(row).collect()
     }
 
     /// Each of these systems at the first tuning at which it was measured; of all, the floor last.
-    fn entries(&self, row: Row, systems: Option<&[&str]>) -> Vec<&'v Entry<'a>> {
+    fn entries(&self, row: PublishedRow, systems: Option<&[&str]>) -> Vec<&'v Entry<'a>> {
         let rank = |system: &Traits| match systems {
             Some(names) => names.iter().position(|name| *name == system.name),
             None => Some(usize::from(system.floor)),
@@ -145,7 +147,7 @@ impl<'v, 'a> Join<'v, 'a> {
         sizes.into_iter().partition(|size| !self.is_left_out(table, *size))
     }
 
-    fn is_left_out(&self, table: &Table, size: u64) -> bool {
+    fn is_left_out(&self, table: &PublishedTable, size: u64) -> bool {
         !table.says_here() && self.groups.iter().all(|group| !group.payloads.contains(&size))
     }
 

@@ -14,7 +14,7 @@ mod sweeps;
 
 use serde::Serialize;
 
-pub use data::Report;
+pub use data::PublishedReport;
 pub(super) use data::modules;
 
 use super::document::Table;
@@ -25,7 +25,7 @@ use super::view::{Entry, View};
 #[derive(Serialize)]
 pub(super) struct Beside {
     pub title: String,
-    pub tables: Vec<Comparison>,
+    pub tables: Vec<TableBeside>,
     /// What to bear in mind of the published figures; shown with any of them.
     pub doubts: Vec<String>,
     pub gaps: Vec<Gap>,
@@ -40,18 +40,18 @@ pub(super) struct Gap {
 
 /// One table.
 #[derive(Serialize)]
-pub(super) struct Comparison {
+pub(super) struct TableBeside {
     pub caption: String,
     /// Its headings.
-    pub published: &'static data::Table,
-    pub rows: Vec<ComparisonRow>,
+    pub published: &'static data::PublishedTable,
+    pub rows: Vec<RowBeside>,
     /// Instead of rows: tables with a row for what was published, and one for each system.
     pub tables: Vec<Table>,
 }
 
-/// One row of a [`Comparison`].
+/// One row of a [`TableBeside`].
 #[derive(Serialize)]
-pub(super) struct ComparisonRow {
+pub(super) struct RowBeside {
     pub labels: Vec<String>,
     /// Published, measured here.
     pub pairs: Vec<(String, String)>,

@@ -6,18 +6,18 @@
 use super::super::format;
 use super::super::view::{Entry, Group};
 use super::shape::CONFIGURATIONS;
-use super::{ComparisonRow, dash, struck};
+use super::{RowBeside, dash, struck};
 use crate::summary::ProcessUse;
 
 /// Each configuration that was measured, at each size.
-pub(super) fn rows(group: &Group) -> Vec<ComparisonRow> {
+pub(super) fn rows(group: &Group) -> Vec<RowBeside> {
     let entries = CONFIGURATIONS.into_iter().flat_map(|(system, tuning)| {
         group.payloads.iter().filter_map(move |&size| group.entry(system, tuning, size))
     });
     entries.map(row).collect()
 }
 
-fn row(entry: &Entry) -> ComparisonRow {
+fn row(entry: &Entry) -> RowBeside {
     let cell = entry.cell;
     let labels = vec![entry.system.name.to_owned(), cell.tuning.to_string(), entry.size()];
     let of = |role: &'static str| cell.processes.iter().filter(move |it| is_of(it, role));
@@ -33,11 +33,7 @@ fn row(entry: &Entry) -> ComparisonRow {
     let switches = [cell.voluntary_switches_per_s, cell.involuntary_switches_per_s];
     let figures = roles.map(resident).into_iter().chain(roles.map(cpu));
     let figures = figures.chain(switches.map(format::amount));
-    ComparisonRow {
-        labels,
-        pairs: vec![],
-        alone: figures.map(|text| struck(entry, text)).collect(),
-    }
+    RowBeside { labels, pairs: vec![], alone: figures.map(|text| struck(entry, text)).collect() }
 }
 
 fn is_of(process: &ProcessUse, role: &str) -> bool {

@@ -5,21 +5,21 @@
 use super::super::format;
 use super::super::table;
 use super::super::view::{Entry, Group};
-use super::data::Table;
-use super::{ComparisonRow, dash};
+use super::data::PublishedTable;
+use super::{RowBeside, dash};
 use crate::scenario::Tuning;
 use crate::stats::verdict::Verdict;
 
 /// Published rows by size, and ours.
 pub(super) struct Shape<'v, 'a> {
-    pub published: &'v Table,
+    pub published: &'v PublishedTable,
     pub group: &'v Group<'a>,
 }
 
 impl<'a> Shape<'_, 'a> {
     /// The median of the whole round trip, in µs.
     fn theirs(&self, of: Configuration, payload: u64) -> Option<f64> {
-        let is_it = |row: &super::data::Row| {
+        let is_it = |row: &super::data::PublishedRow| {
             (row.text("system"), row.text("tuning")) == (Some(of.0), Some(of.1.name()))
                 && row.payload() == Some(payload)
         };
@@ -33,7 +33,7 @@ impl<'a> Shape<'_, 'a> {
     }
 
     /// Of shared memory over UDP, and of tuned over default.
-    pub(super) fn gains(&self, payloads: &[u64]) -> Vec<ComparisonRow> {
+    pub(super) fn gains(&self, payloads: &[u64]) -> Vec<RowBeside> {
         let [udp, udp_tuned, shm, shm_tuned] = CONFIGURATIONS;
         let columns = [(shm, udp), (shm_tuned, udp_tuned), (udp_tuned, udp), (shm_tuned, shm)];
         let row = |&payload: &u64| {
@@ -45,12 +45,12 @@ impl<'a> Shape<'_, 'a> {
                 (theirs.unwrap_or_else(dash), ours.map_or_else(dash, gain))
             };
             let pairs = columns.map(pair).into();
-            ComparisonRow { labels: vec![format::bytes(payload)], pairs, alone: vec![] }
+            RowBeside { labels: vec![format::bytes(payload)], pairs, alone: vec![] }
         };
         payloads.iter().map(row).collect()
     }
 
-    pub(super) fn growth(&self) -> Vec<ComparisonRow> {
+    pub(super) fn growth(&self) -> Vec<RowBeside> {
         let row = |of: Configuration| {
             let pair = |small| {
                 let theirs = self.theirs(of, LARGEST).zip(self.theirs(of, small));
@@ -61,12 +61,12 @@ impl<'a> Shape<'_, 'a> {
                 (theirs.unwrap_or_else(dash), ours)
             };
             let labels = vec![of.0.to_owned(), of.1.to_string()];
-            ComparisonRow { labels, pairs: SMALLER.map(pair).into(), alone: vec![] }
+            RowBeside { labels, pairs: SMALLER.map(pair).into(), alone: vec![] }
         };
         CONFIGURATIONS.map(row).into()
     }
 
-    pub(super) fn tiers(&self, payloads: &[u64]) -> Vec<ComparisonRow> {
+    pub(super) fn tiers(&self, payloads: &[u64]) -> Vec<RowBeside> {
         let known = |of: &dyn Fn(Configuration) -> Option<f64>| {
             CONFIGURATIONS.into_iter().filter_map(|it| Some((it, of(it)?))).collect()
         };
@@ -82,7 +82,7 @@ impl<'a> Shape<'_, 'a> {
             let ours = tiers(ours, slower);
             let places = (0..CONFIGURATIONS.len()).map(|at| (names(&theirs, at), names(&ours, at)));
             let pairs = [(best(&theirs), best(&ours))].into_iter().chain(places).collect();
-            ComparisonRow { labels: vec![format::bytes(payload)], pairs, alone: vec![] }
+            RowBeside { labels: vec![format::bytes(payload)], pairs, alone: vec![] }
         };
         payloads.iter().map(row).collect()
     }

@@ -6,7 +6,7 @@ use myelin_bench_kit::protocol::Topology;
 use super::super::document::{Column, Table, TableCell, Tone};
 use super::super::format;
 use super::super::view::{Entry, Group, distinct};
-use super::data::{self, Value};
+use super::data::{self, PublishedValue};
 use super::figures::{self, published};
 use super::struck;
 
@@ -44,13 +44,15 @@ pub(super) fn tables(groups: &[&Group], labels: &[String]) -> Vec<Table> {
 }
 
 /// The module that sends so much so often.
-fn module(modules: &data::Table, (payload, rate): Point, metric: &str) -> TableCell {
-    let is_it =
-        |row: &data::Row| row.payload() == Some(payload) && row.number("rate_Hz") == Some(rate);
+fn module(modules: &data::PublishedTable, (payload, rate): Point, metric: &str) -> TableCell {
+    let is_it = |row: &data::PublishedRow| {
+        row.payload() == Some(payload) && row.number("rate_Hz") == Some(rate)
+    };
     let Some(row) = modules.rows().find(is_it) else {
         return TableCell::default().title("not published as a figure");
     };
-    let value = Value::Number(row.number(metric).expect("modules have every metric of a sweep"));
+    let value =
+        PublishedValue::Number(row.number(metric).expect("modules have every metric of a sweep"));
     let module = row.text("module").unwrap_or_default();
     TableCell::plain(published(metric, &value)).tone(Tone::Minor).title(module)
 }
