@@ -115,5 +115,5 @@ fn write<T: DataType>(
 
 /// At most: with the columns, some 100 MB of memory.
 const ROWS_PER_GROUP: usize = 1 << 18;
-/// Fill zstd.
+/// Of zstd.
 const COMPRESSION: i32 = 3;
