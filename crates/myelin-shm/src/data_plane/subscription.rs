@@ -13,7 +13,7 @@ use crate::data_plane::layout::{
     connections_offset, subscription_begin, subscription_bytes,
 };
 pub use crate::data_plane::reader::Reader;
-use crate::data_plane::ready::{Due, Numbers, numbers_of};
+use crate::data_plane::ready::{Numbers, ReadyList, numbers_of};
 use crate::data_plane::remote_subscriber::Waking;
 use crate::data_plane::source::Source;
 pub use crate::data_plane::taken::Taken;
@@ -46,7 +46,7 @@ pub struct SubscriptionShared {
     wake_fd: Option<Arc<WakeFd>>,
     wake_up: Arc<WakeUp>,
     /// Which of its publishers to look at, if they are many.
-    due: Due,
+    ready_list: ReadyList,
     /// Counts its sleeps, whoever says them.
     sleeps: AtomicU64,
     /// Samples it has lost, by whatever way.
@@ -152,7 +152,7 @@ impl SubscriptionShared {
             wake_word_fd,
             wake_fd,
             wake_up,
-            due: Due::new(),
+            ready_list: ReadyList::new(),
             sleeps: AtomicU64::new(0),
             lost: AtomicU64::new(0),
             inbox: Arc::default(),
@@ -511,8 +511,8 @@ impl SubscriptionShared {
             see(source, has_more);
             is_news |= has_more;
         };
-        if self.due.is_used() {
-            let numbers = numbers_of(self.due.or_ready(self.ready()));
+        if self.ready_list.is_used() {
+            let numbers = numbers_of(self.ready_list.or_ready(self.ready()));
             numbers.filter_map(|it| sources.known.get(it as usize)?.as_ref()).for_each(look);
         } else {
             sources.known().for_each(look);
@@ -533,22 +533,22 @@ impl SubscriptionShared {
     /// Has those be looked at that have something, whatever their ready bits say: publishers may have taken
     /// these away from each other. Any thread may do so.
     pub(crate) fn look_for_overlooked(&self) {
-        if self.due.is_used() {
+        if self.ready_list.is_used() {
             let sources = self.sources();
             let overlooked = sources.known().filter(|source| self.has_more_of(source));
-            overlooked.for_each(|source| self.due.overlook(source.connection));
+            overlooked.for_each(|source| self.ready_list.overlook(source.connection));
         }
     }
 
     /// Which of its publishers to look at, if they are many.
-    pub(crate) fn due(&self) -> &Due {
-        &self.due
+    pub(crate) fn ready_list(&self) -> &ReadyList {
+        &self.ready_list
     }
 
     /// Has its publishers set their ready bits: those of `numbers` are due now. `None`: they are few. The
     /// reader's call. A publisher that has not seen it has published before the caller's next fence.
     pub(crate) fn use_ready(&self, numbers: Option<&Numbers>) {
-        self.due.use_for(numbers);
+        self.ready_list.use_for(numbers);
         let asleep = &self.head().asleep;
         // ORDER: Relaxed, the caller fences. Not a store: its wait set may be arming it.
         match numbers {
@@ -559,7 +559,7 @@ impl SubscriptionShared {
 
     /// Part of what is said in `asleep`.
     pub(crate) fn of_many(&self) -> u64 {
-        if self.due.is_used() { Sleep::OF_MANY } else { 0 }
+        if self.ready_list.is_used() { Sleep::OF_MANY } else { 0 }
     }
 
     /// The number of its next sleep.
