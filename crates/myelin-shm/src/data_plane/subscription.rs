@@ -164,16 +164,7 @@ impl SubscriptionShared {
             on_last_drop: Mutex::new(None),
             fork: fork::mark(),
         };
-        let head = shared.head();
-        head.version.store(VERSION, Ordering::Relaxed);
-        head.bytes.store(bytes, Ordering::Relaxed);
-        head.endpoint.store(id, Ordering::Relaxed);
-        head.type_hash.store(topic.type_hash, Ordering::Relaxed);
-        head.connections.store(connections, Ordering::Relaxed);
-        head.holds.store(holds, Ordering::Relaxed);
-        head.number.store(u64::from(shared.number().get()), Ordering::Relaxed);
-        // ORDER: last, as in a publication.
-        head.magic.store(SUBSCRIPTION_MAGIC, Ordering::Release);
+        write_head(shared.head(), id, topic, &shared.qos, bytes, shared.number().get());
         if cfg!(loom) {
             // As in a publication.
             shared.holds();
@@ -272,7 +263,9 @@ impl SubscriptionShared {
         }
         let words = self.connection(connection);
         let reading = if sources.finished { FINISHED } else { NOT_BEGUN };
-        words.reading.store(reading, Ordering::Relaxed);
+        if is_taken(Step::NotBegun) {
+            words.reading.store(reading, Ordering::Relaxed);
+        }
         words.publisher.store(publisher, Ordering::Release);
         sources.known[connection as usize] = Some(Arc::new(source));
         Ok(connection)
@@ -668,6 +661,32 @@ impl SubscriptionShared {
     pub(crate) fn look_again(&self) {
         self.changed.store(true, Ordering::Release);
         self.wake_up.wake();
+    }
+}
+
+/// What publishers check.
+pub(super) fn write_head(
+    head: &SubscriptionHead,
+    id: EndpointId,
+    topic: &Topic,
+    qos: &SubscriberQos,
+    bytes: u64,
+    number: u32,
+) {
+    let is_last = is_taken(Step::Magic);
+    if !is_last {
+        head.magic.store(SUBSCRIPTION_MAGIC, Ordering::Release);
+    }
+    head.version.store(VERSION, Ordering::Relaxed);
+    head.bytes.store(bytes, Ordering::Relaxed);
+    head.endpoint.store(id, Ordering::Relaxed);
+    head.type_hash.store(topic.type_hash, Ordering::Relaxed);
+    head.connections.store(u64::from(qos.publishers_max), Ordering::Relaxed);
+    head.holds.store(u64::from(qos.held_max), Ordering::Relaxed);
+    head.number.store(u64::from(number), Ordering::Relaxed);
+    if is_last {
+        // ORDER: last, as in a publication.
+        head.magic.store(SUBSCRIPTION_MAGIC, Ordering::Release);
     }
 }
 
