@@ -473,3 +473,57 @@ const OWNED: u64 = 1 << (63 - PLACE_BITS);
 const CLOSING: u64 = OWNED << 1;
 const _: () = assert!(CHUNKS_MAX * CHUNK < (1 << PLACE_BITS));
 const _: () = assert!(size_of::<usize>() == 8, "a handle has the size of a pointer");
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn take(places: &mut OwnPlaces) -> u64 {
+        let mut reserved = places.reserve().unwrap();
+        assert!(reserved.sample().sample().is_none());
+        reserved.keep()
+    }
+
+    fn is_open(handle: u64) -> bool {
+        // SAFETY: this thread's.
+        unsafe { get::<SampleBuffer<[u8]>>(handle) }.is_ok()
+    }
+
+    /// Whether it was there.
+    fn close(handle: u64) -> bool {
+        // SAFETY: this thread's.
+        unsafe { release(handle) }.is_ok()
+    }
+
+    #[test]
+    fn a_subscribers_samples_take_turns_in_its_places() {
+        let mut places = OwnPlaces::default();
+        let held: Vec<u64> = (0..3).map(|_| take(&mut places)).collect();
+        assert!(held.iter().all(|handle| is_open(*handle)));
+        for handle in [held[1], held[2], held[0]] {
+            assert!(close(handle) && !is_open(handle) && !close(handle));
+        }
+        let again = [take(&mut places), take(&mut places)];
+        assert_eq!(again.map(index_of), [held[0], held[1]].map(index_of));
+        assert!(held.iter().all(|handle| !is_open(*handle)), "of an earlier use");
+        assert!(again.into_iter().all(close));
+        // An empty take leaves all as it is.
+        drop(places.reserve().unwrap());
+        let next = take(&mut places);
+        assert!(index_of(next) == index_of(held[0]) && close(next));
+    }
+
+    #[test]
+    fn a_sample_outlives_its_subscriber_and_its_place_is_free_after_it() {
+        let mut places = OwnPlaces::default();
+        let handle = take(&mut places);
+        drop(places);
+        let is_orphan = || shared().orphans.contains(&index_of(handle).unwrap());
+        assert!(is_open(handle) && is_orphan());
+        shared().adopt();
+        assert!(is_open(handle) && is_orphan());
+        assert!(close(handle));
+        shared().adopt();
+        assert!(!is_open(handle) && !is_orphan());
+    }
+}
