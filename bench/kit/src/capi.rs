@@ -148,7 +148,7 @@ impl Driver for CDriver {
                 .remedy(format!("workload.reliability: \"{offered}\"")));
         }
         match self.check {
-            Some(check) => checked(check(&*Given::new(prepare)?), "check").map(drop),
+            Some(check) => checked(check(&*PrepareWithTexts::new(prepare)?), "check").map(drop),
             None => Ok(()),
         }
     }
@@ -206,7 +206,7 @@ impl Driver for CDriver {
     }
 
     fn notes(&self, prepare: &Prepare) -> Vec<String> {
-        match (self.notes, Given::new(prepare)) {
+        match (self.notes, PrepareWithTexts::new(prepare)) {
             // SAFETY: the header demands a text or null, valid until the next call.
             (Some(notes), Ok(given)) => lines(unsafe { text(notes(&*given)) }),
             _ => Vec::new(),
@@ -225,7 +225,7 @@ impl Driver for CDriver {
         };
         Driver::check(self, prepare)?;
         let mut context = null_mut();
-        checked(start(&*Given::new(prepare)?, &mut context), "start_daemon")?;
+        checked(start(&*PrepareWithTexts::new(prepare)?, &mut context), "start_daemon")?;
         Ok(Box::new(CDaemon { driver: *self, context }))
     }
 
@@ -256,7 +256,7 @@ impl CDriver {
             let text = format!("{}: ping has both ends; there is no other role", prepare.system);
             return Err(Error::new(text));
         }
-        COpened::open(self.link()?, &*Given::new(prepare)?)
+        COpened::open(self.link()?, &*PrepareWithTexts::new(prepare)?)
     }
 
     fn publisher(&self, prepare: &Prepare, opened: &Arc<COpened>) -> Result<CPublisher, Error> {
@@ -265,13 +265,13 @@ impl CDriver {
 }
 
 /// A `struct myelin_bench_prepare` with the texts that it points to.
-struct Given<'a> {
+struct PrepareWithTexts<'a> {
     prepare: CPrepare,
     _texts: Vec<CString>,
     _of: &'a Prepare,
 }
 
-impl std::ops::Deref for Given<'_> {
+impl std::ops::Deref for PrepareWithTexts<'_> {
     type Target = CPrepare;
 
     fn deref(&self) -> &CPrepare {
@@ -279,7 +279,7 @@ impl std::ops::Deref for Given<'_> {
     }
 }
 
-impl<'a> Given<'a> {
+impl<'a> PrepareWithTexts<'a> {
     fn new(of: &'a Prepare) -> Result<Self, Error> {
         let mut texts = Vec::new();
         let mut lend = |text: &str| {
@@ -323,7 +323,7 @@ impl<'a> Given<'a> {
             file_prefix: lend(of.file_prefix())?,
             kit: of,
         };
-        Ok(Given { prepare, _texts: texts, _of: of })
+        Ok(PrepareWithTexts { prepare, _texts: texts, _of: of })
     }
 }
 

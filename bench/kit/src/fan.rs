@@ -74,21 +74,21 @@ pub fn pong(fan: &mut Fan, prepare: &Prepare, stop: &AtomicBool) -> Result<Done,
         return Err(Error::new(format!("this driver opened {found} subscribers, not {asked}")));
     }
     let clock = fan.clock.clone();
-    let mut crowd = Crowd::new(fan, prepare);
-    crowd.done.begin_ns = clock.now();
+    let mut subscribers = Subscribers::new(fan, prepare);
+    subscribers.done.begin_ns = clock.now();
     // ORDER: Relaxed, the flag carries nothing else.
     while !stop.load(Ordering::Relaxed) {
         if asked == 0 {
             std::thread::park_timeout(STOP_CHECK);
-        } else if !crowd.take_from_each()? {
+        } else if !subscribers.take_from_each()? {
             std::hint::spin_loop();
         }
     }
-    crowd.drain(&clock)?;
-    let mut done = crowd.done;
+    subscribers.drain(&clock)?;
+    let mut done = subscribers.done;
     done.end_ns = clock.now();
     done.cpu_ns = done.cpu_ns.map(|before| process::cpu_ns() - before);
-    let silent = crowd.next.iter().filter(|next| **next == 0).count();
+    let silent = subscribers.next.iter().filter(|next| **next == 0).count();
     done.more.insert(SILENT.into(), silent as u64);
     Ok(done)
 }
@@ -113,7 +113,7 @@ fn publish(
 }
 
 /// All subscribers of a run.
-struct Crowd<'a> {
+struct Subscribers<'a> {
     subscribers: &'a mut [Box<dyn Subscriber>],
     /// By subscriber: one more than the highest sequence number taken; 0 for none.
     next: Vec<u64>,
@@ -121,11 +121,11 @@ struct Crowd<'a> {
     done: Done,
 }
 
-impl<'a> Crowd<'a> {
+impl<'a> Subscribers<'a> {
     fn new(fan: &'a mut Fan, prepare: &'a Prepare) -> Self {
         let next = vec![0; fan.subscribers.len()];
         let expected = Expected::of(prepare);
-        Crowd { subscribers: &mut fan.subscribers, next, expected, done: Done::default() }
+        Subscribers { subscribers: &mut fan.subscribers, next, expected, done: Done::default() }
     }
 
     /// One message of each subscriber that has one; whether any had.

@@ -40,7 +40,7 @@ pub const MATCHES_TOLD_MAX: usize = 16_384;
 pub const LAYOUT_BYTES_MAX: usize = 16_384;
 /// Bytes of all descriptions that a node tells, and that are heard of it.
 pub const LAYOUTS_BYTES_MAX: usize = 1 << 20;
-/// Warnings that a node remembers, so that it does not say them again.
+/// Warnings that a process remembers, so that its nodes do not say them again.
 pub const WARNINGS_MAX: usize = 1_024;
 /// Warnings that a node says in a second; more are in its graph and events alone.
 pub const WARNINGS_A_SECOND_MAX: u32 = 32;

@@ -75,6 +75,10 @@ impl<T> Lock for Mutex<T> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
 pub enum Step {
+    /// That a head's magic comes last.
+    Magic,
+    /// That a connection says that its subscriber has not begun, before its publisher is to look.
+    NotBegun,
     /// Before a reliable publisher sleeps.
     P1,
     /// That a cell says that it is being written.

@@ -151,8 +151,8 @@ impl Executor {
     pub fn run_on(&mut self, threads: usize) -> Result<(), Error> {
         let Executor { set, calls, stop } = self;
         let calls: Vec<_> = calls.iter_mut().map(|call| call.as_mut().map(Mutex::new)).collect();
-        let due = Mutex::new(Due { set, jobs: VecDeque::new(), is_over: false });
-        let shared = Shared { due, calls: &calls, stop, error: Mutex::default() };
+        let queue = Mutex::new(Queue { set, jobs: VecDeque::new(), is_over: false });
+        let shared = Shared { queue, calls: &calls, stop, error: Mutex::default() };
         std::thread::scope(|scope| {
             for number in 2..=threads {
                 let builder = std::thread::Builder::new().name(format!("executor-{number}"));
@@ -195,14 +195,14 @@ impl Executor {
 /// What the threads of an executor share.
 struct Shared<'a> {
     /// Who has it and finds nothing that is due waits for something; the others wait for it.
-    due: Mutex<Due<'a>>,
+    queue: Mutex<Queue<'a>>,
     calls: &'a [Option<Mutex<&'a mut Call>>],
     stop: &'a Guard,
     /// The first one.
     error: Mutex<Option<Error>>,
 }
 
-struct Due<'a> {
+struct Queue<'a> {
     set: &'a mut WaitSet,
     /// What is to be called, and its subscriber, which the set does not report meanwhile.
     jobs: VecDeque<(Key, Option<Paused>)>,
@@ -227,9 +227,9 @@ impl Shared<'_> {
 
     /// The next call that is due. `None`: the end.
     fn next(&self) -> Option<(Key, Option<Paused>)> {
-        let mut due = self.due.lock().unwrap_or_else(PoisonError::into_inner);
-        while !due.is_over {
-            let Due { set, jobs, is_over } = &mut *due;
+        let mut queue = self.queue.lock().unwrap_or_else(PoisonError::into_inner);
+        while !queue.is_over {
+            let Queue { set, jobs, is_over } = &mut *queue;
             if let Some(job) = jobs.pop_front() {
                 return Some(job);
             }

@@ -60,13 +60,8 @@ impl<T: Payload + ?Sized> Subscriber<T> {
     /// [`Error::Forked`].
     #[inline(always)]
     pub fn take(&mut self) -> Result<Option<Sample<T>>, Error> {
-        let taken = self.inner.reader.take()?;
-        if let Some(misfit) =
-            taken.as_ref().filter(|it| !dynamic::fits::<T>(&self.dynamic, it.bytes().len()))
-        {
-            return Err(self.reject(misfit.publisher));
-        }
-        Ok(taken.map(Sample::new))
+        let mut taken = Taken::empty();
+        Ok(self.take_fitting(&mut taken)?.then(|| Sample::new(taken)))
     }
 
     /// As [`take`](Subscriber::take), to where the sample is to stay: it is not moved on the way. What the
@@ -102,14 +97,18 @@ impl<T: Payload + ?Sized> Subscriber<T> {
     #[inline(always)]
     fn fill(&mut self, buffer: &mut SampleBuffer<T>) -> Result<bool, Error> {
         buffer.holds = false;
-        if !self.inner.reader.take_into(&mut buffer.taken)? {
-            return Ok(false);
+        buffer.holds = self.take_fitting(&mut buffer.taken)?;
+        Ok(buffer.holds)
+    }
+
+    /// Whether there is one, of a length that fits its type.
+    #[inline(always)]
+    fn take_fitting(&mut self, into: &mut Taken) -> Result<bool, Error> {
+        let is_there = self.inner.reader.take_into(into)?;
+        if is_there && !dynamic::fits::<T>(&self.dynamic, into.bytes().len()) {
+            return Err(self.reject(into.publisher));
         }
-        if !dynamic::fits::<T>(&self.dynamic, buffer.taken.bytes().len()) {
-            return Err(self.reject(buffer.taken.publisher));
-        }
-        buffer.holds = true;
-        Ok(true)
+        Ok(is_there)
     }
 
     /// Ends the match with a publisher whose sample is none of the type.

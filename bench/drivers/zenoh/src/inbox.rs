@@ -100,13 +100,13 @@ fn whole<'a>(payload: &'a ZBytes, joined: &'a mut Vec<u8>) -> &'a [u8] {
 pub struct Source {
     // Dropped in this order.
     _subscribers: Vec<Subscriber<()>>,
-    desk: Arc<Desk>,
+    dispatcher: Arc<Dispatcher>,
     _presence: Option<Presence>,
     _session: Session,
 }
 
 /// Where all subscribers of a process call; one at a time.
-pub struct Desk {
+pub struct Dispatcher {
     state: Mutex<State>,
 }
 
@@ -123,11 +123,11 @@ enum State {
     Over,
 }
 
-impl Desk {
+impl Dispatcher {
     /// Keeps up to `kept_max` messages until there is a function to call.
     pub fn new(kept_max: usize) -> Arc<Self> {
         let state = Mutex::new(State::Early { kept: VecDeque::new(), kept_max });
-        Arc::new(Desk { state })
+        Arc::new(Dispatcher { state })
     }
 
     /// Declares a subscriber that calls here.
@@ -136,9 +136,10 @@ impl Desk {
         session: &Session,
         key: String,
     ) -> Result<Subscriber<()>, Error> {
-        let desk = Arc::clone(self);
-        let subscriber =
-            session.declare_subscriber(key).callback(move |sample| desk.deliver(sample.payload()));
+        let dispatcher = Arc::clone(self);
+        let subscriber = session
+            .declare_subscriber(key)
+            .callback(move |sample| dispatcher.deliver(sample.payload()));
         subscriber.wait().map_err(|error| failed("declare a subscriber", error))
     }
 
@@ -166,21 +167,21 @@ impl Desk {
 }
 
 impl Source {
-    /// Of `subscribers`, declared by `desk`; `presence` is elsewhere if there is a publisher.
+    /// Of `subscribers`, declared by `dispatcher`; `presence` is elsewhere if there is a publisher.
     pub fn new(
         session: &Session,
         subscribers: Vec<Subscriber<()>>,
-        desk: Arc<Desk>,
+        dispatcher: Arc<Dispatcher>,
         presence: Option<Presence>,
     ) -> Self {
         let _session = session.clone();
-        Source { _subscribers: subscribers, desk, _presence: presence, _session }
+        Source { _subscribers: subscribers, dispatcher, _presence: presence, _session }
     }
 }
 
 impl CallSource for Source {
     fn start(self: Box<Self>, mut call: Call) -> Result<Box<dyn Any>, Error> {
-        let mut state = self.desk.lock();
+        let mut state = self.dispatcher.lock();
         let mut joined = Vec::new();
         if let State::Early { kept, .. } = &mut *state {
             for payload in kept.drain(..).filter(is_valid) {
@@ -201,7 +202,7 @@ struct Calling {
 impl Drop for Calling {
     fn drop(&mut self) {
         // Out of the lock before the function is dropped.
-        let state = mem::replace(&mut *self.source.desk.lock(), State::Over);
+        let state = mem::replace(&mut *self.source.dispatcher.lock(), State::Over);
         drop(state);
     }
 }

@@ -8,7 +8,7 @@ use zenoh::pubsub::Publisher;
 use zenoh::qos::CongestionControl;
 
 use crate::Variant;
-use crate::inbox::{Desk, Inbox, Source};
+use crate::inbox::{Dispatcher, Inbox, Source};
 use crate::outbox::{Outbox, Pool};
 use crate::peer::{Peer, failed, key};
 
@@ -28,10 +28,10 @@ pub fn open(prepare: &Prepare, variant: &Variant) -> Result<Box<dyn RoundTrip>, 
 /// Pong of a round trip: answers in Zenoh's callback, as Zenoh's own `z_pong` does.
 pub fn open_answerer(prepare: &Prepare, variant: &Variant) -> Result<Answerer, Error> {
     let peer = Peer::open(prepare, variant)?;
-    let desk = Desk::new(usize::MAX);
-    let subscriber = desk.subscriber(&peer.session, key(prepare, TO_PONG, 0))?;
+    let dispatcher = Dispatcher::new(usize::MAX);
+    let subscriber = dispatcher.subscriber(&peer.session, key(prepare, TO_PONG, 0))?;
     let publisher = Box::new(outbox(&peer, prepare, variant, TO_PING)?);
-    let source = Source::new(&peer.session, vec![subscriber], desk, None);
+    let source = Source::new(&peer.session, vec![subscriber], dispatcher, None);
     Ok(Answerer { publisher, source: Box::new(source), clock: Clock::Monotonic })
 }
 
@@ -41,14 +41,14 @@ pub fn open_stream(prepare: &Prepare, variant: &Variant) -> Result<Stream, Error
     if prepare.role == Role::Ping {
         return Ok(Stream::ping(Box::new(outbox(&peer, prepare, variant, TO_PONG)?)));
     }
-    let desk = Desk::new(match prepare.reliability {
+    let dispatcher = Dispatcher::new(match prepare.reliability {
         Reliability::BestEffort => prepare.depth.max(1) as usize,
         Reliability::Reliable => usize::MAX,
     });
-    let subscriber = |topic| desk.subscriber(&peer.session, key(prepare, TO_PONG, topic));
+    let subscriber = |topic| dispatcher.subscriber(&peer.session, key(prepare, TO_PONG, topic));
     let subscribers = (0..prepare.topics).map(subscriber).collect::<Result<_, Error>>()?;
     let presence = peer.matched(&[])?;
-    let source = Source::new(&peer.session, subscribers, desk.clone(), Some(presence));
+    let source = Source::new(&peer.session, subscribers, dispatcher.clone(), Some(presence));
     let receivers = vec![Receiver::Calls(Box::new(source))];
     Ok(Stream { publisher: None, receivers, clock: Clock::Monotonic })
 }

@@ -3,9 +3,9 @@
 //!
 //! It is said by whoever has let go of the node's lock: a subscriber may publish what it is told.
 
-use std::collections::VecDeque;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io::Write;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::limits::{WARNINGS_A_SECOND_MAX, WARNINGS_MAX};
 use crate::topic::EndpointId;
@@ -23,14 +23,53 @@ pub(crate) struct Warning {
     pub(crate) reason: String,
 }
 
-/// What has been said, so that nothing is said twice, and not too much.
-#[derive(Debug, Default)]
+/// A node's warnings.
+#[derive(Debug)]
 pub(crate) struct Warnings {
-    /// The newest: pairs and hashes of reasons.
-    said: VecDeque<(EndpointId, EndpointId, u64)>,
+    said: &'static Said,
     /// How many were said in the current second.
     second: (u64, u32),
     pending: Vec<Warning>,
+}
+
+/// What has been said, by whichever node of the process: two of them can be both sides of a pair. A hash
+/// table of hashes of pairs and reasons, 0 where there is none. Not behind a lock, which a child of `fork`
+/// could find taken for ever.
+#[derive(Debug)]
+struct Said([AtomicU64; WARNINGS_MAX]);
+
+impl Said {
+    const fn new() -> Said {
+        Said([const { AtomicU64::new(0) }; WARNINGS_MAX])
+    }
+
+    /// Whether it is new. Where it is full, something else is forgotten.
+    fn insert(&self, key: u64) -> bool {
+        let places = (0..PROBES_MAX).map(|probe| &self.0[(key as usize + probe) % WARNINGS_MAX]);
+        for place in places {
+            // ORDER: Relaxed, here and below: a number that stands for itself.
+            let order = Ordering::Relaxed;
+            match place.compare_exchange(0, key, order, order) {
+                Ok(_) => return true,
+                Err(there) if there == key => return false,
+                Err(_) => {}
+            }
+        }
+        let oldest = key.rotate_left(32) as usize % PROBES_MAX; // any of them
+        self.0[(key as usize + oldest) % WARNINGS_MAX].store(key, Ordering::Relaxed);
+        true
+    }
+}
+
+static SAID: Said = Said::new();
+
+/// Places that a key can be at.
+const PROBES_MAX: usize = 16;
+
+impl Default for Warnings {
+    fn default() -> Warnings {
+        Warnings { said: &SAID, second: (0, 0), pending: Vec::new() }
+    }
 }
 
 impl Warnings {
@@ -40,21 +79,15 @@ impl Warnings {
         warning.reason = warning.reason.replace(char::is_control, "\u{fffd}");
         let (one, other) = warning.pair;
         let mut hasher = DefaultHasher::new();
-        warning.reason.hash(&mut hasher);
-        let key = (one.min(other), one.max(other), hasher.finish());
+        (one.min(other), one.max(other), &warning.reason).hash(&mut hasher);
         let second = now_ns / 1_000_000_000;
         if self.second.0 != second {
             self.second = (second, 0);
         }
-        if self.said.contains(&key) || self.second.1 == WARNINGS_A_SECOND_MAX {
-            return;
+        if self.second.1 < WARNINGS_A_SECOND_MAX && self.said.insert(hasher.finish().max(1)) {
+            self.second.1 += 1;
+            self.pending.push(warning);
         }
-        self.second.1 += 1;
-        if self.said.len() == WARNINGS_MAX {
-            self.said.pop_front();
-        }
-        self.said.push_back(key);
-        self.pending.push(warning);
     }
 
     /// Those that are to be said.
@@ -86,9 +119,15 @@ mod tests {
         Warning { pair, topic, sides, reason: reason.to_owned() }
     }
 
+    /// Of a process of its own.
+    fn warnings() -> Warnings {
+        Warnings { said: Box::leak(Box::new(Said::new())), ..Warnings::default() }
+    }
+
     #[test]
-    fn each_pair_and_reason_is_said_once() {
-        let mut warnings = Warnings::default();
+    fn each_pair_and_reason_is_said_once_by_all_nodes_of_a_process() {
+        let mut warnings = warnings();
+        let mut of_another = Warnings { said: warnings.said, ..Warnings::default() };
         for pair in [(1, 2), (2, 1), (1, 3)] {
             warnings.add(warning(pair, "a"), 0);
         }
@@ -97,24 +136,28 @@ mod tests {
         let said = [warning((1, 2), "a"), warning((1, 3), "a"), warning((1, 2), "b")];
         assert_eq!(warnings.take(), said);
         assert!(warnings.take().is_empty());
+        said.into_iter().for_each(|warning| of_another.add(warning, 0));
+        assert!(of_another.take().is_empty());
     }
 
     #[test]
     fn a_peers_words_move_no_cursor() {
-        let mut warnings = Warnings::default();
+        let mut warnings = warnings();
         warnings.add(warning((1, 2), "\u{1b}[2J\nü"), 0);
         assert_eq!(warnings.take()[0].reason, "\u{fffd}[2J\u{fffd}ü");
     }
 
     #[test]
-    fn a_flood_is_cut_and_takes_no_memory() {
-        let mut warnings = Warnings::default();
+    fn a_flood_is_cut_and_what_comes_after_it_is_said_once() {
+        let mut warnings = warnings();
         for second in 0..100 {
             for pair in 0..1_000 {
                 warnings.add(warning((second, pair), "a"), second * 1_000_000_000);
             }
             assert_eq!(warnings.take().len(), WARNINGS_A_SECOND_MAX as usize);
         }
-        assert_eq!(warnings.said.len(), WARNINGS_MAX);
+        warnings.add(warning((99, 1_000), "the newest"), 100_000_000_000);
+        warnings.add(warning((99, 1_000), "the newest"), 101_000_000_000);
+        assert_eq!(warnings.take().len(), 1, "of all that was said the newest is known");
     }
 }

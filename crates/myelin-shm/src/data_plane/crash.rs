@@ -1,5 +1,5 @@
-//! A publisher or a subscriber as it ships that ends at any of its stores: dead, as a killed process, or
-//! overtaken by the other side before it goes on. What is left must be right: readers take whole samples in
+//! A publisher or a subscriber as it ships that ends at any of its stores, from when it is made and matched
+//! on: dead, as a killed process, or overtaken by the other side before it goes on. What is left must be right: readers take whole samples in
 //! order or are told of what they miss, the nodes' clean-up frees everything, and who comes next goes on.
 //!
 //! A world follows from its seed, and is made anew for each store. `SEED` is the first one's, `MYELIN_WORLDS`
@@ -15,11 +15,17 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-use self::support::{matched, topic};
-use crate::data_plane::publication::{PublicationShared, SlotSegment, Writer};
-use crate::data_plane::subscription::{Asleep, Reader, Taken};
+use self::support::{matched, offered, topic};
+use crate::data_plane::layout::{
+    PublicationHead, SubscriptionHead, publication_bytes, subscription_begin, subscription_bytes,
+};
+use crate::data_plane::publication::{self, PublicationShared, SlotSegment, Writer};
+use crate::data_plane::remote_subscriber;
+use crate::data_plane::source::Source;
+use crate::data_plane::subscription::{self, Asleep, Reader, Taken};
 use crate::error::Error;
-use crate::sync::steps::{dies, interrupted};
+use crate::os::segment::{Segment, Writers};
+use crate::sync::steps::{dies, elsewhere, interrupted};
 use crate::sync::{Step, leave_out};
 use crate::topic::{EndpointId, Late, PublisherQos, Reliability, SubscriberQos};
 use crate::waiting::wait::now_ns;
@@ -64,6 +70,11 @@ impl Subscribed {
     /// Its first sample follows from how many had been published by then.
     fn begin(&mut self, publication: &Arc<PublicationShared>) {
         matched(publication, self.reader.shared());
+        self.expect_of(publication);
+    }
+
+    /// Of a publisher that it has just been matched with.
+    fn expect_of(&mut self, publication: &Arc<PublicationShared>) {
         let (own, qos) = (self.reader.shared().qos(), publication.qos());
         let depth = match own.reliability {
             Reliability::Reliable => qos.depth,
@@ -169,6 +180,8 @@ struct World {
 }
 
 const PUBLISHER: EndpointId = 1;
+/// Who was there before them.
+const PREVIOUS: EndpointId = 8;
 /// Who comes when one of the others has gone.
 const NEXT: EndpointId = 9;
 
@@ -358,9 +371,187 @@ fn subscriber_is_overtaken(seed: u64, at: u64) -> bool {
     has_come
 }
 
+/// A subscriber that has read another publisher to the end.
+fn experienced(random: &mut Random, id: EndpointId) -> Subscribed {
+    let qos = SubscriberQos {
+        depth: 1 + random.below(6) as u32,
+        history: random.below(5) as u32,
+        publishers_max: 1,
+        ..SubscriberQos::default()
+    };
+    let mut subscriber = Subscribed::new(id, qos);
+    let (mut writer, publication) =
+        Writer::create(PREVIOUS, &topic(), PublisherQos::default()).unwrap();
+    subscriber.begin(&publication);
+    for sequence in 0..200 {
+        writer.publish_copy(&payload(PREVIOUS, sequence)).unwrap();
+    }
+    subscriber.take_all();
+    subscriber.reader.shared().publisher_gone(PREVIOUS);
+    subscriber.take_all();
+    assert!(subscriber.reader.shared().has_room_for(PUBLISHER), "it has been read to the end");
+    subscriber.publication = None;
+    subscriber
+}
+
+/// A publisher dies at step `at` while it is made, matched and publishes its first samples.
+fn publisher_dies_at_first(seed: u64, at: u64) -> bool {
+    let mut random = Random(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1);
+    let count = 1 + random.below(3);
+    let mut subscribers: Vec<_> =
+        (0..count).map(|number| experienced(&mut random, 2 + number)).collect();
+    let depth = 1 + random.below(4) as u32;
+    let history = random.below(u64::from(depth) + 1) as u32;
+    let (mut published, mut begun) = (0, 0);
+    let qos = PublisherQos { depth, history, ..PublisherQos::default() };
+    let made = dies(at, || {
+        let (mut writer, publication) = Writer::create(PUBLISHER, &topic(), qos).unwrap();
+        for subscriber in &mut subscribers {
+            publish(&mut writer, PUBLISHER, &mut published, random.below(10));
+            let shared = subscriber.reader.shared().clone();
+            // Whoever reads it keeps its memory.
+            subscriber.publication = Some(publication.clone());
+            let start = publication.attach(elsewhere(|| offered(&publication, &shared))).unwrap();
+            elsewhere(|| shared.start(PUBLISHER, start));
+            subscriber.expect_of(&publication);
+            begun += 1;
+            publish(&mut writer, PUBLISHER, &mut published, random.below(10));
+        }
+        (writer, publication)
+    });
+    for (number, subscriber) in subscribers.iter_mut().enumerate() {
+        let shared = subscriber.reader.shared().clone();
+        if number < begun {
+            shared.publisher_gone(PUBLISHER);
+            subscriber.take_all();
+            let is_all = (published..=published + 1).contains(&subscriber.next);
+            assert!(is_all, "{} of {published} samples", subscriber.next);
+            subscriber.take_all();
+        } else {
+            shared.publisher_never_came(PUBLISHER);
+            assert!(subscriber.take().is_none(), "of whom?");
+        }
+    }
+    World::goes_on_with_another(subscribers);
+    made.is_none()
+}
+
+/// A subscriber dies at step `at` while it is made, matched and takes its first samples.
+fn subscriber_dies_at_first(seed: u64, at: u64) -> bool {
+    let mut world = World::new(seed);
+    let history = world.random.below(5) as u32;
+    let acts = last_acts(&mut world.random);
+    let mut published = world.published;
+    let (writer, publication) = (&mut world.writer, &world.publication);
+    let made = dies(at, || {
+        let qos = SubscriberQos { history, ..SubscriberQos::default() };
+        let mut dying = Subscribed::new(NEXT, qos);
+        let shared = dying.reader.shared().clone();
+        let view = offered(publication, &shared);
+        let start = elsewhere(|| publication.attach(view).unwrap());
+        shared.start(PUBLISHER, start);
+        dying.expect_of(publication);
+        elsewhere(|| publish(writer, PUBLISHER, &mut published, 0));
+        acts.into_iter().for_each(|choice| dying.act(choice));
+        dying
+    });
+    world.published = published;
+    let has_died = made.is_none();
+    // Before its node's end is heard of, and after it.
+    world.publish(2);
+    world.publication.detach(NEXT);
+    world.publish(8);
+    world.all_have_all();
+    world.no_slot_is_lost();
+    let mut next = Subscribed::new(NEXT, SubscriberQos { history: 2, ..SubscriberQos::default() });
+    next.begin(&world.publication);
+    world.subscribers.push(next);
+    world.publish(4);
+    world.all_have_all();
+    world.no_slot_is_lost();
+    has_died
+}
+
+/// A subscriber is overtaken at step `at` while it is matched and takes its first samples, by the publisher,
+/// who goes on to use every slot again.
+fn subscriber_is_overtaken_at_first(seed: u64, at: u64) -> bool {
+    let mut world = World::new(seed);
+    let mut overtaken = experienced(&mut world.random, NEXT);
+    let publication = world.publication.clone();
+    let world = Rc::new(RefCell::new(world));
+    let overtaking = world.clone();
+    let overtake = move || {
+        let mut world = overtaking.borrow_mut();
+        for _ in 0..40 {
+            world.publish(1);
+            // So that it is for this one alone that slots are not free, and whatever is, is used next.
+            world.all_have_all();
+            world.writer.slot_counts();
+        }
+    };
+    let begin = || {
+        let shared = overtaken.reader.shared().clone();
+        let view = offered(&publication, &shared);
+        let start = elsewhere(|| publication.attach(view).unwrap());
+        elsewhere(|| overtaken.expect_of(&publication));
+        shared.start(PUBLISHER, start);
+        overtaken.take_all();
+    };
+    let ((), has_come) = interrupted(at, Box::new(overtake), begin);
+    overtaken.take_all();
+    assert_eq!(overtaken.next, world.borrow().published, "all samples, or what was lost");
+    has_come
+}
+
+/// Who makes a publication dies at step `at`: whoever has its memory finds a whole head, or none.
+fn publication_is_half_made(seed: u64, at: u64) -> bool {
+    let mut random = Random(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1);
+    let depth = 1 + random.below(9) as u32;
+    let qos = PublisherQos { depth, ..PublisherQos::default() };
+    let bytes = publication_bytes(u64::from(depth) + 1);
+    let (segment, fd) = Segment::create("myelin-test", bytes, Writers::Owner).unwrap();
+    // SAFETY: atomics and padding, in a segment that was made for them.
+    let head: &PublicationHead = unsafe { segment.at(0) };
+    let made = dies(at, || publication::write_head(head, PUBLISHER, &topic(), &qos));
+    let mapped = Source::map(PUBLISHER, &topic(), 0, fd);
+    is_whole_or_none(made.is_some(), mapped.map(drop))
+}
+
+/// The same of a subscription.
+fn subscription_is_half_made(seed: u64, at: u64) -> bool {
+    let mut random = Random(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1);
+    let held_max = 1 + random.below(9) as u32;
+    let qos = SubscriberQos { held_max, ..SubscriberQos::default() };
+    let begin = subscription_begin(NEXT);
+    let bytes = begin + subscription_bytes(u64::from(held_max), u64::from(qos.publishers_max));
+    let (segment, _fd) = Segment::create("myelin-test", bytes, Writers::Owner).unwrap();
+    let segment = segment.beginning_at(begin).unwrap();
+    // SAFETY: as above.
+    let head: &SubscriptionHead = unsafe { segment.at(0) };
+    let made = dies(at, || subscription::write_head(head, NEXT, &topic(), &qos, bytes, 3));
+    let mapped = remote_subscriber::check(&segment, NEXT, &topic(), 0);
+    is_whole_or_none(made.is_some(), mapped.map(drop))
+}
+
+/// What somebody finds of a head that was made, or not to the end; whether it was not.
+fn is_whole_or_none(is_made: bool, found: Result<(), Error>) -> bool {
+    match found {
+        Err(Error::PeerCorrupt { what }) => {
+            assert!(!is_made && what.starts_with("a segment that is no"), "{what}");
+        }
+        found => assert!(is_made && found.is_ok(), "half a head"),
+    }
+    !is_made
+}
+
 type Case = fn(u64, u64) -> bool;
 
-const CASES: [(&str, Case); 4] = [
+const CASES: [(&str, Case); 9] = [
+    ("a publication is half made", publication_is_half_made),
+    ("a subscription is half made", subscription_is_half_made),
+    ("a publisher dies at first", publisher_dies_at_first),
+    ("a subscriber dies at first", subscriber_dies_at_first),
+    ("a subscriber is overtaken at first", subscriber_is_overtaken_at_first),
     ("a publisher dies", publisher_dies),
     ("a publisher is overtaken", publisher_is_overtaken),
     ("a subscriber dies", subscriber_dies),
@@ -409,8 +600,17 @@ fn what_the_dead_and_the_overtaken_leave_is_right_at_every_store() {
 
 #[test]
 fn a_step_that_is_left_out_is_found_out() {
-    const MUTANTS: [Step; 7] =
-        [Step::P2, Step::P5, Step::P6, Step::R3, Step::T6, Step::Gone, Step::Finished];
+    const MUTANTS: [Step; 9] = [
+        Step::Magic,
+        Step::NotBegun,
+        Step::P2,
+        Step::P5,
+        Step::P6,
+        Step::R3,
+        Step::T6,
+        Step::Gone,
+        Step::Finished,
+    ];
     for step in MUTANTS {
         leave_out(Some(step));
         let found = (1..=WORLDS).find_map(|seed| {

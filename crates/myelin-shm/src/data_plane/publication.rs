@@ -76,20 +76,7 @@ impl PublicationShared {
             waits_for: AtomicU64::new(0),
             on_growth: OnceLock::new(),
         };
-        let head = shared.head();
-        head.version.store(VERSION, Ordering::Relaxed);
-        head.bytes.store(bytes, Ordering::Relaxed);
-        head.endpoint.store(id, Ordering::Relaxed);
-        head.type_hash.store(topic.type_hash, Ordering::Relaxed);
-        head.cells.store(cells, Ordering::Relaxed);
-        head.depth.store(u64::from(qos.depth), Ordering::Relaxed);
-        head.history.store(u64::from(qos.history), Ordering::Relaxed);
-        let reliable = qos.reliability == Reliability::Reliable;
-        head.reliable.store(u64::from(reliable), Ordering::Relaxed);
-        head.cpu.store(u64::MAX, Ordering::Relaxed);
-        // ORDER: last, though the descriptor's passage orders it already: a half-made head never
-        // has the magic.
-        head.magic.store(PUBLICATION_MAGIC, Ordering::Release);
+        write_head(shared.head(), id, topic, &qos);
         if cfg!(loom) {
             shared.cells(); // in a model, what lies there begins before there are two threads
         }
@@ -252,6 +239,35 @@ impl PublicationShared {
     pub(crate) fn cells(&self) -> &[Cell] {
         // SAFETY: as for the head.
         unsafe { self.segment.array(PUBLICATION_HEAD_BYTES, u64::from(self.qos.depth) + 1) }
+    }
+}
+
+/// What subscribers check.
+pub(super) fn write_head(
+    head: &PublicationHead,
+    id: EndpointId,
+    topic: &Topic,
+    qos: &PublisherQos,
+) {
+    let cells = u64::from(qos.depth) + 1;
+    let is_last = is_taken(Step::Magic);
+    if !is_last {
+        head.magic.store(PUBLICATION_MAGIC, Ordering::Release);
+    }
+    head.version.store(VERSION, Ordering::Relaxed);
+    head.bytes.store(publication_bytes(cells), Ordering::Relaxed);
+    head.endpoint.store(id, Ordering::Relaxed);
+    head.type_hash.store(topic.type_hash, Ordering::Relaxed);
+    head.cells.store(cells, Ordering::Relaxed);
+    head.depth.store(u64::from(qos.depth), Ordering::Relaxed);
+    head.history.store(u64::from(qos.history), Ordering::Relaxed);
+    let reliable = qos.reliability == Reliability::Reliable;
+    head.reliable.store(u64::from(reliable), Ordering::Relaxed);
+    head.cpu.store(u64::MAX, Ordering::Relaxed);
+    if is_last {
+        // ORDER: last, though the descriptor's passage orders it already: a half-made head never
+        // has the magic.
+        head.magic.store(PUBLICATION_MAGIC, Ordering::Release);
     }
 }
 

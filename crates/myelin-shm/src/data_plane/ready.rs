@@ -12,7 +12,7 @@ pub(crate) type Numbers = [u64; CONNECTION_WORDS];
 
 /// The publishers to look at.
 #[derive(Debug)]
-pub(crate) struct Due {
+pub(crate) struct ReadyList {
     /// Written by the reader alone, read by any thread of its process.
     words: [AtomicU64; CONNECTION_WORDS],
     /// Those that have something and whose bits are gone. Written by any thread of the process, as a
@@ -22,10 +22,10 @@ pub(crate) struct Due {
     is_used: AtomicBool,
 }
 
-impl Due {
-    pub(crate) fn new() -> Due {
+impl ReadyList {
+    pub(crate) fn new() -> ReadyList {
         let none = || std::array::from_fn(|_| AtomicU64::new(0));
-        Due { words: none(), overlooked: none(), is_used: AtomicBool::new(false) }
+        ReadyList { words: none(), overlooked: none(), is_used: AtomicBool::new(false) }
     }
 
     /// Whether its publishers set ready bits.

@@ -197,7 +197,7 @@ impl RemoteSubscriber {
 }
 
 /// Returns the number of holds, and the subscriber's number in its node.
-fn check(
+pub(super) fn check(
     segment: &Segment,
     id: EndpointId,
     topic: &Topic,

@@ -13,7 +13,7 @@ use crate::data_plane::layout::{
     connections_offset, subscription_begin, subscription_bytes,
 };
 pub use crate::data_plane::reader::Reader;
-use crate::data_plane::ready::{Due, Numbers, numbers_of};
+use crate::data_plane::ready::{Numbers, ReadyList, numbers_of};
 use crate::data_plane::remote_subscriber::Waking;
 use crate::data_plane::source::Source;
 pub use crate::data_plane::taken::Taken;
@@ -46,7 +46,7 @@ pub struct SubscriptionShared {
     wake_fd: Option<Arc<WakeFd>>,
     wake_up: Arc<WakeUp>,
     /// Which of its publishers to look at, if they are many.
-    due: Due,
+    ready_list: ReadyList,
     /// Counts its sleeps, whoever says them.
     sleeps: AtomicU64,
     /// Samples it has lost, by whatever way.
@@ -152,7 +152,7 @@ impl SubscriptionShared {
             wake_word_fd,
             wake_fd,
             wake_up,
-            due: Due::new(),
+            ready_list: ReadyList::new(),
             sleeps: AtomicU64::new(0),
             lost: AtomicU64::new(0),
             inbox: Arc::default(),
@@ -164,16 +164,7 @@ impl SubscriptionShared {
             on_last_drop: Mutex::new(None),
             fork: fork::mark(),
         };
-        let head = shared.head();
-        head.version.store(VERSION, Ordering::Relaxed);
-        head.bytes.store(bytes, Ordering::Relaxed);
-        head.endpoint.store(id, Ordering::Relaxed);
-        head.type_hash.store(topic.type_hash, Ordering::Relaxed);
-        head.connections.store(connections, Ordering::Relaxed);
-        head.holds.store(holds, Ordering::Relaxed);
-        head.number.store(u64::from(shared.number().get()), Ordering::Relaxed);
-        // ORDER: last, as in a publication.
-        head.magic.store(SUBSCRIPTION_MAGIC, Ordering::Release);
+        write_head(shared.head(), id, topic, &shared.qos, bytes, shared.number().get());
         if cfg!(loom) {
             // As in a publication.
             shared.holds();
@@ -272,7 +263,9 @@ impl SubscriptionShared {
         }
         let words = self.connection(connection);
         let reading = if sources.finished { FINISHED } else { NOT_BEGUN };
-        words.reading.store(reading, Ordering::Relaxed);
+        if is_taken(Step::NotBegun) {
+            words.reading.store(reading, Ordering::Relaxed);
+        }
         words.publisher.store(publisher, Ordering::Release);
         sources.known[connection as usize] = Some(Arc::new(source));
         Ok(connection)
@@ -511,8 +504,8 @@ impl SubscriptionShared {
             see(source, has_more);
             is_news |= has_more;
         };
-        if self.due.is_used() {
-            let numbers = numbers_of(self.due.or_ready(self.ready()));
+        if self.ready_list.is_used() {
+            let numbers = numbers_of(self.ready_list.or_ready(self.ready()));
             numbers.filter_map(|it| sources.known.get(it as usize)?.as_ref()).for_each(look);
         } else {
             sources.known().for_each(look);
@@ -533,22 +526,22 @@ impl SubscriptionShared {
     /// Has those be looked at that have something, whatever their ready bits say: publishers may have taken
     /// these away from each other. Any thread may do so.
     pub(crate) fn look_for_overlooked(&self) {
-        if self.due.is_used() {
+        if self.ready_list.is_used() {
             let sources = self.sources();
             let overlooked = sources.known().filter(|source| self.has_more_of(source));
-            overlooked.for_each(|source| self.due.overlook(source.connection));
+            overlooked.for_each(|source| self.ready_list.overlook(source.connection));
         }
     }
 
     /// Which of its publishers to look at, if they are many.
-    pub(crate) fn due(&self) -> &Due {
-        &self.due
+    pub(crate) fn ready_list(&self) -> &ReadyList {
+        &self.ready_list
     }
 
     /// Has its publishers set their ready bits: those of `numbers` are due now. `None`: they are few. The
     /// reader's call. A publisher that has not seen it has published before the caller's next fence.
     pub(crate) fn use_ready(&self, numbers: Option<&Numbers>) {
-        self.due.use_for(numbers);
+        self.ready_list.use_for(numbers);
         let asleep = &self.head().asleep;
         // ORDER: Relaxed, the caller fences. Not a store: its wait set may be arming it.
         match numbers {
@@ -559,7 +552,7 @@ impl SubscriptionShared {
 
     /// Part of what is said in `asleep`.
     pub(crate) fn of_many(&self) -> u64 {
-        if self.due.is_used() { Sleep::OF_MANY } else { 0 }
+        if self.ready_list.is_used() { Sleep::OF_MANY } else { 0 }
     }
 
     /// The number of its next sleep.
@@ -668,6 +661,32 @@ impl SubscriptionShared {
     pub(crate) fn look_again(&self) {
         self.changed.store(true, Ordering::Release);
         self.wake_up.wake();
+    }
+}
+
+/// What publishers check.
+pub(super) fn write_head(
+    head: &SubscriptionHead,
+    id: EndpointId,
+    topic: &Topic,
+    qos: &SubscriberQos,
+    bytes: u64,
+    number: u32,
+) {
+    let is_last = is_taken(Step::Magic);
+    if !is_last {
+        head.magic.store(SUBSCRIPTION_MAGIC, Ordering::Release);
+    }
+    head.version.store(VERSION, Ordering::Relaxed);
+    head.bytes.store(bytes, Ordering::Relaxed);
+    head.endpoint.store(id, Ordering::Relaxed);
+    head.type_hash.store(topic.type_hash, Ordering::Relaxed);
+    head.connections.store(u64::from(qos.publishers_max), Ordering::Relaxed);
+    head.holds.store(u64::from(qos.held_max), Ordering::Relaxed);
+    head.number.store(u64::from(number), Ordering::Relaxed);
+    if is_last {
+        // ORDER: last, as in a publication.
+        head.magic.store(SUBSCRIPTION_MAGIC, Ordering::Release);
     }
 }
 

@@ -8,7 +8,7 @@
 //! comes before its time wakes it as it would have woken [`Wait::Block`](crate::waiting::wait::Wait::Block).
 
 mod account;
-mod crowd;
+mod contention;
 mod few;
 mod rhythm;
 #[cfg(test)]
@@ -16,7 +16,7 @@ mod tests;
 mod window;
 
 use account::Account;
-use crowd::Crowd;
+use contention::Contention;
 use rhythm::{Fit, Rhythm};
 use window::{Alarm, SPEND_MIN_NS, Window};
 
@@ -29,14 +29,14 @@ pub(crate) fn wait(predictor: &mut Predictor, waiter: &mut impl Waiter, until_ns
     let began_ns = waiter.now_ns();
     // It is asked for at most once, and not while others have the cores.
     let mut delayed_ns = None;
-    predictor.crowd.begin(|| *delayed_ns.insert(waiter.delayed_ns()));
+    predictor.contention.begin(|| *delayed_ns.insert(waiter.delayed_ns()));
     predictor.learn(began_ns, waiter.streams());
     let mut now_ns = began_ns;
     loop {
-        let may_spin = waiter.may_spin() && !predictor.crowd.gives_way();
+        let may_spin = waiter.may_spin() && !predictor.contention.gives_way();
         let (plan, first) = predictor.plan(now_ns, may_spin);
         if plan != Plan::SLEEP {
-            predictor.crowd.watch(|| delayed_ns.unwrap_or_else(|| waiter.delayed_ns()));
+            predictor.contention.watch(|| delayed_ns.unwrap_or_else(|| waiter.delayed_ns()));
         }
         let planned_ns = waiter.now_ns();
         predictor.account.spend_on_planning(planned_ns.saturating_sub(now_ns));
@@ -116,7 +116,7 @@ enum Seen {
 /// What somebody knows about when samples come.
 pub(crate) struct Predictor {
     account: Account,
-    crowd: Crowd,
+    contention: Contention,
     streams: Vec<Stream>,
 }
 
@@ -141,7 +141,11 @@ struct Stream {
 impl Predictor {
     /// `cpu_permille`: thousandths of a core that it may spin.
     pub(crate) fn new(cpu_permille: u16) -> Predictor {
-        Predictor { account: Account::new(cpu_permille), crowd: Crowd::new(), streams: Vec::new() }
+        Predictor {
+            account: Account::new(cpu_permille),
+            contention: Contention::new(),
+            streams: Vec::new(),
+        }
     }
 
     /// The budget is for all `predictors` of the process.
@@ -155,7 +159,7 @@ impl Predictor {
             self.streams = (0..streams).map(|_| Stream::default()).collect();
         }
         self.accrue(now_ns);
-        let plans = !self.crowd.gives_way();
+        let plans = !self.contention.gives_way();
         let Predictor { account, streams, .. } = self;
         streams.iter_mut().for_each(|stream| stream.learn(plans, account));
     }

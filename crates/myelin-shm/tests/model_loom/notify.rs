@@ -98,7 +98,7 @@ fn stopped() {
 }
 
 /// A publisher and so many subscribers that they sleep on `published`.
-fn crowd() -> (Writer, Vec<Kept<Reader>>) {
+fn many_sleepers() -> (Writer, Vec<Kept<Reader>>) {
     let (mut writer, publication) = Writer::create(1, &topic(), PublisherQos::default()).unwrap();
     let mut readers: Vec<_> = (0..2).map(|_| Kept::new(reader(subscriber(0)))).collect();
     readers.iter().for_each(|reader| matched(&publication, reader.shared()));
@@ -108,9 +108,9 @@ fn crowd() -> (Writer, Vec<Kept<Reader>>) {
     (writer, readers)
 }
 
-/// So many of a crowd sleep until each has taken so many samples.
+/// So many of many sleep until each has taken so many samples.
 fn many(sleeping: usize, samples: u64) {
-    let (mut writer, mut readers) = crowd();
+    let (mut writer, mut readers) = many_sleepers();
     let idle = readers.split_off(sleeping);
     let others: Vec<_> = readers
         .into_iter()
@@ -128,7 +128,7 @@ fn many(sleeping: usize, samples: u64) {
 
 /// One of many is woken by its own process, which cannot change `published`.
 fn interrupted() {
-    let (_writer, mut readers) = crowd();
+    let (_writer, mut readers) = many_sleepers();
     let its: Arc<SubscriptionShared> = readers[0].shared().clone();
     let interrupting = thread::spawn(move || its.interrupt());
     assert!(!readers[0].wait(Wait::Block, NEVER).unwrap());

@@ -29,6 +29,15 @@ fn dup(fd: BorrowedFd<'_>) -> OwnedFd {
 }
 
 pub fn matched(publication: &Arc<PublicationShared>, subscription: &Arc<SubscriptionShared>) {
+    let start = publication.attach(offered(publication, subscription)).unwrap();
+    subscription.start(publication.id(), start);
+}
+
+/// The subscriber has mapped the publisher's memory, and the publisher the subscriber's.
+pub fn offered(
+    publication: &Arc<PublicationShared>,
+    subscription: &Arc<SubscriptionShared>,
+) -> RemoteSubscriber {
     let of =
         |slots: SlotSegment| (slots.number, slots.slot_bytes, slots.slots, dup(slots.fd.as_fd()));
     let weak = Arc::downgrade(subscription);
@@ -42,7 +51,7 @@ pub fn matched(publication: &Arc<PublicationShared>, subscription: &Arc<Subscrip
     let segments = publication.segments().into_iter().map(of).collect();
     let connection = subscription.reserve(id, dup(publication.descriptor()), segments).unwrap();
     let (segment, waking) = subscription.passed_to(connection).unwrap();
-    let view = RemoteSubscriber::map(
+    RemoteSubscriber::map(
         subscription.id(),
         std::process::id(),
         publication.topic(),
@@ -53,7 +62,6 @@ pub fn matched(publication: &Arc<PublicationShared>, subscription: &Arc<Subscrip
         segment,
         waking,
         &mut WakeTableViews::default(),
-    );
-    let start = publication.attach(view.unwrap()).unwrap();
-    subscription.start(id, start);
+    )
+    .unwrap()
 }

@@ -60,11 +60,11 @@ pub struct Client<Req: Payload + ?Sized, Rep: Payload + ?Sized> {
     id: u64,
     requests: Publisher<RequestOf<Req, Rep>>,
     /// Not borrowed while a request is published, which may run a callback.
-    desk: RefCell<Desk<Req, Rep>>,
+    state: RefCell<State<Req, Rep>>,
 }
 
 /// Where replies come in.
-struct Desk<Req: Payload + ?Sized, Rep: Payload + ?Sized> {
+struct State<Req: Payload + ?Sized, Rep: Payload + ?Sized> {
     replies: Subscriber<ReplyOf<Req, Rep>>,
     of_requests: Events,
     of_replies: Events,
@@ -86,7 +86,7 @@ impl<Req: Payload + ?Sized, Rep: Payload + ?Sized> Client<Req, Rep> {
         let replies =
             subscriber::<ReplyOf<Req, Rep>>(node, &replies_of(service, id), replies_type)?;
         let waiting = replies.reader().shared();
-        let desk = Desk {
+        let state = State {
             of_requests: Events::new(requests.observer(), waiting),
             of_replies: Events::new(replies.observer(), waiting),
             replies,
@@ -94,7 +94,7 @@ impl<Req: Payload + ?Sized, Rep: Payload + ?Sized> Client<Req, Rep> {
             owes_hello: false,
             refusal: String::new(),
         };
-        Ok(Client { service: service.to_string(), id, requests, desk: RefCell::new(desk) })
+        Ok(Client { service: service.to_string(), id, requests, state: RefCell::new(state) })
     }
 
     /// Sends a copy of `request` and waits for the reply, for `limit` at most (`Duration::MAX`: for
@@ -111,10 +111,10 @@ impl<Req: Payload + ?Sized, Rep: Payload + ?Sized> Client<Req, Rep> {
         let until_ns = until_ns(limit);
         let timeout = || Error::ReplyTimeout { service: self.service.clone(), waited: limit };
         if !self
-            .wait_until(until_ns, |desk| desk.is_ready().then_some(()))
+            .wait_until(until_ns, |state| state.is_ready().then_some(()))
             .map(|it| it.is_some())?
         {
-            let is_there = self.desk.borrow().calls.servers() > 0;
+            let is_there = self.state.borrow().calls.servers() > 0;
             return Err(if is_there { timeout() } else { self.no_server(limit) });
         }
         let mut pending = self.send(request)?;
@@ -138,7 +138,7 @@ impl<Req: Payload + ?Sized, Rep: Payload + ?Sized> Client<Req, Rep> {
     /// # Errors
     /// As [`Subscriber::take`](Subscriber::take).
     pub fn wait_for_service(&self, limit: Duration) -> Result<bool, Error> {
-        let ready = self.wait_until(until_ns(limit), |desk| desk.is_ready().then_some(()));
+        let ready = self.wait_until(until_ns(limit), |state| state.is_ready().then_some(()));
         ready.map(|ready| ready.is_some())
     }
 
@@ -149,12 +149,12 @@ impl<Req: Payload + ?Sized, Rep: Payload + ?Sized> Client<Req, Rep> {
     /// # Errors
     /// [`Error::Forked`].
     pub fn wait(&self, limit: Duration) -> Result<(), Error> {
-        self.desk.borrow_mut().replies.wait(limit).map(|_| ())
+        self.state.borrow_mut().replies.wait(limit).map(|_| ())
     }
 
     /// What ends a [`wait`](Client::wait) from elsewhere.
     pub fn interrupter(&self) -> Interrupter {
-        self.desk.borrow().replies.interrupter()
+        self.state.borrow().replies.interrupter()
     }
 
     /// How many servers there are now: more than one is a mistake.
@@ -164,19 +164,19 @@ impl<Req: Payload + ?Sized, Rep: Payload + ?Sized> Client<Req, Rep> {
 
     /// How it waits for replies; by default [`Wait::Adaptive`].
     pub fn set_wait(&self, wait: Wait) {
-        self.desk.borrow_mut().replies.set_wait(wait);
+        self.state.borrow_mut().replies.set_wait(wait);
     }
 
     /// Replies that came after their call's time limit, or a second time, from a second server. They
     /// were dropped.
     pub fn late(&self) -> u64 {
-        self.desk.borrow().calls.late()
+        self.state.borrow().calls.late()
     }
 
     /// What has happened to its matches with servers since the last call, oldest first; at most 1,024,
     /// of more the oldest go.
     pub fn events(&self) -> Vec<Event> {
-        self.desk.borrow_mut().of_requests.take()
+        self.state.borrow_mut().of_requests.take()
     }
 
     fn loan_bytes(&self, bytes: usize) -> Result<RequestLoan<'_, Req, Rep>, Error> {
@@ -185,41 +185,41 @@ impl<Req: Payload + ?Sized, Rep: Payload + ?Sized> Client<Req, Rep> {
     }
 
     /// Looks at what has come.
-    fn update(&self) -> Result<RefMut<'_, Desk<Req, Rep>>, Error> {
-        let mut desk = self.desk.borrow_mut();
-        desk.update()?;
-        if std::mem::take(&mut desk.owes_hello) {
-            drop(desk);
+    fn update(&self) -> Result<RefMut<'_, State<Req, Rep>>, Error> {
+        let mut state = self.state.borrow_mut();
+        state.update()?;
+        if std::mem::take(&mut state.owes_hello) {
+            drop(state);
             let hello = header_bytes([self.id, HELLO]);
             let said = self.requests.publish_copy(&hello);
-            desk = self.desk.borrow_mut();
-            desk.owes_hello = said.is_err();
+            state = self.state.borrow_mut();
+            state.owes_hello = said.is_err();
             said?;
         }
-        Ok(desk)
+        Ok(state)
     }
 
     /// Waits until `find` finds something.
     fn wait_until<R>(
         &self,
         until_ns: u64,
-        mut find: impl FnMut(&mut Desk<Req, Rep>) -> Option<R>,
+        mut find: impl FnMut(&mut State<Req, Rep>) -> Option<R>,
     ) -> Result<Option<R>, Error> {
         loop {
-            let mut desk = self.update()?;
-            if let Some(found) = find(&mut desk) {
+            let mut state = self.update()?;
+            if let Some(found) = find(&mut state) {
                 return Ok(Some(found));
             }
             let left = left(until_ns);
             if left.is_zero() {
                 return Ok(None);
             }
-            desk.replies.wait(left)?;
+            state.replies.wait(left)?;
         }
     }
 
     fn no_server(&self, waited: Duration) -> Error {
-        let reason = self.desk.borrow().refusal.clone();
+        let reason = self.state.borrow().refusal.clone();
         Error::NoServer { service: self.service.clone(), waited, reason }
     }
 
@@ -232,7 +232,7 @@ impl<Req: Payload + ?Sized, Rep: Payload + ?Sized> Client<Req, Rep> {
     }
 }
 
-impl<Req: Payload + ?Sized, Rep: Payload + ?Sized> Desk<Req, Rep> {
+impl<Req: Payload + ?Sized, Rep: Payload + ?Sized> State<Req, Rep> {
     fn update(&mut self) -> Result<(), Error> {
         // First the events, then the replies, then what the events mean: what a server has replied
         // before its death is there once we have been told of that.
@@ -303,7 +303,7 @@ impl<Req: Payload + ?Sized, Rep: Payload + ?Sized> Pending<'_, Req, Rep> {
     }
 
     fn receive_until(&mut self, until_ns: u64) -> Result<Option<Reply<Rep>>, Error> {
-        let reply = self.client.wait_until(until_ns, |desk| desk.calls.take(self.number))?;
+        let reply = self.client.wait_until(until_ns, |state| state.calls.take(self.number))?;
         let reply = reply.transpose().map_err(|failure| self.client.failed(failure))?;
         Ok(reply.map(|sample| Reply { sample, payload: PhantomData }))
     }
@@ -311,7 +311,7 @@ impl<Req: Payload + ?Sized, Rep: Payload + ?Sized> Pending<'_, Req, Rep> {
 
 impl<Req: Payload + ?Sized, Rep: Payload + ?Sized> Drop for Pending<'_, Req, Rep> {
     fn drop(&mut self) {
-        self.client.desk.borrow_mut().calls.abandon(self.number);
+        self.client.state.borrow_mut().calls.abandon(self.number);
     }
 }
 
@@ -333,7 +333,7 @@ impl<Rep: Payload + ?Sized> Deref for Reply<Rep> {
 
     fn deref(&self) -> &Rep::View {
         let bytes = &self.sample.as_bytes()[offset::<Rep>()..];
-        // SAFETY: `Desk::take_replies` has checked the length; a sample is aligned to 64, and what
+        // SAFETY: `State::take_replies` has checked the length; a sample is aligned to 64, and what
         // follows the offset as `Rep` demands; any bytes are a value of it; nobody writes to them while
         // the sample lives.
         unsafe { &*Rep::view(bytes.as_ptr(), bytes.len()) }
@@ -366,23 +366,23 @@ impl<'c, Req: Payload + ?Sized, Rep: Payload + ?Sized> RequestLoan<'c, Req, Rep>
     /// As [`Client::send`].
     pub fn send(mut self) -> Result<Pending<'c, Req, Rep>, Error> {
         let client = self.client;
-        let mut desk = client.update()?;
-        if !desk.is_ready() {
-            drop(desk);
+        let mut state = client.update()?;
+        if !state.is_ready() {
+            drop(state);
             return Err(client.no_server(Duration::ZERO));
         }
-        let number = desk.calls.begin().ok_or_else(|| Error::TooMany {
+        let number = state.calls.begin().ok_or_else(|| Error::TooMany {
             topic: Some(client.service.clone()),
             what: "calls of one client without a reply",
             limit: CALLS_MAX as u64,
         })?;
-        drop(desk);
+        drop(state);
         let header = header_bytes([client.id, number]);
         self.loan.as_bytes_mut()[..HEADER_BYTES].copy_from_slice(&header);
         match self.loan.publish() {
             Ok(_) => Ok(Pending { client, number }),
             Err(error) => {
-                client.desk.borrow_mut().calls.withdraw(number);
+                client.state.borrow_mut().calls.withdraw(number);
                 Err(error)
             }
         }

@@ -71,17 +71,17 @@ impl Reader {
     #[inline(always)]
     fn find_due(&mut self) -> Option<u32> {
         let Reader { shared, connections, many: Some(many), .. } = self else { return None };
-        let due = shared.due();
+        let ready = shared.ready_list();
         let mut find_from = |first| {
             let mut from = first;
-            while let Some(number) = due.first_from(from) {
+            while let Some(number) = ready.first_from(from) {
                 let publisher = &mut connections[many.place(number)];
                 if publisher.is_ready(false) {
                     return Some(number);
                 }
                 // One of which a slot segment has not come yet has something all the same.
                 if !publisher.lacks_memory() {
-                    due.remove(number);
+                    ready.remove(number);
                     shared.has_read_all_of(&publisher.source);
                 }
                 from = number + 1;
@@ -91,7 +91,7 @@ impl Reader {
         if let Some(number) = find_from(many.turn) {
             return Some(number);
         }
-        due.take_ready(shared.ready(), &many.numbers);
+        ready.take_ready(shared.ready(), &many.numbers);
         find_from(0).or_else(|| self.find_untold())
     }
 
@@ -106,7 +106,7 @@ impl Reader {
             return None;
         }
         let number = publisher.source.connection;
-        shared.due().insert(number);
+        shared.ready_list().insert(number);
         Some(number)
     }
 
@@ -114,14 +114,14 @@ impl Reader {
     pub(super) fn is_told_of(&self, number: u32) {
         let is_it = |many: &Many| many.numbers[number as usize / 64] >> (number % 64) & 1 != 0;
         if self.many.as_deref().is_some_and(is_it) {
-            self.shared.due().insert(number);
+            self.shared.ready_list().insert(number);
         }
     }
 
     /// Looks at all of its publishers next, whatever they have said.
     pub(crate) fn look_at_all(&self) {
         if let Some(many) = &self.many {
-            self.shared.due().fill(&many.numbers);
+            self.shared.ready_list().fill(&many.numbers);
         }
     }
 
@@ -129,7 +129,7 @@ impl Reader {
     pub(crate) fn look_at(&self, publisher: EndpointId) {
         if self.many.is_some() {
             let its = self.connections.iter().find(|it| it.source.id == publisher);
-            its.into_iter().for_each(|it| self.shared.due().insert(it.source.connection));
+            its.into_iter().for_each(|it| self.shared.ready_list().insert(it.source.connection));
         }
     }
 }

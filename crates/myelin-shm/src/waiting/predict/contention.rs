@@ -8,7 +8,7 @@
 
 /// What a predictor knows about the cores it runs on.
 #[derive(Debug)]
-pub(super) struct Crowd {
+pub(super) struct Contention {
     /// The thread's count when a wait began that had a timer or a spin.
     before_ns: Option<u64>,
     /// Waits in a row that were held up, or nearly so.
@@ -18,9 +18,9 @@ pub(super) struct Crowd {
     next_pause: u32,
 }
 
-impl Crowd {
-    pub(super) fn new() -> Crowd {
-        Crowd { before_ns: None, held_up: 0, pause: 0, next_pause: PAUSE_MIN }
+impl Contention {
+    pub(super) fn new() -> Contention {
+        Contention { before_ns: None, held_up: 0, pause: 0, next_pause: PAUSE_MIN }
     }
 
     /// A wait begins; `delayed_ns`: how long the thread was ready and did not run, in all.
@@ -65,12 +65,12 @@ mod tests {
     use super::*;
 
     /// `waits` waits, each delayed by `delay_ns` if it spins; how many did.
-    fn spins(crowd: &mut Crowd, now_ns: &mut u64, waits: u32, delay_ns: u64) -> u32 {
+    fn spins(contention: &mut Contention, now_ns: &mut u64, waits: u32, delay_ns: u64) -> u32 {
         let mut spins = 0;
         for _ in 0..waits {
-            crowd.begin(|| *now_ns);
-            if !crowd.gives_way() {
-                crowd.watch(|| *now_ns);
+            contention.begin(|| *now_ns);
+            if !contention.gives_way() {
+                contention.watch(|| *now_ns);
                 *now_ns += delay_ns;
                 spins += 1;
             }
@@ -80,21 +80,21 @@ mod tests {
 
     #[test]
     fn who_is_held_up_gives_way_and_tries_again_ever_less_often() {
-        let (mut crowd, mut now_ns) = (Crowd::new(), 0);
-        assert_eq!(spins(&mut crowd, &mut now_ns, 1_000, 5_000), 1_000, "the cores are free");
-        let few = spins(&mut crowd, &mut now_ns, 1_000, 300_000);
+        let (mut contention, mut now_ns) = (Contention::new(), 0);
+        assert_eq!(spins(&mut contention, &mut now_ns, 1_000, 5_000), 1_000, "the cores are free");
+        let few = spins(&mut contention, &mut now_ns, 1_000, 300_000);
         assert!((2..=6).contains(&few), "{few} of 1,000");
-        assert!(spins(&mut crowd, &mut now_ns, 10_000, 300_000) <= 6);
-        assert!(spins(&mut crowd, &mut now_ns, 30_000, 5_000) > 10_000, "they are free again");
-        assert_eq!(spins(&mut crowd, &mut now_ns, 1_000, 5_000), 1_000);
+        assert!(spins(&mut contention, &mut now_ns, 10_000, 300_000) <= 6);
+        assert!(spins(&mut contention, &mut now_ns, 30_000, 5_000) > 10_000, "they are free again");
+        assert_eq!(spins(&mut contention, &mut now_ns, 1_000, 5_000), 1_000);
     }
 
     #[test]
     fn one_that_is_held_up_now_and_then_goes_on() {
-        let (mut crowd, mut now_ns) = (Crowd::new(), 0);
+        let (mut contention, mut now_ns) = (Contention::new(), 0);
         for _ in 0..100 {
-            assert_eq!(spins(&mut crowd, &mut now_ns, 1, 300_000), 1);
-            assert_eq!(spins(&mut crowd, &mut now_ns, 5, 1_000), 5);
+            assert_eq!(spins(&mut contention, &mut now_ns, 1, 300_000), 1);
+            assert_eq!(spins(&mut contention, &mut now_ns, 5, 1_000), 5);
         }
     }
 }
