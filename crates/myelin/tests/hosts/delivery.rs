@@ -218,6 +218,7 @@ pub(crate) fn publish_frames() {
         });
     }
     let loan = frames.loan(HUGE_BYTES).unwrap();
+    assert_eq!(frames.matched(), 1, "it is sent");
     without_memory_for(HUGE_BYTES, || loan.publish().unwrap());
     drop(frames);
     until("the other side to have gone", || taken.matched() == 0);
@@ -240,6 +241,7 @@ pub(crate) fn take_frames() {
         taken.publish_copy(&(number as u64)).unwrap();
         next = number + 1;
     }
+    until("the publisher to have gone", || frames.matched() == 0);
 }
 
 /// Around what is sent from where it lies, with and without padding, and of many datagrams.
