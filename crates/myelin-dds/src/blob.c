@@ -1,9 +1,10 @@
 /* A type of CycloneDDS 0.10 whose samples are messages, byte for byte: what a writer is given is
  * sent, what a reader takes is what came. CycloneDDS's own types serialise from and to C structs;
  * this one has neither, so a sample is copied once when it is written and once when it has arrived
- * (its fragments into one block).
+ * (its fragments into one block). A large one that nobody has to keep is sent from where it lies.
  *
  * Types have no key: all samples of a topic are of one instance. */
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -12,6 +13,11 @@
 
 enum { HEADER_BYTES = 4, OPTIONS_AT = 3, PADDING_MASK = 3 };
 
+/* More than a datagram carries: a part that is sent and begins in the head ends within so many bytes. */
+enum { FRONT_BYTES = 1 << 16 };
+/* Of smaller ones most would be copied all the same. */
+enum { IN_PLACE_MIN = 2 * FRONT_BYTES };
+
 struct blob {
   struct ddsi_serdata base;
   myelin_dds_released released; /* NULL for none */
@@ -19,7 +25,11 @@ struct blob {
   uint64_t sequence; /* of one that came from another process */
   size_t bytes;      /* of the message */
   size_t padded;     /* the same in whole words, as it is sent */
-  unsigned char message[];
+  /* Of one that is sent from where it lies: the payload, the writing program's, and how many bytes there
+   * are in front of it. NULL of all others. */
+  const unsigned char *payload;
+  size_t head_bytes;
+  unsigned char message[]; /* or its first FRONT_BYTES */
 };
 
 static const struct blob *blob_of(const struct ddsi_serdata *base)
@@ -27,13 +37,14 @@ static const struct blob *blob_of(const struct ddsi_serdata *base)
   return (const struct blob *)base;
 }
 
-static struct blob *blob_new(const struct ddsi_sertype *type, enum ddsi_serdata_kind kind,
-                             size_t bytes)
+/* With room for so many bytes of it. */
+static struct blob *blob_with_room(const struct ddsi_sertype *type, enum ddsi_serdata_kind kind,
+                                   size_t bytes, size_t room)
 {
   const size_t padded = (bytes + 3) & ~(size_t)3;
   if (padded < bytes || padded > UINT32_MAX)
     return NULL;
-  struct blob *blob = malloc(sizeof *blob + padded);
+  struct blob *blob = malloc(sizeof *blob + room);
   if (blob == NULL)
     return NULL;
   ddsc.ddsi_serdata_init(&blob->base, type, kind);
@@ -43,7 +54,15 @@ static struct blob *blob_new(const struct ddsi_sertype *type, enum ddsi_serdata_
   blob->sequence = 0;
   blob->bytes = bytes;
   blob->padded = padded;
+  blob->payload = NULL;
+  blob->head_bytes = 0;
   return blob;
+}
+
+static struct blob *blob_new(const struct ddsi_sertype *type, enum ddsi_serdata_kind kind,
+                             size_t bytes)
+{
+  return blob_with_room(type, kind, bytes, (bytes + 3) & ~(size_t)3);
 }
 
 static bool blob_eqkey(const struct ddsi_serdata *one, const struct ddsi_serdata *other)
@@ -162,16 +181,31 @@ static struct ddsi_serdata *blob_from_sample(const struct ddsi_sertype *type,
   return blob == NULL ? NULL : &blob->base;
 }
 
+/* What is to be sent, from `offset` on, as far as it lies in one piece. */
+static const unsigned char *blob_at(const struct blob *blob, size_t offset)
+{
+  if (blob->payload == NULL || offset < blob->head_bytes)
+    return blob->message + offset;
+  return blob->payload + (offset - blob->head_bytes);
+}
+
 static void blob_to_bytes(const struct ddsi_serdata *base, size_t offset, size_t bytes,
                           void *buffer)
 {
-  memcpy(buffer, blob_of(base)->message + offset, bytes);
+  const struct blob *blob = blob_of(base);
+  size_t head = 0;
+  if (blob->payload != NULL && offset < blob->head_bytes)
+    head = bytes < blob->head_bytes - offset ? bytes : blob->head_bytes - offset;
+  memcpy(buffer, blob_at(blob, offset), head);
+  memcpy((unsigned char *)buffer + head, blob_at(blob, offset + head), bytes - head);
 }
 
 static struct ddsi_serdata *blob_lend(const struct ddsi_serdata *base, size_t offset,
                                       size_t bytes, ddsrt_iovec_t *part)
 {
-  part->iov_base = (void *)(blob_of(base)->message + offset);
+  const struct blob *blob = blob_of(base);
+  assert(blob->payload == NULL || offset >= blob->head_bytes || bytes <= FRONT_BYTES - offset);
+  part->iov_base = (void *)blob_at(blob, offset);
   part->iov_len = (ddsrt_iov_len_t)bytes;
   return ddsc.ddsi_serdata_ref(base);
 }
@@ -313,24 +347,40 @@ struct ddsi_sertype *myelin_dds_type(const char *name)
 
 struct ddsi_serdata *myelin_dds_sample(const struct ddsi_sertype *type, const void *head,
                                        size_t head_bytes, const void *payload,
-                                       size_t payload_bytes, myelin_dds_released released,
-                                       void *context)
+                                       size_t payload_bytes, uint8_t in_place,
+                                       myelin_dds_released released, void *context)
 {
-  if (head_bytes + payload_bytes < HEADER_BYTES)
+  const size_t bytes = head_bytes + payload_bytes;
+  if (bytes < HEADER_BYTES)
     return NULL;
-  struct blob *blob = blob_new(type, SDK_DATA, head_bytes + payload_bytes);
+  /* Padding is behind the payload, where the memory is not ours. */
+  const bool lies = in_place && bytes % 4 == 0 && head_bytes < FRONT_BYTES && bytes >= IN_PLACE_MIN;
+  struct blob *blob = lies ? blob_with_room(type, SDK_DATA, bytes, FRONT_BYTES)
+                           : blob_new(type, SDK_DATA, bytes);
   if (blob == NULL)
     return NULL;
   blob->released = released;
   blob->context = context;
   memcpy(blob->message, head, head_bytes);
-  memcpy(blob->message + head_bytes, payload, payload_bytes);
+  memcpy(blob->message + head_bytes, payload, lies ? FRONT_BYTES - head_bytes : payload_bytes);
+  if (lies) {
+    blob->payload = payload;
+    blob->head_bytes = head_bytes;
+    return &blob->base;
+  }
   memset(blob->message + blob->bytes, 0, blob->padded - blob->bytes);
   if (blob->padded != blob->bytes) { /* else a message tells of padding of its own, if any */
     blob->message[OPTIONS_AT] &= (unsigned char)~PADDING_MASK;
     blob->message[OPTIONS_AT] |= (unsigned char)(blob->padded - blob->bytes);
   }
   return &blob->base;
+}
+
+void myelin_dds_written(struct ddsi_serdata *sample)
+{
+  /* A best-effort writer sends within the call and keeps nothing: the payload is the caller's again. */
+  assert(blob_of(sample)->payload == NULL || ddsrt_atomic_ld32(&sample->refc) == 1);
+  ddsc.ddsi_serdata_unref(sample);
 }
 
 const void *myelin_dds_message(const struct ddsi_serdata *sample, size_t *bytes,

@@ -178,7 +178,10 @@ int32_t myelin_dds_discovery(int32_t participant, uint8_t writers,
 
 int32_t myelin_dds_write(int32_t writer, struct ddsi_serdata *sample)
 {
-  return ddsc.dds_writecdr(writer, sample);
+  /* The call takes a reference, whatever comes of it. */
+  const dds_return_t code = ddsc.dds_writecdr(writer, ddsc.ddsi_serdata_ref(sample));
+  myelin_dds_written(sample);
+  return code;
 }
 
 int32_t myelin_dds_take(int32_t reader, struct myelin_dds_taken *taken)

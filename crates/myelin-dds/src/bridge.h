@@ -28,11 +28,17 @@ void myelin_dds_types_found(void);
 struct ddsi_sertype *myelin_dds_type(const char *name);
 
 /* A sample of `head` and `payload`, padded to whole words, with the padding told in the header
- * (DDS-XTYPES 1.3, 7.6.3.1.2); NULL if there is no memory. `released` may be NULL. */
+ * (DDS-XTYPES 1.3, 7.6.3.1.2); NULL if there is no memory. `released` may be NULL. It is a copy; one that
+ * may be `in_place`, and is large and of whole words, refers to the payload until myelin_dds_write
+ * returns. In place is for writers that keep nothing and send within the call: best effort, with a
+ * configuration that does not leave that to another thread. */
 struct ddsi_serdata *myelin_dds_sample(const struct ddsi_sertype *type, const void *head,
                                        size_t head_bytes, const void *payload,
-                                       size_t payload_bytes, myelin_dds_released released,
-                                       void *context);
+                                       size_t payload_bytes, uint8_t in_place,
+                                       myelin_dds_released released, void *context);
+
+/* It has been written: gives back the caller's reference. */
+void myelin_dds_written(struct ddsi_serdata *sample);
 
 /* A sample's message without the padding, and its number in the writer's count (from 1). */
 const void *myelin_dds_message(const struct ddsi_serdata *sample, size_t *bytes,

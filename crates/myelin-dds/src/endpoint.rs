@@ -7,7 +7,7 @@ use std::time::Duration;
 use crate::entity::{Calls, Endpoint, Entity, Guid, visited};
 use crate::error::{Error, check};
 use crate::ffi;
-use crate::participant::{BAD_PARAMETER, Participant};
+use crate::participant::{BAD_PARAMETER, Participant, has_own_configuration};
 
 /// What a writer keeps for readers that are behind, a reader for its program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,6 +54,8 @@ pub struct Writer {
     entity: Entity,
     sample_type: *const ffi::Type,
     guid: Guid,
+    /// It keeps nothing of what it sends, and sends within the call.
+    in_place: bool,
 }
 
 // SAFETY: the type lives as long as the writer and does not change; CycloneDDS's calls are for any
@@ -94,11 +96,14 @@ impl Writer {
         });
         let entity = entity.map_err(|error| named(error, &settings.topic))?;
         let guid = entity.guid()?;
-        Ok(Writer { entity, sample_type, guid })
+        // A configuration of the user's may have another thread send.
+        let in_place = !settings.reliable && !has_own_configuration();
+        Ok(Writer { entity, sample_type, guid, in_place })
     }
 
     /// Writes `head` and `payload` as one message, which begins with the encapsulation header. A copy
-    /// is made; `release` is told when it is no longer needed, also if the write fails.
+    /// is made, but of a large message of whole words that is best effort: that is sent from where it
+    /// lies. `release` is told when it is no longer needed, also if the write fails.
     ///
     /// # Errors
     /// [`Error::Memory`]; [`Error::Other`], with `timeout` if CycloneDDS has no room.
@@ -109,8 +114,8 @@ impl Writer {
         release: Arc<R>,
     ) -> Result<(), Error> {
         let context = Arc::into_raw(release);
-        // SAFETY: the bytes live for the call; the type lives as long as the writer; the context is
-        // a reference that `released` takes back.
+        // SAFETY: the bytes live for the call, and nothing refers to them after the write below; the
+        // type lives as long as the writer; the context is a reference that `released` takes back.
         let sample = unsafe {
             ffi::myelin_dds_sample(
                 self.sample_type,
@@ -118,6 +123,7 @@ impl Writer {
                 head.len(),
                 payload.as_ptr().cast(),
                 payload.len(),
+                u8::from(self.in_place),
                 Some(released::<R>),
                 context.cast_mut().cast(),
             )

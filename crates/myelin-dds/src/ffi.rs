@@ -112,6 +112,7 @@ functions! {
         head_bytes: usize,
         payload: *const c_void,
         payload_bytes: usize,
+        in_place: u8,
         released: Option<Released>,
         context: *mut c_void,
     ) -> *mut Sample;

@@ -196,6 +196,79 @@ pub(crate) fn take_images() {
     assert_eq!(subscriber.lost(), 0);
 }
 
+#[test]
+fn best_effort_frames_of_any_length_arrive_as_they_were_published() {
+    run("publish_frames", "take_frames");
+}
+
+/// Those that are large and of whole words are sent from where they lie.
+pub(crate) fn publish_frames() {
+    let node = node("publisher");
+    let frames = node.topic::<[u8]>("frames").best_effort().publisher().unwrap();
+    let mut taken = node.topic::<u64>("taken").reliable(WATCHDOG).subscriber().unwrap();
+    assert!(frames.wait_for_match(1, WATCHDOG) && taken.wait_for_match(1, WATCHDOG));
+    for (number, bytes) in (0..).zip(FRAME_BYTES) {
+        until("a frame to arrive", || {
+            let mut loan = frames.loan(bytes).unwrap();
+            loan.fill(number as u8);
+            paint(&mut loan, number);
+            loan.publish().unwrap();
+            let answer = taken.receive(Duration::from_secs(1)).unwrap();
+            answer.is_some_and(|answer| *answer == number)
+        });
+    }
+    let loan = frames.loan(HUGE_BYTES).unwrap();
+    assert_eq!(frames.matched(), 1, "it is sent");
+    without_memory_for(HUGE_BYTES, || loan.publish().unwrap());
+    drop(frames);
+    until("the other side to have gone", || taken.matched() == 0);
+}
+
+pub(crate) fn take_frames() {
+    let node = node("taker");
+    let mut frames = node.topic::<[u8]>("frames").best_effort().subscriber().unwrap();
+    let taken = node.topic::<u64>("taken").reliable(WATCHDOG).publisher().unwrap();
+    say("ready");
+    let mut next = 0;
+    while next < FRAME_BYTES.len() {
+        let frame = frames.receive(WATCHDOG).unwrap().expect("frames come");
+        let Some(number) = FRAME_BYTES.iter().position(|bytes| *bytes == frame.len()) else {
+            panic!("a frame of {} B", frame.len());
+        };
+        let mut expected = vec![number as u8; frame.len()];
+        paint(&mut expected, number as u64);
+        assert!(*frame == *expected, "frame of {} B", frame.len());
+        taken.publish_copy(&(number as u64)).unwrap();
+        next = number + 1;
+    }
+    until("the publisher to have gone", || frames.matched() == 0);
+}
+
+/// Around what is sent from where it lies, with and without padding, and of many datagrams.
+const FRAME_BYTES: [usize; 10] =
+    [1_000, 65_484, 65_536, 131_056, 131_060, 131_064, 194_992, 300_001, 1 << 20, 3_000_000];
+/// A copy of it would be refused.
+const HUGE_BYTES: usize = 64 << 20;
+
+/// The process gets less than half of `bytes` more of memory of its own; what is shared does not count.
+fn without_memory_for<R>(bytes: usize, act: impl FnOnce() -> R) -> R {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap();
+    let data = status.lines().find_map(|line| line.strip_prefix("VmData:")).unwrap();
+    let data_kib: u64 = data.trim().trim_end_matches(" kB").parse().unwrap();
+    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    // SAFETY: the kernel writes where it is told to.
+    assert_eq!(unsafe { libc::getrlimit(libc::RLIMIT_DATA, &mut limit) }, 0);
+    let set = |bytes| {
+        let limit = libc::rlimit { rlim_cur: bytes, ..limit };
+        // SAFETY: the kernel reads what is there.
+        assert_eq!(unsafe { libc::setrlimit(libc::RLIMIT_DATA, &limit) }, 0);
+    };
+    set((data_kib << 10) + bytes as u64 / 2);
+    let result = act();
+    set(limit.rlim_cur);
+    result
+}
+
 /// No two words of an image and no two images are alike.
 fn paint(image: &mut [u8], number: u64) {
     for (at, word) in image.chunks_exact_mut(8).enumerate() {

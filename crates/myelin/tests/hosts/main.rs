@@ -32,6 +32,8 @@ fn the_other_side() {
         "take_the_last" => delivery::take_the_last(),
         "publish_images" => delivery::publish_images(),
         "take_images" => delivery::take_images(),
+        "publish_frames" => delivery::publish_frames(),
+        "take_frames" => delivery::take_frames(),
         "publish_map" => delivery::publish_map(),
         "want_map" => delivery::want_map(),
         "want_no_map" => delivery::want_no_map(),
