@@ -2,8 +2,8 @@
 //! place's use, so one that was closed is known as such, also when the place is used again.
 
 use std::cell::{RefCell, UnsafeCell};
-use std::sync::atomic::{AtomicPtr, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
 
 use myelin::{Callback, Error, Guard, Node, Reply, SampleBuffer};
 
@@ -32,6 +32,10 @@ macro_rules! kinds {
             }
 
             fn find(object: &Object) -> Option<&Self> {
+                if let Object::$kind(it) = object { Some(it) } else { None }
+            }
+
+            fn find_mut(object: &mut Object) -> Option<&mut Self> {
                 if let Object::$kind(it) = object { Some(it) } else { None }
             }
 
@@ -64,29 +68,20 @@ pub trait Kind: Sized {
     const NOUN: &'static str;
     fn wrap(self) -> Object;
     fn find(object: &Object) -> Option<&Self>;
+    fn find_mut(object: &mut Object) -> Option<&mut Self>;
     fn unwrap(object: Object) -> Option<Self>;
 }
 
-/// A place, and what it holds while it is in use. One that is free may hold an empty sample, so that the
-/// next sample need not make one.
+/// A place: what it holds while its use is odd.
 struct Place {
-    /// How often it was taken or freed, so odd while it is in use; [`OWNED`] and [`CLOSING`] above.
-    uses: AtomicU64,
+    /// How often it was taken or freed.
+    uses: AtomicU32,
     object: UnsafeCell<Object>,
 }
 
 // SAFETY: a place's object is made and dropped by whoever takes or frees the place, which one thread
 // does; between, it is only shared. What is not `Sync` in it the header gives to one thread at a time.
 unsafe impl Sync for Place {}
-
-impl Place {
-    /// Its `uses` if it is free.
-    #[inline(always)]
-    fn free(&self) -> Option<u64> {
-        // ORDER: Acquire pairs with the release in `end`: what was there is gone.
-        Some(self.uses.load(Ordering::Acquire)).filter(|uses| uses & (1 | CLOSING) == 0)
-    }
-}
 
 /// As a pointer of the header's.
 pub fn to_pointer<P>(handle: u64) -> *mut P {
@@ -117,50 +112,40 @@ pub fn reserve() -> Result<Reserved, Failure> {
     let index = free_place()?;
     let place = place(index).expect("it was free");
     // Relaxed: who had the place before has given it back to this thread, or by way of a lock.
-    let uses = place.uses.load(Ordering::Relaxed);
-    Ok(Reserved { place, index, uses })
+    let uses = place.uses.load(Ordering::Relaxed).wrapping_add(1);
+    Ok(Reserved { place, handle: u64::from(uses) << 32 | u64::from(index + 1) })
 }
 
-/// See [`reserve`] and [`OwnPlaces`]; dropped, it is free again, and what was put there is dropped.
+/// See [`reserve`]; dropped, it is free again, and what was put there is dropped.
 pub struct Reserved {
     place: &'static Place,
-    index: u32,
-    /// Of the place while it is free.
-    uses: u64,
+    handle: u64,
 }
 
 impl Reserved {
-    /// Puts an object there.
-    fn put<T: Kind>(&mut self, object: T) {
-        // SAFETY: the place is free and this thread's; what was put there before is dropped.
-        unsafe { *self.place.object.get() = object.wrap() };
-    }
-
-    /// An empty sample there, to be taken into.
+    /// Puts an object there; where it then is.
     #[inline(always)]
-    pub fn sample(&mut self) -> &mut SampleBuffer<[u8]> {
-        // SAFETY: the place is free and this thread's, and `self` is borrowed for as long.
-        let object = unsafe { &mut *self.place.object.get() };
-        if !matches!(object, Object::Sample(_)) {
-            *object = Object::Sample(SampleBuffer::new());
-        }
-        let Object::Sample(sample) = object else { unreachable!("it was put there") };
-        sample
+    pub fn put<T: Kind>(&mut self, object: T) -> &mut T {
+        let at = self.place.object.get();
+        // SAFETY: the place is free and this thread's; what was put there before is dropped.
+        unsafe { *at = object.wrap() };
+        // SAFETY: nobody else has its handle, and `self` is borrowed for as long.
+        T::find_mut(unsafe { &mut *at }).expect("it was put there")
     }
 
     /// The handle that it will have.
     #[inline(always)]
     pub fn handle(&self) -> u64 {
-        next(self.uses) << PLACE_BITS | u64::from(self.index + 1)
+        self.handle
     }
 
     /// From now on the handle is valid.
     #[inline(always)]
     pub fn keep(self) -> u64 {
-        let handle = self.handle();
+        let handle = self.handle;
         // ORDER: Release pairs with the acquire in `look_up`: the object is there. No other thread writes
         // to a place that is reserved.
-        self.place.uses.store(next(self.uses), Ordering::Release);
+        self.place.uses.store((handle >> 32) as u32, Ordering::Release);
         std::mem::forget(self);
         handle
     }
@@ -170,59 +155,8 @@ impl Drop for Reserved {
     #[inline]
     fn drop(&mut self) {
         // SAFETY: as in `put`.
-        let object = unsafe { &mut *self.place.object.get() };
-        match object {
-            Object::Sample(sample) => sample.clear(),
-            other => *other = Object::Nothing,
-        }
-        if self.uses & OWNED == 0 {
-            give_back(self.index);
-        }
-    }
-}
-
-/// Places of one subscriber, in which its samples lie in turns: as long as a program that takes the next
-/// sample still has one of it at most, no list of free places is asked. For one thread at a time.
-#[derive(Default)]
-pub struct OwnPlaces([Option<(u32, &'static Place)>; 2]);
-
-impl OwnPlaces {
-    /// One of them if it is free, or any other that is.
-    ///
-    /// # Errors
-    /// [`Error::TooMany`].
-    #[inline(always)]
-    pub fn reserve(&mut self) -> Result<Reserved, Failure> {
-        for own in &mut self.0 {
-            let Some((index, place)) = *own else { return take_over(own) };
-            if let Some(uses) = place.free() {
-                return Ok(Reserved { place, index, uses });
-            }
-        }
-        reserve()
-    }
-}
-
-#[cold]
-fn take_over(own: &mut Option<(u32, &'static Place)>) -> Result<Reserved, Failure> {
-    let mut reserved = reserve()?;
-    reserved.uses |= OWNED;
-    reserved.place.uses.store(reserved.uses, Ordering::Relaxed);
-    *own = Some((reserved.index, reserved.place));
-    Ok(reserved)
-}
-
-impl Drop for OwnPlaces {
-    fn drop(&mut self) {
-        for (index, place) in self.0.iter().flatten() {
-            match place.free() {
-                Some(uses) => {
-                    place.uses.store(uses & !OWNED, Ordering::Relaxed);
-                    give_back(*index);
-                }
-                None => shared().orphans.push(*index),
-            }
-        }
+        unsafe { *self.place.object.get() = Object::Nothing };
+        give_back(self.handle as u32 - 1);
     }
 }
 
@@ -250,13 +184,13 @@ pub unsafe fn get<'a, T: Kind>(handle: u64) -> Result<&'a T, Failure> {
 pub unsafe fn remove<T: Kind>(handle: u64) -> Result<T, Failure> {
     // SAFETY: as the caller promises.
     let place = unsafe { close_place::<T>(handle)? };
-    // SAFETY: no handle of it is valid any more, and it is not free yet.
+    // SAFETY: no handle of it is valid any more, and it is not in the list of free ones yet.
     let object = unsafe { place.object.get().replace(Object::Nothing) };
-    end(place, handle);
+    give_back(handle as u32 - 1);
     Ok(T::unwrap(object).expect("it was of this kind"))
 }
 
-/// As [`remove`], of a sample, which is released where it is.
+/// As [`remove`], of an object that is dropped where it is.
 ///
 /// # Safety
 /// As [`remove`].
@@ -264,14 +198,12 @@ pub unsafe fn remove<T: Kind>(handle: u64) -> Result<T, Failure> {
 /// # Errors
 /// As [`remove`].
 #[inline]
-pub unsafe fn release(handle: u64) -> Result<(), Failure> {
+pub unsafe fn close<T: Kind>(handle: u64) -> Result<(), Failure> {
     // SAFETY: as the caller promises.
-    let place = unsafe { close_place::<SampleBuffer<[u8]>>(handle)? };
-    // SAFETY: as in `remove`.
-    if let Object::Sample(sample) = unsafe { &mut *place.object.get() } {
-        sample.clear();
-    }
-    end(place, handle);
+    let place = unsafe { close_place::<T>(handle)? };
+    // SAFETY: as in `remove`; an assignment drops what was there.
+    unsafe { *place.object.get() = Object::Nothing };
+    give_back(handle as u32 - 1);
     Ok(())
 }
 
@@ -283,43 +215,20 @@ unsafe fn close_place<T: Kind>(handle: u64) -> Result<&'static Place, Failure> {
     // SAFETY: as in `get`.
     T::find(unsafe { &*place.object.get() }).ok_or_else(other_kind::<T>)?;
     // Who is first: of two that close it one alone gets it.
-    let uses = handle >> PLACE_BITS;
-    // ORDER: Acquire as in `look_up`.
-    let (closing, order) = (next(uses) | CLOSING, Ordering::Acquire);
-    let closed = place.uses.compare_exchange(uses, closing, order, Ordering::Relaxed);
+    let uses = (handle >> 32) as u32;
+    let next = uses.wrapping_add(1);
+    // ORDER: Acquire as in `look_up`; Release pairs with the next use of the place.
+    let closed = place.uses.compare_exchange(uses, next, Ordering::AcqRel, Ordering::Relaxed);
     closed.map_err(|_| is_closed::<T>())?;
     Ok(place)
 }
 
-/// The place of a handle that was closed is free, now that the object is gone.
-#[inline]
-fn end(place: &Place, handle: u64) {
-    let uses = next(handle >> PLACE_BITS);
-    // ORDER: Release pairs with the acquire in `Place::free`.
-    place.uses.store(uses, Ordering::Release);
-    if uses & OWNED == 0 {
-        give_back(index_of(handle).expect("it had a place"));
-    }
-}
-
-/// `uses` after a place was taken or freed.
-#[inline(always)]
-fn next(uses: u64) -> u64 {
-    uses & OWNED | (uses + 1) & (OWNED - 1)
-}
-
-/// The number of the place that a handle names.
-#[inline(always)]
-fn index_of(handle: u64) -> Option<u32> {
-    ((handle & ((1 << PLACE_BITS) - 1)) as u32).checked_sub(1)
-}
-
 #[inline]
 fn look_up<T: Kind>(handle: u64) -> Result<&'static Place, Failure> {
-    let place = index_of(handle).and_then(place);
+    let place = (handle as u32).checked_sub(1).and_then(place);
     let place = place.ok_or_else(|| is_none::<T>(handle))?;
-    let uses = handle >> PLACE_BITS;
-    // ORDER: Acquire pairs with the release in `Reserved::keep`.
+    let uses = (handle >> 32) as u32;
+    // ORDER: Acquire pairs with the release in `fill`.
     if uses.is_multiple_of(2) || place.uses.load(Ordering::Acquire) != uses {
         return Err(is_closed::<T>());
     }
@@ -366,36 +275,33 @@ fn free_place() -> Result<u32, Failure> {
 /// One of all threads', and some for later.
 #[cold]
 fn shared_place() -> Result<u32, Failure> {
-    let mut places = shared();
-    if places.free.is_empty() {
-        places.adopt();
+    let mut shared = SHARED.lock().unwrap_or_else(PoisonError::into_inner);
+    if shared.is_empty() {
+        grow(&mut shared)?;
     }
-    if places.free.is_empty() {
-        grow(&mut places.free)?;
-    }
-    let rest = places.free.len().saturating_sub(BATCH);
-    let mut batch = places.free.split_off(rest);
-    drop(places);
+    let rest = shared.len().saturating_sub(BATCH);
+    let mut batch = shared.split_off(rest);
+    drop(shared);
     let place = batch.pop().expect("there is one at least");
     let kept = FREE.try_with(|own| own.borrow_mut().0.append(&mut batch));
     if kept.is_err() {
-        share(batch);
+        SHARED.lock().unwrap_or_else(PoisonError::into_inner).append(&mut batch);
     }
     Ok(place)
 }
 
-fn grow(free: &mut Vec<u32>) -> Result<(), Failure> {
+fn grow(shared: &mut Vec<u32>) -> Result<(), Failure> {
     let chunk = CHUNKS_USED.load(Ordering::Relaxed); // under the lock
     if chunk == CHUNKS_MAX {
         let (what, limit) = ("handles of this process", (CHUNKS_MAX * CHUNK) as u64);
         return Err(Error::TooMany { topic: None, what, limit }.into());
     }
-    let place = || Place { uses: AtomicU64::new(0), object: UnsafeCell::new(Object::Nothing) };
+    let place = || Place { uses: AtomicU32::new(0), object: UnsafeCell::new(Object::Nothing) };
     let places: Box<Chunk> = Box::new(std::array::from_fn(|_| place()));
     // ORDER: Release pairs with the acquire in `place`.
     CHUNKS[chunk].store(Box::into_raw(places), Ordering::Release);
     CHUNKS_USED.store(chunk + 1, Ordering::Relaxed);
-    free.extend((0..CHUNK).rev().map(|index| (chunk * CHUNK + index) as u32));
+    shared.extend((0..CHUNK).rev().map(|index| (chunk * CHUNK + index) as u32));
     Ok(())
 }
 
@@ -415,32 +321,7 @@ fn give_back(index: u32) {
 
 #[cold]
 fn share(places: Vec<u32>) {
-    shared().free.extend(places);
-}
-
-fn shared() -> MutexGuard<'static, Shared> {
-    SHARED.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// What no thread keeps.
-struct Shared {
-    free: Vec<u32>,
-    /// Of subscribers that were closed while a sample lay there.
-    orphans: Vec<u32>,
-}
-
-impl Shared {
-    /// Orphans whose sample has been released are free.
-    fn adopt(&mut self) {
-        let Shared { free, orphans } = self;
-        orphans.retain(|index| {
-            let place = place(*index).expect("it was taken");
-            let Some(uses) = place.free() else { return true };
-            place.uses.store(uses & !OWNED, Ordering::Relaxed);
-            free.push(*index);
-            false
-        });
-    }
+    SHARED.lock().unwrap_or_else(PoisonError::into_inner).extend(places);
 }
 
 /// Free places that one thread keeps.
@@ -448,14 +329,14 @@ struct Free(Vec<u32>);
 
 impl Drop for Free {
     fn drop(&mut self) {
-        shared().free.append(&mut self.0);
+        SHARED.lock().unwrap_or_else(PoisonError::into_inner).append(&mut self.0);
     }
 }
 
 thread_local! {
     static FREE: RefCell<Free> = RefCell::new(Free(Vec::with_capacity(2 * BATCH)));
 }
-static SHARED: Mutex<Shared> = Mutex::new(Shared { free: Vec::new(), orphans: Vec::new() });
+static SHARED: Mutex<Vec<u32>> = Mutex::new(Vec::new());
 static CHUNKS: [AtomicPtr<Chunk>; CHUNKS_MAX] =
     [const { AtomicPtr::new(std::ptr::null_mut()) }; CHUNKS_MAX];
 static CHUNKS_USED: AtomicUsize = AtomicUsize::new(0);
@@ -465,65 +346,4 @@ const CHUNKS_MAX: usize = 4096;
 /// Places that a thread gets or gives back at once.
 const BATCH: usize = 16;
 
-/// Bits of a handle that say its place, counted from 1; above are the place's `uses`.
-const PLACE_BITS: u32 = 20;
-/// Bit of `uses`: the place is a subscriber's own, and in no list of free ones.
-const OWNED: u64 = 1 << (63 - PLACE_BITS);
-/// Bit of `uses`, in no handle: the place was closed, and is not free yet.
-const CLOSING: u64 = OWNED << 1;
-const _: () = assert!(CHUNKS_MAX * CHUNK < (1 << PLACE_BITS));
 const _: () = assert!(size_of::<usize>() == 8, "a handle has the size of a pointer");
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn take(places: &mut OwnPlaces) -> u64 {
-        let mut reserved = places.reserve().unwrap();
-        assert!(reserved.sample().sample().is_none());
-        reserved.keep()
-    }
-
-    fn is_open(handle: u64) -> bool {
-        // SAFETY: this thread's.
-        unsafe { get::<SampleBuffer<[u8]>>(handle) }.is_ok()
-    }
-
-    /// Whether it was there.
-    fn close(handle: u64) -> bool {
-        // SAFETY: this thread's.
-        unsafe { release(handle) }.is_ok()
-    }
-
-    #[test]
-    fn a_subscribers_samples_take_turns_in_its_places() {
-        let mut places = OwnPlaces::default();
-        let held: Vec<u64> = (0..3).map(|_| take(&mut places)).collect();
-        assert!(held.iter().all(|handle| is_open(*handle)));
-        for handle in [held[1], held[2], held[0]] {
-            assert!(close(handle) && !is_open(handle) && !close(handle));
-        }
-        let again = [take(&mut places), take(&mut places)];
-        assert_eq!(again.map(index_of), [held[0], held[1]].map(index_of));
-        assert!(held.iter().all(|handle| !is_open(*handle)), "of an earlier use");
-        assert!(again.into_iter().all(close));
-        // An empty take leaves all as it is.
-        drop(places.reserve().unwrap());
-        let next = take(&mut places);
-        assert!(index_of(next) == index_of(held[0]) && close(next));
-    }
-
-    #[test]
-    fn a_sample_outlives_its_subscriber_and_its_place_is_free_after_it() {
-        let mut places = OwnPlaces::default();
-        let handle = take(&mut places);
-        drop(places);
-        let is_orphan = || shared().orphans.contains(&index_of(handle).unwrap());
-        assert!(is_open(handle) && is_orphan());
-        shared().adopt();
-        assert!(is_open(handle) && is_orphan());
-        assert!(close(handle));
-        shared().adopt();
-        assert!(!is_open(handle) && !is_orphan());
-    }
-}

@@ -74,7 +74,7 @@ pub unsafe extern "C" fn myelin_sample_release(sample: *mut myelin_sample) -> my
                 "this sample is lent to the callback; return from it".into(),
             ));
         }
-        handle::release((*sample).id)?;
+        handle::close::<SampleBuffer<[u8]>>((*sample).id)?;
         ((*sample).data, (*sample).bytes) = (std::ptr::null(), 0);
         Ok(MYELIN_OK)
     })

@@ -9,7 +9,6 @@ use myelin::{FdSubscriber, Guard, Interrupter, Sample, SampleBuffer, Subscriber}
 use crate::callback::{self, Context, myelin_callback};
 use crate::error::{Failure, MYELIN_NOTHING, MYELIN_OK, enter, myelin_code};
 use crate::event::{Events, myelin_event};
-use crate::handle::OwnPlaces;
 use crate::node;
 use crate::sample::{self, myelin_sample};
 use crate::sized::{self, sized};
@@ -22,7 +21,6 @@ pub enum myelin_subscriber {}
 
 pub struct SubscriberHandle {
     subscriber: UnsafeCell<Either>,
-    places: UnsafeCell<OwnPlaces>,
     events: RefCell<Events>,
     interrupter: Interrupter,
 }
@@ -115,7 +113,6 @@ pub unsafe extern "C" fn myelin_subscriber_open(
         };
         let made = SubscriberHandle {
             subscriber: UnsafeCell::new(made),
-            places: UnsafeCell::default(),
             events: RefCell::default(),
             interrupter,
         };
@@ -153,7 +150,7 @@ pub unsafe extern "C" fn myelin_subscriber_take(
     enter(|| unsafe {
         let subscriber = of(subscriber)?;
         sized::check(sample)?;
-        give(subscriber, sample, |into| subscriber.subscriber().take_into(into))
+        give(sample, |into| subscriber.subscriber().take_into(into))
     })
 }
 
@@ -174,7 +171,7 @@ pub unsafe extern "C" fn myelin_subscriber_receive(
         let subscriber = of(subscriber)?;
         sized::check(sample)?;
         let limit = text::duration(limit_ns);
-        give(subscriber, sample, |into| subscriber.subscriber().receive_into(into, limit))
+        give(sample, |into| subscriber.subscriber().receive_into(into, limit))
     })
 }
 
@@ -385,19 +382,17 @@ unsafe fn of<'a>(subscriber: *mut myelin_subscriber) -> Result<&'a SubscriberHan
 /// Has a sample taken into the table, where it stays, and tells the program.
 ///
 /// # Safety
-/// `to` has been checked; one thread at a time.
+/// `to` has been checked.
 #[inline(always)]
 unsafe fn give(
-    subscriber: &SubscriberHandle,
     to: *mut myelin_sample,
     take: impl for<'a> FnOnce(
         &'a mut SampleBuffer<[u8]>,
     ) -> Result<Option<&'a Sample<[u8]>>, myelin::Error>,
 ) -> Result<myelin_code, Failure> {
-    // SAFETY: as the caller promises; the reference ends with the call.
-    let mut reserved = unsafe { &mut *subscriber.places.get() }.reserve()?;
+    let mut reserved = handle::reserve()?;
     let id = reserved.handle();
-    let Some(sample) = take(reserved.sample())? else { return Ok(MYELIN_NOTHING) };
+    let Some(sample) = take(reserved.put(SampleBuffer::new()))? else { return Ok(MYELIN_NOTHING) };
     // SAFETY: as the caller promises.
     unsafe { sized::fill(to, &sample::tell(sample, id)) };
     reserved.keep();

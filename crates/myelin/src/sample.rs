@@ -127,13 +127,6 @@ impl<T: Payload + ?Sized> SampleBuffer<T> {
         SampleBuffer { taken: Taken::empty(), holds: false, payload: PhantomData }
     }
 
-    /// Releases what it holds.
-    #[inline(always)]
-    pub fn clear(&mut self) {
-        self.holds = false;
-        self.taken.release();
-    }
-
     /// The sample that it holds.
     #[inline(always)]
     pub fn sample(&self) -> Option<&Sample<T>> {

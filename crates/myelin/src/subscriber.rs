@@ -60,8 +60,13 @@ impl<T: Payload + ?Sized> Subscriber<T> {
     /// [`Error::Forked`].
     #[inline(always)]
     pub fn take(&mut self) -> Result<Option<Sample<T>>, Error> {
-        let mut taken = Taken::empty();
-        Ok(self.take_fitting(&mut taken)?.then(|| Sample::new(taken)))
+        let taken = self.inner.reader.take()?;
+        if let Some(misfit) =
+            taken.as_ref().filter(|it| !dynamic::fits::<T>(&self.dynamic, it.bytes().len()))
+        {
+            return Err(self.reject(misfit.publisher));
+        }
+        Ok(taken.map(Sample::new))
     }
 
     /// As [`take`](Subscriber::take), to where the sample is to stay: it is not moved on the way. What the
@@ -97,18 +102,14 @@ impl<T: Payload + ?Sized> Subscriber<T> {
     #[inline(always)]
     fn fill(&mut self, buffer: &mut SampleBuffer<T>) -> Result<bool, Error> {
         buffer.holds = false;
-        buffer.holds = self.take_fitting(&mut buffer.taken)?;
-        Ok(buffer.holds)
-    }
-
-    /// Whether there is one, of a length that fits its type.
-    #[inline(always)]
-    fn take_fitting(&mut self, into: &mut Taken) -> Result<bool, Error> {
-        let is_there = self.inner.reader.take_into(into)?;
-        if is_there && !dynamic::fits::<T>(&self.dynamic, into.bytes().len()) {
-            return Err(self.reject(into.publisher));
+        if !self.inner.reader.take_into(&mut buffer.taken)? {
+            return Ok(false);
         }
-        Ok(is_there)
+        if !dynamic::fits::<T>(&self.dynamic, buffer.taken.bytes().len()) {
+            return Err(self.reject(buffer.taken.publisher));
+        }
+        buffer.holds = true;
+        Ok(true)
     }
 
     /// Ends the match with a publisher whose sample is none of the type.
