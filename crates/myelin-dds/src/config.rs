@@ -185,8 +185,8 @@ fn escape(text: &str) -> String {
 pub const LEASE: Duration = Duration::from_secs(1);
 /// Announcements in the time of a lease.
 const RENEWALS: u128 = 5;
-/// On the way to which none is lost, and each is sent to [`INDEX_MAX`] ports and answered by the kernel where
-/// nobody listens: at five, a third of what a message at 1 kHz costs both ends besides the kernel's wake-up.
+/// There none is lost; and each is sent to all ports up to [`INDEX_MAX`], and the kernel answers where nobody
+/// listens.
 const RENEWALS_ON_LOOPBACK: u128 = 2;
 /// More than is under way on any link of a robot.
 const BUFFER_BYTES_MAX: u64 = 64 << 20;
