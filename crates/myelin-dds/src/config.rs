@@ -113,16 +113,25 @@ impl Config {
         text
     }
 
+    /// Whether nobody is asked but processes of this host.
+    fn is_on_loopback(&self) -> bool {
+        let is_loopback = |peer: &String| {
+            peer == "localhost" || peer.parse().is_ok_and(|it: IpAddr| it.is_loopback())
+        };
+        !self.multicast && !self.peers.is_empty() && self.peers.iter().all(is_loopback)
+    }
+
     fn discovery(&self, domain: u32) -> String {
         let lease_ms = self.lease.as_millis().max(1);
         // Whatever comes of a process renews its lease; these announcements are for one that has
         // nothing to say.
+        let renewals = if self.is_on_loopback() { RENEWALS_ON_LOOPBACK } else { RENEWALS };
         let mut text = format!(
             "
       <ExternalDomainId>{domain}</ExternalDomainId>
       <LeaseDuration>{lease_ms} ms</LeaseDuration>
       <SPDPInterval>{} ms</SPDPInterval>",
-            (lease_ms / RENEWALS).max(1)
+            (lease_ms / renewals).max(1)
         );
         if self.peers.is_empty() {
             return text;
@@ -176,6 +185,9 @@ fn escape(text: &str) -> String {
 pub const LEASE: Duration = Duration::from_secs(1);
 /// Announcements in the time of a lease.
 const RENEWALS: u128 = 5;
+/// There none is lost; and each is sent to all ports up to [`INDEX_MAX`], and the kernel answers where nobody
+/// listens.
+const RENEWALS_ON_LOOPBACK: u128 = 2;
 /// More than is under way on any link of a robot.
 const BUFFER_BYTES_MAX: u64 = 64 << 20;
 /// Those of its threads that can be configured.
@@ -238,6 +250,16 @@ mod tests {
         let both = Config { multicast: true, ..config }.xml(0, 1 << 20);
         assert!(both.contains("<Peers>") && both.contains("ParticipantIndex"));
         assert!(!both.contains("AllowMulticast") && !both.contains("multicast="));
+        // Not where a single one is elsewhere, nor beside multicast.
+        let every_ms = |peers: [&str; 2], multicast| {
+            let peers = peers.map(str::to_owned).to_vec();
+            let text = Config { peers, multicast, ..Config::default() }.xml(0, 1 << 20);
+            let (_, rest) = text.split_once("<SPDPInterval>").unwrap();
+            rest.split_once(" ms").unwrap().0.to_owned()
+        };
+        assert_eq!(every_ms(["127.0.0.1", "localhost"], false), "500");
+        assert_eq!(every_ms(["127.0.0.1", "10.0.0.2"], false), "200");
+        assert_eq!(every_ms(["127.0.0.1", "::1"], true), "200");
         let peers = vec!["robot".into(), "fd00::2".into()];
         let six = Config { peers, ..Config::default() };
         assert!(six.xml(0, 1 << 20).contains("<Transport>udp6</Transport>"));

@@ -18,7 +18,8 @@ use myelin_shm::data_plane::subscription::Reader;
 use myelin_shm::os::segment::{Segment, Writers};
 use myelin_shm::topic::{Late, PublisherQos, Reliability, SubscriberQos};
 use myelin_shm::waiting::wait::{Wait, now_ns};
-use myelin_shm::waiting::wake_table::WakeTableViews;
+use myelin_shm::waiting::wait_set::WaitSet;
+use myelin_shm::waiting::wake_table::{WakeTable, WakeTableViews};
 use proptest::prelude::*;
 
 proptest! {
@@ -384,6 +385,35 @@ fn a_segment_that_was_missing_is_forgotten_with_its_sample() {
     (1..9).for_each(|sequence| write(sequence, 8, u64::MAX));
     assert!(reader.wait(Wait::Block, now_ns() + 10_000_000_000).unwrap());
     assert_eq!(reader.take().unwrap().unwrap().sequence, 6);
+}
+
+/// Nor does a wait set report it: who waits would not sleep, and could starve the thread that brings the
+/// segment.
+#[test]
+fn a_wait_set_sleeps_until_the_segment_of_a_sample_has_come() {
+    let table = WakeTable::create().unwrap();
+    let (mut reader, shared) =
+        Reader::create(SUBSCRIBER, &topic(), SubscriberQos::default(), &table).unwrap();
+    let memory = Memory::publication(1, 4);
+    shared.reserve(1, memory.descriptor(), Vec::new()).unwrap();
+    shared.start(1, 0);
+    let mut set = WaitSet::of(&table).unwrap();
+    let key = set.add(&reader).unwrap();
+    // In slot 0 of segment 0.
+    for (at, value) in [(CELLS + 1, 200), (CELLS + 2, 0), (CELLS, 1), (PUBLISHED, 1)] {
+        memory.set(at, value);
+    }
+    assert_eq!(set.wait(Wait::Block, 0).unwrap(), [key]);
+    assert!(reader.take().unwrap().is_none(), "its segment has not come");
+    for how in [Wait::Poll, Wait::Block, Wait::Adaptive, Wait::Predictive] {
+        assert!(set.wait(how, now_ns() + 1_000_000).unwrap().is_empty(), "{how:?}");
+    }
+    let slots = Memory::new(Writers::Owner);
+    std::thread::scope(|scope| {
+        scope.spawn(|| shared.add_segment(1, 0, 256, 16, slots.descriptor()).unwrap());
+        assert_eq!(set.wait(Wait::Block, now_ns() + 60_000_000_000).unwrap(), [key]);
+    });
+    assert_eq!(reader.take().unwrap().unwrap().sequence, 0);
 }
 
 /// One publisher sets the wake word back all the time; another one's samples wake the sleeper all the same.

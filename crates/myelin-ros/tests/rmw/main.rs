@@ -8,4 +8,5 @@ mod kill;
 mod library;
 mod node;
 mod programs;
+mod soak;
 mod talk;

@@ -13,6 +13,7 @@ from action_msgs.msg import GoalStatus
 from rcl_interfaces.msg import Parameter, ParameterType, ParameterValue
 from rclpy.action import ActionClient, ActionServer
 from rclpy.parameter_client import AsyncParameterClient
+from sensor_msgs.msg import Image
 from test_msgs.action import Fibonacci
 from test_msgs.srv import BasicTypes
 
@@ -20,6 +21,9 @@ sys.path.insert(0, os.path.join(os.path.dirname(__file__), "../peers"))
 from ros2 import KINDS, number_of, say  # noqa: E402
 
 
+# Images are large; of small messages none is lost, however long a busy machine holds up a node.
+DEPTHS = {"Image": 10}
+DEPTH = 1000
 # Of a storm: nodes at once, and how long they live at most.
 ALIVE, LIFE_S = 4, 0.1
 
@@ -40,7 +44,7 @@ def spin_for(node, future):
 
 def publish(node, *kinds):
     """Message n of each type, one after the other, for ever."""
-    outs = [(node.create_publisher(KINDS[kind][0], kind, 10), KINDS[kind][1]) for kind in kinds]
+    outs = [(node.create_publisher(KINDS[kind][0], kind, DEPTHS.get(kind, DEPTH)), KINDS[kind][1]) for kind in kinds]
     sent = 0
 
     def send():
@@ -62,19 +66,20 @@ def subscribe(node, *kinds):
             n = number_of(got)
             say(kind if got == make(n) else f"wrong {kind}", n)
 
-        return node.create_subscription(message, topic or kind, take, 10)
+        return node.create_subscription(message, topic or kind, take, DEPTHS.get(kind, DEPTH))
 
     [subscription(kind) for kind in kinds]
     spin(node)
 
 
+def answer(request, response):
+    response.int32_value = request.int32_value + 1
+    response.string_value = request.string_value[::-1]
+    return response
+
+
 def serve(node):
     """A service, a parameter and an action."""
-
-    def answer(request, response):
-        response.int32_value = request.int32_value + 1
-        response.string_value = request.string_value[::-1]
-        return response
 
     def count(goal):
         sequence = [0, 1]
@@ -137,6 +142,43 @@ def watch(node):
         rclpy.spin_once(node, timeout_sec=0.01)
 
 
+def soak(node, number, nodes):
+    """One of a ring of nodes: it has the images of the one before it, asks that one's service and sets its
+    parameter. Each second it says how many nodes it sees, and how much it has had of each."""
+    number, nodes = int(number), int(nodes)
+    before = (number - 1) % nodes
+    had = {"images": 0, "answers": 0, "parameters": 0}
+
+    def count(what):
+        had[what] += 1
+
+    image = Image(height=240, width=320, encoding="rgb8", step=960, data=bytes(240 * 960))
+    images = node.create_publisher(Image, f"image{number}", 10)
+    node.create_subscription(Image, f"image{before}", lambda message: count("images"), 10)
+    node.create_service(BasicTypes, f"turn{number}", answer)
+    node.declare_parameter("speed", 1.5)
+    client = node.create_client(BasicTypes, f"turn{before}")
+    parameters = AsyncParameterClient(node, f"soak{before}")
+    value = ParameterValue(type=ParameterType.PARAMETER_DOUBLE, double_value=2.5)
+
+    def send():
+        images.publish(image)
+        if client.service_is_ready():
+            asked = client.call_async(BasicTypes.Request(int32_value=number))
+            asked.add_done_callback(lambda done: done.result().int32_value == number + 1 and count("answers"))
+
+    def tell():
+        if parameters.services_are_ready():
+            setting = parameters.set_parameters([Parameter(name="speed", value=value)])
+            setting.add_done_callback(lambda done: done.result().results[0].successful and count("parameters"))
+        say("soak", f"{len(node.get_node_names())} {' '.join(map(str, had.values()))}")
+
+    node.create_timer(0.2, send)
+    node.create_timer(1.0, tell)
+    while not is_over():
+        rclpy.spin_once(node, timeout_sec=1.0)
+
+
 def be_killed(name):
     """Does a bit of everything, until it is killed."""
     rclpy.init()
@@ -180,7 +222,8 @@ def main(role, name, *words):
         return storm(int(words[0]))
     rclpy.init()
     node = rclpy.create_node(name)
-    {"pub": publish, "sub": subscribe, "serve": serve, "ask": ask, "watch": watch}[role](node, *words)
+    roles = {"pub": publish, "sub": subscribe, "serve": serve, "ask": ask, "watch": watch, "soak": soak}
+    roles[role](node, *words)
     while not is_over():
         time.sleep(0.01)
     node.destroy_node()
@@ -188,5 +231,5 @@ def main(role, name, *words):
 
 
 if len(sys.argv) < 3:
-    sys.exit("usage: node.py pub|sub|serve|ask|watch|storm NAME [TYPE[:TOPIC]…|NODE|KILLS]")
+    sys.exit("usage: node.py pub|sub|serve|ask|watch|soak|storm NAME [TYPE[:TOPIC]…|NODE|NUMBER NODES|KILLS]")
 main(*sys.argv[1:])

@@ -63,6 +63,11 @@ impl Node {
         })
     }
 
+    /// All that it has said meanwhile.
+    pub fn lines(&self) -> impl Iterator<Item = String> {
+        self.lines.try_iter()
+    }
+
     /// Waits for a line that is as wanted.
     pub fn wait_for(&self, what: &str, is_wanted: impl Fn(&str) -> bool) -> String {
         let mut seen = Vec::new();
@@ -98,6 +103,14 @@ impl Node {
             folder.unwrap().count()
         };
         ["fd", "task"].map(count)
+    }
+
+    /// What it has of memory that is no file's.
+    pub fn memory_kib(&self) -> usize {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap();
+        let is_it = |line: &&str| line.starts_with("RssAnon:") || line.starts_with("RssShmem:");
+        let kib = |line: &str| line.split_whitespace().nth(1).unwrap().parse::<usize>().unwrap();
+        status.lines().filter(is_it).map(kib).sum()
     }
 
     /// `kill -9`.

@@ -204,6 +204,7 @@ impl Incoming {
         let arrivals = self.source.arrivals.load(Ordering::Acquire);
         let view = self.source.slot_view(number);
         self.missing_at = view.is_none().then_some(arrivals);
+        self.source.note_missing(self.missing_at);
         if view.is_some() {
             let slots = self.slots.len().max(number as usize + 1);
             self.slots.resize(slots, None);
@@ -291,7 +292,9 @@ impl Incoming {
             self.lost += oldest - self.next;
             self.next = oldest;
             // It was a segment of a sample that is passed.
-            self.missing_at = None;
+            if self.missing_at.take().is_some() {
+                self.source.note_missing(None);
+            }
             self.at = (self.next % self.source.cells) as usize;
             self.announce();
             self.fence_if_due(Step::T1);

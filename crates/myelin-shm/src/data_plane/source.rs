@@ -32,6 +32,9 @@ pub struct Source {
     pub(crate) finished: AtomicBool,
     /// Counts the slot segments that have come.
     pub(crate) arrivals: AtomicU32,
+    /// How many had come, plus 1, when the slot segment of the sample that is next to be read had not; 0: it
+    /// is there, as far as the reader knows, who writes it.
+    missing: AtomicU64,
     segment: Segment,
     slots: Mutex<Vec<SlotMap>>,
 }
@@ -92,6 +95,7 @@ impl Source {
             gone: AtomicBool::new(false),
             finished: AtomicBool::new(false),
             arrivals: AtomicU32::new(0),
+            missing: AtomicU64::new(0),
             segment,
             slots: Mutex::new(Vec::new()),
         })
@@ -131,12 +135,26 @@ impl Source {
         known.iter().find(|map| map.number == number).map(|map| map.view)
     }
 
-    /// Whether it has a sample that is not before `next`, as far as this can be seen.
+    /// The reader's: the slot segment of the next sample had not come when so many had. `None`: it has.
+    pub(crate) fn note_missing(&self, arrivals: Option<u32>) {
+        let missing = arrivals.map_or(0, |arrivals| u64::from(arrivals) + 1);
+        // ORDER: Relaxed: whoever waits for a sample is told of the segment when it has come.
+        self.missing.store(missing, Ordering::Relaxed);
+    }
+
+    fn lacks_memory(&self) -> bool {
+        let missing = self.missing.load(Ordering::Relaxed);
+        missing != 0 && missing == u64::from(self.arrivals.load(Ordering::Acquire)) + 1
+    }
+
+    /// Whether it has a sample to take that is not before `next`, as far as this can be seen. One whose slot
+    /// segment has not come is none: who waits would not sleep, and might keep its CPU from the thread that
+    /// brings the segment.
     pub(crate) fn has_beyond(&self, next: u64) -> bool {
         let seen = load_acquire(&self.ring()[(next % self.cells) as usize].sequence);
         match seen.checked_sub(next) {
             None | Some(0) => false,
-            Some(1) => true,
+            Some(1) => !self.lacks_memory(),
             // Being written, or of a later sample.
             Some(_) => load_acquire(&self.head().published) > next,
         }

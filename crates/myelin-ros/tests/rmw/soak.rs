@@ -1,0 +1,124 @@
+//! Twenty nodes for a long time: images, services and parameters, and nothing grows.
+
+use std::thread;
+use std::time::{Duration, Instant};
+
+use crate::host::Host;
+use crate::node::{Node, Rmw, WATCHDOG};
+use crate::talk::on_a_host;
+
+const NODES: usize = 20;
+/// Python's own memory comes to rest in the first minute.
+const MEMORY_FROM_S: usize = 60;
+/// A machine that is busy holds up a subscriber, and once its publisher's memory grows by a segment, which
+/// it keeps: eight images of 230 kB, in the memory of both.
+const SEGMENT_KIB: usize = 2 * 8 * 240;
+
+/// What a node says each second: of the one before it in the ring so much has come.
+#[derive(Clone, Copy, Debug)]
+struct Told {
+    nodes: usize,
+    images: usize,
+    answers: usize,
+    parameters: usize,
+}
+
+impl Told {
+    fn by(node: &Node) -> Told {
+        let line = node.wait_for("soak", |line| line.starts_with("soak "));
+        let numbers: Vec<usize> =
+            line.split(' ').skip(1).map(|number| number.parse().unwrap()).collect();
+        let [nodes, images, answers, parameters] = numbers[..] else { panic!("{line}") };
+        Told { nodes, images, answers, parameters }
+    }
+
+    fn is_beyond(&self, before: &Told) -> bool {
+        let is_more = self.images > before.images && self.answers > before.answers;
+        is_more && self.parameters > before.parameters
+    }
+}
+
+/// `MYELIN_ROS_SOAK_S` seconds; `make test-long` takes five minutes.
+#[test]
+fn a_soak_leaves_memory_descriptors_and_threads_as_they_are() {
+    on_a_host("soak::a_soak_leaves_memory_descriptors_and_threads_as_they_are", || {
+        let seconds = std::env::var("MYELIN_ROS_SOAK_S").unwrap_or_else(|_| "3".to_owned());
+        let seconds: usize = seconds.parse().unwrap();
+        let start = |number: usize| {
+            let (name, number) = (format!("soak{number}"), number.to_string());
+            let words = ["soak", &name, &number, &NODES.to_string()];
+            Node::start(&Host::Same, Rmw::Myelin, &words)
+        };
+        let nodes: Vec<Node> = (0..NODES).map(start).collect();
+        let nothing = Told { nodes: 0, images: 0, answers: 0, parameters: 0 };
+        let have_met = |node: &Node| {
+            let mut told = Told::by(node);
+            while told.nodes < NODES || !told.is_beyond(&nothing) {
+                told = Told::by(node);
+            }
+            told
+        };
+        let first: Vec<Told> = nodes.iter().map(have_met).collect();
+        let (warm, rest) = match seconds > MEMORY_FROM_S {
+            true => (MEMORY_FROM_S, seconds - MEMORY_FROM_S),
+            false => (0, seconds),
+        };
+        tell(&nodes, warm);
+        let before = Held::by(&nodes);
+        let last = tell(&nodes, rest);
+        for (number, (last, first)) in last.iter().zip(&first).enumerate() {
+            assert!(last.is_beyond(first), "node {number}: {first:?}, {last:?}");
+        }
+        let begun = Instant::now();
+        let mut after = Held::by(&nodes);
+        // A link that is made anew has for a moment the descriptors of both.
+        while !after.is_no_more_than(&before) {
+            assert!(begun.elapsed() < WATCHDOG, "{before:?}, {after:?}");
+            thread::sleep(Duration::from_millis(10));
+            after = Held::by(&nodes);
+        }
+        println!("{NODES} nodes, {seconds} s: {before:?}, {after:?}; {:?}", last[0]);
+        if warm > 0 {
+            let segments = after.descriptors.saturating_sub(before.descriptors);
+            let most = before.memory_kib + before.memory_kib / 50 + segments * SEGMENT_KIB;
+            assert!(after.memory_kib <= most, "2 % more memory: {before:?}, {after:?}");
+        }
+        nodes.into_iter().for_each(Node::end);
+    });
+}
+
+/// Has each of them tell so often; what it told last.
+fn tell(nodes: &[Node], seconds: usize) -> Vec<Told> {
+    let mut last = Vec::new();
+    for _ in 0..seconds {
+        last = nodes.iter().map(Told::by).collect();
+    }
+    last
+}
+
+/// What all nodes hold.
+#[derive(Debug)]
+struct Held {
+    descriptors: usize,
+    threads: usize,
+    /// Their own and shared, without files.
+    memory_kib: usize,
+}
+
+impl Held {
+    fn by(nodes: &[Node]) -> Held {
+        let mut held = Held { descriptors: 0, threads: 0, memory_kib: 0 };
+        for node in nodes {
+            let [descriptors, threads] = node.holds();
+            held.descriptors += descriptors;
+            held.threads += threads;
+            held.memory_kib += node.memory_kib();
+        }
+        held
+    }
+
+    /// But for one segment of each node's publisher of images.
+    fn is_no_more_than(&self, before: &Held) -> bool {
+        self.descriptors <= before.descriptors + NODES && self.threads <= before.threads
+    }
+}
