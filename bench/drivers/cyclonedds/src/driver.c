@@ -29,19 +29,19 @@
 #include "table.h"
 
 static const struct myelin_bench_system systems[] = {
-    {SYSTEM("cyclonedds.udp", "CycloneDDS, serialised, UDP, waitset"), UDP},
-    {SYSTEM("cyclonedds.udp-tuned", "the same with the largest receive buffer the kernel grants and "
-                                    "large fragments"),
+    {SYSTEM("cyclonedds.udp", MYELIN_BENCH_WAIT_BLOCK, "CycloneDDS, serialised, UDP, waitset"), UDP},
+    {SYSTEM("cyclonedds.udp-tuned", MYELIN_BENCH_WAIT_BLOCK,
+            "the same with the largest receive buffer the kernel grants and large fragments"),
      UDP},
-    {SYSTEM("cyclonedds.iceoryx", "CycloneDDS over iceoryx shared memory, written into loans, read by "
-                                  "copy, waitset"),
+    {SYSTEM("cyclonedds.iceoryx", MYELIN_BENCH_WAIT_BLOCK,
+            "CycloneDDS over iceoryx shared memory, written into loans, read by copy, waitset"),
      ICEORYX, .loans = 1},
-    {SYSTEM("cyclonedds.iceoryx-copy", "CycloneDDS over iceoryx shared memory, written from own "
-                                       "memory, waitset"),
+    {SYSTEM("cyclonedds.iceoryx-copy", MYELIN_BENCH_WAIT_BLOCK,
+            "CycloneDDS over iceoryx shared memory, written from own memory, waitset"),
      ICEORYX},
 };
 
-static const struct myelin_bench_driver driver = {DRIVER};
+static const struct myelin_bench_driver driver = {DRIVER, .clean = myelin_roudi_clean};
 
 int main(void)
 {

@@ -22,9 +22,9 @@
 /* Topics over iceoryx: below what CycloneDDS attaches to iceoryx's listener in a process. */
 #define SHARED_TOPICS_MAX 100
 
-#define SYSTEM(named, described) \
+#define SYSTEM(named, waits, described) \
   MYELIN_BENCH_SIZE(system), .name = (named), .about = (described), .missing = MISSING, \
-  .wait = MYELIN_BENCH_WAIT_BLOCK, .payload_bytes_max = PAYLOAD_BYTES_MAX, \
+  .wait = (waits), .payload_bytes_max = PAYLOAD_BYTES_MAX, \
   .workloads = MYELIN_BENCH_ROUNDTRIP | MYELIN_BENCH_STREAM | MYELIN_BENCH_IMAGE | \
                MYELIN_BENCH_FLOOD | MYELIN_BENCH_STARTUP, \
   .publishers_max = PEERS_MAX, .subscribers_max = PEERS_MAX
@@ -42,7 +42,7 @@
   .probe = PRESENT(myelin_cyclonedds_probe), .notes = PRESENT(myelin_cyclonedds_notes), \
   .start_daemon = PRESENT(myelin_cyclonedds_start_daemon), \
   .daemon_pids = myelin_roudi_daemon_pids, .check_daemon = myelin_roudi_check_daemon, \
-  .stop_daemon = myelin_roudi_stop_daemon, .clean = myelin_roudi_clean
+  .stop_daemon = myelin_roudi_stop_daemon
 
 extern const struct myelin_bench_link myelin_cyclonedds_link;
 

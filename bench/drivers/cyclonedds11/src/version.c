@@ -66,13 +66,20 @@ dds_return_t myelin_cyclonedds_request_loan(dds_entity_t writer, void **memory)
 
 void myelin_cyclonedds_write_interface(FILE *out, const char *system)
 {
+  const char *type = "myelin";
+  const char *library = psmx_myelin();
+  const char *config = "";
   if (!myelin_cyclonedds_is_shared_memory(system))
     return;
-  const bool is_iceoryx = myelin_cyclonedds_is_iceoryx(system);
-  const char *library = is_iceoryx ? PSMX_IOX : psmx_myelin();
-  (void)fprintf(out, "        <PubSubMessageExchange type=\"%s\" library=\"%s\"%s/>\n",
-                is_iceoryx ? "iox" : "myelin", library != NULL ? library : "psmx_myelin",
-                is_iceoryx ? " config=\"LOG_LEVEL=WARN;\"" : "");
+  if (myelin_cyclonedds_is_iceoryx(system)) {
+    type = "iox";
+    library = PSMX_IOX;
+    config = " config=\"LOG_LEVEL=WARN;\"";
+  } else if (strstr(system, "-block") != NULL) {
+    config = " config=\"WAIT=block;\"";
+  }
+  (void)fprintf(out, "        <PubSubMessageExchange type=\"%s\" library=\"%s\"%s/>\n", type,
+                library != NULL ? library : "psmx_myelin", config);
 }
 
 /* The plug-in is all. */

@@ -2,7 +2,8 @@
 //! killed roles leave behind. Skips, with a line that says so, what is not there.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use crate::streams::within_domain;
 use crate::support::{Pair, Process, Samples, describe, prepare, unique_run};
@@ -36,7 +37,7 @@ fn the_plug_in_is_said_on_this_host() {
 }
 
 #[test]
-fn killed_roles_leave_nothing() {
+fn what_killed_roles_leave_is_removed() {
     let _host = own_host::enter();
     for system in systems(|system| system.loans) {
         let before = shared_memory();
@@ -49,6 +50,7 @@ fn killed_roles_leave_nothing() {
             pair.ping.kill();
             pair.pong.kill();
         });
+        assert!(Command::new(EXECUTABLE).arg("clean").status().unwrap().success());
         assert_eq!(shared_memory(), before, "{}", system.name);
     }
 }
@@ -112,10 +114,15 @@ fn systems(wanted: impl Fn(&System) -> bool) -> Vec<System> {
     there
 }
 
-/// Names in this test's own /dev/shm.
-fn shared_memory() -> Vec<String> {
-    let entries = fs::read_dir("/dev/shm").unwrap().flatten();
-    let mut names: Vec<_> = entries.map(|it| it.file_name().into_string().unwrap()).collect();
-    names.sort();
-    names
+/// Whatever is below this test's own /dev/shm, but for folders: Myelin's stays, empty.
+fn shared_memory() -> Vec<PathBuf> {
+    let (mut folders, mut files) = (vec![PathBuf::from("/dev/shm")], Vec::new());
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(folder).unwrap().flatten() {
+            let is_folder = entry.file_type().unwrap().is_dir();
+            (if is_folder { &mut folders } else { &mut files }).push(entry.path());
+        }
+    }
+    files.sort();
+    files
 }
