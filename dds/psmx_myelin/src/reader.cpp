@@ -237,7 +237,13 @@ void Reader::store(Lent lent) {
   }
   const uint64_t begun_ns = myelin_now();
   for (;;) {
-    const dds_return_t result = dds_reader_store_loaned_sample(reader_, lent.get());
+    dds_return_t result = dds_reader_store_loaned_sample(reader_, lent.get());
+    if (result == DDS_RETCODE_NOT_FOUND) {
+      // Its writer was matched and has been deleted since; what it wrote before counts, and its instance is
+      // without it from now on.
+      lent->own_metadata.statusinfo |= DDSI_STATUSINFO_UNREGISTER;
+      result = dds_reader_store_loaned_sample_wr_metadata(reader_, lent.get(), 0, false, DDS_INFINITY);
+    }
     // Among others that is what it returns for one more than the reader's limits allow.
     if (result != DDS_RETCODE_ERROR || !is_bounded_ || is_ending_.load(std::memory_order_relaxed)) break;
     if (is_copied && myelin_now() - begun_ns > refusal_limit_ns) break;
