@@ -74,6 +74,11 @@ static void fill(union sample *sample, uint64_t number, char *text, uint8_t *res
     sample->text = (psmx_Text){.number = number, .is_odd = number % 2, .words = text};
     sample->text.rest._buffer = rest;
     sample->text.rest._length = sample->text.rest._maximum = (uint32_t)(number % 1000);
+    if (loans) {  // its parts are CycloneDDS's with it
+      sample->text.words = dds_string_dup(text);
+      sample->text.rest._buffer = dds_alloc(number % 1000);
+      sample->text.rest._release = true;
+    }
     break;
   case KEYED:
     sample->keyed.id = (uint32_t)(number % 100);
