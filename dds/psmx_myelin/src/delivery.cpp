@@ -17,7 +17,7 @@ constexpr uint64_t guard_key = 0;
 constexpr size_t keys_max = 64;
 /// Between two looks whether DDS has found a writer of which something has come already.
 constexpr uint64_t retry_first_ns = 200'000;
-constexpr uint64_t retry_last_ns = 20'000'000;
+constexpr uint64_t retry_last_ns = 5'000'000;
 
 }  // namespace
 

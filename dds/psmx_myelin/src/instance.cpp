@@ -123,7 +123,9 @@ Instance::Instance(dds_psmx_instance_id_t id, const char *text) : dds_psmx_t{}, 
   if (!config.folder.empty()) options.folder = config.folder.c_str();
   if (!config.group.empty()) options.group = config.group.c_str();
   if (myelin_node_open("cyclonedds", &options, &node) != MYELIN_OK) {
-    throw std::runtime_error(myelin_error_message());
+    const std::string folder = config.folder.empty() ? "" : "FOLDER=" + config.folder + ": ";
+    const std::string group = config.group.empty() ? "" : "GROUP=" + config.group + ": ";
+    throw std::runtime_error(folder + group + myelin_error_message());
   }
   try {
     locator = config.locator.empty() ? meeting_place(node, id) : locator_of(config.locator);

@@ -19,6 +19,8 @@ struct ReaderLoan : dds_loaned_sample_t {
   myelin_sample sample = MYELIN_INIT(myelin_sample);
   /// Of its reader, if it is counted there.
   std::shared_ptr<std::atomic<uint32_t>> held;
+  /// Where the payload is while CycloneDDS has a copy of it.
+  void *lent_ptr = nullptr;
   /// The payload, if it is not in the sample.
   std::vector<uint8_t> copy;
 
@@ -196,7 +198,9 @@ Lent Reader::lend(myelin_sample &sample) {
 }
 
 void Reader::store_or_keep(const Guid &guid, Source &source, Lent lent) {
-  if (source.waiting.empty() && is_matched(guid, source)) return store(std::move(lent));
+  source.publisher = lent->sample.publisher;
+  if (source.waiting.empty() && is_matched(guid, source)) store(source, lent);
+  if (lent == nullptr) return;
   const uint64_t now_ns = myelin_now();
   if (source.missed_ns != 0 && now_ns - source.missed_ns > discovery_limit_ns) return;
   if (source.waiting.size() >= waiting_max_) {
@@ -208,43 +212,79 @@ void Reader::store_or_keep(const Guid &guid, Source &source, Lent lent) {
 }
 
 bool Reader::retry() {
+  notice_gone_writers();
   const uint64_t now_ns = myelin_now();
   for (auto &[guid, source] : sources_) {
-    if (source.waiting.empty()) continue;
-    if (is_matched(guid, source)) {
-      while (!source.waiting.empty()) {
-        Lent next = std::move(source.waiting.front());
-        source.waiting.pop_front();
-        --waiting_;
-        store(std::move(next));
-      }
-    } else if (now_ns - source.missed_ns > discovery_limit_ns) {
-      waiting_ -= source.waiting.size();
-      source.waiting.clear();
-    }
+    if (!source.waiting.empty()) store_waiting(guid, source, now_ns);
   }
   return waiting_ > 0;
 }
 
-void Reader::store(Lent lent) {
+void Reader::store_waiting(const Guid &guid, Source &source, uint64_t now_ns) {
+  const bool is_last = source.was_matched && source.is_gone;
+  while (!source.waiting.empty() && (is_matched(guid, source) || is_last)) {
+    Lent &next = source.waiting.front();
+    if (source.is_matched) store(source, next);
+    if (next != nullptr && is_last) {
+      // What it wrote before it was deleted counts; and its instance is without it from now on.
+      next->own_metadata.statusinfo |= DDSI_STATUSINFO_UNREGISTER;
+      dds_reader_store_loaned_sample_wr_metadata(reader_, with_private_copy(*next), 0, false, DDS_INFINITY);
+      keep_private_copy(*next);
+    } else if (next != nullptr) {
+      return;
+    }
+    source.waiting.pop_front();
+    --waiting_;
+  }
+  if (source.missed_ns != 0 && now_ns - source.missed_ns > discovery_limit_ns) {
+    waiting_ -= source.waiting.size();
+    source.waiting.clear();
+  }
+}
+
+void Reader::notice_gone_writers() {
+  myelin_event event = MYELIN_INIT(myelin_event);
+  while (myelin_subscriber_event(subscriber_, &event) == MYELIN_OK) {
+    if (event.kind != MYELIN_EVENT_UNMATCHED) continue;
+    for (auto &each : sources_) each.second.is_gone |= each.second.publisher == event.endpoint;
+  }
+}
+
+dds_loaned_sample_t *Reader::with_private_copy(ReaderLoan &loan) {
   // CycloneDDS corrects serialised samples where they lie before it copies them (a bool that is neither 0
   // nor 1), and the library's memory is read-only.
-  const bool is_copied = is_serialized(lent->own_metadata.sample_state) && !*takes_header_;
-  if (is_copied) {
-    const auto *data = static_cast<const uint8_t *>(lent->sample_ptr);
-    private_copy_.assign(data, data + lent->own_metadata.sample_size);
-    lent->sample_ptr = private_copy_.data();
+  if (!is_serialized(loan.own_metadata.sample_state) || *takes_header_) return &loan;
+  if (!loan.lent_ptr) loan.lent_ptr = loan.sample_ptr;
+  const auto *data = static_cast<const uint8_t *>(loan.lent_ptr);
+  private_copy_.assign(data, data + loan.own_metadata.sample_size);
+  loan.sample_ptr = private_copy_.data();
+  return &loan;
+}
+
+void Reader::keep_private_copy(ReaderLoan &loan) {
+  // A type of a language of its own may keep what it is lent.
+  if (loan.sample_ptr == private_copy_.data() && ddsrt_atomic_ld32(&loan.refc) > 1) {
+    loan.copy = std::move(private_copy_);
   }
+}
+
+void Reader::store(Source &source, Lent &lent) {
   const uint64_t begun_ns = myelin_now();
   for (;;) {
-    const dds_return_t result = dds_reader_store_loaned_sample(reader_, lent.get());
+    const dds_return_t result = dds_reader_store_loaned_sample(reader_, with_private_copy(*lent));
+    keep_private_copy(*lent);
+    if (result == DDS_RETCODE_NOT_FOUND) {
+      source.is_matched = false;
+      source.missed_ns = 0;
+      return;
+    }
     // Among others that is what it returns for one more than the reader's limits allow.
     if (result != DDS_RETCODE_ERROR || !is_bounded_ || is_ending_.load(std::memory_order_relaxed)) break;
-    if (is_copied && myelin_now() - begun_ns > refusal_limit_ns) break;
+    const bool may_be_bad = is_serialized(lent->own_metadata.sample_state);
+    if (may_be_bad && myelin_now() - begun_ns > refusal_limit_ns) break;
     std::this_thread::sleep_for(refusal_interval);
   }
-  // A type of a language of its own may keep what it is lent.
-  if (is_copied && ddsrt_atomic_ld32(&lent->refc) > 1) lent->copy = std::move(private_copy_);
+  lent = nullptr;
 }
 
 bool Reader::is_matched(const Guid &guid, Source &source) {
@@ -256,6 +296,7 @@ bool Reader::is_matched(const Guid &guid, Source &source) {
   source.asked_ns = now_ns;
   look_up_writers();
   source.is_matched = std::find(matched_.begin(), matched_.end(), guid) != matched_.end();
+  source.was_matched |= source.is_matched;
   return source.is_matched;
 }
 

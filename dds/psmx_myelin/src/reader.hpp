@@ -50,6 +50,11 @@ struct Reader : dds_psmx_endpoint_t {
   /// A writer, as DDS knows it.
   struct Source {
     bool is_matched = false;
+    /// Whether it has been once: it may have been deleted since, or have gone out of sight.
+    bool was_matched = false;
+    /// Its endpoint in the library, and whether that has gone.
+    uint64_t publisher = 0;
+    bool is_gone = false;
     /// When DDS was asked for it last, and when first in vain.
     uint64_t asked_ns = 0;
     uint64_t missed_ns = 0;
@@ -60,7 +65,11 @@ struct Reader : dds_psmx_endpoint_t {
   /// The sample as CycloneDDS takes it; none, with the reason in the log, if it cannot be.
   Lent lend(myelin_sample &sample);
   void store_or_keep(const Guid &guid, Source &source, Lent lent);
-  void store(Lent lent);
+  /// Stores what a writer of this reader's has written; `lent` is kept if DDS does not know that writer any
+  /// more.
+  void store(Source &source, Lent &lent);
+  void store_waiting(const Guid &guid, Source &source, uint64_t now_ns);
+  void notice_gone_writers();
   /// Whether DDS has matched the reader with a writer: with all others it has nothing to do, because of a
   /// quality of service, or because it has not found them yet.
   bool is_matched(const Guid &guid, Source &source);
@@ -68,6 +77,8 @@ struct Reader : dds_psmx_endpoint_t {
   void forget_gone_writers();
   /// Whether the reader's type takes a serialised sample with the CDR header in front.
   bool takes_header();
+  dds_loaned_sample_t *with_private_copy(ReaderLoan &loan);
+  void keep_private_copy(ReaderLoan &loan);
   void complain(const char *what);
 
   Topic &topic_;
