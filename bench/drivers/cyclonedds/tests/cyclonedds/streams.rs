@@ -54,7 +54,10 @@ fn many(system: &System) {
             everybody_hears_everything(executable(), prepare)
         });
     }
-    let topics = if system.streams.topics_max == 0 { 300 } else { system.streams.topics_max };
+    let topics = match system.streams.topics_max {
+        0 => TOPICS_MAX,
+        topics => topics.min(TOPICS_MAX),
+    };
     let depth = 4;
     let many = Prepare { topics, depth, messages: 2 * u64::from(topics), ..slow.clone() };
     within_domain(system, &many, |prepare| everybody_hears_everything(executable(), prepare));
@@ -120,3 +123,6 @@ fn a_depth_that_a_queue_of_iceoryx_has_not_is_refused() {
 fn executable() -> &'static Path {
     Path::new(EXECUTABLE)
 }
+
+/// More would only take longer.
+const TOPICS_MAX: u32 = 300;
