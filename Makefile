@@ -6,9 +6,12 @@ export CARGO_TARGET_DIR
 # The ROS 2 that its driver is built with: what `scripts/setup ros2` has installed, if it has.
 ROS2_PREFIX ?= $(wildcard $(or $(MYELIN_CACHE),$(or $(XDG_CACHE_HOME),$(HOME)/.cache)/myelin)/ros2)
 export ROS2_PREFIX
+# The CycloneDDS 11 that its driver is built with: what `make cyclonedds11` has made, if it has.
+CYCLONEDDS11_PREFIX ?= $(wildcard $(or $(MYELIN_CACHE),$(or $(XDG_CACHE_HOME),$(HOME)/.cache)/myelin)/cyclonedds11)
+export CYCLONEDDS11_PREFIX
 MYELIN := $(CARGO_TARGET_DIR)/release/myelin
 
-.PHONY: bench bench-all build test test-long test-all lint dist dist-check overhead fidelity shm sanitize
+.PHONY: bench bench-all build cyclonedds11 test test-long test-all lint dist dist-check overhead fidelity shm sanitize
 
 ## The main job: the first answer. What takes minutes to build has to wait for `make bench-all`; where
 ## it has been built once, it is built and measured here too.
@@ -28,6 +31,12 @@ build:
 	@scripts/python driver --release
 	@scripts/build-zenoh
 	@[ -z "$$ROS2_PREFIX" ] || scripts/rmw
+	@[ -z "$$CYCLONEDDS11_PREFIX" ] || scripts/cyclonedds11 plug-in
+
+## CycloneDDS 11 with psmx_myelin, in a minute or two; from then on it is built and measured, too.
+cyclonedds11:
+	@scripts/setup cyclonedds11
+	@scripts/cyclonedds11
 
 ## All tests, the ones against the real middleware and the page in a browser included. They go on to
 ## the end, whatever fails; the last lines say what did.

@@ -69,6 +69,11 @@ SYSTEMS = {
     "cyclonedds.udp": System("cyclonedds", "check-cyclonedds/roundtrip", (), CYCLONEDDS),
     "cyclonedds.iceoryx":
         System("cyclonedds", "check-cyclonedds/roundtrip", ("loan",), CYCLONEDDS, daemon=True),
+    "cyclonedds11.udp": System("cyclonedds11", "check-cyclonedds11/roundtrip", (), CYCLONEDDS),
+    "cyclonedds11.myelin-block":
+        System("cyclonedds11", "check-cyclonedds11/roundtrip", ("loan",), CYCLONEDDS),
+    "cyclonedds11.iceoryx":
+        System("cyclonedds11", "check-cyclonedds11/roundtrip", ("loan",), CYCLONEDDS, daemon=True),
     "fastdds.udp": System("fastdds", "check-fastdds/roundtrip", (), FASTDDS),
     "fastdds.shm": System("fastdds", "check-fastdds/roundtrip", (), FASTDDS),
     "fastdds.datasharing": System("fastdds", "check-fastdds/roundtrip", ("loan",), FASTDDS),

@@ -27,7 +27,7 @@ fn compile(library: &Library) {
     let header = headers.find(|header| header.exists());
     println!("cargo:rerun-if-changed={}", header.as_deref().unwrap_or(Path::new(HEADER)).display());
     cc::Build::new()
-        .files(["src/config.c", "src/link.c", "src/match.c"])
+        .files(["src/config.c", "src/link.c", "src/match.c", "src/table.c", "src/version.c"])
         .includes(&library.include_paths)
         .include(table::include())
         .include(table::roudi())

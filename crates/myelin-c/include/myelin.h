@@ -598,6 +598,8 @@ typedef struct myelin_subscriber_options {
   uint64_t liveliness_ns;
   // Bytes of what comes from other hosts; 0: half the machine's memory.
   uint64_t memory_max;
+  // Whether it is matched with publishers of other nodes alone, not with those of its own.
+  bool ignore_own_node;
 } myelin_subscriber_options;
 
 // A function that is called with each sample, which it is lent for the length of the call:
@@ -809,6 +811,10 @@ myelin_code myelin_node_network(struct myelin_node *node,
                                 char *text,
                                 size_t capacity,
                                 myelin_network *state);
+
+// The folder of a node's sockets: nodes meet if it is the same one for both, by whatever name. As much of
+// its path as fits into `capacity` bytes, its final zero included.
+myelin_code myelin_node_folder(struct myelin_node *node, char *text, size_t capacity);
 
 // The layout hash of what a payload describes, which both sides of a topic compare: the same as the Rust
 // type's of the same fields. Any thread.

@@ -167,15 +167,46 @@ pub unsafe extern "C" fn myelin_node_network(
             _ => (myelin_network::MYELIN_NETWORK_OFF, String::new()),
         };
         text::put(state, found, "state")?;
-        if capacity > 0 && !text.is_null() {
-            let said: CString = text::c_string(&said);
-            let bytes = said.as_bytes();
-            let kept = bytes.len().min(capacity - 1);
-            std::ptr::copy_nonoverlapping(bytes.as_ptr(), text.cast::<u8>(), kept);
-            text.add(kept).write(0);
-        }
+        tell(&said, text, capacity);
         Ok(MYELIN_OK)
     })
+}
+
+/// The folder of a node's sockets: nodes meet if it is the same one for both, by whatever name. As much of
+/// its path as fits into `capacity` bytes, its final zero included.
+///
+/// # Safety
+/// Pointers are NULL or valid, and `text` has room for `capacity` bytes.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn myelin_node_folder(
+    node: *mut myelin_node,
+    text: *mut c_char,
+    capacity: usize,
+) -> myelin_code {
+    // SAFETY: as the caller promises, here and below.
+    enter(|| unsafe {
+        let node = handle::get::<Node>(handle::of_pointer(node))?;
+        tell(&node.folder().to_string_lossy(), text, capacity);
+        Ok(MYELIN_OK)
+    })
+}
+
+/// Writes as much of `said` as fits into `capacity` bytes, a final zero included.
+///
+/// # Safety
+/// `text` is NULL or has room for `capacity` bytes.
+unsafe fn tell(said: &str, text: *mut c_char, capacity: usize) {
+    if capacity == 0 || text.is_null() {
+        return;
+    }
+    let said: CString = text::c_string(said);
+    let bytes = said.as_bytes();
+    let kept = bytes.len().min(capacity - 1);
+    // SAFETY: `kept` and the zero fit, as the caller promises.
+    unsafe {
+        std::ptr::copy_nonoverlapping(bytes.as_ptr(), text.cast::<u8>(), kept);
+        text.add(kept).write(0);
+    }
 }
 
 /// How a subscriber, a client, a server or a wait set waits.

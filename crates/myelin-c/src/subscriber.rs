@@ -69,6 +69,8 @@ pub struct myelin_subscriber_options {
     pub liveliness_ns: u64,
     /// Bytes of what comes from other hosts; 0: half the machine's memory.
     pub memory_max: u64,
+    /// Whether it is matched with publishers of other nodes alone, not with those of its own.
+    pub ignore_own_node: bool,
 }
 
 sized! { myelin_subscriber_options up to size: usize; }
@@ -101,6 +103,7 @@ pub unsafe extern "C" fn myelin_subscriber_open(
         if options.memory_max != 0 {
             builder = builder.memory_max(options.memory_max);
         }
+        builder = builder.ignore_own_node(options.ignore_own_node);
         let wait = node::wait(options.wait)?;
         let made = if options.descriptor {
             Either::WithFd(builder.open_with_fd()?)

@@ -149,6 +149,8 @@ pub struct SubscriberQos {
     pub held_max: u32,
     /// Publishers it may be matched with, 1 to 256.
     pub publishers_max: u32,
+    /// Whether it is matched with publishers of other nodes alone.
+    pub ignore_own_node: bool,
     /// An event is raised for a publisher that publishes nothing for this long.
     pub deadline: Option<Duration>,
     /// An event is raised for a publisher that neither publishes nor asserts itself for this long.
@@ -165,6 +167,7 @@ impl Default for SubscriberQos {
             history: 0,
             held_max: 16,
             publishers_max: 16,
+            ignore_own_node: false,
             deadline: None,
             liveliness: None,
             descriptor: false,

@@ -1,6 +1,6 @@
 //! A process's part in a domain.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -256,6 +256,11 @@ impl Node {
     /// ```
     pub fn network(&self) -> NetworkState {
         self.network.as_ref().map_or(NetworkState::Off, |network| network.state())
+    }
+
+    /// The folder of its sockets: nodes meet if it is the same one for both, by whatever name.
+    pub fn folder(&self) -> &Path {
+        self.inner.folder()
     }
 }
 

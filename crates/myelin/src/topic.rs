@@ -310,6 +310,12 @@ impl<T: Payload + ?Sized> SubscriberBuilder<T> {
         self
     }
 
+    /// It is matched with publishers of other nodes alone, not with those of its own.
+    pub fn ignore_own_node(mut self, ignore: bool) -> Self {
+        self.0.subscriber.ignore_own_node = ignore;
+        self
+    }
+
     /// How much shared memory what comes from other hosts may take, in bytes; by default half of the
     /// machine's memory.
     pub fn memory_max(mut self, bytes: u64) -> Self {

@@ -1,4 +1,4 @@
-/* A round trip over CycloneDDS 0.10 written straight against its API, without the kit and without
+/* A round trip over CycloneDDS, 0.10 or 11, written straight against its API, without the kit and without
  * the driver's adaptor: what they are checked against. Types come from idlc, configuration from
  * CYCLONEDDS_URI; QoS, topics and waiting are the driver's.
  *
@@ -18,7 +18,12 @@
 
 #include "Roundtrip.h"
 #include "dds/dds.h"
+#include "dds/version.h"
+#if DDS_VERSION_MAJOR < 11
 #include "dds/ddsc/dds_loan_api.h"
+#define dds_request_loan dds_loan_sample
+#define dds_is_shared_memory_available dds_is_loan_available
+#endif
 
 enum { HISTORY_DEPTH = 16, STAMP_BYTES = 1024, NAME_MAX_BYTES = 128 };
 
@@ -40,6 +45,7 @@ static const struct type {
 struct ends {
   const struct type *type;
   bool loans;
+  bool in_place; /* a sample is read where it was written, and given back; 0.10 copies it */
   dds_entity_t writer;
   dds_entity_t reader;
   dds_entity_t waitset;
@@ -121,7 +127,7 @@ static dds_entity_t open_ends(struct ends *ends, bool is_ping, uint32_t domain, 
   check(ends->waitset, "dds_create_waitset");
   check(dds_waitset_attach(ends->waitset, condition, 0), "dds_waitset_attach");
   wait_until_matched(ends, participant);
-  if (ends->loans && !dds_is_loan_available(ends->writer))
+  if (ends->loans && !dds_is_shared_memory_available(ends->writer))
     die("no loans: shared memory is not in use");
   return participant;
 }
@@ -133,25 +139,35 @@ static void write_message(const struct ends *ends, const uint64_t *message)
     return;
   }
   void *loan;
-  check(dds_loan_sample(ends->writer, &loan), "dds_loan_sample");
+  check(dds_request_loan(ends->writer, &loan), "loan");
   memcpy(loan, message, ends->type->bytes);
   check(dds_write(ends->writer, loan), "dds_write");
 }
 
-/* Whether a message came within `limit`; it is then in ends->received. */
-static bool read_message(const struct ends *ends, dds_duration_t limit)
+static void give_back(struct ends *ends, void *sample)
 {
-  void *samples[1] = {ends->received};
+  if (ends->in_place)
+    check(dds_return_loan(ends->reader, &sample, 1), "dds_return_loan");
+}
+
+/* Whether a message came within `limit`; it is then at ends->received, until it is given back. */
+static bool read_message(struct ends *ends, dds_duration_t limit)
+{
   dds_sample_info_t info[1];
   for (;;) {
     const dds_return_t triggered = dds_waitset_wait(ends->waitset, NULL, 0, limit);
     check(triggered, "dds_waitset_wait");
     if (triggered == 0)
       return false;
+    void *samples[1] = {ends->in_place ? NULL : ends->received};
     const dds_return_t count = dds_take(ends->reader, samples, info, 1, 1);
     check(count, "dds_take");
-    if (count > 0 && info[0].valid_data)
+    if (count > 0 && info[0].valid_data) {
+      ends->received = samples[0];
       return true;
+    }
+    if (count > 0)
+      give_back(ends, samples[0]);
     dds_subscription_matched_status_t in;
     check(dds_get_subscription_matched_status(ends->reader, &in), "status");
     if (in.current_count == 0)
@@ -159,12 +175,14 @@ static bool read_message(const struct ends *ends, dds_duration_t limit)
   }
 }
 
-static void pong(const struct ends *ends)
+static void pong(struct ends *ends)
 {
   dds_subscription_matched_status_t in;
   do {
-    while (read_message(ends, LOOK_AROUND))
+    while (read_message(ends, LOOK_AROUND)) {
       write_message(ends, ends->received);
+      give_back(ends, ends->received);
+    }
     check(dds_get_subscription_matched_status(ends->reader, &in), "status");
   } while (in.current_count > 0);
 }
@@ -181,7 +199,7 @@ static uint64_t nearest_rank(const uint64_t *sorted, size_t count, size_t percen
   return sorted[(count * percent + 99) / 100 - 1];
 }
 
-static void ping(const struct ends *ends, size_t messages, size_t warmup)
+static void ping(struct ends *ends, size_t messages, size_t warmup)
 {
   uint64_t *round_trips_ns = calloc(messages, sizeof *round_trips_ns);
   uint64_t *message = calloc(1, ends->type->bytes);
@@ -201,6 +219,7 @@ static void ping(const struct ends *ends, size_t messages, size_t warmup)
     const uint64_t end_ns = now_ns();
     if (memcmp(ends->received, message, number < warmup ? ends->type->bytes : sizeof number) != 0)
       die("an answer to another message, or a damaged one");
+    give_back(ends, ends->received);
     if (number >= warmup)
       round_trips_ns[number - warmup] = end_ns - begin_ns;
   }
@@ -230,8 +249,10 @@ int main(int argc, char **argv)
   const int numbers = ends.loans ? 6 : 5;
   const size_t messages = argc > numbers ? strtoul(argv[numbers], NULL, 10) : 10000;
   const size_t warmup = argc > numbers + 1 ? strtoul(argv[numbers + 1], NULL, 10) : 1000;
-  ends.received = calloc(1, ends.type->bytes);
-  if (ends.received == NULL || messages == 0)
+  ends.in_place = ends.loans && DDS_VERSION_MAJOR >= 11;
+  void *received = calloc(1, ends.type->bytes);
+  ends.received = received;
+  if (received == NULL || messages == 0)
     die("nothing to do");
   const dds_entity_t participant =
       open_ends(&ends, is_ping, (uint32_t)strtoul(argv[2], NULL, 10), argv[3]);
@@ -242,6 +263,6 @@ int main(int argc, char **argv)
   else if (getchar() != EOF)
     ping(&ends, messages, warmup);
   check(dds_delete(participant), "dds_delete");
-  free(ends.received);
+  free(received);
   return 0;
 }

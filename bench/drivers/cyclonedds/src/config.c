@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "config.h"
+#include "version.h"
 
 enum {
   /* What CycloneDDS asks for by itself. */
@@ -18,6 +19,26 @@ enum {
   /* ... and as many of them as find an index even if all start at once. */
   PROCESSES_DEFAULT = INDICES_DEFAULT / 2
 };
+
+static const char *configuration(const char *system)
+{
+  return strchr(system, '.') + 1;
+}
+
+bool myelin_cyclonedds_is_shared_memory(const char *system)
+{
+  return strncmp(configuration(system), "udp", strlen("udp")) != 0;
+}
+
+bool myelin_cyclonedds_is_iceoryx(const char *system)
+{
+  return strncmp(configuration(system), "iceoryx", strlen("iceoryx")) == 0;
+}
+
+bool myelin_cyclonedds_is_tuned(const char *system)
+{
+  return strcmp(configuration(system), "udp-tuned") == 0;
+}
 
 /* Largest datagram UDP can carry. */
 #define LARGEST "<MaxMessageSize>65500B</MaxMessageSize>"
@@ -65,17 +86,20 @@ const char *myelin_cyclonedds_buffer_note(bool tuned)
 static void write_general(FILE *out, const struct myelin_bench_prepare *prepare, bool tuned)
 {
   (void)fputs("    <General>\n", out);
-  if (prepare->peer == NULL)
+  if (prepare->peer == NULL) {
     (void)fputs(
         "      <!-- Loopback only: nothing of a run leaves the host, no other host disturbs it. -->\n"
         "      <Interfaces>\n"
-        "        <NetworkInterface name=\"lo\" multicast=\"false\"/>\n"
+        "        <NetworkInterface name=\"lo\" multicast=\"false\"/>\n",
+        out);
+    myelin_cyclonedds_write_interface(out, prepare->system);
+    (void)fputs(
         "      </Interfaces>\n"
         "      <AllowMulticast>false</AllowMulticast>\n"
         "      <!-- Largest datagram UDP can carry: the loopback interface takes it whole. -->\n"
         "      " LARGEST "\n",
         out);
-  else
+  } else {
     /* The default is left where packets may be lost: a datagram is lost with any of its packets. */
     (void)fprintf(out,
                   "      <Transport>%s</Transport>\n"
@@ -87,6 +111,7 @@ static void write_general(FILE *out, const struct myelin_bench_prepare *prepare,
                   "%s",
                   strchr(prepare->own, ':') == NULL ? "udp" : "udp6", prepare->own,
                   tuned ? "      " LARGEST "\n" : "");
+  }
   if (tuned)
     /* As large as a datagram, also when they are sent again: the kernel counts its own overhead for
      * each against the receive buffer. */
@@ -152,9 +177,9 @@ static void write_internal(FILE *out, bool tuned)
   (void)fputs("    </Internal>\n", out);
 }
 
-static void write_xml(FILE *out, const struct myelin_bench_prepare *prepare, bool shared_memory,
-                      bool tuned)
+static void write_xml(FILE *out, const struct myelin_bench_prepare *prepare)
 {
+  const bool tuned = myelin_cyclonedds_is_tuned(prepare->system);
   (void)fprintf(out,
                 "<?xml version=\"1.0\" encoding=\"utf-8\"?>\n"
                 "<CycloneDDS xmlns=\"https://cdds.io/config\">\n"
@@ -163,15 +188,10 @@ static void write_xml(FILE *out, const struct myelin_bench_prepare *prepare, boo
   write_general(out, prepare, tuned);
   write_discovery(out, prepare);
   write_internal(out, tuned);
-  (void)fprintf(out,
-                "    <SharedMemory>\n"
-                "      <!-- Said in either case, so that the file does not depend on a default. -->\n"
-                "      <Enable>%s</Enable>\n"
-                "      <LogLevel>warn</LogLevel>\n"
-                "    </SharedMemory>\n"
-                "  </Domain>\n"
-                "</CycloneDDS>\n",
-                shared_memory ? "true" : "false");
+  myelin_cyclonedds_write_shared_memory(out, prepare->system);
+  (void)fputs("  </Domain>\n"
+              "</CycloneDDS>\n",
+              out);
 }
 
 static int save(const struct myelin_bench_prepare *prepare, const char *xml)
@@ -190,14 +210,13 @@ static int save(const struct myelin_bench_prepare *prepare, const char *xml)
   return -1;
 }
 
-int myelin_cyclonedds_configure(const struct myelin_bench_prepare *prepare, bool shared_memory,
-                                bool tuned, char **xml)
+int myelin_cyclonedds_configure(const struct myelin_bench_prepare *prepare, char **xml)
 {
   size_t bytes = 0;
   *xml = NULL;
   FILE *out = open_memstream(xml, &bytes);
   if (out != NULL)
-    write_xml(out, prepare, shared_memory, tuned);
+    write_xml(out, prepare);
   if (out == NULL || fclose(out) != 0) {
     myelin_bench_error("CycloneDDS: out of memory", NULL);
     return -1;

@@ -1,5 +1,5 @@
-/* The adaptor: one role of a round trip or of a stream over CycloneDDS 0.10, in the form of the
- * kit's table.
+/* The adaptor: one role of a round trip or of a stream over CycloneDDS, in the form of the kit's
+ * table.
  *
  * Ping writes topic `ping_<run>` and reads `pong_<run>`, pong the other way round. There are two
  * topics, not one topic in two partitions, because 0.10 ignores partitions over shared memory and
@@ -19,7 +19,7 @@
  *                 the rest stays in the socket's buffer and unacknowledged.
  *
  * The type is `struct { unsigned long long sequence; octet payload[N]; }` without `payload` if N
- * is 0: its memory layout is the kit's message, byte for byte. The descriptor is what idlc 0.10.2
+ * is 0: its memory layout is the kit's message, byte for byte. The descriptor is what idlc
  * generates for it (with -t: the XTypes information, which no two programs of one type need, is
  * left out), made here so that any N works without a code generator.
  */
@@ -28,11 +28,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "dds/ddsc/dds_loan_api.h"
-#include "dds/version.h"
 #include "config.h"
 #include "link.h"
 #include "myelin_roudi.h"
+#include "version.h"
 
 /* Samples that writer and reader of a round trip keep. One message is in flight, up to 5 when
  * answers fail to come (then the kit gives up), so 16 never overwrites one; and it is the capacity
@@ -49,8 +48,6 @@ static const dds_duration_t ACKNOWLEDGED_MAX = DDS_SECS(5);
 /* Longest name of a topic: iceoryx 2 cuts the rest off, and two names that differ only beyond it
  * would be one topic. */
 enum { TOPIC_NAME_MAX = 100 };
-
-const char *const myelin_cyclonedds_version = DDS_VERSION;
 
 /* Reports `what` and, if it is an error code of DDS, its text. Returns -1. */
 int myelin_cyclonedds_fail(const char *what, dds_return_t code, const char *remedy)
@@ -217,14 +214,14 @@ static int create_endpoints(struct link *link, const struct myelin_bench_prepare
 }
 
 /* CycloneDDS falls back to UDP without a word when shared memory cannot be used. */
-static int prove_transport(const struct link *link, bool shared_memory)
+static int prove_transport(const struct link *link, const char *system)
 {
   uint32_t sharing = 0;
   for (uint32_t index = 0; index < link->topics; index++) {
-    sharing += link->writers != NULL && dds_is_loan_available(link->writers[index]);
-    sharing += link->readers != NULL && dds_is_loan_available(link->readers[index]);
+    sharing += link->writers != NULL && myelin_cyclonedds_shares(link->writers[index]);
+    sharing += link->readers != NULL && myelin_cyclonedds_shares(link->readers[index]);
   }
-  if (!shared_memory)
+  if (!myelin_cyclonedds_is_shared_memory(system))
     return sharing > 0 ? fail("uses shared memory although it is switched off", 0, NULL) : 0;
   const uint32_t ends = (link->writers != NULL) + (link->readers != NULL);
   if (sharing < ends * link->topics)
@@ -234,12 +231,10 @@ static int prove_transport(const struct link *link, bool shared_memory)
   return 0;
 }
 
-static int create_domain(struct link *link, const struct myelin_bench_prepare *prepare,
-                         bool shared_memory)
+static int create_domain(struct link *link, const struct myelin_bench_prepare *prepare)
 {
   char *xml = NULL;
-  const bool tuned = myelin_cyclonedds_is_tuned(prepare->system);
-  int status = myelin_cyclonedds_configure(prepare, shared_memory, tuned, &xml);
+  int status = myelin_cyclonedds_configure(prepare, &xml);
   if (status == 0) {
     link->domain = dds_create_domain(prepare->domain, xml);
     if (link->domain < 0)
@@ -249,14 +244,25 @@ static int create_domain(struct link *link, const struct myelin_bench_prepare *p
   return status;
 }
 
+static int allocate(struct link *link, const char *system)
+{
+  const bool copies = !myelin_cyclonedds_reads_in_place(system);
+  const bool pads = link->type_bytes != link->message_bytes;
+  if (copies)
+    link->received = calloc(1, link->type_bytes);
+  if (pads)
+    link->staging = calloc(1, link->type_bytes);
+  const bool is_out = (copies && link->received == NULL) || (pads && link->staging == NULL);
+  return is_out ? fail("out of memory", 0, NULL) : 0;
+}
+
 static int open_link(const struct myelin_bench_prepare *prepare, void **context)
 {
   const uint64_t until_ns = myelin_bench_now_ns() + prepare->match_timeout_ns;
   if (strlen("ping4294967295_") + strlen(prepare->run) > TOPIC_NAME_MAX)
     return fail("the run's name is too long for a topic", 0, "at most 85 characters");
-  const bool shared_memory = myelin_cyclonedds_is_shared_memory(prepare->system);
-  /* CycloneDDS would wait for RouDi for a minute and then abort the process. */
-  if (shared_memory && myelin_roudi_expect() != 0)
+  /* iceoryx would wait for RouDi for a minute and then abort the process. */
+  if (myelin_cyclonedds_is_iceoryx(prepare->system) && myelin_roudi_expect() != 0)
     return -1;
   struct link *link = calloc(1, sizeof *link);
   if (link == NULL)
@@ -264,21 +270,15 @@ static int open_link(const struct myelin_bench_prepare *prepare, void **context)
   link->topics = prepare->one_way ? prepare->topics : 1;
   link->message_bytes = (size_t)prepare->message_bytes;
   link->type_bytes = (link->message_bytes + 7) & ~(size_t)7;
-  link->received = calloc(1, link->type_bytes);
-  if (link->type_bytes != link->message_bytes)
-    link->staging = calloc(1, link->type_bytes);
-  int status = link->received == NULL ||
-                       (link->staging == NULL && link->type_bytes != link->message_bytes)
-                   ? fail("out of memory", 0, NULL)
-                   : 0;
+  int status = allocate(link, prepare->system);
   if (status == 0)
-    status = create_domain(link, prepare, shared_memory);
+    status = create_domain(link, prepare);
   if (status == 0)
     status = create_endpoints(link, prepare);
   if (status == 0)
     status = myelin_cyclonedds_match(link, prepare, until_ns);
   if (status == 0)
-    status = prove_transport(link, shared_memory);
+    status = prove_transport(link, prepare->system);
   if (status != 0) {
     close_link(link);
     return status;
@@ -292,7 +292,7 @@ static int loan(void *context, size_t bytes, void **memory)
   struct link *link = context;
   if (bytes != link->message_bytes)
     return fail("a message of another size than prepared", 0, NULL);
-  const dds_return_t code = dds_loan_sample(link->writer, &link->loan);
+  const dds_return_t code = myelin_cyclonedds_request_loan(link->writer, &link->loan);
   if (code < 0)
     return fail("no memory to loan", code, "more chunks in the message's pool (options.pools)");
   *memory = link->loan;
@@ -338,9 +338,16 @@ static int wait_for_sample(void *context, uint64_t until_ns)
   return triggered > 0;
 }
 
-/* Copies the sample out: into memory of our own, as dds_take of 0.10 copies in any case, and its
- * own "loans" of a reader are heap memory that it allocates. Of several topics each that is ready
- * is asked for one sample; what is left of it is told of by the next wait. */
+static void release(void *context)
+{
+  struct link *link = context;
+  if (link->lent != NULL)
+    (void)dds_return_loan(link->lender, &link->lent, 1);
+  link->lent = NULL;
+}
+
+/* Copies the sample into memory of our own, or takes it where it lies. Of several topics each that is
+ * ready is asked for one sample; what is left of it is told of by the next wait. */
 static int take(void *context, uint64_t until_ns, const void **message, size_t *bytes)
 {
   struct link *link = context;
@@ -348,13 +355,20 @@ static int take(void *context, uint64_t until_ns, const void **message, size_t *
   if (link->ready_next == link->ready_count)
     return 0;
   const dds_entity_t reader = link->readers[link->ready[link->ready_next++]];
+  void *sample = link->received;
   dds_sample_info_t info;
-  const dds_return_t count = dds_take(reader, &link->received, &info, 1, 1);
+  const dds_return_t count = dds_take(reader, &sample, &info, 1, 1);
   if (count < 0)
     return fail("taking", count, NULL);
-  if (count == 0 || !info.valid_data) /* invalid: the writer has gone */
+  if (count > 0 && link->received == NULL) {
+    link->lent = sample;
+    link->lender = reader;
+  }
+  if (count == 0 || !info.valid_data) { /* invalid: the writer has gone */
+    release(link);
     return 0;
-  *message = link->received;
+  }
+  *message = sample;
   *bytes = link->message_bytes;
   return 1;
 }
@@ -372,5 +386,6 @@ const struct myelin_bench_link myelin_cyclonedds_link = {MYELIN_BENCH_SIZE(link)
                                                          .publish = publish,
                                                          .wait = wait_for_sample,
                                                          .take = take,
+                                                         .release = release,
                                                          .close = close_link,
                                                          .select = select_topic};

@@ -20,7 +20,9 @@ struct link {
   size_t message_bytes; /* 8 + N */
   size_t type_bytes;    /* sizeof of the type: message_bytes rounded up to 8 */
   void *loan;           /* of the writer, between loan and publish_loan */
-  void *received;       /* type_bytes; where take copies to */
+  void *received;       /* type_bytes; where take copies to; NULL: it reads in place */
+  void *lent;           /* between take and release, by `lender`, a reader; else NULL */
+  dds_entity_t lender;
   void *staging;        /* type_bytes; NULL unless the type has padding, see publish */
 };
 

@@ -3,6 +3,8 @@
 #include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "check.h"
@@ -367,6 +369,11 @@ static void events_and_graph(void) {
   char text[8];
   OK(myelin_node_network(node, text, sizeof text, &network));
   CHECK(network == MYELIN_NETWORK_OFF && text[0] == 0);
+  char folder[4096];
+  OK(myelin_node_folder(node, folder, sizeof folder));
+  CHECK(strncmp(folder, getenv("MYELIN_FOLDER"), strlen(getenv("MYELIN_FOLDER"))) == 0);
+  OK(myelin_node_folder(node, text, sizeof text));
+  CHECK(strlen(text) == sizeof text - 1 && strncmp(folder, text, sizeof text - 1) == 0);
 }
 
 /* Whatever a handle that is none is passed to. */
@@ -390,6 +397,7 @@ static void none_is_refused(void) {
       myelin_node_close(NULL),
       myelin_node_graph(NULL, &graph),
       myelin_node_network(NULL, NULL, 0, &network),
+      myelin_node_folder(NULL, NULL, 0),
       myelin_graph_close(NULL),
       myelin_graph_node_at(NULL, 0, &found),
       myelin_topic_close(NULL),

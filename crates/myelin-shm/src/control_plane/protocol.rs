@@ -76,6 +76,7 @@ pub(crate) struct Protocol<D> {
 #[derive(Debug)]
 struct LocalSubscriber {
     qos: AnnouncedQos,
+    ignore_own_node: bool,
     /// By publisher.
     matches: Matches,
 }
@@ -119,7 +120,7 @@ pub(crate) enum Input<D> {
     /// A publisher of ours, with its publication segment.
     PublisherMade { id: EndpointId, topic: Topic, qos: AnnouncedQos, publication: D },
     /// A subscriber of ours.
-    SubscriberMade { id: EndpointId, topic: Topic, qos: AnnouncedQos },
+    SubscriberMade { id: EndpointId, topic: Topic, qos: AnnouncedQos, ignore_own_node: bool },
     /// An endpoint of ours is dropped.
     Dropped { id: EndpointId },
     /// A publisher of ours has another slot segment.
@@ -272,7 +273,9 @@ impl<D: Clone> Protocol<D> {
             Input::PublisherMade { id, topic, qos, publication } => {
                 self.publisher_made(id, topic, qos, publication);
             }
-            Input::SubscriberMade { id, topic, qos } => self.subscriber_made(id, topic, qos),
+            Input::SubscriberMade { id, topic, qos, ignore_own_node } => {
+                self.subscriber_made(id, topic, qos, ignore_own_node);
+            }
             Input::Dropped { id } => self.dropped(id),
             Input::Grown { publisher, size, segment } => self.grown(publisher, size, segment),
             Input::Corrupt { publisher, subscriber } => {
@@ -333,9 +336,16 @@ impl<D: Clone> Protocol<D> {
         }
     }
 
-    fn subscriber_made(&mut self, id: EndpointId, topic: Topic, qos: AnnouncedQos) {
+    fn subscriber_made(
+        &mut self,
+        id: EndpointId,
+        topic: Topic,
+        qos: AnnouncedQos,
+        ignore_own_node: bool,
+    ) {
         let topic = self.directory.insert(id, topic, Kind::Subscriber, qos);
-        self.subscribers.insert(id, LocalSubscriber { qos, matches: Matches::default() });
+        let made = LocalSubscriber { qos, ignore_own_node, matches: Matches::default() };
+        self.subscribers.insert(id, made);
         self.announce(id);
         self.tell_misfits(id, &topic, Kind::Publisher);
         for publisher in self.directory.fitting_of(self.node, &topic, Kind::Publisher) {

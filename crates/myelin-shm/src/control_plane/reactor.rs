@@ -101,8 +101,9 @@ impl Reactor {
 
     pub(crate) fn add_subscription(&mut self, shared: &Arc<SubscriptionShared>) {
         let (id, topic, qos) = (shared.id(), shared.topic().clone(), shared.qos().into());
+        let ignore_own_node = shared.qos().ignore_own_node;
         self.endpoints.add_subscription(shared);
-        self.drive(Input::SubscriberMade { id, topic, qos });
+        self.drive(Input::SubscriberMade { id, topic, qos, ignore_own_node });
     }
 
     pub(crate) fn remove_endpoint(&mut self, id: EndpointId) {

@@ -18,7 +18,7 @@ const KINDS: [Kind; 2] = [
     Kind {
         file: "cyclonedds.xml",
         usage: "CYCLONEDDS_URI=file://",
-        remark: "For CycloneDDS 0.10. As measured: this host alone. For topics to other hosts \
+        remark: "For the CycloneDDS that was measured, this host alone. For topics to other hosts \
                  delete the elements Interfaces, AllowMulticast and Discovery.",
         edit: edit_cyclonedds,
     },

@@ -68,7 +68,7 @@ pub(crate) fn talk(mut bytes: &[u8]) {
     let mut met = Met::new();
     let topic = Topic { name: "a".into(), type_name: "T".into(), type_hash: 7 };
     let id = met.0.new_endpoint(&topic).expect("it is the first");
-    met.handle(Input::SubscriberMade { id, topic, qos: QOS });
+    met.handle(Input::SubscriberMade { id, topic, qos: QOS, ignore_own_node: false });
     met.handle(Input::Survey);
     while let Some((length, rest)) = bytes.split_first() {
         let (message, rest) = rest.split_at(usize::from(*length).min(rest.len()));

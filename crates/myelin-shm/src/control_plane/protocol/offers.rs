@@ -24,7 +24,8 @@ impl<D> LocalPublisher<D> {
 }
 
 impl<D: Clone> Protocol<D> {
-    /// Offers a publisher of ours to a subscriber, unless it has been done or they do not fit.
+    /// Offers a publisher of ours to a subscriber, unless it has been done, they do not fit, or the subscriber
+    /// is ours too and wants none of ours.
     pub(super) fn offer(&mut self, pair: Pair) {
         let Pair { publisher, subscriber } = pair;
         let (pid, link) = (self.pid_of(subscriber), self.link_of(subscriber));
@@ -34,7 +35,8 @@ impl<D: Clone> Protocol<D> {
             return;
         };
         let fits = theirs.kind == Kind::Subscriber && theirs.topic.fits(&own.topic);
-        if !fits || matches.is_active(subscriber) {
+        let is_ignored = self.subscribers.get(&subscriber).is_some_and(|it| it.ignore_own_node);
+        if !fits || is_ignored || matches.is_active(subscriber) {
             return;
         }
         matches.enter(&mut self.timers, (publisher, subscriber), State::Queued, pid);

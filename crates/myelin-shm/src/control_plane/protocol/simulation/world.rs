@@ -177,7 +177,7 @@ impl World {
             let connections = BTreeMap::new();
             let made = Subscriber { topic, publishers_max, connections, told };
             node.memory.subscribers.insert(endpoint, made);
-            Input::SubscriberMade { id: id_made, topic: topic_told, qos }
+            Input::SubscriberMade { id: id_made, topic: topic_told, qos, ignore_own_node: false }
         };
         self.drive(id, input);
     }

@@ -1,0 +1,83 @@
+//! Compiles the adaptor against the CycloneDDS 11 that `CYCLONEDDS11_PREFIX` names: `make cyclonedds11`
+//! makes one. Without it, or with another version, the driver builds all the same and says what to do;
+//! the build never fails for it. The driver carries where the library is, as it is not the system's.
+
+#[path = "../table.rs"]
+mod table;
+
+use std::path::{Path, PathBuf};
+
+fn main() {
+    println!("cargo:rerun-if-env-changed=CYCLONEDDS11_PREFIX");
+    println!("cargo:rerun-if-changed={COMMON}");
+    let Some(prefix) = std::env::var_os("CYCLONEDDS11_PREFIX").filter(|it| !it.is_empty()) else {
+        return table::compile_missing(NO_PREFIX);
+    };
+    let prefix = PathBuf::from(prefix);
+    println!("cargo:rerun-if-changed={}", prefix.join(VERSION).display());
+    if let Err(reason) = find(&prefix).and_then(|libraries| compile(&prefix, &libraries)) {
+        let reason = format!("CYCLONEDDS11_PREFIX={}: {reason}", prefix.display());
+        println!("cargo:warning={reason}; the driver of CycloneDDS 11 is built without it");
+        table::compile_missing(&format!("not built in: {reason}; {HOW}"));
+    }
+}
+
+/// The folder of the library, if it is CycloneDDS 11's.
+fn find(prefix: &Path) -> Result<PathBuf, String> {
+    if !prefix.is_absolute() || !prefix.is_dir() {
+        return Err("no such folder; give an absolute path".to_owned());
+    }
+    let version = std::fs::read_to_string(prefix.join(VERSION));
+    let version = version.map_err(|error| format!("{VERSION}: {error}"))?;
+    let version = version.lines().find_map(|line| line.strip_prefix("#define DDS_VERSION "));
+    let version = version.map_or("of an unknown version", |version| version.trim_matches('"'));
+    if !version.starts_with("11.") {
+        return Err(format!("CycloneDDS {version} and not 11"));
+    }
+    let folder = prefix.join("lib");
+    let inner = std::fs::read_dir(&folder).into_iter().flatten().flatten();
+    let mut folders = std::iter::once(folder).chain(inner.map(|entry| entry.path()));
+    folders.find(|folder| folder.join("libddsc.so").exists()).ok_or("no lib/libddsc.so".to_owned())
+}
+
+fn compile(prefix: &Path, libraries: &Path) -> Result<(), String> {
+    let iceoryx = format!("{:?}", libraries.join("libpsmx_iox.so").display().to_string());
+    let common = ["config.c", "link.c", "match.c", "table.c"];
+    let mut build = cc::Build::new();
+    build
+        .files(common.map(|file| Path::new(COMMON).join(file)))
+        .file("src/version.c")
+        // The warnings of its headers are not ours to mend.
+        .flag(format!("-isystem{}", prefix.join("include").display()))
+        .includes([table::include(), table::roudi()])
+        .std("c11")
+        .define("_POSIX_C_SOURCE", "200809L")
+        .define("PSMX_IOX", iceoryx.as_str())
+        // Also in a debug build: what is measured is the middleware.
+        .opt_level(2)
+        .extra_warnings(true)
+        .warnings_into_errors(true)
+        .cargo_metadata(false);
+    build.try_compile(ADAPTOR).map_err(|error| {
+        let error = error.to_string();
+        // The rest is the command line; what the compiler says, cargo shows.
+        let error = error.split(" \"").next().unwrap_or_default();
+        format!("the adaptor does not compile: {error}")
+    })?;
+    // In the order in which they need each other.
+    table::compile(&[]);
+    let out = std::env::var("OUT_DIR").expect("cargo sets OUT_DIR");
+    println!("cargo:rustc-link-search=native={out}");
+    println!("cargo:rustc-link-lib=static={ADAPTOR}");
+    println!("cargo:rustc-link-search=native={}", libraries.display());
+    println!("cargo:rustc-link-lib=ddsc");
+    println!("cargo:rustc-link-arg-bins=-Wl,-rpath,{}", libraries.display());
+    Ok(())
+}
+
+const ADAPTOR: &str = "myelin_cyclonedds11_link";
+/// What this driver has in common with that of CycloneDDS 0.10.
+const COMMON: &str = "../cyclonedds/src";
+const VERSION: &str = "include/dds/version.h";
+const NO_PREFIX: &str = "not built in: make cyclonedds11, then build Myelin again";
+const HOW: &str = "see bench/drivers/cyclonedds11/README.md, and build Myelin again";

@@ -1,0 +1,21 @@
+//! Driver of `myelin bench` for CycloneDDS 11, in C: `driver.c` is the beginning, with `main`. Here is
+//! what of it is in Rust.
+#![cfg_attr(not(test), no_main)]
+
+use std::ffi::c_int;
+
+use myelin_bench_kit::Error;
+use myelin_bench_kit::capi::status;
+use myelin_shm::leftovers;
+
+/// Removes what killed processes have left, of both plug-ins.
+#[unsafe(no_mangle)]
+pub extern "C" fn myelin_cyclonedds11_clean() -> c_int {
+    status(myelin_bench_roudi::clean().and(clean_myelin()))
+}
+
+fn clean_myelin() -> Result<(), Error> {
+    let said = |error: myelin_shm::Error| Error::new(error.to_string());
+    let survey = leftovers::survey(None).map_err(said)?;
+    survey.dead.iter().try_for_each(|left| leftovers::remove(left).map(drop)).map_err(said)
+}

@@ -1,0 +1,69 @@
+//! What goes wrong is said, and the network is the way where there is one.
+
+use crate::peer::{Exchange, MYELIN, Peer};
+use crate::plug_in::on_a_host;
+
+#[test]
+fn without_a_shared_dev_shm_the_network_is_the_way() {
+    let own = r#"mount -t tmpfs tmpfs /dev/shm; exec "$@""#;
+    on_a_host("bad::without_a_shared_dev_shm_the_network_is_the_way", || {
+        other_way(&["unshare", "--mount", "sh", "-ec", own, "sh"]);
+    });
+}
+
+#[test]
+fn between_two_users_the_network_is_the_way() {
+    on_a_host("bad::between_two_users_the_network_is_the_way", || {
+        // One that may read root's folders all the same: that is where the programs are.
+        let (user, group) = ("--reuid=65534", "--regid=65534");
+        let (kept, given) =
+            ("--inh-caps=-all,+dac_read_search", "--ambient-caps=-all,+dac_read_search");
+        other_way(&["setpriv", user, group, "--clear-groups", kept, given]);
+    });
+}
+
+/// Between a peer that is started by a command and one that is not.
+fn other_way(by: &[&str]) {
+    let mut publisher = Peer::start_by(by, MYELIN, "pub Text topic all");
+    assert_eq!(publisher.line(), "ready shared");
+    let subscriber = Peer::shared("sub Text topic all");
+    publisher.matched(1);
+    publisher.write(1, 10);
+    subscriber.takes(1..=10, "own");
+    publisher.end();
+    subscriber.end();
+}
+
+#[test]
+fn a_bad_config_is_refused_with_the_key_and_the_remedy() {
+    on_a_host("bad::a_bad_config_is_refused_with_the_key_and_the_remedy", || {
+        for (config, said) in [
+            ("WAIT=sometimes", "WAIT=sometimes: set it to adaptive, block, predictive or poll"),
+            ("KEYED_TOPICS=1", "KEYED_TOPICS=1: set it to true or false"),
+            ("COLOUR=blue", "COLOUR=blue: there is no such key; there are WAIT"),
+            ("GROUP=no-such-group", "GROUP=no-such-group"),
+            ("FOLDER=/proc/nowhere", "FOLDER=/proc/nowhere"),
+            ("LOCATOR=12", "LOCATOR=12: set it to 32 hexadecimal digits"),
+        ] {
+            let log = Peer::start(Exchange::Myelin(config), "sub Small topic").fails();
+            assert!(log.contains("psmx_myelin: ") && log.contains(said), "{config}: {log}");
+        }
+    });
+}
+
+#[test]
+fn the_settings_that_there_are_work() {
+    on_a_host("bad::the_settings_that_there_are_work", || {
+        for config in ["WAIT=block", "WAIT=Adaptive;KEYED_TOPICS=false;", "FOLDER=/tmp", "GROUP=0"]
+        {
+            let exchange = Exchange::Myelin(config);
+            let subscriber = Peer::shared_by(exchange, "sub Image topic all loans");
+            let mut publisher = Peer::shared_by(exchange, "pub Image topic all loans");
+            publisher.matched(1);
+            publisher.write(1, 3);
+            subscriber.takes(1..=3, "shared");
+            publisher.end();
+            subscriber.end();
+        }
+    });
+}

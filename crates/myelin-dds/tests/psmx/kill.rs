@@ -1,0 +1,65 @@
+//! Processes that are killed leave nothing, and the others go on.
+
+use std::fs;
+use std::path::Path;
+
+use crate::peer::Peer;
+use crate::plug_in::on_a_host;
+
+#[test]
+fn a_killed_reader_holds_up_nobody() {
+    on_a_host("kill::a_killed_reader_holds_up_nobody", || {
+        let mut publisher = Peer::shared("pub Image topic all loans");
+        let bystander = Peer::shared("sub Image topic all");
+        for round in 0..5 {
+            let mut victim = Peer::shared("sub Image topic all loans");
+            publisher.matched(2);
+            // It is stopped with samples that it has not taken: the publisher would wait for it.
+            victim.tell("stop");
+            assert_eq!(victim.line(), "done");
+            publisher.write(100 * round, 60);
+            bystander.takes(100 * round..100 * round + 60, "own");
+            victim.kill();
+            publisher.write(100 * round + 60, 40);
+            bystander.takes(100 * round + 60..100 * (round + 1), "own");
+            // DDS misses it after its lease, and has to before the next one comes.
+            publisher.matched(1);
+        }
+        // Who comes finds what the dead have left, and removes it.
+        let next = Peer::shared("sub Image topic");
+        assert_eq!(left(), 3, "sockets of those that live");
+        next.end();
+        publisher.end();
+        bystander.end();
+        assert_eq!(left(), 0);
+    });
+}
+
+#[test]
+fn a_killed_writer_is_followed_by_the_next() {
+    on_a_host("kill::a_killed_writer_is_followed_by_the_next", || {
+        let subscriber = Peer::shared("sub Image topic all loans");
+        for round in 0..5 {
+            let mut victim = Peer::shared("pub Image topic all loans");
+            victim.matched(1);
+            victim.write(100 * round, 20);
+            subscriber.takes(100 * round..100 * round + 20, "shared");
+            victim.kill();
+        }
+        // Who comes finds what the dead have left, and removes it.
+        let next = Peer::shared("pub Image topic");
+        assert_eq!(left(), 2, "sockets of those that live");
+        next.end();
+        subscriber.end();
+        assert_eq!(left(), 0);
+    });
+}
+
+/// Files that Myelin has in `/dev/shm`.
+fn left() -> usize {
+    fn count(folder: &Path) -> usize {
+        let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+        entries.map(|it| if it.path().is_dir() { count(&it.path()) } else { 1 }).sum()
+    }
+    count(Path::new("/dev/shm"))
+}

@@ -1,0 +1,49 @@
+//! `libpsmx_myelin.so` and the programs beside it, built against the CycloneDDS 11 that is cached.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::OnceLock;
+
+use crate::host::{self, on_own_host};
+
+/// Where CycloneDDS is, and the folder of what was built. `None`, with the reason printed, where
+/// CycloneDDS 11 is not there.
+pub fn plug_in() -> Option<&'static (PathBuf, PathBuf)> {
+    static FOUND: OnceLock<Option<(PathBuf, PathBuf)>> = OnceLock::new();
+    let found = FOUND.get_or_init(|| {
+        let prefix = prefix().filter(|it| it.join("lib/cmake/CycloneDDS").is_dir());
+        let Some(prefix) = prefix else {
+            println!("skipped: CycloneDDS 11 is not built: scripts/cyclonedds11");
+            return None;
+        };
+        let target = std::env::current_exe().unwrap().ancestors().nth(3).unwrap().to_owned();
+        // A test that runs on a host of its own finds it built.
+        if !host::is_inside() {
+            let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+            let mut script = Command::new(root.join("scripts/cyclonedds11"));
+            script.arg("test").env("CARGO", env!("CARGO")).env("CARGO_TARGET_DIR", &target);
+            let output = script.output().unwrap();
+            let said = String::from_utf8_lossy(&output.stderr);
+            assert!(output.status.success(), "scripts/cyclonedds11 test: {said}");
+        }
+        Some((prefix, target.join("debug/psmx_myelin")))
+    });
+    found.as_ref()
+}
+
+fn prefix() -> Option<PathBuf> {
+    let variable = |name: &str| std::env::var_os(name).map(PathBuf::from);
+    variable("CYCLONEDDS11_PREFIX").or_else(|| {
+        let cache = variable("MYELIN_CACHE")
+            .or_else(|| Some(variable("XDG_CACHE_HOME")?.join("myelin")))
+            .or_else(|| Some(variable("HOME")?.join(".cache/myelin")))?;
+        Some(cache.join("cyclonedds11"))
+    })
+}
+
+/// Runs `body` of the test called `test` on a host of its own, if there is a plug-in.
+pub fn on_a_host(test: &str, body: impl FnOnce()) {
+    if plug_in().is_some() {
+        on_own_host(test, body);
+    }
+}

@@ -1,0 +1,121 @@
+#include "delivery.hpp"
+
+#include <pthread.h>
+
+#include <algorithm>
+#include <stdexcept>
+
+#include "reader.hpp"
+#include "support.hpp"
+
+namespace psmx_myelin {
+namespace {
+
+/// Of the guard that ends the thread's waits.
+constexpr uint64_t guard_key = 0;
+/// Readers that one wait tells of; the next one tells of more.
+constexpr size_t keys_max = 64;
+/// Between two looks whether DDS has found a writer of which something has come already.
+constexpr uint64_t retry_first_ns = 200'000;
+constexpr uint64_t retry_last_ns = 5'000'000;
+
+}  // namespace
+
+Delivery::Delivery(myelin_node *node, myelin_wait wait) {
+  if (myelin_wait_set_open(node, &set_) != MYELIN_OK ||
+      myelin_wait_set_guard(set_, guard_key, &guard_) != MYELIN_OK ||
+      myelin_wait_set_set_wait(set_, wait) != MYELIN_OK) {
+    const std::runtime_error error(myelin_error_message());
+    if (guard_ != nullptr) myelin_guard_close(guard_);
+    if (set_ != nullptr) myelin_wait_set_close(set_);
+    throw error;
+  }
+  thread_ = std::thread([this] { run(); });
+  pthread_setname_np(thread_.native_handle(), "psmx_myelin");
+}
+
+Delivery::~Delivery() {
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    is_ending_ = true;
+  }
+  myelin_guard_trigger(guard_);
+  thread_.join();
+  added_.clear();
+  myelin_guard_close(guard_);
+  myelin_wait_set_close(set_);
+}
+
+void Delivery::add(std::unique_ptr<Reader> reader) {
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    added_.push_back(std::move(reader));
+  }
+  myelin_guard_trigger(guard_);
+}
+
+void Delivery::remove(Reader &reader) {
+  reader.end();
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    removed_.push_back(&reader);
+  }
+  myelin_guard_trigger(guard_);
+}
+
+bool Delivery::follow() {
+  std::vector<std::unique_ptr<Reader>> added;
+  std::vector<Reader *> removed;
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (is_ending_) return false;
+    added.swap(added_);
+    removed.swap(removed_);
+  }
+  for (auto &reader : added) {
+    const uint64_t key = ++last_key_;
+    if (myelin_wait_set_add(set_, reader->subscriber(), key) != MYELIN_OK) {
+      SAY_ERROR("topic %s: nothing will come: %s", reader->topic().c_str(), myelin_error_message());
+    }
+    readers_.emplace(key, std::move(reader));
+  }
+  for (const Reader *reader : removed) {
+    const auto is_it = [reader](const auto &each) { return each.second.get() == reader; };
+    const auto found = std::find_if(readers_.begin(), readers_.end(), is_it);
+    if (found == readers_.end()) continue;
+    myelin_wait_set_remove(set_, found->first);
+    readers_.erase(found);
+  }
+  return true;
+}
+
+void Delivery::deliver(uint64_t key) {
+  const auto found = readers_.find(key);
+  if (found != readers_.end()) found->second->deliver();
+}
+
+uint64_t Delivery::retry() {
+  bool is_waiting = false;
+  for (auto &each : readers_) is_waiting |= each.second->is_waiting() && each.second->retry();
+  if (!is_waiting) {
+    retry_ns_ = 0;
+    return MYELIN_FOREVER;
+  }
+  retry_ns_ = retry_ns_ == 0 ? retry_first_ns : std::min(2 * retry_ns_, retry_last_ns);
+  return retry_ns_;
+}
+
+void Delivery::run() {
+  uint64_t keys[keys_max];
+  while (follow()) {
+    size_t count = 0;
+    if (myelin_wait_set_wait(set_, retry(), keys, keys_max, &count) < 0) {
+      SAY_ERROR("nothing is delivered any more: %s", myelin_error_message());
+      return;
+    }
+    for (size_t at = 0; at < count; ++at) deliver(keys[at]);
+  }
+  readers_.clear();
+}
+
+}  // namespace psmx_myelin

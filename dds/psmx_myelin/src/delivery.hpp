@@ -1,0 +1,56 @@
+// The thread that takes what comes for an instance's readers and stores it in them.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <unordered_map>
+#include <vector>
+
+#include "myelin.h"
+
+namespace psmx_myelin {
+
+class Reader;
+
+class Delivery {
+ public:
+  /// Throws a std::runtime_error.
+  Delivery(myelin_node *node, myelin_wait wait);
+  /// Ends the thread, and waits for it.
+  ~Delivery();
+  Delivery(const Delivery &) = delete;
+  Delivery &operator=(const Delivery &) = delete;
+
+  /// The reader is the thread's from now on. Any thread.
+  void add(std::unique_ptr<Reader> reader);
+  /// Has the thread drop the reader, at once or after what it is storing in it just now; does not wait. Any
+  /// thread, also from a listener that the thread is calling.
+  void remove(Reader &reader);
+
+ private:
+  void run();
+  /// Takes over what other threads have asked for; whether to go on.
+  bool follow();
+  void deliver(uint64_t key);
+  /// Tries again what could not be stored; after how many ns it is to do so again.
+  uint64_t retry();
+
+  myelin_wait_set *set_ = nullptr;
+  myelin_guard *guard_ = nullptr;
+  std::thread thread_;
+
+  /// Guards what other threads ask for.
+  std::mutex mutex_;
+  std::vector<std::unique_ptr<Reader>> added_;
+  std::vector<Reader *> removed_;
+  bool is_ending_ = false;
+
+  /// The thread's alone, by the keys of the wait set.
+  std::unordered_map<uint64_t, std::unique_ptr<Reader>> readers_;
+  uint64_t last_key_ = 0;
+  uint64_t retry_ns_ = 0;
+};
+
+}  // namespace psmx_myelin

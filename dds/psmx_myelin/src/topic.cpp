@@ -1,0 +1,175 @@
+#include "topic.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <optional>
+#include <stdexcept>
+#include <vector>
+
+#include "frame.hpp"
+#include "reader.hpp"
+#include "support.hpp"
+#include "writer.hpp"
+
+namespace psmx_myelin {
+namespace {
+
+/// Samples between a writer and a reader's thread, which takes them out at once. A reader that is stopped
+/// keeps so many in its writer's memory.
+constexpr uint32_t depth_of_small = 256;
+constexpr uint32_t depth_of_large = 64;
+constexpr uint32_t small_bytes = 4096;
+/// What the library can keep for those that come later.
+constexpr int32_t history_max = 65'535;
+/// An endpoint's id is its node's above this bit.
+constexpr int node_shift = 24;
+/// A writer that keeps the last samples alone does not wait longer for a reader that is stopped.
+constexpr uint64_t keep_last_wait_ns = 100'000'000;
+
+/// The one partition that an endpoint is in, "" being one too; none if it is in several, or in all that
+/// fit a pattern.
+std::optional<std::string> partition_of(const dds_qos_t *qos) {
+  uint32_t count = 0;
+  char **names = nullptr;
+  if (!dds_qget_partition(qos, &count, &names) || count == 0) return "";
+  std::string first = names[0];
+  for (uint32_t at = 0; at < count; ++at) dds_free(names[at]);
+  dds_free(names);
+  if (count > 1 || first.find_first_of("*?") != std::string::npos) return std::nullopt;
+  return first;
+}
+
+/// What of a history is promised to those that come later: samples, or none that could be said.
+std::optional<int32_t> late_joiners_history(const dds_qos_t *qos, dds_psmx_endpoint_type_t of) {
+  dds_history_kind_t kind = DDS_HISTORY_KEEP_LAST;
+  int32_t depth = 1;
+  if (of == DDS_PSMX_ENDPOINT_TYPE_WRITER) {
+    dds_qget_durability_service(qos, nullptr, &kind, &depth, nullptr, nullptr, nullptr);
+  } else {
+    dds_qget_history(qos, &kind, &depth);
+  }
+  if (kind == DDS_HISTORY_KEEP_ALL || depth > history_max) return std::nullopt;
+  return depth;
+}
+
+bool is_for_late_joiners(const dds_qos_t *qos) {
+  dds_durability_kind_t durability = DDS_DURABILITY_VOLATILE;
+  dds_qget_durability(qos, &durability);
+  return durability != DDS_DURABILITY_VOLATILE;
+}
+
+dds_psmx_endpoint_t *create_endpoint(dds_psmx_topic_t *psmx_topic, const dds_qos_t *qos,
+                                     dds_psmx_endpoint_type_t type) {
+  return guarded<dds_psmx_endpoint_t *>(nullptr, [&]() -> dds_psmx_endpoint_t * {
+    auto &topic = *static_cast<Topic *>(psmx_topic);
+    if (type == DDS_PSMX_ENDPOINT_TYPE_WRITER) return new Writer(topic, qos);
+    return new Reader(topic, qos);
+  });
+}
+
+dds_return_t delete_endpoint(dds_psmx_endpoint_t *endpoint) {
+  return guarded(DDS_RETCODE_ERROR, [&] {
+    if (endpoint->endpoint_type == DDS_PSMX_ENDPOINT_TYPE_WRITER) {
+      delete static_cast<Writer *>(endpoint);
+    } else {
+      static_cast<Reader *>(endpoint)->close();
+    }
+    return DDS_RETCODE_OK;
+  });
+}
+
+}  // namespace
+
+bool is_reliable(const dds_qos_t *qos, dds_duration_t *limit) {
+  dds_reliability_kind_t reliability = DDS_RELIABILITY_BEST_EFFORT;
+  dds_qget_reliability(qos, &reliability, limit);
+  return reliability == DDS_RELIABILITY_RELIABLE;
+}
+
+bool keeps_all(const dds_qos_t *qos) {
+  dds_history_kind_t kind = DDS_HISTORY_KEEP_LAST;
+  dds_qget_history(qos, &kind, nullptr);
+  return kind == DDS_HISTORY_KEEP_ALL;
+}
+
+bool is_supported(const Config &config, dds_psmx_endpoint_type_t of, dds_data_type_properties_t type,
+                  const dds_qos_t *qos) {
+  const bool has_key = (type & DDS_DATA_TYPE_CONTAINS_KEY) != 0;
+  if (has_key && !config.keyed_topics) return false;
+  if (of == DDS_PSMX_ENDPOINT_TYPE_UNSET) return true;  // a topic's endpoints decide
+  if (!partition_of(qos)) return false;
+  // Two versions of such a type may match, and a value in memory is of one of them.
+  constexpr auto is_evolving = DDS_DATA_TYPE_CONTAINS_APPENDABLE | DDS_DATA_TYPE_CONTAINS_MUTABLE;
+  if ((type & DDS_DATA_TYPE_IS_MEMCPY_SAFE) != 0 && (type & is_evolving) != 0) return false;
+
+  // The library keeps the last samples, DDS the last ones of each instance; and a service keeps those of
+  // the dead.
+  dds_durability_kind_t durability = DDS_DURABILITY_VOLATILE;
+  dds_qget_durability(qos, &durability);
+  if (durability > DDS_DURABILITY_TRANSIENT_LOCAL) return false;
+  if (durability != DDS_DURABILITY_VOLATILE && (has_key || !late_joiners_history(qos, of))) return false;
+
+  // DDS keeps watch over writers by what comes of them by the network.
+  dds_liveliness_kind_t liveliness = DDS_LIVELINESS_AUTOMATIC;
+  dds_qget_liveliness(qos, &liveliness, nullptr);
+  dds_duration_t deadline = DDS_INFINITY;
+  dds_qget_deadline(qos, &deadline);
+  return liveliness == DDS_LIVELINESS_AUTOMATIC && deadline == DDS_INFINITY;
+}
+
+Topic::Topic(Instance &instance, const char *name, dds_data_type_properties_t properties, uint32_t bytes)
+    : dds_psmx_topic_t{}, instance(instance), name(name), properties(properties), bytes(bytes) {
+  ops.create_endpoint = create_endpoint;
+  ops.delete_endpoint = delete_endpoint;
+}
+
+std::string Topic::library_name(const dds_qos_t *qos) const {
+  return instance.topic_name(name.c_str(), partition_of(qos).value_or("").c_str());
+}
+
+myelin_topic_options Topic::options(const dds_qos_t *qos, dds_psmx_endpoint_type_t of) const {
+  myelin_topic_options options = MYELIN_INIT(myelin_topic_options);
+  options.depth = is_memcpy_safe() && bytes <= small_bytes ? depth_of_small : depth_of_large;
+  const bool is_writer = of == DDS_PSMX_ENDPOINT_TYPE_WRITER;
+  dds_duration_t limit = 0;
+  const bool reliable = is_reliable(qos, &limit);
+  if (reliable) {
+    options.reliability = is_writer && keeps_all(qos) ? MYELIN_RELIABLE_OR_FAIL : MYELIN_RELIABLE;
+    options.reliable_ns = limit == DDS_INFINITY ? MYELIN_FOREVER : static_cast<uint64_t>(limit);
+    if (!keeps_all(qos)) options.reliable_ns = std::min(options.reliable_ns, keep_last_wait_ns);
+  }
+  // As DDS has it, who is not reliable gets no history.
+  if (is_for_late_joiners(qos) && (is_writer || reliable)) {
+    options.history = static_cast<uint32_t>(std::max(late_joiners_history(qos, of).value_or(1), 1));
+    options.depth = std::max(options.depth, options.history);
+  }
+  return options;
+}
+
+myelin_topic *Topic::open(const std::string &name, const myelin_topic_options &options) const {
+  static const FramePayload payload;
+  myelin_topic *opened = nullptr;
+  if (myelin_topic_open(instance.node, name.c_str(), payload.get(), &options, &opened) != MYELIN_OK) {
+    throw std::runtime_error(myelin_error_message());
+  }
+  return opened;
+}
+
+size_t Topic::partners(const std::string &name, uint64_t endpoint, bool is_publisher) const {
+  myelin_graph *graph = nullptr;
+  if (myelin_node_graph(instance.node, &graph) != MYELIN_OK) return 0;
+  size_t count = 0;
+  myelin_graph_endpoint other = MYELIN_INIT(myelin_graph_endpoint);
+  for (size_t at = 0; myelin_graph_endpoint_at(graph, at, &other) == MYELIN_OK; ++at) {
+    const bool is_of_another = other.endpoint >> node_shift != endpoint >> node_shift;
+    count += is_of_another && other.is_publisher != is_publisher && name == other.topic;
+  }
+  myelin_graph_match match = MYELIN_INIT(myelin_graph_match);
+  for (size_t at = 0; myelin_graph_match_at(graph, at, &match) == MYELIN_OK; ++at) {
+    count -= count > 0 && match.endpoint == endpoint && match.state == MYELIN_MATCH_REFUSED;
+  }
+  myelin_graph_close(graph);
+  return count;
+}
+
+}  // namespace psmx_myelin

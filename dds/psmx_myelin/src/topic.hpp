@@ -1,0 +1,44 @@
+// A DDS topic of an instance, and what of the quality of service becomes what in the library.
+#pragma once
+
+#include <string>
+
+#include "dds/ddsc/dds_psmx.h"
+#include "instance.hpp"
+
+namespace psmx_myelin {
+
+/// How long an endpoint waits for its matches: one that is stopped does not answer.
+constexpr uint64_t match_limit_ns = 100'000'000;
+
+/// Whether endpoints of a type and a quality of service go through shared memory; those that do not go
+/// by the network, as if the plug-in were not there.
+bool is_supported(const Config &config, dds_psmx_endpoint_type_t of, dds_data_type_properties_t type,
+                  const dds_qos_t *qos);
+
+/// Whether a quality of service says so, and how long a writer may wait then.
+bool is_reliable(const dds_qos_t *qos, dds_duration_t *limit = nullptr);
+bool keeps_all(const dds_qos_t *qos);
+
+struct Topic : dds_psmx_topic_t {
+  Topic(Instance &instance, const char *name, dds_data_type_properties_t properties, uint32_t bytes);
+
+  bool is_memcpy_safe() const { return (properties & DDS_DATA_TYPE_IS_MEMCPY_SAFE) != 0; }
+  bool has_key() const { return (properties & DDS_DATA_TYPE_CONTAINS_KEY) != 0; }
+  /// How the library is to call and treat it for an endpoint of this quality of service.
+  std::string library_name(const dds_qos_t *qos) const;
+  myelin_topic_options options(const dds_qos_t *qos, dds_psmx_endpoint_type_t of) const;
+  /// Throws a std::runtime_error.
+  myelin_topic *open(const std::string &name, const myelin_topic_options &options) const;
+  /// With how many others that its node knows of an endpoint is or will be matched. DDS finds them by ways of
+  /// its own, and what is published between its match and the library's is lost: so this is waited for.
+  size_t partners(const std::string &name, uint64_t endpoint, bool is_publisher) const;
+
+  Instance &instance;
+  const std::string name;
+  const dds_data_type_properties_t properties;
+  /// Of a value in memory; 0: not known.
+  const uint32_t bytes;
+};
+
+}  // namespace psmx_myelin

@@ -1,0 +1,33 @@
+// What a DDS writer publishes by.
+#pragma once
+
+#include <mutex>
+#include <string>
+
+#include "topic.hpp"
+
+namespace psmx_myelin {
+
+struct Writer : dds_psmx_endpoint_t {
+  /// Throws a std::runtime_error.
+  Writer(Topic &topic, const dds_qos_t *qos);
+  ~Writer();
+
+  /// Memory for a payload; NULL, with the reason in the log, if there is none.
+  dds_loaned_sample_t *loan(uint32_t bytes);
+  dds_return_t publish(dds_loaned_sample_t *data);
+  /// A loan that CycloneDDS drops, published or not.
+  void free(dds_loaned_sample_t *data);
+
+ private:
+  const Topic &topic_;
+  const std::string name_;
+  uint64_t id_ = 0;
+  /// Of what a publisher and its loans want one thread at a time for.
+  std::mutex mutex_;
+  myelin_publisher *publisher_ = nullptr;
+  bool has_published_ = false;
+  bool has_overrun_ = false;
+};
+
+}  // namespace psmx_myelin
