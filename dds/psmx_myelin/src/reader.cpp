@@ -41,6 +41,10 @@ constexpr size_t inline_bytes = 104;
 /// For what a program keeps of the samples that it took, beside its reader's history.
 constexpr uint32_t held_beyond_depth = 64;
 constexpr uint32_t held_max = 256;
+/// Of a reliable writer that DDS has not found yet: with one more the oldest goes. Of large ones no more than
+/// are held.
+constexpr size_t waiting_max = 4096;
+constexpr uint32_t large_bytes = 4096;
 /// Processes that publish a topic.
 constexpr uint32_t publishers_max = 256;
 /// Samples taken for one reader before the others have their turn.
@@ -90,7 +94,7 @@ Reader::Reader(Topic &topic, const dds_qos_t *qos)
   ops.take = take;
   ops.on_data_available = on_data_available;
   const myelin_topic_options settings = topic.options(qos, DDS_PSMX_ENDPOINT_TYPE_READER);
-  waiting_max_ = settings.depth;
+  waiting_max_ = !is_reliable_ ? settings.depth : topic.bytes > large_bytes ? held_max : waiting_max;
   myelin_topic *opened = topic.open(name_, settings);
   myelin_subscriber_options options = MYELIN_INIT(myelin_subscriber_options);
   options.held_max = held_max_;
@@ -103,8 +107,9 @@ Reader::Reader(Topic &topic, const dds_qos_t *qos)
   if (code != MYELIN_OK) throw std::runtime_error(why);
   uint64_t id = 0;
   myelin_subscriber_endpoint(subscriber_, &id);
-  const size_t partners = topic.partners(name_, id, false);
-  if (partners > 0) myelin_subscriber_wait_for_match(subscriber_, partners, match_limit_ns);
+  topic.settle(name_, id, false, [this](size_t partners, uint64_t limit_ns) {
+    return myelin_subscriber_wait_for_match(subscriber_, partners, limit_ns);
+  });
 }
 
 Reader::~Reader() {
