@@ -206,8 +206,7 @@ void Reader::store_or_keep(const Guid &guid, Source &source, Lent lent) {
   source.publisher = lent->sample.publisher;
   if (source.waiting.empty() && is_matched(guid, source)) store(source, lent);
   if (lent == nullptr) return;
-  const uint64_t now_ns = myelin_now();
-  if (source.missed_ns != 0 && now_ns - source.missed_ns > discovery_limit_ns) return;
+  if (is_given_up(source)) return;
   if (source.waiting.size() >= waiting_max_) {
     source.waiting.pop_front();
     --waiting_;
@@ -216,16 +215,19 @@ void Reader::store_or_keep(const Guid &guid, Source &source, Lent lent) {
   ++waiting_;
 }
 
+bool Reader::is_given_up(const Source &source) {
+  return source.missed_ns != 0 && myelin_now() - source.missed_ns > discovery_limit_ns;
+}
+
 bool Reader::retry() {
   notice_gone_writers();
-  const uint64_t now_ns = myelin_now();
   for (auto &[guid, source] : sources_) {
-    if (!source.waiting.empty()) store_waiting(guid, source, now_ns);
+    if (!source.waiting.empty()) store_waiting(guid, source);
   }
   return waiting_ > 0;
 }
 
-void Reader::store_waiting(const Guid &guid, Source &source, uint64_t now_ns) {
+void Reader::store_waiting(const Guid &guid, Source &source) {
   const bool is_last = source.was_matched && source.is_gone;
   while (!source.waiting.empty() && (is_matched(guid, source) || is_last)) {
     Lent &next = source.waiting.front();
@@ -241,7 +243,7 @@ void Reader::store_waiting(const Guid &guid, Source &source, uint64_t now_ns) {
     source.waiting.pop_front();
     --waiting_;
   }
-  if (source.missed_ns != 0 && now_ns - source.missed_ns > discovery_limit_ns) {
+  if (is_given_up(source)) {
     waiting_ -= source.waiting.size();
     source.waiting.clear();
   }
@@ -296,8 +298,7 @@ bool Reader::is_matched(const Guid &guid, Source &source) {
   if (source.is_matched) return true;
   const uint64_t now_ns = myelin_now();
   if (source.missed_ns == 0) source.missed_ns = now_ns;
-  const bool is_late = now_ns - source.missed_ns > discovery_limit_ns;
-  if (is_late && now_ns - source.asked_ns < unmatched_interval_ns) return false;
+  if (is_given_up(source) && now_ns - source.asked_ns < unmatched_interval_ns) return false;
   source.asked_ns = now_ns;
   look_up_writers();
   source.is_matched = std::find(matched_.begin(), matched_.end(), guid) != matched_.end();

@@ -120,10 +120,6 @@ bool is_supported(const Config &config, dds_psmx_endpoint_type_t of, dds_data_ty
   if (has_key && !config.keyed_topics) return false;
   if (of == DDS_PSMX_ENDPOINT_TYPE_UNSET) return true;  // a topic's endpoints decide
   if (!partition_of(qos)) return false;
-  // Two versions of such a type may match, and a value in memory is of one of them.
-  constexpr auto is_evolving = DDS_DATA_TYPE_CONTAINS_APPENDABLE | DDS_DATA_TYPE_CONTAINS_MUTABLE;
-  if ((type & DDS_DATA_TYPE_IS_MEMCPY_SAFE) != 0 && (type & is_evolving) != 0) return false;
-
   // The library keeps the last samples, DDS the last ones of each instance; and a service keeps those of
   // the dead.
   dds_durability_kind_t durability = DDS_DURABILITY_VOLATILE;
