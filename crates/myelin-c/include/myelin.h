@@ -814,7 +814,9 @@ myelin_code myelin_node_network(struct myelin_node *node,
 
 // The folder of a node's sockets: nodes meet if it is the same one for both, by whatever name. As much of
 // its path as fits into `capacity` bytes, its final zero included.
-myelin_code myelin_node_folder(struct myelin_node *node, char *text, size_t capacity);
+myelin_code myelin_node_folder(struct myelin_node *node,
+                               char *text,
+                               size_t capacity);
 
 // The layout hash of what a payload describes, which both sides of a topic compare: the same as the Rust
 // type's of the same fields. Any thread.

@@ -997,6 +997,12 @@ public:
     if (int code = myelin_node_network(get(), text, sizeof text, &state)) return detail::error(code);
     return Network{state, text};
   }
+  /// The folder of its sockets: nodes meet if it is the same one for both, by whatever name.
+  Result<std::string> folder() const {
+    char text[4096];
+    if (int code = myelin_node_folder(get(), text, sizeof text)) return detail::error(code);
+    return std::string(text);
+  }
   /// For the C API.
   myelin_node *get() const { return handle_.get(); }
 

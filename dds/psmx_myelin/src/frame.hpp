@@ -19,7 +19,7 @@ struct FrameHeader {
   uint32_t bytes;
   /// `dds_loaned_sample_state_t`.
   uint8_t state;
-  /// Whether the writer has put the CDR header in front of the payload: see `Slack` in writer.hpp.
+  /// Whether the writer has put the CDR header in front of the payload: see `slack` in writer.cpp.
   uint8_t has_header_inside;
   uint8_t unused[2];
   /// As in the four bytes in front of a serialised sample, which they are: the payload follows.

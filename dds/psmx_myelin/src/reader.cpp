@@ -41,6 +41,10 @@ constexpr size_t inline_bytes = 104;
 /// For what a program keeps of the samples that it took, beside its reader's history.
 constexpr uint32_t held_beyond_depth = 64;
 constexpr uint32_t held_max = 256;
+/// Of a reliable writer that DDS has not found yet: with one more the oldest goes. Of large ones no more than
+/// are held.
+constexpr size_t waiting_max = 4096;
+constexpr uint32_t large_bytes = 4096;
 /// Processes that publish a topic.
 constexpr uint32_t publishers_max = 256;
 /// Samples taken for one reader before the others have their turn.
@@ -90,7 +94,7 @@ Reader::Reader(Topic &topic, const dds_qos_t *qos)
   ops.take = take;
   ops.on_data_available = on_data_available;
   const myelin_topic_options settings = topic.options(qos, DDS_PSMX_ENDPOINT_TYPE_READER);
-  waiting_max_ = settings.depth;
+  waiting_max_ = !is_reliable_ ? settings.depth : topic.bytes > large_bytes ? held_max : waiting_max;
   myelin_topic *opened = topic.open(name_, settings);
   myelin_subscriber_options options = MYELIN_INIT(myelin_subscriber_options);
   options.held_max = held_max_;
@@ -103,8 +107,9 @@ Reader::Reader(Topic &topic, const dds_qos_t *qos)
   if (code != MYELIN_OK) throw std::runtime_error(why);
   uint64_t id = 0;
   myelin_subscriber_endpoint(subscriber_, &id);
-  const size_t partners = topic.partners(name_, id, false);
-  if (partners > 0) myelin_subscriber_wait_for_match(subscriber_, partners, match_limit_ns);
+  topic.settle(name_, id, false, [this](size_t partners, uint64_t limit_ns) {
+    return myelin_subscriber_wait_for_match(subscriber_, partners, limit_ns);
+  });
 }
 
 Reader::~Reader() {
@@ -201,8 +206,7 @@ void Reader::store_or_keep(const Guid &guid, Source &source, Lent lent) {
   source.publisher = lent->sample.publisher;
   if (source.waiting.empty() && is_matched(guid, source)) store(source, lent);
   if (lent == nullptr) return;
-  const uint64_t now_ns = myelin_now();
-  if (source.missed_ns != 0 && now_ns - source.missed_ns > discovery_limit_ns) return;
+  if (is_given_up(source)) return;
   if (source.waiting.size() >= waiting_max_) {
     source.waiting.pop_front();
     --waiting_;
@@ -211,16 +215,19 @@ void Reader::store_or_keep(const Guid &guid, Source &source, Lent lent) {
   ++waiting_;
 }
 
+bool Reader::is_given_up(const Source &source) {
+  return source.missed_ns != 0 && myelin_now() - source.missed_ns > discovery_limit_ns;
+}
+
 bool Reader::retry() {
   notice_gone_writers();
-  const uint64_t now_ns = myelin_now();
   for (auto &[guid, source] : sources_) {
-    if (!source.waiting.empty()) store_waiting(guid, source, now_ns);
+    if (!source.waiting.empty()) store_waiting(guid, source);
   }
   return waiting_ > 0;
 }
 
-void Reader::store_waiting(const Guid &guid, Source &source, uint64_t now_ns) {
+void Reader::store_waiting(const Guid &guid, Source &source) {
   const bool is_last = source.was_matched && source.is_gone;
   while (!source.waiting.empty() && (is_matched(guid, source) || is_last)) {
     Lent &next = source.waiting.front();
@@ -236,7 +243,7 @@ void Reader::store_waiting(const Guid &guid, Source &source, uint64_t now_ns) {
     source.waiting.pop_front();
     --waiting_;
   }
-  if (source.missed_ns != 0 && now_ns - source.missed_ns > discovery_limit_ns) {
+  if (is_given_up(source)) {
     waiting_ -= source.waiting.size();
     source.waiting.clear();
   }
@@ -291,8 +298,7 @@ bool Reader::is_matched(const Guid &guid, Source &source) {
   if (source.is_matched) return true;
   const uint64_t now_ns = myelin_now();
   if (source.missed_ns == 0) source.missed_ns = now_ns;
-  const bool is_late = now_ns - source.missed_ns > discovery_limit_ns;
-  if (is_late && now_ns - source.asked_ns < unmatched_interval_ns) return false;
+  if (is_given_up(source) && now_ns - source.asked_ns < unmatched_interval_ns) return false;
   source.asked_ns = now_ns;
   look_up_writers();
   source.is_matched = std::find(matched_.begin(), matched_.end(), guid) != matched_.end();

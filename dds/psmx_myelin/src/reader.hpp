@@ -68,7 +68,9 @@ struct Reader : dds_psmx_endpoint_t {
   /// Stores what a writer of this reader's has written; `lent` is kept if DDS does not know that writer any
   /// more.
   void store(Source &source, Lent &lent);
-  void store_waiting(const Guid &guid, Source &source, uint64_t now_ns);
+  void store_waiting(const Guid &guid, Source &source);
+  /// Whether DDS has had its time to find the writer.
+  static bool is_given_up(const Source &source);
   void notice_gone_writers();
   /// Whether DDS has matched the reader with a writer: with all others it has nothing to do, because of a
   /// quality of service, or because it has not found them yet.

@@ -21,6 +21,10 @@ constexpr uint32_t depth_of_large = 64;
 constexpr uint32_t small_bytes = 4096;
 /// What the library can keep for those that come later.
 constexpr int32_t history_max = 65'535;
+/// How long an endpoint waits for its matches: one that is stopped does not answer. And after how long it
+/// looks whether those that it waits for are still there.
+constexpr uint64_t match_limit_ns = 100'000'000;
+constexpr uint64_t match_look_ns = 1'000'000;
 /// An endpoint's id is its node's above this bit.
 constexpr int node_shift = 24;
 /// A writer that keeps the last samples alone does not wait longer for a reader that is stopped.
@@ -56,6 +60,24 @@ bool is_for_late_joiners(const dds_qos_t *qos) {
   dds_durability_kind_t durability = DDS_DURABILITY_VOLATILE;
   dds_qget_durability(qos, &durability);
   return durability != DDS_DURABILITY_VOLATILE;
+}
+
+/// With how many others that its node knows of an endpoint is or will be matched.
+size_t count_partners(myelin_node *node, const std::string &name, uint64_t endpoint, bool is_publisher) {
+  myelin_graph *graph = nullptr;
+  if (myelin_node_graph(node, &graph) != MYELIN_OK) return 0;
+  size_t count = 0;
+  myelin_graph_endpoint other = MYELIN_INIT(myelin_graph_endpoint);
+  for (size_t at = 0; myelin_graph_endpoint_at(graph, at, &other) == MYELIN_OK; ++at) {
+    const bool is_of_another = other.endpoint >> node_shift != endpoint >> node_shift;
+    count += is_of_another && other.is_publisher != is_publisher && name == other.topic;
+  }
+  myelin_graph_match match = MYELIN_INIT(myelin_graph_match);
+  for (size_t at = 0; myelin_graph_match_at(graph, at, &match) == MYELIN_OK; ++at) {
+    count -= count > 0 && match.endpoint == endpoint && match.state == MYELIN_MATCH_REFUSED;
+  }
+  myelin_graph_close(graph);
+  return count;
 }
 
 dds_psmx_endpoint_t *create_endpoint(dds_psmx_topic_t *psmx_topic, const dds_qos_t *qos,
@@ -98,10 +120,6 @@ bool is_supported(const Config &config, dds_psmx_endpoint_type_t of, dds_data_ty
   if (has_key && !config.keyed_topics) return false;
   if (of == DDS_PSMX_ENDPOINT_TYPE_UNSET) return true;  // a topic's endpoints decide
   if (!partition_of(qos)) return false;
-  // Two versions of such a type may match, and a value in memory is of one of them.
-  constexpr auto is_evolving = DDS_DATA_TYPE_CONTAINS_APPENDABLE | DDS_DATA_TYPE_CONTAINS_MUTABLE;
-  if ((type & DDS_DATA_TYPE_IS_MEMCPY_SAFE) != 0 && (type & is_evolving) != 0) return false;
-
   // The library keeps the last samples, DDS the last ones of each instance; and a service keeps those of
   // the dead.
   dds_durability_kind_t durability = DDS_DURABILITY_VOLATILE;
@@ -155,21 +173,13 @@ myelin_topic *Topic::open(const std::string &name, const myelin_topic_options &o
   return opened;
 }
 
-size_t Topic::partners(const std::string &name, uint64_t endpoint, bool is_publisher) const {
-  myelin_graph *graph = nullptr;
-  if (myelin_node_graph(instance.node, &graph) != MYELIN_OK) return 0;
-  size_t count = 0;
-  myelin_graph_endpoint other = MYELIN_INIT(myelin_graph_endpoint);
-  for (size_t at = 0; myelin_graph_endpoint_at(graph, at, &other) == MYELIN_OK; ++at) {
-    const bool is_of_another = other.endpoint >> node_shift != endpoint >> node_shift;
-    count += is_of_another && other.is_publisher != is_publisher && name == other.topic;
-  }
-  myelin_graph_match match = MYELIN_INIT(myelin_graph_match);
-  for (size_t at = 0; myelin_graph_match_at(graph, at, &match) == MYELIN_OK; ++at) {
-    count -= count > 0 && match.endpoint == endpoint && match.state == MYELIN_MATCH_REFUSED;
-  }
-  myelin_graph_close(graph);
-  return count;
+void Topic::settle(const std::string &name, uint64_t endpoint, bool is_publisher,
+                   const std::function<myelin_code(size_t, uint64_t)> &wait_for_match) const {
+  const uint64_t until_ns = myelin_now() + match_limit_ns;
+  do {
+    const size_t partners = count_partners(instance.node, name, endpoint, is_publisher);
+    if (partners == 0 || wait_for_match(partners, match_look_ns) == MYELIN_OK) return;
+  } while (myelin_now() < until_ns);
 }
 
 }  // namespace psmx_myelin

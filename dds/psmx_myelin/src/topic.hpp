@@ -1,15 +1,13 @@
 // A DDS topic of an instance, and what of the quality of service becomes what in the library.
 #pragma once
 
+#include <functional>
 #include <string>
 
 #include "dds/ddsc/dds_psmx.h"
 #include "instance.hpp"
 
 namespace psmx_myelin {
-
-/// How long an endpoint waits for its matches: one that is stopped does not answer.
-constexpr uint64_t match_limit_ns = 100'000'000;
 
 /// Whether endpoints of a type and a quality of service go through shared memory; those that do not go
 /// by the network, as if the plug-in were not there.
@@ -30,9 +28,11 @@ struct Topic : dds_psmx_topic_t {
   myelin_topic_options options(const dds_qos_t *qos, dds_psmx_endpoint_type_t of) const;
   /// Throws a std::runtime_error.
   myelin_topic *open(const std::string &name, const myelin_topic_options &options) const;
-  /// With how many others that its node knows of an endpoint is or will be matched. DDS finds them by ways of
-  /// its own, and what is published between its match and the library's is lost: so this is waited for.
-  size_t partners(const std::string &name, uint64_t endpoint, bool is_publisher) const;
+  /// Waits until an endpoint is matched with all others that its node knows of, by a function that does so
+  /// for a number of them and a time. DDS finds them by ways of its own, and what is published between its
+  /// match and the library's would be lost.
+  void settle(const std::string &name, uint64_t endpoint, bool is_publisher,
+              const std::function<myelin_code(size_t, uint64_t)> &wait_for_match) const;
 
   Instance &instance;
   const std::string name;

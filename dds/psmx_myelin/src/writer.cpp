@@ -56,8 +56,13 @@ Writer::Writer(Topic &topic, const dds_qos_t *qos)
   myelin_topic_close(opened);
   if (code != MYELIN_OK) throw std::runtime_error(why);
   myelin_publisher_endpoint(publisher_, &id_);
-  const size_t partners = topic.partners(name_, id_, true);
-  if (partners > 0) myelin_publisher_wait_for_match(publisher_, partners, match_limit_ns);
+  settle();
+}
+
+void Writer::settle() {
+  topic_.settle(name_, id_, true, [this](size_t partners, uint64_t limit_ns) {
+    return myelin_publisher_wait_for_match(publisher_, partners, limit_ns);
+  });
 }
 
 Writer::~Writer() { myelin_publisher_close(publisher_); }
@@ -99,8 +104,7 @@ dds_return_t Writer::publish(dds_loaned_sample_t *data) {
   has_overrun_ |= header.has_header_inside != 0;
   if (!has_published_) {
     has_published_ = true;
-    const size_t partners = topic_.partners(name_, id_, true);
-    if (partners > 0) myelin_publisher_wait_for_match(publisher_, partners, match_limit_ns);
+    settle();
   }
   const myelin_code code = myelin_publisher_publish(publisher_, &loan.loan, nullptr);
   if (code != MYELIN_OK && code != MYELIN_ERROR_RELIABLE_TIMEOUT) {

@@ -20,6 +20,8 @@ struct Writer : dds_psmx_endpoint_t {
   void free(dds_loaned_sample_t *data);
 
  private:
+  void settle();
+
   const Topic &topic_;
   const std::string name_;
   uint64_t id_ = 0;

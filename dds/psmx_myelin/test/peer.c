@@ -7,7 +7,7 @@
  * It says "ready shared|network", and "matched N" when that changes. A publisher follows lines, and says
  * "done RETURN" after each: "write FIRST COUNT", "dispose ID". A subscriber says "took NUMBER MEMORY",
  * where MEMORY is "shared" if it was lent the sample in shared memory, else "own", or "gone ID"; after the
- * line "stop" it takes nothing until "go". Both end with their standard input. */
+ * line "stop" it says "stopped" and takes nothing until "go". Both end with their standard input. */
 #include <inttypes.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -239,9 +239,9 @@ int main(int count, char **words) {
       const bool stop = !strcmp(line, "stop\n");
       if (stop != is_stopped) (stop ? pthread_mutex_lock : pthread_mutex_unlock)(&gate);
       is_stopped = stop;
-      SAY("done\n");
+      if (stop) SAY("stopped\n");
     }
-    pthread_mutex_trylock(&gate);  // nobody takes while all is deleted
+    if (!is_stopped) pthread_mutex_lock(&gate);  // nobody takes while all is deleted
   }
   CHECK(dds_delete(participant));
   return 0;

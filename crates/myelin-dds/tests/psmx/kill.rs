@@ -16,7 +16,7 @@ fn a_killed_reader_holds_up_nobody() {
             publisher.matched(2);
             // It is stopped with samples that it has not taken: the publisher would wait for it.
             victim.tell("stop");
-            assert_eq!(victim.line(), "done");
+            assert_eq!(victim.line(), "stopped");
             publisher.write(100 * round, 60);
             bystander.takes(100 * round..100 * round + 60, "own");
             victim.kill();

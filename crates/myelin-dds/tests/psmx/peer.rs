@@ -36,6 +36,15 @@ impl Peer {
 
     /// The same, started by a command.
     pub fn start_by(by: &[&str], exchange: Exchange, words: &str) -> Peer {
+        Peer::start_all(by, "peer", exchange, words)
+    }
+
+    /// A process of another of the programs.
+    pub fn start_program(program: &str, exchange: Exchange, words: &str) -> Peer {
+        Peer::start_all(&[], program, exchange, words)
+    }
+
+    fn start_all(by: &[&str], program: &str, exchange: Exchange, words: &str) -> Peer {
         let (prefix, built) = plug_in().expect("asked for before");
         let library = built.join("libpsmx_myelin.so");
         let psmx = match exchange {
@@ -49,7 +58,7 @@ impl Peer {
             r#"<General><Interfaces><NetworkInterface name="lo" multicast="true"/>{psmx}</Interfaces></General>"#
         );
         let words = words.split_whitespace().map(str::to_owned);
-        let program = built.join("peer").display().to_string();
+        let program = built.join(program).display().to_string();
         let all: Vec<String> =
             by.iter().map(|&it| it.to_owned()).chain([program]).chain(words).collect();
         let mut command = Command::new(&all[0]);
