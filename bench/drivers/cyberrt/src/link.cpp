@@ -313,6 +313,9 @@ class Link : public Receiver {
 public:
   explicit Link(const myelin_bench_prepare &prepare) : plan_(prepare)
   {
+    if (plan_.own.find(':') != std::string::npos)
+      throw Failure("it knows IPv4 alone, and the way to the other host is " + plan_.own,
+                    "hosts with IPv4 addresses on that interface");
     if (myelin_cyberrt_enter(&prepare) != 0)
       throw Entered{};
     start(plan_);

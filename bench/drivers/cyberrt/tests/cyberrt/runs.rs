@@ -6,7 +6,9 @@ use std::fs;
 use myelin_bench_kit::protocol::{Prepare, Reliability, Role, System, Topology, Wait, Workload};
 use tempfile::TempDir;
 
-use crate::support::hosts::{another_host_is_reached, nobody_is_reached, systems_across};
+use crate::support::hosts::{
+    ADDRESSES, Hosts, a_cut_is_survived, nobody_is_reached, streams_arrive, systems_across,
+};
 use crate::support::streams::{across, at_rate, frames, within};
 use crate::support::{Pair, Process, Samples, describe, prepare, unique_run};
 use crate::many::{hear_every_publisher, reach_every_subscriber};
@@ -142,10 +144,31 @@ fn killed_roles_leave_nothing() {
 fn rtps_reaches_another_host() {
     for system in systems_across(executable()) {
         assert_eq!(system.name, "cyberrt.rtps");
-        another_host_is_reached(executable(), &system);
+        let Some(hosts) = Hosts::new(ADDRESSES) else { return };
+        for (payload_bytes, messages) in [(64, 200), (70_000, 50), (1 << 20, 10)] {
+            let prepare = Prepare { payload_bytes, messages, ..prepare(&system.name, Role::Ping) };
+            let (ping, pong) = hosts.open(executable(), &prepare).finish();
+            assert_eq!((ping.received, ping.corrupt), (messages, 0), "{payload_bytes} B");
+            assert_eq!((pong.received, pong.corrupt), (messages, 0), "{payload_bytes} B");
+        }
+        streams_arrive(executable(), &system);
+        a_cut_is_survived(executable(), &system);
+    }
+}
+
+#[test]
+fn a_host_that_is_not_reached_is_missed_and_ipv6_refused() {
+    for system in systems_across(executable()) {
         let Some(roles) = nobody_is_reached(executable(), &system) else { return };
         for [message, ..] in roles {
             assert!(message.contains("no other side"), "{message}");
+        }
+        let Some(hosts) = Hosts::new(["fd00:9:8::1/64", "fd00:9:8::2/64"]) else { return };
+        let prepare = prepare(&system.name, Role::Ping);
+        let pair = hosts.start(executable(), &prepare, |role| hosts.network(role));
+        for process in [&pair.ping, &pair.pong] {
+            let [message, remedy, _] = process.expect_error();
+            assert!(message.contains("IPv4 alone") && remedy.contains("IPv4"), "{message}");
         }
     }
 }
