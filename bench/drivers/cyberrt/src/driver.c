@@ -10,6 +10,7 @@
 #define _GNU_SOURCE
 #include "link.h"
 
+#include <limits.h>
 #include <stdio.h>
 #include <sys/personality.h>
 #include <unistd.h>
@@ -31,10 +32,14 @@ static void keep_addresses(char **arguments)
   int persona = personality(0xffffffff);
   if (persona == -1 || persona & ADDR_NO_RANDOMIZE)
     return;
-  if (personality(persona | ADDR_NO_RANDOMIZE) != -1) {
-    execv("/proc/self/exe", arguments);
-    perror("exec without randomised addresses");
-  }
+  /* By its path, of which the process gets its name. */
+  char path[PATH_MAX];
+  ssize_t length = readlink("/proc/self/exe", path, sizeof path - 1);
+  if (length == -1 || personality(persona | ADDR_NO_RANDOMIZE) == -1)
+    return;
+  path[length] = '\0';
+  execv(path, arguments);
+  perror(path);
 }
 #else
 #define keep_addresses(arguments) ((void)(arguments))

@@ -21,6 +21,7 @@
 #include <stdexcept>
 #include <string>
 #include <thread>
+#include <sched.h>
 #include <unistd.h>
 
 #include <gflags/gflags.h>
@@ -115,6 +116,32 @@ std::string configuration(const Plan &plan)
   return text + "  }\n}\nrun_mode_conf { run_mode: MODE_REALITY clock_mode: MODE_CYBER }\n"
                 "scheduler_conf { routine_num: 100 default_proc_num: 16 }\n";
 }
+
+/* CyberRT spins until each thread that it starts has run, which on one core under SCHED_FIFO is never. So it
+ * starts under SCHED_OTHER, and when this ends all its threads get what the caller has. */
+class Unhurried {
+public:
+  Unhurried() : policy_(sched_getscheduler(0))
+  {
+    sched_getparam(0, &priority_);
+    const sched_param none{};
+    sched_setscheduler(0, SCHED_OTHER, &none);
+  }
+
+  ~Unhurried()
+  {
+    std::error_code error;
+    for (const auto &thread : std::filesystem::directory_iterator("/proc/self/task", error))
+      sched_setscheduler(std::atoi(thread.path().filename().c_str()), policy_, &priority_);
+  }
+
+  Unhurried(const Unhurried &) = delete;
+  Unhurried &operator=(const Unhurried &) = delete;
+
+private:
+  int policy_;
+  sched_param priority_{};
+};
 
 /* CyberRT's own end joins 16 threads one by one, for up to 9 s. What it would remove vanishes with the
  * namespaces of the run. */
@@ -470,6 +497,7 @@ Receiver &receiver_of(void *context)
 int open_link(const myelin_bench_prepare *prepare, void **context)
 {
   return guarded([&] {
+    const Unhurried unhurried;
     auto link = std::make_unique<Link>(*prepare);
     if (!link->is_in_one_process())
       link->match(prepare->match_timeout_ns);
