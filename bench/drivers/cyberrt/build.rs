@@ -131,7 +131,11 @@ impl CyberRt {
         std::fs::write(&main, TRIAL).map_err(|error| error.to_string())?;
         let compiler = build.try_get_compiler().map_err(|error| error.to_string())?;
         let mut link = Command::new(compiler.path());
-        link.arg("-I").arg(table::include()).args(["-I", "src", "-pie", "-o"]).arg(out.join("trial")).arg(main);
+        link.arg("-I")
+            .arg(table::include())
+            .args(["-I", "src", "-pie", "-o"])
+            .arg(out.join("trial"))
+            .arg(main);
         link.arg("-Wl,--whole-archive").arg(out.join(format!("lib{ADAPTOR}.a")));
         link.arg("-Wl,--no-whole-archive").arg(out.join(format!("lib{MESSAGE_LIBRARY}.a")));
         let output = link.args(self.words()).arg("-pthread").output();
@@ -148,9 +152,9 @@ impl CyberRt {
 /// An entry of CMake's cache.
 fn cached<'a>(cache: &'a str, name: &str) -> Option<&'a str> {
     let entries = cache.lines().filter_map(|line| line.split_once('='));
-    entries.into_iter().find_map(|(key, value)| {
-        (key.split(':').next() == Some(name)).then_some(value)
-    })
+    entries
+        .into_iter()
+        .find_map(|(key, value)| (key.split(':').next() == Some(name)).then_some(value))
 }
 
 /// The folder of CyberRT's sources, and the flags they were compiled with.
@@ -187,7 +191,9 @@ fn flags(words: &[String]) -> Vec<String> {
 
 /// Of the command line that has linked it.
 fn is_library(word: &str) -> bool {
-    word.starts_with("-l") || word.starts_with("-L") || word.contains(".so") && word.starts_with('/')
+    word.starts_with("-l")
+        || word.starts_with("-L")
+        || word.contains(".so") && word.starts_with('/')
 }
 
 fn out_folder() -> PathBuf {

@@ -25,10 +25,11 @@ pub fn enter(prepare: &Prepare) -> Result<(), Error> {
     }
     let meeting = prepare.directory.join(format!("{}.namespaces", prepare.run));
     if (prepare.role, prepare.index) == (Role::Ping, 0) {
-        unshare(libc::CLONE_NEWNET | libc::CLONE_NEWIPC).and_then(|()| connect()).map_err(denied)?;
-        return announce(&meeting).map_err(|error| {
-            Error::new(format!("{}: {error}", meeting.display()))
-        });
+        unshare(libc::CLONE_NEWNET | libc::CLONE_NEWIPC)
+            .and_then(|()| connect())
+            .map_err(denied)?;
+        return announce(&meeting)
+            .map_err(|error| Error::new(format!("{}: {error}", meeting.display())));
     }
     let spaces = await_announced(&meeting, prepare.match_timeout_ns)?;
     join(&spaces).map_err(|error| {
@@ -92,11 +93,12 @@ fn unshare(spaces: c_int) -> io::Result<()> {
 /// Takes `lo` up, with multicast, and sends all multicast that way.
 fn connect() -> io::Result<()> {
     // SAFETY: integers alone; the descriptor that comes back is nobody else's.
-    let socket = match unsafe { libc::socket(libc::AF_INET, libc::SOCK_DGRAM | libc::SOCK_CLOEXEC, 0) } {
-        -1 => return Err(io::Error::last_os_error()),
-        // SAFETY: as above.
-        socket => unsafe { OwnedFd::from_raw_fd(socket) },
-    };
+    let socket =
+        match unsafe { libc::socket(libc::AF_INET, libc::SOCK_DGRAM | libc::SOCK_CLOEXEC, 0) } {
+            -1 => return Err(io::Error::last_os_error()),
+            // SAFETY: as above.
+            socket => unsafe { OwnedFd::from_raw_fd(socket) },
+        };
     let mut name = b"lo\0".map(|byte| byte as libc::c_char);
     // SAFETY: all zeros are a request without a name.
     let mut lo: libc::ifreq = unsafe { std::mem::zeroed() };

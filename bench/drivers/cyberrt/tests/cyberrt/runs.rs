@@ -6,12 +6,12 @@ use std::fs;
 use myelin_bench_kit::protocol::{Prepare, Reliability, Role, System, Topology, Wait, Workload};
 use tempfile::TempDir;
 
+use crate::many::{hear_every_publisher, reach_every_subscriber};
 use crate::support::hosts::{
     ADDRESSES, Hosts, a_cut_is_survived, nobody_is_reached, streams_arrive, systems_across,
 };
 use crate::support::streams::{across, at_rate, frames, within};
 use crate::support::{Pair, Process, Samples, describe, prepare, unique_run};
-use crate::many::{hear_every_publisher, reach_every_subscriber};
 use crate::{executable, own_host};
 
 #[test]
@@ -33,7 +33,10 @@ fn the_systems_say_what_they_are() {
         match &system.missing {
             Some(missing) if missing.contains("namespaces") => assert!(missing.contains("root")),
             Some(missing) => {
-                assert!(missing.contains("CYBERRT_DIR") && missing.contains("README.md"), "{missing}");
+                assert!(
+                    missing.contains("CYBERRT_DIR") && missing.contains("README.md"),
+                    "{missing}"
+                );
             }
             None => assert!(!system.version.is_empty()),
         }
@@ -44,7 +47,9 @@ fn the_systems_say_what_they_are() {
 fn every_payload_comes_back_as_sent() {
     let host = Host::enter();
     for system in systems(Topology::TwoProcesses) {
-        for (payload_bytes, messages) in [(0, 100), (1003, 100), (65_536, 50), (1 << 20, 10), (10 << 20, 3)] {
+        for (payload_bytes, messages) in
+            [(0, 100), (1003, 100), (65_536, 50), (1 << 20, 10), (10 << 20, 3)]
+        {
             let what = format!("{} with {payload_bytes} B", system.name);
             let (run, _folder) = ours(&system, Role::Ping);
             let mut pair =
@@ -75,7 +80,10 @@ fn streams_and_frames_arrive_as_sent() {
             let rate_hz = if system.name == "cyberrt.arena" { Some(50.0) } else { prepare.rate_hz };
             let depth = prepare.messages as u32 + AROUND_MESSAGES;
             let Prepare { directory, match_timeout_ns, run, .. } = run;
-            across(executable(), &Prepare { directory, match_timeout_ns, run, rate_hz, depth, ..prepare });
+            across(
+                executable(),
+                &Prepare { directory, match_timeout_ns, run, rate_hz, depth, ..prepare },
+            );
         }
         host.expect_untouched(&system.name);
     }
@@ -87,7 +95,8 @@ fn in_one_process_messages_are_handed_over() {
     for system in systems(Topology::OneProcess) {
         for prepare in [at_rate(&system.name), frames(&system.name)] {
             let folder = tempfile::tempdir().unwrap();
-            let (depth, directory) = (prepare.messages as u32 + AROUND_MESSAGES, folder.path().into());
+            let (depth, directory) =
+                (prepare.messages as u32 + AROUND_MESSAGES, folder.path().into());
             within(executable(), &Prepare { depth, directory, ..prepare });
         }
         host.expect_untouched(&system.name);
@@ -116,7 +125,8 @@ fn a_side_that_stays_alone_says_so() {
             let (run, _folder) = ours(&system, role);
             let samples = Samples::new(1);
             let (samples, match_timeout_ns) = (Some(samples.path()), 500_000_000);
-            let process = Process::start(executable(), &Prepare { samples, match_timeout_ns, ..run });
+            let process =
+                Process::start(executable(), &Prepare { samples, match_timeout_ns, ..run });
             let [message, remedy, _] = process.expect_error();
             assert!(message.contains("no other side"), "{message}");
             assert!(remedy.contains("log"), "{remedy}");
@@ -204,8 +214,13 @@ fn ours(system: &System, role: Role) -> (Prepare, TempDir) {
     let folder = tempfile::tempdir().unwrap();
     let (directory, run) = (folder.path().into(), unique_run());
     let (match_timeout_ns, warmup_messages) = (MATCH_TIMEOUT_NS, 2);
-    let prepare =
-        Prepare { directory, run, match_timeout_ns, warmup_messages, ..prepare(&system.name, role) };
+    let prepare = Prepare {
+        directory,
+        run,
+        match_timeout_ns,
+        warmup_messages,
+        ..prepare(&system.name, role)
+    };
     (prepare, folder)
 }
 
