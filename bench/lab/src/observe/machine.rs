@@ -1,6 +1,7 @@
 //! Counters of the whole machine: traffic of an interface and stolen time.
 
 use myelin_bench_kit::clock;
+use procfs::process::Process;
 use procfs::{CurrentSI, KernelStats};
 
 use super::Observation;
@@ -15,8 +16,13 @@ pub(super) struct MachineCounters {
 }
 
 impl MachineCounters {
-    pub(super) fn read(interface: &str) -> Self {
-        let loopback = procfs::net::dev_status().ok().and_then(|mut all| all.remove(interface));
+    /// Traffic is of the network that `ping` is in, which need not be the lab's.
+    pub(super) fn read(interface: &str, ping: Option<u32>) -> Self {
+        let interfaces = match ping.and_then(|pid| i32::try_from(pid).ok()) {
+            Some(pid) => Process::new(pid).and_then(|ping| ping.dev_status()),
+            None => procfs::net::dev_status(),
+        };
+        let loopback = interfaces.ok().and_then(|mut all| all.remove(interface));
         let (loopback_bytes, loopback_packets) =
             loopback.map_or((0, 0), |it| (it.recv_bytes, it.recv_packets));
         let stats = KernelStats::current().ok();

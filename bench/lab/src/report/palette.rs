@@ -157,6 +157,7 @@ const FAMILIES: [(&str, &[&str]); 12] = [
     ("libxr", &["callback", "sync"]),
     ("cyclonedds11", &["udp", "myelin", "iceoryx", "myelin-copy", "myelin-block"]),
     ("ros2", &["rcl-fastrtps", "rcl-myelin", "rclcpp", "rclcpp-myelin", "rclcpp-intra"]),
+    ("cyberrt", &["shm", "shm-multicast", "arena", "intra", "rtps"]),
 ];
 
 /// Names in Plot, and the same as characters.

@@ -1,0 +1,98 @@
+/* Driver of `myelin bench` for Apollo CyberRT: over its shared memory with either notifier, in its arenas,
+ * by RTPS, and within one process.
+ *
+ *     driver.c       the systems
+ *     link.cpp       the adaptor against CyberRT
+ *     own_space.rs   the network and the System V objects that a run has to itself
+ *
+ * `README.md` says how CyberRT is built and what is particular to it. Without it, MISSING is why.
+ */
+#define _GNU_SOURCE
+#include "link.h"
+
+#include <limits.h>
+#include <stdio.h>
+#include <sys/personality.h>
+#include <unistd.h>
+
+#ifndef MISSING
+#define MISSING NULL
+#define LINK (&myelin_cyberrt_link)
+#define PROBE probe
+static void probe(struct myelin_bench_system *system)
+{
+  if (!system->missing)
+    system->missing = myelin_cyberrt_missing();
+}
+
+/* An arena's messages have the publisher's pointers in them: CyberRT reads them only where all processes
+ * have the same addresses. A personality holds from the next exec on. */
+static void keep_addresses(char **arguments)
+{
+  int persona = personality(0xffffffff);
+  if (persona == -1 || persona & ADDR_NO_RANDOMIZE)
+    return;
+  /* By its path, of which the process gets its name. */
+  char path[PATH_MAX];
+  ssize_t length = readlink("/proc/self/exe", path, sizeof path - 1);
+  if (length == -1 || personality(persona | ADDR_NO_RANDOMIZE) == -1)
+    return;
+  path[length] = '\0';
+  execv(path, arguments);
+  perror(path);
+}
+#else
+#define keep_addresses(arguments) ((void)(arguments))
+#define VERSION NULL
+#define LINK NULL
+#define PROBE NULL
+#endif
+
+/* The largest payload that was tried; CyberRT overruns its blocks beyond 32 MiB. */
+#define PAYLOAD_BYTES_MAX (16u << 20)
+/* Processes of a role that were tried. */
+#define PROCESSES_MAX 4
+
+#define SYSTEM(named, described) \
+  MYELIN_BENCH_SIZE(system), .name = (named), .about = (described), .version = VERSION, \
+  .missing = MISSING, .wait = MYELIN_BENCH_WAIT_CALLBACK, .loans = 1, \
+  .payload_bytes_max = PAYLOAD_BYTES_MAX
+
+#define TWO_PROCESSES \
+  .workloads = MYELIN_BENCH_ROUNDTRIP | MYELIN_BENCH_STREAM | MYELIN_BENCH_IMAGE, \
+  .subscribers_max = PROCESSES_MAX
+
+static const struct myelin_bench_system systems[] = {
+    {SYSTEM(MYELIN_CYBERRT_SHM, "CyberRT, serialised into shared memory; a thread polls every 50 us"),
+     TWO_PROCESSES, .publishers_max = PROCESSES_MAX,
+     .transport = MYELIN_BENCH_TRANSPORT_SHARED_MEMORY},
+    {SYSTEM(MYELIN_CYBERRT_SHM_MULTICAST,
+            "CyberRT, serialised into shared memory; a UDP multicast wakes a thread"),
+     TWO_PROCESSES, .publishers_max = PROCESSES_MAX,
+     .transport = MYELIN_BENCH_TRANSPORT_SHARED_MEMORY},
+    /* One publisher: of several each message is delivered as often as there are publishers. */
+    {SYSTEM(MYELIN_CYBERRT_ARENA,
+            "CyberRT, message built and read in an arena in shared memory; a thread polls every 50 us"),
+     TWO_PROCESSES, .transport = MYELIN_BENCH_TRANSPORT_SHARED_MEMORY},
+    {SYSTEM(MYELIN_CYBERRT_INTRA, "CyberRT in one process, message handed over, called by its scheduler"),
+     .workloads = MYELIN_BENCH_STREAM | MYELIN_BENCH_IMAGE,
+     .transport = MYELIN_BENCH_TRANSPORT_PROCESS, .one_process = 1},
+    {SYSTEM(MYELIN_CYBERRT_RTPS, "CyberRT, serialised, by RTPS of Fast DDS over UDP"), TWO_PROCESSES,
+     .publishers_max = PROCESSES_MAX, .transport = MYELIN_BENCH_TRANSPORT_LOOPBACK, .across_hosts = 1},
+};
+
+static const struct myelin_bench_driver driver = {
+    .abi = MYELIN_BENCH_ABI,
+    MYELIN_BENCH_SIZE(driver),
+    .systems = systems,
+    .system_count = sizeof systems / sizeof systems[0],
+    .link = LINK,
+    .probe = PROBE,
+};
+
+int main(int count, char **arguments)
+{
+  (void)count;
+  keep_addresses(arguments);
+  return myelin_bench_main(&driver);
+}

@@ -1,0 +1,26 @@
+//! What of the driver of CyberRT is in Rust; `link.h` declares it to `driver.c` and `link.cpp`.
+
+pub mod own_space;
+
+use std::ffi::{c_char, c_int};
+
+use myelin_bench_kit::capi::{CPrepare, status};
+
+/// See `link.h`.
+#[unsafe(no_mangle)]
+pub extern "C" fn myelin_cyberrt_enter(prepare: &CPrepare) -> c_int {
+    status(own_space::enter(prepare.of_kit()))
+}
+
+/// See `link.h`.
+#[unsafe(no_mangle)]
+pub extern "C" fn myelin_cyberrt_missing() -> *const c_char {
+    match own_space::may_enter() {
+        true => std::ptr::null(),
+        false => DENIED.as_ptr(),
+    }
+}
+
+const DENIED: &std::ffi::CStr =
+    c"network namespaces may not be made, and CyberRT's multicast would leave \
+    this host: needs CAP_SYS_ADMIN and CAP_NET_ADMIN; run as root";

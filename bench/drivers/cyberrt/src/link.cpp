@@ -1,0 +1,574 @@
+/* The adaptor against CyberRT. No exception leaves this file.
+ *
+ * A message is CyberRT's own of cyber_benchmark: bytes, or in an arena numbers of 32 bits, as the bytes
+ * of a message in an arena would lie in its publisher's heap. The kit's loan is that message's data.
+ *
+ * A message without data is a probe: a publisher sends them until every subscriber has answered one, as
+ * CyberRT says who is there before messages reach them. Answers go by a channel of their own.
+ */
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <cstdlib>
+#include <cstring>
+#include <deque>
+#include <filesystem>
+#include <fstream>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <stdexcept>
+#include <string>
+#include <thread>
+#include <sched.h>
+#include <unistd.h>
+
+#include <gflags/gflags.h>
+
+#include "cyber/benchmark/benchmark_msg.pb.h"
+#include "cyber/cyber.h"
+#include "link.h"
+
+DECLARE_string(log_dir);
+
+namespace {
+
+using apollo::cyber::Node;
+using apollo::cyber::ReaderConfig;
+using apollo::cyber::benchmark::BenchmarkMsg;
+using Reader = std::shared_ptr<apollo::cyber::Reader<BenchmarkMsg>>;
+using Writer = std::shared_ptr<apollo::cyber::Writer<BenchmarkMsg>>;
+using Message = std::shared_ptr<BenchmarkMsg>;
+
+class Failure : public std::runtime_error {
+public:
+  explicit Failure(const std::string &what, const char *remedy = nullptr)
+      : std::runtime_error(what), remedy_(remedy)
+  {
+  }
+
+  const char *remedy() const { return remedy_; }
+
+private:
+  const char *remedy_;
+};
+
+/* In an arena: the number of bytes, a number unused, the bytes, up to 3 of no meaning. */
+constexpr int HEADER_WORDS = 2;
+/* What a message in an arena takes beyond its bytes: the message, and the arena's own. */
+constexpr std::uint64_t ARENA_EXTRA_BYTES = 64 << 10;
+/* As CyberRT's example has it. */
+constexpr int ARENA_BLOCKS = 32;
+constexpr auto PROBE_EVERY = std::chrono::milliseconds(5);
+
+/* What a run asks for, kept beyond `open`. */
+struct Plan {
+  explicit Plan(const myelin_bench_prepare &prepare)
+      : system(prepare.system), run(prepare.run),
+        directory(std::string(prepare.directory) + "/" + prepare.file_prefix + "cyberrt-" +
+                  prepare.run + (prepare.is_ping ? "-ping" : "-pong") +
+                  std::to_string(prepare.index)),
+        own(prepare.own ? prepare.own : "127.0.0.1"), port(prepare.port),
+        message_bytes(prepare.message_bytes), depth(std::max(prepare.depth, 1u)),
+        index(prepare.index), others(prepare.is_ping ? prepare.subscribers : prepare.publishers),
+        is_ping(prepare.is_ping), is_one_way(prepare.one_way), is_across(prepare.peer != nullptr)
+  {
+    if (!is_one_way)
+      others = 1;
+    others = std::max(others, 1u);
+  }
+
+  bool is(const char *name) const { return system == name; }
+  bool is_serialised() const { return !is(MYELIN_CYBERRT_ARENA) && !is(MYELIN_CYBERRT_INTRA); }
+  bool publishes() const { return is_ping || !is_one_way; }
+  bool subscribes() const { return !is_ping || !is_one_way; }
+  std::string channel(bool of_ping) const { return (of_ping ? "/ping/" : "/pong/") + run; }
+
+  std::string system, run, directory, own;
+  std::uint16_t port;
+  std::uint64_t message_bytes;
+  std::uint32_t depth, index, others;
+  bool is_ping, is_one_way, is_across;
+};
+
+/* The file that CyberRT reads, with its own values but for what makes a system. */
+std::string configuration(const Plan &plan)
+{
+  /* The ports of a run across hosts, with domain 0. */
+  const unsigned port_base = plan.is_across ? plan.port : 7400;
+  std::string text = "transport_conf {\n  communication_mode { same_proc: INTRA diff_proc: ";
+  text += plan.is(MYELIN_CYBERRT_RTPS) ? "RTPS" : "SHM";
+  text += " diff_host: RTPS }\n  participant_attr { lease_duration: 12 announcement_period: 3 "
+          "domain_id_gain: 250 port_base: " +
+          std::to_string(port_base) + " }\n  shm_conf {\n    notifier_type: \"";
+  text += plan.is(MYELIN_CYBERRT_SHM_MULTICAST) ? "multicast" : "condition";
+  text += "\" shm_type: \"xsi\" shm_locator { ip: \"239.255.0.100\" port: 8888 }\n";
+  if (plan.is(MYELIN_CYBERRT_ARENA)) {
+    text += "    arena_shm_conf {\n";
+    const std::uint64_t block_bytes = (plan.message_bytes + ARENA_EXTRA_BYTES + 4095) / 4096 * 4096;
+    for (const bool of_ping : {true, false})
+      text += "      arena_channel_conf { channel_name: \"" + plan.channel(of_ping) +
+              "\" max_msg_size: " + std::to_string(block_bytes) +
+              " max_pool_size: " + std::to_string(ARENA_BLOCKS) + " }\n";
+    text += "    }\n";
+  }
+  return text + "  }\n}\nrun_mode_conf { run_mode: MODE_REALITY clock_mode: MODE_CYBER }\n"
+                "scheduler_conf { routine_num: 100 default_proc_num: 16 }\n";
+}
+
+/* CyberRT spins until each thread that it starts has run, which on one core under SCHED_FIFO is never. So it
+ * starts under SCHED_OTHER, and when this ends all its threads get what the caller has. */
+class Unhurried {
+public:
+  Unhurried() : policy_(sched_getscheduler(0))
+  {
+    sched_getparam(0, &priority_);
+    const sched_param none{};
+    sched_setscheduler(0, SCHED_OTHER, &none);
+  }
+
+  ~Unhurried()
+  {
+    std::error_code error;
+    for (const auto &thread : std::filesystem::directory_iterator("/proc/self/task", error))
+      sched_setscheduler(std::atoi(thread.path().filename().c_str()), policy_, &priority_);
+  }
+
+  Unhurried(const Unhurried &) = delete;
+  Unhurried &operator=(const Unhurried &) = delete;
+
+private:
+  int policy_;
+  sched_param priority_{};
+};
+
+/* CyberRT's own end joins 16 threads one by one, for up to 9 s. What it would remove vanishes with the
+ * namespaces of the run. */
+void leave(int status, void *)
+{
+  std::fflush(nullptr);
+  _exit(status);
+}
+
+/* A run is what the driver says, not what the user's environment adds. */
+void start(const Plan &plan)
+{
+  std::filesystem::create_directories(plan.directory + "/conf");
+  std::ofstream file(plan.directory + "/conf/cyber.pb.conf");
+  file << configuration(plan);
+  file.close();
+  if (!file)
+    throw Failure("cannot write " + plan.directory + "/conf/cyber.pb.conf");
+  unsetenv("APOLLO_RUNTIME_PATH");
+  setenv("CYBER_PATH", plan.directory.c_str(), 1);
+  setenv("CYBER_IP", plan.own.c_str(), 1);
+  setenv("CYBER_DOMAIN_ID", plan.is_across ? "0" : "80", 1);
+  FLAGS_log_dir = plan.directory;
+  if (!apollo::cyber::Init("myelin-driver-cyberrt"))
+    throw Failure("cyber::Init failed", "what it met is in its log in the folder of this run");
+  /* After Init, and so before what that has registered. */
+  on_exit(leave, nullptr);
+}
+
+apollo::cyber::proto::RoleAttributes attributes(const Plan &plan, const std::string &channel)
+{
+  apollo::cyber::proto::RoleAttributes role;
+  role.set_channel_name(channel);
+  auto *qos = role.mutable_qos_profile();
+  /* CyberRT's default, but for the depth. */
+  qos->set_history(apollo::cyber::proto::QosHistoryPolicy::HISTORY_KEEP_LAST);
+  qos->set_depth(plan.depth);
+  qos->set_reliability(apollo::cyber::proto::QosReliabilityPolicy::RELIABILITY_RELIABLE);
+  qos->set_durability(apollo::cyber::proto::QosDurabilityPolicy::DURABILITY_VOLATILE);
+  return role;
+}
+
+/* A receiving end: it waits and takes, or calls. */
+class Receiver {
+public:
+  virtual ~Receiver() = default;
+  Receiver() = default;
+  Receiver(const Receiver &) = delete;
+  Receiver &operator=(const Receiver &) = delete;
+
+  virtual bool wait(std::uint64_t until_ns) = 0;
+  /* The bytes are valid until the next take. */
+  virtual bool take(const void *&message, std::size_t &bytes) = 0;
+  virtual void listen(myelin_bench_call call, void *context) = 0;
+  virtual void unlisten() = 0;
+};
+
+/* A reader, and what its callback does: calls the kit, or keeps messages for `take`. */
+class Subscription final : public Receiver {
+public:
+  Subscription(Node &node, const Plan &plan, const std::string &channel)
+      : is_arena_(plan.is(MYELIN_CYBERRT_ARENA)), index_(plan.index)
+  {
+    if (!plan.is(MYELIN_CYBERRT_INTRA)) {
+      answers_ = node.CreateWriter<BenchmarkMsg>(attributes(plan, channel + "/answers"));
+      if (!answers_)
+        throw Failure("no writer of " + channel + "/answers");
+    }
+    ReaderConfig config;
+    config.channel_name = channel;
+    config.qos_profile = attributes(plan, channel).qos_profile();
+    config.pending_queue_size = plan.depth;
+    const auto call = [this](const Message &message) { receive(message); };
+    reader_ = node.CreateReader<BenchmarkMsg>(config, call);
+    if (!reader_)
+      throw Failure("no reader of " + channel);
+  }
+
+  ~Subscription() override
+  {
+    unlisten();
+    if (reader_)
+      reader_->Shutdown();
+  }
+
+  /* From how many publishers a probe has come. */
+  std::size_t heard()
+  {
+    const std::lock_guard<std::mutex> guard(mutex_);
+    return heard_.size();
+  }
+
+  bool wait(std::uint64_t until_ns) override
+  {
+    std::unique_lock<std::mutex> guard(mutex_);
+    const auto is_there = [this] { return !kept_.empty(); };
+    for (;;) {
+      const std::uint64_t now_ns = myelin_bench_now_ns();
+      if (is_there())
+        return true;
+      if (now_ns >= until_ns)
+        return false;
+      const auto left = std::min<std::uint64_t>(until_ns - now_ns, 1'000'000'000);
+      has_come_.wait_for(guard, std::chrono::nanoseconds(left), is_there);
+    }
+  }
+
+  bool take(const void *&message, std::size_t &bytes) override
+  {
+    const std::lock_guard<std::mutex> guard(mutex_);
+    if (kept_.empty())
+      return false;
+    taken_ = std::move(kept_.front());
+    kept_.pop_front();
+    read(*taken_, message, bytes);
+    return true;
+  }
+
+  void listen(myelin_bench_call call, void *context) override
+  {
+    const std::lock_guard<std::mutex> guard(mutex_);
+    call_ = call;
+    context_ = context;
+  }
+
+  /* A call holds the lock. */
+  void unlisten() override
+  {
+    const std::lock_guard<std::mutex> guard(mutex_);
+    call_ = nullptr;
+    is_over_ = true;
+  }
+
+private:
+  void receive(const Message &message)
+  {
+    if (is_probe(*message))
+      return answer(message->data(0));
+    const std::lock_guard<std::mutex> guard(mutex_);
+    if (call_) {
+      const void *data = nullptr;
+      std::size_t bytes = 0;
+      read(*message, data, bytes);
+      call_(context_, data, bytes);
+    } else if (!is_over_) {
+      kept_.push_back(message);
+      has_come_.notify_one();
+    }
+  }
+
+  /* One number, of the publisher that probes. */
+  static bool is_probe(const BenchmarkMsg &message) { return message.data_size() == 1; }
+
+  void answer(std::uint32_t publisher)
+  {
+    {
+      const std::lock_guard<std::mutex> guard(mutex_);
+      heard_.insert(publisher);
+    }
+    auto message = std::make_shared<BenchmarkMsg>();
+    message->add_data(publisher);
+    message->add_data(index_);
+    answers_->Write(message);
+  }
+
+  void read(const BenchmarkMsg &message, const void *&data, std::size_t &bytes) const
+  {
+    if (!is_arena_) {
+      data = message.data_bytes().data();
+      bytes = message.data_bytes().size();
+      return;
+    }
+    /* What is torn has any number of bytes; the kit says of fewer or more that they are not those of a
+     * message. */
+    const std::size_t held = std::max(message.data_size() - HEADER_WORDS, 0);
+    data = held ? message.data().data() + HEADER_WORDS : nullptr;
+    bytes = held ? std::min<std::size_t>(message.data(0), held * sizeof(std::uint32_t)) : 0;
+  }
+
+  const bool is_arena_;
+  const std::uint32_t index_;
+  std::mutex mutex_;
+  std::condition_variable has_come_;
+  std::deque<Message> kept_;
+  Message taken_;
+  std::set<std::uint32_t> heard_;
+  myelin_bench_call call_ = nullptr;
+  void *context_ = nullptr;
+  bool is_over_ = false;
+  Writer answers_;
+  Reader reader_;
+};
+
+/* Both directions of a role, or the one of a stream. */
+class Link : public Receiver {
+public:
+  explicit Link(const myelin_bench_prepare &prepare) : plan_(prepare)
+  {
+    if (plan_.own.find(':') != std::string::npos)
+      throw Failure("it knows IPv4 alone, and the way to the other host is " + plan_.own,
+                    "hosts with IPv4 addresses on that interface");
+    if (myelin_cyberrt_enter(&prepare) != 0)
+      throw Entered{};
+    start(plan_);
+    node_ = apollo::cyber::CreateNode((plan_.is_ping ? "ping" : "pong") + std::to_string(plan_.index));
+    if (!node_)
+      throw Failure("no node");
+    if (plan_.publishes()) {
+      const std::string channel = plan_.channel(plan_.is_ping);
+      const auto heed = [this](const Message &answer) {
+        const std::lock_guard<std::mutex> guard(mutex_);
+        if (answer->data_size() == 2 && answer->data(0) == plan_.index)
+          answered_.insert(answer->data(1));
+      };
+      if (!plan_.is(MYELIN_CYBERRT_INTRA)) {
+        ReaderConfig config;
+        config.channel_name = channel + "/answers";
+        config.qos_profile = attributes(plan_, config.channel_name).qos_profile();
+        config.pending_queue_size = 16;
+        answers_ = node_->CreateReader<BenchmarkMsg>(config, heed);
+      }
+      writer_ = node_->CreateWriter<BenchmarkMsg>(attributes(plan_, channel));
+      if (!writer_)
+        throw Failure("no writer of " + channel);
+    }
+    if (plan_.subscribes())
+      receiver_ = std::make_unique<Subscription>(*node_, plan_, plan_.channel(!plan_.is_ping));
+  }
+
+  ~Link() override
+  {
+    receiver_.reset();
+    if (answers_)
+      answers_->Shutdown();
+    if (writer_)
+      writer_->Shutdown();
+  }
+
+  /* The error has been set by who has found it. */
+  struct Entered {};
+
+  void match(std::uint64_t timeout_ns)
+  {
+    const std::uint64_t until_ns = myelin_bench_now_ns() + timeout_ns;
+    while (!is_matched()) {
+      if (myelin_bench_now_ns() >= until_ns)
+        throw Failure("no other side in either direction, or not all of them, within the time to match",
+                      "what it met is in this run's log");
+      if (writer_ && !is_answered()) {
+        auto probe = std::make_shared<BenchmarkMsg>();
+        probe->add_data(plan_.index);
+        writer_->Write(probe);
+      }
+      std::this_thread::sleep_for(PROBE_EVERY);
+    }
+  }
+
+  void *loan(std::size_t bytes)
+  {
+    if (plan_.is(MYELIN_CYBERRT_ARENA)) {
+      const int words = HEADER_WORDS + static_cast<int>((bytes + 3) / 4);
+      message_ = writer_->AcquireMessage();
+      auto *data = message_->mutable_data();
+      data->Clear();
+      data->Reserve(words);
+      std::uint32_t *first = data->AddNAlreadyReserved(words);
+      first[0] = static_cast<std::uint32_t>(bytes);
+      first[1] = 0;
+      return first + HEADER_WORDS;
+    }
+    /* Who subscribes in this process gets the message itself; else it is serialised before Write
+     * returns, and may be filled again. */
+    if (!message_)
+      message_ = std::make_shared<BenchmarkMsg>();
+    auto *data = message_->mutable_data_bytes();
+    data->resize(bytes);
+    return data->data();
+  }
+
+  void publish()
+  {
+    if (!writer_->Write(message_))
+      throw Failure("Write failed", "what it met is in its log in the folder of this run");
+    if (!plan_.is_serialised())
+      message_.reset();
+  }
+
+  std::unique_ptr<Receiver> subscribe()
+  {
+    return std::make_unique<Subscription>(*node_, plan_, plan_.channel(plan_.is_ping));
+  }
+
+  bool is_in_one_process() const { return plan_.is(MYELIN_CYBERRT_INTRA); }
+  bool wait(std::uint64_t until_ns) override { return receiver_->wait(until_ns); }
+  bool take(const void *&message, std::size_t &bytes) override
+  {
+    return receiver_->take(message, bytes);
+  }
+  void listen(myelin_bench_call call, void *context) override { receiver_->listen(call, context); }
+  void unlisten() override
+  {
+    if (receiver_)
+      receiver_->unlisten();
+  }
+
+private:
+  bool is_answered()
+  {
+    const std::lock_guard<std::mutex> guard(mutex_);
+    return answered_.size() >= plan_.others;
+  }
+
+  bool is_matched()
+  {
+    return (!writer_ || is_answered()) && (!receiver_ || receiver_->heard() >= plan_.others);
+  }
+
+  Plan plan_;
+  std::unique_ptr<Node> node_;
+  std::mutex mutex_;
+  std::set<std::uint32_t> answered_;
+  Reader answers_;
+  Writer writer_;
+  Message message_;
+  std::unique_ptr<Subscription> receiver_;
+};
+
+/* Runs `act`; an exception becomes the kit's error and -1. */
+template <typename Act> int guarded(Act act) noexcept
+{
+  try {
+    return act();
+  } catch (const Link::Entered &) {
+  } catch (const Failure &failure) {
+    myelin_bench_error((std::string("CyberRT: ") + failure.what()).c_str(), failure.remedy());
+  } catch (const std::exception &error) {
+    myelin_bench_error((std::string("CyberRT: ") + error.what()).c_str(), nullptr);
+  }
+  return -1;
+}
+
+/* A link is asked to publish; it, or a subscriber, to receive. */
+Link &link_of(void *context)
+{
+  return *static_cast<Link *>(static_cast<Receiver *>(context));
+}
+
+Receiver &receiver_of(void *context)
+{
+  return *static_cast<Receiver *>(context);
+}
+
+int open_link(const myelin_bench_prepare *prepare, void **context)
+{
+  return guarded([&] {
+    const Unhurried unhurried;
+    auto link = std::make_unique<Link>(*prepare);
+    if (!link->is_in_one_process())
+      link->match(prepare->match_timeout_ns);
+    *context = static_cast<Receiver *>(link.release());
+    return 0;
+  });
+}
+
+void close_receiver(void *context)
+{
+  delete &receiver_of(context);
+}
+
+int loan(void *context, std::size_t bytes, void **memory)
+{
+  return guarded([&] {
+    *memory = link_of(context).loan(bytes);
+    return 0;
+  });
+}
+
+int publish_loan(void *context)
+{
+  return guarded([&] {
+    link_of(context).publish();
+    return 0;
+  });
+}
+
+int publish(void *context, const void *message, std::size_t bytes)
+{
+  return guarded([&] {
+    std::memcpy(link_of(context).loan(bytes), message, bytes);
+    link_of(context).publish();
+    return 0;
+  });
+}
+
+int subscribe(void *context, std::uint32_t, void **subscriber)
+{
+  return guarded([&] {
+    *subscriber = link_of(context).subscribe().release();
+    return 0;
+  });
+}
+
+int wait_for_message(void *context, std::uint64_t until_ns)
+{
+  return guarded([&] { return int(receiver_of(context).wait(until_ns)); });
+}
+
+int take(void *context, std::uint64_t, const void **message, std::size_t *bytes)
+{
+  return guarded([&] { return int(receiver_of(context).take(*message, *bytes)); });
+}
+
+int listen(void *context, myelin_bench_call call, void *call_context)
+{
+  return guarded([&] {
+    receiver_of(context).listen(call, call_context);
+    return 0;
+  });
+}
+
+void unlisten(void *context)
+{
+  receiver_of(context).unlisten();
+}
+
+} // namespace
+
+extern "C" const myelin_bench_link myelin_cyberrt_link = {
+    MYELIN_BENCH_SIZE(link), open_link, loan, publish_loan, publish, wait_for_message, take, nullptr,
+    close_receiver, nullptr, subscribe, close_receiver, listen, unlisten};

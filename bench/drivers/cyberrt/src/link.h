@@ -1,0 +1,28 @@
+/* What of this driver is in C++ and in Rust, for the table in C. */
+#ifndef MYELIN_CYBERRT_LINK_H
+#define MYELIN_CYBERRT_LINK_H
+
+#include "myelin_bench_kit.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define MYELIN_CYBERRT_SHM "cyberrt.shm"
+#define MYELIN_CYBERRT_SHM_MULTICAST "cyberrt.shm-multicast"
+#define MYELIN_CYBERRT_ARENA "cyberrt.arena"
+#define MYELIN_CYBERRT_INTRA "cyberrt.intra"
+#define MYELIN_CYBERRT_RTPS "cyberrt.rtps"
+
+/* link.cpp */
+extern const struct myelin_bench_link myelin_cyberrt_link;
+/* own_space.rs: takes the calling thread into the namespaces of the run. */
+int myelin_cyberrt_enter(const struct myelin_bench_prepare *prepare);
+/* own_space.rs: why it may not; NULL if it may. */
+const char *myelin_cyberrt_missing(void);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* MYELIN_CYBERRT_LINK_H */

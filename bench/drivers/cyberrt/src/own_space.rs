@@ -1,0 +1,138 @@
+//! Namespaces of a run's own: a network with nothing but `lo`, and System V objects.
+//!
+//! CyberRT's discovery and its multicast notifier send by the default interface, also when all are on
+//! one host, and its segments stay behind when a process is killed, with the locks in them. In here they
+//! reach nobody, and vanish with the last process of the run, however that ends: there is nothing to
+//! clean up, also after `kill -9` of the lab.
+//!
+//! The first ping makes them and says in a file of the run's folder where they are; the others join.
+//! Across hosts the network is the host's, and each process has System V objects of its own.
+
+use std::ffi::c_int;
+use std::fs::{self, File};
+use std::io;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use myelin_bench_kit::protocol::{Prepare, Role};
+use myelin_bench_kit::{Error, clock};
+
+/// Takes the calling thread, and those that it starts from now on, into the namespaces of the run.
+pub fn enter(prepare: &Prepare) -> Result<(), Error> {
+    if prepare.network.is_some() {
+        return unshare(libc::CLONE_NEWIPC).map_err(denied);
+    }
+    let meeting = prepare.directory.join(format!("{}.namespaces", prepare.run));
+    if (prepare.role, prepare.index) == (Role::Ping, 0) {
+        unshare(libc::CLONE_NEWNET | libc::CLONE_NEWIPC)
+            .and_then(|()| connect())
+            .map_err(denied)?;
+        return announce(&meeting)
+            .map_err(|error| Error::new(format!("{}: {error}", meeting.display())));
+    }
+    let spaces = await_announced(&meeting, prepare.match_timeout_ns)?;
+    join(&spaces).map_err(|error| {
+        Error::new(format!("the first ping's namespaces, {}: {error}", spaces.display()))
+            .remedy("it has ended; its error is in this run's log")
+    })
+}
+
+/// Whether this process may make namespaces and set up a network in them.
+pub fn may_enter() -> bool {
+    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix("CapEff:"));
+    let held = line.and_then(|set| u64::from_str_radix(set.trim(), 16).ok()).unwrap_or(0);
+    held & NEEDED == NEEDED
+}
+
+/// Renamed into place, so that nobody reads half of it.
+fn announce(meeting: &Path) -> io::Result<()> {
+    // SAFETY: no arguments.
+    let thread = unsafe { libc::gettid() };
+    let unfinished = meeting.with_extension("unfinished");
+    fs::write(&unfinished, format!("/proc/{}/task/{thread}/ns", std::process::id()))?;
+    fs::rename(unfinished, meeting)
+}
+
+/// The folder of the first ping's namespaces.
+fn await_announced(meeting: &Path, timeout_ns: u64) -> Result<PathBuf, Error> {
+    let until_ns = clock::monotonic_ns().saturating_add(timeout_ns);
+    loop {
+        match fs::read_to_string(meeting) {
+            Ok(spaces) => return Ok(spaces.into()),
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                return Err(Error::new(format!("{}: {error}", meeting.display())));
+            }
+            Err(_) if clock::monotonic_ns() >= until_ns => {
+                return Err(Error::new(
+                    "no other side: the first ping has made no namespaces within the time to match",
+                )
+                .remedy("what it met is in this run's log"));
+            }
+            Err(_) => std::thread::sleep(Duration::from_millis(1)),
+        }
+    }
+}
+
+fn join(spaces: &Path) -> io::Result<()> {
+    let kinds = [("net", libc::CLONE_NEWNET), ("ipc", libc::CLONE_NEWIPC)];
+    for (name, kind) in kinds {
+        let space = File::open(spaces.join(name))?;
+        // SAFETY: a descriptor that is open during the call, and a flag.
+        check(unsafe { libc::setns(space.as_raw_fd(), kind) })?;
+    }
+    Ok(())
+}
+
+fn unshare(spaces: c_int) -> io::Result<()> {
+    // SAFETY: flags alone.
+    check(unsafe { libc::unshare(spaces) })
+}
+
+/// Takes `lo` up, with multicast, and sends all multicast that way.
+fn connect() -> io::Result<()> {
+    // SAFETY: integers alone; the descriptor that comes back is nobody else's.
+    let socket =
+        match unsafe { libc::socket(libc::AF_INET, libc::SOCK_DGRAM | libc::SOCK_CLOEXEC, 0) } {
+            -1 => return Err(io::Error::last_os_error()),
+            // SAFETY: as above.
+            socket => unsafe { OwnedFd::from_raw_fd(socket) },
+        };
+    let mut name = b"lo\0".map(|byte| byte as libc::c_char);
+    // SAFETY: all zeros are a request without a name.
+    let mut lo: libc::ifreq = unsafe { std::mem::zeroed() };
+    lo.ifr_name[..name.len()].copy_from_slice(&name);
+    lo.ifr_ifru.ifru_flags = (libc::IFF_UP | libc::IFF_MULTICAST) as libc::c_short;
+    // SAFETY: the request is valid for the call.
+    check(unsafe { libc::ioctl(socket.as_raw_fd(), libc::SIOCSIFFLAGS, &lo) })?;
+
+    // SAFETY: all zeros are a route to nowhere.
+    let mut route: libc::rtentry = unsafe { std::mem::zeroed() };
+    route.rt_dst = address([224, 0, 0, 0]);
+    route.rt_genmask = address([240, 0, 0, 0]);
+    route.rt_flags = libc::RTF_UP;
+    route.rt_dev = name.as_mut_ptr();
+    // SAFETY: the route, and the name that it points to, are valid for the call.
+    check(unsafe { libc::ioctl(socket.as_raw_fd(), libc::SIOCADDRT, &route) })
+}
+
+fn address([a, b, c, d]: [u8; 4]) -> libc::sockaddr {
+    let octets = [0, 0, a, b, c, d, 0, 0, 0, 0, 0, 0, 0, 0];
+    libc::sockaddr {
+        sa_family: libc::AF_INET as libc::sa_family_t,
+        sa_data: octets.map(|octet| octet as libc::c_char),
+    }
+}
+
+fn check(status: c_int) -> io::Result<()> {
+    if status < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+}
+
+fn denied(error: io::Error) -> Error {
+    Error::new(format!("namespaces of the run's own: {error}"))
+        .remedy("run as root, with CAP_SYS_ADMIN and CAP_NET_ADMIN")
+}
+
+/// CAP_NET_ADMIN and CAP_SYS_ADMIN, as `/proc/PID/status` counts them.
+const NEEDED: u64 = 1 << 12 | 1 << 21;
