@@ -132,6 +132,6 @@ const CORE: &str = "horus_core/Cargo.toml";
 const LOCK: &str = "Cargo.lock";
 const LIBRARY: &str = "libmyelin_horus.so";
 const PLAIN: &str = "roundtrip";
-const NO_FOLDER: &str = "not built in: git clone https://github.com/softmata/horus, and build Myelin \
+const NO_FOLDER: &str = "not built in: to install it, git clone https://github.com/softmata/horus, and build Myelin \
     with HORUS_DIR=/absolute/path/to/horus (bench/drivers/horus/README.md)";
 const HOW: &str = "see bench/drivers/horus/README.md";

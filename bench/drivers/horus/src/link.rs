@@ -10,8 +10,9 @@ use std::time::Duration;
 use myelin_bench_kit::protocol::{Prepare, Role};
 use myelin_bench_kit::{Error, Link, RoundTrip, Stream, clock};
 
+use crate::FOLDER;
 use crate::bridge::Topic;
-use crate::place::Place;
+use crate::run_folder::RunFolder;
 
 /// Opens `prepare.role` of round trips, with as much room as HORUS gives by itself.
 pub fn open(prepare: &Prepare) -> Result<Box<dyn RoundTrip>, Error> {
@@ -31,7 +32,12 @@ pub fn open_stream(prepare: &Prepare) -> Result<Stream, Error> {
 
 fn open_topics(prepare: &Prepare, capacity: u32) -> Result<(Outbox, Inbox), Error> {
     let until_ns = clock::monotonic_ns().saturating_add(prepare.match_timeout_ns);
-    let place = Rc::new(Place::enter(&prepare.run)?);
+    // What is neither letter nor digit HORUS replaces.
+    let run = prepare.run.replace('-', "_");
+    let folder = Rc::new(RunFolder::enter(FOLDER, &run)?);
+    let namespace = format!("{}{run}", FOLDER.trim_start_matches("horus_"));
+    // SAFETY: the kit opens a role before it starts threads; HORUS reads it when the first topic opens.
+    unsafe { std::env::set_var("HORUS_NAMESPACE", namespace) };
     let is_ping = prepare.role == Role::Ping;
     let (out, back) = if is_ping { (TO_PONG, TO_PING) } else { (TO_PING, TO_PONG) };
     let mut incoming = Topic::open(back, prepare.payload_bytes, capacity)?;
@@ -44,8 +50,8 @@ fn open_topics(prepare: &Prepare, capacity: u32) -> Result<(Outbox, Inbox), Erro
         }
         std::thread::sleep(LOOK_AGAIN);
     }
-    let inbox = Inbox { topic: incoming, _place: Rc::clone(&place) };
-    Ok((Outbox { topic: outgoing, _place: place }, inbox))
+    let inbox = Inbox { topic: incoming, _folder: Rc::clone(&folder) };
+    Ok((Outbox { topic: outgoing, _folder: folder }, inbox))
 }
 
 fn timeout(prepare: &Prepare, found: u32, expected: u32) -> Error {
@@ -59,7 +65,7 @@ fn timeout(prepare: &Prepare, found: u32, expected: u32) -> Error {
 struct Outbox {
     // Dropped in this order.
     topic: Topic,
-    _place: Rc<Place>,
+    _folder: Rc<RunFolder>,
 }
 
 impl myelin_bench_kit::Publisher for Outbox {
@@ -86,7 +92,7 @@ impl myelin_bench_kit::Publisher for Pinging {
 /// What one role receives. HORUS has nothing to wait with between processes: its nodes look at every tick.
 struct Inbox {
     topic: Topic,
-    _place: Rc<Place>,
+    _folder: Rc<RunFolder>,
 }
 
 impl myelin_bench_kit::Subscriber for Inbox {

@@ -4,7 +4,6 @@
 //! main.rs    the system and what the kit calls
 //! link.rs    the topics of one role, as the kit wants them; returns when the other role is there
 //! bridge.rs  HORUS, as `bridge/` shows it
-//! place.rs   where a run's files lie, and their removal
 //! ```
 //! `bridge/` is compiled against the HORUS that `HORUS_DIR` names while this is built (`build.rs`). Without
 //! one, the system is listed as missing. `README.md` says what was chosen and what is particular.
@@ -13,7 +12,10 @@
 mod bridge;
 #[cfg(has_horus)]
 mod link;
-mod place;
+// Without HORUS nobody has a run to enter.
+#[cfg_attr(not(has_horus), allow(dead_code))]
+#[path = "../../run_folder.rs"]
+mod run_folder;
 
 use std::process::ExitCode;
 
@@ -88,7 +90,7 @@ impl Driver for Horus {
     }
 
     fn clean(&self) -> Result<(), Error> {
-        place::clean()
+        run_folder::clean(FOLDER)
     }
 }
 
@@ -104,6 +106,8 @@ fn absent() -> Error {
 }
 
 const SYSTEM: &str = "horus.shm";
+/// Of a run's folder, as HORUS names that of a namespace.
+const FOLDER: &str = "horus_myelin_";
 /// Objects go by value, through the stack.
 const PAYLOAD_BYTES_MAX: u64 = 1 << 20;
 /// HORUS registers 16 participants of a topic, the publisher among them.

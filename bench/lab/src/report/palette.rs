@@ -119,7 +119,7 @@ const FLOORS: &str = "os";
 
 /// Families with their variants; the style sheet has the hue of the first after the floor as
 /// `--system-0`, and one more for all that are not listed. Append, never insert: a place is a style.
-const FAMILIES: [(&str, &[&str]); 11] = [
+const FAMILIES: [(&str, &[&str]); 13] = [
     (
         FLOORS,
         &[
@@ -156,6 +156,8 @@ const FAMILIES: [(&str, &[&str]); 11] = [
     ("iceoryx", &["waitset", "poll"]),
     ("libxr", &["callback", "sync"]),
     ("ros2", &["rcl-fastrtps", "rcl-myelin", "rclcpp", "rclcpp-myelin", "rclcpp-intra"]),
+    ("horus", &["shm"]),
+    ("ecal", &["shm", "shm-zero-copy"]),
 ];
 
 /// Names in Plot, and the same as characters.
