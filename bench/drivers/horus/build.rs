@@ -67,6 +67,8 @@ impl Horus {
             .arg("--target-dir")
             .arg(&target)
             .env_remove("CARGO_ENCODED_RUSTFLAGS")
+            // Clippy's, when it is that which builds.
+            .env_remove("RUSTC_WORKSPACE_WRAPPER")
             .output()
             .map_err(|error| error.to_string())?;
         if !output.status.success() {

@@ -68,18 +68,17 @@ fn ping<const BYTES: usize>(
 ) {
     let _ = stdin().read_line(&mut String::new());
     let mut took = Vec::with_capacity(messages);
-    let (mut written, mut read) = (Message([1; BYTES]), Message([0; BYTES]));
+    let mut written = Message([1; BYTES]);
     for sequence in 0..warmup + messages {
         written.0[..8].copy_from_slice(&sequence.to_ne_bytes());
         let begin = Instant::now();
         out.send(written);
-        loop {
+        let read = loop {
             if let Some(message) = back.recv() {
-                read = message;
-                break;
+                break message;
             }
             std::hint::spin_loop();
-        }
+        };
         if sequence >= warmup {
             took.push(begin.elapsed().as_nanos());
         }
