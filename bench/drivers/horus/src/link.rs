@@ -35,8 +35,10 @@ fn open_topics(prepare: &Prepare, capacity: u32) -> Result<(Outbox, Inbox), Erro
     // What is neither letter nor digit HORUS replaces.
     let run = prepare.run.replace('-', "_");
     let folder = Rc::new(RunFolder::enter(FOLDER, &run)?);
-    let namespace = format!("{}{run}", FOLDER.trim_start_matches("horus_"));
-    // SAFETY: the kit opens a role before it starts threads; HORUS reads it when the first topic opens.
+    let name = folder.path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+    let namespace = name.trim_start_matches("horus_");
+    // SAFETY: no other thread asks for the environment: the kit's one reads standard input, and HORUS has
+    // none until the first topic is opened.
     unsafe { std::env::set_var("HORUS_NAMESPACE", namespace) };
     let is_ping = prepare.role == Role::Ping;
     let (out, back) = if is_ping { (TO_PONG, TO_PING) } else { (TO_PING, TO_PONG) };
