@@ -38,6 +38,7 @@ void start() {
     settings.communication_mode = eCAL::eCommunicationMode::local;
     settings.registration.local.transport_type = eCAL::Registration::Local::eTransportType::shm;
     settings.logging.provider.udp.enable = false;
+    settings.logging.provider.console.log_level = eCAL::Logging::log_level_error;
     settings.publisher.layer.udp.enable = settings.publisher.layer.tcp.enable = false;
     settings.subscriber.layer.udp.enable = settings.subscriber.layer.tcp.enable = false;
     eCAL::Initialize(settings, "check", eCAL::Init::Publisher | eCAL::Init::Subscriber);
