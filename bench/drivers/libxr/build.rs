@@ -167,7 +167,7 @@ const COMMANDS: &str = "compile_commands.json";
 const TOPIC: &str = "src/middleware/message/topic.cpp";
 const HEADER: &str = "src/middleware/message/message.hpp";
 const WITHOUT: &str = "the driver of LibXR is built without it";
-const NO_FOLDER: &str = "not built in: there is no package of LibXR to install; build it with \
-    CMake (bench/drivers/libxr/README.md) and set LIBXR_DIR to its build folder when building \
-    Myelin";
+const NO_FOLDER: &str = "not built in: to install it, git clone https://github.com/Jiu-xiao/libxr; cmake -S \
+    libxr -B libxr/build -DCMAKE_BUILD_TYPE=Release -DCMAKE_EXPORT_COMPILE_COMMANDS=ON; cmake --build \
+    libxr/build -j; then build Myelin with LIBXR_DIR=$PWD/libxr/build (bench/drivers/libxr/README.md)";
 const HOW: &str = "see bench/drivers/libxr/README.md, install LibXR so, and build Myelin again";

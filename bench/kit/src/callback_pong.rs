@@ -19,6 +19,9 @@ use crate::transfer::Arrival;
 pub(crate) struct CallbackPong {
     /// Until the run.
     ready: Option<(Box<dyn CallSource>, Responder)>,
+    /// From then on: a link closes with its last end, and who observes the process looks at it, what it has
+    /// mapped, when the run is over.
+    _over: Option<Box<dyn Publisher + Send>>,
 }
 
 /// What the function owns.
@@ -36,7 +39,7 @@ impl CallbackPong {
         let Answerer { publisher, source, clock } = answerer;
         let (prepare, done) = (prepare.clone(), Done::default());
         let responder = Responder { publisher, clock, samples, prepare, done, failed: None };
-        CallbackPong { ready: Some((source, responder)) }
+        CallbackPong { ready: Some((source, responder)), _over: None }
     }
 
     /// Answers until ping says goodbye, an answer fails or `stop` is set. To be called once.
@@ -52,7 +55,9 @@ impl CallbackPong {
             std::thread::park_timeout(STOP_CHECK);
         }
         drop(calling);
-        lent.back()?.close()
+        let (done, publisher) = lent.back()?.close()?;
+        self._over = Some(publisher);
+        Ok(done)
     }
 }
 
@@ -69,13 +74,13 @@ impl Responder {
         true
     }
 
-    fn close(mut self) -> Result<Done, Error> {
+    fn close(mut self) -> Result<(Done, Box<dyn Publisher + Send>), Error> {
         if let Some(error) = self.failed {
             return Err(error);
         }
         self.done.end_ns = self.clock.now();
         self.done.cpu_ns = self.done.cpu_ns.map(|before| process::cpu_ns() - before);
-        Ok(self.done)
+        Ok((self.done, self.publisher))
     }
 }
 

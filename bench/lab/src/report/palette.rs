@@ -119,7 +119,7 @@ const FLOORS: &str = "os";
 
 /// Families with their variants; the style sheet has the hue of the first after the floor as
 /// `--system-0`, and one more for all that are not listed. Append, never insert: a place is a style.
-const FAMILIES: [(&str, &[&str]); 12] = [
+const FAMILIES: [(&str, &[&str]); 15] = [
     (
         FLOORS,
         &[
@@ -155,9 +155,11 @@ const FAMILIES: [(&str, &[&str]); 12] = [
     ("zeromq", &["ipc"]),
     ("iceoryx", &["waitset", "poll"]),
     ("libxr", &["callback", "sync"]),
-    ("cyclonedds11", &["udp", "myelin", "iceoryx", "myelin-copy", "myelin-block"]),
     ("ros2", &["rcl-fastrtps", "rcl-myelin", "rclcpp", "rclcpp-myelin", "rclcpp-intra"]),
+    ("cyclonedds11", &["udp", "myelin", "iceoryx", "myelin-copy", "myelin-block"]),
     ("cyberrt", &["shm", "shm-multicast", "arena", "intra", "rtps"]),
+    ("horus", &["shm"]),
+    ("ecal", &["shm", "shm-zero-copy"]),
 ];
 
 /// Names in Plot, and the same as characters.

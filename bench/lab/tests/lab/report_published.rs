@@ -322,10 +322,13 @@ fn what_was_not_measured_says_how_to_measure_it() {
         "libxr.callback",
         "libxr.sync",
     ];
-    let expected = images.map(|system| {
+    let images = images.map(|system| {
         format!("- {system} of image-30hz: `myelin bench run image-30hz --system {system}`")
     });
-    assert_eq!(found, expected, "all else is there");
+    let peers = [("HORUS", "shm-roundtrip"), ("eCAL", "quick")].map(|(peer, scenario)| {
+        format!("- {peer}'s message from process to process: `myelin bench run {scenario}`")
+    });
+    assert_eq!(found, [&images[..], &peers].concat(), "all else is there");
 
     // Two sizes, and a system that did not run.
     let mut quick = fixture::analysis();

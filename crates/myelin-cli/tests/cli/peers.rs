@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use crate::namespaces::{ADDRESSES, INTERFACE, Namespaces};
 use crate::support::own_host;
 use crate::support::{Traces, bench, complaint, finish, summary};
 use serde_json::Value;
@@ -10,7 +11,7 @@ const SCENARIO: &str = "name = \"peers\"\nabout = \"all of them, briefly\"\n\n[w
     kind = \"roundtrip\"\npayload_bytes = [0, 1024, 65536]\nmessages = 400\nduration_s = 5\n\n[plan]\n\
     systems = [\"os.*\", \"cyclonedds.*\", \"fastdds.*\", \"iceoryx.*\", \"iceoryx2.*\", \"lcm.*\", \
     \"myelin.*\", \"myelin-c.*\", \"myelin-cpp.*\", \"myelin-py.*\", \
-    \"zeromq.*\"]\ntunings = [\"default\"]\ntopology = \"two-processes\"\nruns = 1\n";
+    \"zeromq.*\", \"horus.*\", \"ecal.*\"]\ntunings = [\"default\"]\ntopology = \"two-processes\"\nruns = 1\n";
 
 #[test]
 fn every_installed_system_yields_valid_cells() {
@@ -29,6 +30,37 @@ fn every_installed_system_yields_valid_cells() {
         assert!(system["missing"].as_str().unwrap().contains("install"), "{system}");
     }
     the_formats_of_others_print_halves(&out, cells);
+}
+
+/// On a host whose network everybody may use: what names no interface leaves by this one.
+#[test]
+fn no_run_sends_a_packet_by_another_interface_than_lo() {
+    let Some(hosts) = Namespaces::new(ADDRESSES) else { return };
+    // Otherwise the kernel sends of its own accord.
+    let quiet = format!("echo 1 > /proc/sys/net/ipv6/conf/{INTERFACE}/disable_ipv6");
+    hosts.run(0, &["sh", "-c", &quiet]);
+    let gateway = hosts.address(1).to_string();
+    hosts.run(0, &["ip", "route", "add", "default", "via", &gateway]);
+    let folder = tempfile::tempdir().unwrap();
+    let (file, out) = (folder.path().join("it.toml"), folder.path().join("out"));
+    let everybody = SCENARIO.replace("\"zeromq.*\"", "\"zeromq.*\", \"zenoh.*\", \"ros2.*\"");
+    std::fs::write(&file, everybody).unwrap();
+    let before = sent(&hosts);
+    let mut program = hosts.program(0, Path::new(env!("CARGO_BIN_EXE_myelin")));
+    program.args(["bench", "run", file.to_str().unwrap(), "--out", out.to_str().unwrap()]);
+    let output = finish(&mut program);
+    assert!(output.status.code().is_some_and(|code| code <= 1), "{}", complaint(&output));
+    assert!(!summary(&out)["cells"].as_array().unwrap().is_empty());
+    assert_eq!(sent(&hosts), before, "packets that left");
+}
+
+/// Packets sent by host 0 on each interface but `lo`.
+fn sent(hosts: &Namespaces) -> Vec<(String, u64)> {
+    let table = hosts.run(0, &["cat", "/proc/net/dev"]);
+    let interfaces = table.lines().skip(2).filter_map(|line| line.trim().split_once(':'));
+    let sent = |numbers: &str| numbers.split_whitespace().nth(9).unwrap().parse().unwrap();
+    let interfaces = interfaces.map(|(name, numbers)| (name.to_owned(), sent(numbers)));
+    interfaces.filter(|(name, _)| name != "lo").collect()
 }
 
 #[test]

@@ -212,11 +212,13 @@ pub(in crate::report) fn modules() -> impl Iterator<Item = &'static PublishedTab
 }
 
 /// The reports this program was built with.
-pub(super) static REPORTS: LazyLock<[PublishedReport; 3]> = LazyLock::new(|| {
+pub(super) static REPORTS: LazyLock<[PublishedReport; 5]> = LazyLock::new(|| {
     [
         include_str!("../../../../published/cyclonedds-orin.toml"),
         include_str!("../../../../published/cyberrt-apollo10.toml"),
         include_str!("../../../../published/image-ros2-libxr.toml"),
+        include_str!("../../../../published/horus-0.2.toml"),
+        include_str!("../../../../published/ecal-6.toml"),
     ]
     .map(|text| toml::from_str(text).expect("a test reads the published figures"))
 });

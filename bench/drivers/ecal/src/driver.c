@@ -1,0 +1,59 @@
+/* Driver of `myelin bench` for eCAL 6 (https://github.com/eclipse-ecal/ecal) between two processes: over its
+ * shared memory, with the copies that it makes by default, and without.
+ *
+ *     driver.c   the systems
+ *     link.cpp   the adaptor against eCAL
+ *     main.rs    where eCAL's files lie, and their removal
+ *
+ * `README.md` says what was chosen and what is particular. Without eCAL, MISSING is why.
+ */
+#include "link.h"
+
+#ifndef MISSING
+#define MISSING NULL
+#define LINK (&myelin_ecal_link)
+#define PROBE myelin_ecal_probe
+#else
+#define LINK NULL
+#define PROBE NULL
+#endif
+
+/* As the floor's: comparable, and a run's samples fit into memory. */
+#define PAYLOAD_BYTES_MAX (64u << 20)
+/* Tried with so many. */
+#define PROCESSES_MAX 32
+#define TOPICS_MAX 100
+
+#define SYSTEM(named, described, reliable) \
+  { \
+    MYELIN_BENCH_SIZE(system), .name = (named), .about = (described), \
+    .wait = MYELIN_BENCH_WAIT_CALLBACK, .transport = MYELIN_BENCH_TRANSPORT_SHARED_MEMORY, \
+    .workloads = MYELIN_BENCH_ROUNDTRIP | MYELIN_BENCH_STREAM | MYELIN_BENCH_IMAGE | \
+                 MYELIN_BENCH_FLOOD | MYELIN_BENCH_STARTUP, \
+    .missing = MISSING, .payload_bytes_max = PAYLOAD_BYTES_MAX, \
+    .reliability = MYELIN_BENCH_BEST_EFFORT | (reliable), \
+    .publishers_max = PROCESSES_MAX, .subscribers_max = PROCESSES_MAX, .topics_max = TOPICS_MAX, \
+  }
+
+static const struct myelin_bench_system systems[] = {
+    SYSTEM("ecal.shm", "eCAL over shared memory, copied in and out of it, callbacks",
+           MYELIN_BENCH_RELIABLE),
+    /* Its handshake loses what is sent while a subscriber stands still. */
+    SYSTEM(MYELIN_ECAL_ZERO_COPY,
+           "eCAL over shared memory, zero_copy_mode: read where it lies, callbacks", 0),
+};
+
+static const struct myelin_bench_driver driver = {
+    .abi = MYELIN_BENCH_ABI,
+    MYELIN_BENCH_SIZE(driver),
+    .systems = systems,
+    .system_count = 2,
+    .link = LINK,
+    .probe = PROBE,
+    .clean = myelin_ecal_clean,
+};
+
+int main(void)
+{
+  return myelin_bench_main(&driver);
+}

@@ -1,0 +1,234 @@
+// The adaptor: one role of a round trip or of a stream over eCAL, in the form of the kit's table.
+//
+// Topic n of a run is `<run>/ping<n>`, what pong answers is `<run>/pong0`. eCAL calls with each message, in a
+// thread for each publisher's memory file: pong's function is called there, and ping, who waits for its
+// answer, finds it where the call has put it.
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <exception>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include <ecal/ecal.h>
+
+#include "link.h"
+
+namespace {
+
+// How long a reliable publisher waits for a subscriber: longer than any test of the bench.
+constexpr unsigned ACKNOWLEDGE_TIMEOUT_MS = 60'000;
+constexpr std::chrono::milliseconds LOOK_AGAIN{1};
+// More than what eCAL puts before a message, and its own least size.
+constexpr size_t MEMORY_FILE_HEADER_BYTES = 4096;
+
+int fail(const std::string &what, const char *remedy) {
+    myelin_bench_error(("eCAL: " + what).c_str(), remedy);
+    return -1;
+}
+
+// eCAL's defaults, whatever a configuration file says, and of its ways shared memory alone: no socket is opened.
+eCAL::Configuration configuration() {
+    eCAL::Configuration configuration;
+    configuration.communication_mode = eCAL::eCommunicationMode::local;
+    configuration.registration.local.transport_type = eCAL::Registration::Local::eTransportType::shm;
+    configuration.logging.provider.udp.enable = false;
+    configuration.logging.provider.file.enable = false;
+    configuration.logging.provider.console.log_level =
+        eCAL::Logging::log_level_error | eCAL::Logging::log_level_fatal;
+    configuration.logging.receiver.enable = false;
+    configuration.publisher.layer.udp.enable = false;
+    configuration.publisher.layer.tcp.enable = false;
+    configuration.subscriber.layer.udp.enable = false;
+    configuration.subscriber.layer.tcp.enable = false;
+    return configuration;
+}
+
+class Link {
+public:
+    explicit Link(const myelin_bench_prepare &prepare)
+        : message_bytes_(prepare.message_bytes), is_reliable_(prepare.one_way && prepare.reliable) {
+        const bool is_ping = prepare.is_ping != 0;
+        if (is_ping || !prepare.one_way) {
+            open_publishers(prepare, is_ping ? "/ping" : "/pong");
+        }
+        if (!is_ping || !prepare.one_way) {
+            open_subscribers(prepare, is_ping ? "/pong" : "/ping");
+        }
+    }
+
+    // Whether all of the other side are there, on every topic.
+    bool is_matched(const myelin_bench_prepare &prepare) const {
+        const auto others = prepare.is_ping ? prepare.subscribers : prepare.publishers;
+        const size_t expected = prepare.one_way ? others : 1;
+        return std::all_of(publishers_.begin(), publishers_.end(),
+                           [&](const auto &it) { return it.GetSubscriberCount() >= expected; }) &&
+               std::all_of(subscribers_.begin(), subscribers_.end(),
+                           [&](const auto &it) { return it.GetPublisherCount() >= expected; });
+    }
+
+    int publish(const void *message, size_t bytes) {
+        if (publishers_[selected_].Send(message, bytes) || !is_reliable_) {
+            return 0;
+        }
+        return fail("a message was not sent", "see the other side's log in the results folder");
+    }
+
+    void select(uint32_t topic) { selected_ = topic; }
+
+    int take(uint64_t until_ns, const void **message, size_t *bytes) {
+        const std::chrono::steady_clock::time_point until{std::chrono::nanoseconds(
+            std::min<uint64_t>(until_ns, std::chrono::nanoseconds::max().count()))};
+        std::unique_lock<std::mutex> lock(mutex_);
+        if (!arrived_.wait_until(lock, until, [&] { return has_arrived_; })) {
+            return 0;
+        }
+        has_arrived_ = false;
+        // The call fills the other buffer meanwhile.
+        std::swap(incoming_, taken_);
+        *message = taken_.data();
+        *bytes = taken_.size();
+        return 1;
+    }
+
+    void listen(myelin_bench_call call, void *context) {
+        const std::lock_guard<std::mutex> lock(mutex_);
+        call_ = call;
+        context_ = context;
+    }
+
+    void unlisten() { listen(nullptr, nullptr); }
+
+private:
+    void open_publishers(const myelin_bench_prepare &prepare, const char *side) {
+        auto configuration = eCAL::GetPublisherConfiguration();
+        configuration.layer.shm.zero_copy_mode = prepare.system == std::string(MYELIN_ECAL_ZERO_COPY);
+        configuration.layer.shm.acknowledge_timeout_ms = is_reliable_ ? ACKNOWLEDGE_TIMEOUT_MS : 0;
+        // Otherwise the first message makes the file anew, and those that follow are lost until subscribers
+        // have heard of it.
+        configuration.layer.shm.memfile_min_size_bytes =
+            static_cast<unsigned>(message_bytes_ + MEMORY_FILE_HEADER_BYTES);
+        for (uint32_t topic = 0; topic < std::max(prepare.topics, 1u); topic++) {
+            publishers_.emplace_back(prepare.run + std::string(side) + std::to_string(topic),
+                                     eCAL::SDataTypeInformation(), configuration);
+        }
+    }
+
+    void open_subscribers(const myelin_bench_prepare &prepare, const char *side) {
+        incoming_.resize(message_bytes_);
+        taken_.resize(message_bytes_);
+        for (uint32_t topic = 0; topic < std::max(prepare.topics, 1u); topic++) {
+            subscribers_.emplace_back(prepare.run + std::string(side) + std::to_string(topic));
+            subscribers_.back().SetReceiveCallback(
+                [this](const auto &, const auto &, const eCAL::SReceiveCallbackData &data) {
+                    on_message(data.buffer, data.buffer_size);
+                });
+        }
+    }
+
+    // The lock: each memory file has a thread of its own.
+    void on_message(const void *message, size_t bytes) {
+        const std::lock_guard<std::mutex> lock(mutex_);
+        if (call_ != nullptr) {
+            call_(context_, message, bytes);
+            return;
+        }
+        if (bytes != message_bytes_) {
+            return; // Not of this run.
+        }
+        std::memcpy(incoming_.data(), message, bytes);
+        has_arrived_ = true;
+        arrived_.notify_one();
+    }
+
+    size_t message_bytes_;
+    bool is_reliable_;
+    uint32_t selected_ = 0;
+    std::mutex mutex_;
+    std::condition_variable arrived_;
+    bool has_arrived_ = false;
+    std::vector<uint8_t> incoming_, taken_;
+    myelin_bench_call call_ = nullptr;
+    void *context_ = nullptr;
+    // Last, so that nobody calls when the rest goes.
+    std::vector<eCAL::CPublisher> publishers_;
+    std::vector<eCAL::CSubscriber> subscribers_;
+};
+
+Link &of(void *link) { return *static_cast<Link *>(link); }
+
+void close_link(void *link) {
+    delete static_cast<Link *>(link);
+    eCAL::Finalize();
+    myelin_ecal_leave();
+}
+
+int open_link(const myelin_bench_prepare *prepare, void **link) {
+    // eCAL throws what the standard library does.
+    try {
+        if (myelin_ecal_enter(prepare->run) != 0) {
+            return -1;
+        }
+        auto settings = configuration();
+        if (!eCAL::Initialize(settings, "myelin-bench", eCAL::Init::Publisher | eCAL::Init::Subscriber)) {
+            return fail("it does not start", "see this run's log");
+        }
+        *link = new Link(*prepare);
+        const uint64_t until_ns = myelin_bench_now_ns() + prepare->match_timeout_ns;
+        while (!of(*link).is_matched(*prepare)) {
+            if (myelin_bench_now_ns() >= until_ns) {
+                close_link(*link);
+                return fail(prepare->is_ping ? "pong did not come" : "ping did not come",
+                            "see its log in the results folder; eCAL takes a second to match: match_timeout_ms");
+            }
+            std::this_thread::sleep_for(LOOK_AGAIN);
+        }
+        return 0;
+    } catch (const std::exception &error) {
+        return fail(error.what(), "see this run's log");
+    }
+}
+
+int publish(void *link, const void *message, size_t bytes) { return of(link).publish(message, bytes); }
+
+int take(void *link, uint64_t until_ns, const void **message, size_t *bytes) {
+    return of(link).take(until_ns, message, bytes);
+}
+
+void select_topic(void *link, uint32_t topic) { of(link).select(topic); }
+
+int listen(void *link, myelin_bench_call call, void *context) {
+    of(link).listen(call, context);
+    return 0;
+}
+
+void unlisten(void *link) { of(link).unlisten(); }
+
+myelin_bench_link table() {
+    myelin_bench_link link{};
+    link.struct_size = MYELIN_BENCH_SIZE(link);
+    link.open = open_link;
+    link.publish = publish;
+    link.take = take;
+    link.close = close_link;
+    link.select = select_topic;
+    link.listen = listen;
+    link.unlisten = unlisten;
+    return link;
+}
+
+} // namespace
+
+extern "C" const myelin_bench_link myelin_ecal_link = table();
+
+extern "C" void myelin_ecal_probe(myelin_bench_system *system) {
+    system->version = eCAL::GetVersionString().c_str();
+}

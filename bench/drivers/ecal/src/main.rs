@@ -1,0 +1,83 @@
+//! Driver of `myelin bench` for eCAL, in C and C++: `driver.c` is the beginning, with `main`. Here is what of
+//! it is in Rust: where eCAL's files lie. `link.h` declares it.
+//!
+//! eCAL makes up the names of its memory files, `ecal_<number>`, and those of a process that was killed
+//! cannot be told from another's. So this program's `shm_open` stands before the C library's: what eCAL opens
+//! lies in a folder of the run, and goes with it.
+#![no_main]
+
+#[path = "../../run_folder.rs"]
+mod run_folder;
+
+use std::ffi::{CStr, CString, c_char, c_int};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::PathBuf;
+use std::sync::Mutex;
+
+use myelin_bench_kit::capi::status;
+
+use run_folder::RunFolder;
+
+static FOLDER: Mutex<Option<RunFolder>> = Mutex::new(None);
+
+/// See `link.h`.
+///
+/// # Safety
+/// `run` is a C string.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn myelin_ecal_enter(run: *const c_char) -> c_int {
+    // SAFETY: by the contract.
+    let run = unsafe { CStr::from_ptr(run) }.to_string_lossy();
+    status(RunFolder::enter(PREFIX, &run).map(|folder| {
+        *FOLDER.lock().expect("nobody panics with it") = Some(folder);
+    }))
+}
+
+/// See `link.h`.
+#[unsafe(no_mangle)]
+pub extern "C" fn myelin_ecal_leave() {
+    *FOLDER.lock().expect("nobody panics with it") = None;
+}
+
+/// See `link.h`.
+#[unsafe(no_mangle)]
+pub extern "C" fn myelin_ecal_clean() -> c_int {
+    status(run_folder::clean(PREFIX))
+}
+
+/// As the C library's, in the run's folder.
+///
+/// # Safety
+/// `name` is a C string.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn shm_open(name: *const c_char, flags: c_int, mode: libc::mode_t) -> c_int {
+    // SAFETY: by the contract.
+    let path = unsafe { path_of(name) };
+    // SAFETY: a C string that outlives the call.
+    unsafe { libc::open(path.as_ptr(), flags | libc::O_CLOEXEC | libc::O_NOFOLLOW, mode) }
+}
+
+/// As the C library's, in the run's folder.
+///
+/// # Safety
+/// `name` is a C string.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn shm_unlink(name: *const c_char) -> c_int {
+    // SAFETY: by the contract.
+    let path = unsafe { path_of(name) };
+    // SAFETY: a C string that outlives the call.
+    unsafe { libc::unlink(path.as_ptr()) }
+}
+
+/// # Safety
+/// `name` is a C string.
+unsafe fn path_of(name: *const c_char) -> CString {
+    // SAFETY: by the contract.
+    let name = unsafe { CStr::from_ptr(name) }.to_bytes();
+    let name = std::ffi::OsStr::from_bytes(name.strip_prefix(b"/").unwrap_or(name));
+    let folder = FOLDER.lock().expect("nobody panics with it");
+    let folder = folder.as_ref().map_or_else(|| PathBuf::from("/dev/shm"), |it| it.path.clone());
+    CString::new(folder.join(name).into_os_string().into_vec()).expect("two strings without zeros")
+}
+
+const PREFIX: &str = "myelin-ecal-";

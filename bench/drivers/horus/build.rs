@@ -1,0 +1,139 @@
+//! Builds the bridge against the HORUS that `HORUS_DIR` names: a checkout of its sources. Without one, or
+//! with one that does not serve, the driver builds all the same and says what to do; the build never
+//! fails for it.
+//!
+//! HORUS is in no registry, and a manifest cannot name a folder that only some have: so the bridge is a
+//! package of its own, made here, with HORUS's lock file. It is a dynamic library, for two Rust libraries
+//! with a standard library each do not link statically. The plain program of `bench/check/fidelity.py` is
+//! built with it.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+fn main() {
+    println!("cargo:rustc-check-cfg=cfg(has_horus)");
+    println!("cargo:rerun-if-changed=build.rs");
+    println!("cargo:rerun-if-changed=bridge");
+    println!("cargo:rerun-if-env-changed=HORUS_DIR");
+    let (missing, version) = match std::env::var_os("HORUS_DIR").filter(|it| !it.is_empty()) {
+        None => (NO_FOLDER.to_owned(), String::new()),
+        Some(folder) => match Horus::find(Path::new(&folder)).and_then(|horus| horus.build()) {
+            Ok(version) => (String::new(), version),
+            Err(reason) => {
+                let reason = format!("HORUS_DIR={}: {reason}", Path::new(&folder).display());
+                println!("cargo:warning={reason}; the driver of HORUS is built without it");
+                (format!("not built in: {reason}; {HOW}"), String::new())
+            }
+        },
+    };
+    println!("cargo:rustc-env=HORUS_MISSING={missing}");
+    println!("cargo:rustc-env=HORUS_VERSION={version}");
+}
+
+/// A checkout.
+struct Horus {
+    folder: PathBuf,
+}
+
+impl Horus {
+    fn find(folder: &Path) -> Result<Self, String> {
+        if !folder.is_absolute() || !folder.is_dir() {
+            return Err("no such folder; give an absolute path".to_owned());
+        }
+        for file in [CORE, LOCK] {
+            if !folder.join(file).is_file() {
+                return Err(format!("no {file} there; it has to be a clone of HORUS"));
+            }
+        }
+        println!("cargo:rerun-if-changed={}", folder.join("horus_core").display());
+        Ok(Horus { folder: folder.to_owned() })
+    }
+
+    /// Builds the bridge and has it linked. Returns HORUS's version.
+    fn build(&self) -> Result<String, String> {
+        let out = PathBuf::from(std::env::var_os("OUT_DIR").expect("cargo sets OUT_DIR"));
+        let package = out.join("bridge");
+        let write = || -> std::io::Result<()> {
+            std::fs::create_dir_all(&package)?;
+            std::fs::write(package.join("Cargo.toml"), self.manifest()?)?;
+            std::fs::copy(self.folder.join(LOCK), package.join(LOCK)).map(drop)
+        };
+        write().map_err(|error| format!("{}: {error}", package.display()))?;
+        let target = out.join("target");
+        // Also in a debug build: what is measured is HORUS, as its users compile it.
+        let output = Command::new(std::env::var_os("CARGO").expect("cargo sets CARGO"))
+            .args(["build", "--release", "--quiet", "--manifest-path"])
+            .arg(package.join("Cargo.toml"))
+            .arg("--target-dir")
+            .arg(&target)
+            .env_remove("CARGO_ENCODED_RUSTFLAGS")
+            // Clippy's, when it is that which builds.
+            .env_remove("RUSTC_WORKSPACE_WRAPPER")
+            .output()
+            .map_err(|error| error.to_string())?;
+        if !output.status.success() {
+            let text = String::from_utf8_lossy(&output.stderr);
+            let line = text.lines().find(|line| line.starts_with("error"));
+            return Err(format!("does not build: {}", line.unwrap_or("no reason given")));
+        }
+        // Beside the executable in a clone; installed, where the loader looks.
+        let profile = out.ancestors().nth(3).expect("<profile>/build/<package>/out");
+        let beside = profile.join("horus");
+        let install = || -> std::io::Result<()> {
+            std::fs::create_dir_all(&beside)?;
+            for file in [LIBRARY, PLAIN] {
+                // What is running keeps its file.
+                let _ = std::fs::remove_file(beside.join(file));
+                std::fs::copy(target.join("release").join(file), beside.join(file))?;
+            }
+            Ok(())
+        };
+        install().map_err(|error| format!("{}: {error}", beside.display()))?;
+        println!("cargo:rustc-cfg=has_horus");
+        println!("cargo:rustc-link-search=native={}", beside.display());
+        println!("cargo:rustc-link-lib=dylib=myelin_horus");
+        println!("cargo:rustc-link-arg=-Wl,-rpath,$ORIGIN/horus");
+        self.version()
+    }
+
+    fn manifest(&self) -> std::io::Result<String> {
+        let here = std::env::current_dir()?.join("bridge");
+        // HORUS's own profile; `{:?}` quotes as TOML does.
+        Ok(format!(
+            "[package]\nname = \"myelin-horus\"\nversion = \"0.1.0\"\nedition = \"2024\"\n\n\
+             [lib]\nname = \"myelin_horus\"\ncrate-type = [\"cdylib\"]\npath = {:?}\n\n\
+             [[bin]]\nname = {PLAIN:?}\npath = {:?}\n\n\
+             [dependencies]\nhorus_core = {{ path = {:?} }}\nserde = \"1\"\n\n\
+             [profile.release]\nlto = \"thin\"\n\n[workspace]\n",
+            here.join("lib.rs"),
+            here.join("roundtrip.rs"),
+            self.folder.join("horus_core"),
+        ))
+    }
+
+    /// That of its manifest, and the commit if it is a clone.
+    fn version(&self) -> Result<String, String> {
+        let manifest = std::fs::read_to_string(self.folder.join(CORE));
+        let manifest = manifest.map_err(|error| format!("{CORE}: {error}"))?;
+        let line = manifest.lines().find_map(|line| line.strip_prefix("version = "));
+        let version = line.unwrap_or("of an unknown version").trim_matches('"');
+        let git = |arguments: &[&str]| {
+            let output = Command::new("git").arg("-C").arg(&self.folder).args(arguments).output();
+            let output = output.ok().filter(|output| output.status.success())?;
+            Some(String::from_utf8_lossy(&output.stdout).trim().to_owned())
+        };
+        // The clone around the sources may be somebody else's.
+        let top = git(&["rev-parse", "--show-toplevel"]).map(PathBuf::from);
+        let is_own = top.and_then(|top| top.canonicalize().ok()) == self.folder.canonicalize().ok();
+        let commit = is_own.then(|| git(&["log", "-1", "--format=%h of %cs"])).flatten();
+        Ok(commit.map_or_else(|| version.to_owned(), |commit| format!("{version}, {commit}")))
+    }
+}
+
+const CORE: &str = "horus_core/Cargo.toml";
+const LOCK: &str = "Cargo.lock";
+const LIBRARY: &str = "libmyelin_horus.so";
+const PLAIN: &str = "roundtrip";
+const NO_FOLDER: &str = "not built in: to install it, git clone https://github.com/softmata/horus, and build Myelin \
+    with HORUS_DIR=/absolute/path/to/horus (bench/drivers/horus/README.md)";
+const HOW: &str = "see bench/drivers/horus/README.md";
