@@ -70,7 +70,7 @@ SYSTEMS = {
     "cyclonedds.iceoryx":
         System("cyclonedds", "check-cyclonedds/roundtrip", ("loan",), CYCLONEDDS, daemon=True),
     "cyclonedds11.udp": System("cyclonedds11", "check-cyclonedds11/roundtrip", (), CYCLONEDDS),
-    "cyclonedds11.myelin-block":
+    "cyclonedds11.myelin":
         System("cyclonedds11", "check-cyclonedds11/roundtrip", ("loan",), CYCLONEDDS),
     "cyclonedds11.iceoryx":
         System("cyclonedds11", "check-cyclonedds11/roundtrip", ("loan",), CYCLONEDDS, daemon=True),

@@ -156,7 +156,7 @@ const FAMILIES: [(&str, &[&str]); 15] = [
     ("iceoryx", &["waitset", "poll"]),
     ("libxr", &["callback", "sync"]),
     ("ros2", &["rcl-fastrtps", "rcl-myelin", "rclcpp", "rclcpp-myelin", "rclcpp-intra"]),
-    ("cyclonedds11", &["udp", "myelin", "iceoryx", "myelin-copy", "myelin-block"]),
+    ("cyclonedds11", &["udp", "myelin", "iceoryx", "myelin-copy", "myelin-adaptive"]),
     ("cyberrt", &["shm", "shm-multicast", "arena", "intra", "rtps"]),
     ("horus", &["shm"]),
     ("ecal", &["shm", "shm-zero-copy"]),
