@@ -61,13 +61,16 @@ fn who_publishes_what_does_not_fit_is_disconnected() {
     let callback = topic.subscriber().unwrap().on_sample(|_| ()).unwrap();
     let publisher = topic.publisher().unwrap();
     assert!(publisher.wait_for_match(2, WATCHDOG));
+    assert!(subscriber.wait_for_match(1, WATCHDOG) && callback.wait_for_match(1, WATCHDOG));
     publisher.publish_copy(&[0; 8]).unwrap();
-    assert_eq!(subscriber.take().unwrap().unwrap().len(), 8);
+    assert_eq!(subscriber.receive(WATCHDOG).unwrap().unwrap().len(), 8);
+    until("the call for the sample that fits", || callback.calls() == 1);
     publisher.publish_copy(&[0; 7]).unwrap();
-    assert!(matches!(subscriber.take(), Err(Error::PeerCorrupt { .. })));
+    assert!(matches!(subscriber.receive(WATCHDOG), Err(Error::PeerCorrupt { .. })));
     let is_corrupt = |event: &Event| matches!(event, Event::Corrupt { .. });
     until("the word of a corrupt peer", || subscriber.events().iter().any(is_corrupt));
-    assert!(matches!(callback.error(), Some(Error::PeerCorrupt { .. })));
+    let is_refused = |error| matches!(error, Some(Error::PeerCorrupt { .. }));
+    until("the callback's error", || is_refused(callback.error()));
     assert_eq!(callback.calls(), 1);
 }
 
