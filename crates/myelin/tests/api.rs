@@ -391,7 +391,7 @@ fn a_sample_says_when_it_was_published_if_its_publisher_does() {
     for bytes in [0, 8, 104, 105, 100_000] {
         let before = myelin::now();
         timed.publish_copy(&vec![7; bytes]).unwrap();
-        let sample = subscriber.take().unwrap().expect("it was published");
+        let sample = subscriber.receive(WATCHDOG).unwrap().expect("it was published");
         let at = sample.published_at().expect("it says so");
         assert!((before..=myelin::now()).contains(&at), "{bytes} B");
         assert_eq!(sample.clone().published_at(), Some(at));

@@ -3,7 +3,7 @@
 mod support;
 
 use myelin::{Error, PlainData, Pod, Zerocopy};
-use support::{ends, node};
+use support::{WATCHDOG, ends, node};
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, bytemuck::Pod, bytemuck::Zeroable)]
 #[repr(C)]
@@ -39,7 +39,7 @@ fn they_are_carried_as_they_are_in_slices_and_in_structs() {
     *scan.header_mut() = Scan { header, origin };
     scan.slice_mut().fill(origin);
     scan.publish().unwrap();
-    let scan = subscriber.take().unwrap().expect("it was published");
+    let scan = subscriber.receive(WATCHDOG).unwrap().expect("it was published");
     assert_eq!((scan.header().header, scan.header().origin.x), (header, 1.0));
     assert!(scan.slice().len() == 50 && scan.slice().iter().all(|point| *point == origin));
 }

@@ -35,13 +35,13 @@ fn a_header_and_a_slice_arrive_together_whatever_the_length() {
         pixels.iter_mut().zip(0..).for_each(|(pixel, at)| *pixel = (at % 251) as u8);
         image.publish().unwrap();
 
-        let image = subscriber.take().unwrap().expect("it was published");
+        let image = subscriber.receive(WATCHDOG).unwrap().expect("it was published");
         assert_eq!(*image.header(), Frame { height: length as u16, ..frame() });
         assert_eq!(image.slice().len(), length);
         assert!(image.slice().iter().zip(0..).all(|(pixel, at)| *pixel == (at % 251) as u8));
         // What was taken can be published as it is.
         publisher.publish_copy(&image).unwrap();
-        let again = subscriber.take().unwrap().expect("it was published");
+        let again = subscriber.receive(WATCHDOG).unwrap().expect("it was published");
         assert_eq!(again.as_bytes(), image.as_bytes());
     }
 }
@@ -63,7 +63,7 @@ fn elements_are_aligned_behind_a_header_of_any_size() {
         *lines.header_mut() = [5; 5];
         lines.slice_mut().fill(Line([9; 64]));
         lines.publish().unwrap();
-        let lines = subscriber.take().unwrap().expect("it was published");
+        let lines = subscriber.receive(WATCHDOG).unwrap().expect("it was published");
         assert_eq!(*lines.header(), [5; 5]);
         assert_eq!(lines.slice(), vec![Line([9; 64]); length]);
         assert!(lines.slice().as_ptr().addr().is_multiple_of(64));
@@ -129,7 +129,7 @@ fn lists_text_and_truth_values_arrive_inside_structs() {
         note: FixedString::truncated("a note that is too long"),
     };
     publisher.publish_copy(&scene).unwrap();
-    let seen = subscriber.take().unwrap().expect("it was published");
+    let seen = subscriber.receive(WATCHDOG).unwrap().expect("it was published");
     assert_eq!(*seen, scene);
     assert_eq!((seen.parts.len(), seen.path.len()), (2, 0));
     assert!(seen.parts[1].is_held.get() && seen.parts[1].name == "nut");

@@ -105,7 +105,7 @@ fn in_a_child_of_fork_every_call_is_an_error_and_the_parent_goes_on() {
     let (publisher, mut subscriber) = support::ends(&topic);
     let loan = publisher.loan(1000).unwrap();
     publisher.publish_copy(&[0; 500]).unwrap();
-    let sample = subscriber.take().unwrap().unwrap();
+    let sample = subscriber.receive(WATCHDOG).unwrap().unwrap();
 
     // SAFETY: the child calls this library and `_exit`.
     let child = unsafe { libc::fork() };

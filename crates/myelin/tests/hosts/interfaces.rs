@@ -257,16 +257,20 @@ pub(crate) fn run_on_one_cpu() {
     let threads = Threads { name: "robot".to_owned(), cpus: vec![cpu], ..Threads::default() };
     let node = Node::builder("robot").network(true).threads(threads).open().unwrap();
     let _publisher = node.topic::<u64>("count").publisher().unwrap();
-    let mut found = Vec::new();
-    for task in std::fs::read_dir("/proc/self/task").unwrap() {
-        let status = std::fs::read_to_string(task.unwrap().path().join("status")).unwrap();
-        let field = |name: &str| {
-            let line = status.lines().find_map(|line| line.strip_prefix(name));
-            line.expect("the kernel tells it").trim().to_owned()
-        };
-        found.push((field("Name:"), field("Cpus_allowed_list:")));
-    }
+    // Each names itself when it begins to run.
     for name in ["robot-node", "robot-network", "recv", "recvUC", "dq.builtins", "tev", "gc"] {
-        assert!(found.contains(&(name.to_owned(), cpu.to_string())), "{name}: {found:?}");
+        until(name, || threads_and_cpus().contains(&(name.to_owned(), cpu.to_string())));
     }
+}
+
+fn threads_and_cpus() -> Vec<(String, String)> {
+    let tasks = std::fs::read_dir("/proc/self/task").unwrap();
+    // One may have ended meanwhile.
+    let statuses =
+        tasks.filter_map(|task| std::fs::read_to_string(task.ok()?.path().join("status")).ok());
+    let field = |status: &str, name: &str| {
+        let line = status.lines().find_map(|line| line.strip_prefix(name));
+        line.expect("the kernel tells it").trim().to_owned()
+    };
+    statuses.map(|status| (field(&status, "Name:"), field(&status, "Cpus_allowed_list:"))).collect()
 }
