@@ -67,7 +67,7 @@ fn verdicts(comparison: &Comparison, all: bool) -> Section {
     let cells = plural(comparison.cells.len(), "cell");
     let subject = format!("{} of {cells}", plural(figures, "figure"));
     let said = format!(
-        "{} worse, {} better, {} no difference, {} too noisy, {} without a verdict",
+        "{} worse, {} better, {} no difference, {} too noisy or too few runs, {} without a verdict",
         counts.worse, counts.better, counts.no_difference, counts.too_noisy, counts.no_verdict
     );
     let floor = comparison.floor_in_words();
@@ -100,7 +100,10 @@ fn tables(comparison: &Comparison, all: bool) -> Vec<Table> {
     let tables = [
         ("Worse in B, worst first", worse),
         ("Better in B, best first", better),
-        ("The rest: = no difference, ? too noisy, · no verdict", comparison.rows(rest)),
+        (
+            "The rest: = no difference, ? too noisy or too few runs, · no verdict",
+            comparison.rows(rest),
+        ),
     ];
     let filled = tables.into_iter().filter(|(_, rows)| !rows.is_empty());
     filled.map(|(caption, rows)| table(caption, comparison, &rows)).collect()

@@ -177,13 +177,18 @@ impl Observer {
                 self.series.cost_percent = 100.0 * spent_ns as f64 / wall_ns.max(1) as f64;
                 return;
             }
-            if self.spent_ns() + self.base_cost_ns <= limit_ns(tick) {
-                self.read(tick, false);
-            }
+            self.look(tick);
             spent_ns = self.spent_ns();
             // What was missed is not made up for.
             let passed = (clock::monotonic_ns() - self.series.begin_ns) / TICK_NS;
             tick = passed.max(tick) + 1;
+        }
+    }
+
+    /// Reads if there is budget for it.
+    fn look(&mut self, tick: u64) {
+        if self.spent_ns() + self.base_cost_ns <= limit_ns(tick) {
+            self.read(tick, false);
         }
     }
 

@@ -88,7 +88,9 @@ fn delivery(view: &View) -> Option<Finding> {
         ("duplicate", sum(|entry| entry.cell.duplicates)),
         ("out of order", sum(|entry| entry.cell.out_of_order)),
     ];
-    let sent = format::count(sum(|entry| entry.cell.sent));
+    let sent = sum(|entry| entry.cell.sent);
+    // Each subscriber is to take each message.
+    let due = sum(|entry| entry.cell.received + entry.cell.lost);
     let amiss: Vec<_> = kinds.iter().filter(|(_, number)| *number > 0).collect();
     let words = match amiss.is_empty() {
         true if view.fans.is_empty() && !view.has_one_way() => {
@@ -101,7 +103,8 @@ fn delivery(view: &View) -> Option<Finding> {
             .collect::<Vec<_>>()
             .join(", "),
     };
-    let finding = format!("{sent} sent: {words}");
+    let taken = (due > sent).then(|| format!(", {} to be taken", format::count(due)));
+    let finding = format!("{} sent{}: {words}", format::count(sent), taken.unwrap_or_default());
     Some(check(caution_if(!amiss.is_empty()), MESSAGES, finding, vec![]))
 }
 

@@ -56,6 +56,7 @@ impl Workload {
             _ if table.contains_key("warmup_messages") || table.contains_key("warmup_s") => {}
             // A number of messages is long at the rate of a sensor: 500 are 17 s at 30 Hz.
             Kind::Stream | Kind::Image => self.warmup_s = 1.0,
+            Kind::Roundtrip | Kind::Publish if self.is_slow_to_warm_up() => self.warmup_s = 1.0,
             // Is measured cold.
             Kind::Startup => self.warmup_messages = 0,
             Kind::Roundtrip | Kind::Publish | Kind::Flood => {}
@@ -96,6 +97,11 @@ impl Workload {
             }
         }
         Ok(())
+    }
+
+    /// Whether `warmup_messages` take longer than a second at one of the rates.
+    fn is_slow_to_warm_up(&self) -> bool {
+        self.rate_hz.iter().flatten().any(|rate_hz| *rate_hz < self.warmup_messages as f64)
     }
 
     fn check(&self, source: &Source) -> Checked {

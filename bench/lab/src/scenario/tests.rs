@@ -187,7 +187,7 @@ fn a_warm_up_is_messages_or_time() {
     let timed = workload(&ROUNDTRIP.replace("messages = 100", "messages = 100\nwarmup_s = 0.5"));
     assert_eq!((timed.warmup_at(Some(10.0)), timed.warmup_ns(Some(10.0))), (5, 0));
     assert_eq!((timed.warmup_at(None), timed.warmup_ns(None)), (5_000_000, 500_000_000));
-    let counted = workload(ROUNDTRIP);
+    let counted = workload(&ROUNDTRIP.replace("[1, \"max\"]", "[\"max\"]"));
     assert_eq!((counted.warmup_at(None), counted.warmup_ns(None)), (500, 0));
 }
 
@@ -197,6 +197,10 @@ fn a_warm_up_at_a_rate_lasts_a_second_unless_said() {
         |text: &str| [Some(30.0), Some(100.0), None].map(|rate| workload(text).warmup_at(rate));
     assert_eq!(warmup(&stream()), [30, 100, 500]);
     assert_eq!(warmup(IMAGE)[0], 30);
+    let slow = ROUNDTRIP.replace("[1, ", "[30, ");
+    assert_eq!(warmup(&slow)[..2], [30, 100]);
+    assert_eq!(warmup(&slow.replace("roundtrip", "publish"))[..2], [30, 100]);
+    assert_eq!(warmup(&slow.replace("[30, ", "[500, ")), [500, 500, 500]);
     let given = stream().replace("messages =", "warmup_messages = 500\nmessages =");
     assert_eq!(warmup(&given), [500, 500, 500]);
 }

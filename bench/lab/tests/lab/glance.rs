@@ -36,12 +36,9 @@ const PEERS: &[(&str, Wait, Transport, f64)] = &[
 /// What `quick` yields: two sizes, two tunings, nineteen systems and the floor.
 fn quick() -> Analysis {
     let mut made = fixture::analysis();
-    let is_wanted = |cell: &Cell| {
+    keep(&mut made, |cell| {
         cell.scenario == "roundtrip-sizes" && [64, 65536].contains(&cell.params.payload_bytes)
-    };
-    let pairs = made.summary.cells.into_iter().zip(made.details);
-    let (cells, details): (Vec<_>, Vec<_>) = pairs.filter(|(cell, _)| is_wanted(cell)).unzip();
-    (made.summary.cells, made.details) = (cells, details);
+    });
     let pattern = made.summary.systems.iter().find(|it| it.name == "cyclonedds.iceoryx").unwrap();
     let pattern = pattern.clone();
     for &(name, wait, transport, factor) in PEERS {
@@ -74,6 +71,13 @@ fn quick() -> Analysis {
         cell.scenario = "quick".to_owned();
     }
     made
+}
+
+fn keep(analysis: &mut Analysis, is_wanted: impl Fn(&Cell) -> bool) {
+    let cells = std::mem::take(&mut analysis.summary.cells).into_iter();
+    let pairs = cells.zip(std::mem::take(&mut analysis.details));
+    let wanted = pairs.filter(|(cell, _)| is_wanted(cell));
+    (analysis.summary.cells, analysis.details) = wanted.unzip();
 }
 
 fn scaled(it: Distribution, factor: f64) -> Distribution {
@@ -196,6 +200,69 @@ fn the_terminal_shows_one_screen() {
     assert!(place("myelin.shm-block") < place("zenoh.shm"), "{text}");
     assert!(place("zenoh.shm") < place("fastdds.udp"), "{text}");
     assert!(place("fastdds.udp") < place("myelin.shm-adaptive"), "those that sleep come first");
+}
+
+#[test]
+fn who_spins_first_is_not_said_to_sleep_alone() {
+    let mut analysis = quick();
+    let said = "among systems that sleep, some after spinning";
+    let of = |analysis: &Analysis| {
+        let text = terminal(analysis, Format::Table, Screen::default());
+        (text.contains("among systems that sleep"), text.contains(said))
+    };
+    assert_eq!(of(&analysis), (true, true));
+    assert!(printed(&analysis).contains("spin, then sleep"), "a group of its own");
+    keep(&mut analysis, |cell| cell.params.wait != Wait::Adaptive);
+    assert_eq!(of(&analysis), (true, false));
+}
+
+#[test]
+fn of_kinds_with_as_many_systems_those_that_sleep_are_told_of() {
+    let mut analysis = quick();
+    let (one, other) = ("myelin.shm-block", "myelin.shm-poll");
+    keep(&mut analysis, |cell| cell.system == one || cell.system == other);
+    let text = printed(&analysis);
+    assert!(text.contains("myelin.shm-block is the fastest of systems that sleep."), "{text}");
+}
+
+#[test]
+fn a_point_is_told_from_all_others_and_what_is_not_drawn_is_said() {
+    let mut analysis = quick();
+    let (cells, details) = (analysis.summary.cells.clone(), analysis.details.clone());
+    (analysis.summary.cells, analysis.details) = Default::default();
+    for rate_hz in [30.0, 100.0] {
+        for subscribers in [1, 2] {
+            let params = |cell: &Cell| {
+                let mut cell = cell.clone();
+                (cell.params.rate_hz, cell.params.subscribers) = (Some(rate_hz), subscribers);
+                cell
+            };
+            analysis.summary.cells.extend(cells.iter().map(params));
+            analysis.details.extend(details.iter().cloned());
+        }
+    }
+    let text = printed(&analysis);
+    assert!(text.lines().all(|line| line.chars().count() <= 100), "{text}");
+    let lines: Vec<&str> = text.lines().collect();
+    let last = lines.iter().position(|line| line.contains("CPU µs")).unwrap();
+    let heads = lines[last - 2..=last].iter().map(|line| line.split_whitespace().collect());
+    let heads: Vec<Vec<&str>> = heads.collect();
+    assert_eq!(heads[0][..4], ["64", "B", "64", "KiB"], "{text}");
+    assert_eq!(heads[1], ["30", "Hz"].repeat(4), "not 100 Hz, which is not drawn: {text}");
+    assert_eq!(heads[2][heads[2].len() - 5..], ["2", "subscribers", "CPU", "µs", "MB"], "{text}");
+    assert!(text.contains("4 further points: --verbose"), "{text}");
+}
+
+#[test]
+fn a_start_up_has_no_cpu_for_each_message() {
+    let mut analysis = quick();
+    for cell in &mut analysis.summary.cells {
+        (cell.workload, cell.first_sample_us) = (Workload::Startup, cell.round_trip_us.take());
+    }
+    let text = printed(&analysis);
+    let row = text.lines().find(|line| line.trim_start().starts_with("myelin.shm-block ")).unwrap();
+    let cells: Vec<&str> = row.split_whitespace().collect();
+    assert_eq!(cells[cells.len() - 2], "–", "{row}");
 }
 
 #[test]

@@ -151,36 +151,39 @@ fn pss(series: &Series) -> u64 {
     of(series, 0).last().unwrap().1.memory.unwrap().pss_bytes
 }
 
-/// Some ticks; nothing depends on how many.
-fn some_time() {
-    std::thread::sleep(Duration::from_nanos(4 * TICK_NS));
+/// What `observer` sees that is told when to look; on a thread of its own, which comes last from then
+/// on.
+fn look_by_hand(observed: Vec<(String, u32)>, looks: impl FnOnce(&mut Observer) + Send) -> Series {
+    let observe = || {
+        let mut observer = Observer::begin(&observed, "lo:".into(), Sources::default());
+        looks(&mut observer);
+        observer.end()
+    };
+    std::thread::scope(|scope| scope.spawn(observe).join().unwrap())
 }
 
 #[test]
 fn a_thread_that_burns_is_seen_when_it_burns() {
     let mut puppet = Puppet::start();
-    let sampler = Sampler::start(vec![puppet.observed("ping")], "lo");
-    some_time();
-    let began_ns = clock::monotonic_ns();
-    puppet.tell("burn burner 300");
-    let ended_ns = clock::monotonic_ns();
-    some_time();
-    let series = sampler.stop();
+    let series = look_by_hand(vec![puppet.observed("ping")], |observer| {
+        observer.look(RESCAN);
+        puppet.tell("burn burner 300");
+        observer.look(2 * RESCAN);
+        observer.look(3 * RESCAN);
+    });
     let names = &series.processes[0].threads;
     let index = names.iter().position(|name| name == "burner").unwrap() as u32;
-    let (mut used_ns, mut before_ns) = (0, series.begin_ns);
-    for (at_ns, seen) in of(&series, 0) {
-        let at_ns = series.begin_ns + at_ns;
+    let used = of(&series, 0).map(|(_, seen)| {
         let burner = seen.threads.iter().find(|thread| thread.thread == index);
         let cpu_ns = burner.map_or(0, |thread| thread.cpu_ns);
-        if at_ns < began_ns || before_ns > ended_ns {
-            // What comes after is going to sleep.
-            assert!(cpu_ns < 20_000_000, "{cpu_ns} ns while it did not burn");
-        }
         assert!(seen.cpu_ns + 20_000_000 >= cpu_ns);
-        (used_ns, before_ns) = (used_ns + cpu_ns, at_ns);
-    }
-    assert!((290_000_000..400_000_000).contains(&used_ns), "{used_ns}");
+        cpu_ns
+    });
+    let [before, burning, after, last] = used.collect::<Vec<_>>()[..] else { panic!() };
+    assert_eq!(before, 0);
+    assert!((290_000_000..400_000_000).contains(&burning), "{burning}");
+    // What comes after is going to sleep.
+    assert!(after + last < 20_000_000, "{after} ns and {last} ns while it did not burn");
     assert!(series.moments.is_sorted_by_key(|moment| moment.at_ns));
     assert!(series.cpus > 0 && series.ticks_per_s > 0);
 }
@@ -188,15 +191,13 @@ fn a_thread_that_burns_is_seen_when_it_burns() {
 #[test]
 fn a_process_that_dies_is_seen_no_more() {
     let (doomed, other) = (Puppet::start(), Puppet::start());
-    let sampler = Sampler::start(vec![doomed.observed("ping"), other.observed("pong")], "lo");
-    some_time();
-    drop(doomed);
-    some_time();
-    let series = sampler.stop();
-    assert!(of(&series, 0).count() < series.moments.len());
-    assert_eq!(of(&series, 1).count(), series.moments.len());
-    let last = series.moments.last().unwrap();
-    assert_eq!(last.processes.iter().map(|seen| seen.process).collect::<Vec<_>>(), [1]);
+    let both = vec![doomed.observed("ping"), other.observed("pong")];
+    let series = look_by_hand(both, |observer| {
+        observer.look(RESCAN);
+        drop(doomed);
+        observer.look(2 * RESCAN);
+    });
+    assert_eq!([0, 1].map(|process| of(&series, process).count()), [1, 3]);
     let nobody = Sampler::start(vec![("ping".into(), i32::MAX as u32)], "lo").stop();
     assert!(nobody.moments[0].processes.is_empty());
 }
@@ -205,20 +206,21 @@ fn a_process_that_dies_is_seen_no_more() {
 fn threads_come_and_go() {
     let mut puppet = Puppet::start();
     puppet.tell("threads 2");
-    let sampler = Sampler::start(vec![puppet.observed("ping")], "lo");
-    puppet.tell("burn late 30");
-    some_time();
-    puppet.tell("end");
-    some_time();
-    puppet.tell("threads 30");
-    puppet.tell("burn later 30");
-    let series = sampler.stop();
+    let series = look_by_hand(vec![puppet.observed("ping")], |observer| {
+        puppet.tell("burn late 30");
+        observer.look(RESCAN);
+        puppet.tell("end");
+        observer.look(2 * RESCAN);
+        puppet.tell("threads 30");
+        puppet.tell("burn later 30");
+    });
     let names = &series.processes[0].threads;
     let used = |name: &str| {
         let index = names.iter().position(|other| other == name)? as u32;
         let threads = of(&series, 0).flat_map(|(_, seen)| &seen.threads);
         Some(threads.filter(|seen| seen.thread == index).map(|seen| seen.cpu_ns).sum::<u64>())
     };
+    assert!(used("late").unwrap() >= 29_000_000, "{names:?}");
     assert!(used("later").unwrap() >= 29_000_000, "{names:?}");
     // Those of the beginning, and those of the end.
     assert!(names.iter().filter(|name| *name == "idle-1").count() >= 2, "{names:?}");
@@ -291,17 +293,19 @@ fn observing_a_hundred_threads_keeps_to_its_budget() {
     }
     let observed: Vec<_> =
         (0..).zip(&puppets).map(|(at, puppet)| puppet.observed(&format!("pong-{at}"))).collect();
-    let sampler = Sampler::start(observed, "lo");
-    for _ in 0..5 {
-        some_time();
-    }
-    let series = sampler.stop();
+    let series = look_by_hand(observed, |observer| {
+        (1..=TICKS).for_each(|tick| observer.look(tick));
+        let cost_percent = 100.0 * observer.spent_ns() as f64 / (TICKS * TICK_NS) as f64;
+        // One look may turn out costlier than foreseen; the next ones make up for it.
+        assert!(cost_percent > 0.0 && cost_percent < 1.5 * COST_PERCENT_MAX, "{cost_percent} %");
+        eprintln!("{} moments, {cost_percent:.3} % of a core", observer.series.moments.len());
+    });
     assert!(series.processes.iter().all(|process| process.threads.len() >= 10));
     let last = series.moments.last().unwrap();
     assert_eq!(last.processes.len(), 10);
     assert!(last.processes.iter().all(|seen| seen.memory.is_some() && seen.switches.is_some()));
-    // One look may turn out costlier than foreseen; the next ones make up for it.
-    assert!(series.cost_percent > 0.0, "the cost is not stated");
-    assert!(series.cost_percent < 1.5 * COST_PERCENT_MAX, "{} %", series.cost_percent);
-    eprintln!("{} moments, {:.3} % of a core", series.moments.len(), series.cost_percent);
 }
+
+/// A tick at which threads are looked for, with ample budget until then.
+const RESCAN: u64 = 10 * TICKS_PER_RESCAN;
+const TICKS: u64 = 20;

@@ -54,6 +54,8 @@ pub(in crate::report) enum Drawing<'a> {
 pub(in crate::report) struct Ranking<'a> {
     /// Labels of the points: a payload, a rate, a module.
     pub panels: Vec<String>,
+    /// Points for which there is no panel.
+    pub further: usize,
     pub sections: Vec<WaitClass<'a>>,
     /// Of the axis that all panels share, so that they can be compared.
     ticks: Vec<Tick>,
@@ -95,7 +97,7 @@ pub(in crate::report) struct Mark<'a> {
     pub high: Option<f64>,
     /// Both in six places at most; a dash for what was withheld.
     pub figures: [String; 2],
-    /// CPU of all processes for each message, µs.
+    /// CPU of all processes for each message, µs; a dash where there is no such thing.
     pub cpu: String,
     /// Memory of all processes, MB; empty where it is not known.
     pub memory: String,
@@ -162,11 +164,13 @@ fn picture<'a>(
         false => None,
     };
     let drawing = drawing.unwrap_or_else(|| {
-        let points = &points[..points.len().min(PANELS_MAX)];
+        let drawn = &points[..points.len().min(PANELS_MAX)];
         let tuning = tunings.last().copied().unwrap_or_default();
         let has_peers = entries.iter().any(|entry| !entry.system.floor);
-        let ranked = Ranked { view, entries: &entries, points, tuning, has_peers };
-        Drawing::Ranking(ranked.ranking())
+        let ranked = Ranked { view, entries: &entries, points: drawn, tuning, has_peers };
+        let (sections, ticks) = ranked.sections();
+        let panels = drawn.iter().map(|point| label(point, &points)).collect();
+        Drawing::Ranking(Ranking { panels, further: points.len() - drawn.len(), sections, ticks })
     });
     Some(Picture {
         scenario,
@@ -205,7 +209,11 @@ impl Quantity {
             low,
             high,
             figures: [self.brief(low), brief_high.unwrap_or_else(|| format::WITHHELD.to_owned())],
-            cpu: format::brief_us(cell.cpu_us_per_message),
+            // Of a start-up the only message has none.
+            cpu: match cell.workload {
+                Workload::Startup => format::WITHHELD.to_owned(),
+                _ => format::brief_us(cell.cpu_us_per_message),
+            },
             memory: memory_mb(entry).map_or_else(String::new, |it| format!("{:.0}", short(it))),
             title: self.title(entry, low, high),
             doubts: doubts(entry),
@@ -353,7 +361,8 @@ struct Ranked<'v, 'a> {
 }
 
 impl<'a> Ranked<'_, 'a> {
-    fn ranking(&self) -> Ranking<'a> {
+    /// With the ticks of their axis.
+    fn sections(&self) -> (Vec<WaitClass<'a>>, Vec<Tick>) {
         let shown = || self.entries.iter().filter(|it| !(self.has_peers && it.system.floor));
         let mut manners = distinct(shown().map(|it| (it.system.topology, it.system.wait)));
         manners.sort_by_key(|&(topology, wait)| (topology as u8, rank(wait)));
@@ -369,11 +378,7 @@ impl<'a> Ranked<'_, 'a> {
         for section in &mut sections {
             section.place(&axis);
         }
-        Ranking {
-            panels: self.points.iter().map(|point| label(point, self.points)).collect(),
-            sections,
-            ticks: axis.ticks(self.quantity()),
-        }
+        (sections, axis.ticks(self.quantity()))
     }
 
     fn section(&self, (topology, wait): (Topology, Wait), own: &[&'a Entry<'a>]) -> WaitClass<'a> {

@@ -54,9 +54,11 @@ pub(super) fn of(view: &View, picture: &Picture) -> Vec<Sentence> {
     sentences
 }
 
-/// Who leads the largest section, and how far the best of the other families are behind.
+/// Who leads the largest section, the first of several, and how far the best of the other families are
+/// behind.
 fn first(view: &View, picture: &Picture, ranking: &Ranking) -> Option<Sentence> {
-    let section = ranking.sections.iter().max_by_key(|section| families(section, 0).len())?;
+    let sections = ranking.sections.iter().rev();
+    let section = sections.max_by_key(|section| families(section, 0).len())?;
     let best = families(section, 0);
     let (leader, others) = best.split_first()?;
     let rate = picture.quantity.is_rate;
@@ -122,7 +124,8 @@ fn shared_memory(view: &View, ranking: &Ranking) -> Option<Sentence> {
     }
     gains.truncate(OTHERS_MAX);
     let labels: Vec<&str> = ends.iter().map(|&at| ranking.panels[at].as_str()).collect();
-    let labels = labels.join(", ");
+    let separator = if labels.iter().any(|label| label.contains(',')) { "; " } else { ", " };
+    let labels = labels.join(separator);
     let lead = format!("Shared memory instead of the network stack saves ({labels}):");
     (!gains.is_empty()).then(|| Sentence::new(lead, format!("{}.", gains.join("; "))))
 }

@@ -22,8 +22,9 @@ pub(in crate::report) fn render(glance: &Glance, screen: Screen) -> String {
 fn printed(glance: &Glance, screen: Screen, left_out: usize) -> String {
     let mut text = screen.wrap(&glance.title, BOLD);
     text += &screen.wrap(&glance.circumstances, DIM);
-    for picture in &glance.pictures {
-        if glance.pictures.len() > 1 {
+    let has_several = glance.pictures.len() > 1;
+    for (place, picture) in glance.pictures.iter().enumerate() {
+        if has_several {
             text += &format!("\n{}", screen.wrap(picture.scenario, BOLD));
         }
         text += &match &picture.drawing {
@@ -32,10 +33,14 @@ fn printed(glance: &Glance, screen: Screen, left_out: usize) -> String {
                 panels.iter().map(|panel| curves(picture, panel, screen)).collect()
             }
         };
+        // Of the first they are.
+        if place == 0 {
+            text.push('\n');
+            text.extend(glance.sentences.iter().map(|it| screen.wrap(&it.text(), "")));
+        }
     }
-    text.push('\n');
-    for sentence in &glance.sentences {
-        text += &screen.wrap(&sentence.text(), "");
+    if has_several {
+        text.push('\n');
     }
     text + &trust(glance, screen)
 }
@@ -51,22 +56,26 @@ fn trust(glance: &Glance, screen: Screen) -> String {
         more => format!(" And {more} more: --verbose."),
     };
     if !shown.is_empty() {
-        text += &screen.wrap(&format!("! To know: {}.{more}", shown.join(". ")), YELLOW);
+        text += &screen.wrap(&format!("! To know: {}{more}", shown.join(" ")), YELLOW);
     }
     text
 }
 
+/// As a sentence, without the words beyond [`DOUBT_MAX`].
 fn cut(text: &str) -> String {
-    match text.chars().count() > DOUBT_MAX {
-        true => text.chars().take(DOUBT_MAX - 1).chain(['…']).collect(),
-        false => text.to_owned(),
+    match text.char_indices().nth(DOUBT_MAX) {
+        Some((end, _)) => {
+            let whole = text[..end].rsplit_once(' ').map_or(&text[..end], |(whole, _)| whole);
+            format!("{} …", whole.trim_end_matches([',', ';', ':']))
+        }
+        None => format!("{text}."),
     }
 }
 
 /// A ranking in columns: names, a line for the first panel, figures of all, cost of the first.
 fn ranked(picture: &Picture, ranking: &Ranking, screen: Screen, left_out: usize) -> String {
     let layout = Layout::new(ranking, screen);
-    let mut text = screen.paint(&layout.heads(picture, &ranking.panels), BOLD) + "\n";
+    let mut text = screen.paint(&layout.heads(picture), BOLD) + "\n";
     let largest = ranking.sections.iter().map(|section| section.rows.len()).max();
     for section in &ranking.sections {
         text += &(screen.paint(&layout.section(section), DIM) + "\n");
@@ -80,6 +89,10 @@ fn ranked(picture: &Picture, ranking: &Ranking, screen: Screen, left_out: usize)
             text += &format!("{:>width$}: --verbose\n", format!("… and {left_out} slower"));
         }
     }
+    if ranking.further > 0 {
+        let further = format::plural(ranking.further, "further point");
+        text += &screen.wrap(&format!("{further}: --verbose"), DIM);
+    }
     text
 }
 
@@ -87,6 +100,10 @@ struct Layout {
     label_width: usize,
     /// Columns of the line; 0 if there is no room for one.
     line_width: usize,
+    /// Labels of the panels, each in as many lines as it takes.
+    heads: Vec<Vec<String>>,
+    /// Of two figures and what stands above them.
+    panel_width: usize,
     axis: Axis,
 }
 
@@ -94,15 +111,22 @@ impl Layout {
     fn new(ranking: &Ranking, screen: Screen) -> Self {
         let rows = || ranking.sections.iter().flat_map(|section| &section.rows);
         let label_width = widest(rows().map(|row| row.system.name)) + 2;
-        let figures = ranking.panels.len() * PANEL_WIDTH + COST_WIDTH;
+        let are_short = ranking.panels.iter().all(|panel| panel.chars().count() < PANEL_WIDTH);
+        let separator = if are_short { "\n" } else { ", " };
+        let heads =
+            ranking.panels.iter().map(|it| it.split(separator).map(str::to_owned).collect());
+        let heads: Vec<Vec<String>> = heads.collect();
+        let panel_width = PANEL_WIDTH.max(widest(heads.iter().flatten().map(String::as_str)) + 1);
+        let figures = heads.len() * panel_width + COST_WIDTH;
         let room = WIDTH_MAX.min(screen.width).saturating_sub(label_width + figures + GAP);
         let marks = rows().filter_map(|row| row.mark(0)).flat_map(Mark::ends);
         let floors = ranking.sections.iter().filter_map(WaitClass::first_floor);
         let axis = Axis::new(marks.chain(floors));
-        Self { label_width, line_width: if room >= LINE_MIN { room } else { 0 }, axis }
+        let line_width = if room >= LINE_MIN { room } else { 0 };
+        Self { label_width, line_width, heads, panel_width, axis }
     }
 
-    fn heads(&self, picture: &Picture, panels: &[String]) -> String {
+    fn heads(&self, picture: &Picture) -> String {
         let quantity = picture.quantity;
         let tuning = match picture.tunings.as_slice() {
             [_, .., last] => format!(", {last}"),
@@ -111,9 +135,21 @@ impl Layout {
         let axis = format!(" ● {} ━ {}{tuning}", quantity.low, quantity.high);
         let axis =
             if self.line_width > 0 { pad(&axis, self.line_width + GAP) } else { String::new() };
-        let panels = panels.iter().map(|panel| (panel.as_str(), PANEL_WIDTH));
-        let cells = panels.chain([("CPU µs", FIGURE_WIDTH), ("MB", MEMORY_WIDTH)]);
-        aligned(pad("", self.label_width) + &axis, cells)
+        let line = |below: usize| {
+            let head = |lines: &Vec<String>| match lines.len().checked_sub(below + 1) {
+                Some(at) => (lines[at].clone(), self.panel_width),
+                None => (String::new(), self.panel_width),
+            };
+            let heads = self.heads.iter().map(head);
+            let cost = [("CPU µs", FIGURE_WIDTH), ("MB", MEMORY_WIDTH)];
+            let cost = cost.map(|(head, width)| (head.to_owned(), width));
+            match below {
+                0 => aligned(pad("", self.label_width) + &axis, heads.chain(cost)),
+                _ => aligned(pad("", self.label_width + axis.chars().count()), heads),
+            }
+        };
+        let depth = self.heads.iter().map(Vec::len).max().unwrap_or(1);
+        (0..depth).rev().map(line).collect::<Vec<_>>().join("\n")
     }
 
     fn section(&self, section: &WaitClass) -> String {
@@ -121,18 +157,29 @@ impl Layout {
         let title = format!("{}{}", section.title, floor.unwrap_or_default());
         let taken = title.chars().count().saturating_sub(self.label_width);
         let line = self.line(section, None).chars().skip(taken).collect::<String>();
+        let left = pad(&title, self.label_width) + &line;
+        // Where there is no line, the title takes of the columns.
+        let widths = self.label_width + self.line(section, None).chars().count();
+        let mut excess = left.chars().count().saturating_sub(widths);
         let floors = section.floors.iter().flat_map(|floor| {
             let figure = floor.as_ref().map_or("", |floor| &floor.label);
-            [(figure, FIGURE_WIDTH), ("", FIGURE_WIDTH)]
+            [(figure, self.panel_width - FIGURE_WIDTH), ("", FIGURE_WIDTH)]
         });
-        aligned(pad(&title, self.label_width) + &line, floors)
+        let cells = floors.map(|(figure, width)| {
+            let least = if figure.is_empty() { 0 } else { figure.chars().count() + 1 };
+            let taken = excess.min(width.saturating_sub(least));
+            excess -= taken;
+            (figure, width - taken)
+        });
+        aligned(left, cells)
     }
 
     fn row(&self, section: &WaitClass, row: &RankedSystem) -> String {
         let label = format!("{:>width$}", row.system.name, width = self.label_width);
-        let panels = (0..row.marks.len()).flat_map(|panel| match row.mark(panel) {
-            Some(mark) => mark.figures.each_ref().map(|figure| (figure.as_str(), FIGURE_WIDTH)),
-            None => [format::WITHHELD, ""].map(|figure| (figure, FIGURE_WIDTH)),
+        let panels = (0..row.marks.len()).flat_map(|panel| {
+            let mark = row.mark(panel).map(|mark| mark.figures.each_ref().map(String::as_str));
+            let [low, high] = mark.unwrap_or([format::WITHHELD, ""]);
+            [(low, self.panel_width - FIGURE_WIDTH), (high, FIGURE_WIDTH)]
         });
         let cost = row.mark(0).map(|it| [(&*it.cpu, FIGURE_WIDTH), (&*it.memory, MEMORY_WIDTH)]);
         let cells = panels.chain(cost.into_iter().flatten());
@@ -239,3 +286,15 @@ const TO_KNOW_MAX: usize = 2;
 const DOUBT_MAX: usize = 80;
 /// One screen, with the path of the report below it.
 const LINES_MAX: usize = 39;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_doubt_is_cut_between_words() {
+        assert_eq!(cut("p99 of 8 cells withheld"), "p99 of 8 cells withheld.");
+        let long = format!("{}, or one run alone", "x".repeat(DOUBT_MAX - 8));
+        assert_eq!(cut(&long), format!("{}, or …", "x".repeat(DOUBT_MAX - 8)));
+    }
+}

@@ -251,27 +251,6 @@ fn equal_runs_stop_at_the_least_number() {
     assert_eq!(narrow, [(true, Some(0.0)); 3]);
 }
 
-#[test]
-fn runs_that_differ_reach_the_limit() {
-    let session = Session::new("runs = 5\nruns_max = 8\ninterval_percent = 0.01", SEED);
-    session.finish();
-    assert_eq!(session.counts(), [8; 3]);
-}
-
-#[test]
-fn the_seed_alone_decides_the_order() {
-    let order_of = |seed| {
-        let session = Session::new("runs = 3", seed);
-        session.finish();
-        session.made()
-    };
-    let one = order_of(11);
-    assert_eq!(one, order_of(11));
-    assert_ne!(one, order_of(12));
-    let block = |block: &[[u32; 3]]| block.iter().map(|run| run[1]).collect::<BTreeSet<_>>();
-    assert!(one.chunks(3).all(|runs| block(runs).len() == 3), "each block has each cell: {one:?}");
-}
-
 /// A process that is killed leaves its folder as it is at that moment.
 #[test]
 fn a_session_that_dies_in_any_run_measures_none_twice() {
