@@ -212,10 +212,19 @@ impl Node {
         Ok(self.checked()?.lock().protocol.peers().collect())
     }
 
-    /// All that it knows at this moment: nodes, endpoints with types and settings, and the matches,
+    /// All that it has been told by now: nodes, endpoints with types and settings, and the matches,
     /// refusals and counters of its own endpoints. It takes memory as there are endpoints in the domain.
+    ///
+    /// Of two nodes that make an endpoint each and then ask, one at least hears of the other's, unless there
+    /// is more between them than a socket holds.
     pub fn graph(&self) -> Result<Graph, Error> {
-        Ok(self.checked()?.lock().graph(None))
+        let core = self.checked()?;
+        let graph = core.change(|reactor| {
+            reactor.catch_up();
+            reactor.graph(None)
+        });
+        core.acted.notify_all();
+        Ok(graph)
     }
 
     /// The same, with what all other nodes say of their matches, counters and types when they are asked.

@@ -2,6 +2,8 @@
 
 mod support;
 
+use std::sync::Barrier;
+use std::thread;
 use std::time::Duration;
 
 use myelin::{Error, Event, Node, PlainData, Sample, Wait};
@@ -311,6 +313,54 @@ fn domains_do_not_see_each_other() {
     let _other = three.topic::<u64>("count").subscriber().unwrap();
     assert!(publisher.wait_for_match(1, WATCHDOG));
     assert_eq!(publisher.matched(), 1);
+}
+
+#[test]
+fn who_ignores_its_own_node_hears_the_others() {
+    let (folder, own) = node();
+    let other = Node::builder("other").folder(folder.path()).open().unwrap();
+    let topic = own.topic::<u64>("count");
+    let before = topic.publisher().unwrap();
+    let mut subscriber = topic.subscriber_builder().ignore_own_node(true).open().unwrap();
+    let witness = topic.subscriber().unwrap();
+    let after = topic.publisher().unwrap();
+    let theirs = other.topic::<u64>("count").publisher().unwrap();
+    assert!(witness.wait_for_match(3, WATCHDOG) && subscriber.wait_for_match(1, WATCHDOG));
+    assert!(theirs.wait_for_match(2, WATCHDOG));
+    assert!(before.wait_for_match(1, WATCHDOG) && after.wait_for_match(1, WATCHDOG));
+    for (publisher, count) in [(&before, 1), (&after, 2), (&theirs, 3)] {
+        publisher.publish_copy(&count).unwrap();
+    }
+    assert_eq!(*subscriber.receive(WATCHDOG).unwrap().unwrap(), 3);
+    assert!(subscriber.take().unwrap().is_none());
+    assert_eq!((subscriber.matched(), before.matched(), after.matched()), (1, 1, 1));
+}
+
+#[test]
+fn of_two_that_open_an_endpoint_and_then_look_one_sees_the_other() {
+    let (folder, first) = node();
+    let second = Node::builder("second").folder(folder.path()).open().unwrap();
+    until("a link", || [&first, &second].iter().all(|it| it.graph().unwrap().nodes.len() == 2));
+    for round in 0..300 {
+        let topic = format!("topic {round}");
+        let sees = |node: &Node, is_publisher| {
+            let endpoints = node.graph().unwrap().endpoints;
+            endpoints.iter().any(|it| it.topic == topic && it.is_publisher == is_publisher)
+        };
+        let together = Barrier::new(2);
+        let (publisher, subscriber) = thread::scope(|scope| {
+            let publishing = scope.spawn(|| {
+                together.wait();
+                let publisher = first.topic::<u64>(&topic).publisher().unwrap();
+                (sees(&first, false), publisher)
+            });
+            together.wait();
+            let subscriber = second.topic::<u64>(&topic).subscriber().unwrap();
+            let subscriber = (sees(&second, true), subscriber);
+            (publishing.join().unwrap(), subscriber)
+        });
+        assert!(publisher.0 || subscriber.0, "neither in round {round}");
+    }
 }
 
 #[test]

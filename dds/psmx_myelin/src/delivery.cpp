@@ -19,6 +19,9 @@ constexpr size_t keys_max = 64;
 constexpr uint64_t retry_first_ns = 200'000;
 constexpr uint64_t retry_last_ns = 5'000'000;
 
+/// Where it is, so that it need not be looked for.
+uint64_t key_of(const Reader &reader) { return reinterpret_cast<uint64_t>(&reader); }
+
 }  // namespace
 
 Delivery::Delivery(myelin_node *node, myelin_wait wait) {
@@ -73,47 +76,48 @@ bool Delivery::follow() {
     removed.swap(removed_);
   }
   for (auto &reader : added) {
-    const uint64_t key = ++last_key_;
+    const uint64_t key = key_of(*reader);
     if (myelin_wait_set_add(set_, reader->subscriber(), key) != MYELIN_OK) {
       SAY_ERROR("topic %s: nothing will come: %s", reader->topic().c_str(), myelin_error_message());
     }
     readers_.emplace(key, std::move(reader));
   }
   for (const Reader *reader : removed) {
-    const auto is_it = [reader](const auto &each) { return each.second.get() == reader; };
-    const auto found = std::find_if(readers_.begin(), readers_.end(), is_it);
-    if (found == readers_.end()) continue;
-    myelin_wait_set_remove(set_, found->first);
-    readers_.erase(found);
+    myelin_wait_set_remove(set_, key_of(*reader));
+    readers_.erase(key_of(*reader));
   }
   return true;
 }
 
-void Delivery::deliver(uint64_t key) {
-  const auto found = readers_.find(key);
-  if (found != readers_.end()) found->second->deliver();
-}
-
 uint64_t Delivery::retry() {
-  bool is_waiting = false;
-  for (auto &each : readers_) is_waiting |= each.second->is_waiting() && each.second->retry();
-  if (!is_waiting) {
-    retry_ns_ = 0;
-    return MYELIN_FOREVER;
-  }
+  if (!is_waiting_) return MYELIN_FOREVER;
+  is_waiting_ = false;
+  for (auto &each : readers_) is_waiting_ |= each.second->is_waiting() && each.second->retry();
   retry_ns_ = retry_ns_ == 0 ? retry_first_ns : std::min(2 * retry_ns_, retry_last_ns);
-  return retry_ns_;
+  if (!is_waiting_) retry_ns_ = 0;
+  return is_waiting_ ? retry_ns_ : MYELIN_FOREVER;
 }
 
 void Delivery::run() {
   uint64_t keys[keys_max];
-  while (follow()) {
+  bool is_asked = true;
+  // Readers go between waits alone: a key that was reported is that of one that is there.
+  while (!is_asked || follow()) {
+    is_asked = false;
     size_t count = 0;
     if (myelin_wait_set_wait(set_, retry(), keys, keys_max, &count) < 0) {
       SAY_ERROR("nothing is delivered any more: %s", myelin_error_message());
       return;
     }
-    for (size_t at = 0; at < count; ++at) deliver(keys[at]);
+    for (size_t at = 0; at < count; ++at) {
+      if (keys[at] == guard_key) {
+        is_asked = true;
+        continue;
+      }
+      Reader &reader = *reinterpret_cast<Reader *>(keys[at]);
+      reader.deliver();
+      is_waiting_ |= reader.is_waiting();
+    }
   }
   readers_.clear();
 }

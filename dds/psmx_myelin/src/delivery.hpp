@@ -33,7 +33,6 @@ class Delivery {
   void run();
   /// Takes over what other threads have asked for; whether to go on.
   bool follow();
-  void deliver(uint64_t key);
   /// Tries again what could not be stored; after how many ns it is to do so again.
   uint64_t retry();
 
@@ -49,7 +48,8 @@ class Delivery {
 
   /// The thread's alone, by the keys of the wait set.
   std::unordered_map<uint64_t, std::unique_ptr<Reader>> readers_;
-  uint64_t last_key_ = 0;
+  /// Whether a reader may have samples of writers that DDS has not found yet.
+  bool is_waiting_ = false;
   uint64_t retry_ns_ = 0;
 };
 

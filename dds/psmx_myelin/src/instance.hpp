@@ -1,8 +1,11 @@
 // A <PubSubMessageExchange> of a domain: one node of the library, and one thread that delivers.
 #pragma once
 
+#include <cstdint>
 #include <memory>
+#include <mutex>
 #include <string>
+#include <unordered_map>
 
 #include "config.hpp"
 #include "delivery.hpp"
@@ -24,6 +27,11 @@ struct Instance : dds_psmx_t {
   /// The same for all instances whose nodes meet, and for no other.
   dds_psmx_node_identifier_t locator{};
   std::unique_ptr<Delivery> delivery;
+
+  /// Guards what follows.
+  std::mutex mutex;
+  /// Nodes that have not answered: until then no endpoint waits for them.
+  std::unordered_map<uint64_t, uint64_t> silent_until_ns;
 };
 
 }  // namespace psmx_myelin

@@ -75,6 +75,14 @@ bool has_limits(const dds_qos_t *qos) {
   return std::max({samples, instances, samples_per_instance}) != DDS_LENGTH_UNLIMITED;
 }
 
+/// Of a writer that DDS does not know any more, CycloneDDS makes the publication handle of the second half of
+/// its GUID: so that is to be the handle it had.
+void set_handle(dds_guid_t &guid, dds_instance_handle_t handle) {
+  const uint32_t halves[2] = {static_cast<uint32_t>(handle >> 32), static_cast<uint32_t>(handle)};
+  static_assert(sizeof guid.v == 2 * sizeof halves);
+  std::memcpy(guid.v + sizeof halves, halves, sizeof halves);
+}
+
 uint32_t held_max_of(const Topic &topic, const dds_qos_t *qos) {
   int32_t depth = 1;
   dds_qget_history(qos, nullptr, &depth);
@@ -228,18 +236,17 @@ bool Reader::retry() {
 }
 
 void Reader::store_waiting(const Guid &guid, Source &source) {
-  const bool is_last = source.was_matched && source.is_gone;
+  const bool is_last = source.handle != 0 && source.is_gone;
   while (!source.waiting.empty() && (is_matched(guid, source) || is_last)) {
     Lent &next = source.waiting.front();
     if (source.is_matched) store(source, next);
     if (next != nullptr && is_last) {
       // What it wrote before it was deleted counts; and its instance is without it from now on.
       next->own_metadata.statusinfo |= DDSI_STATUSINFO_UNREGISTER;
-      dds_reader_store_loaned_sample_wr_metadata(reader_, with_private_copy(*next), 0, false, DDS_INFINITY);
-      keep_private_copy(*next);
-    } else if (next != nullptr) {
-      return;
+      set_handle(next->own_metadata.guid, source.handle);
+      store(source, next);
     }
+    if (next != nullptr) return;
     source.waiting.pop_front();
     --waiting_;
   }
@@ -276,9 +283,12 @@ void Reader::keep_private_copy(ReaderLoan &loan) {
 }
 
 void Reader::store(Source &source, Lent &lent) {
-  const uint64_t begun_ns = myelin_now();
+  uint64_t refused_ns = 0;
   for (;;) {
-    const dds_return_t result = dds_reader_store_loaned_sample(reader_, with_private_copy(*lent));
+    dds_loaned_sample_t *sample = with_private_copy(*lent);
+    const dds_return_t result =
+        source.is_matched ? dds_reader_store_loaned_sample(reader_, sample)
+                          : dds_reader_store_loaned_sample_wr_metadata(reader_, sample, 0, false, DDS_INFINITY);
     keep_private_copy(*lent);
     if (result == DDS_RETCODE_NOT_FOUND) {
       source.is_matched = false;
@@ -287,8 +297,10 @@ void Reader::store(Source &source, Lent &lent) {
     }
     // Among others that is what it returns for one more than the reader's limits allow.
     if (result != DDS_RETCODE_ERROR || !is_bounded_ || is_ending_.load(std::memory_order_relaxed)) break;
+    const uint64_t now_ns = myelin_now();
+    if (refused_ns == 0) refused_ns = now_ns;
     const bool may_be_bad = is_serialized(lent->own_metadata.sample_state);
-    if (may_be_bad && myelin_now() - begun_ns > refusal_limit_ns) break;
+    if (may_be_bad && now_ns - refused_ns > refusal_limit_ns) break;
     std::this_thread::sleep_for(refusal_interval);
   }
   lent = nullptr;
@@ -301,8 +313,9 @@ bool Reader::is_matched(const Guid &guid, Source &source) {
   if (is_given_up(source) && now_ns - source.asked_ns < unmatched_interval_ns) return false;
   source.asked_ns = now_ns;
   look_up_writers();
-  source.is_matched = std::find(matched_.begin(), matched_.end(), guid) != matched_.end();
-  source.was_matched |= source.is_matched;
+  const auto found = matched_.find(guid);
+  source.is_matched = found != matched_.end();
+  if (source.is_matched) source.handle = found->second;
   return source.is_matched;
 }
 
@@ -320,7 +333,7 @@ void Reader::look_up_writers() {
     if (writer == nullptr) continue;
     Guid guid;
     std::memcpy(guid.data(), writer->key.v, guid.size());
-    matched_.push_back(guid);
+    matched_.emplace(guid, handle);
     dds_builtintopic_free_endpoint(writer);
   }
 }
@@ -328,7 +341,7 @@ void Reader::look_up_writers() {
 void Reader::forget_gone_writers() {
   look_up_writers();
   for (auto at = sources_.begin(); at != sources_.end();) {
-    const bool is_there = std::find(matched_.begin(), matched_.end(), at->first) != matched_.end();
+    const bool is_there = matched_.count(at->first) > 0;
     at = is_there || !at->second.waiting.empty() ? std::next(at) : sources_.erase(at);
   }
   sources_max_ = std::max<size_t>(64, 2 * sources_.size());

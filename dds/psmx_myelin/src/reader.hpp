@@ -50,8 +50,9 @@ struct Reader : dds_psmx_endpoint_t {
   /// A writer, as DDS knows it.
   struct Source {
     bool is_matched = false;
-    /// Whether it has been once: it may have been deleted since, or have gone out of sight.
-    bool was_matched = false;
+    /// What DDS calls it, if it has been matched once: it may have been deleted since, or have gone out of
+    /// sight.
+    dds_instance_handle_t handle = 0;
     /// Its endpoint in the library, and whether that has gone.
     uint64_t publisher = 0;
     bool is_gone = false;
@@ -65,8 +66,7 @@ struct Reader : dds_psmx_endpoint_t {
   /// The sample as CycloneDDS takes it; none, with the reason in the log, if it cannot be.
   Lent lend(myelin_sample &sample);
   void store_or_keep(const Guid &guid, Source &source, Lent lent);
-  /// Stores what a writer of this reader's has written; `lent` is kept if DDS does not know that writer any
-  /// more.
+  /// Stores what a writer has written; `lent` is kept if DDS has known that writer and does not any more.
   void store(Source &source, Lent &lent);
   void store_waiting(const Guid &guid, Source &source);
   /// Whether DDS has had its time to find the writer.
@@ -101,7 +101,7 @@ struct Reader : dds_psmx_endpoint_t {
   /// With more, those that are gone are forgotten.
   size_t sources_max_ = 64;
   size_t waiting_ = 0;
-  std::vector<Guid> matched_;
+  std::map<Guid, dds_instance_handle_t> matched_;
   std::vector<uint8_t> private_copy_;
   std::optional<bool> takes_header_;
   bool has_complained_ = false;

@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <cstring>
+#include <iterator>
 #include <optional>
+#include <set>
 #include <stdexcept>
 #include <vector>
 
@@ -21,12 +23,15 @@ constexpr uint32_t depth_of_large = 64;
 constexpr uint32_t small_bytes = 4096;
 /// What the library can keep for those that come later.
 constexpr int32_t history_max = 65'535;
-/// How long an endpoint waits for its matches: one that is stopped does not answer. And after how long it
-/// looks whether those that it waits for are still there.
-constexpr uint64_t match_limit_ns = 100'000'000;
+/// How long an endpoint waits for its matches, on a machine that is busy; and after how long it looks whether
+/// those that it waits for are still there.
+constexpr uint64_t match_limit_ns = 1'000'000'000;
 constexpr uint64_t match_look_ns = 1'000'000;
+/// For so long nobody waits for a node again that has not answered within the limit: it is stopped.
+constexpr uint64_t silent_ns = 10'000'000'000;
 /// An endpoint's id is its node's above this bit.
 constexpr int node_shift = 24;
+uint64_t node_of(uint64_t endpoint) { return endpoint >> node_shift; }
 /// A writer that keeps the last samples alone does not wait longer for a reader that is stopped.
 constexpr uint64_t keep_last_wait_ns = 100'000'000;
 
@@ -62,22 +67,33 @@ bool is_for_late_joiners(const dds_qos_t *qos) {
   return durability != DDS_DURABILITY_VOLATILE;
 }
 
-/// With how many others that its node knows of an endpoint is or will be matched.
-size_t count_partners(myelin_node *node, const std::string &name, uint64_t endpoint, bool is_publisher) {
+/// With how many others that its node knows of an endpoint is matched, and with which it will be.
+struct Partners {
+  size_t matched = 0;
+  std::set<uint64_t> pending;
+};
+
+Partners partners_of(myelin_node *node, const std::string &name, uint64_t endpoint, bool is_publisher) {
+  Partners partners;
   myelin_graph *graph = nullptr;
-  if (myelin_node_graph(node, &graph) != MYELIN_OK) return 0;
-  size_t count = 0;
+  if (myelin_node_graph(node, &graph) != MYELIN_OK) return partners;
   myelin_graph_endpoint other = MYELIN_INIT(myelin_graph_endpoint);
   for (size_t at = 0; myelin_graph_endpoint_at(graph, at, &other) == MYELIN_OK; ++at) {
-    const bool is_of_another = other.endpoint >> node_shift != endpoint >> node_shift;
-    count += is_of_another && other.is_publisher != is_publisher && name == other.topic;
+    const bool is_of_another = node_of(other.endpoint) != node_of(endpoint);
+    if (is_of_another && other.is_publisher != is_publisher && name == other.topic) {
+      partners.pending.insert(other.endpoint);
+    }
   }
   myelin_graph_match match = MYELIN_INIT(myelin_graph_match);
   for (size_t at = 0; myelin_graph_match_at(graph, at, &match) == MYELIN_OK; ++at) {
-    count -= count > 0 && match.endpoint == endpoint && match.state == MYELIN_MATCH_REFUSED;
+    if (match.endpoint != endpoint) continue;
+    const bool is_matched = match.state == MYELIN_MATCH_MATCHED;
+    if (!is_matched && match.state != MYELIN_MATCH_REFUSED) continue;
+    const size_t known = partners.pending.erase(match.other);
+    partners.matched += is_matched ? known : 0;
   }
   myelin_graph_close(graph);
-  return count;
+  return partners;
 }
 
 dds_psmx_endpoint_t *create_endpoint(dds_psmx_topic_t *psmx_topic, const dds_qos_t *qos,
@@ -176,10 +192,24 @@ myelin_topic *Topic::open(const std::string &name, const myelin_topic_options &o
 void Topic::settle(const std::string &name, uint64_t endpoint, bool is_publisher,
                    const std::function<myelin_code(size_t, uint64_t)> &wait_for_match) const {
   const uint64_t until_ns = myelin_now() + match_limit_ns;
-  do {
-    const size_t partners = count_partners(instance.node, name, endpoint, is_publisher);
-    if (partners == 0 || wait_for_match(partners, match_look_ns) == MYELIN_OK) return;
-  } while (myelin_now() < until_ns);
+  for (;;) {
+    auto [matched, pending] = partners_of(instance.node, name, endpoint, is_publisher);
+    const uint64_t now_ns = myelin_now();
+    {
+      const std::lock_guard<std::mutex> lock(instance.mutex);
+      for (auto at = pending.begin(); at != pending.end();) {
+        const auto silent = instance.silent_until_ns.find(node_of(*at));
+        const bool is_silent = silent != instance.silent_until_ns.end() && now_ns < silent->second;
+        at = is_silent ? pending.erase(at) : std::next(at);
+      }
+      if (now_ns >= until_ns) {
+        for (const uint64_t other : pending) instance.silent_until_ns[node_of(other)] = now_ns + silent_ns;
+        return;
+      }
+    }
+    if (pending.empty()) return;
+    if (wait_for_match(matched + pending.size(), match_look_ns) == MYELIN_OK) return;
+  }
 }
 
 }  // namespace psmx_myelin

@@ -30,7 +30,8 @@ struct Topic : dds_psmx_topic_t {
   myelin_topic *open(const std::string &name, const myelin_topic_options &options) const;
   /// Waits until an endpoint is matched with all others that its node knows of, by a function that does so
   /// for a number of them and a time. DDS finds them by ways of its own, and what is published between its
-  /// match and the library's would be lost.
+  /// match and the library's would be lost. Of two endpoints that are made at once one at least knows of the
+  /// other here, and DDS tells of neither before.
   void settle(const std::string &name, uint64_t endpoint, bool is_publisher,
               const std::function<myelin_code(size_t, uint64_t)> &wait_for_match) const;
 

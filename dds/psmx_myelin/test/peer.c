@@ -2,12 +2,14 @@
  * crates/myelin-dds/tests/psmx.
  *
  *     peer pub|sub Small|Image|Text|Keyed TOPIC [SETTING]…
- *     domain=N partition=NAME depth=N limit=N all best-effort late loans listener
+ *     domain=N partition=NAME depth=N limit=N all best-effort late loans listener one-writer
  *
  * It says "ready shared|network", and "matched N" when that changes. A publisher follows lines, and says
- * "done RETURN" after each: "write FIRST COUNT", "dispose ID". A subscriber says "took NUMBER MEMORY",
- * where MEMORY is "shared" if it was lent the sample in shared memory, else "own", or "gone ID"; after the
- * line "stop" it says "stopped" and takes nothing until "go". Both end with their standard input. */
+ * "done RETURN" after each: "write FIRST COUNT", "dispose ID", "others COUNT", which makes so many other
+ * writers, one after the other, and deletes them. A subscriber says "took NUMBER MEMORY", where MEMORY is
+ * "shared" if it was lent the sample in shared memory, else "own", or "gone ID"; after the line "stop" it says
+ * "stopped" and takes nothing until "go"; with "one-writer" it says "of another writer" if a publication
+ * handle is not the first one. Both end with their standard input. */
 #include <inttypes.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -38,7 +40,7 @@ union sample {
 };
 
 static enum type type;
-static bool loans;
+static bool loans, of_one_writer;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 #define SAY(...) \
@@ -136,6 +138,13 @@ static void follow_lines(dds_entity_t writer) {
       for (uint64_t at = 0; at < count && code == DDS_RETCODE_OK; ++at) code = write_one(writer, first + at);
     } else if (sscanf(line, "dispose %" SCNu64, &first) == 1) {
       code = dds_dispose(writer, &(psmx_Keyed){.id = (uint32_t)first});
+    } else if (sscanf(line, "others %" SCNu64, &count) == 1) {
+      dds_qos_t *qos = dds_create_qos();
+      CHECK(dds_get_qos(writer, qos));
+      const dds_entity_t participant = dds_get_participant(writer), topic = dds_get_topic(writer);
+      for (uint64_t at = 0; at < count && code == DDS_RETCODE_OK; ++at)
+        code = dds_delete(CHECK(dds_create_writer(participant, topic, qos, NULL)));
+      dds_delete_qos(qos);
     }
     SAY("done %s\n", dds_strretcode(code));
   }
@@ -148,6 +157,9 @@ static void take_all(dds_entity_t reader, void *unused) {
     void *sample = loans ? NULL : &own;
     dds_sample_info_t info;
     if (CHECK(dds_take(reader, &sample, &info, 1, 1)) == 0) return;
+    static dds_instance_handle_t writer;
+    if (writer == 0) writer = info.publication_handle;
+    if (of_one_writer && info.publication_handle != writer) SAY("of another writer\n");
     if (info.valid_data) {
       SAY("took %" PRIu64 " %s\n", number_of(sample), is_shared(sample) ? "shared" : "own");
     } else if (info.instance_state == DDS_NOT_ALIVE_DISPOSED_INSTANCE_STATE) {
@@ -203,6 +215,7 @@ int main(int count, char **words) {
     else if (!strcmp(word, "best-effort")) best_effort = true;
     else if (!strcmp(word, "late")) late = true;
     else if (!strcmp(word, "loans")) loans = true;
+    else if (!strcmp(word, "one-writer")) of_one_writer = true;
     else if (!strcmp(word, "listener")) listens = true;
     else return fprintf(stderr, "no setting %s\n", word), 2;
   }

@@ -55,6 +55,27 @@ fn a_killed_writer_is_followed_by_the_next() {
     });
 }
 
+#[test]
+fn a_stopped_process_is_not_waited_for_by_every_new_endpoint() {
+    on_a_host("kill::a_stopped_process_is_not_waited_for_by_every_new_endpoint", || {
+        let mut publisher = Peer::shared("pub Image topic all loans");
+        let stopped = Peer::shared("sub Image topic all");
+        publisher.matched(1);
+        stopped.signal("-STOP");
+        // Were each of them to wait, the watchdog would end it.
+        assert_eq!(publisher.ask("others 100"), "Success");
+        let subscriber = Peer::shared("sub Image topic all loans");
+        publisher.matched(2);
+        publisher.write(1, 10);
+        subscriber.takes(1..=10, "shared");
+        stopped.signal("-CONT");
+        stopped.takes(1..=10, "own");
+        for peer in [publisher, subscriber, stopped] {
+            peer.end();
+        }
+    });
+}
+
 /// Files that Myelin has in `/dev/shm`.
 fn left() -> usize {
     fn count(folder: &Path) -> usize {

@@ -146,6 +146,11 @@ impl Peer {
         self.log.iter().collect::<Vec<_>>().join("\n")
     }
 
+    pub fn signal(&self, signal: &str) {
+        let status = Command::new("kill").args([signal, &self.child.id().to_string()]).status();
+        assert!(status.unwrap().success());
+    }
+
     /// `kill -9`.
     pub fn kill(mut self) {
         self.child.kill().unwrap();

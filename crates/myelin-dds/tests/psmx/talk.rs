@@ -168,6 +168,28 @@ fn a_reliable_publisher_waits_for_a_reader_that_is_full() {
     });
 }
 
+#[test]
+fn what_a_writer_wrote_before_it_went_comes_as_its_own() {
+    on_a_host("talk::what_a_writer_wrote_before_it_went_comes_as_its_own", || {
+        for of in ["Small", "Image", "Text"] {
+            // More than the reader takes in: DDS tells that the writer has gone before the rest is stored.
+            let mut subscriber =
+                Peer::shared(&format!("sub {of} {of} all limit=10 loans one-writer"));
+            let mut publisher = Peer::shared(&format!("pub {of} {of} all"));
+            publisher.matched(1);
+            subscriber.tell("stop");
+            assert_eq!(subscriber.line(), "stopped");
+            publisher.write(1, 40);
+            publisher.end();
+            subscriber.matched(1);
+            subscriber.matched(0);
+            subscriber.tell("go");
+            subscriber.takes(1..=40, if of == "Image" { "shared" } else { "own" });
+            subscriber.end();
+        }
+    });
+}
+
 /// rmw_cyclonedds asks for less memory than it writes, until it is mended.
 #[test]
 fn types_with_the_header_inside_pass() {

@@ -124,7 +124,9 @@ impl Core {
                 match *key {
                     LISTENER => reactor.answer_calls(),
                     WAKER => {}
-                    key => reactor.serve(key),
+                    key => {
+                        reactor.serve(key);
+                    }
                 }
             }
             reactor.do_due();

@@ -196,14 +196,14 @@ impl Reactor {
         }
     }
 
-    /// Reads what a peer has sent, and sends it what waits.
-    pub(crate) fn serve(&mut self, key: u64) {
+    /// Reads what a peer has sent, and sends it what waits. Whether it may have sent more.
+    pub(crate) fn serve(&mut self, key: u64) -> bool {
         self.flush(key);
         for _ in 0..MESSAGES_A_TURN {
-            let Some(open) = self.links.get_mut(&key) else { return };
+            let Some(open) = self.links.get_mut(&key) else { return false };
             let link = key;
             let input = match open.link.receive() {
-                Received::Nothing => return,
+                Received::Nothing => return false,
                 Received::Message(Message::Hello { node, name }, _) => {
                     Input::Hello { link, node, name, owner: self.registry.owner(node) }
                 }
@@ -218,6 +218,15 @@ impl Reactor {
                 Received::Nonsense(_) => Input::Nonsense { link },
             };
             self.drive(input);
+        }
+        true
+    }
+
+    /// Reads what peers have sent, before the thread gets round to it: a socketful, and no more of one that
+    /// goes on.
+    pub(crate) fn catch_up(&mut self) {
+        for key in self.links.keys().copied().collect::<Vec<_>>() {
+            let _ = (0..CATCH_UP_TURNS).all(|_| self.serve(key));
         }
     }
 
@@ -325,6 +334,8 @@ pub(crate) const LISTENER: u64 = 0;
 const FIRST_LINK: u64 = 2;
 /// Messages read from one peer before it is another's turn.
 const MESSAGES_A_TURN: usize = 64;
+/// A socket holds some 280 messages.
+const CATCH_UP_TURNS: usize = 5;
 const SEND_AGAIN_NS: u64 = 10_000_000;
 /// How long no calls are taken when there are no descriptors.
 const PAUSE_NS: u64 = 100_000_000;

@@ -96,8 +96,9 @@ impl Asleep {
 pub(crate) const TRUST_NS: u64 = 100_000_000;
 
 pub(crate) struct Sources {
-    /// All that are mapped, by connection, the ones not yet matched included.
-    known: Box<[Option<Arc<Source>>]>,
+    /// All that are mapped, by connection, the ones not yet matched included; up to the last that is used, as
+    /// each wait looks through them.
+    known: Vec<Option<Arc<Source>>>,
     /// Matched since the reader last looked.
     pub(crate) begun: Vec<Arc<Source>>,
     finished: bool,
@@ -112,8 +113,24 @@ impl Sources {
         self.known().find(|source| source.id == publisher)
     }
 
-    fn free_connection(&self) -> Option<u32> {
-        self.known.iter().position(Option::is_none).map(|number| number as u32)
+    /// Of so many.
+    fn free_connection(&self, connections: u32) -> Option<u32> {
+        let used = self.known.len();
+        let free = self.known.iter().position(Option::is_none).unwrap_or(used) as u32;
+        (free < connections).then_some(free)
+    }
+
+    fn enter(&mut self, source: Source) {
+        let at = source.connection as usize;
+        if at == self.known.len() {
+            self.known.push(None);
+        }
+        self.known[at] = Some(Arc::new(source));
+    }
+
+    fn leave(&mut self, connection: u32) {
+        self.known[connection as usize] = None;
+        while self.known.pop_if(|last| last.is_none()).is_some() {}
     }
 }
 
@@ -141,8 +158,7 @@ impl SubscriptionShared {
             set: AtomicU32::new(0),
             interrupted: AtomicBool::new(false),
         });
-        let known = (0..connections).map(|_| None).collect();
-        let sources = Sources { known, begun: Vec::new(), finished: false };
+        let sources = Sources { known: Vec::new(), begun: Vec::new(), finished: false };
         let shared = SubscriptionShared {
             id,
             topic: topic.clone(),
@@ -256,7 +272,9 @@ impl SubscriptionShared {
                 true => Err(self.too_many_publishers()),
             };
         }
-        let connection = sources.free_connection().ok_or_else(|| self.too_many_publishers())?;
+        let connection = sources
+            .free_connection(self.qos.publishers_max)
+            .ok_or_else(|| self.too_many_publishers())?;
         let source = Source::map(publisher, &self.topic, connection, publication)?;
         for (number, slot_bytes, slots, fd) in segments {
             source.add_segment(number, slot_bytes, slots, fd)?;
@@ -267,7 +285,7 @@ impl SubscriptionShared {
             words.reading.store(reading, Ordering::Relaxed);
         }
         words.publisher.store(publisher, Ordering::Release);
-        sources.known[connection as usize] = Some(Arc::new(source));
+        sources.enter(source);
         Ok(connection)
     }
 
@@ -275,7 +293,8 @@ impl SubscriptionShared {
     pub(crate) fn has_room_for(&self, publisher: EndpointId) -> bool {
         let mut sources = self.sources();
         self.forget_finished(&mut sources);
-        sources.of(publisher).is_none() && sources.free_connection().is_some()
+        sources.of(publisher).is_none()
+            && sources.free_connection(self.qos.publishers_max).is_some()
     }
 
     fn too_many_publishers(&self) -> Error {
@@ -451,7 +470,7 @@ impl SubscriptionShared {
 
     fn remove(&self, sources: &mut Sources, publisher: EndpointId) {
         let Some(number) = sources.of(publisher).map(|source| source.connection) else { return };
-        sources.known[number as usize] = None;
+        sources.leave(number);
         self.connection(number).publisher.store(0, Ordering::Relaxed);
         if let Some(fd) = &self.wake_fd {
             fd.disconnect(number);
