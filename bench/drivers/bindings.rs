@@ -5,7 +5,7 @@ use std::path::Path;
 use myelin_bench_kit::protocol::{Prepare, Role, System, Topology};
 
 use crate::own_host;
-use crate::support::crowd::{a_reliable_publisher_waits, everybody_hears_everything};
+use crate::support::many_to_many::{a_reliable_publisher_waits, every_message_arrives};
 use crate::support::streams::{across, at_rate, frames};
 use crate::support::{Pair, describe, prepare};
 
@@ -42,8 +42,8 @@ pub fn messages_arrive_as_sent(executable: &Path, language: &str) {
         }
         let ran = across(executable, &frames(&system.name));
         assert!(ran.pings.iter().all(|ping| ping.loan_ns > 0), "{}: loans", system.name);
-        let crowd = Prepare { messages: 100, depth: 128, ..at_rate(&system.name) };
-        everybody_hears_everything(executable, &Prepare { publishers: 2, subscribers: 2, ..crowd });
+        let few = Prepare { messages: 100, depth: 128, ..at_rate(&system.name) };
+        every_message_arrives(executable, &Prepare { publishers: 2, subscribers: 2, ..few });
         let flood = Prepare { rate_hz: Some(100_000.0), messages: 3000, ..at_rate(&system.name) };
         a_reliable_publisher_waits(executable, &flood);
     }

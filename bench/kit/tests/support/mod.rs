@@ -5,8 +5,8 @@
 
 #![allow(dead_code)]
 
-pub mod crowd;
 pub mod hosts;
+pub mod many_to_many;
 pub mod namespaces;
 pub mod streams;
 

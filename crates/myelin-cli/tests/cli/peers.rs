@@ -43,7 +43,10 @@ fn no_run_sends_a_packet_by_another_interface_than_lo() {
     hosts.run(0, &["ip", "route", "add", "default", "via", &gateway]);
     let folder = tempfile::tempdir().unwrap();
     let (file, out) = (folder.path().join("it.toml"), folder.path().join("out"));
-    let everybody = SCENARIO.replace("\"zeromq.*\"", "\"zeromq.*\", \"zenoh.*\", \"ros2.*\"");
+    // Of one size, which no datagram holds: what a system does with others leaves no other way.
+    let everybody = SCENARIO
+        .replace("\"zeromq.*\"", "\"zeromq.*\", \"zenoh.*\", \"ros2.*\"")
+        .replace("[0, 1024, 65536]", "[65536]");
     std::fs::write(&file, everybody).unwrap();
     let before = sent(&hosts);
     let mut program = hosts.program(0, Path::new(env!("CARGO_BIN_EXE_myelin")));

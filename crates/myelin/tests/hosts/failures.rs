@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use myelin::{Error, Event, Node, Topic};
 
-use crate::delivery::{both, take_numbers};
+use crate::delivery::{all_is_taken_once, both, take_numbers};
 use crate::support::{WATCHDOG, soon, until};
 use crate::two::{Hosts, heard, say};
 use crate::{node, unmatched};
@@ -248,10 +248,7 @@ fn a_child_of_fork_lets_go_of_the_network_and_the_parent_keeps_it() {
     let mut forked = hosts.one.run("fork_and_go_on");
     forked.hears("forked");
     let taker = hosts.other.run("take_both");
-    let publisher = hosts.one.run("publish_both");
-    publisher.ends();
-    taker.ends();
-    forked.ends();
+    all_is_taken_once(hosts.one.run("publish_both"), [forked, taker]);
 }
 
 /// The second one of those that take both.

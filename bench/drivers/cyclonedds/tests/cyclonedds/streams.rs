@@ -4,8 +4,8 @@
 use std::path::Path;
 
 use crate::support;
-use crate::support::crowd::{
-    a_best_effort_publisher_goes_on, a_reliable_publisher_waits, everybody_hears_everything,
+use crate::support::many_to_many::{
+    a_best_effort_publisher_goes_on, a_reliable_publisher_waits, every_message_arrives,
 };
 use crate::support::streams::{across, at_rate, frames, one_way_systems};
 use crate::support::{Process, Samples};
@@ -50,9 +50,7 @@ fn many(system: &System) {
     let messages = 40;
     for (publishers, subscribers, topics) in [(1, 3, 1), (3, 1, 1), (2, 2, 3), (6, 6, 1)] {
         let prepare = Prepare { publishers, subscribers, topics, messages, ..slow.clone() };
-        within_domain(system, &prepare, |prepare| {
-            everybody_hears_everything(executable(), prepare)
-        });
+        within_domain(system, &prepare, |prepare| every_message_arrives(executable(), prepare));
     }
     let topics = match system.streams.topics_max {
         0 => TOPICS_MAX,
@@ -60,7 +58,7 @@ fn many(system: &System) {
     };
     let depth = 4;
     let many = Prepare { topics, depth, messages: 2 * u64::from(topics), ..slow.clone() };
-    within_domain(system, &many, |prepare| everybody_hears_everything(executable(), prepare));
+    within_domain(system, &many, |prepare| every_message_arrives(executable(), prepare));
     let flood = Prepare { rate_hz: Some(50_000.0), messages: 3000, depth: 4, ..slow };
     within_domain(system, &flood, |prepare| {
         a_best_effort_publisher_goes_on(executable(), prepare);
@@ -76,7 +74,7 @@ fn reliable(system: &System) {
     within_domain(system, &two, |prepare| a_reliable_publisher_waits(executable(), prepare));
     for (payload_bytes, messages) in [(64, 3000), (10 << 20, 5)] {
         let large = Prepare { payload_bytes, messages, reliability, ..flood.clone() };
-        within_domain(system, &large, |prepare| everybody_hears_everything(executable(), prepare));
+        within_domain(system, &large, |prepare| every_message_arrives(executable(), prepare));
     }
 }
 

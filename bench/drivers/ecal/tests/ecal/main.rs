@@ -13,8 +13,8 @@ use std::process::Command;
 
 use myelin_bench_kit::protocol::{Prepare, Reliability, Role, Topology};
 use own_host::alone;
-use support::crowd::{
-    a_best_effort_publisher_goes_on, a_reliable_publisher_waits, everybody_hears_everything,
+use support::many_to_many::{
+    a_best_effort_publisher_goes_on, a_reliable_publisher_waits, every_message_arrives,
 };
 use support::streams::{across, at_rate, frames};
 use support::{Pair, Process, Samples, describe, prepare};
@@ -79,7 +79,7 @@ fn several_publishers_subscribers_and_topics_are_all_heard_where_publishing_wait
     for (publishers, subscribers, topics) in [(1, 3, 1), (3, 1, 1), (2, 2, 3)] {
         let stream = Prepare { messages: 100, reliability, ..at_rate(SYSTEMS[0]) };
         let stream = Prepare { publishers, subscribers, topics, ..stream };
-        everybody_hears_everything(executable(), &stream);
+        every_message_arrives(executable(), &stream);
     }
     let flood = Prepare { rate_hz: Some(100_000.0), messages: 3000, ..at_rate(SYSTEMS[0]) };
     a_reliable_publisher_waits(executable(), &flood);

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use crate::own_host;
 use crate::support;
-use crate::support::crowd::await_standstill;
+use crate::support::many_to_many::await_standstill;
 use crate::support::streams::{across, at_rate, frames, one_way_systems};
 use crate::support::{Process, Samples};
 use myelin_bench_kit::protocol::{Done, Prepare, Reliability, Role, Topology, Workload};

@@ -13,7 +13,7 @@ use std::process::Command;
 
 use myelin_bench_kit::protocol::{Prepare, Role, Topology};
 use own_host::alone;
-use support::crowd::{a_best_effort_publisher_goes_on, everybody_hears_everything};
+use support::many_to_many::{a_best_effort_publisher_goes_on, every_message_arrives};
 use support::streams::{across, at_rate, frames};
 use support::{Pair, Process, Samples, describe, prepare};
 
@@ -67,7 +67,7 @@ fn several_subscribers_are_all_heard() {
     for subscribers in [2, 5] {
         // As deep as the stream is long, so that a busy machine loses nothing either.
         let stream = Prepare { messages: 100, depth: 128, subscribers, ..at_rate(SYSTEM) };
-        everybody_hears_everything(executable(), &stream);
+        every_message_arrives(executable(), &stream);
     }
     assert_eq!(left_behind(), NOTHING);
 }

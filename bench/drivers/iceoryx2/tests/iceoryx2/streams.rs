@@ -4,8 +4,8 @@
 use std::path::Path;
 
 use crate::own_host::alone;
-use crate::support::crowd::{
-    Crowd, a_best_effort_publisher_goes_on, a_reliable_publisher_waits, everybody_hears_everything,
+use crate::support::many_to_many::{
+    Processes, a_best_effort_publisher_goes_on, a_reliable_publisher_waits, every_message_arrives,
 };
 use crate::support::streams::at_rate;
 use myelin_bench_kit::protocol::{Prepare, Reliability};
@@ -20,7 +20,7 @@ fn several_publishers_subscribers_and_topics_are_all_heard() {
         let plain = Prepare { messages: 100, depth: 128, ..at_rate(system) };
         for (publishers, subscribers, topics) in [(1, 3, 1), (3, 1, 1), (2, 2, 5)] {
             let prepare = Prepare { publishers, subscribers, topics, ..plain.clone() };
-            everybody_hears_everything(executable(), &prepare);
+            every_message_arrives(executable(), &prepare);
         }
     }
 }
@@ -36,7 +36,7 @@ fn many_topics_are_all_heard() {
         let match_timeout_ns = 50_000_000_000;
         let plain = at_rate(system);
         let many = Prepare { topics, messages, depth, match_timeout_ns, ..plain };
-        everybody_hears_everything(executable(), &many);
+        every_message_arrives(executable(), &many);
     }
 }
 
@@ -51,7 +51,7 @@ fn a_reliable_publisher_waits_for_its_slowest_subscriber() {
         }
         let reliability = Reliability::Reliable;
         let large = Prepare { payload_bytes: 10 << 20, messages: 20, reliability, ..flood };
-        everybody_hears_everything(executable(), &large);
+        every_message_arrives(executable(), &large);
     }
 }
 
@@ -74,12 +74,12 @@ fn a_reliable_publisher_gives_up_a_subscriber_that_never_takes() {
         messages: 3000,
         ..at_rate("iceoryx2.event")
     };
-    let mut crowd = Crowd::open(executable(), &prepare);
-    crowd.pongs[0].pause();
-    crowd.pings[0].go();
-    let [message, ..] = crowd.pings[0].expect_error();
+    let mut processes = Processes::open(executable(), &prepare);
+    processes.pongs[0].pause();
+    processes.pings[0].go();
+    let [message, ..] = processes.pings[0].expect_error();
     assert!(message.starts_with("pong takes nothing"), "{message}");
-    crowd.pongs[0].resume();
+    processes.pongs[0].resume();
 }
 
 fn executable() -> &'static Path {

@@ -3,8 +3,8 @@
 use std::path::Path;
 
 use crate::own_host::alone;
-use crate::support::crowd::{
-    a_best_effort_publisher_goes_on, a_reliable_publisher_waits, everybody_hears_everything,
+use crate::support::many_to_many::{
+    a_best_effort_publisher_goes_on, a_reliable_publisher_waits, every_message_arrives,
 };
 use crate::support::streams::{across, at_rate, frames, one_way_systems, within};
 use crate::support::{Solo, prepare};
@@ -36,12 +36,12 @@ fn several_publishers_subscribers_and_topics_are_all_heard() {
         for (publishers, subscribers, topics) in [(1, 3, 1), (3, 1, 1), (2, 2, 5)] {
             if topics <= system.streams.topics_max {
                 let prepare = Prepare { publishers, subscribers, topics, ..plain.clone() };
-                everybody_hears_everything(executable(), &prepare);
+                every_message_arrives(executable(), &prepare);
             }
         }
         let topics = system.streams.topics_max.min(200);
         let many = Prepare { topics, messages: 400, depth: 400 / topics + 2, ..plain };
-        everybody_hears_everything(executable(), &many);
+        every_message_arrives(executable(), &many);
     }
 }
 
@@ -58,7 +58,7 @@ fn a_reliable_publisher_waits_for_its_slowest_subscriber() {
         }
         let reliability = Reliability::Reliable;
         let large = Prepare { payload_bytes: 10 << 20, messages: 20, reliability, ..flood };
-        everybody_hears_everything(executable(), &large);
+        every_message_arrives(executable(), &large);
     }
 }
 

@@ -3,8 +3,8 @@
 use std::path::Path;
 
 use crate::own_host::alone;
-use crate::support::crowd::{
-    a_best_effort_publisher_goes_on, a_reliable_publisher_waits, everybody_hears_everything,
+use crate::support::many_to_many::{
+    a_best_effort_publisher_goes_on, a_reliable_publisher_waits, every_message_arrives,
 };
 use crate::support::streams::{across, at_rate, frames, one_way_systems, within};
 use crate::support::{Solo, prepare};
@@ -118,7 +118,7 @@ fn a_reliable_publisher_waits_for_its_subscriber() {
         a_reliable_publisher_waits(executable(), &flood);
         let (reliability, payload_bytes, messages) = (Reliability::Reliable, 10 << 20, 10);
         let large = Prepare { reliability, payload_bytes, messages, ..flood };
-        everybody_hears_everything(executable(), &large);
+        every_message_arrives(executable(), &large);
     }
 }
 

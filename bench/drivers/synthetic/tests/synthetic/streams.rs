@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use crate::support::crowd::everybody_hears_everything;
+use crate::support::many_to_many::every_message_arrives;
 use crate::support::{Pair, Process, Samples, Solo, prepare};
 use myelin_bench_kit::arrivals::Schedule;
 use myelin_bench_kit::protocol::{Arrivals, Done, Prepare, Role, Workload};
@@ -177,7 +177,7 @@ const DELAY_NS: u64 = 10_000;
 fn several_subscribers_and_topics_hear_everything() {
     for (subscribers, topics) in [(3, 1), (1, 7), (2, 1000)] {
         let prepare = Prepare { subscribers, topics, ..with(json!({}), 500) };
-        everybody_hears_everything(Path::new(EXECUTABLE), &prepare);
+        every_message_arrives(Path::new(EXECUTABLE), &prepare);
     }
 }
 

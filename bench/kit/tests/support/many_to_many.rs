@@ -9,7 +9,7 @@ use myelin_bench_kit::protocol::{Command, Done, Prepare, Reliability, Role};
 use super::{Process, Samples, WATCHDOG, unique_run};
 
 /// All processes of one run, ready.
-pub struct Crowd {
+pub struct Processes {
     pub pings: Vec<Process>,
     pub pongs: Vec<Process>,
     pub ping_samples: Vec<Samples>,
@@ -17,7 +17,7 @@ pub struct Crowd {
     pub pong_samples: Vec<Samples>,
 }
 
-impl Crowd {
+impl Processes {
     /// Starts `prepare.publishers` pings and `prepare.subscribers` pongs.
     pub fn open(executable: &Path, prepare: &Prepare) -> Self {
         let run = unique_run();
@@ -35,9 +35,9 @@ impl Crowd {
         let pongs = start(Role::Pong, prepare.subscribers, all);
         let (pings, ping_samples) = pings.into_iter().unzip();
         let (pongs, pong_samples) = pongs.into_iter().unzip();
-        let crowd = Crowd { pings, pongs, ping_samples, pong_samples };
-        crowd.pings.iter().chain(&crowd.pongs).for_each(Process::expect_ready);
-        crowd
+        let processes = Processes { pings, pongs, ping_samples, pong_samples };
+        processes.pings.iter().chain(&processes.pongs).for_each(Process::expect_ready);
+        processes
     }
 
     pub fn go(&mut self) {
@@ -74,24 +74,24 @@ pub fn await_standstill(samples: &Samples) {
 }
 
 /// Every subscriber gets every message of every publisher once, undamaged.
-pub fn everybody_hears_everything(executable: &Path, prepare: &Prepare) {
-    let mut crowd = Crowd::open(executable, prepare);
-    crowd.go();
-    let (pings, pongs) = crowd.finish();
+pub fn every_message_arrives(executable: &Path, prepare: &Prepare) {
+    let mut processes = Processes::open(executable, prepare);
+    processes.go();
+    let (pings, pongs) = processes.finish();
     assert_complete(prepare, &pings, &pongs);
 }
 
 /// A subscriber that stands still keeps a reliable publisher from publishing, and loses nothing.
 pub fn a_reliable_publisher_waits(executable: &Path, prepare: &Prepare) {
     let prepare = Prepare { reliability: Reliability::Reliable, ..prepare.clone() };
-    let mut crowd = Crowd::open(executable, &prepare);
-    crowd.pongs.iter_mut().for_each(Process::go);
-    crowd.pongs[0].pause();
-    crowd.pings.iter_mut().for_each(Process::go);
-    await_standstill(&crowd.ping_samples[0]);
-    let published = crowd.ping_samples[0].written();
-    crowd.pongs[0].resume();
-    let (pings, pongs) = crowd.finish();
+    let mut processes = Processes::open(executable, &prepare);
+    processes.pongs.iter_mut().for_each(Process::go);
+    processes.pongs[0].pause();
+    processes.pings.iter_mut().for_each(Process::go);
+    await_standstill(&processes.ping_samples[0]);
+    let published = processes.ping_samples[0].written();
+    processes.pongs[0].resume();
+    let (pings, pongs) = processes.finish();
     assert_complete(&prepare, &pings, &pongs);
     let (name, messages) = (&prepare.system, prepare.messages);
     assert!(published < messages, "{name}: published {published} of {messages} to nobody");
@@ -100,16 +100,16 @@ pub fn a_reliable_publisher_waits(executable: &Path, prepare: &Prepare) {
 /// A subscriber that stands still does not keep a best-effort publisher from publishing.
 pub fn a_best_effort_publisher_goes_on(executable: &Path, prepare: &Prepare) {
     let prepare = Prepare { reliability: Reliability::BestEffort, ..prepare.clone() };
-    let mut crowd = Crowd::open(executable, &prepare);
-    crowd.pongs.iter_mut().for_each(Process::go);
-    crowd.pongs[0].pause();
-    crowd.pings.iter_mut().for_each(Process::go);
-    for ping in &crowd.pings {
+    let mut processes = Processes::open(executable, &prepare);
+    processes.pongs.iter_mut().for_each(Process::go);
+    processes.pongs[0].pause();
+    processes.pings.iter_mut().for_each(Process::go);
+    for ping in &processes.pings {
         assert_eq!(ping.expect_done().sent, prepare.messages, "{}", prepare.system);
     }
-    crowd.pongs[0].resume();
-    crowd.stop_pings();
-    for pong in &mut crowd.pongs {
+    processes.pongs[0].resume();
+    processes.stop_pings();
+    for pong in &mut processes.pongs {
         // Told at once, for the publishers' goodbye may be lost; it takes what is there all the same.
         pong.say(&Command::Stop);
         let done = pong.expect_done();
