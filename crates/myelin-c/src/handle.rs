@@ -199,28 +199,36 @@ pub unsafe fn remove<T: Kind>(handle: u64) -> Result<T, Failure> {
 /// As [`remove`].
 #[inline]
 pub unsafe fn close<T: Kind>(handle: u64) -> Result<(), Failure> {
-    // SAFETY: as the caller promises.
-    let place = unsafe { close_place::<T>(handle)? };
-    // SAFETY: as in `remove`; an assignment drops what was there.
-    unsafe { *place.object.get() = Object::Nothing };
+    let place = look_up::<T>(handle)?;
+    // SAFETY: the place is in use, and nobody else uses or closes it meanwhile.
+    let object = unsafe { &mut *place.object.get() };
+    T::find(object).ok_or_else(other_kind::<T>)?;
+    // ORDER: Relaxed: who has the place next gets it from this thread, or by way of a lock. A store alone: an
+    // exchange would take longer than the rest.
+    place.uses.store(next_use(handle), Ordering::Relaxed);
+    *object = Object::Nothing;
     give_back(handle as u32 - 1);
     Ok(())
 }
 
 /// # Safety
 /// As [`remove`].
-#[inline]
 unsafe fn close_place<T: Kind>(handle: u64) -> Result<&'static Place, Failure> {
     let place = look_up::<T>(handle)?;
     // SAFETY: as in `get`.
     T::find(unsafe { &*place.object.get() }).ok_or_else(other_kind::<T>)?;
     // Who is first: of two that close it one alone gets it.
-    let uses = (handle >> 32) as u32;
-    let next = uses.wrapping_add(1);
+    let (uses, next) = ((handle >> 32) as u32, next_use(handle));
     // ORDER: Acquire as in `look_up`; Release pairs with the next use of the place.
     let closed = place.uses.compare_exchange(uses, next, Ordering::AcqRel, Ordering::Relaxed);
     closed.map_err(|_| is_closed::<T>())?;
     Ok(place)
+}
+
+/// Of a place whose handle is closed.
+#[inline]
+fn next_use(handle: u64) -> u32 {
+    ((handle >> 32) as u32).wrapping_add(1)
 }
 
 #[inline]

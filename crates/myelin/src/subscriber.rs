@@ -131,7 +131,13 @@ impl<T: Payload + ?Sized> Subscriber<T> {
     /// [`Error::Forked`].
     #[inline]
     pub fn wait(&mut self, limit: Duration) -> Result<bool, Error> {
-        self.inner.reader.wait(self.wait, until_ns(limit))
+        Ok(self.comes_soon()? || self.inner.reader.wait(self.wait, until_ns(limit))?)
+    }
+
+    /// Who polls looks for a while before it reads the clock.
+    #[inline(always)]
+    fn comes_soon(&mut self) -> Result<bool, Error> {
+        Ok(self.wait == Wait::Poll && self.inner.reader.look_a_while()?)
     }
 
     /// What ends this subscriber's waits from elsewhere: [`wait`](Subscriber::wait) then returns false,
@@ -185,6 +191,7 @@ impl<T: Payload + ?Sized> Subscriber<T> {
         limit: Duration,
         mut take: impl FnMut(&mut Self) -> Result<Option<R>, Error>,
     ) -> Result<Option<R>, Error> {
+        self.comes_soon()?;
         if let Some(sample) = take(self)? {
             return Ok(Some(sample));
         }

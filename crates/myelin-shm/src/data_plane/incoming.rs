@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use crate::data_plane::layout::{Cell, INLINE_BYTES_MAX, WRITING};
+use crate::data_plane::prefetch;
 use crate::data_plane::reclaim;
 use crate::data_plane::ring::{self, Look};
 use crate::data_plane::source::{SlotView, Source};
@@ -86,6 +87,8 @@ impl Incoming {
     #[inline(always)]
     pub(crate) fn is_ready(&mut self, again: bool) -> bool {
         self.fence_if_due(Step::T1);
+        // When the sample comes, both lines of its cell come at once.
+        prefetch::to_read(self.cell().second_line());
         let seen = self.cell().sequence.load(Ordering::Relaxed);
         if seen <= self.next {
             return false;
@@ -184,7 +187,8 @@ impl Incoming {
             return Err(Error::PeerCorrupt { what: "a sample beyond its slots" });
         }
         let pointer = view.pointer.wrapping_add((u64::from(slot) * view.slot_bytes) as usize);
-        prefetch(pointer);
+        // While it is still being announced.
+        prefetch::to_read(pointer);
         let hold = shared.free_hold().ok_or_else(|| too_many_held(shared))?;
         shared.take_hold(hold, self.source.connection, self.next);
         Ok(Some(Payload::Slot { pointer, hold, shared: Arc::as_ptr(shared) }))
@@ -312,24 +316,6 @@ impl Incoming {
 #[cold]
 fn too_many_held(shared: &SubscriptionShared) -> Error {
     Error::TooManyHeld { topic: shared.topic().name.clone(), held: shared.qos().held_max }
-}
-
-/// Has the first line of a payload on its way while it is still being announced.
-#[inline(always)]
-fn prefetch(pointer: *const u8) {
-    #[cfg(target_arch = "x86_64")]
-    // SAFETY: a hint; it faults on no address.
-    unsafe {
-        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-        _mm_prefetch::<_MM_HINT_T0>(pointer.cast());
-    }
-    #[cfg(target_arch = "aarch64")]
-    // SAFETY: a hint; it faults on no address.
-    unsafe {
-        std::arch::asm!("prfm pldl1keep, [{0}]", in(reg) pointer, options(nostack, readonly));
-    }
-    #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
-    let _ = pointer;
 }
 
 /// How often a take may find a cell changed that leads it no further; an honest publisher's: once.

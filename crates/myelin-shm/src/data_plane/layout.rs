@@ -26,6 +26,8 @@ pub const NOT_BEGUN: u64 = u64::MAX - 1;
 pub const FINISHED: u64 = u64::MAX;
 /// Words of payload inside a cell.
 pub const INLINE_WORDS: usize = 13;
+/// Bytes of a payload inside a cell that share the cache line of [`Cell::sequence`].
+pub const FIRST_LINE_BYTES: usize = 40;
 /// Bytes of payload inside a cell.
 pub const INLINE_BYTES_MAX: usize = INLINE_WORDS * 8;
 
@@ -41,6 +43,14 @@ pub struct Cell {
     pub place: AtomicU64,
     /// The payload, if it lies here; else the time of publication in the first word.
     pub inline: [AtomicU64; INLINE_WORDS],
+}
+
+impl Cell {
+    /// Where the half begins in which a payload of more than [`FIRST_LINE_BYTES`] goes on.
+    #[inline(always)]
+    pub(crate) fn second_line(&self) -> *const u8 {
+        std::ptr::from_ref(self).cast::<u8>().wrapping_add(64)
+    }
 }
 
 /// Head of a publication segment; the cells follow it.
@@ -228,7 +238,7 @@ const _: () = {
     assert!(size_of::<Cell>() as u64 == CELL_BYTES);
     assert!(offset_of!(Cell, length) == 8);
     assert!(offset_of!(Cell, place) == 16);
-    assert!(offset_of!(Cell, inline) == 24);
+    assert!(offset_of!(Cell, inline) + FIRST_LINE_BYTES == 64);
     assert!(size_of::<PublicationHead>() as u64 == PUBLICATION_HEAD_BYTES);
     assert!(offset_of!(PublicationHead, version) == 8);
     assert!(offset_of!(PublicationHead, bytes) == 16);

@@ -147,6 +147,19 @@ impl Reader {
         Ok(came)
     }
 
+    /// Whether there is a sample to take, looked at for a microsecond or so: before a wait that polls, so that it
+    /// reads no clock if the sample comes soon.
+    ///
+    /// # Errors
+    /// [`Error::Forked`].
+    #[inline]
+    pub fn look_a_while(&mut self) -> Result<bool, Error> {
+        if self.shared.is_forked() {
+            return Err(Error::Forked);
+        }
+        Ok(self.is_ready(false) || self.look_on())
+    }
+
     #[inline(always)]
     fn take_now(&mut self, into: &mut Taken) -> Result<bool, Error> {
         if self.shared.is_forked() {
@@ -226,16 +239,24 @@ impl Reader {
     }
 
     #[inline(always)]
+    fn look_on(&mut self) -> bool {
+        (0..LOOKS_PER_CLOCK_READ).any(|_| {
+            let is_ready = self.is_ready(true);
+            if !is_ready {
+                spin_loop();
+            }
+            is_ready
+        })
+    }
+
+    #[inline(always)]
     fn spin(&mut self, until_ns: u64) -> Ended {
         if self.is_ready(false) {
             return Ended::Sample;
         }
         loop {
-            for _ in 0..LOOKS_PER_CLOCK_READ {
-                if self.is_ready(true) {
-                    return Ended::Sample;
-                }
-                spin_loop();
+            if self.look_on() {
+                return Ended::Sample;
             }
             let is_late = until_ns != NEVER && wait::now_ns() >= until_ns;
             let ended = if self.shared.is_interrupted() { Ended::Stopped } else { Ended::Time };

@@ -3,7 +3,10 @@
 
 use std::mem::MaybeUninit;
 
-use crate::data_plane::layout::{Cell, INLINE, INLINE_BYTES_MAX, INLINE_WORDS, WRITING};
+use crate::data_plane::layout::{
+    Cell, FIRST_LINE_BYTES, INLINE, INLINE_BYTES_MAX, INLINE_WORDS, WRITING,
+};
+use crate::data_plane::prefetch;
 use crate::sync::{AtomicU64, Ordering, Step, fence, is_taken};
 
 /// A payload that fits into a cell, aligned for any type that does.
@@ -57,6 +60,16 @@ pub enum Look {
     },
     /// The publisher wrote a length that cannot be.
     Corrupt,
+}
+
+/// Has the lines that a payload of `length` bytes inside the cell takes come before P2: afterwards a reader that
+/// looks for the sample would take the first one back while the second one is still under way.
+#[inline(always)]
+pub fn prefetch_to_write(cell: &Cell, length: usize) {
+    prefetch::to_write(std::ptr::from_ref(cell).cast());
+    if length > FIRST_LINE_BYTES {
+        prefetch::to_write(cell.second_line());
+    }
 }
 
 /// P2 and P3: whoever copies the old sample from now on will see that it is torn.

@@ -238,6 +238,8 @@ impl Writer {
     /// The time limit of a publisher that is not to pass over; the loan is then discarded.
     #[inline]
     pub fn publish(&mut self, loan: RawLoan) -> Result<Published, Error> {
+        let is_private = matches!(loan.memory, Memory::Private(_));
+        ring::prefetch_to_write(self.cell(), if is_private { loan.length as usize } else { 0 });
         if let Err(error) = self.make_room() {
             self.discard(loan);
             return Err(error);
@@ -265,6 +267,7 @@ impl Writer {
             return self.publish(loan);
         }
         self.check_payload(payload.len() as u64)?;
+        ring::prefetch_to_write(self.cell(), payload.len());
         self.make_room()?;
         Ok(self.publish_inline(payload))
     }
@@ -336,12 +339,18 @@ impl Writer {
         if self.timestamps { crate::waiting::wait::now_ns() } else { 0 }
     }
 
+    /// The next sample's.
+    #[inline(always)]
+    fn cell(&self) -> &'static Cell {
+        // SAFETY: the ring lives as long as `self.shared`, which outlives the callers; the lifetime is cut
+        // loose from `self` only so that they can read its other fields.
+        unsafe { &(&*self.ring)[self.at] }
+    }
+
     /// P2 and P3.
     #[inline(always)]
     fn begin(&mut self) -> &'static Cell {
-        // SAFETY: the ring lives as long as `self.shared`, which outlives the callers; the lifetime is cut
-        // loose from `self` only so that they can read its other fields.
-        let cell = unsafe { &(&*self.ring)[self.at] };
+        let cell = self.cell();
         ring::begin(cell);
         cell
     }

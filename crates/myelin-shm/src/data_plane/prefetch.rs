@@ -1,0 +1,30 @@
+//! Hints that have a cache line on its way to this core before it is needed. They fault on no address.
+
+macro_rules! hint {
+    ($(#[$said:meta])* $name:ident: $x86_64:literal, $aarch64:literal) => {
+        $(#[$said])*
+        #[inline(always)]
+        pub(crate) fn $name(pointer: *const u8) {
+            let _ = pointer;
+            #[cfg(all(target_arch = "x86_64", not(miri)))]
+            // SAFETY: a hint.
+            unsafe {
+                std::arch::asm!($x86_64, in(reg) pointer, options(nostack, readonly, preserves_flags));
+            }
+            #[cfg(all(target_arch = "aarch64", not(miri)))]
+            // SAFETY: a hint.
+            unsafe {
+                std::arch::asm!($aarch64, in(reg) pointer, options(nostack, readonly, preserves_flags));
+            }
+        }
+    };
+}
+
+hint! {
+    /// The line is to be read.
+    to_read: "prefetcht0 [{0}]", "prfm pldl1keep, [{0}]"
+}
+hint! {
+    /// The line is to be written: other cores lose it.
+    to_write: "prefetchw [{0}]", "prfm pstl1keep, [{0}]"
+}
