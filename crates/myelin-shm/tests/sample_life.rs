@@ -55,6 +55,28 @@ fn what_is_held_stays_as_it_was_and_is_reused_after() {
     assert_eq!(counts.free, counts.total, "every slot is back");
 }
 
+/// Of four that there are it is the one that is still in the caches.
+#[test]
+fn a_large_slot_that_has_been_read_is_the_next_loan_again() {
+    let (mut writer, mut reader) = pair(PublisherQos::default(), SubscriberQos::default());
+    let mut publish = |length: u64| {
+        let mut loan = writer.loan(length).unwrap();
+        // SAFETY: the writer lives.
+        let pointer = unsafe { loan.bytes_mut() }.as_mut_ptr();
+        writer.publish(loan).unwrap();
+        pointer
+    };
+    let first = publish(128 << 10);
+    assert_ne!(publish(128 << 10), first, "it has not been read yet");
+    while reader.take().unwrap().is_some() {}
+    for _ in 0..10 {
+        let next = publish(128 << 10);
+        drop(reader.take().unwrap().expect("it was published"));
+        assert_eq!(publish(128 << 10), next);
+        drop(reader.take().unwrap().expect("it was published"));
+    }
+}
+
 #[test]
 fn a_loan_is_written_by_a_pointer_made_before_it_was_moved() {
     let (mut writer, mut reader) = pair(PublisherQos::default(), SubscriberQos::default());
