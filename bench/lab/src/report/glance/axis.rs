@@ -50,10 +50,16 @@ impl Axis {
         [one.min(other), tidy((other - one).abs())]
     }
 
-    /// Powers of ten; of little more than a decade, 1, 2 and 5 of each.
+    /// Powers of ten; of little more than a decade, 1, 2 and 5 of each; of less, whatever it takes for
+    /// one at least to lie inside.
     pub(super) fn ticks(&self, quantity: Quantity) -> Vec<Tick> {
         let decades = (self.low.log10().floor() as i32)..=(self.high.log10().ceil() as i32);
-        let steps: &[f64] = if self.high / self.low < 30.0 { &[1.0, 2.0, 5.0] } else { &[1.0] };
+        let steps: &[f64] = match self.high / self.low {
+            ratio if ratio < 1.5 => &FINE,
+            ratio if ratio < 2.6 => &[1.0, 1.5, 2.0, 3.0, 4.0, 5.0, 7.0],
+            ratio if ratio < 30.0 => &[1.0, 2.0, 5.0],
+            _ => &[1.0],
+        };
         let values = decades.flat_map(|decade| steps.iter().map(move |it| it * 10f64.powi(decade)));
         let inside = values.filter(|value| (self.low..=self.high).contains(value));
         let tick = |value| Tick { value, at: self.at(value), label: quantity.round(value) };
@@ -66,5 +72,25 @@ pub(super) fn tidy(value: f64) -> f64 {
     (value * 100.0).round() / 100.0
 }
 
+/// None is more than 1.2 times the one before.
+const FINE: [f64; 17] =
+    [1.0, 1.2, 1.4, 1.6, 1.8, 2.0, 2.2, 2.5, 3.0, 3.5, 4.0, 4.5, 5.0, 6.0, 7.0, 8.0, 9.0];
 /// Of the axis, at either end.
 const ROOM: f64 = 0.04;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_axis_has_a_tick_and_room_for_its_labels() {
+        let quantity = Quantity { low: "p50", high: "p99", unit: "µs", is_rate: false };
+        for low in (0..400).map(|place| 10f64.powf(f64::from(place) / 100.0)) {
+            for length in [1.0, 1.1, 1.3, 2.0, 2.4, 3.0, 9.0, 25.0, 90.0, 9e3] {
+                let axis = Axis { low, high: low * length }.with_room();
+                let ticks = axis.ticks(quantity).len();
+                assert!((1..=6).contains(&ticks), "{ticks} from {low} on, {length} times");
+            }
+        }
+    }
+}

@@ -76,6 +76,7 @@ fn first(view: &View, picture: &Picture, ranking: &Ranking) -> Option<Sentence> 
     let label = &ranking.panels[0];
     let lacks_runs = tied.iter().any(|(_, verdict)| verdict.is_some_and(|it| it.lacks_runs));
     let lead = match (tied.is_empty(), rate) {
+        _ if section.rows.len() == 1 => format!("Of {}, {whom} alone was measured.", section.who),
         (true, false) => format!("{whom} is the fastest of {}.", section.who),
         (true, true) => format!("{whom} lets most through of {}.", section.who),
         (false, _) if lacks_runs => {
