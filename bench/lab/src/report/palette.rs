@@ -75,7 +75,7 @@ fn styles(names: &[(&str, bool)]) -> Vec<Style> {
         // What the tables do not list comes after it, in order.
         let place = listed.unwrap_or_else(|| {
             let before = names[..at].iter().filter(|other| place(other.0, other.1) == (hue, None));
-            FAMILIES.get(hue).map_or(0, |(_, variants)| variants.len()) + before.count()
+            FAMILIES.get(hue).map_or(0, |(_, all)| all.split(' ').count()) + before.count()
         });
         let (symbol, sign) = SYMBOLS[place % SYMBOLS.len()];
         Style {
@@ -101,7 +101,7 @@ fn place(name: &str, floor: bool) -> (usize, Option<usize>) {
     let (family, variant) = name.split_once('.').unwrap_or((name, ""));
     let known = FAMILIES.iter().position(|(known, _)| *known == family);
     let known = known.filter(|&hue| floor == (FAMILIES[hue].0 == FLOORS));
-    let listed = known.and_then(|hue| FAMILIES[hue].1.iter().position(|it| *it == variant));
+    let listed = known.and_then(|hue| FAMILIES[hue].1.split(' ').position(|it| it == variant));
     (known.unwrap_or(if floor { 0 } else { FAMILIES.len() }), listed)
 }
 
@@ -119,47 +119,25 @@ const FLOORS: &str = "os";
 
 /// Families with their variants; the style sheet has the hue of the first after the floor as
 /// `--system-0`, and one more for all that are not listed. Append, never insert: a place is a style.
-const FAMILIES: [(&str, &[&str]); 15] = [
-    (
-        FLOORS,
-        &[
-            "futex",
-            "spin",
-            "pipe",
-            "udp",
-            "tcp",
-            "unix-stream",
-            "unix-dgram",
-            "eventfd",
-            "spin-futex",
-            "call",
-        ],
-    ),
+const FAMILIES: [(&str, &str); 15] = [
+    (FLOORS, "futex spin pipe udp tcp unix-stream unix-dgram eventfd spin-futex call"),
     (
         "myelin",
-        &[
-            "shm-block",
-            "shm-poll",
-            "shm-predictive",
-            "shm-adaptive",
-            "local-callback",
-            "local-wait",
-            "local-predictive",
-        ],
+        "shm-block shm-poll shm-predictive shm-adaptive local-callback local-wait local-predictive",
     ),
-    ("cyclonedds", &["udp", "iceoryx", "iceoryx-copy", "udp-tuned", "iceoryx-loan"]),
-    ("iceoryx2", &["event", "poll"]),
-    ("fastdds", &["udp", "shm", "datasharing"]),
-    ("zenoh", &["tcp", "shm"]),
-    ("lcm", &["udpm"]),
-    ("zeromq", &["ipc"]),
-    ("iceoryx", &["waitset", "poll"]),
-    ("libxr", &["callback", "sync"]),
-    ("ros2", &["rcl-fastrtps", "rcl-myelin", "rclcpp", "rclcpp-myelin", "rclcpp-intra"]),
-    ("cyclonedds11", &["udp", "myelin", "iceoryx", "myelin-copy", "myelin-adaptive"]),
-    ("cyberrt", &["shm", "shm-multicast", "arena", "intra", "rtps"]),
-    ("horus", &["shm"]),
-    ("ecal", &["shm", "shm-zero-copy"]),
+    ("cyclonedds", "udp iceoryx iceoryx-copy udp-tuned iceoryx-loan"),
+    ("iceoryx2", "event poll"),
+    ("fastdds", "udp shm datasharing"),
+    ("zenoh", "tcp shm"),
+    ("lcm", "udpm"),
+    ("zeromq", "ipc"),
+    ("iceoryx", "waitset poll"),
+    ("libxr", "callback sync"),
+    ("ros2", "rcl-fastrtps rcl-myelin rclcpp rclcpp-myelin rclcpp-intra"),
+    ("cyclonedds11", "udp myelin iceoryx myelin-copy myelin-adaptive"),
+    ("cyberrt", "shm shm-multicast arena intra rtps"),
+    ("horus", "shm"),
+    ("ecal", "shm shm-zero-copy"),
 ];
 
 /// Names in Plot, and the same as characters.
@@ -194,10 +172,9 @@ mod tests {
     use super::*;
 
     fn all() -> Vec<(String, bool)> {
-        let variants = |(family, variants): &(&'static str, &'static [&'static str])| {
-            let floor = *family == FLOORS;
-            let name = move |variant: &&str| (format!("{family}.{variant}"), floor);
-            variants.iter().map(name).collect::<Vec<_>>()
+        let variants = |(family, variants): &(&str, &'static str)| {
+            let (family, floor) = ((*family).to_owned(), *family == FLOORS);
+            variants.split(' ').map(move |variant| (format!("{family}.{variant}"), floor))
         };
         FAMILIES.iter().flat_map(variants).collect()
     }
