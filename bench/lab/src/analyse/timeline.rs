@@ -112,7 +112,12 @@ const WINDOW_MESSAGES_MIN: usize = 40;
 
 #[cfg(test)]
 mod tests {
+    use myelin_bench_kit::samples::{LEAN, Record};
+
+    use super::super::messages::Measured;
     use super::*;
+    use crate::run::RunSamples;
+    use crate::scenario::Kind;
 
     fn message(begin_ns: u64, latency_ns: i64) -> Moment {
         (begin_ns, Some(latency_ns))
@@ -156,9 +161,18 @@ mod tests {
 
     #[test]
     fn percentiles_over_time_are_of_one_kind_and_the_rate_of_all() {
-        let messages: Vec<Moment> =
-            (0..160u64).map(|n| (n * 1_000_000, (n % 4 != 0).then_some(20_000))).collect();
-        let (windows, map) = made(&messages);
+        let ends = |id: u64| {
+            let (flags, latency_ns) =
+                if id.is_multiple_of(4) { (0, 50_000) } else { (LEAN, 20_000) };
+            let begin_ns = 1 + id * 1_000_000;
+            let (publish_entry_ns, take_return_ns) = (begin_ns, begin_ns + latency_ns);
+            let ping = Record { id, publish_entry_ns, take_return_ns, flags, ..Record::default() };
+            (ping, Record { publish_return_ns: begin_ns, ..ping })
+        };
+        let (ping, pong) = (0..160).map(ends).unzip();
+        let samples = RunSamples { ping, pong, ..RunSamples::default() };
+        let run = Messages::of(&samples, Measured::new(Kind::Roundtrip, false, false));
+        let (windows, map) = made(&moments(&run));
         assert!(windows.iter().all(|it| it.max_us == Some(20.0)), "{windows:?}");
         assert!((windows[0].rate_per_s - 2000.0).abs() < 60.0, "{:?}", windows[0]);
         assert_eq!(map.fields.iter().map(|field| field.count).sum::<u32>(), 120);
