@@ -154,9 +154,12 @@ pub fn fence_of(step: Step) {
 #[inline(always)]
 fn full_fence() {
     #[cfg(all(target_arch = "x86_64", not(any(loom, miri))))]
-    // SAFETY: it changes nothing; the word lies in the 128 B below the stack that belong to this function.
-    unsafe {
-        std::arch::asm!("lock or dword ptr [rsp - 64], 0", options(nostack));
+    {
+        let mut word = 0_u32;
+        // SAFETY: the word is this function's own, and stays as it is.
+        unsafe {
+            std::arch::asm!("lock or dword ptr [{0}], 0", in(reg) &raw mut word, options(nostack));
+        }
     }
     #[cfg(not(all(target_arch = "x86_64", not(any(loom, miri)))))]
     fence(Ordering::SeqCst);
