@@ -485,8 +485,8 @@ impl Writer {
     }
 }
 
-/// A payload of so many bytes takes the slot that was freed last of all, whatever it costs to find it. To fill it
-/// takes 10 µs at the least, to find it some 0.1.
+/// From here on a payload takes the slot that was freed last of all: to fill it takes 10 µs at the least, far more
+/// than to look at what the subscribers announce.
 const LARGE_BYTES: u64 = 128 << 10;
 
 impl std::fmt::Debug for Writer {
