@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 pub fn compile(texts: &[(&str, &str)]) {
     println!("cargo:rerun-if-changed=build.rs");
     println!("cargo:rerun-if-changed=src");
-    println!("cargo:rerun-if-changed={}", include().join("myelin_bench_kit.h").display());
+    println!("cargo:rerun-if-changed={}", include().display());
     println!("cargo:rerun-if-changed={}", roudi().join("myelin_roudi.h").display());
     let mut build = cc::Build::new();
     build.file("src/driver.c").include(include()).include(roudi()).std("c11");
@@ -23,7 +23,7 @@ pub fn compile_missing(reason: &str) {
     compile(&[("MISSING", reason)]);
 }
 
-/// The folder of the kit's header.
+/// The folder of the kit's headers.
 pub fn include() -> PathBuf {
     Path::new("../../kit/include").to_owned()
 }

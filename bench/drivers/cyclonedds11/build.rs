@@ -2,31 +2,27 @@
 //! makes one. Without it, or with another version, the driver builds all the same and says what to do;
 //! the build never fails for it. The driver carries where the library is, as it is not the system's.
 
+#[path = "../adaptor.rs"]
+mod adaptor;
+#[path = "../named.rs"]
+mod named;
 #[path = "../table.rs"]
 mod table;
 
 use std::path::{Path, PathBuf};
 
+use named::Named;
+
 fn main() {
-    println!("cargo:rerun-if-env-changed=CYCLONEDDS11_PREFIX");
     println!("cargo:rerun-if-changed={COMMON}");
-    let Some(prefix) = std::env::var_os("CYCLONEDDS11_PREFIX").filter(|it| !it.is_empty()) else {
-        return table::compile_missing(NO_PREFIX);
-    };
-    let prefix = PathBuf::from(prefix);
-    println!("cargo:rerun-if-changed={}", prefix.join(VERSION).display());
-    if let Err(reason) = find(&prefix).and_then(|libraries| compile(&prefix, &libraries)) {
-        let reason = format!("CYCLONEDDS11_PREFIX={}: {reason}", prefix.display());
-        println!("cargo:warning={reason}; the driver of CycloneDDS 11 is built without it");
-        table::compile_missing(&format!("not built in: {reason}; {HOW}"));
+    if let Err(missing) = CYCLONEDDS11.build(|prefix| compile(prefix, &find(prefix)?)) {
+        table::compile_missing(&missing);
     }
 }
 
 /// The folder of the library, if it is CycloneDDS 11's.
 fn find(prefix: &Path) -> Result<PathBuf, String> {
-    if !prefix.is_absolute() || !prefix.is_dir() {
-        return Err("no such folder; give an absolute path".to_owned());
-    }
+    println!("cargo:rerun-if-changed={}", prefix.join(VERSION).display());
     let version = std::fs::read_to_string(prefix.join(VERSION));
     let version = version.map_err(|error| format!("{VERSION}: {error}"))?;
     let version = version.lines().find_map(|line| line.strip_prefix("#define DDS_VERSION "));
@@ -58,17 +54,10 @@ fn compile(prefix: &Path, libraries: &Path) -> Result<(), String> {
         .extra_warnings(true)
         .warnings_into_errors(true)
         .cargo_metadata(false);
-    build.try_compile(ADAPTOR).map_err(|error| {
-        let error = error.to_string();
-        // The rest is the command line; what the compiler says, cargo shows.
-        let error = error.split(" \"").next().unwrap_or_default();
-        format!("the adaptor does not compile: {error}")
-    })?;
+    adaptor::compile(&build, ADAPTOR)?;
     // In the order in which they need each other.
     table::compile(&[]);
-    let out = std::env::var("OUT_DIR").expect("cargo sets OUT_DIR");
-    println!("cargo:rustc-link-search=native={out}");
-    println!("cargo:rustc-link-lib=static={ADAPTOR}");
+    adaptor::link(ADAPTOR);
     println!("cargo:rustc-link-search=native={}", libraries.display());
     println!("cargo:rustc-link-lib=ddsc");
     println!("cargo:rustc-link-arg-bins=-Wl,-rpath,{}", libraries.display());
@@ -79,5 +68,9 @@ const ADAPTOR: &str = "myelin_cyclonedds11_link";
 /// What this driver has in common with that of CycloneDDS 0.10.
 const COMMON: &str = "../cyclonedds/src";
 const VERSION: &str = "include/dds/version.h";
-const NO_PREFIX: &str = "not built in: make cyclonedds11, then build Myelin again";
-const HOW: &str = "see bench/drivers/cyclonedds11/README.md, and build Myelin again";
+const CYCLONEDDS11: Named = Named {
+    middleware: "CycloneDDS 11",
+    variable: "CYCLONEDDS11_PREFIX",
+    absent: "not built in: make cyclonedds11, then build Myelin again",
+    remedy: "see bench/drivers/cyclonedds11/README.md, and build Myelin again",
+};

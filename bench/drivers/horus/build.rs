@@ -7,24 +7,22 @@
 //! with a standard library each do not link statically. The plain program of `bench/check/fidelity.py` is
 //! built with it.
 
+#[path = "../named.rs"]
+mod named;
+
 use std::path::{Path, PathBuf};
 use std::process::Command;
+
+use named::Named;
 
 fn main() {
     println!("cargo:rustc-check-cfg=cfg(has_horus)");
     println!("cargo:rerun-if-changed=build.rs");
     println!("cargo:rerun-if-changed=bridge");
-    println!("cargo:rerun-if-env-changed=HORUS_DIR");
-    let (missing, version) = match std::env::var_os("HORUS_DIR").filter(|it| !it.is_empty()) {
-        None => (NO_FOLDER.to_owned(), String::new()),
-        Some(folder) => match Horus::find(Path::new(&folder)).and_then(|horus| horus.build()) {
-            Ok(version) => (String::new(), version),
-            Err(reason) => {
-                let reason = format!("HORUS_DIR={}: {reason}", Path::new(&folder).display());
-                println!("cargo:warning={reason}; the driver of HORUS is built without it");
-                (format!("not built in: {reason}; {HOW}"), String::new())
-            }
-        },
+    let built = HORUS.build(|folder| Horus::find(folder)?.build());
+    let (version, missing) = match built {
+        Ok(version) => (version, String::new()),
+        Err(missing) => (String::new(), missing),
     };
     println!("cargo:rustc-env=HORUS_MISSING={missing}");
     println!("cargo:rustc-env=HORUS_VERSION={version}");
@@ -37,14 +35,8 @@ struct Horus {
 
 impl Horus {
     fn find(folder: &Path) -> Result<Self, String> {
-        if !folder.is_absolute() || !folder.is_dir() {
-            return Err("no such folder; give an absolute path".to_owned());
-        }
-        for file in [CORE, LOCK] {
-            if !folder.join(file).is_file() {
-                return Err(format!("no {file} there; it has to be a clone of HORUS"));
-            }
-        }
+        let clone = "a clone of HORUS";
+        named::require(folder, &[(CORE, clone), (LOCK, clone)])?;
         println!("cargo:rerun-if-changed={}", folder.join("horus_core").display());
         Ok(Horus { folder: folder.to_owned() })
     }
@@ -117,15 +109,7 @@ impl Horus {
         let manifest = manifest.map_err(|error| format!("{CORE}: {error}"))?;
         let line = manifest.lines().find_map(|line| line.strip_prefix("version = "));
         let version = line.unwrap_or("of an unknown version").trim_matches('"');
-        let git = |arguments: &[&str]| {
-            let output = Command::new("git").arg("-C").arg(&self.folder).args(arguments).output();
-            let output = output.ok().filter(|output| output.status.success())?;
-            Some(String::from_utf8_lossy(&output.stdout).trim().to_owned())
-        };
-        // The clone around the sources may be somebody else's.
-        let top = git(&["rev-parse", "--show-toplevel"]).map(PathBuf::from);
-        let is_own = top.and_then(|top| top.canonicalize().ok()) == self.folder.canonicalize().ok();
-        let commit = is_own.then(|| git(&["log", "-1", "--format=%h of %cs"])).flatten();
+        let commit = named::commit(&self.folder);
         Ok(commit.map_or_else(|| version.to_owned(), |commit| format!("{version}, {commit}")))
     }
 }
@@ -134,6 +118,10 @@ const CORE: &str = "horus_core/Cargo.toml";
 const LOCK: &str = "Cargo.lock";
 const LIBRARY: &str = "libmyelin_horus.so";
 const PLAIN: &str = "roundtrip";
-const NO_FOLDER: &str = "not built in: to install it, git clone https://github.com/softmata/horus, and build Myelin \
-    with HORUS_DIR=/absolute/path/to/horus (bench/drivers/horus/README.md)";
-const HOW: &str = "see bench/drivers/horus/README.md";
+const HORUS: Named = Named {
+    middleware: "HORUS",
+    variable: "HORUS_DIR",
+    absent: "not built in: to install it, git clone https://github.com/softmata/horus, and build Myelin \
+    with HORUS_DIR=/absolute/path/to/horus (bench/drivers/horus/README.md)",
+    remedy: "see bench/drivers/horus/README.md",
+};

@@ -6,22 +6,20 @@
 //! have not, is linked where it is there. The driver carries where they are, as what comes in wheels
 //! finds none of its own.
 
+#[path = "../adaptor.rs"]
+mod adaptor;
+#[path = "../named.rs"]
+mod named;
 #[path = "../table.rs"]
 mod table;
 
 use std::path::{Path, PathBuf};
 
+use named::Named;
+
 fn main() {
-    println!("cargo:rerun-if-env-changed=ROS2_PREFIX");
-    let Some(prefix) = std::env::var_os("ROS2_PREFIX").filter(|prefix| !prefix.is_empty()) else {
-        return table::compile_missing(NO_PREFIX);
-    };
-    let prefix = PathBuf::from(prefix);
-    println!("cargo:rerun-if-changed={}", prefix.join("include").display());
-    if let Err(reason) = Ros2::find(&prefix).and_then(|ros2| ros2.compile()) {
-        let reason = format!("ROS2_PREFIX={}: {reason}", prefix.display());
-        println!("cargo:warning={reason}; the driver of ROS 2 is built without it");
-        table::compile_missing(&format!("not built in: {reason}; {HOW}"));
+    if let Err(missing) = ROS2.build(|prefix| Ros2::find(prefix)?.compile()) {
+        table::compile_missing(&missing);
     }
 }
 
@@ -34,9 +32,7 @@ struct Ros2 {
 
 impl Ros2 {
     fn find(prefix: &Path) -> Result<Self, String> {
-        if !prefix.is_absolute() || !prefix.is_dir() {
-            return Err("no such folder; give an absolute path".to_owned());
-        }
+        println!("cargo:rerun-if-changed={}", prefix.join("include").display());
         let prefix = prefix.to_owned();
         for package in PACKAGES {
             if !prefix.join("include").join(package).is_dir() {
@@ -65,12 +61,7 @@ impl Ros2 {
         build.define("ROS2_LIBRARIES", format!("{:?}", folders.join(":")).as_str());
         // Also in a debug build: what is measured is the middleware.
         build.opt_level(2).extra_warnings(true).warnings_into_errors(true);
-        build.try_compile("myelin_ros2_link").map_err(|error| {
-            let error = error.to_string();
-            // The rest is the command line; what the compiler says, cargo shows.
-            let error = error.split(" \"").next().unwrap_or_default();
-            format!("the adaptor does not compile: {error}")
-        })?;
+        adaptor::compile(&build, ADAPTOR)?;
         let mut texts = vec![("VERSION", self.version())];
         if !has_rclcpp {
             let missing = format!("no rclcpp in {}: {NO_RCLCPP}", self.prefix.display());
@@ -79,9 +70,7 @@ impl Ros2 {
         table::compile(
             &texts.iter().map(|(name, text)| (*name, text.as_str())).collect::<Vec<_>>(),
         );
-        let out = std::env::var_os("OUT_DIR").map(PathBuf::from).expect("cargo sets OUT_DIR");
-        println!("cargo:rustc-link-search=native={}", out.display());
-        println!("cargo:rustc-link-lib=static=myelin_ros2_link");
+        adaptor::link(ADAPTOR);
         if has_rclcpp {
             println!("cargo:rustc-link-search=native={}", self.folders[0].display());
             let is_there = |name: &str| self.folders[0].join(format!("lib{name}.so")).exists();
@@ -143,6 +132,11 @@ const LINKED: [&str; 9] = [
     "tracetools",
 ];
 const NO_RCLCPP: &str = "set ROS2_PREFIX to an installation (/opt/ros/jazzy) when building Myelin";
-const NO_PREFIX: &str = "not built in: set ROS2_PREFIX to an installation (/opt/ros/jazzy), or \
-    to an environment with its wheels (bench/drivers/ros2/README.md), when building Myelin";
-const HOW: &str = "see bench/drivers/ros2/README.md, and build Myelin again";
+const ADAPTOR: &str = "myelin_ros2_link";
+const ROS2: Named = Named {
+    middleware: "ROS 2",
+    variable: "ROS2_PREFIX",
+    absent: "not built in: set ROS2_PREFIX to an installation (/opt/ros/jazzy), or \
+    to an environment with its wheels (bench/drivers/ros2/README.md), when building Myelin",
+    remedy: "see bench/drivers/ros2/README.md, and build Myelin again",
+};

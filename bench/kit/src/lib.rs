@@ -37,6 +37,7 @@ pub mod driver;
 mod error;
 pub mod fan;
 pub mod flood;
+pub mod loopback;
 pub mod message;
 pub mod network;
 pub mod numbers;

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "check.h"
 #include "dds/dds.h"
 #include "dds/ddsc/dds_psmx.h"
 #include "dds/ddsi/ddsi_protocol.h"
@@ -16,15 +17,6 @@
 #include "dds/ddsi/ddsi_sertype.h"
 
 enum { MESSAGES = 100, HEADER = 4 };
-
-static dds_return_t check(dds_return_t code, const char *what) {
-  if (code < 0) {
-    fprintf(stderr, "%s: %s\n", what, dds_strretcode(code));
-    exit(1);
-  }
-  return code;
-}
-#define CHECK(call) check(call, #call)
 
 static bool is_broken;
 

@@ -16,17 +16,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "check.h"
 #include "dds/dds.h"
 #include "messages.h"
-
-static dds_return_t check(dds_return_t code, const char *what) {
-  if (code < 0) {
-    fprintf(stderr, "%s: %s\n", what, dds_strretcode(code));
-    exit(1);
-  }
-  return code;
-}
-#define CHECK(call) check(call, #call)
 
 enum type { SMALL, IMAGE, TEXT, KEYED, TYPES };
 static const char *const names[TYPES] = {"Small", "Image", "Text", "Keyed"};

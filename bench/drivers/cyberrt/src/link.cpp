@@ -1,4 +1,4 @@
-/* The adaptor against CyberRT. No exception leaves this file.
+/* The adaptor against CyberRT.
  *
  * A message is CyberRT's own of cyber_benchmark: bytes, or in an arena numbers of 32 bits, as the bytes
  * of a message in an arena would lie in its publisher's heap. The kit's loan is that message's data.
@@ -11,16 +11,13 @@
 #include <chrono>
 #include <condition_variable>
 #include <cstdlib>
-#include <cstring>
 #include <deque>
 #include <filesystem>
 #include <fstream>
 #include <memory>
 #include <mutex>
 #include <set>
-#include <stdexcept>
 #include <string>
-#include <thread>
 #include <sched.h>
 #include <unistd.h>
 
@@ -29,6 +26,7 @@
 #include "cyber/benchmark/benchmark_msg.pb.h"
 #include "cyber/cyber.h"
 #include "link.h"
+#include "myelin_bench_link.hpp"
 
 DECLARE_string(log_dir);
 
@@ -37,22 +35,11 @@ namespace {
 using apollo::cyber::Node;
 using apollo::cyber::ReaderConfig;
 using apollo::cyber::benchmark::BenchmarkMsg;
+using myelin_bench::Failure;
+using myelin_bench::Receiver;
 using Reader = std::shared_ptr<apollo::cyber::Reader<BenchmarkMsg>>;
 using Writer = std::shared_ptr<apollo::cyber::Writer<BenchmarkMsg>>;
 using Message = std::shared_ptr<BenchmarkMsg>;
-
-class Failure : public std::runtime_error {
-public:
-  explicit Failure(const std::string &what, const char *remedy = nullptr)
-      : std::runtime_error(what), remedy_(remedy)
-  {
-  }
-
-  const char *remedy() const { return remedy_; }
-
-private:
-  const char *remedy_;
-};
 
 /* In an arena: the number of bytes, a number unused, the bytes, up to 3 of no meaning. */
 constexpr int HEADER_WORDS = 2;
@@ -71,25 +58,21 @@ struct Plan {
                   std::to_string(prepare.index)),
         own(prepare.own ? prepare.own : "127.0.0.1"), port(prepare.port),
         message_bytes(prepare.message_bytes), depth(std::max(prepare.depth, 1u)),
-        index(prepare.index), others(prepare.is_ping ? prepare.subscribers : prepare.publishers),
-        is_ping(prepare.is_ping), is_one_way(prepare.one_way), is_across(prepare.peer != nullptr)
+        index(prepare.index), others(myelin_bench::others(prepare)), is_ping(prepare.is_ping),
+        publishes(myelin_bench::publishes(prepare)), subscribes(myelin_bench::subscribes(prepare)),
+        is_across(prepare.peer != nullptr)
   {
-    if (!is_one_way)
-      others = 1;
-    others = std::max(others, 1u);
   }
 
   bool is(const char *name) const { return system == name; }
   bool is_serialised() const { return !is(MYELIN_CYBERRT_ARENA) && !is(MYELIN_CYBERRT_INTRA); }
-  bool publishes() const { return is_ping || !is_one_way; }
-  bool subscribes() const { return !is_ping || !is_one_way; }
   std::string channel(bool of_ping) const { return (of_ping ? "/ping/" : "/pong/") + run; }
 
   std::string system, run, directory, own;
   std::uint16_t port;
   std::uint64_t message_bytes;
   std::uint32_t depth, index, others;
-  bool is_ping, is_one_way, is_across;
+  bool is_ping, publishes, subscribes, is_across;
 };
 
 /* The file that CyberRT reads, with its own values but for what makes a system. */
@@ -183,21 +166,6 @@ apollo::cyber::proto::RoleAttributes attributes(const Plan &plan, const std::str
   qos->set_durability(apollo::cyber::proto::QosDurabilityPolicy::DURABILITY_VOLATILE);
   return role;
 }
-
-/* A receiving end: it waits and takes, or calls. */
-class Receiver {
-public:
-  virtual ~Receiver() = default;
-  Receiver() = default;
-  Receiver(const Receiver &) = delete;
-  Receiver &operator=(const Receiver &) = delete;
-
-  virtual bool wait(std::uint64_t until_ns) = 0;
-  /* The bytes are valid until the next take. */
-  virtual bool take(const void *&message, std::size_t &bytes) = 0;
-  virtual void listen(myelin_bench_call call, void *context) = 0;
-  virtual void unlisten() = 0;
-};
 
 /* A reader, and what its callback does: calls the kit, or keeps messages for `take`. */
 class Subscription final : public Receiver {
@@ -336,7 +304,7 @@ private:
 };
 
 /* Both directions of a role, or the one of a stream. */
-class Link : public Receiver {
+class Link final : public myelin_bench::Link {
 public:
   explicit Link(const myelin_bench_prepare &prepare) : plan_(prepare)
   {
@@ -344,12 +312,12 @@ public:
       throw Failure("it knows IPv4 alone, and the way to the other host is " + plan_.own,
                     "hosts with IPv4 addresses on that interface");
     if (myelin_cyberrt_enter(&prepare) != 0)
-      throw Entered{};
+      throw myelin_bench::Told{};
     start(plan_);
     node_ = apollo::cyber::CreateNode((plan_.is_ping ? "ping" : "pong") + std::to_string(plan_.index));
     if (!node_)
       throw Failure("no node");
-    if (plan_.publishes()) {
+    if (plan_.publishes) {
       const std::string channel = plan_.channel(plan_.is_ping);
       const auto heed = [this](const Message &answer) {
         const std::lock_guard<std::mutex> guard(mutex_);
@@ -367,7 +335,7 @@ public:
       if (!writer_)
         throw Failure("no writer of " + channel);
     }
-    if (plan_.subscribes())
+    if (plan_.subscribes)
       receiver_ = std::make_unique<Subscription>(*node_, plan_, plan_.channel(!plan_.is_ping));
   }
 
@@ -380,26 +348,21 @@ public:
       writer_->Shutdown();
   }
 
-  /* The error has been set by who has found it. */
-  struct Entered {};
-
-  void match(std::uint64_t timeout_ns)
+  /* Probes, until all are there. */
+  void match(const myelin_bench_prepare &prepare)
   {
-    const std::uint64_t until_ns = myelin_bench_now_ns() + timeout_ns;
-    while (!is_matched()) {
-      if (myelin_bench_now_ns() >= until_ns)
-        throw Failure("no other side in either direction, or not all of them, within the time to match",
-                      "what it met is in this run's log");
-      if (writer_ && !is_answered()) {
+    myelin_bench::wait_until_matched(prepare, PROBE_EVERY, [this] {
+      const bool is_answered = !writer_ || this->is_answered();
+      if (!is_answered) {
         auto probe = std::make_shared<BenchmarkMsg>();
         probe->add_data(plan_.index);
         writer_->Write(probe);
       }
-      std::this_thread::sleep_for(PROBE_EVERY);
-    }
+      return is_answered && (!receiver_ || receiver_->heard() >= plan_.others);
+    });
   }
 
-  void *loan(std::size_t bytes)
+  void *loan(std::size_t bytes) override
   {
     if (plan_.is(MYELIN_CYBERRT_ARENA)) {
       const int words = HEADER_WORDS + static_cast<int>((bytes + 3) / 4);
@@ -421,7 +384,7 @@ public:
     return data->data();
   }
 
-  void publish()
+  void publish() override
   {
     if (!writer_->Write(message_))
       throw Failure("Write failed", "what it met is in its log in the folder of this run");
@@ -429,7 +392,7 @@ public:
       message_.reset();
   }
 
-  std::unique_ptr<Receiver> subscribe()
+  std::unique_ptr<Receiver> subscribe() override
   {
     return std::make_unique<Subscription>(*node_, plan_, plan_.channel(plan_.is_ping));
   }
@@ -454,11 +417,6 @@ private:
     return answered_.size() >= plan_.others;
   }
 
-  bool is_matched()
-  {
-    return (!writer_ || is_answered()) && (!receiver_ || receiver_->heard() >= plan_.others);
-  }
-
   Plan plan_;
   std::unique_ptr<Node> node_;
   std::mutex mutex_;
@@ -469,106 +427,19 @@ private:
   std::unique_ptr<Subscription> receiver_;
 };
 
-/* Runs `act`; an exception becomes the kit's error and -1. */
-template <typename Act> int guarded(Act act) noexcept
-{
-  try {
-    return act();
-  } catch (const Link::Entered &) {
-  } catch (const Failure &failure) {
-    myelin_bench_error((std::string("CyberRT: ") + failure.what()).c_str(), failure.remedy());
-  } catch (const std::exception &error) {
-    myelin_bench_error((std::string("CyberRT: ") + error.what()).c_str(), nullptr);
-  }
-  return -1;
-}
+struct CyberRt {
+  static constexpr const char *middleware = "CyberRT";
 
-/* A link is asked to publish; it, or a subscriber, to receive. */
-Link &link_of(void *context)
-{
-  return *static_cast<Link *>(static_cast<Receiver *>(context));
-}
-
-Receiver &receiver_of(void *context)
-{
-  return *static_cast<Receiver *>(context);
-}
-
-int open_link(const myelin_bench_prepare *prepare, void **context)
-{
-  return guarded([&] {
+  static std::unique_ptr<myelin_bench::Link> open(const myelin_bench_prepare &prepare)
+  {
     const Unhurried unhurried;
-    auto link = std::make_unique<Link>(*prepare);
+    auto link = std::make_unique<Link>(prepare);
     if (!link->is_in_one_process())
-      link->match(prepare->match_timeout_ns);
-    *context = static_cast<Receiver *>(link.release());
-    return 0;
-  });
-}
-
-void close_receiver(void *context)
-{
-  delete &receiver_of(context);
-}
-
-int loan(void *context, std::size_t bytes, void **memory)
-{
-  return guarded([&] {
-    *memory = link_of(context).loan(bytes);
-    return 0;
-  });
-}
-
-int publish_loan(void *context)
-{
-  return guarded([&] {
-    link_of(context).publish();
-    return 0;
-  });
-}
-
-int publish(void *context, const void *message, std::size_t bytes)
-{
-  return guarded([&] {
-    std::memcpy(link_of(context).loan(bytes), message, bytes);
-    link_of(context).publish();
-    return 0;
-  });
-}
-
-int subscribe(void *context, std::uint32_t, void **subscriber)
-{
-  return guarded([&] {
-    *subscriber = link_of(context).subscribe().release();
-    return 0;
-  });
-}
-
-int wait_for_message(void *context, std::uint64_t until_ns)
-{
-  return guarded([&] { return int(receiver_of(context).wait(until_ns)); });
-}
-
-int take(void *context, std::uint64_t, const void **message, std::size_t *bytes)
-{
-  return guarded([&] { return int(receiver_of(context).take(*message, *bytes)); });
-}
-
-int listen(void *context, myelin_bench_call call, void *call_context)
-{
-  return guarded([&] {
-    receiver_of(context).listen(call, call_context);
-    return 0;
-  });
-}
-
-void unlisten(void *context)
-{
-  receiver_of(context).unlisten();
-}
+      link->match(prepare);
+    return link;
+  }
+};
 
 } // namespace
 
-extern "C" const myelin_bench_link myelin_cyberrt_link = {
-    MYELIN_BENCH_SIZE(link), open_link, loan, publish_loan, publish, wait_for_message, take, nullptr,
-    close_receiver, nullptr, subscribe, close_receiver, listen, unlisten};
+extern "C" const myelin_bench_link myelin_cyberrt_link = myelin_bench::Table<CyberRt>::link;

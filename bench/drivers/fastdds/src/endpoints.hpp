@@ -4,7 +4,6 @@
 
 #include <cstdint>
 #include <memory>
-#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -13,23 +12,11 @@
 #include <fastdds/dds/subscriber/DataReader.hpp>
 
 #include "listeners.hpp"
-#include "myelin_bench_kit.h"
+#include "myelin_bench_link.hpp"
 
 namespace myelin {
 
-/* What went wrong and what to do about it. */
-class Failure : public std::runtime_error {
-public:
-  explicit Failure(const std::string &what, std::string remedy = {})
-      : std::runtime_error(what), remedy_(std::move(remedy))
-  {
-  }
-
-  const std::string &remedy() const { return remedy_; }
-
-private:
-  std::string remedy_;
-};
+using myelin_bench::Failure;
 
 /* Which transport the profiles name. */
 struct Transport {

@@ -60,24 +60,9 @@ struct Link {
   std::vector<std::uint8_t> copy;     /* message_bytes; where take copies to, if it copies */
 };
 
-/* The kit has been told what went wrong. */
-struct Told {};
-
-/* Runs `act`; an exception becomes the kit's error and -1. */
 template <typename Act> int guarded(Act act) noexcept
 {
-  try {
-    return act();
-  } catch (const Told &) {
-  } catch (const Failure &failure) {
-    const std::string text = std::string("Fast DDS: ") + failure.what();
-    myelin_bench_error(text.c_str(), failure.remedy().c_str());
-  } catch (const std::exception &error) {
-    myelin_bench_error((std::string("Fast DDS: ") + error.what()).c_str(), nullptr);
-  } catch (...) {
-    myelin_bench_error("Fast DDS: an exception that is no std::exception", nullptr);
-  }
-  return -1;
+  return myelin_bench::guarded("Fast DDS", act);
 }
 
 const char *name(const ReturnCode_t &code)
@@ -113,7 +98,7 @@ void load_profiles(const myelin_bench_prepare &prepare)
   (void)setenv("SKIP_DEFAULT_XML_FILE", "1", 1);
   char *text = nullptr;
   if (myelin_fastdds_profiles(&prepare, &text) != 0)
-    throw Told();
+    throw myelin_bench::Told();
   const std::string profiles = text;
   myelin_fastdds_free(text);
   auto *factory = DomainParticipantFactory::get_instance();

@@ -32,12 +32,7 @@ fn every_payload_comes_back_as_sent() {
 
 fn exchange(payload_bytes: u64, messages: u64) {
     let prepare = Prepare { payload_bytes, messages, ..prepare(IPC, Role::Ping) };
-    let mut pair = Pair::open(Path::new(EXECUTABLE), &prepare, messages);
-    let (ping, pong) = pair.finish();
-    let what = format!("{payload_bytes} B");
-    assert_eq!((ping.sent, ping.received, ping.lost), (messages, messages, 0), "{what}");
-    assert_eq!((ping.duplicates, ping.out_of_order, ping.corrupt), (0, 0, 0), "{what}");
-    assert_eq!((pong.received, pong.corrupt), (messages, 0), "{what}");
+    Pair::exchange(Path::new(EXECUTABLE), &prepare);
 }
 
 #[test]

@@ -8,6 +8,7 @@
 pub mod hosts;
 pub mod many_to_many;
 pub mod namespaces;
+pub mod run_folder;
 pub mod streams;
 
 use std::fs::File;
@@ -86,6 +87,21 @@ pub fn describe(executable: &Path) -> Description {
     serde_json::from_slice(&output.stdout).expect("a description")
 }
 
+/// Whether the middleware is there, as a driver's first system has it; says so if it is not.
+pub fn is_built_in(executable: &Path) -> bool {
+    let missing = describe(executable).systems.swap_remove(0).missing;
+    if let Some(missing) = &missing {
+        println!("skipped: {missing}");
+    }
+    missing.is_none()
+}
+
+/// Has a driver remove what killed processes have left.
+pub fn clean(executable: &Path) {
+    let status = Program::new(executable).arg("clean").status().expect("the driver starts");
+    assert!(status.success());
+}
+
 /// A sample file without a name, as the lab makes them.
 pub struct Samples {
     file: File,
@@ -134,6 +150,18 @@ impl Process {
     /// Starts the executable and tells it to prepare.
     pub fn start(executable: &Path, prepare: &Prepare) -> Self {
         Process::start_by(Program::new(executable), prepare)
+    }
+
+    /// Starts one role for which there is no other side. The samples are to be there until it has ended.
+    pub fn alone(executable: &Path, prepare: &Prepare) -> (Self, Samples) {
+        let samples = Samples::new(1);
+        let prepare = Prepare {
+            run: unique_run(),
+            samples: Some(samples.path()),
+            match_timeout_ns: 50_000_000,
+            ..prepare.clone()
+        };
+        (Process::start(executable, &prepare), samples)
     }
 
     /// As `start`, by a program that becomes the executable.
@@ -309,6 +337,42 @@ impl Pair {
         let ping = start(Role::Ping, &ping_samples);
         let pong = start(Role::Pong, &pong_samples);
         Pair { ping, pong, ping_samples, pong_samples }
+    }
+
+    /// Round trips of `prepare` from begin to end, each message of which comes back once and as it was sent.
+    pub fn exchange(executable: &Path, prepare: &Prepare) -> Self {
+        let messages = prepare.messages;
+        let what = format!("{} with {} B", prepare.system, prepare.payload_bytes);
+        let mut pair = Pair::open(executable, prepare, messages);
+        let (ping, pong) = pair.finish();
+        assert_eq!(ping.sent, messages, "{what}");
+        for done in [&ping, &pong] {
+            let bad = [done.lost, done.duplicates, done.out_of_order, done.corrupt];
+            assert_eq!((done.received, bad), (messages, [0; 4]), "{what}");
+        }
+        pair
+    }
+
+    /// Both roles of `prepare` exchanging messages until somebody ends them.
+    pub fn endless(executable: &Path, prepare: &Prepare) -> Self {
+        let prepare = Prepare {
+            messages: 0,
+            record_every: u64::MAX,
+            reply_timeout_ns: 1_000_000_000,
+            ..prepare.clone()
+        };
+        let mut pair = Pair::open(executable, &prepare, 2);
+        pair.go();
+        pair.ping_samples.await_first();
+        pair
+    }
+
+    /// Both roles end because their lab does, like at Ctrl-C.
+    pub fn hang_up(&mut self) {
+        for role in [&mut self.ping, &mut self.pong] {
+            role.hang_up();
+            role.expect_end();
+        }
     }
 
     /// Has both begin.

@@ -8,10 +8,12 @@ use std::collections::BTreeSet;
 use std::ffi::{CStr, CString};
 use std::fs::{self, File};
 use std::io;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::fd::AsRawFd;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+
+use myelin_bench_kit::loopback;
 
 /// Gives the calling thread, and what it starts from now on, empty folders and a network of which
 /// there is only `lo`, in namespaces that go with the last of them. Files made before in `/tmp` are
@@ -61,42 +63,8 @@ fn isolate() -> bool {
         return false;
     }
     hide().expect("root may mount in its own namespace");
-    connect().expect("root may change its own network");
+    loopback::up().expect("root may change its own network");
     true
-}
-
-/// Takes `lo` up, with multicast, and sends all multicast that way.
-fn connect() -> io::Result<()> {
-    // SAFETY: integers alone; the descriptor that comes back is nobody else's.
-    let socket = match unsafe { libc::socket(libc::AF_INET, libc::SOCK_DGRAM, 0) } {
-        -1 => return Err(io::Error::last_os_error()),
-        // SAFETY: as above.
-        socket => unsafe { OwnedFd::from_raw_fd(socket) },
-    };
-    let mut name = b"lo\0".map(|byte| byte as libc::c_char);
-    // SAFETY: all zeros are a request without a name.
-    let mut lo: libc::ifreq = unsafe { std::mem::zeroed() };
-    lo.ifr_name[..name.len()].copy_from_slice(&name);
-    lo.ifr_ifru.ifru_flags = (libc::IFF_UP | libc::IFF_MULTICAST) as libc::c_short;
-    // SAFETY: the request is valid for the call.
-    check(unsafe { libc::ioctl(socket.as_raw_fd(), libc::SIOCSIFFLAGS, &lo) })?;
-
-    // SAFETY: all zeros are a route to nowhere.
-    let mut route: libc::rtentry = unsafe { std::mem::zeroed() };
-    route.rt_dst = address([224, 0, 0, 0]);
-    route.rt_genmask = address([240, 0, 0, 0]);
-    route.rt_flags = libc::RTF_UP;
-    route.rt_dev = name.as_mut_ptr();
-    // SAFETY: the route, and the name that it points to, are valid for the call.
-    check(unsafe { libc::ioctl(socket.as_raw_fd(), libc::SIOCADDRT, &route) })
-}
-
-fn address([a, b, c, d]: [u8; 4]) -> libc::sockaddr {
-    let octets = [0, 0, a, b, c, d, 0, 0, 0, 0, 0, 0, 0, 0];
-    libc::sockaddr {
-        sa_family: libc::AF_INET as libc::sa_family_t,
-        sa_data: octets.map(|octet| octet as libc::c_char),
-    }
 }
 
 fn hide() -> io::Result<()> {

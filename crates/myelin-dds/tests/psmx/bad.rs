@@ -1,24 +1,20 @@
 //! What goes wrong is said, and the network is the way where there is one.
 
+use crate::host::{ANOTHER_USER, OWN_SHARED_MEMORY};
 use crate::peer::{Exchange, MYELIN, Peer};
 use crate::plug_in::on_a_host;
 
 #[test]
 fn without_a_shared_dev_shm_the_network_is_the_way() {
-    let own = r#"mount -t tmpfs tmpfs /dev/shm; exec "$@""#;
     on_a_host("bad::without_a_shared_dev_shm_the_network_is_the_way", || {
-        other_way(&["unshare", "--mount", "sh", "-ec", own, "sh"]);
+        other_way(&OWN_SHARED_MEMORY);
     });
 }
 
 #[test]
 fn between_two_users_the_network_is_the_way() {
     on_a_host("bad::between_two_users_the_network_is_the_way", || {
-        // One that may read root's folders all the same: that is where the programs are.
-        let (user, group) = ("--reuid=65534", "--regid=65534");
-        let (kept, given) =
-            ("--inh-caps=-all,+dac_read_search", "--ambient-caps=-all,+dac_read_search");
-        other_way(&["setpriv", user, group, "--clear-groups", kept, given]);
+        other_way(&ANOTHER_USER);
     });
 }
 

@@ -41,6 +41,22 @@ pub fn is_inside() -> bool {
     std::env::var_os(INSIDE).is_some()
 }
 
+/// Before a command: it runs with a `/dev/shm` of its own.
+#[allow(dead_code)] // The interoperation tests do not ask for it.
+pub const OWN_SHARED_MEMORY: [&str; 6] =
+    ["unshare", "--mount", "sh", "-ec", r#"mount -t tmpfs tmpfs /dev/shm; exec "$@""#, "sh"];
+/// Before a command: it runs as another user, who may read root's folders all the same, as that is where
+/// the programs are.
+#[allow(dead_code)]
+pub const ANOTHER_USER: [&str; 6] = [
+    "setpriv",
+    "--reuid=65534",
+    "--regid=65534",
+    "--clear-groups",
+    "--inh-caps=-all,+dac_read_search",
+    "--ambient-caps=-all,+dac_read_search",
+];
+
 /// Where a peer runs.
 pub enum Host {
     /// With the test.

@@ -5,27 +5,21 @@ use std::io::{ErrorKind, Write};
 use std::iter;
 use std::process::Command;
 
-use crate::host::Host;
+use crate::host::{ANOTHER_USER, Host, OWN_SHARED_MEMORY};
 use crate::node::{Node, Rmw};
 use crate::talk::{numbers, on_a_host};
 
 #[test]
 fn without_a_shared_dev_shm_the_network_is_the_way() {
-    let own = r#"mount -t tmpfs tmpfs /dev/shm; exec "$@""#;
     on_a_host("bad::without_a_shared_dev_shm_the_network_is_the_way", || {
-        other_way(&["unshare", "--mount", "sh", "-ec", own, "sh"]);
+        other_way(&OWN_SHARED_MEMORY);
     });
 }
 
 #[test]
 fn between_two_users_the_network_is_the_way() {
     on_a_host("bad::between_two_users_the_network_is_the_way", || {
-        // One that may read root's folders all the same: that is where the programs are.
-        let (user, group) = ("--reuid=65534", "--regid=65534");
-        let (kept, given) =
-            ("--inh-caps=-all,+dac_read_search", "--ambient-caps=-all,+dac_read_search");
-        let start = ["setpriv", user, group, "--clear-groups", kept, given];
-        other_way(&[&start[..], &["env", "ROS_LOG_DIR=/tmp", "HOME=/tmp"]].concat());
+        other_way(&[&ANOTHER_USER[..], &["env", "ROS_LOG_DIR=/tmp", "HOME=/tmp"]].concat());
     });
 }
 

@@ -262,6 +262,22 @@ impl World {
         assert!(counts.total - counts.free <= kept, "slots are lost");
     }
 
+    /// Before the end of a dead subscriber's node is heard of, and after it; then another takes its place.
+    fn goes_on_without(&mut self, dead: EndpointId) {
+        self.publish(2);
+        self.publication.detach(dead);
+        self.publish(8);
+        self.all_have_all();
+        self.no_slot_is_lost();
+        let qos = SubscriberQos { history: 2, ..SubscriberQos::default() };
+        let mut next = Subscribed::new(NEXT, qos);
+        next.begin(&self.publication);
+        self.subscribers.push(next);
+        self.publish(4);
+        self.all_have_all();
+        self.no_slot_is_lost();
+    }
+
     /// The next publisher of the topic, of whom all take: connections are free again.
     fn goes_on_with_another(mut subscribers: Vec<Subscribed>) {
         let (mut writer, publication) =
@@ -339,19 +355,7 @@ fn subscriber_dies(seed: u64, at: u64) -> bool {
     let acts = last_acts(&mut world.random);
     let has_died = dies(at, || acts.into_iter().for_each(|choice| dying.act(choice))).is_none();
     let id = dying.reader.shared().id(); // it is dropped at the end, after all looks
-    // Before its node's end is heard of, and after it.
-    world.publish(2);
-    world.publication.detach(id);
-    world.publish(8);
-    world.all_have_all();
-    world.no_slot_is_lost();
-    let qos = SubscriberQos { history: 2, ..SubscriberQos::default() };
-    let mut next = Subscribed::new(NEXT, qos);
-    next.begin(&world.publication);
-    world.subscribers.push(next);
-    world.publish(4);
-    world.all_have_all();
-    world.no_slot_is_lost();
+    world.goes_on_without(id);
     has_died
 }
 
@@ -457,18 +461,7 @@ fn subscriber_dies_at_first(seed: u64, at: u64) -> bool {
     });
     world.published = published;
     let has_died = made.is_none();
-    // Before its node's end is heard of, and after it.
-    world.publish(2);
-    world.publication.detach(NEXT);
-    world.publish(8);
-    world.all_have_all();
-    world.no_slot_is_lost();
-    let mut next = Subscribed::new(NEXT, SubscriberQos { history: 2, ..SubscriberQos::default() });
-    next.begin(&world.publication);
-    world.subscribers.push(next);
-    world.publish(4);
-    world.all_have_all();
-    world.no_slot_is_lost();
+    world.goes_on_without(NEXT);
     has_died
 }
 

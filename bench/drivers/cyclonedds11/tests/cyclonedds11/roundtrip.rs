@@ -3,10 +3,9 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
 use crate::streams::within_domain;
-use crate::support::{Pair, Process, Samples, describe, prepare, unique_run};
+use crate::support::{Pair, Process, Samples, clean, describe, prepare};
 use crate::{EXECUTABLE, own_host};
 use myelin_bench_kit::protocol::{Prepare, Role, System};
 
@@ -16,7 +15,9 @@ fn every_message_comes_back_once_and_whole() {
     for system in systems(|_| true) {
         for payload_bytes in [0, 1003, 1 << 20] {
             let prepare = Prepare { payload_bytes, ..prepare(&system.name, Role::Ping) };
-            within_domain(&system, &prepare, |prepare| exchange(&system, prepare));
+            within_domain(&system, &prepare, |prepare| {
+                drop(Pair::exchange(Path::new(EXECUTABLE), prepare))
+            });
         }
     }
 }
@@ -27,7 +28,7 @@ fn the_plug_in_is_said_on_this_host() {
     for system in systems(|system| !system.daemon) {
         let prepare = prepare(&system.name, Role::Ping);
         within_domain(&system, &prepare, |prepare| {
-            exchange(&system, prepare);
+            Pair::exchange(Path::new(EXECUTABLE), prepare);
             let xml = fs::read_to_string(prepare.file("cyclonedds.xml")).unwrap();
             let plug_in = "<PubSubMessageExchange type=\"myelin\" library=\"/";
             assert_eq!(xml.contains(plug_in), system.name.contains(".myelin"), "{xml}");
@@ -50,7 +51,7 @@ fn what_killed_roles_leave_is_removed() {
             pair.ping.kill();
             pair.pong.kill();
         });
-        assert!(Command::new(EXECUTABLE).arg("clean").status().unwrap().success());
+        clean(Path::new(EXECUTABLE));
         assert_eq!(shared_memory(), before, "{}", system.name);
     }
 }
@@ -79,7 +80,9 @@ fn a_message_fits_into_the_pool_that_is_made_for_it() {
             let options = options.as_object().unwrap().clone();
             Prepare { payload_bytes: 1024, options, ..prepare(&system.name, Role::Ping) }
         };
-        within_domain(&system, &pools(1088), |prepare| exchange(&system, prepare));
+        within_domain(&system, &pools(1088), |prepare| {
+            drop(Pair::exchange(Path::new(EXECUTABLE), prepare))
+        });
         let folder = tempfile::tempdir().unwrap();
         let directory = folder.path().to_owned();
         let daemon = Prepare { role: Role::Daemon, directory, ..pools(1080) };
@@ -88,17 +91,6 @@ fn a_message_fits_into_the_pool_that_is_made_for_it() {
         assert!(message.contains("needs chunks of 1088 B"), "{message}");
         assert!(!daemon.expect_end().success());
     }
-}
-
-fn exchange(system: &System, prepare: &Prepare) {
-    let prepare = Prepare { run: unique_run(), ..prepare.clone() };
-    let mut pair = Pair::open(Path::new(EXECUTABLE), &prepare, prepare.messages);
-    let (ping, pong) = pair.finish();
-    let what = format!("{}, {} B", system.name, prepare.payload_bytes);
-    let messages = prepare.messages;
-    assert_eq!((ping.sent, ping.received, ping.lost), (messages, messages, 0), "{what}");
-    assert_eq!((ping.duplicates, ping.out_of_order, ping.corrupt), (0, 0, 0), "{what}");
-    assert_eq!((pong.received, pong.corrupt), (messages, 0), "{what}");
 }
 
 /// Those that can run here and are wanted.

@@ -7,19 +7,20 @@ mod own_host;
 #[path = "../../../../kit/tests/support/mod.rs"]
 mod support;
 
-use std::fs::{self, File};
+use std::fs;
 use std::path::Path;
-use std::process::Command;
 
 use myelin_bench_kit::protocol::{Prepare, Reliability, Role, Topology};
 use own_host::alone;
 use support::many_to_many::{
     a_best_effort_publisher_goes_on, a_reliable_publisher_waits, every_message_arrives,
 };
+use support::run_folder::RunFolders;
 use support::streams::{across, at_rate, frames};
 use support::{Pair, Process, Samples, describe, prepare};
 
 const SYSTEMS: [&str; 2] = ["ecal.shm", "ecal.shm-zero-copy"];
+const FOLDERS: RunFolders = RunFolders { executable: EXECUTABLE, prefix: "myelin-ecal-" };
 
 #[test]
 fn both_systems_are_described_in_any_case() {
@@ -30,7 +31,7 @@ fn both_systems_are_described_in_any_case() {
         assert_eq!(system.version.is_empty(), system.missing.is_some(), "{system:?}");
         if let Some(missing) = &system.missing {
             assert!(missing.contains("ECAL_DIR") && missing.contains("README"), "{missing}");
-            let [message, ..] = alone_in(Role::Ping, &system.name).expect_error();
+            let [message, ..] = alone_in(Role::Ping, &system.name).0.expect_error();
             assert_eq!(&message, missing);
         }
     }
@@ -45,8 +46,9 @@ fn every_payload_comes_back_as_sent_and_no_socket_is_opened() {
     let before = packets();
     for system in SYSTEMS {
         for payload_bytes in [0, 64, 1 << 20] {
-            exchange(system, payload_bytes, 200);
-            assert_eq!(left_behind(), NOTHING, "{system}, {payload_bytes} B");
+            let prepare = Prepare { payload_bytes, messages: 200, ..prepare(system, Role::Ping) };
+            Pair::exchange(executable(), &prepare);
+            FOLDERS.expect_none();
         }
     }
     assert_eq!(packets(), before);
@@ -65,7 +67,7 @@ fn streams_and_frames_arrive_as_sent() {
             across(executable(), &Prepare { payload_bytes, ..stream });
         }
         across(executable(), &frames(system));
-        assert_eq!(left_behind(), NOTHING);
+        FOLDERS.expect_none();
     }
 }
 
@@ -83,7 +85,7 @@ fn several_publishers_subscribers_and_topics_are_all_heard_where_publishing_wait
     }
     let flood = Prepare { rate_hz: Some(100_000.0), messages: 3000, ..at_rate(SYSTEMS[0]) };
     a_reliable_publisher_waits(executable(), &flood);
-    assert_eq!(left_behind(), NOTHING);
+    FOLDERS.expect_none();
 }
 
 #[test]
@@ -104,11 +106,8 @@ fn nothing_is_left_when_the_lab_dies_after_a_role_was_killed() {
         return;
     }
     let _alone = alone();
-    let mut pair = endless();
-    pair.ping.kill();
-    pair.pong.hang_up();
-    pair.pong.expect_end();
-    assert_eq!(left_behind(), NOTHING);
+    let prepare = prepare(SYSTEMS[0], Role::Ping);
+    FOLDERS.are_gone_when_the_lab_dies_after_a_role_was_killed(&prepare);
 }
 
 #[test]
@@ -117,42 +116,13 @@ fn cleaning_removes_what_two_killed_roles_leave_and_spares_the_living() {
         return;
     }
     let _alone = alone();
-    let mut dead = endless();
-    dead.ping.kill();
-    dead.pong.kill();
-    assert_ne!(left_behind(), NOTHING, "eCAL's memory has names");
-    let mut living = endless();
-    clean();
-    assert_eq!(left_behind().len(), 1, "of the living");
-    living.ping_samples.await_first();
-    for role in [&mut living.ping, &mut living.pong] {
-        role.hang_up();
-        role.expect_end();
-    }
-    assert_eq!(left_behind(), NOTHING);
+    FOLDERS.are_removed_by_cleaning_unless_a_role_lives(&prepare(SYSTEMS[0], Role::Ping));
 }
 
 #[test]
 fn cleaning_removes_the_folders_of_which_nobody_lives() {
     let _alone = alone();
-    let runs = ["dead", "living"].map(|run| format!("/dev/shm/myelin-ecal-{run}"));
-    for run in &runs {
-        fs::create_dir_all(run).unwrap();
-        fs::write(format!("{run}/ecal_12ab"), [0; 640]).unwrap();
-    }
-    let [dead, living] = runs.map(|run| File::create(format!("{run}/alive")).unwrap());
-    drop(dead);
-    living.lock_shared().unwrap();
-    let other = "/dev/shm/ecal_34cd";
-    fs::write(other, [0; 640]).unwrap();
-    clean();
-    assert_eq!(left_behind(), ["myelin-ecal-living"]);
-    assert!(Path::new("/dev/shm/myelin-ecal-living/ecal_12ab").exists());
-    assert!(Path::new(other).exists(), "somebody's own");
-    drop(living);
-    clean();
-    assert_eq!(left_behind(), NOTHING);
-    fs::remove_file(other).unwrap();
+    FOLDERS.of_a_fake_are_removed_when_nobody_lives("ecal_12ab", "ecal_34cd");
 }
 
 #[test]
@@ -162,53 +132,17 @@ fn a_side_that_stays_alone_says_who_did_not_come() {
     }
     let _alone = alone();
     for (role, absent) in [(Role::Ping, "pong"), (Role::Pong, "ping")] {
-        let mut process = alone_in(role, SYSTEMS[0]);
+        let (mut process, _samples) = alone_in(role, SYSTEMS[0]);
         let [message, remedy, _] = process.expect_error();
         assert_eq!(message, format!("eCAL: {absent} did not come"));
         assert!(remedy.contains("log"), "{remedy}");
         assert!(!process.expect_end().success());
     }
-    assert_eq!(left_behind(), NOTHING);
+    FOLDERS.expect_none();
 }
 
-fn exchange(system: &str, payload_bytes: u64, messages: u64) {
-    let what = format!("{system}, {payload_bytes} B");
-    let prepare = Prepare { payload_bytes, messages, ..prepare(system, Role::Ping) };
-    let mut pair = Pair::open(executable(), &prepare, messages);
-    let (ping, pong) = pair.finish();
-    assert_eq!((ping.sent, ping.received, ping.lost), (messages, messages, 0), "{what}");
-    assert_eq!((ping.duplicates, ping.out_of_order, ping.corrupt), (0, 0, 0), "{what}");
-    assert_eq!((pong.received, pong.corrupt), (messages, 0), "{what}");
-}
-
-/// Ping and pong exchanging messages until somebody ends them.
-fn endless() -> Pair {
-    let prepare = Prepare {
-        messages: 0,
-        record_every: u64::MAX,
-        reply_timeout_ns: 200_000_000,
-        ..prepare(SYSTEMS[0], Role::Ping)
-    };
-    let mut pair = Pair::open(executable(), &prepare, 2);
-    pair.pong.go();
-    pair.ping.go();
-    pair.ping_samples.await_first();
-    pair
-}
-
-fn alone_in(role: Role, system: &str) -> Process {
-    let samples = Samples::new(1);
-    let prepare = Prepare {
-        samples: Some(samples.path()),
-        match_timeout_ns: 50_000_000,
-        ..prepare(system, role)
-    };
-    Process::start(executable(), &prepare)
-}
-
-fn clean() {
-    let status = Command::new(executable()).arg("clean").status().unwrap();
-    assert!(status.success());
+fn alone_in(role: Role, system: &str) -> (Process, Samples) {
+    Process::alone(executable(), &prepare(system, role))
 }
 
 /// Of this thread's network, on every interface, in and out.
@@ -216,23 +150,12 @@ fn packets() -> String {
     fs::read_to_string("/proc/thread-self/net/dev").unwrap()
 }
 
-/// Folders of runs.
-fn left_behind() -> Vec<String> {
-    let names = fs::read_dir("/dev/shm").unwrap().map(|entry| entry.unwrap().file_name());
-    let names = names.filter_map(|name| name.into_string().ok());
-    names.filter(|name| name.starts_with("myelin-ecal-")).collect()
-}
-
 fn is_built_in() -> bool {
-    let is = describe(executable()).systems[0].missing.is_none();
-    if !is {
-        println!("skipped: eCAL is not built in");
-    }
-    is
+    support::is_built_in(executable())
 }
 
 fn executable() -> &'static Path {
-    Path::new(env!("CARGO_BIN_EXE_myelin-driver-ecal"))
+    Path::new(EXECUTABLE)
 }
 
-const NOTHING: [String; 0] = [];
+const EXECUTABLE: &str = env!("CARGO_BIN_EXE_myelin-driver-ecal");

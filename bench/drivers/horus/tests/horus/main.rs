@@ -7,17 +7,17 @@ mod own_host;
 #[path = "../../../../kit/tests/support/mod.rs"]
 mod support;
 
-use std::fs::{self, File};
 use std::path::Path;
-use std::process::Command;
 
 use myelin_bench_kit::protocol::{Prepare, Role, Topology};
 use own_host::alone;
 use support::many_to_many::{a_best_effort_publisher_goes_on, every_message_arrives};
+use support::run_folder::RunFolders;
 use support::streams::{across, at_rate, frames};
 use support::{Pair, Process, Samples, describe, prepare};
 
 const SYSTEM: &str = "horus.shm";
+const FOLDERS: RunFolders = RunFolders { executable: EXECUTABLE, prefix: "horus_myelin_" };
 
 #[test]
 fn the_system_is_described_in_any_case() {
@@ -28,7 +28,7 @@ fn the_system_is_described_in_any_case() {
     assert_eq!(system.version.is_empty(), system.missing.is_some(), "{system:?}");
     if let Some(missing) = &system.missing {
         assert!(missing.contains("HORUS_DIR") && missing.contains("README"), "{missing}");
-        let [message, ..] = alone_in(Role::Ping, 64).expect_error();
+        let [message, ..] = alone_in(Role::Ping, 64).0.expect_error();
         assert_eq!(&message, missing);
     }
 }
@@ -40,8 +40,9 @@ fn every_payload_comes_back_as_sent() {
     }
     let _alone = alone();
     for payload_bytes in [0, 5, 64, 65_536, 1 << 20] {
-        exchange(payload_bytes, 200);
-        assert_eq!(left_behind(), NOTHING, "{payload_bytes} B");
+        let prepare = Prepare { payload_bytes, messages: 200, ..prepare(SYSTEM, Role::Ping) };
+        Pair::exchange(executable(), &prepare);
+        FOLDERS.expect_none();
     }
 }
 
@@ -55,7 +56,7 @@ fn streams_and_frames_arrive_as_sent() {
         across(executable(), &Prepare { payload_bytes, ..at_rate(SYSTEM) });
     }
     across(executable(), &frames(SYSTEM));
-    assert_eq!(left_behind(), NOTHING);
+    FOLDERS.expect_none();
 }
 
 #[test]
@@ -69,7 +70,7 @@ fn several_subscribers_are_all_heard() {
         let stream = Prepare { messages: 100, depth: 128, subscribers, ..at_rate(SYSTEM) };
         every_message_arrives(executable(), &stream);
     }
-    assert_eq!(left_behind(), NOTHING);
+    FOLDERS.expect_none();
 }
 
 #[test]
@@ -88,11 +89,7 @@ fn nothing_is_left_when_the_lab_dies_after_a_role_was_killed() {
         return;
     }
     let _alone = alone();
-    let mut pair = endless();
-    pair.ping.kill();
-    pair.pong.hang_up();
-    pair.pong.expect_end();
-    assert_eq!(left_behind(), NOTHING);
+    FOLDERS.are_gone_when_the_lab_dies_after_a_role_was_killed(&prepare(SYSTEM, Role::Ping));
 }
 
 #[test]
@@ -101,42 +98,13 @@ fn cleaning_removes_what_two_killed_roles_leave_and_spares_the_living() {
         return;
     }
     let _alone = alone();
-    let mut dead = endless();
-    dead.ping.kill();
-    dead.pong.kill();
-    assert_ne!(left_behind(), NOTHING, "HORUS's memory has names");
-    let mut living = endless();
-    clean();
-    assert_eq!(left_behind().len(), 1, "of the living");
-    living.ping_samples.await_first();
-    for role in [&mut living.ping, &mut living.pong] {
-        role.hang_up();
-        role.expect_end();
-    }
-    assert_eq!(left_behind(), NOTHING);
+    FOLDERS.are_removed_by_cleaning_unless_a_role_lives(&prepare(SYSTEM, Role::Ping));
 }
 
 #[test]
 fn cleaning_removes_the_folders_of_which_nobody_lives() {
     let _alone = alone();
-    let runs = ["dead", "living"].map(|run| format!("/dev/shm/horus_myelin_{run}"));
-    for run in &runs {
-        fs::create_dir_all(format!("{run}/topics")).unwrap();
-        fs::write(format!("{run}/topics/to-pong"), [0; 640]).unwrap();
-    }
-    let [dead, living] = runs.map(|run| File::create(format!("{run}/alive")).unwrap());
-    drop(dead);
-    living.lock_shared().unwrap();
-    let other = "/dev/shm/horus_default";
-    fs::create_dir(other).unwrap();
-    clean();
-    assert_eq!(left_behind(), ["horus_myelin_living"]);
-    assert!(Path::new("/dev/shm/horus_myelin_living/topics/to-pong").exists());
-    assert!(Path::new(other).exists(), "somebody's own");
-    drop(living);
-    clean();
-    assert_eq!(left_behind(), NOTHING);
-    fs::remove_dir(other).unwrap();
+    FOLDERS.of_a_fake_are_removed_when_nobody_lives("topics/to-pong", "horus_default");
 }
 
 #[test]
@@ -146,13 +114,13 @@ fn a_side_that_stays_alone_says_who_did_not_come() {
     }
     let _alone = alone();
     for (role, absent) in [(Role::Ping, "pong"), (Role::Pong, "ping")] {
-        let mut process = alone_in(role, 64);
+        let (mut process, _samples) = alone_in(role, 64);
         let [message, remedy, _] = process.expect_error();
         assert_eq!(message, format!("HORUS: 0 of 1 {absent} found within 50ms"));
         assert!(remedy.contains("log"), "{remedy}");
         assert!(!process.expect_end().success());
     }
-    assert_eq!(left_behind(), NOTHING);
+    FOLDERS.expect_none();
 }
 
 #[test]
@@ -160,69 +128,21 @@ fn a_size_without_a_type_is_refused() {
     if !is_built_in() {
         return;
     }
-    let [message, remedy, _] = alone_in(Role::Ping, 65).expect_error();
+    let [message, remedy, _] = alone_in(Role::Ping, 65).0.expect_error();
     assert!(message.contains("65 B"), "{message}");
     assert!(remedy.contains("use one of 0, 5, 8,"), "{remedy}");
 }
 
-fn exchange(payload_bytes: u64, messages: u64) {
-    let what = format!("{payload_bytes} B");
-    let prepare = Prepare { payload_bytes, messages, ..prepare(SYSTEM, Role::Ping) };
-    let mut pair = Pair::open(executable(), &prepare, messages);
-    let (ping, pong) = pair.finish();
-    assert_eq!((ping.sent, ping.received, ping.lost), (messages, messages, 0), "{what}");
-    assert_eq!((ping.duplicates, ping.out_of_order, ping.corrupt), (0, 0, 0), "{what}");
-    assert_eq!((pong.received, pong.corrupt), (messages, 0), "{what}");
-}
-
-/// Ping and pong exchanging messages until somebody ends them.
-fn endless() -> Pair {
-    let prepare = Prepare {
-        messages: 0,
-        record_every: u64::MAX,
-        reply_timeout_ns: 200_000_000,
-        ..prepare(SYSTEM, Role::Ping)
-    };
-    let mut pair = Pair::open(executable(), &prepare, 2);
-    pair.pong.go();
-    pair.ping.go();
-    pair.ping_samples.await_first();
-    pair
-}
-
-fn alone_in(role: Role, payload_bytes: u64) -> Process {
-    let samples = Samples::new(1);
-    let prepare = Prepare {
-        payload_bytes,
-        samples: Some(samples.path()),
-        match_timeout_ns: 50_000_000,
-        ..prepare(SYSTEM, role)
-    };
-    Process::start(executable(), &prepare)
-}
-
-fn clean() {
-    let status = Command::new(executable()).arg("clean").status().unwrap();
-    assert!(status.success());
-}
-
-/// Folders of runs.
-fn left_behind() -> Vec<String> {
-    let names = fs::read_dir("/dev/shm").unwrap().map(|entry| entry.unwrap().file_name());
-    let names = names.filter_map(|name| name.into_string().ok());
-    names.filter(|name| name.starts_with("horus_myelin_")).collect()
+fn alone_in(role: Role, payload_bytes: u64) -> (Process, Samples) {
+    Process::alone(executable(), &Prepare { payload_bytes, ..prepare(SYSTEM, role) })
 }
 
 fn is_built_in() -> bool {
-    let is = describe(executable()).systems[0].missing.is_none();
-    if !is {
-        println!("skipped: HORUS is not built in");
-    }
-    is
+    support::is_built_in(executable())
 }
 
 fn executable() -> &'static Path {
-    Path::new(env!("CARGO_BIN_EXE_myelin-driver-horus"))
+    Path::new(EXECUTABLE)
 }
 
-const NOTHING: [String; 0] = [];
+const EXECUTABLE: &str = env!("CARGO_BIN_EXE_myelin-driver-horus");

@@ -2,12 +2,11 @@
 //! even when they are killed.
 
 use std::path::Path;
-use std::process::Command;
 
 use crate::own_host::alone;
 use crate::support;
 use crate::support::streams::{across, at_rate, frames, one_way_systems};
-use crate::support::{Pair, Process, Samples, prepare};
+use crate::support::{Pair, Process, Samples, clean, prepare};
 use myelin_bench_kit::protocol::{Prepare, Role, Topology};
 use myelin_bench_kit::samples::Record;
 
@@ -44,11 +43,7 @@ fn streams_and_frames_arrive_as_sent() {
 fn exchange(system: &str, payload_bytes: u64, messages: u64) {
     let what = format!("{system} with {payload_bytes} B");
     let prepare = Prepare { payload_bytes, messages, ..prepare(system, Role::Ping) };
-    let mut pair = Pair::open(Path::new(EXECUTABLE), &prepare, messages);
-    let (ping, pong) = pair.finish();
-    assert_eq!((ping.sent, ping.received, ping.lost), (messages, messages, 0), "{what}");
-    assert_eq!((ping.duplicates, ping.out_of_order, ping.corrupt), (0, 0, 0), "{what}");
-    assert_eq!((pong.received, pong.corrupt), (messages, 0), "{what}");
+    let pair = Pair::exchange(Path::new(EXECUTABLE), &prepare);
     let (pings, pongs) = (pair.ping_samples.records(), pair.pong_samples.records());
     assert_eq!((pings.len() as u64, pongs.len() as u64), (messages, messages), "{what}");
     for (ping, pong) in pings.iter().zip(&pongs) {
@@ -109,12 +104,12 @@ fn cleaning_removes_what_two_killed_roles_leave_and_spares_the_living() {
         dead.ping.kill();
         dead.pong.kill();
         assert_ne!(left_behind(), NOTHING, "{system}: iceoryx2's memory has names");
-        let living = endless(&system);
-        clean();
+        let mut living = endless(&system);
+        clean(Path::new(EXECUTABLE));
         let of_the_living = left_behind();
         assert_ne!(of_the_living, NOTHING, "{system}: the living run has lost its files");
         living.ping_samples.await_first();
-        end(living);
+        living.hang_up();
         assert_eq!(left_behind(), NOTHING, "{system}");
     }
 }
@@ -129,40 +124,16 @@ fn the_next_run_cleans_after_the_dead() {
     assert_eq!(left_behind(), NOTHING);
 }
 
-/// Both roles end because their lab does, like at Ctrl-C.
-fn end(mut pair: Pair) {
-    pair.ping.hang_up();
-    pair.pong.hang_up();
-    pair.ping.expect_end();
-    pair.pong.expect_end();
-}
-
-fn clean() {
-    let status = Command::new(EXECUTABLE).arg("clean").status().unwrap();
-    assert!(status.success());
-}
-
-/// Ping and pong exchanging messages until somebody ends them.
 fn endless(system: &str) -> Pair {
-    let prepare = Prepare {
-        messages: 0,
-        record_every: u64::MAX,
-        reply_timeout_ns: 200_000_000,
-        payload_bytes: 100_000,
-        ..prepare(system, Role::Ping)
-    };
-    let mut pair = Pair::open(Path::new(EXECUTABLE), &prepare, 2);
-    pair.pong.go();
-    pair.ping.go();
-    pair.ping_samples.await_first();
-    pair
+    let prepare = Prepare { payload_bytes: 100_000, ..prepare(system, Role::Ping) };
+    Pair::endless(Path::new(EXECUTABLE), &prepare)
 }
 
 #[test]
 fn a_side_that_stays_alone_says_who_did_not_come() {
     let _alone = alone();
     for (role, absent) in [(Role::Ping, "pong"), (Role::Pong, "ping")] {
-        let mut process = alone_in(role, EVENT, 64);
+        let (mut process, _samples) = alone_in(role, EVENT, 64);
         let [message, remedy, _] = process.expect_error();
         assert_eq!(message, format!("{absent} did not come within 0.05 s"));
         assert!(!remedy.is_empty());
@@ -173,9 +144,9 @@ fn a_side_that_stays_alone_says_who_did_not_come() {
 
 #[test]
 fn a_system_or_payload_that_cannot_be_is_refused() {
-    let [message, ..] = alone_in(Role::Ping, "iceoryx2.pigeon", 64).expect_error();
+    let [message, ..] = alone_in(Role::Ping, "iceoryx2.pigeon", 64).0.expect_error();
     assert_eq!(message, "iceoryx2 has no system `iceoryx2.pigeon`");
-    let [message, ..] = alone_in(Role::Ping, POLL, 1 << 40).expect_error();
+    let [message, ..] = alone_in(Role::Ping, POLL, 1 << 40).0.expect_error();
     assert!(message.contains("carries up to"), "{message}");
 }
 
@@ -201,19 +172,9 @@ fn two_sides_of_different_systems_do_not_match() {
     assert_eq!(left_behind(), NOTHING);
 }
 
-fn alone_in(role: Role, system: &str, payload_bytes: u64) -> Process {
-    let samples = Samples::new(1);
-    let prepare = Prepare {
-        run: support::unique_run(),
-        samples: Some(samples.path()),
-        match_timeout_ns: 50_000_000,
-        payload_bytes,
-        ..prepare(system, role)
-    };
-    let process = Process::start(Path::new(EXECUTABLE), &prepare);
-    // The path must lead somewhere until the driver has opened it.
-    std::mem::forget(samples);
-    process
+fn alone_in(role: Role, system: &str, payload_bytes: u64) -> (Process, Samples) {
+    let prepare = Prepare { payload_bytes, ..prepare(system, role) };
+    Process::alone(Path::new(EXECUTABLE), &prepare)
 }
 
 #[test]

@@ -31,11 +31,7 @@ fn sixteen_mebibytes_come_back_as_sent() {
 fn exchange(system: &System, payload_bytes: u64, messages: u64) {
     let what = format!("{} with {payload_bytes} B", system.name);
     let prepare = Prepare { payload_bytes, messages, ..prepare(&system.name, Role::Ping) };
-    let mut pair = Pair::open(Path::new(EXECUTABLE), &prepare, messages);
-    let (ping, pong) = pair.finish();
-    assert_eq!((ping.sent, ping.received, ping.lost), (messages, messages, 0), "{what}");
-    assert_eq!((ping.duplicates, ping.out_of_order, ping.corrupt), (0, 0, 0), "{what}");
-    assert_eq!((pong.received, pong.corrupt), (messages, 0), "{what}");
+    let pair = Pair::exchange(Path::new(EXECUTABLE), &prepare);
     let (pings, pongs) = (pair.ping_samples.records(), pair.pong_samples.records());
     assert_eq!((pings.len() as u64, pongs.len() as u64), (messages, messages), "{what}");
     let stamps_wake = system.transport == Transport::SharedMemory;
@@ -91,26 +87,15 @@ fn ping_says_that_pong_was_killed() {
     }
 }
 
-/// Ping and pong exchanging messages until somebody ends them.
 fn endless(system: &str) -> Pair {
-    let prepare = Prepare {
-        messages: 0,
-        record_every: u64::MAX,
-        reply_timeout_ns: 1_000_000_000,
-        payload_bytes: 100_000,
-        ..prepare(system, Role::Ping)
-    };
-    let mut pair = Pair::open(Path::new(EXECUTABLE), &prepare, 2);
-    pair.pong.go();
-    pair.ping.go();
-    pair.ping_samples.await_first();
-    pair
+    let prepare = Prepare { payload_bytes: 100_000, ..prepare(system, Role::Ping) };
+    Pair::endless(Path::new(EXECUTABLE), &prepare)
 }
 
 #[test]
 fn a_side_that_stays_alone_says_who_did_not_come() {
     for (role, absent) in [(Role::Ping, "pong"), (Role::Pong, "ping")] {
-        let mut process = alone_in(role, "os.pipe", 64);
+        let (mut process, _samples) = alone_in(role, "os.pipe", 64);
         let [message, remedy, _] = process.expect_error();
         assert_eq!(message, format!("{absent} did not come within 0.05 s"));
         assert!(!remedy.is_empty());
@@ -120,25 +105,15 @@ fn a_side_that_stays_alone_says_who_did_not_come() {
 
 #[test]
 fn a_system_or_payload_that_cannot_be_is_refused() {
-    let [message, ..] = alone_in(Role::Ping, "os.pigeon", 64).expect_error();
+    let [message, ..] = alone_in(Role::Ping, "os.pigeon", 64).0.expect_error();
     assert_eq!(message, "os has no system `os.pigeon`");
-    let [message, ..] = alone_in(Role::Ping, "os.tcp", 1 << 40).expect_error();
+    let [message, ..] = alone_in(Role::Ping, "os.tcp", 1 << 40).0.expect_error();
     assert!(message.contains("carries up to"), "{message}");
 }
 
-fn alone_in(role: Role, system: &str, payload_bytes: u64) -> Process {
-    let samples = Samples::new(1);
-    let prepare = Prepare {
-        run: support::unique_run(),
-        samples: Some(samples.path()),
-        match_timeout_ns: 50_000_000,
-        payload_bytes,
-        ..prepare(system, role)
-    };
-    let process = Process::start(Path::new(EXECUTABLE), &prepare);
-    // The path must lead somewhere until the driver has opened it.
-    std::mem::forget(samples);
-    process
+fn alone_in(role: Role, system: &str, payload_bytes: u64) -> (Process, Samples) {
+    let prepare = Prepare { payload_bytes, ..prepare(system, role) };
+    Process::alone(Path::new(EXECUTABLE), &prepare)
 }
 
 #[test]

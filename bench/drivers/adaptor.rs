@@ -1,0 +1,62 @@
+//! What the build scripts of drivers share whose adaptor may turn out not to fit the middleware that is there:
+//! they try, and say why not. A file and no crate: build scripts take it in by its path.
+
+// Each takes what it needs.
+#![allow(dead_code)]
+
+use std::ffi::OsStr;
+use std::path::PathBuf;
+
+use crate::table;
+
+/// Compiles the adaptor to the library `name`, which nothing links yet.
+pub fn compile(build: &cc::Build, name: &str) -> Result<(), String> {
+    build.try_compile(name).map_err(|error| {
+        let error = error.to_string();
+        // The rest is the command line; what the compiler says, cargo shows.
+        let error = error.split(" \"").next().unwrap_or_default();
+        format!("the adaptor does not compile: {error}")
+    })
+}
+
+/// Links a program of nothing but the adaptor, so that a library that does not fit is found here, where it
+/// does no harm. `rest` is what supplies what the adaptor needs of the driver, in C++, beyond the kit; `words`
+/// are of the linker's command line.
+pub fn try_link(
+    build: &cc::Build,
+    name: &str,
+    rest: &str,
+    words: impl IntoIterator<Item = impl AsRef<OsStr>>,
+) -> Result<(), String> {
+    let out = out_folder();
+    let main = out.join("main.cpp");
+    std::fs::write(&main, format!("{KIT}{rest}")).map_err(|error| error.to_string())?;
+    let compiler = build.try_get_compiler().map_err(|error| error.to_string())?;
+    let mut link = std::process::Command::new(compiler.path());
+    link.arg("-I").arg(table::include()).args(["-pie", "-o"]).arg(out.join("trial")).arg(main);
+    link.arg("-Wl,--whole-archive").arg(out.join(format!("lib{name}.a")));
+    let output = link.arg("-Wl,--no-whole-archive").args(words).arg("-pthread").output();
+    let output = output.map_err(|error| error.to_string())?;
+    if output.status.success() {
+        return Ok(());
+    }
+    let text = String::from_utf8_lossy(&output.stderr);
+    let mut lines = text.lines().filter(|line| !line.ends_with(':') && !line.contains("warning"));
+    Err(format!("does not link: {}", lines.next().unwrap_or("no reason given")))
+}
+
+/// Has `name` linked, which has been compiled.
+pub fn link(name: &str) {
+    println!("cargo:rustc-link-search=native={}", out_folder().display());
+    println!("cargo:rustc-link-lib=static={name}");
+}
+
+/// Where `name` lies as `lib<name>.a`.
+pub fn out_folder() -> PathBuf {
+    std::env::var_os("OUT_DIR").map(PathBuf::from).expect("cargo sets OUT_DIR")
+}
+
+const KIT: &str = "#include \"myelin_bench_kit.h\"\n\
+    void myelin_bench_error(const char *, const char *) {}\n\
+    uint64_t myelin_bench_now_ns() { return 0; }\n\
+    int main() { return 0; }\n";

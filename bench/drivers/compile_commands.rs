@@ -1,0 +1,59 @@
+//! How a middleware was compiled whose build folder CMake has made, of its `compile_commands.json`. A file and
+//! no crate: build scripts take it in by its path.
+
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+
+/// What the middleware's own files were compiled with.
+pub struct Compilation {
+    /// The folder of its sources.
+    pub source: PathBuf,
+    /// Definitions that its headers depend on, folders of headers, language and optimisation. CMake gives the
+    /// same to every project that links it.
+    pub flags: Vec<String>,
+}
+
+impl Compilation {
+    /// That of `file`, a path within the sources, by which the middleware is known.
+    pub fn of(file: &str, folder: &Path, middleware: &str) -> Result<Self, String> {
+        let commands = std::fs::read(folder.join(COMMANDS));
+        let commands = commands.map_err(|error| format!("{COMMANDS}: {error}"))?;
+        let commands: Value = serde_json::from_slice(&commands)
+            .map_err(|error| format!("{COMMANDS} is not understood: {error}"))?;
+        let mut entries = commands.as_array().into_iter().flatten();
+        let found = entries.find_map(|entry| {
+            let source = PathBuf::from(entry["file"].as_str()?.strip_suffix(file)?);
+            let words = shlex::split(entry["command"].as_str()?)?;
+            Some(Compilation { source, flags: flags(&words) })
+        });
+        let what = format!("{COMMANDS} compiles no {file}: not {middleware}'s build folder");
+        found.ok_or(what)
+    }
+
+    pub fn is_optimised(&self) -> bool {
+        self.flags.iter().any(|flag| ["-O2", "-O3"].contains(&flag.as_str()))
+    }
+}
+
+/// What of a compiler's command line concerns those that include its headers too.
+fn flags(words: &[String]) -> Vec<String> {
+    let mut flags = Vec::new();
+    let mut words = words.iter();
+    while let Some(word) = words.next() {
+        if word == "-isystem" {
+            flags.extend(words.next().map(|folder| format!("-isystem{folder}")));
+        } else if let Some(folder) = word.strip_prefix("-I") {
+            // The warnings of its headers are not ours to mend.
+            flags.push(format!("-isystem{folder}"));
+        } else if ["-D", "-O", "-std=", "-m", "-f"].iter().any(|kept| word.starts_with(kept)) {
+            flags.push(word.clone());
+        }
+    }
+    flags
+}
+
+/// In the build folder.
+pub const COMMANDS: &str = "compile_commands.json";
+/// What makes CMake write it.
+pub const REMEDY: &str = "configured with -DCMAKE_EXPORT_COMPILE_COMMANDS=ON";

@@ -1,0 +1,210 @@
+/* A link in C++, for drivers whose middleware throws: they write classes, and get the functions of the kit's
+ * table, out of which no exception comes. Since C++17.
+ */
+#ifndef MYELIN_BENCH_LINK_HPP
+#define MYELIN_BENCH_LINK_HPP
+
+#include <algorithm>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <exception>
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <thread>
+#include <utility>
+
+#include "myelin_bench_kit.h"
+
+namespace myelin_bench {
+
+/* What went wrong and what to do about it. */
+class Failure : public std::runtime_error {
+public:
+  explicit Failure(const std::string &what, std::string remedy = {})
+      : std::runtime_error(what), remedy_(std::move(remedy))
+  {
+  }
+
+  const std::string &remedy() const { return remedy_; }
+
+private:
+  std::string remedy_;
+};
+
+/* Thrown when the kit has been told what went wrong. */
+struct Told {};
+
+/* Runs `act`; an exception becomes the kit's error, in which the middleware is named, and -1. */
+template <typename Act> int guarded(const char *middleware, Act act) noexcept
+{
+  const auto tell = [&](const char *what, const char *remedy) {
+    myelin_bench_error((std::string(middleware) + ": " + what).c_str(), remedy);
+  };
+  try {
+    return act();
+  } catch (const Told &) {
+  } catch (const Failure &failure) {
+    tell(failure.what(), failure.remedy().empty() ? nullptr : failure.remedy().c_str());
+  } catch (const std::exception &error) {
+    tell(error.what(), nullptr);
+  } catch (...) {
+    tell("an exception that is no std::exception", nullptr);
+  }
+  return -1;
+}
+
+/* Of a round trip both directions are this role's, of a stream one. */
+inline bool publishes(const myelin_bench_prepare &prepare)
+{
+  return prepare.is_ping || !prepare.one_way;
+}
+
+inline bool subscribes(const myelin_bench_prepare &prepare)
+{
+  return !prepare.is_ping || !prepare.one_way;
+}
+
+/* How many there are on the other side. */
+inline std::uint32_t others(const myelin_bench_prepare &prepare)
+{
+  const std::uint32_t others = prepare.is_ping ? prepare.subscribers : prepare.publishers;
+  return prepare.one_way ? std::max(others, 1u) : 1;
+}
+
+/* Returns when `is_matched` says so, which is asked every `pause`. */
+template <typename Ask>
+void wait_until_matched(const myelin_bench_prepare &prepare, std::chrono::milliseconds pause,
+                        Ask is_matched)
+{
+  const std::uint64_t until_ns = myelin_bench_now_ns() + prepare.match_timeout_ns;
+  while (!is_matched()) {
+    if (myelin_bench_now_ns() >= until_ns)
+      throw Failure("no other side in either direction, or not all of them, within the time to match",
+                    "what it met is in this run's log");
+    std::this_thread::sleep_for(pause);
+  }
+}
+
+/* A receiving end: it waits and takes, or calls. What it cannot do the system's table does not offer. */
+class Receiver {
+public:
+  virtual ~Receiver() = default;
+  Receiver() = default;
+  Receiver(const Receiver &) = delete;
+  Receiver &operator=(const Receiver &) = delete;
+
+  virtual bool wait(std::uint64_t until_ns) = 0;
+  /* The bytes are valid until the next take. */
+  virtual bool take(const void *&message, std::size_t &bytes) = 0;
+  virtual void listen(myelin_bench_call, void *) { throw Failure("it has no callbacks"); }
+  virtual void unlisten() {}
+};
+
+/* Both directions of a role, or the one of a stream. */
+class Link : public Receiver {
+public:
+  virtual void *loan(std::size_t bytes) = 0;
+  /* What was loaned last. */
+  virtual void publish() = 0;
+  /* A further subscriber of this process, on what is published. */
+  virtual std::unique_ptr<Receiver> subscribe() { throw Failure("it has one subscriber"); }
+
+  std::uint32_t selected = 0; /* topic of the next loan */
+};
+
+/* The functions of the table. `Driver` has `middleware`, its name, and `open`, which returns a link that is
+ * matched:
+ *
+ *     struct Driver {
+ *       static constexpr const char *middleware = "CyberRT";
+ *       static std::unique_ptr<Link> open(const myelin_bench_prepare &);
+ *     };
+ *     extern "C" const myelin_bench_link link = myelin_bench::Table<Driver>::link;
+ */
+template <typename Driver> class Table {
+  template <typename Act> static int guarded(Act act) noexcept
+  {
+    return myelin_bench::guarded(Driver::middleware, act);
+  }
+
+  /* A link is asked to publish; it, or a subscriber, to receive. */
+  static Receiver &receiver_of(void *context) { return *static_cast<Receiver *>(context); }
+  static Link &link_of(void *context) { return static_cast<Link &>(receiver_of(context)); }
+
+  static int open(const myelin_bench_prepare *prepare, void **context)
+  {
+    return guarded([&] {
+      *context = static_cast<Receiver *>(Driver::open(*prepare).release());
+      return 0;
+    });
+  }
+
+  static void close(void *context) { delete &receiver_of(context); }
+
+  static int loan(void *context, std::size_t bytes, void **memory)
+  {
+    return guarded([&] {
+      *memory = link_of(context).loan(bytes);
+      return 0;
+    });
+  }
+
+  static int publish_loan(void *context)
+  {
+    return guarded([&] {
+      link_of(context).publish();
+      return 0;
+    });
+  }
+
+  static int publish(void *context, const void *message, std::size_t bytes)
+  {
+    return guarded([&] {
+      std::memcpy(link_of(context).loan(bytes), message, bytes);
+      link_of(context).publish();
+      return 0;
+    });
+  }
+
+  static int wait(void *context, std::uint64_t until_ns)
+  {
+    return guarded([&] { return int(receiver_of(context).wait(until_ns)); });
+  }
+
+  static int take(void *context, std::uint64_t, const void **message, std::size_t *bytes)
+  {
+    return guarded([&] { return int(receiver_of(context).take(*message, *bytes)); });
+  }
+
+  static void select(void *context, std::uint32_t topic) { link_of(context).selected = topic; }
+
+  static int subscribe(void *context, std::uint32_t, void **subscriber)
+  {
+    return guarded([&] {
+      *subscriber = link_of(context).subscribe().release();
+      return 0;
+    });
+  }
+
+  static int listen(void *context, myelin_bench_call call, void *call_context)
+  {
+    return guarded([&] {
+      receiver_of(context).listen(call, call_context);
+      return 0;
+    });
+  }
+
+  static void unlisten(void *context) { receiver_of(context).unlisten(); }
+
+public:
+  static constexpr myelin_bench_link link = {
+      MYELIN_BENCH_SIZE(link), open, loan, publish_loan, publish, wait, take, nullptr,
+      close, select, subscribe, close, listen, unlisten};
+};
+
+} // namespace myelin_bench
+
+#endif
