@@ -287,8 +287,9 @@ impl Shared {
                 let card = Card::decode(&endpoint.user_data);
                 let is_here = card.as_ref().is_some_and(|card| card.host == session.host);
                 let is_foreign = card.is_none() && self.end.is_foreign(&endpoint);
-                let proxy =
-                    (!is_here && !is_foreign).then(|| self.proxy(&subscription, group.reliable));
+                // One that waits for nobody may be reliable on the way all the same.
+                let waits = group.reliable && card.as_ref().is_none_or(|card| card.reliable);
+                let proxy = (!is_here && !is_foreign).then(|| self.proxy(&subscription, waits));
                 if let Some(Err(error)) = &proxy
                     && !was_declined(endpoint.handle)
                 {
