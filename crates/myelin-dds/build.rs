@@ -70,6 +70,7 @@ fn missing() -> String {
     }
 }
 
-const SOURCES: [&str; 4] = ["src/acknowledge.c", "src/blob.c", "src/bridge.c", "src/cyclonedds.c"];
+const SOURCES: [&str; 5] =
+    ["src/acknowledge.c", "src/blob.c", "src/bridge.c", "src/cyclonedds.c", "src/inbox.c"];
 const LIBRARY: &str = "libddsc.so";
 const HEADER: &str = "/usr/include/dds/version.h";

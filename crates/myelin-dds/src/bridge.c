@@ -37,9 +37,6 @@ static dds_qos_t *create_qos(const struct myelin_dds_settings *settings, bool is
     ddsc.dds_qset_history(qos, DDS_HISTORY_KEEP_LAST, settings->depth);
   } else {
     ddsc.dds_qset_history(qos, DDS_HISTORY_KEEP_ALL, 0);
-    if (settings->samples_max > 0)
-      ddsc.dds_qset_resource_limits(qos, settings->samples_max, DDS_LENGTH_UNLIMITED,
-                               DDS_LENGTH_UNLIMITED);
   }
   if (is_writer && settings->transient_local)
     ddsc.dds_qset_durability_service(qos, 0, DDS_HISTORY_KEEP_LAST, settings->history,
@@ -88,10 +85,11 @@ int32_t myelin_dds_sockets(int32_t participant, int32_t *sockets, int32_t socket
   return count;
 }
 
-static void on_data(dds_entity_t reader, void *argument)
+static void on_news(dds_entity_t discovery, void *argument)
 {
+  (void)discovery;
   const struct myelin_dds_listener *listener = argument;
-  listener->data(listener->context, reader);
+  listener->news(listener->context);
 }
 
 static void on_writer_matched(dds_entity_t writer, dds_publication_matched_status_t status,
@@ -122,21 +120,24 @@ static void on_reader_incompatible(dds_entity_t reader,
   listener->incompatible(listener->context, reader, status.last_policy_id);
 }
 
-/* Takes over `calls`. */
-static dds_entity_t create_endpoint(int32_t participant, bool is_writer,
+/* Takes over `calls`, and `inbox`, which is NULL for a writer. */
+static dds_entity_t create_endpoint(int32_t participant, struct dds_rhc *inbox,
                                     const struct myelin_dds_settings *settings,
                                     dds_listener_t *calls, struct ddsi_sertype **type)
 {
   const dds_entity_t topic = create_topic(participant, settings, type);
   dds_entity_t endpoint = topic;
   if (topic >= 0) {
-    dds_qos_t *qos = create_qos(settings, is_writer);
-    endpoint = is_writer ? ddsc.dds_create_writer(participant, topic, qos, calls)
-                         : ddsc.dds_create_reader(participant, topic, qos, calls);
+    dds_qos_t *qos = create_qos(settings, inbox == NULL);
+    endpoint = inbox == NULL
+                   ? ddsc.dds_create_writer(participant, topic, qos, calls)
+                   : ddsc.dds_create_reader_rhc(participant, topic, qos, calls, inbox);
     ddsc.dds_delete_qos(qos);
     (void)ddsc.dds_delete(topic); /* the endpoint keeps it */
   }
   ddsc.dds_delete_listener(calls);
+  if (endpoint < 0 && inbox != NULL)
+    dds_rhc_free(inbox);
   return endpoint;
 }
 
@@ -148,7 +149,7 @@ int32_t myelin_dds_writer(int32_t participant, const struct myelin_dds_settings 
   dds_listener_t *calls = ddsc.dds_create_listener((void *)listener);
   ddsc.dds_lset_publication_matched(calls, on_writer_matched);
   ddsc.dds_lset_offered_incompatible_qos(calls, on_writer_incompatible);
-  const dds_entity_t writer = create_endpoint(participant, true, settings, calls, &made);
+  const dds_entity_t writer = create_endpoint(participant, NULL, settings, calls, &made);
   *type = made;
   return writer;
 }
@@ -156,19 +157,21 @@ int32_t myelin_dds_writer(int32_t participant, const struct myelin_dds_settings 
 int32_t myelin_dds_reader(int32_t participant, const struct myelin_dds_settings *settings,
                           const struct myelin_dds_listener *listener)
 {
+  struct dds_rhc *inbox = myelin_dds_inbox(listener);
+  if (inbox == NULL)
+    return DDS_RETCODE_OUT_OF_RESOURCES;
   struct ddsi_sertype *type;
   dds_listener_t *calls = ddsc.dds_create_listener((void *)listener);
-  ddsc.dds_lset_data_available(calls, on_data);
   ddsc.dds_lset_subscription_matched(calls, on_reader_matched);
   ddsc.dds_lset_requested_incompatible_qos(calls, on_reader_incompatible);
-  return create_endpoint(participant, false, settings, calls, &type);
+  return create_endpoint(participant, inbox, settings, calls, &type);
 }
 
 int32_t myelin_dds_discovery(int32_t participant, uint8_t writers,
                              const struct myelin_dds_listener *listener)
 {
   dds_listener_t *calls = ddsc.dds_create_listener((void *)listener);
-  ddsc.dds_lset_data_available(calls, on_data);
+  ddsc.dds_lset_data_available(calls, on_news);
   const dds_entity_t topic =
       writers ? DDS_BUILTIN_TOPIC_DCPSPUBLICATION : DDS_BUILTIN_TOPIC_DCPSSUBSCRIPTION;
   const dds_entity_t reader = ddsc.dds_create_reader(participant, topic, NULL, calls);
@@ -182,24 +185,6 @@ int32_t myelin_dds_write(int32_t writer, struct ddsi_serdata *sample)
   const dds_return_t code = ddsc.dds_writecdr(writer, ddsc.ddsi_serdata_ref(sample));
   myelin_dds_written(sample);
   return code;
-}
-
-int32_t myelin_dds_take(int32_t reader, struct myelin_dds_taken *taken)
-{
-  for (;;) {
-    dds_sample_info_t info;
-    struct ddsi_serdata *sample = NULL;
-    const dds_return_t count = ddsc.dds_takecdr(reader, &sample, 1, &info, DDS_ANY_STATE);
-    if (count <= 0)
-      return count;
-    if (info.valid_data) {
-      taken->sample = sample;
-      taken->message = myelin_dds_message(sample, &taken->bytes, &taken->sequence);
-      taken->writer = info.publication_handle;
-      return 1;
-    }
-    ddsc.ddsi_serdata_unref(sample); /* it tells that a writer has gone */
-  }
 }
 
 void myelin_dds_release(struct ddsi_serdata *sample)

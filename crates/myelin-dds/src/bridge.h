@@ -6,6 +6,8 @@
 
 #include "dds/dds.h"
 
+struct dds_rhc;
+struct myelin_dds_listener;
 struct ddsi_sertype;
 struct ddsi_serdata;
 
@@ -44,6 +46,11 @@ void myelin_dds_written(struct ddsi_serdata *sample);
 const void *myelin_dds_message(const struct ddsi_serdata *sample, size_t *bytes,
                                uint64_t *sequence);
 
+/* inbox.c: what keeps a reader's samples, in CycloneDDS's terms; here they are passed on. */
+
+/* Calls `listener.received`. Freed with the reader; NULL if there is no memory. */
+struct dds_rhc *myelin_dds_inbox(const struct myelin_dds_listener *listener);
+
 /* acknowledge.c: what a writer's readers have acknowledged. Writers and readers are named by their
  * guids; `type` is that of the writer. */
 
@@ -70,24 +77,28 @@ struct myelin_dds_settings {
   uint8_t transient_local;
   int32_t depth;        /* KEEP_LAST; 0: KEEP_ALL */
   int32_t history;      /* of a transient-local writer: samples for readers that come later */
-  int32_t samples_max;  /* of a KEEP_ALL reader; 0 for no limit */
   int64_t block_max_ns; /* of a reliable writer */
 };
 
-/* Called by CycloneDDS's threads, until the entity is deleted. */
-struct myelin_dds_listener {
-  void *context;
-  void (*data)(void *context, int32_t reader);
-  void (*matched)(void *context, int32_t endpoint, uint32_t count);
-  void (*incompatible)(void *context, int32_t endpoint, uint32_t policy);
-};
-
-struct myelin_dds_taken {
+/* A sample that has come. */
+struct myelin_dds_received {
   struct ddsi_serdata *sample; /* to be released */
   const void *message;
   size_t bytes;
   uint64_t sequence;
   uint64_t writer; /* handle */
+};
+
+/* Called by CycloneDDS's threads, until the entity is deleted. */
+struct myelin_dds_listener {
+  void *context;
+  /* Of a reader, with each sample, which it takes over. 0 if it is to be kept back, which a reliable
+   * reader alone may say: CycloneDDS then stops receiving, and comes again with it some time later. */
+  uint8_t (*received)(void *context, const struct myelin_dds_received *received);
+  /* Of a discovery: somebody has come or gone. */
+  void (*news)(void *context);
+  void (*matched)(void *context, int32_t endpoint, uint32_t count);
+  void (*incompatible)(void *context, int32_t endpoint, uint32_t policy);
 };
 
 /* An endpoint somewhere; the pointers are valid for the call. */
@@ -119,12 +130,10 @@ int32_t myelin_dds_writer(int32_t participant, const struct myelin_dds_settings 
                           const struct ddsi_sertype **type);
 int32_t myelin_dds_reader(int32_t participant, const struct myelin_dds_settings *settings,
                           const struct myelin_dds_listener *listener);
-/* A reader of all writers (or readers) that are discovered; tells of news by `listener.data`. */
+/* A reader of all writers (or readers) that are discovered; tells of it by `listener.news`. */
 int32_t myelin_dds_discovery(int32_t participant, uint8_t writers,
                              const struct myelin_dds_listener *listener);
 int32_t myelin_dds_write(int32_t writer, struct ddsi_serdata *sample);
-/* 1, or 0 if there is no sample. */
-int32_t myelin_dds_take(int32_t reader, struct myelin_dds_taken *taken);
 void myelin_dds_release(struct ddsi_serdata *sample);
 int32_t myelin_dds_guid(int32_t endpoint, uint8_t guid[16]);
 int32_t myelin_dds_visit_matched(int32_t endpoint, uint8_t is_writer, myelin_dds_visit visit,

@@ -7,6 +7,7 @@
 #define MYELIN_DDS_CYCLONEDDS_H
 
 #include "dds/dds.h"
+#include "dds/ddsc/dds_rhc.h"
 /* Before the others, which do not include what they need. */
 #include "dds/ddsi/ddsi_entity.h"
 #include "dds/ddsi/ddsi_domaingv.h"
@@ -35,6 +36,7 @@
   NAME(dds_create_participant)             \
   NAME(dds_create_qos)                     \
   NAME(dds_create_reader)                  \
+  NAME(dds_create_reader_rhc)              \
   NAME(dds_create_topic_sertype)           \
   NAME(dds_create_writer)                  \
   NAME(dds_delete)                         \
@@ -68,7 +70,6 @@
   NAME(dds_read_mask)                      \
   NAME(dds_return_loan)                    \
   NAME(dds_strretcode)                     \
-  NAME(dds_takecdr)                        \
   NAME(dds_wait_for_acks)                  \
   NAME(dds_writecdr)                       \
   NAME(ddsi_serdata_init)                  \
@@ -88,6 +89,7 @@
   NAME(ddsrt_cond_broadcast)               \
   NAME(ddsrt_mutex_lock)                   \
   NAME(ddsrt_mutex_unlock)                 \
+  NAME(ddsrt_time_monotonic)               \
   NAME(entidx_lookup_writer_guid)          \
   NAME(lookup_thread_state_real)
 

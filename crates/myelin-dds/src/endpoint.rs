@@ -9,16 +9,13 @@ use crate::error::{Error, check};
 use crate::ffi;
 use crate::participant::{BAD_PARAMETER, Participant, has_own_configuration};
 
-/// What a writer keeps for readers that are behind, a reader for its program.
+/// What a writer keeps for readers that are behind. A reader keeps nothing; it may tell what its program does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum History {
     /// So many of the newest.
     KeepLast(u32),
-    /// All; of a reader at most so many, 0 for no limit: CycloneDDS then holds up what receives.
-    KeepAll {
-        /// In samples.
-        samples_max: u32,
-    },
+    /// All.
+    KeepAll,
 }
 
 /// How to make an endpoint.
@@ -64,7 +61,7 @@ unsafe impl Send for Writer {}
 // SAFETY: as above.
 unsafe impl Sync for Writer {}
 
-/// Takes messages. Any thread may use it.
+/// Passes messages to its [`Calls`]. Any thread may use it.
 pub struct Reader {
     entity: Entity,
 }
@@ -210,21 +207,6 @@ impl Reader {
         Ok(Reader { entity })
     }
 
-    /// The next message, if there is one.
-    ///
-    /// # Errors
-    /// [`Error::Other`].
-    pub fn take(&self) -> Result<Option<Message>, Error> {
-        let mut taken = std::mem::MaybeUninit::uninit();
-        // SAFETY: the memory is as large as said, and filled in if the answer is 1.
-        let count = unsafe { ffi::myelin_dds_take(self.entity.number, taken.as_mut_ptr()) };
-        match check("taking", count)? {
-            0 => Ok(None),
-            // SAFETY: as said.
-            _ => Ok(Some(Message(unsafe { taken.assume_init() }))),
-        }
-    }
-
     /// What names it on the network.
     ///
     /// # Errors
@@ -274,37 +256,6 @@ impl Discovery {
     }
 }
 
-/// A message that has been taken.
-pub struct Message(ffi::Taken);
-
-// SAFETY: a reference to a sample that nobody changes; its count is atomic.
-unsafe impl Send for Message {}
-
-impl Message {
-    /// It, from the encapsulation header on.
-    pub fn bytes(&self) -> &[u8] {
-        // SAFETY: the sample is this long and lives until it is released.
-        unsafe { std::slice::from_raw_parts(self.0.message.cast(), self.0.bytes) }
-    }
-
-    /// Handle of its writer.
-    pub fn writer(&self) -> u64 {
-        self.0.writer
-    }
-
-    /// Its number in the writer's count, from 1; 0 if that is not known.
-    pub fn sequence(&self) -> u64 {
-        self.0.sequence
-    }
-}
-
-impl Drop for Message {
-    fn drop(&mut self) {
-        // SAFETY: the one reference that taking it has given us.
-        unsafe { ffi::myelin_dds_release(self.0.sample) };
-    }
-}
-
 /// In the bridge's form.
 fn with_settings(settings: &Settings, create: impl FnOnce(&ffi::Settings) -> i32) -> i32 {
     let text = |text: &str| CString::new(text);
@@ -317,9 +268,9 @@ fn with_settings(settings: &Settings, create: impl FnOnce(&ffi::Settings) -> i32
     };
     let partitions: Vec<*const c_char> = partitions.iter().map(|name| name.as_ptr()).collect();
     let number = |number: u32| i32::try_from(number).unwrap_or(i32::MAX);
-    let (depth, samples_max) = match settings.history {
-        History::KeepLast(depth) => (number(depth.max(1)), 0),
-        History::KeepAll { samples_max } => (0, number(samples_max)),
+    let depth = match settings.history {
+        History::KeepLast(depth) => number(depth.max(1)),
+        History::KeepAll => 0,
     };
     create(&ffi::Settings {
         topic: topic.as_ptr(),
@@ -332,7 +283,6 @@ fn with_settings(settings: &Settings, create: impl FnOnce(&ffi::Settings) -> i32
         transient_local: u8::from(settings.history_late > 0),
         depth,
         history: number(settings.history_late),
-        samples_max,
         block_max_ns: i64::try_from(settings.block_max.as_nanos()).unwrap_or(i64::MAX),
     })
 }

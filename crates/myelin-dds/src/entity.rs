@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use crate::error::{Error, check};
 use crate::ffi;
+use crate::message::Message;
 use crate::participant::{Participant, delete};
 
 /// Names an endpoint on the network.
@@ -43,8 +44,14 @@ pub struct Endpoint {
 /// call that is under way: do not drop the endpoint in one. A call must be short: it holds up what
 /// comes from the network.
 pub trait Calls: Send + Sync {
-    /// There may be something to take.
-    fn data(&self) {}
+    /// Of a reader: a message has come. False if it is to be kept back, which is for reliable readers
+    /// alone: CycloneDDS then stops receiving, all topics, and comes again with it some time later.
+    fn received(&self, _message: Message) -> bool {
+        true
+    }
+
+    /// Of a discovery: somebody has come or gone.
+    fn news(&self) {}
 
     /// So many endpoints of the other side are matched.
     fn matched(&self, _count: u32) {}
@@ -77,7 +84,8 @@ impl Entity {
         create: impl FnOnce(*const ffi::Listener) -> i32,
     ) -> Result<Entity, Error> {
         let calls = Box::into_raw(Box::new(calls));
-        let listener = ffi::Listener { context: calls.cast(), data, matched, incompatible };
+        let listener =
+            ffi::Listener { context: calls.cast(), received, news, matched, incompatible };
         let listener = Box::into_raw(Box::new(listener));
         let number = create(listener);
         let (process, _participant) = (std::process::id(), participant.clone());
@@ -131,18 +139,25 @@ unsafe fn calls<'a>(context: *mut c_void) -> &'a dyn Calls {
     unsafe { &**context.cast::<Box<dyn Calls>>() }
 }
 
-unsafe extern "C" fn data(context: *mut c_void, _reader: i32) {
-    // SAFETY: it comes from the listener of an entity.
-    unsafe { calls(context) }.data();
+unsafe extern "C" fn received(context: *mut c_void, received: *const ffi::Received) -> u8 {
+    // SAFETY: the context comes from the listener of an entity; what has come is there, and the reference
+    // to its sample is ours from now on.
+    let (calls, message) = unsafe { (calls(context), Message::of(received.read())) };
+    u8::from(calls.received(message))
+}
+
+unsafe extern "C" fn news(context: *mut c_void) {
+    // SAFETY: as in `received`.
+    unsafe { calls(context) }.news();
 }
 
 unsafe extern "C" fn matched(context: *mut c_void, _endpoint: i32, count: u32) {
-    // SAFETY: as in `data`.
+    // SAFETY: as in `received`.
     unsafe { calls(context) }.matched(count);
 }
 
 unsafe extern "C" fn incompatible(context: *mut c_void, _endpoint: i32, policy: u32) {
-    // SAFETY: as in `data`.
+    // SAFETY: as in `received`.
     unsafe { calls(context) }.incompatible(policy);
 }
 

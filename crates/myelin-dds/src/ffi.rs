@@ -29,20 +29,20 @@ pub struct Settings {
     pub transient_local: u8,
     pub depth: i32,
     pub history: i32,
-    pub samples_max: i32,
     pub block_max_ns: i64,
 }
 
 #[repr(C)]
 pub struct Listener {
     pub context: *mut c_void,
-    pub data: unsafe extern "C" fn(*mut c_void, i32),
+    pub received: unsafe extern "C" fn(*mut c_void, *const Received) -> u8,
+    pub news: unsafe extern "C" fn(*mut c_void),
     pub matched: unsafe extern "C" fn(*mut c_void, i32, u32),
     pub incompatible: unsafe extern "C" fn(*mut c_void, i32, u32),
 }
 
 #[repr(C)]
-pub struct Taken {
+pub struct Received {
     pub sample: *mut Sample,
     pub message: *const c_void,
     pub bytes: usize,
@@ -124,7 +124,6 @@ functions! {
         reader: *const u8,
     ) -> i32;
     fn myelin_dds_write(writer: i32, sample: *mut Sample) -> i32;
-    fn myelin_dds_take(reader: i32, taken: *mut Taken) -> i32;
     fn myelin_dds_release(sample: *mut Sample);
     fn myelin_dds_guid(endpoint: i32, guid: *mut u8) -> i32;
     fn myelin_dds_visit_matched(

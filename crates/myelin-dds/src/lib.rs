@@ -17,9 +17,11 @@
 //! ```text
 //! cyclonedds.c   finds CycloneDDS, with all that is called of it (library.rs: where)
 //! blob.c         the type whose samples are messages
+//! inbox.c        passes on what comes for a reader
 //! bridge.c       CycloneDDS's calls, as few and as wide as can be
 //! participant.rs a process's part in a DDS domain, from interface to interface
 //! endpoint.rs    writers, readers and what is discovered
+//! message.rs     what has come
 //! entity.rs      what these have in common
 //! config.rs      CycloneDDS's configuration
 //! ```
@@ -32,13 +34,13 @@ mod entity;
 mod error;
 mod ffi;
 mod library;
+mod message;
 mod participant;
 
 pub use config::{Config, LEASE, socket_buffer_bytes};
-pub use endpoint::{
-    Discovery, History, Message, Reader, Release, Settings, Writer, check_topic_name,
-};
+pub use endpoint::{Discovery, History, Reader, Release, Settings, Writer, check_topic_name};
 pub use entity::{Calls, Endpoint, Guid};
 pub use error::Error;
 pub use library::load;
+pub use message::Message;
 pub use participant::{Binding, DOMAIN_MAX, Domain, Participant, has_own_configuration};

@@ -7,20 +7,21 @@
 //! the subscriber had room for; its own way to hold a publisher up is to stop receiving, all topics
 //! at once.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use myelin_dds::{Calls, Guid, History, Participant, Reader, Release, Settings, Writer};
+use myelin_dds::{Calls, Guid, History, Message, Participant, Reader, Release, Settings, Writer};
 
 use super::queue::{Queue, Task};
-use super::said;
 use super::wire::{CDR_LE, HEADER_BYTES};
+use super::{lock, said};
 use crate::Error;
 
 /// A node's end of it: all nodes of the domain write to and read one topic.
 pub(super) struct Flow {
     writer: Writer,
-    reader: Reader,
+    _reader: Reader,
+    heard: Arc<Mutex<Vec<Word>>>,
 }
 
 /// What a reader says to a writer, or a writer to a reader.
@@ -57,15 +58,16 @@ impl Flow {
             partitions: Vec::new(),
             user_data: Vec::new(),
             reliable: true,
-            history: History::KeepAll { samples_max: 0 },
+            history: History::KeepAll,
             history_late: 0,
             block_max: Duration::ZERO,
         };
-        let news = Box::new(News(queue.clone()));
-        let reader = Reader::create(participant, &settings, news).map_err(said)?;
+        let heard = Arc::default();
+        let words = Box::new(Words { heard: Arc::clone(&heard), queue: queue.clone() });
+        let reader = Reader::create(participant, &settings, words).map_err(said)?;
         let peers = Box::new(Peers(queue.clone()));
         let writer = Writer::create(participant, &settings, peers).map_err(said)?;
-        Ok(Flow { writer, reader })
+        Ok(Flow { writer, _reader: reader, heard })
     }
 
     /// Says it to all nodes that are there.
@@ -75,8 +77,7 @@ impl Flow {
 
     /// What others have said.
     pub(super) fn hear(&self) -> Vec<Word> {
-        let messages = std::iter::from_fn(|| self.reader.take().ok().flatten());
-        messages.filter_map(|message| Word::decode(message.bytes().get(HEADER_BYTES..)?)).collect()
+        std::mem::take(&mut *lock(&self.heard))
     }
 }
 
@@ -100,12 +101,19 @@ impl Word {
     }
 }
 
-/// Something has been said. It is heard by the node's thread.
-struct News(Arc<Queue>);
+/// What is said is kept for the node's thread.
+struct Words {
+    heard: Arc<Mutex<Vec<Word>>>,
+    queue: Arc<Queue>,
+}
 
-impl Calls for News {
-    fn data(&self) {
-        self.0.ask(Task::Flow);
+impl Calls for Words {
+    fn received(&self, message: Message) -> bool {
+        if let Some(word) = message.bytes().get(HEADER_BYTES..).and_then(Word::decode) {
+            lock(&self.heard).push(word);
+            self.queue.ask(Task::Flow);
+        }
+        true
     }
 }
 

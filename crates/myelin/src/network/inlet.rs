@@ -1,7 +1,7 @@
 //! The way of other hosts' samples to a subscriber: a reader takes them, a proxy for each
 //! publisher puts them into the subscriber's queue, in the thread that has received them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
 
@@ -50,11 +50,15 @@ struct Group {
     /// thread while it is busy; see [`Open::apply_pending`].
     reader: Option<Arc<Reader>>,
     guid: Guid,
+    /// There is a reader, or it is just being made.
+    is_open: bool,
     /// By handle.
     sources: BTreeMap<u64, Source>,
-    /// The next sample, for which there is no room yet, or of whose publisher is nothing known yet.
-    next: Option<Message>,
-    /// There is no room for the next.
+    /// The next samples: for the first there is no room yet, or of its publisher nothing is known yet.
+    waiting: VecDeque<Message>,
+    /// How many have ever waited.
+    waited: u64,
+    /// There is no room for the next. The node's thread looks after it.
     full: bool,
     /// How often its publishers have been told so.
     full_count: u8,
@@ -70,7 +74,7 @@ struct Group {
 struct Detached {
     _reader: Option<Arc<Reader>>,
     _sources: BTreeMap<u64, Source>,
-    _next: Option<Message>,
+    waiting: VecDeque<Message>,
 }
 
 /// A publisher.
@@ -98,16 +102,6 @@ struct Late {
     lost: u64,
     /// Samples in a row that there was room for.
     taken: u32,
-}
-
-/// What came of passing samples on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Passed {
-    All,
-    /// There is no room for the next.
-    Full,
-    /// The next is of a publisher that has to be looked at first.
-    Unknown,
 }
 
 impl Inlet {
@@ -175,8 +169,10 @@ fn groups(spec: &Spec, is_private: bool, subscription: &Arc<SubscriptionShared>)
         history,
         reader: None,
         guid: Guid::default(),
+        is_open: false,
         sources: BTreeMap::new(),
-        next: None,
+        waiting: VecDeque::new(),
+        waited: 0,
         full: false,
         full_count: 0,
         gone: Vec::new(),
@@ -202,14 +198,14 @@ fn groups(spec: &Spec, is_private: bool, subscription: &Arc<SubscriptionShared>)
 impl Group {
     /// Takes what hangs on the reader, to be dropped outside of the lock: calls wait for that.
     fn detach(&mut self) -> Detached {
-        (self.full, self.caught_up) = (false, false);
+        (self.is_open, self.full, self.caught_up) = (false, false, false);
         // One that is found again on another interface goes on with its count.
         self.gone.extend(self.sources.values().map(|source| (source.guid, source.sequence)));
         self.gone.drain(..self.gone.len().saturating_sub(GONE_MAX));
         Detached {
             _reader: self.reader.take(),
             _sources: std::mem::take(&mut self.sources),
-            _next: self.next.take(),
+            waiting: std::mem::take(&mut self.waiting),
         }
     }
 }
@@ -218,7 +214,11 @@ impl Shared {
     /// Opens readers where there is a way to other hosts now.
     pub(super) fn bind(self: &Arc<Self>, session: &Session) -> Result<(), Error> {
         for (number, group) in self.groups.iter().enumerate() {
-            let settings = self.settings(&lock(group), session.host);
+            let settings = {
+                let mut group = lock(group);
+                group.is_open = group.subscription.is_some();
+                self.settings(&group, session.host)
+            };
             let (shared, queue) = (Arc::downgrade(self), session.queue.clone());
             let watch = Watch { shared, number, queue };
             let reader = Reader::create(&session.participant, &settings, Box::new(watch));
@@ -237,7 +237,7 @@ impl Shared {
         for group in &self.groups {
             let mut group = lock(group);
             let detached = group.detach();
-            group.count_lost(u64::from(detached._next.is_some()));
+            group.count_lost(detached.waiting.len());
             drop(group);
             drop(detached);
         }
@@ -251,11 +251,9 @@ impl Shared {
             partitions: if self.is_private { host.wanted(&group.kinds) } else { Vec::new() },
             user_data: self.user_data.clone(),
             reliable: group.resends || group.history,
-            history: match (group.reliable, self.is_private) {
-                // Myelin's publishers are told to wait; others know CycloneDDS's way alone.
-                (true, true) => History::KeepAll { samples_max: 0 },
-                (true, false) => History::KeepAll { samples_max: depth },
-                (false, _) => History::KeepLast(depth.max(history)),
+            history: match group.reliable {
+                true => History::KeepAll,
+                false => History::KeepLast(depth.max(history)),
             },
             history_late: if group.history { history.max(1) } else { 0 },
             block_max: Duration::ZERO,
@@ -265,7 +263,11 @@ impl Shared {
     /// Looks who publishes. By the node's thread.
     pub(super) fn refresh(&self, session: &Session) {
         for group in &self.groups {
-            let Some(reader) = lock(group).reader.clone() else { continue };
+            let (reader, waited) = {
+                let group = lock(group);
+                (group.reader.clone(), group.waited)
+            };
+            let Some(reader) = reader else { continue };
             let mut found: Vec<Endpoint> = Vec::new();
             let _ = reader.visit_matched(&mut |endpoint| found.push(endpoint));
             drop(reader);
@@ -285,8 +287,9 @@ impl Shared {
                 let card = Card::decode(&endpoint.user_data);
                 let is_here = card.as_ref().is_some_and(|card| card.host == session.host);
                 let is_foreign = card.is_none() && self.end.is_foreign(&endpoint);
-                let proxy =
-                    (!is_here && !is_foreign).then(|| self.proxy(&subscription, group.reliable));
+                // One that waits for nobody may be reliable on the way all the same.
+                let waits = group.reliable && card.as_ref().is_none_or(|card| card.reliable);
+                let proxy = (!is_here && !is_foreign).then(|| self.proxy(&subscription, waits));
                 if let Some(Err(error)) = &proxy
                     && !was_declined(endpoint.handle)
                 {
@@ -303,13 +306,7 @@ impl Shared {
                 group.say_all(&source, session);
                 group.sources.insert(endpoint.handle, source);
             }
-            // A message of one that has come and gone since is of nobody.
-            if let Some(next) = &group.next
-                && !group.sources.contains_key(&next.writer())
-            {
-                group.next = None;
-                group.count_lost(1);
-            }
+            group.drop_orphans(waited);
         }
     }
 
@@ -360,7 +357,7 @@ impl Shared {
         let mut some_full = false;
         for group in &self.groups {
             let mut group = lock(group);
-            let is_full = self.pass_on(&mut group) == Passed::Full;
+            let is_full = self.pass_on_waiting(&mut group);
             some_full |= is_full;
             group.caught_up = false; // what there is to say of it is said below
             if is_full && !group.full {
@@ -403,61 +400,72 @@ impl Shared {
         false
     }
 
-    /// Moves samples into the subscriber's queue until there are none, or no room.
-    fn pass_on(&self, group: &mut Group) -> Passed {
-        loop {
-            let Group { reader, sources, next, caught_up, reliable, subscription, .. } =
-                &mut *group;
-            let Some(reader) = reader else { return Passed::All };
-            let message = match next.take() {
-                Some(message) => message,
-                None => match reader.take() {
-                    Ok(Some(message)) => message,
-                    Ok(None) | Err(_) => return Passed::All,
-                },
-            };
-            let Some(source) = sources.get_mut(&message.writer()) else {
-                *next = Some(message);
-                return Passed::Unknown;
-            };
-            let Some(proxy) = &mut source.proxy else { continue };
-            let Some(payload) = self.wire.payload(message.bytes()) else {
-                self.end.observer.tell(Event::Corrupt { endpoint: proxy.id() });
-                source.proxy = None;
-                continue;
-            };
-            // Before whoever takes it asks.
-            let lost = gap(&mut source.sequence, message.sequence());
-            self.count_lost(subscription, lost, proxy.id(), *reliable);
-            let bytes = payload.len() as u64;
-            match proxy.writer.publish_copy(&message.bytes()[payload]) {
-                Ok(published) => {
-                    let reading = proxy.writer.slowest_reading();
-                    if source.backlog.is_due(published.sequence, reading, bytes, self.qos.depth) {
-                        give_way();
-                    }
-                    let Some(late) = &mut source.late else { continue };
-                    self.tell_lost(std::mem::take(&mut late.lost), proxy.id());
-                    late.taken += 1;
-                    if late.taken >= self.qos.depth / 2 {
-                        source.late = None;
-                        *caught_up = true;
-                    }
-                }
-                Err(Error::ReliableTimeout { .. }) => match &mut source.late {
-                    Some(late) => {
-                        *late = Late { lost: late.lost + 1, taken: 0 };
-                        self.count_lost(subscription, 1, proxy.id(), false);
-                    }
-                    None => {
-                        *next = Some(message);
-                        return Passed::Full;
-                    }
-                },
-                // No memory.
-                Err(_) => self.count_lost(subscription, 1, proxy.id(), *reliable),
+    /// Moves samples that wait into the subscriber's queue. True if for the next there is no room.
+    fn pass_on_waiting(&self, group: &mut Group) -> bool {
+        while let Some(message) = group.waiting.pop_front() {
+            if let Some(message) = self.pass_on(group, message) {
+                group.waiting.push_front(message);
+                return group.knows_the_next();
             }
         }
+        false
+    }
+
+    /// Puts a sample into the subscriber's queue; returns it if it has to wait, for room or until its
+    /// publisher has been looked at.
+    fn pass_on(&self, group: &mut Group, message: Message) -> Option<Message> {
+        let Group { sources, caught_up, reliable, subscription, .. } = group;
+        let Some(source) = sources.get_mut(&message.writer()) else { return Some(message) };
+        let proxy = source.proxy.as_mut()?;
+        let Some(payload) = self.wire.payload(message.bytes()) else {
+            self.end.observer.tell(Event::Corrupt { endpoint: proxy.id() });
+            source.proxy = None;
+            return None;
+        };
+        // Before whoever takes it asks.
+        let lost = gap(&mut source.sequence, message.sequence());
+        self.count_lost(subscription, lost, proxy.id(), *reliable);
+        let bytes = payload.len() as u64;
+        match proxy.writer.publish_copy(&message.bytes()[payload]) {
+            Ok(published) => {
+                let reading = proxy.writer.slowest_reading();
+                if source.backlog.is_due(published.sequence, reading, bytes, self.qos.depth) {
+                    give_way();
+                }
+                let late = source.late.as_mut()?;
+                self.tell_lost(std::mem::take(&mut late.lost), proxy.id());
+                late.taken += 1;
+                if late.taken >= self.qos.depth / 2 {
+                    source.late = None;
+                    *caught_up = true;
+                }
+            }
+            Err(Error::ReliableTimeout { .. }) => {
+                let Some(late) = &mut source.late else { return Some(message) };
+                *late = Late { lost: late.lost + 1, taken: 0 };
+                self.count_lost(subscription, 1, proxy.id(), false);
+            }
+            // No memory.
+            Err(_) => self.count_lost(subscription, 1, proxy.id(), *reliable),
+        }
+        None
+    }
+
+    /// Has a sample wait. False if there are as many as may wait.
+    fn hold_back(&self, group: &mut Group, message: Message) -> bool {
+        let SubscriberQos { depth, history, .. } = self.qos;
+        if !group.reliable {
+            // The oldest goes, and is a gap in its publisher's count.
+            if group.waiting.len() >= depth.max(history) as usize {
+                group.waiting.pop_front();
+            }
+        } else if !self.is_private && group.waiting.len() >= depth as usize {
+            // Myelin's publishers are told to wait; others know CycloneDDS's way alone.
+            return false;
+        }
+        group.waiting.push_back(message);
+        group.waited += 1;
+        true
     }
 
     /// Samples are lost; of a reliable publisher that is told of.
@@ -482,8 +490,24 @@ impl Shared {
 }
 
 impl Group {
-    fn count_lost(&self, samples: u64) {
-        self.subscription.iter().for_each(|its| its.count_lost(samples));
+    fn count_lost(&self, samples: usize) {
+        self.subscription.iter().for_each(|its| its.count_lost(samples as u64));
+    }
+
+    /// Whether the first sample that waits is of a publisher that is known.
+    fn knows_the_next(&self) -> bool {
+        self.waiting.front().is_some_and(|next| self.sources.contains_key(&next.writer()))
+    }
+
+    /// Drops samples of publishers that have gone. They were looked for when so many had `waited`; what
+    /// has come since may be of one that was not there yet.
+    fn drop_orphans(&mut self, waited: u64) {
+        let new = (self.waited - waited).min(self.waiting.len() as u64) as usize;
+        let old = self.waiting.len() - new;
+        let new = self.waiting.split_off(old);
+        self.waiting.retain(|message| self.sources.contains_key(&message.writer()));
+        self.count_lost(old - self.waiting.len());
+        self.waiting.extend(new);
     }
 
     /// Publishers that are not there are gone.
@@ -538,20 +562,31 @@ struct Watch {
 }
 
 impl Calls for Watch {
-    fn data(&self) {
-        let Some(shared) = self.shared.upgrade() else { return };
+    fn received(&self, message: Message) -> bool {
+        let Some(shared) = self.shared.upgrade() else { return true };
         let mut group = lock(&shared.groups[self.number]);
-        if group.full {
-            return; // the node's thread looks after it
+        if !group.is_open {
+            return true;
         }
-        let passed = shared.pass_on(&mut group);
-        let task = match passed {
-            Passed::All if std::mem::take(&mut group.caught_up) => Task::Full(self.shared.clone()),
-            Passed::All => return,
-            Passed::Full => Task::Full(self.shared.clone()),
-            Passed::Unknown => Task::Inlet(self.shared.clone()),
+        let held_back = match group.waiting.is_empty() {
+            true => shared.pass_on(&mut group, message),
+            false => Some(message),
+        };
+        let was_kept = held_back.is_none_or(|message| shared.hold_back(&mut group, message));
+        let task = if group.waiting.is_empty() {
+            if !std::mem::take(&mut group.caught_up) {
+                return true;
+            }
+            Task::Full(self.shared.clone())
+        } else if group.full {
+            return was_kept; // the node's thread looks after it
+        } else if group.knows_the_next() {
+            Task::Full(self.shared.clone())
+        } else {
+            Task::Inlet(self.shared.clone())
         };
         self.queue.ask(task);
+        was_kept
     }
 
     fn matched(&self, _count: u32) {

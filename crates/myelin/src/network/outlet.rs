@@ -109,7 +109,7 @@ impl Outlet {
             // What comes later can only be had reliably.
             reliable: kind != Kind::BestEffort,
             history: match reliable {
-                true => History::KeepAll { samples_max: 0 },
+                true => History::KeepAll,
                 false => History::KeepLast(depth.max(history)),
             },
             history_late: history,

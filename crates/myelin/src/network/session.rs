@@ -65,7 +65,7 @@ impl Session {
 struct News(Arc<Queue>);
 
 impl Calls for News {
-    fn data(&self) {
+    fn news(&self) {
         self.0.ask(Task::Discovery);
     }
 }

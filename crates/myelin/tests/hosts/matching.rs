@@ -158,16 +158,23 @@ pub(crate) fn publish_of_every_kind() {
 
 pub(crate) fn take_of_every_kind() {
     let node = node("taker");
-    let all: Vec<(u64, Subscriber<u64>)> = (0..5)
+    let waits = |kind: u64| [2, 3].contains(&kind);
+    let all: Vec<(u64, bool, Subscriber<u64>)> = (0..5)
         .flat_map(|kind| {
-            let topics = kinds(&node, &format!("kind/{kind}"));
-            topics.map(|topic| (kind, topic.subscriber().unwrap()))
+            let topics = (0..).zip(kinds(&node, &format!("kind/{kind}")));
+            topics.map(move |(its, topic)| {
+                let is_reduced = waits(its) && !waits(kind);
+                (kind, is_reduced, topic.subscriber().unwrap())
+            })
         })
         .collect();
     say("ready");
-    for (kind, mut subscriber) in all {
+    for (kind, is_reduced, mut subscriber) in all {
         assert!(subscriber.wait_for_match(1, WATCHDOG));
         assert_eq!(*subscriber.receive(WATCHDOG).unwrap().unwrap(), kind);
         assert_eq!(subscriber.matched(), 1);
+        let events = subscriber.events();
+        let is_told = events.iter().any(|event| matches!(event, Event::QosReduced { .. }));
+        assert_eq!(is_told, is_reduced, "publisher of kind {kind}: {events:?}");
     }
 }

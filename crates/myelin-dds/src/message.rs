@@ -1,0 +1,40 @@
+//! What has come for a reader.
+
+use crate::ffi;
+
+/// A message that has come.
+pub struct Message(ffi::Received);
+
+// SAFETY: a reference to a sample that nobody changes; its count is atomic.
+unsafe impl Send for Message {}
+
+impl Message {
+    /// # Safety
+    /// The reference to the sample is the caller's, who gives it away; the message is the sample's.
+    pub(crate) unsafe fn of(received: ffi::Received) -> Message {
+        Message(received)
+    }
+
+    /// It, from the encapsulation header on.
+    pub fn bytes(&self) -> &[u8] {
+        // SAFETY: the sample is this long and lives until it is released.
+        unsafe { std::slice::from_raw_parts(self.0.message.cast(), self.0.bytes) }
+    }
+
+    /// Handle of its writer.
+    pub fn writer(&self) -> u64 {
+        self.0.writer
+    }
+
+    /// Its number in the writer's count, from 1; 0 if that is not known.
+    pub fn sequence(&self) -> u64 {
+        self.0.sequence
+    }
+}
+
+impl Drop for Message {
+    fn drop(&mut self) {
+        // SAFETY: the one reference that is ours.
+        unsafe { ffi::myelin_dds_release(self.0.sample) };
+    }
+}
