@@ -346,6 +346,19 @@ fn many_sizes_are_drawn_as_curves() {
 }
 
 #[test]
+fn sizes_of_which_none_can_be_drawn_are_told_all_the_same() {
+    let mut analysis = fixture::analysis();
+    for cell in &mut analysis.summary.cells {
+        cell.valid = false;
+        cell.invalid_reasons = vec!["run 1: ended early".to_owned()];
+    }
+    let text = printed(&analysis);
+    assert!(text.contains("✗ Not all of it can be believed"), "{text}");
+    let (_, _, page) = write_folded(&analysis);
+    assert!(page.contains("id=\"answer\""), "{page}");
+}
+
+#[test]
 fn what_is_folded_opens_and_is_drawn_then() {
     let look = "
         const plots = () => document.querySelectorAll('#fold-plots svg[role=img]').length;

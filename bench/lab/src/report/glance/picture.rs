@@ -477,7 +477,8 @@ pub(super) fn thinned(values: &[Tick], most: usize) -> impl Iterator<Item = &Tic
     values.iter().enumerate().filter(move |(at, _)| is_shown(*at)).map(|(_, it)| it)
 }
 
-/// Lines against the parameter with the most values; `None` if no parameter has three.
+/// Lines against the parameter with the most values; `None` if no parameter has three, or no panel a line: a
+/// session may have ended early.
 fn curves<'a>(entries: &[&'a Entry<'a>], tunings: &[Tuning]) -> Option<Vec<Curves<'a>>> {
     let number = |parameter: &Parameter| {
         distinct(entries.iter().filter_map(|entry| parameter.of(&entry.cell.params))).len()
@@ -500,7 +501,8 @@ fn curves<'a>(entries: &[&'a Entry<'a>], tunings: &[Tuning]) -> Option<Vec<Curve
     };
     let panels = ends.iter().flat_map(|wanted| tunings.iter().map(move |tuning| (wanted, *tuning)));
     let panels = panels.map(|(wanted, tuning)| at(wanted, tuning));
-    Some(panels.filter(|panel| !panel.curves.is_empty()).take(PANELS_MAX).collect())
+    let panels = panels.filter(|panel| !panel.curves.is_empty()).take(PANELS_MAX);
+    Some(panels.collect()).filter(|panels: &Vec<_>| !panels.is_empty())
 }
 
 fn panel<'a>(title: String, parameter: Parameter, own: &[&'a Entry<'a>]) -> Curves<'a> {
