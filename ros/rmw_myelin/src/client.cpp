@@ -100,10 +100,9 @@ RMW_PUBLIC rmw_ret_t rmw_client_response_subscription_get_actual_qos(const rmw_c
 
 RMW_PUBLIC rmw_ret_t rmw_service_server_is_available(const rmw_node_t *node, const rmw_client_t *client,
                                                      bool *is_available) {
-  // Here NULL is an error of another kind, in all implementations.
-  RMW_CHECK_ARGUMENT_FOR_NULL(node, RMW_RET_ERROR);
-  RMW_CHECK_ARGUMENT_FOR_NULL(client, RMW_RET_ERROR);
-  RMW_CHECK_ARGUMENT_FOR_NULL(is_available, RMW_RET_ERROR);
+  RMW_CHECK_ARGUMENT_FOR_NULL(node, RET_OF_NULL);
+  RMW_CHECK_ARGUMENT_FOR_NULL(client, RET_OF_NULL);
+  RMW_CHECK_ARGUMENT_FOR_NULL(is_available, RET_OF_NULL);
   CHECK_HANDLE(node);
   CHECK_HANDLE(client);
   Client &own = *client_of(client);

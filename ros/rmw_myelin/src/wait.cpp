@@ -280,7 +280,7 @@ RMW_PUBLIC rmw_wait_set_t *rmw_create_wait_set(rmw_context_t *context, size_t) {
 }
 
 RMW_PUBLIC rmw_ret_t rmw_destroy_wait_set(rmw_wait_set_t *wait_set) {
-  RMW_CHECK_ARGUMENT_FOR_NULL(wait_set, RMW_RET_ERROR);
+  RMW_CHECK_ARGUMENT_FOR_NULL(wait_set, RET_OF_NULL);
   CHECK_HANDLE(wait_set);
   delete static_cast<rmw_myelin::LentWaitSet *>(wait_set->data);
   delete wait_set;
