@@ -8,8 +8,8 @@ use crate::node::{Node, Rmw, WATCHDOG};
 use crate::talk::on_a_host;
 
 const NODES: usize = 20;
-/// Python's own memory comes to rest in the first minute. From then on it goes up and down by some 2 %, as
-/// garbage is collected, in a minute and a half: the least of two minutes is compared with that of the next two.
+/// Python's own memory comes to rest in the first minute. From then on it goes up and down by 4 % in some two
+/// minutes, as garbage is collected: the least of two minutes is compared with that of the next two.
 const MEMORY_FROM_S: usize = 60;
 /// A machine that is busy holds up a subscriber, and once its publisher's memory grows by a segment, which
 /// it keeps: eight images of 230 kB, in the memory of both.
@@ -83,8 +83,8 @@ fn a_soak_leaves_memory_descriptors_and_threads_as_they_are() {
         println!("{NODES} nodes, {seconds} s: {before:?}, {after:?}; {memory}; {:?}", last[0]);
         if warm > 0 {
             let segments = after.descriptors.saturating_sub(before.descriptors);
-            let most_kib = least_kib + least_kib / 50 + segments * SEGMENT_KIB;
-            assert!(least_kib_after <= most_kib, "2 % more memory: {memory}");
+            let most_kib = least_kib + least_kib / 33 + segments * SEGMENT_KIB;
+            assert!(least_kib_after <= most_kib, "3 % more memory: {memory}");
         }
         nodes.into_iter().for_each(Node::end);
     });
