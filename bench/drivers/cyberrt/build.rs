@@ -6,15 +6,15 @@
 mod adaptor;
 #[path = "../compile_commands.rs"]
 mod compile_commands;
-#[path = "../named.rs"]
-mod named;
+#[path = "../installation.rs"]
+mod installation;
 #[path = "../table.rs"]
 mod table;
 
 use std::path::{Path, PathBuf};
 
 use compile_commands::{COMMANDS, Compilation};
-use named::Named;
+use installation::Installation;
 
 fn main() {
     if let Err(missing) = CYBERRT.build(|folder| CyberRt::find(folder)?.link()) {
@@ -37,7 +37,7 @@ impl CyberRt {
         for file in [LIBRARY, COMMANDS] {
             println!("cargo:rerun-if-changed={}", folder.join(file).display());
         }
-        named::require(
+        installation::require(
             folder,
             &[
                 (CACHE, "the folder given to `cmake -B`"),
@@ -142,7 +142,7 @@ const LINK: &str = "CMakeFiles/cyber.dir/link.txt";
 const NODE: &str = "cyber/node/node.cc";
 const MESSAGE: [&str; 2] =
     ["cyber/benchmark/benchmark_msg.pb.cc", "cyber/benchmark/benchmark_msg.pb.h"];
-const CYBERRT: Named = Named {
+const CYBERRT: Installation = Installation {
     middleware: "CyberRT",
     variable: "CYBERRT_DIR",
     absent: "not built in: there is no package of CyberRT to install; build it with CMake \

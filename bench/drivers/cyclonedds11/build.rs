@@ -4,14 +4,14 @@
 
 #[path = "../adaptor.rs"]
 mod adaptor;
-#[path = "../named.rs"]
-mod named;
+#[path = "../installation.rs"]
+mod installation;
 #[path = "../table.rs"]
 mod table;
 
 use std::path::{Path, PathBuf};
 
-use named::Named;
+use installation::Installation;
 
 fn main() {
     println!("cargo:rerun-if-changed={COMMON}");
@@ -68,7 +68,7 @@ const ADAPTOR: &str = "myelin_cyclonedds11_link";
 /// What this driver has in common with that of CycloneDDS 0.10.
 const COMMON: &str = "../cyclonedds/src";
 const VERSION: &str = "include/dds/version.h";
-const CYCLONEDDS11: Named = Named {
+const CYCLONEDDS11: Installation = Installation {
     middleware: "CycloneDDS 11",
     variable: "CYCLONEDDS11_PREFIX",
     absent: "not built in: make cyclonedds11, then build Myelin again",

@@ -3,14 +3,14 @@
 
 #[path = "../adaptor.rs"]
 mod adaptor;
-#[path = "../named.rs"]
-mod named;
+#[path = "../installation.rs"]
+mod installation;
 #[path = "../table.rs"]
 mod table;
 
 use std::path::{Path, PathBuf};
 
-use named::Named;
+use installation::Installation;
 
 fn main() {
     if let Err(missing) = ECAL.build(|folder| Ecal::find(folder)?.link()) {
@@ -73,7 +73,7 @@ const ADAPTOR: &str = "myelin_ecal_link";
 const LIBRARY: &str = "libecal_core.so";
 const HEADER: &str = "ecal/pubsub/publisher.h";
 const LIBRARIES: [&str; 3] = ["lib", "lib/x86_64-linux-gnu", "lib/aarch64-linux-gnu"];
-const ECAL: Named = Named {
+const ECAL: Installation = Installation {
     middleware: "eCAL",
     variable: "ECAL_DIR",
     absent: "not built in: install eCAL 6 (https://ecal.io; the libecal of Debian is something \

@@ -7,13 +7,13 @@
 //! with a standard library each do not link statically. The plain program of `bench/check/fidelity.py` is
 //! built with it.
 
-#[path = "../named.rs"]
-mod named;
+#[path = "../installation.rs"]
+mod installation;
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use named::Named;
+use installation::Installation;
 
 fn main() {
     println!("cargo:rustc-check-cfg=cfg(has_horus)");
@@ -36,7 +36,7 @@ struct Horus {
 impl Horus {
     fn find(folder: &Path) -> Result<Self, String> {
         let clone = "a clone of HORUS";
-        named::require(folder, &[(CORE, clone), (LOCK, clone)])?;
+        installation::require(folder, &[(CORE, clone), (LOCK, clone)])?;
         println!("cargo:rerun-if-changed={}", folder.join("horus_core").display());
         Ok(Horus { folder: folder.to_owned() })
     }
@@ -109,7 +109,7 @@ impl Horus {
         let manifest = manifest.map_err(|error| format!("{CORE}: {error}"))?;
         let line = manifest.lines().find_map(|line| line.strip_prefix("version = "));
         let version = line.unwrap_or("of an unknown version").trim_matches('"');
-        let commit = named::commit(&self.folder);
+        let commit = installation::commit(&self.folder);
         Ok(commit.map_or_else(|| version.to_owned(), |commit| format!("{version}, {commit}")))
     }
 }
@@ -118,7 +118,7 @@ const CORE: &str = "horus_core/Cargo.toml";
 const LOCK: &str = "Cargo.lock";
 const LIBRARY: &str = "libmyelin_horus.so";
 const PLAIN: &str = "roundtrip";
-const HORUS: Named = Named {
+const HORUS: Installation = Installation {
     middleware: "HORUS",
     variable: "HORUS_DIR",
     absent: "not built in: to install it, git clone https://github.com/softmata/horus, and build Myelin \

@@ -6,15 +6,15 @@
 mod adaptor;
 #[path = "../compile_commands.rs"]
 mod compile_commands;
-#[path = "../named.rs"]
-mod named;
+#[path = "../installation.rs"]
+mod installation;
 #[path = "../table.rs"]
 mod table;
 
 use std::path::{Path, PathBuf};
 
 use compile_commands::{COMMANDS, Compilation};
-use named::Named;
+use installation::Installation;
 
 fn main() {
     if let Err(missing) = LIBXR.build(|folder| LibXr::find(folder)?.link()) {
@@ -34,7 +34,7 @@ impl LibXr {
             println!("cargo:rerun-if-changed={}", folder.join(file).display());
         }
         let library = "the folder given to `cmake -B`, built as a static library";
-        named::require(folder, &[(LIBRARY, library), (COMMANDS, compile_commands::REMEDY)])?;
+        installation::require(folder, &[(LIBRARY, library), (COMMANDS, compile_commands::REMEDY)])?;
         let compilation = Compilation::of(TOPIC, folder, LIBXR.middleware)?;
         let header = compilation.source.join(HEADER);
         if !header.is_file() {
@@ -58,7 +58,7 @@ impl LibXr {
         adaptor::try_link(&build, ADAPTOR, "", [self.folder.join(LIBRARY)])
             .map_err(|reason| format!("{LIBRARY} {reason}"))?;
         // LibXR numbers no versions.
-        let version = named::commit(&self.compilation.source);
+        let version = installation::commit(&self.compilation.source);
         table::compile(&[("VERSION", version.as_deref().unwrap_or("of an unknown commit"))]);
         adaptor::link(ADAPTOR);
         println!("cargo:rustc-link-search=native={}", self.folder.display());
@@ -72,7 +72,7 @@ const ADAPTOR: &str = "myelin_libxr_link";
 const LIBRARY: &str = "libxr.a";
 const TOPIC: &str = "src/middleware/message/topic.cpp";
 const HEADER: &str = "src/middleware/message/message.hpp";
-const LIBXR: Named = Named {
+const LIBXR: Installation = Installation {
     middleware: "LibXR",
     variable: "LIBXR_DIR",
     absent: "not built in: to install it, git clone https://github.com/Jiu-xiao/libxr; cmake -S \

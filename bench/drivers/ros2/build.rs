@@ -8,14 +8,14 @@
 
 #[path = "../adaptor.rs"]
 mod adaptor;
-#[path = "../named.rs"]
-mod named;
+#[path = "../installation.rs"]
+mod installation;
 #[path = "../table.rs"]
 mod table;
 
 use std::path::{Path, PathBuf};
 
-use named::Named;
+use installation::Installation;
 
 fn main() {
     if let Err(missing) = ROS2.build(|prefix| Ros2::find(prefix)?.compile()) {
@@ -133,7 +133,7 @@ const LINKED: [&str; 9] = [
 ];
 const NO_RCLCPP: &str = "set ROS2_PREFIX to an installation (/opt/ros/jazzy) when building Myelin";
 const ADAPTOR: &str = "myelin_ros2_link";
-const ROS2: Named = Named {
+const ROS2: Installation = Installation {
     middleware: "ROS 2",
     variable: "ROS2_PREFIX",
     absent: "not built in: set ROS2_PREFIX to an installation (/opt/ros/jazzy), or \

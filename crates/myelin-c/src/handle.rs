@@ -182,8 +182,14 @@ pub unsafe fn get<'a, T: Kind>(handle: u64) -> Result<&'a T, Failure> {
 /// # Errors
 /// As [`get`].
 pub unsafe fn remove<T: Kind>(handle: u64) -> Result<T, Failure> {
-    // SAFETY: as the caller promises.
-    let place = unsafe { close_place::<T>(handle)? };
+    let place = look_up::<T>(handle)?;
+    // SAFETY: as in `get`.
+    T::find(unsafe { &*place.object.get() }).ok_or_else(other_kind::<T>)?;
+    // Who is first: of two that close it one alone gets it.
+    let (uses, next) = ((handle >> 32) as u32, next_use(handle));
+    // ORDER: Acquire as in `look_up`; Release pairs with the next use of the place.
+    let closed = place.uses.compare_exchange(uses, next, Ordering::AcqRel, Ordering::Relaxed);
+    closed.map_err(|_| is_closed::<T>())?;
     // SAFETY: no handle of it is valid any more, and it is not in the list of free ones yet.
     let object = unsafe { place.object.get().replace(Object::Nothing) };
     give_back(handle as u32 - 1);
@@ -209,20 +215,6 @@ pub unsafe fn close<T: Kind>(handle: u64) -> Result<(), Failure> {
     *object = Object::Nothing;
     give_back(handle as u32 - 1);
     Ok(())
-}
-
-/// # Safety
-/// As [`remove`].
-unsafe fn close_place<T: Kind>(handle: u64) -> Result<&'static Place, Failure> {
-    let place = look_up::<T>(handle)?;
-    // SAFETY: as in `get`.
-    T::find(unsafe { &*place.object.get() }).ok_or_else(other_kind::<T>)?;
-    // Who is first: of two that close it one alone gets it.
-    let (uses, next) = ((handle >> 32) as u32, next_use(handle));
-    // ORDER: Acquire as in `look_up`; Release pairs with the next use of the place.
-    let closed = place.uses.compare_exchange(uses, next, Ordering::AcqRel, Ordering::Relaxed);
-    closed.map_err(|_| is_closed::<T>())?;
-    Ok(place)
 }
 
 /// Of a place whose handle is closed.

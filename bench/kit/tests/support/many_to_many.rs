@@ -81,13 +81,19 @@ pub fn every_message_arrives(executable: &Path, prepare: &Prepare) {
     assert_complete(prepare, &pings, &pongs);
 }
 
-/// A subscriber that stands still keeps a reliable publisher from publishing, and loses nothing.
-pub fn a_reliable_publisher_waits(executable: &Path, prepare: &Prepare) {
-    let prepare = Prepare { reliability: Reliability::Reliable, ..prepare.clone() };
-    let mut processes = Processes::open(executable, &prepare);
+/// All have begun, and the first subscriber stands still.
+fn with_a_paused_subscriber(executable: &Path, prepare: &Prepare) -> Processes {
+    let mut processes = Processes::open(executable, prepare);
     processes.pongs.iter_mut().for_each(Process::go);
     processes.pongs[0].pause();
     processes.pings.iter_mut().for_each(Process::go);
+    processes
+}
+
+/// A subscriber that stands still keeps a reliable publisher from publishing, and loses nothing.
+pub fn a_reliable_publisher_waits(executable: &Path, prepare: &Prepare) {
+    let prepare = Prepare { reliability: Reliability::Reliable, ..prepare.clone() };
+    let mut processes = with_a_paused_subscriber(executable, &prepare);
     await_standstill(&processes.ping_samples[0]);
     let published = processes.ping_samples[0].written();
     processes.pongs[0].resume();
@@ -100,10 +106,7 @@ pub fn a_reliable_publisher_waits(executable: &Path, prepare: &Prepare) {
 /// A subscriber that stands still does not keep a best-effort publisher from publishing.
 pub fn a_best_effort_publisher_goes_on(executable: &Path, prepare: &Prepare) {
     let prepare = Prepare { reliability: Reliability::BestEffort, ..prepare.clone() };
-    let mut processes = Processes::open(executable, &prepare);
-    processes.pongs.iter_mut().for_each(Process::go);
-    processes.pongs[0].pause();
-    processes.pings.iter_mut().for_each(Process::go);
+    let mut processes = with_a_paused_subscriber(executable, &prepare);
     for ping in &processes.pings {
         assert_eq!(ping.expect_done().sent, prepare.messages, "{}", prepare.system);
     }

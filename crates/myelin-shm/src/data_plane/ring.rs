@@ -62,8 +62,7 @@ pub enum Look {
     Corrupt,
 }
 
-/// Has the lines that a payload of `length` bytes inside the cell takes come before P2: afterwards a reader that
-/// looks for the sample would take the first one back while the second one is still under way.
+/// Has the lines that a payload of `length` bytes inside the cell takes on their way before P2.
 #[inline(always)]
 pub fn prefetch_to_write(cell: &Cell, length: usize) {
     prefetch::to_write(std::ptr::from_ref(cell).cast());

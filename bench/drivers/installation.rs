@@ -8,8 +8,8 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// A middleware, and what to tell the user who has none.
-pub struct Named {
+/// Of a middleware: where it is, and what to tell the user who has none.
+pub struct Installation {
     pub middleware: &'static str,
     /// What names the folder, an absolute path.
     pub variable: &'static str,
@@ -19,7 +19,7 @@ pub struct Named {
     pub remedy: &'static str,
 }
 
-impl Named {
+impl Installation {
     /// What `build` makes of the folder, or what the driver's systems miss: `build` has said why.
     pub fn build<T>(&self, build: impl FnOnce(&Path) -> Result<T, String>) -> Result<T, String> {
         println!("cargo:rerun-if-env-changed={}", self.variable);
