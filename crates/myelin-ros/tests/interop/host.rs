@@ -9,6 +9,11 @@ use std::time::{Duration, Instant};
 /// Runs `body` of the test called `test` on a host of its own: in a process of its own, with all of
 /// its children gone afterwards. Skipped, with a printed reason, where namespaces cannot be made.
 pub fn on_own_host(test: &str, body: impl FnOnce()) {
+    on_own_host_for(Duration::ZERO, test, body);
+}
+
+/// The same, of a test that has to take so long.
+pub fn on_own_host_for(duration: Duration, test: &str, body: impl FnOnce()) {
     if is_inside() {
         return body();
     }
@@ -22,14 +27,15 @@ pub fn on_own_host(test: &str, body: impl FnOnce()) {
     command.args(fresh).args(["--kill-child", "sh", "-ec", HOST, "sh"]);
     command.arg(std::env::current_exe().unwrap()).args([test, "--exact", "--nocapture"]);
     let mut child = command.env(INSIDE, "1").stdin(Stdio::null()).spawn().unwrap();
-    let until = Instant::now() + WATCHDOG;
+    let limit = duration + WATCHDOG;
+    let until = Instant::now() + limit;
     let status = loop {
         match child.try_wait().unwrap() {
             Some(status) => break status,
             None if Instant::now() < until => std::thread::sleep(Duration::from_millis(20)),
             None => {
                 let _ = child.kill();
-                panic!("{test} has not ended after {WATCHDOG:?}");
+                panic!("{test} has not ended after {limit:?}");
             }
         }
     };
@@ -144,5 +150,5 @@ const INSIDE: &str = "MYELIN_ROS_ON_OWN_HOST";
 const INTERFACE: &str = "veth";
 const HERE: &str = "10.77.0.1";
 const THERE: &str = "10.77.0.2";
-/// Of a whole test, on a machine that is busy with other things.
+/// Of a whole test beyond what it has to take, on a machine that is busy with other things.
 const WATCHDOG: Duration = Duration::from_secs(600);

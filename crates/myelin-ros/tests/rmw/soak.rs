@@ -3,14 +3,17 @@
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::host::Host;
+use crate::host::{Host, on_own_host_for};
+use crate::library::library;
 use crate::node::{Node, Rmw, WATCHDOG};
-use crate::talk::on_a_host;
 
 const NODES: usize = 20;
-/// Python's own memory comes to rest in the first minute. From then on it goes up and down by 4 % in some two
-/// minutes, as garbage is collected: the least of two minutes is compared with that of the next two.
+/// Python's own memory comes to rest in the first minute.
 const MEMORY_FROM_S: usize = 60;
+/// Each of CycloneDDS's two receiving threads of a node fills a buffer of 1 MiB page by page, in some five
+/// minutes: a soak that is long looks at memory afterwards.
+const BUFFERS_KIB: usize = NODES * 2 * 1024;
+const FILLED_S: usize = 600;
 /// A machine that is busy holds up a subscriber, and once its publisher's memory grows by a segment, which
 /// it keeps: eight images of 230 kB, in the memory of both.
 const SEGMENT_KIB: usize = 2 * 8 * 240;
@@ -42,9 +45,13 @@ impl Told {
 /// `MYELIN_ROS_SOAK_S` seconds; `make test-long` takes five minutes.
 #[test]
 fn a_soak_leaves_memory_descriptors_and_threads_as_they_are() {
-    on_a_host("soak::a_soak_leaves_memory_descriptors_and_threads_as_they_are", || {
-        let seconds = std::env::var("MYELIN_ROS_SOAK_S").unwrap_or_else(|_| "3".to_owned());
-        let seconds: usize = seconds.parse().unwrap();
+    if library().is_none() {
+        return;
+    }
+    let seconds = std::env::var("MYELIN_ROS_SOAK_S").unwrap_or_else(|_| "3".to_owned());
+    let seconds: usize = seconds.parse().unwrap();
+    let test = "soak::a_soak_leaves_memory_descriptors_and_threads_as_they_are";
+    on_own_host_for(Duration::from_secs(seconds as u64), test, || {
         let start = |number: usize| {
             let (name, number) = (format!("soak{number}"), number.to_string());
             let words = ["soak", &name, &number, &NODES.to_string()];
@@ -60,10 +67,12 @@ fn a_soak_leaves_memory_descriptors_and_threads_as_they_are() {
             told
         };
         let first: Vec<Told> = nodes.iter().map(have_met).collect();
-        let (warm, rest) = match seconds > MEMORY_FROM_S {
-            true => (MEMORY_FROM_S, seconds - MEMORY_FROM_S),
-            false => (0, seconds),
+        let (warm, filling_kib) = match seconds {
+            s if s > 2 * FILLED_S => (FILLED_S, 0),
+            s if s > MEMORY_FROM_S => (MEMORY_FROM_S, BUFFERS_KIB),
+            _ => (0, 0),
         };
+        let rest = seconds - warm;
         tell(&nodes, warm);
         let before = Held::by(&nodes);
         let (_, least_kib) = tell(&nodes, rest / 2);
@@ -83,8 +92,8 @@ fn a_soak_leaves_memory_descriptors_and_threads_as_they_are() {
         println!("{NODES} nodes, {seconds} s: {before:?}, {after:?}; {memory}; {:?}", last[0]);
         if warm > 0 {
             let segments = after.descriptors.saturating_sub(before.descriptors);
-            let most_kib = least_kib + least_kib / 33 + segments * SEGMENT_KIB;
-            assert!(least_kib_after <= most_kib, "3 % more memory: {memory}");
+            let most_kib = least_kib + least_kib / 100 + filling_kib + segments * SEGMENT_KIB;
+            assert!(least_kib_after <= most_kib, "more memory than {most_kib} KiB: {memory}");
         }
         nodes.into_iter().for_each(Node::end);
     });
