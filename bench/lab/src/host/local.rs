@@ -185,8 +185,8 @@ impl Host for LocalHost {
         let Some(Observing { processes, sampler, before }) = run.observing.take() else {
             return Err("nothing is observed".into());
         };
-        let series = sampler.stop();
-        Ok(before.until(&Snapshot::take(&processes), series))
+        let after = Snapshot::take(&processes);
+        Ok(before.until(&after, sampler.stop()))
     }
 
     fn records(&mut self, id: ProcessId) -> Result<Vec<Record>, String> {

@@ -17,6 +17,7 @@ mod watched;
 
 use std::collections::BTreeMap;
 
+use myelin_bench_kit::clock;
 use serde::{Deserialize, Serialize};
 
 use process::ProcessSnapshot;
@@ -26,6 +27,7 @@ pub use sampler::Sampler;
 use series::Series;
 
 pub struct Snapshot {
+    at_ns: u64,
     processes: BTreeMap<(String, u32), ProcessSnapshot>,
 }
 
@@ -35,7 +37,8 @@ impl Snapshot {
         let seen = |(name, pid): &(String, u32)| {
             Some(((name.clone(), *pid), ProcessSnapshot::take(*pid)?))
         };
-        Snapshot { processes: processes.iter().filter_map(seen).collect() }
+        let processes = processes.iter().filter_map(seen).collect();
+        Snapshot { at_ns: clock::monotonic_ns(), processes }
     }
 
     /// What happened from `self` until `later`, while `series` was taken.
@@ -61,6 +64,7 @@ impl Snapshot {
             _ => false,
         };
         Observation {
+            wall_ns: later.at_ns - self.at_ns,
             processes: processes.collect(),
             shared_bytes: segments.values().sum(),
             ping_and_pong_share_memory: common,
@@ -110,7 +114,6 @@ impl Observation {
         let steal_ticks: u64 = series.moments.iter().filter_map(|moment| moment.steal_ticks).sum();
         let ticks = series.duration_s() * (series.ticks_per_s * u64::from(series.cpus)) as f64;
         Observation {
-            wall_ns: series.moments.last().map_or(0, |last| last.at_ns),
             loopback_bytes: loopback().map(|seen| seen.bytes).sum(),
             loopback_packets: loopback().map(|seen| seen.packets).sum(),
             steal_percent: 100.0 * steal_ticks as f64 / ticks.max(f64::MIN_POSITIVE),

@@ -124,32 +124,6 @@ mod tests {
         assert_eq!(points(5000.0, 1.0), 0.0, "cut off");
     }
 
-    #[test]
-    fn the_best_of_the_immodest_has_no_ten() {
-        let mut burning = contender("burning", [1.0, 1.0, 80.0, 1.0, 1.0]);
-        burning.as_best[Criterion::Cpu as usize] = Some(10.0);
-        let card = Card::new(&[burning], &Weights::default()).unwrap();
-        assert_eq!(card.rows[0].points, [10.0, 10.0, 7.0, 10.0, 10.0]);
-    }
-
-    #[test]
-    fn what_is_not_known_is_said_and_is_no_zero() {
-        let mut partial = contender("partial", [1.0; 5]);
-        partial.figures[Criterion::Stability as usize] = None;
-        partial.as_best = partial.figures;
-        let whole = contender("whole", [2.0; 5]);
-        let card = Card::new(&[partial.clone(), whole], &Weights::default()).unwrap();
-        assert_eq!(order(&card), ["whole"]);
-        assert_eq!(card.rows[0].total, 10.0, "the best of those that are scored");
-        assert_eq!(card.unscored, [("partial".to_owned(), vec![Criterion::Stability])]);
-
-        let card = Card::new(&[partial], &Weights::default()).unwrap();
-        assert_eq!(card.dropped, [Criterion::Stability]);
-        assert_eq!(card.criteria.len(), 4);
-        assert!((card.weights[0] - 0.30 / 0.75).abs() < 1e-12, "its weight is shared out");
-        assert_eq!(Card::new(&[], &Weights::default()), None);
-    }
-
     proptest! {
         /// Independence of irrelevant alternatives: whoever comes, the others keep their order.
         #[test]
