@@ -84,12 +84,12 @@ pub fn export(request: &ExportOptions) -> Result<Exported> {
             let (scenario, system) = (&plan.scenarios[cell.scenario], plan.system(cell));
             let clocks = match cell.topology {
                 Topology::TwoHosts => clocks::apply(&mut samples, &run.keeping),
-                _ => Clocks::One,
+                _ => Clocks::default(),
             };
             let has_loans = system.is_some_and(|system| system.loans);
             let kind = scenario.workload.kind;
             let measured = Measured {
-                crosses_ends: !matches!(clocks, Clocks::Unknown(_)),
+                crosses_ends: !clocks.are_two || clocks.error_ns.is_some(),
                 ..Measured::new(kind, cell.rate_hz.is_some(), has_loans)
             };
             let valid = is_valid(&analysis, run);
@@ -117,7 +117,7 @@ fn choose(plan: &Plan, patterns: &[String]) -> Result<Vec<bool>> {
     let mut chosen = vec![patterns.is_empty(); names.len()];
     let what = ("cell", "cells are named as the files in the folder's hgrm/ are");
     for pattern in patterns {
-        InputError::choose(what, pattern, &names, &mut chosen)?;
+        InputError::matching(what, pattern, &names)?.into_iter().for_each(|at| chosen[at] = true);
     }
     Ok(chosen)
 }

@@ -96,23 +96,18 @@ impl InputError {
         Self::suggest(format!("no {what} `{name}`"), name, known)
     }
 
-    /// Marks in `chosen` the `known` names that a pattern matches, at least one of them.
-    pub(crate) fn choose(
+    /// The places of the `known` names that a pattern matches; it must match one.
+    pub(crate) fn matching(
         (what, remedy): (&str, &str),
         pattern: &str,
         known: &[&str],
-        chosen: &mut [bool],
-    ) -> Result<(), Self> {
+    ) -> Result<Vec<usize>, Self> {
         fast_glob::validate(pattern)
             .map_err(|error| Self::new(format!("{what} pattern `{pattern}`: {error}")))?;
-        let mut found = false;
-        for (name, chosen) in known.iter().zip(chosen) {
-            let matches = fast_glob::glob_match(pattern, name);
-            *chosen |= matches;
-            found |= matches;
-        }
+        let matches = |place: &usize| fast_glob::glob_match(pattern, known[*place]);
+        let found: Vec<usize> = (0..known.len()).filter(matches).collect();
         let unknown = || Self::unknown(what, pattern, known.iter().copied()).remedy(remedy);
-        if found { Ok(()) } else { Err(unknown()) }
+        if found.is_empty() { Err(unknown()) } else { Ok(found) }
     }
 
     /// An unknown key, likewise, in the words of TOML's parser.

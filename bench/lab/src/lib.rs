@@ -4,7 +4,7 @@
 #![deny(unsafe_op_in_unsafe_fn)]
 
 pub mod advise;
-pub mod analyse;
+mod analyse;
 pub mod compare;
 pub mod export;
 mod host;
@@ -13,14 +13,14 @@ pub mod input_error;
 mod layers;
 pub mod machine;
 mod network;
-pub mod observe;
+mod observe;
 pub mod plan;
 mod progress;
 pub mod record;
 pub mod registry;
 pub mod report;
 pub mod root;
-pub mod run;
+mod run;
 pub mod scenario;
 pub mod score;
 pub mod session;

@@ -12,6 +12,7 @@ pub(crate) mod size;
 
 pub use cells::CellPlan;
 use cells::cells_of;
+pub(crate) use cells::one;
 pub use check::check;
 pub use leave_out::leave_out_unsupported;
 use myelin_bench_kit::protocol::{PROTOCOL, Prepare, Role, System, Wait};
@@ -20,7 +21,7 @@ use rand::{SeedableRng, rngs::StdRng};
 use serde::{Deserialize, Serialize};
 
 use crate::host::hosts::HostsChoice;
-use crate::registry::Entry;
+use crate::registry::SystemDriver;
 use crate::scenario::{Kind, Scenario, Tuning};
 
 /// One execution of a cell.
@@ -35,7 +36,7 @@ pub struct RunPlan {
 }
 
 /// Everything a session will do.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Plan {
     /// Version of the layout of the results folder.
     #[serde(default = "first_schema")]
@@ -62,18 +63,8 @@ pub struct Plan {
 impl Plan {
     /// Orders the runs of `scenarios` over the systems chosen for each. Systems that are missing
     /// here are listed but not planned.
-    pub fn new(scenarios: Vec<(Scenario, Vec<Entry>)>, seed: u64, command: String) -> Self {
-        let mut plan = Plan {
-            schema: SCHEMA,
-            scenarios: Vec::new(),
-            cells: Vec::new(),
-            runs: Vec::new(),
-            systems: Vec::new(),
-            seed,
-            command,
-            notes: Vec::new(),
-            hosts: None,
-        };
+    pub fn new(scenarios: Vec<(Scenario, Vec<SystemDriver>)>, seed: u64, command: String) -> Self {
+        let mut plan = Plan { schema: SCHEMA, seed, command, ..Plan::default() };
         let mut random = StdRng::seed_from_u64(seed);
         for (scenario, entries) in scenarios {
             plan.add(scenario, &entries, &mut random);
@@ -81,7 +72,7 @@ impl Plan {
         plan
     }
 
-    fn add(&mut self, scenario: Scenario, entries: &[Entry], random: &mut StdRng) {
+    fn add(&mut self, scenario: Scenario, entries: &[SystemDriver], random: &mut StdRng) {
         let first = self.cells.len();
         for entry in entries {
             if !self.systems.iter().any(|system| system.name == entry.system.name) {
@@ -182,7 +173,7 @@ mod tests {
     use crate::scenario::{Frame, Kind, Topology};
 
     fn plan(seed: u64) -> Plan {
-        let systems: Vec<Entry> = ["a.x", "b.y"].map(Entry::named).into();
+        let systems: Vec<SystemDriver> = ["a.x", "b.y"].map(SystemDriver::named).into();
         let mut scenario = Scenario::load("quick").unwrap();
         scenario.plan.runs = 3;
         Plan::new(vec![(scenario, systems)], seed, String::new())
@@ -214,9 +205,9 @@ mod tests {
 
     #[test]
     fn systems_that_cannot_run_the_workload_are_left_out_and_named() {
-        let mut able = Entry::named("a.x");
+        let mut able = SystemDriver::named("a.x");
         able.system.workloads.push(Kind::Publish);
-        let mut entries = vec![able, Entry::named("b.y"), Entry::named("c.z")];
+        let mut entries = vec![able, SystemDriver::named("b.y"), SystemDriver::named("c.z")];
         let scenario = Scenario::load("publish").unwrap();
         let notes = leave_out_unsupported(&scenario, &mut entries);
         assert_eq!(notes.len(), 1, "{notes:?}");
@@ -233,7 +224,7 @@ mod tests {
     #[test]
     fn a_scenario_names_the_topologies_and_a_system_has_its_own() {
         let able = |name: &str, topology| {
-            let mut entry = Entry::named(name);
+            let mut entry = SystemDriver::named(name);
             entry.system.workloads.push(Kind::Image);
             entry.system.topology = topology;
             entry
@@ -259,7 +250,7 @@ mod tests {
     fn each_schedule_is_a_cell_and_drivers_are_told_of_it() {
         let scenario = Scenario::load("periodic").unwrap();
         let cases = scenario.workload.arrivals.len();
-        let plan = Plan::new(vec![(scenario, vec![Entry::named("a.x")])], 0, String::new());
+        let plan = Plan::new(vec![(scenario, vec![SystemDriver::named("a.x")])], 0, String::new());
         assert_eq!(plan.cells.len(), 2 * cases, "for each of two rates");
         let jitter = plan.cells.iter().find(|cell| cell.point() == "65536B-30Hz-jitter").unwrap();
         let told = plan.prepare(jitter, &plan.runs[0]).arrivals;
@@ -268,7 +259,7 @@ mod tests {
 
     #[test]
     fn missing_systems_are_listed_but_not_planned() {
-        let mut absent = Entry::named("c.z");
+        let mut absent = SystemDriver::named("c.z");
         absent.system.missing = Some("not installed".into());
         let scenario = Scenario::load("quick").unwrap();
         let plan = Plan::new(vec![(scenario, vec![absent])], 0, String::new());

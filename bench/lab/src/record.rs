@@ -232,7 +232,7 @@ fn read_json<T: DeserializeOwned>(folder: &Path, name: &str) -> Result<T> {
         io::ErrorKind::InvalidData => anyhow!(error).context(damaged(&path)),
         _ => missing(&path, &error).into(),
     })?;
-    let layout: Layout = serde_json::from_str(&text).with_context(|| damaged(&path))?;
+    let layout: Versioned = serde_json::from_str(&text).with_context(|| damaged(&path))?;
     anyhow::ensure!(
         (plan::first_schema()..=SCHEMA).contains(&layout.schema),
         "{}: schema {}, where this program reads 1 to {SCHEMA}; read the folder with the version of \
@@ -254,7 +254,7 @@ fn damaged(path: &Path) -> String {
 
 /// What all layouts of a file have in common.
 #[derive(Deserialize)]
-struct Layout {
+struct Versioned {
     #[serde(default = "plan::first_schema")]
     schema: u32,
 }

@@ -4,7 +4,7 @@
 //! (separated by colons), beside the `myelin` executable, or in `../libexec/myelin` from there.
 //! The first of a name wins.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::{Read, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
@@ -21,14 +21,14 @@ use crate::scenario::Scenario;
 
 /// A system and the executable that runs it.
 #[derive(Clone, Debug)]
-pub struct Entry {
+pub struct SystemDriver {
     /// As its driver describes it.
     pub system: System,
     /// The driver's executable.
     pub executable: PathBuf,
 }
 
-impl Entry {
+impl SystemDriver {
     /// The driver's name: the key of its table of options.
     pub fn driver(&self) -> &str {
         let file = self.executable.file_name().and_then(|name| name.to_str()).unwrap_or("");
@@ -41,7 +41,7 @@ impl Entry {
         let text =
             format!(r#"{{"name": "{name}", "about": "", "wait": "block", "transport": "kernel"}}"#);
         let system = serde_json::from_str(&text).expect("a system");
-        Entry { system, executable: "myelin-driver-a".into() }
+        SystemDriver { system, executable: "myelin-driver-a".into() }
     }
 
     /// Asks the driver whether the scenario's options suit this system.
@@ -63,7 +63,7 @@ impl Entry {
 /// All systems of all drivers, floor first, then by name.
 #[derive(Clone, Debug, Default)]
 pub struct Registry {
-    entries: Vec<Entry>,
+    entries: Vec<SystemDriver>,
     /// Drivers that did not answer, and why.
     pub broken: Vec<String>,
 }
@@ -77,7 +77,7 @@ impl Registry {
                 Ok(systems) => registry.entries.extend(
                     systems
                         .into_iter()
-                        .map(|system| Entry { system, executable: executable.clone() }),
+                        .map(|system| SystemDriver { system, executable: executable.clone() }),
                 ),
                 Err(reason) => registry.broken.push(format!("{}: {reason}", executable.display())),
             }
@@ -89,7 +89,7 @@ impl Registry {
     }
 
     /// Every system, in the order of reports.
-    pub fn entries(&self) -> &[Entry] {
+    pub fn entries(&self) -> &[SystemDriver] {
         &self.entries
     }
 
@@ -99,41 +99,41 @@ impl Registry {
         &self,
         scenario: &Scenario,
         notes: &mut Vec<String>,
-    ) -> Result<Vec<Entry>, InputError> {
-        let mut chosen = vec![false; self.entries.len()];
+    ) -> Result<Vec<SystemDriver>, InputError> {
+        let mut chosen = BTreeSet::new();
         for (index, pattern) in scenario.plan.systems.iter().enumerate() {
-            let Err(error) = self.mark(pattern, &mut chosen) else {
-                continue;
-            };
-            if !scenario.is_built_in {
-                let place = scenario.source.place(&format!("plan.systems.{index}"));
-                return Err(error.at(&scenario.source, place));
+            match self.places(pattern) {
+                Ok(places) => chosen.extend(places),
+                Err(error) if !scenario.is_built_in => {
+                    let place = scenario.source.place(&format!("plan.systems.{index}"));
+                    return Err(error.at(&scenario.source, place));
+                }
+                Err(_) => notes.push(format!(
+                    "{pattern} left out of `{}`: no driver here has such a system",
+                    scenario.name
+                )),
             }
-            let name = &scenario.name;
-            notes.push(format!("{pattern} left out of `{name}`: no driver here has such a system"));
         }
-        Ok(self.chosen(&chosen))
+        Ok(self.at(&chosen))
     }
 
     /// The systems that one of `patterns` matches; each pattern must match at least one.
-    pub fn matching(&self, patterns: &[String]) -> Result<Vec<Entry>, InputError> {
-        let mut chosen = vec![false; self.entries.len()];
+    pub fn matching(&self, patterns: &[String]) -> Result<Vec<SystemDriver>, InputError> {
+        let mut chosen = BTreeSet::new();
         for pattern in patterns {
-            self.mark(pattern, &mut chosen)?;
+            chosen.extend(self.places(pattern)?);
         }
-        Ok(self.chosen(&chosen))
+        Ok(self.at(&chosen))
     }
 
-    fn chosen(&self, chosen: &[bool]) -> Vec<Entry> {
-        let pairs = self.entries.iter().zip(chosen);
-        pairs.filter(|(_, chosen)| **chosen).map(|(entry, _)| entry.clone()).collect()
+    fn at(&self, places: &BTreeSet<usize>) -> Vec<SystemDriver> {
+        places.iter().map(|place| self.entries[*place].clone()).collect()
     }
 
-    fn mark(&self, pattern: &str, chosen: &mut [bool]) -> Result<(), InputError> {
+    fn places(&self, pattern: &str) -> Result<Vec<usize>, InputError> {
         let known: Vec<&str> =
             self.entries.iter().map(|entry| entry.system.name.as_str()).collect();
-        let what = ("system", "`myelin bench list systems` shows them");
-        InputError::choose(what, pattern, &known, chosen)
+        InputError::matching(("system", "`myelin bench list systems` shows them"), pattern, &known)
     }
 }
 
@@ -269,7 +269,7 @@ mod tests {
 
     fn registry(names: &[&str]) -> Registry {
         Registry {
-            entries: names.iter().map(|name| Entry::named(name)).collect(),
+            entries: names.iter().map(|name| SystemDriver::named(name)).collect(),
             broken: Vec::new(),
         }
     }

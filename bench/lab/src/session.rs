@@ -19,7 +19,7 @@ use crate::input_error::InputError;
 use crate::machine::{Identity, Machine};
 use crate::plan::{self, Plan};
 use crate::record::Folder;
-use crate::registry::{Entry, Registry};
+use crate::registry::{Registry, SystemDriver};
 use crate::root::Root;
 use crate::scenario::{Scenario, Tuning, TuningChoice};
 use crate::summary::{self, Analysis, Summary};
@@ -121,7 +121,8 @@ fn resume(path: &Path, registry: &Registry) -> Result<(Folder, Plan, Machine, Op
     let Some(choice) = &plan.hosts else {
         return Ok((folder, plan, machine, None));
     };
-    let planned = |entry: &&Entry| plan.systems.iter().any(|it| it.name == entry.system.name);
+    let planned =
+        |entry: &&SystemDriver| plan.systems.iter().any(|it| it.name == entry.system.name);
     let drivers = across::drivers_of(registry.entries().iter().filter(planned));
     let mut hosts = Hosts::reach(choice.clone(), drivers).map_err(InputError::new)?;
     let others = hosts.others().map_err(InputError::new)?;

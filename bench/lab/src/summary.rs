@@ -5,10 +5,8 @@
 //! the per-second tables need.
 
 mod cell;
-mod clock;
-mod cut;
 mod detail;
-mod observed;
+mod hosts;
 mod params;
 mod timeline;
 
@@ -20,15 +18,13 @@ pub use cell::Cell;
 #[cfg(test)]
 pub(crate) use cell::{Better, OverRuns};
 pub(crate) use cell::{CellKey, METRICS, Metric, Value};
-pub use clock::ClockFigures;
-pub use cut::CutFigures;
 pub use detail::{
     Analysis, CurvePoint, Detail, Percentile, Pinned, RUN_QUANTILES, RunPoint, Second,
 };
-pub use observed::ObservedColumns;
+pub use hosts::{ClockFigures, CutFigures};
 pub use params::{Params, Repeats};
 pub use timeline::{
-    Around, Field, HeatMap, SlowMessage, Stage, StageMean, Stages, Timeline, Window,
+    Around, Bin, HeatMap, ObservedColumns, SlowMessage, Stage, StageMean, Stages, Timeline, Window,
 };
 
 /// `summary.json`.

@@ -233,7 +233,8 @@ fn has_capability(bit: u32) -> bool {
     status.is_ok_and(|status| status.capeff >> bit & 1 == 1)
 }
 
-fn check(status: libc::c_int) -> std::io::Result<()> {
+/// The error of a system call that has failed.
+pub(crate) fn check(status: libc::c_int) -> std::io::Result<()> {
     if status < 0 { Err(std::io::Error::last_os_error()) } else { Ok(()) }
 }
 

@@ -170,18 +170,12 @@ mod tests {
     #[test]
     fn loss_and_budget_come_first() {
         let lossy = Candidate { lost: 1, ..candidate(1.0, 2.0) };
-        let polls = Candidate { cpu_percent: 200.0, ..candidate(2.0, 3.0) };
         let large = Candidate { memory_bytes: 90 << 20, ..candidate(3.0, 4.0) };
-        let plain = candidate(40.0, 60.0);
-        let all = [lossy, polls, large, plain];
-        assert_eq!(choose(&all, &Budget::default()).unwrap().best, 1);
-        let cpu = Budget { cpu_percent: Some(100.0), memory_bytes: None };
-        assert_eq!(choose(&all, &cpu).unwrap().best, 2);
-        let both = Budget { memory_bytes: Some(20 << 20), ..cpu };
-        assert_eq!(choose(&all, &both).unwrap(), Choice { best: 3, by: Told::Alone, ties: vec![] });
-        let nothing = Budget { cpu_percent: Some(1.0), memory_bytes: None };
-        assert_eq!(choose(&all, &nothing), Err(NoChoice::OverBudget));
-        assert_eq!(choose(&[lossy], &Budget::default()), Err(NoChoice::AllLost));
+        let small = Budget { memory_bytes: Some(20 << 20), ..Budget::default() };
+        let choice = choose(&[lossy, large, candidate(40.0, 60.0)], &small);
+        assert_eq!(choice, Ok(Choice { best: 2, by: Told::Alone, ties: vec![] }));
+        assert_eq!(choose(&[lossy, large], &small), Err(NoChoice::OverBudget));
+        assert_eq!(choose(&[lossy], &small), Err(NoChoice::AllLost));
         assert_eq!(choose(&[], &Budget::default()), Err(NoChoice::NothingValid));
     }
 }

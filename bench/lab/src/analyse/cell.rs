@@ -8,7 +8,7 @@ use super::distribution::{Sorted, us};
 use super::judged::{Case, JudgedRun, used};
 use super::messages::{Message, Messages, Quantity};
 use super::totals::{Totals, sum};
-use super::{across, clocks, flood, observed, repeats, slowest, stages, start, steady, timeline};
+use super::{clocks, link, observed, repeats, slowest, stages, steady, timeline, workloads};
 use crate::record::RunRecord;
 use crate::run::spec::waits;
 use crate::scenario::{Kind, frame_name};
@@ -34,7 +34,7 @@ pub(super) fn pool(case: Case<'_>, runs: &[JudgedRun]) -> Cell {
             notes(runs, &used, case.kind(), total.steal_percent()),
             steady::remarks(&used),
             clocks::remarks(&used, case.kind()),
-            across::remarks(&used, total.counts.lost, case.plan, case.scenario),
+            link::remarks(&used, total.counts.lost, case.plan, case.scenario),
         ]
         .concat(),
         ..planned(case)
@@ -120,10 +120,14 @@ fn with_costs(cell: Cell, case: Case<'_>, runs: &[&JudgedRun], total: &Totals<'_
     let exchanges = total.exchanges(kind, plan.publishers);
     let directions = if kind == Kind::Roundtrip { 2.0 } else { 1.0 };
     let travelled = directions * total.messages;
+    let started = |ms_of| {
+        let times = workloads::starts(runs.iter().map(|run| &run.record), ms_of);
+        times.distribution().filter(|_| kind == Kind::Startup)
+    };
     Cell {
         throughput_per_s: total.per_second(exchanges, total.measured_s + unsent_s),
-        taken_per_s: over_runs(runs, flood::taken_per_s),
-        lossless_per_s: over_runs(runs, flood::lossless_per_s),
+        taken_per_s: over_runs(runs, workloads::taken_per_s),
+        lossless_per_s: over_runs(runs, workloads::lossless_per_s),
         cpu_us_per_message: total.exchange_cpu_us / (total.counts.sent as f64).max(1.0),
         cpu_percent: match kind.is_one_way() {
             true => 100.0 * total.per_second(total.exchange_cpu_us * 1e-6, total.measured_s),
@@ -137,8 +141,8 @@ fn with_costs(cell: Cell, case: Case<'_>, runs: &[&JudgedRun], total: &Totals<'_
         involuntary_switches_per_s: total.rate(|process| process.involuntary_switches),
         page_faults: total.sum(|process| process.page_faults) / total.runs(),
         startup_ms: over_runs(runs, |run| Some(run.startup_ms)).unwrap_or(0.0),
-        matched_us: start::matched(runs, kind),
-        first_sample_us: start::first_sample(runs, kind),
+        matched_us: started(|run| Some(run.startup_ms)),
+        first_sample_us: started(|run| run.first_sample_ms),
         daemon_ms: over_runs(runs, |run| run.daemon_ms),
         sent: total.counts.sent,
         received: total.counts.received,
@@ -185,12 +189,10 @@ pub(super) fn detail(
     }
 }
 
-/// The median of the runs.
 fn over_runs(runs: &[&JudgedRun], of: impl Fn(&RunRecord) -> Option<f64>) -> Option<f64> {
     median(runs.iter().filter_map(|run| of(&run.record)).collect())
 }
 
-/// A quantity over all messages of all runs.
 fn pooled(runs: &[&JudgedRun], of: impl Fn(&Messages) -> Vec<i64>) -> Sorted {
     let values: Vec<Vec<i64>> = runs.iter().map(|run| of(&run.messages)).collect();
     Sorted::of_runs(values.iter().map(Vec::as_slice))
@@ -269,7 +271,6 @@ fn curve(pooled: &Sorted, runs: &[&Sorted]) -> Vec<CurvePoint> {
         .collect()
 }
 
-/// Points evenly spaced in the quantile.
 fn even(pooled: &Sorted) -> Vec<f64> {
     let quantiles = (0..EVEN_POINTS).map(|step| (f64::from(step) + 0.5) / f64::from(EVEN_POINTS));
     quantiles.map_while(|quantile| pooled.supported(quantile).map(us)).collect()

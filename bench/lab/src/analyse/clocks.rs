@@ -28,20 +28,18 @@
 
 mod apply;
 mod fit;
-mod seen;
-mod slope;
 #[cfg(test)]
 mod tests;
 
 use myelin_bench_kit::protocol::Exchange;
 
 pub(crate) use apply::{Clocks, apply};
+pub(super) use apply::{figures, remarks};
 use fit::Fit;
-pub(super) use seen::{Seen, figures, remarks};
 
 /// How pong's clock stands to ping's during a run.
 #[derive(Clone, Debug)]
-pub struct Comparison {
+pub struct ClockMap {
     /// In the order of time; one, unless a clock has stepped or changed its pace.
     fits: Vec<Fit>,
     /// How many exchanges it comes from.
@@ -57,7 +55,6 @@ pub struct Change {
     pub at_ns: u64,
     /// What θ became more by, in ns; within `error_ns`.
     pub step_ns: f64,
-    /// See `step_ns`.
     pub error_ns: f64,
 }
 
@@ -86,40 +83,33 @@ impl Change {
     }
 }
 
-/// Why nothing can be said.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Unknown {
-    /// So many.
-    #[error(
-        "pong's clock was asked with {0} answers, fewer than {EXCHANGES_MIN}: see the clocks' logs, \
-         and whether UDP passes between the hosts"
-    )]
-    TooFew(usize),
-    /// So often that it is no change but unrest.
-    #[error("the clocks changed their pace against each other more than {CHANGES_MAX} times")]
-    Unsteady,
-}
-
-impl Comparison {
-    /// Of the exchanges of a run, in whatever order.
-    pub fn of(exchanges: &[Exchange]) -> Result<Self, Unknown> {
+impl ClockMap {
+    /// Of the exchanges of a run, in whatever order; or why nothing can be said.
+    pub fn of(exchanges: &[Exchange]) -> Result<Self, String> {
         let mut sound: Vec<Exchange> = exchanges.iter().copied().filter(is_sound).collect();
         if sound.len() < EXCHANGES_MIN {
-            return Err(Unknown::TooFew(sound.len()));
+            return Err(format!(
+                "pong's clock was asked with {} answers, fewer than {EXCHANGES_MIN}: see the clocks' \
+                 logs, and whether UDP passes between the hosts",
+                sound.len()
+            ));
         }
         sound.sort_by_key(|exchange| exchange.asked_ns);
         let mut fits = Vec::new();
         let mut rest = sound.as_slice();
         while !rest.is_empty() {
             if fits.len() > CHANGES_MAX {
-                return Err(Unknown::Unsteady);
+                // It is no change but unrest.
+                return Err(format!(
+                    "the clocks changed their pace against each other more than {CHANGES_MAX} times"
+                ));
             }
             let (fit, length) = longest(rest);
             fits.push(fit);
             rest = &rest[length..];
         }
         let least_delay_ns = sound.iter().map(Exchange::delay_ns).min().unwrap_or(0);
-        Ok(Comparison { fits, exchanges: sound.len(), least_delay_ns })
+        Ok(ClockMap { fits, exchanges: sound.len(), least_delay_ns })
     }
 
     /// What pong's clock is ahead of ping's by when ping's reads `at_ns`, and the bound of the error,
@@ -145,16 +135,16 @@ impl Comparison {
     /// What pong's clock gains on ping's, in parts per million, and the bound of the error; over the
     /// first part where it has changed.
     pub fn drift_ppm(&self) -> (f64, f64) {
-        self.fits[0].drift_ppm()
+        let Fit { slope, slope_error, .. } = self.fits[0];
+        (slope * 1e6, slope_error * 1e6)
     }
 
     /// The middle of the exchanges, on ping's clock.
     pub fn middle_ns(&self) -> u64 {
-        let (begin_ns, end_ns) = (self.fits[0].begin_ns(), self.fits[self.fits.len() - 1].end_ns());
+        let (begin_ns, end_ns) = (self.fits[0].begin_ns, self.fits[self.fits.len() - 1].end_ns);
         begin_ns + (end_ns - begin_ns) / 2
     }
 
-    /// Where it was not steady.
     pub fn changes(&self) -> Vec<Change> {
         let change = |pair: &[Fit]| {
             let at_ns = boundary_ns(&pair[0], &pair[1]);
@@ -172,7 +162,7 @@ impl Comparison {
 
 /// In the middle between the last exchange of one and the first of the next.
 fn boundary_ns(before: &Fit, after: &Fit) -> u64 {
-    let (end_ns, begin_ns) = (before.end_ns(), after.begin_ns());
+    let (end_ns, begin_ns) = (before.end_ns, after.begin_ns);
     end_ns.min(begin_ns) + end_ns.abs_diff(begin_ns) / 2
 }
 

@@ -9,7 +9,7 @@ use super::distribution::{Sorted, us};
 use super::messages::{Measured, Message, Messages};
 use super::totals::{exchange_cpu_ns, sum};
 use super::validity::{Evidence, faults, saturation};
-use super::{cut, flood, publish, start, steady};
+use super::{link, steady, workloads};
 use crate::machine::Machine;
 use crate::plan::{CellPlan, Plan};
 use crate::record::RunRecord;
@@ -49,7 +49,6 @@ impl<'a> Case<'a> {
     }
 }
 
-/// One run of a cell.
 pub(super) struct JudgedRun {
     pub record: RunRecord,
     pub messages: Messages,
@@ -60,9 +59,8 @@ pub(super) struct JudgedRun {
     pub saturation: Option<String>,
     /// Ping's; of what is not answered, ping's and pong's together.
     pub counts: Done,
-    pub settling: steady::Settling,
-    pub clocks: clocks::Seen,
-    /// What the cut of the link did in it.
+    pub drift: Option<steady::Drift>,
+    pub clocks: Clocks,
     pub cut: Option<CutFigures>,
 }
 
@@ -74,23 +72,22 @@ impl JudgedRun {
         let (record_every, kind) = (scenario.workload.record_every, case.kind());
         let clocks = match (plan.topology, &record.failure) {
             (Topology::TwoHosts, None) => clocks::apply(samples.to_mut(), &record.keeping),
-            _ => Clocks::One,
+            _ => Clocks::default(),
         };
-        let clock_error_ns = match &clocks {
-            Clocks::One => Some(0),
-            two => two.error_ns().map(|error_ns| error_ns.ceil() as u64),
+        let clock_error_ns = match clocks.are_two {
+            true => clocks.error_ns.map(|error_ns| error_ns.ceil() as u64),
+            false => Some(0),
         };
         let evidence = Evidence { case, record: &record, samples: &samples, clock_error_ns };
         let (mut faults, saturation) = (faults(&evidence), saturation(&evidence));
-        let seen = clocks.seen(&samples);
         if kind.is_one_way() && kind != Kind::Startup {
-            faults.extend(seen.trouble.iter().cloned());
+            faults.extend(clocks.trouble.iter().cloned());
         }
         // What is marked as invalid may be shown, but nothing that nobody knows.
-        let is_unknown = kind == Kind::Roundtrip || seen.figures.is_none();
+        let is_unknown = kind == Kind::Roundtrip || clocks.figures.is_none();
         let measured = Measured {
-            crosses_ends: seen.trouble.is_empty() || !is_unknown,
-            is_one_machine: !clocks.are_two(),
+            crosses_ends: clocks.trouble.is_empty() || !is_unknown,
+            is_one_machine: !clocks.are_two,
             ..Measured::new(kind, plan.rate_hz.is_some(), system.loans)
         };
         let messages = Messages::of(&samples, measured);
@@ -99,25 +96,20 @@ impl JudgedRun {
         let cut = record.cut.filter(|_| is_known);
         JudgedRun {
             latency: match kind {
-                Kind::Startup => start::latency(&record),
+                Kind::Startup => workloads::starts([&record], |run| run.first_sample_ms),
                 _ => Sorted::new(messages.taken(Message::latency)),
             },
-            settling: steady::settling(&messages.in_order(), host.clock_step_ns),
-            clocks: seen,
-            cut: cut.and_then(|it| cut::figures(it, &messages, record_every)),
+            drift: steady::drift(&messages.in_order(), host.clock_step_ns),
+            clocks,
+            cut: cut.and_then(|it| link::figures(it, &messages, record_every)),
             messages,
-            counts: match kind {
-                Kind::Roundtrip => record.ping.clone().unwrap_or_default(),
-                Kind::Startup => start::counts(&record),
-                _ => publish::counts(&record, plan.subscribers),
-            },
+            counts: workloads::counts(&record, kind, plan.subscribers),
             record,
             faults,
             saturation,
         }
     }
 
-    /// Whether it may be believed.
     pub(super) fn is_valid(&self) -> bool {
         self.faults.is_empty()
     }
@@ -145,8 +137,8 @@ impl JudgedRun {
                 .filter(|_| self.counts.sent > 0)
                 .map(|seen| exchange_cpu_ns(&self.record, seen) / 1e3 / self.counts.sent as f64),
             pss_bytes: observed.map(|seen| sum(seen, |process| process.pss_bytes)),
-            taken_per_s: flood::taken_per_s(&self.record),
-            lossless_per_s: flood::lossless_per_s(&self.record),
+            taken_per_s: workloads::taken_per_s(&self.record),
+            lossless_per_s: workloads::lossless_per_s(&self.record),
         }
     }
 }

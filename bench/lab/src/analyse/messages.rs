@@ -44,13 +44,11 @@ pub(crate) struct Message {
 /// What is measured of the messages of a run.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Measured {
-    /// What the processes do.
     pub kind: Kind,
     /// Whether there is a schedule.
     pub has_rate: bool,
     /// Whether messages are written into loans, and whether they are filled apart.
     pub has_loans: bool,
-    /// See `has_loans`.
     pub has_fills: bool,
     /// Whether what was stamped at the two ends may be compared.
     pub crosses_ends: bool,
@@ -68,18 +66,10 @@ pub(crate) struct Messages {
 /// A quantity of a message in ns; `None` where it is not measured.
 pub(crate) type Quantity = fn(&Message, &Measured) -> Option<i64>;
 
-/// How a part stands to the latency.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Part {
-    Before,
-    Within,
-}
-
 /// Kinds of parts.
 pub(super) const STAGES: usize = Stage::ALL.len();
 
 impl Messages {
-    /// Of a run's records.
     pub(crate) fn of(samples: &RunSamples, measured: Measured) -> Self {
         let all = match measured.kind {
             Kind::Roundtrip => by_index(samples),
@@ -130,9 +120,10 @@ impl Messages {
         found.into_iter().map(|(_, latency_ns)| latency_ns).collect()
     }
 
-    /// Which parts are measured, by [`Stage::ALL`]; `None` where the time is not divided. What no
-    /// message has any of was not measured, except what every message goes through.
-    pub(super) fn parts(&self) -> Option<[Option<Part>; STAGES]> {
+    /// Of each part that is measured, by [`Stage::ALL`], whether it passes before the latency begins;
+    /// `None` where the time is not divided. What no message has any of was not measured, except what
+    /// every message goes through.
+    pub(super) fn parts(&self) -> Option<[Option<bool>; STAGES]> {
         let Measured { kind, has_rate, has_loans, has_fills, .. } = self.measured;
         if !self.measured.is_divided() {
             return None;
@@ -160,7 +151,7 @@ impl Messages {
                 Kind::Stream => !has_rate && stage <= Stage::Fill,
                 _ => stage == Stage::Lateness,
             };
-            is_measured.then_some(if is_before { Part::Before } else { Part::Within })
+            is_measured.then_some(is_before)
         }))
     }
 
@@ -303,7 +294,6 @@ impl Message {
         Some(taken.stream_copy_ns.into())
     }
 
-    /// Whether both sides were on one CPU.
     fn is_same_cpu(&self, of: &Measured) -> Option<bool> {
         let pong = self.pong.filter(|_| of.is_one_machine && of.kind != Kind::Publish)?;
         let cpu =
@@ -311,12 +301,10 @@ impl Message {
         Some(cpu == pong.take_cpu)
     }
 
-    /// The latency with both sides on one CPU.
     pub(super) fn same_cpu(&self, of: &Measured) -> Option<i64> {
         self.latency(of).filter(|_| self.is_same_cpu(of) == Some(true))
     }
 
-    /// The latency with the sides on two CPUs.
     pub(super) fn cross_cpu(&self, of: &Measured) -> Option<i64> {
         self.latency(of).filter(|_| self.is_same_cpu(of) == Some(false))
     }

@@ -1,24 +1,21 @@
 //! From a results folder to an [`Analysis`]: judge each run, pool the valid ones of each cell.
 
 mod accounting;
-mod across;
 mod cell;
 pub(crate) mod clocks;
-mod cut;
 pub mod distribution;
-mod flood;
 mod judged;
+mod link;
 pub(crate) mod messages;
 mod observed;
-mod publish;
 mod repeats;
 mod slowest;
 mod stages;
-mod start;
 pub mod steady;
 mod timeline;
 mod totals;
 mod validity;
+mod workloads;
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -36,7 +33,6 @@ use crate::run::RunSamples;
 use crate::scenario::{Kind, Scenario, Touch};
 use crate::summary::{Analysis, Cell, SCHEMA, Summary, SystemInfo};
 
-/// Analyses everything a folder holds.
 pub fn analyse(folder: &mut Folder, plan: &Plan, host: Machine) -> Result<Analysis> {
     let Lines { runs: records, mut damage } = folder.runs()?;
     let mut summary = Summary {
@@ -73,10 +69,10 @@ pub fn analyse(folder: &mut Folder, plan: &Plan, host: Machine) -> Result<Analys
         let runs = judge(folder, case, records, &mut damage);
         let is_publish = case.kind() == Kind::Publish;
         details.push(cell::detail(case, &runs, configuration));
-        writes.push(if is_publish { publish::medians(&judged::used(&runs)) } else { Vec::new() });
+        writes.push(if is_publish { workloads::medians(&judged::used(&runs)) } else { Vec::new() });
         cells.push(cell::pool(case, &runs));
     }
-    publish::compare_subscribers(&mut cells, &writes);
+    workloads::compare_subscribers(&mut cells, &writes);
     summary.cells = cells;
     let is_narrow = |cell: usize| {
         let repeats = summary.cells.get(cell).and_then(|cell| cell.repeats);

@@ -2,7 +2,7 @@
 
 use super::distribution::us;
 use super::judged::JudgedRun;
-use super::messages::{Measured, Message, Messages, Part, STAGES};
+use super::messages::{Measured, Message, Messages, STAGES};
 use super::observed;
 use super::timeline::Span;
 use crate::summary::{Around, ObservedColumns, SlowMessage, Stage};
@@ -23,7 +23,7 @@ struct Known<'a> {
     number: u32,
     measured: &'a Measured,
     span: Span,
-    parts: [Option<Part>; STAGES],
+    parts: [Option<bool>; STAGES],
     /// When observing began, and what was observed from then on.
     observed: Option<(u64, ObservedColumns)>,
 }

@@ -1,7 +1,7 @@
 //! Where the time of a cell's messages goes: of all, and of those that make its tail.
 
 use super::distribution::Sorted;
-use super::messages::{Messages, Part, STAGES};
+use super::messages::{Messages, STAGES};
 use crate::summary::{Stage, StageMean, Stages};
 
 /// Means of the parts over all runs that are used, and over those of their messages that are above
@@ -29,19 +29,18 @@ pub(super) fn of<'a>(runs: impl Iterator<Item = &'a Messages> + Clone) -> Option
         }
     }
     let stages = Stage::ALL.into_iter().zip(measured);
-    let parts = stages.filter_map(|(stage, part)| {
+    let parts = stages.filter_map(|(stage, is_before)| {
         Some(StageMean {
             stage,
-            is_before: part? == Part::Before,
+            is_before: is_before?,
             mean_us: all.mean_us(stage)?,
             slow_us: slow.mean_us(stage),
         })
     });
-    let parts: Vec<StageMean> = parts.collect();
-    (all.messages > 0).then_some(Stages {
+    (all.messages > 0).then(|| Stages {
         messages: all.messages,
         slow_messages: slow.messages,
-        parts,
+        parts: parts.collect(),
     })
 }
 

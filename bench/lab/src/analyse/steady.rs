@@ -33,37 +33,28 @@ use super::judged::JudgedRun;
 use crate::scenario::Kind;
 use crate::stats;
 
-/// What a run's latencies did while it lasted.
+/// The medians of the first and of the last third of a run that never settled, in nanoseconds.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Settling {
-    /// Too few latencies to tell: fewer than [`PARTS`] × [`PART_SAMPLES_MIN`], or a workload whose
-    /// latency changes by design.
-    Unknown,
-    /// Neither trend nor step that matters.
-    Settled,
-    /// The medians of the first and of the last third of the run, in nanoseconds.
-    Drifted {
-        /// First third.
-        from_ns: f64,
-        /// Last third.
-        to_ns: f64,
-    },
+pub struct Drift {
+    from_ns: f64,
+    to_ns: f64,
 }
 
-/// Judges latencies in the order of sending, in nanoseconds; `step_ns` is the clock's.
-pub fn settling(latencies_ns: &[i64], step_ns: u64) -> Settling {
+/// Judges latencies in the order of sending, in nanoseconds; `step_ns` is the clock's. `None` of those
+/// that have settled, and of fewer than [`PARTS`] × [`PART_SAMPLES_MIN`].
+pub fn drift(latencies_ns: &[i64], step_ns: u64) -> Option<Drift> {
     if latencies_ns.len() < PARTS * PART_SAMPLES_MIN {
-        return Settling::Unknown;
+        return None;
     }
     let third = latencies_ns.len() / 3;
     let from_ns = median(&latencies_ns[..third]);
     let to_ns = median(&latencies_ns[latencies_ns.len() - third..]);
     let (change_ns, least_ns) = ((to_ns - from_ns).abs(), from_ns.abs().min(to_ns.abs()));
     let matters = change_ns > CHANGE_MIN * least_ns && change_ns > step_ns as f64;
-    match matters && is_unsteady(&part_medians(latencies_ns)) {
-        true => Settling::Drifted { from_ns, to_ns },
-        false => Settling::Settled,
-    }
+    // Either test may refuse to call them stationary.
+    let is_unsteady =
+        |series: &[f64]| mann_kendall_z(series).abs() > Z_MAX || pettitt_p(series) < EACH_TEST;
+    (matters && is_unsteady(&part_medians(latencies_ns))).then_some(Drift { from_ns, to_ns })
 }
 
 /// Whether runs of a workload with so many latencies have a verdict.
@@ -72,16 +63,11 @@ pub fn can_tell(kind: Kind, latencies: u64) -> bool {
     !varies && latencies >= (PARTS * PART_SAMPLES_MIN) as u64
 }
 
-/// A remark on each run that had not settled.
 pub(super) fn remarks(runs: &[&JudgedRun]) -> Vec<String> {
-    let remark = |run: &&JudgedRun| match run.settling {
-        Settling::Drifted { from_ns, to_ns } => Some(format!(
-            "run {}{NEVER_SETTLED}{} to {} µs",
-            run.number(),
-            from_ns / 1e3,
-            to_ns / 1e3
-        )),
-        Settling::Settled | Settling::Unknown => None,
+    let remark = |run: &&JudgedRun| {
+        let Drift { from_ns, to_ns } = run.drift?;
+        let (number, from_us, to_us) = (run.number(), from_ns / 1e3, to_ns / 1e3);
+        Some(format!("run {number}{NEVER_SETTLED}{from_us} to {to_us} µs"))
     };
     runs.iter().filter_map(remark).collect()
 }
@@ -99,11 +85,6 @@ fn part_medians(values: &[i64]) -> Vec<f64> {
 fn median(values: &[i64]) -> f64 {
     let values = values.iter().map(|value| *value as f64).collect();
     stats::median(values).expect("a part has latencies")
-}
-
-/// Whether either test refuses to call the series stationary.
-fn is_unsteady(series: &[f64]) -> bool {
-    mann_kendall_z(series).abs() > Z_MAX || pettitt_p(series) < EACH_TEST
 }
 
 /// Mann-Kendall's S divided by its deviation under no trend, less one for continuity; positive for

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::distribution::{Sorted, us};
 use super::judged::JudgedRun;
 use super::messages::{Message, Messages};
-use crate::summary::{Field, HeatMap, Timeline, Window};
+use crate::summary::{Bin, HeatMap, Timeline, Window};
 
 /// Of one run; `record_every` says how many messages a record stands for. `None` without messages.
 pub(super) fn of(run: &JudgedRun, record_every: u64) -> Option<Timeline> {
@@ -94,7 +94,7 @@ fn map(moments: &[Moment], span: Span) -> HeatMap {
         let Some(latency_ns) = latency_ns else { continue };
         *counts.entry((span.part(begin_ns, PARTS) as u16, row(latency_ns))).or_default() += 1;
     }
-    let field = |((column, row), count)| Field { column, row, count };
+    let field = |((column, row), count)| Bin { column, row, count };
     HeatMap { columns: PARTS as u32, fields: counts.into_iter().map(field).collect() }
 }
 
@@ -155,7 +155,7 @@ mod tests {
         let above = map.fields.iter().filter(|field| field.row > row(1_000_000));
         assert_eq!(
             above.copied().collect::<Vec<_>>(),
-            [Field { column: 30, row: row(50_000_000), count: 1 }]
+            [Bin { column: 30, row: row(50_000_000), count: 1 }]
         );
     }
 

@@ -7,6 +7,7 @@ use myelin_bench_kit::protocol::Done;
 use super::judged::JudgedRun;
 use crate::observe::{Observation, ProcessObservation};
 use crate::record::RunRecord;
+use crate::run::processes::add;
 use crate::scenario::Kind;
 use crate::summary::{ProcessUse, ThreadUse};
 
@@ -33,12 +34,7 @@ impl<'a> Totals<'a> {
         let mut total = Totals::default();
         for run in runs {
             let counts = &run.counts;
-            total.counts.sent += counts.sent;
-            total.counts.received += counts.received;
-            total.counts.lost += counts.lost;
-            total.counts.duplicates += counts.duplicates;
-            total.counts.out_of_order += counts.out_of_order;
-            total.counts.corrupt += counts.corrupt;
+            add(&mut total.counts, counts);
             total.messages += (counts.sent + counts.warmed_up.unwrap_or(warmup_messages)) as f64;
             let measured_ns = counts.end_ns.saturating_sub(counts.begin_ns) as f64;
             total.measured_s += measured_ns * 1e-9;

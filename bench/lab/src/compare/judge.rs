@@ -48,10 +48,10 @@ pub struct FigureComparison {
 
 /// Puts the figures of a cell side by side; [`family`] gives the verdicts.
 pub(super) fn cell(a: Entry, b: Entry) -> CellComparison {
-    let placing = Placing::of(&a, &b);
+    let (across, remark) = placing(&a, &b);
     let figures = COMPARED.iter().filter(|figure| (figure.is_of)(&a));
     let figures = figures.map(|figure| {
-        let across = figure.is_latency && placing.across;
+        let across = figure.is_latency && across;
         let runs = [&a, &b].map(|entry| values(entry, figure, across));
         let too_few = || too_few(&runs, across);
         let reason = unusable(&a, &b, figure).or_else(too_few).or_else(|| no_ratio(&runs));
@@ -85,7 +85,7 @@ pub(super) fn cell(a: Entry, b: Entry) -> CellComparison {
             true => shift::points(&runs(&a), &runs(&b)),
             false => Vec::new(),
         },
-        remarks: placing.remark.into_iter().collect(),
+        remarks: remark.into_iter().collect(),
     }
 }
 
@@ -205,30 +205,23 @@ fn unusable(a: &Entry, b: &Entry, figure: &Compared) -> Option<String> {
     })
 }
 
-/// Where the two ends of messages ran. A median over messages on one core and messages across
-/// cores says how many were which; a shift of that share is no change of either.
-struct Placing {
-    /// Whether latencies are those across cores alone.
-    across: bool,
-    remark: Option<String>,
-}
-
-impl Placing {
-    fn of(a: &Entry, b: &Entry) -> Self {
-        let shares = [a, b].map(|entry| share_on_one_core(entry.cell));
-        let [Some(in_a), Some(in_b)] = shares else { return Self { across: false, remark: None } };
-        let are_unlike = [a, b].iter().any(|entry| unlike_placements(entry.cell));
-        let shifted = (in_a - in_b).abs();
-        let across = a.is_mixed() || b.is_mixed() || (are_unlike && shifted > SHARE_SHIFTED);
-        let shown = across || (are_unlike && shifted > SHARE_REMARKED);
-        let share = format::share_percent;
-        let text = || {
-            let kept = if across { "; p50 and p99 are of those across cores alone" } else { "" };
-            let (in_a, in_b) = (share(in_a), share(in_b));
-            format!("on one core ran {in_a} of the messages of A, {in_b} of B{kept}")
-        };
-        Self { across, remark: shown.then(text) }
-    }
+/// Where the two ends of messages ran: whether latencies are those across cores alone, and a remark. A
+/// median over messages on one core and messages across cores says how many were which; a shift of
+/// that share is no change of either.
+fn placing(a: &Entry, b: &Entry) -> (bool, Option<String>) {
+    let shares = [a, b].map(|entry| share_on_one_core(entry.cell));
+    let [Some(in_a), Some(in_b)] = shares else { return (false, None) };
+    let are_unlike = [a, b].iter().any(|entry| unlike_placements(entry.cell));
+    let shifted = (in_a - in_b).abs();
+    let across = a.is_mixed() || b.is_mixed() || (are_unlike && shifted > SHARE_SHIFTED);
+    let shown = across || (are_unlike && shifted > SHARE_REMARKED);
+    let share = format::share_percent;
+    let text = || {
+        let kept = if across { "; p50 and p99 are of those across cores alone" } else { "" };
+        let (in_a, in_b) = (share(in_a), share(in_b));
+        format!("on one core ran {in_a} of the messages of A, {in_b} of B{kept}")
+    };
+    (across, shown.then(text))
 }
 
 /// `None` where messages have no places.

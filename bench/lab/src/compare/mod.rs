@@ -1,7 +1,7 @@
 //! Two results folders: another day, another machine, another version of a peer. What differs
 //! around them, then what differs in each cell, and whether that is more than chance.
 //!
-//! `matching` finds the cells that both have, `judge` compares what `report::metrics` lists and asks
+//! `judge` compares, of the cells that both have, what `report::metrics` lists and asks
 //! `stats::verdict`, `environment` says what else differs, `document` puts it in words; `terminal`
 //! and `html` print. docs/compare.md says how to read it.
 
@@ -9,7 +9,6 @@ mod document;
 mod environment;
 mod html;
 mod judge;
-mod matching;
 mod shift;
 mod terminal;
 
@@ -160,15 +159,23 @@ pub fn read(a: &Path, b: &Path) -> Result<Comparison> {
 
 /// Compares B with A; an [`InputError`] if they have no cell in common.
 pub fn compare(a: &Side, b: &Side) -> Result<Comparison> {
-    let matched = matching::matched(&a.analysis, &b.analysis);
-    if matched.both.is_empty() {
+    // Places of the cells that both have, in the order of A, and of those that one has.
+    let [cells_a, cells_b] = [a, b].map(|side| &side.analysis.summary.cells);
+    let (mut both, mut only_in_a, mut only_in_b) =
+        (vec![], vec![], Vec::from_iter(0..cells_b.len()));
+    for (place, cell) in cells_a.iter().enumerate() {
+        match only_in_b.iter().position(|&other| cells_b[other].key() == cell.key()) {
+            Some(at) => both.push([place, only_in_b.remove(at)]),
+            None => only_in_a.push(place),
+        }
+    }
+    if both.is_empty() {
         let (held, other) = (a.contents(), b.contents());
         let text = format!("{} and {}: no cell is in both; {held}; {other}", a.name, b.name);
         let remedy = "compare folders of one scenario with systems, tunings and sizes in common";
         return Err(InputError::new(text).remedy(remedy).into());
     }
-    let mut cells: Vec<CellComparison> = matched
-        .both
+    let mut cells: Vec<CellComparison> = both
         .iter()
         .map(|&[of_a, of_b]| judge::cell(entry(&a.analysis, of_a), entry(&b.analysis, of_b)))
         .collect();
@@ -181,7 +188,7 @@ pub fn compare(a: &Side, b: &Side) -> Result<Comparison> {
         schema: SCHEMA,
         a: FolderInfo::of(a, b),
         b: FolderInfo::of(b, a),
-        environment: environment::differences(a, b, &matched.both),
+        environment: environment::differences(a, b, &both),
         host_facts: environment::host_facts(a),
         error_rate: RATE,
         comparisons,
@@ -189,8 +196,8 @@ pub fn compare(a: &Side, b: &Side) -> Result<Comparison> {
         runs_least: judge::runs_least(&cells),
         verdicts: Counts::of(cells.iter()),
         floor: Counts::of(cells.iter().filter(|cell| cell.floor)),
-        only_in_a: name(a, &matched.only_a),
-        only_in_b: name(b, &matched.only_b),
+        only_in_a: name(a, &only_in_a),
+        only_in_b: name(b, &only_in_b),
         cells,
     })
 }

@@ -26,7 +26,7 @@ use Fill::{Count, Flag, Float, Nanoseconds, Number, RowFlag, Text};
 
 pub(super) const COLUMNS: &[(&str, Fill)] = &[
     ("scenario", Text(|of| Some(of.scenario.name.clone()))),
-    ("workload", Text(|of| word(of.scenario.workload.kind))),
+    ("workload", Text(|of| Some(of.scenario.workload.kind.name().into()))),
     ("system", Text(|of| Some(of.cell.system.clone()))),
     ("tuning", Text(|of| Some(of.cell.tuning.name().into()))),
     ("topology", Text(|of| Some(of.cell.topology.name().into()))),
@@ -72,7 +72,7 @@ pub(super) const COLUMNS: &[(&str, Fill)] = &[
     ("out_of_order", RowFlag(|row, of| flagged(row, of).flags & OUT_OF_ORDER != 0)),
     ("late", RowFlag(|row, of| flagged(row, of).flags & LATE != 0)),
     ("lean", RowFlag(|row, _| stamped(&row.ping).is_none())),
-    ("clock_error_ns", Count(|of| of.clocks.error_ns().map(|error_ns| error_ns.ceil() as i64))),
+    ("clock_error_ns", Count(|of| of.clocks.error_ns.map(|error_ns| error_ns.ceil() as i64))),
 ];
 
 /// The other end's record, whose stamps mean nothing where its clock could not be compared.
@@ -100,11 +100,6 @@ fn stamped(record: &Record) -> Option<&Record> {
 /// A moment that was recorded: 0 is none.
 fn moment(at_ns: u64) -> Option<i64> {
     i64::try_from(at_ns).ok().filter(|at_ns| *at_ns != 0)
-}
-
-/// The name of an enum as JSON has it.
-fn word(value: impl serde::Serialize) -> Option<String> {
-    serde_json::to_value(value).ok()?.as_str().map(str::to_owned)
 }
 
 #[cfg(test)]

@@ -53,7 +53,6 @@ impl Read for Patient {
     }
 }
 
-/// Serves a lab over any two streams.
 pub(super) fn serve(
     input: impl Read,
     output: impl Write + Send + 'static,
@@ -80,15 +79,14 @@ pub(super) fn serve(
 struct Agent {
     host: LocalHost,
     folder: PathBuf,
-    run: Option<Run>,
+    run: Option<AgentRun>,
     output: Writer,
 }
 
 /// The files of a run's processes, to be looked at while it lasts.
 type Files = Arc<Mutex<Vec<(ProcessId, Arc<SampleFile>)>>>;
 
-/// A run in progress.
-struct Run {
+struct AgentRun {
     directory: PathBuf,
     files: Files,
     /// Dropped at the end, for the thread that reports progress.
@@ -103,7 +101,6 @@ impl Drop for Agent {
     }
 }
 
-/// A value and a body, or what went wrong.
 type Answer = Result<(Value, Vec<u8>), String>;
 
 impl Agent {
@@ -168,11 +165,10 @@ impl Agent {
         let (going, ended) = mpsc::channel();
         let (output, seen) = (self.output.clone(), Arc::clone(&files));
         std::thread::spawn(move || report_progress(&output, &seen, &ended));
-        self.run = Some(Run { directory: directory.clone(), files, _going: going });
+        self.run = Some(AgentRun { directory: directory.clone(), files, _going: going });
         self.host.begin(&RunOnHost { directory, ..run.clone() }, sender)
     }
 
-    /// What drivers have written into the run's folder.
     fn files(&mut self) -> Answer {
         let Some(run) = &self.run else {
             return Ok((Value::Array(Vec::new()), Vec::new()));

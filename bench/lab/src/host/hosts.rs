@@ -103,15 +103,6 @@ pub(crate) struct Hosts {
     up: Option<Up>,
 }
 
-/// What a run is given.
-pub(crate) struct Reached<'a> {
-    /// Ping's host, then pong's.
-    pub hosts: Vec<&'a mut dyn Host>,
-    /// What is between them.
-    pub across: Across,
-}
-
-/// Two hosts that can be reached.
 struct Up {
     hosts: Vec<RemoteHost>,
     across: Across,
@@ -127,15 +118,20 @@ impl Hosts {
         Ok(hosts)
     }
 
-    /// The hosts of the run with this number, and the way between them, over a link of this kind.
-    pub(crate) fn ready(&mut self, link: &Link, run: u32) -> Result<Reached<'_>, String> {
+    /// The hosts of the run with this number, ping's first, and what is between them: a link of this
+    /// kind.
+    pub(crate) fn ready(
+        &mut self,
+        link: &Link,
+        run: u32,
+    ) -> Result<(Vec<&mut dyn Host>, Across), String> {
         self.shape(link).map_err(|unshaped| unshaped.reason)?;
         let up = self.up()?;
         let mut across = up.across.clone();
         across.cut = link.cut;
         across.network.iter_mut().for_each(|network| network.port = port_of(run));
         let hosts = up.hosts.iter_mut().map(|host| host as &mut dyn Host).collect();
-        Ok(Reached { hosts, across })
+        Ok((hosts, across))
     }
 
     /// Has the link be of this kind. That of real hosts is what it is.
@@ -157,7 +153,6 @@ impl Hosts {
         self.choice != HostsChoice::Namespaces
     }
 
-    /// What to call them, in plans.
     pub(crate) fn choice(&self) -> &HostsChoice {
         &self.choice
     }
@@ -253,7 +248,6 @@ impl Hosts {
         Ok(Up { hosts, across, link: None })
     }
 
-    /// The way to an agent on a real host.
     fn connect(&self, address: &Address) -> anyhow::Result<Connection> {
         match address {
             Address::Local => Connection::open("local", &mut agent()?),

@@ -12,7 +12,7 @@ use myelin_bench_kit::protocol::{Command, Prepare, Role};
 use myelin_bench_kit::samples::{Record, SampleFile};
 
 use super::process::{Process, sample_memory};
-use super::{Host, Message, ProcessId, ProcessSpec, RunOnHost};
+use super::{Host, ProcessId, ProcessMessage, ProcessSpec, RunOnHost};
 use crate::observe::{Observation, Sampler, Snapshot};
 use crate::registry;
 use crate::tuning::LatencyGuard;
@@ -23,12 +23,11 @@ pub(crate) struct LocalHost {
     run: Option<LocalRun>,
 }
 
-/// A run on this host.
 struct LocalRun {
     // Dropped from the last to the first: the daemon goes last.
     processes: Vec<Process>,
     samples: BTreeMap<ProcessId, (OwnedFd, Arc<SampleFile>)>,
-    messages: Sender<Message>,
+    messages: Sender<ProcessMessage>,
     directory: PathBuf,
     interface: String,
     observing: Option<Observing>,
@@ -87,7 +86,7 @@ impl LocalHost {
 }
 
 impl Host for LocalHost {
-    fn begin(&mut self, run: &RunOnHost, messages: Sender<Message>) -> Result<(), String> {
+    fn begin(&mut self, run: &RunOnHost, messages: Sender<ProcessMessage>) -> Result<(), String> {
         self.end();
         let guard = run.awake.then(LatencyGuard::hold).transpose();
         self.run = Some(LocalRun {
@@ -176,7 +175,7 @@ impl Host for LocalHost {
         let processes = self.processes(daemons);
         let run = self.run()?;
         let sampler = Sampler::start(processes.clone(), &run.interface);
-        let before = Snapshot::take(&processes, &run.interface);
+        let before = Snapshot::take(&processes);
         run.observing = Some(Observing { processes, sampler, before });
         Ok(())
     }
@@ -186,8 +185,8 @@ impl Host for LocalHost {
         let Some(Observing { processes, sampler, before }) = run.observing.take() else {
             return Err("nothing is observed".into());
         };
-        let seen = before.until(&Snapshot::take(&processes, &run.interface));
-        Ok(seen.with(sampler.stop()))
+        let after = Snapshot::take(&processes);
+        Ok(before.until(&after, sampler.stop()))
     }
 
     fn records(&mut self, id: ProcessId) -> Result<Vec<Record>, String> {

@@ -41,14 +41,12 @@ pub(crate) use namespace::{LinkCut, LinkError, VethPair};
 /// A process of a run. Several may have one role.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub(crate) struct ProcessId {
-    /// What it does.
     pub role: Role,
     /// Which of those that have it, from 0.
     pub index: u32,
 }
 
 impl ProcessId {
-    /// The first of `role`.
     pub(crate) fn first(role: Role) -> Self {
         ProcessId { role, index: 0 }
     }
@@ -76,7 +74,7 @@ fn role_name(role: Role) -> &'static str {
 /// What comes from the processes of a run.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum Message {
+pub(crate) enum ProcessMessage {
     /// A line of the protocol.
     Event(ProcessId, Event),
     /// Something else.
@@ -87,7 +85,6 @@ pub(crate) enum Message {
     Gone(String),
 }
 
-/// What all processes of a run on one host have in common.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct RunOnHost {
     /// Name of the run, as [`Prepare::run`].
@@ -100,14 +97,11 @@ pub(crate) struct RunOnHost {
     pub interface: String,
 }
 
-/// One process to be started.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct ProcessSpec {
-    /// Who it is.
     pub id: ProcessId,
     /// The driver, a path on the lab's host.
     pub executable: PathBuf,
-    /// What is done for it.
     pub settings: Settings,
     /// Records that it has room for; `None` if it writes none.
     pub capacity: Option<u64>,
@@ -122,7 +116,6 @@ pub(crate) struct ProcessSpec {
 /// The two hosts of a run: ping's, then pong's.
 #[derive(Clone, Debug)]
 pub(crate) struct Across {
-    /// Their names.
     pub names: [String; 2],
     /// The way to the other, seen from each.
     pub network: [Network; 2],
@@ -140,7 +133,7 @@ pub(crate) struct Across {
 /// One run at a time: from [`begin`](Host::begin) to [`end`](Host::end).
 pub(crate) trait Host: Send {
     /// A run begins. What its processes say goes to `messages`.
-    fn begin(&mut self, run: &RunOnHost, messages: Sender<Message>) -> Result<(), String>;
+    fn begin(&mut self, run: &RunOnHost, messages: Sender<ProcessMessage>) -> Result<(), String>;
 
     /// Starts a process and tells it what to prepare; yields when, in ns of this host's
     /// CLOCK_MONOTONIC.
@@ -165,7 +158,9 @@ pub(crate) trait Host: Send {
     fn files(&self) -> Vec<(ProcessId, Arc<SampleFile>)>;
 
     /// Names and ids of the measuring processes and those of daemons; none of a remote host.
-    fn processes(&self, daemons: &[u32]) -> Vec<(String, u32)>;
+    fn processes(&self, _daemons: &[u32]) -> Vec<(String, u32)> {
+        Vec::new()
+    }
 
     /// Begins to observe the measuring processes and those of daemons: a first snapshot is taken
     /// when it returns.

@@ -27,6 +27,7 @@ use myelin_bench_kit::protocol::Network;
 use super::connection::{Connection, agent};
 use crate::observe::CutRecord;
 use crate::scenario::{Cut, Link};
+use crate::tuning::check;
 
 /// Names of the two hosts, ping's first.
 pub(super) const NAMES: [&str; 2] = ["myelin-a", "myelin-b"];
@@ -75,10 +76,6 @@ fn mount(what: &CStr, place: &CStr, kind: Option<&CStr>, flags: libc::c_ulong) -
     check(unsafe { libc::mount(what.as_ptr(), place.as_ptr(), kind, flags, std::ptr::null()) })
 }
 
-fn check(status: libc::c_int) -> io::Result<()> {
-    if status < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
-}
-
 /// The way from each to the other.
 pub(super) fn networks() -> [Network; 2] {
     let [ping, pong] = ADDRESSES.map(IpAddr::from);
@@ -86,7 +83,6 @@ pub(super) fn networks() -> [Network; 2] {
     [network(ping, pong), network(pong, ping)]
 }
 
-/// The link between two namespaces.
 #[derive(Debug)]
 pub(crate) struct VethPair {
     spaces: [File; 2],
@@ -105,7 +101,11 @@ impl VethPair {
         let [ping, pong] = [ping, pong].map(|pid| pid.to_string());
         // Both ends are made where they belong: nobody can be killed in between.
         let [end, other] = [["name", LINK, "netns", &ping], ["name", LINK, "netns", &pong]];
-        run("ip", &[&["link", "add"], &end[..], &["type", "veth", "peer"], &other[..]].concat())?;
+        run_in(
+            None,
+            "ip",
+            &[&["link", "add"], &end[..], &["type", "veth", "peer"], &other[..]].concat(),
+        )?;
         for (host, address) in ADDRESSES.iter().enumerate() {
             let address = format!("{address}/30");
             pair.ip(host, &["link", "set", "lo", "up"])?;
@@ -183,7 +183,6 @@ impl VethPair {
 pub(crate) struct LinkError {
     /// The key of `[network]` that is to blame, if it is one.
     pub key: Option<&'static str>,
-    /// In words.
     pub reason: String,
 }
 
@@ -251,10 +250,6 @@ fn netem(link: &Link) -> String {
 
 fn words(text: &str) -> Vec<&str> {
     text.split(' ').collect()
-}
-
-fn run(program: &str, arguments: &[&str]) -> Result<(), String> {
-    run_in(None, program, arguments)
 }
 
 /// Runs a program of iproute2, in a network namespace if one is given.

@@ -13,15 +13,13 @@ use myelin_bench_kit::protocol::{self, Role};
 use rustix::fs::MemfdFlags;
 use rustix::process::{Pid, Signal};
 
-use super::{Message, ProcessId, role_name};
+use super::{ProcessId, ProcessMessage, role_name};
 use crate::observe::SAMPLES_NAME;
 use crate::registry::wait_for;
-use crate::tuning::Settings;
+use crate::tuning::{Settings, check};
 
-/// A driver process.
 pub(super) struct Process {
     process: Child,
-    /// Which of the run's.
     pub id: ProcessId,
 }
 
@@ -34,7 +32,7 @@ impl Process {
         settings: Settings,
         log: &Path,
         samples: &[&OwnedFd],
-        messages: Sender<Message>,
+        messages: Sender<ProcessMessage>,
     ) -> std::io::Result<Self> {
         let mut command = Command::new(executable);
         command.args(["run", role_name(id.role)]).stdin(Stdio::piped()).stdout(Stdio::piped());
@@ -50,9 +48,7 @@ impl Process {
                     libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
                 }
                 for &descriptor in &inherited {
-                    if libc::fcntl(descriptor, libc::F_SETFD, 0) < 0 {
-                        return Err(std::io::Error::last_os_error());
-                    }
+                    check(libc::fcntl(descriptor, libc::F_SETFD, 0))?;
                 }
                 Ok(())
             });
@@ -61,15 +57,15 @@ impl Process {
         let output = BufReader::new(process.stdout.take().expect("piped"));
         std::thread::spawn(move || {
             for line in output.lines().map_while(Result::ok) {
-                let event = serde_json::from_str(&line).map(|event| Message::Event(id, event));
-                let _ = messages.send(event.unwrap_or(Message::Nonsense(id, line)));
+                let event =
+                    serde_json::from_str(&line).map(|event| ProcessMessage::Event(id, event));
+                let _ = messages.send(event.unwrap_or(ProcessMessage::Nonsense(id, line)));
             }
-            let _ = messages.send(Message::Closed(id));
+            let _ = messages.send(ProcessMessage::Closed(id));
         });
         Ok(Process { process, id })
     }
 
-    /// Its process id.
     pub fn pid(&self) -> u32 {
         self.process.id()
     }
@@ -87,13 +83,11 @@ impl Process {
         wait_for(&mut self.process, limit)
     }
 
-    /// How it ended, in words.
     pub fn ending(&mut self) -> String {
         self.wait(END_LIMIT).map_or_else(|| "closed its output and goes on".into(), describe)
     }
 }
 
-/// How a process ended, in words.
 pub(super) fn describe(status: ExitStatus) -> String {
     match (status.signal(), status.code()) {
         (Some(signal), _) => format!("was killed by signal {signal}"),

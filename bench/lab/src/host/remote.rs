@@ -19,7 +19,7 @@ use super::process::sample_memory;
 use super::protocol::reader::{END_LIMIT, Reader, Shared, State, give_up};
 use super::protocol::writer::Writer;
 use super::protocol::{Hello, Request};
-use super::{Connection, Host, Message, ProcessId, ProcessSpec, RunOnHost, lock};
+use super::{Connection, Host, ProcessId, ProcessMessage, ProcessSpec, RunOnHost, lock};
 use crate::observe::Observation;
 use crate::registry::wait_for;
 
@@ -42,17 +42,7 @@ impl RemoteHost {
         let input = process.stdin.take().expect("piped");
         let output = process.stdout.take().expect("piped");
         let errors = process.stderr.take().expect("piped");
-        let mut remote = Self::over(&name, input, output, Some(process), |shared| {
-            let (complaining, complained) = mpsc::channel();
-            std::thread::spawn(move || {
-                let lines = BufReader::new(errors).lines().map_while(io::Result::ok);
-                for line in lines.filter(|line| !line.trim().is_empty()) {
-                    *lock(&shared.complaint) = line;
-                }
-                drop(complaining);
-            });
-            complained
-        })?;
+        let mut remote = Self::over(&name, input, output, errors, Some(process))?;
         remote.drivers = drivers;
         Ok(remote)
     }
@@ -61,8 +51,8 @@ impl RemoteHost {
         name: &str,
         input: impl Write + Send + 'static,
         output: impl Read + Send + 'static,
+        errors: impl Read + Send + 'static,
         process: Option<Child>,
-        complaints: impl FnOnce(Arc<Shared>) -> Receiver<()>,
     ) -> Result<Self> {
         let shared = Arc::new(Shared {
             state: Mutex::new(State {
@@ -74,7 +64,15 @@ impl RemoteHost {
             process: Mutex::new(process),
             complaint: Mutex::default(),
         });
-        let complained = complaints(Arc::clone(&shared));
+        let (complaining, complained) = mpsc::channel::<()>();
+        let complaints = Arc::clone(&shared);
+        std::thread::spawn(move || {
+            let lines = BufReader::new(errors).lines().map_while(io::Result::ok);
+            for line in lines.filter(|line| !line.trim().is_empty()) {
+                *lock(&complaints.complaint) = line;
+            }
+            drop(complaining);
+        });
         let (answered, answers) = mpsc::channel();
         let (greeted, greeting) = mpsc::channel();
         let shared_too = Arc::clone(&shared);
@@ -115,7 +113,6 @@ impl RemoteHost {
         &self.name
     }
 
-    /// Tells one start of one machine from all others.
     pub(crate) fn boot(&self) -> &str {
         &self.hello.boot
     }
@@ -130,7 +127,6 @@ impl RemoteHost {
         lock(&self.shared.process).as_ref().map(Child::id)
     }
 
-    /// Whether it can still be reached.
     pub(crate) fn is_there(&self) -> bool {
         lock(&self.shared.state).gone.is_none()
     }
@@ -225,7 +221,7 @@ impl Drop for RemoteHost {
 }
 
 impl Host for RemoteHost {
-    fn begin(&mut self, run: &RunOnHost, messages: Sender<Message>) -> Result<(), String> {
+    fn begin(&mut self, run: &RunOnHost, messages: Sender<ProcessMessage>) -> Result<(), String> {
         self.begun += 1;
         {
             let mut state = lock(&self.shared.state);
@@ -266,10 +262,6 @@ impl Host for RemoteHost {
     fn files(&self) -> Vec<(ProcessId, Arc<SampleFile>)> {
         let state = lock(&self.shared.state);
         state.files.iter().map(|(id, file)| (*id, Arc::clone(file))).collect()
-    }
-
-    fn processes(&self, _daemons: &[u32]) -> Vec<(String, u32)> {
-        Vec::new()
     }
 
     fn observe(&mut self, daemons: &[u32]) -> Result<(), String> {

@@ -13,9 +13,8 @@ use perf_event::{Builder, Counter, ReadFormat};
 
 use super::series::{Counted, Hardware};
 
-/// The counters of one process.
 pub(super) struct Counters {
-    groups: Vec<Group>,
+    groups: Vec<CounterGroup>,
     counted: Counted,
 }
 
@@ -32,8 +31,8 @@ impl Counters {
     }
 
     fn of<E: Event + Copy>(tids: &[u32], events: [E; EVENT_COUNT]) -> Option<Self> {
-        let open = |counted| -> io::Result<Vec<Group>> {
-            let opened = tids.iter().map(|tid| Group::open(*tid, events, counted));
+        let open = |counted| -> io::Result<Vec<CounterGroup>> {
+            let opened = tids.iter().map(|tid| CounterGroup::open(*tid, events, counted));
             // A thread may have ended since.
             opened.filter(|group| !group.as_ref().is_err_and(is_gone)).collect()
         };
@@ -46,7 +45,6 @@ impl Counters {
             .find_map(|counted| Some(Counters { groups: groups(counted)?, counted }))
     }
 
-    /// What is counted.
     pub(super) fn counted(&self) -> Counted {
         self.counted
     }
@@ -66,7 +64,7 @@ impl Counters {
 }
 
 /// The counters of one thread and of those it begins, scheduled together.
-struct Group {
+struct CounterGroup {
     leader: File,
     /// Open for as long as they are to count.
     _members: Vec<Counter>,
@@ -74,7 +72,7 @@ struct Group {
     has: [bool; EVENT_COUNT],
 }
 
-impl Group {
+impl CounterGroup {
     fn open<E: Event + Copy>(
         tid: u32,
         events: [E; EVENT_COUNT],
@@ -99,7 +97,7 @@ impl Group {
         }
         // SAFETY: the leader gives up its descriptor, which nobody else owns.
         let leader = unsafe { OwnedFd::from_raw_fd(leader.into_raw_fd()) };
-        Ok(Group { leader: leader.into(), _members: members, has })
+        Ok(CounterGroup { leader: leader.into(), _members: members, has })
     }
 
     /// The counts, extrapolated if the counters had to be shared with others in time.
@@ -138,6 +136,7 @@ const COUNTED_THREADS_MAX: usize = 64;
 
 #[cfg(test)]
 mod tests {
+    use super::super::sampler::thread_cpu_ns;
     use super::*;
 
     /// Events of the kernel stand in for those of the processor, which a virtual machine lacks.
@@ -147,31 +146,21 @@ mod tests {
         events::Software::CONTEXT_SWITCHES,
     ];
 
-    fn this_thread() -> u32 {
-        rustix::thread::gettid().as_raw_nonzero().get() as u32
-    }
+    const BURNT_NS: u64 = 30_000_000;
 
     #[test]
     fn threads_begun_later_are_counted_too() {
-        let Some(mut counters) = Counters::of(&[this_thread()], SOFTWARE) else {
+        let this_thread = rustix::thread::gettid().as_raw_nonzero().get() as u32;
+        let Some(mut counters) = Counters::of(&[this_thread], SOFTWARE) else {
             eprintln!("not tested: this user may not count (kernel.perf_event_paranoid)");
             return;
         };
         let before = counters.read().unwrap();
-        std::thread::spawn(|| while cpu_ms() < BURNT_MS {}).join().unwrap();
+        std::thread::spawn(|| while thread_cpu_ns() < BURNT_NS {}).join().unwrap();
         let after = counters.read().unwrap();
         // The task clock, in ns, stands where cycles do; this thread only waits meanwhile.
-        let counted_ms = (after.cycles - before.cycles) / 1_000_000;
-        assert!(counted_ms >= BURNT_MS, "{before:?} {after:?}");
+        assert!(after.cycles - before.cycles >= BURNT_NS, "{before:?} {after:?}");
     }
-
-    /// CPU time of the calling thread.
-    fn cpu_ms() -> u64 {
-        let used = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
-        used.tv_sec as u64 * 1_000 + used.tv_nsec as u64 / 1_000_000
-    }
-
-    const BURNT_MS: u64 = 30;
 
     #[test]
     fn counters_shared_in_time_are_extrapolated() {

@@ -1,13 +1,12 @@
 //! What the machine and the processes of a run did while it lasted, seen from outside.
 //!
-//! Two snapshots are taken, before the start and when ping is done: the sums. CPU times are the
-//! scheduler's own (the CPU clock of a process, `schedstat` of a thread), in ns; the split into user
-//! and system time is the kernel's, sampled by its tick. In between a [`Sampler`] looks ten times a
-//! second: the course of things.
+//! Two snapshots of the processes are taken, before the start and when ping is done: the sums. CPU
+//! times are the scheduler's own (the CPU clock of a process, `schedstat` of a thread), in ns; the
+//! split into user and system time is the kernel's, sampled by its tick. In between a [`Sampler`] looks
+//! ten times a second: the course of things, and what the machine did in sum.
 
 mod budget;
 mod counters;
-mod machine;
 mod merge;
 mod process;
 mod procfile;
@@ -18,38 +17,32 @@ mod watched;
 
 use std::collections::BTreeMap;
 
+use myelin_bench_kit::clock;
 use serde::{Deserialize, Serialize};
 
-use machine::MachineCounters;
 use process::ProcessSnapshot;
 
 pub use process::{Memory, SAMPLES_NAME};
 pub use sampler::Sampler;
 use series::Series;
 
-/// A moment of a run.
 pub struct Snapshot {
-    machine: MachineCounters,
+    at_ns: u64,
     processes: BTreeMap<(String, u32), ProcessSnapshot>,
 }
 
 impl Snapshot {
-    /// Looks at the machine, one network interface of it, and `processes`, given by name and id.
-    /// Processes that are gone are left out.
-    pub fn take(processes: &[(String, u32)], interface: &str) -> Self {
+    /// Looks at `processes`, given by name and id. Those that are gone are left out.
+    pub fn take(processes: &[(String, u32)]) -> Self {
         let seen = |(name, pid): &(String, u32)| {
             Some(((name.clone(), *pid), ProcessSnapshot::take(*pid)?))
         };
-        let ping = processes.iter().find(|(name, _)| name == "ping").map(|(_, pid)| *pid);
-        Snapshot {
-            processes: processes.iter().filter_map(seen).collect(),
-            machine: MachineCounters::read(interface, ping),
-        }
+        let processes = processes.iter().filter_map(seen).collect();
+        Snapshot { at_ns: clock::monotonic_ns(), processes }
     }
 
-    /// What happened from `self` until `later`. `sample_bytes` of each process's memory are the
-    /// bench's own and left out.
-    pub fn until(&self, later: &Snapshot) -> Observation {
+    /// What happened from `self` until `later`, while `series` was taken.
+    pub fn until(&self, later: &Snapshot, series: Series) -> Observation {
         let none = ProcessSnapshot::default();
         let memory: Vec<(&(String, u32), Memory)> =
             later.processes.keys().filter_map(|key| Some((key, Memory::of(key.1)?))).collect();
@@ -71,10 +64,11 @@ impl Snapshot {
             _ => false,
         };
         Observation {
+            wall_ns: later.at_ns - self.at_ns,
             processes: processes.collect(),
             shared_bytes: segments.values().sum(),
             ping_and_pong_share_memory: common,
-            ..self.machine.until(&later.machine)
+            ..Observation::of_machine(series)
         }
     }
 }
@@ -91,7 +85,6 @@ fn shared_segments<'a>(memories: impl Iterator<Item = &'a Memory>) -> BTreeMap<(
 /// What happened between two snapshots.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Observation {
-    /// Time between the two.
     pub wall_ns: u64,
     /// Ping, pong and daemons.
     pub processes: Vec<ProcessObservation>,
@@ -102,7 +95,6 @@ pub struct Observation {
     /// Bytes received on the loopback interface, of the whole machine; across hosts at both ends of
     /// the link instead.
     pub loopback_bytes: u64,
-    /// Packets received there.
     pub loopback_packets: u64,
     /// Across hosts: ping's interface to the link, whose traffic that is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -115,6 +107,21 @@ pub struct Observation {
 }
 
 impl Observation {
+    /// What a series has of the machine in sum: traffic of the network that ping is in, which need not
+    /// be the lab's, and stolen time.
+    fn of_machine(series: Series) -> Self {
+        let loopback = || series.moments.iter().filter_map(|moment| moment.loopback);
+        let steal_ticks: u64 = series.moments.iter().filter_map(|moment| moment.steal_ticks).sum();
+        let ticks = series.duration_s() * (series.ticks_per_s * u64::from(series.cpus)) as f64;
+        Observation {
+            loopback_bytes: loopback().map(|seen| seen.bytes).sum(),
+            loopback_packets: loopback().map(|seen| seen.packets).sum(),
+            steal_percent: 100.0 * steal_ticks as f64 / ticks.max(f64::MIN_POSITIVE),
+            ..Observation::default()
+        }
+        .with(series)
+    }
+
     /// Adds what was seen over time, if anything was.
     pub fn with(self, series: Series) -> Self {
         let series = Some(series).filter(|series| !series.moments.is_empty());
@@ -122,7 +129,6 @@ impl Observation {
     }
 }
 
-/// What one process did.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct ProcessObservation {
     /// `ping`, `pong` or the daemon's name.
@@ -131,9 +137,7 @@ pub struct ProcessObservation {
     pub cpu_ns: u64,
     /// Part of it in user mode, 0 to 1; absent with too few ticks to say.
     pub user_share: Option<f64>,
-    /// Gave up the CPU itself.
     pub voluntary_switches: u64,
-    /// Was made to.
     pub involuntary_switches: u64,
     /// Minor and major.
     pub page_faults: u64,
@@ -145,11 +149,9 @@ pub struct ProcessObservation {
     pub threads: Vec<(String, u64)>,
 }
 
-/// When the link was down.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CutRecord {
     /// From then on: CLOCK_MONOTONIC of ping's host, in ns, the clock of the samples.
     pub at_ns: u64,
-    /// For so long.
     pub for_ns: u64,
 }

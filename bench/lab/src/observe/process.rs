@@ -7,7 +7,6 @@ use procfs::process::{MMPermissions, MMapPath, MemoryMap, Process};
 
 use super::ProcessObservation;
 
-/// The counters of a process at one moment.
 #[derive(Default)]
 pub(super) struct ProcessSnapshot {
     cpu_ns: u64,
@@ -81,9 +80,7 @@ pub(super) fn cpu_ns(pid: u32) -> Option<u64> {
 /// The memory of a process, without the bench's own sample file.
 #[derive(Default)]
 pub struct Memory {
-    /// Resident set.
     pub rss_bytes: u64,
-    /// Proportional set.
     pub pss_bytes: u64,
     /// Mapped bytes of shared segments (`/dev/shm`, memfd, System V), by device and inode.
     pub shared: BTreeMap<(u64, u64), u64>,

@@ -57,16 +57,13 @@ fn number_at(text: &[u8]) -> Option<u64> {
     number
 }
 
-/// What is wanted of `/proc/PID/stat`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Stat {
     /// It has ended and is still to be waited for.
     pub(super) is_dead: bool,
     /// Page faults, minor and major.
     pub(super) faults: u64,
-    /// Living threads.
     pub(super) threads: u64,
-    /// Resident.
     pub(super) rss_pages: u64,
 }
 

@@ -17,22 +17,6 @@ use super::procfile::{Page, ProcFile, numbers, rest_of_line};
 use super::series::{Loopback, Moment, ObservedProcess, Series};
 use super::watched::Watched;
 
-/// What may be read, beyond what every kernel offers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Sources {
-    /// The processor's counters. Being counted costs a thread some time at each context switch, but
-    /// only where there are counters.
-    pub hardware: bool,
-    /// `/proc/PID/task/TID/sched`, for migrations.
-    pub sched: bool,
-}
-
-impl Default for Sources {
-    fn default() -> Self {
-        Sources { hardware: true, sched: true }
-    }
-}
-
 /// A run under observation. Dropped without [`Sampler::stop`], it ends by itself.
 pub struct Sampler {
     stop: Sender<()>,
@@ -43,16 +27,11 @@ impl Sampler {
     /// Begins to observe `processes`, given by name and id, and a network interface. When it returns,
     /// the first reading has been done: what follows counts.
     pub fn start(processes: Vec<(String, u32)>, interface: &str) -> Self {
-        Self::with(processes, interface, Sources::default())
-    }
-
-    /// As [`Sampler::start`], from no more than these sources.
-    pub fn with(processes: Vec<(String, u32)>, interface: &str, sources: Sources) -> Self {
         let interface = format!("{interface}:");
         let (stop, stopped) = mpsc::channel();
         let (begun, beginning) = mpsc::channel();
         let observe = move || {
-            let mut observer = Observer::begin(&processes, interface, sources);
+            let mut observer = Observer::begin(&processes, interface);
             let _ = begun.send(());
             observer.watch(&stopped);
             observer
@@ -111,12 +90,12 @@ struct Observer {
 }
 
 impl Observer {
-    fn begin(processes: &[(String, u32)], interface: String, sources: Sources) -> Self {
+    fn begin(processes: &[(String, u32)], interface: String) -> Self {
         let mut page = [0; size_of::<Page>()];
         let mut room = THREADS_MAX;
         let watched: Vec<Watched> = (0..)
             .zip(processes)
-            .map(|(index, (_, pid))| Watched::begin(*pid, index, sources, &mut room, &mut page))
+            .map(|(index, (_, pid))| Watched::begin(*pid, index, &mut room, &mut page))
             .collect();
         stay_off_real_time_cpus(watched.iter().flat_map(Watched::tids));
         let of_process = |index| [What::Memory(index), What::Switches(index)];
@@ -185,7 +164,6 @@ impl Observer {
         }
     }
 
-    /// Reads if there is budget for it.
     fn look(&mut self, tick: u64) {
         if self.spent_ns() + self.base_cost_ns <= limit_ns(tick) {
             self.read(tick, false);
@@ -275,7 +253,6 @@ fn limit_ns(tick: u64) -> u64 {
     tick * (TICK_NS as f64 * COST_PERCENT_MAX / 100.0) as u64
 }
 
-/// CPU time of the calling thread.
 pub(crate) fn thread_cpu_ns() -> u64 {
     let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
@@ -318,7 +295,6 @@ pub(crate) fn stay_off_real_time_cpus(threads: impl Iterator<Item = u32>) {
     }
 }
 
-/// Between two looks.
 pub const TICK_NS: u64 = 100_000_000;
 /// What observing may cost, in per cent of a core. With the live view (`progress::viewer`) it stays
 /// below 0.5, also where a reading of a short run turns out costlier than the one before.

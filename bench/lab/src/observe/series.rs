@@ -14,7 +14,6 @@ pub struct Series {
     pub begin_ns: u64,
     /// The observed, in the order of [`ProcessMoment::process`].
     pub processes: Vec<ObservedProcess>,
-    /// CPUs of the machine.
     pub cpus: u32,
     /// Unit of [`Moment::steal_ticks`].
     pub ticks_per_s: u64,
@@ -50,7 +49,6 @@ fn is_zero(count: &u32) -> bool {
     *count == 0
 }
 
-/// One of the processes.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ObservedProcess {
     /// `ping`, `pong` or the daemon's name.
@@ -64,13 +62,11 @@ pub struct ObservedProcess {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Counted {
-    /// All that the processes did.
     UserAndKernel,
     /// Without the kernel, for want of the right to (`kernel.perf_event_paranoid`).
     User,
 }
 
-/// One look at everything.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Moment {
     /// Since [`Series::begin_ns`].
@@ -89,13 +85,10 @@ pub struct Moment {
 /// Traffic of the loopback interface, or of the link across hosts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Loopback {
-    /// Received.
     pub bytes: u64,
-    /// Received.
     pub packets: u64,
 }
 
-/// One process at one moment.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ProcessMoment {
     /// Index in [`Series::processes`].
@@ -109,10 +102,8 @@ pub struct ProcessMoment {
     pub faults: u64,
     /// Resident now, without the bench's own samples.
     pub rss_bytes: u64,
-    /// Absent where not read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory: Option<ProportionalMemory>,
-    /// Absent where not read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub switches: Option<Switches>,
     /// Absent where not read, and where there is nothing to read.
@@ -126,7 +117,6 @@ pub struct ProcessMoment {
 pub struct ThreadMoment {
     /// Index in [`ObservedProcess::threads`].
     pub thread: u32,
-    /// Ran.
     pub cpu_ns: u64,
     /// Could have run, and waited in a run queue for a CPU.
     pub wait_ns: u64,
@@ -149,7 +139,6 @@ impl From<ThreadMoment> for (u32, u64, u64, u64) {
 /// Memory now, shared pages divided among those that map them, without the bench's own samples.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProportionalMemory {
-    /// All of it.
     pub pss_bytes: u64,
     /// Pages of shared memory in it (`/dev/shm`, memfd, System V); absent before Linux 5.3.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -159,9 +148,7 @@ pub struct ProportionalMemory {
 /// Context switches and migrations of all living threads.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Switches {
-    /// Gave up the CPU themselves.
     pub voluntary: u64,
-    /// Were made to.
     pub involuntary: u64,
     /// Went on on another CPU; absent where the kernel does not say.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -171,7 +158,6 @@ pub struct Switches {
 /// Counts of the processor, of all threads.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Hardware {
-    /// Core cycles.
     pub cycles: u64,
     /// Retired; absent where the processor does not count it.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -17,18 +17,17 @@ pub(super) struct Thread {
 
 impl Thread {
     /// Counts from the thread's birth. `None` if it is gone, or no more files can be opened.
-    pub(super) fn open(pid: u32, tid: u32, index: u32, may_read_sched: bool) -> Option<Self> {
+    pub(super) fn open(pid: u32, tid: u32, index: u32) -> Option<Self> {
         Some(Thread {
             tid,
             index,
             schedstat: ProcFile::open(&format!("/proc/{pid}/task/{tid}/schedstat"))?,
             last: [0; 3],
-            switches: SwitchFile::open(pid, tid, may_read_sched),
+            switches: FILES.into_iter().find_map(|file| SwitchFile::open(pid, tid, file)),
             last_switches: Switches::default(),
         })
     }
 
-    /// See [`ThreadMoment::thread`].
     pub(super) fn index(&self) -> usize {
         self.index as usize
     }
@@ -67,14 +66,9 @@ struct SwitchFile {
 }
 
 impl SwitchFile {
-    /// `sched` has migrations, too. It is missing from kernels before 6.15 without
-    /// CONFIG_SCHED_DEBUG.
-    fn open(pid: u32, tid: u32, may_read_sched: bool) -> Option<Self> {
-        let open = |(name, names)| {
-            let file = ProcFile::open(&format!("/proc/{pid}/task/{tid}/{name}"))?;
-            Some(SwitchFile { file, names })
-        };
-        FILES.into_iter().filter(|(name, _)| may_read_sched || *name != "sched").find_map(open)
+    fn open(pid: u32, tid: u32, (name, names): NameAndKeys) -> Option<Self> {
+        let file = ProcFile::open(&format!("/proc/{pid}/task/{tid}/{name}"))?;
+        Some(SwitchFile { file, names })
     }
 
     fn read(&self, page: &mut Page) -> Option<Switches> {
@@ -85,7 +79,24 @@ impl SwitchFile {
     }
 }
 
-const FILES: [(&str, [&str; 2]); 2] = [
+type NameAndKeys = (&'static str, [&'static str; 2]);
+
+/// The first has migrations, too. It is missing from kernels before 6.15 without CONFIG_SCHED_DEBUG.
+const FILES: [NameAndKeys; 2] = [
     ("sched", ["nr_voluntary_switches", "nr_involuntary_switches"]),
     ("status", ["voluntary_ctxt_switches", "nonvoluntary_ctxt_switches"]),
 ];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn without_sched_there_are_switches_and_no_migrations() {
+        let own = std::process::id();
+        let [_, status] = FILES;
+        let file = SwitchFile::open(own, own, status).unwrap();
+        let seen = file.read(&mut [0; size_of::<Page>()]).unwrap();
+        assert!(seen.voluntary + seen.involuntary > 0 && seen.migrations.is_none(), "{seen:?}");
+    }
+}

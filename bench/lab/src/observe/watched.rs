@@ -3,7 +3,6 @@
 use super::counters::Counters;
 use super::process::{cpu_ns, sample_memory};
 use super::procfile::{Page, ProcFile, Stat, value};
-use super::sampler::Sources;
 use super::series::{Counted, Hardware, ProcessMoment, ProportionalMemory, Switches};
 use super::thread::Thread;
 
@@ -12,7 +11,6 @@ pub(super) struct Watched {
     pid: u32,
     /// Index in [`super::series::Series::processes`].
     index: u32,
-    sources: Sources,
     stat: Option<ProcFile>,
     rollup: Option<ProcFile>,
     counters: Option<Counters>,
@@ -32,17 +30,10 @@ pub(super) struct Watched {
 impl Watched {
     /// Opens everything and takes note of where all counts stand. `room` is for how many threads
     /// there is room, and what is left of it after.
-    pub(super) fn begin(
-        pid: u32,
-        index: u32,
-        sources: Sources,
-        room: &mut usize,
-        page: &mut Page,
-    ) -> Self {
+    pub(super) fn begin(pid: u32, index: u32, room: &mut usize, page: &mut Page) -> Self {
         let mut this = Watched {
             pid,
             index,
-            sources,
             stat: ProcFile::open(&format!("/proc/{pid}/stat")),
             rollup: ProcFile::open(&format!("/proc/{pid}/smaps_rollup")),
             counters: None,
@@ -57,9 +48,8 @@ impl Watched {
             left_out: 0,
         };
         this.scan(room);
-        if sources.hardware {
-            let tids: Vec<u32> = this.threads.iter().map(|thread| thread.tid).collect();
-            this.counters = (this.left_out == 0).then(|| Counters::open(&tids)).flatten();
+        if this.left_out == 0 {
+            this.counters = Counters::open(&this.tids().collect::<Vec<_>>());
         }
         this.read(page, room, false);
         this.switches(page);
@@ -139,7 +129,6 @@ impl Watched {
         })
     }
 
-    /// What the counters count, if there are any.
     pub(super) fn counted(&self) -> Option<Counted> {
         self.counters.as_ref().map(Counters::counted)
     }
@@ -192,7 +181,7 @@ impl Watched {
                 continue;
             }
             let index = self.names.len() as u32;
-            if let Some(thread) = Thread::open(self.pid, tid, index, self.sources.sched) {
+            if let Some(thread) = Thread::open(self.pid, tid, index) {
                 *room -= 1;
                 self.threads.push(thread);
                 self.names.push(name_of(self.pid, tid).unwrap_or_default());

@@ -75,7 +75,8 @@ impl CellPlan {
     }
 }
 
-fn one() -> u32 {
+/// What a count is that goes without saying.
+pub(crate) fn one() -> u32 {
     1
 }
 

@@ -5,15 +5,15 @@ use myelin_bench_kit::protocol::System;
 
 use super::{Plan, RunPlan};
 use crate::input_error::InputError;
-use crate::registry::Entry;
+use crate::registry::SystemDriver;
 use crate::scenario::Scenario;
 
 /// Finds the mistakes in a scenario that only its drivers can see: payloads a system cannot carry,
 /// options it does not know.
-pub fn check(scenario: &Scenario, entries: &[Entry]) -> Result<(), InputError> {
+pub fn check(scenario: &Scenario, entries: &[SystemDriver]) -> Result<(), InputError> {
     for driver in scenario.options.keys() {
         if !entries.iter().any(|entry| entry.driver() == driver) {
-            let known = entries.iter().map(Entry::driver);
+            let known = entries.iter().map(SystemDriver::driver);
             return Err(InputError::unknown("driver", driver, known)
                 .at(&scenario.source, scenario.source.place(&format!("options.{driver}")))
                 .remedy("a table of options belongs to the driver of a system in plan.systems"));
@@ -48,7 +48,7 @@ fn check_size(scenario: &Scenario, system: &System, index: usize) -> Result<(), 
         .remedy(format!("use at most {limit}, or leave the system out of plan.systems")))
 }
 
-fn check_options(scenario: &Scenario, entry: &Entry, size: u64) -> Result<(), InputError> {
+fn check_options(scenario: &Scenario, entry: &SystemDriver, size: u64) -> Result<(), InputError> {
     let alone = Plan::new(vec![(scenario.clone(), vec![entry.clone()])], 0, String::new());
     let Some(cell) = alone.cells.iter().find(|cell| cell.payload_bytes == size) else {
         return Ok(());

@@ -5,12 +5,12 @@ use std::collections::BTreeMap;
 use myelin_bench_kit::protocol::Topology;
 
 use super::cells::given;
-use crate::registry::Entry;
+use crate::registry::SystemDriver;
 use crate::scenario::Scenario;
 
 /// Takes out of `entries` the systems that cannot run the scenario's workload, or live otherwise
 /// than it wants; which, and why, for the report. Systems that are missing stay, to be listed.
-pub fn leave_out_unsupported(scenario: &Scenario, entries: &mut Vec<Entry>) -> Vec<String> {
+pub fn leave_out_unsupported(scenario: &Scenario, entries: &mut Vec<SystemDriver>) -> Vec<String> {
     let kind = scenario.workload.kind;
     let topologies = &scenario.plan.topology;
     let is_across = scenario.plan.is_across_hosts();
@@ -33,7 +33,7 @@ pub fn leave_out_unsupported(scenario: &Scenario, entries: &mut Vec<Entry>) -> V
 }
 
 /// What systems that stay cannot do of what the scenario asks of streams.
-fn limits_remarks(scenario: &Scenario, entries: &[Entry]) -> Vec<String> {
+fn limits_remarks(scenario: &Scenario, entries: &[SystemDriver]) -> Vec<String> {
     let workload = &scenario.workload;
     if !workload.kind.is_one_way() {
         return Vec::new();
@@ -69,10 +69,10 @@ fn limits_remarks(scenario: &Scenario, entries: &[Entry]) -> Vec<String> {
 /// `a.x, b.y left out of `scenario``, of those present that are not to stay.
 fn leave_out(
     scenario: &Scenario,
-    entries: &mut Vec<Entry>,
-    stays: impl Fn(&Entry) -> bool,
+    entries: &mut Vec<SystemDriver>,
+    stays: impl Fn(&SystemDriver) -> bool,
 ) -> Option<String> {
-    let (kept, left_out): (Vec<Entry>, Vec<Entry>) =
+    let (kept, left_out): (Vec<SystemDriver>, Vec<SystemDriver>) =
         entries.drain(..).partition(|entry| entry.system.missing.is_some() || stays(entry));
     *entries = kept;
     let names: Vec<&str> = left_out.iter().map(|entry| entry.system.name.as_str()).collect();

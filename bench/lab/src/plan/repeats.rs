@@ -60,14 +60,12 @@ impl Plan {
 
 #[cfg(test)]
 mod tests {
-    use proptest::prelude::*;
-
     use super::*;
-    use crate::registry::Entry;
+    use crate::registry::SystemDriver;
     use crate::scenario::{Precision, Scenario};
 
     fn plan(seed: u64, runs: u32, runs_max: u32) -> Plan {
-        let entry = Entry::named("a.x");
+        let entry = SystemDriver::named("a.x");
         let mut scenario = Scenario::load("quick").unwrap();
         scenario.plan.runs = runs;
         scenario.plan.precision = Some(Precision { interval_percent: 5.0, runs_max });
@@ -77,12 +75,7 @@ mod tests {
     }
 
     /// Goes on until nothing is left; a cell is narrow once it has as many runs as `enough` says.
-    /// `cut` is asked before each run whether the session is killed and resumed there.
-    fn session(
-        plan: &Plan,
-        enough: impl Fn(usize) -> u32,
-        mut cut: impl FnMut() -> bool,
-    ) -> Vec<RunPlan> {
+    fn session(plan: &Plan, enough: impl Fn(usize) -> u32) -> Vec<RunPlan> {
         let mut made = plan.runs.clone();
         loop {
             let counts = made.clone();
@@ -91,12 +84,7 @@ mod tests {
             if block.is_empty() {
                 return made;
             }
-            for run in block {
-                if cut() {
-                    break;
-                }
-                made.push(run);
-            }
+            made.extend(block);
         }
     }
 
@@ -104,11 +92,11 @@ mod tests {
     fn only_open_cells_of_scenarios_that_ask_are_repeated_up_to_the_limit() {
         let plan = plan(7, 5, 9);
         let asking = plan.cells.iter().filter(|cell| cell.scenario == 0).count();
-        let never = session(&plan, |_| u32::MAX, || false);
+        let never = session(&plan, |_| u32::MAX);
         assert_eq!(never.len(), plan.runs.len() + 4 * asking);
-        let at_once = session(&plan, |_| 5, || false);
+        let at_once = session(&plan, |_| 5);
         assert_eq!(at_once, plan.runs, "narrow after the planned runs");
-        let one = session(&plan, |cell| if cell == 2 { 7 } else { 5 }, || false);
+        let one = session(&plan, |cell| if cell == 2 { 7 } else { 5 });
         let further: Vec<(usize, u32)> =
             one[plan.runs.len()..].iter().map(|run| (run.cell, run.repeat)).collect();
         assert_eq!(further, [(2, 5), (2, 6)]);
@@ -121,7 +109,7 @@ mod tests {
         let cells = |seed: u64| -> Vec<Vec<usize>> {
             let plan = plan(seed, 5, 9);
             let asking = plan.cells.iter().filter(|cell| cell.scenario == 0).count();
-            let made = session(&plan, |_| u32::MAX, || false);
+            let made = session(&plan, |_| u32::MAX);
             let blocks = made[plan.runs.len()..].chunks(asking);
             blocks.map(|block| block.iter().map(|run| run.cell).collect()).collect()
         };
@@ -133,28 +121,5 @@ mod tests {
             assert_eq!(sorted, (0..block.len()).collect::<Vec<_>>(), "each cell once");
         }
         assert_ne!(cells(7)[0], cells(7)[1]);
-    }
-
-    proptest! {
-        #[test]
-        fn a_session_cut_off_anywhere_makes_the_same_runs(
-            seed in any::<u64>(),
-            enough in prop::collection::vec(5u32..12, 40),
-            cuts in prop::collection::vec(0u32..4, 1..60),
-        ) {
-            let plan = plan(seed, 5, 10);
-            let whole = session(&plan, |cell| enough[cell], || false);
-            let mut cuts = cuts.into_iter();
-            let parts = session(&plan, |cell| enough[cell], || cuts.next() == Some(0));
-            prop_assert_eq!(&parts, &whole);
-            let orders: Vec<u32> = whole.iter().map(|run| run.order).collect();
-            prop_assert_eq!(orders, (0..whole.len() as u32).collect::<Vec<_>>());
-            for (cell, most) in plan.runs_at_most() {
-                let repeats: Vec<u32> =
-                    whole.iter().filter(|run| run.cell == cell).map(|run| run.repeat).collect();
-                prop_assert!(repeats.len() as u32 <= most);
-                prop_assert_eq!(&repeats, &(0..repeats.len() as u32).collect::<Vec<_>>());
-            }
-        }
     }
 }

@@ -124,11 +124,11 @@ const BYTE_S: f64 = 2e-9;
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::registry::Entry;
+    use crate::registry::SystemDriver;
     use crate::scenario::{Precision, Scenario};
 
-    fn plan(change: impl FnOnce(&mut Scenario, &mut Entry)) -> Plan {
-        let mut entry = Entry::named("a.x");
+    fn plan(change: impl FnOnce(&mut Scenario, &mut SystemDriver)) -> Plan {
+        let mut entry = SystemDriver::named("a.x");
         let mut scenario = Scenario::load("quick").unwrap();
         let workload = &mut scenario.workload;
         (workload.payload_bytes, workload.rate_hz) = (vec![64], vec![Some(10.0)]);

@@ -31,7 +31,6 @@ impl Eta {
         self.done_s += seconds;
     }
 
-    /// Runs of `cells` are to come.
     pub(super) fn add(&mut self, cells: impl Iterator<Item = usize>) {
         self.left.extend(cells);
     }
@@ -63,7 +62,6 @@ impl Eta {
         now + self.left.iter().map(|cell| self.durations.of(*cell)).sum::<f64>()
     }
 
-    /// In words.
     pub(super) fn words(&self, part: f64) -> String {
         let (done, left) = (words(self.begin.elapsed().as_secs_f64()), words(self.left_s(part)));
         format!("{}/{} runs, {done} done, {left} left", self.done, self.all())
@@ -87,14 +85,14 @@ impl Eta {
 mod tests {
     use super::*;
     use crate::plan::Plan;
-    use crate::registry::Entry;
+    use crate::registry::SystemDriver;
     use crate::scenario::Scenario;
 
     /// Two cells whose runs are expected to last 1.4 s and 10.4 s.
     fn eta() -> Eta {
         let text = r#"{"name": "a.x", "about": "", "wait": "block", "transport": "kernel"}"#;
         let system = serde_json::from_str(text).unwrap();
-        let entry = Entry { system, executable: "myelin-driver-a".into() };
+        let entry = SystemDriver { system, executable: "myelin-driver-a".into() };
         let mut scenario = Scenario::load("quick").unwrap();
         let workload = &mut scenario.workload;
         (workload.payload_bytes, workload.rate_hz) = (vec![64], vec![Some(100.0), Some(10.0)]);

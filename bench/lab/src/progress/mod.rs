@@ -28,7 +28,6 @@ use crate::report::format::{count, cpu_percent, us_or_dash};
 use crate::run::watch::{Running, Watch};
 use crate::summary::Cell;
 
-/// The progress of a session.
 pub struct Progress {
     /// `None` without a terminal.
     bar: Option<ProgressBar>,
@@ -40,10 +39,8 @@ pub struct Progress {
     finished: VecDeque<(String, bool)>,
 }
 
-/// Which run it is.
 #[derive(Clone, Debug)]
 pub struct Title {
-    /// The scenario.
     pub scenario: String,
     /// System, tuning and parameter point.
     pub cell: String,
@@ -84,7 +81,6 @@ impl Progress {
         self.said = self.eta.tenth();
     }
 
-    /// A run of `cell` begins.
     pub fn begin_run(&mut self, cell: usize, title: Title) {
         self.eta.begin(cell);
         self.now = Some(title);
@@ -115,7 +111,6 @@ impl Progress {
         }
     }
 
-    /// Takes the view off the screen.
     pub fn end(&mut self) {
         if let Some(bar) = self.bar.take() {
             bar.finish_and_clear();

@@ -16,7 +16,6 @@ use crate::observe::sampler::{come_last, stay_off_real_time_cpus, thread_cpu_ns}
 use crate::report::format::count;
 use crate::run::watch::Running;
 
-/// See the module.
 pub(super) struct Viewer {
     stop: Sender<()>,
     thread: JoinHandle<u64>,

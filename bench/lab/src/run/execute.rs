@@ -10,7 +10,6 @@ use super::watch::Watch;
 use super::{RunRecord, RunSamples};
 use crate::host::{Host, LinkCut, ProcessId};
 
-/// Why a run did not come to its end.
 #[derive(Debug, thiserror::Error)]
 pub enum Failure {
     /// Ctrl-C or SIGTERM: the run is forgotten.
@@ -30,15 +29,17 @@ impl From<String> for Failure {
     }
 }
 
-/// Executes one run, for `watch` to see, on this host or on those of ping and of pong: what was
-/// measured in it, and its samples. When it returns, no process of the run is left.
+/// Executes one run, for `watch` to see, on this host or on those of ping and of pong: its samples.
+/// What was measured is added to `record`, unless it fails. When it returns, no process of the run is
+/// left.
 pub(crate) fn execute(
     spec: &RunSpec<'_>,
+    record: &mut RunRecord,
     hosts: &mut [&mut dyn Host],
     watch: &mut dyn Watch,
-) -> Result<(RunRecord, RunSamples), Failure> {
+) -> Result<RunSamples, Failure> {
     let mut processes = Processes::new(spec, hosts)?;
-    let outcome = go(spec, &mut processes, watch).map_err(|failure| {
+    let outcome = go(spec, record, &mut processes, watch).map_err(|failure| {
         watch.end();
         processes.explain(failure)
     });
@@ -52,9 +53,10 @@ pub(crate) fn execute(
 
 fn go(
     spec: &RunSpec<'_>,
+    record: &mut RunRecord,
     processes: &mut Processes<'_, '_>,
     watch: &mut dyn Watch,
-) -> Result<(RunRecord, RunSamples), Failure> {
+) -> Result<RunSamples, Failure> {
     let started = start(spec, processes)?;
     watch.begin(processes.running());
     processes.observe()?;
@@ -98,16 +100,20 @@ fn go(
         pong: processes.records(Role::Pong)?,
         exchanges: processes.clock_exchanges(),
     };
-    let record = RunRecord {
+    let RunRecord { startup_ms, first_sample_ms, daemon_ms, .. } = started;
+    record.notes.append(&mut processes.notes());
+    *record = RunRecord {
         ping: Some(ping),
         pong: Some(pong),
-        notes: processes.notes(),
+        startup_ms,
+        first_sample_ms,
+        daemon_ms,
         cut,
         keeping: processes.keeping(),
         observation: Some(observation),
-        ..started
+        ..std::mem::take(record)
     };
-    Ok((record, samples))
+    Ok(samples)
 }
 
 /// Starts everybody and waits until all are ready; how long that took.

@@ -1,7 +1,7 @@
 //! Executing a plan: fresh processes for every run, watched, and never left behind.
 
 pub mod execute;
-mod processes;
+pub(crate) mod processes;
 pub mod spec;
 pub mod watch;
 
@@ -58,7 +58,6 @@ pub struct RunRecord {
     pub directory: String,
 }
 
-/// The samples of one run.
 #[derive(Clone, Debug, Default)]
 pub struct RunSamples {
     /// Ping's records: whole round trips, or publish calls.

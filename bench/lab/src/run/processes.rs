@@ -15,7 +15,7 @@ use myelin_bench_kit::samples::{Record, SampleFile};
 use super::execute::Failure;
 use super::spec::RunSpec;
 use super::watch::Running;
-use crate::host::{Host, Message, ProcessId, ProcessSpec, RunOnHost};
+use crate::host::{Host, ProcessId, ProcessMessage, ProcessSpec, RunOnHost};
 use crate::observe::Observation;
 use crate::scenario::Tuning;
 use crate::tuning::Settings;
@@ -27,7 +27,7 @@ pub(super) struct Processes<'a, 'h> {
     hosts: &'a mut [&'h mut dyn Host],
     /// In the order in which they were started.
     started: Vec<ProcessId>,
-    messages: Receiver<Message>,
+    messages: Receiver<ProcessMessage>,
     ready: BTreeMap<ProcessId, Ready>,
     done: BTreeMap<ProcessId, Done>,
 }
@@ -39,7 +39,6 @@ impl Drop for Processes<'_, '_> {
 }
 
 impl<'a, 'h> Processes<'a, 'h> {
-    /// Nobody yet.
     pub(super) fn new(
         spec: &'a RunSpec<'a>,
         hosts: &'a mut [&'h mut dyn Host],
@@ -59,7 +58,6 @@ impl<'a, 'h> Processes<'a, 'h> {
         Ok(processes)
     }
 
-    /// Where `id` is: which of the hosts.
     fn side_of(&self, id: ProcessId) -> usize {
         match (self.hosts.len(), id.role) {
             (1, _) | (_, Role::Ping) => 0,
@@ -122,14 +120,12 @@ impl<'a, 'h> Processes<'a, 'h> {
         })
     }
 
-    /// Processes of the daemons on a host.
     fn daemons(&self, side: usize) -> Vec<u32> {
         let is_daemon = |id: &ProcessId| id.role == Role::Daemon && self.side_of(*id) == side;
         let daemons = self.ready.iter().filter(|(id, _)| is_daemon(id));
         daemons.flat_map(|(_, ready)| &ready.pids).copied().collect()
     }
 
-    /// What each has said on being ready.
     pub(super) fn ready(&self) -> &BTreeMap<ProcessId, Ready> {
         &self.ready
     }
@@ -143,7 +139,6 @@ impl<'a, 'h> Processes<'a, 'h> {
         all
     }
 
-    /// What the clocks have asked of each other.
     pub(super) fn clock_exchanges(&self) -> Vec<Exchange> {
         let clocks = self.done.iter().filter(|(id, _)| id.role == Role::Clock);
         clocks.flat_map(|(_, done)| &done.exchanges).copied().collect()
@@ -173,7 +168,6 @@ impl<'a, 'h> Processes<'a, 'h> {
         notes
     }
 
-    /// What all of `role` write.
     fn files(&self, role: Role) -> impl Iterator<Item = Arc<SampleFile>> {
         let files = self.hosts.iter().flat_map(|host| host.files());
         files.filter(move |(id, _)| id.role == role).map(|(_, file)| file)
@@ -206,7 +200,6 @@ impl<'a, 'h> Processes<'a, 'h> {
         }
     }
 
-    /// Sends `command` to all of `role`.
     pub(super) fn send(&mut self, role: Role, command: &Command) -> Result<(), Failure> {
         Ok(self.hosts.iter_mut().try_for_each(|host| host.send(role, command))?)
     }
@@ -221,7 +214,6 @@ impl<'a, 'h> Processes<'a, 'h> {
         Ok(at_ns)
     }
 
-    /// Waits for the end of all processes of `role`.
     pub(super) fn wait_ended(&mut self, role: Role, limit: Duration) -> Result<(), Failure> {
         Ok(self.hosts.iter_mut().try_for_each(|host| host.wait_ended(role, limit))?)
     }
@@ -238,7 +230,6 @@ impl<'a, 'h> Processes<'a, 'h> {
         self.wait(limit, "did not stop", |this| this.first_without(role, &this.done))
     }
 
-    /// Whether all of `role` that were started are done.
     pub(super) fn are_done(&self, role: Role) -> bool {
         self.first_without(role, &self.done).is_none()
     }
@@ -277,24 +268,24 @@ impl<'a, 'h> Processes<'a, 'h> {
         }
     }
 
-    fn handle(&mut self, message: Message) -> Result<(), Failure> {
+    fn handle(&mut self, message: ProcessMessage) -> Result<(), Failure> {
         match message {
-            Message::Event(id, Event::Ready(ready)) => {
+            ProcessMessage::Event(id, Event::Ready(ready)) => {
                 self.ready.insert(id, ready);
             }
-            Message::Event(id, Event::Done(done)) => {
+            ProcessMessage::Event(id, Event::Done(done)) => {
                 self.done.insert(id, done);
             }
-            Message::Event(id, Event::Error(Reason { message, remedy, .. })) => {
+            ProcessMessage::Event(id, Event::Error(Reason { message, remedy, .. })) => {
                 let remedy = if remedy.is_empty() { remedy } else { format!("; {remedy}") };
                 return Err(Failure::Run(format!("{id}: {message}{remedy}")));
             }
-            Message::Nonsense(id, line) => {
+            ProcessMessage::Nonsense(id, line) => {
                 return Err(Failure::Run(format!("{id} does not speak the protocol: {line}")));
             }
-            Message::Gone(reason) => return Err(Failure::Gone(reason)),
-            Message::Closed(id) if self.done.contains_key(&id) => {}
-            Message::Closed(id) => {
+            ProcessMessage::Gone(reason) => return Err(Failure::Gone(reason)),
+            ProcessMessage::Closed(id) if self.done.contains_key(&id) => {}
+            ProcessMessage::Closed(id) => {
                 let side = self.side_of(id);
                 let ending = self.hosts[side].ending(id)?;
                 return Err(Failure::Run(format!("{id} {ending}")));
@@ -328,8 +319,8 @@ impl<'a, 'h> Processes<'a, 'h> {
     }
 }
 
-/// Adds the counts of one process to those of its like; times span all of them.
-fn add(all: &mut Done, one: &Done) {
+/// Adds the counts of one process, or of one run, to those of its like; times span all of them.
+pub(crate) fn add(all: &mut Done, one: &Done) {
     let is_first = all.begin_ns == 0 && all.end_ns == 0;
     all.sent += one.sent;
     all.received += one.received;

@@ -6,17 +6,14 @@ use std::sync::atomic::AtomicBool;
 use myelin_bench_kit::protocol::{Network, Prepare, Role, System, Topology, Wait, Workload};
 
 use crate::host::{Across, ProcessId};
-use crate::registry::Entry;
+use crate::registry::SystemDriver;
 use crate::scenario::Tuning;
 use crate::tuning::{self, Cpus, Settings};
 
-/// What a run is made of.
 pub struct RunSpec<'a> {
-    /// The system and its driver.
-    pub entry: &'a Entry,
+    pub entry: &'a SystemDriver,
     /// What the driver is told; role and files are filled in here.
     pub prepare: Prepare,
-    /// What is done for latency.
     pub tuning: Tuning,
     /// The CPUs of `tuned`; absent for `default`.
     pub cpus: Option<Cpus>,
@@ -71,12 +68,10 @@ impl RunSpec<'_> {
         self.across.as_ref().map_or("lo", |across| &across.network[host].interface)
     }
 
-    /// How the receiving side waits.
     fn wait(&self) -> Wait {
         waits(&self.entry.system, self.prepare.workload)
     }
 
-    /// What a role's process is started with.
     pub(super) fn settings(&self, role: Role) -> Settings {
         Settings::of(self.tuning, role, self.wait(), self.cpus, self.priority)
     }

@@ -16,13 +16,10 @@ pub trait Watch {
     fn end(&mut self) -> u64;
 }
 
-/// A run in progress.
 pub struct Running {
     /// What its drivers were told, ping's of those that differ.
     pub prepare: Prepare,
-    /// What each ping writes.
     pub pings: Vec<Arc<SampleFile>>,
-    /// Names and ids of all its processes.
     pub processes: Vec<(String, u32)>,
 }
 

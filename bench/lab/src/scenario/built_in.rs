@@ -45,36 +45,20 @@ impl Scenario {
     }
 }
 
-const BUILT_IN: &[(&str, &str)] = &[
-    ("quick", include_str!("../../../scenarios/quick.toml")),
-    ("sanity", include_str!("../../../scenarios/sanity.toml")),
-    ("sanity-discovery", include_str!("../../../scenarios/sanity-discovery.toml")),
-    ("roundtrip-60s", include_str!("../../../scenarios/roundtrip-60s.toml")),
-    ("roundtrip-sizes", include_str!("../../../scenarios/roundtrip-sizes.toml")),
-    ("shm-roundtrip", include_str!("../../../scenarios/shm-roundtrip.toml")),
-    ("shm-untouched", include_str!("../../../scenarios/shm-untouched.toml")),
-    ("publish", include_str!("../../../scenarios/publish.toml")),
-    ("image-30hz", include_str!("../../../scenarios/image-30hz.toml")),
-    ("periodic", include_str!("../../../scenarios/periodic.toml")),
-    ("callback", include_str!("../../../scenarios/callback.toml")),
-    ("callback-sizes", include_str!("../../../scenarios/callback-sizes.toml")),
-    ("callbacks", include_str!("../../../scenarios/callbacks.toml")),
-    ("modules", include_str!("../../../scenarios/modules.toml")),
-    ("modules-hosts", include_str!("../../../scenarios/modules-hosts.toml")),
-    ("sizes-100hz", include_str!("../../../scenarios/sizes-100hz.toml")),
-    ("sizes-100hz-hosts", include_str!("../../../scenarios/sizes-100hz-hosts.toml")),
-    ("rates-1mb", include_str!("../../../scenarios/rates-1mb.toml")),
-    ("rates-1mb-hosts", include_str!("../../../scenarios/rates-1mb-hosts.toml")),
-    ("roundtrip-hosts", include_str!("../../../scenarios/roundtrip-hosts.toml")),
-    ("cut-hosts", include_str!("../../../scenarios/cut-hosts.toml")),
-    ("fan-out", include_str!("../../../scenarios/fan-out.toml")),
-    ("rate-curve", include_str!("../../../scenarios/rate-curve.toml")),
-    ("topics", include_str!("../../../scenarios/topics.toml")),
-    ("flood", include_str!("../../../scenarios/flood.toml")),
-    ("self-test", include_str!("../../../scenarios/self-test.toml")),
-    ("self-test-stream", include_str!("../../../scenarios/self-test-stream.toml")),
-    ("self-test-omission", include_str!("../../../scenarios/self-test-omission.toml")),
-];
+macro_rules! texts {
+    ($($name:literal)*) => {
+        &[$(($name, include_str!(concat!("../../../scenarios/", $name, ".toml")))),*]
+    };
+}
+
+/// In the order in which they are listed.
+const BUILT_IN: &[(&str, &str)] = texts! {
+    "quick" "sanity" "sanity-discovery" "roundtrip-60s" "roundtrip-sizes" "shm-roundtrip"
+    "shm-untouched" "publish" "image-30hz" "periodic" "callback" "callback-sizes"
+    "callbacks" "modules" "modules-hosts" "sizes-100hz" "sizes-100hz-hosts" "rates-1mb"
+    "rates-1mb-hosts" "roundtrip-hosts" "cut-hosts" "fan-out" "rate-curve" "topics" "flood"
+    "self-test" "self-test-stream" "self-test-omission"
+};
 
 const QUICK_RUNS: u32 = 2;
 const QUICK_MESSAGES: u64 = 2_000;

@@ -44,10 +44,9 @@ impl Scenario {
 impl Workload {
     /// Gives what `table` leaves out its default, which may depend on the kind.
     fn complete(&mut self, source: &Source, table: &DeTable<'_>) -> Checked {
-        if !table.contains_key("kind") {
-            let names = KINDS.map(|kind| format!("{:?}", kind.name())).join(", ");
-            return Err(missing(source, "workload.kind", &format!("use one of {names}")));
-        }
+        let names = KINDS.map(|kind| format!("{:?}", kind.name())).join(", ");
+        let remedy = format!("use one of {names}");
+        given(source, "workload.kind", table.contains_key("kind"), &remedy)?;
         match self.kind {
             _ if table.contains_key("warmup_messages") && table.contains_key("warmup_s") => {
                 let error = source.wrong("workload.warmup_s", "warmup_messages is given as well");
@@ -90,11 +89,9 @@ impl Workload {
             }
             self.payload_bytes = self.modules.iter().map(|module| module.payload_bytes).collect();
             self.rate_hz = self.modules.iter().map(|module| Some(module.rate_hz)).collect();
-            if self.modules.is_empty() {
-                let remedy =
-                    "for instance [{ name = \"lidar\", payload_bytes = 1048576, rate_hz = 10 }]";
-                return Err(missing(source, "workload.modules", remedy));
-            }
+            let remedy =
+                "for instance [{ name = \"lidar\", payload_bytes = 1048576, rate_hz = 10 }]";
+            given(source, "workload.modules", !self.modules.is_empty(), remedy)?;
         }
         Ok(())
     }
@@ -118,9 +115,7 @@ impl Workload {
             ("publishers", !self.publishers.is_empty(), "name at least one number"),
             ("topics", !self.topics.is_empty(), "name at least one number"),
         ] {
-            if !is_given {
-                return Err(missing(source, &format!("workload.{key}"), remedy));
-            }
+            given(source, &format!("workload.{key}"), is_given, remedy)?;
         }
         for (place, frame) in self.frames.iter().enumerate() {
             let twin = |other: &&super::Frame| other.bytes() == frame.bytes();
@@ -206,9 +201,7 @@ impl Selection {
             ("runs", self.runs > 0, "for instance 5"),
             ("topology", !self.topology.is_empty(), TOPOLOGIES),
         ] {
-            if !is_given {
-                return Err(missing(source, &format!("plan.{key}"), remedy));
-            }
+            given(source, &format!("plan.{key}"), is_given, remedy)?;
         }
         let wrong = |text: String| source.wrong("plan.topology", text);
         if self.topology.contains(&Topology::TwoHosts) {
@@ -309,8 +302,9 @@ impl Link {
     }
 }
 
-fn missing(source: &Source, path: &str, remedy: &str) -> InputError {
-    source.wrong(path, "nothing given").remedy(remedy)
+fn given(source: &Source, path: &str, is_given: bool, remedy: &str) -> Checked {
+    let missing = || source.wrong(path, "nothing given").remedy(remedy);
+    if is_given { Ok(()) } else { Err(missing()) }
 }
 
 /// A parameter point named twice is one.

@@ -14,14 +14,14 @@ use crate::input_error::{InputError, Source};
 /// A key, by its path from the top; the entries of a list of tables have one path.
 struct Key {
     path: &'static str,
-    of: Of,
+    of: Owners,
     rule: Rule,
 }
 
 /// The kinds of workload that have a key, and why others have not, where that does not go without
 /// saying.
 #[derive(Clone, Copy)]
-struct Of(&'static [Kind], &'static str);
+struct Owners(&'static [Kind], &'static str);
 
 /// What a value may be, or each of a list. Whatever else it is, its type says.
 #[derive(Clone, Copy)]
@@ -41,7 +41,7 @@ enum Rule {
 use Kind::{Flood, Image, Publish, Roundtrip, Startup, Stream};
 use Rule::{Any, Frame, Number, Rate, Seconds, Word};
 
-const fn key(path: &'static str, of: Of, rule: Rule) -> Key {
+const fn key(path: &'static str, of: Owners, rule: Rule) -> Key {
     Key { path, of, rule }
 }
 
@@ -52,7 +52,7 @@ const KEYS: &[Key] = &[
     key("workload.kind", ALL, Any),
     key("workload.touch", TOUCHED, Any),
     key("workload.payload_bytes", SIZED, PAYLOAD_BYTES),
-    key("workload.frames", Of(&[Image], ""), Frame),
+    key("workload.frames", Owners(&[Image], ""), Frame),
     key("workload.arrivals", STREAMS, Any),
     key("workload.arrivals.name", STREAMS, Word(32)),
     key("workload.arrivals.jitter_percent", STREAMS, Number(0.0, 50.0)),
@@ -60,14 +60,14 @@ const KEYS: &[Key] = &[
     key("workload.arrivals.drift_ppm_per_s", STREAMS, Number(0.0, 1e5)),
     key("workload.arrivals.missing_one_in", STREAMS, Number(2.0, 1e6)),
     key("workload.arrivals.period_factor", STREAMS, Number(0.1, 10.0)),
-    key("workload.modules", Of(&[Stream], ""), Any),
-    key("workload.modules.name", Of(&[Stream], ""), Word(32)),
-    key("workload.modules.payload_bytes", Of(&[Stream], ""), PAYLOAD_BYTES),
-    key("workload.modules.rate_hz", Of(&[Stream], ""), Rate),
-    key("workload.subscribers", Of(&[Publish], ""), Number(0.0, 4_096.0)),
+    key("workload.modules", Owners(&[Stream], ""), Any),
+    key("workload.modules.name", Owners(&[Stream], ""), Word(32)),
+    key("workload.modules.payload_bytes", Owners(&[Stream], ""), PAYLOAD_BYTES),
+    key("workload.modules.rate_hz", Owners(&[Stream], ""), Rate),
+    key("workload.subscribers", Owners(&[Publish], ""), Number(0.0, 4_096.0)),
     key("workload.subscribers", STREAMS, PROCESSES),
-    key("workload.publishers", Of(&[Stream], ""), PROCESSES),
-    key("workload.topics", Of(&[Stream, Startup], ""), Number(1.0, 1e4)),
+    key("workload.publishers", Owners(&[Stream], ""), PROCESSES),
+    key("workload.topics", Owners(&[Stream, Startup], ""), Number(1.0, 1e4)),
     key("workload.reliability", ONE_WAY, Any),
     key("workload.depth", ONE_WAY, Number(1.0, 1e6)),
     key("workload.rate_hz", RATED, Rate),
@@ -103,24 +103,25 @@ const KEYS: &[Key] = &[
 ];
 
 pub(super) const KINDS: [Kind; 6] = [Roundtrip, Publish, Stream, Image, Flood, Startup];
-const ALL: Of = Of(&KINDS, "");
-const STREAMS: Of = Of(&[Stream, Image], "");
-const ONE_WAY: Of = Of(&[Stream, Image, Flood, Startup], "it is for what goes one way");
-const ANSWERED: Of = Of(&[Roundtrip], "nothing is answered");
-const SIZED: Of = Of(&[Roundtrip, Publish, Stream, Flood, Startup], "it follows from frames");
-const TOUCHED: Of = Of(
+const ALL: Owners = Owners(&KINDS, "");
+const STREAMS: Owners = Owners(&[Stream, Image], "");
+const ONE_WAY: Owners = Owners(&[Stream, Image, Flood, Startup], "it is for what goes one way");
+const ANSWERED: Owners = Owners(&[Roundtrip], "nothing is answered");
+const SIZED: Owners =
+    Owners(&[Roundtrip, Publish, Stream, Flood, Startup], "it follows from frames");
+const TOUCHED: Owners = Owners(
     &[Roundtrip, Publish, Stream, Flood],
     "a frame is filled and copied whole, and a start-up measures no payload",
 );
-const RATED: Of = Of(
+const RATED: Owners = Owners(
     &[Roundtrip, Publish, Stream, Image],
     "a flood finds the rate that it can have, and a start-up has none",
 );
-const MEASURED: Of = Of(
+const MEASURED: Owners = Owners(
     &[Roundtrip, Publish, Stream, Image, Flood],
     "a start-up ends with the first message, and is measured cold",
 );
-const TIMED: Of = Of(
+const TIMED: Owners = Owners(
     &[Roundtrip, Stream, Image],
     "warmup_messages says how long, but of a start-up, which is cold",
 );
@@ -144,7 +145,7 @@ pub(super) fn check(source: &Source, document: &DeTable<'_>) -> Result<(), Input
     walk(document, "", kind, &mut |path, place, value| {
         let mut keys = KEYS.iter().filter(|key| key.path == path);
         let Some(key) = keys.clone().find(|key| key.is_of(kind)) else {
-            let Of(kinds, why) = keys.next().map_or(ALL, |key| key.of);
+            let Owners(kinds, why) = keys.next().map_or(ALL, |key| key.of);
             let kinds = kinds.iter().map(|kind| format!("{:?}", kind.name())).collect::<Vec<_>>();
             let kinds = format!("it belongs to kind {}", kinds.join(", "));
             let text = format!("not a key of kind {:?}", written.unwrap_or_default());

@@ -315,15 +315,15 @@ fn rates<'de, D: Deserializer<'de>>(input: D) -> Result<Vec<Option<f64>>, D::Err
 fn frames<'de, D: Deserializer<'de>>(input: D) -> Result<Vec<Frame>, D::Error> {
     #[derive(Deserialize)]
     #[serde(untagged, expecting = "frames: not a word such as \"1440x1080\"")]
-    enum Written {
+    enum FrameText {
         Word(String),
         Frame(Frame),
     }
     let frame = |written| match written {
-        Written::Word(word) => frame_of(&word).ok_or_else(|| D::Error::custom("not a frame")),
-        Written::Frame(frame) => Ok(frame),
+        FrameText::Word(word) => frame_of(&word).ok_or_else(|| D::Error::custom("not a frame")),
+        FrameText::Frame(frame) => Ok(frame),
     };
-    Vec::<Written>::deserialize(input)?.into_iter().map(frame).collect()
+    Vec::<FrameText>::deserialize(input)?.into_iter().map(frame).collect()
 }
 
 fn two_processes() -> Vec<Topology> {
@@ -334,15 +334,15 @@ fn two_processes() -> Vec<Topology> {
 fn topologies<'de, D: Deserializer<'de>>(input: D) -> Result<Vec<Topology>, D::Error> {
     #[derive(Deserialize)]
     #[serde(untagged, expecting = "topology: neither a word nor a list of words")]
-    enum Written {
+    enum OneOrMany {
         One(String),
         Many(Vec<String>),
     }
     let one_host = [Topology::TwoProcesses, Topology::OneProcess];
-    let words = match Written::deserialize(input)? {
-        Written::One(word) if word == "any" => return Ok(one_host.into()),
-        Written::One(word) => vec![word],
-        Written::Many(words) => words,
+    let words = match OneOrMany::deserialize(input)? {
+        OneOrMany::One(word) if word == "any" => return Ok(one_host.into()),
+        OneOrMany::One(word) => vec![word],
+        OneOrMany::Many(words) => words,
     };
     let topology = |word: String| {
         let mut known = one_host.into_iter().chain([Topology::TwoHosts]);

@@ -28,23 +28,11 @@ impl Criterion {
 
     /// As a file of weights names it.
     pub fn key(self) -> &'static str {
-        match self {
-            Criterion::Memory => "memory",
-            Criterion::Stability => "latency_stability",
-            Criterion::Cpu => "cpu",
-            Criterion::Simplicity => "simplicity",
-            Criterion::StartUp => "start_up",
-        }
+        ["memory", "latency_stability", "cpu", "simplicity", "start_up"][self as usize]
     }
 
     /// As a report names it.
     pub fn words(self) -> &'static str {
-        match self {
-            Criterion::Memory => "memory",
-            Criterion::Stability => "latency stability",
-            Criterion::Cpu => "CPU",
-            Criterion::Simplicity => "simplicity",
-            Criterion::StartUp => "start-up",
-        }
+        ["memory", "latency stability", "CPU", "simplicity", "start-up"][self as usize]
     }
 }

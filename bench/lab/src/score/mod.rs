@@ -18,7 +18,7 @@ mod criterion;
 mod sensitivity;
 mod weights;
 
-pub use card::{Card, Contender, Row, points};
+pub use card::{Card, Contender, Scored, points};
 pub use criterion::Criterion;
 pub use sensitivity::{End, Swing, first_shares, swings};
 pub use weights::Weights;

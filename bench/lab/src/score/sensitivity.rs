@@ -3,14 +3,9 @@
 //! Two answers: how far a single weight may move, the others in proportion, before another system
 //! is first; and how often each is first if nothing is known of the weights. The latter is the rank
 //! acceptability index of the first rank in SMAA-2 (R. Lahdelma, P. Salminen, "SMAA-2: Stochastic
-//! Multicriteria Acceptability Analysis for Group Decision Making", Operations Research 49(3),
-//! 2001,
+//! Multicriteria Acceptability Analysis for Group Decision Making", Operations Research 49(3), 2001,
 //! 444–454): weights are drawn evenly from all that are not negative and add up to 1, which is the
 //! Dirichlet distribution with parameters of 1.
-
-use std::cell::RefCell;
-use std::collections::HashMap;
-use std::rc::Rc;
 
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
@@ -79,26 +74,16 @@ fn swing(card: &Card, criterion: usize) -> Swing {
 /// The share of all weights by which each row is first; who are equal share it.
 pub fn first_shares(card: &Card) -> Vec<f64> {
     let mut shares = vec![0.0; card.rows.len()];
-    for weights in draws(card.criteria.len()).chunks(card.criteria.len()) {
-        let totals: Vec<f64> = card.rows.iter().map(|row| dot(&row.points, weights)).collect();
+    let mut random = StdRng::seed_from_u64(SEED);
+    for _ in 0..DRAWS {
+        let weights = dirichlet(card.criteria.len(), &mut random);
+        let totals: Vec<f64> = card.rows.iter().map(|row| dot(&row.points, &weights)).collect();
         let most = totals.iter().copied().fold(f64::NEG_INFINITY, f64::max);
         let first = || totals.iter().enumerate().filter(|(_, total)| most - **total <= EVEN);
         let share = 1.0 / (first().count() * DRAWS) as f64;
         first().for_each(|(place, _)| shares[place] += share);
     }
     shares
-}
-
-/// The weights of all draws, one behind the other: the same for all cards with so many criteria.
-fn draws(criteria: usize) -> Rc<[f64]> {
-    thread_local! {
-        static DRAWN: RefCell<HashMap<usize, Rc<[f64]>>> = RefCell::default();
-    }
-    let draw = || {
-        let mut random = StdRng::seed_from_u64(SEED);
-        (0..DRAWS).flat_map(|_| dirichlet(criteria, &mut random)).collect()
-    };
-    DRAWN.with_borrow_mut(|drawn| drawn.entry(criteria).or_insert_with(draw).clone())
 }
 
 /// Evenly from all weights: exponential numbers over their sum.

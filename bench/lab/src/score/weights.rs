@@ -15,7 +15,7 @@ pub struct Weights([f64; Criterion::ALL.len()]);
 /// A file of weights: any numbers from 0 on, of which the proportions matter.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct File {
+struct WeightsFile {
     memory: Option<Spanned<f64>>,
     latency_stability: Option<Spanned<f64>>,
     cpu: Option<Spanned<f64>>,
@@ -35,9 +35,9 @@ impl Weights {
 
     /// As [`Weights::load`], of a text.
     pub fn parse(source: &Source) -> Result<Self, InputError> {
-        let file: File =
+        let file: WeightsFile =
             toml::from_str(source.text()).map_err(|error| source.toml_error(&error))?;
-        let File { memory, latency_stability, cpu, simplicity, start_up } = file;
+        let WeightsFile { memory, latency_stability, cpu, simplicity, start_up } = file;
         let given = [memory, latency_stability, cpu, simplicity, start_up];
         let mut weights = [0.0; Criterion::ALL.len()];
         for ((weight, given), criterion) in weights.iter_mut().zip(&given).zip(Criterion::ALL) {

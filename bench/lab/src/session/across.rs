@@ -8,11 +8,11 @@ use myelin_bench_kit::protocol::System;
 use crate::host::LinkError;
 use crate::host::hosts::{Hosts, HostsChoice};
 use crate::input_error::InputError;
-use crate::registry::Entry;
+use crate::registry::SystemDriver;
 use crate::scenario::{Link, Scenario, TuningChoice};
 
 /// A scenario and the systems chosen for it.
-pub(super) type Chosen = (Scenario, Vec<Entry>);
+pub(super) type Chosen = (Scenario, Vec<SystemDriver>);
 
 /// Reaches the two hosts if one of `chosen` needs them, and takes out what cannot be had there, with a
 /// note; `None` where nobody needs them.
@@ -57,8 +57,8 @@ pub(super) fn reach(
         }
     };
     for (scenario, entries) in chosen.iter_mut().filter(|it| is_across(it)) {
-        leave_out_missing(&mut hosts, scenario, entries, notes)?;
         if hosts.are_real() {
+            leave_out_missing(&mut hosts, scenario, entries, notes);
             let there = |tuning, choice: &TuningChoice| hosts.unavailable(tuning, choice);
             super::drop_unavailable_tunings(scenario, notes, there)?;
         }
@@ -69,7 +69,7 @@ pub(super) fn reach(
 }
 
 /// The executables of the systems that are here.
-pub(super) fn drivers_of<'a>(entries: impl Iterator<Item = &'a Entry>) -> Vec<PathBuf> {
+pub(super) fn drivers_of<'a>(entries: impl Iterator<Item = &'a SystemDriver>) -> Vec<PathBuf> {
     let mut drivers: Vec<PathBuf> = entries
         .filter(|entry| entry.system.missing.is_none())
         .map(|entry| entry.executable.clone())
@@ -98,29 +98,20 @@ fn shape(hosts: &mut Hosts, link: &Link, scenario: &Scenario) -> Result<()> {
 fn leave_out_missing(
     hosts: &mut Hosts,
     scenario: &Scenario,
-    entries: &mut Vec<Entry>,
+    entries: &mut Vec<SystemDriver>,
     notes: &mut Vec<String>,
-) -> Result<()> {
-    if !hosts.are_real() {
-        return Ok(());
-    }
-    let mut kept = Vec::new();
-    for entry in entries.drain(..) {
-        let reason = match entry.system.missing {
-            None => missing_there(hosts, &entry),
-            Some(_) => None,
-        };
-        match reason {
-            None => kept.push(entry),
-            Some(reason) => notes
-                .push(format!("{} left out of `{}`: {reason}", entry.system.name, scenario.name)),
-        }
-    }
-    *entries = kept;
-    Ok(())
+) {
+    entries.retain(|entry| {
+        let is_here = entry.system.missing.is_none();
+        let reason = is_here.then(|| missing_there(hosts, entry)).flatten();
+        let say =
+            |reason| format!("{} left out of `{}`: {reason}", entry.system.name, scenario.name);
+        notes.extend(reason.as_ref().map(say));
+        reason.is_none()
+    });
 }
 
-fn missing_there(hosts: &mut Hosts, entry: &Entry) -> Option<String> {
+fn missing_there(hosts: &mut Hosts, entry: &SystemDriver) -> Option<String> {
     let described = match hosts.describe(&entry.executable) {
         Ok(described) => described,
         Err(reason) => return Some(reason),

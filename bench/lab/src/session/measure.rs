@@ -16,7 +16,7 @@ use crate::plan::size::Durations;
 use crate::plan::{Plan, RunPlan};
 use crate::progress::{Progress, Title};
 use crate::record::{Folder, RunRecord};
-use crate::registry::Entry;
+use crate::registry::SystemDriver;
 use crate::root::Root;
 use crate::run::RunSamples;
 use crate::run::execute::{Failure, execute};
@@ -29,7 +29,7 @@ use crate::tuning::Cpus;
 pub(super) struct Measuring<'a> {
     folder: &'a mut Folder,
     plan: &'a Plan,
-    systems: &'a [Entry],
+    systems: &'a [SystemDriver],
     machine: Machine,
     /// This host, for runs that do not go across hosts.
     here: Box<dyn Host>,
@@ -46,7 +46,7 @@ impl<'a> Measuring<'a> {
     pub(super) fn new(
         folder: &'a mut Folder,
         plan: &'a Plan,
-        systems: &'a [Entry],
+        systems: &'a [SystemDriver],
         (machine, hosts): (Machine, Option<Hosts>),
         mut here: Box<dyn Host>,
         interrupted: &'a AtomicBool,
@@ -219,9 +219,9 @@ impl<'a> Measuring<'a> {
             (Topology::TwoHosts, Some(hosts)) => {
                 let are_real = hosts.are_real();
                 match hosts.ready(&link, run.order) {
-                    Ok(reached) => {
-                        spec.across = Some(reached.across);
-                        Ok(reached.hosts)
+                    Ok((hosts, across)) => {
+                        spec.across = Some(across);
+                        Ok(hosts)
                     }
                     // Every further run would try in vain, too.
                     Err(reason) if are_real => {
@@ -239,25 +239,19 @@ impl<'a> Measuring<'a> {
         };
         let outcome = hosts
             .map_err(Failure::Run)
-            .and_then(|mut hosts| execute(&spec, &mut hosts, &mut self.progress));
-        match outcome {
-            Err(Failure::Interrupted) => Ok(None),
+            .and_then(|mut hosts| execute(&spec, &mut record, &mut hosts, &mut self.progress));
+        let samples = match outcome {
+            Ok(samples) => samples,
+            Err(Failure::Interrupted) => return Ok(None),
             Err(Failure::Run(reason) | Failure::Gone(reason)) => {
                 record.failure = Some(reason);
-                Ok(Some((record, RunSamples::default())))
+                RunSamples::default()
             }
-            Ok((measured, samples)) => {
-                let RunRecord { plan, notes, pinned, host, directory, .. } = record;
-                let notes = [notes, measured.notes.clone()].concat();
-                record = RunRecord { plan, notes, pinned, host, directory, ..measured };
-                if samples.ping.len() as u64 == RECORDS_MAX {
-                    record
-                        .notes
-                        .push(format!("ended after {RECORDS_MAX} records, all there is room for"));
-                }
-                Ok(Some((record, samples)))
-            }
+        };
+        if samples.ping.len() as u64 == RECORDS_MAX {
+            record.notes.push(format!("ended after {RECORDS_MAX} records, all there is room for"));
         }
+        Ok(Some((record, samples)))
     }
 }
 
@@ -268,15 +262,16 @@ fn seconds_of(record: &RunRecord) -> f64 {
 }
 
 /// A session that was killed may have left segments and daemons' files behind.
-fn clean_up_after_others(plan: &Plan, systems: &[Entry], here: &mut dyn Host) {
-    let planned = |entry: &&Entry| plan.cells.iter().any(|cell| cell.system == entry.system.name);
+fn clean_up_after_others(plan: &Plan, systems: &[SystemDriver], here: &mut dyn Host) {
+    let planned =
+        |entry: &&SystemDriver| plan.cells.iter().any(|cell| cell.system == entry.system.name);
     let drivers: BTreeSet<_> =
         systems.iter().filter(planned).map(|entry| &entry.executable).collect();
     drivers.into_iter().for_each(|driver| here.clean(driver));
 }
 
-fn entry_of<'a>(systems: &'a [Entry], name: &str) -> Result<&'a Entry> {
-    let is_it = |entry: &&Entry| entry.system.name == name && entry.system.missing.is_none();
+fn entry_of<'a>(systems: &'a [SystemDriver], name: &str) -> Result<&'a SystemDriver> {
+    let is_it = |entry: &&SystemDriver| entry.system.name == name && entry.system.missing.is_none();
     let found = systems.iter().find(is_it);
     found.with_context(|| format!("{name} was there when the plan was made and is gone"))
 }

@@ -22,12 +22,6 @@ pub fn median(mut values: Vec<f64>) -> Option<f64> {
     }
 }
 
-/// The value at a quantile of ascending values, by nearest rank: the smallest value with at least
-/// that share of all at or below it; `None` of no values.
-pub fn nearest_rank(sorted: &[i64], quantile: f64) -> Option<i64> {
-    sorted.get(rank(sorted.len(), quantile) - 1).copied()
-}
-
 /// How many of `count` values are at or below the quantile; at least 1.
 pub fn rank(count: usize, quantile: f64) -> usize {
     ((quantile * count as f64).ceil() as usize).max(1)
@@ -45,14 +39,5 @@ mod tests {
         assert_eq!(median(vec![9.0, 1.0, 2.0]), Some(2.0));
         assert_eq!(median(vec![4.0, 1.0, 9.0, 3.0]), Some(3.5));
         assert_eq!(median(vec![2.0, 2.0, 2.0, -8.0]), Some(2.0));
-    }
-
-    #[test]
-    fn a_quantile_is_a_value_that_was_measured() {
-        assert_eq!(nearest_rank(&[1, 2, 3, 4], 0.5), Some(2));
-        assert_eq!(nearest_rank(&[1, 2, 3, 4], 0.51), Some(3));
-        assert_eq!(nearest_rank(&[1, 2, 3, 4], 0.0), Some(1));
-        assert_eq!(nearest_rank(&[1, 2, 3, 4], 1.0), Some(4));
-        assert_eq!(nearest_rank(&[], 0.5), None);
     }
 }

@@ -168,8 +168,6 @@ pub const RATIO_EQUAL: f64 = 1.10;
 #[cfg(test)]
 mod tests {
     use super::*;
-    use rand::rngs::StdRng;
-    use rand::{RngExt, SeedableRng};
 
     fn pair(subject: &[f64], reference: &[f64]) -> Pair {
         let (subject, reference) = (subject.to_vec(), reference.to_vec());
@@ -233,60 +231,5 @@ mod tests {
             assert_eq!(pair(nonsense, &[1.0; 5]).verdict(None), None);
             assert_eq!(pair(&[1.0; 5], nonsense).verdict(None), None);
         }
-    }
-
-    /// What a report compares: every two of its cells, of two percentiles. `gain` is how much faster
-    /// each is than the one before.
-    fn report(cells: usize, gain: f64, random: &mut StdRng) -> Vec<(Pair, Verdict)> {
-        let mut family = Vec::new();
-        for _ in 0..2 {
-            let mut run = |at: usize| {
-                let noise: f64 = (0..12).map(|_| random.random_range(-0.5..0.5)).sum();
-                let stall = if random.random_bool(0.02) { 0.3 } else { 0.0 };
-                50.0 * (0.02 * noise + stall - gain * at as f64).exp()
-            };
-            let runs: Vec<Vec<f64>> =
-                (0..cells).map(|at| (0..5).map(|_| run(at)).collect()).collect();
-            for later in 1..cells {
-                family.extend(runs[..later].iter().map(|before| pair(&runs[later], before)));
-            }
-        }
-        let chances = chances(&family).into_iter();
-        let verdicts: Vec<_> =
-            family.iter().zip(chances).map(|(pair, it)| pair.verdict(it).unwrap()).collect();
-        family.into_iter().zip(verdicts).collect()
-    }
-
-    #[test]
-    fn of_reports_in_which_nothing_differs_no_more_say_so_than_stated() {
-        let random = &mut StdRng::seed_from_u64(8);
-        let (mut said, mut overlap) = (0, 0);
-        for _ in 0..60 {
-            let found = report(8, 0.0, random);
-            said += usize::from(found.iter().any(|(_, it)| it.kind.is_significant()));
-            // The check of the check: what goes by intervals that do not overlap claims too much.
-            let least = |runs: &[f64]| runs.iter().copied().fold(f64::INFINITY, f64::min);
-            let most = |runs: &[f64]| runs.iter().copied().fold(0.0, f64::max);
-            let are_apart = |(it, verdict): &(Pair, Verdict)| {
-                let is_material = (verdict.ratio.value.ln()).abs() > RATIO_MATERIAL.ln();
-                let [a, b] = [&it.subject, &it.reference];
-                is_material && (most(a) < least(b) || most(b) < least(a))
-            };
-            overlap += usize::from(found.iter().any(are_apart));
-        }
-        // 60 at 5 %: 3 expected at most; 9 or more would be a chance of four in a thousand.
-        assert!(said <= 8 && overlap >= 10, "{said} of 60; {overlap} by intervals");
-    }
-
-    #[test]
-    fn real_differences_are_told_among_many_with_five_runs() {
-        let random = &mut StdRng::seed_from_u64(9);
-        let found: Vec<_> = (0..10).flat_map(|_| report(8, 0.15, random)).collect();
-        let better = found.iter().filter(|(_, it)| it.kind == Kind::Better).count();
-        assert!(better * 10 >= found.len() * 9, "{better} of {}", found.len());
-        assert!(found.iter().all(|(_, it)| it.kind != Kind::Worse));
-        // What five runs cannot tell among so many is said to be that.
-        let untold = found.iter().filter(|(_, it)| it.kind == Kind::TooNoisy);
-        assert!(untold.clone().any(|(_, it)| it.words() == "too few runs"));
     }
 }

@@ -3,6 +3,8 @@
 use myelin_bench_kit::protocol::{Reliability, Touch, Wait};
 use serde::{Deserialize, Serialize};
 
+use crate::plan::one;
+
 /// A parameter point.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Params {
@@ -65,10 +67,6 @@ impl Default for Params {
             module: None,
         }
     }
-}
-
-fn one() -> u32 {
-    1
 }
 
 fn is_one(count: &u32) -> bool {

@@ -1,4 +1,5 @@
-//! What became of single messages: where their time went, how they lay over time, the slowest.
+//! A run over time: where the time of its messages went, how they lay over time, the slowest, and what
+//! was observed meanwhile, ten times a second.
 
 use serde::{Deserialize, Serialize};
 
@@ -114,7 +115,7 @@ pub struct HeatMap {
     /// Parts of equal length that the run is cut into.
     pub columns: u32,
     /// Fields that are not empty, by column, then by row.
-    pub fields: Vec<Field>,
+    pub fields: Vec<Bin>,
 }
 
 impl HeatMap {
@@ -123,11 +124,11 @@ impl HeatMap {
 
     /// The same with half as many columns and rows.
     pub fn coarser(&self) -> HeatMap {
-        let mut fields: Vec<Field> = Vec::new();
-        let mut halved: Vec<Field> = self
+        let mut fields: Vec<Bin> = Vec::new();
+        let mut halved: Vec<Bin> = self
             .fields
             .iter()
-            .map(|it| Field { column: it.column / 2, row: it.row / 2 * 2, count: it.count })
+            .map(|it| Bin { column: it.column / 2, row: it.row / 2 * 2, count: it.count })
             .collect();
         halved.sort_unstable_by_key(|field| (field.column, field.row));
         for field in halved {
@@ -142,7 +143,7 @@ impl HeatMap {
 
 /// A field of a [`HeatMap`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Field {
+pub struct Bin {
     /// From 0.
     pub column: u16,
     /// It begins at 10^(row / [`HeatMap::ROWS_PER_DECADE`]) ns.
@@ -173,7 +174,7 @@ pub struct SlowMessage {
 }
 
 /// What the processes and the machine did in the tenth of a second (or more, if a look came late)
-/// in which a slow message ended. Columns as in [`super::ObservedColumns`].
+/// in which a slow message ended. Columns as in [`ObservedColumns`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Around {
     /// How long the look spans, in seconds.
@@ -190,4 +191,33 @@ pub struct Around {
     pub migrations_per_s: Option<f64>,
     /// Time the hypervisor gave to others; absent where not known.
     pub steal_percent: Option<f64>,
+}
+
+/// One run over time: columns of the same length, a row for each look. Processes are added up. A
+/// column of what is not known at all is empty; a null was not read then.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct ObservedColumns {
+    /// When a row ends, in seconds from the beginning; it begins where the row before it ends.
+    /// Mostly 0.1 apart; more where a look was late or left out.
+    pub t_s: Vec<f64>,
+    /// CPU; 100 is one core.
+    pub cpu_percent: Vec<f64>,
+    /// CPU of the receiving processes; empty if there is one process only.
+    pub receiver_cpu_percent: Vec<f64>,
+    /// Time spent waiting for a CPU, summed over threads; 100 is one thread that always waits.
+    pub runqueue_wait_percent: Vec<f64>,
+    /// Proportional memory.
+    pub pss_bytes: Vec<Option<u64>>,
+    /// Shared memory in `pss_bytes`: pages in use, where `shared_bytes` of the cell are those mapped.
+    pub shared_bytes: Vec<Option<u64>>,
+    /// Context switches of either kind.
+    pub switches_per_s: Vec<f64>,
+    /// Page faults, minor and major.
+    pub faults_per_s: Vec<f64>,
+    /// Threads that went on on another CPU; the mean since the reading before.
+    pub migrations_per_s: Vec<Option<f64>>,
+    /// Received by the loopback interface of ping's network; the mean since the reading before.
+    pub loopback_bytes_per_s: Vec<Option<f64>>,
+    /// Time the hypervisor gave to others, of all CPUs; the mean since the reading before.
+    pub steal_percent: Vec<Option<f64>>,
 }

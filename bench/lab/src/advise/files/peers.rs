@@ -5,7 +5,7 @@ use super::xml::Edits;
 use super::{Advised, File, MARK, points};
 
 /// A kind of configuration that a driver leaves in a run's folder.
-struct Kind {
+struct PeerFile {
     /// As the driver calls it.
     file: &'static str,
     usage: &'static str,
@@ -14,15 +14,15 @@ struct Kind {
     edit: fn(&mut Edits, &Advised),
 }
 
-const KINDS: [Kind; 2] = [
-    Kind {
+const KINDS: [PeerFile; 2] = [
+    PeerFile {
         file: "cyclonedds.xml",
         usage: "CYCLONEDDS_URI=file://",
         remark: "For the CycloneDDS that was measured, this host alone. For topics to other hosts \
                  delete the elements Interfaces, AllowMulticast and Discovery.",
         edit: edit_cyclonedds,
     },
-    Kind {
+    PeerFile {
         file: "fastdds.xml",
         usage: "FASTRTPS_DEFAULT_PROFILES_FILE=",
         remark: "For Fast DDS 2.9. As measured: this host alone, over this transport and no other. \
@@ -56,7 +56,7 @@ pub(super) fn files(advised: &[Advised]) -> (Vec<File>, Vec<String>) {
     (files, failures)
 }
 
-impl Kind {
+impl PeerFile {
     fn make(&self, largest: &Advised, points: &str) -> Result<File, roxmltree::Error> {
         let mut edits = Edits::of(&largest.configuration[self.file])?;
         let name = format!("{}.xml", largest.system);

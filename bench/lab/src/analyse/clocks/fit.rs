@@ -2,18 +2,18 @@
 
 use myelin_bench_kit::protocol::Exchange;
 
-use super::{WANDER, lower_ns, slope, upper_ns};
+use super::{WANDER, lower_ns, upper_ns};
 
 /// See the module above. Times are ns after the first exchange was asked, and θ is ns beyond
 /// `base_ns`: small numbers, which a double holds exactly enough.
 #[derive(Clone, Debug)]
 pub(super) struct Fit {
-    begin_ns: u64,
-    end_ns: u64,
+    pub(super) begin_ns: u64,
+    pub(super) end_ns: u64,
     base_ns: i64,
     /// β and how wrong it may be.
-    slope: f64,
-    slope_error: f64,
+    pub(super) slope: f64,
+    pub(super) slope_error: f64,
     upper: Envelope,
     /// Of the negative.
     lower: Envelope,
@@ -25,7 +25,7 @@ impl Fit {
         let first = exchanges.first()?;
         let begin_ns = first.asked_ns;
         let base_ns = upper_ns(first);
-        let (least, most) = slope::range(exchanges)?;
+        let (least, most) = slopes(exchanges)?;
         let (slope, slope_error) = ((least + most) / 2.0, (most - least) / 2.0);
         let steepness = slope_error + WANDER;
         let bound = |at_ns: u64, bound_ns: i64| {
@@ -46,7 +46,7 @@ impl Fit {
         fit.is_consistent().then_some(fit)
     }
 
-    /// As [`Comparison::offset_at`](super::Comparison::offset_at).
+    /// As [`ClockMap::offset_at`](super::ClockMap::offset_at).
     pub(super) fn offset_at(&self, at_ns: u64) -> (i64, f64) {
         let at = (at_ns as i64 - self.begin_ns as i64) as f64;
         let (high, low) = (self.upper.at(at), -self.lower.at(at));
@@ -62,24 +62,44 @@ impl Fit {
         self.base_ns + gained_ns.round() as i64
     }
 
-    pub(super) fn begin_ns(&self) -> u64 {
-        self.begin_ns
-    }
-
-    pub(super) fn end_ns(&self) -> u64 {
-        self.end_ns
-    }
-
-    pub(super) fn drift_ppm(&self) -> (f64, f64) {
-        (self.slope * 1e6, self.slope_error * 1e6)
-    }
-
     /// Between two bounds' times the one envelope is concave and the other convex, so that they are
     /// nearest at one of them.
     fn is_consistent(&self) -> bool {
         let times = self.upper.points.iter().chain(&self.lower.points);
         times.map(|point| point.at).all(|at| self.upper.at(at) + self.lower.at(at) >= -ROUNDING_NS)
     }
+}
+
+/// The least and the greatest slope that a line may have which lies below all upper bounds and above
+/// all lower ones; `None` if there is none. No less wide than twice [`WANDER`].
+fn slopes(exchanges: &[Exchange]) -> Option<(f64, f64)> {
+    let best = best_of_windows(exchanges);
+    let (mut least, mut most) = (-SLOPE_MAX, SLOPE_MAX);
+    for upper in &best {
+        for lower in &best {
+            // From the one bound to the other θ has risen by so much at least; or, back in time,
+            // by so much at most.
+            let rise = (lower_ns(lower) - upper_ns(upper)) as f64;
+            if lower.returned_ns > upper.asked_ns {
+                least = least.max(rise / (lower.returned_ns - upper.asked_ns) as f64);
+            } else if lower.returned_ns < upper.asked_ns {
+                most = most.min(-rise / (upper.asked_ns - lower.returned_ns) as f64);
+            }
+        }
+    }
+    let (least, most) = (least - WANDER, most + WANDER);
+    (least <= most).then_some((least, most))
+}
+
+/// Of each part of the time, the exchange that was least on its way.
+fn best_of_windows(exchanges: &[Exchange]) -> Vec<Exchange> {
+    let (Some(first), Some(last)) = (exchanges.first(), exchanges.last()) else {
+        return Vec::new();
+    };
+    let length_ns = (last.asked_ns - first.asked_ns) / WINDOWS + 1;
+    let window = |exchange: &Exchange| (exchange.asked_ns - first.asked_ns) / length_ns;
+    let windows = exchanges.chunk_by(|one, other| window(one) == window(other));
+    windows.filter_map(|window| window.iter().copied().min_by_key(Exchange::delay_ns)).collect()
 }
 
 /// The greatest function of a slope within ±`steepness` that exceeds none of its points.
@@ -128,3 +148,8 @@ impl Envelope {
 
 /// Stamps are whole nanoseconds, of a clock that may count in steps of one or two.
 const ROUNDING_NS: f64 = 2.0;
+/// All pairs of them are looked at.
+const WINDOWS: u64 = 128;
+/// No two clocks differ more: the kernel slews each by 500 parts per million at most, and quartz errs
+/// by some tens.
+const SLOPE_MAX: f64 = 1.2e-3;

@@ -33,8 +33,8 @@ fn asked(seconds: u64, truth: Truth<'_>) -> Vec<Exchange> {
 
 const BEGIN_NS: u64 = 40_000_000_000_000;
 
-fn assert_bounded(comparison: &Comparison, truth: Truth<'_>, at_ns: u64) -> f64 {
-    let (offset_ns, error_ns) = comparison.offset_at(at_ns);
+fn assert_bounded(map: &ClockMap, truth: Truth<'_>, at_ns: u64) -> f64 {
+    let (offset_ns, error_ns) = map.offset_at(at_ns);
     let wrong_ns = (truth(at_ns) as i64 - at_ns as i64 - offset_ns) as f64;
     assert!(wrong_ns.abs() <= error_ns, "wrong by {wrong_ns} ns, said {error_ns}, at {at_ns}");
     error_ns
@@ -44,29 +44,15 @@ fn assert_bounded(comparison: &Comparison, truth: Truth<'_>, at_ns: u64) -> f64 
 fn offset_and_drift_are_found_within_half_of_the_least_delay() {
     let shift = Shift::new(1_500_000_000, 80.0).unwrap();
     let truth = |at_ns| shift.apply(at_ns);
-    let comparison = Comparison::of(&asked(20, &truth)).unwrap();
-    assert_eq!((comparison.exchanges, comparison.changes()), (200, vec![]));
+    let map = ClockMap::of(&asked(20, &truth)).unwrap();
+    assert_eq!((map.exchanges, map.changes()), (200, vec![]));
     for step in 0..200 {
-        let error_ns = assert_bounded(&comparison, &truth, BEGIN_NS + step * 100_000_000);
-        assert!(error_ns < comparison.least_delay_ns as f64 / 2.0 + 5_000.0, "{error_ns} ns");
+        let error_ns = assert_bounded(&map, &truth, BEGIN_NS + step * 100_000_000);
+        assert!(error_ns < map.least_delay_ns as f64 / 2.0 + 5_000.0, "{error_ns} ns");
     }
-    let (drift_ppm, drift_error_ppm) = comparison.drift_ppm();
+    let (drift_ppm, drift_error_ppm) = map.drift_ppm();
     assert!((drift_ppm - 80.0).abs() <= drift_error_ppm, "{drift_ppm} ± {drift_error_ppm}");
     assert!(drift_error_ppm < 10.0, "{drift_error_ppm}");
-}
-
-/// The way there takes ten times as long as back, always: nobody can tell that from an offset, and
-/// the bound says so.
-#[test]
-fn a_lopsided_way_is_within_the_bound() {
-    let truth = |at_ns| at_ns + 7_000_000;
-    let one = |number: u64| exchange(BEGIN_NS + number * 50_000_000, 500_000, 50_000, &truth);
-    let exchanges: Vec<Exchange> = (0..100).map(one).collect();
-    let comparison = Comparison::of(&exchanges).unwrap();
-    let (offset_ns, error_ns) = comparison.offset_at(BEGIN_NS + 2_000_000_000);
-    assert!((7_200_000..7_250_000).contains(&offset_ns), "the middle, {offset_ns}");
-    assert!(error_ns >= 225_000.0, "{error_ns}");
-    assert_bounded(&comparison, &truth, BEGIN_NS + 2_000_000_000);
 }
 
 #[test]
@@ -77,16 +63,16 @@ fn a_step_is_found_with_its_time_and_its_size() {
             let step_ns = if at_ns >= stepped_ns { step_ns } else { 0 };
             (at_ns + 5_000_000_000).saturating_add_signed(step_ns)
         };
-        let comparison = Comparison::of(&asked(10, &truth)).unwrap();
-        let changes = comparison.changes();
+        let map = ClockMap::of(&asked(10, &truth)).unwrap();
+        let changes = map.changes();
         assert_eq!(changes.len(), 1, "{changes:?}");
         let change = changes[0];
         assert!(change.is_step(), "{change:?}");
         assert!((change.step_ns - step_ns as f64).abs() <= change.error_ns, "{change:?}");
         assert!(change.at_ns.abs_diff(stepped_ns) <= 100_000_000, "{change:?}");
         for at_ns in [BEGIN_NS, BEGIN_NS + 3_900_000_000, BEGIN_NS + 4_200_000_000] {
-            assert_bounded(&comparison, &truth, at_ns);
-            let (found_ns, error_ns) = comparison.to_ping(truth(at_ns));
+            assert_bounded(&map, &truth, at_ns);
+            let (found_ns, error_ns) = map.to_ping(truth(at_ns));
             assert!(found_ns.abs_diff(at_ns) as f64 <= error_ns + 1.0);
         }
     }
@@ -96,26 +82,25 @@ fn a_step_is_found_with_its_time_and_its_size() {
 fn another_pace_is_no_step() {
     let changed_ns = BEGIN_NS + 5_000_000_000;
     let truth = |at_ns: u64| at_ns + at_ns.saturating_sub(changed_ns) / 2_500; // 400 ppm
-    let comparison = Comparison::of(&asked(10, &truth)).unwrap();
-    let changes = comparison.changes();
+    let map = ClockMap::of(&asked(10, &truth)).unwrap();
+    let changes = map.changes();
     assert!(!changes.is_empty(), "it is no constant pace");
     assert!(!changes.iter().any(Change::is_step), "{changes:?}");
 }
 
 #[test]
 fn without_answers_nothing_is_known() {
+    let why = |exchanges: &[Exchange]| ClockMap::of(exchanges).unwrap_err();
     let truth = |at_ns| at_ns;
     let few = &asked(1, &truth)[..EXCHANGES_MIN - 1];
-    assert_eq!(Comparison::of(few).unwrap_err(), Unknown::TooFew(9));
+    assert!(why(few).contains("9 answers, fewer than 10"), "{}", why(few));
     let broken: Vec<Exchange> = asked(1, &truth)
         .into_iter()
         .map(|it| Exchange { heard_ns: it.answered_ns, answered_ns: it.heard_ns, ..it })
         .collect();
-    assert_eq!(Comparison::of(&broken).unwrap_err(), Unknown::TooFew(0));
+    assert!(why(&broken).contains("with 0 answers"), "{}", why(&broken));
     let unrest = |at_ns: u64| at_ns + (at_ns / 300_000_000 % 2) * 1_000_000;
-    assert_eq!(Comparison::of(&asked(20, &unrest)).unwrap_err(), Unknown::Unsteady);
-    let text = Unknown::TooFew(3).to_string();
-    assert!(text.contains("3 answers, fewer than 10"), "{text}");
+    assert!(why(&asked(20, &unrest)).contains("changed their pace"));
 }
 
 #[test]
@@ -130,13 +115,14 @@ fn pongs_stamps_are_brought_to_pings_clock_and_what_was_not_stamped_stays_so() {
     };
     let before = samples.clone();
     let clocks = apply(&mut samples, &[]);
-    let error_ns = clocks.error_ns().unwrap();
+    let error_ns = clocks.error_ns.unwrap();
     assert_eq!((&samples.ping, samples.pong[1]), (&before.ping, Record::default()));
     let found = samples.pong[0];
     assert!((found.take_return_ns as f64 - at_ns as f64).abs() <= error_ns, "{found:?}");
     assert_eq!(Record { take_return_ns: 0, ..found }, Record { take_return_ns: 0, ..taken });
     samples.exchanges.clear();
-    assert!(matches!(apply(&mut samples, &[]), Clocks::Unknown(_)));
+    let clocks = apply(&mut samples, &[]);
+    assert!(clocks.are_two && clocks.error_ns.is_none() && !clocks.trouble.is_empty());
 }
 
 #[test]
@@ -155,12 +141,12 @@ fn namespaces_of_one_machine_have_one_clock() {
         (clocks, samples.pong[0].take_return_ns)
     };
     let (clocks, at_ns) = applied([Some("boot time:1"); 2]);
-    assert!(!clocks.are_two() && clocks.error_ns().is_none());
+    assert!(!clocks.are_two && clocks.error_ns.is_none());
     assert_eq!(at_ns, BEGIN_NS, "as it was stamped");
     let (clocks, at_ns) = applied([Some("boot time:1"), Some("boot time:2")]);
-    assert!(clocks.are_two() && clocks.error_ns().is_some(), "time namespaces: {at_ns}");
-    assert!(applied([Some("a"), Some("b")]).0.are_two(), "two machines");
-    assert!(applied([None; 2]).0.are_two(), "shifted clocks, and records of earlier versions");
+    assert!(clocks.are_two && clocks.error_ns.is_some(), "time namespaces: {at_ns}");
+    assert!(applied([Some("a"), Some("b")]).0.are_two, "two machines");
+    assert!(applied([None; 2]).0.are_two, "shifted clocks, and records of earlier versions");
 }
 
 proptest! {
@@ -184,17 +170,17 @@ proptest! {
             exchanges.push(exchange(at_ns, away_ns / scale, back_ns / scale, &truth));
             at_ns += spacing_ns + away_ns + back_ns;
         }
-        let comparison = Comparison::of(&exchanges).unwrap();
-        prop_assert_eq!(comparison.changes(), vec![]);
-        let (found_ppm, error_ppm) = comparison.drift_ppm();
+        let map = ClockMap::of(&exchanges).unwrap();
+        prop_assert_eq!(map.changes(), vec![]);
+        let (found_ppm, error_ppm) = map.drift_ppm();
         // Of pong's against ping's, as injected.
         prop_assert!((found_ppm - drift_ppm).abs() <= error_ppm, "{} ± {}", found_ppm, error_ppm);
         for part in looked {
             let at_ns = BEGIN_NS.saturating_add_signed((part * (at_ns - BEGIN_NS) as f64) as i64);
-            let (found_ns, error_ns) = comparison.offset_at(at_ns);
+            let (found_ns, error_ns) = map.offset_at(at_ns);
             let wrong_ns = (shift.offset_at(at_ns) - found_ns) as f64;
             prop_assert!(wrong_ns.abs() <= error_ns, "wrong by {} of {}", wrong_ns, error_ns);
-            let (ping_ns, error_ns) = comparison.to_ping(shift.apply(at_ns));
+            let (ping_ns, error_ns) = map.to_ping(shift.apply(at_ns));
             let wrong_ns = ping_ns as f64 - at_ns as f64;
             prop_assert!(wrong_ns.abs() <= error_ns + 1.0, "wrong by {} of {}", wrong_ns, error_ns);
         }
@@ -221,11 +207,11 @@ proptest! {
             exchange(BEGIN_NS + number * 100_000_000, *away_ns, *back_ns, &truth)
         };
         let exchanges: Vec<Exchange> = (0..).zip(&ways).map(one).collect();
-        let comparison = Comparison::of(&exchanges).unwrap();
-        prop_assert_eq!(comparison.changes(), vec![]);
+        let map = ClockMap::of(&exchanges).unwrap();
+        prop_assert_eq!(map.changes(), vec![]);
         for number in 0..ways.len() as u64 {
             let at_ns = BEGIN_NS + number * 100_000_000 + 37_000_000;
-            let (found_ns, error_ns) = comparison.offset_at(at_ns);
+            let (found_ns, error_ns) = map.offset_at(at_ns);
             let wrong_ns = (truth(at_ns) as i64 - at_ns as i64 - found_ns) as f64;
             prop_assert!(wrong_ns.abs() <= error_ns, "wrong by {} of {}", wrong_ns, error_ns);
         }

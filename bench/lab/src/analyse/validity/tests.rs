@@ -6,10 +6,10 @@ use super::*;
 use crate::input_error::Source;
 use crate::machine::Machine;
 use crate::plan::{CellPlan, Plan};
-use crate::registry::Entry;
+use crate::registry::SystemDriver;
 use crate::scenario::{ArrivalsCase, Scenario};
 
-struct Run {
+struct Judgeable {
     scenario: Scenario,
     plan: CellPlan,
     record: RunRecord,
@@ -18,16 +18,16 @@ struct Run {
     clock_error_ns: Option<u64>,
 }
 
-type Spoil<'a> = &'a dyn Fn(&mut Run);
+type Spoil<'a> = &'a dyn Fn(&mut Judgeable);
 
 const SCENARIO: &str = "name = \"x\"\n[workload]\nkind = \"roundtrip\"\npayload_bytes = [64]\n\
     rate_hz = [1000]\nmessages = 1000\nwarmup_messages = 100\n[plan]\nsystems = [\"a.b\"]\n\
     tunings = [\"default\"]\nruns = 1\n";
 
 /// A thousand round trips over the loopback interface.
-fn good() -> Run {
+fn good() -> Judgeable {
     let scenario = Scenario::parse(Source::new("x.toml", SCENARIO)).unwrap();
-    let mut entry = Entry::named("a.b");
+    let mut entry = SystemDriver::named("a.b");
     entry.system.transport = Transport::Loopback;
     let system = entry.system.clone();
     let mut plan = Plan::new(vec![(scenario, vec![entry])], 0, String::new());
@@ -39,7 +39,7 @@ fn good() -> Run {
         ..Observation::default()
     };
     let answered = Record { take_return_ns: 1, take_cpu: 1, ..Record::default() };
-    Run {
+    Judgeable {
         scenario: plan.scenarios.remove(0),
         plan: plan.cells.remove(0),
         record: RunRecord {
@@ -59,9 +59,9 @@ fn good() -> Run {
     }
 }
 
-impl Run {
+impl Judgeable {
     fn with<T>(&self, judge: impl FnOnce(&Evidence<'_>) -> T) -> T {
-        let Run { scenario, plan, record, samples, system, clock_error_ns } = self;
+        let Judgeable { scenario, plan, record, samples, system, clock_error_ns } = self;
         let host = &Machine::default();
         let case = Case { plan, scenario, system, host };
         judge(&Evidence { case, record, samples, clock_error_ns: *clock_error_ns })
@@ -76,12 +76,12 @@ impl Run {
     }
 }
 
-fn judge(run: &Run) -> String {
+fn judge(run: &Judgeable) -> String {
     run.with(faults).join("; ")
 }
 
 /// Each of `cases` has what is found, and by what a good run is spoiled so.
-fn spoiled(good: fn() -> Run, cases: &[(&str, Spoil)]) {
+fn spoiled(good: fn() -> Judgeable, cases: &[(&str, Spoil)]) {
     assert_eq!(judge(&good()), "");
     for (expected, spoil) in cases {
         let mut run = good();
@@ -93,7 +93,7 @@ fn spoiled(good: fn() -> Run, cases: &[(&str, Spoil)]) {
 
 #[test]
 fn each_fault_is_found_and_named() {
-    let observed = |run: &mut Run, packets, bytes| {
+    let observed = |run: &mut Judgeable, packets, bytes| {
         let observation = run.observation();
         (observation.loopback_packets, observation.loopback_bytes) = (packets, bytes);
     };
@@ -118,7 +118,7 @@ fn each_fault_is_found_and_named() {
 }
 
 /// A thousand messages to two subscribers, of which one missed a hundred.
-fn good_publish() -> Run {
+fn good_publish() -> Judgeable {
     let mut run = good();
     (run.scenario.workload.kind, run.plan.subscribers) = (Workload::Publish, 2);
     run.record.ping.as_mut().unwrap().received = 0;
@@ -157,7 +157,7 @@ fn heartbeats_at_a_slow_rate_are_no_evidence() {
 }
 
 /// Ten messages at 10 Hz, of which the last was lost.
-fn good_stream() -> Run {
+fn good_stream() -> Judgeable {
     let mut run = good();
     run.scenario.workload.kind = Workload::Stream;
     run.system.wait = Wait::Block;

@@ -11,7 +11,7 @@ use std::path::PathBuf;
 use myelin_bench_kit::protocol::{Command, Role};
 use serde::{Deserialize, Serialize};
 
-use super::{Message, ProcessId, ProcessSpec, RunOnHost};
+use super::{ProcessId, ProcessMessage, ProcessSpec, RunOnHost};
 use crate::scenario::{Tuning, TuningChoice};
 
 /// Lab to agent. Each is answered, in order, with the value and the body named here.
@@ -54,22 +54,19 @@ pub(super) enum Request {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Reply {
-    /// The first frame.
     Hello(Hello),
     /// To the oldest request that has none yet.
     Answer(Result<serde_json::Value, String>),
     /// From a process of the run with this number.
-    Message(u64, Message),
+    Message(u64, ProcessMessage),
     /// While a run lasts, a few times a second: the exchanges of each process that counts them.
     Progress(Vec<(ProcessId, u64)>),
 }
 
-/// Who answers.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Hello {
     /// Of the program; the lab's must be the same.
     pub version: String,
-    /// See [`boot_id`](super::boot_id).
     pub boot: String,
     /// This host's address as whoever logged in by ssh has reached it.
     pub address: Option<IpAddr>,

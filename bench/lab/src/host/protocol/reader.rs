@@ -11,11 +11,10 @@ use myelin_bench_kit::samples::SampleFile;
 use serde_json::Value;
 
 use super::super::process::describe;
-use super::super::{Message, ProcessId, lock};
+use super::super::{ProcessId, ProcessMessage, lock};
 use super::{Hello, Reply, frame};
 use crate::registry::wait_for;
 
-/// What the reading thread has in common with the lab.
 pub(in super::super) struct Shared {
     pub(in super::super) state: Mutex<State>,
     /// What carries the bytes, and the last it has said on standard error.
@@ -25,14 +24,13 @@ pub(in super::super) struct Shared {
 
 pub(in super::super) struct State {
     /// The run in progress: its number, and where its messages go.
-    pub(in super::super) run: Option<(u64, Sender<Message>)>,
+    pub(in super::super) run: Option<(u64, Sender<ProcessMessage>)>,
     pub(in super::super) files: BTreeMap<ProcessId, Arc<SampleFile>>,
     pub(in super::super) heard: Instant,
     /// Why nothing more will come.
     pub(in super::super) gone: Option<String>,
 }
 
-/// Reads what one agent replies.
 pub(in super::super) struct Reader {
     pub(in super::super) name: String,
     pub(in super::super) shared: Arc<Shared>,
@@ -81,7 +79,6 @@ impl Reader {
     }
 }
 
-/// Notes when bytes come.
 struct Heard<R> {
     input: R,
     shared: Arc<Shared>,
@@ -110,13 +107,12 @@ pub(in super::super) fn give_up(name: &str, shared: &Shared, reason: &str) {
     if state.gone.is_none() {
         let text = format!("host {name} is gone: {why}");
         if let Some((_, listener)) = &state.run {
-            let _ = listener.send(Message::Gone(text.clone()));
+            let _ = listener.send(ProcessMessage::Gone(text.clone()));
         }
         state.gone = Some(text);
     }
 }
 
-/// What the process that carries the bytes has come to.
 fn ending(shared: &Shared) -> String {
     let status = lock(&shared.process).as_mut().and_then(|process| wait_for(process, END_LIMIT));
     match status {

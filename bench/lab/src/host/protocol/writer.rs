@@ -14,7 +14,6 @@ use super::{Request, frame};
 pub(in super::super) struct Writer(Arc<Mutex<Option<Box<dyn Write + Send>>>>);
 
 impl Writer {
-    /// Frames go to `output`.
     pub(in super::super) fn new(output: impl Write + Send + 'static) -> Self {
         Writer(Arc::new(Mutex::new(Some(Box::new(output)))))
     }

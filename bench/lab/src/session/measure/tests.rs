@@ -15,7 +15,7 @@ use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 
 use super::*;
-use crate::host::{Message, ProcessId, ProcessSpec, RunOnHost};
+use crate::host::{ProcessId, ProcessMessage, ProcessSpec, RunOnHost};
 use crate::input_error::Source;
 use crate::observe::Observation;
 use crate::scenario::Scenario;
@@ -23,7 +23,7 @@ use crate::summary::Summary;
 
 /// A host whose processes do at once what they are told, and have been delayed as the seed of their run and its size say.
 struct MadeUp {
-    messages: Option<Sender<Message>>,
+    messages: Option<Sender<ProcessMessage>>,
     started: BTreeMap<ProcessId, ProcessSpec>,
     /// By so much delays of one run differ from those of another.
     spread: f64,
@@ -40,7 +40,7 @@ impl MadeUp {
 
     fn say_event(&self, id: ProcessId, event: Event) {
         let messages = self.messages.as_ref().expect("within a run");
-        messages.send(Message::Event(id, event)).expect("the lab listens");
+        messages.send(ProcessMessage::Event(id, event)).expect("the lab listens");
     }
 
     fn message_count(&self) -> u64 {
@@ -55,7 +55,7 @@ impl MadeUp {
 }
 
 impl Host for MadeUp {
-    fn begin(&mut self, _: &RunOnHost, messages: Sender<Message>) -> Result<(), String> {
+    fn begin(&mut self, _: &RunOnHost, messages: Sender<ProcessMessage>) -> Result<(), String> {
         (self.at_run)(self.begun);
         self.begun += 1;
         self.messages = Some(messages);
@@ -92,10 +92,6 @@ impl Host for MadeUp {
     }
 
     fn files(&self) -> Vec<(ProcessId, Arc<SampleFile>)> {
-        Vec::new()
-    }
-
-    fn processes(&self, _: &[u32]) -> Vec<(String, u32)> {
         Vec::new()
     }
 
@@ -144,7 +140,7 @@ impl Host for MadeUp {
 }
 
 /// Three cells of a scenario that asks for as many runs as `repeats` says.
-fn plan(repeats: &str, seed: u64) -> (Plan, Vec<Entry>) {
+fn plan(repeats: &str, seed: u64) -> (Plan, Vec<SystemDriver>) {
     let text = format!(
         "name = \"test\"\nabout = \"a test\"\n\n[workload]\nkind = \"roundtrip\"\n\
          payload_bytes = [0, 64, 128]\nmessages = 500\nwarmup_messages = 10\n\n[plan]\n\
@@ -153,7 +149,7 @@ fn plan(repeats: &str, seed: u64) -> (Plan, Vec<Entry>) {
     let scenario = Scenario::parse(Source::new("test.toml", &text)).unwrap();
     let system = r#"{"name": "made-up", "about": "", "wait": "none", "transport": "none"}"#;
     let system: System = serde_json::from_str(system).unwrap();
-    let entries = vec![Entry { system, executable: PathBuf::from("nowhere") }];
+    let entries = vec![SystemDriver { system, executable: PathBuf::from("nowhere") }];
     (Plan::new(vec![(scenario, entries.clone())], seed, "test".into()), entries)
 }
 
@@ -167,7 +163,7 @@ fn machine() -> Machine {
 struct Session {
     place: tempfile::TempDir,
     plan: Plan,
-    systems: Vec<Entry>,
+    systems: Vec<SystemDriver>,
 }
 
 impl Session {

@@ -33,7 +33,7 @@ fn timeline(mean: f64, place: usize) -> Timeline {
     let row = |us: f64| (12.0 * (us * 1e3).log10()) as u16;
     let fields = (0..60u16).flat_map(|column| {
         [(mean, 40 + u32::from(column)), (3.0 * mean, 1 + u32::from(column % 4))]
-            .map(|(us, count)| Field { column, row: row(us), count })
+            .map(|(us, count)| Bin { column, row: row(us), count })
     });
     Timeline {
         run: 1 + place as u32 % 3,

@@ -1,28 +1,57 @@
-//! What only publish runs have: counts of two sides that do not answer each other, and the cost of
-//! each further subscriber.
+//! What only some workloads have: counts of two sides that do not answer each other, the cost of each
+//! further subscriber, what a flood gets through, how long a start-up takes.
 
+use myelin_bench_kit::flood::{LOSSLESS, TAKEN};
 use myelin_bench_kit::protocol::Done;
 
-use super::distribution::us;
+use super::distribution::{Sorted, us};
 use super::judged::JudgedRun;
 use crate::record::RunRecord;
 use crate::scenario::Kind;
 use crate::stats::bootstrap::of_medians;
 use crate::summary::{Cell, CellKey, FurtherSubscriber, Params};
 
-/// The counts of a run: ping knows what was sent, pong what was taken.
-pub(super) fn counts(record: &RunRecord, subscribers: u32) -> Done {
+/// The counts of a run. Of what is not answered ping knows what was sent, and pong what was taken; of
+/// the messages that a start-up sent until one was taken, none is lost.
+pub(super) fn counts(record: &RunRecord, kind: Kind, subscribers: u32) -> Done {
     let ping = record.ping.clone().unwrap_or_default();
     let pong = record.pong.clone().unwrap_or_default();
     let expected = ping.sent * u64::from(subscribers);
-    Done {
-        received: pong.received,
-        lost: expected.saturating_sub(pong.received),
-        duplicates: pong.duplicates,
-        out_of_order: pong.out_of_order,
-        corrupt: pong.corrupt,
-        ..ping
+    match kind {
+        Kind::Roundtrip => ping,
+        Kind::Startup => {
+            Done { received: record.first_sample_ms.is_some().into(), lost: 0, ..ping }
+        }
+        _ => Done {
+            received: pong.received,
+            lost: expected.saturating_sub(pong.received),
+            duplicates: pong.duplicates,
+            out_of_order: pong.out_of_order,
+            corrupt: pong.corrupt,
+            ..ping
+        },
     }
+}
+
+/// Of floods: messages taken a second while ping published back to back.
+pub(super) fn taken_per_s(run: &RunRecord) -> Option<f64> {
+    let ping = run.ping.as_ref()?;
+    let seconds = ping.end_ns.saturating_sub(ping.begin_ns) as f64 * 1e-9;
+    Some(*ping.more.get(TAKEN)? as f64 / seconds).filter(|rate| rate.is_finite())
+}
+
+/// Of floods: the highest rate at which nothing was lost.
+pub(super) fn lossless_per_s(run: &RunRecord) -> Option<f64> {
+    Some(*run.ping.as_ref()?.more.get(LOSSLESS)? as f64 / 1e3)
+}
+
+/// Of start-ups: times of runs, of which each has one.
+pub(super) fn starts<'a>(
+    runs: impl IntoIterator<Item = &'a RunRecord>,
+    ms_of: fn(&RunRecord) -> Option<f64>,
+) -> Sorted {
+    let ns = |ms: f64| (ms * 1e6).round() as i64;
+    Sorted::new(runs.into_iter().filter_map(ms_of).map(ns).collect())
 }
 
 /// Fills in what each subscriber beyond the first adds. `writes[i]` are the [`medians`] of the runs
@@ -74,9 +103,9 @@ mod tests {
             pong: Some(Done { received, duplicates: 2, ..Done::default() }),
             ..RunRecord::default()
         };
-        let found = counts(&record(100, 750), 8);
+        let found = counts(&record(100, 750), Kind::Publish, 8);
         assert_eq!((found.sent, found.received, found.lost), (100, 750, 50));
         assert_eq!((found.duplicates, found.end_ns), (2, 9));
-        assert_eq!(counts(&record(100, 0), 0).lost, 0);
+        assert_eq!(counts(&record(100, 0), Kind::Publish, 0).lost, 0);
     }
 }
