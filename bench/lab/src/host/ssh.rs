@@ -289,10 +289,31 @@ mod tests {
     }
 
     #[test]
-    fn of_what_is_not_known_the_last_line_is_the_reason() {
-        let (reason, remedy) = explain("b", "first\nsomething else\n\n");
-        assert_eq!(reason.as_deref(), Some("something else"));
-        assert!(remedy.contains("`ssh b true`"), "{remedy}");
+    fn what_ssh_says_comes_with_a_remedy() {
+        for (said, reason, remedy) in [
+            (
+                "ssh: Could not resolve hostname b: Name or service not known\r\n",
+                "ssh: Could not resolve hostname b: Name or service not known",
+                "is the name right?",
+            ),
+            (
+                "@@@@@\n@  WARNING: REMOTE HOST IDENTIFICATION HAS CHANGED!  @\n@@@@\n\
+                 Host key verification failed.\n",
+                "WARNING: REMOTE HOST IDENTIFICATION HAS CHANGED",
+                "ssh-keygen -R",
+            ),
+            ("Host key verification failed.\n", "Host key verification failed", "by hand, `ssh b`"),
+            (
+                "Welcome!\nu@b: Permission denied (publickey).\n",
+                "u@b: Permission denied (publickey)",
+                "ssh-copy-id b",
+            ),
+            ("first\nsomething else\n\n", "something else", "`ssh b true`"),
+        ] {
+            let (found, what_to_do) = explain("b", said);
+            assert_eq!(found.as_deref(), Some(reason));
+            assert!(what_to_do.contains(remedy), "{what_to_do}");
+        }
         assert_eq!(explain("b", " \n").0, None);
     }
 
