@@ -65,8 +65,8 @@ fn of_hosts(a: &Side, b: &Side) -> Vec<Difference> {
     let [a, b] = [a, b].map(|side| host::rows(&side.analysis.summary.host));
     let rows = a.into_iter().zip(b);
     let differing = rows.filter_map(|((what, a), (_, b))| {
-        let of = if PASSING.contains(&what) { Aspect::Session } else { Aspect::Host };
-        difference(of, what.to_owned(), [a, b])
+        let of = if PASSING.contains(&&*what) { Aspect::Session } else { Aspect::Host };
+        difference(of, what, [a, b])
     });
     differing.collect()
 }

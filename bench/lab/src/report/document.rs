@@ -52,7 +52,8 @@ impl Finding {
 }
 
 /// How good a finding is; of checks the gravest is the highest.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "kebab-case")]
 pub(crate) enum Standing {
     Good,
     Caution,
@@ -66,21 +67,6 @@ pub(crate) enum Standing {
 }
 
 impl Standing {
-    /// The word that goes with the colour.
-    pub(super) fn words(self) -> &'static str {
-        match self {
-            Self::Good => "good",
-            Self::Caution => "caution",
-            Self::Bad => "bad",
-            Self::Better => "better",
-            Self::Worse => "worse",
-            Self::NoDifference => "no difference",
-            Self::TooNoisy => "too noisy",
-            Self::TooFewRuns => "too few runs",
-            Self::NotCompared => "not compared",
-        }
-    }
-
     /// Of a figure that is the worse the higher it is.
     pub(super) fn of(value: f64, caution: f64, bad: f64) -> Self {
         match value {
@@ -101,12 +87,6 @@ impl From<Option<Verdict>> for Standing {
             Kind::TooNoisy if verdict.lacks_runs => Self::TooFewRuns,
             Kind::TooNoisy => Self::TooNoisy,
         }
-    }
-}
-
-impl Serialize for Standing {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_str(self.words())
     }
 }
 

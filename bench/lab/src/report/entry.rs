@@ -268,18 +268,6 @@ impl<'a> Entry<'a> {
         format!("{}{rate}{more}", self.cell.scenario)
     }
 
-    /// What opens a block in the formats of other tools: the cell, a remark, why it is invalid.
-    pub(super) fn comment(&self, remark: &str) -> String {
-        let cell = self.cell;
-        let (system, tuning, payload) = (&cell.system, cell.tuning, cell.params.payload_bytes);
-        let mut text =
-            format!("# {system} {tuning} {payload} B, {}\n{remark}\n", self.circumstances());
-        for reason in cell.invalid_reasons.iter().filter(|_| !cell.valid) {
-            text += &format!("# INVALID: {reason}\n");
-        }
-        text
-    }
-
     /// `64 KiB`, or `1440x1080 rgb8` of a frame.
     pub(super) fn size(&self) -> String {
         format::size(&self.cell.params)

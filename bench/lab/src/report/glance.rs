@@ -16,8 +16,9 @@ use super::format;
 use super::host;
 use super::validity::{CELLS, MESSAGES, MISSING, RECORDS, REMARKS, checks};
 use super::view::{View, distinct};
-pub(super) use picture::Picture;
-pub(super) use sentences::Sentence;
+pub(super) use axis::Axis;
+use picture::Picture;
+use sentences::Sentence;
 pub(super) use terminal::render;
 
 /// See the module.

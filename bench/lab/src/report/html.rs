@@ -3,6 +3,7 @@
 //! Tables are HTML already and can be read without scripts; plots are drawn by `assets/report.js`
 //! from the JSON of `plots`. A content security policy forbids the page every request.
 
+use minijinja::value::ViaDeserialize;
 use minijinja::{Environment, UndefinedBehavior, Value, context};
 use myelin_bench_kit::protocol::Workload;
 
@@ -10,7 +11,7 @@ use super::comparisons;
 use super::document::superscript;
 use super::flow;
 use super::format;
-use super::glance::Glance;
+use super::glance::{Axis, Glance};
 use super::host;
 use super::markdown::escape;
 use super::palette::Palette;
@@ -108,6 +109,9 @@ pub(crate) fn rendered(name: &str, template: &str, context: Value) -> String {
     environment.set_undefined_behavior(UndefinedBehavior::Strict);
     environment.set_trim_blocks(true);
     environment.set_lstrip_blocks(true);
+    environment.add_filter("at", |value: f64, axis: ViaDeserialize<Axis>| axis.at(value));
+    environment.add_filter("span", |ends: Vec<f64>, axis: ViaDeserialize<Axis>| axis.span(&ends));
+    environment.add_filter("bytes", format::bytes);
     environment.add_filter("superscript", superscript);
     environment.add_filter("md", |text: String| escape(&text));
     for (name, text) in INCLUDED {

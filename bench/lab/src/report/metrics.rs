@@ -91,29 +91,19 @@ const PERCENTILES: [(&str, Part); 7] = [
     ("max", |distribution| Some(distribution.max)),
 ];
 
-/// A column of the summary table of the page.
-pub(super) struct PageColumn {
-    pub head: &'static str,
-    pub shows: Shows,
-    /// Whether only what goes one way has it.
-    pub is_one_way: bool,
-    /// What else a reader may ask of the figure.
-    pub title: Option<fn(&Cell) -> String>,
-}
-
-/// What stands in a column.
+/// What stands in a column of the summary table of the page.
 pub(super) enum Shows {
-    /// By its name.
+    /// A metric by its name; of a distribution the median.
     Metric(&'static str),
     /// What it is; `None` if it was not measured.
     Text(&'static str, fn(&Entry) -> Option<String>),
 }
 
-impl PageColumn {
+impl Shows {
     /// What the heading says to those who ask.
     pub(super) fn about(&self) -> String {
-        match self.shows {
-            Shows::Text(about, _) => about.to_owned(),
+        match self {
+            Shows::Text(about, _) => (*about).to_owned(),
             Shows::Metric(name) => {
                 let metric = Metric::named(name);
                 let median = if metric.is_distribution() { "; median" } else { "" };
@@ -121,90 +111,75 @@ impl PageColumn {
             }
         }
     }
-
-    const fn one_way(self) -> Self {
-        PageColumn { is_one_way: true, ..self }
-    }
-
-    const fn titled(self, title: fn(&Cell) -> String) -> Self {
-        PageColumn { title: Some(title), ..self }
-    }
 }
+
+/// The heading of a column, and what stands below.
+type PageColumn = (&'static str, Shows);
 
 /// The summary table, behind the percentiles of the latency.
 pub(super) static PAGE: &[PageColumn] = &[
-    column("write_us", "write µs"),
-    column("read_us", "read µs"),
-    column("wake_us", "wake µs"),
-    column("throughput_per_s", "per second"),
-    column("lost", "lost").titled(|cell| {
-        format!(
-            "sent {}, duplicates {}, out of order {}, corrupt {}",
-            cell.sent, cell.duplicates, cell.out_of_order, cell.corrupt
-        )
-    }),
-    column("cpu_us_per_message", "CPU µs/msg")
-        .titled(|cell| format!("{} % of a core", format::cpu_percent(cell.cpu_percent))),
-    column("voluntary_switches_per_s", "switches/s")
-        .titled(|cell| format!("and {:.0} involuntary", cell.involuntary_switches_per_s)),
-    column("page_faults", "faults"),
-    column("pss_bytes", "PSS").titled(|cell| {
-        format!("RSS, shared pages counted for each: {}", format::bytes(cell.rss_bytes))
-    }),
-    column("shared_bytes", "shared"),
-    column("startup_ms", "start ms"),
-    text_column("runs × n", "runs, and figures in each of them", |entry| {
-        let (runs, samples) = (entry.cell.runs, entry.cell.samples);
-        Some(format!("{runs} × {}", format::count(samples / u64::from(runs.max(1)))))
-    }),
-    text_column(
-        "naive p99.9 µs",
-        "from the stamp instead of the time the message was due: what a publisher that is held up \
-         does not show; of streams with a rate",
-        |entry| {
-            let cell = entry.cell;
-            let has_rate = cell.workload == Workload::Stream && cell.params.rate_hz.is_some();
-            let naive = cell.service_us.filter(|_| has_rate)?;
-            Some(format::us_or_dash(naive.p999))
-        },
-    )
-    .one_way(),
-    text_column(
-        "late p99 µs",
-        "behind the schedule when the loan is asked for; 99th percentile",
-        |entry| Some(format::us_or_dash(entry.cell.lateness_us?.p99)),
-    )
-    .one_way(),
-    column("lateness_us", "late µs").one_way(),
-    column("loan_us", "loan µs").one_way(),
-    column("fill_us", "fill µs").one_way(),
-    column("memcpy_us", "memcpy µs").one_way(),
-    column("stream_copy_us", "streaming µs").one_way(),
-    column("cpu_percent", "CPU %").one_way(),
-    column("receiver_cpu_percent", "receiver %").one_way(),
-    text_column("lost %", "of the messages that were to be taken", |entry| {
-        entry.loss_percent().map(format::percent)
-    })
-    .one_way(),
-    text_column(
-        "QoS, depth",
-        "what the system was set to: reliability, and messages kept for one who lags",
-        |entry| Some(format::qos(&entry.cell.params)),
-    )
-    .one_way(),
+    ("write µs", Shows::Metric("write_us")),
+    ("read µs", Shows::Metric("read_us")),
+    ("wake µs", Shows::Metric("wake_us")),
+    ("per second", Shows::Metric("throughput_per_s")),
+    ("lost", Shows::Metric("lost")),
+    ("CPU µs/msg", Shows::Metric("cpu_us_per_message")),
+    ("switches/s", Shows::Metric("voluntary_switches_per_s")),
+    ("faults", Shows::Metric("page_faults")),
+    ("PSS", Shows::Metric("pss_bytes")),
+    ("shared", Shows::Metric("shared_bytes")),
+    ("start ms", Shows::Metric("startup_ms")),
+    (
+        "runs × n",
+        Shows::Text("runs, and figures in each of them", |entry| {
+            let (runs, samples) = (entry.cell.runs, entry.cell.samples);
+            Some(format!("{runs} × {}", format::count(samples / u64::from(runs.max(1)))))
+        }),
+    ),
 ];
 
-const fn column(metric: &'static str, head: &'static str) -> PageColumn {
-    PageColumn { head, shows: Shows::Metric(metric), is_one_way: false, title: None }
-}
-
-const fn text_column(
-    head: &'static str,
-    about: &'static str,
-    of: fn(&Entry) -> Option<String>,
-) -> PageColumn {
-    PageColumn { head, shows: Shows::Text(about, of), is_one_way: false, title: None }
-}
+/// What stands behind it where anything goes one way.
+pub(super) static PAGE_ONE_WAY: &[PageColumn] = &[
+    (
+        "naive p99.9 µs",
+        Shows::Text(
+            "from the stamp instead of the time the message was due: what a publisher that is held \
+             up does not show; of streams with a rate",
+            |entry| {
+                let cell = entry.cell;
+                let has_rate = cell.workload == Workload::Stream && cell.params.rate_hz.is_some();
+                let naive = cell.service_us.filter(|_| has_rate)?;
+                Some(format::us_or_dash(naive.p999))
+            },
+        ),
+    ),
+    (
+        "late p99 µs",
+        Shows::Text("behind the schedule when the loan is asked for; 99th percentile", |entry| {
+            Some(format::us_or_dash(entry.cell.lateness_us?.p99))
+        }),
+    ),
+    ("late µs", Shows::Metric("lateness_us")),
+    ("loan µs", Shows::Metric("loan_us")),
+    ("fill µs", Shows::Metric("fill_us")),
+    ("memcpy µs", Shows::Metric("memcpy_us")),
+    ("streaming µs", Shows::Metric("stream_copy_us")),
+    ("CPU %", Shows::Metric("cpu_percent")),
+    ("receiver %", Shows::Metric("receiver_cpu_percent")),
+    (
+        "lost %",
+        Shows::Text("of the messages that were to be taken", |entry| {
+            entry.loss_percent().map(format::percent)
+        }),
+    ),
+    (
+        "QoS, depth",
+        Shows::Text(
+            "what the system was set to: reliability, and messages kept for one who lags",
+            |entry| Some(format::qos(&entry.cell.params)),
+        ),
+    ),
+];
 
 /// A figure that each run has of its own, by which folders are compared. Lower is better.
 #[derive(Debug)]
@@ -304,41 +279,26 @@ const fn latency(
     Compared { name, words, is_latency: true, of, is_of: |entry| entry.is_steady(), ..ANY }
 }
 
-/// A figure that plots draw against a parameter.
-pub(super) struct Plotted {
-    /// As the page's scripts name it.
-    pub key: &'static str,
-    pub of: fn(&Entry) -> Option<f64>,
-    /// As published reports name it.
-    pub published: Option<&'static str>,
-}
+/// A figure that plots draw against a parameter: as the page's scripts name it, as published reports do
+/// if they have it, and what it is.
+pub(super) type Plotted = (&'static str, &'static str, fn(&Entry) -> Option<f64>);
 
 /// In the order of the page's document.
 pub(super) static PLOTTED: &[Plotted] = &[
-    drawn("p50", |entry| plotted(entry)?.p50).published("latency_us"),
-    drawn("p99", |entry| plotted(entry)?.p99),
-    drawn("p999", |entry| plotted(entry)?.p999),
-    drawn("cpu", |entry| Some(entry.cell.cpu_percent)).published("cpu_percent"),
-    drawn("memory", memory_mb).published("memory_MB"),
-    drawn("lost", |entry| entry.loss_percent()).published("loss_percent"),
-    drawn("taken", |entry| flood(entry)?.taken_per_s),
-    drawn("lossless", |entry| flood(entry)?.lossless_per_s),
-    drawn("bytes", |entry| {
+    ("p50", "latency_us", |entry| plotted(entry)?.p50),
+    ("p99", "", |entry| plotted(entry)?.p99),
+    ("p999", "", |entry| plotted(entry)?.p999),
+    ("cpu", "cpu_percent", |entry| Some(entry.cell.cpu_percent)),
+    ("memory", "memory_MB", memory_mb),
+    ("lost", "loss_percent", |entry| entry.loss_percent()),
+    ("taken", "", |entry| flood(entry)?.taken_per_s),
+    ("lossless", "", |entry| flood(entry)?.lossless_per_s),
+    ("bytes", "", |entry| {
         let bytes = entry.cell.params.payload_bytes as f64 / 1e6;
         flood(entry)?.taken_per_s.map(|rate| rate * bytes)
     }),
-    drawn("cpu_us", |entry| Some(entry.cell.cpu_us_per_message)),
+    ("cpu_us", "", |entry| Some(entry.cell.cpu_us_per_message)),
 ];
-
-impl Plotted {
-    const fn published(self, metric: &'static str) -> Self {
-        Plotted { published: Some(metric), ..self }
-    }
-}
-
-const fn drawn(key: &'static str, of: fn(&Entry) -> Option<f64>) -> Plotted {
-    Plotted { key, of, published: None }
-}
 
 fn is_flood(cell: &Cell) -> bool {
     cell.workload == Workload::Flood
@@ -393,9 +353,9 @@ mod tests {
 
     #[test]
     fn tables_name_figures_that_exist() {
-        for column in PAGE {
-            if let Shows::Metric(name) = column.shows {
-                assert_eq!(Metric::named(name).name, name);
+        for (_, shows) in PAGE.iter().chain(PAGE_ONE_WAY) {
+            if let Shows::Metric(name) = shows {
+                assert_eq!(Metric::named(name).name, *name);
             }
         }
     }

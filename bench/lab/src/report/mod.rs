@@ -8,7 +8,6 @@
 mod advice;
 mod comparisons;
 mod csv;
-mod ddsperf_format;
 pub(crate) mod document;
 pub(crate) mod entry;
 mod fan;
@@ -25,7 +24,6 @@ pub(crate) mod palette;
 pub(crate) mod plots;
 pub mod published;
 mod repeats;
-mod roundtrip_format;
 mod rows;
 mod scorecard;
 mod sweep;
@@ -40,6 +38,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use minijinja::context;
 pub use terminal::Screen;
 
 use crate::advise::choice::Budget;
@@ -131,10 +130,20 @@ impl<'a> Report<'a> {
         match format {
             Format::Glance => glance::render(&glance::Glance::new(view), screen),
             Format::Table => terminal::render(view, screen),
-            Format::Roundtrip => roundtrip_format::render(view),
-            Format::Ddsperf => ddsperf_format::render(view),
+            Format::Roundtrip => blocks(view, include_str!("assets/roundtrip.txt.jinja")),
+            Format::Ddsperf => blocks(view, include_str!("assets/ddsperf.txt.jinja")),
         }
     }
+}
+
+/// A block for each cell with round trips, in the format of another tool.
+fn blocks(view: &View, template: &str) -> String {
+    let entries = view.entries().filter(|entry| entry.cell.round_trip_us.is_some());
+    let blocks = entries.map(|entry| {
+        let (cell, seconds) = (entry.cell, &entry.detail.seconds);
+        context! { circumstances => entry.circumstances(), cell, seconds }
+    });
+    html::rendered("blocks", template, context! { blocks => blocks.collect::<Vec<_>>() })
 }
 
 /// [`Report::write`] without options.

@@ -10,7 +10,7 @@ use super::palette::{Palette, Style};
 use super::sweep::{self, Sweep};
 use super::timeline::{self, Downsampling};
 use super::view::{Entry, Group, View};
-use crate::summary::{CurvePoint, Distribution, Placement, RunPoint, StageMean, Stages};
+use crate::summary::{CurvePoint, Placement, RunPoint, StageMean, Stages};
 
 /// Every system that was measured, by family, in the order of the first of each.
 pub(super) fn families(palette: &Palette) -> Vec<(&str, Vec<&Style>)> {
@@ -37,7 +37,7 @@ pub(super) fn json(view: &View, palette: &Palette, downsampling: Downsampling) -
         // By the index of the cell.
         "timelines": timeline::timelines(view, downsampling),
     });
-    drop_nulls(&mut data);
+    tidy(&mut data);
     embedded(&data)
 }
 
@@ -47,14 +47,21 @@ pub(crate) fn embedded(data: &Value) -> String {
     data.to_string().replace('<', "\\u003c")
 }
 
-/// Of objects alone: in a list, a place has a meaning.
-fn drop_nulls(value: &mut Value) {
+/// Without nulls, of objects alone, as in a list a place has a meaning; and with five significant figures
+/// of what is no whole number, finer than a pixel, and half the bytes.
+fn tidy(value: &mut Value) {
     match value {
         Value::Object(members) => {
             members.retain(|_, value| !value.is_null());
-            members.values_mut().for_each(drop_nulls);
+            members.values_mut().for_each(tidy);
         }
-        Value::Array(items) => items.iter_mut().for_each(drop_nulls),
+        Value::Array(items) => items.iter_mut().for_each(tidy),
+        Value::Number(number) if number.is_f64() => {
+            let figure = number.as_f64().filter(|it| it.fract() != 0.0);
+            if let Some(short) = figure.and_then(|it| format!("{it:.4e}").parse().ok()) {
+                *number = short;
+            }
+        }
         _ => {}
     }
 }
@@ -96,15 +103,13 @@ fn fan(fan: &Group) -> Value {
         "subscribers": fan.subscribers,
         "payloads": fan.payloads,
         "payload_labels": fan.payloads.iter().copied().map(format::bytes).collect::<Vec<_>>(),
-        "clock_read_ns": short(fan.clock_read_ns),
+        "clock_read_ns": fan.clock_read_ns,
         "cells": fan.entries.iter().map(fan_cell).collect::<Vec<_>>(),
     })
 }
 
 fn cell(entry: &Entry) -> Value {
-    let (cell, latency) = (entry.cell, entry.latency());
-    let of = |percentile: fn(&Distribution) -> Option<f64>| latency.and_then(percentile).map(short);
-    let short_ends = |interval: Option<[f64; 2]>| interval.map(|ends| ends.map(short));
+    let cell = entry.cell;
     let bimodal = cell.placements.iter().filter(|_| entry.is_bimodal());
     json!({
         // In the summary.
@@ -115,53 +120,49 @@ fn cell(entry: &Entry) -> Value {
         "topology": cell.topology.name(),
         "valid": cell.valid,
         // Of all processes, and of the receiving end alone, in per cent of a core.
-        "cpu": short(cell.cpu_percent),
-        "receiver_cpu": cell.receiver_cpu_percent.map(short),
+        "cpu": cell.cpu_percent,
+        "receiver_cpu": cell.receiver_cpu_percent,
         // Of all processes for each message, µs.
-        "cpu_us": short(cell.cpu_us_per_message),
+        "cpu_us": cell.cpu_us_per_message,
         // Whether it fell short of its rate, so that its latency says how long the run was.
         "short": entry.short_of_rate().is_some(),
         // Whether the median is an accident of two placements.
         "mixed": entry.is_mixed(),
-        "p50": of(|latency| latency.p50),
-        "p99": of(|latency| latency.p99),
-        "p50_interval": short_ends(entry.p50_interval()),
-        "p99_interval": short_ends(entry.p99_interval()),
+        "p50": entry.p50(),
+        "p99": entry.latency().and_then(|latency| latency.p99),
+        "p50_interval": entry.p50_interval(),
+        "p99_interval": entry.p99_interval(),
         // Quantile as a number of nines × 10,000, µs, lowest and highest run: packed columns.
         "curve": packed(&thin(&entry.detail.curve)),
         // The quantiles 1/400, 3/400 … in µs, packed.
         "even": logarithms(entry.detail.even_us.iter().copied().map(Some)),
         "runs": entry.detail.runs.iter().map(run).collect::<Vec<_>>(),
         "stages": entry.detail.stages.as_ref().map(stages),
-        "memory": memory_mb(entry).map(short),
+        "memory": memory_mb(entry),
         // In per cent.
-        "lost": entry.loss_percent().map(short),
+        "lost": entry.loss_percent(),
         "placements": bimodal.map(placement).collect::<Vec<_>>(),
     })
 }
 
 fn run(run: &RunPoint) -> Value {
-    let [p50, p99] = [run.p50_us, run.p99_us].map(|us| us.map(short));
-    json!({ "order": run.order, "p50": p50, "p99": p99, "valid": run.valid })
+    json!({ "order": run.order, "p50": run.p50_us, "p99": run.p99_us, "valid": run.valid })
 }
 
 fn placement(placement: &Placement) -> Value {
     json!({
         "same_cpu": placement.same_cpu,
         "label": if placement.same_cpu { "same core" } else { "across cores" },
-        "share": short(placement.share),
-        "p50": placement.p50().map(short),
-        "p99": placement.latency().and_then(|it| it.p99).map(short),
+        "share": placement.share,
+        "p50": placement.p50(),
+        "p99": placement.latency().and_then(|it| it.p99),
     })
 }
 
 fn stages(stages: &Stages) -> Value {
     // Stage by its number, whether it passes before the latency begins, mean µs, and that of the
     // messages above the 99th percentile.
-    let part = |part: &StageMean| {
-        let slow = part.slow_us.map(short);
-        (part.stage as u8, part.is_before, short(part.mean_us), slow)
-    };
+    let part = |it: &StageMean| (it.stage as u8, it.is_before, it.mean_us, it.slow_us);
     json!({
         "messages": stages.messages,
         "slow_messages": stages.slow_messages,
@@ -192,11 +193,6 @@ fn packed(curve: &[[f64; 4]]) -> [String; 4] {
     [nines, column(1), column(2), column(3)]
 }
 
-/// Five significant figures: finer than a pixel, and half the bytes.
-pub(super) fn short(value: f64) -> f64 {
-    format!("{value:.4e}").parse().unwrap_or(value)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -204,7 +200,7 @@ mod tests {
     #[test]
     fn what_is_not_known_is_left_out_but_keeps_its_place_in_a_list() {
         let mut data = json!({ "a": null, "b": [{ "c": null, "d": 0 }, null, [null, false]] });
-        drop_nulls(&mut data);
+        tidy(&mut data);
         assert_eq!(data, json!({ "b": [{ "d": 0 }, null, [null, false]] }));
     }
 

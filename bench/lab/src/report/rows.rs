@@ -5,11 +5,11 @@ use myelin_bench_kit::protocol::Workload;
 
 use super::document::TableCell;
 use super::format;
-use super::metrics::{PAGE, PageColumn, Shows};
+use super::metrics::{PAGE, PAGE_ONE_WAY, Shows};
 use super::palette::Palette;
 use super::validity;
 use super::view::{Entry, Group, Point, View};
-use crate::summary::{Distribution, Metric, Placement};
+use crate::summary::{Cell, Distribution, Metric, Placement};
 
 /// Headings and explanations of the first figures of a row, which those of its placements have, too.
 const LATENCY_HEADS: [(&str, &str); 5] = [
@@ -22,12 +22,12 @@ const LATENCY_HEADS: [(&str, &str); 5] = [
 
 /// The headings of a report.
 pub(super) fn heads(view: &View) -> Vec<(&'static str, String)> {
-    let further = columns(view.has_one_way()).map(|column| (column.head, column.about()));
+    let further = columns(view.has_one_way()).map(|(head, shows)| (*head, shows.about()));
     LATENCY_HEADS.map(|(head, about)| (head, about.to_owned())).into_iter().chain(further).collect()
 }
 
-fn columns(has_one_way: bool) -> impl Iterator<Item = &'static PageColumn> {
-    PAGE.iter().filter(move |column| has_one_way || !column.is_one_way)
+fn columns(has_one_way: bool) -> impl Iterator<Item = &'static (&'static str, Shows)> {
+    PAGE.iter().chain(if has_one_way { PAGE_ONE_WAY } else { &[] })
 }
 
 pub(super) const LATENCIES: usize = LATENCY_HEADS.len();
@@ -88,27 +88,38 @@ fn figures(entry: &Entry, has_one_way: bool) -> Vec<TableCell> {
     if let Some(p50) = figures.first_mut().filter(|_| entry.latency().is_some()) {
         p50.small = entry.spread();
     }
-    figures.extend(columns(has_one_way).map(|column| figure(column, entry)));
+    figures.extend(columns(has_one_way).map(|(_, shows)| figure(shows, entry)));
     figures
 }
 
-fn figure(column: &PageColumn, entry: &Entry) -> TableCell {
+fn figure(shows: &Shows, entry: &Entry) -> TableCell {
     let cell = entry.cell;
-    let (text, name) = match column.shows {
-        Shows::Text(_, of) => (of(entry), ""),
-        Shows::Metric(name) => (Metric::named(name).text(cell), name),
+    let name = match shows {
+        Shows::Text(_, of) => return of(entry).map(TableCell::plain).unwrap_or_default(),
+        Shows::Metric(name) => *name,
     };
-    let Some(text) = text else { return TableCell::default() };
-    let p99 = match column.shows {
-        Shows::Metric(name) => Metric::named(name).p99(cell),
-        Shows::Text(..) => None,
-    };
+    let Some(text) = Metric::named(name).text(cell) else { return TableCell::default() };
     // It ends at the other end than it begins, also of round trips.
     let clock = cell.clock.as_ref().filter(|_| name == "wake_us");
     let clock = clock.map(|clock| format::plus_minus_us(clock.error_us)).unwrap_or_default();
-    TableCell::plain(text).small(clock).title(match column.title {
-        Some(of) => of(cell),
-        None => p99.map(|p99| format!("p99 {} µs", format::us(p99))).unwrap_or_default(),
+    TableCell::plain(text).small(clock).title(more(name, cell).unwrap_or_default())
+}
+
+/// What else a reader may ask of a figure.
+fn more(name: &str, cell: &Cell) -> Option<String> {
+    Some(match name {
+        "lost" => format!(
+            "sent {}, duplicates {}, out of order {}, corrupt {}",
+            cell.sent, cell.duplicates, cell.out_of_order, cell.corrupt
+        ),
+        "cpu_us_per_message" => format!("{} % of a core", format::cpu_percent(cell.cpu_percent)),
+        "voluntary_switches_per_s" => {
+            format!("and {:.0} involuntary", cell.involuntary_switches_per_s)
+        }
+        "pss_bytes" => {
+            format!("RSS, shared pages counted for each: {}", format::bytes(cell.rss_bytes))
+        }
+        _ => format!("p99 {} µs", format::us(Metric::named(name).p99(cell)?)),
     })
 }
 

@@ -10,7 +10,6 @@ use serde_json::{Value, json};
 
 use super::format;
 use super::metrics::{PLOTTED, Plotted};
-use super::plots::short;
 use super::published::modules;
 use super::view::{Entry, View, distinct};
 use crate::scenario::Tuning;
@@ -29,7 +28,7 @@ pub(super) struct Sweep {
     values: Vec<f64>,
     labels: Vec<String>,
     tunings: Vec<Tuning>,
-    panels: &'static [Panel],
+    panels: &'static str,
     cells: Vec<Value>,
     published: Vec<Value>,
     /// Groups of the view whose other plots show one value each; empty where the parameter is the
@@ -41,20 +40,9 @@ pub(super) struct Sweep {
     pub sized: Vec<usize>,
 }
 
-/// One of the small multiples.
-#[derive(Serialize)]
-struct Panel {
-    title: &'static str,
-    /// `us`, `percent`, `MB`, `per_s` or `MB_per_s`: how ticks are written.
-    unit: &'static str,
-    /// Keys of [`PLOTTED`], the one with signs first, the others as lighter lines.
-    keys: &'static [&'static str],
-}
-
 /// What is known of the figures of [`PLOTTED`], with what else a script has to know of them.
 fn figures(of: impl Fn(&Plotted) -> Option<f64>, more: Value) -> Value {
-    let known =
-        PLOTTED.iter().filter_map(|plotted| Some((plotted.key.to_owned(), of(plotted)?.into())));
+    let known = PLOTTED.iter().filter_map(|it| Some((it.0.to_owned(), of(it)?.into())));
     let Value::Object(mut members) = more else { return more };
     members.extend(known);
     Value::Object(members)
@@ -168,9 +156,10 @@ fn sweep<'a>(view: &View<'a>, parameter: Parameter, entries: &[Entry<'a>]) -> Op
         .filter(|(_, group)| group.entries.iter().any(|entry| is_ours(entry.index)))
         .map(|(place, _)| place)
         .collect();
-    let has_latency = panels(parameter, first.cell.workload)?.iter().any(|it| it.keys[0] == "p50");
+    let panels = panels(parameter, first.cell.workload)?;
     let (groups, sized) = match parameter {
-        Parameter::Payload if !has_latency => (vec![], vec![]),
+        // Without a latency of theirs.
+        Parameter::Payload if panels != ONE_WAY => (vec![], vec![]),
         Parameter::Payload => (vec![], groups),
         _ => (groups, vec![]),
     };
@@ -182,7 +171,7 @@ fn sweep<'a>(view: &View<'a>, parameter: Parameter, entries: &[Entry<'a>]) -> Op
         log: high > 10.0 * low,
         labels: values.iter().map(label).collect(),
         tunings,
-        panels: panels(parameter, first.cell.workload)?,
+        panels,
         cells: entries.iter().filter_map(|entry| Some(point(value(entry)?, entry))).collect(),
         published: published(parameter, first.cell, low..=high),
         groups,
@@ -220,7 +209,7 @@ fn point(x: f64, entry: &Entry) -> Value {
         // Rate reached and rate asked for, of a stream that fell short.
         "short": entry.short_of_rate(),
     });
-    figures(|plotted| (plotted.of)(entry).map(short), what)
+    figures(|plotted| plotted.2(entry), what)
 }
 
 /// What CyberRT published of this payload or rate, between two processes, one to one; its latency is
@@ -241,62 +230,26 @@ fn published(parameter: Parameter, cell: &Cell, shown: RangeInclusive<f64>) -> V
         // The name stands beside its sign.
         let what = json!({ "x": x, "name": "CyberRT", "label": label });
         let is_shown = is_plain && shown.contains(&x);
-        is_shown.then(|| figures(|plotted| row.number(plotted.published?), what))
+        is_shown.then(|| figures(|plotted| row.number(plotted.1), what))
     });
     points.collect()
 }
 
-/// What is drawn of a workload; nothing of those that have figures of their own.
-fn panels(parameter: Parameter, workload: Workload) -> Option<&'static [Panel]> {
+/// What is drawn of a workload, by the name that `assets/sweep.js` has for it; nothing of those that
+/// have figures of their own.
+fn panels(parameter: Parameter, workload: Workload) -> Option<&'static str> {
     match workload {
-        Workload::Stream | Workload::Image if parameter == Parameter::Rate => Some(RATE_PANELS),
-        Workload::Stream | Workload::Image => Some(PANELS),
-        Workload::Flood => Some(FLOOD_PANELS),
+        Workload::Stream | Workload::Image if parameter == Parameter::Rate => Some(RATE),
+        Workload::Stream | Workload::Image => Some(ONE_WAY),
+        Workload::Flood => Some("flood"),
         // Their latency has a plot of its own, with intervals and placements.
-        Workload::Roundtrip if parameter == Parameter::Payload => Some(ROUND_TRIP_PANELS),
+        Workload::Roundtrip if parameter == Parameter::Payload => Some("round_trip"),
         Workload::Roundtrip | Workload::Publish | Workload::Startup => None,
     }
 }
 
+const ONE_WAY: &str = "one_way";
+const RATE: &str = "rate";
+
 /// Fewer values than these are seen in the tables.
 const VALUES_MIN: usize = 3;
-
-const CPU: Panel =
-    Panel { title: "CPU of all processes (100 %: a core)", unit: "percent", keys: &["cpu"] };
-const MEMORY: Panel = Panel { title: "memory (PSS)", unit: "MB", keys: &["memory"] };
-const LOST: Panel = Panel { title: "messages lost", unit: "percent", keys: &["lost"] };
-
-const ROUND_TRIP_PANELS: &[Panel] = &[
-    Panel { title: "CPU of all processes for each round trip", unit: "us", keys: &["cpu_us"] },
-    MEMORY,
-    LOST,
-];
-
-const PANELS: &[Panel] = &[
-    Panel { title: "one way: p50, light p99", unit: "us", keys: &["p50", "p99"] },
-    CPU,
-    MEMORY,
-    LOST,
-];
-
-const RATE_PANELS: &[Panel] = &[
-    Panel {
-        title: "one way: p50, light p99, dotted p99.9",
-        unit: "us",
-        keys: &["p50", "p99", "p999"],
-    },
-    CPU,
-    MEMORY,
-    LOST,
-];
-
-const FLOOD_PANELS: &[Panel] = &[
-    Panel {
-        title: "messages taken; light: most without loss",
-        unit: "per_s",
-        keys: &["taken", "lossless"],
-    },
-    Panel { title: "payload taken", unit: "MB_per_s", keys: &["bytes"] },
-    Panel { title: "CPU for each message", unit: "us", keys: &["cpu_us"] },
-    LOST,
-];

@@ -6,7 +6,6 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 
 use super::packed::{integers, logarithms, multiples};
-use super::plots::short;
 use super::view::{Entry, Group, View};
 use crate::summary::{Around, HeatMap, ObservedColumns, SlowMessage, Timeline};
 
@@ -61,9 +60,9 @@ fn timeline(entry: &Entry, floor: Option<usize>, downsampling: Downsampling) -> 
     let windows = || timeline.windows.iter();
     Some(json!({
         "run": timeline.run,
-        "duration_s": short(timeline.duration_s),
+        "duration_s": timeline.duration_s,
         // Seconds, negative.
-        "observed_from_s": timeline.observed_from_s.map(short),
+        "observed_from_s": timeline.observed_from_s,
         // Number of windows, and their columns: logarithms of messages a second and µs.
         "windows": timeline.windows.len(),
         "rate": logarithms(windows().map(|window| Some(window.rate_per_s))),
@@ -71,7 +70,7 @@ fn timeline(entry: &Entry, floor: Option<usize>, downsampling: Downsampling) -> 
         "p99": logarithms(windows().map(|window| window.p99_us)),
         "max": logarithms(windows().map(|window| window.max_us)),
         // While the link was down, in seconds.
-        "cut_s": timeline.cut_s.map(|ends| ends.map(short)),
+        "cut_s": timeline.cut_s,
         "map": map(timeline, downsampling),
         "observed": entry.detail.series.as_ref().filter(|it| !it.t_s.is_empty()).map(observed),
         "slowest": entry.detail.slowest.iter().map(slow).collect::<Vec<_>>(),
@@ -137,12 +136,12 @@ fn slow(message: &SlowMessage) -> Value {
         let short = |it: f64| format!("{it:.2e}").parse().unwrap_or(it);
         figures.map(|figure| figure.map(short)).collect::<Vec<_>>()
     };
-    let parts = message.parts.iter().map(|(stage, us)| (*stage as u8, short(*us)));
+    let parts = message.parts.iter().map(|(stage, us)| (*stage as u8, *us));
     json!({
         "run": message.run,
         "id": message.id,
-        "at_s": short(message.at_s),
-        "us": short(message.us),
+        "at_s": message.at_s,
+        "us": message.us,
         "cpus": message.cpus,
         // Stages by their number, with µs.
         "parts": parts.collect::<Vec<_>>(),

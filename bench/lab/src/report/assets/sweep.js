@@ -1,6 +1,25 @@
 // Small multiples against one parameter: a row of panels for each tuning, a line for each system.
 "use strict";
 
+/** What is drawn of each kind of sweep. Of the keys of a panel the first is drawn with signs, the others
+    are lighter lines; the unit says how ticks are written. */
+const SWEEP_PANELS = (() => {
+  const cpu = { title: "CPU of all processes (100 %: a core)", unit: "percent", keys: ["cpu"] };
+  const memory = { title: "memory (PSS)", unit: "MB", keys: ["memory"] };
+  const lost = { title: "messages lost", unit: "percent", keys: ["lost"] };
+  return {
+    round_trip: [{ title: "CPU of all processes for each round trip", unit: "us", keys: ["cpu_us"] }, memory, lost],
+    one_way: [{ title: "one way: p50, light p99", unit: "us", keys: ["p50", "p99"] }, cpu, memory, lost],
+    rate: [{ title: "one way: p50, light p99, dotted p99.9", unit: "us", keys: ["p50", "p99", "p999"] }, cpu, memory, lost],
+    flood: [
+      { title: "messages taken; light: most without loss", unit: "per_s", keys: ["taken", "lossless"] },
+      { title: "payload taken", unit: "MB_per_s", keys: ["bytes"] },
+      { title: "CPU for each message", unit: "us", keys: ["cpu_us"] },
+      lost,
+    ],
+  };
+})();
+
 /** Where the values of the parameter lie; on a logarithmic axis nothing at all stands apart. */
 function sweepPlaces(sweep) {
   if (!sweep.log) return (value) => value;
@@ -94,7 +113,7 @@ function drawSweep(rows, sweep, page) {
     if (sweep.tunings.length > 1) rows.append(element("h4", { textContent: tuning }));
     const panels = element("div", { className: "panels" });
     rows.append(panels);
-    for (const panel of sweep.panels) {
+    for (const panel of SWEEP_PANELS[sweep.panels]) {
       const plot = element("div", { className: "plot" });
       panels.append(element("figure", {}, element("figcaption", { textContent: panel.title }), plot));
       const scale = sweepScale(sweep, panel, page);

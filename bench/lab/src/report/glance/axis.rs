@@ -1,6 +1,6 @@
 //! A logarithmic axis.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::picture::Quantity;
 
@@ -13,7 +13,8 @@ pub(in crate::report) struct Tick {
 }
 
 /// From its lowest value to its highest.
-pub(super) struct Axis {
+#[derive(Deserialize, Serialize)]
+pub(in crate::report) struct Axis {
     pub low: f64,
     pub high: f64,
 }
@@ -40,14 +41,14 @@ impl Axis {
     }
 
     /// The same in per cent.
-    pub(super) fn at(&self, value: f64) -> f64 {
+    pub(in crate::report) fn at(&self, value: f64) -> f64 {
         tidy(100.0 * self.share(value))
     }
 
     /// Where a way from one value to another begins, and how long it is, in per cent.
-    pub(super) fn span(&self, ends: [f64; 2]) -> [f64; 2] {
-        let [one, other] = ends.map(|end| self.at(end));
-        [one.min(other), tidy((other - one).abs())]
+    pub(in crate::report) fn span(&self, ends: &[f64]) -> Vec<f64> {
+        let [one, other] = [ends[0], ends[1]].map(|end| self.at(end));
+        vec![one.min(other), tidy((other - one).abs())]
     }
 
     /// Powers of ten; of little more than a decade, 1, 2 and 5 of each; of less, whatever it takes for

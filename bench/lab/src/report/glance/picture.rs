@@ -9,7 +9,6 @@ use serde::{Serialize, Serializer};
 use super::axis::{Axis, Tick, tidy};
 use crate::report::format;
 use crate::report::metrics::memory_mb;
-use crate::report::plots::short;
 use crate::report::sweep::Parameter;
 use crate::report::view::{Entry, Group, Traits, View, distinct};
 use crate::scenario::Tuning;
@@ -57,7 +56,8 @@ pub(in crate::report) struct Ranking<'a> {
     /// Points for which there is no panel.
     pub further: usize,
     pub sections: Vec<WaitClass<'a>>,
-    /// Of the axis that all panels share, so that they can be compared.
+    /// All panels share it, so that they can be compared.
+    axis: Axis,
     ticks: Vec<Tick>,
 }
 
@@ -68,8 +68,9 @@ pub(in crate::report) struct WaitClass<'a> {
     /// The same in a sentence: `systems that sleep`.
     pub who: &'static str,
     pub wait: Wait,
-    /// Of each panel: what the primitive that waits alike takes, at the tuning that ranks.
-    pub floors: Vec<Option<Tick>>,
+    /// Of each panel: what the primitive that waits alike takes, at the tuning that ranks, and the
+    /// same in words.
+    pub floors: Vec<Option<(f64, String)>>,
     /// Its name; the same in all panels.
     pub floor: Option<String>,
     pub rows: Vec<RankedSystem<'a>>,
@@ -93,8 +94,8 @@ pub(in crate::report) struct Mark<'a> {
     pub entry: &'a Entry<'a>,
     pub tuning: Tuning,
     pub low: f64,
-    /// Absent where it was withheld.
-    pub high: Option<f64>,
+    /// From the low end to the high one; twice the low one where that was withheld.
+    pub ends: [f64; 2],
     /// Both in six places at most; a dash for what was withheld.
     pub figures: [String; 2],
     /// CPU of all processes for each message, µs; a dash where there is no such thing.
@@ -105,12 +106,8 @@ pub(in crate::report) struct Mark<'a> {
     title: String,
     /// That messages were lost, or the rate was not reached.
     doubts: Vec<String>,
-    /// Of the low end.
-    at: f64,
-    /// From one end to the other: where it begins, and how long it is.
-    way: [f64; 2],
-    /// Likewise the intervals of either end.
-    bands: Vec<[f64; 2]>,
+    /// Of either end; none of a mixed cell, whose interval is not that of the dot.
+    intervals: Vec<[f64; 2]>,
 }
 
 /// Lines of systems against one parameter, at one tuning.
@@ -123,6 +120,7 @@ pub(in crate::report) struct Curves<'a> {
     pub values: Vec<Tick>,
     /// The lowest in the mean first; of rates the highest.
     pub curves: Vec<Curve<'a>>,
+    axis: Axis,
     ticks: Vec<Tick>,
     /// As many values as there is room for.
     across: Vec<Tick>,
@@ -160,17 +158,18 @@ fn picture<'a>(
     tunings.sort_unstable();
     let points = points(&entries);
     let drawing = match points.len() > PANELS_MAX {
-        true => curves(&entries, &tunings).map(Drawing::Curves),
+        true => curves(quantity, &entries, &tunings).map(Drawing::Curves),
         false => None,
     };
     let drawing = drawing.unwrap_or_else(|| {
         let drawn = &points[..points.len().min(PANELS_MAX)];
         let tuning = tunings.last().copied().unwrap_or_default();
         let has_peers = entries.iter().any(|entry| !entry.system.floor);
-        let ranked = Ranked { view, entries: &entries, points: drawn, tuning, has_peers };
-        let (sections, ticks) = ranked.sections();
+        let ranked = Ranked { view, quantity, entries: &entries, points: drawn, tuning, has_peers };
+        let (sections, axis) = ranked.sections();
         let panels = drawn.iter().map(|point| label(point, &points)).collect();
-        Drawing::Ranking(Ranking { panels, further: points.len() - drawn.len(), sections, ticks })
+        let (further, ticks) = (points.len() - drawn.len(), axis.ticks(quantity));
+        Drawing::Ranking(Ranking { panels, further, sections, axis, ticks })
     });
     Some(Picture {
         scenario,
@@ -203,23 +202,23 @@ impl Quantity {
             _ => (entry.typical_p50()?, entry.typical_p99()),
         };
         let brief_high = high.map(|high| self.brief(high));
+        let is_drawn = entry.is_steady() && !entry.is_mixed();
+        let intervals = [entry.p50_interval(), entry.p99_interval()];
         (cell.valid && low > 0.0).then(|| Mark {
             entry,
             tuning: cell.tuning,
             low,
-            high,
+            ends: [low, high.unwrap_or(low)],
             figures: [self.brief(low), brief_high.unwrap_or_else(|| format::WITHHELD.to_owned())],
             // Of a start-up the only message has none.
             cpu: match cell.workload {
                 Workload::Startup => format::WITHHELD.to_owned(),
                 _ => format::brief_us(cell.cpu_us_per_message),
             },
-            memory: memory_mb(entry).map_or_else(String::new, |it| format!("{:.0}", short(it))),
+            memory: memory_mb(entry).map_or_else(String::new, |it| format!("{it:.0}")),
             title: self.title(entry, low, high),
             doubts: doubts(entry),
-            at: 0.0,
-            way: [0.0; 2],
-            bands: Vec::new(),
+            intervals: intervals.into_iter().flatten().filter(|_| is_drawn).collect(),
         })
     }
 
@@ -272,24 +271,9 @@ impl Quantity {
 }
 
 impl Mark<'_> {
-    /// Both ends; twice the low one where the high one was withheld.
-    pub(super) fn ends(&self) -> [f64; 2] {
-        [self.low, self.high.unwrap_or(self.low)]
-    }
-
     /// Whether messages were lost that were not to be.
     pub(super) fn is_lossy(&self) -> bool {
         is_lossy(self.entry)
-    }
-
-    fn place(&mut self, axis: &Axis) {
-        self.at = axis.at(self.low);
-        self.way = axis.span(self.ends());
-        // Of a mixed cell the interval is not that of the dot.
-        let is_drawn = self.entry.is_steady() && !self.entry.is_mixed();
-        let intervals = [self.entry.p50_interval(), self.entry.p99_interval()];
-        let drawn = intervals.into_iter().flatten().filter(|_| is_drawn);
-        self.bands = drawn.map(|ends| axis.span(ends)).collect();
     }
 }
 
@@ -353,6 +337,7 @@ fn label(params: &Params, all: &[Params]) -> String {
 /// The cells of a scenario that are ranked, with the tuning by which they are.
 struct Ranked<'v, 'a> {
     view: &'a View<'a>,
+    quantity: Quantity,
     entries: &'v [&'a Entry<'a>],
     points: &'v [Params],
     tuning: Tuning,
@@ -361,8 +346,8 @@ struct Ranked<'v, 'a> {
 }
 
 impl<'a> Ranked<'_, 'a> {
-    /// With the ticks of their axis.
-    fn sections(&self) -> (Vec<WaitClass<'a>>, Vec<Tick>) {
+    /// With their axis.
+    fn sections(&self) -> (Vec<WaitClass<'a>>, Axis) {
         let shown = || self.entries.iter().filter(|it| !(self.has_peers && it.system.floor));
         let mut manners = distinct(shown().map(|it| (it.system.topology, it.system.wait)));
         manners.sort_by_key(|&(topology, wait)| (topology as u8, rank(wait)));
@@ -371,14 +356,12 @@ impl<'a> Ranked<'_, 'a> {
             self.section(manner, &own.copied().collect::<Vec<_>>())
         };
         let sections = manners.into_iter().map(section);
-        let mut sections: Vec<_> = sections.filter(|section| !section.rows.is_empty()).collect();
-        let marks = sections.iter().flat_map(WaitClass::marks).flat_map(|mark| mark.ends());
+        let sections: Vec<_> = sections.filter(|section| !section.rows.is_empty()).collect();
+        let rows = sections.iter().flat_map(|section| &section.rows);
+        let marks = rows.flat_map(|row| row.marks.iter().flatten()).flat_map(|mark| mark.ends);
         let floors = sections.iter().flat_map(|section| section.floors.iter().flatten());
-        let axis = Axis::new(marks.chain(floors.map(|floor| floor.value))).with_room();
-        for section in &mut sections {
-            section.place(&axis);
-        }
-        (sections, axis.ticks(self.quantity()))
+        let axis = Axis::new(marks.chain(floors.map(|floor| floor.0))).with_room();
+        (sections, axis)
     }
 
     fn section(&self, (topology, wait): (Topology, Wait), own: &[&'a Entry<'a>]) -> WaitClass<'a> {
@@ -386,7 +369,7 @@ impl<'a> Ranked<'_, 'a> {
             systems(own).map(|system| self.row(system, own)).collect();
         rows.retain(|row| row.marks.iter().any(|marks| !marks.is_empty()));
         rows.sort_by(|a, b| match (a.rank(), b.rank()) {
-            (Some(a), Some(b)) => self.quantity().order(a, b),
+            (Some(a), Some(b)) => self.quantity.order(a, b),
             (a, b) => b.is_some().cmp(&a.is_some()),
         });
         let floors: Vec<_> = self.points.iter().map(|point| self.floor(point, wait)).collect();
@@ -394,7 +377,7 @@ impl<'a> Ranked<'_, 'a> {
         let of_named = |floor: &Option<&Entry>| {
             let same = floor.filter(|entry| Some(entry.system.name) == named);
             let value = same.and_then(Entry::typical_p50)?;
-            Some(Tick { value, at: 0.0, label: self.quantity().brief(value) })
+            Some((value, self.quantity.brief(value)))
         };
         let (title, who) = manner(topology, wait);
         WaitClass {
@@ -413,7 +396,7 @@ impl<'a> Ranked<'_, 'a> {
                 entry.system.name == system.name && entry.cell.params.point() == *wanted
             };
             let here = own.iter().filter(is_here);
-            let mut marks: Vec<_> = here.filter_map(|it| self.quantity().mark(it)).collect();
+            let mut marks: Vec<_> = here.filter_map(|it| self.quantity.mark(it)).collect();
             marks.sort_by_key(|mark| mark.tuning);
             marks
         };
@@ -431,29 +414,12 @@ impl<'a> Ranked<'_, 'a> {
         let is_fit = self.has_peers && group.is_steady();
         group.floor(self.tuning, wanted.payload_bytes, wait).filter(|_| is_fit)
     }
-
-    fn quantity(&self) -> Quantity {
-        Quantity::of(self.entries[0].cell.workload)
-    }
 }
 
-impl<'a> WaitClass<'a> {
+impl WaitClass<'_> {
     /// The floor of the first panel.
     pub(super) fn first_floor(&self) -> Option<f64> {
-        self.floors.first()?.as_ref().map(|floor| floor.value)
-    }
-
-    fn marks(&self) -> impl Iterator<Item = &Mark<'a>> {
-        self.rows.iter().flat_map(|row| row.marks.iter().flatten())
-    }
-
-    fn place(&mut self, axis: &Axis) {
-        for floor in self.floors.iter_mut().flatten() {
-            floor.at = axis.at(floor.value);
-        }
-        for mark in self.rows.iter_mut().flat_map(|row| row.marks.iter_mut().flatten()) {
-            mark.place(axis);
-        }
+        self.floors.first()?.as_ref().map(|floor| floor.0)
     }
 }
 
@@ -479,7 +445,11 @@ pub(super) fn thinned(values: &[Tick], most: usize) -> impl Iterator<Item = &Tic
 
 /// Lines against the parameter with the most values; `None` if no parameter has three, or no panel a line: a
 /// session may have ended early.
-fn curves<'a>(entries: &[&'a Entry<'a>], tunings: &[Tuning]) -> Option<Vec<Curves<'a>>> {
+fn curves<'a>(
+    quantity: Quantity,
+    entries: &[&'a Entry<'a>],
+    tunings: &[Tuning],
+) -> Option<Vec<Curves<'a>>> {
     let number = |parameter: &Parameter| {
         distinct(entries.iter().filter_map(|entry| parameter.of(&entry.cell.params))).len()
     };
@@ -497,7 +467,7 @@ fn curves<'a>(entries: &[&'a Entry<'a>], tunings: &[Tuning]) -> Option<Vec<Curve
         let label = if ends.len() > 1 { label(wanted, &rests) } else { String::new() };
         let parts = [label.as_str(), tuning.name()].into_iter().filter(|part| !part.is_empty());
         let title = parts.collect::<Vec<_>>().join(", ");
-        panel(title, parameter, &own)
+        panel(title, quantity, parameter, &own)
     };
     let panels = ends.iter().flat_map(|wanted| tunings.iter().map(move |tuning| (wanted, *tuning)));
     let panels = panels.map(|(wanted, tuning)| at(wanted, tuning));
@@ -505,20 +475,23 @@ fn curves<'a>(entries: &[&'a Entry<'a>], tunings: &[Tuning]) -> Option<Vec<Curve
     Some(panels.collect()).filter(|panels: &Vec<_>| !panels.is_empty())
 }
 
-fn panel<'a>(title: String, parameter: Parameter, own: &[&'a Entry<'a>]) -> Curves<'a> {
+fn panel<'a>(
+    title: String,
+    quantity: Quantity,
+    parameter: Parameter,
+    own: &[&'a Entry<'a>],
+) -> Curves<'a> {
     let values = values(parameter, own);
-    let mut curves = lines(parameter, own, &values);
+    let curves = lines(quantity, parameter, own, &values);
     let marks = curves.iter().flat_map(|curve| &curve.marks);
     let axis = Axis::new(marks.map(|(_, mark)| mark.low)).with_room();
-    for (_, mark) in curves.iter_mut().flat_map(|curve| &mut curve.marks) {
-        mark.place(&axis);
-    }
     Curves {
         title,
         parameter: parameter.name(),
         across: thinned(&values, LABELS_MAX).cloned().collect(),
         values,
-        ticks: own.first().map_or_else(Vec::new, |it| axis.ticks(Quantity::of(it.cell.workload))),
+        ticks: axis.ticks(quantity),
+        axis,
         curves,
     }
 }
@@ -539,9 +512,12 @@ fn values(parameter: Parameter, own: &[&Entry]) -> Vec<Tick> {
 }
 
 /// A curve for each system that was measured, the best in the mean first.
-fn lines<'a>(parameter: Parameter, own: &[&'a Entry<'a>], values: &[Tick]) -> Vec<Curve<'a>> {
-    let Some(first) = own.first() else { return Vec::new() };
-    let quantity = Quantity::of(first.cell.workload);
+fn lines<'a>(
+    quantity: Quantity,
+    parameter: Parameter,
+    own: &[&'a Entry<'a>],
+    values: &[Tick],
+) -> Vec<Curve<'a>> {
     let curve = |system: Traits<'a>| {
         let entries = own.iter().filter(|entry| entry.system.name == system.name);
         let mark = |entry: &&'a Entry<'a>| {

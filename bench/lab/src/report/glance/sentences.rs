@@ -4,7 +4,6 @@
 //! others it is said that they cannot be told from noise.
 
 use myelin_bench_kit::protocol::{Transport, Wait};
-use serde::Serialize;
 
 use super::SENTENCES_MAX;
 use super::axis::Tick;
@@ -15,22 +14,8 @@ use crate::scenario::Tuning;
 use crate::stats::verdict::{Kind, Verdict};
 use crate::summary::Percentile;
 
-/// A sentence, and the words that it begins with, set off.
-#[derive(Serialize)]
-pub(in crate::report) struct Sentence {
-    pub lead: String,
-    pub rest: String,
-}
-
-impl Sentence {
-    fn new(lead: impl Into<String>, rest: impl Into<String>) -> Self {
-        Self { lead: lead.into(), rest: rest.into() }
-    }
-
-    pub(in crate::report) fn text(&self) -> String {
-        format!("{} {}", self.lead, self.rest)
-    }
-}
+/// The words that a sentence begins with, set off, and the rest.
+pub(super) type Sentence = (String, String);
 
 /// See the module.
 pub(super) fn of(view: &View, picture: &Picture) -> Vec<Sentence> {
@@ -96,7 +81,7 @@ fn first(view: &View, picture: &Picture, ranking: &Ranking) -> Option<Sentence> 
         picture.quantity.exact(leader.low),
         floor.unwrap_or_default(),
     );
-    Some(Sentence::new(lead, rest))
+    Some((lead, rest))
 }
 
 /// The best of each family in a panel, in the order of the section's rows.
@@ -128,7 +113,7 @@ fn shared_memory(view: &View, ranking: &Ranking) -> Option<Sentence> {
     let separator = if labels.iter().any(|label| label.contains(',')) { "; " } else { ", " };
     let labels = labels.join(separator);
     let lead = format!("Shared memory instead of the network stack saves ({labels}):");
-    (!gains.is_empty()).then(|| Sentence::new(lead, format!("{}.", gains.join("; "))))
+    (!gains.is_empty()).then(|| (lead, format!("{}.", gains.join("; "))))
 }
 
 /// `cyclonedds 5.0 %, 21 %`.
@@ -169,12 +154,12 @@ fn tuning(view: &View, ranking: &Ranking) -> Option<Sentence> {
     let lead = "Pinning and real-time priority";
     match (total, best) {
         (0, _) => None,
-        (_, None) if worse == 0 => Some(Sentence::new(
-            lead,
-            format!(
+        (_, None) if worse == 0 => {
+            let rest = format!(
                 "change the median of none of {total} systems at {label} by what can be told from noise."
-            ),
-        )),
+            );
+            Some((lead.to_owned(), rest))
+        }
         (_, best) => {
             let most = best.map(|(verdict, mark)| {
                 format!(" (at most {}: {})", percent_less(*verdict), mark.entry.system.name)
@@ -191,7 +176,7 @@ fn tuning(view: &View, ranking: &Ranking) -> Option<Sentence> {
                 "lower the median of {better} of {total} systems at {label}{}{slower}{others}.",
                 most.unwrap_or_default()
             );
-            Some(Sentence::new(lead, rest))
+            Some((lead.to_owned(), rest))
         }
     }
 }
@@ -207,7 +192,7 @@ fn polling(view: &View, picture: &Picture, ranking: &Ranking) -> Option<Sentence
         "Polling is {} as fast and costs a core (µs):",
         format::factor(verdict.ratio.inverse().value)
     );
-    (verdict.kind == Kind::Better).then(|| Sentence::new(lead, format!("{listed}.")))
+    (verdict.kind == Kind::Better).then(|| (lead, format!("{listed}.")))
 }
 
 /// Of curves: who leads at the ends.
@@ -235,7 +220,7 @@ fn along(picture: &Picture, panel: &Curves) -> Option<Sentence> {
     let parts: Vec<String> = panel.values.iter().filter_map(side).collect();
     let parts = distinct([parts.first(), parts.last()].into_iter().flatten().cloned());
     let lead = if picture.quantity.is_rate { "Most goes through" } else { "First are" };
-    (!parts.is_empty()).then(|| Sentence::new(lead, format!("{} ({unit}).", parts.join("; "))))
+    (!parts.is_empty()).then(|| (lead.to_owned(), format!("{} ({unit}).", parts.join("; "))))
 }
 
 /// Of curves against size: whose latency does not grow.
@@ -260,7 +245,7 @@ fn growth(panel: &Curves) -> Option<Sentence> {
         most.1
     );
     let lead = format!("From {first} to {last} latency grows by");
-    (factors.len() > 1).then(|| Sentence::new(lead, rest))
+    (factors.len() > 1).then(|| (lead, rest))
 }
 
 /// The gravest thing that a ranking of medians does not show.
@@ -303,7 +288,7 @@ fn beware(view: &View, picture: &Picture) -> Option<Sentence> {
             format::factor(ratio)
         ));
     }
-    (!parts.is_empty()).then(|| Sentence::new("Beware:", format!("{}.", parts.join("; "))))
+    (!parts.is_empty()).then(|| ("Beware:".to_owned(), format!("{}.", parts.join("; "))))
 }
 
 /// `; 3 other cells lose some, too`, if there are more than one.

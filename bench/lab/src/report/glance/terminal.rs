@@ -36,7 +36,9 @@ fn printed(glance: &Glance, screen: Screen, left_out: usize) -> String {
         // Of the first they are.
         if place == 0 {
             text.push('\n');
-            text.extend(glance.sentences.iter().map(|it| screen.wrap(&it.text(), "")));
+            text.extend(
+                glance.sentences.iter().map(|it| screen.wrap(&format!("{} {}", it.0, it.1), "")),
+            );
         }
     }
     if has_several {
@@ -119,7 +121,7 @@ impl Layout {
         let panel_width = PANEL_WIDTH.max(widest(heads.iter().flatten().map(String::as_str)) + 1);
         let figures = heads.len() * panel_width + COST_WIDTH;
         let room = WIDTH_MAX.min(screen.width).saturating_sub(label_width + figures + GAP);
-        let marks = rows().filter_map(|row| row.mark(0)).flat_map(Mark::ends);
+        let marks = rows().filter_map(|row| row.mark(0)).flat_map(|mark| mark.ends);
         let floors = ranking.sections.iter().filter_map(WaitClass::first_floor);
         let axis = Axis::new(marks.chain(floors));
         let line_width = if room >= LINE_MIN { room } else { 0 };
@@ -162,7 +164,7 @@ impl Layout {
         let widths = self.label_width + self.line(section, None).chars().count();
         let mut excess = left.chars().count().saturating_sub(widths);
         let floors = section.floors.iter().flat_map(|floor| {
-            let figure = floor.as_ref().map_or("", |floor| &floor.label);
+            let figure = floor.as_ref().map_or("", |(_, figure)| figure);
             [(figure, self.panel_width - FIGURE_WIDTH), ("", FIGURE_WIDTH)]
         });
         let cells = floors.map(|(figure, width)| {
@@ -195,7 +197,7 @@ impl Layout {
             line[place(floor)] = '┊';
         }
         if let Some(mark) = mark {
-            let [from, to] = mark.ends().map(place);
+            let [from, to] = mark.ends.map(place);
             line[from.min(to)..=from.max(to)].fill('━');
             line[from] = '●';
         }
