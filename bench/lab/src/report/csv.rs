@@ -3,7 +3,6 @@
 
 use crate::summary::{METRICS, Metric, Summary};
 
-/// The whole file.
 pub(super) fn render(summary: &Summary) -> String {
     let mut writer = ::csv::Writer::from_writer(Vec::new());
     let written = write(summary, &mut writer);

@@ -36,7 +36,6 @@ pub(crate) struct Part {
 #[derive(Serialize)]
 pub(crate) struct Finding {
     pub standing: Standing,
-    /// Whom or what it is about.
     pub subject: String,
     /// In three parts, of which the middle is set off.
     pub text: [String; 3],
@@ -45,7 +44,6 @@ pub(crate) struct Finding {
 }
 
 impl Finding {
-    /// The whole sentence.
     pub(super) fn sentence(&self) -> String {
         format!("{}: {}", self.subject, self.text.concat())
     }
@@ -135,7 +133,6 @@ pub(crate) struct Row {
     pub cells: Vec<TableCell>,
 }
 
-/// What stands in one place of the table.
 #[derive(Clone, Default, Serialize)]
 pub(crate) struct TableCell {
     /// The figure: the median, where nothing else is said.

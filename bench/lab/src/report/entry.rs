@@ -8,7 +8,7 @@ use super::format;
 use crate::scenario::Tuning;
 use crate::stats::verdict::{Pair, RATIO_EQUAL};
 use crate::summary::{
-    Analysis, Cell, Detail, Distribution, Percentile, Placement, RunPoint, SystemInfo,
+    Analysis, Cell, Detail, Distribution, Params, Percentile, Placement, RunPoint, SystemInfo,
 };
 
 /// A cell with all that belongs to it.
@@ -234,7 +234,6 @@ impl<'a> Entry<'a> {
         }
     }
 
-    /// The median of [`Entry::typical`].
     pub(super) fn typical_p50(&self) -> Option<f64> {
         self.typical()?.p50
     }
@@ -251,21 +250,14 @@ impl<'a> Entry<'a> {
 
     /// Scenario and rate, and what is not touched.
     pub(crate) fn circumstances(&self) -> String {
-        let params = &self.cell.params;
-        let touch = format::touch(params.touch).map(|words| format!(", {words}"));
-        let rate = match self.cell.workload {
-            Workload::Startup => String::new(),
-            _ => format!(", {}", format::rate(params.rate_hz)),
-        };
-        let names = [&params.module, &params.arrivals].into_iter().flatten();
-        let names = names.map(|name| format!(", {name}"));
-        let counts = format::counts(params)
-            .into_iter()
-            .filter(|(number, _)| *number != 1 && self.cell.workload.is_one_way());
-        let counts =
-            counts.map(|(number, noun)| format!(", {}", format::plural(number as usize, noun)));
-        let more = names.chain(counts).chain(touch).collect::<String>();
-        format!("{}{rate}{more}", self.cell.scenario)
+        let (params, workload) = (&self.cell.params, self.cell.workload);
+        let plain = Params::default();
+        let others = workload.is_one_way().then_some(&plain);
+        let words = std::iter::once(self.cell.scenario.clone());
+        let words =
+            words.chain(format::point(params, [false, workload != Workload::Startup], others));
+        let touch = format::touch(params.touch).map(str::to_owned);
+        words.chain(touch).collect::<Vec<_>>().join(", ")
     }
 
     /// `64 KiB`, or `1440x1080 rgb8` of a frame.
@@ -273,7 +265,6 @@ impl<'a> Entry<'a> {
         format::size(&self.cell.params)
     }
 
-    /// Its column in tables.
     pub(super) fn configured(&self) -> Configuration<'a> {
         (self.system, self.cell.tuning)
     }
@@ -297,7 +288,6 @@ impl<'a> Entry<'a> {
 }
 
 impl Traits<'_> {
-    /// With whom it is compared.
     pub(super) fn kin(self) -> Kin {
         let manner = match self.wait {
             Wait::Poll => Manner::Polls,
@@ -310,8 +300,12 @@ impl Traits<'_> {
     /// The name without that of the driver, if the driver is common to all that are shown.
     pub(super) fn short(&self, peers: &[Self]) -> &str {
         let common = peers.iter().all(|peer| peer.family() == self.family());
-        let rest = self.name.split_once('.').map(|(_, rest)| rest);
-        rest.filter(|_| common).unwrap_or(self.name)
+        if common { self.variant() } else { self.name }
+    }
+
+    /// The name without that of the driver.
+    pub(super) fn variant(&self) -> &str {
+        self.name.split_once('.').map_or(self.name, |(_, rest)| rest)
     }
 
     /// The name, and how it waits unless it simply sleeps.
@@ -347,7 +341,6 @@ impl Latency {
         }
     }
 
-    /// In words, as a heading.
     pub(super) fn words(self) -> &'static str {
         match self {
             Latency::RoundTrip => "whole round trip",

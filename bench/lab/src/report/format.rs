@@ -139,6 +139,15 @@ pub(crate) fn plural(number: usize, noun: &str) -> String {
     format!("{} {noun}{}", count(number as u64), if number == 1 { "" } else { "s" })
 }
 
+/// The first of these, and how many more: `a; b; and 3 more`.
+pub(super) fn few(items: &[String], most: usize) -> String {
+    let shown = items.iter().take(most).cloned().collect::<Vec<_>>().join("; ");
+    match items.len().saturating_sub(most) {
+        0 => shown,
+        more => format!("{shown}; and {more} more"),
+    }
+}
+
 /// `100 Hz`, or `back to back` without a rate.
 pub(super) fn rate(rate_hz: Option<f64>) -> String {
     rate_hz.map_or_else(|| "back to back".to_owned(), |hz| format!("{hz} Hz"))
@@ -228,19 +237,26 @@ pub(crate) fn reached(reached: f64, asked: f64) -> String {
 
 /// The parameters a table cannot show as a column.
 pub(super) fn circumstances(topology: &str, workload: Workload, params: &Params) -> String {
-    let mut words = vec![topology.replace('-', " ")];
-    if workload != Workload::Startup {
-        words.push(rate(params.rate_hz));
-    }
-    words.extend(params.module.clone());
-    words.extend(params.arrivals.clone());
-    for (number, noun) in counts(params) {
-        if number != 1 {
-            words.push(plural(number as usize, noun));
-        }
-    }
-    words.extend(touch(params.touch).map(str::to_owned));
-    words.join(" · ")
+    let is_rated = workload != Workload::Startup;
+    let words = std::iter::once(topology.replace('-', " "));
+    let words = words.chain(point(params, [false, is_rated], [&Params::default()]));
+    words.chain(touch(params.touch).map(str::to_owned)).collect::<Vec<_>>().join(" · ")
+}
+
+/// A parameter point in words: what has a name, size and rate if they are wanted, and of publishers,
+/// subscribers and topics those numbers in which another point differs.
+pub(super) fn point<'p>(
+    params: &Params,
+    [is_sized, is_rated]: [bool; 2],
+    others: impl IntoIterator<Item = &'p Params>,
+) -> Vec<String> {
+    let others: Vec<_> = others.into_iter().map(counts).collect();
+    let differs = |at: usize| others.iter().any(|it| it[at] != counts(params)[at]);
+    let counts = counts(params).into_iter().enumerate().filter(|(at, _)| differs(*at));
+    let named = params.module.iter().cloned();
+    let named = named.chain(is_sized.then(|| size(params)));
+    let named = named.chain(is_rated.then(|| rate(params.rate_hz))).chain(params.arrivals.clone());
+    named.chain(counts.map(|(_, (number, noun))| plural(number as usize, noun))).collect()
 }
 
 /// How many of each take part, and what they are.

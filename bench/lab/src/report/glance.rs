@@ -21,7 +21,6 @@ use picture::Picture;
 use sentences::Sentence;
 pub(super) use terminal::render;
 
-/// See the module.
 #[derive(Serialize)]
 pub(super) struct Glance<'a> {
     /// `Round trips of 18 systems`.
@@ -97,17 +96,11 @@ impl Trust {
 
 /// A finding with the names that matter most.
 fn doubt(check: &Finding) -> String {
-    let named = check.particulars.iter().take(PARTICULARS_MAX);
-    let named: Vec<&str> = match &*check.subject {
-        MISSING | REMARKS | RECORDS | CELLS => named.map(String::as_str).collect(),
-        _ => Vec::new(),
-    };
-    let more = check.particulars.len().saturating_sub(PARTICULARS_MAX);
-    let more =
-        if more > 0 && !named.is_empty() { format!("; and {more} more") } else { String::new() };
-    match named.is_empty() {
-        true => check.sentence(),
-        false => format!("{}: {}{more}", check.sentence(), named.join("; ")),
+    match &*check.subject {
+        MISSING | REMARKS | RECORDS | CELLS if !check.particulars.is_empty() => {
+            format!("{}: {}", check.sentence(), format::few(&check.particulars, PARTICULARS_MAX))
+        }
+        _ => check.sentence(),
     }
 }
 

@@ -3,6 +3,8 @@
 //! Tables are HTML already and can be read without scripts; plots are drawn by `assets/report.js`
 //! from the JSON of `plots`. A content security policy forbids the page every request.
 
+use std::collections::BTreeMap;
+
 use minijinja::value::ViaDeserialize;
 use minijinja::{Environment, UndefinedBehavior, Value, context};
 use myelin_bench_kit::protocol::Workload;
@@ -14,7 +16,7 @@ use super::format;
 use super::glance::{Axis, Glance};
 use super::host;
 use super::markdown::escape;
-use super::palette::Palette;
+use super::palette::{Style, palette};
 use super::plots;
 use super::published;
 use super::rows;
@@ -38,10 +40,11 @@ pub(super) fn render(view: &View) -> String {
 
 fn with(view: &View, downsampling: Downsampling) -> String {
     let summary = &view.analysis.summary;
-    let palette = Palette::new(view);
+    let styles = palette(view);
+    let colour = |it: &Style| (it.name.clone(), it.colour.clone());
     let of_fan = |it: &Group| context! { title => it.title(), tables => tables(it) };
     let context = context! {
-        colours => palette.colours(),
+        colours => styles.iter().map(colour).collect::<BTreeMap<_, _>>(),
         title => view.scenarios().join(", "),
         glances => glances(view, |group| !group.workload.is_one_way()),
         flows => glances(view, |group| group.is_flow()),
@@ -53,9 +56,9 @@ fn with(view: &View, downsampling: Downsampling) -> String {
         fans => view.fans.iter().map(of_fan).collect::<Vec<_>>(),
         heads => rows::heads(view),
         latencies => rows::LATENCIES,
-        sections => rows::sections(view, &palette),
+        sections => rows::sections(view),
         tunings => view.tunings(),
-        families => plots::families(&palette),
+        families => plots::families(&styles),
         has_timelines => view.entries().any(|entry| entry.detail.timeline.is_some()),
         has_stages => view.entries().any(|entry| entry.detail.stages.is_some()),
         left_out => downsampling.remark(),
@@ -66,7 +69,7 @@ fn with(view: &View, downsampling: Downsampling) -> String {
             true => configurations(view),
             false => Vec::new(),
         },
-        data => plots::json(view, &palette, downsampling),
+        data => plots::json(view, &styles, downsampling),
         css => include_str!("assets/report.css"),
         js => SCRIPTS.concat(),
         ..context! { ..told(view), ..essentials() }

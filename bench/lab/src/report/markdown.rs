@@ -6,7 +6,6 @@ use super::html::{rendered, told};
 use super::table::figures;
 use super::view::View;
 
-/// The whole file.
 pub(super) fn render(view: &View) -> String {
     let context = context! { figures => figures(view), ..told(view) };
     rendered("report.md", include_str!("assets/report.md.jinja"), context)

@@ -5,12 +5,10 @@
 //! and dash. What the tables do not list comes after them: variants in the order of the page,
 //! families all in the last hue.
 
-use std::collections::BTreeMap;
-
 use serde::Serialize;
 
 use super::format;
-use super::view::View;
+use super::view::{Traits, View, distinct};
 
 /// How one system is drawn, as every plot shows it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -32,41 +30,18 @@ pub(super) struct Style {
 }
 
 /// The styles of all systems that were measured, in the order of the summary.
-pub(super) struct Palette {
-    styles: Vec<Style>,
-}
-
-impl Palette {
-    pub(super) fn new(view: &View) -> Self {
-        let mut names: Vec<(&str, bool)> = Vec::new();
-        let mut waits = Vec::new();
-        let listed = view.analysis.summary.systems.iter().map(|system| system.name.as_str());
-        for name in listed.chain(view.entries().map(|entry| entry.system.name)) {
-            let measured = view.entries().find(|entry| entry.system.name == name);
-            if let Some(entry) = measured.filter(|_| names.iter().all(|(known, _)| *known != name))
-            {
-                names.push((name, entry.system.floor));
-                waits.push(format::wait_remark(entry.system.wait));
-            }
-        }
-        let styles = styles(&names).into_iter().zip(waits);
-        Self { styles: styles.map(|(style, wait)| Style { wait, ..style }).collect() }
-    }
-
-    /// A CSS colour that suits light and dark.
-    pub(super) fn colour(&self, system: &str) -> String {
-        let style = self.styles.iter().find(|style| style.name == system);
-        style.map_or_else(|| FLOOR.to_owned(), |style| style.colour.clone())
-    }
-
-    /// Of every system, by its name.
-    pub(super) fn colours(&self) -> BTreeMap<&str, &str> {
-        self.styles.iter().map(|style| (style.name.as_str(), style.colour.as_str())).collect()
-    }
-
-    pub(super) fn styles(&self) -> &[Style] {
-        &self.styles
-    }
+pub(super) fn palette(view: &View) -> Vec<Style> {
+    let listed = view.analysis.summary.systems.iter().map(|system| system.name.as_str());
+    let names = distinct(listed.chain(view.entries().map(|entry| entry.system.name)));
+    let measured =
+        |name: &str| view.entries().map(|it| it.system).find(|system| system.name == name);
+    let systems: Vec<Traits> = names.into_iter().filter_map(measured).collect();
+    let names: Vec<_> = systems.iter().map(|system| (system.name, system.floor)).collect();
+    let wait = |(style, system): (Style, &Traits)| Style {
+        wait: format::wait_remark(system.wait),
+        ..style
+    };
+    styles(&names).into_iter().zip(&systems).map(wait).collect()
 }
 
 fn styles(names: &[(&str, bool)]) -> Vec<Style> {

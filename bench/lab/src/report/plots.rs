@@ -6,16 +6,16 @@ use serde_json::{Value, json};
 use super::format;
 use super::metrics::memory_mb;
 use super::packed::{integers, logarithms};
-use super::palette::{Palette, Style};
+use super::palette::Style;
 use super::sweep::{self, Sweep};
 use super::timeline::{self, Downsampling};
 use super::view::{Entry, Group, View};
 use crate::summary::{CurvePoint, Placement, RunPoint, StageMean, Stages};
 
 /// Every system that was measured, by family, in the order of the first of each.
-pub(super) fn families(palette: &Palette) -> Vec<(&str, Vec<&Style>)> {
+pub(super) fn families(styles: &[Style]) -> Vec<(&str, Vec<&Style>)> {
     let mut families: Vec<(&str, Vec<&Style>)> = Vec::new();
-    for style in palette.styles() {
+    for style in styles {
         match families.iter_mut().find(|(name, _)| *name == style.family) {
             Some((_, members)) => members.push(style),
             None => families.push((&style.family, vec![style])),
@@ -25,12 +25,12 @@ pub(super) fn families(palette: &Palette) -> Vec<(&str, Vec<&Style>)> {
 }
 
 /// The document as text that may stand inside a `<script>` element.
-pub(super) fn json(view: &View, palette: &Palette, downsampling: Downsampling) -> String {
+pub(super) fn json(view: &View, styles: &[Style], downsampling: Downsampling) -> String {
     let sweeps = sweep::sweeps(view);
     let groups = view.groups.iter().enumerate().filter(|(_, group)| group.is_steady());
     let groups: Vec<Value> = groups.map(|(place, it)| group(it, place, &sweeps)).collect();
     let mut data = json!({
-        "systems": palette.styles(),
+        "systems": styles,
         "groups": groups,
         "fans": view.fans.iter().map(fan).collect::<Vec<_>>(),
         "sweeps": sweeps,

@@ -6,26 +6,28 @@ use super::validity;
 use super::view::{Entry, View};
 use crate::analyse::steady;
 use crate::stats::{LEVEL_PERCENT_MIN, RUNS_MIN, level_percent};
-use crate::summary::Repeats;
 
 /// A line for each number of runs after which cells of `entries` had to be left with an interval of
 /// the median that is wider than asked.
 pub(super) fn wide(entries: &[Entry]) -> Vec<String> {
-    let wide: Vec<(usize, String)> = entries
-        .iter()
-        .filter_map(|entry| Some((entry, entry.cell.repeats.filter(|repeats| !repeats.is_narrow)?)))
-        .map(|(entry, repeats)| (made(entry), format!("{} {}", entry.name(), width(repeats))))
-        .collect();
-    let mut numbers: Vec<usize> = wide.iter().map(|(runs, _)| *runs).collect();
-    numbers.sort_unstable();
-    numbers.dedup();
-    let line = |number: usize| {
-        let same = wide.iter().filter(|(runs, _)| *runs == number);
-        let cells: Vec<&str> = same.map(|(_, cell)| cell.as_str()).collect();
-        let runs = format::plural(number, "run");
+    let cell = |entry: &Entry| {
+        let repeats = entry.cell.repeats.filter(|repeats| !repeats.is_narrow)?;
+        let asked = repeats.asked_percent;
+        let width = match repeats.reached_percent {
+            Some(reached) => format!("{reached:.1} % (asked: {asked} %)"),
+            None => format!("has none (asked: {asked} %)"),
+        };
+        // Runs made, invalid ones included, as the limit counts them.
+        Some((entry.detail.runs.len(), format!("{} {width}", entry.name())))
+    };
+    let mut wide: Vec<(usize, String)> = entries.iter().filter_map(cell).collect();
+    wide.sort_by_key(|(runs, _)| *runs);
+    let line = |same: &[(usize, String)]| {
+        let runs = format::plural(same[0].0, "run");
+        let cells: Vec<&str> = same.iter().map(|(_, cell)| cell.as_str()).collect();
         format!("interval of the median wider than asked after {runs}: {}", cells.join("; "))
     };
-    numbers.into_iter().map(line).collect()
+    wide.chunk_by(|one, next| one.0 == next.0).map(line).collect()
 }
 
 /// How many runs there were, and whether they were enough.
@@ -123,19 +125,6 @@ fn unsettled(entry: &Entry) -> String {
 fn is_tested(entry: &Entry) -> bool {
     let samples = entry.cell.samples / u64::from(entry.cell.runs).max(1);
     steady::can_tell(entry.cell.workload, samples)
-}
-
-/// Runs made, invalid ones included, as the limit counts them.
-fn made(entry: &Entry) -> usize {
-    entry.detail.runs.len()
-}
-
-fn width(repeats: Repeats) -> String {
-    let asked = repeats.asked_percent;
-    match repeats.reached_percent {
-        Some(reached) => format!("{reached:.1} % (asked: {asked} %)"),
-        None => format!("has none (asked: {asked} %)"),
-    }
 }
 
 /// Cells with unsettled runs that are named.

@@ -6,7 +6,6 @@ use myelin_bench_kit::protocol::Workload;
 use super::document::TableCell;
 use super::format;
 use super::metrics::{PAGE, PAGE_ONE_WAY, Shows};
-use super::palette::Palette;
 use super::validity;
 use super::view::{Entry, Group, Point, View};
 use crate::summary::{Cell, Distribution, Metric, Placement};
@@ -34,13 +33,13 @@ pub(super) const LATENCIES: usize = LATENCY_HEADS.len();
 
 /// The rows of each group, by payload, and by number of subscribers where nobody answers; the floor
 /// first.
-pub(super) fn sections(view: &View, palette: &Palette) -> Vec<Value> {
+pub(super) fn sections(view: &View) -> Vec<Value> {
     let section = |group: &Group| {
         let body = |point: Point| {
             let mut entries: Vec<_> = group.at(point).collect();
             let rank = |entry: &Entry| group.systems.iter().position(|it| *it == entry.system);
             entries.sort_by_key(|entry| (rank(entry), entry.cell.tuning));
-            let rows = entries.into_iter().map(|entry| row(entry, palette, view.has_one_way()));
+            let rows = entries.into_iter().map(|entry| row(entry, view.has_one_way()));
             context! {
                 payload_bytes => point.0,
                 label => group.label(point),
@@ -62,7 +61,7 @@ pub(super) fn sections(view: &View, palette: &Palette) -> Vec<Value> {
 }
 
 /// One cell, and the same by placement if it is bimodal.
-fn row(entry: &Entry, palette: &Palette, has_one_way: bool) -> Value {
+fn row(entry: &Entry, has_one_way: bool) -> Value {
     let placement = |placement: &Placement| {
         let place = if placement.same_cpu { "same core" } else { "across cores" };
         let label = format!("{place} {}", format::share_percent(placement.share));
@@ -74,7 +73,6 @@ fn row(entry: &Entry, palette: &Palette, has_one_way: bool) -> Value {
         system => entry.system.name,
         tuning => entry.cell.tuning,
         note => entry.system.note(),
-        colour => palette.colour(entry.system.name),
         floor => entry.system.floor,
         valid => entry.cell.valid,
         reasons => if entry.cell.valid { String::new() } else { validity::reasons(entry) },

@@ -26,12 +26,9 @@ pub(super) fn section(view: &View) -> Section {
     let weights = &view.options.weights;
     let mut parts: Vec<Part> = Vec::new();
     for field in fields(view) {
-        let Some(card) = Card::new(&field.contenders, weights) else {
-            parts.push(field.nothing());
-            continue;
-        };
-        let is_first = parts.iter().all(|part| part.is_detail);
-        parts.push(field.part(&card, !is_first));
+        let card = Card::new(&field.contenders, weights);
+        let is_first = card.is_some() && parts.iter().all(|part| part.is_detail);
+        parts.push(field.part(card.as_ref(), !is_first));
     }
     Section { id: "scorecard", title: "Scorecard", remark: REMARK.to_owned(), parts }
 }
@@ -97,7 +94,7 @@ impl<'a> Field<'a> {
             let faults: Vec<String> =
                 cells.iter().filter_map(|it| fault(of(it, system), it[0])).collect();
             if !faults.is_empty() {
-                field.left_out.push(format!("{system}: {}", few(&faults)));
+                field.left_out.push(format!("{system}: {}", format::few(&faults, FEW)));
                 continue;
             }
             let own: Vec<&Entry> = cells.iter().filter_map(|it| of(it, system)).collect();
@@ -112,45 +109,36 @@ impl<'a> Field<'a> {
         field
     }
 
-    fn title(&self) -> String {
-        format!("{}, {}, {}", self.scenario, self.topology.replace('-', " "), self.tuning)
-    }
-
-    fn part(&self, card: &Card, is_detail: bool) -> Part {
-        let shares = first_shares(card);
-        Part {
-            title: self.title(),
-            lines: [vec![verdict(card, &shares)], self.remarks(card)].concat(),
-            tables: vec![scores(card, &shares), sensitivity(card)],
+    /// Without a card, that nobody can be scored.
+    fn part(&self, card: Option<&Card>, is_detail: bool) -> Part {
+        let topology = self.topology.replace('-', " ");
+        let mut part = Part {
+            title: format!("{}, {topology}, {}", self.scenario, self.tuning),
             is_detail,
             ..Part::default()
+        };
+        match card {
+            None => part.lines.push("no system can be scored".to_owned()),
+            Some(card) => {
+                let shares = first_shares(card);
+                part.lines.push(verdict(card, &shares));
+                part.lines.extend(card.dropped.iter().map(|criterion| {
+                    format!(
+                        "{} is not scored, for no system has all of its figures here; its weight is \
+                         shared out among the others",
+                        criterion.words()
+                    )
+                }));
+                part.lines.extend(card.unscored.iter().map(|(system, lacks)| {
+                    let lacks: Vec<&str> = lacks.iter().map(|it| it.words()).collect();
+                    format!("not scored: {system}: no figure of {}", lacks.join(", "))
+                }));
+                part.tables = vec![scores(card, &shares), sensitivity(card)];
+            }
         }
-    }
-
-    /// Stands where nobody can be scored.
-    fn nothing(&self) -> Part {
-        let lines: Vec<String> = std::iter::once("no system can be scored".to_owned())
-            .chain(self.left_out.iter().map(|line| format!("not scored: {line}")))
-            .collect();
-        Part { title: self.title(), lines, is_detail: true, ..Part::default() }
-    }
-
-    fn remarks(&self, card: &Card) -> Vec<String> {
-        let mut lines = Vec::new();
-        for criterion in &card.dropped {
-            lines.push(format!(
-                "{} is not scored, for no system has all of its figures here; its weight is shared \
-                 out among the others",
-                criterion.words()
-            ));
-        }
-        for (system, lacks) in &card.unscored {
-            let lacks: Vec<&str> = lacks.iter().map(|criterion| criterion.words()).collect();
-            lines.push(format!("not scored: {system}: no figure of {}", lacks.join(", ")));
-        }
-        lines.extend(self.left_out.iter().map(|line| format!("not scored: {line}")));
-        lines.extend(self.cautions.iter().cloned());
-        lines
+        part.lines.extend(self.left_out.iter().map(|line| format!("not scored: {line}")));
+        part.lines.extend(self.cautions.iter().filter(|_| card.is_some()).cloned());
+        part
     }
 }
 
@@ -171,17 +159,11 @@ fn caution(system: &str, cells: &[&Entry]) -> Option<String> {
     let lost: Vec<String> =
         cells.iter().filter(|entry| entry.cell.lost > 0).map(|entry| entry.size()).collect();
     (!lost.is_empty()).then(|| {
-        format!("{system} lost messages at {}: its scores are of those that came", few(&lost))
+        format!(
+            "{system} lost messages at {}: its scores are of those that came",
+            format::few(&lost, FEW)
+        )
     })
-}
-
-/// The first few, and how many more.
-fn few(items: &[String]) -> String {
-    let shown = items.iter().take(FEW).cloned().collect::<Vec<_>>().join("; ");
-    match items.len().saturating_sub(FEW) {
-        0 => shown,
-        more => format!("{shown}; and {more} more"),
-    }
 }
 
 /// Over all cells: a ratio between two systems is then the same in whichever unit.

@@ -180,24 +180,13 @@ fn sweep<'a>(view: &View<'a>, parameter: Parameter, entries: &[Entry<'a>]) -> Op
     })
 }
 
-/// `fan-out · 8 MiB · 30 Hz`.
+/// `fan-out · 8 MiB · 30 Hz: against subscribers`.
 fn title(parameter: Parameter, first: &Entry) -> String {
-    let params = &first.cell.params;
-    let mut words = vec![first.cell.scenario.clone()];
-    if parameter != Parameter::Payload {
-        words.push(format::size(params));
-    }
-    if parameter != Parameter::Rate {
-        words.push(format::rate(params.rate_hz));
-    }
-    words.extend(params.arrivals.clone());
-    let swept = [Parameter::Publishers, Parameter::Subscribers, Parameter::Topics];
-    for ((number, noun), counted) in format::counts(params).into_iter().zip(swept) {
-        if number != 1 && counted != parameter {
-            words.push(format::plural(number as usize, noun));
-        }
-    }
-    format!("{}: against {}", words.join(" · "), parameter.name())
+    let rest = parameter.rest(&first.cell.params);
+    let shown = [parameter != Parameter::Payload, parameter != Parameter::Rate];
+    let words = std::iter::once(first.cell.scenario.clone());
+    let words = words.chain(format::point(&rest, shown, [&Params::default()]));
+    format!("{}: against {}", words.collect::<Vec<_>>().join(" · "), parameter.name())
 }
 
 fn point(x: f64, entry: &Entry) -> Value {

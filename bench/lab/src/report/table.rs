@@ -170,16 +170,21 @@ fn best_cell(group: &Group, best: &[&Entry]) -> TableCell {
     let Some((first, tied)) = best.split_first() else { return TableCell::absent() };
     let over_floor = group.over_floor(first).map(|over| over.short());
     let names = tied.iter().map(|entry| entry.configuration()).collect::<Vec<_>>().join(", ");
-    let ties = match tied.len() {
-        0 => String::new(),
-        1 => format!("not told from {names}"),
-        number => format!("not told from {number} others"),
-    };
+    let ties = not_told_from(tied, |entry| entry.configuration());
     let small = [over_floor.unwrap_or_default(), ties].into_iter().filter(|part| !part.is_empty());
     TableCell::plain(first.configuration())
         .side(format::us_or_dash(first.typical_p50()))
         .small(small.collect::<Vec<_>>().join("; "))
         .title(if names.is_empty() { names } else { format!("not told from {names}") })
+}
+
+/// What cannot be told from the best, by name if there is one; empty if nothing.
+pub(super) fn not_told_from(ties: &[&Entry], name: impl Fn(&Entry) -> String) -> String {
+    match ties {
+        [] => String::new(),
+        [one] => format!("not told from {}", name(one)),
+        _ => format!("not told from {} others", ties.len()),
+    }
 }
 
 pub(super) fn latency(group: &Group, entry: &Entry, notes: &mut Notes) -> TableCell {

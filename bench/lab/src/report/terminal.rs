@@ -58,8 +58,8 @@ fn part(part: &Part, screen: Screen) -> String {
 fn findings(findings: &[Finding], screen: Screen) -> String {
     let mut text = String::new();
     for finding in findings {
-        let line = format!("{} {}", sign(finding.standing), finding.sentence());
-        text += &screen.wrap(&line, style_of(finding.standing));
+        let (sign, style) = look(finding.standing);
+        text += &screen.wrap(&format!("{sign} {}", finding.sentence()), style);
         for particular in finding.particulars.iter().take(PARTICULARS_MAX) {
             text += &screen.wrap(&format!("          {particular}"), DIM);
         }
@@ -244,26 +244,17 @@ impl Screen {
     }
 }
 
-/// Words of checks are as long as the longest.
-fn sign(standing: Standing) -> &'static str {
+/// The sign of a finding, and its style; words of checks are as long as the longest.
+fn look(standing: Standing) -> (&'static str, &'static str) {
     match standing {
-        Standing::Good => "good   ",
-        Standing::Caution => "caution",
-        Standing::Bad => "bad    ",
-        Standing::Better => "+",
-        Standing::Worse => "-",
-        Standing::NoDifference => "=",
-        Standing::TooNoisy | Standing::TooFewRuns => "?",
-        Standing::NotCompared => "·",
-    }
-}
-
-fn style_of(standing: Standing) -> &'static str {
-    match standing {
-        Standing::Good | Standing::Better => GREEN,
-        Standing::Caution => YELLOW,
-        Standing::Bad | Standing::Worse => RED,
-        _ => "",
+        Standing::Good => ("good   ", GREEN),
+        Standing::Caution => ("caution", YELLOW),
+        Standing::Bad => ("bad    ", RED),
+        Standing::Better => ("+", GREEN),
+        Standing::Worse => ("-", RED),
+        Standing::NoDifference => ("=", ""),
+        Standing::TooNoisy | Standing::TooFewRuns => ("?", ""),
+        Standing::NotCompared => ("·", ""),
     }
 }
 

@@ -62,19 +62,16 @@ fn damage(view: &View) -> Option<Finding> {
 }
 
 fn cells(view: &View) -> Finding {
-    let invalid: Vec<_> = view.entries().filter(|entry| !entry.cell.valid).collect();
+    // A valid cell with reasons had invalid runs.
+    let is_amiss = |entry: &&Entry| !entry.cell.valid || !entry.cell.invalid_reasons.is_empty();
+    let mut amiss: Vec<_> = view.entries().filter(is_amiss).collect();
+    amiss.sort_by_key(|entry| entry.cell.valid);
     let total = view.entries().count();
-    let is_repaired = |entry: &&Entry| entry.cell.valid && !entry.cell.invalid_reasons.is_empty();
-    let repaired: Vec<_> = view.entries().filter(is_repaired).collect();
-    let level = match (invalid.len(), repaired.len()) {
-        (0, 0) => Standing::Good,
-        (0, _) => Standing::Caution,
-        _ => Standing::Bad,
-    };
+    let invalid = amiss.iter().filter(|entry| !entry.cell.valid).count();
+    let level = if invalid > 0 { Standing::Bad } else { caution_if(!amiss.is_empty()) };
     let line = |entry: &&Entry| format!("{}: {}", name(view, entry), reasons(entry));
-    let particulars = invalid.iter().chain(&repaired).map(line).collect();
-    let finding = format!("{} of {total} valid", total - invalid.len());
-    check(level, CELLS, finding, particulars)
+    let finding = format!("{} of {total} valid", total - invalid);
+    check(level, CELLS, finding, amiss.iter().map(line).collect())
 }
 
 /// Floods, which are to lose, and start-ups, in which most is sent to nobody, are left out.
@@ -124,10 +121,10 @@ fn floor_stability(view: &View) -> Option<Finding> {
         .filter(steady)
         .filter_map(|entry| {
             let medians = entry.detail.runs.iter().filter(|run| run.valid);
-            let medians: Vec<_> = medians.filter_map(|run| run.p50_us).collect();
-            let low = medians.iter().copied().min_by(f64::total_cmp)?;
-            let high = medians.iter().copied().max_by(f64::total_cmp)?;
-            (medians.len() > 1 && low > 0.0).then_some((high / low - 1.0, low, high, entry))
+            let mut medians: Vec<_> = medians.filter_map(|run| run.p50_us).collect();
+            medians.sort_by(f64::total_cmp);
+            let [low, .., high] = medians[..] else { return None };
+            (low > 0.0).then_some((high / low - 1.0, low, high, entry))
         })
         .collect();
     spreads.sort_by(|a, b| b.0.total_cmp(&a.0));
@@ -148,15 +145,11 @@ fn floor_stability(view: &View) -> Option<Finding> {
 }
 
 fn steal(view: &View) -> Finding {
-    let percent = view.analysis.summary.host.steal_percent;
-    let (level, finding) = match percent {
-        Some(percent) => (
-            Standing::of(percent, 0.5, 3.0),
-            format!("{percent:.1} % of CPU time taken by the host"),
-        ),
-        None => (Standing::Caution, "not recorded".to_owned()),
+    let Some(percent) = view.analysis.summary.host.steal_percent else {
+        return check(Standing::Caution, "Steal", "not recorded".to_owned(), vec![]);
     };
-    check(level, "Steal", finding, vec![])
+    let finding = format!("{percent:.1} % of CPU time taken by the host");
+    check(Standing::of(percent, 0.5, 3.0), "Steal", finding, vec![])
 }
 
 fn withheld(view: &View) -> Finding {
@@ -173,10 +166,11 @@ fn withheld(view: &View) -> Finding {
             (number > 0).then(|| format!("{name} of {}", format::plural(number, "cell")))
         })
         .collect();
-    let names = if counts.is_empty() { "none".to_owned() } else { counts.join(", ") };
-    let why = if counts.is_empty() { "" } else { WHY_WITHHELD };
-    let level = caution_if(!counts.is_empty());
-    check(level, "Percentiles", format!("{names} withheld{why}"), vec![])
+    let finding = match counts.is_empty() {
+        true => "none withheld".to_owned(),
+        false => format!("{} withheld{WHY_WITHHELD}", counts.join(", ")),
+    };
+    check(caution_if(!counts.is_empty()), "Percentiles", finding, vec![])
 }
 
 fn placements(view: &View) -> Finding {

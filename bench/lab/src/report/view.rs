@@ -87,12 +87,10 @@ impl<'a> View<'a> {
         }
     }
 
-    /// See [`scorecard`].
     pub(super) fn scorecard(&self) -> &Section {
         self.scorecard.get_or_init(|| scorecard::section(self))
     }
 
-    /// See [`advice`].
     pub(super) fn advice(&self) -> &Section {
         self.advice.get_or_init(|| advice::section(self))
     }
@@ -113,7 +111,6 @@ impl<'a> View<'a> {
         self.groups.iter().chain(&self.fans)
     }
 
-    /// All cells, in the order of [`View::all`].
     pub(super) fn entries(&self) -> impl Iterator<Item = &Entry<'a>> {
         self.all().flat_map(|group| &group.entries)
     }
@@ -123,19 +120,16 @@ impl<'a> View<'a> {
         distinct(self.analysis.summary.cells.iter().map(|cell| cell.scenario.as_str()))
     }
 
-    /// Tunings of all groups, each once.
     pub(super) fn tunings(&self) -> Vec<Tuning> {
         distinct(self.all().flat_map(|group| &group.tunings).copied())
     }
 
-    /// Systems that could not run.
     pub(super) fn missing(&self) -> impl Iterator<Item = (&'a SystemInfo, &'a str)> {
         let systems = self.analysis.summary.systems.iter();
         systems.filter_map(|system| Some((system, system.missing.as_deref()?)))
     }
 }
 
-/// See [`Group::over_floor`].
 pub(super) struct OverFloor<'g, 'a> {
     pub ratio: Ratio,
     pub floor: &'g Entry<'a>,
@@ -230,7 +224,6 @@ impl<'a> Group<'a> {
         self.payloads.iter().flat_map(of_payload)
     }
 
-    /// The cells of a row.
     pub(super) fn at(&self, point: Point) -> impl Iterator<Item = &Entry<'a>> {
         self.entries.iter().filter(move |entry| {
             (entry.cell.params.payload_bytes, entry.cell.params.subscribers) == point
@@ -328,18 +321,15 @@ impl<'a> Group<'a> {
         std::iter::once(best).chain(contenders().map(|it| it.1).filter(is_tied)).collect()
     }
 
-    /// The manners in which systems under test wait.
     pub(super) fn waits(&self) -> Vec<Wait> {
         distinct(self.peers().map(|peer| peer.wait))
     }
 
-    /// A payload as tables name it.
     pub(super) fn size(&self, payload: u64) -> String {
         let of = |entry: &&Entry| entry.cell.params.payload_bytes == payload;
         self.entries.iter().find(of).map_or_else(|| format::bytes(payload), Entry::size)
     }
 
-    /// Smallest and largest payload.
     pub(super) fn ends(&self) -> Vec<u64> {
         let ends = [self.payloads.first(), self.payloads.last()];
         distinct(ends.into_iter().flatten().copied())
@@ -373,25 +363,14 @@ fn group_key(cell: &Cell) -> GroupKey<'_> {
 
 type GroupKey<'a> = (&'a str, Workload, Topology, Params);
 
-/// See [`Group::point`].
 fn point(group: &Group, all: &[Group]) -> String {
-    let params = group.params();
-    let kin = || all.iter().filter(|other| other.scenario == group.scenario);
-    if kin().count() == 1 {
+    let kin = all.iter().filter(|other| other.scenario == group.scenario);
+    let kin: Vec<&Params> = kin.map(Group::params).collect();
+    if kin.len() == 1 {
         return String::new();
     }
-    let mut words: Vec<String> = params.module.iter().cloned().collect();
-    if group.workload != Workload::Startup {
-        words.push(format::rate(params.rate_hz));
-    }
-    words.extend(params.arrivals.clone());
-    for (place, (number, noun)) in format::counts(params).into_iter().enumerate() {
-        let numbers = distinct(kin().map(|other| format::counts(other.params())[place].0));
-        if numbers.len() > 1 {
-            words.push(format::plural(number as usize, noun));
-        }
-    }
-    words.join(", ")
+    let is_rated = group.workload != Workload::Startup;
+    format::point(group.params(), [false, is_rated], kin).join(", ")
 }
 
 /// What a row of tables is of: a payload and a number of subscribers.

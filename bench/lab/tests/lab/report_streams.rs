@@ -192,7 +192,7 @@ fn modules_stand_beside_what_was_published() {
         assert!(page.contains(&escaped), "{doubt}");
     }
     let titles =
-        ["modules · two processes · 100 Hz · localisation", "64 KiB, localisation, 100 Hz"];
+        ["modules · two processes · localisation · 100 Hz", "64 KiB, localisation, 100 Hz"];
     titles.into_iter().for_each(|title| assert!(page.contains(title), "{title}"));
     assert!(!page.contains("<section id=\"sweeps\">"), "payload and rate go together here");
 }

@@ -2,6 +2,7 @@
 
 use super::super::document::{Column, Part, Table, TableCell, Tone};
 use super::super::format;
+use super::super::table::not_told_from;
 use super::super::view::{Entry, View, distinct};
 use super::Place;
 use crate::advise::choice::{Choice, NoChoice, Told};
@@ -87,14 +88,11 @@ pub(super) fn families(view: &View, places: &[Place]) -> Vec<Part> {
 }
 
 fn best_of_family(entry: &Entry, ties: &[&Entry]) -> TableCell {
+    let short = |entry: &Entry| format!("{} {}", entry.system.variant(), entry.cell.tuning);
     let names = ties.iter().map(|tie| tie.configuration()).collect::<Vec<_>>().join(", ");
     TableCell::plain(short(entry))
         .side(format::us_or_dash(entry.typical_p99().or(entry.typical_p50())))
-        .small(match ties.len() {
-            0 => String::new(),
-            1 => format!("not told from {}", short(ties[0])),
-            number => format!("not told from {number} others"),
-        })
+        .small(not_told_from(ties, short))
         .title(names)
 }
 
@@ -131,10 +129,4 @@ fn none(why: NoChoice) -> TableCell {
         NoChoice::OverBudget => "none within the budget",
     };
     TableCell::plain(main).tone(Tone::Faint)
-}
-
-/// Without the middleware's name.
-fn short(entry: &Entry) -> String {
-    let name = entry.system.name.split_once('.').map_or(entry.system.name, |(_, rest)| rest);
-    format!("{name} {}", entry.cell.tuning)
 }

@@ -56,10 +56,7 @@ fn label((shared, network): (Traits, Traits)) -> String {
         }
         _ => String::new(),
     };
-    let name = |system: Traits| {
-        let (_, rest) = system.name.split_once('.').unwrap_or(("", system.name));
-        format!("{rest}{}", promise(system))
-    };
+    let name = |system: Traits| format!("{}{}", system.variant(), promise(system));
     format!("{}: {} over {}", shared.family(), name(shared), name(network))
 }
 

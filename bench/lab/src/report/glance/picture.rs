@@ -14,7 +14,6 @@ use crate::report::view::{Entry, Group, Traits, View, distinct};
 use crate::scenario::Tuning;
 use crate::summary::Params;
 
-/// See the module.
 #[derive(Serialize)]
 pub(in crate::report) struct Picture<'a> {
     pub scenario: &'a str,
@@ -316,22 +315,8 @@ fn points(entries: &[&Entry]) -> Vec<Params> {
 /// What sets a point apart from the others.
 fn label(params: &Params, all: &[Params]) -> String {
     let differs = |of: fn(&Params) -> String| distinct(all.iter().map(of)).len() > 1;
-    let size: fn(&Params) -> String = |params| format::size(params);
-    let rate: fn(&Params) -> String = |params| format::rate(params.rate_hz);
-    let mut parts: Vec<String> = params.module.iter().cloned().collect();
-    if !differs(rate) || differs(size) {
-        parts.push(size(params));
-    }
-    if differs(rate) {
-        parts.push(rate(params));
-    }
-    parts.extend(params.arrivals.clone());
-    for (place, (number, noun)) in format::counts(params).into_iter().enumerate() {
-        if distinct(all.iter().map(|other| format::counts(other)[place].0)).len() > 1 {
-            parts.push(format::plural(number as usize, noun));
-        }
-    }
-    parts.join(", ")
+    let is_rated = differs(|params| format::rate(params.rate_hz));
+    format::point(params, [!is_rated || differs(format::size), is_rated], all).join(", ")
 }
 
 /// The cells of a scenario that are ranked, with the tuning by which they are.
@@ -350,7 +335,7 @@ impl<'a> Ranked<'_, 'a> {
     fn sections(&self) -> (Vec<WaitClass<'a>>, Axis) {
         let shown = || self.entries.iter().filter(|it| !(self.has_peers && it.system.floor));
         let mut manners = distinct(shown().map(|it| (it.system.topology, it.system.wait)));
-        manners.sort_by_key(|&(topology, wait)| (topology as u8, rank(wait)));
+        manners.sort_by_key(|&(topology, wait)| (topology as u8, manner(wait).0));
         let section = |manner: (Topology, Wait)| {
             let own = shown().filter(|it| (it.system.topology, it.system.wait) == manner);
             self.section(manner, &own.copied().collect::<Vec<_>>())
@@ -379,9 +364,10 @@ impl<'a> Ranked<'_, 'a> {
             let value = same.and_then(Entry::typical_p50)?;
             Some((value, self.quantity.brief(value)))
         };
-        let (title, who) = manner(topology, wait);
+        let (_, title, who) = manner(wait);
+        let place = if topology == Topology::OneProcess { ", in one process" } else { "" };
         WaitClass {
-            title,
+            title: format!("{title}{place}"),
             who,
             wait,
             floors: floors.iter().map(of_named).collect(),
@@ -545,30 +531,15 @@ fn systems<'a>(own: &[&'a Entry<'a>]) -> impl Iterator<Item = Traits<'a>> {
     names.filter_map(|name| own.iter().map(|it| it.system).find(|system| system.name == name))
 }
 
-/// The order of sections: what leaves cores to others first.
-fn rank(wait: Wait) -> u8 {
+/// Of a section its place, what leaves cores to others first, its title, and the same in a sentence.
+fn manner(wait: Wait) -> (u8, &'static str, &'static str) {
     match wait {
-        Wait::Block | Wait::None => 0,
-        Wait::Callback => 1,
-        Wait::Adaptive => 2,
-        Wait::Predictive => 3,
-        Wait::Poll => 4,
-    }
-}
-
-/// A section's title, and the same in a sentence.
-fn manner(topology: Topology, wait: Wait) -> (String, &'static str) {
-    let (manner, who) = match wait {
-        Wait::Block => ("sleep until woken", "systems that sleep"),
-        Wait::Callback => ("call a function", "systems that call a function"),
-        Wait::Adaptive => ("spin, then sleep", "systems that spin before they sleep"),
-        Wait::Predictive => ("predict, spin when a message is due", "systems that predict"),
-        Wait::Poll => ("poll (costs a core)", "systems that poll"),
-        Wait::None => ("simulated", "simulated systems"),
-    };
-    match topology {
-        Topology::OneProcess => (format!("{manner}, in one process"), who),
-        Topology::TwoProcesses | Topology::TwoHosts => (manner.to_owned(), who),
+        Wait::None => (0, "simulated", "simulated systems"),
+        Wait::Block => (0, "sleep until woken", "systems that sleep"),
+        Wait::Callback => (1, "call a function", "systems that call a function"),
+        Wait::Adaptive => (2, "spin, then sleep", "systems that spin before they sleep"),
+        Wait::Predictive => (3, "predict, spin when a message is due", "systems that predict"),
+        Wait::Poll => (4, "poll (costs a core)", "systems that poll"),
     }
 }
 

@@ -17,7 +17,6 @@ use crate::summary::Percentile;
 /// The words that a sentence begins with, set off, and the rest.
 pub(super) type Sentence = (String, String);
 
-/// See the module.
 pub(super) fn of(view: &View, picture: &Picture) -> Vec<Sentence> {
     let mut sentences = Vec::new();
     match &picture.drawing {
@@ -151,16 +150,12 @@ fn tuning(view: &View, ranking: &Ranking) -> Option<Sentence> {
     let (better, worse) = (of(Kind::Better).count(), of(Kind::Worse).count());
     let best = of(Kind::Better).min_by(|a, b| a.0.ratio.value.total_cmp(&b.0.ratio.value));
     let label = &ranking.panels[0];
-    let lead = "Pinning and real-time priority";
-    match (total, best) {
-        (0, _) => None,
-        (_, None) if worse == 0 => {
-            let rest = format!(
-                "change the median of none of {total} systems at {label} by what can be told from noise."
-            );
-            Some((lead.to_owned(), rest))
-        }
-        (_, best) => {
+    let rest = match best {
+        _ if total == 0 => return None,
+        None if worse == 0 => format!(
+            "change the median of none of {total} systems at {label} by what can be told from noise."
+        ),
+        best => {
             let most = best.map(|(verdict, mark)| {
                 format!(" (at most {}: {})", percent_less(*verdict), mark.entry.system.name)
             });
@@ -168,17 +163,14 @@ fn tuning(view: &View, ranking: &Ranking) -> Option<Sentence> {
                 0 => String::new(),
                 _ => format!(" and raise that of {worse}"),
             };
-            let others = match total - better - worse {
-                0 => "",
-                _ => "; the rest is noise",
-            };
-            let rest = format!(
+            let others = if total > better + worse { "; the rest is noise" } else { "" };
+            format!(
                 "lower the median of {better} of {total} systems at {label}{}{slower}{others}.",
                 most.unwrap_or_default()
-            );
-            Some((lead.to_owned(), rest))
+            )
         }
-    }
+    };
+    Some(("Pinning and real-time priority".to_owned(), rest))
 }
 
 /// What polling gains over sleeping, and what it costs.

@@ -9,7 +9,6 @@ use crate::report::document::Standing;
 use crate::report::format;
 use crate::report::terminal::{BOLD, DIM, GREEN, RED, Screen, YELLOW};
 
-/// The whole of it.
 pub(in crate::report) fn render(glance: &Glance, screen: Screen) -> String {
     let whole = printed(glance, screen, 0);
     match whole.lines().count().saturating_sub(LINES_MAX) {
@@ -216,44 +215,27 @@ fn curves(picture: &Picture, panel: &Curves, screen: Screen) -> String {
     let mut text = screen.wrap(&title, DIM);
     let heads = values.iter().map(|it| (&it.label, COLUMN_WIDTH));
     text += &(screen.paint(&aligned(pad("", label_width), heads), BOLD) + "\n");
-    let mut marked = Marked::default();
     for curve in &panel.curves {
         let figures = values.iter().map(|value| {
             let mark = curve.marks.iter().find(|(x, _)| x.value == value.value);
-            let figure = mark.map(|(_, mark)| format!("{}{}", mark.figures[0], marked.sign(mark)));
+            let figure = mark.map(|(_, mark)| format!("{}{}", mark.figures[0], sign(mark)));
             (figure.unwrap_or_default(), COLUMN_WIDTH)
         });
         let line = aligned(format!("{:>label_width$}", curve.system), figures);
         let style = if curve.is_floor { DIM } else { "" };
         text += &(screen.paint(&line, style) + "\n");
     }
-    text + &marked.legend(screen)
+    let used = SIGNS.iter().filter(|(sign, _)| text.contains(sign));
+    let legend: Vec<String> = used.map(|(sign, words)| format!("{sign} {words}")).collect();
+    text + &screen.wrap(&legend.join(" · "), DIM)
 }
 
-/// What signs stand for that were used.
-#[derive(Default)]
-struct Marked {
-    is_short: bool,
-    is_lost: bool,
-}
-
-impl Marked {
-    fn sign(&mut self, mark: &Mark) -> &'static str {
-        let (short, lost) = (mark.entry.short_of_rate().is_some(), mark.is_lossy());
-        self.is_short |= short;
-        self.is_lost |= lost && !short;
-        match (short, lost) {
-            (true, _) => "*",
-            (false, true) => "†",
-            (false, false) => "",
-        }
-    }
-
-    fn legend(&self, screen: Screen) -> String {
-        let parts =
-            [(self.is_short, "* short of its rate"), (self.is_lost, "† some messages lost")];
-        let parts: Vec<&str> = parts.iter().filter(|part| part.0).map(|part| part.1).collect();
-        if parts.is_empty() { String::new() } else { screen.wrap(&parts.join(" · "), DIM) }
+/// Of a cell whose latency is not all there is to know; see [`SIGNS`].
+fn sign(mark: &Mark) -> &'static str {
+    match (mark.entry.short_of_rate().is_some(), mark.is_lossy()) {
+        (true, _) => SIGNS[0].0,
+        (false, true) => SIGNS[1].0,
+        (false, false) => "",
     }
 }
 
@@ -272,6 +254,8 @@ fn pad(text: &str, width: usize) -> String {
     format!("{text:<width$}")
 }
 
+/// What signs stand for.
+const SIGNS: [(&str, &str); 2] = [("*", "short of its rate"), ("†", "some messages lost")];
 /// A screen.
 const WIDTH_MAX: usize = 100;
 const FIGURE_WIDTH: usize = 7;

@@ -17,7 +17,6 @@ pub struct PublishedReport {
     pub(super) title: String,
     /// What we found on reading or repeating the experiment.
     pub(super) doubts: Vec<String>,
-    /// Circumstances.
     pub(super) notes: String,
     pub(super) experiments: Vec<Experiment>,
 }
@@ -140,7 +139,6 @@ impl PublishedTable {
         self.labels.last().is_some_and(|label| label == "here")
     }
 
-    /// How many columns are labels.
     fn labelled(&self) -> usize {
         self.labels.len() - usize::from(self.says_here())
     }
@@ -161,7 +159,6 @@ impl<'t> PublishedRow<'t> {
         Some(text)
     }
 
-    /// Bytes of a message.
     pub(in crate::report) fn payload(&self) -> Option<u64> {
         self.number("payload_B").map(|bytes| bytes as u64)
     }

@@ -32,17 +32,23 @@ impl<'a> Shape<'_, 'a> {
         entry.filter(|entry| entry.fault().is_none())
     }
 
+    /// One median over another, published and here.
+    fn ratio(&self, of: [(Configuration, u64); 2]) -> (Option<f64>, Option<Verdict>) {
+        let [subject, reference] = of.map(|(it, payload)| self.theirs(it, payload));
+        let theirs = subject.zip(reference).map(|(subject, reference)| subject / reference);
+        let [subject, reference] = of.map(|(it, payload)| self.ours(it, payload));
+        let ours = subject.zip(reference).and_then(|(it, other)| self.group.verdict(it, other));
+        (theirs, ours)
+    }
+
     /// Of shared memory over UDP, and of tuned over default.
     pub(super) fn gains(&self, payloads: &[u64]) -> Vec<RowBeside> {
         let [udp, udp_tuned, shm, shm_tuned] = CONFIGURATIONS;
         let columns = [(shm, udp), (shm_tuned, udp_tuned), (udp_tuned, udp), (shm_tuned, shm)];
         let row = |&payload: &u64| {
             let pair = |(subject, reference)| {
-                let theirs = self.theirs(subject, payload).zip(self.theirs(reference, payload));
-                let theirs = theirs.map(|(subject, reference)| change(subject / reference));
-                let ours = self.ours(subject, payload).zip(self.ours(reference, payload));
-                let ours = ours.and_then(|(subject, it)| self.group.verdict(subject, it));
-                (theirs.unwrap_or_else(dash), ours.map_or_else(dash, gain))
+                let (theirs, ours) = self.ratio([(subject, payload), (reference, payload)]);
+                (theirs.map_or_else(dash, change), ours.map_or_else(dash, gain))
             };
             let pairs = columns.map(pair).into();
             RowBeside { labels: vec![format::bytes(payload)], pairs, alone: vec![] }
@@ -53,12 +59,9 @@ impl<'a> Shape<'_, 'a> {
     pub(super) fn growth(&self) -> Vec<RowBeside> {
         let row = |of: Configuration| {
             let pair = |small| {
-                let theirs = self.theirs(of, LARGEST).zip(self.theirs(of, small));
-                let theirs = theirs.map(|(large, small)| format::factor(large / small));
-                let ours = self.ours(of, LARGEST).zip(self.ours(of, small));
-                let ours = ours.and_then(|(large, small)| self.group.verdict(large, small));
+                let (theirs, ours) = self.ratio([(of, LARGEST), (of, small)]);
                 let ours = ours.map_or_else(dash, |verdict| format::ratio(verdict.ratio));
-                (theirs.unwrap_or_else(dash), ours)
+                (theirs.map_or_else(dash, format::factor), ours)
             };
             let labels = vec![of.0.to_owned(), of.1.to_string()];
             RowBeside { labels, pairs: SMALLER.map(pair).into(), alone: vec![] }
