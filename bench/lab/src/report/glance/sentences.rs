@@ -237,7 +237,7 @@ fn growth(panel: &Curves) -> Option<Sentence> {
         most.1
     );
     let lead = format!("From {first} to {last} latency grows by");
-    (factors.len() > 1).then(|| (lead, rest))
+    (factors.len() > 1).then_some((lead, rest))
 }
 
 /// The gravest thing that a ranking of medians does not show.
