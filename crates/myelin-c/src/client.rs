@@ -184,7 +184,7 @@ pub unsafe extern "C" fn myelin_client_loan(
         let mut lent = client.client().loan(bytes)?;
         let data = lent.as_mut_ptr().cast();
         let id = client.loans.borrow_mut().put(lent);
-        sized::write(loan, &myelin_loan { size: 0, id, data, bytes })?;
+        sized::write(loan, myelin_loan { size: 0, id, data, bytes })?;
         Ok(MYELIN_OK)
     })
 }
@@ -389,7 +389,7 @@ unsafe fn give(
     let reply = unsafe { handle::get::<Reply<[u8]>>(id)? };
     let (data, bytes) = (reply.as_ptr().cast(), reply.len());
     // SAFETY: as the caller promises.
-    unsafe { sized::write(to, &myelin_reply { size: 0, id, data, bytes })? };
+    unsafe { sized::write(to, myelin_reply { size: 0, id, data, bytes })? };
     Ok(MYELIN_OK)
 }
 

@@ -92,7 +92,7 @@ impl Events {
         self.text = text_of(&event).map(text::c_string);
         told.text = self.text.as_ref().map_or(std::ptr::null(), |text| text.as_ptr());
         // SAFETY: as the caller promises.
-        unsafe { sized::write(to, &told)? };
+        unsafe { sized::write(to, told)? };
         Ok(MYELIN_OK)
     }
 }

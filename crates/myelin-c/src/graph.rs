@@ -204,7 +204,7 @@ pub unsafe extern "C" fn myelin_graph_node_at(
         let graph = of(graph)?;
         let Some(it) = graph.graph.nodes.get(index) else { return Ok(MYELIN_NOTHING) };
         let name = graph.nodes[index].as_ptr();
-        sized::write(node, &myelin_graph_node { size: 0, node: it.node, name, pid: it.pid })?;
+        sized::write(node, myelin_graph_node { size: 0, node: it.node, name, pid: it.pid })?;
         Ok(MYELIN_OK)
     })
 }
@@ -237,7 +237,7 @@ pub unsafe extern "C" fn myelin_graph_endpoint_at(
             is_reliable: it.reliable,
             dds_guid: it.dds_guid.unwrap_or_default(),
         };
-        sized::write(endpoint, &told)?;
+        sized::write(endpoint, told)?;
         Ok(MYELIN_OK)
     })
 }
@@ -263,7 +263,7 @@ pub unsafe extern "C" fn myelin_graph_match_at(
         };
         let reason = graph.matches[index].as_ref().map_or(std::ptr::null(), |text| text.as_ptr());
         let (endpoint, other) = (it.endpoint, it.other);
-        sized::write(match_, &myelin_graph_match { size: 0, endpoint, other, reason, state })?;
+        sized::write(match_, myelin_graph_match { size: 0, endpoint, other, reason, state })?;
         Ok(MYELIN_OK)
     })
 }
@@ -303,7 +303,7 @@ pub unsafe extern "C" fn myelin_graph_remote_at(
             is_reliable: it.reliable.unwrap_or(false),
             keeps_history: it.keeps_history.unwrap_or(false),
         };
-        sized::write(remote, &told)?;
+        sized::write(remote, told)?;
         Ok(MYELIN_OK)
     })
 }

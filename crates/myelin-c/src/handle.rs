@@ -123,12 +123,12 @@ pub struct Reserved {
 }
 
 impl Reserved {
-    /// Puts an object there; where it then is.
+    /// Puts the object there, once; where it then is.
     #[inline(always)]
     pub fn put<T: Kind>(&mut self, object: T) -> &mut T {
         let at = self.place.object.get();
-        // SAFETY: the place is free and this thread's; what was put there before is dropped.
-        unsafe { *at = object.wrap() };
+        // SAFETY: the place is this thread's, and free: there is nothing to drop.
+        unsafe { at.write(object.wrap()) };
         // SAFETY: nobody else has its handle, and `self` is borrowed for as long.
         T::find_mut(unsafe { &mut *at }).expect("it was put there")
     }
@@ -207,12 +207,15 @@ pub unsafe fn remove<T: Kind>(handle: u64) -> Result<T, Failure> {
 pub unsafe fn close<T: Kind>(handle: u64) -> Result<(), Failure> {
     let place = look_up::<T>(handle)?;
     // SAFETY: the place is in use, and nobody else uses or closes it meanwhile.
-    let object = unsafe { &mut *place.object.get() };
-    T::find(object).ok_or_else(other_kind::<T>)?;
+    let object = T::find_mut(unsafe { &mut *place.object.get() }).ok_or_else(other_kind::<T>)?;
     // ORDER: Relaxed: who has the place next gets it from this thread, or by way of a lock. A store alone: an
     // exchange would take longer than the rest.
     place.uses.store(next_use(handle), Ordering::Relaxed);
-    *object = Object::Nothing;
+    // SAFETY: dropped once: then there is nothing in the place.
+    unsafe {
+        std::ptr::drop_in_place(object);
+        place.object.get().write(Object::Nothing);
+    }
     give_back(handle as u32 - 1);
     Ok(())
 }

@@ -186,7 +186,7 @@ pub unsafe extern "C" fn myelin_publisher_loan(
         let mut lent = its.loan(bytes)?;
         let data = lent.as_bytes_mut().as_mut_ptr().cast();
         let id = publisher.loans.borrow_mut().put(lent);
-        sized::write(loan, &myelin_loan { size: 0, id, data, bytes })?;
+        sized::write(loan, myelin_loan { size: 0, id, data, bytes })?;
         Ok(MYELIN_OK)
     })
 }
@@ -400,7 +400,7 @@ unsafe fn tell(it: Published, published: *mut myelin_published) -> Result<myelin
         let Published { sequence, passed_over, .. } = it;
         let told = myelin_published { size: 0, sequence, passed_over };
         // SAFETY: as the caller promises.
-        unsafe { sized::write(published, &told)? };
+        unsafe { sized::write(published, told)? };
     }
     Ok(MYELIN_OK)
 }

@@ -105,7 +105,7 @@ pub unsafe extern "C" fn myelin_sample_clone(
         };
         let id = handle::insert(SampleBuffer::from(held.clone()))?;
         // A small payload lies in the sample itself, so it is looked at where that stays.
-        sized::write(clone, &tell(self::held(id)?, id))?;
+        sized::write(clone, tell(self::held(id)?, id))?;
         Ok(MYELIN_OK)
     })
 }

@@ -299,7 +299,7 @@ pub unsafe extern "C" fn myelin_request_loan(
         let mut lent = its.loan(bytes)?;
         let data = lent.as_mut_ptr().cast();
         let id = request.loans.borrow_mut().put(lent);
-        sized::write(loan, &myelin_loan { size: 0, id, data, bytes })?;
+        sized::write(loan, myelin_loan { size: 0, id, data, bytes })?;
         Ok(MYELIN_OK)
     })
 }
@@ -349,7 +349,7 @@ unsafe fn hold(
     let (data, bytes, client) = (request.as_ptr().cast(), request.len(), request.client());
     let id = handle::insert(held)?;
     // SAFETY: as the caller promises.
-    unsafe { sized::write(to, &myelin_request { size: 0, id, data, bytes, client })? };
+    unsafe { sized::write(to, myelin_request { size: 0, id, data, bytes, client })? };
     Ok(MYELIN_OK)
 }
 

@@ -68,7 +68,7 @@ pub unsafe fn read<T: GrowingStruct>(from: *const T) -> Result<T, Failure> {
 /// # Errors
 /// NULL; a size that cannot be. Nothing is written then.
 #[inline]
-pub unsafe fn write<T: GrowingStruct>(to: *mut T, value: &T) -> Result<(), Failure> {
+pub unsafe fn write<T: GrowingStruct>(to: *mut T, value: T) -> Result<(), Failure> {
     // SAFETY: as the caller promises.
     unsafe { check(to)? };
     // SAFETY: as the caller promises.
@@ -81,20 +81,33 @@ pub unsafe fn write<T: GrowingStruct>(to: *mut T, value: &T) -> Result<(), Failu
 /// # Safety
 /// As [`write`], and the check has found nothing.
 #[inline(always)]
-pub unsafe fn fill<T: GrowingStruct>(to: *mut T, value: &T) {
-    // SAFETY: the size is in front; as many bytes as it says are there, which do not overlap `value`.
+pub unsafe fn fill<T: GrowingStruct>(to: *mut T, mut value: T) {
+    // SAFETY: the size is in front.
+    let bytes = unsafe { to.cast::<usize>().read() };
+    if bytes != size_of::<T>() {
+        // SAFETY: as the caller promises.
+        return unsafe { fill_known(to, bytes, value) };
+    }
+    // SAFETY: the size is in front, on both sides.
     unsafe {
-        let bytes = to.cast::<usize>().read();
-        if bytes == size_of::<T>() {
-            // As a whole, its size too: a program that copies the struct at once need not wait for its parts.
-            let mut whole = *value;
-            (&raw mut whole).cast::<usize>().write(bytes);
-            to.write(whole);
-        } else {
-            let (skip, known) = (size_of::<usize>(), bytes.min(size_of::<T>()));
-            let from = std::ptr::from_ref(value).cast::<u8>().add(skip);
-            std::ptr::copy_nonoverlapping(from, to.cast::<u8>().add(skip), known - skip);
-        }
+        (&raw mut value).cast::<usize>().write(bytes);
+        to.write(value);
+    }
+}
+
+/// [`fill`] of a program that was compiled with another header. Apart, so that otherwise the members go where
+/// they belong at once: a block copy of what has just been written piece by piece waits for the pieces.
+///
+/// # Safety
+/// As [`fill`]; the size is `bytes`.
+#[cold]
+#[inline(never)]
+unsafe fn fill_known<T: GrowingStruct>(to: *mut T, bytes: usize, value: T) {
+    let (skip, known) = (size_of::<usize>(), bytes.min(size_of::<T>()));
+    // SAFETY: so many bytes are there on both sides, which do not overlap.
+    unsafe {
+        let from = (&raw const value).cast::<u8>().add(skip);
+        std::ptr::copy_nonoverlapping(from, to.cast::<u8>().add(skip), known - skip);
     }
 }
 

@@ -397,7 +397,7 @@ unsafe fn give(
     let id = reserved.handle();
     let Some(sample) = take(reserved.put(SampleBuffer::new()))? else { return Ok(MYELIN_NOTHING) };
     // SAFETY: as the caller promises.
-    unsafe { sized::fill(to, &sample::tell(sample, id)) };
+    unsafe { sized::fill(to, sample::tell(sample, id)) };
     reserved.keep();
     Ok(MYELIN_OK)
 }

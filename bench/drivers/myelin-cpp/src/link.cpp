@@ -1,6 +1,7 @@
 // The adaptor: one role of a round trip or of a stream, in C++17, in the form of the kit's table.
 #include <chrono>
 #include <memory>
+#include <new>
 #include <optional>
 #include <string>
 
@@ -13,11 +14,27 @@ namespace {
 using Bytes = myelin::Bytes;
 using std::chrono::nanoseconds;
 
+using Taken = myelin::Result<std::optional<myelin::Sample<Bytes>>>;
+
 struct Link {
+  Link() = default;
+  Link(const Link &) = delete;
+  ~Link() { release(); }
+  /// Takes a sample to where it stays, as on a user's stack: one that is moved is copied.
+  Taken &receive(nanoseconds limit) {
+    release();
+    taken = new (place) Taken(subscriber->receive(limit));
+    return *taken;
+  }
+  void release() {
+    if (taken) taken->~Taken();
+    taken = nullptr;
+  }
   std::optional<myelin::Publisher<Bytes>> publisher;   // not of pong of a stream
   std::optional<myelin::Subscriber<Bytes>> subscriber; // not of ping of a stream
   std::optional<myelin::Loan<Bytes>> loan;
-  std::optional<myelin::Sample<Bytes>> sample;
+  Taken *taken = nullptr;
+  alignas(Taken) unsigned char place[sizeof(Taken)];
   bool polls = false;
 };
 
@@ -109,16 +126,15 @@ int receive(void *context, std::uint64_t until_ns, const void **message, std::si
     const std::uint64_t now_ns = myelin_bench_now_ns();
     left = nanoseconds(until_ns > now_ns ? until_ns - now_ns : 0);
   }
-  auto taken = of(context).subscriber->receive(left);
+  Taken &taken = of(context).receive(left);
   if (!taken) return fail(taken.error());
   if (!*taken) return 0;
-  of(context).sample = std::move(*taken);
-  *message = of(context).sample->data();
-  *bytes = of(context).sample->size();
+  *message = (*taken)->data();
+  *bytes = (*taken)->size();
   return 1;
 }
 
-void release(void *context) { of(context).sample.reset(); }
+void release(void *context) { of(context).release(); }
 
 } // namespace
 
