@@ -162,7 +162,7 @@ pub(crate) fn take_a_burst() {
 }
 
 fn burst(node: &Node, depth: u32) -> Topic<u64> {
-    node.topic(&format!("burst/{depth}")).depth(depth).reliable(WATCHDOG / 2)
+    node.topic(&format!("burst/{depth}")).depth(depth).reliable_or_fail(WATCHDOG / 2)
 }
 
 const BURST_DEPTHS: [u32; 3] = [1, 8, 64];
