@@ -242,6 +242,18 @@ static struct ddsi_serdata *blob_to_key(const struct ddsi_serdata *base)
   return &blob->base;
 }
 
+struct ddsi_tkmap_instance *myelin_dds_hold_instance(const struct ddsi_sertype *type,
+                                                     struct ddsi_tkmap *instances)
+{
+  struct blob *blob = blob_key(type);
+  if (blob == NULL)
+    return NULL;
+  struct ddsi_tkmap_instance *instance =
+      ddsc.ddsi_tkmap_lookup_instance_ref(instances, &blob->base);
+  ddsc.ddsi_serdata_unref(&blob->base);
+  return instance;
+}
+
 static size_t blob_print(const struct ddsi_sertype *type, const struct ddsi_serdata *base,
                          char *text, size_t size)
 {

@@ -141,9 +141,18 @@ static dds_entity_t create_endpoint(int32_t participant, struct dds_rhc *inbox,
   return endpoint;
 }
 
+/* The instances of the type's domain; this thread is awake from now on. */
+static struct ddsi_tkmap *awake_with_instances(const struct ddsi_sertype *type)
+{
+  const struct ddsi_domaingv *domain = ddsrt_atomic_ldvoidp(&type->gv);
+  thread_state_awake(ddsc.lookup_thread_state_real(), domain);
+  return domain->m_tkmap;
+}
+
 int32_t myelin_dds_writer(int32_t participant, const struct myelin_dds_settings *settings,
                           const struct myelin_dds_listener *listener,
-                          const struct ddsi_sertype **type)
+                          const struct ddsi_sertype **type,
+                          struct ddsi_tkmap_instance **instance)
 {
   struct ddsi_sertype *made = NULL;
   dds_listener_t *calls = ddsc.dds_create_listener((void *)listener);
@@ -151,7 +160,21 @@ int32_t myelin_dds_writer(int32_t participant, const struct myelin_dds_settings 
   ddsc.dds_lset_offered_incompatible_qos(calls, on_writer_incompatible);
   const dds_entity_t writer = create_endpoint(participant, NULL, settings, calls, &made);
   *type = made;
+  *instance = NULL;
+  if (writer >= 0) {
+    *instance = myelin_dds_hold_instance(made, awake_with_instances(made));
+    thread_state_asleep(ddsc.lookup_thread_state_real());
+  }
   return writer;
+}
+
+void myelin_dds_drop_instance(const struct ddsi_sertype *type,
+                              struct ddsi_tkmap_instance *instance)
+{
+  if (instance == NULL)
+    return;
+  ddsc.ddsi_tkmap_instance_unref(awake_with_instances(type), instance);
+  thread_state_asleep(ddsc.lookup_thread_state_real());
 }
 
 int32_t myelin_dds_reader(int32_t participant, const struct myelin_dds_settings *settings,

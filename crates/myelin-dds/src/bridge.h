@@ -10,6 +10,8 @@ struct dds_rhc;
 struct myelin_dds_listener;
 struct ddsi_sertype;
 struct ddsi_serdata;
+struct ddsi_tkmap;
+struct ddsi_tkmap_instance;
 
 /* Called once when CycloneDDS lets go of a sample of so many bytes (head and payload) that was written,
  * by any thread. */
@@ -41,6 +43,12 @@ struct ddsi_serdata *myelin_dds_sample(const struct ddsi_sertype *type, const vo
 
 /* It has been written: gives back the caller's reference. */
 void myelin_dds_written(struct ddsi_serdata *sample);
+
+/* The one instance that the type's samples are of, which it is up to the caller to let go of; NULL without
+ * memory. While nobody holds it CycloneDDS makes it with each sample, and wakes a thread to free it. The
+ * calling thread is awake. */
+struct ddsi_tkmap_instance *myelin_dds_hold_instance(const struct ddsi_sertype *type,
+                                                     struct ddsi_tkmap *instances);
 
 /* A sample's message without the padding, and its number in the writer's count (from 1). */
 const void *myelin_dds_message(const struct ddsi_serdata *sample, size_t *bytes,
@@ -124,10 +132,14 @@ int32_t myelin_dds_domain(uint32_t domain, const char *configuration);
 int32_t myelin_dds_participant(uint32_t domain, const void *user_data, size_t user_data_bytes);
 /* Descriptors, the caller's own, of the sockets for which threads of the domain wait one by one. */
 int32_t myelin_dds_sockets(int32_t participant, int32_t *sockets, int32_t sockets_max);
-/* `type` is set to the type that samples for the writer are made with; it lives as long. */
+/* `type` is set to the type that samples for the writer are made with, which lives as long, and `instance` to
+ * theirs, which is to be dropped before the writer is deleted. */
 int32_t myelin_dds_writer(int32_t participant, const struct myelin_dds_settings *settings,
                           const struct myelin_dds_listener *listener,
-                          const struct ddsi_sertype **type);
+                          const struct ddsi_sertype **type,
+                          struct ddsi_tkmap_instance **instance);
+void myelin_dds_drop_instance(const struct ddsi_sertype *type,
+                              struct ddsi_tkmap_instance *instance);
 int32_t myelin_dds_reader(int32_t participant, const struct myelin_dds_settings *settings,
                           const struct myelin_dds_listener *listener);
 /* A reader of all writers (or readers) that are discovered; tells of it by `listener.news`. */

@@ -18,6 +18,7 @@
 #include "dds/ddsi/ddsi_entity_match.h"
 #include "dds/ddsi/ddsi_serdata.h"
 #include "dds/ddsi/ddsi_sertype.h"
+#include "dds/ddsi/ddsi_tkmap.h"
 #include "dds/ddsi/ddsi_tran.h"
 #include "dds/ddsi/q_misc.h"
 #include "dds/ddsi/q_protocol.h"
@@ -79,6 +80,8 @@
   NAME(ddsi_sertype_init_flags)            \
   NAME(ddsi_sertype_unref)                 \
   NAME(ddsi_sertype_v0)                    \
+  NAME(ddsi_tkmap_instance_unref)          \
+  NAME(ddsi_tkmap_lookup_instance_ref)     \
   NAME(ddsi_wr_readers_treedef)            \
   NAME(ddsrt_avl_augment_update)           \
   NAME(ddsrt_avl_is_empty)                 \

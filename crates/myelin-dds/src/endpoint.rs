@@ -50,12 +50,13 @@ pub trait Release: Send + Sync {
 pub struct Writer {
     entity: Entity,
     sample_type: *const ffi::Type,
+    instance: *mut ffi::Instance,
     guid: Guid,
     /// It keeps nothing of what it sends, and sends within the call.
     in_place: bool,
 }
 
-// SAFETY: the type lives as long as the writer and does not change; CycloneDDS's calls are for any
+// SAFETY: type and instance live as long as the writer and do not change; CycloneDDS's calls are for any
 // thread.
 unsafe impl Send for Writer {}
 // SAFETY: as above.
@@ -81,21 +82,24 @@ impl Writer {
         settings: &Settings,
         calls: Box<dyn Calls>,
     ) -> Result<Writer, Error> {
-        let mut sample_type = std::ptr::null();
+        let (mut sample_type, mut instance) = (std::ptr::null(), std::ptr::null_mut());
         let entity = Entity::create(participant, calls, |listener| {
             with_settings(settings, |settings| {
                 // SAFETY: the settings live for the call, the listener as long as the entity.
                 unsafe {
                     let participant = participant.entity;
-                    ffi::myelin_dds_writer(participant, settings, listener, &raw mut sample_type)
+                    let made = (&raw mut sample_type, &raw mut instance);
+                    ffi::myelin_dds_writer(participant, settings, listener, made.0, made.1)
                 }
             })
         });
         let entity = entity.map_err(|error| named(error, &settings.topic))?;
-        let guid = entity.guid()?;
         // A configuration of the user's may have another thread send.
         let in_place = !settings.reliable && !has_own_configuration();
-        Ok(Writer { entity, sample_type, guid, in_place })
+        let guid = Guid::default();
+        let mut writer = Writer { entity, sample_type, instance, guid, in_place };
+        writer.guid = writer.entity.guid()?;
+        Ok(writer)
     }
 
     /// Writes `head` and `payload` as one message, which begins with the encapsulation header. A copy
@@ -184,6 +188,15 @@ impl Writer {
     /// [`Error::Other`].
     pub fn visit_matched(&self, visit: &mut dyn FnMut(Endpoint)) -> Result<(), Error> {
         self.entity.visit_matched(true, visit)
+    }
+}
+
+impl Drop for Writer {
+    fn drop(&mut self) {
+        if !self.entity.is_forked() {
+            // SAFETY: it was made with the writer, which is still there, and its type with it.
+            unsafe { ffi::myelin_dds_drop_instance(self.sample_type, self.instance) };
+        }
     }
 }
 

@@ -102,6 +102,11 @@ impl Entity {
         check("asking for an endpoint's id", code).map(|_| guid)
     }
 
+    /// Whether this is a child of `fork`, where there is no thread that would answer.
+    pub(crate) fn is_forked(&self) -> bool {
+        self.process != std::process::id()
+    }
+
     /// Calls `visit` with every endpoint it is matched with.
     pub(crate) fn visit_matched(
         &self,
@@ -119,8 +124,7 @@ impl Entity {
 
 impl Drop for Entity {
     fn drop(&mut self) {
-        // In a child of `fork` there is no thread that would answer.
-        if self.process == std::process::id() {
+        if !self.is_forked() {
             // Waits for calls that are under way.
             delete(self.number);
             // SAFETY: made by `create`, and nobody calls any more.

@@ -17,6 +17,13 @@ pub struct Sample {
     _marker: PhantomData<(*mut u8, PhantomPinned)>,
 }
 
+/// What samples of one key have in common.
+#[repr(C)]
+pub struct Instance {
+    _private: [u8; 0],
+    _marker: PhantomData<(*mut u8, PhantomPinned)>,
+}
+
 #[repr(C)]
 pub struct Settings {
     pub topic: *const c_char,
@@ -99,7 +106,9 @@ functions! {
         settings: *const Settings,
         listener: *const Listener,
         type_made: *mut *const Type,
+        instance: *mut *mut Instance,
     ) -> i32;
+    fn myelin_dds_drop_instance(sample_type: *const Type, instance: *mut Instance);
     fn myelin_dds_reader(
         participant: i32,
         settings: *const Settings,

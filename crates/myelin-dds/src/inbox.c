@@ -11,6 +11,8 @@
 struct inbox {
   struct dds_rhc base;
   const struct myelin_dds_listener *listener;
+  struct ddsi_tkmap *instances;
+  struct ddsi_tkmap_instance *instance; /* NULL until it has a reader */
 };
 
 static bool inbox_store(struct ddsi_rhc *restrict base,
@@ -54,7 +56,10 @@ static void inbox_set_qos(struct ddsi_rhc *base, const struct dds_qos *qos)
 
 static void inbox_free(struct ddsi_rhc *base)
 {
-  free(base);
+  struct inbox *inbox = (struct inbox *)base;
+  if (inbox->instance != NULL)
+    ddsc.ddsi_tkmap_instance_unref(inbox->instances, inbox->instance);
+  free(inbox);
 }
 
 /* Nothing is there to be read, taken or waited for: these are never called by what the bridge calls. */
@@ -112,10 +117,10 @@ static uint32_t inbox_lock_samples(struct dds_rhc *base)
 static dds_return_t inbox_associate(struct dds_rhc *base, struct dds_reader *reader,
                                     const struct ddsi_sertype *type, struct ddsi_tkmap *instances)
 {
-  (void)base;
   (void)reader;
-  (void)type;
-  (void)instances;
+  struct inbox *inbox = (struct inbox *)base;
+  inbox->instances = instances;
+  inbox->instance = myelin_dds_hold_instance(type, instances);
   return DDS_RETCODE_OK;
 }
 

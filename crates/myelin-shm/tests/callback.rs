@@ -6,13 +6,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant};
 
-use hostile_peer::{Memory, topic};
+use hostile_peer::{Memory, is_asleep, topic};
 use myelin_shm::Error;
-use myelin_shm::data_plane::layout::{INLINE, PUBLICATION_HEAD_BYTES, subscription_begin};
-use myelin_shm::data_plane::subscription::SubscriptionShared;
+use myelin_shm::data_plane::layout::{INLINE, PUBLICATION_HEAD_BYTES};
 use myelin_shm::dispatch::callback::{Callback, Function, Lengths};
 use myelin_shm::node::{Node, NodeOptions};
-use myelin_shm::os::segment::Segment;
 use myelin_shm::topic::{PublisherQos, SubscriberQos};
 use myelin_shm::waiting::wait::Wait;
 
@@ -30,14 +28,6 @@ fn until(what: &str, mut condition: impl FnMut() -> bool) {
         assert!(begin.elapsed() < WATCHDOG, "waited in vain for {what}");
         std::thread::sleep(Duration::from_millis(1));
     }
-}
-
-/// Whether the subscriber has said that it sleeps.
-fn is_asleep(subscription: &SubscriptionShared) -> bool {
-    let segment = Segment::map_theirs(subscription.descriptors().0, 256).unwrap();
-    let segment = segment.beginning_at(subscription_begin(subscription.id())).unwrap();
-    // SAFETY: an atomic, valid for any bytes, that is only loaded.
-    unsafe { segment.at::<AtomicU64>(128) }.load(Ordering::Relaxed) != 0
 }
 
 #[test]

@@ -8,7 +8,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use hostile_peer::{
-    Memory, SUBSCRIBER, TYPE_HASH, publishers, reader, subscriber, topic, wake_word_of, waking,
+    Memory, SUBSCRIBER, TYPE_HASH, is_asleep, publishers, reader, subscriber, topic, wake_word_of,
+    waking,
 };
 use myelin_shm::Error;
 use myelin_shm::data_plane::layout::{PUBLICATION_HEAD_BYTES, VERSION, connections_offset};
@@ -17,7 +18,8 @@ use myelin_shm::data_plane::source::Source;
 use myelin_shm::data_plane::subscription::Reader;
 use myelin_shm::os::segment::{Segment, Writers};
 use myelin_shm::topic::{Late, PublisherQos, Reliability, SubscriberQos};
-use myelin_shm::waiting::wait::{Wait, now_ns};
+use myelin_shm::waiting::notify::Sleep;
+use myelin_shm::waiting::wait::{NEVER, Wait, now_ns};
 use myelin_shm::waiting::wait_set::WaitSet;
 use myelin_shm::waiting::wake_table::{WakeTable, WakeTableViews};
 use proptest::prelude::*;
@@ -37,6 +39,7 @@ proptest! {
 }
 
 const PUBLISHED: usize = 16;
+const ASLEEP: usize = 16;
 const CELLS: usize = PUBLICATION_HEAD_BYTES as usize / 8;
 
 fn what(error: Error) -> &'static str {
@@ -421,50 +424,60 @@ fn a_wait_set_sleeps_until_the_segment_of_a_sample_has_come() {
     assert_eq!(reader.take().unwrap().unwrap().sequence, 0);
 }
 
-/// One publisher sets the wake word back all the time; another one's samples wake the sleeper all the same.
+/// Another publisher has set the wake word back, so that nobody was woken: who has published does not take
+/// the sleeper for awake, and notifies again at its next sample.
 #[test]
 fn a_bell_that_is_set_back_does_not_silence_others() {
+    let (memory, wake_word) = (Memory::subscription(), Memory::new(Writers::Everyone));
+    let (mut writer, publication) = Writer::create(1, &topic(), PublisherQos::default()).unwrap();
+    publication.attach(view(&memory, &wake_word, 0, false).unwrap()).unwrap();
+    memory.set(ASLEEP, Sleep::new(1, None).0);
+    for sample in 0..3 {
+        writer.publish_copy(&[0; 8]).unwrap();
+        let wakes = wake_word_of(&wake_word).wakes.swap(0, Ordering::Relaxed);
+        assert_eq!(wakes, 1, "at sample {sample}");
+    }
+}
+
+/// Nor does the last sample before a silence stay where it is: who sleeps on the word of several
+/// publishers looks without it. Here each wake-up is undone, as it goes to a word that nobody sleeps on.
+#[test]
+fn a_subscriber_of_several_takes_each_sample_without_being_woken() {
     let (mut writer, publication) = Writer::create(1, &topic(), PublisherQos::default()).unwrap();
     let (mut reader, shared) = reader(SubscriberQos::default());
-    let own = |fd: std::os::fd::BorrowedFd<'_>| fd.try_clone_to_owned().unwrap();
-    let connection = shared.reserve(1, own(publication.descriptor()), Vec::new()).unwrap();
-    let (segment, waking) = shared.passed_to(connection).unwrap();
+    let own = publication.descriptor().try_clone_to_owned().unwrap();
+    let connection = shared.reserve(1, own, Vec::new()).unwrap();
+    let (segment, _) = shared.passed_to(connection).unwrap();
+    let waking = waking(&Memory::new(Writers::Everyone), None);
     let (id, tables) = (SUBSCRIBER, &mut WakeTableViews::default());
     let view =
         RemoteSubscriber::map(id, 1, &topic(), false, 0, connection, 1, segment, waking, tables);
     shared.start(1, publication.attach(view.unwrap()).unwrap());
-    let (_, wake_word) = shared.descriptors();
-    // The hostile one is matched, too.
-    let hostile = Memory::publication(2, 4);
-    shared.reserve(2, hostile.descriptor(), Vec::new()).unwrap();
+    let other = Memory::publication(2, 4);
+    shared.reserve(2, other.descriptor(), Vec::new()).unwrap();
     shared.start(2, 0);
-    let wake_word = Segment::map_shared(wake_word, 64).unwrap();
-    // SAFETY: a wake word is an atomic.
-    let wake_word: &myelin_shm::data_plane::layout::WakeWord = unsafe { wake_word.at(0) };
-    let storm = || wake_word.wakes.store(0, Ordering::Relaxed);
-    let taken = AtomicU64::new(0);
-    let begin = Instant::now();
-    let is_in_time = || begin.elapsed() < Duration::from_secs(60);
-    during(storm, || {
-        std::thread::scope(|scope| {
-            scope.spawn(|| {
-                for sample in 0..50 {
-                    writer.publish_copy(&[0; 8]).unwrap();
-                    while taken.load(Ordering::Acquire) <= sample && is_in_time() {
-                        std::hint::spin_loop();
-                    }
-                }
-            });
-            while taken.load(Ordering::Relaxed) < 50 && is_in_time() {
-                reader.wait(Wait::Block, now_ns() + 60_000_000_000).unwrap();
-                while reader.take().unwrap().is_some() {
-                    taken.fetch_add(1, Ordering::Release);
-                }
-            }
-        });
+    let (taking, taken) = std::sync::mpsc::channel();
+    std::thread::spawn(move || {
+        for _ in 0..SAMPLES {
+            assert!(reader.wait(Wait::Block, NEVER).unwrap());
+            taking.send(reader.take().unwrap().unwrap().sequence).unwrap();
+        }
     });
-    assert_eq!(taken.into_inner(), 50, "a sample lies there and its subscriber sleeps");
+    for sample in 0..SAMPLES {
+        let begin = Instant::now();
+        while !is_asleep(&shared) {
+            assert!(begin.elapsed() < WATCHDOG, "it does not sleep");
+            std::thread::yield_now();
+        }
+        writer.publish_copy(&[0; 8]).unwrap();
+        let sequence = taken.recv_timeout(WATCHDOG);
+        assert_eq!(sequence, Ok(sample), "it lies there and its subscriber sleeps");
+    }
 }
+
+/// Some that are published while the subscriber is in the kernel already, and not on its way there.
+const SAMPLES: u64 = 5;
+const WATCHDOG: Duration = Duration::from_secs(60);
 
 /// Nothing that a subscriber passes can stop or kill a publisher.
 #[test]
@@ -507,9 +520,8 @@ fn a_descriptor_that_is_never_read_does_not_hold_up_a_publish() {
             Writer::create(1, &topic(), PublisherQos::default()).unwrap();
         let (memory, wake_word) = (Memory::subscription(), Memory::new(Writers::Everyone));
         publication.attach(view_with(&memory, &wake_word, passed).unwrap()).unwrap();
-        let asleep = 16;
         for sleep in 1..5_000 {
-            memory.set(asleep, sleep);
+            memory.set(ASLEEP, sleep);
             writer.publish_copy(&[0; 8]).unwrap();
         }
     }

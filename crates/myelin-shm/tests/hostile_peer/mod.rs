@@ -10,7 +10,7 @@ use std::time::Duration;
 use myelin_shm::Error;
 use myelin_shm::data_plane::layout::{
     INLINE, PUBLICATION_HEAD_BYTES, PUBLICATION_MAGIC, SUBSCRIPTION_MAGIC, VERSION,
-    WAKE_SEGMENT_BYTES, WakeSegment, WakeWord, connections_offset,
+    WAKE_SEGMENT_BYTES, WakeSegment, WakeWord, connections_offset, subscription_begin,
 };
 use myelin_shm::data_plane::publication::{RemoteSubscriber, Waking, Writer};
 use myelin_shm::data_plane::subscription::{Reader, SubscriptionShared};
@@ -302,4 +302,12 @@ pub fn wake_word_of(memory: &Memory) -> &WakeWord {
     const { assert!(WAKE_SEGMENT_BYTES <= SEGMENT_BYTES) };
     // SAFETY: as for the words.
     unsafe { memory.segment.at(0) }
+}
+
+/// Whether the subscriber has said that it sleeps.
+pub fn is_asleep(subscription: &SubscriptionShared) -> bool {
+    let segment = Segment::map_theirs(subscription.descriptors().0, 256).unwrap();
+    let segment = segment.beginning_at(subscription_begin(subscription.id())).unwrap();
+    // SAFETY: an atomic, valid for any bytes, that is only loaded.
+    unsafe { segment.at::<AtomicU64>(128) }.load(Ordering::Relaxed) != 0
 }

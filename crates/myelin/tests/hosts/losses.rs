@@ -120,20 +120,22 @@ fn share_one_core() -> bool {
 /// Eight times the depth.
 const AT_ONCE: u64 = 64;
 
-/// CycloneDDS's own question comes with the heartbeat, an hour later: all acknowledgements that the
-/// publisher waits for are those that it has asked for itself.
+/// CycloneDDS's own question comes with the heartbeat, ten seconds later: a burst that waits for that at
+/// each window takes minutes, and is not published within the watchdog's one. All acknowledgements that
+/// the publisher waits for are those that it has asked for itself; of these some may be lost.
 #[test]
 fn a_burst_waits_for_no_heartbeat() {
     let Some(hosts) = Hosts::new() else { return };
     let mut taker = hosts.other.run("take_a_burst");
     taker.hears("ready");
-    let publisher = hosts.one.run_with("publish_a_burst", RARE_HEARTBEATS);
+    let mut publisher = hosts.one.run_with("publish_a_burst", RARE_HEARTBEATS);
+    BURST_DEPTHS.iter().for_each(|_| publisher.hears("published"));
     publisher.ends();
     taker.ends();
 }
 
 const RARE_HEARTBEATS: &str = r#"<CycloneDDS><Domain><Internal>
-    <HeartbeatInterval min="3600 s" minsched="3600 s" max="3600 s">3600 s</HeartbeatInterval>
+    <HeartbeatInterval min="10 s" minsched="10 s" max="10 s">10 s</HeartbeatInterval>
     <PreEmptiveAckDelay>0 ms</PreEmptiveAckDelay>
 </Internal></Domain></CycloneDDS>"#;
 
@@ -145,6 +147,7 @@ pub(crate) fn publish_a_burst() {
         for number in 0..NUMBERS {
             publisher.publish_copy(&number).unwrap();
         }
+        say("published");
         until("all to have gone", || publisher.matched() == 0);
     }
 }
@@ -162,7 +165,7 @@ pub(crate) fn take_a_burst() {
 }
 
 fn burst(node: &Node, depth: u32) -> Topic<u64> {
-    node.topic(&format!("burst/{depth}")).depth(depth).reliable(WATCHDOG / 2)
+    node.topic(&format!("burst/{depth}")).depth(depth).reliable_or_fail(WATCHDOG / 2)
 }
 
 const BURST_DEPTHS: [u32; 3] = [1, 8, 64];
