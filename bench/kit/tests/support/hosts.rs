@@ -4,7 +4,9 @@ use std::path::Path;
 use std::process::Command as Program;
 use std::time::Duration;
 
-use myelin_bench_kit::protocol::{Network, Prepare, Reliability, Role, System};
+use myelin_bench_kit::protocol::{
+    Description, Network, Prepare, Reliability, Role, System, Topology,
+};
 use tempfile::TempDir;
 
 use super::namespaces::{INTERFACE, Namespaces};
@@ -46,6 +48,16 @@ impl Hosts {
     pub fn network(&self, role: Role) -> Network {
         let [own, peer] = [side(role), 1 - side(role)].map(|host| self.spaces.address(host));
         Network { interface: INTERFACE.into(), own, peer, port: PORT }
+    }
+
+    /// Packets that the host of `role` has sent to the other.
+    fn sent_packets(&self, role: Role) -> u64 {
+        let counters = self.spaces.run(side(role), &["cat", "/proc/net/dev"]);
+        let own = counters.lines().find_map(|line| line.trim().strip_prefix(INTERFACE));
+        let fields =
+            own.and_then(|line| line.strip_prefix(':')).expect("counters of the interface");
+        // After eight of what was received, the bytes sent.
+        fields.split_whitespace().nth(9).and_then(|it| it.parse().ok()).expect("a number")
     }
 
     /// Starts both roles of `prepare`, each on its host, with the ways that `network` says.
@@ -142,6 +154,48 @@ pub fn a_cut_is_survived(executable: &Path, system: &System) {
     }
 }
 
+/// Between processes of one host nothing goes by its default interface, not even a question who is there:
+/// of every system without a daemon.
+pub fn nothing_leaves_the_host(executable: &Path) {
+    let Some(hosts) = Hosts::new(ADDRESSES) else { return };
+    // The kernel's own packets would be counted, too.
+    let no_ipv6 = "at=/proc/sys/net/ipv6/conf/$0/disable_ipv6; [ ! -e $at ] || echo 1 >$at";
+    for command in [
+        &["sh", "-c", no_ipv6, INTERFACE][..],
+        &["ip", "route", "add", "default", "dev", INTERFACE],
+        // LCM asks for this one.
+        &["ip", "route", "add", "239.255.76.67", "dev", "lo"],
+    ] {
+        hosts.run(Role::Ping, command);
+    }
+    let started = hosts.program(Role::Ping, executable).arg("describe").output();
+    let described: Description =
+        serde_json::from_slice(&started.expect("the driver starts").stdout).expect("a description");
+    for system in described.systems {
+        if let Some(missing) = &system.missing {
+            println!("skipped: {}: {missing}", system.name);
+            continue;
+        }
+        if system.daemon || system.topology == Topology::OneProcess {
+            continue;
+        }
+        let sent = hosts.sent_packets(Role::Ping);
+        let prepare = Prepare {
+            directory: hosts.folder.path().into(),
+            match_timeout_ns: MATCH_TIMEOUT_NS,
+            ..prepare(&system.name, Role::Ping)
+        };
+        let start =
+            |prepare: &Prepare| Process::start_by(hosts.program(Role::Ping, executable), prepare);
+        let mut pair = Pair::start(&prepare, prepare.messages, start);
+        pair.ping.expect_ready();
+        pair.pong.expect_ready();
+        let (ping, _) = pair.finish();
+        assert!(ping.received > 0, "{}: {ping:?}", system.name);
+        assert_eq!(hosts.sent_packets(Role::Ping), sent, "{}", system.name);
+    }
+}
+
 /// Both roles fail when the other host cannot be reached; what they say.
 pub fn nobody_is_reached(executable: &Path, system: &System) -> Option<[[String; 3]; 2]> {
     // Each host's way to the other leads nowhere: another subnet, no router.
@@ -158,4 +212,6 @@ fn side(role: Role) -> usize {
 }
 
 const CUT: Duration = Duration::from_millis(1500);
+/// Discovery of some takes seconds, and the machine may be busy.
+const MATCH_TIMEOUT_NS: u64 = 30_000_000_000;
 const PORT: u16 = 47_000;

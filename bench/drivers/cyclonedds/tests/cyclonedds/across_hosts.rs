@@ -3,7 +3,9 @@
 use std::path::Path;
 
 use crate::EXECUTABLE;
-use crate::support::hosts::{another_host_is_reached, nobody_is_reached, systems_across};
+use crate::support::hosts::{
+    another_host_is_reached, nobody_is_reached, nothing_leaves_the_host, systems_across,
+};
 
 #[test]
 fn udp_reaches_another_host() {
@@ -20,6 +22,11 @@ fn a_host_that_cannot_be_reached_is_missed_in_time() {
         assert!(ping[0].starts_with("CycloneDDS: timeout: 0 of 1"), "{ping:?}");
         assert!(pong[0].starts_with("CycloneDDS: timeout: 0 of 1"), "{pong:?}");
     }
+}
+
+#[test]
+fn nothing_leaves_one_host() {
+    nothing_leaves_the_host(executable());
 }
 
 fn executable() -> &'static Path {

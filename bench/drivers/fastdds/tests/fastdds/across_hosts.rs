@@ -2,7 +2,9 @@
 
 use std::path::Path;
 
-use crate::support::hosts::{another_host_is_reached, nobody_is_reached, systems_across};
+use crate::support::hosts::{
+    another_host_is_reached, nobody_is_reached, nothing_leaves_the_host, systems_across,
+};
 
 const EXECUTABLE: &str = env!("CARGO_BIN_EXE_myelin-driver-fastdds");
 
@@ -21,6 +23,11 @@ fn a_host_that_cannot_be_reached_is_missed_in_time() {
         assert!(ping[0].starts_with("Fast DDS: timeout: no other side"), "{ping:?}");
         assert!(pong[0].starts_with("Fast DDS: timeout: no other side"), "{pong:?}");
     }
+}
+
+#[test]
+fn nothing_leaves_one_host() {
+    nothing_leaves_the_host(executable());
 }
 
 fn executable() -> &'static Path {

@@ -6,6 +6,7 @@ use std::path::Path;
 use crate::many;
 use crate::many::Many;
 use crate::own_host;
+use crate::support::hosts::nothing_leaves_the_host;
 use crate::support::streams::{across, at_rate, frames, one_way_systems};
 use crate::support::{Pair, Process, Samples, describe, prepare, unique_run};
 use myelin_bench_kit::protocol::{Prepare, Reliability, Role, Topology, Transport};
@@ -59,6 +60,11 @@ fn large_messages_come_whole_or_not_at_all() {
 fn receive_buffer_bytes() -> u64 {
     let text = std::fs::read_to_string("/proc/sys/net/core/rmem_max").unwrap();
     text.trim().parse().unwrap()
+}
+
+#[test]
+fn nothing_leaves_one_host() {
+    nothing_leaves_the_host(Path::new(EXECUTABLE));
 }
 
 #[test]

@@ -7,6 +7,7 @@ use std::process::Command;
 use myelin_bench_kit::protocol::{Frame, Prepare, Role, Topology, Workload};
 use tempfile::TempDir;
 
+use crate::support::hosts::nothing_leaves_the_host;
 use crate::support::{self, Pair, Process, Samples, describe, prepare};
 use crate::{EXECUTABLE, many, own_host};
 
@@ -44,6 +45,11 @@ fn streams_reach_all_of_several_processes_and_topics() {
         let image = Prepare { workload: Workload::Image, payload_bytes, frame, ..stream };
         many::reach_every_subscriber(Path::new(EXECUTABLE), &image);
     }
+}
+
+#[test]
+fn nothing_leaves_one_host() {
+    nothing_leaves_the_host(Path::new(EXECUTABLE));
 }
 
 #[test]
