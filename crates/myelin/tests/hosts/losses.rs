@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use myelin::{Event, Node, Topic};
+use myelin::{Event, Node, Policy, Threads, Topic};
 
 use crate::late::LONG_LEASE;
 use crate::support::{WATCHDOG, until};
@@ -86,9 +86,18 @@ pub(crate) fn publish_at_once() {
 }
 
 pub(crate) fn take_on_one_core() {
-    let is_alone = share_one_core();
-    let node = node("taker");
-    let mut subscriber = at_once(&node).subscriber().unwrap();
+    let Some(threads) = share_one_core() else {
+        println!("not judged: SCHED_FIFO is not permitted");
+        take_on(&node("taker"));
+        return;
+    };
+    let node = Node::builder("taker").network(true).threads(threads).open().unwrap();
+    assert_eq!(take_on(&node), 0, "lost");
+}
+
+/// Takes what was published at once, to the last; how many were lost.
+fn take_on(node: &Node) -> u64 {
+    let mut subscriber = at_once(node).subscriber().unwrap();
     say("ready");
     assert!(subscriber.wait_for_match(1, WATCHDOG));
     say("matched");
@@ -98,25 +107,30 @@ pub(crate) fn take_on_one_core() {
             break;
         }
     }
-    match is_alone {
-        true => assert_eq!(subscriber.lost(), 0),
-        false => println!("not judged: SCHED_FIFO is not permitted"),
-    }
+    subscriber.lost()
 }
 
-/// All threads that this one makes have the core it is on, and one realtime priority: none of them runs
-/// before another waits or gives way.
-fn share_one_core() -> bool {
-    let parameter = libc::sched_param { sched_priority: 1 };
+/// This thread has the core it is on and a realtime priority, and so have the threads of a node that is opened
+/// with what is returned: none of them runs before another waits or gives way. `None` where that is not permitted.
+fn share_one_core() -> Option<Threads> {
+    let parameter = libc::sched_param { sched_priority: PRIORITY.into() };
+    // SAFETY: no preconditions.
+    let core = usize::try_from(unsafe { libc::sched_getcpu() }).unwrap();
     // SAFETY: an empty set is all zeros; the calls write to nothing but it; 0 is this thread.
-    unsafe {
-        let mut core: libc::cpu_set_t = std::mem::zeroed();
-        libc::CPU_SET(libc::sched_getcpu() as usize, &mut core);
-        libc::sched_setaffinity(0, size_of_val(&core), &raw const core) == 0
+    let is_alone = unsafe {
+        let mut cores: libc::cpu_set_t = std::mem::zeroed();
+        libc::CPU_SET(core, &mut cores);
+        libc::sched_setaffinity(0, size_of_val(&cores), &raw const cores) == 0
             && libc::sched_setscheduler(0, libc::SCHED_FIFO, &raw const parameter) == 0
-    }
+    };
+    is_alone.then(|| Threads {
+        cpus: vec![core],
+        policy: Policy::Fifo(PRIORITY),
+        ..Threads::default()
+    })
 }
 
+const PRIORITY: u8 = 1;
 /// Eight times the depth.
 const AT_ONCE: u64 = 64;
 
