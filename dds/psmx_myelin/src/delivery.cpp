@@ -1,7 +1,5 @@
 #include "delivery.hpp"
 
-#include <pthread.h>
-
 #include <algorithm>
 #include <stdexcept>
 
@@ -33,8 +31,7 @@ Delivery::Delivery(myelin_node *node, myelin_wait wait) {
     if (set_ != nullptr) myelin_wait_set_close(set_);
     throw error;
   }
-  thread_ = std::thread([this] { run(); });
-  pthread_setname_np(thread_.native_handle(), "psmx_myelin");
+  thread_ = start_thread([this] { run(); });
 }
 
 Delivery::~Delivery() {

@@ -1,7 +1,11 @@
 // What every file needs: how something is said, and how no exception leaves the plug-in.
 #pragma once
 
+#include <pthread.h>
+#include <signal.h>
+
 #include <exception>
+#include <thread>
 
 #include "dds/dds.h"
 #include "dds/ddsrt/log.h"
@@ -35,6 +39,24 @@ inline dds_return_t return_of(myelin_code code) {
     case MYELIN_ERROR_TOO_MANY: return DDS_RETCODE_OUT_OF_RESOURCES;
     default: return DDS_RETCODE_ERROR;
   }
+}
+
+/// A thread that runs `body` and takes no signals: the program may wait for them in one of its own (`sigwait`).
+template <typename Body>
+std::thread start_thread(Body body) {
+  struct Blocked {
+    sigset_t before;
+    Blocked() {
+      sigset_t all;
+      sigfillset(&all);
+      pthread_sigmask(SIG_SETMASK, &all, &before);
+    }
+    ~Blocked() { pthread_sigmask(SIG_SETMASK, &before, nullptr); }
+  };
+  const Blocked blocked;
+  std::thread thread(body);
+  pthread_setname_np(thread.native_handle(), "psmx_myelin");
+  return thread;
 }
 
 }  // namespace psmx_myelin

@@ -132,7 +132,7 @@ Graph::Graph(rmw_context_impl_t &context, bool over_network)
     close_all();
     throw;
   }
-  thread_ = std::thread([this] { run(); });
+  thread_ = start_thread([this] { run(); });
 }
 
 Graph::~Graph() {

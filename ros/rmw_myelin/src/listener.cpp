@@ -26,7 +26,7 @@ bool Listener::start() {
   if (thread_.joinable()) return true;
   if (set_ == nullptr && myelin_wait_set_open(node_, &set_) != MYELIN_OK) return false;
   if (guard_ == nullptr && myelin_wait_set_guard(set_, guard_key, &guard_) != MYELIN_OK) return false;
-  thread_ = std::thread([this] { run(); });
+  thread_ = start_thread([this] { run(); });
   return true;
 }
 

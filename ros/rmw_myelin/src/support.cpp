@@ -1,6 +1,10 @@
 #include "support.hpp"
 
+#include <pthread.h>
+#include <signal.h>
+
 #include <chrono>
+#include <utility>
 
 namespace rmw_myelin {
 
@@ -30,6 +34,22 @@ rmw_ret_t fail(myelin_code code, const char *what) {
 int64_t wall_ns() {
   const auto now = std::chrono::system_clock::now().time_since_epoch();
   return std::chrono::duration_cast<std::chrono::nanoseconds>(now).count();
+}
+
+std::thread start_thread(std::function<void()> body) {
+  struct Blocked {
+    sigset_t before;
+    Blocked() {
+      sigset_t all;
+      sigfillset(&all);
+      pthread_sigmask(SIG_SETMASK, &all, &before);
+    }
+    ~Blocked() { pthread_sigmask(SIG_SETMASK, &before, nullptr); }
+  };
+  const Blocked blocked;
+  std::thread thread(std::move(body));
+  pthread_setname_np(thread.native_handle(), identifier);
+  return thread;
 }
 
 uint64_t nanoseconds(const rmw_time_t &time) {

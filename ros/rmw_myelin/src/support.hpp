@@ -2,6 +2,8 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <thread>
 
 #include "myelin.h"
 #include "rcutils/logging_macros.h"
@@ -26,6 +28,9 @@ rmw_ret_t fail(myelin_code code, const char *what);
 
 /// `CLOCK_REALTIME` in nanoseconds, as ROS 2 stamps messages.
 int64_t wall_ns();
+
+/// A thread that runs `body` and takes no signals: they are for the program's own threads.
+std::thread start_thread(std::function<void()> body);
 
 /// A duration in nanoseconds; `MYELIN_FOREVER` for the infinite one and for what does not fit.
 uint64_t nanoseconds(const rmw_time_t &time);

@@ -151,6 +151,10 @@ impl Peer {
         assert!(status.unwrap().success());
     }
 
+    pub fn process(&self) -> u32 {
+        self.child.id()
+    }
+
     /// `kill -9`.
     pub fn kill(mut self) {
         self.child.kill().unwrap();

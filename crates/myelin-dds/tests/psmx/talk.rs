@@ -2,6 +2,7 @@
 
 use std::fs;
 
+use crate::host::takes_no_signals;
 use crate::peer::{Exchange, MYELIN, Peer};
 use crate::plug_in::on_a_host;
 
@@ -26,6 +27,18 @@ fn all_types_pass_with_loans_and_without() {
                 subscriber.end();
             }
         }
+    });
+}
+
+#[test]
+fn its_thread_takes_no_signals() {
+    on_a_host("talk::its_thread_takes_no_signals", || {
+        let subscriber = Peer::shared("sub Small topic");
+        let publisher = Peer::shared("pub Small topic");
+        publisher.matched(1);
+        takes_no_signals(subscriber.process(), "psmx_myelin");
+        publisher.end();
+        subscriber.end();
     });
 }
 

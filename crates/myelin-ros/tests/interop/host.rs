@@ -47,6 +47,25 @@ pub fn is_inside() -> bool {
     std::env::var_os(INSIDE).is_some()
 }
 
+/// Looks that a process has threads of this name, and that they take no signals: the program may wait for these
+/// in a thread of its own (`sigwait`), as ddsperf does.
+#[allow(dead_code)]
+pub fn takes_no_signals(process: u32, name: &str) {
+    let tasks = std::fs::read_dir(format!("/proc/{process}/task")).unwrap();
+    let of_it =
+        tasks.map(|task| std::fs::read_to_string(task.unwrap().path().join("status")).unwrap());
+    let named = |status: &String| status.lines().next() == Some(&format!("Name:\t{name}"));
+    let blocked = |status: String| {
+        let bits = status.lines().find_map(|line| line.strip_prefix("SigBlk:")).unwrap().trim();
+        u64::from_str_radix(bits, 16).unwrap()
+    };
+    let threads: Vec<u64> = of_it.filter(named).map(blocked).collect();
+    assert!(!threads.is_empty(), "no thread {name}");
+    for (number, signal) in [(2, "SIGINT"), (15, "SIGTERM")] {
+        assert!(threads.iter().all(|it| it >> (number - 1) & 1 == 1), "{signal}: {threads:x?}");
+    }
+}
+
 /// Before a command: it runs with a `/dev/shm` of its own.
 #[allow(dead_code)] // The interoperation tests do not ask for it.
 pub const OWN_SHARED_MEMORY: [&str; 6] =

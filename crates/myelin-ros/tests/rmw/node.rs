@@ -113,6 +113,10 @@ impl Node {
         status.lines().filter(is_it).map(kib).sum()
     }
 
+    pub fn process(&self) -> u32 {
+        self.child.id()
+    }
+
     /// `kill -9`.
     pub fn kill(mut self) {
         self.child.kill().unwrap();

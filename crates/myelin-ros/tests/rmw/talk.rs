@@ -1,7 +1,7 @@
 //! Topics, services, parameters, actions and the graph: Myelin with Myelin and with another RMW, on one host
 //! and on two.
 
-use crate::host::{Host, on_own_host};
+use crate::host::{Host, on_own_host, takes_no_signals};
 use crate::library::library;
 use crate::node::{ANYWHERE, Node, Rmw};
 
@@ -43,6 +43,7 @@ fn nothing_leaves_the_host_unless_it_is_asked_for() {
         numbers(&subscriber, "String", 10);
         let sockets = std::fs::read_to_string("/proc/net/udp").unwrap();
         assert_eq!(sockets.lines().count(), 1, "the headline alone: {sockets}");
+        takes_no_signals(subscriber.process(), "rmw_myelin");
         subscriber.end();
         publisher.end();
     });
