@@ -290,26 +290,23 @@ impl Reactor {
 
     fn send(&mut self, key: u64, message: &Message, descriptors: Descriptors) -> Option<Step> {
         let sent = self.links.get_mut(&key)?.link.send(message, descriptors);
-        self.after_send(key, sent);
-        (sent == Sent::Full).then_some(Input::Overrun { link: key })
+        let drained = self.after_send(key, sent);
+        if sent == Sent::Full { Some(Input::Overrun { link: key }) } else { drained }
     }
 
     fn flush(&mut self, key: u64) {
-        let Some(open) = self.links.get_mut(&key) else { return };
-        if open.link.has_waiting() {
-            let sent = open.link.flush();
-            self.after_send(key, sent);
-        }
-        let Some(open) = self.links.get_mut(&key) else { return };
-        if open.is_draining && !open.link.has_waiting() {
-            open.is_draining = false;
-            self.drive(Input::Drained { link: key });
+        let Some(open) = self.links.get_mut(&key).filter(|open| open.link.has_waiting()) else {
+            return;
+        };
+        let sent = open.link.flush();
+        if let Some(drained) = self.after_send(key, sent) {
+            self.drive(drained);
         }
     }
 
-    /// What follows from an attempt to send.
-    fn after_send(&mut self, key: u64, sent: Sent) {
-        let Some(open) = self.links.get_mut(&key) else { return };
+    /// What follows from an attempt to send: also what waited may have gone.
+    fn after_send(&mut self, key: u64, sent: Sent) -> Option<Step> {
+        let open = self.links.get_mut(&key)?;
         let awaits_room = sent == Sent::Queued;
         if awaits_room != open.awaits_room {
             open.awaits_room = awaits_room;
@@ -317,6 +314,9 @@ impl Reactor {
         }
         // Of one that is gone the thread reads what is left, and then its end.
         open.send_again_ns = (sent == Sent::Later).then(|| now_ns() + SEND_AGAIN_NS);
+        let is_drained = open.is_draining && !open.link.has_waiting();
+        open.is_draining &= !is_drained;
+        is_drained.then_some(Input::Drained { link: key })
     }
 
     /// Asks the poll for the listening socket's events, or not.

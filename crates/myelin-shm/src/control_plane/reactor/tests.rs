@@ -1,20 +1,25 @@
-//! A peer that greets as it should and then sends any messages in any order, with any descriptors:
-//! the node drops it or bears it, and the honest endpoints beside it go on.
+//! Peers that read late; and one that greets as it should and then sends any messages in any order, with
+//! any descriptors: the node drops it or bears it, and the honest endpoints beside it go on.
 
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use proptest::prelude::*;
+use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
 
 use crate::control_plane::link::{Link, Received, Sent};
 use crate::control_plane::message::{Message, SegmentSize};
+use crate::control_plane::protocol::Input;
 use crate::control_plane::protocol::graph::{Counters, MatchState};
-use crate::control_plane::registry::{Call, call};
+use crate::control_plane::reactor::Reactor;
+use crate::control_plane::registry::{Call, Registry, call};
 use crate::data_plane::publication::Writer;
 use crate::data_plane::remote_subscriber::Waking;
 use crate::data_plane::subscription::Reader;
 use crate::node::{Node, NodeOptions};
+use crate::os::descriptor::NodeFd;
+use crate::os::poll::Poll;
 use crate::topic::{AnnouncedQos, EndpointId, PublisherQos, Reliability, SubscriberQos, Topic};
 use crate::waiting::wake_table::{PassedTable, WakeTable};
 
@@ -200,6 +205,58 @@ proptest! {
         while let Err(error) = node.publisher(topic(false), PublisherQos::default()) {
             prop_assert!(begin.elapsed() < Duration::from_secs(60), "{error}");
             std::thread::yield_now();
+        }
+    }
+}
+
+/// A peer reads all that its socket holds, and only then something else is sent to it, with what waited:
+/// nothing is left that the poll would report, and it has to hear the rest all the same.
+#[test]
+fn what_goes_out_with_another_message_ends_a_burst_too() {
+    const PUBLISHERS: u64 = 2_000;
+    let folder = tempfile::tempdir().unwrap();
+    let registry = Registry::new(folder.path(), 0, None);
+    let (listener, node) = registry.enter().unwrap();
+    let poll = Arc::new(Poll::new().unwrap());
+    let (name, listener) = ("n".to_owned(), NodeFd::new(listener));
+    let mut reactor = Reactor::new(node, name, registry, poll.clone(), listener);
+    let publication = Arc::new(tempfile::tempfile().unwrap().into());
+    for number in 1..=PUBLISHERS {
+        let qos = AnnouncedQos::from(&PublisherQos::default());
+        let (id, publication) = (node | number, Arc::clone(&publication));
+        reactor.drive(Input::PublisherMade { id, topic: topic(false), qos, publication });
+    }
+
+    let (family, kind) = (AddressFamily::UNIX, SocketType::SEQPACKET);
+    let (ours, theirs) = socketpair(family, kind, SocketFlags::CLOEXEC, None).unwrap();
+    let linked = reactor.open_link(ours, None).unwrap().unwrap();
+    reactor.drive(linked);
+    let mut peer = Link::new(theirs);
+    let (mut heard, mut is_ready) = (0, false);
+    let mut read = |peer: &mut Link| {
+        let before = heard;
+        while let Received::Message(message, _) = peer.receive() {
+            heard += u64::from(matches!(message, Message::Published { .. }));
+            is_ready |= message == Message::Ready;
+        }
+        (heard, heard > before, is_ready)
+    };
+    let hello = Message::Hello { node: NODE, name: "late".into() };
+    assert_eq!(peer.send(&hello, Vec::new()), Sent::Done);
+    let mut keys = Vec::new();
+    poll.wait(&mut keys, Some(Duration::ZERO));
+    keys.iter().for_each(|key| drop(reactor.serve(*key)));
+    let (heard_first, ..) = read(&mut peer);
+    assert!((1..PUBLISHERS).contains(&heard_first), "the socket was full: {heard_first}");
+
+    reactor.drive(Input::Dropped { id: node | 1 });
+    loop {
+        let (heard, goes_on, is_ready) = read(&mut peer);
+        poll.wait(&mut keys, Some(Duration::ZERO));
+        keys.iter().for_each(|key| drop(reactor.serve(*key)));
+        if !goes_on && keys.is_empty() {
+            assert_eq!((heard, is_ready), (PUBLISHERS, true));
+            return;
         }
     }
 }
