@@ -364,6 +364,7 @@ public:
 
   void *loan(std::size_t bytes) override
   {
+#ifdef WITH_ARENAS
     if (plan_.is(MYELIN_CYBERRT_ARENA)) {
       const int words = HEADER_WORDS + static_cast<int>((bytes + 3) / 4);
       message_ = writer_->AcquireMessage();
@@ -375,6 +376,7 @@ public:
       first[1] = 0;
       return first + HEADER_WORDS;
     }
+#endif
     /* Who subscribes in this process gets the message itself; else it is serialised before Write
      * returns, and may be filled again. */
     if (!message_)
