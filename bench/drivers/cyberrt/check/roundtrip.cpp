@@ -78,6 +78,7 @@ void configure(const std::string &run, std::size_t bytes, const std::string &mod
   if (!file.flush())
     die("cannot write the configuration");
   FLAGS_log_dir = folder;
+  google::SetCommandLineOption("bvar_dump_file", (folder / "monitor.data").c_str());
 }
 
 /* Sends bytes; `buffer` is what a message that is serialised is filled in again and again. */
@@ -90,6 +91,7 @@ void send(const Writer &writer, bool is_arena, Message &buffer, const std::uint8
       die("Write");
     return;
   }
+#ifdef WITH_ARENAS
   const int words = HEADER_WORDS + static_cast<int>((count + 3) / 4);
   const auto message = writer->AcquireMessage();
   message->mutable_data()->Clear();
@@ -100,6 +102,9 @@ void send(const Writer &writer, bool is_arena, Message &buffer, const std::uint8
   std::memcpy(data + HEADER_WORDS, bytes, count);
   if (!writer->Write(message))
     die("Write");
+#else
+  die("this CyberRT has no arenas");
+#endif
 }
 
 const std::uint8_t *bytes_of(const BenchmarkMsg &message, bool is_arena)

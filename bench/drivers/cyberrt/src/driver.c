@@ -68,7 +68,8 @@ static void keep_addresses(char **arguments)
   .subscribers_max = PROCESSES_MAX
 
 static const struct myelin_bench_system systems[] = {
-    {SYSTEM(MYELIN_CYBERRT_SHM, "CyberRT, serialised into shared memory; a thread polls every 50 us", MISSING),
+    {SYSTEM(MYELIN_CYBERRT_SHM, "CyberRT, serialised into shared memory; a thread polls every 50 us",
+            MISSING),
      TWO_PROCESSES, .publishers_max = PROCESSES_MAX,
      .transport = MYELIN_BENCH_TRANSPORT_SHARED_MEMORY},
     {SYSTEM(MYELIN_CYBERRT_SHM_MULTICAST,
@@ -80,7 +81,8 @@ static const struct myelin_bench_system systems[] = {
             "CyberRT, message built and read in an arena in shared memory; a thread polls every 50 us",
             MISSING_ARENAS),
      TWO_PROCESSES, .transport = MYELIN_BENCH_TRANSPORT_SHARED_MEMORY},
-    {SYSTEM(MYELIN_CYBERRT_INTRA, "CyberRT in one process, message handed over, called by its scheduler", MISSING),
+    {SYSTEM(MYELIN_CYBERRT_INTRA, "CyberRT in one process, message handed over, called by its scheduler",
+            MISSING),
      .workloads = MYELIN_BENCH_STREAM | MYELIN_BENCH_IMAGE,
      .transport = MYELIN_BENCH_TRANSPORT_PROCESS, .one_process = 1},
     {SYSTEM(MYELIN_CYBERRT_RTPS, "CyberRT, serialised, by RTPS of Fast DDS over UDP", MISSING), TWO_PROCESSES,

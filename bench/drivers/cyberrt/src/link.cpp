@@ -148,6 +148,8 @@ void start(const Plan &plan)
   setenv("CYBER_IP", plan.own.c_str(), 1);
   setenv("CYBER_DOMAIN_ID", plan.is_across ? "0" : "80", 1);
   FLAGS_log_dir = plan.directory;
+  /* Statistics that bvar writes every 10 s, otherwise to where the driver was started. 9 has none. */
+  google::SetCommandLineOption("bvar_dump_file", (plan.directory + "/monitor.data").c_str());
   if (!apollo::cyber::Init("myelin-driver-cyberrt"))
     throw Failure("cyber::Init failed", "what it met is in its log in the folder of this run");
   /* After Init, and so before what that has registered. */

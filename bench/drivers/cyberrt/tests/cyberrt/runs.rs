@@ -2,13 +2,15 @@
 //! so, where it is not built in; what the driver says then is tested too.
 
 use std::fs;
+use std::process::Command;
 
 use myelin_bench_kit::protocol::{Prepare, Reliability, Role, System, Topology, Wait, Workload};
 use tempfile::TempDir;
 
 use crate::many::{hear_every_publisher, reach_every_subscriber};
 use crate::support::hosts::{
-    ADDRESSES, Hosts, a_cut_is_survived, nobody_is_reached, streams_arrive, systems_across,
+    ADDRESSES, Hosts, a_cut_is_survived, nobody_is_reached, nothing_leaves_the_host,
+    streams_arrive, systems_across,
 };
 use crate::support::streams::{across, at_rate, frames, within};
 use crate::support::{Pair, Process, Samples, describe, prepare, unique_run};
@@ -142,6 +144,30 @@ fn killed_roles_leave_nothing() {
         pair.pong.kill();
         host.expect_untouched(&system.name);
     }
+}
+
+/// Its statistics go into the folder of the run.
+#[test]
+fn nothing_is_left_where_the_driver_was_started() {
+    let _host = Host::enter();
+    let Some(system) = systems(Topology::TwoProcesses).pop() else { return };
+    let (run, _folder) = ours(&system, Role::Ping);
+    let place = tempfile::tempdir().unwrap();
+    let mut pair = Pair::start(&run, run.messages, |prepare| {
+        let mut program = Command::new(executable());
+        program.current_dir(place.path());
+        Process::start_by(program, prepare)
+    });
+    pair.ping.expect_ready();
+    pair.pong.expect_ready();
+    pair.finish();
+    let left: Vec<_> = fs::read_dir(place.path()).unwrap().flatten().collect();
+    assert!(left.is_empty(), "{left:?}");
+}
+
+#[test]
+fn nothing_leaves_one_host() {
+    nothing_leaves_the_host(executable());
 }
 
 #[test]
