@@ -122,6 +122,8 @@ impl CyberRt {
         let folder = self.folder.display();
         let mut words = vec![format!("{folder}/{LIBRARY}"), format!("-Wl,-rpath,{folder}")];
         words.extend(self.libraries.iter().cloned());
+        // Where GNU's linker looks by itself, which CMake has linked with, and Rust's does not.
+        words.push("-L/usr/local/lib".to_owned());
         words
     }
 }
