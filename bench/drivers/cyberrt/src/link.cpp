@@ -100,28 +100,30 @@ std::string configuration(const Plan &plan)
                 "scheduler_conf { routine_num: 100 default_proc_num: 16 }\n";
 }
 
-/* CyberRT spins until each thread that it starts has run, which on one core under SCHED_FIFO is never. So it
- * starts under SCHED_OTHER, and when this ends all its threads get what the caller has. */
+/* CyberRT spins until each thread that it starts has run, and a thread of Fast DDS that sends as long as a
+ * writer is about to remove a sample: on one core under SCHED_FIFO that is never. So it starts, announces what
+ * it has, and ends under SCHED_OTHER; in between all threads have what the caller has. */
 class Unhurried {
 public:
   Unhurried() : policy_(sched_getscheduler(0))
   {
     sched_getparam(0, &priority_);
-    const sched_param none{};
-    sched_setscheduler(0, SCHED_OTHER, &none);
+    give(SCHED_OTHER, {});
   }
 
-  ~Unhurried()
-  {
-    std::error_code error;
-    for (const auto &thread : std::filesystem::directory_iterator("/proc/self/task", error))
-      sched_setscheduler(std::atoi(thread.path().filename().c_str()), policy_, &priority_);
-  }
+  ~Unhurried() { give(policy_, priority_); }
 
   Unhurried(const Unhurried &) = delete;
   Unhurried &operator=(const Unhurried &) = delete;
 
 private:
+  static void give(int policy, const sched_param &priority)
+  {
+    std::error_code error;
+    for (const auto &thread : std::filesystem::directory_iterator("/proc/self/task", error))
+      sched_setscheduler(std::atoi(thread.path().filename().c_str()), policy, &priority);
+  }
+
   int policy_;
   sched_param priority_{};
 };
@@ -193,6 +195,7 @@ public:
   ~Subscription() override
   {
     unlisten();
+    const Unhurried unhurried;
     if (reader_)
       reader_->Shutdown();
   }
@@ -343,11 +346,13 @@ public:
 
   ~Link() override
   {
+    const Unhurried unhurried;
     receiver_.reset();
     if (answers_)
       answers_->Shutdown();
     if (writer_)
       writer_->Shutdown();
+    node_.reset();
   }
 
   /* Probes, until all are there. */
@@ -398,6 +403,7 @@ public:
 
   std::unique_ptr<Receiver> subscribe() override
   {
+    const Unhurried unhurried;
     return std::make_unique<Subscription>(*node_, plan_, plan_.channel(plan_.is_ping));
   }
 
