@@ -32,6 +32,7 @@
 #include "cyber/benchmark/benchmark_msg.pb.h"
 #include "cyber/cyber.h"
 
+DECLARE_int32(stderrthreshold);
 DECLARE_string(log_dir);
 
 namespace {
@@ -78,6 +79,7 @@ void configure(const std::string &run, std::size_t bytes, const std::string &mod
   if (!file.flush())
     die("cannot write the configuration");
   FLAGS_log_dir = folder;
+  FLAGS_stderrthreshold = google::GLOG_FATAL;
   google::SetCommandLineOption("bvar_dump_file", (folder / "monitor.data").c_str());
 }
 

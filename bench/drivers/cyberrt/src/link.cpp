@@ -28,6 +28,7 @@
 #include "link.h"
 #include "myelin_bench_link.hpp"
 
+DECLARE_int32(stderrthreshold);
 DECLARE_string(log_dir);
 
 namespace {
@@ -150,12 +151,12 @@ void start(const Plan &plan)
   setenv("CYBER_IP", plan.own.c_str(), 1);
   setenv("CYBER_DOMAIN_ID", plan.is_across ? "0" : "80", 1);
   FLAGS_log_dir = plan.directory;
+  /* Not what it says of each writer, whose counters it names alike. */
+  FLAGS_stderrthreshold = google::GLOG_FATAL;
   /* Statistics that bvar writes every 10 s, otherwise to where the driver was started. 9 has none. */
   google::SetCommandLineOption("bvar_dump_file", (plan.directory + "/monitor.data").c_str());
   if (!apollo::cyber::Init("myelin-driver-cyberrt"))
     throw Failure("cyber::Init failed", "what it met is in its log in the folder of this run");
-  /* After Init, and so before what that has registered. */
-  on_exit(leave, nullptr);
 }
 
 apollo::cyber::proto::RoleAttributes attributes(const Plan &plan, const std::string &channel)
@@ -322,6 +323,8 @@ public:
     node_ = apollo::cyber::CreateNode((plan_.is_ping ? "ping" : "pong") + std::to_string(plan_.index));
     if (!node_)
       throw Failure("no node");
+    /* After CyberRT and Fast DDS have registered what they do at the end, and so instead of it. */
+    on_exit(leave, nullptr);
     if (plan_.publishes) {
       const std::string channel = plan_.channel(plan_.is_ping);
       const auto heed = [this](const Message &answer) {
