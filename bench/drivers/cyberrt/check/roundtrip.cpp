@@ -48,6 +48,8 @@ constexpr std::chrono::milliseconds PROBE_EVERY(5);
 constexpr std::chrono::seconds ANSWER_WITHIN(2);
 /* What the driver's messages have before their bytes in an arena: their number, and one unused. */
 constexpr int HEADER_WORDS = 2;
+/* Messages that either side keeps, of the kit where nothing is said. By RTPS each has memory of its own. */
+constexpr int DEPTH = 16;
 
 [[noreturn]] void die(const char *what)
 {
@@ -177,12 +179,16 @@ int main(int count, char **arguments)
   if (!apollo::cyber::Init("roundtrip"))
     die("Init");
   const auto node = apollo::cyber::CreateNode(arguments[1]);
-  const auto writer = node->CreateWriter<BenchmarkMsg>((is_ping ? "/ping/" : "/pong/") + run);
-  Inbox inbox;
-  auto buffer = std::make_shared<BenchmarkMsg>();
   apollo::cyber::ReaderConfig config;
   config.channel_name = (is_ping ? "/pong/" : "/ping/") + run;
-  config.pending_queue_size = 16;
+  config.pending_queue_size = DEPTH;
+  config.qos_profile.set_depth(DEPTH);
+  apollo::cyber::proto::RoleAttributes role;
+  role.set_channel_name((is_ping ? "/ping/" : "/pong/") + run);
+  *role.mutable_qos_profile() = config.qos_profile;
+  const auto writer = node->CreateWriter<BenchmarkMsg>(role);
+  Inbox inbox;
+  auto buffer = std::make_shared<BenchmarkMsg>();
   const auto reader = node->CreateReader<BenchmarkMsg>(config, [&](const Message &message) {
     if (!is_ping)
       send(writer, is_arena, buffer, bytes_of(*message, is_arena), bytes);
