@@ -42,7 +42,7 @@ using Clock = std::chrono::steady_clock;
 using Message = std::shared_ptr<BenchmarkMsg>;
 using Writer = std::shared_ptr<apollo::cyber::Writer<BenchmarkMsg>>;
 
-/* Of what ping sends until it is answered. */
+/* What ping sends, and nothing else, until it is answered. */
 constexpr std::uint64_t PROBE = UINT64_MAX;
 constexpr std::chrono::milliseconds PROBE_EVERY(5);
 constexpr std::chrono::seconds ANSWER_WITHIN(2);
@@ -190,9 +190,11 @@ int main(int count, char **arguments)
   Inbox inbox;
   auto buffer = std::make_shared<BenchmarkMsg>();
   const auto reader = node->CreateReader<BenchmarkMsg>(config, [&](const Message &message) {
+    const std::uint8_t *came = bytes_of(*message, is_arena);
+    const bool is_probe = number_of(came) == PROBE;
     if (!is_ping)
-      send(writer, is_arena, buffer, bytes_of(*message, is_arena), bytes);
-    if (is_ping || number_of(bytes_of(*message, is_arena)) == PROBE)
+      send(writer, is_arena, buffer, came, is_probe ? sizeof PROBE : bytes);
+    if (is_ping || is_probe)
       inbox.put(message);
   });
 
@@ -200,7 +202,7 @@ int main(int count, char **arguments)
   std::memcpy(sent.data(), &PROBE, sizeof PROBE);
   do {
     if (is_ping)
-      send(writer, is_arena, buffer, sent.data(), bytes);
+      send(writer, is_arena, buffer, sent.data(), sizeof PROBE);
   } while (!inbox.take(PROBE_EVERY));
   take_priority(policy, priority);
   std::cout << "ready" << std::endl;
