@@ -104,7 +104,11 @@ impl CyberRt {
         }
         println!("cargo:rustc-link-lib=stdc++");
         for word in self.words() {
-            println!("cargo:rustc-link-arg={word}");
+            // Arguments come behind libc, whose heap would then be taken and not tcmalloc's.
+            match word.strip_prefix("-l") {
+                Some(library) => println!("cargo:rustc-link-lib={library}"),
+                None => println!("cargo:rustc-link-arg={word}"),
+            }
         }
         Ok(())
     }
