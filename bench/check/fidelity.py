@@ -18,6 +18,7 @@ or ping has gone.
 
 import argparse
 import atexit
+import contextlib
 import dataclasses
 import functools
 import itertools
@@ -54,6 +55,8 @@ class System:
     environment: dict = dataclasses.field(default_factory=dict)
     daemon: bool = False
     builds: tuple = ("",)
+    own_space: bool = False  # The driver gives a run namespaces of its own; so does this.
+    before: tuple = ()  # Begins the command of the plain program.
 
     def plains(self, target):
         """The plain program in all its builds."""
@@ -62,10 +65,17 @@ class System:
 
 CYCLONEDDS = {"CYCLONEDDS_URI": "file://{directory}/cyclonedds.xml"}
 FASTDDS = {"FASTRTPS_DEFAULT_PROFILES_FILE": "{directory}/fastdds.xml"}
+CYBERRT = functools.partial(System, "cyberrt", "check-cyberrt/roundtrip",
+                            environment={"CYBER_PATH": "{directory}/plain-{role}"},
+                            own_space=True, before=("setarch", "-R"))
 ICEORYX2 = ("iceoryx2", "check-iceoryx2/roundtrip-{build}")
 ICEORYX2_BUILDS = ("1", "2", "4", "16")  # bench/drivers/iceoryx2/check/Makefile
 ZENOH = {"ZENOH_CONFIG": "{directory}/zenoh-{role}.json"}
 SYSTEMS = {
+    "cyberrt.shm": CYBERRT(("shm",)),
+    "cyberrt.shm-multicast": CYBERRT(("shm-multicast",)),
+    "cyberrt.arena": CYBERRT(("arena",)),
+    "cyberrt.rtps": CYBERRT(("rtps",)),
     "cyclonedds.udp": System("cyclonedds", "check-cyclonedds/roundtrip", (), CYCLONEDDS),
     "cyclonedds.iceoryx":
         System("cyclonedds", "check-cyclonedds/roundtrip", ("loan",), CYCLONEDDS, daemon=True),
@@ -270,19 +280,21 @@ class Bench:
         }
 
     def plain(self):
-        start = functools.partial(self.start_plain, next(self.plains), self.next_run())
-        numbers = [str(self.arguments.messages), str(self.arguments.warmup)]
-        pong, ping = start("pong", []), start("ping", numbers)
-        for process in (pong, ping):
-            process.hear_line("ready")
-        ping.write("go")
-        words = ping.hear_line("p50").split()
-        ping.end()
-        pong.end()
+        with own_space() if self.system.own_space else contextlib.nullcontext([]) as space:
+            command = [*space, *self.system.before, next(self.plains)]
+            start = functools.partial(self.start_plain, command, self.next_run())
+            numbers = [str(self.arguments.messages), str(self.arguments.warmup)]
+            pong, ping = start("pong", []), start("ping", numbers)
+            for process in (pong, ping):
+                process.hear_line("ready")
+            ping.write("go")
+            words = ping.hear_line("p50").split()
+            ping.end()
+            pong.end()
         return int(words[1]), int(words[3])
 
-    def start_plain(self, program, run, role, numbers):
-        command = [program, role, str(DOMAIN), run, str(self.payload), *self.system.extra, *numbers]
+    def start_plain(self, command, run, role, numbers):
+        command = [*command, role, str(DOMAIN), run, str(self.payload), *self.system.extra, *numbers]
         environment = {key: value.format(directory=self.directory, role=role)
                        for key, value in self.system.environment.items()}
         return Process(command, self.cpu(role), environment)
@@ -294,6 +306,17 @@ class Bench:
         if self.arguments.unpinned:
             return None
         return PING_CPU if role == "ping" else PONG_CPU
+
+
+@contextlib.contextmanager
+def own_space():
+    """What begins the commands of processes that have a network, in which there is only `lo`, and
+    System V objects to themselves, which go with them."""
+    script = "ip link set lo up multicast on; ip route add 224.0.0.0/4 dev lo; echo up; read gone"
+    with subprocess.Popen(["unshare", "--net", "--ipc", "sh", "-c", script], text=True,
+                          stdin=subprocess.PIPE, stdout=subprocess.PIPE) as holder:
+        holder.stdout.readline()
+        yield ["nsenter", f"--target={holder.pid}", "--net", "--ipc"]
 
 
 class Process:

@@ -30,6 +30,7 @@ struct CyberRt {
     /// The libraries that it was linked with, which who links it needs too.
     libraries: Vec<String>,
     version: String,
+    has_arenas: bool,
 }
 
 impl CyberRt {
@@ -67,8 +68,10 @@ impl CyberRt {
         let words = shlex::split(&read(LINK)?).unwrap_or_default();
         let libraries = words.into_iter().filter(|word| is_library(word)).collect();
         let version = cached(&cache, "CMAKE_PROJECT_VERSION").unwrap_or("of an unknown version");
+        let writer = std::fs::read_to_string(compilation.source.join(WRITER)).unwrap_or_default();
+        let has_arenas = writer.contains("AcquireMessage");
         let (folder, version) = (folder.to_owned(), version.to_owned());
-        Ok(CyberRt { folder, compilation, libraries, version })
+        Ok(CyberRt { folder, compilation, libraries, version, has_arenas })
     }
 
     /// Compiles the adaptor and has it linked, if that works.
@@ -79,21 +82,33 @@ impl CyberRt {
         adaptor.file("src/link.cpp").include(table::include()).flags(["-Wall", "-Wextra"]);
         // What is not used of the kit's tables.
         adaptor.flag("-Wno-missing-field-initializers");
+        if self.has_arenas {
+            adaptor.define("WITH_ARENAS", None);
+        }
         for (build, name) in [(&message, MESSAGE_LIBRARY), (&adaptor, ADAPTOR)] {
             adaptor::compile(build, name)
-                .map_err(|reason| format!("{reason}; it needs CyberRT 10"))?;
+                .map_err(|reason| format!("{reason}; it needs CyberRT 9 or 10"))?;
         }
         let message = adaptor::out_folder().join(format!("lib{MESSAGE_LIBRARY}.a"));
         let words = std::iter::once(message.display().to_string()).chain(self.words());
         adaptor::try_link(&adaptor, ADAPTOR, OF_RUST, words)
             .map_err(|reason| format!("{LIBRARY} {reason}"))?;
-        table::compile(&[("VERSION", &self.version)]);
+        let no_arenas = format!("CyberRT {} has no arenas: {FROM_10}", self.version);
+        let mut texts = vec![("VERSION", self.version.as_str())];
+        if !self.has_arenas {
+            texts.push(("MISSING_ARENAS", &no_arenas));
+        }
+        table::compile(&texts);
         for name in [ADAPTOR, MESSAGE_LIBRARY] {
             adaptor::link(name);
         }
         println!("cargo:rustc-link-lib=stdc++");
         for word in self.words() {
-            println!("cargo:rustc-link-arg={word}");
+            // Arguments come behind libc, whose heap would then be taken and not tcmalloc's.
+            match word.strip_prefix("-l") {
+                Some(library) => println!("cargo:rustc-link-lib={library}"),
+                None => println!("cargo:rustc-link-arg={word}"),
+            }
         }
         Ok(())
     }
@@ -111,6 +126,8 @@ impl CyberRt {
         let folder = self.folder.display();
         let mut words = vec![format!("{folder}/{LIBRARY}"), format!("-Wl,-rpath,{folder}")];
         words.extend(self.libraries.iter().cloned());
+        // Where GNU's linker looks by itself, which CMake has linked with, and Rust's does not.
+        words.push("-L/usr/local/lib".to_owned());
         words
     }
 }
@@ -140,6 +157,8 @@ const LIBRARY: &str = "libcyber.so";
 /// The command line that has linked the library.
 const LINK: &str = "CMakeFiles/cyber.dir/link.txt";
 const NODE: &str = "cyber/node/node.cc";
+const WRITER: &str = "cyber/node/writer.h";
+const FROM_10: &str = "set CYBERRT_DIR to the build folder of 10 (bench/drivers/cyberrt/README.md)";
 const MESSAGE: [&str; 2] =
     ["cyber/benchmark/benchmark_msg.pb.cc", "cyber/benchmark/benchmark_msg.pb.h"];
 const CYBERRT: Installation = Installation {

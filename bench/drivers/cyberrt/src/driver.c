@@ -5,7 +5,8 @@
  *     link.cpp       the adaptor against CyberRT
  *     own_space.rs   the network and the System V objects that a run has to itself
  *
- * `README.md` says how CyberRT is built and what is particular to it. Without it, MISSING is why.
+ * `README.md` says how CyberRT is built and what is particular to it. Without it, MISSING is why; without
+ * arenas, MISSING_ARENAS.
  */
 #define _GNU_SOURCE
 #include "link.h"
@@ -17,6 +18,9 @@
 
 #ifndef MISSING
 #define MISSING NULL
+#ifndef MISSING_ARENAS
+#define MISSING_ARENAS NULL
+#endif
 #define LINK (&myelin_cyberrt_link)
 #define PROBE probe
 static void probe(struct myelin_bench_system *system)
@@ -42,6 +46,7 @@ static void keep_addresses(char **arguments)
   perror(path);
 }
 #else
+#define MISSING_ARENAS MISSING
 #define keep_addresses(arguments) ((void)(arguments))
 #define VERSION NULL
 #define LINK NULL
@@ -53,9 +58,9 @@ static void keep_addresses(char **arguments)
 /* Processes of a role that were tried. */
 #define PROCESSES_MAX 4
 
-#define SYSTEM(named, described) \
+#define SYSTEM(named, described, why_missing) \
   MYELIN_BENCH_SIZE(system), .name = (named), .about = (described), .version = VERSION, \
-  .missing = MISSING, .wait = MYELIN_BENCH_WAIT_CALLBACK, .loans = 1, \
+  .missing = (why_missing), .wait = MYELIN_BENCH_WAIT_CALLBACK, .loans = 1, \
   .payload_bytes_max = PAYLOAD_BYTES_MAX
 
 #define TWO_PROCESSES \
@@ -63,21 +68,24 @@ static void keep_addresses(char **arguments)
   .subscribers_max = PROCESSES_MAX
 
 static const struct myelin_bench_system systems[] = {
-    {SYSTEM(MYELIN_CYBERRT_SHM, "CyberRT, serialised into shared memory; a thread polls every 50 us"),
+    {SYSTEM(MYELIN_CYBERRT_SHM, "CyberRT, serialised into shared memory; a thread polls every 50 us",
+            MISSING),
      TWO_PROCESSES, .publishers_max = PROCESSES_MAX,
      .transport = MYELIN_BENCH_TRANSPORT_SHARED_MEMORY},
     {SYSTEM(MYELIN_CYBERRT_SHM_MULTICAST,
-            "CyberRT, serialised into shared memory; a UDP multicast wakes a thread"),
+            "CyberRT, serialised into shared memory; a UDP multicast wakes a thread", MISSING),
      TWO_PROCESSES, .publishers_max = PROCESSES_MAX,
      .transport = MYELIN_BENCH_TRANSPORT_SHARED_MEMORY},
     /* One publisher: of several each message is delivered as often as there are publishers. */
     {SYSTEM(MYELIN_CYBERRT_ARENA,
-            "CyberRT, message built and read in an arena in shared memory; a thread polls every 50 us"),
+            "CyberRT, message built and read in an arena in shared memory; a thread polls every 50 us",
+            MISSING_ARENAS),
      TWO_PROCESSES, .transport = MYELIN_BENCH_TRANSPORT_SHARED_MEMORY},
-    {SYSTEM(MYELIN_CYBERRT_INTRA, "CyberRT in one process, message handed over, called by its scheduler"),
+    {SYSTEM(MYELIN_CYBERRT_INTRA, "CyberRT in one process, message handed over, called by its scheduler",
+            MISSING),
      .workloads = MYELIN_BENCH_STREAM | MYELIN_BENCH_IMAGE,
      .transport = MYELIN_BENCH_TRANSPORT_PROCESS, .one_process = 1},
-    {SYSTEM(MYELIN_CYBERRT_RTPS, "CyberRT, serialised, by RTPS of Fast DDS over UDP"), TWO_PROCESSES,
+    {SYSTEM(MYELIN_CYBERRT_RTPS, "CyberRT, serialised, by RTPS of Fast DDS over UDP", MISSING), TWO_PROCESSES,
      .publishers_max = PROCESSES_MAX, .transport = MYELIN_BENCH_TRANSPORT_LOOPBACK, .across_hosts = 1},
 };
 

@@ -28,6 +28,7 @@
 #include "link.h"
 #include "myelin_bench_link.hpp"
 
+DECLARE_int32(stderrthreshold);
 DECLARE_string(log_dir);
 
 namespace {
@@ -100,28 +101,30 @@ std::string configuration(const Plan &plan)
                 "scheduler_conf { routine_num: 100 default_proc_num: 16 }\n";
 }
 
-/* CyberRT spins until each thread that it starts has run, which on one core under SCHED_FIFO is never. So it
- * starts under SCHED_OTHER, and when this ends all its threads get what the caller has. */
+/* CyberRT spins until each thread that it starts has run, and a thread of Fast DDS that sends as long as a
+ * writer is about to remove a sample: on one core under SCHED_FIFO that is never. So it starts, announces what
+ * it has, and ends under SCHED_OTHER; in between all threads have what the caller has. */
 class Unhurried {
 public:
   Unhurried() : policy_(sched_getscheduler(0))
   {
     sched_getparam(0, &priority_);
-    const sched_param none{};
-    sched_setscheduler(0, SCHED_OTHER, &none);
+    give(SCHED_OTHER, {});
   }
 
-  ~Unhurried()
-  {
-    std::error_code error;
-    for (const auto &thread : std::filesystem::directory_iterator("/proc/self/task", error))
-      sched_setscheduler(std::atoi(thread.path().filename().c_str()), policy_, &priority_);
-  }
+  ~Unhurried() { give(policy_, priority_); }
 
   Unhurried(const Unhurried &) = delete;
   Unhurried &operator=(const Unhurried &) = delete;
 
 private:
+  static void give(int policy, const sched_param &priority)
+  {
+    std::error_code error;
+    for (const auto &thread : std::filesystem::directory_iterator("/proc/self/task", error))
+      sched_setscheduler(std::atoi(thread.path().filename().c_str()), policy, &priority);
+  }
+
   int policy_;
   sched_param priority_{};
 };
@@ -148,10 +151,12 @@ void start(const Plan &plan)
   setenv("CYBER_IP", plan.own.c_str(), 1);
   setenv("CYBER_DOMAIN_ID", plan.is_across ? "0" : "80", 1);
   FLAGS_log_dir = plan.directory;
+  /* Not what it says of each writer, whose counters it names alike. */
+  FLAGS_stderrthreshold = google::GLOG_FATAL;
+  /* Statistics that bvar writes every 10 s, otherwise to where the driver was started. 9 has none. */
+  google::SetCommandLineOption("bvar_dump_file", (plan.directory + "/monitor.data").c_str());
   if (!apollo::cyber::Init("myelin-driver-cyberrt"))
     throw Failure("cyber::Init failed", "what it met is in its log in the folder of this run");
-  /* After Init, and so before what that has registered. */
-  on_exit(leave, nullptr);
 }
 
 apollo::cyber::proto::RoleAttributes attributes(const Plan &plan, const std::string &channel)
@@ -191,6 +196,7 @@ public:
   ~Subscription() override
   {
     unlisten();
+    const Unhurried unhurried;
     if (reader_)
       reader_->Shutdown();
   }
@@ -317,6 +323,8 @@ public:
     node_ = apollo::cyber::CreateNode((plan_.is_ping ? "ping" : "pong") + std::to_string(plan_.index));
     if (!node_)
       throw Failure("no node");
+    /* After CyberRT and Fast DDS have registered what they do at the end, and so instead of it. */
+    on_exit(leave, nullptr);
     if (plan_.publishes) {
       const std::string channel = plan_.channel(plan_.is_ping);
       const auto heed = [this](const Message &answer) {
@@ -341,11 +349,13 @@ public:
 
   ~Link() override
   {
+    const Unhurried unhurried;
     receiver_.reset();
     if (answers_)
       answers_->Shutdown();
     if (writer_)
       writer_->Shutdown();
+    node_.reset();
   }
 
   /* Probes, until all are there. */
@@ -364,6 +374,7 @@ public:
 
   void *loan(std::size_t bytes) override
   {
+#ifdef WITH_ARENAS
     if (plan_.is(MYELIN_CYBERRT_ARENA)) {
       const int words = HEADER_WORDS + static_cast<int>((bytes + 3) / 4);
       message_ = writer_->AcquireMessage();
@@ -375,6 +386,7 @@ public:
       first[1] = 0;
       return first + HEADER_WORDS;
     }
+#endif
     /* Who subscribes in this process gets the message itself; else it is serialised before Write
      * returns, and may be filled again. */
     if (!message_)
@@ -394,6 +406,7 @@ public:
 
   std::unique_ptr<Receiver> subscribe() override
   {
+    const Unhurried unhurried;
     return std::make_unique<Subscription>(*node_, plan_, plan_.channel(plan_.is_ping));
   }
 

@@ -175,10 +175,10 @@ fn wrong_transport(
         }
         Transport::SharedMemory | Transport::Kernel | Transport::Process => {
             // Discovery, heartbeats and other programs of this host use it too, at a low rate.
-            // Where the payload is worth telling from it, word that there is a message may, too.
+            // Word that there is a message may, too, where it is less than the message.
             let went_over = match evidence.case.plan.payload_bytes >= 1024 {
                 true => observation.loopback_bytes > bytes / 2 + background * 65_536,
-                false => packets > messages / 2 + background,
+                false => packets > messages / 2 + background && observation.loopback_bytes >= bytes,
             };
             (went_over && messages > 0).then(|| {
                 format!("went over the network stack, or other programs began to use it: {seen}")

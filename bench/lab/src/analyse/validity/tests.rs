@@ -156,6 +156,18 @@ fn heartbeats_at_a_slow_rate_are_no_evidence() {
     assert_eq!(judge(&run), "");
 }
 
+/// 2,200 messages of 72 bytes; a datagram of 24 with its headers has 52.
+#[test]
+fn word_of_a_message_may_go_over_the_network_and_the_message_may_not() {
+    let mut run = good();
+    run.system.transport = Transport::SharedMemory;
+    run.observation().ping_and_pong_share_memory = true;
+    run.observation().loopback_bytes = 2200 * 52;
+    assert_eq!(judge(&run), "");
+    run.observation().loopback_bytes = 2200 * 100;
+    assert!(judge(&run).contains("went over the network stack"));
+}
+
 /// Ten messages at 10 Hz, of which the last was lost.
 fn good_stream() -> Judgeable {
     let mut run = good();
@@ -240,7 +252,8 @@ fn a_system_in_one_process_needs_no_segment_and_no_network() {
     run.samples.pong[3].take_cpu = 5;
     assert!(judge(&run).contains("pong ran on CPU 5"));
     run.samples.pong[3].take_cpu = 1;
-    run.observation().loopback_packets = 4000;
+    let observation = run.observation();
+    (observation.loopback_packets, observation.loopback_bytes) = (4000, 400_000);
     assert!(judge(&run).contains("went over the network stack"));
 }
 
