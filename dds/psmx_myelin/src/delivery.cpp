@@ -1,6 +1,7 @@
 #include "delivery.hpp"
 
 #include <algorithm>
+#include <chrono>
 #include <stdexcept>
 
 #include "reader.hpp"
@@ -16,6 +17,9 @@ constexpr size_t keys_max = 64;
 /// Between two looks whether DDS has found a writer of which something has come already.
 constexpr uint64_t retry_first_ns = 200'000;
 constexpr uint64_t retry_last_ns = 5'000'000;
+/// For so long DDS's thread waits for this one, which may be in a listener, or store in a reader that is full: as
+/// long as DDS has a writer linger.
+constexpr std::chrono::seconds departure_limit{1};
 
 /// Where it is, so that it need not be looked for.
 uint64_t key_of(const Reader &reader) { return reinterpret_cast<uint64_t>(&reader); }
@@ -35,6 +39,7 @@ Delivery::Delivery(myelin_node *node, myelin_wait wait) {
 }
 
 Delivery::~Delivery() {
+  forget_departures(*this);
   {
     const std::lock_guard<std::mutex> lock(mutex_);
     is_ending_ = true;
@@ -63,14 +68,26 @@ void Delivery::remove(Reader &reader) {
   myelin_guard_trigger(guard_);
 }
 
+void Delivery::depart(const std::shared_ptr<Departure> &departure) {
+  std::unique_lock<std::mutex> lock(mutex_);
+  departure->is_stored = false;
+  departures_.push_back(departure);
+  myelin_guard_trigger(guard_);
+  // A listener that this thread calls may delete much.
+  if (std::this_thread::get_id() == thread_.get_id()) return;
+  has_stored_.wait_for(lock, departure_limit, [&] { return departure->is_stored; });
+}
+
 bool Delivery::follow() {
   std::vector<std::unique_ptr<Reader>> added;
   std::vector<Reader *> removed;
+  std::vector<std::shared_ptr<Departure>> departures;
   {
     const std::lock_guard<std::mutex> lock(mutex_);
     if (is_ending_) return false;
     added.swap(added_);
     removed.swap(removed_);
+    departures.swap(departures_);
   }
   for (auto &reader : added) {
     const uint64_t key = key_of(*reader);
@@ -83,6 +100,16 @@ bool Delivery::follow() {
     myelin_wait_set_remove(set_, key_of(*reader));
     readers_.erase(key_of(*reader));
   }
+  if (departures.empty()) return true;
+  for (const auto &departure : departures) {
+    for (auto &each : readers_) {
+      each.second->depart(departure);
+      is_waiting_ |= each.second->is_waiting();
+    }
+  }
+  const std::lock_guard<std::mutex> lock(mutex_);
+  for (const auto &departure : departures) departure->is_stored = true;
+  has_stored_.notify_all();
   return true;
 }
 

@@ -1,6 +1,7 @@
 // The thread that takes what comes for an instance's readers and stores it in them.
 #pragma once
 
+#include <condition_variable>
 #include <cstdint>
 #include <memory>
 #include <mutex>
@@ -8,6 +9,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "departure.hpp"
 #include "myelin.h"
 
 namespace psmx_myelin {
@@ -28,6 +30,9 @@ class Delivery {
   /// Has the thread drop the reader, at once or after what it is storing in it just now; does not wait. Any
   /// thread, also from a listener that the thread is calling.
   void remove(Reader &reader);
+  /// Has the thread store what a writer has written that DDS has lost, and waits for it, as long as it is not for
+  /// too long. Any thread.
+  void depart(const std::shared_ptr<Departure> &departure);
 
  private:
   void run();
@@ -44,6 +49,8 @@ class Delivery {
   std::mutex mutex_;
   std::vector<std::unique_ptr<Reader>> added_;
   std::vector<Reader *> removed_;
+  std::vector<std::shared_ptr<Departure>> departures_;
+  std::condition_variable has_stored_;
   bool is_ending_ = false;
 
   /// The thread's alone, by the keys of the wait set.
