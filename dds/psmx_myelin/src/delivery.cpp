@@ -1,5 +1,7 @@
 #include "delivery.hpp"
 
+#include <sched.h>
+
 #include <algorithm>
 #include <chrono>
 #include <stdexcept>
@@ -17,6 +19,8 @@ constexpr size_t keys_max = 64;
 /// Between two looks whether DDS has found a writer of which something has come already.
 constexpr uint64_t retry_first_ns = 200'000;
 constexpr uint64_t retry_last_ns = 5'000'000;
+/// About what a sleep and a wake-up cost: who looks for as long before it sleeps pays twice the optimum at most.
+constexpr uint64_t spin_ns = 50'000;
 /// For so long DDS's thread waits for this one, which may be in a listener, or store in a reader that is full: as
 /// long as DDS has a writer linger.
 constexpr std::chrono::seconds departure_limit{1};
@@ -26,10 +30,10 @@ uint64_t key_of(const Reader &reader) { return reinterpret_cast<uint64_t>(&reade
 
 }  // namespace
 
-Delivery::Delivery(myelin_node *node, myelin_wait wait) {
+Delivery::Delivery(myelin_node *node, myelin_wait wait) : gives_way_(wait == MYELIN_WAIT_ADAPTIVE) {
   if (myelin_wait_set_open(node, &set_) != MYELIN_OK ||
       myelin_wait_set_guard(set_, guard_key, &guard_) != MYELIN_OK ||
-      myelin_wait_set_set_wait(set_, wait) != MYELIN_OK) {
+      myelin_wait_set_set_wait(set_, gives_way_ ? MYELIN_WAIT_BLOCK : wait) != MYELIN_OK) {
     const std::runtime_error error(myelin_error_message());
     if (guard_ != nullptr) myelin_guard_close(guard_);
     if (set_ != nullptr) myelin_wait_set_close(set_);
@@ -122,6 +126,20 @@ uint64_t Delivery::retry() {
   return is_waiting_ ? retry_ns_ : MYELIN_FOREVER;
 }
 
+myelin_code Delivery::wait(uint64_t limit_ns, uint64_t *keys, size_t &count) {
+  const uint64_t begun_ns = myelin_now();
+  myelin_code code = MYELIN_NOTHING;
+  while (gives_way_ && spins_ && code == MYELIN_NOTHING && myelin_now() - begun_ns < spin_ns) {
+    code = myelin_wait_set_wait(set_, 0, keys, keys_max, &count);
+    // The program's thread that this one has just woken may be on this CPU.
+    if (code == MYELIN_NOTHING) sched_yield();
+  }
+  const bool sleeps = code == MYELIN_NOTHING;
+  if (sleeps) code = myelin_wait_set_wait(set_, limit_ns, keys, keys_max, &count);
+  spins_ = myelin_now() - begun_ns <= (sleeps ? 2 * spin_ns : spin_ns);
+  return code;
+}
+
 void Delivery::run() {
   uint64_t keys[keys_max];
   bool is_asked = true;
@@ -129,7 +147,7 @@ void Delivery::run() {
   while (!is_asked || follow()) {
     is_asked = false;
     size_t count = 0;
-    if (myelin_wait_set_wait(set_, retry(), keys, keys_max, &count) < 0) {
+    if (wait(retry(), keys, count) < 0) {
       SAY_ERROR("nothing is delivered any more: %s", myelin_error_message());
       return;
     }

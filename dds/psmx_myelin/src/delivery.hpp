@@ -40,6 +40,8 @@ class Delivery {
   bool follow();
   /// Tries again what could not be stored; after how many ns it is to do so again.
   uint64_t retry();
+  /// Waits for readers for which something has come, as the configuration says.
+  myelin_code wait(uint64_t limit_ns, uint64_t *keys, size_t &count);
 
   myelin_wait_set *set_ = nullptr;
   myelin_guard *guard_ = nullptr;
@@ -58,6 +60,10 @@ class Delivery {
   /// Whether a reader may have samples of writers that DDS has not found yet.
   bool is_waiting_ = false;
   uint64_t retry_ns_ = 0;
+  /// Whether it looks for a while before it sleeps, and lets other threads run meanwhile; and whether the last wait
+  /// was so short that looking pays.
+  const bool gives_way_;
+  bool spins_ = true;
 };
 
 }  // namespace psmx_myelin
