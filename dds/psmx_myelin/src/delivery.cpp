@@ -1,6 +1,9 @@
 #include "delivery.hpp"
 
+#include <sched.h>
+
 #include <algorithm>
+#include <chrono>
 #include <stdexcept>
 
 #include "reader.hpp"
@@ -16,16 +19,21 @@ constexpr size_t keys_max = 64;
 /// Between two looks whether DDS has found a writer of which something has come already.
 constexpr uint64_t retry_first_ns = 200'000;
 constexpr uint64_t retry_last_ns = 5'000'000;
+/// About what a sleep and a wake-up cost: who looks for as long before it sleeps pays twice the optimum at most.
+constexpr uint64_t spin_ns = 50'000;
+/// For so long DDS's thread waits for this one, which may be in a listener, or store in a reader that is full: as
+/// long as DDS has a writer linger.
+constexpr std::chrono::seconds departure_limit{1};
 
 /// Where it is, so that it need not be looked for.
 uint64_t key_of(const Reader &reader) { return reinterpret_cast<uint64_t>(&reader); }
 
 }  // namespace
 
-Delivery::Delivery(myelin_node *node, myelin_wait wait) {
+Delivery::Delivery(myelin_node *node, myelin_wait wait) : gives_way_(wait == MYELIN_WAIT_ADAPTIVE) {
   if (myelin_wait_set_open(node, &set_) != MYELIN_OK ||
       myelin_wait_set_guard(set_, guard_key, &guard_) != MYELIN_OK ||
-      myelin_wait_set_set_wait(set_, wait) != MYELIN_OK) {
+      myelin_wait_set_set_wait(set_, gives_way_ ? MYELIN_WAIT_BLOCK : wait) != MYELIN_OK) {
     const std::runtime_error error(myelin_error_message());
     if (guard_ != nullptr) myelin_guard_close(guard_);
     if (set_ != nullptr) myelin_wait_set_close(set_);
@@ -35,6 +43,7 @@ Delivery::Delivery(myelin_node *node, myelin_wait wait) {
 }
 
 Delivery::~Delivery() {
+  forget_departures(*this);
   {
     const std::lock_guard<std::mutex> lock(mutex_);
     is_ending_ = true;
@@ -63,14 +72,26 @@ void Delivery::remove(Reader &reader) {
   myelin_guard_trigger(guard_);
 }
 
+void Delivery::depart(const std::shared_ptr<Departure> &departure) {
+  std::unique_lock<std::mutex> lock(mutex_);
+  departure->is_stored = false;
+  departures_.push_back(departure);
+  myelin_guard_trigger(guard_);
+  // A listener that this thread calls may delete much.
+  if (std::this_thread::get_id() == thread_.get_id()) return;
+  has_stored_.wait_for(lock, departure_limit, [&] { return departure->is_stored; });
+}
+
 bool Delivery::follow() {
   std::vector<std::unique_ptr<Reader>> added;
   std::vector<Reader *> removed;
+  std::vector<std::shared_ptr<Departure>> departures;
   {
     const std::lock_guard<std::mutex> lock(mutex_);
     if (is_ending_) return false;
     added.swap(added_);
     removed.swap(removed_);
+    departures.swap(departures_);
   }
   for (auto &reader : added) {
     const uint64_t key = key_of(*reader);
@@ -83,6 +104,16 @@ bool Delivery::follow() {
     myelin_wait_set_remove(set_, key_of(*reader));
     readers_.erase(key_of(*reader));
   }
+  if (departures.empty()) return true;
+  for (const auto &departure : departures) {
+    for (auto &each : readers_) {
+      each.second->depart(departure);
+      is_waiting_ |= each.second->is_waiting();
+    }
+  }
+  const std::lock_guard<std::mutex> lock(mutex_);
+  for (const auto &departure : departures) departure->is_stored = true;
+  has_stored_.notify_all();
   return true;
 }
 
@@ -95,6 +126,20 @@ uint64_t Delivery::retry() {
   return is_waiting_ ? retry_ns_ : MYELIN_FOREVER;
 }
 
+myelin_code Delivery::wait(uint64_t limit_ns, uint64_t *keys, size_t &count) {
+  const uint64_t begun_ns = myelin_now();
+  myelin_code code = MYELIN_NOTHING;
+  while (gives_way_ && spins_ && code == MYELIN_NOTHING && myelin_now() - begun_ns < spin_ns) {
+    code = myelin_wait_set_wait(set_, 0, keys, keys_max, &count);
+    // The program's thread that this one has just woken may be on this CPU.
+    if (code == MYELIN_NOTHING) sched_yield();
+  }
+  const bool sleeps = code == MYELIN_NOTHING;
+  if (sleeps) code = myelin_wait_set_wait(set_, limit_ns, keys, keys_max, &count);
+  spins_ = myelin_now() - begun_ns <= (sleeps ? 2 * spin_ns : spin_ns);
+  return code;
+}
+
 void Delivery::run() {
   uint64_t keys[keys_max];
   bool is_asked = true;
@@ -102,7 +147,7 @@ void Delivery::run() {
   while (!is_asked || follow()) {
     is_asked = false;
     size_t count = 0;
-    if (myelin_wait_set_wait(set_, retry(), keys, keys_max, &count) < 0) {
+    if (wait(retry(), keys, count) < 0) {
       SAY_ERROR("nothing is delivered any more: %s", myelin_error_message());
       return;
     }

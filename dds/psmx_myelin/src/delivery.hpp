@@ -1,6 +1,7 @@
 // The thread that takes what comes for an instance's readers and stores it in them.
 #pragma once
 
+#include <condition_variable>
 #include <cstdint>
 #include <memory>
 #include <mutex>
@@ -8,6 +9,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "departure.hpp"
 #include "myelin.h"
 
 namespace psmx_myelin {
@@ -28,6 +30,9 @@ class Delivery {
   /// Has the thread drop the reader, at once or after what it is storing in it just now; does not wait. Any
   /// thread, also from a listener that the thread is calling.
   void remove(Reader &reader);
+  /// Has the thread store what a writer has written that DDS has lost, and waits for it, as long as it is not for
+  /// too long. Any thread.
+  void depart(const std::shared_ptr<Departure> &departure);
 
  private:
   void run();
@@ -35,6 +40,8 @@ class Delivery {
   bool follow();
   /// Tries again what could not be stored; after how many ns it is to do so again.
   uint64_t retry();
+  /// Waits for readers for which something has come, as the configuration says.
+  myelin_code wait(uint64_t limit_ns, uint64_t *keys, size_t &count);
 
   myelin_wait_set *set_ = nullptr;
   myelin_guard *guard_ = nullptr;
@@ -44,6 +51,8 @@ class Delivery {
   std::mutex mutex_;
   std::vector<std::unique_ptr<Reader>> added_;
   std::vector<Reader *> removed_;
+  std::vector<std::shared_ptr<Departure>> departures_;
+  std::condition_variable has_stored_;
   bool is_ending_ = false;
 
   /// The thread's alone, by the keys of the wait set.
@@ -51,6 +60,10 @@ class Delivery {
   /// Whether a reader may have samples of writers that DDS has not found yet.
   bool is_waiting_ = false;
   uint64_t retry_ns_ = 0;
+  /// Whether it looks for a while before it sleeps, and lets other threads run meanwhile; and whether the last wait
+  /// was so short that looking pays.
+  const bool gives_way_;
+  bool spins_ = true;
 };
 
 }  // namespace psmx_myelin

@@ -10,6 +10,7 @@
 #include "dds/ddsi/ddsi_protocol.h"
 #include "dds/ddsi/ddsi_serdata.h"
 #include "dds/ddsi/ddsi_sertype.h"
+#include "dds/ddsi/ddsi_thread.h"
 #include "support.hpp"
 
 namespace psmx_myelin {
@@ -127,6 +128,14 @@ Reader::~Reader() {
 
 void Reader::start(dds_entity_t reader) {
   reader_ = reader;
+  dds_guid_t guid;
+  const ddsi_sertype *type = nullptr;
+  if (dds_get_guid(reader, &guid) != DDS_RETCODE_OK || dds_get_entity_sertype(reader, &type) != DDS_RETCODE_OK) {
+    throw std::runtime_error("a reader is not known to CycloneDDS");
+  }
+  std::memcpy(guid_.data(), guid.v, guid_.size());
+  auto *domain = static_cast<ddsi_domaingv *>(ddsrt_atomic_ldvoidp(&type->gv));
+  watch_departures(domain, *topic_.instance.delivery);
   is_started_ = true;
   topic_.instance.delivery->add(std::unique_ptr<Reader>(this));
 }
@@ -136,12 +145,12 @@ void Reader::close() {
   else delete this;
 }
 
-void Reader::deliver() {
+bool Reader::deliver() {
   for (int count = 0; count < batch_max && !is_ending_.load(std::memory_order_relaxed); ++count) {
     myelin_sample sample = MYELIN_INIT(myelin_sample);
     const myelin_code code = myelin_subscriber_take(subscriber_, &sample);
     if (code < 0) complain(myelin_error_message());
-    if (code != MYELIN_OK) return;
+    if (code != MYELIN_OK) return false;
     if (sample.lost_before > 0 && is_reliable_) {
       SAY_WARNING("topic %s: %llu samples were lost by a reader that was stopped for too long",
                   topic_.name.c_str(), static_cast<unsigned long long>(sample.lost_before));
@@ -154,6 +163,7 @@ void Reader::deliver() {
     store_or_keep(guid, found.first->second, std::move(lent));
     if (found.second && sources_.size() > sources_max_) forget_gone_writers();
   }
+  return !is_ending_.load(std::memory_order_relaxed);
 }
 
 Lent Reader::lend(myelin_sample &sample) {
@@ -211,16 +221,32 @@ Lent Reader::lend(myelin_sample &sample) {
 }
 
 void Reader::store_or_keep(const Guid &guid, Source &source, Lent lent) {
-  source.publisher = lent->sample.publisher;
   if (source.waiting.empty() && is_matched(guid, source)) store(source, lent);
   if (lent == nullptr) return;
   if (is_given_up(source)) return;
-  if (source.waiting.size() >= waiting_max_) {
-    source.waiting.pop_front();
-    --waiting_;
-  }
+  if (source.waiting.size() >= waiting_max_) drop_first(source);
   source.waiting.push_back(std::move(lent));
   ++waiting_;
+}
+
+void Reader::drop_first(Source &source) {
+  source.waiting.pop_front();
+  --waiting_;
+  if (source.last > 0) --source.last;
+}
+
+void Reader::depart(const std::shared_ptr<Departure> &departure) {
+  const auto &readers = departure->readers;
+  if (std::find(readers.begin(), readers.end(), guid_) == readers.end()) return;
+  while (deliver() && departure->is_held.load()) continue;
+  const auto found = sources_.find(departure->writer);
+  if (found == sources_.end()) return;
+  Source &source = found->second;
+  source.is_matched = false;
+  source.missed_ns = 0;
+  source.departure = departure;
+  source.last = source.waiting.size();
+  store_waiting(departure->writer, source);
 }
 
 bool Reader::is_given_up(const Source &source) {
@@ -228,7 +254,6 @@ bool Reader::is_given_up(const Source &source) {
 }
 
 bool Reader::retry() {
-  notice_gone_writers();
   for (auto &[guid, source] : sources_) {
     if (!source.waiting.empty()) store_waiting(guid, source);
   }
@@ -236,31 +261,16 @@ bool Reader::retry() {
 }
 
 void Reader::store_waiting(const Guid &guid, Source &source) {
-  const bool is_last = source.handle != 0 && source.is_gone;
-  while (!source.waiting.empty() && (is_matched(guid, source) || is_last)) {
+  while (!source.waiting.empty() && (source.last > 0 || is_matched(guid, source))) {
     Lent &next = source.waiting.front();
-    if (source.is_matched) store(source, next);
-    if (next != nullptr && is_last) {
-      // What it wrote before it was deleted counts; and its instance is without it from now on.
-      next->own_metadata.statusinfo |= DDSI_STATUSINFO_UNREGISTER;
-      set_handle(next->own_metadata.guid, source.handle);
-      store(source, next);
-    }
+    store(source, next);
     if (next != nullptr) return;
-    source.waiting.pop_front();
-    --waiting_;
+    drop_first(source);
   }
   if (is_given_up(source)) {
     waiting_ -= source.waiting.size();
     source.waiting.clear();
-  }
-}
-
-void Reader::notice_gone_writers() {
-  myelin_event event = MYELIN_INIT(myelin_event);
-  while (myelin_subscriber_event(subscriber_, &event) == MYELIN_OK) {
-    if (event.kind != MYELIN_EVENT_UNMATCHED) continue;
-    for (auto &each : sources_) each.second.is_gone |= each.second.publisher == event.endpoint;
+    source.last = 0;
   }
 }
 
@@ -286,9 +296,8 @@ void Reader::store(Source &source, Lent &lent) {
   uint64_t refused_ns = 0;
   for (;;) {
     dds_loaned_sample_t *sample = with_private_copy(*lent);
-    const dds_return_t result =
-        source.is_matched ? dds_reader_store_loaned_sample(reader_, sample)
-                          : dds_reader_store_loaned_sample_wr_metadata(reader_, sample, 0, false, DDS_INFINITY);
+    const dds_return_t result = source.last > 0 ? store_by(*source.departure, sample)
+                                                : dds_reader_store_loaned_sample(reader_, sample);
     keep_private_copy(*lent);
     if (result == DDS_RETCODE_NOT_FOUND) {
       source.is_matched = false;
@@ -306,6 +315,19 @@ void Reader::store(Source &source, Lent &lent) {
   lent = nullptr;
 }
 
+dds_return_t Reader::store_by(const Departure &writer, dds_loaned_sample_t *sample) {
+  set_handle(sample->metadata->guid, writer.handle);
+  // While this thread is awake DDS's garbage collector, which tells the reader, does not run.
+  ddsi_thread_state *const thread = ddsi_lookup_thread_state();
+  ddsi_thread_state_awake(thread, writer.domain);
+  // If the reader has been told, nobody else unregisters what the sample registers.
+  if (!writer.is_held.load()) sample->metadata->statusinfo |= DDSI_STATUSINFO_UNREGISTER;
+  const dds_return_t result = dds_reader_store_loaned_sample_wr_metadata(
+      reader_, sample, writer.ownership_strength, writer.autodispose, writer.lifespan);
+  ddsi_thread_state_asleep(thread);
+  return result;
+}
+
 bool Reader::is_matched(const Guid &guid, Source &source) {
   if (source.is_matched) return true;
   const uint64_t now_ns = myelin_now();
@@ -313,9 +335,7 @@ bool Reader::is_matched(const Guid &guid, Source &source) {
   if (is_given_up(source) && now_ns - source.asked_ns < unmatched_interval_ns) return false;
   source.asked_ns = now_ns;
   look_up_writers();
-  const auto found = matched_.find(guid);
-  source.is_matched = found != matched_.end();
-  if (source.is_matched) source.handle = found->second;
+  source.is_matched = matched_.count(guid) > 0;
   return source.is_matched;
 }
 
@@ -333,7 +353,7 @@ void Reader::look_up_writers() {
     if (writer == nullptr) continue;
     Guid guid;
     std::memcpy(guid.data(), writer->key.v, guid.size());
-    matched_.emplace(guid, handle);
+    matched_.insert(guid);
     dds_builtintopic_free_endpoint(writer);
   }
 }

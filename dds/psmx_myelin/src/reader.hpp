@@ -1,15 +1,16 @@
 // What a DDS reader gets its samples by: taken from the library and stored in it by the delivering thread.
 #pragma once
 
-#include <array>
 #include <atomic>
 #include <deque>
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
+#include "departure.hpp"
 #include "frame.hpp"
 #include "topic.hpp"
 
@@ -38,24 +39,22 @@ struct Reader : dds_psmx_endpoint_t {
   myelin_subscriber *subscriber() const { return subscriber_; }
 
   // By the delivering thread alone.
-  /// Takes what there is, as much as keeps nobody else waiting for long.
-  void deliver();
+  /// Takes what there is, as much as keeps nobody else waiting for long; whether that may not have been all.
+  bool deliver();
+  /// Takes and stores all that a writer has written that DDS has lost.
+  void depart(const std::shared_ptr<Departure> &departure);
   /// Whether there are samples of writers that DDS has not found yet.
   bool is_waiting() const { return waiting_ > 0; }
   /// Tries them again; whether some are left.
   bool retry();
 
  private:
-  using Guid = std::array<uint8_t, 16>;
   /// A writer, as DDS knows it.
   struct Source {
     bool is_matched = false;
-    /// What DDS calls it, if it has been matched once: it may have been deleted since, or have gone out of
-    /// sight.
-    dds_instance_handle_t handle = 0;
-    /// Its endpoint in the library, and whether that has gone.
-    uint64_t publisher = 0;
-    bool is_gone = false;
+    /// With which DDS has lost it, and how many of those that wait it had written before.
+    std::shared_ptr<Departure> departure;
+    size_t last = 0;
     /// When DDS was asked for it last, and when first in vain.
     uint64_t asked_ns = 0;
     uint64_t missed_ns = 0;
@@ -66,12 +65,14 @@ struct Reader : dds_psmx_endpoint_t {
   /// The sample as CycloneDDS takes it; none, with the reason in the log, if it cannot be.
   Lent lend(myelin_sample &sample);
   void store_or_keep(const Guid &guid, Source &source, Lent lent);
-  /// Stores what a writer has written; `lent` is kept if DDS has known that writer and does not any more.
+  /// Stores what a writer has written that is matched; `lent` is kept if DDS does not know it any more.
   void store(Source &source, Lent &lent);
+  /// Stores what a writer had written when DDS lost it.
+  dds_return_t store_by(const Departure &writer, dds_loaned_sample_t *sample);
   void store_waiting(const Guid &guid, Source &source);
+  void drop_first(Source &source);
   /// Whether DDS has had its time to find the writer.
   static bool is_given_up(const Source &source);
-  void notice_gone_writers();
   /// Whether DDS has matched the reader with a writer: with all others it has nothing to do, because of a
   /// quality of service, or because it has not found them yet.
   bool is_matched(const Guid &guid, Source &source);
@@ -94,6 +95,7 @@ struct Reader : dds_psmx_endpoint_t {
   std::shared_ptr<std::atomic<uint32_t>> held_ = std::make_shared<std::atomic<uint32_t>>(0);
   myelin_subscriber *subscriber_ = nullptr;
   dds_entity_t reader_ = 0;
+  Guid guid_{};
   bool is_started_ = false;
   std::atomic<bool> is_ending_{false};
 
@@ -101,7 +103,7 @@ struct Reader : dds_psmx_endpoint_t {
   /// With more, those that are gone are forgotten.
   size_t sources_max_ = 64;
   size_t waiting_ = 0;
-  std::map<Guid, dds_instance_handle_t> matched_;
+  std::set<Guid> matched_;
   std::vector<uint8_t> private_copy_;
   std::optional<bool> takes_header_;
   bool has_complained_ = false;

@@ -2,14 +2,16 @@
  * crates/myelin-dds/tests/psmx.
  *
  *     peer pub|sub Small|Image|Text|Keyed TOPIC [SETTING]…
- *     domain=N partition=NAME depth=N limit=N all best-effort late loans listener one-writer
+ *     domain=N partition=NAME depth=N limit=N all best-effort late loans listener one-writer beside=TOPIC
  *
  * It says "ready shared|network", and "matched N" when that changes. A publisher follows lines, and says
  * "done RETURN" after each: "write FIRST COUNT", "dispose ID", "others COUNT", which makes so many other
  * writers, one after the other, and deletes them. A subscriber says "took NUMBER MEMORY", where MEMORY is
  * "shared" if it was lent the sample in shared memory, else "own", or "gone ID"; after the line "stop" it says
  * "stopped" and takes nothing until "go"; with "one-writer" it says "of another writer" if a publication
- * handle is not the first one. Both end with their standard input. */
+ * handle is not the first one; with "beside" it has another reader, of TOPIC, whose listener says "called" and
+ * returns when it is not stopped, and it says "lost" when DDS has lost a writer. Both end with their standard
+ * input. */
 #include <inttypes.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -163,6 +165,23 @@ static void take_all(dds_entity_t reader, void *unused) {
 
 static pthread_mutex_t gate = PTHREAD_MUTEX_INITIALIZER;
 
+static void wait_at_gate(dds_entity_t reader, void *unused) {
+  (void)reader, (void)unused;
+  SAY("called\n");
+  pthread_mutex_lock(&gate);
+  pthread_mutex_unlock(&gate);
+}
+
+static void say_losses(dds_entity_t publications, void *unused) {
+  (void)unused;
+  void *publication = NULL;
+  dds_sample_info_t info;
+  while (CHECK(dds_take(publications, &publication, &info, 1, 1)) > 0) {
+    if (info.instance_state != DDS_ALIVE_INSTANCE_STATE) SAY("lost\n");
+    CHECK(dds_return_loan(publications, &publication, 1));
+  }
+}
+
 static void *take_when_woken(void *reader) {
   const dds_entity_t it = *(dds_entity_t *)reader;
   const dds_entity_t set = CHECK(dds_create_waitset(DDS_CYCLONEDDS_HANDLE));
@@ -197,12 +216,14 @@ int main(int count, char **words) {
   uint32_t domain = 0;
   int32_t depth = 1, limit = DDS_LENGTH_UNLIMITED;
   bool all = false, best_effort = false, late = false, listens = false;
+  const char *beside = NULL;
   for (int at = 4; at < count; ++at) {
     const char *word = words[at], *value = strchr(word, '=');
     if (!strncmp(word, "domain=", 7)) domain = (uint32_t)atoi(value + 1);
     else if (!strncmp(word, "partition=", 10)) dds_qset_partition1(qos, value + 1);
     else if (!strncmp(word, "depth=", 6)) depth = atoi(value + 1);
     else if (!strncmp(word, "limit=", 6)) limit = atoi(value + 1);
+    else if (!strncmp(word, "beside=", 7)) beside = value + 1;
     else if (!strcmp(word, "all")) all = true;
     else if (!strcmp(word, "best-effort")) best_effort = true;
     else if (!strcmp(word, "late")) late = true;
@@ -228,6 +249,15 @@ int main(int count, char **words) {
   dds_listener_t *listener = dds_create_listener(NULL);
   dds_lset_publication_matched(listener, on_publication);
   dds_lset_subscription_matched(listener, on_subscription);
+  if (beside) {
+    dds_listener_t *waits = dds_create_listener(NULL);
+    dds_lset_data_available(waits, wait_at_gate);
+    const dds_entity_t other = CHECK(dds_create_topic(participant, descriptors[type], beside, NULL, NULL));
+    CHECK(dds_create_reader(participant, other, qos, waits));
+    dds_lset_data_available(waits, say_losses);
+    CHECK(dds_create_reader(participant, DDS_BUILTIN_TOPIC_DCPSPUBLICATION, NULL, waits));
+    dds_delete_listener(waits);
+  }
   if (listens) dds_lset_data_available(listener, take_all);
   static dds_entity_t endpoint;
   endpoint = CHECK(is_publisher ? dds_create_writer(participant, topic, qos, listener)

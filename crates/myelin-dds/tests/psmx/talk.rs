@@ -203,6 +203,31 @@ fn what_a_writer_wrote_before_it_went_comes_as_its_own() {
     });
 }
 
+#[test]
+fn what_a_writer_wrote_comes_though_dds_has_lost_it_before_it_was_known() {
+    let name = "talk::what_a_writer_wrote_comes_though_dds_has_lost_it_before_it_was_known";
+    on_a_host(name, || {
+        let mut subscriber = Peer::shared("sub Small topic all one-writer beside=other");
+        // The thread that delivers is in a listener, and takes nothing.
+        let mut other = Peer::shared("pub Small other all");
+        other.matched(1);
+        subscriber.tell("stop");
+        assert_eq!(subscriber.line(), "stopped");
+        other.write(0, 1);
+        assert_eq!(subscriber.line(), "called");
+        let mut publisher = Peer::shared("pub Small topic all");
+        publisher.matched(1);
+        subscriber.matched(1);
+        publisher.write(1, 40);
+        publisher.end();
+        assert_eq!(subscriber.line(), "lost");
+        subscriber.tell("go");
+        subscriber.takes(1..=40, "own");
+        other.end();
+        subscriber.end();
+    });
+}
+
 /// rmw_cyclonedds asks for less memory than it writes, until it is mended.
 #[test]
 fn types_with_the_header_inside_pass() {
