@@ -1,6 +1,5 @@
 //! From a results folder to an [`Analysis`]: judge each run, pool the valid ones of each cell.
 
-mod accounting;
 mod cell;
 pub(crate) mod clocks;
 pub mod distribution;

@@ -8,7 +8,7 @@ use super::distribution::{Sorted, us};
 use super::judged::JudgedRun;
 use crate::record::RunRecord;
 use crate::scenario::Kind;
-use crate::stats::bootstrap::of_medians;
+use crate::stats::of_medians;
 use crate::summary::{Cell, CellKey, FurtherSubscriber, Params};
 
 /// The counts of a run. Of what is not answered ping knows what was sent, and pong what was taken; of

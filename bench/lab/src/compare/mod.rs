@@ -9,7 +9,6 @@ mod document;
 mod environment;
 mod html;
 mod judge;
-mod shift;
 mod terminal;
 
 use std::fs;
@@ -28,8 +27,7 @@ use crate::summary::{Analysis, Params};
 pub use document::Found;
 pub use environment::{Aspect, Difference};
 pub use html::page;
-pub use judge::FigureComparison;
-pub use shift::ShiftPoint;
+pub use judge::{FigureComparison, ShiftPoint};
 pub use terminal::render as terminal;
 
 use crate::report::format::plural;

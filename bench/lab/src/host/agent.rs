@@ -20,8 +20,7 @@ use rustix::event::{self, PollFd, PollFlags, Timespec};
 use serde::Serialize;
 use serde_json::Value;
 
-use super::protocol::writer::Writer;
-use super::protocol::{Hello, Reply, Request, frame};
+use super::protocol::{Hello, Reply, Request, Writer, read_frame};
 use super::{Host, LocalHost, ProcessId, RunOnHost, boot_id, lock};
 use crate::machine::Machine;
 use crate::network;
@@ -63,7 +62,7 @@ pub(super) fn serve(
     output.send(&Reply::Hello(Hello { version, boot: boot_id(), address }), &[])?;
     let mut agent = Agent { host: LocalHost::default(), folder, run: None, output: output.clone() };
     let mut input = BufReader::new(input);
-    while let Some((request, _)) = frame::read(&mut input)? {
+    while let Some((request, _)) = read_frame(&mut input)? {
         if matches!(request, Request::Alive) {
             continue;
         }

@@ -7,10 +7,8 @@
 
 mod advice;
 mod comparisons;
-mod csv;
 pub(crate) mod document;
 pub(crate) mod entry;
-mod fan;
 mod flow;
 pub(crate) mod format;
 mod glance;
@@ -23,7 +21,6 @@ mod packed;
 pub(crate) mod palette;
 pub(crate) mod plots;
 pub mod published;
-mod repeats;
 mod rows;
 mod scorecard;
 mod sweep;
@@ -105,7 +102,7 @@ impl<'a> Report<'a> {
         let reports = [
             ("summary.json", json.into_bytes()),
             ("details.json.zst", details),
-            ("summary.csv", csv::render(&view.analysis.summary).into_bytes()),
+            ("summary.csv", metrics::csv(&view.analysis.summary).into_bytes()),
             ("report.md", markdown::render(view).into_bytes()),
             ("report.html", html::render(view).into_bytes()),
         ];
