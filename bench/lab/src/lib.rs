@@ -11,6 +11,7 @@ mod host;
 pub mod input_error;
 #[cfg(test)]
 mod layers;
+mod lists;
 pub mod machine;
 mod network;
 mod observe;

@@ -15,10 +15,9 @@ pub use identity::Identity;
 /// What a results folder knows about its machine. Absent values could not be read.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Machine {
-    /// `model name` of the first processor.
-    pub cpu_model: String,
-    /// Online CPUs.
-    pub cpus: u32,
+    /// What tells it from other machines.
+    #[serde(flatten)]
+    pub identity: Identity,
     /// Machine architecture, for instance `x86_64`.
     pub architecture: String,
     /// Hypervisor flag or DMI vendor; null on bare metal.
@@ -27,11 +26,6 @@ pub struct Machine {
     pub memory_bytes: u64,
     /// Pretty name of the distribution.
     pub os: String,
-    /// `uname -r`.
-    pub kernel: String,
-    /// See [`Identity::machine`]; absent in folders of earlier versions.
-    #[serde(default)]
-    pub machine: Option<String>,
     /// Preemption model of the kernel, where it says so.
     pub preemption: Option<String>,
     /// `/proc/cmdline`, without what names devices or addresses.
@@ -100,19 +94,15 @@ impl Machine {
         let line = |path: &str| root.line(path);
         let (busy_percent, loopback_packets_per_s) = ambient();
         let clock = clock::calibrate();
-        let Identity { cpu_model, cpus, kernel, machine } = Identity::read(root);
         let memlock = rustix::process::getrlimit(rustix::process::Resource::Memlock);
         let uname = rustix::system::uname();
         let text = |text: &std::ffi::CStr| text.to_string_lossy().into_owned();
         Machine {
-            cpu_model,
-            cpus,
+            identity: Identity::read(root),
             architecture: text(uname.machine()),
             hypervisor: hypervisor(root),
             memory_bytes: procfs::Meminfo::current().map_or(0, |memory| memory.mem_total),
             os: os_name(root),
-            kernel,
-            machine,
             preemption: preemption(&text(uname.version())),
             kernel_command_line: kernel_command_line(root),
             clocksource: line("/sys/devices/system/clocksource/clocksource0/current_clocksource")
@@ -132,16 +122,6 @@ impl Machine {
             loopback_packets_per_s,
             steal_percent: None,
             others: Vec::new(),
-        }
-    }
-
-    /// What tells it from other machines.
-    pub fn identity(&self) -> Identity {
-        Identity {
-            cpu_model: self.cpu_model.clone(),
-            cpus: self.cpus,
-            kernel: self.kernel.clone(),
-            machine: self.machine.clone(),
         }
     }
 
@@ -240,9 +220,11 @@ mod tests {
     #[test]
     fn this_machine_has_a_fingerprint() {
         let host = Machine::read();
-        assert!(host.cpus >= 1 && host.memory_bytes > 0);
+        assert!(host.identity.cpus >= 1 && host.memory_bytes > 0);
         assert!(host.clock_read_ns > 0.0);
-        assert!(!host.kernel.is_empty() && !host.os.is_empty() && !host.clocksource.is_empty());
+        assert!(
+            !host.identity.kernel.is_empty() && !host.os.is_empty() && !host.clocksource.is_empty()
+        );
     }
 
     #[test]

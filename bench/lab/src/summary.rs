@@ -16,7 +16,7 @@ use crate::plan::one;
 pub use cell::Cell;
 #[cfg(test)]
 pub(crate) use cell::{Better, OverRuns};
-pub(crate) use cell::{CellKey, METRICS, Metric, Value};
+pub(crate) use cell::{METRICS, Metric, Value};
 pub use detail::{
     Analysis, CurvePoint, Detail, Percentile, Pinned, RUN_QUANTILES, RunPoint, Second,
 };

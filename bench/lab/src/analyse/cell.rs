@@ -9,6 +9,7 @@ use super::judged::{Case, JudgedRun, used};
 use super::messages::{Message, Messages, Quantity};
 use super::totals::{Totals, sum};
 use super::{clocks, link, observed, repeats, slowest, stages, steady, timeline, workloads};
+use crate::lists::distinct;
 use crate::record::RunRecord;
 use crate::run::spec::waits;
 use crate::scenario::{Kind, frame_name};
@@ -215,12 +216,7 @@ fn notes(runs: &[JudgedRun], used: &[&JudgedRun], kind: Kind, steal_percent: f64
         Kind::Publish => ("publish calls", "messages not taken by a subscriber that was to"),
         _ => ("latencies", "messages lost; they have no latency"),
     };
-    let mut notes: Vec<String> = Vec::new();
-    for note in runs.iter().flat_map(|run| &run.record.notes) {
-        if !notes.contains(note) {
-            notes.push(note.clone());
-        }
-    }
+    let mut notes = distinct(runs.iter().flat_map(|run| run.record.notes.clone()));
     if steal_percent > STEAL_PERCENT_MAX {
         notes.push(format!("the hypervisor took {steal_percent:.1} % of the CPUs meanwhile"));
     }

@@ -8,11 +8,11 @@ use myelin_bench_kit::protocol::Transport;
 
 use super::document::{Column, Part, Section, Table, TableCell, Tone};
 use super::table::{not_told_from, told};
-use super::view::{Entry, Group, Traits, View, distinct};
-use super::{Error, format};
+use super::view::{Entry, Group, Traits, View};
+use super::{format, written};
 use crate::advise::choice::{Budget, Candidate, Choice, NoChoice, Told, choose};
 use crate::advise::files::{Advised, File, MARK, files};
-use crate::record::write_whole;
+use crate::lists::{distinct, grouped};
 use crate::scenario::Tuning;
 use crate::stats::RUNS_MIN;
 use crate::stats::verdict::{Kind, Verdict};
@@ -146,26 +146,21 @@ fn file_list(view: &View, places: &[Place]) -> Part {
 
 /// Writes the files; of those there, whatever an earlier report has written and this does not is
 /// removed.
-pub(super) fn write(view: &View, directory: &Path) -> Result<(), Error> {
+pub(super) fn write(view: &View, directory: &Path) -> anyhow::Result<()> {
     let (files, _) = files(&advised(view, &places(view)), &view.analysis.summary.host);
-    let failed = |path: &Path| {
-        let path = path.to_owned();
-        move |source| Error::Write { path, source }
-    };
     for entry in std::fs::read_dir(directory).into_iter().flatten().flatten() {
         let path = entry.path();
         let is_ours = std::fs::read_to_string(&path).is_ok_and(|text| text.contains(MARK));
         if is_ours && files.iter().all(|file| entry.file_name() != *file.name) {
-            std::fs::remove_file(&path).map_err(failed(&path))?;
+            written(&path, std::fs::remove_file(&path))?;
         }
     }
     if files.is_empty() {
         return Ok(());
     }
-    std::fs::create_dir_all(directory).map_err(failed(directory))?;
+    written(directory, std::fs::create_dir_all(directory))?;
     for file in &files {
-        let path = directory.join(&file.name);
-        write_whole(&path, file.text.as_bytes()).map_err(failed(&path))?;
+        super::write(&directory.join(&file.name), file.text.as_bytes())?;
     }
     Ok(())
 }
@@ -264,13 +259,11 @@ fn parts<'v, 'a>(
     places: &[Place<'v, 'a>],
     make: impl Fn(&str, &str, &[&Place<'v, 'a>]) -> Part,
 ) -> Vec<Part> {
-    let keys = distinct(places.iter().map(|place| (place.group.scenario, place.topology)));
-    let part = |(scenario, topology): (&str, &str)| {
-        let ours = |place: &&Place| (place.group.scenario, place.topology) == (scenario, topology);
-        let ours: Vec<_> = places.iter().filter(ours).collect();
-        make(scenario, &topology.replace('-', " "), &ours)
+    let places = places.iter().map(|place| ((place.group.scenario, place.topology), place));
+    let part = |((scenario, topology), places): ((&str, &str), Vec<_>)| {
+        make(scenario, &topology.replace('-', " "), &places)
     };
-    keys.into_iter().map(part).collect()
+    grouped(places).into_iter().map(part).collect()
 }
 
 /// What is to be said of cells with fewer runs than an interval takes.

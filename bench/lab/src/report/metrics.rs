@@ -370,13 +370,4 @@ mod tests {
         let table = markdown();
         assert!(kept.contains(&table), "keep this in docs/results.md:\n{table}");
     }
-
-    #[test]
-    fn tables_name_figures_that_exist() {
-        for (_, shows) in PAGE.iter().chain(PAGE_ONE_WAY) {
-            if let Shows::Metric(name) = shows {
-                assert_eq!(Metric::named(name).name, *name);
-            }
-        }
-    }
 }

@@ -6,8 +6,9 @@
 use myelin_bench_kit::protocol::{Transport, Wait, Workload};
 
 use super::document::{Column, Part, Table, TableCell, Tone};
-use super::view::{Configuration, Entry, Group, Kin, Manner, Traits, View, distinct};
+use super::view::{Configuration, Entry, Group, Kin, Manner, Traits, View};
 use super::{comparisons, flow, format, validity};
+use crate::lists::distinct;
 use crate::scenario::Tuning;
 use crate::stats::verdict::{Kind, Verdict};
 

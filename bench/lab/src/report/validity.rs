@@ -6,6 +6,7 @@ use super::document::{Finding, Part, Section, Standing};
 use super::format;
 use super::view::{Entry, View};
 use crate::analyse::steady;
+use crate::lists::{distinct, grouped};
 use crate::scenario::Tuning;
 use crate::stats::{LEVEL_PERCENT_MIN, RUNS_MIN, level_percent, median};
 use crate::summary::{ClockFigures, Distribution};
@@ -232,15 +233,12 @@ fn clocks(view: &View) -> Option<Finding> {
 /// Notes of the analysis and of its cells, each once; of many that differ in numbers alone the
 /// first. Which runs never settled has a check of its own.
 fn remarks(view: &View) -> Option<Finding> {
-    let mut lines = view.analysis.summary.notes.clone();
-    for entry in view.entries() {
-        for note in entry.cell.notes.iter().filter(|note| !steady::is_remark(note)) {
-            let line = format!("{}: {note}", entry.configuration());
-            if !lines.contains(&line) {
-                lines.push(line);
-            }
-        }
-    }
+    let of_entry = |entry: &Entry| {
+        let notes = entry.cell.notes.iter().filter(|note| !steady::is_remark(note));
+        notes.map(|note| format!("{}: {note}", entry.configuration())).collect::<Vec<_>>()
+    };
+    let of_all = view.analysis.summary.notes.iter().cloned();
+    let lines = distinct(of_all.chain(view.entries().flat_map(of_entry)));
     let finding = format::plural(lines.len(), "thing") + " left out or not as asked";
     let particulars = one_of_a_kind(&lines);
     (!particulars.is_empty()).then(|| check(Standing::Caution, REMARKS, finding, particulars))
@@ -248,16 +246,11 @@ fn remarks(view: &View) -> Option<Finding> {
 
 /// The lines, but of more than [`ALIKE_MAX`] of a kind the first and how many there are more.
 fn one_of_a_kind(lines: &[String]) -> Vec<String> {
-    let mut kinds: Vec<(String, Vec<&String>)> = Vec::new();
-    for line in lines {
-        // Whose it is stands in front; what it is, numbers apart, tells its kind.
-        let note = line.split_once(": ").map_or(line.as_str(), |(_, note)| note);
-        let kind = note.replace(|c: char| c.is_ascii_digit(), "");
-        match kinds.iter_mut().find(|(known, _)| *known == kind) {
-            Some((_, same)) => same.push(line),
-            None => kinds.push((kind, vec![line])),
-        }
-    }
+    // Whose it is stands in front; what it is, numbers apart, tells its kind.
+    let note =
+        |line: &String| line.split_once(": ").map_or(line.clone(), |(_, note)| note.to_owned());
+    let kind = |line| note(line).replace(|c: char| c.is_ascii_digit(), "");
+    let kinds = grouped(lines.iter().map(|line| (kind(line), line)));
     let shown = kinds.into_iter().flat_map(|(_, same)| match same.len() {
         ..=ALIKE_MAX => same.into_iter().cloned().collect(),
         number => vec![format!("{} (and {} alike: notes in summary.json)", same[0], number - 1)],

@@ -269,16 +269,11 @@ mod tests {
     }
 
     #[test]
-    fn each_doubling_costs_a_point_and_totals_are_weighted_means() {
-        let a = contender("a", [1e6, 2.0, 5.0, 3.0, 10.0]);
-        let b = contender("b", [4e6, 1.0, 5.0, 3.0, 80.0]);
-        let card = Card::new(&[b, a], &Weights::default()).unwrap();
-        assert_eq!(order(&card), ["a", "b"]);
-        assert_eq!(card.rows[0].points, [10.0, 9.0, 10.0, 10.0, 10.0]);
-        assert_eq!(card.rows[1].points, [8.0, 10.0, 10.0, 10.0, 7.0]);
-        assert!((card.rows[0].total - (10.0 - 0.25)).abs() < 1e-12);
-        assert!((card.rows[1].total - (10.0 - 2.0 * 0.30 - 3.0 * 0.10)).abs() < 1e-12);
-        assert_eq!(points(5000.0, 1.0), 0.0, "cut off");
+    fn no_score_is_below_zero() {
+        assert_eq!(
+            [1.0, 2.0, 1024.0, 5000.0].map(|figure| points(figure, 1.0)),
+            [10.0, 9.0, 0.0, 0.0]
+        );
     }
 
     proptest! {

@@ -15,8 +15,9 @@ use serde::Serialize;
 use shape::Shape;
 
 use super::document::Table;
-use super::view::{Entry, Group, Traits, View, distinct};
+use super::view::{Entry, Group, Traits, View};
 use super::{format, scorecard};
+use crate::lists::distinct;
 use crate::scenario::Tuning;
 use crate::summary::Distribution;
 

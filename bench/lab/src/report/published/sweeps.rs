@@ -5,9 +5,10 @@ use myelin_bench_kit::protocol::Topology;
 
 use super::super::document::{Column, Table, TableCell, Tone};
 use super::super::format;
-use super::super::view::{Entry, Group, distinct};
+use super::super::view::{Entry, Group};
 use super::data::{self, PublishedValue};
 use super::{ours, published, struck};
+use crate::lists::distinct;
 
 /// Latency, CPU, memory and loss of every system at every payload and rate, the floor last; above
 /// them, under these labels, the modules of one host and of two.
