@@ -6,11 +6,10 @@ use std::path::{Path, PathBuf};
 
 /// From left to right. The first line is for everybody; then scenario → plan → run → record →
 /// analyse → tell, with the hosts that a run needs before the plan, which names them.
-const ORDER: [&str; 23] = [
+const ORDER: [&str; 22] = [
     "input_error",
     "lists",
     "root",
-    "network",
     "stats", //
     "scenario",
     "registry", //

@@ -13,7 +13,6 @@ pub mod input_error;
 mod layers;
 mod lists;
 pub mod machine;
-mod network;
 mod observe;
 pub mod plan;
 mod progress;

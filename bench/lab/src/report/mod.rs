@@ -39,7 +39,7 @@ use anyhow::Result;
 use minijinja::context;
 pub use terminal::Screen;
 
-use crate::advise::choice::Budget;
+use crate::advise::Budget;
 use crate::record::write_whole;
 use crate::score::Weights;
 use crate::summary::Analysis;
