@@ -12,23 +12,32 @@
 //! group, however many there are, besides what the analysis needs, which says which runs are valid
 //! and holds one cell at a time.
 
-mod columns;
-mod parquet;
-
+use std::fs::File;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use anyhow::{Context, Result};
 use myelin_bench_kit::protocol::Topology;
+use myelin_bench_kit::samples::{CORRUPT, LATE, OUT_OF_ORDER, Record};
+use parquet::basic::{Compression, Encoding, ZstdLevel};
+use parquet::data_type::{
+    BoolType, ByteArray, ByteArrayType, DataType, DoubleType, Int32Type, Int64Type,
+};
+use parquet::file::properties::WriterProperties;
+use parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
+use parquet::schema::parser::parse_message_type;
+use parquet::schema::types::ColumnPath;
 
 use crate::analyse::clocks::{self, Clocks};
-use crate::analyse::messages::{Measured, Messages};
+use crate::analyse::messages::{Measured, Message, Messages, is_stamped};
 use crate::input_error::InputError;
 use crate::plan::{CellPlan, Plan};
 use crate::record::{RunRecord, make_whole};
-use crate::scenario::Scenario;
+use crate::scenario::{Kind, Scenario, frame_name};
 use crate::session;
 use crate::summary::Analysis;
-use parquet::Sheet;
+
+use Fill::{Count, Flag, Float, Nanoseconds, Number, RowFlag, Text};
 
 /// What to export.
 #[derive(Clone, Debug, Default)]
@@ -120,4 +129,213 @@ fn choose(plan: &Plan, patterns: &[String]) -> Result<Vec<bool>> {
         InputError::matching(what, pattern, &names)?.into_iter().for_each(|at| chosen[at] = true);
     }
     Ok(chosen)
+}
+
+/// How a column is filled. `None` is null.
+enum Fill {
+    /// The same in all rows of a run.
+    Text(fn(&RunSource<'_>) -> Option<String>),
+    /// See `Text`.
+    Float(fn(&RunSource<'_>) -> Option<f64>),
+    /// See `Text`.
+    Count(fn(&RunSource<'_>) -> Option<i64>),
+    /// See `Text`.
+    Flag(fn(&RunSource<'_>) -> bool),
+    Nanoseconds(fn(&Message, &Measured) -> Option<i64>),
+    Number(fn(&Message, &Measured) -> Option<i32>),
+    RowFlag(fn(&Message, &Measured) -> bool),
+}
+
+/// The other end's record, whose stamps mean nothing where its clock could not be compared.
+fn pong<'a>(row: &'a Message, of: &Measured) -> Option<&'a Record> {
+    row.pong.as_ref().filter(|_| of.crosses_ends)
+}
+
+/// The record that says how the message, or of a round trip its answer, arrived.
+fn flagged<'a>(row: &'a Message, of: &Measured) -> &'a Record {
+    match of.kind {
+        Kind::Roundtrip => &row.ping,
+        _ => row.pong.as_ref().unwrap_or(&row.ping),
+    }
+}
+
+fn answer(of: &Measured, at_ns: u64) -> Option<i64> {
+    moment(at_ns).filter(|_| of.kind == Kind::Roundtrip)
+}
+
+/// A record that has the stamps of the message's parts.
+fn stamped(record: &Record) -> Option<&Record> {
+    Some(record).filter(|record| is_stamped(record))
+}
+
+/// A moment that was recorded: 0 is none.
+fn moment(at_ns: u64) -> Option<i64> {
+    i64::try_from(at_ns).ok().filter(|at_ns| *at_ns != 0)
+}
+
+/// The Parquet file, written a row group at a time.
+struct Sheet<'a>(SerializedFileWriter<&'a File>);
+
+impl<'a> Sheet<'a> {
+    /// Begins to write `file`.
+    fn new(file: &'a File) -> Result<Self> {
+        let schema = Arc::new(parse_message_type(&schema())?);
+        let mut properties = WriterProperties::builder()
+            .set_created_by(concat!("myelin ", env!("CARGO_PKG_VERSION")).into())
+            .set_compression(Compression::ZSTD(ZstdLevel::try_new(COMPRESSION)?));
+        for (name, of) in COLUMNS {
+            if matches!(of, Fill::Nanoseconds(_)) {
+                let column = ColumnPath::from(*name);
+                properties = properties
+                    .set_column_dictionary_enabled(column.clone(), false)
+                    .set_column_encoding(column, Encoding::DELTA_BINARY_PACKED);
+            }
+        }
+        Ok(Sheet(SerializedFileWriter::new(file, schema, Arc::new(properties.build()))?))
+    }
+
+    /// Adds the rows of a run.
+    fn add(&mut self, source: &RunSource<'_>, rows: Messages) -> Result<()> {
+        let Messages { all, measured } = rows;
+        for rows in all.chunks(ROWS_PER_GROUP) {
+            let mut group = self.0.next_row_group()?;
+            for (_, of) in COLUMNS {
+                write_column(&mut group, of, source, rows, &measured)?;
+            }
+            group.close()?;
+        }
+        Ok(())
+    }
+
+    /// Ends the file.
+    fn finish(self) -> Result<()> {
+        self.0.close()?;
+        Ok(())
+    }
+}
+
+/// As `parse_message_type` reads it.
+fn schema() -> String {
+    let column = |(name, of): &(&str, Fill)| match of {
+        Fill::Text(_) => format!("OPTIONAL BYTE_ARRAY {name} (UTF8);"),
+        Fill::Float(_) => format!("OPTIONAL DOUBLE {name};"),
+        Fill::Count(_) | Fill::Nanoseconds(_) => format!("OPTIONAL INT64 {name};"),
+        Fill::Number(_) => format!("OPTIONAL INT32 {name};"),
+        Fill::Flag(_) | Fill::RowFlag(_) => format!("OPTIONAL BOOLEAN {name};"),
+    };
+    format!("message samples {{ {} }}", COLUMNS.iter().map(column).collect::<String>())
+}
+
+type Group<'a, 'b> = SerializedRowGroupWriter<'a, &'b File>;
+
+fn write_column(
+    group: &mut Group<'_, '_>,
+    of: &Fill,
+    source: &RunSource<'_>,
+    rows: &[Message],
+    measured: &Measured,
+) -> parquet::errors::Result<()> {
+    let all = rows.len();
+    match of {
+        Fill::Text(of) => {
+            let text = of(source).map(|text| ByteArray::from(text.into_bytes()));
+            write::<ByteArrayType>(group, std::iter::repeat_n(text, all))
+        }
+        Fill::Float(of) => write::<DoubleType>(group, std::iter::repeat_n(of(source), all)),
+        Fill::Count(of) => write::<Int64Type>(group, std::iter::repeat_n(of(source), all)),
+        Fill::Flag(of) => write::<BoolType>(group, std::iter::repeat_n(Some(of(source)), all)),
+        Fill::Nanoseconds(of) => {
+            write::<Int64Type>(group, rows.iter().map(|row| of(row, measured)))
+        }
+        Fill::Number(of) => write::<Int32Type>(group, rows.iter().map(|row| of(row, measured))),
+        Fill::RowFlag(of) => {
+            write::<BoolType>(group, rows.iter().map(|row| Some(of(row, measured))))
+        }
+    }
+}
+
+/// Writes the next column of the group.
+fn write<T: DataType>(
+    group: &mut Group<'_, '_>,
+    cells: impl Iterator<Item = Option<T::T>>,
+) -> parquet::errors::Result<()> {
+    let (mut levels, mut values) = (Vec::new(), Vec::new());
+    for cell in cells {
+        levels.push(i16::from(cell.is_some()));
+        values.extend(cell);
+    }
+    let mut column = group.next_column()?.expect("the schema has each of the columns");
+    column.typed::<T>().write_batch(&values, Some(&levels), None)?;
+    column.close()
+}
+
+/// `docs/results.md` describes each; names that end in `_ns` without saying what they span are moments
+/// of CLOCK_MONOTONIC.
+const COLUMNS: &[(&str, Fill)] = &[
+    ("scenario", Text(|of| Some(of.scenario.name.clone()))),
+    ("workload", Text(|of| Some(of.scenario.workload.kind.name().into()))),
+    ("system", Text(|of| Some(of.cell.system.clone()))),
+    ("tuning", Text(|of| Some(of.cell.tuning.name().into()))),
+    ("topology", Text(|of| Some(of.cell.topology.name().into()))),
+    ("point", Text(|of| Some(of.cell.point()))),
+    ("payload_bytes", Count(|of| i64::try_from(of.cell.payload_bytes).ok())),
+    ("rate_hz", Float(|of| of.cell.rate_hz)),
+    ("publishers", Count(|of| Some(of.cell.publishers.into()))),
+    ("subscribers", Count(|of| Some(of.cell.subscribers.into()))),
+    ("topics", Count(|of| Some(of.cell.topics.into()))),
+    ("frame", Text(|of| of.cell.frame.map(frame_name))),
+    ("arrivals", Text(|of| of.cell.arrivals.as_ref().map(|case| case.name.clone()))),
+    ("module", Text(|of| of.cell.module.clone())),
+    ("run", Count(|of| Some(i64::from(of.run.plan.repeat) + 1))),
+    ("order", Count(|of| Some(of.run.plan.order.into()))),
+    ("valid", Flag(|of| of.valid)),
+    ("id", Nanoseconds(|row, _| i64::try_from(row.ping.id).ok())),
+    ("latency_ns", Nanoseconds(Message::latency)),
+    ("write_ns", Nanoseconds(Message::write)),
+    ("lateness_ns", Nanoseconds(Message::lateness)),
+    ("loan_ns", Nanoseconds(|row, _| Some(stamped(&row.ping)?.loan_ns.into()))),
+    ("fill_ns", Nanoseconds(|row, _| Some(stamped(&row.ping)?.fill_ns.into()))),
+    ("memcpy_ns", Nanoseconds(Message::memcpy)),
+    ("stream_copy_ns", Nanoseconds(Message::stream_copy)),
+    ("intended_ns", Nanoseconds(|row, _| moment(row.ping.intended_ns))),
+    ("publish_entry_ns", Nanoseconds(|row, _| moment(row.ping.publish_entry_ns))),
+    ("publish_return_ns", Nanoseconds(|row, _| moment(row.ping.publish_return_ns))),
+    ("publish_cpu", Number(|row, _| Some(row.ping.publish_cpu.into()))),
+    ("wake_ns", Nanoseconds(|row, of| moment(pong(row, of)?.wake_ns))),
+    ("take_return_ns", Nanoseconds(|row, of| moment(stamped(pong(row, of)?)?.take_return_ns))),
+    ("take_cpu", Number(|row, _| Some(row.pong?.take_cpu.into()))),
+    (
+        "answer_publish_return_ns",
+        Nanoseconds(|row, of| answer(of, pong(row, of)?.publish_return_ns)),
+    ),
+    ("answer_wake_ns", Nanoseconds(|row, of| answer(of, row.ping.wake_ns))),
+    ("answer_take_return_ns", Nanoseconds(|row, of| answer(of, row.ping.take_return_ns))),
+    (
+        "answer_take_cpu",
+        Number(|row, of| answer(of, row.ping.take_return_ns).map(|_| row.ping.take_cpu.into())),
+    ),
+    ("duplicates", Number(|row, of| Some(flagged(row, of).duplicates.into()))),
+    ("corrupt", RowFlag(|row, of| flagged(row, of).flags & CORRUPT != 0)),
+    ("out_of_order", RowFlag(|row, of| flagged(row, of).flags & OUT_OF_ORDER != 0)),
+    ("late", RowFlag(|row, of| flagged(row, of).flags & LATE != 0)),
+    ("lean", RowFlag(|row, _| stamped(&row.ping).is_none())),
+    ("clock_error_ns", Count(|of| of.clocks.error_ns.map(|error_ns| error_ns.ceil() as i64))),
+];
+/// At most: with the columns, some 100 MB of memory.
+const ROWS_PER_GROUP: usize = 1 << 18;
+/// Of zstd.
+const COMPRESSION: i32 = 3;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_column_is_described() {
+        let guide = include_str!("../../../docs/results.md");
+        let (_, of_this_file) = guide.split_once("## samples.parquet").unwrap();
+        for (name, _) in COLUMNS {
+            assert!(of_this_file.contains(&format!("`{name}`")), "docs/results.md lacks {name}");
+        }
+    }
 }

@@ -11,8 +11,8 @@ mod host;
 pub mod input_error;
 #[cfg(test)]
 mod layers;
+mod lists;
 pub mod machine;
-mod network;
 mod observe;
 pub mod plan;
 mod progress;

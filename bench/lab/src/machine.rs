@@ -1,7 +1,6 @@
 //! The machine's fingerprint: everything about it that may change a latency.
 
-mod identity;
-
+use std::fmt;
 use std::time::Duration;
 
 use myelin_bench_kit::clock;
@@ -10,15 +9,13 @@ use serde::{Deserialize, Serialize};
 
 use crate::root::Root;
 use crate::tuning::LatencyGuard;
-pub use identity::Identity;
 
 /// What a results folder knows about its machine. Absent values could not be read.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Machine {
-    /// `model name` of the first processor.
-    pub cpu_model: String,
-    /// Online CPUs.
-    pub cpus: u32,
+    /// What tells it from other machines.
+    #[serde(flatten)]
+    pub identity: Identity,
     /// Machine architecture, for instance `x86_64`.
     pub architecture: String,
     /// Hypervisor flag or DMI vendor; null on bare metal.
@@ -27,11 +24,6 @@ pub struct Machine {
     pub memory_bytes: u64,
     /// Pretty name of the distribution.
     pub os: String,
-    /// `uname -r`.
-    pub kernel: String,
-    /// See [`Identity::machine`]; absent in folders of earlier versions.
-    #[serde(default)]
-    pub machine: Option<String>,
     /// Preemption model of the kernel, where it says so.
     pub preemption: Option<String>,
     /// `/proc/cmdline`, without what names devices or addresses.
@@ -100,19 +92,15 @@ impl Machine {
         let line = |path: &str| root.line(path);
         let (busy_percent, loopback_packets_per_s) = ambient();
         let clock = clock::calibrate();
-        let Identity { cpu_model, cpus, kernel, machine } = Identity::read(root);
         let memlock = rustix::process::getrlimit(rustix::process::Resource::Memlock);
         let uname = rustix::system::uname();
         let text = |text: &std::ffi::CStr| text.to_string_lossy().into_owned();
         Machine {
-            cpu_model,
-            cpus,
+            identity: Identity::read(root),
             architecture: text(uname.machine()),
             hypervisor: hypervisor(root),
             memory_bytes: procfs::Meminfo::current().map_or(0, |memory| memory.mem_total),
             os: os_name(root),
-            kernel,
-            machine,
             preemption: preemption(&text(uname.version())),
             kernel_command_line: kernel_command_line(root),
             clocksource: line("/sys/devices/system/clocksource/clocksource0/current_clocksource")
@@ -132,16 +120,6 @@ impl Machine {
             loopback_packets_per_s,
             steal_percent: None,
             others: Vec::new(),
-        }
-    }
-
-    /// What tells it from other machines.
-    pub fn identity(&self) -> Identity {
-        Identity {
-            cpu_model: self.cpu_model.clone(),
-            cpus: self.cpus,
-            kernel: self.kernel.clone(),
-            machine: self.machine.clone(),
         }
     }
 
@@ -225,6 +203,65 @@ fn kernel_command_line(root: &Root) -> String {
     kernel.split(' ').filter(telling).collect::<Vec<_>>().join(" ")
 }
 
+/// Of the machine that measured a run; in each line of `runs.jsonl`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Identity {
+    /// `model name` of the first processor.
+    pub cpu_model: String,
+    /// Online CPUs.
+    pub cpus: u32,
+    /// `uname -r`.
+    pub kernel: String,
+    /// 64 bits made from `/etc/machine-id`, which itself is nobody's business, as 16 hexadecimal
+    /// digits; absent where there is none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub machine: Option<String>,
+}
+
+impl Identity {
+    /// Of the machine this runs on.
+    pub fn read(root: &Root) -> Self {
+        let cpu_info = procfs::CpuInfo::current().ok();
+        let model = cpu_info.as_ref().and_then(|info| info.get_info(0)?.get("model name").copied());
+        Identity {
+            cpu_model: model.unwrap_or_default().into(),
+            cpus: cpu_info.as_ref().map_or(1, |info| info.num_cores() as u32),
+            kernel: rustix::system::uname().release().to_string_lossy().into_owned(),
+            machine: root.line("/etc/machine-id").and_then(|id| digest(&id)),
+        }
+    }
+
+    /// Whether figures of the two must not be pooled: another machine, or another kernel on it. Two
+    /// of one make are told apart where both have a machine id.
+    pub fn differs(&self, other: &Identity) -> bool {
+        let both = self.machine.as_ref().zip(other.machine.as_ref());
+        (&self.cpu_model, self.cpus, &self.kernel) != (&other.cpu_model, other.cpus, &other.kernel)
+            || both.is_some_and(|(one, two)| one != two)
+    }
+}
+
+impl fmt::Display for Identity {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Identity { cpu_model, cpus, kernel, machine } = self;
+        write!(formatter, "{cpu_model}, {cpus} CPUs, Linux {kernel}")?;
+        machine.as_ref().map_or(Ok(()), |machine| write!(formatter, ", machine {machine}"))
+    }
+}
+
+/// FNV-1a (Fowler, Noll, Vo) of the 128 random bits with a key of ours: stable over versions of this
+/// program, and too short to lead back to the id.
+fn digest(id: &str) -> Option<String> {
+    let id = id.trim();
+    // Images of containers have an empty one, or a word that says it is to be made.
+    let is_one = id.len() == 32 && id.bytes().all(|byte| byte.is_ascii_hexdigit());
+    let hash = b"myelin bench"
+        .iter()
+        .copied()
+        .chain(id.bytes())
+        .fold(FNV_BASIS, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(FNV_PRIME));
+    is_one.then(|| format!("{hash:016x}"))
+}
+
 /// How long the machine is watched before a session.
 pub const AMBIENT_TIME: Duration = Duration::from_millis(500);
 /// Loopback packets a second that may always come from others: discovery, heartbeats.
@@ -232,6 +269,8 @@ pub const BACKGROUND_PACKETS_PER_S: f64 = 500.0;
 const BUSY_PERCENT_MAX: f64 = 10.0;
 /// The kernel's CPUIDLE_STATE_MAX.
 const IDLE_STATES_MAX: u32 = 10;
+const FNV_BASIS: u64 = 0xcbf2_9ce4_8422_2325;
+const FNV_PRIME: u64 = 0x0000_0100_0000_01b3;
 
 #[cfg(test)]
 mod tests {
@@ -240,9 +279,11 @@ mod tests {
     #[test]
     fn this_machine_has_a_fingerprint() {
         let host = Machine::read();
-        assert!(host.cpus >= 1 && host.memory_bytes > 0);
+        assert!(host.identity.cpus >= 1 && host.memory_bytes > 0);
         assert!(host.clock_read_ns > 0.0);
-        assert!(!host.kernel.is_empty() && !host.os.is_empty() && !host.clocksource.is_empty());
+        assert!(
+            !host.identity.kernel.is_empty() && !host.os.is_empty() && !host.clocksource.is_empty()
+        );
     }
 
     #[test]
@@ -250,5 +291,28 @@ mod tests {
         let model = preemption("#1 SMP PREEMPT_DYNAMIC Thu Jan 1");
         assert_eq!(model.as_deref(), Some("PREEMPT_DYNAMIC"));
         assert_eq!(preemption("#1 SMP Thu Jan 1"), None);
+    }
+
+    #[test]
+    fn a_machine_id_is_told_from_others_and_not_shown() {
+        let id = "0123456789abcdef0123456789abcdef";
+        let digest_of = |id: &str| digest(id).unwrap();
+        assert_ne!(digest_of(id), digest_of("0123456789abcdef0123456789abcdee"));
+        assert_eq!(digest_of(id), digest_of(&format!("{id}\n")));
+        assert!(!id.contains(&digest_of(id)));
+        assert_eq!(digest("uninitialized"), None);
+    }
+
+    #[test]
+    fn a_machine_without_an_id_is_told_by_what_it_is() {
+        let machine = |id: Option<&str>, kernel: &str| Identity {
+            cpu_model: "a".into(),
+            cpus: 2,
+            kernel: kernel.into(),
+            machine: id.map(str::to_owned),
+        };
+        assert!(!machine(None, "6.1").differs(&machine(Some("1"), "6.1")));
+        assert!(machine(Some("2"), "6.1").differs(&machine(Some("1"), "6.1")));
+        assert!(machine(None, "6.2").differs(&machine(None, "6.1")));
     }
 }

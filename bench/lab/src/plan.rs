@@ -6,15 +6,13 @@
 
 mod cells;
 mod check;
-mod leave_out;
 mod repeats;
 pub(crate) mod size;
 
 pub use cells::CellPlan;
 use cells::cells_of;
 pub(crate) use cells::one;
-pub use check::check;
-pub use leave_out::leave_out_unsupported;
+pub use check::{check, leave_out_unsupported};
 use myelin_bench_kit::protocol::{PROTOCOL, Prepare, Role, System, Wait};
 use rand::seq::SliceRandom;
 use rand::{SeedableRng, rngs::StdRng};

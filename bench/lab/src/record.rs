@@ -66,7 +66,7 @@ impl Folder {
             InputError::new(format!("--out {}: {error}", path.display()))
                 .remedy("name a folder that can be made and written")
         })?;
-        let origin = Origin::new(plan, Some(host.identity()));
+        let origin = Origin::new(plan, Some(host.identity.clone()));
         let mut folder = Folder { path: path.into(), runs, origin, is_ours: false };
         folder.claim()?;
         Ok(folder)
@@ -81,7 +81,7 @@ impl Folder {
         // To read a folder, no right to write it is needed.
         let runs = File::options().append(true).read(true).open(&lines);
         let runs = runs.or_else(|_| File::open(&lines)).map_err(|error| missing(&lines, &error))?;
-        let origin = Origin::new(&plan, host.as_ref().ok().map(Machine::identity));
+        let origin = Origin::new(&plan, host.as_ref().ok().map(|host| host.identity.clone()));
         Ok((Folder { path: path.into(), runs, origin, is_ours: false }, plan, host))
     }
 

@@ -108,8 +108,8 @@ fn resume(path: &Path, registry: &Registry) -> Result<(Folder, Plan, Machine, Op
     let (mut folder, plan, machine) = Folder::open(path)?;
     let machine = machine?;
     folder.claim()?;
-    let is_same = |begun: Identity, now: Identity| -> Result<(), InputError> {
-        if !begun.differs(&now) {
+    let is_same = |begun: &Identity, now: &Identity| -> Result<(), InputError> {
+        if !begun.differs(now) {
             return Ok(());
         }
         let path = path.display();
@@ -117,7 +117,7 @@ fn resume(path: &Path, registry: &Registry) -> Result<(Folder, Plan, Machine, Op
             format!("--resume {path}: begun on another machine or kernel: {begun}; here: {now}");
         Err(InputError::new(text).remedy("figures of two machines are not pooled; start anew"))
     };
-    is_same(machine.identity(), Identity::read(&Root::machine()))?;
+    is_same(&machine.identity, &Identity::read(&Root::machine()))?;
     let Some(choice) = &plan.hosts else {
         return Ok((folder, plan, machine, None));
     };
@@ -128,7 +128,7 @@ fn resume(path: &Path, registry: &Registry) -> Result<(Folder, Plan, Machine, Op
     let others = hosts.others().map_err(InputError::new)?;
     ensure!(others.len() == machine.others.len(), "--resume: begun on other hosts; start anew");
     for (begun, now) in machine.others.iter().zip(&others) {
-        is_same(begun.host.identity(), now.host.identity())?;
+        is_same(&begun.host.identity, &now.host.identity)?;
     }
     Ok((folder, plan, machine, Some(hosts)))
 }
@@ -145,7 +145,8 @@ pub(crate) fn open(path: &Path) -> Result<(Folder, Plan, Analysis)> {
         Ok(machine) => (machine, None),
         Err(error) => {
             let earlier = read_earlier(path).map(|earlier| earlier.summary.host);
-            let unknown = || Machine { cpu_model: "unknown machine".into(), ..Machine::default() };
+            let identity = Identity { cpu_model: "unknown machine".into(), ..Identity::default() };
+            let unknown = || Machine { identity, ..Machine::default() };
             let text = format!("{error:#}: the machine is that of summary.json, if there is one");
             (earlier.unwrap_or_else(|_| unknown()), Some(text))
         }

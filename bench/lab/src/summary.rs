@@ -6,23 +6,20 @@
 
 mod cell;
 mod detail;
-mod hosts;
-mod params;
 mod timeline;
 
-use myelin_bench_kit::protocol::{Topology, Transport, Wait};
+use myelin_bench_kit::protocol::{Reliability, Topology, Touch, Transport, Wait};
 use serde::{Deserialize, Serialize};
 
 use crate::machine::Machine;
+use crate::plan::one;
 pub use cell::Cell;
 #[cfg(test)]
 pub(crate) use cell::{Better, OverRuns};
-pub(crate) use cell::{CellKey, METRICS, Metric, Value};
+pub(crate) use cell::{METRICS, Metric, Value};
 pub use detail::{
     Analysis, CurvePoint, Detail, Percentile, Pinned, RUN_QUANTILES, RunPoint, Second,
 };
-pub use hosts::{ClockFigures, CutFigures};
-pub use params::{Params, Repeats};
 pub use timeline::{
     Around, Bin, HeatMap, ObservedColumns, SlowMessage, Stage, StageMean, Stages, Timeline, Window,
 };
@@ -167,6 +164,124 @@ pub struct ThreadUse {
     pub name: String,
     /// 100 is one core.
     pub cpu_percent: f64,
+}
+
+/// A parameter point.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Params {
+    /// Bytes of payload, beyond the 8 of the sequence number.
+    pub payload_bytes: u64,
+    /// Messages a second; null for back to back.
+    pub rate_hz: Option<f64>,
+    /// How the subscriber waits.
+    pub wait: Wait,
+    /// Subscribers per topic.
+    pub subscribers: u32,
+    /// How much of a message is written and read; absent for `stamps`, the default.
+    #[serde(default, skip_serializing_if = "Touch::is_default")]
+    pub touch: Touch,
+    /// Of images, in pixels, for instance `1440x1080`; three bytes each.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub frame: Option<String>,
+    /// Of streams and images: the name of the schedule, if the scenario names any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub arrivals: Option<String>,
+    /// Publishers of the topic, each a process; absent for 1.
+    #[serde(default = "one", skip_serializing_if = "is_one")]
+    pub publishers: u32,
+    /// Topics that messages go to in turn; absent for 1.
+    #[serde(default = "one", skip_serializing_if = "is_one")]
+    pub topics: u32,
+    /// Of workloads that go one way: what the system was set to, whatever the scenario asks.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reliability: Option<Reliability>,
+    /// Of workloads that go one way: messages kept for a subscriber that lags.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub depth: Option<u32>,
+    /// What a module of a robot sends so, for instance `localisation`; if the scenario names any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub module: Option<String>,
+}
+
+impl Params {
+    /// Without what only describes a system.
+    pub(crate) fn point(&self) -> Self {
+        Params { wait: Wait::None, reliability: None, depth: None, ..self.clone() }
+    }
+}
+
+impl Default for Params {
+    /// One publisher and one subscriber of one topic, back to back.
+    fn default() -> Self {
+        Params {
+            payload_bytes: 0,
+            rate_hz: None,
+            wait: Wait::None,
+            subscribers: 1,
+            touch: Touch::default(),
+            frame: None,
+            arrivals: None,
+            publishers: 1,
+            topics: 1,
+            reliability: None,
+            depth: None,
+            module: None,
+        }
+    }
+}
+
+fn is_one(count: &u32) -> bool {
+    *count == 1
+}
+
+/// How repeating a cell ended.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Repeats {
+    /// The width of the median's interval asked for, in per cent of the median.
+    pub asked_percent: f64,
+    /// The width reached; null where there is no interval.
+    pub reached_percent: Option<f64>,
+    /// Whether that is narrow enough; if not, the limit of runs was reached.
+    pub is_narrow: bool,
+}
+
+/// How pong's clock stood to ping's, of the runs of a cell.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ClockFigures {
+    /// What pong's clock was ahead by in the middle of the first run; within `error_us`.
+    pub offset_us: f64,
+    /// When that was, on ping's `CLOCK_MONOTONIC`.
+    pub at_s: f64,
+    /// What pong's clock gained on ping's, in microseconds a second, over the first run.
+    pub drift_ppm: f64,
+    /// How wrong `drift_ppm` may be.
+    pub drift_error_ppm: f64,
+    /// How wrong a one-way figure of any run may be because of the clocks: a bound, not a deviation.
+    pub error_us: f64,
+    /// How often pong's clock was asked, in all runs.
+    pub exchanges: u64,
+    /// The least time that a question and its answer were on their way.
+    pub least_delay_us: f64,
+    /// One-way latencies below zero, which two clocks known within an error alone can yield.
+    pub negative: u64,
+}
+
+/// What a cut of the link between the hosts did in one run.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct CutFigures {
+    /// When the link went down, in seconds from the first measured message.
+    pub at_s: f64,
+    /// How long it was down.
+    pub for_s: f64,
+    /// The longest time without a message taken that the cut is a part of; null if nothing was taken
+    /// before it, or nothing after.
+    pub silent_s: Option<f64>,
+    /// Messages sent while it was down.
+    pub sent: u64,
+    /// Those of them that were never taken.
+    pub lost: u64,
+    /// Those of them that were taken when it was up again.
+    pub late: u64,
 }
 
 /// [`Summary::schema`]. Of 1 intervals were bootstraps, which were called 95 % and had less.

@@ -4,7 +4,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use myelin_bench_lab::advise::choice::Budget;
+use myelin_bench_lab::advise::Budget;
 use myelin_bench_lab::input_error::InputError;
 use myelin_bench_lab::report;
 use myelin_bench_lab::score::Weights;

@@ -5,12 +5,13 @@ use std::collections::BTreeMap;
 use myelin_bench_kit::protocol::{Topology, Transport};
 
 use super::distribution::{Sorted, us};
-use super::judged::{Case, JudgedRun, used};
+use super::judged::{self, Case, JudgedRun, used};
 use super::messages::{Message, Messages, Quantity};
 use super::totals::{Totals, sum};
-use super::{clocks, link, observed, repeats, slowest, stages, steady, timeline, workloads};
+use super::{clocks, link, observed, slowest, stages, steady, timeline, workloads};
+use crate::lists::distinct;
 use crate::record::RunRecord;
-use crate::run::spec::waits;
+use crate::run::waits;
 use crate::scenario::{Kind, frame_name};
 use crate::stats::{level_percent, median};
 use crate::summary::{Cell, CurvePoint, Detail, Distribution, Params, Pinned, Placement};
@@ -26,7 +27,7 @@ pub(super) fn pool(case: Case<'_>, runs: &[JudgedRun]) -> Cell {
         valid: runs.iter().any(JudgedRun::is_valid),
         invalid_reasons: reasons(runs),
         interval_level_percent: level_percent(used.len()),
-        repeats: repeats::of(runs, case.scenario),
+        repeats: judged::repeats(runs, case.scenario),
         unsettled_runs: steady::remarks(&used).len() as u32,
         clock: clocks::figures(&used),
         cuts: used.iter().filter_map(|run| run.cut).collect(),
@@ -215,12 +216,7 @@ fn notes(runs: &[JudgedRun], used: &[&JudgedRun], kind: Kind, steal_percent: f64
         Kind::Publish => ("publish calls", "messages not taken by a subscriber that was to"),
         _ => ("latencies", "messages lost; they have no latency"),
     };
-    let mut notes: Vec<String> = Vec::new();
-    for note in runs.iter().flat_map(|run| &run.record.notes) {
-        if !notes.contains(note) {
-            notes.push(note.clone());
-        }
-    }
+    let mut notes = distinct(runs.iter().flat_map(|run| run.record.notes.clone()));
     if steal_percent > STEAL_PERCENT_MAX {
         notes.push(format!("the hypervisor took {steal_percent:.1} % of the CPUs meanwhile"));
     }

@@ -1,6 +1,5 @@
 //! From a results folder to an [`Analysis`]: judge each run, pool the valid ones of each cell.
 
-mod accounting;
 mod cell;
 pub(crate) mod clocks;
 pub mod distribution;
@@ -8,7 +7,6 @@ mod judged;
 mod link;
 pub(crate) mod messages;
 mod observed;
-mod repeats;
 mod slowest;
 mod stages;
 pub mod steady;
@@ -100,7 +98,7 @@ pub fn is_narrow(
     };
     let own = records.iter().filter(|record| record.plan.cell == cell).cloned().collect();
     let runs = judge(folder, case, own, &mut Vec::new());
-    repeats::of(&runs, case.scenario).is_none_or(|repeats| repeats.is_narrow)
+    judged::repeats(&runs, case.scenario).is_none_or(|repeats| repeats.is_narrow)
 }
 
 /// What a report would show of one run by itself; `None` if its system is unknown.

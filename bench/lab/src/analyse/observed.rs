@@ -107,24 +107,18 @@ pub(super) fn columns(run: &JudgedRun) -> Option<ObservedColumns> {
 
 fn columns_of(series: &Series) -> ObservedColumns {
     let rows = rows(series);
-    let all = |of: &dyn Fn(&ProcessMoment) -> f64| first(rows, sums(series, |_| true, of));
+    let all = |of: &dyn Fn(&ProcessMoment) -> f64| first(rows, sums(series, of));
     let percent = 1e-7;
-    let is_receiver = |process: u32| series.processes[process as usize].name.starts_with("pong");
-    let any_receiver = (0..series.processes.len()).any(|process| is_receiver(process as u32));
-    let receiver = first(rows, sums(series, is_receiver, |seen| seen.cpu_ns as f64 * percent));
     let steal_percent = 100.0 / (series.ticks_per_s.max(1) * u64::from(series.cpus.max(1))) as f64;
     let moments = series.moments[..rows].iter();
     ObservedColumns {
         t_s: moments.map(|moment| moment.at_ns as f64 * 1e-9).collect(),
         cpu_percent: all(&|seen| seen.cpu_ns as f64 * percent),
-        receiver_cpu_percent: if any_receiver { receiver } else { Vec::new() },
         runqueue_wait_percent: all(&|seen| wait_ns(seen) as f64 * percent),
         pss_bytes: known(rows, held(series, |seen| Some(seen.memory?.pss_bytes))),
-        shared_bytes: known(rows, held(series, |seen| seen.memory?.shared_bytes)),
         switches_per_s: all(&|seen| seen.threads.iter().map(|it| it.slices as f64).sum()),
         faults_per_s: all(&|seen| seen.faults as f64),
         migrations_per_s: known(rows, migrations_per_s(series)),
-        loopback_bytes_per_s: known(rows, rates(series, |it| Some(it.loopback?.bytes as f64))),
         steal_percent: known(
             rows,
             rates(series, |it| Some(it.steal_ticks? as f64 * steal_percent)),
@@ -146,17 +140,12 @@ fn first<T>(rows: usize, mut column: Vec<T>) -> Vec<T> {
 }
 
 /// For each moment, what the processes did since the one before, a second.
-fn sums(
-    series: &Series,
-    is_wanted: impl Fn(u32) -> bool,
-    of: impl Fn(&ProcessMoment) -> f64,
-) -> Vec<f64> {
+fn sums(series: &Series, of: impl Fn(&ProcessMoment) -> f64) -> Vec<f64> {
     let mut before_ns = 0;
     let rate = |moment: &Moment| {
-        let wanted = moment.processes.iter().filter(|seen| is_wanted(seen.process));
         let span_s = (moment.at_ns - before_ns).max(1) as f64 * 1e-9;
         before_ns = moment.at_ns;
-        wanted.map(&of).sum::<f64>() / span_s
+        moment.processes.iter().map(&of).sum::<f64>() / span_s
     };
     series.moments.iter().map(rate).collect()
 }

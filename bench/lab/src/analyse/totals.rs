@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use myelin_bench_kit::protocol::Done;
 
 use super::judged::JudgedRun;
+use crate::lists::distinct;
 use crate::observe::{Observation, ProcessObservation};
 use crate::record::RunRecord;
 use crate::run::processes::add;
@@ -93,12 +94,8 @@ impl<'a> Totals<'a> {
 
     /// CPU by process and thread name, added up over runs; threads that share a name are one.
     pub(super) fn processes(&self) -> Vec<ProcessUse> {
-        let mut names: Vec<&str> = Vec::new();
-        for process in self.observations.iter().flat_map(|observed| &observed.processes) {
-            if !names.contains(&process.name.as_str()) {
-                names.push(&process.name);
-            }
-        }
+        let all = self.observations.iter().flat_map(|observed| &observed.processes);
+        let names = distinct(all.map(|process| process.name.as_str()));
         names.into_iter().map(|name| self.process(name)).collect()
     }
 

@@ -8,8 +8,8 @@ use super::distribution::{Sorted, us};
 use super::judged::JudgedRun;
 use crate::record::RunRecord;
 use crate::scenario::Kind;
-use crate::stats::bootstrap::of_medians;
-use crate::summary::{Cell, CellKey, FurtherSubscriber, Params};
+use crate::stats::of_medians;
+use crate::summary::{Cell, FurtherSubscriber, Params};
 
 /// The counts of a run. Of what is not answered ping knows what was sent, and pong what was taken; of
 /// the messages that a start-up sent until one was taken, none is lost.
@@ -73,7 +73,8 @@ fn is_base(base: &Cell, cell: &Cell) -> bool {
     let alone = Params { subscribers: 1, ..cell.params.clone() };
     cell.workload == Kind::Publish
         && cell.params.subscribers > 1
-        && base.key() == CellKey { params: alone, ..cell.key() }
+        && base.key() == cell.key()
+        && base.params == alone
 }
 
 fn slope(cell: &Cell, base: &Cell, runs: &[f64], base_runs: &[f64]) -> Option<FurtherSubscriber> {

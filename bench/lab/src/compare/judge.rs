@@ -4,15 +4,14 @@
 
 use serde::Serialize;
 
-use super::{CellComparison, CellName, shift};
+use super::{CellComparison, CellName};
 use crate::report::entry::Entry;
 use crate::report::format;
 use crate::report::metrics::{COMPARED, Compared};
-use crate::stats::bootstrap::of_medians;
 use crate::stats::permutation::runs_to_tell_any;
 use crate::stats::verdict::{Kind, Pair, RATIO_EQUAL, chances};
-use crate::stats::{RUNS_MIN, median};
-use crate::summary::{Cell, RunPoint};
+use crate::stats::{RUNS_MIN, median, of_medians};
+use crate::summary::{Cell, RUN_QUANTILES, RunPoint};
 
 /// A figure of a cell in both folders. Its name has the unit.
 #[derive(Clone, Debug, Serialize)]
@@ -82,7 +81,7 @@ pub(super) fn cell(a: Entry, b: Entry) -> CellComparison {
         no_longer_valid: a.cell.valid && !b.cell.valid,
         figures: figures.collect(),
         shift: match a.is_steady() && a.cell.valid && b.cell.valid {
-            true => shift::points(&runs(&a), &runs(&b)),
+            true => shift(&runs(&a), &runs(&b)),
             false => Vec::new(),
         },
         remarks: remark.into_iter().collect(),
@@ -238,6 +237,40 @@ fn unlike_placements(cell: &Cell) -> bool {
         [one, other] => one.max(other) > one.min(other) * RATIO_EQUAL,
         _ => true,
     }
+}
+
+/// One quantile.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct ShiftPoint {
+    /// 0 to 1.
+    pub quantile: f64,
+    /// Median over the runs of A, of the run's own quantile.
+    pub a_us: f64,
+    /// B less A.
+    pub difference_us: f64,
+    /// 95 % bootstrap interval over runs, of this quantile alone; null with fewer than five runs.
+    pub interval_us: Option<[f64; 2]>,
+}
+
+/// The shift function: by how much each part of the distribution has moved (Doksum, "Empirical
+/// probability plots and statistical inference for nonlinear models", Annals of Statistics 2, 1974;
+/// over repeats as by Rousselet and Wilcox, 2019).
+/// At the quantiles that every run of both sides bears.
+fn shift(a: &[&RunPoint], b: &[&RunPoint]) -> Vec<ShiftPoint> {
+    let at = |place: usize| {
+        let of = |runs: &[&RunPoint]| -> Option<Vec<f64>> {
+            runs.iter().map(|run| run.curve_us.get(place).copied()).collect()
+        };
+        let (a, b) = (of(a)?, of(b)?);
+        let a_us = median(a.clone())?;
+        Some(ShiftPoint {
+            quantile: RUN_QUANTILES[place],
+            a_us,
+            difference_us: median(b.clone())? - a_us,
+            interval_us: of_medians(&a, &b, |a, b| b - a),
+        })
+    };
+    (0..RUN_QUANTILES.len()).map_while(at).collect()
 }
 
 /// Stands for a reason that is put in words when the number of comparisons is known.

@@ -9,7 +9,6 @@ mod document;
 mod environment;
 mod html;
 mod judge;
-mod shift;
 mod terminal;
 
 use std::fs;
@@ -19,17 +18,17 @@ use anyhow::Result;
 use serde::Serialize;
 
 use crate::input_error::InputError;
+use crate::lists::grouped;
 use crate::plan::Plan;
 use crate::report::entry::{Entry, Latency};
 pub use crate::report::metrics::{COMPARED, Compared};
 use crate::scenario::Tuning;
 use crate::session;
-use crate::summary::{Analysis, Params};
+use crate::summary::{Analysis, Cell, Params};
 pub use document::Found;
 pub use environment::{Aspect, Difference};
 pub use html::page;
-pub use judge::FigureComparison;
-pub use shift::ShiftPoint;
+pub use judge::{FigureComparison, ShiftPoint};
 pub use terminal::render as terminal;
 
 use crate::report::format::plural;
@@ -161,10 +160,11 @@ pub fn read(a: &Path, b: &Path) -> Result<Comparison> {
 pub fn compare(a: &Side, b: &Side) -> Result<Comparison> {
     // Places of the cells that both have, in the order of A, and of those that one has.
     let [cells_a, cells_b] = [a, b].map(|side| &side.analysis.summary.cells);
+    let is_same = |a: &Cell, b: &Cell| a.key() == b.key() && a.params == b.params;
     let (mut both, mut only_in_a, mut only_in_b) =
         (vec![], vec![], Vec::from_iter(0..cells_b.len()));
     for (place, cell) in cells_a.iter().enumerate() {
-        match only_in_b.iter().position(|&other| cells_b[other].key() == cell.key()) {
+        match only_in_b.iter().position(|&other| is_same(cell, &cells_b[other])) {
             Some(at) => both.push([place, only_in_b.remove(at)]),
             None => only_in_a.push(place),
         }
@@ -205,15 +205,11 @@ pub fn compare(a: &Side, b: &Side) -> Result<Comparison> {
 impl Side {
     /// `results/a holds quick (12 cells), modules (4 cells)`.
     fn contents(&self) -> String {
-        let mut scenarios: Vec<(&str, usize)> = Vec::new();
-        for cell in &self.analysis.summary.cells {
-            match scenarios.iter_mut().find(|(name, _)| *name == cell.scenario) {
-                Some((_, cells)) => *cells += 1,
-                None => scenarios.push((&cell.scenario, 1)),
-            }
-        }
-        let held =
-            scenarios.iter().map(|(name, cells)| format!("{name} ({})", plural(*cells, "cell")));
+        let cells = self.analysis.summary.cells.iter();
+        let scenarios = grouped(cells.map(|cell| (cell.scenario.as_str(), cell)));
+        let held = scenarios
+            .iter()
+            .map(|(name, cells)| format!("{name} ({})", plural(cells.len(), "cell")));
         let held = held.collect::<Vec<_>>().join(", ");
         format!("{} holds {}", self.name, if held.is_empty() { "nothing" } else { &held })
     }

@@ -3,6 +3,7 @@
 
 use super::document::{FigureText, Found, full};
 use super::{Comparison, FolderInfo};
+use crate::lists::grouped;
 use crate::report::Screen;
 use crate::report::document::{Column, Finding, Part, Section, Standing, Table, TableCell};
 use crate::report::format::{self, plural};
@@ -111,16 +112,11 @@ fn tables(comparison: &Comparison, all: bool) -> Vec<Table> {
 
 /// The reasons why figures have no verdict, or none that decides, each once; how many there are.
 fn reasons(figures: &[Found]) -> Vec<String> {
-    let mut counted: Vec<(&str, usize)> = Vec::new();
-    for reason in figures.iter().filter_map(|(_, it)| it.reason.as_deref()) {
-        match counted.iter_mut().find(|(known, _)| *known == reason) {
-            Some((_, number)) => *number += 1,
-            None => counted.push((reason, 1)),
-        }
-    }
-    counted.sort_by_key(|(_, number)| std::cmp::Reverse(*number));
+    let reasons = figures.iter().filter_map(|(_, it)| Some((it.reason.as_deref()?, ())));
+    let mut counted = grouped(reasons);
+    counted.sort_by_key(|(_, same)| std::cmp::Reverse(same.len()));
     let shown = counted.iter().take(REASONS_MAX);
-    let shown = shown.map(|(reason, number)| format!("{}: {reason}", plural(*number, "figure")));
+    let shown = shown.map(|(reason, same)| format!("{}: {reason}", plural(same.len(), "figure")));
     let more = counted.len().checked_sub(REASONS_MAX + 1);
     let more = more.map(|more| format!("and {}", plural(more + 1, "other reason")));
     let all = format!("{} more: --all lists them", figures.len());

@@ -8,6 +8,7 @@
 
 use std::fs;
 use std::io::{self, BufReader, Read, Write};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, UdpSocket};
 use std::os::fd::AsFd;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
@@ -20,11 +21,9 @@ use rustix::event::{self, PollFd, PollFlags, Timespec};
 use serde::Serialize;
 use serde_json::Value;
 
-use super::protocol::writer::Writer;
-use super::protocol::{Hello, Reply, Request, frame};
+use super::protocol::{Hello, Reply, Request, Writer, read_frame};
 use super::{Host, LocalHost, ProcessId, RunOnHost, boot_id, lock};
 use crate::machine::Machine;
-use crate::network;
 use crate::observe::sampler::come_last;
 use crate::registry;
 use crate::tuning::{self, Cpus};
@@ -59,11 +58,11 @@ pub(super) fn serve(
     folder: PathBuf,
 ) -> io::Result<()> {
     let output = Writer::new(output);
-    let (version, address) = (env!("CARGO_PKG_VERSION").into(), network::of_login());
+    let (version, address) = (env!("CARGO_PKG_VERSION").into(), of_login());
     output.send(&Reply::Hello(Hello { version, boot: boot_id(), address }), &[])?;
     let mut agent = Agent { host: LocalHost::default(), folder, run: None, output: output.clone() };
     let mut input = BufReader::new(input);
-    while let Some((request, _)) = frame::read(&mut input)? {
+    while let Some((request, _)) = read_frame(&mut input)? {
         if matches!(request, Request::Alive) {
             continue;
         }
@@ -145,7 +144,7 @@ impl Agent {
             Request::Cpus(choice) => plain(Cpus::choose(&choice).map_err(|it| it.to_string())?),
             Request::Machine => plain(Machine::read()),
             Request::Alive => plain(()),
-            Request::Route(peer) => network::route_to(peer).and_then(plain),
+            Request::Route(peer) => route_to(peer).and_then(plain),
         }
     }
 
@@ -227,6 +226,34 @@ fn to_json(answer: &impl Serialize) -> Result<Vec<u8>, String> {
     serde_json::to_vec(answer).map_err(|error| error.to_string())
 }
 
+/// This host's address as whoever logged in by ssh has reached it; `None` if nobody did. See
+/// `SSH_CONNECTION` in ssh(1): the client's address and port, then the server's.
+fn of_login() -> Option<IpAddr> {
+    std::env::var("SSH_CONNECTION").ok()?.split(' ').nth(2)?.parse().ok()
+}
+
+/// The interface that leads to `peer`, and the address of this host there, as the kernel's table of
+/// routes has it: a datagram socket is connected, and nothing is sent.
+fn route_to(peer: IpAddr) -> Result<(String, IpAddr), String> {
+    let any: IpAddr = match peer {
+        IpAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
+        IpAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
+    };
+    let ask = || -> std::io::Result<IpAddr> {
+        let socket = UdpSocket::bind((any, 0))?;
+        socket.connect((peer, DISCARD_PORT))?;
+        Ok(socket.local_addr()?.ip())
+    };
+    let own = ask().map_err(|error| format!("no route to {peer}: {error}"))?;
+    let interface = interface_of(own).ok_or_else(|| format!("no interface has {own}"))?;
+    Ok((interface, own))
+}
+
+fn interface_of(address: IpAddr) -> Option<String> {
+    let mut all = if_addrs::get_if_addrs().ok()?.into_iter();
+    all.find(|interface| interface.ip() == address).map(|interface| interface.name)
+}
+
 /// Without a request or a sign of life for so long, the lab is gone.
 const LAB_SILENCE_S_MAX: i64 = 30;
 /// As often as the lab looks around while a run lasts.
@@ -234,3 +261,16 @@ const PROGRESS_PERIOD: Duration = Duration::from_millis(250);
 /// Of all files of a run; logs of a driver that has run wild are left where they are.
 const FILES_BYTES_MAX: u64 = 64 << 20;
 const FOLDERS_DEEP: u32 = 8;
+/// Any port will do.
+const DISCARD_PORT: u16 = 9;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_way_to_this_host_is_the_loopback_interface() {
+        let own: IpAddr = Ipv4Addr::LOCALHOST.into();
+        assert_eq!(route_to(own), Ok(("lo".into(), own)));
+    }
+}

@@ -9,9 +9,9 @@ use std::sync::Arc;
 use myelin_bench_kit::protocol::{Network, PORTS, System};
 use serde::{Deserialize, Serialize};
 
-use super::connection::{Connection, agent};
 use super::namespace::{self, LinkError, VethPair};
 use super::protocol::Request;
+use super::remote::{Connection, agent};
 use super::{Across, Host, RemoteHost, boot_id};
 use crate::input_error::InputError;
 use crate::machine::OtherHost;

@@ -10,11 +10,9 @@
 //! carries them: to a process in a namespace, to ssh. Nothing else is shared.
 
 pub mod agent;
-mod connection;
 pub(crate) mod hosts;
 mod local;
 mod namespace;
-mod process;
 mod protocol;
 mod remote;
 mod ssh;
@@ -32,8 +30,7 @@ use serde::{Deserialize, Serialize};
 use crate::observe::Observation;
 use crate::scenario::Cut;
 use crate::tuning::Settings;
-use connection::Connection;
-use remote::RemoteHost;
+use remote::{Connection, RemoteHost};
 
 pub(crate) use local::LocalHost;
 pub(crate) use namespace::{LinkCut, LinkError, VethPair};

@@ -24,7 +24,7 @@ use anyhow::Result as Anyhow;
 use myelin_bench_kit::clock;
 use myelin_bench_kit::protocol::Network;
 
-use super::connection::{Connection, agent};
+use super::remote::{Connection, agent};
 use crate::observe::CutRecord;
 use crate::scenario::{Cut, Link};
 use crate::tuning::check;

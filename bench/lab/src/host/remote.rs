@@ -1,31 +1,29 @@
-//! A host that an agent stands for.
+//! A host that an agent stands for, and the way to it.
 
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::{self, BufRead, BufReader, Read, Write};
+use std::os::unix::process::CommandExt;
 use std::path::{Component, Path, PathBuf};
-use std::process::Child;
+use std::process::{self, Child, Stdio};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use anyhow::{Result, bail, ensure};
+use anyhow::{Context, Result, bail, ensure};
 use myelin_bench_kit::protocol::{Command, Role};
 use myelin_bench_kit::samples::{Record, SampleFile, records_of};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use super::process::sample_memory;
-use super::protocol::reader::{END_LIMIT, Reader, Shared, State, give_up};
-use super::protocol::writer::Writer;
-use super::protocol::{Hello, Request};
-use super::{Connection, Host, ProcessId, ProcessMessage, ProcessSpec, RunOnHost, lock};
+use super::local::{describe, sample_memory};
+use super::protocol::{Hello, Reply, Request, Writer, read_frame};
+use super::{Host, ProcessId, ProcessMessage, ProcessSpec, RunOnHost, lock};
 use crate::observe::Observation;
 use crate::registry::wait_for;
 
 /// The lab's end of the connection to an agent. When it is dropped, the agent ends.
 pub(crate) struct RemoteHost {
-    name: String,
     drivers: Option<PathBuf>,
     writer: Writer,
     answers: Receiver<(Result<Value, String>, Vec<u8>)>,
@@ -55,6 +53,7 @@ impl RemoteHost {
         process: Option<Child>,
     ) -> Result<Self> {
         let shared = Arc::new(Shared {
+            name: name.into(),
             state: Mutex::new(State {
                 run: None,
                 files: BTreeMap::new(),
@@ -75,18 +74,16 @@ impl RemoteHost {
         });
         let (answered, answers) = mpsc::channel();
         let (greeted, greeting) = mpsc::channel();
-        let shared_too = Arc::clone(&shared);
-        let reader =
-            Reader { name: name.into(), shared: shared_too, greeted, answered, complained };
+        let reader = Reader { shared: Arc::clone(&shared), greeted, answered, complained };
         std::thread::spawn(move || reader.read(output));
         // Logging in may take its time, and ask for nothing: there is no terminal.
         let hello = match greeting.recv_timeout(HELLO_LIMIT) {
             Ok(hello) => hello,
             Err(error) => {
                 if error == RecvTimeoutError::Timeout {
-                    give_up(name, &shared, &format!("no answer in {} s", HELLO_LIMIT.as_secs()));
+                    shared.give_up(&format!("no answer in {} s", HELLO_LIMIT.as_secs()));
                 }
-                bail!(lock(&shared.state).gone.clone().unwrap_or_default());
+                bail!(shared.why_gone());
             }
         };
         let (theirs, ours) = (&hello.version, env!("CARGO_PKG_VERSION"));
@@ -96,21 +93,13 @@ impl RemoteHost {
         );
         let writer = Writer::new(input);
         writer.keep_alive();
-        Ok(RemoteHost {
-            name: name.into(),
-            drivers: None,
-            writer,
-            answers,
-            shared,
-            hello,
-            begun: 0,
-            directory: None,
-        })
+        let (drivers, directory) = (None, None);
+        Ok(RemoteHost { drivers, writer, answers, shared, hello, begun: 0, directory })
     }
 
     /// As messages name it.
     pub(crate) fn name(&self) -> &str {
-        &self.name
+        &self.shared.name
     }
 
     pub(crate) fn boot(&self) -> &str {
@@ -147,12 +136,12 @@ impl RemoteHost {
             match self.answers.recv_timeout(LOOK) {
                 Ok(answer) => break answer,
                 Err(RecvTimeoutError::Timeout) => self.check_since(begin)?,
-                Err(RecvTimeoutError::Disconnected) => return Err(self.why_gone()),
+                Err(RecvTimeoutError::Disconnected) => return Err(self.shared.why_gone()),
             }
         };
-        let answer = answer.map_err(|reason| format!("host {}: {reason}", self.name))?;
+        let answer = answer.map_err(|reason| format!("host {}: {reason}", self.shared.name))?;
         let answer = serde_json::from_value(answer).map_err(|error| {
-            format!("host {}: its answer is not understood: {error}", self.name)
+            format!("host {}: its answer is not understood: {error}", self.shared.name)
         })?;
         Ok((answer, body))
     }
@@ -161,15 +150,10 @@ impl RemoteHost {
     fn check_since(&self, begin: Instant) -> Result<(), String> {
         let heard = lock(&self.shared.state).heard.max(begin);
         if heard.elapsed() > SILENCE_LIMIT {
-            let text = format!("nothing heard of it for {} s", SILENCE_LIMIT.as_secs());
-            give_up(&self.name, &self.shared, &text);
-            return Err(self.why_gone());
+            self.shared.give_up(&format!("nothing heard of it for {} s", SILENCE_LIMIT.as_secs()));
+            return Err(self.shared.why_gone());
         }
         Ok(())
-    }
-
-    fn why_gone(&self) -> String {
-        lock(&self.shared.state).gone.clone().unwrap_or_default()
     }
 
     /// A driver, where it is on that host.
@@ -187,7 +171,7 @@ impl RemoteHost {
         let mut rest = body.as_slice();
         for (name, length) in names {
             let Some((bytes, further)) = rest.split_at_checked(length) else {
-                return Err(format!("host {}: {} is cut off", self.name, name.display()));
+                return Err(format!("host {}: {} is cut off", self.shared.name, name.display()));
             };
             rest = further;
             // Whatever the other side says, nothing is written elsewhere.
@@ -197,7 +181,7 @@ impl RemoteHost {
             let mut path = directory.join(&name);
             if path.exists() {
                 let file = name.file_name().unwrap_or_default().to_string_lossy();
-                path.set_file_name(format!("{}-{file}", self.name.replace('/', "-")));
+                path.set_file_name(format!("{}-{file}", self.shared.name.replace('/', "-")));
             }
             let folder = path.parent().unwrap_or(directory);
             let written = fs::create_dir_all(folder).and_then(|()| fs::write(&path, bytes));
@@ -274,13 +258,14 @@ impl Host for RemoteHost {
             return Ok(seen);
         }
         let series = serde_json::from_slice(&series)
-            .map_err(|error| format!("host {}: what it has observed: {error}", self.name))?;
+            .map_err(|error| format!("host {}: what it has observed: {error}", self.shared.name))?;
         Ok(seen.with(series))
     }
 
     fn records(&mut self, id: ProcessId) -> Result<Vec<Record>, String> {
         let ((), bytes) = self.ask_whole(&Request::Records(id))?;
-        records_of(&bytes).ok_or_else(|| format!("host {}: records of {id} are cut off", self.name))
+        records_of(&bytes)
+            .ok_or_else(|| format!("host {}: records of {id} are cut off", self.shared.name))
     }
 
     fn end(&mut self) {
@@ -308,7 +293,7 @@ impl Host for RemoteHost {
             (state.run.is_some(), state.heard)
         };
         if !self.is_there() {
-            return Err(self.why_gone());
+            return Err(self.shared.why_gone());
         }
         // Between two runs it has nothing to say.
         if is_running { self.check_since(heard) } else { Ok(()) }
@@ -320,6 +305,155 @@ fn mirror() -> Result<SampleFile, myelin_bench_kit::Error> {
     SampleFile::create(&fs::File::from(sample_memory()?), 0)
 }
 
+/// What the thread that reads what an agent replies has in common with the lab.
+struct Shared {
+    /// Of the host.
+    name: String,
+    state: Mutex<State>,
+    /// What carries the bytes, and the last it has said on standard error.
+    process: Mutex<Option<Child>>,
+    complaint: Mutex<String>,
+}
+
+struct State {
+    /// The run in progress: its number, and where its messages go.
+    run: Option<(u64, Sender<ProcessMessage>)>,
+    files: BTreeMap<ProcessId, Arc<SampleFile>>,
+    heard: Instant,
+    /// Why nothing more will come.
+    gone: Option<String>,
+}
+
+impl Shared {
+    fn why_gone(&self) -> String {
+        lock(&self.state).gone.clone().unwrap_or_default()
+    }
+
+    /// From now on the host is gone, because of `reason`, or for what its process has come to.
+    fn give_up(&self, reason: &str) {
+        let mut why = if reason.is_empty() { self.ending() } else { reason.to_owned() };
+        let complaint = lock(&self.complaint).clone();
+        if !complaint.is_empty() {
+            why = format!("{why} ({complaint})");
+        }
+        if let Some(process) = lock(&self.process).as_mut() {
+            // It may have ended.
+            let _ = process.kill();
+        }
+        let mut state = lock(&self.state);
+        if state.gone.is_none() {
+            let text = format!("host {} is gone: {why}", self.name);
+            if let Some((_, listener)) = &state.run {
+                let _ = listener.send(ProcessMessage::Gone(text.clone()));
+            }
+            state.gone = Some(text);
+        }
+    }
+
+    fn ending(&self) -> String {
+        let status = lock(&self.process).as_mut().and_then(|process| wait_for(process, END_LIMIT));
+        match status {
+            Some(status) => format!("its agent {}", describe(status)),
+            None => "its agent has closed the connection".into(),
+        }
+    }
+}
+
+/// The thread that reads.
+struct Reader {
+    shared: Arc<Shared>,
+    greeted: Sender<Hello>,
+    answered: Sender<(Result<Value, String>, Vec<u8>)>,
+    /// Closed when standard error ends.
+    complained: Receiver<()>,
+}
+
+impl Reader {
+    /// Until its output ends or makes no sense; why is known before whoever waits is let go.
+    fn read(self, output: impl Read) {
+        let mut output = BufReader::new(Heard { input: output, shared: Arc::clone(&self.shared) });
+        let ending = loop {
+            match read_frame(&mut output) {
+                Ok(Some((reply, body))) => self.handle(reply, body),
+                Ok(None) => break String::new(),
+                Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => break String::new(),
+                Err(error) => break format!("does not speak as an agent does: {error}"),
+            }
+        };
+        let _ = self.complained.recv_timeout(END_LIMIT);
+        self.shared.give_up(&ending);
+    }
+
+    fn handle(&self, reply: Reply, body: Vec<u8>) {
+        match reply {
+            Reply::Hello(hello) => drop(self.greeted.send(hello)),
+            Reply::Answer(answer) => drop(self.answered.send((answer, body))),
+            Reply::Message(number, message) => {
+                if let Some((run, listener)) = &lock(&self.shared.state).run
+                    && *run == number
+                {
+                    let _ = listener.send(message);
+                }
+            }
+            Reply::Progress(counts) => {
+                let state = lock(&self.shared.state);
+                for (id, exchanges) in counts {
+                    if let Some(file) = state.files.get(&id) {
+                        file.beat(exchanges);
+                    }
+                }
+            }
+        }
+    }
+}
+
+struct Heard<R> {
+    input: R,
+    shared: Arc<Shared>,
+}
+
+impl<R: Read> Read for Heard<R> {
+    fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
+        let read = self.input.read(bytes)?;
+        lock(&self.shared.state).heard = Instant::now();
+        Ok(read)
+    }
+}
+
+/// A process whose standard input and output are those of an agent. Standard input, output and
+/// error must be pipes. Whatever carries the bytes ends when its input does.
+pub(crate) struct Connection {
+    /// The host, as messages name it.
+    pub name: String,
+    /// The agent itself, or what connects it (ssh).
+    pub process: Child,
+    /// The folder on that host in which drivers are, by the names of their files; `None` where the
+    /// paths of the lab's host hold.
+    pub drivers: Option<PathBuf>,
+}
+
+impl Connection {
+    /// Starts `command`, which is or leads to an agent.
+    pub(crate) fn open(name: &str, command: &mut process::Command) -> Result<Self> {
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        // Out of reach of a Ctrl-C that is meant for the lab.
+        let process = command
+            .process_group(0)
+            .spawn()
+            .with_context(|| format!("host {name}: {}", command.get_program().to_string_lossy()))?;
+        Ok(Connection { name: name.into(), process, drivers: None })
+    }
+}
+
+/// The command that is an agent on this host.
+pub(crate) fn agent() -> Result<process::Command> {
+    let mut command = process::Command::new(std::env::current_exe()?);
+    command.args(["bench", "agent"]);
+    Ok(command)
+}
+
+/// How long the process may take to end once its output has.
+const END_LIMIT: Duration = Duration::from_secs(2);
 const HELLO_LIMIT: Duration = Duration::from_secs(30);
 /// An agent whose run lasts is heard of four times a second; the longest it takes over anything else
 /// is the stop of a daemon.

@@ -12,7 +12,6 @@ mod process;
 mod procfile;
 pub mod sampler;
 pub mod series;
-mod thread;
 mod watched;
 
 use std::collections::BTreeMap;

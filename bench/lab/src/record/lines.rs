@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use super::RunRecord;
+use crate::lists::grouped;
 use crate::machine::Identity;
 use crate::plan::Plan;
 
@@ -38,16 +39,11 @@ impl Origin {
     pub(super) fn read(&self, text: &str, place: &Path) -> Lines {
         let complete = text.rfind('\n').map_or(0, |at| at + 1);
         let mut runs = BTreeMap::new();
-        let mut left_out: Vec<(String, Vec<usize>)> = Vec::new();
+        let mut left_out: Vec<(String, usize)> = Vec::new();
         for (number, line) in (1..).zip(text[..complete].lines()) {
             match self.run(line) {
-                Ok(run) => {
-                    runs.insert(run.plan.order, run);
-                }
-                Err(reason) => match left_out.iter_mut().find(|(known, _)| *known == reason) {
-                    Some((_, numbers)) => numbers.push(number),
-                    None => left_out.push((reason, vec![number])),
-                },
+                Ok(run) => drop(runs.insert(run.plan.order, run)),
+                Err(reason) => left_out.push((reason, number)),
             }
         }
         let say = |(reason, numbers): (String, Vec<usize>)| {
@@ -60,7 +56,7 @@ impl Origin {
         };
         Lines {
             runs: runs.into_values().collect(),
-            damage: left_out.into_iter().map(say).collect(),
+            damage: grouped(left_out).into_iter().map(say).collect(),
         }
     }
 

@@ -1,6 +1,5 @@
-use myelin_bench_kit::samples::Record;
-
 use super::*;
+use crate::machine::Identity;
 use crate::observe::Observation;
 
 fn folder() -> (tempfile::TempDir, Folder) {
@@ -19,7 +18,8 @@ fn plan() -> Plan {
 }
 
 fn host(cpu_model: &str) -> Machine {
-    Machine { cpu_model: cpu_model.into(), ..Machine::default() }
+    let identity = Identity { cpu_model: cpu_model.into(), ..Identity::default() };
+    Machine { identity, ..Machine::default() }
 }
 
 fn record(order: u32) -> RunRecord {
@@ -29,18 +29,6 @@ fn record(order: u32) -> RunRecord {
         directory: "runs".into(),
         ..RunRecord::default()
     }
-}
-
-#[test]
-fn what_is_kept_is_read_again() {
-    let (_place, mut folder) = folder();
-    let one = Record { id: 7, take_return_ns: 99, ..Record::default() };
-    let samples = RunSamples { ping: vec![one; 1000], pong: Vec::new(), ..RunSamples::default() };
-    folder.keep(&record(0), &samples).unwrap();
-    let (mut again, _, _) = Folder::open(folder.path()).unwrap();
-    let runs = again.runs().unwrap().runs;
-    assert_eq!(runs.len(), 1);
-    assert_eq!(again.samples(&runs[0]).unwrap().ping, samples.ping);
 }
 
 #[test]
@@ -86,7 +74,7 @@ fn of_a_run_that_was_repeated_the_last_counts() {
 fn lines_of_others_and_of_nobody_are_left_out_and_the_rest_is_read() {
     let (_place, mut folder) = folder();
     let of = |order, cpu_model: &str| {
-        let identity = host(cpu_model).identity();
+        let identity = host(cpu_model).identity;
         RunRecord { host: Some(identity), ..record(order) }
     };
     let mut other_plan = of(3, "a");
@@ -105,27 +93,4 @@ fn lines_of_others_and_of_nobody_are_left_out_and_the_rest_is_read() {
     assert!(is_of(0, ["runs.jsonl:2 and one more line:", "another machine"]), "{damage:?}");
     assert!(is_of(1, ["runs.jsonl:4:", "another plan"]), "{damage:?}");
     assert!(is_of(2, ["runs.jsonl:5:", "--resume"]), "{damage:?}");
-}
-
-#[test]
-fn a_folder_of_another_layout_is_named() {
-    let (_place, folder) = folder();
-    let path = folder.path().join(PLAN);
-    let text = fs::read_to_string(&path).unwrap();
-    let write = |from: &str, to: &str| {
-        assert!(text.contains(from));
-        fs::write(&path, text.replace(from, to)).unwrap();
-    };
-    write("\"schema\": 2,", "\"schema\": 9,");
-    let error = format!("{:#}", Folder::open(folder.path()).err().unwrap());
-    assert!(error.contains("plan.json: schema 9") && error.contains("reads 1"), "{error}");
-    write("\"schema\": 2,", "");
-    assert!(Folder::open(folder.path()).is_ok(), "before plans said it");
-}
-
-#[test]
-fn a_folder_in_use_is_refused() {
-    let (_place, folder) = folder();
-    let error = Folder::create(folder.path(), &plan(), &host("a")).err().unwrap();
-    assert!(error.to_string().contains("not empty"), "{error}");
 }

@@ -10,7 +10,8 @@ use super::entry::Entry;
 use super::format;
 use super::metrics::memory_mb;
 use super::table::{Notes, latency};
-use super::view::{Group, View, distinct};
+use super::view::{Group, View};
+use crate::lists::distinct;
 use crate::summary::{Cell, Distribution, Metric};
 
 /// One table for each size; none of what does not go one way.

@@ -8,10 +8,10 @@ use crate::machine::Machine;
 /// The machine in one line: processor, CPUs, distribution, kernel.
 pub(super) fn brief(host: &Machine) -> String {
     let kind = if host.hypervisor.is_some() { "virtual CPUs" } else { "CPUs" };
-    let processors = format!("{}, {} {kind}", host.cpu_model, host.cpus);
+    let processors = format!("{}, {} {kind}", host.identity.cpu_model, host.identity.cpus);
     // Without the name that a distribution gives its number.
     let os = host.os.split(" (").next().unwrap_or_default().to_owned();
-    let kernel = host.kernel.splitn(3, '.').take(2).collect::<Vec<_>>().join(".");
+    let kernel = host.identity.kernel.splitn(3, '.').take(2).collect::<Vec<_>>().join(".");
     let parts = [processors, os, format!("Linux {kernel}")];
     parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(", ")
 }

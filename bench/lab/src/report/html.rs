@@ -25,6 +25,7 @@ use super::table::tables;
 use super::timeline::Downsampling;
 use super::validity::checks;
 use super::view::{Group, View};
+use crate::lists::grouped;
 
 /// The whole file, with as much as there is room for.
 pub(super) fn render(view: &View) -> String {
@@ -144,17 +145,11 @@ fn is_inner(place: usize, number: usize) -> bool {
 
 /// Configuration files, each text once, with the cells that were given it.
 fn configurations(view: &View) -> Vec<Value> {
-    let mut found: Vec<([&str; 3], Vec<String>)> = Vec::new();
-    for entry in view.entries() {
-        for (file, text) in &entry.detail.configuration {
-            let own = [entry.system.name, file, text];
-            match found.iter_mut().find(|(known, _)| *known == own) {
-                Some((_, cells)) => cells.push(entry.name()),
-                None => found.push((own, vec![entry.name()])),
-            }
-        }
-    }
-    let files = found.into_iter();
+    let files = grouped(view.entries().flat_map(|entry| {
+        let files = entry.detail.configuration.iter();
+        files.map(move |(file, text)| ([entry.system.name, file, text], entry.name()))
+    }));
+    let files = files.into_iter();
     files.map(|([system, file, text], cells)| context! { system, file, text, cells }).collect()
 }
 

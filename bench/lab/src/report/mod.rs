@@ -7,10 +7,8 @@
 
 mod advice;
 mod comparisons;
-mod csv;
 pub(crate) mod document;
 pub(crate) mod entry;
-mod fan;
 mod flow;
 pub(crate) mod format;
 mod glance;
@@ -23,7 +21,6 @@ mod packed;
 pub(crate) mod palette;
 pub(crate) mod plots;
 pub mod published;
-mod repeats;
 mod rows;
 mod scorecard;
 mod sweep;
@@ -36,12 +33,13 @@ mod view;
 
 use std::fs;
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
+use anyhow::Result;
 use minijinja::context;
 pub use terminal::Screen;
 
-use crate::advise::choice::Budget;
+use crate::advise::Budget;
 use crate::record::write_whole;
 use crate::score::Weights;
 use crate::summary::Analysis;
@@ -70,20 +68,6 @@ pub struct Options {
     pub budget: Budget,
 }
 
-/// Why a report could not be written.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum Error {
-    /// The file could not be written; its former version, if any, is untouched.
-    #[error("cannot write {}: {source}; make sure the folder exists and has room", path.display())]
-    Write {
-        /// What was to be written.
-        path: PathBuf,
-        /// What the system said.
-        source: io::Error,
-    },
-}
-
 /// The report of an analysis: cells sorted and compared with each other once, for all formats.
 pub struct Report<'a>(View<'a>);
 
@@ -95,7 +79,7 @@ impl<'a> Report<'a> {
 
     /// Writes every report file into the folder, each at once or not at all; the files to use what
     /// is advised go into the folder's `advice`.
-    pub fn write(&self, directory: &Path) -> Result<(), Error> {
+    pub fn write(&self, directory: &Path) -> Result<()> {
         let Report(view) = self;
         let json = serde_json::to_string_pretty(&view.analysis.summary)
             .expect("a summary has text keys and finite numbers")
@@ -105,21 +89,17 @@ impl<'a> Report<'a> {
         let reports = [
             ("summary.json", json.into_bytes()),
             ("details.json.zst", details),
-            ("summary.csv", csv::render(&view.analysis.summary).into_bytes()),
+            ("summary.csv", metrics::csv(&view.analysis.summary).into_bytes()),
             ("report.md", markdown::render(view).into_bytes()),
             ("report.html", html::render(view).into_bytes()),
         ];
-        let write = |path: PathBuf, bytes: &[u8]| {
-            write_whole(&path, bytes).map_err(|source| Error::Write { path, source })
-        };
         for (name, bytes) in reports {
-            write(directory.join(name), &bytes)?;
+            write(&directory.join(name), &bytes)?;
         }
         let histograms = directory.join("hgrm");
-        fs::create_dir_all(&histograms)
-            .map_err(|source| Error::Write { path: histograms.clone(), source })?;
+        written(&histograms, fs::create_dir_all(&histograms))?;
         for (name, text) in hgrm::files(view.analysis) {
-            write(histograms.join(name), text.as_bytes())?;
+            write(&histograms.join(name), text.as_bytes())?;
         }
         advice::write(view, &directory.join("advice"))
     }
@@ -136,6 +116,17 @@ impl<'a> Report<'a> {
     }
 }
 
+/// Writes a file of a report at once or not at all: its former version, if any, is then untouched.
+fn write(path: &Path, bytes: &[u8]) -> Result<()> {
+    written(path, write_whole(path, bytes))
+}
+
+/// That something could not be written comes with what to do.
+fn written(path: &Path, done: io::Result<()>) -> Result<()> {
+    let (path, remedy) = (path.display(), "make sure the folder exists and has room");
+    done.map_err(|error| anyhow::anyhow!("cannot write {path}: {error}; {remedy}"))
+}
+
 /// A block for each cell with round trips, in the format of another tool.
 fn blocks(view: &View, template: &str) -> String {
     let entries = view.entries().filter(|entry| entry.cell.round_trip_us.is_some());
@@ -147,7 +138,7 @@ fn blocks(view: &View, template: &str) -> String {
 }
 
 /// [`Report::write`] without options.
-pub fn write_all(analysis: &Analysis, directory: &Path) -> Result<(), Error> {
+pub fn write_all(analysis: &Analysis, directory: &Path) -> Result<()> {
     Report::new(analysis, &Options::default()).write(directory)
 }
 

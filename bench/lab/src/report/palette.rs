@@ -8,7 +8,8 @@
 use serde::Serialize;
 
 use super::format;
-use super::view::{Traits, View, distinct};
+use super::view::{Traits, View};
+use crate::lists::distinct;
 
 /// How one system is drawn, as every plot shows it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]

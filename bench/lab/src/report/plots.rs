@@ -10,18 +10,12 @@ use super::palette::Style;
 use super::sweep::{self, Sweep};
 use super::timeline::{self, Downsampling};
 use super::view::{Entry, Group, View};
+use crate::lists::grouped;
 use crate::summary::{CurvePoint, Placement, RunPoint, StageMean, Stages};
 
 /// Every system that was measured, by family, in the order of the first of each.
 pub(super) fn families(styles: &[Style]) -> Vec<(&str, Vec<&Style>)> {
-    let mut families: Vec<(&str, Vec<&Style>)> = Vec::new();
-    for style in styles {
-        match families.iter_mut().find(|(name, _)| *name == style.family) {
-            Some((_, members)) => members.push(style),
-            None => families.push((&style.family, vec![style])),
-        }
-    }
-    families
+    grouped(styles.iter().map(|style| (style.family.as_str(), style)))
 }
 
 /// The document as text that may stand inside a `<script>` element.
@@ -131,7 +125,6 @@ fn cell(entry: &Entry) -> Value {
         "p50": entry.p50(),
         "p99": entry.latency().and_then(|latency| latency.p99),
         "p50_interval": entry.p50_interval(),
-        "p99_interval": entry.p99_interval(),
         // Quantile as a number of nines × 10,000, µs, lowest and highest run: packed columns.
         "curve": packed(&thin(&entry.detail.curve)),
         // The quantiles 1/400, 3/400 … in µs, packed.

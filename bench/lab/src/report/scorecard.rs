@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 
 use super::document::{Column, Part, Section, Table, TableCell};
 use super::format;
-use super::view::{Entry, Group, View, distinct};
+use super::view::{Entry, Group, View};
+use crate::lists::distinct;
 use crate::scenario::Tuning;
 use crate::score::{Card, Contender, Criterion, End, Swing, first_shares, swings};
 

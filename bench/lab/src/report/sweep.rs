@@ -11,7 +11,8 @@ use serde_json::{Value, json};
 use super::format;
 use super::metrics::{PLOTTED, Plotted};
 use super::published::modules;
-use super::view::{Entry, View, distinct};
+use super::view::{Entry, View};
+use crate::lists::{ascending, grouped};
 use crate::scenario::Tuning;
 use crate::summary::{Cell, Params};
 
@@ -101,7 +102,23 @@ impl Parameter {
         rest
     }
 
-    pub(super) fn label(self, cell: &Cell, value: f64) -> String {
+    /// What it is in these cells, ascending, each with its label.
+    pub(super) fn values<'e, 'a: 'e>(
+        self,
+        entries: impl IntoIterator<Item = &'e Entry<'a>>,
+    ) -> Vec<(f64, String)> {
+        let cells = entries.into_iter().map(|entry| entry.cell);
+        let labelled = cells.filter_map(|cell| {
+            let value = self.of(&cell.params)?;
+            Some((value, self.label(cell, value)))
+        });
+        let mut values: Vec<(f64, String)> = labelled.collect();
+        values.sort_by(|a, b| a.0.total_cmp(&b.0));
+        values.dedup_by_key(|(value, _)| *value);
+        values
+    }
+
+    fn label(self, cell: &Cell, value: f64) -> String {
         match self {
             Parameter::Payload => format::size(&cell.params),
             Parameter::Rate if value >= 1e3 => format!("{} kHz", value / 1e3),
@@ -123,13 +140,10 @@ pub(super) fn sweeps<'a>(view: &View<'a>) -> Vec<Sweep> {
                     && entry.cell.params.module.is_none()
                     && parameter.of(&entry.cell.params).is_some()
             };
-            let entries: Vec<Entry<'a>> = view.entries().filter(is_swept).copied().collect();
-            let rest = |entry: &Entry| (entry.cell.workload, parameter.rest(&entry.cell.params));
-            for (workload, params) in distinct(entries.iter().map(rest)) {
-                let here = |entry: &&Entry| rest(entry) == (workload, params.clone());
-                let entries: Vec<Entry<'a>> = entries.iter().filter(here).copied().collect();
-                found.extend(sweep(view, parameter, &entries));
-            }
+            let key = |entry: &Entry| (entry.cell.workload, parameter.rest(&entry.cell.params));
+            let entries = view.entries().filter(is_swept).map(|entry| (key(entry), *entry));
+            let swept = grouped(entries).into_iter();
+            found.extend(swept.filter_map(|(_, entries)| sweep(view, parameter, &entries)));
         }
     }
     found
@@ -137,19 +151,12 @@ pub(super) fn sweeps<'a>(view: &View<'a>) -> Vec<Sweep> {
 
 fn sweep<'a>(view: &View<'a>, parameter: Parameter, entries: &[Entry<'a>]) -> Option<Sweep> {
     let first = entries.first()?;
-    let value = |entry: &Entry| parameter.of(&entry.cell.params);
-    let mut values = distinct(entries.iter().filter_map(value));
-    values.sort_by(f64::total_cmp);
+    let (values, labels): (Vec<f64>, Vec<String>) = parameter.values(entries).into_iter().unzip();
     if values.len() < VALUES_MIN {
         return None;
     }
     let (low, high) = (values[0], values[values.len() - 1]);
-    let label = |&wanted: &f64| {
-        let cell = entries.iter().find(|entry| value(entry) == Some(wanted));
-        cell.map(|entry| parameter.label(entry.cell, wanted)).unwrap_or_default()
-    };
-    let mut tunings = distinct(entries.iter().map(|entry| entry.cell.tuning));
-    tunings.sort_unstable();
+    let tunings = ascending(entries.iter().map(|entry| entry.cell.tuning));
     let is_ours = |index: usize| entries.iter().any(|entry| entry.index == index);
     let groups = view.groups.iter().enumerate();
     let groups = groups
@@ -169,10 +176,13 @@ fn sweep<'a>(view: &View<'a>, parameter: Parameter, entries: &[Entry<'a>]) -> Op
         parameter: parameter.name(),
         // Payloads of 0 B stand apart on a logarithmic axis, as in the other plots.
         log: high > 10.0 * low,
-        labels: values.iter().map(label).collect(),
+        labels,
         tunings,
         panels,
-        cells: entries.iter().filter_map(|entry| Some(point(value(entry)?, entry))).collect(),
+        cells: entries
+            .iter()
+            .filter_map(|entry| Some(point(parameter.of(&entry.cell.params)?, entry)))
+            .collect(),
         published: published(parameter, first.cell, low..=high),
         groups,
         sized,

@@ -12,6 +12,7 @@ pub(super) use super::entry::{Configuration, Entry, Kin, Latency, Manner, Traits
 use super::sweep::Parameter;
 use super::verdicts::Verdicts;
 use super::{Options, advice, format, scorecard};
+use crate::lists::{ascending, distinct, grouped};
 use crate::scenario::Tuning;
 use crate::stats::verdict::{Ratio, Verdict};
 use crate::summary::{Analysis, Cell, Params, Percentile, SystemInfo};
@@ -61,11 +62,9 @@ pub(super) struct Group<'a> {
 
 impl<'a> View<'a> {
     pub(super) fn new(analysis: &'a Analysis, options: Options) -> Self {
-        let keys: Vec<GroupKey> = analysis.summary.cells.iter().map(group_key).collect();
-        let own = |key: &GroupKey| -> Vec<usize> {
-            keys.iter().enumerate().filter(|(_, it)| *it == key).map(|(index, _)| index).collect()
-        };
-        let all = distinct(keys.iter()).into_iter().map(|key| Group::new(analysis, &own(key)));
+        let cells = analysis.summary.cells.iter().enumerate();
+        let all = grouped(cells.map(|(index, cell)| (group_key(cell), index))).into_iter();
+        let all = all.map(|(_, indices)| Group::new(analysis, &indices));
         let (mut fans, mut groups): (Vec<Group>, Vec<Group>) = all.partition(Group::is_fan);
         let points: Vec<String> = groups.iter().map(|group| point(group, &groups)).collect();
         for (group, point) in groups.iter_mut().zip(points) {
@@ -154,12 +153,9 @@ impl<'a> Group<'a> {
         let first = cells().next().expect("a group is made of at least one cell");
         let metric = Latency::of(first.workload, one_way);
         let entries = indices.iter().map(|&index| Entry::new(analysis, index, metric)).collect();
-        let mut payloads = distinct(cells().map(|cell| cell.params.payload_bytes));
-        payloads.sort_unstable();
-        let mut subscribers = distinct(cells().map(|cell| cell.params.subscribers));
-        subscribers.sort_unstable();
-        let mut tunings = distinct(cells().map(|cell| cell.tuning));
-        tunings.sort_unstable();
+        let payloads = ascending(cells().map(|cell| cell.params.payload_bytes));
+        let subscribers = ascending(cells().map(|cell| cell.params.subscribers));
+        let tunings = ascending(cells().map(|cell| cell.tuning));
         let mut systems = distinct(cells().map(|cell| traits(&analysis.summary.systems, cell)));
         let listed = &analysis.summary.systems;
         systems.sort_by_key(|system| {
@@ -334,16 +330,6 @@ impl<'a> Group<'a> {
         let ends = [self.payloads.first(), self.payloads.last()];
         distinct(ends.into_iter().flatten().copied())
     }
-}
-
-/// The first of each, in order.
-pub(super) fn distinct<T: PartialEq>(items: impl Iterator<Item = T>) -> Vec<T> {
-    items.fold(Vec::new(), |mut seen, item| {
-        if !seen.contains(&item) {
-            seen.push(item);
-        }
-        seen
-    })
 }
 
 /// What the cells of a group have in common.

@@ -4,9 +4,9 @@ use std::time::{Duration, Instant};
 
 use myelin_bench_kit::protocol::{Command, Ready, Reliability, Role, Workload};
 
+use super::RunSpec;
+use super::Watch;
 use super::processes::Processes;
-use super::spec::RunSpec;
-use super::watch::Watch;
 use super::{RunRecord, RunSamples};
 use crate::host::{Host, LinkCut, ProcessId};
 

@@ -2,16 +2,25 @@
 
 pub mod execute;
 pub(crate) mod processes;
-pub mod spec;
-pub mod watch;
 
-use myelin_bench_kit::protocol::{Done, Exchange, Keeping};
-use myelin_bench_kit::samples::Record;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+use myelin_bench_kit::protocol::{
+    Done, Exchange, Keeping, Network, Prepare, Role, System, Topology, Wait, Workload,
+};
+use myelin_bench_kit::samples::{Record, SampleFile};
 use serde::{Deserialize, Serialize};
 
+use crate::host::{Across, ProcessId};
 use crate::machine::Identity;
 use crate::observe::{CutRecord, Observation};
 use crate::plan::RunPlan;
+use crate::registry::SystemDriver;
+use crate::scenario::Tuning;
+use crate::tuning::{self, Cpus, Settings};
 
 /// A line of `runs.jsonl`: the facts of one run, nothing derived.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -67,4 +76,133 @@ pub struct RunSamples {
     pub pong: Vec<Record>,
     /// Across hosts: what pong's clock read, asked from ping's host before, during and after.
     pub exchanges: Vec<Exchange>,
+}
+
+pub struct RunSpec<'a> {
+    pub entry: &'a SystemDriver,
+    /// What the driver is told; role and files are filled in here.
+    pub prepare: Prepare,
+    pub tuning: Tuning,
+    /// The CPUs of `tuned`; absent for `default`.
+    pub cpus: Option<Cpus>,
+    /// SCHED_FIFO priority of `tuned`.
+    pub priority: u32,
+    /// Folder of the run, absolute.
+    pub directory: PathBuf,
+    /// Records to make room for, of each publisher.
+    pub capacity: u64,
+    /// The two hosts; absent for one.
+    pub(crate) across: Option<Across>,
+    /// Set when the user has had enough.
+    pub interrupted: &'a AtomicBool,
+}
+
+impl RunSpec<'_> {
+    /// The processes of `role`. Where there is one process, it is ping's.
+    pub(super) fn processes_of(&self, role: Role) -> impl Iterator<Item = ProcessId> + use<> {
+        let one_way = self.prepare.workload.is_one_way() && !self.is_one_process();
+        let count = match role {
+            Role::Ping if one_way => self.prepare.publishers,
+            Role::Pong if one_way => self.prepare.subscribers,
+            Role::Ping | Role::Pong => 1,
+            Role::Daemon => 1 + u32::from(self.across.is_some()),
+            Role::Clock => 2 * u32::from(self.across.is_some()),
+        };
+        (0..count).map(move |index| ProcessId { role, index })
+    }
+
+    /// Records that one process of `role` has room for.
+    pub(super) fn capacity_of(&self, role: Role) -> u64 {
+        match (role, self.prepare.workload) {
+            // Who polls subscribers counts, and records nothing.
+            (Role::Pong, Workload::Publish) => 0,
+            (Role::Pong, _) => self.capacity * u64::from(self.prepare.publishers),
+            _ => self.capacity,
+        }
+    }
+
+    /// Whether ping's process has both ends, and there is no pong.
+    pub(super) fn is_one_process(&self) -> bool {
+        self.entry.system.topology == Topology::OneProcess
+    }
+
+    /// The way from a host to the other, if there is one.
+    pub(super) fn network(&self, host: usize) -> Option<Network> {
+        self.across.as_ref().map(|across| across.network[host].clone())
+    }
+
+    /// The interface of a host over which messages travel that do not stay in memory.
+    pub(super) fn interface(&self, host: usize) -> &str {
+        self.across.as_ref().map_or("lo", |across| &across.network[host].interface)
+    }
+
+    fn wait(&self) -> Wait {
+        waits(&self.entry.system, self.prepare.workload)
+    }
+
+    pub(super) fn settings(&self, role: Role) -> Settings {
+        Settings::of(self.tuning, role, self.wait(), self.cpus, self.priority)
+    }
+}
+
+/// How the receiving end of `system` comes to its messages: in a publish run it polls, whatever the
+/// system would do; in one process it is called then.
+pub fn waits(system: &System, workload: Workload) -> Wait {
+    match (workload, system.topology) {
+        (Workload::Publish, Topology::TwoProcesses | Topology::TwoHosts) => Wait::Poll,
+        (Workload::Publish, Topology::OneProcess) => Wait::Callback,
+        _ => system.wait,
+    }
+}
+
+/// The remarks a tuning makes on a system, for the report.
+pub fn tuning_notes(spec: &RunSpec<'_>) -> Vec<String> {
+    let tuned = spec.tuning != Tuning::Default;
+    let remark = tuned.then(|| tuning::fifo_remark(spec.wait())).flatten();
+    remark.into_iter().collect()
+}
+
+/// Someone who looks at runs while they last, in a thread of his own.
+pub trait Watch {
+    /// A run begins: its processes are ready, and told to start next.
+    fn begin(&mut self, running: Running);
+
+    /// It is over, or was never begun. When this returns nobody looks any more. Yields the CPU time
+    /// that looking took, in ns.
+    fn end(&mut self) -> u64;
+}
+
+pub struct Running {
+    /// What its drivers were told, ping's of those that differ.
+    pub prepare: Prepare,
+    pub pings: Vec<Arc<SampleFile>>,
+    pub processes: Vec<(String, u32)>,
+}
+
+impl Running {
+    /// Messages that the pings have exchanged so far, those of the warm-up included.
+    pub fn exchanges(&self) -> u64 {
+        self.pings.iter().map(|ping| ping.exchanges()).sum()
+    }
+
+    /// Messages of the warm-up, of all pings.
+    pub fn warmup_messages(&self) -> u64 {
+        self.prepare.warmup_messages * u64::from(self.prepare.publishers)
+    }
+
+    /// Messages that are to be measured, of all pings; 0 for no limit.
+    pub fn messages(&self) -> u64 {
+        self.prepare.messages * u64::from(self.prepare.publishers)
+    }
+
+    /// How much of it is done after so many `exchanges` and so long, 0 to 1.
+    pub fn part(&self, exchanges: u64, elapsed: Duration) -> f64 {
+        let all = self.messages() + self.warmup_messages();
+        let by_count = if self.messages() == 0 { 0.0 } else { exchanges as f64 / all as f64 };
+        let by_time = match self.prepare.duration_ns {
+            0 => 0.0,
+            duration_ns => elapsed.as_secs_f64() * 1e9 / duration_ns as f64,
+        };
+        by_count.max(by_time).min(1.0)
+    }
 }

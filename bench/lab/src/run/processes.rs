@@ -12,10 +12,11 @@ use myelin_bench_kit::protocol::{
 };
 use myelin_bench_kit::samples::{Record, SampleFile};
 
+use super::RunSpec;
+use super::Running;
 use super::execute::Failure;
-use super::spec::RunSpec;
-use super::watch::Running;
 use crate::host::{Host, ProcessId, ProcessMessage, ProcessSpec, RunOnHost};
+use crate::lists::distinct;
 use crate::observe::Observation;
 use crate::scenario::Tuning;
 use crate::tuning::Settings;
@@ -159,13 +160,7 @@ impl<'a, 'h> Processes<'a, 'h> {
     pub(super) fn notes(&self) -> Vec<String> {
         let at_start = self.ready.values().flat_map(|ready| &ready.notes);
         let at_end = self.done.values().flat_map(|done| &done.notes);
-        let mut notes: Vec<String> = Vec::new();
-        for note in at_start.chain(at_end) {
-            if !notes.contains(note) {
-                notes.push(note.clone());
-            }
-        }
-        notes
+        distinct(at_start.chain(at_end).cloned())
     }
 
     fn files(&self, role: Role) -> impl Iterator<Item = Arc<SampleFile>> {

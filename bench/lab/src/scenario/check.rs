@@ -11,6 +11,7 @@ use super::{
     Workload, frame_name, network,
 };
 use crate::input_error::{InputError, Source};
+use crate::lists::{ascending, distinct};
 use crate::stats::RUNS_MIN;
 
 type Checked = Result<(), InputError>;
@@ -167,8 +168,7 @@ impl Workload {
 
 impl Selection {
     fn complete(&mut self, source: &Source, table: &DeTable<'_>) -> Checked {
-        self.tunings.sort();
-        self.tunings.dedup();
+        self.tunings = ascending(std::mem::take(&mut self.tunings));
         each_once(&mut self.topology);
         let (text, key, remedy) = match (table.get("runs_max"), table.get("interval_percent")) {
             (None, None) => return Ok(()),
@@ -309,9 +309,5 @@ fn given(source: &Source, path: &str, is_given: bool, remedy: &str) -> Checked {
 
 /// A parameter point named twice is one.
 fn each_once<T: PartialEq>(values: &mut Vec<T>) {
-    for value in std::mem::take(values) {
-        if !values.contains(&value) {
-            values.push(value);
-        }
-    }
+    *values = distinct(std::mem::take(values));
 }

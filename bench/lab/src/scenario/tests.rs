@@ -54,12 +54,6 @@ fn every_built_in_scenario_parses() {
 }
 
 #[test]
-fn unknown_built_in_names_the_nearest() {
-    let error = Scenario::load("quik").unwrap_err().to_string();
-    assert!(error.contains("`quick`"), "{error}");
-}
-
-#[test]
 fn a_first_answer_gives_all_systems_the_same_time() {
     let workload = Scenario::load("quick").unwrap().workload;
     assert!(workload.warmup_ns(None) > 0 && workload.duration_s > 0.0);

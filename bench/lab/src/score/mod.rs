@@ -13,12 +13,290 @@
 //! How far a ranking depends on the weights is [`swings`] of single weights and the
 //! [`first_shares`] among all weights that there are.
 
-mod card;
-mod criterion;
 mod sensitivity;
-mod weights;
 
-pub use card::{Card, Contender, Scored, points};
-pub use criterion::Criterion;
+use std::path::Path;
+
+use serde::Deserialize;
+use toml::Spanned;
+
+use crate::input_error::{InputError, Source};
+
 pub use sensitivity::{End, Swing, first_shares, swings};
-pub use weights::Weights;
+
+/// A criterion. Its figure is measured, above 0, and less is better.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Criterion {
+    /// Proportional memory of all processes, daemons included, in bytes.
+    Memory,
+    /// 99th percentile of the latency over its median.
+    Stability,
+    /// CPU of all processes, daemons included, in µs for each message.
+    Cpu,
+    /// The geometric mean of three counts: processes, threads, and lines of configuration plus 1.
+    Simplicity,
+    /// From the start of the processes until they have found each other, in ms, with the time that
+    /// a daemon took before.
+    StartUp,
+}
+
+impl Criterion {
+    /// All of them, in the order in which they are shown.
+    pub const ALL: [Criterion; 5] = [
+        Criterion::Memory,
+        Criterion::Stability,
+        Criterion::Cpu,
+        Criterion::Simplicity,
+        Criterion::StartUp,
+    ];
+
+    /// As a file of weights names it.
+    pub fn key(self) -> &'static str {
+        ["memory", "latency_stability", "cpu", "simplicity", "start_up"][self as usize]
+    }
+
+    /// As a report names it.
+    pub fn words(self) -> &'static str {
+        ["memory", "latency stability", "CPU", "simplicity", "start-up"][self as usize]
+    }
+}
+
+/// A weight for each of [`Criterion::ALL`]; none is negative and their sum is 1.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Weights([f64; Criterion::ALL.len()]);
+
+/// A file of weights: any numbers from 0 on, of which the proportions matter.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct WeightsFile {
+    memory: Option<Spanned<f64>>,
+    latency_stability: Option<Spanned<f64>>,
+    cpu: Option<Spanned<f64>>,
+    simplicity: Option<Spanned<f64>>,
+    start_up: Option<Spanned<f64>>,
+}
+
+impl Weights {
+    /// Reads a TOML file. A criterion that it leaves out weighs nothing.
+    pub fn load(path: &Path) -> Result<Self, InputError> {
+        let name = path.display().to_string();
+        let text = std::fs::read_to_string(path).map_err(|error| {
+            InputError::new(format!("--weights {name}: {error}")).remedy(EXAMPLE)
+        })?;
+        Self::parse(&Source::new(&name, &text))
+    }
+
+    /// As [`Weights::load`], of a text.
+    pub fn parse(source: &Source) -> Result<Self, InputError> {
+        let file: WeightsFile =
+            toml::from_str(source.text()).map_err(|error| source.toml_error(&error))?;
+        let WeightsFile { memory, latency_stability, cpu, simplicity, start_up } = file;
+        let given = [memory, latency_stability, cpu, simplicity, start_up];
+        let mut weights = [0.0; Criterion::ALL.len()];
+        for ((weight, given), criterion) in weights.iter_mut().zip(&given).zip(Criterion::ALL) {
+            let Some(given) = given else { continue };
+            *weight = *given.get_ref();
+            if !(weight.is_finite() && *weight >= 0.0) {
+                let text = format!("{}: {weight} is no weight", criterion.key());
+                return Err(source.error(given.span(), text).remedy("use a number from 0 on"));
+            }
+        }
+        let sum: f64 = weights.iter().sum();
+        if sum > 0.0 && sum.is_finite() {
+            return Ok(Weights(weights.map(|weight| weight / sum)));
+        }
+        let keys = Criterion::ALL.map(Criterion::key).join(", ");
+        let place = given.iter().flatten().next().map_or(0..0, Spanned::span);
+        Err(source.error(place, format!("the sum of {keys} is {sum}")).remedy(EXAMPLE))
+    }
+
+    /// Of a criterion, as a part of 1.
+    pub fn of(&self, criterion: Criterion) -> f64 {
+        self.0[criterion as usize]
+    }
+}
+
+impl Default for Weights {
+    /// Those of the scorecard published with the figures of CycloneDDS on a Jetson Orin.
+    fn default() -> Self {
+        Weights([0.30, 0.25, 0.20, 0.15, 0.10])
+    }
+}
+
+/// A system with its figures.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Contender {
+    /// Of the system.
+    pub name: String,
+    /// For each of [`Criterion::ALL`]; above 0, less is better. `None` is not known.
+    pub figures: [Option<f64>; Criterion::ALL.len()],
+    /// Its figures where it would be the best that others are scored by: no more than is modest.
+    /// Whoever has a figure that is not, has no 10 by it, even if nobody has a better one.
+    pub as_best: [Option<f64>; Criterion::ALL.len()],
+}
+
+/// Scores of systems, the first in the ranking first.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Card {
+    /// What is scored: criteria with a figure of at least one system.
+    pub criteria: Vec<Criterion>,
+    /// Of `criteria`; their sum is 1.
+    pub weights: Vec<f64>,
+    /// Systems with all figures of `criteria`.
+    pub rows: Vec<Scored>,
+    /// Systems that have some of the figures, and what they lack: not scored.
+    pub unscored: Vec<(String, Vec<Criterion>)>,
+    /// Criteria that no system has a figure of: their weights are shared out among the others.
+    pub dropped: Vec<Criterion>,
+}
+
+/// A scored system.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Scored {
+    /// Of the system.
+    pub name: String,
+    /// By [`Card::criteria`].
+    pub figures: Vec<f64>,
+    /// By [`Card::criteria`], 0 to 10.
+    pub points: Vec<f64>,
+    /// The mean of the points by weight.
+    pub total: f64,
+}
+
+impl Card {
+    /// Scores `contenders`; `None` if none can be.
+    pub fn new(contenders: &[Contender], weights: &Weights) -> Option<Self> {
+        let has = |contender: &Contender, criterion: &Criterion| {
+            contender.figures[*criterion as usize].is_some()
+        };
+        let (criteria, dropped): (Vec<Criterion>, Vec<_>) = Criterion::ALL
+            .into_iter()
+            .partition(|criterion| contenders.iter().any(|one| has(one, criterion)));
+        let sum: f64 = criteria.iter().map(|criterion| weights.of(*criterion)).sum();
+        if sum <= 0.0 {
+            return None;
+        }
+        let weights: Vec<f64> = criteria.iter().map(|it| weights.of(*it) / sum).collect();
+        let mut unscored = Vec::new();
+        let mut known: Vec<(&Contender, Vec<f64>)> = Vec::new();
+        for contender in contenders {
+            let figures: Option<Vec<f64>> =
+                criteria.iter().map(|it| contender.figures[*it as usize]).collect();
+            match figures {
+                Some(figures) => known.push((contender, figures)),
+                None => {
+                    let lacks = criteria.iter().filter(|it| !has(contender, it)).copied();
+                    unscored.push((contender.name.clone(), lacks.collect()));
+                }
+            }
+        }
+        let best = |criterion: &Criterion| {
+            let figures = known.iter().filter_map(|(it, _)| it.as_best[*criterion as usize]);
+            figures.fold(f64::INFINITY, f64::min)
+        };
+        let best: Vec<f64> = criteria.iter().map(best).collect();
+        let row = |(contender, figures): (&Contender, Vec<f64>)| {
+            let points: Vec<f64> =
+                figures.iter().zip(&best).map(|(figure, best)| points(*figure, *best)).collect();
+            let total = dot(&points, &weights);
+            Scored { name: contender.name.clone(), figures, points, total }
+        };
+        let mut rows: Vec<Scored> = known.into_iter().map(row).collect();
+        rows.sort_by(|a, b| b.total.total_cmp(&a.total));
+        (!rows.is_empty()).then_some(Card { criteria, weights, rows, unscored, dropped })
+    }
+}
+
+/// The score of a figure: 10 for the best, one less for each doubling, no less than 0.
+pub fn points(figure: f64, best: f64) -> f64 {
+    (POINTS_MAX - (figure / best).log2()).clamp(0.0, POINTS_MAX)
+}
+
+fn dot(points: &[f64], weights: &[f64]) -> f64 {
+    points.iter().zip(weights).map(|(points, weight)| points * weight).sum()
+}
+
+const EXAMPLE: &str = "for instance: memory = 30, latency_stability = 25, cpu = 20, \
+                       simplicity = 15, start_up = 10, each on a line of its own";
+const POINTS_MAX: f64 = 10.0;
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn parse(text: &str) -> Result<Weights, String> {
+        Weights::parse(&Source::new("w.toml", text)).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn proportions_matter_and_what_is_left_out_weighs_nothing() {
+        let weights = parse("cpu = 3\nmemory = 1.0\n").unwrap();
+        let found = Criterion::ALL.map(|criterion| weights.of(criterion));
+        assert_eq!(found, [0.25, 0.0, 0.75, 0.0, 0.0]);
+        let all = "memory = 30\nlatency_stability = 25\ncpu = 20\nsimplicity = 15\nstart_up = 10\n";
+        let (read, default) = (parse(all).unwrap(), Weights::default());
+        for criterion in Criterion::ALL {
+            assert!((read.of(criterion) - default.of(criterion)).abs() < 1e-12);
+        }
+    }
+
+    #[test]
+    fn mistakes_name_line_key_and_remedy() {
+        for (text, expected) in [
+            ("cpu = 1\nmemori = 2\n", "w.toml:2: unknown field `memori`; did you mean `memory`?"),
+            ("cpu = 1\n\nmemory = -1\n", "w.toml:3: memory: -1 is no weight; use a number"),
+            ("start_up = nan\n", "w.toml:1: start_up: NaN is no weight"),
+            ("simplicity = inf\n", "w.toml:1: simplicity: inf is no weight"),
+            ("\ncpu = 0\nmemory = 0\n", "the sum of memory, latency_stability, cpu, simplicity"),
+            ("", "w.toml:1: the sum of memory"),
+            ("cpu = \"much\"\n", "w.toml:1: invalid type"),
+            ("cpu = 1e308\nmemory = 1e308\n", "start_up is inf"),
+        ] {
+            let error = parse(text).unwrap_err();
+            assert!(error.contains(expected), "{text:?}: {error}");
+        }
+    }
+
+    fn contender(name: &str, figures: [f64; 5]) -> Contender {
+        let figures = figures.map(Some);
+        Contender { name: name.to_owned(), figures, as_best: figures }
+    }
+
+    fn order(card: &Card) -> Vec<&str> {
+        card.rows.iter().map(|row| row.name.as_str()).collect()
+    }
+
+    #[test]
+    fn no_score_is_below_zero() {
+        assert_eq!(
+            [1.0, 2.0, 1024.0, 5000.0].map(|figure| points(figure, 1.0)),
+            [10.0, 9.0, 0.0, 0.0]
+        );
+    }
+
+    proptest! {
+        /// Independence of irrelevant alternatives: whoever comes, the others keep their order.
+        #[test]
+        fn a_newcomer_reorders_nobody(
+            all in prop::collection::vec(prop::array::uniform5(1.0f64..30.0), 3..9),
+            factor in 0.1f64..30.0,
+        ) {
+            let mut all: Vec<Contender> = all
+                .into_iter()
+                .enumerate()
+                .map(|(place, figures)| contender(&format!("s{place}"), figures))
+                .collect();
+            let without = Card::new(&all, &Weights::default()).unwrap();
+            let mut newcomer = all[0].clone();
+            newcomer.name = "new".to_owned();
+            newcomer.figures = newcomer.figures.map(|figure| figure.map(|it| it * factor));
+            newcomer.as_best = newcomer.figures;
+            all.push(newcomer);
+            let with = Card::new(&all, &Weights::default()).unwrap();
+            let kept: Vec<&str> = order(&with).into_iter().filter(|name| *name != "new").collect();
+            prop_assert_eq!(kept, order(&without));
+        }
+    }
+}

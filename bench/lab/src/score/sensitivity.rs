@@ -10,8 +10,8 @@
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 
-use super::card::{Card, dot};
-use crate::stats::bootstrap::SEED;
+use super::{Card, dot};
+use crate::stats::SEED;
 
 /// Where the weight of a criterion leaves the first system first.
 #[derive(Clone, Copy, Debug, PartialEq)]

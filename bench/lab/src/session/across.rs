@@ -8,6 +8,7 @@ use myelin_bench_kit::protocol::System;
 use crate::host::LinkError;
 use crate::host::hosts::{Hosts, HostsChoice};
 use crate::input_error::InputError;
+use crate::lists::ascending;
 use crate::registry::SystemDriver;
 use crate::scenario::{Link, Scenario, TuningChoice};
 
@@ -70,13 +71,8 @@ pub(super) fn reach(
 
 /// The executables of the systems that are here.
 pub(super) fn drivers_of<'a>(entries: impl Iterator<Item = &'a SystemDriver>) -> Vec<PathBuf> {
-    let mut drivers: Vec<PathBuf> = entries
-        .filter(|entry| entry.system.missing.is_none())
-        .map(|entry| entry.executable.clone())
-        .collect();
-    drivers.sort();
-    drivers.dedup();
-    drivers
+    let here = entries.filter(|entry| entry.system.missing.is_none());
+    ascending(here.map(|entry| entry.executable.clone()))
 }
 
 /// Has the link be what a scenario asks for, once, to see whether it can be had.

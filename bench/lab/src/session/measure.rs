@@ -20,7 +20,7 @@ use crate::registry::SystemDriver;
 use crate::root::Root;
 use crate::run::RunSamples;
 use crate::run::execute::{Failure, execute};
-use crate::run::spec::{RunSpec, tuning_notes};
+use crate::run::{RunSpec, tuning_notes};
 use crate::scenario::{Topology, Tuning};
 use crate::summary::Cell;
 use crate::tuning::Cpus;

@@ -9,7 +9,7 @@
 
 use serde::Serialize;
 
-use super::bootstrap::of_medians;
+use super::of_medians;
 use super::permutation::{self, Chance, RATE, Sides};
 use super::{RUNS_MIN, median};
 

@@ -319,28 +319,10 @@ cell! {
     }
 }
 
-/// What tells a cell from all others, of its folder and of another one.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) struct CellKey<'a> {
-    pub scenario: &'a str,
-    pub workload: Workload,
-    pub system: &'a str,
-    pub tuning: Tuning,
-    pub topology: Topology,
-    pub params: Params,
-}
-
 impl Cell {
-    pub(crate) fn key(&self) -> CellKey<'_> {
-        let Cell { scenario, workload, system, tuning, topology, params, .. } = self;
-        CellKey {
-            scenario,
-            workload: *workload,
-            system,
-            tuning: *tuning,
-            topology: *topology,
-            params: params.clone(),
-        }
+    /// What tells a cell, with its parameters, from all others of its folder and of another one.
+    pub(crate) fn key(&self) -> (&str, Workload, &str, Tuning, Topology) {
+        (&self.scenario, self.workload, &self.system, self.tuning, self.topology)
     }
 }
 

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use myelin_bench_kit::protocol::{Reliability, Transport, Wait};
-use myelin_bench_lab::advise::choice::Budget;
+use myelin_bench_lab::advise::Budget;
 use myelin_bench_lab::report::{Options, Report};
 use myelin_bench_lab::scenario::Tuning;
 use myelin_bench_lab::summary;

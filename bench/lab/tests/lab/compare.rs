@@ -47,7 +47,7 @@ fn equal_folders_differ_in_nothing_but_the_session() {
 #[test]
 fn what_else_differs_comes_first_and_is_named() {
     let (mut a, mut b) = sides();
-    b.analysis.summary.host.kernel = "7.0.1".to_owned();
+    b.analysis.summary.host.identity.kernel = "7.0.1".to_owned();
     b.analysis.summary.host.governor = Some("performance".to_owned());
     b.analysis.summary.host.busy_percent = 93.0;
     b.analysis.summary.notes.push("incomplete: 3 of 25 runs were made".to_owned());

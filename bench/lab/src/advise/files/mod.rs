@@ -14,6 +14,7 @@ use std::collections::BTreeMap;
 use minijinja::{Environment, context};
 use myelin_bench_kit::protocol::{Transport, Wait};
 
+use crate::lists::distinct;
 use crate::machine::Machine;
 use crate::scenario::Tuning;
 use crate::summary::{Params, Pinned};
@@ -91,13 +92,7 @@ fn rendered(template: &str, values: minijinja::Value) -> String {
 
 /// The points of several, each once, as far as a line has room for.
 fn points<'a>(advised: impl Iterator<Item = &'a Advised<'a>>) -> String {
-    let mut points: Vec<String> = Vec::new();
-    for one in advised {
-        let point = one.circumstances();
-        if !points.contains(&point) {
-            points.push(point);
-        }
-    }
+    let mut points = distinct(advised.map(Advised::circumstances));
     let more = points.len().saturating_sub(POINTS_MAX);
     points.truncate(POINTS_MAX);
     let more = if more > 0 { format!("; and {more} more") } else { String::new() };

@@ -3,6 +3,7 @@
 use super::system::wanted_bytes;
 use super::xml::Edits;
 use super::{Advised, File, MARK, points};
+use crate::lists::ascending;
 
 /// A kind of configuration that a driver leaves in a run's folder.
 struct PeerFile {
@@ -35,10 +36,7 @@ const KINDS: [PeerFile; 2] = [
 /// One file for each system; and what could not be made, and why.
 pub(super) fn files(advised: &[Advised]) -> (Vec<File>, Vec<String>) {
     let (mut files, mut failures) = (Vec::new(), Vec::new());
-    let mut systems: Vec<&str> = advised.iter().map(|one| one.system).collect();
-    systems.sort_unstable();
-    systems.dedup();
-    for system in systems {
+    for system in ascending(advised.iter().map(|one| one.system)) {
         for kind in &KINDS {
             let ours = || advised.iter().filter(|one| one.system == system);
             let given = ours().filter(|one| one.configuration.contains_key(kind.file));

@@ -7,6 +7,7 @@ use minijinja::context;
 use serde::Deserialize;
 
 use super::{Advised, File, points, rendered};
+use crate::lists::ascending;
 
 /// What a run's `roudi.toml` says.
 #[derive(Deserialize)]
@@ -56,7 +57,7 @@ pub(super) fn file(advised: &[Advised]) -> Result<Option<File>, String> {
     };
     let mib = pools.iter().map(bytes).sum::<u64>().div_ceil(1 << 20);
     let rows = pools.iter().map(|(size, Pooled { count, of })| {
-        let systems = distinct(of.iter().map(|one| one.system)).join(", ");
+        let systems = ascending(of.iter().map(|one| one.system)).join(", ");
         context! { what => format!("{systems}: {}", points(of.iter().copied())), size, count }
     });
     let values = context! { mib, pools => rows.collect::<Vec<_>>() };
@@ -90,13 +91,6 @@ fn merged(pools: BTreeMap<u32, Pooled>) -> BTreeMap<u32, Pooled> {
         next.of.extend(smallest.of);
     }
     kept
-}
-
-fn distinct<'a>(names: impl Iterator<Item = &'a str>) -> Vec<String> {
-    let mut names: Vec<String> = names.map(str::to_owned).collect();
-    names.sort_unstable();
-    names.dedup();
-    names
 }
 
 const RECORDED: &str = "roudi.toml";

@@ -1,9 +1,7 @@
 //! A series made by hand, and what is to come of it.
 
 use super::*;
-use crate::observe::series::{
-    Loopback, ObservedProcess, ProportionalMemory, Switches, ThreadMoment,
-};
+use crate::observe::series::{ObservedProcess, ProportionalMemory, Switches, ThreadMoment};
 
 const TICK_NS: u64 = 100_000_000;
 
@@ -36,8 +34,7 @@ fn example() -> Series {
             ..Moment::default()
         })
         .collect();
-    let memory =
-        |mib: u64| Some(ProportionalMemory { pss_bytes: mib << 20, shared_bytes: Some(mib << 10) });
+    let memory = |mib: u64| Some(ProportionalMemory { pss_bytes: mib << 20, ..Default::default() });
     let switches =
         |migrations| Some(Switches { voluntary: 1, involuntary: 1, migrations: Some(migrations) });
     moments[0].processes[1].memory = memory(8);
@@ -45,7 +42,6 @@ fn example() -> Series {
     moments[2].processes[1].memory = memory(5);
     moments[1].processes[0].switches = switches(6);
     moments[2].processes[1].switches = switches(30);
-    moments[2].loopback = Some(Loopback { bytes: 3000, packets: 3 });
     moments[1].steal_ticks = Some(4);
     series(moments)
 }
@@ -63,15 +59,12 @@ fn columns_are_rates_between_looks_and_between_readings() {
     let found = columns_of(&example());
     assert_eq!(found.t_s.len(), 3);
     assert_eq!(rounded(&found.cpu_percent), [60, 80, 100]);
-    assert_eq!(rounded(&found.receiver_cpu_percent), [50, 60, 70]);
     assert_eq!(rounded(&found.runqueue_wait_percent), [10, 10, 10]);
     assert_eq!(rounded(&found.switches_per_s), [140, 140, 140]);
     // Nothing is known of ping's memory at first.
     assert_eq!(found.pss_bytes, [None, Some(12 << 20), Some(9 << 20)]);
-    assert_eq!(found.shared_bytes, [None, Some(12 << 10), Some(9 << 10)]);
     // Ping's 6 in 0.2 s, pong's 30 in 0.3 s.
     assert_eq!(rounded_or_none(&found.migrations_per_s), [Some(130), Some(130), Some(100)]);
-    assert_eq!(rounded_or_none(&found.loopback_bytes_per_s), [Some(10_000); 3]);
     // 40 ms of 2 CPUs in 0.2 s; after that it was not read.
     assert_eq!(rounded_or_none(&found.steal_percent), [Some(10), Some(10), None]);
 }
@@ -99,7 +92,7 @@ fn figures_are_sums_over_runs_and_peaks_of_runs() {
 fn what_is_not_known_is_empty() {
     let mut bare = example();
     for moment in &mut bare.moments {
-        (moment.loopback, moment.steal_ticks) = (None, None);
+        moment.steal_ticks = None;
         moment.processes.retain(|seen| seen.process == 0);
         moment.processes[0].memory = None;
         moment.processes[0].switches = None;
@@ -107,7 +100,7 @@ fn what_is_not_known_is_empty() {
     bare.processes.truncate(1);
     let found = columns_of(&bare);
     assert_eq!(rounded(&found.cpu_percent), [10, 20, 30]);
-    assert!(found.receiver_cpu_percent.is_empty() && found.pss_bytes.is_empty());
+    assert!(found.pss_bytes.is_empty());
     assert!(found.migrations_per_s.is_empty() && found.steal_percent.is_empty());
     let figures = figures_of(Cell::default(), &[(&bare, 1.0)]);
     assert_eq!((figures.migrations_per_s, figures.pss_peak_bytes), (None, None));

@@ -7,10 +7,11 @@ use myelin_bench_kit::protocol::{Topology, Wait, Workload};
 use serde::{Serialize, Serializer};
 
 use super::axis::{Axis, Tick, tidy};
+use crate::lists::{ascending, distinct};
 use crate::report::format;
 use crate::report::metrics::memory_mb;
 use crate::report::sweep::Parameter;
-use crate::report::view::{Entry, Group, Traits, View, distinct};
+use crate::report::view::{Entry, Group, Traits, View};
 use crate::scenario::Tuning;
 use crate::summary::Params;
 
@@ -153,8 +154,7 @@ fn picture<'a>(
 ) -> Option<Picture<'a>> {
     let workload = entries.first()?.cell.workload;
     let quantity = Quantity::of(workload);
-    let mut tunings = distinct(entries.iter().map(|entry| entry.cell.tuning));
-    tunings.sort_unstable();
+    let tunings = ascending(entries.iter().map(|entry| entry.cell.tuning));
     let points = points(&entries);
     let drawing = match points.len() > PANELS_MAX {
         true => curves(quantity, &entries, &tunings).map(Drawing::Curves),
@@ -484,13 +484,7 @@ fn panel<'a>(
 
 /// What the parameter is in these cells, ascending.
 fn values(parameter: Parameter, own: &[&Entry]) -> Vec<Tick> {
-    let labelled = own.iter().filter_map(|entry| {
-        let value = parameter.of(&entry.cell.params)?;
-        Some((value, parameter.label(entry.cell, value)))
-    });
-    let mut values: Vec<(f64, String)> = labelled.collect();
-    values.sort_by(|a, b| a.0.total_cmp(&b.0));
-    values.dedup_by_key(|(value, _)| *value);
+    let values = parameter.values(own.iter().copied());
     // There is no zero on a logarithmic axis.
     let axis = Axis::new(values.iter().map(|(value, _)| value.max(LEAST))).with_room();
     let tick = |(value, label): (f64, String)| Tick { value, at: axis.at(value.max(LEAST)), label };

@@ -8,8 +8,9 @@ use myelin_bench_kit::protocol::{Transport, Wait};
 use super::SENTENCES_MAX;
 use super::axis::Tick;
 use super::picture::{Curves, Drawing, Mark, Picture, Ranking, WaitClass};
+use crate::lists::distinct;
 use crate::report::format;
-use crate::report::view::{Entry, View, distinct};
+use crate::report::view::{Entry, View};
 use crate::scenario::Tuning;
 use crate::stats::verdict::{Kind, Verdict};
 use crate::summary::Percentile;
@@ -101,7 +102,7 @@ fn beside(view: &View, mark: &Mark, other: &Mark) -> Option<Verdict> {
 /// What families gain by shared memory over their own way through the network stack, at the first
 /// point and at the last.
 fn shared_memory(view: &View, ranking: &Ranking) -> Option<Sentence> {
-    let ends = distinct([0, ranking.panels.len() - 1].into_iter());
+    let ends = distinct([0, ranking.panels.len() - 1]);
     let mut gains: Vec<String> = Vec::new();
     for section in &ranking.sections {
         let families = distinct(section.rows.iter().map(|row| row.system.family())).into_iter();
@@ -132,7 +133,7 @@ fn gain_of_family(
         Some(change(beside(view, shared, network)?))
     };
     let parts: Option<Vec<String>> = ends.iter().map(gain).collect();
-    Some(format!("{family} {}", distinct(parts?.into_iter()).join(", ")))
+    Some(format!("{family} {}", distinct(parts?).join(", ")))
 }
 
 /// What became of the tuned cells beside those as installed.

@@ -6,20 +6,23 @@
 //! ours is. What this folder has not measured is named, with the command that measures it.
 
 mod data;
-mod figures;
-mod join;
 mod resources;
 mod shape;
 mod sweeps;
 
+use data::{Experiment, MadeOf, PublishedRow, PublishedTable, PublishedValue};
 use serde::Serialize;
+use shape::Shape;
+
+use super::document::Table;
+use super::view::{Entry, Group, Traits, View};
+use super::{format, scorecard};
+use crate::lists::distinct;
+use crate::scenario::Tuning;
+use crate::summary::Distribution;
 
 pub use data::PublishedReport;
 pub(super) use data::modules;
-
-use super::document::Table;
-use super::format;
-use super::view::{Entry, View};
 
 /// A published report beside what was measured here, ready to print.
 #[derive(Serialize)]
@@ -63,7 +66,7 @@ pub(super) fn comparisons(view: &View) -> Vec<Beside> {
     if view.entries().next().is_none() {
         return Vec::new();
     }
-    data::REPORTS.iter().map(|report| join::beside(report, view)).collect()
+    data::REPORTS.iter().map(|report| beside(report, view)).collect()
 }
 
 /// Strikes the figure of a cell that may not be used.
@@ -74,6 +77,240 @@ fn struck(entry: &Entry, text: String) -> String {
 /// Not published, not measured, or withheld.
 fn dash() -> String {
     format::WITHHELD.to_owned()
+}
+
+/// A report, with those of its tables that were measured.
+fn beside(report: &'static PublishedReport, view: &View) -> Beside {
+    let doubts = report.doubts.iter().chain([&report.notes]).cloned().collect();
+    let title = report.title.clone();
+    let mut beside = Beside { title, tables: Vec::new(), doubts, gaps: Vec::new() };
+    for experiment in &report.experiments {
+        let groups = experiment.groups(view);
+        let scenario = &experiment.scenarios[0];
+        let command = format!("myelin bench run {scenario}");
+        if groups.is_empty() {
+            beside.gaps.push(Gap { what: experiment.what.clone(), command });
+            continue;
+        }
+        let join = Join { view, experiment, groups };
+        beside.tables.extend(experiment.tables.iter().map(|table| join.table(table)));
+        beside.gaps.extend(join.configurations_missing());
+        let sizes = join.sizes().1;
+        if !sizes.is_empty() {
+            let sizes: Vec<_> = sizes.into_iter().map(format::bytes).collect();
+            beside.gaps.push(Gap { what: format!("round trips of {}", sizes.join(", ")), command });
+        }
+    }
+    beside
+}
+
+/// An experiment, and ours that repeat it, at least one.
+struct Join<'v, 'a> {
+    view: &'v View<'a>,
+    experiment: &'v Experiment,
+    groups: Vec<&'v Group<'a>>,
+}
+
+impl<'v, 'a> Join<'v, 'a> {
+    fn table(&self, table: &'static PublishedTable) -> TableBeside {
+        let group = self.groups[0];
+        let shape = Shape { published: &self.experiment.tables[0], group };
+        let sizes = self.sizes().0;
+        let (mut rows, mut tables) = (vec![], vec![]);
+        match table.made_of {
+            None => rows.extend(table.rows().flat_map(|row| self.rows(row))),
+            Some(MadeOf::Scores) => rows = self.scores(table),
+            Some(MadeOf::Gains) => rows = shape.gains(&sizes),
+            Some(MadeOf::Growth) => rows = shape.growth(),
+            Some(MadeOf::Tiers) => rows = shape.tiers(&sizes),
+            Some(MadeOf::Resources) => rows = resources::rows(group),
+            Some(MadeOf::Sweep) => tables = sweeps::tables(&self.groups, &table.labels),
+        }
+        let rate = format::rate(group.params().rate_hz);
+        let caption = table.caption.replace("{scenario}", group.scenario).replace("{rate}", &rate);
+        TableBeside { caption, published: table, rows, tables }
+    }
+
+    /// One for each cell that a row stands beside; of sizes that were not measured only where it
+    /// says so.
+    fn rows(&self, row: PublishedRow) -> Vec<RowBeside> {
+        if row.payload().is_some_and(|size| self.is_left_out(row.table, size)) {
+            return vec![];
+        }
+        let mut here = match row.text("metric") {
+            Some(_) => vec![],
+            None => self.entries(row, row.systems().as_deref()),
+        };
+        here.truncate(if row.table.first_of.is_some() { 1 } else { here.len() });
+        match here.is_empty() {
+            true => vec![self.row(row, None)],
+            false => here.into_iter().map(|entry| self.row(row, Some(entry))).collect(),
+        }
+    }
+
+    fn row(&self, row: PublishedRow, here: Option<&Entry>) -> RowBeside {
+        let copy = row.text("copied_by");
+        let mut labels = row.labels();
+        if row.table.says_here() {
+            let of = copy.map(|copy| format!("{copy}, ")).unwrap_or_default();
+            let hosts = if row.table.across_hosts == Some(true) { ": two hosts" } else { "" };
+            let not_measured = || format!("not measured{hosts}");
+            labels.push(here.map_or_else(not_measured, |it| of + &it.configuration()));
+        }
+        let pairs = row.figures().map(|(column, value)| {
+            let (metric, here) = match row.text("metric") {
+                Some(metric) => (metric, self.entries(row, Some(&[column])).first().copied()),
+                None => (column, here),
+            };
+            let ours = here.and_then(|it| Some(struck(it, ours(metric, it, copy)?)));
+            (published(metric, value), ours.unwrap_or_else(dash))
+        });
+        RowBeside { labels, pairs: pairs.collect(), alone: vec![] }
+    }
+
+    /// Published scores beside those of the first tuning's card.
+    fn scores(&self, table: &PublishedTable) -> Vec<RowBeside> {
+        let group = self.groups[0];
+        let card = scorecard::card(self.view, group.scenario, group.tunings[0]);
+        let row = |row: PublishedRow| {
+            let pair = |(system, value): (&str, &PublishedValue)| {
+                let criterion = row.text("criterion").unwrap_or_default();
+                let score = card.as_ref().and_then(|it| scorecard::beside(it, system, criterion));
+                let here = score.map_or_else(dash, |score| format!("{score:.1}"));
+                (published("score", value), here)
+            };
+            let pairs = row.figures().map(pair).collect();
+            RowBeside { labels: row.labels(), pairs, alone: vec![] }
+        };
+        table.rows().map(row).collect()
+    }
+
+    /// Each of these systems at the first tuning at which it was measured; of all, the floor last.
+    fn entries(&self, row: PublishedRow, systems: Option<&[&str]>) -> Vec<&'v Entry<'a>> {
+        let rank = |system: &Traits| match systems {
+            Some(names) => names.iter().position(|name| *name == system.name),
+            None => Some(usize::from(system.floor)),
+        };
+        let of_group = |group: &&'v Group<'a>| {
+            let group = *group;
+            let mut systems: Vec<_> =
+                group.systems.iter().filter(|it| rank(it).is_some()).collect();
+            systems.sort_by_key(|system| rank(system));
+            systems.into_iter().filter_map(move |system| {
+                let is_it = |entry: &&Entry| entry.system == *system && row.is_of(entry);
+                let at = |tuning: &Tuning| {
+                    group.entries.iter().filter(is_it).find(|it| it.cell.tuning == *tuning)
+                };
+                group.tunings.iter().find_map(at)
+            })
+        };
+        self.groups.iter().flat_map(of_group).collect()
+    }
+
+    /// Sizes of the published rows that were measured here, and those that were not; none of those
+    /// that say so in their rows.
+    fn sizes(&self) -> (Vec<u64>, Vec<u64>) {
+        let table = &self.experiment.tables[0];
+        let sizes = distinct(table.rows().filter_map(|row| row.payload()));
+        sizes.into_iter().partition(|size| !self.is_left_out(table, *size))
+    }
+
+    fn is_left_out(&self, table: &PublishedTable, size: u64) -> bool {
+        !table.says_here() && self.groups.iter().all(|group| !group.payloads.contains(&size))
+    }
+
+    /// Of the systems and tunings that stand beside published ones, those that were not measured.
+    fn configurations_missing(&self) -> Vec<Gap> {
+        let group = self.groups[0];
+        let wanted = distinct(self.experiment.tables[0].rows().flat_map(|row| {
+            let systems = match row.text("metric") {
+                Some(_) => row.figures().map(|(system, _)| system).collect(),
+                None => row.systems().unwrap_or_default(),
+            };
+            systems.into_iter().map(move |system| (system, row.text("tuning")))
+        }));
+        let is_there = |(system, tuning): &(&str, Option<&str>)| {
+            let is_it = |entry: &Entry| {
+                entry.system.name == *system
+                    && tuning.is_none_or(|it| entry.cell.tuning.name() == it)
+            };
+            group.entries.iter().any(is_it)
+        };
+        let missing = wanted.into_iter().filter(|it| !is_there(it));
+        missing.map(|(system, tuning)| self.gap(group.scenario, system, tuning)).collect()
+    }
+
+    fn gap(&self, scenario: &str, system: &str, tuning: Option<&str>) -> Gap {
+        let why = self.view.missing().find(|(info, _)| info.name == system);
+        let why = why.map(|(_, why)| format!(", which did not run: {why}")).unwrap_or_default();
+        let tuned = tuning.map(|tuning| format!(", {tuning}")).unwrap_or_default();
+        let what = format!("{system}{tuned} of {scenario}{why}");
+        let tuned = tuning.map(|tuning| format!(" --tuning {tuning}")).unwrap_or_default();
+        Gap { what, command: format!("myelin bench run {scenario} --system {system}{tuned}") }
+    }
+}
+
+/// A published figure; of half a round trip, that of the whole one.
+pub(super) fn published(metric: &str, value: &PublishedValue) -> String {
+    let PublishedValue::Number(value) = value else { return dash() };
+    let whole = if metric.starts_with("half_") { 2.0 * value } else { *value };
+    match metric {
+        "samples" => format::count(whole as u64),
+        "loss_percent" => format::percent(whole),
+        "cpu_percent" => format::cpu_percent(whole),
+        "mean_us" | "min_us" | "max_us" => format::us(whole),
+        // With the digits it was published with.
+        "half_min_us" | "half_median_us" | "half_p99_us" | "half_max_us" | "write_median_us"
+        | "read_median_us" | "latency_us" | "memory_MB" | "arena_MB" => whole.to_string(),
+        _ => format::amount(whole),
+    }
+}
+
+/// Ours that stands beside it. `copy` is one of those that a user makes of a frame.
+pub(super) fn ours(metric: &str, entry: &Entry, copy: Option<&str>) -> Option<String> {
+    let cell = entry.cell;
+    let latency = match copy {
+        None => entry.latency(),
+        Some("memcpy") => cell.memcpy_us.as_ref(),
+        Some(_) => cell.stream_copy_us.as_ref(),
+    };
+    let us = |of: fn(&Distribution) -> Option<f64>| latency.and_then(of).map(format::us);
+    match metric {
+        "mean_us" | "latency_us" => us(|latency| Some(latency.mean)),
+        "min_us" | "half_min_us" => us(|latency| Some(latency.min)),
+        "max_us" | "half_max_us" => us(|latency| Some(latency.max)),
+        "p50_us" => us(|latency| latency.p50),
+        "half_p99_us" => us(|latency| latency.p99),
+        "half_median_us" => {
+            let ends = entry.p50_interval().map(|ends| format!(" {}", format::interval_us(ends)));
+            Some(format::us(entry.p50()?) + &ends.unwrap_or_default())
+        }
+        "write_median_us" => format::median(cell.write_us.as_ref()).map(format::us),
+        "read_median_us" => format::median(cell.read_us.as_ref()).map(format::us),
+        "samples" => Some(format::count(cell.samples)),
+        "cpu_percent" => Some(format::cpu_percent(cell.cpu_percent)),
+        "loss_percent" => entry.loss_percent().map(format::percent),
+        "memory_MB" => Some(format::megabytes(cell.rss_bytes)),
+        "arena_MB" => Some(format::megabytes(cell.shared_bytes)),
+        _ => sanity(metric, entry).map(format::amount),
+    }
+}
+
+/// What ddsperf prints at one ping a second.
+fn sanity(metric: &str, entry: &Entry) -> Option<f64> {
+    let process = |role: &str| entry.cell.processes.iter().find(|process| process.role == role);
+    let resident = |role| Some(process(role)?.rss_bytes as f64 / f64::from(1 << 20));
+    let switches = |role| Some(process(role)?.voluntary_switches_per_s);
+    match metric {
+        "half_rtt_min_us" => entry.latency().map(|latency| latency.min),
+        "half_rtt_max_us" => entry.latency().map(|latency| latency.max),
+        "rss_ping_MB" => resident("ping"),
+        "rss_pong_MB" => resident("pong"),
+        "vcsw_per_s_ping_min" | "vcsw_per_s_ping_max" => switches("ping"),
+        "vcsw_per_s_pong_min" | "vcsw_per_s_pong_max" => switches("pong"),
+        "wait_for_daemon_s" => entry.cell.daemon_ms.map(|ms| ms / 1e3),
+        _ => None,
+    }
 }
 
 /// What every reader of published tables must be told.

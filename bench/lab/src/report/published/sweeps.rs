@@ -5,10 +5,10 @@ use myelin_bench_kit::protocol::Topology;
 
 use super::super::document::{Column, Table, TableCell, Tone};
 use super::super::format;
-use super::super::view::{Entry, Group, distinct};
+use super::super::view::{Entry, Group};
 use super::data::{self, PublishedValue};
-use super::figures::{self, published};
-use super::struck;
+use super::{ours, published, struck};
+use crate::lists::distinct;
 
 /// Latency, CPU, memory and loss of every system at every payload and rate, the floor last; above
 /// them, under these labels, the modules of one host and of two.
@@ -58,7 +58,7 @@ fn module(modules: &data::PublishedTable, (payload, rate): Point, metric: &str) 
 }
 
 fn measured(entry: &Entry, metric: &str) -> TableCell {
-    let Some(main) = figures::ours(metric, entry, None) else { return TableCell::absent() };
+    let Some(main) = ours(metric, entry, None) else { return TableCell::absent() };
     let p50 = || format::us_or_dash(entry.p50());
     TableCell::plain(struck(entry, main))
         .side(if metric == "latency_us" { p50() } else { String::new() })

@@ -1,17 +1,19 @@
 //! A machine that is nowhere.
 
-use myelin_bench_lab::machine::{IdleState, Machine};
+use myelin_bench_lab::machine::{Identity, IdleState, Machine};
 
 pub fn host() -> Machine {
     Machine {
-        cpu_model: "Imaginary 9000 @ 2.90GHz".to_owned(),
-        cpus: 2,
+        identity: Identity {
+            cpu_model: "Imaginary 9000 @ 2.90GHz".to_owned(),
+            cpus: 2,
+            kernel: "6.18.44".to_owned(),
+            machine: None,
+        },
         architecture: "x86_64".to_owned(),
         hypervisor: Some("KVM".to_owned()),
         memory_bytes: 8 << 30,
         os: "Debian GNU/Linux 12 (bookworm)".to_owned(),
-        kernel: "6.18.44".to_owned(),
-        machine: None,
         preemption: Some("voluntary".to_owned()),
         kernel_command_line: "console=ttyS0 panic=1".to_owned(),
         clocksource: "tsc".to_owned(),
